@@ -39,7 +39,7 @@ func TestAnswers(t *testing.T) {
 		{"no usage", `{"id":"c1","object":"chat.completion","created":7,"model":"weights","choices":[{"index":0,` +
 			`"message":{"role":"assistant","content":"one two three"},"finish_reason":"stop"}]}`,
 			`{"usage":{"prompt_tokens":6,"completion_tokens":3,"total_tokens":9,` + details + `},"id":"c1","object":"chat.completion","created":7,"model":"small","choices":[{"index":0,"message":{"role":"assistant","content":"one two three"},"finish_reason":"stop"}]}`, counted(3)},
-		{"a usage that is none", `{"id":"c1","object":"chat.completion","created":7,"model":"weights",` +
+		{"a malformed usage", `{"id":"c1","object":"chat.completion","created":7,"model":"weights",` +
 			`"choices":[{"index":0,"message":{"role":"assistant","content":"one two three"},"finish_reason":"stop"}],` +
 			`"usage":null}`,
 			`{"id":"c1","object":"chat.completion","created":7,"model":"small","choices":[{"index":0,"message":{"role":"assistant","content":"one two three"},"finish_reason":"stop"}],"usage":{"prompt_tokens":6,"completion_tokens":3,"total_tokens":9,` + details + `}}`, counted(3)},

@@ -119,7 +119,7 @@ func hostile() map[string]func(*call) {
 		"a depth that closes": body(`{"choices":[{"message":{"content":` + strings.Repeat("[", 50000) + strings.Repeat("]", 50000) + `}}]}`),
 		"bytes of no UTF-8":   with("hello there", "hello \xff\xc3\x28\xed\xa0\x80 there"),
 		"half a character":    with("hello there", `\ud83d`), "a NUL": with("hello there", `\u0000`),
-		"choices that are none": with(`"choices":[`, `"choices":{},"x":[`), "choices of anything": with(`"choices":[`, `"choices":[null,5,"x",[],{},`),
+		"choices in an object": with(`"choices":[`, `"choices":{},"x":[`), "choices of anything": with(`"choices":[`, `"choices":[null,5,"x",[],{},`),
 		"choices twice": with(`"choices":[`, `"choices":[],"choices":[`), "a model twice": with(`"model"`, `"model":"x","model":{},"model"`),
 		"a usage twice": with(`"usage"`, `"usage":{"prompt_tokens":1e15},"usage"`), "a message of text": with(`{"role":"assistant","content":"hello there"}`, `"hello"`),
 		"an error of text": body(`{"error":"no"}`), "an error of nothing": body(`{"error":{}}`), "an error beside choices": with(`"choices"`, `"error":{"message":"x"},"choices"`),

@@ -25,129 +25,52 @@ func counted(n int64) usage.Counts {
 	return usage.Counts{Requests: 1, PromptTokens: 6, CompletionTokens: n, Estimated: 1}
 }
 
-// What upstreams send, what the caller sees of it, and what is metered.
-func TestStreams(t *testing.T) {
-	const failed = `{"error":{"message":"The model server failed to answer.","type":"api_error","param":null,` +
+const (
+	streamFailed = `{"error":{"message":"The model server failed to answer.","type":"api_error","param":null,` +
 		`"code":"upstream_error"}}`
-	usual := []string{chunk("hel"), chunk("lo"), last, used, done}
-	seenUsual := eventStream(asSmall(chunk("hel")), asSmall(chunk("lo")), asSmall(last), done)
-	const details = `,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}`
-	usedChunk := `{"id":"c1","object":"chat.completion.chunk","created":7,"model":"small","choices":[],"usage":{` +
-		details[1:] + `,"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}}`
-	const estimated = `{"id":"c1","object":"chat.completion.chunk","created":7,"model":"small","choices":[],` +
-		`"usage":{"prompt_tokens":6,"completion_tokens":2,"total_tokens":8` + details + `}}`
-	text := func(text string) func(*call) {
-		return func(c *call) { c.stream(); c.write(text); c.end() }
-	}
-	everyByte := func(text string) func(*call) {
-		return func(c *call) {
-			c.stream()
-			for i := range len(text) {
-				c.write(text[i : i+1])
-			}
-			c.end()
+	noDetails = `,"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0}`
+	// usedChunk and estimatedChunk are the last chunks of callers that asked for the usage.
+	usedChunk = `{"id":"c1","object":"chat.completion.chunk","created":7,"model":"small","choices":[],"usage":{` +
+		`"prompt_tokens_details":{"cached_tokens":0},"completion_tokens_details":{"reasoning_tokens":0},` +
+		`"prompt_tokens":11,"completion_tokens":5,"total_tokens":16}}`
+	estimatedChunk = `{"id":"c1","object":"chat.completion.chunk","created":7,"model":"small","choices":[],` +
+		`"usage":{"prompt_tokens":6,"completion_tokens":2,"total_tokens":8` + noDetails + `}}`
+)
+
+// usualStream is what an upstream sends, and seenUsual what the caller sees of it.
+var (
+	usualStream = []string{chunk("hel"), chunk("lo"), last, used, done}
+	seenUsual   = eventStream(asSmall(chunk("hel")), asSmall(chunk("lo")), asSmall(last), done)
+)
+
+// text answers with a stream in one piece.
+func text(text string) func(*call) {
+	return func(c *call) { c.stream(); c.write(text); c.end() }
+}
+
+// everyByte answers with a stream, each byte in a piece of its own.
+func everyByte(text string) func(*call) {
+	return func(c *call) {
+		c.stream()
+		for i := range len(text) {
+			c.write(text[i : i+1])
 		}
+		c.end()
 	}
-	crlf := strings.ReplaceAll(eventStream(usual...), "\n", "\r\n")
-	for _, c := range []struct {
-		name     string
-		upstream func(*call)
-		request  string
-		want     string
-		counts   usage.Counts
-	}{
-		{"as it should be", events(usual...), streamed, seenUsual, reported},
-		{"the usage is told to who asked", events(usual...), asking, strings.Replace(seenUsual, "data: [DONE]", "data: "+usedChunk+"\n\ndata: [DONE]", 1), reported},
-		{"one byte at a time", everyByte(eventStream(usual...)), streamed, seenUsual, reported},
-		{"one byte at a time, in lines that end with CR and LF", everyByte(crlf), streamed, seenUsual, reported},
-		{"split inside of a character", func(c *call) {
-			c.stream()
-			one := eventStream(chunk("héllo wörld"))
-			cut := strings.Index(one, "ö") + 1
-			c.write(one[:cut])
-			c.write(one[cut:])
-			c.write(eventStream(last, used, done))
-			c.end()
-		}, streamed, eventStream(asSmall(chunk("héllo wörld")), asSmall(last), done), reported},
-		{"all in one piece", text(eventStream(usual...)), streamed, seenUsual, reported},
-		{"lines that end with CR", text(strings.ReplaceAll(eventStream(usual...), "\n", "\r")), streamed, seenUsual, reported},
-		{"a byte order mark", text("\ufeff" + eventStream(usual...)), streamed, seenUsual, reported},
-		{"comments and other fields", text(": hi\n\nevent: message\nid: 3\nretry: 10\n: between\ndata:" + chunk("hel") + "\n\n: ping\n\n" + eventStream(usual[1:]...)),
-			streamed, seenUsual, reported},
-		{"data on several lines", text("data: {\"id\":\"c1\",\ndata: \"model\":\"weights\",\ndata: \"choices\":[]}\n\n" + eventStream(last, used, done)),
-			streamed, eventStream(`{"id":"c1", "model":"small", "choices":[]}`, asSmall(last), done), reported},
-		{"no end of the last line", text(strings.TrimRight(eventStream(usual...), "\n")), streamed, seenUsual, reported},
-		{"no [DONE]", events(usual[:4]...), streamed, seenUsual, reported},
-		{"no [DONE], no end of the line", text(strings.TrimRight(eventStream(usual[:4]...), "\n")), streamed, seenUsual, reported},
-		{"[DONE] twice", events(append(usual, done)...), streamed, seenUsual, reported},
-		{"more after [DONE]", events(append(usual, chunk("more"))...), streamed, seenUsual, reported},
-		{"the end of the connection ends it", func(c *call) {
-			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"+
-				eventStream(chunk("hel"), chunk("lo"), last))
-		}, streamed, seenUsual, counted(1)},
-		{"no usage", events(chunk("one"), chunk(" two"), last, done), streamed, eventStream(asSmall(chunk("one")), asSmall(chunk(" two")), asSmall(last), done), counted(2)},
-		{"no usage for who asked", events(chunk("one"), chunk(" two"), last, done), asking,
-			eventStream(asSmall(chunk("one")), asSmall(chunk(" two")), asSmall(last), estimated, done), counted(2)},
-		{"the usage is early", events(used, chunk("hel"), chunk("lo"), last, done), streamed, seenUsual, reported},
-		{"the usage is early, and told at the end", events(used, chunk("hel"), chunk("lo"), last, done), asking,
-			strings.Replace(seenUsual, "data: [DONE]", "data: "+usedChunk+"\n\ndata: [DONE]", 1), reported},
-		{"the usage stops too early",
-			events(strings.Replace(used, `"completion_tokens":5`, `"completion_tokens":1`, 1), chunk("a b"), chunk(" c d"),
-				last, done), streamed,
-			eventStream(asSmall(chunk("a b")), asSmall(chunk(" c d")), asSmall(last), done),
-			usage.Counts{Requests: 1, PromptTokens: 11, CompletionTokens: 4, Estimated: 1}},
-		{"a usage that is none",
-			events(chunk("one"), strings.Replace(last, `"choices"`, `"usage":{"prompt_tokens":"x"},"choices"`, 1), done),
-			streamed,
-			eventStream(asSmall(chunk("one")), asSmall(strings.Replace(last, `"choices"`, `"usage":null,"choices"`, 1)), done),
-			counted(1)},
-		{"the usage is on the last chunk",
-			events(chunk("one"),
-				strings.Replace(last, `"choices"`, `"usage":{"prompt_tokens":11,"completion_tokens":5},"choices"`, 1), done),
-			asking,
-			eventStream(asSmall(chunk("one")), asSmall(strings.Replace(last, `"choices"`,
-				`"usage":{"prompt_tokens":11,"completion_tokens":5},"choices"`, 1)), done), reported},
-		{"a chunk without a model", events(`{"choices":[]}`, last, used, done), streamed, eventStream(`{"model":"small","choices":[]}`, asSmall(last), done), reported},
-		{"reasoning and calls of tools count", events(
-			`{"model":"weights","choices":[{"delta":{"reasoning_content":"let me see"}}]}`,
-			`{"model":"weights","choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"look ","arguments":"{\"a\": `+
-				`1}"}}]},"finish_reason":"tool_calls"}]}`, done), streamed,
-			eventStream(`{"model":"small","choices":[{"delta":{"reasoning_content":"let me see"}}]}`,
-				`{"model":"small","choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"look ","arguments":"{\"a\": 1}"}}]},"finish_reason":"tool_calls"}]}`, done),
-			counted(5)},
-		{"it breaks off", func(c *call) { c.stream(); c.write(eventStream(chunk("one"), chunk(" two"))); c.reset() },
-			streamed,
-			eventStream(asSmall(chunk("one")), asSmall(chunk(" two")), failed, done), counted(2)},
-		{"it breaks off within an event",
-			func(c *call) { c.stream(); c.write(eventStream(chunk("one")) + "data: {\"id\""); c.reset() }, streamed,
-			eventStream(asSmall(chunk("one")), failed, done), counted(1)},
-		{"the connection ends without a reason", func(c *call) {
-			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"+eventStream(chunk("one")))
-		}, streamed, eventStream(asSmall(chunk("one")), failed, done), counted(1)},
-		{"an error on the way",
-			events(chunk("one"), `{"error":{"message":"secret internals","code":500}}`, chunk("two"), done), streamed,
-			eventStream(asSmall(chunk("one")), failed, done), counted(1)},
-		{"an error that is the caller's", events(chunk("one"), `{"error":{"message":"too long","code":400}}`, done), streamed,
-			eventStream(asSmall(chunk("one")),
-				`{"error":{"message":"too long","type":"invalid_request_error","param":null,"code":null}}`, done), counted(1)},
-		{"an event that is an error", text(eventStream(chunk("one")) + "event: error\ndata: {\"message\":\"x\"}\n\n"),
-			streamed,
-			eventStream(asSmall(chunk("one")), failed, done), counted(1)},
-		{"a chunk that is no JSON", events(chunk("one"), `{"id":`, done), streamed, eventStream(asSmall(chunk("one")), failed, done), counted(1)},
-		{"a chunk that is no object", events(chunk("one"), `7`, done), streamed, eventStream(asSmall(chunk("one")), failed, done), counted(1)},
-		{"an event of gigabytes", func(c *call) {
-			c.stream()
-			c.write(eventStream(chunk("one")) + "data: ")
-			for piece := strings.Repeat("x", 64<<10); c.write(piece) == nil; {
-			}
-		}, streamed, eventStream(asSmall(chunk("one")), failed, done), counted(1)},
-		{"a comment of gigabytes", func(c *call) {
-			c.stream()
-			c.write(eventStream(chunk("one")) + ": ")
-			for piece := strings.Repeat("x", 64<<10); c.write(piece) == nil; {
-			}
-		}, streamed, eventStream(asSmall(chunk("one")), failed, done), counted(1)},
-	} {
+}
+
+// streamCase is what an upstream sends, what the caller sees of it, and what is metered.
+type streamCase struct {
+	name     string
+	upstream func(*call)
+	request  string
+	want     string
+	counts   usage.Counts
+}
+
+func runStreams(t *testing.T, cases []streamCase) {
+	t.Helper()
+	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, c.upstream)}})
@@ -167,6 +90,116 @@ func TestStreams(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Streams as upstreams send them, in every framing of server-sent events.
+func TestStreams(t *testing.T) {
+	crlf := strings.ReplaceAll(eventStream(usualStream...), "\n", "\r\n")
+	runStreams(t, []streamCase{
+		{"as it should be", events(usualStream...), streamed, seenUsual, reported},
+		{"the usage is told to who asked", events(usualStream...), asking, strings.Replace(seenUsual, "data: [DONE]", "data: "+usedChunk+"\n\ndata: [DONE]", 1), reported},
+		{"one byte at a time", everyByte(eventStream(usualStream...)), streamed, seenUsual, reported},
+		{"one byte at a time, in lines that end with CR and LF", everyByte(crlf), streamed, seenUsual, reported},
+		{"split inside of a character", func(c *call) {
+			c.stream()
+			one := eventStream(chunk("héllo wörld"))
+			cut := strings.Index(one, "ö") + 1
+			c.write(one[:cut])
+			c.write(one[cut:])
+			c.write(eventStream(last, used, done))
+			c.end()
+		}, streamed, eventStream(asSmall(chunk("héllo wörld")), asSmall(last), done), reported},
+		{"all in one piece", text(eventStream(usualStream...)), streamed, seenUsual, reported},
+		{"lines that end with CR", text(strings.ReplaceAll(eventStream(usualStream...), "\n", "\r")), streamed, seenUsual, reported},
+		{"a byte order mark", text("\ufeff" + eventStream(usualStream...)), streamed, seenUsual, reported},
+		{"comments and other fields", text(": hi\n\nevent: message\nid: 3\nretry: 10\n: between\ndata:" + chunk("hel") + "\n\n: ping\n\n" + eventStream(usualStream[1:]...)),
+			streamed, seenUsual, reported},
+		{"data on several lines", text("data: {\"id\":\"c1\",\ndata: \"model\":\"weights\",\ndata: \"choices\":[]}\n\n" + eventStream(last, used, done)),
+			streamed, eventStream(`{"id":"c1", "model":"small", "choices":[]}`, asSmall(last), done), reported},
+		{"no end of the last line", text(strings.TrimRight(eventStream(usualStream...), "\n")), streamed, seenUsual, reported},
+		{"no [DONE]", events(usualStream[:4]...), streamed, seenUsual, reported},
+		{"no [DONE], no end of the line", text(strings.TrimRight(eventStream(usualStream[:4]...), "\n")), streamed, seenUsual, reported},
+		{"[DONE] twice", events(append(usualStream, done)...), streamed, seenUsual, reported},
+		{"more after [DONE]", events(append(usualStream, chunk("more"))...), streamed, seenUsual, reported},
+		{"the end of the connection ends it", func(c *call) {
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"+
+				eventStream(chunk("hel"), chunk("lo"), last))
+		}, streamed, seenUsual, counted(1)},
+	})
+}
+
+// What is metered, whatever the upstream says of its usage.
+func TestUsageOfStreams(t *testing.T) {
+	runStreams(t, []streamCase{
+		{"no usage", events(chunk("one"), chunk(" two"), last, done), streamed, eventStream(asSmall(chunk("one")), asSmall(chunk(" two")), asSmall(last), done), counted(2)},
+		{"no usage for who asked", events(chunk("one"), chunk(" two"), last, done), asking,
+			eventStream(asSmall(chunk("one")), asSmall(chunk(" two")), asSmall(last), estimatedChunk, done), counted(2)},
+		{"the usage is early", events(used, chunk("hel"), chunk("lo"), last, done), streamed, seenUsual, reported},
+		{"the usage is early, and told at the end", events(used, chunk("hel"), chunk("lo"), last, done), asking,
+			strings.Replace(seenUsual, "data: [DONE]", "data: "+usedChunk+"\n\ndata: [DONE]", 1), reported},
+		{"the usage stops too early",
+			events(strings.Replace(used, `"completion_tokens":5`, `"completion_tokens":1`, 1), chunk("a b"), chunk(" c d"),
+				last, done), streamed,
+			eventStream(asSmall(chunk("a b")), asSmall(chunk(" c d")), asSmall(last), done),
+			usage.Counts{Requests: 1, PromptTokens: 11, CompletionTokens: 4, Estimated: 1}},
+		{"a malformed usage",
+			events(chunk("one"), strings.Replace(last, `"choices"`, `"usage":{"prompt_tokens":"x"},"choices"`, 1), done),
+			streamed,
+			eventStream(asSmall(chunk("one")), asSmall(strings.Replace(last, `"choices"`, `"usage":null,"choices"`, 1)), done),
+			counted(1)},
+		{"the usage is on the last chunk",
+			events(chunk("one"),
+				strings.Replace(last, `"choices"`, `"usage":{"prompt_tokens":11,"completion_tokens":5},"choices"`, 1), done),
+			asking,
+			eventStream(asSmall(chunk("one")), asSmall(strings.Replace(last, `"choices"`,
+				`"usage":{"prompt_tokens":11,"completion_tokens":5},"choices"`, 1)), done), reported},
+		{"a chunk without a model", events(`{"choices":[]}`, last, used, done), streamed, eventStream(`{"model":"small","choices":[]}`, asSmall(last), done), reported},
+		{"reasoning and calls of tools count", events(
+			`{"model":"weights","choices":[{"delta":{"reasoning_content":"let me see"}}]}`,
+			`{"model":"weights","choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"look ","arguments":"{\"a\": `+
+				`1}"}}]},"finish_reason":"tool_calls"}]}`, done), streamed,
+			eventStream(`{"model":"small","choices":[{"delta":{"reasoning_content":"let me see"}}]}`,
+				`{"model":"small","choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"look ","arguments":"{\"a\": 1}"}}]},"finish_reason":"tool_calls"}]}`, done),
+			counted(5)},
+	})
+}
+
+// Streams that break off, fail or never end.
+func TestBrokenStreams(t *testing.T) {
+	runStreams(t, []streamCase{
+		{"it breaks off", func(c *call) { c.stream(); c.write(eventStream(chunk("one"), chunk(" two"))); c.reset() },
+			streamed,
+			eventStream(asSmall(chunk("one")), asSmall(chunk(" two")), streamFailed, done), counted(2)},
+		{"it breaks off within an event",
+			func(c *call) { c.stream(); c.write(eventStream(chunk("one")) + "data: {\"id\""); c.reset() }, streamed,
+			eventStream(asSmall(chunk("one")), streamFailed, done), counted(1)},
+		{"the connection ends without a reason", func(c *call) {
+			io.WriteString(c, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n"+eventStream(chunk("one")))
+		}, streamed, eventStream(asSmall(chunk("one")), streamFailed, done), counted(1)},
+		{"an error on the way",
+			events(chunk("one"), `{"error":{"message":"secret internals","code":500}}`, chunk("two"), done), streamed,
+			eventStream(asSmall(chunk("one")), streamFailed, done), counted(1)},
+		{"an error that is the caller's", events(chunk("one"), `{"error":{"message":"too long","code":400}}`, done), streamed,
+			eventStream(asSmall(chunk("one")),
+				`{"error":{"message":"too long","type":"invalid_request_error","param":null,"code":null}}`, done), counted(1)},
+		{"an event that is an error", text(eventStream(chunk("one")) + "event: error\ndata: {\"message\":\"x\"}\n\n"),
+			streamed,
+			eventStream(asSmall(chunk("one")), streamFailed, done), counted(1)},
+		{"a chunk that is no JSON", events(chunk("one"), `{"id":`, done), streamed, eventStream(asSmall(chunk("one")), streamFailed, done), counted(1)},
+		{"a chunk that is no object", events(chunk("one"), `7`, done), streamed, eventStream(asSmall(chunk("one")), streamFailed, done), counted(1)},
+		{"an event of gigabytes", func(c *call) {
+			c.stream()
+			c.write(eventStream(chunk("one")) + "data: ")
+			for piece := strings.Repeat("x", 64<<10); c.write(piece) == nil; {
+			}
+		}, streamed, eventStream(asSmall(chunk("one")), streamFailed, done), counted(1)},
+		{"a comment of gigabytes", func(c *call) {
+			c.stream()
+			c.write(eventStream(chunk("one")) + ": ")
+			for piece := strings.Repeat("x", 64<<10); c.write(piece) == nil; {
+			}
+		}, streamed, eventStream(asSmall(chunk("one")), streamFailed, done), counted(1)},
+	})
 }
 
 func tokens(c usage.Counts) string {
@@ -306,14 +339,20 @@ func TestBackpressure(t *testing.T) {
 	}
 	piece := eventStream(chunk(strings.Repeat("x", 1000)))
 	var wrote atomic.Int64
-	handled := make(chan struct{})
+	standstill, handled := make(chan struct{}), make(chan struct{})
 	w := newWorld(t, setup{socketBuffer: socket, upstreams: []*modelServer{newUpstream(t, func(c *call) {
 		defer close(handled)
 		c.Conn.(*net.TCPConn).SetWriteBuffer(socket)
 		c.stream()
-		for wrote.Load() < 1<<30 && c.write(piece) == nil {
+		for wrote.Load() < 1<<30 {
+			c.SetWriteDeadline(time.Now().Add(time.Second))
+			if c.write(piece) != nil {
+				break
+			}
 			wrote.Add(int64(len(piece)))
 		}
+		close(standstill)
+		io.Copy(io.Discard, c) // until the gateway hangs up
 	})}})
 	conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
 	must(t, err)
@@ -324,13 +363,7 @@ func TestBackpressure(t *testing.T) {
 		len(streamed), streamed)
 	_, err = io.ReadFull(conn, make([]byte, 100))
 	must(t, err)
-	// It has come to a standstill when nothing more was written for a while.
-	for still, last := 0, int64(0); still < 50; still++ {
-		time.Sleep(10 * time.Millisecond)
-		if now := wrote.Load(); now != last {
-			still, last = 0, now
-		}
-	}
+	<-standstill // a write of the upstream has timed out
 	if most := int64(receiving + 256<<10); wrote.Load() > most {
 		t.Errorf("%d KiB were taken for a reader that reads nothing, want %d at most", wrote.Load()>>10, most>>10)
 	}

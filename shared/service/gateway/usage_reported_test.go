@@ -48,7 +48,7 @@ func TestReportedUsage(t *testing.T) {
 		{"more from the cache than there was", `{"prompt_tokens":11,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":1e9}}`, believed(0, 0), false},
 		{"more from the cache than the prompt", `{"prompt_tokens":11,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":12}}`, believed(0, 0), false},
 		{"less reasoning than none", `{"prompt_tokens":11,"completion_tokens":5,"completion_tokens_details":{"reasoning_tokens":-2}}`, believed(0, 0), false},
-		{"details that are none", `{"prompt_tokens":11,"completion_tokens":5,"prompt_tokens_details":7,"completion_tokens_details":"x"}`, believed(0, 0), false},
+		{"malformed details", `{"prompt_tokens":11,"completion_tokens":5,"prompt_tokens_details":7,"completion_tokens_details":"x"}`, believed(0, 0), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

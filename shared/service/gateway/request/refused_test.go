@@ -43,7 +43,7 @@ func rule(t *testing.T, route catalog.Route, cases []ruling) {
 	}
 }
 
-func TestChatRules(t *testing.T) {
+func TestMessageRules(t *testing.T) {
 	const ok = "ok"
 	rule(t, catalog.Chat, []ruling{
 		{"model is required", `{` + hello + `}`, "model", apierror.MissingParameter},
@@ -83,7 +83,13 @@ func TestChatRules(t *testing.T) {
 		{"a part is an object", message(`"role":"user","content":["x"]`), "messages[0].content[0]", apierror.InvalidType},
 		{"a part has a type", message(`"role":"user","content":[{"type":"text","text":"x"},{"text":"x"}]`), "messages[0].content[1].type", apierror.InvalidType},
 		{"a text has a text", message(`"role":"user","content":[{"type":"text"}]`), "messages[0].content[0].text", apierror.InvalidType},
+	})
+}
 
+// Streams, sampling and the limits on tokens.
+func TestSamplingRules(t *testing.T) {
+	const ok = "ok"
+	rule(t, catalog.Chat, []ruling{
 		{"stream is a boolean", chat("plain", `"stream":"true"`), "stream", apierror.InvalidType},
 		{"stream is no number", chat("plain", `"stream":1`), "stream", apierror.InvalidType},
 
@@ -107,13 +113,20 @@ func TestChatRules(t *testing.T) {
 
 		{"max_tokens is an integer", chat("plain", `"max_tokens":"10"`), "max_tokens", apierror.InvalidType},
 		{"max_tokens is no fraction", chat("plain", `"max_tokens":1.5`), "max_tokens", apierror.InvalidType},
+		{"max_tokens of a fraction with a point", chat("plain", `"max_tokens":5.01`), "max_tokens", apierror.InvalidType},
 		{"max_tokens has no exponent", chat("plain", `"max_tokens":1e2`), "max_tokens", apierror.InvalidType},
 		{"max_tokens is at least 1", chat("plain", `"max_tokens":0`), "max_tokens", apierror.IntegerTooSmall},
+		{"max_tokens of nothing but a point", chat("plain", `"max_tokens":0.0`), "max_tokens", apierror.IntegerTooSmall},
 		{"max_tokens is not negative", chat("plain", `"max_tokens":-99999999999999999999`), "max_tokens", apierror.IntegerTooSmall},
 		{"max_completion_tokens is an integer", chat("plain", `"max_completion_tokens":true`), "max_completion_tokens", apierror.InvalidType},
 		{"the one that loses is checked too", chat("plain", `"max_tokens":"x","max_completion_tokens":5`), "max_tokens", apierror.InvalidType},
 		{"a row's own field is checked too", chat("cpp", `"n_predict":-1`), "n_predict", apierror.IntegerTooSmall},
+	})
+}
 
+func TestToolRules(t *testing.T) {
+	const ok = "ok"
+	rule(t, catalog.Chat, []ruling{
 		{"tools are an array", chat("plain", `"tools":{}`), "tools", apierror.InvalidType},
 		{"a tool is an object", chat("plain", `"tools":[{},"x"]`), "tools[1]", apierror.InvalidType},
 		{"tool_choice auto", chat("plain", `"tool_choice":"auto"`), ok, ""},
@@ -126,19 +139,31 @@ func TestChatRules(t *testing.T) {
 		{"tool_choice of another type", chat("plain", `"tool_choice":{"type":"tool","name":"f"}`), ok, ""},
 		{"tool_choice custom", chat("plain", `"tool_choice":{"type":"custom","custom":{"name":"f"}}`), ok, ""},
 		{"tool_choice allowed_tools", chat("plain", `"tool_choice":{"type":"allowed_tools","allowed_tools":{"mode":"auto","tools":[]}}`), ok, ""},
-		{"tool_choice of a type that is none", chat("plain", `"tool_choice":{"type":5}`), "tool_choice.type", apierror.InvalidValue},
+		{"tool_choice of a type that is no string", chat("plain", `"tool_choice":{"type":5}`), "tool_choice.type", apierror.InvalidValue},
 		{"tool_choice names a function", chat("plain", `"tool_choice":{"type":"function","function":{"name":""}}`), "tool_choice.function.name", apierror.MissingParameter},
 		{"tool_choice has a function", chat("plain", `"tool_choice":{"type":"function","function":"f"}`), "tool_choice.function.name", apierror.MissingParameter},
+	})
+}
 
+func TestResponseFormatRules(t *testing.T) {
+	const ok = "ok"
+	rule(t, catalog.Chat, []ruling{
 		{"response_format is an object", chat("bare", `"response_format":"json"`), "response_format", apierror.InvalidType},
 		{"response_format has a type", chat("bare", `"response_format":{}`), "response_format.type", apierror.InvalidValue},
-		{"response_format of a type that is none", chat("bare", `"response_format":{"type":{}}`), "response_format.type", apierror.InvalidValue},
+		{"response_format of a type that is no string", chat("bare", `"response_format":{"type":{}}`), "response_format.type", apierror.InvalidValue},
 		{"response_format of no type", chat("bare", `"response_format":{"type":""}`), "response_format.type", apierror.InvalidValue},
 		{"response_format grammar", chat("bare", `"response_format":{"type":"grammar","grammar":"root"}`), ok, ""},
 		{"response_format regex", chat("bare", `"response_format":{"type":"regex","pattern":"x"}`), ok, ""},
 		{"response_format structural_tag", chat("bare", `"response_format":{"type":"structural_tag","structures":[],"triggers":[]}`), ok, ""},
+		{"response_format json_schema has one", chat("bare", `"response_format":{"type":"json_schema"}`), "response_format.json_schema", apierror.MissingParameter},
+		{"response_format json_schema is an object", chat("bare", `"response_format":{"json_schema":[],"type":"json_schema"}`), "response_format.json_schema", apierror.MissingParameter},
 		{"response_format text injects nothing", chat("plain", `"response_format":{"type":"text"}`), ok, ""},
+	})
+}
 
+func TestRulesOfOtherFields(t *testing.T) {
+	const ok = "ok"
+	rule(t, catalog.Chat, []ruling{
 		{"n", chat("plain", `"n":16`), ok, ""},
 		{"n of the row at most", chat("away", `"n":4`), "n", apierror.IntegerTooLarge},
 		{"n of 16 at most", chat("plain", `"n":17`), "n", apierror.IntegerTooLarge},
@@ -148,10 +173,6 @@ func TestChatRules(t *testing.T) {
 		{"n is no fraction", chat("plain", `"n":1.5`), "n", apierror.InvalidType},
 		{"n in capitals", chat("plain", `"N":2`), "N", apierror.InvalidValue},
 		{"best_of is bounded here too", chat("plain", `"best_of":17`), "best_of", apierror.IntegerTooLarge},
-		{"max_tokens of a fraction with a point", chat("plain", `"max_tokens":5.01`), "max_tokens", apierror.InvalidType},
-		{"max_tokens of nothing but a point", chat("plain", `"max_tokens":0.0`), "max_tokens", apierror.IntegerTooSmall},
-		{"response_format json_schema has one", chat("bare", `"response_format":{"type":"json_schema"}`), "response_format.json_schema", apierror.MissingParameter},
-		{"response_format json_schema is an object", chat("bare", `"response_format":{"json_schema":[],"type":"json_schema"}`), "response_format.json_schema", apierror.MissingParameter},
 
 		{"stop is a string", chat("plain", `"stop":"\n"`), ok, ""},
 		{"stop up to 4", chat("plain", `"stop":["a","b","c","d"]`), ok, ""},
