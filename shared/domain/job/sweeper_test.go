@@ -19,135 +19,160 @@ import (
 	"cutroom/shared/domain/job"
 )
 
+// sweepWorld is the store, the blobs and the sweeper of one machine, with a clock that
+// the test sets.
+type sweepWorld struct {
+	t       *testing.T
+	now     time.Time
+	jobs    *sqlite.Jobs
+	blobs   *diskblob.Store
+	service *job.Service
+	sweeper *job.Sweeper
+	// names are what the test calls the jobs.
+	names map[string]string
+}
+
+func newSweepWorld(t *testing.T) *sweepWorld {
+	w := &sweepWorld{t: t, now: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC), names: map[string]string{}}
+	clock := func() time.Time { return w.now }
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { db.Close() })
+	if w.blobs, err = diskblob.Open(filepath.Join(t.TempDir(), "blobs")); err != nil {
+		t.Fatal(err)
+	}
+	w.jobs = db.Jobs()
+	w.service = job.NewService(job.Config{Store: w.jobs, Now: clock, Random: rand.Reader})
+	resultAge, recordAge := w.service.Ages()
+	w.sweeper = &job.Sweeper{
+		Store: w.jobs, Blobs: w.blobs, Now: clock, Logger: slog.New(slog.DiscardHandler),
+		ResultAge: resultAge, RecordAge: recordAge,
+	}
+	return w
+}
+
+func (w *sweepWorld) put(name string) {
+	w.t.Helper()
+	if _, err := w.blobs.Put(w.t.Context(), name, bytes.NewReader([]byte(name))); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// submit submits a job that the test calls by the name.
+func (w *sweepWorld) submit(name string) string {
+	w.t.Helper()
+	id, err := w.service.NewID()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.put(job.InputBlob(id, "data"))
+	submitted := job.Job{ID: id, Account: "acme", Model: "m", Lane: job.VideoLane}
+	if _, err := w.service.Submit(w.t.Context(), submitted, 0); err != nil {
+		w.t.Fatal(err)
+	}
+	w.names[id] = name
+	return id
+}
+
+// complete completes a job in its second run. The first run left a result that belongs
+// to no job.
+func (w *sweepWorld) complete(id string) {
+	w.t.Helper()
+	ctx := w.t.Context()
+	for _, nonce := range []string{"lost", "good"} {
+		if _, err := w.jobs.Start(ctx, id, nonce, w.now); err != nil {
+			w.t.Fatal(err)
+		}
+		w.put(job.ResultBlob(id, nonce))
+	}
+	result := job.Result{Blob: job.ResultBlob(id, "good"), MIME: "video/mp4", Size: 1}
+	if err := w.jobs.Complete(ctx, id, "good", result, w.now); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *sweepWorld) sweep() {
+	w.t.Helper()
+	if err := errors.Join(w.sweeper.Expire(w.t.Context()), w.sweeper.Sweep(w.t.Context())); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *sweepWorld) wantBlobs(when string, want ...string) {
+	w.t.Helper()
+	var have []string
+	for entry, err := range w.blobs.List(w.t.Context(), "jobs") {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		name := strings.TrimPrefix(entry.Name, "jobs/")
+		for id, given := range w.names {
+			name = strings.Replace(name, id, given, 1)
+		}
+		have = append(have, name)
+	}
+	slices.Sort(have)
+	if slices.Sort(want); !slices.Equal(have, want) {
+		w.t.Errorf("%s: the blobs are %v, want %v", when, have, want)
+	}
+}
+
 // A job's record and blobs over time on one machine
 // (docs/contract/jobs.md#retention).
 func TestSweeper(t *testing.T) {
 	ctx := t.Context()
-	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
-	now := start
-	clock := func() time.Time { return now }
-	db, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: clock})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer db.Close()
-	blobs, err := diskblob.Open(filepath.Join(t.TempDir(), "blobs"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	jobs := db.Jobs()
-	service := job.NewService(job.Config{Store: jobs, Now: clock, Random: rand.Reader})
-	resultAge, recordAge := service.Ages()
-	sweeper := &job.Sweeper{
-		Store: jobs, Blobs: blobs, Now: clock, Logger: slog.New(slog.DiscardHandler),
-		ResultAge: resultAge, RecordAge: recordAge,
-	}
-	names := map[string]string{}
-	put := func(name string) {
-		t.Helper()
-		if _, err := blobs.Put(ctx, name, bytes.NewReader([]byte(name))); err != nil {
-			t.Fatal(err)
-		}
-	}
-	submit := func(call string) string {
-		t.Helper()
-		id, err := service.NewID()
-		if err != nil {
-			t.Fatal(err)
-		}
-		put(job.InputBlob(id, "data"))
-		if _, err := service.Submit(ctx, job.Job{ID: id, Account: "acme", Model: "m", Lane: job.VideoLane}, 0); err != nil {
-			t.Fatal(err)
-		}
-		names[id] = call
-		return id
-	}
-	wantBlobs := func(when string, want ...string) {
-		t.Helper()
-		var have []string
-		for entry, err := range blobs.List(ctx, "jobs") {
-			if err != nil {
-				t.Fatal(err)
-			}
-			name := strings.TrimPrefix(entry.Name, "jobs/")
-			for id, call := range names {
-				name = strings.Replace(name, id, call, 1)
-			}
-			have = append(have, name)
-		}
-		slices.Sort(have)
-		if slices.Sort(want); !slices.Equal(have, want) {
-			t.Errorf("%s: the blobs are %v, want %v", when, have, want)
-		}
-	}
-	sweep := func() {
-		t.Helper()
-		if err := sweeper.Expire(ctx); err != nil {
-			t.Fatal(err)
-		}
-		if err := sweeper.Sweep(ctx); err != nil {
-			t.Fatal(err)
-		}
-	}
+	w := newSweepWorld(t)
+	start := w.now
+	done, waiting := w.submit("done"), w.submit("waiting")
+	w.complete(done)
+	w.names["job_upload"] = "upload"
+	w.put(job.InputBlob("job_upload", "data")) // its request is still in progress
 
-	done, waiting := submit("done"), submit("waiting")
-	for _, nonce := range []string{"lost", "good"} { // the first run left a result that belongs to no job
-		if _, err := jobs.Start(ctx, done, nonce, now); err != nil {
-			t.Fatal(err)
-		}
-		put(job.ResultBlob(done, nonce))
-	}
-	if err := jobs.Complete(
-		ctx, done, "good", job.Result{Blob: job.ResultBlob(done, "good"), MIME: "video/mp4", Size: 1}, now,
-	); err != nil {
-		t.Fatal(err)
-	}
-	names["job_upload"] = "upload"
-	put(job.InputBlob("job_upload", "data")) // its request is still in progress
+	w.sweep()
+	w.wantBlobs("one result, what waits, what is uploaded", "done/result-good", "upload/data", "waiting/data")
 
-	sweep()
-	wantBlobs("one result, what waits, what is uploaded", "done/result-good", "upload/data", "waiting/data")
-
-	now = start.Add(job.MaxAge)
-	sweep()
-	wantBlobs("ten minutes later nothing waits", "done/result-good", "upload/data")
-	j, err := jobs.Get(ctx, waiting)
+	w.now = start.Add(job.MaxAge)
+	w.sweep()
+	w.wantBlobs("ten minutes later nothing waits", "done/result-good", "upload/data")
+	j, err := w.jobs.Get(ctx, waiting)
 	if err != nil || j.Status != job.Failed || j.Failure.Code != job.TimedOut || !j.CompletedAt.Equal(j.Deadline) {
 		t.Errorf("the job that nobody ran is %+v, %v", j, err)
 	}
 
-	if n, err := sweeper.SweepUnknown(ctx); err != nil || n != 1 {
+	if n, err := w.sweeper.SweepUnknown(ctx); err != nil || n != 1 {
 		t.Fatalf("%d, %v", n, err)
 	}
-	if aside, err := blobs.ListAside(ctx); err != nil || len(aside) != 1 || path.Base(aside[0].Name) != "data" {
+	if aside, err := w.blobs.ListAside(ctx); err != nil || len(aside) != 1 || path.Base(aside[0].Name) != "data" {
 		t.Errorf("set aside are %+v, %v; want the broken upload", aside, err)
 	}
-	wantBlobs("after a start no broken upload is left", "done/result-good")
+	w.wantBlobs("after a start no broken upload is left", "done/result-good")
 
-	now = start.Add(24*time.Hour - time.Second)
-	sweep()
-	j, err = service.Get(ctx, "acme", done)
-	if err := errors.Join(err, service.CheckResult(j)); err != nil {
+	w.now = start.Add(24*time.Hour - time.Second)
+	w.sweep()
+	j, err = w.service.Get(ctx, "acme", done)
+	if err := errors.Join(err, w.service.CheckResult(j)); err != nil {
 		t.Errorf("within its 24 hours the result is gone: %v", err)
 	}
-	now = start.Add(24 * time.Hour)
-	if err := service.CheckResult(j); !fault.Is(err, fault.NotFound) {
+	w.now = start.Add(24 * time.Hour)
+	if err := w.service.CheckResult(j); !fault.Is(err, fault.NotFound) {
 		t.Errorf("after 24 hours the result returns %v, want not found", err)
 	}
-	sweep()
-	wantBlobs("after 24 hours no result is left")
-	if _, err := service.Get(ctx, "acme", done); err != nil {
+	w.sweep()
+	w.wantBlobs("after 24 hours no result is left")
+	if _, err := w.service.Get(ctx, "acme", done); err != nil {
 		t.Errorf("the record went with the result: %v", err)
 	}
 
-	now = start.Add(7*24*time.Hour + job.MaxAge + time.Second)
-	if _, err := service.Get(ctx, "acme", done); !fault.Is(err, fault.NotFound) {
+	w.now = start.Add(7*24*time.Hour + job.MaxAge + time.Second)
+	if _, err := w.service.Get(ctx, "acme", done); !fault.Is(err, fault.NotFound) {
 		t.Errorf("after 7 days the record returns %v, want not found", err)
 	}
-	sweep()
-	for id := range maps.Keys(names) {
-		if known, err := jobs.Known(ctx, id); err != nil || known {
-			t.Errorf("after 7 days the record of %s is still kept (%v)", names[id], err)
+	w.sweep()
+	for id := range maps.Keys(w.names) {
+		if known, err := w.jobs.Known(ctx, id); err != nil || known {
+			t.Errorf("after 7 days the record of %s is still kept (%v)", w.names[id], err)
 		}
 	}
 }

@@ -39,21 +39,129 @@ func head(model string, fields ...string) string {
 		"\r\nContent-Type: multipart/form-data; boundary=x\r\n" + strings.Join(append(fields, ""), "\r\n") + "\r\n"
 }
 
-// Clients that lie, stop, or never stop. Each gets a response, if it can, and
-// leaves nothing behind: no blob and no goroutine.
-func TestHostileForms(t *testing.T) {
+const (
+	dataHeader   = "--x\r\nContent-Disposition: form-data; name=\"data\"; filename=\"a\"\r\n\r\n"
+	chunked      = "Transfer-Encoding: chunked"
+	brokenBody   = "Value error, The body ended early or is broken."
+	invalidForm  = "Value error, The body is not valid multipart/form-data."
+	longHeader   = "Value error, The header of a part is longer than 16 KiB."
+	stoppedBody  = "The request's body stopped arriving."
+	tooLargeBody = "The request's body is larger than 2097152 bytes. " + api.LargeUploads
+)
+
+func length(n int) string { return fmt.Sprintf("Content-Length: %d", n) }
+
+func httpChunk(text string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(text), text) }
+
+// hostileForm is a form that a client sends wrongly, and the response.
+type hostileForm struct {
+	name   string
+	send   func(conn *net.TCPConn)
+	status int
+	detail string
+}
+
+// refuses checks that each form gets its response, if it can, and leaves nothing
+// behind: no blob and no goroutine.
+func refuses(t *testing.T, w *world, forms []hostileForm) {
+	t.Helper()
+	for _, form := range forms {
+		t.Run(form.name, func(t *testing.T) {
+			a, err := w.raw(form.send)
+			if err != nil {
+				t.Fatalf("the answer was lost: %v", err)
+			}
+			detail := a.detail()
+			if a.status == 422 {
+				if problems := w.problems(a); len(problems) == 1 {
+					detail = problems[0].Msg
+				}
+			}
+			if a.status != form.status || detail != form.detail {
+				t.Errorf("%d %.300s", a.status, a.body)
+			}
+			w.nothingStays()
+		})
+	}
+}
+
+// hostileWorld returns a world in which bodies stop arriving after a second. When the
+// test ends it checks that the goroutines of all requests have returned.
+func hostileWorld(t *testing.T) *world {
 	w := newWorld(t, setup{maxUpload: 1 << 20, stall: time.Second})
-	video := clip(t)
 	w.request("GET", "/healthz", "", nil)
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	idle := runtime.NumGoroutine()
+	t.Cleanup(func() {
+		eventually(t, "the goroutines of all requests have returned", func() bool { return runtime.NumGoroutine() <= idle })
+	})
+	return w
+}
 
-	const dataHeader = "--x\r\nContent-Disposition: form-data; name=\"data\"; filename=\"a\"\r\n\r\n"
+// Clients that lie about the length of a body, stop in it, or send no form.
+func TestHostileForms(t *testing.T) {
+	w := hostileWorld(t)
+	video := clip(t)
 	whole := dataHeader + video + "\r\n--x--\r\n"
 	half := whole[:len(whole)/2]
-	length := func(n int) string { return fmt.Sprintf("Content-Length: %d", n) }
-	const chunked = "Transfer-Encoding: chunked"
-	chunk := func(text string) string { return fmt.Sprintf("%x\r\n%s\r\n", len(text), text) }
+	refuses(t, w, []hostileForm{
+		{"declares more than it sends, and ends", func(conn *net.TCPConn) {
+			io.WriteString(conn, head("gen-2.5", length(len(whole)))+half)
+			conn.CloseWrite()
+		}, 422, brokenBody},
+		{"declares more than a whole form, and ends", func(conn *net.TCPConn) {
+			io.WriteString(conn, head("gen-2.5", length(len(whole)+1))+whole)
+			conn.CloseWrite()
+		}, 422, brokenBody},
+		{"declares more than it sends, and waits", func(conn *net.TCPConn) {
+			io.WriteString(conn, head("gen-2.5", length(len(whole)))+half)
+		}, 408, stoppedBody},
+		{"declares more than a whole form, and waits", func(conn *net.TCPConn) {
+			io.WriteString(conn, head("gen-2.5", length(len(whole)+1))+whole)
+		}, 408, stoppedBody},
+		{"declares less than it sends", func(conn *net.TCPConn) {
+			io.WriteString(conn, head("gen-2.5", length(len(half)))+whole)
+		}, 422, invalidForm},
+		{"ends in the middle of a chunk", func(conn *net.TCPConn) {
+			io.WriteString(conn, head("gen-2.5", chunked)+"fffff\r\n"+half)
+			conn.CloseWrite()
+		}, 422, brokenBody},
+		{"ends without the last chunk", func(conn *net.TCPConn) {
+			io.WriteString(conn, head("gen-2.5", chunked)+httpChunk(whole))
+			conn.CloseWrite()
+		}, 422, brokenBody},
+		{"a chunk of a malformed size", func(conn *net.TCPConn) {
+			io.WriteString(conn, head("gen-2.5", chunked)+httpChunk(half)+"zz\r\n")
+		}, 422, brokenBody},
+		{"a chunked body beyond the limit", func(conn *net.TCPConn) {
+			io.WriteString(conn, head("gen-2.5", chunked)+httpChunk(dataHeader+video))
+			for range 3 {
+				io.WriteString(conn, httpChunk(strings.Repeat("v", 1<<20)))
+			}
+			io.WriteString(conn, "0\r\n\r\n")
+		}, 413, tooLargeBody},
+		{"declares more than the limit", func(conn *net.TCPConn) {
+			io.WriteString(conn, head("gen-2.5", length(2<<20+1))+strings.Repeat("v", 2<<20+1))
+		}, 413, tooLargeBody},
+		{"no last boundary", func(conn *net.TCPConn) {
+			body := dataHeader + video
+			io.WriteString(conn, head("gen-2.5", length(len(body)))+body)
+		}, 422, invalidForm},
+		{"a boundary in pieces", func(conn *net.TCPConn) {
+			body := dataHeader + video + "\r\n--x-\r\n"
+			io.WriteString(conn, head("gen-2.5", length(len(body)))+body)
+		}, 422, invalidForm},
+		{"a header without a colon", func(conn *net.TCPConn) {
+			body := "--x\r\nContent-Disposition\r\n\r\nx\r\n--x--\r\n"
+			io.WriteString(conn, head("gen-2.5", length(len(body)))+body)
+		}, 422, invalidForm},
+	})
+}
+
+// Clients that never stop sending.
+func TestEndlessForms(t *testing.T) {
+	w := hostileWorld(t)
+	video := clip(t)
 	endless := func(prefix, piece string) func(*net.TCPConn) {
 		return func(conn *net.TCPConn) {
 			io.WriteString(conn, head("gen-2.5", length(1<<20))+prefix)
@@ -65,110 +173,45 @@ func TestHostileForms(t *testing.T) {
 			}
 		}
 	}
-	const broken = "Value error, The body ended early or is broken."
-	const invalid = "Value error, The body is not valid multipart/form-data."
-	for _, c := range []struct {
-		says   string
-		send   func(conn *net.TCPConn)
-		status int
-		says2  string // a part of the response
-	}{
-		{"declares more than it sends, and ends", func(conn *net.TCPConn) {
-			io.WriteString(conn, head("gen-2.5", length(len(whole)))+half)
-			conn.CloseWrite()
-		}, 422, broken},
-		{"declares more than a whole form, and ends", func(conn *net.TCPConn) {
-			io.WriteString(conn, head("gen-2.5", length(len(whole)+1))+whole)
-			conn.CloseWrite()
-		}, 422, broken},
-		{"declares more than it sends, and waits", func(conn *net.TCPConn) {
-			io.WriteString(conn, head("gen-2.5", length(len(whole)))+half)
-		}, 408, "The request's body stopped arriving."},
-		{"declares more than a whole form, and waits", func(conn *net.TCPConn) {
-			io.WriteString(conn, head("gen-2.5", length(len(whole)+1))+whole)
-		}, 408, "The request's body stopped arriving."},
-		{"declares less than it sends", func(conn *net.TCPConn) {
-			io.WriteString(conn, head("gen-2.5", length(len(half)))+whole)
-		}, 422, invalid},
-		{"ends in the middle of a chunk", func(conn *net.TCPConn) {
-			io.WriteString(conn, head("gen-2.5", chunked)+"fffff\r\n"+half)
-			conn.CloseWrite()
-		}, 422, broken},
-		{"ends without the last chunk", func(conn *net.TCPConn) {
-			io.WriteString(conn, head("gen-2.5", chunked)+chunk(whole))
-			conn.CloseWrite()
-		}, 422, broken},
-		{"chunks that are none", func(conn *net.TCPConn) {
-			io.WriteString(conn, head("gen-2.5", chunked)+chunk(half)+"zz\r\n")
-		}, 422, broken},
-		{"a chunked body beyond the limit", func(conn *net.TCPConn) {
-			io.WriteString(conn, head("gen-2.5", chunked)+chunk(dataHeader+video))
-			for range 3 {
-				io.WriteString(conn, chunk(strings.Repeat("v", 1<<20)))
-			}
-			io.WriteString(conn, "0\r\n\r\n")
-		}, 413, "The request's body is larger than 2097152 bytes. " + api.LargeUploads},
-		{"declares more than the limit", func(conn *net.TCPConn) {
-			io.WriteString(conn, head("gen-2.5", length(2<<20+1))+strings.Repeat("v", 2<<20+1))
-		}, 413, "The request's body is larger than 2097152 bytes. " + api.LargeUploads},
-		{"no last boundary", func(conn *net.TCPConn) {
-			body := dataHeader + video
-			io.WriteString(conn, head("gen-2.5", length(len(body)))+body)
-		}, 422, invalid},
-		{"a boundary in pieces", func(conn *net.TCPConn) {
-			body := dataHeader + video + "\r\n--x-\r\n"
-			io.WriteString(conn, head("gen-2.5", length(len(body)))+body)
-		}, 422, invalid},
-		{"a header without a colon", func(conn *net.TCPConn) {
-			body := "--x\r\nContent-Disposition\r\n\r\nx\r\n--x--\r\n"
-			io.WriteString(conn, head("gen-2.5", length(len(body)))+body)
-		}, 422, invalid},
+	refuses(t, w, []hostileForm{
 		{"a header line without end", endless("--x\r\nContent-Disposition: ", strings.Repeat("a", 8192)), 422,
-			"Value error, The header of a part is longer than 16 KiB."},
+			longHeader},
 		{"header lines without end", endless("--x\r\n", strings.Repeat("A: b\r\n", 1024)), 422,
-			"Value error, The header of a part is longer than 16 KiB."},
+			longHeader},
 		{"a header without end, after a file", endless(dataHeader+video+"\r\n--x\r\n", strings.Repeat("A: b\r\n", 1024)), 422,
-			"Value error, The header of a part is longer than 16 KiB."},
+			longHeader},
 		{"nothing but a preamble", endless("", strings.Repeat("preamble\r\n", 1000)), 422,
-			"Value error, The header of a part is longer than 16 KiB."},
+			longHeader},
 		{"more parts than a form has", endless(dataHeader+video,
 			"\r\n--x\r\nContent-Disposition: form-data; name=\"p\"\r\n\r\nv"), 422,
 			"Value error, The form has more than 100 parts."},
 		{"a value without end", endless("--x\r\nContent-Disposition: form-data; name=\"seed\"\r\n\r\n",
-			strings.Repeat("9", 8192)), 422, invalid},
-	} {
-		a, err := w.raw(c.send)
-		if err != nil {
-			t.Errorf("%s: the answer was lost: %v", c.says, err)
-			continue
-		}
-		got := a.detail()
-		if a.status == 422 {
-			if problems := w.problems(a); len(problems) == 1 {
-				got = problems[0].Msg
-			}
-		}
-		if a.status != c.status || got != c.says2 {
-			t.Errorf("%s: %d %.300s", c.says, a.status, a.body)
-		}
-		w.nothingStays()
-	}
-	for says, send := range map[string]string{
+			strings.Repeat("9", 8192)), 422, invalidForm},
+	})
+}
+
+// Clients that hang up leave nothing behind.
+func TestFormsOfClientsThatHangUp(t *testing.T) {
+	w := hostileWorld(t)
+	whole := dataHeader + clip(t) + "\r\n--x--\r\n"
+	half := whole[:len(whole)/2]
+	for name, send := range map[string]string{
 		"hangs up in a file":    head("gen-2.5", length(len(whole))) + half,
 		"hangs up in a chunk":   head("gen-2.5", chunked) + "fffff\r\n" + half,
 		"hangs up in a header":  head("gen-2.5", length(len(whole))) + dataHeader[:20],
 		"hangs up before a job": head("gen-2.5", length(len(whole)+1)) + whole,
 	} {
-		conn, err := net.Dial("tcp", w.address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		io.WriteString(conn, send)
-		conn.(*net.TCPConn).SetLinger(0) // send a reset, as for a client that was killed
-		conn.Close()
-		eventually(t, says+": nothing stays", func() bool { return len(w.files()) == 0 })
+		t.Run(name, func(t *testing.T) {
+			conn, err := net.Dial("tcp", w.address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			io.WriteString(conn, send)
+			conn.(*net.TCPConn).SetLinger(0) // send a reset, as for a client that was killed
+			conn.Close()
+			eventually(t, "nothing stays", func() bool { return len(w.files()) == 0 })
+		})
 	}
-	eventually(t, "the goroutines of all requests have returned", func() bool { return runtime.NumGoroutine() <= idle })
 }
 
 // A form that breaks off at any byte is refused, and leaves nothing behind.

@@ -55,7 +55,7 @@ func TestClientTokenRequests(t *testing.T) {
 		{"allowedModels is a list of strings", `{"allowedModels": ["gen-2.5", 25, null, ["gen-2.5"]]}`},
 		{"allowedOrigins of every kind",
 			`{"allowedOrigins": ["https://a.example", "http://127.0.0.1:8080", "http://[::1]:3000", "capacitor://localhost"]}`},
-		{"allowedOrigins that are none",
+		{"malformed allowedOrigins",
 			`{"allowedOrigins": ["a.example", "https://a.example/", "https://a.example/path", "https://*.example", "*", ` +
 				`"null", "", "https://u@a.example", "https://a.example:", "https://a b"]}`},
 		{"allowedOrigins, 21 of them", `{"allowedOrigins": ` + names(21, "https://a.example") + `}`},

@@ -147,7 +147,7 @@ func TestRefusalsReachAClientThatIsStillSending(t *testing.T) {
 		{"no method", body(studio, "/healthz", "", size), 405},
 		{"no model", body(studio, "/v1/jobs/gen-9", "", size), 404},
 		{"too large", body(studio, "/v1/jobs/gen-2.5", "", size), 413},
-		{"a form that is none", body(studio, "/v1/jobs/gen-2.5", "--x\r\nnothing\r\n", 30<<20), 422},
+		{"a body that is not a form", body(studio, "/v1/jobs/gen-2.5", "--x\r\nnothing\r\n", 30<<20), 422},
 	} {
 		a, err := w.raw(c.send)
 		if err != nil || a.status != c.status || !strings.HasPrefix(a.body, `{"detail":`) {
