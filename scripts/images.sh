@@ -41,7 +41,7 @@ for name in "$@"; do
 		build cutroom-engine --file gpu/Dockerfile --build-arg CUDA="$(scripts/base-images.sh --reference "$base")"
 		;;
 	*)
-		echo "images.sh: $name is none of server, worker, media, realtime and engine" >&2
+		echo "images.sh: $name is not one of server, worker, media, realtime or engine" >&2
 		exit 2
 		;;
 	esac

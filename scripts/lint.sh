@@ -41,6 +41,6 @@ lint_js() {
 for part in "$@"; do
 	case $part in
 	go | shell | js) "lint_$part" ;;
-	*) echo "lint.sh: $part is none of go, shell and js" >&2; exit 2 ;;
+	*) echo "lint.sh: $part is not one of go, shell or js" >&2; exit 2 ;;
 	esac
 done

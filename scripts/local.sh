@@ -10,7 +10,7 @@ home=${LOCAL_AWS:-.local-aws}
 stage=${STAGE:-dev}
 case $home in /*) ;; *) home=$PWD/$home ;; esac
 port=${LOCAL_AWS_PORT:-$(cat "$home/port" 2>/dev/null || echo 4566)}
-case $stage in *[!a-z0-9-]* | [!a-z]*) echo "STAGE: $stage is no stage such as dev." >&2; exit 1 ;; esac
+case $stage in *[!a-z0-9-]* | [!a-z]*) echo "STAGE: $stage is not the name of a stage, for example dev." >&2; exit 1 ;; esac
 case $port in *[!0-9]* | "") echo "LOCAL_AWS_PORT: $port is no port." >&2; exit 1 ;; esac
 # of is what is kept of the stage.
 of=$home/$stage

@@ -87,6 +87,6 @@ fi
 for part in "$@"; do
 	case $part in
 	programs | sam | engine) "$part" ;;
-	*) echo "test-docker.sh: $part is none of programs, sam and engine" >&2; exit 2 ;;
+	*) echo "test-docker.sh: $part is not one of programs, sam or engine" >&2; exit 2 ;;
 	esac
 done

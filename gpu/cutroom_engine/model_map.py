@@ -91,7 +91,7 @@ class PipelineRow(_Row):
     @model_validator(mode="after")
     def _check(self) -> PipelineRow:
         if self.class_name not in STYLES:
-            raise ValueError(f"class: {self.class_name} is none of {', '.join(sorted(STYLES))}")
+            raise ValueError(f"class: {self.class_name} is not one of {', '.join(sorted(STYLES))}")
         if STYLES[self.class_name].people != (self.poses is not None):
             raise ValueError(
                 f"poses: {self.class_name} {'needs' if self.poses is None else 'takes no'} models of poses"

@@ -72,7 +72,7 @@ def test_the_default_map_is_for_the_cards_of_the_default_instances() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
-        ("LucyEditPipeline", "MagicPipeline", "class: MagicPipeline is none of"),
+        ("LucyEditPipeline", "MagicPipeline", "class: MagicPipeline is not one of"),
         ("steps: 30, ", "", "pipelines.lucy.steps: Field required"),
         ("steps: 30, ", "steps: 0, ", "pipelines.lucy.steps"),
         ("steps: 30, ", "steps: 30, stpes: 3, ", "pipelines.lucy.stpes: Extra inputs"),

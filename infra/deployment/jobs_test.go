@@ -172,7 +172,7 @@ func testLostWorker(t *testing.T, d *deployed) {
 }
 
 // testGivenUp: a job whose message is received ten times without being done goes
-// to the dead-letter queue and ends; a message that is none of a job stays there.
+// to the dead-letter queue and ends; a message that is not about a job stays there.
 func testGivenUp(t *testing.T, d *deployed) {
 	client := d.client(t, "given-up")
 	queue := sqs.NewFromConfig(d.cloud.Config())

@@ -217,7 +217,7 @@ func TestACollectorThatIsGone(t *testing.T) {
 }
 
 // An endpoint that is wrong stops the start with a line that says so.
-func TestAnEndpointThatIsNone(t *testing.T) {
+func TestAWrongEndpoint(t *testing.T) {
 	t.Parallel()
 	server, err := servertest.Program(program).Start(t.Context(), t.TempDir(),
 		"OTEL_EXPORTER_OTLP_ENDPOINT=collector:4318")

@@ -117,7 +117,7 @@ func TestMark(t *testing.T) {
 // A folder may hold files that the store has not put there, such as those that a
 // person copied into it. They are never deleted, and do not keep blobs from being
 // listed.
-func TestSetAsideWhatIsNoBlob(t *testing.T) {
+func TestSetAsideOddFiles(t *testing.T) {
 	ctx := t.Context()
 	root := t.TempDir()
 	store := openAt(t, root)

@@ -123,7 +123,7 @@ func (q *Queue) Receive(ctx context.Context, lane job.Lane, lease time.Duration)
 		if d.Message, err = ReadMessage(d.body); err != nil {
 			// It is released at once, and so soon ends in the dead-letter queue, where a
 			// person finds it.
-			q.Logger.Error("receive a message that is none of a job", "queue", url, "error", err)
+			q.Logger.Error("receive a message that is not about a job", "queue", url, "error", err)
 			if err := d.Nack(ctx, 0); err != nil {
 				q.Logger.Error("return a message", "queue", url, "error", err)
 			}

@@ -83,7 +83,7 @@ func (s *Size) UnmarshalText(text []byte) error {
 	// ParseUint accepts digits only: no sign, no underscore.
 	n, err := strconv.ParseUint(number, 10, 63)
 	if err != nil || n == 0 || int64(n) > maxSize/unit {
-		return fmt.Errorf("%q is no size such as 1048576, 512MiB or 2GiB", text)
+		return fmt.Errorf("%q is not a size, for example 1048576, 512MiB or 2GiB", text)
 	}
 	*s = Size(int64(n) * unit)
 	return nil

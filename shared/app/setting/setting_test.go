@@ -62,7 +62,7 @@ func TestEnvironment(t *testing.T) {
 		{"A=2GiB", func(e *setting.Environment) any { return e.Size("A") }, fmt.Sprint(2 << 30), ""},
 		{"", func(e *setting.Environment) any { return e.Size("A") }, "0", ""},
 		{"A=big", func(e *setting.Environment) any { return e.Size("A") }, "0",
-			`A: "big" is no size such as 1048576, 512MiB or 2GiB`},
+			`A: "big" is not a size, for example 1048576, 512MiB or 2GiB`},
 		{"", func(e *setting.Environment) any { return e.Origins() }, "[]", ""},
 		{"CUTROOM_CORS_ORIGINS=*", func(e *setting.Environment) any { return e.Origins() }, "[*]", ""},
 		{"CUTROOM_CORS_ORIGINS=https://B.example.com,http://a:81", func(e *setting.Environment) any { return e.Origins() },

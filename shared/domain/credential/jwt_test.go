@@ -166,7 +166,7 @@ func TestForgedJWTs(t *testing.T) {
 		"another kid": forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{"jti": id},
 			map[string]any{"kid": "../../key"}),
 		"no id":                  forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{}, nil),
-		"an id that is none":     forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{"jti": "zz"}, nil),
+		"an id that is not hex":  forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{"jti": "zz"}, nil),
 		"an id that is a number": forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{"jti": 5}, nil),
 		"a short id":             forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{"jti": id[:62]}, nil),
 		"an unknown id": forge(jwt.SigningMethodEdDSA, mallory, jwt.MapClaims{"jti": strings.Repeat("ab", 32)},

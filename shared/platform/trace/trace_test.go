@@ -27,7 +27,7 @@ func TestATraceIsCarriedOnWhereNothingIsRecorded(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoTraceparent(t *testing.T) {
+func TestWrongTraceparents(t *testing.T) {
 	for _, text := range []string{
 		"", "x", "00-" + traceID + "-00f067aa0ba902b7", "00-00000000000000000000000000000000-00f067aa0ba902b7-01",
 		"ff-" + traceID + "-00f067aa0ba902b7-01", parent + "\r\nX-Other: 1", strings.ToUpper(parent),

@@ -213,7 +213,7 @@ func TestASpanIsBoundedAndEndsOnce(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoTracingHeader(t *testing.T) {
+func TestWrongTracingHeaders(t *testing.T) {
 	for _, header := range []string{
 		"", "Root=1-5759e988-bd862e3fe1be46a994272793", "Parent=53995c3f42cd8ad8;Sampled=1",
 		"Root=2-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8",

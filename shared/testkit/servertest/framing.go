@@ -63,7 +63,7 @@ func FramingAttacks(path string) []FramingAttack {
 		FramingAttack{"both after sound chunks", "POST " + path +
 			" HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\nPOST " + path +
 			" HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n" + hidden, true},
-		FramingAttack{"a version that is none", "POST " + path + " HTTP/1.01\r\nHost: a\r\nContent-Length: 3\r\n\r\n{} " +
+		FramingAttack{"an unknown version", "POST " + path + " HTTP/1.01\r\nHost: a\r\nContent-Length: 3\r\n\r\n{} " +
 			hidden, true},
 		FramingAttack{"HTTP/2 by the line", "POST " + path + " HTTP/2.0\r\nHost: a\r\nContent-Length: 3\r\n\r\n{} " + hidden,
 			true},
@@ -147,7 +147,7 @@ func addBoth(add adding) {
 	add(true, "both, and an upgrade", "Connection: Upgrade\r\nUpgrade: websocket\r\n"+short+chunks, end)
 	add(true, "a length, and an unknown coding", short+"Transfer-Encoding: xchunked\r\n", end)
 	add(true, "a length, and identity", short+"Transfer-Encoding: identity\r\n", end)
-	add(true, "a length that is none, and chunks", "Content-Length: x\r\n"+chunks, end)
+	add(true, "a malformed length, and chunks", "Content-Length: x\r\n"+chunks, end)
 }
 
 func addFields(add adding) {
@@ -192,7 +192,7 @@ func addChunks(add adding) {
 	add(false, "a chunk's size in capitals", chunks, strings.ToUpper(size)+"\r\n"+hidden+"\r\n0\r\n\r\n"+after)
 	add(false, "a trailer", chunks, size+"\r\n"+hidden+"\r\n0\r\nX-A: b\r\n\r\n"+after)
 	for name, body := range map[string]string{
-		"a chunk's size that is none":         "x\r\n" + hidden,
+		"a malformed chunk size":              "x\r\n" + hidden,
 		"a chunk's size in hexadecimal twice": "0x2\r\n{}\r\n0\r\n\r\n" + hidden,
 		"a signed chunk":                      "+2\r\n{}\r\n0\r\n\r\n" + hidden,
 		"a negative chunk":                    "-2\r\n{}\r\n0\r\n\r\n" + hidden,

@@ -132,7 +132,7 @@ var putTests = []test{
 		}
 		got := s.read("a/b", 0, -1)
 		if !slices.ContainsFunc(contents, func(content []byte) bool { return bytes.Equal(got, content) }) {
-			s.Fatal("the blob is none of those that were stored")
+			s.Fatal("the blob is not one of those that were stored")
 		}
 		s.clean()
 	}},
