@@ -16,19 +16,20 @@ type alarm struct {
 	name, means string
 	metric      awscloudwatch.IMetric
 	above       float64
-	// periods is for how many periods of the metric, of five minutes.
+	// periods is the number of periods of five minutes that the metric must be above
+	// the bound.
 	periods int
 }
 
-// period is what a point of most metrics stands for.
+// period is the time that a point of most metrics covers.
 func period() awscdk.Duration { return awscdk.Duration_Minutes(jsii.Number(5)) }
 
 func metricOptions(statistic string) *awscloudwatch.MetricOptions {
 	return &awscloudwatch.MetricOptions{Statistic: jsii.String(statistic), Period: period()}
 }
 
-// newAlarms makes the alarms, which tell the address of the options, where there
-// is one. CloudWatch bills each metric that an alarm looks at, so they look at few.
+// newAlarms creates the alarms, which notify the address of the options if there is
+// one. CloudWatch bills every metric of an alarm, so they use few.
 func (s *stack) newAlarms(media, inference awsapigateway.RestApi) []interfacesawscloudwatch.IAlarmRef {
 	var topic awssns.Topic
 	if s.AlarmEmail != "" {
@@ -65,19 +66,19 @@ func (s *stack) newAlarms(media, inference awsapigateway.RestApi) []interfacesaw
 	return made
 }
 
-// describeAlarm says what an alarm means, and where it is written what to do.
+// describeAlarm returns what an alarm means and where to read what to do.
 func (s *stack) describeAlarm(name, means string) *string {
 	return jsii.String(means + ` See "` + name + `" in docs/runbook.md.`)
 }
 
-// sum adds metrics up.
+// sum returns the sum of metrics.
 func sum(label string, metrics map[string]awscloudwatch.IMetric) awscloudwatch.MathExpression {
 	return awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
 		Expression: jsii.String("SUM(METRICS())"), Label: jsii.String(label), UsingMetrics: &metrics, Period: period(),
 	})
 }
 
-// sumOf adds a metric of those of the functions up that the stack has.
+// sumOf returns the sum of a metric of those of the functions that the stack has.
 func (s *stack) sumOf(metric string, functions ...string) awscloudwatch.MathExpression {
 	metrics := map[string]awscloudwatch.IMetric{}
 	for _, name := range functions {
@@ -112,7 +113,8 @@ func (s *stack) failedExecutions() awscloudwatch.MathExpression {
 	return sum("executions that did not succeed", metrics)
 }
 
-// functionThrottles is of all functions of the account: they share one limit.
+// functionThrottles covers all functions of the account, because they share one
+// limit.
 func (s *stack) functionThrottles() awscloudwatch.Metric {
 	return awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
 		Namespace: jsii.String("AWS/Lambda"), MetricName: jsii.String("Throttles"), Statistic: jsii.String("Sum"),
@@ -120,7 +122,7 @@ func (s *stack) functionThrottles() awscloudwatch.Metric {
 	})
 }
 
-// tableThrottles is of the tables that are written most.
+// tableThrottles covers the tables with the most writes.
 func (s *stack) tableThrottles() awscloudwatch.MathExpression {
 	metrics := map[string]awscloudwatch.IMetric{}
 	for _, name := range []string{"jobs", "usage"} {

@@ -17,19 +17,19 @@ type api struct {
 	name, description string
 	domain            domain
 	shape             errorShape
-	// tooLarge is the message for a body that cannot be carried.
+	// tooLarge is the message for a body that is too large for API Gateway.
 	tooLarge  string
 	endpoints []endpoint
 }
 
-// endpoint is a path and the function that answers on it, whatever the method:
-// methods that a path does not have are answered 405 with Allow, HEAD as GET,
-// and preflights by the origins of the settings, all by the handlers themselves.
+// endpoint is a path and the function that serves all its methods. The handlers
+// answer methods that the path does not have with 405 and Allow, HEAD like GET, and
+// preflights by the allowed origins.
 type endpoint struct {
 	path, function string
 }
 
-// stageName is the last part of the URL that API Gateway gives an API.
+// stageName is the last part of the URL that API Gateway assigns to an API.
 const stageName = "live"
 
 func (s *stack) newAPI(a api, logging apiLogging) awsapigateway.RestApi {
@@ -70,8 +70,8 @@ func (s *stack) newAPI(a api, logging apiLogging) awsapigateway.RestApi {
 	for _, e := range a.endpoints {
 		method := rest.Root().ResourceForPath(jsii.String(e.path)).AddMethod(jsii.String("ANY"), s.integration(e), nil)
 		if s.Endpoint != "" {
-			// SAM goes by the integrations for what is bytes, and not by the API's own
-			// types. CloudFormation does not know this property.
+			// SAM decides by the integrations which bodies are bytes, and ignores the
+			// API's binary media types. CloudFormation does not have this property.
 			method.Node().DefaultChild().(awsapigateway.CfnMethod).AddPropertyOverride(jsii.String("Integration.ContentType"),
 				"*/*")
 		}
@@ -90,10 +90,10 @@ func (s *stack) newAPI(a api, logging apiLogging) awsapigateway.RestApi {
 	return rest
 }
 
-// binaryTypes are the content types that API Gateway hands on as bytes. Where
-// answers stream only requests need this. A buffered answer of bytes needs every
-// type, as API Gateway goes by what the caller accepts. Preflights, which have no
-// body, are answered by the functions and the same under both.
+// binaryTypes returns the content types that API Gateway passes on as bytes. If
+// answers are streamed, only requests need this. A buffered binary answer needs every
+// type, because API Gateway decides by the caller's Accept header. Preflights have no
+// body and work the same with both.
 func (s *stack) binaryTypes() []string {
 	if s.Streaming {
 		return []string{"multipart/form-data"}
@@ -101,8 +101,8 @@ func (s *stack) binaryTypes() []string {
 	return []string{"*/*"}
 }
 
-// integration hands a request to a function. What it may take is said, so that
-// no default of API Gateway ends an answer before its function.
+// integration connects an endpoint to its function. It sets the timeout explicitly,
+// so that no default of API Gateway cuts an answer short.
 func (s *stack) integration(e endpoint) awsapigateway.Integration {
 	options := &awsapigateway.LambdaIntegrationOptions{
 		ScopePermissionToMethod: jsii.Bool(false),
@@ -118,7 +118,7 @@ func (s *stack) integration(e endpoint) awsapigateway.Integration {
 	return awsapigateway.NewLambdaIntegration(s.functions[e.function], options)
 }
 
-// accessLogFormat has no key, no query and no id: the path is the resource's.
+// accessLogFormat contains no key, query or id: the path is that of the resource.
 var accessLogFormat = `{` + strings.Join([]string{
 	`"time":"$context.requestTimeEpoch"`, `"request_id":"$context.requestId"`, `"ip":"$context.identity.sourceIp"`,
 	`"method":"$context.httpMethod"`, `"resource":"$context.resourcePath"`, `"status":"$context.status"`,
@@ -126,12 +126,12 @@ var accessLogFormat = `{` + strings.Join([]string{
 	`"integration_ms":"$context.integrationLatency"`, `"error":"$context.error.responseType"`,
 }, ",") + `}`
 
-// apiLogging is the account's permission for API Gateway to write logs.
+// apiLogging is the account's setting that lets API Gateway write logs.
 type apiLogging struct{ account awsapigateway.CfnAccount }
 
-// newAPILogging makes the role by which API Gateway writes access logs. It is one
-// setting of account and region, which other stacks may share: it stays when the
-// stack goes, and an option leaves it as it is.
+// newAPILogging creates the role with which API Gateway writes access logs. It is one
+// setting for the account and region, which other stacks may share: it stays when the
+// stack is deleted, and an option leaves it alone.
 func (s *stack) newAPILogging() apiLogging {
 	if !s.APILogRole {
 		return apiLogging{}

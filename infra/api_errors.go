@@ -8,24 +8,24 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// errorShape returns the body of an error, in JSON, as an API has them.
+// errorShape returns the JSON body of an error in the shape that an API uses.
 type errorShape func(e gatewayError) string
 
-// gatewayError is an answer that API Gateway gives by itself.
+// gatewayError is an error that API Gateway answers with by itself.
 type gatewayError struct {
 	response awsapigateway.ResponseType
-	// status is empty where each cause has its own.
+	// status is empty if each cause has its own.
 	status, message string
-	// kind and code are how the inference gateway calls it
+	// kind and code are the type and code of the inference gateway's errors
 	// (docs/contract/errors.md#gateway-errors).
 	kind, code string
 	retryAfter string
 }
 
-// mediaErrors is `{detail}` (docs/contract/errors.md#media-errors).
+// mediaErrors returns `{detail}` (docs/contract/errors.md#media-errors).
 func mediaErrors(e gatewayError) string { return fmt.Sprintf(`{"detail":%q}`, e.message) }
 
-// inferenceErrors is `{error: {message, type, param, code}}`
+// inferenceErrors returns `{error: {message, type, param, code}}`
 // (docs/contract/errors.md#gateway-errors).
 func inferenceErrors(e gatewayError) string {
 	code := "null"
@@ -35,8 +35,8 @@ func inferenceErrors(e gatewayError) string {
 	return fmt.Sprintf(`{"error":{"message":%q,"type":%q,"param":null,"code":%s}}`, e.message, e.kind, code)
 }
 
-// What API Gateway and Lambda carry is 6 MB, in which bytes of a form are base64.
-// The media service names the way for what is larger.
+// API Gateway and Lambda carry bodies of up to 6 MB, and the bytes of a form are in
+// base64. The media service names the way to send larger files.
 const (
 	mediaTooLarge = "The body is too large to be sent through this address, which takes about 4.4 MB. Post " +
 		"{filename, mime_type, size_bytes, md5} as JSON to /v1/files, PUT the bytes to the URL in the answer, and use the " +
@@ -44,14 +44,14 @@ const (
 	inferenceTooLarge = "The body is too large to be sent through this address, which takes about 6 MB."
 )
 
-// gatewayErrors are all answers of API Gateway's own. Those of authorizers and
-// API keys, of which the APIs have none, are under the two defaults.
+// gatewayErrors returns all errors that API Gateway answers with by itself. The two
+// defaults cover those of authorizers and API keys, which the APIs do not use.
 func gatewayErrors(tooLarge string) []gatewayError {
 	const notFound, unavailable = "Not Found", "The service could not answer. Try again."
 	return []gatewayError{
-		// An unknown route, or an unknown method of none, reads to API Gateway as a
-		// request that should have been signed for AWS; one with an Authorization
-		// header as one that was signed badly.
+		// API Gateway takes an unknown route, or an unknown method of one, for a
+		// request that should have been signed for AWS, and one with an Authorization
+		// header for one with a bad signature.
 		{response: awsapigateway.ResponseType_MISSING_AUTHENTICATION_TOKEN(), status: "404", message: notFound, kind: "invalid_request_error", code: "not_found"},
 		{response: awsapigateway.ResponseType_INVALID_SIGNATURE(), status: "404", message: notFound, kind: "invalid_request_error", code: "not_found"},
 		{response: awsapigateway.ResponseType_EXPIRED_TOKEN(), status: "404", message: notFound, kind: "invalid_request_error", code: "not_found"},
@@ -67,13 +67,13 @@ func gatewayErrors(tooLarge string) []gatewayError {
 	}
 }
 
-// addGatewayResponses gives API Gateway's own answers the shape of the API's,
-// with what browsers need to read them. The request's id is in x-amzn-RequestId, which
-// API Gateway adds by itself: a header here may have nothing but a constant or a part
-// of the request, and a deploy with anything else may be refused.
+// addGatewayResponses gives API Gateway's own errors the shape of the API's, with the
+// headers that browsers need to read them. API Gateway adds the request id itself, as
+// x-amzn-RequestId: a header here can only be a constant or a part of the request,
+// and a deploy with anything else may be refused.
 func (s *stack) addGatewayResponses(rest awsapigateway.RestApi, a api) {
-	// These answers tell nothing of an account, and API Gateway cannot choose
-	// between origins: where there are several, any page may read them.
+	// These answers reveal nothing about an account, and API Gateway cannot choose
+	// between origins: with several, any page may read them.
 	origin := "'*'"
 	if len(s.Origins) == 1 {
 		origin = "'" + s.Origins[0] + "'"

@@ -9,7 +9,7 @@ import (
 	"cutroom/functions"
 )
 
-// newInferenceAPI makes the API of the inference gateway.
+// newInferenceAPI creates the API of the inference gateway.
 func (s *stack) newInferenceAPI(logging apiLogging) awsapigateway.RestApi {
 	return s.newAPI(api{
 		name: "inference", domain: s.Inference, shape: inferenceErrors, tooLarge: inferenceTooLarge,
@@ -25,9 +25,9 @@ func (s *stack) newInferenceAPI(logging apiLogging) awsapigateway.RestApi {
 	}, logging)
 }
 
-// tellGateway says where the inference gateway is to those who describe the
-// service: the OpenAPI document covers both APIs. What runs functions locally
-// resolves no references, and is left with the default.
+// tellGateway sets the URL of the inference gateway for the functions that describe
+// the service: the OpenAPI document covers both APIs. Runners of local functions do
+// not resolve references, so there the default stays.
 func (s *stack) tellGateway(inference awsapigateway.RestApi) {
 	if s.Endpoint != "" {
 		return

@@ -2,7 +2,7 @@ package main
 
 import "github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
 
-// newMediaAPI makes the API of the media service.
+// newMediaAPI creates the API of the media service.
 func (s *stack) newMediaAPI(logging apiLogging) awsapigateway.RestApi {
 	return s.newAPI(api{
 		name: "media", domain: s.Media, shape: mediaErrors, tooLarge: mediaTooLarge,

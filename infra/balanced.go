@@ -8,22 +8,22 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// balanced is a container service behind a load balancer of its own.
+// balanced is a container service behind its own load balancer.
 type balanced struct {
 	container
 	domain domain
-	// idle is after how long without a byte the balancer ends a connection, in
+	// idle is the time without a byte after which the balancer ends a connection, in
 	// seconds.
 	idle int
-	// tasks is how many run.
+	// tasks is the number of tasks that run.
 	tasks int
 }
 
-// longestBalancer is how long the name of a load balancer may be.
+// longestBalancer is the maximum length of a load balancer's name.
 const longestBalancer = 32
 
-// newBalanced runs a container behind a load balancer, over TLS. Unlike all else
-// it costs while nobody calls: the balancer and its tasks.
+// newBalanced runs a container behind a load balancer with TLS. Unlike everything
+// else, the balancer and its tasks cost money while idle.
 func (s *stack) newBalanced(b balanced) {
 	service := s.newService(b.container, &awsecs.FargateServiceProps{
 		DesiredCount: jsii.Number(b.tasks), MinHealthyPercent: jsii.Number(100), MaxHealthyPercent: jsii.Number(200),

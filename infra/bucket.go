@@ -10,11 +10,12 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// newBucket makes the bucket of all blobs: private, encrypted, over TLS alone.
+// newBucket creates the bucket of all blobs: private, encrypted, accessible over TLS
+// only.
 //
-// Its notifications are written as CloudFormation has them, where CDK would put
-// a function between. They name the function arrived, whose role names the
-// bucket: the bucket's name is therefore a rule (bucketName), not a reference.
+// The notification is set on the CloudFormation resource, because CDK would add a
+// function for it. It names the function arrived, whose role names the bucket: to
+// avoid the cycle, the bucket's name is computed (bucketName) and not a reference.
 func (s *stack) newBucket(arrived awslambda.Function) awss3.Bucket {
 	bucket := awss3.NewBucket(s.Stack, jsii.String("Blobs"), &awss3.BucketProps{
 		BucketName:        s.bucketName(),
@@ -45,7 +46,7 @@ func (s *stack) newBucket(arrived awslambda.Function) awss3.Bucket {
 			}},
 		}},
 	})
-	// S3 tries the notification as it is set.
+	// S3 tests the notification when it is set, so the permission must exist before.
 	bucket.Node().AddDependency(
 		awslambda.NewCfnPermission(s.Stack, jsii.String("ArrivedPermission"), &awslambda.CfnPermissionProps{
 			Action: jsii.String("lambda:InvokeFunction"), FunctionName: arrived.FunctionArn(),
@@ -57,7 +58,7 @@ func (s *stack) newBucket(arrived awslambda.Function) awss3.Bucket {
 	return bucket
 }
 
-// bucketCORS lets browsers put signed uploads straight to the bucket
+// bucketCORS lets browsers upload straight to the bucket by signed URLs
 // (docs/contract/media.md#large-uploads), and follow the redirects of the content
 // route.
 func (s *stack) bucketCORS() *[]*awss3.CorsRule {
@@ -71,9 +72,9 @@ func (s *stack) bucketCORS() *[]*awss3.CorsRule {
 		},
 		{
 			AllowedMethods: &[]awss3.HttpMethods{awss3.HttpMethods_GET, awss3.HttpMethods_HEAD},
-			// A page on any other origin than the API's calls the bucket, after the
-			// redirect, with the origin "null", which no list of origins can tell
-			// from another's. What guards a result is its URL's signature.
+			// A browser that follows a redirect to another origin sends the origin
+			// "null", which a list of origins cannot tell apart. A result is
+			// protected by the signature in its URL.
 			AllowedOrigins: jsii.Strings("*"),
 			AllowedHeaders: jsii.Strings("*"),
 			ExposedHeaders: jsii.Strings("ETag", "Accept-Ranges", "Content-Range", "Content-Length", "Content-Disposition"),
@@ -82,7 +83,8 @@ func (s *stack) bucketCORS() *[]*awss3.CorsRule {
 	}
 }
 
-// bucketName is unique, as the names of buckets are shared by all accounts.
+// bucketName returns a name that is unique, because all AWS accounts share the names
+// of buckets.
 func (s *stack) bucketName() *string {
 	return jsii.String(s3blob.BucketName(s.Stage, "", *s.Account(), *s.Region()))
 }

@@ -22,13 +22,13 @@ import (
 	"cutroom/shared/service/console"
 )
 
-// formOfFunction is how large a file may be in a form that a function takes, in
-// bytes: what API Gateway and Lambda carry is 6 MB, in which it is base64. Larger
-// ones go from the console by a signed URL.
+// formOfFunction is the maximum size of a file in a form that a function accepts, in
+// bytes: API Gateway and Lambda carry 6 MB, in which the file is in base64. The
+// console uploads larger files by a signed URL.
 const formOfFunction = 4 << 20
 
-// newConsole serves the console from a private bucket through CloudFront, where
-// the options ask for it.
+// newConsole serves the console from a private bucket through CloudFront, if the
+// options ask for it.
 func (s *stack) newConsole(media, inference awsapigateway.RestApi) error {
 	if !s.Console {
 		return nil
@@ -40,7 +40,7 @@ func (s *stack) newConsole(media, inference awsapigateway.RestApi) error {
 		EnforceSSL:        jsii.Bool(true),
 		MinimumTLSVersion: jsii.Number(1.2),
 		ObjectOwnership:   awss3.ObjectOwnership_BUCKET_OWNER_ENFORCED,
-		RemovalPolicy:     awscdk.RemovalPolicy_DESTROY, // the deploy writes it anew
+		RemovalPolicy:     awscdk.RemovalPolicy_DESTROY, // a deploy writes it again
 	})
 	suppress(bucket, "AwsSolutions-S1", "What the bucket holds is public: the same page for everyone, without any data.")
 
@@ -88,10 +88,11 @@ func (s *stack) newConsole(media, inference awsapigateway.RestApi) error {
 	return nil
 }
 
-// globalName is a name that the deploys of all regions of an account share.
+// globalName returns a name for a resource whose name all regions of an account
+// share.
 func (s *stack) globalName(what string) *string { return jsii.String(s.name(what) + "-" + *s.Region()) }
 
-// consoleAccess lets the distribution alone read the page's bucket.
+// consoleAccess gives only the distribution access to the bucket of the page.
 func (s *stack) consoleAccess() awscloudfront.S3OriginAccessControl {
 	return awscloudfront.NewS3OriginAccessControl(s.Stack, jsii.String("ConsoleAccess"),
 		&awscloudfront.S3OriginAccessControlProps{
@@ -99,8 +100,8 @@ func (s *stack) consoleAccess() awscloudfront.S3OriginAccessControl {
 		})
 }
 
-// consoleHeaders are the header fields of the page, which may call the two APIs
-// and send large files to the bucket of blobs.
+// consoleHeaders returns the header fields of the page, which may call the two APIs
+// and upload large files to the bucket of blobs.
 func (s *stack) consoleHeaders(media, inference string) awscloudfront.ResponseHeadersPolicy {
 	blobs := join("https://", s.bucketName(), jsii.String(".s3."), s.Region(), jsii.String("."), s.UrlSuffix())
 	return awscloudfront.NewResponseHeadersPolicy(s.Stack, jsii.String("ConsoleHeaders"),
@@ -124,8 +125,8 @@ func (s *stack) consoleHeaders(media, inference string) awscloudfront.ResponseHe
 		})
 }
 
-// originOf returns the origin of an API, whose URL has a path where it has no name
-// of its own.
+// originOf returns the origin of an API. Without a custom domain its URL also has a
+// path.
 func (s *stack) originOf(rest awsapigateway.RestApi, d domain) string {
 	if d.set() {
 		return "https://" + d.Name
@@ -149,7 +150,7 @@ func (s *stack) fillConsole(bucket awss3.Bucket, media, inference string) error 
 	if s.Realtime {
 		settings.RealtimeURL = "https://" + s.RealtimeDomain.Name + "/realtime"
 	}
-	// As text, in which CDK leaves room for what is known only once it is deployed.
+	// As text, CDK can fill in the values that are known only after the deploy.
 	described, err := json.Marshal(settings)
 	if err != nil {
 		return err
@@ -158,7 +159,7 @@ func (s *stack) fillConsole(bucket awss3.Bucket, media, inference string) error 
 	if err != nil {
 		return err
 	}
-	// CDK has copied it when the deployment is made.
+	// CDK copies the folder when the deployment is created.
 	defer os.RemoveAll(folder)
 	files, err := console.Files()
 	if err != nil {
@@ -175,8 +176,8 @@ func (s *stack) fillConsole(bucket awss3.Bucket, media, inference string) error 
 			awss3deployment.Source_Data(jsii.String(console.SettingsFile), jsii.String(string(described)), nil),
 		},
 		DestinationBucket: bucket,
-		// Asked for again each time, so that the files of two versions are never
-		// mixed.
+		// Browsers revalidate the files each time, so that those of two versions are
+		// never mixed.
 		CacheControl:   &[]awss3deployment.CacheControl{awss3deployment.CacheControl_NoCache()},
 		RetainOnDelete: jsii.Bool(false),
 		MemoryLimit:    jsii.Number(256),
@@ -195,7 +196,7 @@ func (s *stack) fillConsole(bucket awss3.Bucket, media, inference string) error 
 	return nil
 }
 
-// catalog is the one that the deploy has.
+// catalog returns the catalog of the deploy.
 func (s *stack) catalog() (*catalog.Catalog, error) {
 	if s.Catalog == "" {
 		return catalog.Default(s.Family)
@@ -207,7 +208,7 @@ func (s *stack) catalog() (*catalog.Catalog, error) {
 	return catalog.Parse(source, s.Family)
 }
 
-// join returns a text of parts that are known only once it is deployed.
+// join concatenates text of which parts are known only after the deploy.
 func join(first string, parts ...*string) *string {
 	all := append([]*string{jsii.String(first)}, parts...)
 	return awscdk.Fn_Join(jsii.String(""), &all)

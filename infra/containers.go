@@ -13,13 +13,14 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// containers is where container services run: made for the first of them.
+// containers is the network and the cluster of the container services, created with
+// the first of them.
 type containers struct {
 	vpc     awsec2.Vpc
 	cluster awsecs.Cluster
 }
 
-// newContainers makes the network and the cluster, once.
+// newContainers creates the network and the cluster once.
 func (s *stack) newContainers() *containers {
 	if s.cluster == nil {
 		vpc := s.newNetwork()
@@ -38,19 +39,19 @@ type container struct {
 	name string
 	// program is its name below cmd.
 	program string
-	// image names an image that exists; empty builds one from this repository.
+	// image is an existing image; empty builds one from this repository.
 	image string
-	// cpu is in units of 1024 a processor, memory in MiB, disk in GiB.
+	// cpu is in 1/1024 of a processor, memory in MiB, disk in GiB.
 	cpu, memory, disk int
 	environment       []string
 	may               []permission
-	// port is what it serves on; 0 serves nothing.
+	// port is the port that it serves; 0 if it serves none.
 	port int
-	// grace is how long it may take to end, in seconds.
+	// grace is the time that it may take to stop, in seconds.
 	grace int
 }
 
-// newTask makes the task definition of a container service.
+// newTask creates the task definition of a container service.
 func (s *stack) newTask(c container) awsecs.FargateTaskDefinition {
 	architecture := awsecs.CpuArchitecture_X86_64()
 	if s.Arm64 {
@@ -71,9 +72,9 @@ func (s *stack) newTask(c container) awsecs.FargateTaskDefinition {
 		Image:       s.imageOf(c),
 		Environment: s.variables("/etc/cutroom", c.environment),
 		StopTimeout: awscdk.Duration_Seconds(jsii.Number(c.grace)),
-		// Nothing of the image can be written: what a container writes is on a volume
-		// of the task's own disk, which goes with it. The image gives the folder to its
-		// user, as it declares it a volume.
+		// The root file system is read-only: a container writes to a volume on the
+		// task's own disk, which is deleted with the task. The image declares the
+		// folder as a volume, so that its user owns it.
 		ReadonlyRootFilesystem: jsii.Bool(true),
 		Logging: awsecs.LogDriver_AwsLogs(&awsecs.AwsLogDriverProps{
 			StreamPrefix: jsii.String(c.name), LogGroup: s.newLogGroup(title(c.name)+"Logs", "/cutroom/"+s.Stage+"/"+c.name),
@@ -93,11 +94,11 @@ func (s *stack) newTask(c container) awsecs.FargateTaskDefinition {
 	return task
 }
 
-// imageOf returns the image of a container, which is built where it is deployed
-// from: describing the stack needs no Docker.
+// imageOf returns the image of a container. The deploy builds it, not this program:
+// synthesizing the stack needs no Docker.
 func (s *stack) imageOf(c container) awsecs.ContainerImage {
 	if found := ecrImage.FindStringSubmatch(c.image); found != nil {
-		// An image in ECR needs the permission to pull it.
+		// Pulling an image from ECR needs a permission.
 		repository := awsecr.Repository_FromRepositoryAttributes(s.Stack, jsii.String(title(c.name)+"Repository"),
 			&awsecr.RepositoryAttributes{
 				RepositoryName: jsii.String(found[3]),
@@ -113,7 +114,7 @@ func (s *stack) imageOf(c container) awsecs.ContainerImage {
 	if s.Arm64 {
 		platform, architecture = awsecrassets.Platform_LINUX_ARM64(), "arm64"
 	}
-	// BuildKit tells the architecture by itself, Docker's older builder does not.
+	// BuildKit sets the architecture by itself, Docker's older builder does not.
 	arguments := map[string]*string{"PROGRAM": jsii.String(c.program), "TARGETARCH": jsii.String(architecture)}
 	if s.Catalog != "" {
 		arguments["CATALOG"] = jsii.String(s.Catalog)
@@ -128,12 +129,12 @@ func (s *stack) imageOf(c container) awsecs.ContainerImage {
 	})
 }
 
-// ecrImage is an image in ECR: account, region, repository, and tag or digest.
+// ecrImage matches an image in ECR: account, region, repository, and tag or digest.
 var ecrImage = regexp.MustCompile(
 	`^([0-9]{12})\.dkr\.ecr\.([a-z0-9-]+)\.amazonaws\.com(?:\.cn)?/([a-z0-9._/-]+?)(?::([A-Za-z0-9_.-]+)|@(sha256:[0-9a-f]{64}))?$`)
 
-// newService runs a container. It accepts no connection but those that are
-// allowed to its security group afterwards.
+// newService runs a container. It accepts only connections that its security group
+// allows afterwards.
 func (s *stack) newService(c container, props *awsecs.FargateServiceProps) awsecs.FargateService {
 	where := s.newContainers()
 	group := awsec2.NewSecurityGroup(s.Stack, jsii.String(title(c.name)+"SecurityGroup"), &awsec2.SecurityGroupProps{

@@ -11,8 +11,9 @@ import (
 	"cutroom/functions"
 )
 
-// newDashboard shows on one page whether the service serves, and what it does
-// that costs. It has no more than 50 metrics, as one with more has a price.
+// newDashboard creates a dashboard that shows on one page whether the service works
+// and what costs money. It has at most 50 metrics, because CloudWatch bills
+// dashboards with more.
 func (s *stack) newDashboard(alarms []interfacesawscloudwatch.IAlarmRef, media, inference awsapigateway.RestApi) {
 	apis := func(metric func(awsapigateway.RestApi) awscloudwatch.Metric) []awscloudwatch.IMetric {
 		return []awscloudwatch.IMetric{metric(media), metric(inference)}
@@ -22,7 +23,7 @@ func (s *stack) newDashboard(alarms []interfacesawscloudwatch.IAlarmRef, media, 
 	if s.Tracing {
 		help += " Where its time went: [Traces](#xray:traces/query), such as by `annotation.cutroom_job`."
 	}
-	// What lists models from memory has nothing that could fail.
+	// The function models answers from memory and has nothing that could fail.
 	failing := slices.DeleteFunc(functions.Names(), func(name string) bool { return name == "models" })
 	rows := [][]awscloudwatch.IWidget{
 		{awscloudwatch.NewTextWidget(&awscloudwatch.TextWidgetProps{
@@ -61,7 +62,7 @@ func (s *stack) newDashboard(alarms []interfacesawscloudwatch.IAlarmRef, media, 
 		widgets = append(widgets, &row)
 	}
 	awscloudwatch.NewDashboard(s.Stack, jsii.String("Dashboard"), &awscloudwatch.DashboardProps{
-		// Dashboards of all regions of an account share their names.
+		// All regions of an account share the names of dashboards.
 		DashboardName: jsii.String(s.prefix() + "-" + *s.Region()), Widgets: &widgets,
 	})
 }
@@ -73,7 +74,7 @@ func graph(name string, metrics []awscloudwatch.IMetric) awscloudwatch.IWidget {
 	})
 }
 
-// ofFunctions returns a metric of each of the functions that there are.
+// ofFunctions returns a metric of each of the functions that the stack has.
 func (s *stack) ofFunctions(metric, statistic string, names ...string) []awscloudwatch.IMetric {
 	var metrics []awscloudwatch.IMetric
 	for _, name := range names {
@@ -102,7 +103,7 @@ func (s *stack) ofQueues(metric, statistic string) []awscloudwatch.IMetric {
 	return metrics
 }
 
-// labelled returns the options of a metric that a graph shows under a name.
+// labelled returns the options of a metric with the label that a graph shows.
 func labelled(statistic, name string) *awscloudwatch.MetricOptions {
 	return &awscloudwatch.MetricOptions{
 		Statistic: jsii.String(statistic), Period: period(), Label: jsii.String(name),

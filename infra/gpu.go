@@ -18,12 +18,13 @@ type gpuStack struct {
 	service  awsecs.Ec2Service
 }
 
-// newGPUStack describes the GPUs of a stage. They are a stack of their own, so
-// that they come and go without the service. What it has of the service's stack
-// it has by name: an export that another stack imports cannot change any more.
+// newGPUStack describes the GPUs of a stage. They are a stack of their own, so that
+// they can be created and deleted without the service. It refers to the resources of
+// the service's stack by name: an export that another stack imports cannot be
+// changed.
 func newGPUStack(app awscdk.App, of *stack) *gpuStack {
 	o := of.options
-	// Instances with GPUs have x86-64 processors, whatever the functions run on.
+	// GPU instances have x86-64 processors, whatever the functions run on.
 	o.Arm64 = false
 	s := &gpuStack{stack: &stack{
 		Stack: awscdk.NewStack(app, jsii.String("Cutroom-"+o.Stage+"-gpu"), &awscdk.StackProps{
@@ -48,7 +49,7 @@ func newGPUStack(app awscdk.App, of *stack) *gpuStack {
 	return s
 }
 
-// findRecords finds what the service's stack has made and workers use, by its name.
+// findRecords looks up by name what workers use of the service's stack.
 func (s *gpuStack) findRecords() {
 	s.tables = map[string]awsdynamodb.ITableV2{
 		"jobs": awsdynamodb.TableV2_FromTableName(s.Stack, jsii.String("JobsTable"),
@@ -62,7 +63,7 @@ func (s *gpuStack) findRecords() {
 	}
 }
 
-// newGPUCluster makes the cluster.
+// newGPUCluster creates the cluster.
 func (s *gpuStack) newGPUCluster() *containers {
 	vpc := s.newGPUNetwork()
 	return &containers{vpc, awsecs.NewCluster(s.Stack, jsii.String("Cluster"), &awsecs.ClusterProps{

@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// diskThroughput is in MiB/s. Images and weights are read from the disk when a
-	// task starts, for which the 125 that gp3 begins with would be a bottleneck.
+	// diskThroughput is in MiB/s. A starting task reads images and weights from the
+	// disk, and the default of gp3, 125, would be a bottleneck.
 	diskThroughput = 500
-	// instanceWarmup is how long an instance may take until it counts, in seconds.
+	// instanceWarmup is the time after which a new instance counts, in seconds.
 	instanceWarmup = 300
 )
 
-// newGPUCapacity makes the instances: none while no task wants one, and no more
-// than there may be tasks. ECS starts them for tasks that find no place, and ends
-// those that have no task, never one that has.
+// newGPUCapacity creates the instances: none while no task needs one, and at most as
+// many as tasks may run. ECS starts them for tasks that it cannot place and ends
+// those without a task, but never one with a task.
 func (s *gpuStack) newGPUCapacity() awsecs.AsgCapacityProvider {
 	props := &awsautoscaling.AutoScalingGroupProps{
 		AutoScalingGroupName: jsii.String(s.name("gpu")), Vpc: s.where.vpc, VpcSubnets: privateSubnets(),
@@ -34,7 +34,7 @@ func (s *gpuStack) newGPUCapacity() awsecs.AsgCapacityProvider {
 	}
 	template := s.newLaunchTemplate(role)
 	if s.GPU.WarmPool > 0 {
-		props.LaunchTemplate = template // warm pools take no mixed instances
+		props.LaunchTemplate = template // warm pools do not support mixed instances
 	} else {
 		props.MixedInstancesPolicy = s.mixedInstances(template)
 	}
@@ -64,8 +64,8 @@ func (s *gpuStack) newGPUCapacity() awsecs.AsgCapacityProvider {
 	return capacity
 }
 
-// mixedInstances takes the types of the options, the first ones first on demand,
-// and on the spot market those that are the least likely to be taken back.
+// mixedInstances uses the instance types of the options: on demand in their order,
+// and on the spot market those that are the least likely to be reclaimed.
 func (s *gpuStack) mixedInstances(template awsec2.LaunchTemplate) *awsautoscaling.MixedInstancesPolicy {
 	var types []*awsautoscaling.LaunchTemplateOverrides
 	for _, name := range s.GPU.Instances {
@@ -86,18 +86,19 @@ func (s *gpuStack) mixedInstances(template awsec2.LaunchTemplate) *awsautoscalin
 	}
 }
 
-// newLaunchTemplate says what an instance is. Its image is that which AWS
-// recommends at the time of a deploy, with the driver and Docker's support of GPUs.
+// newLaunchTemplate creates the launch template of the instances. The machine image
+// is the one that AWS recommends at the time of the deploy, with the GPU driver and
+// GPU support in Docker.
 func (s *gpuStack) newLaunchTemplate(role awsiam.IRole) awsec2.LaunchTemplate {
 	data := awsec2.UserData_ForLinux(nil)
-	// Tasks do not reach the credentials of their instance. An image that is there
-	// is not pulled again: its tag is of its content.
+	// Tasks have no access to the credentials of their instance. An image that is
+	// already there is not pulled again: its tag is derived from its content.
 	data.AddCommands(*jsii.Strings(
 		"echo ECS_AWSVPC_BLOCK_IMDS=true >> /etc/ecs/ecs.config",
 		"echo ECS_IMAGE_PULL_BEHAVIOR=once >> /etc/ecs/ecs.config",
 	)...)
 	if s.GPU.Spot {
-		// Tasks end as soon as an instance is told that it will be taken back.
+		// Tasks are stopped as soon as an instance is told that it will be reclaimed.
 		data.AddCommands(jsii.String("echo ECS_ENABLE_SPOT_INSTANCE_DRAINING=true >> /etc/ecs/ecs.config"))
 	}
 	if s.GPU.WarmPool > 0 {

@@ -5,11 +5,10 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// newGPUNetwork makes the network of the GPUs. Instances and tasks have no public
-// address: they reach AWS through one NAT gateway, which for the eight interface
-// endpoints that they would need is the cheaper way. Weights, blobs, records and
-// the layers of images, which are nearly all of the bytes, go through the gateway
-// endpoints, past it.
+// newGPUNetwork creates the network of the GPUs. Instances and tasks have no public
+// address: they reach AWS through one NAT gateway, which is cheaper than the eight
+// interface endpoints that they would need. Weights, blobs, records and the layers of
+// images, nearly all of the bytes, go through the gateway endpoints instead.
 func (s *gpuStack) newGPUNetwork() awsec2.Vpc {
 	vpc := awsec2.NewVpc(s.Stack, jsii.String("Network"), &awsec2.VpcProps{
 		VpcName:     jsii.String(s.name("gpu")),
@@ -17,7 +16,7 @@ func (s *gpuStack) newGPUNetwork() awsec2.Vpc {
 		NatGateways: jsii.Number(1),
 		SubnetConfiguration: &[]*awsec2.SubnetConfiguration{
 			{Name: jsii.String("private"), SubnetType: awsec2.SubnetType_PRIVATE_WITH_EGRESS, CidrMask: jsii.Number(20)},
-			// For the NAT gateway alone.
+			// Only for the NAT gateway.
 			{Name: jsii.String("public"), SubnetType: awsec2.SubnetType_PUBLIC, CidrMask: jsii.Number(28), MapPublicIpOnLaunch: jsii.Bool(false)},
 		},
 		GatewayEndpoints: &map[string]*awsec2.GatewayVpcEndpointOptions{
@@ -30,13 +29,13 @@ func (s *gpuStack) newGPUNetwork() awsec2.Vpc {
 	return vpc
 }
 
-// privateSubnets are where instances and tasks are.
+// privateSubnets returns the selection of the subnets of instances and tasks.
 func privateSubnets() *awsec2.SubnetSelection {
 	return &awsec2.SubnetSelection{SubnetType: awsec2.SubnetType_PRIVATE_WITH_EGRESS}
 }
 
-// newGPUSecurityGroup makes a group that accepts no connection, and makes none but
-// over TLS: the programs in it read files of strangers.
+// newGPUSecurityGroup creates a group that accepts no connections and allows outgoing
+// ones over TLS only: the programs in it read files of strangers.
 func (s *gpuStack) newGPUSecurityGroup(id, description string) awsec2.SecurityGroup {
 	group := awsec2.NewSecurityGroup(s.Stack, jsii.String(id), &awsec2.SecurityGroupProps{
 		Vpc: s.where.vpc, Description: jsii.String(description), AllowAllOutbound: jsii.Bool(false),

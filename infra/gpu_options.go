@@ -5,39 +5,39 @@ import (
 	"strings"
 )
 
-// gpu says whether, and on what, engine servers edit in the place of the preview
-// workers (docs/gpu.md, "In AWS").
+// gpu describes the engine servers that take the place of the preview workers
+// (docs/gpu.md, "In AWS").
 type gpu struct {
 	On bool
-	// Instances are types of instances, the preferred ones first.
+	// Instances are instance types, in order of preference.
 	Instances []string
-	// Spot takes spot instances beyond OnDemand others.
+	// Spot uses spot instances beyond OnDemand on-demand ones.
 	Spot     bool
 	OnDemand int
-	// Min and Max bound how many tasks there are, each with a GPU of its own.
+	// Min and Max limit the number of tasks, each of which has a GPU of its own.
 	Min, Max int
-	// Backlog is how many jobs there may be for each task, the one that it works on
-	// included, before another is started.
+	// Backlog is the number of jobs for each task, including the one in progress,
+	// above which another task is started.
 	Backlog int
-	// Idle is after how long without a job all tasks stop, in minutes.
+	// Idle is the time without a job after which all tasks stop, in minutes.
 	Idle int
 	// Disk is the size of an instance's disk, in GiB, for images and weights.
 	Disk int
-	// WarmPool is how many instances stand by, stopped.
+	// WarmPool is the number of stopped instances that stand by.
 	WarmPool int
-	// Models is the model map that the engine's image is built with, a path within
+	// Models is the model map that the engine's image is built with: a path within
 	// the repository.
 	Models string
-	// Weights is the prefix in S3 that stands in the place of the map's folder
-	// /models; without a bucket it is one in the stage's own.
+	// Weights is the prefix in S3 that replaces the map's folder /models; without a
+	// bucket it is a prefix in the stage's own bucket.
 	Weights s3Prefix
-	// EngineImage is the image of the engine server, where it is not built from
-	// here.
+	// EngineImage is the image of the engine server; empty builds it from the
+	// repository.
 	EngineImage string
 }
 
-// weightsInS3 says whether engine servers take weights from S3: an image of the
-// deployer's own has them in it, unless a prefix is named.
+// weightsInS3 reports whether engine servers read weights from S3: a deployer's own
+// image contains them, unless a prefix is given.
 func (g gpu) weightsInS3() bool { return g.EngineImage == "" || g.Weights.Bucket != "" }
 
 // s3Prefix is a prefix in a bucket.
@@ -45,7 +45,7 @@ type s3Prefix struct{ Bucket, Prefix string }
 
 var s3URL = regexp.MustCompile(`^s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/([A-Za-z0-9!_.'()/-]*))?$`)
 
-// gpu reads the options of GPUs.
+// gpu reads the GPU options.
 func (r *reader) gpu() gpu {
 	g := gpu{
 		On:          r.oneOf("gpu", "false", "false", "true") == "true",
@@ -72,10 +72,10 @@ func (r *reader) gpu() gpu {
 	return g
 }
 
-// gpuRelations checks what no value shows alone.
+// gpuRelations checks GPU options against each other.
 func (r *reader) gpuRelations(g gpu) {
 	for _, name := range g.Instances {
-		// G5g has GPUs beside Arm processors, for which there is no engine image.
+		// G5g has Arm processors, for which there is no engine image.
 		if !regexp.MustCompile(`^[a-z][a-z0-9-]*\.[a-z0-9-]+$`).MatchString(name) || strings.HasPrefix(name, "g5g.") {
 			r.fail("gpu.instances", "types of x86-64 instances with GPUs, which %q is not", name)
 		}
@@ -86,7 +86,7 @@ func (r *reader) gpuRelations(g gpu) {
 	if g.OnDemand > 0 && !g.Spot {
 		r.fail("gpu.onDemand", "left out where gpu.spot is false")
 	}
-	// EC2 Auto Scaling has warm pools for one type of instances on demand alone.
+	// EC2 Auto Scaling has warm pools only for on-demand instances of one type.
 	if g.WarmPool > 0 && (g.Spot || len(g.Instances) > 1) {
 		r.fail("gpu.warmPool", "left out, or gpu.spot false and gpu.instances a single type")
 	}

@@ -11,7 +11,7 @@ func (s *gpuStack) weightsARN(path string) *string {
 	return s.bucketARN(path)
 }
 
-// weightsURL is where engine servers take weights from.
+// weightsURL returns the URL from which engine servers read weights.
 func (s *gpuStack) weightsURL() string {
 	bucket := s.GPU.Weights.Bucket
 	if bucket == "" {
@@ -41,8 +41,9 @@ func (s *gpuStack) readWeights() []permission {
 	}
 }
 
-// drainSpot lets the agent of an instance that is about to be taken back tell ECS
-// so, which ends its tasks in time. CDK leaves it out of what an instance may do.
+// drainSpot lets the ECS agent of an instance that is about to be reclaimed report
+// so, and ECS then ends its tasks in time. CDK does not give instances this
+// permission.
 func (s *gpuStack) drainSpot() permission {
 	return permission{
 		actions:   []string{"ecs:UpdateContainerInstancesState"},

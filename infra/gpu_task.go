@@ -12,22 +12,24 @@ import (
 )
 
 const (
-	// enginePort is where the engine server listens, on the task's own loopback.
+	// enginePort is the port of the engine server on the task's own loopback
+	// interface.
 	enginePort = 8090
-	// The folders that both images have, for the user that both run as.
+	// The folders that both images declare, owned by the user that both run as.
 	scratchFolder = "/scratch"
 	weightsFolder = "/weights"
-	// stopTime is how long a container may take to end, in seconds: as long as the
-	// notice that a spot instance is given. A worker hands its job back at once.
+	// stopTime is the time that a container may take to stop, in seconds: that
+	// between a spot instance's notice and its end. A worker hands its job back at
+	// once.
 	stopTime = 120
-	// engineStart is how long the engine server may take until it is healthy, in
+	// engineStart is the time that the engine server may take to become healthy, in
 	// seconds. It loads weights with the first job that needs them.
 	engineStart = 600
 )
 
-// newGPUTask makes the task: a worker and the engine server that it feeds, with a
-// GPU and the disk that they share. Its roles are the worker's, and the engine's
-// to read weights.
+// newGPUTask creates the task: a worker and the engine server that it feeds, with a
+// GPU and the disk that they share. Its roles have the permissions of a worker, and
+// the one to read weights.
 func (s *gpuStack) newGPUTask() awsecs.Ec2TaskDefinition {
 	role := awsiam.NewRole(s.Stack, jsii.String("TaskRole"), &awsiam.RoleProps{
 		AssumedBy:   awsiam.NewServicePrincipal(jsii.String("ecs-tasks.amazonaws.com"), nil),
@@ -37,11 +39,11 @@ func (s *gpuStack) newGPUTask() awsecs.Ec2TaskDefinition {
 	task := awsecs.NewEc2TaskDefinition(s.Stack, jsii.String("Task"), &awsecs.Ec2TaskDefinitionProps{
 		Family: jsii.String(s.workerService()), NetworkMode: awsecs.NetworkMode_AWS_VPC, TaskRole: role,
 		Volumes: &[]*awsecs.Volume{
-			// Goes with the task.
+			// Deleted with the task.
 			{Name: jsii.String("scratch"), DockerVolumeConfiguration: &awsecs.DockerVolumeConfiguration{
 				Driver: jsii.String("local"), Scope: awsecs.Scope_TASK,
 			}},
-			// Stays on the instance for its next task.
+			// Kept on the instance for the next task.
 			{Name: jsii.String("weights"), DockerVolumeConfiguration: &awsecs.DockerVolumeConfiguration{
 				Driver: jsii.String("local"), Scope: awsecs.Scope_SHARED, Autoprovision: jsii.Bool(true),
 			}},
@@ -49,8 +51,8 @@ func (s *gpuStack) newGPUTask() awsecs.Ec2TaskDefinition {
 	})
 	engine := s.addEngine(task)
 	worker := s.addGPUWorker(task)
-	// ECS ends them the other way round: the worker hands its job back while the
-	// engine is still there.
+	// ECS stops them in the reverse order: the worker hands its job back while the
+	// engine is still running.
 	worker.AddContainerDependencies(
 		&awsecs.ContainerDependency{Container: engine, Condition: awsecs.ContainerDependencyCondition_HEALTHY})
 	suppress(task, "AwsSolutions-ECS2", "The variables are names and addresses; nothing in them is secret.")
@@ -70,8 +72,8 @@ func (s *gpuStack) addEngine(task awsecs.Ec2TaskDefinition) awsecs.ContainerDefi
 	}
 	engine := task.AddContainer(jsii.String("engine"), &awsecs.ContainerDefinitionOptions{
 		Image: s.engineImage(), GpuCount: jsii.Number(1),
-		// What bounds an instance's tasks is its GPUs. Weights pass through memory
-		// on their way, of which the engine may take what the instance has.
+		// GPUs limit the number of tasks of an instance. Weights pass through memory
+		// when they are loaded, and the engine may use all that the instance has.
 		MemoryReservationMiB: jsii.Number(8192),
 		Environment:          s.located(variables),
 		HealthCheck: &awsecs.HealthCheck{
@@ -80,8 +82,8 @@ func (s *gpuStack) addEngine(task awsecs.Ec2TaskDefinition) awsecs.ContainerDefi
 			Interval: seconds(15), Timeout: seconds(5), Retries: jsii.Number(4), StartPeriod: seconds(300),
 		},
 		StartTimeout: seconds(engineStart), StopTimeout: seconds(stopTime),
-		// A crash costs the run, and not the task: the worker waits for the server to
-		// be back.
+		// A crash costs the run and not the task: the worker waits until the server
+		// is back.
 		EnableRestartPolicy: jsii.Bool(true), RestartAttemptPeriod: seconds(60),
 		Logging: s.logsOf("engine"),
 	})
@@ -101,7 +103,7 @@ func (s *gpuStack) addGPUWorker(task awsecs.Ec2TaskDefinition) awsecs.ContainerD
 	variables["CUTROOM_ENGINE"] = jsii.String("http://127.0.0.1:" + strconv.Itoa(enginePort))
 	variables["CUTROOM_SCRATCH"] = jsii.String(scratchFolder)
 	worker := task.AddContainer(jsii.String("worker"), &awsecs.ContainerDefinitionOptions{
-		// What it writes is on the volume that it shares with the engine.
+		// It writes to the volume that it shares with the engine.
 		ReadonlyRootFilesystem: jsii.Bool(true),
 		Image:                  s.imageOf(container{name: "worker", program: "worker", image: s.WorkerImage}),
 		MemoryReservationMiB:   jsii.Number(1024),
@@ -121,9 +123,9 @@ func (s *gpuStack) addGPUWorker(task awsecs.Ec2TaskDefinition) awsecs.ContainerD
 
 func seconds(n int) awscdk.Duration { return awscdk.Duration_Seconds(jsii.Number(n)) }
 
-// located adds where it is to a container's variables: on instances ECS does not.
+// located adds the region to a container's variables: on instances ECS does not.
 func (s *gpuStack) located(variables map[string]*string) *map[string]*string {
-	// boto3 reads the second, everything else the first.
+	// boto3 reads the second, all others the first.
 	variables["AWS_REGION"], variables["AWS_DEFAULT_REGION"] = s.Region(), s.Region()
 	return &variables
 }
@@ -136,8 +138,8 @@ func (s *gpuStack) logsOf(container string) awsecs.LogDriver {
 	})
 }
 
-// engineImage returns the image of the engine server, which is built where it is
-// deployed from, with the model map of the options.
+// engineImage returns the image of the engine server, which the deploy builds with
+// the model map of the options.
 func (s *gpuStack) engineImage() awsecs.ContainerImage {
 	if s.GPU.EngineImage != "" {
 		return s.imageOf(container{name: "engine", image: s.GPU.EngineImage})
@@ -148,7 +150,7 @@ func (s *gpuStack) engineImage() awsecs.ContainerImage {
 		models = s.GPU.Models
 		arguments["MODELS"] = jsii.String(models)
 	}
-	// No more than what it is built from, so that nothing else makes it anew.
+	// Only the files that it is built from, so that other changes do not rebuild it.
 	exclude := []string{"*", "!gpu/Dockerfile", "!gpu/requirements.txt", "!gpu/pyproject.toml",
 		"!gpu/cutroom_engine/*.py", "!" + models}
 	return awsecs.ContainerImage_FromAsset(jsii.String(s.Root), &awsecs.AssetImageProps{
@@ -157,8 +159,9 @@ func (s *gpuStack) engineImage() awsecs.ContainerImage {
 	})
 }
 
-// newGPUService runs the tasks. A GPU is scarce: a deploy takes no second one, but
-// ends a task between two jobs and starts its successor in its place.
+// newGPUService runs the tasks. A GPU is scarce: a deploy does not start a second
+// task beside the old one, but ends it between two jobs and starts its successor in
+// its place.
 func (s *gpuStack) newGPUService(task awsecs.Ec2TaskDefinition) awsecs.Ec2Service {
 	return awsecs.NewEc2Service(s.Stack, jsii.String("Service"), &awsecs.Ec2ServiceProps{
 		ServiceName: jsii.String(s.workerService()), Cluster: s.where.cluster, TaskDefinition: task,
@@ -170,9 +173,10 @@ func (s *gpuStack) newGPUService(task awsecs.Ec2TaskDefinition) awsecs.Ec2Servic
 			s.newGPUSecurityGroup("TaskSecurityGroup", "Workers and engine servers of Cutroom"),
 		},
 		MinHealthyPercent: jsii.Number(0), MaxHealthyPercent: jsii.Number(100),
-		// Moving tasks between zones would need more than there are at once.
+		// Moving tasks between zones would need more tasks at once than may run.
 		AvailabilityZoneRebalancing: awsecs.AvailabilityZoneRebalancing_DISABLED,
-		// Instances with several GPUs are filled, so that others can go.
+		// Instances with several GPUs are filled first, so that others can be
+		// stopped.
 		PlacementStrategies: &[]awsecs.PlacementStrategy{awsecs.PlacementStrategy_PackedByMemory()},
 		CircuitBreaker:      &awsecs.DeploymentCircuitBreaker{Rollback: jsii.Bool(true)},
 		PropagateTags:       awsecs.PropagatedTagSource_SERVICE,

@@ -5,9 +5,9 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// newNetwork makes the network of the container services. Its subnets are public
-// and no service accepts what it did not ask for, so that nothing in it costs
-// while it is idle: a NAT gateway alone would cost more than all the rest.
+// newNetwork creates the network of the container services. Its subnets are public,
+// and no service accepts connections that it does not expect, so that it costs
+// nothing while idle: a NAT gateway alone would cost more than all the rest.
 func (s *stack) newNetwork() awsec2.Vpc {
 	vpc := awsec2.NewVpc(s.Stack, jsii.String("Network"), &awsec2.VpcProps{
 		VpcName:     jsii.String(s.prefix()),

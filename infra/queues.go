@@ -6,16 +6,17 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// lane is a queue of jobs, and what takes the messages that it gives up on.
+// lane is a queue of jobs with its dead-letter queue.
 type lane struct{ queue, dead awssqs.IQueue }
 
-// maxReceives is after how many receives a message is given up on. It is above
-// job.MaxRuns, as a message is received also by workers that are about to end.
+// maxReceives is the number of receives after which a message goes to the dead-letter
+// queue. It is above job.MaxRuns, because workers that are about to stop receive
+// messages too.
 const maxReceives = 10
 
-// newLanes makes the queues of the lanes. Work on one never waits for another's.
-// They are standard queues with the account as message group, which SQS serves
-// fairly.
+// newLanes creates the queues of the lanes, so that jobs of one lane never wait for
+// another's. They are standard queues with the account as message group, which SQS
+// serves fairly.
 func (s *stack) newLanes() map[string]lane {
 	lanes := map[string]lane{}
 	for _, name := range []string{"video", "image"} {
@@ -24,7 +25,8 @@ func (s *stack) newLanes() map[string]lane {
 			Encryption:      awssqs.QueueEncryption_SQS_MANAGED,
 			EnforceSSL:      jsii.Bool(true),
 			RetentionPeriod: awscdk.Duration_Days(jsii.Number(14)),
-			// The reaper has a minute, six times of which Lambda asks for.
+			// Lambda asks for six times the timeout of the reaper, which is one
+			// minute.
 			VisibilityTimeout: awscdk.Duration_Minutes(jsii.Number(6)),
 		})
 		queue := awssqs.NewQueue(s.Stack, jsii.String(title(name)+"Queue"), &awssqs.QueueProps{
@@ -33,7 +35,8 @@ func (s *stack) newLanes() map[string]lane {
 			EnforceSSL: jsii.Bool(true),
 			// A message outlives its job by far.
 			RetentionPeriod: awscdk.Duration_Hours(jsii.Number(1)),
-			// The worker extends it; a dead worker's message comes back within it.
+			// The worker extends it while it works. The message of a dead worker
+			// becomes visible again within it.
 			VisibilityTimeout:      awscdk.Duration_Minutes(jsii.Number(1)),
 			ReceiveMessageWaitTime: awscdk.Duration_Seconds(jsii.Number(20)),
 			DeadLetterQueue:        &awssqs.DeadLetterQueue{MaxReceiveCount: jsii.Number(maxReceives), Queue: dead},

@@ -9,9 +9,9 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// newReactions starts the internal functions by what happens: reaper by jobs
-// that ended without their worker, wake by new ones, expiry by files that went.
-// (arrived is started by the bucket.)
+// newReactions connects the internal functions to the events that start them: reaper
+// to jobs that ended without their worker, wake to new jobs, expiry to deleted file
+// records. (newBucket connects arrived.)
 func (s *stack) newReactions() {
 	reaper := s.functions["reaper"]
 	for _, name := range []string{"video", "image"} {
@@ -26,8 +26,8 @@ func (s *stack) newReactions() {
 		s.onExecutions("ExecutionsBegun", "executions-begun", "Work for workers that may be asleep", wake, "RUNNING")
 	}
 
-	// Only records that went are of use; the filter keeps the others from starting
-	// the function, and from costing anything.
+	// Only deletions matter. The filter keeps all other changes from starting the
+	// function, and from costing anything.
 	s.functions["expiry"].AddEventSource(
 		awslambdaeventsources.NewDynamoEventSource(s.tables["files"], &awslambdaeventsources.DynamoEventSourceProps{
 			StartingPosition: awslambda.StartingPosition_TRIM_HORIZON,
@@ -39,7 +39,7 @@ func (s *stack) newReactions() {
 		}))
 }
 
-// onExecutions starts a function by the executions that come to a state.
+// onExecutions starts a function whenever an execution enters one of the states.
 func (s *stack) onExecutions(id, name, description string, function awslambda.Function, states ...string) {
 	awsevents.NewRule(s.Stack, jsii.String(id), &awsevents.RuleProps{
 		RuleName: jsii.String(s.name(name)), Description: jsii.String(description),
@@ -48,7 +48,8 @@ func (s *stack) onExecutions(id, name, description string, function awslambda.Fu
 			DetailType: jsii.Strings("Step Functions Execution Status Change"),
 			Detail:     &map[string]any{"status": states, "stateMachineArn": []*string{s.stateMachineARN()}},
 		},
-		// A job is over ten minutes after its creation, whatever comes later.
+		// A job ends within ten minutes of its creation, so older events are of no
+		// use.
 		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(function, &awseventstargets.LambdaFunctionProps{
 			RetryAttempts: jsii.Number(10), MaxEventAge: awscdk.Duration_Hours(jsii.Number(1)),
 		})},

@@ -2,8 +2,8 @@ package main
 
 import "github.com/aws/jsii-runtime-go"
 
-// newRealtime runs the realtime sessions, where the options ask for them. A
-// session is one connection that stays with its task.
+// newRealtime runs the realtime sessions, if the options ask for them. A session is
+// one connection and stays with its task.
 func (s *stack) newRealtime() {
 	if !s.Realtime {
 		return

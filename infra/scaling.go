@@ -11,18 +11,17 @@ import (
 
 // The preview workers' fleet.
 const (
-	// workerBacklog is how many jobs there may be for each worker before another is
-	// started: it edits a video and an image at once.
+	// workerBacklog is the number of jobs for each worker above which another worker
+	// is started: a worker edits a video and an image at once.
 	workerBacklog = 2 * jobsOfWorker
-	// workerIdle is how long more workers than needed are kept, in minutes.
+	// workerIdle is how long surplus workers are kept, in minutes.
 	workerIdle = 10
 )
 
-// newScaling starts the function scale every minute, also while nobody calls: it
-// costs some cents a month, and finds work whose wakes were lost. No alarm of
-// CloudWatch changes the number of workers: the metrics of queues lag by minutes, and
-// its actions repeat for as long as an alarm lasts, which stopped workers that had
-// just been woken.
+// newScaling starts the function scale every minute, even while idle: this costs a
+// few cents a month, and finds work whose wake-up was lost. No CloudWatch alarm
+// changes the number of workers: queue metrics lag by minutes, and an alarm repeats
+// its action for as long as it lasts, which stopped workers that had just been woken.
 func (s *stack) newScaling() {
 	scale, ok := s.functions["scale"]
 	if !ok {
@@ -32,14 +31,14 @@ func (s *stack) newScaling() {
 		RuleName: jsii.String(s.name("scale")), Description: jsii.String("Sets how many workers there are to be"),
 		Schedule: awsevents.Schedule_Rate(awscdk.Duration_Minutes(jsii.Number(1))),
 		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(scale, &awseventstargets.LambdaFunctionProps{
-			// The next one comes in a minute.
+			// The next run is in a minute.
 			RetryAttempts: jsii.Number(0), MaxEventAge: awscdk.Duration_Minutes(jsii.Number(1)),
 		})},
 	})
 }
 
-// fleetRules returns the rules of the workers' number, as the function scale takes
-// them.
+// fleetRules returns the settings of the function scale that limit the number of
+// workers.
 func (s *stack) fleetRules() map[string]*string {
 	least, most, backlog, idle := 0, s.WorkerMax, workerBacklog, workerIdle
 	if s.GPU.On {

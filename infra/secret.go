@@ -5,8 +5,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// newSecret makes the secret that seals page cursors, and that the secrets of
-// accounts' webhooks are derived from.
+// newSecret creates the secret that seals page cursors and from which the webhook
+// secrets of accounts are derived.
 func (s *stack) newSecret() awssecretsmanager.Secret {
 	secret := awssecretsmanager.NewSecret(s.Stack, jsii.String("Secret"), &awssecretsmanager.SecretProps{
 		SecretName:    jsii.String(s.name("secret")),
@@ -22,8 +22,8 @@ func (s *stack) newSecret() awssecretsmanager.Secret {
 	return secret
 }
 
-// secretName returns what the secret is found by: its ARN, or where references are
-// not resolved its name.
+// secretName returns what programs find the secret by: its ARN, or its name where
+// references are not resolved.
 func (s *stack) secretName() *string {
 	if s.Endpoint != "" {
 		return jsii.String(s.name("secret"))

@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/adapter/stepfn"
 )
 
-// newStateMachine makes the state machine that sees a job from its queue to its
+// newStateMachine creates the state machine that takes a job from its queue to its
 // end.
 func (s *stack) newStateMachine() (awsstepfunctions.CfnStateMachine, error) {
 	definition, err := stepfn.Definition(*s.Partition(), dynamo.TableName(s.Stage, "jobs"))
@@ -30,7 +30,7 @@ func (s *stack) newStateMachine() (awsstepfunctions.CfnStateMachine, error) {
 		machine.SetTracingConfiguration(
 			&awsstepfunctions.CfnStateMachine_TracingConfigurationProperty{Enabled: jsii.Bool(true)})
 	}
-	// Step Functions tries the role as it is set.
+	// Step Functions checks the role when it is set.
 	machine.Node().AddDependency(role)
 	suppress(machine, "AwsSolutions-SF1", "A log of every event would cost more than the executions, and repeat what "+
 		"the record of the job and the function's logs say.")

@@ -6,8 +6,8 @@ import (
 	"github.com/cdklabs/cdk-nag-go/cdknag/v2"
 )
 
-// suppress says why a rule of AwsSolutions does not bind a construct and what is
-// in it; findings narrow it to some of what the rule finds.
+// suppress records why a rule of AwsSolutions does not apply to a construct and its
+// children; findings limit it to some of the rule's findings.
 func suppress(construct constructs.IConstruct, rule, reason string, findings ...string) {
 	suppression := &cdknag.NagPackSuppression{Id: jsii.String(rule), Reason: jsii.String(reason)}
 	if len(findings) > 0 {

@@ -8,8 +8,8 @@ import (
 	"cutroom/shared/adapter/dynamo"
 )
 
-// newTables makes the tables of dynamo.Tables, by their names there. They are
-// paid for by request, so that they cost nothing while nobody calls.
+// newTables creates the tables of dynamo.Tables, by their names there. They are
+// billed by request and cost nothing while idle.
 func (s *stack) newTables() map[string]awsdynamodb.ITableV2 {
 	tables := map[string]awsdynamodb.ITableV2{}
 	for _, table := range dynamo.Tables() {
@@ -61,7 +61,7 @@ func stringKey(attribute string) *awsdynamodb.Attribute {
 	return &awsdynamodb.Attribute{Name: jsii.String(attribute), Type: awsdynamodb.AttributeType_STRING}
 }
 
-// removal says what becomes of data when the stack goes.
+// removal returns what happens to data when the stack is deleted.
 func (s *stack) removal() awscdk.RemovalPolicy {
 	if s.Protected {
 		return awscdk.RemovalPolicy_RETAIN

@@ -6,12 +6,12 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// tracingVariable tells the programs to send their spans to X-Ray (see
+// tracingVariable makes the programs send their spans to X-Ray (see
 // shared/platform/xray).
 const tracingVariable = "CUTROOM_TRACING"
 
-// functionTracing says whether Lambda makes a segment of an invocation, which
-// decides by the request's header or by the sampling rules.
+// functionTracing returns the tracing mode of the functions. With tracing, the
+// request's header or the sampling rules decide whether Lambda records a segment.
 func (s *stack) functionTracing() awslambda.Tracing {
 	if s.Tracing {
 		return awslambda.Tracing_ACTIVE
@@ -19,11 +19,11 @@ func (s *stack) functionTracing() awslambda.Tracing {
 	return awslambda.Tracing_DISABLED
 }
 
-// whyAnyTrace is why the permissions of X-Ray are for any resource.
+// whyAnyTrace is the reason for the wildcard in the permissions of X-Ray.
 const whyAnyTrace = "X-Ray has no resources to which the sending of traces could be narrowed."
 
-// sendTraces is for containers, which send their spans to X-Ray's OTLP endpoint. Lambda
-// gives functions that ask for tracing the permissions of its daemon by itself.
+// sendTraces is for containers, which send their spans to X-Ray's OTLP endpoint.
+// Lambda itself permits traced functions to use its daemon.
 func (s *stack) sendTraces() []permission {
 	if !s.Tracing {
 		return nil
@@ -34,7 +34,7 @@ func (s *stack) sendTraces() []permission {
 	}}
 }
 
-// traceExecutions is for the state machine, which asks X-Ray what to sample as well.
+// traceExecutions is for the state machine, which also asks X-Ray what to sample.
 func (s *stack) traceExecutions() []permission {
 	if !s.Tracing {
 		return nil
@@ -46,17 +46,17 @@ func (s *stack) traceExecutions() []permission {
 	}}
 }
 
-// Reads are most of the requests, as clients poll for their jobs, and say the
-// least: one in a hundred is traced, and of all others what X-Ray's own rule says,
-// the first of each second and one in twenty.
+// Most requests are reads, because clients poll for their jobs, and these are the
+// least useful ones: one in a hundred is traced. All other requests follow X-Ray's
+// default rule: the first of each second and one in twenty.
 const (
 	readRate     = 0.01
 	readPriority = 100
-	// longestRule is how long the name of a sampling rule may be.
+	// longestRule is the maximum length of a sampling rule's name.
 	longestRule = 32
 )
 
-// newSamplingRules keeps what traces cost small.
+// newSamplingRules limits the cost of traces.
 func (s *stack) newSamplingRules() {
 	if !s.Tracing {
 		return
@@ -65,7 +65,7 @@ func (s *stack) newSamplingRules() {
 		awsxray.NewCfnSamplingRule(s.Stack, jsii.String(title(api)+"ReadsSampling"), &awsxray.CfnSamplingRuleProps{
 			SamplingRule: &awsxray.CfnSamplingRule_SamplingRuleProperty{
 				RuleName: jsii.String(s.boundedName(api+"-reads", longestRule)), Version: jsii.Number(1), Priority: jsii.Number(readPriority),
-				// API Gateway names itself by the API and its stage.
+				// API Gateway's service name is that of the API and its stage.
 				ServiceName: jsii.String(s.name(api) + "/" + stageName), ServiceType: jsii.String("AWS::ApiGateway::Stage"),
 				HttpMethod: jsii.String("GET"), Host: jsii.String("*"), UrlPath: jsii.String("*"), ResourceArn: jsii.String("*"),
 				FixedRate: jsii.Number(readRate), ReservoirSize: jsii.Number(0),

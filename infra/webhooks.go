@@ -14,12 +14,11 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// webhooksAtOnce is how many functions send webhooks at once at most, so that
-// receivers that are slow leave the account's functions to its callers. Each sends
-// up to ten.
+// webhooksAtOnce is the maximum number of concurrent webhook functions, so that slow
+// receivers leave the account's functions to callers. Each sends up to ten webhooks.
 const webhooksAtOnce = 10
 
-// newWebhookQueue makes the queue that holds each next attempt of a webhook until
+// newWebhookQueue creates the queue that holds the next attempt of each webhook until
 // it is due. It is a standard queue with the account as message group, which SQS
 // serves fairly.
 func (s *stack) newWebhookQueue() lane {
@@ -33,26 +32,26 @@ func (s *stack) newWebhookQueue() lane {
 		QueueName:  jsii.String(s.name("webhooks")),
 		Encryption: awssqs.QueueEncryption_SQS_MANAGED,
 		EnforceSSL: jsii.Bool(true),
-		// Each wait is a message of its own; this is for what a stop of the function
-		// leaves behind.
+		// Each wait is a message of its own; this is for messages left behind while
+		// the function is disabled.
 		RetentionPeriod: awscdk.Duration_Days(jsii.Number(4)),
-		// The function has a minute, six times of which Lambda asks for.
+		// Lambda asks for six times the timeout of the function, which is one minute.
 		VisibilityTimeout: awscdk.Duration_Minutes(jsii.Number(6)),
 		DeadLetterQueue:   &awssqs.DeadLetterQueue{MaxReceiveCount: jsii.Number(maxReceives), Queue: dead},
 	})
 	return lane{queue, dead}
 }
 
-// newWebhooks starts the function webhooks by jobs that have ended and have one,
-// and by attempts that are due.
+// newWebhooks connects the function webhooks to jobs with a webhook that have ended,
+// and to attempts that are due.
 func (s *stack) newWebhooks() {
 	webhooks := s.functions["webhooks"]
 	webhooks.AddEventSource(
 		awslambdaeventsources.NewSqsEventSource(s.webhooks.queue, &awslambdaeventsources.SqsEventSourceProps{
 			BatchSize: jsii.Number(10), ReportBatchItemFailures: jsii.Bool(true), MaxConcurrency: jsii.Number(webhooksAtOnce),
 		}))
-	// Jobs without a webhook, and all that happens before their end, neither start
-	// the function nor cost anything.
+	// Jobs without a webhook, and changes before a job's end, neither start the
+	// function nor cost anything.
 	text := func(rule any) map[string]any { return map[string]any{"S": rule} }
 	webhooks.AddEventSource(
 		awslambdaeventsources.NewDynamoEventSource(s.tables["jobs"], &awslambdaeventsources.DynamoEventSourceProps{
@@ -75,7 +74,7 @@ func (s *stack) webhookQueueURL() *string {
 	return s.webhooks.queue.QueueUrl()
 }
 
-// webhookAllow returns the setting of the same name, nil where there is none.
+// webhookAllow returns the setting of the same name; nil if it is not set.
 func (s *stack) webhookAllow() *string {
 	if len(s.WebhookAllow) == 0 {
 		return nil
@@ -84,8 +83,8 @@ func (s *stack) webhookAllow() *string {
 }
 
 // sendWebhooks is for the function that sends webhooks: it reads jobs, keeps the
-// log, queues the next attempts, and derives the secrets of accounts from the
-// service's own.
+// delivery log, queues the next attempts, and derives the secrets of accounts from
+// the service's own.
 func (s *stack) sendWebhooks() []permission {
 	return []permission{
 		s.onTable("jobs", "Query", "GetItem", "UpdateItem"),
@@ -94,7 +93,7 @@ func (s *stack) sendWebhooks() []permission {
 	}
 }
 
-// lostWebhooks counts the messages that wait for a person.
+// lostWebhooks counts the messages that need an operator.
 func (s *stack) lostWebhooks() awscloudwatch.IMetric {
 	return s.webhooks.dead.MetricApproximateNumberOfMessagesVisible(metricOptions("Maximum"))
 }

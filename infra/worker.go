@@ -5,14 +5,14 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// jobsOfWorker is how many jobs of each lane a worker edits at once: half of its
-// processors.
+// jobsOfWorker is the number of jobs of each lane that a worker edits at once: half
+// of its processors.
 const jobsOfWorker = 1
 
-// hasWorker says whether the deploy has workers, of whatever kind.
+// hasWorker reports whether the deploy has workers of any kind.
 func (o options) hasWorker() bool { return o.Worker != "none" }
 
-// workerCluster, workerService and workersMax are of the workers that take the
+// workerCluster, workerService and workersMax describe the workers that take the
 // jobs: those beside engine servers, or those with the preview engine.
 func (o options) workerCluster() string {
 	if o.GPU.On {
@@ -35,9 +35,9 @@ func (o options) workersMax() int {
 	return o.WorkerMax
 }
 
-// newWorker runs the workers with the preview engine, from none: the function wake
-// raises the first when work arrives, and the function scale sets their number from
-// then on.
+// newWorker runs the workers with the preview engine. There are none at first: the
+// function wake starts one when work arrives, and the function scale sets their
+// number from then on.
 func (s *stack) newWorker() {
 	if !s.hasWorker() || s.GPU.On {
 		return
@@ -49,11 +49,11 @@ func (s *stack) newWorker() {
 		may:         append(s.workJobs(), s.protectTasks()),
 		// The worker hands its job back at once.
 		grace: 30,
-		// No number of tasks: it would put the service back to it with every
-		// deploy, in the middle of jobs. ECS begins a service without one with 1.
+		// No number of tasks: every deploy would reset the service to it, in the
+		// middle of jobs. ECS starts a new service without a number with 1.
 	}, &awsecs.FargateServiceProps{
 		MinHealthyPercent: jsii.Number(100), MaxHealthyPercent: jsii.Number(200),
-		// It would end workers in the middle of their jobs to even the zones out.
+		// Rebalancing would stop workers in the middle of their jobs.
 		AvailabilityZoneRebalancing: awsecs.AvailabilityZoneRebalancing_DISABLED,
 	})
 }
