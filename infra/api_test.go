@@ -11,15 +11,15 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// pathsOf returns the paths of an API with their methods, which are ids of
-// resources.
+// methods returns the methods of all APIs by "api METHOD path", such as "media ANY
+// /v1/jobs".
 func (m template) methods(t *testing.T) map[string]resource {
 	t.Helper()
 	resources := m.of(t, "AWS::ApiGateway::Resource")
 	var path func(id string) string
 	path = func(id string) string {
 		if id == "" {
-			return "/" // the API's own, which no resource describes
+			return "/" // no resource describes the root
 		}
 		r := resources[id]
 		parent, _ := at(r.Properties, "ParentId", "Ref").(string)
@@ -93,7 +93,7 @@ func TestAPIsStreamWhereTheContractDoes(t *testing.T) {
 				if (way{mode, timeout}) != want {
 					t.Errorf("%s answers %q within %v ms, want %+v", name, mode, timeout, want)
 				}
-				// The way to a function that streams is another one.
+				// API Gateway has another ARN for invocations that stream.
 				uri := fmt.Sprint(at(integration, "Uri"))
 				if strings.Contains(uri, "/response-streaming-invocations") != (want.mode == "STREAM") {
 					t.Errorf("%s is invoked by %s", name, uri)
@@ -140,7 +140,7 @@ func TestGatewayAnswersInTheShapeOfTheAPI(t *testing.T) {
 			t.Errorf("%s has the headers %v", kind, headers)
 		}
 		for name, value := range headers {
-			// A constant in quotes, or a parameter of the request, is what AWS documents.
+			// AWS documents constants in quotes and parameters of the request.
 			text, _ := value.(string)
 			if !regexp.MustCompile(`^('[^']*'|method\.request\.(header|querystring|path)\..+)$`).MatchString(text) {
 				t.Errorf("%s maps %s to %v", kind, name, value)

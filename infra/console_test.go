@@ -11,8 +11,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// The console is in a bucket that CloudFront alone reads, and its page may call
-// this deploy and nothing else.
+// Only CloudFront reads the console's bucket, and the page may call nothing but this
+// deploy.
 func TestConsole(t *testing.T) {
 	s := describe(t, map[string]any{"worker": "none", "watch": "off", "console": "true", "family": "acme"})
 	made := parse(t, s.Stack)
@@ -42,7 +42,7 @@ func TestConsole(t *testing.T) {
 		}
 	}
 
-	// The files are there as they are, and the settings come with the URLs.
+	// The files are copied unchanged, and the settings contain the URLs.
 	assembly := awscdk.App_Of(s.Stack).Synth(nil)
 	page, err := filepath.Glob(filepath.Join(*assembly.Directory(), "asset.*", "index.html"))
 	if err != nil || len(page) != 1 {

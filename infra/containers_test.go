@@ -2,7 +2,7 @@ package main
 
 import "testing"
 
-// A container of ours can write nothing but its scratch folder.
+// Containers can write only to their scratch folder.
 func TestContainersAreReadOnly(t *testing.T) {
 	made := synthesize(t, map[string]any{"watch": "off", "workerImage": "worker"})
 	checked := 0

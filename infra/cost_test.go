@@ -8,8 +8,8 @@ import (
 	"cutroom/bench/cost"
 )
 
-// docs/cost.md prices what the stack is made of.
-func TestTheCostPageIsOfThisStack(t *testing.T) {
+// docs/cost.md gives the price of exactly the resources of this stack.
+func TestCostPageMatchesTheStack(t *testing.T) {
 	counts, err := cost.Kept()
 	if err != nil {
 		t.Fatal(err)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// `make destroy` refuses prod before it builds or asks anything, however the
-// context is written.
+// `make destroy` refuses prod before it builds or asks anything, whatever the
+// spelling of the context.
 func TestMakeRefusesToDestroyProd(t *testing.T) {
 	for context, refused := range map[string]bool{
 		`-c stage=prod`: true, `-c "stage=prod"`: true, `-c 'stage=prod'`: true, `-c stage="prod"`: true,
@@ -16,8 +16,8 @@ func TestMakeRefusesToDestroyProd(t *testing.T) {
 		`-c stage=prod -c protect=false`: true,
 		``:                               false, `-c stage=test`: false, `-c stage=prod2`: false, `-c family=prod`: false,
 	} {
-		// not-prod is the first thing that destroy does, and all of it that is
-		// tried where it is not refused.
+		// not-prod is the first step of destroy. If destroy is not to be refused,
+		// only this step is run.
 		target := "not-prod"
 		if refused {
 			target = "destroy"
@@ -29,8 +29,8 @@ func TestMakeRefusesToDestroyProd(t *testing.T) {
 	}
 }
 
-// A stage may have several stacks, of which CDK by itself takes none.
-func TestMakeTakesEveryStack(t *testing.T) {
+// A stage may have several stacks; without --all CDK asks for a choice.
+func TestMakeDeploysAndDestroysEveryStack(t *testing.T) {
 	for target, arguments := range map[string][]string{
 		"deploy": nil, "destroy": {"STACKS=Cutroom-dev-gpu"},
 	} {
@@ -46,8 +46,8 @@ func TestMakeTakesEveryStack(t *testing.T) {
 	}
 }
 
-// Buckets that hold anything cannot be deleted: they are emptied first, unless the
-// stack of the service stays.
+// CloudFormation deletes no bucket with objects in it: buckets are emptied first,
+// unless the stack of the service stays.
 func TestMakeEmptiesBuckets(t *testing.T) {
 	for stacks, empties := range map[string]bool{
 		"--all": true, "Cutroom-dev": true, "Cutroom-dev Cutroom-dev-gpu": true, "Cutroom-dev-gpu": false,

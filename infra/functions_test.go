@@ -15,11 +15,10 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew")
 
-func TestFunctionsHaveTheirTimeAndNoMore(t *testing.T) {
+func TestFunctionTimeouts(t *testing.T) {
 	made := synthesize(t, map[string]any{"watch": "off", "workerImage": "worker"})
-	// The functions that stream have as long as API Gateway lets them stream, the
-	// synchronous ones as their wait takes, all others as an answer may take that
-	// is buffered.
+	// Functions that stream have API Gateway's limit for streams, synchronous ones
+	// the time of their wait, all others API Gateway's limit for buffered answers.
 	want := map[string]float64{
 		"jobs": 29, "content": 900, "images": 290, "files": 29, "tokens": 29, "models": 29, "quota": 29, "inference": 900,
 		"reaper": 60, "arrived": 60, "expiry": 60, "webhooks": 60, "wake": 60, "scale": 60,
@@ -51,7 +50,7 @@ func TestFunctionsHaveTheirTimeAndNoMore(t *testing.T) {
 	}
 }
 
-func TestFunctionsAreToldNoMoreThanTheyNeed(t *testing.T) {
+func TestFunctionsGetOnlyTheirOwnSettings(t *testing.T) {
 	made := synthesize(t, map[string]any{"watch": "off", "workerImage": "worker"})
 	for _, f := range made.of(t, "AWS::Lambda::Function") {
 		name := strings.TrimPrefix(f.Properties["FunctionName"].(string), "cutroom-dev-")
@@ -79,9 +78,9 @@ func TestFunctionsAreToldNoMoreThanTheyNeed(t *testing.T) {
 	}
 }
 
-// What each role may do is kept in testdata/permissions.txt, so that no change to
-// it goes unseen.
-func TestRolesMayDoNoMoreThanBefore(t *testing.T) {
+// testdata/permissions.txt lists what each role may do, so that every change of
+// permissions shows in a diff.
+func TestRolesHaveTheListedPermissions(t *testing.T) {
 	made := synthesize(t, map[string]any{
 		"watch": "off", "realtime": "true", "ingest": "fargate", "realtimeDomain": "realtime.example.com",
 		"mediaDomain":         "media.example.com",
@@ -119,7 +118,8 @@ func TestRolesMayDoNoMoreThanBefore(t *testing.T) {
 	}
 }
 
-// permissions returns a line for each action that a role may do with a resource.
+// permissions returns a line for each pair of an action and a resource that a role is
+// allowed.
 func (m template) permissions(t *testing.T) []string {
 	t.Helper()
 	var lines []string
@@ -143,7 +143,8 @@ func (m template) permissions(t *testing.T) []string {
 	return lines
 }
 
-// list returns a value that JSON writes alone where there is one.
+// list returns a JSON value as a list: CloudFormation writes a list of one as the
+// value itself.
 func list(value any) []any {
 	if values, ok := value.([]any); ok {
 		return values
@@ -151,7 +152,8 @@ func list(value any) []any {
 	return []any{value}
 }
 
-// withoutHash takes from the id of a resource what CDK adds to make it unique.
+// withoutHash removes the suffix that CDK adds to the id of a resource to make it
+// unique.
 func withoutHash(id string) string {
 	const hash = 8
 	if len(id) > hash &&
@@ -162,7 +164,7 @@ func withoutHash(id string) string {
 	return id
 }
 
-// nameOf returns what a resource of a policy is in words.
+// nameOf returns a readable form of a resource in a policy.
 func (m template) nameOf(value any) string {
 	switch value := value.(type) {
 	case string:

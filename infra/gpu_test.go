@@ -18,8 +18,8 @@ import (
 
 const engineImageOfTests = "123456789012.dkr.ecr.eu-central-1.amazonaws.com/cutroom/engine:7"
 
-// describeGPU describes the stack of a stage's GPUs, with images that exist where
-// the context says nothing else.
+// describeGPU describes the stack of a stage's GPUs. Its images exist already, unless
+// the context says otherwise.
 func describeGPU(t *testing.T, context map[string]any) *gpuStack {
 	t.Helper()
 	values := map[string]any{"gpu": "true",
@@ -34,8 +34,8 @@ func describeGPU(t *testing.T, context map[string]any) *gpuStack {
 	o.Root = ".."
 	app := awscdk.NewApp(
 		&awscdk.AppProps{Outdir: jsii.String(t.TempDir()), AnalyticsReporting: jsii.Bool(false), PostCliContext: features()})
-	// Of the service's stack no more than its place is of use, and something in it,
-	// as CDK warns of empty ones.
+	// Only the scope of the service's stack is needed, and a resource in it, because
+	// CDK warns about empty stacks.
 	service := awscdk.NewStack(app, jsii.String("Cutroom-"+o.Stage), nil)
 	awscdk.NewCfnWaitConditionHandle(service, jsii.String("Nothing"), nil)
 	return newGPUStack(app, &stack{Stack: service, options: o})
@@ -46,7 +46,7 @@ func synthesizeGPU(t *testing.T, context map[string]any) template {
 	return once(t, fmt.Sprint("GPUs ", context), func() awscdk.Stack { return describeGPU(t, context).Stack })
 }
 
-// only returns the one resource of a type.
+// only returns the properties of the only resource of a type.
 func (m template) only(t *testing.T, kind string) map[string]any {
 	t.Helper()
 	found := m.of(t, kind)
@@ -59,7 +59,7 @@ func (m template) only(t *testing.T, kind string) map[string]any {
 	return nil
 }
 
-// The GPUs take the place of the preview workers: the same functions wake them.
+// GPU workers replace the preview workers: the same functions wake them.
 func TestGPUsTakeThePlaceOfPreviewWorkers(t *testing.T) {
 	made := synthesize(t, map[string]any{"gpu": "true", "gpu.max": "3", "watch": "off"})
 	made.ResourceCountIs(jsii.String("AWS::ECS::Service"), jsii.Number(0))
@@ -90,7 +90,7 @@ func TestGPUsTakeThePlaceOfPreviewWorkers(t *testing.T) {
 		gpus.only(t, "AWS::ECS::Cluster")["ClusterName"] != "cutroom-dev-gpu" {
 		t.Errorf("the service is %v", service)
 	}
-	// An import of another stack's export would keep both from changing.
+	// An export that another stack imports cannot be changed.
 	text, err := json.Marshal(gpus.ToJSON())
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestGPUsTakeThePlaceOfPreviewWorkers(t *testing.T) {
 	}
 }
 
-// A task is a worker and an engine server with a GPU of their own and one disk.
+// A task is a worker and an engine server, with a GPU and a disk of their own.
 func TestATaskHasAWorkerAndAnEngine(t *testing.T) {
 	described := describeGPU(t, map[string]any{"gpu.weights": "s3://models/cutroom/"})
 	made := parse(t, described.Stack)
@@ -174,8 +174,8 @@ func TestATaskHasAWorkerAndAnEngine(t *testing.T) {
 	}
 }
 
-// checkEngineSource: the engine's image is built from what its Dockerfile copies, and
-// from nothing that lies beside it.
+// checkEngineSource checks that the engine's image is built from exactly the files
+// that its Dockerfile copies.
 func checkEngineSource(t *testing.T, s *gpuStack) {
 	t.Helper()
 	var files []string
@@ -208,8 +208,8 @@ func checkEngineSource(t *testing.T, s *gpuStack) {
 	}
 }
 
-// Instances have no public address, an encrypted disk, and metadata that tasks
-// cannot reach; nothing connects to them.
+// Instances have no public address, an encrypted disk, and metadata that tasks cannot
+// reach; nothing can connect to them.
 func TestInstancesAreOutOfReach(t *testing.T) {
 	made := synthesizeGPU(t, map[string]any{"gpu.disk": "700"})
 	data := at(made.only(t, "AWS::EC2::LaunchTemplate"), "LaunchTemplateData")
@@ -271,8 +271,8 @@ func TestInstancesAreOutOfReach(t *testing.T) {
 	}
 }
 
-// Tasks and instances begin at none, and none that has a job is ended by scaling,
-// which is the function scale's alone.
+// There are no tasks or instances at first. Only the function scale changes their
+// number, so that none with a job is ended.
 func TestGPUsScaleFromNone(t *testing.T) {
 	made := synthesizeGPU(t, map[string]any{"gpu.max": "5"})
 	made.ResourceCountIs(jsii.String("AWS::ApplicationAutoScaling::ScalableTarget"), jsii.Number(0))
@@ -294,7 +294,7 @@ func TestGPUsScaleFromNone(t *testing.T) {
 		t.Errorf("the service has %v tasks, the launch type %v and the strategy %v", service["DesiredCount"],
 			service["LaunchType"], service["CapacityProviderStrategy"])
 	}
-	// ECS takes no other: zones are not balanced where no task more may run.
+	// ECS requires that zones are not balanced if no additional task may run.
 	deployment := service["DeploymentConfiguration"]
 	if at(deployment, "MinimumHealthyPercent") != 0.0 || at(deployment, "MaximumPercent") != 100.0 ||
 		service["AvailabilityZoneRebalancing"] != "DISABLED" {
@@ -306,7 +306,7 @@ func TestGPUsScaleFromNone(t *testing.T) {
 	}
 }
 
-func TestInstancesAreOfTheTypesThatWereChosen(t *testing.T) {
+func TestInstanceTypes(t *testing.T) {
 	for name, c := range map[string]struct {
 		context            map[string]any
 		types              string
@@ -337,7 +337,7 @@ func TestInstancesAreOfTheTypesThatWereChosen(t *testing.T) {
 			if script := fmt.Sprint(made.only(t, "AWS::EC2::LaunchTemplate")); !strings.Contains(script, c.script) {
 				t.Errorf("instances are prepared without %s: %s", c.script, script)
 			}
-			// Without it tasks learn nothing of the end of a spot instance.
+			// Without it tasks are not told that a spot instance ends.
 			const drain = "InstanceRole ecs:UpdateContainerInstancesState " +
 				"arn:Partition:ecs:Region:AccountId:container-instance/cutroom-dev-gpu/*"
 			if may := slices.Contains(made.permissions(t), drain); may != (c.context != nil) {
@@ -345,7 +345,7 @@ func TestInstancesAreOfTheTypesThatWereChosen(t *testing.T) {
 			}
 		})
 	}
-	t.Run("standing by", func(t *testing.T) {
+	t.Run("warm pool", func(t *testing.T) {
 		made := synthesizeGPU(t, map[string]any{"gpu.instances": "g6e.2xlarge", "gpu.warmPool": "1"})
 		if made.only(t, "AWS::AutoScaling::AutoScalingGroup")["MixedInstancesPolicy"] != nil {
 			t.Error("a warm pool takes no mixed instances")
@@ -359,7 +359,7 @@ func TestInstancesAreOfTheTypesThatWereChosen(t *testing.T) {
 	})
 }
 
-// Engine servers read weights where these are, and nothing else there.
+// Engine servers may read weights where they are configured, and nothing else there.
 func TestWeightsAreReadWhereTheyAre(t *testing.T) {
 	for name, c := range map[string]struct {
 		context map[string]any
@@ -367,7 +367,7 @@ func TestWeightsAreReadWhereTheyAre(t *testing.T) {
 	}{
 		"in the stage's bucket":    {nil, []string{"s3:GetObject arn:Partition:s3:::cutroom-dev-AccountId-Region/weights/*", "s3:ListBucket arn:Partition:s3:::cutroom-dev-AccountId-Region"}},
 		"in another bucket":        {map[string]any{"gpu.weights": "s3://models/a/b"}, []string{"s3:GetObject arn:Partition:s3:::models/a/b/*", "s3:ListBucket arn:Partition:s3:::models"}},
-		"a bucket of nothing else": {map[string]any{"gpu.weights": "s3://models"}, []string{"s3:GetObject arn:Partition:s3:::models/*", "s3:ListBucket arn:Partition:s3:::models"}},
+		"in a bucket of their own": {map[string]any{"gpu.weights": "s3://models"}, []string{"s3:GetObject arn:Partition:s3:::models/*", "s3:ListBucket arn:Partition:s3:::models"}},
 		"in the image":             {map[string]any{"gpu.engineImage": engineImageOfTests}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -386,7 +386,7 @@ func TestWeightsAreReadWhereTheyAre(t *testing.T) {
 				}
 			}
 			if c.want == nil {
-				// The worker learns by it that a blob of a job is not there.
+				// The worker needs it to learn that a blob of a job does not exist.
 				c.want = []string{"s3:ListBucket arn:Partition:s3:::cutroom-dev-AccountId-Region"}
 			} else if name != "in the stage's bucket" {
 				c.want = append(c.want, "s3:ListBucket arn:Partition:s3:::cutroom-dev-AccountId-Region")

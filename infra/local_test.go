@@ -7,7 +7,8 @@ import (
 	"cutroom/functions"
 )
 
-// local is the context of what runs functions on a developer's machine.
+// local returns the context of a deploy for the runners of local functions, with
+// additions.
 func local(context map[string]any) map[string]any {
 	all := map[string]any{
 		"watch": "off", "worker": "none", "streaming": "off",
@@ -19,10 +20,10 @@ func local(context map[string]any) map[string]any {
 	return all
 }
 
-// SAM reads which bodies are bytes from the methods' integrations, and passes over the
-// API's own binary media types: without this every upload of bytes is a 502. An API in
-// AWS has them from the API alone.
-func TestWhatRunsLocallyTakesBytes(t *testing.T) {
+// SAM decides by the methods' integrations which bodies are bytes, and ignores the
+// API's binary media types: without this every binary upload is a 502. APIs in AWS
+// need only the media types.
+func TestLocalAPIsAcceptBinaryBodies(t *testing.T) {
 	for _, c := range []struct {
 		name              string
 		context           map[string]any
@@ -44,9 +45,9 @@ func TestWhatRunsLocallyTakesBytes(t *testing.T) {
 	}
 }
 
-// What runs functions locally resolves no references: all that they are told is spelt
-// out, for whichever stage.
-func TestWhatRunsLocallyHasNoReferences(t *testing.T) {
+// Runners of local functions do not resolve references: all settings are literal, in
+// every stage.
+func TestLocalFunctionsHaveLiteralSettings(t *testing.T) {
 	for _, f := range synthesize(t, local(map[string]any{"stage": "mine"})).of(t, "AWS::Lambda::Function") {
 		name, _ := f.Properties["FunctionName"].(string)
 		if !strings.HasPrefix(name, "cutroom-mine-") {
@@ -64,8 +65,8 @@ func TestWhatRunsLocallyHasNoReferences(t *testing.T) {
 	}
 }
 
-// Functions that sign URLs are told by which address callers reach the bucket.
-func TestSignersAreToldThePublicEndpoint(t *testing.T) {
+// Functions that sign URLs know the address at which callers reach the bucket.
+func TestSigningFunctionsHaveThePublicEndpoint(t *testing.T) {
 	for _, f := range synthesize(t, local(nil)).of(t, "AWS::Lambda::Function") {
 		name := strings.TrimPrefix(f.Properties["FunctionName"].(string), "cutroom-dev-")
 		var want any
@@ -78,7 +79,7 @@ func TestSignersAreToldThePublicEndpoint(t *testing.T) {
 	}
 }
 
-// Every function can be invoked locally, wake too, though no workers are deployed.
+// Every function can be invoked locally, even wake, although no workers are deployed.
 func TestEveryFunctionRunsLocally(t *testing.T) {
 	found := map[string]map[string]any{}
 	for _, f := range synthesize(t, local(nil)).of(t, "AWS::Lambda::Function") {
@@ -94,7 +95,7 @@ func TestEveryFunctionRunsLocally(t *testing.T) {
 		wake["CUTROOM_WORKER_SERVICE"] != "cutroom-dev-worker" {
 		t.Errorf("wake is told %v", wake)
 	}
-	// Nothing wakes what is not there.
+	// There are no workers to wake.
 	if images := found["images"]; images["CUTROOM_WAKE_FUNCTION"] != nil {
 		t.Errorf("images wakes %v", images["CUTROOM_WAKE_FUNCTION"])
 	}

@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// Names that AWS bounds are within their bounds for the longest stage, and stay
+// Names with a maximum length stay within it for the longest stage, and stay
 // different from each other.
-func TestNamesAreWithinTheirBounds(t *testing.T) {
+func TestNamesAreWithinTheirMaximumLength(t *testing.T) {
 	const stage = "a234567890123456"
 	made := synthesize(t, map[string]any{
 		"stage": stage, "protect": "false", "tracing": "on", "realtime": "true", "ingest": "fargate",
@@ -36,8 +36,8 @@ func TestNamesAreWithinTheirBounds(t *testing.T) {
 	}
 }
 
-// What all regions of an account share has the region in its name.
-func TestGlobalNamesHaveTheirRegion(t *testing.T) {
+// Names that all regions of an account share contain the region.
+func TestGlobalNamesContainTheRegion(t *testing.T) {
 	made := synthesize(t, map[string]any{"console": "true"})
 	for kind, path := range map[string][]string{
 		"AWS::CloudWatch::Dashboard":             {"DashboardName"},
@@ -52,8 +52,8 @@ func TestGlobalNamesHaveTheirRegion(t *testing.T) {
 	}
 }
 
-// Lambda stops a function that starts itself sixteen times in a row; a webhook's
-// later attempts are 24 hops and more away.
+// Lambda stops a function that has invoked itself sixteen times in a row; later
+// attempts of a webhook take 24 invocations and more.
 func TestWebhooksMayWait(t *testing.T) {
 	made := synthesize(t, nil)
 	for _, f := range made.of(t, "AWS::Lambda::Function") {

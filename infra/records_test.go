@@ -12,7 +12,7 @@ import (
 	"cutroom/shared/adapter/stepfn"
 )
 
-func TestTablesKeepRecordsAsTheSchemaSays(t *testing.T) {
+func TestTablesFollowTheSchema(t *testing.T) {
 	for stage, protected := range map[string]bool{"dev": false, "prod": true} {
 		made := synthesize(t, map[string]any{"stage": stage, "worker": "none", "watch": "off"})
 		tables := made.of(t, "AWS::DynamoDB::GlobalTable")
@@ -80,7 +80,7 @@ func TestBlobsArePrivate(t *testing.T) {
 			"Event": "s3:ObjectCreated:*", "Filter": map[string]any{"S3Key": map[string]any{"Rules": []any{map[string]any{"Name": "prefix", "Value": "files/"}, map[string]any{"Name": "suffix", "Value": ".signed"}}}},
 		})}},
 	})
-	// Without TLS, or with an old one, nobody reaches a blob.
+	// Blobs can be reached only over a recent version of TLS.
 	made.HasResourceProperties(jsii.String("AWS::S3::BucketPolicy"),
 		map[string]any{"PolicyDocument": map[string]any{"Statement": assertions.Match_ArrayWith(&[]any{
 			assertions.Match_ObjectLike(
@@ -89,8 +89,8 @@ func TestBlobsArePrivate(t *testing.T) {
 		})}})
 }
 
-// Where content redirects to the bucket, pages of every origin may follow: after a
-// redirect a browser names none.
+// If content redirects to the bucket, pages of every origin may follow: after a
+// redirect a browser sends no origin.
 func TestBrowsersFollowRedirectsToTheBucket(t *testing.T) {
 	made := synthesize(t,
 		map[string]any{"worker": "none", "watch": "off", "origins": "https://a.example.com", "contentRedirect": "true"})
@@ -119,14 +119,14 @@ func TestQueuesGiveUpAfterTenReceives(t *testing.T) {
 	}
 }
 
-func TestStateMachineIsTheOneOfTheJobs(t *testing.T) {
+func TestStateMachineRunsTheJobsDefinition(t *testing.T) {
 	made := synthesize(t, map[string]any{"worker": "none", "watch": "off"})
 	for _, machine := range made.of(t, "AWS::StepFunctions::StateMachine") {
 		definition, err := stepfn.Definition("PARTITION", "cutroom-dev-jobs")
 		if err != nil {
 			t.Fatal(err)
 		}
-		// CloudFormation fills the partition in, wherever the stack is deployed.
+		// CloudFormation fills in the partition.
 		var deployed strings.Builder
 		for _, part := range list(at(machine.Properties["DefinitionString"], "Fn::Join")) {
 			for _, piece := range list(part) {

@@ -15,8 +15,8 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// The AwsSolutions rules of cdk-nag hold in every form that the stack can have,
-// but for what suppressions in the code give a reason for.
+// The stack follows the AwsSolutions rules of cdk-nag with every combination of
+// options, except where a suppression in the code gives a reason.
 func TestRulesOfAwsSolutions(t *testing.T) {
 	folder := t.TempDir()
 	const certificate = "arn:aws:acm:eu-central-1:123456789012:certificate/1"
@@ -50,7 +50,7 @@ func TestRulesOfAwsSolutions(t *testing.T) {
 	lint(t, folder)
 }
 
-// write writes the stack's template into a file.
+// write writes the template of the stack to a file.
 func write(t *testing.T, described awscdk.Stack, path string) {
 	t.Helper()
 	text, err := json.Marshal(assertions.Template_FromStack(described, nil).ToJSON())
@@ -62,11 +62,12 @@ func write(t *testing.T, described awscdk.Stack, path string) {
 	}
 }
 
-// lint checks the templates in a folder by cfn-lint, which knows what CloudFormation
-// takes. It gets all at once, as it takes as long to begin as for a template.
+// lint checks the templates in a folder with cfn-lint, which knows what
+// CloudFormation accepts. It checks all at once, because a start takes as long as
+// checking a template.
 func lint(t *testing.T, folder string) {
 	t.Helper()
-	// CDK says that a function needs its role twice, which W3005 is about.
+	// W3005 is about CDK's second dependency of a function on its role.
 	command := exec.CommandContext(t.Context(), awstest.Tool(t, "template/bin/cfn-lint"), "--ignore-checks", "W3005",
 		"--regions", awstest.Region, "--template", filepath.Join(folder, "*.json"))
 	if out, err := command.CombinedOutput(); err != nil {

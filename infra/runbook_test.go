@@ -9,9 +9,9 @@ import (
 	"testing"
 )
 
-// docs/runbook.md says of every alarm what to do, and of no other; an alarm's
-// description leads there.
-func TestTheRunbookHasEveryAlarm(t *testing.T) {
+// docs/runbook.md has a section for every alarm and for no other, and the description
+// of an alarm refers to it.
+func TestRunbookHasEveryAlarm(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "docs", "runbook.md"))
 	if err != nil {
 		t.Fatal(err)

@@ -9,9 +9,9 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// Workers are counted by the function scale alone, every minute. No alarm does it:
-// metrics of queues lag, and an alarm repeats its action for as long as it lasts.
-func TestWorkersAreScaledByALook(t *testing.T) {
+// Only the function scale sets the number of workers, every minute. Alarms do not:
+// queue metrics lag, and an alarm repeats its action for as long as it lasts.
+func TestWorkersAreScaledEveryMinute(t *testing.T) {
 	for name, c := range map[string]struct {
 		context map[string]any
 		rules   map[string]string
@@ -59,9 +59,9 @@ func TestWorkersAreScaledByALook(t *testing.T) {
 	}
 }
 
-// Each program that accepts jobs may wake the workers: the event of an execution
-// that begins is delivered on best effort.
-func TestAcceptanceWakes(t *testing.T) {
+// Every program that accepts jobs may wake the workers: the event of an execution's
+// start is delivered on a best-effort basis.
+func TestAcceptingProgramsMayWakeWorkers(t *testing.T) {
 	made := synthesize(t, nil)
 	for _, f := range made.of(t, "AWS::Lambda::Function") {
 		name := fmt.Sprint(f.Properties["FunctionName"])
@@ -81,8 +81,8 @@ func TestAcceptanceWakes(t *testing.T) {
 	}
 }
 
-// A preview worker is not ended in the middle of a job, neither by scaling nor to
-// even out zones.
+// Neither scaling nor the balancing of zones ends a preview worker in the middle of a
+// job.
 func TestABusyWorkerIsNotEnded(t *testing.T) {
 	made := synthesize(t, nil)
 	service := made.only(t, "AWS::ECS::Service")

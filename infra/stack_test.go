@@ -14,8 +14,8 @@ import (
 	"cutroom/functions"
 )
 
-// TestMain keeps what CDK's runtime leaves in a folder that is removed. The
-// runtime's own Close would be a data race of its own.
+// TestMain puts the files that CDK's runtime leaves behind into a folder that is
+// removed. The runtime's own Close would be a data race.
 func TestMain(m *testing.M) {
 	os.Exit(runAll(m))
 }
@@ -34,8 +34,8 @@ func runAll(m *testing.M) int {
 	return m.Run()
 }
 
-// fakeFunctions returns a folder with a file in place of each function, which is
-// all that a template says of it.
+// fakeFunctions returns a folder with a file for each function, which is all that a
+// template needs.
 func fakeFunctions(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
@@ -50,7 +50,7 @@ func fakeFunctions(t *testing.T) string {
 	return folder
 }
 
-// describe describes the stack under some context, as `cdk synth -c` does.
+// describe describes the stack with a context, as `cdk synth -c` does.
 func describe(t *testing.T, context map[string]any) *stack {
 	t.Helper()
 	values := map[string]any{"functions": fakeFunctions(t)}
@@ -85,12 +85,12 @@ type template struct {
 	resources map[string]resource
 }
 
-// templates are those that were synthesized, by stack and what was chosen for it: each
-// takes about a second of a processor, and tests of different things look at the same.
+// templates caches the synthesized templates by stack and context: each takes about a
+// second of processor time, and several tests read the same one.
 var templates = map[string]template{}
 
-// synthesize returns the template of the stack under some context. Tests share it, so
-// that they do not change it, and do not run in parallel.
+// synthesize returns the template of the stack with a context. Tests share it: they
+// must not change it or run in parallel.
 func synthesize(t *testing.T, context map[string]any) template {
 	t.Helper()
 	o, err := readOptions(context)
@@ -100,8 +100,7 @@ func synthesize(t *testing.T, context map[string]any) template {
 	return once(t, fmt.Sprintf("service %+v", o), func() awscdk.Stack { return describe(t, context).Stack })
 }
 
-// once returns the template of a key, of a stack that is described when it is first
-// asked for.
+// once returns the template with a key. It describes the stack at the first call.
 func once(t *testing.T, key string, describe func() awscdk.Stack) template {
 	t.Helper()
 	if _, ok := templates[key]; !ok {
@@ -124,7 +123,7 @@ func parse(t *testing.T, stack awscdk.Stack) template {
 	return template{made, parsed.Resources}
 }
 
-// of returns the resources of a type, of which there is one at least.
+// of returns the resources of a type. It fails if there are none.
 func (m template) of(t *testing.T, kind string) map[string]resource {
 	t.Helper()
 	found := map[string]resource{}
@@ -139,7 +138,7 @@ func (m template) of(t *testing.T, kind string) map[string]resource {
 	return found
 }
 
-// at returns a value within properties, nil where there is none.
+// at returns a nested value of properties; nil if there is none.
 func at(value any, keys ...string) any {
 	for _, key := range keys {
 		object, ok := value.(map[string]any)

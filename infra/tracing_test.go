@@ -10,8 +10,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// Traces have a price, so that only who asks for them has them, and then all parts
-// of a job's way take part.
+// Traces cost money, so they are off by default. With them on, every program and
+// service that a job passes through takes part.
 func TestTracesAreAnOption(t *testing.T) {
 	for tracing, want := range map[string]bool{"off": false, "on": true} {
 		made := synthesize(t, map[string]any{
@@ -55,8 +55,8 @@ func TestTracesAreAnOption(t *testing.T) {
 	}
 }
 
-// checkSenders checks that containers may send spans by OTLP and nothing else, and that
-// functions and the state machine may send segments, where anything is traced.
+// checkSenders checks that, with tracing on, containers may only send spans by OTLP,
+// and functions and the state machine may send segments.
 func checkSenders(t *testing.T, made template, tracing string, want bool) {
 	t.Helper()
 	may := map[string][]string{}

@@ -8,8 +8,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// Alarms are billed by the metric, and a dashboard with more than 50 metrics by
-// the month: what watches must not come to cost more than what it watches.
+// Alarms are billed by metric, and a dashboard with more than 50 metrics by month:
+// monitoring must not cost more than the service.
 func TestWatchingCostsLittle(t *testing.T) {
 	made := synthesize(t, map[string]any{"workerImage": "worker"})
 	metrics := 0
@@ -41,7 +41,6 @@ func TestWatchingCostsLittle(t *testing.T) {
 	made.ResourceCountIs(jsii.String("AWS::SNS::Topic"), jsii.Number(0))
 }
 
-// Workers accept no connections.
 func TestWorkersAcceptNoConnections(t *testing.T) {
 	made := synthesize(t, map[string]any{"workerImage": "worker"})
 	for _, group := range made.of(t, "AWS::EC2::SecurityGroup") {

@@ -9,8 +9,8 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// The function is started by jobs that have ended and have a webhook, and by
-// nothing else that happens to jobs.
+// The function is started by jobs with a webhook that have ended, and by no other
+// change of a job.
 func TestWebhooksAreStartedByEndedJobs(t *testing.T) {
 	made := synthesize(t, map[string]any{"worker": "none", "watch": "off"})
 	found := false
@@ -43,9 +43,9 @@ func TestWebhooksAreStartedByEndedJobs(t *testing.T) {
 	})
 }
 
-// A list of private receivers is told to what checks URLs and to what calls them,
-// which then runs in the network that reaches them.
-func TestPrivateReceiversOfWebhooks(t *testing.T) {
+// The programs that check and call URLs know the list of private receivers, and the
+// latter run in the network that reaches them.
+func TestPrivateWebhookReceivers(t *testing.T) {
 	made := synthesize(t, map[string]any{
 		"worker": "none", "watch": "off", "webhookAllow": "10.1.0.0/16,hooks.corp.example",
 		"vpc": "vpc-1", "zones": "eu-central-1a", "subnets": "subnet-1", "securityGroups": "sg-1",
