@@ -24,16 +24,16 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// container is the media container's program, which runs.
+// container is a running program of the media container.
 type container struct {
 	url     string
 	command *exec.Cmd
 	log     *listening
-	// ended is closed when the program has.
+	// ended is closed when the program has ended.
 	ended chan struct{}
 }
 
-// serve runs the media container on the world until the test ends.
+// serve runs the media container in the world until the test ends.
 func (w *world) serve(t *testing.T) *container {
 	t.Helper()
 	c := &container{command: exec.Command(program(t, "media")), log: &listening{found: make(chan string, 1)},
@@ -66,8 +66,8 @@ func (w *world) serve(t *testing.T) *container {
 	return c
 }
 
-// stop ends the container as ECS does, before ECS would kill it. One that has
-// ended stays so.
+// stop stops the container as ECS does, and waits as long as ECS does before it
+// kills. It does nothing if the container has ended.
 func (c *container) stop(t *testing.T) {
 	t.Helper()
 	_ = c.command.Process.Signal(syscall.SIGTERM) // fails when it has ended
@@ -83,7 +83,7 @@ func (c *container) stop(t *testing.T) {
 	}
 }
 
-// listening is a program's log, in which it says where it listens.
+// listening collects a program's log and finds the address that it listens on.
 type listening struct {
 	mu    sync.Mutex
 	log   bytes.Buffer
@@ -100,7 +100,7 @@ func (l *listening) Write(p []byte) (int, error) {
 	return l.log.Write(p)
 }
 
-// String returns what was written.
+// String returns the log.
 func (l *listening) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -115,8 +115,8 @@ func TestTheContainer(t *testing.T) {
 	t.Run("stop", func(t *testing.T) { c.testStop(t, w) })
 }
 
-// testAnswers: the container answers the requests that the events stand for as the
-// functions do.
+// testAnswers checks that the container answers the requests of the functions' events
+// as the functions do.
 func (c *container) testAnswers(t *testing.T) {
 	for _, name := range []string{"jobs", "content", "files", "tokens", "models", "quota"} {
 		cases, err := filepath.Glob(filepath.Join("..", "events", name, "*.want.json"))
@@ -126,7 +126,7 @@ func (c *container) testAnswers(t *testing.T) {
 		for _, path := range cases {
 			path = strings.TrimSuffix(path, ".want.json")
 			if filepath.Base(path) == "below-a-base-path" {
-				continue // a custom domain's, which a container has not
+				continue // for custom domains, which a container does not have
 			}
 			t.Run(name+"/"+filepath.Base(path), func(t *testing.T) {
 				event, want := read(t, path)
@@ -140,7 +140,8 @@ func (c *container) testAnswers(t *testing.T) {
 	}
 }
 
-// testLargeBody: the container takes bodies that the functions cannot.
+// testLargeBody checks that the container accepts bodies that are too large for the
+// functions.
 func (c *container) testLargeBody(t *testing.T) {
 	var form bytes.Buffer
 	writer := multipart.NewWriter(&form)
@@ -167,8 +168,8 @@ func (c *container) testLargeBody(t *testing.T) {
 	}
 }
 
-// testStop: a stop ends the stream of who follows a job, in order, so that neither
-// the client nor the stop waits for the job's end; the job goes on.
+// testStop checks that a stop ends a stream of job events in order, so that neither
+// the client nor the stop waits for the job's end, and that the job goes on.
 func (c *container) testStop(t *testing.T, w *world) {
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.url+"/v1/jobs/"+samplePending+"/events", nil)
 	if err != nil {
@@ -198,7 +199,7 @@ func (c *container) testStop(t *testing.T, w *world) {
 	}
 }
 
-// requestOf returns the request that an event of API Gateway stands for.
+// requestOf returns the request that an event of API Gateway describes.
 func requestOf(t *testing.T, base string, text []byte) *http.Request {
 	t.Helper()
 	var event events.APIGatewayProxyRequest

@@ -16,11 +16,11 @@ import (
 	"cutroom/shared/testkit/lambdatest"
 )
 
-// want is what stands beside an event: what the function answers to it. A text
+// want is the content of the file beside an event: what the function answers. A text
 // between slashes is a regular expression.
 type want struct {
-	// Status, Header and Body are of an answer to API Gateway. A header may have
-	// more fields; a body has just these.
+	// Status, Header and Body are those of an answer to API Gateway. The answer may
+	// have other header fields; its body must have exactly these.
 	Status int            `json:"status"`
 	Header map[string]any `json:"header"`
 	Body   any            `json:"body"`
@@ -28,8 +28,8 @@ type want struct {
 	Answer any `json:"answer"`
 }
 
-// Every function's program answers the events of its folder as the files beside
-// them say, in both forms where it has two.
+// Every function answers the events of its folder as the files beside them say, both
+// buffered and streamed if it supports both.
 func TestEvents(t *testing.T) {
 	w := newWorld(t)
 	w.work(t)
@@ -56,13 +56,14 @@ func TestEvents(t *testing.T) {
 		}
 	}
 	w.happened(t)
-	// Three completions, in two forms each, are metered when their answers have ended.
+	// Three completions, buffered and streamed, are metered when their answers have
+	// ended.
 	if metered := w.metered(t); metered.Requests != 6 || metered.CompletionTokens == 0 {
 		t.Errorf("metered: %+v", metered)
 	}
 }
 
-// casesOf returns the sample events of a function, without the end of their names.
+// casesOf returns the paths of a function's sample events, without their suffixes.
 func casesOf(t *testing.T, name string) []string {
 	t.Helper()
 	cases, err := filepath.Glob(filepath.Join("..", "events", name, "*.want.json"))
@@ -86,7 +87,7 @@ func casesOf(t *testing.T, name string) []string {
 	return cases
 }
 
-// answers gives a function one event and judges its answer.
+// answers sends an event to a function and checks the answer.
 func answers(t *testing.T, f *lambdatest.Function, path string, streamed bool) {
 	t.Helper()
 	event, want := read(t, path)
@@ -106,11 +107,11 @@ func answers(t *testing.T, f *lambdatest.Function, path string, streamed bool) {
 		t.Errorf("streamed: %v", answer.Streamed)
 	}
 	judge(t, want, answer.Status, answer.Header, answer.Body)
-	// All carry the id by which API Gateway knows the request.
+	// Every answer has API Gateway's id of the request.
 	differ(t, "X-Request-Id", "c6af9ac6-7b61-11e6-9a41-93e8deadbeef", answer.Header.Get("X-Request-Id"))
 }
 
-// read returns an event, and what is wanted of its answer.
+// read returns an event and the answer that it must get.
 func read(t *testing.T, path string) (event []byte, w want) {
 	t.Helper()
 	event, err := os.ReadFile(path + ".json")
@@ -127,7 +128,7 @@ func read(t *testing.T, path string) (event []byte, w want) {
 	return event, w
 }
 
-// judge compares an HTTP answer with what is wanted, and closes it.
+// judge compares an HTTP answer with the wanted one and closes it.
 func judge(t *testing.T, want want, status int, header http.Header, content io.ReadCloser) {
 	t.Helper()
 	defer content.Close()
@@ -156,7 +157,7 @@ func decode(t *testing.T, text []byte) (value any) {
 	return value
 }
 
-// differ reports where a value is not as wanted.
+// differ reports the places where a value is not the wanted one.
 func differ(t *testing.T, place string, want, got any) {
 	t.Helper()
 	switch want := want.(type) {

@@ -23,12 +23,12 @@ import (
 	"cutroom/shared/testkit/lambdatest"
 )
 
-// trouble is what a part of all calls of AWS meets, at random.
+// trouble is the share of AWS calls that fail, at random.
 var trouble = awstest.Faults{Throttled: 0.1, Failed: 0.06, LostCalls: 0.06, LostAnswers: 0.1, Silent: 0.01, Slow: 0.05}
 
-// Whatever happens between the functions and AWS: a file that was
-// acknowledged is there, and all files are counted; a job that was accepted is
-// done, once; what completions used is counted, once.
+// Whatever fails between the functions and AWS: a file that was acknowledged exists,
+// and all files are counted; an accepted job is done once; the usage of completions
+// is counted once.
 func TestNothingIsLostOrDoubledInTrouble(t *testing.T) {
 	w := newWorld(t)
 	w.faults = trouble
@@ -69,8 +69,8 @@ func (w *world) testUploads(t *testing.T) {
 	for _, f := range listed {
 		size += f.Size
 	}
-	// The count of an account's bytes shows where it refuses one more. The promised
-	// file of the events is counted, and not listed.
+	// The count of an account's bytes shows when it refuses one more byte. The
+	// events' announced file is counted and not listed.
 	promised, err := w.files.PendingUpload(ctx, samplePromise)
 	if err != nil {
 		t.Fatal(err)
@@ -110,7 +110,7 @@ func (w *world) testSubmissions(t *testing.T) {
 	if len(accepted) < 4 {
 		t.Errorf("%d jobs were accepted, which proves nothing", len(accepted))
 	}
-	// A worker in trouble is shared/adapter/sqsqueue's to test.
+	// shared/adapter/sqsqueue tests a worker whose calls fail.
 	w.faults = awstest.Faults{}
 	w.work(t)
 	for _, id := range accepted {
@@ -126,8 +126,8 @@ func (w *world) testSubmissions(t *testing.T) {
 			t.Errorf("%s is %s %+v", id, j.Status, j.Failure)
 		}
 	}
-	// Executions are named after their jobs, so that there is one for each at most;
-	// there is none besides what was accepted or may have been.
+	// Executions have the names of their jobs, so each job has at most one. There are
+	// none besides those of jobs that were accepted, or may have been.
 	executions, err := sfn.NewFromConfig(w.cloud.Config()).ListExecutions(ctx,
 		&sfn.ListExecutionsInput{StateMachineArn: &w.machine})
 	if err != nil || len(executions.Executions) < len(accepted) || len(executions.Executions) > submissions {
@@ -155,8 +155,8 @@ func (w *world) testCompletions(t *testing.T) {
 	}
 }
 
-// request gives a function the event of a file, with another body where there is
-// one. An invocation that fails is a 502, as API Gateway answers it.
+// request sends the event of a file to a function, optionally with another body. A
+// failed invocation is a 502, as API Gateway answers it.
 func request(t *testing.T, f *lambdatest.Function, name, kind, body string) (status int, answer []byte) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "events", name+".json"))

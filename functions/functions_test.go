@@ -22,8 +22,8 @@ import (
 	"cutroom/shared/testkit/lambdatest"
 )
 
-// built is the folder of the built functions, and of the container programs, which
-// build builds when the first of them is needed.
+// built is the folder of the built functions and container programs. build builds
+// them when the first one is needed.
 var (
 	built string
 	build = sync.OnceValue(func() error {
@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// What the events in events/ speak of.
+// Names and ids in the events in events/.
 const (
 	sampleKey       = "ck_sample_events"
 	sampleAdmin     = "ck_sample_admin1"
@@ -71,7 +71,7 @@ const (
 	sampleHooked    = "job_01K0000000000000000000H00K"
 )
 
-// world is a local AWS with what the events speak of in it.
+// world is a local AWS with the records and blobs that the events refer to.
 type world struct {
 	cloud *awstest.Cloud
 	// machine is the ARN of the state machine.
@@ -79,26 +79,26 @@ type world struct {
 	jobs    *dynamo.Jobs
 	files   *dynamo.Files
 	keys    *dynamo.Keys
-	// workers tells whether any is there.
+	// workers records whether a worker is warm.
 	workers *dynamo.Workers
-	// stamps are those of the fleet of workers.
+	// stamps are the records of the workers' fleet.
 	stamps *dynamo.FleetStamps
 	bucket *s3blob.Store
 	usage  *dynamo.Usage
-	// claims are those of idempotency keys.
+	// claims are the records of idempotency keys.
 	claims *dynamo.IdempotencyKeys
-	// receiver is the webhook of a job, turns the queue of the attempts at it.
+	// receiver is the webhook of a job; turns is the queue of attempts to call it.
 	receiver *receiver
 	turns    awstest.Queue
-	// age is how long after their creation jobs have to end.
+	// age is the time that jobs have from their creation to their deadline.
 	age time.Duration
-	// settings are the environment of the functions, and of the worker.
+	// settings are the environment of the functions and the worker.
 	settings []string
-	// faults are what calls of AWS meet of what is started from now on.
+	// faults apply to the AWS calls of programs that are started from now on.
 	faults awstest.Faults
 }
 
-// nobody is where the jobs go that no worker is to get.
+// nobody is a dispatcher for jobs that no worker is to get.
 type nobody struct{}
 
 func (nobody) Dispatch(context.Context, job.Job) error { return nil }
@@ -130,8 +130,8 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// worldOf returns the world whose records are in these tables, by their names in the
-// schema, and whose blobs are in the bucket.
+// worldOf returns a world with existing tables, by their names in the schema, and an
+// existing bucket.
 func worldOf(t *testing.T, cloud *awstest.Cloud, tables map[string]string, bucket string) *world {
 	t.Helper()
 	client := dynamo.NewClient(cloud.Config())
@@ -146,7 +146,7 @@ func worldOf(t *testing.T, cloud *awstest.Cloud, tables map[string]string, bucke
 	}
 }
 
-// fill makes what the events speak of.
+// fill creates the records and blobs that the events refer to.
 func (w *world) fill(t *testing.T) {
 	t.Helper()
 	must := func(err error) {
@@ -217,8 +217,8 @@ func (w *world) fill(t *testing.T) {
 	must(w.jobs.Complete(ctx, sampleDone, "run", result, now))
 }
 
-// endpoint returns the setting by which a program calls AWS within what its role in
-// the deploy allows, and meets the faults of the world.
+// endpoint returns the setting that makes a program call AWS with the permissions of
+// its role in the deploy, and with the faults of the world.
 func (w *world) endpoint(t *testing.T, role string) string {
 	t.Helper()
 	proxy := w.cloud.Proxy(t, 3, w.faults)
@@ -226,8 +226,8 @@ func (w *world) endpoint(t *testing.T, role string) string {
 	return "AWS_ENDPOINT_URL=" + proxy.URL
 }
 
-// start runs a function until the test ends, with those of the world's settings that
-// a deployment gives it. The settings named here replace them.
+// start runs a function until the test ends, with the settings that a deployment
+// gives it. The settings named here replace them.
 func (w *world) start(t *testing.T, name string, settings ...string) *lambdatest.Function {
 	t.Helper()
 	endpoint := w.endpoint(t, strings.ToUpper(name[:1])+name[1:]+"Role")
@@ -249,7 +249,8 @@ func (w *world) start(t *testing.T, name string, settings ...string) *lambdatest
 	return f
 }
 
-// A function's program is small, as Lambda loads it at each start: 16 MB at most.
+// Lambda loads a function's program at each cold start, so it is small: at most 16
+// MB.
 func TestProgramsAreSmall(t *testing.T) {
 	const most = 16_000_000
 	for _, name := range functions.Names() {

@@ -19,7 +19,7 @@ import (
 	"cutroom/shared/testkit/lambdatest"
 )
 
-// keyed is the event of a file under an Idempotency-Key.
+// keyed returns the event of a file with an Idempotency-Key.
 func keyed(t *testing.T, name, key string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "events", name+".json"))
@@ -37,7 +37,7 @@ func keyed(t *testing.T, name, key string) []byte {
 	return text
 }
 
-// made is what a request was answered that makes something.
+// made is the answer to a request that creates something.
 type made struct {
 	status   int
 	header   http.Header
@@ -59,7 +59,7 @@ func send(t *testing.T, f *lambdatest.Function, event []byte) made {
 	return made{answer.Status, answer.Header, string(body), answer.Header.Get("Idempotent-Replayed") == "true"}
 }
 
-// executions are the ids of the jobs that were handed over.
+// executions returns the ids of the jobs that were handed to the state machine.
 func (w *world) executions(t *testing.T) (jobs []string) {
 	t.Helper()
 	list, err := sfn.NewFromConfig(w.cloud.Config()).ListExecutions(t.Context(),
@@ -84,21 +84,21 @@ func jobOf(t *testing.T, m made) string {
 	return body.ID
 }
 
-// What makes something makes it once for its Idempotency-Key, within the roles of
-// the functions.
-func TestWhatIsSentAgainIsMadeOnce(t *testing.T) {
+// A request creates something once for its Idempotency-Key, with the permissions of
+// the functions' roles.
+func TestRepeatedRequestsCreateOnce(t *testing.T) {
 	w := newWorld(t)
 	w.work(t)
-	t.Run("in every function", w.testReplays)
-	t.Run("in many functions at once", w.testManyAtOnce)
+	t.Run("every function", w.testReplays)
+	t.Run("many functions at once", w.testManyAtOnce)
 	t.Run("after a function that died", w.testHalfAccepted)
 }
 
-// testReplays sends everything twice that makes something, each to its function.
+// testReplays sends every kind of creating request twice, each to its function.
 func (w *world) testReplays(t *testing.T) {
 	for _, c := range []struct {
 		function, event string
-		// same tells whether the answers are the same to the byte.
+		// same means that the answers are the same to the byte.
 		same bool
 	}{
 		{"jobs", "image", true}, {"images", "edit", true}, {"files", "upload", true}, {"files", "announce", false}, {"tokens", "scoped", true},
@@ -130,8 +130,8 @@ func (w *world) testReplays(t *testing.T) {
 	}
 }
 
-// testManyAtOnce has one request come to many functions at once, of which one
-// makes its job.
+// testManyAtOnce sends one request to many functions at once; one of them creates its
+// job.
 func (w *world) testManyAtOnce(t *testing.T) {
 	const functions, requests = 4, 20
 	var several []*lambdatest.Function
@@ -161,8 +161,8 @@ func (w *world) testManyAtOnce(t *testing.T) {
 	}
 }
 
-// testHalfAccepted sends the request of a function again that died when it had
-// recorded its job, and not yet handed it over.
+// testHalfAccepted repeats the request of a function that died after it had recorded
+// its job and before it handed it over.
 func (w *world) testHalfAccepted(t *testing.T) {
 	f := w.start(t, "jobs")
 	whole := jobOf(t, send(t, f, keyed(t, filepath.Join("jobs", "image"), "whole")))

@@ -58,7 +58,7 @@ func (w *world) work(t *testing.T) {
 	}
 }
 
-// upload puts what signed URLs are for where they put it.
+// upload stores the blobs that clients upload by signed URLs.
 func (w *world) upload(t *testing.T) {
 	t.Helper()
 	picture, err := os.ReadFile(filepath.Join("..", "testdata", "reference.jpg"))
@@ -69,7 +69,7 @@ func (w *world) upload(t *testing.T) {
 	w.store(t, "files/"+sampleGone+file.SignedSuffix, []byte("0123456789"))
 }
 
-// happened judges what the events of the internal functions have done.
+// happened checks the effects of the internal functions' events.
 func (w *world) happened(t *testing.T) {
 	ctx, now := t.Context(), time.Now()
 	for id, code := range map[string]job.Code{
@@ -99,8 +99,8 @@ func (w *world) happened(t *testing.T) {
 	w.told(t)
 }
 
-// metered returns what was metered of the account: of two days, as tests run over
-// midnight too.
+// metered returns the usage of the account over two days, because a test may run over
+// midnight.
 func (w *world) metered(t *testing.T) (sum usage.Counts) {
 	t.Helper()
 	now := time.Now()
@@ -115,8 +115,8 @@ func (w *world) metered(t *testing.T) (sum usage.Counts) {
 	return sum
 }
 
-// A caller of an image is sent away at once where no worker is warm, and the
-// workers are woken, once for many callers.
+// Without a warm worker the caller of an image is refused at once, and the workers
+// are woken, once for many callers.
 func TestAnImageWithoutAWorkerWakesOne(t *testing.T) {
 	var mu sync.Mutex
 	var woken []string
@@ -148,9 +148,9 @@ func TestAnImageWithoutAWorkerWakesOne(t *testing.T) {
 	}
 }
 
-// A wake raises the service from none and leaves it alone when it is to have tasks;
-// scale raises it by the backlog, holds what was just woken, and lowers what has been
-// idle.
+// wake starts the first task of the service, and does nothing if there are to be some
+// already; scale raises their number by the backlog, keeps those that were just
+// woken, and lowers it after idle time.
 func TestFleet(t *testing.T) {
 	w := newWorld(t)
 	ctx := t.Context()
@@ -193,7 +193,7 @@ func TestFleet(t *testing.T) {
 	if err := w.stamps.SetExcess(ctx, time.Now().Add(-11*time.Minute)); err != nil {
 		t.Fatal(err)
 	}
-	// The wake of a moment ago holds one.
+	// The wake-up of a moment ago keeps one.
 	start("scale", scale, "minute", 1)
 
 	unknown := w.start(t, "wake", "CUTROOM_CLUSTER=cutroom", "CUTROOM_WORKER_SERVICE=other")
@@ -202,10 +202,10 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// workerService is the container service of a local AWS.
+// workerService is the workers' ECS service in a local AWS.
 type workerService struct{ client *ecs.Client }
 
-// makeWorkerService makes the service worker in the cluster cutroom, with no task.
+// makeWorkerService creates the service worker in the cluster cutroom, without tasks.
 func (w *world) makeWorkerService(t *testing.T) workerService {
 	t.Helper()
 	client := ecs.NewFromConfig(w.cloud.Config())
@@ -248,7 +248,7 @@ func (s workerService) set(t *testing.T, n int) {
 	}
 }
 
-// A setting that is missing stops the start, with one line that names it.
+// A missing setting stops a function at its start, with one line that names it.
 func TestMissingSettings(t *testing.T) {
 	for _, name := range functions.Names() {
 		f, err := lambdatest.Start(t.Context(), lambdatest.Program(program(t, name)))

@@ -14,8 +14,9 @@ import (
 	"cutroom/shared/testkit/lambdatest"
 )
 
-// Every function answers the events of its folder in Docker, by SAM, as the files beside
-// them say: each as a user invokes it, against the deploy that `make local-aws` makes.
+// Every function answers the events of its folder in Docker, run by SAM, as the files
+// beside them say. Each is invoked as a user does it, in the deploy of `make
+// local-aws`.
 func TestEventsBySAM(t *testing.T) {
 	local := awstest.StartLocal(t, "events")
 	tables := map[string]string{}
@@ -23,7 +24,7 @@ func TestEventsBySAM(t *testing.T) {
 		tables[table.Name] = dynamo.TableName(local.Stage, table.Name)
 	}
 	w := worldOf(t, local.Cloud, tables, "cutroom-"+local.Stage+"-"+awstest.Account+"-"+awstest.Region)
-	// It takes longer than jobs may.
+	// The test takes longer than the age that jobs may reach.
 	w.age = time.Hour
 	w.fill(t)
 	// The events of these have an order, as those of TestEvents have: what one makes or
@@ -45,7 +46,7 @@ func TestEventsBySAM(t *testing.T) {
 	}
 }
 
-// answersBySAM gives a function one event and judges its answer.
+// answersBySAM sends an event to a function and checks the answer.
 func answersBySAM(t *testing.T, local *awstest.Local, name, path string) {
 	t.Helper()
 	event, err := filepath.Abs(path + ".json")

@@ -8,7 +8,7 @@ import (
 	"cutroom/functions"
 )
 
-// The table has every folder with a program, and each of them has events.
+// The table lists every folder with a program, and each function has events.
 func TestTheTableHasEveryFunction(t *testing.T) {
 	programs, err := filepath.Glob(filepath.Join("*", "main.go"))
 	if err != nil {
@@ -31,7 +31,8 @@ func TestTheTableHasEveryFunction(t *testing.T) {
 	}
 }
 
-// A function gets its own settings, and whatever is not a setting of Cutroom.
+// A function's environment has its own settings and all variables that are not
+// settings of Cutroom.
 func TestEnvironment(t *testing.T) {
 	f, ok := functions.Find("arrived")
 	if !ok {

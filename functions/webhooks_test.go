@@ -18,8 +18,8 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// receiver is the webhook of a job: it keeps what it is told, and answers with a
-// status, 204 unless the test says another.
+// receiver is the webhook of a job: it records its requests, and answers with a
+// status, by default 204.
 type receiver struct {
 	url string
 
@@ -46,8 +46,8 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	w.WriteHeader(r.status)
 }
 
-// queued takes the turns from the queue that can be taken now, and tells how many
-// wait for their time.
+// queued takes the attempts that are due from the queue, and counts those that are
+// not due yet.
 func (w *world) queued(t *testing.T) (turns []webhook.ScheduledAttempt, delayed int) {
 	t.Helper()
 	client := sqs.NewFromConfig(w.cloud.Config())
@@ -76,9 +76,8 @@ func (w *world) queued(t *testing.T) (turns []webhook.ScheduledAttempt, delayed 
 	return turns, delayed
 }
 
-// told judges what the sample events have told the webhook: the job's end, once,
-// with a signature; and what they have queued: a first attempt, and one that is not
-// due yet.
+// told checks what the sample events have caused: one signed report of the job's end
+// to the webhook; and in the queue a first attempt, and one that is not due yet.
 func (w *world) told(t *testing.T) {
 	t.Helper()
 	r := w.receiver
@@ -109,8 +108,8 @@ func (w *world) told(t *testing.T) {
 	}
 }
 
-// A receiver that fails is tried again when the next attempt is due, also when the
-// function dies before it could queue that.
+// A failed webhook is repeated when the next attempt is due, even if the function
+// died before it could queue that attempt.
 func TestAWebhookThatFailsIsTriedAgain(t *testing.T) {
 	w := newWorld(t)
 	w.receiver.status = http.StatusInternalServerError
@@ -120,7 +119,7 @@ func TestAWebhookThatFailsIsTriedAgain(t *testing.T) {
 		told, delayed int
 	}{
 		{"due", 1, 1},
-		// It may have died after it recorded the attempt.
+		// The function may have died after it recorded the attempt.
 		{"repeated", 1, 2},
 	} {
 		event, err := os.ReadFile(filepath.Join("..", "events", "webhooks", c.event+".json"))

@@ -30,7 +30,7 @@ func makeSecret(t *testing.T, cloud *awstest.Cloud) string {
 	return *made.ARN
 }
 
-// store puts a blob into the bucket.
+// store writes a blob to the bucket.
 func (w *world) store(t *testing.T, name string, content []byte) {
 	t.Helper()
 	if _, err := w.bucket.Put(t.Context(), name, bytes.NewReader(content)); err != nil {
@@ -38,7 +38,7 @@ func (w *world) store(t *testing.T, name string, content []byte) {
 	}
 }
 
-// stored returns a blob, nil when there is none.
+// stored returns a blob; nil if there is none.
 func (w *world) stored(t *testing.T, name string) []byte {
 	t.Helper()
 	r, err := w.bucket.Open(t.Context(), name, 0, -1)

@@ -1,5 +1,5 @@
-// Function content sends the results of jobs, how they come to be, and the bytes
-// of stored files: GET /v1/jobs/{id}/content, GET /v1/jobs/{id}/events and GET
+// Function content sends the results of jobs, their progress events, and the bytes of
+// stored files: GET /v1/jobs/{id}/content, GET /v1/jobs/{id}/events and GET
 // /v1/uploads/{file_id}.
 package main
 
@@ -12,8 +12,9 @@ import (
 	"cutroom/shared/service/api"
 )
 
-// What a function sends of a blob itself, in bytes. Lambda streams at most 200 MB, at
-// 2 MB/s beyond the first 6, and answers with at most 6 MB as a whole, in base64.
+// The maximum size of a blob that the function sends itself, in bytes. Lambda streams
+// at most 200 MB, at 2 MB/s after the first 6 MB, and buffers answers of at most 6 MB
+// in base64.
 const (
 	mostStreamed = 100 << 20
 	mostBuffered = 4 << 20

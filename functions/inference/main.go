@@ -28,8 +28,8 @@ import (
 )
 
 func main() {
-	// net/http writes to it what a server says unasked, which may be somebody's
-	// completion. Nothing else does.
+	// net/http logs unexpected responses of a server, which may contain a completion.
+	// Nothing else uses this log.
 	log.SetOutput(io.Discard)
 	lambdahttp.Main(inference)
 }

@@ -1,6 +1,6 @@
-// Function jobs accepts jobs, tells how they are, cancels and lists them: POST,
-// GET and DELETE /v1/jobs/{id}, and GET /v1/jobs. It shows what accounts need of
-// their webhooks: GET /v1/jobs/{id}/deliveries and /v1/webhooks/secret.
+// Function jobs accepts, shows, cancels and lists jobs: POST, GET and DELETE
+// /v1/jobs/{id}, and GET /v1/jobs. It also serves the webhooks of accounts: GET
+// /v1/jobs/{id}/deliveries and /v1/webhooks/secret.
 package main
 
 import (

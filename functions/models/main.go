@@ -1,6 +1,6 @@
 // Function models resolves the names of models and describes the service: POST
-// /v1/models/resolve, /openapi.json, /docs and /healthz. None needs a credential,
-// so that it has no client of AWS.
+// /v1/models/resolve, /openapi.json, /docs and /healthz. None of them needs a
+// credential, so the function has no AWS client.
 package main
 
 import (

@@ -1,5 +1,4 @@
-// Function quota tells how many realtime sessions an account has: GET
-// /v1/realtime/quota.
+// Function quota reports an account's realtime sessions: GET /v1/realtime/quota.
 package main
 
 import (

@@ -1,5 +1,5 @@
-// Function tokens mints client tokens, POST /v1/client/tokens, and keeps the
-// permanent keys of accounts: /v1/keys and what is below it.
+// Function tokens issues client tokens at POST /v1/client/tokens, and manages the
+// permanent keys of accounts: /v1/keys and below.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Package deployment proves the deploy: the real app goes into a local AWS by the
-// command line of CDK, as a deployer does it, and is then used through its API
-// Gateway. What the local AWS does not have, or deliver, is in docs/deploy.md.
+// Package deployment tests the deploy: the real app is deployed to a local AWS with
+// the command line of CDK, as a deployer does it, and then used through its API
+// Gateway. docs/deploy.md lists what the local AWS lacks.
 package deployment
 
 import (
@@ -23,22 +23,23 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// patience bounds every wait. It is far above what anything takes, and judges no
+// patience limits every wait. It is far longer than anything takes: no test judges
 // speed.
 const patience = 30 * time.Minute
 
-// deployed is the service in the local AWS.
+// deployed is the service in a local AWS.
 type deployed struct {
 	cloud *awstest.Cloud
 	root  string
-	// functions, program and worker are what was built.
+	// functions is the folder of the built functions, worker the path of the built
+	// worker.
 	functions, worker string
 	program           servertest.Program
-	// outputs are those of the stack, template its template.
+	// outputs and template are those of the stack.
 	outputs  map[string]string
 	template string
-	// front is the URL of what serves the deploy's APIs in place of the local AWS; ""
-	// is the local AWS.
+	// front is the URL of a program that serves the APIs in place of the local AWS;
+	// "" if the local AWS serves them.
 	front string
 }
 
@@ -83,7 +84,7 @@ func deploy(t *testing.T) *deployed {
 	}
 	d.cloud = awstest.Start(t, "LAMBDA_EXECUTOR=local")
 	cdk := awstest.Tool(t, "cdk/node_modules/.bin/cdk")
-	// Outside the app's folder nothing is synthesized for this.
+	// CDK synthesizes the app first if it runs in the app's folder.
 	bootstrap := exec.CommandContext(bounded(t), cdk, "bootstrap", "aws://"+awstest.Account+"/"+awstest.Region)
 	bootstrap.Dir, bootstrap.Env = folder, d.environment()
 	if out, err := bootstrap.CombinedOutput(); err != nil {
@@ -93,7 +94,7 @@ func deploy(t *testing.T) *deployed {
 	return d
 }
 
-// redeploy deploys, with context besides that of every deploy here.
+// redeploy deploys with context in addition to that of every deploy here.
 func (d *deployed) redeploy(t *testing.T, context ...string) {
 	t.Helper()
 	folder := t.TempDir()
@@ -101,10 +102,10 @@ func (d *deployed) redeploy(t *testing.T, context ...string) {
 	arguments := []string{
 		"deploy", "--require-approval", "never", "--output", filepath.Join(folder, "cdk.out"), "--outputs-file", outputs,
 		"-c", "stage=" + stage, "-c", "arch=" + architecture(), "-c", "functions=" + d.functions,
-		// The local AWS buffers all answers, runs no containers and has no alarms
-		// on more than one metric.
+		// The local AWS buffers all answers, runs no containers, and supports only
+		// alarms on one metric.
 		"-c", "streaming=off", "-c", "worker=none", "-c", "watch=off",
-		// Receivers of webhooks are the tests' own.
+		// The tests run their own receivers of webhooks.
 		"-c", "webhookAllow=127.0.0.1",
 	}
 	for _, value := range context {
@@ -126,8 +127,8 @@ func (d *deployed) redeploy(t *testing.T, context ...string) {
 	d.redrive(t)
 }
 
-// redrive sets the queues' dead-letter queues as the template says: the local
-// AWS leaves this out when it makes a queue of a template.
+// redrive sets the queues' dead-letter queues as in the template: the local AWS
+// ignores them when it creates the queues of a template.
 func (d *deployed) redrive(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile(d.template)
@@ -168,10 +169,10 @@ func (d *deployed) redrive(t *testing.T) {
 	}
 }
 
-// run runs a program in the repository to its end.
+// run runs a program in the repository and waits for its end.
 func (d *deployed) run(t *testing.T, environment []string, name string, arguments ...string) {
 	t.Helper()
-	// With nothing built yet, and other tests beside, builds take minutes.
+	// Without a build cache, and with other tests running, builds take minutes.
 	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
 	defer cancel()
 	command := exec.CommandContext(ctx, name, arguments...)
@@ -181,7 +182,7 @@ func (d *deployed) run(t *testing.T, environment []string, name string, argument
 	}
 }
 
-// environment is what makes programs use the local AWS.
+// environment returns the variables that make programs use the local AWS.
 func (d *deployed) environment() []string {
 	var environment []string
 	for _, variable := range os.Environ() {
@@ -193,7 +194,7 @@ func (d *deployed) environment() []string {
 	return append(environment, "AWS_ENDPOINT_URL_S3="+d.cloud.URL, "CDK_DISABLE_CLI_TELEMETRY=1")
 }
 
-// architecture is this machine's, in the words of Lambda.
+// architecture returns this machine's architecture by Lambda's name.
 func architecture() string {
 	if runtime.GOARCH == "arm64" {
 		return "arm64"
@@ -201,7 +202,7 @@ func architecture() string {
 	return "x86_64"
 }
 
-// bounded is the test's context with patience.
+// bounded returns the test's context, limited to patience.
 func bounded(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -209,8 +210,8 @@ func bounded(t *testing.T) context.Context {
 	return ctx
 }
 
-// url is where the local AWS serves an API of the deploy; its own host names
-// resolve nowhere.
+// url returns the URL at which the local AWS serves an API of the deploy; the host
+// names in its outputs do not resolve.
 func (d *deployed) url(t *testing.T, output string) string {
 	t.Helper()
 	if d.front != "" {
@@ -224,7 +225,7 @@ func (d *deployed) url(t *testing.T, output string) string {
 	return d.cloud.URL + "/restapis/" + id + "/live/_user_request_"
 }
 
-// key makes a key as the deploy's output says.
+// key creates a key with the command in the deploy's output.
 func (d *deployed) key(t *testing.T, account string) string {
 	t.Helper()
 	command := strings.Fields(strings.ReplaceAll(d.outputs["FirstKey"], "ACCOUNT", account))
@@ -235,13 +236,13 @@ func (d *deployed) key(t *testing.T, account string) string {
 	return strings.TrimSpace(ended.Stdout)
 }
 
-// client calls the deployed media service with a new key of an account.
+// client returns a client of the deployed media service with a new key of an account.
 func (d *deployed) client(t *testing.T, account string) *servertest.Client {
 	t.Helper()
 	return &servertest.Client{URL: d.url(t, "MediaUrl"), Key: d.key(t, account)}
 }
 
-// until asks until the answer is the one wanted.
+// until waits until a check reports true.
 func until(t *testing.T, what string, done func(context.Context) (bool, error)) {
 	t.Helper()
 	ctx := bounded(t)
@@ -263,7 +264,7 @@ func until(t *testing.T, what string, done func(context.Context) (bool, error)) 
 	}
 }
 
-// ended waits for the end of a job.
+// ended waits for the end of a job and returns it.
 func ended(t *testing.T, client *servertest.Client, id string) servertest.Job {
 	t.Helper()
 	job, err := client.Await(bounded(t), id, func(servertest.Job) {})
@@ -273,7 +274,7 @@ func ended(t *testing.T, client *servertest.Client, id string) servertest.Job {
 	return job
 }
 
-// submit submits a clip to be edited.
+// submit submits a job that edits a clip.
 func submit(t *testing.T, client *servertest.Client, clip []byte) servertest.Job {
 	t.Helper()
 	job, err := client.Submit(bounded(t), "gen-2.5",
@@ -284,7 +285,7 @@ func submit(t *testing.T, client *servertest.Client, clip []byte) servertest.Job
 	return job
 }
 
-// testSAM: what runs the functions locally takes the template.
+// testSAM checks that SAM, which runs functions locally, accepts the template.
 func testSAM(t *testing.T, d *deployed) {
 	d.run(t, append(d.environment(), "SAM_CLI_TELEMETRY=0"), awstest.Tool(t, "template/bin/sam"), "validate",
 		"--template", d.template)
@@ -308,7 +309,7 @@ func testKeys(t *testing.T, d *deployed) {
 		key.ID); err != nil || revoked.ExitCode != 0 {
 		t.Fatalf("revoke: %v %s", err, revoked.Stderr)
 	}
-	// A function that is warm learns of it within credential.CacheAge.
+	// A warm function learns of the revocation within credential.CacheAge.
 	until(t, "the revoked key is refused", func(ctx context.Context) (bool, error) {
 		answer, err := client.Get(ctx, "/v1/files")
 		return answer.Status == http.StatusUnauthorized, err

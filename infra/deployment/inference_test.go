@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// testInference completes a chat with the demonstration model of the catalog, in
-// one answer and as a stream, and finds both in the account's usage.
+// testInference completes a chat with the demonstration model of the catalog,
+// buffered and streamed, and finds both in the account's usage.
 func testInference(t *testing.T, d *deployed) {
 	url, key := d.url(t, "InferenceUrl"), d.key(t, "inference")
 	call := func(ctx context.Context, key, method, path, body string) (*http.Response, []byte) {

@@ -23,12 +23,12 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// short is a clip that is edited in a moment, long one that takes a while.
+// short returns a clip that is edited in a moment, long one that takes a while.
 func short(t *testing.T) []byte { return clip(t, 0.4) }
 func long(t *testing.T) []byte  { return clip(t, 6) }
 
-// anything is what a caller accepts. Without it the local AWS takes a buffered
-// answer of bytes for text.
+// anything accepts every content type. Without it the local AWS takes a buffered
+// binary answer for text.
 const anything = "*/*"
 
 func clip(t *testing.T, seconds float64) []byte {
@@ -40,16 +40,17 @@ func clip(t *testing.T, seconds float64) []byte {
 	return content
 }
 
-// testJobs takes jobs through real workers, from the deployed queue to the
-// content. The parts that take long run beside each other.
+// testJobs runs jobs on real workers, from the deployed queue to the content. The
+// slow parts run in parallel.
 func testJobs(t *testing.T, d *deployed) {
 	t.Run("Completed", func(t *testing.T) { testCompleted(t, d) })
 	t.Run("EngineError", func(t *testing.T) { testEngineError(t, d) })
 	t.Run("LostWorker", func(t *testing.T) { testLostWorker(t, d) })
 }
 
-// testCompleted: a key, a file, a job that refers to the file, a worker, the
-// result in S3, the record, the content; and an image while its caller waits.
+// testCompleted follows a job to its result: a key, a file, a job that refers to the
+// file, a worker, the result in S3, the record and the content. It also edits an
+// image whose caller waits.
 func testCompleted(t *testing.T, d *deployed) {
 	client := d.client(t, "completed")
 	var file struct{ ID string }
@@ -105,8 +106,8 @@ func testCompleted(t *testing.T, d *deployed) {
 	}
 }
 
-// testEngineError: an engine that fails, and an input that cannot be decoded, end
-// the job and not the worker.
+// testEngineError checks that an engine that fails, and an input that cannot be
+// decoded, end the job and not the worker.
 func testEngineError(t *testing.T, d *deployed) {
 	client := d.client(t, "failing")
 	job := submit(t, client, short(t))
@@ -132,7 +133,7 @@ func testEngineError(t *testing.T, d *deployed) {
 	}
 }
 
-// truncated is a clip with its whole header and none of its frames.
+// truncated returns a clip with its whole header and none of its frames.
 func truncated(t *testing.T) []byte {
 	t.Helper()
 	header, _, found := bytes.Cut(short(t), []byte("mdat"))
@@ -142,9 +143,9 @@ func truncated(t *testing.T) []byte {
 	return append(bytes.Clone(header), "mdat"...)
 }
 
-// testLostWorker: the job of a worker that is killed is taken by another within a
-// minute, by the same message; one that is told to stop hands its job back at
-// once.
+// testLostWorker checks that another worker takes the job of a killed one within a
+// minute, from the same message, and that a worker that is told to stop hands its job
+// back at once.
 func testLostWorker(t *testing.T, d *deployed) {
 	client := d.client(t, "lost")
 	job := submit(t, client, long(t))
@@ -165,14 +166,15 @@ func testLostWorker(t *testing.T, d *deployed) {
 	if job.Status != "completed" {
 		t.Errorf("the job ended as %+v %+v", job, job.Error)
 	}
-	// The run that was handed back does not count, the lost one does.
+	// Only the lost run counts, not the one that was handed back.
 	if !strings.Contains(third.log.String(), `"run":2`) {
 		t.Errorf("the third worker made not the second run:\n%s", third.log)
 	}
 }
 
-// testGivenUp: a job whose message is received ten times without being done goes
-// to the dead-letter queue and ends; a message that is not about a job stays there.
+// testGivenUp checks that a job whose message has been received ten times goes to the
+// dead-letter queue and ends, and that a message that is not about a job
+// stays there.
 func testGivenUp(t *testing.T, d *deployed) {
 	client := d.client(t, "given-up")
 	queue := sqs.NewFromConfig(d.cloud.Config())
@@ -226,8 +228,8 @@ func testGivenUp(t *testing.T, d *deployed) {
 	worker.stop(t)
 }
 
-// testAborted: the job of an execution that somebody stopped ends as failed. The
-// local AWS sends no event of it, so the documented one is sent to the function.
+// testAborted checks that a job fails if someone stops its execution. The local AWS
+// sends no event for this, so the test sends the documented one to the function.
 func testAborted(t *testing.T, d *deployed) {
 	client := d.client(t, "aborted")
 	job := submit(t, client, short(t))
@@ -247,8 +249,8 @@ func testAborted(t *testing.T, d *deployed) {
 	d.drain(t)
 }
 
-// testTaskTimeout: the deployed state machine ends a job as late when nobody
-// reports in time. Its time is cut short in a copy of it.
+// testTaskTimeout checks that the deployed state machine ends a job as overdue if
+// nobody reports in time. It runs a copy with a shorter timeout.
 func testTaskTimeout(t *testing.T, d *deployed) {
 	client := d.client(t, "late")
 	job := submit(t, client, short(t))
@@ -263,7 +265,7 @@ func testTaskTimeout(t *testing.T, d *deployed) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The local AWS knows no TimeoutSecondsPath.
+	// The local AWS does not support TimeoutSecondsPath.
 	definition := strings.Replace(*deployed.Definition, `"TimeoutSecondsPath": "$.timeout"`, `"TimeoutSeconds": 1`, 1)
 	if definition == *deployed.Definition {
 		t.Fatal("the deployed definition has no timeout of its input")
@@ -284,7 +286,7 @@ func testTaskTimeout(t *testing.T, d *deployed) {
 	d.drain(t)
 }
 
-// testSleepingWorkers: without warm workers an image is not waited for.
+// testSleepingWorkers checks that nobody waits for an image if no worker is warm.
 func testSleepingWorkers(t *testing.T, d *deployed) {
 	client := d.client(t, "sleeping")
 	picture, err := os.ReadFile(filepath.Join(d.root, "testdata", "reference.jpg"))
@@ -299,7 +301,8 @@ func testSleepingWorkers(t *testing.T, d *deployed) {
 	}
 }
 
-// testDeployWhileJobsRun: a deploy that changes the functions loses no job.
+// testDeployWhileJobsRun checks that a deploy that changes the functions loses no
+// job.
 func testDeployWhileJobsRun(t *testing.T, d *deployed) {
 	client := d.client(t, "deploy")
 	waiting := submit(t, client, short(t))
@@ -317,7 +320,7 @@ func testDeployWhileJobsRun(t *testing.T, d *deployed) {
 	}
 }
 
-// execution gives the execution of a job.
+// execution returns the execution of a job.
 func (d *deployed) execution(t *testing.T, job string) *sfn.DescribeExecutionOutput {
 	t.Helper()
 	arn := strings.Replace(d.outputs["StateMachineArn"], ":stateMachine:", ":execution:", 1) + ":" + job
@@ -329,7 +332,7 @@ func (d *deployed) execution(t *testing.T, job string) *sfn.DescribeExecutionOut
 	return execution
 }
 
-// blobs gives the names of blobs under a prefix.
+// blobs returns the names of the blobs with a prefix.
 func (d *deployed) blobs(t *testing.T, prefix string) []string {
 	t.Helper()
 	client := s3.NewFromConfig(d.cloud.Config(), func(o *s3.Options) { o.UsePathStyle = true })
@@ -345,7 +348,7 @@ func (d *deployed) blobs(t *testing.T, prefix string) []string {
 	return names
 }
 
-// invoke starts a function with an event, as what sends such events does.
+// invoke sends an event to a function and fails the test if the function fails.
 func (d *deployed) invoke(t *testing.T, function, event string) {
 	t.Helper()
 	name := "cutroom-" + stage + "-" + function
@@ -359,7 +362,7 @@ func (d *deployed) invoke(t *testing.T, function, event string) {
 	}
 }
 
-// drain empties the queue of what jobs left in it that ended without a worker.
+// drain removes the messages of jobs that ended without a worker from the queue.
 func (d *deployed) drain(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)

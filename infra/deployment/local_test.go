@@ -21,8 +21,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// TestLocal uses the deploy on this machine as its users do: `make local-aws`, and its
-// APIs served by the functions in Docker, `make sam-api`.
+// TestLocal uses the deploy on this machine as its users do: `make local-aws`, with
+// its APIs served by functions in Docker (`make sam-api`).
 func TestLocal(t *testing.T) {
 	local := awstest.StartLocal(t, "api")
 	t.Run("Job", func(t *testing.T) { testLocalJob(t, &servertest.Client{URL: local.Media, Key: local.Key}) })
@@ -32,7 +32,7 @@ func TestLocal(t *testing.T) {
 	d := deployedOf(t, local)
 	d.front = serveBySAM(t, local)
 	t.Run("JobBySAM", func(t *testing.T) { testLocalJob(t, d.client(t, "job")) })
-	// A worker that takes jobs at once would end those that tests want to see waiting.
+	// A worker would take the jobs that tests want to see pending.
 	stopWorker(t, local)
 	for _, test := range []struct {
 		name string
@@ -43,8 +43,8 @@ func TestLocal(t *testing.T) {
 	t.Run("Changed", func(t *testing.T) { testLocalChanged(t, local) })
 }
 
-// testLocalJob: a job comes to its end by the worker that is there; a failed one has no
-// content.
+// testLocalJob checks that the running worker edits a job, and that a failed job has
+// no content.
 func testLocalJob(t *testing.T, client *servertest.Client) {
 	job := ended(t, client, submit(t, client, short(t)).ID)
 	if job.Status != "completed" {
@@ -60,7 +60,8 @@ func testLocalJob(t *testing.T, client *servertest.Client) {
 	}
 }
 
-// testLocalAgain: what is there already stays, and nothing is built or deployed.
+// testLocalAgain checks that a second start keeps everything and builds and deploys
+// nothing.
 func testLocalAgain(t *testing.T, local *awstest.Local) {
 	said, key := local.Said, local.Key
 	if err := local.Start(t.Context()); err != nil {
@@ -74,7 +75,8 @@ func testLocalAgain(t *testing.T, local *awstest.Local) {
 	}
 }
 
-// testLocalChanged: what has changed is deployed, and what is in the local AWS stays.
+// testLocalChanged checks that changes are deployed and that the data in the local
+// AWS stays.
 func testLocalChanged(t *testing.T, local *awstest.Local) {
 	if _, err := local.Make(t.Context(), "local-aws", "CONTEXT=-c origins=https://app.example.com"); err != nil {
 		t.Fatal(err)
@@ -86,7 +88,7 @@ func testLocalChanged(t *testing.T, local *awstest.Local) {
 	}
 }
 
-// testTakenPort: a port of another program is named, with what to do.
+// testTakenPort checks that the error for a port in use names it and what to do.
 func testTakenPort(t *testing.T, local *awstest.Local) {
 	_, err := local.Make(t.Context(), "local-aws", "LOCAL_AWS="+filepath.Join(t.TempDir(), "other"))
 	if err == nil || !strings.Contains(err.Error(), "is taken by another program") || !strings.Contains(err.Error(), "LOCAL_AWS_PORT=") {
@@ -94,7 +96,8 @@ func testTakenPort(t *testing.T, local *awstest.Local) {
 	}
 }
 
-// testSAMWithoutLocalAWS: who has not started the local AWS is told how.
+// testSAMWithoutLocalAWS checks that SAM's targets tell a user without a local AWS
+// how to start it.
 func testSAMWithoutLocalAWS(t *testing.T, local *awstest.Local) {
 	for _, c := range []struct {
 		variables []string
@@ -113,7 +116,7 @@ func testSAMWithoutLocalAWS(t *testing.T, local *awstest.Local) {
 	}
 }
 
-// deployedOf returns the deploy that `make local-aws` has made.
+// deployedOf returns the deploy of `make local-aws`.
 func deployedOf(t *testing.T, local *awstest.Local) *deployed {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
@@ -134,8 +137,8 @@ func deployedOf(t *testing.T, local *awstest.Local) *deployed {
 	}
 }
 
-// serveBySAM runs `make sam-api` until the test ends and returns its URL. It ends as by
-// Ctrl-C, and leaves no container behind.
+// serveBySAM runs `make sam-api` until the test ends and returns its URL. It is
+// stopped as by Ctrl-C and leaves no container behind.
 func serveBySAM(t *testing.T, local *awstest.Local) string {
 	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -189,7 +192,7 @@ func serveBySAM(t *testing.T, local *awstest.Local) string {
 	return url
 }
 
-// stopWorker ends the worker of `make local-aws`.
+// stopWorker stops the worker of `make local-aws`.
 func stopWorker(t *testing.T, local *awstest.Local) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(local.Folder, local.Stage, "worker.pid"))

@@ -14,21 +14,22 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// request is one call of the media service. {file}, {cursor} and {job} in its
-// path stand for what earlier calls were given.
+// request is a call of the media service. {file}, {cursor} and {job} in its path
+// stand for values that earlier calls returned.
 type request struct {
 	name, method, path string
 	form               func() servertest.Form
 	body, kind         string
 	headers            []string
-	// noKey sends none, token sends a client token, which the call "mint" got.
+	// noKey sends no credential; token sends a client token, which the call "mint"
+	// returned.
 	noKey, token bool
-	// keep says as what something of the answer is kept, and what.
+	// keep is the name under which a field of the answer is kept, from the field.
 	keep, from string
 }
 
-// testMedia sends the same calls to the deploy and to a one-machine server: the
-// answers are the same, but for what is drawn at random and for times.
+// testMedia sends the same calls to the deploy and to a one-machine server. The
+// answers are the same, except for random values and times.
 func testMedia(t *testing.T, d *deployed) {
 	server, err := d.program.Start(bounded(t), t.TempDir(), "CUTROOM_WORKERS=1")
 	if err != nil {
@@ -46,7 +47,7 @@ func testMedia(t *testing.T, d *deployed) {
 			if got, want := masked(got.Body), masked(want.Body); got != want {
 				t.Errorf("the deploy answers %s\none machine %s", got, want)
 			}
-			// API Gateway gives a type to an answer without a body as well.
+			// API Gateway sets a content type even for an answer without a body.
 			if len(want.Body) > 0 && got.Header.Get("Content-Type") != want.Header.Get("Content-Type") {
 				t.Errorf("the deploy answers %s, one machine %s", got.Header.Get("Content-Type"), want.Header.Get("Content-Type"))
 			}
@@ -65,7 +66,8 @@ func testMedia(t *testing.T, d *deployed) {
 	}
 }
 
-// requests are the media service's routes with what they refuse.
+// requests returns calls of all routes of the media service, with those that it
+// refuses.
 func requests(t *testing.T, root string) []request {
 	t.Helper()
 	picture, err := os.ReadFile(filepath.Join(root, "testdata", "reference.jpg"))
@@ -94,8 +96,7 @@ func requests(t *testing.T, root string) []request {
 			return form
 		}
 	}
-	// Files in AWS are bytes of any kind and every content: what stands in the way
-	// of binary bodies would change them.
+	// Random bytes show whether anything on the way changes binary bodies.
 	noise := make([]byte, 70_000)
 	for i := range noise {
 		noise[i] = byte(i*i>>3 ^ i)
@@ -141,8 +142,8 @@ func requests(t *testing.T, root string) []request {
 		{name: "forged cursor", method: "GET", path: "/v1/files?cursor=forged"},
 		{name: "page of nothing", method: "GET", path: "/v1/files?limit=0"},
 		{name: "page of words", method: "GET", path: "/v1/files?limit=many"},
-		// Not before the lists: where the calls take long, its minute ends on one of
-		// the two servers first.
+		// After the lists: if the calls are slow, its minute may end on one of the
+		// two servers first.
 		{name: "upload for a minute", method: "POST", path: "/v1/files", form: file(text("ttl_seconds", "60"))},
 
 		{name: "mint", method: "POST", path: "/v1/client/tokens", body: `{"expiresIn":600,"allowedModels":["gen-2.5"],"metadata":{"a":1}}`, kind: json, keep: "token", from: "apiKey"},
@@ -179,7 +180,7 @@ func requests(t *testing.T, root string) []request {
 	}
 }
 
-// caller sends calls and keeps what later ones need.
+// caller sends calls and keeps the values that later ones need.
 type caller struct {
 	client *servertest.Client
 	kept   map[string]string
@@ -225,8 +226,9 @@ func (c *caller) send(t *testing.T, r request) servertest.Answer {
 	return answer
 }
 
-// drawn is what no two runs have alike: ids, tokens, seeds, cursors, times and the
-// gateway's address; and the tier, as one machine is called with its development key.
+// drawn matches what differs between any two runs: ids, tokens, seeds, cursors, times
+// and the gateway's address; and the tier, because the one-machine server is called
+// with its development key.
 var drawn = regexp.MustCompile(
 	`"tier":"[a-z]+"|"(file|job|ek|ck|key)_[0-9A-Za-z_-]+"|"next_cursor":"[^"]+"|"seed":[0-9]+|"token":"eyJ[^"]+"|"url":"https?://[^"]+"|"20[0-9]{2}-[^"]+Z"`)
 

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// announced is a file reference with where its bytes go.
+// announced is a file reference with the URL for its bytes.
 type announced struct {
 	ID     string
 	Upload struct {
@@ -21,9 +21,9 @@ type announced struct {
 	}
 }
 
-// testUploads: a file whose bytes come by a signed URL, straight to the bucket,
-// is known once the bucket has told of them; and the bytes go when the record
-// does.
+// testUploads checks that a file whose bytes are uploaded by a signed URL is
+// published once the bucket has reported them, and that the bytes are deleted with
+// the record.
 func testUploads(t *testing.T, d *deployed) {
 	client := d.client(t, "uploads")
 	content := bytes.Repeat([]byte("plain text\n"), 10_000)
@@ -54,8 +54,8 @@ func testUploads(t *testing.T, d *deployed) {
 	if stored.StatusCode != http.StatusOK {
 		t.Fatalf("the bytes were answered %d", stored.StatusCode)
 	}
-	// A list finds nothing out by itself: that the file is in it is the work of
-	// the function that the bucket starts.
+	// Listing does not look for the bytes: the file is listed only after the function
+	// that the bucket starts.
 	until(t, "the file is listed", func(ctx context.Context) (bool, error) {
 		list, err := client.Get(ctx, "/v1/files")
 		return strings.Contains(string(list.Body), file.ID), err

@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// testWebhooks: the stream of the jobs' table tells of a job's end, the queue brings
-// the attempt, and a receiver that fails is told again.
+// testWebhooks checks that the stream of the jobs' table reports a job's end, that
+// the queue delivers the attempt, and that a failed attempt is repeated.
 func testWebhooks(t *testing.T, d *deployed) {
 	ctx := bounded(t)
 	client := d.client(t, "webhooks")
@@ -24,7 +24,8 @@ func testWebhooks(t *testing.T, d *deployed) {
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		told <- message{r.Header.Get("Webhook-Id"), string(body)}
-		// There may be more than two: streams and queues deliver at least once.
+		// There may be more than two attempts: streams and queues deliver at least
+		// once.
 		if attempts.Add(1) == 1 {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
