@@ -22,6 +22,9 @@ import (
 // makeTime bounds the creation of one resource.
 const makeTime = 30 * time.Second
 
+// queueTries is how often a queue is created until the answer has its URL.
+const queueTries = 3
+
 // counter makes the names of resources unique.
 type counter struct{ made atomic.Int64 }
 
@@ -174,11 +177,19 @@ func (c *Cloud) makeQueue(t T, attributes map[string]string) (url, arn string) {
 	defer cancel()
 	client := sqs.NewFromConfig(c.Config())
 	name := c.made.name("queue")
-	created, err := client.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String(name), Attributes: attributes})
-	if err != nil {
-		t.Fatalf("make the queue %s: %v", name, err)
+	// Under load the local AWS has answered without a URL. CreateQueue with the same
+	// name and attributes returns the queue that exists.
+	for range queueTries {
+		created, err := client.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String(name), Attributes: attributes})
+		if err != nil {
+			t.Fatalf("make the queue %s: %v", name, err)
+		}
+		if url := aws.ToString(created.QueueUrl); url != "" {
+			return url, fmt.Sprintf("arn:aws:sqs:%s:%s:%s", Region, Account, name)
+		}
 	}
-	return *created.QueueUrl, fmt.Sprintf("arn:aws:sqs:%s:%s:%s", Region, Account, name)
+	t.Fatalf("make the queue %s: the local AWS answered %d times without its URL", name, queueTries)
+	return "", ""
 }
 
 // MakeStateMachine makes a state machine and returns its ARN. The local AWS does
