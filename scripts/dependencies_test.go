@@ -1,4 +1,4 @@
-// Package scripts_test checks what the scripts and the pins of dependencies promise.
+// Package scripts_test checks the scripts and the pinned versions of dependencies.
 package scripts_test
 
 import (
@@ -10,12 +10,12 @@ import (
 	"testing"
 )
 
-// parsing are the modules that read bytes of strangers (callers, upstreams, media,
-// files that users name), with the newest release that is known, below which go.mod
-// must not be. The database of Go's vulnerabilities is a site of its own, which
-// govulncheck needs; the newest releases have the mends of all that was told.
+// parsing are the modules that read untrusted bytes (from callers, upstreams, media and
+// the files that users name), each with the oldest version that go.mod may require: the
+// newest release when the list was last updated. Unlike govulncheck, this test needs no
+// access to Go's vulnerability database.
 //
-// To renew it: go list -m -u MODULE…, go get MODULE@VERSION, and the version here.
+// To update it: go list -m -u MODULE…, go get MODULE@VERSION, and the version here.
 var parsing = map[string]string{
 	"code.dny.dev/ssrf":                        "v0.3.0",                             // IANA's blocks, for webhooks
 	"github.com/coder/websocket":               "v1.8.15",                            // frames of realtime clients
@@ -41,8 +41,8 @@ var parsing = map[string]string{
 	"modernc.org/sqlite":                       "v1.61.1",                            // the database's file
 }
 
-// newestPatch is the newest release of Go's that is known of the minor version in
-// use, as the standard library reads most of what strangers send.
+// newestPatch is the newest known release of Go's minor version in use. The standard
+// library reads most of the untrusted bytes.
 const newestPatch = "go1.26.11"
 
 // read returns a file of the repository.
@@ -66,7 +66,7 @@ func modules(content string) map[string]string {
 
 // The page of licences names no module that was dropped, and none at an earlier
 // version. make licenses writes it anew.
-func TestThePageOfLicencesFollowsTheModules(t *testing.T) {
+func TestTheLicencesPageMatchesTheModules(t *testing.T) {
 	required := modules(read(t, "go.mod"))
 	_, page, _ := strings.Cut(read(t, "docs", "third-party.md"), "## Go modules")
 	page, _, _ = strings.Cut(page, "\n## ")
@@ -86,24 +86,24 @@ func TestThePageOfLicencesFollowsTheModules(t *testing.T) {
 	}
 }
 
-func TestWhatReadsStrangersBytesIsNew(t *testing.T) {
+func TestParsersAreUpToDate(t *testing.T) {
 	content := read(t, "go.mod")
 	required := modules(content)
 	for module, least := range parsing {
 		switch version, ok := required[module]; {
 		case !ok:
-			t.Errorf("%s is not required any more: take it out of the list", module)
+			t.Errorf("%s is not required any more; remove it from the list", module)
 		case before(version, least):
-			t.Errorf("%s is at %s, and %s is known", module, version, least)
+			t.Errorf("%s is at %s, older than %s", module, version, least)
 		}
 	}
 	toolchain := regexp.MustCompile(`(?m)^toolchain (go\S+)$`).FindStringSubmatch(content)
 	if toolchain == nil || before(toolchain[1], newestPatch) {
-		t.Errorf("the toolchain is %v, and %s is known", toolchain, newestPatch)
+		t.Errorf("the toolchain is %v, older than %s", toolchain, newestPatch)
 	}
 }
 
-// number is a number of a version; what follows the three of a pseudo-version is its
+// number matches a number of a version. After the first three, a pseudo-version has its
 // time.
 var number = regexp.MustCompile(`\d+`)
 

@@ -1,8 +1,8 @@
 #!/bin/sh
-# module-licenses.sh FOLDER: copies the licences and notices of the Go modules that the
-# programs below cmd are made of, each module's into a folder of its path, as they ask
-# for where programs are passed on. It fails where a module has none.
-# (scripts/licenses.sh --texts does the same by a tool of its own, for functions too.)
+# module-licenses.sh FOLDER: copies the licences and notices of the Go modules in the
+# programs below cmd, as their terms require of whoever distributes the programs. Each
+# module gets a folder named after its path. It fails if a module has no licence.
+# (scripts/licenses.sh --texts does the same for the functions too, with another tool.)
 set -eu
 out=$1
 cd "$(dirname "$0")/.."
@@ -11,7 +11,8 @@ GO=${GO:-go}
 "$GO" list -deps -f '{{with .Module}}{{if not .Main}}{{.Path}} {{.Dir}}{{end}}{{end}}' ./cmd/... | sort -u |
 	while read -r module folder; do
 		mkdir -p "$out/$module"
-		find "$folder" -maxdepth 1 -type f \( -iname 'licen[cs]e*' -o -iname 'copying*' -o -iname 'notice*' -o -iname 'unlicense*' \) \
+		find "$folder" -maxdepth 1 -type f \
+			\( -iname 'licen[cs]e*' -o -iname 'copying*' -o -iname 'notice*' -o -iname 'unlicense*' \) \
 			-exec cp {} "$out/$module/" \;
 		[ -n "$(ls "$out/$module")" ] || { echo "$module has no licence." >&2; exit 1; }
 	done

@@ -1,5 +1,5 @@
 #!/bin/sh
-# test-docker.sh [PART…]: tests what runs in containers, all of it without a word:
+# test-docker.sh [PART…]: tests what runs in containers, all of it without arguments:
 #   programs   the images of the one-machine server and of the container programs, by
 #              docker run and by Docker Compose, with a local AWS
 #   sam        the functions by SAM, as make local-aws, make sam-invoke and make sam-api
@@ -15,8 +15,8 @@ cd "$(dirname "$0")/.."
 # The tests keep their local AWS there.
 export LOCAL_AWS="$PWD/test-output/local-aws"
 started=$(scripts/docker-engine.sh start)
-# What a test that was killed could not take away has the label of the tests, or the
-# name of their projects.
+# What a killed test left behind has the label of the tests, or the name of one of their
+# projects.
 clean() {
 	trap '' INT TERM
 	for left in $(docker ps --all --quiet --filter label=cutroom.test) $(docker ps --all --quiet --filter name=cutroom-test-) \
@@ -40,13 +40,13 @@ trap clean EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# tests NAMES: runs those of the images' tests. They wait for one another's containers
-# more than there are processors.
+# tests NAMES: runs the images' tests of these names. More run at once than there are
+# processors, because they mostly wait for containers.
 tests() {
 	TAG='test' released test -tags docker -count=1 -parallel 4 -timeout 20m -run "$1" ./packaging/imagetest
 }
 
-# images NAME…: builds them, without the builder's many lines unless it fails.
+# images NAME…: builds the images. It prints what the builder says only if that fails.
 images() {
 	log=$(mktemp)
 	if ! TAG='test' scripts/images.sh "$@" >"$log" 2>&1; then
@@ -77,7 +77,7 @@ engine() {
 [ $# -gt 0 ] || set -- programs sam engine
 took "base images" scripts/base-images.sh
 scripts/install-python.sh .tools/python scripts/requirements.txt
-# The local AWS runs containers by it, as a library beside its own.
+# The local AWS needs Docker's SDK for Python to run containers.
 if ! cmp -s scripts/requirements-docker.txt .tools/docker-sdk/made-of; then
 	rm -rf .tools/docker-sdk
 	.tools/python/bin/pip install --quiet --disable-pip-version-check --no-deps --target .tools/docker-sdk \

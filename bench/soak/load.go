@@ -54,10 +54,10 @@ type load struct {
 	ledger *ledger
 }
 
-// actor does one thing, once.
+// actor does one thing to the server, once.
 type actor func(l *load, ctx context.Context, random *rand.Rand)
 
-// actors run beside each other, each with its longest pause between two turns.
+// actors run concurrently, each with the longest pause between two of its turns.
 var actors = []struct {
 	act   actor
 	pause time.Duration
@@ -119,7 +119,7 @@ func (l *load) edit(ctx context.Context, random *rand.Rand, model string, input 
 		left, leave := context.WithTimeout(ctx, time.Duration(random.IntN(300))*time.Millisecond)
 		defer leave()
 		ctx = left
-		l.ledger.did("streams of events that were left")
+		l.ledger.did("streams of events that the client left")
 	}
 	answer, err := client.Get(ctx, "/v1/jobs/"+job.ID+"/events")
 	switch {
@@ -181,7 +181,7 @@ func (l *load) chat(ctx context.Context, random *rand.Rand) {
 		"Authorization", "Bearer "+servertest.Key)
 	switch {
 	case leaves && ctx.Err() != nil:
-		l.ledger.did("completions that were left")
+		l.ledger.did("completions that the client left")
 	case err != nil || answer.Status != 200 || stream && !bytes.HasSuffix(answer.Body, []byte("data: [DONE]\n\n")):
 		l.ledger.wrong("a completion: status %d, %v", answer.Status, err)
 	default:

@@ -30,7 +30,7 @@ func newCallers(proxies []string) (callers, error) {
 		if err != nil {
 			address, addressErr := netip.ParseAddr(proxy)
 			if addressErr != nil {
-				return c, fmt.Errorf("CUTROOM_TRUSTED_PROXIES: %q is no address, and no block of addresses such as 10.1.0.0/16",
+				return c, fmt.Errorf("CUTROOM_TRUSTED_PROXIES: %q is neither an address nor a block of addresses such as 10.1.0.0/16",
 					proxy)
 			}
 			block = netip.PrefixFrom(address.Unmap(), address.Unmap().BitLen())
@@ -44,7 +44,7 @@ func newCallers(proxies []string) (callers, error) {
 func (c callers) named(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx := credential.WithCaller(r.Context(), httpserver.Caller(r, c.proxies))
-		// The server sees by the request itself which route took it.
+		// The server reads the pattern of the matched route from the original request.
 		named := r.WithContext(ctx)
 		defer func() { r.Pattern = named.Pattern }()
 		handler.ServeHTTP(w, named)

@@ -59,7 +59,7 @@ func checkData(_ context.Context, e examination) []finding {
 		}
 	}
 	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-		return []finding{{"data", failing, fmt.Sprintf("%s is no folder", folder), "Set CUTROOM_DATA to a folder."}}
+		return []finding{{"data", failing, fmt.Sprintf("%s is not a folder", folder), "Set CUTROOM_DATA to a folder."}}
 	}
 	if err := unix.Access(folder, unix.W_OK|unix.X_OK); err != nil {
 		return []finding{{"data", failing, fmt.Sprintf("%s cannot be written: %v", folder, err),

@@ -151,7 +151,7 @@ func deployer(ctx context.Context) (aws.Config, error) {
 	// The SDK's error says all that it would log.
 	settings, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {
-		return aws.Config{}, fmt.Errorf("read the configuration of AWS: %w", err)
+		return aws.Config{}, fmt.Errorf("read the AWS configuration: %w", err)
 	}
 	if settings.Region == "" {
 		return aws.Config{}, errors.New(
@@ -190,7 +190,7 @@ func (f keysFlags) withStore(ctx context.Context, use func(credential.Store) err
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
 	defer opened.Close()
-	// While the records are open: when they are closed, files go.
+	// Closing the records removes files, so this comes first.
 	if err := giveToOwner(f.Data, false); err != nil {
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
 	}

@@ -14,8 +14,8 @@ import (
 	"cutroom/shared/domain/integrity"
 )
 
-// What is set aside is no longer a blob, can be found again, and is deleted after
-// its days.
+// What is set aside is no longer a blob, can be put back, and is deleted once its time
+// is over.
 func TestSetAside(t *testing.T) {
 	ctx := t.Context()
 	root := t.TempDir()
@@ -156,6 +156,6 @@ func TestSetAsideOddFiles(t *testing.T) {
 	}
 	if kept, err := os.ReadFile(filepath.Join(root,
 		".unknown/2026-11-20/jobs/odd/a copy (1).mp4")); string(kept) != "two" {
-		t.Errorf("a file that no blob could be named like: %q, %v", kept, err)
+		t.Errorf("a file whose name no blob can have: %q, %v", kept, err)
 	}
 }

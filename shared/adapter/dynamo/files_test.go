@@ -17,8 +17,8 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// shelf is a table of files, with what a test needs of it.
-type shelf struct {
+// fileTable is a table of files, and what a test does with it.
+type fileTable struct {
 	*dynamo.Files
 	t      *testing.T
 	client *dynamodb.Client
@@ -26,16 +26,16 @@ type shelf struct {
 	now    time.Time
 }
 
-func newShelf(t *testing.T, cloud *awstest.Cloud) *shelf {
+func newFileTable(t *testing.T, cloud *awstest.Cloud) *fileTable {
 	t.Helper()
-	s := &shelf{t: t, client: client(cloud), table: cloud.MakeTable(t, "files"),
+	s := &fileTable{t: t, client: client(cloud), table: cloud.MakeTable(t, "files"),
 		now: time.Now().UTC().Truncate(time.Millisecond)}
 	s.Files = dynamo.NewFiles(s.client, s.table)
 	return s
 }
 
 // new returns the record of a file of the size, which expires in an hour.
-func (s *shelf) new(number int, size int64) file.File {
+func (s *fileTable) new(number int, size int64) file.File {
 	id := fmt.Sprintf("file_%027d", number)
 	return file.File{
 		ID: id, Account: "acme", Filename: "a.mp4", MIME: "video/mp4", Size: size, MD5: fmt.Sprintf("%032x", number),
@@ -44,14 +44,14 @@ func (s *shelf) new(number int, size int64) file.File {
 	}
 }
 
-func (s *shelf) create(f file.File, limit int64) file.File {
+func (s *fileTable) create(f file.File, limit int64) file.File {
 	s.t.Helper()
 	conformance.OK(s.t, s.Create(s.t.Context(), f, limit))
 	return f
 }
 
 // items returns all items of the table.
-func (s *shelf) items() []map[string]types.AttributeValue {
+func (s *fileTable) items() []map[string]types.AttributeValue {
 	s.t.Helper()
 	got, err := s.client.Scan(s.t.Context(), &dynamodb.ScanInput{TableName: &s.table, ConsistentRead: aws.Bool(true)})
 	conformance.OK(s.t, err)
@@ -60,7 +60,7 @@ func (s *shelf) items() []map[string]types.AttributeValue {
 
 // remove removes a file's own item as the TTL does, and returns the stream's record of
 // it.
-func (s *shelf) remove(partition, id string) map[string]events.DynamoDBAttributeValue {
+func (s *fileTable) remove(partition, id string) map[string]events.DynamoDBAttributeValue {
 	s.t.Helper()
 	gone, err := s.client.DeleteItem(s.t.Context(), &dynamodb.DeleteItemInput{
 		TableName: &s.table, ReturnValues: types.ReturnValueAllOld,
@@ -77,24 +77,24 @@ func (s *shelf) remove(partition, id string) map[string]events.DynamoDBAttribute
 // image returns an item in the form of the stream's events.
 func image(t *testing.T, i map[string]types.AttributeValue) map[string]events.DynamoDBAttributeValue {
 	t.Helper()
-	told := map[string]events.DynamoDBAttributeValue{}
+	record := map[string]events.DynamoDBAttributeValue{}
 	for name, value := range i {
 		switch value := value.(type) {
 		case *types.AttributeValueMemberS:
-			told[name] = events.NewStringAttribute(value.Value)
+			record[name] = events.NewStringAttribute(value.Value)
 		case *types.AttributeValueMemberN:
-			told[name] = events.NewNumberAttribute(value.Value)
+			record[name] = events.NewNumberAttribute(value.Value)
 		case *types.AttributeValueMemberBOOL:
-			told[name] = events.NewBooleanAttribute(value.Value)
+			record[name] = events.NewBooleanAttribute(value.Value)
 		default:
 			t.Fatalf("%s is a %T", name, value)
 		}
 	}
-	return told
+	return record
 }
 
-// stores checks how many bytes of the limit are left at the time.
-func (s *shelf) stores(left, limit int64) {
+// wantStorageLeft checks how many bytes of the limit are left at the time.
+func (s *fileTable) wantStorageLeft(left, limit int64) {
 	s.t.Helper()
 	const probe = 1 << 20 // sorts after the files of the tests
 	conformance.Fails(s.t, s.Create(s.t.Context(), s.new(probe, left+1), limit), fault.Limited)
@@ -109,19 +109,19 @@ func (s *shelf) stores(left, limit int64) {
 // The storage of a file that the TTL removed is freed once, however often the stream sends
 // its record.
 func TestAFileThatTheTTLRemovedIsFreedOnce(t *testing.T) {
-	s := newShelf(t, awstest.Start(t))
+	s := newFileTable(t, awstest.Start(t))
 	const limit = 100
 	f := s.create(s.new(1, 30), limit)
 	s.create(s.new(2, 30), limit)
-	told := s.remove(f.Account, f.ID)
-	s.stores(40, limit)
-	removed, ok := dynamo.RemovedFile(told)
+	record := s.remove(f.Account, f.ID)
+	s.wantStorageLeft(40, limit)
+	removed, ok := dynamo.RemovedFile(record)
 	if !ok || removed.ID != f.ID || removed.Blob != f.Blob || removed.Account != f.Account {
-		t.Fatalf("the stream told of %+v, %v", removed, ok)
+		t.Fatalf("the stream's record is of %+v, %v", removed, ok)
 	}
 	for range 3 {
 		conformance.OK(t, s.Free(t.Context(), removed))
-		s.stores(70, limit)
+		s.wantStorageLeft(70, limit)
 	}
 	if _, err := s.FindMD5(t.Context(), f.Account, f.MD5, s.now); !fault.Is(err, fault.NotFound) {
 		t.Errorf("its MD5 finds it: %v", err)
@@ -129,25 +129,25 @@ func TestAFileThatTheTTLRemovedIsFreedOnce(t *testing.T) {
 }
 
 func TestAPendingFileThatTheTTLRemovedIsFreedOnce(t *testing.T) {
-	s := newShelf(t, awstest.Start(t))
+	s := newFileTable(t, awstest.Start(t))
 	const limit = 100
 	f := s.new(1, 30)
 	f.Pending, f.UploadUntil = true, s.now.Add(time.Hour)
 	s.create(f, limit)
 	removed, ok := dynamo.RemovedFile(s.remove("promise/"+f.ID, "promise"))
 	if !ok || removed.ID != f.ID || removed.Blob != f.Blob {
-		t.Fatalf("the stream told of %+v, %v", removed, ok)
+		t.Fatalf("the stream's record is of %+v, %v", removed, ok)
 	}
 	for range 2 {
 		conformance.OK(t, s.Free(t.Context(), removed))
-		s.stores(100, limit)
+		s.wantStorageLeft(100, limit)
 	}
 }
 
 // Only the removal of a file's own item, or of a pending file that never arrived, means
 // that a file has ended and its bytes can be deleted.
 func TestRemovedFileIgnoresOtherItems(t *testing.T) {
-	s := newShelf(t, awstest.Start(t))
+	s := newFileTable(t, awstest.Start(t))
 	s.create(s.new(1, 1), 0)
 	kept := s.new(2, 1)
 	kept.Pending, kept.UploadUntil = true, s.now.Add(time.Hour)
@@ -166,14 +166,14 @@ func TestRemovedFileIgnoresOtherItems(t *testing.T) {
 	}
 	want := map[string]int{s.new(1, 1).ID: 1, kept.ID: 1, broken.ID: 1}
 	if fmt.Sprint(ends) != fmt.Sprint(want) {
-		t.Errorf("of %d items these tell of an end: %v, want %v", len(items), ends, want)
+		t.Errorf("of %d items these say that a file has ended: %v, want %v", len(items), ends, want)
 	}
 }
 
 // A file that a delete, an upload that needs storage, and the stream free concurrently is
 // freed once.
 func TestConcurrentFreesCountOnce(t *testing.T) {
-	s := newShelf(t, awstest.Start(t))
+	s := newFileTable(t, awstest.Start(t))
 	const files, limit = 20, 200
 	for i := range files {
 		s.create(s.new(i, 10), limit)
@@ -196,12 +196,12 @@ func TestConcurrentFreesCountOnce(t *testing.T) {
 	}) {
 		conformance.OK(t, err)
 	}
-	s.stores(limit-files, limit)
+	s.wantStorageLeft(limit-files, limit)
 }
 
-// Expired files keep no upload out, however many they are.
+// Expired files never make an upload fail, however many there are.
 func TestAnUploadFreesAsManyFilesAsItNeeds(t *testing.T) {
-	s := newShelf(t, awstest.Start(t))
+	s := newFileTable(t, awstest.Start(t))
 	const files = 120 // more than two transactions free
 	for i := range files {
 		s.create(s.new(i, 1), 0)
@@ -210,12 +210,12 @@ func TestAnUploadFreesAsManyFilesAsItNeeds(t *testing.T) {
 	conformance.Fails(t, s.Create(t.Context(), f, files), fault.Limited)
 	f.CreatedAt = s.now.Add(time.Hour)
 	s.create(f, files)
-	s.stores(0, files)
+	s.wantStorageLeft(0, files)
 }
 
 // A page of a list among very many expired files ends after a bounded number of them.
 func TestAListPassesOverExpiredFilesInSteps(t *testing.T) {
-	s := newShelf(t, awstest.Start(t))
+	s := newFileTable(t, awstest.Start(t))
 	oldest := s.new(0, 1)
 	oldest.ExpiresAt = time.Time{}
 	s.create(oldest, 0)
@@ -251,6 +251,6 @@ func TestAListPassesOverExpiredFilesInSteps(t *testing.T) {
 		after = next
 	}
 	if pages < 2 || pages > 5 {
-		t.Errorf("%d pages; want that none walks over everything, and that few are needed", pages)
+		t.Errorf("%d pages, want from 2 to 5", pages)
 	}
 }

@@ -78,7 +78,7 @@ func TestCallsOfKeys(t *testing.T) {
 
 func TestCallsOfFiles(t *testing.T) {
 	cloud := awstest.Start(t)
-	s := newShelf(t, cloud)
+	s := newFileTable(t, cloud)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
 	store := dynamo.NewFiles(dynamo.NewClient(proxy.Config()), s.table)
 	ctx, account := t.Context(), "acme"

@@ -46,7 +46,7 @@ func until(ctx context.Context, call func() error) error {
 // right, whatever faults the calls meet.
 func TestFilesThroughTrouble(t *testing.T) {
 	cloud := awstest.Start(t)
-	s := newShelf(t, cloud)
+	s := newFileTable(t, cloud)
 	proxy := cloud.Proxy(t, 7, trouble)
 	files := dynamo.NewFiles(dynamo.NewClient(proxy.Config()), s.table)
 	const workers, turns, limit = 6, 12, 250

@@ -2,21 +2,22 @@ package sqlite
 
 import (
 	"context"
-	"cutroom/shared/domain/integrity"
 	"database/sql"
 	"errors"
 	"fmt"
 	"net/url"
 	"strings"
 	"time"
+
+	"cutroom/shared/domain/integrity"
 )
 
 // derived are tables that triggers fill, or that mean nothing in another file.
 const derived = "'storage', 'mark'"
 
 // Salvage copies what can be read of a damaged database into a new one at the path
-// into, which must not exist. Only errors of the new one stop it; it returns how
-// much it could not read. Rows that would refer to lost ones are left out. The
+// into, which must not exist, and returns what it copied of each table. Rows that
+// refer to lost ones are left out. It stops only at an error of the new database. The
 // damaged file is not changed.
 func Salvage(ctx context.Context, damaged, into string) ([]integrity.Salvaged, error) {
 	made, err := Open(ctx, into, Options{Now: time.Now})

@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// NewFleet returns the fleet of workers of the deploy, as far as a wake needs it.
+// NewFleet returns the deploy's fleet of workers, with what a wake needs.
 func NewFleet(env *setting.Environment, config aws.Config) *fleet.Fleet {
 	return &fleet.Fleet{
 		Stamps:  dynamo.NewFleetStamps(dynamo.NewClient(config), env.Required("CUTROOM_JOBS_TABLE")),
@@ -25,8 +25,8 @@ func NewFleet(env *setting.Environment, config aws.Config) *fleet.Fleet {
 	}
 }
 
-// warmUp returns what reports whether a lane has a worker, and starts the function
-// wake if it has none. Without CUTROOM_WAKE_FUNCTION somebody else starts workers.
+// warmUp returns the check for workers of a lane, which starts the function wake if
+// there are none. Without CUTROOM_WAKE_FUNCTION, something else starts workers.
 func (p *Parts) warmUp() *warmUp {
 	w := &warmUp{
 		workers: dynamo.NewWorkers(p.Records, p.Required("CUTROOM_JOBS_TABLE"), time.Now), now: time.Now,
@@ -38,7 +38,7 @@ func (p *Parts) warmUp() *warmUp {
 	return w
 }
 
-// RefuseCold lets the program refuse an image while no worker is there to edit it,
+// RefuseCold makes the program refuse an image while there is no worker to edit it,
 // and wake one.
 func (p *Parts) RefuseCold() { p.Config.Warm = p.warmUp().warm }
 
@@ -47,12 +47,12 @@ type workers interface {
 	Warm(ctx context.Context, lane job.Lane) (bool, error)
 }
 
-// waker starts what raises the workers from none.
+// waker starts the function that scales the workers up from zero.
 type waker interface {
 	Start(ctx context.Context) error
 }
 
-// warmUp wakes the workers if they are not there.
+// warmUp wakes the workers of a lane that has none.
 type warmUp struct {
 	workers workers
 	waker   waker // may be nil
@@ -98,9 +98,9 @@ func (w *warmUp) start(ctx context.Context) error {
 // wakeTime bounds the wake of an acceptance, whose caller waits for it.
 const wakeTime = 3 * time.Second
 
-// wakingMachine wakes the workers with each job that it is handed: the event of an
-// execution that begins, which wakes them too, is delivered on best effort. A wake
-// that fails costs the job nothing but a minute, until scale finds it.
+// wakingMachine wakes the workers with each job that it dispatches. The event of a
+// started execution wakes them too, but its delivery is best effort. If a wake fails,
+// the job waits for up to a minute, until the function scale finds it.
 type wakingMachine struct {
 	Machine
 	warmUp *warmUp

@@ -53,7 +53,7 @@ func (e *Environment) URL(name string) string {
 	parsed, err := url.Parse(value)
 	if err != nil || parsed.Scheme != "http" && parsed.Scheme != "https" || parsed.Host == "" ||
 		value != parsed.Scheme+"://"+parsed.Host {
-		e.fail(fmt.Errorf("%s: %q is no URL of a server, such as https://s3.example.com", name, value))
+		e.fail(fmt.Errorf("%s: %q is not the URL of a server, for example https://s3.example.com", name, value))
 	}
 	return value
 }
@@ -76,7 +76,7 @@ func (e *Environment) Number(name string, lowest, highest, otherwise int) int {
 	}
 	number, err := strconv.Atoi(value)
 	if err != nil || number < lowest || number > highest {
-		e.fail(fmt.Errorf("%s: %q is no whole number from %d to %d", name, value, lowest, highest))
+		e.fail(fmt.Errorf("%s: %q is not a whole number from %d to %d", name, value, lowest, highest))
 	}
 	return number
 }

@@ -52,13 +52,13 @@ func TestEnvironment(t *testing.T) {
 		{"A=http://127.0.0.1:4566", func(e *setting.Environment) any { return e.URL("A") }, "http://127.0.0.1:4566", ""},
 		{"", func(e *setting.Environment) any { return e.URL("A") }, "", ""},
 		{"A=s3.example.com", func(e *setting.Environment) any { return e.URL("A") }, "s3.example.com",
-			`A: "s3.example.com" is no URL of a server, such as https://s3.example.com`},
+			`A: "s3.example.com" is not the URL of a server, for example https://s3.example.com`},
 		{"A=https://s3.example.com/a", func(e *setting.Environment) any { return e.URL("A") }, "https://s3.example.com/a",
-			`A: "https://s3.example.com/a" is no URL of a server`},
+			`A: "https://s3.example.com/a" is not the URL of a server`},
 		{"A=3", func(e *setting.Environment) any { return e.Number("A", 1, 9, 5) }, "3", ""},
 		{"", func(e *setting.Environment) any { return e.Number("A", 1, 9, 5) }, "5", ""},
 		{"A=10", func(e *setting.Environment) any { return e.Number("A", 1, 9, 5) }, "10",
-			`A: "10" is no whole number from 1 to 9`},
+			`A: "10" is not a whole number from 1 to 9`},
 		{"A=2GiB", func(e *setting.Environment) any { return e.Size("A") }, fmt.Sprint(2 << 30), ""},
 		{"", func(e *setting.Environment) any { return e.Size("A") }, "0", ""},
 		{"A=big", func(e *setting.Environment) any { return e.Size("A") }, "0",
@@ -86,10 +86,10 @@ func TestEnvironment(t *testing.T) {
 		}
 		e := setting.NewEnvironment(func(name string) string { return variables[name] })
 		if got := fmt.Sprint(c.ask(e)); got != c.want {
-			t.Errorf("%q gives %q, want %q", c.variables, got, c.want)
+			t.Errorf("%q is read as %q, want %q", c.variables, got, c.want)
 		}
 		if err := fmt.Sprint(e.Err()); c.err == "" && e.Err() != nil || !strings.HasPrefix(err, c.err) {
-			t.Errorf("%q gives the error %q, want %q", c.variables, err, c.err)
+			t.Errorf("%q returns the error %q, want %q", c.variables, err, c.err)
 		}
 	}
 }

@@ -66,8 +66,8 @@ type formSchema struct {
 	Required   []string
 }
 
-// undressed returns a service whose handlers only check who is calling.
-func undressed(t *testing.T, known *catalog.Catalog) *service {
+// bareService returns a service whose handlers only check who is calling.
+func bareService(t *testing.T, known *catalog.Catalog) *service {
 	t.Helper()
 	return &service{Config: Config{
 		Catalog: known, Authenticator: credential.NewAuthenticator(nil, nil, time.Now),
@@ -78,7 +78,7 @@ func undressed(t *testing.T, known *catalog.Catalog) *service {
 func readDocument(t *testing.T, known *catalog.Catalog) described {
 	t.Helper()
 	answer := httptest.NewRecorder()
-	New(undressed(t, known).Config).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/openapi.json", nil))
+	New(bareService(t, known).Config).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/openapi.json", nil))
 	var d described
 	if err := json.Unmarshal(answer.Body.Bytes(), &d); err != nil || answer.Code != http.StatusOK {
 		t.Fatalf("status %d, %v: %.300s", answer.Code, err, answer.Body)
@@ -115,7 +115,7 @@ func pathOf(paths map[string]methods, pattern string) string {
 // that follow from its definition, and the header fields of a counted call.
 func TestOpenAPIDescribesTheRoutes(t *testing.T) {
 	known := family(t, "gen")
-	s := undressed(t, known)
+	s := bareService(t, known)
 	paths := readDocument(t, known).Paths
 	described := map[string]bool{}
 	for _, group := range allGroups() {
@@ -143,7 +143,7 @@ func TestOpenAPIDescribesTheRoutes(t *testing.T) {
 	for path, methods := range paths {
 		for method, operation := range methods {
 			if name := strings.ToUpper(method) + " " + path; !operation.elsewhere && !described[name] {
-				t.Errorf("%s is no route", name)
+				t.Errorf("%s is not a route", name)
 			}
 		}
 	}
@@ -205,12 +205,12 @@ func checkOperation(t *testing.T, route *route, o operation) {
 // 401 without it, any other does not.
 func TestEveryDocumentedOperationAnswers(t *testing.T) {
 	known := family(t, "gen")
-	handler := New(undressed(t, known).Config)
+	handler := New(bareService(t, known).Config)
 	ids := map[string]bool{}
 	for path, methods := range readDocument(t, known).Paths {
 		for method, operation := range methods {
 			if ids[operation.OperationID] || operation.OperationID == "" {
-				t.Errorf("%s %s: its id %q is another's too", method, path, operation.OperationID)
+				t.Errorf("%s %s: another operation has its id %q", method, path, operation.OperationID)
 			}
 			ids[operation.OperationID] = true
 			if operation.elsewhere {
@@ -221,7 +221,7 @@ func TestEveryDocumentedOperationAnswers(t *testing.T) {
 			}
 			secured := len(operation.Security) == 1 && operation.Security[0]["key"] != nil
 			if operation.Responses["401"] != nil != secured || secured && operation.Responses["403"] == nil {
-				t.Errorf("%s %s: that it answers 401 or 403 does not follow from whether it asks for a key", method, path)
+				t.Errorf("%s %s: its 401 and 403 do not match whether it requires a key", method, path)
 			}
 			request := httptest.NewRequest(strings.ToUpper(method), strings.NewReplacer("{", "", "}", "").Replace(path), nil)
 			answer := httptest.NewRecorder()
@@ -272,7 +272,7 @@ func TestOpenAPIFollowsTheCatalog(t *testing.T) {
 			for _, alias := range m.Names() {
 				operation, there := paths["/v1/generate/"+alias]["post"]
 				if there != (m.Generate != catalog.NotGenerated) {
-					t.Errorf("whether there is /v1/generate/%s is wrong", alias)
+					t.Errorf("/v1/generate/%s is there, or missing, against its model", alias)
 				}
 				if want := m.Generate == catalog.GenerateDeprecated || slices.Contains(m.DeprecatedAliases, alias); there &&
 					operation.Deprecated != want {
@@ -307,7 +307,7 @@ func checkFormSchema(t *testing.T, where string, form *catalog.Form, schema form
 			}
 		}
 		if field.Required != slices.Contains(schema.Required, field.Name) {
-			t.Errorf("%s: whether %s is required is wrong", where, field.Name)
+			t.Errorf("%s: required is wrong for %s", where, field.Name)
 		}
 	}
 	if len(schema.Properties) != names {
