@@ -27,7 +27,7 @@ func (b *bench) cost(ctx context.Context) error {
 	}
 	b.table.add(row{
 		what: "cost of an idle month, default stack", measured: fmt.Sprintf("$%.2f list, $%.2f beyond the free tier",
-			counts.Idle.Dollars(), counts.Idle.DollarsAboveFree()),
+			counts.IdleMonth().Dollars(), counts.IdleMonth().DollarsAboveFree()),
 		floor: "-", ratio: "-", bar: "-", verdict: noBar,
 	})
 	return nil

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
@@ -16,9 +18,13 @@ type alarm struct {
 	name, means string
 	metric      awscloudwatch.IMetric
 	above       float64
-	// periods is the number of periods of five minutes that the metric must be above
-	// the bound.
+	// periods is for how many periods of the metric.
 	periods int
+	// second is what a first alarm tells too, only later or less exactly. Such alarms
+	// are made where the options ask for all.
+	second bool
+	// silence says that the metric missing is as bad as its being above the bound.
+	silence bool
 }
 
 // period is the time that a point of most metrics covers.
@@ -28,35 +34,29 @@ func metricOptions(statistic string) *awscloudwatch.MetricOptions {
 	return &awscloudwatch.MetricOptions{Statistic: jsii.String(statistic), Period: period()}
 }
 
-// newAlarms creates the alarms, which notify the address of the options if there is
-// one. CloudWatch bills every metric of an alarm, so they use few.
-func (s *stack) newAlarms(media, inference awsapigateway.RestApi) []interfacesawscloudwatch.IAlarmRef {
+// newAlarms makes the alarms, which tell the address of the options, where there
+// is one. CloudWatch bills each metric that an alarm looks at, so they look at few.
+func (s *stack) newAlarms(inference awsapigateway.RestApi) []interfacesawscloudwatch.IAlarmRef {
 	var topic awssns.Topic
 	if s.AlarmEmail != "" {
 		topic = awssns.NewTopic(s.Stack, jsii.String("Alarms"),
 			&awssns.TopicProps{TopicName: jsii.String(s.name("alarms")), EnforceSSL: jsii.Bool(true)})
 		topic.AddSubscription(awssnssubscriptions.NewEmailSubscription(jsii.String(s.AlarmEmail), nil))
 	}
-	alarms := []alarm{
-		{"media-errors", "More than 5 answers of the media service were 5xx.", media.MetricServerError(metricOptions("Sum")), 5, 1},
-		{"inference-errors", "More than 5 answers of the inference gateway were 5xx.", inference.MetricServerError(metricOptions("Sum")), 5, 1},
-		{"submission-latency", "Half of the submissions and job reads take more than 5 s.", s.functions["jobs"].MetricDuration(metricOptions("p50")), 5000, 3},
-		{"failed-executions", "Jobs end without their outcome being recorded by the state machine.", s.failedExecutions(), 5, 1},
-		{"dead-letters", "Messages were received 10 times and never done.", s.deadLetters(), 0, 1},
-		{"video-queue-age", "A video job waits for more than 3 minutes.", s.lanes["video"].queue.MetricApproximateAgeOfOldestMessage(metricOptions("Maximum")), 180, 1},
-		{"image-queue-age", "An image edit waits for more than a minute.", s.lanes["image"].queue.MetricApproximateAgeOfOldestMessage(metricOptions("Maximum")), 60, 1},
-		{"internal-errors", "The functions that events start fail.", s.sumOf("Errors", "reaper", "arrived", "expiry", "webhooks", "wake", "scale"), 2, 1},
-		{"webhook-dead-letters", "Webhooks were given up on by the service itself, not by their receivers.", s.lostWebhooks(), 0, 1},
-		{"function-throttles", "Lambda turns requests away, as the account's functions run as often at once as they may.", s.functionThrottles(), 0, 1},
-		{"table-throttles", "DynamoDB turns requests away.", s.tableThrottles(), 10, 1},
-	}
 	var made []interfacesawscloudwatch.IAlarmRef
-	for _, a := range alarms {
+	for _, a := range slices.Concat(s.mediaAlarms(), s.realtimeAlarms(), s.jobAlarms(), s.sharedAlarms(inference)) {
+		if a.second && !s.WatchAll {
+			continue
+		}
+		missing := awscloudwatch.TreatMissingData_NOT_BREACHING
+		if a.silence {
+			missing = awscloudwatch.TreatMissingData_BREACHING
+		}
 		alarm := awscloudwatch.NewAlarm(s.Stack, jsii.String(title(a.name)+"Alarm"), &awscloudwatch.AlarmProps{
 			AlarmName: jsii.String(s.name(a.name)), AlarmDescription: s.describeAlarm(a.name, a.means),
 			Metric: a.metric, Threshold: jsii.Number(a.above), EvaluationPeriods: jsii.Number(a.periods),
 			ComparisonOperator: awscloudwatch.ComparisonOperator_GREATER_THAN_THRESHOLD,
-			TreatMissingData:   awscloudwatch.TreatMissingData_NOT_BREACHING,
+			TreatMissingData:   missing,
 		})
 		if topic != nil {
 			alarm.AddAlarmAction(awscloudwatchactions.NewSnsAction(topic))
@@ -64,6 +64,43 @@ func (s *stack) newAlarms(media, inference awsapigateway.RestApi) []interfacesaw
 		made = append(made, alarm)
 	}
 	return made
+}
+
+// jobAlarms are about jobs once they are accepted.
+func (s *stack) jobAlarms() []alarm {
+	alarms := []alarm{
+		{name: "failed-executions", means: "Jobs end without their outcome being recorded by the state machine.",
+			metric: s.executions("ExecutionsFailed"), above: 5, periods: 1},
+		{name: "dead-letters", means: "Messages were received 10 times and never done.",
+			metric: s.deadLetters(), periods: 1},
+		{name: "video-queue-age", means: "A video job waits for more than 3 minutes.",
+			metric: s.waiting("video", 3), above: 180, periods: 1},
+		{name: "image-queue-age", means: "An image edit waits for more than a minute.",
+			metric: s.waiting("image", 2), above: 60, periods: 1},
+	}
+	if s.hasWorker() {
+		alarms = append(alarms, alarm{name: "image-refusals",
+			means:  "Image edits have been refused for 20 minutes, as no worker came up.",
+			metric: s.counted(coldRefusals), periods: 4})
+	}
+	return alarms
+}
+
+// sharedAlarms are about what all of the service stands on, and the gateway.
+func (s *stack) sharedAlarms(inference awsapigateway.RestApi) []alarm {
+	return []alarm{
+		{name: "inference-errors", means: "More than 5 answers of the inference gateway were 5xx.",
+			metric: inference.MetricServerError(metricOptions("Sum")), above: 5, periods: 1},
+		{name: "internal-errors", means: "The functions that events start fail.",
+			metric: s.sumOf("Errors", "reaper", "arrived", "expiry", "wake", "scale"), above: 2, periods: 1},
+		{name: "webhook-dead-letters", means: "Webhooks were given up on by the service itself, not by their receivers.",
+			metric: s.lostWebhooks(), periods: 1},
+		{name: "function-throttles",
+			means:  "Lambda turns requests away, as the account's functions run as often at once as they may.",
+			metric: s.functionThrottles(), periods: 1},
+		{name: "table-throttles", means: "DynamoDB turns requests away.",
+			metric: s.tableThrottles(), above: 10, periods: 1, second: true},
+	}
 }
 
 // describeAlarm returns what an alarm means and where to read what to do.
@@ -105,12 +142,23 @@ func (s *stack) executions(metric string) awscloudwatch.Metric {
 	})
 }
 
-func (s *stack) failedExecutions() awscloudwatch.MathExpression {
-	metrics := map[string]awscloudwatch.IMetric{}
-	for id, metric := range map[string]string{"failed": "ExecutionsFailed", "aborted": "ExecutionsAborted"} {
-		metrics[id] = s.executions(metric)
-	}
-	return sum("executions that did not succeed", metrics)
+// waiting is the age of the oldest message of a lane, in seconds, where one has waited
+// for so many minutes, and else 0. SQS counts a message that is in work as old too, so
+// that the age alone tells of an edit that takes long; and the number of those that
+// wait says nothing of for how long. A lane of which every minute's point has some
+// that wait, with the oldest over the bound, is one that is behind.
+func (s *stack) waiting(lane string, minutes int) awscloudwatch.MathExpression {
+	over := awscdk.Duration_Minutes(jsii.Number(minutes))
+	queue := s.lanes[lane].queue
+	return awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
+		Expression: jsii.String("IF(visible > 0, age, 0)"), Label: jsii.String(lane + " waits"), Period: over,
+		UsingMetrics: &map[string]awscloudwatch.IMetric{
+			"visible": queue.MetricApproximateNumberOfMessagesVisible(
+				&awscloudwatch.MetricOptions{Statistic: jsii.String("Minimum"), Period: over}),
+			"age": queue.MetricApproximateAgeOfOldestMessage(
+				&awscloudwatch.MetricOptions{Statistic: jsii.String("Maximum"), Period: over}),
+		},
+	})
 }
 
 // functionThrottles covers all functions of the account, because they share one

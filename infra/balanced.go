@@ -42,13 +42,14 @@ func (s *stack) newBalanced(b balanced) {
 				jsii.String(b.domain.Certificate)),
 		},
 	})
-	listener.AddTargets(jsii.String(title(b.name)), &elb.AddApplicationTargetsProps{
+	target := listener.AddTargets(jsii.String(title(b.name)), &elb.AddApplicationTargetsProps{
 		Port: jsii.Number(b.port), Protocol: elb.ApplicationProtocol_HTTP,
 		Targets:             &[]elb.IApplicationLoadBalancerTarget{service},
 		DeregistrationDelay: awscdk.Duration_Seconds(jsii.Number(b.grace)),
 		HealthCheck: &elb.HealthCheck{Path: jsii.String("/healthz"),
 			Interval: awscdk.Duration_Seconds(jsii.Number(15))},
 	})
+	s.balancers[b.name] = balancing{balancer, target}
 	suppress(balancer, "AwsSolutions-ELB2",
 		"The service's own log has every request, with the id that the caller knows it by.")
 	suppress(balancer, "AwsSolutions-EC23", "The balancer is how the Internet reaches the service; callers have keys.")

@@ -19,13 +19,20 @@ func TestCostPageMatchesTheStack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	idle, err := cost.Month(text)
+	idle, looks, err := cost.Month(text)
 	if err != nil {
 		t.Fatal(err)
 	}
 	const again = "run `go run ./bench/costpage`"
 	if !maps.Equal(idle, counts.Idle) {
 		t.Errorf("an idle month takes %v, priced is %v: %s", idle, counts.Idle, again)
+	}
+	if looks != counts.Looks {
+		t.Errorf("workers are looked after %v times a month, priced are %v: %s", looks, counts.Looks, again)
+	}
+	const bar = 3
+	if month := counts.IdleMonth().Dollars(); month >= bar {
+		t.Errorf("an idle month costs $%.2f, the bar is $%d", month, bar)
 	}
 	memory := map[any]any{}
 	for _, r := range made.of(t, "AWS::Lambda::Function") {

@@ -42,9 +42,9 @@ func (s *stack) newDashboard(alarms []interfacesawscloudwatch.IAlarmRef, media, 
 		},
 		{
 			graph("Jobs waiting", s.ofQueues("ApproximateNumberOfMessagesVisible", "Maximum")),
-			graph("Oldest job waiting, s", s.ofQueues("ApproximateAgeOfOldestMessage", "Maximum")),
+			graph("Oldest job, waiting or in work, s", s.ofQueues("ApproximateAgeOfOldestMessage", "Maximum")),
 			graph("Executions", []awscloudwatch.IMetric{s.executions("ExecutionsStarted"), s.executions("ExecutionsSucceeded")}),
-			graph("Failed jobs", []awscloudwatch.IMetric{s.failedExecutions(), s.deadLetters()}),
+			graph("Failed jobs", []awscloudwatch.IMetric{s.executions("ExecutionsFailed"), s.deadLetters()}),
 		},
 		{
 			graph("Function time, p90, ms", s.ofFunctions("Duration", "p90", busy...)),

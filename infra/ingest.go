@@ -25,6 +25,6 @@ func (s *stack) newIngest() {
 				s.readSessions(), s.sendTraces()),
 		},
 		// The synchronous video routes are silent for up to 270 s.
-		domain: s.Media, idle: 300, tasks: 1,
+		domain: s.Media, idle: 300, tasks: s.IngestTasks,
 	})
 }

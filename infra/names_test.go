@@ -38,7 +38,7 @@ func TestNamesAreWithinTheirMaximumLength(t *testing.T) {
 
 // Names that all regions of an account share contain the region.
 func TestGlobalNamesContainTheRegion(t *testing.T) {
-	made := synthesize(t, map[string]any{"console": "true"})
+	made := synthesize(t, map[string]any{"console": "true", "watch": "all"})
 	for kind, path := range map[string][]string{
 		"AWS::CloudWatch::Dashboard":             {"DashboardName"},
 		"AWS::CloudFront::OriginAccessControl":   {"OriginAccessControlConfig", "Name"},

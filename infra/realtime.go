@@ -20,7 +20,7 @@ func (s *stack) newRealtime() {
 				s.onTable("sessions", "BatchGetItem", "UpdateItem", "ConditionCheckItem"),
 				s.onTable("files", "GetItem"), s.onBlobs("files/", "GetObject"), s.tellMissing()),
 		},
-		domain: s.RealtimeDomain, idle: 120, tasks: 1,
+		domain: s.RealtimeDomain, idle: 120, tasks: s.RealtimeTasks,
 	})
 	s.output("RealtimeUrl", "URL of the realtime sessions", jsii.String("wss://"+s.RealtimeDomain.Name+"/v1/stream"))
 }

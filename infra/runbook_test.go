@@ -26,7 +26,7 @@ func TestRunbookHasEveryAlarm(t *testing.T) {
 		described = append(described, heading[1])
 	}
 	var made []string
-	for _, alarm := range synthesize(t, map[string]any{"workerImage": "worker"}).of(t, "AWS::CloudWatch::Alarm") {
+	for _, alarm := range containersOf(t).of(t, "AWS::CloudWatch::Alarm") {
 		name := strings.TrimPrefix(alarm.Properties["AlarmName"].(string), "cutroom-dev-")
 		made = append(made, name)
 		if !slices.Contains(described, name) {
@@ -35,6 +35,11 @@ func TestRunbookHasEveryAlarm(t *testing.T) {
 		if description, _ := alarm.Properties["AlarmDescription"].(string); !strings.HasSuffix(description, ` See "`+name+
 			`" in docs/runbook.md.`) {
 			t.Errorf("%s does not lead to the runbook: %q", name, description)
+		}
+	}
+	for _, alarm := range synthesize(t, map[string]any{"workerImage": "worker"}).of(t, "AWS::CloudWatch::Alarm") {
+		if name := strings.TrimPrefix(alarm.Properties["AlarmName"].(string), "cutroom-dev-"); !slices.Contains(made, name) {
+			t.Errorf("%s is not in a deploy that has everything", name)
 		}
 	}
 	for _, name := range described {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,10 +28,12 @@ func TestWatchingCostsLittle(t *testing.T) {
 			}
 		}
 	}
-	if metrics > 23 {
+	if metrics > 17 {
 		t.Errorf("the alarms look at %d metrics", metrics)
 	}
-	for _, dashboard := range made.of(t, "AWS::CloudWatch::Dashboard") {
+	made.ResourceCountIs(jsii.String("AWS::CloudWatch::Dashboard"), jsii.Number(0))
+	whole := synthesize(t, map[string]any{"workerImage": "worker", "watch": "all"})
+	for _, dashboard := range whole.of(t, "AWS::CloudWatch::Dashboard") {
 		body, err := json.Marshal(dashboard.Properties["DashboardBody"])
 		if err != nil {
 			t.Fatal(err)
@@ -39,6 +43,102 @@ func TestWatchingCostsLittle(t *testing.T) {
 		}
 	}
 	made.ResourceCountIs(jsii.String("AWS::SNS::Topic"), jsii.Number(0))
+}
+
+// alarmOf returns the properties of an alarm of the stage dev by its name.
+func alarmOf(t *testing.T, made template, name string) map[string]any {
+	t.Helper()
+	for _, alarm := range made.of(t, "AWS::CloudWatch::Alarm") {
+		if alarm.Properties["AlarmName"] == "cutroom-dev-"+name {
+			return alarm.Properties
+		}
+	}
+	t.Fatalf("there is no alarm %s", name)
+	return nil
+}
+
+// containersOf is a stack whose media service and realtime sessions are containers.
+func containersOf(t *testing.T) template {
+	t.Helper()
+	return synthesize(t, map[string]any{
+		"ingest": "fargate", "realtime": "true", "workerImage": "worker", "ingestImage": "media", "realtimeImage": "realtime",
+		"realtimeDomain": "live.example.com", "realtimeCertificate": "arn:aws:acm:eu-central-1:111122223333:certificate/1",
+		"mediaDomain": "media.example.com", "mediaCertificate": "arn:aws:acm:eu-central-1:111122223333:certificate/2",
+		"ingestTasks": "3", "realtimeTasks": "2", "watch": "all",
+	})
+}
+
+// Where containers serve, the alarms look at their balancers, and no longer at API
+// Gateway and functions that nobody calls.
+func TestBalancersAreWatched(t *testing.T) {
+	made := containersOf(t)
+	for name, metrics := range map[string][]string{
+		"media-errors":       {"HTTPCode_ELB_5XX_Count", "MediaErrors"},
+		"submission-latency": {"TargetResponseTime"},
+		"media-unhealthy":    {"HealthyHostCount", "UnHealthyHostCount"},
+		"realtime-errors":    {"HTTPCode_ELB_5XX_Count", "HTTPCode_Target_5XX_Count"},
+		"realtime-latency":   {"TargetResponseTime"},
+		"realtime-unhealthy": {"HealthyHostCount", "UnHealthyHostCount"},
+	} {
+		alarm := alarmOf(t, made, name)
+		var watched []string
+		if metric, ok := alarm["MetricName"].(string); ok {
+			watched = append(watched, metric)
+		}
+		for _, query := range list(alarm["Metrics"]) {
+			if metric, ok := at(query, "MetricStat", "Metric", "MetricName").(string); ok {
+				watched = append(watched, metric)
+			}
+		}
+		slices.Sort(watched)
+		if !slices.Equal(watched, metrics) {
+			t.Errorf("%s watches %v, want %v", name, watched, metrics)
+		}
+		if silent := alarm["TreatMissingData"] == "breaching"; silent != strings.HasSuffix(name, "-unhealthy") {
+			t.Errorf("%s takes missing data as %v", name, alarm["TreatMissingData"])
+		}
+	}
+	tasks := map[any]any{}
+	for _, service := range made.of(t, "AWS::ECS::Service") {
+		tasks[service.Properties["ServiceName"]] = service.Properties["DesiredCount"]
+	}
+	if tasks["cutroom-dev-media"] != 3.0 || tasks["cutroom-dev-realtime"] != 2.0 {
+		t.Errorf("the tasks are %v", tasks)
+	}
+}
+
+// An image edit that is refused while a worker starts is how a service at rest behaves:
+// it is counted apart, wherever it is logged.
+func TestColdRefusalsAreNoErrors(t *testing.T) {
+	for name, c := range map[string]struct {
+		made template
+		want map[string]string
+	}{
+		"functions": {synthesize(t, map[string]any{"workerImage": "worker"}), map[string]string{
+			"MediaErrorsFilter":  `{ ($.status = "5*") && (($.status != "503") || ($.resource != "/v1/generate/{id}")) }`,
+			"ImageErrorsFilter":  `{ ($.msg = "request") && ($.status = 503) && ($.refusal NOT EXISTS) }`,
+			"ColdRefusalsFilter": `{ ($.refusal = "no_worker") }`,
+		}},
+		"containers": {containersOf(t), map[string]string{
+			"MediaErrorsFilter":  `{ ($.msg = "request") && ($.status >= 500) && ($.refusal NOT EXISTS) }`,
+			"ColdRefusalsFilter": `{ ($.refusal = "no_worker") }`,
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := map[string]string{}
+			for id, filter := range c.made.of(t, "AWS::Logs::MetricFilter") {
+				got[id[:len(id)-8]], _ = filter.Properties["FilterPattern"].(string)
+				made, _ := list(filter.Properties["MetricTransformations"])[0].(map[string]any)
+				// A value for when there is nothing would cost the metric's price for every hour.
+				if made["MetricNamespace"] != "Cutroom/dev" || made["DefaultValue"] != nil {
+					t.Errorf("%s makes %v", id, made)
+				}
+			}
+			if !maps.Equal(got, c.want) {
+				t.Errorf("the filters are %v", got)
+			}
+		})
+	}
 }
 
 func TestWorkersAcceptNoConnections(t *testing.T) {

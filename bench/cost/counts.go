@@ -25,6 +25,22 @@ type Counts struct {
 	Realtime Quantities `json:"realtime_month"`
 	// Alarms is how many alarms the metrics of Idle belong to.
 	Alarms int `json:"alarms"`
+	// Looks is how often a month the schedule starts the function scale, which the
+	// scenario "look" is one of.
+	Looks float64 `json:"looks"`
+}
+
+// lookScenario is a look at how many workers are needed.
+const lookScenario = "look"
+
+// IdleMonth is what the default stack uses in a month without calls, the looks at
+// whether workers are needed included.
+func (c Counts) IdleMonth() Quantities {
+	month := Quantities{}
+	month.add(c.Idle, 1)
+	look, _ := c.Scenario(lookScenario)
+	month.add(look.Quantities, c.Looks)
+	return month
 }
 
 // Scenario is one use of the service by a client.
@@ -86,7 +102,7 @@ func (c Counts) Scenario(name string) (s Scenario, ok bool) {
 
 // JobBar is what 1,000 video jobs may cost, from submission to their terminal
 // state, in dollars (docs/cost.md).
-const JobBar = 0.15
+const JobBar = 0.12
 
 // Per1000Jobs is what 1,000 video jobs cost.
 func (c Counts) Per1000Jobs() float64 {

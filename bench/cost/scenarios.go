@@ -28,6 +28,7 @@ func (w *world) scenarios(ctx context.Context) ([]Scenario, error) {
 	var all []Scenario
 	for _, measure := range []func(context.Context) ([]Scenario, error){
 		w.jobScenarios, w.imageScenario, w.uploadScenario, w.signedUploadScenario, w.completionScenarios,
+		w.lookScenario,
 	} {
 		scenarios, err := measure(ctx)
 		if err != nil {
@@ -267,4 +268,22 @@ func put(ctx context.Context, url string, header map[string]string, content []by
 		return fmt.Errorf("put a file: status %d", response.StatusCode)
 	}
 	return nil
+}
+
+// lookScenario: the schedule starts the function scale, which finds nothing to do.
+func (w *world) lookScenario(ctx context.Context) ([]Scenario, error) {
+	t := w.newTally(lookScenario)
+	scale, err := t.function(ctx, "scale", false)
+	if err != nil {
+		return nil, err
+	}
+	event, err := sample("events", "scale", "minute.json")
+	if err != nil {
+		return nil, err
+	}
+	if err := t.repeat(fastRuns, func() error { return scale.invoke(ctx, event) }); err != nil {
+		return nil, err
+	}
+	s, err := t.scenario("looks at how many workers are needed")
+	return []Scenario{s}, err
 }

@@ -18,14 +18,14 @@ const natMonth = (0.045 + 0.005) * 730
 
 // Summary returns what docs/deploy.md says of fixed costs.
 func Summary(c Counts) string {
-	return fmt.Sprintf(`Without calls the default stack costs %s a month at list price, of which %s is beyond the free tier: a dashboard, the metrics of %d alarms, a secret, and Lambda's polling of queues. `+"`-c watch=off`"+` omits the dashboard and the alarms, except those that scale the workers.
+	return fmt.Sprintf(`Without calls the default stack costs %s a month at list price, of which %s is beyond the free tier: the metrics of %d alarms, a secret, Lambda's polling of queues, and a look each minute at whether workers are needed. `+"`-c watch=off`"+` omits the alarms, and `+"`-c watch=all`"+` adds a dashboard for $3 and second alarms.
 
 `+"`-c gpu=true`"+` adds a NAT gateway with its address, %s a month, and the hours of the instances that run.
 
 `+"`-c realtime=true`"+` adds a load balancer and a task that run all the time, %s a month; `+"`-c ingest=fargate`"+` adds nearly the same.
 
 [cost.md](cost.md) has what calls cost, and how all of it was counted.
-`, money(c.Idle.Dollars()), money(c.Idle.DollarsAboveFree()), c.Alarms, money(natMonth), money(c.Realtime.Dollars()))
+`, money(c.IdleMonth().Dollars()), money(c.IdleMonth().DollarsAboveFree()), c.Alarms, money(natMonth), money(c.Realtime.Dollars()))
 }
 
 // WithSummary returns a page with its part on fixed costs written anew.

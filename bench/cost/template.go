@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,6 +40,7 @@ type resource struct {
 		Family, Cpu, Memory string
 		MemorySize          int
 		DesiredCount        int
+		ScheduleExpression  string
 		Metrics             []struct{ MetricStat map[string]any }
 		AccessLogSetting    struct{ Format string }
 		EphemeralStorage    struct{ SizeInGiB float64 }
@@ -145,13 +147,13 @@ func readTemplate(text []byte) (template, error) {
 // priced are the types of resources whose properties are read.
 var priced = map[string]bool{
 	"AWS::Lambda::Function": true, "AWS::Lambda::EventSourceMapping": true, "AWS::ApiGateway::Stage": true,
-	"AWS::CloudWatch::Alarm": true, "AWS::ECS::TaskDefinition": true, "AWS::ECS::Service": true,
+	"AWS::CloudWatch::Alarm": true, "AWS::Events::Rule": true, "AWS::ECS::TaskDefinition": true, "AWS::ECS::Service": true,
 	"AWS::ElasticLoadBalancingV2::LoadBalancer": true,
 }
 
 // counts returns what a deploy uses without calls, and what a worker uses in an hour.
 func (d deploy) counts() Counts {
-	c := Counts{Idle: d.standard.month(), Realtime: Quantities{}, WorkerHour: d.standard.hour("cutroom-dev-worker")}
+	c := Counts{Idle: d.standard.month(), Looks: d.standard.looks(), Realtime: Quantities{}, WorkerHour: d.standard.hour("cutroom-dev-worker")}
 	for item, n := range d.realtime.month() {
 		if more := n - c.Idle[item]; more != 0 {
 			c.Realtime[item] = more
@@ -176,16 +178,34 @@ func (d deploy) counts() Counts {
 	return c
 }
 
-// Month returns what a deploy with the template uses in a month without calls. It fails
-// if the text is not a template.
-func Month(text []byte) (Quantities, error) {
+// Month returns what a deploy with the template uses in a month without calls, but for
+// the looks at whether workers are needed, and how many of those there are. It fails if
+// the text is not a template.
+func Month(text []byte) (q Quantities, looks float64, err error) {
 	t, err := readTemplate(text)
 	if err != nil {
-		return nil, fmt.Errorf("read the template: %w", err)
+		return nil, 0, fmt.Errorf("read the template: %w", err)
 	}
-	q := t.month()
+	q = t.month()
 	q.tidy()
-	return q, nil
+	return q, t.looks(), nil
+}
+
+// looks returns how often a month schedules start functions. The function scale is the
+// only one that they do.
+func (t template) looks() float64 {
+	n := 0.0
+	for _, r := range t.Resources {
+		switch r.Properties.ScheduleExpression {
+		case "":
+		case "rate(1 minute)":
+			n += 60 * hours
+		default:
+			// What has no price here must not count as nothing.
+			n = math.NaN()
+		}
+	}
+	return n
 }
 
 // month returns what a deploy uses in a month without calls.

@@ -20,6 +20,7 @@ func Handler(c Config) http.Handler {
 type exchange struct {
 	id      string
 	account string
+	refusal string
 }
 
 type exchangeKey struct{}
@@ -37,6 +38,19 @@ func RequestID(ctx context.Context) string {
 func SetAccount(ctx context.Context, account string) {
 	if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
 		e.account = account
+	}
+}
+
+// RefusalKey is the key in the access log of why a request was refused (SetRefusal).
+const RefusalKey = "refusal"
+
+// SetRefusal records for the access log that a request is refused for a reason that is
+// no error, though its status says 5xx: one short word, such as for a service that has
+// gone to sleep. Alarms tell it from errors by that. The goroutine that handles the
+// request calls it.
+func SetRefusal(ctx context.Context, reason string) {
+	if e, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
+		e.refusal = reason
 	}
 }
 
@@ -67,7 +81,7 @@ func serve(c Config, w http.ResponseWriter, r *http.Request) {
 		})
 	}
 	// The route's pattern, never the path or the query: those may hold ids and keys.
-	c.Logger.LogAttrs(r.Context(), slog.LevelInfo, "request",
+	attributes := []slog.Attr{
 		slog.String("request_id", e.id),
 		slog.String("account", e.account),
 		slog.String("method", r.Method),
@@ -77,7 +91,11 @@ func serve(c Config, w http.ResponseWriter, r *http.Request) {
 		slog.Int64("bytes_out", answer.sent),
 		slog.Duration("duration", took),
 		slog.Bool("aborted", aborted),
-	)
+	}
+	if e.refusal != "" {
+		attributes = append(attributes, slog.String(RefusalKey, e.refusal))
+	}
+	c.Logger.LogAttrs(r.Context(), slog.LevelInfo, "request", attributes...)
 	if aborted {
 		// On this panic the server closes the connection, so that the client sees that
 		// its answer is incomplete.

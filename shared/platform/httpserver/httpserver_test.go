@@ -165,10 +165,27 @@ func TestTheAccessLogTellsWhoAndWhatButNoSecret(t *testing.T) {
 			t.Errorf("%s is %v, want %v", key, line[key], want)
 		}
 	}
-	for _, word := range []string{"hidden", "secret"} {
+	for _, word := range []string{"hidden", "secret", httpserver.RefusalKey} {
 		if strings.Contains(text, word) {
 			t.Errorf("%q is in the log: %s", word, text)
 		}
+	}
+}
+
+func TestTheAccessLogTellsARefusal(t *testing.T) {
+	log := newLog()
+	address, _ := start(t, httpserver.Config{Logger: log.logger(),
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			httpserver.SetRefusal(r.Context(), "asleep")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		})})
+	answer, err := http.Get("http://" + address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer.Body.Close()
+	if text := log.wait(t, 1); !strings.Contains(text, `"refusal":"asleep"`) {
+		t.Errorf("the log has %s", text)
 	}
 }
 

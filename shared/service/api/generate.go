@@ -12,6 +12,7 @@ import (
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
+	"cutroom/shared/platform/httpserver"
 )
 
 // DefaultImageWait is how long a caller waits for an edited image at most
@@ -82,6 +83,9 @@ func linkToJobs(name, relation string) string {
 // container takes about that long to start.
 const coldRetry = 45 * time.Second
 
+// NoWorker is the refusal in the access log of an image that no worker could edit.
+const NoWorker = "no_worker"
+
 // checkWarm refuses an image that no worker could edit while its caller waits.
 //
 // Errors: fault.Unavailable with RetryAfter.
@@ -99,6 +103,7 @@ func (s *service) checkWarm(ctx context.Context, m *catalog.Model) error {
 	cold := fault.New(fault.Unavailable,
 		"No worker is running; one is being started. Try again, or submit the image as a job to /v1/jobs/%s.", m.ID)
 	cold.RetryAfter = coldRetry
+	httpserver.SetRefusal(ctx, NoWorker)
 	return cold
 }
 

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
+	elb "github.com/aws/aws-cdk-go/awscdk/v2/awselasticloadbalancingv2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
+	"github.com/aws/jsii-runtime-go"
+
+	"cutroom/shared/platform/httpserver"
+	mediaapi "cutroom/shared/service/api"
+)
+
+// Metrics that filters make of logs. They cost by the hour in which there is
+// something to count, and nothing in an idle month.
+const (
+	mediaErrors5xx = "MediaErrors"
+	coldRefusals   = "ColdRefusals"
+)
+
+// mediaAlarms watch what serves the media service: API Gateway and its functions, or
+// the containers.
+func (s *stack) mediaAlarms() []alarm {
+	const errors, latency = "media-errors", "submission-latency"
+	const fail = "More than 5 answers of the media service were 5xx."
+	refused := fmt.Sprintf(`($.%s = "%s")`, httpserver.RefusalKey, mediaapi.NoWorker)
+	accepted := fmt.Sprintf("($.%s NOT EXISTS)", httpserver.RefusalKey)
+	if b, ok := s.balancers["media"]; ok {
+		log := s.logs["/cutroom/"+s.Stage+"/media"]
+		s.count(log, "MediaErrors", mediaErrors5xx, `{ ($.msg = "request") && ($.status >= 500) && `+accepted+` }`)
+		s.count(log, "ColdRefusals", coldRefusals, `{ `+refused+` }`)
+		own := s.counted(mediaErrors5xx)
+		return append(s.balancerAlarms("media", b), alarm{name: errors, means: fail, above: 5, periods: 1,
+			// What the balancer answers itself, such as for a task that crashed, is in no
+			// log; what its targets answer would count edits that are refused for a moment.
+			metric: sum("errors of the media service", map[string]awscloudwatch.IMetric{"own": own, "balancer": b.errors()}),
+		}, alarm{name: latency, means: "Half of the media service's answers take more than 5 s.",
+			metric: b.target.Metrics().TargetResponseTime(metricOptions("p50")), above: 5, periods: 3})
+	}
+	// API Gateway's own metric of 5xx has the image edits that are refused while a
+	// worker starts, which is how a service at rest behaves. The access log has the
+	// rest, also of functions that never answered.
+	access, images := s.logs["/cutroom/"+s.Stage+"/media-access"], s.logs["/aws/lambda/"+s.name("images")]
+	s.count(access, "MediaErrors", mediaErrors5xx,
+		`{ ($.status = "5*") && (($.status != "503") || ($.resource != "/v1/generate/{id}")) }`)
+	s.count(images, "ImageErrors", mediaErrors5xx, `{ ($.msg = "request") && ($.status = 503) && `+accepted+` }`)
+	s.count(images, "ColdRefusals", coldRefusals, `{ `+refused+` }`)
+	return []alarm{
+		{name: errors, means: fail, metric: s.counted(mediaErrors5xx), above: 5, periods: 1},
+		{name: latency, means: "Half of the submissions and job reads take more than 5 s.",
+			metric: s.functions["jobs"].MetricDuration(metricOptions("p50")), above: 5000, periods: 3, second: true},
+	}
+}
+
+// realtimeAlarms watch the realtime sessions' balancer, where there is one.
+func (s *stack) realtimeAlarms() []alarm {
+	b, ok := s.balancers["realtime"]
+	if !ok {
+		return nil
+	}
+	return append(s.balancerAlarms("realtime", b), alarm{
+		name: "realtime-errors", means: "More than 5 answers of the realtime service were 5xx.",
+		metric: sum("errors of the realtime service", map[string]awscloudwatch.IMetric{
+			"own":      b.target.Metrics().HttpCodeTarget(elb.HttpCodeTarget_TARGET_5XX_COUNT, metricOptions("Sum")),
+			"balancer": b.errors(),
+		}), above: 5, periods: 1,
+	}, alarm{name: "realtime-latency", means: "Half of the realtime service's answers take more than 5 s.",
+		metric: b.target.Metrics().TargetResponseTime(metricOptions("p50")), above: 5, periods: 3})
+}
+
+// balancerAlarms watch whether there are tasks that answer. A service of one task has
+// none for some minutes where that one is lost.
+func (s *stack) balancerAlarms(name string, b balancing) []alarm {
+	return []alarm{{
+		name: name + "-unhealthy", means: "Tasks of the " + name + " service do not answer, or there are none.",
+		metric: awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
+			Expression: jsii.String("unhealthy + IF(healthy < 1, 1, 0)"), Label: jsii.String("tasks that do not answer"),
+			Period: period(),
+			UsingMetrics: &map[string]awscloudwatch.IMetric{
+				"unhealthy": b.target.Metrics().UnhealthyHostCount(metricOptions("Minimum")),
+				"healthy":   b.target.Metrics().HealthyHostCount(metricOptions("Maximum")),
+			},
+		}), periods: 1, silence: true,
+	}}
+}
+
+// balancing is what of a load balancer can be watched.
+type balancing struct {
+	balancer elb.ApplicationLoadBalancer
+	target   elb.ApplicationTargetGroup
+}
+
+// errors counts the errors that the balancer answers itself.
+func (b balancing) errors() awscloudwatch.IMetric {
+	return b.balancer.Metrics().HttpCodeElb(elb.HttpCodeElb_ELB_5XX_COUNT, metricOptions("Sum"))
+}
+
+// count makes a metric of the lines of a log that a pattern finds.
+func (s *stack) count(log awslogs.LogGroup, id, metric, pattern string) {
+	awslogs.NewMetricFilter(s.Stack, jsii.String(id+"Filter"), &awslogs.MetricFilterProps{
+		LogGroup: log, FilterPattern: awslogs.FilterPattern_Literal(jsii.String(pattern)),
+		MetricNamespace: jsii.String(s.metricNamespace()), MetricName: jsii.String(metric), MetricValue: jsii.String("1"),
+	})
+}
+
+// counted is the metric that count makes.
+func (s *stack) counted(metric string) awscloudwatch.IMetric {
+	return awscloudwatch.NewMetric(&awscloudwatch.MetricProps{
+		Namespace: jsii.String(s.metricNamespace()), MetricName: jsii.String(metric),
+		Statistic: jsii.String("Sum"), Period: period(),
+	})
+}
+
+// metricNamespace is where the metrics of logs are kept, by stage.
+func (s *stack) metricNamespace() string { return "Cutroom/" + s.Stage }
