@@ -84,7 +84,7 @@ func TestPrices(t *testing.T) {
 		priced[p.Item] = true
 	}
 	c := kept(t)
-	all := []cost.Quantities{c.Idle, c.Realtime, c.WorkerHour, c.WorkMinute}
+	all := []cost.Quantities{c.Idle, c.IdleMonth(), c.Realtime, c.WorkerHour, c.WorkMinute}
 	for _, s := range c.Scenarios {
 		all = append(all, s.Quantities)
 	}
@@ -125,7 +125,7 @@ func TestCountsAreTheDocumentedCalls(t *testing.T) {
 			operation{1, "Store", "Put, up to 8 MiB"}, operation{1, "Jobs", "Accept"},
 			operation{1, "Queue", "Receive"}, operation{1, "Runs", "Start"}, operation{2, "Store", "Open"},
 			operation{1, "Store", "Put, up to 8 MiB"}, operation{1, "Delivery", "Complete"},
-		), map[string]float64{"UpdateItem": 2, "SendMessage": 1, "DescribeServices": 1}},
+		), map[string]float64{"UpdateItem": 1, "SendMessage": 1, "DescribeServices": 1}},
 		{"status", append(authenticated, operation{1, "Jobs", "Get"}), nil},
 		{"content", append(authenticated, operation{1, "Jobs", "Get"}, operation{1, "Store", "Open"}), nil},
 		{"upload", append(counted, operation{1, "Store", "Put, up to 8 MiB"}, operation{1, "Files", "Create"}), nil},

@@ -62,8 +62,8 @@ callers who come seldom.
 			p.line("| %s %s | **%s** |", grouped(v.count), s.Title, money(v.count*s.Quantities.Dollars()))
 		}
 	}
-	p.line("| an idle month of the default stack | **%s**, of which %s is beyond the free tier |", money(c.Idle.Dollars()),
-		money(c.Idle.DollarsAboveFree()))
+	p.line("| an idle month of the default stack | **%s**, of which %s is beyond the free tier |", money(c.IdleMonth().Dollars()),
+		money(c.IdleMonth().DollarsAboveFree()))
 	p.line("| an idle month of `realtime=true`, in addition | **%s** |", money(c.Realtime.Dollars()))
 	p.line("| an hour of a preview worker | **%s** |\n", money(c.WorkerHour.Dollars()))
 
@@ -77,8 +77,9 @@ callers who come seldom.
 	each := 1000 * c.WorkMinute.Dollars()
 	p.line(`**The bar.** The control plane of 1,000 video jobs may cost at most $%.2f, from submission to their
 end, with a prompt of 1 KB and logs included; clients' polls and downloads are priced separately.
-%s: $%.4f. The transitions are $%.4f of it. To save transitions, a submission would have to write to the
-queue itself and the worker would have to record the end. Then nothing would end a job whose worker dies.
+%s: $%.4f. The transitions are $%.4f of it. The worker writes a result before it tells
+the execution, which saves one. To save the others, a submission would have to write to the queue itself. Then
+nothing would end a job whose worker dies.
 `, JobBar, verdict, job, transitions)
 	p.line(`The measured clip is edited within seconds. Each minute of an engine's work adds $%.4f for 1,000 jobs,
 for progress and leases (below), so jobs reach the bar after %.1f minutes of work.`,
@@ -179,19 +180,23 @@ func (p *page) stands(c Counts) {
 
 | Item | A month | Costs | Beyond the free tier |
 |---|---:|---:|---:|`)
-	for _, item := range sorted(c.Idle) {
-		n := c.Idle[item]
+	idle := c.IdleMonth()
+	for _, item := range sorted(idle) {
+		n := idle[item]
 		p.line("| %s | %s | %s | %s |", item, amount(n), money(dollars(item, n)),
 			money(Quantities{item: n}.DollarsAboveFree()))
 	}
-	p.line("| **all** | | **%s** | **%s** |\n", money(c.Idle.Dollars()), money(c.Idle.DollarsAboveFree()))
+	p.line("| **all** | | **%s** | **%s** |\n", money(idle.Dollars()), money(idle.DollarsAboveFree()))
+	look, _ := c.Scenario(lookScenario)
 	p.line(`The %d alarms are billed by their %s metrics: an alarm on an expression counts each metric in it.
-`+"`-c watch=off`"+` omits the dashboard and the alarms, except those that scale the workers. Lambda polls SQS
-for the dead-letter queues of jobs and the queue of webhooks: five pollers each, 20 s at a time. There is no
+`+"`-c watch=off`"+` omits them; `+"`-c watch=all`"+` adds a dashboard ($3.00) and second alarms. Two metrics are made of logs
+and billed by the hour in which something was counted ($0.30 each for a whole month of such hours). The function
+`+"`scale`"+` runs %s times a month, each time for %s ms with %d MB, and calls %s. Lambda polls SQS for the dead-letter queues of jobs and the queue of webhooks: five pollers each, 20 s at a time. There is no
 NAT gateway and no customer-managed key, the VPC endpoints are free, and no container runs. Costs that depend
 on what is stored are not included: the worker's image in ECR ($0.10 for each GB), records ($0.25 for each
 GB, and $0.20 for their point-in-time recovery), logs ($0.03).`,
-		c.Alarms, amount(c.Idle[AlarmMetric]))
+		c.Alarms, amount(c.Idle[AlarmMetric]), amount(c.Looks), amount(look.Functions[0].Billed), look.Functions[0].Memory,
+		callList(look.Calls))
 	p.line(`
 ### A month of realtime=true, in addition
 

@@ -177,8 +177,8 @@ func (p *workerProcess) stop() (int, error) {
 	return logBytes(string(text)), err
 }
 
-// patience bounds every wait.
-const patience = 3 * time.Minute
+// patience bounds every wait. A job has as long on a machine with other load.
+const patience = 10 * time.Minute
 
 // until asks until the answer is yes.
 func until(ctx context.Context, what string, done func() (bool, error)) error {

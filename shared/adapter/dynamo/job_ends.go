@@ -15,8 +15,8 @@ const isOpen = "#status IN (:pending, :processing)"
 const isRun = "#nonce = :nonce AND #status = :processing"
 
 // JobEnd is the write that ends a job: one update of its record, on a condition. Runs
-// makes it by a call, and the state machine of package stepfn by its definition, so
-// that both end jobs on the same conditions.
+// makes it by a call, and where it is a failure the state machine of package stepfn by
+// its definition too, so that both end jobs on the same conditions.
 type JobEnd struct {
 	// Update and Condition are expressions, in which Names are the placeholders of
 	// attributes.
@@ -28,9 +28,9 @@ type JobEnd struct {
 	Values map[string]types.AttributeValue
 }
 
-// CompleteRun returns the write that completes a job. The writer adds ":nonce", that of
-// the run, and ":result", a job.Result in JSON.
-func CompleteRun() JobEnd {
+// completeRun is the write of a job's result. It adds ":nonce", that of the run, and
+// ":result", a job.Result in JSON.
+func completeRun() JobEnd {
 	return JobEnd{
 		Update:    "SET #status = :status, #progress = :full, #completed_at = :now, #result = :result",
 		Condition: isRun + " AND #deadline > :now",

@@ -16,9 +16,9 @@ import (
 // Runs is a job.Runs: what a worker needs of the records of jobs. Each write is
 // one update of the record, conditional on its state, deadline and nonce.
 //
-// In the ordinary course of things the state machine writes a job's end; Complete
-// and Fail are for the worker whose task token is no longer taken, and for who
-// ends a job from outside.
+// Complete is how a worker ends a job with its result. In the ordinary course of things
+// the state machine writes any other end; Fail is for the worker whose task token is no
+// longer taken, and for who ends a job from outside.
 type Runs struct {
 	client *dynamodb.Client
 	table  string
@@ -175,7 +175,7 @@ func (r *Runs) Complete(ctx context.Context, id, nonce string, result job.Result
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	before, err := r.update(ctx, id, CompleteRun().with(item{
+	before, err := r.update(ctx, id, completeRun().with(item{
 		":now": text(writeTime(now)), ":result": body, ":nonce": text(nonce),
 	}))
 	switch {

@@ -17,11 +17,16 @@ import (
 
 // delivery is a leased message.
 //
-// A report reads the record before it uses the token, because a token can be used only
-// once: a run that has lost the job must leave the token to the run that has it. If the
-// token is used already (another run may have started meanwhile, and the execution
-// failed on its condition), the report writes to the record itself, on the same
-// conditions.
+// A result is written to the record, on the run's condition, before the execution is
+// told: the execution then has nothing left to write, which saves a transition. Should
+// the worker die in between, the execution times out, and its own write finds that the
+// job has ended.
+//
+// A failure is the execution's to write. Its report looks at the record before it takes
+// the token, as the token is taken once: a run that has lost the job must leave it to
+// the one that has it. When the token is taken all the same (another run may have
+// started in between, and the execution have failed on that run's condition), the
+// report writes to the record itself, on the same conditions.
 type delivery struct {
 	Message
 	queue *Queue
@@ -69,7 +74,7 @@ func (d *delivery) setVisibility(ctx context.Context, what string, visibleIn tim
 	return nil
 }
 
-// Complete reports the result of the run and settles the delivery.
+// Complete ends the job with the result of the run, tells its execution and settles.
 //
 // Errors: fault.Conflict when the run is no longer the job's own, or the job has
 // ended or is past its deadline.
@@ -81,23 +86,27 @@ func (d *delivery) Complete(ctx context.Context, nonce string, result job.Result
 	case err != nil:
 		return err
 	case j.Status == job.Completed:
-		d.settle(ctx)
-		return nil
+		return d.conclude(ctx)
 	case j.Status.Terminal():
 		return d.settleEnded(ctx)
 	case !d.queue.Now().Before(j.Deadline):
 		return job.ErrOverdue
 	}
-	err = d.queue.Tasks.Succeed(ctx, d.Token, nonce, result)
-	if fault.Is(err, fault.Conflict) {
-		err = d.queue.Jobs.Complete(ctx, d.Job, nonce, result, d.queue.Now())
-	}
-	if err != nil {
+	if err := d.queue.Jobs.Complete(ctx, d.Job, nonce, result, d.queue.Now()); err != nil {
 		return err
 	}
 	if err := d.queue.Jobs.RecordRunTime(ctx, j.Lane, j.ID, d.queue.Now().Sub(j.StartedAt)); err != nil {
 		// One of many run times that make the mean may be missing.
 		d.queue.Logger.Warn("record a run time", "job", d.Job, "error", err)
+	}
+	return d.conclude(ctx)
+}
+
+// conclude tells the execution of a job that has its result, and settles. One that has
+// gone on is done with the job as well.
+func (d *delivery) conclude(ctx context.Context) error {
+	if err := d.queue.Tasks.Succeed(ctx, d.Token); err != nil && !fault.Is(err, fault.Conflict) {
+		return err
 	}
 	d.settle(ctx)
 	return nil

@@ -20,11 +20,6 @@ func TestExecutionWritesOnCondition(t *testing.T) {
 	t.Parallel()
 	cloud := awstest.Start(t)
 	failure := job.Failure{Code: job.EngineError, Message: "The engine failed."}
-	succeed := func(nonce string) func(ctx context.Context, h home, token string) error {
-		return func(ctx context.Context, h home, token string) error {
-			return h.tasks.Succeed(ctx, token, nonce, result)
-		}
-	}
 	fail := func(nonce string) func(ctx context.Context, h home, token string) error {
 		return func(ctx context.Context, h home, token string) error { return h.tasks.Fail(ctx, token, nonce, failure) }
 	}
@@ -36,14 +31,10 @@ func TestExecutionWritesOnCondition(t *testing.T) {
 		status job.Status
 		writes bool
 	}{
-		{"a run completes its job", 0, false, succeed("n1"), job.Completed, true},
 		{"a run fails its job", 0, false, fail("n1"), job.Failed, true},
 		{"a job is failed whatever the run", 0, false, fail(""), job.Failed, true},
 		{"a run fails its job past the deadline", job.MaxAge, false, fail("n1"), job.Failed, true},
-		{"a run completes its job past the deadline", job.MaxAge, false, succeed("n1"), job.Processing, false},
-		{"another run completes the job", 0, false, succeed("n2"), job.Processing, false},
 		{"another run fails the job", 0, false, fail("n2"), job.Processing, false},
-		{"a run completes a job that has ended", 0, true, succeed("n1"), job.Failed, false},
 		{"a run fails a job that has ended", 0, true, fail("n1"), job.Failed, false},
 		{"a job that has ended is failed whatever the run", 0, true, fail(""), job.Failed, false},
 	} {

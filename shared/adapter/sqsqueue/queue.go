@@ -31,8 +31,8 @@ type Jobs interface {
 	//
 	// Errors: fault.NotFound.
 	Get(ctx context.Context, id string) (job.Job, error)
-	// Complete and Fail are those of job.Runs, for a report that no execution waits
-	// for any more.
+	// Complete and Fail are those of job.Runs; Fail is for a report that no execution
+	// takes any more.
 	Complete(ctx context.Context, id, nonce string, result job.Result, now time.Time) error
 	Fail(ctx context.Context, id, nonce string, failure job.Failure, now time.Time) error
 	// RecordRunTime records how long a completed job took.
@@ -41,10 +41,10 @@ type Jobs interface {
 
 // Tasks reports to the executions of jobs.
 type Tasks interface {
-	// Succeed reports the result of a run.
+	// Succeed reports that the job's record has its result.
 	//
-	// Errors: fault.Conflict if the execution no longer waits for the report.
-	Succeed(ctx context.Context, token, nonce string, result job.Result) error
+	// Errors: fault.Conflict when the execution has gone on.
+	Succeed(ctx context.Context, token string) error
 	// Fail reports a failure of the run, or of the job when the nonce is empty.
 	//
 	// Errors: as Succeed.

@@ -1,6 +1,7 @@
-// Package stepfn orchestrates jobs with AWS Step Functions. An execution sends its job to
-// the queue of the job's lane with a task token, waits for a worker to report, and
-// writes the end to the job's record.
+// Package stepfn lets AWS Step Functions see each job to its end. An execution
+// sends the job to the queue of its lane with a task token and waits for a worker to
+// report. A result is then in the job's record; any other end the execution writes
+// there.
 package stepfn
 
 import (
@@ -16,7 +17,6 @@ import (
 // The names of the states.
 const (
 	dispatchState = "Dispatch"
-	completeState = "Complete"
 	failRunState  = "FailRun"
 	failJobState  = "FailJob"
 	timeOutState  = "TimeOut"
@@ -37,13 +37,6 @@ type input struct {
 	Timeout int `json:"timeout"`
 }
 
-// output is what a worker reports of a run that succeeded.
-type output struct {
-	Nonce string `json:"nonce"`
-	// Result is JSON, as the record keeps it.
-	Result string `json:"result"`
-}
-
 // object is a part of a definition.
 type object = map[string]any
 
@@ -51,17 +44,18 @@ type object = map[string]any
 // partition of AWS, such as "aws" or "aws-cn", and the table that holds the records.
 // Both may be placeholders that are filled in later. The writes that end jobs are those of package dynamo.
 //
-// Every execution passes two states, which AWS bills as four transitions, start and end
-// included. If the condition of a write is false, the execution fails: the job has ended
-// some other way, or another run has it. The event of the failed execution leads to
-// job.Reaper, which reads the record.
+// The execution of a job that gets its result passes one state, which AWS bills as three
+// transitions, start and end included, as the worker has written the result before it
+// reports. Any other passes two. A write that its condition refuses fails the execution: the
+// job has then ended otherwise, or another run has it, and whoever hears of the
+// failed execution looks (see job.Reaper).
 func Definition(partition, table string) (string, error) {
 	timeout, err := json.Marshal(job.TimeoutFailure())
 	if err != nil {
 		return "", fmt.Errorf("stepfn: the timeout's failure: %w", err)
 	}
 	definition, err := json.MarshalIndent(object{
-		"Comment": "Sends a job to its workers and writes its end.",
+		"Comment": "Sends a job to its workers and writes its end, unless that is a result, which they write.",
 		"StartAt": dispatchState,
 		"States": object{
 			dispatchState: object{
@@ -83,11 +77,8 @@ func Definition(partition, table string) (string, error) {
 					{"ErrorEquals": []string{wholeJob}, "Next": failJobState},
 					{"ErrorEquals": []string{"States.ALL"}, "Next": failRunState},
 				},
-				"Next": completeState,
+				"End": true,
 			},
-			completeState: write(partition, table, dynamo.CompleteRun(), object{
-				":nonce": object{"S.$": "$.nonce"}, ":result": object{"S.$": "$.result"},
-			}),
 			failRunState: write(partition, table, dynamo.FailRun(), object{
 				":nonce": object{"S.$": "$.Error"}, ":failure": object{"S.$": "$.Cause"},
 			}),

@@ -42,12 +42,11 @@ func TestTheMachineWritesAsTheStoreDoes(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &definition); err != nil {
 		t.Fatal(err)
 	}
-	now, result := time.Now(), job.Result{Blob: "blob"}
+	now := time.Now()
 	calls := map[string]func(runs *dynamo.Runs) error{
-		"Complete": func(r *dynamo.Runs) error { return r.Complete(t.Context(), "job_1", "nonce", result, now) },
-		"FailRun":  func(r *dynamo.Runs) error { return r.Fail(t.Context(), "job_1", "nonce", job.WorkerLostFailure(), now) },
-		"FailJob":  func(r *dynamo.Runs) error { return r.Fail(t.Context(), "job_1", "", job.CancelledFailure(), now) },
-		"TimeOut":  func(r *dynamo.Runs) error { return r.Fail(t.Context(), "job_1", "", job.TimeoutFailure(), now) },
+		"FailRun": func(r *dynamo.Runs) error { return r.Fail(t.Context(), "job_1", "nonce", job.WorkerLostFailure(), now) },
+		"FailJob": func(r *dynamo.Runs) error { return r.Fail(t.Context(), "job_1", "", job.CancelledFailure(), now) },
+		"TimeOut": func(r *dynamo.Runs) error { return r.Fail(t.Context(), "job_1", "", job.TimeoutFailure(), now) },
 	}
 	for name, state := range definition.States {
 		if state.Resource != "arn:aws:states:::dynamodb:updateItem" {

@@ -158,7 +158,7 @@ func TestDispatchThatFails(t *testing.T) {
 func TestReportsThatNoExecutionWaitsFor(t *testing.T) {
 	tasks := stepfn.NewTasks(awstest.Start(t).Config())
 	for what, err := range map[string]error{
-		"a result":  tasks.Succeed(t.Context(), "gone", "n1", job.Result{}),
+		"a result":  tasks.Succeed(t.Context(), "gone"),
 		"a failure": tasks.Fail(t.Context(), "gone", "n1", job.TimeoutFailure()),
 	} {
 		if !fault.Is(err, fault.Conflict) {
