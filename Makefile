@@ -132,8 +132,21 @@ synth: need-synth functions cdk ## Write the templates of the deploy. CONTEXT="-
 	@$(CDK) synth --quiet --output $(CDK_OUTDIR) $(CONTEXT)
 
 .PHONY: deploy
-deploy: need-deploy functions cdk ## Deploy to AWS. CONTEXT="-c stage=…" says where to.
+deploy: not-data-alone need-deploy functions cdk ## Deploy to AWS. CONTEXT="-c stage=…" says where to.
 	@$(CDK) deploy --output $(CDK_OUTDIR) $(CONTEXT) $(STACKS)
+
+# Of stacks that are named no others go: with gpu=true CDK would take the service's along
+# with that of the GPUs, as it depends on it.
+EXCLUSIVELY = $(if $(filter --all,$(STACKS)),,--exclusively)
+# A deploy of the data alone would take everything else away.
+.PHONY: not-data-alone
+not-data-alone:
+	@for word in $(CONTEXT); do case "$$word" in *only=data) echo "only=data is for make import." >&2; exit 1 ;; esac; done
+
+# What a protected stage left behind comes back: see docs/deploy.md.
+.PHONY: import
+import: need-deploy functions cdk ## Take back what a protected stage left behind: MAPPING=mapping.json
+	@$(CDK) import --output $(CDK_OUTDIR) $(CONTEXT) --resource-mapping $(MAPPING)
 
 # A stage called prod is refused however the context is quoted: the shell reads it
 # here as it does for CDK.
@@ -142,7 +155,7 @@ not-prod:
 	@for word in $(CONTEXT); do case "$$word" in *stage=prod) echo "prod is not destroyed by make." >&2; exit 1 ;; esac; done
 destroy: not-prod need-destroy functions cdk ## Take a deploy away, with its data. Never prod.
 	$(if $(filter-out %-gpu,$(STACKS)),@$(GO) run ./infra/empty $(CONTEXT))
-	@$(CDK) destroy --output $(CDK_OUTDIR) $(CONTEXT) $(STACKS)
+	@$(CDK) destroy --output $(CDK_OUTDIR) $(CONTEXT) $(EXCLUSIVELY) $(STACKS)
 
 # The deploy on this machine: a local AWS, and the functions in Docker by SAM. STAGE,
 # LOCAL_AWS_PORT, SAM_PORT and KEY are theirs: see docs/deploy.md.

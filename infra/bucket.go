@@ -33,6 +33,16 @@ func (s *stack) newBucket(arrived awslambda.Function) awss3.Bucket {
 		},
 		Cors: s.bucketCORS(),
 	})
+	if arrived != nil {
+		s.tellArrivals(bucket, arrived)
+	}
+	suppress(bucket, "AwsSolutions-S1", "Access logs of the bucket would cost more than its requests: every request is "+
+		"signed by the service's own roles, and CloudTrail's data events are there for those who need them.")
+	return bucket
+}
+
+// tellArrivals starts a function by each signed upload.
+func (s *stack) tellArrivals(bucket awss3.Bucket, arrived awslambda.Function) {
 	resource := bucket.Node().DefaultChild().(awss3.CfnBucket)
 	resource.SetNotificationConfiguration(&awss3.CfnBucket_NotificationConfigurationProperty{
 		LambdaConfigurations: []any{&awss3.CfnBucket_LambdaConfigurationProperty{
@@ -53,9 +63,6 @@ func (s *stack) newBucket(arrived awslambda.Function) awss3.Bucket {
 			Principal: jsii.String("s3.amazonaws.com"),
 			SourceArn: s.bucketARN(""), SourceAccount: s.Account(),
 		}))
-	suppress(bucket, "AwsSolutions-S1", "Access logs of the bucket would cost more than its requests: every request is "+
-		"signed by the service's own roles, and CloudTrail's data events are there for those who need them.")
-	return bucket
 }
 
 // bucketCORS lets browsers upload straight to the bucket by signed URLs

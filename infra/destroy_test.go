@@ -38,7 +38,7 @@ func TestMakeDeploysAndDestroysEveryStack(t *testing.T) {
 			append([]string{"-n", "-C", "..", target, "CONTEXT=-c gpu=true"}, arguments...)...).CombinedOutput()
 		want := " -c gpu=true --all\n"
 		if arguments != nil {
-			want = " -c gpu=true Cutroom-dev-gpu\n"
+			want = " -c gpu=true --exclusively Cutroom-dev-gpu\n"
 		}
 		if err != nil || !strings.Contains(string(out), want) {
 			t.Errorf("%s: %v %s, want%s", target, err, out, want)

@@ -201,18 +201,19 @@ func (s *stack) newFunction(f function) awslambda.Function {
 		resources: []*string{jsii.String(*group.LogGroupArn())},
 	})...)
 	props := &awslambda.FunctionProps{
-		FunctionName:  jsii.String(s.name(f.Name)),
-		Runtime:       awslambda.Runtime_PROVIDED_AL2023(),
-		Architecture:  s.architecture(),
-		Handler:       jsii.String("bootstrap"),
-		Code:          awslambda.Code_FromAsset(jsii.String(filepath.Join(s.Functions, f.Name)), nil),
-		MemorySize:    jsii.Number(f.memory),
-		Timeout:       awscdk.Duration_Seconds(jsii.Number(f.timeout)),
-		Environment:   s.functionVariables(f),
-		Role:          role,
-		LogGroup:      group,
-		RecursiveLoop: f.loop(),
-		Tracing:       s.functionTracing(),
+		FunctionName:                 jsii.String(s.name(f.Name)),
+		Runtime:                      awslambda.Runtime_PROVIDED_AL2023(),
+		Architecture:                 s.architecture(),
+		Handler:                      jsii.String("bootstrap"),
+		Code:                         awslambda.Code_FromAsset(jsii.String(filepath.Join(s.Functions, f.Name)), nil),
+		MemorySize:                   jsii.Number(f.memory),
+		Timeout:                      awscdk.Duration_Seconds(jsii.Number(f.timeout)),
+		Environment:                  s.functionVariables(f),
+		Role:                         role,
+		LogGroup:                     group,
+		RecursiveLoop:                f.loop(),
+		ReservedConcurrentExecutions: s.reserved(f.Name),
+		Tracing:                      s.functionTracing(),
 	}
 	if s.settings != nil {
 		props.Layers = &[]awslambda.ILayerVersion{s.settings}
@@ -269,9 +270,10 @@ func (s *stack) placePrivately(name string, props *awslambda.FunctionProps, role
 
 // newLogGroup creates a log group of the stage. It is deleted with the stack.
 func (s *stack) newLogGroup(id, name string) awslogs.LogGroup {
-	return awslogs.NewLogGroup(s.Stack, jsii.String(id), &awslogs.LogGroupProps{
+	s.logs[name] = awslogs.NewLogGroup(s.Stack, jsii.String(id), &awslogs.LogGroupProps{
 		LogGroupName: jsii.String(name), Retention: retention(s.LogDays), RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
 	})
+	return s.logs[name]
 }
 
 // built checks that the functions have been built: CDK's own error would not say what

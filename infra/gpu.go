@@ -4,6 +4,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsecs"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssqs"
 	"github.com/aws/jsii-runtime-go"
 
@@ -24,6 +25,8 @@ type gpuStack struct {
 // changed.
 func newGPUStack(app awscdk.App, of *stack) *gpuStack {
 	o := of.options
+	// Here its names are those of the GPUs' workers, whoever takes the jobs so far.
+	o.GPU.On = true
 	// GPU instances have x86-64 processors, whatever the functions run on.
 	o.Arm64 = false
 	s := &gpuStack{stack: &stack{
@@ -32,9 +35,15 @@ func newGPUStack(app awscdk.App, of *stack) *gpuStack {
 			Description: jsii.String("Cutroom: engine servers on GPUs, stage " + o.Stage),
 			Env:         o.target(),
 		}),
-		options: o,
+		options: o, logs: map[string]awslogs.LogGroup{},
 	}}
-	s.AddStackDependency(of.Stack, jsii.String("its workers take jobs from the service's queues"))
+	if of.GPU.On {
+		// The preview workers go only when these are there: if they do not come up, the
+		// service's stack stays as it is.
+		of.AddStackDependency(s.Stack, jsii.String("its jobs are taken by the workers on GPUs"))
+	} else {
+		s.AddStackDependency(of.Stack, jsii.String("its workers take jobs from the service's queues"))
+	}
 	awscdk.Tags_Of(s.Stack).Add(jsii.String("service"), jsii.String("cutroom"), nil)
 	awscdk.Tags_Of(s.Stack).Add(jsii.String("stage"), jsii.String(o.Stage), nil)
 

@@ -11,9 +11,9 @@ import (
 // images, nearly all of the bytes, go through the gateway endpoints instead.
 func (s *gpuStack) newGPUNetwork() awsec2.Vpc {
 	vpc := awsec2.NewVpc(s.Stack, jsii.String("Network"), &awsec2.VpcProps{
-		VpcName:     jsii.String(s.name("gpu")),
-		MaxAzs:      jsii.Number(3),
-		NatGateways: jsii.Number(1),
+		VpcName:           jsii.String(s.name("gpu")),
+		AvailabilityZones: s.GPU.Zones.list(),
+		NatGateways:       jsii.Number(1),
 		SubnetConfiguration: &[]*awsec2.SubnetConfiguration{
 			{Name: jsii.String("private"), SubnetType: awsec2.SubnetType_PRIVATE_WITH_EGRESS, CidrMask: jsii.Number(20)},
 			// Only for the NAT gateway.

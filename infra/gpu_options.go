@@ -9,6 +9,10 @@ import (
 // (docs/gpu.md, "In AWS").
 type gpu struct {
 	On bool
+	// Prepared makes their stack beside the preview workers, which go on.
+	Prepared bool
+	// Zones are the availability zones of their network.
+	Zones zones
 	// Instances are instance types, in order of preference.
 	Instances []string
 	// Spot uses spot instances beyond OnDemand on-demand ones.
@@ -36,6 +40,9 @@ type gpu struct {
 	EngineImage string
 }
 
+// made says whether there is a stack of GPUs.
+func (g gpu) made() bool { return g.On || g.Prepared }
+
 // weightsInS3 reports whether engine servers read weights from S3: a deployer's own
 // image contains them, unless a prefix is given.
 func (g gpu) weightsInS3() bool { return g.EngineImage == "" || g.Weights.Bucket != "" }
@@ -48,7 +55,9 @@ var s3URL = regexp.MustCompile(`^s3://([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:/([A-
 // gpu reads the GPU options.
 func (r *reader) gpu() gpu {
 	g := gpu{
-		On:          r.oneOf("gpu", "false", "false", "true") == "true",
+		On:          r.oneOf("gpu", "false", "false", "prepare", "true") == "true",
+		Prepared:    r.text("gpu") == "prepare",
+		Zones:       r.zones("gpu.zones", gpuZones()),
 		Instances:   r.list("gpu.instances", "g6e.2xlarge,g6e.4xlarge"),
 		Spot:        r.oneOf("gpu.spot", "false", "false", "true") == "true",
 		OnDemand:    r.number("gpu.onDemand", 0, 0, 100),
@@ -93,7 +102,7 @@ func (r *reader) gpuRelations(g gpu) {
 	if g.Models != "" && g.EngineImage != "" {
 		r.fail("gpu.models", "left out where gpu.engineImage is set, which has its own")
 	}
-	if !g.On {
+	if !g.made() {
 		for _, key := range r.known {
 			if strings.HasPrefix(key, "gpu.") && r.values[key] != nil {
 				r.fail(key, "left out where gpu is false")

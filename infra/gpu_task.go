@@ -163,7 +163,7 @@ func (s *gpuStack) engineImage() awsecs.ContainerImage {
 // task beside the old one, but ends it between two jobs and starts its successor in
 // its place.
 func (s *gpuStack) newGPUService(task awsecs.Ec2TaskDefinition) awsecs.Ec2Service {
-	return awsecs.NewEc2Service(s.Stack, jsii.String("Service"), &awsecs.Ec2ServiceProps{
+	service := awsecs.NewEc2Service(s.Stack, jsii.String("Service"), &awsecs.Ec2ServiceProps{
 		ServiceName: jsii.String(s.workerService()), Cluster: s.where.cluster, TaskDefinition: task,
 		CapacityProviderStrategies: &[]*awsecs.CapacityProviderStrategy{
 			{CapacityProvider: s.capacity.CapacityProviderName(), Weight: jsii.Number(1)},
@@ -181,4 +181,8 @@ func (s *gpuStack) newGPUService(task awsecs.Ec2TaskDefinition) awsecs.Ec2Servic
 		CircuitBreaker:      &awsecs.DeploymentCircuitBreaker{Rollback: jsii.Bool(true)},
 		PropagateTags:       awsecs.PropagatedTagSource_SERVICE,
 	})
+	// The cluster has the capacity provider by an association, a resource below it:
+	// without it ECS refuses the service, and while a service uses it, it cannot go.
+	service.Node().AddDependency(s.where.cluster)
+	return service
 }

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -21,6 +23,13 @@ const engineImageOfTests = "123456789012.dkr.ecr.eu-central-1.amazonaws.com/cutr
 // describeGPU describes the stack of a stage's GPUs. Its images exist already, unless
 // the context says otherwise.
 func describeGPU(t *testing.T, context map[string]any) *gpuStack {
+	t.Helper()
+	gpus, _ := describeBoth(t, context)
+	return gpus
+}
+
+// describeBoth describes it with the place of the service's stack.
+func describeBoth(t *testing.T, context map[string]any) (*gpuStack, awscdk.Stack) {
 	t.Helper()
 	values := map[string]any{"gpu": "true",
 		"workerImage": "123456789012.dkr.ecr.eu-central-1.amazonaws.com/cutroom/worker:7"}
@@ -38,7 +47,7 @@ func describeGPU(t *testing.T, context map[string]any) *gpuStack {
 	// CDK warns about empty stacks.
 	service := awscdk.NewStack(app, jsii.String("Cutroom-"+o.Stage), nil)
 	awscdk.NewCfnWaitConditionHandle(service, jsii.String("Nothing"), nil)
-	return newGPUStack(app, &stack{Stack: service, options: o})
+	return newGPUStack(app, &stack{Stack: service, options: o}), service
 }
 
 func synthesizeGPU(t *testing.T, context map[string]any) template {
@@ -97,6 +106,63 @@ func TestGPUsTakeThePlaceOfPreviewWorkers(t *testing.T) {
 	}
 	if strings.Contains(string(text), "Fn::ImportValue") {
 		t.Error("the stack imports what another exports")
+	}
+}
+
+// The preview workers stay while the GPUs are prepared: the service's stack is the same
+// but for that. They go only in a deploy that has seen the GPUs come up before.
+func TestGPUsComeBeforePreviewWorkersGo(t *testing.T) {
+	without := synthesize(t, map[string]any{"workerImage": "worker"})
+	prepared := synthesize(t, map[string]any{"workerImage": "worker", "gpu": "prepare", "gpu.max": "3"})
+	if !reflect.DeepEqual(withoutCode(without), withoutCode(prepared)) {
+		t.Error("preparing GPUs changes the service's stack")
+	}
+	if service := prepared.only(t, "AWS::ECS::Service"); service["ServiceName"] != "cutroom-dev-worker" {
+		t.Errorf("the preview workers are %v", service["ServiceName"])
+	}
+	for phase, first := range map[string]string{"prepare": "Cutroom-dev", "true": "Cutroom-dev-gpu"} {
+		gpus, service := describeBoth(t, map[string]any{"gpu": phase})
+		if gpus.workerService() != "cutroom-dev-gpu-worker" || *gpus.where.cluster.ClusterName() == "" {
+			t.Errorf("%s: the service is %s", phase, gpus.workerService())
+		}
+		var order []string
+		for from, to := range map[awscdk.Stack]awscdk.Stack{service: gpus.Stack, gpus.Stack: service} {
+			for _, needed := range *from.Dependencies() {
+				if *needed.Node().Id() == *to.Node().Id() {
+					order = append(order, *to.Node().Id())
+				}
+			}
+		}
+		if len(order) != 1 || order[0] != first {
+			t.Errorf("%s: first comes %v, want %s", phase, order, first)
+		}
+	}
+}
+
+// withoutCode returns a template's resources without what differs with each synthesis.
+func withoutCode(made template) map[string]resource {
+	resources := map[string]resource{}
+	for id, r := range made.resources {
+		if r.Type == "AWS::Lambda::Function" {
+			properties := maps.Clone(r.Properties)
+			delete(properties, "Code")
+			r.Properties = properties
+		}
+		resources[id] = r
+	}
+	return resources
+}
+
+// The cluster has the instances before the service asks for them, and for as long as it
+// does.
+func TestTheServiceNeedsItsCapacity(t *testing.T) {
+	made := synthesizeGPU(t, nil)
+	for id := range made.of(t, "AWS::ECS::ClusterCapacityProviderAssociations") {
+		for _, service := range made.of(t, "AWS::ECS::Service") {
+			if !slices.Contains(list(service.DependsOn), any(id)) {
+				t.Errorf("the service depends on %v, and not on %s", service.DependsOn, id)
+			}
+		}
 	}
 }
 

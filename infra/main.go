@@ -25,7 +25,7 @@ func main() {
 	if err != nil {
 		stop(err)
 	}
-	if options.GPU.On {
+	if options.GPU.made() && !options.DataAlone {
 		newGPUStack(app, stack)
 	}
 	app.Synth(nil)

@@ -10,9 +10,9 @@ import (
 // nothing while idle: a NAT gateway alone would cost more than all the rest.
 func (s *stack) newNetwork() awsec2.Vpc {
 	vpc := awsec2.NewVpc(s.Stack, jsii.String("Network"), &awsec2.VpcProps{
-		VpcName:     jsii.String(s.prefix()),
-		MaxAzs:      jsii.Number(2),
-		NatGateways: jsii.Number(0),
+		VpcName:           jsii.String(s.prefix()),
+		AvailabilityZones: s.Zones.list(),
+		NatGateways:       jsii.Number(0),
 		SubnetConfiguration: &[]*awsec2.SubnetConfiguration{{
 			Name: jsii.String("public"), SubnetType: awsec2.SubnetType_PUBLIC, CidrMask: jsii.Number(20),
 		}},

@@ -68,6 +68,8 @@ type options struct {
 	// bodies of any allowed size.
 	Ingest      string
 	IngestImage string
+	// IngestTasks and RealtimeTasks are how many containers of each service run.
+	IngestTasks, RealtimeTasks int
 	// Media, Inference, RealtimeDomain and ConsoleDomain are optional custom domains.
 	// CloudFront accepts only certificates in us-east-1.
 	Media, Inference, RealtimeDomain, ConsoleDomain domain
@@ -79,10 +81,18 @@ type options struct {
 	UpstreamSecrets []string
 	// RequestsPerSecond and Burst limit each API as a whole.
 	RequestsPerSecond, Burst int
+	// Concurrency is how many functions the account may run at once, of which some are
+	// reserved (concurrency.go); 0 reserves none.
+	Concurrency int
+	// Zones are the availability zones of the container services' network.
+	Zones zones
+	// DataAlone leaves out everything but tables, bucket and secret, for an import of
+	// those that a stage has left behind (docs/deploy.md).
+	DataAlone bool
 	// LogDays is how long logs are kept, in days.
 	LogDays int
-	// Watch creates alarms and a dashboard.
-	Watch bool
+	// Watch makes alarms, WatchAll the second ones too and a dashboard.
+	Watch, WatchAll bool
 	// Tracing sends traces to X-Ray.
 	Tracing bool
 	// AlarmEmail is the address that alarms are sent to; empty sends them to nobody.
@@ -165,6 +175,8 @@ func readOptions(values map[string]any) (options, error) {
 		Console:       r.oneOf("console", "false", "false", "true") == "true",
 		Ingest:        r.oneOf("ingest", "lambda", "lambda", "fargate"),
 		IngestImage:   r.text("ingestImage"),
+		IngestTasks:   r.number("ingestTasks", 1, 1, 100),
+		RealtimeTasks: r.number("realtimeTasks", 1, 1, 100),
 
 		Media:           r.domain("media"),
 		Inference:       r.domain("inference"),
@@ -180,8 +192,12 @@ func readOptions(values map[string]any) (options, error) {
 
 		RequestsPerSecond: r.number("requestsPerSecond", 1000, 1, 10000),
 		Burst:             r.number("burst", 2000, 1, 5000),
+		DataAlone:         r.oneOf("only", "", "data") == "data",
+		Concurrency:       r.number("concurrency", 0, leastConcurrency, 100_000),
+		Zones:             r.zones("networkZones", 2),
 		LogDays:           r.number("logDays", 30, 1, 3653),
-		Watch:             r.oneOf("watch", "on", "on", "off") == "on",
+		Watch:             r.oneOf("watch", "on", "on", "all", "off") != "off",
+		WatchAll:          r.text("watch") == "all",
 		Tracing:           r.oneOf("tracing", "off", "on", "off") == "on",
 		AlarmEmail:        r.pattern("alarmEmail", "", `^$|^[^@\s]+@[^@\s]+$`, "an address"),
 		APILogRole:        r.oneOf("apiLogRole", "create", "create", "keep") == "create",
@@ -229,14 +245,17 @@ func (r *reader) relations(o options) {
 	if !o.Network.set() && len(o.Network.Subnets)+len(o.Network.Zones)+len(o.Network.SecurityGroups) > 0 {
 		r.fail("vpc", "set where subnets, zones or securityGroups are")
 	}
-	if o.Endpoint != "" && (o.Worker != "none" || o.GPU.On || o.Realtime || o.Ingest != "lambda") {
+	if o.Endpoint != "" && (o.Worker != "none" || o.GPU.made() || o.Realtime || o.Ingest != "lambda") {
 		r.fail("endpoint", "without containers: worker none, gpu and realtime false, and ingest lambda")
 	}
 	if o.PublicEndpoint != "" && o.Endpoint == "" {
 		r.fail("publicEndpoint", "left out where endpoint is")
 	}
-	if o.GPU.On && o.Worker == "none" {
-		r.fail("worker", "left out where gpu is true, whose workers take the jobs")
+	if o.DataAlone && !o.Protected {
+		r.fail("only", "left out where protect is false: such a stage leaves nothing behind")
+	}
+	if o.GPU.made() && o.Worker == "none" {
+		r.fail("worker", "left out where gpu is true or prepare, whose workers take the jobs")
 	}
 	// The stack of a stage's GPUs is named after the stage, with this suffix.
 	if strings.HasSuffix(o.Stage, "-gpu") {
@@ -252,6 +271,12 @@ func (r *reader) relations(o options) {
 	}
 	if o.ConsoleDomain.set() && !o.Console {
 		r.fail("consoleDomain", "left out where console is false")
+	}
+	if o.Ingest != "fargate" && o.IngestTasks > 1 {
+		r.fail("ingestTasks", "left out where ingest is lambda")
+	}
+	if !o.Realtime && o.RealtimeTasks > 1 {
+		r.fail("realtimeTasks", "left out where realtime is false")
 	}
 	if o.Ingest == "fargate" && !o.Media.set() {
 		r.fail("mediaDomain", "set, with mediaCertificate, where ingest is fargate")
@@ -361,7 +386,7 @@ func (r *reader) unknown() {
 	for _, key := range slices.Sorted(maps.Keys(r.values)) {
 		if !strings.ContainsAny(key, ":/") && !slices.Contains(r.known, key) {
 			r.wrong = append(r.wrong,
-				fmt.Sprintf("%s is unknown; there are %s", key, strings.Join(slices.Sorted(slices.Values(r.known)), ", ")))
+				fmt.Sprintf("%s is unknown; there are %s", key, strings.Join(slices.Compact(slices.Sorted(slices.Values(r.known))), ", ")))
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssecretsmanager"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctions"
 	"github.com/aws/jsii-runtime-go"
@@ -29,6 +30,10 @@ type stack struct {
 	// created.
 	gatewayURL *string
 	cluster    *containers
+	// balancers are those of the container services by their names, logs the log groups
+	// by theirs.
+	balancers map[string]balancing
+	logs      map[string]awslogs.LogGroup
 }
 
 // newStack describes all resources of a stage.
@@ -40,12 +45,17 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 			TerminationProtection: jsii.Bool(o.Protected),
 			Env:                   o.target(),
 		}),
-		options: o,
+		options: o, balancers: map[string]balancing{}, logs: map[string]awslogs.LogGroup{},
 	}
 	awscdk.Tags_Of(s.Stack).Add(jsii.String("service"), jsii.String("cutroom"), nil)
 	awscdk.Tags_Of(s.Stack).Add(jsii.String("stage"), jsii.String(o.Stage), nil)
 
 	s.tables = s.newTables()
+	if s.DataAlone {
+		s.newSecret()
+		s.newBucket(nil)
+		return s, nil
+	}
 	s.lanes = s.newLanes()
 	s.webhooks = s.newWebhookQueue()
 	s.secret = s.newSecret()
@@ -74,7 +84,9 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 		return nil, err
 	}
 	if s.Watch {
-		s.newDashboard(s.newAlarms(media, inference), media, inference)
+		if alarms := s.newAlarms(inference); s.WatchAll {
+			s.newDashboard(alarms, media, inference)
+		}
 	}
 	s.newOutputs(media, inference)
 	return s, nil

@@ -77,6 +77,7 @@ type resource struct {
 	Properties          map[string]any
 	DeletionPolicy      string
 	UpdateReplacePolicy string
+	DependsOn           any
 }
 
 // template is a synthesized template.

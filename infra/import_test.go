@@ -1,0 +1,81 @@
+package main
+
+import (
+	"encoding/json"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Data alone is never deployed: CloudFormation would take the rest of the stage away.
+func TestDataAloneIsNotDeployed(t *testing.T) {
+	for context, refused := range map[string]bool{"-c stage=prod -c only=data": true, "-c stage=prod": false} {
+		out, err := exec.CommandContext(t.Context(), "make", "-C", "..", "not-data-alone", "CONTEXT="+context).CombinedOutput()
+		if (err != nil) != refused || strings.Contains(string(out), "only=data is for make import.") != refused {
+			t.Errorf("%q: %v %s", context, err, out)
+		}
+	}
+}
+
+// What a protected stage leaves behind can come back: a stack of it alone refers to
+// nothing else, and docs/deploy.md has the mapping by which it is imported.
+func TestWhatStaysCanBeImported(t *testing.T) {
+	whole := synthesize(t, map[string]any{"stage": "prod", "worker": "none", "watch": "off"})
+	alone := synthesize(t, map[string]any{"stage": "prod", "only": "data"})
+	identifiers := map[string]string{
+		"AWS::DynamoDB::GlobalTable": "TableName", "AWS::S3::Bucket": "BucketName", "AWS::SecretsManager::Secret": "Id",
+	}
+	stays := map[string]string{}
+	for id, r := range alone.resources {
+		identifier, kept := identifiers[r.Type]
+		if !kept {
+			if r.Type != "AWS::S3::BucketPolicy" && r.Type != "AWS::CDK::Metadata" {
+				t.Errorf("%s (%s) is not to be imported", id, r.Type)
+			}
+			continue
+		}
+		stays[id] = identifier
+		if r.DeletionPolicy != "Retain" || r.UpdateReplacePolicy != "Retain" || whole.resources[id].Type != r.Type ||
+			whole.resources[id].DeletionPolicy != "Retain" {
+			t.Errorf("%s is %s, %s here and %+v in the whole stack", id, r.DeletionPolicy, r.UpdateReplacePolicy, whole.resources[id])
+		}
+		text, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, reference := range regexp.MustCompile(`"(?:Ref|Fn::GetAtt|DependsOn)":\[?"([^"]+)`).FindAllStringSubmatch(string(text), -1) {
+			if !strings.HasPrefix(reference[1], "AWS::") {
+				t.Errorf("%s refers to %s", id, reference[1])
+			}
+		}
+	}
+	for id, r := range whole.resources {
+		if _, kept := identifiers[r.Type]; kept && stays[id] == "" {
+			t.Errorf("%s is not imported", id)
+		}
+	}
+	text, err := os.ReadFile(filepath.Join("..", "docs", "deploy.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, mapping, _ := strings.Cut(string(text), "<<END\n")
+	mapping, _, found := strings.Cut(mapping, "\nEND\n")
+	described := map[string]map[string]string{}
+	if err := json.Unmarshal([]byte(mapping), &described); err != nil || !found {
+		t.Fatalf("docs/deploy.md has no mapping: %v", err)
+	}
+	documented := map[string]string{}
+	for id, names := range described {
+		if keys := slices.Collect(maps.Keys(names)); len(keys) == 1 {
+			documented[id] = keys[0]
+		}
+	}
+	if !maps.Equal(documented, stays) {
+		t.Errorf("docs/deploy.md imports %v, there are %v", documented, stays)
+	}
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"os"
+	"regexp"
+	"strconv"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// zones are the availability zones of a network: some by their names, or as many as
+// Count, of those that CloudFormation lists first for the account.
+type zones struct {
+	Names []string
+	Count int
+}
+
+var zoneName = regexp.MustCompile(`^[a-z]{2}(-[a-z]+)+-[0-9][a-z]$`)
+
+// zones reads an option of zones: a number from 2 to 6, or names with commas.
+func (r *reader) zones(key string, otherwise int) zones {
+	names := r.list(key, strconv.Itoa(otherwise))
+	if count, err := strconv.Atoi(names[0]); err == nil && len(names) == 1 && count >= 2 && count <= 6 {
+		return zones{Count: count}
+	}
+	for i, name := range names {
+		for _, other := range names[:i] {
+			if name == other {
+				r.fail(key, "names that differ")
+			}
+		}
+		if !zoneName.MatchString(name) {
+			r.fail(key, "a number from 2 to 6, or the names of zones, which %q is not", name)
+		}
+	}
+	if len(names) < 2 {
+		r.fail(key, "at least two zones")
+	}
+	return zones{Names: names}
+}
+
+// regionsOfTwo are those where an account may use two zones alone.
+var regionsOfTwo = map[string]bool{"us-west-1": true}
+
+// gpuZones returns how many zones the network of the GPUs has, where the options do not
+// say: more zones have more GPUs that are free.
+func gpuZones() int {
+	if regionsOfTwo[os.Getenv("CDK_DEFAULT_REGION")] {
+		return 2
+	}
+	return 3
+}
+
+// list returns the zones for a network. A template that can be deployed into
+// any region knows of two zones alone unless they are asked for like this.
+func (z zones) list() *[]*string {
+	if len(z.Names) > 0 {
+		return jsii.Strings(z.Names...)
+	}
+	var names []*string
+	for i := range z.Count {
+		names = append(names, awscdk.Fn_Select(jsii.Number(i), awscdk.Fn_GetAzs(nil)))
+	}
+	return &names
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// zonesOf returns the zones that the subnets of a template are in, as they are written
+// there: "eu-west-1a", or "0" for the first of those that CloudFormation lists.
+func zonesOf(t *testing.T, made template) []string {
+	t.Helper()
+	var found []string
+	for _, subnet := range made.of(t, "AWS::EC2::Subnet") {
+		zone := subnet.Properties["AvailabilityZone"]
+		if selected := at(zone, "Fn::Select"); selected != nil {
+			zone = list(selected)[0]
+		}
+		found = append(found, fmt.Sprint(zone))
+	}
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// How many zones a network has is chosen, and no accident of a template that knows no
+// region.
+func TestZonesAreChosen(t *testing.T) {
+	service := func(context map[string]any) template { return synthesize(t, context) }
+	gpus := func(context map[string]any) template { return synthesizeGPU(t, context) }
+	for name, c := range map[string]struct {
+		make    func(map[string]any) template
+		context map[string]any
+		want    string
+	}{
+		"workers":          {service, map[string]any{"workerImage": "worker"}, "0 1"},
+		"workers by names": {service, map[string]any{"workerImage": "worker", "networkZones": "eu-west-1c, eu-west-1a"}, "eu-west-1a eu-west-1c"},
+		"GPUs":             {gpus, nil, "0 1 2"},
+		"GPUs in two":      {gpus, map[string]any{"gpu.zones": "2"}, "0 1"},
+		"GPUs by names":    {gpus, map[string]any{"gpu.zones": "us-east-1b,us-east-1d"}, "us-east-1b us-east-1d"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := strings.Join(zonesOf(t, c.make(c.context)), " "); got != c.want {
+				t.Errorf("the zones are %s, want %s", got, c.want)
+			}
+		})
+	}
+	t.Run("GPUs where an account may use two", func(t *testing.T) {
+		t.Setenv("CDK_DEFAULT_REGION", "us-west-1")
+		if o, err := readOptions(map[string]any{"gpu": "true"}); err != nil || o.GPU.Zones.Count != 2 {
+			t.Errorf("%+v, %v", o.GPU.Zones, err)
+		}
+	})
+}
+
+// Where the first type of instances is not to be had, EC2 takes the next one.
+func TestInstancesFallBackInOrder(t *testing.T) {
+	group := synthesizeGPU(t, map[string]any{"gpu.instances": "g6e.8xlarge,g6e.2xlarge,g5.4xlarge"}).
+		only(t, "AWS::AutoScaling::AutoScalingGroup")
+	policy := group["MixedInstancesPolicy"]
+	var types []string
+	for _, override := range list(at(policy, "LaunchTemplate", "Overrides")) {
+		types = append(types, fmt.Sprint(at(override, "InstanceType")))
+	}
+	if got := strings.Join(types, " "); got != "g6e.8xlarge g6e.2xlarge g5.4xlarge" ||
+		at(policy, "InstancesDistribution", "OnDemandAllocationStrategy") != "prioritized" {
+		t.Errorf("instances are taken from %s: %v", got, at(policy, "InstancesDistribution"))
+	}
+}
