@@ -33,11 +33,11 @@ images: need-images ## Build the images with Docker: IMAGES="server worker media
 	@scripts/images.sh $(IMAGES)
 
 .PHONY: pin-images
-pin-images: need-pin-images ## Write the digests of the images' bases into scripts/base-images.txt, from their registries.
+pin-images: need-pin-images ## Write the digests of the base images into scripts/base-images.txt, from their registries.
 	@scripts/base-images.sh --pin
 
 .PHONY: test-docker
-test-docker: need-test-docker ## Test what runs in containers. A Docker engine is installed and started where none answers.
+test-docker: need-test-docker ## Test what runs in containers. A Docker engine is installed and started if none answers.
 	@scripts/test-docker.sh
 
 .PHONY: build
@@ -71,7 +71,7 @@ licenses: need-licenses ## Write docs/third-party.md: what programs and images c
 	@scripts/licenses.sh
 
 .PHONY: sbom
-sbom: need-sbom ## Write bills of materials of the programs and the engine server to bin/sbom. IMAGES="…" adds images' packages.
+sbom: need-sbom ## Write SBOMs of the programs and the engine server to bin/sbom. IMAGES="…" adds images' packages.
 	@scripts/sbom.sh bin/sbom $(IMAGES)
 
 .PHONY: race
@@ -99,7 +99,7 @@ test-gpu: need-test-gpu build ## Test the engine server with tiny models, on the
 	@$(GO) test -count=1 -tags gpu -run 'TestEngineProgram' ./shared/engine/engineserver ./cmd/cutroom
 
 .PHONY: bench-gpu
-bench-gpu: need-bench-gpu build ## Print what the engine server reaches on this machine's GPU. PyTorch is installed first.
+bench-gpu: need-bench-gpu build ## Measure the engine server on this machine's GPU. PyTorch is installed first.
 	@scripts/install-gpu.sh
 	@cd gpu && ../.tools/gpu/bin/python -m bench $(BENCH)
 

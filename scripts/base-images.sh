@@ -44,7 +44,8 @@ reachable() {
 
 # reference prints what to call an image in a build.
 reference() {
-	if [ "$(docker image inspect --format '{{index .Config.Labels "cutroom.base"}}' "$1" 2>/dev/null)" = made-here ] || [ -z "$(digest "$1")" ]; then
+	if [ "$(docker image inspect --format '{{index .Config.Labels "cutroom.base"}}' "$1" 2>/dev/null)" = made-here ] ||
+		[ -z "$(digest "$1")" ]; then
 		echo "$1"
 	else
 		echo "$1@$(digest "$1")"
@@ -58,7 +59,8 @@ debian() {
 		scripts/install-package.sh debootstrap apt-get=debootstrap dnf=debootstrap pacman=debootstrap apk=debootstrap
 	root=$(mktemp -d)
 	trap 'rm -rf "$root"' EXIT
-	debootstrap --variant=minbase --include=ca-certificates bookworm "$root/debian" >"$root/log" 2>&1 || { tail -n 20 "$root/log" >&2; exit 1; }
+	debootstrap --variant=minbase --include=ca-certificates bookworm "$root/debian" >"$root/log" 2>&1 ||
+		{ tail -n 20 "$root/log" >&2; exit 1; }
 	for certificate in /usr/local/share/ca-certificates/*.crt; do
 		[ ! -e "$certificate" ] || cp "$certificate" "$root/debian/usr/local/share/ca-certificates/"
 	done
@@ -149,7 +151,8 @@ case ${1:-} in
 --pin)
 	for image in $(images); do
 		docker pull --quiet "$image" >/dev/null
-		pinned=$(docker image inspect --format '{{range .RepoDigests}}{{println .}}{{end}}' "$image" | sed -n 's/.*@//p' | head -n 1)
+		pinned=$(docker image inspect --format '{{range .RepoDigests}}{{println .}}{{end}}' "$image" |
+			sed -n 's/.*@//p' | head -n 1)
 		[ -n "$pinned" ] || { echo "$image has no digest." >&2; exit 1; }
 		sed -i.old "s|^$image\( .*\)\{0,1\}\$|$image $pinned|" "$list"
 		rm -f "$list.old"

@@ -19,7 +19,8 @@ folder=$2
 mkdir -p "$folder"
 built=$(mktemp -d "$folder/built-XXXXXX")
 trap 'rm -rf "$built"' EXIT
-CGO_ENABLED=0 GOOS=${FUNCTIONS_OS:-linux} GOARCH=$architecture "$GO" build -buildvcs=false -tags lambda.norpc -trimpath -ldflags "-s -w" -o "$built/" ./functions/...
+CGO_ENABLED=0 GOOS=${FUNCTIONS_OS:-linux} GOARCH=$architecture "$GO" build -buildvcs=false -tags lambda.norpc \
+	-trimpath -ldflags "-s -w" -o "$built/" ./functions/...
 for program in "$built"/*; do
 	name=$(basename "$program")
 	mkdir -p "$folder/$name"

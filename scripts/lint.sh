@@ -34,7 +34,8 @@ lint_js() {
 	fi
 	# The rules' imports are found beside them.
 	cp "$source/eslint.config.mjs" "$tools"
-	git ls-files -z '*.js' '*.mjs' ':!scripts' | xargs -0 "$tools/node_modules/.bin/eslint" --config "$tools/eslint.config.mjs"
+	git ls-files -z '*.js' '*.mjs' ':!scripts' |
+		xargs -0 "$tools/node_modules/.bin/eslint" --config "$tools/eslint.config.mjs"
 }
 
 [ $# -gt 0 ] || set -- go shell js

@@ -38,7 +38,8 @@ start_ministack() {
 	bridge=$(.tools/python/bin/python scripts/docker-bridge.py)
 	(
 		[ -z "$bridge" ] || export ALSO_BIND="$bridge"
-		export BIND_HOST=127.0.0.1 MINISTACK_HOST=127.0.0.1 GATEWAY_PORT="$port" MINISTACK_REGION="$AWS_REGION" TMPDIR="$home/tmp"
+		export BIND_HOST=127.0.0.1 MINISTACK_HOST=127.0.0.1 GATEWAY_PORT="$port"
+		export MINISTACK_REGION="$AWS_REGION" TMPDIR="$home/tmp"
 		export AWS_ENDPOINT_URL="http://127.0.0.1:$port" LAMBDA_EXECUTOR=local SFTP_ENABLED=0 PYTHONDONTWRITEBYTECODE=1
 		exec nohup .tools/python/bin/python -c "$(cat shared/testkit/awstest/ministack.py)"
 	) >"$home/ministack.log" 2>&1 </dev/null &
@@ -62,7 +63,8 @@ deploy() {
 	functions=bin/functions/$architecture
 	[ "$(uname)" = Linux ] || functions=bin/functions/local
 	built "$functions" "$("$GO" env GOOS)"
-	described "cdk.out/local/$stage" -c worker=none -c watch=off -c streaming=off -c webhookAllow=127.0.0.1 -c functions="$functions"
+	described "cdk.out/local/$stage" -c worker=none -c watch=off -c streaming=off \
+		-c webhookAllow=127.0.0.1 -c functions="$functions"
 	if cmp -s "cdk.out/local/$stage/stack/$template" "$of/template.json"; then
 		return
 	fi
@@ -73,7 +75,8 @@ deploy() {
 		quiet "$home/bootstrap.log" here sh -c "cd '$home' && '$PWD/.tools/cdk/node_modules/.bin/cdk' bootstrap aws://$account/$AWS_REGION"
 		: >"$home/bootstrapped"
 	fi
-	quiet "$of/deploy.log" here .tools/cdk/node_modules/.bin/cdk deploy --app "cdk.out/local/$stage/stack" --require-approval never \
+	quiet "$of/deploy.log" here .tools/cdk/node_modules/.bin/cdk deploy \
+		--app "cdk.out/local/$stage/stack" --require-approval never \
 		--outputs-file "$of/outputs.json" "Cutroom-$stage"
 	# A service for the function wake, which raises it. The worker is a process here.
 	ecs CreateCluster "{\"clusterName\": \"cutroom-$stage\"}"
@@ -83,7 +86,8 @@ deploy() {
 
 # ecs OPERATION INPUT: calls ECS of the local AWS, which checks no signature.
 ecs() {
-	status=$(curl --silent --show-error --max-time 30 --output "$of/answer" --write-out '%{http_code}' "http://127.0.0.1:$port/" --data "$2" \
+	status=$(curl --silent --show-error --max-time 30 --output "$of/answer" --write-out '%{http_code}' \
+		"http://127.0.0.1:$port/" --data "$2" \
 		--header "X-Amz-Target: AmazonEC2ContainerServiceV20141113.$1" --header 'Content-Type: application/x-amz-json-1.1' \
 		--header "Authorization: AWS4-HMAC-SHA256 Credential=test/20260101/$AWS_REGION/ecs/aws4_request, SignedHeaders=host, Signature=0")
 	# What is there from the deploy before stays.

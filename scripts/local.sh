@@ -105,7 +105,8 @@ described() {
 	rm -f "$into/made-of"
 	printf '%s' "$* $context" >"$into/making"
 	# shellcheck disable=SC2086 # several words
-	quiet "$into/log" .tools/cdk/node_modules/.bin/cdk synth --quiet --output "$into/stack" -c stage="$stage" -c arch="$architecture" "$@" $context
+	quiet "$into/log" .tools/cdk/node_modules/.bin/cdk synth --quiet --output "$into/stack" \
+		-c stage="$stage" -c arch="$architecture" "$@" $context
 	mv "$into/making" "$into/made-of"
 }
 
@@ -116,6 +117,8 @@ template=Cutroom-$stage.template.json
 # none of a function.
 described_for_sam() {
 	built "bin/functions/$architecture" linux
-	described "cdk.out/sam/$stage" --no-path-metadata -c worker=none -c watch=off -c streaming=off -c functions="bin/functions/$architecture" \
-		-c webhookAllow=host.docker.internal -c endpoint="http://host.docker.internal:$port" -c publicEndpoint="http://127.0.0.1:$port"
+	described "cdk.out/sam/$stage" --no-path-metadata -c worker=none -c watch=off -c streaming=off \
+		-c functions="bin/functions/$architecture" \
+		-c webhookAllow=host.docker.internal -c endpoint="http://host.docker.internal:$port" \
+		-c publicEndpoint="http://127.0.0.1:$port"
 }

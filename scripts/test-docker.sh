@@ -59,14 +59,16 @@ images() {
 
 programs() {
 	command -v docker-compose >/dev/null 2>&1 || docker compose version >/dev/null 2>&1 ||
-		scripts/install-package.sh "Docker Compose" apt-get=docker-compose dnf=docker-compose-plugin pacman=docker-compose apk=docker-cli-compose brew=docker-compose
+		scripts/install-package.sh "Docker Compose" apt-get=docker-compose \
+			dnf=docker-compose-plugin pacman=docker-compose apk=docker-cli-compose brew=docker-compose
 	took "images of the programs" images server worker media realtime
 	took "containers of the programs" tests 'TestMedia|TestWorker|TestRealtime|TestServer|TestCompose|TestImages|TestTasks'
 }
 
 sam() {
 	# One package after another: they build the same programs.
-	took "functions by SAM" released test -tags docker -count=1 -p 1 -timeout 30m -run 'TestEventsBySAM|TestLocal' ./functions ./infra/deployment
+	took "functions by SAM" released test -tags docker -count=1 -p 1 -timeout 30m \
+		-run 'TestEventsBySAM|TestLocal' ./functions ./infra/deployment
 }
 
 engine() {
