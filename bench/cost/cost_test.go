@@ -125,7 +125,11 @@ func TestCountsAreTheDocumentedCalls(t *testing.T) {
 			operation{1, "Store", "Put, up to 8 MiB"}, operation{1, "Jobs", "Accept"},
 			operation{1, "Queue", "Receive"}, operation{1, "Runs", "Start"}, operation{2, "Store", "Open"},
 			operation{1, "Store", "Put, up to 8 MiB"}, operation{1, "Delivery", "Complete"},
-		), map[string]float64{"UpdateItem": 1, "SendMessage": 1, "DescribeServices": 1}},
+		), map[string]float64{
+			// The acceptance looks for a worker, and wake for the last wake, which it records
+			// once a minute.
+			"GetItem": 2, "UpdateItem": 2, "SendMessage": 1, "DescribeServices": 1,
+		}},
 		{"status", append(authenticated, operation{1, "Jobs", "Get"}), nil},
 		{"content", append(authenticated, operation{1, "Jobs", "Get"}, operation{1, "Store", "Open"}), nil},
 		{"upload", append(counted, operation{1, "Store", "Put, up to 8 MiB"}, operation{1, "Files", "Create"}), nil},
@@ -163,11 +167,16 @@ func TestCountsAreTheDocumentedCalls(t *testing.T) {
 				got[name] += n
 			}
 			for call := range want {
-				// A name whose rate is not in use takes one write fewer.
-				if slack := map[string]float64{"UpdateItem": 1}[call]; got[call] > want[call] || got[call] < want[call]-slack {
+				// A name whose rate is not in use takes one write fewer. An edit that takes long,
+				// as on a machine with other load, records its progress.
+				if slack := map[string]float64{"UpdateItem": 1}[call]; math.Abs(got[call]-want[call]) > slack {
 					t.Errorf("%s: counted %g, documented %g: %s", call, got[call], want[call], again)
 				}
 				delete(got, call)
+			}
+			// Then it extends its lease too.
+			if got["ChangeMessageVisibility"] < 1 {
+				delete(got, "ChangeMessageVisibility")
 			}
 			if len(got) > 0 {
 				t.Errorf("counted and not documented: %v: %s", got, again)
