@@ -29,9 +29,9 @@ const (
 	openStreams = 2000
 	// The bars: a multiple of what nginx adds, a fraction of nginx's throughput,
 	// and bytes for each open stream.
-	gatewayLatencyBar    = 1.5
-	gatewayThroughputBar = 0.5
-	openStreamBar        = 60 << 10
+	gatewayLatencyBar    = 1.3
+	gatewayThroughputBar = 0.7
+	openStreamBar        = 40 << 10
 )
 
 // gatewayCatalog is a model on the model server of the bench.

@@ -17,7 +17,7 @@ type row struct {
 	verdict                           verdict
 }
 
-// verdict says whether a figure meets its bar.
+// verdict tells whether a figure meets its bar.
 type verdict string
 
 const (
