@@ -110,5 +110,5 @@ func AsError(err error) *Error {
 	if errors.As(err, &e) {
 		return e
 	}
-	return &Error{Code: job.EngineError, Message: "The engine failed.", Retryable: true, Err: err}
+	return &Error{Code: job.EngineError, Message: job.EngineFailedMessage, Retryable: true, Err: err}
 }

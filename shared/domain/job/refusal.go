@@ -21,6 +21,15 @@ var (
 	ErrResultExpired = fault.New(fault.NotFound, "The job's result has expired.")
 )
 
+// The messages of engine errors whose cause is for the log only. Every engine uses
+// them, so that a caller reads the same whatever edits.
+const (
+	// EngineFailedMessage is the message of any failure without a known reason.
+	EngineFailedMessage = "The engine failed."
+	// NoResultMessage is the message of an edit without a usable result.
+	NoResultMessage = "The engine left no result."
+)
+
 // TooManyOpen returns the refusal of a job beyond the account's limit of open ones.
 func TooManyOpen(limit int) *fault.Error {
 	return fault.New(fault.Limited, "The account has %d jobs pending or processing, which is its limit.", limit)

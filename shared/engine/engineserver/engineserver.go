@@ -203,7 +203,7 @@ func (e *Engine) explain(ctx, within context.Context, err error) error {
 // it is.
 func check(spec engine.Spec, result Result) error {
 	broken := func(cause error) error {
-		return &engine.Error{Code: job.EngineError, Message: "The engine left no result.", Retryable: true, Err: cause}
+		return &engine.Error{Code: job.EngineError, Message: job.NoResultMessage, Retryable: true, Err: cause}
 	}
 	// A link could point to any file of this machine.
 	info, err := os.Lstat(spec.Output)

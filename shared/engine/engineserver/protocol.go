@@ -140,7 +140,7 @@ func (f *Failure) asError() *engine.Error {
 		message = string(points[:maxMessage]) + "…"
 	}
 	if message == "" {
-		message = "The engine failed."
+		message = job.EngineFailedMessage
 	}
 	return &engine.Error{Code: code, Message: message, Retryable: f.Retryable, Err: cause}
 }

@@ -98,7 +98,7 @@ func (t *Tools) explainRun(ctx context.Context, inputs []Source, err error) erro
 	case err != nil:
 		return shortage(errors.Join(f, err))
 	}
-	return &engine.Error{Code: job.EngineError, Message: "The engine failed.", Err: f}
+	return &engine.Error{Code: job.EngineError, Message: job.EngineFailedMessage, Err: f}
 }
 
 // lacksMemory reports whether the program was refused memory: because its own

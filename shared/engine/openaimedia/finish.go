@@ -69,7 +69,7 @@ func (e *Engine) finish(ctx context.Context, progress func(engine.Progress), com
 	var known *engine.Error
 	if errors.As(err, &known) && known.Code == job.InvalidInput {
 		// The file that cannot be decoded is the server's, not the person's.
-		return failed("The engine left no result.", true, err)
+		return failed(job.NoResultMessage, true, err)
 	}
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/media"
 	"cutroom/shared/engine"
 )
@@ -58,12 +59,12 @@ func (e *Engine) image(ctx context.Context, spec engine.Spec, progress func(engi
 	case err != nil:
 		return ours(ctx, fmt.Errorf("openaimedia: read the answer: %w", err))
 	case len(answer.Data) == 0 || len(answer.Data[0].Image) == 0:
-		return failed("The engine left no result.", true, errors.New("an answer without an image"))
+		return failed(job.NoResultMessage, true, errors.New("an answer without an image"))
 	}
 	made := answer.Data[0].Image
 	kind, known := media.Sniff(made)
 	if !known || !kind.Image {
-		return failed("The engine left no result.", true, errors.New("the server's image is of no known type"))
+		return failed(job.NoResultMessage, true, errors.New("the server's image is of no known type"))
 	}
 	raw := filepath.Join(spec.Folder, "generated"+kind.Extension)
 	if err := os.WriteFile(raw, made, 0o600); err != nil {

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"time"
 
+	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
 )
 
@@ -103,7 +104,7 @@ func (e *Engine) await(ctx context.Context, target string, seen record, percent 
 			if seen.Error != nil {
 				reason = seen.Error.Message
 			}
-			return failed("The engine failed.", true, fmt.Errorf("the server's video is %s: %.200s", seen.Status, reason))
+			return failed(job.EngineFailedMessage, true, fmt.Errorf("the server's video is %s: %.200s", seen.Status, reason))
 		}
 		percent(seen.Progress)
 		select {
@@ -158,7 +159,7 @@ func (e *Engine) download(ctx context.Context, target, path string) error {
 		return fmt.Errorf("openaimedia: download: %w", err)
 	}
 	if written == 0 || written > maxVideo {
-		return failed("The engine left no result.", true, fmt.Errorf("the server's video has %d bytes", written))
+		return failed(job.NoResultMessage, true, fmt.Errorf("the server's video has %d bytes", written))
 	}
 	return nil
 }

@@ -20,6 +20,10 @@ const smallRestTime = 100 * time.Millisecond
 // 1 Mbit/s. Config.Longest is for bodies that take less time than that at this rate.
 const steadyRate = 128 << 10
 
+// BodyStalledMessage is what a service answers, with the status 408, if reading a body
+// fails with os.ErrDeadlineExceeded.
+const BodyStalledMessage = "The request's body stopped arriving."
+
 // body is a request's body whose sender must keep up a minimum speed, and be done within
 // a maximum time. The sender starts with time to spare, pace.Grace. Waiting for its bytes
 // uses that up, and every byte adds the time that one byte takes at the minimum speed;

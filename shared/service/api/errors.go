@@ -69,7 +69,7 @@ func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 	case errors.As(err, &invalid):
 		s.writeJSON(w, r, http.StatusUnprocessableEntity, map[string]any{"detail": invalid})
 	case errors.As(err, &unread) && errors.Is(err, os.ErrDeadlineExceeded):
-		s.writeDetail(w, r, http.StatusRequestTimeout, "The request's body stopped arriving.")
+		s.writeDetail(w, r, http.StatusRequestTimeout, httpserver.BodyStalledMessage)
 	case errors.As(err, &unread):
 		s.fail(w, r, problems{bodyProblem("The body ended early or is broken.")})
 	case errors.As(err, &refusal) && refusal.Code == fault.Invalid:

@@ -69,7 +69,7 @@ func bodyError(err error) *apierror.Error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return &apierror.Error{
 			Status: http.StatusRequestTimeout, Type: apierror.InvalidRequest,
-			Message: "The request's body stopped arriving.",
+			Message: httpserver.BodyStalledMessage,
 		}
 	}
 	return &apierror.Error{

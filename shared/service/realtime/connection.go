@@ -27,15 +27,15 @@ func (e *ending) Error() string { return e.reason }
 
 var (
 	endedByClient     = &ending{reason: "client"}
-	endedByStop       = &ending{"server_stopping", websocket.StatusGoingAway, "The server is stopping."}
+	endedByStop       = &ending{"server_stopping", serverStopping.code, serverStopping.reason}
 	endedByLoss       = &ending{"session_lost", websocket.StatusInternalError, "The session was lost. Connect again."}
 	endedByDuration   = &ending{"max_session_duration", websocket.StatusNormalClosure, "Maximum session duration reached."}
 	endedByIdleness   = &ending{"idle", websocket.StatusNormalClosure, "The session was idle."}
-	endedByRevocation = &ending{"key_revoked", websocket.StatusPolicyViolation, "Invalid API key"}
+	endedByRevocation = &ending{"key_revoked", invalidKey.code, invalidKey.reason}
 	endedByFlood      = &ending{"too_many_messages", websocket.StatusPolicyViolation, "Too many messages"}
 	endedBySize       = &ending{"message_too_large", websocket.StatusMessageTooBig, "The message is too large."}
 	endedByLiveKit    = &ending{"transport_not_allowed", noLiveKit.code, noLiveKit.reason}
-	endedByFailure    = &ending{"internal_error", websocket.StatusInternalError, "Internal error"}
+	endedByFailure    = &ending{"internal_error", failedToOpen.code, failedToOpen.reason}
 )
 
 // connection is one open session with its client.
