@@ -146,75 +146,100 @@ func worldOf(t *testing.T, cloud *awstest.Cloud, tables map[string]string, bucke
 	}
 }
 
+// must fails the test if there is an error.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // fill creates the records and blobs that the events refer to.
 func (w *world) fill(t *testing.T) {
 	t.Helper()
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	ctx, now := t.Context(), time.Now().UTC().Truncate(time.Millisecond)
-	key, err := credential.NewKey(sampleKey, "acme", credential.DefaultTier, "", now)
-	must(err)
-	must(w.keys.CreateKey(ctx, key))
-	for _, other := range []struct {
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	key := w.fillKeys(t, now)
+	w.fillFiles(t, key, now)
+	w.fillJobs(t, key, now)
+}
+
+// fillKeys creates the keys and returns the id of the first one.
+func (w *world) fillKeys(t *testing.T, now time.Time) (id string) {
+	t.Helper()
+	for _, sample := range []struct {
 		secret, account string
 		admin           bool
-	}{{sampleAdmin, "acme", true}, {sampleRevoked, "acme", false}, {sampleLister, "single", true}} {
-		made, err := credential.NewKey(other.secret, other.account, credential.DefaultTier, "", now)
-		must(err)
-		made.Admin = other.admin
-		must(w.keys.CreateKey(ctx, made))
-	}
-
-	clip, err := os.ReadFile(filepath.Join("..", "testdata", "clip.mp4"))
-	must(err)
-	picture, err := os.ReadFile(filepath.Join("..", "testdata", "reference.jpg"))
-	must(err)
-	for i, stored := range []struct {
-		id       string
-		content  []byte
-		promised bool
 	}{
-		{sampleClip, clip, false}, {sampleOld, []byte("0123456789"), false}, {sampleEnded, []byte("0123456789"), false}, {samplePromise, picture, true},
+		{sampleKey, "acme", false}, {sampleAdmin, "acme", true}, {sampleRevoked, "acme", false},
+		{sampleLister, "single", true},
+	} {
+		key, err := credential.NewKey(sample.secret, sample.account, credential.DefaultTier, "", now)
+		must(t, err)
+		key.Admin = sample.admin
+		must(t, w.keys.CreateKey(t.Context(), key))
+		if id == "" {
+			id = key.ID
+		}
+	}
+	return id
+}
+
+// fillFiles creates the files of a key: stored ones, and one whose upload is announced.
+func (w *world) fillFiles(t *testing.T, key string, now time.Time) {
+	t.Helper()
+	clip, err := os.ReadFile(filepath.Join("..", "testdata", "clip.mp4"))
+	must(t, err)
+	picture, err := os.ReadFile(filepath.Join("..", "testdata", "reference.jpg"))
+	must(t, err)
+	for i, sample := range []struct {
+		id        string
+		content   []byte
+		announced bool
+	}{
+		{sampleClip, clip, false}, {sampleOld, []byte("0123456789"), false},
+		{sampleEnded, []byte("0123456789"), false}, {samplePromise, picture, true},
 	} {
 		f := file.File{
-			ID: stored.id, Account: "acme", Key: key.ID, Filename: "clip.mp4", MIME: "video/mp4",
-			Size: int64(len(stored.content)), MD5: md5Of(stored.content),
-			Blob: "files/" + stored.id, CreatedAt: now.Add(time.Duration(i) * time.Millisecond), Lifetime: time.Hour,
+			ID: sample.id, Account: "acme", Key: key, Filename: "clip.mp4", MIME: "video/mp4",
+			Size: int64(len(sample.content)), MD5: md5Of(sample.content),
+			Blob: "files/" + sample.id, CreatedAt: now.Add(time.Duration(i) * time.Millisecond), Lifetime: time.Hour,
 			ExpiresAt: now.Add(time.Hour),
 		}
-		if stored.promised {
+		if sample.announced {
 			f.Blob, f.Pending, f.UploadUntil = f.Blob+file.SignedSuffix, true, now.Add(time.Hour)
 		} else {
-			w.store(t, f.Blob, stored.content)
+			w.store(t, f.Blob, sample.content)
 		}
-		must(w.files.Create(ctx, f, 0))
+		must(t, w.files.Create(t.Context(), f, 0))
+	}
+}
+
+// fillJobs creates the jobs of a key: pending ones, one that is completed, and a failed
+// one with a webhook.
+func (w *world) fillJobs(t *testing.T, key string, now time.Time) {
+	t.Helper()
+	ctx := t.Context()
+	pending := job.Job{
+		Account: "acme", Key: key, Model: "gen-2.5", Lane: job.VideoLane, Seed: 7, Status: job.Pending,
+		CreatedAt: now, Deadline: now.Add(w.age),
 	}
 	for _, id := range []string{
 		sampleDone, samplePending, sampleCancelled, "job_01K0000000000000000000L0ST", "job_01K000000000000000000AB0RT",
 		"job_01K000000000000000000FA11D", "job_01K000000000000000000T1MED",
 	} {
-		must(w.jobs.Accept(ctx, job.Job{
-			ID: id, Account: "acme", Key: key.ID, Model: "gen-2.5", Lane: job.VideoLane, Seed: 7, Status: job.Pending,
-			CreatedAt: now, Deadline: now.Add(w.age),
-		}, 0))
+		pending.ID = id
+		must(t, w.jobs.Accept(ctx, pending, 0))
 	}
-	hooked := job.Job{
-		ID: sampleHooked, Account: "acme", Key: key.ID, Model: "gen-2.5", Lane: job.VideoLane, Seed: 7, Status: job.Pending,
-		Webhook:   w.receiver.url,
-		CreatedAt: now, Deadline: now.Add(w.age),
-	}
-	must(w.jobs.Accept(ctx, hooked, 0))
-	must(w.jobs.Fail(ctx, hooked.ID, "", job.WorkerLostFailure(), now))
+	hooked := pending
+	hooked.ID, hooked.Webhook = sampleHooked, w.receiver.url
+	must(t, w.jobs.Accept(ctx, hooked, 0))
+	must(t, w.jobs.Fail(ctx, hooked.ID, "", job.WorkerLostFailure(), now))
 	result := job.Result{Blob: job.ResultBlob(sampleDone, "run"), MIME: "video/mp4", Size: 10,
 		SHA256: "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882"}
 	w.store(t, result.Blob, []byte("0123456789"))
-	_, err = w.jobs.Start(ctx, sampleDone, "run", now)
-	must(err)
-	must(w.jobs.Complete(ctx, sampleDone, "run", result, now))
+	_, err := w.jobs.Start(ctx, sampleDone, "run", now)
+	must(t, err)
+	must(t, w.jobs.Complete(ctx, sampleDone, "run", result, now))
 }
 
 // endpoint returns the setting that makes a program call AWS with the permissions of

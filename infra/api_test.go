@@ -42,66 +42,58 @@ func (m template) methods(t *testing.T) map[string]resource {
 	return found
 }
 
+// way is how API Gateway carries the answers of a method.
+type way struct {
+	// mode is "STREAM", or empty for a buffered answer.
+	mode string
+	// timeout is in milliseconds.
+	timeout float64
+}
+
+// ways are those of all methods in a deploy that streams.
+var ways = map[string]way{
+	"media ANY /v1/jobs/{id}":            {"", 29000},
+	"media ANY /v1/jobs":                 {"", 29000},
+	"media ANY /v1/jobs/{id}/events":     {"STREAM", 900000},
+	"media ANY /v1/uploads/{file_id}":    {"STREAM", 900000},
+	"media ANY /v1/jobs/{id}/content":    {"STREAM", 900000},
+	"media ANY /v1/jobs/{id}/deliveries": {"", 29000},
+	"media ANY /v1/webhooks/secret":      {"", 29000},
+	"media ANY /v1/generate/{id}":        {"STREAM", 290000},
+	"media ANY /v1/files":                {"", 29000},
+	"media ANY /v1/files/{file_id}":      {"", 29000},
+	"media ANY /v1/files/by-md5/{md5}":   {"", 29000},
+	"media ANY /v1/client/tokens":        {"", 29000},
+	"media ANY /v1/keys":                 {"", 29000},
+	"media ANY /v1/keys/{key_id}":        {"", 29000},
+	"media ANY /v1/models/resolve":       {"", 29000},
+	"media ANY /v1/realtime/quota":       {"", 29000},
+	"media ANY /":                        {"", 29000},
+	"media ANY /openapi.json":            {"", 29000},
+	"media ANY /docs":                    {"", 29000},
+	"media ANY /healthz":                 {"", 29000},
+	"media ANY /health":                  {"", 29000},
+	"inference ANY /v1/chat/completions": {"STREAM", 900000},
+	"inference ANY /v1/completions":      {"STREAM", 900000},
+	"inference ANY /v1/models":           {"STREAM", 900000},
+	"inference ANY /v1/models/{id}":      {"STREAM", 900000},
+	"inference ANY /v1/usage":            {"STREAM", 900000},
+	"inference ANY /":                    {"STREAM", 900000},
+}
+
 func TestAPIsStreamWhereTheContractDoes(t *testing.T) {
-	type way struct {
-		mode    string
-		timeout float64
-	}
-	streamed := map[string]way{
-		"media ANY /v1/jobs/{id}":            {"", 29000},
-		"media ANY /v1/jobs":                 {"", 29000},
-		"media ANY /v1/jobs/{id}/events":     {"STREAM", 900000},
-		"media ANY /v1/uploads/{file_id}":    {"STREAM", 900000},
-		"media ANY /v1/jobs/{id}/content":    {"STREAM", 900000},
-		"media ANY /v1/jobs/{id}/deliveries": {"", 29000},
-		"media ANY /v1/webhooks/secret":      {"", 29000},
-		"media ANY /v1/generate/{id}":        {"STREAM", 290000},
-		"media ANY /v1/files":                {"", 29000},
-		"media ANY /v1/files/{file_id}":      {"", 29000},
-		"media ANY /v1/files/by-md5/{md5}":   {"", 29000},
-		"media ANY /v1/client/tokens":        {"", 29000},
-		"media ANY /v1/keys":                 {"", 29000},
-		"media ANY /v1/keys/{key_id}":        {"", 29000},
-		"media ANY /v1/models/resolve":       {"", 29000},
-		"media ANY /v1/realtime/quota":       {"", 29000},
-		"media ANY /":                        {"", 29000},
-		"media ANY /openapi.json":            {"", 29000},
-		"media ANY /docs":                    {"", 29000},
-		"media ANY /healthz":                 {"", 29000},
-		"media ANY /health":                  {"", 29000},
-		"inference ANY /v1/chat/completions": {"STREAM", 900000},
-		"inference ANY /v1/completions":      {"STREAM", 900000},
-		"inference ANY /v1/models":           {"STREAM", 900000},
-		"inference ANY /v1/models/{id}":      {"STREAM", 900000},
-		"inference ANY /v1/usage":            {"STREAM", 900000},
-		"inference ANY /":                    {"STREAM", 900000},
-	}
 	for _, streaming := range []string{"on", "off"} {
 		t.Run(streaming, func(t *testing.T) {
 			made := synthesize(t, map[string]any{"worker": "none", "watch": "off", "streaming": streaming})
 			methods := made.methods(t)
-			if len(methods) != len(streamed) {
-				t.Errorf("there are %d methods, want %d", len(methods), len(streamed))
+			if len(methods) != len(ways) {
+				t.Errorf("there are %d methods, want %d", len(methods), len(ways))
 			}
-			for name, want := range streamed {
+			for name, want := range ways {
 				if streaming == "off" {
 					want = way{"", 29000}
 				}
-				integration := methods[name].Properties["Integration"]
-				mode, _ := at(integration, "ResponseTransferMode").(string)
-				timeout, _ := at(integration, "TimeoutInMillis").(float64)
-				if (way{mode, timeout}) != want {
-					t.Errorf("%s answers %q within %v ms, want %+v", name, mode, timeout, want)
-				}
-				// API Gateway has another ARN for invocations that stream.
-				uri := fmt.Sprint(at(integration, "Uri"))
-				if strings.Contains(uri, "/response-streaming-invocations") != (want.mode == "STREAM") {
-					t.Errorf("%s is invoked by %s", name, uri)
-				}
-				if at(integration, "Type") != "AWS_PROXY" || methods[name].Properties["AuthorizationType"] != "NONE" {
-					t.Errorf("%s is a %v, authorized by %v", name, at(integration, "Type"),
-						methods[name].Properties["AuthorizationType"])
-				}
+				checkMethod(t, name, methods[name], want)
 			}
 			types := []any{"multipart/form-data"}
 			if streaming == "off" {
@@ -111,6 +103,26 @@ func TestAPIsStreamWhereTheContractDoes(t *testing.T) {
 				"BinaryMediaTypes": types, "EndpointConfiguration": map[string]any{"Types": []any{"REGIONAL"}},
 			})
 		})
+	}
+}
+
+// checkMethod checks how a method's requests reach their function, and its answers the
+// caller.
+func checkMethod(t *testing.T, name string, method resource, want way) {
+	t.Helper()
+	integration := method.Properties["Integration"]
+	mode, _ := at(integration, "ResponseTransferMode").(string)
+	timeout, _ := at(integration, "TimeoutInMillis").(float64)
+	if (way{mode, timeout}) != want {
+		t.Errorf("%s answers %q within %v ms, want %+v", name, mode, timeout, want)
+	}
+	// API Gateway has another ARN for invocations that stream.
+	uri := fmt.Sprint(at(integration, "Uri"))
+	if strings.Contains(uri, "/response-streaming-invocations") != (want.mode == "STREAM") {
+		t.Errorf("%s is invoked by %s", name, uri)
+	}
+	if at(integration, "Type") != "AWS_PROXY" || method.Properties["AuthorizationType"] != "NONE" {
+		t.Errorf("%s is a %v, authorized by %v", name, at(integration, "Type"), method.Properties["AuthorizationType"])
 	}
 }
 
@@ -136,45 +148,60 @@ func TestGatewayAnswersInTheShapeOfTheAPI(t *testing.T) {
 			t.Errorf("%s is answered %q, want %q", kind, status, want)
 		}
 		headers, _ := response.Properties["ResponseParameters"].(map[string]any)
-		if headers["gatewayresponse.header.Access-Control-Allow-Origin"] != "'https://app.example.com'" {
-			t.Errorf("%s has the headers %v", kind, headers)
-		}
-		for name, value := range headers {
-			// AWS documents constants in quotes and parameters of the request.
-			text, _ := value.(string)
-			if !regexp.MustCompile(`^('[^']*'|method\.request\.(header|querystring|path)\..+)$`).MatchString(text) {
-				t.Errorf("%s maps %s to %v", kind, name, value)
-			}
-		}
-		if _, ok := headers["gatewayresponse.header.Retry-After"]; ok != (status == "429") {
-			t.Errorf("%s says when to try again: %t", kind, ok)
-		}
+		checkGatewayHeaders(t, kind, status, headers)
 		var body map[string]any
 		if err := json.Unmarshal([]byte(at(response.Properties, "ResponseTemplates", "application/json").(string)),
 			&body); err != nil {
 			t.Errorf("%s: %v", kind, err)
 		}
 		api, _ := at(response.Properties, "RestApiId", "Ref").(string)
-		switch names[api] {
-		case "media":
-			detail, _ := body["detail"].(string)
-			if detail == "" || len(body) != 1 {
-				t.Errorf("%s of the media service is %v", kind, body)
-			}
-			if kind == "REQUEST_TOO_LARGE" && !strings.Contains(detail, "/v1/files") {
-				t.Errorf("%s does not name the way for large files: %s", kind, detail)
-			}
-		case "inference":
-			failure, _ := body["error"].(map[string]any)
-			if len(body) != 1 || len(failure) != 4 || failure["message"] == "" || failure["type"] == "" {
-				t.Errorf("%s of the inference gateway is %v", kind, body)
-			}
-		}
+		checkGatewayBody(t, names[api], kind, body)
 	}
 	for kind := range statuses {
 		if seen[kind] != 2 {
 			t.Errorf("%d APIs answer %s, want 2", seen[kind], kind)
 		}
+	}
+}
+
+// checkGatewayHeaders checks the headers of an answer of API Gateway's own.
+func checkGatewayHeaders(t *testing.T, kind, status string, headers map[string]any) {
+	t.Helper()
+	if headers["gatewayresponse.header.Access-Control-Allow-Origin"] != "'https://app.example.com'" {
+		t.Errorf("%s has the headers %v", kind, headers)
+	}
+	for name, value := range headers {
+		// AWS documents constants in quotes and parameters of the request.
+		text, _ := value.(string)
+		if !regexp.MustCompile(`^('[^']*'|method\.request\.(header|querystring|path)\..+)$`).MatchString(text) {
+			t.Errorf("%s maps %s to %v", kind, name, value)
+		}
+	}
+	if _, ok := headers["gatewayresponse.header.Retry-After"]; ok != (status == "429") {
+		t.Errorf("%s says when to try again: %t", kind, ok)
+	}
+}
+
+// checkGatewayBody checks the body of an answer of API Gateway's own against the shape
+// of the API's errors.
+func checkGatewayBody(t *testing.T, api, kind string, body map[string]any) {
+	t.Helper()
+	switch api {
+	case "media":
+		detail, _ := body["detail"].(string)
+		if detail == "" || len(body) != 1 {
+			t.Errorf("%s of the media service is %v", kind, body)
+		}
+		if kind == "REQUEST_TOO_LARGE" && !strings.Contains(detail, "/v1/files") {
+			t.Errorf("%s does not name the way for large files: %s", kind, detail)
+		}
+	case "inference":
+		failure, _ := body["error"].(map[string]any)
+		if len(body) != 1 || len(failure) != 4 || failure["message"] == "" || failure["type"] == "" {
+			t.Errorf("%s of the inference gateway is %v", kind, body)
+		}
+	default:
+		t.Errorf("%s is of the API %q", kind, api)
 	}
 }
 

@@ -89,19 +89,21 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 			}
 		})
 	}
-	t.Run("all at once", func(t *testing.T) {
-		_, err := readOptions(map[string]any{"stage": "1", "arch": "2"})
-		if err == nil || !strings.Contains(err.Error(), "stage must") || !strings.Contains(err.Error(), "arch must") {
-			t.Errorf("the error is %v, want both", err)
-		}
-	})
-	t.Run("context of CDK", func(t *testing.T) {
-		if _, err := readOptions(
-			map[string]any{"aws:cdk:bundling-stacks": "x", "@aws-cdk/core:flag": true,
-				"availability-zones:account=1": "a"}); err != nil {
-			t.Error(err)
-		}
-	})
+}
+
+func TestAllWrongOptionsAreNamedAtOnce(t *testing.T) {
+	_, err := readOptions(map[string]any{"stage": "1", "arch": "2"})
+	if err == nil || !strings.Contains(err.Error(), "stage must") || !strings.Contains(err.Error(), "arch must") {
+		t.Errorf("the error is %v, want both", err)
+	}
+}
+
+func TestContextOfCDKIsIgnored(t *testing.T) {
+	if _, err := readOptions(map[string]any{
+		"aws:cdk:bundling-stacks": "x", "@aws-cdk/core:flag": true, "availability-zones:account=1": "a",
+	}); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestFunctionsThatAreNotBuiltAreNamed(t *testing.T) {
