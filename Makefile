@@ -145,7 +145,7 @@ not-data-alone:
 
 # What a protected stage left behind comes back: see docs/deploy.md.
 .PHONY: import
-import: need-deploy functions cdk ## Take back what a protected stage left behind: MAPPING=mapping.json
+import: need-import functions cdk ## Take back what a protected stage left behind: MAPPING=mapping.json
 	@$(CDK) import --output $(CDK_OUTDIR) $(CONTEXT) --resource-mapping $(MAPPING)
 
 # A stage called prod is refused however the context is quoted: the shell reads it

@@ -24,7 +24,7 @@ test | race | audit) needs=$tests ;;
 bench) needs="$tests nginx" ;;
 licenses) needs="go certificates python" ;;
 sbom) needs="go certificates python${IMAGES:+ docker}" ;;
-bootstrap | synth | destroy) needs="go certificates npm" ;;
+bootstrap | synth | import | destroy) needs="go certificates npm" ;;
 deploy)
 	# The workers' image is built, but where there are no workers or one is given.
 	case ${CONTEXT:-} in
