@@ -38,8 +38,8 @@ func (w *world) serve(t *testing.T) *container {
 	t.Helper()
 	c := &container{command: exec.Command(program(t, "media")), log: &listening{found: make(chan string, 1)},
 		ended: make(chan struct{})}
-	c.command.Env = slices.Concat(os.Environ(), w.settings,
-		[]string{w.endpoint(t, "MediaTaskRole"), "CUTROOM_ADDR=127.0.0.1:0"})
+	c.command.Env = slices.Concat(os.Environ(), w.settings, w.endpoint(t, "MediaTaskRole"),
+		[]string{"CUTROOM_ADDR=127.0.0.1:0"})
 	c.command.Stdout, c.command.Stderr = c.log, c.log
 	c.command.WaitDelay = 5 * time.Second
 	if err := c.command.Start(); err != nil {

@@ -19,6 +19,7 @@ import (
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/testkit/awstest"
+	"cutroom/shared/testkit/iamtest"
 	"cutroom/shared/testkit/lambdatest"
 )
 
@@ -50,7 +51,15 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(folder)
 		built = folder
-		return m.Run()
+		if code := m.Run(); code != 0 {
+			return code
+		}
+		wrong, err := unneeded()
+		if len(wrong) > 0 || err != nil {
+			fmt.Fprintf(os.Stderr, "permissions: %v\n%s\n", err, strings.Join(wrong, "\n"))
+			return 1
+		}
+		return 0
 	}())
 }
 
@@ -96,6 +105,12 @@ type world struct {
 	settings []string
 	// faults apply to the AWS calls of programs that are started from now on.
 	faults awstest.Faults
+	// account has the policies that these calls are held to; nil is that of the deploy.
+	account *iamtest.Account
+	// names are those in the deploy by those here.
+	names map[string]string
+	// proxy is that of what was started last.
+	proxy *awstest.Proxy
 }
 
 // nobody is a dispatcher for jobs that no worker is to get.
@@ -112,9 +127,10 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	machine, turns := cloud.MakeStateMachine(t, definition), cloud.MakeQueue(t, 10)
+	secret, video, image := makeSecret(t, cloud), cloud.MakeQueue(t, 10), cloud.MakeQueue(t, 10)
 	settings := []string{
-		"CUTROOM_BUCKET=" + bucket, "CUTROOM_STATE_MACHINE=" + machine, "CUTROOM_SECRET_ARN=" + makeSecret(t, cloud),
-		"CUTROOM_VIDEO_QUEUE=" + cloud.MakeQueue(t, 10).URL, "CUTROOM_IMAGE_QUEUE=" + cloud.MakeQueue(t, 10).URL,
+		"CUTROOM_BUCKET=" + bucket, "CUTROOM_STATE_MACHINE=" + machine, "CUTROOM_SECRET_ARN=" + secret,
+		"CUTROOM_VIDEO_QUEUE=" + video.URL, "CUTROOM_IMAGE_QUEUE=" + image.URL,
 		"CUTROOM_WEBHOOK_QUEUE=" + turns.URL, "CUTROOM_WEBHOOK_ALLOW=127.0.0.1",
 	}
 	for name, variable := range map[string]string{
@@ -126,8 +142,27 @@ func newWorld(t *testing.T) *world {
 	}
 	w := worldOf(t, cloud, tables, bucket)
 	w.machine, w.turns, w.settings = machine, turns, append(settings, cloud.Environment()...)
+	w.names = deployedNames(tables, map[string]string{
+		bucket: "", machine: "jobs", secret: "secret-AbCdEf", video.ARN: "video", image.ARN: "image", turns.ARN: "webhooks",
+	})
 	w.fill(t)
 	return w
+}
+
+// deployedNames returns the names in a deploy of the stage "dev" by those here: of the
+// tables, by their names in the schema, and of what else there is by its name or ARN.
+func deployedNames(tables, others map[string]string) map[string]string {
+	names := map[string]string{"state machine of a token": "cutroom-dev-jobs"}
+	for table, name := range tables {
+		names[name] = "cutroom-dev-" + table
+	}
+	for arn, name := range others {
+		names[arn[strings.LastIndex(arn, ":")+1:]] = "cutroom-dev-" + name
+		if name == "" {
+			names[arn] = "cutroom-dev-" + awstest.Account + "-" + awstest.Region
+		}
+	}
+	return names
 }
 
 // worldOf returns a world with existing tables, by their names in the schema, and an
@@ -242,25 +277,37 @@ func (w *world) fillJobs(t *testing.T, key string, now time.Time) {
 	must(t, w.jobs.Complete(ctx, sampleDone, "run", result, now))
 }
 
-// endpoint returns the setting that makes a program call AWS with the permissions of
-// its role in the deploy, and with the faults of the world.
-func (w *world) endpoint(t *testing.T, role string) string {
+// endpoint returns the settings by which a program calls AWS as its role in the deploy,
+// whose policies its calls are held to, and meets the faults of the world.
+func (w *world) endpoint(t *testing.T, role string) []string {
 	t.Helper()
-	proxy := w.cloud.Proxy(t, 3, w.faults)
-	t.Cleanup(func() { proxy.HoldToRole(t, role) })
-	return "AWS_ENDPOINT_URL=" + proxy.URL
+	w.proxy = w.cloud.Proxy(t, 3, w.faults)
+	w.guard(t, w.proxy)
+	if !w.account.HasRole(role) {
+		t.Fatalf("the deploy has no role %s", role)
+	}
+	return []string{"AWS_ENDPOINT_URL=" + w.proxy.URL, "AWS_ACCESS_KEY_ID=" + role}
+}
+
+// guard holds the calls through a proxy to the policies of the deploy.
+func (w *world) guard(t *testing.T, proxy *awstest.Proxy) {
+	t.Helper()
+	if w.account == nil {
+		w.account = awstest.Deployed(t)
+	}
+	proxy.Guard(t, awstest.Guard{Account: w.account, Names: w.names, Asked: asked.Note})
 }
 
 // start runs a function until the test ends, with the settings that a deployment
 // gives it. The settings named here replace them.
 func (w *world) start(t *testing.T, name string, settings ...string) *lambdatest.Function {
 	t.Helper()
-	endpoint := w.endpoint(t, strings.ToUpper(name[:1])+name[1:]+"Role")
+	endpoint := w.endpoint(t, roleOf(name))
 	function, ok := functions.Find(name)
 	if !ok {
 		t.Fatalf("there is no function %s", name)
 	}
-	settings = slices.Concat(function.Environment(w.settings), []string{endpoint}, settings)
+	settings = slices.Concat(function.Environment(w.settings), endpoint, settings)
 	f, err := lambdatest.Start(t.Context(), lambdatest.Program(program(t, name)), settings...)
 	if err != nil {
 		t.Fatal(err)

@@ -2,6 +2,7 @@ package functions_test
 
 import (
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -24,6 +25,7 @@ import (
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/usage"
+	"cutroom/shared/testkit/awstest"
 	"cutroom/shared/testkit/lambdatest"
 )
 
@@ -31,8 +33,8 @@ import (
 func (w *world) work(t *testing.T) {
 	t.Helper()
 	command := exec.Command(program(t, "worker"))
-	command.Env = slices.Concat(os.Environ(), w.settings,
-		[]string{w.endpoint(t, "WorkerTaskRole"), "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_WORKERS=1", "CUTROOM_SCRATCH=" +
+	command.Env = slices.Concat(os.Environ(), w.settings, w.endpoint(t, "WorkerTaskRole"),
+		[]string{"CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_WORKERS=1", "CUTROOM_SCRATCH=" +
 			t.TempDir()})
 	command.Stdout, command.Stderr = t.Output(), t.Output()
 	command.WaitDelay = 5 * time.Second
@@ -128,7 +130,10 @@ func TestAnImageWithoutAWorkerWakesOne(t *testing.T) {
 	}))
 	defer lambda.Close()
 	w := newWorld(t)
-	f := w.start(t, "images", "AWS_ENDPOINT_URL_LAMBDA="+lambda.URL, "CUTROOM_WAKE_FUNCTION=wake-me")
+	w.names["wake-me"] = "cutroom-dev-wake"
+	calls := awstest.NewProxy(t, lambda.URL, 1, awstest.Faults{})
+	w.guard(t, calls)
+	f := w.start(t, "images", "AWS_ENDPOINT_URL_LAMBDA="+calls.URL, "CUTROOM_WAKE_FUNCTION=wake-me")
 	event, err := os.ReadFile(filepath.Join("..", "events", "images", "edit.json"))
 	if err != nil {
 		t.Fatal(err)
@@ -156,6 +161,9 @@ func TestFleet(t *testing.T) {
 	ctx := t.Context()
 	service := w.makeWorkerService(t)
 	video, image := w.cloud.MakeQueue(t, 10), w.cloud.MakeQueue(t, 10)
+	maps.Copy(w.names, deployedNames(nil, map[string]string{"worker": "worker", "other": "worker",
+		video.ARN: "video", image.ARN: "image"}))
+	w.names["cutroom"] = "cutroom-dev"
 	queues := sqs.NewFromConfig(w.cloud.Config())
 	of := []string{"CUTROOM_CLUSTER=cutroom", "CUTROOM_WORKER_SERVICE=worker"}
 	wake := w.start(t, "wake", of...)

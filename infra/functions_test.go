@@ -88,10 +88,12 @@ func TestRolesHaveTheListedPermissions(t *testing.T) {
 		"mediaCertificate":    "arn:aws:acm:eu-central-1:123456789012:certificate/2",
 		"workerImage":         "worker", "realtimeImage": "realtime", "ingestImage": "media",
 	})
+	gpu := synthesizeGPU(t, nil)
 	lines := made.permissions(t)
-	for _, line := range synthesizeGPU(t, nil).permissions(t) {
+	for _, line := range gpu.permissions(t) {
 		lines = append(lines, "gpu: "+line)
 	}
+	holdPolicies(t, made, gpu)
 	slices.Sort(lines)
 	got := strings.Join(slices.Compact(lines), "\n") + "\n"
 	golden := filepath.Join("testdata", "permissions.txt")

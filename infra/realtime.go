@@ -16,9 +16,11 @@ func (s *stack) newRealtime() {
 				"CUTROOM_CREDENTIALS_TABLE", "CUTROOM_SESSIONS_TABLE", "CUTROOM_FILES_TABLE", "CUTROOM_USAGE_TABLE",
 				"CUTROOM_BUCKET", "CUTROOM_CORS_ORIGINS",
 			},
-			may: append(s.authenticate(),
+			may: []permission{
+				s.onTable("credentials", "GetItem"), s.onTable("usage", "UpdateItem"),
 				s.onTable("sessions", "BatchGetItem", "UpdateItem", "ConditionCheckItem"),
-				s.onTable("files", "GetItem"), s.onBlobs("files/", "GetObject"), s.tellMissing()),
+				s.onTable("files", "GetItem"), s.onBlobs("files/", "GetObject"), s.tellMissing(),
+			},
 		},
 		domain: s.RealtimeDomain, idle: 120, tasks: s.RealtimeTasks,
 	})

@@ -16,40 +16,33 @@ import (
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/testkit/awstest"
+	"cutroom/shared/testkit/iamtest"
 )
 
 // Instances whose records are in DynamoDB count together, read images from S3 and
 // write what was used.
 func TestInstancesInAWS(t *testing.T) {
 	t.Parallel()
+	const role = "RealtimeTaskRole"
 	ctx := t.Context()
 	cloud := awstest.Start(t)
 	tables, bucket := cloud.MakeTables(t), cloud.MakeBucket(t)
-	records, blobs := dynamo.NewClient(cloud.Config()), s3blob.New(cloud.Config(), bucket)
+	records := dynamo.NewClient(cloud.Config())
 	record := makeKey(t, dynamo.NewKeys(records, tables["credentials"]))
 	calls := cloud.Proxy(t, 1, awstest.Faults{})
-	f := &fleet{t, append(cloud.Environment(), "AWS_ENDPOINT_URL="+calls.URL, tiersOf(t, 2), "CUTROOM_BUCKET="+bucket,
+	allowed, asked := awstest.Deployed(t), &iamtest.Ledger{}
+	names := map[string]string{bucket: "cutroom-dev-" + awstest.Account + "-" + awstest.Region}
+	for table, name := range tables {
+		names[name] = "cutroom-dev-" + table
+	}
+	calls.Guard(t, awstest.Guard{Account: allowed, Names: names, Asked: asked.Note})
+	f := &fleet{t, append(cloud.Environment(), "AWS_ENDPOINT_URL="+calls.URL, "AWS_ACCESS_KEY_ID="+role,
+		tiersOf(t, 2), "CUTROOM_BUCKET="+bucket,
 		"CUTROOM_CREDENTIALS_TABLE="+tables["credentials"], "CUTROOM_SESSIONS_TABLE="+tables["sessions"],
 		"CUTROOM_FILES_TABLE="+tables["files"], "CUTROOM_USAGE_TABLE="+tables["usage"]),
 		dynamo.NewSessions(records, tables["sessions"])}
-	files := file.NewService(file.Config{
-		Store: dynamo.NewFiles(records, tables["files"]), Blobs: blobs, IDs: file.NewIDs(time.Now, rand.Reader),
-		Now: time.Now,
-	})
-	name, err := files.NewBlob()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := blobs.Put(ctx, name, bytes.NewReader(picture())); err != nil {
-		t.Fatal(err)
-	}
-	stored, err := files.Create(ctx, file.File{
-		Account: account, Key: record.ID, Filename: "a.jpg", MIME: "image/jpeg", Size: int64(len(picture())),
-		MD5: strings.Repeat("0", 32), Blob: name,
-	}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	stored := storeImage(t, tables, bucket, cloud, record.ID, true)
+	gone := storeImage(t, tables, bucket, cloud, record.ID, false)
 
 	one, two := f.start(), f.start()
 	first, second := f.open(one), f.open(two)
@@ -66,6 +59,14 @@ func TestInstancesInAWS(t *testing.T) {
 	}
 	eventually(t, "the image is acknowledged", func() bool {
 		return strings.Contains(second.texts(), `{"type":"set_image_ack","success":true}`)
+	})
+	// The bytes of a file may go while its record is read.
+	if err := second.Write(ctx, websocket.MessageText,
+		[]byte(`{"type":"set_image","image_ref":"`+gone.ID+`"}`)); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the image that is gone is refused", func() bool {
+		return strings.Contains(second.texts(), "image_ref names no stored file.")
 	})
 	second.edit(t)
 
@@ -85,7 +86,10 @@ func TestInstancesInAWS(t *testing.T) {
 	if err := <-one.ended; err != nil {
 		t.Errorf("the program ended with %v", err)
 	}
-	calls.HoldToRole(t, "RealtimeTaskRole")
+	wrong, err := asked.Judge(allowed, []string{role}, nil)
+	if err != nil || len(wrong) > 0 {
+		t.Errorf("the permissions of %s: %v %v", role, wrong, err)
+	}
 	today := usage.DayOf(time.Now())
 	totals, err := dynamo.NewUsage(records, tables["usage"]).Totals(ctx, account, usage.DayOf(time.Now().Add(-time.Hour)),
 		today)
@@ -99,4 +103,32 @@ func TestInstancesInAWS(t *testing.T) {
 	if sum.Requests != 3 {
 		t.Errorf("the usage records have %+v", totals)
 	}
+}
+
+// storeImage makes a file of the account with a picture's bytes, or without any.
+func storeImage(t *testing.T, tables map[string]string, bucket string, cloud *awstest.Cloud, key string,
+	bytesToo bool) file.File {
+	t.Helper()
+	ctx, blobs := t.Context(), s3blob.New(cloud.Config(), bucket)
+	files := file.NewService(file.Config{
+		Store: dynamo.NewFiles(dynamo.NewClient(cloud.Config()), tables["files"]), Blobs: blobs,
+		IDs: file.NewIDs(time.Now, rand.Reader), Now: time.Now,
+	})
+	name, err := files.NewBlob()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytesToo {
+		if _, err := blobs.Put(ctx, name, bytes.NewReader(picture())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stored, err := files.Create(ctx, file.File{
+		Account: account, Key: key, Filename: "a.jpg", MIME: "image/jpeg", Size: int64(len(picture())),
+		MD5: strings.Repeat("0", 32), Blob: name,
+	}, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stored
 }

@@ -6,6 +6,9 @@ every call for the next one. A function makes such a call when it has answered, 
 ended only then: on a busy machine it has by that time done once more what the event asks
 for. Lambda gives an event once, and the call for the next one waits.
 
+Each function signs its calls with its name as the access key, so that who stands before
+MiniStack knows which role calls.
+
 ALSO_BIND is one more address to serve on, at the same port. On Linux it need not be there
 yet: a bridge of Docker's comes and goes with Docker.
 """
@@ -16,6 +19,7 @@ import platform
 import runpy
 import socket
 import socketserver
+import subprocess
 
 import hypercorn.config
 
@@ -42,6 +46,17 @@ def made(handler, **arguments):
 
 
 http.server.BaseHTTPRequestHandler.__init_subclass__ = classmethod(made)
+
+start_process = subprocess.Popen.__init__
+
+
+def sign_by_name(self, *arguments, env=None, **others):
+    if env and "AWS_LAMBDA_RUNTIME_API" in env:
+        env = {**env, "AWS_ACCESS_KEY_ID": env["AWS_LAMBDA_FUNCTION_NAME"]}
+    start_process(self, *arguments, env=env, **others)
+
+
+subprocess.Popen.__init__ = sign_by_name
 
 # How often the server of an invocation looks whether it is to stop, in seconds: an
 # invocation is answered when it has, which by default takes half a second.

@@ -53,18 +53,23 @@ type Proxy struct {
 	faults Faults
 	calls  map[string]int
 	met    map[string]int
-	// needed are the permissions of calls that had an effect.
-	needed map[string]bool
+	// guard evaluates the calls, if it is there.
+	guard *guarding
 }
 
 // Proxy starts a proxy that ends with the test. The faults depend on the seed and
 // on the order of the calls.
 func (c *Cloud) Proxy(t T, seed uint64, faults Faults) *Proxy {
 	t.Helper()
+	return NewProxy(t, c.URL, seed, faults)
+}
+
+// NewProxy starts a proxy to what serves in the place of the local AWS.
+func NewProxy(t T, target string, seed uint64, faults Faults) *Proxy {
+	t.Helper()
 	p := &Proxy{
-		target: c.URL, transport: &http.Transport{}, over: make(chan struct{}),
+		target: target, transport: &http.Transport{}, over: make(chan struct{}),
 		random: rand.New(rand.NewPCG(seed, seed)), faults: faults, calls: map[string]int{}, met: map[string]int{},
-		needed: map[string]bool{},
 	}
 	server := httptest.NewServer(http.HandlerFunc(p.serve))
 	p.URL = server.URL
@@ -75,6 +80,13 @@ func (c *Cloud) Proxy(t T, seed uint64, faults Faults) *Proxy {
 		p.transport.CloseIdleConnections()
 	})
 	return p
+}
+
+// To sends what comes from now on to another address than the first.
+func (p *Proxy) To(target string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = target
 }
 
 // Config returns the configuration of clients that call through the proxy.
@@ -140,6 +152,13 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		panic(http.ErrAbortHandler) // the client has gone
 	}
+	guard := p.guarded()
+	if guard != nil {
+		if reason := guard.refuses(r, body); reason != "" {
+			deny(w, r, reason)
+			return
+		}
+	}
 	trouble := p.meet(Operation(r))
 	switch trouble {
 	case throttled:
@@ -155,7 +174,12 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		panic(http.ErrAbortHandler)
 	}
-	p.need(r, body, answer.StatusCode)
+	if guard != nil {
+		if reason := guard.hides(r, answer.StatusCode); reason != "" {
+			deny(w, r, reason)
+			return
+		}
+	}
 	switch trouble {
 	case lostAnswer:
 		panic(http.ErrAbortHandler)
@@ -180,7 +204,10 @@ func (p *Proxy) serve(w http.ResponseWriter, r *http.Request) {
 
 // forward makes the call. It goes on if the client hangs up, as AWS does.
 func (p *Proxy) forward(r *http.Request, body []byte) (*http.Response, []byte, error) {
-	call, err := http.NewRequest(r.Method, p.target+r.URL.RequestURI(), bytes.NewReader(body))
+	p.mu.Lock()
+	target := p.target
+	p.mu.Unlock()
+	call, err := http.NewRequest(r.Method, target+r.URL.RequestURI(), bytes.NewReader(body))
 	if err != nil {
 		return nil, nil, err
 	}

@@ -1,0 +1,128 @@
+package functions_test
+
+import (
+	"encoding/json"
+	"flag"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"cutroom/functions"
+	"cutroom/shared/testkit/awstest"
+	"cutroom/shared/testkit/iamtest"
+)
+
+// asked is what the roles have asked AWS for in the tests of this package.
+var asked iamtest.Ledger
+
+// unseen are the permissions that no call of these tests needs.
+var unseen = []iamtest.Unseen{
+	{Role: "*", Action: "logs:*", Why: "Lambda and ECS write the logs."},
+	{Role: "WorkerTaskRole", Action: "ecs:*TaskProtection", Why: "The agent of ECS calls it for the task."},
+	{Role: "*", Action: "dynamodb:*", Resource: "/stream/", Why: "Lambda reads the stream for the function."},
+	{Role: "WebhooksRole", Action: "sqs:*", Resource: "-webhooks", Why: "Lambda takes the messages for the function."},
+	{Role: "ReaperRole", Action: "sqs:*", Resource: "-dead-letters", Why: "Lambda takes the messages for the function."},
+	{Role: "WorkerTaskRole", Action: "sqs:DeleteMessage", Resource: "-video", Why: "The jobs here are of images: the lanes are alike."},
+	{Role: "WorkerTaskRole", Action: "states:SendTaskFailure", Why: "No job here fails in a worker; some do in the deploy's test."},
+	{Role: "*", Action: "s3:AbortMultipartUpload", Why: "Large bytes that stop on their way; the suite of blobs stops some."},
+	{Role: "*", Action: "s3:DeleteObject", Resource: "/jobs/*", Why: "The bytes of a job that was not accepted, or of a run that lost."},
+	{Role: "*", Action: "s3:ListBucket", Why: "Without it S3 answers 403 where bytes are gone, not 404."},
+	{Role: "*", Action: "lambda:InvokeFunction", Why: "Each that accepts jobs wakes workers; here images does."},
+	{Role: "*", Action: "dynamodb:GetItem", Resource: "cutroom-dev-usage", Why: "A request for more than a whole burst reads its count."},
+	{Role: "*", Action: "dynamodb:BatchGetItem", Resource: "cutroom-dev-sessions", Why: "No session is open here."},
+	{Role: "*", Action: "dynamodb:DeleteItem", Resource: "cutroom-dev-jobs", Why: "A job whose execution could not begin."},
+	{Role: "*", Action: "dynamodb:Query", Resource: "cutroom-dev-files/index/", Why: "The room that expired files make, when there is none."},
+	{Role: "JobsRole", Action: "*", Resource: "/files/*", Why: "Files that came by signed URLs, at the first form that names them."},
+	{Role: "JobsRole", Action: "dynamodb:*", Resource: "cutroom-dev-files", Why: "Files that came by signed URLs, at the first form that names them."},
+	{Role: "JobsRole", Action: "secretsmanager:*", Why: "The cursor of a further page, and webhooks' signatures."},
+	{Role: "ImagesRole", Action: "*", Resource: "/files/*", Why: "Forms of images may name files as those of jobs do."},
+	{Role: "ImagesRole", Action: "dynamodb:*", Resource: "cutroom-dev-files", Why: "Forms of images may name files as those of jobs do."},
+	{Role: "ImagesRole", Action: "states:StopExecution", Why: "Jobs that are overdue are stopped by who comes upon them."},
+	{Role: "ContentRole", Action: "dynamodb:UpdateItem", Resource: "cutroom-dev-jobs", Why: "Jobs that are overdue are ended by who comes upon them."},
+}
+
+// roleOf returns the name of a function's role.
+func roleOf(function string) string { return strings.ToUpper(function[:1]) + function[1:] + "Role" }
+
+// heldRoles are the roles of which each permission is to be needed.
+func heldRoles() []string {
+	roles := []string{"WorkerTaskRole", "MediaTaskRole"}
+	for _, name := range functions.Names() {
+		roles = append(roles, roleOf(name))
+	}
+	return roles
+}
+
+// unneeded returns what the roles may do without which all that the tests of this package
+// have asked for would be allowed still. It says nothing where some tests were left out.
+func unneeded() ([]string, error) {
+	if flag.Lookup("test.run").Value.String() != "" || flag.Lookup("test.skip").Value.String() != "" {
+		return nil, nil
+	}
+	text, err := os.ReadFile(filepath.Join("..", "infra", "testdata", "policies.json"))
+	if err != nil {
+		return nil, err
+	}
+	var rights iamtest.Rights
+	if err := json.Unmarshal(text, &rights); err != nil {
+		return nil, err
+	}
+	account, err := iamtest.NewAccount(awstest.Here, rights)
+	if err != nil {
+		return nil, err
+	}
+	wrong, err := asked.Judge(account, heldRoles(), unseen)
+	if err != nil {
+		return nil, err
+	}
+	// Workers with GPUs do what others do.
+	for _, r := range asked.Of("WorkerTaskRole") {
+		decided, err := account.Decide("gpu/TaskRole", r)
+		if err != nil {
+			return nil, err
+		}
+		if !decided.Allowed {
+			wrong = append(wrong, decided.Reason)
+		}
+	}
+	return wrong, nil
+}
+
+// A function that AWS refuses says that it failed, as it does of any failure of AWS, and
+// says nothing of roles or resources to its caller.
+func TestRefusedCalls(t *testing.T) {
+	w := newWorld(t)
+	for _, c := range []struct{ name, action, event string }{
+		{"files", "dynamodb:GetItem", "list"},
+		{"files", "dynamodb:Query", "list"},
+		{"jobs", "dynamodb:Query", "list"},
+		{"content", "s3:GetObject", "whole"},
+		{"quota", "dynamodb:GetItem", "read"},
+	} {
+		t.Run(c.name+" without "+c.action, func(t *testing.T) {
+			w.account = awstest.Deployed(t).Without(roleOf(c.name), c.action)
+			f := w.start(t, c.name)
+			event, err := os.ReadFile(filepath.Join("..", "events", c.name, c.event+".json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			answer, err := f.Request(t.Context(), event)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer answer.Body.Close()
+			body, err := io.ReadAll(answer.Body)
+			if err != nil || answer.Status != http.StatusInternalServerError ||
+				strings.TrimSpace(string(body)) != `{"detail":"Internal server error"}` {
+				t.Errorf("it answers %d %s (%v)", answer.Status, body, err)
+			}
+			refused := w.proxy.Refused()
+			if len(refused) == 0 || !strings.Contains(refused[0], c.action) {
+				t.Errorf("refused were %v", refused)
+			}
+		})
+	}
+}

@@ -1,0 +1,201 @@
+package awstest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"cutroom/shared/testkit/iamtest"
+)
+
+// The local AWS checks no permissions. A proxy before it does, by the policies of the
+// deploy: what AWS would refuse is refused before it has an effect, as the service says it.
+
+// Administrator is the access key of the tests themselves, whose calls are not evaluated.
+const Administrator = "test"
+
+// Here is where the policies of the deploy are evaluated.
+var Here = iamtest.Place{Partition: "aws", Region: Region, Account: Account}
+
+// DeployedRights returns what the roles of a deploy of the stage "dev" may do, which a
+// test of infra compares with its templates.
+func DeployedRights(t T) iamtest.Rights {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(moduleRoot(t), "infra", "testdata", "policies.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rights iamtest.Rights
+	if err := json.Unmarshal(text, &rights); err != nil {
+		t.Fatal(err)
+	}
+	return rights
+}
+
+// Deployed returns an account with the rights of DeployedRights.
+func Deployed(t T) *iamtest.Account {
+	t.Helper()
+	account, err := iamtest.NewAccount(Here, DeployedRights(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return account
+}
+
+// Guard evaluates the calls through a proxy.
+type Guard struct {
+	// Account has the roles and the policies of resources.
+	Account *iamtest.Account
+	// Names are the names that the deploy gives to what has another in this test; nil or
+	// one that is not there leaves a name as it is.
+	Names map[string]string
+	// Role returns the role that calls with an access key; nil takes the key for its name.
+	Role func(accessKey string) string
+	// Asked is called with what each call of a role asks for, before it is decided; nil
+	// tells nobody. It is for several calls at a time.
+	Asked func(role string, request iamtest.Request)
+}
+
+// guarding is a guard with what it has refused.
+type guarding struct {
+	Guard
+	names iamtest.Names
+
+	mu      sync.Mutex
+	refused []string
+}
+
+// Guard makes the proxy refuse calls that AWS would refuse by its policies, from now on.
+// The test fails if any was refused that it has not asked for by Refused, and if a call is
+// of no action or no role that is known.
+func (p *Proxy) Guard(t T, guard Guard) {
+	t.Helper()
+	g := &guarding{Guard: guard, names: iamtest.Names{Place: Here, Rename: func(name string) string {
+		if deployed, ok := guard.Names[name]; ok {
+			return deployed
+		}
+		return name
+	}}}
+	p.mu.Lock()
+	if p.guard != nil {
+		g.refused = p.guard.taken()
+	}
+	p.guard = g
+	p.mu.Unlock()
+	t.Cleanup(func() {
+		for _, refusal := range p.Refused() {
+			t.Errorf("refused: %s", refusal)
+		}
+	})
+}
+
+// Refused returns what was refused since it was last asked, each once, in order.
+func (p *Proxy) Refused() []string {
+	g := p.guarded()
+	if g == nil {
+		return nil
+	}
+	refused := g.taken()
+	slices.Sort(refused)
+	return slices.Compact(refused)
+}
+
+// taken returns what the guard has refused, and forgets it.
+func (g *guarding) taken() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	refused := g.refused
+	g.refused = nil
+	return refused
+}
+
+func (p *Proxy) guarded() *guarding {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.guard
+}
+
+// refuses returns why a call is refused, "" if it is allowed.
+func (g *guarding) refuses(r *http.Request, body []byte) string {
+	requests, err := g.names.Requests(r, body)
+	if err != nil {
+		return g.note(err.Error())
+	}
+	return g.refusesAny(r, requests...)
+}
+
+// hides returns why the caller is not told that an object is not there, "" if it is told.
+func (g *guarding) hides(r *http.Request, status int) string {
+	list, ok := g.names.ToTellMissing(r, status)
+	if !ok {
+		return ""
+	}
+	return g.refusesAny(r, list)
+}
+
+func (g *guarding) refusesAny(r *http.Request, requests ...iamtest.Request) string {
+	accessKey, _ := iamtest.Caller(r)
+	if accessKey == Administrator {
+		return ""
+	}
+	role := accessKey
+	if g.Role != nil && accessKey != "" {
+		if role = g.Role(accessKey); role == "" {
+			return g.note("nobody is known by the key " + accessKey)
+		}
+	}
+	for _, request := range requests {
+		if g.Asked != nil && role != "" {
+			g.Asked(role, request)
+		}
+		decided, err := g.Account.Decide(role, request)
+		if err != nil {
+			return g.note(err.Error())
+		}
+		if !decided.Allowed {
+			return g.note(decided.Reason)
+		}
+	}
+	return ""
+}
+
+// note keeps a refusal, and returns it.
+func (g *guarding) note(reason string) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.refused = append(g.refused, reason)
+	return reason
+}
+
+// deny answers as the service does that refuses a call by its policies.
+func deny(w http.ResponseWriter, r *http.Request, reason string) {
+	_, service := iamtest.Caller(r)
+	message := "User: " + reason
+	if r.Header.Get("X-Amz-Target") == "" && service != "lambda" {
+		w.Header().Set("Content-Type", "application/xml")
+		w.WriteHeader(http.StatusForbidden)
+		if r.Method != http.MethodHead {
+			fmt.Fprintf(w, "<Error><Code>AccessDenied</Code><Message>%s</Message></Error>", message)
+		}
+		return
+	}
+	code, status := "AccessDeniedException", http.StatusBadRequest
+	switch service {
+	case "lambda":
+		status = http.StatusForbidden
+		w.Header().Set("X-Amzn-Errortype", code)
+	case "sqs":
+		code, status = "com.amazonaws.sqs#AccessDenied", http.StatusForbidden
+		w.Header().Set("X-Amzn-Query-Error", "AccessDenied;Sender")
+	case "dynamodb":
+		code = "com.amazon.coral.service#AccessDeniedException"
+	}
+	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+	w.WriteHeader(status)
+	text, _ := json.Marshal(map[string]string{"__type": code, "message": message, "Message": message})
+	_, _ = w.Write(text) // the client may have gone
+}

@@ -1,0 +1,68 @@
+package iamtest
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Ledger is what roles have asked for, each once. Its zero value is empty, and for several
+// callers at a time.
+type Ledger struct {
+	mu sync.Mutex
+	by map[string]map[string]Request
+}
+
+// Note notes a request of a role.
+func (l *Ledger) Note(role string, r Request) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.by == nil {
+		l.by = map[string]map[string]Request{}
+	}
+	if l.by[role] == nil {
+		l.by[role] = map[string]Request{}
+	}
+	l.by[role][r.Action+" "+r.Resource] = r
+}
+
+// Of returns what a role has asked for.
+func (l *Ledger) Of(role string) []Request {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var requests []Request
+	for _, r := range l.by[role] {
+		requests = append(requests, r)
+	}
+	return requests
+}
+
+// Unseen are permissions that no test can show to be needed, and why: patterns of path.Match,
+// the resource with "" for all.
+type Unseen struct{ Role, Action, Resource, Why string }
+
+func (u Unseen) is(p Permission) bool {
+	role, _ := path.Match(u.Role, p.Role)
+	action, _ := path.Match(u.Action, p.Action)
+	return role && action && strings.Contains(p.Resource, u.Resource)
+}
+
+// Judge returns what each of some roles may do that it has not asked for, but for what is
+// unseen.
+func (l *Ledger) Judge(a *Account, roles []string, unseen []Unseen) ([]string, error) {
+	var wrong []string
+	for _, role := range roles {
+		unneeded, err := a.Unneeded(role, l.Of(role))
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range unneeded {
+			if !slices.ContainsFunc(unseen, func(u Unseen) bool { return u.is(p) }) {
+				wrong = append(wrong, fmt.Sprintf("%s: nothing needs it", p))
+			}
+		}
+	}
+	return wrong, nil
+}

@@ -1,0 +1,215 @@
+package iamtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Names tell how the resources of a call are named in the account where it is evaluated.
+type Names struct {
+	Place
+	// Rename returns that name for one of a call; nil leaves names as they are.
+	Rename func(name string) string
+}
+
+func (n Names) name(name string) string {
+	if n.Rename == nil {
+		return name
+	}
+	return n.Rename(name)
+}
+
+// Caller returns the access key that a request is signed with, and the service that it is
+// for; "" where it is not signed. The signer of a URL is its caller.
+func Caller(r *http.Request) (accessKey, service string) {
+	credential := r.URL.Query().Get("X-Amz-Credential")
+	if _, rest, ok := strings.Cut(r.Header.Get("Authorization"), "Credential="); ok {
+		credential, _, _ = strings.Cut(rest, ",")
+	}
+	// The key, the day, the region, the service and "aws4_request".
+	parts := strings.Split(strings.TrimSpace(credential), "/")
+	if len(parts) != 5 {
+		return "", ""
+	}
+	return parts[0], parts[3]
+}
+
+// Requests returns what a call to AWS asks for: an action on a resource each.
+//
+// Errors: which action and resource a call is of is not known here.
+func (n Names) Requests(r *http.Request, body []byte) ([]Request, error) {
+	_, service := Caller(r)
+	_, operation, targeted := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	var requests []Request
+	var err error
+	switch {
+	case service == "s3" || service == "" && !targeted:
+		requests, err = n.ofS3(r)
+	case service == "lambda":
+		requests, err = n.ofLambda(r)
+	case !targeted:
+		err = fmt.Errorf("%s %s of %s is of no known action", r.Method, r.URL.Path, service)
+	default:
+		requests, err = n.ofTarget(service, operation, body)
+	}
+	for i := range requests {
+		// Clients of AWS call over TLS of today; those here are of a local AWS, which has none.
+		requests[i].Context = map[string][]string{"aws:SecureTransport": {"true"}, "s3:TlsVersion": {"1.3"}}
+	}
+	return requests, err
+}
+
+// ofTarget is for the services whose calls are JSON.
+func (n Names) ofTarget(service, operation string, body []byte) ([]Request, error) {
+	var call struct {
+		TableName, IndexName, QueueURL string
+		RequestItems                   map[string]any
+		TransactItems                  []map[string]struct{ TableName string }
+		StateMachineARN, ExecutionARN  string
+		Cluster, Service, SecretID     string
+		Services                       []string
+	}
+	if err := json.Unmarshal(body, &call); err != nil {
+		return nil, fmt.Errorf("read a call of %s: %w", operation, err)
+	}
+	on := func(resource string) []Request {
+		return []Request{{Action: service + ":" + operation, Resource: resource}}
+	}
+	switch {
+	case service == "dynamodb" && len(call.TransactItems) > 0:
+		return n.transaction(call.TransactItems)
+	case service == "dynamodb" && len(call.RequestItems) > 0:
+		var requests []Request
+		for table := range call.RequestItems {
+			requests = append(requests, on(n.table(table))...)
+		}
+		return requests, nil
+	case service == "dynamodb" && call.IndexName != "":
+		return on(n.table(call.TableName) + "/index/" + call.IndexName), nil
+	case service == "dynamodb" && call.TableName != "":
+		return on(n.table(call.TableName)), nil
+	case service == "sqs" && call.QueueURL != "":
+		operation = strings.TrimSuffix(operation, "Batch") // which needs no action of its own
+		return on(n.ARN("sqs", n.name(call.QueueURL[strings.LastIndex(call.QueueURL, "/")+1:]))), nil
+	case service == "states" && call.StateMachineARN != "":
+		return on(n.ARN("states", "stateMachine:"+n.name(last(call.StateMachineARN)))), nil
+	case service == "states" && call.ExecutionARN != "":
+		parts := strings.Split(call.ExecutionARN, ":")
+		machine := n.name(parts[max(len(parts)-2, 0)])
+		return on(n.ARN("states", "execution:"+machine+":"+last(call.ExecutionARN))), nil
+	case service == "states" && strings.HasPrefix(operation, "SendTask"):
+		// The token names the state machine to AWS alone; the deploy has one.
+		return on(n.ARN("states", "stateMachine:"+n.name("state machine of a token"))), nil
+	case service == "ecs" && call.Service != "":
+		return on(n.ARN("ecs", "service/"+n.name(call.Cluster)+"/"+n.name(call.Service))), nil
+	case service == "ecs" && len(call.Services) > 0:
+		var requests []Request
+		for _, name := range call.Services {
+			requests = append(requests, on(n.ARN("ecs", "service/"+n.name(call.Cluster)+"/"+n.name(name)))...)
+		}
+		return requests, nil
+	case service == "secretsmanager" && call.SecretID != "":
+		name := regexp.MustCompile(`-[A-Za-z0-9]{6}$`).ReplaceAllString(n.name(last(call.SecretID)), secretSuffix)
+		return on(n.ARN("secretsmanager", "secret:"+name)), nil
+	}
+	return nil, fmt.Errorf("%s:%s is of no known resource: %.200s", service, operation, body)
+}
+
+// last returns what is after the last colon of an ARN.
+func last(arn string) string { return arn[strings.LastIndex(arn, ":")+1:] }
+
+func (n Names) table(name string) string { return n.ARN("dynamodb", "table/"+n.name(name)) }
+
+// transaction returns the actions of each item of a transaction; it has none of its own.
+func (n Names) transaction(items []map[string]struct{ TableName string }) ([]Request, error) {
+	actions := map[string]string{"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem",
+		"ConditionCheck": "ConditionCheckItem", "Get": "GetItem"}
+	var requests []Request
+	for _, item := range items {
+		for part, of := range item {
+			action, known := actions[part]
+			if !known {
+				return nil, fmt.Errorf("%s in a transaction is of no known action", part)
+			}
+			requests = append(requests, Request{Action: "dynamodb:" + action, Resource: n.table(of.TableName)})
+		}
+	}
+	return requests, nil
+}
+
+// invoked is the path of a call of a function, with its name or ARN.
+const invoked = "/2015-03-31/functions/"
+
+func (n Names) ofLambda(r *http.Request) ([]Request, error) {
+	name, what, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, invoked), "/")
+	if !strings.HasPrefix(r.URL.Path, invoked) || what != "invocations" || r.Method != http.MethodPost {
+		return nil, fmt.Errorf("%s %s of lambda is of no known action", r.Method, r.URL.Path)
+	}
+	return []Request{{Action: "lambda:InvokeFunction", Resource: n.ARN("lambda", "function:"+n.name(last(name)))}}, nil
+}
+
+// plain are the parameters of S3 that do not change what a call is.
+func plain(parameter string) bool {
+	return parameter == "x-id" || strings.HasPrefix(strings.ToLower(parameter), "x-amz-") ||
+		strings.HasPrefix(parameter, "response-")
+}
+
+func (n Names) ofS3(r *http.Request) ([]Request, error) {
+	bucket, key, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	parameters := r.URL.Query()
+	var special []string
+	for parameter := range parameters {
+		if !plain(parameter) {
+			special = append(special, parameter)
+		}
+	}
+	slices.Sort(special)
+	action, known := s3Actions[strings.TrimSpace(r.Method+" "+strings.Join(special, " "))]
+	if key == "" {
+		lists := r.Method == http.MethodGet && parameters.Has("list-type")
+		action, known = "s3:ListBucket", lists || r.Method == http.MethodHead && len(special) == 0
+	}
+	if bucket == "" || !known {
+		return nil, fmt.Errorf("%s %s?%s of s3 is of no known action", r.Method, r.URL.Path, r.URL.RawQuery)
+	}
+	resource := n.ARN("s3", n.name(bucket))
+	if key != "" {
+		resource += "/" + key
+	}
+	requests := []Request{{Action: action, Resource: resource}}
+	if source := r.Header.Get("X-Amz-Copy-Source"); source != "" {
+		decoded, err := url.PathUnescape(strings.TrimPrefix(source, "/"))
+		if err != nil {
+			return nil, fmt.Errorf("read the source of a copy: %w", err)
+		}
+		from, key, _ := strings.Cut(decoded, "/")
+		requests = append(requests, Request{Action: "s3:GetObject", Resource: n.ARN("s3", n.name(from)) + "/" + key})
+	}
+	return requests, nil
+}
+
+// s3Actions are the actions on an object, by method and parameters.
+var s3Actions = map[string]string{
+	"GET": "s3:GetObject", "HEAD": "s3:GetObject", "PUT": "s3:PutObject", "DELETE": "s3:DeleteObject",
+	"GET partNumber": "s3:GetObject", "HEAD partNumber": "s3:GetObject",
+	"POST uploads": "s3:PutObject", "PUT partNumber uploadId": "s3:PutObject", "POST uploadId": "s3:PutObject",
+	"DELETE uploadId": "s3:AbortMultipartUpload", "GET uploadId": "s3:ListMultipartUploadParts",
+}
+
+// ToTellMissing returns what a call needs besides so that S3 says of an object that it is
+// not there; without it S3 refuses the call. ok is false of any other call.
+func (n Names) ToTellMissing(r *http.Request, status int) (list Request, ok bool) {
+	_, service := Caller(r)
+	bucket, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+	if service != "s3" || !reads || status != http.StatusNotFound {
+		return Request{}, false
+	}
+	return Request{Action: "s3:ListBucket", Resource: n.ARN("s3", n.name(bucket)),
+		Context: map[string][]string{"aws:SecureTransport": {"true"}, "s3:TlsVersion": {"1.3"}}}, true
+}

@@ -1,0 +1,320 @@
+package iamtest
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Place is where a template is deployed.
+type Place struct{ Partition, Region, Account string }
+
+// Rights are what is in the policies of a deploy.
+type Rights struct {
+	// Roles are the policies of each role, by its name in the template without what CDK
+	// adds to make it unique, such as "FilesRole".
+	Roles map[string][]json.RawMessage
+	// Resources are the policies of each resource that has one, by its ARN.
+	Resources map[string][]json.RawMessage
+	// Managed are the policies of AWS's own that a role has besides, which nobody reads.
+	Managed map[string][]string `json:",omitempty"`
+	// Functions are the roles of the functions, by their names.
+	Functions map[string]string
+}
+
+// resource is one of a template.
+type resource struct {
+	Type       string
+	Properties map[string]json.RawMessage
+}
+
+// deploying resolves what is in a template.
+type deploying struct {
+	Place
+	resources map[string]resource
+}
+
+// ReadTemplate returns what the policies of a synthesized template say, in a place.
+//
+// Errors: it is no template, or a policy has what is not resolved or evaluated here.
+func ReadTemplate(text []byte, place Place) (Rights, error) {
+	var template struct{ Resources map[string]resource }
+	if err := json.Unmarshal(text, &template); err != nil {
+		return Rights{}, fmt.Errorf("read a template: %w", err)
+	}
+	d := deploying{place, template.Resources}
+	rights := Rights{
+		Roles: map[string][]json.RawMessage{}, Resources: map[string][]json.RawMessage{},
+		Managed: map[string][]string{}, Functions: map[string]string{},
+	}
+	for _, id := range slices.Sorted(maps.Keys(d.resources)) {
+		if err := d.add(&rights, id); err != nil {
+			return Rights{}, fmt.Errorf("%s of the template: %w", id, err)
+		}
+	}
+	return rights, nil
+}
+
+// add adds what a resource of the template says.
+func (d deploying) add(rights *Rights, id string) error {
+	r := d.resources[id]
+	switch r.Type {
+	case "AWS::IAM::Role":
+		return d.addRole(rights, id)
+	case "AWS::Lambda::Function":
+		role := regexp.MustCompile(`"Fn::GetAtt":\s*\[\s*"(\w+)"`).FindSubmatch(r.Properties["Role"])
+		name, err := d.nameOf(id)
+		if err == nil && role != nil {
+			rights.Functions[name] = WithoutHash(string(role[1]))
+		}
+		return err
+	case "AWS::IAM::Policy":
+		return d.addPolicy(r, "Roles", func(id string) (string, error) { return WithoutHash(id), nil }, rights.Roles)
+	case "AWS::S3::BucketPolicy":
+		return d.addPolicy(r, "Bucket", d.arnOf, rights.Resources)
+	case "AWS::SQS::QueuePolicy":
+		return d.addPolicy(r, "Queues", d.arnOf, rights.Resources)
+	case "AWS::SNS::TopicPolicy":
+		return d.addPolicy(r, "Topics", d.arnOf, rights.Resources)
+	case "AWS::IAM::ManagedPolicy":
+		return fmt.Errorf("managed policies are not evaluated")
+	}
+	return nil
+}
+
+func (d deploying) addRole(rights *Rights, id string) error {
+	r, name := d.resources[id], WithoutHash(id)
+	var within []struct{ PolicyDocument any }
+	if text := r.Properties["Policies"]; text != nil {
+		if err := json.Unmarshal(text, &within); err != nil {
+			return err
+		}
+	}
+	rights.Roles[name] = append(rights.Roles[name], []json.RawMessage{}...)
+	for _, p := range within {
+		document, err := d.document(p.PolicyDocument)
+		if err != nil {
+			return err
+		}
+		rights.Roles[name] = append(rights.Roles[name], document)
+	}
+	var managed []any
+	if text := r.Properties["ManagedPolicyArns"]; text != nil {
+		if err := json.Unmarshal(text, &managed); err != nil {
+			return err
+		}
+	}
+	for _, arn := range managed {
+		resolved, err := d.resolve(arn)
+		if err != nil {
+			return err
+		}
+		rights.Managed[name] = append(rights.Managed[name], fmt.Sprint(resolved))
+	}
+	return nil
+}
+
+// addPolicy adds a policy to each of those that a property refers to.
+func (d deploying) addPolicy(r resource, property string, named func(id string) (string, error),
+	to map[string][]json.RawMessage) error {
+	var value any
+	if err := json.Unmarshal(r.Properties["PolicyDocument"], &value); err != nil {
+		return err
+	}
+	document, err := d.document(value)
+	if err != nil {
+		return err
+	}
+	referred := regexp.MustCompile(`"Ref":\s*"(\w+)"`).FindAllSubmatch(r.Properties[property], -1)
+	if len(referred) == 0 {
+		return fmt.Errorf("a policy of nothing in the template: %s", r.Properties[property])
+	}
+	for _, reference := range referred {
+		name, err := named(string(reference[1]))
+		if err != nil {
+			return err
+		}
+		to[name] = append(to[name], document)
+	}
+	return nil
+}
+
+// document resolves a policy document, which can be evaluated then.
+func (d deploying) document(value any) (json.RawMessage, error) {
+	resolved, err := d.resolve(value)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(resolved)
+	if err != nil {
+		return nil, err
+	}
+	_, err = ParsePolicy(text)
+	return text, err
+}
+
+// resolve replaces the functions in a value.
+func (d deploying) resolve(value any) (any, error) {
+	switch value := value.(type) {
+	case []any:
+		resolved := make([]any, len(value))
+		for i, part := range value {
+			var err error
+			if resolved[i], err = d.resolve(part); err != nil {
+				return nil, err
+			}
+		}
+		return resolved, nil
+	case map[string]any:
+		if name, arguments, ok := function(value); ok {
+			return d.call(name, arguments)
+		}
+		resolved := map[string]any{}
+		for key, part := range value {
+			var err error
+			if resolved[key], err = d.resolve(part); err != nil {
+				return nil, err
+			}
+		}
+		return resolved, nil
+	}
+	return value, nil
+}
+
+// function returns the function of CloudFormation that a value is, if it is one.
+func function(value map[string]any) (name string, arguments any, ok bool) {
+	for name, arguments := range value {
+		if len(value) == 1 && (name == "Ref" || strings.HasPrefix(name, "Fn::")) {
+			return name, arguments, true
+		}
+	}
+	return "", nil, false
+}
+
+func (d deploying) call(name string, arguments any) (string, error) {
+	list, isList := arguments.([]any)
+	text, isText := arguments.(string)
+	switch {
+	case name == "Ref" && isText:
+		return d.ref(text)
+	case name == "Fn::GetAtt" && isList && len(list) == 2:
+		return d.attribute(fmt.Sprint(list[0]), fmt.Sprint(list[1]))
+	case name == "Fn::Sub" && isText:
+		var failure error
+		replaced := regexp.MustCompile(`\$\{([\w:]+)\}`).ReplaceAllStringFunc(text, func(reference string) string {
+			value, err := d.ref(reference[2 : len(reference)-1])
+			if err != nil {
+				failure = err
+			}
+			return value
+		})
+		return replaced, failure
+	case name == "Fn::Join" && isList && len(list) == 2:
+		resolved, err := d.resolve(list[1])
+		parts, ok := resolved.([]any)
+		if err != nil || !ok {
+			return "", fmt.Errorf("join %v: %w", list[1], err)
+		}
+		var texts []string
+		for _, part := range parts {
+			texts = append(texts, fmt.Sprint(part))
+		}
+		return strings.Join(texts, fmt.Sprint(list[0])), nil
+	}
+	return "", fmt.Errorf("%s of %v is not resolved", name, arguments)
+}
+
+func (d deploying) ref(name string) (string, error) {
+	switch name {
+	case "AWS::Partition":
+		return d.Partition, nil
+	case "AWS::Region":
+		return d.Region, nil
+	case "AWS::AccountId":
+		return d.Account, nil
+	}
+	switch d.resources[name].Type {
+	case "AWS::SNS::Topic", "AWS::SecretsManager::Secret":
+		return d.arnOf(name)
+	case "AWS::CloudFront::Distribution", "AWS::S3::Bucket", "AWS::DynamoDB::GlobalTable":
+		return d.nameOf(name)
+	}
+	return "", fmt.Errorf("a reference to %s is not resolved", name)
+}
+
+func (d deploying) attribute(id, attribute string) (string, error) {
+	arn, err := d.arnOf(id)
+	switch attribute {
+	case "Arn":
+		return arn, err
+	case "StreamArn":
+		// AWS names a stream after the time at which it was made.
+		return arn + "/stream/2026-01-01T00:00:00.000", err
+	}
+	return "", fmt.Errorf("the attribute %s of %s is not resolved", attribute, id)
+}
+
+// kinds are how CloudFormation names resources, and AWS their ARNs.
+var kinds = map[string]struct{ property, service, resource string }{
+	"AWS::DynamoDB::GlobalTable":    {"TableName", "dynamodb", "table/%s"},
+	"AWS::SQS::Queue":               {"QueueName", "sqs", "%s"},
+	"AWS::S3::Bucket":               {"BucketName", "s3", "%s"},
+	"AWS::Logs::LogGroup":           {"LogGroupName", "logs", "log-group:%s:*"},
+	"AWS::SecretsManager::Secret":   {"Name", "secretsmanager", "secret:%s" + secretSuffix},
+	"AWS::SNS::Topic":               {"TopicName", "sns", "%s"},
+	"AWS::ECS::Cluster":             {"ClusterName", "ecs", "cluster/%s"},
+	"AWS::Lambda::Function":         {"FunctionName", "lambda", "function:%s"},
+	"AWS::CloudFront::Distribution": {"", "cloudfront", "distribution/%s"},
+}
+
+// secretSuffix is what Secrets Manager adds to a name, which is chance.
+const secretSuffix = "-AbCdEf"
+
+// nameOf returns the name of a resource; one that the template leaves to CloudFormation is
+// that in the template.
+func (d deploying) nameOf(id string) (string, error) {
+	r := d.resources[id]
+	kind, known := kinds[r.Type]
+	if !known {
+		return "", fmt.Errorf("the name of %s, a %q, is not resolved", id, r.Type)
+	}
+	text := r.Properties[kind.property]
+	if text == nil {
+		return strings.ToLower(id), nil
+	}
+	var value any
+	if err := json.Unmarshal(text, &value); err != nil {
+		return "", err
+	}
+	resolved, err := d.resolve(value)
+	return fmt.Sprint(resolved), err
+}
+
+func (d deploying) arnOf(id string) (string, error) {
+	name, err := d.nameOf(id)
+	if err != nil {
+		return "", err
+	}
+	kind := kinds[d.resources[id].Type]
+	return d.ARN(kind.service, fmt.Sprintf(kind.resource, name)), nil
+}
+
+// ARN returns the ARN of something in the place.
+func (p Place) ARN(service, resource string) string {
+	region, account := p.Region, p.Account
+	switch service {
+	case "s3":
+		region, account = "", ""
+	case "cloudfront", "iam":
+		region = ""
+	}
+	return strings.Join([]string{"arn", p.Partition, service, region, account, resource}, ":")
+}
+
+// WithoutHash takes from the id of a resource what CDK adds to make it unique.
+func WithoutHash(id string) string {
+	return regexp.MustCompile(`(.)[0-9A-F]{8}$`).ReplaceAllString(id, "$1")
+}
