@@ -40,7 +40,7 @@ type gpu struct {
 	EngineImage string
 }
 
-// made says whether there is a stack of GPUs.
+// made reports whether there is a stack of GPUs.
 func (g gpu) made() bool { return g.On || g.Prepared }
 
 // weightsInS3 reports whether engine servers read weights from S3: a deployer's own
