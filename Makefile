@@ -132,7 +132,8 @@ synth: need-synth functions cdk ## Write the templates of the deploy. CONTEXT="-
 	@$(CDK) synth --quiet --output $(CDK_OUTDIR) $(CONTEXT)
 
 .PHONY: deploy
-deploy: not-data-alone need-deploy functions cdk ## Deploy to AWS. CONTEXT="-c stage=…" says where to.
+deploy: not-data-alone need-deploy build functions cdk ## Deploy to AWS. CONTEXT="-c stage=…" says where to. PREFLIGHT=off asks for no quotas.
+	@[ "$(PREFLIGHT)" = off ] || scripts/check-deploy.sh --before $(CONTEXT)
 	@$(CDK) deploy --output $(CDK_OUTDIR) $(CONTEXT) $(STACKS)
 
 # Of stacks that are named no others go: with gpu=true CDK would take the service's along
@@ -147,6 +148,10 @@ not-data-alone:
 .PHONY: import
 import: need-import functions cdk ## Take back what a protected stage left behind: MAPPING=mapping.json
 	@$(CDK) import --output $(CDK_OUTDIR) $(CONTEXT) --resource-mapping $(MAPPING)
+
+.PHONY: check-deploy
+check-deploy: need-check-deploy build ## Check a deploy from outside. CONTEXT="-c stage=…"; CHECK="--receiver=URL" and other flags.
+	@exec scripts/check-deploy.sh $(CHECK) $(CONTEXT)
 
 # A stage called prod is refused however the context is quoted: the shell reads it
 # here as it does for CDK.

@@ -14,7 +14,7 @@ target=${1:?a target of the Makefile}
 linters="git python npm"
 tests="make go certificates $linters curl gcc ffmpeg chromium strace namespaces"
 case $target in
-build | fuzz) needs="go certificates" ;;
+build | check-deploy | fuzz) needs="go certificates" ;;
 run | soak) needs="go certificates ffmpeg" ;;
 run-llm | test-llm) needs="go certificates ffmpeg curl python c++ cmake" ;;
 run-gpu | test-gpu | bench-gpu) needs="go certificates ffmpeg curl python" ;;

@@ -12,10 +12,12 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
+	"strings"
 
 	"github.com/alecthomas/kong"
 
 	"cutroom/cmd/cutroom/command"
+	"cutroom/cmd/cutroom/deploycheck"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/platform/signals"
 )
@@ -28,6 +30,7 @@ type commandLine struct {
 	Dev        devCommand         `cmd:"" group:"Server" help:"Serve everything from this machine."`
 	Keys       keysCommand        `cmd:"" group:"Server" help:"Manage the permanent keys of accounts."`
 	Doctor     doctorCommand      `cmd:"" group:"Server" help:"Check what Cutroom needs on this machine, and say how to mend it."`
+	Check      checkCommand       `cmd:"" group:"Server" help:"Check a deploy in AWS from outside, or the account before one."`
 	Health     healthCommand      `cmd:"" group:"Server" help:"Ask the server of these settings for its health, for what watches its container."`
 	Completion command.Completion `cmd:"" group:"Server" help:"Print what a shell needs to complete commands."`
 }
@@ -56,7 +59,9 @@ func version() string {
 
 // newParser makes the parser of the command line.
 func newParser(line *commandLine, options ...kong.Option) (*kong.Kong, error) {
-	return kong.New(line, append(options, kong.Vars{"family": catalog.DefaultFamily})...)
+	return kong.New(line, append(options, kong.Vars{
+		"family": catalog.DefaultFamily, "checks": strings.Join(deploycheck.Names(), ", "),
+	})...)
 }
 
 // errHelp means that help was requested and shown.

@@ -62,6 +62,7 @@ func TestDeployment(t *testing.T) {
 		{"Aborted", testAborted},
 		{"TaskTimeout", testTaskTimeout},
 		{"Jobs", testJobs},
+		{"Check", testCheck},
 		{"DeployWhileJobsRun", testDeployWhileJobsRun},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, d) })

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"cutroom/shared/client/access"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/service/api"
 )
@@ -69,16 +70,6 @@ func (w *world) revoke(secret string) {
 	}
 }
 
-// statuses are a route's response statuses by the credential of the call. Any other
-// credential gets 401 on every route.
-type statuses struct {
-	// Credentials of the account. A token is called within its scope, unless it is
-	// for other models or another origin.
-	key, adminKey, token, adminToken, tokenForOtherModels, tokenForOtherOrigin int
-	// Credentials of another account.
-	otherKey, otherAdminKey, otherToken int
-}
-
 // Who may do what (docs/contract/auth.md#who-may-do-what): every route that
 // requires a credential, called with every kind of credential.
 func TestEveryRouteWithEveryCredential(t *testing.T) {
@@ -91,14 +82,14 @@ func TestEveryRouteWithEveryCredential(t *testing.T) {
 	w.revoke(revoked)
 	w.revoke(parent)
 	key := func(secret string) credential.Issued { return credential.Issued{Secret: secret} }
-	unauthorized := func(statuses) int { return http.StatusUnauthorized }
+	unauthorized := func(access.Statuses) int { return http.StatusUnauthorized }
 	// Every route is called in this order: after the key has deleted a file, the
 	// admin key gets 404.
 	credentials := []struct {
 		name string
 		// The JWT of a client token must be treated as its secret is.
 		credential.Issued
-		want func(statuses) int
+		want func(access.Statuses) int
 	}{
 		{"none", key(""), unauthorized},
 		{"garbage", credential.Issued{Secret: "hello", JWT: "eyJhbGciOiJub25lIn0.e30."}, unauthorized},
@@ -107,28 +98,28 @@ func TestEveryRouteWithEveryCredential(t *testing.T) {
 		{"revoked key", key(revoked), unauthorized},
 		{"expired token", expired, unauthorized},
 		{"token of a revoked key", orphan, unauthorized},
-		{"key of another account", key(rival), func(s statuses) int { return s.otherKey }},
-		{"token of another account", w.issue(rival, credential.Scope{}), func(s statuses) int { return s.otherToken }},
+		{"key of another account", key(rival), func(s access.Statuses) int { return s.OtherKey }},
+		{"token of another account", w.issue(rival, credential.Scope{}), func(s access.Statuses) int { return s.OtherToken }},
 		{"token for other models", w.issue(studio, credential.Scope{Models: []string{"gen-2.5"}}),
-			func(s statuses) int { return s.tokenForOtherModels }},
+			func(s access.Statuses) int { return s.TokenForOtherModels }},
 		{"token for another origin", w.issue(studio, credential.Scope{Origins: []string{"https://other.example.com"}}),
-			func(s statuses) int { return s.tokenForOtherOrigin }},
-		{"key", key(studio), func(s statuses) int { return s.key }},
+			func(s access.Statuses) int { return s.TokenForOtherOrigin }},
+		{"key", key(studio), func(s access.Statuses) int { return s.Key }},
 		{"token", w.issue(studio, credential.Scope{
 			Models: []string{"gen-pro-t2v", "gen-image-latest"}, Origins: []string{origin},
-		}), func(s statuses) int { return s.token }},
-		{"admin key", key(w.newAdmin("studio")), func(s statuses) int { return s.adminKey }},
-		{"admin key of another account", key(w.newAdmin("rival")), func(s statuses) int { return s.otherAdminKey }},
+		}), func(s access.Statuses) int { return s.Token }},
+		{"admin key", key(w.newAdmin("studio")), func(s access.Statuses) int { return s.AdminKey }},
+		{"admin key of another account", key(w.newAdmin("rival")), func(s access.Statuses) int { return s.OtherAdminKey }},
 		{"token of an admin key", w.issue(w.newAdmin("studio"), credential.Scope{}),
-			func(s statuses) int { return s.adminToken }},
+			func(s access.Statuses) int { return s.AdminToken }},
 	}
 
 	routes := w.protectedRoutes()
 	for _, route := range routes {
-		method, _, _ := strings.Cut(route.endpoint, " ")
+		method, _, _ := strings.Cut(route.Endpoint, " ")
 		for _, credential := range credentials {
 			for i, secret := range []string{credential.Secret, credential.JWT} {
-				name := route.endpoint + " with " + credential.name
+				name := route.Endpoint + " with " + credential.name
 				if i == 1 {
 					if secret == "" {
 						continue // only tokens have a JWT
@@ -136,9 +127,9 @@ func TestEveryRouteWithEveryCredential(t *testing.T) {
 					name += ", as JWT"
 				}
 				t.Run(name, func(t *testing.T) {
-					a := w.request(method, route.path, secret, strings.NewReader(route.body),
-						"Content-Type: "+route.contentType, "Origin: "+origin)
-					if want := credential.want(route.statuses); a.status != want {
+					a := w.request(method, route.Path, secret, strings.NewReader(route.Body),
+						"Content-Type: "+route.ContentType, "Origin: "+origin)
+					if want := credential.want(route.Statuses); a.status != want {
 						t.Errorf("%d %s, want %d", a.status, a.body, want)
 					}
 					if a.status >= 400 && a.status != http.StatusUnprocessableEntity && a.detail() == "" {
@@ -154,23 +145,15 @@ func TestEveryRouteWithEveryCredential(t *testing.T) {
 	}
 	for _, endpoint := range api.Endpoints(api.Config{}) {
 		name := endpoint.Method + " " + endpoint.Path
-		if !endpoint.Public && !slices.ContainsFunc(routes, func(r protectedRoute) bool { return r.endpoint == name }) {
+		if !endpoint.Public && !slices.ContainsFunc(routes, func(r access.Call) bool { return r.Endpoint == name }) {
 			t.Errorf("%s is not in the table", name)
 		}
 	}
 }
 
-// protectedRoute is a route that requires a credential, an example call, and the
-// expected statuses.
-type protectedRoute struct {
-	// endpoint is the route's method and pattern, path the path that is called.
-	endpoint, path, body, contentType string
-	statuses                          statuses
-}
-
-// protectedRoutes returns every route that requires a credential. The calls use
-// jobs and files of the account studio, which it creates.
-func (w *world) protectedRoutes() []protectedRoute {
+// protectedRoutes returns a call of every route that requires a credential. The calls
+// use jobs and files of the account studio, which it creates.
+func (w *world) protectedRoutes() []access.Call {
 	done := w.submit(studio)
 	w.start(done)
 	w.complete(done, "the bytes", "video/mp4")
@@ -186,91 +169,10 @@ func (w *world) protectedRoutes() []protectedRoute {
 	}
 	stored, md5 := store()
 	deleted, _ := store()
-	form, formType := multiform(text("prompt", "x"))
-	file, fileType := multiform(part{"file", "a.txt", "bytes"})
-	return []protectedRoute{
-		{"POST /v1/jobs/{id}", "/v1/jobs/gen-pro-t2v", form, formType, statuses{
-			key: 200, adminKey: 200, token: 200, adminToken: 200, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
-			otherKey: 200, otherAdminKey: 200, otherToken: 200,
-		}},
-		{"GET /v1/jobs/{id}", "/v1/jobs/" + done, "", "", statuses{
-			key: 200, adminKey: 200, token: 200, adminToken: 200, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
-			otherKey: 404, otherAdminKey: 404, otherToken: 404,
-		}},
-		{"GET /v1/jobs", "/v1/jobs", "", "", statuses{
-			key: 200, adminKey: 200, token: 403, adminToken: 403, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
-			otherKey: 200, otherAdminKey: 200, otherToken: 403,
-		}},
-		{"DELETE /v1/jobs/{id}", "/v1/jobs/" + cancelled, "", "", statuses{
-			key: 200, adminKey: 200, token: 200, adminToken: 200, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
-			otherKey: 404, otherAdminKey: 404, otherToken: 404,
-		}},
-		{"GET /v1/jobs/{id}/events", "/v1/jobs/" + done + "/events", "", "", statuses{
-			key: 200, adminKey: 200, token: 200, adminToken: 200, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
-			otherKey: 404, otherAdminKey: 404, otherToken: 404,
-		}},
-		{"GET /v1/jobs/{id}/content", "/v1/jobs/" + done + "/content", "", "", statuses{
-			key: 200, adminKey: 200, token: 200, adminToken: 200, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
-			otherKey: 404, otherAdminKey: 404, otherToken: 404,
-		}},
-		{"GET /v1/jobs/{id}/deliveries", "/v1/jobs/" + done + "/deliveries", "", "", statuses{
-			key: 200, adminKey: 200, token: 200, adminToken: 200, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
-			otherKey: 404, otherAdminKey: 404, otherToken: 404,
-		}},
-		{"GET /v1/webhooks/secret", "/v1/webhooks/secret", "", "", statuses{
-			key: 200, adminKey: 200, token: 403, adminToken: 403, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
-			otherKey: 200, otherAdminKey: 200, otherToken: 403,
-		}},
-		// A form without the image is not valid.
-		{"POST /v1/generate/{id}", "/v1/generate/gen-image-2", form, formType, statuses{
-			key: 422, adminKey: 422, token: 422, adminToken: 422, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
-			otherKey: 422, otherAdminKey: 422, otherToken: 422,
-		}},
-		{"POST /v1/files", "/v1/files", file, fileType, statuses{
-			key: 200, adminKey: 200, token: 200, adminToken: 200, tokenForOtherModels: 200, tokenForOtherOrigin: 403,
-			otherKey: 200, otherAdminKey: 200, otherToken: 200,
-		}},
-		{"GET /v1/files", "/v1/files", "", "", statuses{
-			key: 200, adminKey: 200, token: 403, adminToken: 403, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
-			otherKey: 200, otherAdminKey: 200, otherToken: 403,
-		}},
-		{"GET /v1/files/{file_id}", "/v1/files/" + stored, "", "", statuses{
-			key: 200, adminKey: 200, token: 200, adminToken: 200, tokenForOtherModels: 200, tokenForOtherOrigin: 403,
-			otherKey: 404, otherAdminKey: 404, otherToken: 404,
-		}},
-		{"GET /v1/uploads/{file_id}", "/v1/uploads/" + stored, "", "", statuses{
-			key: 200, adminKey: 200, token: 200, adminToken: 200, tokenForOtherModels: 200, tokenForOtherOrigin: 403,
-			otherKey: 404, otherAdminKey: 404, otherToken: 404,
-		}},
-		{"DELETE /v1/files/{file_id}", "/v1/files/" + deleted, "", "", statuses{
-			key: 204, adminKey: 404, token: 403, adminToken: 403, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
-			otherKey: 404, otherAdminKey: 404, otherToken: 403,
-		}},
-		{"GET /v1/files/by-md5/{md5}", "/v1/files/by-md5/" + md5, "", "", statuses{
-			key: 200, adminKey: 200, token: 403, adminToken: 403, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
-			otherKey: 404, otherAdminKey: 404, otherToken: 403,
-		}},
-		{"GET /v1/realtime/quota", "/v1/realtime/quota", "", "", statuses{
-			key: 200, adminKey: 200, token: 403, adminToken: 403, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
-			otherKey: 200, otherAdminKey: 200, otherToken: 403,
-		}},
-		{"POST /v1/client/tokens", "/v1/client/tokens", "", "", statuses{
-			key: 200, adminKey: 200, token: 403, adminToken: 403, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
-			otherKey: 200, otherAdminKey: 200, otherToken: 403,
-		}},
-		{"GET /v1/keys", "/v1/keys", "", "", statuses{
-			key: 403, adminKey: 200, token: 403, adminToken: 403, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
-			otherKey: 403, otherAdminKey: 200, otherToken: 403,
-		}},
-		{"POST /v1/keys", "/v1/keys", `{"label": "x"}`, "application/json", statuses{
-			key: 403, adminKey: 200, token: 403, adminToken: 403, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
-			otherKey: 403, otherAdminKey: 200, otherToken: 403,
-		}},
-		{"DELETE /v1/keys/{key_id}", "/v1/keys/" + idOf(w.newKey("studio")), "", "", statuses{
-			key: 403, adminKey: 204, token: 403, adminToken: 403, tokenForOtherModels: 403, tokenForOtherOrigin: 403,
-			otherKey: 403, otherAdminKey: 404, otherToken: 403,
-		}},
-	}
+	return access.Media(access.Fixtures{
+		Video: "gen-pro-t2v", Image: "gen-image-2", Ended: done, Cancelled: cancelled, Stored: stored, MD5: md5,
+		Deleted: deleted, KeyID: idOf(w.newKey("studio")),
+	})
 }
 
 // The models of a token are resolved when it is used: a token for an alias reaches

@@ -1,0 +1,102 @@
+package deploycheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// alarmNames are the alarms that every deploy has that has any (docs/runbook.md).
+var alarmNames = []string{
+	"media-errors", "inference-errors", "submission-latency", "failed-executions", "dead-letters", "video-queue-age",
+	"image-queue-age", "internal-errors", "webhook-dead-letters", "function-throttles", "table-throttles",
+}
+
+// checkAlarms looks whether all alarms are there, and none tells of anything.
+func checkAlarms(ctx context.Context, v *visit) (string, error) {
+	states, err := v.Cloud.Alarms(ctx)
+	if err != nil {
+		return "", err
+	}
+	if len(states) == 0 {
+		return "", skip("the deploy has no alarms (-c watch=off)")
+	}
+	var wrong []error
+	for _, name := range alarmNames {
+		switch state, ok := states[name]; {
+		case !ok:
+			wrong = append(wrong, fmt.Errorf("there is no alarm %s", name))
+		case state == "ALARM":
+			wrong = append(wrong, fmt.Errorf("%s is in alarm: see %s#%s", name, runbookPage, name))
+		}
+	}
+	return fmt.Sprintf("%d alarms, all quiet", len(states)), errors.Join(wrong...)
+}
+
+// checkDeadLetters looks whether a message was given up on.
+func checkDeadLetters(ctx context.Context, v *visit) (string, error) {
+	queues, err := v.Cloud.DeadLetters(ctx)
+	if err != nil {
+		return "", err
+	}
+	var full []string
+	for name, messages := range queues {
+		if messages > 0 {
+			full = append(full, fmt.Sprintf("%s has %d", name, messages))
+		}
+	}
+	if slices.Sort(full); len(full) > 0 {
+		return "", errors.New("messages were given up on: " + strings.Join(full, ", "))
+	}
+	return fmt.Sprintf("%d queues, all empty", len(queues)), nil
+}
+
+const (
+	// keptAtLeast and keptAtMost bound how long the record of a job is kept after its end:
+	// 7 days (docs/contract/jobs.md#retention), with some room for its deadline.
+	keptAtLeast, keptAtMost = 7*24*time.Hour - time.Hour, 8 * 24 * time.Hour
+)
+
+// checkTables looks whether the tables let items end by themselves.
+func checkTables(ctx context.Context, v *visit) (string, error) {
+	wrong, err := v.Cloud.Lifetimes(ctx)
+	if err != nil {
+		return "", err
+	}
+	if len(wrong) > 0 {
+		return "", fmt.Errorf("items do not end by themselves in %s", strings.Join(wrong, ", "))
+	}
+	return "items end by themselves", nil
+}
+
+// checkLifetimes looks whether the record of a job ends by itself in time.
+func checkLifetimes(ctx context.Context, v *visit) (string, error) {
+	var err error
+	id := v.done
+	if id == "" {
+		if id, err = v.submit(ctx, v.own, nil); err != nil {
+			return "", err
+		}
+		if _, err := v.cancel(ctx, v.own, id); err != nil {
+			return "", err
+		}
+	}
+	end, err := v.Cloud.JobEnd(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	if left := end.Sub(v.Now()); end.IsZero() || left < keptAtLeast || left > keptAtMost {
+		return "", fmt.Errorf("the record of %s ends by itself %s, want in about 7 days", id, describe(end, left))
+	}
+	return "the record of a job goes " + describe(end, end.Sub(v.Now())), nil
+}
+
+func describe(end time.Time, left time.Duration) string {
+	if end.IsZero() {
+		return "never"
+	}
+	return "in " + left.Round(time.Minute).String()
+}

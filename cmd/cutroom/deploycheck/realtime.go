@@ -1,0 +1,81 @@
+package deploycheck
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/coder/websocket"
+)
+
+// checkRealtime opens a session and changes its prompt.
+func checkRealtime(ctx context.Context, v *visit) (string, error) {
+	if v.RealtimeURL == "" {
+		return "", skip("the deploy has no realtime sessions (-c realtime=true)")
+	}
+	var model string
+	for _, m := range v.Catalog.Models() {
+		if m.Realtime {
+			model = m.ID
+			break
+		}
+	}
+	if model == "" {
+		return "", skip("the catalog has no model with realtime sessions")
+	}
+	socket, response, err := websocket.Dial(ctx, v.RealtimeURL+"?model="+url.QueryEscape(model),
+		&websocket.DialOptions{HTTPClient: v.http, HTTPHeader: http.Header{"X-Api-Key": {v.own.key}}})
+	if err != nil {
+		return "", fmt.Errorf("open a session: %w", err)
+	}
+	if response != nil && response.Body != nil {
+		defer response.Body.Close()
+	}
+	defer socket.CloseNow()
+	began := v.Now()
+	if _, err := expect(ctx, socket, "session_started"); err != nil {
+		return "", err
+	}
+	started := v.Now().Sub(began)
+	if err := socket.Write(ctx, websocket.MessageText, []byte(`{"type":"prompt","prompt":"a test card"}`)); err != nil {
+		return "", fmt.Errorf("send a prompt: %w", err)
+	}
+	ack, err := expect(ctx, socket, "prompt_ack")
+	if err != nil {
+		return "", err
+	}
+	if !ack.Success {
+		return "", fmt.Errorf("a prompt was refused: %s", ack.Error)
+	}
+	return fmt.Sprintf("%s: started after %s", model, round(started)), socket.Close(websocket.StatusNormalClosure, "")
+}
+
+// message is a text message of a session.
+type message struct {
+	Type    string
+	Success bool
+	Error   string
+}
+
+// expect reads messages until the one that is wanted.
+func expect(ctx context.Context, socket *websocket.Conn, kind string) (message, error) {
+	for {
+		_, text, err := socket.Read(ctx)
+		if err != nil {
+			return message{}, fmt.Errorf("wait for %s: %w", kind, err)
+		}
+		var got message
+		if err := json.Unmarshal(text, &got); err != nil {
+			continue // a frame
+		}
+		if got.Type == "error" {
+			return got, errors.New("the session says: " + got.Error)
+		}
+		if got.Type == kind {
+			return got, nil
+		}
+	}
+}
