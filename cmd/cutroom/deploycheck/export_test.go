@@ -3,7 +3,7 @@ package deploycheck
 import "slices"
 
 // AlarmNames returns the alarms that are looked for.
-func AlarmNames() []string { return slices.Clone(alarmNames) }
+func AlarmNames() []string { return slices.Concat(alarmNames, optionalAlarms) }
 
 // Runbook returns the section of the runbook that each check leads to.
 func Runbook() map[string]string {
