@@ -172,6 +172,26 @@ func TestTheAccessLogTellsWhoAndWhatButNoSecret(t *testing.T) {
 	}
 }
 
+// Probes of the health come every few seconds for ever: only one that finds the
+// server ill is in the log.
+func TestTheAccessLogLeavesOutProbes(t *testing.T) {
+	mux := http.NewServeMux()
+	status := http.StatusOK
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(status) })
+	log := newLog()
+	address, _ := start(t, httpserver.Config{Handler: mux, Logger: log.logger()})
+	for _, status = range []int{http.StatusOK, http.StatusServiceUnavailable} {
+		answer, err := http.Get("http://" + address + "/healthz")
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+	}
+	if text := log.wait(t, 1); strings.Contains(text, `"status":200`) || !strings.Contains(text, `"status":503`) {
+		t.Errorf("the log has %s", text)
+	}
+}
+
 func TestTheAccessLogTellsARefusal(t *testing.T) {
 	log := newLog()
 	address, _ := start(t, httpserver.Config{Logger: log.logger(),
