@@ -41,6 +41,9 @@ type deployed struct {
 	// front is the URL of a program that serves the APIs in place of the local AWS;
 	// "" if the local AWS serves them.
 	front string
+	// calls is what the functions' and workers' calls of AWS go through, nil where they
+	// go to the local AWS themselves.
+	calls *awstest.Proxy
 }
 
 const stage = "test"
@@ -83,7 +86,10 @@ func deploy(t *testing.T) *deployed {
 	if d.program, err = servertest.Build(t.Context(), folder); err != nil {
 		t.Fatal(err)
 	}
-	d.cloud = awstest.Start(t, "LAMBDA_EXECUTOR=local")
+	// What the functions call at is told to the local AWS as it starts.
+	d.calls = awstest.NewProxy(t, "", 1, awstest.Faults{})
+	d.cloud = awstest.Start(t, "LAMBDA_EXECUTOR=local", "AWS_ENDPOINT_URL="+d.calls.URL)
+	d.calls.To(d.cloud.URL)
 	cdk := awstest.Tool(t, "cdk/node_modules/.bin/cdk")
 	// CDK synthesizes the app first if it runs in the app's folder.
 	bootstrap := exec.CommandContext(bounded(t), cdk, "bootstrap", "aws://"+awstest.Account+"/"+awstest.Region)
@@ -125,6 +131,7 @@ func (d *deployed) redeploy(t *testing.T, context ...string) {
 		t.Fatalf("the outputs are %s", text)
 	}
 	d.template = filepath.Join(folder, "cdk.out", "Cutroom-"+stage+".template.json")
+	d.guard(t)
 	d.redrive(t)
 }
 

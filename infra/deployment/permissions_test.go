@@ -1,0 +1,50 @@
+package deployment
+
+import (
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+
+	"cutroom/shared/testkit/awstest"
+	"cutroom/shared/testkit/iamtest"
+)
+
+// workerRole is the role of the worker's tasks. The local AWS runs no containers, and the
+// deploy of these tests has none.
+const workerRole = "WorkerTaskRole"
+
+// guard holds the calls of the functions and of the workers to the policies of the
+// template that was deployed.
+func (d *deployed) guard(t *testing.T) {
+	t.Helper()
+	text, err := os.ReadFile(d.template)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rights, err := iamtest.ReadTemplate(text, awstest.Here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, policy := range awstest.DeployedRights(t).Roles[workerRole] {
+		here := strings.ReplaceAll(string(policy), "cutroom-dev", "cutroom-"+stage)
+		rights.Roles[workerRole] = append(rights.Roles[workerRole], json.RawMessage(here))
+	}
+	account, err := iamtest.NewAccount(awstest.Here, rights)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.calls.Guard(t, awstest.Guard{
+		Account: account, Names: map[string]string{
+			"state machine of a token": "cutroom-" + stage + "-jobs",
+			// The local AWS adds nothing to the names of secrets.
+			"cutroom-" + stage + "-secret": "cutroom-" + stage + "-secret-AbCdEf",
+		},
+		Role: func(accessKey string) string {
+			if accessKey == workerRole {
+				return accessKey
+			}
+			return account.RoleOf(accessKey)
+		},
+	})
+}
