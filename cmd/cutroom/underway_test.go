@@ -117,8 +117,9 @@ func TestUploadsUnderWay(t *testing.T) {
 			t.Errorf("a greedy upload: %d %s", status, body)
 		}
 	}
-	token = mint(10)
-	patient := []net.Conn{dribble(t, server, token, 270_000), dribble(t, server, token, 270_000)}
+	// Each sends 40 kB a second at most.
+	token = mint(5)
+	patient := []net.Conn{dribble(t, server, token, 100_000), dribble(t, server, token, 100_000)}
 	eventually(t, "bytes arrive", func() bool { return blobBytes(t, data) > 0 })
 	for _, conn := range patient {
 		if status, body := answered(t, conn); status != 401 {

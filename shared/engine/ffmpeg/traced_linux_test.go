@@ -108,6 +108,7 @@ func decodeAll(t *testing.T, list string) {
 // The lines of strace: a process, and a call.
 var (
 	executed = regexp.MustCompile(`^(\d+) +execve\("[^"]*/ff(?:mpeg|probe)".* = 0$`)
+	fenced   = regexp.MustCompile(`^(\d+) +execve\("/proc/self/exe", \["cutroom-fence",.* = 0$`)
 	begun    = regexp.MustCompile(`^(\d+) +(?:clone3?\(|<\.\.\. clone3? resumed>).*\) += (\d+)`)
 	call     = regexp.MustCompile(`^(\d+) +(\w+)\((.*)`)
 	named    = regexp.MustCompile(`"((?:[^"\\]|\\.)*)"`)
@@ -130,6 +131,11 @@ func readTrace(t *testing.T, path string) map[string]bool {
 		if found := executed.FindStringSubmatch(line); found != nil {
 			decoders[found[1]] = true
 			programs++
+			continue
+		}
+		// The number of a process that has ended comes again, for the fence of a later one.
+		if found := fenced.FindStringSubmatch(line); found != nil {
+			delete(decoders, found[1])
 			continue
 		}
 		if found := begun.FindStringSubmatch(line); found != nil && decoders[found[1]] {
