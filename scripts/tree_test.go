@@ -1,0 +1,32 @@
+package scripts_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// largestFile is how large a file of the repository may be, in bytes. The largest are
+// media of the tests; a program that was built is larger by far.
+const largestFile = 1 << 20
+
+// A program that `go build` left behind would be in every clone for ever.
+func TestNoBuiltProgramIsInTheTree(t *testing.T) {
+	const root = ".."
+	out, err := exec.CommandContext(t.Context(), "git", "-C", root, "ls-files", "-z").Output()
+	if err != nil {
+		t.Fatalf("list the files: %v", err)
+	}
+	files := strings.Split(strings.TrimRight(string(out), "\x00"), "\x00")
+	if len(files) < 100 {
+		t.Fatalf("%d files are listed", len(files))
+	}
+	for _, name := range files {
+		info, err := os.Lstat(filepath.Join(root, name))
+		if err == nil && info.Size() > largestFile {
+			t.Errorf("%s has %d bytes, more than %d", name, info.Size(), largestFile)
+		}
+	}
+}
