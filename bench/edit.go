@@ -137,7 +137,8 @@ func (e *edit) engine(ctx context.Context) error {
 func (e *edit) run(ctx context.Context, by engine.Engine, scratch string) error {
 	spec := e.spec
 	spec.Folder, spec.Output = scratch, filepath.Join(scratch, "output.mp4")
-	return by.Run(ctx, spec, func(engine.Progress) {})
+	_, err := by.Run(ctx, spec, func(engine.Progress) {})
+	return err
 }
 
 // bare does the edit by the recorded command lines alone.

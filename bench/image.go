@@ -105,12 +105,13 @@ func (b *bench) imageEngine(ctx context.Context, path string) (func() error, err
 			return err
 		}
 		defer os.RemoveAll(scratch)
-		return preview.New(tools).Run(ctx, engine.Spec{
+		_, err = preview.New(tools).Run(ctx, engine.Spec{
 			Job: "bench", Model: m.ID, Kind: m.Kind, Prompt: imagePrompt, Seed: 1,
 			Options: map[string]any{"resolution": "720p", "enhance_prompt": true},
 			Data:    &engine.Input{Path: path, MIME: mime, Info: info},
 			Size:    m.Sizes["720p"].Fit(catalog.Size{Width: info.Width, Height: info.Height}),
 			Folder:  scratch, Output: filepath.Join(scratch, "output.png"),
 		}, func(engine.Progress) {})
+		return err
 	}, nil
 }

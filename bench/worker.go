@@ -139,7 +139,7 @@ func (p *pipeline) bare(ctx context.Context, b *bench, edits engine.Engine) (tim
 	for range workerRuns {
 		spec := engine.Spec{Model: benchModel, Kind: catalog.Edit, Folder: scratch,
 			Output: filepath.Join(scratch, "output.mp4")}
-		if err := edits.Run(ctx, spec, func(engine.Progress) {}); err != nil {
+		if _, err := edits.Run(ctx, spec, func(engine.Progress) {}); err != nil {
 			return 0, err
 		}
 	}

@@ -74,14 +74,16 @@ type together struct {
 	both    chan struct{}
 }
 
-func (e together) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
+func (e together) Run(
+	ctx context.Context, spec engine.Spec, progress func(engine.Progress),
+) (engine.Outcome, error) {
 	if e.arrived.Add(1) == 2 {
 		close(e.both)
 	}
 	select {
 	case <-e.both:
 	case <-ctx.Done():
-		return ctx.Err()
+		return engine.Outcome{}, ctx.Err()
 	}
 	return e.Engine.Run(ctx, spec, progress)
 }

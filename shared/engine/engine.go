@@ -65,6 +65,20 @@ type Progress struct {
 	Took time.Duration
 }
 
+// Outcome is what an engine tells of an edit that it made, for the person who
+// asked for it (docs/contract/jobs.md#what-the-engine-says).
+type Outcome struct {
+	// Engine names what made the result, such as "preview".
+	Engine string
+	// Understood names what the engine followed of the prompt, in its own words,
+	// such as "watercolor". It is nil if the engine does not tell, and empty if it
+	// followed nothing.
+	Understood []string
+	// Notice is what the person should know, such as which words were not
+	// followed, in sentences; empty if there is nothing to say.
+	Notice string
+}
+
 // Engine edits media. Run returns when Output is written completely, or with an
 // error. When the context ends it stops all work, leaves no process behind and
 // returns the context's error. The callback is called from one goroutine at a
@@ -72,7 +86,7 @@ type Progress struct {
 //
 // Errors: [*Error]; any other is taken for a retryable engine_error.
 type Engine interface {
-	Run(ctx context.Context, spec Spec, progress func(Progress)) error
+	Run(ctx context.Context, spec Spec, progress func(Progress)) (Outcome, error)
 }
 
 // Error is why an edit failed.

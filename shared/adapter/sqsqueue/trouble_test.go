@@ -26,8 +26,8 @@ import (
 // writer is an engine whose result is the id of the job.
 type writer struct{}
 
-func (writer) Run(_ context.Context, spec engine.Spec, _ func(engine.Progress)) error {
-	return os.WriteFile(spec.Output, []byte(spec.Job), 0o600)
+func (writer) Run(_ context.Context, spec engine.Spec, _ func(engine.Progress)) (engine.Outcome, error) {
+	return engine.Outcome{}, os.WriteFile(spec.Output, []byte(spec.Job), 0o600)
 }
 
 // Whatever faults the service, its workers and AWS meet, an accepted job ends once, and

@@ -15,7 +15,7 @@ import (
 )
 
 // Preview names the engine that is part of this program.
-const Preview = "preview"
+const Preview = preview.Name
 
 // openAI begins the setting that names servers with the OpenAI interface.
 const openAI = "openai:"

@@ -130,6 +130,14 @@ type Result struct {
 	// EnhancedPrompt is the expanded prompt that the result was made with;
 	// empty if the prompt was not expanded.
 	EnhancedPrompt string `json:"enhanced_prompt,omitempty"`
+	// Engine names the engine that made the result; empty for results of before
+	// engines told.
+	Engine string `json:"engine,omitempty"`
+	// Understood names what the engine followed of the prompt: nil if it does not
+	// tell, empty if that was nothing.
+	Understood []string `json:"understood,omitzero"`
+	// Notice is what the engine has to say of the result; empty for nothing.
+	Notice string `json:"notice,omitempty"`
 }
 
 // Job is the record of one job.

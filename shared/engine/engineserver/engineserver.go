@@ -120,10 +120,12 @@ func (e *Engine) Health(ctx context.Context) error {
 //
 // If the server cannot be reached, Run waits for it, so that its restart costs
 // a job none of its runs.
-func (e *Engine) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
+func (e *Engine) Run(
+	ctx context.Context, spec engine.Spec, progress func(engine.Progress),
+) (told engine.Outcome, err error) {
 	body, err := json.Marshal(requestOf(spec))
 	if err != nil {
-		return fmt.Errorf("engineserver: %w", err)
+		return told, fmt.Errorf("engineserver: %w", err)
 	}
 	// The watchdog ends a run whose server sends nothing, from the call on.
 	within, stop := context.WithCancelCause(ctx)
@@ -133,20 +135,20 @@ func (e *Engine) Run(ctx context.Context, spec engine.Spec, progress func(engine
 
 	response, err := e.reach(within, body, watch)
 	if err != nil {
-		return e.explain(ctx, within, err)
+		return told, e.explain(ctx, within, err)
 	}
 	defer response.Body.Close()
 	result, err := follow(response, func() { watch.Reset(e.silence) }, progress)
 	if err != nil {
-		return e.explain(ctx, within, err)
+		return told, e.explain(ctx, within, err)
 	}
 	if err := check(spec, result); err != nil {
-		return err
+		return told, err
 	}
 	for stage, took := range result.stages() {
 		progress(engine.Progress{Fraction: 1, Stage: stage, Took: took})
 	}
-	return nil
+	return result.outcome(), nil
 }
 
 // reach sends the run, again and again while nothing listens at the address.

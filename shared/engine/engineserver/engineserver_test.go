@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"syscall"
 	"testing"
@@ -171,7 +172,7 @@ func TestAnswers(t *testing.T) {
 			if err := os.WriteFile(spec.Output, []byte(video), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			err := newEngine(
+			_, err := newEngine(
 				t, scripted(t, c.status, c.answer, c.then), silence,
 			).Run(t.Context(), spec, func(engine.Progress) {})
 			if c.code == "" {
@@ -227,13 +228,38 @@ func TestResults(t *testing.T) {
 			if err := c.make(spec.Output); err != nil {
 				t.Fatal(err)
 			}
-			err := newEngine(t, scripted(t, 200, c.answer, closes), patience).Run(t.Context(), spec, func(engine.Progress) {})
+			_, err := newEngine(t, scripted(t, 200, c.answer, closes), patience).Run(t.Context(), spec, func(engine.Progress) {})
 			var failure *engine.Error
 			if c.ok && err != nil || !c.ok &&
 				(!errors.As(err, &failure) || !failure.Retryable || failure.Message != "The engine left no result.") {
 				t.Errorf("error %v", err)
 			}
 		})
+	}
+}
+
+// TestOutcome checks that what a server tells of its edit arrives, within bounds and
+// on one line each.
+func TestOutcome(t *testing.T) {
+	for told, want := range map[string]engine.Outcome{
+		``: {Engine: "engine server"},
+		`,"engine":"tiny\n model","understood":["a hat","night"],"notice":"The hat is\tred."`: {
+			Engine: "tiny model", Understood: []string{"a hat", "night"}, Notice: "The hat is red.",
+		},
+		`,"understood":[]`: {Engine: "engine server", Understood: []string{}},
+		`,"notice":"` + strings.Repeat("ä", 400) + `"`: {
+			Engine: "engine server", Notice: strings.Repeat("ä", 300) + "…",
+		},
+	} {
+		answer := fmt.Sprintf(`{"result":{"bytes":%d%s}}`+"\n", len(video), told)
+		spec := newSpec(t)
+		if err := os.WriteFile(spec.Output, []byte(video), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := newEngine(t, scripted(t, 200, answer, closes), patience).Run(t.Context(), spec, func(engine.Progress) {})
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%.60s tells %+v, %v; want %+v", told, got, err, want)
+		}
 	}
 }
 
@@ -251,7 +277,7 @@ func TestProgress(t *testing.T) {
 		t.Fatal(err)
 	}
 	var told []engine.Progress
-	err := newEngine(t, scripted(t, 200, answer, closes), patience).Run(
+	_, err := newEngine(t, scripted(t, 200, answer, closes), patience).Run(
 		t.Context(), spec, func(p engine.Progress) { told = append(told, p) },
 	)
 	want := []engine.Progress{{Stage: "load"}, {Fraction: 0.25, Stage: "denoise"}, {Fraction: 1, Stage: "encode"}, {}}
@@ -275,7 +301,7 @@ func TestRequest(t *testing.T) {
 	spec.Data = &engine.Input{Path: "/in/data", MIME: "video/webm"}
 	spec.Data.Info.Width, spec.Data.Info.Height, spec.Data.Info.Duration, spec.Data.Info.Audio = 640, 360,
 		1500*time.Millisecond, true
-	_ = newEngine(t, server.URL+"/", patience).Run(t.Context(), spec, func(engine.Progress) {})
+	_, _ = newEngine(t, server.URL+"/", patience).Run(t.Context(), spec, func(engine.Progress) {})
 	const want = `POST /v1/runs application/json {"job":"job_1","model":"gen-2.5","kind":"edit","prompt":"winter",` +
 		`"seed":7,"options":{"self_anchor":true},` +
 		`"data":{"path":"/in/data","mime":"video/webm","width":640,"height":360,"duration":1.5,"audio":true},` +
@@ -302,7 +328,8 @@ func TestCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
-		done <- newEngine(t, server.URL, patience).Run(ctx, newSpec(t), func(engine.Progress) {})
+		_, err := newEngine(t, server.URL, patience).Run(ctx, newSpec(t), func(engine.Progress) {})
+		done <- err
 	}()
 	<-running
 	cancel()
@@ -326,7 +353,7 @@ func TestUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	var failure *engine.Error
-	if err := e.Run(t.Context(), newSpec(t), nil); !errors.As(err, &failure) || !failure.Retryable ||
+	if _, err := e.Run(t.Context(), newSpec(t), nil); !errors.As(err, &failure) || !failure.Retryable ||
 		failure.Message != "The engine cannot be reached." {
 		t.Errorf("error %v", err)
 	}
@@ -359,7 +386,7 @@ func TestLateStart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := e.Run(t.Context(), spec, func(engine.Progress) {}); err != nil {
+		if _, err := e.Run(t.Context(), spec, func(engine.Progress) {}); err != nil {
 			t.Errorf("error %v", err)
 		}
 		if time.Now().Before(starts) {

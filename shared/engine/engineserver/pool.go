@@ -76,7 +76,7 @@ func (m *member) look(ctx context.Context) (err error) {
 
 // Run edits as [Engine.Run] does. A server that does not take runs is used only
 // if no server does, and the run then waits for it.
-func (p *Pool) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
+func (p *Pool) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) (engine.Outcome, error) {
 	m := p.choose(ctx)
 	defer p.leave(m)
 	return m.Run(ctx, spec, progress)

@@ -22,13 +22,13 @@ type gated struct {
 	finish chan struct{}
 }
 
-func (g gated) Run(ctx context.Context, spec engine.Spec, _ func(engine.Progress)) error {
+func (g gated) Run(ctx context.Context, spec engine.Spec, _ func(engine.Progress)) (engine.Outcome, error) {
 	g.begun <- g.name
 	select {
 	case <-g.finish:
-		return os.WriteFile(spec.Output, []byte(video), 0o600)
+		return engine.Outcome{}, os.WriteFile(spec.Output, []byte(video), 0o600)
 	case <-ctx.Done():
-		return ctx.Err()
+		return engine.Outcome{}, ctx.Err()
 	}
 }
 
@@ -66,7 +66,7 @@ func (p *pool) run() string {
 	p.t.Helper()
 	spec := newSpec(p.t)
 	p.runs.Go(func() {
-		if err := p.Run(p.t.Context(), spec, func(engine.Progress) {}); err != nil {
+		if _, err := p.Run(p.t.Context(), spec, func(engine.Progress) {}); err != nil {
 			p.t.Errorf("a run failed: %v", err)
 		}
 	})
@@ -114,7 +114,7 @@ func TestAPoolAvoidsServersThatAreDown(t *testing.T) {
 		if err := os.WriteFile(spec.Output, []byte(video), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := p.Run(t.Context(), spec, func(engine.Progress) {}); err != nil {
+		if _, err := p.Run(t.Context(), spec, func(engine.Progress) {}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -130,7 +130,7 @@ func TestAPoolWithNoServerUp(t *testing.T) {
 		server.Close()
 	}
 	var failure *engine.Error
-	if err := p.Run(t.Context(), newSpec(t), func(engine.Progress) {}); !errors.As(err, &failure) || !failure.Retryable ||
+	if _, err := p.Run(t.Context(), newSpec(t), func(engine.Progress) {}); !errors.As(err, &failure) || !failure.Retryable ||
 		failure.Message != "The engine cannot be reached." {
 		t.Errorf("got %v", err)
 	}

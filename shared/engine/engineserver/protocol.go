@@ -60,6 +60,37 @@ type Result struct {
 	Bytes int64 `json:"bytes"`
 	// Stages maps each stage to the seconds that it took.
 	Stages map[string]float64 `json:"stages,omitempty"`
+	// Engine, Understood and Notice are what the server tells of the edit (see
+	// engine.Outcome); all of them are optional.
+	Engine     string   `json:"engine,omitempty"`
+	Understood []string `json:"understood,omitzero"`
+	Notice     string   `json:"notice,omitempty"`
+}
+
+// Name is the name of a server that does not tell its own.
+const Name = "engine server"
+
+const (
+	// maxName bounds the name of an engine and each thing that it understood, in
+	// code points.
+	maxName = 64
+	// maxUnderstood bounds how many things one understood.
+	maxUnderstood = 16
+)
+
+// outcome returns what the server tells of the edit, within bounds.
+func (r Result) outcome() engine.Outcome {
+	told := engine.Outcome{Engine: oneLine(r.Engine, maxName), Notice: oneLine(r.Notice, maxMessage)}
+	if told.Engine == "" {
+		told.Engine = Name
+	}
+	if r.Understood != nil {
+		told.Understood = []string{}
+	}
+	for _, part := range r.Understood[:min(len(r.Understood), maxUnderstood)] {
+		told.Understood = append(told.Understood, oneLine(part, maxName))
+	}
+	return told
 }
 
 // stageName is the syntax of a stage's name, which becomes the name of a
@@ -133,16 +164,23 @@ func (f *Failure) asError() *engine.Error {
 		cause = fmt.Errorf("engineserver: the server's code is %.50q", string(code))
 		code = job.EngineError
 	}
-	message := strings.Join(
-		strings.FieldsFunc(f.Message, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }), " ",
-	)
-	if points := []rune(message); len(points) > maxMessage {
-		message = string(points[:maxMessage]) + "…"
-	}
+	message := oneLine(f.Message, maxMessage)
 	if message == "" {
 		message = job.EngineFailedMessage
 	}
 	return &engine.Error{Code: code, Message: message, Retryable: f.Retryable, Err: cause}
+}
+
+// oneLine returns a server's text for people: without control characters and line
+// breaks, and cut off after longest code points.
+func oneLine(text string, longest int) string {
+	text = strings.Join(
+		strings.FieldsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }), " ",
+	)
+	if points := []rune(text); len(points) > longest {
+		return string(points[:longest]) + "…"
+	}
+	return text
 }
 
 // parse reads a line.

@@ -94,7 +94,11 @@ func (s *suite) run(ctx context.Context, spec engine.Spec, progress func(engine.
 	if spec.Kind == catalog.Image {
 		spec.Output = filepath.Join(spec.Folder, "output.png")
 	}
-	return spec.Output, s.Engine.Run(ctx, spec, progress)
+	told, err := s.Engine.Run(ctx, spec, progress)
+	if err == nil && told.Engine == "" {
+		s.Error("the engine does not tell its name")
+	}
+	return spec.Output, err
 }
 
 // edited runs an edit that must succeed, and checks its result.
@@ -220,7 +224,7 @@ var tests = []test{
 			spec.Folder = s.TempDir()
 			spec.Output = filepath.Join(spec.Folder, "output.mp4")
 			all.Go(func() {
-				if err := s.Engine.Run(s.Context(), spec, func(engine.Progress) {}); err != nil {
+				if _, err := s.Engine.Run(s.Context(), spec, func(engine.Progress) {}); err != nil {
 					s.Error(err)
 				}
 			})

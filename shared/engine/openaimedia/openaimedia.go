@@ -90,16 +90,22 @@ func callsBegin(base string) (string, error) {
 // Capabilities says that the servers have hardware of their own.
 func (e *Engine) Capabilities() engine.Capabilities { return engine.Capabilities{Prefetch: true} }
 
+// Name is how the engine calls itself.
+const Name = "openai"
+
 // Run edits as [engine.Engine] specifies. The stages are "generate" and
 // "finish". When the context ends, Run deletes the run on the server.
-func (e *Engine) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
+func (e *Engine) Run(
+	ctx context.Context, spec engine.Spec, progress func(engine.Progress),
+) (engine.Outcome, error) {
+	told := engine.Outcome{Engine: Name}
 	if spec.Kind == catalog.Image {
-		return e.image(ctx, spec, progress)
+		return told, e.image(ctx, spec, progress)
 	}
 	if spec.Reference != nil {
-		return engine.InvalidInput(nil, "The engine takes no reference image beside a video.")
+		return told, engine.InvalidInput(nil, "The engine takes no reference image beside a video.")
 	}
-	return e.video(ctx, spec, progress)
+	return told, e.video(ctx, spec, progress)
 }
 
 // call sends a request and returns the response, which the caller closes; a

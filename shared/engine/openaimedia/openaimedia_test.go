@@ -204,7 +204,7 @@ func TestVideo(t *testing.T) {
 			})
 			spec := newSpec(t, kind)
 			last := 0.0
-			err := e.Run(t.Context(), spec, func(p engine.Progress) {
+			_, err := e.Run(t.Context(), spec, func(p engine.Progress) {
 				if p.Fraction < last || p.Fraction > 1 || p.Stage == "" {
 					t.Errorf("progress %+v after %g", p, last)
 				}
@@ -249,7 +249,7 @@ func TestImage(t *testing.T) {
 	)
 	spec := newSpec(t, catalog.Image)
 	spec.Reference = input(t, mediatest.Image{Name: "b.jpg", Width: 32, Height: 32}.Make(t), "image/jpeg", true)
-	if err := e.Run(t.Context(), spec, func(engine.Progress) {}); err != nil {
+	if _, err := e.Run(t.Context(), spec, func(engine.Progress) {}); err != nil {
 		t.Fatal(err)
 	}
 	if info := input(t, spec.Output, "image/png", true).Info; info.Width != 160 || info.Height != 90 {
@@ -326,7 +326,7 @@ func TestTrouble(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			e, u := serve(t, c.answers)
-			err := e.Run(t.Context(), newSpec(t, c.kind), func(engine.Progress) {})
+			_, err := e.Run(t.Context(), newSpec(t, c.kind), func(engine.Progress) {})
 			var failure *engine.Error
 			if !errors.As(err, &failure) || failure.Code != job.EngineError || failure.Message != c.message ||
 				failure.Retryable != c.retryable {
@@ -344,7 +344,7 @@ func TestAReferenceImageBesideAVideoIsRefused(t *testing.T) {
 	spec := newSpec(t, catalog.TryOn)
 	spec.Reference = spec.Data
 	var failure *engine.Error
-	if err := e.Run(t.Context(), spec, nil); !errors.As(err, &failure) || failure.Code != job.InvalidInput ||
+	if _, err := e.Run(t.Context(), spec, nil); !errors.As(err, &failure) || failure.Code != job.InvalidInput ||
 		len(u.called()) > 0 {
 		t.Errorf("error %v after %v", err, u.called())
 	}
@@ -360,7 +360,7 @@ func TestCancel(t *testing.T) {
 		},
 	)
 	ctx, cancel := context.WithCancel(t.Context())
-	err := e.Run(ctx, newSpec(t, catalog.TextToVideo), func(p engine.Progress) {
+	_, err := e.Run(ctx, newSpec(t, catalog.TextToVideo), func(p engine.Progress) {
 		if p.Fraction > 0 {
 			cancel()
 		}
@@ -376,7 +376,7 @@ func TestUploadIsStreamed(t *testing.T) {
 	e, _ := serve(t, map[string][]answer{create: {says(queued)}})
 	spec := newSpec(t, catalog.Edit)
 	spec.Data.Path = filepath.Join(t.TempDir(), "gone.mp4")
-	if err := e.Run(t.Context(), spec, func(engine.Progress) {}); err == nil {
+	if _, err := e.Run(t.Context(), spec, func(engine.Progress) {}); err == nil {
 		t.Error("an edit of nothing succeeded")
 	}
 }
@@ -390,7 +390,7 @@ func TestURLs(t *testing.T) {
 	for _, right := range [][2]string{{"", ""}, {"/", "/"}, {"/v1", "/v1/"}, {"/v1", "/v1"}} {
 		e, u := serveAt(t, right[0], right[1], nil)
 		for _, kind := range []catalog.Kind{catalog.Edit, catalog.Image} {
-			if err := e.Run(t.Context(), newSpec(t, kind), func(engine.Progress) {}); err == nil {
+			if _, err := e.Run(t.Context(), newSpec(t, kind), func(engine.Progress) {}); err == nil {
 				t.Errorf("%q: an edit that was refused succeeded", right)
 			}
 		}

@@ -107,7 +107,8 @@ func attempt(t testing.TB, ctx context.Context, spec engine.Spec, progress func(
 		name, spec.FPS, spec.Duration = "output.png", 0, 0
 	}
 	spec.Output = filepath.Join(spec.Folder, name)
-	return spec.Output, preview.New(found).Run(ctx, spec, progress)
+	_, err = preview.New(found).Run(ctx, spec, progress)
+	return spec.Output, err
 }
 
 // frames decodes a file at a size: one picture after the other.

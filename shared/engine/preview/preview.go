@@ -49,8 +49,19 @@ var _ engine.Engine = (*Engine)(nil)
 // New returns a preview engine.
 func New(runner Runner) *Engine { return &Engine{runner} }
 
+// Name is how the engine calls itself.
+const Name = "preview"
+
 // Run edits as [engine.Engine] specifies. The stages are "analyze" and "edit".
-func (e *Engine) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
+func (e *Engine) Run(
+	ctx context.Context, spec engine.Spec, progress func(engine.Progress),
+) (engine.Outcome, error) {
+	told := engine.Outcome{Engine: Name, Understood: look.Parse(spec.Prompt, spec.Seed).Names}
+	return told, e.edit(ctx, spec, progress)
+}
+
+// edit does an edit.
+func (e *Engine) edit(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
 	edit := &edit{Engine: e, spec: spec, progress: progress}
 	edit.graph = graph{folder: spec.Folder, size: spec.Size, fps: spec.FPS}
 	if spec.Data == nil && spec.Kind != catalog.TextToVideo {

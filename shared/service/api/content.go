@@ -122,6 +122,38 @@ func describeResult(header http.Header, j job.Job) {
 	header.Set("X-Content-Type-Options", "nosniff")
 }
 
+// describeOutcome sets the header fields of what the engine says of a result
+// (docs/contract/jobs.md#what-the-engine-says).
+func describeOutcome(header http.Header, result *job.Result) {
+	if result.Engine != "" {
+		header.Set("X-Engine", headerText(result.Engine))
+	}
+	if len(result.Understood) > 0 {
+		parts := make([]string, len(result.Understood))
+		for i, part := range result.Understood {
+			parts[i] = strings.ReplaceAll(headerText(part), ",", "%2C")
+		}
+		header.Set("X-Understood", strings.Join(parts, ", "))
+	}
+	if result.Notice != "" {
+		header.Set("X-Notice", headerText(result.Notice))
+	}
+}
+
+// headerText returns a text as a header field can hold it: whatever is not printable
+// ASCII, and the percent sign, is percent-encoded as UTF-8 (RFC 3986, section 2.1).
+func headerText(text string) string {
+	var encoded strings.Builder
+	for _, b := range []byte(text) {
+		if b < ' ' || b > '~' || b == '%' {
+			fmt.Fprintf(&encoded, "%%%02X", b)
+		} else {
+			encoded.WriteByte(b)
+		}
+	}
+	return encoded.String()
+}
+
 // dispositionOf returns the Content-Disposition of a completed job's result, which
 // names the file.
 func dispositionOf(j job.Job) string {

@@ -5,7 +5,7 @@ import "strings"
 // exposed lists the response header fields that a browser lets the page read,
 // beyond those that it always does.
 var exposed = strings.Join([]string{
-	"X-Request-Id", "X-Job-Id", "Retry-After", replayedHeader, "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset",
-	"ETag", "Content-Disposition", "Content-Length", "Content-Range", "Accept-Ranges", "Allow", "Deprecation", "Link",
+	"X-Request-Id", "X-Job-Id", "X-Engine", "X-Understood", "X-Notice", "Retry-After", replayedHeader,
+	"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "ETag", "Content-Disposition", "Content-Length", "Content-Range", "Accept-Ranges", "Allow", "Deprecation", "Link",
 	"Location",
 }, ", ")

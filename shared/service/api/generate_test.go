@@ -28,8 +28,15 @@ import (
 // script is an engine whose runs are written by the test.
 type script func(ctx context.Context, spec engine.Spec) error
 
-func (s script) Run(ctx context.Context, spec engine.Spec, _ func(engine.Progress)) error {
-	return s(ctx, spec)
+func (s script) Run(
+	ctx context.Context, spec engine.Spec, _ func(engine.Progress),
+) (engine.Outcome, error) {
+	return told(), s(ctx, spec)
+}
+
+// told is what the scripts tell of their edits.
+func told() engine.Outcome {
+	return engine.Outcome{Engine: "script", Understood: []string{"winter"}, Notice: "“Übermut” was not followed: 100 % true."}
 }
 
 // blind is a prober that reports any file as an image, or as a video of one second.
@@ -149,6 +156,18 @@ func TestAnImageEditIsAJob(t *testing.T) {
 		a.header.Get("ETag") == "" || a.header.Get("Deprecation") != "" || a.header.Get("Link") != "" {
 		t.Fatalf("%d %s %v", a.status, a.body, a.header)
 	}
+	for name, want := range map[string]string{
+		"X-Engine": "script", "X-Understood": "winter",
+		"X-Notice": "%E2%80%9C%C3%9Cbermut%E2%80%9D was not followed: 100 %25 true.",
+	} {
+		if got := a.header.Get(name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	shown := w.get("/v1/jobs/"+id, studio).body
+	if !strings.Contains(shown, `"engine":"script","understood":["winter"],"notice":"“Übermut” was not`) {
+		t.Errorf("the job is shown as %s", shown)
+	}
 	j := w.record(id)
 	if j.Status != job.Completed || j.Account != "studio" || j.Model != "gen-image-2" || j.Lane != job.ImageLane ||
 		j.Seed != 7 {
@@ -216,14 +235,16 @@ func newStuck(images bool) *stuck {
 	return &stuck{images, make(chan string, 10), make(chan string, 10)}
 }
 
-func (s *stuck) Run(ctx context.Context, spec engine.Spec, _ func(engine.Progress)) error {
+func (s *stuck) Run(
+	ctx context.Context, spec engine.Spec, _ func(engine.Progress),
+) (engine.Outcome, error) {
 	if spec.Kind == catalog.Image && !s.images {
-		return os.WriteFile(spec.Output, []byte("x"), 0o600)
+		return told(), os.WriteFile(spec.Output, []byte("x"), 0o600)
 	}
 	s.started <- spec.Job
 	<-ctx.Done()
 	s.stopped <- spec.Job
-	return ctx.Err()
+	return told(), ctx.Err()
 }
 
 func TestNoVideoDelaysAnImage(t *testing.T) {

@@ -177,6 +177,7 @@ func newJobBody(j job.Job) jobBody {
 	}
 	if j.Result != nil {
 		body.EnhancedPrompt = j.Result.EnhancedPrompt
+		body.Engine, body.Understood, body.Notice = j.Result.Engine, j.Result.Understood, j.Result.Notice
 	}
 	return body
 }
@@ -193,8 +194,13 @@ type jobBody struct {
 	Progress    float64    `json:"progress"`
 	Seed        uint32     `json:"seed"`
 	// EnhancedPrompt is present if the job completed and its prompt was expanded.
-	EnhancedPrompt string       `json:"enhanced_prompt,omitempty"`
-	Failure        *job.Failure `json:"error,omitempty"`
+	EnhancedPrompt string `json:"enhanced_prompt,omitempty"`
+	// Engine, Understood and Notice are what the engine of a completed job says
+	// (docs/contract/jobs.md#what-the-engine-says).
+	Engine     string       `json:"engine,omitempty"`
+	Understood []string     `json:"understood,omitzero"`
+	Notice     string       `json:"notice,omitempty"`
+	Failure    *job.Failure `json:"error,omitempty"`
 }
 
 // timestamp formats a time as RFC 3339 in UTC, to the millisecond, and returns nil

@@ -34,7 +34,8 @@ func (l *lane) edit(
 	for stage, took := range inputs.stages {
 		stages[stage] = took
 	}
-	if err := l.runEngine(ctx, inputs.spec, slot, progress, stages); err != nil {
+	told, err := l.runEngine(ctx, inputs.spec, slot, progress, stages)
+	if err != nil {
 		return result, err
 	}
 	if l.worker.config.Prefetch {
@@ -54,6 +55,7 @@ func (l *lane) edit(
 	end(err)
 	stages[stageStore] = time.Since(begun)
 	result.EnhancedPrompt = inputs.enhanced
+	result.Engine, result.Understood, result.Notice = told.Engine, told.Understood, told.Notice
 	return result, err
 }
 
@@ -70,10 +72,10 @@ func (l *lane) inputs(ctx context.Context, lease *lease, j job.Job) (*preparatio
 	return lease.prefetched, lease.prefetched.wait(ctx)
 }
 
-// runEngine runs the engine.
+// runEngine runs the engine and returns what it tells of the edit.
 func (l *lane) runEngine(
 	ctx context.Context, spec engine.Spec, slot slot, progress func(engine.Progress), stages map[string]time.Duration,
-) (err error) {
+) (told engine.Outcome, err error) {
 	ctx, end := l.worker.beginStage(ctx, stageEngine)
 	defer func() { end(err) }()
 	report := progress

@@ -90,7 +90,7 @@ func TestAnEngineServerThatFails(t *testing.T) {
 				}
 				finish(t, w, asked)
 			})
-			stop := s.start(e.Run)
+			stop := s.start(by(e))
 			if j := s.awaitEnd(s.submit("clip", 0)); j.Status != job.Completed || j.Runs != 2 {
 				t.Errorf("got %s after %d runs, %+v", j.Status, j.Runs, j.Failure)
 			}
@@ -110,7 +110,7 @@ func TestAnEngineServerThatFailsEachTime(t *testing.T) {
 		}
 		finish(t, w, asked)
 	})
-	s.start(e.Run)
+	s.start(by(e))
 	s.wantFailure(s.submit("clip", 0), job.EngineError, "in the middle of the edit")
 	if j := s.awaitEnd(s.submit("clip", 0)); j.Status != job.Completed || j.Runs != 1 {
 		t.Errorf("got %+v", j)
@@ -124,7 +124,7 @@ func TestAnEngineServersRefusal(t *testing.T) {
 	e := serve(t, time.Minute, func(_ int64, w http.ResponseWriter, _ *http.Request, _ engineserver.Request) {
 		say(w, `{"error":{"code":"invalid_input","message":"The video has no picture.","retryable":false}}`)
 	})
-	s.start(e.Run)
+	s.start(by(e))
 	id := s.submit("clip", 0)
 	s.wantFailure(id, job.InvalidInput, "no picture")
 	if j := s.awaitEnd(id); j.Runs != 1 {
@@ -149,14 +149,14 @@ func TestADrainStopsTheEngineServer(t *testing.T) {
 		close(left)
 	})
 	id := s.submit("clip", 0)
-	stop := s.start(e.Run)
+	stop := s.start(by(e))
 	<-running
 	s.wantClean(stop)
 	<-left
 	if j := s.await(id, "there", func(job.Job) bool { return true }); j.Status != job.Processing || j.Runs != 0 {
 		t.Fatalf("after a drain the job is %s with %d runs", j.Status, j.Runs)
 	}
-	s.start(e.Run)
+	s.start(by(e))
 	if j := s.awaitEnd(id); j.Status != job.Completed || j.Runs != 1 {
 		t.Errorf("got %+v", j)
 	}
@@ -178,7 +178,7 @@ func TestALostLeaseStopsTheEngineServer(t *testing.T) {
 		close(left)
 	})
 	id := s.submit("clip", 0)
-	s.start(e.Run, shortLease, func(c *worker.Config) { c.Queue = silent{s.queue} })
+	s.start(by(e), shortLease, func(c *worker.Config) { c.Queue = silent{s.queue} })
 	<-left
 	if j := s.awaitEnd(id); j.Status != job.Completed || j.Runs != 2 {
 		t.Errorf("got %+v", j)

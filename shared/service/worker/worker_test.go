@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -30,8 +31,23 @@ import (
 // script is an engine whose runs the test defines.
 type script func(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error
 
-func (s script) Run(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
-	return s(ctx, spec, progress)
+func (s script) Run(
+	ctx context.Context, spec engine.Spec, progress func(engine.Progress),
+) (engine.Outcome, error) {
+	return told(), s(ctx, spec, progress)
+}
+
+// by returns the script that edits by an engine.
+func by(e engine.Engine) script {
+	return func(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
+		_, err := e.Run(ctx, spec, progress)
+		return err
+	}
+}
+
+// told is what the scripts tell of their edits.
+func told() engine.Outcome {
+	return engine.Outcome{Engine: "script", Understood: []string{}, Notice: "Nothing was asked."}
 }
 
 // succeed writes the input's bytes after a mark.
@@ -247,6 +263,10 @@ func TestAJobIsCompleted(t *testing.T) {
 	if err != nil || string(result) != "edited: a clip" || j.Result.Size != int64(len(result)) ||
 		j.Result.SHA256 != hex.EncodeToString(sum[:]) {
 		t.Errorf("the result is %q, %v, recorded as %+v", result, err, j.Result)
+	}
+	recorded := engine.Outcome{Engine: j.Result.Engine, Understood: j.Result.Understood, Notice: j.Result.Notice}
+	if !reflect.DeepEqual(recorded, told()) {
+		t.Errorf("of what the engine tells, %+v is recorded", recorded)
 	}
 	if seen.Size != (catalog.Size{Width: 720, Height: 1280}) {
 		t.Errorf("the engine was asked for %s", seen.Size)

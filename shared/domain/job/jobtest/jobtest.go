@@ -129,6 +129,7 @@ func (s *suite) unchanged(before job.Job) {
 var (
 	result = job.Result{
 		Blob: "jobs/a/result-n1", MIME: "video/mp4", Size: 3 << 30, SHA256: "e3b0c44298fc1c149afbf4c8996fb924",
+		Engine: "preview", Understood: []string{"winter", "red"}, Notice: "“a hat” was not followed.",
 	}
 	broken = job.Failure{Code: job.EngineError, Message: "The engine could not finish the job."}
 )

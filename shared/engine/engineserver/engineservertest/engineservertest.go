@@ -27,7 +27,7 @@ func Handler(e engine.Engine) http.Handler {
 		}
 		lines := &lines{w: w}
 		spec := specOf(request)
-		err := e.Run(r.Context(), spec, func(p engine.Progress) {
+		told, err := e.Run(r.Context(), spec, func(p engine.Progress) {
 			lines.write(engineserver.Line{Progress: &p.Fraction, Stage: p.Stage})
 		})
 		if err != nil {
@@ -39,7 +39,7 @@ func Handler(e engine.Engine) http.Handler {
 			)
 			return
 		}
-		var result engineserver.Result
+		result := engineserver.Result{Engine: told.Engine, Understood: told.Understood, Notice: told.Notice}
 		if info, err := os.Stat(spec.Output); err == nil {
 			result.Bytes = info.Size()
 		}

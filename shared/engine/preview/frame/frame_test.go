@@ -121,7 +121,7 @@ func finished(t testing.TB, kind catalog.Kind, prompt string, jpeg, reference []
 	if reference != nil {
 		spec.Reference = input("reference", reference)
 	}
-	if err := preview.New(found).Run(t.Context(), spec, func(engine.Progress) {}); err != nil {
+	if _, err := preview.New(found).Run(t.Context(), spec, func(engine.Progress) {}); err != nil {
 		t.Fatal(err)
 	}
 	out, err := os.ReadFile(spec.Output)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"sync"
 	"time"
 
@@ -237,7 +238,7 @@ var settleTests = []test{
 		d := s.receiveJob(id, shortLease)
 		s.start(id, "n1")
 		conformance.OK(s, d.Complete(s.ctx, "n1", resultOf(id, "n1")))
-		if j := s.ended(id); j.Status != job.Completed || *j.Result != resultOf(id, "n1") {
+		if j := s.ended(id); j.Status != job.Completed || !reflect.DeepEqual(*j.Result, resultOf(id, "n1")) {
 			s.Errorf("job is %s with result %+v", j.Status, j.Result)
 		}
 		s.receiveNone(aWhile)
@@ -313,7 +314,7 @@ var settleTests = []test{
 		s.conflict(first.Complete(s.ctx, "n1", resultOf(id, "n1")))
 		s.conflict(first.Fail(s.ctx, "n1", broken))
 		conformance.OK(s, second.Complete(s.ctx, "n2", resultOf(id, "n2")))
-		if j := s.ended(id); j.Status != job.Completed || *j.Result != resultOf(id, "n2") {
+		if j := s.ended(id); j.Status != job.Completed || !reflect.DeepEqual(*j.Result, resultOf(id, "n2")) {
 			s.Errorf("job is %s with result %+v", j.Status, j.Result)
 		}
 	}},

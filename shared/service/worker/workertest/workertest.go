@@ -153,7 +153,7 @@ func (s *suite) conflict(err error) {
 
 // resultOf returns a result that names its run.
 func resultOf(id, nonce string) job.Result {
-	return job.Result{Blob: job.ResultBlob(id, nonce), MIME: "video/mp4", Size: 1, SHA256: nonce}
+	return job.Result{Blob: job.ResultBlob(id, nonce), MIME: "video/mp4", Size: 1, SHA256: nonce, Engine: "preview", Understood: []string{}}
 }
 
 var broken = job.Failure{Code: job.EngineError, Message: "The engine could not finish the job."}
