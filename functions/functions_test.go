@@ -257,6 +257,10 @@ func (w *world) fillJobs(t *testing.T, key string, now time.Time) {
 	pending := job.Job{
 		Account: "acme", Key: key, Model: "gen-2.5", Lane: job.VideoLane, Seed: 7, Status: job.Pending,
 		CreatedAt: now, Deadline: now.Add(w.age),
+		Request: job.Request{
+			Prompt: "watercolor", Options: map[string]any{"resolution": "720p"},
+			Inputs: map[string]job.Input{"data": {Blob: "jobs/x/data", Name: "beach.mp4", MIME: "video/mp4", Size: 5}},
+		},
 	}
 	for _, id := range []string{
 		sampleDone, samplePending, sampleCancelled, "job_01K0000000000000000000L0ST", "job_01K000000000000000000AB0RT",

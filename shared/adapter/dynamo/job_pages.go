@@ -18,17 +18,31 @@ import (
 // status would otherwise read every record.
 const jobsByAccount = "jobs-by-account"
 
-// List returns an account's jobs that match the filter as they are at now, without
-// their requests, the highest id first, at most limit, beginning below the id
-// after. It may return fewer, or none, even if more follow: next is the id to continue
-// from, and is empty if nothing follows. It is one read of the index, which has a record
-// within about a second, and one batch read of the records, which have the current
-// state; more of both if few match.
+const (
+	// pageBatch is how many whole jobs, of two items each, DynamoDB reads at once at
+	// most.
+	pageBatch = batch / 2
+	// searchWalk is the most jobs that one List reads for a search, which no index
+	// helps.
+	searchWalk = 500
+)
+
+// List returns an account's jobs that match the filter as they are at now, the highest
+// id first, at most limit, beginning below the id after. It may return fewer, or none,
+// even if more follow: next is the id to continue from, and is empty if nothing follows.
+// It is one read of the index, which has a record within about a second, and a batch
+// read of each pageBatch of the jobs, which have the current state; more of both if few
+// match.
 //
 // Errors: fault.Unavailable.
 func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, after string, limit int,
 	now time.Time) (jobs []job.Job, next string, err error) {
-	size := limit
+	size, most := limit, max(walk, limit)
+	// spare is how many more jobs are read at once than there is room for.
+	spare := 0
+	if filter.Search != "" {
+		size, most, spare = max(limit, pageBatch), max(searchWalk, limit), pageBatch
+	}
 	for walked := 0; ; {
 		entries, more, err := s.entries(ctx, account, after, size)
 		if err != nil {
@@ -37,7 +51,7 @@ func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, afte
 		walked += len(entries)
 		for len(entries) > 0 && len(jobs) < limit {
 			var part []string
-			for ; len(entries) > 0 && len(part) < min(batch, limit-len(jobs)); entries = entries[1:] {
+			for ; len(entries) > 0 && len(part) < min(pageBatch, limit-len(jobs)+spare); entries = entries[1:] {
 				if after = entries[0].ID; mayMatch(entries[0], filter) {
 					part = append(part, after)
 				}
@@ -48,13 +62,16 @@ func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, afte
 			}
 			jobs = append(jobs, found...)
 		}
+		if len(jobs) > limit {
+			return jobs[:limit], jobs[limit-1].ID, nil
+		}
 		switch {
 		case len(entries) == 0 && !more:
 			return jobs, "", nil
-		case len(jobs) == limit, walked >= max(walk, limit):
+		case len(jobs) == limit, walked >= most:
 			return jobs, after, nil
 		}
-		size = min(2*size, longestPage)
+		size = min(2*size, longestPage, most-walked)
 	}
 }
 
@@ -93,10 +110,11 @@ func mayMatch(entry job.Job, filter job.Filter) bool {
 	if !entry.Status.Terminal() {
 		filter.Status = ""
 	}
+	filter.Search = "" // the index does not have what a search is in
 	return filter.Matches(entry)
 }
 
-// matching returns the jobs with the ids, at most batch, that match the filter as they
+// matching returns the jobs with the ids, at most pageBatch, that match the filter as they
 // are at now, in the order of the ids.
 func (s *Jobs) matching(ctx context.Context, ids []string, filter job.Filter, now time.Time) ([]job.Job, error) {
 	if len(ids) == 0 {
@@ -104,34 +122,40 @@ func (s *Jobs) matching(ctx context.Context, ids []string, filter job.Filter, no
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	records, err := s.records(ctx, ids)
+	var keys []item
+	for _, id := range ids {
+		keys = append(keys, jobKey(id, RecordPart), jobKey(id, requestPart))
+	}
+	items, err := s.items(ctx, keys)
 	if err != nil {
 		return nil, err
 	}
-	found := map[string]job.Job{}
-	for _, record := range records {
-		j, err := readRecord(record)
-		if err != nil {
-			return nil, err
-		}
-		found[j.ID] = j.At(now)
+	parts := map[string]item{}
+	for _, part := range items {
+		r := reader{item: part}
+		parts[r.text("id")+"/"+r.text("part")] = part
 	}
 	var jobs []job.Job
 	for _, id := range ids {
-		if j, ok := found[id]; ok && filter.Matches(j) {
+		record, request := parts[id+"/"+RecordPart], parts[id+"/"+requestPart]
+		if record == nil || request == nil {
+			continue // deleted a moment ago
+		}
+		j, err := readJob(record, request)
+		if err != nil {
+			return nil, err
+		}
+		if j = j.At(now); filter.Matches(j) {
 			jobs = append(jobs, j)
 		}
 	}
 	return jobs, nil
 }
 
-// records reads the records of at most batch jobs, in any order: of each the named
-// attributes, or all. A missing record is left out.
-func (s *Jobs) records(ctx context.Context, ids []string, attributes ...string) (records []item, err error) {
-	asked := types.KeysAndAttributes{ConsistentRead: aws.Bool(true)}
-	for _, id := range ids {
-		asked.Keys = append(asked.Keys, jobKey(id, RecordPart))
-	}
+// items reads at most batch items, in any order: of each the named attributes, or all. A
+// missing item is left out.
+func (s *Jobs) items(ctx context.Context, keys []item, attributes ...string) (items []item, err error) {
+	asked := types.KeysAndAttributes{Keys: keys, ConsistentRead: aws.Bool(true)}
 	if len(attributes) > 0 {
 		asked.ProjectionExpression, asked.ExpressionAttributeNames = aws.String("#"+strings.Join(attributes, ", #")),
 			named(attributes...)
@@ -141,7 +165,7 @@ func (s *Jobs) records(ctx context.Context, ids []string, attributes ...string) 
 		if err != nil {
 			return nil, err
 		}
-		records = append(records, answer.Responses[s.table]...)
+		items = append(items, answer.Responses[s.table]...)
 		// Keys that DynamoDB was too busy to read are requested again.
 		if request = answer.UnprocessedKeys; len(request) > 0 {
 			if err := pause(ctx, conflictWait); err != nil {
@@ -149,5 +173,5 @@ func (s *Jobs) records(ctx context.Context, ids []string, attributes ...string) 
 			}
 		}
 	}
-	return records, nil
+	return items, nil
 }

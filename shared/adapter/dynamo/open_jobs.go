@@ -80,11 +80,11 @@ func (s *Jobs) openJobs(ctx context.Context, account string) (open []openJob, fr
 // deadline has ended, whether or not that is recorded; so has one without a record,
 // which was withdrawn.
 func (s *Jobs) areOpen(ctx context.Context, elements []string) (map[string]bool, error) {
-	ids := make([]string, 0, len(elements))
+	keys := make([]item, 0, len(elements))
 	for _, element := range elements {
-		ids = append(ids, readOpenJob(element).id)
+		keys = append(keys, jobKey(readOpenJob(element).id, RecordPart))
 	}
-	records, err := s.records(ctx, ids, "id", "status", "deadline")
+	records, err := s.items(ctx, keys, "id", "status", "deadline")
 	if err != nil {
 		return nil, err
 	}

@@ -11,10 +11,11 @@ import (
 
 const (
 	// The inner query reads only the index, at most walk entries of it.
-	jobPage = "select " + recordColumns + `, '{}' from
+	jobPage = "select " + recordColumns + `, job_request.body from
 		(select id as place from job indexed by job_by_account
 			where account = ?2 and id < ?3 order by id desc limit ?5)
 		cross join job on job.id = place
+		cross join job_request on job_request.job = place
 		where (?6 = '' or model = ?6)
 			and (?7 = '' or ?7 = case when completed_at is null and deadline <= ?1 then 'failed' else status end)
 		order by place desc limit ?4`
@@ -24,12 +25,16 @@ const (
 
 	// highestJob sorts above every id.
 	highestJob = "job_~"
+
+	// searchWalk is the most jobs whose requests one List reads for a search, which
+	// no index helps.
+	searchWalk = 500
 )
 
 // List returns at most limit of an account's jobs that match the filter, as they
-// are at now and without their requests, highest id first, starting below the id
-// after. It may return fewer, even none, while more follow: next is the id to
-// continue from, and empty if nothing follows.
+// are at now, highest id first, starting below the id after. It may return fewer,
+// even none, while more follow: next is the id to continue from, and empty if
+// nothing follows.
 func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, after string, limit int,
 	now time.Time) (jobs []job.Job, next string, err error) {
 	if after == "" {
@@ -42,20 +47,15 @@ func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, afte
 		return nil, "", storeError("list jobs", err)
 	}
 	defer tx.Rollback()
-	entries := max(walk, limit)
-	rows, err := tx.QueryContext(ctx, jobPage, millis(now), account, after, limit, entries, filter.Model, filter.Status)
+	entries, rows := max(walk, limit), limit
+	if filter.Search != "" {
+		// The search is made here: the database folds the case of ASCII only.
+		entries = max(searchWalk, limit)
+		rows = entries
+	}
+	jobs, err = jobsOf(ctx, tx, filter, now, limit,
+		millis(now), account, after, rows, entries, filter.Model, filter.Status)
 	if err != nil {
-		return nil, "", storeError("list jobs", err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		j, err := scanJob(rows)
-		if err != nil {
-			return nil, "", storeError("list jobs", err)
-		}
-		jobs = append(jobs, j.At(now))
-	}
-	if err := rows.Err(); err != nil {
 		return nil, "", storeError("list jobs", err)
 	}
 	if n := len(jobs); n > 0 && n == limit {
@@ -66,4 +66,26 @@ func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, afte
 		return jobs, "", nil
 	}
 	return jobs, next, storeError("list jobs", err)
+}
+
+// jobsOf returns the first jobs of jobPage that match the filter, at most limit, as
+// they are at now.
+func jobsOf(
+	ctx context.Context, tx *sql.Tx, filter job.Filter, now time.Time, limit int, parameters ...any,
+) (jobs []job.Job, err error) {
+	rows, err := tx.QueryContext(ctx, jobPage, parameters...)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	for len(jobs) < limit && rows.Next() {
+		j, err := scanJob(rows)
+		if err != nil {
+			return nil, err
+		}
+		if j = j.At(now); filter.Matches(j) {
+			jobs = append(jobs, j)
+		}
+	}
+	return jobs, rows.Err()
 }

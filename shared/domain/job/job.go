@@ -89,6 +89,9 @@ func LaneOf(kind catalog.Kind) Lane {
 // until the job has ended, whatever happens to the upload that it came from.
 type Input struct {
 	Blob string `json:"blob"`
+	// Name is the client's name of the file, without its path and control characters;
+	// empty if it sent none.
+	Name string `json:"name,omitempty"`
 	// MIME is the type detected from the content.
 	MIME string `json:"mime"`
 	// Size is in bytes.
@@ -127,6 +130,11 @@ type Result struct {
 	Size int64 `json:"size"`
 	// SHA256 of the bytes, in hex; it is the result's entity tag.
 	SHA256 string `json:"sha256"`
+	// Width and Height are of the picture, in pixels, and Duration is the length of a
+	// video; 0 for results of before these were kept.
+	Width    int           `json:"width,omitempty"`
+	Height   int           `json:"height,omitempty"`
+	Duration time.Duration `json:"duration,omitempty"`
 	// EnhancedPrompt is the expanded prompt that the result was made with;
 	// empty if the prompt was not expanded.
 	EnhancedPrompt string `json:"enhanced_prompt,omitempty"`
@@ -189,6 +197,20 @@ func (j Job) At(now time.Time) Job {
 	failure := TimeoutFailure()
 	j.Status, j.Nonce, j.CompletedAt, j.Failure = Failed, "", j.Deadline, &failure
 	return j
+}
+
+// leastProgress is the progress from which on the rest of a run can be estimated.
+const leastProgress = 0.05
+
+// Left estimates the time to the end of a job in its first run, from how far it is
+// and how long that took. It is not known before a twentieth is done.
+func (j Job) Left(now time.Time) (left time.Duration, known bool) {
+	if j.Status != Processing || j.Runs != 1 || j.Progress < leastProgress {
+		return 0, false
+	}
+	spent := max(0, now.Sub(j.StartedAt))
+	left = time.Duration(float64(spent) * (1 - j.Progress) / j.Progress)
+	return max(0, min(left, j.Deadline.Sub(now))), true
 }
 
 // Folder is the prefix of the names of a job's blobs.

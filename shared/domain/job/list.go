@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"cutroom/shared/domain/cursor"
@@ -15,11 +16,30 @@ type Filter struct {
 	Status Status
 	// Model is the canonical id of their model, empty for any.
 	Model string
+	// Search is words that the jobs mention, empty for any (see Job.Mentions).
+	Search string
 }
 
 // Matches reports whether the filter lists the job.
 func (f Filter) Matches(j Job) bool {
-	return (f.Status == "" || j.Status == f.Status) && (f.Model == "" || j.Model == f.Model)
+	return (f.Status == "" || j.Status == f.Status) && (f.Model == "" || j.Model == f.Model) && j.Mentions(f.Search)
+}
+
+// Mentions reports whether each word of a search is a part of the job's prompt, of
+// its id or of the name of one of its inputs, in any case
+// (docs/contract/media.md#list-of-jobs).
+func (j Job) Mentions(search string) bool {
+	words := strings.Fields(strings.ToLower(search))
+	if len(words) == 0 {
+		return true
+	}
+	var told strings.Builder
+	told.WriteString(j.ID + "\n" + j.Request.Prompt)
+	for _, input := range j.Request.Inputs {
+		told.WriteString("\n" + input.Name)
+	}
+	text := strings.ToLower(told.String())
+	return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })
 }
 
 // NewCursors returns the codec of the cursors of job pages, sealed with the
@@ -40,10 +60,10 @@ func (s *Service) Cursors() cursor.Codec { return s.config.Cursors }
 // that is returned as it is.
 const maxWalks = 3
 
-// List returns a page of an account's jobs without their requests, newest
-// first, and the cursor of the next page, empty on the last one. A page may be
-// short, even empty, while more follow. Jobs past their deadline are returned
-// as timed out, and those past their record's age are left out, as by Get.
+// List returns a page of an account's jobs, newest first, and the cursor of the
+// next page, empty on the last one. A page may be short, even empty, while more
+// follow. Jobs past their deadline are returned as timed out, and those past
+// their record's age are left out, as by Get.
 //
 // Errors: fault.Invalid if the cursor is not one of the account's.
 func (s *Service) List(

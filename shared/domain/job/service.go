@@ -72,6 +72,9 @@ func (s *Service) Ages() (result, record time.Duration) {
 	return s.config.ResultAge, s.config.RecordAge
 }
 
+// Now returns the service's time.
+func (s *Service) Now() time.Time { return s.config.Now() }
+
 // NewID returns a new job's id: "job_" and a ULID, which sorts by time and has
 // 80 random bits. It is drawn before the upload begins, as the inputs' blobs
 // are named after it.

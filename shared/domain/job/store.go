@@ -34,12 +34,12 @@ type Store interface {
 	Expire(ctx context.Context, id string, now time.Time) (Job, error)
 
 	// List returns an account's jobs that match the filter as they are at now
-	// (see Job.At), without their requests, in the descending order of their
-	// ids, at most limit, beginning below the id after; an empty one begins
-	// with the highest. There need not be a job with that id. It may return
-	// fewer than limit jobs, even none, while more follow; next is then the id
-	// to continue from, and empty when nothing follows. A job that was accepted
-	// within the last second may still be missing.
+	// (see Job.At), in the descending order of their ids, at most limit,
+	// beginning below the id after; an empty one begins with the highest. There
+	// need not be a job with that id. It may return fewer than limit jobs, even
+	// none, while more follow; next is then the id to continue from, and empty
+	// when nothing follows. A job that was accepted within the last second may
+	// still be missing.
 	List(
 		ctx context.Context, account string, filter Filter, after string, limit int, now time.Time,
 	) (jobs []Job, next string, err error)

@@ -52,6 +52,9 @@ func (in *inputs) take(ctx context.Context, p filePart) (*job.Input, *problem, e
 	}
 
 	input := &job.Input{Blob: job.InputBlob(in.jobID, p.field.Name), MIME: kind.MIME}
+	if p.fileName != "" {
+		input.Name = file.CleanName(p.fileName)
+	}
 	limit := in.service.MaxUpload
 	content := io.MultiReader(bytes.NewReader(head), p.content)
 	input.Size, input.MD5, err = in.store(ctx, input.Blob, content, limit, errFileTooLarge)
@@ -94,7 +97,9 @@ func (in *inputs) refer(
 		wrong.Input = reference
 		return nil, &wrong, nil
 	}
-	input := &job.Input{Blob: job.InputBlob(in.jobID, field.Name), MIME: kind.MIME, Size: stored.Size, MD5: stored.MD5}
+	input := &job.Input{
+		Blob: job.InputBlob(in.jobID, field.Name), Name: stored.Filename, MIME: kind.MIME, Size: stored.Size, MD5: stored.MD5,
+	}
 	in.names = append(in.names, input.Blob)
 	if err := in.service.Blobs.Copy(ctx, stored.Blob, input.Blob); fault.Is(err, fault.NotFound) {
 		return nil, &unknown, nil

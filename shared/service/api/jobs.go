@@ -165,15 +165,25 @@ func (s *service) showJob(w http.ResponseWriter, r *http.Request, c call) error 
 	if err != nil {
 		return err
 	}
-	s.writeJSON(w, r, http.StatusOK, newJobBody(j))
+	s.writeJSON(w, r, http.StatusOK, s.jobBody(j))
 	return nil
 }
 
-func newJobBody(j job.Job) jobBody {
+// jobBody returns a job as it is shown now.
+func (s *service) jobBody(j job.Job) jobBody {
+	resultAge, _ := s.Jobs.Ages()
+	return newJobBody(j, s.Jobs.Now(), resultAge)
+}
+
+func newJobBody(j job.Job, now time.Time, resultAge time.Duration) jobBody {
 	body := jobBody{
 		ID: j.ID, Status: j.Status, Model: j.Model,
 		CreatedAt: timestamp(j.CreatedAt), StartedAt: timestamp(j.StartedAt), CompletedAt: timestamp(j.CompletedAt),
 		Progress: j.Progress, Seed: j.Seed, Failure: j.Failure,
+		askedBody: newAskedBody(j.Request), Result: newResultBody(j, resultAge),
+	}
+	if left, known := j.Left(now); known {
+		body.SecondsLeft = new(wholeSeconds(left))
 	}
 	if j.Result != nil {
 		body.EnhancedPrompt = j.Result.EnhancedPrompt
@@ -192,15 +202,20 @@ type jobBody struct {
 	StartedAt   *string    `json:"started_at"`
 	CompletedAt *string    `json:"completed_at"`
 	Progress    float64    `json:"progress"`
-	Seed        uint32     `json:"seed"`
+	// SecondsLeft is present if the time to the job's end can be estimated.
+	SecondsLeft *int64 `json:"seconds_left,omitempty"`
+	Seed        uint32 `json:"seed"`
+	askedBody
 	// EnhancedPrompt is present if the job completed and its prompt was expanded.
 	EnhancedPrompt string `json:"enhanced_prompt,omitempty"`
 	// Engine, Understood and Notice are what the engine of a completed job says
 	// (docs/contract/jobs.md#what-the-engine-says).
-	Engine     string       `json:"engine,omitempty"`
-	Understood []string     `json:"understood,omitzero"`
-	Notice     string       `json:"notice,omitempty"`
-	Failure    *job.Failure `json:"error,omitempty"`
+	Engine     string   `json:"engine,omitempty"`
+	Understood []string `json:"understood,omitzero"`
+	Notice     string   `json:"notice,omitempty"`
+	// Result is present if the job completed.
+	Result  *resultBody  `json:"result,omitempty"`
+	Failure *job.Failure `json:"error,omitempty"`
 }
 
 // timestamp formats a time as RFC 3339 in UTC, to the millisecond, and returns nil

@@ -26,7 +26,7 @@ func (s *service) cancelJob(w http.ResponseWriter, r *http.Request, c call) erro
 	case j.Failure.Code != job.Cancelled:
 		return fault.New(fault.Conflict, "The job failed (%s): %s", j.Failure.Code, j.Failure.Message)
 	}
-	s.writeJSON(w, r, http.StatusOK, newJobBody(j))
+	s.writeJSON(w, r, http.StatusOK, s.jobBody(j))
 	return nil
 }
 

@@ -61,7 +61,7 @@ func (s *service) streamJob(w http.ResponseWriter, r *http.Request, c call) erro
 		w.WriteHeader(http.StatusOK)
 		return nil
 	}
-	stream := &eventStream{w: w, controller: http.NewResponseController(w)}
+	stream := &eventStream{w: w, controller: http.NewResponseController(w), show: s.jobBody}
 	// Continue the numbering of the previous stream. The numbers only say the
 	// order.
 	stream.last, _ = strconv.ParseUint(r.Header.Get("Last-Event-ID"), 10, 32)
@@ -148,6 +148,8 @@ func (s *service) watch(ctx context.Context, r *http.Request, j job.Job, changes
 type eventStream struct {
 	w          io.Writer
 	controller *http.ResponseController
+	// show returns what an event shows of a job.
+	show func(job.Job) jobBody
 	// last is the number of the last event.
 	last uint64
 	// failed reports that the client has disconnected.
@@ -156,7 +158,7 @@ type eventStream struct {
 
 // job writes a job as an event.
 func (e *eventStream) job(j job.Job) {
-	text, err := json.Marshal(newJobBody(j))
+	text, err := json.Marshal(e.show(j))
 	if err != nil {
 		e.failed = true
 		return

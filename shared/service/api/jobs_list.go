@@ -3,6 +3,7 @@ package api
 import (
 	"net/http"
 	"slices"
+	"unicode/utf8"
 
 	"cutroom/shared/domain/job"
 )
@@ -31,7 +32,8 @@ func (s *service) listJobs(w http.ResponseWriter, r *http.Request, c call) error
 	}
 	page := jobPageBody{Jobs: make([]jobBody, len(jobs))}
 	for i, j := range jobs {
-		page.Jobs[i] = newJobBody(j)
+		page.Jobs[i] = s.jobBody(j)
+		page.Jobs[i].askedBody = page.Jobs[i].excerpt()
 	}
 	if next != "" {
 		page.NextCursor = &next
@@ -39,6 +41,10 @@ func (s *service) listJobs(w http.ResponseWriter, r *http.Request, c call) error
 	s.writeJSON(w, r, http.StatusOK, page)
 	return nil
 }
+
+// maxSearch is how long a search may be, in characters
+// (docs/contract/media.md#list-of-jobs).
+const maxSearch = 200
 
 // jobFilter reads the filters of a job list from the query. An empty value is absent.
 func (s *service) jobFilter(query string) (filter job.Filter, found problems) {
@@ -49,6 +55,9 @@ func (s *service) jobFilter(query string) (filter job.Filter, found problems) {
 		if !slices.Contains(statuses, text) {
 			found = append(found, notAmong("status", text, statuses).in("query"))
 		}
+	}
+	if filter.Search = values["q"]; utf8.RuneCountInString(filter.Search) > maxSearch {
+		found = append(found, tooLong("q", filter.Search, maxSearch).in("query"))
 	}
 	if name := values["model"]; name != "" {
 		if m, known := s.Catalog.Find(name); known {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"math"
@@ -44,40 +45,45 @@ func (w *world) fail(id string, failure job.Failure) {
 // A job record as its account sees it, state by state.
 func TestJobStatus(t *testing.T) {
 	w := newWorld(t, setup{})
-	id := w.accepted(w.post("gen-latest", studio, upload("data", clip(t)), text("seed", "42")))
+	w.stopClock()
+	id := w.accepted(w.post("gen-latest", studio, upload("data", clip(t)), text("seed", "42"), text("prompt", "a <b>")))
 	if !regexp.MustCompile(`^job_[0-9A-Z]{26}$`).MatchString(id) {
 		t.Errorf("the id is %q", id)
 	}
 	const moment = `"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"`
+	asked := `"prompt":"a <b>","options":\{"enhance_prompt":true,"resolution":"720p","self_anchor":true\},` +
+		`"inputs":\{"data":\{"name":"upload","mime":"video/mp4","size_bytes":` + fmt.Sprint(len(clip(t))) + `\}\}`
 	check := func(state, pattern string) {
 		t.Helper()
 		a := w.get("/v1/jobs/"+id, studio)
-		pattern = strings.NewReplacer("ID", id, "TIME", moment).Replace(pattern)
+		pattern = strings.NewReplacer("ID", id, "TIME", moment, "ASKED", asked).Replace(pattern)
 		if a.status != 200 || !regexp.MustCompile("^"+pattern+"$").MatchString(a.body) {
 			t.Errorf("%s: %d %s", state, a.status, a.body)
 		}
 	}
 	check("pending",
 		`\{"job_id":"ID","status":"pending","model":"gen-2\.5","created_at":TIME,"started_at":null,"completed_at":null,`+
-			`"progress":0,"seed":42\}`)
+			`"progress":0,"seed":42,ASKED\}`)
 	w.start(id)
 	if err := w.records.Progress(t.Context(), id, "nonce", 0.25); err != nil {
 		t.Fatal(err)
 	}
+	w.pass(4 * time.Second)
 	check("processing",
 		`\{"job_id":"ID","status":"processing","model":"gen-2\.5","created_at":TIME,"started_at":TIME,"completed_at":null,`+
-			`"progress":0\.25,"seed":42\}`)
+			`"progress":0\.25,"seconds_left":1[23],"seed":42,ASKED\}`)
 	w.complete(id, "the result", "video/mp4")
 	check("completed",
 		`\{"job_id":"ID","status":"completed","model":"gen-2\.5","created_at":TIME,"started_at":TIME,"completed_at":TIME,`+
-			`"progress":1,"seed":42\}`)
+			`"progress":1,"seed":42,ASKED,"result":\{"mime":"video/mp4","size_bytes":10,"expires_at":TIME\}\}`)
 
 	id = w.accepted(w.post("gen-pro-t2v", studio, text("prompt", "x"), text("seed", "0")))
 	w.start(id)
 	w.fail(id, job.Failure{Code: job.InvalidInput, Message: "The video <x> cannot be decoded."})
 	check("failed",
 		`\{"job_id":"ID","status":"failed","model":"gen-pro-t2v","created_at":TIME,"started_at":TIME,"completed_at":TIME,`+
-			`"progress":0,"seed":0,`+
+			`"progress":0,"seed":0,"prompt":"x","options":\{"enhance_prompt":true,"orientation":"landscape",`+
+			`"resolution":"720p"\},"inputs":\{\},`+
 			`"error":\{"code":"invalid_input","message":"The video <x> cannot be decoded\."\}\}`)
 }
 

@@ -67,7 +67,8 @@ func WebhookBody(j job.Job) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(webhookBody{webhook.EventOf(j), timestamp(j.CompletedAt), newJobBody(j)}); err != nil {
+	shown := newJobBody(j, j.CompletedAt, job.DefaultResultAge)
+	if err := encoder.Encode(webhookBody{webhook.EventOf(j), timestamp(j.CompletedAt), shown}); err != nil {
 		return nil, err
 	}
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil

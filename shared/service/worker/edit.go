@@ -23,10 +23,6 @@ func (l *lane) edit(
 	stages map[string]time.Duration,
 ) (result job.Result, err error) {
 	defer contain.Error(&err) // a hostile file may cause a panic: it costs the run
-	m, ok := l.worker.config.Catalog.Find(j.Model)
-	if !ok {
-		return result, errModelGone()
-	}
 	inputs, err := l.inputs(ctx, lease, j)
 	if err != nil {
 		return result, err
@@ -51,7 +47,7 @@ func (l *lane) edit(
 	ctx, cancel := lingering(ctx)
 	defer cancel()
 	ctx, end := l.worker.beginStage(ctx, stageStore)
-	result, err = l.worker.store(ctx, j, m, inputs.spec.Output)
+	result, err = l.worker.store(ctx, j, inputs.spec)
 	end(err)
 	stages[stageStore] = time.Since(begun)
 	result.EnhancedPrompt = inputs.enhanced
@@ -119,17 +115,25 @@ func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
+// resultMIME returns the type of the results of a kind of model.
+func resultMIME(kind catalog.Kind) string {
+	if kind == catalog.Image {
+		return "image/png"
+	}
+	return "video/mp4"
+}
+
 // store stores the engine's output under the run's name.
-func (w *Worker) store(ctx context.Context, j job.Job, m *catalog.Model, output string) (job.Result, error) {
-	file, err := os.Open(output)
+func (w *Worker) store(ctx context.Context, j job.Job, spec engine.Spec) (job.Result, error) {
+	file, err := os.Open(spec.Output)
 	if err != nil {
 		return job.Result{}, fmt.Errorf("open the engine's output: %w", err)
 	}
 	defer file.Close()
 	hash := sha256.New()
-	result := job.Result{Blob: job.ResultBlob(j.ID, j.Nonce), MIME: "video/mp4"}
-	if m.Kind == catalog.Image {
-		result.MIME = "image/png"
+	result := job.Result{
+		Blob: job.ResultBlob(j.ID, j.Nonce), MIME: resultMIME(spec.Kind),
+		Width: spec.Size.Width, Height: spec.Size.Height, Duration: spec.Duration,
 	}
 	result.Size, err = w.config.Blobs.Put(ctx, result.Blob, io.TeeReader(file, hash))
 	if err != nil {

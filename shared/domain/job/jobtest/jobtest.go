@@ -77,7 +77,7 @@ func (s *suite) new(lane job.Lane, account string) job.Job {
 			Prompt:  "a heron, \"pêche\" <b>\n",
 			Options: map[string]any{"resolution": "720p", "enhance_prompt": true, "frames": int64(1) << 53},
 			Inputs: map[string]job.Input{
-				"data": {Blob: "jobs/a/data", MIME: "video/mp4", Size: 5 << 30, MD5: "d41d8cd98f00b204e9800998ecf8427e"},
+				"data": {Blob: "jobs/a/data", Name: "été.mp4", MIME: "video/mp4", Size: 5 << 30, MD5: "d41d8cd98f00b204e9800998ecf8427e"},
 			},
 		},
 		Webhook: "https://hooks.example/jobs?of=acme", Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",

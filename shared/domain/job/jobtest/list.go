@@ -3,6 +3,7 @@ package jobtest
 import (
 	"crypto/rand"
 	"fmt"
+	"strings"
 	"time"
 
 	"cutroom/shared/domain/job"
@@ -20,7 +21,7 @@ var listTests = []test{
 		third := s.accept()
 		s.listed("all", job.Filter{}, 10, third.ID, second.ID, first.ID)
 	}},
-	{"returns jobs as they are recorded, less their requests", func(s *suite) {
+	{"returns jobs as they are recorded", func(s *suite) {
 		pending, processing, completed, failed := s.accept(), s.accept(), s.accept(), s.accept()
 		s.start(processing.ID, "n1", s.at(1))
 		conformance.OK(s, s.Runs.Progress(s.ctx, processing.ID, "n1", 0.25))
@@ -31,9 +32,7 @@ var listTests = []test{
 		s.same("next", next, "")
 		var want []job.Job
 		for _, j := range []job.Job{failed, completed, processing, pending} {
-			j = s.get(j.ID)
-			j.Request = job.Request{}
-			want = append(want, j)
+			want = append(want, s.get(j.ID))
 		}
 		s.same("jobs", jobs, want)
 	}},
@@ -98,6 +97,40 @@ var listTests = []test{
 				s.listed(fmt.Sprintf("%+v by %d", c.filter, size), c.filter, size, c.want...)
 			}
 		}
+	}},
+	{"searches prompts, names of inputs and ids, in any case", func(s *suite) {
+		asked := func(prompt, name string) job.Job {
+			j := s.new(job.VideoLane, "acme")
+			j.Request.Prompt = prompt
+			j.Request.Inputs = map[string]job.Input{"data": {Blob: "jobs/a/data", Name: name, MIME: "video/mp4", Size: 1}}
+			conformance.OK(s, s.Store.Accept(s.ctx, j, 0))
+			return j
+		}
+		beach, forest, unnamed := asked("Watercolor ÉTUDE", "Beach.mov"), asked("film noir", "forest 50%.mp4"), asked("", "")
+		other := s.new(job.VideoLane, "zoo")
+		other.Request.Prompt = "watercolor"
+		conformance.OK(s, s.Store.Accept(s.ctx, other, 0))
+		s.start(beach.ID, "n1", s.at(1))
+		for search, want := range map[string][]string{
+			"":                       {unnamed.ID, forest.ID, beach.ID},
+			" \t":                    {unnamed.ID, forest.ID, beach.ID},
+			"WATERcolor":             {beach.ID},
+			"étude":                  {beach.ID},
+			"beach  water":           {beach.ID},
+			"beach noir":             nil,
+			"mp4":                    {forest.ID},
+			"%":                      {forest.ID},
+			"_":                      {unnamed.ID, forest.ID, beach.ID},
+			forest.ID:                {forest.ID},
+			"' or ''='":              nil,
+			"video/mp4":              nil,
+			strings.Repeat("x", 200): nil,
+		} {
+			for _, size := range []int{1, 2, 10} {
+				s.listed(fmt.Sprintf("%q by %d", search, size), job.Filter{Search: search}, size, want...)
+			}
+		}
+		s.listed("with a status", job.Filter{Search: "o", Status: job.Processing}, 10, beach.ID)
 	}},
 	{"returns overdue jobs as timed out, whether or not that is recorded", func(s *suite) {
 		pending, processing := s.accept(), s.accept()

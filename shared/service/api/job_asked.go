@@ -1,0 +1,81 @@
+package api
+
+import (
+	"maps"
+	"time"
+	"unicode/utf8"
+
+	"cutroom/shared/domain/job"
+)
+
+// askedBody is what a job was asked to do (docs/contract/media.md#job-record).
+type askedBody struct {
+	Prompt string `json:"prompt"`
+	// Options are the other fields of the form that have a value. The seed is beside
+	// them, as the job has one even if none was sent.
+	Options map[string]any       `json:"options"`
+	Inputs  map[string]inputBody `json:"inputs"`
+}
+
+// inputBody describes a file of the form.
+type inputBody struct {
+	// Name is absent if the client sent none.
+	Name string `json:"name,omitempty"`
+	MIME string `json:"mime"`
+	Size int64  `json:"size_bytes"`
+}
+
+func newAskedBody(r job.Request) askedBody {
+	body := askedBody{Prompt: r.Prompt, Options: map[string]any{}, Inputs: map[string]inputBody{}}
+	maps.Copy(body.Options, r.Options)
+	for field, input := range r.Inputs {
+		body.Inputs[field] = inputBody{input.Name, input.MIME, input.Size}
+	}
+	return body
+}
+
+// maxListed is how many characters of a text a list shows, so that a page of long
+// prompts stays small (docs/contract/media.md#list-of-jobs).
+const maxListed = 500
+
+// excerpt returns what a list shows of it: texts are cut.
+func (b askedBody) excerpt() askedBody {
+	b.Prompt = listed(b.Prompt)
+	for name, value := range b.Options {
+		if text, ok := value.(string); ok {
+			b.Options[name] = listed(text)
+		}
+	}
+	return b
+}
+
+// listed returns a text as a list shows it.
+func listed(text string) string {
+	if utf8.RuneCountInString(text) <= maxListed {
+		return text
+	}
+	return string([]rune(text)[:maxListed-1]) + "…"
+}
+
+// resultBody describes the result of a completed job.
+type resultBody struct {
+	MIME string `json:"mime"`
+	Size int64  `json:"size_bytes"`
+	// Width and Height are in pixels, Duration is in seconds; absent if not known.
+	Width    int     `json:"width,omitempty"`
+	Height   int     `json:"height,omitempty"`
+	Duration float64 `json:"duration,omitempty"`
+	// ExpiresAt is when the result is deleted.
+	ExpiresAt *string `json:"expires_at"`
+}
+
+// newResultBody returns nil for a job without a result.
+func newResultBody(j job.Job, age time.Duration) *resultBody {
+	if j.Result == nil {
+		return nil
+	}
+	return &resultBody{
+		MIME: j.Result.MIME, Size: j.Result.Size, Width: j.Result.Width, Height: j.Result.Height,
+		Duration: j.Result.Duration.Seconds(), ExpiresAt: timestamp(j.CompletedAt.Add(age)),
+	}
+}

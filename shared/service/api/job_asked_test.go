@@ -1,0 +1,133 @@
+package api_test
+
+import (
+	"encoding/json"
+	"net/url"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"cutroom/shared/domain/credential"
+)
+
+// asked is what a job's record says that it was asked to do.
+type asked struct {
+	Prompt  string
+	Options map[string]any
+	Inputs  map[string]struct {
+		Name, MIME string
+		Size       int64 `json:"size_bytes"`
+	}
+}
+
+// A job tells by which names its inputs were sent, without their folders, and by which
+// names the files that it refers to were stored. Whoever may read the job may read that.
+func TestAJobTellsTheNamesOfItsInputs(t *testing.T) {
+	w := newWorld(t, setup{})
+	video, image := clip(t), picture(t)
+	stored := w.stored(w.send(studio, part{"file", `C:\\photos\\Shirt, blue.png`, image}))
+	names := func(key, id string) map[string]string {
+		t.Helper()
+		var shown asked
+		if a := w.get("/v1/jobs/"+id, key); a.status != 200 || json.Unmarshal([]byte(a.body), &shown) != nil {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+		names := map[string]string{}
+		for field, input := range shown.Inputs {
+			if names[field] = input.Name; input.MIME == "" || input.Size == 0 {
+				t.Errorf("%s: %+v", field, input)
+			}
+		}
+		return names
+	}
+	for _, c := range []struct {
+		sent []part
+		want map[string]string
+	}{
+		{[]part{{"data", "../My clip é.mov", video}}, map[string]string{"data": "My clip é.mov"}},
+		{[]part{{"data", "", video}}, map[string]string{"data": ""}},
+		{
+			[]part{{"data", "a.mp4", video}, {"reference_image.0", "ref", stored.ID}},
+			map[string]string{"data": "a.mp4", "reference_image": "Shirt, blue.png"},
+		},
+	} {
+		id := w.accepted(w.post("gen-2.5", studio, c.sent...))
+		for _, key := range []string{studio, w.mint(studio, credential.Scope{Models: []string{"gen-latest"}})} {
+			if got := names(key, id); !reflect.DeepEqual(got, c.want) {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+		}
+	}
+}
+
+// A list shows long texts by their beginnings, the record shows them whole.
+func TestAListIsShort(t *testing.T) {
+	w := newWorld(t, setup{})
+	long := strings.Repeat("é", 4000)
+	id := w.accepted(w.post("gen-pro-t2v", studio, text("prompt", long)))
+	fits := w.accepted(w.post("gen-pro-t2v", studio, text("prompt", long[:1000])))
+	var page struct {
+		Jobs []struct {
+			ID string `json:"job_id"`
+			asked
+		}
+	}
+	if err := json.Unmarshal([]byte(w.get("/v1/jobs", studio).body), &page); err != nil || len(page.Jobs) != 2 {
+		t.Fatal(page, err)
+	}
+	for _, j := range page.Jobs {
+		want := map[string]string{id: long[:998] + "…", fits: long[:1000]}[j.ID]
+		if j.Prompt != want || j.Options["resolution"] != "720p" {
+			t.Errorf("%s is shown with %q and %v", j.ID, j.Prompt, j.Options)
+		}
+	}
+	var whole asked
+	if err := json.Unmarshal([]byte(w.get("/v1/jobs/"+id, studio).body), &whole); err != nil || whole.Prompt != long {
+		t.Errorf("the record has %q, %v", whole.Prompt, err)
+	}
+}
+
+// A search finds an account's jobs by their words, beside the other filters, and a page
+// of it goes on where the one before ended.
+func TestJobSearch(t *testing.T) {
+	w := newWorld(t, setup{})
+	video := clip(t)
+	beach := w.accepted(w.post("gen-2.5", studio, part{"data", "Beach.mov", video}, text("prompt", "a Watercolor")))
+	forest := w.accepted(w.post("gen-2.1", studio, part{"data", "forest.mp4", video}, text("prompt", "watercolor, wet")))
+	t2v := w.accepted(w.post("gen-pro-t2v", studio, text("prompt", "a beach & a storm")))
+	w.accepted(w.post("gen-pro-t2v", rival, text("prompt", "watercolor beach")))
+	for query, want := range map[string][]string{
+		"":                          {beach, forest, t2v},
+		"WATER":                     {beach, forest},
+		"beach":                     {beach, t2v},
+		"  beach   water ":          {beach},
+		"&":                         {t2v},
+		"forest.mp4":                {forest},
+		t2v:                         {t2v},
+		"nothing":                   nil,
+		strings.Repeat("é", 200):    nil,
+		"water&model=gen-2.1":       {forest},
+		"a&status=processing":       nil,
+		"beach&status=pending&q=wa": {beach, forest}, // the last value counts
+	} {
+		words, more, _ := strings.Cut(query, "&model")
+		if more != "" {
+			more = "&model" + more
+		} else if words, more, _ = strings.Cut(query, "&status"); more != "" {
+			more = "&status" + more
+		}
+		for _, limit := range []string{"&limit=1", ""} {
+			got := w.jobIDs(studio, "q="+url.QueryEscape(words)+more+limit)
+			slices.Sort(got)
+			slices.Sort(want)
+			if !slices.Equal(got, want) {
+				t.Errorf("%q%s: %v, want %v", query, limit, got, want)
+			}
+		}
+	}
+	a := w.get("/v1/jobs?q="+strings.Repeat("x", 201), studio)
+	if a.status != 422 || !strings.Contains(a.body, `["query","q"],"msg":"String should have at most 200 characters"`) {
+		t.Errorf("a search that is too long: %d %s", a.status, a.body)
+	}
+}
