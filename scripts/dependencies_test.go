@@ -1,4 +1,3 @@
-// Package scripts_test checks the scripts and the pinned versions of dependencies.
 package scripts_test
 
 import (

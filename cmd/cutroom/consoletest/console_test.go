@@ -1,5 +1,3 @@
-// Package consoletest tests the console in a browser, against a server started as users
-// start it.
 package consoletest
 
 import (

@@ -1,4 +1,3 @@
-// Package tracetest tests the traces of the one-machine server.
 package tracetest
 
 import (

@@ -1,0 +1,2 @@
+// Package tracetest tests the traces of the one-machine server.
+package tracetest
