@@ -158,9 +158,12 @@ check-deploy: need-check-deploy build ## Check a deploy from outside. CONTEXT="-
 .PHONY: destroy not-prod
 not-prod:
 	@for word in $(CONTEXT); do case "$$word" in *stage=prod) echo "prod is not destroyed by make." >&2; exit 1 ;; esac; done
+# The one question is that of infra/empty: a "no" to a second one, of CDK, would leave a
+# stack without its data. CDK asks only where nothing is emptied.
+EMPTIED = $(filter-out %-gpu,$(STACKS))
 destroy: not-prod need-destroy functions cdk ## Take a deploy away, with its data. Never prod.
-	$(if $(filter-out %-gpu,$(STACKS)),@$(GO) run ./infra/empty $(CONTEXT))
-	@$(CDK) destroy --output $(CDK_OUTDIR) $(CONTEXT) $(EXCLUSIVELY) $(STACKS)
+	$(if $(EMPTIED),@$(GO) run ./infra/empty $(CONTEXT))
+	@$(CDK) destroy --output $(CDK_OUTDIR) $(if $(EMPTIED),--force) $(CONTEXT) $(EXCLUSIVELY) $(STACKS)
 
 # The deploy on this machine: a local AWS, and the functions in Docker by SAM. STAGE,
 # LOCAL_AWS_PORT, SAM_PORT and KEY are theirs: see docs/deploy.md.

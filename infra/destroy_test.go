@@ -1,7 +1,9 @@
 package main
 
 import (
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -46,15 +48,45 @@ func TestMakeDeploysAndDestroysEveryStack(t *testing.T) {
 	}
 }
 
-// CloudFormation deletes no bucket with objects in it: buckets are emptied first,
-// unless the stack of the service stays.
-func TestMakeEmptiesBuckets(t *testing.T) {
+// CloudFormation deletes no bucket with objects in it: buckets are emptied first, once the
+// stage has been confirmed, and CDK does not ask again. Where the service's stack stays,
+// nothing is emptied, and CDK asks.
+func TestMakeAsksOnceBeforeItDestroys(t *testing.T) {
 	for stacks, empties := range map[string]bool{
 		"--all": true, "Cutroom-dev": true, "Cutroom-dev Cutroom-dev-gpu": true, "Cutroom-dev-gpu": false,
 	} {
 		out, err := exec.CommandContext(t.Context(), "make", "-n", "-C", "..", "destroy", "STACKS="+stacks).CombinedOutput()
-		if err != nil || strings.Contains(string(out), "go run ./infra/empty") != empties {
-			t.Errorf("%s: %v %s", stacks, err, out)
+		if err != nil {
+			t.Fatalf("%s: %v %s", stacks, err, out)
+		}
+		before, after, _ := strings.Cut(string(out), "cdk destroy ")
+		if strings.Contains(before, "go run ./infra/empty") != empties || strings.Contains(after, "--force ") != empties {
+			t.Errorf("%s: %s", stacks, out)
+		}
+	}
+}
+
+// Nothing is destroyed unless the stage has been confirmed: make ends before it runs CDK.
+func TestMakeDestroysNothingUnlessConfirmed(t *testing.T) {
+	folder := t.TempDir()
+	ran := filepath.Join(folder, "ran")
+	tool := func(name, script string) string {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	for answer, destroys := range map[string]bool{"exit 1": false, "exit 0": true} {
+		command := exec.CommandContext(t.Context(), "make", "-C", "..", "destroy", "CONTEXT=-c stage=test",
+			"GO="+tool("go", answer), "CDK="+tool("cdk", `echo "$@" >`+ran),
+			// What it needs, and what it builds, are not of this test.
+			"-o", "need-destroy", "-o", "functions", "-o", "cdk")
+		_ = os.Remove(ran) // there is none at first
+		out, err := command.CombinedOutput()
+		said, _ := os.ReadFile(ran) // empty if there is none
+		if (err == nil) != destroys || strings.Contains(string(said), "destroy --output cdk.out --force") != destroys {
+			t.Errorf("%s: %v %s: CDK was run with %q", answer, err, out, said)
 		}
 	}
 }
