@@ -35,8 +35,8 @@ func TestEvents(t *testing.T) {
 	w.work(t)
 	for _, function := range functions.All() {
 		name := function.Name
-		if name == "wake" || name == "scale" {
-			continue // they need a service, see TestFleet
+		if name == "wake" || name == "scale" || name == "smoke" {
+			continue // they need a service, see TestFleet and TestSmoke
 		}
 		cases := casesOf(t, name)
 		if name == "arrived" {

@@ -66,6 +66,8 @@ func All() []Function {
 			Variables: with(workers, "CUTROOM_VIDEO_QUEUE", "CUTROOM_IMAGE_QUEUE", "CUTROOM_WORKER_MIN", "CUTROOM_WORKER_MAX",
 				"CUTROOM_WORKER_BACKLOG", "CUTROOM_WORKER_IDLE"),
 		},
+		// Its event says all that it has to know.
+		{Name: "smoke"},
 	}
 }
 

@@ -30,7 +30,10 @@ func TestEventsBySAM(t *testing.T) {
 	// The events of these have an order, as those of TestEvents have: what one makes or
 	// deletes others would find. The others are apart from them.
 	ordered := []string{"jobs", "content", "images", "files", "arrived", "expiry"}
-	others := slices.DeleteFunc(functions.Names(), func(name string) bool { return slices.Contains(ordered, name) })
+	others := slices.DeleteFunc(functions.Names(), func(name string) bool {
+		// What smoke tries are containers, of which a local deploy has none.
+		return slices.Contains(ordered, name) || name == "smoke"
+	})
 	for lane, names := range map[string][]string{"ordered": ordered, "others": others} {
 		t.Run(lane, func(t *testing.T) {
 			t.Parallel()

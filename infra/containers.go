@@ -10,7 +10,15 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsecrassets"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsecs"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/constructs-go/constructs/v10"
 	"github.com/aws/jsii-runtime-go"
+)
+
+const (
+	// whyPlainVariables is the reason why tasks have environment variables.
+	whyPlainVariables = "The variables are names and addresses. Secrets are read from Secrets Manager by their names."
+	// whyAnyLogin is the reason for the wildcard in the permissions that CDK adds for images.
+	whyAnyLogin = "ECR's login is for the whole account. CDK names every other resource."
 )
 
 // containers is the network and the cluster of the container services, created with
@@ -49,6 +57,8 @@ type container struct {
 	port int
 	// grace is the time that it may take to stop, in seconds.
 	grace int
+	// tried has a task tried before the service gets it.
+	tried bool
 }
 
 // newTask creates the task definition of a container service.
@@ -77,7 +87,7 @@ func (s *stack) newTask(c container) awsecs.FargateTaskDefinition {
 		// folder as a volume, so that its user owns it.
 		ReadonlyRootFilesystem: jsii.Bool(true),
 		Logging: awsecs.LogDriver_AwsLogs(&awsecs.AwsLogDriverProps{
-			StreamPrefix: jsii.String(c.name), LogGroup: s.newLogGroup(title(c.name)+"Logs", "/cutroom/"+s.Stage+"/"+c.name),
+			StreamPrefix: jsii.String(c.name), LogGroup: s.newLogGroup(title(c.name)+"Logs", s.logGroup(c.name)),
 			Mode: awsecs.AwsLogDriverMode_NON_BLOCKING,
 		}),
 	}
@@ -85,13 +95,17 @@ func (s *stack) newTask(c container) awsecs.FargateTaskDefinition {
 		options.PortMappings = &[]*awsecs.PortMapping{{ContainerPort: jsii.Number(c.port)}}
 	}
 	task.AddVolume(&awsecs.Volume{Name: jsii.String("scratch")})
-	task.AddContainer(jsii.String(c.name), options).AddMountPoints(&awsecs.MountPoint{
-		SourceVolume: jsii.String("scratch"), ContainerPath: jsii.String(scratchFolder), ReadOnly: jsii.Bool(false),
-	})
-	suppress(task, "AwsSolutions-ECS2",
-		"The variables are names and addresses; what is secret is read from Secrets Manager by its name.")
-	suppress(task, "AwsSolutions-IAM5", "ECR gives its login for the whole account; CDK names the rest.", "Resource::*")
+	task.AddContainer(jsii.String(c.name), options).AddMountPoints(mountOf("scratch", scratchFolder))
+	suppress(task, "AwsSolutions-ECS2", whyPlainVariables)
+	suppress(task, "AwsSolutions-IAM5", whyAnyLogin, "Resource::*")
 	return task
+}
+
+// mountOf mounts a volume of a task.
+func mountOf(volume, folder string) *awsecs.MountPoint {
+	return &awsecs.MountPoint{
+		SourceVolume: jsii.String(volume), ContainerPath: jsii.String(folder), ReadOnly: jsii.Bool(false),
+	}
 }
 
 // imageOf returns the image of a container. The deploy builds it, not this program:
@@ -146,5 +160,20 @@ func (s *stack) newService(c container, props *awsecs.FargateServiceProps) awsec
 	props.SecurityGroups = &[]awsec2.ISecurityGroup{group}
 	props.CircuitBreaker = &awsecs.DeploymentCircuitBreaker{Rollback: jsii.Bool(true)}
 	props.PropagateTags = awsecs.PropagatedTagSource_SERVICE
-	return awsecs.NewFargateService(s.Stack, jsii.String(title(c.name)+"Service"), props)
+	service := awsecs.NewFargateService(s.Stack, jsii.String(title(c.name)+"Service"), props)
+	if !c.tried {
+		return service
+	}
+	if smoke := s.trySmoke(where, smokeTask{
+		definition: props.TaskDefinition, container: c.name, logGroup: s.logGroup(c.name), public: true, group: group,
+		subnets: &awsec2.SubnetSelection{SubnetType: awsec2.SubnetType_PUBLIC},
+		// Its name is not a reference, by which the task would depend on it.
+		needs: []constructs.IDependable{s.bucket},
+	}); smoke != nil {
+		service.Node().AddDependency(smoke)
+	}
+	return service
 }
+
+// logGroup returns the name of a container's log group.
+func (s *stack) logGroup(container string) string { return "/cutroom/" + s.Stage + "/" + container }

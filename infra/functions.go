@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -23,6 +24,8 @@ import (
 // function describes a deployed Lambda function.
 type function struct {
 	functions.Function
+	// called is its name in the stage, if that is not the one of its folder.
+	called string
 	// memory is in MB. The share of a processor grows with it.
 	memory int
 	// timeout is in seconds.
@@ -151,8 +154,11 @@ func (s *stack) queueURL(lane string) *string {
 // variables returns the named settings and those that every program of the service
 // has. The files of the settings are in folder.
 func (s *stack) variables(folder string, names []string) *map[string]*string {
-	all := s.environment()
 	variables := s.common(folder)
+	if len(names) == 0 {
+		return &variables
+	}
+	all := s.environment()
 	for _, name := range names {
 		if value, ok := all[name]; ok {
 			variables[name] = value
@@ -190,7 +196,8 @@ func (s *stack) newFunctions() map[string]awslambda.Function {
 
 // newFunction creates a function with its role and its log group.
 func (s *stack) newFunction(f function) awslambda.Function {
-	group := s.newLogGroup(title(f.Name)+"Logs", "/aws/lambda/"+s.name(f.Name))
+	name := s.name(cmp.Or(f.called, f.Name))
+	group := s.newLogGroup(title(f.Name)+"Logs", "/aws/lambda/"+name)
 	role := awsiam.NewRole(s.Stack, jsii.String(title(f.Name)+"Role"), &awsiam.RoleProps{
 		AssumedBy:   awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil),
 		Description: jsii.String("What the function " + f.Name + " of Cutroom may do"),
@@ -201,9 +208,9 @@ func (s *stack) newFunction(f function) awslambda.Function {
 		resources: []*string{jsii.String(*group.LogGroupArn())},
 	})...)
 	props := &awslambda.FunctionProps{
-		FunctionName:                 jsii.String(s.name(f.Name)),
+		FunctionName:                 jsii.String(name),
 		Runtime:                      awslambda.Runtime_PROVIDED_AL2023(),
-		Architecture:                 s.architecture(),
+		Architecture:                 s.built,
 		Handler:                      jsii.String("bootstrap"),
 		Code:                         awslambda.Code_FromAsset(jsii.String(filepath.Join(s.Functions, f.Name)), nil),
 		MemorySize:                   jsii.Number(f.memory),
@@ -227,8 +234,9 @@ func (s *stack) newFunction(f function) awslambda.Function {
 	return awslambda.NewFunction(s.Stack, jsii.String(title(f.Name)+"Function"), props)
 }
 
-func (s *stack) architecture() awslambda.Architecture {
-	if s.Arm64 {
+// architecture returns what the functions are built for.
+func (o options) architecture() awslambda.Architecture {
+	if o.Arm64 {
 		return awslambda.Architecture_ARM_64()
 	}
 	return awslambda.Architecture_X86_64()

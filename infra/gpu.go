@@ -35,7 +35,7 @@ func newGPUStack(app awscdk.App, of *stack) *gpuStack {
 			Description: jsii.String("Cutroom: engine servers on GPUs, stage " + o.Stage),
 			Env:         o.target(),
 		}),
-		options: o, logs: map[string]awslogs.LogGroup{},
+		options: o, built: of.architecture(), logs: map[string]awslogs.LogGroup{},
 	}}
 	if of.GPU.On {
 		// The preview workers go only when these are there: if they do not come up, the
@@ -50,7 +50,10 @@ func newGPUStack(app awscdk.App, of *stack) *gpuStack {
 	s.findRecords()
 	s.where = s.newGPUCluster()
 	s.capacity = s.newGPUCapacity()
-	s.service = s.newGPUService(s.newGPUTask())
+	images := s.newGPUImages()
+	task := s.newGPUTask(images)
+	s.service = s.newGPUService(task)
+	s.tryGPUImages(images, task.TaskRole())
 	s.output("GpuCluster", "Cluster of the workers on GPUs", s.where.cluster.ClusterName())
 	if s.GPU.weightsInS3() {
 		s.output("Weights", "Where the engine servers take weights from", jsii.String(s.weightsURL()))

@@ -27,10 +27,18 @@ const (
 	engineStart = 600
 )
 
+// gpuImages are the images of a task.
+type gpuImages struct{ engine, worker awsecs.ContainerImage }
+
+// newGPUImages returns the images of the tasks.
+func (s *gpuStack) newGPUImages() gpuImages {
+	return gpuImages{s.engineImage(), s.imageOf(container{name: "worker", program: "worker", image: s.WorkerImage})}
+}
+
 // newGPUTask creates the task: a worker and the engine server that it feeds, with a
 // GPU and the disk that they share. Its roles have the permissions of a worker, and
 // the one to read weights.
-func (s *gpuStack) newGPUTask() awsecs.Ec2TaskDefinition {
+func (s *gpuStack) newGPUTask(images gpuImages) awsecs.Ec2TaskDefinition {
 	role := awsiam.NewRole(s.Stack, jsii.String("TaskRole"), &awsiam.RoleProps{
 		AssumedBy:   awsiam.NewServicePrincipal(jsii.String("ecs-tasks.amazonaws.com"), nil),
 		Description: jsii.String("What the workers and engine servers of Cutroom may do"),
@@ -49,65 +57,75 @@ func (s *gpuStack) newGPUTask() awsecs.Ec2TaskDefinition {
 			}},
 		},
 	})
-	engine := s.addEngine(task)
-	worker := s.addGPUWorker(task)
+	engine := s.addEngine(task, images.engine)
+	worker := s.addGPUWorker(task, images.worker)
 	// ECS stops them in the reverse order: the worker hands its job back while the
 	// engine is still running.
 	worker.AddContainerDependencies(
 		&awsecs.ContainerDependency{Container: engine, Condition: awsecs.ContainerDependencyCondition_HEALTHY})
-	suppress(task, "AwsSolutions-ECS2", "The variables are names and addresses; nothing in them is secret.")
-	suppress(task, "AwsSolutions-IAM5", "ECR gives its login for the whole account; CDK names the rest.", "Resource::*")
+	suppress(task, "AwsSolutions-ECS2", whyPlainVariables)
+	suppress(task, "AwsSolutions-IAM5", whyAnyLogin, "Resource::*")
 	return task
 }
 
-func (s *gpuStack) addEngine(task awsecs.Ec2TaskDefinition) awsecs.ContainerDefinition {
-	variables := map[string]*string{
+// engineVariables returns the settings of an engine server, wherever its weights are.
+func (s *gpuStack) engineVariables() map[string]*string {
+	return map[string]*string{
 		"CUTROOM_FAMILY":         jsii.String(s.Family),
 		"CUTROOM_ENGINE_ADDR":    jsii.String("127.0.0.1:" + strconv.Itoa(enginePort)),
 		"CUTROOM_ENGINE_SCRATCH": jsii.String(scratchFolder),
 		"CUTROOM_ENGINE_WEIGHTS": jsii.String(weightsFolder),
 	}
+}
+
+// engineHealth returns the health check of an engine server's container.
+func engineHealth() *awsecs.HealthCheck {
+	return &awsecs.HealthCheck{
+		Command: jsii.Strings("CMD", "/opt/engine/bin/python", "-c",
+			"import urllib.request as r; r.urlopen('http://127.0.0.1:"+strconv.Itoa(enginePort)+"/healthz', timeout=4)"),
+		Interval: seconds(15), Timeout: seconds(5), Retries: jsii.Number(4), StartPeriod: seconds(300),
+	}
+}
+
+func (s *gpuStack) addEngine(task awsecs.Ec2TaskDefinition, image awsecs.ContainerImage) awsecs.ContainerDefinition {
+	variables := s.engineVariables()
 	if s.GPU.weightsInS3() {
 		variables["CUTROOM_ENGINE_WEIGHTS_SOURCE"] = jsii.String(s.weightsURL())
 	}
 	engine := task.AddContainer(jsii.String("engine"), &awsecs.ContainerDefinitionOptions{
-		Image: s.engineImage(), GpuCount: jsii.Number(1),
+		Image: image, GpuCount: jsii.Number(1),
 		// GPUs limit the number of tasks of an instance. Weights pass through memory
 		// when they are loaded, and the engine may use all that the instance has.
 		MemoryReservationMiB: jsii.Number(8192),
 		Environment:          s.located(variables),
-		HealthCheck: &awsecs.HealthCheck{
-			Command: jsii.Strings("CMD", "/opt/engine/bin/python", "-c",
-				"import urllib.request as r; r.urlopen('http://127.0.0.1:"+strconv.Itoa(enginePort)+"/healthz', timeout=4)"),
-			Interval: seconds(15), Timeout: seconds(5), Retries: jsii.Number(4), StartPeriod: seconds(300),
-		},
-		StartTimeout: seconds(engineStart), StopTimeout: seconds(stopTime),
+		HealthCheck:          engineHealth(),
+		StartTimeout:         seconds(engineStart), StopTimeout: seconds(stopTime),
 		// A crash costs the run and not the task: the worker waits until the server
 		// is back.
 		EnableRestartPolicy: jsii.Bool(true), RestartAttemptPeriod: seconds(60),
 		Logging: s.logsOf("engine"),
 	})
-	engine.AddMountPoints(
-		&awsecs.MountPoint{SourceVolume: jsii.String("scratch"), ContainerPath: jsii.String(scratchFolder),
-			ReadOnly: jsii.Bool(false)},
-		&awsecs.MountPoint{SourceVolume: jsii.String("weights"), ContainerPath: jsii.String(weightsFolder),
-			ReadOnly: jsii.Bool(false)},
-	)
+	engine.AddMountPoints(mountOf("scratch", scratchFolder), mountOf("weights", weightsFolder))
 	return engine
 }
 
-func (s *gpuStack) addGPUWorker(task awsecs.Ec2TaskDefinition) awsecs.ContainerDefinition {
+// workerVariables returns the settings of a worker beside an engine server.
+func (s *gpuStack) workerVariables() map[string]*string {
 	variables := s.common("/etc/cutroom")
 	variables["CUTROOM_JOBS_TABLE"], variables["CUTROOM_BUCKET"] = s.tables["jobs"].TableName(), s.bucketName()
 	variables["CUTROOM_VIDEO_QUEUE"], variables["CUTROOM_IMAGE_QUEUE"] = s.queueURL("video"), s.queueURL("image")
 	variables["CUTROOM_ENGINE"] = jsii.String("http://127.0.0.1:" + strconv.Itoa(enginePort))
 	variables["CUTROOM_SCRATCH"] = jsii.String(scratchFolder)
+	return variables
+}
+
+func (s *gpuStack) addGPUWorker(task awsecs.Ec2TaskDefinition, image awsecs.ContainerImage) awsecs.ContainerDefinition {
 	worker := task.AddContainer(jsii.String("worker"), &awsecs.ContainerDefinitionOptions{
 		// It writes to the volume that it shares with the engine.
 		ReadonlyRootFilesystem: jsii.Bool(true),
-		Image:                  s.imageOf(container{name: "worker", program: "worker", image: s.WorkerImage}),
+		Image:                  image,
 		MemoryReservationMiB:   jsii.Number(1024),
-		Environment:            s.located(variables),
+		Environment:            s.located(s.workerVariables()),
 		HealthCheck: &awsecs.HealthCheck{
 			Command:  jsii.Strings("CMD", "/usr/local/bin/program", "-health"),
 			Interval: seconds(15), Timeout: seconds(5), Retries: jsii.Number(4), StartPeriod: seconds(60),
@@ -115,9 +133,7 @@ func (s *gpuStack) addGPUWorker(task awsecs.Ec2TaskDefinition) awsecs.ContainerD
 		StopTimeout: seconds(stopTime),
 		Logging:     s.logsOf("worker"),
 	})
-	worker.AddMountPoints(
-		&awsecs.MountPoint{SourceVolume: jsii.String("scratch"), ContainerPath: jsii.String(scratchFolder),
-			ReadOnly: jsii.Bool(false)})
+	worker.AddMountPoints(mountOf("scratch", scratchFolder))
 	return worker
 }
 
@@ -130,13 +146,19 @@ func (s *gpuStack) located(variables map[string]*string) *map[string]*string {
 	return &variables
 }
 
+// logsOf returns where a container logs, whichever task it is in.
 func (s *gpuStack) logsOf(container string) awsecs.LogDriver {
+	group, ok := s.logs[s.gpuLogGroup(container)]
+	if !ok {
+		group = s.newLogGroup(title(container)+"Logs", s.gpuLogGroup(container))
+	}
 	return awsecs.LogDriver_AwsLogs(&awsecs.AwsLogDriverProps{
-		StreamPrefix: jsii.String(container),
-		LogGroup:     s.newLogGroup(title(container)+"Logs", "/cutroom/"+s.Stage+"/gpu-"+container),
-		Mode:         awsecs.AwsLogDriverMode_NON_BLOCKING,
+		StreamPrefix: jsii.String(container), LogGroup: group, Mode: awsecs.AwsLogDriverMode_NON_BLOCKING,
 	})
 }
+
+// gpuLogGroup returns the name of a container's log group.
+func (s *gpuStack) gpuLogGroup(container string) string { return s.logGroup("gpu-" + container) }
 
 // engineImage returns the image of the engine server, which the deploy builds with
 // the model map of the options.

@@ -31,7 +31,7 @@ func describeGPU(t *testing.T, context map[string]any) *gpuStack {
 // describeBoth describes it with the place of the service's stack.
 func describeBoth(t *testing.T, context map[string]any) (*gpuStack, awscdk.Stack) {
 	t.Helper()
-	values := map[string]any{"gpu": "true",
+	values := map[string]any{"gpu": "true", "functions": fakeFunctions(t),
 		"workerImage": "123456789012.dkr.ecr.eu-central-1.amazonaws.com/cutroom/worker:7"}
 	for key, value := range context {
 		values[key] = value
@@ -171,7 +171,7 @@ func TestATaskHasAWorkerAndAnEngine(t *testing.T) {
 	described := describeGPU(t, map[string]any{"gpu.weights": "s3://models/cutroom/"})
 	made := parse(t, described.Stack)
 	checkEngineSource(t, described)
-	task := made.only(t, "AWS::ECS::TaskDefinition")
+	task := made.taskOf(t, "cutroom-dev-gpu-worker")
 	if task["NetworkMode"] != "awsvpc" || fmt.Sprint(task["RequiresCompatibilities"]) != "[EC2]" {
 		t.Errorf("the task is %v in the network %v", task["RequiresCompatibilities"], task["NetworkMode"])
 	}
@@ -263,7 +263,10 @@ func checkGPUWorker(t *testing.T, worker map[string]any) {
 func checkEngineSource(t *testing.T, s *gpuStack) {
 	t.Helper()
 	var files []string
-	images, err := filepath.Glob(filepath.Join(*awscdk.Stage_Of(s.Stack).Outdir(), "asset.*"))
+	images, err := filepath.Glob(filepath.Join(*awscdk.Stage_Of(s.Stack).Outdir(), "asset.*", "gpu"))
+	for i, folder := range images {
+		images[i] = filepath.Dir(folder)
+	}
 	if err != nil || len(images) != 1 {
 		t.Fatalf("the images are %v, %v", images, err)
 	}

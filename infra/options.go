@@ -57,6 +57,8 @@ type options struct {
 	WorkerImage string
 	// WorkerMax is the maximum number of workers at once.
 	WorkerMax int
+	// Smoke tries a task of the workers in each deploy that changes it.
+	Smoke bool
 	// GPU describes the engine servers on GPUs.
 	GPU gpu
 	// Realtime adds the container service of the realtime sessions.
@@ -168,6 +170,7 @@ func readOptions(values map[string]any) (options, error) {
 		Worker:      r.oneOf("worker", "preview", "preview", "none"),
 		WorkerImage: r.text("workerImage"),
 		WorkerMax:   r.number("workerMax", 4, 1, 100),
+		Smoke:       r.oneOf("smoke", "on", "on", "off") == "on",
 		GPU:         r.gpu(),
 
 		Realtime:      r.oneOf("realtime", "false", "false", "true") == "true",

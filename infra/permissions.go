@@ -11,6 +11,8 @@ import (
 type permission struct {
 	actions   []string
 	resources []*string
+	// when are the conditions of the statement; nil means always.
+	when map[string]any
 	// why is the reason for a resource that ends with a wildcard.
 	why string
 }
@@ -18,9 +20,11 @@ type permission struct {
 // allow grants a role its permissions. A wildcard needs a reason.
 func allow(role awsiam.Role, permissions ...permission) {
 	for _, p := range permissions {
-		role.AddToPolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
-			Actions: jsii.Strings(p.actions...), Resources: &p.resources,
-		}))
+		props := &awsiam.PolicyStatementProps{Actions: jsii.Strings(p.actions...), Resources: &p.resources}
+		if p.when != nil {
+			props.Conditions = &p.when
+		}
+		role.AddToPolicy(awsiam.NewPolicyStatement(props))
 		if p.why != "" {
 			suppress(role, "AwsSolutions-IAM5", p.why)
 		}

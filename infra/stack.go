@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssecretsmanager"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsstepfunctions"
 	"github.com/aws/jsii-runtime-go"
@@ -26,6 +27,10 @@ type stack struct {
 	settings     awslambda.LayerVersion
 	stateMachine awsstepfunctions.CfnStateMachine
 	functions    map[string]awslambda.Function
+	// built is what the functions are built for.
+	built awslambda.Architecture
+	// bucket is the bucket of all blobs.
+	bucket awss3.Bucket
 	// gatewayURL is the URL of the inference gateway; nil until its API has been
 	// created.
 	gatewayURL *string
@@ -45,7 +50,7 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 			TerminationProtection: jsii.Bool(o.Protected),
 			Env:                   o.target(),
 		}),
-		options: o, balancers: map[string]balancing{}, logs: map[string]awslogs.LogGroup{},
+		options: o, built: o.architecture(), balancers: map[string]balancing{}, logs: map[string]awslogs.LogGroup{},
 	}
 	awscdk.Tags_Of(s.Stack).Add(jsii.String("service"), jsii.String("cutroom"), nil)
 	awscdk.Tags_Of(s.Stack).Add(jsii.String("stage"), jsii.String(o.Stage), nil)
@@ -67,7 +72,7 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 		return nil, err
 	}
 	s.functions = s.newFunctions()
-	s.newBucket(s.functions["arrived"])
+	s.bucket = s.newBucket(s.functions["arrived"])
 	s.newWorker()
 	s.newReactions()
 	s.newScaling()

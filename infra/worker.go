@@ -49,6 +49,7 @@ func (s *stack) newWorker() {
 		may:         append(s.workJobs(), s.protectTasks()),
 		// The worker hands its job back at once.
 		grace: 30,
+		tried: true,
 		// No number of tasks: every deploy would reset the service to it, in the
 		// middle of jobs. ECS starts a new service without a number with 1.
 	}, &awsecs.FargateServiceProps{

@@ -168,6 +168,9 @@ ten minutes without one. An hour of one worker, with its periodic calls (its hea
 |---|---:|---:|`)
 	p.items(c.WorkMinute, 1000)
 	p.line("| **all** | | **%s** |\n", money(1000*c.WorkMinute.Dollars()))
+	const smokeMinutes = 2
+	p.line("A deploy that changes the workers runs one task of them for a minute or two, and the function `smoke` "+
+		"beside it: %s at most.\n", money(smokeMinutes*(c.WorkerHour.Dollars()/60+60*dollars(FunctionTime, 0.25))))
 	p.line("Storage costs %s for each GB and month. Inputs and results are deleted after two days.",
 		money(priceOf(BlobMonth).Dollars))
 }

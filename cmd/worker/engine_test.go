@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -160,6 +161,36 @@ func TestTroubleOfAnEngineServer(t *testing.T) {
 	}
 	if lines := strings.Count(running.log.String(), `"CloudWatchMetrics"`); lines < 6 {
 		t.Errorf("it wrote %d lines of metrics", lines)
+	}
+}
+
+// A worker that is tried asks an engine server whether it takes runs, runs nothing there,
+// and takes no job.
+func TestSmokeBesideAnEngineServer(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	engine, url := newEngineServer(t)
+	const id = "job_01K00000000000000000SM0KE1"
+	w.submit(t, id, "fine")
+	scratch := t.TempDir()
+	tried := exec.CommandContext(t.Context(), program, "-smoke")
+	tried.Env = slices.Concat(os.Environ(), w.settings, []string{"CUTROOM_SCRATCH=" + scratch, "CUTROOM_ENGINE=" + url})
+	if out, err := tried.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if len(engine.begun) > 0 {
+		t.Error("it has run something")
+	}
+	if j, err := w.jobs.Get(t.Context(), id); err != nil || j.Status != job.Pending {
+		t.Errorf("the job is %s, %v", j.Status, err)
+	}
+	if left, err := os.ReadDir(scratch); err != nil || len(left) > 0 {
+		t.Errorf("it has left %v, %v", left, err)
+	}
+	for _, lane := range []job.Lane{job.VideoLane, job.ImageLane} {
+		if warm, err := w.workers.Warm(t.Context(), lane); err != nil || warm {
+			t.Errorf("the lane %s is warm: %v, %v", lane, warm, err)
+		}
 	}
 }
 

@@ -16,7 +16,8 @@
 // protects the task from scale-in while it has jobs.
 //
 // With -health it only asks the worker at CUTROOM_ADDR for its health and exits
-// with 0 or 1, as the health check of a container that has no other program.
+// with 0 or 1, as the health check of a container that has no other program. With
+// -smoke it takes no job: it checks that it could work, and exits with 0 or 1.
 package main
 
 import (
@@ -33,6 +34,7 @@ import (
 
 func main() {
 	health := flag.Bool("health", false, "ask the running worker for its health, and exit with 0 or 1")
+	smokes := flag.Bool("smoke", false, "check that a worker with these settings could work, and exit with 0 or 1")
 	flag.Parse()
 	ctx, stop := signals.Context()
 	defer stop()
@@ -43,7 +45,15 @@ func main() {
 		}
 		return
 	}
-	err := run(ctx, slog.New(trace.Logger(slog.NewJSONHandler(os.Stdout, nil))))
+	logger := slog.New(trace.Logger(slog.NewJSONHandler(os.Stdout, nil)))
+	if *smokes {
+		if err := smoke(ctx, logger); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	err := run(ctx, logger)
 	if err != nil && ctx.Err() == nil { // otherwise it was told to stop while it started
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

@@ -1,5 +1,5 @@
-// Package ecs runs the workers as a container service. A role needs
-// ecs:DescribeServices and ecs:UpdateService on the service.
+// Package ecs runs the workers as a container service, and single tasks beside it. For the
+// service a role needs ecs:DescribeServices and ecs:UpdateService on it.
 package ecs
 
 import (

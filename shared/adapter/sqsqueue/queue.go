@@ -10,6 +10,7 @@ package sqsqueue
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -182,6 +183,33 @@ func (q *Queue) receive(ctx context.Context, url string, lease, wait time.Durati
 	message := received.Messages[0]
 	return &delivery{queue: q, url: url, receipt: aws.ToString(message.ReceiptHandle),
 		body: aws.ToString(message.Body)}, nil
+}
+
+// noReceipt is no receipt that SQS has ever handed out.
+const noReceipt = "none"
+
+// Reach checks that the queue of a lane is there and that the caller may work on it. It
+// changes nothing: it names a receipt that SQS does not know, and is told so.
+//
+// Errors: there is no such queue; it may not be worked on; AWS's.
+func (q *Queue) Reach(ctx context.Context, lane job.Lane) error {
+	url, ok := q.URLs[lane]
+	if !ok {
+		return fmt.Errorf("sqs: reach: no queue for the lane %q", lane)
+	}
+	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
+	defer cancel()
+	_, err := q.client.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{
+		QueueUrl: &url, ReceiptHandle: aws.String(noReceipt),
+	})
+	var unknown *types.ReceiptHandleIsInvalid
+	if errors.As(err, &unknown) {
+		return nil
+	}
+	if err == nil {
+		return errors.New("sqs: reach: a receipt was taken that is none")
+	}
+	return fmt.Errorf("sqs: reach: %w", err)
 }
 
 // wholeSeconds rounds up, because SQS counts in seconds and no lease may end early.

@@ -68,3 +68,21 @@ func TestQueue(t *testing.T) {
 		return workertest.Harness{Queue: h.queue, Store: h.jobs, Runs: h.jobs}
 	})
 }
+
+// A queue is reached without a change to what is in it; one that is not there is not.
+func TestReach(t *testing.T) {
+	t.Parallel()
+	cloud := awstest.Start(t)
+	h := newHome(t, cloud)
+	if err := h.queue.Reach(t.Context(), job.VideoLane); err != nil {
+		t.Error(err)
+	}
+	urls := map[job.Lane]string{job.VideoLane: h.video.URL + "-none"}
+	missing := sqsqueue.New(sqsqueue.Config{AWS: cloud.Config(), URLs: urls})
+	t.Cleanup(missing.Close)
+	for _, lane := range []job.Lane{job.VideoLane, job.ImageLane} {
+		if err := missing.Reach(t.Context(), lane); err == nil {
+			t.Errorf("a queue that is not there was reached, in the lane %s", lane)
+		}
+	}
+}

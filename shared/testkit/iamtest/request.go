@@ -2,7 +2,9 @@ package iamtest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -52,6 +54,8 @@ func (n Names) Requests(r *http.Request, body []byte) ([]Request, error) {
 		requests, err = n.ofS3(r)
 	case service == "lambda":
 		requests, err = n.ofLambda(r)
+	case service == "cloudformation":
+		requests, err = n.ofStack(body)
 	case !targeted:
 		err = fmt.Errorf("%s %s of %s is of no known action", r.Method, r.URL.Path, service)
 	default:
@@ -59,9 +63,42 @@ func (n Names) Requests(r *http.Request, body []byte) ([]Request, error) {
 	}
 	for i := range requests {
 		// Clients of AWS call over TLS of today; those here are of a local AWS, which has none.
-		requests[i].Context = map[string][]string{"aws:SecureTransport": {"true"}, "s3:TlsVersion": {"1.3"}}
+		context := map[string][]string{"aws:SecureTransport": {"true"}, "s3:TlsVersion": {"1.3"}}
+		maps.Copy(context, requests[i].Context)
+		requests[i].Context = context
 	}
 	return requests, err
+}
+
+// ofStack is for calls of CloudFormation, which are forms.
+func (n Names) ofStack(body []byte) ([]Request, error) {
+	call, err := url.ParseQuery(string(body))
+	if err == nil && call.Get("StackName") == "" {
+		err = errors.New("it names no stack")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%.200s is of no known resource: %w", body, err)
+	}
+	return []Request{{Action: "cloudformation:" + call.Get("Action"), Resource: call.Get("StackName")}}, nil
+}
+
+// ofTasks is for calls of tasks of ECS. To run one, its roles are passed to it: they are in
+// the task definition, which only AWS knows.
+func (n Names) ofTasks(operation, cluster, definition string, tasks []string) []Request {
+	if definition == "" {
+		var requests []Request
+		for _, task := range tasks {
+			requests = append(requests, Request{Action: "ecs:" + operation, Resource: task})
+		}
+		return requests
+	}
+	requests := []Request{{Action: "ecs:" + operation, Resource: definition,
+		Context: map[string][]string{"ecs:cluster": {n.ARN("ecs", "cluster/"+n.name(cluster))}}}}
+	for _, role := range []string{"task role", "execution role"} {
+		requests = append(requests, Request{Action: "iam:PassRole", Resource: n.ARN("iam", "role/"+n.name(role)),
+			Context: map[string][]string{"iam:PassedToService": {"ecs-tasks.amazonaws.com"}}})
+	}
+	return requests
 }
 
 // ofTarget is for the services whose calls are JSON.
@@ -73,6 +110,8 @@ func (n Names) ofTarget(service, operation string, body []byte) ([]Request, erro
 		StateMachineARN, ExecutionARN  string
 		Cluster, Service, SecretID     string
 		Services                       []string
+		TaskDefinition, Task           string
+		Tasks                          []string
 	}
 	if err := json.Unmarshal(body, &call); err != nil {
 		return nil, fmt.Errorf("read a call of %s: %w", operation, err)
@@ -105,6 +144,10 @@ func (n Names) ofTarget(service, operation string, body []byte) ([]Request, erro
 	case service == "states" && strings.HasPrefix(operation, "SendTask"):
 		// The token names the state machine to AWS alone; the deploy has one.
 		return on(n.ARN("states", "stateMachine:"+n.name("state machine of a token"))), nil
+	case service == "ecs" && (call.TaskDefinition != "" || len(call.Tasks) > 0):
+		return n.ofTasks(operation, call.Cluster, call.TaskDefinition, call.Tasks), nil
+	case service == "ecs" && call.Task != "":
+		return on(call.Task), nil
 	case service == "ecs" && call.Service != "":
 		return on(n.ARN("ecs", "service/"+n.name(call.Cluster)+"/"+n.name(call.Service))), nil
 	case service == "ecs" && len(call.Services) > 0:

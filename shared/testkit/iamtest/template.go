@@ -266,6 +266,7 @@ var kinds = map[string]struct{ property, service, resource string }{
 	"AWS::SecretsManager::Secret":   {"Name", "secretsmanager", "secret:%s" + secretSuffix},
 	"AWS::SNS::Topic":               {"TopicName", "sns", "%s"},
 	"AWS::ECS::Cluster":             {"ClusterName", "ecs", "cluster/%s"},
+	"AWS::IAM::Role":                {"RoleName", "iam", "role/%s"},
 	"AWS::Lambda::Function":         {"FunctionName", "lambda", "function:%s"},
 	"AWS::CloudFront::Distribution": {"", "cloudfront", "distribution/%s"},
 }
@@ -282,6 +283,9 @@ func (d deploying) nameOf(id string) (string, error) {
 		return "", fmt.Errorf("the name of %s, a %q, is not resolved", id, r.Type)
 	}
 	text := r.Properties[kind.property]
+	if r.Type == "AWS::IAM::Role" {
+		return WithoutHash(id), nil // as roles are named here
+	}
 	if text == nil {
 		return strings.ToLower(id), nil
 	}

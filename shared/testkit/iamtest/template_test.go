@@ -104,7 +104,7 @@ func TestRefusedTemplates(t *testing.T) {
 		`{"Fn::GetAtt": ["Table1234ABCD", "StreamArn"]}`:  `{"Fn::GetAtt": ["Table1234ABCD", "Other"]}`,
 		`"Bool": {"aws:SecureTransport": "false"}}}]}}},`: `"Boolean": {"aws:SecureTransport": "false"}}}]}}},`,
 		`"Bucket": {"Ref": "Blobs1234ABCD"}`:              `"Bucket": "elsewhere"`,
-		`"Queues": [{"Ref": "Queue1234ABCD"}]`:            `"Queues": [{"Ref": "FilesRole1234ABCD"}]`,
+		`"Queues": [{"Ref": "Queue1234ABCD"}]`:            `"Queues": [{"Ref": "BlobsPolicy"}]`,
 		`"OtherRole": {"Type": "AWS::IAM::Role"`:          `"OtherRole": {"Type": "AWS::IAM::ManagedPolicy"`,
 		`${AWS::Partition}`:                               `${Unknown}`,
 	} {

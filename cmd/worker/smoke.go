@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/logging"
+
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/adapter/s3blob"
+	"cutroom/shared/adapter/sqsqueue"
+	"cutroom/shared/app/engines"
+	"cutroom/shared/app/setting"
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/engine"
+)
+
+const (
+	// smokeTime is how long a check is repeated that may hold later: the role of a new
+	// deploy takes some seconds until every service knows it, and an engine server takes
+	// minutes to start.
+	smokeTime = 3 * time.Minute
+	// smokeEvery is the time between two tries.
+	smokeEvery = 2 * time.Second
+)
+
+// smokeCheck is one thing that a worker needs in order to work.
+type smokeCheck struct {
+	name string
+	try  func(context.Context) error
+}
+
+// smoke checks that a worker with these settings could work, and takes no job: that its
+// engine edits, that it can write its scratch folder, and that it reaches the queues, the
+// records and the blobs with its role.
+//
+// Errors: the first check that does not hold.
+func smoke(ctx context.Context, logger *slog.Logger) error {
+	s, err := readSettings(setting.NewEnvironment(os.Getenv))
+	if err != nil {
+		return err
+	}
+	edits, err := newEditing(ctx, s, logger)
+	if err != nil {
+		return err
+	}
+	scratch, err := newScratch(s.Optional("CUTROOM_SCRATCH"))
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(scratch)
+	checks, err := smokeStores(ctx, s)
+	if err != nil {
+		return err
+	}
+	checks = append(checks, smokeCheck{"the engine", func(ctx context.Context) error {
+		return smokeEngine(ctx, s, edits, scratch)
+	}})
+	for _, c := range checks {
+		if err := c.hold(ctx); err != nil {
+			return err
+		}
+		logger.Info("a check holds", "check", c.name)
+	}
+	logger.Info("the worker could work")
+	return nil
+}
+
+// hold tries the check until it holds, or cannot hold later either.
+func (c smokeCheck) hold(ctx context.Context) error {
+	bounded, cancel := context.WithTimeout(ctx, smokeTime)
+	defer cancel()
+	for {
+		err := c.try(bounded)
+		if err == nil {
+			return nil
+		}
+		if !mayHoldLater(err) {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+		timer := time.NewTimer(smokeEvery)
+		select {
+		case <-timer.C:
+		case <-bounded.Done():
+			timer.Stop()
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+	}
+}
+
+// mayHoldLater reports whether a check that has failed may hold a little later: not if AWS
+// says anything but that the role may not, or the engine that it failed.
+func mayHoldLater(err error) bool {
+	var refused smithy.APIError
+	if errors.As(err, &refused) {
+		return strings.Contains(refused.ErrorCode(), "AccessDenied")
+	}
+	var failed *engine.Error
+	return !errors.As(err, &failed)
+}
+
+// smokeEngine makes a short video, if the engine is part of this program. An engine
+// server is asked whether it takes runs: a run would load models.
+func smokeEngine(ctx context.Context, s settings, edits editing, folder string) error {
+	if !engines.Parse(s.engine).BuiltIn() {
+		if look := engine.HealthOf(edits.engine); look != nil {
+			return look(ctx)
+		}
+		return nil
+	}
+	output := filepath.Join(folder, "smoke.mp4")
+	_, err := edits.engine.Run(ctx, engine.Spec{
+		Job: "smoke", Kind: catalog.TextToVideo, Prompt: "a calm sea", Seed: 1,
+		Size: catalog.Size{Width: 320, Height: 180}, FPS: 12, Duration: time.Second, Folder: folder, Output: output,
+	}, func(engine.Progress) {})
+	if err == nil {
+		_, err = edits.tools.ProbeVideo(ctx, output, "video/mp4")
+	}
+	if err != nil {
+		return engine.AsError(err)
+	}
+	return nil
+}
+
+// smokeStores returns the checks of what a worker reaches in AWS.
+func smokeStores(ctx context.Context, s settings) ([]smokeCheck, error) {
+	clients, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
+	if err != nil {
+		return nil, fmt.Errorf("the configuration of AWS: %w", err)
+	}
+	name := job.InputBlob("smoke-"+rand.Text(), "data")
+	blobs, runs := s3blob.New(clients, s.bucket), dynamo.NewRuns(dynamo.NewClient(clients), s.table)
+	queue := sqsqueue.New(sqsqueue.Config{AWS: clients, URLs: s.queues, Jobs: runs, Now: time.Now, Logger: slog.Default()})
+	reach := func(lane job.Lane) func(context.Context) error {
+		return func(ctx context.Context) error { return queue.Reach(ctx, lane) }
+	}
+	return []smokeCheck{
+		{"the queue of videos", reach(job.VideoLane)},
+		{"the queue of images", reach(job.ImageLane)},
+		{"the table of jobs", func(ctx context.Context) error {
+			_, err := runs.Get(ctx, "job_smoke")
+			if fault.Is(err, fault.NotFound) {
+				return nil
+			}
+			return err
+		}},
+		{"the bucket", func(ctx context.Context) error { return smokeBlob(ctx, blobs, name) }},
+	}, nil
+}
+
+// smokeBlob writes a blob, reads it and deletes it.
+func smokeBlob(ctx context.Context, blobs *s3blob.Store, name string) (err error) {
+	content := []byte("smoke")
+	if _, err := blobs.Put(ctx, name, bytes.NewReader(content)); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, blobs.Delete(ctx, name)) }()
+	stored, err := blobs.Open(ctx, name, 0, -1)
+	if err != nil {
+		return err
+	}
+	defer stored.Close()
+	read, err := io.ReadAll(stored)
+	if err == nil && !bytes.Equal(read, content) {
+		err = fmt.Errorf("other bytes came back: %q", read)
+	}
+	return err
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+
+	"cutroom/shared/platform/awsclient"
+)
+
+// event is a request of CloudFormation to a custom resource (CloudFormation User Guide,
+// "Custom resource request objects").
+type event struct {
+	// RequestType is "Create", "Update" or "Delete".
+	RequestType string
+	RequestID   string
+	// ResponseURL is where the answer is put.
+	ResponseURL        string
+	StackID            string
+	LogicalResourceID  string
+	PhysicalResourceID string
+	ResourceProperties properties
+}
+
+// properties are those of the resource, as infra has them.
+type properties struct {
+	Cluster        string
+	TaskDefinition string
+	Container      string
+	Subnets        []string
+	SecurityGroups []string
+	// PublicAddress is "true" or "false": CloudFormation sends texts alone.
+	PublicAddress string
+	// LogGroup is that of the container, for the reason of a failure.
+	LogGroup string
+}
+
+// answer is an answer of a custom resource.
+type answer struct {
+	Status             string
+	Reason             string `json:",omitempty"`
+	PhysicalResourceID string `json:"PhysicalResourceId"`
+	StackID            string `json:"StackId"`
+	RequestID          string `json:"RequestId"`
+	LogicalResourceID  string `json:"LogicalResourceId"`
+}
+
+// resourceID is the physical id of the resource. It never changes: CloudFormation would
+// delete the resource of the old id.
+const resourceID = "smoke"
+
+const (
+	// longestReason is how much of a reason is told, in bytes: CloudFormation takes 4096 for
+	// the whole answer.
+	longestReason = 2000
+	// answerTries is how often an answer is sent that does not arrive, with a pause that
+	// doubles: without an answer CloudFormation waits for the resource's whole timeout.
+	answerTries, answerPause = 5, time.Second
+)
+
+// answerTo returns the answer to a request, by how it has ended.
+func answerTo(e event, failure error) answer {
+	a := answer{
+		Status: "SUCCESS", PhysicalResourceID: resourceID, StackID: e.StackID, RequestID: e.RequestID,
+		LogicalResourceID: e.LogicalResourceID,
+	}
+	if e.PhysicalResourceID != "" {
+		a.PhysicalResourceID = e.PhysicalResourceID
+	}
+	if failure != nil {
+		a.Status, a.Reason = "FAILED", strings.ToValidUTF8(failure.Error()[:min(len(failure.Error()), longestReason)], "")
+	}
+	return a
+}
+
+// newClient returns the client of the URLs that answers are put to, which are signed ones of
+// S3.
+func newClient() *http.Client {
+	return &http.Client{Transport: awsclient.Transport(0), Timeout: awsclient.CallTime}
+}
+
+// send puts an answer to CloudFormation's URL.
+func (a answer) send(ctx context.Context, client *http.Client, url string) error {
+	body, err := json.Marshal(a)
+	if err != nil {
+		return fmt.Errorf("answer CloudFormation: %w", err)
+	}
+	pause := answerPause
+	for try := 1; ; try++ {
+		if err = put(ctx, client, url, body); err == nil || try == answerTries {
+			return err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		}
+		pause *= 2
+	}
+}
+
+// put puts a body to a signed URL. It has no content type, as none is signed.
+func put(ctx context.Context, client *http.Client, url string, body []byte) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPut, url, bytes.NewReader(body))
+	if err != nil {
+		return errors.New("answer CloudFormation: its URL is malformed")
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return fmt.Errorf("answer CloudFormation: %w", withoutURL(err))
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("answer CloudFormation: status %d", response.StatusCode)
+	}
+	return nil
+}
+
+// stacks reads the states of stacks.
+type stacks struct{ client *cloudformation.Client }
+
+func newStacks(config aws.Config) *stacks {
+	return &stacks{cloudformation.NewFromConfig(config, func(o *cloudformation.Options) {
+		o.Retryer = awsclient.Retryer()
+		o.HTTPClient = awsclient.HTTPClient(0)
+	})}
+}
+
+// rollsBack reports whether the stack returns to what it was before a deploy.
+func (s *stacks) rollsBack(ctx context.Context, id string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
+	defer cancel()
+	found, err := s.client.DescribeStacks(ctx, &cloudformation.DescribeStacksInput{StackName: &id})
+	if err != nil {
+		return false, fmt.Errorf("describe the stack: %w", err)
+	}
+	if len(found.Stacks) != 1 {
+		return false, fmt.Errorf("describe the stack: there is no %s", id)
+	}
+	return strings.Contains(string(found.Stacks[0].StackStatus), "ROLLBACK"), nil
+}

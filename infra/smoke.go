@@ -1,0 +1,95 @@
+package main
+
+import (
+	"strconv"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsec2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsecs"
+	"github.com/aws/constructs-go/constructs/v10"
+	"github.com/aws/jsii-runtime-go"
+
+	"cutroom/functions"
+)
+
+const (
+	// smokeTimeout is the maximum run time of the function smoke, in seconds: an engine's
+	// image of many GB takes minutes to arrive.
+	smokeTimeout = 900
+	// smokeAnswer is how long CloudFormation waits for the function's answer, in minutes. By
+	// default it is an hour.
+	smokeAnswer = 20
+)
+
+// smokeTask is a task that is tried before a service gets it.
+type smokeTask struct {
+	definition awsecs.TaskDefinition
+	// container is the name of the worker's container, logGroup that of its log group.
+	container, logGroup string
+	subnets             *awsec2.SubnetSelection
+	group               awsec2.ISecurityGroup
+	// public gives the task a public address.
+	public bool
+	// function is what the function is called in the stage.
+	function string
+	// needs is what the task needs besides what its definition refers to.
+	needs []constructs.IDependable
+}
+
+// trySmoke adds a custom resource that runs the task once whenever its definition changes,
+// and fails the deploy unless it ends well. What is given the task depends on the resource.
+// It returns nil if the options leave it out.
+//
+// Workers begin at none. Without this, a deploy of a broken image would be green, and its
+// first job would fail.
+func (s *stack) trySmoke(where *containers, task smokeTask) awscdk.CustomResource {
+	if !s.Smoke {
+		return nil
+	}
+	f, _ := functions.Find("smoke")
+	function := s.newFunction(function{
+		Function: f, called: task.function, memory: 256, timeout: smokeTimeout, may: s.tryTasks(task),
+	})
+	properties := map[string]any{
+		"Cluster": where.cluster.ClusterName(), "TaskDefinition": task.definition.TaskDefinitionArn(),
+		"Container": task.container, "LogGroup": task.logGroup, "PublicAddress": strconv.FormatBool(task.public),
+		"Subnets":        where.vpc.SelectSubnets(task.subnets).SubnetIds,
+		"SecurityGroups": []*string{task.group.SecurityGroupId()},
+	}
+	smoke := awscdk.NewCustomResource(s.Stack, jsii.String("Smoke"), &awscdk.CustomResourceProps{
+		ResourceType: jsii.String("Custom::Smoke"), ServiceToken: function.FunctionArn(), Properties: &properties,
+		ServiceTimeout: awscdk.Duration_Minutes(jsii.Number(smokeAnswer)),
+	})
+	// The task needs its permissions, and a way to AWS.
+	smoke.Node().AddDependency(task.definition.TaskRole(), task.definition.ExecutionRole(), where.vpc)
+	smoke.Node().AddDependency(task.needs...)
+	return smoke
+}
+
+// tryTasks is for the function smoke.
+func (s *stack) tryTasks(task smokeTask) []permission {
+	const whyTasks = "ECS names tasks as it starts them; those of this cluster are all of one kind."
+	cluster := s.arn("ecs", "cluster/"+s.workerCluster())
+	return []permission{
+		{
+			actions:   []string{"ecs:RunTask"},
+			resources: []*string{s.arn("ecs", "task-definition/"+*task.definition.Family()+":*")},
+			when:      map[string]any{"ArnEquals": map[string]any{"ecs:cluster": cluster}},
+			why:       "Each deploy has a revision of its own.",
+		},
+		{
+			actions: []string{"ecs:DescribeTasks", "ecs:StopTask"}, why: whyTasks,
+			resources: []*string{s.arn("ecs", "task/"+s.workerCluster()+"/*")},
+		},
+		{
+			actions:   []string{"iam:PassRole"},
+			resources: []*string{task.definition.TaskRole().RoleArn(), task.definition.ExecutionRole().RoleArn()},
+			when:      map[string]any{"StringEquals": map[string]any{"iam:PassedToService": "ecs-tasks.amazonaws.com"}},
+		},
+		{
+			actions:   []string{"cloudformation:DescribeStacks"},
+			resources: []*string{s.arn("cloudformation", "stack/"+*s.StackName()+"/*")},
+			why:       "CloudFormation adds an id to the name of a stack.",
+		},
+	}
+}

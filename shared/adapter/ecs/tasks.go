@@ -1,0 +1,137 @@
+package ecs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"cutroom/shared/platform/awsclient"
+)
+
+// Task describes a task of its own, outside of any service, on Fargate.
+type Task struct {
+	// Cluster is the name or the ARN of the cluster, Definition the ARN of a revision of a
+	// task definition.
+	Cluster, Definition string
+	// Container is the name of the container whose command is replaced, and whose end is
+	// that of the task.
+	Container string
+	Command   []string
+	// Subnets and SecurityGroups are ids.
+	Subnets, SecurityGroups []string
+	// PublicAddress gives the task an address of the internet, which it needs in a subnet
+	// without a NAT gateway.
+	PublicAddress bool
+}
+
+// TaskState is what ECS says of a task.
+type TaskState struct {
+	// Stopped reports whether the task has ended.
+	Stopped bool
+	// ExitCode is that of the container. It is nil until the container has ended, and stays
+	// nil if it never ran.
+	ExitCode *int
+	// Reason is why the task or the container stopped, in the words of ECS; it may be empty.
+	Reason string
+}
+
+// Tasks runs single tasks. A role needs ecs:RunTask on the task definition, iam:PassRole on
+// the roles in it, and ecs:DescribeTasks and ecs:StopTask on the cluster's tasks.
+type Tasks struct{ client *ecs.Client }
+
+// NewTasks returns a Tasks.
+func NewTasks(config aws.Config) *Tasks {
+	return &Tasks{ecs.NewFromConfig(config, func(o *ecs.Options) {
+		o.Retryer = awsclient.Retryer()
+		o.HTTPClient = awsclient.HTTPClient(0)
+	})}
+}
+
+// Run starts a task and returns its ARN. A call with the token of an earlier one returns
+// the task of that call.
+func (t *Tasks) Run(ctx context.Context, task Task, token string) (arn string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
+	defer cancel()
+	public := types.AssignPublicIpDisabled
+	if task.PublicAddress {
+		public = types.AssignPublicIpEnabled
+	}
+	ran, err := t.client.RunTask(ctx, &ecs.RunTaskInput{
+		Cluster: &task.Cluster, TaskDefinition: &task.Definition, ClientToken: &token, Count: aws.Int32(1),
+		LaunchType: types.LaunchTypeFargate,
+		NetworkConfiguration: &types.NetworkConfiguration{AwsvpcConfiguration: &types.AwsVpcConfiguration{
+			Subnets: task.Subnets, SecurityGroups: task.SecurityGroups, AssignPublicIp: public,
+		}},
+		Overrides: &types.TaskOverride{ContainerOverrides: []types.ContainerOverride{
+			{Name: &task.Container, Command: task.Command},
+		}},
+	})
+	if err != nil {
+		return "", fmt.Errorf("ecs: run a task: %w", err)
+	}
+	if len(ran.Failures) > 0 {
+		return "", fmt.Errorf("ecs: run a task: %s", describe(ran.Failures[0]))
+	}
+	if len(ran.Tasks) != 1 || ran.Tasks[0].TaskArn == nil {
+		return "", errors.New("ecs: run a task: ECS has started none, and does not say why")
+	}
+	return *ran.Tasks[0].TaskArn, nil
+}
+
+// State returns what ECS says of a task and its container.
+//
+// Errors: ECS does not know the task, as may be for some seconds after its start, and an
+// hour after its end.
+func (t *Tasks) State(ctx context.Context, task Task, arn string) (TaskState, error) {
+	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
+	defer cancel()
+	found, err := t.client.DescribeTasks(ctx, &ecs.DescribeTasksInput{Cluster: &task.Cluster, Tasks: []string{arn}})
+	if err != nil {
+		return TaskState{}, fmt.Errorf("ecs: describe a task: %w", err)
+	}
+	if len(found.Failures) > 0 {
+		return TaskState{}, fmt.Errorf("ecs: describe a task: %s", describe(found.Failures[0]))
+	}
+	if len(found.Tasks) != 1 {
+		return TaskState{}, fmt.Errorf("ecs: describe a task: there is no %s", arn)
+	}
+	return stateOf(found.Tasks[0], task.Container), nil
+}
+
+// stateOf returns the state of a task, by one of its containers.
+func stateOf(found types.Task, container string) TaskState {
+	state := TaskState{Stopped: aws.ToString(found.LastStatus) == "STOPPED", Reason: aws.ToString(found.StoppedReason)}
+	for _, c := range found.Containers {
+		// Why another container could not be started is why this one was not.
+		if reason := aws.ToString(c.Reason); reason != "" {
+			state.Reason += " " + aws.ToString(c.Name) + ": " + reason
+		}
+		if aws.ToString(c.Name) == container && c.ExitCode != nil {
+			state.ExitCode = aws.Int(int(*c.ExitCode))
+		}
+	}
+	return state
+}
+
+// Stop ends a task; why is shown by ECS.
+func (t *Tasks) Stop(ctx context.Context, task Task, arn, why string) error {
+	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
+	defer cancel()
+	_, err := t.client.StopTask(ctx, &ecs.StopTaskInput{Cluster: &task.Cluster, Task: &arn, Reason: &why})
+	if err != nil {
+		return fmt.Errorf("ecs: stop a task: %w", err)
+	}
+	return nil
+}
+
+// describe returns a failure of ECS in words.
+func describe(f types.Failure) string {
+	if detail := aws.ToString(f.Detail); detail != "" {
+		return aws.ToString(f.Reason) + ": " + detail
+	}
+	return aws.ToString(f.Reason)
+}
