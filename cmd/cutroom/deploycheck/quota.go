@@ -48,7 +48,10 @@ type quotas struct {
 	functions *lambda.Client
 }
 
-// need is a quota that a deploy needs to be so high.
+// need is a quota that a deploy needs to be so high. Its name and its codes are those of
+// Service Quotas, which AWS's pages of quotas lead to: "Amazon EC2 instance type quotas",
+// "Quotas for configuring and running a REST API in API Gateway" and "AWS Fargate service
+// quotas".
 type need struct {
 	name, service, code string
 	least               float64
@@ -80,7 +83,7 @@ func (q quotas) number(name string, other int) int {
 // needs returns the quotas that matter, by the codes of Service Quotas.
 func (q quotas) needs() []need {
 	rate := float64(q.number("requestsPerSecond", ratePerSecond))
-	needs := []need{{"API Gateway: requests per second", "apigateway", "L-8A5B8E43", rate,
+	needs := []need{{"API Gateway: Throttle rate, in requests per second", "apigateway", "L-8A5B8E43", rate,
 		"each API takes as many (requestsPerSecond)", false}}
 	containers := 0
 	if q.options["realtime"] == "true" {
@@ -89,15 +92,18 @@ func (q quotas) needs() []need {
 	if q.options["ingest"] == "fargate" {
 		containers += serviceCPUs
 	}
-	gpu := q.options["gpu"] == "true"
-	if !gpu && q.options["worker"] != "none" {
+	gpu := q.options["gpu"]
+	if gpu != "true" && q.options["worker"] != "none" {
 		containers += workerCPUs * q.number("workerMax", defaultWorkers)
 	}
-	if containers > 0 {
-		needs = append(needs, need{"Fargate: vCPUs on demand", "fargate", "L-3032A538", float64(containers),
-			"so many run at most (workerMax)", false})
+	if q.options["worker"] != "none" && q.options["smoke"] != "off" {
+		containers += workerCPUs
 	}
-	if gpu {
+	if containers > 0 {
+		needs = append(needs, need{"Fargate: On-Demand vCPU resource count", "fargate", "L-3032A538", float64(containers),
+			"so many run at most (workerMax), and a deploy tries a task besides", false})
+	}
+	if gpu == "true" || gpu == "prepare" {
 		needs = append(needs, q.instances()...)
 	}
 	return needs
@@ -116,21 +122,37 @@ func (q quotas) instances() []need {
 		types = "g6e.2xlarge,g6e.4xlarge"
 	}
 	first, _, _ := strings.Cut(types, ",")
-	family, codes := "G and VT", [2]string{"L-DB2E81BA", "L-3819A6DF"}
-	if strings.HasPrefix(strings.TrimSpace(first), "p") {
-		family, codes = "P", [2]string{"L-417A185B", "L-7212CCBC"}
-	}
-	cpus := cpusOf(first)
+	first = strings.TrimSpace(first)
+	cpus, why := cpusOf(first), "so many run at most (gpu.max)"
 	var needs []need
 	if onDemand > 0 {
-		needs = append(needs, need{"EC2: vCPUs of " + family + " instances on demand", "ec2", codes[0],
-			float64(onDemand * cpus), "so many run at most (gpu.max)", true})
+		name, code := onDemandQuota(first)
+		needs = append(needs, need{"EC2: " + name, "ec2", code, float64(onDemand * cpus), why, true})
 	}
 	if spot > 0 {
-		needs = append(needs, need{"EC2: vCPUs of " + family + " spot instances", "ec2", codes[1], float64(spot * cpus),
-			"so many run at most (gpu.max)", true})
+		name, code := spotQuota(first)
+		needs = append(needs, need{"EC2: " + name, "ec2", code, float64(spot * cpus), why, true})
 	}
 	return needs
+}
+
+// onDemandQuota returns the quota of vCPUs that a type of instances is counted in.
+func onDemandQuota(instance string) (name, code string) {
+	if strings.HasPrefix(instance, "p") {
+		return "Running On-Demand P instances", "L-417A185B"
+	}
+	return "Running On-Demand G and VT instances", "L-DB2E81BA"
+}
+
+// spotQuota is onDemandQuota for spot instances. P5 have a quota of their own.
+func spotQuota(instance string) (name, code string) {
+	switch {
+	case strings.HasPrefix(instance, "p5"):
+		return "All P5 Spot Instance Requests", "L-C4BD4855"
+	case strings.HasPrefix(instance, "p"):
+		return "All P4, P3 and P2 Spot Instance Requests", "L-7212CCBC"
+	}
+	return "All G and VT Spot Instance Requests", "L-3819A6DF"
 }
 
 // cpusOf returns how many vCPUs a type of instances has, by its size.
@@ -192,7 +214,7 @@ func (q quotas) value(ctx context.Context, n need) (float64, error) {
 // concurrency looks at how many functions may run at once. Lambda itself knows: new
 // accounts have less than the default that Service Quotas shows.
 func (q quotas) concurrency(ctx context.Context) Quota {
-	const name = "Lambda: functions that run at once"
+	const name = "Lambda: Concurrent executions"
 	got, err := q.functions.GetAccountSettings(ctx, &lambda.GetAccountSettingsInput{})
 	if err != nil {
 		return unknown(name, err)

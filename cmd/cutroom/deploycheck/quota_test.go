@@ -62,7 +62,8 @@ func (a account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func TestQuotas(t *testing.T) {
 	const rate, tasks = "apigateway L-8A5B8E43", "fargate L-3032A538"
 	const onDemand, spot, p = "ec2 L-DB2E81BA", "ec2 L-3819A6DF", "ec2 L-417A185B"
-	byDefault := map[string]float64{rate: 10_000, tasks: 6, onDemand: 0, spot: 0, p: 0}
+	const p5Spot, p4Spot = "ec2 L-C4BD4855", "ec2 L-7212CCBC"
+	byDefault := map[string]float64{rate: 10_000, tasks: 6, onDemand: 0, spot: 0, p: 0, p5Spot: 0, p4Spot: 0}
 	for _, c := range []struct {
 		name    string
 		account account
@@ -76,24 +77,37 @@ func TestQuotas(t *testing.T) {
 			map[string]string{"Lambda": "ok", "API Gateway": "ok", "Fargate": "ok"}, ""},
 		{"a new account", account{concurrency: 10}, nil,
 			map[string]string{"Lambda": "warn", "API Gateway": "ok", "Fargate": "warn"},
-			"--service-code fargate --quota-code L-3032A538 --desired-value 8"},
-		{"fewer workers", account{concurrency: 1000}, map[string]string{"workerMax": "3"},
+			"--service-code fargate --quota-code L-3032A538 --desired-value 10"},
+		{"fewer workers", account{concurrency: 1000}, map[string]string{"workerMax": "2"},
+			map[string]string{"Lambda": "ok", "API Gateway": "ok", "Fargate": "ok"}, ""},
+		{"as many as without a try", account{concurrency: 1000}, map[string]string{"workerMax": "3", "smoke": "off"},
 			map[string]string{"Lambda": "ok", "API Gateway": "ok", "Fargate": "ok"}, ""},
 		{"no workers", account{concurrency: 1000}, map[string]string{"worker": "none"},
 			map[string]string{"Lambda": "ok", "API Gateway": "ok"}, ""},
 		{"GPUs that cannot start", account{concurrency: 1000}, map[string]string{"gpu": "true"},
-			map[string]string{"Lambda": "ok", "API Gateway": "ok", "EC2: vCPUs of G and VT instances on demand": "fail"},
+			map[string]string{"Lambda": "ok", "API Gateway": "ok", "Fargate": "ok", "EC2: Running On-Demand G and VT instances": "fail"},
+			"--service-code ec2 --quota-code L-DB2E81BA --desired-value 16"},
+		{"GPUs beside the preview workers", account{concurrency: 1000, applied: map[string]float64{tasks: 10}},
+			map[string]string{"gpu": "prepare"},
+			map[string]string{"Lambda": "ok", "API Gateway": "ok", "Fargate": "ok", "EC2: Running On-Demand G and VT instances": "fail"},
 			"--service-code ec2 --quota-code L-DB2E81BA --desired-value 16"},
 		{"too few GPUs", account{concurrency: 1000, applied: map[string]float64{onDemand: 8}}, map[string]string{"gpu": "true"},
-			map[string]string{"Lambda": "ok", "API Gateway": "ok", "EC2: vCPUs of G and VT instances on demand": "warn"}, ""},
+			map[string]string{"Lambda": "ok", "API Gateway": "ok", "Fargate": "ok", "EC2: Running On-Demand G and VT instances": "warn"}, ""},
 		{"GPUs on the spot market", account{concurrency: 1000, applied: map[string]float64{spot: 64}},
 			map[string]string{"gpu": "true", "gpu.spot": "true", "gpu.instances": "g5.xlarge,g5.2xlarge"},
-			map[string]string{"Lambda": "ok", "API Gateway": "ok", "EC2: vCPUs of G and VT spot instances": "ok"}, ""},
+			map[string]string{"Lambda": "ok", "API Gateway": "ok", "Fargate": "ok", "EC2: All G and VT Spot Instance Requests": "ok"}, ""},
 		{"larger GPUs", account{concurrency: 1000}, map[string]string{"gpu": "true", "gpu.max": "1", "gpu.instances": "p5.48xlarge"},
-			map[string]string{"Lambda": "ok", "API Gateway": "ok", "EC2: vCPUs of P instances on demand": "fail"},
+			map[string]string{"Lambda": "ok", "API Gateway": "ok", "Fargate": "ok", "EC2: Running On-Demand P instances": "fail"},
 			"--quota-code L-417A185B --desired-value 192"},
+		{"larger GPUs on the spot market", account{concurrency: 1000, applied: map[string]float64{p4Spot: 200}},
+			map[string]string{"gpu": "true", "gpu.max": "1", "gpu.spot": "true", "gpu.instances": "p5.4xlarge"},
+			map[string]string{"Lambda": "ok", "API Gateway": "ok", "Fargate": "ok", "EC2: All P5 Spot Instance Requests": "fail"},
+			"--quota-code L-C4BD4855 --desired-value 16"},
+		{"older GPUs on the spot market", account{concurrency: 1000, applied: map[string]float64{p4Spot: 96}},
+			map[string]string{"gpu": "true", "gpu.max": "1", "gpu.spot": "true", "gpu.instances": "p4d.24xlarge"},
+			map[string]string{"Lambda": "ok", "API Gateway": "ok", "Fargate": "ok", "EC2: All P4, P3 and P2 Spot": "ok"}, ""},
 		{"a deployer who may not look", account{denied: true}, map[string]string{"gpu": "true"},
-			map[string]string{"Lambda": "warn", "API Gateway": "warn", "EC2: vCPUs of G and VT instances on demand": "warn"},
+			map[string]string{"Lambda": "warn", "API Gateway": "warn", "Fargate": "warn", "EC2: Running On-Demand G and VT instances": "warn"},
 			"servicequotas:GetServiceQuota"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
