@@ -17,10 +17,12 @@ type LiveEngine interface {
 // called one at a time too, but also while an Edit runs. They take effect with
 // the next Edit.
 type LiveEditor interface {
-	// SetPrompt sets the prompt; an empty one asks for nothing.
-	SetPrompt(prompt string)
-	// SetImage sets the reference image, or removes it if image is nil.
-	SetImage(image *ReferenceImage)
+	// SetPrompt sets the prompt; an empty one asks for nothing. It returns what the
+	// engine follows from now on.
+	SetPrompt(prompt string) Outcome
+	// SetImage sets the reference image, or removes it if image is nil. It returns
+	// what the engine follows from now on.
+	SetImage(image *ReferenceImage) Outcome
 	// Edit returns the edited frame, a JPEG like the input. It keeps a
 	// reference to neither.
 	//

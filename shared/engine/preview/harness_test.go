@@ -88,14 +88,17 @@ func small(t testing.TB, prompt string) engine.Spec {
 // run runs the edit and returns the path of the result.
 func run(t testing.TB, spec engine.Spec) string {
 	t.Helper()
-	path, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
+	path, _, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
 	if err != nil {
 		t.Fatalf("%s %q: %v", spec.Kind, spec.Prompt, err)
 	}
 	return path
 }
 
-func attempt(t testing.TB, ctx context.Context, spec engine.Spec, progress func(engine.Progress)) (string, error) {
+// attempt runs an edit, and returns what the engine tells of it.
+func attempt(
+	t testing.TB, ctx context.Context, spec engine.Spec, progress func(engine.Progress),
+) (path string, told engine.Outcome, err error) {
 	t.Helper()
 	found, err := tools()
 	if err != nil {
@@ -107,8 +110,8 @@ func attempt(t testing.TB, ctx context.Context, spec engine.Spec, progress func(
 		name, spec.FPS, spec.Duration = "output.png", 0, 0
 	}
 	spec.Output = filepath.Join(spec.Folder, name)
-	_, err = preview.New(found).Run(ctx, spec, progress)
-	return spec.Output, err
+	told, err = preview.New(found).Run(ctx, spec, progress)
+	return spec.Output, told, err
 }
 
 // frames decodes a file at a size: one picture after the other.

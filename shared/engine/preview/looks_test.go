@@ -311,10 +311,10 @@ func TestModifiers(t *testing.T) {
 		{"sharper", func(b, a traits) bool { return a.edges > 1.2*b.edges }},
 		{"grainy", func(b, a traits) bool { return a.grain > 5*b.grain }},
 		{"make it red", func(b, a traits) bool { return a.red-a.green > b.red-b.green+30 }},
-		{"make the car green", func(b, a traits) bool { return a.green-a.red > b.green-b.red+60 }},
-		{"a blue sky", func(b, a traits) bool { return a.blue-a.red > b.blue-b.red+60 }},
+		{"tint it green", func(b, a traits) bool { return a.green-a.red > b.green-b.red+60 }},
+		{"everything blue", func(b, a traits) bool { return a.blue-a.red > b.blue-b.red+60 }},
 		{"invert", func(b, a traits) bool { return b.middle > b.borders && a.middle < a.borders }},
-		{"", func(b, a traits) bool { return a.color > 1.15*b.color && a.contrast > b.contrast }},
+		{"make it look better", func(b, a traits) bool { return a.color > 1.15*b.color && a.contrast > b.contrast }},
 	} {
 		t.Run(c.prompt, func(t *testing.T) {
 			spec := small(t, c.prompt)

@@ -3,16 +3,18 @@
 //
 // It is a preview, not a model. It does not know what a picture shows: it
 // changes colours, edges and textures. A prompt is looked up in a lexicon of
-// looks (package look), and words that are not in it choose colours and
-// textures by themselves. A reference image contributes its colours; try-on
-// recolours the region where a person's clothes usually are, by colours found
-// there; a video from text is a painted landscape or abstraction chosen by
-// words. A GPU engine, behind the same interface, understands the prompt, adds
-// and replaces things, keeps people recognizable, and follows motion.
+// looks (package look). A reference image contributes its colours; try-on
+// recolours the clothes below a face; a video from text is a painted landscape
+// or abstraction chosen by words. A GPU engine, behind the same interface,
+// understands the prompt, adds and replaces things, keeps people recognizable,
+// and follows motion.
 //
-// The edit is real and reproducible: every request changes the picture visibly,
-// and the same request with the same seed produces the same bytes with the same
-// build of FFmpeg on the same kind of processor. Each edit is one pass of
+// The engine says what it follows of a request (package reading). What it cannot
+// follow changes nothing: a request of which nothing is followed returns the
+// input's picture, and a notice that says so.
+//
+// The edit is real and reproducible: the same request with the same seed produces
+// the same bytes with the same build of FFmpeg on the same kind of processor. Each edit is one pass of
 // FFmpeg; if colours must be known first, a few small frames are decoded before
 // it.
 //
@@ -33,6 +35,7 @@ import (
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/ffmpeg"
 	"cutroom/shared/engine/preview/look"
+	"cutroom/shared/engine/preview/reading"
 )
 
 // Runner runs one command of FFmpeg to its end, as [ffmpeg.Tools] does.
@@ -50,19 +53,21 @@ var _ engine.Engine = (*Engine)(nil)
 func New(runner Runner) *Engine { return &Engine{runner} }
 
 // Name is how the engine calls itself.
-const Name = "preview"
+const Name = reading.Engine
 
 // Run edits as [engine.Engine] specifies. The stages are "analyze" and "edit".
 func (e *Engine) Run(
 	ctx context.Context, spec engine.Spec, progress func(engine.Progress),
 ) (engine.Outcome, error) {
-	told := engine.Outcome{Engine: Name, Understood: look.Parse(spec.Prompt, spec.Seed).Names}
-	return told, e.edit(ctx, spec, progress)
+	asked := reading.Of(reading.Request{Kind: spec.Kind, Prompt: spec.Prompt, Reference: spec.Reference != nil})
+	told := engine.Outcome{Engine: Name, Understood: asked.Understood, Notice: asked.Notice}
+	edit := &edit{Engine: e, spec: spec, asked: asked, progress: progress}
+	return told, edit.run(ctx)
 }
 
-// edit does an edit.
-func (e *Engine) edit(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
-	edit := &edit{Engine: e, spec: spec, progress: progress}
+// run does the edit.
+func (edit *edit) run(ctx context.Context) error {
+	spec := edit.spec
 	edit.graph = graph{folder: spec.Folder, size: spec.Size, fps: spec.FPS}
 	if spec.Data == nil && spec.Kind != catalog.TextToVideo {
 		return errors.New("preview: an edit needs an input")
@@ -82,6 +87,7 @@ type edit struct {
 	*Engine
 	graph
 	spec     engine.Spec
+	asked    reading.Reading
 	progress func(engine.Progress)
 	// reported is the last reported progress; it never falls.
 	reported float64
@@ -101,9 +107,10 @@ func (e *edit) length() int {
 	return max(1, int(math.Round(e.spec.Duration.Seconds()*float64(e.spec.FPS))))
 }
 
-// look returns the look of the request.
+// look returns the look of the request; it has no operations if the engine follows
+// nothing of it.
 func (e *edit) look() look.Look {
-	if e.spec.Prompt == "" && e.spec.Reference != nil {
+	if e.asked.ByReference {
 		return look.Reference(e.spec.Seed)
 	}
 	return look.Parse(e.spec.Prompt, e.spec.Seed)
@@ -114,9 +121,9 @@ func (e *edit) video(ctx context.Context) error {
 	data := *e.spec.Data
 	link := e.source(e.input(ffmpeg.Source{Path: data.Path, MIME: data.MIME}), data)
 	var err error
-	if e.spec.Kind == catalog.TryOn {
+	if e.spec.Kind == catalog.TryOn && len(e.asked.Understood) > 0 {
 		link, err = e.dress(ctx, link)
-	} else {
+	} else if e.spec.Kind != catalog.TryOn {
 		link, err = e.style(ctx, link)
 	}
 	if err != nil {
@@ -134,7 +141,7 @@ func (e *edit) video(ctx context.Context) error {
 func (e *edit) style(ctx context.Context, link string) (string, error) {
 	asked := e.look()
 	link, err := e.apply(link, asked)
-	if err != nil || e.spec.Reference == nil {
+	if err != nil || e.spec.Reference == nil || len(e.asked.Understood) == 0 {
 		return link, err
 	}
 	lut, err := e.transfer(ctx, asked)

@@ -34,7 +34,12 @@ type message struct {
 	Error     string          `json:"error"`
 	Success   *bool           `json:"success"`
 	Prompt    json.RawMessage `json:"prompt"`
-	frame     image.Image
+
+	Engine     string   `json:"engine"`
+	Understood []string `json:"understood"`
+	Notice     string   `json:"notice"`
+
+	frame image.Image
 	// closed is how the connection was closed; nil while it is open.
 	closed *websocket.CloseError
 }

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"cutroom/shared/domain/fault"
+	"cutroom/shared/engine"
 )
 
 // enhanceTime is how long an expansion of a prompt may take.
@@ -33,12 +34,14 @@ func (c *connection) obey(message clientMessage) {
 	switch message.Type {
 	case "prompt":
 		ack := promptAck{Type: "prompt_ack", Prompt: message.Prompt}
-		ack.Error = c.explain(c.changePrompt(message))
+		outcome, err := c.changePrompt(message)
+		ack.Error, ack.told = c.explain(err), told(outcome)
 		ack.Success = ack.Error == ""
 		c.say(ack)
 	case "set_image":
 		ack := setImageAck{Type: "set_image_ack"}
-		ack.Error = c.explain(c.changeImage(message))
+		outcome, err := c.changeImage(message)
+		ack.Error, ack.told = c.explain(err), told(outcome)
 		ack.Success = ack.Error == ""
 		c.say(ack)
 	case "livekit_join":
@@ -72,22 +75,22 @@ func (c *connection) explain(err error) string {
 // errTooFast refuses a change that follows others too quickly.
 func errTooFast() error { return fault.New(fault.Limited, "Too many changes. Slow down.") }
 
-// changePrompt handles a message of type prompt.
+// changePrompt handles a message of type prompt, and returns what the engine says
+// of it.
 //
 // Errors: fault.Invalid; fault.Limited.
-func (c *connection) changePrompt(message clientMessage) error {
+func (c *connection) changePrompt(message clientMessage) (outcome engine.Outcome, err error) {
 	if !c.pace.changes.Allow() {
-		return errTooFast()
+		return outcome, errTooFast()
 	}
 	asked, err := message.prompt()
 	if err != nil {
-		return err
+		return outcome, err
 	}
 	if !asked.sent {
-		return fault.New(fault.Invalid, "prompt is required.")
+		return outcome, fault.New(fault.Invalid, "prompt is required.")
 	}
-	c.setPrompt(asked)
-	return nil
+	return c.setPrompt(asked), nil
 }
 
 // prompt is the prompt in a message.
@@ -155,10 +158,10 @@ type prompts struct {
 func (p *prompts) wait() { p.expanding.Wait() }
 
 // setPrompt sets the editor's prompt at once, and the expanded one as soon as
-// there is one.
-func (c *connection) setPrompt(asked prompt) {
+// there is one. It returns what the engine says of the prompt as it was sent.
+func (c *connection) setPrompt(asked prompt) (outcome engine.Outcome) {
 	if !c.beginChange() {
-		return
+		return outcome
 	}
 	defer c.endChange()
 	p := &c.prompts
@@ -168,9 +171,9 @@ func (c *connection) setPrompt(asked prompt) {
 		p.superseded()
 		p.superseded = nil
 	}
-	c.editor.SetPrompt(asked.text)
+	outcome = c.editor.SetPrompt(asked.text)
 	if c.server.config.Enhancer == nil || !asked.enhance || asked.text == "" {
-		return
+		return outcome
 	}
 	ctx, cancel := context.WithTimeout(c.life, enhanceTime)
 	p.superseded = cancel
@@ -178,6 +181,7 @@ func (c *connection) setPrompt(asked prompt) {
 		defer cancel()
 		c.expandPrompt(ctx, asked.text)
 	}))
+	return outcome
 }
 
 // expandPrompt sets the editor's prompt to the expanded one, unless the context

@@ -27,44 +27,41 @@ const (
 )
 
 // changeImage handles a message of type set_image. The image and the prompt, if
-// one was sent, change together or not at all.
+// one was sent, change together or not at all. It returns what the engine says of
+// both.
 //
 // Errors: fault.Invalid; fault.Limited.
-func (c *connection) changeImage(message clientMessage) error {
+func (c *connection) changeImage(message clientMessage) (outcome engine.Outcome, err error) {
 	if !c.pace.changes.Allow() {
-		return errTooFast()
+		return outcome, errTooFast()
 	}
 	asked, err := message.prompt()
 	if err != nil {
-		return err
+		return outcome, err
 	}
 	ctx, cancel := context.WithTimeout(c.life, imageTime)
 	defer cancel()
 	image, err := c.imageOf(ctx, message)
 	if err != nil {
-		return err
+		return outcome, err
 	}
-	if err := c.setImage(image); err != nil {
-		return err
+	if outcome, err = c.setImage(image); err == nil && asked.sent {
+		outcome = c.setPrompt(asked)
 	}
-	if asked.sent {
-		c.setPrompt(asked)
-	}
-	return nil
+	return outcome, err
 }
 
-// setImage sets the editor's image.
+// setImage sets the editor's image, and returns what the engine says of it.
 //
 // Errors: the session's end.
-func (c *connection) setImage(image *engine.ReferenceImage) error {
+func (c *connection) setImage(image *engine.ReferenceImage) (outcome engine.Outcome, err error) {
 	if !c.beginChange() {
-		return c.life.Err()
+		return outcome, c.life.Err()
 	}
 	defer c.endChange()
 	c.prompts.mu.Lock()
 	defer c.prompts.mu.Unlock()
-	c.editor.SetImage(image)
-	return nil
+	return c.editor.SetImage(image), nil
 }
 
 // imageOf reads and decodes the image that a message contains or refers to; it

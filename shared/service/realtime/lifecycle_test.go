@@ -237,9 +237,10 @@ type slowEditor struct {
 	engine *slow
 }
 
-func (e *slowEditor) SetPrompt(string) {
+func (e *slowEditor) SetPrompt(string) engine.Outcome {
 	close(e.engine.begun)
 	<-e.engine.release
+	return engine.Outcome{}
 }
 
 // Sessions are in the usage records while they are open, and in full once they

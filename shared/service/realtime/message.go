@@ -65,10 +65,18 @@ type (
 		Prompt  json.RawMessage `json:"prompt"`
 		Success bool            `json:"success"`
 		Error   string          `json:"error,omitempty"`
+		told
 	}
 	setImageAck struct {
 		Type    string `json:"type"` // set_image_ack
 		Success bool   `json:"success"`
 		Error   string `json:"error,omitempty"`
+		told
+	}
+	// told is what the engine says of a change that was made (see engine.Outcome).
+	told struct {
+		Engine     string   `json:"engine,omitempty"`
+		Understood []string `json:"understood,omitzero"`
+		Notice     string   `json:"notice,omitempty"`
 	}
 )

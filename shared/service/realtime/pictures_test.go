@@ -63,9 +63,15 @@ type trapped struct {
 	canvas
 }
 
-func (e *trapped) SetPrompt(prompt string) { e.spring("prompt " + prompt) }
+func (e *trapped) SetPrompt(prompt string) engine.Outcome {
+	e.spring("prompt " + prompt)
+	return engine.Outcome{}
+}
 
-func (e *trapped) SetImage(*engine.ReferenceImage) { e.spring("image") }
+func (e *trapped) SetImage(*engine.ReferenceImage) engine.Outcome {
+	e.spring("image")
+	return engine.Outcome{}
+}
 
 func (e *trapped) Edit(context.Context, []byte) ([]byte, error) {
 	e.spring("edit")

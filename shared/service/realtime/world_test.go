@@ -319,13 +319,15 @@ func colorOf(prompt string) color.RGBA {
 	return color.RGBA{uint8(v) | 1, uint8(v >> 8), uint8(v >> 16), 255}
 }
 
-func (c *canvas) SetPrompt(prompt string) {
+func (c *canvas) SetPrompt(prompt string) engine.Outcome {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.color = colorOf(prompt)
+	return engine.Outcome{Engine: "canvas", Understood: []string{}, Notice: prompt}
 }
 
-func (c *canvas) SetImage(sent *engine.ReferenceImage) {
+func (c *canvas) SetImage(sent *engine.ReferenceImage) engine.Outcome {
+	told := engine.Outcome{Engine: "canvas", Understood: []string{"image"}}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.image = nil
@@ -333,6 +335,7 @@ func (c *canvas) SetImage(sent *engine.ReferenceImage) {
 		middle := sent.Pixels[4*(sent.Size.Height/2*sent.Size.Width+sent.Size.Width/2):]
 		c.image = &color.RGBA{middle[0], middle[1], middle[2], 255}
 	}
+	return told
 }
 
 func (c *canvas) Edit(ctx context.Context, frame []byte) ([]byte, error) {

@@ -19,6 +19,7 @@ import (
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/preview/look"
+	"cutroom/shared/engine/preview/reading"
 )
 
 // Box is the size that edited frames fit into, its sides swapped for upright
@@ -88,26 +89,29 @@ func newEditor(e *Engine, kind catalog.Kind, seed uint32) *editor {
 
 // SetPrompt sets the prompt. It takes a moment: the look is prepared here, so
 // that the frames go on meanwhile.
-func (e *editor) SetPrompt(prompt string) {
-	e.ask(func(r *request) { r.prompt = prompt })
+func (e *editor) SetPrompt(prompt string) engine.Outcome {
+	return e.ask(func(r *request) { r.prompt = prompt })
 }
 
 // SetImage sets the reference image; nil removes it.
-func (e *editor) SetImage(sent *engine.ReferenceImage) {
+func (e *editor) SetImage(sent *engine.ReferenceImage) engine.Outcome {
 	image := newReference(sent)
-	e.ask(func(r *request) { r.image = image })
+	return e.ask(func(r *request) { r.image = image })
 }
 
 // ask changes the request and prepares its plan for frames of the session's
-// size. If another ask has prepared one already, that is kept.
-func (e *editor) ask(change func(*request)) {
+// size. If another ask has prepared one already, that is kept. It returns what is
+// followed of the request.
+func (e *editor) ask(change func(*request)) engine.Outcome {
 	e.mu.Lock()
 	before := e.asked
 	change(&e.asked)
 	asked, made := e.asked, e.made
 	e.mu.Unlock()
+	read := e.read(asked)
+	told := engine.Outcome{Engine: reading.Engine, Understood: read.Understood, Notice: read.Notice}
 	if made == nil || asked == before {
-		return
+		return told
 	}
 	next := e.plan(asked, made.program.size)
 	e.mu.Lock()
@@ -115,6 +119,12 @@ func (e *editor) ask(change func(*request)) {
 	if e.asked == asked {
 		e.made = next
 	}
+	return told
+}
+
+// read returns what is followed of a request.
+func (e *editor) read(asked request) reading.Reading {
+	return reading.Of(reading.Request{Kind: e.kind, Prompt: asked.prompt, Reference: asked.image != nil})
 }
 
 // current returns the plan for frames of a size. If there is one of the size,
@@ -147,11 +157,14 @@ func (e *editor) state() (made *plan, asked request) {
 // plan prepares a request.
 func (e *editor) plan(asked request, size catalog.Size) *plan {
 	p := &plan{request: asked}
+	read := e.read(asked)
 	switch {
+	case len(read.Understood) == 0:
+		p.program = &program{size: size}
 	case e.kind == catalog.TryOn:
 		p.program = &program{size: size}
 		p.settle = p.program.dress(asked, e.seed)
-	case asked.image != nil && asked.prompt == "":
+	case read.ByReference:
 		p.program = compile(look.Reference(e.seed), size)
 		p.settle = asked.image.transfer
 	default:

@@ -13,7 +13,7 @@ func Variation(seed uint32) *LUT {
 	)
 }
 
-// enhance is the look of an empty prompt: what a careful editor would do.
+// enhance is what a careful editor would do to any picture.
 func enhance() []Op {
 	return []Op{
 		Clarity{0.06, 0.45},
@@ -35,53 +35,4 @@ func Reference(seed uint32) Look {
 		Grade{Variation(seed)},
 		add(touch.ridges(0.14)),
 	}}
-}
-
-// imagine is the look of words that the lexicon does not know: tones, colours
-// and a finish drawn from the text.
-func imagine(subject []string) []Op {
-	source := noise.NewSource(numberOf(subject))
-	tone := [][]Adjust{
-		{light(0.11), contrast(0.9, 0.6)},
-		{light(-0.12), contrast(1.15, 0.4)},
-		{contrast(1.35, 0.5)},
-		{fade(0.24, 0.94), contrast(1.05, 0.5)},
-		{light(0.06), contrast(1.2, 0.6)},
-		{light(-0.06), fade(0.12, 0.98)},
-	}[source.Intn(6)]
-	shadow := source.Float() * 360
-	lights := shadow + source.Between(90, 270)
-	look := append([]Adjust{saturate(source.Between(0.45, 1.1)), rotate(source.Between(-35, 35))}, tone...)
-	look = append(look, splitTone(shadow, source.Between(0.07, 0.11), lights, source.Between(0.06, 0.10)))
-	finish := [][]Op{
-		{Bloom{0.045, 0.5, 0.9}},
-		{add(grain(0.06, 0.003)).jumping(12), multiply(vignette(0.6, 0.35))},
-		{add(canvas(0.14)), multiply(vignette(0.3, 0.5))},
-		{Clarity{0.05, 0.7}},
-		{screen(leak(0.5), 1, 0.6, 0.4), Bloom{0.04, 0.65, 0.6}},
-		{add(paper(0.16))},
-	}[source.Intn(6)]
-	first := [][]Op{
-		{Smooth{0.010, 0.09}},
-		{Flatten{0.006}},
-		{Clarity{0.03, 0.5}},
-		{Smooth{0.012, 0.11}, Lines{Width: 0.008, From: 0.74, To: 0.94, Ink: [3]float64{0.1, 0.1, 0.15}}},
-	}[source.Intn(4)]
-	return append(append(first, grade(look...)), finish...)
-}
-
-// accent is what the words beside a look add to it: a change of the light and
-// the hues that the look then works with.
-func accent(subject []string) *LUT {
-	source := noise.NewSource(numberOf(subject), 1)
-	brightness := source.Between(0.035, 0.075)
-	if source.Intn(2) == 0 {
-		brightness = -brightness
-	}
-	return NewLUT(
-		rotate(source.Between(-28, 28)),
-		light(brightness),
-		contrast(source.Between(0.85, 1.2), source.Between(0.4, 0.6)),
-		tint(source.Float()*360, 0.05),
-	)
 }

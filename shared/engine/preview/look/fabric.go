@@ -5,6 +5,7 @@ import (
 	"image/color"
 	"math"
 	"slices"
+	"sync"
 
 	"cutroom/shared/engine/preview/look/noise"
 	"cutroom/shared/engine/preview/look/oklab"
@@ -82,25 +83,22 @@ func patterns() []pattern {
 }
 
 // Cloth draws a cloth from words, for a picture of the size in pixels: colours
-// and patterns that they name, others drawn from the text.
+// and patterns that they name. Where they name none the seed chooses.
 func Cloth(prompt string, seed uint32, width, height int) *image.RGBA {
 	tokens := words(prompt)
-	source := noise.NewSource(numberOf(tokens), 2)
+	source := noise.NewSource(uint64(seed), 2)
 	first := oklab.FromHue(source.Between(0.35, 0.75), source.Between(0.12, 0.18), source.Float()*360)
 	second := oklab.FromHue(source.Between(0.75, 0.95), source.Between(0.03, 0.09), source.Float()*360)
 	known := patterns()
 	chosen := known[source.Intn(len(known))].weave
-	named := 0
-	for _, token := range tokens {
-		for _, c := range dyes() {
-			if token != c.name {
-				continue
-			}
-			if named++; named == 1 {
-				first = hex(c.color)
-			} else {
-				second = hex(c.color)
-			}
+	if len(tokens) > 0 {
+		chosen = known[len(known)-1].weave // plain
+	}
+	for named, d := range dyesIn(tokens) {
+		if named == 0 {
+			first = hex(d.color)
+		} else {
+			second = hex(d.color)
 		}
 	}
 	// Garments without a pattern come last: a "striped shirt" is striped.
@@ -126,6 +124,79 @@ func Cloth(prompt string, seed uint32, width, height int) *image.RGBA {
 		}
 	})
 	return picture
+}
+
+// dyesIn returns the colours that words name, in order.
+func dyesIn(tokens []string) []dye {
+	var found []dye
+	known := dyes()
+	for _, token := range tokens {
+		if i := slices.IndexFunc(known, func(d dye) bool { return d.name == token }); i >= 0 {
+			found = append(found, known[i])
+		}
+	}
+	return found
+}
+
+// garments are what a cloth may be for; they are worn already, and stay as they are
+// cut.
+var garments = sync.OnceValue(func() map[string]bool {
+	return set(`wear wearing wears dress dressed put on in with him her them he she they person man woman girl boy
+	model subject somebody someone replace swap change clothe clothes clothing cloth fabric garment outfit top tee shirt
+	t tshirt blouse coat suit jacket hoodie sweatshirt blazer vest pullover tunic colored coloured color colour new one
+	different his hers their`)
+})
+
+// ReadCloth returns what [Cloth] takes from words.
+func ReadCloth(prompt string) Reading {
+	tokens := tokenize(prompt)
+	r := Reading{Understood: []string{}, Empty: len(tokens) == 0}
+	all := make([]part, 0, len(tokens))
+	var ignored []part
+	var texts []string
+	denied, blocked, kept := -1, -1, 0
+	for _, t := range tokens {
+		switch {
+		case negations()[t.text]:
+			denied, kept = t.clause, kept+1
+		case things()[t.text] && !garments()[t.text]:
+			blocked = t.clause
+		}
+		p := part{class: filler, first: t, last: t}
+		switch {
+		case t.clause == denied:
+		case t.clause == blocked:
+			p.class = content
+			ignored = append(ignored, p)
+		case slices.ContainsFunc(dyes(), func(d dye) bool { return d.name == t.text }) || isPattern(t.text):
+			p.class = named
+			texts = append(texts, t.text)
+		case !garments()[t.text] && classOf(t.text) == content:
+			p.class = content
+			ignored = append(ignored, p)
+		}
+		all = append(all, p)
+	}
+	for _, text := range texts {
+		if !slices.Contains(r.Understood, text) {
+			r.Understood = append(r.Understood, text)
+		}
+	}
+	r.Ignored = quote(prompt, all, ignored)
+	r.Declined = kept > 0 && len(texts) == 0 && len(ignored) == 0
+	return r
+}
+
+// isPattern reports whether a word names the pattern or texture of a cloth.
+func isPattern(word string) bool {
+	for _, p := range patterns()[:len(patterns())-1] {
+		for _, phrase := range p.phrases {
+			if slices.Contains(words(phrase), word) {
+				return true
+			}
+		}
+	}
+	return word == "plain" || word == "cotton"
 }
 
 // dye is a colour of cloth by name.

@@ -17,7 +17,7 @@ func modifiers() []modifier {
 		return by(saturate(0.35), tint(hue, chroma), light(lift))
 	}
 	return []modifier{
-		{[]string{"brighter", "bright", "lighter", "light", "airy", "overexposed"}, by(light(0.12))},
+		{[]string{"brighter", "bright", "lighter", "airy", "overexposed"}, by(light(0.12))},
 		{[]string{"darker", "dark", "dim", "moody", "low key", "shadowy"}, by(light(-0.13), contrast(1.06, 0.4))},
 		{[]string{"warmer", "warm", "cozy", "cosy"}, by(warm(0.055), light(0.01))},
 		{[]string{"colder", "cold", "cooler", "cool", "chilly"}, by(warm(-0.055))},
@@ -39,7 +39,7 @@ func modifiers() []modifier {
 		{[]string{"grainy", "grain", "gritty", "noisy"}, func() []Op {
 			return []Op{grade(contrast(1.15, 0.5), saturate(0.8)), add(grain(0.11, 0.003)).jumping(12)}
 		}},
-		{[]string{"invert", "inverse"}, by(invert)},
+		{[]string{"invert", "inverse", "invert colors"}, by(invert)},
 		{[]string{"red", "crimson", "scarlet", "ruby"}, color(27, 0.15, -0.02)},
 		{[]string{"orange", "amber", "tangerine"}, color(55, 0.13, 0.01)},
 		{[]string{"yellow", "lemon"}, color(102, 0.125, 0.05)},

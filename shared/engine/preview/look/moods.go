@@ -98,6 +98,13 @@ func moods() []entry {
 			nil, false, thermal,
 		},
 		{"night vision", []string{"night vision", "nightvision", "military", "surveillance"}, nil, false, nightVision},
+		{
+			"enhanced", []string{
+				"enhance", "enhanced", "auto enhance", "improve", "improved", "better", "color correct", "color corrected",
+				"colour correct", "colour corrected", "color correction", "colour correction", "professional",
+			},
+			nil, false, enhance,
+		},
 		{"matrix", []string{"matrix", "the matrix", "hacker"}, nil, false, matrix},
 		{"x-ray", []string{"x ray", "xray", "x rays", "radiograph", "negative", "inverted"}, nil, false, xray},
 	}

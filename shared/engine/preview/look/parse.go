@@ -1,11 +1,6 @@
 package look
 
-import (
-	"slices"
-	"strings"
-
-	"cutroom/shared/engine/preview/look/noise"
-)
+import "slices"
 
 const (
 	// maxMoods and maxModifiers bound how many entries of the lexicon one
@@ -16,47 +11,71 @@ const (
 
 // request is what a prompt asks for.
 type request struct {
+	// maxMoods bounds the moods.
+	maxMoods  int
 	moods     []entry
 	medium    *entry
 	modifiers []modifier
-	// subject is the other words, in order, without fillers.
-	subject []string
-	// empty is true if there was no word at all.
-	empty bool
+	// ignored are the parts of the prompt that are not followed.
+	ignored []string
+	// empty is true if there was no word at all, declined if the prompt asks for
+	// nothing but that things stay as they are.
+	empty, declined bool
 }
 
 // Parse converts a prompt to a look. Words of the lexicon choose one medium and
-// up to two moods; words such as "brighter" or "blue" modify; all other words
-// together determine a grade of their own, so that different texts look
-// different. An empty prompt means a tasteful enhancement. The seed varies the
-// look.
+// up to two moods; words such as "brighter" or "blue" modify. Other words change
+// nothing, and neither does a prompt without any word of the lexicon: its look has
+// no operations. The seed varies the look.
 func Parse(prompt string, seed uint32) Look {
-	asked := read(prompt)
-	switch {
-	case asked.empty:
-		return Look{Seed: seed, Ops: begin(Variation(seed), enhance())}
-	case len(asked.moods) == 0 && asked.medium == nil && len(asked.modifiers) == 0:
-		return Look{Seed: seed, Ops: begin(Variation(seed), imagine(asked.subject))}
+	asked := request{maxMoods: maxMoods}.read(prompt, nil)
+	if !asked.follows() {
+		return Look{Seed: seed}
 	}
 	return asked.look(seed)
 }
 
-// Named returns the look of the words in the lexicon alone, and of one mood at
-// most, for pictures that the words have shaped already.
-func Named(prompt string, seed uint32) Look {
-	asked := read(prompt)
-	asked.subject = nil
-	asked.moods = asked.moods[:min(1, len(asked.moods))]
-	return asked.look(seed)
+// Scenery returns the look that a prompt adds to a picture that its words have
+// shaped already, as Parse does, but of one mood at most. The seed varies it also
+// where the prompt adds none.
+func Scenery(prompt string, seed uint32) Look {
+	return scenery(prompt, nil).look(seed)
+}
+
+// ReadScenery is Read for [Scenery].
+func ReadScenery(prompt string, known func(word string) bool) Reading {
+	asked := scenery(prompt, known)
+	return Reading{Understood: asked.names(), Ignored: asked.ignored, Empty: asked.empty, Declined: asked.declined}
+}
+
+func scenery(prompt string, known func(word string) bool) request {
+	return request{maxMoods: 1}.read(prompt, known)
+}
+
+// follows reports whether the request asks for anything.
+func (asked request) follows() bool {
+	return asked.medium != nil || len(asked.moods)+len(asked.modifiers) > 0
+}
+
+// names returns what the request asks for, by name.
+func (asked request) names() []string {
+	names := []string{}
+	for _, mood := range asked.moods {
+		names = append(names, mood.name)
+	}
+	if asked.medium != nil {
+		names = append(names, asked.medium.name)
+	}
+	for _, m := range asked.modifiers {
+		names = append(names, m.phrases[0])
+	}
+	return names
 }
 
 // look returns the look of the request.
 func (asked request) look(seed uint32) Look {
 	look := Look{Seed: seed}
 	start := Variation(seed)
-	if len(asked.subject) > 0 {
-		start = start.Then(accent(asked.subject))
-	}
 	for _, mood := range asked.moods {
 		look.Names = append(look.Names, mood.name)
 		look.Ops = append(look.Ops, mood.ops()...)
@@ -103,85 +122,34 @@ func Names() []string {
 	return names
 }
 
-// meaning is what a phrase asks for: a look, or else a modifier.
-type meaning struct {
-	phrase   []string
-	look     *entry
-	generic  bool
-	modifier *modifier
-}
-
-// meanings returns all phrases by their first word.
-func meanings() map[string][]meaning {
-	all := map[string][]meaning{}
-	learn := func(phrases []string, m meaning) {
-		for _, phrase := range phrases {
-			m.phrase = words(phrase)
-			all[m.phrase[0]] = append(all[m.phrase[0]], m)
-		}
-	}
-	for _, e := range lexicon() {
-		learn(e.phrases, meaning{look: &e})
-		learn(e.generic, meaning{look: &e, generic: true})
-	}
-	for _, c := range modifiers() {
-		learn(c.phrases, meaning{modifier: &c})
-	}
-	return all
-}
-
-// read finds what a prompt asks for.
-func read(prompt string) request {
-	var asked request
-	tokens := words(prompt)
-	asked.empty = len(tokens) == 0
-	known := meanings()
-	var generic *entry
-	negated := false
-	for at := 0; at < len(tokens); {
-		var found meaning
-		for _, m := range known[tokens[at]] {
-			if len(m.phrase) > len(found.phrase) && startsWith(tokens[at:], m.phrase) {
-				found = m
-			}
-		}
-		switch {
-		case len(found.phrase) == 0:
-			if token := tokens[at]; !fillers[token] && !negations[token] {
-				asked.subject = append(asked.subject, token)
-			}
-		case negated:
-		case found.generic:
-			if generic == nil {
-				generic = found.look
-			}
-		case found.look != nil:
-			asked.add(found.look)
-		case len(asked.modifiers) < maxModifiers:
-			asked.modifiers = append(asked.modifiers, *found.modifier)
-		}
-		at += max(1, len(found.phrase))
-		negated = negations[tokens[at-1]]
-	}
-	if generic != nil && (generic.medium || len(asked.moods) == 0) {
-		asked.add(generic)
-	}
-	if len(asked.subject) == 0 && asked.medium == nil && len(asked.moods) == 0 && len(asked.modifiers) == 0 {
-		asked.subject = tokens
-	}
-	return asked
-}
-
-// add adds a look, unless there is one of its kind already or there are enough.
-func (asked *request) add(e *entry) {
+// add adds a look, unless there is one of its kind already or there are enough,
+// which it reports.
+func (asked *request) add(e *entry) bool {
 	switch {
 	case e.medium:
 		if asked.medium == nil {
 			asked.medium = e
 		}
-	case len(asked.moods) < maxMoods && !slices.ContainsFunc(asked.moods, func(m entry) bool { return m.name == e.name }):
+		return asked.medium.name == e.name
+	case slices.ContainsFunc(asked.moods, func(m entry) bool { return m.name == e.name }):
+	case len(asked.moods) < asked.maxMoods:
 		asked.moods = append(asked.moods, *e)
+	default:
+		return false
 	}
+	return true
+}
+
+// modify adds a modifier, unless there are enough, which it reports.
+func (asked *request) modify(m *modifier) bool {
+	if slices.ContainsFunc(asked.modifiers, func(known modifier) bool { return known.phrases[0] == m.phrases[0] }) {
+		return true
+	}
+	if len(asked.modifiers) == maxModifiers {
+		return false
+	}
+	asked.modifiers = append(asked.modifiers, *m)
+	return true
 }
 
 // fuse merges grades that follow each other into one table.
@@ -197,13 +165,4 @@ func fuse(ops []Op) []Op {
 		fused = append(fused, op)
 	}
 	return fused
-}
-
-// numberOf hashes words to a number that changes with every letter (FNV-1a).
-func numberOf(tokens []string) uint64 {
-	hash := uint64(14695981039346656037)
-	for _, b := range []byte(strings.Join(tokens, " ")) {
-		hash = (hash ^ uint64(b)) * 1099511628211
-	}
-	return noise.Mix(hash)
 }

@@ -42,6 +42,7 @@ func TestParseFindsLooks(t *testing.T) {
 		"?!":                                "",
 		"make it brighter":                  "",
 		strings.Repeat("watercolor ", 400):  "watercolor",
+		"enhance it":                        "enhanced",
 		"change the man's jacket to a red leather jacket": "",
 	} {
 		if got := strings.Join(Parse(prompt, 1).Names, ", "); got != want {
@@ -55,8 +56,8 @@ func TestParseFindsLooks(t *testing.T) {
 func TestParseIsOneLook(t *testing.T) {
 	for _, same := range [][]string{
 		{"watercolor", "Watercolour!", "make it a watercolor", "turn this video into watercolors"},
-		{"a castle in the clouds", "castle, clouds", "Castles & Clouds"},
-		{"", "  ", "\t"},
+		{"watercolor", "a watercolor of a castle in the clouds", "acuarela", "水彩画", "watercolr"},
+		{"a castle in the clouds", "", "  ", "\t", "don't make it green"},
 	} {
 		first := Parse(same[0], 9)
 		for _, other := range same[1:] {
@@ -68,8 +69,8 @@ func TestParseIsOneLook(t *testing.T) {
 	if equal(Parse("watercolor", 1), Parse("watercolor", 2)) {
 		t.Error("two seeds give one look")
 	}
-	if equal(Parse("a castle", 1), Parse("a dragon", 1)) {
-		t.Error("two texts give one look")
+	if asked := Parse("a castle", 1); len(asked.Ops) > 0 {
+		t.Errorf("a text that names no look changes the picture by %d operations", len(asked.Ops))
 	}
 }
 
@@ -170,42 +171,67 @@ func TestEveryLookIsWellFormed(t *testing.T) {
 	}
 }
 
-// TestTextsSpread checks the looks of words that no lexicon knows: of many
-// texts hardly any two are alike.
-func TestTextsSpread(t *testing.T) {
-	colors := [][3]float64{
-		{0.2, 0.3, 0.5}, {0.5, 0.4, 0.3}, {0.8, 0.7, 0.6}, {0.1, 0.1, 0.1}, {0.9, 0.9, 0.95}, {0.6, 0.2, 0.2},
-		{0.3, 0.5, 0.2},
-	}
-	var looks [][]float64
-	for _, subject := range strings.Fields(
-		"castle dragon robot piano kitchen violin garden elephant bridge teapot mirror lantern " +
-			"submarine guitar library wizard tractor orchid compass chess falcon saddle window pepper") {
-		var points []float64
-		for _, op := range Parse(subject, 1).Ops {
-			if g, ok := op.(Grade); ok {
-				for _, c := range colors {
-					r, g, b := g.LUT.At(c[0], c[1], c[2])
-					points = append(points, 255*r, 255*g, 255*b)
-				}
-				break
-			}
+// TestForeignNames goes through the names of looks in other languages: each belongs to
+// a look of the lexicon, and asks for it.
+func TestForeignNames(t *testing.T) {
+	names := foreignNames()
+	for name := range names {
+		if !slices.Contains(Names(), name) {
+			t.Errorf("%q is no look", name)
 		}
-		looks = append(looks, points)
 	}
-	alike := 0
-	for i := range looks {
-		for j := range i {
-			sum := 0.0
-			for k := range looks[i] {
-				sum += max(looks[i][k]-looks[j][k], looks[j][k]-looks[i][k])
-			}
-			if sum/float64(len(looks[i])) < 8 {
-				alike++
+	for _, e := range lexicon() {
+		if len(names[e.name]) == 0 && e.name != "enhanced" {
+			t.Errorf("%s has no name in other languages", e.name)
+		}
+		for _, phrase := range names[e.name] {
+			if got := Parse(phrase, 1).Names; !slices.Equal(got, []string{e.name}) {
+				t.Errorf("%q asks for %q, want %s", phrase, got, e.name)
 			}
 		}
 	}
-	if pairs := len(looks) * (len(looks) - 1) / 2; alike*50 > pairs {
-		t.Errorf("%d of %d pairs of texts are alike", alike, pairs)
+}
+
+// TestTypos checks which misspelled words are recognized, and that common words
+// which look like a look's are not.
+func TestTypos(t *testing.T) {
+	for prompt, want := range map[string]string{
+		"waterclor": "watercolor", "watercolur painting": "watercolor", "aquarrelle": "watercolor",
+		"cyberpnuk": "cyberpunk neon", "penicl sketch": "pencil sketch", "vintge film": "vintage film",
+		"anmie": "anime", "impresionist": "impressionist", "moziac": "", "mosiac": "mosaic", "stianed glass": "stained glass",
+		"pixl art": "pixel art", "underwatr": "underwater", "акварелъ": "watercolor", "acurela": "watercolor", "snw": "",
+	} {
+		if got := strings.Join(Parse(prompt, 1).Names, ", "); got != want {
+			t.Errorf("%q asks for %q, want %q", prompt, got, want)
+		}
 	}
+	for word := range strings.FieldsSeq(`dessert winner mango cosmic carton shark share clean while block crown violent
+		village story store printing pointing panting string strong animal mirror froggy musty dusty pixie trick brisk
+		porter stretch water waterfall watermelon walker hunter founder painter drawer fold gild goal night-gown might
+		light blond blind board boat bread dream-catcher green-house greet queen people fellow mellow meadow shadow window
+		film-maker fine find line lime-stone mine nine comma common column tile-fish title angle angel crystal-clear
+		grape graph grass glass-blower class glance france dance fence pencils-case stencil fossil hassle castle battle`) {
+		if got := Read(word, nil).Understood; len(got) > 0 && !strings.Contains(word, "-") {
+			t.Errorf("the common word %q is taken for %q", word, got)
+		}
+	}
+}
+
+// FuzzRead checks that no prompt breaks the reader, and that what it quotes as ignored
+// is in the prompt.
+func FuzzRead(f *testing.F) {
+	for _, seed := range []string{
+		"", "don't", "a red, leather jacket", "水彩画風にして", "اجعله لوحة زيتية", "no no no", "remove\x00\xff the snow", "as as of of",
+		"in the style of", "add", "make", "and and", "no estilo", "'’", "é́́́", "…,,,;;",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, prompt string) {
+		plain := strings.Join(strings.Fields(prompt), " ")
+		for _, part := range Read(prompt, nil).Ignored {
+			if part = strings.TrimSuffix(part, "…"); part == "" || !strings.Contains(plain, part) {
+				t.Errorf("%q is not in %q", part, prompt)
+			}
+		}
+	})
 }

@@ -4,18 +4,92 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/norm"
 )
 
-// words splits a text into tokens: lower case, letters and digits only, without
-// the ending of a plural, so that "Oil Paintings!" asks for an "oil painting".
-func words(text string) []string {
-	tokens := strings.FieldsFunc(strings.ToLower(text), func(r rune) bool {
-		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
-	})
-	for i, token := range tokens {
-		tokens[i] = singular(token)
+// token is a word of a prompt.
+type token struct {
+	// text is the word as phrases are written: see normal.
+	text string
+	// from and to are where it stands in the prompt, in bytes.
+	from, to int
+	// clause counts the clauses before it, which end at punctuation.
+	clause int
+}
+
+// tokenize splits a text into words. Scripts that put no spaces between words
+// have one for each character, so that a phrase of them is found within a
+// sentence.
+func tokenize(text string) []token {
+	var found []token
+	clause, from := 0, -1
+	end := func(to int) {
+		if from >= 0 {
+			if word := normal(text[from:to]); word != "" {
+				found = append(found, token{word, from, to, clause})
+			}
+			from = -1
+		}
 	}
-	return tokens
+	for at, r := range text {
+		switch {
+		case isUnspaced(r):
+			end(at)
+			found = append(found, token{string(r), at, at + utf8.RuneLen(r), clause})
+		case unicode.IsLetter(r), unicode.IsDigit(r), unicode.IsMark(r):
+			if from < 0 {
+				from = at
+			}
+		case strings.ContainsRune("'’ʼ\u200c\u200d", r): // within a word: "don't"
+		default:
+			end(at)
+			if strings.ContainsRune(".,;:!?()\n–—…。、，！？；：।॥؛،؟۔", r) {
+				clause++
+			}
+		}
+	}
+	end(len(text))
+	return found
+}
+
+// isUnspaced reports whether a character is of a script without spaces.
+func isUnspaced(r rune) bool {
+	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana) || r == 'ー'
+}
+
+// words splits a text into the words of its tokens: lower case, letters and digits
+// only, without the ending of a plural, so that "Oil Paintings!" asks for an "oil
+// painting".
+func words(text string) []string {
+	var list []string
+	for _, t := range tokenize(text) {
+		list = append(list, t.text)
+	}
+	return list
+}
+
+// normal returns a word without what people write in more than one way: capitals,
+// accents, apostrophes, the ending of a plural, and in Arabic letters the article,
+// the signs of vowels and the forms of a letter.
+func normal(word string) string {
+	word = norm.NFC.String(strings.Map(func(r rune) rune {
+		switch {
+		case r >= 0x300 && r <= 0x36f, r >= 0x64b && r <= 0x655, r == 0x670, strings.ContainsRune("'’ʼ\u200c\u200dـ", r):
+			return -1
+		case r == 'ى' || r == 'ی':
+			return 'ي'
+		case r == 'ک':
+			return 'ك'
+		}
+		return r
+	}, norm.NFD.String(strings.ToLower(word))))
+	word = strings.ReplaceAll(word, "ß", "ss")
+	if rest, found := strings.CutPrefix(word, "ال"); found && utf8.RuneCountInString(rest) > 2 {
+		word = rest
+	}
+	return singular(word)
 }
 
 func singular(token string) string {
@@ -30,21 +104,10 @@ func singular(token string) string {
 	return token
 }
 
-// fillers say nothing about what a picture should look like. They are in the
-// form that words returns.
-var fillers = set(`a an and are as at be been by can could do for from get give has have i in into is it its
-	just like look looking looked make making me my of on onto or our please put should so some style styled
-	that the their them then there these thi this those to turn turned use using very wa was want we were with
-	would you your change add transform convert apply edit video clip image picture photo scene effect version
-	whole entire everything all more much really render rendered shot frame footage reimagine restyle
-	beautiful nice great good high quality detailed detail 4k hd best masterpiece stunning amazing`)
-
-// negations take back the word that follows.
-var negations = set("no not without never remove")
-
+// set returns the words of a list.
 func set(list string) map[string]bool {
 	members := map[string]bool{}
-	for _, word := range strings.Fields(list) {
+	for _, word := range words(list) {
 		members[word] = true
 	}
 	return members

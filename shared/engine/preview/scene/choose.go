@@ -12,7 +12,7 @@ import (
 // time of day; the rest of the text and the seed vary the scene, so that two
 // texts, or two seeds, never produce the same one.
 func Choose(prompt string, seed uint32) Scene {
-	words := strings.FieldsFunc(strings.ToLower(prompt), func(r rune) bool { return !unicode.IsLetter(r) })
+	words := wordsOf(prompt)
 	source := noise.NewSource(uint64(seed), 0)
 	for _, word := range words {
 		for _, r := range word {
@@ -44,6 +44,11 @@ func Choose(prompt string, seed uint32) Scene {
 		}
 	}
 	return flow(own)
+}
+
+// wordsOf returns the words of a text.
+func wordsOf(prompt string) []string {
+	return strings.FieldsFunc(strings.ToLower(prompt), func(r rune) bool { return !unicode.IsLetter(r) })
 }
 
 // meanings are words by what they mean, separated by spaces.

@@ -1,0 +1,317 @@
+package look
+
+import (
+	"slices"
+	"strings"
+)
+
+// Reading is what a prompt is understood to ask for.
+type Reading struct {
+	// Understood names the looks and changes that are followed, in the order in
+	// which they are applied.
+	Understood []string
+	// Ignored are the parts of the prompt that are not followed, as they were
+	// written, in their order.
+	Ignored []string
+	// Empty is true if the prompt has no word; Declined if it asks for nothing but
+	// that things stay as they are.
+	Empty, Declined bool
+}
+
+// Read returns what a prompt is understood to ask for. The words of known, if it is
+// not nil, are understood by the caller: they are not among those ignored.
+func Read(prompt string, known func(word string) bool) Reading {
+	asked := request{maxMoods: maxMoods}.read(prompt, known)
+	return Reading{Understood: asked.names(), Ignored: asked.ignored, Empty: asked.empty, Declined: asked.declined}
+}
+
+// class is what a part of a prompt does.
+type class int
+
+const (
+	// content is a word that the lexicon does not know.
+	content class = iota
+	// named is a phrase of the lexicon, or a word that the caller knows.
+	named
+	filler
+	joiner
+	// placing, turning and thing begin an instruction, and so does negation; refusal
+	// takes back all of its own.
+	placing
+	turning
+	thing
+	negation
+	refusal
+)
+
+// part is a word of a prompt, or a phrase of the lexicon in it.
+type part struct {
+	class class
+	// first and last are the tokens.
+	first, last token
+	// means is what a named phrase asks for; zero for words that the caller knows.
+	means meaning
+	// alone is true if the phrase may name a thing in the picture.
+	alone bool
+	// whole is true if it names the picture as a whole; scope if a colour beside it
+	// is that of the whole picture.
+	whole, scope bool
+}
+
+// parts splits a prompt.
+func parts(prompt string, known func(word string) bool) []part {
+	tokens := tokenize(prompt)
+	vocabulary := learned()
+	vocabulary.mend(tokens)
+	texts := make([]string, len(tokens))
+	for i, t := range tokens {
+		texts[i] = t.text
+	}
+	var found []part
+	for at := 0; at < len(tokens); {
+		var means meaning
+		for _, m := range vocabulary.meanings[texts[at]] {
+			last := at + len(m.phrase) - 1
+			if len(m.phrase) > len(means.phrase) && startsWith(texts[at:], m.phrase) &&
+				tokens[last].clause == tokens[at].clause {
+				means = m
+			}
+		}
+		p := part{first: tokens[at], last: tokens[at+max(1, len(means.phrase))-1], means: means}
+		if len(means.phrase) > 0 {
+			p.class = named
+			p.alone = objectlike()[strings.Join(means.phrase, " ")] && !isStyle(texts, at, at+len(means.phrase))
+		} else {
+			p.class = classOf(texts[at])
+			if texts[at] == "no" && at+1 < len(texts) && afterNo()[texts[at+1]] {
+				p.class = filler
+			}
+			if p.class == content && known != nil && known(strings.ToLower(prompt[tokens[at].from:tokens[at].to])) {
+				p.class = named
+			}
+		}
+		p.whole, p.scope = wholes()[texts[at]], scopes()[texts[at]]
+		found = append(found, p)
+		at += max(1, len(means.phrase))
+	}
+	return found
+}
+
+// isStyle reports whether the words from first to next, without that one, are asked
+// for as a style.
+func isStyle(texts []string, first, next int) bool {
+	if next < len(texts) && styleCues()[texts[next]] && !slices.Contains([]string{"as", "into", "like"}, texts[next]) {
+		return true
+	}
+	for first--; first >= 0 && articles()[texts[first]]; first-- {
+	}
+	return first >= 0 && styleCues()[texts[first]] && (texts[first] != "of" || first > 0 && styleCues()[texts[first-1]])
+}
+
+// classOf returns the class of a word that is in no phrase.
+func classOf(word string) class {
+	for _, c := range []struct {
+		words map[string]bool
+		class class
+	}{
+		{negations(), negation}, {refusals(), refusal}, {things(), thing}, {turnings(), turning},
+		{placings(), placing}, {joiners(), joiner}, {fillers(), filler}, {wholes(), filler},
+	} {
+		if c.words[word] {
+			return c.class
+		}
+	}
+	return content
+}
+
+// instructions splits the parts of a prompt into instructions: at punctuation, and
+// where a word begins one. A negation holds until the end of its clause.
+func instructions(all []part) [][]part {
+	var split [][]part
+	for i, p := range all {
+		begins := i == 0 || p.first.clause != all[i-1].last.clause
+		if !begins {
+			current := split[len(split)-1]
+			joined := all[i-1].class == joiner
+			switch p.class {
+			case placing, turning, thing:
+				begins = current[0].class != negation || joined
+			case negation:
+				begins = true
+			}
+		}
+		if begins {
+			split = append(split, nil)
+		}
+		split[len(split)-1] = append(split[len(split)-1], p)
+	}
+	return split
+}
+
+// count returns how many of the parts are of the class.
+func count(parts []part, c class) int {
+	n := 0
+	for _, p := range parts {
+		if p.class == c {
+			n++
+		}
+	}
+	return n
+}
+
+// isLocal reports whether an instruction is about a thing in the picture: it places
+// something that the lexicon does not know, or turns such a thing into another.
+func isLocal(instruction []part) bool {
+	unknown := count(instruction, content) > 0
+	switch instruction[0].class {
+	case placing:
+		return unknown
+	case turning:
+		for i, p := range instruction[1:] {
+			switch {
+			case p.whole && !(i+2 < len(instruction) && instruction[i+2].first.text == "of"), p.class == named:
+				return false
+			case p.class == content:
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// isBare reports whether an instruction is nothing but a colour or a degree, such as
+// the "red" of "a red, leather jacket".
+func isBare(instruction []part) bool {
+	modifiers := 0
+	for _, p := range instruction {
+		switch {
+		case p.means.modifier != nil:
+			modifiers++
+		case p.class != filler && p.class != joiner || p.whole || p.scope:
+			return false
+		}
+	}
+	return modifiers > 0
+}
+
+// read returns the request with what a prompt asks for.
+func (asked request) read(prompt string, known func(word string) bool) request {
+	all := parts(prompt, known)
+	asked.empty = len(all) == 0
+	split := instructions(all)
+	kept, other := 0, 0
+	var generic *entry
+	var ignored []part
+	for i, instruction := range split {
+		beside := isBare(instruction) &&
+			(i > 0 && count(split[i-1], content) > 0 || i+1 < len(split) && count(split[i+1], content) > 0)
+		switch {
+		case instruction[0].class == negation || count(instruction, refusal) > 0:
+			kept++
+			continue
+		case instruction[0].class == thing || known == nil && isLocal(instruction) || beside:
+			other++
+			ignored = append(ignored, blocked(instruction)...)
+			continue
+		}
+		followed, left := asked.follow(instruction, &generic)
+		ignored = append(ignored, left...)
+		if followed || len(left) > 0 {
+			other++
+		}
+	}
+	if generic != nil && (generic.medium || len(asked.moods) == 0) {
+		asked.add(generic)
+	}
+	asked.declined = kept > 0 && other == 0
+	asked.ignored = quote(prompt, all, ignored)
+	return asked
+}
+
+// blocked returns the parts of an instruction that is not followed, without those
+// that the caller knows.
+func blocked(instruction []part) []part {
+	return slices.DeleteFunc(slices.Clone(instruction), func(p part) bool {
+		return p.class == named && len(p.means.phrase) == 0
+	})
+}
+
+// follow takes what an instruction asks for, and returns the parts that are not
+// followed. A generic look is kept for the end.
+func (asked *request) follow(instruction []part, generic **entry) (followed bool, left []part) {
+	unknown := count(instruction, content) > 0
+	scoped := slices.ContainsFunc(instruction, func(p part) bool { return p.scope })
+	for _, p := range instruction {
+		means := p.means
+		switch {
+		case p.class == content:
+			left = append(left, p)
+		case len(means.phrase) == 0:
+			followed = followed || p.class == named
+		case unknown && (p.alone || means.modifier != nil && !scoped):
+			left = append(left, p)
+		case means.generic:
+			followed = true
+			if *generic == nil {
+				*generic = means.look
+			}
+		case means.look != nil:
+			if followed = true; !asked.add(means.look) {
+				left = append(left, p)
+			}
+		default:
+			if followed = true; !asked.modify(means.modifier) {
+				left = append(left, p)
+			}
+		}
+	}
+	return followed, left
+}
+
+const (
+	// maxQuotes bounds the parts that are quoted, and maxQuote their length in
+	// code points.
+	maxQuotes = 6
+	maxQuote  = 60
+)
+
+// quote returns the ignored parts as they stand in the prompt. Those with nothing
+// but fillers between them, in one clause, are one.
+func quote(prompt string, all, ignored []part) []string {
+	dropped := map[int]bool{}
+	for _, p := range ignored {
+		dropped[p.first.from] = true
+	}
+	var quotes []string
+	from, to := -1, -1
+	end := func() {
+		if from >= 0 {
+			quotes = append(quotes, shorten(strings.Join(strings.Fields(prompt[from:to]), " ")))
+		}
+		from = -1
+	}
+	for i, p := range all {
+		plain := p.class == filler || p.class == joiner
+		if i > 0 && p.first.clause != all[i-1].last.clause || !dropped[p.first.from] && !plain {
+			end()
+		}
+		// Fillers neither begin nor end what is quoted, unless it is an instruction's
+		// first word.
+		if dropped[p.first.from] && !plain {
+			if from < 0 {
+				from = p.first.from
+			}
+			to = p.last.to
+		}
+	}
+	end()
+	quotes = slices.DeleteFunc(quotes, func(q string) bool { return q == "" })
+	return quotes[:min(len(quotes), maxQuotes)]
+}
+
+func shorten(text string) string {
+	if points := []rune(text); len(points) > maxQuote {
+		return strings.TrimSpace(string(points[:maxQuote])) + "…"
+	}
+	return text
+}

@@ -1,0 +1,86 @@
+package look
+
+import (
+	"slices"
+	"unicode/utf8"
+)
+
+const (
+	// minTypo is the length, in code points, from which a word is recognized with
+	// a wrong letter; with two from minTypos on.
+	minTypo  = 5
+	minTypos = 8
+	// maxMended bounds how many words of a prompt are compared with the vocabulary.
+	maxMended = 100
+)
+
+// mend replaces misspelled words by those of the vocabulary. A word that means
+// something else, in the vocabulary or in English, is left alone, and the first
+// letter is taken for right.
+func (v *vocabulary) mend(tokens []token) {
+	left := maxMended
+	for i, t := range tokens {
+		if utf8.RuneCountInString(t.text) < minTypo-1 || v.known[t.text] || classOf(t.text) != content {
+			continue
+		}
+		if left--; left < 0 {
+			return
+		}
+		if word, found := v.nearest(t.text); found {
+			tokens[i].text = word
+		}
+	}
+}
+
+// nearest returns the word of the vocabulary that a text may be a misspelling of.
+// Two that are equally near, and of different looks, are none.
+func (v *vocabulary) nearest(text string) (word string, found bool) {
+	first, _ := utf8.DecodeRuneInString(text)
+	typed := []rune(text)
+	var owners []string
+	best := 3
+	for _, candidate := range v.long[first] {
+		meant := []rune(candidate)
+		allowed := 1
+		if len(meant) >= minTypos {
+			allowed = 2
+		}
+		switch d := editDistance(typed, meant, min(allowed, best)); {
+		case d > allowed || d > best:
+		case d == best:
+			owners = slices.DeleteFunc(owners, func(name string) bool { return !slices.Contains(v.owners[candidate], name) })
+			word = min(word, candidate)
+		default:
+			best, word, owners = d, candidate, slices.Clone(v.owners[candidate])
+		}
+	}
+	return word, len(owners) > 0
+}
+
+// editDistance returns how many letters are missing, too many, wrong, or exchanged with
+// their neighbour between two words (optimal string alignment), and more than most
+// if it is more than most.
+func editDistance(a, b []rune, most int) int {
+	if len(a)-len(b) > most || len(b)-len(a) > most {
+		return most + 1
+	}
+	rows := [3][]int{make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)}
+	for j := range rows[0] {
+		rows[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		now, last, before := rows[i%3], rows[(i+2)%3], rows[(i+1)%3]
+		now[0] = i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			now[j] = min(last[j]+1, now[j-1]+1, last[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				now[j] = min(now[j], before[j-2]+1)
+			}
+		}
+	}
+	return rows[len(a)%3][len(b)]
+}

@@ -1,0 +1,143 @@
+// Package reading says what the preview engine follows of a request, and what the
+// person who made it should know: before it is carried out, and after.
+package reading
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine/preview/look"
+	"cutroom/shared/engine/preview/scene"
+)
+
+// Engine is how the preview engine calls itself.
+const Engine = "preview"
+
+// Request is what the engine is asked for.
+type Request struct {
+	Kind   catalog.Kind
+	Prompt string
+	// Reference is true if there is a reference image.
+	Reference bool
+}
+
+// Reading is what the engine follows of a request.
+type Reading struct {
+	// Understood names what is followed, in the order in which it is applied; it is
+	// never nil.
+	Understood []string
+	// Ignored are the parts of the prompt that are not followed, as written.
+	Ignored []string
+	// Notice is for the person who asked; empty if all is followed.
+	Notice string
+	// ByReference is true if the reference image alone says what to do.
+	ByReference bool
+}
+
+const (
+	// ReferenceColors and ReferenceGarment name what the engine takes of a reference
+	// image.
+	ReferenceColors  = "colors of the reference image"
+	ReferenceGarment = "cloth of the reference image"
+
+	// how says how the rest can be had.
+	how = "That needs a generative model: docs/gpu.md says how to connect one."
+	// unchanged begins the notices of results that are as their input was.
+	unchanged = "Nothing was changed: "
+	asAsked   = "Nothing was changed, as the prompt asks."
+)
+
+// Of returns what the engine follows of a request.
+func Of(asked Request) Reading {
+	switch asked.Kind {
+	case catalog.TextToVideo:
+		return ofScene(asked)
+	case catalog.TryOn:
+		return ofGarment(asked)
+	}
+	return ofLook(asked)
+}
+
+// ofLook reads a request for another look of a picture.
+func ofLook(asked Request) Reading {
+	read := look.Read(asked.Prompt, nil)
+	r := Reading{Understood: read.Understood, Ignored: read.Ignored}
+	followed, left := len(read.Understood) > 0, len(read.Ignored) > 0
+	if asked.Reference && !read.Declined && (followed || !left) {
+		r.Understood = append(r.Understood, ReferenceColors)
+		r.ByReference = !followed
+	}
+	switch {
+	case read.Declined:
+		r.Notice = asAsked
+	case r.ByReference:
+		r.Notice = "Of the reference image the preview engine takes the colors, not what it shows. " + how
+	case followed && left:
+		r.Notice = fmt.Sprintf("%s changed nothing: the preview engine changes the look of the whole picture. To add or "+
+			"change a thing needs a generative model: docs/gpu.md says how to connect one.", quoted(read.Ignored))
+	case followed:
+	case left:
+		r.Notice = fmt.Sprintf("%sthe preview engine does not follow %s. It can change the look of the whole picture, as by "+
+			"“watercolor” or “winter night”. %s", unchanged, quoted(read.Ignored), how)
+	case read.Empty:
+		r.Notice = unchanged + "the prompt is empty."
+	default:
+		r.Notice = unchanged + "the prompt names no look that the preview engine knows, such as “watercolor” or “winter night”."
+	}
+	return r
+}
+
+// ofScene reads a request for a video from words alone.
+func ofScene(asked Request) Reading {
+	painted := scene.Read(asked.Prompt)
+	read := look.ReadScenery(asked.Prompt, painted.Shows)
+	r := Reading{Understood: slices.Clone(painted.Understood), Ignored: read.Ignored}
+	for _, name := range read.Understood {
+		if !slices.Contains(r.Understood, name) {
+			r.Understood = append(r.Understood, name)
+		}
+	}
+	if r.Understood == nil {
+		r.Understood = []string{}
+	}
+	const can = "The preview engine paints one of a few scenes: a bay, dunes, mountains, a city, northern lights, a " +
+		"nebula, or flowing colors."
+	switch {
+	case len(painted.Understood) == 0:
+		r.Notice = can + " The prompt names none of them. A video of anything else needs a generative model: docs/gpu.md " +
+			"says how to connect one."
+	case len(read.Ignored) > 0:
+		r.Notice = fmt.Sprintf("%s It does not show %s. %s", can, quoted(read.Ignored), how)
+	}
+	return r
+}
+
+// ofGarment reads a request for other clothes.
+func ofGarment(asked Request) Reading {
+	read := look.ReadCloth(asked.Prompt)
+	r := Reading{Understood: read.Understood, Ignored: read.Ignored}
+	if asked.Reference && !read.Declined {
+		r.Understood = append(r.Understood, ReferenceGarment)
+	}
+	switch {
+	case len(r.Understood) > 0 && len(r.Ignored) > 0:
+		r.Notice = fmt.Sprintf("The preview engine recolors the upper part of the clothes; it does not follow %s. %s",
+			quoted(read.Ignored), how)
+	case len(r.Understood) > 0:
+		r.Notice = "The preview engine recolors the upper part of the clothes and keeps their cut. To wear another garment " +
+			"needs a generative model: docs/gpu.md says how to connect one."
+	case read.Declined:
+		r.Notice = asAsked
+	case len(r.Ignored) > 0:
+		r.Notice = fmt.Sprintf("%sthe preview engine knows no color or cloth in %s. It recolors the upper part of the "+
+			"clothes, as by “red plaid”, or by a reference image. %s", unchanged, quoted(read.Ignored), how)
+	default:
+		r.Notice = unchanged + "there is neither a reference image nor a color or cloth in the prompt."
+	}
+	return r
+}
+
+// quoted lists parts of a prompt.
+func quoted(parts []string) string { return "“" + strings.Join(parts, "”, “") + "”" }

@@ -1,0 +1,142 @@
+package reading_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine/preview/reading"
+)
+
+// answer is what a prompt is answered: what is understood and what is not, each
+// separated by "; ", and how the notice begins.
+type answer struct {
+	kind                        catalog.Kind
+	prompt                      string
+	understood, ignored, notice string
+}
+
+const (
+	edit, video, tryOn = catalog.Edit, catalog.TextToVideo, catalog.TryOn
+
+	unfollowed = "Nothing was changed: the preview engine does not follow “"
+	declined   = "Nothing was changed, as the prompt asks."
+	scenes     = "The preview engine paints one of a few scenes: "
+	cut        = "The preview engine recolors the upper part of the clothes"
+)
+
+// answers are prompts as people write them.
+var answers = []answer{
+	// What needs a generative model.
+	{edit, "remove the person", "", "remove the person", unfollowed},
+	{edit, "add sunglasses", "", "add sunglasses", unfollowed},
+	{edit, "add a hat", "", "add a hat", unfollowed},
+	{edit, "replace the jacket with a red leather one", "", "replace the jacket with a red leather one", unfollowed},
+	{edit, "a puppy on the beach", "", "puppy on the beach", unfollowed},
+	{edit, "change the background to a beach", "", "change the background to a beach", unfollowed},
+	{edit, "make the sky purple", "", "make the sky purple", unfollowed},
+	{edit, "give her blue hair", "", "give her blue hair", unfollowed},
+	{edit, "a red, leather jacket", "", "red; leather jacket", unfollowed},
+	{edit, "change the color of the jacket to red", "", "change the color of the jacket to red", unfollowed},
+	{edit, "make him smile", "", "make him smile", unfollowed},
+	{edit, "a painting on the wall", "", "painting on the wall", unfollowed},
+	{edit, "a red fire truck", "", "red fire truck", unfollowed},
+	{edit, "remove the watermark", "", "remove the watermark", unfollowed},
+	{edit, "upscale to 4k", "", "upscale", unfollowed},
+	{edit, "make it a video for my friends", "", "friends", unfollowed},
+	{edit, "añade un sombrero", "", "añade un sombrero", unfollowed},
+	{edit, "给他戴一顶帽子", "", "他戴一顶帽", unfollowed},
+	// What asks for nothing.
+	{edit, "don't change anything", "", "", declined},
+	{edit, "don't make it green", "", "", declined},
+	{edit, "without snow", "", "", declined},
+	{edit, "ne change rien", "", "", declined},
+	{edit, "不要下雪", "", "", declined},
+	{edit, "बर्फ नहीं", "", "", declined},
+	{edit, "", "", "", "Nothing was changed: the prompt is empty."},
+	{edit, "make it amazing", "", "", "Nothing was changed: the prompt names no look"},
+	// What is nonsense.
+	{edit, "asdf qwerty zxcv", "", "asdf qwerty zxcv", unfollowed},
+	{edit, "😀😀😀", "", "", "Nothing was changed: the prompt is empty."},
+	// What names a look.
+	{edit, "make it look like a Van Gogh painting", "impressionist", "", ""},
+	{edit, "turn this video into anime style", "anime", "", ""},
+	{edit, "Make it more cinematic, warmer colors", "cinematic; warmer", "", ""},
+	{edit, "no rain, golden hour", "golden hour", "", ""},
+	{edit, "turn day into night", "night", "", ""},
+	{edit, "make it red", "red", "", ""},
+	{edit, "waterclor", "watercolor", "", ""},
+	{edit, "keep the background but make it watercolor", "watercolor", "", ""},
+	// What does and asks for more.
+	{edit, "make it darker and add a hat", "darker", "add a hat", "“add a hat” changed nothing: "},
+	{edit, "cyberpnk city at nigth", "cyberpunk neon; night", "city", "“city” changed nothing: "},
+	{edit, "an oil painting of a castle", "oil painting", "castle", "“castle” changed nothing: "},
+	{edit, "winter, night, rain", "winter; night", "rain", "“rain” changed nothing: "},
+	// Other languages.
+	{edit, "conviértelo en una acuarela", "watercolor", "", ""},
+	{edit, "transforme en dessin au crayon", "pencil sketch", "", ""},
+	{edit, "Transforme em estilo anime no inverno", "winter; anime", "", ""},
+	{edit, "把这个视频变成水彩画风格", "watercolor", "", ""},
+	{edit, "इसे जलरंग चित्र बना दो", "watercolor", "", ""},
+	{edit, "اجعله لوحة زيتية", "oil painting", "", ""},
+	{edit, "এটাকে পেন্সিল স্কেচ করো", "pencil sketch", "", ""},
+	{edit, "сделай в стиле аниме", "anime", "", ""},
+	{edit, "اسے واٹر کلر بنا دیں", "watercolor", "", ""},
+	{edit, "mach es zu einem Ölgemälde", "oil painting", "", ""},
+	{edit, "水彩画風にして", "watercolor", "", ""},
+	// Videos from words.
+	{video, "a puppy on the beach", "bay", "puppy", scenes},
+	{video, "ocean waves at sunset, watercolor", "bay; sunset; watercolor", "", ""},
+	{video, "a city at night in the rain, cyberpunk", "city; night", "rain; cyberpunk", scenes},
+	{video, "a cat playing the piano", "", "cat playing the piano", scenes},
+	{video, "asdf", "", "asdf", scenes},
+	// Clothes.
+	{tryOn, "a red plaid shirt", "red; plaid", "", cut},
+	{tryOn, "add a hat", "", "hat", "Nothing was changed: the preview engine knows no color or cloth in “hat”."},
+	{tryOn, "don't change anything", "", "", declined},
+	{tryOn, "", "", "", "Nothing was changed: there is neither"},
+}
+
+// TestAnswers checks what prompts are answered.
+func TestAnswers(t *testing.T) {
+	for _, c := range answers {
+		got := reading.Of(reading.Request{Kind: c.kind, Prompt: c.prompt})
+		if u, i := strings.Join(got.Understood, "; "), strings.Join(got.Ignored, "; "); u != c.understood || i != c.ignored {
+			t.Errorf("%s %q: understood %q, ignored %q; want %q, %q", c.kind, c.prompt, u, i, c.understood, c.ignored)
+		}
+		if !strings.HasPrefix(got.Notice, c.notice) || c.notice == "" && got.Notice != "" {
+			t.Errorf("%s %q: the notice is %q, want %q …", c.kind, c.prompt, got.Notice, c.notice)
+		}
+		if got.Understood == nil {
+			t.Errorf("%s %q: what is understood is nil", c.kind, c.prompt)
+		}
+		if len(got.Ignored) > 0 && got.Notice == "" {
+			t.Errorf("%s %q: the notice does not say that %q is ignored", c.kind, c.prompt, got.Ignored)
+		}
+	}
+}
+
+// TestReferences checks what a reference image adds.
+func TestReferences(t *testing.T) {
+	for _, c := range []struct {
+		kind        catalog.Kind
+		prompt      string
+		understood  []string
+		byReference bool
+	}{
+		{edit, "", []string{reading.ReferenceColors}, true},
+		{edit, "make it look like this", []string{reading.ReferenceColors}, true},
+		{edit, "winter", []string{"winter", reading.ReferenceColors}, false},
+		{edit, "put this hat on him", nil, false},
+		{edit, "don't change anything", nil, false},
+		{tryOn, "", []string{reading.ReferenceGarment}, false},
+		{tryOn, "wearing this jacket", []string{reading.ReferenceGarment}, false},
+		{tryOn, "a blue jacket", []string{"blue", reading.ReferenceGarment}, false},
+	} {
+		got := reading.Of(reading.Request{Kind: c.kind, Prompt: c.prompt, Reference: true})
+		if !slices.Equal(got.Understood, c.understood) || got.ByReference != c.byReference {
+			t.Errorf("%s %q: %+v, want %q, by the reference %t", c.kind, c.prompt, got, c.understood, c.byReference)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package scene
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Reading is what a scene takes from a text.
+type Reading struct {
+	// Understood names the place and the light that the text asks for; none if it
+	// asks for neither.
+	Understood []string
+
+	place, light string
+	people       bool
+}
+
+// unseen are words that choose a scene in which they do not appear.
+var unseen = strings.Fields("dragon castle fox wolf bear robot car cars traffic camel camels astronaut spaceship rocket " +
+	"alien lighthouse ship harbor harbour egypt mars tokyo york iceland fire smoke")
+
+// Names returns the places that a text can ask for.
+func Names() []string { return slices.Sorted(maps.Keys(places)) }
+
+// Read returns what [Choose] takes from a text.
+func Read(prompt string) Reading {
+	words := wordsOf(prompt)
+	r := Reading{place: places.first(words), light: lights.first(words)}
+	r.people = people.first(words) != "" && (r.place == "bay" || r.place == "")
+	if r.people {
+		r.place = "bay"
+	}
+	for _, name := range []string{r.place, r.light} {
+		if name != "" {
+			r.Understood = append(r.Understood, name)
+		}
+	}
+	return r
+}
+
+// Shows reports whether a word of the text is shown.
+func (r Reading) Shows(word string) bool {
+	if slices.Contains(unseen, word) {
+		return false
+	}
+	at := []string{word}
+	return r.place != "" && places.first(at) == r.place || r.light != "" && lights.first(at) == r.light ||
+		r.people && people.first(at) != "" || r.place == "mountains" && snow.first(at) != ""
+}
