@@ -21,7 +21,11 @@ CHOSEN = {"kernel.org/pub/linux/libs/security/libcap/psx": "BSD-3-Clause (chosen
 
 # Code that was copied from modules that are no longer required. The licence's text is
 # beside the copy.
-COPIED = [("maragu.dev/goqite (the schema of its table)", "v0.4.0", "MIT")]
+COPIED = [
+    ("maragu.dev/goqite (the schema of its table)", "v0.4.0", "MIT"),
+    ("marked (reads the Markdown of chats in the console)", "18.2.1", "MIT"),
+    ("scikit-image (two of its photographs, by Rachel Michetti and Stefan van der Walt, are the console's samples)", "0.26.0", "CC0-1.0"),
+]
 
 
 def licence(metadata: dict) -> str:
@@ -49,7 +53,7 @@ def main(go: str, pip: str) -> None:
         packages = [one["metadata"] for one in json.load(report)["install"]]
     print(f"""# Third-party licences
 
-Written by `scripts/licenses.sh`; do not edit. Programs and functions are made of the Go modules, the engine server's image of the Python packages besides. The other packages of the images are Debian's and Ubuntu's; each image has their licences in `/usr/share/doc`. FFmpeg in the images is built of Debian's sources with libx264, which makes it GPL-2.0-or-later; `/usr/share/doc/ffmpeg/SOURCE` in the image names the sources and how they were configured. The console's pages use no library. Weights of models have licences of their own: see [gpu.md](gpu.md).
+Written by `scripts/licenses.sh`; do not edit. Programs and functions are made of the Go modules, the engine server's image of the Python packages besides. The other packages of the images are Debian's and Ubuntu's; each image has their licences in `/usr/share/doc`. FFmpeg in the images is built of Debian's sources with libx264, which makes it GPL-2.0-or-later; `/usr/share/doc/ffmpeg/SOURCE` in the image names the sources and how they were configured. Of libraries the console's pages use those under [Copied](#copied) alone. Weights of models have licences of their own: see [gpu.md](gpu.md).
 
 ## Go modules
 

@@ -136,6 +136,8 @@ func catalog(t *testing.T) string {
 	}
 	endless := httptest.NewServer(http.HandlerFunc(talk))
 	t.Cleanup(endless.Close)
+	scribe := httptest.NewServer(http.HandlerFunc(write))
+	t.Cleanup(scribe.Close)
 	source = fmt.Appendf(source, `
   - id: endless
     routes: [chat]
@@ -143,7 +145,13 @@ func catalog(t *testing.T) string {
     max_output_length: 4096
     upstreams:
       - {url: "%s/v1"}
-`, endless.URL)
+  - id: scribe
+    routes: [chat]
+    context_length: 32768
+    max_output_length: 4096
+    upstreams:
+      - {url: "%s/v1"}
+`, endless.URL, scribe.URL)
 	path := filepath.Join(t.TempDir(), "catalog.yaml")
 	if err := os.WriteFile(path, source, 0o600); err != nil {
 		t.Fatal(err)
@@ -155,9 +163,29 @@ func catalog(t *testing.T) string {
 func talk(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	for _, word := range []string{"It", " never", " ends"} {
-		fmt.Fprintf(w,
-			"data: {\"id\":\"1\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"endless\",\"choices\":[{\"index\":0,\"delta\":{\"content\":%q},\"finish_reason\":null}]}\n\n", word)
+		fmt.Fprint(w, chunk(word))
 	}
 	_ = http.NewResponseController(w).Flush() // fails if the caller is gone
 	<-r.Context().Done()
+}
+
+// chunk returns the event of a chat that brings a text.
+func chunk(text string) string {
+	encoded, _ := json.Marshal(text) // a string has always an encoding
+	return `data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,` +
+		`"delta":{"content":` + string(encoded) + `},"finish_reason":null}]}` + "\n\n"
+}
+
+// write is a model server whose answer is formatted, and would do harm as a part of a page.
+func write(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, part := range []string{
+		"# Cuts\n\n1. a **ju", "mp** cut\n2. a match cut\n   - with _care_\n\n| film | frames |\n|---|---:|\n| any | 24 |\n\n",
+		"```sh\nffmpeg -i a.mp4\n```\n\nSee [a page](https://example.com/), [not this](javascript:alert(1)) and `code`.\n\n",
+		"<img src=x onerror=alert(1)> ![a picture](https://example.com/spy.png)\n\n<script>alert(1)</script>\n",
+	} {
+		fmt.Fprint(w, chunk(part))
+	}
+	fmt.Fprint(w, `data: {"id":"1","object":"chat.completion.chunk","created":1,"model":"m","choices":[],`+
+		`"usage":{"prompt_tokens":3,"completion_tokens":40,"total_tokens":43}}`+"\n\ndata: [DONE]\n\n")
 }

@@ -56,7 +56,8 @@ func newFile(name string, content []byte) (File, error) {
 	// mime.TypeByExtension would depend on the machine's tables.
 	kind, known := map[string]string{
 		".html": "text/html; charset=utf-8", ".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8",
-		".json": "application/json", ".svg": "image/svg+xml",
+		".json": "application/json", ".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8",
+		".jpg": "image/jpeg", ".mp4": "video/mp4",
 	}[path.Ext(name)]
 	if !known {
 		return File{}, fmt.Errorf("the console's file %s is of no known type", name)

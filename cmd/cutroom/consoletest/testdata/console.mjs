@@ -10,7 +10,9 @@ const flows = { ...edits, ...pages };
 const lanes = 3;
 
 const browser = await launch();
-const waiting = Object.keys(flows).filter(name => !process.argv[2] || name === process.argv[2]);
+// FLOW names those to run, with commas between; absent, all are.
+const wanted = env.FLOW?.split(",");
+const waiting = Object.keys(flows).filter(name => !wanted || wanted.includes(name));
 
 async function run(name) {
   let failure = "";
@@ -24,7 +26,10 @@ async function run(name) {
     await flows[name](visit);
   } catch (error) {
     failure = String(error.stack || error);
-    for (const one of visits) await one.page.screenshot({ path: join(env.SHOTS, `failure-${name}.png`) }).catch(() => {});
+    for (const [i, one] of visits.entries()) {
+      failure += `\nAt ${one.page.url()}. What the page did not get: ${one.missed.slice(-10).join("; ") || "nothing"}.`;
+      await one.page.screenshot({ path: join(env.SHOTS, `failure-${name}-${i}.png`), timeout: 10_000 }).catch(() => {});
+    }
   }
   for (const one of visits) await one.end().catch(error => { failure += `\n${error.message}`; });
   console.log(JSON.stringify({ flow: name, failure }));

@@ -10,18 +10,20 @@ const choose = async (page, file) => {
   await chooser.setFiles(media(file));
 };
 
-// drop lets go of a file over an element.
-async function drop(page, selector, file, type) {
-  const transfer = await page.evaluateHandle(([base64, name, type]) => {
+// drop lets go of files over an element.
+async function drop(page, selector, files, type) {
+  const all = [files].flat().map(file => [readFileSync(media(file)).toString("base64"), file]);
+  const transfer = await page.evaluateHandle(([all, type]) => {
     const transfer = new DataTransfer();
-    transfer.items.add(new File([Uint8Array.from(atob(base64), letter => letter.charCodeAt(0))], name, { type }));
+    for (const [base64, name] of all) transfer.items.add(new File([Uint8Array.from(atob(base64), letter => letter.charCodeAt(0))], name, { type }));
     return transfer;
-  }, [readFileSync(media(file)).toString("base64"), file, type]);
+  }, [all, type]);
   for (const event of ["dragenter", "dragover", "drop"]) await page.dispatchEvent(selector, event, { dataTransfer: transfer });
 }
 
 // jobOf returns the job whose result is shown.
-const jobOf = async page => (await page.locator("#download").getAttribute("download")).split(".")[0];
+const jobOf = async page => new URL(page.url()).hash.split("/")[2];
+const isDone = async page => await page.locator(".edit .download").count() === 1;
 
 export async function video(visit) {
   const person = await visit({}), { page } = person;
@@ -62,7 +64,8 @@ export async function video(visit) {
   await person.accessible("a result");
   await person.shot("edit");
 
-  const [download] = await Promise.all([page.waitForEvent("download"), page.locator("#download").click()]);
+  const [download] = await Promise.all([page.waitForEvent("download"), page.locator(".edit .download").click()]);
+  equal(download.suggestedFilename(), "clip-a-watercolor-painting.mp4", "a download is named after the source and the prompt");
   const bytes = readFileSync(await download.path());
   const first = await jobOf(page);
   const served = await fetch(`${env.URL}/v1/jobs/${first}/content`, { headers: { "x-api-key": env.KEY } });
@@ -77,22 +80,90 @@ export async function video(visit) {
   const { body } = await api("GET", `/v1/jobs/${JSON.parse(stdout).job_id}`);
   equal(body.seed, 7, "the line's job has the seed");
 
-  await page.getByRole("button", { name: "Run again with another seed" }).click();
-  await until("another result", async () => await page.locator("#download").count() === 1 && await jobOf(page) !== first);
-  const again = await api("GET", `/v1/jobs/${await jobOf(page)}`);
-  check(again.body.seed !== 7, "the seed is another one");
-  await page.locator(".recent li").nth(2).waitFor();
-  equal(await page.locator(`.recent [data-id="${first}"] .name`).textContent(), "a watercolor painting", "the first edit is listed as");
+  // Another seed repeats the result that is shown, whatever the form says by now.
+  await page.getByLabel("Prompt", { exact: true }).fill("film noir");
+  await page.getByLabel("Model", { exact: true }).selectOption("gen-2.1");
+  await page.getByRole("button", { name: "Another seed" }).click();
+  await until("another run", async () => await jobOf(page) && await jobOf(page) !== first);
+  await until("another result", () => isDone(page));
+  const again = (await api("GET", `/v1/jobs/${await jobOf(page)}`)).body;
+  check(again.seed !== 7, "the seed is another one");
+  equal(again.model, "gen-2.5", "the model is the result's");
+  equal(await page.locator(`.recent [data-id="${again.job_id}"] .name`).textContent(), "a watercolor painting", "the prompt is the result's");
   await page.locator(`.recent [data-id="${first}"]`).click();
-  await until("the first result is shown again", async () => await page.locator("#download").count() === 1 && await jobOf(page) === first);
+  await until("the first result is shown again", async () => await isDone(page) && await jobOf(page) === first);
+  await page.goBack();
+  await until("the browser goes back to the other", async () => await isDone(page) && await jobOf(page) === again.job_id);
+  await page.reload();
+  await page.getByLabel("Where the original ends").waitFor();
+  equal(await page.getByLabel("Prompt", { exact: true }).inputValue(), "film noir", "what was written, after a reload, is");
+}
+
+// Each of the ways of working keeps what it shows.
+export async function tabs(visit) {
+  const person = await visit({ width: 1440 }), { page } = person;
+  await person.signIn();
+  await page.getByRole("button", { name: "Try it with a sample clip" }).click();
+  await page.getByLabel("The original video").waitFor();
+  const form = await page.getByRole("button", { name: "Run edit" }).boundingBox();
+  check(form.y + form.height <= 900, `the form is in view beside a clip, but ends at ${form.y + form.height}`);
+  const stage = await page.locator(".stage").boundingBox();
+  check(Math.abs(stage.width / stage.height - 16 / 9) < 0.03, `the clip has no bars beside it, but is shown in ${stage.width}x${stage.height}`);
+  await page.getByRole("button", { name: "Run edit" }).click();
+  equal(await page.locator("#form-problem").textContent(), "Write what to change, or add a reference image.", "a run without a prompt says");
+  await page.getByLabel("Prompt", { exact: true }).fill("film noir");
+  await page.getByRole("button", { name: "Run edit" }).click();
+  await page.getByLabel("Where the original ends").waitFor();
+  const address = page.url();
+  await page.getByText("Text to video").click();
+  equal(await page.getByLabel("Prompt", { exact: true }).inputValue(), "", "the prompt of another way of working");
+  check((await page.getByLabel("Prompt", { exact: true }).getAttribute("placeholder")).includes("scene"), "the texts are of making a video");
+  await page.getByRole("button", { name: "Make video" }).waitFor();
+  await page.getByText("Video", { exact: true }).click();
+  await page.getByLabel("Where the original ends").waitFor();
+  equal(page.url(), address, "the address of the result");
+
+  // A result is the next edit's file.
+  await page.getByRole("button", { name: "Edit this result" }).click();
+  await page.getByText(/^edited-job_/).first().waitFor();
+  await page.getByLabel("Prompt", { exact: true }).fill("x".repeat(3500));
+  await page.getByText("3,500 of 4,000 characters").waitFor();
+  await page.getByLabel("Prompt", { exact: true }).fill("x".repeat(4001));
+  await page.getByRole("button", { name: "Run edit" }).click();
+  check((await page.locator("#form-problem").textContent()).includes("4,001 characters"), "a prompt that is too long is told, not cut");
+}
+
+// Several models and seeds run at once from one form, and several files.
+export async function sideBySide(visit) {
+  const person = await visit({}), { page } = person;
+  await person.signIn();
+  await page.getByRole("button", { name: "Try it with a sample clip" }).click();
+  await page.getByLabel("Prompt", { exact: true }).fill("anime");
+  await page.getByLabel("Results").selectOption("2");
+  await page.getByText("Compare with other models").click();
+  await page.getByLabel("gen-restyle-2").check();
+  await person.accessible("a form for several runs");
+  await page.getByRole("button", { name: "Run 4 edits" }).click();
+  await until("all four are done", async () => await page.locator(".recent [data-status=done]").count() === 4);
+  await person.shot("runs");
+  await page.getByRole("link", { name: "Side by side" }).click();
+  await until("all play in step", () => page.locator(".side-one video").evaluateAll(all => all.length === 5 && all.every(one => one.currentTime > 0)));
+  const seeds = await page.locator(".side-one figcaption").allTextContents();
+  equal(new Set(seeds.map(text => /seed (\d+)/.exec(text)?.[1]).filter(Boolean)).size, 2, "the seeds that both models have run with");
+  await person.accessible("results side by side");
+  await person.shot("side-by-side");
+  await person.go("Edit");
+  await drop(page, ".stage", ["clip.mp4", "clip.mp4"], "video/mp4");
+  equal(await page.locator(".chosen-files li").count(), 2, "files of two that were dropped");
 }
 
 export async function image(visit) {
   const person = await visit({ width: 390, height: 844, scheme: "dark", hasTouch: true, isMobile: true }), { page } = person;
   await person.signIn();
   await person.fits("the empty page");
+  await page.getByRole("button", { name: "Choose a video" }).waitFor(); // nothing is dropped on a phone
   await drop(page, ".stage", "reference.jpg", "image/jpeg");
-  equal(await page.getByLabel("Model").inputValue(), "gen-image-2", "an image chooses the model");
+  equal(await page.getByLabel("Model", { exact: true }).inputValue(), "gen-image-2", "an image chooses the model");
   await drop(page, ".stage", "reference.jpg", "image/heic");
   const told = await page.locator("#form-problem").boundingBox(), bar = await page.getByRole("navigation", { name: "Pages" }).boundingBox();
   check(told.y > 0 && told.y + told.height <= bar.y, `what is wrong is in view, but is at ${told.y}`);
@@ -116,7 +187,7 @@ export async function textToVideo(visit) {
   const person = await visit({}), { page } = person;
   await person.signIn();
   await page.getByText("Text to video").click();
-  await page.getByRole("button", { name: "Run edit" }).click();
+  await page.getByRole("button", { name: "Make video" }).click();
   equal(await page.locator("#form-problem").textContent(), "This model needs a prompt.", "a run without a prompt says");
   await page.getByLabel("Prompt", { exact: true }).fill("aurora over the mountains");
   await page.getByLabel("Orientation").selectOption("portrait");
@@ -131,12 +202,14 @@ export async function cancelled(visit) {
   const person = await visit({}), { page } = person;
   await person.signIn();
   await drop(page, ".stage", "clip.mp4", ""); // as by a system that does not know the ending
-  await page.getByLabel("Model").selectOption("gen-2.1");
+  await page.getByLabel("Model", { exact: true }).selectOption("gen-2.1");
+  await page.getByLabel("Prompt", { exact: true }).fill("golden hour");
   await page.getByRole("button", { name: "Run edit" }).click();
-  await page.getByText("Editing", { exact: true }).waitFor();
+  await page.locator(".phase").filter({ hasText: "Editing" }).waitFor();
   await page.getByRole("button", { name: "Cancel" }).click();
-  await page.getByText("Original", { exact: true }).waitFor();
-  const button = page.locator(".recent li button").filter({ hasText: "Cancelled" });
+  await page.getByRole("heading", { name: "Cancelled" }).waitFor();
+  equal(await page.locator(".stage [role=alert]").count(), 0, "alarms about what somebody cancelled");
+  const button = page.locator(".recent [data-status=cancelled]");
   await button.first().waitFor();
   const { body } = await api("GET", `/v1/jobs/${await button.first().getAttribute("data-id")}`);
   equal(body.error?.code, "cancelled", "the job's error");
@@ -176,16 +249,21 @@ export async function refused(visit) {
   const person = await visit({}), { page } = person;
   await person.signIn();
   await page.locator(".work > input[type=file]").setInputFiles({ name: "notes.mp4", mimeType: "video/mp4", buffer: Buffer.from("these are no pictures") });
+  await page.locator(".stage").filter({ hasText: "cannot show the file" }).waitFor();
+  await page.getByLabel("Prompt", { exact: true }).fill("film noir");
   await page.getByRole("button", { name: "Run edit" }).click();
   const alert = page.locator(".stage [role=alert]");
   await alert.waitFor();
-  check((await alert.textContent()).includes("data: The file is not"), `it says which field is wrong, and how: ${await alert.textContent()}`);
+  const told = await alert.textContent();
+  check(told.includes("The file is not") && !told.includes("data:"), `it says what is wrong, in words: ${told}`);
+  equal(await page.getByRole("button", { name: "Try again" }).count(), 0, "offers to repeat what cannot succeed");
   await page.getByRole("button", { name: "Back" }).click();
   await page.locator(".work > input[type=file]").setInputFiles({ name: "notes.txt", mimeType: "text/plain", buffer: Buffer.from("words") });
   check((await page.locator("#form-problem").textContent()).includes("neither a video nor an image"), "a text is refused on the page");
   await drop(page, ".stage", "reference.jpg", "image/heic");
   check((await page.locator("#form-problem").textContent()).includes("JPEG or PNG"), "a HEIC picture is refused with what to do");
-  await page.getByLabel("Model").selectOption("gen-restyle-2");
+  await page.getByLabel("Model", { exact: true }).selectOption("gen-restyle-2");
+  await page.getByLabel("Prompt", { exact: true }).fill("");
   await page.getByRole("button", { name: "Run edit" }).click();
   equal(await page.locator("#form-problem").textContent(), "Write a prompt, or add a reference image.", "a restyle without either says");
 }

@@ -1,5 +1,6 @@
 // Flows of signing in and of the pages beside Edit.
 
+import { readFileSync } from "node:fs";
 import { api, check, env, equal, media, until } from "./world.mjs";
 
 export async function signIn(visit) {
@@ -30,23 +31,141 @@ export async function signIn(visit) {
   equal(await page.evaluate(() => sessionStorage.length), 0, "what is kept after signing out");
 }
 
+// A page whose files do not arrive, or late, loads them again or says so. It is never
+// blank.
+export async function loading(visit) {
+  const person = await visit({}), { page } = person;
+  const spoiled = async (pattern, act) => {
+    let count = 0;
+    await page.route(pattern, route => count++ === 0 ? act(route) : route.continue());
+    await page.goto(`${env.URL}/console/`);
+    await page.getByLabel("API key").waitFor();
+    check(count > 1, `${pattern} was asked for ${count} times`);
+    await page.unroute(pattern);
+  };
+  await spoiled("**/chat.js", route => route.abort());
+  await spoiled("**/dom.js", route => route.fulfill({ status: 503 }));
+  await spoiled("**/edit.css", route => route.abort());
+  await spoiled("**/config.json", route => route.abort());
+  await spoiled("**/config.json", route => route.fulfill({ status: 500, body: "{}" }));
+  await spoiled("**/config.json", () => {}); // it never comes
+
+  await page.route("**/main.js", route => route.abort());
+  await page.goto(`${env.URL}/console/`);
+  await page.getByRole("alert").filter({ hasText: "could not be loaded" }).waitFor();
+  await page.unroute("**/main.js");
+  await page.getByRole("button", { name: "Try again" }).click();
+  await page.getByLabel("API key").waitFor();
+
+  // A service that does not answer costs nobody the key.
+  await person.signIn("usage");
+  await page.route("**/v1/files?*", route => route.abort());
+  await page.reload();
+  await page.getByRole("alert").filter({ hasText: "cannot be reached" }).waitFor();
+  await person.accessible("a service that cannot be reached");
+  await page.unroute("**/v1/files?*");
+  await page.getByRole("button", { name: "Try again" }).click();
+  await page.locator(".page.usage").waitFor();
+  person.forgive("net::ERR_FAILED");
+}
+
+// Every view has an address, which a reload and the back button go by.
+export async function addresses(visit) {
+  const person = await visit({}), { page } = person;
+  await person.signIn("usage?span=7&measure=requests");
+  equal(await page.getByLabel("7 days").isChecked(), true, "the days of the address");
+  equal(await page.getByLabel("Requests", { exact: true }).isChecked(), true, "the measure of the address");
+  await person.go("Gallery");
+  await page.getByLabel("State").selectOption("failed");
+  await until("the address has the state", () => page.url().endsWith("#jobs?state=failed"));
+  await page.reload();
+  await page.locator(".page.jobs").waitFor();
+  equal(await page.getByLabel("State").inputValue(), "failed", "the state after a reload");
+  await person.go("Keys");
+  await page.goBack();
+  await page.locator(".page.jobs").waitFor();
+  await page.goBack();
+  await page.locator(".page.usage").waitFor();
+}
+
+// Whoever's key is revoked is told, and can sign in again where they were.
+export async function revoked(visit) {
+  const made = (await api("POST", "/v1/keys", JSON.stringify({ label: "short-lived" }))).body;
+  const person = await visit({}), { page } = person;
+  await person.signIn("files", made.key);
+  equal((await api("DELETE", `/v1/keys/${made.id}`)).status, 204, "revoking the key");
+  await until("the key is refused", async () => (await fetch(`${env.URL}/v1/files?limit=1`, { headers: { "x-api-key": made.key } })).status === 401);
+  await person.go("Gallery");
+  await page.getByRole("alert").filter({ hasText: "no longer takes this tab's key" }).waitFor();
+  await person.accessible("a refused key");
+  await page.getByRole("button", { name: "Sign in again" }).click();
+  await page.getByLabel("API key").fill(env.KEY);
+  await page.keyboard.press("Enter");
+  await page.locator(".page.jobs").waitFor();
+  equal(await page.locator(".refused-key").count(), 0, "words about the key");
+}
+
+// What a model writes is shown as what it means, and never as part of the page.
+export async function markdown(visit) {
+  const person = await visit({}), { page } = person;
+  await page.route("**/v1/models", route => route.abort()); // the gateway is away
+  await person.signIn("chat");
+  await page.getByRole("alert").filter({ hasText: "models are not known" }).waitFor();
+  await page.unroute("**/v1/models");
+  await page.getByLabel("Model", { exact: true }).selectOption("scribe"); // they come back by themselves
+  person.forgive("net::ERR_FAILED");
+  await page.getByLabel("Message", { exact: true }).fill("Write.");
+  await page.keyboard.press("Enter");
+  const answer = page.getByRole("article", { name: "The model" });
+  await answer.filter({ hasText: /\d+ in · \d+ out/ }).waitFor();
+  for (const [selector, text] of [["h3", "Cuts"], ["li strong", "jump"], ["td[data-align=right]", "24"], ["pre code", "ffmpeg -i a.mp4"], ["a[href='https://example.com/']", "a page"]]) {
+    equal(await answer.locator(selector).first().textContent(), text, `${selector} of the answer`);
+  }
+  const words = await answer.locator(".words").textContent();
+  check(words.includes("<img src=x onerror=alert(1)>"), `HTML is shown as it is written: ${words}`);
+  equal(await answer.locator("img, script, a[href^='javascript']").count(), 0, "elements that the model has made");
+  await answer.getByRole("button", { name: "Copy the code" }).click();
+  equal(await page.evaluate(() => navigator.clipboard.readText()), "ffmpeg -i a.mp4", "the code that is copied");
+  await answer.getByRole("button", { name: "Copy the message" }).click();
+  check((await page.evaluate(() => navigator.clipboard.readText())).startsWith("# Cuts"), "a message is copied as it was written");
+  await person.accessible("a formatted answer");
+  await person.shot("chat-markdown");
+  await answer.getByRole("button", { name: "Answer again" }).click();
+  await answer.filter({ hasText: /\d+ in · \d+ out/ }).waitFor();
+  equal(await answer.count(), 1, "answers after one was asked for again");
+  await page.getByRole("button", { name: "Edit the message" }).click();
+  await page.getByLabel("The message, changed").fill("Write again.");
+  await page.getByRole("button", { name: "Send" }).first().click();
+  await until("one answer to the changed message", async () => await answer.count() === 1 && /\d+ in/.test(await answer.textContent()));
+  equal(await page.getByRole("article", { name: "You" }).locator(".words").textContent(), "Write again.", "the message is");
+  await page.reload();
+  await answer.locator("h3").waitFor();
+  await page.getByRole("button", { name: "New chat" }).click();
+  equal(await answer.count(), 0, "messages of a new chat");
+  await page.getByRole("link", { name: "Write again." }).click();
+  await answer.locator("h3").waitFor();
+  await page.getByRole("button", { name: "Delete the chat Write again." }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+  await answer.waitFor({ state: "detached" });
+}
+
 export async function chat(visit) {
   const person = await visit({}), { page } = person;
   await person.signIn("chat");
   await person.accessible("an empty chat");
   await page.getByLabel("System prompt").fill("You are a film editor.");
-  await page.getByLabel("Message").fill("Hello, you!");
+  await page.getByLabel("Message", { exact: true }).fill("Hello, you!");
   await page.keyboard.press("Enter");
   const answer = page.getByRole("article", { name: "The model" });
   await answer.filter({ hasText: /\d+ in · \d+ out/ }).waitFor();
   check((await answer.textContent()).includes("Hello, you!"), "the demonstration answers with what it was told");
-  check(/^[\d,]+ tokens used/.test(await page.locator(".side .note").textContent()), "the tokens are counted");
+  check(/^[\d,]+ tokens used/.test(await page.locator("#tokens-used").textContent()), "the tokens are counted");
   await page.getByRole("button", { name: "Copy as curl" }).click();
   const line = await page.evaluate(() => navigator.clipboard.readText());
   check(line.includes("Bearer $CUTROOM_API_KEY") && line.includes("Hello, you!") && line.includes("film editor"), `the line asks the same: ${line}`);
 
   await page.getByLabel("Model", { exact: true }).selectOption("endless");
-  await page.getByLabel("Message").fill("Go on.");
+  await page.getByLabel("Message", { exact: true }).fill("Go on.");
   await page.keyboard.press("Enter");
   await answer.nth(1).filter({ hasText: "It never ends" }).waitFor();
   await person.shot("chat");
@@ -55,7 +174,7 @@ export async function chat(visit) {
   await person.accessible("a conversation");
 
   await page.getByLabel("Max tokens").fill("0");
-  await page.getByLabel("Message").fill("Once more.");
+  await page.getByLabel("Message", { exact: true }).fill("Once more.");
   await page.keyboard.press("Enter");
   await page.getByRole("alert").filter({ hasText: "max_tokens" }).waitFor();
   await page.getByRole("button", { name: "New chat" }).click();
@@ -84,15 +203,25 @@ export async function files(visit) {
   equal(await page.locator(".file").count(), 24, "files of a page");
   await page.getByRole("button", { name: "More files" }).click();
   await page.getByText("note-0.txt").waitFor();
-  for (const name of ["clip.mp4", "reference.jpg"]) {
-    const [chooser] = await Promise.all([page.waitForEvent("filechooser"), page.getByRole("button", { name: "Upload a file" }).click()]);
-    await chooser.setFiles(media(name));
-    await page.getByText(name, { exact: true }).waitFor();
+  {
+    const [chooser] = await Promise.all([page.waitForEvent("filechooser"), page.getByRole("button", { name: "Upload files" }).click()]);
+    await chooser.setFiles(["clip.mp4", "reference.jpg"].map(media));
+    for (const name of ["clip.mp4", "reference.jpg"]) await page.locator(".file").filter({ hasText: name }).waitFor();
   }
   await page.locator(".thumb img").waitFor();
   await page.locator(".thumb video").waitFor();
   const about = await page.locator(".file").filter({ hasText: "clip.mp4" }).textContent();
   check(about.includes("expires tomorrow") && about.includes("235 kB"), `a file says what it is: ${about}`);
+  const stored = (await api("GET", "/v1/files?limit=1000")).body.files.find(file => file.filename === "clip.mp4");
+  await page.getByRole("button", { name: "Copy the id of clip.mp4" }).click();
+  equal(await page.evaluate(() => navigator.clipboard.readText()), stored.id, "the id that is copied");
+  const [saved] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download clip.mp4" }).click()]);
+  equal(saved.suggestedFilename(), "clip.mp4", "the name of what is saved");
+  check(readFileSync(await saved.path()).equals(readFileSync(media("clip.mp4"))), "what is saved is what was stored");
+  await page.getByLabel("Keep").selectOption("until deleted");
+  const [again] = await Promise.all([page.waitForEvent("filechooser"), page.getByRole("button", { name: "Upload files" }).click()]);
+  await again.setFiles(media("garment.png"));
+  await page.locator(".file").filter({ hasText: "garment.png" }).filter({ hasText: "kept until deleted" }).waitFor();
   await person.accessible("files");
   await person.shot("files");
   await page.emulateMedia({ colorScheme: "dark" });
@@ -113,6 +242,8 @@ export async function files(visit) {
   await page.locator(".chosen").filter({ hasText: "reference.jpg" }).waitFor();
   await person.go("Files");
   await page.getByRole("button", { name: "Edit clip.mp4" }).click();
+  await page.getByRole("button", { name: "Remove the file" }).waitFor();
+  await page.getByLabel("Prompt", { exact: true }).fill("film noir");
   await page.getByRole("button", { name: "Run edit" }).click();
   await page.getByLabel("Where the original ends").waitFor();
   await page.getByText("The same from a terminal").click();
@@ -186,7 +317,7 @@ export async function screens(visit) {
   await person.signIn();
   for (const scheme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme: scheme, reducedMotion: "reduce" });
-    for (const title of ["Edit", "Files", "Chat", "Realtime", "Usage", "Keys"]) {
+    for (const title of ["Edit", "Gallery", "Files", "Chat", "Realtime", "Usage", "Keys"]) {
       await person.go(title);
       await page.getByRole("heading", { name: title, level: 1 }).waitFor({ state: "attached" });
       await person.fits(`${title}, ${scheme}`);
@@ -219,7 +350,7 @@ export async function keyboard(visit) {
       return one.className === "skip" ? "skip" : one.name || one.id || one.textContent;
     }));
   }
-  for (const name of ["skip", "Edit", "Files", "Chat", "Realtime", "Usage", "Keys", "scheme", "sign-out", "mode", "choose", "prompt", "Reference image", "model", "seed", "Run edit"]) {
+  for (const name of ["skip", "Edit", "Gallery", "Files", "Chat", "Realtime", "Usage", "Keys", "scheme", "sign-out", "mode", "choose", "prompt", "Reference image", "model", "seed", "Run edit"]) {
     check(reached.has(name), `${name} is not reached by Tab, but ${[...reached].join(", ")}`);
   }
 }

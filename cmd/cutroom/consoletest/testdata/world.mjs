@@ -11,7 +11,7 @@ const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
 export const media = name => join(env.MEDIA, name);
-export const patience = 300_000;
+export const patience = +env.PATIENCE || 300_000; // milliseconds
 
 export const launch = () => chromium.launch({
   executablePath: env.CHROMIUM,
@@ -52,6 +52,10 @@ export class Visit {
       const { protocol, origin } = new URL(request.url());
       if (protocol !== "blob:" && protocol !== "data:" && !own.includes(origin)) visit.faults.push(`asked for ${request.url()}`);
     });
+    // What a page does not get explains why it is not there.
+    visit.missed = [];
+    page.on("requestfailed", request => visit.missed.push(`${request.url()}: ${request.failure()?.errorText}`));
+    page.on("response", answer => answer.status() >= 400 && visit.missed.push(`${answer.url()}: status ${answer.status()}`));
     page.on("pageerror", error => visit.faults.push(`an error on the page: ${error.stack}`));
     page.on("console", message => {
       // A browser reports refusals by itself, which flows look at where they matter.
@@ -60,11 +64,16 @@ export class Visit {
     return visit;
   }
 
+  // forgive leaves out faults that a flow has made itself.
+  forgive(text) {
+    this.faults = this.faults.filter(fault => !fault.includes(text));
+  }
+
   async signIn(page = "edit", key = env.KEY) {
     await this.page.goto(`${this.url}/console/#${page}`);
     await this.page.getByLabel("API key").fill(key);
     await this.page.keyboard.press("Enter");
-    await this.page.locator(`.page.${page}`).waitFor();
+    await this.page.locator(`.page.${page.split(/[/?]/)[0]}`).waitFor();
   }
 
   go(title) {
@@ -98,7 +107,8 @@ export class Visit {
 
 // api calls the media service as a program does.
 export async function api(method, path, body) {
-  const answer = await fetch(env.URL + path, { method, body, headers: { "x-api-key": env.KEY } });
+  const type = typeof body === "string" ? { "content-type": "application/json" } : {};
+  const answer = await fetch(env.URL + path, { method, body, headers: { "x-api-key": env.KEY, ...type } });
   return { status: answer.status, body: await answer.json().catch(() => undefined) };
 }
 

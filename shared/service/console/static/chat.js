@@ -1,14 +1,23 @@
-// The page Chat: a conversation with a model of the inference gateway.
+// The page Chat: conversations with models of the inference gateway.
 
-import { button, copy, icon, make, number, say } from "./dom.js";
+import { ago, button, confirm, copy, icon, make, number, say, signButton } from "./dom.js";
+import { all, drop, keep } from "./chats.js";
 import { chatCommand } from "./command.js";
+import { render } from "./markdown.js";
+import { settle, visit } from "./router.js";
 import { events, inference, Refusal, unreachable } from "./service.js";
 
 export const chatPage = { id: "chat", title: "Chat", sign: "chat", quiet: true, open: section => new Chat(section) };
 
+// A stream may be silent for long while a model thinks, and models are asked for anew
+// this often while the gateway does not answer, in milliseconds.
+const thinking = 600_000, askAgain = 3000;
+
+const newID = () => crypto.getRandomValues(new Uint32Array(2)).join("-");
+
 class Chat {
   constructor(section) {
-    this.messages = []; // {role, content} as they are sent
+    this.section = section;
     this.log = make("div", { class: "log", role: "log", "aria-label": "Conversation", tabindex: 0 });
     this.text = make("textarea", { id: "message", rows: 1, placeholder: "Write a message", "aria-label": "Message" });
     this.text.addEventListener("keydown", event => {
@@ -18,46 +27,111 @@ class Chat {
     });
     this.send = make("button", { class: "primary", id: "send" }, icon("arrow"), make("span", {}, "Send"));
     this.stop = button("close", "Stop", () => this.controller?.abort(), { id: "stop", hidden: true });
-    this.model = make("select", { id: "chat-model" });
+    this.model = make("select", { id: "chat-model", on: { change: () => this.limit() } });
     this.system = make("textarea", { id: "system", rows: 4, placeholder: "You are …" });
     this.temperature = make("input", { id: "temperature", type: "range", min: 0, max: 2, step: 0.1, value: 1 });
     this.heat = make("output", { for: "temperature" }, "1");
     this.temperature.addEventListener("input", () => { this.heat.textContent = this.temperature.value; });
     this.longest = make("input", { id: "max-tokens", type: "number", min: 1, placeholder: "The model's own limit" });
-    this.used = make("p", { class: "note" }, "Nothing used yet.");
+    this.used = make("p", { class: "note", id: "tokens-used" }, "Nothing used yet.");
     this.total = 0;
+    this.past = make("ol", { class: "past-chats" });
+    this.trouble = make("div", {});
     const field = (label, control, ...more) => make("div", { class: "field" }, make("label", { for: control.id }, label, ...more), control);
     section.append(
-      make("div", { class: "talk" }, this.log,
+      make("div", { class: "talk" }, this.log, this.trouble,
         make("form", { class: "composer say", on: { submit: event => {
           event.preventDefault();
           this.ask();
         } } }, this.text, this.stop, this.send)),
       make("aside", { class: "side", "aria-label": "Parameters" },
+        button("add", "New chat", () => visit("chat"), { id: "new-chat" }),
         field("Model", this.model), field("System prompt", this.system), field("Temperature", this.temperature, this.heat), field("Max tokens", this.longest),
-        make("div", { class: "row" }, button("copy", "Copy as curl", () => copy(chatCommand(this.body()), "The line was")), button("again", "New chat", () => this.clear(), { id: "new-chat" })),
-        this.used));
+        make("div", { class: "row" }, button("copy", "Copy as curl", () => copy(chatCommand(this.body()), "The line was"))),
+        this.used,
+        make("section", { "aria-labelledby": "past-title" }, make("h2", { id: "past-title" }, "Past chats"), this.past, make("p", { class: "note" }, "They stay in this browser."))));
     this.clear();
-    this.readModels();
   }
 
+  async shown({ parts: [id] }) {
+    if (!this.model.options.length) this.readModels();
+    const chats = await all();
+    this.showPast(chats);
+    if ((id || "") === (this.id || "")) return;
+    const found = chats.find(chat => chat.id === id);
+    if (found) this.open(found);
+    else this.clear();
+    if (!found && id) settle("chat");
+  }
+
+  // readModels asks for the models until the gateway tells them.
   async readModels() {
+    clearTimeout(this.asking);
     try {
-      const { data } = await (await inference("GET", "/v1/models")).json();
+      const { data } = await (await inference("GET", "/v1/models", { patience: 10_000 })).json();
       this.limits = new Map(data.map(model => [model.id, model.max_output_length]));
+      const chosen = this.model.value || this.wanted;
       this.model.replaceChildren(...data.filter(model => model.capabilities.includes("chat")).map(model => make("option", { value: model.id }, model.id)));
-      const limit = () => { this.longest.max = this.limits.get(this.model.value) || ""; };
-      this.model.addEventListener("change", limit);
-      limit();
+      if ([...this.model.options].some(option => option.value === chosen)) this.model.value = chosen;
+      this.limit();
+      if (this.away) say("The models are back.");
+      this.away = false;
+      this.trouble.replaceChildren();
     } catch (refusal) {
-      this.complain(refusal);
+      this.away = true;
+      this.trouble.replaceChildren(make("div", { class: "notice", role: "alert" }, make("p", {}, `The models are not known yet. ${refusal.message}`), button("again", "Try again", () => this.readModels())));
+      if (refusal.status !== 401 && refusal.status !== 403) this.asking = setTimeout(() => this.section.hidden || this.readModels(), askAgain);
     }
+  }
+
+  limit() {
+    this.longest.max = this.limits?.get(this.model.value) || "";
+  }
+
+  showPast(chats) {
+    this.past.replaceChildren(...chats.map(chat => make("li", {},
+      make("a", { href: `#chat/${chat.id}`, title: chat.title, "aria-current": chat.id === this.id && "true" }, make("span", { class: "file-name" }, chat.title), make("span", { class: "when" }, ago(chat.at))),
+      signButton("bin", `Delete the chat ${chat.title}`, () => this.forget(chat)))));
+    this.past.parentElement.hidden = !chats.length;
+  }
+
+  async forget(chat) {
+    if (!await confirm("Delete this chat?", chat.title, "Delete")) return;
+    await drop(chat.id);
+    if (chat.id === this.id) visit("chat");
+    this.showPast(await all());
   }
 
   clear() {
     this.controller?.abort();
-    this.messages = [];
+    this.controller = undefined;
+    this.id = "";
+    this.messages = []; // {role, content} as they are sent
+    this.waiting(false);
     this.log.replaceChildren(make("div", { class: "blankslate" }, icon("chat"), make("h2", {}, "Talk to a model"), make("p", {}, "Answers appear as they are written. Enter sends, Shift and Enter begins a new line.")));
+  }
+
+  // open takes up a conversation.
+  open(chat) {
+    this.clear();
+    this.log.replaceChildren();
+    this.id = chat.id;
+    this.system.value = chat.system || "";
+    this.wanted = chat.model;
+    if ([...this.model.options].some(option => option.value === chat.model)) this.model.value = chat.model;
+    for (const { role, content } of chat.messages) {
+      this.messages.push({ role, content });
+      this.add(role, content);
+    }
+  }
+
+  async keep() {
+    if (!this.messages.length) return;
+    this.id ||= newID();
+    const first = this.messages.find(message => message.role === "user")?.content || "";
+    await keep({ id: this.id, title: first.replace(/\s+/g, " ").slice(0, 80), model: this.model.value, system: this.system.value, messages: this.messages });
+    if (!this.section.hidden) settle("chat", [this.id]);
+    this.showPast(await all());
   }
 
   // body returns what the next call sends, or what the last call sent.
@@ -72,36 +146,89 @@ class Chat {
     };
   }
 
+  // add shows a message, which stands at the given place of the conversation.
   add(role, text) {
-    if (!this.messages.length) this.log.replaceChildren();
+    if (!this.log.querySelector(".message")) this.log.replaceChildren();
+    const at = this.log.querySelectorAll(".message").length;
     const words = make("div", { class: "words" });
-    const message = make("article", { class: `message ${role}`, "aria-label": role === "user" ? "You" : "The model" }, words);
-    write(words, text);
+    const tools = make("div", { class: "message-tools" },
+      signButton("copy", "Copy the message", () => copy(this.messages[at]?.content ?? words.textContent, "The message was")),
+      role === "user" ? signButton("pen", "Edit the message", () => this.change(at)) : signButton("again", "Answer again", () => this.regenerate(at)));
+    const message = make("article", { class: `message ${role}`, "aria-label": role === "user" ? "You" : "The model" }, words, tools);
+    write(words, role, text);
     this.log.append(message);
     this.log.scrollTop = this.log.scrollHeight;
     return { message, words };
   }
 
+  // cut ends the conversation before a message.
+  cut(at) {
+    this.messages = this.messages.slice(0, at);
+    const children = [...this.log.children];
+    children.slice(children.indexOf(this.log.querySelectorAll(".message")[at])).forEach(one => one.remove());
+  }
+
+  // change lets a message be written anew in its place. What followed it is left out
+  // once it is sent.
+  change(at) {
+    if (this.controller) return;
+    const message = this.log.querySelectorAll(".message")[at], before = this.messages[at].content;
+    const field = make("textarea", { "aria-label": "The message, changed", rows: 2 }, before);
+    const form = make("form", { class: "changing", on: { submit: event => {
+      event.preventDefault();
+      const text = field.value.trim();
+      if (!text) return;
+      this.cut(at);
+      this.text.value = text;
+      this.ask();
+    } } }, field, make("div", { class: "row end" }, button("", "Keep as it was", () => {
+      form.replaceWith(...hidden);
+    }), make("button", { class: "primary" }, "Send")));
+    const hidden = [...message.children];
+    message.replaceChildren(form);
+    field.focus();
+  }
+
+  // regenerate asks for another answer in place of one.
+  async regenerate(at) {
+    if (this.controller) return;
+    this.cut(at);
+    await this.answer();
+  }
+
   async ask() {
     const text = this.text.value.trim();
     if (!text || this.controller) return;
+    if (!this.model.value) return this.complain(new Refusal(0, "There is no model to talk to yet."));
     this.add("user", text);
     this.messages.push({ role: "user", content: text });
     this.text.value = "";
+    this.keep();
     await this.answer();
+  }
+
+  waiting(is) {
+    this.send.hidden = is;
+    this.stop.hidden = !is;
   }
 
   // answer asks the model to continue the conversation.
   async answer() {
+    this.log.querySelectorAll(".notice").forEach(one => one.remove());
     const { message, words } = this.add("assistant", "");
     const controller = this.controller = new AbortController(), conversation = this.messages;
     const began = performance.now();
-    let written = "", usage, broken;
+    let written = "", usage, broken, drawing;
     message.classList.add("writing");
-    this.send.hidden = true;
-    this.stop.hidden = false;
+    this.waiting(true);
+    const show = () => {
+      drawing = undefined;
+      const follows = this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < 80;
+      write(words, "assistant", written);
+      if (follows) this.log.scrollTop = this.log.scrollHeight;
+    };
     try {
-      const answer = await inference("POST", "/v1/chat/completions", { body: this.body(), signal: controller.signal });
+      const answer = await inference("POST", "/v1/chat/completions", { body: this.body(), signal: controller.signal, patience: thinking });
       for await (const { data } of events(answer)) {
         if (data === "[DONE]") break;
         const chunk = JSON.parse(data);
@@ -111,28 +238,32 @@ class Chat {
         if (delta.reasoning_content && !written) words.textContent = "Thinking …";
         if (!delta.content) continue;
         written += delta.content;
-        const follows = this.log.scrollHeight - this.log.scrollTop - this.log.clientHeight < 60;
-        write(words, written);
-        if (follows) this.log.scrollTop = this.log.scrollHeight;
+        drawing ??= requestAnimationFrame(show);
       }
     } catch (failure) {
       broken = failure;
     }
-    if (this.controller === controller) this.controller = undefined;
+    cancelAnimationFrame(drawing);
+    if (written) show();
     message.classList.remove("writing");
-    this.send.hidden = false;
-    this.stop.hidden = true;
-    if (conversation !== this.messages) return; // it has been cleared meanwhile
-    const took = (performance.now() - began) / 1000;
-    const stopped = controller.signal.aborted;
-    if (written) this.messages.push({ role: "assistant", content: written });
+    if (conversation !== this.messages) return; // it has been left meanwhile
+    this.controller = undefined;
+    this.waiting(false);
+    this.close({ message, written, usage, broken, stopped: controller.signal.aborted, took: (performance.now() - began) / 1000 });
+  }
+
+  // close shows how an answer has ended.
+  close({ message, written, usage, broken, stopped, took }) {
+    if (written) {
+      this.messages.push({ role: "assistant", content: written });
+      this.keep();
+    } else message.remove();
     if (usage) {
       this.total += usage.total_tokens;
       this.used.textContent = `${number(this.total)} tokens used in this tab.`;
       message.append(make("p", { class: "figures" }, `${number(usage.prompt_tokens)} in · ${number(usage.completion_tokens)} out · ${took.toFixed(1)} s`));
     } else if (stopped) message.append(make("p", { class: "figures" }, "Stopped. What it used is counted by the service."));
     if (broken && !stopped) {
-      if (!written) message.remove();
       this.complain(broken.status === undefined ? new Refusal(0, written ? "The answer broke off." : unreachable) : broken, written ? undefined : () => this.answer());
     } else say(stopped ? "Stopped." : "The answer is complete.");
     this.text.focus();
@@ -148,11 +279,7 @@ class Chat {
   }
 }
 
-// write shows a text, with its fenced code set apart.
-function write(place, text) {
-  place.replaceChildren(...text.split(/^```/m).map((part, i) => {
-    if (i % 2 === 0) return make("span", {}, part.replace(/^\n+|\n+$/g, i ? "" : "$&"));
-    const [, code = ""] = part.match(/^[^\n]*\n([\s\S]*)$/) || ["", part];
-    return make("pre", { tabindex: 0, "aria-label": "Code" }, make("code", {}, code.replace(/\n$/, "")));
-  }));
+// write shows a text: what a model writes as Markdown, what a person writes as it is.
+function write(place, role, text) {
+  place.replaceChildren(...role === "assistant" ? render(text) : [text]);
 }

@@ -20,10 +20,10 @@ export const quote = text => {
 
 const keyHeader = `-H "x-api-key: $CUTROOM_API_KEY"`;
 
-// part returns a form field as curl takes it. A name in double quotes may contain
+// part returns a form field as curl takes it. A file is one that has a name. A name in double quotes may contain
 // the characters that curl would otherwise interpret.
 function part(name, value) {
-  if (!(value instanceof File)) return `--form-string ${quote(`${name}=${value}`)}`;
+  if (typeof value !== "object") return `--form-string ${quote(`${name}=${value}`)}`;
   const path = /[;,"\\]/.test(value.name) ? `"${value.name.replace(/["\\]/g, "\\$&")}"` : value.name;
   return `-F ${quote(`${name}=@${path}`)}`;
 }

@@ -13,11 +13,24 @@ export function view(kind, url, words) {
   return video;
 }
 
+// fitTo gives a stage the proportions of a picture or a video as soon as they are
+// known, so that nothing is beside it.
+export function fitTo(stage, shown) {
+  const fit = () => {
+    const width = shown.videoWidth || shown.naturalWidth, height = shown.videoHeight || shown.naturalHeight;
+    if (width && height) stage.style.setProperty("--ratio", width / height);
+  };
+  for (const event of ["loadedmetadata", "load"]) shown.addEventListener(event, fit);
+  fit();
+}
+
 // compare returns the element that compares, and the bar that plays, if any. before
-// is undefined if there is nothing to compare with.
-export function compare(kind, before, after) {
+// is undefined if there is nothing to compare with. The stage takes on the result's
+// proportions.
+export function compare(kind, before, after, stage) {
   const box = make("div", { class: "compare" });
   const edited = view(kind, after, "The edited " + kind);
+  fitTo(stage, edited);
   if (before === undefined) {
     box.append(edited);
   } else {
@@ -38,8 +51,12 @@ export function compare(kind, before, after) {
 
 const clock = seconds => `${Math.floor(seconds / 60)}:${String(Math.floor(seconds % 60)).padStart(2, "0")}`;
 
-// player returns the bar that plays a video, and another one in step with it.
-function player(lead, follower) {
+// together returns the bar that plays several videos in step.
+export const together = ([lead, ...followers]) => player(lead, ...followers);
+
+// player returns the bar that plays a video, and others in step with it.
+function player(lead, ...given) {
+  const followers = given.filter(Boolean);
   const play = signButton("play", "Play", () => lead.paused ? start() : lead.pause());
   const sound = signButton("mute", "Sound on", () => {
     lead.muted = !lead.muted;
@@ -57,21 +74,23 @@ function player(lead, follower) {
     show(play, lead.paused ? "play" : "pause", lead.paused ? "Play" : "Pause");
     show(sound, lead.muted ? "mute" : "sound", lead.muted ? "Sound on" : "Sound off");
   };
-  // Correct the other video only if it is off by more than a frame or two.
+  // Correct another video only if it is off by more than a frame or two.
   const step = () => {
-    if (follower && follower.readyState > 0 && Math.abs(follower.currentTime - lead.currentTime) > 0.08 && !follower.seeking) follower.currentTime = Math.min(lead.currentTime, follower.duration || 0);
+    for (const follower of followers) {
+      if (follower.readyState > 0 && Math.abs(follower.currentTime - lead.currentTime) > 0.08 && !follower.seeking) follower.currentTime = Math.min(lead.currentTime, follower.duration || 0);
+    }
     if (document.activeElement !== seek || !lead.paused) seek.value = lead.duration ? lead.currentTime / lead.duration : 0;
     time.textContent = `${clock(lead.currentTime)} / ${clock(lead.duration || 0)}`;
     seek.setAttribute("aria-valuetext", time.textContent);
     if (!lead.paused && lead.isConnected) requestAnimationFrame(step);
   };
   lead.addEventListener("play", () => {
-    if (follower) follower.play().catch(() => {});
+    followers.forEach(follower => follower.play().catch(() => {}));
     signs();
     step();
   });
   lead.addEventListener("pause", () => {
-    follower?.pause();
+    followers.forEach(follower => follower.pause());
     signs();
     step();
   });

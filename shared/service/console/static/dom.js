@@ -50,6 +50,18 @@ const outlines = {
   arrow: "M5 12h14M13 6l6 6-6 6",
   dice: "M5 5h14v14H5zM9 9h.1M15 15h.1M12 12h.1M15 9h.1M9 15h.1",
   left: "M9 7l-5 5 5 5M15 7l5 5-5 5",
+  gallery: "M4 4.5h7v7H4zM13 4.5h7v7h-7zM4 13.5h7v6H4zM13 13.5h7v6h-7z",
+  compare: "M4 5h7v14H4zM13 5h7v14h-7z",
+  back: "M19 12H5M11 6l-6 6 6 6",
+  check: "M5 12.5l4.5 4.5L19 7.5",
+  info: "M12 3.5a8.5 8.5 0 1 0 0 17 8.5 8.5 0 0 0 0-17zM12 11v5M12 8h.1",
+  alert: "M12 4l9 15.5H3zM12 10v4M12 16.8h.1",
+  settings: "M5 7h8M17 7h2M13 7a2 2 0 1 0 4 0 2 2 0 0 0-4 0M5 16h2M11 16h8M7 16a2 2 0 1 0 4 0 2 2 0 0 0-4 0",
+  share: "M12 14V4M8 7.5L12 4l4 3.5M6 11v8.5h12V11",
+  bell: "M7 16.5V11a5 5 0 0 1 10 0v5.5l1.5 1.5h-13zM10.5 20.5h3",
+  looks: "M12 4a8 8 0 1 0 0 16c1.5 0 1.8-1 1.3-2-.8-1.6.3-3 2-3H18a2 2 0 0 0 2-2c0-5-3.6-9-8-9zM8 10.5h.1M12 8h.1M16 10.5h.1",
+  cut: "M6.5 8.5a2 2 0 1 0 0-4 2 2 0 0 0 0 4zM6.5 19.5a2 2 0 1 0 0-4 2 2 0 0 0 0 4zM8.2 7.8L19 17M8.2 16.2L19 7",
+  pen: "M5 19l1-4L16 5l3 3L9 18z",
 };
 
 // icon draws an icon. Text beside it, or a label, must say what it means.
@@ -106,15 +118,19 @@ export function confirm(title, text, yes) {
 }
 
 const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+const narrow = new Intl.RelativeTimeFormat("en", { style: "narrow" });
 
-// ago returns a time relative to now, in words.
-export function ago(time) {
+// ago returns a time relative to now, in words, or in few letters where there is
+// little room.
+export function ago(time, format = relative) {
   const seconds = (new Date(time) - Date.now()) / 1000;
   for (const [unit, length, next] of [["second", 1, 60], ["minute", 60, 60], ["hour", 3600, 24], ["day", 86400, Infinity]]) {
     const count = Math.round(seconds / length);
-    if (Math.abs(count) < next) return unit === "second" && Math.abs(count) < 5 ? "now" : relative.format(count, unit);
+    if (Math.abs(count) < next) return unit === "second" && Math.abs(count) < 5 ? "now" : format.format(count, unit);
   }
 }
+
+export const shortAgo = time => ago(time, narrow);
 
 // bytes returns a size in words.
 export function bytes(count) {

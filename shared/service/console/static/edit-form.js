@@ -1,10 +1,12 @@
-// The form of an edit: what the chosen model takes besides the media.
+// The form of an edit: what the chosen models take besides the media.
 
-import { button, icon, make, signButton } from "./dom.js";
+import { button, icon, make, number, signButton } from "./dom.js";
+import { examplesOf, kindOf, options, titleOf } from "./models.js";
 import { urlOf } from "./stored.js";
 
-const examples = ["a watercolor painting", "cyberpunk neon city", "film noir", "anime", "pencil sketch", "golden hour", "pop art", "snowy winter"];
 const greatestSeed = 4294967295;
+const countFrom = 0.8; // the share of the longest prompt from which its length is shown
+const mostRuns = 8; // at once, from one form
 
 // Missing is what a form lacks, with the control that would provide it.
 export class Missing extends Error {
@@ -29,6 +31,7 @@ export class UnreadHEIC extends Missing {
 }
 
 const titled = name => labels[name] || name.replaceAll("_", " ").replace(/^./, letter => letter.toUpperCase());
+const codePoints = text => [...text].length;
 
 // Form shows a model's fields, except its data. A value stays if the next model has
 // the same field.
@@ -36,68 +39,125 @@ export class Form {
   constructor(submit) {
     this.reference = undefined; // a File, or a stored file's reference
     this.options = new Map(); // controls by the name of the field
-    this.prompt = make("textarea", { id: "prompt", rows: 2, maxlength: 4000, placeholder: "Describe the edit: “a watercolor painting”", "aria-describedby": "form-problem" });
+    this.onchange = () => {};
+    this.prompt = make("textarea", { id: "prompt", rows: 3, "aria-describedby": "prompt-count form-problem", on: { input: () => this.count() } });
     this.prompt.addEventListener("keydown", event => {
       if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
       event.preventDefault();
       this.element.requestSubmit();
     });
-    this.chips = make("div", { class: "chips", role: "group", "aria-label": "Examples" }, examples.map(words => make("button", { type: "button", on: { click: () => {
-      this.prompt.value = words;
-      this.prompt.focus();
-    } } }, words)));
+    this.counter = make("p", { id: "prompt-count", class: "count" });
+    this.hints = make("div", { class: "hints", "aria-live": "polite" });
+    this.chips = make("div", { class: "chips", role: "group", "aria-label": "Examples" });
     this.picker = make("input", { type: "file", accept: "image/*", class: "unseen", tabindex: -1, "aria-hidden": "true", on: { change: () => this.picker.files[0] && this.refer(this.picker.files[0]) } });
     this.referenceBox = make("div", { class: "reference" });
-    this.model = make("select", { id: "model", on: { change: () => this.onmodel(this.model.value) } });
+    this.model = make("select", { id: "model", "aria-describedby": "model-about", on: { change: () => this.onmodel(this.model.value) } });
+    this.about = make("p", { class: "note", id: "model-about" });
     this.seed = make("input", { id: "seed", inputmode: "numeric", placeholder: "Random", autocomplete: "off" });
+    this.results = make("select", { id: "results", on: { change: () => this.name() } }, [1, 2, 3, 4].map(count => make("option", { value: count }, count === 1 ? "1 result" : `${count} seeds`)));
+    this.others = make("div", { class: "others", role: "group", "aria-label": "Also run with" });
+    this.beside = make("details", { class: "beside" }, make("summary", {}, "Compare with other models"), this.others);
     this.extras = make("div", { class: "extras" });
     this.problem = make("p", { id: "form-problem", class: "problem", role: "alert" });
-    this.run = make("button", { class: "primary run" }, icon("arrow"), make("span", {}, "Run edit"));
-    this.about = make("p", { class: "note" });
-    this.element = make("form", { class: "composer", novalidate: true, on: { submit: event => {
-      event.preventDefault();
-      submit();
-    } } },
-      make("div", { class: "asking" }, make("label", { for: "prompt" }, "Prompt"), this.prompt, this.referenceBox, this.picker),
-      this.chips,
+    this.words = make("span", {}, "Run edit");
+    this.run = make("button", { class: "primary run" }, icon("arrow"), this.words);
+    this.element = make("form", { class: "composer", novalidate: true, "aria-label": "The edit", on: {
+      submit: event => {
+        event.preventDefault();
+        submit();
+      },
+      input: () => this.onchange(), change: () => this.onchange(),
+    } },
+      make("div", { class: "asking" }, make("div", { class: "label-row" }, make("label", { for: "prompt" }, "Prompt"), this.counter), this.prompt),
+      this.hints, this.chips,
+      this.referenceBox, this.picker,
+      make("div", { class: "field" }, make("label", { for: "model" }, "Model"), this.model, this.about),
       make("div", { class: "settings" },
-        make("div", { class: "field" }, make("label", { for: "model" }, "Model"), this.model),
+        make("div", { class: "field" }, make("label", { for: "results" }, "Results"), this.results),
         make("div", { class: "field seed" }, make("label", { for: "seed" }, "Seed"),
-          make("div", { class: "joined" }, this.seed, signButton("dice", "Draw a seed", () => { this.seed.value = drawSeed(); }))),
-        this.extras,
-        this.run),
-      this.problem, this.about);
+          make("div", { class: "joined" }, this.seed, signButton("dice", "Draw a seed", () => {
+            this.seed.value = drawSeed();
+            this.onchange();
+          }))),
+        this.extras),
+      this.beside,
+      make("div", { class: "go" }, this.problem, this.run));
     this.showReference();
   }
 
   // offer shows the models to choose from, and selects one.
   offer(models, chosen) {
-    this.model.replaceChildren(...models.map(model => make("option", { value: model.id }, model.id)));
+    this.models = models;
+    this.model.replaceChildren(...options(models));
     this.model.value = chosen.id;
     this.fit(chosen);
   }
 
   fit(model) {
     const kept = new Map([...this.options].map(([name, control]) => [name, control.type === "checkbox" ? control.checked : control.value]));
+    const beside = this.besides();
+    const kind = kindOf(model);
     this.chosen = model;
     this.options.clear();
     this.extras.replaceChildren();
     this.about.textContent = model.description;
+    this.prompt.placeholder = kind.ask;
+    this.chips.replaceChildren(...examplesOf(model).map(words => make("button", { type: "button", on: { click: () => {
+      this.prompt.value = words;
+      this.count();
+      this.prompt.focus();
+      this.onchange();
+    } } }, words)));
     this.takesReference = model.fields.find(field => field.type === "image" && field.name !== "data");
     this.showReference();
-    for (const field of model.fields) {
-      if (field.type === "choice" && field.values.length > 1) {
-        const control = make("select", { id: `field-${field.name}` }, field.values.map(value => make("option", { value }, value)));
-        control.value = field.values.includes(kept.get(field.name)) ? kept.get(field.name) : field.default ?? field.values[0];
-        this.options.set(field.name, control);
-        this.extras.append(make("div", { class: "field" }, make("label", { for: control.id }, titled(field.name)), control));
-      } else if (field.type === "boolean") {
-        const control = make("input", { type: "checkbox", id: `field-${field.name}`, class: "switch" });
-        control.checked = kept.get(field.name) ?? field.default ?? false;
-        this.options.set(field.name, control);
-        this.extras.append(make("label", { class: "toggle", title: field.description }, control, make("span", {}, titled(field.name))));
-      }
+    for (const field of model.fields) this.offerField(field, kept);
+    const rest = this.models.filter(one => one !== model);
+    this.beside.hidden = rest.length === 0;
+    this.others.replaceChildren(...rest.map(one => {
+      const control = make("input", { type: "checkbox", value: one.id, on: { change: () => this.name() } });
+      control.checked = beside.includes(one);
+      return make("label", { title: one.description }, control, make("span", {}, titleOf(one)), make("small", {}, kindOf(one).title));
+    }));
+    this.count();
+    this.name();
+  }
+
+  offerField(field, kept) {
+    if (field.ignored) return; // the engine of this service does nothing with it
+    if (field.type === "choice" && field.values.length > 1) {
+      const control = make("select", { id: `field-${field.name}` }, field.values.map(value => make("option", { value }, value)));
+      control.value = field.values.includes(kept.get(field.name)) ? kept.get(field.name) : field.default ?? field.values[0];
+      this.options.set(field.name, control);
+      this.extras.append(make("div", { class: "field" }, make("label", { for: control.id }, titled(field.name)), control));
+    } else if (field.type === "boolean") {
+      const control = make("input", { type: "checkbox", id: `field-${field.name}`, class: "switch" });
+      control.checked = kept.get(field.name) ?? field.default ?? false;
+      this.options.set(field.name, control);
+      this.extras.append(make("label", { class: "toggle", title: field.description }, control, make("span", {}, titled(field.name))));
     }
+  }
+
+  // besides returns the models to run beside the chosen one.
+  besides() {
+    return [...this.others.querySelectorAll("input:checked")].map(input => this.models.find(model => model.id === input.value)).filter(Boolean);
+  }
+
+  // longest returns how many characters a prompt of the chosen model may have.
+  longest() {
+    return this.chosen.fields.find(field => field.name === "prompt")?.max ?? 4000;
+  }
+
+  // count shows how long the prompt is, once that matters.
+  count() {
+    const length = codePoints(this.prompt.value), longest = this.longest();
+    this.counter.textContent = length > longest * countFrom ? `${number(length)} of ${number(longest)} characters` : "";
+    this.counter.classList.toggle("over", length > longest);
+  }
+
+  // name writes on the button what it does.
+  name() {
+    const runs = (1 + this.besides().length) * +this.results.value, kind = kindOf(this.chosen);
+    this.words.textContent = runs === 1 ? kind.run : `Run ${runs} ${kind.one}s`;
   }
 
   // refer sets the reference image: a File, or a stored file's reference.
@@ -107,6 +167,7 @@ export class Form {
     this.problem.textContent = "";
     this.reference = image;
     this.showReference();
+    this.onreference?.(image);
   }
 
   showReference() {
@@ -131,14 +192,24 @@ export class Form {
         })));
   }
 
-  // fields returns the form's fields in the model's order. It throws Missing for
-  // what the service would refuse.
-  fields(source) {
+  // plans returns what to run for a source: {model, fields} for each of the models and
+  // seeds. It throws Missing for what the service would refuse.
+  plans(source) {
     this.problem.textContent = "";
-    const prompt = this.prompt.value.trim(), model = this.chosen;
-    const reference = this.takesReference ? this.reference : undefined;
-    const seed = this.seed.value.trim();
+    const seed = this.seed.value.trim(), count = +this.results.value, models = [this.chosen, ...this.besides()];
     if (seed && !(/^\d{1,10}$/.test(seed) && +seed <= greatestSeed)) throw new Missing(`A seed is a whole number from 0 to ${greatestSeed}.`, this.seed);
+    if (models.length * count > mostRuns) throw new Missing(`These are ${models.length * count} runs. Start at most ${mostRuns} at once.`, this.results);
+    // Models are compared with the same seeds.
+    const seeds = Array.from({ length: count }, (_, i) => i === 0 ? seed || (models.length > 1 ? drawSeed() : "") : drawSeed());
+    return seeds.flatMap(seed => models.map(model => ({ model, fields: this.fields(model, source, seed) })));
+  }
+
+  // fields returns a model's fields in its order.
+  fields(model, source, seed) {
+    const prompt = this.prompt.value.trim();
+    const takesReference = model.fields.some(field => field.type === "image" && field.name !== "data");
+    const reference = takesReference ? this.reference : undefined;
+    if (codePoints(prompt) > this.longest()) throw new Missing(`The prompt has ${number(codePoints(prompt))} characters. At most ${number(this.longest())} are taken.`, this.prompt);
     if (model.exactly_one && !prompt === !reference) {
       throw new Missing(prompt ? "This model takes a prompt or a reference image, not both." : "Write a prompt, or add a reference image.", this.prompt);
     }
@@ -152,11 +223,39 @@ export class Form {
         if (field.required) throw new Missing(field.name === "prompt" ? "This model needs a prompt." : "Add a file first.", field.name === "prompt" ? this.prompt : undefined);
         continue;
       }
+      if (control?.tagName === "SELECT" && !field.values?.includes(value)) continue; // another model's choice
       const needs = model.only_with?.[field.name];
       if (needs && !values[needs]) continue;
       sent.push([field.name, value instanceof File || typeof value === "string" ? value : value.id]);
     }
+    // The service would take it, and edit nothing in particular.
+    if (!prompt && !reference) throw new Missing(takesReference ? "Write what to change, or add a reference image." : "Write what to change.", this.prompt);
     return sent;
+  }
+
+  // state returns what is filled in, except files, and fill puts it back.
+  state() {
+    return {
+      model: this.chosen?.id, prompt: this.prompt.value, seed: this.seed.value, results: this.results.value,
+      beside: this.besides().map(model => model.id),
+      options: [...this.options].map(([name, control]) => [name, control.type === "checkbox" ? control.checked : control.value]),
+    };
+  }
+
+  fill({ prompt, seed, results = "1", options = [], beside = [] }) {
+    if (prompt !== undefined) this.prompt.value = prompt;
+    if (seed !== undefined) this.seed.value = seed;
+    this.results.value = results;
+    for (const input of this.others.querySelectorAll("input")) input.checked = beside.includes(input.value);
+    if (beside.length) this.beside.open = true;
+    for (const [name, value] of options) {
+      const control = this.options.get(name);
+      if (control?.type === "checkbox") control.checked = value === true || value === "true";
+      else if (control && [...control.options].some(option => option.value === value)) control.value = value;
+    }
+    this.problem.textContent = "";
+    this.count();
+    this.name();
   }
 
   complain(missing) {

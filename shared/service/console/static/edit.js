@@ -1,69 +1,145 @@
 // The page Edit: from a file and a prompt to before and after.
 
-import { ago, button, bytes, copy, icon, make, say } from "./dom.js";
-import { compare, view } from "./compare.js";
-import { fetchCommand, submitCommand } from "./command.js";
+import { button, bytes, icon, make, say, signButton } from "./dom.js";
+import { fitTo, view } from "./compare.js";
 import { drawSeed, Form, isHEIC, Missing, UnreadHEIC } from "./edit-form.js";
-import { cancel, ended, follow, result, submit } from "./jobs.js";
-import { Recent } from "./recent.js";
+import { record } from "./jobs.js";
+import { modeOf, modes as allModes } from "./models.js";
+import { announce } from "./notify.js";
+import { actions, notes, showFailure, showProgress, showResult, terminal } from "./result.js";
+import { pass, settle, visit } from "./router.js";
+import { Run, Shared } from "./run.js";
+import { sample } from "./sample.js";
 import { settings } from "./service.js";
+import { Strip } from "./strip.js";
 import { urlOf } from "./stored.js";
+import { uploading } from "./upload.js";
+import { get, put } from "./vault.js";
 
-const dataOf = model => model.fields.find(field => field.name === "data");
-const modes = [
-  { id: "video", title: "Video", sign: "film", takes: model => dataOf(model)?.type === "video" },
-  { id: "image", title: "Image", sign: "image", takes: model => dataOf(model)?.type === "image" },
-  { id: "words", title: "Text to video", sign: "words", takes: model => !dataOf(model) },
-];
+const mostRuns = 8; // that are started at once
+const mostFiles = 8;
+const draftName = "cutroom-draft", runsName = "cutroom-runs";
 
 // preferred returns the model to select first: one that edits, if there is one.
 const preferred = models => models.find(model => model.kind === "edit") || models[0];
 
-// waiting is a stored file that another page has passed to this one.
+// waiting is what another page has passed to this one: {file, as} or {run}.
 let waiting;
 
 // useStored makes the page edit a stored file, or use it as a reference image.
 export function useStored(file, as) {
   waiting = { file, as };
-  location.hash = "edit";
+  visit("edit", as === "source" ? [allModes.find(mode => file.mime_type.startsWith(`${mode.id}/`))?.id || "video"] : []);
 }
+
+// useSettings fills the form with what a run was asked to do.
+export function useSettings(run) {
+  waiting = { run };
+  visit("edit", run.mode ? [run.mode.id] : []);
+}
+
+// editResult makes the result of a run the file to edit.
+export async function editResult(run) {
+  const file = new File([run.blob], `edited-${run.id}.${run.kind === "image" ? "png" : "mp4"}`, { type: run.blob.type });
+  waiting = { file, as: "source" };
+  visit("edit", [run.kind]);
+}
+
+// underway reports whether leaving would lose something.
+export const underway = uploading;
 
 export const editPage = { id: "edit", title: "Edit", sign: "edit", quiet: true, open: section => new Edit(section) };
 
+const keep = (name, value) => {
+  try {
+    sessionStorage.setItem(name, JSON.stringify(value));
+  } catch {
+    // The tab's storage is full or off; a reload then begins anew.
+  }
+};
+
+const kept = name => {
+  try {
+    return JSON.parse(sessionStorage.getItem(name)) || {};
+  } catch {
+    return {};
+  }
+};
+
 class Edit {
   constructor(section) {
-    this.sources = {}; // by mode: {value: File or reference, url, name, size}
+    this.section = section;
+    this.sources = {}; // by mode: lists of {value: File or reference, url, name, size, kept}
+    this.at = {}; // by mode: which of them is shown
     this.models = {}; // by mode, the one chosen last
-    this.known = new Map(); // what this tab knows about jobs: {mode, model, fields, source}
+    this.forms = {}; // by mode, what is filled in
+    this.picked = {}; // by mode, the run that is looked at
     this.form = new Form(() => this.run());
     this.form.onmodel = id => this.choose(id);
-    this.modes = modes.map(mode => ({ ...mode, models: settings.models.filter(mode.takes) })).filter(mode => mode.models.length);
-    this.tabs = this.modes.map(mode => make("label", {}, make("input", { type: "radio", name: "mode", value: mode.id, on: { change: () => this.enter(mode) } }), make("span", {}, icon(mode.sign), mode.title)));
-    this.picker = make("input", { type: "file", class: "unseen", tabindex: -1, "aria-hidden": "true", on: { change: () => {
-      if (this.picker.files[0]) this.take(this.picker.files[0]);
+    this.form.onchange = () => this.keepDraft();
+    this.form.onreference = image => this.keepReference(image);
+    this.modes = allModes.map(mode => ({ ...mode, models: settings.models.filter(mode.takes) })).filter(mode => mode.models.length);
+    this.tabs = this.modes.map(mode => make("label", {}, make("input", { type: "radio", name: "mode", value: mode.id, on: { change: () => this.turn(mode) } }), make("span", {}, icon(mode.sign), mode.title)));
+    this.picker = make("input", { type: "file", multiple: true, class: "unseen", tabindex: -1, "aria-hidden": "true", on: { change: () => {
+      this.take([...this.picker.files]);
       this.picker.value = "";
     } } });
     this.stage = make("div", { class: "stage" });
     this.actions = make("div", { class: "actions" });
+    this.told = make("div", {});
     this.terminal = make("div", { class: "terminal" });
-    this.recent = new Recent(job => this.look(job), id => this.known.get(id)?.fields.find(([name]) => name === "prompt")?.[1]);
+    this.strip = new Strip(run => this.look(run), () => this.shownRun());
     section.append(
       make("div", { class: "work" },
         make("div", { class: "choices modes", role: "radiogroup", "aria-label": "What to edit" }, this.tabs),
-        this.stage, this.actions, this.form.element, this.terminal, this.picker),
-      this.recent.element);
+        this.stage, this.actions, this.told, this.terminal, this.picker, this.strip.element),
+      this.form.element);
     this.listen(section);
-    this.enter(this.modes[0]);
+    this.restored = this.restore();
   }
 
-  shown() {
-    this.recent.read();
-    if (!waiting) return;
-    const { file, as } = waiting;
+  // shown shows what the address names: a mode, and a run in it.
+  async shown({ parts: [id, job] }) {
+    await this.restored;
+    const mode = this.modes.find(mode => mode.id === id) || this.mode || this.modes[0];
+    const { file, as, run } = waiting || {};
     waiting = undefined;
-    if (as === "reference") this.form.refer(file);
-    else this.takeStored(file);
+    if (!this.mode) this.enter(mode);
+    if (run) await this.fill(run);
+    else if (as === "reference") this.form.refer(file);
+    else if (file) await this.takeStored(file);
+    else if (job) await this.open(mode, job);
+    else this.enter(id ? mode : this.mode || mode, id ? undefined : this.picked[(this.mode || mode).id]);
+    this.strip.read();
   }
+
+  // open looks at a job that an address names.
+  async open(mode, id) {
+    let run = this.strip.find(id);
+    if (!run) {
+      try {
+        run = Run.ofJob(await record(id));
+        this.strip.add(run);
+      } catch (refusal) {
+        this.enter(mode);
+        return this.form.complain(new Missing(refusal.status === 404 ? "This edit is unknown or was deleted." : refusal.message));
+      }
+    }
+    this.enter(this.modes.find(one => one.id === run.mode?.id) || mode, run);
+  }
+
+  // turn is a click on the tab of a mode.
+  turn(mode) {
+    pass("edit", this.place(mode, this.picked[mode.id]));
+    this.enter(mode, this.picked[mode.id]);
+  }
+
+  // place returns the address of what is shown, or of a run in a mode.
+  place(mode = this.mode, run = this.shownRun()) {
+    return [mode.id, ...run?.id ? [run.id] : []];
+  }
+
+  shownRun() { return this.picked[this.mode?.id]; }
 
   // listen accepts files that are dropped anywhere on the page, or pasted.
   listen(section) {
@@ -77,240 +153,325 @@ class Edit {
       if (!carries(event)) return;
       event.preventDefault();
       over((depth = 0) > 0);
-      const file = event.dataTransfer.files[0];
-      if (file && event.target.closest(".asking") && file.type.startsWith("image/")) this.form.refer(file);
-      else if (file) this.take(file);
+      const files = [...event.dataTransfer.files];
+      if (files.length === 1 && event.target.closest(".composer") && files[0].type.startsWith("image/") && this.form.takesReference) this.form.refer(files[0]);
+      else this.take(files);
     });
     document.addEventListener("paste", event => {
-      const file = [...event.clipboardData.files][0];
-      if (!file || section.hidden) return;
+      const files = [...event.clipboardData.files];
+      if (!files.length || section.hidden) return;
       event.preventDefault();
-      this.take(file);
+      this.take(files);
     });
   }
 
-  enter(mode) {
-    this.mode = mode;
-    this.tabs[this.modes.indexOf(mode)].querySelector("input").checked = true;
-    this.picker.accept = `${mode.id}/*`;
-    this.form.offer(mode.models, this.models[mode.id] || preferred(mode.models));
-    if (!this.working) this.reset();
+  // enter shows a mode, and a run in it or what can be edited.
+  enter(mode, run) {
+    if (this.mode !== mode) {
+      if (this.mode) this.forms[this.mode.id] = this.form.state();
+      this.mode = mode;
+      this.tabs[this.modes.indexOf(mode)].querySelector("input").checked = true;
+      this.picker.accept = `${mode.id}/*`;
+      this.form.offer(mode.models, this.models[mode.id] || preferred(mode.models));
+      this.form.fill({ prompt: "", seed: "", ...this.forms[mode.id] });
+    }
+    this.picked[mode.id] = run;
+    this.draw();
+    this.keepDraft();
   }
 
   choose(id) {
     const model = this.mode.models.find(model => model.id === id);
     this.models[this.mode.id] = model;
     this.form.fit(model);
+    this.keepDraft();
   }
 
-  // take makes a file the one to edit, in the mode for its kind.
-  take(file) {
-    if (isHEIC(file)) return this.form.complain(new UnreadHEIC(file));
-    // Systems that do not know an extension report no type; the service detects it
-    // from the content.
-    const mode = file.type ? this.modes.find(mode => file.type.startsWith(`${mode.id}/`)) : dataOf(this.form.chosen) && this.mode;
-    if (!mode) return this.form.complain(new Missing(`“${file.name}” is neither a video nor an image.`));
-    this.setSource(mode, { value: file, name: file.name, size: file.size, url: URL.createObjectURL(file) });
+  // take makes files the ones to edit, each in the mode for its kind. A single picture
+  // beside a video is its reference image.
+  take(files) {
+    if (!files.length) return;
+    const chosen = new Map();
+    let trouble;
+    for (const file of files) {
+      // Systems that do not know an extension report no type; the service detects it
+      // from the content.
+      const mode = isHEIC(file) ? undefined : file.type ? this.modes.find(mode => file.type.startsWith(`${mode.id}/`)) : this.mode.id !== "words" && this.mode;
+      if (mode) chosen.set(mode, [...chosen.get(mode) || [], file]);
+      else trouble ??= isHEIC(file) ? new UnreadHEIC(file) : new Missing(`“${file.name}” is neither a video nor an image.`);
+    }
+    const [video, image] = ["video", "image"].map(id => this.modes.find(mode => mode.id === id));
+    if (chosen.has(video) && chosen.get(image)?.length === 1) {
+      this.form.refer(chosen.get(image)[0]);
+      chosen.delete(image);
+    }
+    const mode = [...chosen.keys()][0];
+    if (mode) {
+      const list = chosen.get(mode);
+      if (list.length > mostFiles) trouble ??= new Missing(`Of ${list.length} files the first ${mostFiles} are taken.`);
+      this.setSources(mode, list.slice(0, mostFiles).map(file => this.sourceOf(file)));
+    }
+    if (trouble) this.form.complain(trouble);
+  }
+
+  sourceOf(file) {
+    const source = { value: file, name: file.name, size: file.size, url: URL.createObjectURL(file), kept: `source ${crypto.getRandomValues(new Uint32Array(2)).join("-")}` };
+    put(source.kept, file);
+    return source;
   }
 
   async takeStored(file) {
+    if (file instanceof File) return this.take([file]);
     const mode = this.modes.find(mode => file.mime_type.startsWith(`${mode.id}/`));
     if (!mode) return;
     const source = { value: file, name: file.filename, size: file.size_bytes };
-    this.setSource(mode, source);
+    this.setSources(mode, [source]);
     source.url = await urlOf(file);
-    if (source.url && this.sources[this.mode.id] === source && this.stage.dataset.state === "ready") this.reset();
+    if (source.url && this.sources[mode.id]?.includes(source) && !this.shownRun()) this.draw();
   }
 
-  setSource(mode, source) {
+  setSources(mode, list) {
     this.form.problem.textContent = "";
-    this.sources[mode.id] = source;
-    if (this.working) return;
+    this.sources[mode.id] = list;
+    this.at[mode.id] = 0;
     this.enter(mode);
-    this.form.prompt.focus();
+    settle("edit", this.place());
+    if (matchMedia("(pointer: fine)").matches) this.form.prompt.focus();
   }
 
-  // reset shows what can be edited.
-  reset() {
-    const source = this.sources[this.mode.id];
-    this.terminal.replaceChildren();
-    this.actions.replaceChildren();
+  // draw shows what there is: the run that is looked at, or what can be edited.
+  draw() {
+    this.shownPhase = undefined;
+    const run = this.shownRun();
+    this.strip.show();
+    if (run) return this.drawRun(run);
+    this.drawSource();
+  }
+
+  clear() {
+    for (const place of [this.terminal, this.actions, this.told]) place.replaceChildren();
+  }
+
+  drawSource() {
+    const list = this.sources[this.mode.id] || [], source = list[this.at[this.mode.id] || 0];
+    this.clear();
+    this.stage.style.removeProperty("--ratio");
     this.stage.dataset.state = source ? "ready" : "empty";
     if (this.mode.id === "words") {
-      this.stage.replaceChildren(make("div", { class: "empty" }, icon("words"), make("h2", {}, "A video from words"), make("p", {}, "Write what it should show, and run it.")));
-    } else if (!source) {
-      const kind = this.mode.id;
-      this.stage.replaceChildren(make("div", { class: "empty" },
-        icon(this.mode.sign), make("h2", {}, `Drop ${kind === "image" ? "an image" : "a video"} here`),
-        make("p", {}, "or paste one, or ", make("button", { type: "button", class: "link", id: "choose", on: { click: () => this.picker.click() } }, "choose a file"))));
-    } else {
-      this.stage.replaceChildren(this.shownSource(source), make("span", { class: "tag before" }, "Original"));
-      this.actions.replaceChildren(
-        make("p", { class: "file-name" }, source.name, make("span", {}, bytes(source.size))),
-        button("edit", "Another file", () => this.picker.click()));
+      this.stage.dataset.state = "empty";
+      return this.stage.replaceChildren(make("div", { class: "empty" }, icon("words"), make("h2", {}, "A video from words"), make("p", {}, "Write what it should show, and make it.")));
     }
+    if (!source) return this.drawEmpty();
+    this.stage.replaceChildren(this.shownSource(source), make("span", { class: "tag before" }, "Original"));
+    this.actions.replaceChildren(
+      list.length > 1 ? make("ul", { class: "chosen-files", "aria-label": "Files to edit" }, list.map((one, i) => this.chosenFile(list, one, i)))
+        : make("p", { class: "file-name" }, source.name, make("span", {}, bytes(source.size))),
+      button("edit", list.length > 1 ? "Other files" : "Another file", () => this.picker.click()),
+      signButton("close", "Remove the file", () => this.setSources(this.mode, [])));
+  }
+
+  chosenFile(list, one, i) {
+    const shown = i === (this.at[this.mode.id] || 0);
+    return make("li", {},
+      make("button", { type: "button", "aria-pressed": String(shown), on: { click: () => {
+        this.at[this.mode.id] = i;
+        this.draw();
+      } } }, make("span", { class: "file-name" }, one.name)),
+      signButton("close", `Leave ${one.name} out`, () => this.setSources(this.mode, list.filter(other => other !== one))));
+  }
+
+  drawEmpty() {
+    const what = this.mode.id === "image" ? "an image" : "a video";
+    const touch = matchMedia("(pointer: coarse)").matches;
+    const choose = words => make("button", { type: "button", class: touch ? "primary" : "link", id: "choose", on: { click: () => this.picker.click() } }, words);
+    const trial = button("film", `Try it with a sample ${this.mode.id === "image" ? "image" : "clip"}`, async () => {
+      trial.disabled = true;
+      try {
+        this.take([await sample(this.mode.id)]);
+      } catch {
+        this.form.complain(new Missing("The sample could not be loaded. Try it again."));
+        trial.disabled = false;
+      }
+    }, { id: "sample" });
+    this.stage.replaceChildren(make("div", { class: "empty" },
+      icon(this.mode.sign),
+      touch ? [make("h2", {}, `Begin with ${what}`), make("p", {}, choose(`Choose ${what}`))]
+        : [make("h2", {}, `Drop ${what} here`), make("p", {}, "or paste one, or ", choose("choose a file"))],
+      make("div", { class: "row" }, trial)));
   }
 
   shownSource(source) {
     if (!source.url) return make("div", { class: "empty" }, icon(this.mode.sign), make("h2", {}, source.name), make("p", {}, "A stored file"));
     const shown = view(this.mode.id, source.url, "The original " + this.mode.id);
     if (this.mode.id === "video") shown.controls = true;
+    fitTo(this.stage, shown);
+    shown.addEventListener("error", () => {
+      if (!shown.isConnected || this.stage.dataset.state !== "ready") return;
+      this.stage.style.removeProperty("--ratio");
+      shown.replaceWith(make("div", { class: "empty", role: "status" }, icon("alert"), make("h2", {}, source.name),
+        make("p", {}, "This browser cannot show the file. It may be damaged, or of a format that only the service reads.")));
+    }, { once: true });
     return shown;
   }
 
-  // run submits what the page shows, and follows the job to its end.
-  async run(change = () => {}) {
-    if (this.working) return;
-    const mode = this.mode, model = this.form.chosen, source = this.sources[mode.id];
-    let fields;
+  // run submits what the page shows: each file by each model and seed.
+  run() {
+    const list = this.sources[this.mode.id] || [];
+    let plans;
     try {
-      change();
-      fields = this.form.fields(source?.value);
+      plans = (list.length ? list : [undefined]).flatMap(source => {
+        const plans = this.form.plans(source?.value);
+        const shared = plans.length > 1 && source?.value instanceof File ? new Shared(source.value) : undefined;
+        return plans.map(plan => ({ ...plan, source, shared }));
+      });
+      if (plans.length > mostRuns) throw new Missing(`These are ${plans.length} runs. Start at most ${mostRuns} at once.`);
     } catch (missing) {
       if (!(missing instanceof Missing)) throw missing;
       return this.form.complain(missing);
     }
-    const work = this.begin();
-    try {
-      work.show(mode.id === "words" ? "Sending" : "Uploading", 0);
-      const id = await submit(model, fields, { progress: share => work.show("Uploading", share), signal: work.signal });
-      this.known.set(id, { mode, model, fields, source });
-      await this.watch(work, id);
-    } catch (failure) {
-      if (failure.name === "AbortError") this.reset();
-      else this.fail("The edit was not started.", failure.message, () => this.run());
-    } finally {
-      this.end(work);
-    }
+    this.launch(plans.map(plan => new Run(plan)));
   }
 
-  // watch follows a job, then shows its result.
-  async watch(work, id) {
-    try {
-      work.id = id;
-      const job = await follow(id, {
-        signal: work.signal,
-        seen: job => {
-          this.recent.update(job);
-          work.show(job.status === "pending" ? "Waiting for a worker" : "Editing", job.progress);
-        },
-        lost: gone => gone ? work.show("The connection is lost; trying again", undefined) : undefined,
-      });
-      if (job.status === "failed") {
-        if (job.error?.code === "cancelled") this.reset();
-        else this.fail("The edit failed.", job.error?.message || "No reason was given.", () => this.run());
-        return;
-      }
-      work.show("Fetching the result", 1);
-      this.finish(job, await result(id, work.signal));
-    } catch (failure) {
-      if (failure.name === "AbortError") this.reset();
-      else this.fail("The result could not be fetched.", failure.message, () => this.look({ job_id: id, status: "processing" }));
+  // launch starts runs, and looks at the first.
+  launch(runs) {
+    for (const run of [...runs].reverse()) {
+      this.follow(run);
+      this.strip.add(run);
     }
-  }
-
-  // begin shows progress until end is called, and lets only one job run at a time.
-  begin() {
-    const controller = new AbortController();
-    const words = make("span", { class: "phase" }), share = make("span", { class: "share" }), bar = make("progress", { max: 1, "aria-label": "Progress" });
-    let said = "";
-    const work = { signal: controller.signal, show: (phase, part) => {
-      words.textContent = phase;
-      share.textContent = part === undefined ? "" : `${Math.floor(part * 100)} %`;
-      if (part === undefined || phase.startsWith("Waiting")) bar.removeAttribute("value");
-      else bar.value = part;
-      const tenth = `${phase} ${part === undefined ? "" : Math.floor(part * 10) * 10 + " %"}`;
-      if (tenth !== said) say(said = tenth);
-    } };
-    const stop = button("close", "Cancel", async () => {
-      stop.disabled = true;
-      if (!work.id) return controller.abort();
-      try {
-        const job = await cancel(work.id);
-        this.recent.update(job);
-        if (job.status === "failed") controller.abort();
-      } catch (refusal) {
-        stop.disabled = false;
-        this.form.complain(new Missing(refusal.message));
-      }
-    }, { id: "cancel" });
-    const source = this.sources[this.mode.id];
-    this.stage.dataset.state = "working";
-    this.stage.replaceChildren(
-      this.mode.id === "words" || !source?.url ? make("div", { class: "blank" }) : this.shownSource(source),
-      make("div", { class: "sheen" }),
-      make("div", { class: "working" }, make("div", { class: "row" }, words, share, stop), bar));
-    this.stage.querySelector("video")?.removeAttribute("controls");
-    this.actions.replaceChildren();
-    this.terminal.replaceChildren();
-    this.form.problem.textContent = "";
-    this.form.run.disabled = true;
-    this.working = work;
+    const mode = this.modes.find(mode => mode.id === runs[0].mode.id);
+    if (this.shownRun()) pass("edit", this.place(mode, null)); // its own address follows
+    this.enter(mode, runs[0]);
+    runs.forEach(run => run.start());
     // On a phone, the stage is one screen away from the button.
     this.stage.scrollIntoView({ block: "nearest" });
-    return work;
+    if (runs.length > 1) say(`${runs.length} runs are started.`);
   }
 
-  end(work) {
-    if (this.working !== work) return;
-    this.working = undefined;
-    this.form.run.disabled = false;
-    this.recent.read();
+  // follow shows each change of a run where it is seen.
+  follow(run) {
+    if (run.followed) return;
+    run.followed = true;
+    let id = run.id;
+    run.listeners.add(() => {
+      this.strip.update(run);
+      if (run.id !== id && (id = run.id)) this.keepRuns();
+      if (run === this.shownRun()) this.drawRun(run);
+      if (["done", "failed"].includes(run.phase)) announce(run);
+    });
   }
 
-  fail(title, why, again) {
-    this.stage.dataset.state = "failed";
-    this.stage.replaceChildren(make("div", { class: "empty", role: "alert" }, icon("close"), make("h2", {}, title), make("p", {}, why),
-      make("div", { class: "row" }, button("again", "Try again", again, { class: "primary", id: "again" }), button("", "Back", () => this.reset()))));
-  }
-
-  // finish shows a result, beside its source if this tab knows it.
-  finish(job, blob) {
-    if (this.made) URL.revokeObjectURL(this.made);
-    const url = this.made = URL.createObjectURL(blob);
-    const known = this.known.get(job.job_id), kind = blob.type.startsWith("image/") ? "image" : "video";
-    const name = `${job.job_id}.${kind === "image" ? "png" : "mp4"}`;
-    const { box, bar } = compare(kind, known?.source?.url, url);
-    this.stage.dataset.state = "done";
-    this.stage.replaceChildren(box, ...(bar ? [bar] : []));
-    this.actions.replaceChildren(
-      make("a", { class: "button primary", id: "download", href: url, download: name }, icon("download"), make("span", {}, "Download")),
-      ...(known ? [
-        button("again", "Run again with another seed", () => this.run(() => { this.form.seed.value = drawSeed(); }), { id: "reseed" }),
-        button("edit", "Change the edit", () => { this.reset(); this.form.prompt.focus(); }),
-      ] : [button("edit", "New edit", () => this.reset())]),
-      make("p", { class: "made" }, `${job.model} · seed ${job.seed} · ${seconds(job)}`, job.enhanced_prompt && make("span", {}, `Prompt as enhanced: ${job.enhanced_prompt}`)));
-    if (known) this.showCommands(job, known, name);
-    say("The edit is done.");
-  }
-
-  showCommands(job, known, name) {
-    const fields = known.fields.filter(([field]) => field !== "seed");
-    if (known.model.fields.some(field => field.name === "seed")) fields.push(["seed", String(job.seed)]);
-    const lines = [["Submit the same edit", submitCommand(known.model, fields)], ["Fetch this result", fetchCommand(job.job_id, name)]];
-    this.terminal.replaceChildren(make("details", {}, make("summary", {}, "The same from a terminal"), lines.map(([title, line]) =>
-      make("figure", { class: "command" },
-        make("figcaption", {}, title, button("copy", "Copy", () => copy(line, "The line was"), { "aria-label": `Copy: ${title}` })),
-        make("pre", { tabindex: 0, "aria-label": title }, make("code", {}, line))))));
-  }
-
-  // look shows a job of the account's list: its result, or its progress.
-  async look(job) {
-    if (this.working) return this.form.complain(new Missing("Wait until the edit under way has ended, or cancel it."));
-    if (job.status === "failed") {
-      return this.fail("This edit failed.", `${job.error?.message || "No reason was given."} (${job.model}, ${ago(job.created_at)})`, () => this.reset());
+  // drawRun shows a run as it is. Only its progress changes often.
+  async drawRun(run) {
+    this.follow(run);
+    if (!this.section.hidden) settle("edit", this.place());
+    if (run.id && run.working && !run.watched) run.watch();
+    if (run.working) {
+      if (this.shownPhase !== run) {
+        this.clear();
+        this.progress = showProgress(this.stage, run, run.source?.url);
+        this.shownPhase = run;
+      }
+      return this.progress();
     }
-    const known = this.known.get(job.job_id);
-    if (known) this.enter(known.mode);
-    const work = this.begin();
-    work.show(ended(job) ? "Fetching the result" : "Editing", ended(job) ? 1 : job.progress);
-    await this.watch(work, job.job_id);
-    this.end(work);
+    this.shownPhase = undefined;
+    this.clear();
+    if (run.phase === "fetching") return run.watch(); // done before this tab looked at it
+    if (run.phase === "done") {
+      await showResult(this.stage, run);
+      if (run !== this.shownRun()) return this.draw();
+      this.actions.replaceChildren(...actions(run, { again: () => this.again(run), edit: editResult, settings: useSettings }), button("add", "New edit", () => this.back(), { id: "new-edit" }));
+      this.told.replaceChildren(notes(run));
+      this.terminal.replaceChildren(...[terminal(run)].filter(Boolean));
+      return say("The edit is done.");
+    }
+    if (run.phase === "failed" && !run.problem) return run.settle();
+    showFailure(this.stage, run, button("", "Back", () => this.back()));
   }
-}
 
-// seconds returns how long a job took since its creation.
-function seconds(job) {
-  const took = (new Date(job.completed_at) - new Date(job.created_at)) / 1000;
-  return took < 60 ? `${took.toFixed(1)} s` : `${Math.floor(took / 60)} min ${Math.round(took % 60)} s`;
+  // back leaves the run for what can be edited.
+  back() {
+    pass("edit", this.place(this.mode, null));
+    this.enter(this.mode);
+    this.form.prompt.focus();
+  }
+
+  // look shows a run of the strip.
+  look(run) {
+    const mode = this.modes.find(mode => mode.id === run.mode?.id) || this.mode;
+    pass("edit", this.place(mode, run));
+    this.enter(mode, run);
+    this.stage.scrollIntoView({ block: "nearest" });
+  }
+
+  // again repeats a run, whatever the form shows by now, with another seed.
+  async again(run) {
+    const fields = run.fields.filter(([name]) => name !== "seed");
+    const original = fields.find(([name, value]) => name === "data" && typeof value === "object" && !(value instanceof File));
+    if (original) {
+      await run.original();
+      if (!(run.source?.value instanceof File)) return this.form.complain(new Missing("This browser no longer has the original. Choose the file again, and run it."));
+      original[1] = run.source.value;
+    }
+    if (fields.some(([name, value]) => name !== "data" && typeof value === "object" && !(value instanceof File))) return this.form.complain(new Missing("This browser no longer has the reference image. Add it again, and run it."));
+    fields.push(["seed", drawSeed()]);
+    this.launch([new Run({ model: run.model, fields, source: run.source })]);
+  }
+
+  // fill puts what a run was asked for into the form, with its file if this browser
+  // has it.
+  async fill(run) {
+    const job = run.job?.prompt?.endsWith("…") ? await record(run.id).catch(() => run.job) : run.job;
+    const fields = new Map(run.job && !run.source?.value ? Run.ofJob(job).fields : run.fields), mode = this.modes.find(mode => mode.id === modeOf(run.model)?.id);
+    if (!mode) return;
+    await run.original();
+    if (run.source?.value) this.sources[mode.id] = [run.source];
+    this.models[mode.id] = run.model;
+    this.mode = this.mode === mode ? undefined : this.mode; // offers the model anew
+    this.forms[mode.id] = { prompt: fields.get("prompt") || "", seed: String(run.seed ?? ""), options: [...fields].filter(([, value]) => typeof value === "string") };
+    this.enter(mode);
+    settle("edit", this.place());
+    if (!run.source?.value && mode.id !== "words") this.form.complain(new Missing("The settings are filled in. Choose the file again: this browser does not have it."));
+    else this.form.prompt.focus();
+  }
+
+  keepDraft() {
+    if (!this.mode) return;
+    const sources = Object.fromEntries(Object.entries(this.sources).map(([mode, list]) => [mode, list.filter(source => source.kept).map(({ kept, name, size }) => ({ kept, name, size }))]));
+    const models = Object.fromEntries(Object.entries(this.models).map(([mode, model]) => [mode, model.id]));
+    keep(draftName, { mode: this.mode.id, forms: { ...this.forms, [this.mode.id]: this.form.state() }, sources, models, reference: this.referenceKept });
+  }
+
+  keepReference(image) {
+    this.referenceKept = image instanceof File ? `reference ${crypto.getRandomValues(new Uint32Array(2)).join("-")}` : undefined;
+    if (this.referenceKept) put(this.referenceKept, image);
+    this.keepDraft();
+  }
+
+  keepRuns() {
+    keep(runsName, { runs: this.strip.own().map(run => run.kept()) });
+  }
+
+  // restore puts back what a reload has taken away.
+  async restore() {
+    const draft = kept(draftName);
+    for (const one of kept(runsName).runs || []) {
+      const model = settings.models.find(model => model.id === one.model);
+      if (!model || !one.id) continue;
+      const run = new Run({ ...one, model });
+      this.follow(run);
+      this.strip.add(run, true);
+      run.resume();
+    }
+    for (const [id, list] of Object.entries(draft.sources || {})) {
+      const files = await Promise.all(list.map(async one => ({ one, file: await get(one.kept) })));
+      this.sources[id] = files.filter(({ file }) => file).map(({ one, file }) => ({ ...one, value: file, url: URL.createObjectURL(file) }));
+    }
+    this.forms = draft.forms || {};
+    for (const [id, model] of Object.entries(draft.models || {})) this.models[id] = settings.models.find(one => one.id === model);
+    this.mode = undefined;
+    const mode = this.modes.find(mode => mode.id === draft.mode);
+    if (mode) this.enter(mode);
+    const reference = draft.reference && await get(draft.reference);
+    if (reference) this.form.refer(reference);
+  }
 }

@@ -1,12 +1,14 @@
 // The page Files: what the account has stored.
 
-import { ago, button, bytes, confirm, icon, make, say, signButton, toast } from "./dom.js";
+import { ago, button, bytes, confirm, copy, icon, make, say, signButton, toast } from "./dom.js";
 import { useStored } from "./edit.js";
+import { hear, tell } from "./news.js";
 import { media } from "./service.js";
 import { forgetURL, urlOf } from "./stored.js";
 import { store } from "./upload.js";
 
-const pageSize = 24;
+const pageSize = 24, day = 86400;
+const lives = [[day, "for a day"], [7 * day, "for a week"], [30 * day, "for 30 days"], ["persistent", "until deleted"]];
 
 export const filesPage = { id: "files", title: "Files", sign: "files", open: section => new Files(section) };
 
@@ -15,18 +17,37 @@ class Files {
     this.cursor = null;
     this.grid = make("ul", { class: "grid" });
     this.problem = make("p", { class: "notice", role: "alert", hidden: true });
-    this.none = make("div", { class: "blankslate", hidden: true }, icon("files"), make("h2", {}, "No files yet"), make("p", {}, "Store a file once and use it in any edit, by its id."));
+    this.none = make("div", { class: "blankslate", hidden: true }, icon("files"), make("h2", {}, "No files yet"), make("p", {}, "Store a file once and use it in any edit, by its id. Drop files anywhere on this page."));
     this.more = button("add", "More files", () => this.read(), { hidden: true });
-    this.picker = make("input", { type: "file", class: "unseen", tabindex: -1, "aria-hidden": "true", on: { change: () => {
-      if (this.picker.files[0]) this.upload(this.picker.files[0]);
+    this.picker = make("input", { type: "file", multiple: true, class: "unseen", tabindex: -1, "aria-hidden": "true", on: { change: () => {
+      this.upload([...this.picker.files]);
       this.picker.value = "";
     } } });
-    this.bar = make("progress", { max: 1, "aria-label": "Upload", hidden: true });
-    this.add = button("add", "Upload a file", () => this.picker.click(), { class: "primary", id: "upload" });
-    section.append(make("div", { class: "page-tools" }, make("p", { class: "note" }, "Files expire by themselves, a day after their upload unless it says otherwise."), this.add), this.picker, this.bar, this.problem, this.grid, this.none, make("div", { class: "row end" }, this.more));
+    this.life = make("select", { id: "file-life" }, lives.map(([value, words]) => make("option", { value }, words)));
+    this.uploads = make("ul", { class: "uploads", "aria-label": "Uploads" });
+    this.add = button("add", "Upload files", () => this.picker.click(), { class: "primary", id: "upload" });
+    section.append(
+      make("div", { class: "page-tools" }, make("p", { class: "note" }, "A file's id stands for it in any form. Files expire by themselves, unless they are kept until deleted."),
+        make("div", { class: "row" }, make("label", { class: "kept-for", for: "file-life" }, "Keep", this.life), this.add)),
+      this.picker, this.uploads, this.problem, this.grid, this.none, make("div", { class: "row end" }, this.more));
+    this.listen(section);
+    hear("files", () => section.hidden || this.again());
   }
 
   shown() { this.again(); }
+
+  listen(section) {
+    const carries = event => [...event.dataTransfer?.types || []].includes("Files");
+    const over = is => section.classList.toggle("over", is);
+    section.addEventListener("dragover", event => carries(event) && (event.preventDefault(), over(true)));
+    section.addEventListener("dragleave", event => section.contains(event.relatedTarget) || over(false));
+    section.addEventListener("drop", event => {
+      if (!carries(event)) return;
+      event.preventDefault();
+      over(false);
+      this.upload([...event.dataTransfer.files]);
+    });
+  }
 
   again() {
     this.cursor = null;
@@ -63,11 +84,14 @@ class Files {
     const expiry = file.expires_at ? `expires ${ago(file.expires_at)}` : "kept until deleted";
     const card = make("li", { class: "file" }, picture,
       make("div", { class: "about" }, make("strong", { class: "file-name", title: file.filename }, file.filename),
-        make("span", {}, `${bytes(file.size_bytes)} · ${file.mime_type}`), make("span", { title: file.expires_at || "" }, `${ago(file.created_at)} · ${expiry}`)),
+        make("span", {}, `${bytes(file.size_bytes)} · ${file.mime_type}`), make("span", { title: file.expires_at ? new Date(file.expires_at).toLocaleString() : "" }, `${ago(file.created_at)} · ${expiry}`),
+        make("button", { type: "button", class: "file-id", title: "Copy the id", "aria-label": `Copy the id of ${file.filename}: ${file.id}`, on: { click: () => copy(file.id, "The id was") } }, make("code", {}, file.id), icon("copy"))),
       make("div", { class: "row" },
         (kind === "video" || kind === "image") && button("edit", "Edit", () => useStored(file, "source"), { "aria-label": `Edit ${file.filename}` }),
         kind === "image" && button("image", "Reference", () => useStored(file, "reference"), { "aria-label": `Use ${file.filename} as a reference image` }),
-        signButton("bin", `Delete ${file.filename}`, () => this.remove(file, card))));
+        make("span", { class: "end-tools" },
+          signButton("download", `Download ${file.filename}`, () => this.download(file)),
+          signButton("bin", `Delete ${file.filename}`, () => this.remove(file, card), { class: "sign bad" }))));
     this.preview(file, kind, picture);
     return card;
   }
@@ -80,9 +104,26 @@ class Files {
       watcher.disconnect();
       const url = await urlOf(file);
       if (!url) return; // its icon stays
-      picture.replaceChildren(kind === "image" ? make("img", { src: url, alt: "" }) : make("video", { src: url, preload: "metadata", controls: true, playsinline: true, "aria-label": file.filename }));
+      const sign = picture.firstChild;
+      const shown = kind === "image" ? make("img", { src: url, alt: "" }) : make("video", { src: url, preload: "metadata", controls: true, playsinline: true, "aria-label": file.filename });
+      shown.addEventListener("error", () => shown.replaceWith(sign), { once: true }); // damaged, or of a format the browser lacks
+      picture.replaceChildren(shown);
     }, { rootMargin: "200px" });
     watcher.observe(picture);
+  }
+
+  // download saves a file under its name. The whole of it passes through memory,
+  // because the key travels in a header, which a link cannot set.
+  async download(file) {
+    toast(`${file.filename} is being fetched.`);
+    try {
+      const answer = await media("GET", `/v1/uploads/${file.id}`);
+      const url = URL.createObjectURL(await answer.blob());
+      make("a", { href: url, download: file.filename }).click();
+      setTimeout(() => URL.revokeObjectURL(url), 60_000);
+    } catch (refusal) {
+      this.complain(refusal);
+    }
   }
 
   async remove(file, card) {
@@ -92,6 +133,7 @@ class Files {
     } catch (refusal) {
       if (refusal.status !== 404) return this.complain(refusal);
     }
+    tell("files");
     forgetURL(file);
     (card.nextElementSibling || card.previousElementSibling)?.querySelector("button")?.focus();
     card.remove();
@@ -99,19 +141,40 @@ class Files {
     toast(`${file.filename} is deleted.`);
   }
 
-  async upload(file) {
-    this.add.disabled = true;
-    this.bar.hidden = false;
-    this.bar.value = 0;
-    this.problem.hidden = true;
+  // upload stores files, one after the other.
+  async upload(files) {
+    const waiting = files.map(file => {
+      const controller = new AbortController();
+      const bar = make("progress", { max: 1, "aria-label": `Upload of ${file.name}` }), state = make("span", { class: "note" }, "Waiting");
+      const row = make("li", {}, make("span", { class: "file-name" }, file.name), state, bar,
+        signButton("close", `Cancel the upload of ${file.name}`, () => {
+          controller.abort();
+          row.remove();
+        }));
+      return { file, controller, bar, state, row };
+    });
+    this.uploads.append(...waiting.map(one => one.row));
+    for (const one of waiting) await this.store(one);
+  }
+
+  async store({ file, controller, bar, state, row }) {
+    if (controller.signal.aborted) return;
+    const show = words => share => {
+      bar.value = share;
+      state.textContent = `${words} ${Math.floor(share * 100)} %`;
+    };
     try {
-      await store(file, { progress: share => { this.bar.value = share; }, signal: new AbortController().signal });
+      await store(file, { progress: show("Uploading"), reading: show("Reading"), signal: controller.signal }, this.life.value);
+      row.remove();
       say(`${file.name} is stored.`);
+      tell("files");
       await this.again();
     } catch (refusal) {
-      this.complain(refusal);
+      if (refusal.name === "AbortError") return;
+      bar.hidden = true;
+      state.textContent = refusal.message;
+      state.setAttribute("role", "alert");
+      row.classList.add("failed");
     }
-    this.bar.hidden = true;
-    this.add.disabled = false;
   }
 }

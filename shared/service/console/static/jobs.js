@@ -8,6 +8,17 @@ const pollEvery = 700, retryAfter = 1500;
 
 export const ended = job => job.status === "completed" || job.status === "failed";
 
+// stateOf returns a job's state as people see it: somebody who cancels a job knows why
+// it has no result.
+export const stateOf = job => job.error?.code === "cancelled" ? "cancelled" : job.status;
+
+export const stateWords = { pending: "Waiting", processing: "Editing", completed: "Done", failed: "Failed", cancelled: "Cancelled" };
+
+// mendable reports whether the same edit may succeed if it is sent again.
+export const mendable = job => job.error?.code !== "invalid_input";
+
+export const modelOf = job => settings.models.find(model => model.id === job.model);
+
 // submit sends a form, given as its fields in order, and returns the new job's id.
 // A file that is too large for a form is stored first and sent by its reference.
 export async function submit(model, fields, watch) {
@@ -36,7 +47,7 @@ const pause = (time, signal) => new Promise((resolve, reject) => {
 // follow calls seen with each state of a job, and resolves to the last one. It
 // survives a lost connection, which it reports by lost(true) and lost(false).
 export async function follow(id, { seen, lost, signal }) {
-  const read = async () => (await media("GET", `/v1/jobs/${id}`, { signal })).json();
+  const read = () => record(id, signal);
   let streams = true, gone = false;
   for (;;) {
     try {
@@ -71,13 +82,18 @@ export async function follow(id, { seen, lost, signal }) {
   }
 }
 
+// record returns a job as it is now.
+export async function record(id, signal) {
+  return (await media("GET", `/v1/jobs/${encodeURIComponent(id)}`, { signal })).json();
+}
+
 // cancel cancels a job, and returns it as it then is: it may have ended before.
 export async function cancel(id) {
   try {
     return await (await media("DELETE", `/v1/jobs/${id}`)).json();
   } catch (refusal) {
     if (refusal.status !== 409) throw refusal;
-    return (await media("GET", `/v1/jobs/${id}`)).json();
+    return record(id);
   }
 }
 
@@ -87,10 +103,12 @@ export async function result(id, signal) {
   return answer.blob();
 }
 
-// list returns the account's latest jobs, undefined if the service keeps no list.
-export async function list(limit) {
+// list returns a page of the account's jobs, {jobs, next_cursor}, undefined if the
+// service keeps no list.
+export async function list(query) {
+  const asked = new URLSearchParams(Object.entries(query).filter(([, value]) => value));
   try {
-    return (await (await media("GET", `/v1/jobs?limit=${limit}`)).json()).jobs;
+    return await (await media("GET", `/v1/jobs?${asked}`)).json();
   } catch (refusal) {
     if (refusal instanceof Refusal && (refusal.status === 404 || refusal.status === 405)) return undefined;
     throw refusal;

@@ -1,18 +1,24 @@
 // The console: signing in, the pages, and moving between them.
 
 import { button, draw, icon, make, say, signButton, toast } from "./dom.js";
-import { configure, forget, key, keep, media, Refusal, settings } from "./service.js";
+import { arrived, where } from "./router.js";
+import { configure, dropKey, forget, key, keep, media, Refusal, settings, whenKeyIsRefused } from "./service.js";
 import { chatPage } from "./chat.js";
-import { editPage } from "./edit.js";
+import { comparePage } from "./side.js";
+import { editPage, underway } from "./edit.js";
 import { filesPage } from "./files.js";
+import { jobsPage } from "./gallery.js";
 import { keysPage, mayKeepKeys } from "./keys.js";
 import { realtimePage } from "./realtime.js";
 import { usagePage } from "./usage.js";
+import { clear } from "./vault.js";
 
-// A page has an id, which is its address, a title, an icon, and open(view), which
-// fills it once. What open returns, if anything, has shown() and left(), called for
-// each visit. Pages marked admin require an admin key.
-const allPages = [editPage, filesPage, chatPage, realtimePage, usagePage, keysPage];
+// A page has an id, which begins its address, a title, an icon, and open(view), which
+// fills it once. What open returns, if anything, has shown(place), called with each
+// address of the page that is visited, and left(). Pages marked admin require an admin
+// key; those with within are reached from the page of that id. look names its style, where
+// that is not the id.
+const allPages = [editPage, jobsPage, comparePage, filesPage, chatPage, realtimePage, usagePage, keysPage];
 
 const app = document.getElementById("app");
 
@@ -23,7 +29,7 @@ const brand = () => make("a", { class: "brand", href: "#edit" },
 async function check(candidate) {
   if (candidate.startsWith("ek_")) throw new Refusal(403, "This is a client token, which is for apps. Sign in with a permanent key (ck_…).");
   if (!candidate.startsWith("ck_")) throw new Refusal(401, "This is no key of this service: keys begin with ck_.");
-  await media("GET", "/v1/files?limit=1", { key: candidate });
+  await media("GET", "/v1/files?limit=1", { key: candidate, patience: 15_000 });
 }
 
 function showSignIn(why = "") {
@@ -62,10 +68,35 @@ function showSignIn(why = "") {
   field.focus();
 }
 
-function signOut() {
+// showTrouble says why the console cannot begin, and begins it once it can.
+function showTrouble(text) {
+  app.replaceChildren(make("main", { id: "view", class: "trouble" }, brand(),
+    make("p", { class: "notice", role: "alert" }, make("span", {}, text), button("again", "Try again", begin),
+      key() && button("leave", "Sign out", signOut))));
+}
+
+async function signOut() {
+  if (underway() && !confirmLeaving()) return;
+  go = undefined;
+  app.replaceChildren(); // what is shown keeps nothing any more
+  await clear();
   forget();
-  location.hash = "";
+  history.replaceState(null, "", location.pathname);
   location.reload();
+}
+
+const confirmLeaving = () => window.confirm("An upload is under way, and would be lost. Sign out?");
+
+// askForKey offers to sign in again where the service no longer takes the key. The
+// page below stays as it is.
+function askForKey() {
+  if (document.querySelector(".refused-key")) return;
+  const again = button("keys", "Sign in again", () => {
+    dropKey();
+    location.reload();
+  }, { class: "primary" });
+  document.body.append(make("div", { class: "refused-key", role: "alert" },
+    make("p", {}, "The service no longer takes this tab's key: it was revoked, or is another service's."), again));
 }
 
 const schemes = ["", "light", "dark"];
@@ -88,10 +119,15 @@ function schemeButton() {
   return toggle;
 }
 
+let go; // shows the page of the address
+addEventListener("hashchange", () => go?.());
+addEventListener("popstate", () => go?.());
+
 async function showConsole() {
   const pages = await mayKeepKeys() ? allPages : allPages.filter(page => !page.admin);
   const view = make("main", { id: "view", tabindex: "-1" });
-  const links = pages.map(page => make("a", { href: `#${page.id}` }, icon(page.sign), make("span", {}, page.title)));
+  const listed = pages.filter(page => !page.within);
+  const links = listed.map(page => make("a", { href: `#${page.id}` }, icon(page.sign), make("span", {}, page.title)));
   app.replaceChildren(
     make("aside", { class: "rail" },
       brand(),
@@ -101,48 +137,55 @@ async function showConsole() {
         schemeButton(), signButton("leave", "Sign out", signOut, { id: "sign-out" }))),
     view);
 
+  whenKeyIsRefused(askForKey);
+  arrived();
   const opened = new Map();
   let current;
-  const go = () => {
-    const [id] = location.hash.slice(1).split("/");
-    if (id === "view") return; // the link that skips to the content
-    const page = pages.find(page => page.id === id) || pages[0];
-    if (page === current) return;
-    opened.get(current)?.life?.left?.();
+  const open = () => {
+    const place = where();
+    const page = pages.find(page => page.id === place.page) || pages[0];
+    const turned = page !== current;
+    if (turned) opened.get(current)?.life?.left?.();
     if (!opened.has(page)) {
-      const section = make("section", { class: `page ${page.id}`, "aria-labelledby": `title-${page.id}` });
+      const section = make("section", { class: `page ${page.look || page.id}`, "aria-labelledby": `title-${page.id}` });
       section.append(make("h1", { id: `title-${page.id}`, class: page.quiet ? "unseen" : "" }, page.title));
       view.append(section);
       opened.set(page, { section, life: page.open(section) });
     }
     for (const [other, { section }] of opened) section.hidden = other !== page;
-    links.forEach((link, i) => pages[i] === page ? link.setAttribute("aria-current", "page") : link.removeAttribute("aria-current"));
+    listed.forEach((one, i) => one.id === (page.within || page.id) ? links[i].setAttribute("aria-current", "page") : links[i].removeAttribute("aria-current"));
     document.title = `${page.title} – Cutroom`;
     document.body.dataset.page = page.id;
-    if (current) {
+    if (current && turned) {
       view.focus({ preventScroll: true });
       scrollTo(0, 0);
       say(page.title);
     }
     current = page;
-    opened.get(page).life?.shown?.();
+    opened.get(page).life?.shown?.(page.id === place.page ? place : { page: page.id, parts: [], query: new URLSearchParams() });
   };
-  addEventListener("hashchange", go);
-  go();
+  go = () => where().page !== "view" && arrived() && open(); // "view" is the link that skips to the content
+  open();
 }
 
-try {
-  await configure();
-  if (!key()) showSignIn();
-  else {
-    try {
-      await check(key());
-      await showConsole();
-    } catch (refusal) {
-      if (refusal.status === 401 || refusal.status === 403) forget();
-      showSignIn(refusal.message);
-    }
+async function begin() {
+  try {
+    await configure();
+  } catch {
+    return showTrouble("The console's settings cannot be read.");
+  } finally {
+    dispatchEvent(new Event("cutroom-started"));
   }
-} catch {
-  app.replaceChildren(make("p", { class: "notice", role: "alert" }, "The console's settings cannot be read. ", button("again", "Try again", () => location.reload())));
+  if (!key()) return showSignIn();
+  try {
+    await check(key());
+    await showConsole();
+  } catch (refusal) {
+    // The key is not to blame for a service that does not answer.
+    if (refusal.status !== 401 && refusal.status !== 403) return showTrouble(refusal.message);
+    dropKey();
+    showSignIn(refusal.message);
+  }
 }
+
+begin();

@@ -26,12 +26,13 @@ function mix(state, view, blocks) {
 
 const piece = 4 << 20;
 
-// digest returns the MD5 of a Blob in hex.
-export async function digest(blob, signal) {
+// digest returns the MD5 of a Blob in hex, and calls progress(share) with 0 to 1.
+export async function digest(blob, signal, progress = () => {}) {
   let state = [0x67452301, 0xefcdab89 | 0, 0x98badcfe | 0, 0x10325476];
   let at = 0;
   for (; at + piece <= blob.size; at += piece) {
     signal?.throwIfAborted();
+    progress(at / blob.size);
     state = mix(state, new DataView(await blob.slice(at, at + piece).arrayBuffer()), piece / 64);
   }
   const rest = new Uint8Array(await blob.slice(at).arrayBuffer());

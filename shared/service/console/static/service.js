@@ -1,33 +1,86 @@
 // The service: calls of both its APIs with the key of this tab.
 
-// The page of realtime sessions stores its key under the same name.
-const keyName = "cutroom-key";
+// The page of realtime sessions stores its key under the same name. All that is kept
+// for the tab begins with it.
+const keyName = "cutroom-key", ownPrefix = "cutroom-";
+
+// patience bounds the wait for the head of an answer, in milliseconds; startPatience
+// that of the first one, whose call is repeated.
+const patience = 60_000, startPatience = 8_000, startTries = 4;
 
 export const key = () => sessionStorage.getItem(keyName) || "";
-export const keep = value => sessionStorage.setItem(keyName, value);
-export const forget = () => sessionStorage.removeItem(keyName);
+
+// keep keeps the key for this tab. What another key has left in it is forgotten.
+export function keep(value) {
+  const last = sessionStorage.getItem("cutroom-last-key");
+  if (last !== null && last !== print(value)) forget();
+  sessionStorage.setItem("cutroom-last-key", print(value));
+  sessionStorage.setItem(keyName, value);
+}
+
+// print tells keys apart, and says little about them.
+const print = text => Array.from(text).reduce((sum, letter) => (Math.imul(sum, 31) + letter.codePointAt(0)) | 0, 7).toString(36);
+
+// forget forgets the key and everything else that is kept for this tab.
+export function forget() {
+  for (const name of Object.keys(sessionStorage)) if (name.startsWith(ownPrefix)) sessionStorage.removeItem(name);
+}
+
+// dropKey forgets the key alone: whoever signs in again with it finds all in place.
+export const dropKey = () => sessionStorage.removeItem(keyName);
 
 // settings are those of config.json, with absolute URLs.
 export let settings;
 
+// configure reads the settings. It tries more than once, as the page is nothing
+// without them.
 export async function configure() {
-  const answer = await fetch("config.json");
-  settings = await answer.json();
+  for (let tried = 1; ; tried++) {
+    try {
+      const answer = await headOf("config.json", {}, startPatience);
+      if (!answer.ok) throw new Refusal(answer.status, `The console's settings have the status ${answer.status}.`);
+      settings = await answer.json();
+      break;
+    } catch (failure) {
+      if (tried === startTries) throw failure;
+      await new Promise(resolve => setTimeout(resolve, 300 * 2 ** tried));
+    }
+  }
   for (const name of ["base_url", "inference_url", "realtime_url", "docs_url"]) {
     if (settings[name]) settings[name] = new URL(settings[name], document.baseURI).href.replace(/\/$/, "");
   }
 }
 
+// headOf sends a call and resolves once the head of its answer is there, which has to
+// be within a time in milliseconds. The body may take as long as it takes.
+async function headOf(url, { signal, ...options }, within) {
+  const controller = new AbortController();
+  const timer = setTimeout(() => controller.abort(new Refusal(0, "The service does not answer. Try it again in a moment.")), within);
+  const end = () => controller.abort(signal.reason);
+  if (signal?.aborted) end();
+  signal?.addEventListener("abort", end, { once: true });
+  try {
+    return await fetch(url, { ...options, signal: controller.signal });
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
 // Refusal is a response other than the expected one; its message is for people.
-// Status 0 means no response.
+// Status 0 means no response. code is the service's own word for it, if any.
 export class Refusal extends Error {
-  constructor(status, message) {
+  constructor(status, message, code) {
     super(message);
     this.status = status;
+    this.code = code;
   }
 }
 
 export const unreachable = "The service cannot be reached. Check that it runs and that you are connected.";
+
+// names are those of fields as the page calls them. What is told about the file
+// itself needs no name before it.
+const names = { data: "", file: "", prompt: "Prompt: ", reference_image: "Reference image: ", seed: "Seed: ", label: "Label: ", max_tokens: "Max tokens: " };
 
 // explain returns a message for a refusal from its status and body.
 export function explain(status, body) {
@@ -36,33 +89,44 @@ export function explain(status, body) {
   if (Array.isArray(detail)) {
     return detail.map(one => {
       const field = one.loc.slice(1).join(" › ");
-      return (field ? `${field}: ` : "") + one.msg.replace(/^Value error, /, "");
+      return (names[field] ?? (field ? `${field}: ` : "")) + one.msg.replace(/^Value error, /, "");
     }).join(" ");
   }
   return detail || error?.message || { 413: "That is larger than the service takes.", 429: "Too many requests. Wait a moment." }[status] || `The service answered with status ${status}.`;
 }
 
+// onRefusedKey is called when the service no longer takes the key of this tab.
+let onRefusedKey = () => {};
+export const whenKeyIsRefused = listener => { onRefusedKey = listener; };
+
+// noteStatus notes the status of an answer to a call with the key of this tab.
+export function noteStatus(status, used = key()) {
+  if (status === 401 && used && used === key()) onRefusedKey();
+}
+
 // request sends a call and returns the response if it succeeds.
-async function request(url, options) {
+async function request(url, options, used) {
   let answer;
   try {
-    answer = await fetch(url, options);
+    answer = await headOf(url, options, options.patience || patience);
   } catch (failure) {
-    if (failure.name === "AbortError") throw failure;
+    if (failure.name === "AbortError" || failure instanceof Refusal) throw failure;
     throw new Refusal(0, unreachable);
   }
   if (answer.ok) return answer;
-  throw new Refusal(answer.status, explain(answer.status, await answer.json().catch(() => undefined)));
+  const body = await answer.json().catch(() => undefined);
+  noteStatus(answer.status, used);
+  throw new Refusal(answer.status, explain(answer.status, body), body?.error?.code);
 }
 
 // media calls the media service; path is like "/v1/files".
-export function media(method, path, { body, signal, key: used = key() } = {}) {
-  return request(settings.base_url + path, { method, signal, ...encoded(body, { "x-api-key": used }) });
+export function media(method, path, { body, signal, key: used = key(), patience } = {}) {
+  return request(settings.base_url + path, { method, signal, patience, ...encoded(body, { "x-api-key": used }) }, used);
 }
 
 // inference calls the gateway.
-export function inference(method, path, { body, signal } = {}) {
-  return request(settings.inference_url + path, { method, signal, ...encoded(body, { authorization: `Bearer ${key()}` }) });
+export function inference(method, path, { body, signal, patience } = {}) {
+  return request(settings.inference_url + path, { method, signal, patience, ...encoded(body, { authorization: `Bearer ${key()}` }) }, key());
 }
 
 // encoded returns a request body: forms and bytes as they are, anything else as
@@ -77,18 +141,23 @@ function encoded(body, headers) {
 export async function* events(answer) {
   const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
   let rest = "", event = "", data = [];
-  for (;;) {
-    const { value, done } = await reader.read();
-    if (done) return;
-    const lines = (rest + value).split("\n");
-    rest = lines.pop();
-    for (const line of lines.map(line => line.replace(/\r$/, ""))) {
-      if (line === "") {
-        if (data.length) yield { event, data: data.join("\n") };
-        event = "";
-        data = [];
-      } else if (line.startsWith("data:")) data.push(line.slice(5).replace(/^ /, ""));
-      else if (line.startsWith("event:")) event = line.slice(6).trim();
+  try {
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      const lines = (rest + value).split("\n");
+      rest = lines.pop();
+      for (const line of lines.map(line => line.replace(/\r$/, ""))) {
+        if (line === "") {
+          if (data.length) yield { event, data: data.join("\n") };
+          event = "";
+          data = [];
+        } else if (line.startsWith("data:")) data.push(line.slice(5).replace(/^ /, ""));
+        else if (line.startsWith("event:")) event = line.slice(6).trim();
+      }
     }
+  } finally {
+    // Whoever has read enough leaves no stream open.
+    reader.cancel().catch(() => {});
   }
 }

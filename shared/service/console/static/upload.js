@@ -1,11 +1,20 @@
 // Uploads: with progress, and by a signed URL if the file is too large for a form.
 
 import { digest } from "./md5.js";
-import { explain, key, media, Refusal, settings } from "./service.js";
+import { explain, key, media, noteStatus, Refusal, settings } from "./service.js";
+
+let sending = 0; // the uploads under way
+
+// uploading reports whether an upload is under way.
+export const uploading = () => sending > 0;
+
+// Leaving loses an upload, so the browser asks first.
+addEventListener("beforeunload", event => uploading() && event.preventDefault());
 
 // send sends a request and reports its upload: it calls progress(share) with 0 to
 // 1, and resolves to the JSON of the response. fetch cannot report progress.
 export function send(method, url, headers, body, { progress, signal }) {
+  sending++;
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     const cut = () => reject(new Refusal(0, "The upload was interrupted. Nothing is lost on this page: try it again."));
@@ -16,23 +25,28 @@ export function send(method, url, headers, body, { progress, signal }) {
     request.onerror = request.ontimeout = cut;
     request.onabort = () => reject(new DOMException("The upload was cancelled.", "AbortError"));
     request.onload = () => {
-      if (request.status >= 200 && request.status < 300) resolve(request.response);
-      else reject(new Refusal(request.status, explain(request.status, request.response)));
+      if (request.status >= 200 && request.status < 300) return resolve(request.response);
+      noteStatus(request.status, headers["x-api-key"]);
+      reject(new Refusal(request.status, explain(request.status, request.response), request.response?.error?.code));
     };
+    if (signal.aborted) return request.onabort();
     signal.addEventListener("abort", () => request.abort(), { once: true });
     request.send(body);
-  });
+  }).finally(() => sending--);
 }
 
-// store uploads a file to the service and returns its reference.
-export async function store(file, watch) {
+// store uploads a file to the service and returns its reference. lifetime, if any, is
+// in seconds, or "persistent". While the file is only read, reading(share) is called in place of
+// progress.
+export async function store(file, { reading = () => {}, ...watch }, lifetime) {
   if (file.size <= settings.max_upload) {
     const form = new FormData();
+    if (lifetime) form.append("ttl_seconds", lifetime);
     form.append("file", file, file.name);
     return send("POST", `${settings.base_url}/v1/files`, { "x-api-key": key() }, form, watch);
   }
-  const md5 = await digest(file, watch.signal);
-  const answer = await media("POST", "/v1/files", { body: { filename: file.name, mime_type: file.type || "application/octet-stream", size_bytes: file.size, md5 }, signal: watch.signal });
+  const md5 = await digest(file, watch.signal, reading);
+  const answer = await media("POST", "/v1/files", { body: { filename: file.name, mime_type: file.type || "application/octet-stream", size_bytes: file.size, md5, ...(lifetime ? { ttl_seconds: +lifetime || lifetime } : {}) }, signal: watch.signal });
   const { upload, ...reference } = await answer.json();
   await send(upload.method, upload.url, upload.headers, file, watch);
   return reference;

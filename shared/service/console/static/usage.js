@@ -1,6 +1,7 @@
 // The page Usage: what the account has used, by day and model.
 
 import { draw, icon, make, number } from "./dom.js";
+import { settle } from "./router.js";
 import { inference } from "./service.js";
 
 export const usagePage = { id: "usage", title: "Usage", sign: "usage", open: section => new Usage(section) };
@@ -19,13 +20,18 @@ class Usage {
   constructor(section) {
     this.measure = measures[0];
     this.days = 30;
+    this.choices = [];
     this.totals = make("dl", { class: "totals" });
     this.chart = make("div", { class: "chart" });
     this.table = make("div", { class: "wide-table" });
     this.problem = make("p", { class: "notice", role: "alert", hidden: true });
     const choice = (name, label, options, chosen, pick) => make("div", { class: "choices", role: "radiogroup", "aria-label": label }, options.map(([value, title]) => {
-      const input = make("input", { type: "radio", name, value, on: { change: () => pick(value) } });
+      const input = make("input", { type: "radio", name, value, on: { change: () => {
+        pick(value);
+        settle("usage", [], { span: this.days, measure: this.measure.id });
+      } } });
       input.checked = value === chosen;
+      this.choices.push({ name, value, input });
       return make("label", {}, input, make("span", {}, title));
     }));
     section.append(
@@ -41,7 +47,12 @@ class Usage {
       this.problem, this.totals, this.chart, this.table);
   }
 
-  shown() { this.read(); }
+  shown({ query }) {
+    this.measure = measures.find(one => one.id === query.get("measure")) || this.measure;
+    this.days = spans.find(span => span === +query.get("span")) || this.days;
+    for (const { name, value, input } of this.choices) input.checked = value === (name === "span" ? this.days : this.measure.id);
+    return this.read();
+  }
 
   async read() {
     const to = Date.now(), from = to - (this.days - 1) * 86400e3;

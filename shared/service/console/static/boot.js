@@ -1,0 +1,58 @@
+"use strict";
+// What has to work before the console itself is there: the chosen colour scheme, and
+// another try when a file of the page does not arrive. A file that is missing would
+// otherwise leave the page blank, because a module runs only with all of its imports.
+{
+  const tries = "cutroom-loads", most = 3, slow = 10_000, stuck = 45_000;
+  let started = false, waits;
+
+  // Storage throws where a browser is told to keep nothing.
+  const keep = act => {
+    try {
+      return act();
+    } catch {
+      return undefined;
+    }
+  };
+
+  const chosen = keep(() => localStorage.getItem("cutroom-scheme"));
+  if (chosen) document.documentElement.dataset.theme = chosen;
+
+  // tell replaces the page, which is not there yet, by a message.
+  const tell = text => {
+    const place = document.getElementById("app");
+    if (!place || started) return;
+    const words = document.createElement("p"), again = document.createElement("button");
+    words.className = "loading slow";
+    words.setAttribute("role", "alert");
+    words.textContent = text + " ";
+    again.type = "button";
+    again.textContent = "Try again";
+    again.addEventListener("click", () => {
+      keep(() => sessionStorage.removeItem(tries));
+      location.reload();
+    });
+    words.append(again);
+    place.replaceChildren(words);
+  };
+
+  const retry = () => {
+    if (started || waits) return;
+    const count = keep(() => +sessionStorage.getItem(tries)) ?? most; // without a count there would be no end
+    if (count >= most) return tell("The console could not be loaded.");
+    keep(() => sessionStorage.setItem(tries, count + 1));
+    waits = setTimeout(() => location.reload(), 400 * 2 ** count);
+  };
+
+  // What fails to load says so to its own element alone, on the way down.
+  addEventListener("error", event => {
+    if (event.target instanceof HTMLScriptElement || event.target instanceof HTMLLinkElement) retry();
+  }, true);
+  const timers = [setTimeout(() => tell("The console takes longer to load than it should."), slow), setTimeout(retry, stuck)];
+  addEventListener("cutroom-started", () => {
+    started = true;
+    timers.forEach(clearTimeout);
+    clearTimeout(waits);
+    keep(() => sessionStorage.removeItem(tries));
+  });
+}

@@ -1,0 +1,48 @@
+// Conversations, kept in this browser for the key that they were held with. The
+// service keeps none.
+
+import { key } from "./service.js";
+
+const most = 40, longest = 2_000_000; // conversations, and characters of all of them
+
+// name is the place of a key's conversations. The key cannot be read from it.
+async function name() {
+  const bytes = new TextEncoder().encode(`cutroom chats ${key()}`);
+  const sum = await crypto.subtle?.digest("SHA-256", bytes);
+  return sum && `cutroom-chats-${[...new Uint8Array(sum).slice(0, 8)].map(byte => byte.toString(16).padStart(2, "0")).join("")}`;
+}
+
+// all returns the conversations, {id, at, title, model, system, messages}, latest
+// first. Browsers that compute no digest, on pages without HTTPS, keep them in the tab.
+export async function all() {
+  try {
+    const place = await name();
+    return JSON.parse((place ? localStorage.getItem(place) : sessionStorage.getItem("cutroom-chats")) || "[]");
+  } catch {
+    return [];
+  }
+}
+
+async function write(chats) {
+  let text = JSON.stringify(chats.slice(0, most));
+  while (text.length > longest && chats.length > 1) {
+    chats = chats.slice(0, -1);
+    text = JSON.stringify(chats);
+  }
+  try {
+    const place = await name();
+    if (place) localStorage.setItem(place, text);
+    else sessionStorage.setItem("cutroom-chats", text);
+  } catch {
+    // The storage is full or off: the conversation lasts as long as the page.
+  }
+}
+
+// keep keeps a conversation as the latest.
+export async function keep(chat) {
+  await write([{ ...chat, at: Date.now() }, ...(await all()).filter(one => one.id !== chat.id)]);
+}
+
+export async function drop(id) {
+  await write((await all()).filter(one => one.id !== id));
+}

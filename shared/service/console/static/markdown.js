@@ -1,0 +1,70 @@
+// Markdown as elements. The library takes the text apart; what is shown is built here,
+// element by element, so that no HTML of a model is ever read as such.
+
+import { Lexer } from "./marked.js";
+import { button, copy, make } from "./dom.js";
+
+// safe are the schemes that a link may have.
+const safe = /^(https?|mailto):/i;
+
+// render returns the elements for a text.
+export const render = text => blocks(new Lexer({ gfm: true, breaks: true }).lex(text));
+
+const blocks = tokens => tokens.map(block).filter(Boolean);
+
+function block(token) {
+  switch (token.type) {
+    case "heading": return make(`h${Math.min(6, token.depth + 2)}`, {}, inline(token.tokens));
+    case "paragraph": return make("p", {}, inline(token.tokens));
+    case "code": return code(token.text, (token.lang || "").split(/\s/)[0]);
+    case "blockquote": return make("blockquote", {}, blocks(token.tokens));
+    case "list": return make(token.ordered ? "ol" : "ul", { start: token.ordered && token.start !== 1 && token.start !== "" && token.start }, token.items.map(item));
+    case "table": return table(token);
+    case "hr": return make("hr");
+    case "space": case "def": return undefined;
+    case "text": return make("span", {}, token.tokens ? inline(token.tokens) : plain(token));
+    default: return make("p", {}, token.raw); // HTML among others, as it is written
+  }
+}
+
+function item(one) {
+  const box = one.task && make("input", { type: "checkbox", disabled: true, checked: one.checked, "aria-label": one.checked ? "done" : "to do" });
+  return make("li", { class: one.task && "task" }, box, blocks(one.tokens.filter(token => token.type !== "checkbox")));
+}
+
+function table({ header, rows, align }) {
+  const cells = (row, tag) => make("tr", {}, row.map((cell, i) => make(tag, { scope: tag === "th" && "col", "data-align": align[i] }, inline(cell.tokens))));
+  return make("div", { class: "table", tabindex: 0, role: "region", "aria-label": "Table" }, make("table", {}, make("thead", {}, cells(header, "th")), make("tbody", {}, rows.map(row => cells(row, "td")))));
+}
+
+function code(text, language) {
+  return make("figure", { class: "code" },
+    make("figcaption", {}, make("span", {}, language || "Code"), button("copy", "Copy", () => copy(text, "The code was"), { "aria-label": "Copy the code" })),
+    make("pre", { tabindex: 0, "aria-label": "Code" }, make("code", {}, text)));
+}
+
+const inline = (tokens = []) => tokens.map(one);
+
+function one(token) {
+  switch (token.type) {
+    case "strong": return make("strong", {}, inline(token.tokens));
+    case "em": return make("em", {}, inline(token.tokens));
+    case "del": return make("del", {}, inline(token.tokens));
+    case "codespan": return make("code", {}, token.text);
+    case "br": return make("br");
+    case "link": return link(token.href, inline(token.tokens));
+    // A picture would tell its server who reads the chat.
+    case "image": return link(token.href, [token.text || token.href]);
+    case "text": case "escape": return token.tokens ? inline(token.tokens) : plain(token);
+    default: return token.raw;
+  }
+}
+
+const entities = { amp: "&", lt: "<", gt: ">", quot: "\"", nbsp: "\u00a0", "#39": "'" };
+
+// plain returns a token's text, with the entities that models write as their letters.
+const plain = token => token.text.replace(/&(amp|lt|gt|quot|nbsp|#39);/g, (_, name) => entities[name]);
+
+function link(address, words) {
+  return safe.test(address) ? make("a", { href: address, target: "_blank", rel: "noopener noreferrer nofollow" }, words) : make("span", {}, words);
+}

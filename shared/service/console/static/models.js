@@ -1,0 +1,47 @@
+// Models as people meet them: what each kind does, in words, and examples of what to
+// ask it for.
+
+import { make } from "./dom.js";
+
+// kinds are in the order in which menus list them. ask stands in the empty prompt,
+// run on the button, doing beside the progress of a run.
+export const kinds = {
+  "edit": { title: "Edit", ask: "Describe the edit: “a watercolor painting”", run: "Run edit", doing: "Editing", one: "edit", examples: ["a watercolor painting", "cyberpunk neon city", "film noir", "golden hour", "snowy winter", "pencil sketch"] },
+  "restyle": { title: "Restyle", ask: "Describe the look: “film noir”", run: "Run edit", doing: "Restyling", one: "edit", examples: ["film noir", "anime", "pop art", "oil painting", "pencil sketch", "old photograph"] },
+  "try-on": { title: "Try on a garment", ask: "Describe the garment, and add its picture", run: "Run edit", doing: "Dressing", one: "edit", examples: ["wearing this jacket", "wearing this shirt"] },
+  "clip": { title: "Edit, previous generation", ask: "Describe the edit: “golden hour”", run: "Run edit", doing: "Editing", one: "edit", examples: ["golden hour", "snowy winter", "film noir", "a watercolor painting"] },
+  "text-to-video": { title: "Make a video from words", ask: "Describe the scene: “aurora over the mountains”", run: "Make video", doing: "Making", one: "video", examples: ["aurora over the mountains", "a sailing boat at sunset", "city lights in the rain", "snow falling on a forest"] },
+  "image": { title: "Edit an image", ask: "Describe the edit: “pencil sketch”", run: "Run edit", doing: "Editing", one: "edit", examples: ["pencil sketch", "a watercolor painting", "pop art", "film noir", "golden hour", "anime"] },
+};
+
+const unknown = { title: "Other models", ask: "Describe what you want", run: "Run", doing: "Working", one: "run", examples: [] };
+
+export const kindOf = model => kinds[model?.kind] || unknown;
+
+export const titleOf = model => model.title || model.id;
+
+export const examplesOf = model => model.examples?.length ? model.examples : kindOf(model).examples;
+
+// options returns the options of a menu of models, grouped by what they do.
+export function options(models) {
+  const groups = Map.groupBy ? Map.groupBy(models, model => model.kind) : group(models);
+  return [...groups].map(([, group]) => make("optgroup", { label: kindOf(group[0]).title },
+    group.map(model => make("option", { value: model.id }, model.title ? `${model.title} (${model.id})` : model.id))));
+}
+
+function group(models) {
+  const groups = new Map();
+  for (const model of models) groups.set(model.kind, [...groups.get(model.kind) || [], model]);
+  return groups;
+}
+
+export const dataOf = model => model.fields.find(field => field.name === "data");
+
+// modes are the ways in which to work: by what goes in.
+export const modes = [
+  { id: "video", title: "Video", sign: "film", takes: model => dataOf(model)?.type === "video" },
+  { id: "image", title: "Image", sign: "image", takes: model => dataOf(model)?.type === "image" },
+  { id: "words", title: "Text to video", sign: "words", takes: model => !dataOf(model) },
+];
+
+export const modeOf = model => modes.find(mode => mode.takes(model));

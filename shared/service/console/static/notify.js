@@ -1,0 +1,42 @@
+// Telling somebody who looks elsewhere that an edit has ended: in the title of the
+// tab always, and by a notification of the system where that was asked for.
+
+import { toast } from "./dom.js";
+
+const wantedName = "cutroom-notify";
+const known = typeof Notification === "function";
+let before; // the tab's title, while it tells of an end
+
+export const canNotify = known;
+
+export const notifies = () => known && Notification.permission === "granted" && localStorage.getItem(wantedName) === "yes";
+
+// choose turns notifications on or off. The browser asks the first time.
+export async function choose(on) {
+  if (on && Notification.permission !== "granted" && await Notification.requestPermission() !== "granted") {
+    toast("The browser does not let this page notify you. Its settings for this site say why.");
+    return;
+  }
+  localStorage.setItem(wantedName, on ? "yes" : "no");
+  toast(on ? "You are notified when an edit ends while you look elsewhere." : "Notifications are off.");
+}
+
+// announce tells that a run has ended, if nobody looks at the tab.
+export function announce(run) {
+  if (!document.hidden) return;
+  const words = run.phase === "done" ? "Done" : "Failed";
+  before ??= document.title;
+  document.title = `${words}: ${run.prompt || run.model?.id || "an edit"}`;
+  if (!notifies()) return;
+  const shown = new Notification(run.phase === "done" ? "Your edit is done" : "An edit failed", { body: run.prompt || run.problem?.why || "", tag: run.id, icon: "icon.svg" });
+  shown.onclick = () => {
+    window.focus();
+    shown.close();
+  };
+}
+
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden || before === undefined) return;
+  document.title = before;
+  before = undefined;
+});

@@ -1,0 +1,112 @@
+// A run as it is seen: its progress, what went wrong, or its result beside what it was
+// made of, with what can be done next.
+
+import { ago, button, copy, icon, make, say, toast } from "./dom.js";
+import { compare, fitTo, view } from "./compare.js";
+import { fetchCommand, submitCommand } from "./command.js";
+import { titleOf } from "./models.js";
+
+// duration returns a length of time in words.
+export function duration(seconds) {
+  if (seconds < 10) return `${seconds.toFixed(1)} s`;
+  return seconds < 60 ? `${Math.round(seconds)} s` : `${Math.floor(seconds / 60)} min ${Math.round(seconds % 60)} s`;
+}
+
+// took returns how long a job took since its creation, in words.
+const took = job => duration((new Date(job.completed_at) - new Date(job.created_at)) / 1000);
+
+// fileName returns the name that a result is saved under: that of its source and the
+// prompt, as people look for it.
+export function fileName(run) {
+  const ending = run.blob?.type.startsWith("image/") ?? run.kind === "image" ? "png" : "mp4";
+  const source = run.fields.find(([name]) => name === "data")?.[1]?.name?.replace(/\.[^.]*$/, "");
+  const told = [source, run.prompt].filter(Boolean).join(" ").normalize("NFC").replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-+|-+$/g, "").slice(0, 80).replace(/-+$/, "");
+  return `${told || run.id}.${ending}`;
+}
+
+// showProgress fills a stage with the progress of a run, over a picture of its source
+// if there is one, and returns the function that updates it.
+export function showProgress(stage, run, url) {
+  const words = make("span", { class: "phase" }), share = make("span", { class: "share" }), bar = make("progress", { max: 1, "aria-label": "Progress" });
+  const stop = button("close", "Cancel", async () => {
+    stop.disabled = true;
+    try {
+      await run.cancel();
+    } catch (refusal) {
+      stop.disabled = false;
+      toast(refusal.message);
+    }
+  }, { class: "cancel" });
+  const back = url ? view(run.kind, url, `The original ${run.kind}`) : make("div", { class: "blank" });
+  if (url) fitTo(stage, back);
+  stage.dataset.state = "working";
+  stage.replaceChildren(back, make("div", { class: "sheen" }), make("div", { class: "working" }, make("div", { class: "row" }, words, share, stop), bar));
+  let said = "";
+  return () => {
+    const left = run.left(), part = run.share;
+    words.textContent = run.words();
+    share.textContent = part === undefined || run.phase === "waiting" ? "" : `${Math.floor(part * 100)} %${left === undefined ? "" : ` · ${left < 1.5 ? "a moment" : `about ${duration(Math.ceil(left)).replace(".0", "")}`} left`}`;
+    if (part === undefined || run.phase === "waiting") bar.removeAttribute("value");
+    else bar.value = part;
+    const tenth = `${run.words()} ${part === undefined ? "" : Math.floor(part * 10) * 10 + " %"}`;
+    if (tenth !== said) say(said = tenth);
+  };
+}
+
+// showFailure fills a stage with why there is no result. buttons are what can be done.
+export function showFailure(stage, run, ...buttons) {
+  const cancelled = run.phase === "cancelled", { title, why, again } = run.problem || {};
+  stage.dataset.state = cancelled ? "cancelled" : "failed";
+  stage.style.removeProperty("--ratio");
+  stage.replaceChildren(make("div", { class: "empty", role: cancelled ? "status" : "alert" },
+    icon(cancelled ? "close" : "alert"), make("h2", {}, cancelled ? "Cancelled" : title),
+    make("p", {}, cancelled ? "Nothing was made, and nothing is lost: run it again whenever you like." : why),
+    make("div", { class: "row" },
+      (cancelled ? run.fields.every(([, value]) => typeof value === "string" || value instanceof File) : again) && button("again", cancelled ? "Run it again" : "Try again", () => run.again(), { class: "primary again" }),
+      buttons)));
+}
+
+// showResult fills a stage with a result, beside its original where this browser has
+// it.
+export async function showResult(stage, run) {
+  const before = await run.original();
+  const { box, bar } = compare(run.kind, before, run.url, stage);
+  stage.dataset.state = "done";
+  stage.replaceChildren(box, ...(bar ? [bar] : []));
+}
+
+// notes returns what the service says of how a result was made.
+export function notes(run) {
+  const { job } = run;
+  const engine = job.engine && make("span", { class: "badge", title: "The engine that made it" }, `${job.engine} engine`);
+  const followed = job.understood?.map(words => make("li", {}, icon("check"), words));
+  return make("div", { class: "made" },
+    make("p", {}, make("strong", {}, run.model ? titleOf(run.model) : job.model), ` · seed ${job.seed} · ${took(job)} · ${ago(job.completed_at)} `, engine),
+    followed?.length > 0 && make("ul", { class: "followed", "aria-label": "What was followed of the prompt" }, followed),
+    job.notice && make("p", { class: "told", role: "note" }, icon("info"), make("span", {}, job.notice)),
+    job.enhanced_prompt && make("p", { class: "note" }, `Prompt as enhanced: ${job.enhanced_prompt}`));
+}
+
+// actions returns what can be done with a result. doing holds the functions of the
+// page: again(run), settings(run), edit(run), gone(run).
+export function actions(run, doing) {
+  const name = fileName(run);
+  return [
+    make("a", { class: "button primary download", href: run.url, download: name, title: name }, icon("download"), make("span", {}, "Download")),
+    doing.again && button("again", "Another seed", () => doing.again(run), { class: "reseed", title: "Run again with another seed" }),
+    doing.edit && button("edit", "Edit this result", () => doing.edit(run), { class: "feed", title: "Make it the file of the next edit" }),
+    doing.settings && button("settings", "Use these settings", () => doing.settings(run), { class: "reuse", title: "Fill in the form as it was for this edit" }),
+  ].filter(Boolean);
+}
+
+// terminal returns the command lines that do what a run did.
+export function terminal(run) {
+  if (!run.model) return undefined;
+  const fields = run.fields.filter(([field]) => field !== "seed");
+  if (run.model.fields.some(field => field.name === "seed")) fields.push(["seed", String(run.seed)]);
+  const lines = [["Submit the same edit", submitCommand(run.model, fields)], ["Fetch this result", fetchCommand(run.id, fileName(run))]];
+  return make("details", {}, make("summary", {}, "The same from a terminal"), lines.map(([title, line]) =>
+    make("figure", { class: "command" },
+      make("figcaption", {}, title, button("copy", "Copy", () => copy(line, "The line was"), { "aria-label": `Copy: ${title}` })),
+      make("pre", { tabindex: 0, "aria-label": title }, make("code", {}, line)))));
+}

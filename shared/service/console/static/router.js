@@ -1,0 +1,52 @@
+// Addresses within the console: #page/part/part?name=value. Every view has one, so
+// that it can be kept, shared and gone back to.
+
+// where returns what the address names: {page, parts, query}.
+export function where() {
+  const [path, query = ""] = location.hash.slice(1).split("?");
+  const [page, ...parts] = path.split("/").map(part => {
+    try {
+      return decodeURIComponent(part);
+    } catch {
+      return part;
+    }
+  });
+  return { page, parts, query: new URLSearchParams(query) };
+}
+
+// address returns the hash of a view. Values of the query that are empty are left out.
+export function address(page, parts = [], query = {}) {
+  const told = new URLSearchParams(Object.entries(query).filter(([, value]) => value));
+  return `#${[page, ...parts].map(encodeURIComponent).join("/")}${told.size ? `?${told}` : ""}`;
+}
+
+// visit goes to another view, which the back button leaves again.
+export function visit(page, parts, query) {
+  location.hash = address(page, parts, query);
+}
+
+let known; // the address whose view is shown
+
+// arrived reports whether the address is of another view than the one that is shown,
+// and takes it as shown.
+export function arrived() {
+  const news = location.hash !== known;
+  known = location.hash;
+  return news;
+}
+
+// settle changes the address of the view that is shown, and takes no step in the
+// browser's history.
+export function settle(page, parts, query) {
+  const wanted = address(page, parts, query);
+  if (wanted !== location.hash) history.replaceState(history.state, "", wanted);
+  known = location.hash;
+}
+
+// pass makes a view known as a step in the browser's history without opening it
+// again, because it is shown already.
+export function pass(page, parts, query) {
+  const wanted = address(page, parts, query);
+  if (wanted !== location.hash) history.pushState(history.state, "", wanted);
+  known = location.hash;
+}

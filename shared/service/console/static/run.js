@@ -1,0 +1,224 @@
+// Runs: edits that this tab has started or looks at, each on its own way from an
+// upload to a result.
+
+import { cancel, ended, follow, mendable, modelOf, record, result, stateOf, submit } from "./jobs.js";
+import { kindOf, modeOf } from "./models.js";
+import { tell } from "./news.js";
+import { store } from "./upload.js";
+import { get, remember, sourceOf } from "./vault.js";
+
+// leastWatched is how long an edit is watched before its end is foretold, in
+// milliseconds, and sharedLife how long a file that several runs share is stored, in
+// seconds.
+const leastWatched = 1500, sharedLife = 3600;
+
+const working = new Set(["reading", "uploading", "waiting", "editing", "lost", "fetching"]);
+
+// Shared is a file that several runs edit: it is uploaded once.
+export class Shared {
+  constructor(file) {
+    this.file = file;
+    this.runs = new Set();
+    this.controller = new AbortController();
+  }
+
+  // reference returns the stored file's id once it is there, and shows the run's
+  // progress meanwhile.
+  reference(run) {
+    this.runs.add(run);
+    run.controller.signal.addEventListener("abort", () => {
+      this.runs.delete(run);
+      if (!this.runs.size) this.controller.abort();
+    });
+    const show = phase => share => this.runs.forEach(run => run.show(phase, share));
+    this.stored ??= store(this.file, { progress: show("uploading"), reading: show("reading"), signal: this.controller.signal }, sharedLife);
+    return this.stored.then(file => file.id);
+  }
+}
+
+// Run is one edit. Its phase is reading, uploading, waiting, editing, lost, fetching,
+// done, failed or cancelled; share is how far it is in that phase.
+export class Run {
+  constructor({ id, model, fields = [], source, job, shared }) {
+    Object.assign(this, { id, model, fields, source, job, shared });
+    this.controller = new AbortController();
+    this.phase = job ? { pending: "waiting", processing: "editing", completed: "fetching" }[job.status] || stateOf(job) : id ? "waiting" : "uploading";
+    this.share = job?.progress || 0;
+    this.listeners = new Set();
+    this.began = Date.now();
+  }
+
+  // ofJob returns the run of a job that this tab knows from the service alone.
+  static ofJob(job) {
+    return new Run({ id: job.job_id, model: modelOf(job), job, fields: fieldsOf(job) });
+  }
+
+  get mode() { return this.model && modeOf(this.model); }
+  get kind() { return this.mode?.id === "image" ? "image" : "video"; }
+  get working() { return working.has(this.phase) && !(this.phase === "fetching" && !this.fetches); }
+  get prompt() { return this.fields.find(([name]) => name === "prompt")?.[1] || this.job?.prompt || ""; }
+  get seed() { return this.job?.seed ?? this.fields.find(([name]) => name === "seed")?.[1]; }
+
+  show(phase, share) {
+    if (phase === "editing" && this.phase !== "editing") this.watchedFrom = { at: performance.now(), share };
+    this.phase = phase;
+    this.share = share;
+    this.listeners.forEach(listener => listener(this));
+  }
+
+  // left returns the seconds that the edit should still take, undefined if that
+  // cannot be told yet.
+  left() {
+    if (this.phase === "editing" && this.job?.seconds_left !== undefined) return this.job.seconds_left;
+    if (this.phase !== "editing" || !this.watchedFrom) return undefined;
+    const time = performance.now() - this.watchedFrom.at, done = this.share - this.watchedFrom.share;
+    return time < leastWatched || done <= 0 ? undefined : (1 - this.share) / done * time / 1000;
+  }
+
+  words() {
+    return {
+      reading: "Reading the file", uploading: this.mode?.id === "words" ? "Sending" : "Uploading", waiting: "Waiting for a worker",
+      editing: kindOf(this.model).doing, lost: "The connection is lost; trying again", fetching: "Fetching the result",
+      done: "Done", failed: "Failed", cancelled: "Cancelled",
+    }[this.phase];
+  }
+
+  // start submits the edit, and follows it to its end.
+  async start() {
+    this.controller = new AbortController();
+    const { signal } = this.controller;
+    this.problem = this.id = this.job = this.fetches = undefined;
+    this.watched = true;
+    this.show("uploading", 0);
+    try {
+      let fields = this.fields;
+      if (this.shared) {
+        const reference = await this.shared.reference(this);
+        signal.throwIfAborted();
+        fields = fields.map(([name, value]) => [name, value === this.shared.file ? reference : value]);
+      }
+      const id = await submit(this.model, fields, { progress: share => this.show("uploading", share), reading: share => this.show("reading", share), signal });
+      this.id = id;
+      if (this.source?.kept) remember(id, this.source.kept);
+      tell("jobs");
+    } catch (failure) {
+      if (failure.name === "AbortError") return this.show("cancelled", 0);
+      this.shared = undefined; // another try uploads again
+      return this.fail("The edit was not started.", failure.message, !(failure.status >= 400 && failure.status < 500 && failure.status !== 429 && failure.status !== 408));
+    }
+    await this.watch();
+  }
+
+  // watch follows the job, then fetches its result.
+  async watch() {
+    const { signal } = this.controller;
+    this.watched = true;
+    try {
+      const job = this.job && ended(this.job) ? this.job : await follow(this.id, {
+        signal,
+        seen: job => {
+          this.job = job;
+          this.show(job.status === "pending" ? "waiting" : "editing", job.progress);
+        },
+        lost: gone => gone && this.show("lost", undefined),
+      });
+      if (this.job !== job || !ended(job)) tell("jobs");
+      this.job = job;
+      if (job.status === "failed") return this.settle();
+      await this.fetch();
+    } catch (failure) {
+      if (failure.name === "AbortError") return this.show("cancelled", 0);
+      this.fail("The result could not be fetched.", failure.message, true);
+    }
+  }
+
+  // settle shows how a job has failed.
+  settle() {
+    if (stateOf(this.job) === "cancelled") return this.show("cancelled", 0);
+    this.fail("The edit failed.", this.job.error?.message || "No reason was given.", mendable(this.job));
+  }
+
+  // fetch fetches the result of a job that is done, once.
+  async fetch() {
+    // Not at once: whoever hears of the phase must see that the result is on its way.
+    this.fetches ??= Promise.resolve().then(() => this.bring());
+    this.show("fetching", 1);
+    try {
+      await this.fetches;
+    } catch (failure) {
+      this.fetches = undefined;
+      if (failure.status === 404) return this.fail("The result is gone.", "Results are kept for a day. Run the edit again to have it once more.", false);
+      throw failure;
+    }
+    this.show("done", 1);
+  }
+
+  async bring() {
+    // A record of a stream may be older than what the service says of the result.
+    this.job = await record(this.id).catch(() => this.job);
+    this.blob = await result(this.id, this.controller.signal);
+    this.url = URL.createObjectURL(this.blob);
+  }
+
+  // resume takes up a run of which only the id is known. It leaves a result where it
+  // is until somebody looks at it.
+  async resume() {
+    try {
+      this.job = await record(this.id);
+    } catch (failure) {
+      if (failure.status === 404) return this.fail("This edit is gone.", "It is older than a week, or was deleted.", false);
+      return this.watch();
+    }
+    if (!ended(this.job)) return this.watch();
+    if (this.job.status === "failed") return this.settle();
+    this.show("fetching", 1);
+  }
+
+  fail(title, why, again) {
+    this.problem = { title, why, again };
+    this.show("failed", 0);
+  }
+
+  // cancel stops the edit. Its input is kept by the page.
+  async cancel() {
+    if (!this.id) return this.controller.abort();
+    const job = await cancel(this.id);
+    this.job = job;
+    tell("jobs");
+    if (job.status === "failed") this.controller.abort();
+  }
+
+  // again tries what failed once more: the whole edit, or only to fetch the result.
+  again() {
+    if (this.job?.status !== "completed" && (!this.id || this.job?.status === "failed")) return this.start();
+    this.show("waiting", 0);
+    return this.watch();
+  }
+
+  // original resolves to the URL of what was edited, undefined if this browser does
+  // not have it.
+  async original() {
+    if (this.source?.url) return this.source.url;
+    if (this.mode?.id === "words") return undefined;
+    const kept = this.source?.kept ? await get(this.source.kept) : this.id && await sourceOf(this.id);
+    if (!kept) return undefined;
+    this.source = { value: kept, name: kept.name, size: kept.size, ...this.source, url: URL.createObjectURL(kept) };
+    return this.source.url;
+  }
+
+  // kept returns what a reload takes up again.
+  kept() {
+    const fields = this.fields.map(([name, value]) => [name, typeof value === "object" ? { name: value.name } : value]);
+    return { id: this.id, model: this.model?.id, fields, source: this.source && { name: this.source.name, size: this.source.size, kept: this.source.kept } };
+  }
+}
+
+// fieldsOf returns the fields of a job as far as its record shows them.
+export function fieldsOf(job) {
+  const fields = [];
+  for (const [name, input] of Object.entries(job.inputs || {})) fields.push([name, { name: input.name || `${name}.${(input.mime || "").split("/")[1] || "bin"}` }]);
+  if (job.prompt) fields.push(["prompt", job.prompt]);
+  fields.push(["seed", String(job.seed)]);
+  for (const [name, value] of Object.entries(job.options || {})) fields.push([name, String(value)]);
+  return fields;
+}

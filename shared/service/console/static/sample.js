@@ -1,0 +1,11 @@
+// A clip and an image to try the page with, for those who have none at hand.
+
+const samples = { video: ["sample.mp4", "video/mp4"], image: ["sample.jpg", "image/jpeg"] };
+
+// sample resolves to the File for a mode.
+export async function sample(mode) {
+  const [name, type] = samples[mode];
+  const answer = await fetch(name, { signal: AbortSignal.timeout(30_000) });
+  if (!answer.ok) throw new Error(`status ${answer.status}`);
+  return new File([await answer.arrayBuffer()], name, { type });
+}

@@ -1,0 +1,122 @@
+// The row of runs: those of this tab, and then the account's latest jobs.
+
+import { icon, make, shortAgo } from "./dom.js";
+import { list } from "./jobs.js";
+import { hear } from "./news.js";
+import { address } from "./router.js";
+import { Run } from "./run.js";
+import { pictureOf } from "./pictures.js";
+
+const latest = 12; // jobs of the account
+const most = 40;
+
+export class Strip {
+  // look is called with a run that was chosen; shown returns the one that is looked at.
+  constructor(look, shown) {
+    this.look = look;
+    this.shown = shown;
+    this.runs = []; // newest first
+    this.tiles = new Map(); // by run
+    this.items = make("ol", {});
+    this.none = make("p", { class: "note" }, "Your edits appear here.");
+    this.together = make("a", { class: "button", hidden: true }, icon("compare"), make("span", {}, "Side by side"));
+    this.element = make("section", { class: "recent", "aria-labelledby": "recent-title" },
+      make("div", { class: "recent-head" }, make("h2", { id: "recent-title" }, "Recent edits"), this.together, make("a", { href: address("jobs") }, "All edits")),
+      this.items, this.none);
+    hear("jobs", () => this.element.closest("[hidden]") || this.read());
+  }
+
+  find(id) { return this.runs.find(run => run.id === id); }
+
+  // own returns the runs that this tab has started.
+  own() { return this.runs.filter(run => run.ours && run.id); }
+
+  add(run, ours = !run.job) {
+    run.ours = ours;
+    this.runs.unshift(run);
+    this.sort();
+    this.show();
+  }
+
+  sort() {
+    const time = run => run.job ? +new Date(run.job.created_at) : run.began;
+    this.runs.sort((a, b) => time(b) - time(a));
+    this.runs.length = Math.min(this.runs.length, most);
+  }
+
+  // read fetches the account's latest jobs. If there is no list, what this tab has
+  // seen stays.
+  async read() {
+    let page;
+    try {
+      page = await list({ limit: latest });
+    } catch {
+      // The list is optional; the rest of the page shows its own failures.
+    }
+    for (const job of page?.jobs || []) {
+      const run = this.find(job.job_id);
+      if (!run) this.runs.push(Run.ofJob(job));
+      else if (!run.working && !run.job) run.job = job;
+      else if (!run.ours && run.job?.status !== job.status && run !== this.shown()) this.runs[this.runs.indexOf(run)] = Run.ofJob(job);
+    }
+    this.sort();
+    this.show();
+  }
+
+  // update shows the present state of a run.
+  update(run) {
+    if (!this.runs.includes(run)) return;
+    const tile = this.tiles.get(run);
+    if (tile) tile.fill();
+    else this.show();
+    this.offerTogether();
+  }
+
+  show() {
+    this.none.hidden = this.runs.length > 0;
+    const shown = this.shown();
+    for (const run of [...this.tiles.keys()]) if (!this.runs.includes(run)) this.tiles.delete(run);
+    for (const run of this.runs) if (!this.tiles.has(run)) this.tiles.set(run, this.tile(run));
+    const items = this.runs.map(run => this.tiles.get(run).item);
+    // Only what has changed is touched, so that the focus stays.
+    if (items.length !== this.items.children.length || items.some((item, i) => this.items.children[i] !== item)) {
+      const focused = this.items.contains(document.activeElement) ? document.activeElement : undefined;
+      this.items.replaceChildren(...items);
+      focused?.focus();
+    }
+    this.tiles.forEach((tile, run) => tile.fill(run === shown));
+    this.offerTogether();
+  }
+
+  tile(run) {
+    const picture = make("span", { class: "tile-picture" }, icon(run.mode?.sign || "film"));
+    const name = make("span", { class: "name" }), state = make("span", { class: "state" }), when = make("span", { class: "when" }), bar = make("span", { class: "tile-bar" });
+    const press = make("button", { type: "button", on: { click: () => this.look(run) } }, picture, bar, name, make("span", { class: "facts" }, make("span", { class: "dot" }), state, when));
+    let pictured;
+    const fill = shown => {
+      if (shown !== undefined) press.setAttribute("aria-pressed", String(shown));
+      const words = run.prompt || (run.model?.id ?? run.job?.model ?? "");
+      press.dataset.id = run.id || "";
+      press.dataset.status = run.phase;
+      if (name.textContent !== words) {
+        name.textContent = words;
+        press.title = words;
+      }
+      when.textContent = shortAgo(run.job?.created_at || run.began);
+      state.textContent = run.phase === "fetching" && !run.working ? "Done" : run.working && run.share !== undefined && run.phase !== "waiting" ? `${Math.floor(run.share * 100)} %` : run.words();
+      bar.style.setProperty("--share", run.working ? run.share || 0 : 0);
+      const key = run.url ? "result" : run.source?.url ? "source" : run.job?.status;
+      if (key === pictured) return;
+      pictured = key;
+      pictureOf(run).then(found => found && picture.replaceChildren(found));
+    };
+    return { item: make("li", {}, press), fill };
+  }
+
+  // offerTogether leads to the results that were started together.
+  offerTogether() {
+    const done = this.runs.filter(run => run.ours && run.phase === "done" && run.id).slice(0, 4);
+    this.together.hidden = done.length < 2;
+    this.together.href = address("compare", [done.map(run => run.id).join(",")]);
+  }
+}

@@ -1,0 +1,64 @@
+// What this browser keeps of files that were chosen, so that a reload loses none and a
+// result can be laid over its original. The service deletes inputs soon after a job
+// has ended. Where the browser keeps nothing, all of this does nothing.
+
+const largest = 200e6; // of one file, in bytes
+const most = 24; // files
+const oldest = 7 * 86400e3; // of a file, in milliseconds
+
+let opened;
+
+function database() {
+  opened ??= new Promise((resolve, reject) => {
+    const request = indexedDB.open("cutroom", 1);
+    request.onupgradeneeded = () => request.result.createObjectStore("files", { keyPath: "id" });
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+  return opened;
+}
+
+// within runs one request in a transaction and resolves to its result, undefined if
+// the browser refuses.
+async function within(mode, ask) {
+  try {
+    const store = (await database()).transaction("files", mode).objectStore("files");
+    return await new Promise((resolve, reject) => {
+      const request = ask(store);
+      request.onsuccess = () => resolve(request.result);
+      request.onerror = () => reject(request.error);
+    });
+  } catch {
+    return undefined;
+  }
+}
+
+// put keeps a File under an id, and forgets what is old.
+export async function put(id, file) {
+  if (file.size > largest) return;
+  await within("readwrite", store => store.put({ id, file, at: Date.now() }));
+  const kept = (await within("readonly", store => store.getAll())) || [];
+  const old = [
+    ...kept.filter(one => one.file).sort((a, b) => b.at - a.at).slice(most), ...kept.filter(one => Date.now() - one.at > oldest),
+  ];
+  for (const { id } of old) await within("readwrite", store => store.delete(id));
+}
+
+// get resolves to the File of an id, undefined if it is not kept.
+export async function get(id) {
+  return (await within("readonly", store => store.get(id)))?.file;
+}
+
+// remember notes that the job of an id was made of the file that is kept under another.
+export async function remember(job, id) {
+  await within("readwrite", store => store.put({ id: `job ${job}`, of: id, at: Date.now() }));
+}
+
+// sourceOf resolves to the File that a job was made of, undefined if it is not kept.
+export async function sourceOf(job) {
+  const found = await within("readonly", store => store.get(`job ${job}`));
+  return found && get(found.of);
+}
+
+// clear forgets all files.
+export const clear = () => within("readwrite", store => store.clear());
