@@ -84,15 +84,15 @@ def _measure(chosen: argparse.Namespace, folder: Path) -> None:
 
     _reset_peak(chosen.device)
     shot = _shot(size, window.frames)
-    model.run(_shot(size, window.frames), lambda _: None)  # chooses and builds kernels
-    bare = _seconds(lambda: [model.run(shot, lambda _: None) for _ in range(chosen.windows)])
+    model.run(_shot(size, window.frames), _nothing, _nothing)  # chooses and builds kernels
+    bare = _seconds(lambda: [model.run(shot, _nothing, _nothing) for _ in range(chosen.windows)])
     _print("pipeline alone", bare, frames)
     if (peak := _peak(chosen.device)) is not None:
         print(f"{'most memory of tensors':<28}{peak / 2**30:9.2f} GiB")
 
     def edit(overlap: bool) -> float:
         request = _request(clip, folder, frames)
-        return _seconds(lambda: Edit(request, row, model, lambda _, __: None, Stages(), overlap=overlap).run())
+        return _seconds(lambda: Edit(request, row, model, _nothing, _nothing, Stages(), overlap=overlap).run())
 
     serial, overlapped = edit(False), edit(True)
     _print("edit, one after the other", serial, frames)
@@ -127,6 +127,10 @@ def _seconds(call: Callable[[], object]) -> float:
     began = time.perf_counter()
     call()
     return time.perf_counter() - began
+
+
+def _nothing(*_: object) -> None:
+    """Ignores what is reported."""
 
 
 def _device(device: str) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -39,7 +40,7 @@ class DiffusersPipeline:
         self._style = STYLES[row.class_name]
         self._pipe = pipe
 
-    def run(self, shot: Shot, on_step: Callable[[float], None]) -> list[Frame]:
+    def run(self, shot: Shot, on_step: Callable[[float], None], check: Callable[[], None]) -> list[Frame]:
         """See pipeline.Pipeline."""
 
         def stepped(pipe: Any, step: int, _time: Any, tensors: dict[str, Any]) -> dict[str, Any]:
@@ -50,7 +51,7 @@ class DiffusersPipeline:
 
         if self._poses is not None:
             with _translated():
-                shot = replace(shot, people=self._poses.people(shot.frames))
+                shot = replace(shot, people=self._poses.people(shot.frames, check))
         arguments = self._style.arguments(shot) | {
             "num_inference_steps": self._row.steps,
             # Drawn on the processor, so that a seed means the same on every device.
@@ -59,7 +60,9 @@ class DiffusersPipeline:
             "output_type": "pt",
             **self._row.call,
         }
-        with _translated(), torch.inference_mode():
+        # Not inference_mode: what offload moves to the device in it could not be changed
+        # outside of it.
+        with _translated(), torch.no_grad(), _watched(self._pipe, check):
             try:
                 output = self._pipe(**arguments)
             except BaseException:
@@ -105,6 +108,26 @@ def load(row: PipelineRow, folder: Callable[[str], Path], device: str) -> Diffus
             poses = Poses(folder(row.poses.detector), folder(row.poses.estimator), device)
     pipe.set_progress_bar_config(disable=True)
     return DiffusersPipeline(row, pipe, poses)
+
+
+@contextmanager
+def _watched(pipe: Any, check: Callable[[], None]) -> Iterator[None]:
+    """Has check called before each call of a model of the pipeline: transformers are called
+    once or twice in a step, and a VAE once for every few frames, so that a run can be ended
+    there and shows that it goes on."""
+    models = list(pipe.components.values())
+    models += [getattr(model, part, None) for model in models for part in _PARTS]
+    found = {id(model): model for model in models if isinstance(model, torch.nn.Module)}
+    handles = [model.register_forward_pre_hook(lambda *_: check()) for model in found.values()]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+# The parts of VAEs that are called themselves, not by way of the whole.
+_PARTS = ("encoder", "decoder")
 
 
 def hide_progress() -> None:

@@ -25,6 +25,9 @@ from .write import VideoWriter, write_image
 # for the run any more.
 Report = Callable[[float, str], None]
 
+# Notes that a run goes on. It raises RunCancelled if nobody waits for the run any more.
+Check = Callable[[], None]
+
 
 class Edit:
     """One run of a pipeline.
@@ -39,6 +42,7 @@ class Edit:
         row: PipelineRow,
         pipeline: Pipeline,
         report: Report,
+        check: Check,
         stages: Stages,
         *,
         overlap: bool = True,
@@ -47,6 +51,7 @@ class Edit:
         self._row = row
         self._pipeline = pipeline
         self._report = report
+        self._check = check
         self._stages = stages
         self._overlap = overlap
         self._size = working_size(request.width, request.height, row.multiple, row.pixels)
@@ -74,7 +79,7 @@ class Edit:
             picture = image(data).resize(self._size, Image.Resampling.LANCZOS)
         shot = self._shot(1, [np.asarray(picture, dtype=np.uint8)], self._references, [])
         with self._stages("denoise"):
-            made = self._pipeline.run(shot, lambda share: self._report(share * 0.99, "denoise"))
+            made = self._pipeline.run(shot, lambda share: self._report(share * 0.99, "denoise"), self._check)
         with self._stages("encode"):
             write_image(self._request.output, made[0], self._request.width, self._request.height)
 
@@ -94,6 +99,7 @@ class Edit:
 
             write = ended.enter_context(WriteBehind(encode, self._row.window.frames)) if self._overlap else encode
             for frame in retime(frames, self._rate, request.fps, request.frame_count):
+                self._check()
                 write(frame)
 
     @property
@@ -137,7 +143,7 @@ class Edit:
             self._report((number + share) / windows * 0.99, "denoise")
 
         with self._stages("denoise"):
-            return self._pipeline.run(shot, stepped)
+            return self._pipeline.run(shot, stepped, self._check)
 
     def _shot(self, length: int, frames: list[Frame], references: list[Image.Image], before: list[Frame]) -> Shot:
         width, height = self._size

@@ -12,9 +12,10 @@ from .styles import Shot
 class Pipeline(Protocol):
     """A loaded model. One thread at a time uses it."""
 
-    def run(self, shot: Shot, on_step: Callable[[float], None]) -> list[Frame]:
+    def run(self, shot: Shot, on_step: Callable[[float], None], check: Callable[[], None]) -> list[Frame]:
         """Makes the shot's frames. on_step is called after each denoising step with the share
-        that is done; an error that it raises ends the call.
+        that is done; check is called wherever the model is known to compute, inside of steps
+        and between them. An error that one of them raises ends the call.
 
         Raises MemoryError if memory does not suffice, and DeviceLost."""
 

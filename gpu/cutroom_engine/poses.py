@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,11 @@ class Poses:
             transformers.VitPoseForPoseEstimation.from_pretrained(str(estimator), **options).to(device).eval()
         )
 
-    def people(self, frames: list[Frame]) -> list[Person | None]:
-        """Returns the largest person of each picture."""
+    def people(self, frames: list[Frame], check: Callable[[], None]) -> list[Person | None]:
+        """Returns the largest person of each picture. check is called every few pictures."""
         found: list[Person | None] = []
         for start in range(0, len(frames), _BATCH):
+            check()
             pictures = [Image.fromarray(frame) for frame in frames[start : start + _BATCH]]
             boxes = self._boxes(pictures)
             found += [

@@ -28,6 +28,10 @@ _logger = logging.getLogger(__name__)
 # than a denoising step of a large model takes.
 STUCK_AFTER = 180.0
 
+# A run that shows no sign of life for this long after its weights are loaded hangs, in
+# seconds. Signs are the calls of its models, of which the longest is far shorter.
+HUNG_AFTER = 300.0
+
 # How long the shutdown waits for the run's next step, in seconds.
 _LAST_STEP = 3.0
 
@@ -75,6 +79,7 @@ class Run:
         self._ended = threading.Lock()
         self._fraction = 0.0
         self._cancelled_at: float | None = None
+        self._moved_at = self.accepted_at
 
     def cancel(self) -> None:
         """Ends the run at its next step."""
@@ -104,8 +109,15 @@ class Run:
         self._fraction = max(self._fraction, min(fraction, 1.0))
         self._tell(self.line())
 
+    @property
+    def quiet_for(self) -> float:
+        """Returns for how many seconds its models have shown no sign of life; 0 before they
+        are loaded, which may take any time."""
+        return 0.0 if self.stage in ("wait", "load") else time.monotonic() - self._moved_at
+
     def check(self) -> None:
-        """Raises RunCancelled if nobody waits for the run."""
+        """Notes that the run goes on; raises RunCancelled if nobody waits for it."""
+        self._moved_at = time.monotonic()
         if self.cancelled:
             raise RunCancelled
 
@@ -176,8 +188,10 @@ class Runner:
 
     @property
     def stuck(self) -> bool:
-        """Reports whether a cancelled run does not end."""
-        return (current := self._current) is not None and current.cancelled_for > STUCK_AFTER
+        """Reports whether a run hangs, or does not end after it was cancelled."""
+        if (current := self._current) is None:
+            return False
+        return current.cancelled_for > STUCK_AFTER or current.quiet_for > HUNG_AFTER
 
     @property
     def lost(self) -> bool:
@@ -300,7 +314,7 @@ class Runner:
         with stages("load"):
             pipeline = self._residents.get(name)
         run.report(0, "denoise")
-        Edit(run.request, self._models.pipelines[name], pipeline, run.report, stages).run()
+        Edit(run.request, self._models.pipelines[name], pipeline, run.report, run.check, stages).run()
         run.report(1, "encode")
 
     def _pipeline_of(self, request: RunRequest) -> str:

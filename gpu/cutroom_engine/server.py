@@ -19,10 +19,10 @@ from .metrics import Metrics
 from .protocol import RunError, RunRequest
 from .runs import Run, Runner
 
-# While a run waits or loads weights, which can take minutes, a line is sent this often,
-# in seconds. In all other stages silence means that nothing happens.
+# A line is sent at least this often while a run goes on, in seconds. Loading, a VAE at
+# work and a step of a large model are quiet for longer; a run that hangs is found by the
+# runner, and a process that hangs by its silence.
 _HEARTBEAT = 10.0
-_PATIENT_STAGES = ("wait", "load")
 
 
 class Server(uvicorn.Server):
@@ -99,9 +99,7 @@ async def _answer(run: Run, lines: asyncio.Queue[dict[str, Any]], heartbeat: flo
             try:
                 line = await asyncio.wait_for(lines.get(), heartbeat)
             except TimeoutError:
-                if run.stage in _PATIENT_STAGES:
-                    yield _encode(run.line())
-                continue
+                line = run.line()
             yield _encode(line)
             if "result" in line or "error" in line:
                 return

@@ -130,7 +130,7 @@ class Inverter:
         self.shots: list[Shot] = []
         self.closed = False
 
-    def run(self, shot: Shot, on_step: Callable[[float], None]) -> list[Frame]:
+    def run(self, shot: Shot, on_step: Callable[[float], None], check: Callable[[], None]) -> list[Frame]:
         """See pipeline.Pipeline."""
         self.shots.append(shot)
         on_step(0.5)

@@ -116,7 +116,7 @@ def test_an_error_drops_what_is_not_written() -> None:
 
 def run(request: RunRequest, model: Inverter, *, overlap: bool = True) -> bytes:
     row = model_map().pipelines["edit"]
-    Edit(request, row, model, lambda _, __: None, Stages(), overlap=overlap).run()
+    Edit(request, row, model, lambda _, __: None, lambda: None, Stages(), overlap=overlap).run()
     return Path(request.output).read_bytes()
 
 
@@ -153,13 +153,13 @@ def test_the_next_window_is_decoded_and_the_last_encoded_while_one_is_denoised(
     met: list[bool] = []
 
     class Waiting(Inverter):
-        def run(self, shot: Shot, on_step: object) -> list[Frame]:
+        def run(self, shot: Shot, on_step: object, check: object) -> list[Frame]:
             # Of 25 frames in windows of 9 that share 3: the first window, and one more.
             if not self.shots:
                 met.extend(decoded.acquire(timeout=600) for _ in range(15))
             elif len(self.shots) == 1:
                 met.extend(encoded.acquire(timeout=600) for _ in range(6))
-            return super().run(shot, lambda _: None)
+            return super().run(shot, lambda _: None, lambda: None)
 
     data = clip(video="testsrc2=s=96x64:r=10:d=2.5", sound=None)
     run(silent(ask(data, duration=2.5)), Waiting())
@@ -169,10 +169,10 @@ def test_the_next_window_is_decoded_and_the_last_encoded_while_one_is_denoised(
 @pytest.mark.parametrize("stop", [RunCancelled(), MemoryError()])
 def test_an_edit_that_ends_early_ends_its_threads(clip: Clip, ask: Ask, stop: Exception) -> None:
     class Ending(Inverter):
-        def run(self, shot: Shot, on_step: object) -> list[Frame]:
+        def run(self, shot: Shot, on_step: object, check: object) -> list[Frame]:
             if self.shots:
                 raise stop
-            return super().run(shot, lambda _: None)
+            return super().run(shot, lambda _: None, lambda: None)
 
     data = clip(video="testsrc2=s=96x64:r=10:d=2.5", sound="sine=d=2.5")
     with pytest.raises(type(stop)):

@@ -250,11 +250,11 @@ class Failing(Inverter):
         super().__init__()
         self._failures = failures
 
-    def run(self, shot: Shot, on_step: Callable[[float], None]) -> list[Frame]:
+    def run(self, shot: Shot, on_step: Callable[[float], None], check: Callable[[], None]) -> list[Frame]:
         on_step(0.5)
         if self._failures:
             raise self._failures.pop(0)
-        return super().run(shot, on_step)
+        return super().run(shot, on_step, check)
 
 
 def test_memory_that_runs_out_is_emptied_and_tried_again(world: MakeRunner, ask: Ask, clip: Clip) -> None:
@@ -304,7 +304,7 @@ class Endless(Inverter):
         super().__init__()
         self._stepped, self._last = stepped, last
 
-    def run(self, shot: Shot, on_step: Callable[[float], None]) -> list[Frame]:
+    def run(self, shot: Shot, on_step: Callable[[float], None], check: Callable[[], None]) -> list[Frame]:
         while True:
             self._stepped.put(None)
             if self._last is not None:
@@ -402,10 +402,10 @@ def test_images_and_videos_take_turns(world: MakeRunner, ask: Ask, clip: Clip, p
     begun, go_on = queue.Queue[str](), queue.Queue[None]()
 
     class Turn(Inverter):
-        def run(self, shot: Shot, on_step: Callable[[float], None]) -> list[Frame]:
+        def run(self, shot: Shot, on_step: Callable[[float], None], check: Callable[[], None]) -> list[Frame]:
             begun.put(shot.prompt)
             go_on.get(timeout=600)
-            return super().run(shot, on_step)
+            return super().run(shot, on_step, check)
 
     place = world(Turn)
     data = clip()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import queue
 import socket
@@ -157,6 +158,20 @@ def test_who_waits_hears_that_it_waits(serve: Serve, clip: Clip, ask: Ask) -> No
         held.close()
 
 
+def test_a_quiet_run_is_heard_of_all_the_time(serve: Serve, clip: Clip, ask: Ask) -> None:
+    """A step, or a VAE at work, may take longer than a caller waits for a line."""
+    stepped: queue.Queue[None] = queue.Queue()
+    last: queue.Queue[None] = queue.Queue()
+    client = serve(lambda: Endless(stepped, last), heartbeat=0.01)
+    with client.stream("POST", "/v1/runs", json=ask(clip()).model_dump()) as answer:
+        lines = answer.iter_lines()
+        stepped.get(timeout=600)
+        heard = [json.loads(line) for line in itertools.islice(lines, 20)]
+        lines.close()
+    assert {line["stage"] for line in heard[-10:]} == {"denoise"}
+    last.put(None)
+
+
 def test_a_server_that_is_told_to_end_answers_its_runs(
     serve: Serve, servers: list[Server], clip: Clip, ask: Ask
 ) -> None:
@@ -191,6 +206,17 @@ def test_a_server_whose_run_does_not_end_ends(
         next(lines)
         stepped.get(timeout=600)
     lines.close()
+    until_gone(client)
+    last.put(None)
+
+
+def test_a_server_whose_run_hangs_ends(serve: Serve, clip: Clip, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "HUNG_AFTER", 0.5)
+    stepped: queue.Queue[None] = queue.Queue()
+    last: queue.Queue[None] = queue.Queue()
+    client = serve(lambda: Endless(stepped, last), heartbeat=0.01)
+    lines = lines_of(client, ask(clip()).model_dump())
+    assert lines[-1]["error"]["retryable"]
     until_gone(client)
     last.put(None)
 

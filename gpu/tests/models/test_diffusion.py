@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,10 @@ def shot(name: str, seed: int = 7, length: int = 9, **changes: Any) -> Shot:
     return Shot(seed=seed, width=96, height=64, length=length, **(fields | changes))
 
 
+def nothing(*_: object) -> None:
+    """Ignores what a pipeline tells."""
+
+
 def same(a: list[Frame], b: list[Frame]) -> bool:
     return all(np.array_equal(x, y) for x, y in zip(a, b, strict=True))
 
@@ -67,16 +72,16 @@ def small_conditions(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_every_class_makes_what_the_seed_says(weights: Path, name: str) -> None:
     model = pipeline(weights, name)
     steps: list[float] = []
-    made = model.run(shot(name), steps.append)
+    made = model.run(shot(name), steps.append, nothing)
     assert len(made) == shot(name).length
     assert {frame.shape for frame in made} == {(64, 96, 3)}
     assert {frame.dtype for frame in made} == {np.dtype(np.uint8)}
     assert steps == sorted(steps)
     assert steps[-1] == 1
-    assert same(made, model.run(shot(name), lambda _: None)), "the same seed gave other frames"
-    assert not same(made, model.run(shot(name, seed=8), lambda _: None)), "another seed gave the same frames"
+    assert same(made, model.run(shot(name), nothing, nothing)), "the same seed gave other frames"
+    assert not same(made, model.run(shot(name, seed=8), nothing, nothing)), "another seed gave the same frames"
     model.close()
-    assert same(made, pipeline(weights, name).run(shot(name), lambda _: None)), (
+    assert same(made, pipeline(weights, name).run(shot(name), nothing, nothing)), (
         "the same seed gave other frames after loading anew"
     )
 
@@ -88,26 +93,26 @@ def test_every_class_makes_what_the_seed_says(weights: Path, name: str) -> None:
 def test_the_result_follows_the_input(weights: Path, name: str) -> None:
     model = pipeline(weights, name)
     other = shot(name, frames=[255 - frame for frame in shot(name).frames])
-    assert not same(model.run(shot(name), lambda _: None), model.run(other, lambda _: None))
+    assert not same(model.run(shot(name), nothing, nothing), model.run(other, nothing, nothing))
 
 
 def test_the_result_follows_the_prompt(weights: Path) -> None:
     model = pipeline(weights, "WanPipeline")
     summer = shot("WanPipeline", prompt="a summer morning")
-    assert not same(model.run(shot("WanPipeline"), lambda _: None), model.run(summer, lambda _: None))
+    assert not same(model.run(shot("WanPipeline"), nothing, nothing), model.run(summer, nothing, nothing))
 
 
 def test_vace_follows_references_and_the_window_before(weights: Path) -> None:
     model = pipeline(weights, "WanVACEPipeline")
-    plain = model.run(shot("WanVACEPipeline", references=[]), lambda _: None)
-    assert not same(plain, model.run(shot("WanVACEPipeline"), lambda _: None))
+    plain = model.run(shot("WanVACEPipeline", references=[]), nothing, nothing)
+    assert not same(plain, model.run(shot("WanVACEPipeline"), nothing, nothing))
     before = [np.zeros((64, 96, 3), dtype=np.uint8)] * 3
-    assert not same(plain, model.run(shot("WanVACEPipeline", references=[], before=before), lambda _: None))
+    assert not same(plain, model.run(shot("WanVACEPipeline", references=[], before=before), nothing, nothing))
 
 
 @pytest.mark.parametrize("name", ["LucyEditPipeline", "WanVACEPipeline", "WanVideoToVideoPipeline"])
 def test_short_windows(weights: Path, name: str) -> None:
-    assert len(pipeline(weights, name).run(shot(name, length=5), lambda _: None)) == 5
+    assert len(pipeline(weights, name).run(shot(name, length=5), nothing, nothing)) == 5
 
 
 def test_a_run_ends_between_steps(weights: Path) -> None:
@@ -119,9 +124,28 @@ def test_a_run_ends_between_steps(weights: Path) -> None:
 
     model = pipeline(weights, "WanPipeline")
     with pytest.raises(RunCancelled):
-        model.run(shot("WanPipeline"), stop)
+        model.run(shot("WanPipeline"), stop, nothing)
     assert steps == [0.5]
-    assert len(model.run(shot("WanPipeline"), lambda _: None)) == 9, "it serves the next run"
+    assert len(model.run(shot("WanPipeline"), nothing, nothing)) == 9, "it serves the next run"
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_run_ends_wherever_it_is(weights: Path, name: str) -> None:
+    """Every call of a model is a place to end a run: encoders, steps, and decoders."""
+    model = pipeline(weights, name)
+    calls: list[None] = []
+    made = model.run(shot(name), nothing, lambda: calls.append(None))
+    assert len(calls) >= 6
+    for number in (1, 2, len(calls) // 2, len(calls)):
+        left = iter(range(number - 1))
+
+        def stop(left: Iterator[int] = left) -> None:
+            if next(left, None) is None:
+                raise RunCancelled
+
+        with pytest.raises(RunCancelled):
+            model.run(shot(name), nothing, stop)
+    assert same(made, model.run(shot(name), nothing, nothing)), "a run that ended early has left something"
 
 
 def test_the_row_of_the_map_is_followed(weights: Path) -> None:
@@ -136,7 +160,7 @@ def test_the_row_of_the_map_is_followed(weights: Path) -> None:
         call={"guidance_scale": 1.0},
     )
     steps: list[float] = []
-    assert len(model.run(shot("WanPipeline"), steps.append)) == 9
+    assert len(model.run(shot("WanPipeline"), steps.append, nothing)) == 9
     assert len(steps) == 3
     pipe = model._pipe
     assert (pipe.transformer.dtype, pipe.vae.dtype) == (torch.bfloat16, torch.float32)
@@ -166,7 +190,7 @@ def test_errors_of_the_device_are_told_apart(weights: Path, monkeypatch: pytest.
         monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
         monkeypatch.setattr(torch.cuda, "synchronize", synchronize)
         with pytest.raises(Exception) as raised:  # noqa: PT011  # the class is what is looked at
-            model.run(shot("WanPipeline"), lambda _: None)
+            model.run(shot("WanPipeline"), nothing, nothing)
         assert raised.type is wanted
 
 
@@ -179,7 +203,7 @@ def test_a_run_that_ends_early_leaves_no_part_on_the_device(weights: Path, monke
         raise RunCancelled
 
     with pytest.raises(RunCancelled):
-        model.run(shot("WanPipeline"), stop)
+        model.run(shot("WanPipeline"), stop, nothing)
     assert len(freed) == 1
 
 
@@ -190,7 +214,7 @@ def test_weights_that_are_not_there(tmp_path: Path) -> None:
 
 def test_people_are_looked_for_in_every_frame(weights: Path) -> None:
     poses = Poses(weights / "detector", weights / "estimator", "cpu")
-    assert len(poses.people(noise(9))) == 9
+    assert len(poses.people(noise(9), nothing)) == 9
     picture = Image.fromarray(noise(1)[0])
     person = poses._person(picture, (10.0, 5.0, 60.0, 60.0))
     assert (person.points.shape, person.box) == ((17, 3), (10.0, 5.0, 60.0, 60.0))
@@ -199,7 +223,7 @@ def test_people_are_looked_for_in_every_frame(weights: Path) -> None:
 
 def test_whom_the_clip_shows_is_who_is_replaced(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = pipeline(weights, "WanAnimatePipeline")
-    nobody = model.run(shot("WanAnimatePipeline", people=[None] * 9), lambda _: None)
+    nobody = model.run(shot("WanAnimatePipeline", people=[None] * 9), nothing, nothing)
     points = np.array([[48 + i, 10 + 2 * i, 0.9] for i in range(17)], dtype=np.float32)
-    monkeypatch.setattr(model._poses, "people", lambda frames: [Person(points, (30, 5, 70, 60))] * len(frames))
-    assert not same(nobody, model.run(shot("WanAnimatePipeline"), lambda _: None))
+    monkeypatch.setattr(model._poses, "people", lambda frames, _: [Person(points, (30, 5, 70, 60))] * len(frames))
+    assert not same(nobody, model.run(shot("WanAnimatePipeline"), nothing, nothing))

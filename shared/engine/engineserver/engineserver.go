@@ -30,7 +30,9 @@ import (
 )
 
 const (
-	// defaultSilence is longer than one denoising step of a large model takes.
+	// defaultSilence is far longer than the ten seconds between two lines of a
+	// server that lives: whether a run hangs is for the server to say, and silence
+	// means that the server itself does.
 	defaultSilence = 2 * time.Minute
 	// defaultStarting is enough for a server that crashed to start again: it
 	// loads weights when it needs them, not when it starts.
