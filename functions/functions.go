@@ -47,7 +47,7 @@ func All() []Function {
 		{Name: "tokens", Variables: callers},
 		{
 			Name:      "models",
-			Variables: []string{"CUTROOM_CORS_ORIGINS", "CUTROOM_MAX_UPLOAD", "CUTROOM_PUBLIC_INFERENCE_URL"},
+			Variables: []string{"CUTROOM_CORS_ORIGINS", "CUTROOM_ENGINE", "CUTROOM_MAX_UPLOAD", "CUTROOM_PUBLIC_INFERENCE_URL"},
 		},
 		{Name: "quota", Variables: with(callers, "CUTROOM_SESSIONS_TABLE")},
 		{Name: "inference", Streams: true, Variables: callers},

@@ -135,6 +135,9 @@ func (s *stack) environment() map[string]*string {
 	if allow := s.webhookAllow(); allow != nil {
 		values["CUTROOM_WEBHOOK_ALLOW"] = allow
 	}
+	if s.GPU.On {
+		values["CUTROOM_ENGINE"] = jsii.String(engineURL())
+	}
 	if s.gatewayURL != nil {
 		values["CUTROOM_PUBLIC_INFERENCE_URL"] = s.gatewayURL
 	}

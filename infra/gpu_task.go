@@ -114,7 +114,7 @@ func (s *gpuStack) workerVariables() map[string]*string {
 	variables := s.common("/etc/cutroom")
 	variables["CUTROOM_JOBS_TABLE"], variables["CUTROOM_BUCKET"] = s.tables["jobs"].TableName(), s.bucketName()
 	variables["CUTROOM_VIDEO_QUEUE"], variables["CUTROOM_IMAGE_QUEUE"] = s.queueURL("video"), s.queueURL("image")
-	variables["CUTROOM_ENGINE"] = jsii.String("http://127.0.0.1:" + strconv.Itoa(enginePort))
+	variables["CUTROOM_ENGINE"] = jsii.String(engineURL())
 	variables["CUTROOM_SCRATCH"] = jsii.String(scratchFolder)
 	return variables
 }
@@ -208,3 +208,6 @@ func (s *gpuStack) newGPUService(task awsecs.Ec2TaskDefinition) awsecs.Ec2Servic
 	service.Node().AddDependency(s.where.cluster)
 	return service
 }
+
+// engineURL returns where the worker finds the engine server beside it.
+func engineURL() string { return "http://127.0.0.1:" + strconv.Itoa(enginePort) }

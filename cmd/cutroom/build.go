@@ -257,6 +257,7 @@ func (s *server) apiConfig(c *devCommand, p *parts) api.Config {
 		Minter:      &credential.Minter{Store: keys, Random: rand.Reader, Now: now},
 		Keys:        &credential.KeyService{Store: keys, Random: rand.Reader, Now: now},
 		Origins:     c.Origins, Stopping: s.stopping, ConsoleURL: "." + console.Path + "/",
+		Engine:       api.EngineFacts{Name: engines.Parse(c.Engine).Engine(), Enhances: c.EnhanceURL != ""},
 		InferenceURL: cmp.Or(c.PublicInferenceURL, s.gateway.url()),
 		Blobs:        s.blobs, Files: p.files, Signer: uploads, UploadURLs: uploads, MaxUpload: int64(c.MaxUpload),
 		Intake: &file.Intake{

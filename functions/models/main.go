@@ -1,12 +1,13 @@
-// Function models resolves the names of models and describes the service: POST
-// /v1/models/resolve, /openapi.json, /docs and /healthz. None of them needs a
-// credential, so the function has no AWS client.
+// Function models resolves the names of models, describes the service and says what its
+// engine follows: /v1/engine, /v1/looks, /v1/understand, /openapi.json, /docs and
+// /healthz. None of them needs a credential, so the function has no AWS client.
 package main
 
 import (
 	"net/http"
 	"os"
 
+	"cutroom/shared/app/engines"
 	"cutroom/shared/app/setting"
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/platform/lambdahttp"
@@ -19,6 +20,7 @@ func models() (http.Handler, lambdahttp.Mode, error) {
 	env := setting.NewEnvironment(os.Getenv)
 	config := api.Config{
 		Catalog: env.Catalog(), Origins: env.Origins(), MaxUpload: env.Size("CUTROOM_MAX_UPLOAD"),
+		Engine:       api.EngineFacts{Name: engines.Parse(env.Optional("CUTROOM_ENGINE")).Engine()},
 		InferenceURL: env.Optional("CUTROOM_PUBLIC_INFERENCE_URL"), Logger: lambdahttp.NewLogger(os.Stdout),
 	}
 	if err := env.Err(); err != nil {

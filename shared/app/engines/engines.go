@@ -48,6 +48,17 @@ func Parse(setting string) Choice {
 // BuiltIn reports whether the engine is part of this program.
 func (c Choice) BuiltIn() bool { return c.Name != "" }
 
+// Engine returns how the engine calls itself.
+func (c Choice) Engine() string {
+	switch {
+	case c.BuiltIn():
+		return c.Name
+	case c.OpenAI:
+		return openaimedia.Name
+	}
+	return engineserver.Name
+}
+
 // Slots returns how many jobs of a lane a worker runs at once by default: half the
 // number of processors, as an edit of the preview engine keeps about two of them
 // busy; one for each engine server, which runs one after the other.

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 	"time"
 
 	"cutroom/shared/domain/blob"
@@ -106,7 +107,9 @@ type Config struct {
 	// ConsoleURL is the URL of the console in the response to GET /, relative to
 	// it, such as "./console/"; empty if there is no console.
 	ConsoleURL string
-	Logger     *slog.Logger
+	// Engine is what edits the media, for the group Models.
+	Engine EngineFacts
+	Logger *slog.Logger
 }
 
 // service implements the endpoints of all groups.
@@ -114,6 +117,8 @@ type service struct {
 	Config
 	// streams counts the open event streams.
 	streams ratelimit.Open
+	// looks returns the looks of the preview engine, which are drawn once.
+	looks func() (looksBody, error)
 }
 
 // Group is a set of endpoints that are deployed together. It returns their routes.
@@ -142,7 +147,7 @@ func New(c Config, groups ...Group) http.Handler {
 	if c.Draining == nil {
 		c.Draining = c.Stopping
 	}
-	s := &service{Config: c}
+	s := &service{Config: c, looks: sync.OnceValues(drawLooks)}
 	byPath := map[string][]*route{}
 	for _, group := range groups {
 		for _, route := range group(s) {

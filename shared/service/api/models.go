@@ -6,9 +6,16 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// Models is the group of model names (docs/contract/media.md#model-resolution).
+// Models is the group of model names (docs/contract/media.md#model-resolution), and
+// of what the engine makes of requests to them
+// (docs/contract/media.md#what-the-engine-follows).
 func Models(s *service) []route {
-	return []route{{method: http.MethodPost, path: "/v1/models/resolve", access: public, handle: s.resolveModels}}
+	return []route{
+		{method: http.MethodPost, path: "/v1/models/resolve", access: public, handle: s.resolveModels},
+		{method: http.MethodGet, path: "/v1/engine", access: public, handle: s.showEngine},
+		{method: http.MethodGet, path: "/v1/looks", access: public, handle: s.listLooks},
+		{method: http.MethodPost, path: "/v1/understand", access: public, handle: s.understand},
+	}
 }
 
 // resolvedBody holds the canonical ids of the names that were sent: one, or a list.

@@ -1,8 +1,12 @@
 package api_test
 
 import (
+	"bytes"
+	"encoding/base64"
 	"encoding/json"
+	"image/jpeg"
 	"net/http"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -52,6 +56,117 @@ func TestResolveModels(t *testing.T) {
 		if a := w.request(http.MethodPost, "/v1/models/resolve", key,
 			strings.NewReader(`{"model": "gen-2.5"}`)); a.status != 200 {
 			t.Errorf("with the key %q: %d %s", key, a.status, a.body)
+		}
+	}
+}
+
+// What the engine follows is told before a request is made.
+func TestUnderstand(t *testing.T) {
+	w := newWorld(t, setup{})
+	type body struct {
+		Engine              string
+		Understood, Ignored []string
+		Notice              string
+	}
+	for _, c := range []struct {
+		sent   string
+		status int
+		want   body
+	}{
+		{`{"model":"gen-latest","prompt":"a snowy night, and add a hat"}`, 200,
+			body{"preview", []string{"winter", "night"}, []string{"add a hat"}, "“add a hat” changed nothing"}},
+		{`{"model":"gen-2.5","prompt":"acuarela"}`, 200, body{"preview", []string{"watercolor"}, []string{}, ""}},
+		{`{"model":"gen-2.5"}`, 200, body{"preview", []string{}, []string{}, "Nothing was changed"}},
+		{`{"model":"gen-2.5","prompt":null,"reference_image":true}`, 200,
+			body{"preview", []string{"colors of the reference image"}, []string{}, "Of the reference image"}},
+		{`{"model":"gen-pro-t2v","prompt":"the sea"}`, 200, body{"preview", []string{"bay"}, []string{}, ""}},
+		{`{"model":"gen-9","prompt":"x"}`, 404, body{}},
+		{`{"prompt":"x"}`, 422, body{}},
+		{`{"model":"gen-2.5","prompt":7}`, 422, body{}},
+		{`{"model":"gen-2.5","prompt":"` + strings.Repeat("x", 4001) + `"}`, 422, body{}},
+		{``, 422, body{}},
+		{`{`, 422, body{}},
+	} {
+		a := w.request(http.MethodPost, "/v1/understand", "", strings.NewReader(c.sent), "Content-Type: application/json")
+		if a.status != c.status {
+			t.Errorf("%.60s: %d %s, want %d", c.sent, a.status, a.body, c.status)
+			continue
+		}
+		var got body
+		if err := json.Unmarshal([]byte(a.body), &got); err != nil && c.status == 200 {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(got.Notice, c.want.Notice) {
+			t.Errorf("%.60s: the notice is %q", c.sent, got.Notice)
+		}
+		if got.Notice = c.want.Notice; c.status == 200 && !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%.60s: %+v, want %+v", c.sent, got, c.want)
+		}
+	}
+}
+
+// Every look is listed with a picture of its own.
+func TestLooks(t *testing.T) {
+	w := newWorld(t, setup{})
+	var list struct {
+		Engine, Original string
+		Looks            []struct {
+			Name, Picture string
+			Words, Names  []string
+		}
+		Changes []struct{ Name string }
+		Scenes  []string
+	}
+	a := w.get("/v1/looks", "")
+	if err := json.Unmarshal([]byte(a.body), &list); err != nil || a.status != 200 || list.Engine != "preview" {
+		t.Fatalf("%d %.200s", a.status, a.body)
+	}
+	if len(list.Looks) < 40 || len(list.Changes) < 20 || len(list.Scenes) != 7 {
+		t.Errorf("%d looks, %d changes, %d scenes", len(list.Looks), len(list.Changes), len(list.Scenes))
+	}
+	if len(a.body) > 600_000 {
+		t.Errorf("the list has %d bytes", len(a.body))
+	}
+	seen := map[string]string{list.Original: "the original"}
+	for _, look := range list.Looks {
+		if other, taken := seen[look.Picture]; taken {
+			t.Errorf("%s has the picture of %s", look.Name, other)
+		}
+		seen[look.Picture] = look.Name
+		encoded, found := strings.CutPrefix(look.Picture, "data:image/jpeg;base64,")
+		picture, err := base64.StdEncoding.DecodeString(encoded)
+		if !found || err != nil || len(look.Words) == 0 {
+			t.Errorf("%s: %.60s, %v", look.Name, look.Picture, err)
+		}
+		if size, err := jpeg.DecodeConfig(bytes.NewReader(picture)); err != nil || size.Width != 192 || size.Height != 108 {
+			t.Errorf("%s: the picture is %dx%d, %v", look.Name, size.Width, size.Height, err)
+		}
+	}
+}
+
+// The engine's description says which fields change nothing, and which models are the same.
+func TestEngine(t *testing.T) {
+	w := newWorld(t, setup{})
+	var list struct {
+		Engine string
+		Models []struct {
+			ID      string
+			Ignores map[string]struct{ Why, Unless string }
+			SameAs  []string `json:"same_as"`
+		}
+	}
+	a := w.get("/v1/engine", "")
+	if err := json.Unmarshal([]byte(a.body), &list); err != nil || a.status != 200 || list.Engine != "preview" {
+		t.Fatalf("%d %.200s", a.status, a.body)
+	}
+	same := map[string][]string{"gen-vton-3.5": {"gen-vton-3.6"}, "gen-vton-3.6": {"gen-vton-3.5"},
+		"gen-clip": {"gen-restyle-2"}, "gen-restyle-2": {"gen-clip"}}
+	for _, m := range list.Models {
+		if m.Ignores["enhance_prompt"].Why == "" || (m.Ignores["self_anchor"].Unless == "reference_image") != (m.ID == "gen-2.5") {
+			t.Errorf("%s ignores %v", m.ID, m.Ignores)
+		}
+		if strings.Join(m.SameAs, " ") != strings.Join(same[m.ID], " ") {
+			t.Errorf("%s is the same as %v, want %v", m.ID, m.SameAs, same[m.ID])
 		}
 	}
 }

@@ -1,0 +1,35 @@
+package look
+
+import "slices"
+
+// Entry is a look as people choose it.
+type Entry struct {
+	Name string
+	// Words are what asks for it in English, Names what does in other languages.
+	Words, Names []string
+	// Medium is true of a look that says what the picture is made of: a prompt has
+	// one of these, and a few of the others.
+	Medium bool
+}
+
+// List returns all looks, in the order in which they are applied.
+func List() []Entry {
+	foreign := foreignNames()
+	var list []Entry
+	for _, e := range lexicon() {
+		list = append(list, Entry{
+			Name: e.name, Words: slices.Concat(e.phrases, e.generic), Names: foreign[e.name], Medium: e.medium,
+		})
+	}
+	return list
+}
+
+// Changes returns the words of each change that is smaller than a look, such as
+// "brighter"; the first is its name.
+func Changes() [][]string {
+	var list [][]string
+	for _, m := range modifiers() {
+		list = append(list, slices.Clone(m.phrases))
+	}
+	return list
+}

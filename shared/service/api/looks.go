@@ -1,0 +1,201 @@
+package api
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine/preview/frame"
+	"cutroom/shared/engine/preview/look"
+	"cutroom/shared/engine/preview/reading"
+	"cutroom/shared/engine/preview/scene"
+)
+
+// EngineFacts are what the API tells of the engine behind it
+// (docs/contract/media.md#what-the-engine-follows).
+type EngineFacts struct {
+	// Name is the engine's own; empty means the preview engine.
+	Name string
+	// Enhances is true if there is a chat model that expands prompts.
+	Enhances bool
+}
+
+func (e EngineFacts) isPreview() bool { return e.Name == "" || e.Name == reading.Engine }
+
+func (e EngineFacts) name() string {
+	if e.isPreview() {
+		return reading.Engine
+	}
+	return e.Name
+}
+
+// modelBody is a model, and what the engine makes of its form.
+type modelBody struct {
+	ID       string       `json:"id"`
+	Aliases  []string     `json:"aliases"`
+	Kind     catalog.Kind `json:"kind"`
+	Realtime bool         `json:"realtime"`
+	// Ignores are the fields of its form that change nothing, by name.
+	Ignores map[string]reading.Ignored `json:"ignores"`
+	// SameAs are the models of which the engine makes no difference to this one.
+	SameAs []string `json:"same_as"`
+}
+
+type engineBody struct {
+	Engine string      `json:"engine"`
+	Models []modelBody `json:"models"`
+}
+
+// showEngine is GET /v1/engine, an extension of this service.
+func (s *service) showEngine(w http.ResponseWriter, r *http.Request, _ call) error {
+	all := s.Catalog.Models()
+	body := engineBody{Engine: s.Engine.name(), Models: make([]modelBody, len(all))}
+	for i, m := range all {
+		described := modelBody{
+			ID: m.ID, Aliases: append([]string{}, m.Aliases...), Kind: m.Kind, Realtime: m.Realtime,
+			Ignores: map[string]reading.Ignored{}, SameAs: []string{},
+		}
+		if s.Engine.isPreview() {
+			described.Ignores = reading.Ignores(m)
+			for _, other := range all {
+				if other.ID != m.ID && reading.Same(m, other) {
+					described.SameAs = append(described.SameAs, other.ID)
+				}
+			}
+		}
+		if _, offered := m.Form.Field("enhance_prompt"); offered && !s.Engine.Enhances {
+			described.Ignores["enhance_prompt"] = reading.Ignored{Why: "No chat model is set that expands prompts."}
+		}
+		body.Models[i] = described
+	}
+	s.writeJSON(w, r, http.StatusOK, body)
+	return nil
+}
+
+// lookBody is a look of the preview engine.
+type lookBody struct {
+	Name string `json:"name"`
+	// Words ask for it in English, Names in other languages.
+	Words []string `json:"words"`
+	Names []string `json:"names"`
+	// Medium is true of looks of which a prompt has one.
+	Medium bool `json:"medium"`
+	// Picture is a data URL with what the look makes of a photograph.
+	Picture string `json:"picture"`
+}
+
+// changeBody is a smaller change, such as "brighter".
+type changeBody struct {
+	Name  string   `json:"name"`
+	Words []string `json:"words"`
+}
+
+type looksBody struct {
+	Engine string `json:"engine"`
+	// Original is the photograph itself.
+	Original string       `json:"original,omitempty"`
+	Looks    []lookBody   `json:"looks"`
+	Changes  []changeBody `json:"changes"`
+	// Scenes are what videos from text can show.
+	Scenes []string `json:"scenes"`
+}
+
+// looksAge is how long a client may keep the list of looks: it changes with the
+// program alone.
+const looksAge = "public, max-age=3600"
+
+// listLooks is GET /v1/looks, an extension of this service.
+func (s *service) listLooks(w http.ResponseWriter, r *http.Request, _ call) error {
+	body := looksBody{Engine: s.Engine.name(), Looks: []lookBody{}, Changes: []changeBody{}, Scenes: []string{}}
+	if s.Engine.isPreview() {
+		known, err := s.looks()
+		if err != nil {
+			return err
+		}
+		body = known
+	}
+	w.Header().Set("Cache-Control", looksAge)
+	s.writeJSON(w, r, http.StatusOK, body)
+	return nil
+}
+
+// drawLooks returns the looks with their pictures.
+func drawLooks() (looksBody, error) {
+	body := looksBody{Engine: reading.Engine, Scenes: scene.Names()}
+	var err error
+	if body.Original, err = samplePicture(""); err != nil {
+		return body, err
+	}
+	for _, e := range look.List() {
+		drawn := lookBody{Name: e.Name, Words: e.Words, Names: append([]string{}, e.Names...), Medium: e.Medium}
+		if drawn.Picture, err = samplePicture(e.Name); err != nil {
+			return body, err
+		}
+		body.Looks = append(body.Looks, drawn)
+	}
+	for _, words := range look.Changes() {
+		body.Changes = append(body.Changes, changeBody{words[0], words})
+	}
+	return body, nil
+}
+
+func samplePicture(prompt string) (string, error) {
+	picture, err := frame.Sample(prompt)
+	if err != nil {
+		return "", fmt.Errorf("draw the look %q: %w", prompt, err)
+	}
+	return "data:image/jpeg;base64," + base64.StdEncoding.EncodeToString(picture), nil
+}
+
+// understoodBody is what the engine would make of a prompt. Engines that cannot tell
+// beforehand have only a name.
+type understoodBody struct {
+	Engine     string   `json:"engine"`
+	Understood []string `json:"understood,omitzero"`
+	Ignored    []string `json:"ignored,omitzero"`
+	Notice     string   `json:"notice,omitempty"`
+}
+
+// understand is POST /v1/understand, an extension of this service: what the engine
+// would make of a prompt, cheap enough to ask while it is typed.
+func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) error {
+	sent, err := readJSON(r)
+	if err != nil {
+		return err
+	}
+	if sent == nil {
+		return problems{{[]string{"body"}, "Field required", "missing", nil, map[string]any{}}}
+	}
+	name, named, found := sent.text("model")
+	prompt, _, wrong := sent.text("prompt")
+	found = append(found, wrong...)
+	reference, wrong := sent.boolean("reference_image")
+	found = append(found, wrong...)
+	if !named && len(found) == 0 {
+		found = problems{{[]string{"body", "model"}, "Field required", "missing", nil, map[string]any{}}}
+	}
+	if utf8.RuneCountInString(prompt) > maxUnderstood {
+		found = append(found, valueProblem("prompt", nil, fmt.Sprintf("The prompt is longer than %d characters.", maxUnderstood)))
+	}
+	if len(found) > 0 {
+		return found
+	}
+	m, ok := s.Catalog.Find(name)
+	if !ok {
+		return catalog.UnknownModel(name)
+	}
+	body := understoodBody{Engine: s.Engine.name()}
+	if s.Engine.isPreview() {
+		read := reading.Of(reading.Request{Kind: m.Kind, Prompt: strings.TrimSpace(prompt), Reference: reference})
+		body.Understood, body.Ignored, body.Notice = read.Understood, append([]string{}, read.Ignored...), read.Notice
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	s.writeJSON(w, r, http.StatusOK, body)
+	return nil
+}
+
+// maxUnderstood bounds the prompts of understand, in code points, as forms do.
+const maxUnderstood = 4000
