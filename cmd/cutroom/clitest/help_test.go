@@ -20,7 +20,7 @@ func TestHelp(t *testing.T) {
 		"", "edit", "image", "t2v", "jobs", "jobs list", "jobs get", "jobs watch", "jobs cancel", "jobs download",
 		"jobs deliveries",
 		"files", "files ls", "files put", "files get", "files rm", "chat", "models", "quota", "usage", "token",
-		"webhook-secret",
+		"webhook-secret", "mcp",
 		"login", "logout", "profiles", "completion",
 	} {
 		name := "cutroom"

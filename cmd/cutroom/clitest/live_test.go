@@ -42,7 +42,7 @@ func TestCommands(t *testing.T) {
 	here := func(t *testing.T) shell { return at(t, server.URL(), server.InferenceURL()) }
 	for name, test := range map[string]func(*testing.T, shell){
 		"image": images, "videos": videos, "batch": batch, "jobs": jobs, "files": files, "account": account, "chat": chat,
-		"terminal": bars, "login": login, "doctor": doctor,
+		"terminal": bars, "login": login, "doctor": doctor, "agents": agents, "agents' folder": agentsFolder,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

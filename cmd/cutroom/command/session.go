@@ -30,6 +30,7 @@ type Commands struct {
 	Jobs     Jobs          `cmd:"" group:"Media" help:"List, watch, cancel and download jobs."`
 	Files    Files         `cmd:"" group:"Media" help:"Store files, to use them again."`
 	Chat     Chat          `cmd:"" group:"Text" help:"Chat with a model."`
+	MCP      MCP           `cmd:"" name:"mcp" group:"Text" help:"Serve an agent by the Model Context Protocol."`
 	Models   Models        `cmd:"" group:"Account" help:"List the models."`
 	Quota    Quota         `cmd:"" group:"Account" help:"Show the realtime sessions of the account."`
 	Usage    Usage         `cmd:"" group:"Account" help:"Show what the account used, by day and model."`

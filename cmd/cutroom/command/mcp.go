@@ -1,0 +1,48 @@
+package command
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+
+	"cutroom/cmd/cutroom/mcpserver"
+	"cutroom/shared/client"
+)
+
+// MCP serves an agent.
+type MCP struct {
+	Folder string `default:"." predictor:"dir" placeholder:"FOLDER" help:"The one folder whose files the agent may read and write; without it, the one where the program runs."`
+}
+
+// Help is the help text beyond the flags.
+func (MCP) Help() string {
+	return "It speaks the Model Context Protocol on stdin and stdout: an agent's program starts it. The server and the key " +
+		"are those of the other commands. See docs/mcp.md."
+}
+
+// Run serves until stdin ends or the context does.
+func (c *MCP) Run(ctx context.Context, s *Session) error {
+	folder, err := mcpserver.OpenFolder(c.Folder)
+	if err != nil {
+		return &UsageError{fmt.Sprintf("--folder: %v", err)}
+	}
+	defer folder.Close()
+	mask := &mcpserver.Mask{}
+	s.Err = mask.Writer(s.Err)
+	err = mcpserver.Serve(ctx, mcpserver.Config{
+		Connect: func() (*client.Client, error) {
+			used, err := s.Server()
+			if err != nil {
+				return nil, err
+			}
+			mask.Hide(used.Key)
+			return s.Client()
+		},
+		Latest: s.latest, Folder: folder, NewID: rand.Text, Version: s.Version,
+	}, s.In, mask.Writer(s.Out))
+	if errors.Is(err, context.Canceled) {
+		return nil // whoever started it ends it
+	}
+	return err
+}

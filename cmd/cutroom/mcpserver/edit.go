@@ -1,0 +1,162 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"regexp"
+	"strconv"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"cutroom/shared/client"
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/media"
+)
+
+// maxSeed is the largest seed (docs/contract/media.md#forms).
+const maxSeed = 1<<32 - 1
+
+type editInput struct {
+	Input      string `json:"input" jsonschema:"Video or picture to edit: a path in the allowed folder, or the id of a stored file (file_…)."`
+	Prompt     string `json:"prompt,omitempty" jsonschema:"What to change, in the user's words."`
+	Reference  string `json:"reference,omitempty" jsonschema:"Picture of what the edit should look like, or of the garment to try on: a path or a file id."`
+	Model      string `json:"model,omitempty" jsonschema:"Id or alias of a media model of list_models. Without it, the latest of the input's kind."`
+	Seed       *int64 `json:"seed,omitempty" jsonschema:"The same request with the same seed gives the same result. Without it one is drawn."`
+	Resolution string `json:"resolution,omitempty" jsonschema:"Size of the result, such as 720p, of those that the model has."`
+}
+
+type generateInput struct {
+	Prompt      string `json:"prompt" jsonschema:"What the video should show, in the user's words."`
+	Model       string `json:"model,omitempty" jsonschema:"Id or alias of a model of list_models that makes videos from text. Without it, the latest."`
+	Seed        *int64 `json:"seed,omitempty" jsonschema:"The same request with the same seed gives the same result. Without it one is drawn."`
+	Resolution  string `json:"resolution,omitempty" jsonschema:"Size of the result, such as 720p, of those that the model has."`
+	Orientation string `json:"orientation,omitempty" jsonschema:"Which side is the longer one."`
+}
+
+// jobOutput is a job, and what an agent does with it.
+type jobOutput struct {
+	// Job is the whole record as the service sent it.
+	Job  map[string]any `json:"job" jsonschema:"The job's record."`
+	Next string         `json:"next" jsonschema:"What to do with it."`
+}
+
+// jobOf returns a job for an agent.
+func jobOf(job client.Job) (jobOutput, error) {
+	out := jobOutput{Next: "Call get_job to wait for it."}
+	switch job.Status {
+	case client.Completed:
+		out.Next = "Call fetch to write its result into the folder."
+	case client.Failed:
+		out.Next = "It has failed, and job.error says why; it has no result."
+	}
+	err := json.Unmarshal(job.Raw, &out.Job)
+	return out, err
+}
+
+func (t tools) addEdits(server *mcp.Server) {
+	seed := func(properties map[string]*jsonschema.Schema) {
+		property := properties["seed"]
+		property.Type, property.Types = "integer", nil
+		within(property, 0, maxSeed, nil)
+	}
+	add(t, server, &mcp.Tool{
+		Name: "edit",
+		Description: "Start the edit of a video or a picture by a prompt. The input is uploaded to the user's own Cutroom. " +
+			"Returns the job at once; get_job waits for it.",
+		InputSchema: input[editInput](seed), Annotations: makes("Edit a video or a picture", false),
+	}, t.edit)
+	add(t, server, &mcp.Tool{
+		Name:        "generate",
+		Description: "Start the making of a video from text. Returns the job at once; get_job waits for it.",
+		InputSchema: input[generateInput](func(properties map[string]*jsonschema.Schema) {
+			seed(properties)
+			oneOf(properties["orientation"], "landscape", "portrait")
+		}),
+		Annotations: makes("Make a video from text", false),
+	}, t.generate)
+}
+
+func (t tools) edit(ctx context.Context, c *call, in editInput) (jobOutput, error) {
+	if in.Prompt == "" && in.Reference == "" {
+		return jobOutput{}, errors.New("say what to change: a prompt, a reference picture, or both")
+	}
+	data, kind, err := t.source(ctx, c, in.Input)
+	if err != nil {
+		return jobOutput{}, err
+	}
+	edit := client.Edit{Data: &data, Fields: fields(map[string]string{
+		"prompt": in.Prompt, "resolution": in.Resolution,
+	}, in.Seed)}
+	if in.Reference != "" {
+		reference, _, err := t.source(ctx, c, in.Reference)
+		if err != nil {
+			return jobOutput{}, err
+		}
+		edit.Reference = &reference
+	}
+	latest := catalog.Edit
+	if kind.Image && !kind.Video {
+		latest = catalog.Image
+	}
+	return t.submit(ctx, c, edit, in.Model, latest)
+}
+
+func (t tools) generate(ctx context.Context, c *call, in generateInput) (jobOutput, error) {
+	edit := client.Edit{Fields: fields(map[string]string{
+		"prompt": in.Prompt, "resolution": in.Resolution, "orientation": in.Orientation,
+	}, in.Seed)}
+	return t.submit(ctx, c, edit, in.Model, catalog.TextToVideo)
+}
+
+// submit starts a job of the named model, or else of the latest of a kind.
+func (t tools) submit(ctx context.Context, c *call, edit client.Edit, model string, kind catalog.Kind) (jobOutput,
+	error) {
+	if model == "" {
+		var err error
+		if model, err = t.Latest(kind); err != nil {
+			return jobOutput{}, err
+		}
+	}
+	id, err := c.ResolveModel(ctx, model)
+	if err != nil {
+		return jobOutput{}, err
+	}
+	edit.Model = id
+	job, err := c.CreateJob(ctx, edit, c.progress.sending(ctx))
+	if err != nil {
+		return jobOutput{}, err
+	}
+	return jobOf(job)
+}
+
+// fields returns the fields of a form that are not empty.
+func fields(texts map[string]string, seed *int64) map[string]string {
+	set := map[string]string{}
+	for name, text := range texts {
+		if text != "" {
+			set[name] = text
+		}
+	}
+	if seed != nil {
+		set["seed"] = strconv.FormatInt(*seed, 10)
+	}
+	return set
+}
+
+// fileID matches ids of stored files (docs/contract/media.md#file-reference).
+var fileID = regexp.MustCompile(`^file_[0-9A-Za-z]{1,64}$`)
+
+// source returns a file of the folder, or a stored one, and its type.
+func (t tools) source(ctx context.Context, c *call, input string) (client.Source, media.Type, error) {
+	if !fileID.MatchString(input) {
+		return t.Folder.source(input)
+	}
+	file, err := c.File(ctx, input)
+	if err != nil {
+		return client.Source{}, media.Type{}, err
+	}
+	kind, _ := media.Find(file.MIMEType) // the service says what is wrong with any other
+	return client.Source{Reference: input}, kind, nil
+}

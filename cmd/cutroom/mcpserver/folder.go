@@ -1,0 +1,187 @@
+package mcpserver
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"cutroom/shared/client"
+	"cutroom/shared/domain/media"
+)
+
+// Folder is the one folder whose files the tools read and write.
+//
+// A path that leads out of it is refused, and so is one through a symbolic link: whoever
+// made the link may have meant something else by it. What happens between the check and
+// the use stays in the folder, because the operating system opens files from there.
+type Folder struct {
+	root *os.Root
+	// paths are the absolute paths of the folder: as it was named, and without links.
+	paths []string
+}
+
+// OpenFolder returns a folder by its path. The caller closes it.
+func OpenFolder(path string) (*Folder, error) {
+	named, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	real, err := filepath.EvalSymlinks(named)
+	if err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(real)
+	if err != nil {
+		return nil, err
+	}
+	return &Folder{root, []string{named, real}}, nil
+}
+
+// Close closes the folder.
+func (f *Folder) Close() error { return f.root.Close() }
+
+// Path returns the folder's absolute path.
+func (f *Folder) Path() string { return f.paths[0] }
+
+// OutsideError means that a path is not one of the folder's.
+type OutsideError struct{ Path, Folder, Why string }
+
+// Error says why, and which paths are allowed.
+func (e *OutsideError) Error() string {
+	return fmt.Sprintf("%s %s: only files in %s can be used; the user can allow another folder by the flag --folder of "+
+		"\"cutroom mcp\"", e.Path, e.Why, e.Folder)
+}
+
+// name returns the name of a path within the folder.
+//
+// Errors: [*OutsideError].
+func (f *Folder) name(path string) (string, error) {
+	name := path
+	if filepath.IsAbs(path) {
+		for _, folder := range f.paths {
+			if below, err := filepath.Rel(folder, path); err == nil && filepath.IsLocal(below) {
+				name = below
+				break
+			}
+		}
+	}
+	if name = filepath.Clean(name); !filepath.IsLocal(name) {
+		return "", &OutsideError{path, f.Path(), "is outside the allowed folder"}
+	}
+	for part := name; part != "."; part = filepath.Dir(part) {
+		info, err := f.root.Lstat(part)
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			return "", &OutsideError{path, f.Path(), "is, or leads through, a symbolic link, which is not followed"}
+		}
+	}
+	return name, nil
+}
+
+// source returns a media file of the folder, and its type.
+//
+// Errors: [*OutsideError]; those of the disk; the file is not media.
+func (f *Folder) source(path string) (client.Source, media.Type, error) {
+	name, err := f.name(path)
+	if err != nil {
+		return client.Source{}, media.Type{}, err
+	}
+	info, err := f.root.Lstat(name)
+	if err != nil {
+		return client.Source{}, media.Type{}, plain(path, err)
+	}
+	if !info.Mode().IsRegular() {
+		return client.Source{}, media.Type{}, fmt.Errorf("%s is not a file", path)
+	}
+	source := client.Source{Name: filepath.Base(name), Size: info.Size(), Open: func() (io.ReadCloser, error) {
+		file, err := f.root.Open(name)
+		if err != nil {
+			return nil, plain(path, err)
+		}
+		// The length is announced: a file that grows meanwhile is cut there.
+		return struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(file, info.Size()), file}, nil
+	}}
+	kind, err := typeOf(source)
+	if err != nil {
+		return client.Source{}, media.Type{}, fmt.Errorf("%s %w", path, err)
+	}
+	return source, kind, nil
+}
+
+// typeOf returns the type of a source by its content. Only media is sent: a file that
+// holds secrets must not be uploaded because somebody talked an agent into it.
+func typeOf(source client.Source) (media.Type, error) {
+	content, err := source.Open()
+	if err != nil {
+		return media.Type{}, err
+	}
+	defer content.Close()
+	head, err := io.ReadAll(io.LimitReader(content, media.SniffLen))
+	if err != nil {
+		return media.Type{}, err
+	}
+	if kind, known := media.Sniff(head); known {
+		return kind, nil
+	}
+	if mime, _ := media.Detect(head); strings.HasPrefix(mime, "image/heic") || strings.HasPrefix(mime, "image/heif") {
+		return media.Type{}, errors.New("is a HEIC picture, which the service does not read: save it as JPEG or PNG")
+	}
+	names := media.Names(func(media.Type) bool { return true })
+	return media.Type{}, fmt.Errorf("is no video or picture that the service reads (%s)", strings.Join(names, ", "))
+}
+
+// plain returns an error of the folder with the path as the agent wrote it.
+func plain(path string, err error) error {
+	var trouble *fs.PathError
+	if errors.As(err, &trouble) {
+		err = trouble.Err
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
+
+// draft is a file that is not at its place yet.
+type draft struct {
+	*os.File
+	folder *Folder
+	// name is the draft's own.
+	name string
+}
+
+// draft makes a file in a folder below, where its content will go under another name; id
+// tells it from others.
+func (f *Folder) draft(below, id string) (*draft, error) {
+	own := filepath.Join(below, ".cutroom-"+id+".part")
+	file, err := f.root.OpenFile(own, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o666)
+	if err != nil {
+		return nil, plain(below, err)
+	}
+	return &draft{file, f, own}, nil
+}
+
+// discard removes the draft, unless it was kept.
+func (d *draft) discard() {
+	d.Close()
+	_ = d.folder.root.Remove(d.name)
+}
+
+// keep puts the draft in its place.
+func (d *draft) keep(name string) error {
+	if err := d.Close(); err != nil {
+		return err
+	}
+	return d.folder.root.Rename(d.name, name)
+}
+
+// free fails if there is something at a path.
+func (f *Folder) free(name string) error {
+	if _, err := f.root.Lstat(name); err == nil {
+		return fmt.Errorf("%s is there already: choose another path, or set overwrite if the user wants it replaced", name)
+	}
+	return nil
+}

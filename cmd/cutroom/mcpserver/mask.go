@@ -1,0 +1,56 @@
+package mcpserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"slices"
+	"sync"
+)
+
+// shortestKey is the shortest text that is masked, in bytes: one that is shorter may be
+// part of any word. The service makes keys that are longer.
+const shortestKey = 8
+
+// Mask removes keys from what is written to agents and logs. Nothing here writes a key,
+// but a server, or a proxy before it, may send one back in a message.
+type Mask struct {
+	mu   sync.Mutex
+	keys [][]byte
+}
+
+// Hide masks a key from now on.
+func (m *Mask) Hide(key string) {
+	if len(key) < shortestKey {
+		return
+	}
+	escaped, _ := json.Marshal(key) // a text always has a form
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, form := range [][]byte{[]byte(key), bytes.Trim(escaped, `"`)} {
+		if !slices.ContainsFunc(m.keys, func(known []byte) bool { return bytes.Equal(known, form) }) {
+			m.keys = append(m.keys, form)
+		}
+	}
+}
+
+// Writer returns a writer that masks keys. A key must not be spread over two writes.
+func (m *Mask) Writer(to io.Writer) io.Writer { return maskedWriter{m, to} }
+
+type maskedWriter struct {
+	mask *Mask
+	to   io.Writer
+}
+
+func (w maskedWriter) Write(p []byte) (int, error) {
+	w.mask.mu.Lock()
+	masked := p
+	for _, key := range w.mask.keys {
+		masked = bytes.ReplaceAll(masked, key, []byte("[key]"))
+	}
+	w.mask.mu.Unlock()
+	if _, err := w.to.Write(masked); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}

@@ -1,0 +1,183 @@
+// Package mcpserver serves agents: the tools of a server of the Model Context Protocol
+// edit media, follow jobs, fetch results and ask language models, with the key of the
+// person whose agent it is.
+//
+// What an agent asks for is distrusted, because a page or a picture that it read may have
+// told it to. Tools read and write media files of one folder alone, and nothing that they
+// answer holds a key.
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"cutroom/shared/client"
+	"cutroom/shared/domain/catalog"
+)
+
+// Config is what the tools need. All fields are required.
+type Config struct {
+	// Connect returns a client of the services, which the tool closes. It is called for
+	// every call, so that a key that its user changes is used from then on.
+	Connect func() (*client.Client, error)
+	// Latest returns the name of the model of a kind that is taken if none is named.
+	Latest func(catalog.Kind) (string, error)
+	// Folder is where tools read and write files.
+	Folder *Folder
+	// NewID makes names of files that are being written.
+	NewID func() string
+	// Version is this program's version.
+	Version string
+}
+
+// instructions tell an agent how the tools belong together.
+const instructions = "Cutroom edits videos and pictures, makes videos from text, and asks language models. " +
+	"edit and generate start a job and return its job_id. get_job waits for the job. fetch writes the result of a " +
+	"completed job into the folder. Paths are relative to the folder that the user allowed; nothing outside it can be " +
+	"read or written. Do not tell the user that an edit was made before get_job says that the job is completed, and " +
+	"pass on what the job's record says about how the prompt was understood."
+
+// Serve serves an agent that writes to in and reads from out, until in or the context ends.
+// Calls that are under way then end too: nobody waits for them.
+//
+// Errors: the context's; what is read is not the protocol.
+func Serve(ctx context.Context, c Config, in io.Reader, out io.Writer) error {
+	calls, hangUp := context.WithCancel(ctx)
+	defer hangUp()
+	transport := &mcp.IOTransport{Reader: &ending{in, hangUp}, Writer: writeCloser{out}}
+	return newServer(calls, c).Run(ctx, transport)
+}
+
+// ending is a reader whose end is told.
+type ending struct {
+	io.Reader
+	ended func()
+}
+
+func (e *ending) Read(p []byte) (int, error) {
+	n, err := e.Reader.Read(p)
+	if err != nil {
+		e.ended()
+	}
+	return n, err
+}
+
+// Close does nothing, as that of a writeCloser does: whoever opened them closes them.
+func (*ending) Close() error { return nil }
+
+type writeCloser struct{ io.Writer }
+
+func (writeCloser) Close() error { return nil }
+
+// newServer returns a server with all tools, whose calls end with the context.
+func newServer(calls context.Context, c Config) *mcp.Server {
+	server := mcp.NewServer(&mcp.Implementation{Name: "cutroom", Title: "Cutroom", Version: c.Version},
+		&mcp.ServerOptions{Instructions: instructions, Capabilities: &mcp.ServerCapabilities{}})
+	server.AddReceivingMiddleware(withoutNull)
+	t := tools{c, calls}
+	t.addEdits(server)
+	t.addJobs(server)
+	t.addModels(server)
+	return server
+}
+
+// withoutNull takes arguments of null for none, on which version 1.8.0 of the SDK panics
+// where a property has a default.
+func withoutNull(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, request mcp.Request) (mcp.Result, error) {
+		if called, ok := request.(*mcp.CallToolRequest); ok && string(called.Params.Arguments) == "null" {
+			called.Params.Arguments = nil
+		}
+		return next(ctx, method, request)
+	}
+}
+
+// tools are the handlers of the tools.
+type tools struct {
+	Config
+	// calls ends when nobody waits for an answer any more.
+	calls context.Context
+}
+
+// call is a call of a tool.
+type call struct {
+	// Client calls the services.
+	*client.Client
+	// progress is told to the caller.
+	progress *progress
+	// shown is what the answer has beside its structured content.
+	shown []mcp.Content
+}
+
+// add adds a tool to a server. Errors of handle are told to the agent, with what to do
+// about them.
+func add[In, Out any](t tools, server *mcp.Server, tool *mcp.Tool,
+	handle func(context.Context, *call, In) (Out, error)) {
+	mcp.AddTool(server, tool, func(ctx context.Context, request *mcp.CallToolRequest,
+		in In) (*mcp.CallToolResult, Out, error) {
+		var none Out
+		service, err := t.Connect()
+		if err != nil {
+			return nil, none, err
+		}
+		defer service.Close()
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(t.calls, cancel)()
+		c := &call{Client: service, progress: &progress{request: request}}
+		out, err := handle(ctx, c, in)
+		if err != nil {
+			return nil, none, advised(err)
+		}
+		if c.shown == nil {
+			return nil, out, nil
+		}
+		text, err := json.Marshal(out)
+		if err != nil {
+			return nil, none, err
+		}
+		content := append([]mcp.Content{&mcp.TextContent{Text: string(text)}}, c.shown...)
+		return &mcp.CallToolResult{Content: content}, out, nil
+	})
+}
+
+// input returns the schema of a tool's arguments, after edit has narrowed what the types
+// of Go cannot say.
+func input[In any](edit func(properties map[string]*jsonschema.Schema)) *jsonschema.Schema {
+	schema, err := jsonschema.For[In](nil)
+	if err != nil {
+		panic(err) // a type of this package has no schema
+	}
+	edit(schema.Properties)
+	return schema
+}
+
+// oneOf narrows a property to some values.
+func oneOf[T any](property *jsonschema.Schema, values ...T) {
+	for _, value := range values {
+		property.Enum = append(property.Enum, value)
+	}
+}
+
+// within narrows a property to a range, and says what it is if it is absent; fallback may
+// be nil.
+func within(property *jsonschema.Schema, least, most float64, fallback any) {
+	property.Minimum, property.Maximum = &least, &most
+	if fallback != nil {
+		property.Default, _ = json.Marshal(fallback) // a number always has a form
+	}
+}
+
+// reads and makes describe to an agent's program what a tool does to the world: whether
+// it needs to ask its user.
+func reads(title string) *mcp.ToolAnnotations {
+	return &mcp.ToolAnnotations{Title: title, ReadOnlyHint: true, OpenWorldHint: new(bool)}
+}
+
+func makes(title string, destructive bool) *mcp.ToolAnnotations {
+	return &mcp.ToolAnnotations{Title: title, DestructiveHint: &destructive, OpenWorldHint: new(bool)}
+}

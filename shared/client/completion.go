@@ -1,0 +1,38 @@
+package client
+
+import (
+	"context"
+	"net/http"
+)
+
+// Completion is a request for the continuation of a text (docs/contract/gateway.md).
+type Completion struct {
+	Model  string `json:"model"`
+	Prompt string `json:"prompt"`
+	// MaxTokens bounds the continuation if it is not 0. A nil Temperature leaves the
+	// model its own.
+	MaxTokens   int      `json:"max_tokens,omitempty"`
+	Temperature *float64 `json:"temperature,omitempty"`
+}
+
+// CompleteText returns the continuation of a text, and the tokens used.
+func (c *Client) CompleteText(ctx context.Context, wanted Completion) (string, ChatUsage, error) {
+	encoded, err := jsonBody(wanted)
+	if err != nil {
+		return "", ChatUsage{}, err
+	}
+	request := c.inference(http.MethodPost, "/v1/completions", encoded)
+	request.silence = longSilence
+	var answer struct {
+		Choices []struct {
+			Text string `json:"text"`
+		} `json:"choices"`
+		Usage ChatUsage `json:"usage"`
+	}
+	err = c.get(ctx, request, &answer)
+	text := ""
+	if len(answer.Choices) > 0 {
+		text = answer.Choices[0].Text
+	}
+	return text, answer.Usage, err
+}
