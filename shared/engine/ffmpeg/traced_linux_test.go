@@ -105,10 +105,11 @@ func decodeAll(t *testing.T, list string) {
 	}
 }
 
-// The lines of strace: a process, and a call.
+// The lines of strace: a process, and a call. A call during which another process is
+// heard of is told in two lines, of which the first ends as unfinished.
 var (
-	executed = regexp.MustCompile(`^(\d+) +execve\("[^"]*/ff(?:mpeg|probe)".* = 0$`)
-	fenced   = regexp.MustCompile(`^(\d+) +execve\("/proc/self/exe", \["cutroom-fence",.* = 0$`)
+	executed = regexp.MustCompile(`^(\d+) +execve\("[^"]*/ff(?:mpeg|probe)".*(?: = 0| <unfinished \.\.\.>)$`)
+	fenced   = regexp.MustCompile(`^(\d+) +execve\("/proc/self/exe", \["cutroom-fence",`)
 	begun    = regexp.MustCompile(`^(\d+) +(?:clone3?\(|<\.\.\. clone3? resumed>).*\) += (\d+)`)
 	call     = regexp.MustCompile(`^(\d+) +(\w+)\((.*)`)
 	named    = regexp.MustCompile(`"((?:[^"\\]|\\.)*)"`)
