@@ -17,21 +17,27 @@ const rules = {
 // The pages of the API are one document each, whose scripts share their names. One of
 // them is the browser's too, for what nobody here uses.
 const page = { ...globals.browser, frames: "off" };
+const docs = {
+  api: "writable", base: "writable", credentialOf: "readonly", exampleOf: "readonly", follow: "readonly", languages: "readonly", make: "readonly", prose: "readonly",
+  protocol: "readonly", received: "readonly", requestOf: "readonly", samples: "readonly", sent: "readonly", serverOf: "readonly", suggested: "readonly",
+};
 const shared = { call: "readonly", drawPattern: "readonly", mint: "readonly", Session: "readonly" };
 
 export default [
+  { ignores: ["shared/service/console/static/marked.js"] }, // a library
   js.configs.recommended,
   { rules },
   {
     files: ["shared/service/console/static/*.js"],
-    ignores: ["shared/service/console/static/scheme.js"],
+    ignores: ["shared/service/console/static/boot.js"],
     languageOptions: { sourceType: "module", globals: globals.browser },
   },
   {
-    files: ["shared/service/console/static/scheme.js", "shared/service/api/docs/*.js", "shared/service/api/realtime/*.js"],
+    files: ["shared/service/console/static/boot.js", "shared/service/api/docs/*.js", "shared/service/api/realtime/*.js"],
     languageOptions: { sourceType: "script", globals: page },
     rules: { "no-unused-vars": ["error", { ...rules["no-unused-vars"][1], vars: "local" }], "no-redeclare": ["error", { builtinGlobals: false }] },
   },
+  { files: ["shared/service/api/docs/*.js"], languageOptions: { globals: docs } },
   { files: ["shared/service/api/realtime/page.js"], languageOptions: { globals: shared } },
   // What drives the browser runs in Node, and functions of it in the page.
   { files: ["**/*.mjs"], languageOptions: { globals: { ...globals.node, ...globals.browser } } },

@@ -1,6 +1,9 @@
 // Flows of signing in and of the pages beside Edit.
 
-import { readFileSync } from "node:fs";
+import { execFile } from "node:child_process";
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
 import { api, check, env, equal, media, until } from "./world.mjs";
 
 export async function signIn(visit) {
@@ -189,6 +192,58 @@ export async function chat(visit) {
   await person.accessible("usage, dark");
   await page.getByText("Requests", { exact: true }).first().click();
   await page.getByRole("img", { name: "Requests by day" }).waitFor();
+}
+
+// The page of the API has samples that run, finds fields, and takes stored files.
+export async function docs(visit) {
+  const person = await visit({}), { page } = person;
+  await page.goto(`${env.URL}/docs`);
+  const nav = page.getByRole("navigation", { name: "Contents" }), filter = page.getByLabel("Filter operations");
+  await nav.getByRole("link", { name: "Complete a chat" }).waitFor(); // the gateway's
+  await filter.fill("Webhook");
+  await nav.getByRole("link", { name: /gen-2\.5/ }).filter({ hasText: "webhook_url" }).waitFor();
+  await filter.fill("no such thing");
+  await nav.getByText("Nothing matches “no such thing”.").waitFor();
+  await person.accessible("a filter that finds nothing");
+  await filter.fill("websocket");
+  await nav.getByRole("link", { name: "The messages of a session" }).click();
+  await page.locator("#realtime_protocol").getByText("generation_ended", { exact: true }).waitFor();
+  await filter.fill("");
+
+  // The samples make jobs.
+  const section = page.locator(".operation").filter({ has: page.locator("h3 a[href^='#create_job']") }).filter({ has: page.locator("button[value='/v1/jobs/gen-latest']") });
+  const sampleIn = async language => {
+    await section.locator(".samples").getByRole("button", { name: language }).click();
+    return section.locator(".samples code").textContent();
+  };
+  const run = async (program, ...args) => promisify(execFile)(program, args, { cwd: env.MEDIA, env: { ...process.env, CUTROOM_API_KEY: env.KEY } });
+  const made = await run("sh", "-c", await sampleIn("curl"));
+  check(JSON.parse(made.stdout).job_id.startsWith("job_"), `curl has made a job: ${made.stdout}`);
+  const { stdout } = await run(process.execPath, "--input-type=module", "-e", await sampleIn("JavaScript"));
+  check(stdout.includes("job_"), `JavaScript has made a job: ${stdout}`);
+  for (const language of ["Python", "JavaScript"]) {
+    await page.locator(".samples").first().getByRole("button", { name: language }).click();
+    for (const [i, text] of (await page.locator(".operation:not(#realtime_protocol) .samples code").allTextContents()).entries()) {
+      const name = join(env.SHOTS, `sample-${i}.${language === "Python" ? "py" : "mjs"}`);
+      writeFileSync(name, text);
+      if (language === "Python") await run("python3", "-c", "import ast, sys; ast.parse(open(sys.argv[1]).read())", name);
+      else await run(process.execPath, "--check", name);
+      rmSync(name);
+    }
+  }
+  const form = new FormData();
+  form.append("file", new File([readFileSync(media("clip.mp4"))], "clip.mp4"));
+  const stored = (await api("POST", "/v1/files", form)).body.id;
+  await page.getByLabel("Key for “Try it”").fill(env.KEY);
+  await section.getByText("Try it", { exact: true }).click();
+  await section.getByLabel("data, stored").fill(stored);
+  await section.getByLabel("prompt", { exact: true }).fill("film noir");
+  await section.getByRole("button", { name: "Send" }).click();
+  await section.locator(".outcome").filter({ hasText: "job_" }).waitFor();
+  await person.accessible("the page of the API");
+  await person.shot("docs");
+  await page.setViewportSize({ width: 390, height: 844 });
+  await person.fits("the page of the API");
 }
 
 export async function files(visit) {

@@ -92,8 +92,6 @@ function suggested(schema) {
   return (follow(schema) || {}).format === "uri" ? undefined : exampleOf(schema);
 }
 
-const quoted = text => /^[\w@%+=:,./-]+$/.test(text) ? text : "'" + text.replaceAll("'", "'\\''") + "'";
-
 // serverOf returns the base URL of a path's service.
 const serverOf = path => ((api.paths[path] || {}).servers || [{ url: base }])[0].url.replace(/\/$/, "");
 
@@ -104,46 +102,6 @@ function credentialOf(operation, key) {
   return asked.bearer ? [["authorization", "Bearer " + key]] : [["x-api-key", key]];
 }
 
-// curl returns the command line that calls the operation.
-function curl(path, method, operation) {
-  const shown = path;
-  const parameters = (operation.parameters || []).map(follow);
-  for (const one of parameters.filter(one => one.in === "path")) {
-    path = path.replace(`{${one.name}}`, one.name.toUpperCase());
-  }
-  const words = [`curl ${serverOf(shown)}${path}`];
-  if (method !== "get" && !(method === "post" && operation.requestBody)) words[0] = words[0].replace("curl ", `curl -X ${method.toUpperCase()} `);
-  for (const [name, text] of credentialOf(operation, "$CUTROOM_API_KEY")) words.push(`-H "${name}: ${text}"`);
-  const [type, body] = Object.entries((operation.requestBody || {}).content || {})[0] || [];
-  if (type === "application/json") {
-    const example = body.example || exampleOf(body.schema) || {};
-    words.push("-H 'content-type: application/json'", `-d ${quoted(JSON.stringify(example))}`);
-  } else if (type === "application/octet-stream") {
-    words.push("--data-binary @film.mp4");
-  } else if (body) {
-    const flag = type === "multipart/form-data" ? "-F" : "--data-urlencode";
-    const schema = follow(body.schema);
-    for (const [name, one] of Object.entries(schema.properties)) {
-      const required = (schema.required || []).includes(name);
-      if (follow(one).format === "binary") required && words.push(`${flag} ${quoted(name + "=" + fileFor(body, name))}`);
-      else if (suggested(one) !== undefined) words.push(`${flag} ${quoted(name + "=" + suggested(one))}`);
-    }
-  }
-  const answer = follow((operation.responses || {})["200"]) || {};
-  const types = Object.keys(answer.content || {});
-  // Without -f, curl would save an error as if it were the result.
-  if (types.some(one => /^(video|image)\//.test(one))) {
-    words[0] = words[0].replace("curl ", "curl -f ");
-    words.push(types[0].startsWith("video") ? "-o edited.mp4" : "-o edited.png");
-  }
-  return words.join(" \\\n  ");
-}
-
-function fileFor(body, name) {
-  const kind = ((body.encoding || {})[name] || {}).contentType || "";
-  return kind.startsWith("image") ? "@photo.jpg" : kind.startsWith("video") ? "@clip.mp4" : "@file";
-}
-
 function figure(caption, text) {
   const pre = make("pre", { tabindex: "0" }, make("code", {}, text));
   const copy = make("button", { type: "button", class: "copy", onclick: async () => {
@@ -152,6 +110,35 @@ function figure(caption, text) {
     setTimeout(() => copy.textContent = "Copy", 1500);
   } }, "Copy");
   return make("figure", { class: "example" }, make("figcaption", {}, caption, navigator.clipboard ? copy : ""), pre);
+}
+
+let language = "curl"; // of all samples
+
+// samples returns a figure with the same in several languages: pairs of the language
+// and the text.
+function samples(texts) {
+  const shown = figure("", "");
+  const tabs = make("div", { class: "tabs", role: "group", "aria-label": "Language" });
+  const show = () => {
+    const [name, text] = texts.find(([name]) => name === language) || texts[0];
+    shown.querySelector("code").textContent = text;
+    tabs.querySelectorAll("button").forEach(button => button.setAttribute("aria-pressed", String(button.textContent === name)));
+  };
+  tabs.append(...texts.map(([name]) => make("button", { type: "button", onclick: () => {
+    language = name;
+    document.querySelectorAll(".samples").forEach(one => one.dispatchEvent(new Event("language")));
+  } }, name)));
+  shown.classList.add("samples");
+  shown.addEventListener("language", show);
+  shown.querySelector("figcaption").prepend(tabs);
+  show();
+  return shown;
+}
+
+// samplesOf returns the samples that call an operation.
+function samplesOf(path, method, operation) {
+  const request = requestOf(path, method, operation);
+  return samples(languages.map(([name, write]) => [name, write(request)]));
 }
 
 function response(status, answer) {
@@ -196,6 +183,9 @@ function input(name, schema, example, file) {
   return make("input", { name, type: "text", autocomplete: "off", value: example === undefined ? "" : example });
 }
 
+// takesReferences matches the paths whose files may be named by the ids of stored ones.
+const takesReferences = /^\/v1\/(jobs|generate)\//;
+
 // tryIt returns a form that sends the operation's request from this page.
 function tryIt(currentPath, method, operation) {
   const parameters = (operation.parameters || []).map(follow).filter(one => one.in !== "header");
@@ -212,6 +202,7 @@ function tryIt(currentPath, method, operation) {
     for (const [name, schema] of properties) {
       const file = follow(schema).format === "binary";
       rows.push([name, input(name, schema, suggested(schema), file)]);
+      if (file && takesReferences.test(currentPath())) rows.push([`${name}, stored`, make("input", { name: `stored:${name}`, type: "text", autocomplete: "off", placeholder: "file_…, in place of a file" })]);
     }
   }
   const outcome = make("div", { class: "outcome", "aria-live": "polite" });
@@ -248,7 +239,8 @@ async function answerOf(form, path, method, operation, parameters, type) {
   } else if (type === "application/octet-stream") {
     options.body = form.elements.bytes.files[0];
   } else if (type) {
-    const data = [...new FormData(form)].filter(([name, value]) => !name.startsWith("parameter:") && (value.size === undefined ? value : value.size || value.name));
+    const data = [...new FormData(form)].filter(([name, value]) => !name.startsWith("parameter:") && (value.size === undefined ? value.trim() : value.size || value.name))
+      .map(([name, value]) => [name.replace(/^stored:/, ""), typeof value === "string" ? value.trim() : value]);
     options.body = type === "multipart/form-data" ? new FormData() : new URLSearchParams();
     for (const [name, value] of data) options.body.append(name, value);
   }
@@ -272,11 +264,13 @@ function section(one, others) {
   const { path, method, operation } = one;
   let chosen = one;
   const shownPath = make("span", { class: "path" }, path);
-  const line = figure("curl", curl(path, method, operation));
+  let line = samplesOf(path, method, operation);
   const choose = other => {
     chosen = other;
     shownPath.textContent = other.path;
-    line.querySelector("code").textContent = curl(other.path, method, other.operation);
+    const next = samplesOf(other.path, method, other.operation);
+    line.replaceWith(next);
+    line = next;
     names.querySelectorAll("button").forEach(button => button.setAttribute("aria-pressed", button.value === other.path));
   };
   const names = make("div", { class: "names", role: "group", "aria-label": "Names of the model" }, [one, ...others].map(other =>
@@ -315,28 +309,59 @@ function operations(tag) {
     one.path === other.path.replace(/[^/]+$/, other.operation["x-alias-of"]))]);
 }
 
+const plain = text => text.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "");
+
+// namesOf returns the names of all fields of a schema.
+function namesOf(schema) {
+  schema = follow(schema) || {};
+  return [...(schema.anyOf || []).flatMap(namesOf), ...(schema.items ? namesOf(schema.items) : []), ...Object.entries(schema.properties || {}).flatMap(([name, one]) => [name, ...namesOf(one)])];
+}
+
+// wordsOf returns what an operation is found by: what it is called, its fields, and
+// what is said of it.
+function wordsOf(tag, path, operation) {
+  const bodies = Object.values((operation.requestBody || {}).content || {});
+  return [tag.name, operation.summary, path, operation.description || "", ...(operation.parameters || []).map(one => follow(one).name), ...new Set(bodies.flatMap(body => namesOf(body.schema)))];
+}
+
+// narrow shows the links that a text is found in, with the field where that is it.
+function narrow(nav, nothing, text) {
+  const wanted = plain(text);
+  nav.querySelectorAll("a").forEach(link => {
+    link.hidden = !plain(link.textContent + link.title + link.dataset.words).includes(wanted);
+    link.querySelector("i")?.remove();
+    const field = wanted && !link.hidden && link.dataset.words.split(" ").find(word => word.includes("_") && plain(word).includes(wanted));
+    if (field && !plain(link.textContent).includes(wanted)) link.append(make("i", {}, field));
+  });
+  nav.querySelectorAll("h2").forEach(title => title.hidden = !title.nextElementSibling.querySelector("a:not([hidden])"));
+  nothing.hidden = Boolean(nav.querySelector("a:not([hidden])"));
+  nothing.textContent = `Nothing matches “${text}”.`;
+}
+
 function show() {
   const main = document.getElementById("top"), nav = document.getElementById("nav");
   document.title = api.info.title;
   const keyInput = make("input", { id: "key", type: "password", autocomplete: "off", spellcheck: "false", placeholder: "ck_… or ek_…", oninput: event => key = event.target.value.trim() });
-  const filter = make("input", { id: "filter", type: "search", placeholder: "Filter", "aria-label": "Filter operations", oninput: () => {
-    const wanted = filter.value.toLowerCase();
-    nav.querySelectorAll("a").forEach(link => link.hidden = !(link.textContent + link.title).toLowerCase().includes(wanted));
-    nav.querySelectorAll("h2").forEach(title => title.hidden = !title.nextElementSibling.querySelector("a:not([hidden])"));
-  } });
+  const filter = make("input", { id: "filter", type: "search", placeholder: "Filter", "aria-label": "Filter operations", oninput: () => narrow(nav, nothing, filter.value) });
+  const nothing = make("p", { id: "nothing", role: "status", hidden: true });
   main.replaceChildren(make("div", { class: "intro" },
     make("h1", {}, api.info.title, make("span", { class: "version" }, api.info.version)),
     make("p", { class: "lead" }, api.info.summary), paragraphs(api.info.description)),
     make("div", { class: "key" }, make("label", { for: "key" }, "Key for “Try it”"), keyInput,
       make("p", {}, prose(api.components.securitySchemes.key.description)), make("p", {}, "It stays in this page and is gone when the page is closed.")));
-  nav.replaceChildren(filter);
+  nav.replaceChildren(filter, nothing);
   for (const tag of api.tags) {
     const list = operations(tag.name);
     if (!list.length) continue;
     main.append(make("section", { class: "group" }, make("h2", {}, tag.name), make("p", {}, prose(tag.description)), list.map(([one, others]) => section(one, others))));
     nav.append(make("h2", {}, tag.name), make("div", {}, list.map(([{ path, method, operation }, others]) =>
-      make("a", { href: "#" + operation.operationId, title: [path, ...others.map(other => other.path)].join("\n"), class: operation.deprecated && "old" },
+      make("a", { href: "#" + operation.operationId, "data-words": wordsOf(tag, path, operation).join(" "), title: [path, ...others.map(other => other.path)].join("\n"), class: operation.deprecated && "old" },
         make("b", { class: method }, method === "delete" ? "DEL" : method.toUpperCase()), make("span", {}, /^create_job|^generate/.test(operation.operationId) ? path.replace(/^\/v1\/(jobs\/)?/, "") : operation.summary)))));
+  }
+  const group = main.querySelector("#get_realtime_quota")?.closest(".group");
+  if (group) {
+    group.append(protocol());
+    nav.querySelector("a[href='#get_realtime_quota']").parentElement.append(make("a", { href: "#realtime_protocol", "data-words": "realtime stream websocket protocol messages frames " + [...sent, ...received].flat().join(" ") }, make("b", { class: "get" }, "WS"), make("span", {}, "The messages of a session")));
   }
   const links = new Map([...nav.querySelectorAll("a")].map(link => [link.hash.slice(1), link]));
   const watch = new IntersectionObserver(entries => {
