@@ -36,7 +36,7 @@ func All() []Function {
 		{
 			Name: "content", Streams: true,
 			Variables: with(callers, "CUTROOM_JOBS_TABLE", "CUTROOM_FILES_TABLE", "CUTROOM_BUCKET", "CUTROOM_CONTENT_REDIRECT",
-				"CUTROOM_PUBLIC_S3_URL"),
+				"CUTROOM_PUBLIC_S3_URL", "CUTROOM_SECRET_ARN"),
 		},
 		{Name: "images", Streams: true, Variables: submits},
 		{

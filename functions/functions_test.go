@@ -78,6 +78,7 @@ const (
 	samplePending   = "job_01K00000000000000000000PEN"
 	sampleCancelled = "job_01K000000000000000000CANCE"
 	sampleHooked    = "job_01K0000000000000000000H00K"
+	samplePurged    = "job_01K000000000000000000PURGE"
 )
 
 // world is a local AWS with the records and blobs that the events refer to.
@@ -264,7 +265,7 @@ func (w *world) fillJobs(t *testing.T, key string, now time.Time) {
 	}
 	for _, id := range []string{
 		sampleDone, samplePending, sampleCancelled, "job_01K0000000000000000000L0ST", "job_01K000000000000000000AB0RT",
-		"job_01K000000000000000000FA11D", "job_01K000000000000000000T1MED",
+		"job_01K000000000000000000FA11D", "job_01K000000000000000000T1MED", samplePurged,
 	} {
 		pending.ID = id
 		must(t, w.jobs.Accept(ctx, pending, 0))
@@ -276,6 +277,8 @@ func (w *world) fillJobs(t *testing.T, key string, now time.Time) {
 	result := job.Result{Blob: job.ResultBlob(sampleDone, "run"), MIME: "video/mp4", Size: 10,
 		SHA256: "84d89877f0d4041efb6bf91a16f0248f2fd573e6af05c19f96bedb9f882f7882"}
 	w.store(t, result.Blob, []byte("0123456789"))
+	w.store(t, job.ThumbnailsBlob(sampleDone, "run"), job.Thumbnails{Input: []byte("small")}.Encode())
+	must(t, w.jobs.Fail(ctx, samplePurged, "", job.WorkerLostFailure(), now))
 	_, err := w.jobs.Start(ctx, sampleDone, "run", now)
 	must(t, err)
 	must(t, w.jobs.Complete(ctx, sampleDone, "run", result, now))

@@ -111,9 +111,11 @@ func (s *stack) wakeUp() []permission {
 	return []permission{{actions: []string{"lambda:InvokeFunction"}, resources: []*string{s.functionARN("wake")}}}
 }
 
-// readContent is for programs that send the results of jobs and the bytes of files.
+// readContent is for programs that send the results of jobs and the bytes of files. The
+// secret checks the links to shared results.
 func (s *stack) readContent() []permission {
 	return []permission{
+		{actions: []string{"secretsmanager:GetSecretValue"}, resources: []*string{s.secret.SecretArn()}},
 		s.onTable("jobs", "Query", "UpdateItem"), s.onTable("files", "GetItem"),
 		s.onBlobs("jobs/", "GetObject"), s.onBlobs("files/", "GetObject"), s.tellMissing(),
 	}

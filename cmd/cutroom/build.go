@@ -223,7 +223,8 @@ func (s *server) buildSessions(c *devCommand, p *parts) (err error) {
 func (s *server) buildWorker(c *devCommand, p *parts) {
 	runs := s.gateway.metrics.Worker()
 	s.worker = worker.New(worker.Config{
-		Queue: s.records.Queue, Runs: s.records.Jobs, Blobs: s.blobs, Engine: p.engine, Prober: p.tools, Catalog: p.catalog,
+		Queue: s.records.Queue, Runs: s.records.Jobs, Blobs: s.blobs, Engine: p.engine, Prober: p.tools, Posters: p.tools,
+		Catalog: p.catalog,
 		Enhancer: p.enhancer, Folder: p.scratch, Slots: p.slots,
 		Lease: lease, ProgressEvery: progressEvery, CheckEvery: checkEvery,
 		EngineHealth: engine.HealthOf(p.engine), Prefetch: engine.CapabilitiesOf(p.engine).Prefetch, Observer: runs,
@@ -252,7 +253,8 @@ func (s *server) apiConfig(c *devCommand, p *parts) api.Config {
 	now, keys := s.clock.Now, s.records.Keys
 	uploads := api.NewUploadURLs(p.secret, now)
 	return api.Config{
-		Catalog: p.catalog, KnowsModel: p.live.Knows, Jobs: p.jobs, Authenticator: p.authenticator, Limiter: p.limiter,
+		Catalog: p.catalog, KnowsModel: p.live.Knows, Jobs: p.jobs, Shares: job.NewShares(p.secret, now),
+		Authenticator: p.authenticator, Limiter: p.limiter,
 		Idempotency: &idempotency.Service{Store: s.records.IdempotencyKeys, Now: now},
 		Minter:      &credential.Minter{Store: keys, Random: rand.Reader, Now: now},
 		Keys:        &credential.KeyService{Store: keys, Random: rand.Reader, Now: now},

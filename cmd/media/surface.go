@@ -29,6 +29,7 @@ func newSurface(p *awsapp.Parts) (httpserver.Config, error) {
 		job.NewCursorsFrom(secret.Value))
 	signer := p.Signer(bucket)
 	p.Config.Blobs, p.Config.Signer = bucket, signer
+	p.Config.Shares = job.NewSharesFrom(secret.Value, time.Now)
 	p.Config.Files = p.Files(bucket, file.NewCursorsFrom(secret.Value))
 	// Functions are called with the whole body; here it arrives as a stream.
 	p.Config.Intake = &file.Intake{

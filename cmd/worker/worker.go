@@ -163,7 +163,7 @@ func work(ctx context.Context, s settings, edits editing, p parts) error {
 	scraped, logged := p.metrics.Worker(), cloudwatch.New(os.Stdout, time.Now, p.logger).Worker()
 	w := worker.New(worker.Config{
 		Queue: queue, Runs: runs, Blobs: s3blob.New(p.clients, s.bucket), Engine: edits.engine, Prober: edits.tools,
-		Catalog: s.catalog, Enhancer: edits.enhancer, Folder: p.scratch, Slots: s.lanes(),
+		Posters: edits.tools, Catalog: s.catalog, Enhancer: edits.enhancer, Folder: p.scratch, Slots: s.lanes(),
 		Lease: lease, ProgressEvery: progressEvery, CheckEvery: checkEvery, Guard: guard, GuardEvery: guardEvery,
 		EngineHealth: engine.HealthOf(edits.engine), Prefetch: engine.CapabilitiesOf(edits.engine).Prefetch,
 		Observer: worker.Observers{scraped, logged}, Now: time.Now, Random: rand.Reader, Tracer: p.tracer, Logger: p.logger,

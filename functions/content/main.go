@@ -1,13 +1,16 @@
-// Function content sends the results of jobs, their progress events, and the bytes of
-// stored files: GET /v1/jobs/{id}/content, GET /v1/jobs/{id}/events and GET
-// /v1/uploads/{file_id}.
+// Function content sends the results of jobs and their thumbnails, their progress events,
+// and the bytes of stored files: GET /v1/jobs/{id}/content, /v1/jobs/{id}/thumbnail,
+// /v1/jobs/{id}/events, /v1/shares/{job_id} and /v1/uploads/{file_id}.
 package main
 
 import (
 	"net/http"
 	"os"
+	"time"
 
+	"cutroom/shared/adapter/secrets"
 	"cutroom/shared/app/awsapp"
+	"cutroom/shared/domain/job"
 	"cutroom/shared/platform/lambdahttp"
 	"cutroom/shared/service/api"
 )
@@ -35,6 +38,8 @@ func content() (http.Handler, lambdahttp.Mode, error) {
 	f.ReadFiles()
 	bucket := f.Bucket()
 	f.Config.Blobs = bucket
+	secret := secrets.NewSecret(f.AWS, f.Required("CUTROOM_SECRET_ARN"))
+	f.Config.Shares = job.NewSharesFrom(secret.Value, time.Now)
 	f.Config.Downloads = f.Signer(bucket)
 	if !f.Flag("CUTROOM_CONTENT_REDIRECT") {
 		f.Config.RedirectAbove = mostStreamed

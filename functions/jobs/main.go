@@ -1,10 +1,11 @@
-// Function jobs accepts, shows, cancels and lists jobs: POST, GET and DELETE
-// /v1/jobs/{id}, and GET /v1/jobs. It also serves the webhooks of accounts: GET
+// Function jobs accepts, shows, cancels, deletes, lists and shares jobs: POST, GET and
+// DELETE /v1/jobs/{id}, GET /v1/jobs, and POST /v1/jobs/{id}/shares. It also serves the webhooks of accounts: GET
 // /v1/jobs/{id}/deliveries and /v1/webhooks/secret.
 package main
 
 import (
 	"net/http"
+	"time"
 
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/adapter/secrets"
@@ -30,6 +31,7 @@ func jobs() (http.Handler, lambdahttp.Mode, error) {
 	f.AcceptJobs(stepfn.NewMachine(f.AWS, f.Required("CUTROOM_STATE_MACHINE"), queues),
 		sqsqueue.NewLengths(f.AWS, queues), job.NewCursorsFrom(secret.Value))
 	f.Config.Blobs = bucket
+	f.Config.Shares = job.NewSharesFrom(secret.Value, time.Now)
 	f.Config.Files = f.Files(bucket, file.Cursors{})
 	f.Config.WebhookTargets = f.WebhookTargets()
 	f.Config.WebhookLog = dynamo.NewWebhooks(f.Records, f.Required("CUTROOM_JOBS_TABLE"))

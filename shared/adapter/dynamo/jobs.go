@@ -233,6 +233,30 @@ func (s *Jobs) Fail(ctx context.Context, id, nonce string, failure job.Failure, 
 	return storeError("fail a job", s.free(ctx, j))
 }
 
+// Forget deletes the items of a job that has ended. Any other is left alone.
+//
+// Errors: fault.Unavailable.
+func (s *Jobs) Forget(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	err := transact(ctx, s.client, []types.TransactWriteItem{
+		{Delete: &types.Delete{
+			TableName: &s.table, Key: jobKey(id, RecordPart),
+			ConditionExpression:      aws.String("attribute_not_exists(#id) OR #status IN (:completed, :failed)"),
+			ExpressionAttributeNames: named("id", "status"),
+			ExpressionAttributeValues: item{
+				":completed": statusValue(job.Completed), ":failed": statusValue(job.Failed),
+			},
+		}},
+		{Delete: &types.Delete{TableName: &s.table, Key: jobKey(id, requestPart)}},
+		{Delete: &types.Delete{TableName: &s.table, Key: jobKey(id, webhookPart)}},
+	})
+	if refused(err) != nil {
+		return nil
+	}
+	return storeError("forget a job", err)
+}
+
 // Backlog returns the work that is ahead of a new job on the lane. The number of all
 // jobs is the queue's, which may lag.
 //

@@ -9,6 +9,6 @@ import (
 func TestWebhooks(t *testing.T) {
 	webhooktest.Run(t, func(t *testing.T) webhooktest.Harness {
 		db := open(t)
-		return webhooktest.Harness{Store: db.Webhooks(), Jobs: db.Jobs(), Queue: db.Webhooks(), Retention: db.Jobs()}
+		return webhooktest.Harness{Store: db.Webhooks(), Jobs: db.Jobs(), Queue: db.Webhooks()}
 	})
 }

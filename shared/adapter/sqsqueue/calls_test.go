@@ -101,6 +101,7 @@ func TestCallsAreAsDocumented(t *testing.T) {
 		_, _, err := h.jobs.List(ctx, "acme", job.Filter{}, "", 2, now)
 		return err
 	})
+	counted("Jobs.Forget", func() error { return h.jobs.Forget(ctx, "job_1") })
 	counted("Jobs.Expire", func() error {
 		_, err := h.jobs.Expire(ctx, "job_4", now.Add(2*job.MaxAge))
 		return err

@@ -82,6 +82,14 @@ func jobs(f Fixtures) []Call {
 			Key: content, AdminKey: content, Token: content, AdminToken: content, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
 			OtherKey: 404, OtherAdminKey: 404, OtherToken: 404,
 		}},
+		{"GET /v1/jobs/{id}/thumbnail", "/v1/jobs/" + f.Ended + "/thumbnail", "", "", Statuses{
+			Key: content, AdminKey: content, Token: content, AdminToken: content, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
+			OtherKey: 404, OtherAdminKey: 404, OtherToken: 404,
+		}},
+		{"POST /v1/jobs/{id}/shares", "/v1/jobs/" + f.Ended + "/shares", "", jsonType, Statuses{
+			Key: content, AdminKey: content, Token: 403, AdminToken: 403, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
+			OtherKey: 404, OtherAdminKey: 404, OtherToken: 403,
+		}},
 		{"GET /v1/jobs/{id}/deliveries", "/v1/jobs/" + f.Ended + "/deliveries", "", "", Statuses{
 			Key: 200, AdminKey: 200, Token: 200, AdminToken: 200, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
 			OtherKey: 404, OtherAdminKey: 404, OtherToken: 404,

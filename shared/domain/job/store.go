@@ -44,6 +44,9 @@ type Store interface {
 		ctx context.Context, account string, filter Filter, after string, limit int, now time.Time,
 	) (jobs []Job, next string, err error)
 
+	// Forget deletes the record of a job that has ended; any other is left alone.
+	Forget(ctx context.Context, id string) error
+
 	// Backlog returns the work queued ahead of a new job on the lane.
 	Backlog(ctx context.Context, lane Lane, account string) (Backlog, error)
 
@@ -103,8 +106,6 @@ type Retention interface {
 	// Ended returns jobs that ended before the time and after the id, in the
 	// order of their ids, at most limit.
 	Ended(ctx context.Context, before time.Time, after string, limit int) ([]Job, error)
-	// Forget deletes the record of a job that has ended; any other is left alone.
-	Forget(ctx context.Context, id string) error
 	// Known reports whether there is a record of the job.
 	Known(ctx context.Context, id string) (bool, error)
 }

@@ -7,6 +7,7 @@ import (
 	"iter"
 	"log/slog"
 	"path"
+	"slices"
 	"time"
 
 	"cutroom/shared/domain/blob"
@@ -146,7 +147,7 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 }
 
 // sweepJob deletes the blobs of one ended job, except a result that is not past
-// its age. A job without a record is an upload in progress, or the empty folder
+// its age, and its thumbnails. A job without a record is an upload in progress, or the empty folder
 // of one that was refused.
 func (s *Sweeper) sweepJob(ctx context.Context, folder blob.Entry) error {
 	id := path.Base(folder.Name)
@@ -167,8 +168,9 @@ func (s *Sweeper) sweepJob(ctx context.Context, folder blob.Entry) error {
 	if j.Result == nil || s.Now().Sub(j.CompletedAt) >= s.ResultAge {
 		return s.Blobs.DeleteAll(ctx, Folder(id))
 	}
+	kept := []string{j.Result.Blob, ThumbnailsBlob(id, j.Nonce)}
 	for entry, err := range s.Blobs.Children(ctx, Folder(id)) {
-		if err == nil && entry.Name != j.Result.Blob {
+		if err == nil && !slices.Contains(kept, entry.Name) {
 			err = s.Blobs.Delete(ctx, entry.Name)
 		}
 		if err != nil {

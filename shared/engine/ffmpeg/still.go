@@ -59,11 +59,18 @@ func (t *Tools) stillArgs(input []string, length, side int) []string {
 		// The file is one picture, whatever is in it.
 		input = append(input, "-frame_size", strconv.Itoa(length))
 	}
-	fit := fmt.Sprintf("max(1,trunc(%%s*min(1,%d/max(iw,ih))))", side)
-	scale := fmt.Sprintf("scale=w='%s':h='%s':flags=bicubic,format=rgba", fmt.Sprintf(fit, "iw"), fmt.Sprintf(fit, "ih"))
 	args := append(t.globalArgs(), "-filter_threads", "1")
 	args = append(append(args, input...), "-i", "pipe:0")
-	return append(args, "-map", "0:v:0", "-vf", scale, "-frames:v", "1", "-c:v", "pam", "-f", "image2pipe", "pipe:1")
+	return append(
+		args, "-map", "0:v:0", "-vf", fitted(side), "-frames:v", "1", "-c:v", "pam", "-f", "image2pipe", "pipe:1",
+	)
+}
+
+// fitted returns the filters that scale a picture down if its longer side is longer
+// than side, in pixels, for readStill.
+func fitted(side int) string {
+	fit := fmt.Sprintf("max(1,trunc(%%s*min(1,%d/max(iw,ih))))", side)
+	return fmt.Sprintf("scale=w='%s':h='%s':flags=bicubic,format=rgba", fmt.Sprintf(fit, "iw"), fmt.Sprintf(fit, "ih"))
 }
 
 // explainStill returns the error to show the person: as the command is always

@@ -8,6 +8,10 @@ import (
 // version is the first segment of the paths of every surface.
 const version = "/v1/"
 
+// PrefixHeader carries the path below which a proxy, or a stage of API Gateway, serves
+// the service; the path of the request is without it.
+const PrefixHeader = "X-Forwarded-Prefix"
+
 // collapseSlashes returns the request as a client with a tidy base URL would have sent it:
 // a base URL that ends with a slash turns a path into //v1/files or /v1//files. The
 // request is not redirected, because many clients do not follow the redirect of a POST.

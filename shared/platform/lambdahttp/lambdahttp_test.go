@@ -172,6 +172,14 @@ func TestRequests(t *testing.T) {
 		}{
 			{"method and path", "PATCH", "/v1/seen/a", nil, func(s seen) bool { return s.Method == "PATCH" && s.Path == "/v1/seen/a" }},
 			{"below the base path of a domain", "GET", "/media/api/v1/seen/a", nil, func(s seen) bool { return s.Path == "/v1/seen/a" }},
+			{"the path of a stage", "GET", "/v1/seen/a", func(e *events.APIGatewayProxyRequest) {
+				e.RequestContext.Path = "/live/v1/seen/a"
+				e.MultiValueHeaders["x-forwarded-prefix"] = []string{"/forged"}
+			}, func(s seen) bool { return fmt.Sprint(s.Header["X-Forwarded-Prefix"]) == "[/live]" }},
+			{"no path before it", "GET", "/v1/seen/a", func(e *events.APIGatewayProxyRequest) {
+				e.RequestContext.Path = "/v1/seen/a"
+				e.MultiValueHeaders["x-forwarded-prefix"] = []string{"/forged"}
+			}, func(s seen) bool { return len(s.Header["X-Forwarded-Prefix"]) == 0 }},
 			{"an escaped path", "GET", "/v1/seen/a%2Fb", nil, func(s seen) bool { return s.Path == "/v1/seen/a/b" }},
 			{"query with repeated names", "GET", "/v1/seen/a", func(e *events.APIGatewayProxyRequest) {
 				e.QueryStringParameters = map[string]string{"q": "2 & 3", "limit": "5"}

@@ -19,6 +19,10 @@ import (
 // requestIDHeader carries the id of a request; see httpserver.
 const requestIDHeader = "X-Request-Id"
 
+// prefixHeader carries what the path of the client's URL has before that of the
+// request; see httpserver.
+const prefixHeader = "X-Forwarded-Prefix"
+
 // newRequest returns the request that an event describes. Its path is the one below the
 // stage, or below the base path of a custom domain. Its body is decoded as it is read, so
 // that the bytes are not held twice.
@@ -36,6 +40,11 @@ func newRequest(ctx context.Context, event events.APIGatewayProxyRequest) (*http
 	r.Body, r.ContentLength = http.NoBody, 0
 	if length > 0 {
 		r.Body, r.ContentLength = io.NopCloser(body), length
+	}
+	// What a client sends is not this gateway's.
+	r.Header.Del(prefixHeader)
+	if prefix, found := strings.CutSuffix(event.RequestContext.Path, event.Path); found && prefix != "" {
+		r.Header.Set(prefixHeader, prefix)
 	}
 	if r.Header.Get(requestIDHeader) == "" {
 		// API Gateway logs the request under this id, so one id leads through all logs.

@@ -157,6 +157,7 @@ func (w *world) protectedRoutes() []access.Call {
 	done := w.submit(studio)
 	w.start(done)
 	w.complete(done, "the bytes", "video/mp4")
+	w.photograph(done, "small", "")
 	cancelled := w.submit(studio)
 	store := func() (id, md5 string) {
 		body, contentType := multiform(upload("file", "some bytes"))

@@ -36,8 +36,10 @@ type Config struct {
 	Catalog *catalog.Catalog
 	// KnowsModel reports whether any model has the name. Set it where the inference
 	// models may change while the service runs; nil asks Catalog.
-	KnowsModel    func(name string) bool
-	Jobs          *job.Service
+	KnowsModel func(name string) bool
+	Jobs       *job.Service
+	// Shares signs and checks the links to results, for the groups Jobs and Content.
+	Shares        job.Shares
 	Authenticator *credential.Authenticator
 	// Limiter enforces the request rates of tiers; nil enforces none.
 	Limiter Limiter

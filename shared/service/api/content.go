@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -18,10 +19,17 @@ import (
 
 // Content is the group of job results (docs/contract/jobs.md#results).
 func Content(s *service) []route {
-	return []route{{
-		method: http.MethodGet, path: "/v1/jobs/{id}/content", access: keyOrToken, queryToken: true, unlimited: true,
-		handle: s.showContent,
-	}}
+	return []route{
+		{
+			method: http.MethodGet, path: "/v1/jobs/{id}/content", access: keyOrToken, queryToken: true, unlimited: true,
+			handle: s.showContent,
+		},
+		{
+			method: http.MethodGet, path: "/v1/jobs/{id}/thumbnail", access: keyOrToken, queryToken: true, unlimited: true,
+			handle: s.showThumbnail,
+		},
+		{method: http.MethodGet, path: sharesPath + "{job_id}", access: public, handle: s.showShared},
+	}
 }
 
 // showContent is GET /v1/jobs/{id of a job}/content
@@ -34,10 +42,15 @@ func (s *service) showContent(w http.ResponseWriter, r *http.Request, c call) er
 	if err := s.Jobs.CheckResult(j); err != nil {
 		return err
 	}
-	return s.sendBlob(w, r, stored{
-		blob: j.Result.Blob, size: j.Result.Size, mime: j.Result.MIME, disposition: dispositionOf(j),
+	return s.sendBlob(w, r, resultOf(j, j.ResultName()))
+}
+
+// resultOf describes a completed job's result, to be sent under the name.
+func resultOf(j job.Job, name string) stored {
+	return stored{
+		blob: j.Result.Blob, size: j.Result.Size, mime: j.Result.MIME, disposition: dispositionOf(j, name),
 		tag: j.Result.SHA256, modified: j.CompletedAt, gone: job.ErrResultExpired.Message,
-	})
+	}
 }
 
 // stored describes a blob and how to serve it.
@@ -75,11 +88,11 @@ func asked(r *http.Request, size int64) int64 {
 func (s *service) sendBlob(w http.ResponseWriter, r *http.Request, what stored) error {
 	header := w.Header()
 	if s.Downloads != nil && (s.RedirectAbove == 0 || asked(r, what.size) > s.RedirectAbove) {
-		url, err := s.Downloads.SignDownload(r.Context(), what.blob, what.mime, what.disposition)
+		signed, err := s.Downloads.SignDownload(r.Context(), what.blob, what.mime, what.disposition)
 		if err != nil {
 			return fmt.Errorf("sign a download: %w", err)
 		}
-		header.Set("Location", url)
+		header.Set("Location", signed)
 		header.Set("Cache-Control", "no-store")
 		w.WriteHeader(http.StatusTemporaryRedirect)
 		return nil
@@ -117,7 +130,7 @@ type DownloadSigner interface {
 // describeResult sets the header fields of a completed job's result.
 func describeResult(header http.Header, j job.Job) {
 	header.Set("Content-Type", j.Result.MIME)
-	header.Set("Content-Disposition", dispositionOf(j))
+	header.Set("Content-Disposition", dispositionOf(j, j.ResultName()))
 	header.Set("ETag", `"`+j.Result.SHA256+`"`)
 	header.Set("X-Content-Type-Options", "nosniff")
 }
@@ -156,12 +169,45 @@ func headerText(text string) string {
 
 // dispositionOf returns the Content-Disposition of a completed job's result, which
 // names the file.
-func dispositionOf(j job.Job) string {
-	name := j.ID
-	if kind, ok := media.Find(j.Result.MIME); ok {
-		name += kind.Extension
+func dispositionOf(j job.Job, name string) string {
+	return disposition("inline", name, j.ID, extensionOf(j.Result.MIME))
+}
+
+// extensionOf returns the extension of files of a type, "" if it is not known.
+func extensionOf(mime string) string {
+	kind, _ := media.Find(mime)
+	return kind.Extension
+}
+
+// disposition returns a Content-Disposition that names a file (RFC 6266): in ASCII,
+// and beside it as it is if that is something else. A name of which ASCII has
+// nothing is replaced there.
+func disposition(how, name, replacement, extension string) string {
+	plain := strings.Trim(asciiName(name), "-")
+	if plain == "" {
+		plain = replacement
 	}
-	return fmt.Sprintf("inline; filename=%q", name)
+	value := fmt.Sprintf("%s; filename=%q", how, plain+extension)
+	if plain != name {
+		value += "; filename*=UTF-8''" + url.PathEscape(name) + extension
+	}
+	return value
+}
+
+// asciiName returns a name with a "-" in the place of what is not a letter, a digit
+// or one of "._-" in ASCII.
+func asciiName(name string) string {
+	plain := make([]byte, 0, len(name))
+	for _, r := range name {
+		isPlain := r == '.' || r == '_' || '0' <= r && r <= '9' || 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z'
+		switch {
+		case isPlain:
+			plain = append(plain, byte(r))
+		case len(plain) == 0 || plain[len(plain)-1] != '-':
+			plain = append(plain, '-')
+		}
+	}
+	return string(plain)
 }
 
 // blobReader reads a blob for http.ServeContent. It opens the blob only once the

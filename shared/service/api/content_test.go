@@ -50,7 +50,7 @@ func TestContent(t *testing.T) {
 	}{
 		{"the whole", nil, 200, "0123456789", map[string]string{
 			"Content-Type": "video/mp4", "Content-Length": "10", "ETag": tag, "Accept-Ranges": "bytes",
-			"Content-Disposition": `inline; filename="` + id + `.mp4"`, "X-Content-Type-Options": "nosniff",
+			"Content-Disposition": `inline; filename="x.mp4"`, "X-Content-Type-Options": "nosniff",
 			"Cache-Control": "private, no-cache",
 		}},
 		{"from the start", []string{"Range: bytes=0-3"}, 206, "0123", map[string]string{
@@ -122,7 +122,7 @@ func TestContentThatIsNotThere(t *testing.T) {
 	w.start(image)
 	w.complete(image, "png", "image/png")
 	if a := w.get("/v1/jobs/"+image+"/content", studio); a.status != 200 || a.header.Get("Content-Type") != "image/png" ||
-		a.header.Get("Content-Disposition") != `inline; filename="`+image+`.png"` {
+		a.header.Get("Content-Disposition") != `inline; filename="upload-x.png"` {
 		t.Errorf("an image: %d %v", a.status, a.header)
 	}
 
@@ -180,5 +180,32 @@ func TestContentReadsNoMoreThanItSends(t *testing.T) {
 		if opened.Load() != c.opens || length.Load() != c.reads {
 			t.Errorf("%s: opened %d times for %d bytes", c.says, opened.Load(), length.Load())
 		}
+	}
+}
+
+// A result is named after its source and prompt, in ASCII for every client and beside
+// that as it is. A stored file is named as it was sent.
+func TestContentIsNamed(t *testing.T) {
+	w := newWorld(t, setup{})
+	named := func(want string, parts ...part) {
+		t.Helper()
+		id := w.accepted(w.post("gen-2.5", studio, parts...))
+		w.start(id)
+		w.complete(id, "bytes", "video/mp4")
+		want = strings.ReplaceAll(want, "ID", id)
+		if got := w.get("/v1/jobs/"+id+"/content", studio).header.Get("Content-Disposition"); got != want {
+			t.Errorf("it is %s, want %s", got, want)
+		}
+	}
+	video := clip(t)
+	named(`inline; filename="beach-a-watercolor.mp4"`, part{"data", "beach.mov", video}, text("prompt", "A watercolor!"))
+	named(`inline; filename="t-mer.mp4"; filename*=UTF-8''%C3%A9t%C3%A9-mer.mp4`, part{"data", "été.mp4", video},
+		text("prompt", "mer"))
+	named(`inline; filename="ID.mp4"; filename*=UTF-8''%E5%A4%8F.mp4`, part{"data", "夏.mp4", video})
+	named(`inline; filename="ID.mp4"`, part{"data", "", video})
+	stored := w.stored(w.send(studio, part{"file", "My clip.mov", video}))
+	const want = `inline; filename="My-clip.mp4"; filename*=UTF-8''My%20clip.mp4`
+	if got := w.get("/v1/uploads/"+stored.ID, studio).header.Get("Content-Disposition"); got != want {
+		t.Errorf("the file is %s, want %s", got, want)
 	}
 }

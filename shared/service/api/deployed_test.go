@@ -73,7 +73,7 @@ func TestContentByASignedURL(t *testing.T) {
 	}
 	response.Body.Close()
 	want := fmt.Sprintf(`https://blobs.example.com/jobs/%[1]s/result-nonce?type=video/mp4&disposition=inline; `+
-		`filename="%[1]s.mp4"`, id)
+		`filename="x.mp4"`, id)
 	if got := response.Header.Get("Location"); response.StatusCode != 307 || got != want ||
 		response.Header.Get("Cache-Control") != "no-store" {
 		t.Errorf("%d to %s, want %s", response.StatusCode, got, want)

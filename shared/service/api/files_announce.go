@@ -13,6 +13,7 @@ import (
 
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
+	"cutroom/shared/platform/httpserver"
 )
 
 // Signer signs requests that upload the bytes of a pending file without a key.
@@ -56,7 +57,7 @@ func (s *service) announceFile(w http.ResponseWriter, r *http.Request, c call) e
 	}
 	url := signed.URL
 	if strings.HasPrefix(url, "/") {
-		url = origin(r) + url
+		url = base(r) + url
 	}
 	headers := signed.Headers
 	if headers == nil {
@@ -112,16 +113,25 @@ func (s *service) announce(w http.ResponseWriter, r *http.Request, c call, f fil
 	return f, nil
 }
 
-// origin returns the origin at which the client reaches this service, as far as the
+// base returns the URL at which the client reaches this service, as far as the
 // request shows.
-func origin(r *http.Request) string {
-	// A proxy that ends TLS sets this header. Forging it gains nothing, because
-	// only the caller sees the URL.
+func base(r *http.Request) string {
+	scheme := "http://"
+	// A proxy that ends TLS sets this header, and one that serves this service below
+	// a path the other. Forging them gains nothing, because only the caller sees the
+	// URL.
 	if r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") {
-		return "https://" + r.Host
+		scheme = "https://"
 	}
-	return "http://" + r.Host
+	prefix := strings.TrimSuffix(r.Header.Get(httpserver.PrefixHeader), "/")
+	if !prefixForm.MatchString(prefix) {
+		prefix = ""
+	}
+	return scheme + r.Host + prefix
 }
+
+// prefixForm matches the path that a proxy serves this service below.
+var prefixForm = regexp.MustCompile(`^(/[0-9A-Za-z._~-]+)+$`)
 
 const (
 	// mimePattern matches a media type without parameters (RFC 6838, 4.2).

@@ -1,12 +1,11 @@
 package api
 
 import (
-	"fmt"
 	"net/http"
+	"path"
 	"strings"
 
 	"cutroom/shared/domain/file"
-	"cutroom/shared/domain/media"
 )
 
 // FileContent is the group that serves the content of stored files, for pages that
@@ -28,17 +27,18 @@ func (s *service) showFileContent(w http.ResponseWriter, r *http.Request, c call
 	// Anything but an image or a video could be a page that runs scripts in this
 	// origin. So could XML, whatever its type (WHATWG, "MIME Sniffing", "XML MIME
 	// type").
-	disposition := "attachment"
+	how := "attachment"
 	shown := strings.HasPrefix(f.MIME, "image/") || strings.HasPrefix(f.MIME, "video/")
 	if shown && !strings.HasSuffix(f.MIME, "+xml") {
-		disposition = "inline"
+		how = "inline"
 	}
-	name := f.ID
-	if kind, ok := media.Find(f.MIME); ok {
-		name += kind.Extension
+	extension := extensionOf(f.MIME)
+	if extension == "" {
+		extension = asciiName(path.Ext(f.Filename))
 	}
+	name := strings.TrimSuffix(f.Filename, path.Ext(f.Filename))
 	return s.sendBlob(w, r, stored{
-		blob: f.Blob, size: f.Size, mime: f.MIME, disposition: fmt.Sprintf("%s; filename=%q", disposition, name),
+		blob: f.Blob, size: f.Size, mime: f.MIME, disposition: disposition(how, name, f.ID, extension),
 		tag: f.MD5, modified: f.CreatedAt, gone: file.ErrNotFound.Message,
 	})
 }

@@ -22,7 +22,8 @@ func Jobs(s *service) []route {
 		{method: http.MethodPost, path: "/v1/jobs/{id}", access: keyOrToken, serves: everyModel, form: jobForm,
 			handle: s.createJob},
 		{method: http.MethodGet, path: "/v1/jobs/{id}", access: keyOrToken, unlimited: true, handle: s.showJob},
-		{method: http.MethodDelete, path: "/v1/jobs/{id}", access: keyOrToken, handle: s.cancelJob},
+		{method: http.MethodDelete, path: "/v1/jobs/{id}", access: keyOrToken, handle: s.deleteJob},
+		{method: http.MethodPost, path: "/v1/jobs/{id}/shares", access: keyOnly, handle: s.createShare},
 		{method: http.MethodGet, path: "/v1/jobs", access: keyOnly, handle: s.listJobs},
 	}
 }

@@ -3,18 +3,55 @@ package api
 import (
 	"net/http"
 
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 )
 
-// cancelJob is DELETE /v1/jobs/{id of a job}, an extension of this service.
-// Cancelling a job again succeeds, so that a client may repeat a call whose
-// response was lost.
-func (s *service) cancelJob(w http.ResponseWriter, r *http.Request, c call) error {
+// deleteJob is DELETE /v1/jobs/{id of a job}, an extension of this service: it
+// cancels a job (docs/contract/jobs.md#cancellation) or, with purge=true, deletes one
+// that has ended (docs/contract/jobs.md#deletion).
+func (s *service) deleteJob(w http.ResponseWriter, r *http.Request, c call) error {
+	purge, found := purgeQuery(r.URL.RawQuery)
+	if len(found) > 0 {
+		return found
+	}
+	if purge && c.who.Token != nil {
+		return credential.ErrKeyRequired
+	}
 	j, err := s.namedJob(r, c)
 	if err != nil {
 		return err
 	}
+	if !purge {
+		return s.cancelJob(w, r, j)
+	}
+	if err := s.Jobs.Purge(r.Context(), j, s.Blobs); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
+// purgeQuery reads from the query whether a job is to be deleted. An empty value is
+// absent.
+func purgeQuery(raw string) (purge bool, found problems) {
+	text := readQuery(raw)["purge"]
+	if text == "" {
+		return false, nil
+	}
+	field := &catalog.Field{Name: "purge", Type: catalog.Boolean}
+	value, wrong := parse(field, &sent{name: field.Name, text: text})
+	if wrong != nil {
+		return false, problems{wrong.in("query")}
+	}
+	return value.(bool), nil
+}
+
+// cancelJob cancels a job. Cancelling a job again succeeds, so that a client may
+// repeat a call whose response was lost.
+func (s *service) cancelJob(w http.ResponseWriter, r *http.Request, j job.Job) (err error) {
 	if !j.Status.Terminal() {
 		if j, err = s.cancel(r.Context(), j, job.CancelledFailure()); err != nil {
 			return err

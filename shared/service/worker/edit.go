@@ -44,6 +44,7 @@ func (l *lane) edit(
 		slot.free()
 	}
 	begun := time.Now()
+	lease.thumbnails = l.worker.beginThumbnails(lease, j, inputs)
 	ctx, cancel := lingering(ctx)
 	defer cancel()
 	ctx, end := l.worker.beginStage(ctx, stageStore)

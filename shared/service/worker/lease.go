@@ -21,6 +21,9 @@ type lease struct {
 	ctx context.Context
 	// prefetched is what was fetched before the run; nil when nothing was.
 	prefetched *preparation
+	// thumbnails are those of the run's result; nil until it has one, and where none
+	// are made.
+	thumbnails *thumbnails
 
 	end context.CancelCauseFunc
 	// stopped is closed when the lease is no longer extended.

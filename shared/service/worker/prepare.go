@@ -68,6 +68,12 @@ func (p *preparation) discard() {
 	p.remove()
 }
 
+// release returns the folder, and leaves its removal to the caller.
+func (p *preparation) release() (folder string) {
+	folder, p.folder = p.folder, ""
+	return folder
+}
+
 func (p *preparation) remove() {
 	if p.folder == "" {
 		return

@@ -19,6 +19,7 @@ var errOverdue = errors.New("the job's deadline is near")
 // handle runs a leased job and settles it.
 func (l *lane) handle(lease *lease, slot slot) {
 	defer l.worker.inflight.remove(lease)
+	defer func() { lease.thumbnails.end() }()
 	nonce, err := l.worker.newNonce()
 	if err != nil {
 		lease.logger.Error("draw a nonce", "error", err)
@@ -29,7 +30,10 @@ func (l *lane) handle(lease *lease, slot slot) {
 	switch {
 	case err == nil:
 		lease.logger = lease.logger.With("account", j.Account, "model", j.Model, "run", j.Runs)
-		l.run(lease, j, slot)
+		if l.run(lease, j, slot) == Completed {
+			slot.free()
+			lease.thumbnails.store()
+		}
 	case errors.Is(err, job.ErrNoRunsLeft):
 		lease.logger.Warn("the job has no runs left")
 		l.fail(lease, "", job.WorkerLostFailure())
@@ -46,8 +50,8 @@ func (l *lane) handle(lease *lease, slot slot) {
 	}
 }
 
-// run does one run of a job and settles its delivery.
-func (l *lane) run(lease *lease, j job.Job, slot slot) {
+// run does one run of a job, settles its delivery, and returns how it ended.
+func (l *lane) run(lease *lease, j job.Job, slot slot) Outcome {
 	started := l.worker.config.Now()
 	ended := Run{
 		Lane: l.name, Model: j.Model, Number: j.Runs, Waited: started.Sub(j.CreatedAt), Stages: map[string]time.Duration{},
@@ -96,6 +100,7 @@ func (l *lane) run(lease *lease, j job.Job, slot slot) {
 	if l.worker.config.Observer != nil {
 		l.worker.config.Observer.Ran(ended)
 	}
+	return ended.Outcome
 }
 
 func (l *lane) complete(lease *lease, nonce string, result job.Result) Outcome {

@@ -53,6 +53,8 @@ type Config struct {
 	Engine  engine.Engine
 	Prober  Prober
 	Catalog *catalog.Catalog
+	// Posters makes the thumbnails of results and inputs; nil makes none.
+	Posters Posters
 	// Enhancer expands the prompts of jobs that ask for it; nil expands none.
 	Enhancer Enhancer
 	// EngineHealth returns nil while the engine takes runs. While it returns an
@@ -107,11 +109,13 @@ type Worker struct {
 	config   Config
 	inflight *inflight
 	loads    map[job.Lane]*load
+	// posing is held by the run whose thumbnails are being made.
+	posing chan struct{}
 }
 
 // New returns a worker; call Run to run it.
 func New(c Config) *Worker {
-	w := &Worker{config: c, inflight: newInflight(), loads: map[job.Lane]*load{}}
+	w := &Worker{config: c, inflight: newInflight(), loads: map[job.Lane]*load{}, posing: make(chan struct{}, 1)}
 	for lane, n := range c.Slots {
 		w.loads[lane] = &load{slots: n}
 	}

@@ -38,7 +38,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		conformance.About("List", listTests), conformance.About("Start", startTests),
 		conformance.About("Progress", progressTests), conformance.About("Release", releaseTests),
 		conformance.About("Complete", completeTests), conformance.About("Fail", failTests),
-		conformance.About("Ended", terminalTests), conformance.About("Races", raceTests),
+		conformance.About("Ended", terminalTests), conformance.About("Forget", forgetTests), conformance.About("Races", raceTests),
 		conformance.About("Retention", retentionTests),
 	)
 }

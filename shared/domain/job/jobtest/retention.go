@@ -3,7 +3,6 @@ package jobtest
 import (
 	"time"
 
-	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/testkit/conformance"
 )
@@ -42,28 +41,15 @@ var retentionTests = []test{
 		conformance.OK(s, err)
 		s.same("whole job", jobs[0], s.get(first.ID))
 	}},
-	{"forgets a job that has ended", func(s *suite) {
-		j := s.accept()
-		conformance.OK(s, s.Runs.Fail(s.ctx, j.ID, "", broken, s.at(1)))
-		conformance.OK(s, s.Retention.Forget(s.ctx, j.ID))
-		_, err := s.Store.Get(s.ctx, j.ID)
-		conformance.Fails(s, err, fault.NotFound)
-		s.ended(s.at(10), "", 10)
-		conformance.OK(s, s.Retention.Forget(s.ctx, j.ID))
-	}},
-	{"does not forget a job that has not ended", func(s *suite) {
-		j := s.accept()
-		conformance.OK(s, s.Retention.Forget(s.ctx, j.ID))
-		s.unchanged(j)
-	}},
 	{"knows jobs until they are forgotten", func(s *suite) {
 		j := s.accept()
 		s.known(j.ID, true)
 		s.known("job_unknown", false)
 		conformance.OK(s, s.Runs.Fail(s.ctx, j.ID, "", broken, s.at(1)))
 		s.known(j.ID, true)
-		conformance.OK(s, s.Retention.Forget(s.ctx, j.ID))
+		conformance.OK(s, s.Store.Forget(s.ctx, j.ID))
 		s.known(j.ID, false)
+		s.ended(s.at(10), "", 10)
 	}},
 }
 

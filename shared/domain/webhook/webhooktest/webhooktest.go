@@ -21,8 +21,6 @@ type Harness struct {
 	// Queue is nil where the platform delivers scheduled attempts; its tests
 	// are then skipped.
 	Queue webhook.Queue
-	// Retention deletes jobs where the platform does not.
-	Retention job.Retention
 }
 
 // Run runs the suite. Open returns a harness without any job in it, which is
@@ -94,6 +92,12 @@ func failed(number int) webhook.Attempt {
 }
 
 var storeTests = []test{
+	{"forgets the attempts of a job with the job", func(s *suite) {
+		j := s.ended("acme", "1", after(time.Second))
+		conformance.OK(s, s.Store.Record(s.ctx, j, failed(1)))
+		conformance.OK(s, s.Jobs.Forget(s.ctx, j.ID))
+		s.attempted(j)
+	}},
 	{"a job has no attempts before its first", func(s *suite) {
 		s.attempted(s.accept("acme", "1", "https://example.com/hook"))
 		s.attempted(s.ended("acme", "2", after(time.Second)))
@@ -200,10 +204,10 @@ var queueTests = []test{
 		s.due(after(time.Hour), 10, 3, turns[0], few, turns[1])
 		s.due(after(time.Hour), 10, 10, turns[0], few, turns[1], turns[2], turns[3], turns[4])
 	}},
-	{"the attempts of a job are deleted with the job", func(s *suite) {
+	{"has no attempts of a job that is forgotten", func(s *suite) {
 		j := s.ended("acme", "1", after(time.Second))
 		conformance.OK(s, s.Store.Record(s.ctx, j, failed(1)))
-		conformance.OK(s, s.Retention.Forget(s.ctx, j.ID))
+		conformance.OK(s, s.Jobs.Forget(s.ctx, j.ID))
 		s.attempted(j)
 		s.due(after(time.Hour), 10, 10)
 		conformance.Fails(s, s.Store.Record(s.ctx, j, failed(2)), fault.NotFound)

@@ -1,0 +1,36 @@
+package job
+
+import (
+	"context"
+	"fmt"
+
+	"cutroom/shared/domain/fault"
+)
+
+// Purge deletes a job that has ended: its blobs first and its record last, so that a
+// purge that fails can be repeated.
+//
+// Errors: fault.Conflict if the job has not ended; those of the stores.
+func (s *Service) Purge(ctx context.Context, j Job, blobs interface {
+	Delete(ctx context.Context, name string) error
+}) error {
+	if !j.Status.Terminal() {
+		return fault.New(fault.Conflict, "The job is %s. Cancel it first.", j.Status)
+	}
+	names := []string{ThumbnailsBlob(j.ID, j.Nonce)}
+	if j.Result != nil {
+		names = append(names, j.Result.Blob)
+	}
+	for _, input := range j.Request.Inputs {
+		names = append(names, input.Blob)
+	}
+	for _, name := range names {
+		if err := blobs.Delete(ctx, name); err != nil {
+			return fmt.Errorf("job: purge %s: %w", j.ID, err)
+		}
+	}
+	if err := s.config.Store.Forget(ctx, j.ID); err != nil {
+		return fmt.Errorf("job: purge %s: %w", j.ID, err)
+	}
+	return nil
+}

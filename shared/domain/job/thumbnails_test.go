@@ -1,0 +1,24 @@
+package job_test
+
+import (
+	"bytes"
+	"testing"
+
+	"cutroom/shared/domain/job"
+)
+
+func TestThumbnailsKeepTheirBytes(t *testing.T) {
+	for _, c := range []job.Thumbnails{
+		{Result: []byte("result"), Input: []byte("input")}, {Result: []byte("result")}, {Input: []byte("input")}, {},
+	} {
+		got, err := job.DecodeThumbnails(c.Encode())
+		if err != nil || !bytes.Equal(got.Result, c.Result) || !bytes.Equal(got.Input, c.Input) {
+			t.Errorf("%q became %q, %v", c, got, err)
+		}
+	}
+	for _, broken := range []string{"", "\x00\x00\x00", "\x00\x00\x00\x02x", "\xff\xff\xff\xffxxxx"} {
+		if got, err := job.DecodeThumbnails([]byte(broken)); err == nil {
+			t.Errorf("%q is read as %q", broken, got)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package api_test
+
+import (
+	"strings"
+	"testing"
+
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/job"
+)
+
+func (w *world) purge(id, key, query string) answer {
+	w.t.Helper()
+	return w.request("DELETE", "/v1/jobs/"+id+"?"+query, key, nil)
+}
+
+// A job that has ended is deleted with all it has, by a permanent key, and once.
+func TestAnEndedJobIsDeleted(t *testing.T) {
+	w := newWorld(t, setup{})
+	completed, failed := w.accepted(w.post("gen-2.5", studio, upload("data", clip(t)))), w.submit(studio)
+	kept := w.submit(studio)
+	w.start(completed)
+	if a := w.purge(completed, studio, "purge=true"); a.status != 409 ||
+		a.detail() != "The job is processing. Cancel it first." {
+		t.Errorf("a job that is processing: %d %s", a.status, a.body)
+	}
+	w.complete(completed, "the result", "video/mp4")
+	w.photograph(completed, "small", "small")
+	_, shared := w.share(completed, "")
+	w.start(failed)
+	w.fail(failed, job.Failure{Code: job.EngineError, Message: "x"})
+	if a := w.purge(completed, w.mint(studio, credential.Scope{}), "purge=true"); a.status != 403 {
+		t.Errorf("a client token: %d %s", a.status, a.body)
+	}
+	if a := w.purge(completed, rival, "purge=true"); a.status != 404 {
+		t.Errorf("another account: %d %s", a.status, a.body)
+	}
+	for query, want := range map[string]string{"purge=": "The job is completed.", "purge=no": "The job is completed."} {
+		if a := w.purge(completed, studio, query); a.status != 409 || a.detail() != want {
+			t.Errorf("%s: %d %s", query, a.status, a.body)
+		}
+	}
+	if a := w.purge(completed, studio, "purge=maybe"); a.status != 422 ||
+		!strings.Contains(a.body, `"loc":["query","purge"]`) {
+		t.Errorf("maybe: %d %s", a.status, a.body)
+	}
+	for id, query := range map[string]string{completed: "purge=true", failed: "purge=1"} {
+		if a := w.purge(id, studio, query); a.status != 204 || a.body != "" {
+			t.Errorf("%s: %d %s", query, a.status, a.body)
+		}
+		for _, path := range []string{"", "/content", "/thumbnail", "/events", "/deliveries"} {
+			if a := w.get("/v1/jobs/"+id+path, studio); a.status != 404 {
+				t.Errorf("%s after it: %d %s", path, a.status, a.body)
+			}
+		}
+		if a := w.purge(id, studio, query); a.status != 404 {
+			t.Errorf("again: %d %s", a.status, a.body)
+		}
+	}
+	if a := w.get(shared, ""); a.status != 404 {
+		t.Errorf("its link: %d %s", a.status, a.body)
+	}
+	if ids := w.jobIDs(studio, ""); len(ids) != 1 || ids[0] != kept {
+		t.Errorf("the list has %v", ids)
+	}
+	w.nothingStays()
+}

@@ -1,0 +1,77 @@
+package api
+
+import (
+	"net/http"
+	"net/url"
+	"time"
+
+	"cutroom/shared/domain/job"
+)
+
+// sharesPath is the path below which shared results are; a job's id follows.
+const sharesPath = "/v1/shares/"
+
+// maxShare is how long a share may be asked to last, in seconds. Its result ends
+// earlier, and the share with it.
+const maxShare = 30 * 24 * 60 * 60
+
+// shareBody is a link to a result, for anyone.
+type shareBody struct {
+	URL       string  `json:"url"`
+	ExpiresAt *string `json:"expires_at"`
+}
+
+// createShare is POST /v1/jobs/{id of a job}/shares
+// (docs/contract/jobs.md#shares).
+func (s *service) createShare(w http.ResponseWriter, r *http.Request, c call) error {
+	sent, err := readJSON(r)
+	if err != nil {
+		return err
+	}
+	lifetime, found := sent.integer("expires_in", 1, maxShare)
+	if len(found) > 0 {
+		return found
+	}
+	j, err := s.namedJob(r, c)
+	if err != nil {
+		return err
+	}
+	if err := s.Jobs.CheckResult(j); err != nil {
+		return err
+	}
+	resultAge, _ := s.Jobs.Ages()
+	until := j.CompletedAt.Add(resultAge)
+	if lifetime != nil {
+		if asked := s.Jobs.Now().Add(time.Duration(*lifetime) * time.Second); asked.Before(until) {
+			until = asked
+		}
+	}
+	until = until.Truncate(time.Second)
+	share, err := s.Shares.Sign(r.Context(), j.ID, until)
+	if err != nil {
+		return err
+	}
+	query := url.Values{"expires": {share.Expires}, "signature": {share.Signature}}
+	s.writeJSON(w, r, http.StatusOK, shareBody{base(r) + sharesPath + j.ID + "?" + query.Encode(), timestamp(until)})
+	return nil
+}
+
+// showShared is GET /v1/shares/{id of a job}: the result, for whoever has the link.
+// It is named after the job alone, because the person who shares a result shares
+// neither the prompt nor the name of the source.
+func (s *service) showShared(w http.ResponseWriter, r *http.Request, _ call) error {
+	ctx, id, query := r.Context(), r.PathValue("job_id"), readQuery(r.URL.RawQuery)
+	header := w.Header()
+	// The link is the permission: no page may pass it on, no engine may list it.
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("X-Robots-Tag", "noindex")
+	share := job.Share{Expires: query["expires"], Signature: query["signature"]}
+	if err := s.Shares.Check(ctx, id, share); err != nil {
+		return err
+	}
+	j, err := s.Jobs.Shared(ctx, id)
+	if err != nil {
+		return err
+	}
+	return s.sendBlob(w, r, resultOf(j, j.ID))
+}

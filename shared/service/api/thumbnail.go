@@ -1,0 +1,132 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+)
+
+const (
+	// A job's thumbnails are made while its end is recorded, so they may come a
+	// moment later. Within freshTime of that end a reader waits for them, for
+	// thumbnailWait at most, and looks again every thumbnailLook.
+	freshTime     = 10 * time.Second
+	thumbnailWait = 3 * time.Second
+	thumbnailLook = 100 * time.Millisecond
+)
+
+// errNoThumbnail is returned for a picture that could not be made.
+var errNoThumbnail = fault.New(fault.NotFound, "There is no such thumbnail.")
+
+// showThumbnail is GET /v1/jobs/{id of a job}/thumbnail
+// (docs/contract/jobs.md#thumbnails).
+func (s *service) showThumbnail(w http.ResponseWriter, r *http.Request, c call) error {
+	j, err := s.namedJob(r, c)
+	if err != nil {
+		return err
+	}
+	of := readQuery(r.URL.RawQuery)["of"]
+	if of == "" {
+		of = "result"
+	}
+	if of != "result" && of != "input" {
+		return problems{notAmong("of", of, []string{"result", "input"}).in("query")}
+	}
+	if err := s.Jobs.CheckResult(j); err != nil {
+		return err
+	}
+	pictures, err := s.thumbnails(r.Context(), j)
+	if err != nil {
+		return err
+	}
+	picture := pictures.Result
+	if of == "input" {
+		picture = pictures.Input
+	}
+	if len(picture) == 0 {
+		return errNoThumbnail
+	}
+	header := w.Header()
+	header.Set("Content-Type", "image/jpeg")
+	header.Set("Content-Disposition", disposition("inline", j.ResultName()+"-"+of, j.ID+"-"+of, ".jpg"))
+	// A run makes its pictures once, so that its result tells them apart.
+	tag := fmt.Sprintf(`"%s-%s"`, j.Result.SHA256, of)
+	header.Set("ETag", tag)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Cache-Control", "private, max-age=3600")
+	if hasTag(r.Header.Values("If-None-Match"), tag) {
+		w.WriteHeader(http.StatusNotModified)
+		return nil
+	}
+	writePicture(w, r, picture)
+	return nil
+}
+
+// writePicture sends a whole picture; a part of one is of no use.
+func writePicture(w http.ResponseWriter, r *http.Request, picture []byte) {
+	w.Header().Set("Content-Length", strconv.Itoa(len(picture)))
+	w.WriteHeader(http.StatusOK)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(picture) // fails if the client has disconnected
+	}
+}
+
+// hasTag reports whether the values of an If-None-Match hold the entity tag.
+func hasTag(values []string, tag string) bool {
+	for part := range strings.SplitSeq(strings.Join(values, ","), ",") {
+		if part = strings.TrimPrefix(strings.TrimSpace(part), "W/"); part == tag || part == "*" {
+			return true
+		}
+	}
+	return false
+}
+
+// thumbnails reads the pictures of a completed job, and waits for those of a job
+// that has completed just now.
+//
+// Errors: fault.NotFound if they could not be made.
+func (s *service) thumbnails(ctx context.Context, j job.Job) (job.Thumbnails, error) {
+	wait := time.Duration(0)
+	if s.Jobs.Now().Sub(j.CompletedAt) < freshTime {
+		wait = thumbnailWait
+	}
+	ctx, cancel := context.WithTimeout(ctx, max(wait, cleanTime))
+	defer cancel()
+	over := time.NewTimer(wait)
+	defer over.Stop()
+	look := time.NewTicker(thumbnailLook)
+	defer look.Stop()
+	for {
+		pictures, err := s.readThumbnails(ctx, j)
+		if !fault.Is(err, fault.NotFound) {
+			return pictures, err
+		}
+		select {
+		case <-look.C:
+		case <-over.C:
+			return job.Thumbnails{}, errNoThumbnail
+		case <-ctx.Done():
+			return job.Thumbnails{}, ctx.Err()
+		}
+	}
+}
+
+func (s *service) readThumbnails(ctx context.Context, j job.Job) (job.Thumbnails, error) {
+	blob, err := s.Blobs.Open(ctx, job.ThumbnailsBlob(j.ID, j.Nonce), 0, job.MaxThumbnails)
+	if err != nil {
+		return job.Thumbnails{}, fmt.Errorf("open the thumbnails: %w", err)
+	}
+	defer blob.Close()
+	content, err := io.ReadAll(blob)
+	if err != nil {
+		return job.Thumbnails{}, fmt.Errorf("read the thumbnails: %w", err)
+	}
+	return job.DecodeThumbnails(content)
+}

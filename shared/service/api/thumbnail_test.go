@@ -1,0 +1,109 @@
+package api_test
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/job"
+)
+
+// photograph stores the thumbnails of a completed job.
+func (w *world) photograph(id, result, input string) {
+	w.t.Helper()
+	pictures := job.Thumbnails{Result: []byte(result), Input: []byte(input)}
+	name := job.ThumbnailsBlob(id, w.record(id).Nonce)
+	if _, err := w.blobs.Put(w.t.Context(), name, bytes.NewReader(pictures.Encode())); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// A completed job has a picture of its result, and of its input if there is one, for
+// whoever may read the job and for as long as the result.
+func TestThumbnail(t *testing.T) {
+	w := newWorld(t, setup{})
+	id := w.accepted(w.post("gen-2.5", studio, part{"data", "beach.mp4", clip(t)}, text("prompt", "watercolor")))
+	path := "/v1/jobs/" + id + "/thumbnail"
+	token := w.mint(studio, credential.Scope{})
+	if a := w.get(path, studio); a.status != 409 || a.header.Get("Retry-After") != "2" {
+		t.Errorf("of a pending job: %d %s", a.status, a.body)
+	}
+	w.start(id)
+	w.complete(id, "the result", "video/mp4")
+	w.photograph(id, "small result", "small input")
+	for _, c := range []struct{ path, key, body, name string }{
+		{path, studio, "small result", "beach-watercolor-result.jpg"},
+		{path + "?of=", studio, "small result", "beach-watercolor-result.jpg"},
+		{path + "?of=result", token, "small result", "beach-watercolor-result.jpg"},
+		{path + "?of=input", studio, "small input", "beach-watercolor-input.jpg"},
+		{path + "?of=input&api_key=" + token, "", "small input", "beach-watercolor-input.jpg"},
+	} {
+		a := w.get(c.path, c.key)
+		header := a.header
+		if a.status != 200 || a.body != c.body || header.Get("Content-Type") != "image/jpeg" ||
+			header.Get("Content-Disposition") != `inline; filename="`+c.name+`"` ||
+			header.Get("Cache-Control") != "private, max-age=3600" || header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %d %q %v", c.path, a.status, a.body, header)
+		}
+		tag := header.Get("ETag")
+		for _, known := range []string{tag, `"other", ` + tag, "W/" + tag, "*"} {
+			if same := w.get(c.path, c.key, "If-None-Match: "+known); same.status != 304 || same.header.Get("ETag") != tag {
+				t.Errorf("%s, which the client has as %s: %d", c.path, known, same.status)
+			}
+		}
+		if other := w.get(c.path, c.key, `If-None-Match: "other"`); other.status != 200 {
+			t.Errorf("%s, of which the client has another: %d", c.path, other.status)
+		}
+		head := w.request("HEAD", c.path, c.key, nil)
+		if head.status != 200 || head.body != "" || head.header.Get("Content-Length") != header.Get("Content-Length") {
+			t.Errorf("HEAD %s: %d %v", c.path, head.status, head.header)
+		}
+	}
+	if result, input := w.get(path, studio), w.get(path+"?of=input", studio); result.header.Get("ETag") ==
+		input.header.Get("ETag") {
+		t.Error("both pictures have one entity tag")
+	}
+	if a := w.get(path+"?of=mask", studio); a.status != 422 || !strings.Contains(a.body, `"loc":["query","of"]`) {
+		t.Errorf("of something else: %d %s", a.status, a.body)
+	}
+	w.pass(25 * time.Hour)
+	if a := w.get(path, studio); a.status != 404 {
+		t.Errorf("after the result: %d %s", a.status, a.body)
+	}
+}
+
+// The pictures of a job that has just completed may follow a moment later. A job may
+// have none.
+func TestThumbnailsThatFollow(t *testing.T) {
+	w := newWorld(t, setup{})
+	id := w.submit(studio)
+	w.start(id)
+	w.complete(id, "the result", "video/mp4")
+	path := "/v1/jobs/" + id + "/thumbnail"
+	answers := make(chan answer)
+	go func() { answers <- w.get(path, studio) }()
+	time.Sleep(20 * time.Millisecond) // it may look before the pictures are there, or after
+	w.photograph(id, "small result", "")
+	if a := <-answers; a.status != 200 || a.body != "small result" {
+		t.Errorf("got %d %s", a.status, a.body)
+	}
+	const none = `{"detail":"There is no such thumbnail."}`
+	if a := w.get(path+"?of=input", studio); a.status != 404 || a.body != none {
+		t.Errorf("of a job without an input: %d %s", a.status, a.body)
+	}
+	without := w.submit(studio)
+	w.start(without)
+	w.complete(without, "the result", "video/mp4")
+	w.pass(time.Minute)
+	if a := w.get("/v1/jobs/"+without+"/thumbnail", studio); a.status != 404 || a.body != none {
+		t.Errorf("of a job without any: %d %s", a.status, a.body)
+	}
+	failed := w.submit(studio)
+	w.start(failed)
+	w.fail(failed, job.Failure{Code: job.EngineError, Message: "x"})
+	if a := w.get("/v1/jobs/"+failed+"/thumbnail", studio); a.status != 409 || a.header.Get("Retry-After") != "" {
+		t.Errorf("of a failed job: %d %s", a.status, a.body)
+	}
+}

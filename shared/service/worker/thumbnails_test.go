@@ -1,0 +1,177 @@
+package worker_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"cutroom/shared/adapter/diskblob"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/engine"
+	"cutroom/shared/service/worker"
+)
+
+// photographer takes each file's first bytes for its picture.
+type photographer struct {
+	mu sync.Mutex
+	// fails are the bytes of a file that cannot be decoded.
+	fails string
+	// asked is how many files each call was for.
+	asked []int
+	// hold, if it is not nil, is received from before each answer.
+	hold chan struct{}
+}
+
+func (p *photographer) Posters(ctx context.Context, folder string, of []engine.Input) (posters [][]byte, err error) {
+	p.mu.Lock()
+	p.asked = append(p.asked, len(of))
+	p.mu.Unlock()
+	if p.hold != nil {
+		select {
+		case <-p.hold:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	if _, err := os.Stat(folder); err != nil {
+		return nil, err
+	}
+	for _, input := range of {
+		content, err := os.ReadFile(input.Path)
+		if err != nil {
+			return nil, err
+		}
+		if p.fails != "" && strings.HasPrefix(string(content), p.fails) {
+			return nil, errors.New("this is no picture")
+		}
+		posters = append(posters, []byte("small: "+string(content)))
+	}
+	return posters, nil
+}
+
+func (p *photographer) calls() []int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.asked
+}
+
+func with(p *photographer) func(*worker.Config) {
+	return func(c *worker.Config) { c.Posters = p }
+}
+
+// thumbnails returns those of a completed job; ok is false if there are none.
+func (s *fixture) thumbnails(j job.Job) (pictures job.Thumbnails, ok bool) {
+	s.t.Helper()
+	r, err := s.blobs.Open(s.t.Context(), job.ThumbnailsBlob(j.ID, j.Nonce), 0, -1)
+	if fault.Is(err, fault.NotFound) {
+		return pictures, false
+	}
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer r.Close()
+	content, err := io.ReadAll(r)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if pictures, err = job.DecodeThumbnails(content); err != nil {
+		s.t.Fatal(err)
+	}
+	return pictures, true
+}
+
+// A completed job has pictures of its result and its input beside the result. Its end
+// does not wait for them, nor does the next job.
+func TestThumbnails(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	p := &photographer{hold: make(chan struct{})}
+	first := s.submit("one", 0)
+	stop := s.start(succeed, with(p))
+	j := s.awaitEnd(first)
+	second := s.awaitEnd(s.submit("two", 0))
+	if _, made := s.thumbnails(j); made {
+		t.Error("there are thumbnails before they were made")
+	}
+	close(p.hold)
+	for id, content := range map[string]string{j.ID: "one", second.ID: "two"} {
+		ended := s.awaitEnd(id)
+		eventually(t, "thumbnails of "+content, func() bool { _, made := s.thumbnails(ended); return made })
+		pictures, _ := s.thumbnails(ended)
+		if string(pictures.Result) != "small: edited: "+content || string(pictures.Input) != "small: "+content {
+			t.Errorf("%s: the result's is %q, the input's %q", content, pictures.Result, pictures.Input)
+		}
+	}
+	s.wantClean(stop)
+}
+
+// A picture that cannot be made costs nothing but itself.
+func TestThumbnailsThatCannotBeMade(t *testing.T) {
+	t.Parallel()
+	for fails, want := range map[string]string{"clip": "small: edited: clip", "edited": ""} {
+		s := newFixture(t)
+		p := &photographer{fails: fails}
+		id := s.submit("clip", 0)
+		stop := s.start(succeed, with(p))
+		j := s.awaitEnd(id)
+		s.wantClean(stop)
+		pictures, made := s.thumbnails(j)
+		if j.Status != job.Completed || made != (want != "") || string(pictures.Result) != want || len(pictures.Input) > 0 {
+			t.Errorf("%s: the job is %s, with %v, %q and %q", fails, j.Status, made, pictures.Result, pictures.Input)
+		}
+		if calls := p.calls(); len(calls) != 2 {
+			t.Errorf("%s: the pictures were asked for %v", fails, calls)
+		}
+	}
+}
+
+// A job that fails has no pictures, and one that is lost in the end keeps none.
+func TestNoThumbnailsWithoutAResult(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	p := &photographer{}
+	id := s.submit("clip", 0)
+	stop := s.start(func(context.Context, engine.Spec, func(engine.Progress)) error {
+		return engine.InvalidInput(nil, "No.")
+	}, with(p))
+	s.wantFailure(id, job.InvalidInput, "No.")
+	s.wantClean(stop)
+	if calls := p.calls(); len(calls) != 0 {
+		t.Errorf("pictures were made: %v", calls)
+	}
+
+	id = s.submit("clip", 0)
+	stop = s.start(func(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
+		if err := s.service.Cancel(t.Context(), id, job.CancelledFailure()); err != nil {
+			t.Error(err)
+		}
+		return succeed(t.Context(), spec, progress)
+	}, with(p), func(c *worker.Config) { c.CheckEvery, c.ProgressEvery = patience, patience })
+	s.wantFailure(id, job.Cancelled, "")
+	s.wantClean(stop)
+	for entry, err := range s.blobs.(*diskblob.Store).List(t.Context(), job.Folder(id)) {
+		if err != nil || entry.Name != job.InputBlob(id, "data") {
+			t.Errorf("%v is left, %v", entry.Name, err)
+		}
+	}
+}
+
+// A worker that stops finishes the pictures, or gives them up within its time.
+func TestAStopWaitsForThumbnails(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	p := &photographer{hold: make(chan struct{})}
+	id := s.submit("clip", 0)
+	stop := s.start(succeed, with(p))
+	j := s.awaitEnd(id)
+	go close(p.hold)
+	s.wantClean(stop)
+	if _, made := s.thumbnails(j); !made {
+		t.Error("the thumbnails were given up")
+	}
+}
