@@ -224,7 +224,7 @@ func (s *server) buildWorker(c *devCommand, p *parts) {
 	runs := s.gateway.metrics.Worker()
 	s.worker = worker.New(worker.Config{
 		Queue: s.records.Queue, Runs: s.records.Jobs, Blobs: s.blobs, Engine: p.engine, Prober: p.tools, Posters: p.tools,
-		Catalog: p.catalog,
+		Catalog:  p.catalog,
 		Enhancer: p.enhancer, Folder: p.scratch, Slots: p.slots,
 		Lease: lease, ProgressEvery: progressEvery, CheckEvery: checkEvery,
 		EngineHealth: engine.HealthOf(p.engine), Prefetch: engine.CapabilitiesOf(p.engine).Prefetch, Observer: runs,
@@ -242,8 +242,9 @@ func (s *server) buildMedia(c *devCommand, p *parts) error {
 	}
 	handler := p.callers.named(pages.Beside(s.sessions.beside(api.New(s.apiConfig(c, p)))))
 	s.http = httpserver.New(httpserver.Config{
-		Logger: s.logger, Tracer: s.traces.Tracer(), Observer: s.gateway.metrics.Surface("media"),
-		OnPanic: api.InternalError(c.Origins), Handler: handler,
+		Logger: s.logger, QuietReads: c.readAlong, Tracer: s.traces.Tracer(),
+		Observer: s.gateway.metrics.Surface("media"),
+		OnPanic:  api.InternalError(c.Origins), Handler: handler,
 	})
 	return nil
 }

@@ -35,7 +35,10 @@ type devCommand struct {
 	EngineKey    string       `env:"CUTROOM_ENGINE_KEY" help:"API key for servers with the OpenAI interface (${env})."`
 	WebhookAllow []string     `env:"CUTROOM_WEBHOOK_ALLOW" help:"Hosts, and blocks of addresses such as 10.1.0.0/16, that webhooks may go to though they are not of the public internet, and by http, with commas between them (${env})."`
 	UnknownDays  int          `env:"CUTROOM_UNKNOWN_DAYS" default:"7" help:"Days for which files are kept aside that no record knows (${env})."`
-	LogLevel     slog.Level   `env:"CUTROOM_LOG_LEVEL" default:"info" help:"What is logged at least: debug, info, which has a line for every request, warn or error (${env})."`
+	LogLevel     slog.Level   `env:"CUTROOM_LOG_LEVEL" default:"info" help:"What is logged at least: debug, info, which has a line for every request, warn or error. On a terminal, reads that went well are at debug (${env})."`
+
+	// readAlong reports that the log is shown to a person.
+	readAlong bool
 }
 
 // Validate refuses settings that would fail later.
@@ -84,6 +87,7 @@ func (c *devCommand) Validate() error {
 
 // Run serves until the context ends.
 func (c *devCommand) Run(ctx context.Context, out *command.Session) error {
+	c.readAlong = out.ShowsErr()
 	logger := newLogger(out, c.LogLevel)
 	machine, err := clocksOfMachine()
 	if err != nil {

@@ -117,7 +117,7 @@ func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
 	metrics.Watch(i.gateway.Health)
 	i.http = httpserver.New(httpserver.Config{
 		Longest: longestBody,
-		Logger:  parts.logger, Tracer: parts.tracer, Observer: metrics.Surface("inference"),
+		Logger:  parts.logger, QuietReads: c.readAlong, Tracer: parts.tracer, Observer: metrics.Surface("inference"),
 		OnPanic: gateway.PanicHandler(c.Origins), Handler: parts.callers.named(i.gateway),
 	})
 	return i, nil

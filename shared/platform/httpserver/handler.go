@@ -96,7 +96,7 @@ func serve(c Config, w http.ResponseWriter, r *http.Request) {
 	if e.refusal != "" {
 		attributes = append(attributes, slog.String(RefusalKey, e.refusal))
 	}
-	c.Logger.LogAttrs(r.Context(), levelOf(r, answer.status), "request", attributes...)
+	c.Logger.LogAttrs(r.Context(), c.levelOf(r, answer.status), "request", attributes...)
 	if aborted {
 		// On this panic the server closes the connection, so that the client sees that
 		// its answer is incomplete.
@@ -129,10 +129,15 @@ func run(c Config, w *response, r *http.Request) (aborted bool) {
 }
 
 // levelOf returns the level that a request is logged at: that of debugging for a probe
-// of the server's health that found it well, as probes come every few seconds for ever.
-func levelOf(r *http.Request, status int) slog.Level {
+// of the server's health that found it well, as probes come every few seconds for ever,
+// and with QuietReads for every read that went well.
+func (c Config) levelOf(r *http.Request, status int) slog.Level {
 	_, path, _ := strings.Cut(r.Pattern, "/")
 	if (path == "healthz" || path == "health") && status == http.StatusOK {
+		return slog.LevelDebug
+	}
+	reads := r.Method == http.MethodGet || r.Method == http.MethodHead || r.Method == http.MethodOptions
+	if c.QuietReads && reads && status >= http.StatusOK && status < http.StatusBadRequest {
 		return slog.LevelDebug
 	}
 	return slog.LevelInfo

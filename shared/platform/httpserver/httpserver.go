@@ -40,6 +40,9 @@ var ErrStopping = errors.New("httpserver: the server is stopping")
 type Config struct {
 	Handler http.Handler
 	Logger  *slog.Logger
+	// QuietReads leaves requests that only read, and went well, to the level of
+	// debugging, for people who read the log along.
+	QuietReads bool
 	// Tracer makes a span of every request; nil makes none.
 	Tracer api.Tracer
 	// Observer learns how requests were answered; nil for none.

@@ -192,6 +192,36 @@ func TestTheAccessLogLeavesOutProbes(t *testing.T) {
 	}
 }
 
+// A person who reads the log along is not shown what a page loads, but what changes
+// something or goes wrong.
+func TestTheAccessLogWithoutReads(t *testing.T) {
+	log := newLog()
+	address, _ := start(t, httpserver.Config{
+		Logger: log.logger(), QuietReads: true,
+		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/gone" {
+				w.WriteHeader(http.StatusNotFound)
+			}
+		}),
+	})
+	for _, request := range []string{"GET /page", "HEAD /page", "GET /gone", "POST /page"} {
+		method, path, _ := strings.Cut(request, " ")
+		asked, err := http.NewRequestWithContext(t.Context(), method, "http://"+address+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := http.DefaultClient.Do(asked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+	}
+	text := log.wait(t, 2)
+	if strings.Count(text, "\n") != 2 || !strings.Contains(text, `"status":404`) || !strings.Contains(text, `"POST"`) {
+		t.Errorf("the log has %s", text)
+	}
+}
+
 func TestTheAccessLogTellsARefusal(t *testing.T) {
 	log := newLog()
 	address, _ := start(t, httpserver.Config{Logger: log.logger(),
