@@ -68,7 +68,8 @@ def _measure(chosen: argparse.Namespace, folder: Path) -> None:
             "steps": chosen.steps,
             "window": {"frames": 9, "overlap": 1, "step": 4} if tiny else {},
             "pixels": {"tiny": 96 * 64, "1.3b": 832 * 480}.get(chosen.size),
-            "call": {"guidance_scale": 5.0, "strength": 1.0},
+            "guidance": 5.0,
+            "call": {"strength": 1.0},
         }
     )
     window = row.window.window()

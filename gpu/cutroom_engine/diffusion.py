@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import gc
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +14,12 @@ import numpy as np
 import torch
 import transformers
 
+from .conditions import Conditions
 from .frames import Frame
 from .model_map import PipelineRow
 from .pipeline import DeviceLost
-from .poses import Poses
 from .styles import STYLES, Shot
+from .weights import WeightsError
 
 _PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 
@@ -34,9 +35,9 @@ class DeviceUnusable(Exception):
 class DiffusersPipeline:
     """A pipeline with its weights in memory, run as the row of the model map says."""
 
-    def __init__(self, row: PipelineRow, pipe: Any, poses: Poses | None = None) -> None:
+    def __init__(self, row: PipelineRow, pipe: Any, conditions: Conditions | None = None) -> None:
         self._row = row
-        self._poses = poses
+        self._conditions = conditions
         self._style = STYLES[row.class_name]
         self._pipe = pipe
 
@@ -49,15 +50,16 @@ class DiffusersPipeline:
             on_step(min((step + 1) / total, 1.0))
             return tensors
 
-        if self._poses is not None:
+        if self._conditions is not None:
             with _translated():
-                shot = replace(shot, people=self._poses.people(shot.frames, check))
+                shot = self._conditions.of(shot, check)
         arguments = self._style.arguments(shot) | {
             "num_inference_steps": self._row.steps,
             # Drawn on the processor, so that a seed means the same on every device.
             "generator": torch.Generator("cpu").manual_seed(shot.seed),
             "callback_on_step_end": stepped,
             "output_type": "pt",
+            **self._guided(),
             **self._row.call,
         }
         # Not inference_mode: what offload moves to the device in it could not be changed
@@ -73,9 +75,18 @@ class DiffusersPipeline:
             made = output.images if self._style.takes == "image" else output.frames[0]
             return [_to_frame(picture) for picture in made]
 
+    def _guided(self) -> dict[str, Any]:
+        """Returns the arguments of guidance that the row sets."""
+        arguments: dict[str, Any] = {}
+        if self._row.guidance is not None:
+            arguments[self._style.guidance] = self._row.guidance
+        if self._row.negative is not None and self._style.negative is not None:
+            arguments[self._style.negative] = self._row.negative
+        return arguments
+
     def close(self) -> None:
         """Releases its memory."""
-        self._pipe = self._poses = None
+        self._pipe = self._conditions = None
         with _translated():
             release_memory()
 
@@ -92,9 +103,8 @@ def load(row: PipelineRow, folder: Callable[[str], Path], device: str) -> Diffus
         pipe = kind.from_pretrained(
             str(folder(row.weights)), dtype=precision, local_files_only=True, use_safetensors=True
         )
-        if row.scheduler is not None:
-            scheduler = getattr(diffusers, row.scheduler.class_name)
-            pipe.scheduler = scheduler.from_config(pipe.scheduler.config, **row.scheduler.options)
+        _schedule(row, pipe)
+        _fuse_loras(row, pipe, folder)
         if row.vae_tiling:
             pipe.vae.enable_tiling()
         if row.offload == "model":
@@ -103,11 +113,39 @@ def load(row: PipelineRow, folder: Callable[[str], Path], device: str) -> Diffus
             pipe.enable_sequential_cpu_offload(device=device)
         else:
             pipe.to(device)
-        poses = None
-        if row.poses is not None:
-            poses = Poses(folder(row.poses.detector), folder(row.poses.estimator), device)
+        conditions = Conditions(row, folder, device)
     pipe.set_progress_bar_config(disable=True)
-    return DiffusersPipeline(row, pipe, poses)
+    return DiffusersPipeline(row, pipe, conditions)
+
+
+def _schedule(row: PipelineRow, pipe: Any) -> None:
+    kind, options = type(pipe.scheduler), {}
+    if row.scheduler is not None:
+        kind, options = getattr(diffusers, row.scheduler.class_name), dict(row.scheduler.options)
+    if row.shift is not None:
+        # Schedulers of other origins know the same number by another name.
+        known = inspect.signature(kind.__init__).parameters
+        options["flow_shift" if "flow_shift" in known else "shift"] = row.shift
+    if row.scheduler is not None or options:
+        pipe.scheduler = kind.from_config(pipe.scheduler.config, **options)
+
+
+def _fuse_loras(row: PipelineRow, pipe: Any, folder: Callable[[str], Path]) -> None:
+    """Adds the row's LoRAs to the weights, after which they cost neither time nor memory."""
+    if not row.loras:
+        return
+    names = [f"lora{number}" for number in range(len(row.loras))]
+    for name, lora in zip(names, row.loras, strict=True):
+        path = folder(lora.folder) / lora.name
+        if not path.is_file():
+            raise WeightsError(f"{path}: there is no such file", retryable=False)
+        pipe.load_lora_weights(str(path.parent), weight_name=lora.name, adapter_name=name, local_files_only=True)
+    if missing := set(names) - {name for active in pipe.get_list_adapters().values() for name in active}:
+        lora = row.loras[names.index(min(missing))]
+        raise WeightsError(f"{lora.file}: none of its layers is one of {row.class_name}", retryable=False)
+    pipe.set_adapters(names, [lora.weight for lora in row.loras])
+    pipe.fuse_lora(components=["transformer"], adapter_names=names)
+    pipe.unload_lora_weights()
 
 
 @contextmanager

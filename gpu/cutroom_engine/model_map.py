@@ -58,6 +58,59 @@ class PosesRow(_Row):
     estimator: str
 
 
+class LoraRow(_Row):
+    """A LoRA: a file of safetensors in a folder or below a prefix of S3, and how strongly it
+    acts."""
+
+    file: str = Field(pattern=r"^(/|s3://[^/]+/).*[^/]\.safetensors$")
+    weight: float = Field(default=1.0, gt=-4, lt=4)
+
+    @property
+    def folder(self) -> str:
+        """The folder or the prefix that the file is in."""
+        return self.file.rpartition("/")[0]
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        return self.file.rpartition("/")[2]
+
+
+class ControlRow(_Row):
+    """What is derived from each frame of the clip for the result to follow: its lines, its
+    luminance, its depth or its person's pose. Depth is seen by a model of transformers, a
+    folder, or s3://bucket/prefix of one."""
+
+    kind: Literal["line", "gray", "depth", "pose"]
+    model: str | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> ControlRow:
+        if (self.kind == "depth") != (self.model is not None):
+            raise ValueError(f"model: {self.kind} {'needs a model' if self.kind == 'depth' else 'takes no model'}")
+        return self
+
+
+class MaskRow(_Row):
+    """The area of the clip that is made anew, while the rest is kept: where the person is,
+    what a model of segmentation labels so, or a box, by shares of the picture's sides."""
+
+    of: Literal["person", "parts", "box"]
+    model: str | None = None
+    labels: list[str] = []
+    # Left, top, right and bottom.
+    box: tuple[float, float, float, float] = (0.2, 0.1, 0.8, 1.0)
+
+    @model_validator(mode="after")
+    def _check(self) -> MaskRow:
+        if (self.of == "parts") != (self.model is not None and self.labels != []):
+            raise ValueError("parts, and nothing else, needs model and labels")
+        left, top, right, bottom = self.box
+        if not (0 <= left < right <= 1 and 0 <= top < bottom <= 1):
+            raise ValueError("box: left, top, right and bottom are shares from 0 to 1, in this order")
+        return self
+
+
 class PipelineRow(_Row):
     """A pipeline of diffusers with its weights, and how it is run."""
 
@@ -66,11 +119,21 @@ class PipelineRow(_Row):
     weights: str
     # For classes that are told how people move.
     poses: PosesRow | None = None
+    # For WanVACEPipeline: what it keeps of the clip. One of the two, or both.
+    control: ControlRow | None = None
+    mask: MaskRow | None = None
+    loras: list[LoraRow] = []
     precision: Precision = "bf16"
     # Precision of single parts of the pipeline, for example {vae: fp32}.
     parts: dict[str, Precision] = {}
     scheduler: SchedulerRow | None = None
     steps: int = Field(ge=1, le=1000)
+    # The shift of the scheduler's noise levels, and the strength of guidance; 1.0 is none,
+    # which models that are distilled for few steps want.
+    shift: float | None = Field(default=None, gt=0, le=100)
+    guidance: float | None = Field(default=None, ge=0, le=100)
+    # What the result should not be; of no effect without guidance.
+    negative: str | None = None
     # "model" moves whole parts between the device's memory and the machine's as they are
     # needed, "sequential" moves single layers: less memory, more time.
     offload: Literal["none", "model", "sequential"] = "none"
@@ -92,17 +155,29 @@ class PipelineRow(_Row):
     def _check(self) -> PipelineRow:
         if self.class_name not in STYLES:
             raise ValueError(f"class: {self.class_name} is not one of {', '.join(sorted(STYLES))}")
-        if STYLES[self.class_name].people != (self.poses is not None):
+        style = STYLES[self.class_name]
+        people = style.people or (self.control is not None and self.control.kind == "pose")
+        people = people or (self.mask is not None and self.mask.of == "person")
+        if people != (self.poses is not None):
             raise ValueError(
                 f"poses: {self.class_name} {'needs' if self.poses is None else 'takes no'} models of poses"
             )
+        if style.conditioned != (self.control is not None or self.mask is not None):
+            wanted = "needs a control or a mask" if style.conditioned else "takes no control and no mask"
+            raise ValueError(f"{self.class_name} {wanted}")
+        if self.negative is not None and style.negative is None:
+            raise ValueError(f"negative: {self.class_name} takes no negative prompt")
+        if repeated := {"num_inference_steps", style.guidance, style.negative} & set(self.call):
+            raise ValueError(f"call: {repeated.pop()} has a key of its own")
         self.window.window()
         return self
 
     @property
     def all_weights(self) -> list[str]:
         """Every folder or prefix that it is loaded from."""
-        return [self.weights] + ([self.poses.detector, self.poses.estimator] if self.poses else [])
+        beside = [self.poses.detector, self.poses.estimator] if self.poses else []
+        beside += [model for row in (self.control, self.mask) if row is not None and (model := row.model) is not None]
+        return [self.weights, *beside, *dict.fromkeys(lora.folder for lora in self.loras)]
 
 
 class ModelRow(_Row):
@@ -161,5 +236,16 @@ def _moved(row: PipelineRow, weights: str) -> PipelineRow:
     def moved(folder: str) -> str:
         return f"{weights.rstrip('/')}/{folder.removeprefix(_FOLDER)}" if folder.startswith(_FOLDER) else folder
 
+    def beside(of: ControlRow | MaskRow | None) -> ControlRow | MaskRow | None:
+        return of.model_copy(update={"model": moved(of.model)}) if of is not None and of.model is not None else of
+
     poses = row.poses and PosesRow(detector=moved(row.poses.detector), estimator=moved(row.poses.estimator))
-    return row.model_copy(update={"weights": moved(row.weights), "poses": poses})
+    return row.model_copy(
+        update={
+            "weights": moved(row.weights),
+            "poses": poses,
+            "control": beside(row.control),
+            "mask": beside(row.mask),
+            "loras": [lora.model_copy(update={"file": moved(lora.file)}) for lora in row.loras],
+        }
+    )

@@ -51,13 +51,17 @@ class Person:
     box: tuple[float, float, float, float]
 
 
-def skeleton(person: Person | None, width: int, height: int) -> Image.Image:
+def skeleton(person: Person | None, width: int, height: int) -> Frame:
     """Draws the person's limbs on black."""
     picture = Image.new("RGB", (width, height))
-    if person is None:
-        return picture
+    if person is not None:
+        _draw(picture, person)
+    return np.asarray(picture, dtype=np.uint8)
+
+
+def _draw(picture: Image.Image, person: Person) -> None:
     draw = ImageDraw.Draw(picture)
-    thick = max(2, min(width, height) // 120)
+    thick = max(2, min(picture.size) // 120)
     points = _with_neck(person.points)
     for i, (a, b) in enumerate(_LIMBS):
         if min(points[a, 2], points[b, 2]) >= _CERTAIN:
@@ -65,7 +69,6 @@ def skeleton(person: Person | None, width: int, height: int) -> Image.Image:
     for i, (x, y, certainty) in enumerate(points):
         if certainty >= _CERTAIN:
             draw.ellipse([x - thick, y - thick, x + thick, y + thick], fill=_colour(i))
-    return picture
 
 
 def face(frame: Frame, person: Person | None, side: int) -> Image.Image:

@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 from PIL import Image
 
+from .controls import Mask, conditioned, to_image
 from .frames import Frame
 from .motion import Person, face, region, skeleton
 
@@ -33,6 +34,10 @@ class Shot:
     before: list[Frame] = field(default_factory=list)
     # The person in each of the frames, for classes that ask for it.
     people: list[Person | None] = field(default_factory=list)
+    # For classes that are conditioned on pictures of the clip: one for each of the frames,
+    # or none, and the area of each frame that is made anew, or none for all of it.
+    control: list[Frame] = field(default_factory=list)
+    masks: list[Mask] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,11 @@ class Style:
     needs_reference: bool = False
     # Whether it is told who is seen, and how they move.
     people: bool = False
+    # Whether it is told by controls and masks what to keep of the clip.
+    conditioned: bool = False
+    # The arguments of the strength of guidance, and of what the result should not be.
+    guidance: str = "guidance_scale"
+    negative: str | None = "negative_prompt"
 
 
 def _pictures(frames: list[Frame]) -> list[Image.Image]:
@@ -70,16 +80,20 @@ def _lucy_edit(shot: Shot) -> dict[str, Any]:
 
 
 def _vace(shot: Shot) -> dict[str, Any]:
-    # White in the mask is repainted after what the video shows there; black is kept: the
-    # frames that the window before has made.
-    frames = shot.before + shot.frames[len(shot.before) :]
-    blank = np.zeros((shot.height, shot.width), dtype=np.uint8)
-    keep, make = Image.fromarray(blank), Image.fromarray(blank + 255)
-    mask = [keep] * len(shot.before) + [make] * (len(frames) - len(shot.before))
+    # White in the mask is made anew after what the video shows there: a control, or grey
+    # for anything that fits. Black is kept: what is around, and the frames that the window
+    # before has made.
+    kept = len(shot.before)
+    everywhere = np.ones((shot.height, shot.width), dtype=np.bool_)
+    frames, masks = list(shot.before), [~everywhere] * kept
+    for i in range(kept, len(shot.frames)):
+        where = shot.masks[i] if shot.masks else everywhere
+        frames.append(conditioned(shot.frames[i], where, shot.control[i] if shot.control else None))
+        masks.append(where)
     return {
         **_sized(shot),
         "video": _pictures(frames),
-        "mask": mask,
+        "mask": [to_image(where) for where in masks],
         "reference_images": shot.references or None,
         "num_frames": shot.length,
     }
@@ -99,7 +113,7 @@ def _animate(shot: Shot) -> dict[str, Any]:
     return {
         **_sized(shot),
         "image": shot.references[0],
-        "pose_video": [skeleton(person, *size) for person in shot.people],
+        "pose_video": _pictures([skeleton(person, *size) for person in shot.people]),
         "face_video": [face(frame, person, _FACE) for frame, person in zip(shot.frames, shot.people, strict=True)],
         "background_video": _pictures(kept),
         "mask_video": [Image.fromarray(np.where(where, 255, 0).astype(np.uint8)).convert("RGB") for where in regions],
@@ -126,11 +140,11 @@ def _flux_kontext(shot: Shot) -> dict[str, Any]:
 STYLES = {
     "WanPipeline": Style("text", _text_to_video),
     "WanVideoToVideoPipeline": Style("video", _video_to_video),
-    "WanVACEPipeline": Style("video", _vace, references=True),
+    "WanVACEPipeline": Style("video", _vace, references=True, conditioned=True),
     "WanAnimatePipeline": Style("video", _animate, references=True, needs_reference=True, people=True),
     "LucyEditPipeline": Style("video", _lucy_edit),
-    "QwenImageEditPipeline": Style("image", _image_edit),
-    "QwenImageEditPlusPipeline": Style("image", _image_edit_by_references, references=True),
+    "QwenImageEditPipeline": Style("image", _image_edit, guidance="true_cfg_scale"),
+    "QwenImageEditPlusPipeline": Style("image", _image_edit_by_references, references=True, guidance="true_cfg_scale"),
     "FluxKontextPipeline": Style("image", _flux_kontext),
-    "Flux2KleinPipeline": Style("image", _image_edit_by_references, references=True),
+    "Flux2KleinPipeline": Style("image", _image_edit_by_references, references=True, negative=None),
 }

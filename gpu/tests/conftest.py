@@ -101,7 +101,7 @@ def model_map(**pipeline: Any) -> ModelMap:
         {
             "pipelines": {
                 "edit": {"class": "LucyEditPipeline", "weights": "/edit", **row},
-                "vace": {"class": "WanVACEPipeline", "weights": "/vace", **row},
+                "vace": {"class": "WanVACEPipeline", "weights": "/vace", "control": {"kind": "line"}, **row},
                 "animate": {
                     "class": "WanAnimatePipeline",
                     "weights": "/animate",

@@ -12,7 +12,7 @@ FOLDER = Path(__file__).parents[1]
 GOOD = """
 pipelines:
   lucy: {class: LucyEditPipeline, weights: /weights/lucy, steps: 30, memory: 30GiB}
-  vace: {class: WanVACEPipeline, weights: "s3://bucket/vace", steps: 30}
+  vace: {class: WanVACEPipeline, weights: "s3://bucket/vace", steps: 30, control: {kind: gray}}
 models:
   $family-2.5: {pipeline: lucy, with_reference: vace}
 """
@@ -49,6 +49,18 @@ def test_models_of_poses_are_where_the_setting_says(tmp_path: Path) -> None:
     assert row.all_weights == ["s3://other/a", "s3://other/detector", "s3://bucket/estimator"]
 
 
+def test_whatever_is_loaded_is_where_the_setting_says(tmp_path: Path) -> None:
+    path = tmp_path / "models.yaml"
+    more = (
+        "control: {kind: depth, model: /models/depth}, mask: {of: parts, model: /models/clothes, labels: [hat]}, "
+        "loras: [{file: /models/few/a.safetensors}, {file: /models/few/b.safetensors, weight: 0.5}]"
+    )
+    path.write_text(GOOD.replace("control: {kind: gray}", more))
+    row = read_model_map(path, "gen", "s3://other").pipelines["vace"]
+    assert row.all_weights == ["s3://bucket/vace", "s3://other/depth", "s3://other/clothes", "s3://other/few"]
+    assert [(lora.name, lora.weight) for lora in row.loras] == [("a.safetensors", 1.0), ("b.safetensors", 0.5)]
+
+
 @pytest.mark.parametrize("name", ["models.yaml", "models-80gb.yaml"])
 def test_maps_that_come_with_it_serve_every_model_of_the_catalog(name: str) -> None:
     assert set(read_model_map(FOLDER / name, "gen").models) == {
@@ -79,6 +91,15 @@ def test_the_default_map_is_for_the_cards_of_the_default_instances() -> None:
         ("30GiB", "30 gigs", "'30 gigs' is not a size, for example 24GiB"),
         ("30GiB}", "30GiB, window: {frames: 80}}", "frames: 80 is not one more than a multiple of 4"),
         ("30GiB}", "30GiB, precision: int1}", "pipelines.lucy.precision"),
+        (", control: {kind: gray}", "", "WanVACEPipeline needs a control or a mask"),
+        ("30GiB}", "30GiB, mask: {of: box}}", "LucyEditPipeline takes no control and no mask"),
+        ("kind: gray", "kind: depth", "depth needs a model"),
+        ("kind: gray", "kind: pose", "poses: WanVACEPipeline needs models of poses"),
+        ("control: {kind: gray}", "mask: {of: parts, model: /m}", "needs model and labels"),
+        ("control: {kind: gray}", "mask: {of: box, box: [0.8, 0, 0.2, 1]}", "box: left, top, right and bottom"),
+        ("30GiB}", "30GiB, loras: [{file: a.bin}]}", "pipelines.lucy.loras.0.file"),
+        ("30GiB}", "30GiB, call: {guidance_scale: 3.0}}", "call: guidance_scale has a key of its own"),
+        ("30GiB}", "30GiB, shift: 0}", "pipelines.lucy.shift"),
         ("pipeline: lucy", "pipeline: lucky", "there is no pipeline lucky"),
         ("with_reference: vace", "with_reference: lucy", "lucy takes no reference image"),
         ("pipelines:", "pipelines: [", "expected"),

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from cutroom_engine.frames import Frame
 from cutroom_engine.model_map import ModelMapError, read_model_map
 from cutroom_engine.motion import Person, face, region, skeleton
 from cutroom_engine.styles import STYLES, Shot
@@ -24,13 +25,13 @@ def standing(certainty: float = 0.9) -> Person:
     return Person(np.array([(*point, certainty) for point in where], dtype=np.float32), (75, 8, 125, 119))
 
 
-def at(picture: Image.Image, x: int, y: int) -> Any:
-    return picture.getpixel((x, y))
+def at(picture: Frame | Image.Image, x: int, y: int) -> tuple[int, ...]:
+    return tuple(int(value) for value in np.asarray(picture)[y, x])
 
 
 def test_limbs_are_drawn_in_their_colours() -> None:
     picture = skeleton(standing(), WIDTH, HEIGHT)
-    assert picture.size == (WIDTH, HEIGHT)
+    assert picture.shape == (HEIGHT, WIDTH, 3)
     places = {"left arm": (118, 50), "right arm": (83, 50), "left shin": (110, 105)}
     middles = {name: at(picture, *place) for name, place in places.items()}
     assert (0, 0, 0) not in middles.values()
@@ -49,7 +50,7 @@ def test_the_neck_is_between_the_shoulders() -> None:
 @pytest.mark.parametrize("person", [None, standing(certainty=0.1)])
 def test_what_is_not_seen_is_not_drawn(person: Person | None) -> None:
     frame = np.full((HEIGHT, WIDTH, 3), 200, dtype=np.uint8)
-    assert not np.asarray(skeleton(person, WIDTH, HEIGHT)).any()
+    assert not skeleton(person, WIDTH, HEIGHT).any()
     assert not np.asarray(face(frame, person, 32)).any()
 
 

@@ -21,7 +21,7 @@ from cutroom_engine.poses import Poses
 from cutroom_engine.protocol import RunCancelled
 from cutroom_engine.styles import STYLES, Shot
 
-from .tiny import MAKERS, make, make_poses
+from .tiny import MAKERS, make, make_depth, make_parser, make_poses
 
 
 @pytest.fixture(scope="module")
@@ -30,14 +30,22 @@ def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in MAKERS:
         make(name, folder)
     make_poses(folder)
+    make_depth(folder)
+    make_parser(folder)
     return folder
 
 
 def pipeline(weights: Path, name: str, **changes: Any) -> DiffusersPipeline:
     row = {"class": name, "weights": str(weights / name), "steps": 2, "precision": "fp32"} | changes
     if STYLES[name].people:
-        row["poses"] = {"detector": str(weights / "detector"), "estimator": str(weights / "estimator")}
+        row["poses"] = poses_of(weights)
+    if STYLES[name].conditioned and not {"control", "mask"} & set(changes):
+        row["control"] = {"kind": "line"}
     return load(PipelineRow.model_validate(row), Path, "cpu")
+
+
+def poses_of(weights: Path) -> dict[str, str]:
+    return {"detector": str(weights / "detector"), "estimator": str(weights / "estimator")}
 
 
 def noise(count: int) -> list[Frame]:
@@ -157,7 +165,7 @@ def test_the_row_of_the_map_is_followed(weights: Path) -> None:
         scheduler={"class": "FlowMatchEulerDiscreteScheduler", "options": {"shift": 5.0}},
         steps=3,
         vae_tiling=True,
-        call={"guidance_scale": 1.0},
+        guidance=1.0,
     )
     steps: list[float] = []
     assert len(model.run(shot("WanPipeline"), steps.append, nothing)) == 9
@@ -225,5 +233,8 @@ def test_whom_the_clip_shows_is_who_is_replaced(weights: Path, monkeypatch: pyte
     model = pipeline(weights, "WanAnimatePipeline")
     nobody = model.run(shot("WanAnimatePipeline", people=[None] * 9), nothing, nothing)
     points = np.array([[48 + i, 10 + 2 * i, 0.9] for i in range(17)], dtype=np.float32)
-    monkeypatch.setattr(model._poses, "people", lambda frames, _: [Person(points, (30, 5, 70, 60))] * len(frames))
+    assert model._conditions is not None
+    monkeypatch.setattr(
+        model._conditions._poses, "people", lambda frames, _: [Person(points, (30, 5, 70, 60))] * len(frames)
+    )
     assert not same(nobody, model.run(shot("WanAnimatePipeline"), nothing, nothing))

@@ -17,6 +17,10 @@ from transformers import (
     CLIPTextModel,
     CLIPVisionConfig,
     CLIPVisionModel,
+    DepthAnythingConfig,
+    DepthAnythingForDepthEstimation,
+    Dinov2Config,
+    DPTImageProcessorPil,
     PreTrainedTokenizerFast,
     Qwen2_5_VLConfig,
     Qwen2_5_VLForConditionalGeneration,
@@ -30,6 +34,9 @@ from transformers import (
     RTDetrForObjectDetection,
     RTDetrImageProcessorPil,
     RTDetrResNetConfig,
+    SegformerConfig,
+    SegformerForSemanticSegmentation,
+    SegformerImageProcessorPil,
     T5Config,
     T5EncoderModel,
     UMT5Config,
@@ -360,13 +367,62 @@ def make_poses(folder: Path) -> dict[str, str]:
     return {name: str(folder / name) for name in ("detector", "estimator")}
 
 
+def make_depth(folder: Path) -> str:
+    """Writes a model of depth, and returns its folder."""
+    torch.manual_seed(0)
+    backbone = Dinov2Config(
+        hidden_size=8,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        image_size=28,
+        patch_size=14,
+        out_features=["stage1", "stage2"],
+        reshape_hidden_states=False,
+        apply_layernorm=True,
+    )
+    model = DepthAnythingForDepthEstimation(
+        DepthAnythingConfig(
+            backbone_config=backbone,
+            reassemble_hidden_size=8,
+            reassemble_factors=[4, 2],
+            neck_hidden_sizes=[8, 8],
+            fusion_hidden_size=8,
+            head_hidden_size=8,
+        )
+    )
+    model.save_pretrained(folder / "depth")
+    DPTImageProcessorPil(size={"height": 28, "width": 28}).save_pretrained(folder / "depth")
+    return str(folder / "depth")
+
+
+def make_parser(folder: Path) -> str:
+    """Writes a model of segmentation that knows skin and shirts, and returns its folder."""
+    torch.manual_seed(0)
+    config = SegformerConfig(
+        num_encoder_blocks=2,
+        depths=[1, 1],
+        sr_ratios=[2, 1],
+        hidden_sizes=[8, 8],
+        patch_sizes=[3, 3],
+        strides=[4, 2],
+        num_attention_heads=[1, 1],
+        mlp_ratios=[1, 1],
+        decoder_hidden_size=8,
+        id2label={0: "Skin", 1: "Shirt"},
+    )
+    SegformerForSemanticSegmentation(config).save_pretrained(folder / "parser")
+    SegformerImageProcessorPil(size={"height": 32, "width": 32}).save_pretrained(folder / "parser")
+    return str(folder / "parser")
+
+
 def make_all(folder: Path) -> Path:
     """Writes all pipelines and a model map with which they serve every model of the
     catalog. Returns the path of the map."""
     row = {"steps": 2, "precision": "fp32", "window": {"frames": 9, "overlap": 1, "step": 4}, "memory": "1GiB"}
     pipelines = {name: row | {"class": name, "weights": str(make(name, folder))} for name in MAKERS}
     pipelines["WanAnimatePipeline"]["poses"] = make_poses(folder)
-    pipelines["QwenImageEditPlusPipeline"]["call"] = {"true_cfg_scale": 1.0}
+    pipelines["WanVACEPipeline"]["control"] = {"kind": "line"}
+    pipelines["QwenImageEditPlusPipeline"]["guidance"] = 1.0
     edit = {"pipeline": "LucyEditPipeline", "with_reference": "WanVACEPipeline"}
     served: dict[str, Any] = {
         "restyle-2": {"pipeline": "WanVideoToVideoPipeline", "with_reference": "WanVACEPipeline"},

@@ -1,0 +1,103 @@
+"""What VACE is told of a clip, as it was trained: pictures derived from the clip, and where
+to repaint it. It was never trained on a clip as it is (ali-vilab/VACE, issue 35)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from .frames import Frame
+
+Mask = NDArray[np.bool_]
+
+# What stands in the place of what is to be repainted, in the training of VACE.
+GREY = 128
+
+# The luma of BT.601, which the pictures of its training were made by.
+_LUMA = np.array([0.299, 0.587, 0.114], dtype=np.float32)
+
+# Lines are where the picture is darker than its surroundings: the difference of two blurs,
+# by their deviations in pixels of a picture of 480 lines.
+_NEAR, _FAR = 0.8, 3.2
+# Differences of luma, 0 to 255, at which a line begins to show and at which it is black.
+_FAINT, _FULL = 1.5, 10.0
+
+# Repainted areas consist of such blocks, in pixels: latents have one value for 8 or 16.
+_BLOCK = 16
+
+
+def lines(frame: Frame) -> Frame:
+    """Returns the picture as a drawing, black lines on white, which VACE knows as
+    scribble."""
+    luma = frame.astype(np.float32) @ _LUMA
+    scale = max(min(luma.shape) / 480, 0.5)
+    near = _blurred(luma, _NEAR * scale)
+    # The magnitude shows edges from dark to light as well as dark strokes.
+    difference = np.abs(near - _blurred(luma, _FAR * scale))
+    ink = np.clip((difference - _FAINT) / (_FULL - _FAINT), 0, 1)
+    return _picture(255 * (1 - ink))
+
+
+def grey(frame: Frame) -> Frame:
+    """Returns the picture without its colours."""
+    return _picture(frame.astype(np.float32) @ _LUMA)
+
+
+def near_is_light(depth: NDArray[np.float32]) -> Frame:
+    """Returns inverse depths of any range as a picture, the nearest point white."""
+    low, high = float(depth.min()), float(depth.max())
+    return _picture((depth - low) * (255 / max(high - low, 1e-6)))
+
+
+def box(edges: tuple[float, float, float, float], width: int, height: int) -> Mask:
+    """Returns the area between left, top, right and bottom, which are shares of the sides."""
+    where = np.zeros((height, width), dtype=np.bool_)
+    left, top, right, bottom = edges
+    where[round(top * height) : round(bottom * height), round(left * width) : round(right * width)] = True
+    return where
+
+
+def in_blocks(where: Mask) -> Mask:
+    """Returns the area grown to whole blocks and by one more on each side, so that nothing
+    of what is to go shows at its edge. Of nothing it is nothing."""
+    height, width = where.shape
+    rows, columns = -(-height // _BLOCK), -(-width // _BLOCK)
+    padded = np.zeros((rows * _BLOCK, columns * _BLOCK), dtype=np.bool_)
+    padded[:height, :width] = where
+    blocks = np.pad(padded.reshape(rows, _BLOCK, columns, _BLOCK).any(axis=(1, 3)), 1)
+    grown = np.zeros((rows, columns), dtype=np.bool_)
+    for down in range(3):
+        for right in range(3):
+            grown |= blocks[down : down + rows, right : right + columns]
+    return grown.repeat(_BLOCK, axis=0).repeat(_BLOCK, axis=1)[:height, :width]
+
+
+def conditioned(frame: Frame, where: Mask, control: Frame | None) -> Frame:
+    """Returns the picture with the control, or grey, in the area to make anew."""
+    return np.where(where[..., None], np.uint8(GREY) if control is None else control, frame)
+
+
+def _blurred(luma: NDArray[np.float32], deviation: float) -> NDArray[np.float32]:
+    """Returns the picture blurred by a Gaussian, its edges continued."""
+    reach = max(1, round(3 * deviation))
+    weights = np.exp(-0.5 * (np.arange(-reach, reach + 1) / deviation) ** 2).astype(np.float32)
+    weights /= weights.sum()
+    for axis in (0, 1):
+        width = luma.shape[axis]
+        padded = np.pad(luma, [(reach, reach) if axis == of else (0, 0) for of in (0, 1)], mode="edge")
+        luma = sum(
+            (weight * padded.take(range(at, at + width), axis=axis) for at, weight in enumerate(weights)),
+            start=np.zeros_like(luma),
+        )
+    return luma
+
+
+def _picture(luma: NDArray[np.float32]) -> Frame:
+    rounded = np.clip(luma + 0.5, 0, 255).astype(np.uint8)
+    return np.ascontiguousarray(np.broadcast_to(rounded[..., None], (*rounded.shape, 3)))
+
+
+def to_image(where: Mask) -> Image.Image:
+    """Returns the area as a picture, white where it is."""
+    return Image.fromarray(np.where(where, 255, 0).astype(np.uint8))

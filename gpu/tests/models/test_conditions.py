@@ -1,0 +1,105 @@
+"""What VACE is conditioned on, by models with tiny random weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cutroom_engine.controls import GREY
+from cutroom_engine.model_map import PipelineRow
+from cutroom_engine.seeing import Parser
+from cutroom_engine.styles import STYLES
+
+from .test_diffusion import noise, nothing, pipeline, poses_of, same, shot
+from .tiny import make, make_depth, make_parser, make_poses
+
+VACE = "WanVACEPipeline"
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("weights")
+    make(VACE, folder)
+    make_poses(folder)
+    make_depth(folder)
+    make_parser(folder)
+    return folder
+
+
+def keys(weights: Path, name: str) -> dict[str, Any]:
+    """Returns the keys of the map for a condition."""
+    return {
+        "line": {"control": {"kind": "line"}},
+        "gray": {"control": {"kind": "gray"}},
+        "depth": {"control": {"kind": "depth", "model": str(weights / "depth")}},
+        "pose": {"control": {"kind": "pose"}, "poses": poses_of(weights)},
+        "box": {"mask": {"of": "box"}},
+        "person": {"mask": {"of": "person"}, "poses": poses_of(weights)},
+        "parts": {"mask": {"of": "parts", "model": str(weights / "parser"), "labels": ["shirt"]}},
+        "pose in parts": {
+            "mask": {"of": "parts", "model": str(weights / "parser"), "labels": ["shirt"]},
+            "control": {"kind": "pose"},
+            "poses": poses_of(weights),
+        },
+    }[name]
+
+
+@pytest.mark.parametrize("name", ["line", "gray", "depth", "pose", "box", "person", "parts", "pose in parts"])
+def test_every_condition_is_derived_from_the_clip(weights: Path, name: str) -> None:
+    changes = keys(weights, name)
+    model = pipeline(weights, VACE, **changes)
+    assert model._conditions is not None
+    seen = model._conditions.of(shot(VACE), nothing)
+    assert len(seen.control) == (9 if "control" in changes else 0)
+    assert len(seen.masks) == (9 if "mask" in changes else 0)
+    assert {frame.shape for frame in seen.control} <= {(64, 96, 3)}
+    assert {where.shape for where in seen.masks} <= {(64, 96)}
+    made = model.run(shot(VACE), nothing, nothing)
+    assert len(made) == 9
+    assert same(made, model.run(shot(VACE), nothing, nothing))
+
+
+def test_the_raw_clip_is_never_told_to_be_made_anew(weights: Path) -> None:
+    """Its authors say that VACE was never trained so."""
+    raw = shot(VACE)
+    for name in ("line", "gray", "depth", "box", "parts"):
+        conditions = pipeline(weights, VACE, **keys(weights, name))._conditions
+        assert conditions is not None
+        told = STYLES[VACE].arguments(conditions.of(raw, nothing))
+        for video, mask, frame in zip(told["video"], told["mask"], raw.frames, strict=True):
+            anew = np.asarray(mask) == 255
+            assert not np.array_equal(np.asarray(video)[anew], frame[anew]) or not anew.any()
+            assert np.array_equal(np.asarray(video)[~anew], frame[~anew])
+            if name in ("box", "parts"):
+                assert (np.asarray(video)[anew] == GREY).all()
+
+
+def test_what_the_window_before_made_is_kept(weights: Path) -> None:
+    before = [np.zeros((64, 96, 3), dtype=np.uint8)] * 3
+    conditions = pipeline(weights, VACE)._conditions
+    assert conditions is not None
+    told = STYLES[VACE].arguments(conditions.of(shot(VACE, before=before), nothing))
+    masks = [np.asarray(mask) for mask in told["mask"]]
+    assert [bool(mask.any()) for mask in masks] == [False] * 3 + [True] * 6
+    assert not any(np.asarray(picture).any() for picture in told["video"][:3])
+
+
+def test_the_result_follows_the_control(weights: Path) -> None:
+    drawn = pipeline(weights, VACE, **keys(weights, "line")).run(shot(VACE), nothing, nothing)
+    masked = pipeline(weights, VACE, **keys(weights, "box")).run(shot(VACE), nothing, nothing)
+    assert not same(drawn, masked)
+
+
+def test_labels_are_those_of_the_model(weights: Path) -> None:
+    either = Parser(weights / "parser", ["skin", "Shirt"], "cpu").areas(noise(2), nothing)
+    assert all(area.all() for area in either)
+    with pytest.raises(ValueError, match="no label hat among skin, shirt"):
+        Parser(weights / "parser", ["hat"], "cpu")
+
+
+def test_a_row_without_a_condition_is_refused() -> None:
+    with pytest.raises(ValueError, match="needs a control or a mask"):
+        PipelineRow.model_validate({"class": VACE, "weights": "/vace", "steps": 4})

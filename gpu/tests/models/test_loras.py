@@ -1,0 +1,82 @@
+"""LoRAs, the scheduler's shift and guidance, as the model map says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import safetensors.torch
+import torch
+
+from cutroom_engine.weights import WeightsError
+
+from .test_diffusion import nothing, pipeline, same, shot
+from .tiny import make
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("weights")
+    for name in ("WanPipeline", "WanVACEPipeline", "Flux2KleinPipeline"):
+        make(name, folder)
+    return folder
+
+
+def lora(folder: Path, name: str = "few.safetensors", seed: int = 1) -> str:
+    """Writes a LoRA in the form in which those for Wan are published."""
+    drawn = torch.Generator().manual_seed(seed)
+    layers: dict[str, torch.Tensor] = {}
+    for block in range(3):
+        for layer in ("self_attn.q", "self_attn.o", "cross_attn.k"):
+            of = f"diffusion_model.blocks.{block}.{layer}"
+            layers[f"{of}.lora_down.weight"] = torch.randn((2, 24), generator=drawn)
+            layers[f"{of}.lora_up.weight"] = torch.randn((24, 2), generator=drawn)
+            layers[f"{of}.alpha"] = torch.tensor(2.0)
+    safetensors.torch.save_file(layers, folder / name)
+    return str(folder / name)
+
+
+@pytest.mark.parametrize("name", ["WanPipeline", "WanVACEPipeline"])
+def test_a_lora_changes_what_is_made_and_nothing_else(weights: Path, tmp_path: Path, name: str) -> None:
+    def made(*loras: dict[str, object]) -> list[object]:
+        return pipeline(weights, name, loras=list(loras)).run(shot(name), nothing, nothing)  # type: ignore[return-value]
+
+    one, other = lora(tmp_path), lora(tmp_path, "other.safetensors", seed=2)
+    plain, full = made(), made({"file": one})
+    assert not same(plain, full)
+    assert not same(full, made({"file": one, "weight": 0.5}))
+    assert not same(full, made({"file": one}, {"file": other}))
+    assert same(full, made({"file": one})), "it depends on what was loaded before"
+    assert same(plain, made()), "a LoRA has left something behind"
+
+
+def test_loras_that_cannot_be_used(weights: Path, tmp_path: Path) -> None:
+    with pytest.raises(WeightsError, match="no such file"):
+        pipeline(weights, "WanPipeline", loras=[{"file": str(tmp_path / "none.safetensors")}])
+    safetensors.torch.save_file(
+        {
+            "transformer.elsewhere.lora_A.weight": torch.ones(2, 24),
+            "transformer.elsewhere.lora_B.weight": torch.ones(24, 2),
+        },
+        tmp_path / "wrong.safetensors",
+    )
+    with pytest.raises((WeightsError, ValueError), match=r"elsewhere|none of its layers"):
+        pipeline(weights, "WanPipeline", loras=[{"file": str(tmp_path / "wrong.safetensors")}])
+
+
+@pytest.mark.parametrize(("kind", "option"), [("UniPCMultistepScheduler", "flow_shift"), (None, "flow_shift")])
+def test_the_shift_has_one_name(weights: Path, kind: str | None, option: str) -> None:
+    more = {"scheduler": {"class": kind}} if kind else {}
+    assert pipeline(weights, "WanPipeline", shift=8.0, **more)._pipe.scheduler.config[option] == 8
+    euler = pipeline(weights, "WanPipeline", shift=8.0, scheduler={"class": "FlowMatchEulerDiscreteScheduler"})
+    assert euler._pipe.scheduler.config["shift"] == 8
+
+
+def test_guidance_and_what_is_not_wanted(weights: Path) -> None:
+    def made(**changes: object) -> list[object]:
+        return pipeline(weights, "WanPipeline", **changes).run(shot("WanPipeline"), nothing, nothing)  # type: ignore[return-value]
+
+    guided = made(guidance=5.0)
+    assert not same(guided, made(guidance=1.0))
+    assert not same(guided, made(guidance=5.0, negative="a summer morning"))
+    assert same(made(guidance=1.0), made(guidance=1.0, negative="a summer morning")), "without guidance it says nothing"
