@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import numpy as np
 from PIL import Image
 
-from .frames import Frame, retime, working_size
+from .frames import Frame, retime, working_count, working_size
 from .model_map import PipelineRow
 from .overlap import ReadAhead, WriteBehind
 from .pipeline import Pipeline
@@ -108,9 +107,7 @@ class Edit:
 
     def _working_count(self) -> int:
         """Returns how many frames the pipeline makes for the result."""
-        if self._row.fps is None:
-            return self._request.frame_count
-        return max(1, math.ceil(self._request.frame_count / self._request.fps * self._row.fps))
+        return working_count(self._request.frame_count, self._request.fps, self._row.fps)
 
     def _decoded(self, data: Input, ended: ExitStack) -> Iterator[Frame]:
         """Yields the input's frames as the pipeline takes them, until ended is set."""

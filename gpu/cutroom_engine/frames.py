@@ -30,6 +30,12 @@ def working_size(width: int, height: int, multiple: int, pixels: int | None) -> 
     return side(width), side(height)
 
 
+def working_count(count: int, fps: int, rate: int | None) -> int:
+    """Returns how many frames a model makes at its rate for so many of the result; None is
+    the result's rate."""
+    return count if rate is None else max(1, math.ceil(count / fps * rate))
+
+
 def retime(frames: Iterator[Frame], rate: float, fps: int, count: int) -> Iterator[Frame]:
     """Converts frames of one rate to count frames of another: each is the frame shown at
     its time. If the input ends early its last frame is repeated."""

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
+from .shapes import SHAPES
 from .styles import STYLES
 from .windows import Window
 
@@ -117,6 +118,8 @@ class PipelineRow(_Row):
     class_name: str = Field(alias="class")
     # A folder in the layout of diffusers, or s3://bucket/prefix of one.
     weights: str
+    # The size of the model, one of shapes.SHAPES, by which its time is computed.
+    shape: str | None = None
     # For classes that are told how people move.
     poses: PosesRow | None = None
     # For WanVACEPipeline: what it keeps of the clip. One of the two, or both.
@@ -165,6 +168,8 @@ class PipelineRow(_Row):
         if style.conditioned != (self.control is not None or self.mask is not None):
             wanted = "needs a control or a mask" if style.conditioned else "takes no control and no mask"
             raise ValueError(f"{self.class_name} {wanted}")
+        if self.shape is not None and self.shape not in SHAPES:
+            raise ValueError(f"shape: {self.shape} is not one of {', '.join(SHAPES)}")
         if self.negative is not None and style.negative is None:
             raise ValueError(f"negative: {self.class_name} takes no negative prompt")
         if repeated := {"num_inference_steps", style.guidance, style.negative} & set(self.call):
@@ -188,9 +193,17 @@ class ModelRow(_Row):
     with_reference: str | None = None
 
 
+class CardRow(_Row):
+    """The device that a map is for: operations a second that transformers reach on it, in
+    10^12."""
+
+    teraflops: float = Field(gt=0)
+
+
 class ModelMap(_Row):
     """The whole file."""
 
+    card: CardRow | None = None
     pipelines: dict[str, PipelineRow]
     models: dict[str, ModelRow]
 

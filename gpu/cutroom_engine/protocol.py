@@ -42,6 +42,8 @@ class RunRequest(BaseModel):
     height: int = Field(ge=2, le=8192)
     fps: int = Field(default=0, ge=0, le=120)
     duration: float = Field(default=0, ge=0, le=3600)
+    # Seconds until the run is stopped, 0 if that is not known.
+    remaining: float = Field(default=0, ge=0)
     folder: str
     output: str
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from .edits import Edit
+from .estimates import Estimates
 from .metrics import Metrics
 from .model_map import ModelMap
 from .pipeline import DeviceLost
@@ -150,6 +151,7 @@ class Runner:
         self._root = root
         self._waiting = waiting
         self._weights = weights
+        self._estimates = Estimates(models.pipelines, models.card)
         # Held while runs are added or removed or the server begins to stop, and notified
         # of all three.
         self._changed = threading.Condition()
@@ -224,6 +226,7 @@ class Runner:
         ignored."""
         needed = self._weights_of(request)
         self._check_paths(request)
+        self._check_length(request)
         run = Run(request, tell, traceparent)
         with self._changed:
             if self._broken:
@@ -314,8 +317,10 @@ class Runner:
         with stages("load"):
             pipeline = self._residents.get(name)
         run.report(0, "denoise")
+        began = time.monotonic()
         Edit(run.request, self._models.pipelines[name], pipeline, run.report, run.check, stages).run()
         run.report(1, "encode")
+        self._estimates.ended(name, run.request, time.monotonic() - began)
 
     def _pipeline_of(self, request: RunRequest) -> str:
         row = self._models.models.get(request.model)
@@ -348,6 +353,23 @@ class Runner:
         for path in (request.folder, *inputs):
             if not Path(path).resolve().is_relative_to(self._root):
                 raise RunError("engine_error", "The engine may not use the folder of the edit.")
+
+    def _check_length(self, request: RunRequest) -> None:
+        """Refuses what cannot be expected to end in time, before anything is spent on it."""
+        name = self._pipeline_of(request)
+        if not self._estimates.too_long(name, request):
+            return
+        took = _spoken(self._estimates.seconds(name, request) or 0)
+        said = f"The edit would take about {took} here, and has {_spoken(request.remaining)}."
+        if request.data is not None and request.duration > 0:
+            longest = self._estimates.longest(name, request)
+            said += f" The longest clip that would be done in time has {longest} s." if longest else ""
+        raise RunError("invalid_input", said)
+
+
+def _spoken(seconds: float) -> str:
+    """Returns a length of time for people."""
+    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} minutes"
 
 
 def _is_image(run: Run) -> bool:

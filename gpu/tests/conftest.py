@@ -94,11 +94,12 @@ def picture(tmp_path: Path) -> Path:
     return path
 
 
-def model_map(**pipeline: Any) -> ModelMap:
+def model_map(*, card: dict[str, float] | None = None, **pipeline: Any) -> ModelMap:
     """A model for each kind, by pipelines of small windows."""
     row = {"steps": 2, "window": {"frames": 9, "overlap": 3, "step": 4}} | pipeline
     return ModelMap.model_validate(
         {
+            "card": card,
             "pipelines": {
                 "edit": {"class": "LucyEditPipeline", "weights": "/edit", **row},
                 "vace": {"class": "WanVACEPipeline", "weights": "/vace", "control": {"kind": "line"}, **row},

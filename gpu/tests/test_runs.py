@@ -58,9 +58,10 @@ class World:
         root: Path | None = None,
         waiting: int = 8,
         load: Callable[[], None] = lambda: None,
+        card: dict[str, float] | None = None,
         **pipeline: Any,
     ) -> None:
-        models = model_map(**pipeline)
+        models = model_map(card=card, **pipeline)
         self.loaded: list[Any] = []
 
         def load_one(_: str, __: object) -> Pipeline:
@@ -226,6 +227,17 @@ def test_what_is_refused_at_once(
     with pytest.raises(RunError, match=says) as refused:
         world().begin(ask(clip(), **changes))
     assert (refused.value.code, refused.value.retryable) == (code, False)
+
+
+def test_a_clip_that_would_not_be_done_in_time_is_refused_at_once(world: MakeRunner, ask: Ask, clip: Clip) -> None:
+    place = world(shape="wan2.1-14b", card={"teraflops": 1})
+    data = clip()
+    with pytest.raises(RunError) as refused:
+        place.begin(ask(data, width=832, height=480, duration=300, remaining=597))
+    assert (refused.value.code, refused.value.retryable) == ("invalid_input", False)
+    assert "would take about" in refused.value.message
+    assert "has 10 minutes" in refused.value.message
+    assert "result" in place.run(ask(data, remaining=597))[-1]
 
 
 def test_paths_outside_of_the_shared_folder_are_refused(

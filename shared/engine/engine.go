@@ -46,6 +46,9 @@ type Spec struct {
 	Size     catalog.Size
 	FPS      int
 	Duration time.Duration
+	// Remaining is how long the run may take before it is stopped; 0 if that is not
+	// known. An engine that cannot be done by then says so at once.
+	Remaining time.Duration
 	// Folder is an empty folder of this run's own for scratch files. It is
 	// removed by the caller.
 	Folder string

@@ -298,6 +298,7 @@ func TestRequest(t *testing.T) {
 	spec := newSpec(t)
 	spec.Folder, spec.Output = "/scratch", "/scratch/output.mp4"
 	spec.Options = map[string]any{"self_anchor": true}
+	spec.Remaining = 597 * time.Second
 	spec.Data = &engine.Input{Path: "/in/data", MIME: "video/webm"}
 	spec.Data.Info.Width, spec.Data.Info.Height, spec.Data.Info.Duration, spec.Data.Info.Audio = 640, 360,
 		1500*time.Millisecond, true
@@ -306,7 +307,7 @@ func TestRequest(t *testing.T) {
 		`"seed":7,"options":{"self_anchor":true},` +
 		`"data":{"path":"/in/data","mime":"video/webm","width":640,"height":360,"duration":1.5,"audio":true},` +
 		`"reference":null,` +
-		`"width":1280,"height":720,"fps":20,"duration":1.5,"folder":"/scratch","output":"/scratch/output.mp4"}`
+		`"width":1280,"height":720,"fps":20,"duration":1.5,"remaining":597,"folder":"/scratch","output":"/scratch/output.mp4"}`
 	if got := <-bodies; got != want {
 		t.Errorf("sent %s\nwant %s", got, want)
 	}

@@ -28,6 +28,9 @@ type Request struct {
 	Height    int            `json:"height"`
 	FPS       int            `json:"fps"`
 	Duration  float64        `json:"duration"`
+	// Remaining is in how many seconds the run is stopped, 0 if that is not known.
+	// The server refuses at once what it does not expect to end by then.
+	Remaining float64 `json:"remaining,omitempty"`
 	// Folder is empty and belongs to this run; Output is the file in it to
 	// write.
 	Folder string `json:"folder"`
@@ -130,7 +133,7 @@ func requestOf(spec engine.Spec) Request {
 		Job: spec.Job, Model: spec.Model, Kind: spec.Kind, Prompt: spec.Prompt, Seed: spec.Seed, Options: spec.Options,
 		Data: inputOf(spec.Data), Reference: inputOf(spec.Reference),
 		Width: spec.Size.Width, Height: spec.Size.Height, FPS: spec.FPS, Duration: spec.Duration.Seconds(),
-		Folder: spec.Folder, Output: spec.Output,
+		Remaining: spec.Remaining.Seconds(), Folder: spec.Folder, Output: spec.Output,
 	}
 }
 

@@ -30,6 +30,7 @@ func (l *lane) edit(
 	for stage, took := range inputs.stages {
 		stages[stage] = took
 	}
+	inputs.spec.Remaining = max(0, j.Deadline.Sub(l.worker.config.Now())-deadlineSlack)
 	told, err := l.runEngine(ctx, inputs.spec, slot, progress, stages)
 	if err != nil {
 		return result, err

@@ -271,6 +271,9 @@ func TestAJobIsCompleted(t *testing.T) {
 	if seen.Size != (catalog.Size{Width: 720, Height: 1280}) {
 		t.Errorf("the engine was asked for %s", seen.Size)
 	}
+	if seen.Remaining <= 0 || seen.Remaining >= job.MaxAge {
+		t.Errorf("the engine has %s", seen.Remaining)
+	}
 	if seen.FPS != 20 || seen.Duration != 2*time.Second || seen.Seed != 7 || seen.Kind != catalog.Edit {
 		t.Errorf("the engine was asked for %+v", seen)
 	}

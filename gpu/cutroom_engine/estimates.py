@@ -1,0 +1,107 @@
+"""How long a run takes: computed from the size of its model and of what is asked, corrected
+by what runs have taken."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Mapping
+
+from .frames import working_count, working_size
+from .model_map import CardRow, PipelineRow
+from .protocol import RunRequest
+from .shapes import SHAPES
+from .styles import STYLES
+
+# Operations of a VAE for each pixel that it encodes or decodes, and the share of the
+# transformers' speed that it reaches. Both are rough; the first runs correct them.
+_VAE_OPERATIONS = 8e6
+_VAE_SPEED = 0.1
+
+# A computed time may be wrong by so much, and one that was seen by so much: what is longer
+# than that is refused.
+_COMPUTED, _SEEN = 1.5, 1.1
+
+# How much of the correction is that of the last run.
+_LAST = 0.3
+
+
+class Estimates:
+    """The estimates of a server. It is safe for concurrent use."""
+
+    def __init__(self, rows: Mapping[str, PipelineRow], card: CardRow | None) -> None:
+        self._rows = rows
+        self._card = card
+        self._lock = threading.Lock()
+        # Seconds that runs took for one that was computed, by pipeline.
+        self._seen: dict[str, float] = {}
+
+    def seconds(self, name: str, request: RunRequest) -> float | None:
+        """Returns how long the pipeline is expected to take once it is loaded; None if
+        nothing is known of it."""
+        computed = self._computed(self._rows[name], request)
+        with self._lock:
+            seen = self._seen.get(name)
+        if computed is None or (seen is None and self._speed(name) is None):
+            return None
+        return computed * (1.0 if seen is None else seen)
+
+    def ended(self, name: str, request: RunRequest, seconds: float) -> None:
+        """Notes how long a run took, its load not included."""
+        computed = self._computed(self._rows[name], request)
+        if computed is None or seconds <= 0:
+            return
+        with self._lock:
+            before = self._seen.get(name, seconds / computed)
+            self._seen[name] = before + _LAST * (seconds / computed - before)
+
+    def too_long(self, name: str, request: RunRequest) -> bool:
+        """Reports whether the run cannot be expected to end in the time that it has."""
+        if request.remaining <= 0 or (seconds := self.seconds(name, request)) is None:
+            return False
+        return seconds > request.remaining * (_SEEN if name in self._seen else _COMPUTED)
+
+    def longest(self, name: str, request: RunRequest) -> int:
+        """Returns for how many whole seconds of the clip the time would suffice, 0 if for
+        none."""
+        least, most = 0, max(math.floor(request.duration), 0)
+        while least < most:
+            middle = (least + most + 1) // 2
+            if self.too_long(name, request.model_copy(update={"duration": float(middle)})):
+                most = middle - 1
+            else:
+                least = middle
+        return least
+
+    def _speed(self, name: str) -> float | None:
+        if self._card is None or self._rows[name].shape is None:
+            return None
+        return self._card.teraflops * 1e12
+
+    def _computed(self, row: PipelineRow, request: RunRequest) -> float | None:
+        """Returns the seconds for operations at the card's speed; without a size or a speed
+        those of a model and a card that are merely assumed, whose proportions are right."""
+        shape = SHAPES[row.shape or "wan2.1-14b"]
+        speed = (self._card.teraflops if self._card is not None else 100.0) * 1e12
+        width, height = working_size(request.width, request.height, row.multiple, row.pixels)
+        lengths, passes_of_vae = [1], 2
+        style = STYLES[row.class_name]
+        if style.takes != "image":
+            window = row.window.window()
+            total = working_count(request.frame_count, request.fps, row.fps)
+            if style.takes == "text":
+                lengths, passes_of_vae = [min(window.valid(total), window.frames)], 1
+            else:
+                lengths = [window.valid(length) for _, length in window.plan(total)]
+                # VACE encodes what is kept and what is made anew, Animate pose and clip.
+                passes_of_vae = 3 if style.references else 2
+        # A picture that is edited, and each reference, is beside the one that is made.
+        pictures = 1 + (style.takes == "image") + (request.reference is not None and style.references)
+        steps = max(1, int(row.steps * float(row.call.get("strength", 1.0))))
+        passes = steps * (1 if row.guidance is not None and row.guidance <= 1 else 2)
+        spent = 0.0
+        for length in lengths:
+            tokens = shape.tokens(width, height, length) + (pictures - 1) * shape.tokens(width, height, 1)
+            spent += passes * shape.operations(tokens) / speed
+            spent += passes_of_vae * width * height * length * _VAE_OPERATIONS / (speed * _VAE_SPEED)
+        return spent

@@ -1,0 +1,50 @@
+"""The sizes of published models, by which memory and time are computed.
+
+Parameters and layers are those of the configurations that their publishers give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A pipeline's parts, in parameters, and how its transformer sees a picture."""
+
+    transformer: float
+    # Blocks, and the width of each.
+    layers: int
+    width: int
+    text: float
+    vae: float
+    # Other models of the pipeline, such as the one that sees a reference.
+    other: float = 0
+    # A token is so many pixels wide and high, and so many frames long after the first.
+    side: int = 16
+    frames: int = 4
+
+    def tokens(self, width: int, height: int, length: int) -> int:
+        """Returns how many tokens so many frames of the size are."""
+        return -(-width // self.side) * -(-height // self.side) * (1 + (length - 1) // self.frames)
+
+    def operations(self, tokens: int) -> float:
+        """Returns the floating-point operations of one pass over the tokens: two for each
+        parameter and token, and those of attention, which grow with the square."""
+        return 2 * self.transformer * tokens + 4 * self.layers * self.width * tokens**2
+
+
+# UMT5-XXL's encoder, which all of Wan use.
+_UMT5 = 5.68e9
+
+SHAPES = {
+    "wan2.1-1.3b": Shape(1.42e9, 30, 1536, _UMT5, 0.127e9),
+    "wan2.1-14b": Shape(14.29e9, 40, 5120, _UMT5, 0.127e9),
+    # The blocks of VACE run beside the others: 15 of 30, and 8 of 40.
+    "wan2.1-vace-1.3b": Shape(2.15e9, 45, 1536, _UMT5, 0.127e9),
+    "wan2.1-vace-14b": Shape(17.34e9, 48, 5120, _UMT5, 0.127e9),
+    "wan2.2-animate-14b": Shape(17.3e9, 40, 5120, _UMT5, 0.127e9, other=0.63e9),
+    "wan2.2-5b": Shape(5.0e9, 30, 3072, _UMT5, 0.705e9, side=32),
+    "flux2-klein-4b": Shape(3.88e9, 25, 3072, 4.02e9, 0.084e9),
+    "qwen-image": Shape(20.43e9, 60, 3072, 8.29e9, 0.127e9),
+    "flux1-kontext": Shape(11.9e9, 57, 3072, 4.89e9, 0.084e9),
+}
