@@ -70,6 +70,8 @@ type Usage struct {
 	Estimated int64 `json:"estimated"`
 	// SessionSeconds is the total length of realtime sessions.
 	SessionSeconds int64 `json:"session_seconds,omitempty"`
+	// Jobs is how many jobs and image edits were accepted.
+	Jobs int64 `json:"jobs,omitempty"`
 }
 
 // Usage returns what the account used from one day to another, both included and

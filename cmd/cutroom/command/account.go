@@ -40,9 +40,9 @@ func (c *Usage) Run(ctx context.Context, s *Session) error {
 		if err != nil {
 			return err
 		}
-		list := s.newList("DAY", "MODEL", "REQUESTS", "PROMPT TOKENS", "COMPLETION TOKENS", "SESSION SECONDS")
+		list := s.newList("DAY", "MODEL", "EDITS", "REQUESTS", "PROMPT TOKENS", "COMPLETION TOKENS", "SESSION SECONDS")
 		for _, u := range used {
-			if err := list.add(u, u.Day, u.Model, fmt.Sprint(u.Requests), fmt.Sprint(u.PromptTokens),
+			if err := list.add(u, u.Day, u.Model, fmt.Sprint(u.Jobs), fmt.Sprint(u.Requests), fmt.Sprint(u.PromptTokens),
 				fmt.Sprint(u.CompletionTokens), fmt.Sprint(u.SessionSeconds)); err != nil {
 				return err
 			}

@@ -31,8 +31,8 @@ type Lengths interface {
 
 // Jobs is a job.Store and a job.Runs.
 //
-// An acceptance is one transaction: the record, the request, and the account's set of
-// open jobs, whose size makes the account's limit exact. Then the job is handed to its
+// An acceptance is one transaction: the record, the request, the account's set of open
+// jobs, whose size makes the account's limit exact, and its usage. Then the job is handed to its
 // queue. A process that dies in between leaves a record whose id nobody received, which
 // ends at its deadline.
 type Jobs struct {
@@ -40,6 +40,8 @@ type Jobs struct {
 	dispatcher Dispatcher
 	lengths    Lengths
 	now        func() time.Time
+	// usage is where accepted jobs are counted; nil counts none.
+	usage *Usage
 }
 
 var _ job.Store = (*Jobs)(nil)
@@ -47,7 +49,26 @@ var _ job.Store = (*Jobs)(nil)
 // NewJobs returns the jobs of a table. The clock decides which open jobs of an account
 // are past their deadline.
 func NewJobs(runs *Runs, dispatcher Dispatcher, lengths Lengths, now func() time.Time) *Jobs {
-	return &Jobs{runs, dispatcher, lengths, now}
+	return &Jobs{Runs: runs, dispatcher: dispatcher, lengths: lengths, now: now}
+}
+
+// CountIn makes the jobs count in the usage, in the transaction that accepts them. It
+// returns the jobs.
+func (s *Jobs) CountIn(usage *Usage) *Jobs {
+	s.usage = usage
+	return s
+}
+
+// count returns the write that adds so many times a job to the usage of its account,
+// if jobs are counted.
+func (s *Jobs) count(j job.Job, times int64) []types.TransactWriteItem {
+	if s.usage == nil {
+		return nil
+	}
+	record := job.Usage(j)
+	record.Jobs *= times
+	write, _ := s.usage.addition(record)
+	return []types.TransactWriteItem{write}
 }
 
 // Accept records a pending job and hands it to its queue.
@@ -122,6 +143,7 @@ func (s *Jobs) record(ctx context.Context, j job.Job, limit int) error {
 			},
 		}},
 	}
+	writes = append(writes, s.count(j, 1)...)
 	for {
 		err := transact(ctx, s.client, writes)
 		refusal := refused(err)
@@ -149,7 +171,7 @@ func (s *Jobs) record(ctx context.Context, j job.Job, limit int) error {
 
 // withdraw deletes a job that was not handed over.
 func (s *Jobs) withdraw(ctx context.Context, j job.Job) error {
-	err := transact(ctx, s.client, []types.TransactWriteItem{
+	err := transact(ctx, s.client, append(s.count(j, -1), []types.TransactWriteItem{
 		{Delete: &types.Delete{
 			TableName: &s.table, Key: jobKey(j.ID, RecordPart),
 			ConditionExpression: aws.String("#status = :pending"), ExpressionAttributeNames: named("status"),
@@ -161,7 +183,7 @@ func (s *Jobs) withdraw(ctx context.Context, j job.Job) error {
 			ExpressionAttributeNames:  named("open"),
 			ExpressionAttributeValues: item{":job": texts(openJob{j.Lane, j.ID}.String())},
 		}},
-	})
+	}...))
 	if refused(err) != nil {
 		return nil // a worker has started it after all
 	}

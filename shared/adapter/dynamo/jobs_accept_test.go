@@ -30,11 +30,16 @@ func TestAcceptanceThatIsNotHandedOver(t *testing.T) {
 	t.Run("a definite refusal leaves nothing behind", func(t *testing.T) {
 		dispatcher := &handedOver{err: refusal}
 		jobs, _ := newJobs(t, cloud, dispatcher)
+		counts := dynamo.NewUsage(dynamo.NewClient(cloud.Config()), cloud.MakeTable(t, "usage"))
+		jobs.CountIn(counts)
 		if err := jobs.Accept(t.Context(), newJob("job_1"), 1); !fault.Is(err, fault.Limited) {
 			t.Fatalf("error %v, want the refusal", err)
 		}
 		if _, err := jobs.Get(t.Context(), "job_1"); !fault.Is(err, fault.NotFound) {
 			t.Errorf("the record: %v, want not found", err)
+		}
+		if used, err := counts.Totals(t.Context(), "acme", "0000-00-00", "9999-99-99"); err != nil || len(used) != 0 {
+			t.Errorf("it is counted: %+v, %v", used, err)
 		}
 		dispatcher.err = nil
 		if err := jobs.Accept(t.Context(), newJob("job_2"), 1); err != nil {

@@ -67,6 +67,7 @@ func TestJobs(t *testing.T) {
 	cloud := awstest.Start(t)
 	jobtest.Run(t, func(t *testing.T) jobtest.Harness {
 		jobs, _ := newJobs(t, cloud, &handedOver{})
-		return jobtest.Harness{Store: jobs, Runs: jobs}
+		counts := dynamo.NewUsage(dynamo.NewClient(cloud.Config()), cloud.MakeTable(t, "usage"))
+		return jobtest.Harness{Store: jobs.CountIn(counts), Runs: jobs, Usage: counts}
 	})
 }

@@ -59,6 +59,7 @@ type usageItem struct {
 	ReasoningTokens  int64     `dynamodbav:"reasoning_tokens"`
 	Estimated        int64     `dynamodbav:"estimated"`
 	SessionSeconds   int64     `dynamodbav:"session_seconds"`
+	Jobs             int64     `dynamodbav:"jobs"`
 }
 
 // Add adds records: one transaction each.
@@ -99,7 +100,7 @@ func (u *Usage) addition(record usage.Record) (write types.TransactWriteItem, co
 	for name, n := range map[string]int64{
 		"requests": record.Requests, "prompt_tokens": record.PromptTokens, "cached_tokens": record.CachedTokens,
 		"completion_tokens": record.CompletionTokens, "reasoning_tokens": record.ReasoningTokens,
-		"estimated": record.Estimated, "session_seconds": record.SessionSeconds,
+		"estimated": record.Estimated, "session_seconds": record.SessionSeconds, "jobs": record.Jobs,
 	} {
 		if n != 0 {
 			additions = append(additions, name+" :"+name)
@@ -151,6 +152,9 @@ func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Da
 	}
 	var totals []usage.Total
 	for key, sum := range sums {
+		if sum == (usage.Counts{}) {
+			continue // of a job that was not accepted after all
+		}
 		totals = append(totals, usage.Total{Day: key.day, Model: key.model, Counts: sum})
 	}
 	slices.SortFunc(totals, func(a, b usage.Total) int {
@@ -184,6 +188,6 @@ func (i usageItem) counts() usage.Counts {
 	return usage.Counts{
 		Requests: i.Requests, PromptTokens: i.PromptTokens, CachedTokens: i.CachedTokens,
 		CompletionTokens: i.CompletionTokens, ReasoningTokens: i.ReasoningTokens,
-		Estimated: i.Estimated, SessionSeconds: i.SessionSeconds,
+		Estimated: i.Estimated, SessionSeconds: i.SessionSeconds, Jobs: i.Jobs,
 	}
 }

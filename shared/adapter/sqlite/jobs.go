@@ -37,7 +37,8 @@ const (
 // the engine within minutes.
 const recentRuns = 20
 
-// Accept records a pending job and sends its message, in one transaction.
+// Accept records a pending job, sends its message and counts it in the account's
+// usage, in one transaction.
 //
 // Errors: fault.Limited if the account has limit or more jobs that have not ended
 // (0 means no limit); fault.StorageFull.
@@ -70,7 +71,10 @@ func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int) error {
 			message); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, "insert into job_request (job, body) values (?, ?)", j.ID, request)
+		if _, err = tx.ExecContext(ctx, "insert into job_request (job, body) values (?, ?)", j.ID, request); err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, addCounts, countsOf(job.Usage(j))...)
 		return err
 	})
 	if err == nil {

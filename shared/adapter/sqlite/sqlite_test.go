@@ -34,8 +34,8 @@ func openAt(t *testing.T, path string) *sqlite.DB {
 
 func TestJobs(t *testing.T) {
 	jobtest.Run(t, func(t *testing.T) jobtest.Harness {
-		jobs := open(t).Jobs()
-		return jobtest.Harness{Store: jobs, Runs: jobs, Retention: jobs}
+		db := open(t)
+		return jobtest.Harness{Store: db.Jobs(), Runs: db.Jobs(), Retention: db.Jobs(), Usage: db.Usage()}
 	})
 }
 

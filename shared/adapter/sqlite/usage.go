@@ -23,6 +23,19 @@ const (
 	// sweptRecords is how many old records one call deletes beyond as many as it
 	// adds, so that their number falls after a burst.
 	sweptRecords = 100
+
+	addCounts = `insert into usage (account, day, model, key,
+		requests, prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens, estimated, session_seconds, jobs)
+	values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+	on conflict (account, day, model, key) do update set
+		requests = requests + excluded.requests,
+		prompt_tokens = prompt_tokens + excluded.prompt_tokens,
+		cached_tokens = cached_tokens + excluded.cached_tokens,
+		completion_tokens = completion_tokens + excluded.completion_tokens,
+		reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,
+		estimated = estimated + excluded.estimated,
+		session_seconds = session_seconds + excluded.session_seconds,
+		jobs = jobs + excluded.jobs`
 )
 
 // Add adds records in one transaction: after an error none of them was added.
@@ -48,17 +61,7 @@ func addUsage(ctx context.Context, tx *sql.Tx, records []usage.Record, now time.
 		return err
 	}
 	defer know.Close()
-	add, err := tx.PrepareContext(ctx, `insert into usage (account, day, model, key,
-			requests, prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens, estimated, session_seconds)
-		values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-		on conflict (account, day, model, key) do update set
-			requests = requests + excluded.requests,
-			prompt_tokens = prompt_tokens + excluded.prompt_tokens,
-			cached_tokens = cached_tokens + excluded.cached_tokens,
-			completion_tokens = completion_tokens + excluded.completion_tokens,
-			reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,
-			estimated = estimated + excluded.estimated,
-			session_seconds = session_seconds + excluded.session_seconds`)
+	add, err := tx.PrepareContext(ctx, addCounts)
 	if err != nil {
 		return err
 	}
@@ -73,19 +76,26 @@ func addUsage(ctx context.Context, tx *sql.Tx, records []usage.Record, now time.
 		} else if n == 0 {
 			continue
 		}
-		if _, err := add.ExecContext(ctx, r.Account, r.Day, r.Model, r.Key, r.Requests, r.PromptTokens, r.CachedTokens,
-			r.CompletionTokens, r.ReasoningTokens, r.Estimated, r.SessionSeconds); err != nil {
+		if _, err := add.ExecContext(ctx, countsOf(r)...); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// countsOf returns the parameters of addCounts.
+func countsOf(r usage.Record) []any {
+	return []any{
+		r.Account, r.Day, r.Model, r.Key, r.Requests, r.PromptTokens, r.CachedTokens, r.CompletionTokens, r.ReasoningTokens,
+		r.Estimated, r.SessionSeconds, r.Jobs,
+	}
+}
+
 // Totals returns an account's usage of the days from first to last, inclusive,
 // ordered by day and model.
 func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Day) ([]usage.Total, error) {
 	rows, err := u.db.reader.QueryContext(ctx, `select day, model, sum(requests), sum(prompt_tokens), sum(cached_tokens),
-			sum(completion_tokens), sum(reasoning_tokens), sum(estimated), sum(session_seconds)
+			sum(completion_tokens), sum(reasoning_tokens), sum(estimated), sum(session_seconds), sum(jobs)
 		from usage where account = ? and day between ? and ? group by day, model order by day, model`, account, first, last)
 	if err != nil {
 		return nil, storeError("read usage", err)
@@ -95,7 +105,7 @@ func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Da
 	for rows.Next() {
 		var t usage.Total
 		if err := rows.Scan(&t.Day, &t.Model, &t.Requests, &t.PromptTokens, &t.CachedTokens,
-			&t.CompletionTokens, &t.ReasoningTokens, &t.Estimated, &t.SessionSeconds); err != nil {
+			&t.CompletionTokens, &t.ReasoningTokens, &t.Estimated, &t.SessionSeconds, &t.Jobs); err != nil {
 			return nil, storeError("read usage", err)
 		}
 		totals = append(totals, t)

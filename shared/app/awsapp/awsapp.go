@@ -116,7 +116,9 @@ const defaultWorkers = 4
 func (p *Parts) AcceptJobs(machine Machine, lengths dynamo.Lengths, cursors cursor.Codec) {
 	workers := p.Number("CUTROOM_WORKERS", 1, 10_000, defaultWorkers)
 	p.Config.Jobs = job.NewService(job.Config{
-		Store: dynamo.NewJobs(p.Runs(), wakingMachine{machine, p.warmUp()}, lengths, time.Now), Now: time.Now, Random: rand.Reader,
+		Store: dynamo.NewJobs(p.Runs(), wakingMachine{machine, p.warmUp()}, lengths, time.Now).
+			CountIn(dynamo.NewUsage(p.Records, p.Required("CUTROOM_USAGE_TABLE"))),
+		Now: time.Now, Random: rand.Reader,
 		Workers: map[job.Lane]int{job.VideoLane: workers, job.ImageLane: workers},
 		Cursors: cursors, Orchestrator: machine, Logger: p.Config.Logger,
 	})

@@ -14,7 +14,8 @@ import (
 type Store interface {
 	// Accept records a pending job and hands it to the queue of its lane, as
 	// one commit: after nil both survive a crash, after an error neither is
-	// seen. A second Accept of the same id succeeds and changes nothing.
+	// seen. It adds Usage to the usage of the account. A second Accept of the same
+	// id succeeds and changes nothing.
 	//
 	// Errors: fault.Limited when the account has limit or more jobs pending or
 	// processing (limit 0 means no limit). The limit is exact under

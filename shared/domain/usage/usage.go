@@ -23,6 +23,8 @@ type Counts struct {
 	Estimated int64
 	// SessionSeconds is how long realtime sessions were open, in seconds.
 	SessionSeconds int64
+	// Jobs counts the jobs that were accepted, however they ended.
+	Jobs int64
 }
 
 // Add adds to the counts.
@@ -34,6 +36,7 @@ func (c *Counts) Add(more Counts) {
 	c.ReasoningTokens += more.ReasoningTokens
 	c.Estimated += more.Estimated
 	c.SessionSeconds += more.SessionSeconds
+	c.Jobs += more.Jobs
 }
 
 // Day is a day in UTC, written 2006-01-02.

@@ -30,6 +30,8 @@ type usageBody struct {
 	Estimated int64 `json:"estimated"`
 	// SessionSeconds is set only for models with realtime sessions.
 	SessionSeconds int64 `json:"session_seconds,omitempty"`
+	// Jobs is set only for models that jobs were accepted for.
+	Jobs int64 `json:"jobs,omitempty"`
 }
 
 // getUsage is GET /v1/usage?from=&to=: days in UTC, both included, by default
@@ -65,7 +67,7 @@ func (g *Gateway) getUsage(w http.ResponseWriter, r *http.Request, who credentia
 			Day: t.Day, Model: t.Model, Requests: t.Requests,
 			PromptTokens: t.PromptTokens, CompletionTokens: t.CompletionTokens,
 			CachedTokens: t.CachedTokens, ReasoningTokens: t.ReasoningTokens,
-			Estimated: t.Estimated, SessionSeconds: t.SessionSeconds,
+			Estimated: t.Estimated, SessionSeconds: t.SessionSeconds, Jobs: t.Jobs,
 		})
 	}
 	return respond(w, body)

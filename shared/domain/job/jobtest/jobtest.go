@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/usage"
 	"cutroom/shared/testkit/conformance"
 )
 
@@ -20,6 +21,8 @@ type Harness struct {
 	// Retention is nil where the platform does the sweeper's work; its tests are
 	// then skipped.
 	Retention job.Retention
+	// Usage is where Accept counts.
+	Usage usage.Store
 }
 
 // Run runs the suite. Open returns a harness without any job in it, which is

@@ -5,6 +5,7 @@ import (
 
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/usage"
 	"cutroom/shared/testkit/conformance"
 )
 
@@ -44,6 +45,25 @@ var acceptTests = []test{
 		conformance.Fails(s, s.Store.Accept(s.ctx, refused, 2), fault.Limited)
 		_, err := s.Store.Get(s.ctx, refused.ID)
 		conformance.Fails(s, err, fault.NotFound)
+	}},
+	{"counts each job once in the usage of its account, by day and model", func(s *suite) {
+		first := s.accept()
+		s.accept()
+		s.acceptFor(job.VideoLane, "zoo")
+		other := s.new(job.ImageLane, "acme")
+		other.Model = "gen-clip"
+		conformance.OK(s, s.Store.Accept(s.ctx, other, 0))
+		conformance.OK(s, s.Store.Accept(s.ctx, first, 0))
+		conformance.Fails(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), 3), fault.Limited)
+		conformance.OK(s, s.Runs.Fail(s.ctx, first.ID, "", broken, s.at(1)))
+		conformance.OK(s, s.Store.Forget(s.ctx, first.ID))
+		day := usage.DayOf(s.now)
+		totals, err := s.Usage.Totals(s.ctx, "acme", day, day)
+		conformance.OK(s, err)
+		s.same("usage", totals, []usage.Total{
+			{Day: day, Model: "gen-2.5", Counts: usage.Counts{Jobs: 2}},
+			{Day: day, Model: "gen-clip", Counts: usage.Counts{Jobs: 1}},
+		})
 	}},
 	{"counts an account's jobs of every lane", func(s *suite) {
 		conformance.OK(s, s.Store.Accept(s.ctx, s.new(job.ImageLane, "acme"), 1))
