@@ -27,6 +27,7 @@ type checkCommand struct {
 	Receiver     string            `placeholder:"URL" help:"Public URL that answers POST with 2xx, for the delivery of a webhook."`
 	UploadSize   int64             `default:"105906176" placeholder:"BYTES" help:"Size of the large upload, in bytes (101 MiB, above which downloads are redirected)."`
 	Stream       time.Duration     `default:"3m" help:"How long a stream has to last to be judged."`
+	FireAlarm    bool              `help:"Set an alarm off and wait until it is quiet again: those who are told of alarms are told of this one."`
 	Local        bool              `help:"The deploy is in a local AWS: leave out what that cannot do, and say so of each."`
 	MediaURL     string            `placeholder:"URL" help:"Base URL of the media service, in place of the deploy's."`
 	InferenceURL string            `placeholder:"URL" help:"Base URL of the gateway, in place of the deploy's."`
@@ -61,11 +62,12 @@ func (c *checkCommand) Run(ctx context.Context, s *command.Session) error {
 	deploy.MediaURL = strings.TrimRight(cmp.Or(c.MediaURL, deploy.MediaURL), "/")
 	deploy.InferenceURL = strings.TrimRight(cmp.Or(c.InferenceURL, deploy.InferenceURL), "/")
 	summary, err := deploycheck.Run(ctx, deploycheck.Config{
-		Deploy: deploy, Cloud: deploycheck.NewCloud(settings, deploy.Stage),
+		Deploy: deploy, Cloud: deploycheck.NewCloud(settings, deploy),
 		Keys:    dynamo.NewKeys(dynamo.NewClient(settings), dynamo.TableName(deploy.Stage, "credentials")),
 		Catalog: known, Random: rand.Reader, Now: time.Now, Poll: 2 * time.Second,
 		Report: func(r deploycheck.Result) error { return reportCheck(s, r) },
-		Local:  c.Local, Receiver: c.Receiver, UploadSize: c.UploadSize, Crowd: crowd, StreamTime: c.Stream, Only: c.Only,
+		Local:  c.Local, FireAlarm: c.FireAlarm, Receiver: c.Receiver, UploadSize: c.UploadSize, Crowd: crowd,
+		StreamTime: c.Stream, Only: c.Only,
 	})
 	if err != nil {
 		return err

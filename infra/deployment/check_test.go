@@ -4,13 +4,17 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"cutroom/cmd/cutroom/deploycheck"
 )
 
 // testCheck runs the deployer's own check of a deploy, as far as a local AWS goes, and
 // then once with a worker that cannot edit.
 func testCheck(t *testing.T, d *deployed) {
+	secondRun := d.loseWorker(t)
 	worker := d.startWorker(t)
 	states := d.check(t, 0)
+	secondRun()
 	for name, state := range states {
 		if state != "held" && state != "skipped" {
 			t.Errorf("%s has %s", name, state)
@@ -28,6 +32,33 @@ func testCheck(t *testing.T, d *deployed) {
 	d.startWorker(t, brokenEngine(t))
 	if states := d.check(t, 1, "--only=job,dead-letters"); states["job"] != "failed" || states["dead-letters"] != "held" {
 		t.Errorf("with an engine that fails: %v", states)
+	}
+}
+
+// loseWorker submits a job and takes it as the check does in an account, where no worker
+// runs: it begins a run and is gone. The function that it returns waits until another worker
+// has done it.
+func (d *deployed) loseWorker(t *testing.T) (secondRun func()) {
+	t.Helper()
+	d.drain(t)
+	deploy, err := deploycheck.Find(t.Context(), d.cloud.Config(), stage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cloud := deploycheck.NewCloud(d.cloud.Config(), deploy)
+	client := d.client(t, "lost-by-check")
+	job := submit(t, client, short(t))
+	if taken, err := cloud.Lose(bounded(t), job.ID); err != nil || !taken {
+		t.Fatalf("the job was taken: %t, %v", taken, err)
+	}
+	return func() {
+		t.Helper()
+		if j := ended(t, client, job.ID); j.Status != "completed" {
+			t.Errorf("the job of the worker that was lost is %+v", j)
+		}
+		if runs, err := cloud.Runs(t.Context(), job.ID); err != nil || runs != 2 {
+			t.Errorf("it took %d runs, %v, want 2", runs, err)
+		}
 	}
 }
 

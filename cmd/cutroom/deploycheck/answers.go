@@ -12,16 +12,44 @@ import (
 // tooLarge is above what API Gateway takes, in bytes.
 const tooLarge = 11 << 20
 
+// ownAnswer is a call that API Gateway answers by itself.
+type ownAnswer struct {
+	what string
+	request
+	// want is the status. Where it is 403, 404 will do.
+	want int
+}
+
+// forbidden are calls that API Gateway takes for badly signed ones of AWS. By itself it
+// answers them with a 403 of its own shape, {"message"}. Which of its errors each is, AWS
+// says of few: a 403 in the shape of the service is as good.
+func forbidden() []ownAnswer {
+	var calls []ownAnswer
+	for _, gateway := range []bool{false, true} {
+		of := map[bool]string{false: "", true: " of the gateway"}[gateway]
+		for what, header := range map[string]map[string]string{
+			"that asks with a token": {"Authorization": "Bearer " + wrongKey},
+			"that is signed for AWS": {"Authorization": "AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/20260101/us-east-1/" +
+				"execute-api/aws4_request, SignedHeaders=host;x-amz-date, Signature=0", "X-Amz-Date": "20260101T000000Z"},
+			"that has a token of AWS": {"X-Amz-Security-Token": "none"},
+		} {
+			calls = append(calls, ownAnswer{"an unknown route" + of + " " + what,
+				request{path: "/v1/unknown", gateway: gateway, header: header}, http.StatusForbidden})
+		}
+		for _, method := range []string{http.MethodPost, http.MethodDelete, http.MethodPatch} {
+			calls = append(calls, ownAnswer{"an unknown route" + of + " by " + method,
+				request{method: method, path: "/v1/unknown", gateway: gateway}, http.StatusNotFound})
+		}
+	}
+	return calls
+}
+
 // checkAnswers looks at what API Gateway answers by itself: the shape of the errors, an id
 // for each, and what pages of other origins may read.
 func checkAnswers(ctx context.Context, v *visit) (string, error) {
 	large := bytes.Repeat([]byte(" "), tooLarge)
 	var wrong []error
-	calls := []struct {
-		what string
-		request
-		want int
-	}{
+	calls := append([]ownAnswer{
 		{"an unknown route", request{path: "/v1/unknown"}, http.StatusNotFound},
 		{"an unknown route with a key", request{path: "/v1/unknown", key: v.own.key}, http.StatusNotFound},
 		{"an unknown route of the gateway", request{path: "/v1/unknown", gateway: true}, http.StatusNotFound},
@@ -32,14 +60,17 @@ func checkAnswers(ctx context.Context, v *visit) (string, error) {
 			kind: jsonType}, http.StatusRequestEntityTooLarge},
 		{"a body that is too large for the gateway", request{method: http.MethodPost, path: "/v1/chat/completions",
 			gateway: true, key: v.own.key, body: large, kind: jsonType}, http.StatusRequestEntityTooLarge},
-	}
+	}, forbidden()...)
 	for _, c := range calls {
-		c.request.header = map[string]string{"Origin": "https://example.com"}
+		if c.request.header == nil {
+			c.request.header = map[string]string{}
+		}
+		c.request.header["Origin"] = "https://example.com"
 		got, err := v.call(ctx, c.request)
 		if err != nil {
 			return "", fmt.Errorf("%s: %w", c.what, err)
 		}
-		if got.status != c.want {
+		if got.status != c.want && (c.want != http.StatusForbidden || got.status != http.StatusNotFound) {
 			wrong = append(wrong, got.unexpected(c.what, c.want))
 			continue
 		}

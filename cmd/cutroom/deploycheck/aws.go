@@ -48,6 +48,10 @@ func Find(ctx context.Context, settings aws.Config, stage string) (Deploy, error
 			d.InferenceURL = value
 		case "RealtimeUrl":
 			d.RealtimeURL = value
+		case "StateMachineArn":
+			d.StateMachine = value
+		case "VideoQueueUrl":
+			d.VideoQueue = value
 		}
 	}
 	return d, nil
@@ -55,26 +59,28 @@ func Find(ctx context.Context, settings aws.Config, stage string) (Deploy, error
 
 // awsCloud is a Cloud: a deploy in an account of AWS.
 type awsCloud struct {
-	stage    string
+	Deploy
+	settings aws.Config
 	tables   *dynamodb.Client
 	queues   *sqs.Client
 	services *ecs.Client
 	alarms   *cloudwatch.Client
 }
 
-// NewCloud returns what a deployer's credentials show of a stage.
-func NewCloud(settings aws.Config, stage string) Cloud {
+// NewCloud returns what a deployer's credentials show of a deploy.
+func NewCloud(settings aws.Config, deploy Deploy) Cloud {
 	return &awsCloud{
-		stage: stage, tables: dynamo.NewClient(settings), queues: sqs.NewFromConfig(settings),
+		Deploy: deploy, settings: settings, tables: dynamo.NewClient(settings), queues: sqs.NewFromConfig(settings),
 		services: ecs.NewFromConfig(settings), alarms: cloudwatch.NewFromConfig(settings),
 	}
 }
 
-func (c *awsCloud) name(what string) string { return prefix(c.stage) + "-" + what }
+func (c *awsCloud) name(what string) string { return prefix(c.Stage) + "-" + what }
 
 // Workers looks at the preview workers, or at those with GPUs where there are none.
 func (c *awsCloud) Workers(ctx context.Context) (wanted, running int, err error) {
-	for cluster, service := range map[string]string{prefix(c.stage): c.name("worker"), c.name("gpu"): c.name("gpu-worker")} {
+	services := map[string]string{prefix(c.Stage): c.name("worker"), c.name("gpu"): c.name("gpu-worker")}
+	for cluster, service := range services {
 		found, err := c.services.DescribeServices(ctx,
 			&ecs.DescribeServicesInput{Cluster: aws.String(cluster), Services: []string{service}})
 		var refused smithy.APIError
@@ -120,7 +126,7 @@ func (c *awsCloud) Lifetimes(ctx context.Context) (wrong []string, err error) {
 		if table.TTL == "" {
 			continue
 		}
-		name := dynamo.TableName(c.stage, table.Name)
+		name := dynamo.TableName(c.Stage, table.Name)
 		got, err := c.tables.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(name)})
 		if err != nil {
 			return nil, fmt.Errorf("look at the table %s: %w", name, err)
@@ -137,7 +143,7 @@ func (c *awsCloud) Lifetimes(ctx context.Context) (wrong []string, err error) {
 // JobEnd reads the items of a job, and returns the latest of their ends.
 func (c *awsCloud) JobEnd(ctx context.Context, id string) (time.Time, error) {
 	got, err := c.tables.Query(ctx, &dynamodb.QueryInput{
-		TableName:                 aws.String(dynamo.TableName(c.stage, "jobs")),
+		TableName:                 aws.String(dynamo.TableName(c.Stage, "jobs")),
 		KeyConditionExpression:    aws.String("id = :id"),
 		ExpressionAttributeValues: map[string]types.AttributeValue{":id": &types.AttributeValueMemberS{Value: id}},
 		ConsistentRead:            aws.Bool(true),
@@ -186,7 +192,7 @@ func (c *awsCloud) Alarms(ctx context.Context) (map[string]string, error) {
 // Forget deletes a key that was revoked.
 func (c *awsCloud) Forget(ctx context.Context, key credential.Key) error {
 	_, err := c.tables.DeleteItem(ctx, &dynamodb.DeleteItemInput{
-		TableName:           aws.String(dynamo.TableName(c.stage, "credentials")),
+		TableName:           aws.String(dynamo.TableName(c.Stage, "credentials")),
 		Key:                 map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: key.ID}},
 		ConditionExpression: aws.String("attribute_not_exists(id) OR attribute_exists(revoked_at)"),
 	})

@@ -15,6 +15,7 @@ import (
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
+	domain "cutroom/shared/domain/job"
 )
 
 // Deploy says where a deploy is.
@@ -23,6 +24,8 @@ type Deploy struct {
 	// MediaURL and InferenceURL are the base URLs of the services, RealtimeURL is that
 	// of sessions, empty where there are none.
 	MediaURL, InferenceURL, RealtimeURL string
+	// StateMachine is the ARN of that of jobs, VideoQueue the URL of the queue of videos.
+	StateMachine, VideoQueue string
 }
 
 // Cloud shows the parts of a deploy that its callers do not see.
@@ -41,6 +44,27 @@ type Cloud interface {
 	Alarms(ctx context.Context) (map[string]string, error)
 	// Forget deletes a revoked key.
 	Forget(ctx context.Context, key credential.Key) error
+	// Accept has a job accepted as the service would, with a deadline of the caller's.
+	Accept(ctx context.Context, j domain.Job) error
+	// Lose takes a job from its queue and begins a run of it, as a worker would that then
+	// dies. It reports whether it was the first to take it.
+	Lose(ctx context.Context, id string) (bool, error)
+	// Runs returns how many runs of a job were counted.
+	Runs(ctx context.Context, id string) (int, error)
+	// Fire sets an alarm to the state ALARM, until CloudWatch looks at its metric again.
+	Fire(ctx context.Context, alarm string) error
+	// Story returns what became of an alarm since a time.
+	Story(ctx context.Context, alarm string, since time.Time) (AlarmStory, error)
+}
+
+// AlarmStory is what an alarm did.
+type AlarmStory struct {
+	// Recovered reports whether it was in the state ALARM and is no longer.
+	Recovered bool
+	// Actions are what it does when it goes off, Done those that succeeded.
+	Actions, Done int
+	// Failure is why an action failed; empty if none did.
+	Failure string
 }
 
 // Config says what to check and how. All fields but those of choices are required.
@@ -59,6 +83,8 @@ type Config struct {
 
 	// Local leaves out what a local AWS cannot do.
 	Local bool
+	// FireAlarm sets an alarm off, which tells those who are told of alarms.
+	FireAlarm bool
 	// Receiver is a URL that answers POST with 2xx, which the deploy's webhooks may go
 	// to; empty leaves the delivery out.
 	Receiver string

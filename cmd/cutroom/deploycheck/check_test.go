@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -12,6 +14,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -25,6 +28,7 @@ import (
 	"cutroom/shared/app/records"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/job"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -41,6 +45,18 @@ type cloud struct {
 	ends      func() time.Time
 	alarms    map[string]string
 	forgotten []string
+
+	// lost says whether a worker can be lost, and runs how many runs its job has.
+	lost bool
+	runs int
+	// overdue is the job that cannot be done in time, and timedOut how long after its
+	// creation it ends, with the code.
+	overdue  atomic.Pointer[job.Job]
+	timedOut time.Duration
+	code     job.Code
+	// fired is the alarm that was set off, story what becomes of it.
+	fired string
+	story deploycheck.AlarmStory
 }
 
 func newCloud() *cloud {
@@ -49,6 +65,8 @@ func newCloud() *cloud {
 		workers: func(look int) (wanted, running int) { return min(look-1, 1), max(min(look-2, 1), 0) },
 		ends:    func() time.Time { return time.Now().Add(7*24*time.Hour + 10*time.Minute) },
 		alarms:  map[string]string{},
+		lost:    true, runs: 2, timedOut: 2 * time.Second, code: job.TimedOut,
+		story: deploycheck.AlarmStory{Recovered: true, Actions: 1, Done: 1},
 	}
 	for _, name := range deploycheck.AlarmNames() {
 		c.alarms[name] = "OK"
@@ -67,6 +85,38 @@ func (c *cloud) DeadLetters(context.Context) (map[string]int, error) {
 func (c *cloud) Lifetimes(context.Context) ([]string, error)       { return c.lifetimes, nil }
 func (c *cloud) JobEnd(context.Context, string) (time.Time, error) { return c.ends(), nil }
 func (c *cloud) Alarms(context.Context) (map[string]string, error) { return c.alarms, nil }
+
+func (c *cloud) Accept(_ context.Context, j job.Job) error {
+	c.overdue.Store(&j)
+	return nil
+}
+func (c *cloud) Lose(context.Context, string) (bool, error) { return c.lost, nil }
+func (c *cloud) Runs(context.Context, string) (int, error)  { return c.runs, nil }
+func (c *cloud) Fire(_ context.Context, alarm string) error {
+	c.fired = alarm
+	return nil
+}
+func (c *cloud) Story(_ context.Context, alarm string, _ time.Time) (deploycheck.AlarmStory, error) {
+	if alarm != c.fired {
+		return deploycheck.AlarmStory{}, errors.New("the alarm was not set off")
+	}
+	return c.story, nil
+}
+
+// answerOverdue answers for the job that was accepted with a deadline of its own: the server
+// does not know it.
+func (c *cloud) answerOverdue(w http.ResponseWriter, r *http.Request) bool {
+	j := c.overdue.Load()
+	if j == nil || r.URL.Path != "/v1/jobs/"+j.ID {
+		return false
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"job_id": j.ID, "status": "failed", "created_at": j.CreatedAt, "completed_at": j.CreatedAt.Add(c.timedOut),
+		"error": map[string]any{"code": c.code, "message": "…"},
+	})
+	return true
+}
+
 func (c *cloud) Forget(_ context.Context, key credential.Key) error {
 	if key.RevokedAt.IsZero() {
 		return errors.New("a key that works would be deleted")
@@ -191,13 +241,15 @@ func (d deployment) run(ctx context.Context, t *testing.T, with trial) outcome {
 	if with.cloud != nil {
 		with.cloud(found.cloud)
 	}
-	media := front(t, d.server.URL(), false, &cold, with.breaks, with.rewrite)
+	media := front(t, d.server.URL(), false, &cold, func(w http.ResponseWriter, r *http.Request) bool {
+		return with.breaks != nil && with.breaks(w, r) || found.cloud.answerOverdue(w, r)
+	}, with.rewrite)
 	found.summary, found.err = deploycheck.Run(ctx, deploycheck.Config{
 		Deploy: deploycheck.Deploy{Stage: "test", MediaURL: media,
 			InferenceURL: front(t, d.server.InferenceURL(), true, &cold, with.breaks, with.rewrite),
 			RealtimeURL:  "ws" + strings.TrimPrefix(media, "http") + "/v1/stream"},
 		Cloud: found.cloud, Keys: d.keys, Catalog: d.models, Random: rand.Reader, Now: time.Now,
-		Poll: 50 * time.Millisecond, Receiver: receiver.URL, UploadSize: 1 << 20, Crowd: 4, Only: with.only,
+		Poll: 50 * time.Millisecond, FireAlarm: true, Receiver: receiver.URL, UploadSize: 1 << 20, Crowd: 4, Only: with.only,
 		Report: func(r deploycheck.Result) error {
 			found.results[r.Check] = r
 			return nil
@@ -311,6 +363,26 @@ func earlier() func(*http.Response) error {
 	}
 }
 
+// twoJobs stands in for a job that is completed at once, and a second one that ends as it is
+// told to.
+func twoJobs(second string) breakage {
+	var submitted atomic.Int64
+	const id, completed = "job_0BxStandsIn0000000000", `"status":"completed"`
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasPrefix(r.URL.Path, "/v1/jobs/") {
+			return false
+		}
+		if r.Method == http.MethodPost {
+			return answering(200, fmt.Sprintf(`{"job_id":"%s%d","status":"pending"}`, id, submitted.Add(1)))(w, r)
+		}
+		end := completed
+		if strings.HasSuffix(r.URL.Path, "2") && second != "" {
+			end = second
+		}
+		return answering(200, `{"job_id":"`+path.Base(r.URL.Path)+`",`+end+`}`)(w, r)
+	}
+}
+
 const oneJob = `^/v1/jobs/job_[^/]+$`
 
 // Each check is seen to fail on a deploy in which one thing is broken, and says where to
@@ -324,6 +396,10 @@ func testBroken(t *testing.T, d deployment) {
 		{"no worker is woken", "wake", "no worker was wanted", trial{only: []string{"job", "wake"},
 			cloud: func(c *cloud) { c.workers = func(int) (int, int) { return 0, 0 } }}},
 		{"an image edit is not refused while no worker runs", "wake", "503", trial{only: []string{"job", "wake"}, warm: true}},
+		{"a lost worker's job is done thrice", "lost-worker", "in 3 runs, want 2", trial{only: []string{"job", "lost-worker"},
+			breaks: twoJobs(""), cloud: func(c *cloud) { c.runs = 3 }}},
+		{"a lost worker's job is lost", "lost-worker", "worker_lost", trial{only: []string{"job", "lost-worker"},
+			breaks: twoJobs(`"status":"failed","error":{"code":"worker_lost","message":"…"}`)}},
 		{"an image edit fails", "image", "500", trial{breaks: on("POST", "^/v1/generate/", answering(500, "{}"))}},
 		{"anybody may list jobs", "routes", "GET /v1/jobs with no key: 200, want 401",
 			trial{breaks: on("GET", "^/v1/jobs$", answering(200, `{"jobs": []}`))}},
@@ -331,6 +407,16 @@ func testBroken(t *testing.T, d deployment) {
 		{"a refusal says no reason", "routes", "without its reason", trial{rewrite: replacing("/v1/webhooks/secret", ".+", "{}")}},
 		{"an unknown route is API Gateway's", "gateway-answers", "404",
 			trial{breaks: on("GET", "/unknown$", answering(403, `{"message":"Missing Authentication Token"}`))}},
+		{"a call that looks signed is API Gateway's", "gateway-answers", "signed for AWS: 403 without its reason",
+			trial{breaks: func(w http.ResponseWriter, r *http.Request) bool {
+				return strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-") && answering(403, `{"message":"Forbidden"}`)(w, r)
+			}}},
+		{"an unknown method is API Gateway's", "gateway-answers", "by PATCH: 403, want 404",
+			trial{breaks: on("PATCH", "/unknown$", answering(403, `{"message":"Missing Authentication Token"}`))}},
+		{"an execution does not time out", "timeout", "as it was read",
+			trial{cloud: func(c *cloud) { c.timedOut = time.Minute }}},
+		{"a timeout is another failure", "timeout", "engine_error",
+			trial{cloud: func(c *cloud) { c.code = job.EngineError }}},
 		{"pages may not ask", "preflight", "204", trial{breaks: on("OPTIONS", "", answering(403, "{}"))}},
 		{"a broken video is an engine's error", "failure", "invalid_input",
 			trial{rewrite: replacing(oneJob, "invalid_input", "engine_error")}},
@@ -361,6 +447,8 @@ func testBroken(t *testing.T, d deployment) {
 		{"a message was given up on", "dead-letters", "video-dead-letters has 1", trial{cloud: func(c *cloud) { c.dead = 1 }}},
 		{"an alarm is missing", "alarms", "no alarm media-errors",
 			trial{cloud: func(c *cloud) { delete(c.alarms, "media-errors") }}},
+		{"an alarm tells nobody", "alarm-fires", "Failed to execute",
+			trial{cloud: func(c *cloud) { c.story.Failure = "Failed to execute action arn:aws:sns:…" }}},
 		{"an alarm tells", "alarms", "dead-letters is in alarm", trial{cloud: func(c *cloud) { c.alarms["dead-letters"] = "ALARM" }}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -11,6 +11,10 @@ import (
 	"net/http"
 	"strconv"
 	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/credential"
+	domain "cutroom/shared/domain/job"
 )
 
 // job is a job's record, as far as it is looked at.
@@ -116,6 +120,9 @@ func checkJob(ctx context.Context, v *visit) (string, error) {
 	accepted := v.Now()
 	if v.fleet.looked && v.fleet.before == 0 {
 		if v.fleet.cold, err = v.editImage(ctx); err != nil {
+			return "", err
+		}
+		if err := v.loseWorker(ctx); err != nil {
 			return "", err
 		}
 	}
@@ -261,6 +268,101 @@ func checkImage(ctx context.Context, v *visit) (string, error) {
 		}
 		return fmt.Sprintf("edited after %s", round(v.Now().Sub(began))), nil
 	}
+}
+
+// loseWorker submits a job and takes it as a worker would that dies in the middle of it.
+// That can be done only while no worker runs: one would take it at once.
+func (v *visit) loseWorker(ctx context.Context) error {
+	if !v.wanted("lost-worker") {
+		return nil
+	}
+	id, err := v.submit(ctx, v.own, nil)
+	if err != nil {
+		return err
+	}
+	taken, err := v.Cloud.Lose(ctx, id)
+	if err != nil {
+		return fmt.Errorf("take the job %s as a worker: %w", id, err)
+	}
+	if taken {
+		v.lost = id
+	}
+	return nil
+}
+
+// checkLostWorker awaits the end of the job whose first worker was lost: another one has to
+// take it, in a second run.
+func checkLostWorker(ctx context.Context, v *visit) (string, error) {
+	switch {
+	case !v.fleet.looked:
+		return "", skip("it is a matter of the first job, which was left out")
+	case v.fleet.before > 0:
+		return "", skip("%d workers ran already: come back when there was no job for ten minutes", v.fleet.before)
+	case v.lost == "":
+		return "", skip("a worker came sooner than it could be lost")
+	}
+	ended, err := v.await(ctx, v.own, v.lost, nil)
+	if err != nil {
+		return "", err
+	}
+	if ended.Status != "completed" {
+		return "", fmt.Errorf("the job of a worker that was lost: %s", ended)
+	}
+	const want = 2
+	runs, err := v.Cloud.Runs(ctx, v.lost)
+	if err == nil && runs != want {
+		err = fmt.Errorf("the job of a worker that was lost is completed, in %d runs, want %d", runs, want)
+	}
+	return "another worker took it, in a second run", err
+}
+
+// overdueTime is how long a job has that is to time out: its execution times out 15 s
+// before its deadline (stepfn.Machine), which leaves a second, in which no worker makes a
+// video.
+const overdueTime = 16 * time.Second
+
+// checkTimeout has a job accepted that cannot be done in time. Its execution has to record
+// so, before the deadline, at which any reader of the job would.
+func checkTimeout(ctx context.Context, v *visit) (string, error) {
+	now := v.Now().UTC().Truncate(time.Millisecond)
+	id, err := domain.NewID(now, v.Random)
+	if err != nil {
+		return "", err
+	}
+	model, _ := v.Catalog.Find(v.video)
+	j := domain.Job{
+		ID: id, Account: v.own.name, Key: credential.KeyID(credential.HashOf(v.own.key)), Model: model.ID,
+		Lane: domain.LaneOf(model.Kind), Seed: 1, Status: domain.Pending, CreatedAt: now, Deadline: now.Add(overdueTime),
+		Request: domain.Request{Prompt: "a test card", Options: map[string]any{"resolution": largest(model)}},
+	}
+	if err := v.Cloud.Accept(ctx, j); err != nil {
+		return "", fmt.Errorf("have a job accepted that times out: %w", err)
+	}
+	v.spent.jobs++
+	ended, err := v.await(ctx, v.own, id, nil)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case ended.Status == "completed":
+		return "", skip("a worker was done within a second")
+	case ended.Error == nil || ended.Error.Code != string(domain.TimedOut):
+		return "", fmt.Errorf("a job that takes too long: %s, want failed with %s", ended, domain.TimedOut)
+	case !ended.CompletedAt.Before(j.Deadline):
+		return "", fmt.Errorf("%s timed out as it was read, after its deadline, and not by its execution", id)
+	}
+	return fmt.Sprintf("timed out after %s, by its execution", round(ended.CompletedAt.Sub(j.CreatedAt))), nil
+}
+
+// largest returns the name of the model's largest resolution.
+func largest(m *catalog.Model) string {
+	name, most := "", 0
+	for resolution, size := range m.Sizes {
+		if pixels := size.Width * size.Height; pixels > most {
+			name, most = resolution, pixels
+		}
+	}
+	return name
 }
 
 // broken is a video with its whole header and none of its frames.

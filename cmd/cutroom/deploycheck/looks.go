@@ -47,6 +47,53 @@ func checkAlarms(ctx context.Context, v *visit) (string, error) {
 	return fmt.Sprintf("%d alarms, all quiet", found), errors.Join(wrong...)
 }
 
+// firedAlarm is the alarm that is set off: its metric is of rare events, and so quiet.
+const firedAlarm = "webhook-dead-letters"
+
+// checkAlarmFires sets an alarm off, and waits until it is quiet again. What it does when it
+// goes off has to succeed: to tell somebody, where anybody is told.
+func checkAlarmFires(ctx context.Context, v *visit) (string, error) {
+	if !v.FireAlarm {
+		return "", skip("it tells those who are told of alarms: say --fire-alarm")
+	}
+	states, err := v.Cloud.Alarms(ctx)
+	if err != nil {
+		return "", err
+	}
+	switch states[firedAlarm] {
+	case "":
+		return "", skip("the deploy has no alarms (-c watch=off)")
+	case "ALARM":
+		return "", skip("%s is in alarm already: see %s#%s", firedAlarm, runbookPage, firedAlarm)
+	}
+	// CloudWatch's clock may differ from this one.
+	const skew = time.Minute
+	began := v.Now()
+	if err := v.Cloud.Fire(ctx, firedAlarm); err != nil {
+		return "", err
+	}
+	for {
+		story, err := v.Cloud.Story(ctx, firedAlarm, began.Add(-skew))
+		if err != nil {
+			return "", err
+		}
+		if story.Failure != "" {
+			return "", fmt.Errorf("%s went off, and nobody was told: %s", firedAlarm, story.Failure)
+		}
+		if story.Recovered && story.Done >= story.Actions {
+			if story.Actions == 0 {
+				return firedAlarm + " went off and recovered; nobody is told of alarms (-c alarmEmail=…)", nil
+			}
+			return fmt.Sprintf("%s went off, told whom it is to tell, and recovered after %s", firedAlarm,
+				round(v.Now().Sub(began))), nil
+		}
+		if err := v.wait(ctx); err != nil {
+			return "", fmt.Errorf("%s went off: recovered %t, %d of %d actions done: %w", firedAlarm, story.Recovered,
+				story.Done, story.Actions, err)
+		}
+	}
+}
+
 // checkDeadLetters looks whether a message was given up on.
 func checkDeadLetters(ctx context.Context, v *visit) (string, error) {
 	queues, err := v.Cloud.DeadLetters(ctx)

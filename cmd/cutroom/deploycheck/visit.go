@@ -33,6 +33,8 @@ type visit struct {
 	done string
 	// fleet is what was seen of the workers when the first job came.
 	fleet fleet
+	// lost is a job whose first worker was lost; empty if there is none.
+	lost string
 	// spent counts what costs.
 	spent   spent
 	summary Summary

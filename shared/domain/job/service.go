@@ -75,11 +75,14 @@ func (s *Service) Ages() (result, record time.Duration) {
 // Now returns the service's time.
 func (s *Service) Now() time.Time { return s.config.Now() }
 
-// NewID returns a new job's id: "job_" and a ULID, which sorts by time and has
-// 80 random bits. It is drawn before the upload begins, as the inputs' blobs
-// are named after it.
-func (s *Service) NewID() (string, error) {
-	id, err := ulid.New(ulid.Timestamp(s.config.Now()), s.config.Random)
+// NewID returns a new job's id. It is drawn before the upload begins, as the inputs'
+// blobs are named after it.
+func (s *Service) NewID() (string, error) { return NewID(s.config.Now(), s.config.Random) }
+
+// NewID returns an id for a job that is created now: "job_" and a ULID, which sorts by
+// time and has 80 random bits.
+func NewID(now time.Time, random io.Reader) (string, error) {
+	id, err := ulid.New(ulid.Timestamp(now), random)
 	if err != nil {
 		return "", fmt.Errorf("job: draw an id: %w", err)
 	}
