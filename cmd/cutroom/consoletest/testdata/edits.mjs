@@ -133,6 +133,101 @@ export async function tabs(visit) {
   check((await page.locator("#form-problem").textContent()).includes("4,001 characters"), "a prompt that is too long is told, not cut");
 }
 
+// All edits are found again, looked at, compared, shared and deleted.
+export async function gallery(visit) {
+  const person = await visit({}), { page } = person;
+  for (const prompt of ["sepia in the gallery", "anime in the gallery"]) {
+    const form = new FormData();
+    form.append("data", new File([readFileSync(media("clip.mp4"))], "harbour.mp4"));
+    form.append("prompt", prompt);
+    const { body } = await api("POST", "/v1/jobs/gen-latest", form);
+    await until("the job is done", async () => (await api("GET", `/v1/jobs/${body.job_id}`)).body.status === "completed");
+  }
+  await person.signIn("jobs");
+  await page.getByLabel("Search").fill("gallery harbour");
+  const found = page.locator(".job");
+  await until("the address has the search", () => page.url().endsWith("#jobs?q=gallery+harbour"));
+  await until("the search finds both", async () => await found.count() === 2);
+  await until("each has a picture, and one of before", async () => await page.locator(".job .thumb img").count() === 4);
+  await person.accessible("the gallery");
+  await person.shot("gallery");
+  for (const box of await page.getByLabel(/^Compare /).all()) await box.check({ force: true });
+  await page.getByRole("link", { name: "Compare 2" }).click();
+  await until("both play in step", () => page.locator(".side-one video").evaluateAll(all => all.length === 2 && all.every(one => one.currentTime > 0)));
+  await page.goBack();
+  await page.getByRole("link", { name: /sepia in the gallery/ }).click();
+  await page.getByLabel("The edited video").waitFor();
+  await page.getByText("What was asked").click();
+  await page.locator(".facts-list").getByText("harbour.mp4").waitFor();
+  await person.accessible("an edit of the gallery");
+  await person.shot("gallery-edit");
+
+  // Whoever has the link needs no key.
+  await page.getByRole("button", { name: "Share this result" }).click();
+  await person.accessible("the question of a link");
+  await page.getByLabel("It ends").selectOption("in an hour");
+  await page.getByRole("button", { name: "Make the link" }).click();
+  const link = await page.getByLabel("The link", { exact: true }).inputValue();
+  const served = await fetch(link);
+  equal(`${served.status} ${served.headers.get("content-type")}`, "200 video/mp4", "what the link leads to");
+  await served.body.cancel();
+  await page.getByRole("button", { name: "Close" }).click();
+  await page.getByRole("button", { name: "Use these settings" }).click();
+  await page.locator(".page.edit").waitFor();
+  equal(await page.getByLabel("Prompt", { exact: true }).inputValue(), "sepia in the gallery", "the settings that are used");
+  await page.goBack();
+  await page.getByRole("button", { name: "Delete this edit" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click();
+  await page.getByText("The edit is deleted.").waitFor();
+  equal((await fetch(link)).status === 200, false, "the link still works after the deletion");
+  await page.getByRole("searchbox").fill("nothing like it");
+  await page.getByRole("heading", { name: "Nothing like that" }).waitFor();
+  await page.getByRole("button", { name: "Show all edits" }).click();
+  await page.getByRole("link", { name: /anime in the gallery/ }).waitFor();
+  equal(await page.getByRole("link", { name: /sepia in the gallery/ }).count(), 0, "edits that were deleted");
+}
+
+// The page says beforehand and afterwards what of a prompt is followed, and offers
+// nothing that does nothing.
+export async function honest(visit) {
+  const person = await visit({ width: 1440 }), { page } = person;
+  await person.signIn();
+  await page.getByRole("button", { name: "Try it with a sample clip" }).click();
+  await page.getByLabel("Prompt", { exact: true }).fill("watercolor, add a hat");
+  const hints = page.getByRole("list", { name: "What will happen" });
+  await hints.getByText("watercolor", { exact: true }).waitFor();
+  await hints.getByText("“add a hat”").waitFor();
+  await page.getByText("Needs a generative model: how").click();
+  await page.getByText("make run-gpu").waitFor();
+  const idle = page.getByLabel("Anchor to the first edited frame");
+  equal(await idle.isDisabled(), true, "a switch that changes nothing is off limits");
+  check((await page.locator("#why-self_anchor").textContent()).includes("reference"), "it says why");
+  await drop(page, "#prompt", "garment.png", "image/png");
+  await until("the switch counts beside a reference image", () => idle.isEnabled());
+  await page.getByRole("button", { name: "Remove the reference image" }).click();
+  await person.accessible("hints");
+  await person.shot("hints");
+  await page.getByRole("button", { name: "Run edit" }).click();
+  await page.getByLabel("Where the original ends").waitFor();
+  await page.getByRole("note").filter({ hasText: "add a hat" }).waitFor();
+  await page.getByRole("list", { name: "What was followed of the prompt" }).getByText("watercolor").waitFor();
+  await page.getByText("preview engine").first().waitFor();
+  await person.accessible("a notice");
+  await person.shot("notice");
+
+  await page.getByRole("link", { name: /^All \d+ looks$/ }).click();
+  await page.getByLabel("Search looks").fill("Aquarell");
+  await page.getByRole("button", { name: "watercolor" }).locator("img").waitFor();
+  check(page.url().endsWith("#looks?q=aquarell"), `the address has the search: ${page.url()}`);
+  await page.getByLabel("Search looks").fill("");
+  await until("every picture is shown", () => page.locator(".look img").evaluateAll(all => all.length > 20 && all.slice(0, 6).every(one => one.naturalWidth > 0)));
+  await person.accessible("looks");
+  await person.shot("looks");
+  await page.getByRole("button", { name: "film noir" }).click();
+  await page.locator(".page.edit").waitFor();
+  equal(await page.getByLabel("Prompt", { exact: true }).inputValue(), "film noir", "the look that was chosen");
+}
+
 // Several models and seeds run at once from one form, and several files.
 export async function sideBySide(visit) {
   const person = await visit({}), { page } = person;

@@ -77,7 +77,8 @@ function player(lead, ...given) {
   // Correct another video only if it is off by more than a frame or two.
   const step = () => {
     for (const follower of followers) {
-      if (follower.readyState > 0 && Math.abs(follower.currentTime - lead.currentTime) > 0.08 && !follower.seeking) follower.currentTime = Math.min(lead.currentTime, follower.duration || 0);
+      const wanted = Math.min(lead.currentTime, follower.duration || 0);
+      if (follower.readyState > 0 && Math.abs(follower.currentTime - wanted) > 0.08 && !follower.seeking) follower.currentTime = wanted;
     }
     if (document.activeElement !== seek || !lead.paused) seek.value = lead.duration ? lead.currentTime / lead.duration : 0;
     time.textContent = `${clock(lead.currentTime)} / ${clock(lead.duration || 0)}`;
@@ -95,9 +96,15 @@ function player(lead, ...given) {
     step();
   });
   for (const event of ["seeked", "loadedmetadata"]) lead.addEventListener(event, step);
+  // One that was on its way elsewhere meanwhile has another way to go.
+  for (const follower of followers) follower.addEventListener("seeked", () => lead.paused && step());
   seek.addEventListener("input", () => {
     lead.currentTime = seek.value * (lead.duration || 0);
   });
-  if (!still()) lead.addEventListener("canplay", start, { once: true });
+  // It may have been there before this bar.
+  if (!still()) {
+    if (lead.readyState > 2) start();
+    else lead.addEventListener("canplay", start, { once: true });
+  }
   return make("div", { class: "player" }, play, seek, time, sound);
 }

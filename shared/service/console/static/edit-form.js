@@ -1,6 +1,8 @@
 // The form of an edit: what the chosen models take besides the media.
 
 import { button, icon, make, number, signButton } from "./dom.js";
+import { factsOf, looks } from "./engine.js";
+import { Hints } from "./hints.js";
 import { examplesOf, kindOf, options, titleOf } from "./models.js";
 import { urlOf } from "./stored.js";
 
@@ -41,13 +43,13 @@ export class Form {
     this.options = new Map(); // controls by the name of the field
     this.onchange = () => {};
     this.prompt = make("textarea", { id: "prompt", rows: 3, "aria-describedby": "prompt-count form-problem", on: { input: () => this.count() } });
+    this.hints = new Hints(() => ({ model: this.chosen, prompt: this.prompt.value.trim().slice(0, 4000), reference: Boolean(this.takesReference && this.reference) }));
     this.prompt.addEventListener("keydown", event => {
       if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
       event.preventDefault();
       this.element.requestSubmit();
     });
     this.counter = make("p", { id: "prompt-count", class: "count" });
-    this.hints = make("div", { class: "hints", "aria-live": "polite" });
     this.chips = make("div", { class: "chips", role: "group", "aria-label": "Examples" });
     this.picker = make("input", { type: "file", accept: "image/*", class: "unseen", tabindex: -1, "aria-hidden": "true", on: { change: () => this.picker.files[0] && this.refer(this.picker.files[0]) } });
     this.referenceBox = make("div", { class: "reference" });
@@ -69,7 +71,7 @@ export class Form {
       input: () => this.onchange(), change: () => this.onchange(),
     } },
       make("div", { class: "asking" }, make("div", { class: "label-row" }, make("label", { for: "prompt" }, "Prompt"), this.counter), this.prompt),
-      this.hints, this.chips,
+      this.hints.element, this.chips,
       this.referenceBox, this.picker,
       make("div", { class: "field" }, make("label", { for: "model" }, "Model"), this.model, this.about),
       make("div", { class: "settings" },
@@ -102,12 +104,8 @@ export class Form {
     this.extras.replaceChildren();
     this.about.textContent = model.description;
     this.prompt.placeholder = kind.ask;
-    this.chips.replaceChildren(...examplesOf(model).map(words => make("button", { type: "button", on: { click: () => {
-      this.prompt.value = words;
-      this.count();
-      this.prompt.focus();
-      this.onchange();
-    } } }, words)));
+    this.suggest(examplesOf(model));
+    this.ignores = undefined;
     this.takesReference = model.fields.find(field => field.type === "image" && field.name !== "data");
     this.showReference();
     for (const field of model.fields) this.offerField(field, kept);
@@ -120,10 +118,52 @@ export class Form {
     }));
     this.count();
     this.name();
+    this.learn(model);
+  }
+
+  // learn greys what the engine makes no use of, with the reason, and offers what it
+  // has.
+  async learn(model) {
+    const { ignores, same_as: same, engine } = await factsOf(model);
+    if (model !== this.chosen) return;
+    this.ignores = ignores;
+    for (const input of this.others.querySelectorAll("input")) {
+      if (same.includes(input.value)) input.parentElement.querySelector("small").textContent = `the same with the ${engine} engine`;
+    }
+    this.grey();
+    const known = await looks();
+    if (model !== this.chosen || !known?.looks.length) return;
+    if (model.kind === "text-to-video" && !model.examples?.length && known.scenes.length) this.suggest(known.scenes.slice(0, 8));
+    this.chips.append(make("a", { class: "button", href: "#looks" }, `All ${known.looks.length} looks`));
+  }
+
+  suggest(examples) {
+    this.chips.replaceChildren(...examples.map(words => make("button", { type: "button", on: { click: () => {
+      this.prompt.value = words;
+      this.count();
+      this.prompt.focus();
+      this.onchange();
+    } } }, words)));
+  }
+
+  // grey shows which controls do nothing beside what is filled in now.
+  grey() {
+    const filled = { prompt: this.prompt.value.trim(), reference_image: this.takesReference && this.reference };
+    const places = new Map([...this.options].map(([name, control]) => [name, [control, control.closest(".field, .toggle")]]));
+    places.set("seed", [this.seed, this.seed.closest(".field")]);
+    for (const [name, [control, place]] of places) {
+      const rule = this.ignores?.[name];
+      const idle = Boolean(rule && !(rule.unless && filled[rule.unless]));
+      control.disabled = idle;
+      place.classList.toggle("idle", idle);
+      place.querySelector(".why")?.remove();
+      if (idle) place.append(make("small", { class: "why", id: `why-${name}` }, rule.why));
+      if (idle) control.setAttribute("aria-describedby", `why-${name}`);
+      else control.removeAttribute("aria-describedby");
+    }
   }
 
   offerField(field, kept) {
-    if (field.ignored) return; // the engine of this service does nothing with it
     if (field.type === "choice" && field.values.length > 1) {
       const control = make("select", { id: `field-${field.name}` }, field.values.map(value => make("option", { value }, value)));
       control.value = field.values.includes(kept.get(field.name)) ? kept.get(field.name) : field.default ?? field.values[0];
@@ -152,6 +192,8 @@ export class Form {
     const length = codePoints(this.prompt.value), longest = this.longest();
     this.counter.textContent = length > longest * countFrom ? `${number(length)} of ${number(longest)} characters` : "";
     this.counter.classList.toggle("over", length > longest);
+    this.hints.soon();
+    this.grey();
   }
 
   // name writes on the button what it does.
@@ -167,6 +209,8 @@ export class Form {
     this.problem.textContent = "";
     this.reference = image;
     this.showReference();
+    this.hints.soon();
+    this.grey();
     this.onreference?.(image);
   }
 

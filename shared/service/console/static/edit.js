@@ -23,7 +23,7 @@ const draftName = "cutroom-draft", runsName = "cutroom-runs";
 // preferred returns the model to select first: one that edits, if there is one.
 const preferred = models => models.find(model => model.kind === "edit") || models[0];
 
-// waiting is what another page has passed to this one: {file, as} or {run}.
+// waiting is what another page has passed to this one: {file, as}, {run} or {prompt}.
 let waiting;
 
 // useStored makes the page edit a stored file, or use it as a reference image.
@@ -36,6 +36,12 @@ export function useStored(file, as) {
 export function useSettings(run) {
   waiting = { run };
   visit("edit", run.mode ? [run.mode.id] : []);
+}
+
+// usePrompt fills in a prompt, in a mode if one is named.
+export function usePrompt(prompt, mode) {
+  waiting = { prompt };
+  visit("edit", mode ? [mode] : []);
 }
 
 // editResult makes the result of a run the file to edit.
@@ -88,7 +94,7 @@ class Edit {
     this.actions = make("div", { class: "actions" });
     this.told = make("div", {});
     this.terminal = make("div", { class: "terminal" });
-    this.strip = new Strip(run => this.look(run), () => this.shownRun());
+    this.strip = new Strip(run => this.look(run), () => this.shownRun(), () => this.back());
     section.append(
       make("div", { class: "work" },
         make("div", { class: "choices modes", role: "radiogroup", "aria-label": "What to edit" }, this.tabs),
@@ -102,15 +108,25 @@ class Edit {
   async shown({ parts: [id, job] }) {
     await this.restored;
     const mode = this.modes.find(mode => mode.id === id) || this.mode || this.modes[0];
-    const { file, as, run } = waiting || {};
+    const { file, as, run, prompt } = waiting || {};
     waiting = undefined;
     if (!this.mode) this.enter(mode);
-    if (run) await this.fill(run);
+    if (prompt !== undefined) this.begin(id ? mode : this.mode.id === "words" ? this.modes[0] : this.mode, prompt);
+    else if (run) await this.fill(run);
     else if (as === "reference") this.form.refer(file);
     else if (file) await this.takeStored(file);
     else if (job) await this.open(mode, job);
     else this.enter(id ? mode : this.mode || mode, id ? undefined : this.picked[(this.mode || mode).id]);
     this.strip.read();
+  }
+
+  // begin fills in a prompt that another page has chosen.
+  begin(mode, prompt) {
+    this.enter(mode);
+    this.form.fill({ ...this.form.state(), prompt });
+    settle("edit", this.place());
+    this.form.prompt.focus();
+    this.keepDraft();
   }
 
   // open looks at a job that an address names.
@@ -243,6 +259,7 @@ class Edit {
   draw() {
     this.shownPhase = undefined;
     const run = this.shownRun();
+    this.strip.anew.hidden = !run;
     this.strip.show();
     if (run) return this.drawRun(run);
     this.drawSource();
@@ -379,13 +396,20 @@ class Edit {
     if (run.phase === "done") {
       await showResult(this.stage, run);
       if (run !== this.shownRun()) return this.draw();
-      this.actions.replaceChildren(...actions(run, { again: () => this.again(run), edit: editResult, settings: useSettings }), button("add", "New edit", () => this.back(), { id: "new-edit" }));
+      this.actions.replaceChildren(...actions(run, { again: () => this.again(run), edit: editResult, settings: useSettings, gone: () => this.gone(run) }));
       this.told.replaceChildren(notes(run));
       this.terminal.replaceChildren(...[terminal(run)].filter(Boolean));
       return say("The edit is done.");
     }
     if (run.phase === "failed" && !run.problem) return run.settle();
     showFailure(this.stage, run, button("", "Back", () => this.back()));
+  }
+
+  // gone forgets a run that was deleted.
+  gone(run) {
+    this.strip.remove(run);
+    this.keepRuns();
+    this.back();
   }
 
   // back leaves the run for what can be edited.

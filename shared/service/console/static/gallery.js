@@ -158,7 +158,7 @@ class Gallery {
       const shown = await jobPicture(job);
       if (!shown) return; // its icon stays
       place.replaceChildren(shown);
-      const before = job.thumbnails?.result && job.thumbnails?.data && await jobPicture(job, "data");
+      const before = job.inputs?.data && await jobPicture(job, "input");
       if (before) {
         before.classList.add("was");
         place.append(before);
@@ -223,4 +223,4 @@ class Gallery {
 }
 
 // stateKey tells whether a card shows a job as it is.
-const stateKey = job => [stateOf(job), job.progress, job.thumbnails?.result].join();
+const stateKey = job => [stateOf(job), job.progress].join();

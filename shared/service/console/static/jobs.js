@@ -97,6 +97,15 @@ export async function cancel(id) {
   }
 }
 
+// purge deletes a job that has ended, with its result and its record.
+export const purge = id => media("DELETE", `/v1/jobs/${id}?purge=true`);
+
+// share returns a link to a job's result that needs no key, {url, expires_at}. It ends
+// after some seconds, or with the result.
+export async function share(id, seconds) {
+  return (await media("POST", `/v1/jobs/${id}/shares`, { body: seconds ? { expires_in: seconds } : {} })).json();
+}
+
 // result fetches a job's result.
 export async function result(id, signal) {
   const answer = await media("GET", `/v1/jobs/${id}/content`, { signal });

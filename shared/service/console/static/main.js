@@ -8,6 +8,7 @@ import { comparePage } from "./side.js";
 import { editPage, underway } from "./edit.js";
 import { filesPage } from "./files.js";
 import { jobsPage } from "./gallery.js";
+import { looksPage } from "./looks.js";
 import { keysPage, mayKeepKeys } from "./keys.js";
 import { realtimePage } from "./realtime.js";
 import { usagePage } from "./usage.js";
@@ -18,7 +19,7 @@ import { clear } from "./vault.js";
 // address of the page that is visited, and left(). Pages marked admin require an admin
 // key; those with within are reached from the page of that id. look names its style, where
 // that is not the id.
-const allPages = [editPage, jobsPage, comparePage, filesPage, chatPage, realtimePage, usagePage, keysPage];
+const allPages = [editPage, looksPage, jobsPage, comparePage, filesPage, chatPage, realtimePage, usagePage, keysPage];
 
 const app = document.getElementById("app");
 

@@ -32,9 +32,10 @@ export async function pictureOf(run) {
   return run.job && jobPicture(run.job);
 }
 
-// jobPicture resolves to the element that shows a job's result, or what it is made of.
-export async function jobPicture(job, which = job.thumbnails?.result ? "result" : "data") {
-  const path = job.thumbnails?.[which];
-  const url = path && await fetched(path);
+// jobPicture resolves to the element that shows the result of a job that is done, or
+// what it was made of.
+export async function jobPicture(job, of = "result") {
+  if (job.status !== "completed") return undefined;
+  const url = await fetched(`/v1/jobs/${job.job_id}/thumbnail${of === "input" ? "?of=input" : ""}`);
   return url && make("img", { src: url, alt: "" });
 }

@@ -1,10 +1,11 @@
 // A run as it is seen: its progress, what went wrong, or its result beside what it was
 // made of, with what can be done next.
 
-import { ago, button, copy, icon, make, say, toast } from "./dom.js";
+import { ago, button, copy, icon, make, say, signButton, toast } from "./dom.js";
 import { compare, fitTo, view } from "./compare.js";
 import { fetchCommand, submitCommand } from "./command.js";
 import { titleOf } from "./models.js";
+import { deleteResult, shareResult } from "./sharing.js";
 
 // duration returns a length of time in words.
 export function duration(seconds) {
@@ -88,7 +89,7 @@ export function notes(run) {
 }
 
 // actions returns what can be done with a result. doing holds the functions of the
-// page: again(run), settings(run), edit(run), gone(run).
+// page: again(run), settings(run), edit(run), and gone(run) after a deletion.
 export function actions(run, doing) {
   const name = fileName(run);
   return [
@@ -96,6 +97,8 @@ export function actions(run, doing) {
     doing.again && button("again", "Another seed", () => doing.again(run), { class: "reseed", title: "Run again with another seed" }),
     doing.edit && button("edit", "Edit this result", () => doing.edit(run), { class: "feed", title: "Make it the file of the next edit" }),
     doing.settings && button("settings", "Use these settings", () => doing.settings(run), { class: "reuse", title: "Fill in the form as it was for this edit" }),
+    signButton("share", "Share this result", () => shareResult(run)),
+    doing.gone && signButton("bin", "Delete this edit", () => deleteResult(run, doing.gone), { class: "sign bad" }),
   ].filter(Boolean);
 }
 

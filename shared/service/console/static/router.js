@@ -17,7 +17,7 @@ export function where() {
 // address returns the hash of a view. Values of the query that are empty are left out.
 export function address(page, parts = [], query = {}) {
   const told = new URLSearchParams(Object.entries(query).filter(([, value]) => value));
-  return `#${[page, ...parts].map(encodeURIComponent).join("/")}${told.size ? `?${told}` : ""}`;
+  return `#${[page, ...parts].map(encodeURIComponent).join("/").replaceAll("%2C", ",")}${told.size ? `?${told}` : ""}`;
 }
 
 // visit goes to another view, which the back button leaves again.

@@ -1,8 +1,9 @@
 // The row of runs: those of this tab, and then the account's latest jobs.
 
-import { icon, make, shortAgo } from "./dom.js";
+import { button, icon, make, shortAgo, signButton } from "./dom.js";
 import { list } from "./jobs.js";
 import { hear } from "./news.js";
+import { canNotify, choose, notifies } from "./notify.js";
 import { address } from "./router.js";
 import { Run } from "./run.js";
 import { pictureOf } from "./pictures.js";
@@ -11,8 +12,9 @@ const latest = 12; // jobs of the account
 const most = 40;
 
 export class Strip {
-  // look is called with a run that was chosen; shown returns the one that is looked at.
-  constructor(look, shown) {
+  // look is called with a run that was chosen; shown returns the one that is looked at;
+  // back leaves it.
+  constructor(look, shown, back) {
     this.look = look;
     this.shown = shown;
     this.runs = []; // newest first
@@ -20,10 +22,25 @@ export class Strip {
     this.items = make("ol", {});
     this.none = make("p", { class: "note" }, "Your edits appear here.");
     this.together = make("a", { class: "button", hidden: true }, icon("compare"), make("span", {}, "Side by side"));
+    this.anew = button("add", "New edit", back, { id: "new-edit", hidden: true });
     this.element = make("section", { class: "recent", "aria-labelledby": "recent-title" },
-      make("div", { class: "recent-head" }, make("h2", { id: "recent-title" }, "Recent edits"), this.together, make("a", { href: address("jobs") }, "All edits")),
+      make("div", { class: "recent-head" }, make("h2", { id: "recent-title" }, "Recent edits"), this.anew, this.together, canNotify && this.bell(), make("a", { href: address("jobs") }, "All edits")),
       this.items, this.none);
     hear("jobs", () => this.element.closest("[hidden]") || this.read());
+  }
+
+  // bell turns notifications on and off.
+  bell() {
+    const show = () => {
+      press.setAttribute("aria-pressed", String(notifies()));
+      press.title = notifies() ? "You are notified when an edit ends" : "Notify me when an edit ends";
+    };
+    const press = signButton("bell", "Notify me when an edit ends", async () => {
+      await choose(!notifies());
+      show();
+    }, { id: "notify" });
+    show();
+    return press;
   }
 
   find(id) { return this.runs.find(run => run.id === id); }
@@ -35,6 +52,11 @@ export class Strip {
     run.ours = ours;
     this.runs.unshift(run);
     this.sort();
+    this.show();
+  }
+
+  remove(run) {
+    this.runs = this.runs.filter(one => one !== run);
     this.show();
   }
 

@@ -1,0 +1,46 @@
+// What will happen, while the prompt is typed: what the engine follows of it, and what
+// it does not.
+
+import { icon, make } from "./dom.js";
+import { understand } from "./engine.js";
+
+const typingPause = 300;
+
+export class Hints {
+  // asked returns what to ask for: {model, prompt, reference}.
+  constructor(asked) {
+    this.asked = asked;
+    this.element = make("div", { class: "hints", role: "status" });
+  }
+
+  // soon asks once the typing pauses.
+  soon() {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.ask(), typingPause);
+  }
+
+  async ask() {
+    this.controller?.abort();
+    const controller = this.controller = new AbortController();
+    const { model, prompt, reference } = this.asked();
+    if (!prompt) return this.element.replaceChildren();
+    const told = await understand(model, prompt, reference, controller.signal);
+    if (controller.signal.aborted) return;
+    if (!told?.understood) return this.element.replaceChildren();
+    const chips = [
+      ...told.understood.map(words => make("li", { class: "hint" }, icon("check"), words)),
+      ...(told.ignored || []).map(words => make("li", { class: "hint not" }, icon("alert"), `“${words}”`)),
+    ];
+    this.element.replaceChildren(
+      make("ul", { class: "hint-list", "aria-label": "What will happen" }, chips),
+      ...(told.ignored?.length || !told.understood.length ? [this.how(told)] : []));
+  }
+
+  // how says what a preview cannot do, and what can.
+  how(told) {
+    const open = this.element.querySelector("details")?.open;
+    return make("details", { class: "how", open }, make("summary", {}, told.ignored?.length ? "Needs a generative model: how" : "What this engine can do"),
+      told.notice && make("p", {}, told.notice),
+      make("p", {}, "The ", make("strong", {}, told.engine), " engine of this service has ", make("a", { href: "#looks" }, "looks"), " of its own. A generative model runs beside it on a GPU by ", make("code", {}, "make run-gpu"), ", or elsewhere, where ", make("code", {}, "CUTROOM_ENGINE"), " names its server."));
+  }
+}

@@ -1,0 +1,52 @@
+// The page of all looks, each with a picture, to begin an edit with.
+
+import { icon, make, number } from "./dom.js";
+import { usePrompt } from "./edit.js";
+import { looks, pictureURL } from "./engine.js";
+import { address, settle } from "./router.js";
+
+export const looksPage = { id: "looks", title: "Looks", within: "edit", sign: "looks", open: section => new Looks(section) };
+
+class Looks {
+  constructor(section) {
+    this.search = make("input", { type: "search", placeholder: "Search, in any language", "aria-label": "Search looks", on: { input: () => this.show() } });
+    this.about = make("p", { class: "note" });
+    this.grid = make("ul", { class: "grid looks-grid", "aria-label": "Looks" });
+    this.changes = make("div", { class: "chips", role: "group", "aria-label": "Smaller changes" });
+    this.scenes = make("div", { class: "chips", role: "group", "aria-label": "Scenes of videos from words" });
+    this.none = make("p", { class: "notice", hidden: true });
+    section.append(
+      make("div", { class: "page-tools" }, make("div", { class: "filters" }, this.search), make("a", { class: "button", href: address("edit") }, icon("back"), make("span", {}, "Edit"))),
+      this.about, this.none, this.grid,
+      this.more = make("div", { class: "looks-more", hidden: true }, make("h2", {}, "Smaller changes"), make("p", { class: "note" }, "They go with a look, or alone."), this.changes,
+        make("h2", {}, "Scenes"), make("p", { class: "note" }, "What a video from words can show."), this.scenes));
+  }
+
+  async shown({ query }) {
+    this.search.value = query.get("q") || "";
+    this.told ??= await looks();
+    if (!this.told?.looks.length) {
+      this.none.hidden = false;
+      this.none.textContent = this.told ? `The ${this.told.engine} engine has no list of looks: describe what you want.` : "The looks are not known. Try it again later.";
+      return;
+    }
+    this.none.hidden = true;
+    this.pictures ??= new Map(this.told.looks.map(look => [look.name, pictureURL(look.picture)]));
+    const choose = words => make("button", { type: "button", on: { click: () => usePrompt(words) } }, words);
+    this.changes.replaceChildren(...this.told.changes.map(change => choose(change.name)));
+    this.scenes.replaceChildren(...this.told.scenes.map(name => make("button", { type: "button", on: { click: () => usePrompt(name, "words") } }, name)));
+    this.more.hidden = false;
+    this.show();
+  }
+
+  show() {
+    if (!this.pictures) return;
+    const wanted = this.search.value.trim().toLowerCase();
+    settle("looks", [], { q: wanted });
+    const found = this.told.looks.filter(look => [look.name, ...look.words, ...look.names].some(word => word.toLowerCase().includes(wanted)));
+    this.about.textContent = `${number(found.length)} of ${number(this.told.looks.length)} looks of the ${this.told.engine} engine. Choose one, or write its name in the prompt.`;
+    this.grid.replaceChildren(...found.map(look => make("li", { class: "file look" },
+      make("button", { type: "button", on: { click: () => usePrompt(look.name) }, title: look.words.join(", ") },
+        make("span", { class: "thumb" }, make("img", { src: this.pictures.get(look.name), alt: "", loading: "lazy" })), make("strong", {}, look.name)))));
+  }
+}
