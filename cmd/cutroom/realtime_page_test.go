@@ -64,6 +64,7 @@ func (p *tab) ask(prompt string) {
 
 const (
 	live         = `document.body.dataset.state === "open"`
+	imageInUse   = `document.getElementById("image-state").textContent.startsWith("In use: red.png")`
 	disconnected = `document.body.dataset.state === "closed"`
 )
 
@@ -101,7 +102,17 @@ func TestRealtimePage(t *testing.T) {
 	page.await("an example shows in the picture", isColorful)
 	page.ask("a watercolor painting")
 	page.await("the prompt is applied",
-		`document.getElementById("prompt-state").textContent === "Applied: a watercolor painting"`)
+		`document.getElementById("prompt-state").textContent === "Applied: watercolor"`)
+	// Nobody is told that what cannot be followed was applied.
+	page.ask("add a hat")
+	page.await("the page says that nothing was changed", `document.getElementById("prompt-state").textContent.startsWith(`+
+		`"Nothing was changed: the preview engine does not follow “add a hat”") && !document.getElementById("prompt-state").classList.contains("good")`)
+	page.do(`document.getElementById("prompt").value = "snow, and add a hat"; document.getElementById("prompt").dispatchEvent(new Event("input"))`)
+	page.await("the page says beforehand what will happen", `document.getElementById("prompt-state").textContent.startsWith(`+
+		`"Enter applies: winter. “add a hat” changed nothing")`)
+	page.ask("a watercolor painting")
+	page.await("the prompt is applied again",
+		`document.getElementById("prompt-state").textContent === "Applied: watercolor"`)
 	before := eval[int](page, "shown")
 	page.await("the picture has followed", fmt.Sprintf("shown > %d", before+4))
 	for _, screen := range []struct {
@@ -155,12 +166,12 @@ func TestRealtimePageImage(t *testing.T) {
 		input.files = files.files;
 		input.dispatchEvent(new Event("change"));
 	})()`)
-	page.await("the image is in use", `document.getElementById("image-state").textContent === "In use: red.png"`)
+	page.await("the image is in use", imageInUse)
 	page.await("its colours are carried over", `means("edited")[0] > means("edited")[2] + 40`)
 	page.screenshot("image.png")
 	page.ask(grayLook)
 	page.await("the prompt is applied", fmt.Sprintf(`document.getElementById("prompt-state").textContent === %q`,
-		"Applied: "+grayLook))
+		"Applied: "+grayLook+", colors of the reference image"))
 	page.click("#connect")
 	page.await("the session is closed", disconnected)
 	for id, want := range map[string]string{"image-state": "In use once you are connected.",
@@ -170,7 +181,7 @@ func TestRealtimePageImage(t *testing.T) {
 		}
 	}
 	page.click("#connect")
-	page.await("the image is in use again", `document.getElementById("image-state").textContent === "In use: red.png"`)
+	page.await("the image is in use again", imageInUse)
 	page.click("#clear-image")
 	page.await("the image is taken away", `document.getElementById("image-state").textContent === "No image."`)
 	page.await("its colours are gone", isGray)

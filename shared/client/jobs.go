@@ -31,6 +31,11 @@ type Job struct {
 	Progress float64  `json:"progress"`
 	Seed     uint32   `json:"seed"`
 	Error    *Failure `json:"error"`
+	// Engine made the result, Understood is what it followed of the prompt (nil if it
+	// does not tell), and Notice what it has to say of the result.
+	Engine     string   `json:"engine"`
+	Understood []string `json:"understood"`
+	Notice     string   `json:"notice"`
 
 	// Raw is the whole record as the service sent it.
 	Raw json.RawMessage `json:"-"`

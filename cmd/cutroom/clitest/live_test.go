@@ -66,6 +66,12 @@ func images(t *testing.T, s shell) {
 	if _, err := png.Decode(bytes.NewReader(first)); err != nil {
 		t.Error(err)
 	}
+	// What the engine followed, and what not, is said beside the result.
+	if got := s.run("image", "look.png", "-p", "snow, and add a hat", "--resolution", "480p", "-o", "hat.png"); got.code != 0 ||
+		strings.TrimSpace(got.stdout) != "hat.png" || !strings.Contains(got.stderr, "the preview engine followed: winter\n") ||
+		!strings.Contains(got.stderr, "“add a hat” changed nothing: ") {
+		t.Errorf("an edit that is followed in part: %+v", got)
+	}
 	// An existing file is not replaced unless asked.
 	if got := s.run("image", "look.png", "-p", "winter"); got.code != 1 || !strings.Contains(got.stderr, "--force") ||
 		strings.Count(got.stderr, "\n") != 1 {

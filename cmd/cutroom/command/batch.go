@@ -137,7 +137,8 @@ func (e *editor) item(ctx context.Context, edit client.Edit, input string, to ta
 	return e.edit(ctx, edit, input, to.path, tracker)
 }
 
-// summary prints the table of a batch.
+// summary prints the table of a batch, and once what the engine says of all that it
+// says the same of.
 func (e *editor) summary(results []result) error {
 	if e.session.JSON {
 		return nil // each was printed as it ended
@@ -149,5 +150,15 @@ func (e *editor) summary(results []result) error {
 			return err
 		}
 	}
-	return list.end()
+	if err := list.end(); err != nil {
+		return err
+	}
+	told := map[string]bool{}
+	for _, done := range results {
+		if key := done.Engine + strings.Join(done.Understood, ",") + done.Notice; !told[key] {
+			told[key] = true
+			e.tell(done)
+		}
+	}
+	return nil
 }

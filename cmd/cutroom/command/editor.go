@@ -31,6 +31,10 @@ type result struct {
 	Model  string `json:"model"`
 	Seed   uint32 `json:"seed"`
 	Error  string `json:"error,omitempty"`
+	// Engine, Understood and Notice are what the engine says of the result.
+	Engine     string   `json:"engine,omitempty"`
+	Understood []string `json:"understood,omitzero"`
+	Notice     string   `json:"notice,omitempty"`
 }
 
 // single does one edit and prints its outcome.
@@ -59,6 +63,7 @@ func (e *editor) single(ctx context.Context, edit client.Edit, input string) err
 	if err != nil {
 		return err
 	}
+	e.tell(done)
 	switch {
 	case e.session.JSON && output == "-" && !e.order.Detach:
 		return nil // stdout has the result
@@ -165,6 +170,7 @@ func (e *editor) await(ctx context.Context, done result, output string, tracker 
 		return done, err
 	}
 	done.Status, done.Model, done.Seed = job.Status, job.Model, job.Seed
+	done.Engine, done.Understood, done.Notice = job.Engine, job.Understood, job.Notice
 	if job.Status == client.Failed {
 		return done, &JobError{job}
 	}
@@ -173,6 +179,16 @@ func (e *editor) await(ctx context.Context, done result, output string, tracker 
 	}
 	done.Output = output
 	return done, nil
+}
+
+// tell says on stderr what the engine followed of the prompt, and what it has to say.
+func (e *editor) tell(done result) {
+	if len(done.Understood) > 0 {
+		e.session.note("the %s engine followed: %s", done.Engine, strings.Join(done.Understood, ", "))
+	}
+	if done.Notice != "" {
+		e.session.note("%s", done.Notice)
+	}
 }
 
 // fetch writes a job's result to a path, or to stdout.

@@ -38,7 +38,8 @@ function note(id, text, mood) {
   element(id).className = "note" + (mood ? " " + mood : "");
 }
 
-const isGood = id => element(id).classList.contains("good");
+// isApplied reports whether what a note tells of was taken, followed or not.
+const isApplied = id => element(id).classList.contains("good") || element(id).classList.contains("warn");
 
 function show(state, text) {
   element("state").textContent = text;
@@ -193,8 +194,8 @@ function ended(text) {
   element("empty").lastElementChild.textContent = "Connect to see it.";
   showTime();
   // What was in use waits for the next session. A refusal stays in view.
-  if (isGood("prompt-state")) promptWaits();
-  if (isGood("image-state")) imageWaits();
+  if (isApplied("prompt-state")) promptWaits();
+  if (isApplied("image-state")) imageWaits();
   complain(text);
   readQuotaSoon(200);
 }
@@ -209,15 +210,46 @@ function hear(message) {
   case "generation_tick":
     return showTime(message.seconds);
   case "prompt_ack":
-    if (message.success) return note("prompt-state", message.prompt ? `Applied: ${message.prompt}` : "No prompt.", "good");
+    if (message.success) return notePrompt(message);
     return note("prompt-state", message.error, "bad");
   case "set_image_ack":
-    if (message.success) return note("image-state", image ? `In use: ${image.name}` : "No image.", "good");
+    if (message.success) return noteImage(message);
     return note("image-state", message.error, "bad");
   case "error":
     // The close that follows a refusal says the same, in this page's words.
     return complain(message.error);
   }
+}
+
+// An acknowledgement says what the engine follows, unless the engine does not tell.
+
+function notePrompt({ prompt, understood, notice }) {
+  if (!prompt) return note("prompt-state", "No prompt.", "good");
+  if (!understood) return note("prompt-state", `Applied: ${prompt}`, "good");
+  const said = [understood.length ? `Applied: ${understood.join(", ")}.` : "", notice || ""].join(" ").trim();
+  note("prompt-state", notice ? said : `Applied: ${understood.join(", ")}`, notice ? "warn" : "good");
+}
+
+function noteImage({ understood, notice }) {
+  if (!image) return note("image-state", "No image.", "good");
+  const used = !understood || understood.some(part => part.endsWith("reference image"));
+  note("image-state", (used ? `In use: ${image.name}` : `Not in use: ${image.name}`) + (notice ? `. ${notice}` : ""), used ? "good" : "warn");
+}
+
+// While a prompt is typed, the page says what would be made of it.
+
+let asking = 0, askTimer;
+
+function foretell() {
+  clearTimeout(askTimer);
+  const mine = ++asking, prompt = element("prompt").value.trim();
+  if (!prompt || prompt === asked) return;
+  askTimer = setTimeout(async () => {
+    const told = await call("POST", "v1/understand", key(), JSON.stringify({ model: element("model").value, prompt, reference_image: !!image })).catch(() => ({}));
+    if (mine !== asking || !told.understood) return;
+    const will = told.understood.length ? `Enter applies: ${told.understood.join(", ")}.` : "";
+    note("prompt-state", `${will} ${told.notice || ""}`.trim(), told.notice ? "warn" : "");
+  }, 250);
 }
 
 // Controls
@@ -227,6 +259,8 @@ const imageWaits = () => note("image-state", image ? "In use once you are connec
 
 function applyPrompt(text) {
   asked = text.trim();
+  asking++; // a foretelling that is under way is late
+  clearTimeout(askTimer);
   element("examples").querySelectorAll("button").forEach(chip => chip.setAttribute("aria-pressed", String(chip.textContent === asked)));
   if (!session || !session.say({ type: "prompt", prompt: asked })) promptWaits();
 }
@@ -345,6 +379,7 @@ element("prompt").addEventListener("keydown", event => {
   event.preventDefault();
   element("prompting").requestSubmit();
 });
+element("prompt").addEventListener("input", foretell);
 element("clear-prompt").addEventListener("click", () => {
   element("prompt").value = "";
   applyPrompt("");
