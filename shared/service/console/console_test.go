@@ -135,6 +135,27 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
+// Every module is asked for at once: one that is found only by reading another comes a
+// round trip later.
+func TestModulesArePreloaded(t *testing.T) {
+	files, err := console.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var index string
+	for _, file := range files {
+		if file.Name == console.Index {
+			index = string(file.Content)
+		}
+	}
+	for _, file := range files {
+		named := strings.Contains(index, `"`+file.Name+`"`)
+		if wanted := path.Ext(file.Name) == ".js"; wanted && !named {
+			t.Errorf("%s does not name %s", console.Index, file.Name)
+		}
+	}
+}
+
 // What the policy would refuse is in no file.
 func TestNoFileNeedsMoreThanThePolicy(t *testing.T) {
 	files, err := console.Files()

@@ -42,8 +42,8 @@ export async function loading(visit) {
     let count = 0;
     await page.route(pattern, route => count++ === 0 ? act(route) : route.continue());
     await page.goto(`${env.URL}/console/`);
+    await until(`${pattern} is asked for again`, () => count > 1);
     await page.getByLabel("API key").waitFor();
-    check(count > 1, `${pattern} was asked for ${count} times`);
     await page.unroute(pattern);
   };
   await spoiled("**/chat.js", route => route.abort());
@@ -89,6 +89,58 @@ export async function addresses(visit) {
   await page.locator(".page.jobs").waitFor();
   await page.goBack();
   await page.locator(".page.usage").waitFor();
+}
+
+// Tabs hear of each other, an upload is not lost unasked, and who looks elsewhere is
+// told of the end.
+export async function elsewhere(visit) {
+  const person = await visit({}), { page } = person;
+  await person.context.grantPermissions(["notifications"], { origin: env.URL });
+  await page.addInitScript(() => {
+    window.told = [];
+    window.Notification = class {
+      static permission = "granted";
+      static requestPermission = async () => "granted";
+      constructor(title, { body }) { window.told.push(`${title}: ${body}`); }
+    };
+  });
+  await person.signIn("jobs");
+  const other = await person.context.newPage();
+  await other.goto(`${env.URL}/console/#edit/words`);
+  await other.getByLabel("API key").fill(env.KEY);
+  await other.keyboard.press("Enter");
+  await other.getByLabel("Prompt", { exact: true }).fill("fireworks for the other tab");
+  await other.getByRole("button", { name: "Make video" }).click();
+  await page.getByRole("link", { name: /fireworks for the other tab/ }).waitFor();
+  await other.close();
+
+  await person.go("Edit");
+  await page.getByText("Text to video").click();
+  await page.getByRole("button", { name: "Notify me when an edit ends" }).click();
+  await page.getByLabel("Prompt", { exact: true }).fill("rain");
+  await page.evaluate(() => Object.defineProperty(document, "hidden", { value: true, configurable: true }));
+  await page.getByRole("button", { name: "Make video" }).click();
+  await until("a notification", () => page.evaluate(() => window.told.length === 1));
+  equal(await page.evaluate(() => window.told[0]), "Your edit is done: rain", "the notification");
+  equal(await page.title(), "Done: rain", "the tab's title");
+  await page.evaluate(() => {
+    delete document.hidden;
+    document.dispatchEvent(new Event("visibilitychange"));
+  });
+  equal(await page.title(), "Edit – Cutroom", "the tab's title once it is looked at");
+
+  // An upload under way.
+  await person.go("Files");
+  let release;
+  await page.route("**/v1/files", route => route.request().method() === "POST" ? new Promise(resolve => { release = () => resolve(route.continue()); }) : route.continue());
+  const [chooser] = await Promise.all([page.waitForEvent("filechooser"), page.getByRole("button", { name: "Upload files" }).click()]);
+  await chooser.setFiles(media("garment.png"));
+  await until("the upload is under way", () => release);
+  const [dialog] = await Promise.all([page.waitForEvent("dialog"), page.evaluate(() => { setTimeout(() => location.reload()); })]);
+  equal(dialog.type(), "beforeunload", "the question on leaving");
+  await dialog.dismiss();
+  release();
+  await page.locator(".file").filter({ hasText: "garment.png" }).first().waitFor();
 }
 
 // Whoever's key is revoked is told, and can sign in again where they were.
@@ -186,6 +238,7 @@ export async function chat(visit) {
   await person.go("Usage");
   await page.locator("rect[data-color]").first().waitFor();
   await page.getByRole("row").filter({ hasText: "cutroom-echo" }).waitFor();
+  await page.locator(".totals").getByText("Edits", { exact: true }).waitFor();
   await person.accessible("usage");
   await person.shot("usage");
   await page.emulateMedia({ colorScheme: "dark" });

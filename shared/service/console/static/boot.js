@@ -4,7 +4,7 @@
 // otherwise leave the page blank, because a module runs only with all of its imports.
 {
   const tries = "cutroom-loads", most = 3, slow = 10_000, stuck = 45_000;
-  let started = false, waits;
+  let started = false, bare = false, waits;
 
   // Storage throws where a browser is told to keep nothing.
   const keep = act => {
@@ -46,12 +46,15 @@
 
   // What fails to load says so to its own element alone, on the way down.
   addEventListener("error", event => {
-    if (event.target instanceof HTMLScriptElement || event.target instanceof HTMLLinkElement) retry();
+    const lost = event.target;
+    if (lost instanceof HTMLLinkElement && lost.rel === "stylesheet") bare = true;
+    if (lost instanceof HTMLScriptElement || lost instanceof HTMLLinkElement) retry();
   }, true);
   const timers = [setTimeout(() => tell("The console takes longer to load than it should."), slow), setTimeout(retry, stuck)];
   addEventListener("cutroom-started", () => {
     started = true;
     timers.forEach(clearTimeout);
+    if (bare) return; // what has started without its style is loaded again all the same
     clearTimeout(waits);
     keep(() => sessionStorage.removeItem(tries));
   });

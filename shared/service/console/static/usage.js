@@ -9,6 +9,7 @@ export const usagePage = { id: "usage", title: "Usage", sign: "usage", open: sec
 const measures = [
   { id: "tokens", title: "Tokens", of: row => row.prompt_tokens + row.completion_tokens },
   { id: "requests", title: "Requests", of: row => row.requests },
+  { id: "edits", title: "Edits", of: row => row.jobs || 0 },
   { id: "seconds", title: "Realtime seconds", of: row => row.session_seconds || 0 },
 ];
 const spans = [7, 30, 90];
@@ -72,10 +73,10 @@ class Usage {
     if (!this.rows) return;
     const total = of => number(this.rows.reduce((sum, row) => sum + of(row), 0));
     this.totals.replaceChildren(...[
-      ["Requests", total(row => row.requests)], ["Tokens in", total(row => row.prompt_tokens)], ["Tokens out", total(row => row.completion_tokens)], ["Realtime seconds", total(row => row.session_seconds || 0)],
+      ["Edits", total(row => row.jobs || 0)], ["Requests", total(row => row.requests)], ["Tokens in", total(row => row.prompt_tokens)], ["Tokens out", total(row => row.completion_tokens)], ["Realtime seconds", total(row => row.session_seconds || 0)],
     ].map(([title, value]) => make("div", {}, make("dt", {}, title), make("dd", {}, value))));
     if (!this.rows.length) {
-      this.chart.replaceChildren(make("div", { class: "blankslate" }, icon("usage"), make("h2", {}, "Nothing used yet"), make("p", {}, `In the last ${this.days} days. Chats and realtime sessions show here.`)));
+      this.chart.replaceChildren(make("div", { class: "blankslate" }, icon("usage"), make("h2", {}, "Nothing used yet"), make("p", {}, `In the last ${this.days} days. Edits, chats and realtime sessions show here.`)));
       this.table.replaceChildren();
       return;
     }
@@ -119,12 +120,12 @@ class Usage {
   }
 
   showTable() {
-    const head = ["Day", "Model", "Requests", "Tokens in", "Tokens out", "Cached", "Reasoning", "Realtime seconds"];
+    const head = ["Day", "Model", "Edits", "Requests", "Tokens in", "Tokens out", "Cached", "Reasoning", "Realtime seconds"];
     const rows = [...this.rows].sort((a, b) => b.day.localeCompare(a.day) || a.model.localeCompare(b.model));
     this.table.replaceChildren(make("table", {}, make("caption", { class: "unseen" }, "Usage by day and model"),
       make("thead", {}, make("tr", {}, head.map(title => make("th", { scope: "col" }, title)))),
       make("tbody", {}, rows.map(row => make("tr", {}, make("th", { scope: "row" }, row.day), make("td", {}, row.model),
-        [row.requests, row.prompt_tokens, row.completion_tokens, row.cached_tokens, row.reasoning_tokens, row.session_seconds || 0].map(value => make("td", {}, number(value))))))));
+        [row.jobs || 0, row.requests, row.prompt_tokens, row.completion_tokens, row.cached_tokens, row.reasoning_tokens, row.session_seconds || 0].map(value => make("td", {}, number(value))))))));
     this.table.setAttribute("tabindex", "0");
     this.table.setAttribute("role", "region");
     this.table.setAttribute("aria-label", "Usage by day and model");
