@@ -28,18 +28,53 @@ type Job struct {
 	StartedAt   *time.Time `json:"started_at"`
 	CompletedAt *time.Time `json:"completed_at"`
 	// Progress goes from 0 to 1.
-	Progress float64  `json:"progress"`
-	Seed     uint32   `json:"seed"`
-	Error    *Failure `json:"error"`
+	Progress float64 `json:"progress"`
+	// SecondsLeft is nil if the service cannot tell.
+	SecondsLeft *int64 `json:"seconds_left"`
+	Seed        uint32 `json:"seed"`
+	// Prompt, Options and Inputs are what was asked. A list has the beginning of a
+	// long prompt.
+	Prompt  string              `json:"prompt"`
+	Options map[string]any      `json:"options"`
+	Inputs  map[string]JobInput `json:"inputs"`
 	// Engine made the result, Understood is what it followed of the prompt (nil if it
 	// does not tell), and Notice what it has to say of the result.
-	Engine     string   `json:"engine"`
-	Understood []string `json:"understood"`
-	Notice     string   `json:"notice"`
+	Engine     string     `json:"engine"`
+	Understood []string   `json:"understood"`
+	Notice     string     `json:"notice"`
+	Result     *JobResult `json:"result"`
+	Error      *Failure   `json:"error"`
 
 	// Raw is the whole record as the service sent it.
 	Raw json.RawMessage `json:"-"`
 }
+
+// JobInput is a file of a job's form.
+type JobInput struct {
+	// Name is "" if it had none.
+	Name string `json:"name"`
+	MIME string `json:"mime"`
+	// Size is in bytes.
+	Size int64 `json:"size_bytes"`
+}
+
+// JobResult describes the result of a completed job.
+type JobResult struct {
+	MIME string `json:"mime"`
+	// Size is in bytes, Width and Height are in pixels, and Duration is in seconds.
+	Size      int64      `json:"size_bytes"`
+	Width     int        `json:"width"`
+	Height    int        `json:"height"`
+	Duration  float64    `json:"duration"`
+	ExpiresAt *time.Time `json:"expires_at"`
+}
+
+// Cancelled is the code of the failure of a job that was cancelled.
+const Cancelled = "cancelled"
+
+// Cancelled reports whether the job was cancelled, which the service shows as a
+// failure.
+func (j Job) Cancelled() bool { return j.Error != nil && j.Error.Code == Cancelled }
 
 // Failure is why a job failed.
 type Failure struct {
@@ -144,6 +179,40 @@ func (c *Client) CancelJob(ctx context.Context, id string) (Job, error) {
 	return parseJob(answer)
 }
 
+// DeleteJob deletes a job that has ended, with its result.
+func (c *Client) DeleteJob(ctx context.Context, id string) error {
+	_, err := c.fetch(ctx, c.media(http.MethodDelete, jobPath(id)+"?purge=true", nil))
+	return err
+}
+
+// Share is a link by which anyone can read a result.
+type Share struct {
+	URL       string     `json:"url"`
+	ExpiresAt *time.Time `json:"expires_at"`
+
+	// Raw is the whole answer.
+	Raw json.RawMessage `json:"-"`
+}
+
+// ShareJob makes a link to a job's result, for at most so long; 0 is as long as the
+// result.
+func (c *Client) ShareJob(ctx context.Context, id string, lifetime time.Duration) (Share, error) {
+	wanted := map[string]int64{}
+	if lifetime > 0 {
+		wanted["expires_in"] = int64(lifetime / time.Second)
+	}
+	body, err := jsonBody(wanted)
+	if err != nil {
+		return Share{}, err
+	}
+	answer, err := c.fetch(ctx, c.media(http.MethodPost, jobPath(id)+"/shares", body))
+	if err != nil {
+		return Share{}, err
+	}
+	share := Share{Raw: answer}
+	return share, decode(answer, &share)
+}
+
 // Delivery is one attempt to call a job's webhook.
 type Delivery struct {
 	Attempt int        `json:"attempt"`
@@ -186,8 +255,9 @@ func (c *Client) WebhookSecret(ctx context.Context) (string, error) {
 	return answer.Secret, err
 }
 
-// JobFilter selects jobs by status and model; "" selects all.
-type JobFilter struct{ Status, Model string }
+// JobFilter selects jobs by status, model and words that they mention; "" selects
+// all.
+type JobFilter struct{ Status, Model, Search string }
 
 // Jobs returns the account's jobs, newest first, at most limit of them. It reads
 // pages as they are needed, and ends after the first error.
@@ -198,6 +268,9 @@ func (c *Client) Jobs(ctx context.Context, filter JobFilter, limit int) iter.Seq
 	}
 	if filter.Model != "" {
 		query.Set("model", filter.Model)
+	}
+	if filter.Search != "" {
+		query.Set("q", filter.Search)
 	}
 	return func(yield func(Job, error) bool) {
 		for raw, err := range c.list(ctx, "/v1/jobs", "jobs", query, limit) {

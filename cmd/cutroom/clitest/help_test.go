@@ -17,8 +17,8 @@ var update = flag.Bool("update", false, "rewrite the golden help texts")
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{
-		"", "edit", "image", "t2v", "jobs", "jobs list", "jobs get", "jobs watch", "jobs cancel", "jobs download",
-		"jobs deliveries",
+		"", "edit", "image", "t2v", "jobs", "jobs list", "jobs show", "jobs watch", "jobs cancel", "jobs download",
+		"jobs share", "jobs rm", "jobs deliveries",
 		"files", "files ls", "files put", "files get", "files rm", "chat", "models", "quota", "usage", "token",
 		"webhook-secret", "mcp",
 		"login", "logout", "profiles", "completion",

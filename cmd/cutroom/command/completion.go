@@ -36,7 +36,7 @@ func (s *Session) Complete(parser *kong.Kong) bool {
 	kongcompletion.Register(parser, kongcompletion.WithPredictors(map[string]complete.Predictor{
 		"file":   complete.PredictFiles("*"),
 		"dir":    complete.PredictDirs("*"),
-		"status": complete.PredictSet("pending", "processing", "completed", "failed"),
+		"status": complete.PredictSet("pending", "processing", "completed", "failed", "cancelled"),
 		"model":  complete.PredictFunc(s.modelNames),
 	}))
 	return true

@@ -17,11 +17,11 @@ import (
 
 // order has the flags of all edits.
 type order struct {
-	Model   string `short:"m" predictor:"model" placeholder:"MODEL" help:"Model that edits, by id or alias; without it the latest of its kind."`
+	Model   string `short:"m" predictor:"model" placeholder:"MODEL" help:"Model to use, by id or alias; without it the latest of its kind."`
 	Seed    string `placeholder:"N" help:"Same request and same seed, same result: 0 to 4294967295. Without it one is drawn."`
 	Enhance bool   `default:"true" negatable:"" help:"Let the service enhance the prompt."`
 	Webhook string `placeholder:"URL" help:"Where the service tells of the job's end."`
-	Output  string `short:"o" predictor:"file" placeholder:"PATH" help:"Where the result goes; - is stdout. Without it, beside the input, as INPUT.MODEL.mp4 or .png."`
+	Output  string `short:"o" predictor:"file" placeholder:"PATH" help:"Where the result goes; - is stdout. ${beside}"`
 	Force   bool   `short:"f" help:"Replace what is there."`
 	Detach  bool   `help:"Do not wait for the job: print its id."`
 }
@@ -50,7 +50,7 @@ func (o order) fields(prompt string) (map[string]string, error) {
 
 // Edit edits videos, or images: one, or a folder of them.
 type Edit struct {
-	order
+	order      `set:"beside=Without it, beside the input, named after it and the prompt."`
 	Inputs     []string `arg:"" predictor:"file" help:"Videos or images, a folder of them, or ids of stored files."`
 	Prompt     string   `short:"p" help:"What to change."`
 	Reference  string   `name:"ref" predictor:"file" placeholder:"IMAGE" help:"Reference image: a file, or the id of a stored one."`
@@ -218,7 +218,7 @@ func isFileID(text string) bool {
 
 // Image edits an image.
 type Image struct {
-	order
+	order      `set:"beside=Without it, beside the input, named after it and the prompt."`
 	Input      string `arg:"" predictor:"file" help:"Image to edit, or the id of a stored one."`
 	Prompt     string `short:"p" required:"" help:"What to change."`
 	Reference  string `name:"ref" predictor:"file" placeholder:"IMAGE" help:"Reference image: a file, or the id of a stored one."`
@@ -239,7 +239,7 @@ func (c *Image) Run(ctx context.Context, s *Session) error {
 
 // T2V makes a video from a text.
 type T2V struct {
-	order
+	order       `set:"beside=Without it, into this folder, named after the prompt."`
 	Prompt      string `arg:"" help:"What the video should show."`
 	Resolution  string `placeholder:"720p" help:"Size of the result: 720p or 480p."`
 	Orientation string `placeholder:"landscape" help:"Which side is the longer one: landscape or portrait."`

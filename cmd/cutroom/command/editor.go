@@ -45,10 +45,10 @@ func (e *editor) single(ctx context.Context, edit client.Edit, input string) err
 	}
 	output := e.order.Output
 	if info, err := os.Stat(output); err == nil && info.IsDir() {
-		output = filepath.Join(output, filepath.Base(e.beside(input, edit.Model)))
+		output = filepath.Join(output, filepath.Base(beside(input, edit)))
 	}
 	if output == "" {
-		output = e.beside(input, edit.Model)
+		output = beside(input, edit)
 	}
 	if !e.order.Detach {
 		if err := e.free(output); err != nil {
@@ -106,20 +106,34 @@ func (e *editor) resolve(ctx context.Context, edit client.Edit, input string) (c
 // folder.
 var modelForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]*$`)
 
-// beside returns where a result goes by default.
-func (e *editor) beside(input, model string) string {
-	if isFileID(input) || input == "" {
-		return resultName(first(input, model), model) // there is no input to put it beside
+// beside returns where a result goes by default: beside its input, named as the
+// service names it. Without a prompt, that name would be the input's own.
+func beside(input string, edit client.Edit) string {
+	folder, prompt := "", edit.Fields["prompt"]
+	if input != "" && !isFileID(input) {
+		folder = filepath.Dir(input)
 	}
-	return filepath.Join(filepath.Dir(input), resultName(filepath.Base(input), model))
+	if prompt == "" {
+		return filepath.Join(folder, resultName(first(filepath.Base(input), edit.Model), edit.Model))
+	}
+	source := ""
+	if input != "" {
+		source = filepath.Base(input)
+	}
+	return filepath.Join(folder, named(edit.Model, source, prompt)+kindOf(input))
+}
+
+// kindOf returns the extension of the result of an input.
+func kindOf(input string) string {
+	if isImage(input) {
+		return ".png"
+	}
+	return ".mp4"
 }
 
 // resultName returns the name of a result: that of the input with the model's.
 func resultName(input, model string) string {
-	kind := ".mp4"
-	if isImage(input) {
-		kind = ".png"
-	}
+	kind := kindOf(input)
 	stem := strings.TrimSuffix(input, filepath.Ext(input))
 	if input == model || isFileID(input) {
 		stem = input // not a file name: a dot begins no extension

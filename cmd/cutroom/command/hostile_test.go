@@ -98,7 +98,7 @@ func TestServersDoNotChooseWhereResultsGo(t *testing.T) {
 		}
 	}
 	if seen, err := run(t, naming("gen-2.5"), "t2v", "x", "-o", results); err != nil ||
-		seen[strings.LastIndexByte(seen, '/')+1:] != "gen-2.5.mp4\n" {
+		seen[strings.LastIndexByte(seen, '/')+1:] != "x.mp4\n" {
 		t.Errorf("%q, %v", seen, err)
 	}
 	err := filepath.WalkDir(folder, func(path string, entry os.DirEntry, err error) error {

@@ -3,38 +3,60 @@ package command
 import (
 	"context"
 	"fmt"
+	"maps"
+	"math"
+	"os"
 	"path/filepath"
+	"slices"
+	"strings"
+	"time"
 
 	"cutroom/shared/client"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/media"
 )
 
 // Jobs are the commands on jobs. The default is to list them.
 type Jobs struct {
 	List     JobsList     `cmd:"" default:"withargs" help:"List jobs, newest first."`
-	Get      JobsGet      `cmd:"" help:"Show a job."`
+	Show     JobsGet      `cmd:"" aliases:"get" help:"Show a job: what was asked, and what became of it."`
 	Watch    JobsWatch    `cmd:"" help:"Wait for a job's end, and fetch the result."`
 	Cancel   JobsCancel   `cmd:"" help:"Cancel a job that has not ended."`
 	Download JobsDownload `cmd:"" help:"Fetch the result of a completed job; goes on where an earlier try broke off."`
+	Share    JobsShare    `cmd:"" help:"Make a link to a result, for anyone."`
+	Rm       JobsRemove   `cmd:"" help:"Delete jobs that have ended, with their results."`
 
 	Deliveries JobsDeliveries `cmd:"" help:"List the tries to tell a job's webhook."`
 }
 
 // JobsList lists jobs.
 type JobsList struct {
-	Status string `predictor:"status" enum:"pending,processing,completed,failed," default:"" placeholder:"STATUS" help:"Only jobs in this state: pending, processing, completed or failed."`
+	Search string `short:"q" placeholder:"WORDS" help:"Only jobs with each of these words in the prompt, an input's name or the id."`
+	Status string `predictor:"status" enum:"pending,processing,completed,failed,cancelled," default:"" placeholder:"STATUS" help:"Only jobs in this state: pending, processing, completed, failed or cancelled. Cancelled jobs are failed ones, too."`
 	Model  string `short:"m" predictor:"model" placeholder:"MODEL" help:"Only jobs of this model."`
 	Limit  int    `default:"20" placeholder:"N" help:"How many at most (${default})."`
 }
 
 // Run lists the jobs.
 func (c *JobsList) Run(ctx context.Context, s *Session) error {
+	filter, most := client.JobFilter{Status: c.Status, Model: c.Model, Search: c.Search}, c.Limit
+	if c.Status == client.Cancelled {
+		filter.Status, most = client.Failed, math.MaxInt
+	}
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
-		list := s.newList("JOB", "STATUS", "MODEL", "CREATED", "PROGRESS", "SEED", "ERROR")
-		for job, err := range service.Jobs(ctx, client.JobFilter{Status: c.Status, Model: c.Model}, c.Limit) {
+		list := s.newList("JOB", "STATUS", "MODEL", "AGE", "INPUT", "PROMPT")
+		left := c.Limit
+		for job, err := range service.Jobs(ctx, filter, most) {
 			if err != nil {
 				return err
 			}
-			if err := list.add(job.Raw, cells(job)...); err != nil {
+			if c.Status == client.Cancelled && !job.Cancelled() {
+				continue
+			}
+			if left--; left < 0 {
+				break
+			}
+			if err := list.add(job.Raw, cells(job, time.Now())...); err != nil {
 				return err
 			}
 		}
@@ -42,15 +64,52 @@ func (c *JobsList) Run(ctx context.Context, s *Session) error {
 	})
 }
 
-func cells(job client.Job) []string {
-	why := ""
-	if job.Error != nil {
-		why = job.Error.Code
-	}
+// maxCell is how many characters of a name or a prompt a table shows.
+const maxCell = 40
+
+func cells(job client.Job, now time.Time) []string {
 	return []string{
-		job.ID, job.Status, job.Model, local(job.CreatedAt), fmt.Sprintf("%.0f %%", job.Progress*100), fmt.Sprint(job.Seed),
-		why,
+		job.ID, statusOf(job), job.Model, age(job.CreatedAt, now), shortened(job.Inputs["data"].Name),
+		shortened(strings.Join(strings.Fields(job.Prompt), " ")),
 	}
+}
+
+// statusOf returns the state of a job in words: how far it is, or why it failed.
+func statusOf(job client.Job) string {
+	switch {
+	case job.Cancelled():
+		return client.Cancelled
+	case job.Status == client.Processing:
+		return fmt.Sprintf("%s %.0f %%", job.Status, job.Progress*100)
+	case job.Error != nil:
+		return job.Status + ": " + job.Error.Code
+	}
+	return job.Status
+}
+
+// age returns how long ago a time was, in its largest unit.
+func age(at *time.Time, now time.Time) string {
+	if at == nil {
+		return "-"
+	}
+	switch ago := max(0, now.Sub(*at)); {
+	case ago < time.Minute:
+		return fmt.Sprintf("%d s", ago/time.Second)
+	case ago < time.Hour:
+		return fmt.Sprintf("%d min", ago/time.Minute)
+	case ago < 48*time.Hour:
+		return fmt.Sprintf("%d h", ago/time.Hour)
+	default:
+		return fmt.Sprintf("%d days", ago/(24*time.Hour))
+	}
+}
+
+// shortened returns the beginning of a text, for a table.
+func shortened(text string) string {
+	if characters := []rune(text); len(characters) > maxCell {
+		return string(characters[:maxCell-1]) + "…"
+	}
+	return text
 }
 
 // showJob prints a job.
@@ -59,15 +118,28 @@ func (s *Session) showJob(job client.Job) error {
 		return s.Print(job.Raw)
 	}
 	list := s.newList("JOB", job.ID)
-	why := ""
-	if job.Error != nil {
-		why = job.Error.Code + ": " + job.Error.Message
+	rows := [][]string{{"status", statusOf(job)}, {"model", job.Model}, {"prompt", job.Prompt}}
+	for _, field := range slices.Sorted(maps.Keys(job.Inputs)) {
+		input := job.Inputs[field]
+		rows = append(rows, []string{field, strings.TrimSpace(input.Name + " (" + input.MIME + ", " + size(input.Size) + ")")})
 	}
-	for _, row := range [][]string{
-		{"status", job.Status}, {"model", job.Model}, {"seed", fmt.Sprint(job.Seed)},
-		{"progress", fmt.Sprintf("%.0f %%", job.Progress*100)}, {"created", local(job.CreatedAt)},
-		{"started", local(job.StartedAt)}, {"ended", local(job.CompletedAt)}, {"error", why},
-	} {
+	for _, name := range slices.Sorted(maps.Keys(job.Options)) {
+		rows = append(rows, []string{name, fmt.Sprint(job.Options[name])})
+	}
+	rows = append(rows, []string{"seed", fmt.Sprint(job.Seed)}, []string{"created", local(job.CreatedAt)},
+		[]string{"started", local(job.StartedAt)}, []string{"ended", local(job.CompletedAt)})
+	if job.SecondsLeft != nil {
+		rows = append(rows, []string{"left", "about " + (time.Duration(*job.SecondsLeft) * time.Second).String()})
+	}
+	rows = append(rows, []string{"engine", job.Engine}, []string{"understood", strings.Join(job.Understood, ", ")},
+		[]string{"notice", job.Notice})
+	if job.Result != nil {
+		rows = append(rows, resultRows(job.Result)...)
+	}
+	if job.Error != nil && !job.Cancelled() {
+		rows = append(rows, []string{"error", job.Error.Message})
+	}
+	for _, row := range rows {
 		if row[1] == "" {
 			continue
 		}
@@ -76,6 +148,18 @@ func (s *Session) showJob(job client.Job) error {
 		}
 	}
 	return list.end()
+}
+
+// resultRows describe a result.
+func resultRows(result *client.JobResult) [][]string {
+	about := []string{result.MIME, size(result.Size)}
+	if result.Width > 0 {
+		about = append(about, fmt.Sprintf("%dx%d", result.Width, result.Height))
+	}
+	if result.Duration > 0 {
+		about = append(about, fmt.Sprintf("%.1f s", result.Duration))
+	}
+	return [][]string{{"result", strings.Join(about, ", ")}, {"kept until", local(result.ExpiresAt)}}
 }
 
 // JobsGet shows a job.
@@ -177,16 +261,92 @@ func (c *JobsCancel) Run(ctx context.Context, s *Session) error {
 // JobsDownload fetches a result.
 type JobsDownload struct {
 	ID     string `arg:"" help:"Id of the job."`
-	Output string `short:"o" required:"" predictor:"file" placeholder:"PATH" help:"Where the result goes; - is stdout."`
+	Output string `short:"o" predictor:"file" placeholder:"PATH" help:"Where the result goes, a file or a folder; - is stdout. Without it, into this folder, named after the source and the prompt."`
 	Force  bool   `short:"f" help:"Replace what is there."`
 }
 
 // Run fetches the result.
 func (c *JobsDownload) Run(ctx context.Context, s *Session) error {
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
-		e := &editor{session: s, client: service, order: order{Output: c.Output, Force: c.Force}}
-		return e.download(map[string]string{"job_id": c.ID, "output": c.Output}, func(tracker *tracker) error {
-			return e.fetch(ctx, c.ID, c.Output, tracker)
+		output := c.Output
+		if info, err := os.Stat(output); output == "" || err == nil && info.IsDir() {
+			job, err := service.Job(ctx, c.ID)
+			if err != nil {
+				return err
+			}
+			if !modelForm.MatchString(job.ID) {
+				return fmt.Errorf("the server says that the job is %q, which is no job's id", job.ID)
+			}
+			output = filepath.Join(output, downloadName(job))
+		}
+		e := &editor{session: s, client: service, order: order{Output: output, Force: c.Force}}
+		return e.download(map[string]string{"job_id": c.ID, "output": output}, func(tracker *tracker) error {
+			return e.fetch(ctx, c.ID, output, tracker)
 		})
+	})
+}
+
+// downloadName returns the name of a job's result, as the service names it
+// (docs/contract/jobs.md#results).
+func downloadName(shown client.Job) string {
+	extension := ".mp4"
+	if shown.Result != nil {
+		if kind, known := media.Find(shown.Result.MIME); known {
+			extension = kind.Extension
+		}
+	}
+	return named(shown.ID, shown.Inputs["data"].Name, shown.Prompt) + extension
+}
+
+// named returns a name for a result by that of its source and its prompt; otherwise,
+// if there is neither.
+func named(otherwise, source, prompt string) string {
+	request := job.Request{Prompt: prompt, Inputs: map[string]job.Input{"data": {Name: source}}}
+	return job.Job{ID: otherwise, Request: request}.ResultName()
+}
+
+// JobsShare makes a link to a result.
+type JobsShare struct {
+	ID  string        `arg:"" help:"Id of the job."`
+	For time.Duration `placeholder:"TIME" help:"How long the link lasts, such as 30m or 2h. Without it, as long as the result."`
+}
+
+// Run makes the link.
+func (c *JobsShare) Run(ctx context.Context, s *Session) error {
+	if c.For < 0 || c.For > 0 && c.For < time.Second {
+		return &UsageError{"--for: a link lasts a second at least"}
+	}
+	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
+		share, err := service.ShareJob(ctx, c.ID, c.For)
+		if err != nil {
+			return err
+		}
+		if s.JSON {
+			return s.Print(share.Raw)
+		}
+		s.note("whoever has the link can see the result until %s", local(share.ExpiresAt))
+		return s.printLine(share.URL)
+	})
+}
+
+// JobsRemove deletes jobs.
+type JobsRemove struct {
+	IDs []string `arg:"" name:"id" help:"Ids of the jobs."`
+}
+
+// Run deletes the jobs.
+func (c *JobsRemove) Run(ctx context.Context, s *Session) error {
+	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
+		for _, id := range c.IDs {
+			if err := service.DeleteJob(ctx, id); err != nil {
+				return err
+			}
+			if s.JSON {
+				if err := s.Print(map[string]string{"job_id": id, "status": "deleted"}); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
 	})
 }

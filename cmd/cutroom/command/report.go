@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -48,6 +49,9 @@ func (e *KeyError) Error() string {
 type JobError struct{ Job client.Job }
 
 func (e *JobError) Error() string {
+	if e.Job.Cancelled() {
+		return fmt.Sprintf("the job %s was cancelled", e.Job.ID)
+	}
 	if e.Job.Error == nil {
 		return fmt.Sprintf("the job %s has failed", e.Job.ID)
 	}
@@ -140,11 +144,14 @@ func advice(err error) string {
 	return ""
 }
 
+var aliases = regexp.MustCompile(` \([^)]*\)`)
+
 // commandOf returns the command that the parser recognised before it failed.
 func commandOf(err *kong.ParseError) string {
 	for _, step := range slices.Backward(err.Context.Path) {
 		if step.Command != nil {
-			return step.Command.FullPath()
+			// The path has a command's aliases in parentheses.
+			return aliases.ReplaceAllString(step.Command.FullPath(), "")
 		}
 	}
 	return err.Context.Model.Name
@@ -200,5 +207,44 @@ func explain(err error) string {
 	if errors.Is(err, fs.ErrExist) {
 		return err.Error() + " (--force replaces it)"
 	}
+	var refusal *client.Error
+	if errors.As(err, &refusal) && len(refusal.Fields) > 0 {
+		return explainFields(refusal.Fields)
+	}
+	var trouble *fs.PathError
+	if errors.As(err, &trouble) {
+		return explainPath(trouble)
+	}
 	return err.Error()
+}
+
+// explainFields says what is wrong with a request by the names that this program has
+// for its fields.
+func explainFields(fields []client.FieldError) string {
+	said := make([]string, len(fields))
+	for i, field := range fields {
+		said[i] = field.String()
+		if len(field.Loc) < 2 {
+			continue
+		}
+		switch message, _ := strings.CutPrefix(field.Msg, "Value error, "); field.Loc[1] {
+		case "data":
+			said[i] = "the input cannot be edited: " + message
+		case "reference_image", "reference_image.0":
+			said[i] = "--ref: " + message
+		}
+	}
+	return strings.Join(said, "; ")
+}
+
+// explainPath says what is wrong with a file in words, without the name of the
+// system's call.
+func explainPath(err *fs.PathError) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Sprintf("there is no file or folder %s", err.Path)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Sprintf("%s: this user may not read or write it", err.Path)
+	}
+	return fmt.Sprintf("%s: %v", err.Path, err.Err)
 }

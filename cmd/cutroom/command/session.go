@@ -27,7 +27,7 @@ type Commands struct {
 	Edit     Edit          `cmd:"" group:"Media" help:"Edit videos or images."`
 	Image    Image         `cmd:"" group:"Media" help:"Edit an image."`
 	T2V      T2V           `cmd:"" name:"t2v" group:"Media" help:"Make a video from a text."`
-	Jobs     Jobs          `cmd:"" group:"Media" help:"List, watch, cancel and download jobs."`
+	Jobs     Jobs          `cmd:"" group:"Media" help:"List, search, watch, cancel, download, share and delete jobs."`
 	Files    Files         `cmd:"" group:"Media" help:"Store files, to use them again."`
 	Chat     Chat          `cmd:"" group:"Text" help:"Chat with a model."`
 	MCP      MCP           `cmd:"" name:"mcp" group:"Text" help:"Serve an agent by the Model Context Protocol."`
