@@ -16,7 +16,8 @@ import (
 func TestACancelledEditStops(t *testing.T) {
 	t.Parallel()
 	ctx, data := bounded(t), t.TempDir()
-	server := start(t, data, "CUTROOM_WORKERS=1")
+	// A result of full size takes long enough to be cancelled in.
+	server := start(t, data, "CUTROOM_WORKERS=1", "CUTROOM_CATALOG="+save(t, defaultCatalog(t)))
 	client := server.Client()
 	running, waiting := submit(ctx, t, client, fixtures.long), submit(ctx, t, client, fixtures.tiny)
 	told := make(chan servertest.Answer, 1)

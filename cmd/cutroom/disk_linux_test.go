@@ -46,7 +46,9 @@ func TestFullDisk(t *testing.T) {
 	ctx := bounded(t)
 	disk := disktest.Small(t, "size=24m")
 	data := filepath.Join(disk, "data")
-	server := start(t, data, "CUTROOM_WORKERS=1", "CUTROOM_DISK_RESERVE=1")
+	// Those of gen-2.5 have full size, so that they do not fit.
+	small := bytes.ReplaceAll(defaultCatalog(t), []byte("1088x624"), []byte("64x36"))
+	server := start(t, data, "CUTROOM_WORKERS=1", "CUTROOM_DISK_RESERVE=1", "CUTROOM_CATALOG="+save(t, small))
 	client := server.Client()
 
 	edit := func(model string, part servertest.Part) servertest.Job {
@@ -60,9 +62,9 @@ func TestFullDisk(t *testing.T) {
 		}
 		return job
 	}
-	small := func() servertest.Part { return servertest.File("data", "tiny.mp4", fixtures.tiny) }
+	tiny := func() servertest.Part { return servertest.File("data", "tiny.mp4", fixtures.tiny) }
 
-	first := edit("gen-2.1", small())
+	first := edit("gen-2.1", tiny())
 	if first.Status != "completed" {
 		t.Fatalf("%+v (%+v)", first, first.Error)
 	}
@@ -83,7 +85,7 @@ func TestFullDisk(t *testing.T) {
 		eventually(t, "nothing of the upload is left", func() bool {
 			return strings.Join(filesIn(t, filepath.Join(data, "blobs")), " ") == strings.Join(before, " ")
 		})
-		if next := edit("gen-2.1", small()); next.Status != "completed" {
+		if next := edit("gen-2.1", tiny()); next.Status != "completed" {
 			t.Errorf("the next job: %+v (%+v)", next, next.Error)
 		}
 	})
@@ -105,7 +107,7 @@ func TestFullDisk(t *testing.T) {
 			if err := os.Remove(filler); err != nil {
 				t.Fatal(err)
 			}
-			if next := edit("gen-2.1", small()); next.Status != "completed" {
+			if next := edit("gen-2.1", tiny()); next.Status != "completed" {
 				t.Errorf("once there is room: %+v (%+v)", next, next.Error)
 			}
 			if still, err := client.Job(ctx, failed.ID); err != nil || still.Status != "failed" {

@@ -49,8 +49,8 @@ func TestEngineServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if facts := probe(t, content.Body); len(facts.Streams) != 2 || facts.Streams[0].Width != 1280 ||
-		facts.Streams[0].Height != 720 {
+	if facts := probe(t, content.Body); len(facts.Streams) != 2 || facts.Streams[0].Width != 64 ||
+		facts.Streams[0].Height != 36 {
 		t.Errorf("the result is %+v", facts)
 	}
 	form := servertest.Form{servertest.File("data", "picture.png", fixtures.picture), servertest.Text("prompt", "winter")}

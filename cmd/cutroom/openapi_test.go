@@ -1,11 +1,11 @@
 package main_test
 
 import (
+	"bytes"
 	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -25,19 +25,11 @@ func pythonProgram(t *testing.T, name string) string {
 	return path
 }
 
-// smallCatalog is the catalog with results so small that they take no time.
+// smallCatalog is the catalog with results so small and short that they take no time.
 func smallCatalog(t *testing.T) string {
 	t.Helper()
-	source, err := os.ReadFile(filepath.Join("..", "..", "shared", "domain", "catalog", "catalog.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for pattern, replacement := range map[string]string{
-		`(720p|480p): \d+x\d+`: "${1}: 64x36", `duration: 5s`: "duration: 200ms",
-	} {
-		source = regexp.MustCompile(pattern).ReplaceAll(source, []byte(replacement))
-	}
-	return save(t, source)
+	return save(t, bytes.ReplaceAll(servertest.SmallResults(defaultCatalog(t)), []byte("duration: 5s"),
+		[]byte("duration: 200ms")))
 }
 
 // The document is valid by the meta-schema of OpenAPI 3.1, and all its references

@@ -16,11 +16,13 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// program is the built command, and fixtures the media that the tests send; TestMain
-// makes both once.
+// program is the built command, fixtures are the media that the tests send, and
+// smallResults is the path of the catalog that their servers have; TestMain makes them
+// once.
 var (
-	program  servertest.Program
-	fixtures media
+	program      servertest.Program
+	fixtures     media
+	smallResults string
 )
 
 func TestMain(m *testing.M) {
@@ -47,8 +49,20 @@ func runAll(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	smallResults = filepath.Join(folder, "catalog.yaml")
+	source, err := os.ReadFile(catalogPath)
+	if err == nil {
+		err = os.WriteFile(smallResults, servertest.SmallResults(source), 0o600)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	return m.Run()
 }
+
+// catalogPath is where the catalog of the program is in the repository.
+var catalogPath = filepath.Join("..", "..", "shared", "domain", "catalog", "catalog.yaml")
 
 // patience bounds every wait of a test. It is far above what anything takes: it exists to
 // end a test that would hang, and measures no speed.
@@ -73,10 +87,11 @@ func submit(ctx context.Context, t *testing.T, client *servertest.Client, clip [
 	return job.ID
 }
 
-// start starts a server on the data folder that ends with the test.
+// start starts a server on the data folder that ends with the test. Its results are small
+// unless the settings have a catalog: TestEveryModel looks at those of full size.
 func start(t *testing.T, data string, settings ...string) *servertest.Server {
 	t.Helper()
-	server, err := program.Start(bounded(t), data, settings...)
+	server, err := program.Start(bounded(t), data, append([]string{"CUTROOM_CATALOG=" + smallResults}, settings...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -191,7 +191,7 @@ func refused(t *testing.T, settings []string, says ...string) {
 
 func defaultCatalog(t *testing.T) []byte {
 	t.Helper()
-	catalog, err := os.ReadFile(filepath.Join("..", "..", "shared", "domain", "catalog", "catalog.yaml"))
+	catalog, err := os.ReadFile(catalogPath)
 	if err != nil {
 		t.Fatal(err)
 	}

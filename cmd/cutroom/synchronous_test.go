@@ -29,7 +29,8 @@ func TestSynchronousCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := start(t, data)
+	// A clip of full size takes long enough to be left in.
+	server := start(t, data, "CUTROOM_CATALOG="+save(t, defaultCatalog(t)))
 	client := server.Client()
 	call := func(ctx context.Context, model string, parts ...servertest.Part) (servertest.Answer, error) {
 		body, length, contentType := servertest.Form(parts).Encode()
