@@ -25,7 +25,7 @@ func TestABrokenProgram(t *testing.T) {
 	copyProgram(t, whole["ffmpeg"], filepath.Join(folder, "ffmpeg"))
 	copyProgram(t, whole["ffprobe"], filepath.Join(folder, "ffprobe"))
 	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
-	tools := find(t)
+	tools := findAnew(t)
 	if everything(t, tools, clip, picture) != 4 {
 		t.Fatal("it does not go well with copies of the programs")
 	}

@@ -128,6 +128,9 @@ func (t *Tools) explainProbe(ctx context.Context, err error) error {
 // and, if it was refused memory, that the system would have provided everything
 // it may have. A machine in trouble never costs a person the job.
 func (t *Tools) blame(ctx context.Context, f *failure, message string) error {
+	if t.trusting {
+		return engine.InvalidInput(f, "%s", message)
+	}
 	silent := strings.TrimSpace(f.log) == "" // as for a profile that did not fit in memory
 	switch err := t.control(ctx, f.program, silent || f.lacksMemory()); {
 	case ctx.Err() != nil:

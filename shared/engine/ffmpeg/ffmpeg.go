@@ -50,6 +50,9 @@ type Tools struct {
 	fenced          *fence.Fence
 	limits          catalog.Limits
 	bounds          bounds
+	// trusting is true in tests of many bad files, which need not see with each
+	// that this machine decodes a good one; see blame.
+	trusting bool
 }
 
 // Fence returns what the programs are fenced with on this machine.

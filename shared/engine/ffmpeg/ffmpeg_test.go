@@ -1,10 +1,12 @@
 package ffmpeg_test
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,7 +21,23 @@ var limits = catalog.Limits{
 	VideoDuration: 5 * time.Minute, VideoWidth: 4096, VideoHeight: 4096, ImagePixels: 50_000_000,
 }
 
+// installed are the programs of PATH, which are looked for once: that starts
+// each of them several times.
+var installed = sync.OnceValues(func() (*ffmpeg.Tools, error) { return ffmpeg.Find(context.Background(), limits) })
+
+// find returns tools of the test's own, with the programs that are installed.
 func find(t *testing.T) *ffmpeg.Tools {
+	t.Helper()
+	tools, err := installed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := *tools
+	return &own
+}
+
+// findAnew looks for the programs in the test's own PATH.
+func findAnew(t *testing.T) *ffmpeg.Tools {
 	t.Helper()
 	tools, err := ffmpeg.Find(t.Context(), limits)
 	if err != nil {

@@ -81,13 +81,19 @@ func decodeAll(t *testing.T, list string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tools := find(t)
-	for _, file := range set {
+	tools := find(t).ThatTrustTheMachine()
+	for i, file := range set {
 		probe := tools.ProbeVideo
 		if kind, _ := media.Find(file.MIME); kind.Image {
 			probe = tools.ProbeImage
 		}
 		_, probed := probe(t.Context(), file.Path, file.MIME)
+		if file.Refused && probed != nil && i%3 > 0 {
+			// A worker runs nothing that the probe refuses. That a run would refuse it too
+			// is seen of a third.
+			checkCode(t, probed, job.InvalidInput)
+			continue
+		}
 		run := tools.Run(t.Context(), ffmpeg.Command{
 			Folder: t.TempDir(), Inputs: []ffmpeg.Source{{Path: file.Path, MIME: file.MIME}},
 			Args: []string{

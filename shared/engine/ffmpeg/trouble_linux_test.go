@@ -165,7 +165,7 @@ func TestProgramsAreGone(t *testing.T) {
 	}
 	before := os.Getenv("PATH")
 	t.Setenv("PATH", folder)
-	tools := find(t)
+	tools := findAnew(t)
 	t.Setenv("PATH", before)
 	if got := everything(t, tools, clip, picture); got != 4 {
 		t.Errorf("%d of 4 went well", got)

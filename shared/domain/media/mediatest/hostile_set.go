@@ -106,9 +106,9 @@ func HostileSet(t testing.TB, address, file string) []HostileFile {
 		set = append(set, HostileFile{name, path, mime, refused})
 	}
 	for i, reference := range references {
-		for to, target := range map[string]string{"an address": address, "a file": file} {
-			text := fmt.Sprintf(reference.text, target)
-			add(reference.name+" with "+to, heads[i%len(heads)].mime, true, write(t, "plain", []byte(text)))
+		for _, to := range []struct{ name, target string }{{"an address", address}, {"a file", file}} {
+			text := fmt.Sprintf(reference.text, to.target)
+			add(reference.name+" with "+to.name, heads[i%len(heads)].mime, true, write(t, "plain", []byte(text)))
 		}
 		head := heads[i%len(heads)]
 		add(

@@ -56,7 +56,7 @@ func (i Image) Make(t testing.TB) string {
 	if i.PixelFormat != "" {
 		args = append(args, "-pix_fmt", i.PixelFormat)
 	}
-	Run(t, append(append(args, i.Args...), path)...)
+	draw(t, path, append(args, i.Args...))
 	if i.Orientation != 0 {
 		orient(t, path, i.Orientation)
 	}

@@ -1,11 +1,16 @@
 // Package mediatest creates small media files for tests: real ones with ffmpeg,
 // of every kind that people send, and hostile ones. Each call creates a file in
-// a folder that is removed with the test; a clip of one second takes about a
-// tenth of a second to create. Subtests that need the same file share one.
+// a folder that is removed with the test. Under make test ffmpeg draws a file
+// once, and who describes the same one again gets a copy: see draw.
 package mediatest
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -110,7 +115,7 @@ func (v Video) Make(t testing.TB) string {
 		args = append(args, "-movflags", "+faststart")
 	}
 	args = append(args, "-t", strconv.FormatFloat(v.Seconds, 'f', -1, 64))
-	Run(t, append(append(args, v.Args...), path)...)
+	draw(t, path, append(args, v.Args...))
 	if v.Rotation != 0 {
 		rotate(t, path, v.Rotation)
 	}
@@ -178,6 +183,47 @@ func source(filter string, width, height int, fps float64) string {
 	}
 	return filter + separator + "s=" + strconv.Itoa(width) + "x" + strconv.Itoa(height) +
 		":r=" + strconv.FormatFloat(fps, 'f', -1, 64) + ",format=yuv444p"
+}
+
+// draw runs ffmpeg to create the file at path, whose name tells its container.
+// Where the variable TEST_MEDIA names a folder, ffmpeg draws each file once for
+// all packages that share the folder: starting it takes longer than encoding a
+// second of small pictures. Whoever installs another ffmpeg empties the folder,
+// as scripts/test.sh does.
+func draw(t testing.TB, path string, args []string) {
+	t.Helper()
+	folder := os.Getenv("TEST_MEDIA")
+	if folder == "" {
+		Run(t, append(args, path)...)
+		return
+	}
+	sum := sha256.Sum256([]byte(strings.Join(append(args, filepath.Ext(path)), "\x00")))
+	kept := filepath.Join(folder, hex.EncodeToString(sum[:])+filepath.Ext(path))
+	content, err := os.ReadFile(kept)
+	if errors.Is(err, fs.ErrNotExist) {
+		Run(t, append(args, path)...)
+		if content, err = os.ReadFile(path); err == nil {
+			err = keep(kept, content)
+		}
+	} else if err == nil {
+		err = os.WriteFile(path, content, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// keep writes a file that others read, whole or not at all.
+func keep(path string, content []byte) error {
+	part, err := os.CreateTemp(filepath.Dir(path), "part-")
+	if err != nil {
+		return err
+	}
+	_, err = part.Write(content)
+	if err = cmp.Or(err, part.Close()); err == nil {
+		err = os.Rename(part.Name(), path)
+	}
+	return err
 }
 
 // Run runs ffmpeg with the arguments, unfenced, and fails the test if it fails.
