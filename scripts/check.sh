@@ -1,13 +1,12 @@
 #!/bin/sh
-# The checks for every change, in a few minutes: format, vet, lint, and the tests of
-# the library that need no local AWS, no browser and no media. `make test` is the
-# whole.
+# The checks for every change, in a few minutes: format, lint, which vets too, and the
+# tests of the library that need no local AWS, no browser and no media. `make test` is
+# the whole.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/stages.sh
 
 took gofmt formatted
-took "go vet" released vet ./...
 took lint scripts/lint.sh
 quick=$("$GO" list ./docs/... ./scripts/... ./shared/... |
 	grep -v -e /shared/engine/ -e /shared/adapter/ -e /shared/testkit/ -e /domain/media)

@@ -11,7 +11,8 @@ tools=$PWD/.tools/lint
 mkdir -p "$tools"
 
 lint_go() {
-	"$GO" build -C "$source" -o "$tools/golangci-lint" github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	# Built with the flags of the tests, it needs no standard library of its own.
+	released build -C "$source" -o "$tools/golangci-lint" github.com/golangci/golangci-lint/v2/cmd/golangci-lint
 	# With the flags of the tests, what those compile need not be compiled again. Checks
 	# of two copies of the repository may run at once.
 	CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -trimpath $undebugged" "$tools/golangci-lint" run --allow-parallel-runners ./...

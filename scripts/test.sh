@@ -49,7 +49,9 @@ trap 'wait $tools $audit $engine $deploy $programs' EXIT
 # The tools of the tests are downloaded while the code is compiled.
 scripts/install-test-tools.sh >test-output/tools.log 2>&1 &
 tools=$!
-took "go vet" released vet ./...
+# All that the stages below share is compiled once, before they run beside each other.
+# The linter vets it: go vet would read all of it, and what it is made of, once more.
+took "compile" released list -test -export ./... >test-output/packages
 # So that tests that only make test-docker runs go on compiling.
 took "go vet of the images' tests" released vet -tags docker ./packaging/...
 took "tools of the tests, the rest" finished tools.log "$tools"
@@ -59,10 +61,13 @@ scripts/audit.sh >test-output/audit.log 2>&1 &
 audit=$!
 # The program that many packages test is linked once: see programtest.Folder.
 export TEST_PROGRAMS="$PWD/test-output/programs"
+# What many tests send is drawn once: see mediatest.
+export TEST_MEDIA="$PWD/test-output/media"
+mkdir "$TEST_MEDIA"
 took "program" released build -o "$TEST_PROGRAMS/" ./cmd/cutroom
 # The deploy's tests mostly wait for a local AWS, those of programs for the programs, and
 # those of the engine server for its clients: they run beside the others, so that two
-# processors are busy to the end. go vet has run before.
+# processors are busy to the end.
 scripts/test-engine.sh .tools/engine --ignore tests/models >test-output/engine.log 2>&1 &
 engine=$!
 released test -vet=off -timeout 60m ./infra/... >test-output/deploy.log 2>&1 &
