@@ -45,6 +45,11 @@ build: need-build ## Build bin/cutroom.
 	@mkdir -p bin
 	@CGO_ENABLED=0 $(GO) build -o bin/cutroom ./cmd/cutroom
 
+# Of a deploy with models of its own: DOCUMENT=https://media.example.com/openapi.json
+.PHONY: clients
+clients: need-clients ## Build the client packages for Python and TypeScript in bin/clients. DOCUMENT=URL or path
+	@scripts/clients.sh bin/clients $(DOCUMENT)
+
 .PHONY: check
 check: need-check ## The checks for every change: format, vet, lint, and the quick tests.
 	@scripts/check.sh

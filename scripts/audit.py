@@ -29,7 +29,13 @@ REQUIREMENTS = [
     "gpu/requirements.txt",
     "gpu/requirements-test.txt",
 ]
-LOCKS = ["infra", "cmd/cutroom/testdata/openai", "cmd/cutroom/testdata/clients", "cmd/cutroom/consoletest/testdata"]
+LOCKS = [
+    "infra",
+    "clients/typescript",
+    "cmd/cutroom/testdata/openai",
+    "cmd/cutroom/testdata/clients",
+    "cmd/cutroom/consoletest/testdata",
+]
 
 # Vulnerabilities that do not affect this project, by id, with the reason.
 ACCEPTED: dict[str, str] = {}

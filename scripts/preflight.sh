@@ -15,6 +15,7 @@ linters="git python npm"
 tests="make go certificates $linters curl gcc ffmpeg chromium strace namespaces"
 case $target in
 build | check-deploy | fuzz) needs="go certificates" ;;
+clients) needs="go certificates python npm" ;;
 run | soak) needs="go certificates ffmpeg" ;;
 run-llm | test-llm) needs="go certificates ffmpeg curl python c++ cmake" ;;
 run-gpu | test-gpu | bench-gpu) needs="go certificates ffmpeg curl python" ;;

@@ -1,0 +1,45 @@
+// Command document prints the OpenAPI document that the client packages are made from:
+// that of the models of CUTROOM_CATALOG in the family CUTROOM_FAMILY, or of the built-in
+// ones.
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"time"
+
+	"cutroom/shared/app/setting"
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/service/api"
+)
+
+func main() {
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// run asks the service itself, in this process, for what it would serve.
+func run() error {
+	known, err := setting.Catalog(cmp.Or(os.Getenv("CUTROOM_FAMILY"), catalog.DefaultFamily), os.Getenv("CUTROOM_CATALOG"))
+	if err != nil {
+		return err
+	}
+	service := api.New(api.Config{
+		Catalog: known, Authenticator: credential.NewAuthenticator(nil, nil, time.Now),
+		Logger: slog.New(slog.DiscardHandler),
+	}, api.OpenAPI)
+	answer := httptest.NewRecorder()
+	service.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/openapi.json", nil))
+	if answer.Code != http.StatusOK {
+		return fmt.Errorf("the service answers %d: %s", answer.Code, answer.Body)
+	}
+	_, err = answer.Body.WriteTo(os.Stdout)
+	return err
+}

@@ -1,0 +1,29 @@
+"""A client of Cutroom: edit videos and images, make videos from text, and follow the jobs.
+
+    from cutroom import Cutroom
+
+    with Cutroom() as cutroom:
+        cutroom.edit("clip.mp4", "edited.mp4", model="gen-2.5", prompt="a watercolor painting")
+
+`cutroom.generated` is written by a generator from the service's OpenAPI document and has every call. The modules beside
+it are written by hand and add what a generator cannot know: uploads that stream, waiting, retries, and downloads that
+resume.
+"""
+
+from .client import Cutroom
+from .errors import APIError, CutroomError, JobFailed
+from .generated.models import File, Job, JobCreated, JobStatus, Token
+from .sources import Source
+
+__all__ = [
+    "APIError",
+    "Cutroom",
+    "CutroomError",
+    "File",
+    "Job",
+    "JobCreated",
+    "JobFailed",
+    "JobStatus",
+    "Source",
+    "Token",
+]

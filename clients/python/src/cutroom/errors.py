@@ -1,0 +1,72 @@
+"""What can go wrong. A service that cannot be reached is an `httpx.TransportError`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+
+from .generated.models import Job
+
+
+class CutroomError(Exception):
+    """Any error of this package."""
+
+
+class APIError(CutroomError):
+    """The answer of a service that refuses a call."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        self.status = response.status_code
+        #: Identifies the call in the service's log.
+        self.request_id = response.headers.get("x-request-id", "")
+        #: How long the service asks callers to wait, in seconds; 0 if it does not.
+        self.retry_after = retry_after(response)
+        #: What is wrong with the request, field by field (status 422).
+        self.fields: list[dict[str, Any]] = []
+        #: The gateway's error code, such as "model_not_found".
+        self.code = ""
+        super().__init__(self._read(response))
+
+    def _read(self, response: httpx.Response) -> str:
+        """Returns the message. A proxy in between may answer with anything."""
+        try:
+            body = response.json()
+        except ValueError:
+            body = None
+        if isinstance(body, dict):
+            detail, problem = body.get("detail"), body.get("error")
+            if isinstance(detail, str):
+                return detail
+            if isinstance(detail, list):
+                self.fields = [field for field in detail if isinstance(field, dict)]
+                return "; ".join(f"{'.'.join(f.get('loc', [])[1:])}: {f.get('msg')}" for f in self.fields)
+            if isinstance(problem, dict):
+                self.code = problem.get("code") or ""
+                return str(problem.get("message"))
+        return f"the server answered with status {self.status}"
+
+
+class JobFailed(CutroomError):
+    """A job that was awaited has failed; `job.error` says why."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        why = f" ({job.error.code}): {job.error.message}" if job.error else ""
+        super().__init__(f"the job {job.job_id} has failed{why}")
+
+
+def retry_after(response: httpx.Response) -> float:
+    """Returns the seconds of Retry-After; 0 if it is absent or has another form."""
+    try:
+        return max(0.0, float(response.headers.get("retry-after", "0")))
+    except ValueError:
+        return 0.0
+
+
+def check(response: httpx.Response) -> httpx.Response:
+    """Returns an answer of success; its body is read if it is another."""
+    if response.is_success:
+        return response
+    response.read()
+    raise APIError(response)

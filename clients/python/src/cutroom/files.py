@@ -1,0 +1,86 @@
+"""Files that the service stores, so that many jobs can use them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import httpx
+
+from .errors import check
+from .generated.models import Announced, File
+from .sources import Content, Source, content_of
+
+#: The size in bytes above which a file goes to a signed URL at once, past the limits of forms.
+LARGE = 64 << 20
+
+#: How long a file is kept: seconds, or until it is deleted.
+TTL = int | Literal["persistent"]
+
+
+class Files:
+    """The stored files of the account."""
+
+    def __init__(self, http: httpx.Client, plain: httpx.Client) -> None:
+        self._http = http
+        self._plain = plain
+
+    def upload(self, source: Source, *, ttl: TTL | None = None, filename: str | None = None) -> File:
+        """Stores a file and returns its reference. It is streamed, and never held in memory.
+
+        A large file, and one that is too large for a form of this service, goes to a signed URL.
+        """
+        content = content_of(source)
+        if isinstance(content, str):
+            return self.get(content)
+        if filename:
+            content = Content(filename, content.size, content.open)
+        if content.size > LARGE:
+            return self.announce(content, ttl)
+        with content.open() as file:
+            form: list[tuple[str, Any]] = [("ttl_seconds", (None, str(ttl)))] if ttl is not None else []
+            form.append(("file", (content.name, file, content.mime_type)))
+            response = self._http.post("/v1/files", files=form)
+        if response.status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE:
+            return self.announce(content, ttl)
+        return File.from_dict(check(response).json())
+
+    def announce(self, content: Content, ttl: TTL | None = None) -> File:
+        """Stores a file by a signed URL."""
+        wanted: dict[str, Any] = {
+            "filename": content.name,
+            "mime_type": content.mime_type,
+            "size_bytes": content.size,
+            "md5": content.md5(),
+        }
+        if ttl is not None:
+            wanted["ttl_seconds"] = ttl
+        announced = Announced.from_dict(check(self._http.post("/v1/files", json=wanted)).json())
+        upload = announced.upload
+        # The URL is signed: the key is not sent.
+        headers = {**upload.headers.to_dict(), "Content-Length": str(content.size)}
+        check(self._plain.request(upload.method, upload.url, headers=headers, content=content))
+        return self.get(announced.id)
+
+    def get(self, file_id: str) -> File:
+        return File.from_dict(check(self._http.get(f"/v1/files/{file_id}")).json())
+
+    def delete(self, file_id: str) -> None:
+        check(self._http.delete(f"/v1/files/{file_id}"))
+
+    def list(self) -> Iterator[File]:
+        """Returns the files, newest first. Pages are read as they are needed."""
+        for item in pages(self._http, "/v1/files", "files", {}):
+            yield File.from_dict(item)
+
+
+def pages(http: httpx.Client, path: str, items: str, query: dict[str, str]) -> Iterator[dict[str, Any]]:
+    """Returns the items of a paged list."""
+    query = dict(query)
+    while True:
+        page = check(http.get(path, params=query)).json()
+        yield from page[items]
+        # A page may be empty though others follow.
+        if page["next_cursor"] is None:
+            return
+        query["cursor"] = page["next_cursor"]

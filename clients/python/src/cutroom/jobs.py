@@ -1,0 +1,204 @@
+"""Jobs: what the service works on in the background."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from . import events
+from .errors import APIError, CutroomError, JobFailed, check
+from .files import LARGE, Files, pages
+from .generated.models import Job, JobCreated, JobStatus
+from .sources import Content, Source, content_of
+from .transport import IDEMPOTENCY_KEY
+
+#: How often in a row an event stream, or a download, may break without progress.
+_BREAKS = 3
+#: The pause before it is opened again, and the bounds of the pause between polls, in seconds.
+_RECONNECT, _SHORTEST, _LONGEST = 1.0, 0.5, 3.0
+#: How long a file lives that is stored for one job, in seconds.
+_INPUT_TTL = 3600
+
+
+class Jobs:
+    """The jobs of the account."""
+
+    def __init__(self, http: httpx.Client, files: Files, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._http = http
+        self._files = files
+        self._sleep = sleep
+
+    def submit(
+        self,
+        model: str,
+        data: Source | None = None,
+        *,
+        prompt: str | None = None,
+        reference_image: Source | None = None,
+        seed: int | None = None,
+        resolution: str | None = None,
+        orientation: str | None = None,
+        enhance_prompt: bool | None = None,
+        self_anchor: bool | None = None,
+        webhook_url: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> JobCreated:
+        """Submits an edit as a job. `data` is the video or image to edit; text to video takes none.
+
+        Which of the others a model takes is in docs/contract/media.md#forms. Inputs are streamed; large ones are stored
+        first. A retry after a broken connection makes no second job, and neither does a call of your own with the same
+        `idempotency_key`.
+        """
+        texts = {
+            "prompt": prompt,
+            "seed": seed,
+            "resolution": resolution,
+            "orientation": orientation,
+            "enhance_prompt": enhance_prompt,
+            "self_anchor": self_anchor,
+            "webhook_url": webhook_url,
+        }
+        form = {name: _text(value) for name, value in texts.items() if value is not None}
+        given = {"reference_image": reference_image, "data": data}
+        inputs = {name: content_of(source) for name, source in given.items() if source is not None}
+        inputs = {name: self._stored(each) if _is_large(each) else each for name, each in inputs.items()}
+        response = self._post(model, form, inputs, idempotency_key)
+        if response.status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE:
+            inputs = {name: self._stored(each) for name, each in inputs.items()}
+            response = self._post(model, form, inputs, idempotency_key)
+        return JobCreated.from_dict(check(response).json())
+
+    def _stored(self, content: Content | str) -> str:
+        """Returns the id of a stored file with the content."""
+        return content if isinstance(content, str) else self._files.announce(content, _INPUT_TTL).id
+
+    def _post(
+        self, model: str, form: dict[str, str], inputs: dict[str, Content | str], key: str | None
+    ) -> httpx.Response:
+        # What is small goes first, so that the service can refuse a bad request early.
+        parts: list[tuple[str, Any]] = [(name, (None, value)) for name, value in form.items()]
+        with ExitStack() as opened:
+            for name, each in inputs.items():
+                if isinstance(each, str):
+                    parts.append((name, (None, each)))
+                else:
+                    parts.append((name, (each.name, opened.enter_context(each.open()), each.mime_type)))
+            headers = {IDEMPOTENCY_KEY: key} if key else {}
+            return self._http.post(f"/v1/jobs/{quote(model, safe='')}", files=parts, headers=headers)
+
+    def get(self, job_id: str) -> Job:
+        return Job.from_dict(check(self._http.get(_path(job_id))).json())
+
+    def cancel(self, job_id: str) -> Job:
+        """Cancels a job that has not ended."""
+        return Job.from_dict(check(self._http.delete(_path(job_id))).json())
+
+    def list(self, *, status: JobStatus | str | None = None, model: str | None = None) -> Iterator[Job]:
+        """Returns the jobs of the last 7 days, newest first. Pages are read as they are needed."""
+        query = {name: str(value) for name, value in {"status": status, "model": model}.items() if value}
+        for item in pages(self._http, "/v1/jobs", "jobs", query):
+            yield Job.from_dict(item)
+
+    def events(self, job_id: str) -> Iterator[Job]:
+        """Returns the job as it is, and again with each change, until it or the stream ends."""
+        with self._http.stream("GET", f"{_path(job_id)}/events", headers={"Accept": "text/event-stream"}) as response:
+            for name, data in events.read(check(response).iter_lines()):
+                if name == "job":
+                    yield Job.from_dict(json.loads(data))
+
+    def wait(self, job_id: str, on_change: Callable[[Job], None] = lambda _: None) -> Job:
+        """Waits for a job to complete and returns it. It follows the job's events, and polls where there are none.
+
+        Raises JobFailed if the job fails.
+        """
+        for job in self._changes(job_id):
+            on_change(job)
+            if job.status == JobStatus.FAILED:
+                raise JobFailed(job)
+            if job.status == JobStatus.COMPLETED:
+                return job
+        raise AssertionError("unreachable")
+
+    def _changes(self, job_id: str) -> Iterator[Job]:
+        broken = 0
+        while broken < _BREAKS:
+            try:
+                for job in self.events(job_id):
+                    broken = 0
+                    yield job
+            except httpx.TransportError:
+                pass
+            except APIError:
+                break  # the service has no events, or no such job: polling tells which
+            broken += 1
+            self._sleep(_RECONNECT)
+        pause = _SHORTEST
+        while True:
+            yield self.get(job_id)
+            self._sleep(pause)
+            pause = min(pause * 1.5, _LONGEST)
+
+    def download(self, job_id: str, path: str | os.PathLike[str]) -> Path:
+        """Writes the result of a completed job to a path, and returns it.
+
+        Until it is complete it is kept beside that path. A download that breaks is resumed from there, even by a later
+        call: the result of a job never changes.
+        """
+        target = Path(path)
+        partial = target.with_name(f"{target.name}.{quote(job_id, safe='')}.part")
+        broken = 0
+        with partial.open("ab") as out:
+            while True:
+                before = out.tell()
+                try:
+                    self._rest(job_id, out)
+                    break
+                except httpx.TransportError:
+                    broken = 0 if out.tell() > before else broken + 1
+                    if broken == _BREAKS:
+                        raise
+                    self._sleep(_RECONNECT)
+                except APIError:
+                    out.close()
+                    partial.unlink()  # nothing can be resumed from it
+                    raise
+        os.replace(partial, target)
+        return target
+
+    def _rest(self, job_id: str, out: Any) -> None:
+        """Writes what is missing as it arrives."""
+        offset = out.tell()
+        headers = {"Accept-Encoding": "identity"}
+        if offset:
+            headers["Range"] = f"bytes={offset}-"
+        with self._http.stream("GET", f"{_path(job_id)}/content", headers=headers) as response:
+            size = response.headers.get("content-range", "").rpartition("/")[2]
+            if response.status_code == httpx.codes.REQUESTED_RANGE_NOT_SATISFIABLE and size == str(offset):
+                return
+            check(response)
+            if response.status_code != httpx.codes.PARTIAL_CONTENT:
+                out.truncate(0)
+            elif not response.headers.get("content-range", "").startswith(f"bytes {offset}-"):
+                raise CutroomError(f"the server sent another range than the one from {offset} on")
+            for chunk in response.iter_raw():
+                out.write(chunk)
+
+
+def _is_large(content: Content | str) -> bool:
+    return isinstance(content, Content) and content.size > LARGE
+
+
+def _text(value: str | int | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _path(job_id: str) -> str:
+    return f"/v1/jobs/{quote(job_id, safe='')}"

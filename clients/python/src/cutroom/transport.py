@@ -1,0 +1,97 @@
+"""How requests reach a service: with the key, and again where that helps and does no harm."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable
+
+import httpx
+
+from .errors import retry_after
+
+#: The most often that a request is sent.
+TRIES = 4
+#: The pause before the first retry, in seconds; it doubles with each.
+BACKOFF = 0.5
+#: The longest pause, in seconds. If the service asks for a longer one, its refusal is returned.
+LONGEST = 30.0
+
+IDEMPOTENCY_KEY = "Idempotency-Key"
+
+
+class Service(httpx.BaseTransport):
+    """Sends requests to one service.
+
+    The key goes to the service's own origin alone: a result may be fetched from elsewhere, by a redirect to a signed
+    URL. Requests that make something get an Idempotency-Key if `idempotent`, so that a retry makes nothing twice.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        key: tuple[str, str] | None = None,
+        idempotent: bool = False,
+        inner: httpx.BaseTransport | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._origin = origin(httpx.URL(base_url))
+        self._key = key
+        self._idempotent = idempotent
+        self._inner = inner or httpx.HTTPTransport()
+        self._sleep = sleep
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        if origin(request.url) == self._origin:
+            request = self._own(request)
+        for left in range(TRIES - 1, -1, -1):
+            pause = min(BACKOFF * 2 ** (TRIES - 1 - left), LONGEST)
+            try:
+                response = self._inner.handle_request(request)
+            except httpx.TransportError as error:
+                # Without a connection nothing was sent.
+                if not left or not (repeatable(request) or isinstance(error, httpx.ConnectError)):
+                    raise
+            else:
+                if not left or not worthwhile(request, response):
+                    return response
+                pause = max(pause, retry_after(response))
+                response.close()
+            self._sleep(pause)
+        raise AssertionError("unreachable")
+
+    def _own(self, request: httpx.Request) -> httpx.Request:
+        """Returns a request of the service's own. The one of the caller has no key, so that a redirect has none."""
+        headers = request.headers.copy()
+        if self._key:
+            headers[self._key[0]] = self._key[1]
+        if self._idempotent and request.method == "POST":
+            headers.setdefault(IDEMPOTENCY_KEY, str(uuid.uuid4()))
+        return httpx.Request(
+            request.method, request.url, headers=headers, stream=request.stream, extensions=request.extensions
+        )
+
+    def close(self) -> None:
+        self._inner.close()
+
+
+def origin(url: httpx.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port
+
+
+def repeatable(request: httpx.Request) -> bool:
+    """Reports whether a request may reach the service twice without harm."""
+    return request.method != "POST" or IDEMPOTENCY_KEY in request.headers
+
+
+def worthwhile(request: httpx.Request, response: httpx.Response) -> bool:
+    """Reports whether a request that got this answer should be sent again."""
+    wait = retry_after(response)
+    if wait > LONGEST:
+        return False
+    if response.status_code == httpx.codes.TOO_MANY_REQUESTS:
+        return True  # nothing was done
+    if response.status_code == httpx.codes.CONFLICT:
+        return wait > 0 and IDEMPOTENCY_KEY in request.headers  # an earlier try is under way
+    return response.status_code in (502, 503, 504) and repeatable(request)

@@ -1,0 +1,82 @@
+import { check } from "./errors.js";
+import type { components } from "./schema.js";
+import { contentOf, digestOf, nameOf, type Source, type StoredFile } from "./sources.js";
+import type { Service } from "./transport.js";
+
+/** The size in bytes above which a file goes to a signed URL at once, past the limits of forms. */
+export const large = 64 * 2 ** 20;
+
+export interface UploadOptions {
+  /** How long the file is kept: seconds, or until it is deleted. */
+  ttl?: number | "persistent";
+  filename?: string;
+  signal?: AbortSignal;
+}
+
+/** The stored files of the account. */
+export class Files {
+  constructor(private readonly service: Service, private readonly fetch: typeof globalThis.fetch) {}
+
+  /**
+   * Stores a file and returns its reference. A large file, and one that is too large for a form of this service, goes
+   * to a signed URL.
+   */
+  async upload(source: Source, options: UploadOptions = {}): Promise<StoredFile> {
+    const content = contentOf(source);
+    if (typeof content === "string") return this.get(content);
+    if (content.size > large) return this.announce(content, options);
+    const form = new FormData();
+    if (options.ttl !== undefined) form.append("ttl_seconds", String(options.ttl));
+    form.append("file", content, options.filename ?? nameOf(content));
+    const signal = options.signal ?? null;
+    const response = await this.service.send("/v1/files", { method: "POST", body: form, signal });
+    if (response.status === 413) return this.announce(content, options);
+    return (await check(response)).json() as Promise<StoredFile>;
+  }
+
+  /** Stores a file by a signed URL. */
+  async announce(content: Blob, options: UploadOptions = {}): Promise<StoredFile> {
+    const signal = options.signal ?? null;
+    const wanted = {
+      filename: options.filename ?? nameOf(content),
+      mime_type: content.type.split(";")[0] || "application/octet-stream",
+      size_bytes: content.size,
+      md5: await digestOf(content),
+      ...(options.ttl === undefined ? {} : { ttl_seconds: options.ttl }),
+    };
+    const answer = await check(await this.service.send("/v1/files", {
+      method: "POST", body: JSON.stringify(wanted), headers: { "Content-Type": "application/json" }, signal,
+    }));
+    const { id, upload } = (await answer.json()) as components["schemas"]["Announced"];
+    // The URL is signed: the key is not sent.
+    const { method, headers } = upload;
+    await check(await this.fetch(upload.url, { method, headers, body: content, signal }));
+    return this.get(id);
+  }
+
+  async get(id: string): Promise<StoredFile> {
+    return (await check(await this.service.send(`/v1/files/${encodeURIComponent(id)}`))).json() as Promise<StoredFile>;
+  }
+
+  async delete(id: string): Promise<void> {
+    await check(await this.service.send(`/v1/files/${encodeURIComponent(id)}`, { method: "DELETE" }));
+  }
+
+  /** The files, newest first. Pages are read as they are needed. */
+  list(): AsyncGenerator<StoredFile, void> {
+    return pages<StoredFile>(this.service, "/v1/files", "files", new URLSearchParams());
+  }
+}
+
+/** The items of a paged list. */
+export async function* pages<T>(service: Service, path: string, items: string,
+  query: URLSearchParams): AsyncGenerator<T, void> {
+  for (;;) {
+    const answer = await check(await service.send(`${path}?${query}`));
+    const page = (await answer.json()) as Record<string, T[]> & { next_cursor: string | null };
+    yield* page[items] ?? [];
+    // A page may be empty though others follow.
+    if (page.next_cursor === null) return;
+    query.set("cursor", page.next_cursor);
+  }
+}

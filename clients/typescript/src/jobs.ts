@@ -1,0 +1,157 @@
+import { APIError, check, ConnectionError, JobFailed } from "./errors.js";
+import * as events from "./events.js";
+import { large, pages, type Files } from "./files.js";
+import type { components } from "./schema.js";
+import { contentOf, nameOf, type Source } from "./sources.js";
+import { sleep, type Service } from "./transport.js";
+
+export type Job = components["schemas"]["Job"];
+export type JobCreated = components["schemas"]["JobCreated"];
+
+/** What a model is asked to do. Which of these a model takes is in docs/contract/media.md#forms. */
+export interface Edit {
+  /** The video or image to edit; text to video takes none. */
+  data?: Source;
+  prompt?: string;
+  reference_image?: Source;
+  seed?: number;
+  resolution?: string;
+  orientation?: string;
+  enhance_prompt?: boolean;
+  self_anchor?: boolean;
+  webhook_url?: string;
+}
+
+/** How often in a row an event stream may break before the job is polled instead. */
+const breaks = 3;
+/** The pause before a stream is opened again, and the bounds of the pause between polls, in seconds. */
+const reconnect = 1, shortest = 0.5, longestPoll = 3;
+/** How long a file lives that is stored for one job, in seconds. */
+const inputTTL = 3600;
+
+interface Cancellable {
+  signal?: AbortSignal;
+}
+
+/** The jobs of the account. */
+export class Jobs {
+  constructor(private readonly service: Service, private readonly files: Files) {}
+
+  /**
+   * Submits an edit as a job. Large inputs are stored first. A retry after a broken connection makes no second job, and
+   * neither does a call of your own with the same `idempotencyKey`.
+   */
+  async submit(model: string, edit: Edit,
+    options: Cancellable & { idempotencyKey?: string } = {}): Promise<JobCreated> {
+    const fields = new Map<string, string | Blob>();
+    // What is small goes first, so that the service can refuse a bad request early.
+    const { data, reference_image, ...texts } = edit;
+    for (const [name, value] of Object.entries(texts)) if (value !== undefined) fields.set(name, String(value));
+    for (const [name, source] of Object.entries({ reference_image, data })) {
+      if (source !== undefined) fields.set(name, contentOf(source));
+    }
+    await this.#store(fields, options, (blob) => blob.size > large);
+    let response = await this.#post(model, fields, options);
+    if (response.status === 413) {
+      await this.#store(fields, options, () => true);
+      response = await this.#post(model, fields, options);
+    }
+    return (await check(response)).json() as Promise<JobCreated>;
+  }
+
+  /** Stores fields with bytes as files, in whose place their ids go. */
+  async #store(fields: Map<string, string | Blob>, options: Cancellable,
+    wanted: (blob: Blob) => boolean): Promise<void> {
+    for (const [name, value] of fields) {
+      if (value instanceof Blob && wanted(value)) {
+        fields.set(name, (await this.files.announce(value, { ...options, ttl: inputTTL })).id);
+      }
+    }
+  }
+
+  #post(model: string, fields: Map<string, string | Blob>,
+    options: Cancellable & { idempotencyKey?: string }): Promise<Response> {
+    const form = new FormData();
+    for (const [name, value] of fields) {
+      if (value instanceof Blob) form.append(name, value, nameOf(value));
+      else form.append(name, value);
+    }
+    const headers: HeadersInit = options.idempotencyKey ? { "Idempotency-Key": options.idempotencyKey } : {};
+    const path = `/v1/jobs/${encodeURIComponent(model)}`;
+    return this.service.send(path, { method: "POST", body: form, headers, signal: options.signal ?? null });
+  }
+
+  async get(id: string, options: Cancellable = {}): Promise<Job> {
+    return (await check(await this.service.send(pathOf(id), options))).json() as Promise<Job>;
+  }
+
+  /** Cancels a job that has not ended. */
+  async cancel(id: string): Promise<Job> {
+    return (await check(await this.service.send(pathOf(id), { method: "DELETE" }))).json() as Promise<Job>;
+  }
+
+  /** The jobs of the last 7 days, newest first. Pages are read as they are needed. */
+  list(filter: { status?: Job["status"]; model?: string } = {}): AsyncGenerator<Job, void> {
+    return pages<Job>(this.service, "/v1/jobs", "jobs", new URLSearchParams(filter));
+  }
+
+  /** The job as it is, and again with each change, until it or the stream ends. */
+  async *events(id: string, options: Cancellable = {}): AsyncGenerator<Job, void> {
+    const headers = { Accept: "text/event-stream" };
+    const response = await check(await this.service.send(`${pathOf(id)}/events`, { ...options, headers }));
+    if (!response.body) return;
+    try {
+      for await (const event of events.read(response.body)) {
+        if (event.name === "job") yield JSON.parse(event.data) as Job;
+      }
+    } catch (error) {
+      if (options.signal?.aborted) throw error;
+      throw new ConnectionError("the events of the job broke off", { cause: error });
+    }
+  }
+
+  /**
+   * Waits for a job to complete and returns it. It follows the job's events, and polls where there are none. It throws
+   * `JobFailed` if the job fails.
+   */
+  async wait(id: string, options: Cancellable & { onChange?: (job: Job) => void } = {}): Promise<Job> {
+    const { onChange, ...signal } = options;
+    for await (const job of this.#changes(id, signal)) {
+      onChange?.(job);
+      if (job.status === "failed") throw new JobFailed(job);
+      if (job.status === "completed") return job;
+    }
+    throw new Error("unreachable");
+  }
+
+  async *#changes(id: string, options: Cancellable): AsyncGenerator<Job, void> {
+    for (let broken = 0; broken < breaks; broken++) {
+      try {
+        for await (const job of this.events(id, options)) {
+          broken = 0;
+          yield job;
+        }
+      } catch (error) {
+        if (error instanceof APIError) break; // there are no events, or there is no such job: polling tells which
+        if (!(error instanceof ConnectionError)) throw error;
+      }
+      await sleep(reconnect, options.signal);
+    }
+    for (let pause = shortest; ; pause = Math.min(pause * 1.5, longestPoll)) {
+      yield await this.get(id, options);
+      await sleep(pause, options.signal);
+    }
+  }
+
+  /** The result of a completed job, as an answer whose body streams. */
+  async content(id: string, options: Cancellable & { headers?: HeadersInit } = {}): Promise<Response> {
+    return check(await this.service.send(`${pathOf(id)}/content`, options));
+  }
+
+  /** The address of a result for `<video src>` and `<img src>`, with a client token (never a permanent key). */
+  contentURL(id: string, token: string): string {
+    return `${this.service.url}${pathOf(id)}/content?api_key=${encodeURIComponent(token)}`;
+  }
+}
+
+const pathOf = (id: string): string => `/v1/jobs/${encodeURIComponent(id)}`;

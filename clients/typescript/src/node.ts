@@ -1,0 +1,64 @@
+/** What Node adds: files by their paths. */
+import { createWriteStream, openAsBlob } from "node:fs";
+import { rename, rm, stat } from "node:fs/promises";
+import { basename } from "node:path";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import type { ReadableStream } from "node:stream/web";
+import { APIError, type Cutroom, CutroomError, type Edit, type Job } from "./index.js";
+
+/** A file on disk as a source. Its bytes are read as they are sent. */
+export async function file(path: string): Promise<File> {
+  return new File([await openAsBlob(path)], basename(path));
+}
+
+/** How often in a row a download may break without progress. */
+const breaks = 3;
+
+/**
+ * Writes the result of a completed job to a path. Until it is complete it is kept beside that path. A download that
+ * breaks is resumed from there, even by a later call: the result of a job never changes.
+ */
+export async function download(cutroom: Cutroom, id: string, path: string): Promise<void> {
+  const partial = `${path}.${encodeURIComponent(id)}.part`;
+  for (let broken = 0, before = await sizeOf(partial); ; ) {
+    try {
+      await rest(cutroom, id, partial, before);
+      break;
+    } catch (error) {
+      if (error instanceof APIError) await rm(partial, { force: true }); // nothing can be resumed from it
+      const now = await sizeOf(partial);
+      broken = now > before ? 0 : broken + 1;
+      before = now;
+      if (error instanceof CutroomError || broken === breaks) throw error;
+    }
+  }
+  await rename(partial, path);
+}
+
+/** Writes what is missing as it arrives. */
+async function rest(cutroom: Cutroom, id: string, partial: string, offset: number): Promise<void> {
+  const headers = { "Accept-Encoding": "identity", ...(offset > 0 ? { Range: `bytes=${offset}-` } : {}) };
+  const response = await cutroom.jobs.content(id, { headers }).catch((error: unknown) => {
+    if (offset > 0 && error instanceof APIError && error.status === 416) return null; // all of it is there
+    throw error;
+  });
+  if (!response?.body) return;
+  const resumed = response.status === 206;
+  if (resumed && !response.headers.get("content-range")?.startsWith(`bytes ${offset}-`)) {
+    throw new CutroomError(`the server sent another range than the one from ${offset} on`);
+  }
+  const out = createWriteStream(partial, { flags: resumed ? "a" : "w" });
+  await pipeline(Readable.fromWeb(response.body as ReadableStream), out);
+}
+
+const sizeOf = (path: string): Promise<number> => stat(path).then((found) => found.size, () => 0);
+
+/** Edits a file and writes the result to a path: submit, wait and download in one. */
+export async function edit(cutroom: Cutroom, model: string, input: string, output: string, fields: Omit<Edit, "data">,
+  onChange: (job: Job) => void = () => undefined): Promise<Job> {
+  const { job_id: id } = await cutroom.jobs.submit(model, { data: await file(input), ...fields });
+  const job = await cutroom.jobs.wait(id, { onChange });
+  await download(cutroom, id, output);
+  return job;
+}

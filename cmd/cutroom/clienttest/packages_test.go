@@ -1,0 +1,234 @@
+// Package clienttest builds the client packages for Python and TypeScript, as make
+// clients does, and uses them against a server on this machine.
+package clienttest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/testkit/programtest"
+	"cutroom/shared/testkit/servertest"
+)
+
+var program string
+
+func TestMain(m *testing.M) { os.Exit(programtest.Main(m, "cutroom/cmd/cutroom", &program)) }
+
+// patience bounds every wait of a test. It exists to end a test that would hang, and
+// measures no speed.
+const patience = 30 * time.Minute
+
+func bounded(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// root is the repository's root.
+func root(t *testing.T, path ...string) string {
+	t.Helper()
+	found, err := filepath.Abs(filepath.Join(append([]string{"..", "..", ".."}, path...)...))
+	if err == nil {
+		_, err = os.Stat(found)
+	}
+	if err != nil {
+		t.Fatalf("%v: run scripts/install-test-tools.sh", err)
+	}
+	return found
+}
+
+// workshop is a server, and a folder with the packages.
+type workshop struct {
+	server *servertest.Server
+	folder string
+}
+
+// TestClientPackages builds the packages and uses each.
+func TestClientPackages(t *testing.T) {
+	server, err := servertest.Program(program).Start(bounded(t), t.TempDir(), "CUTROOM_CATALOG="+smallCatalog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Kill)
+	w := workshop{server, t.TempDir()}
+	// Of the server's own document, so that nothing is generated of another.
+	w.run(t, root(t, "scripts", "clients.sh"), nil, w.folder, server.URL()+"/openapi.json")
+	for _, kept := range []string{"cutroom-0.1.0-py3-none-any.whl", "cutroom-0.1.0.tgz"} {
+		if _, err := os.Stat(filepath.Join(w.folder, kept)); err != nil {
+			t.Error(err)
+		}
+	}
+	for name, test := range map[string]func(*testing.T, workshop){
+		"python": python, "typescript": typeScript, "agent": agent,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, w)
+		})
+	}
+}
+
+// python uses the wheel, as pip installs it.
+func python(t *testing.T, w workshop) {
+	bin := root(t, ".tools", "clients", "bin")
+	installed := t.TempDir()
+	w.run(t, filepath.Join(bin, "pip"), nil, "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--target",
+		installed, filepath.Join(w.folder, "cutroom-0.1.0-py3-none-any.whl"))
+	environment := []string{"PYTHONPATH=" + installed, "PYTHONDONTWRITEBYTECODE=1"}
+	interpreter := filepath.Join(bin, "python")
+	trouble := newTrouble(t, w.server)
+	if out := w.run(t, interpreter, append(environment, "CUTROOM_URL="+trouble.URL), root(t,
+		"cmd/cutroom/clienttest/testdata/use.py"), w.clip(t), "7"); out != "python: ok\n" {
+		t.Errorf("it printed %q", out)
+	}
+	trouble.wasOvercome(t)
+	examples := root(t, "clients", "python", "examples")
+	output := filepath.Join(t.TempDir(), "edited.mp4")
+	if out := w.run(t, interpreter, environment, filepath.Join(examples, "edit.py"), w.clip(t), output, "gen-2.1",
+		"winter"); !strings.HasSuffix(out, "completed 100%\n"+output+"\n") {
+		t.Errorf("edit.py printed %q", out)
+	}
+	if out := w.run(t, root(t, ".tools", "python", "bin", "python"), environment, filepath.Join(examples, "chat.py"),
+		"hello there"); !strings.Contains(out, "“hello there”") {
+		t.Errorf("chat.py printed %q", out)
+	}
+	hasExamples(t, "python")
+	w.run(t, filepath.Join(bin, "ruff"), nil, "check", "--quiet", "--no-cache", root(t, "clients", "python"))
+	w.run(t, filepath.Join(bin, "ruff"), nil, "format", "--check", "--quiet", "--no-cache", root(t, "clients", "python"))
+}
+
+// typeScript uses what was packed, as npm installs it.
+func typeScript(t *testing.T, w workshop) {
+	folder := t.TempDir()
+	modules := filepath.Join(folder, "node_modules")
+	if err := os.MkdirAll(modules, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	w.run(t, "tar", nil, "-xzf", filepath.Join(w.folder, "cutroom-0.1.0.tgz"), "-C", modules)
+	for to, from := range map[string]string{
+		"cutroom":       filepath.Join(modules, "package"),
+		"@noble":        root(t, ".tools", "typescript", "node_modules", "@noble"),
+		"openapi-fetch": root(t, ".tools", "typescript", "node_modules", "openapi-fetch"),
+		"openai":        root(t, ".tools", "node", "node_modules", "openai"),
+	} {
+		if err := os.Symlink(from, filepath.Join(modules, to)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	node := root(t, ".tools", "node", "node_modules", ".bin", "node")
+	run := func(url, program string, arguments ...string) string {
+		copied := filepath.Join(folder, filepath.Base(program))
+		text, err := os.ReadFile(program)
+		if err == nil {
+			err = os.WriteFile(copied, text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		environment := []string{"CUTROOM_URL=" + url, "NODE_NO_WARNINGS=1"}
+		return w.run(t, node, environment, append([]string{"--preserve-symlinks", copied}, arguments...)...)
+	}
+	trouble := newTrouble(t, w.server)
+	if out := run(trouble.URL, root(t, "cmd/cutroom/clienttest/testdata/use.mjs"), w.clip(t),
+		"8"); out != "typescript: ok\n" {
+		t.Errorf("it printed %q", out)
+	}
+	trouble.wasOvercome(t)
+	examples := root(t, "clients", "typescript", "examples")
+	output := filepath.Join(t.TempDir(), "edited.mp4")
+	if out := run(w.server.URL(), filepath.Join(examples, "edit.mjs"), w.clip(t), output, "gen-2.1",
+		"winter"); !strings.Contains(out, "completed 100%\n"+output+" by gen-2.1, seed ") {
+		t.Errorf("edit.mjs printed %q", out)
+	}
+	if out := run(w.server.URL(), filepath.Join(examples, "chat.mjs"), "hello there"); !strings.Contains(out,
+		"“hello there”") {
+		t.Errorf("chat.mjs printed %q", out)
+	}
+	hasExamples(t, "typescript")
+}
+
+// agent uses the server for agents with the official client for Python.
+func agent(t *testing.T, w workshop) {
+	folder := t.TempDir()
+	picture, err := os.ReadFile(root(t, "testdata", "reference.jpg"))
+	if err == nil {
+		err = os.WriteFile(filepath.Join(folder, "picture.jpg"), picture, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out := w.run(t, root(t, ".tools", "clients", "bin", "python"), []string{"PYTHONDONTWRITEBYTECODE=1"}, root(t,
+		"cmd/cutroom/clienttest/testdata/agent.py"), program, folder, "picture.jpg"); out != "agent: ok\n" {
+		t.Errorf("it printed %q", out)
+	}
+}
+
+// hasExamples checks that the README of a package shows its examples as they are.
+func hasExamples(t *testing.T, name string) {
+	t.Helper()
+	readme, err := os.ReadFile(root(t, "clients", name, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples, _ := filepath.Glob(root(t, "clients", name, "examples") + "/*")
+	for _, path := range examples {
+		example, err := os.ReadFile(path)
+		if err != nil || !strings.Contains(string(readme), string(example)) {
+			t.Errorf("the README lacks %s as it is: %v", path, err)
+		}
+	}
+	if len(examples) < 2 {
+		t.Errorf("there are %d examples", len(examples))
+	}
+}
+
+// clip returns the path of a video in a folder of the test's own.
+func (w workshop) clip(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "clip.mp4")
+	out, err := exec.CommandContext(bounded(t), "ffmpeg", "-v", "error", "-f", "lavfi", "-i",
+		"testsrc=size=64x36:rate=10:duration=1", "-pix_fmt", "yuv420p", path).CombinedOutput()
+	if err != nil {
+		t.Fatalf("ffmpeg: %v\n%s", err, out)
+	}
+	return path
+}
+
+// run runs a program, which must succeed, with the server's address and key, and returns
+// what it printed.
+func (w workshop) run(t *testing.T, name string, environment []string, arguments ...string) string {
+	t.Helper()
+	command := exec.CommandContext(bounded(t), name, arguments...)
+	command.Dir = t.TempDir()
+	command.Env = append(os.Environ(), "CUTROOM_URL="+w.server.URL(), "CUTROOM_INFERENCE_URL="+w.server.InferenceURL(),
+		"CUTROOM_API_KEY="+servertest.Key, "NO_PROXY=*", "NO_COLOR=1", "CI=1")
+	command.Env = append(command.Env, environment...)
+	out, err := command.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s %s: %v\n%s", filepath.Base(name), strings.Join(arguments, " "), err, out)
+	}
+	return string(out)
+}
+
+// smallCatalog is the catalog with results so small that they take no time.
+func smallCatalog(t *testing.T) string {
+	t.Helper()
+	source, err := os.ReadFile(root(t, "shared", "domain", "catalog", "catalog.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	small := regexp.MustCompile(`(720p|480p): \d+x\d+`).ReplaceAll(source, []byte("${1}: 64x36"))
+	path := filepath.Join(t.TempDir(), "catalog.yaml")
+	if err := os.WriteFile(path, small, 0o600); err != nil {
+		t.Fatal(fmt.Errorf("write the catalog: %w", err))
+	}
+	return path
+}

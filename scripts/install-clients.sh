@@ -1,0 +1,8 @@
+#!/bin/sh
+# Installs what builds the client packages, where it is missing: the Python programs of
+# requirements-clients.txt in .tools/clients, and the packages of clients/typescript in
+# .tools/typescript.
+set -eu
+cd "$(dirname "$0")"
+./install-python.sh ../.tools/clients requirements-clients.txt
+./install-npm.sh ../.tools/typescript ../clients/typescript

@@ -1,0 +1,13 @@
+#!/bin/sh
+# install-npm.sh FOLDER SOURCE: installs packages of npm in a folder, as the package.json
+# and its lock in another one say, unless they are there already.
+set -eu
+
+if cmp -s "$2/package-lock.json" "$1/made-of"; then
+	exit
+fi
+echo "Installing the packages of $2." >&2
+mkdir -p "$1"
+cp "$2/package.json" "$2/package-lock.json" "$1"
+npm ci --prefix "$1" --ignore-scripts --no-audit --no-fund --loglevel error >&2
+cp "$2/package-lock.json" "$1/made-of"
