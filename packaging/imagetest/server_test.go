@@ -159,7 +159,7 @@ func TestServerKnowsEveryLook(t *testing.T) {
 	}
 	// One with a garment uses what no other does, and a made video what no file needs.
 	worn, err := client.Submit(t.Context(), "gen-vton-latest", servertest.Form{
-		servertest.File("data", "clip.mp4", clip(t)),
+		servertest.File("data", "person.mp4", read(t, "../../testdata/person.mp4")),
 		servertest.File("reference_image", "a.png", read(t, "../../testdata/garment.png")),
 	})
 	if err != nil {

@@ -2,6 +2,7 @@ package engineserver_test
 
 import (
 	"net/http/httptest"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -23,5 +24,8 @@ func TestConformance(t *testing.T) {
 	server := httptest.NewServer(engineservertest.Handler(preview.New(tools)))
 	t.Cleanup(server.Close)
 	small := catalog.Size{Width: 160, Height: 96}
-	enginetest.Run(t, enginetest.Harness{Engine: newEngine(t, server.URL, patience), Video: small, Image: small, FPS: 10})
+	enginetest.Run(t, enginetest.Harness{
+		Engine: newEngine(t, server.URL, patience), Video: small, Image: small, FPS: 10,
+		Person: filepath.Join("..", "..", "..", "testdata", "person.mp4"),
+	})
 }

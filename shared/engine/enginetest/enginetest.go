@@ -32,6 +32,9 @@ type Harness struct {
 	// pictures.
 	Video, Image catalog.Size
 	FPS          int
+	// Person is the path of a clip that shows a person with a face, for try-on; empty
+	// for an engine that dresses whatever a clip shows.
+	Person string
 }
 
 // Run runs the suite.
@@ -67,7 +70,11 @@ func (s *suite) spec(kind catalog.Kind, clip mediatest.Video) engine.Spec {
 		spec.Data = s.image(mediatest.Image{Name: "data.png", Width: 160, Height: 90})
 		spec.Size, spec.FPS, spec.Duration = s.Image, 0, 0
 	default:
-		path := clip.Make(s)
+		path, err := filepath.Abs(s.Person)
+		conformance.OK(s, err)
+		if s.Person == "" || kind != catalog.TryOn {
+			path = clip.Make(s)
+		}
 		info, err := s.tools.ProbeVideo(s.Context(), path, "video/mp4")
 		conformance.OK(s, err)
 		spec.Data = &engine.Input{Path: path, MIME: "video/mp4", Info: info}
@@ -140,7 +147,11 @@ type test struct {
 var tests = []test{
 	{"edits a clip: its length and sound stay, size and rate are as asked", func(s *suite) {
 		for _, kind := range []catalog.Kind{catalog.Restyle, catalog.Edit, catalog.TryOn, catalog.Clip} {
-			s.edited(s.spec(kind, mediatest.Video{}))
+			spec := s.spec(kind, mediatest.Video{})
+			if kind == catalog.TryOn {
+				spec.Prompt = "a red plaid shirt"
+			}
+			s.edited(spec)
 		}
 	}},
 	{"edits a clip by a reference image", func(s *suite) {
@@ -148,6 +159,19 @@ var tests = []test{
 			spec := s.spec(kind, mediatest.Video{Seconds: 0.5})
 			spec.Prompt, spec.Reference = "", s.image(mediatest.Image{Name: "reference.jpg", Width: 90, Height: 120})
 			s.edited(spec)
+		}
+	}},
+	{"says why it cannot dress a clip without a face, where it needs one", func(s *suite) {
+		if s.Person == "" {
+			s.Skip("this engine needs no face")
+		}
+		spec := s.spec(catalog.Edit, mediatest.Video{Seconds: 0.3})
+		spec.Kind, spec.Prompt = catalog.TryOn, "a red jacket"
+		_, err := s.run(s.Context(), spec, func(engine.Progress) {})
+		var failure *engine.Error
+		if !errors.As(err, &failure) || failure.Code != job.InvalidInput || failure.Retryable ||
+			!strings.Contains(failure.Message, "face") {
+			s.Errorf("error %v", err)
 		}
 	}},
 	{"edits a clip without sound", func(s *suite) { s.edited(s.spec(catalog.Edit, mediatest.Video{Silent: true})) }},

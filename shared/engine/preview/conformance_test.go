@@ -14,5 +14,7 @@ func TestConformance(t *testing.T) {
 		t.Fatal(err)
 	}
 	small := catalog.Size{Width: 160, Height: 96}
-	enginetest.Run(t, enginetest.Harness{Engine: preview.New(found), Video: small, Image: small, FPS: 10})
+	enginetest.Run(t, enginetest.Harness{
+		Engine: preview.New(found), Video: small, Image: small, FPS: 10, Person: person,
+	})
 }

@@ -4,20 +4,42 @@ import (
 	"context"
 	"fmt"
 	"image"
+	"slices"
 
 	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine"
+	"cutroom/shared/engine/ffmpeg"
 	"cutroom/shared/engine/preview/garment"
 	"cutroom/shared/engine/preview/look"
 )
 
 // dress puts cloth on the subject: a pattern with the garment's colours and
 // texture replaces the clothes' own colours and keeps their folds.
+//
+// Errors: [*engine.Error] if no face shows, below which the clothes would be.
 func (e *edit) dress(ctx context.Context, link string) (string, error) {
-	pixels, size, err := e.sample(ctx, look.Look{})
+	stills, size, apart, err := e.stills(ctx)
 	if err != nil {
 		return "", err
 	}
-	clothes := garment.Find(pixels, size)
+	seen, err := follow(stills, size, apart)
+	if err != nil {
+		return "", err
+	}
+	height := float64(size.Height) / float64(size.Width)
+	low := slices.DeleteFunc(slices.Clone(seen), func(s sighting) bool { return (height-s.Face.Y)/s.Face.Size < clothed })
+	switch {
+	case len(seen) > 0 && len(low) == 0:
+		return "", engine.InvalidInput(nil, "There is a face, but too little below it to show clothes.")
+	case len(seen) == 0:
+		return "", engine.InvalidInput(nil, "No face shows from the front. The preview engine recolors the clothes below one, "+
+			"and finds none without. A generative model needs no face: docs/gpu.md says how to connect one.")
+	}
+	shots := make([]garment.Shot, len(seen))
+	for i, s := range seen {
+		shots[i] = s.Shot
+	}
+	clothes := garment.Find(shots, size)
 	cloth, err := e.cloth(ctx)
 	if err != nil {
 		return "", err
@@ -26,7 +48,7 @@ func (e *edit) dress(ctx context.Context, link string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	area, err := e.picture(drawGray(e.size, garment.Body))
+	area, err := e.torso(seen)
 	if err != nil {
 		return "", err
 	}
@@ -49,19 +71,118 @@ func (e *edit) dress(ctx context.Context, link string) (string, error) {
 	// Blurring closes the gaps that noise and folds leave.
 	mask := e.filter(fmt.Sprintf("%s,%s,format=gray,median=radius=%d,avgblur=sizeX=%d,%s", e.shrink(2), colors,
 		e.pixels(0.007), e.pixels(0.0015), e.full()), found)
-	mask = e.filter("blend=all_mode=multiply", mask, e.filter("format=gbrp", area))
+	mask = e.filter("blend=all_mode=multiply:shortest=1", mask, area)
 	folds := e.filter(shade, lit)
 	dressed := e.filter("blend=all_mode=grainmerge", folds, e.filter("format=gbrp,"+variation, pattern))
 	return e.filter("maskedmerge", plain, dressed, mask), nil
 }
 
-// drawGray draws a function of the position.
+// clothed is how much of the picture there is below a face that wears clothes in it,
+// in sizes of the face.
+const clothed = 1.5
+
+const (
+	// stillsApart is how far the pictures are apart in which faces are searched for,
+	// in seconds, and maxStills bounds how many there are: those of a long clip are
+	// further apart.
+	stillsApart = 0.5
+	maxStills   = 24
+)
+
+// stills decodes pictures of the whole input, evenly spread, small enough for the
+// search for faces. It returns them with their size and how many seconds they are
+// apart.
+func (e *edit) stills(ctx context.Context) (pictures [][]byte, size catalog.Size, apart float64, err error) {
+	side := max(e.size.Width, e.size.Height)
+	small := *e
+	small.graph = graph{folder: e.folder, prefix: "still-", size: catalog.Size{
+		Width:  max(2, e.size.Width*garment.FaceSide/side),
+		Height: max(2, e.size.Height*garment.FaceSide/side),
+	}}
+	data := *e.spec.Data
+	apart = max(stillsApart, data.Info.Duration.Seconds()/maxStills)
+	link := small.input(ffmpeg.Source{Path: data.Path, MIME: data.MIME})
+	link = small.filter(fmt.Sprintf("fps=fps=%.6f:start_time=0:round=up", 1/apart), link)
+	pixels, err := small.decode(ctx, small.filter("format=rgb24", small.source(link, data)), maxStills)
+	if err != nil {
+		return nil, small.size, apart, err
+	}
+	return slices.Collect(slices.Chunk(pixels, 3*small.size.Width*small.size.Height)), small.size, apart, nil
+}
+
+// sighting is a shot of the subject, at a time in seconds.
+type sighting struct {
+	at float64
+	garment.Shot
+}
+
+// follow finds the subject's face in pictures, those of one size and apart by so many
+// seconds. A face of quite another size than the others is somebody else's.
+func follow(pictures [][]byte, size catalog.Size, apart float64) ([]sighting, error) {
+	var seen []sighting
+	var sizes []float64
+	for i, pixels := range pictures {
+		if len(pixels) < 3*size.Width*size.Height {
+			break
+		}
+		face, found, err := garment.FindFace(pixels, size)
+		if err != nil {
+			return nil, err
+		}
+		if found {
+			seen = append(seen, sighting{float64(i) * apart, garment.Shot{Pixels: pixels, Face: face}})
+			sizes = append(sizes, face.Size)
+		}
+	}
+	if len(seen) == 0 {
+		return nil, nil
+	}
+	slices.Sort(sizes)
+	middle := sizes[len(sizes)/2]
+	return slices.DeleteFunc(seen, func(s sighting) bool { return s.Face.Size > 1.7*middle || s.Face.Size < middle/1.7 }), nil
+}
+
+// torso returns the link of a mask of the clothes, black but for where they are. It
+// moves with the face.
+func (e *edit) torso(seen []sighting) (string, error) {
+	width := float64(e.size.Width)
+	face := seen[0].Face
+	// The torso's box lies within these distances of the face, in its sizes.
+	const beside, above, below = 2.1, 0.7, 4.7
+	box := catalog.Size{
+		Width: max(2, int(2*beside*face.Size*width)), Height: max(2, int((below-above)*face.Size*width)),
+	}
+	left, top := face.X-beside*face.Size, face.Y+above*face.Size
+	drawn, err := e.picture(drawGray(box, func(x, y float64) float64 { return face.Torso(left+x/width, top+y/width) }))
+	if err != nil {
+		return "", err
+	}
+	across := along(seen, func(f garment.Face) float64 { return (f.X - beside*face.Size) * width })
+	down := along(seen, func(f garment.Face) float64 { return (f.Y + above*face.Size) * width })
+	ground := e.filter(fmt.Sprintf("color=c=black:s=%s:r=%d,format=gbrp", e.size, max(e.fps, 1)))
+	return e.filter(fmt.Sprintf("overlay=x='%s':y='%s':format=gbrp,format=gbrp", across, down),
+		ground, e.filter("format=gbrp", drawn)), nil
+}
+
+// along returns the filter expression of a length that goes in straight lines from one
+// sighting to the next, and stays before the first and after the last.
+func along(seen []sighting, length func(garment.Face) float64) string {
+	expression := fmt.Sprintf("%.1f", length(seen[len(seen)-1].Face))
+	for i := len(seen) - 2; i >= 0; i-- {
+		from, to := seen[i], seen[i+1]
+		a, b := length(from.Face), length(to.Face)
+		expression = fmt.Sprintf("if(lt(t,%.3f),%.1f+(%.1f)*max(0,t-%.3f)/%.3f,%s)",
+			to.at, a, b-a, from.at, to.at-from.at, expression)
+	}
+	return expression
+}
+
+// drawGray draws a function of the place in pixels.
 func drawGray(size catalog.Size, value func(x, y float64) float64) *image.Gray {
 	picture := image.NewGray(image.Rect(0, 0, size.Width, size.Height))
 	for y := range size.Height {
 		for x := range size.Width {
-			v := value((float64(x)+0.5)/float64(size.Width), (float64(y)+0.5)/float64(size.Height))
-			picture.Pix[y*picture.Stride+x] = uint8(v*255 + 0.5)
+			picture.Pix[y*picture.Stride+x] = uint8(value(float64(x)+0.5, float64(y)+0.5)*255 + 0.5)
 		}
 	}
 	return picture

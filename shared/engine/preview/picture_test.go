@@ -1,9 +1,11 @@
 package preview_test
 
 import (
+	"image"
 	"math"
 	"strconv"
 
+	"cutroom/shared/domain/catalog"
 	"cutroom/shared/engine/preview/look/oklab"
 )
 
@@ -22,6 +24,18 @@ func difference(a, b []picture) float64 {
 	for i := range min(len(a), len(b)) {
 		for j, v := range a[i].pixels {
 			sum += math.Abs(float64(v) - float64(b[i].pixels[j]))
+			count++
+		}
+	}
+	return sum / float64(count)
+}
+
+// differenceIn returns the mean difference of two pictures of a size in a part of them.
+func differenceIn(a, b picture, size catalog.Size, part image.Rectangle) float64 {
+	sum, count := 0.0, 0
+	for y := part.Min.Y; y < part.Max.Y; y++ {
+		for i := 3 * (y*size.Width + part.Min.X); i < 3*(y*size.Width+part.Max.X); i++ {
+			sum += math.Abs(float64(a.pixels[i]) - float64(b.pixels[i]))
 			count++
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"image"
 	"math"
 	"os"
 	"path/filepath"
@@ -21,6 +22,7 @@ import (
 var (
 	reference = filepath.Join("..", "..", "..", "testdata", "reference.jpg")
 	garment   = filepath.Join("..", "..", "..", "testdata", "garment.png")
+	person    = filepath.Join("..", "..", "..", "testdata", "person.mp4")
 )
 
 // TestKinds edits by every kind of model, and examines the result as a player
@@ -50,6 +52,9 @@ func TestKinds(t *testing.T) {
 			}
 			if c.kind != catalog.TextToVideo {
 				spec.Data = input(t, sample, false)
+			}
+			if c.kind == catalog.TryOn {
+				spec.Data = input(t, person, false)
 			}
 			if c.reference != "" {
 				spec.Reference = input(t, c.reference, true)
@@ -130,7 +135,9 @@ func TestRepeatable(t *testing.T) {
 		{"a look that stands", small(t, "oil painting"), 2},
 		{"words of its own", small(t, "a castle in the clouds"), 0.5},
 		{"no words", small(t, ""), 0.5},
-		{"clothes", with(small(t, "a striped shirt"), func(s *engine.Spec) { s.Kind = catalog.TryOn }), 0.5},
+		{"clothes", with(small(t, "a striped shirt"), func(s *engine.Spec) {
+			s.Kind, s.Data = catalog.TryOn, input(t, person, false)
+		}), 0.5},
 		{"a reference", with(small(t, ""), func(s *engine.Spec) { s.Reference = input(t, reference, true) }), 0.5},
 		{
 			"a video from text",
@@ -244,9 +251,33 @@ func TestGarmentsAndWords(t *testing.T) {
 		"", "red", "a blue denim jacket", "a green leather coat", "striped wool",
 	}, 8.0/6, func(prompt string) engine.Spec {
 		spec := small(t, prompt)
-		spec.Kind, spec.Reference = catalog.TryOn, input(t, garment, true)
+		spec.Kind, spec.Data, spec.Reference = catalog.TryOn, input(t, person, false), input(t, garment, true)
 		return spec
 	})
+}
+
+// TestTryOnLeavesTheFaceAlone checks on the photograph of a person who moves that the
+// clothes change, and neither the face nor the hair.
+func TestTryOnLeavesTheFaceAlone(t *testing.T) {
+	spec := small(t, "a blue denim jacket")
+	spec.Kind, spec.Data, spec.Duration = catalog.TryOn, input(t, person, false), time.Second
+	spec.Size = catalog.Size{Width: 512, Height: 288}
+	before, after := untouched(t, spec), frames(t, run(t, spec), spec.Size)
+	for i := range after {
+		for _, part := range []struct {
+			name        string
+			area        image.Rectangle
+			least, most float64
+		}{
+			{"the head", image.Rect(170, 0, 290, 140), 0, 3.5},
+			{"the clothes", image.Rect(150, 240, 250, 288), 25, 255},
+			{"the background", image.Rect(380, 0, 500, 100), 0, 3.5},
+		} {
+			if d := differenceIn(before[i], after[i], spec.Size, part.area); d < part.least || d > part.most {
+				t.Errorf("frame %d: %s differs by %.1f, want %g to %g", i, part.name, d, part.least, part.most)
+			}
+		}
+	}
 }
 
 // TestReferences checks that a reference image's colours are used: any two of

@@ -11,7 +11,7 @@ import (
 
 // dress returns the step that puts cloth on the subject, as package preview
 // does for finished videos. The clothes' colours are learned from the first
-// frame.
+// frame that shows a face.
 func (p *program) dress(asked request, seed uint32) func(w *workspace) step {
 	var reference *garment.Reference
 	if asked.image != nil {
@@ -19,53 +19,94 @@ func (p *program) dress(asked request, seed uint32) func(w *workspace) step {
 	}
 	cloth := rasterOf(garment.Cloth(reference, asked.prompt, seed, p.size))
 	newTable(look.Variation(seed)).apply(cloth)
-	body := make([]uint8, p.size.Width*p.size.Height)
-	for i := range body {
-		x, y := (float64(i%p.size.Width)+0.5)/float64(p.size.Width), (float64(i/p.size.Width)+0.5)/float64(p.size.Height)
-		body[i] = uint8(garment.Body(x, y)*255 + 0.5)
-	}
-	return func(w *workspace) step {
-		small := w.shrunk(within(p.size, sampleSide))
-		clothes := garment.Find(interleaved(*small), small.size)
-		return p.wear(cloth, body, newTable(clothes.Table), newTable(clothes.Shade()))
+	return func(*workspace) step {
+		worn := wearing{program: p, cloth: cloth, body: make([]uint8, p.size.Width*p.size.Height)}
+		return worn.step
 	}
 }
 
+// lookEvery is how often a face is searched for, as people move.
+const lookEvery = 400 * time.Millisecond
+
+// wearing lays cloth over the clothes of a person who moves.
+type wearing struct {
+	program *program
+	cloth   raster
+	// body is where the clothes are, nothing until a face was seen. Their colours are
+	// learned once.
+	body          []uint8
+	colors, shade *table
+	next          time.Duration
+}
+
+// step edits the picture in the workspace; without a face it leaves it alone.
+func (c *wearing) step(w *workspace, at time.Duration) {
+	if at >= c.next {
+		c.next = at + lookEvery
+		c.find(w)
+	}
+	if c.colors != nil {
+		c.wear(w)
+	}
+}
+
+// find looks for the face, and for the clothes' colours below it.
+func (c *wearing) find(w *workspace) {
+	small := w.shrunk(within(c.program.size, faceSide))
+	pixels := interleaved(*small)
+	face, found, err := garment.FindFace(pixels, small.size)
+	if err != nil || !found {
+		return // the person may look away for a moment
+	}
+	if c.colors == nil {
+		clothes := garment.Find([]garment.Shot{{Pixels: pixels, Face: face}}, small.size)
+		c.colors, c.shade = newTable(clothes.Table), newTable(clothes.Shade())
+	}
+	width := c.program.size.Width
+	for i := range c.body {
+		x, y := (float64(i%width)+0.5)/float64(width), (float64(i/width)+0.5)/float64(width)
+		c.body[i] = uint8(face.Torso(x, y)*255 + 0.5)
+	}
+}
+
+// faceSide is the longer side of the picture in which a face is searched for: less
+// than for finished videos, as frames do not wait.
+const faceSide = 240
+
 // wear lays the cloth where the clothes' colours are and keeps their folds.
-func (p *program) wear(cloth raster, body []uint8, colors, shade *table) step {
-	return func(w *workspace, _ time.Duration) {
-		small := w.shrunk(p.part(2))
-		colors.apply(*small)
-		// Smoothing closes the gaps that noise and folds leave.
-		mask := small.planes[0]
-		w.plane = grown(w.plane, len(mask))
-		median(w.plane, mask, small.size.Width, small.size.Height, p.pixels(0.007))
-		w.blur.box(w.plane, small.size.Width, small.size.Height, p.pixels(0.0015))
-		w.other.sized(p.size)
-		full := w.other.planes[1]
-		w.scaler(small.size, p.size).scale(full, w.plane, small.size.Width)
-		folds := w.other.planes[0]
-		w.picture.gray(folds)
-		// A table of greys needs only one lookup for each luma.
-		var levels [256]uint8
-		ramp := newRaster(catalog.Size{Width: 256, Height: 1})
-		for level := range 256 {
-			for channel := range ramp.planes {
-				ramp.planes[channel][level] = uint8(level)
-			}
+func (c *wearing) wear(w *workspace) {
+	p := c.program
+	small := w.shrunk(p.part(2))
+	c.colors.apply(*small)
+	// Smoothing closes the gaps that noise and folds leave.
+	mask := small.planes[0]
+	w.plane = grown(w.plane, len(mask))
+	median(w.plane, mask, small.size.Width, small.size.Height, p.pixels(0.007))
+	w.blur.box(w.plane, small.size.Width, small.size.Height, p.pixels(0.0015))
+	w.other.sized(p.size)
+	full := w.other.planes[1]
+	w.scaler(small.size, p.size).scale(full, w.plane, small.size.Width)
+	folds := w.other.planes[0]
+	w.picture.gray(folds)
+	// A table of greys needs only one lookup for each luma.
+	var levels [256]uint8
+	ramp := newRaster(catalog.Size{Width: 256, Height: 1})
+	for level := range 256 {
+		for channel := range ramp.planes {
+			ramp.planes[channel][level] = uint8(level)
 		}
-		shade.apply(ramp)
-		copy(levels[:], ramp.planes[0])
-		for channel, plane := range w.picture.planes {
-			worn := cloth.planes[channel][:len(plane)]
-			for i, v := range plane {
-				share := int32(multiplied(full[i], body[i]))
-				if share == 0 {
-					continue
-				}
-				dressed := int32(clip8(int32(levels[folds[i]]) + int32(worn[i]) - 128))
-				plane[i] = uint8(int32(v) + ((dressed-int32(v))*share+127)/255)
+	}
+	c.shade.apply(ramp)
+	copy(levels[:], ramp.planes[0])
+	for channel, plane := range w.picture.planes {
+		worn := c.cloth.planes[channel][:len(plane)]
+		for i, v := range plane {
+			share := int32(multiplied(full[i], c.body[i]))
+			if share == 0 {
+				continue
 			}
+			dressed := int32(clip8(int32(levels[folds[i]]) + int32(worn[i]) - 128))
+			plane[i] = uint8(int32(v) + ((dressed-int32(v))*share+127)/255)
 		}
 	}
 }

@@ -243,24 +243,44 @@ func TestTheReferenceGivesItsColours(t *testing.T) {
 	}
 }
 
-// Try-on changes what is in the middle of the picture, and leaves the rest.
+// Try-on changes the clothes of a person, and neither the head nor the rest; a picture
+// without a face stays as it is.
 func TestTryOnDressesTheSubject(t *testing.T) {
-	garment, err := os.ReadFile(filepath.Join("..", "..", "..", "..", "testdata", "garment.png"))
+	data := filepath.Join("..", "..", "..", "..", "testdata")
+	garment, err := os.ReadFile(filepath.Join(data, "garment.png"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	in := frameOf(t, frame.Box, 1)
-	plain := decoded(t, in)
-	part := func(picture image.Image, r image.Rectangle) image.Image { return picture.(*image.YCbCr).SubImage(r) }
-	e := editor(t, catalog.TryOn)
-	e.SetImage(still(t, garment, "image/png"))
-	worn := edit(t, e, in)
-	middle, corner := image.Rect(272, 200, 368, 320), image.Rect(0, 0, 96, 120)
-	if d := difference(t, part(worn, middle), part(plain, middle), 8); d < 15 {
-		t.Errorf("the middle changes by %.2f only", d)
+	in, err := exec.CommandContext(t.Context(), "ffmpeg", "-v", "error", "-i", filepath.Join(data, "person.mp4"),
+		"-frames:v", "1", "-vf", "scale=640:360", "-q:v", "2", "-f", "mjpeg", "-").Output()
+	if err != nil {
+		t.Fatal(err)
 	}
-	if d := difference(t, part(worn, corner), part(plain, corner), 8); d > 1.5 {
-		t.Errorf("a corner changes by %.2f", d)
+	e := editor(t, catalog.TryOn)
+	told := e.SetImage(still(t, garment, "image/png"))
+	if !slices.Equal(told.Understood, []string{"cloth of the reference image"}) {
+		t.Errorf("the editor says %+v", told)
+	}
+	nobody := frameOf(t, frame.Box, 1)
+	if d := difference(t, edit(t, e, nobody), decoded(t, nobody), 1); d > 2 {
+		t.Errorf("a picture of nobody changes by %.2f", d)
+	}
+	e = editor(t, catalog.TryOn)
+	e.SetImage(still(t, garment, "image/png"))
+	worn, plain := edit(t, e, in), decoded(t, in)
+	part := func(picture image.Image, r image.Rectangle) image.Image { return picture.(*image.YCbCr).SubImage(r) }
+	for _, c := range []struct {
+		name        string
+		area        image.Rectangle
+		least, most float64
+	}{
+		{"the clothes", image.Rect(208, 320, 304, 358), 15, 255},
+		{"the head", image.Rect(216, 0, 352, 176), 0, 3},
+		{"the background", image.Rect(480, 0, 632, 120), 0, 3},
+	} {
+		if d := difference(t, part(worn, c.area), part(plain, c.area), 8); d < c.least || d > c.most {
+			t.Errorf("%s changes by %.2f, want %g to %g", c.name, d, c.least, c.most)
+		}
 	}
 }
 

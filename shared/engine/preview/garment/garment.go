@@ -1,7 +1,7 @@
-// Package garment guesses where a person's clothes are in a picture, and draws
-// what they are to wear: the preview of try-on. Where the clothes are is a guess:
-// about the middle of the picture, in colours that are found there and not at the
-// borders.
+// Package garment finds where a person's clothes are in a picture, and draws
+// what they are to wear: the preview of try-on. It finds a face (see FindFace); the
+// clothes are below it, in colours that are found there and neither in the face nor
+// beside the body.
 package garment
 
 import (
@@ -66,51 +66,70 @@ func (h *histogram) density(r, g, b float64) float64 {
 	return sum / (h.total + 1e-9)
 }
 
-// Find learns the clothes' colours from small frames: colours that are
-// frequent in the middle of the picture and rare outside of where a body is.
-func Find(pixels []byte, size catalog.Size) Clothes {
+// Shot is a small picture of a person: three bytes a pixel, and where the face is.
+type Shot struct {
+	Pixels []byte
+	Face   Face
+}
+
+// Find learns the clothes' colours from shots of one size: colours that are frequent
+// below the face, and rare in the face, the hair and beside the body.
+func Find(shots []Shot, size catalog.Size) Clothes {
 	var inside, outside histogram
-	frame := size.Width * size.Height
-	for i := range len(pixels) / 3 {
-		x := (float64(i%size.Width) + 0.5) / float64(size.Width)
-		y := (float64(i%frame/size.Width) + 0.5) / float64(size.Height)
-		pixel := pixels[3*i:][:3]
-		if core := 1 - math.Hypot((x-0.5)/0.11, (y-0.62)/0.2); core > 0 {
-			inside.add(pixel, core)
+	visit(shots, size, func(f Face, x, y float64, pixel []byte) {
+		area := f.Torso(x, y)
+		if u, v := math.Abs(x-f.X)/f.Size, (y-f.Y)/f.Size; area > 0.9 && u < 0.85 && v > 1.3 && v < 3.4 {
+			inside.add(pixel, 1)
 		}
-		if area := Body(x, y); area < 0.5 {
+		switch {
+		case f.isHead(x, y):
+			outside.add(pixel, 3)
+		case area < 0.3:
 			outside.add(pixel, 1-area)
 		}
-	}
+	})
 	likely := func(r, g, b float64) float64 {
 		in, out := inside.density(r, g, b), outside.density(r, g, b)
 		// Colours that occur nowhere are as likely as not.
 		const unseen = 0.004
 		p := (in + unseen) / (in + out + 2*unseen)
-		t := max(0, min(1, (p-0.55)/0.2))
+		t := max(0, min(1, (p-0.45)/0.2))
 		return t * t * (3 - 2*t)
 	}
 	found := Clothes{Table: look.LUTOf(func(r, g, b float64) (float64, float64, float64) {
 		v := likely(r, g, b)
 		return v, v, v
 	})}
-	covered, luma := 0.0, 0.0
-	for i := range len(pixels) / 3 {
-		x := (float64(i%size.Width) + 0.5) / float64(size.Width)
-		y := (float64(i%frame/size.Width) + 0.5) / float64(size.Height)
-		r, g, b := float64(pixels[3*i])/255, float64(pixels[3*i+1])/255, float64(pixels[3*i+2])/255
-		v := likely(r, g, b) * Body(x, y)
+	all, covered, luma := 0.0, 0.0, 0.0
+	visit(shots, size, func(f Face, x, y float64, pixel []byte) {
+		area := f.Torso(x, y)
+		if area == 0 {
+			return
+		}
+		r, g, b := float64(pixel[0])/255, float64(pixel[1])/255, float64(pixel[2])/255
+		v := likely(r, g, b) * area
+		all += area
 		covered += v
 		luma += v * (0.2126*r + 0.7152*g + 0.0722*b)
-	}
+	})
 	found.luma = luma / (covered + 1e-9)
 	// Clothes that look like everything else cannot be identified by colour:
 	// then only the position decides.
-	if covered < 0.05*float64(len(pixels)/3) {
+	if covered < 0.2*all || all == 0 {
 		found.Table = look.LUTOf(func(_, _, _ float64) (float64, float64, float64) { return 0.85, 0.85, 0.85 })
 		found.luma = 0.5
 	}
 	return found
+}
+
+// visit calls do with every pixel of the shots, and its place in shares of their width.
+func visit(shots []Shot, size catalog.Size, do func(f Face, x, y float64, pixel []byte)) {
+	width := float64(size.Width)
+	for _, shot := range shots {
+		for i := range len(shot.Pixels) / 3 {
+			do(shot.Face, (float64(i%size.Width)+0.5)/width, (float64(i/size.Width)+0.5)/width, shot.Pixels[3*i:][:3])
+		}
+	}
 }
 
 // Shade returns the table of the clothes' light and dark, grey around one half.
@@ -145,15 +164,6 @@ func Cloth(reference *Reference, prompt string, seed uint32, size catalog.Size) 
 		dye(garment, look.Cloth(prompt, seed, size.Width, size.Height))
 	}
 	return garment
-}
-
-// Body returns how likely clothes are at a position, both 0 to 1: a column in
-// the middle, below the height of a head.
-func Body(x, y float64) float64 {
-	across := math.Abs(x-0.5) / 0.27
-	down := math.Abs(y-0.66) / 0.42
-	d := math.Pow(across, 2.4) + math.Pow(down, 3)
-	return max(0, min(1, (1.12-d)/0.4))
 }
 
 // dye mixes a share of the cloth into a garment of the same size.

@@ -56,8 +56,8 @@ func TestClothOfAnEmptyReference(t *testing.T) {
 	}
 }
 
-// Frames that show nothing, or are smaller than what is looked for, have clothes
-// too: somewhere in the middle.
+// Frames that show nothing, or are smaller than what is looked for, have no face, and
+// break nothing if somebody claims that they do.
 func TestFindInAnyFrame(t *testing.T) {
 	for _, size := range []catalog.Size{
 		{Width: 1, Height: 1}, {Width: 2, Height: 160}, {Width: 160, Height: 2}, {Width: 160, Height: 90},
@@ -67,7 +67,11 @@ func TestFindInAnyFrame(t *testing.T) {
 			for i := range pixels {
 				pixels[i] = level
 			}
-			found := garment.Find(pixels, size)
+			face, seen, err := garment.FindFace(pixels, size)
+			if seen || err != nil {
+				t.Errorf("%v of %d: a face %+v, %v", size, level, face, err)
+			}
+			found := garment.Find([]garment.Shot{{Pixels: pixels, Face: garment.Face{X: 0.5, Y: 0.2, Size: 0.1}}}, size)
 			for _, table := range []interface {
 				At(r, g, b float64) (float64, float64, float64)
 			}{found.Table, found.Shade()} {

@@ -66,15 +66,6 @@ func vibrance(by float64) Adjust {
 	}
 }
 
-// rotate turns hues by degrees.
-func rotate(degrees float64) Adjust {
-	sin, cos := math.Sincos(degrees * math.Pi / 180)
-	return func(c oklab.Color) oklab.Color {
-		c.A, c.B = c.A*cos-c.B*sin, c.A*sin+c.B*cos
-		return c
-	}
-}
-
 // warm moves colours towards amber, or with a negative amount towards blue.
 func warm(amount float64) Adjust { return tint(68, amount) }
 

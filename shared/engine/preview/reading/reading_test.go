@@ -75,8 +75,8 @@ var answers = []answer{
 	{edit, "winter, night, rain", "winter; night", "rain", "“rain” changed nothing: "},
 	// Other languages.
 	{edit, "conviértelo en una acuarela", "watercolor", "", ""},
-	{edit, "transforme en dessin au crayon", "pencil sketch", "", ""},
-	{edit, "Transforme em estilo anime no inverno", "winter; anime", "", ""},
+	{edit, "fais-en un dessin au crayon", "pencil sketch", "", ""},
+	{edit, "Faça em estilo anime no inverno", "winter; anime", "", ""},
 	{edit, "把这个视频变成水彩画风格", "watercolor", "", ""},
 	{edit, "इसे जलरंग चित्र बना दो", "watercolor", "", ""},
 	{edit, "اجعله لوحة زيتية", "oil painting", "", ""},
