@@ -24,6 +24,7 @@ CHOSEN = {"kernel.org/pub/linux/libs/security/libcap/psx": "BSD-3-Clause (chosen
 COPIED = [
     ("maragu.dev/goqite (the schema of its table)", "v0.4.0", "MIT"),
     ("marked (reads the Markdown of chats in the console)", "18.2.1", "MIT"),
+    ("mediabunny (cuts videos in the console before they are uploaded)", "1.61.0", "MPL-2.0"),
     ("scikit-image (two of its photographs, by Rachel Michetti and Stefan van der Walt, are the console's samples)", "0.26.0", "CC0-1.0"),
 ]
 

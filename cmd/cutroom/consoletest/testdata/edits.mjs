@@ -133,6 +133,41 @@ export async function tabs(visit) {
   check((await page.locator("#form-problem").textContent()).includes("4,001 characters"), "a prompt that is too long is told, not cut");
 }
 
+// A file is cut before it is uploaded.
+export async function cutting(visit) {
+  const person = await visit({}), { page } = person;
+  await person.signIn();
+  await page.getByRole("button", { name: "Try it with a sample clip" }).click();
+  await page.getByRole("button", { name: "Trim and crop" }).click();
+  const dialog = page.getByRole("dialog");
+  await until("the length is known", async () => +await dialog.locator("#cut-to").inputValue() > 3);
+  await dialog.locator("#cut-from").fill("1");
+  await dialog.locator("#cut-to").fill("2.5");
+  await dialog.getByLabel("Part of the picture").selectOption("Square");
+  await person.accessible("cutting");
+  await person.shot("cutting");
+  await dialog.getByRole("button", { name: "Cut", exact: true }).click();
+  await dialog.waitFor({ state: "detached" });
+  await page.getByText("sample-cut.mp4").waitFor();
+  await until("the part is shown", () => page.getByLabel("The original video").evaluate(video => video.videoWidth === video.videoHeight && Math.abs(video.duration - 1.5) < 0.2));
+  await page.getByLabel("Prompt", { exact: true }).fill("sepia");
+  await page.getByRole("button", { name: "Run edit" }).click();
+  await page.getByLabel("Where the original ends").waitFor();
+  const { body } = await api("GET", `/v1/jobs/${await jobOf(page)}`);
+  equal(body.result.width, body.result.height, "the result's sides");
+
+  await page.getByRole("button", { name: "New edit" }).click();
+  await page.getByRole("button", { name: "Trim and crop" }).click();
+  await until("a frame is shown", () => dialog.locator("video").evaluate(video => video.readyState > 1));
+  await dialog.getByRole("button", { name: "Take this frame" }).click();
+  await page.getByText("sample-cut-frame.png").waitFor();
+  await page.getByRole("button", { name: "Crop" }).click();
+  await dialog.getByLabel("Part of the picture").selectOption("Tall, 9:16");
+  await dialog.getByRole("button", { name: "Crop", exact: true }).click();
+  await page.getByText("sample-cut-frame-crop.png").waitFor();
+  await until("the crop is shown", () => page.getByRole("img", { name: "The original image" }).evaluate(image => image.naturalHeight > image.naturalWidth));
+}
+
 // All edits are found again, looked at, compared, shared and deleted.
 export async function gallery(visit) {
   const person = await visit({}), { page } = person;

@@ -1,7 +1,8 @@
 // The page Edit: from a file and a prompt to before and after.
 
-import { button, bytes, icon, make, say, signButton } from "./dom.js";
+import { button, bytes, icon, make, say, signButton, toast } from "./dom.js";
 import { fitTo, view } from "./compare.js";
+import { cut } from "./cut.js";
 import { drawSeed, Form, isHEIC, Missing, UnreadHEIC } from "./edit-form.js";
 import { record } from "./jobs.js";
 import { modeOf, modes as allModes } from "./models.js";
@@ -280,11 +281,23 @@ class Edit {
     }
     if (!source) return this.drawEmpty();
     this.stage.replaceChildren(this.shownSource(source), make("span", { class: "tag before" }, "Original"));
-    this.actions.replaceChildren(
+    this.actions.replaceChildren(...[
       list.length > 1 ? make("ul", { class: "chosen-files", "aria-label": "Files to edit" }, list.map((one, i) => this.chosenFile(list, one, i)))
         : make("p", { class: "file-name" }, source.name, make("span", {}, bytes(source.size))),
+      source.value instanceof File && source.url && button("cut", this.mode.id === "video" ? "Trim and crop" : "Crop", () => this.cut(source), { id: "cut" }),
       button("edit", list.length > 1 ? "Other files" : "Another file", () => this.picker.click()),
-      signButton("close", "Remove the file", () => this.setSources(this.mode, [])));
+      signButton("close", "Remove the file", () => this.setSources(this.mode, [])),
+    ].filter(Boolean));
+  }
+
+  // cut lets a part of a source take its place.
+  cut(source) {
+    const mode = this.mode;
+    cut(mode.id, source, (file, told) => {
+      const list = this.sources[mode.id].map(one => one === source ? this.sourceOf(file) : one);
+      this.setSources(mode, list);
+      if (told) toast(told);
+    }, frame => this.take([frame]));
   }
 
   chosenFile(list, one, i) {
