@@ -14,6 +14,11 @@ type MediaModel struct {
 	// Aliases are its other names, without deprecated ones.
 	Aliases     []string `json:"aliases"`
 	Description string   `json:"description"`
+	// Kind is what it does, such as "edit" or "text-to-video", Title a short name and
+	// Examples are prompts to try; all may be empty.
+	Kind     string   `json:"kind,omitempty"`
+	Title    string   `json:"title,omitempty"`
+	Examples []string `json:"examples,omitempty"`
 }
 
 // MediaModels returns the models that edit media, from the service's OpenAPI
@@ -25,6 +30,10 @@ func (c *Client) MediaModels(ctx context.Context) ([]MediaModel, error) {
 				Summary    string `json:"summary"`
 				AliasOf    string `json:"x-alias-of"`
 				Deprecated bool   `json:"deprecated"`
+				Model      struct {
+					Kind, Title string
+					Examples    []string
+				} `json:"x-model"`
 			} `json:"post"`
 		} `json:"paths"`
 	}
@@ -45,7 +54,9 @@ func (c *Client) MediaModels(ctx context.Context) ([]MediaModel, error) {
 		}
 		switch post := operations.Post; {
 		case post.AliasOf == "":
-			of(name).Description = post.Summary
+			model := of(name)
+			model.Description = post.Summary
+			model.Kind, model.Title, model.Examples = post.Model.Kind, post.Model.Title, post.Model.Examples
 		case !post.Deprecated:
 			model := of(post.AliasOf)
 			model.Aliases = append(model.Aliases, name)

@@ -295,11 +295,15 @@ func account(t *testing.T, s shell) {
 	names := map[any]any{}
 	for _, model := range s.documents("models") {
 		names[model["id"]] = model["service"]
+		if model["service"] == "media" && (model["kind"] == nil || model["title"] == nil || model["examples"] == nil) {
+			t.Errorf("a menu would show nothing but an id of %v", model)
+		}
 	}
 	if names["gen-2.5"] != "media" || names["cutroom-echo"] != "inference" {
 		t.Errorf("the models are %v", names)
 	}
-	if table := s.works("models"); !strings.Contains(table, "gen-latest") {
+	if table := s.works("models"); !strings.Contains(table, "gen-latest") ||
+		!strings.Contains(table, "Try on a garment, such as “wearing this jacket”") {
 		t.Errorf("the models are\n%s", table)
 	}
 }

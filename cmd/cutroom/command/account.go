@@ -82,8 +82,11 @@ type modelView struct {
 	ID string `json:"id"`
 	// Service is "media" or "inference".
 	Service         string   `json:"service"`
+	Kind            string   `json:"kind,omitempty"`
+	Title           string   `json:"title,omitempty"`
 	Aliases         []string `json:"aliases,omitempty"`
 	Description     string   `json:"description,omitempty"`
+	Examples        []string `json:"examples,omitempty"`
 	Capabilities    []string `json:"capabilities,omitempty"`
 	ContextLength   int      `json:"context_length,omitempty"`
 	MaxOutputLength int      `json:"max_output_length,omitempty"`
@@ -100,21 +103,28 @@ func (Models) Run(ctx context.Context, s *Session) error {
 		if err != nil {
 			return err
 		}
-		list := s.newList("MODEL", "SERVICE", "ALIASES", "WHAT IT DOES")
+		list := s.newList("MODEL", "SERVICE", "KIND", "ALIASES", "WHAT IT DOES")
 		for _, m := range media {
-			view := modelView{ID: m.ID, Service: "media", Aliases: m.Aliases, Description: m.Description}
-			if err := list.add(view, m.ID, view.Service, first(strings.Join(m.Aliases, ", "), "-"), m.Description); err != nil {
+			view := modelView{
+				ID: m.ID, Service: "media", Kind: m.Kind, Title: m.Title, Aliases: m.Aliases, Description: m.Description,
+				Examples: m.Examples,
+			}
+			aliases, what := first(strings.Join(m.Aliases, ", "), "-"), first(m.Title, m.Description)
+			if len(m.Examples) > 0 {
+				what += ", such as “" + m.Examples[0] + "”"
+			}
+			if err := list.add(view, m.ID, view.Service, first(m.Kind, "-"), aliases, what); err != nil {
 				return err
 			}
 		}
 		for _, m := range inference {
 			view := modelView{
-				ID: m.ID, Service: "inference", Capabilities: m.Capabilities,
+				ID: m.ID, Service: "inference", Kind: "text", Capabilities: m.Capabilities,
 				ContextLength: m.ContextLength, MaxOutputLength: m.MaxOutputLength,
 			}
 			what := fmt.Sprintf("%s; up to %d of %d tokens", strings.Join(m.Capabilities, ", "), m.MaxOutputLength,
 				m.ContextLength)
-			if err := list.add(view, m.ID, view.Service, "-", what); err != nil {
+			if err := list.add(view, m.ID, view.Service, "text", "-", what); err != nil {
 				return err
 			}
 		}

@@ -21,6 +21,9 @@ type mediaModel struct {
 	ID          string   `json:"id"`
 	Aliases     []string `json:"aliases"`
 	Description string   `json:"description"`
+	Kind        string   `json:"kind,omitempty" jsonschema:"What it does, such as edit, try-on or text-to-video."`
+	Title       string   `json:"title,omitempty"`
+	Examples    []string `json:"examples,omitempty" jsonschema:"Prompts to try."`
 }
 
 type languageModel struct {

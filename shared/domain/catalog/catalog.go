@@ -150,6 +150,8 @@ type (
 		FPS               int
 		Duration          string
 		Description       string
+		Title             string
+		Examples          []string
 	}
 )
 
@@ -317,6 +319,7 @@ func (e modelEntry) model(path string, forms map[string]*Form) (*Model, error) {
 	m := &Model{
 		ID: e.ID, Aliases: e.Aliases, DeprecatedAliases: e.DeprecatedAliases, Kind: e.Kind, Form: forms[e.Form],
 		Realtime: e.Realtime, Generate: e.Generate, Sizes: map[string]Size{}, FPS: e.FPS, Description: e.Description,
+		Title: e.Title, Examples: e.Examples,
 	}
 	if m.Form == nil {
 		return nil, wrongAt(path+".form", "model %q: there is no form %q", e.ID, e.Form)

@@ -54,6 +54,10 @@ type Model struct {
 	// Duration is the length of a result that is made without an input, else 0.
 	Duration    time.Duration
 	Description string
+	// Title is a short name for people, and Examples are prompts to try; both may be
+	// empty.
+	Title    string
+	Examples []string
 }
 
 // Names returns the canonical id and then every alias.

@@ -23,7 +23,10 @@ type Model struct {
 	ID          string       `json:"id"`
 	Kind        catalog.Kind `json:"kind"`
 	Description string       `json:"description"`
-	Fields      []Field      `json:"fields"`
+	// Title and Examples are as in catalog.Model.
+	Title    string   `json:"title,omitempty"`
+	Examples []string `json:"examples,omitempty"`
+	Fields   []Field  `json:"fields"`
 	// URLEncoded, ExactlyOne and OnlyWith are as in catalog.Form.
 	URLEncoded bool              `json:"urlencoded,omitempty"`
 	ExactlyOne []string          `json:"exactly_one,omitempty"`
@@ -46,7 +49,7 @@ func Models(known *catalog.Catalog) []Model {
 	models := []Model{}
 	for _, row := range known.Models() {
 		offered := Model{
-			ID: row.ID, Kind: row.Kind, Description: row.Description,
+			ID: row.ID, Kind: row.Kind, Description: row.Description, Title: row.Title, Examples: row.Examples,
 			URLEncoded: row.Form.URLEncoded, ExactlyOne: row.Form.ExactlyOne, OnlyWith: row.Form.OnlyWith,
 		}
 		for _, field := range row.Form.Fields {

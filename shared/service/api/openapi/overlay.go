@@ -107,9 +107,24 @@ func forModel(operation object, m *catalog.Model, name string, form *catalog.For
 	if slices.Contains(m.DeprecatedAliases, name) {
 		operation = operation.set("deprecated", true)
 	}
+	if name == m.ID {
+		operation = operation.set("x-model", describe(m)) // what programs show of it in menus
+	}
 	id, _, _ := strings.Cut(operation.text("operationId"), "_example")
 	return operation.
 		set("operationId", id+"_"+name).
 		set("summary", strings.TrimSuffix(m.Description, ".")).
 		set("requestBody", formBody(form))
+}
+
+// describe returns what a menu shows of a model.
+func describe(m *catalog.Model) object {
+	described := object{{"kind", string(m.Kind)}}
+	if m.Title != "" {
+		described = append(described, member{"title", m.Title})
+	}
+	if len(m.Examples) > 0 {
+		described = append(described, member{"examples", m.Examples})
+	}
+	return described
 }
