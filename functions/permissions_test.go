@@ -38,7 +38,6 @@ var unseen = []iamtest.Unseen{
 	{Role: "*", Action: "dynamodb:Query", Resource: "cutroom-dev-files/index/", Why: "The room that expired files make, when there is none."},
 	{Role: "JobsRole", Action: "*", Resource: "/files/*", Why: "Files that came by signed URLs, at the first form that names them."},
 	{Role: "JobsRole", Action: "dynamodb:*", Resource: "cutroom-dev-files", Why: "Files that came by signed URLs, at the first form that names them."},
-	{Role: "JobsRole", Action: "secretsmanager:*", Why: "The cursor of a further page, and webhooks' signatures."},
 	{Role: "ImagesRole", Action: "*", Resource: "/files/*", Why: "Forms of images may name files as those of jobs do."},
 	{Role: "ImagesRole", Action: "dynamodb:*", Resource: "cutroom-dev-files", Why: "Forms of images may name files as those of jobs do."},
 	{Role: "ImagesRole", Action: "states:StopExecution", Why: "Jobs that are overdue are stopped by who comes upon them."},

@@ -347,11 +347,15 @@ func (c *crash) checkResults(client *servertest.Client) {
 			c.t.Errorf("the result of %s is not the one that was downloaded before", id)
 		}
 		probe(c.t, first.Body)
-		if files := filesIn(c.t, filepath.Join(c.data, "blobs", "jobs", id)); len(files) != 1 {
-			c.t.Errorf("job %s has the files %v, want its result alone", id, files)
+		files := slices.DeleteFunc(filesIn(c.t, filepath.Join(c.data, "blobs", "jobs", id)), isThumbnails)
+		if len(files) != 1 {
+			c.t.Errorf("job %s has the files %v, want its result and thumbnails alone", id, files)
 		}
 	}
 }
+
+// isThumbnails reports whether a blob holds a job's thumbnails. A crash may cost them.
+func isThumbnails(path string) bool { return strings.HasPrefix(filepath.Base(path), "thumbnails-") }
 
 // checkBlobsAreKnown checks that every folder of a job's blobs belongs to a record.
 func (c *crash) checkBlobsAreKnown(client *servertest.Client) {
@@ -367,15 +371,15 @@ func (c *crash) checkBlobsAreKnown(client *servertest.Client) {
 	}
 }
 
-// checkFolder checks that the blob folder holds nothing but the results of completed
-// jobs, including those whose id was lost on its way to the client.
+// checkFolder checks that the blob folder holds nothing but the results and thumbnails of
+// completed jobs, including those whose id was lost on its way to the client.
 func (c *crash) checkFolder() {
 	for _, file := range filesIn(c.t, filepath.Join(c.data, "blobs")) {
 		if strings.HasPrefix(file, ".") {
 			continue // the mark, and the blobs that were set aside
 		}
 		if parts := strings.Split(file, string(filepath.Separator)); len(parts) != 3 || parts[0] != "jobs" ||
-			!strings.HasPrefix(parts[2], "result-") {
+			!strings.HasPrefix(parts[2], "result-") && !isThumbnails(parts[2]) {
 			c.t.Errorf("left in the blob folder: %s", file)
 		} else if j := c.jobs[parts[1]]; j != nil && j.ended.Status != "completed" {
 			c.t.Errorf("job %s has %s and is %s", parts[1], parts[2], j.ended.Status)

@@ -25,7 +25,7 @@ type devCommand struct {
 	callerFlags
 	Addr         string       `env:"CUTROOM_ADDR" default:"127.0.0.1:8080" help:"Address of the media API; :8080 opens it to other machines (${env})."`
 	DevKey       string       `env:"CUTROOM_DEV_KEY" help:"Permanent key of the account dev; made and kept in the data folder if absent (${env})."`
-	Secret       string       `env:"CUTROOM_SECRET" help:"Secret that seals page cursors and signs upload URLs and webhooks, 16 bytes or more; made and kept in the data folder if absent (${env})."`
+	Secret       string       `env:"CUTROOM_SECRET" help:"Secret that seals page cursors and signs upload URLs, links to results and webhooks, 16 bytes or more; made and kept in the data folder if absent (${env})."`
 	MaxUpload    setting.Size `env:"CUTROOM_MAX_UPLOAD" default:"512MiB" help:"Size that an uploaded file may have (${env})."`
 	Uploads      int          `env:"CUTROOM_UPLOADS" default:"256" help:"Uploads that are under way at once, of all accounts together (${env})."`
 	DiskReserve  setting.Size `env:"CUTROOM_DISK_RESERVE" help:"What uploads leave free of the disk; a fiftieth or 1GiB if absent, whichever is more, but no more than a tenth (${env})."`
