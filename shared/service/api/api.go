@@ -119,7 +119,7 @@ type service struct {
 	Config
 	// streams counts the open event streams.
 	streams ratelimit.Open
-	// looks returns the looks of the preview engine, which are drawn once.
+	// looks returns the looks of the preview engine, which are put together once.
 	looks func() (looksBody, error)
 }
 
@@ -149,7 +149,7 @@ func New(c Config, groups ...Group) http.Handler {
 	if c.Draining == nil {
 		c.Draining = c.Stopping
 	}
-	s := &service{Config: c, looks: sync.OnceValues(drawLooks)}
+	s := &service{Config: c, looks: sync.OnceValues(knownLooks)}
 	byPath := map[string][]*route{}
 	for _, group := range groups {
 		for _, route := range group(s) {

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 
 	"cutroom/shared/domain/catalog"
-	"cutroom/shared/engine/preview/frame"
 	"cutroom/shared/engine/preview/look"
+	"cutroom/shared/engine/preview/pictures"
 	"cutroom/shared/engine/preview/reading"
 	"cutroom/shared/engine/preview/scene"
 )
@@ -122,16 +122,16 @@ func (s *service) listLooks(w http.ResponseWriter, r *http.Request, _ call) erro
 	return nil
 }
 
-// drawLooks returns the looks with their pictures.
-func drawLooks() (looksBody, error) {
+// knownLooks returns the looks with their pictures.
+func knownLooks() (looksBody, error) {
 	body := looksBody{Engine: reading.Engine, Scenes: scene.Names()}
 	var err error
-	if body.Original, err = samplePicture(""); err != nil {
+	if body.Original, err = lookPicture(pictures.Original); err != nil {
 		return body, err
 	}
 	for _, e := range look.List() {
 		drawn := lookBody{Name: e.Name, Words: e.Words, Names: append([]string{}, e.Names...), Medium: e.Medium}
-		if drawn.Picture, err = samplePicture(e.Name); err != nil {
+		if drawn.Picture, err = lookPicture(e.Name); err != nil {
 			return body, err
 		}
 		body.Looks = append(body.Looks, drawn)
@@ -142,12 +142,9 @@ func drawLooks() (looksBody, error) {
 	return body, nil
 }
 
-func samplePicture(prompt string) (string, error) {
-	picture, err := frame.Sample(prompt)
-	if err != nil {
-		return "", fmt.Errorf("draw the look %q: %w", prompt, err)
-	}
-	return "data:image/jpeg;base64," + base64.StdEncoding.EncodeToString(picture), nil
+func lookPicture(name string) (string, error) {
+	picture, err := pictures.Of(name)
+	return "data:image/jpeg;base64," + base64.StdEncoding.EncodeToString(picture), err
 }
 
 // understoodBody is what the engine would make of a prompt. Engines that cannot tell

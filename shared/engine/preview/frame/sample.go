@@ -2,7 +2,6 @@ package frame
 
 import (
 	"bytes"
-	_ "embed"
 	"fmt"
 	"image/jpeg"
 
@@ -10,24 +9,19 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
-// sampleFrame shows what a look does. It is a part of NASA's portrait of Eileen
-// Collins, which is in the public domain.
-//
-//go:embed sample.jpg
-var sampleFrame []byte
-
-// SampleSize is the size of samples.
-var SampleSize = catalog.Size{Width: 192, Height: 108}
-
-// Sample returns a small JPEG that shows what a prompt makes of a photograph, or the
-// photograph for one that asks for nothing.
-func Sample(prompt string) ([]byte, error) {
-	picture, err := jpeg.Decode(bytes.NewReader(sampleFrame))
+// Sample edits a JPEG as a session's first frame is, and returns it scaled to a size.
+func Sample(photograph []byte, prompt string, size catalog.Size) ([]byte, error) {
+	picture, err := jpeg.Decode(bytes.NewReader(photograph))
 	if err != nil {
-		return nil, fmt.Errorf("frame: the sample: %w", err)
+		return nil, fmt.Errorf("frame: %w", err)
 	}
-	w := newWorkspace()
-	w.load(picture, SampleSize)
-	compile(look.Parse(prompt, 1), SampleSize).run(w, 0)
+	w, small := newWorkspace(), newRaster(size)
+	w.load(picture, Box)
+	compile(look.Parse(prompt, 1), Box).run(w, 0)
+	s := w.scaler(Box, size)
+	for i := range small.planes {
+		s.scale(small.planes[i], w.picture.planes[i], Box.Width)
+	}
+	w.picture = small
 	return w.encode()
 }

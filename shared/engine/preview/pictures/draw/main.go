@@ -1,0 +1,52 @@
+// Program draw draws the pictures of package pictures, into the folder in which it is
+// run.
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"os"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine/preview/frame"
+	"cutroom/shared/engine/preview/look"
+)
+
+//go:embed sample.jpg
+var sample []byte
+
+func main() {
+	if err := draw(); err != nil {
+		fmt.Fprintln(os.Stderr, "draw:", err)
+		os.Exit(1)
+	}
+}
+
+func draw() error {
+	for _, name := range append(look.Names(), "original") {
+		prompt := name
+		if name == "original" {
+			prompt = ""
+		}
+		// The size and the files' names are those of package pictures, which cannot be
+		// built before there are pictures.
+		picture, err := frame.Sample(sample, prompt, catalog.Size{Width: 192, Height: 108})
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(file(name), picture, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func file(name string) string {
+	text := []byte(name + ".jpg")
+	for i, b := range text {
+		if b == ' ' {
+			text[i] = '-'
+		}
+	}
+	return string(text)
+}

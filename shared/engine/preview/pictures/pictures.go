@@ -1,0 +1,35 @@
+// Package pictures has a small picture of every look, which the preview engine drew of
+// a photograph: NASA's portrait of the astronaut Eileen Collins, in the public domain.
+// They are kept, as drawing all of them takes seconds.
+package pictures
+
+import (
+	"embed"
+	"fmt"
+	"strings"
+
+	"cutroom/shared/domain/catalog"
+)
+
+//go:generate go run ./draw
+
+//go:embed *.jpg
+var files embed.FS
+
+// Size is the size of a picture.
+var Size = catalog.Size{Width: 192, Height: 108}
+
+// Original is the name of the picture of the photograph itself.
+const Original = "original"
+
+// Of returns the JPEG of a look by its name, or of [Original].
+func Of(name string) ([]byte, error) {
+	content, err := files.ReadFile(File(name))
+	if err != nil {
+		return nil, fmt.Errorf("pictures: the look %q: %w", name, err)
+	}
+	return content, nil
+}
+
+// File returns the name of a look's file.
+func File(name string) string { return strings.ReplaceAll(name, " ", "-") + ".jpg" }
