@@ -28,7 +28,7 @@ watched=$("$GO" list ./shared/domain/... ./shared/service/... ./shared/engine/..
 	./shared/adapter/sqlite/... ./shared/adapter/diskblob/... ./shared/adapter/prometheus/... |
 	grep -v -e /engine/preview -e /engine/ffmpeg -e /domain/media -e /platform/lambda -e /platform/fence)
 # What takes longest begins first.
-plain=$("$GO" list ./cmd/cutroom ./shared/engine/... ./functions/... ./cmd/... ./bench/... ./docs/... ./scripts/... \
+plain=$("$GO" list ./cmd/cutroom ./shared/engine/... ./functions/... ./cmd/... ./clients/... ./bench/... ./docs/... ./scripts/... \
 	./shared/... | grep -vxF "$watched")
 if [ -n "${PACKAGES:-}" ]; then
 	took "tools of the tests" scripts/install-test-tools.sh

@@ -6,6 +6,7 @@ package main
 import (
 	"cmp"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -19,15 +20,15 @@ import (
 )
 
 func main() {
-	if err := run(); err != nil {
+	if err := write(os.Stdout, os.Getenv("CUTROOM_FAMILY"), os.Getenv("CUTROOM_CATALOG")); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-// run asks the service itself, in this process, for what it would serve.
-func run() error {
-	known, err := setting.Catalog(cmp.Or(os.Getenv("CUTROOM_FAMILY"), catalog.DefaultFamily), os.Getenv("CUTROOM_CATALOG"))
+// write asks the service itself, in this process, for what it would serve with a catalog.
+func write(to io.Writer, family, file string) error {
+	known, err := setting.Catalog(cmp.Or(family, catalog.DefaultFamily), file)
 	if err != nil {
 		return err
 	}
@@ -40,6 +41,6 @@ func run() error {
 	if answer.Code != http.StatusOK {
 		return fmt.Errorf("the service answers %d: %s", answer.Code, answer.Body)
 	}
-	_, err = answer.Body.WriteTo(os.Stdout)
+	_, err = answer.Body.WriteTo(to)
 	return err
 }

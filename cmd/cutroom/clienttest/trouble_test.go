@@ -16,8 +16,9 @@ import (
 )
 
 // trouble stands between a client and the server. It refuses the first upload for a
-// second, loses the answer to the first job, cuts the first stream of events, and sends
-// results from another host, where the first download breaks off.
+// second, loses the answer to the first job, finds the next one too large, cuts the first
+// stream of events, and sends results from another host, where the first download breaks
+// off.
 type trouble struct {
 	*httptest.Server
 	media *httputil.ReverseProxy
@@ -83,18 +84,7 @@ func (tr *trouble) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", "1")
 		w.WriteHeader(http.StatusTooManyRequests)
 	case r.Method == http.MethodPost && strings.HasPrefix(path, "/v1/jobs/"):
-		lost := tr.first("lost answer")
-		tr.mu.Lock()
-		if len(tr.keys) < 2 {
-			tr.keys = append(tr.keys, r.Header.Get("Idempotency-Key"))
-		}
-		tr.mu.Unlock()
-		if !lost {
-			tr.media.ServeHTTP(w, r)
-			return
-		}
-		tr.media.ServeHTTP(httptest.NewRecorder(), r)
-		panic(http.ErrAbortHandler)
+		tr.job(w, r)
 	case strings.HasSuffix(path, "/events") && tr.first("cut events"):
 		w.Header().Set("Content-Type", "text/event-stream")
 		_, _ = io.WriteString(w, "retry: 2000\n\nevent: job\ndata: {\"job_id\"")
@@ -107,12 +97,34 @@ func (tr *trouble) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// job takes a submission: it loses the first one's answer, lets the second try through, and
+// finds the next too large.
+func (tr *trouble) job(w http.ResponseWriter, r *http.Request) {
+	lost := tr.first("lost answer")
+	tr.mu.Lock()
+	again := len(tr.keys) < 2
+	if again {
+		tr.keys = append(tr.keys, r.Header.Get("Idempotency-Key"))
+	}
+	tr.mu.Unlock()
+	switch {
+	case lost:
+		tr.media.ServeHTTP(httptest.NewRecorder(), r)
+		panic(http.ErrAbortHandler)
+	case !again && tr.first("too large"):
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.WriteHeader(http.StatusRequestEntityTooLarge)
+	default:
+		tr.media.ServeHTTP(w, r)
+	}
+}
+
 // wasOvercome checks that the client met all of it and went on as it should.
 func (tr *trouble) wasOvercome(t *testing.T) {
 	t.Helper()
 	tr.mu.Lock()
 	defer tr.mu.Unlock()
-	for _, name := range []string{"refused upload", "lost answer", "cut events", "cut download"} {
+	for _, name := range []string{"refused upload", "lost answer", "too large", "cut events", "cut download"} {
 		if tr.met[name] < 2 {
 			t.Errorf("%s: met %d times, and not again", name, tr.met[name])
 		}
