@@ -8,7 +8,8 @@ import (
 )
 
 // Purge deletes a job that has ended: its blobs first and its record last, so that a
-// purge that fails can be repeated.
+// purge that fails can be repeated. Thumbnails that a worker stores meanwhile are deleted
+// after the record: a worker that stores them later finds no record, and deletes them.
 //
 // Errors: fault.Conflict if the job has not ended; those of the stores.
 func (s *Service) Purge(ctx context.Context, j Job, blobs interface {
@@ -17,7 +18,8 @@ func (s *Service) Purge(ctx context.Context, j Job, blobs interface {
 	if !j.Status.Terminal() {
 		return fault.New(fault.Conflict, "The job is %s. Cancel it first.", j.Status)
 	}
-	names := []string{ThumbnailsBlob(j.ID, j.Nonce)}
+	thumbnails := ThumbnailsBlob(j.ID, j.Nonce)
+	names := []string{thumbnails}
 	if j.Result != nil {
 		names = append(names, j.Result.Blob)
 	}
@@ -31,6 +33,9 @@ func (s *Service) Purge(ctx context.Context, j Job, blobs interface {
 	}
 	if err := s.config.Store.Forget(ctx, j.ID); err != nil {
 		return fmt.Errorf("job: purge %s: %w", j.ID, err)
+	}
+	if err := blobs.Delete(ctx, thumbnails); err != nil {
+		return fmt.Errorf("job: purge %s: the thumbnails: %w", j.ID, err)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 
+	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
 	"cutroom/shared/platform/contain"
@@ -94,6 +95,16 @@ func (t *thumbnails) store() {
 	name := job.ThumbnailsBlob(t.job.ID, t.job.Nonce)
 	if _, err := t.worker.config.Blobs.Put(t.ctx, name, bytes.NewReader(t.pictures.Encode())); err != nil {
 		t.logger.Warn("store the thumbnails", "error", err)
+		return
+	}
+	// The job may have been deleted since its end, when there was no picture to delete. A
+	// deletion looks again once the record is gone, so that whichever is later finds it.
+	_, err := t.worker.config.Runs.Get(t.ctx, t.job.ID)
+	if fault.Is(err, fault.NotFound) {
+		err = t.worker.config.Blobs.Delete(t.ctx, name)
+	}
+	if err != nil {
+		t.logger.Warn("look whether the job was deleted", "error", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package worker_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"cutroom/shared/adapter/diskblob"
+	"cutroom/shared/domain/blob"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
@@ -174,4 +176,49 @@ func TestAStopWaitsForThumbnails(t *testing.T) {
 	if _, made := s.thumbnails(j); !made {
 		t.Error("the thumbnails were given up")
 	}
+}
+
+// A job that is deleted before its pictures are stored leaves none behind.
+func TestNoThumbnailsOfADeletedJob(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	p := &photographer{hold: make(chan struct{})}
+	id := s.submit("clip", 0)
+	stop := s.start(succeed, with(p))
+	j := s.awaitEnd(id)
+	if err := s.service.Purge(t.Context(), j, s.blobs); err != nil {
+		t.Fatal(err)
+	}
+	close(p.hold)
+	s.wantClean(stop)
+	if _, made := s.thumbnails(j); made {
+		t.Error("the thumbnails of a deleted job are kept")
+	}
+
+	// They are stored while the job is being deleted.
+	stop = s.start(succeed)
+	j = s.awaitEnd(s.submit("clip", 0))
+	s.wantClean(stop)
+	if err := s.service.Purge(t.Context(), j, &lateBlobs{s.blobs, j}); err != nil {
+		t.Fatal(err)
+	}
+	if _, made := s.thumbnails(j); made {
+		t.Error("the thumbnails that came late are kept")
+	}
+}
+
+// lateBlobs stores a job's thumbnails when its result is deleted.
+type lateBlobs struct {
+	blob.Store
+	job job.Job
+}
+
+func (l *lateBlobs) Delete(ctx context.Context, name string) error {
+	if name == l.job.Result.Blob {
+		pictures := job.Thumbnails{Result: []byte("small")}.Encode()
+		if _, err := l.Put(ctx, job.ThumbnailsBlob(l.job.ID, l.job.Nonce), bytes.NewReader(pictures)); err != nil {
+			return err
+		}
+	}
+	return l.Store.Delete(ctx, name)
 }

@@ -30,7 +30,7 @@ import (
 type Runs interface {
 	job.Runs
 	// Get returns the job. It is read before its run starts when its inputs are
-	// prefetched.
+	// prefetched, and after its thumbnails are stored, because it may have been deleted.
 	//
 	// Errors: fault.NotFound.
 	Get(ctx context.Context, id string) (job.Job, error)
