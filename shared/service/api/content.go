@@ -189,9 +189,16 @@ func disposition(how, name, replacement, extension string) string {
 	}
 	value := fmt.Sprintf("%s; filename=%q", how, plain+extension)
 	if plain != name {
-		value += "; filename*=UTF-8''" + url.PathEscape(name) + extension
+		value += "; filename*=UTF-8''" + extendedValue(name) + extension
 	}
 	return value
+}
+
+// extendedValue returns a name as the value of an extended parameter: whatever is not a
+// letter, a digit or one of "-._~" in ASCII is percent-encoded as UTF-8 (RFC 8187,
+// section 3.2.1).
+func extendedValue(name string) string {
+	return strings.ReplaceAll(url.QueryEscape(name), "+", "%20")
 }
 
 // asciiName returns a name with a "-" in the place of what is not a letter, a digit

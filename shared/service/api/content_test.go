@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -203,9 +204,16 @@ func TestContentIsNamed(t *testing.T) {
 		text("prompt", "mer"))
 	named(`inline; filename="ID.mp4"; filename*=UTF-8''%E5%A4%8F.mp4`, part{"data", "夏.mp4", video})
 	named(`inline; filename="ID.mp4"`, part{"data", "", video})
-	stored := w.stored(w.send(studio, part{"file", "My clip.mov", video}))
-	const want = `inline; filename="My-clip.mp4"; filename*=UTF-8''My%20clip.mp4`
-	if got := w.get("/v1/uploads/"+stored.ID, studio).header.Get("Content-Disposition"); got != want {
-		t.Errorf("the file is %s, want %s", got, want)
+	for name, want := range map[string]string{
+		"My clip.mov":       `inline; filename="My-clip.mp4"; filename*=UTF-8''My%20clip.mp4`,
+		"logo@2x 10:15.mov": `inline; filename="logo-2x-10-15.mp4"; filename*=UTF-8''logo%402x%2010%3A15.mp4`,
+		"a=b&c+d'(e)%.mov":  `inline; filename="a-b-c-d-e.mp4"; filename*=UTF-8''a%3Db%26c%2Bd%27%28e%29%25.mp4`,
+	} {
+		stored := w.stored(w.send(studio, part{"file", name, video}))
+		got := w.get("/v1/uploads/"+stored.ID, studio).header.Get("Content-Disposition")
+		if _, read, err := mime.ParseMediaType(got); got != want || err != nil ||
+			read["filename"] != strings.TrimSuffix(name, ".mov")+".mp4" {
+			t.Errorf("%s is %s, read as %v, %v; want %s", name, got, read, err, want)
+		}
 	}
 }

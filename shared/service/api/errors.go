@@ -143,13 +143,19 @@ func encodeJSON(value any) ([]byte, error) {
 	return bytes.TrimSuffix(body.Bytes(), []byte("\n")), err
 }
 
-// writeBody responds with JSON text. Its Content-Length is declared, so that the
-// response is complete even for a client that is still sending (see httpserver).
+// writeBody responds with JSON text that is not to be kept.
 func writeBody(w http.ResponseWriter, status int, text []byte) {
+	writeKept(w, status, text, "no-store")
+}
+
+// writeKept responds with JSON text that may be kept as a Cache-Control says. Its
+// Content-Length is declared, so that the response is complete even for a client that
+// is still sending (see httpserver).
+func writeKept(w http.ResponseWriter, status int, text []byte, control string) {
 	header := w.Header()
 	header.Set("Content-Type", "application/json")
 	header.Set("Content-Length", strconv.Itoa(len(text)))
-	header.Set("Cache-Control", "no-store")
+	header.Set("Cache-Control", control)
 	w.WriteHeader(status)
 	_, _ = w.Write(text) // fails if the client has disconnected
 }

@@ -117,8 +117,11 @@ func (s *service) listLooks(w http.ResponseWriter, r *http.Request, _ call) erro
 		}
 		body = known
 	}
-	w.Header().Set("Cache-Control", looksAge)
-	s.writeJSON(w, r, http.StatusOK, body)
+	text, err := encodeJSON(body)
+	if err != nil {
+		return err
+	}
+	writeKept(w, http.StatusOK, text, looksAge)
 	return nil
 }
 
@@ -189,7 +192,6 @@ func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) err
 		read := reading.Of(reading.Request{Kind: m.Kind, Prompt: strings.TrimSpace(prompt), Reference: reference})
 		body.Understood, body.Ignored, body.Notice = read.Understood, append([]string{}, read.Ignored...), read.Notice
 	}
-	w.Header().Set("Cache-Control", "no-store")
 	s.writeJSON(w, r, http.StatusOK, body)
 	return nil
 }

@@ -118,6 +118,9 @@ func TestLooks(t *testing.T) {
 		Scenes  []string
 	}
 	a := w.get("/v1/looks", "")
+	if got := a.header.Get("Cache-Control"); got != "public, max-age=3600" {
+		t.Errorf("it may be kept as %q says", got)
+	}
 	if err := json.Unmarshal([]byte(a.body), &list); err != nil || a.status != 200 || list.Engine != "preview" {
 		t.Fatalf("%d %.200s", a.status, a.body)
 	}
