@@ -34,6 +34,7 @@ import (
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/service/api"
 	"cutroom/shared/testkit/programtest"
+	"cutroom/shared/testkit/sqlitetest"
 )
 
 // Keys of two accounts.
@@ -148,9 +149,7 @@ func newWorld(t *testing.T, s setup) *world {
 	}
 	must(err)
 	w.database = filepath.Join(t.TempDir(), "cutroom.db")
-	db, err := sqlite.Open(ctx, w.database, sqlite.Options{Now: w.now})
-	must(err)
-	t.Cleanup(func() { db.Close() })
+	db := sqlitetest.Open(t, w.database, sqlite.Options{Now: w.now})
 	w.records, w.keys, w.queue, w.hooks = db.Jobs(), db.Keys(), db.Queue(), db.Webhooks()
 	w.claims = db.IdempotencyKeys()
 	w.blobs, err = diskblob.Open(w.root)

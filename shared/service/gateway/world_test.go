@@ -25,6 +25,7 @@ import (
 	"cutroom/shared/service/gateway"
 	"cutroom/shared/service/gateway/upstream"
 	"cutroom/shared/testkit/programtest"
+	"cutroom/shared/testkit/sqlitetest"
 )
 
 // Keys of two accounts.
@@ -113,9 +114,7 @@ func newWorld(t testing.TB, s setup) *world {
 	t.Helper()
 	w := &world{t: t, meter: &meter{}, observer: &observer{}, log: &programtest.Output{}, setup: s}
 	ctx := t.Context()
-	db, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: w.now})
-	must(t, err)
-	t.Cleanup(func() { db.Close() })
+	db := sqlitetest.Open(t, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: w.now})
 	w.keys = db.Keys()
 	s.tier.Name = credential.DefaultTier
 	for account, secret := range map[string]string{"studio": studio, "rival": rival} {

@@ -32,6 +32,7 @@ import (
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/service/realtime"
 	"cutroom/shared/testkit/programtest"
+	"cutroom/shared/testkit/sqlitetest"
 )
 
 // Keys of two accounts.
@@ -91,9 +92,7 @@ func newWorld(t *testing.T, s setup) *world {
 	}
 	known, err := catalog.Default("gen")
 	must(err)
-	db, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
-	must(err)
-	t.Cleanup(func() { db.Close() })
+	db := sqlitetest.Open(t, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
 	clock, err := boottime.Open()
 	must(err)
 	w.keys, w.usage, w.records = db.Keys(), db.Usage(), db.Sessions(clock)

@@ -26,6 +26,7 @@ import (
 	"cutroom/shared/domain/media"
 	"cutroom/shared/engine"
 	"cutroom/shared/service/worker"
+	"cutroom/shared/testkit/sqlitetest"
 )
 
 // script is an engine whose runs the test defines.
@@ -95,11 +96,7 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
+	db := sqlitetest.Open(t, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
 	blobs, err := diskblob.Open(filepath.Join(t.TempDir(), "blobs"))
 	if err != nil {
 		t.Fatal(err)
