@@ -5,7 +5,10 @@
 package console
 
 import (
+	"bytes"
+	"crypto/sha256"
 	"embed"
+	"encoding/base64"
 	"fmt"
 	"path"
 	"strings"
@@ -21,7 +24,15 @@ const (
 	Index = "index.html"
 	// SettingsFile is where the page looks for its Settings, beside Index.
 	SettingsFile = "config.json"
+	// boot is the script within Index, which has to run even if no other file arrives.
+	boot = "boot.js"
 )
+
+// bootScript returns the script within Index. The policy allows it by its hash.
+func bootScript() []byte {
+	content, _ := static.ReadFile("static/" + boot) // it is embedded
+	return content
+}
 
 // File is one file of the console.
 type File struct {
@@ -38,9 +49,15 @@ func Files() ([]File, error) {
 	}
 	files := []File{}
 	for _, entry := range entries {
+		if entry.Name() == boot {
+			continue
+		}
 		content, err := static.ReadFile(path.Join("static", entry.Name()))
 		if err != nil {
 			return nil, err
+		}
+		if entry.Name() == Index {
+			content = bytes.ReplaceAll(content, []byte("{{"+boot+"}}"), bootScript())
 		}
 		file, err := newFile(entry.Name(), content)
 		if err != nil {
@@ -65,13 +82,15 @@ func newFile(name string, content []byte) (File, error) {
 	return File{name, kind, content}, nil
 }
 
-// Policy returns the Content-Security-Policy of the console: its own files only, no
-// inline scripts or styles, and calls to its own and the named origins, such as
+// Policy returns the Content-Security-Policy of the console: its own files and the
+// one script within Index, no other inline scripts or styles, and calls to its own and the named origins, such as
 // those of Settings. It may frame only the page of realtime sessions, if that has
 // the console's origin.
 func Policy(origins ...string) string {
+	hash := sha256.Sum256(bootScript())
 	return strings.Join([]string{
-		"default-src 'none'", "script-src 'self'", "style-src 'self'", "img-src 'self' blob:", "media-src 'self' blob:",
+		"default-src 'none'", "script-src 'self' 'sha256-" + base64.StdEncoding.EncodeToString(hash[:]) + "'", "style-src 'self'",
+		"img-src 'self' blob:", "media-src 'self' blob:",
 		strings.TrimSpace("connect-src 'self' " + strings.Join(origins, " ")),
 		"frame-src 'self'", "base-uri 'none'", "form-action 'none'", "frame-ancestors 'none'",
 		"require-trusted-types-for 'script'", "trusted-types 'none'",

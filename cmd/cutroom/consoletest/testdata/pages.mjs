@@ -53,6 +53,13 @@ export async function loading(visit) {
   await spoiled("**/config.json", route => route.fulfill({ status: 500, body: "{}" }));
   await spoiled("**/config.json", () => {}); // it never comes
 
+  // A network that comes or goes breaks off all at once.
+  let broken = 0;
+  await page.route("**/console/*", route => route.request().resourceType() !== "document" && broken++ < 60 ? route.abort() : route.continue());
+  await page.goto(`${env.URL}/console/`);
+  await page.getByLabel("API key").waitFor();
+  await page.unroute("**/console/*");
+
   await page.route("**/main.js", route => route.abort());
   await page.goto(`${env.URL}/console/`);
   await page.getByRole("alert").filter({ hasText: "could not be loaded" }).waitFor();
@@ -451,7 +458,7 @@ export async function keyboard(visit) {
   await person.signIn();
   await page.evaluate(() => document.activeElement.blur());
   const reached = new Set();
-  for (let i = 0; i < 40; i++) {
+  for (let i = 0; i < 80; i++) {
     await page.keyboard.press("Tab");
     reached.add(await page.evaluate(() => {
       const one = document.activeElement;

@@ -2,8 +2,10 @@
 // What has to work before the console itself is there: the chosen colour scheme, and
 // another try when a file of the page does not arrive. A file that is missing would
 // otherwise leave the page blank, because a module runs only with all of its imports.
+// Browsers give up all that they are fetching when a network comes or goes, even on
+// loopback, so this stands within the document.
 {
-  const tries = "cutroom-loads", most = 3, slow = 10_000, stuck = 45_000;
+  const tries = "cutroom-loads", quiet = 3, slow = 10_000, stuck = 45_000, longest = 15_000;
   let started = false, bare = false, waits;
 
   // Storage throws where a browser is told to keep nothing.
@@ -38,11 +40,12 @@
 
   const retry = () => {
     if (started || waits) return;
-    const count = keep(() => +sessionStorage.getItem(tries)) ?? most; // without a count there would be no end
-    if (count >= most) return tell("The console could not be loaded.");
+    const count = keep(() => +sessionStorage.getItem(tries)) ?? quiet;
     keep(() => sessionStorage.setItem(tries, count + 1));
-    waits = setTimeout(() => location.reload(), 400 * 2 ** count);
+    if (count >= quiet) tell("The console could not be loaded. It is tried again.");
+    waits = setTimeout(() => location.reload(), Math.min(longest, 400 * 2 ** count));
   };
+  addEventListener("online", () => waits && location.reload());
 
   // What fails to load says so to its own element alone, on the way down.
   addEventListener("error", event => {

@@ -99,8 +99,8 @@ class Edit {
     section.append(
       make("div", { class: "work" },
         make("div", { class: "choices modes", role: "radiogroup", "aria-label": "What to edit" }, this.tabs),
-        this.stage, this.actions, this.told, this.terminal, this.picker, this.strip.element),
-      this.form.element);
+        this.stage, this.actions, this.told, this.terminal, this.picker),
+      this.form.element, this.strip.element);
     this.listen(section);
     this.restored = this.restore();
   }
