@@ -1,6 +1,7 @@
 package console_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"os/exec"
@@ -8,6 +9,22 @@ import (
 	"strings"
 	"testing"
 )
+
+// runNode runs a module of JavaScript with an input and arguments, and returns what it writes.
+func runNode(t *testing.T, script string, input []byte, arguments ...string) []byte {
+	t.Helper()
+	node := filepath.Join("..", "..", "..", ".tools", "node", "node_modules", ".bin", "node")
+	if _, err := os.Stat(node); err != nil {
+		node = "node" // there is no packaged one for this system
+	}
+	command := exec.CommandContext(t.Context(), node, append([]string{"--input-type=module", "-e", script}, arguments...)...)
+	command.Stdin, command.Stderr = bytes.NewReader(input), t.Output()
+	answer, err := command.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
 
 // A line for a terminal quotes each text as one word, whatever it contains, and
 // holds nothing that a terminal would execute when the line is pasted: file names
@@ -25,17 +42,9 @@ func TestWordsForATerminal(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	node := filepath.Join("..", "..", "..", ".tools", "node", "node_modules", ".bin", "node")
-	if _, err := os.Stat(node); err != nil {
-		node = "node" // there is no packaged one for this system
-	}
 	script := `const { quote } = await import(process.argv[1]); ` +
-		`process.stdout.write(JSON.stringify(JSON.parse(process.argv[2]).map(quote)));`
-	answer, err := exec.CommandContext(t.Context(), node, "--input-type=module", "-e", script, "file://"+module,
-		string(encoded)).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+		`process.stdout.write(JSON.stringify(JSON.parse(await new Response(process.stdin).text()).map(quote)));`
+	answer := runNode(t, script, encoded, "file://"+module)
 	var words []string
 	if err := json.Unmarshal(answer, &words); err != nil || len(words) != len(texts) {
 		t.Fatalf("%s, %v", answer, err)

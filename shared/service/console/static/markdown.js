@@ -7,18 +7,31 @@ import { button, copy, make } from "./dom.js";
 // safe are the schemes that a link may have.
 const safe = /^(https?|mailto):/i;
 
+// deepest is how deep lists and quotes may stand in each other. endless matches a word,
+// and nested a line of marks, that no model means to write. What is beyond is shown as it
+// is written: the library and the browser would take longer than a page may stand still.
+const deepest = 20, endless = /[!-~]{3000}/, nested = /^(?:[ \t]*(?:>|(?:[*+-]|\d+[.)])[ \t])){100}/m;
+
 // render returns the elements for a text.
-export const render = text => blocks(new Lexer({ gfm: true, breaks: true }).lex(text));
+export function render(text) {
+  if (endless.test(text) || nested.test(text)) return [text];
+  try {
+    return blocks(new Lexer({ gfm: true, breaks: true }).lex(text), 0);
+  } catch {
+    return [text]; // it is nested deeper than the library can follow
+  }
+}
 
-const blocks = tokens => tokens.map(block).filter(Boolean);
+const blocks = (tokens, depth) => tokens.map(token => block(token, depth)).filter(Boolean);
 
-function block(token) {
+function block(token, depth) {
+  if (depth > deepest) return make("p", {}, token.raw);
   switch (token.type) {
     case "heading": return make(`h${Math.min(6, token.depth + 2)}`, {}, inline(token.tokens));
     case "paragraph": return make("p", {}, inline(token.tokens));
     case "code": return code(token.text, (token.lang || "").split(/\s/)[0]);
-    case "blockquote": return make("blockquote", {}, blocks(token.tokens));
-    case "list": return make(token.ordered ? "ol" : "ul", { start: token.ordered && token.start !== 1 && token.start !== "" && token.start }, token.items.map(item));
+    case "blockquote": return make("blockquote", {}, blocks(token.tokens, depth + 1));
+    case "list": return make(token.ordered ? "ol" : "ul", { start: token.ordered && token.start !== 1 && token.start !== "" && token.start }, token.items.map(one => item(one, depth + 1)));
     case "table": return table(token);
     case "hr": return make("hr");
     case "space": case "def": return undefined;
@@ -27,9 +40,9 @@ function block(token) {
   }
 }
 
-function item(one) {
+function item(one, depth) {
   const box = one.task && make("input", { type: "checkbox", disabled: true, checked: one.checked, "aria-label": one.checked ? "done" : "to do" });
-  return make("li", { class: one.task && "task" }, box, blocks(one.tokens.filter(token => token.type !== "checkbox")));
+  return make("li", { class: one.task && "task" }, box, blocks(one.tokens.filter(token => token.type !== "checkbox"), depth));
 }
 
 function table({ header, rows, align }) {
