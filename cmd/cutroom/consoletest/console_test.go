@@ -125,7 +125,7 @@ func catalog(t *testing.T) string {
 	}
 	for _, change := range []struct{ pattern, replacement string }{
 		{`(720p|480p): \d+x\d+`, "${1}: 320x180"}, {`duration: 5s`, "duration: 1s"},
-		{`720p: 320x180}(\s+fps: 20\s+description: Edit a video with an optional prompt and reference image\.\n)`,
+		{`720p: 320x180}(\s+fps: 20\s+title: "Edit a video, in a smaller size")`,
 			"720p: 4096x2304}${1}"},
 	} {
 		pattern := regexp.MustCompile(change.pattern)

@@ -114,7 +114,7 @@ export class Form {
     this.others.replaceChildren(...rest.map(one => {
       const control = make("input", { type: "checkbox", value: one.id, on: { change: () => this.name() } });
       control.checked = beside.includes(one);
-      return make("label", { title: one.description }, control, make("span", {}, titleOf(one)), make("small", {}, kindOf(one).title));
+      return make("label", { title: one.description }, control, make("span", {}, titleOf(one)), make("small", {}, one.id));
     }));
     this.count();
     this.name();
@@ -128,7 +128,7 @@ export class Form {
     if (model !== this.chosen) return;
     this.ignores = ignores;
     for (const input of this.others.querySelectorAll("input")) {
-      if (same.includes(input.value)) input.parentElement.querySelector("small").textContent = `the same with the ${engine} engine`;
+      if (same.includes(input.value)) input.parentElement.querySelector("small").textContent = `${input.value}, the same with the ${engine} engine`;
     }
     this.grey();
     const known = await looks();

@@ -6,7 +6,7 @@ const keyName = "cutroom-key", ownPrefix = "cutroom-";
 
 // patience bounds the wait for the head of an answer, in milliseconds; startPatience
 // that of the first one, whose call is repeated.
-const patience = 60_000, startPatience = 8_000, startTries = 4;
+const patience = 60_000, startPatience = 8_000, startTries = 4, readAgain = 2;
 
 export const key = () => sessionStorage.getItem(keyName) || "";
 
@@ -104,14 +104,18 @@ export function noteStatus(status, used = key()) {
   if (status === 401 && used && used === key()) onRefusedKey();
 }
 
-// request sends a call and returns the response if it succeeds.
+// request sends a call and returns the response if it succeeds. A browser gives up what
+// it is asking when a network comes or goes, so what only reads is asked again.
 async function request(url, options, used) {
   let answer;
-  try {
-    answer = await headOf(url, options, options.patience || patience);
-  } catch (failure) {
-    if (failure.name === "AbortError" || failure instanceof Refusal) throw failure;
-    throw new Refusal(0, unreachable);
+  for (let tried = 0; !answer; tried++) {
+    try {
+      answer = await headOf(url, options, options.patience || patience);
+    } catch (failure) {
+      if (failure.name === "AbortError" || failure instanceof Refusal) throw failure;
+      if (options.method !== "GET" || tried === readAgain) throw new Refusal(0, unreachable);
+      await new Promise(resolve => setTimeout(resolve, 250 * 2 ** tried));
+    }
   }
   if (answer.ok) return answer;
   const body = await answer.json().catch(() => undefined);
