@@ -61,7 +61,7 @@ func TestFunctionsGetOnlyTheirOwnSettings(t *testing.T) {
 		if _, ok := variables["CUTROOM_RESPONSE"]; ok {
 			t.Errorf("%s is told how to answer, though it streams", name)
 		}
-		if _, ok := variables["CUTROOM_SECRET_ARN"]; ok != slices.Contains([]string{"files", "jobs", "webhooks"}, name) {
+		if _, ok := variables["CUTROOM_SECRET_ARN"]; ok != slices.Contains([]string{"content", "files", "jobs", "webhooks"}, name) {
 			t.Errorf("%s knows of the secret: %t", name, ok)
 		}
 	}
