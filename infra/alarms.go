@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatchactions"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssns"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awssnssubscriptions"
 	"github.com/aws/aws-cdk-go/awscdk/v2/interfaces/interfacesawscloudwatch"
@@ -41,6 +42,7 @@ func (s *stack) newAlarms(inference awsapigateway.RestApi) []interfacesawscloudw
 	if s.AlarmEmail != "" {
 		topic = awssns.NewTopic(s.Stack, jsii.String("Alarms"),
 			&awssns.TopicProps{TopicName: jsii.String(s.name("alarms")), EnforceSSL: jsii.Bool(true)})
+		topic.AddToResourcePolicy(s.publishAlarms(topic))
 		topic.AddSubscription(awssnssubscriptions.NewEmailSubscription(jsii.String(s.AlarmEmail), nil))
 	}
 	var made []interfacesawscloudwatch.IAlarmRef
@@ -66,21 +68,36 @@ func (s *stack) newAlarms(inference awsapigateway.RestApi) []interfacesawscloudw
 	return made
 }
 
+// publishAlarms lets the stage's alarms tell of themselves. A topic with a policy of its
+// own, as one that demands TLS has, loses the one that lets the whole account publish.
+func (s *stack) publishAlarms(topic awssns.Topic) awsiam.PolicyStatement {
+	return awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
+		Sid:        jsii.String("AllowAlarms"),
+		Principals: &[]awsiam.IPrincipal{awsiam.NewServicePrincipal(jsii.String("cloudwatch.amazonaws.com"), nil)},
+		Actions:    jsii.Strings("sns:Publish"), Resources: &[]*string{topic.TopicArn()},
+		Conditions: &map[string]any{
+			"ArnLike":      map[string]any{"aws:SourceArn": s.arn("cloudwatch", "alarm:"+s.name("*"))},
+			"StringEquals": map[string]any{"aws:SourceAccount": s.Account()},
+		},
+	})
+}
+
 // jobAlarms are about jobs once they are accepted.
 func (s *stack) jobAlarms() []alarm {
 	alarms := []alarm{
-		{name: "failed-executions", means: "Jobs end without their outcome being recorded by the state machine.",
+		{name: "failed-executions",
+			means:  "More than 5 executions failed: the state machine could not record how their jobs ended.",
 			metric: s.executions("ExecutionsFailed"), above: 5, periods: 1},
-		{name: "dead-letters", means: "Messages were received 10 times and never done.",
+		{name: "dead-letters", means: "Messages were received 10 times without being processed.",
 			metric: s.deadLetters(), periods: 1},
-		{name: "video-queue-age", means: "A video job waits for more than 3 minutes.",
+		{name: "video-queue-age", means: "A video job has been waiting for more than 3 minutes.",
 			metric: s.waiting("video", 3), above: 180, periods: 1},
-		{name: "image-queue-age", means: "An image edit waits for more than a minute.",
+		{name: "image-queue-age", means: "An image edit has been waiting for more than a minute.",
 			metric: s.waiting("image", 2), above: 60, periods: 1},
 	}
 	if s.hasWorker() {
 		alarms = append(alarms, alarm{name: "image-refusals",
-			means:  "Image edits have been refused for 20 minutes, as no worker came up.",
+			means:  "Image edits have been refused for 20 minutes because no worker has started.",
 			metric: s.counted(coldRefusals), periods: 4})
 	}
 	return alarms
@@ -89,16 +106,16 @@ func (s *stack) jobAlarms() []alarm {
 // sharedAlarms are about what all of the service stands on, and the gateway.
 func (s *stack) sharedAlarms(inference awsapigateway.RestApi) []alarm {
 	return []alarm{
-		{name: "inference-errors", means: "More than 5 answers of the inference gateway were 5xx.",
+		{name: "inference-errors", means: "The inference gateway returned more than 5 responses with a 5xx status.",
 			metric: inference.MetricServerError(metricOptions("Sum")), above: 5, periods: 1},
-		{name: "internal-errors", means: "The functions that events start fail.",
+		{name: "internal-errors", means: "Functions started by events have failed more than twice.",
 			metric: s.sumOf("Errors", "reaper", "arrived", "expiry", "wake", "scale"), above: 2, periods: 1},
-		{name: "webhook-dead-letters", means: "Webhooks were given up on by the service itself, not by their receivers.",
+		{name: "webhook-dead-letters", means: "The service could not send webhooks, through no fault of their receivers.",
 			metric: s.lostWebhooks(), periods: 1},
 		{name: "function-throttles",
-			means:  "Lambda turns requests away, as the account's functions run as often at once as they may.",
+			means:  "Lambda throttles functions: the account has reached its limit of concurrent executions.",
 			metric: s.functionThrottles(), periods: 1},
-		{name: "table-throttles", means: "DynamoDB turns requests away.",
+		{name: "table-throttles", means: "DynamoDB throttles requests.",
 			metric: s.tableThrottles(), above: 10, periods: 1, second: true},
 	}
 }

@@ -42,7 +42,7 @@ func (s *stack) onTable(name string, actions ...string) permission {
 func (s *stack) onIndexes(name string) permission {
 	return permission{
 		actions: []string{"dynamodb:Query"}, resources: []*string{jsii.String(*s.tables[name].TableArn() + "/index/*")},
-		why: "The indexes of a table are all of the same records.",
+		why: "All indexes of a table contain the same records.",
 	}
 }
 
@@ -53,7 +53,7 @@ func (s *stack) onBlobs(prefix string, actions ...string) permission {
 	}
 	return permission{
 		actions: actions, resources: []*string{s.bucketARN("/" + prefix + "*")},
-		why: "Blobs are named by ids; the prefix is all of one kind.",
+		why: "Blobs are named by id. All blobs under the prefix are of one kind.",
 	}
 }
 
@@ -71,12 +71,11 @@ func (s *stack) onQueues(queues func(lane) *string, actions ...string) permissio
 }
 
 func queueARN(l lane) *string { return l.queue.QueueArn() }
-func deadARN(l lane) *string  { return l.dead.QueueArn() }
 
 // authenticate is for every function that has callers: it authenticates them and
 // counts their requests.
 func (s *stack) authenticate() []permission {
-	return []permission{s.onTable("credentials", "GetItem"), s.onTable("usage", "GetItem", "UpdateItem")}
+	return []permission{s.onTable("credentials", "GetItem"), s.onTable("usage", "UpdateItem")}
 }
 
 // submitJobs is for programs that accept and show jobs, and end overdue ones. They
@@ -84,6 +83,8 @@ func (s *stack) authenticate() []permission {
 // arrived.
 func (s *stack) submitJobs() []permission {
 	return append(append(s.publishUploads(), s.wakeUp()...),
+		// Where there is no room, the idempotency key tells whether a job was accepted before.
+		s.onTable("usage", "GetItem"),
 		s.onTable("jobs", "GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
 		permission{actions: []string{"states:StartExecution"}, resources: []*string{s.stateMachineARN()}},
 		permission{
@@ -137,8 +138,10 @@ func (s *stack) keepKeys() []permission {
 		s.onIndexes("credentials")}
 }
 
+// readSessions is for programs that tell how many sessions an account has. Its reads are
+// counted in a window, which is read first.
 func (s *stack) readSessions() []permission {
-	return []permission{s.onTable("sessions", "GetItem", "BatchGetItem")}
+	return []permission{s.onTable("sessions", "GetItem", "BatchGetItem"), s.onTable("usage", "GetItem")}
 }
 
 // meterInference is for the inference gateway, which counts usage and requests, and
@@ -152,13 +155,9 @@ func (s *stack) meterInference() []permission {
 	return may
 }
 
-// endJobs is for programs that end abandoned jobs.
-func (s *stack) endJobs() []permission {
-	return []permission{
-		s.onTable("jobs", "Query", "UpdateItem"),
-		s.onQueues(deadARN, "ReceiveMessage", "DeleteMessage", "GetQueueAttributes"),
-	}
-}
+// endJobs is for the function that ends abandoned jobs. CDK adds what Lambda needs to take
+// the messages of the dead-letter queues.
+func (s *stack) endJobs() []permission { return []permission{s.onTable("jobs", "Query", "UpdateItem")} }
 
 // reportTasks lets a program answer the state machine with a task token.
 func (s *stack) reportTasks() permission {
@@ -189,12 +188,15 @@ func (s *stack) setWorkers() []permission {
 	}
 }
 
+// whyAnyTask is the reason for the wildcard in permissions on tasks.
+const whyAnyTask = "ECS chooses the ids of tasks. The tasks of the cluster are all of this service."
+
 // protectTasks lets a task protect itself from scale-in while it works on a job.
 func (s *stack) protectTasks() permission {
 	return permission{
 		actions:   []string{"ecs:GetTaskProtection", "ecs:UpdateTaskProtection"},
 		resources: []*string{s.arn("ecs", "task/"+s.workerCluster()+"/*")},
-		why:       "ECS names tasks as it starts them; those of this cluster are all of one kind.",
+		why:       whyAnyTask,
 	}
 }
 

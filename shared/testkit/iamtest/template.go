@@ -58,6 +58,18 @@ func ReadTemplate(text []byte, place Place) (Rights, error) {
 	return rights, nil
 }
 
+// Resolver returns what resolves the functions of CloudFormation in a value of a
+// synthesized template, in a place.
+//
+// Errors: it is no template.
+func Resolver(text []byte, place Place) (func(value any) (any, error), error) {
+	var template struct{ Resources map[string]resource }
+	if err := json.Unmarshal(text, &template); err != nil {
+		return nil, fmt.Errorf("read a template: %w", err)
+	}
+	return deploying{place, template.Resources}.resolve, nil
+}
+
 // add adds what a resource of the template says.
 func (d deploying) add(rights *Rights, id string) error {
 	r := d.resources[id]
@@ -239,7 +251,8 @@ func (d deploying) ref(name string) (string, error) {
 	switch d.resources[name].Type {
 	case "AWS::SNS::Topic", "AWS::SecretsManager::Secret":
 		return d.arnOf(name)
-	case "AWS::CloudFront::Distribution", "AWS::S3::Bucket", "AWS::DynamoDB::GlobalTable":
+	case "AWS::CloudFront::Distribution", "AWS::S3::Bucket", "AWS::DynamoDB::GlobalTable", "AWS::Lambda::Function",
+		"AWS::ApiGateway::RestApi", "AWS::IAM::Role":
 		return d.nameOf(name)
 	}
 	return "", fmt.Errorf("a reference to %s is not resolved", name)
@@ -269,6 +282,9 @@ var kinds = map[string]struct{ property, service, resource string }{
 	"AWS::IAM::Role":                {"RoleName", "iam", "role/%s"},
 	"AWS::Lambda::Function":         {"FunctionName", "lambda", "function:%s"},
 	"AWS::CloudFront::Distribution": {"", "cloudfront", "distribution/%s"},
+	"AWS::Events::Rule":             {"Name", "events", "rule/%s"},
+	// AWS names an API by chance.
+	"AWS::ApiGateway::RestApi": {"", "apigateway", "restapis/%s"},
 }
 
 // secretSuffix is what Secrets Manager adds to a name, which is chance.

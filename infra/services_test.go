@@ -1,0 +1,295 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"cutroom/shared/testkit/awstest"
+	"cutroom/shared/testkit/iamtest"
+)
+
+// services evaluates what a template lets the services of AWS do for it.
+type services struct {
+	*testing.T
+	made    template
+	account *iamtest.Account
+	resolve func(any) (any, error)
+	// asked counts what was evaluated, by kind.
+	asked map[string]int
+}
+
+func (m template) services(t *testing.T) services {
+	t.Helper()
+	text, err := json.Marshal(m.ToJSON())
+	if err != nil {
+		t.Fatal(err)
+	}
+	resolve, err := iamtest.Resolver(text, awstest.Here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	account, err := iamtest.NewAccount(awstest.Here, m.rights(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return services{t, m, account, resolve, map[string]int{}}
+}
+
+// text returns a value of the template as it is deployed.
+func (s services) text(value any) string {
+	s.Helper()
+	resolved, err := s.resolve(value)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return fmt.Sprint(resolved)
+}
+
+// by calls a function with each resource of a type.
+func (s services) by(kind string, do func(id string, properties map[string]any)) {
+	for id, r := range s.made.resources {
+		if r.Type == kind {
+			do(id, r.Properties)
+		}
+	}
+}
+
+// policy returns a policy document of the template.
+func (s services) policy(document any) iamtest.Policy {
+	s.Helper()
+	resolved, err := s.resolve(document)
+	if err != nil {
+		s.Fatal(err)
+	}
+	text, err := json.Marshal(resolved)
+	if err != nil {
+		s.Fatal(err)
+	}
+	policy, err := iamtest.ParsePolicy(text)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return policy
+}
+
+// may fails unless a request is allowed.
+func (s services) may(kind string, decided iamtest.Decision, err error) {
+	s.Helper()
+	s.asked[kind]++
+	if err != nil || !decided.Allowed {
+		s.Errorf("%s: %s %v", kind, decided.Reason, err)
+	}
+}
+
+// roleMay fails unless a role may do something.
+func (s services) roleMay(kind, role, action, resource string) {
+	s.Helper()
+	decided, err := s.account.Decide(role, iamtest.Request{Action: action, Resource: resource,
+		Context: map[string][]string{"aws:SecureTransport": {"true"}}})
+	s.may(kind, decided, err)
+}
+
+// assumed checks that each role is one for the service that assumes it, and that one does.
+func (s services) assumed() {
+	s.Helper()
+	used := map[string]bool{}
+	check := func(service string, arn any) {
+		role := s.text(arn)
+		role = role[strings.LastIndex(role, "/")+1:]
+		s.by("AWS::IAM::Role", func(id string, properties map[string]any) {
+			if withoutHash(id) != role {
+				return
+			}
+			used[role] = true
+			decided, err := iamtest.Decide(iamtest.Request{Service: service, Action: "sts:AssumeRole", Resource: s.text(arn)},
+				nil, []iamtest.Policy{s.policy(properties["AssumeRolePolicyDocument"])})
+			s.may("trust", decided, err)
+		})
+	}
+	for kind, of := range map[string]struct {
+		service    string
+		properties []string
+	}{
+		"AWS::Lambda::Function":            {"lambda.amazonaws.com", []string{"Role"}},
+		"AWS::ECS::TaskDefinition":         {"ecs-tasks.amazonaws.com", []string{"TaskRoleArn", "ExecutionRoleArn"}},
+		"AWS::StepFunctions::StateMachine": {"states.amazonaws.com", []string{"RoleArn"}},
+		"AWS::ApiGateway::Account":         {"apigateway.amazonaws.com", []string{"CloudWatchRoleArn"}},
+		"AWS::IAM::InstanceProfile":        {"ec2.amazonaws.com", []string{"Roles"}},
+	} {
+		s.by(kind, func(_ string, properties map[string]any) {
+			for _, property := range of.properties {
+				for _, arn := range list(properties[property]) {
+					check(of.service, arn)
+				}
+			}
+		})
+	}
+	s.by("AWS::IAM::Role", func(id string, _ map[string]any) {
+		if !used[withoutHash(id)] {
+			s.Errorf("nobody assumes %s", id)
+		}
+	})
+}
+
+// polled checks that Lambda may take the events of each source with the role of the function.
+func (s services) polled() {
+	s.Helper()
+	s.by("AWS::Lambda::EventSourceMapping", func(_ string, properties map[string]any) {
+		role := s.account.RoleOf(s.text(properties["FunctionName"]))
+		source := s.text(properties["EventSourceArn"])
+		actions := []string{"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:GetQueueAttributes"}
+		if strings.Contains(source, ":dynamodb:") {
+			actions = []string{"dynamodb:GetRecords", "dynamodb:GetShardIterator", "dynamodb:DescribeStream", "dynamodb:ListStreams"}
+		}
+		for _, action := range actions {
+			s.roleMay("event source", role, action, source)
+		}
+	})
+}
+
+// invoked checks that a service may start a function on behalf of a resource.
+func (s services) invoked(service string, function any, source string) {
+	s.Helper()
+	arn := s.text(function)
+	var policies []iamtest.Policy
+	s.by("AWS::Lambda::Permission", func(_ string, properties map[string]any) {
+		if s.text(properties["FunctionName"]) != arn {
+			return
+		}
+		// As Lambda writes it into the policy of the function.
+		when := map[string]any{"ArnLike": map[string]any{"AWS:SourceArn": properties["SourceArn"]}}
+		if account := properties["SourceAccount"]; account != nil {
+			when["StringEquals"] = map[string]any{"AWS:SourceAccount": account}
+		}
+		policies = append(policies, s.policy(map[string]any{"Version": "2012-10-17", "Statement": []any{map[string]any{
+			"Effect": "Allow", "Principal": map[string]any{"Service": properties["Principal"]},
+			"Action": properties["Action"], "Resource": arn, "Condition": when,
+		}}}))
+	})
+	decided, err := iamtest.Decide(iamtest.Request{
+		Service: service, Action: "lambda:InvokeFunction", Resource: arn,
+		Context: map[string][]string{"aws:SourceArn": {source}, "aws:SourceAccount": {awstest.Account}},
+	}, nil, policies)
+	s.may("invocation by "+service, decided, err)
+}
+
+// started checks what starts functions: rules, uploads and the APIs.
+func (s services) started() {
+	s.Helper()
+	s.by("AWS::Events::Rule", func(id string, properties map[string]any) {
+		for _, target := range list(properties["Targets"]) {
+			s.invoked("events.amazonaws.com", at(target, "Arn"), s.text(map[string]any{"Fn::GetAtt": []any{id, "Arn"}}))
+		}
+	})
+	s.by("AWS::S3::Bucket", func(id string, properties map[string]any) {
+		for _, notified := range list(at(properties, "NotificationConfiguration", "LambdaConfigurations")) {
+			if notified != nil {
+				s.invoked("s3.amazonaws.com", at(notified, "Function"), s.text(map[string]any{"Fn::GetAtt": []any{id, "Arn"}}))
+			}
+		}
+	})
+	s.by("AWS::ApiGateway::Method", func(_ string, properties map[string]any) {
+		uri := at(properties, "Integration", "Uri")
+		if uri == nil {
+			return // API Gateway answers it itself
+		}
+		_, function, _ := strings.Cut(s.text(uri), "/functions/")
+		function, _, _ = strings.Cut(function, "/invocations")
+		function, _, _ = strings.Cut(function, "/response-streaming-invocations")
+		s.invoked("apigateway.amazonaws.com", function,
+			awstest.Here.ARN("execute-api", s.text(properties["RestApiId"])+"/v1/GET/v1/jobs/1"))
+	})
+}
+
+// executed checks that the state machine's role may do what its states do.
+func (s services) executed() {
+	s.Helper()
+	s.by("AWS::StepFunctions::StateMachine", func(_ string, properties map[string]any) {
+		var machine struct {
+			States map[string]struct {
+				Resource   string
+				Parameters struct{ TableName string }
+			}
+		}
+		if err := json.Unmarshal([]byte(s.text(properties["DefinitionString"])), &machine); err != nil {
+			s.Fatal(err)
+		}
+		role := s.text(properties["RoleArn"])
+		role = role[strings.LastIndex(role, "/")+1:]
+		for name, state := range machine.States {
+			switch _, does, _ := strings.Cut(state.Resource, ":states:::"); does {
+			case "sqs:sendMessage.waitForTaskToken":
+				for _, lane := range []string{"video", "image"} {
+					s.roleMay("state "+name, role, "sqs:SendMessage", awstest.Here.ARN("sqs", "cutroom-dev-"+lane))
+				}
+			case "dynamodb:updateItem":
+				s.roleMay("state "+name, role, "dynamodb:UpdateItem",
+					awstest.Here.ARN("dynamodb", "table/"+state.Parameters.TableName))
+			default:
+				s.Errorf("the state %s does %q, which is not evaluated", name, state.Resource)
+			}
+		}
+	})
+}
+
+// told checks that the alarms may publish to their topics.
+func (s services) told() {
+	s.Helper()
+	policies := map[string][]iamtest.Policy{}
+	s.by("AWS::SNS::TopicPolicy", func(_ string, properties map[string]any) {
+		for _, topic := range list(properties["Topics"]) {
+			policies[s.text(topic)] = append(policies[s.text(topic)], s.policy(properties["PolicyDocument"]))
+		}
+	})
+	s.by("AWS::CloudWatch::Alarm", func(_ string, properties map[string]any) {
+		for _, topic := range list(properties["AlarmActions"]) {
+			if topic == nil {
+				continue
+			}
+			decided, err := iamtest.Decide(iamtest.Request{
+				Service: "cloudwatch.amazonaws.com", Action: "sns:Publish", Resource: s.text(topic),
+				Context: map[string][]string{
+					"aws:SourceArn":     {awstest.Here.ARN("cloudwatch", "alarm:"+s.text(properties["AlarmName"]))},
+					"aws:SourceAccount": {awstest.Account}, "aws:SecureTransport": {"true"},
+				},
+			}, nil, policies[s.text(topic)])
+			s.may("alarm", decided, err)
+		}
+	})
+}
+
+// Each service of AWS may do what the stack has it do: assume a role, take events, start a
+// function, run a state, tell of an alarm.
+func TestServicesMayDoTheirPart(t *testing.T) {
+	for name, c := range map[string]struct {
+		made  template
+		kinds []string
+	}{
+		"default": {synthesize(t, map[string]any{"workerImage": "worker", "alarmEmail": "ops@example.com"}),
+			[]string{"trust", "event source", "alarm", "state Dispatch", "invocation by s3.amazonaws.com",
+				"invocation by events.amazonaws.com", "invocation by apigateway.amazonaws.com"}},
+		"containers": {synthesize(t, map[string]any{
+			"watch": "off", "realtime": "true", "ingest": "fargate", "realtimeDomain": "realtime.example.com",
+			"mediaDomain": "media.example.com", "workerImage": "worker", "realtimeImage": "realtime", "ingestImage": "media",
+			"realtimeCertificate": "arn:aws:acm:eu-central-1:123456789012:certificate/1",
+			"mediaCertificate":    "arn:aws:acm:eu-central-1:123456789012:certificate/2",
+		}), []string{"trust"}},
+		"GPUs": {synthesizeGPU(t, nil), []string{"trust"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := c.made.services(t)
+			s.assumed()
+			s.polled()
+			s.started()
+			s.executed()
+			s.told()
+			for _, kind := range c.kinds {
+				if s.asked[kind] == 0 {
+					t.Errorf("nothing was evaluated of the kind %q: %v", kind, s.asked)
+				}
+			}
+		})
+	}
+}
