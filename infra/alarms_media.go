@@ -23,7 +23,7 @@ const (
 // the containers.
 func (s *stack) mediaAlarms() []alarm {
 	const errors, latency = "media-errors", "submission-latency"
-	const fail = "More than 5 answers of the media service were 5xx."
+	const fail = "The media service returned more than 5 responses with a 5xx status."
 	refused := fmt.Sprintf(`($.%s = "%s")`, httpserver.RefusalKey, mediaapi.NoWorker)
 	accepted := fmt.Sprintf("($.%s NOT EXISTS)", httpserver.RefusalKey)
 	if b, ok := s.balancers["media"]; ok {
@@ -35,7 +35,7 @@ func (s *stack) mediaAlarms() []alarm {
 			// What the balancer answers itself, such as for a task that crashed, is in no
 			// log; what its targets answer would count edits that are refused for a moment.
 			metric: sum("errors of the media service", map[string]awscloudwatch.IMetric{"own": own, "balancer": b.errors()}),
-		}, alarm{name: latency, means: "Half of the media service's answers take more than 5 s.",
+		}, alarm{name: latency, means: "The median response time of the media service is above 5 s.",
 			metric: b.target.Metrics().TargetResponseTime(metricOptions("p50")), above: 5, periods: 3})
 	}
 	// API Gateway's own metric of 5xx has the image edits that are refused while a
@@ -48,7 +48,7 @@ func (s *stack) mediaAlarms() []alarm {
 	s.count(images, "ColdRefusals", coldRefusals, `{ `+refused+` }`)
 	return []alarm{
 		{name: errors, means: fail, metric: s.counted(mediaErrors5xx), above: 5, periods: 1},
-		{name: latency, means: "Half of the submissions and job reads take more than 5 s.",
+		{name: latency, means: "The median time of submissions and job reads is above 5 s.",
 			metric: s.functions["jobs"].MetricDuration(metricOptions("p50")), above: 5000, periods: 3, second: true},
 	}
 }
@@ -60,12 +60,12 @@ func (s *stack) realtimeAlarms() []alarm {
 		return nil
 	}
 	return append(s.balancerAlarms("realtime", b), alarm{
-		name: "realtime-errors", means: "More than 5 answers of the realtime service were 5xx.",
+		name: "realtime-errors", means: "The realtime service returned more than 5 responses with a 5xx status.",
 		metric: sum("errors of the realtime service", map[string]awscloudwatch.IMetric{
 			"own":      b.target.Metrics().HttpCodeTarget(elb.HttpCodeTarget_TARGET_5XX_COUNT, metricOptions("Sum")),
 			"balancer": b.errors(),
 		}), above: 5, periods: 1,
-	}, alarm{name: "realtime-latency", means: "Half of the realtime service's answers take more than 5 s.",
+	}, alarm{name: "realtime-latency", means: "The median response time of the realtime service is above 5 s.",
 		metric: b.target.Metrics().TargetResponseTime(metricOptions("p50")), above: 5, periods: 3})
 }
 
@@ -73,7 +73,7 @@ func (s *stack) realtimeAlarms() []alarm {
 // none for some minutes where that one is lost.
 func (s *stack) balancerAlarms(name string, b balancing) []alarm {
 	return []alarm{{
-		name: name + "-unhealthy", means: "Tasks of the " + name + " service do not answer, or there are none.",
+		name: name + "-unhealthy", means: "Tasks of the " + name + " service are unhealthy, or none is running.",
 		metric: awscloudwatch.NewMathExpression(&awscloudwatch.MathExpressionProps{
 			Expression: jsii.String("unhealthy + IF(healthy < 1, 1, 0)"), Label: jsii.String("tasks that do not answer"),
 			Period: period(),

@@ -78,15 +78,16 @@ func (s *stack) newAPI(a api, logging apiLogging) awsapigateway.RestApi {
 	}
 	s.addGatewayResponses(rest, a)
 
-	suppress(rest, "AwsSolutions-APIG2", "The contract says how what is wrong with a request is answered; the handlers "+
-		"check every field, and API Gateway could not give these answers.")
+	suppress(rest, "AwsSolutions-APIG2", "The handlers validate every field and answer as the contract says, "+
+		"which API Gateway's validation cannot.")
 	suppress(rest, "AwsSolutions-APIG3",
-		"A firewall has a price for every month and rule; a deployer who needs one attaches it to the stage.")
+		"AWS WAF is billed by the month and by the rule. A deployer who needs it can attach a web ACL to the stage.")
 	suppress(rest, "AwsSolutions-APIG4",
-		"The handlers authenticate by keys of our own, which an authorizer would read once more.")
-	suppress(rest, "AwsSolutions-COG4", "The service has keys of accounts and no users, and therefore no user pool.")
+		"The handlers authenticate with the service's own keys. An authorizer would read each key a second time.")
+	suppress(rest, "AwsSolutions-COG4",
+		"The service authenticates accounts by API keys. It has no users, so it needs no user pool.")
 	suppress(rest, "AwsSolutions-APIG6",
-		"Execution logs would hold prompts and keys; the access log and the functions' own logs tell what happened.")
+		"Execution logs would contain prompts and keys. The access log and the functions' logs cover each request.")
 	return rest
 }
 
@@ -143,7 +144,7 @@ func (s *stack) newAPILogging() apiLogging {
 		},
 	})
 	role.ApplyRemovalPolicy(awscdk.RemovalPolicy_RETAIN)
-	suppress(role, "AwsSolutions-IAM4", "API Gateway asks for exactly this policy, for the whole account.",
+	suppress(role, "AwsSolutions-IAM4", "API Gateway requires this managed policy to write logs, for the whole account.",
 		"Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AmazonAPIGatewayPushToCloudWatchLogs")
 	account := awsapigateway.NewCfnAccount(s.Stack, jsii.String("ApiAccount"),
 		&awsapigateway.CfnAccountProps{CloudWatchRoleArn: role.RoleArn()})

@@ -51,7 +51,8 @@ func (s *stack) newBalanced(b balanced) {
 	})
 	s.balancers[b.name] = balancing{balancer, target}
 	suppress(balancer, "AwsSolutions-ELB2",
-		"The service's own log has every request, with the id that the caller knows it by.")
-	suppress(balancer, "AwsSolutions-EC23", "The balancer is how the Internet reaches the service; callers have keys.")
+		"The service logs every request itself, with the request id that the caller receives.")
+	suppress(balancer, "AwsSolutions-EC23",
+		"The load balancer is the public entry point of the service. Callers authenticate with keys.")
 	s.output(title(b.name)+"DomainTarget", "What "+b.domain.Name+" has to be an alias of", balancer.LoadBalancerDnsName())
 }

@@ -42,7 +42,8 @@ func (s *stack) newConsole(media, inference awsapigateway.RestApi) error {
 		ObjectOwnership:   awss3.ObjectOwnership_BUCKET_OWNER_ENFORCED,
 		RemovalPolicy:     awscdk.RemovalPolicy_DESTROY, // a deploy writes it again
 	})
-	suppress(bucket, "AwsSolutions-S1", "What the bucket holds is public: the same page for everyone, without any data.")
+	suppress(bucket, "AwsSolutions-S1",
+		"The bucket holds a public page, which is the same for everyone and contains no data.")
 
 	properties := &awscloudfront.DistributionProps{
 		Comment:           jsii.String("Console of Cutroom, stage " + s.Stage),
@@ -67,14 +68,14 @@ func (s *stack) newConsole(media, inference awsapigateway.RestApi) error {
 	}
 	distribution := awscloudfront.NewDistribution(s.Stack, jsii.String("Console"), properties)
 	suppress(distribution, "AwsSolutions-CFR1",
-		"Where people may use the console from is the deployer's to say; the APIs ask for a key wherever a call comes from.")
+		"Geographic restrictions are up to the deployer. The APIs require a key wherever a call comes from.")
 	suppress(distribution, "AwsSolutions-CFR2",
-		"The page is static and the same for everyone; what it calls has limits of its own.")
+		"The page is static and the same for everyone. The APIs that it calls have their own limits.")
 	suppress(distribution, "AwsSolutions-CFR3",
-		"Access logs of the page would tell who has read it and nothing else; calls are logged by the APIs.")
+		"Access logs would only show who has read the page. The APIs log their calls.")
 	if !s.ConsoleDomain.set() {
 		suppress(distribution, "AwsSolutions-CFR4",
-			"CloudFront's own name comes with CloudFront's own choice of TLS; with consoleDomain it is 1.2 at least.")
+			"CloudFront's default certificate fixes the TLS version. With consoleDomain the minimum is TLS 1.2.")
 	}
 	if err := s.fillConsole(bucket, *s.urlOf(media, s.Media), *s.urlOf(inference, s.Inference)); err != nil {
 		return err

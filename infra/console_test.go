@@ -68,7 +68,7 @@ func TestNoConsoleUnlessAsked(t *testing.T) {
 	if _, err := readOptions(
 		map[string]any{"consoleDomain": "console.example.com",
 			"consoleCertificate": "arn:aws:acm:us-east-1:123456789012:certificate/1"}); err == nil ||
-		!strings.Contains(err.Error(), "consoleDomain must be left out") {
+		!strings.Contains(err.Error(), "consoleDomain requires console=true") {
 		t.Errorf("a name for no console: %v", err)
 	}
 }

@@ -206,7 +206,7 @@ func (s *stack) newFunction(f function) awslambda.Function {
 		Description: jsii.String("What the function " + f.Name + " of Cutroom may do"),
 	})
 	allow(role, append(f.may, permission{
-		why:       "The streams of a log group are made by Lambda, with names of its own.",
+		why:       "Lambda creates the streams of the log group and chooses their names.",
 		actions:   []string{"logs:CreateLogStream", "logs:PutLogEvents"},
 		resources: []*string{jsii.String(*group.LogGroupArn())},
 	})...)
@@ -263,7 +263,7 @@ func (s *stack) functionVariables(f function) *map[string]*string {
 func (s *stack) placePrivately(name string, props *awslambda.FunctionProps, role awsiam.Role) {
 	role.AddManagedPolicy(
 		awsiam.ManagedPolicy_FromAwsManagedPolicyName(jsii.String("service-role/AWSLambdaVPCAccessExecutionRole")))
-	suppress(role, "AwsSolutions-IAM4", "Lambda asks for exactly this policy to put a function into a network.",
+	suppress(role, "AwsSolutions-IAM4", "Lambda requires this managed policy to attach a function to a VPC.",
 		"Policy::arn:<AWS::Partition>:iam::aws:policy/service-role/AWSLambdaVPCAccessExecutionRole")
 	vpc := awsec2.Vpc_FromVpcAttributes(s.Stack, jsii.String(title(name)+"Network"), &awsec2.VpcAttributes{
 		VpcId: jsii.String(s.Network.VPC), AvailabilityZones: jsii.Strings(s.Network.Zones...),

@@ -39,16 +39,16 @@ func (s *gpuStack) newGPUCapacity() awsecs.AsgCapacityProvider {
 		props.MixedInstancesPolicy = s.mixedInstances(template)
 	}
 	group := awsautoscaling.NewAutoScalingGroup(s.Stack, jsii.String("Instances"), props)
-	suppress(group, "CdkNagValidationFailure", "The rule on encrypted disks (EC26) cannot read a policy of mixed "+
-		"instances. A test reads the launch template in its place.")
+	suppress(group, "CdkNagValidationFailure", "The rule on encrypted disks (EC26) cannot read a mixed instances "+
+		"policy. A test checks the launch template instead.")
 	if s.GPU.WarmPool > 0 {
 		group.AddWarmPool(&awsautoscaling.WarmPoolOptions{
 			MinSize: jsii.Number(s.GPU.WarmPool), MaxGroupPreparedCapacity: jsii.Number(s.GPU.WarmPool),
 			PoolState: awsautoscaling.PoolState_STOPPED,
 		})
 	}
-	suppress(group, "AwsSolutions-AS3", "Instances come and go with the work; what matters is whether jobs are served, "+
-		"which the alarms of the queues watch.")
+	suppress(group, "AwsSolutions-AS3", "Instances come and go with the work. What matters is whether jobs are served, "+
+		"which the alarms on the queues watch.")
 
 	capacity := awsecs.NewAsgCapacityProvider(s.Stack, jsii.String("Capacity"), &awsecs.AsgCapacityProviderProps{
 		CapacityProviderName: jsii.String(s.name("gpu")), AutoScalingGroup: group,
@@ -59,8 +59,8 @@ func (s *gpuStack) newGPUCapacity() awsecs.AsgCapacityProvider {
 		InstanceWarmupPeriod: jsii.Number(instanceWarmup),
 	})
 	s.where.cluster.AddAsgCapacityProvider(capacity, nil)
-	suppress(role, "AwsSolutions-IAM5", "The agent of ECS asks for an endpoint of its own, and registers an instance "+
-		"that has no name before. CDK names the rest.")
+	suppress(role, "AwsSolutions-IAM5", "The ECS agent discovers its endpoint and registers the instance, "+
+		"which has no ARN until then. CDK names every other resource.")
 	return capacity
 }
 

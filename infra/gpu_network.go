@@ -24,8 +24,8 @@ func (s *gpuStack) newGPUNetwork() awsec2.Vpc {
 			"DynamoDB": {Service: awsec2.GatewayVpcEndpointAwsService_DYNAMODB()},
 		},
 	})
-	suppress(vpc, "AwsSolutions-VPC7", "Flow logs would cost with every byte of media and weights. Nothing in the "+
-		"network accepts a connection, and what it calls is in CloudTrail and in the logs of the containers.")
+	suppress(vpc, "AwsSolutions-VPC7", "Flow logs are billed by volume, which media and weights make large. Nothing in "+
+		"the network accepts connections, and its calls are in CloudTrail and in the logs of the containers.")
 	return vpc
 }
 

@@ -86,26 +86,26 @@ func (r *reader) gpuRelations(g gpu) {
 	for _, name := range g.Instances {
 		// G5g has Arm processors, for which there is no engine image.
 		if !regexp.MustCompile(`^[a-z][a-z0-9-]*\.[a-z0-9-]+$`).MatchString(name) || strings.HasPrefix(name, "g5g.") {
-			r.fail("gpu.instances", "types of x86-64 instances with GPUs, which %q is not", name)
+			r.fail("gpu.instances", "x86-64 instance types with GPUs, not %q", name)
 		}
 	}
 	if g.Min > g.Max {
 		r.fail("gpu.min", "at most gpu.max, which is %d", g.Max)
 	}
 	if g.OnDemand > 0 && !g.Spot {
-		r.fail("gpu.onDemand", "left out where gpu.spot is false")
+		r.conflict("gpu.onDemand", "requires gpu.spot=true")
 	}
 	// EC2 Auto Scaling has warm pools only for on-demand instances of one type.
 	if g.WarmPool > 0 && (g.Spot || len(g.Instances) > 1) {
-		r.fail("gpu.warmPool", "left out, or gpu.spot false and gpu.instances a single type")
+		r.conflict("gpu.warmPool", "requires gpu.spot=false and a single type in gpu.instances")
 	}
 	if g.Models != "" && g.EngineImage != "" {
-		r.fail("gpu.models", "left out where gpu.engineImage is set, which has its own")
+		r.conflict("gpu.models", "must not be set with gpu.engineImage, which has its own model map")
 	}
 	if !g.made() {
 		for _, key := range r.known {
 			if strings.HasPrefix(key, "gpu.") && r.values[key] != nil {
-				r.fail(key, "left out where gpu is false")
+				r.conflict(key, "requires gpu=prepare or gpu=true")
 			}
 		}
 	}

@@ -35,7 +35,7 @@ func (s *gpuStack) readWeights() []permission {
 	return []permission{
 		{
 			actions: []string{"s3:GetObject"}, resources: []*string{s.weightsARN(below + "*")},
-			why: "Weights are many files, which the model map names by their folder.",
+			why: "Weights are many files. The model map names their folders.",
 		},
 		{actions: []string{"s3:ListBucket"}, resources: []*string{s.weightsARN("")}},
 	}
@@ -48,6 +48,6 @@ func (s *gpuStack) drainSpot() permission {
 	return permission{
 		actions:   []string{"ecs:UpdateContainerInstancesState"},
 		resources: []*string{s.arn("ecs", "container-instance/"+s.workerCluster()+"/*")},
-		why:       "ECS names instances as they register; those of this cluster are all of one kind.",
+		why:       "ECS chooses the ids of instances. The instances of the cluster are all of this service.",
 	}
 }

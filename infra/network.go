@@ -22,7 +22,7 @@ func (s *stack) newNetwork() awsec2.Vpc {
 			"DynamoDB": {Service: awsec2.GatewayVpcEndpointAwsService_DYNAMODB()},
 		},
 	})
-	suppress(vpc, "AwsSolutions-VPC7", "Flow logs would cost with every byte of media. Who calls is in the access logs "+
-		"of the APIs, and what the services do in theirs.")
+	suppress(vpc, "AwsSolutions-VPC7", "Flow logs are billed by volume, which media makes large. The APIs log their "+
+		"callers, and the services log what they do.")
 	return vpc
 }

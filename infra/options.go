@@ -202,14 +202,14 @@ func readOptions(values map[string]any) (options, error) {
 		Watch:             r.oneOf("watch", "on", "on", "all", "off") != "off",
 		WatchAll:          r.text("watch") == "all",
 		Tracing:           r.oneOf("tracing", "off", "on", "off") == "on",
-		AlarmEmail:        r.pattern("alarmEmail", "", `^$|^[^@\s]+@[^@\s]+$`, "an address"),
+		AlarmEmail:        r.pattern("alarmEmail", "", `^$|^[^@\s]+@[^@\s]+$`, "an e-mail address"),
 		APILogRole:        r.oneOf("apiLogRole", "create", "create", "keep") == "create",
 	}
 	r.dependent(&o)
 	r.relations(o)
 	r.unknown()
 	if len(r.wrong) > 0 {
-		return options{}, fmt.Errorf("wrong context:\n  %s", strings.Join(r.wrong, "\n  "))
+		return options{}, fmt.Errorf("invalid context:\n  %s", strings.Join(r.wrong, "\n  "))
 	}
 	return o, nil
 }
@@ -237,52 +237,52 @@ func (r *reader) relations(o options) {
 	}
 	for _, arn := range o.UpstreamSecrets {
 		if !regexp.MustCompile(`^arn:[a-z-]+:secretsmanager:`).MatchString(arn) {
-			r.fail("upstreamSecrets", "the ARNs of secrets, which %q is not", arn)
+			r.fail("upstreamSecrets", "ARNs of secrets, not %q", arn)
 		}
 	}
 	if o.Network.set() &&
 		(len(o.Network.Subnets) == 0 || len(o.Network.Subnets) != len(o.Network.Zones) ||
 			len(o.Network.SecurityGroups) == 0) {
-		r.fail("vpc", "together with subnets, zones (one for each subnet) and securityGroups")
+		r.conflict("vpc", "requires subnets, zones (one for each subnet) and securityGroups")
 	}
 	if !o.Network.set() && len(o.Network.Subnets)+len(o.Network.Zones)+len(o.Network.SecurityGroups) > 0 {
-		r.fail("vpc", "set where subnets, zones or securityGroups are")
+		r.conflict("vpc", "is required with subnets, zones or securityGroups")
 	}
 	if o.Endpoint != "" && (o.Worker != "none" || o.GPU.made() || o.Realtime || o.Ingest != "lambda") {
-		r.fail("endpoint", "without containers: worker none, gpu and realtime false, and ingest lambda")
+		r.conflict("endpoint", "allows no containers: it requires worker=none, gpu=false, realtime=false and ingest=lambda")
 	}
 	if o.PublicEndpoint != "" && o.Endpoint == "" {
-		r.fail("publicEndpoint", "left out where endpoint is")
+		r.conflict("publicEndpoint", "requires endpoint")
 	}
 	if o.DataAlone && !o.Protected {
-		r.fail("only", "left out where protect is false: such a stage leaves nothing behind")
+		r.conflict("only", "requires protect=true: an unprotected stage leaves nothing behind")
 	}
 	if o.GPU.made() && o.Worker == "none" {
-		r.fail("worker", "left out where gpu is true or prepare, whose workers take the jobs")
+		r.conflict("worker", "must not be none with gpu=prepare or gpu=true")
 	}
 	// The stack of a stage's GPUs is named after the stage, with this suffix.
 	if strings.HasSuffix(o.Stage, "-gpu") {
-		r.fail("stage", "a name that does not end in -gpu")
+		r.conflict("stage", "must not end in -gpu")
 	}
 	if !o.Watch && o.AlarmEmail != "" {
-		r.fail("alarmEmail", "left out where watch is off")
+		r.conflict("alarmEmail", "requires watch=on or watch=all")
 	}
 	// Requests carry keys, and unlike API Gateway a load balancer has no certificate
 	// of its own.
 	if o.Realtime && !o.RealtimeDomain.set() {
-		r.fail("realtimeDomain", "set, with realtimeCertificate, where realtime is true")
+		r.conflict("realtimeDomain", "and realtimeCertificate are required with realtime=true")
 	}
 	if o.ConsoleDomain.set() && !o.Console {
-		r.fail("consoleDomain", "left out where console is false")
+		r.conflict("consoleDomain", "requires console=true")
 	}
 	if o.Ingest != "fargate" && o.IngestTasks > 1 {
-		r.fail("ingestTasks", "left out where ingest is lambda")
+		r.conflict("ingestTasks", "requires ingest=fargate")
 	}
 	if !o.Realtime && o.RealtimeTasks > 1 {
-		r.fail("realtimeTasks", "left out where realtime is false")
+		r.conflict("realtimeTasks", "requires realtime=true")
 	}
 	if o.Ingest == "fargate" && !o.Media.set() {
-		r.fail("mediaDomain", "set, with mediaCertificate, where ingest is fargate")
+		r.conflict("mediaDomain", "and mediaCertificate are required with ingest=fargate")
 	}
 }
 
@@ -293,8 +293,12 @@ type reader struct {
 	wrong  []string
 }
 
-func (r *reader) fail(key, format string, args ...any) {
-	r.wrong = append(r.wrong, fmt.Sprintf("%s must be %s", key, fmt.Sprintf(format, args...)))
+// fail reports a value that is not what the option takes.
+func (r *reader) fail(key, format string, args ...any) { r.conflict(key, "must be "+format, args...) }
+
+// conflict reports an option that does not go with the others.
+func (r *reader) conflict(key, format string, args ...any) {
+	r.wrong = append(r.wrong, key+" "+fmt.Sprintf(format, args...))
 }
 
 func (r *reader) text(key string) string {
@@ -364,7 +368,7 @@ func (r *reader) file(key string) string {
 		return ""
 	}
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-		r.fail(key, "a file, which %q is not", path)
+		r.fail(key, "an existing file, not %q", path)
 	}
 	if !filepath.IsLocal(path) {
 		r.fail(key, "a path within the repository, not %q", path)
@@ -378,7 +382,7 @@ func (r *reader) domain(of string) domain {
 		Certificate: r.pattern(of+"Certificate", "", `^arn:[a-z-]+:acm:`, "the ARN of a certificate"),
 	}
 	if (d.Name == "") != (d.Certificate == "") {
-		r.fail(of+"Domain", "set together with %sCertificate", of)
+		r.conflict(of+"Domain", "and %sCertificate must be set together", of)
 	}
 	return d
 }
@@ -386,10 +390,11 @@ func (r *reader) domain(of string) domain {
 // unknown refuses keys that are not options: a misspelt option would otherwise be
 // ignored. Keys of CDK itself contain a colon or a slash.
 func (r *reader) unknown() {
+	known := slices.Compact(slices.Sorted(slices.Values(r.known)))
 	for _, key := range slices.Sorted(maps.Keys(r.values)) {
 		if !strings.ContainsAny(key, ":/") && !slices.Contains(r.known, key) {
 			r.wrong = append(r.wrong,
-				fmt.Sprintf("%s is unknown; there are %s", key, strings.Join(slices.Compact(slices.Sorted(slices.Values(r.known))), ", ")))
+				fmt.Sprintf("%s is not an option; the options are %s", key, strings.Join(known, ", ")))
 		}
 	}
 }

@@ -16,9 +16,9 @@ func (s *stack) newSecret() awssecretsmanager.Secret {
 			PasswordLength: jsii.Number(64), ExcludePunctuation: jsii.Bool(true),
 		},
 	})
-	suppress(secret, "AwsSolutions-SMG4", "The secret seals page cursors and signs webhooks. Rotating it would break "+
-		"the lists that clients are in the middle of, and change the secrets that receivers of webhooks hold, so that it "+
-		"is a person's to decide.")
+	suppress(secret, "AwsSolutions-SMG4", "The secret seals page cursors and signs webhooks. Rotating it would "+
+		"invalidate the cursors that clients hold and change the webhook secrets of every account, so a person has "+
+		"to decide when.")
 	return secret
 }
 

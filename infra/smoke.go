@@ -68,17 +68,16 @@ func (s *stack) trySmoke(where *containers, task smokeTask) awscdk.CustomResourc
 
 // tryTasks is for the function smoke.
 func (s *stack) tryTasks(task smokeTask) []permission {
-	const whyTasks = "ECS names tasks as it starts them; those of this cluster are all of one kind."
 	cluster := s.arn("ecs", "cluster/"+s.workerCluster())
 	return []permission{
 		{
 			actions:   []string{"ecs:RunTask"},
 			resources: []*string{s.arn("ecs", "task-definition/"+*task.definition.Family()+":*")},
 			when:      map[string]any{"ArnEquals": map[string]any{"ecs:cluster": cluster}},
-			why:       "Each deploy has a revision of its own.",
+			why:       "Each deploy registers a new revision of the task definition.",
 		},
 		{
-			actions: []string{"ecs:DescribeTasks", "ecs:StopTask"}, why: whyTasks,
+			actions: []string{"ecs:DescribeTasks", "ecs:StopTask"}, why: whyAnyTask,
 			resources: []*string{s.arn("ecs", "task/"+s.workerCluster()+"/*")},
 		},
 		{
@@ -89,7 +88,7 @@ func (s *stack) tryTasks(task smokeTask) []permission {
 		{
 			actions:   []string{"cloudformation:DescribeStacks"},
 			resources: []*string{s.arn("cloudformation", "stack/"+*s.StackName()+"/*")},
-			why:       "CloudFormation adds an id to the name of a stack.",
+			why:       "CloudFormation appends an id to the name of the stack.",
 		},
 	}
 }

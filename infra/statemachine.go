@@ -32,8 +32,8 @@ func (s *stack) newStateMachine() (awsstepfunctions.CfnStateMachine, error) {
 	}
 	// Step Functions checks the role when it is set.
 	machine.Node().AddDependency(role)
-	suppress(machine, "AwsSolutions-SF1", "A log of every event would cost more than the executions, and repeat what "+
-		"the record of the job and the function's logs say.")
-	suppress(machine, "AwsSolutions-SF2", "Traces have a price, and are an option.")
+	suppress(machine, "AwsSolutions-SF1", "Logging every event would cost more than the executions, and would repeat "+
+		"what the job's record and the functions' logs contain.")
+	suppress(machine, "AwsSolutions-SF2", "Tracing is billed by the trace, and is an option (tracing=on).")
 	return machine, nil
 }

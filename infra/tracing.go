@@ -20,7 +20,7 @@ func (s *stack) functionTracing() awslambda.Tracing {
 }
 
 // whyAnyTrace is the reason for the wildcard in the permissions of X-Ray.
-const whyAnyTrace = "X-Ray has no resources to which the sending of traces could be narrowed."
+const whyAnyTrace = "X-Ray's actions for sending traces do not support resource-level permissions."
 
 // sendTraces is for containers, which send their spans to X-Ray's OTLP endpoint.
 // Lambda itself permits traced functions to use its daemon.

@@ -27,15 +27,15 @@ func (r *reader) zones(key string, otherwise int) zones {
 	for i, name := range names {
 		for _, other := range names[:i] {
 			if name == other {
-				r.fail(key, "names that differ")
+				r.conflict(key, "must not name a zone twice")
 			}
 		}
 		if !zoneName.MatchString(name) {
-			r.fail(key, "a number from 2 to 6, or the names of zones, which %q is not", name)
+			r.fail(key, "a number from 2 to 6 or names of zones, not %q", name)
 		}
 	}
 	if len(names) < 2 {
-		r.fail(key, "at least two zones")
+		r.conflict(key, "must name at least two zones")
 	}
 	return zones{Names: names}
 }
