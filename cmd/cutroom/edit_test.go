@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -226,9 +227,9 @@ func TestSoundStaysInSync(t *testing.T) {
 	}
 }
 
-// TestEveryModel runs a job of every model by each of its names: the table of
-// docs/contract/media.md#output-size with the sizes that it gives for 16:9 and
-// 9:16.
+// TestEveryModel submits a job of every model by each of its names, and looks at the
+// results of the first two: the table of docs/contract/media.md#output-size with the
+// sizes that it gives for 16:9 and 9:16.
 func TestEveryModel(t *testing.T) {
 	cases := []struct {
 		names     []string
@@ -289,9 +290,19 @@ func TestEveryModel(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
+			if i > 1 {
+				// A job knows its model alone, and not by which name it was asked for.
+				if job, err = client.Job(ctx, job.ID); err != nil || job.Model != c.names[0] {
+					t.Errorf("%s: %+v, %v", name, job, err)
+				}
+				if _, err := client.Call(ctx, http.MethodDelete, "/v1/jobs/"+job.ID, nil, 0); err != nil {
+					t.Fatal(err)
+				}
+				continue
+			}
 			ids = append(ids, job.ID)
 		}
-		for i, name := range c.names {
+		for i, name := range c.names[:len(ids)] {
 			t.Run(name, func(t *testing.T) {
 				job, err := client.Await(ctx, ids[i], nil)
 				if err != nil || job.Status != "completed" || job.Model != c.names[0] {
