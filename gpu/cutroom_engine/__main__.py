@@ -75,14 +75,16 @@ def main() -> int:
 
 def _runner(settings: Settings, models: ModelMap, metrics: Metrics, weights: Weights) -> Runner:
     from . import diffusion
+    from .loading import Loader
 
     device = settings.device
+    loader = Loader(weights.folder, device)
     memory = settings.memory
     if memory is None and (whole := diffusion.device_memory(device)) is not None:
         memory = int(whole * _USABLE)
 
     def load(_: str, row: PipelineRow) -> Pipeline:
-        return diffusion.load(row, weights.folder, device)
+        return loader.load(row)
 
     runner = Runner(models, Residents(models.pipelines, memory, load), metrics, root=settings.scratch, weights=weights)
     metrics.read_off(

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import gc
-import inspect
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import diffusers
@@ -14,14 +12,13 @@ import numpy as np
 import torch
 import transformers
 
+from .anchor import Anchor, continued
 from .conditions import Conditions
 from .frames import Frame
 from .model_map import PipelineRow
 from .pipeline import DeviceLost
-from .styles import STYLES, Shot
-from .weights import WeightsError
-
-_PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
+from .prompts import Prompts
+from .styles import STYLES, Shot, segment_before
 
 # The text of errors that have no class of their own, when memory runs out outside
 # PyTorch's allocator: when a kernel is loaded, and when cuBLAS starts.
@@ -35,8 +32,17 @@ class DeviceUnusable(Exception):
 class DiffusersPipeline:
     """A pipeline with its weights in memory, run as the row of the model map says."""
 
-    def __init__(self, row: PipelineRow, pipe: Any, conditions: Conditions | None = None) -> None:
+    def __init__(
+        self,
+        row: PipelineRow,
+        pipe: Any,
+        conditions: Conditions | None = None,
+        prompts: Prompts | None = None,
+        device: str = "cpu",
+    ) -> None:
         self._row = row
+        self._prompts = prompts
+        self._device = device
         self._conditions = conditions
         self._style = STYLES[row.class_name]
         self._pipe = pipe
@@ -44,14 +50,18 @@ class DiffusersPipeline:
     def run(self, shot: Shot, on_step: Callable[[float], None], check: Callable[[], None]) -> list[Frame]:
         """See pipeline.Pipeline."""
 
+        anchor: Anchor | None = None
+
         def stepped(pipe: Any, step: int, _time: Any, tensors: dict[str, Any]) -> dict[str, Any]:
+            if anchor is not None:
+                tensors["latents"] = anchor.hold(pipe, tensors["latents"])
             # The scheduler and the extent of the change determine the number of steps.
             total = getattr(pipe, "num_timesteps", None) or self._row.steps
             on_step(min((step + 1) / total, 1.0))
             return tensors
 
         if self._conditions is not None:
-            with _translated():
+            with translated():
                 shot = self._conditions.of(shot, check)
         arguments = self._style.arguments(shot) | {
             "num_inference_steps": self._row.steps,
@@ -64,9 +74,11 @@ class DiffusersPipeline:
         }
         # Not inference_mode: what offload moves to the device in it could not be changed
         # outside of it.
-        with _translated(), torch.no_grad(), _watched(self._pipe, check):
+        with translated(), torch.no_grad(), _watched(self._pipe, check), self._continued(shot):
             try:
-                output = self._pipe(**arguments)
+                if shot.before and self._style.continues == "latents":
+                    anchor = Anchor(self._pipe, shot.before, shot.seed)
+                output = self._pipe(**arguments | self._encoded(shot, check))
             except BaseException:
                 # Offload moves parts to the device in turn; the last one would stay
                 # there, beside those of the next run. Without offload this does nothing.
@@ -74,6 +86,19 @@ class DiffusersPipeline:
                 raise
             made = output.images if self._style.takes == "image" else output.frames[0]
             return [_to_frame(picture) for picture in made]
+
+    def _encoded(self, shot: Shot, check: Callable[[], None]) -> dict[str, Any]:
+        """Returns the arguments of prompts that are encoded outside of the pipeline."""
+        if self._prompts is None:
+            return {}
+        check()
+        guided = self._row.guidance is None or self._row.guidance > 1
+        return self._prompts.arguments(shot.prompt, self._row.negative, guided, self._device)
+
+    def _continued(self, shot: Shot) -> AbstractContextManager[None]:
+        if shot.before and self._style.continues == "segment":
+            return continued(self._pipe, shot.before, segment_before(shot))
+        return nullcontext()
 
     def _guided(self) -> dict[str, Any]:
         """Returns the arguments of guidance that the row sets."""
@@ -86,66 +111,9 @@ class DiffusersPipeline:
 
     def close(self) -> None:
         """Releases its memory."""
-        self._pipe = self._conditions = None
-        with _translated():
+        self._pipe = self._conditions = self._prompts = None
+        with translated():
             release_memory()
-
-
-def load(row: PipelineRow, folder: Callable[[str], Path], device: str) -> DiffusersPipeline:
-    """Loads the row's pipeline. folder returns the folder of its weights."""
-    kind = getattr(diffusers, row.class_name)
-    precision = {"default": _PRECISIONS[row.precision]} | {part: _PRECISIONS[name] for part, name in row.parts.items()}
-    with _translated():
-        if device != "cpu":
-            # Code that names no device should use this one, not the machine's first,
-            # which may belong to another server. This holds for this thread only.
-            torch.cuda.set_device(device)
-        pipe = kind.from_pretrained(
-            str(folder(row.weights)), dtype=precision, local_files_only=True, use_safetensors=True
-        )
-        _schedule(row, pipe)
-        _fuse_loras(row, pipe, folder)
-        if row.vae_tiling:
-            pipe.vae.enable_tiling()
-        if row.offload == "model":
-            pipe.enable_model_cpu_offload(device=device)
-        elif row.offload == "sequential":
-            pipe.enable_sequential_cpu_offload(device=device)
-        else:
-            pipe.to(device)
-        conditions = Conditions(row, folder, device)
-    pipe.set_progress_bar_config(disable=True)
-    return DiffusersPipeline(row, pipe, conditions)
-
-
-def _schedule(row: PipelineRow, pipe: Any) -> None:
-    kind, options = type(pipe.scheduler), {}
-    if row.scheduler is not None:
-        kind, options = getattr(diffusers, row.scheduler.class_name), dict(row.scheduler.options)
-    if row.shift is not None:
-        # Schedulers of other origins know the same number by another name.
-        known = inspect.signature(kind.__init__).parameters
-        options["flow_shift" if "flow_shift" in known else "shift"] = row.shift
-    if row.scheduler is not None or options:
-        pipe.scheduler = kind.from_config(pipe.scheduler.config, **options)
-
-
-def _fuse_loras(row: PipelineRow, pipe: Any, folder: Callable[[str], Path]) -> None:
-    """Adds the row's LoRAs to the weights, after which they cost neither time nor memory."""
-    if not row.loras:
-        return
-    names = [f"lora{number}" for number in range(len(row.loras))]
-    for name, lora in zip(names, row.loras, strict=True):
-        path = folder(lora.folder) / lora.name
-        if not path.is_file():
-            raise WeightsError(f"{path}: there is no such file", retryable=False)
-        pipe.load_lora_weights(str(path.parent), weight_name=lora.name, adapter_name=name, local_files_only=True)
-    if missing := set(names) - {name for active in pipe.get_list_adapters().values() for name in active}:
-        lora = row.loras[names.index(min(missing))]
-        raise WeightsError(f"{lora.file}: none of its layers is one of {row.class_name}", retryable=False)
-    pipe.set_adapters(names, [lora.weight for lora in row.loras])
-    pipe.fuse_lora(components=["transformer"], adapter_names=names)
-    pipe.unload_lora_weights()
 
 
 @contextmanager
@@ -217,7 +185,7 @@ def _to_frame(picture: Any) -> Frame:
     return np.ascontiguousarray(rounded.permute(1, 2, 0).cpu().numpy())
 
 
-class _translated:
+class translated:
     """Turns the library's errors of the device into those of this package."""
 
     def __enter__(self) -> None:

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 import numpy as np
 from PIL import Image
 
+from .between import interpolate
 from .frames import Frame, retime, working_count, working_size
 from .model_map import PipelineRow
 from .overlap import ReadAhead, WriteBehind
@@ -97,9 +98,15 @@ class Edit:
                     writer.write(frame)
 
             write = ended.enter_context(WriteBehind(encode, self._row.window.frames)) if self._overlap else encode
-            for frame in retime(frames, self._rate, request.fps, request.frame_count):
+            for frame in self._retimed(frames):
                 self._check()
                 write(frame)
+
+    def _retimed(self, frames: Iterator[Frame]) -> Iterator[Frame]:
+        rate, fps, count = self._rate, self._request.fps, self._request.frame_count
+        if rate < fps and self._row.between == "motion":
+            return interpolate(frames, rate, fps, count)
+        return retime(frames, rate, fps, count)
 
     @property
     def _rate(self) -> int:

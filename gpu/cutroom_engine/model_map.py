@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -112,6 +113,15 @@ class MaskRow(_Row):
         return self
 
 
+class TextRow(_Row):
+    """A text encoder and its tokenizer in a folder of their own, which pipelines share."""
+
+    # With the folders text_encoder and tokenizer, as in the layout of diffusers.
+    weights: str
+    # Whether it is on the device only while it encodes.
+    leaves: bool = False
+
+
 class PipelineRow(_Row):
     """A pipeline of diffusers with its weights, and how it is run."""
 
@@ -126,6 +136,9 @@ class PipelineRow(_Row):
     control: ControlRow | None = None
     mask: MaskRow | None = None
     loras: list[LoraRow] = []
+    text: TextRow | None = None
+    # fp8 halves the transformer's weights in memory; it computes in the precision.
+    storage: Literal["fp8"] | None = None
     precision: Precision = "bf16"
     # Precision of single parts of the pipeline, for example {vae: fp32}.
     parts: dict[str, Precision] = {}
@@ -150,6 +163,9 @@ class PipelineRow(_Row):
     pixels: int | None = Field(default=None, ge=1)
     # The frame rate at which it works; if absent, the rate of the result.
     fps: int | None = Field(default=None, ge=1, le=120)
+    # How the result gets its rate where that is higher: by frames that are interpolated
+    # along their motion, or by repeated ones.
+    between: Literal["motion", "repeat"] = "motion"
     window: WindowRow = WindowRow()
     # More arguments of each call, for example {guidance_scale: 5.0}.
     call: dict[str, Any] = {}
@@ -170,6 +186,10 @@ class PipelineRow(_Row):
             raise ValueError(f"{self.class_name} {wanted}")
         if self.shape is not None and self.shape not in SHAPES:
             raise ValueError(f"shape: {self.shape} is not one of {', '.join(SHAPES)}")
+        if self.text is not None and not (style.alone and self.offload == "none"):
+            raise ValueError(f"text: {self.class_name} with offload {self.offload} has its own text encoder")
+        if self.storage is not None and self.offload != "none":
+            raise ValueError("storage: weights that are offloaded keep their precision")
         if self.negative is not None and style.negative is None:
             raise ValueError(f"negative: {self.class_name} takes no negative prompt")
         if repeated := {"num_inference_steps", style.guidance, style.negative} & set(self.call):
@@ -178,10 +198,22 @@ class PipelineRow(_Row):
         return self
 
     @property
+    def takes(self) -> Literal["video", "text", "image"]:
+        """What the pipeline edits."""
+        return STYLES[self.class_name].takes
+
+    @property
+    def shared(self) -> Hashable:
+        """What rows have in common whose pipelines share their weights in memory."""
+        loras = tuple((lora.file, lora.weight) for lora in self.loras)
+        return self.weights, self.precision, tuple(sorted(self.parts.items())), self.storage, loras
+
+    @property
     def all_weights(self) -> list[str]:
         """Every folder or prefix that it is loaded from."""
         beside = [self.poses.detector, self.poses.estimator] if self.poses else []
         beside += [model for row in (self.control, self.mask) if row is not None and (model := row.model) is not None]
+        beside += [self.text.weights] if self.text else []
         return [self.weights, *beside, *dict.fromkeys(lora.folder for lora in self.loras)]
 
 
@@ -257,6 +289,7 @@ def _moved(row: PipelineRow, weights: str) -> PipelineRow:
         update={
             "weights": moved(row.weights),
             "poses": poses,
+            "text": row.text and row.text.model_copy(update={"weights": moved(row.text.weights)}),
             "control": beside(row.control),
             "mask": beside(row.mask),
             "loras": [lora.model_copy(update={"file": moved(lora.file)}) for lora in row.loras],

@@ -8,6 +8,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 
+from .footprint import footprint, together
 from .model_map import PipelineRow
 from .pipeline import Pipeline
 
@@ -51,10 +52,9 @@ class Residents:
             self._evict(name)
 
     def _fits(self, name: str) -> bool:
-        needs = [self._rows[resident].memory for resident in (*self._resident, name)]
-        if self._memory is None or any(need is None for need in needs):
-            return False
-        return sum(need for need in needs if need is not None) <= self._memory
+        needs = [footprint(resident, self._rows[resident]) for resident in (*self._resident, name)]
+        known = [need for need in needs if need is not None]
+        return self._memory is not None and len(known) == len(needs) and together(known) <= self._memory
 
     def _evict(self, name: str) -> None:
         self._resident.pop(name).close()

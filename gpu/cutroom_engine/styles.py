@@ -53,6 +53,11 @@ class Style:
     people: bool = False
     # Whether it is told by controls and masks what to keep of the clip.
     conditioned: bool = False
+    # Whether prompts can be encoded without the pipeline, from text alone.
+    alone: bool = False
+    # How it is told what the window before made of its first frames: by its arguments, by
+    # the latents of each step, or as the segment that came before; None if it is not.
+    continues: Literal["arguments", "latents", "segment"] | None = None
     # The arguments of the strength of guidance, and of what the result should not be.
     guidance: str = "guidance_scale"
     negative: str | None = "negative_prompt"
@@ -99,6 +104,12 @@ def _vace(shot: Shot) -> dict[str, Any]:
     }
 
 
+def segment_before(shot: Shot) -> int:
+    """Returns how many frames of a segment before WanAnimatePipeline is conditioned on: it
+    knows one and five. With five it takes a shot of up to ten frames for two segments."""
+    return 5 if len(shot.before) >= 5 and shot.length > 10 else 1
+
+
 # The side in pixels of the face that the pipeline's motion encoder sees.
 _FACE = 512
 
@@ -120,7 +131,7 @@ def _animate(shot: Shot) -> dict[str, Any]:
         "mode": "replace",
         # The whole shot at once.
         "segment_frame_length": shot.length,
-        "prev_segment_conditioning_frames": 1,
+        "prev_segment_conditioning_frames": segment_before(shot),
     }
 
 
@@ -138,13 +149,15 @@ def _flux_kontext(shot: Shot) -> dict[str, Any]:
 
 
 STYLES = {
-    "WanPipeline": Style("text", _text_to_video),
-    "WanVideoToVideoPipeline": Style("video", _video_to_video),
-    "WanVACEPipeline": Style("video", _vace, references=True, conditioned=True),
-    "WanAnimatePipeline": Style("video", _animate, references=True, needs_reference=True, people=True),
-    "LucyEditPipeline": Style("video", _lucy_edit),
+    "WanPipeline": Style("text", _text_to_video, alone=True),
+    "WanVideoToVideoPipeline": Style("video", _video_to_video, continues="latents", alone=True),
+    "WanVACEPipeline": Style("video", _vace, references=True, conditioned=True, continues="arguments", alone=True),
+    "WanAnimatePipeline": Style(
+        "video", _animate, references=True, needs_reference=True, people=True, continues="segment"
+    ),
+    "LucyEditPipeline": Style("video", _lucy_edit, continues="latents", alone=True),
     "QwenImageEditPipeline": Style("image", _image_edit, guidance="true_cfg_scale"),
     "QwenImageEditPlusPipeline": Style("image", _image_edit_by_references, references=True, guidance="true_cfg_scale"),
     "FluxKontextPipeline": Style("image", _flux_kontext),
-    "Flux2KleinPipeline": Style("image", _image_edit_by_references, references=True, negative=None),
+    "Flux2KleinPipeline": Style("image", _image_edit_by_references, references=True, negative=None, alone=True),
 }

@@ -4,10 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from cutroom_engine.model_map import ModelMapError, read_model_map
+from cutroom_engine.estimates import Estimates
+from cutroom_engine.footprint import footprint, together
+from cutroom_engine.model_map import ModelMapError, PipelineRow, read_model_map
 from cutroom_engine.settings import SettingError, read_settings
 
+from .conftest import Ask
+
 FOLDER = Path(__file__).parents[1]
+
+# The maps that come with it, and the GiB that their cards tell: RTX 4090, L40S, H100, H200.
+CARDS = {"models-24gb.yaml": 23.9, "models.yaml": 44.4, "models-80gb.yaml": 79.1, "models-141gb.yaml": 139.8}
 
 GOOD = """
 pipelines:
@@ -61,7 +68,7 @@ def test_whatever_is_loaded_is_where_the_setting_says(tmp_path: Path) -> None:
     assert [(lora.name, lora.weight) for lora in row.loras] == [("a.safetensors", 1.0), ("b.safetensors", 0.5)]
 
 
-@pytest.mark.parametrize("name", ["models.yaml", "models-80gb.yaml"])
+@pytest.mark.parametrize("name", CARDS)
 def test_maps_that_come_with_it_serve_every_model_of_the_catalog(name: str) -> None:
     assert set(read_model_map(FOLDER / name, "gen").models) == {
         "gen-restyle-2",
@@ -75,10 +82,56 @@ def test_maps_that_come_with_it_serve_every_model_of_the_catalog(name: str) -> N
     }
 
 
-def test_the_default_map_is_for_the_cards_of_the_default_instances() -> None:
-    """An L40S has 44.4 GiB, of which the server takes 95 %."""
-    rows = read_model_map(FOLDER / "models.yaml", "gen").pipelines.values()
-    assert all(row.memory is not None and row.memory <= 42 * 2**30 for row in rows)
+@pytest.mark.parametrize("name", CARDS)
+def test_all_pipelines_of_a_map_fit_beside_each_other(name: str) -> None:
+    """So that nobody waits for weights because others were used last."""
+    found = [footprint(pipeline, row) for pipeline, row in read_model_map(FOLDER / name, "gen").pipelines.items()]
+    known = [one for one in found if one is not None]
+    assert len(known) == len(found)
+    assert together(known) <= CARDS[name] * 0.95 * 2**30
+
+
+@pytest.mark.parametrize("name", CARDS)
+def test_five_seconds_end_in_their_time(name: str, ask: Ask) -> None:
+    """By arithmetic: ten minutes for a clip and one for an image, less a quarter."""
+    models = read_model_map(FOLDER / name, "gen")
+    known = Estimates(models.pipelines, models.card)
+    clip = Path("/clip")
+    for pipeline, row in models.pipelines.items():
+        image = row.takes == "image"
+        length = {"kind": "image", "fps": 0, "duration": 0} if image else {"fps": 20, "duration": 5}
+        request = ask(width=1280, height=720, data=clip, reference=Path("/reference"), **length)
+        seconds = known.seconds(pipeline, request)
+        assert seconds is not None
+        assert seconds < (45 if image else 450), f"{pipeline} takes {seconds:.0f} s"
+
+
+def test_footprints_are_those_of_the_published_weights() -> None:
+    """In GiB, as the folders that hold them."""
+
+    def weights(shape: str, **changes: str) -> float:
+        fields = {"class": "WanPipeline", "weights": "/w", "steps": 1, "shape": shape, "parts": {"vae": "fp32"}}
+        found = footprint("row", PipelineRow.model_validate(fields | changes))
+        assert found is not None
+        return sum(found.parts.values()) / 2**30
+
+    assert weights("wan2.1-1.3b") == pytest.approx(13.7, abs=0.1)
+    assert weights("wan2.2-5b") == pytest.approx(22.5, abs=0.1)
+    assert weights("wan2.1-14b") == pytest.approx(37.7, abs=0.1)
+    assert weights("wan2.1-14b", storage="fp8") == pytest.approx(37.7 - 13.3, abs=0.1)
+
+
+def test_what_pipelines_share_counts_once() -> None:
+    fields = {"class": "WanPipeline", "weights": "/w", "steps": 1, "shape": "wan2.1-14b"}
+    text = {"weights": "/text", "leaves": True}
+    one, other = (PipelineRow.model_validate(fields | {"text": text, "fps": fps}) for fps in (16, 24))
+    first, second = footprint("one", one), footprint("other", other)
+    assert first is not None
+    assert second is not None
+    assert together([first, second]) == first.alone
+    apart = footprint("apart", PipelineRow.model_validate(fields | {"weights": "/others", "text": text}))
+    assert apart is not None
+    assert together([first, apart]) == first.alone + sum(apart.parts.values())
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ import torch
 from diffusers.pipelines.qwenimage import pipeline_qwenimage_edit_plus
 from PIL import Image
 
-from cutroom_engine.diffusion import DiffusersPipeline, load
+from cutroom_engine.diffusion import DiffusersPipeline
 from cutroom_engine.frames import Frame
+from cutroom_engine.loading import Loader
 from cutroom_engine.model_map import PipelineRow
 from cutroom_engine.motion import Person
 from cutroom_engine.pipeline import DeviceLost
@@ -41,7 +42,7 @@ def pipeline(weights: Path, name: str, **changes: Any) -> DiffusersPipeline:
         row["poses"] = poses_of(weights)
     if STYLES[name].conditioned and not {"control", "mask"} & set(changes):
         row["control"] = {"kind": "line"}
-    return load(PipelineRow.model_validate(row), Path, "cpu")
+    return Loader(Path, "cpu").load(PipelineRow.model_validate(row))
 
 
 def poses_of(weights: Path) -> dict[str, str]:

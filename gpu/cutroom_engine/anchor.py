@@ -1,0 +1,75 @@
+"""Has a window begin with what the window before made, for pipelines that take no such
+frames."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+
+from .frames import Frame
+
+# Pipelines of Wan take so many frames for the first latent, and for each other.
+_FIRST, _REST = 1, 4
+
+
+class Anchor:
+    """Holds the first latents of a window to those of the frames that the window before
+    made, after every step, at the level of noise that the step has reached. Attention
+    carries them over to the rest of the window."""
+
+    def __init__(self, pipe: Any, before: list[Frame], seed: int) -> None:
+        self._latents = _encoded(pipe, before)
+        drawn = torch.Generator("cpu").manual_seed(seed)
+        self._noise = torch.randn(self._latents.shape, generator=drawn).to(self._latents.device)
+
+    def hold(self, pipe: Any, latents: torch.Tensor) -> torch.Tensor:
+        """Returns the latents after a step with the first ones replaced."""
+        scheduler = pipe.scheduler
+        sigma = float(scheduler.sigmas[scheduler.step_index])
+        held = (1 - sigma) * self._latents + sigma * self._noise
+        latents = latents.clone()
+        latents[:, :, : held.shape[2]] = held.to(latents.device, latents.dtype)
+        return latents
+
+
+@contextmanager
+def continued(pipe: Any, before: list[Frame], count: int) -> Iterator[None]:
+    """Has WanAnimatePipeline take the frames for those of a segment before, of which it is
+    conditioned on the first count."""
+    prepare = pipe.prepare_prev_segment_cond_latents
+
+    def prepared(_: Any, *rest: Any, start_frame: int, **more: Any) -> Any:
+        # Any other start than 0 says that there was a segment before.
+        return prepare(_video(pipe, before[:count]), *rest, start_frame=max(start_frame, 1), **more)
+
+    pipe.prepare_prev_segment_cond_latents = prepared
+    try:
+        yield
+    finally:
+        del pipe.prepare_prev_segment_cond_latents
+
+
+def anchored(before: list[Frame]) -> list[Frame]:
+    """Returns as many of the first frames as whole latents hold."""
+    if not before:
+        return []
+    return before[: _FIRST + (len(before) - _FIRST) // _REST * _REST]
+
+
+def _encoded(pipe: Any, before: list[Frame]) -> torch.Tensor:
+    vae = pipe.vae
+    latents = vae.encode(_video(pipe, anchored(before))).latent_dist.mode().float()
+
+    known = (vae.config.latents_mean, vae.config.latents_std)
+    mean, deviation = (torch.tensor(values).view(1, -1, 1, 1, 1).to(latents.device) for values in known)
+    return (latents - mean) / deviation
+
+
+def _video(pipe: Any, frames: list[Frame]) -> torch.Tensor:
+    """Returns the frames as the VAE takes them: 1 x 3 x frames x height x width, -1 to 1."""
+    pictures = torch.from_numpy(np.stack(frames)).permute(3, 0, 1, 2).unsqueeze(0)
+    return (pictures.to(pipe._execution_device).float() / 127.5 - 1).to(pipe.vae.dtype)

@@ -1,0 +1,91 @@
+"""Frames between frames: the pictures of a model that works at a lower rate than the
+result has, interpolated along their motion by FFmpeg."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+from itertools import chain
+
+import av
+import av.error
+import numpy as np
+from av.filter import Graph
+
+from .frames import Frame
+
+# Motion is estimated from both sides, and blocks overlap, which hides their edges. At a
+# cut, where there is no motion to follow, the frame before is repeated.
+_OPTIONS = "mi_mode=mci:mc_mode=aobmc:me_mode=bidir:me=epzs:vsbmc=0:scd=fdiff"
+
+
+def interpolate(frames: Iterator[Frame], rate: int, fps: int, count: int) -> Iterator[Frame]:
+    """Converts frames of one rate to count frames of a higher one. After the last frame of
+    the input, which nothing follows, it is repeated."""
+    source = iter(frames)
+    first = next(source)
+    last = first
+    made = 0
+
+    def seen() -> Iterator[Frame]:
+        nonlocal last
+        for frame in chain([first], source):
+            last = frame
+            yield frame
+
+    shown = first
+    for number, frame in _filtered(seen(), rate, fps):
+        # Each is shown until the next one.
+        while made < min(number, count):
+            yield shown
+            made += 1
+        shown = frame
+        if made == count:
+            return
+    while made < count:
+        yield shown
+        made += 1
+        shown = last
+
+
+def _filtered(frames: Iterator[Frame], rate: int, fps: int) -> Iterator[tuple[int, Frame]]:
+    """Yields frames with their numbers at the higher rate."""
+    graph: Graph | None = None
+    for number, frame in enumerate(frames):
+        graph = graph or _graph(frame, rate, fps)
+        given = av.VideoFrame.from_ndarray(frame, format="rgb24")
+        given.pts, given.time_base = number, Fraction(1, rate)
+        graph.push(given)
+        yield from _pulled(graph, fps)
+    if graph is not None:
+        graph.push(None)
+        yield from _pulled(graph, fps)
+
+
+def _graph(frame: Frame, rate: int, fps: int) -> Graph:
+    graph = Graph()
+    height, width = frame.shape[:2]
+    steps = [
+        graph.add_buffer(width=width, height=height, format=av.VideoFormat("rgb24"), time_base=Fraction(1, rate)),
+        # It knows no RGB. Nothing is lost in the resolution of colours.
+        graph.add("format", "yuv444p"),
+        graph.add("minterpolate", f"fps={fps}:{_OPTIONS}"),
+        graph.add("format", "rgb24"),
+        graph.add("buffersink"),
+    ]
+    graph.link_nodes(*steps).configure()
+    return graph
+
+
+def _pulled(graph: Graph, fps: int) -> Iterator[tuple[int, Frame]]:
+    """Yields what the graph has made so far."""
+    while True:
+        try:
+            made = graph.pull()
+        except (av.error.BlockingIOError, av.error.EOFError):
+            return
+        assert isinstance(made, av.VideoFrame)
+        assert made.pts is not None
+        assert made.time_base is not None
+        number = round(made.pts * made.time_base * fps)
+        yield number, np.asarray(made.to_ndarray(format="rgb24"), dtype=np.uint8)

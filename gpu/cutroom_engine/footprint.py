@@ -1,0 +1,94 @@
+"""How much of the device's memory a pipeline needs, by arithmetic: the parameters of the
+published configurations times their bytes, and what a run takes beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass
+
+from .model_map import PipelineRow
+from .shapes import SHAPES
+
+_BYTES = {"bf16": 2, "fp16": 2, "fp32": 4}
+
+# The largest picture of the catalog that a row without a bound works at.
+_PIXELS = 1280 * 720
+
+# What a transformer holds at once, in vectors of its width for each token: the residual,
+# queries, keys and values, the output of attention, and the four times wider inside of a
+# block.
+_VECTORS = 12
+
+# What a VAE holds at once for each pixel of the four frames that it works at: tensors of
+# 96 channels.
+_VAE_FRAMES, _VAE_CHANNELS, _VAE_TENSORS = 4, 96, 5
+
+# Models that look at the clip, of 27 to 90 million parameters, with what they hold.
+_BESIDE = 256 * 2**20
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """What a pipeline needs, in bytes."""
+
+    # What stays in memory, by what it is: pipelines share parts that are the same.
+    parts: dict[Hashable, int]
+    # What a run takes beside them. One runs at a time.
+    working: int
+
+    @property
+    def alone(self) -> int:
+        """What it needs with nothing else in memory."""
+        return sum(self.parts.values()) + self.working
+
+
+def footprint(name: str, row: PipelineRow) -> Footprint | None:
+    """Returns what the row's pipeline needs: what the row says, or what is computed from its
+    shape; None if neither is known, or if parts of it are not always in memory."""
+    if row.memory is not None:
+        return Footprint({("pipeline", name): row.memory}, 0)
+    if row.shape is None or row.offload != "none":
+        return None
+    shape = SHAPES[row.shape]
+    transformer = shape.transformer * (1 if row.storage == "fp8" else _bytes(row, "transformer"))
+    text = int(shape.text * _bytes(row, "text_encoder"))
+    parts: dict[Hashable, int] = {
+        ("transformer", row.shared): int(transformer),
+        ("vae", row.shared): int(shape.vae * _bytes(row, "vae")),
+        ("other", row.shared): int(shape.other * _bytes(row, "image_encoder")),
+    }
+    if row.text is None:
+        parts["text", name] = text
+    elif not row.text.leaves:
+        parts["text", row.text.weights] = text
+    beside = [row.poses, row.control and row.control.model, row.mask and row.mask.model]
+    parts["beside", name] = _BESIDE * sum(one is not None for one in beside)
+    leaves = text if row.text is not None and row.text.leaves else 0
+    return Footprint(parts, max(_denoising(row), _in_vae(row), leaves))
+
+
+def together(footprints: Iterable[Footprint]) -> int:
+    """Returns what pipelines need beside each other, in bytes."""
+    parts: dict[Hashable, int] = {}
+    working = 0
+    for one in footprints:
+        parts |= one.parts
+        working = max(working, one.working)
+    return sum(parts.values()) + working
+
+
+def _bytes(row: PipelineRow, part: str) -> int:
+    return _BYTES[row.parts.get(part, row.precision)]
+
+
+def _denoising(row: PipelineRow) -> int:
+    shape = SHAPES[row.shape or ""]
+    # A picture that is edited is beside the one that is made, and so is a reference.
+    frames = 1 if row.takes == "image" else row.window.frames
+    tokens = (row.pixels or _PIXELS) / shape.side**2 * ((frames - 1) // shape.frames + (3 if frames == 1 else 2))
+    return int(tokens * shape.width * _bytes(row, "transformer") * _VECTORS)
+
+
+def _in_vae(row: PipelineRow) -> int:
+    frames = 1 if row.takes == "image" else _VAE_FRAMES
+    return (row.pixels or _PIXELS) * frames * _VAE_CHANNELS * _bytes(row, "vae") * _VAE_TENSORS

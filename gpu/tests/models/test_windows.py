@@ -1,0 +1,115 @@
+"""How one window goes on from the one before, by real classes with tiny random weights."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from cutroom_engine.anchor import anchored
+from cutroom_engine.diffusion import DiffusersPipeline
+from cutroom_engine.frames import Frame
+from cutroom_engine.windows import Window, edit_in_windows
+
+from .test_diffusion import noise, nothing, pipeline, same, shot
+from .tiny import make, make_poses
+
+CONTINUE = ["WanVideoToVideoPipeline", "LucyEditPipeline", "WanAnimatePipeline", "WanVACEPipeline"]
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("weights")
+    for name in CONTINUE:
+        make(name, folder)
+    make_poses(folder)
+    return folder
+
+
+def through_the_vae(model: DiffusersPipeline, frames: list[Frame]) -> list[Frame]:
+    """What encoding and decoding leave of the frames."""
+    video = torch.from_numpy(np.stack(frames)).permute(3, 0, 1, 2)[None].float() / 127.5 - 1
+    with torch.no_grad():
+        decoded = model._pipe.vae.decode(model._pipe.vae.encode(video).latent_dist.mode()).sample
+    pictures = ((decoded[0].permute(1, 2, 3, 0) + 1) * 127.5).round().clamp(0, 255)
+    return list(pictures.numpy().astype(np.uint8))
+
+
+def apart(a: list[Frame], b: list[Frame]) -> float:
+    return float(np.mean([np.abs(x.astype(int) - y).mean() for x, y in zip(a, b, strict=True)]))
+
+
+@pytest.mark.parametrize(
+    ("name", "length"), [*((name, 9) for name in CONTINUE), ("WanAnimatePipeline", 5), ("WanAnimatePipeline", 13)]
+)
+def test_a_window_follows_what_the_one_before_made(weights: Path, name: str, length: int) -> None:
+    model = pipeline(weights, name)
+    before = [255 - frame for frame in noise(5)]
+    plain = model.run(shot(name, length=length), nothing, nothing)
+    other = model.run(shot(name, length=length, before=before), nothing, nothing)
+    assert len(other) == length
+    assert not same(plain, other)
+    assert same(plain, model.run(shot(name, length=length), nothing, nothing)), "a window has left something"
+
+
+@pytest.mark.parametrize("name", ["WanVideoToVideoPipeline", "LucyEditPipeline"])
+@pytest.mark.parametrize("count", [1, 5, 7])
+def test_a_window_begins_with_what_the_one_before_made(weights: Path, name: str, count: int) -> None:
+    model = pipeline(weights, name)
+    before = noise(9)[-count:]
+    made = model.run(shot(name, before=before), nothing, nothing)
+    kept = anchored(before)
+    assert len(kept) == {1: 1, 5: 5, 7: 5}[count]
+    assert apart(made[: len(kept)], through_the_vae(model, kept)) < 1
+
+
+class PlainVae(torch.nn.Module):
+    """Keeps the mean colour of 8 x 8 pixels of every fourth frame, so that what goes in comes
+    out, which a VAE with random weights does not do."""
+
+    def __init__(self, vae: Any) -> None:
+        super().__init__()
+        self.config, self.dtype, self.device = vae.config, torch.float32, torch.device("cpu")
+        self._mean, self._deviation = (
+            torch.tensor(values).view(1, -1, 1, 1, 1) for values in (vae.config.latents_mean, vae.config.latents_std)
+        )
+
+    def encode(self, video: torch.Tensor) -> Any:
+        small = torch.nn.functional.avg_pool3d(video[:, :, ::4], (1, 8, 8))
+        spread = torch.cat([small, torch.zeros_like(small[:, :1]).expand(-1, 13, -1, -1, -1)], dim=1)
+        latents = spread * self._deviation + self._mean
+        return SimpleNamespace(latent_dist=SimpleNamespace(mode=lambda: latents, sample=lambda _=None: latents))
+
+    def decode(self, latents: torch.Tensor, return_dict: bool = True) -> Any:
+        small = ((latents - self._mean) / self._deviation)[:, :3]
+        small = torch.cat([small[:, :, :1], small[:, :, 1:].repeat_interleave(4, dim=2)], dim=2)
+        return (small.repeat_interleave(8, dim=3).repeat_interleave(8, dim=4),)
+
+
+@pytest.mark.parametrize("name", ["WanVideoToVideoPipeline", "LucyEditPipeline"])
+def test_the_seam_is_smaller_than_what_is_around_it(weights: Path, name: str) -> None:
+    """Two windows see the same five frames. How far apart they are in them, which is what
+    has to be faded over, is measured against the difference of neighbours. The second window
+    has another seed, as if the model had come to another idea of the clip."""
+    model = pipeline(weights, name)
+    model._pipe.vae = PlainVae(model._pipe.vae)
+    seams: dict[bool, float] = {}
+    for told in (True, False):
+        made: list[list[Frame]] = []
+
+        def edit(number: int, frames: list[Frame], before: list[Frame], told: bool = told) -> list[Frame]:
+            begin = before if told else []
+            made.append(model.run(shot(name, seed=number, frames=frames, before=begin), nothing, nothing))  # noqa: B023
+            return list(made[-1])  # noqa: B023
+
+        whole = list(edit_in_windows(iter(noise(1) * 13), 13, Window(9, 5, 4), edit))
+        assert len(whole) == 13
+        around = max(apart([a], [b]) for window in made for a, b in pairwise(window))
+        seams[told] = apart(made[0][4:], made[1][:5]) / around
+    assert seams[True] < 0.1
+    assert seams[False] > 0.5
