@@ -168,7 +168,7 @@ func ReadCloth(prompt string) Reading {
 		case t.clause == blocked:
 			p.class = content
 			ignored = append(ignored, p)
-		case slices.ContainsFunc(dyes(), func(d dye) bool { return d.name == t.text }) || isPattern(t.text):
+		case slices.ContainsFunc(dyes(), func(d dye) bool { return d.name == t.text }) || patternWords()[t.text]:
 			p.class = named
 			texts = append(texts, t.text)
 		case !garments()[t.text] && classOf(t.text) == content:
@@ -187,17 +187,19 @@ func ReadCloth(prompt string) Reading {
 	return r
 }
 
-// isPattern reports whether a word names the pattern or texture of a cloth.
-func isPattern(word string) bool {
-	for _, p := range patterns()[:len(patterns())-1] {
+// patternWords returns the words that name the pattern or texture of a cloth.
+var patternWords = sync.OnceValue(func() map[string]bool {
+	known := map[string]bool{"plain": true, "cotton": true}
+	all := patterns()
+	for _, p := range all[:len(all)-1] {
 		for _, phrase := range p.phrases {
-			if slices.Contains(words(phrase), word) {
-				return true
+			for _, word := range words(phrase) {
+				known[word] = true
 			}
 		}
 	}
-	return word == "plain" || word == "cotton"
-}
+	return known
+})
 
 // dye is a colour of cloth by name.
 type dye struct {

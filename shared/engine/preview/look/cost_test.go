@@ -1,0 +1,24 @@
+package look_test
+
+import (
+	"strings"
+	"testing"
+
+	"cutroom/shared/engine/preview/look"
+)
+
+// Anybody may ask what is understood of a prompt, so that the longest one costs little for
+// each of its words.
+func TestAPromptCostsLittleForEachWord(t *testing.T) {
+	const words, most = 4000, 10
+	for name, read := range map[string]func(string) look.Reading{
+		"a look": func(prompt string) look.Reading { return look.Read(prompt, nil) }, "cloth": look.ReadCloth,
+	} {
+		for _, prompt := range []string{strings.Repeat("水", words), strings.Repeat("a ", words)} {
+			read(prompt) // makes the lists
+			if made := testing.AllocsPerRun(3, func() { read(prompt) }); made > words*most {
+				t.Errorf("%s of %.6s: %.0f allocations, %.0f a word", name, prompt, made, made/words)
+			}
+		}
+	}
+}
