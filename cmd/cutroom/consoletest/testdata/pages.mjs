@@ -323,8 +323,8 @@ export async function files(visit) {
     await chooser.setFiles(["clip.mp4", "reference.jpg"].map(media));
     for (const name of ["clip.mp4", "reference.jpg"]) await page.locator(".file").filter({ hasText: name }).waitFor();
   }
-  await page.locator(".thumb img").waitFor();
-  await page.locator(".thumb video").waitFor();
+  await page.locator(".thumb img").first().waitFor();
+  await page.locator(".thumb video").first().waitFor();
   const about = await page.locator(".file").filter({ hasText: "clip.mp4" }).textContent();
   check(about.includes("expires tomorrow") && about.includes("235 kB"), `a file says what it is: ${about}`);
   const stored = (await api("GET", "/v1/files?limit=1000")).body.files.find(file => file.filename === "clip.mp4");
@@ -336,7 +336,7 @@ export async function files(visit) {
   await page.getByLabel("Keep").selectOption("until deleted");
   const [again] = await Promise.all([page.waitForEvent("filechooser"), page.getByRole("button", { name: "Upload files" }).click()]);
   await again.setFiles(media("garment.png"));
-  await page.locator(".file").filter({ hasText: "garment.png" }).filter({ hasText: "kept until deleted" }).waitFor();
+  await page.locator(".file").filter({ hasText: "garment.png" }).filter({ hasText: "kept until deleted" }).first().waitFor();
   await person.accessible("files");
   await person.shot("files");
   await page.emulateMedia({ colorScheme: "dark" });
