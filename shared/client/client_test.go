@@ -321,6 +321,37 @@ func TestLargeInputs(t *testing.T) {
 	}
 }
 
+// endless is a file whose end nobody lives to see. Its first bytes cancel its reader.
+type endless struct{ cancel context.CancelFunc }
+
+func (e endless) Read(p []byte) (int, error) {
+	e.cancel()
+	return len(p), nil
+}
+
+func (endless) Close() error { return nil }
+
+// Who stops does not wait until a large file has been read for its MD5.
+func TestLargeInputsCanBeCancelled(t *testing.T) {
+	c, s := serve(t, status(413, `{"detail":"too large"}`))
+	ctx, cancel := context.WithCancel(bounded(t))
+	defer cancel()
+	file, opened := text(t, "clip.mp4", "some bytes"), 0
+	short := file.Open
+	file.Open = func() (io.ReadCloser, error) {
+		if opened++; opened > 1 {
+			return endless{cancel}, nil
+		}
+		return short()
+	}
+	if _, err := c.PutFile(ctx, file, "", nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("it ended with %v", err)
+	}
+	if got := s.requests(); !slices.Equal(got, []string{"POST /v1/files"}) {
+		t.Errorf("the requests were %v", got)
+	}
+}
+
 // Pages are read as far as they are needed, also beyond one that is empty.
 func TestPages(t *testing.T) {
 	c, s := serve(t,

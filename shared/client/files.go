@@ -59,7 +59,7 @@ func (c *Client) PutFile(ctx context.Context, source Source, ttl string, sent Pr
 
 // announce uploads a file by a signed URL (docs/contract/media.md#large-uploads).
 func (c *Client) announce(ctx context.Context, source Source, ttl string, sent Progress) (StoredFile, error) {
-	digest, err := digestOf(source)
+	digest, err := digestOf(ctx, source)
 	if err != nil {
 		return StoredFile{}, err
 	}
@@ -100,18 +100,32 @@ func (c *Client) announce(ctx context.Context, source Source, ttl string, sent P
 	return c.File(ctx, promised.ID)
 }
 
-// digestOf returns the MD5 of a source in hex.
-func digestOf(source Source) (string, error) {
+// digestOf returns the MD5 of a source in hex. It ends with the context, as a large
+// file takes minutes to read.
+func digestOf(ctx context.Context, source Source) (string, error) {
 	content, err := source.Open()
 	if err != nil {
 		return "", err
 	}
 	defer content.Close()
 	digest := md5.New()
-	if _, err := io.Copy(digest, content); err != nil {
+	if _, err := io.Copy(digest, whileWanted{ctx, content}); err != nil {
 		return "", err
 	}
 	return hex.EncodeToString(digest.Sum(nil)), nil
+}
+
+// whileWanted reads until its context ends.
+type whileWanted struct {
+	ctx     context.Context
+	content io.Reader
+}
+
+func (w whileWanted) Read(p []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return w.content.Read(p)
 }
 
 func filePath(id string) string { return "/v1/files/" + url.PathEscape(id) }
