@@ -58,9 +58,11 @@ func TestRealtimeSession(t *testing.T) {
 		}
 	}
 	say(`{"type":"prompt","prompt":"a pencil sketch"}`)
-	expect(t, ctx, conn, `{"type":"prompt_ack","prompt":"a pencil sketch","success":true}`)
+	expect(t, ctx, conn, `{"type":"prompt_ack","prompt":"a pencil sketch","success":true,"engine":"preview",`+
+		`"understood":["pencil sketch"]}`)
 	say(`{"type":"set_image","image_ref":"` + file + `"}`)
-	expect(t, ctx, conn, `{"type":"set_image_ack","success":true}`)
+	expect(t, ctx, conn, `{"type":"set_image_ack","success":true,"engine":"preview",`+
+		`"understood":["pencil sketch","colors of the reference image"]}`)
 	var frame bytes.Buffer
 	if err := jpeg.Encode(&frame, image.NewRGBA(image.Rect(0, 0, 640, 360)), nil); err != nil {
 		t.Fatal(err)

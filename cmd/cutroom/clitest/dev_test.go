@@ -14,15 +14,21 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// On a terminal the log has short lines without the usual attributes; through a pipe it
-// is complete.
+// On a terminal the log has short lines without the usual attributes, and none for reads
+// that went well; through a pipe it is complete.
 func TestDevForPeople(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0", "CUTROOM_DEV_KEY="+servertest.Key)
 	server := s.open("dev")
 	server.waitFor("Ctrl-C stops it.", 1)
 	_, rest, _ := strings.Cut(server.screen.String(), "Media API")
-	at(t, strings.Fields(rest)[0], "").works("quota")
+	caller := at(t, strings.Fields(rest)[0], "")
+	caller.works("quota")
+	stored := filepath.Join(t.TempDir(), "note.txt")
+	if err := os.WriteFile(stored, []byte("a note"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	caller.works("files", "put", stored)
 	server.waitFor("msg=request", 1)
 	server.press("\x03")
 	if code := server.wait(); code != 0 {
@@ -31,9 +37,12 @@ func TestDevForPeople(t *testing.T) {
 	_, log, _ := strings.Cut(server.screen.String(), "Ctrl-C stops it.")
 	line := regexp.MustCompile(`(?m)^.*msg=request.*$`).FindString(log)
 	want := regexp.MustCompile(
-		`^time=\d\d:\d\d:\d\d msg=request .*route=/v1/realtime/quota status=200 .*duration=[\d.]+(µ|m)?s\r$`)
+		`^time=\d\d:\d\d:\d\d msg=request .*method=POST route=/v1/files status=200 .*duration=[\d.]+(µ|m)?s\r$`)
 	if !want.MatchString(line) {
 		t.Errorf("a request's line is %q", line)
+	}
+	if strings.Contains(log, "/v1/realtime/quota") {
+		t.Errorf("a read is logged: %s", log)
 	}
 }
 

@@ -213,7 +213,8 @@ func explain(err error) string {
 	}
 	var trouble *fs.PathError
 	if errors.As(err, &trouble) {
-		return explainPath(trouble)
+		// What stands around it says which setting or option named the file.
+		return strings.Replace(err.Error(), trouble.Error(), explainPath(trouble), 1)
 	}
 	return err.Error()
 }

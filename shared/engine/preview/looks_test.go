@@ -206,6 +206,11 @@ var properties = map[string]map[string]func(e edited) bool{
 		"grain":        func(e edited) bool { return e.after.grain > 5*e.before.grain },
 		"flickers":     func(e edited) bool { return difference([]picture{e.first}, []picture{e.second}) > 8 },
 	},
+	"enhanced": {
+		"richer":         func(e edited) bool { return e.after.color > 1.05*e.before.color },
+		"contrasted":     func(e edited) bool { return e.after.contrast > 1.05*e.before.contrast },
+		"the same scene": func(e edited) bool { return likeness(e.old, e.first) > 0.9 },
+	},
 	"vhs": {
 		"lines":  func(e edited) bool { return e.after.edges > 3*e.before.edges },
 		"washed": func(e edited) bool { return e.after.white < e.before.white-15 },
