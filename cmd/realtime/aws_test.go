@@ -58,7 +58,7 @@ func TestInstancesInAWS(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the image is acknowledged", func() bool {
-		return strings.Contains(second.texts(), `{"type":"set_image_ack","success":true}`)
+		return strings.Contains(second.texts(), `{"type":"set_image_ack","success":true,`)
 	})
 	// The bytes of a file may go while its record is read.
 	if err := second.Write(ctx, websocket.MessageText,
