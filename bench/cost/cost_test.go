@@ -125,6 +125,8 @@ func TestCountsAreTheDocumentedCalls(t *testing.T) {
 			operation{1, "Store", "Put, up to 8 MiB"}, operation{1, "Jobs", "Accept"},
 			operation{1, "Queue", "Receive"}, operation{1, "Runs", "Start"}, operation{2, "Store", "Open"},
 			operation{1, "Store", "Put, up to 8 MiB"}, operation{1, "Delivery", "Complete"},
+			// The thumbnails, after the job's end.
+			operation{1, "Store", "Put, up to 8 MiB"}, operation{1, "Jobs", "Get"},
 		), map[string]float64{
 			// The acceptance looks for a worker, and wake for the last wake, which it records
 			// once a minute.

@@ -69,10 +69,12 @@ func (k *work) finish(ctx context.Context, id string) error {
 	}); err != nil {
 		return err
 	}
-	// The worker deletes the message and records the time after that.
+	// After that the worker deletes the message and records the time, stores the thumbnails
+	// beside the result, and looks whether the job was deleted meanwhile.
 	if err := until(ctx, "the worker is done with the job", func() (bool, error) {
 		calls, _, err := k.through.taken()
-		return calls["SQS.DeleteMessage"] >= float64(k.t.runs+1), err
+		jobs := float64(k.t.runs + 1)
+		return calls["SQS.DeleteMessage"] >= jobs && calls["S3.PUT"] >= 2*jobs && calls["DynamoDB.Query"] >= 2*jobs, err
 	}); err != nil {
 		return err
 	}
