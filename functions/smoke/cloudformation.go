@@ -58,9 +58,9 @@ type answer struct {
 const resourceID = "smoke"
 
 const (
-	// longestReason is how much of a reason is told, in bytes: CloudFormation takes 4096 for
-	// the whole answer.
-	longestReason = 2000
+	// longestAnswer is how many bytes of JSON CloudFormation accepts as an answer (AWS
+	// CloudFormation User Guide, "Custom resource response objects").
+	longestAnswer = 4096
 	// answerTries is how often an answer is sent that does not arrive, with a pause that
 	// doubles: without an answer CloudFormation waits for the resource's whole timeout.
 	answerTries, answerPause = 5, time.Second
@@ -76,7 +76,7 @@ func answerTo(e event, failure error) answer {
 		a.PhysicalResourceID = e.PhysicalResourceID
 	}
 	if failure != nil {
-		a.Status, a.Reason = "FAILED", strings.ToValidUTF8(failure.Error()[:min(len(failure.Error()), longestReason)], "")
+		a.Status, a.Reason = "FAILED", failure.Error()
 	}
 	return a
 }
@@ -87,9 +87,21 @@ func newClient() *http.Client {
 	return &http.Client{Transport: awsclient.Transport(0), Timeout: awsclient.CallTime}
 }
 
+// encode returns the answer as JSON, with as much of the reason as CloudFormation accepts.
+func (a answer) encode() ([]byte, error) {
+	whole := strings.ToValidUTF8(a.Reason, "")
+	for kept := len(whole); ; kept /= 2 {
+		a.Reason = strings.ToValidUTF8(whole[:kept], "")
+		body, err := json.Marshal(a)
+		if err != nil || len(body) <= longestAnswer || kept == 0 {
+			return body, err
+		}
+	}
+}
+
 // send puts an answer to CloudFormation's URL.
 func (a answer) send(ctx context.Context, client *http.Client, url string) error {
-	body, err := json.Marshal(a)
+	body, err := a.encode()
 	if err != nil {
 		return fmt.Errorf("answer CloudFormation: %w", err)
 	}

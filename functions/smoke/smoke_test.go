@@ -86,6 +86,9 @@ func newFormation(t *testing.T, status string, lost int) *formation {
 			if r.Method != http.MethodPut || r.Header.Get("Content-Type") != "" {
 				t.Errorf("the answer is a %s of the type %q", r.Method, r.Header.Get("Content-Type"))
 			}
+			if len(body) > 4096 {
+				t.Errorf("the answer has %d bytes, more than CloudFormation accepts", len(body))
+			}
 			if err := json.Unmarshal(body, &f.answer); err != nil {
 				t.Errorf("%v: %s", err, body)
 			}
@@ -119,6 +122,8 @@ func TestAnswers(t *testing.T) {
 		{"a broken program", "Update", "UPDATE_IN_PROGRESS",
 			fakeTasks{states: []ecs.TaskState{ended(1, "Essential container in task exited")}}, 0, 1,
 			"ended with 1: Essential container in task exited; its log is /cutroom/dev/worker, stream worker/worker/1a2b3c"},
+		{"a reason that JSON makes six times as long", "Create", "",
+			fakeTasks{states: []ecs.TaskState{ended(1, strings.Repeat("\x01<é", 5000))}}, 0, 1, "ended with 1: \x01<é\x01<é"},
 		{"an image that is not there", "Create", "", fakeTasks{states: []ecs.TaskState{unstarted, unstarted}}, 0, 2,
 			"could not be started: CannotPullContainerError: no such image"},
 		{"a start that fails once", "Create", "", fakeTasks{states: []ecs.TaskState{unstarted, ended(0, "")}}, 0, 2, ""},
