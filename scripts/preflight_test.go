@@ -65,9 +65,11 @@ func (s system) preflight(t *testing.T, target string, settings ...string) (code
 		t.Fatal(err)
 	}
 	command := exec.CommandContext(t.Context(), filepath.Join(folder, "sh"), "preflight.sh", target)
+	// Without a home: this machine's own Go, which is looked for too, would go on writing
+	// its telemetry there after its end.
 	command.Env = append([]string{
 		"PATH=" + folder, "FOLDER=" + folder, "NOTES=" + notes, "ABLE=" + tool(t, beside, "ffmpeg", ffmpegNew),
-		"SSL_CERT_FILE=" + certificates, "HOME=" + beside,
+		"SSL_CERT_FILE=" + certificates,
 	}, settings...)
 	out, err := command.CombinedOutput()
 	if exit := (*exec.ExitError)(nil); err != nil && !errors.As(err, &exit) {
