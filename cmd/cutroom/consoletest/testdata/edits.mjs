@@ -186,7 +186,7 @@ export async function gallery(visit) {
   await until("each has a picture, and one of before", async () => await page.locator(".job .thumb img").count() === 4);
   await person.accessible("the gallery");
   await person.shot("gallery");
-  for (const box of await page.getByLabel(/^Compare /).all()) await box.check({ force: true });
+  for (const box of await page.getByLabel(/^Select .*gallery/).all()) await box.check({ force: true });
   await page.getByRole("link", { name: "Compare 2" }).click();
   await until("both play in step", () => page.locator(".side-one video").evaluateAll(all => all.length === 2 && all.every(one => one.currentTime > 0)));
   await page.goBack();
@@ -220,6 +220,95 @@ export async function gallery(visit) {
   await page.getByRole("button", { name: "Show all edits" }).click();
   await page.getByRole("link", { name: /anime in the gallery/ }).waitFor();
   equal(await page.getByRole("link", { name: /sepia in the gallery/ }).count(), 0, "edits that were deleted");
+}
+
+// Several edits are deleted by one question, by keyboard alone; what fails is told and
+// stays.
+export async function several(visit) {
+  const ids = [];
+  for (let i = 0; i < 4; i++) {
+    const { body } = await api("POST", "/v1/jobs/gen-pro-t2v", new URLSearchParams({ prompt: `one of several ${i}` }));
+    equal((await api("DELETE", `/v1/jobs/${body.job_id}`)).status, 200, "cancelling a job");
+    ids.push(body.job_id);
+  }
+  const person = await visit({ width: 1440 }), { page } = person;
+  await person.signIn("jobs?q=one+of+several");
+  const cards = page.locator(".job"), bar = page.getByRole("group", { name: "Selected edits" });
+  await until("the search finds all", async () => await cards.count() === 4);
+  await page.getByLabel("Select one of several 3").focus();
+  await page.keyboard.press("Space");
+  await bar.getByText("1 selected").waitFor();
+  await page.keyboard.press("Escape");
+  await bar.waitFor({ state: "hidden" });
+  await page.keyboard.press("Space");
+  await page.getByLabel("Select one of several 1").focus();
+  await page.keyboard.press("Shift+Space"); // all between
+  await bar.getByText("3 selected").waitFor();
+  await person.accessible("a selection");
+  await person.shot("selection");
+  await page.emulateMedia({ colorScheme: "dark" });
+  await person.accessible("a selection, dark");
+  await page.route(`**/v1/jobs/${ids[2]}?purge=true`, route => route.fulfill({ status: 503, json: { detail: "The store is not there." } }));
+  await page.keyboard.press("Delete");
+  const question = page.getByRole("dialog");
+  await question.getByText("Delete 3 edits?").waitFor();
+  await person.accessible("the question of several");
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter"); // "Delete 3"
+  const told = page.getByRole("alert").filter({ hasText: "1 of 3 edits could not be deleted, and is still selected" });
+  await told.filter({ hasText: "one of several 2: The store is not there." }).waitFor();
+  await person.accessible("deletions that fail");
+  await person.shot("selection-failed-dark");
+  equal(await cards.count(), 2, "edits that are left");
+  equal(await page.evaluate(() => document.activeElement.closest(".job") !== null), true, "the focus is in the list");
+  await page.unroute(`**/v1/jobs/${ids[2]}?purge=true`);
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.getByRole("button", { name: "Select all shown" }).click();
+  await person.fits("a selection on a phone");
+  await person.shot("selection-phone");
+  await bar.getByRole("button", { name: "Delete", exact: true }).click();
+  await question.getByRole("button", { name: "Delete 2" }).click();
+  await page.getByRole("heading", { name: "Nothing like that" }).waitFor();
+  equal(await told.count(), 0, "words about what failed before");
+  for (const id of ids) equal((await api("GET", `/v1/jobs/${id}`)).status, 404, "a deleted job's status");
+}
+
+// A search that finds little asks for a few pages, and goes on when it is told to.
+export async function furtherSearch(visit) {
+  const person = await visit({}), { page } = person;
+  let asked = 0;
+  const pages = 67, job = { job_id: "job_far", model: "gen-2.5", status: "failed", progress: 0, seed: 1, prompt: "a needle", created_at: new Date(Date.now() - 86400e3).toISOString(), error: { code: "cancelled", message: "" } };
+  await page.route(/\/v1\/jobs\?.*q=needle/, route => {
+    const at = +(new URL(route.request().url()).searchParams.get("cursor") || 0) + 1;
+    asked++;
+    return route.fulfill({ json: { jobs: at === 20 ? [job] : [], next_cursor: at < pages ? String(at) : null } });
+  });
+  await person.signIn("jobs?q=needle");
+  await page.getByRole("heading", { name: "Nothing like that so far" }).waitFor();
+  check(asked <= 4, `a search asks for ${asked} pages at first`);
+  await page.getByText("Older edits have not been searched yet.").waitFor();
+  await person.accessible("a search that may go on");
+  await person.shot("search-further");
+  const further = page.getByRole("button", { name: "Search further" });
+  await further.focus();
+  await page.keyboard.press("Enter");
+  await until("it goes on", () => asked === 12);
+  await until("it is done with that", () => page.locator(".jobs-grid:not([aria-busy])").count());
+  equal(await page.evaluate(() => document.activeElement.textContent), "Search further", "the focus is on");
+  await page.keyboard.press("Enter");
+  await page.getByRole("link", { name: /a needle/ }).waitFor();
+  await until("the walk ends", async () => asked === 28);
+  // What another tab changes costs a few requests, and what was found stays.
+  await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+  await until("it is read anew", () => asked === 32);
+  await until("it is done with that", () => page.locator(".jobs-grid:not([aria-busy])").count());
+  equal(await page.locator(".job").count(), 1, "edits that were found");
+  for (let wanted; await further.isVisible(); ) {
+    wanted = Math.min(asked + 16, asked + pages);
+    await further.click();
+    await until("it goes on", async () => asked >= wanted || !await further.isVisible());
+  }
+  equal(asked, pages + 4, "requests of the whole search");
 }
 
 // The page says beforehand and afterwards what of a prompt is followed, and offers

@@ -353,6 +353,20 @@ export async function files(visit) {
   const { body } = await api("GET", "/v1/files?limit=1000");
   check(!body.files.some(file => file.filename === "note-25.txt"), "the file is still there");
 
+  // Several at once; the tools of each are within its card.
+  const cut = await page.locator(".file").evaluateAll(all => all.filter(card => [...card.querySelectorAll("button")].some(one => one.getBoundingClientRect().right > card.getBoundingClientRect().right)).length);
+  equal(cut, 0, "cards with buttons that are cut off");
+  await page.getByLabel("Select note-24.txt").focus();
+  await page.keyboard.press("Space");
+  await page.getByLabel("Select note-20.txt").click({ modifiers: ["Shift"] });
+  await page.getByText("5 selected").waitFor();
+  await person.accessible("selected files");
+  await person.shot("files-selected-dark");
+  await page.keyboard.press("Delete");
+  await page.getByRole("dialog").getByRole("button", { name: "Delete 5" }).click();
+  await page.getByText("5 files are deleted.").first().waitFor();
+  equal(await page.getByText(/^note-2[0-4]\.txt$/).count(), 0, "files that were deleted");
+
   await page.getByRole("button", { name: "Use reference.jpg as a reference image" }).click();
   await page.locator(".chosen").filter({ hasText: "reference.jpg" }).waitFor();
   await person.go("Files");

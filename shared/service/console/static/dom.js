@@ -132,6 +132,19 @@ export function ago(time, format = relative) {
 
 export const shortAgo = time => ago(time, narrow);
 
+// since returns an element that says how long ago a time is, and goes on saying so.
+export const since = time => make("time", { datetime: time, title: new Date(time).toLocaleString() }, ago(time));
+
+setInterval(() => document.querySelectorAll("time").forEach(one => { one.textContent = ago(one.dateTime); }), 20_000);
+
+// arrange makes items the children of a list. Those that stay are not touched, so that
+// they keep the focus and go on playing.
+export function arrange(list, items) {
+  const wanted = new Set(items);
+  for (const item of [...list.children]) if (!wanted.has(item)) item.remove();
+  items.forEach((item, i) => list.children[i] === item || list.insertBefore(item, list.children[i] || null));
+}
+
 // bytes returns a size in words.
 export function bytes(count) {
   if (count < 1000) return `${count} bytes`;

@@ -1,40 +1,43 @@
 // The page Files: what the account has stored.
 
-import { ago, button, bytes, confirm, copy, icon, make, say, signButton, toast } from "./dom.js";
+import { ago, arrange, button, bytes, confirm, copy, icon, make, say, signButton, since, toast } from "./dom.js";
 import { useStored } from "./edit.js";
 import { hear, tell } from "./news.js";
+import { Selection } from "./selection.js";
 import { media } from "./service.js";
 import { forgetURL, urlOf } from "./stored.js";
 import { store } from "./upload.js";
 
-const pageSize = 24, day = 86400;
+const pageSize = 24, mostOfPage = 1000, day = 86400;
 const lives = [[day, "for a day"], [7 * day, "for a week"], [30 * day, "for 30 days"], ["persistent", "until deleted"]];
 
 export const filesPage = { id: "files", title: "Files", sign: "files", open: section => new Files(section) };
 
 class Files {
   constructor(section) {
-    this.cursor = null;
-    this.grid = make("ul", { class: "grid" });
+    this.grid = make("ul", { class: "grid", "aria-label": "Stored files" });
     this.problem = make("p", { class: "notice", role: "alert", hidden: true });
     this.none = make("div", { class: "blankslate", hidden: true }, icon("files"), make("h2", {}, "No files yet"), make("p", {}, "Store a file once and use it in any edit, by its id. Drop files anywhere on this page."));
-    this.more = button("add", "More files", () => this.read(), { hidden: true });
+    this.more = button("add", "More files", () => this.next(), { hidden: true });
     this.picker = make("input", { type: "file", multiple: true, class: "unseen", tabindex: -1, "aria-hidden": "true", on: { change: () => {
       this.upload([...this.picker.files]);
       this.picker.value = "";
     } } });
+    this.selection = new Selection(this.grid, { one: "file", many: "files", warning: "Ids of deleted files stop working in new edits at once. This cannot be undone." }, {
+      drop: id => media("DELETE", `/v1/files/${id}`), gone: ids => this.gone(ids),
+    });
     this.life = make("select", { id: "file-life" }, lives.map(([value, words]) => make("option", { value }, words)));
     this.uploads = make("ul", { class: "uploads", "aria-label": "Uploads" });
     this.add = button("add", "Upload files", () => this.picker.click(), { class: "primary", id: "upload" });
     section.append(
       make("div", { class: "page-tools" }, make("p", { class: "note" }, "A file's id stands for it in any form. Files expire by themselves, unless they are kept until deleted."),
         make("div", { class: "row" }, make("label", { class: "kept-for", for: "file-life" }, "Keep", this.life), this.add)),
-      this.picker, this.uploads, this.problem, this.grid, this.none, make("div", { class: "row end" }, this.more));
+      this.picker, this.uploads, this.selection.element, this.problem, this.grid, this.none, make("div", { class: "row end" }, this.more));
     this.listen(section);
-    hear("files", () => section.hidden || this.again());
+    hear("files", () => section.hidden || this.read());
   }
 
-  shown() { this.again(); }
+  shown() { return this.read(); }
 
   listen(section) {
     const carries = event => [...event.dataTransfer?.types || []].includes("Files");
@@ -49,28 +52,51 @@ class Files {
     });
   }
 
-  again() {
-    this.cursor = null;
-    return this.read();
+  // read reads anew as many files as are shown.
+  async read() {
+    const reading = this.reading = {};
+    const page = await this.page(Math.min(mostOfPage, Math.max(pageSize, this.grid.children.length)));
+    if (!page || this.reading !== reading) return;
+    const cards = new Map([...this.grid.children].map(card => [card.dataset.id, card]));
+    arrange(this.grid, page.files.map(file => cards.get(file.id) || this.card(file)));
+    this.settle(page);
   }
 
-  // read adds the next page to the list, or starts it.
-  async read() {
-    const first = this.cursor === null;
+  // next adds the next page.
+  async next() {
+    const { reading } = this, page = await this.page(pageSize, this.cursor);
+    if (!page || this.reading !== reading) return;
+    const cards = page.files.map(file => this.card(file));
+    this.grid.append(...cards);
+    cards[0]?.querySelector("button").focus();
+    this.settle(page);
+  }
+
+  async page(limit, cursor) {
     try {
-      const query = new URLSearchParams({ limit: pageSize, ...(first ? {} : { cursor: this.cursor }) });
-      const { files, next_cursor: next } = await (await media("GET", `/v1/files?${query}`)).json();
+      const query = new URLSearchParams({ limit, ...(cursor ? { cursor } : {}) });
+      const page = await (await media("GET", `/v1/files?${query}`)).json();
       this.problem.hidden = true;
-      const cards = files.map(file => this.card(file));
-      if (first) this.grid.replaceChildren(...cards);
-      else this.grid.append(...cards);
-      if (!first) cards[0]?.querySelector("button").focus();
-      this.cursor = next;
-      this.more.hidden = next === null;
-      this.none.hidden = this.grid.children.length > 0;
+      return page;
     } catch (refusal) {
       this.complain(refusal);
+      return undefined;
     }
+  }
+
+  settle({ next_cursor: next }) {
+    this.cursor = next;
+    this.more.hidden = next === null;
+    this.none.hidden = this.grid.children.length > 0;
+    this.selection.show();
+  }
+
+  // gone forgets files that were deleted.
+  gone(ids) {
+    ids.forEach(id => forgetURL({ id }));
+    this.none.hidden = this.grid.children.length > 0;
+    if (ids.length) tell("files");
+    if (ids.length && !this.grid.children.length) this.read();
   }
 
   complain(refusal) {
@@ -82,16 +108,16 @@ class Files {
     const kind = file.mime_type.split("/")[0];
     const picture = make("div", { class: "thumb" }, icon(kind === "image" ? "image" : kind === "video" ? "film" : "docs"));
     const expiry = file.expires_at ? `expires ${ago(file.expires_at)}` : "kept until deleted";
-    const card = make("li", { class: "file" }, picture,
+    const card = make("li", { class: "file", "data-id": file.id }, picture, this.selection.box(file.id, { name: file.filename }),
       make("div", { class: "about" }, make("strong", { class: "file-name", title: file.filename }, file.filename),
-        make("span", {}, `${bytes(file.size_bytes)} · ${file.mime_type}`), make("span", { title: file.expires_at ? new Date(file.expires_at).toLocaleString() : "" }, `${ago(file.created_at)} · ${expiry}`),
+        make("span", {}, `${bytes(file.size_bytes)} · ${file.mime_type}`), make("span", { title: file.expires_at ? new Date(file.expires_at).toLocaleString() : "" }, since(file.created_at), ` · ${expiry}`),
         make("button", { type: "button", class: "file-id", title: "Copy the id", "aria-label": `Copy the id of ${file.filename}: ${file.id}`, on: { click: () => copy(file.id, "The id was") } }, make("code", {}, file.id), icon("copy"))),
       make("div", { class: "row" },
         (kind === "video" || kind === "image") && button("edit", "Edit", () => useStored(file, "source"), { "aria-label": `Edit ${file.filename}` }),
         kind === "image" && button("image", "Reference", () => useStored(file, "reference"), { "aria-label": `Use ${file.filename} as a reference image` }),
         make("span", { class: "end-tools" },
           signButton("download", `Download ${file.filename}`, () => this.download(file)),
-          signButton("bin", `Delete ${file.filename}`, () => this.remove(file, card), { class: "sign bad" }))));
+          signButton("bin", `Delete ${file.filename}`, () => this.remove(file), { class: "sign bad" }))));
     this.preview(file, kind, picture);
     return card;
   }
@@ -126,18 +152,15 @@ class Files {
     }
   }
 
-  async remove(file, card) {
+  async remove(file) {
     if (!await confirm(`Delete ${file.filename}?`, "Its id stops working in new edits at once. This cannot be undone.", "Delete")) return;
     try {
       await media("DELETE", `/v1/files/${file.id}`);
     } catch (refusal) {
       if (refusal.status !== 404) return this.complain(refusal);
     }
-    tell("files");
-    forgetURL(file);
-    (card.nextElementSibling || card.previousElementSibling)?.querySelector("button")?.focus();
-    card.remove();
-    this.none.hidden = this.grid.children.length > 0;
+    this.selection.chosen.delete(file.id);
+    this.selection.leave([file.id]);
     toast(`${file.filename} is deleted.`);
   }
 
@@ -168,7 +191,7 @@ class Files {
       row.remove();
       say(`${file.name} is stored.`);
       tell("files");
-      await this.again();
+      await this.read();
     } catch (refusal) {
       if (refusal.name === "AbortError") return;
       bar.hidden = true;

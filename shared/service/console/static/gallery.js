@@ -1,25 +1,30 @@
 // The page Gallery: all edits of the account, to look for, look at, compare and take up
 // again.
 
-import { ago, button, icon, make, number, say } from "./dom.js";
+import { arrange, button, icon, make, number, say, since } from "./dom.js";
 import { editResult, useSettings } from "./edit.js";
-import { list, modelOf, record, stateOf, stateWords } from "./jobs.js";
+import { ended, list, modelOf, purge, record, stateOf, stateWords } from "./jobs.js";
 import { titleOf } from "./models.js";
-import { hear } from "./news.js";
+import { hear, tell } from "./news.js";
 import { jobPicture } from "./pictures.js";
 import { actions, notes, showFailure, showProgress, showResult, terminal } from "./result.js";
 import { address, settle, visit } from "./router.js";
 import { Run } from "./run.js";
+import { Selection } from "./selection.js";
 import { settings } from "./service.js";
 
-const pageSize = 24, mostCompared = 4, typingPause = 250;
+const pageSize = 24, mostOfPage = 1000, mostCompared = 4, typingPause = 250;
+const margin = 600; // pixels below the screen within which the list goes on by itself
+// A page of a search may be empty although others follow. firstPages bounds how many are
+// asked for at once; each further search asks for twice as many, mostPages at most.
+const firstPages = 4, mostPages = 16;
 
 export const jobsPage = { id: "jobs", title: "Gallery", sign: "gallery", open: section => new Gallery(section) };
 
 class Gallery {
   constructor(section) {
     this.section = section;
-    this.chosen = new Set(); // ids to compare
+    this.jobs = []; // that are shown
     this.search = make("input", { type: "search", id: "job-search", placeholder: "Search prompts and files", "aria-label": "Search", maxlength: 200, on: { input: () => {
       clearTimeout(this.typing);
       this.typing = setTimeout(() => this.narrow(), typingPause);
@@ -28,17 +33,21 @@ class Gallery {
       make("option", { value: "" }, "Any state"), ["completed", "processing", "pending", "failed"].map(state => make("option", { value: state }, stateWords[state])));
     this.model = make("select", { "aria-label": "Model", on: { change: () => this.narrow() } },
       make("option", { value: "" }, "Any model"), settings.models.map(model => make("option", { value: model.id }, titleOf(model))));
-    this.compared = make("a", { class: "button primary", hidden: true }, icon("compare"), this.comparedWords = make("span"));
+    this.compared = make("a", { class: "button" }, icon("compare"), this.comparedWords = make("span"));
     this.none = make("div", { class: "blankslate", hidden: true });
     this.problem = make("p", { class: "notice", role: "alert", hidden: true });
     this.grid = make("ul", { class: "grid jobs-grid", "aria-label": "Edits" });
-    this.more = button("add", "More edits", () => this.next(), { hidden: true });
+    this.more = button("add", "More edits", () => this.next(this.pages), { hidden: true });
+    this.searched = make("p", { class: "note", role: "status" });
+    this.selection = new Selection(this.grid, { one: "edit", many: "edits", warning: "Results and records are deleted for everyone in the account, and links to them end. This cannot be undone." }, {
+      drop: purge, gone: ids => this.gone(ids), changed: () => this.offer(),
+    }, this.compared);
     this.list = make("div", {},
-      make("div", { class: "page-tools" }, make("div", { class: "filters" }, this.search, this.state, this.model), this.compared),
-      this.problem, this.grid, this.none, make("div", { class: "row end" }, this.more));
+      make("div", { class: "page-tools" }, make("div", { class: "filters" }, this.search, this.state, this.model)),
+      this.selection.element, this.problem, this.grid, this.none, make("div", { class: "row end" }, this.searched, this.more));
     this.detail = make("div", { class: "job-detail", hidden: true });
     section.append(this.list, this.detail);
-    new IntersectionObserver(([seen]) => seen.isIntersecting && !this.more.hidden && this.next(), { rootMargin: "600px" }).observe(this.more);
+    new IntersectionObserver(([seen]) => seen.isIntersecting && this.reach(), { rootMargin: `${margin}px` }).observe(this.more);
     hear("jobs", () => !section.hidden && !this.list.hidden && this.read());
   }
 
@@ -53,7 +62,10 @@ class Gallery {
     await this.read();
   }
 
-  left() { this.run = undefined; }
+  left() {
+    this.run = undefined;
+    this.walking?.abort();
+  }
 
   // narrow reads the list anew by what is asked for now.
   narrow() {
@@ -61,68 +73,113 @@ class Gallery {
     return this.read();
   }
 
-  // read starts the list, and keeps as much of it in view as there was.
-  async read() {
-    const reading = this.reading = {};
-    const asked = { q: this.search.value.trim(), status: this.state.value, model: this.model.value };
-    const same = JSON.stringify(asked) === JSON.stringify(this.asked);
-    const jobs = [];
+  // walk resolves to the next jobs of the search, {jobs, cursor}, once there are so many
+  // or so many pages have been asked for; undefined if another walk has begun.
+  async walk(asked, cursor, wanted, pages) {
+    const controller = new AbortController(), { signal } = controller, jobs = [];
+    this.walking?.abort();
+    this.walking = controller;
+    this.grid.setAttribute("aria-busy", "true");
     try {
-      const wanted = same ? Math.max(pageSize, this.grid.children.length) : pageSize;
-      let cursor;
       do {
-        // A page may be empty, and others follow.
-        const page = await list({ ...asked, limit: pageSize, cursor });
-        if (this.reading !== reading) return;
+        const page = await list({ ...asked, limit: Math.min(wanted, mostOfPage), cursor }, signal);
         jobs.push(...page?.jobs || []);
         cursor = page?.next_cursor;
-      } while (cursor && jobs.length < wanted);
-      this.asked = asked;
-      this.cursor = cursor;
+      } while (cursor && jobs.length < wanted && --pages > 0);
+      this.problem.hidden = true;
+      return { jobs, cursor };
     } catch (refusal) {
-      if (this.reading === reading) this.complain(refusal);
-      return;
+      if (!signal.aborted) this.complain(refusal);
+      return undefined;
+    } finally {
+      if (this.walking === controller) {
+        this.walking = undefined;
+        this.grid.removeAttribute("aria-busy");
+      }
     }
-    this.problem.hidden = true;
-    this.show(jobs);
+  }
+
+  // read starts the list. Of a list that is shown, only the beginning is read anew: what
+  // follows that stays.
+  async read() {
+    const asked = { q: this.search.value.trim(), status: this.state.value, model: this.model.value };
+    const same = JSON.stringify(asked) === JSON.stringify(this.asked);
+    const wanted = same ? Math.max(pageSize, this.jobs.length) : pageSize;
+    const found = await this.walk(asked, undefined, wanted, firstPages);
+    if (!found) return;
+    const rest = same && found.cursor ? this.after(found.jobs, found.jobs.length < wanted) : [];
+    if (!rest.length) this.note(found, firstPages);
+    this.asked = asked;
+    this.show([...found.jobs, ...rest]);
+  }
+
+  // after returns the jobs shown that follow those just read, none if others may lie
+  // between.
+  after(read, searched) {
+    const known = new Set(read.map(job => job.job_id)), last = new Date(read.at(-1)?.created_at ?? Date.now());
+    if (!searched && !this.jobs.some(job => known.has(job.job_id))) return [];
+    return this.jobs.filter(job => !known.has(job.job_id) && new Date(job.created_at) <= last);
+  }
+
+  // note notes where a walk of so many pages has ended. One that finds little is not
+  // followed by another unasked, and looks further each time.
+  note(found, pages) {
+    this.cursor = found.cursor;
+    this.sparse = found.jobs.length < pageSize;
+    this.pages = this.sparse ? Math.min(mostPages, Math.max(firstPages, 2 * pages)) : firstPages;
   }
 
   show(jobs) {
-    const focused = this.grid.contains(document.activeElement) ? document.activeElement.closest("li")?.dataset.id : undefined;
+    const focused = this.grid.contains(document.activeElement) ? document.activeElement.closest("li").dataset.id : undefined;
     const cards = new Map([...this.grid.children].map(card => [card.dataset.id, card]));
-    this.grid.replaceChildren(...jobs.map(job => {
+    this.jobs = jobs;
+    arrange(this.grid, jobs.map(job => {
       const old = cards.get(job.job_id);
       return old?.dataset.shown === stateKey(job) ? old : this.card(job);
     }));
-    if (focused) this.grid.querySelector(`[data-id="${CSS.escape(focused)}"] a`)?.focus();
-    this.more.hidden = !this.cursor;
-    this.none.hidden = jobs.length > 0;
-    const narrowed = Object.values(this.asked).some(Boolean);
-    this.none.replaceChildren(icon("gallery"), make("h2", {}, narrowed ? "Nothing like that" : "No edits yet"),
-      make("p", {}, narrowed ? "No edit of the last week matches." : "What you make is listed here for a week, its results for a day."),
-      narrowed ? button("", "Show all edits", () => visit("jobs")) : make("a", { class: "button primary", href: address("edit") }, "Make one"));
-    this.offer();
-    if (narrowed) say(`${number(jobs.length)}${this.cursor ? " or more" : ""} edits match.`);
+    if (focused && !this.grid.contains(document.activeElement)) this.grid.querySelector(`[data-id="${CSS.escape(focused)}"] a`)?.focus();
+    this.settle();
   }
 
-  // next adds the next page.
-  async next() {
-    const { cursor, reading } = this;
-    if (!cursor || this.adding) return;
-    this.adding = true;
-    try {
-      const page = await list({ ...this.asked, limit: pageSize, cursor });
-      if (this.reading !== reading) return;
-      this.grid.append(...page.jobs.map(job => this.card(job)));
-      this.cursor = page.next_cursor;
-      this.more.hidden = !this.cursor;
-    } catch (refusal) {
-      this.complain(refusal);
-    } finally {
-      this.adding = false;
-    }
-    // A page that adds little does not move the button out of sight.
-    if (this.cursor && this.more.getBoundingClientRect().top < innerHeight + 600) this.next();
+  // settle shows whether there is more to look for.
+  settle() {
+    const { length } = this.jobs, narrowed = Object.values(this.asked).some(Boolean), further = Boolean(this.cursor);
+    this.more.hidden = !further;
+    this.more.lastChild.textContent = narrowed ? "Search further" : "More edits";
+    this.searched.textContent = narrowed && further ? "Older edits have not been searched yet." : "";
+    this.none.hidden = length > 0;
+    this.none.replaceChildren(icon("gallery"), make("h2", {}, !narrowed ? "No edits yet" : further ? "Nothing like that so far" : "Nothing like that"),
+      make("p", {}, !narrowed ? "What you make is listed here for a week, its results for a day." : further ? "None of the latest edits matches." : "No edit of the last week matches."),
+      narrowed ? button("", "Show all edits", () => visit("jobs")) : make("a", { class: "button primary", href: address("edit") }, "Make one"));
+    this.selection.show();
+    if (narrowed) say(`${number(length)}${further ? " or more" : ""} edits match.`);
+  }
+
+  // next adds a page, of at most so many that are asked for.
+  async next(pages) {
+    if (!this.cursor || this.walking) return;
+    const before = this.grid.children.length, pressed = document.activeElement === this.more;
+    const found = await this.walk(this.asked, this.cursor, pageSize, pages);
+    if (!found) return;
+    this.note(found, pages);
+    this.jobs.push(...found.jobs);
+    this.grid.append(...found.jobs.map(job => this.card(job)));
+    this.settle();
+    if (pressed) (this.grid.children[before]?.querySelector("a") || this.more).focus();
+    this.reach();
+  }
+
+  // reach adds pages until the end of the list is out of sight.
+  reach() {
+    if (this.cursor && !this.sparse && !this.list.hidden && !this.section.hidden && this.more.getBoundingClientRect().top < innerHeight + margin) this.next(1);
+  }
+
+  // gone forgets edits that were deleted.
+  gone(ids) {
+    this.jobs = this.jobs.filter(job => !ids.includes(job.job_id));
+    this.settle();
+    if (ids.length) tell("jobs");
+    if (!this.jobs.length && this.cursor) this.next(firstPages);
   }
 
   complain(refusal) {
@@ -134,18 +191,12 @@ class Gallery {
     const model = modelOf(job), state = stateOf(job);
     const picture = make("div", { class: "thumb" }, icon(model?.kind === "image" ? "image" : "film"));
     const words = job.prompt || (job.inputs?.data?.name ?? job.model);
-    const choose = make("input", { type: "checkbox", "aria-label": `Compare ${words}`, on: { change: () => {
-      if (choose.checked) this.chosen.add(job.job_id);
-      else this.chosen.delete(job.job_id);
-      this.offer();
-    } } });
-    choose.checked = this.chosen.has(job.job_id);
     const card = make("li", { class: "file job", "data-id": job.job_id, "data-status": state, "data-shown": stateKey(job) },
       make("a", { href: address("jobs", [job.job_id]), class: "job-link" }, picture,
         make("div", { class: "about" }, make("strong", { class: "file-name", title: words }, words),
           make("span", {}, [model ? titleOf(model) : job.model, job.inputs?.data?.name].filter(Boolean).join(" · ")),
-          make("span", { class: "facts" }, make("span", { class: "dot" }), state === "processing" ? `${Math.floor(job.progress * 100)} %` : stateWords[state], ` · ${ago(job.created_at)}`))),
-      state === "completed" && make("label", { class: "choose" }, choose, make("span", {}, "Compare")));
+          make("span", { class: "facts" }, make("span", { class: "dot" }), state === "processing" ? `${Math.floor(job.progress * 100)} %` : stateWords[state], " · ", since(job.created_at)))),
+      ended(job) && this.selection.box(job.job_id, { name: words, done: state === "completed" }));
     this.picture(job, picture);
     return card;
   }
@@ -169,12 +220,12 @@ class Gallery {
 
   // offer leads to the comparison of those that are chosen.
   offer() {
-    const count = this.chosen.size;
-    this.compared.hidden = count === 0;
-    this.comparedWords.textContent = count === 1 ? "Choose another to compare" : `Compare ${count}`;
-    if (count > 1) this.compared.href = address("compare", [[...this.chosen].join(",")]);
+    const { chosen } = this.selection, count = chosen.size;
+    const done = count <= mostCompared && [...chosen.values()].every(one => one.done), can = done && count > 1;
+    this.compared.hidden = !done;
+    this.comparedWords.textContent = can ? `Compare ${count}` : "Select another to compare";
+    if (can) this.compared.href = address("compare", [[...chosen.keys()].join(",")]);
     else this.compared.removeAttribute("href");
-    for (const box of this.grid.querySelectorAll(".choose input")) box.disabled = !box.checked && count >= mostCompared;
   }
 
   // open shows one edit.

@@ -114,10 +114,10 @@ export async function result(id, signal) {
 
 // list returns a page of the account's jobs, {jobs, next_cursor}, undefined if the
 // service keeps no list.
-export async function list(query) {
+export async function list(query, signal) {
   const asked = new URLSearchParams(Object.entries(query).filter(([, value]) => value));
   try {
-    return await (await media("GET", `/v1/jobs?${asked}`)).json();
+    return await (await media("GET", `/v1/jobs?${asked}`, { signal })).json();
   } catch (refusal) {
     if (refusal instanceof Refusal && (refusal.status === 404 || refusal.status === 405)) return undefined;
     throw refusal;
