@@ -171,7 +171,7 @@ func (s *server) buildServices(c *devCommand, p *parts) (err error) {
 	p.slots = map[job.Lane]int{job.VideoLane: c.workers(), job.ImageLane: c.workers()}
 	p.jobs = job.NewService(job.Config{
 		Store: s.records.Jobs, Now: now, Random: rand.Reader, Workers: p.slots, Cursors: job.NewCursors(p.secret),
-		Watcher: s.records.Jobs, Logger: s.logger,
+		Watcher: s.records.Jobs, Estimates: s.records.Estimates, Logger: s.logger,
 	})
 	p.files = file.NewService(file.Config{
 		Store: s.records.Files, Blobs: s.blobs, IDs: file.NewIDs(now, rand.Reader), Cursors: file.NewCursors(p.secret),
@@ -231,6 +231,9 @@ func (s *server) buildWorker(c *devCommand, p *parts) {
 		Now: s.clock.Now, Random: rand.Reader, Tracer: s.traces.Tracer(), Logger: s.logger,
 	})
 	runs.Watch(s.worker.Loads)
+	s.estimating = worker.Estimating{
+		Engine: p.engine, Catalog: p.catalog, Publisher: s.records.Estimates, Now: s.clock.Now, Logger: s.logger,
+	}
 }
 
 // buildMedia makes the surface of the media service: the API, with the console and

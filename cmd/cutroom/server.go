@@ -46,13 +46,15 @@ type server struct {
 	listener net.Listener
 	http     *httpserver.Server
 	worker   *worker.Worker
-	sweeper  *job.Sweeper
-	files    *file.Sweeper
-	tokens   *credential.TokenSweeper
-	gateway  *inference
-	sessions *sessions
-	webhooks webhooks
-	traces   otlp.Traces
+	// estimating tells those who accept jobs how long the worker's edits take.
+	estimating worker.Estimating
+	sweeper    *job.Sweeper
+	files      *file.Sweeper
+	tokens     *credential.TokenSweeper
+	gateway    *inference
+	sessions   *sessions
+	webhooks   webhooks
+	traces     otlp.Traces
 	// devKey is the development key.
 	devKey string
 	// keepUnknown is how long blobs without a record are kept.
@@ -115,6 +117,7 @@ func (s *server) run(ctx context.Context) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	running.Go(func() { s.worker.Run(background) })
+	running.Go(func() { s.estimating.Run(background) })
 	running.Go(func() { s.sweeper.Run(background) })
 	running.Go(func() { s.files.Run(background) })
 	running.Go(func() { s.tokens.Run(background) })

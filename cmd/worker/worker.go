@@ -173,6 +173,11 @@ func work(ctx context.Context, s settings, edits editing, p parts) error {
 	defer beside.Wait()
 	beside.Go(func() { beat(ctx, dynamo.NewWorkers(client, s.table, time.Now), s.lanes(), p.logger) })
 	beside.Go(func() { p.health.watch(ctx, w.Stuck) })
+	estimating := worker.Estimating{
+		Engine: edits.engine, Catalog: s.catalog, Publisher: dynamo.NewEstimates(client, s.table), Now: time.Now,
+		Logger: p.logger,
+	}
+	beside.Go(func() { estimating.Run(ctx) })
 	beside.Go(func() { logged.Watch(ctx, shareEvery, w.Loads) })
 	p.logger.Info("the worker takes jobs", "slots", s.slots)
 	w.Run(ctx)

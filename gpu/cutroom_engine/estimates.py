@@ -59,7 +59,12 @@ class Estimates:
         """Reports whether the run cannot be expected to end in the time that it has."""
         if request.remaining <= 0 or (seconds := self.seconds(name, request)) is None:
             return False
-        return seconds > request.remaining * (_SEEN if name in self._seen else _COMPUTED)
+        return seconds > request.remaining * self.slack(name)
+
+    def slack(self, name: str) -> float:
+        """Returns for how many times the time that it has a run is not refused."""
+        with self._lock:
+            return _SEEN if name in self._seen else _COMPUTED
 
     def longest(self, name: str, request: RunRequest) -> int:
         """Returns for how many whole seconds of the clip the time would suffice, 0 if for

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -63,6 +63,42 @@ class RunRequest(BaseModel):
     def flag(self, name: str) -> bool:
         """Reports whether a boolean field of the form is set."""
         return bool((self.options or {}).get(name, False))
+
+
+class EstimatedEdit(BaseModel):
+    """A kind of edit, whose time is asked for clips of each of the lengths, in seconds."""
+
+    model_config = ConfigDict(frozen=True)
+
+    model: str
+    kind: Kind
+    reference: bool = False
+    width: int = Field(ge=2, le=8192)
+    height: int = Field(ge=2, le=8192)
+    fps: int = Field(default=0, ge=0, le=120)
+    lengths: list[Annotated[float, Field(ge=0, le=3600)]] = Field(max_length=64)
+
+    def request(self, length: float) -> RunRequest:
+        """Returns an edit of the length, of files that do not exist."""
+        data = None if self.kind == "text-to-video" else Input(path="", mime="")
+        reference = Input(path="", mime="") if self.reference else None
+        return RunRequest.model_construct(
+            job="",
+            model=self.model,
+            kind=self.kind,
+            data=data,
+            reference=reference,
+            width=self.width,
+            height=self.height,
+            fps=self.fps,
+            duration=length,
+        )
+
+
+class EstimatesRequest(BaseModel):
+    """The edits whose times are asked for."""
+
+    edits: list[EstimatedEdit] = Field(max_length=1000)
 
 
 class RunError(Exception):

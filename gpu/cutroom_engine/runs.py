@@ -17,7 +17,7 @@ from .estimates import Estimates
 from .metrics import Metrics
 from .model_map import ModelMap
 from .pipeline import DeviceLost
-from .protocol import RunCancelled, RunError, RunRequest
+from .protocol import EstimatedEdit, RunCancelled, RunError, RunRequest
 from .residents import Residents
 from .stages import Stages
 from .styles import STYLES
@@ -218,6 +218,19 @@ class Runner:
     def resident(self) -> list[str]:
         """The pipelines in memory."""
         return self._residents.names()
+
+    def estimate(self, edit: EstimatedEdit) -> dict[str, Any] | None:
+        """Returns how long such an edit takes for each of its lengths, and how far that may be
+        off; None if it is not made here, or nothing is known of it."""
+        requests = [edit.request(length) for length in edit.lengths]
+        try:
+            name = self._pipeline_of(edit.request(0))
+        except RunError:
+            return None
+        seconds = [self._estimates.seconds(name, request) for request in requests]
+        if any(one is None for one in seconds):
+            return None
+        return {"seconds": [round(one or 0, 3) for one in seconds], "slack": self._estimates.slack(name)}
 
     def submit(self, request: RunRequest, tell: Tell, traceparent: str = "") -> Run:
         """Accepts a run, or raises RunError if it is refused.

@@ -16,7 +16,7 @@ from fastapi.responses import JSONResponse, Response, StreamingResponse
 from prometheus_client import CONTENT_TYPE_LATEST
 
 from .metrics import Metrics
-from .protocol import RunError, RunRequest
+from .protocol import EstimatesRequest, RunError, RunRequest
 from .runs import Run, Runner
 
 # A line is sent at least this often while a run goes on, in seconds. Loading, a VAE at
@@ -80,6 +80,10 @@ def create_app(runner: Runner, metrics: Metrics, *, heartbeat: float = _HEARTBEA
         except RunError as error:
             return JSONResponse(error.line(), 503 if error.retryable else 422)
         return StreamingResponse(_answer(run, lines, heartbeat), media_type="application/x-ndjson")
+
+    @app.post("/v1/estimates")
+    async def estimates(request: EstimatesRequest) -> Response:
+        return JSONResponse({"estimates": [runner.estimate(edit) for edit in request.edits]})
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Response:

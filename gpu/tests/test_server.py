@@ -41,8 +41,8 @@ def serve(servers: list[Server]) -> Iterator[Serve]:
     """Starts servers, each on a port of its own."""
     ends: list[Callable[[], None]] = []
 
-    def start(model: Callable[[], Pipeline] = Inverter, heartbeat: float = 60) -> httpx2.Client:
-        models = model_map()
+    def start(model: Callable[[], Pipeline] = Inverter, heartbeat: float = 60, **rows: Any) -> httpx2.Client:
+        models = model_map(**rows)
         metrics = Metrics()
         runner = Runner(models, Residents(models.pipelines, None, lambda _, __: model()), metrics, weights=Shelf())
         app = create_app(runner, metrics, heartbeat=heartbeat)
@@ -230,6 +230,30 @@ def until_gone(client: httpx2.Client) -> None:
             return
         time.sleep(0.1)
     raise AssertionError("the server goes on")
+
+
+def test_how_long_edits_take(serve: Serve) -> None:
+    client = serve(card={"teraflops": 400.0}, shape="wan2.2-5b")
+    edit = {"model": "gen-2.5", "kind": "edit", "width": 1280, "height": 720, "fps": 20, "lengths": [1, 5, 300]}
+    asked = [
+        edit,
+        edit | {"reference": True},
+        edit | {"model": "gen-2.1", "reference": True},  # its pipeline takes none
+        edit | {"model": "gen-9"},
+        {"model": "gen-image-2", "kind": "image", "width": 1280, "height": 704, "lengths": [0]},
+    ]
+    answer = client.post("/v1/estimates", json={"edits": asked})
+    plain, referred, impossible, unknown, image = answer.json()["estimates"]
+    assert sorted(plain["seconds"]) == plain["seconds"]
+    assert plain["seconds"][2] > 40 * plain["seconds"][1]
+    assert (plain["slack"], len(referred["seconds"]), len(image["seconds"])) == (1.5, 3, 1)
+    assert (impossible, unknown) == (None, None)
+    assert client.post("/v1/estimates", json={"edits": [edit | {"lengths": [-1]}]}).status_code == 422
+
+
+def test_nothing_is_known_of_models_without_a_size(serve: Serve) -> None:
+    edit = {"model": "gen-2.5", "kind": "edit", "width": 1280, "height": 720, "fps": 20, "lengths": [1]}
+    assert serve().post("/v1/estimates", json={"edits": [edit]}).json() == {"estimates": [None]}
 
 
 def test_metrics(serve: Serve, clip: Clip, ask: Ask) -> None:

@@ -29,6 +29,9 @@ type Job struct {
 	CompletedAt *time.Time `json:"completed_at"`
 	// Progress goes from 0 to 1.
 	Progress float64 `json:"progress"`
+	// EstimatedSeconds is how long the engine was expected to work on it; nil if that
+	// was not known.
+	EstimatedSeconds *int64 `json:"estimated_seconds"`
 	// SecondsLeft is nil if the service cannot tell.
 	SecondsLeft *int64 `json:"seconds_left"`
 	Seed        uint32 `json:"seed"`

@@ -128,6 +128,9 @@ func (s *Session) showJob(job client.Job) error {
 	}
 	rows = append(rows, []string{"seed", fmt.Sprint(job.Seed)}, []string{"created", local(job.CreatedAt)},
 		[]string{"started", local(job.StartedAt)}, []string{"ended", local(job.CompletedAt)})
+	if job.EstimatedSeconds != nil {
+		rows = append(rows, []string{"takes", "about " + (time.Duration(*job.EstimatedSeconds) * time.Second).String()})
+	}
 	if job.SecondsLeft != nil {
 		rows = append(rows, []string{"left", "about " + (time.Duration(*job.SecondsLeft) * time.Second).String()})
 	}

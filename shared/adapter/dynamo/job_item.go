@@ -47,6 +47,8 @@ type jobRecord struct {
 	CompletedAt string     `dynamodbav:"completed_at,omitempty"`
 	Webhook     string     `dynamodbav:"webhook,omitempty"`
 	Trace       string     `dynamodbav:"trace,omitempty"`
+	// Estimate is in milliseconds.
+	Estimate int64 `dynamodbav:"estimate,omitempty"`
 	// Result and Failure are JSON.
 	Result  string `dynamodbav:"result,omitempty"`
 	Failure string `dynamodbav:"failure,omitempty"`
@@ -76,7 +78,7 @@ func jobItems(j job.Job) (record, request item, err error) {
 	record, err = attributevalue.MarshalMap(jobRecord{
 		ID: j.ID, Part: RecordPart, Account: j.Account, Key: j.Key, Model: j.Model, Lane: j.Lane, Seed: j.Seed,
 		Status: j.Status, CreatedAt: writeTime(j.CreatedAt), Deadline: writeTime(j.Deadline),
-		Webhook: j.Webhook, Trace: j.Trace, TTL: ttl,
+		Webhook: j.Webhook, Trace: j.Trace, Estimate: j.Estimate.Milliseconds(), TTL: ttl,
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("record of job %s: %w", j.ID, err)
@@ -110,6 +112,7 @@ func readRecord(recordItem item) (job.Job, error) {
 	j := job.Job{
 		ID: r.ID, Account: r.Account, Key: r.Key, Model: r.Model, Lane: r.Lane, Seed: r.Seed,
 		Status: r.Status, Progress: r.Progress, Runs: r.Runs, Nonce: r.Nonce, Webhook: r.Webhook, Trace: r.Trace,
+		Estimate: milliseconds(r.Estimate),
 	}
 	for _, t := range []struct {
 		to   *time.Time

@@ -66,8 +66,11 @@ func newJobs(t *testing.T, cloud *awstest.Cloud, dispatcher dynamo.Dispatcher) (
 func TestJobs(t *testing.T) {
 	cloud := awstest.Start(t)
 	jobtest.Run(t, func(t *testing.T) jobtest.Harness {
-		jobs, _ := newJobs(t, cloud, &handedOver{})
+		jobs, records := newJobs(t, cloud, &handedOver{})
 		counts := dynamo.NewUsage(dynamo.NewClient(cloud.Config()), cloud.MakeTable(t, "usage"))
-		return jobtest.Harness{Store: jobs.CountIn(counts), Runs: jobs, Usage: counts}
+		return jobtest.Harness{
+			Store: jobs.CountIn(counts), Runs: jobs, Usage: counts,
+			Estimates: dynamo.NewEstimates(records.client, records.table),
+		}
 	})
 }

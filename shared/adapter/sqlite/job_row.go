@@ -13,7 +13,7 @@ import (
 
 // recordColumns are the columns of a job without its request.
 const recordColumns = `job.id, account, key, model, lane, seed, status, progress, runs, nonce,
-	created_at, deadline, started_at, completed_at, result, failure, webhook, trace`
+	created_at, deadline, started_at, completed_at, result, failure, webhook, trace, estimate`
 
 // selectJob begins every query that returns whole jobs.
 const (
@@ -37,17 +37,20 @@ func scanJob(r row) (job.Job, error) {
 	var (
 		j                      job.Job
 		createdAt, deadline    int64
+		estimate               int64
 		startedAt, completedAt sql.NullInt64
 		result, failure        sql.NullString
 		request                []byte
 	)
 	err := r.Scan(&j.ID, &j.Account, &j.Key, &j.Model, &j.Lane, &j.Seed, &j.Status, &j.Progress, &j.Runs, &j.Nonce,
-		&createdAt, &deadline, &startedAt, &completedAt, &result, &failure, &j.Webhook, &j.Trace, &request)
+		&createdAt, &deadline, &startedAt, &completedAt, &result, &failure, &j.Webhook, &j.Trace,
+		&estimate, &request)
 	if err != nil {
 		return job.Job{}, err
 	}
 	j.CreatedAt, j.Deadline = time.UnixMilli(createdAt).UTC(), time.UnixMilli(deadline).UTC()
 	j.StartedAt, j.CompletedAt = timeOf(startedAt), timeOf(completedAt)
+	j.Estimate = time.Duration(estimate) * time.Millisecond
 	if err := json.Unmarshal(request, &j.Request); err != nil {
 		return job.Job{}, fmt.Errorf("request of job %s: %w", j.ID, err)
 	}

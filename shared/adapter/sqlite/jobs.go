@@ -65,10 +65,10 @@ func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int) error {
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, `insert into job
-			(id, account, key, model, lane, seed, status, created_at, deadline, webhook, trace, message)
-			values (?, ?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?)`,
+			(id, account, key, model, lane, seed, status, created_at, deadline, webhook, trace, estimate, message)
+			values (?, ?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?)`,
 			j.ID, j.Account, j.Key, j.Model, j.Lane, j.Seed, millis(j.CreatedAt), millis(j.Deadline), j.Webhook, j.Trace,
-			message); err != nil {
+			j.Estimate.Milliseconds(), message); err != nil {
 			return err
 		}
 		if _, err = tx.ExecContext(ctx, "insert into job_request (job, body) values (?, ?)", j.ID, request); err != nil {

@@ -35,7 +35,9 @@ func openAt(t *testing.T, path string) *sqlite.DB {
 func TestJobs(t *testing.T) {
 	jobtest.Run(t, func(t *testing.T) jobtest.Harness {
 		db := open(t)
-		return jobtest.Harness{Store: db.Jobs(), Runs: db.Jobs(), Retention: db.Jobs(), Usage: db.Usage()}
+		return jobtest.Harness{
+			Store: db.Jobs(), Runs: db.Jobs(), Retention: db.Jobs(), Usage: db.Usage(), Estimates: db.Estimates(),
+		}
 	})
 }
 

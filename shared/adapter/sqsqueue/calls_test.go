@@ -19,7 +19,7 @@ func TestCallsAreAsDocumented(t *testing.T) {
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
 	h := newHomeBehind(t, cloud, proxy.Config())
 	want := map[string]string{}
-	for _, kind := range []string{"Jobs", "Machine", "Runs", "Queue", "Delivery", "Workers"} {
+	for _, kind := range []string{"Jobs", "Machine", "Runs", "Queue", "Delivery", "Workers", "Estimates"} {
 		for operation, calls := range awstest.Documented(t, kind) {
 			want[kind+"."+operation] = calls
 		}
@@ -118,6 +118,14 @@ func TestCallsAreAsDocumented(t *testing.T) {
 	})
 	workers := dynamo.NewWorkers(dynamo.NewClient(proxy.Config()), h.table, time.Now)
 	counted("Workers.Beat", func() error { return workers.Beat(ctx, job.ImageLane) })
+	estimates := dynamo.NewEstimates(dynamo.NewClient(proxy.Config()), h.table)
+	counted("Estimates.PublishEstimates", func() error {
+		return estimates.PublishEstimates(ctx, job.Estimates{{Points: []job.EstimatePoint{{}}, Slack: 1}}, time.Now())
+	})
+	counted("Estimates.Estimates", func() error {
+		_, err := estimates.Estimates(ctx)
+		return err
+	})
 	counted("Workers.Warm", func() error {
 		_, err := workers.Warm(ctx, job.ImageLane)
 		return err

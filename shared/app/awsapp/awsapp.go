@@ -121,6 +121,7 @@ func (p *Parts) AcceptJobs(machine Machine, lengths dynamo.Lengths, cursors curs
 		Now: time.Now, Random: rand.Reader,
 		Workers: map[job.Lane]int{job.VideoLane: workers, job.ImageLane: workers},
 		Cursors: cursors, Orchestrator: machine, Logger: p.Config.Logger,
+		Estimates: dynamo.NewEstimates(p.Records, p.Required("CUTROOM_JOBS_TABLE")),
 	})
 }
 

@@ -127,6 +127,7 @@ type Records struct {
 	IdempotencyKeys IdempotencyKeys
 	Usage           usage.Store
 	Webhooks        Webhooks
+	Estimates       job.EstimateStore
 	// Sessions returns the records of realtime sessions, whose leases are timed by
 	// the machine's clock.
 	Sessions func(Machine) Sessions

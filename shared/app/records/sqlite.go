@@ -37,7 +37,8 @@ func (f sqliteFile) Open(ctx context.Context, options Options) (*Records, error)
 	return &Records{
 		Whole: db, Jobs: db.Jobs(), Queue: db.Queue(), Files: db.Files(), Keys: db.Keys(),
 		IdempotencyKeys: db.IdempotencyKeys(), Usage: db.Usage(), Webhooks: db.Webhooks(),
-		Sessions: func(machine Machine) Sessions { return db.Sessions(machine) },
+		Estimates: db.Estimates(),
+		Sessions:  func(machine Machine) Sessions { return db.Sessions(machine) },
 	}, nil
 }
 

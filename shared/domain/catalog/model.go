@@ -168,6 +168,11 @@ type Field struct {
 // Names of fields that mean the same in every form.
 const (
 	PromptField = "prompt"
+	// DataField is the file that is edited, ReferenceField a picture of what the edit
+	// should look like, ResolutionField the choice among the model's sizes.
+	DataField       = "data"
+	ReferenceField  = "reference_image"
+	ResolutionField = "resolution"
 	// WebhookField is in no form of the catalog; it is a field of every job.
 	WebhookField = "webhook_url"
 )

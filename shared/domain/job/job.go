@@ -165,6 +165,9 @@ type Job struct {
 	// Trace is the W3C trace context of the submission (its traceparent), the
 	// parent of the worker's spans; empty if it is not traced.
 	Trace string
+	// Estimate is how long the engine was expected to work on it when it was accepted,
+	// in whole milliseconds; 0 if nobody knew.
+	Estimate time.Duration
 
 	Status Status
 	// Progress is 0 to 1 and never falls.

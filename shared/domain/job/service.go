@@ -36,7 +36,9 @@ type Config struct {
 	// Orchestrator is told of jobs that were ended from outside; nil if the
 	// store alone runs jobs.
 	Orchestrator Orchestrator
-	Logger       *slog.Logger
+	// Estimates tells how long edits take; nil if nobody knows.
+	Estimates EstimateReader
+	Logger    *slog.Logger
 }
 
 // The ages of docs/contract/jobs.md#retention.
@@ -51,6 +53,12 @@ type Service struct {
 	// admitting is locked from the read of the backlog to the acceptance, so
 	// that admission is exact within a process.
 	admitting sync.Mutex
+
+	// estimating is held while estimates are read; estimatedAt is when they were read
+	// last.
+	estimating  sync.Mutex
+	estimates   Estimates
+	estimatedAt time.Time
 }
 
 // NewService returns a service; ages that are zero take their defaults.
@@ -99,7 +107,7 @@ func (s *Service) NewSeed() (uint32, error) {
 }
 
 // Submit accepts a job whose inputs are stored. The caller fills ID, Account,
-// Key, Model, Lane, Seed and Request; limit is the account's limit of pending
+// Key, Model, Lane, Seed, Request and Estimate; limit is the account's limit of pending
 // and processing jobs, 0 for none. After a definite refusal the caller deletes
 // the inputs.
 //

@@ -100,12 +100,14 @@ type world struct {
 	claims   *sqlite.IdempotencyKeys
 	jobs     *job.Service
 	shelf    *sqlite.Files // the records of files
-	live     *sqlite.Sessions
-	sweeper  *file.Sweeper
-	catalog  *catalog.Catalog
-	later    atomic.Int64 // how far the clock is ahead, in ns
-	stopped  atomic.Pointer[time.Time]
-	log      *programtest.Output
+	// estimates are how long edits take.
+	estimates sqlite.Estimates
+	live      *sqlite.Sessions
+	sweeper   *file.Sweeper
+	catalog   *catalog.Catalog
+	later     atomic.Int64 // how far the clock is ahead, in ns
+	stopped   atomic.Pointer[time.Time]
+	log       *programtest.Output
 }
 
 // ownTime is a clock that only the test advances.
@@ -151,7 +153,7 @@ func newWorld(t *testing.T, s setup) *world {
 	w.database = filepath.Join(t.TempDir(), "cutroom.db")
 	db := sqlitetest.Open(t, w.database, sqlite.Options{Now: w.now})
 	w.records, w.keys, w.queue, w.hooks = db.Jobs(), db.Keys(), db.Queue(), db.Webhooks()
-	w.claims = db.IdempotencyKeys()
+	w.claims, w.estimates = db.IdempotencyKeys(), db.Estimates()
 	w.blobs, err = diskblob.Open(w.root)
 	must(err)
 	tiers := credential.Tiers{credential.DefaultTier: {
@@ -177,7 +179,8 @@ func newWorld(t *testing.T, s setup) *world {
 	}
 	w.jobs = job.NewService(job.Config{
 		Store: store, Now: w.now, Random: rand.Reader, Watcher: w.records, Cursors: job.NewCursors(secret),
-		Workers: map[job.Lane]int{job.VideoLane: s.workers, job.ImageLane: s.workers},
+		Workers:   map[job.Lane]int{job.VideoLane: s.workers, job.ImageLane: s.workers},
+		Estimates: w.estimates,
 	})
 	logger := slog.New(slog.NewTextHandler(w.log, nil))
 	w.shelf = db.Files()

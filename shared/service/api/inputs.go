@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"cutroom/shared/domain/blob"
 	"cutroom/shared/domain/catalog"
@@ -25,6 +26,9 @@ type inputs struct {
 	storedBlobs
 	account string
 	jobID   string
+	// clip is how long the video that is edited is; 0 without one, or if its header does
+	// not tell.
+	clip time.Duration
 }
 
 // take stores the content of a file part, or copies the stored file that it
@@ -151,6 +155,9 @@ func (in *inputs) check(
 	if errors.As(within(info, in.service.Catalog.Limits), &beyond) {
 		wrong := valueProblem(name, value, beyond.Message)
 		return &wrong, nil
+	}
+	if field.Name == catalog.DataField {
+		in.clip = info.Duration
 	}
 	return nil, nil
 }

@@ -99,7 +99,7 @@ func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *c
 // submitOnce submits the job that a request asks for, or returns the job of an
 // earlier request with the same Idempotency-Key.
 //
-// Errors: those of once and job.Service.
+// Errors: problems of a clip that would take too long; those of once and job.Service.
 func (s *service) submitOnce(
 	w http.ResponseWriter, r *http.Request, c call, asked any, accepted job.Job, in *inputs,
 ) (job.Job, error) {
@@ -112,6 +112,9 @@ func (s *service) submitOnce(
 		create: func(ctx context.Context) (answer []byte, err error) {
 			if in.refusal != nil {
 				return nil, in.refusal
+			}
+			if err := s.estimate(ctx, c.model, &accepted, in.clip); err != nil {
+				return nil, err
 			}
 			in.kept = true
 			accepted, err = s.Jobs.Submit(ctx, accepted, c.who.Tier.PendingJobs)
@@ -128,6 +131,9 @@ func (s *service) submitOnce(
 // refused reports whether the error of a creation is certain proof that nothing was
 // created.
 func refused(err error) bool {
+	if invalid := (problems)(nil); errors.As(err, &invalid) {
+		return true
+	}
 	var refusal *fault.Error
 	if !errors.As(err, &refusal) {
 		return false
@@ -186,6 +192,9 @@ func newJobBody(j job.Job, now time.Time, resultAge time.Duration) jobBody {
 	if left, known := j.Left(now); known {
 		body.SecondsLeft = new(wholeSeconds(left))
 	}
+	if j.Estimate > 0 {
+		body.EstimatedSeconds = new(max(1, wholeSeconds(j.Estimate)))
+	}
 	if j.Result != nil {
 		body.EnhancedPrompt = j.Result.EnhancedPrompt
 		body.Engine, body.Understood, body.Notice = j.Result.Engine, j.Result.Understood, j.Result.Notice
@@ -203,6 +212,9 @@ type jobBody struct {
 	StartedAt   *string    `json:"started_at"`
 	CompletedAt *string    `json:"completed_at"`
 	Progress    float64    `json:"progress"`
+	// EstimatedSeconds is how long the engine was expected to work on it, if that was
+	// known when it was accepted.
+	EstimatedSeconds *int64 `json:"estimated_seconds,omitempty"`
 	// SecondsLeft is present if the time to the job's end can be estimated.
 	SecondsLeft *int64 `json:"seconds_left,omitempty"`
 	Seed        uint32 `json:"seed"`

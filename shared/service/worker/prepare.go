@@ -121,14 +121,14 @@ func (p *preparation) makeSpec(ctx context.Context, w *Worker, m *catalog.Model)
 	j := p.job
 	spec := engine.Spec{
 		Job: j.ID, Model: m.ID, Kind: m.Kind, Prompt: j.Request.Prompt, Seed: j.Seed, Options: j.Request.Options,
-		Size: m.Sizes[j.Request.Option("resolution")], FPS: m.FPS, Duration: m.Duration,
+		Size: m.Sizes[j.Request.Option(catalog.ResolutionField)], FPS: m.FPS, Duration: m.Duration,
 		Folder: scratch, Output: filepath.Join(scratch, "output"+extension),
 	}
 	var err error
-	if spec.Reference, err = p.input(ctx, w, "reference_image", catalog.ImageFile); err != nil {
+	if spec.Reference, err = p.input(ctx, w, catalog.ReferenceField, catalog.ImageFile); err != nil {
 		return err
 	}
-	if spec.Data, err = p.input(ctx, w, "data", m.DataType()); err != nil {
+	if spec.Data, err = p.input(ctx, w, catalog.DataField, m.DataType()); err != nil {
 		return err
 	}
 	switch {

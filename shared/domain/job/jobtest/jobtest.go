@@ -1,5 +1,5 @@
-// Package jobtest specifies the behaviour of [job.Store], [job.Runs] and
-// [job.Retention] as tests that every adapter runs.
+// Package jobtest specifies the behaviour of [job.Store], [job.Runs],
+// [job.Retention] and [job.EstimateStore] as tests that every adapter runs.
 package jobtest
 
 import (
@@ -23,6 +23,8 @@ type Harness struct {
 	Retention job.Retention
 	// Usage is where Accept counts.
 	Usage usage.Store
+	// Estimates are empty.
+	Estimates job.EstimateStore
 }
 
 // Run runs the suite. Open returns a harness without any job in it, which is
@@ -42,7 +44,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		conformance.About("Progress", progressTests), conformance.About("Release", releaseTests),
 		conformance.About("Complete", completeTests), conformance.About("Fail", failTests),
 		conformance.About("Ended", terminalTests), conformance.About("Forget", forgetTests), conformance.About("Races", raceTests),
-		conformance.About("Retention", retentionTests),
+		conformance.About("Retention", retentionTests), conformance.About("Estimates", estimateTests),
 	)
 }
 
@@ -84,7 +86,7 @@ func (s *suite) new(lane job.Lane, account string) job.Job {
 			},
 		},
 		Webhook: "https://hooks.example/jobs?of=acme", Trace: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
-		CreatedAt: s.now, Deadline: s.now.Add(job.MaxAge),
+		Estimate: 76543 * time.Millisecond, CreatedAt: s.now, Deadline: s.now.Add(job.MaxAge),
 	}
 }
 

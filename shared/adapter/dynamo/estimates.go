@@ -1,0 +1,76 @@
+package dynamo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"cutroom/shared/domain/job"
+)
+
+// estimatesAge is how long estimates are kept that nobody publishes again: no worker may
+// run for days.
+const estimatesAge = 14 * 24 * time.Hour
+
+// Estimates keeps how long edits take, in the table of jobs. It implements
+// job.EstimateStore.
+type Estimates struct {
+	client *dynamodb.Client
+	table  string
+}
+
+var _ job.EstimateStore = (*Estimates)(nil)
+
+// NewEstimates returns the estimates that the table of jobs holds.
+func NewEstimates(client *dynamodb.Client, table string) *Estimates { return &Estimates{client, table} }
+
+func estimatesKey() item { return jobKey("engine", "estimates") }
+
+// Estimates implements job.EstimateReader by one read, which is not consistent.
+//
+// Errors: fault.Unavailable.
+func (e *Estimates) Estimates(ctx context.Context) (job.Estimates, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	found, err := e.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &e.table, Key: estimatesKey()})
+	if err != nil {
+		return nil, storeError("read estimates", err)
+	}
+	r := reader{item: found.Item}
+	body := r.text("body")
+	if r.err != nil || body == "" {
+		return nil, r.err
+	}
+	var estimates job.Estimates
+	if err := json.Unmarshal([]byte(body), &estimates); err != nil {
+		return nil, fmt.Errorf("dynamo: estimates: %w", err)
+	}
+	return estimates, nil
+}
+
+// PublishEstimates implements job.EstimatePublisher by one write.
+//
+// Errors: fault.Unavailable.
+func (e *Estimates) PublishEstimates(ctx context.Context, estimates job.Estimates, now time.Time) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	update := &dynamodb.UpdateItemInput{
+		TableName: &e.table, Key: estimatesKey(), UpdateExpression: aws.String("REMOVE #body SET #ttl = :ttl"),
+		ExpressionAttributeNames:  named("body", "ttl"),
+		ExpressionAttributeValues: item{":ttl": seconds(now.Add(estimatesAge))},
+	}
+	if len(estimates) > 0 {
+		body, err := encoded(estimates)
+		if err != nil {
+			return fmt.Errorf("dynamo: publish estimates: %w", err)
+		}
+		update.UpdateExpression = aws.String("SET #body = :body, #ttl = :ttl")
+		update.ExpressionAttributeValues[":body"] = body
+	}
+	_, err := e.client.UpdateItem(ctx, update)
+	return storeError("publish estimates", err)
+}

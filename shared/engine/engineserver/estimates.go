@@ -1,0 +1,133 @@
+package engineserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/engine"
+	"cutroom/shared/platform/contain"
+)
+
+// EstimatesRequest asks an engine server how long edits take: the body of POST
+// /v1/estimates.
+type EstimatesRequest struct {
+	Edits []EstimatedEdit `json:"edits"`
+}
+
+// EstimatedEdit is a kind of edit, at each of the lengths, in seconds.
+type EstimatedEdit struct {
+	Model     string       `json:"model"`
+	Kind      catalog.Kind `json:"kind"`
+	Reference bool         `json:"reference"`
+	Width     int          `json:"width"`
+	Height    int          `json:"height"`
+	FPS       int          `json:"fps"`
+	Lengths   []float64    `json:"lengths"`
+}
+
+// EstimatesResponse answers in the order of the edits; null is for those that the server
+// does not make, or does not know of.
+type EstimatesResponse struct {
+	Estimates []*EditEstimate `json:"estimates"`
+}
+
+// EditEstimate is how long an edit takes, in seconds, for each of the lengths, its models
+// being loaded, and the slack of job.Estimate.
+type EditEstimate struct {
+	Seconds []float64 `json:"seconds"`
+	Slack   float64   `json:"slack"`
+}
+
+// maxEstimates bounds the response, in bytes.
+const maxEstimates = 1 << 20
+
+var (
+	_ engine.Estimator = (*Engine)(nil)
+	_ engine.Estimator = (*Pool)(nil)
+)
+
+// Estimates asks the server.
+func (e *Engine) Estimates(ctx context.Context, asked []engine.Question) ([]*job.Estimate, error) {
+	response, err := e.estimates(ctx, asked)
+	if err != nil {
+		return nil, fmt.Errorf("engineserver: estimates: %w", err)
+	}
+	if len(response.Estimates) != len(asked) {
+		return nil, fmt.Errorf("engineserver: %d estimates for %d questions", len(response.Estimates), len(asked))
+	}
+	estimates := make([]*job.Estimate, len(asked))
+	for i, told := range response.Estimates {
+		if told == nil {
+			continue
+		}
+		if len(told.Seconds) != len(asked[i].Lengths) {
+			return nil, fmt.Errorf("engineserver: %d estimates for %d lengths", len(told.Seconds), len(asked[i].Lengths))
+		}
+		estimate := &job.Estimate{EditKind: asked[i].EditKind, Slack: told.Slack}
+		for n, length := range asked[i].Lengths {
+			estimate.Points = append(estimate.Points, job.EstimatePoint{Length: length, Takes: told.Seconds[n]})
+		}
+		if err := estimate.Validate(); err != nil {
+			return nil, fmt.Errorf("engineserver: %w", err)
+		}
+		estimates[i] = estimate
+	}
+	return estimates, nil
+}
+
+// estimates makes the call.
+func (e *Engine) estimates(ctx context.Context, asked []engine.Question) (told EstimatesResponse, err error) {
+	ctx, cancel := context.WithTimeout(ctx, healthTime)
+	defer cancel()
+	var body EstimatesRequest
+	for _, question := range asked {
+		body.Edits = append(body.Edits, EstimatedEdit{
+			Model: question.Model, Kind: question.Kind, Reference: question.Reference,
+			Width: question.Size.Width, Height: question.Size.Height, FPS: question.FPS, Lengths: question.Lengths,
+		})
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		return told, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, e.base+"/v1/estimates", bytes.NewReader(text))
+	if err != nil {
+		return told, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	response, err := e.client.Do(request)
+	if err != nil {
+		return told, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return told, fmt.Errorf("the engine server answers with status %d", response.StatusCode)
+	}
+	return told, json.NewDecoder(io.LimitReader(response.Body, maxEstimates)).Decode(&told)
+}
+
+// Estimates asks the first server that answers: servers of a pool have the same models
+// and cards.
+func (p *Pool) Estimates(ctx context.Context, asked []engine.Question) ([]*job.Estimate, error) {
+	var wrong error
+	for _, m := range p.members {
+		estimates, err := m.ask(ctx, asked)
+		if err == nil {
+			return estimates, nil
+		}
+		wrong = errors.Join(wrong, err)
+	}
+	return nil, wrong
+}
+
+func (m *member) ask(ctx context.Context, asked []engine.Question) (estimates []*job.Estimate, err error) {
+	defer contain.Error(&err)
+	return m.Engine.Estimates(ctx, asked)
+}

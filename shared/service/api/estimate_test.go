@@ -1,0 +1,116 @@
+package api_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/media/mediatest"
+)
+
+// publish publishes how long edits take: 100 s, and so many for each second of a clip.
+func (w *world) publish(kind job.EditKind, each float64) {
+	w.t.Helper()
+	estimates := job.Estimates{{EditKind: kind, Slack: 1.1, Points: []job.EstimatePoint{
+		{Length: 1, Takes: 100 + each}, {Length: 300, Takes: 100 + 300*each},
+	}}}
+	if err := w.estimates.PublishEstimates(w.t.Context(), estimates, w.now()); err != nil {
+		w.t.Fatal(err)
+	}
+	w.pass(time.Minute) // the service asks again
+}
+
+// estimated returns the estimate that a job shows, 0 for none.
+func (w *world) estimated(id string) (seconds int) {
+	w.t.Helper()
+	var body struct {
+		Seconds int `json:"estimated_seconds"`
+	}
+	if err := json.Unmarshal([]byte(w.get("/v1/jobs/"+id, studio).body), &body); err != nil {
+		w.t.Fatal(err)
+	}
+	return body.Seconds
+}
+
+// A job tells how long the engine was expected to take
+// (docs/contract/media.md#job-record).
+func TestAJobTellsItsEstimate(t *testing.T) {
+	w := newWorld(t, setup{})
+	plain := job.EditKind{Model: "gen-2.5", Resolution: "720p"}
+	unknown := w.accepted(w.post("gen-2.5", studio, upload("data", clip(t))))
+	w.publish(plain, 10)
+	known := w.accepted(w.post("gen-latest", studio, upload("data", clip(t))))
+	referred := w.accepted(w.post("gen-2.5", studio, upload("data", clip(t)), upload("reference_image", picture(t))))
+	if got := w.estimated(known); got < 101 || got > 130 {
+		t.Errorf("a clip of a second or two takes %d s", got)
+	}
+	for _, id := range []string{unknown, referred} {
+		if got := w.estimated(id); got != 0 {
+			t.Errorf("%s takes %d s, which nobody knows", id, got)
+		}
+	}
+	w.publish(job.EditKind{Model: "gen-pro-t2v", Resolution: "720p"}, 10)
+	if got := w.estimated(w.submit(studio)); got != 150 {
+		t.Errorf("five seconds from text take %d s", got)
+	}
+	w.publish(job.EditKind{Model: "gen-image-2", Resolution: "480p"}, 0)
+	image := w.accepted(w.post("gen-image-2", studio, upload("data", picture(t)), text("prompt", "x"),
+		text("resolution", "480p")))
+	if got := w.estimated(image); got != 100 {
+		t.Errorf("an image takes %d s", got)
+	}
+}
+
+// A clip whose edit would not end in time is refused at once, with the longest that
+// would (docs/contract/jobs.md#admission).
+func TestAClipThatWouldTakeTooLongIsRefused(t *testing.T) {
+	w := newWorld(t, setup{})
+	kind := job.EditKind{Model: "gen-2.5", Resolution: "720p"}
+	w.publish(kind, 400) // a clip of one second takes 500 s, of two 900
+	twoSeconds := content(t, mediatest.Video{Seconds: 2}.Make(t))
+	a := w.post("gen-2.5", studio, upload("data", twoSeconds))
+	var body struct {
+		Detail []struct {
+			Location []string `json:"loc"`
+			Message  string   `json:"msg"`
+		}
+	}
+	if err := json.Unmarshal([]byte(a.body), &body); err != nil || a.status != 422 || len(body.Detail) != 1 {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	const says = "Value error, The edit would take about 15 minutes, and a job has 10 minutes. " +
+		"The longest clip that would be done in time has 1 s."
+	if one := body.Detail[0]; strings.Join(one.Location, ".") != "body.data" || one.Message != says {
+		t.Errorf("it says %q at %v", one.Message, one.Location)
+	}
+	w.nothingStays()
+	w.accepted(w.post("gen-2.1", studio, upload("data", twoSeconds)))
+	w.publish(kind, 10000)
+	if a := w.post("gen-2.5", studio, upload("data", twoSeconds)); a.status != 422 || strings.Contains(a.body, "longest") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// A repetition gets the job that was accepted, whatever is estimated by then; what was
+// refused can be sent again with the same key.
+func TestEstimatesAndRepetitions(t *testing.T) {
+	w := newWorld(t, setup{})
+	kind := job.EditKind{Model: "gen-2.5", Resolution: "720p"}
+	form, contentType := multiform(upload("data", content(t, mediatest.Video{Seconds: 2}.Make(t))))
+	post := func(key string) answer {
+		return w.request("POST", "/v1/jobs/gen-2.5", studio, strings.NewReader(form), "Content-Type: "+contentType,
+			"Idempotency-Key: "+key)
+	}
+	id := w.accepted(post("early"))
+	w.publish(kind, 10000)
+	if again := w.accepted(post("early")); again != id {
+		t.Errorf("the repetition made %s, not %s", again, id)
+	}
+	if a := post("late"); a.status != 422 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	w.publish(kind, 1)
+	w.accepted(post("late"))
+}

@@ -1,0 +1,118 @@
+package worker
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"reflect"
+	"slices"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/engine"
+	"cutroom/shared/platform/contain"
+)
+
+const (
+	// estimateEvery is how often an engine is asked how long its edits take: each edit
+	// corrects what it tells.
+	estimateEvery = time.Minute
+	// publishEvery is how often what has not changed is published again.
+	publishEvery = 6 * time.Hour
+)
+
+// Estimating publishes how long the engine's edits take, for those who accept jobs.
+type Estimating struct {
+	Engine    engine.Engine
+	Catalog   *catalog.Catalog
+	Publisher job.EstimatePublisher
+	// Every is how often the engine is asked; 0 is a minute.
+	Every  time.Duration
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+// Run publishes until the context ends: none at once if the engine does not tell, so that
+// nobody goes by those of the engine before.
+func (e Estimating) Run(ctx context.Context) {
+	estimator := engine.EstimatorOf(e.Engine)
+	asked := questions(e.Catalog)
+	var (
+		published   job.Estimates
+		publishedAt time.Time
+	)
+	for ctx.Err() == nil {
+		estimates, err := e.ask(ctx, estimator, asked)
+		if err != nil && ctx.Err() == nil {
+			// It may be starting; what it told last stands.
+			e.Logger.Debug("ask the engine how long edits take", "error", err)
+		}
+		fresh := !publishedAt.IsZero() && e.Now().Sub(publishedAt).Abs() < publishEvery
+		if err == nil && !(fresh && reflect.DeepEqual(estimates, published)) {
+			err := e.Publisher.PublishEstimates(ctx, estimates, e.Now())
+			if err == nil {
+				published, publishedAt = estimates, e.Now()
+			} else if ctx.Err() == nil {
+				e.Logger.Warn("publish how long edits take", "error", err)
+			}
+		}
+		if estimator == nil && !publishedAt.IsZero() {
+			return
+		}
+		pause(ctx, cmp.Or(e.Every, estimateEvery))
+	}
+}
+
+// ask returns what the engine knows.
+func (e Estimating) ask(
+	ctx context.Context, estimator engine.Estimator, asked []engine.Question,
+) (known job.Estimates, err error) {
+	if estimator == nil {
+		return nil, nil
+	}
+	defer contain.Error(&err)
+	estimates, err := estimator.Estimates(ctx, asked)
+	for _, estimate := range estimates {
+		if estimate != nil {
+			known = append(known, *estimate)
+		}
+	}
+	return known, err
+}
+
+// estimatedLengths are the lengths of clips that an engine is asked about, in seconds, as
+// far as the catalog allows: between them the times of edits grow nearly evenly.
+var estimatedLengths = []float64{1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 20, 25, 30, 40, 50, 60, 90, 120, 180, 240, 300, 600}
+
+// questions returns one for every kind of edit that the catalog offers.
+func questions(c *catalog.Catalog) []engine.Question {
+	var asked []engine.Question
+	for _, m := range c.Models() {
+		lengths := []float64{m.Duration.Seconds()}
+		if m.Kind != catalog.Image && m.Duration == 0 {
+			lengths = slices.DeleteFunc(slices.Clone(estimatedLengths), func(length float64) bool {
+				return length > c.Limits.VideoDuration.Seconds()
+			})
+			if longest := c.Limits.VideoDuration.Seconds(); len(lengths) == 0 || lengths[len(lengths)-1] < longest {
+				lengths = append(lengths, longest)
+			}
+		}
+		references := []bool{false}
+		if _, takes := m.Form.Field(catalog.ReferenceField); takes {
+			references = append(references, true)
+		}
+		for resolution, size := range m.Sizes {
+			for _, reference := range references {
+				asked = append(asked, engine.Question{
+					EditKind: job.EditKind{Model: m.ID, Resolution: resolution, Reference: reference},
+					Kind:     m.Kind, Size: size, FPS: m.FPS, Lengths: lengths,
+				})
+			}
+		}
+	}
+	slices.SortStableFunc(asked, func(a, b engine.Question) int {
+		return cmp.Or(cmp.Compare(a.Model, b.Model), cmp.Compare(a.Resolution, b.Resolution))
+	})
+	return asked
+}
