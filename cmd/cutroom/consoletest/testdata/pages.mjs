@@ -25,13 +25,23 @@ export async function signIn(visit) {
   await page.locator(".page.edit").waitFor();
   const kept = await page.evaluate(() => [JSON.stringify(localStorage), document.cookie, location.href].join());
   check(!kept.includes(env.KEY), "the key is kept beyond the tab");
+
+  // A second tab has the key of the first, and loses it with it.
   const other = await person.context.newPage();
-  await other.goto(env.URL + "/console/");
-  await other.getByLabel("API key").waitFor();
-  await other.close();
+  await other.goto(env.URL + "/console/#usage");
+  await other.locator(".page.usage").waitFor();
   await page.getByRole("button", { name: "Sign out" }).click();
-  await page.getByLabel("API key").waitFor();
-  equal(await page.evaluate(() => sessionStorage.length), 0, "what is kept after signing out");
+  for (const tab of [page, other]) {
+    await tab.getByLabel("API key").waitFor();
+    equal(await tab.evaluate(() => sessionStorage.length), 0, "what is kept after signing out");
+  }
+  await other.getByLabel("API key").fill(env.KEY);
+  await other.keyboard.press("Enter");
+  await page.locator(".page.edit").waitFor(); // with the key of the other
+  await other.close();
+  const stranger = await visit({ url: env.URL });
+  await stranger.page.goto(env.URL + "/console/");
+  await stranger.page.getByLabel("API key").waitFor();
 }
 
 // A page whose files do not arrive, or late, loads them again or says so. It is never
@@ -114,11 +124,30 @@ export async function elsewhere(visit) {
   await person.signIn("jobs");
   const other = await person.context.newPage();
   await other.goto(`${env.URL}/console/#edit/words`);
-  await other.getByLabel("API key").fill(env.KEY);
-  await other.keyboard.press("Enter");
   await other.getByLabel("Prompt", { exact: true }).fill("fireworks for the other tab");
   await other.getByRole("button", { name: "Make video" }).click();
   await page.getByRole("link", { name: /fireworks for the other tab/ }).waitFor();
+  // What a program does is seen too.
+  const { body: { job_id: made } } = await api("POST", "/v1/jobs/gen-pro-t2v", new URLSearchParams({ prompt: "made by a program" }));
+  await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+  await page.locator(`[data-id="${made}"][data-status=completed]`).waitFor();
+  // Each goes from the other tab as soon as it is deleted in this one.
+  const tile = other.locator(`.recent [data-id="${made}"]`);
+  await other.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+  await tile.waitFor();
+  await page.getByLabel("Select made by a program").check({ force: true });
+  await page.keyboard.press("Delete");
+  await page.getByRole("button", { name: "Delete the edit" }).click();
+  await tile.waitFor({ state: "detached" });
+  await person.go("Files");
+  await other.evaluate(() => { location.hash = "files"; });
+  const [chosen] = await Promise.all([other.waitForEvent("filechooser"), other.getByRole("button", { name: "Upload files" }).click()]);
+  await chosen.setFiles({ name: "from-the-other-tab.txt", mimeType: "text/plain", buffer: Buffer.from("words") });
+  await page.getByLabel("Select from-the-other-tab.txt").check({ force: true });
+  await page.keyboard.press("Delete");
+  await page.getByRole("button", { name: "Delete the file" }).click();
+  await other.locator(".file").filter({ hasText: "from-the-other-tab.txt" }).waitFor({ state: "detached" });
+  await page.keyboard.press("Escape");
   await other.close();
 
   await person.go("Edit");
@@ -160,10 +189,18 @@ export async function revoked(visit) {
   await person.go("Gallery");
   await page.getByRole("alert").filter({ hasText: "no longer takes this tab's key" }).waitFor();
   await person.accessible("a refused key");
+  const other = await person.context.newPage();
+  await other.goto(`${env.URL}/console/`);
+  await other.getByLabel("API key").waitFor(); // a key that is refused is not passed on
+  await other.evaluate(key => sessionStorage.setItem("cutroom-key", key), made.key);
+  await other.goto(`${env.URL}/console/#usage`);
+  await other.reload();
   await page.getByRole("button", { name: "Sign in again" }).click();
   await page.getByLabel("API key").fill(env.KEY);
   await page.keyboard.press("Enter");
   await page.locator(".page.jobs").waitFor();
+  await other.locator(".page.usage").waitFor(); // the new key has reached it
+  await other.getByRole("link", { name: "Keys" }).waitFor();
   equal(await page.locator(".refused-key").count(), 0, "words about the key");
 }
 

@@ -51,6 +51,8 @@ class Chat {
         this.used,
         make("section", { "aria-labelledby": "past-title" }, make("h2", { id: "past-title" }, "Past chats"), this.past, make("p", { class: "note" }, "They stay in this browser."))));
     this.clear();
+    // Another tab has kept or deleted a conversation.
+    addEventListener("storage", async ({ key }) => key?.startsWith("cutroom-chats") && !section.hidden && this.showPast(await all()));
   }
 
   async shown({ parts: [id] }) {

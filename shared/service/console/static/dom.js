@@ -132,10 +132,11 @@ export function ago(time, format = relative) {
 
 export const shortAgo = time => ago(time, narrow);
 
-// since returns an element that says how long ago a time is, and goes on saying so.
+// since returns an element that says how long ago a time is; age brings all of them up
+// to date.
 export const since = time => make("time", { datetime: time, title: new Date(time).toLocaleString() }, ago(time));
 
-setInterval(() => document.querySelectorAll("time").forEach(one => { one.textContent = ago(one.dateTime); }), 20_000);
+export const age = () => document.querySelectorAll("time").forEach(one => { one.textContent = ago(one.dateTime); });
 
 // arrange makes items the children of a list. Those that stay are not touched, so that
 // they keep the focus and go on playing.

@@ -34,7 +34,7 @@ class Files {
         make("div", { class: "row" }, make("label", { class: "kept-for", for: "file-life" }, "Keep", this.life), this.add)),
       this.picker, this.uploads, this.selection.element, this.problem, this.grid, this.none, make("div", { class: "row end" }, this.more));
     this.listen(section);
-    hear("files", () => section.hidden || this.read());
+    hear("files", () => section.hidden || this.read(), () => section.hidden ? 0 : 30);
   }
 
   shown() { return this.read(); }

@@ -48,7 +48,7 @@ class Gallery {
     this.detail = make("div", { class: "job-detail", hidden: true });
     section.append(this.list, this.detail);
     new IntersectionObserver(([seen]) => seen.isIntersecting && this.reach(), { rootMargin: `${margin}px` }).observe(this.more);
-    hear("jobs", () => !section.hidden && !this.list.hidden && this.read());
+    hear("jobs", () => this.refresh(), () => this.pace());
   }
 
   async shown({ parts: [id], query }) {
@@ -65,6 +65,24 @@ class Gallery {
   left() {
     this.run = undefined;
     this.walking?.abort();
+  }
+
+  // refresh shows what has changed meanwhile.
+  async refresh() {
+    const { run } = this;
+    if (this.section.hidden) return;
+    if (!this.detail.hidden) {
+      if (run && !run.working) await record(run.id).catch(({ status }) => status === 404 && this.run === run && (this.run = undefined, this.open(run.id)));
+    } else if (this.walking) this.changed = true;
+    else await this.read();
+  }
+
+  // pace returns how often to look for what programs do, in seconds, 0 for never.
+  pace() {
+    if (this.section.hidden || this.list.hidden || !this.asked) return 0;
+    const narrowed = Object.values(this.asked).some(Boolean);
+    if (this.jobs.some(job => !ended(job))) return narrowed ? 10 : 4;
+    return narrowed ? 0 : 30;
   }
 
   // narrow reads the list anew by what is asked for now.
@@ -95,6 +113,8 @@ class Gallery {
       if (this.walking === controller) {
         this.walking = undefined;
         this.grid.removeAttribute("aria-busy");
+        if (this.changed) setTimeout(() => this.refresh());
+        this.changed = false;
       }
     }
   }

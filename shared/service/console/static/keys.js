@@ -1,6 +1,7 @@
 // The page Keys: the permanent keys of the account, shown for admin keys.
 
 import { ago, button, confirm, copy, make, say, signButton, toast } from "./dom.js";
+import { hear, tell } from "./news.js";
 import { key as own, media } from "./service.js";
 
 export const keysPage = { id: "keys", title: "Keys", sign: "keys", admin: true, open: section => new Keys(section) };
@@ -35,6 +36,7 @@ class Keys {
         make("p", { class: "note" }, "All keys of an account see the same jobs and files. Give each program one of its own, so that you can revoke it alone."),
         button("add", "Make a key", () => this.ask(), { class: "primary", id: "make-key" })),
       this.problem, this.working, this.past);
+    hear("keys", () => section.hidden || this.shown());
   }
 
   async shown() {
@@ -79,6 +81,7 @@ class Keys {
     } catch (refusal) {
       if (refusal.status !== 404) return this.complain(refusal);
     }
+    tell("keys");
     key.revoked_at = new Date().toISOString();
     this.problem.hidden = true;
     this.show();
@@ -98,6 +101,7 @@ class Keys {
       enter.disabled = true;
       try {
         const made = await (await media("POST", "/v1/keys", { body: { label: label.value.trim(), admin: admin.checked } })).json();
+        tell("keys");
         dialog.replaceChildren(...secretOf(made, () => dialog.close()));
         dialog.querySelector("#copy-key").focus();
         delete made.key;

@@ -1,6 +1,6 @@
 // The console: signing in, the pages, and moving between them.
 
-import { button, draw, icon, make, say, signButton, toast } from "./dom.js";
+import { age, button, draw, icon, make, say, signButton, toast } from "./dom.js";
 import { arrived, where } from "./router.js";
 import { configure, dropKey, forget, key, keep, media, Refusal, settings, whenKeyIsRefused } from "./service.js";
 import { chatPage } from "./chat.js";
@@ -11,6 +11,8 @@ import { jobsPage } from "./gallery.js";
 import { looksPage } from "./looks.js";
 import { keysPage, mayKeepKeys } from "./keys.js";
 import { realtimePage } from "./realtime.js";
+import { entered as tellEntered, join, left as tellLeft } from "./tabs.js";
+import { release } from "./upload.js";
 import { usagePage } from "./usage.js";
 import { clear } from "./vault.js";
 
@@ -33,6 +35,8 @@ async function check(candidate) {
   await media("GET", "/v1/files?limit=1", { key: candidate, patience: 15_000 });
 }
 
+let askedFor; // the field of the key, while somebody is to sign in
+
 function showSignIn(why = "") {
   const problem = make("p", { id: "key-problem", class: "notice", role: "alert", hidden: !why }, why);
   const field = make("input", { id: "key", type: "password", autocomplete: "off", spellcheck: "false", autocapitalize: "off", placeholder: "ck_…", required: true, "aria-describedby": "key-note key-problem" });
@@ -45,6 +49,7 @@ function showSignIn(why = "") {
     try {
       await check(candidate);
       keep(candidate);
+      tellEntered(candidate);
       await showConsole();
     } catch (refusal) {
       problem.textContent = refusal.message;
@@ -63,9 +68,10 @@ function showSignIn(why = "") {
       make("p", { class: "lead" }, "Video, images, chat and live pictures, on models of your own."),
       make("form", { on: { submit } },
         make("label", { for: "key" }, "API key"), field, problem, enter,
-        make("p", { id: "key-note", class: "note" }, "The key stays in this tab and is forgotten when you close it. ",
+        make("p", { id: "key-note", class: "note" }, "The key stays in the open tabs of this browser and is forgotten when you close them. ",
           settings.docs_url && make("a", { href: settings.docs_url }, "API docs")))),
     make("img", { class: "hero", src: "hero.svg", alt: "" })));
+  askedFor = field;
   field.focus();
 }
 
@@ -78,7 +84,15 @@ function showTrouble(text) {
 
 async function signOut() {
   if (underway() && !confirmLeaving()) return;
+  tellLeft();
+  await forgetAll();
+}
+
+// forgetAll forgets the key and everything that is shown, and begins anew.
+async function forgetAll() {
   go = undefined;
+  forget(); // at once, as other tabs ask for the key
+  release();
   app.replaceChildren(); // what is shown keeps nothing any more
   await clear();
   forget();
@@ -96,11 +110,48 @@ function askForKey() {
     dropKey();
     location.reload();
   }, { class: "primary" });
-  document.body.append(make("div", { class: "refused-key", role: "alert" },
-    make("p", {}, "The service no longer takes this tab's key: it was revoked, or is another service's."), again));
+  tellOfKey("The service no longer takes this tab's key: it was revoked, or is another service's.", again);
 }
 
-const schemes = ["", "light", "dark"];
+const tellOfKey = (words, ...buttons) => document.body.append(make("div", { class: "refused-key", role: "alert" }, make("p", {}, words), buttons));
+
+let offeredEarly; // a key that another tab has, before this one is ready
+
+// takeOffered signs in with the key of another tab, unless somebody is signing in here.
+async function takeOffered(offered) {
+  if (!settings) offeredEarly = offered;
+  if (!settings || key() || !askedFor?.isConnected || askedFor.value) return;
+  try {
+    await check(offered);
+  } catch {
+    return; // this tab asks for one
+  }
+  if (key() || askedFor.value) return;
+  keep(offered);
+  await showConsole();
+}
+
+// takeEntered goes on with the key that was signed in with in another tab. An upload is
+// not given up for it.
+function takeEntered(entered) {
+  if (!key()) return takeOffered(entered);
+  if (entered === key()) return undefined;
+  const take = () => {
+    release();
+    keep(entered);
+    location.reload();
+  };
+  if (!underway()) return take();
+  document.querySelector(".refused-key")?.remove();
+  return tellOfKey("Another tab has signed in with another key. An upload is under way here, and would be lost.", button("keys", "Use that key here", take));
+}
+
+join({
+  key: () => document.querySelector(".refused-key") ? "" : key(),
+  offered: takeOffered, entered: takeEntered, left: () => key() && forgetAll(),
+});
+
+const schemes = ["", "light", "dark"], schemeName = "cutroom-scheme";
 
 // schemeButton cycles through the system's, the light and the dark colour scheme.
 function schemeButton() {
@@ -110,8 +161,8 @@ function schemeButton() {
     const next = schemes[(schemes.indexOf(root.dataset.theme || "") + 1) % schemes.length];
     if (next) root.dataset.theme = next;
     else delete root.dataset.theme;
-    if (next) localStorage.setItem("cutroom-scheme", next);
-    else localStorage.removeItem("cutroom-scheme");
+    if (next) localStorage.setItem(schemeName, next);
+    else localStorage.removeItem(schemeName);
     toggle.setAttribute("aria-label", words());
     toggle.title = words();
     toast(words());
@@ -119,6 +170,13 @@ function schemeButton() {
   const toggle = signButton("scheme", words(), press, { id: "scheme" });
   return toggle;
 }
+
+setInterval(age, 20_000);
+addEventListener("storage", ({ key: name, newValue }) => {
+  if (name !== schemeName) return;
+  if (newValue) document.documentElement.dataset.theme = newValue;
+  else delete document.documentElement.dataset.theme;
+});
 
 let go; // shows the page of the address
 addEventListener("hashchange", () => go?.());
@@ -177,6 +235,7 @@ async function begin() {
   } finally {
     dispatchEvent(new Event("cutroom-started"));
   }
+  if (!key() && offeredEarly) keep(offeredEarly);
   if (!key()) return showSignIn();
   try {
     await check(key());

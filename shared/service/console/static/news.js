@@ -2,19 +2,29 @@
 // changed, such as "jobs", and nothing of what is in it.
 
 const channel = typeof BroadcastChannel === "function" ? new BroadcastChannel("cutroom") : undefined;
-const listeners = new Map(); // functions by the name of what has changed
+const all = []; // {what, listener, pace, at}
+const tick = 2000; // milliseconds between looks at who is to be called by the time
 
 // tell tells the other tabs that something has changed.
 export const tell = what => channel?.postMessage(what);
 
 // hear calls a function when another tab has changed something, and when this tab is
-// looked at again, as programs change things as well.
-export function hear(what, listener) {
-  if (!listeners.has(what)) listeners.set(what, []);
-  listeners.get(what).push(listener);
+// looked at again, as programs change things as well. While it is looked at, it is
+// called every pace() seconds too, unless those are 0.
+export function hear(what, listener, pace = () => 0) {
+  all.push({ what, listener, pace, at: Date.now() });
 }
 
-channel?.addEventListener("message", ({ data }) => listeners.get(data)?.forEach(listener => listener()));
-document.addEventListener("visibilitychange", () => {
-  if (!document.hidden) listeners.forEach(all => all.forEach(listener => listener()));
-});
+function call(wanted) {
+  for (const one of all.filter(wanted)) {
+    one.at = Date.now();
+    one.listener();
+  }
+}
+
+channel?.addEventListener("message", ({ data }) => call(one => one.what === data));
+document.addEventListener("visibilitychange", () => document.hidden || call(() => true));
+setInterval(() => document.hidden || call(one => {
+  const pace = one.pace();
+  return pace > 0 && Date.now() - one.at >= pace * 1000;
+}), tick);

@@ -42,8 +42,9 @@ export class Run {
   constructor({ id, model, fields = [], source, job, shared }) {
     Object.assign(this, { id, model, fields, source, job, shared });
     this.controller = new AbortController();
-    this.phase = job ? { pending: "waiting", processing: "editing", completed: "fetching" }[job.status] || stateOf(job) : id ? "waiting" : "uploading";
-    this.share = job?.progress || 0;
+    this.phase = id ? "waiting" : "uploading";
+    this.share = 0;
+    if (job) this.learn(job);
     this.listeners = new Set();
     this.began = Date.now();
   }
@@ -51,6 +52,13 @@ export class Run {
   // ofJob returns the run of a job that this tab knows from the service alone.
   static ofJob(job) {
     return new Run({ id: job.job_id, model: modelOf(job), job, fields: fieldsOf(job) });
+  }
+
+  // learn takes over what the service says of a job that is not followed.
+  learn(job) {
+    this.job = job;
+    this.phase = { pending: "waiting", processing: "editing", completed: "fetching" }[job.status] || stateOf(job);
+    this.share = job.progress || 0;
   }
 
   get mode() { return this.model && modeOf(this.model); }

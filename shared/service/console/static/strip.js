@@ -26,8 +26,10 @@ export class Strip {
     this.element = make("section", { class: "recent", "aria-labelledby": "recent-title" },
       make("div", { class: "recent-head" }, make("h2", { id: "recent-title" }, "Recent edits"), this.anew, this.together, canNotify && this.bell(), make("a", { href: address("jobs") }, "All edits")),
       this.items, this.none);
-    hear("jobs", () => this.element.closest("[hidden]") || this.read());
+    hear("jobs", () => this.away() || this.read(), () => this.away() ? 0 : this.runs.some(run => run.working && !run.watched) ? 4 : 30);
   }
+
+  away() { return Boolean(this.element.closest("[hidden]")); }
 
   // bell turns notifications on and off.
   bell() {
@@ -70,6 +72,7 @@ export class Strip {
   // seen stays.
   async read() {
     let page;
+    const before = [...this.runs];
     try {
       page = await list({ limit: latest });
     } catch {
@@ -79,10 +82,18 @@ export class Strip {
       const run = this.find(job.job_id);
       if (!run) this.runs.push(Run.ofJob(job));
       else if (!run.working && !run.job) run.job = job;
-      else if (!run.ours && run.job?.status !== job.status && run !== this.shown()) this.runs[this.runs.indexOf(run)] = Run.ofJob(job);
+      else if (!run.ours && !run.watched && !run.url && run !== this.shown()) run.learn(job);
     }
+    if (page) this.runs = this.runs.filter(run => !before.includes(run) || !this.gone(run, page));
     this.sort();
     this.show();
+  }
+
+  // gone reports whether a run was deleted elsewhere: it is not in the list of the latest
+  // jobs, and would be.
+  gone(run, { jobs, next_cursor: more }) {
+    if (!run.job || run.working || run === this.shown() || jobs.some(job => job.job_id === run.id)) return false;
+    return !more || new Date(run.job.created_at) > new Date(jobs.at(-1)?.created_at ?? NaN);
   }
 
   // update shows the present state of a run.

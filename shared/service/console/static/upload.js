@@ -8,8 +8,13 @@ let sending = 0; // the uploads under way
 // uploading reports whether an upload is under way.
 export const uploading = () => sending > 0;
 
+let released = false; // nobody asks for what is uploaded any more
+
+// release lets the page be left although an upload is under way.
+export const release = () => { released = true; };
+
 // Leaving loses an upload, so the browser asks first.
-addEventListener("beforeunload", event => uploading() && event.preventDefault());
+addEventListener("beforeunload", event => uploading() && !released && event.preventDefault());
 
 // send sends a request and reports its upload: it calls progress(share) with 0 to
 // 1, and resolves to the JSON of the response. fetch cannot report progress.

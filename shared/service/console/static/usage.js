@@ -1,6 +1,7 @@
 // The page Usage: what the account has used, by day and model.
 
 import { draw, icon, make, number } from "./dom.js";
+import { hear } from "./news.js";
 import { settle } from "./router.js";
 import { inference } from "./service.js";
 
@@ -46,6 +47,7 @@ class Usage {
           this.read();
         })),
       this.problem, this.totals, this.chart, this.table);
+    hear("jobs", () => section.hidden || this.read());
   }
 
   shown({ query }) {
