@@ -11,13 +11,13 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// TestBurst submits twenty jobs at once: each is accepted or refused at once, and every
+// TestBurst submits a dozen jobs at once: each is accepted or refused at once, and every
 // accepted job completes.
 func TestBurst(t *testing.T) {
-	const burst, limit = 20, 6
+	const burst, limit = 12, 3
 	data := t.TempDir()
 	tiers := filepath.Join(t.TempDir(), "tiers.yaml")
-	if err := os.WriteFile(tiers, []byte("default: {pending_jobs: 6}\ndev: {pending_jobs: 0}\n"), 0o600); err != nil {
+	if err := os.WriteFile(tiers, []byte("default: {pending_jobs: 3}\ndev: {pending_jobs: 0}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	settings := []string{"CUTROOM_WORKERS=2", "CUTROOM_TIERS=" + tiers, "CUTROOM_CATALOG=" + smallPictures(t)}

@@ -11,12 +11,15 @@ import (
 	"log/slog"
 	"mime/multipart"
 	"net/http"
+	"os"
+	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"cutroom/shared/platform/clock"
+	"cutroom/shared/testkit/servertest"
 )
 
 // stepped is a server on a machine whose clock the test sets.
@@ -62,8 +65,16 @@ func newStepped(t *testing.T) *stepped {
 	if err != nil {
 		t.Fatal(err)
 	}
+	models, err := os.ReadFile(filepath.Join("..", "..", "shared", "domain", "catalog", "catalog.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	small := filepath.Join(t.TempDir(), "catalog.yaml")
+	if err := os.WriteFile(small, servertest.SmallResults(models), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := parser.Parse([]string{"dev", "--data", t.TempDir(), "--addr", "127.0.0.1:0", "--inference-addr",
-		"127.0.0.1:0",
+		"127.0.0.1:0", "--catalog", small,
 		"--dev-key", "ck_clock_test_key_0123456789", "--workers", "1"}); err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ var crashSeed = flag.Uint64("crash-seed", 0, "seed of TestCrash, 0 draws one")
 const (
 	// kills is how often TestCrash kills the server. Each run draws its own moments: many
 	// runs find what many kills would.
-	kills = 12
+	kills = 6
 	// load is how many jobs it keeps waiting or running at most.
 	load = 6
 )
@@ -53,7 +53,7 @@ func TestCrash(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(server.Kill)
-		if kill%6 == 5 {
+		if kill%3 == 2 {
 			// Some die while they recover from the previous kill.
 			time.Sleep(time.Duration(c.random.IntN(400)) * time.Millisecond)
 		} else {

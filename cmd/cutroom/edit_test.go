@@ -236,13 +236,13 @@ func TestEveryModel(t *testing.T) {
 		input     string
 		landscape video
 	}{
-		{[]string{"gen-restyle-2", "gen-restyle-latest", "gen-restyle-v2v"}, "clip", video{1252, 704, 25, 0.3, true}},
-		{[]string{"gen-2.5", "gen-latest"}, "clip", video{1280, 720, 20, 0.3, true}},
-		{[]string{"gen-2.1"}, "clip", video{1088, 612, 20, 0.3, true}},
-		{[]string{"gen-vton-3.6", "gen-vton-latest"}, "clip", video{1280, 720, 20, 0.3, true}},
-		{[]string{"gen-vton-3.5", "gen-vton-3", "gen-vton-2", "gen-2.1-vton-2"}, "clip", video{1280, 720, 20, 0.3, true}},
-		{[]string{"gen-clip", "gen-clip-latest", "gen-pro-v2v"}, "clip", video{1252, 704, 25, 0.3, true}},
-		{[]string{"gen-pro-t2v"}, "", video{1280, 704, 25, 0.4, false}},
+		{[]string{"gen-restyle-2", "gen-restyle-latest", "gen-restyle-v2v"}, "clip", video{1252, 704, 25, 0.15, true}},
+		{[]string{"gen-2.5", "gen-latest"}, "clip", video{1280, 720, 20, 0.15, true}},
+		{[]string{"gen-2.1"}, "clip", video{1088, 612, 20, 0.15, true}},
+		{[]string{"gen-vton-3.6", "gen-vton-latest"}, "clip", video{1280, 720, 20, 0.15, true}},
+		{[]string{"gen-vton-3.5", "gen-vton-3", "gen-vton-2", "gen-2.1-vton-2"}, "clip", video{1280, 720, 20, 0.15, true}},
+		{[]string{"gen-clip", "gen-clip-latest", "gen-pro-v2v"}, "clip", video{1252, 704, 25, 0.15, true}},
+		{[]string{"gen-pro-t2v"}, "", video{1280, 704, 25, 0.12, false}},
 		{[]string{"gen-image-2", "gen-image-latest", "gen-pro-i2i"}, "picture", video{1252, 704, 0, 0, false}},
 	}
 
@@ -268,7 +268,7 @@ func TestEveryModel(t *testing.T) {
 	if m, ok := known.Find("gen-pro-t2v"); !ok || m.Duration != 5*time.Second {
 		t.Errorf("a video from text is %+v, want one of 5 s", m)
 	}
-	short := bytes.ReplaceAll(defaultCatalog(t), []byte("duration: 5s"), []byte("duration: 400ms"))
+	short := bytes.ReplaceAll(defaultCatalog(t), []byte("duration: 5s"), []byte("duration: 120ms"))
 	client := start(t, t.TempDir(), "CUTROOM_WORKERS=2", "CUTROOM_CATALOG="+save(t, short)).Client()
 	for _, c := range cases {
 		var ids []string

@@ -20,7 +20,7 @@ import (
 type media struct {
 	// sample is the clip that the README edits.
 	sample []byte
-	// tiny is a clip of six frames with sound, 16:9; tall is the same at 9:16; long is
+	// tiny is a clip of three frames with sound, 16:9; tall is the same at 9:16; long is
 	// one of four seconds.
 	tiny, tall, long []byte
 	// flash is a clip whose picture turns from black to white at the moment when its
@@ -47,9 +47,9 @@ func makeMedia(ctx context.Context, folder string) (media, error) {
 		name string
 		args string
 	}{
-		{&made.tiny, "tiny.mp4", "-f lavfi -i testsrc2=size=96x54:rate=20:duration=0.3 -f lavfi -i sine=duration=0.3 " +
+		{&made.tiny, "tiny.mp4", "-f lavfi -i testsrc2=size=96x54:rate=20:duration=0.15 -f lavfi -i sine=duration=0.15 " +
 			h264},
-		{&made.tall, "tall.mp4", "-f lavfi -i testsrc2=size=54x96:rate=20:duration=0.3 -f lavfi -i sine=duration=0.3 " +
+		{&made.tall, "tall.mp4", "-f lavfi -i testsrc2=size=54x96:rate=20:duration=0.15 -f lavfi -i sine=duration=0.15 " +
 			h264},
 		{&made.long, "long.mp4", "-f lavfi -i testsrc2=size=96x54:rate=20:duration=4 -f lavfi -i sine=duration=4 " + h264},
 		{&made.flash, "flash.mp4", "-f lavfi -i color=black:size=96x54:rate=30:duration=1,format=yuv420p " +

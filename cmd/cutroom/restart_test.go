@@ -19,9 +19,9 @@ func TestStopAndStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, data := bounded(t), t.TempDir()
-			// A quarter of the pixels still takes long enough to be stopped in.
+			// A tenth of the pixels still takes long enough to be stopped in.
 			settings := []string{"CUTROOM_WORKERS=1", "CUTROOM_CATALOG=" +
-				save(t, bytes.ReplaceAll(defaultCatalog(t), []byte("1088x624"), []byte("544x312")))}
+				save(t, bytes.ReplaceAll(defaultCatalog(t), []byte("1088x624"), []byte("320x180")))}
 			server := start(t, data, settings...)
 			client := server.Client()
 			done := submit(ctx, t, client, fixtures.tiny)

@@ -17,7 +17,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -33,9 +32,9 @@ const oldestMajor = 5
 // required is what a build of FFmpeg must support; a distribution's usual build
 // does.
 var required = map[string][]string{
-	"encoders": {"libx264", "aac", "png"},
-	"decoders": {"h264", "hevc", "vp9", "png", "mjpeg", "webp"},
-	"filters":  {"scale", "zscale", "tonemap", "lut3d", "fps"},
+	"encoder": {"libx264", "aac", "png"},
+	"decoder": {"h264", "hevc", "vp9", "png", "mjpeg", "webp"},
+	"filter":  {"scale", "zscale", "tonemap", "lut3d", "fps"},
 }
 
 // installation is how to install such a build. Homebrew's formula ffmpeg lacks
@@ -108,34 +107,33 @@ func Find(ctx context.Context, limits catalog.Limits) (*Tools, error) {
 // ..."; a build from the head of the sources has a date or a revision instead.
 var versionForm = regexp.MustCompile(`^ffmpeg version n?([0-9]+)\.`)
 
-// check runs all queries of the program at once: each start takes a tenth of a
-// second, for which everybody who starts the service waits.
+// check asks the program for its filters and its codecs at once: each start takes a
+// tenth of a second, for which everybody who starts the service waits.
 func (t *Tools) check(ctx context.Context) error {
-	var (
-		mu      sync.Mutex
-		version []byte
-		missing []string
-	)
-	group, ctx := errgroup.WithContext(ctx)
-	for kind, names := range required {
-		group.Go(func() error {
-			has, banner, err := t.list(ctx, kind)
-			mu.Lock()
-			defer mu.Unlock()
-			version = banner
-			for _, name := range names {
-				if !has[name] {
-					missing = append(missing, strings.TrimSuffix(kind, "s")+" "+name)
-				}
-			}
-			return err
-		})
-	}
+	var banner, codecs, filters string
+	group, within := errgroup.WithContext(ctx)
+	group.Go(func() (err error) {
+		codecs, banner, err = t.list(within, "codecs")
+		return err
+	})
+	group.Go(func() (err error) {
+		filters, _, err = t.list(within, "filters")
+		return err
+	})
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	if found := versionForm.FindSubmatch(version); found != nil {
-		if major, _ := strconv.Atoi(string(found[1])); major < oldestMajor {
+	has := supported(codecs, filters)
+	var missing []string
+	for kind, names := range required {
+		for _, name := range names {
+			if !has[kind+" "+name] {
+				missing = append(missing, kind+" "+name)
+			}
+		}
+	}
+	if found := versionForm.FindStringSubmatch(banner); found != nil {
+		if major, _ := strconv.Atoi(found[1]); major < oldestMajor {
 			return fmt.Errorf("%s is version %d; version %d or newer is needed", t.ffmpeg.Path, major, oldestMajor)
 		}
 	}
@@ -148,21 +146,52 @@ func (t *Tools) check(ctx context.Context) error {
 	return nil
 }
 
-// list returns the names of what the program supports of a kind, such as
-// "filters", and its banner.
-func (t *Tools) list(ctx context.Context, kind string) (names map[string]bool, banner []byte, err error) {
+// list returns what the program lists of a kind, such as "filters", and its banner.
+func (t *Tools) list(ctx context.Context, kind string) (listed, banner string, err error) {
 	var out bytes.Buffer
-	log, err := t.say(ctx, process{
+	banner, err = t.say(ctx, process{
 		program: t.ffmpeg, args: []string{"-" + kind}, stdout: &out, processorTime: t.bounds.probeTime, maxFile: 1,
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("%s -%s: %w", t.ffmpeg.Path, kind, err)
+		return "", "", fmt.Errorf("%s -%s: %w", t.ffmpeg.Path, kind, err)
 	}
-	names = map[string]bool{}
-	for line := range strings.Lines(out.String()) {
-		if fields := strings.Fields(line); len(fields) > 1 {
-			names[fields[1]] = true
+	return out.String(), banner, nil
+}
+
+// codersForm matches the coders of a codec that has several, or one of another name:
+//
+//	DEV.LS h264   H.264 / AVC (decoders: h264 h264_qsv ) (encoders: libx264 )
+var codersForm = regexp.MustCompile(`\((decoder|encoder)s: ([^)]*)\)`)
+
+// supported returns what lists of codecs and of filters name, each as its kind and its
+// name, such as "encoder libx264".
+func supported(codecs, filters string) map[string]bool {
+	has := map[string]bool{}
+	for line := range strings.Lines(codecs) {
+		fields := strings.Fields(line)
+		if len(fields) < 2 || len(fields[0]) < 2 {
+			continue
+		}
+		coders := codersForm.FindAllStringSubmatch(line, -1)
+		for _, found := range coders {
+			for _, name := range strings.Fields(found[2]) {
+				has[found[1]+" "+name] = true
+			}
+		}
+		// A codec whose only coder has its own name lists none.
+		named := func(kind string) bool {
+			return slices.ContainsFunc(coders, func(found []string) bool { return found[1] == kind })
+		}
+		for i, kind := range []string{"decoder", "encoder"} {
+			if fields[0][i] == "DE"[i] && !named(kind) {
+				has[kind+" "+fields[1]] = true
+			}
 		}
 	}
-	return names, []byte(log), nil
+	for line := range strings.Lines(filters) {
+		if fields := strings.Fields(line); len(fields) > 1 {
+			has["filter "+fields[1]] = true
+		}
+	}
+	return has
 }

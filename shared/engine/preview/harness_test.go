@@ -120,6 +120,44 @@ func frames(t testing.TB, path string, size catalog.Size) []picture {
 	return decode(t, size, "-i", path, "-vf", "scale="+strings.Replace(size.String(), "x", ":", 1)+":flags=bicubic")
 }
 
+// edits runs the edits, which have one size, and returns their frames. One start of
+// ffmpeg decodes them all, as that takes longer than the frames do.
+func edits(t testing.TB, specs ...engine.Spec) [][]picture {
+	t.Helper()
+	var paths []string
+	for _, spec := range specs {
+		paths = append(paths, run(t, spec))
+	}
+	return framesOf(t, specs[0].Size, paths...)
+}
+
+// framesOf decodes files at a size.
+func framesOf(t testing.TB, size catalog.Size, paths ...string) [][]picture {
+	t.Helper()
+	folder := t.TempDir()
+	args := []string{"-v", "error"}
+	for _, path := range paths {
+		args = append(args, "-i", path)
+	}
+	for i := range paths {
+		args = append(args, "-map", itoa(i)+":v",
+			"-vf", "scale="+strings.Replace(size.String(), "x", ":", 1)+":flags=bicubic",
+			"-f", "rawvideo", "-pix_fmt", "rgb24", filepath.Join(folder, itoa(i)))
+	}
+	if out, err := exec.CommandContext(t.Context(), "ffmpeg", args...).CombinedOutput(); err != nil {
+		t.Fatalf("decode: %v\n%s", err, out)
+	}
+	decoded := make([][]picture, len(paths))
+	for i := range paths {
+		content, err := os.ReadFile(filepath.Join(folder, itoa(i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		decoded[i] = pictures(t, size, content)
+	}
+	return decoded
+}
+
 // untouched decodes as many frames of a spec's input as its result has, at the
 // result's size and rate.
 func untouched(t testing.TB, spec engine.Spec) []picture {
@@ -148,9 +186,15 @@ func decode(t testing.TB, size catalog.Size, args ...string) []picture {
 	if err := cmd.Run(); err != nil {
 		t.Fatalf("decode: %v\n%s", err, log.Bytes())
 	}
+	return pictures(t, size, out.Bytes())
+}
+
+// pictures cuts raw frames apart.
+func pictures(t testing.TB, size catalog.Size, raw []byte) []picture {
+	t.Helper()
 	var pictures []picture
 	length := 3 * size.Width * size.Height
-	for rest := out.Bytes(); len(rest) >= length; rest = rest[length:] {
+	for rest := raw; len(rest) >= length; rest = rest[length:] {
 		pictures = append(pictures, picture{size.Width, size.Height, rest[:length]})
 	}
 	if len(pictures) == 0 {

@@ -275,6 +275,8 @@ func alongPalette(a, b picture) float64 {
 // TestLooks edits the sample by the name of every look and measures what the
 // look promises.
 func TestLooks(t *testing.T) {
+	old := untouched(t, small(t, ""))
+	before := measure(old[0])
 	for _, name := range look.Names() {
 		t.Run(name, func(t *testing.T) {
 			wanted, ok := properties[name]
@@ -282,14 +284,14 @@ func TestLooks(t *testing.T) {
 				t.Fatal("no property of this look is tested")
 			}
 			spec := small(t, name)
-			old, result := untouched(t, spec), frames(t, run(t, spec), spec.Size)
+			result := frames(t, run(t, spec), spec.Size)
 			if len(result) != 2 {
 				t.Fatalf("%d frames, want 2", len(result))
 			}
 			if d := difference(old, result); d < 8 {
 				t.Errorf("differs from the input by %.1f, want at least 8", d)
 			}
-			e := edited{measure(old[0]), measure(result[0]), old[0], result[0], result[1]}
+			e := edited{before, measure(result[0]), old[0], result[0], result[1]}
 			for property, holds := range wanted {
 				if !holds(e) {
 					t.Errorf("not %s\nbefore %+v\nafter  %+v", property, e.before, e.after)
@@ -301,6 +303,8 @@ func TestLooks(t *testing.T) {
 
 // TestModifiers edits the sample by words that change it a little.
 func TestModifiers(t *testing.T) {
+	old := untouched(t, small(t, ""))
+	before := measure(old[0])
 	for _, c := range []struct {
 		prompt string
 		holds  func(before, after traits) bool
@@ -323,8 +327,8 @@ func TestModifiers(t *testing.T) {
 	} {
 		t.Run(c.prompt, func(t *testing.T) {
 			spec := small(t, c.prompt)
-			old, result := untouched(t, spec), frames(t, run(t, spec), spec.Size)
-			before, after := measure(old[0]), measure(result[0])
+			result := frames(t, run(t, spec), spec.Size)
+			after := measure(result[0])
 			if !c.holds(before, after) {
 				t.Errorf("not so\nbefore %+v\nafter  %+v", before, after)
 			}

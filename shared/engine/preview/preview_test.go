@@ -159,7 +159,8 @@ func TestRepeatable(t *testing.T) {
 				t.Error("the same request produced other bytes")
 			}
 			c.spec.Seed++
-			if d := difference(frames(t, first, c.spec.Size), frames(t, run(t, c.spec), c.spec.Size)); d < c.least {
+			decoded := framesOf(t, c.spec.Size, first, run(t, c.spec))
+			if d := difference(decoded[0], decoded[1]); d < c.least {
 				t.Errorf("another seed differs by %.2f, want at least %g", d, c.least)
 			}
 		})
@@ -294,7 +295,7 @@ func TestReferences(t *testing.T) {
 	for name := range references {
 		names = append(names, name)
 	}
-	for _, kind := range []catalog.Kind{catalog.Edit, catalog.Restyle} {
+	for kind, names := range map[catalog.Kind][]string{catalog.Edit: names, catalog.Restyle: {"aurora", "red"}} {
 		t.Run(string(kind), func(t *testing.T) {
 			all(t, names, 8, func(name string) engine.Spec {
 				spec := small(t, "")
@@ -329,20 +330,20 @@ func TestReferences(t *testing.T) {
 // the input if there is one.
 func all(t *testing.T, names []string, least float64, of func(name string) engine.Spec) {
 	t.Helper()
-	results := map[string][]picture{}
+	var specs []engine.Spec
 	for _, name := range names {
-		spec := of(name)
-		results[name] = frames(t, run(t, spec), spec.Size)
+		specs = append(specs, of(name))
+	}
+	results := edits(t, specs...)
+	for i, name := range names {
+		spec := specs[i]
 		if spec.Data != nil {
-			if d := difference(untouched(t, spec), results[name]); d < least {
+			if d := difference(untouched(t, spec), results[i]); d < least {
 				t.Errorf("%q differs from the input by %.1f, want at least %g", name, d, least)
 			}
 		}
-		for _, other := range names {
-			if other == name || results[other] == nil {
-				continue
-			}
-			if d := difference(results[other], results[name]); d < least {
+		for k, other := range names[:i] {
+			if d := difference(results[k], results[i]); d < least {
 				t.Errorf("%q and %q differ by %.1f, want at least %g", other, name, d, least)
 			}
 		}
@@ -353,21 +354,21 @@ func all(t *testing.T, names []string, least float64, of func(name string) engin
 // anchored colours are fitted to its first frame, others to the whole clip.
 func TestSelfAnchor(t *testing.T) {
 	clip := mediatest.Video{Filter: "hue=h=180:enable='lt(t,0.5)'", Silent: true, Args: []string{"-g", "2"}}.Make(t)
-	results := map[any][]picture{}
+	var specs []engine.Spec
 	for _, anchor := range []any{true, false, nil} {
-		spec := with(small(t, ""), func(s *engine.Spec) {
+		specs = append(specs, with(small(t, ""), func(s *engine.Spec) {
 			s.Data, s.Duration = input(t, clip, false), time.Second
 			s.Reference = input(t, reference, true)
 			if anchor != nil {
 				s.Options = map[string]any{"self_anchor": anchor}
 			}
-		})
-		results[anchor] = frames(t, run(t, spec), spec.Size)
+		}))
 	}
-	if d := difference(results[true], results[nil]); d != 0 {
+	results := edits(t, specs...)
+	if d := difference(results[0], results[2]); d != 0 {
 		t.Errorf("without the option the clip differs by %.2f from an anchored one", d)
 	}
-	if d := difference(results[true], results[false]); d < 1 {
+	if d := difference(results[0], results[1]); d < 1 {
 		t.Errorf("anchoring changes the clip by %.2f only", d)
 	}
 }
