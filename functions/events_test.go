@@ -56,6 +56,7 @@ func TestEvents(t *testing.T) {
 		}
 	}
 	w.happened(t)
+	w.pictured(t)
 	// Three completions, buffered and streamed, are metered when their answers have
 	// ended.
 	if metered := w.metered(t); metered.Requests != 6 || metered.CompletionTokens == 0 {

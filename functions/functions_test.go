@@ -245,6 +245,9 @@ func (w *world) fillFiles(t *testing.T, key string, now time.Time) {
 			f.Blob, f.Pending, f.UploadUntil = f.Blob+file.SignedSuffix, true, now.Add(time.Hour)
 		} else {
 			w.store(t, f.Blob, sample.content)
+			if sample.id == sampleClip {
+				w.store(t, file.ThumbnailBlob(f.Blob), []byte("small clip"))
+			}
 		}
 		must(t, w.files.Create(t.Context(), f, 0))
 	}

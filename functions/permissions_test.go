@@ -41,6 +41,7 @@ var unseen = []iamtest.Unseen{
 	{Role: "JobsRole", Action: "dynamodb:*", Resource: "cutroom-dev-files", Why: "Files that came by signed URLs, at the first form that names them."},
 	{Role: "ImagesRole", Action: "*", Resource: "/files/*", Why: "Forms of images may name files as those of jobs do."},
 	{Role: "ImagesRole", Action: "dynamodb:*", Resource: "cutroom-dev-files", Why: "Forms of images may name files as those of jobs do."},
+	{Role: "WorkerTaskRole", Action: "s3:DeleteObject", Resource: "/thumbnails/*", Why: "A file that was deleted while a job of it ran."},
 	{Role: "ImagesRole", Action: "states:StopExecution", Why: "Jobs that are overdue are stopped by who comes upon them."},
 	{Role: "ContentRole", Action: "dynamodb:UpdateItem", Resource: "cutroom-dev-jobs", Why: "Jobs that are overdue are ended by who comes upon them."},
 }

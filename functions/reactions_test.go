@@ -1,7 +1,9 @@
 package functions_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -99,6 +101,36 @@ func (w *world) happened(t *testing.T) {
 		t.Errorf("the file that was deleted: %v", err)
 	}
 	w.told(t)
+}
+
+// pictured checks that an edit of a stored image leaves the file's thumbnail.
+func (w *world) pictured(t *testing.T) {
+	t.Helper()
+	event, err := os.ReadFile(filepath.Join("..", "events", "images", "edit.json"))
+	must(t, err)
+	var request map[string]any
+	must(t, json.Unmarshal(event, &request))
+	const field = "------sample\r\nContent-Disposition: form-data; name="
+	form := field + "\"prompt\"\r\n\r\nsepia\r\n" + field + "\"data\"; filename=\"file\"\r\n\r\n" + samplePromise +
+		"\r\n------sample--\r\n"
+	request["body"], request["isBase64Encoded"] = form, false
+	event, err = json.Marshal(request)
+	must(t, err)
+	answer, err := w.start(t, "images").Request(t.Context(), event)
+	must(t, err)
+	defer answer.Body.Close()
+	if body, err := io.ReadAll(answer.Body); err != nil || answer.Status != http.StatusOK {
+		t.Fatalf("%d %.300s, %v", answer.Status, body, err)
+	}
+	name := file.ThumbnailBlob("files/" + samplePromise + file.SignedSuffix)
+	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		if picture := w.stored(t, name); len(picture) > 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the worker made no thumbnail of the file")
+		}
+	}
 }
 
 // metered returns the usage of the account over two days, because a test may run over

@@ -22,6 +22,7 @@ func (s *stack) newMediaAPI(logging apiLogging) awsapigateway.RestApi {
 			{path: "/v1/files/{file_id}", function: "files"},
 			{path: "/v1/files/by-md5/{md5}", function: "files"},
 			{path: "/v1/uploads/{file_id}", function: "content"},
+			{path: "/v1/uploads/{file_id}/thumbnail", function: "content"},
 			{path: "/v1/client/tokens", function: "tokens"},
 			{path: "/v1/keys", function: "tokens"},
 			{path: "/v1/keys/{key_id}", function: "tokens"},

@@ -118,7 +118,8 @@ func (s *stack) readContent() []permission {
 	return []permission{
 		{actions: []string{"secretsmanager:GetSecretValue"}, resources: []*string{s.secret.SecretArn()}},
 		s.onTable("jobs", "Query", "UpdateItem"), s.onTable("files", "GetItem"),
-		s.onBlobs("jobs/", "GetObject"), s.onBlobs("files/", "GetObject"), s.tellMissing(),
+		s.onBlobs("jobs/", "GetObject"), s.onBlobs("files/", "GetObject"), s.onBlobs("thumbnails/", "GetObject"),
+		s.tellMissing(),
 	}
 }
 
@@ -127,7 +128,7 @@ func (s *stack) keepFiles() []permission {
 		s.onTable("files", "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
 		s.onIndexes("files"),
 		s.onBlobs("files/", "PutObject", "GetObject", "DeleteObject", "AbortMultipartUpload"),
-		s.tellMissing(),
+		s.onBlobs("thumbnails/", "DeleteObject"), s.tellMissing(),
 		{actions: []string{"secretsmanager:GetSecretValue"}, resources: []*string{s.secret.SecretArn()}},
 	}
 }
@@ -177,7 +178,10 @@ func (s *stack) publishUploads() []permission {
 }
 
 func (s *stack) deleteFiles() []permission {
-	return []permission{s.onTable("files", "UpdateItem", "DeleteItem"), s.onBlobs("files/", "DeleteObject")}
+	return []permission{
+		s.onTable("files", "UpdateItem", "DeleteItem"), s.onBlobs("files/", "DeleteObject"),
+		s.onBlobs("thumbnails/", "DeleteObject"),
+	}
 }
 
 // setWorkers is for the function that sets the number of workers.
@@ -200,12 +204,14 @@ func (s *stack) protectTasks() permission {
 	}
 }
 
-// workJobs is for the workers.
+// workJobs is for the workers. They store thumbnails of the stored files that jobs were
+// made from, unless a file is gone.
 func (s *stack) workJobs() []permission {
 	return append(s.sendTraces(),
 		s.onQueues(queueARN, "ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility"),
 		s.onTable("jobs", "Query", "UpdateItem"),
 		s.onBlobs("jobs/", "GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload"),
+		s.onBlobs("files/", "GetObject"), s.onBlobs("thumbnails/", "GetObject", "PutObject", "DeleteObject"),
 		s.tellMissing(),
 		s.reportTasks(),
 	)

@@ -265,7 +265,8 @@ func (s *server) apiConfig(c *devCommand, p *parts) api.Config {
 		Origins:     c.Origins, Stopping: s.stopping, ConsoleURL: "." + console.Path + "/",
 		Engine:       api.EngineFacts{Name: engines.Parse(c.Engine).Engine(), Enhances: c.EnhanceURL != ""},
 		InferenceURL: cmp.Or(c.PublicInferenceURL, s.gateway.url()),
-		Blobs:        s.blobs, Files: p.files, Signer: uploads, UploadURLs: uploads, MaxUpload: int64(c.MaxUpload),
+		Posters:      p.tools, Scratch: p.scratch,
+		Blobs: s.blobs, Files: p.files, Signer: uploads, UploadURLs: uploads, MaxUpload: int64(c.MaxUpload),
 		Intake: &file.Intake{
 			Reservations: s.records.Files, Free: func() (int64, error) { return s.blobs.Room(int64(c.DiskReserve)) },
 			Most: c.Uploads, NewID: rand.Text, Now: now,

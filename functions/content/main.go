@@ -1,6 +1,7 @@
 // Function content sends the results of jobs and their thumbnails, their progress events,
-// and the bytes of stored files: GET /v1/jobs/{id}/content, /v1/jobs/{id}/thumbnail,
-// /v1/jobs/{id}/events, /v1/shares/{job_id} and /v1/uploads/{file_id}.
+// and the bytes and thumbnails of stored files: GET /v1/jobs/{id}/content,
+// /v1/jobs/{id}/thumbnail, /v1/jobs/{id}/events, /v1/shares/{job_id},
+// /v1/uploads/{file_id} and /v1/uploads/{file_id}/thumbnail.
 package main
 
 import (

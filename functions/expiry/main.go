@@ -1,4 +1,4 @@
-// Function expiry removes the bytes of files whose records are gone: expired, deleted,
+// Function expiry removes the bytes and the thumbnails of files whose records are gone: expired, deleted,
 // or announced and never sent. The stream of the files' table starts it. No job needs
 // the bytes: an accepted job has inputs of its own.
 package main
@@ -11,6 +11,7 @@ import (
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/adapter/s3blob"
 	"cutroom/shared/app/eventapp"
+	"cutroom/shared/domain/file"
 )
 
 func main() { eventapp.Main(expiry) }
@@ -24,7 +25,7 @@ func expiry(p *eventapp.Parts) func(context.Context, events.DynamoDBEvent) (even
 			if !ended || record.EventName != string(events.DynamoDBOperationTypeRemove) {
 				continue
 			}
-			err := bucket.Delete(ctx, f.Blob)
+			err := file.DeleteBytes(ctx, bucket, f)
 			if err == nil {
 				err = files.Free(ctx, f)
 			}

@@ -124,6 +124,11 @@ func accounts(f Fixtures) []Call {
 			Key: 200, AdminKey: 200, Token: 200, AdminToken: 200, TokenForOtherModels: 200, TokenForOtherOrigin: 403,
 			OtherKey: 404, OtherAdminKey: 404, OtherToken: 404,
 		}},
+		// The stored file is neither an image nor a video.
+		{"GET /v1/uploads/{file_id}/thumbnail", "/v1/uploads/" + f.Stored + "/thumbnail", "", "", Statuses{
+			Key: 404, AdminKey: 404, Token: 404, AdminToken: 404, TokenForOtherModels: 404, TokenForOtherOrigin: 403,
+			OtherKey: 404, OtherAdminKey: 404, OtherToken: 404,
+		}},
 		{"DELETE /v1/files/{file_id}", "/v1/files/" + f.Deleted, "", "", Statuses{
 			Key: 204, AdminKey: 404, Token: 403, AdminToken: 403, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
 			OtherKey: 404, OtherAdminKey: 404, OtherToken: 403,

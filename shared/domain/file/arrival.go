@@ -24,13 +24,11 @@ type SignedBlobs interface {
 // The name of a pending file's blob contains the file's id, so that the blob alone
 // identifies the file. Its form is unlike any other blob's, so that a store can
 // send notifications for just these blobs.
-const (
-	signedPrefix = "files/"
-	// SignedSuffix ends the names of blobs that are uploaded by signed URLs.
-	SignedSuffix = ".signed"
-)
 
-func signedBlob(id string) string { return signedPrefix + id + SignedSuffix }
+// SignedSuffix ends the names of blobs that are uploaded by signed URLs.
+const SignedSuffix = ".signed"
+
+func signedBlob(id string) string { return filePrefix + id + SignedSuffix }
 
 // Received finalizes the pending file whose bytes have arrived in the blob. If the
 // file was deleted or is no longer pending, or the account has no room for the
@@ -40,7 +38,7 @@ func signedBlob(id string) string { return signedPrefix + id + SignedSuffix }
 // them.
 func (s *Service) Received(ctx context.Context, blob string) error {
 	name, ours := strings.CutSuffix(blob, SignedSuffix)
-	id, below := strings.CutPrefix(name, signedPrefix)
+	id, below := strings.CutPrefix(name, filePrefix)
 	if !ours || !below || !IsReference(id) {
 		return fmt.Errorf("file: %.200q is not a blob of a pending file", blob)
 	}

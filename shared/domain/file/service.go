@@ -85,7 +85,7 @@ var ErrNotFound = fault.New(fault.NotFound, "File not found.")
 // after the bytes have arrived, so that files sort by their creation.
 func (s *Service) NewBlob() (string, error) {
 	id, _, err := s.config.IDs.New()
-	return "files/" + id, err
+	return filePrefix + id, err
 }
 
 // Name sets the id and the times of a file that is to be created or announced, for
@@ -347,8 +347,8 @@ func (s *Service) Delete(ctx context.Context, account, id string) error {
 	if err != nil {
 		return err
 	}
-	if err := s.config.Blobs.Delete(ctx, f.Blob); err != nil {
-		return fmt.Errorf("file: delete the bytes of %s: %w", id, err)
+	if err := DeleteBytes(ctx, s.config.Blobs, f); err != nil {
+		return err
 	}
 	_, err = s.config.Store.Delete(ctx, account, id, s.config.Now())
 	return s.read(err, ErrNotFound)

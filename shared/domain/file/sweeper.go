@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"path"
 	"time"
 
 	"cutroom/shared/domain/blob"
@@ -68,7 +69,7 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 		}
 		var failures []error
 		for _, f := range files {
-			err := s.Blobs.Delete(ctx, f.Blob)
+			err := DeleteBytes(ctx, s.Blobs, f)
 			if err == nil {
 				err = s.Store.Forget(ctx, f.ID)
 			}
@@ -84,8 +85,8 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 }
 
 // SweepUnknown sets aside the blobs that no record has, mostly of uploads that a
-// crash cut off, and returns their number. Call it at startup, before any upload
-// begins.
+// crash cut off, and returns their number. Thumbnails of files that no record has are
+// deleted, because they can be made again. Call it at startup, before any upload begins.
 func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
 	for entry, err := range s.Blobs.Children(ctx, "files") {
 		if err != nil {
@@ -101,5 +102,22 @@ func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
 			return blobs, fmt.Errorf("sweep %s: %w", entry.Name, err)
 		}
 	}
-	return blobs, nil
+	return blobs, s.sweepThumbnails(ctx)
+}
+
+// sweepThumbnails deletes the thumbnails of files that no record has.
+func (s *Sweeper) sweepThumbnails(ctx context.Context) error {
+	for entry, err := range s.Blobs.Children(ctx, thumbnailPrefix) {
+		if err != nil {
+			return fmt.Errorf("list the files' thumbnails: %w", err)
+		}
+		known, err := s.Store.KnownBlob(ctx, filePrefix+path.Base(entry.Name))
+		if err == nil && !known {
+			err = s.Blobs.Delete(ctx, entry.Name)
+		}
+		if err != nil {
+			return fmt.Errorf("sweep %s: %w", entry.Name, err)
+		}
+	}
+	return nil
 }

@@ -98,6 +98,9 @@ type Input struct {
 	Size int64 `json:"size"`
 	// MD5 of the bytes, in hex.
 	MD5 string `json:"md5,omitempty"`
+	// File is the blob of the stored file that the input is a copy of; empty if the
+	// bytes came with the job. The file may be gone.
+	File string `json:"file,omitempty"`
 }
 
 // Request is what a job was asked to do.

@@ -73,6 +73,10 @@ type Config struct {
 	// Intake limits the uploads in progress. nil sets no limit, for functions that
 	// receive each request whole.
 	Intake *file.Intake
+	// Posters makes the thumbnails of stored files when they are first asked for, in
+	// folders below Scratch. nil makes none: there are then those that workers made.
+	Posters Posters
+	Scratch string
 	// Downloads signs the URLs that the content route redirects to; if nil, the
 	// route sends the bytes itself.
 	Downloads DownloadSigner
@@ -119,6 +123,8 @@ type service struct {
 	Config
 	// streams counts the open event streams.
 	streams ratelimit.Open
+	// posing is held by the request that makes a thumbnail.
+	posing chan struct{}
 	// looks returns the looks of the preview engine, which are put together once.
 	looks func() (looksBody, error)
 }
@@ -149,7 +155,7 @@ func New(c Config, groups ...Group) http.Handler {
 	if c.Draining == nil {
 		c.Draining = c.Stopping
 	}
-	s := &service{Config: c, looks: sync.OnceValues(knownLooks)}
+	s := &service{Config: c, posing: make(chan struct{}, 1), looks: sync.OnceValues(knownLooks)}
 	byPath := map[string][]*route{}
 	for _, group := range groups {
 		for _, route := range group(s) {

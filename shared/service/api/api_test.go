@@ -80,6 +80,8 @@ type setup struct {
 	eventsOnce bool
 	warm       func(context.Context, job.Lane) (bool, error)
 	signs      api.DownloadSigner
+	// posters makes the thumbnails of files; nil makes none.
+	posters api.Posters
 	// above is RedirectAbove.
 	above int64
 }
@@ -209,6 +211,7 @@ func newWorld(t *testing.T, s setup) *world {
 			Intake:   &file.Intake{Reservations: shelf, Free: s.free, Most: s.allUploads, NewID: rand.Text, Now: w.now},
 			Sessions: w.live, QuotaReads: ratelimit.NewWindow(w.ownTime),
 			Shares: job.NewShares(secret, w.now), Signer: urls, UploadURLs: urls, MaxUpload: s.maxUpload, Ready: s.ready, Logger: logger,
+			Posters: s.posters, Scratch: t.TempDir(),
 			Warm: s.warm, Downloads: s.signs, RedirectAbove: s.above, EventsOnce: s.eventsOnce,
 			WebhookLog: db.Webhooks(), WebhookSecrets: webhook.NewSecrets(secret),
 		}, s.groups...),

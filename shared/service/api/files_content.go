@@ -8,13 +8,19 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// FileContent is the group that serves the content of stored files, for pages that
-// browse them.
+// FileContent is the group that serves the content and the thumbnails of stored files,
+// for pages that browse them.
 func FileContent(s *service) []route {
-	return []route{{
-		method: http.MethodGet, path: "/v1/uploads/{file_id}", access: keyOrToken, queryToken: true,
-		handle: s.showFileContent,
-	}}
+	return []route{
+		{
+			method: http.MethodGet, path: "/v1/uploads/{file_id}", access: keyOrToken, queryToken: true,
+			handle: s.showFileContent,
+		},
+		{
+			method: http.MethodGet, path: "/v1/uploads/{file_id}/thumbnail", access: keyOrToken, queryToken: true, unlimited: true,
+			handle: s.showFileThumbnail,
+		},
+	}
 }
 
 // showFileContent is GET /v1/uploads/{file_id} (docs/extensions.md, "Stored
@@ -36,9 +42,11 @@ func (s *service) showFileContent(w http.ResponseWriter, r *http.Request, c call
 	if extension == "" {
 		extension = asciiName(path.Ext(f.Filename))
 	}
-	name := strings.TrimSuffix(f.Filename, path.Ext(f.Filename))
 	return s.sendBlob(w, r, stored{
-		blob: f.Blob, size: f.Size, mime: f.MIME, disposition: disposition(how, name, f.ID, extension),
+		blob: f.Blob, size: f.Size, mime: f.MIME, disposition: disposition(how, stem(f), f.ID, extension),
 		tag: f.MD5, modified: f.CreatedAt, gone: file.ErrNotFound.Message,
 	})
 }
+
+// stem returns a file's name without its extension.
+func stem(f file.File) string { return strings.TrimSuffix(f.Filename, path.Ext(f.Filename)) }

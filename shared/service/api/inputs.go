@@ -90,7 +90,7 @@ func (in *inputs) refer(
 	}
 	// The type is detected from the content, as for any other file: the recorded
 	// type may be what a client declared.
-	kind, known, err := in.sniff(ctx, stored.Blob)
+	kind, known, err := sniff(ctx, in.service.Blobs, stored.Blob)
 	switch {
 	case fault.Is(err, fault.NotFound):
 		return nil, &unknown, nil // deleted or expired a moment ago
@@ -103,6 +103,7 @@ func (in *inputs) refer(
 	}
 	input := &job.Input{
 		Blob: job.InputBlob(in.jobID, field.Name), Name: stored.Filename, MIME: kind.MIME, Size: stored.Size, MD5: stored.MD5,
+		File: stored.Blob,
 	}
 	in.names = append(in.names, input.Blob)
 	if err := in.service.Blobs.Copy(ctx, stored.Blob, input.Blob); fault.Is(err, fault.NotFound) {
@@ -117,8 +118,8 @@ func (in *inputs) refer(
 // sniff detects the type of a blob, as media.Sniff does.
 //
 // Errors: fault.NotFound; those of the store.
-func (in *inputs) sniff(ctx context.Context, blob string) (media.Type, bool, error) {
-	r, err := in.service.Blobs.Open(ctx, blob, 0, media.SniffLen)
+func sniff(ctx context.Context, blobs blob.Store, name string) (media.Type, bool, error) {
+	r, err := blobs.Open(ctx, name, 0, media.SniffLen)
 	if err != nil {
 		return media.Type{}, false, err
 	}

@@ -8,16 +8,17 @@ import (
 	"testing"
 
 	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/file"
 )
 
 // tenancy is an account with one resource of every kind, and another account that
 // tries to reach them.
 type tenancy struct {
 	*world
-	// pending and completed are jobs, stored is a file, key the id of a key,
+	// pending and completed are jobs, stored is a file, picture one with a thumbnail, key the id of a key,
 	// announced the signed URL of a pending file: all of the account studio.
-	pending, completed, stored, md5, key, announced string
-	checks                                          int
+	pending, completed, stored, picture, md5, key, announced string
+	checks                                                   int
 }
 
 func newTenancy(t *testing.T) *tenancy {
@@ -29,6 +30,14 @@ func newTenancy(t *testing.T) *tenancy {
 	y.key = idOf(y.newKey("studio"))
 	kept := y.keep(studio, "the studio's bytes")
 	y.stored, y.md5 = kept.ID, kept.MD5
+	y.picture = y.keep(studio, picture(t)).ID
+	f, err := y.shelf.Get(t.Context(), "studio", y.picture, y.now())
+	if err == nil {
+		err = file.StoreThumbnail(t.Context(), y.blobs, f.Blob, []byte("the bytes"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	var promise struct{ ID string }
 	a := y.request("POST", "/v1/files", studio, strings.NewReader(
 		`{"filename": "a.mp4", "mime_type": "video/mp4", "size_bytes": 5, "md5": "5d41402abc4b2a76b9719d911017c592"}`),
@@ -95,6 +104,8 @@ func TestTenancyByID(t *testing.T) {
 			{"DELETE", "/v1/files/%s", y.announced, "file_unknown", true, false},
 			{"GET", "/v1/uploads/%s", y.stored, "file_unknown", false, false},
 			{"HEAD", "/v1/uploads/%s", y.stored, "file_unknown", false, false},
+			{"GET", "/v1/uploads/%s/thumbnail", y.picture, "file_unknown", false, false},
+			{"HEAD", "/v1/uploads/%s/thumbnail", y.picture, "file_unknown", false, false},
 			{"GET", "/v1/files/by-md5/%s", y.md5, strings.Repeat("0", 32), true, false},
 			{"GET", "/v1/files/by-md5/%s", strings.ToUpper(y.md5), strings.Repeat("0", 32), true, false},
 			{"DELETE", "/v1/keys/%s", y.key, "key_000000000000", true, true},
@@ -116,7 +127,7 @@ func TestTenancyByID(t *testing.T) {
 		// A client token in the query reaches no further.
 		if isToken {
 			for _, path := range []string{"/v1/jobs/" + y.completed + "/content", "/v1/jobs/" + y.completed + "/events",
-				"/v1/uploads/" + y.stored} {
+				"/v1/uploads/" + y.stored, "/v1/uploads/" + y.picture + "/thumbnail"} {
 				y.answered(path+" by the query with "+name, y.get(path+"?api_key="+secret, ""), 404)
 			}
 		}

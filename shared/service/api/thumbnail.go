@@ -53,25 +53,27 @@ func (s *service) showThumbnail(w http.ResponseWriter, r *http.Request, c call) 
 	if len(picture) == 0 {
 		return errNoThumbnail
 	}
-	header := w.Header()
-	header.Set("Content-Type", "image/jpeg")
-	header.Set("Content-Disposition", disposition("inline", j.ResultName()+"-"+of, j.ID+"-"+of, ".jpg"))
 	// A run makes its pictures once, so that its result tells them apart.
 	tag := fmt.Sprintf(`"%s-%s"`, j.Result.SHA256, of)
+	sendPicture(w, r, picture, tag, disposition("inline", j.ResultName()+"-"+of, j.ID+"-"+of, ".jpg"))
+	return nil
+}
+
+// sendPicture sends a thumbnail, which the client may keep for an hour. The tag is that
+// of its ETag, with quotes.
+func sendPicture(w http.ResponseWriter, r *http.Request, picture []byte, tag, disposition string) {
+	header := w.Header()
+	header.Set("Content-Type", "image/jpeg")
+	header.Set("Content-Disposition", disposition)
 	header.Set("ETag", tag)
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Cache-Control", "private, max-age=3600")
 	if hasTag(r.Header.Values("If-None-Match"), tag) {
 		w.WriteHeader(http.StatusNotModified)
-		return nil
+		return
 	}
-	writePicture(w, r, picture)
-	return nil
-}
-
-// writePicture sends a whole picture; a part of one is of no use.
-func writePicture(w http.ResponseWriter, r *http.Request, picture []byte) {
-	w.Header().Set("Content-Length", strconv.Itoa(len(picture)))
+	// A part of a picture is of no use.
+	header.Set("Content-Length", strconv.Itoa(len(picture)))
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(picture) // fails if the client has disconnected

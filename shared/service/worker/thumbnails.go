@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
 	"cutroom/shared/platform/contain"
@@ -20,7 +21,8 @@ type Posters interface {
 }
 
 // thumbnails are the pictures of a run's result and input
-// (docs/contract/jobs.md#thumbnails). They are made while the result is stored and
+// (docs/contract/jobs.md#thumbnails), and of the stored files that the inputs are copies
+// of (docs/contract/media.md#thumbnails-of-files). They are made while the result is stored and
 // reported, and stored after that, so that the job's end waits for neither. The
 // run's scratch folder is theirs from then on. A failure costs the pictures, never
 // the job.
@@ -35,6 +37,9 @@ type thumbnails struct {
 	// made is closed when the pictures are made, or could not be.
 	made     chan struct{}
 	pictures job.Thumbnails
+	// files are the pictures of the stored files that the inputs are copies of, by the
+	// files' blobs.
+	files map[string][]byte
 }
 
 // beginThumbnails starts to make the pictures of a run whose engine is done. The
@@ -46,6 +51,7 @@ func (w *Worker) beginThumbnails(lease *lease, j job.Job, p *preparation) *thumb
 	ctx, cancel := lingering(lease.ctx)
 	t := &thumbnails{
 		worker: w, job: j, folder: p.release(), logger: lease.logger, ctx: ctx, cancel: cancel, made: make(chan struct{}),
+		files: map[string][]byte{},
 	}
 	go func() {
 		defer close(t.made)
@@ -64,22 +70,49 @@ func (t *thumbnails) make(spec engine.Spec) {
 		return
 	}
 	of := []engine.Input{{Path: spec.Output, MIME: resultMIME(spec.Kind)}}
+	data, reference := t.file("data"), t.file("reference_image")
 	if spec.Data != nil {
 		of = append(of, *spec.Data)
 	}
+	if spec.Reference != nil && reference != "" {
+		of = append(of, *spec.Reference)
+	}
 	posters, err := t.worker.config.Posters.Posters(t.ctx, t.folder, of)
 	if err != nil && len(of) > 1 && t.ctx.Err() == nil {
-		// The input may be the cause: an engine may read more than ffmpeg does.
+		// An input may be the cause: an engine may read more than ffmpeg does.
 		posters, err = t.worker.config.Posters.Posters(t.ctx, t.folder, of[:1])
 	}
 	if err != nil {
 		t.logger.Warn("make the thumbnails", "error", err)
 		return
 	}
-	t.pictures.Result = posters[0]
-	if len(posters) > 1 {
-		t.pictures.Input = posters[1]
+	t.pictures.Result, posters = posters[0], posters[1:]
+	if spec.Data != nil && len(posters) > 0 {
+		t.pictures.Input, posters = posters[0], posters[1:]
+		if data != "" {
+			t.files[data] = t.pictures.Input
+		}
 	}
+	if len(posters) > 0 {
+		t.files[reference] = posters[0]
+	}
+}
+
+// file returns the blob of the stored file that an input is a copy of, if that file has
+// no thumbnail yet; otherwise it is empty.
+func (t *thumbnails) file(field string) string {
+	blob := t.job.Request.Inputs[field].File
+	if blob == "" {
+		return ""
+	}
+	_, err := t.worker.config.Blobs.Head(t.ctx, file.ThumbnailBlob(blob))
+	if fault.Is(err, fault.NotFound) {
+		return blob
+	}
+	if err != nil {
+		t.logger.Warn("look for the thumbnail of a file", "error", err)
+	}
+	return ""
 }
 
 // store stores the pictures, once they are made. It is called when the job is
@@ -89,6 +122,13 @@ func (t *thumbnails) store() {
 		return
 	}
 	<-t.made
+	for of, picture := range t.files {
+		// A file that was deleted since has none.
+		err := file.StoreThumbnail(t.ctx, t.worker.config.Blobs, of, picture)
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			t.logger.Warn("store the thumbnail of a file", "error", err)
+		}
+	}
 	if len(t.pictures.Result) == 0 {
 		return
 	}

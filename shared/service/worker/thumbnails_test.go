@@ -13,6 +13,7 @@ import (
 	"cutroom/shared/adapter/diskblob"
 	"cutroom/shared/domain/blob"
 	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
 	"cutroom/shared/service/worker"
@@ -221,4 +222,62 @@ func (l *lateBlobs) Delete(ctx context.Context, name string) error {
 		}
 	}
 	return l.Store.Delete(ctx, name)
+}
+
+// storeFile stores the bytes of a file and returns their blob.
+func (s *fixture) storeFile(name, content string) string {
+	s.t.Helper()
+	if _, err := s.blobs.Put(s.t.Context(), "files/"+name, strings.NewReader(content)); err != nil {
+		s.t.Fatal(err)
+	}
+	return "files/" + name
+}
+
+// of makes a job's inputs copies of stored files: its video, and a reference image that
+// it gets.
+func (s *fixture) of(data, reference string) func(*job.Job) {
+	return func(j *job.Job) {
+		input := j.Request.Inputs["data"]
+		input.File = data
+		picture := job.Input{Blob: job.InputBlob(j.ID, "reference_image"), MIME: "image/png", File: reference}
+		if _, err := s.blobs.Put(s.t.Context(), picture.Blob, strings.NewReader("picture")); err != nil {
+			s.t.Fatal(err)
+		}
+		j.Request.Inputs = map[string]job.Input{"data": input, "reference_image": picture}
+	}
+}
+
+// Stored files that a job was made from have thumbnails from then on, which are made
+// once. Of a file that is gone nothing is kept.
+func TestThumbnailsOfStoredFiles(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	p := &photographer{}
+	clip, picture := s.storeFile("file_clip", "clip"), s.storeFile("file_picture.signed", "picture")
+	stop := s.start(succeed, with(p))
+	ended := s.awaitEnd(s.submit("clip", 0, s.of(clip, picture)))
+	want := func(of, want string) {
+		t.Helper()
+		eventually(t, "thumbnail of "+of, func() bool {
+			small, err := file.Thumbnail(t.Context(), s.blobs, of)
+			return err == nil && string(small) == want
+		})
+	}
+	want(clip, "small: clip")
+	want(picture, "small: picture")
+	if pictures, made := s.thumbnails(ended); made && string(pictures.Input) != "small: clip" {
+		t.Errorf("the job's own is %q", pictures.Input)
+	}
+	s.awaitEnd(s.submit("clip", 0, s.of(clip, picture)))
+	gone := s.awaitEnd(s.submit("clip", 0, s.of("files/file_gone", "")))
+	s.wantClean(stop)
+	if calls := p.calls(); len(calls) != 3 || calls[0] != 3 || calls[1] != 2 || calls[2] != 2 {
+		t.Errorf("the pictures were asked for %v", calls)
+	}
+	if pictures, made := s.thumbnails(gone); !made || string(pictures.Input) != "small: clip" {
+		t.Errorf("the thumbnails of the last job: %v, %q", made, pictures.Input)
+	}
+	if _, err := file.Thumbnail(t.Context(), s.blobs, "files/file_gone"); !fault.Is(err, fault.NotFound) {
+		t.Errorf("of a file that is gone: %v", err)
+	}
 }

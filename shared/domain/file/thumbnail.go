@@ -1,0 +1,74 @@
+package file
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"cutroom/shared/domain/blob"
+	"cutroom/shared/domain/fault"
+)
+
+const (
+	filePrefix      = "files/"
+	thumbnailPrefix = "thumbnails"
+	// MaxThumbnail is the size of a thumbnail at most, in bytes.
+	MaxThumbnail = 64 << 10
+)
+
+// ThumbnailBlob names the blob of the small picture of a stored file, whose bytes are
+// in the blob of (docs/contract/media.md#thumbnails-of-files).
+func ThumbnailBlob(of string) string {
+	return thumbnailPrefix + "/" + strings.TrimPrefix(of, filePrefix)
+}
+
+// Thumbnail returns the small picture of a stored file, whose bytes are in the blob of.
+// It is empty if none can be made of these bytes.
+//
+// Errors: fault.NotFound if none was made yet; those of the store.
+func Thumbnail(ctx context.Context, blobs blob.Store, of string) ([]byte, error) {
+	stored, err := blobs.Open(ctx, ThumbnailBlob(of), 0, MaxThumbnail)
+	if err != nil {
+		return nil, fmt.Errorf("file: open a thumbnail: %w", err)
+	}
+	defer stored.Close()
+	picture, err := io.ReadAll(stored)
+	if err != nil {
+		return nil, fmt.Errorf("file: read a thumbnail: %w", err)
+	}
+	return picture, nil
+}
+
+// StoreThumbnail stores the small picture of a stored file, or that there can be none if
+// the picture is empty. Of a file that was deleted meanwhile nothing is kept: a deletion
+// removes the file's bytes before its thumbnail, so that whichever is later finds it.
+//
+// Errors: fault.NotFound if the file was deleted; those of the store.
+func StoreThumbnail(ctx context.Context, blobs blob.Store, of string, picture []byte) error {
+	name := ThumbnailBlob(of)
+	if _, err := blobs.Put(ctx, name, bytes.NewReader(picture)); err != nil {
+		return fmt.Errorf("file: store a thumbnail: %w", err)
+	}
+	_, err := blobs.Head(ctx, of)
+	if !fault.Is(err, fault.NotFound) {
+		return err
+	}
+	if failed := blobs.Delete(ctx, name); failed != nil {
+		return fmt.Errorf("file: delete the thumbnail of a deleted file: %w", failed)
+	}
+	return ErrNotFound
+}
+
+// DeleteBytes deletes what a file has in the blob store: its bytes, and then its
+// thumbnail.
+func DeleteBytes(ctx context.Context, blobs Blobs, f File) error {
+	if err := blobs.Delete(ctx, f.Blob); err != nil {
+		return fmt.Errorf("file: delete the bytes of %s: %w", f.ID, err)
+	}
+	if err := blobs.Delete(ctx, ThumbnailBlob(f.Blob)); err != nil {
+		return fmt.Errorf("file: delete the thumbnail of %s: %w", f.ID, err)
+	}
+	return nil
+}

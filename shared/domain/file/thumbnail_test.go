@@ -1,0 +1,145 @@
+package file_test
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/adapter/diskblob"
+	"cutroom/shared/domain/blob"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
+)
+
+// onDisk replaces the world's blobs by a folder.
+func (w *world) onDisk(t *testing.T) *diskblob.Store {
+	t.Helper()
+	blobs, err := diskblob.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.configure(func(c *file.Config) { c.Blobs = blobs })
+	w.sweeper.Blobs = blobs
+	return blobs
+}
+
+// pictured creates a file that has a thumbnail.
+func (w *world) pictured(t *testing.T, blobs blob.Store) file.File {
+	t.Helper()
+	f := w.create(t)
+	if _, err := blobs.Put(t.Context(), f.Blob, strings.NewReader("a picture")); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.StoreThumbnail(t.Context(), blobs, f.Blob, []byte("small")); err != nil {
+		t.Fatal(err)
+	}
+	if picture, err := file.Thumbnail(t.Context(), blobs, f.Blob); err != nil || string(picture) != "small" {
+		t.Fatalf("%q, %v", picture, err)
+	}
+	return f
+}
+
+// docs/contract/media.md#thumbnails-of-files: a thumbnail is deleted with its file.
+func TestAThumbnailGoesWithItsFile(t *testing.T) {
+	for how, end := range map[string]func(w *world, f file.File) error{
+		"deleted": func(w *world, f file.File) error { return w.service.Delete(t.Context(), "acme", f.ID) },
+		"expired": func(w *world, _ file.File) error {
+			w.now = w.now.Add(time.Hour)
+			return w.sweeper.Sweep(t.Context())
+		},
+	} {
+		w := newWorld(t)
+		blobs := w.onDisk(t)
+		f := w.pictured(t, blobs)
+		if err := end(w, f); err != nil {
+			t.Errorf("%s: %v", how, err)
+		}
+		for _, name := range []string{f.Blob, file.ThumbnailBlob(f.Blob)} {
+			if _, err := blobs.Head(t.Context(), name); !fault.Is(err, fault.NotFound) {
+				t.Errorf("%s: %s is left, %v", how, name, err)
+			}
+		}
+	}
+}
+
+// A thumbnail that is stored after its file was deleted is not kept.
+func TestNoThumbnailOfADeletedFile(t *testing.T) {
+	w := newWorld(t)
+	blobs := w.onDisk(t)
+	f := w.pictured(t, blobs)
+	if err := w.service.Delete(t.Context(), "acme", f.ID); err != nil {
+		t.Fatal(err)
+	}
+	if err := file.StoreThumbnail(t.Context(), blobs, f.Blob, []byte("small")); !fault.Is(err, fault.NotFound) {
+		t.Errorf("it is stored: %v", err)
+	}
+	if _, err := file.Thumbnail(t.Context(), blobs, f.Blob); !fault.Is(err, fault.NotFound) {
+		t.Errorf("it is kept: %v", err)
+	}
+
+	// The file is deleted between the two.
+	f = w.pictured(t, blobs)
+	late := &lateDeletion{blobs, func() error { return w.service.Delete(t.Context(), "acme", f.ID) }}
+	if err := file.StoreThumbnail(t.Context(), late, f.Blob, []byte("small")); !fault.Is(err, fault.NotFound) {
+		t.Errorf("it is stored: %v", err)
+	}
+	if _, err := file.Thumbnail(t.Context(), blobs, f.Blob); !fault.Is(err, fault.NotFound) {
+		t.Errorf("it is kept: %v", err)
+	}
+}
+
+// lateDeletion deletes a file once a blob has been stored.
+type lateDeletion struct {
+	blob.Store
+	then func() error
+}
+
+func (l *lateDeletion) Put(ctx context.Context, name string, r io.Reader) (int64, error) {
+	n, err := l.Store.Put(ctx, name, r)
+	if err == nil {
+		err = l.then()
+	}
+	return n, err
+}
+
+// That there can be no picture is remembered, and is something else than that there is
+// none yet.
+func TestAThumbnailThatCannotBe(t *testing.T) {
+	w := newWorld(t)
+	blobs := w.onDisk(t)
+	f := w.pictured(t, blobs)
+	if err := file.StoreThumbnail(t.Context(), blobs, f.Blob, nil); err != nil {
+		t.Fatal(err)
+	}
+	if picture, err := file.Thumbnail(t.Context(), blobs, f.Blob); err != nil || len(picture) != 0 {
+		t.Errorf("%q, %v", picture, err)
+	}
+}
+
+// A start deletes the thumbnails of files that no record has, and keeps the others.
+func TestAStartDeletesThumbnailsOfUnknownFiles(t *testing.T) {
+	w := newWorld(t)
+	blobs := w.onDisk(t)
+	f := w.pictured(t, blobs)
+	for _, name := range []string{"thumbnails/file_gone", "thumbnails/file_gone.signed"} {
+		if _, err := blobs.Put(t.Context(), name, strings.NewReader("small")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n, err := w.sweeper.SweepUnknown(t.Context()); n != 0 || err != nil {
+		t.Errorf("set aside %d, %v", n, err)
+	}
+	var left []string
+	for entry, err := range blobs.Children(t.Context(), "thumbnails") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		left = append(left, entry.Name)
+	}
+	if !slices.Equal(left, []string{file.ThumbnailBlob(f.Blob)}) {
+		t.Errorf("left are %v", left)
+	}
+}

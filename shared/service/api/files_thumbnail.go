@@ -1,0 +1,148 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"cutroom/shared/domain/blob"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/media"
+	"cutroom/shared/engine"
+)
+
+// Posters makes small pictures of media files.
+//
+// Errors: *engine.Error with the code invalid_input for a file that cannot be decoded.
+type Posters interface {
+	// Posters returns a small picture of each file, for a video its first one, as a
+	// JPEG. It may write into the folder.
+	Posters(ctx context.Context, folder string, of []engine.Input) ([][]byte, error)
+}
+
+const (
+	// posingWait is how long a request waits for its turn to make a thumbnail, which
+	// takes a tenth of a second as a rule; posingTime limits the making.
+	posingWait = 10 * time.Second
+	posingTime = 30 * time.Second
+	// posingRetry is the Retry-After when a thumbnail's turn did not come.
+	posingRetry = 2 * time.Second
+)
+
+// showFileThumbnail is GET /v1/uploads/{file_id}/thumbnail
+// (docs/contract/media.md#thumbnails-of-files).
+func (s *service) showFileThumbnail(w http.ResponseWriter, r *http.Request, c call) error {
+	f, err := s.Files.Get(r.Context(), c.who.Account(), r.PathValue("file_id"))
+	if err != nil {
+		return err
+	}
+	picture, err := file.Thumbnail(r.Context(), s.Blobs, f.Blob)
+	if fault.Is(err, fault.NotFound) {
+		picture, err = s.makeThumbnail(r.Context(), f)
+	}
+	if err != nil {
+		return err
+	}
+	if len(picture) == 0 {
+		return errNoThumbnail
+	}
+	sendPicture(w, r, picture, `"`+f.MD5+`-thumbnail"`, disposition("inline", stem(f), f.ID, ".jpg"))
+	return nil
+}
+
+// makeThumbnail makes a file's thumbnail and stores it, one at a time: pictures must not
+// take the engine's processors. It is empty if none can be made of the file, which is
+// stored too, so that a broken file is read once.
+//
+// Errors: fault.NotFound if the file is gone, or there is nothing here that makes
+// thumbnails; fault.Unavailable if others are being made for too long.
+func (s *service) makeThumbnail(ctx context.Context, f file.File) ([]byte, error) {
+	if s.Posters == nil {
+		return nil, errNoThumbnail
+	}
+	turn := time.NewTimer(posingWait)
+	defer turn.Stop()
+	select {
+	case s.posing <- struct{}{}:
+		defer func() { <-s.posing }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-turn.C:
+		busy := fault.New(fault.Unavailable, "Other thumbnails are being made. Try again.")
+		busy.RetryAfter = posingRetry
+		return nil, busy
+	}
+	// Another request may have made it meanwhile.
+	picture, err := file.Thumbnail(ctx, s.Blobs, f.Blob)
+	if !fault.Is(err, fault.NotFound) {
+		return picture, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, posingTime)
+	defer cancel()
+	picture, err = s.pose(ctx, f)
+	if fault.Is(err, fault.NotFound) {
+		return nil, file.ErrNotFound // deleted or expired a moment ago
+	}
+	var refused *engine.Error
+	if errors.As(err, &refused) && refused.Code == job.InvalidInput {
+		picture, err = nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make the thumbnail of %s: %w", f.ID, err)
+	}
+	return picture, file.StoreThumbnail(ctx, s.Blobs, f.Blob, picture)
+}
+
+// pose returns the small picture of a file, empty if it is neither an image nor a video,
+// or too large a one.
+//
+// Errors: fault.NotFound; those of the stores and of Posters.
+func (s *service) pose(ctx context.Context, f file.File) (picture []byte, err error) {
+	// The recorded type may be what a client declared.
+	kind, ok, err := s.kindOf(ctx, f)
+	if err != nil || !ok {
+		return nil, err
+	}
+	folder, err := os.MkdirTemp(s.Scratch, "thumbnail-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	path := filepath.Join(folder, "file")
+	if err := blob.Fetch(ctx, s.Blobs, f.Blob, path); err != nil {
+		return nil, err
+	}
+	posters, err := s.Posters.Posters(ctx, folder, []engine.Input{{Path: path, MIME: kind.MIME}})
+	if err != nil {
+		return nil, err
+	}
+	return posters[0], nil
+}
+
+// kindOf returns the type of a file's bytes. It reports whether they are an image or a
+// video, no larger than inputs may be (docs/contract/media.md#input-limits); a video may
+// be longer, as its first picture is all that is read.
+//
+// Errors: fault.NotFound; those of the store.
+func (s *service) kindOf(ctx context.Context, f file.File) (media.Type, bool, error) {
+	kind, known, err := sniff(ctx, s.Blobs, f.Blob)
+	if err != nil || !known {
+		return kind, false, err
+	}
+	info, err := media.Inspect(blob.ReaderAt{Context: ctx, Store: s.Blobs, Name: f.Blob}, f.Size, kind.MIME)
+	if err != nil {
+		return kind, false, fmt.Errorf("inspect a file: %w", err)
+	}
+	info.Duration = 0
+	within := media.CheckVideo
+	if kind.Image {
+		within = media.CheckImage
+	}
+	return kind, within(info, s.Catalog.Limits) == nil, nil
+}
