@@ -46,7 +46,9 @@ type Job struct {
 	Understood []string   `json:"understood"`
 	Notice     string     `json:"notice"`
 	Result     *JobResult `json:"result"`
-	Error      *Failure   `json:"error"`
+	// Cost is nil if the service cannot tell.
+	Cost  *Cost    `json:"estimated_cost"`
+	Error *Failure `json:"error"`
 
 	// Raw is the whole record as the service sent it.
 	Raw json.RawMessage `json:"-"`
@@ -59,6 +61,13 @@ type JobInput struct {
 	MIME string `json:"mime"`
 	// Size is in bytes.
 	Size int64 `json:"size_bytes"`
+}
+
+// Cost is an estimate of what an edit costs (docs/contract/media.md#prices).
+type Cost struct {
+	Amount float64 `json:"amount"`
+	// Currency is a code of ISO 4217.
+	Currency string `json:"currency"`
 }
 
 // JobResult describes the result of a completed job.

@@ -19,6 +19,16 @@ type MediaModel struct {
 	Kind     string   `json:"kind,omitempty"`
 	Title    string   `json:"title,omitempty"`
 	Examples []string `json:"examples,omitempty"`
+	// Price is nil where none is set.
+	Price *Price `json:"price,omitempty"`
+}
+
+// Price is what a model costs: an amount for each "second" of the result or for each
+// "edit", in a currency by its code (docs/contract/media.md#prices).
+type Price struct {
+	Amount   float64 `json:"amount"`
+	Per      string  `json:"per"`
+	Currency string  `json:"currency"`
 }
 
 // MediaModels returns the models that edit media, from the service's OpenAPI
@@ -33,6 +43,7 @@ func (c *Client) MediaModels(ctx context.Context) ([]MediaModel, error) {
 				Model      struct {
 					Kind, Title string
 					Examples    []string
+					Price       *Price
 				} `json:"x-model"`
 			} `json:"post"`
 		} `json:"paths"`
@@ -57,6 +68,7 @@ func (c *Client) MediaModels(ctx context.Context) ([]MediaModel, error) {
 			model := of(name)
 			model.Description = post.Summary
 			model.Kind, model.Title, model.Examples = post.Model.Kind, post.Model.Title, post.Model.Examples
+			model.Price = post.Model.Price
 		case !post.Deprecated:
 			model := of(post.AliasOf)
 			model.Aliases = append(model.Aliases, name)

@@ -81,15 +81,17 @@ type Models struct{}
 type modelView struct {
 	ID string `json:"id"`
 	// Service is "media" or "inference".
-	Service         string   `json:"service"`
-	Kind            string   `json:"kind,omitempty"`
-	Title           string   `json:"title,omitempty"`
-	Aliases         []string `json:"aliases,omitempty"`
-	Description     string   `json:"description,omitempty"`
-	Examples        []string `json:"examples,omitempty"`
-	Capabilities    []string `json:"capabilities,omitempty"`
-	ContextLength   int      `json:"context_length,omitempty"`
-	MaxOutputLength int      `json:"max_output_length,omitempty"`
+	Service     string   `json:"service"`
+	Kind        string   `json:"kind,omitempty"`
+	Title       string   `json:"title,omitempty"`
+	Aliases     []string `json:"aliases,omitempty"`
+	Description string   `json:"description,omitempty"`
+	Examples    []string `json:"examples,omitempty"`
+
+	Price           *client.Price `json:"price,omitempty"`
+	Capabilities    []string      `json:"capabilities,omitempty"`
+	ContextLength   int           `json:"context_length,omitempty"`
+	MaxOutputLength int           `json:"max_output_length,omitempty"`
 }
 
 // Run lists the models.
@@ -107,11 +109,14 @@ func (Models) Run(ctx context.Context, s *Session) error {
 		for _, m := range media {
 			view := modelView{
 				ID: m.ID, Service: "media", Kind: m.Kind, Title: m.Title, Aliases: m.Aliases, Description: m.Description,
-				Examples: m.Examples,
+				Examples: m.Examples, Price: m.Price,
 			}
 			aliases, what := first(strings.Join(m.Aliases, ", "), "-"), first(m.Title, m.Description)
 			if len(m.Examples) > 0 {
 				what += ", such as “" + m.Examples[0] + "”"
+			}
+			if m.Price != nil {
+				what += fmt.Sprintf("; %g %s for each %s", m.Price.Amount, m.Price.Currency, m.Price.Per)
 			}
 			if err := list.add(view, m.ID, view.Service, first(m.Kind, "-"), aliases, what); err != nil {
 				return err

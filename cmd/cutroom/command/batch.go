@@ -160,5 +160,6 @@ func (e *editor) summary(results []result) error {
 			e.tell(done)
 		}
 	}
+	e.tellCost(results)
 	return nil
 }

@@ -35,6 +35,8 @@ type result struct {
 	Engine     string   `json:"engine,omitempty"`
 	Understood []string `json:"understood,omitzero"`
 	Notice     string   `json:"notice,omitempty"`
+	// Cost is an estimate, nil if the service cannot tell.
+	Cost *client.Cost `json:"estimated_cost,omitempty"`
 }
 
 // single does one edit and prints its outcome.
@@ -64,6 +66,7 @@ func (e *editor) single(ctx context.Context, edit client.Edit, input string) err
 		return err
 	}
 	e.tell(done)
+	e.tellCost([]result{done})
 	switch {
 	case e.session.JSON && output == "-" && !e.order.Detach:
 		return nil // stdout has the result
@@ -185,6 +188,7 @@ func (e *editor) await(ctx context.Context, done result, output string, tracker 
 	}
 	done.Status, done.Model, done.Seed = job.Status, job.Model, job.Seed
 	done.Engine, done.Understood, done.Notice = job.Engine, job.Understood, job.Notice
+	done.Cost = job.Cost
 	if job.Status == client.Failed {
 		return done, &JobError{job}
 	}
@@ -202,6 +206,19 @@ func (e *editor) tell(done result) {
 	}
 	if done.Notice != "" {
 		e.session.note("%s", done.Notice)
+	}
+}
+
+// tellCost says on stderr what edits cost together, as far as the service tells.
+func (e *editor) tellCost(results []result) {
+	sum, currency := 0.0, ""
+	for _, done := range results {
+		if done.Cost != nil {
+			sum, currency = sum+done.Cost.Amount, done.Cost.Currency
+		}
+	}
+	if currency != "" {
+		e.session.note("the cost is about %.6g %s, by the service's prices", sum, currency)
 	}
 }
 

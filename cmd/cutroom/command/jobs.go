@@ -44,7 +44,7 @@ func (c *JobsList) Run(ctx context.Context, s *Session) error {
 		filter.Status, most = client.Failed, math.MaxInt
 	}
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
-		list := s.newList("JOB", "STATUS", "MODEL", "AGE", "INPUT", "PROMPT")
+		var found []client.Job
 		left := c.Limit
 		for job, err := range service.Jobs(ctx, filter, most) {
 			if err != nil {
@@ -56,13 +56,43 @@ func (c *JobsList) Run(ctx context.Context, s *Session) error {
 			if left--; left < 0 {
 				break
 			}
-			if err := list.add(job.Raw, cells(job, time.Now())...); err != nil {
-				return err
+			if s.JSON {
+				if err := s.Print(job.Raw); err != nil {
+					return err
+				}
+				continue
 			}
+			found = append(found, job)
 		}
-		return list.end()
+		if s.JSON {
+			return nil
+		}
+		return s.listJobs(found)
 	})
 }
+
+// listJobs prints a table of jobs, with what they cost where any tells it.
+func (s *Session) listJobs(jobs []client.Job) error {
+	priced := slices.ContainsFunc(jobs, func(job client.Job) bool { return job.Cost != nil })
+	columns := []string{"JOB", "STATUS", "MODEL", "AGE", "INPUT", "PROMPT"}
+	if priced {
+		columns = slices.Insert(columns, costColumn, "COST")
+	}
+	list := s.newList(columns...)
+	for _, job := range jobs {
+		row := cells(job, time.Now())
+		if priced {
+			row = slices.Insert(row, costColumn, costOf(job))
+		}
+		if err := list.row(row); err != nil {
+			return err
+		}
+	}
+	return list.end()
+}
+
+// costColumn is the place of the cost in a table of jobs.
+const costColumn = 4
 
 // maxCell is how many characters of a name or a prompt a table shows.
 const maxCell = 40
@@ -134,6 +164,9 @@ func (s *Session) showJob(job client.Job) error {
 	if job.SecondsLeft != nil {
 		rows = append(rows, []string{"left", "about " + (time.Duration(*job.SecondsLeft) * time.Second).String()})
 	}
+	if job.Cost != nil {
+		rows = append(rows, []string{"cost", costOf(job)})
+	}
 	rows = append(rows, []string{"engine", job.Engine}, []string{"understood", strings.Join(job.Understood, ", ")},
 		[]string{"notice", job.Notice})
 	if job.Result != nil {
@@ -151,6 +184,14 @@ func (s *Session) showJob(job client.Job) error {
 		}
 	}
 	return list.end()
+}
+
+// costOf returns what a job costs, in words; "-" if that is not known.
+func costOf(job client.Job) string {
+	if job.Cost == nil {
+		return "-"
+	}
+	return fmt.Sprintf("about %g %s", job.Cost.Amount, job.Cost.Currency)
 }
 
 // resultRows describe a result.

@@ -24,6 +24,8 @@ type mediaModel struct {
 	Kind        string   `json:"kind,omitempty" jsonschema:"What it does, such as edit, try-on or text-to-video."`
 	Title       string   `json:"title,omitempty"`
 	Examples    []string `json:"examples,omitempty" jsonschema:"Prompts to try."`
+
+	Price *client.Price `json:"price,omitempty" jsonschema:"What it costs for each second of the result, or each edit; tell the user before an expensive edit."`
 }
 
 type languageModel struct {

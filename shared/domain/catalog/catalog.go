@@ -119,6 +119,7 @@ type (
 			}
 			Image struct{ Pixels int }
 		}
+		Currency  string
 		Forms     map[string]formEntry
 		Models    []modelEntry
 		Inference []inferenceEntry
@@ -152,6 +153,7 @@ type (
 		Description       string
 		Title             string
 		Examples          []string
+		Price             *priceEntry
 	}
 )
 
@@ -198,6 +200,9 @@ func (file *catalogFile) catalog() (*Catalog, error) {
 	if c.Limits.VideoWidth <= 0 || c.Limits.VideoHeight <= 0 || c.Limits.ImagePixels <= 0 {
 		return nil, wrongAt("$.limits", "limits: width, height and pixels are greater than 0")
 	}
+	if file.Currency != "" && !currencyForm.MatchString(file.Currency) {
+		return nil, wrongAt("$.currency", "the currency %.32q is not a code such as EUR", file.Currency)
+	}
 	forms := map[string]*Form{}
 	for name, entry := range file.Forms {
 		if forms[name], err = entry.form(name); err != nil {
@@ -212,6 +217,9 @@ func (file *catalogFile) catalog() (*Catalog, error) {
 		m, err := entry.model(path, forms)
 		if err != nil {
 			return nil, err
+		}
+		if m.Price, err = entry.Price.price(m.Kind, file.Currency); err != nil {
+			return nil, wrongAt(path+".price", "model %q: %w", m.ID, err)
 		}
 		for _, name := range m.Names() {
 			if len(name) > maxName || !nameForm.MatchString(name) {

@@ -1,8 +1,10 @@
 package catalog_test
 
 import (
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"cutroom/shared/domain/catalog"
 )
@@ -153,6 +155,55 @@ func TestFieldsThatSuffice(t *testing.T) {
 	} {
 		if got := form.Suffices(strings.Fields(fields)...); got != want {
 			t.Errorf("%q: got %t", fields, got)
+		}
+	}
+}
+
+// Prices are read exactly, and estimate what a result costs.
+func TestPrices(t *testing.T) {
+	source, err := os.ReadFile("catalog.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	priced := func(currency, clip, image string) (*catalog.Catalog, error) {
+		text := strings.Replace(string(source), "\nlimits:", "\n"+currency+"\nlimits:", 1)
+		text = strings.Replace(text, "kind: clip\n", "kind: clip\n"+clip, 1)
+		return catalog.Parse([]byte(strings.Replace(text, "kind: image\n", "kind: image\n"+image, 1)), "gen")
+	}
+	known, err := priced("currency: EUR", "    price: {per_second: 0.05}\n", "    price: {per_edit: \"0.000001\"}\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	clip, _ := known.Find("gen-clip")
+	image, _ := known.Find("gen-image-2")
+	other, _ := known.Find("gen-2.5")
+	if *clip.Price != (catalog.MediaPrice{Per: catalog.PerSecond, Millionths: 50_000, Currency: "EUR"}) ||
+		*image.Price != (catalog.MediaPrice{Per: catalog.PerEdit, Millionths: 1, Currency: "EUR"}) || other.Price != nil {
+		t.Errorf("%+v, %+v, %+v", clip.Price, image.Price, other.Price)
+	}
+	if cost, ok := clip.Price.Of(4960 * time.Millisecond); cost != 248_000 || !ok {
+		t.Errorf("4.96 s cost %d, %v", cost, ok)
+	}
+	if _, ok := clip.Price.Of(0); ok {
+		t.Error("a price per second knows what an unknown length costs")
+	}
+	if cost, ok := image.Price.Of(0); cost != 1 || !ok {
+		t.Errorf("an image costs %d, %v", cost, ok)
+	}
+	for _, wrong := range []struct{ currency, clip, image, says string }{
+		{"", "    price: {per_second: 0.05}\n", "", `model "gen-clip": a price needs the currency`},
+		{"currency: euro", "", "", `the currency "euro" is not a code`},
+		{"currency: EUR", "    price: {}\n", "", "either per_second or per_edit"},
+		{"currency: EUR", "    price: {per_second: 1, per_edit: 1}\n", "", "either per_second or per_edit"},
+		{"currency: EUR", "    price: {per_second: -1}\n", "", `the price "-1" is not a number`},
+		{"currency: EUR", "    price: {per_second: 1e3}\n", "", `is not a number`},
+		{"currency: EUR", "    price: {per_second: 0.0000001}\n", "", `is not a number`},
+		{"currency: EUR", "    price: {per_second: 10000000}\n", "", `is not a number`},
+		{"currency: EUR", "", "    price: {per_second: 1}\n", "an image has no length"},
+	} {
+		if _, err := priced(wrong.currency, wrong.clip, wrong.image); err == nil ||
+			!strings.Contains(err.Error(), wrong.says) || !strings.HasPrefix(err.Error(), "line ") {
+			t.Errorf("%q %q %q: %v, want %s", wrong.currency, wrong.clip, wrong.image, err, wrong.says)
 		}
 	}
 }

@@ -58,6 +58,8 @@ type Model struct {
 	// empty.
 	Title    string
 	Examples []string
+	// Price is nil where the operator set none.
+	Price *MediaPrice
 }
 
 // Names returns the canonical id and then every alias.

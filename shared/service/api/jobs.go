@@ -89,6 +89,9 @@ func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *c
 		}
 		order.seed = &seed
 	}
+	if m.Price != nil {
+		order.request.Price, order.request.Length = m.Price, lengthOf(m, in.clip)
+	}
 	accepted := job.Job{
 		ID: id, Account: who.Account(), Key: who.Key.ID, Model: m.ID, Lane: job.LaneOf(m.Kind),
 		Seed: *order.seed, Request: order.request, Webhook: order.webhook, Trace: trace.Parent(ctx),
@@ -187,7 +190,7 @@ func newJobBody(j job.Job, now time.Time, resultAge time.Duration) jobBody {
 		ID: j.ID, Status: j.Status, Model: j.Model,
 		CreatedAt: timestamp(j.CreatedAt), StartedAt: timestamp(j.StartedAt), CompletedAt: timestamp(j.CompletedAt),
 		Progress: j.Progress, Seed: j.Seed, Failure: j.Failure,
-		askedBody: newAskedBody(j.Request), Result: newResultBody(j, resultAge),
+		askedBody: newAskedBody(j.Request), Result: newResultBody(j, resultAge), Cost: newCostBody(j),
 	}
 	if left, known := j.Left(now); known {
 		body.SecondsLeft = new(wholeSeconds(left))
@@ -227,7 +230,9 @@ type jobBody struct {
 	Understood []string `json:"understood,omitzero"`
 	Notice     string   `json:"notice,omitempty"`
 	// Result is present if the job completed.
-	Result  *resultBody  `json:"result,omitempty"`
+	Result *resultBody `json:"result,omitempty"`
+	// Cost is present if the model had a price and the length is known.
+	Cost    *costBody    `json:"estimated_cost,omitempty"`
 	Failure *job.Failure `json:"error,omitempty"`
 }
 

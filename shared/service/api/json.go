@@ -119,6 +119,29 @@ func (o jsonObject) boolean(name string) (is bool, found problems) {
 	return is, nil
 }
 
+// number returns a member that is a number from 0 to most, 0 if it is absent.
+func (o jsonObject) number(name string, most int64) (float64, problems) {
+	value := o.member(name)
+	if value == nil {
+		return 0, nil
+	}
+	number, err := strconv.ParseFloat(string(value), 64)
+	if err != nil {
+		var shown any = value
+		if errors.Is(err, strconv.ErrRange) {
+			shown = string(value) // clients could not parse it
+		}
+		return 0, problems{fieldProblem(name, "float_parsing", shown, "Input should be a valid number", nil)}
+	}
+	switch {
+	case number < 0:
+		return 0, problems{belowMin(name, value, 0)}
+	case number > float64(most):
+		return 0, problems{aboveMax(name, value, most)}
+	}
+	return number, nil
+}
+
 func notText(name string, value json.RawMessage) problem {
 	return valueProblem(name, value, "Input should be a valid string.")
 }

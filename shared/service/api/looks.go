@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"cutroom/shared/domain/catalog"
@@ -42,6 +43,8 @@ type modelBody struct {
 	Ignores map[string]reading.Ignored `json:"ignores"`
 	// SameAs are the models of which the engine makes no difference to this one.
 	SameAs []string `json:"same_as"`
+	// Price is absent where none is set.
+	Price *priceBody `json:"price,omitempty"`
 }
 
 type engineBody struct {
@@ -57,6 +60,7 @@ func (s *service) showEngine(w http.ResponseWriter, r *http.Request, _ call) err
 		described := modelBody{
 			ID: m.ID, Aliases: append([]string{}, m.Aliases...), Kind: m.Kind, Realtime: m.Realtime,
 			Ignores: map[string]reading.Ignored{}, SameAs: []string{},
+			Price: newPriceBody(m.Price),
 		}
 		if s.Engine.isPreview() {
 			described.Ignores = reading.Ignores(m)
@@ -157,6 +161,8 @@ type understoodBody struct {
 	Understood []string `json:"understood,omitzero"`
 	Ignored    []string `json:"ignored,omitzero"`
 	Notice     string   `json:"notice,omitempty"`
+	// Cost is present if the model has a price and the length is known.
+	Cost *costBody `json:"estimated_cost,omitempty"`
 }
 
 // understand is POST /v1/understand, an extension of this service: what the engine
@@ -177,6 +183,8 @@ func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) err
 	if !named && len(found) == 0 {
 		found = problems{{[]string{"body", "model"}, "Field required", "missing", nil, map[string]any{}}}
 	}
+	seconds, wrong := sent.number("seconds", maxSeconds)
+	found = append(found, wrong...)
 	if utf8.RuneCountInString(prompt) > maxUnderstood {
 		found = append(found, valueProblem("prompt", nil, fmt.Sprintf("The prompt is longer than %d characters.", maxUnderstood)))
 	}
@@ -187,7 +195,9 @@ func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) err
 	if !ok {
 		return catalog.UnknownModel(name)
 	}
-	body := understoodBody{Engine: s.Engine.name()}
+	body := understoodBody{
+		Engine: s.Engine.name(), Cost: estimated(m, time.Duration(seconds*float64(time.Second))),
+	}
 	if s.Engine.isPreview() {
 		read := reading.Of(reading.Request{Kind: m.Kind, Prompt: strings.TrimSpace(prompt), Reference: reference})
 		body.Understood, body.Ignored, body.Notice = read.Understood, append([]string{}, read.Ignored...), read.Notice
@@ -195,6 +205,9 @@ func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) err
 	s.writeJSON(w, r, http.StatusOK, body)
 	return nil
 }
+
+// maxSeconds bounds the length that an estimate is asked for.
+const maxSeconds = 86400
 
 // maxUnderstood bounds the prompts of understand, in code points, as forms do.
 const maxUnderstood = 4000

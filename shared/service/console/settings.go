@@ -26,11 +26,21 @@ type Model struct {
 	// Title and Examples are as in catalog.Model.
 	Title    string   `json:"title,omitempty"`
 	Examples []string `json:"examples,omitempty"`
-	Fields   []Field  `json:"fields"`
+	// Price is absent where none is set (docs/contract/media.md#prices).
+	Price  *Price  `json:"price,omitempty"`
+	Fields []Field `json:"fields"`
 	// URLEncoded, ExactlyOne and OnlyWith are as in catalog.Form.
 	URLEncoded bool              `json:"urlencoded,omitempty"`
 	ExactlyOne []string          `json:"exactly_one,omitempty"`
 	OnlyWith   map[string]string `json:"only_with,omitempty"`
+}
+
+// Price is what a model costs: an amount for each "second" of the result or for each
+// "edit", in a currency by its code.
+type Price struct {
+	Amount   float64           `json:"amount"`
+	Per      catalog.PriceUnit `json:"per"`
+	Currency string            `json:"currency"`
 }
 
 // Field is a field of a model's form.
@@ -51,6 +61,9 @@ func Models(known *catalog.Catalog) []Model {
 		offered := Model{
 			ID: row.ID, Kind: row.Kind, Description: row.Description, Title: row.Title, Examples: row.Examples,
 			URLEncoded: row.Form.URLEncoded, ExactlyOne: row.Form.ExactlyOne, OnlyWith: row.Form.OnlyWith,
+		}
+		if p := row.Price; p != nil {
+			offered.Price = &Price{p.Amount(), p.Per, p.Currency}
 		}
 		for _, field := range row.Form.Fields {
 			offered.Fields = append(offered.Fields, Field{

@@ -126,5 +126,10 @@ func describe(m *catalog.Model) object {
 	if len(m.Examples) > 0 {
 		described = append(described, member{"examples", m.Examples})
 	}
+	if m.Price != nil {
+		described = append(described, member{"price", object{
+			{"amount", m.Price.Amount()}, {"per", string(m.Price.Per)}, {"currency", m.Price.Currency},
+		}})
+	}
 	return described
 }
