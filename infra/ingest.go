@@ -21,8 +21,8 @@ func (s *stack) newIngest() {
 				"CUTROOM_CONTENT_REDIRECT", "CUTROOM_WEBHOOK_ALLOW",
 				"CUTROOM_PUBLIC_INFERENCE_URL", "CUTROOM_ENGINE",
 			},
-			may: slices.Concat(s.authenticate(), s.submitJobs(), s.listJobs(), s.keepFiles(), s.readContent(),
-				s.keepKeys(), s.readSessions(), s.sendTraces()),
+			may: slices.Concat(s.authenticate(), s.submitJobs(), s.listJobs(), s.keepFiles(), s.keepKeys(),
+				[]permission{s.onBlobs("thumbnails/", "GetObject")}, s.readSessions(), s.sendTraces()),
 		},
 		// The synchronous video routes are silent for up to 270 s.
 		domain: s.Media, idle: 300, tasks: s.IngestTasks,
