@@ -435,6 +435,55 @@ export async function cancelled(visit) {
   equal(await page.getByRole("button", { name: "Run edit" }).isEnabled(), true, "another edit can be run");
 }
 
+// A run goes on through a reload, and says how long it still takes.
+export async function reloaded(visit) {
+  const person = await visit({}), { page } = person;
+  await person.signIn();
+  await choose(page, "clip.mp4");
+  await page.getByLabel("Model", { exact: true }).selectOption("gen-2.1");
+  await page.getByLabel("Prompt", { exact: true }).fill("snowy winter");
+  await page.getByRole("button", { name: "Run edit" }).click();
+  await page.locator(".phase").filter({ hasText: "Editing" }).waitFor();
+  const id = await jobOf(page);
+  await page.reload();
+  await page.locator(".phase").filter({ hasText: "Editing" }).waitFor();
+  equal(await jobOf(page), id, "the run that is shown after a reload");
+  await page.getByLabel("The original video").waitFor(); // this browser has kept it
+  await page.locator(".share").filter({ hasText: /^\d+ % · (a moment|about [\d.]+ (s|min).*) left/ }).waitFor();
+  check(await page.getByLabel("Progress").evaluate(bar => bar.value > 0 && bar.value < 1), "the bar shows the progress");
+  await person.shot("run-reloaded");
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await page.getByRole("heading", { name: "Cancelled" }).waitFor();
+  await page.reload();
+  await page.getByRole("heading", { name: "Cancelled" }).waitFor();
+  equal(await page.getByLabel("Prompt", { exact: true }).inputValue(), "snowy winter", "what was written");
+}
+
+// What is too large for a form is read first, which shows how far it is.
+export async function large(visit) {
+  const person = await visit({}), { page } = person;
+  await page.route("**/config.json", async route => {
+    const answer = await route.fetch();
+    return route.fulfill({ response: answer, json: { ...await answer.json(), max_upload: 1000 } });
+  });
+  await person.signIn("files");
+  await page.evaluate(() => {
+    window.states = [];
+    new MutationObserver(() => document.querySelectorAll(".uploads .note").forEach(note => window.states.push(note.textContent))).observe(document.querySelector(".uploads"), { childList: true, subtree: true, characterData: true });
+  });
+  const [chooser] = await Promise.all([page.waitForEvent("filechooser"), page.getByRole("button", { name: "Upload files" }).click()]);
+  await chooser.setFiles({ name: "large.bin", mimeType: "application/octet-stream", buffer: Buffer.alloc(20 << 20, "words") });
+  await page.getByLabel("Select large.bin").waitFor({ state: "attached" });
+  const states = await page.evaluate(() => window.states);
+  check(states.some(state => /^Reading [1-9]\d? %$/.test(state)), `reading shows how far it is: ${[...new Set(states)]}`);
+  check(states.some(state => /^Uploading/.test(state)), `the upload shows how far it is: ${[...new Set(states)]}`);
+  await person.go("Edit");
+  await page.locator(".work > input[type=file]").setInputFiles({ name: "long.mp4", mimeType: "video/mp4", buffer: readFileSync(media("clip.mp4")) });
+  await page.getByLabel("Prompt", { exact: true }).fill("film noir");
+  await page.getByRole("button", { name: "Run edit" }).click();
+  await page.getByLabel("Where the original ends").waitFor();
+}
+
 // An upload that is cut off in the middle leaves all in place to try again, and a
 // connection that is lost later is taken up again.
 export async function lostConnection(visit) {

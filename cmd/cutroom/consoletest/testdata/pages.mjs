@@ -361,7 +361,9 @@ export async function files(visit) {
     for (const name of ["clip.mp4", "reference.jpg"]) await page.locator(".file").filter({ hasText: name }).waitFor();
   }
   await page.locator(".thumb img").first().waitFor();
-  await page.locator(".thumb video").first().waitFor();
+  await page.getByRole("button", { name: "Play clip.mp4" }).focus();
+  await page.keyboard.press("Enter");
+  await until("it plays in its card", () => page.locator(".thumb video[controls]").evaluate(video => video.currentTime > 0));
   const about = await page.locator(".file").filter({ hasText: "clip.mp4" }).textContent();
   check(about.includes("expires tomorrow") && about.includes("235 kB"), `a file says what it is: ${about}`);
   const stored = (await api("GET", "/v1/files?limit=1000")).body.files.find(file => file.filename === "clip.mp4");

@@ -1,10 +1,11 @@
 // The form of an edit: what the chosen models take besides the media.
 
 import { button, icon, make, number, signButton } from "./dom.js";
+import { costOf, priceOf } from "./cost.js";
 import { factsOf, looks } from "./engine.js";
 import { Hints } from "./hints.js";
 import { examplesOf, kindOf, options, titleOf } from "./models.js";
-import { urlOf } from "./stored.js";
+import { smallOf, urlOf } from "./stored.js";
 
 const greatestSeed = 4294967295;
 const countFrom = 0.8; // the share of the longest prompt from which its length is shown
@@ -42,6 +43,7 @@ export class Form {
     this.reference = undefined; // a File, or a stored file's reference
     this.options = new Map(); // controls by the name of the field
     this.onchange = () => {};
+    this.lengths = async () => []; // resolves to the seconds of what is edited
     this.prompt = make("textarea", { id: "prompt", rows: 3, "aria-describedby": "prompt-count form-problem", on: { input: () => this.count() } });
     this.hints = new Hints(() => ({ model: this.chosen, prompt: this.prompt.value.trim().slice(0, 4000), reference: Boolean(this.takesReference && this.reference) }));
     this.prompt.addEventListener("keydown", event => {
@@ -61,6 +63,7 @@ export class Form {
     this.beside = make("details", { class: "beside" }, make("summary", {}, "Compare with other models"), this.others);
     this.extras = make("div", { class: "extras" });
     this.problem = make("p", { id: "form-problem", class: "problem", role: "alert" });
+    this.cost = make("p", { class: "note cost", id: "cost", role: "status" });
     this.words = make("span", {}, "Run edit");
     this.run = make("button", { class: "primary run" }, icon("arrow"), this.words);
     this.element = make("form", { class: "composer", novalidate: true, "aria-label": "The edit", on: {
@@ -83,7 +86,7 @@ export class Form {
           }))),
         this.extras),
       this.beside,
-      make("div", { class: "go" }, this.problem, this.run));
+      make("div", { class: "go" }, this.problem, this.run, this.cost));
     this.showReference();
   }
 
@@ -102,7 +105,7 @@ export class Form {
     this.chosen = model;
     this.options.clear();
     this.extras.replaceChildren();
-    this.about.textContent = model.description;
+    this.about.textContent = [model.description, priceOf(model)].filter(Boolean).join(" ");
     this.prompt.placeholder = kind.ask;
     this.suggest(examplesOf(model));
     this.ignores = undefined;
@@ -114,7 +117,7 @@ export class Form {
     this.others.replaceChildren(...rest.map(one => {
       const control = make("input", { type: "checkbox", value: one.id, on: { change: () => this.name() } });
       control.checked = beside.includes(one);
-      return make("label", { title: one.description }, control, make("span", {}, titleOf(one)), make("small", {}, one.id));
+      return make("label", { title: one.description }, control, make("span", {}, titleOf(one)), make("small", {}, [one.id, priceOf(one)].filter(Boolean).join(", ")));
     }));
     this.count();
     this.name();
@@ -128,7 +131,7 @@ export class Form {
     if (model !== this.chosen) return;
     this.ignores = ignores;
     for (const input of this.others.querySelectorAll("input")) {
-      if (same.includes(input.value)) input.parentElement.querySelector("small").textContent = `${input.value}, the same with the ${engine} engine`;
+      if (same.includes(input.value)) input.parentElement.querySelector("small").append(`, the same with the ${engine} engine`);
     }
     this.grey();
     const known = await looks();
@@ -200,6 +203,14 @@ export class Form {
   name() {
     const runs = (1 + this.besides().length) * +this.results.value, kind = kindOf(this.chosen);
     this.words.textContent = runs === 1 ? kind.run : `Run ${runs} ${kind.one}s`;
+    this.estimate();
+  }
+
+  // estimate shows what the runs cost, where prices are set.
+  async estimate() {
+    const estimating = this.estimating = {};
+    const words = await costOf([this.chosen, ...this.besides()], await this.lengths(), +this.results.value);
+    if (this.estimating === estimating) this.cost.textContent = words;
   }
 
   // refer sets the reference image: a File, or a stored file's reference.
@@ -225,7 +236,7 @@ export class Form {
     const local = this.reference instanceof File, image = this.reference;
     const sign = icon("image");
     if (local) this.shown = URL.createObjectURL(image);
-    else urlOf(image).then(url => url && sign.replaceWith(make("img", { src: url, alt: "The reference image" })));
+    else smallOf(image).then(url => url || urlOf(image)).then(url => url && sign.replaceWith(make("img", { src: url, alt: "The reference image" })));
     this.referenceBox.replaceChildren(
       make("span", { class: "chosen" },
         local ? make("img", { src: this.shown, alt: "The reference image" }) : sign,

@@ -2,6 +2,7 @@
 
 import { button, bytes, icon, make, say, signButton, toast } from "./dom.js";
 import { fitTo, view } from "./compare.js";
+import { lengthOf } from "./cost.js";
 import { cut } from "./cut.js";
 import { drawSeed, Form, isHEIC, Missing, UnreadHEIC } from "./edit-form.js";
 import { record } from "./jobs.js";
@@ -84,6 +85,7 @@ class Edit {
     this.form = new Form(() => this.run());
     this.form.onmodel = id => this.choose(id);
     this.form.onchange = () => this.keepDraft();
+    this.form.lengths = () => this.lengths();
     this.form.onreference = image => this.keepReference(image);
     this.modes = allModes.map(mode => ({ ...mode, models: settings.models.filter(mode.takes) })).filter(mode => mode.models.length);
     this.tabs = this.modes.map(mode => make("label", {}, make("input", { type: "radio", name: "mode", value: mode.id, on: { change: () => this.turn(mode) } }), make("span", {}, icon(mode.sign), mode.title)));
@@ -262,8 +264,15 @@ class Edit {
     const run = this.shownRun();
     this.strip.anew.hidden = !run;
     this.strip.show();
+    this.form.estimate();
     if (run) return this.drawRun(run);
     this.drawSource();
+  }
+
+  // lengths resolves to the seconds of each file to edit.
+  lengths() {
+    if (this.mode?.id !== "video") return [];
+    return Promise.all((this.sources.video || []).map(source => source.url && (source.length ??= lengthOf(source.url))));
   }
 
   clear() {
@@ -400,6 +409,7 @@ class Edit {
         this.clear();
         this.progress = showProgress(this.stage, run, run.source?.url);
         this.shownPhase = run;
+        if (!run.source?.url) this.bringOriginal(run);
       }
       return this.progress();
     }
@@ -416,6 +426,14 @@ class Edit {
     }
     if (run.phase === "failed" && !run.problem) return run.settle();
     showFailure(this.stage, run, button("", "Back", () => this.back()));
+  }
+
+  // bringOriginal shows what a run edits behind its progress, if this browser has it: after
+  // a reload it is not at hand.
+  async bringOriginal(run) {
+    if (!await run.original() || run !== this.shownRun() || !run.working) return;
+    this.shownPhase = undefined;
+    this.drawRun(run);
   }
 
   // gone forgets a run that was deleted.

@@ -5,7 +5,7 @@ import { useStored } from "./edit.js";
 import { hear, tell } from "./news.js";
 import { Selection } from "./selection.js";
 import { media } from "./service.js";
-import { forgetURL, urlOf } from "./stored.js";
+import { forgetURL, smallOf, urlOf } from "./stored.js";
 import { store } from "./upload.js";
 
 const pageSize = 24, mostOfPage = 1000, day = 86400;
@@ -128,14 +128,27 @@ class Files {
     const watcher = new IntersectionObserver(async ([seen]) => {
       if (!seen.isIntersecting) return;
       watcher.disconnect();
-      const url = await urlOf(file);
-      if (!url) return; // its icon stays
-      const sign = picture.firstChild;
-      const shown = kind === "image" ? make("img", { src: url, alt: "" }) : make("video", { src: url, preload: "metadata", controls: true, playsinline: true, "aria-label": file.filename });
-      shown.addEventListener("error", () => shown.replaceWith(sign), { once: true }); // damaged, or of a format the browser lacks
-      picture.replaceChildren(shown);
+      const little = await smallOf(file), url = little || await urlOf(file);
+      const sign = picture.firstChild, play = kind === "video" && signButton("play", `Play ${file.filename}`, () => this.play(file, picture), { class: "sign play" });
+      if (url) {
+        const shown = little || kind === "image" ? make("img", { src: url, alt: "" }) : make("video", { src: `${url}#t=0.1`, preload: "metadata", playsinline: true, tabindex: -1, "aria-hidden": "true" });
+        shown.addEventListener("error", () => shown.replaceWith(sign), { once: true }); // damaged, or of a format the browser lacks
+        sign.replaceWith(shown);
+      }
+      if (play) picture.append(play);
     }, { rootMargin: "200px" });
     watcher.observe(picture);
+  }
+
+  // play fetches a video and plays it in its card.
+  async play(file, picture) {
+    const url = await urlOf(file);
+    if (!url) return toast(`${file.filename} is too large to be played here. Download it.`);
+    const video = make("video", { src: url, controls: true, autoplay: true, playsinline: true, "aria-label": file.filename });
+    const held = picture.contains(document.activeElement);
+    picture.replaceChildren(video);
+    if (held) video.focus();
+    return undefined;
   }
 
   // download saves a file under its name. The whole of it passes through memory,

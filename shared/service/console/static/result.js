@@ -3,6 +3,7 @@
 
 import { ago, button, copy, icon, make, say, signButton, toast } from "./dom.js";
 import { compare, fitTo, view } from "./compare.js";
+import { about } from "./cost.js";
 import { fetchCommand, submitCommand } from "./command.js";
 import { titleOf } from "./models.js";
 import { deleteResult, shareResult } from "./sharing.js";
@@ -46,7 +47,8 @@ export function showProgress(stage, run, url) {
   return () => {
     const left = run.left(), part = run.share;
     words.textContent = run.words();
-    share.textContent = part === undefined || run.phase === "waiting" ? "" : `${Math.floor(part * 100)} %${left === undefined ? "" : ` · ${left < 1.5 ? "a moment" : `about ${duration(Math.ceil(left)).replace(".0", "")}`} left`}`;
+    const still = left === undefined ? "" : `${left < 1.5 ? "a moment" : `about ${duration(Math.ceil(left)).replace(".0", "")}`} left`;
+    share.textContent = [part === undefined || run.phase === "waiting" ? "" : `${Math.floor(part * 100)} %`, still, about(run.job?.estimated_cost)].filter(Boolean).join(" · ");
     if (part === undefined || run.phase === "waiting") bar.removeAttribute("value");
     else bar.value = part;
     const tenth = `${run.words()} ${part === undefined ? "" : Math.floor(part * 10) * 10 + " %"}`;
@@ -82,7 +84,7 @@ export function notes(run) {
   const engine = job.engine && make("span", { class: "badge", title: "The engine that made it" }, `${job.engine} engine`);
   const followed = job.understood?.map(words => make("li", {}, icon("check"), words));
   return make("div", { class: "made" },
-    make("p", {}, make("strong", {}, run.model ? titleOf(run.model) : job.model), ` · seed ${job.seed} · ${took(job)} · ${ago(job.completed_at)} `, engine),
+    make("p", {}, make("strong", {}, run.model ? titleOf(run.model) : job.model), ` · ${["seed " + job.seed, took(job), ago(job.completed_at), about(job.estimated_cost)].filter(Boolean).join(" · ")} `, engine),
     followed?.length > 0 && make("ul", { class: "followed", "aria-label": "What was followed of the prompt" }, followed),
     job.notice && make("p", { class: "told", role: "note" }, icon("info"), make("span", {}, job.notice)),
     job.enhanced_prompt && make("p", { class: "note" }, `Prompt as enhanced: ${job.enhanced_prompt}`));

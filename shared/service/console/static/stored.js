@@ -20,9 +20,25 @@ export function urlOf(file) {
   return urls.get(file.id);
 }
 
-// forgetURL releases the URL of a deleted file.
+const small = new Map(); // promises of object URLs of small pictures, by the file's id
+
+// smallOf returns an object URL of a small picture of a file, undefined if there is none.
+export function smallOf(file) {
+  if (!/^(image|video)\//.test(file.mime_type)) return Promise.resolve(undefined);
+  if (!small.has(file.id)) {
+    small.set(file.id, media("GET", `/v1/uploads/${file.id}/thumbnail`).then(async answer => URL.createObjectURL(await answer.blob())).catch(() => {
+      small.delete(file.id); // it may be there the next time
+      return undefined;
+    }));
+  }
+  return small.get(file.id);
+}
+
+// forgetURL releases the URLs of a deleted file.
 export async function forgetURL(file) {
-  const url = await urls.get(file.id);
-  urls.delete(file.id);
-  if (url) URL.revokeObjectURL(url);
+  for (const kept of [urls, small]) {
+    const url = await kept.get(file.id);
+    kept.delete(file.id);
+    if (url) URL.revokeObjectURL(url);
+  }
 }
