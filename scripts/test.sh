@@ -28,8 +28,8 @@ watched=$("$GO" list ./shared/domain/... ./shared/service/... ./shared/engine/..
 	./shared/adapter/sqlite/... ./shared/adapter/diskblob/... ./shared/adapter/prometheus/... |
 	grep -v -e /engine/preview -e /engine/ffmpeg -e /domain/media -e /platform/lambda -e /platform/fence)
 # What takes longest begins first.
-plain=$("$GO" list ./cmd/cutroom ./shared/engine/... ./functions/... ./cmd/... ./clients/... ./bench/... ./docs/... ./scripts/... \
-	./shared/... | grep -vxF "$watched")
+plain=$("$GO" list ./shared/engine/... ./functions/... ./cmd/... ./clients/... ./bench/... ./docs/... ./scripts/... \
+	./shared/... | grep -vxF "$watched" | grep -vx cutroom/cmd/cutroom)
 if [ -n "${PACKAGES:-}" ]; then
 	took "tools of the tests" scripts/install-test-tools.sh
 	# shellcheck disable=SC2086 # a list of packages
@@ -44,8 +44,8 @@ if [ -n "${PACKAGES:-}" ]; then
 	exit
 fi
 # The trap also waits for background processes if something else fails.
-tools='' audit='' engine='' deploy='' programs=''
-trap 'wait $tools $audit $engine $deploy $programs' EXIT
+tools='' audit='' server='' engine='' deploy='' programs=''
+trap 'wait $tools $audit $server $engine $deploy $programs' EXIT
 # The tools of the tests are downloaded while the code is compiled.
 scripts/install-test-tools.sh >test-output/tools.log 2>&1 &
 tools=$!
@@ -65,6 +65,11 @@ export TEST_PROGRAMS="$PWD/test-output/programs"
 export TEST_MEDIA="$PWD/test-output/media"
 mkdir "$TEST_MEDIA"
 took "program" released build -o "$TEST_PROGRAMS/" ./cmd/cutroom
+# The tests of the server run one after the other, and take longest: all that starts after
+# them yields to them, so that nobody waits in the end for them alone.
+released test -vet=off -timeout 60m -artifacts -outputdir test-output ./cmd/cutroom >test-output/server.log 2>&1 &
+server=$!
+renice -n 5 -p $$ >test-output/renice.log
 # The deploy's tests mostly wait for a local AWS, those of programs for the programs, and
 # those of the engine server for its clients: they run beside the others, so that two
 # processors are busy to the end.
@@ -73,13 +78,15 @@ engine=$!
 released test -vet=off -timeout 60m ./infra/... >test-output/deploy.log 2>&1 &
 deploy=$!
 # shellcheck disable=SC2086 # a list of packages
-released test -vet=off -p 3 -timeout 60m -artifacts -outputdir test-output $plain >test-output/programs.log 2>&1 &
+released test -vet=off -p 2 -timeout 60m -artifacts -outputdir test-output $plain >test-output/programs.log 2>&1 &
 programs=$!
 took lint scripts/lint.sh
 # shellcheck disable=SC2086 # a list of packages
 took "go test -race" raced -vet=off -p 2 -timeout 60m -artifacts -outputdir test-output $watched
 took "vulnerabilities of dependencies" finished audit.log "$audit"
 audit=''
+took "go test of the server, the rest" finished server.log "$server"
+server=''
 took "go test, the rest" finished programs.log "$programs"
 programs=''
 took "go test of the deploy, the rest" finished deploy.log "$deploy"
