@@ -15,6 +15,7 @@ from .model_map import ModelMap, ModelMapError, PipelineRow, read_model_map
 from .pipeline import Pipeline
 from .residents import Residents
 from .runs import Runner
+from .served import ServedPipeline
 from .server import Server, create_app
 from .settings import SettingError, Settings, read_settings
 from .weights import Weights
@@ -84,7 +85,7 @@ def _runner(settings: Settings, models: ModelMap, metrics: Metrics, weights: Wei
         memory = int(whole * _USABLE)
 
     def load(_: str, row: PipelineRow) -> Pipeline:
-        return loader.load(row)
+        return loader.load(row) if row.server is None else ServedPipeline(row, settings.server_key)
 
     runner = Runner(models, Residents(models.pipelines, memory, load), metrics, root=settings.scratch, weights=weights)
     metrics.read_off(

@@ -15,6 +15,7 @@ import transformers
 from .anchor import Anchor, continued
 from .conditions import Conditions
 from .frames import Frame
+from .loras import Choices
 from .model_map import PipelineRow
 from .pipeline import DeviceLost
 from .prompts import Prompts
@@ -39,10 +40,12 @@ class DiffusersPipeline:
         conditions: Conditions | None = None,
         prompts: Prompts | None = None,
         device: str = "cpu",
+        loras: Choices | None = None,
     ) -> None:
         self._row = row
         self._prompts = prompts
         self._device = device
+        self._loras = loras
         self._conditions = conditions
         self._style = STYLES[row.class_name]
         self._pipe = pipe
@@ -74,7 +77,7 @@ class DiffusersPipeline:
         }
         # Not inference_mode: what offload moves to the device in it could not be changed
         # outside of it.
-        with translated(), torch.no_grad(), _watched(self._pipe, check), self._continued(shot):
+        with translated(), torch.no_grad(), self._chosen(shot), _watched(self._pipe, check), self._continued(shot):
             try:
                 if shot.before and self._style.continues == "latents":
                     anchor = Anchor(self._pipe, shot.before, shot.seed)
@@ -95,6 +98,9 @@ class DiffusersPipeline:
         guided = self._row.guidance is None or self._row.guidance > 1
         return self._prompts.arguments(shot.prompt, self._row.negative, guided, self._device)
 
+    def _chosen(self, shot: Shot) -> AbstractContextManager[None]:
+        return nullcontext() if self._loras is None else self._loras.chosen(shot.lora)
+
     def _continued(self, shot: Shot) -> AbstractContextManager[None]:
         if shot.before and self._style.continues == "segment":
             return continued(self._pipe, shot.before, segment_before(shot))
@@ -111,7 +117,7 @@ class DiffusersPipeline:
 
     def close(self) -> None:
         """Releases its memory."""
-        self._pipe = self._conditions = self._prompts = None
+        self._pipe = self._conditions = self._prompts = self._loras = None
         with translated():
             release_memory()
 

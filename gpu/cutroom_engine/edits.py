@@ -56,7 +56,7 @@ class Edit:
         self._overlap = overlap
         self._size = working_size(request.width, request.height, row.multiple, row.pixels)
         self._references: list[Image.Image] = []
-        if request.reference is not None and STYLES[row.class_name].references:
+        if request.reference is not None and row.references:
             self._references = [image(request.reference)]
 
     def run(self) -> None:
@@ -129,7 +129,7 @@ class Edit:
 
         def edit(number: int, frames: list[Frame], before: list[Frame]) -> list[Frame]:
             references = list(self._references)
-            if first and self._request.flag("self_anchor") and STYLES[self._row.class_name].references:
+            if first and self._request.flag("self_anchor") and self._row.references:
                 references.append(Image.fromarray(first[0]))
             made = self._denoise(number, windows, self._shot(len(frames), frames, references, before))
             first.extend(made[:1])
@@ -160,4 +160,6 @@ class Edit:
             frames=frames,
             references=references,
             before=before,
+            fps=self._rate,
+            lora=self._request.lora,
         )

@@ -45,12 +45,14 @@ class Footprint:
 def footprint(name: str, row: PipelineRow) -> Footprint | None:
     """Returns what the row's pipeline needs: what the row says, or what is computed from its
     shape; None if neither is known, or if parts of it are not always in memory."""
+    if row.server is not None:
+        return Footprint({}, 0)
     if row.memory is not None:
         return Footprint({("pipeline", name): row.memory}, 0)
     if row.shape is None or row.offload != "none":
         return None
     shape = SHAPES[row.shape]
-    transformer = shape.transformer * (1 if row.storage == "fp8" else _bytes(row, "transformer"))
+    transformer = shape.transformer * _stored(row)
     text = int(shape.text * _bytes(row, "text_encoder"))
     parts: dict[Hashable, int] = {
         ("transformer", row.shared): int(transformer),
@@ -75,6 +77,32 @@ def together(footprints: Iterable[Footprint]) -> int:
         parts |= one.parts
         working = max(working, one.working)
     return sum(parts.values()) + working
+
+
+# Bits of a weight, with its share of what its block is scaled by, in the formats of GGUF.
+_GGUF_BITS = {
+    "Q2_K": 2.63,
+    "Q3_K": 3.44,
+    "Q4_0": 4.5,
+    "Q4_1": 5.0,
+    "Q4_K": 4.5,
+    "Q5_0": 5.5,
+    "Q5_1": 6.0,
+    "Q5_K": 5.5,
+    "Q6_K": 6.57,
+    "Q8_0": 8.5,
+}
+
+
+def _stored(row: PipelineRow) -> float:
+    """Returns the bytes of one of the transformer's weights. GGUF files tell their format by
+    their names; others are taken for the largest."""
+    if row.storage == "fp8":
+        return 1
+    if row.gguf is None:
+        return _bytes(row, "transformer")
+    name = row.gguf.rpartition("/")[2].upper()
+    return next((bits for known, bits in _GGUF_BITS.items() if known in name), 16) / 8
 
 
 def _bytes(row: PipelineRow, part: str) -> int:

@@ -15,9 +15,10 @@ import transformers
 
 from .conditions import Conditions
 from .diffusion import DiffusersPipeline, translated
+from .loras import Choices, fuse
 from .model_map import PipelineRow
 from .prompts import Prompts
-from .weights import WeightsError
+from .quantized import transformer
 
 _PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
 
@@ -46,6 +47,11 @@ class Loader:
             given: dict[str, Any] = dict(shared)
             if row.text is not None:
                 given |= {"text_encoder": None, "tokenizer": self._tokenizer(row.text.weights)}
+            if row.gguf is not None and "transformer" not in shared:
+                folder, _, name = row.gguf.rpartition("/")
+                given["transformer"] = transformer(
+                    self._folder(folder) / name, self._folder(row.weights), _PRECISIONS[row.precision]
+                )
             pipe = getattr(diffusers, row.class_name).from_pretrained(
                 str(self._folder(row.weights)),
                 dtype=_precision(row),
@@ -55,7 +61,7 @@ class Loader:
             )
             _schedule(row, pipe)
             if "transformer" not in shared:
-                self._fuse_loras(row, pipe)
+                fuse(row, pipe, self._folder)
             self._place(row, pipe)
             if row.storage == "fp8" and "transformer" not in shared:
                 pipe.transformer.enable_layerwise_casting(
@@ -65,7 +71,7 @@ class Loader:
             conditions = Conditions(row, self._folder, self._device)
             prompts = None if row.text is None else Prompts(pipe, self._text_encoder(row), row.text.leaves)
         pipe.set_progress_bar_config(disable=True)
-        return DiffusersPipeline(row, pipe, conditions, prompts, self._device)
+        return DiffusersPipeline(row, pipe, conditions, prompts, self._device, Choices(row, pipe, self._folder))
 
     def _shared(self, row: PipelineRow) -> dict[str, torch.nn.Module]:
         """Returns the parts of the pipeline that are in memory already. What offload moves
@@ -109,24 +115,6 @@ class Loader:
             pipe.enable_sequential_cpu_offload(device=self._device)
         else:
             pipe.to(self._device)
-
-    def _fuse_loras(self, row: PipelineRow, pipe: Any) -> None:
-        """Adds the row's LoRAs to the weights, after which they cost neither time nor
-        memory."""
-        if not row.loras:
-            return
-        names = [f"lora{number}" for number in range(len(row.loras))]
-        for name, lora in zip(names, row.loras, strict=True):
-            path = self._folder(lora.folder) / lora.name
-            if not path.is_file():
-                raise WeightsError(f"{path}: there is no such file", retryable=False)
-            pipe.load_lora_weights(str(path.parent), weight_name=lora.name, adapter_name=name, local_files_only=True)
-        if missing := set(names) - {name for active in pipe.get_list_adapters().values() for name in active}:
-            lora = row.loras[names.index(min(missing))]
-            raise WeightsError(f"{lora.file}: none of its layers is one of {row.class_name}", retryable=False)
-        pipe.set_adapters(names, [lora.weight for lora in row.loras])
-        pipe.fuse_lora(components=["transformer"], adapter_names=names)
-        pipe.unload_lora_weights()
 
 
 def _precision(row: PipelineRow) -> dict[str, torch.dtype]:

@@ -78,6 +78,9 @@ class LoraRow(_Row):
         return self.file.rpartition("/")[2]
 
 
+GgufFile = Annotated[str, Field(pattern=r"^(/|s3://[^/]+/).*[^/]\.gguf$")]
+
+
 class ControlRow(_Row):
     """What is derived from each frame of the clip for the result to follow: its lines, its
     luminance, its depth or its person's pose. Depth is seen by a model of transformers, a
@@ -122,12 +125,33 @@ class TextRow(_Row):
     leaves: bool = False
 
 
+class ServerRow(_Row):
+    """A server of vLLM-Omni or SGLang with one model, perhaps on several cards."""
+
+    url: str = Field(pattern=r"^https?://[^/?#@]+(/[^?#]*)?$")
+    api: Literal["vllm-omni", "sglang"]
+    # The fields of its forms that take the clip and the reference image; without the second
+    # it gets none.
+    clip: Literal["input_reference", "control_reference", "source_video", "video_reference"] = "input_reference"
+    reference: Literal["input_reference", "image_reference"] | None = None
+
+    @model_validator(mode="after")
+    def _check(self) -> ServerRow:
+        if self.api == "sglang" and (self.clip != "input_reference" or self.reference is not None):
+            raise ValueError("sglang takes a clip as input_reference, and no reference beside it")
+        if self.reference is not None and self.clip in ("input_reference", "video_reference"):
+            raise ValueError(f"reference: the server takes none beside {self.clip}")
+        return self
+
+
 class PipelineRow(_Row):
     """A pipeline of diffusers with its weights, and how it is run."""
 
     class_name: str = Field(alias="class")
     # A folder in the layout of diffusers, or s3://bucket/prefix of one.
-    weights: str
+    weights: str = ""
+    # For the classes that are served by another server.
+    server: ServerRow | None = None
     # The size of the model, one of shapes.SHAPES, by which its time is computed.
     shape: str | None = None
     # For classes that are told how people move.
@@ -136,6 +160,10 @@ class PipelineRow(_Row):
     control: ControlRow | None = None
     mask: MaskRow | None = None
     loras: list[LoraRow] = []
+    # LoRAs that requests may choose, by the names that they choose them by.
+    lora_choices: dict[Annotated[str, Field(pattern="^[a-z0-9][a-z0-9-]{0,31}$")], LoraRow] = {}
+    # A file with the transformer's weights in fewer bits, in a folder or below a prefix of S3.
+    gguf: GgufFile | None = None
     text: TextRow | None = None
     # fp8 halves the transformer's weights in memory; it computes in the precision.
     storage: Literal["fp8"] | None = None
@@ -175,6 +203,12 @@ class PipelineRow(_Row):
         if self.class_name not in STYLES:
             raise ValueError(f"class: {self.class_name} is not one of {', '.join(sorted(STYLES))}")
         style = STYLES[self.class_name]
+        if style.served != (self.server is not None):
+            raise ValueError(f"server: {self.class_name} {'takes none' if self.server else 'needs one'}")
+        if style.served and (own := sorted(self.model_fields_set & _OWN)):
+            raise ValueError(f"{own[0]}: a model on another server has none here")
+        if not style.served and not self.weights:
+            raise ValueError("weights: it needs a folder")
         people = style.people or (self.control is not None and self.control.kind == "pose")
         people = people or (self.mask is not None and self.mask.of == "person")
         if people != (self.poses is not None):
@@ -190,6 +224,10 @@ class PipelineRow(_Row):
             raise ValueError(f"text: {self.class_name} with offload {self.offload} has its own text encoder")
         if self.storage is not None and self.offload != "none":
             raise ValueError("storage: weights that are offloaded keep their precision")
+        if self.storage is not None and self.lora_choices:
+            raise ValueError("storage: LoRAs beside such weights would be rounded to them; it takes no lora_choices")
+        if self.gguf is not None and (self.storage or self.loras or self.lora_choices):
+            raise ValueError("gguf: such weights take no storage and no LoRAs")
         if self.negative is not None and style.negative is None:
             raise ValueError(f"negative: {self.class_name} takes no negative prompt")
         if repeated := {"num_inference_steps", style.guidance, style.negative} & set(self.call):
@@ -203,18 +241,47 @@ class PipelineRow(_Row):
         return STYLES[self.class_name].takes
 
     @property
+    def references(self) -> bool:
+        """Whether it takes reference images."""
+        style = STYLES[self.class_name]
+        beside = self.server is None or style.takes == "image" or self.server.reference is not None
+        return style.references and beside
+
+    @property
     def shared(self) -> Hashable:
         """What rows have in common whose pipelines share their weights in memory."""
         loras = tuple((lora.file, lora.weight) for lora in self.loras)
-        return self.weights, self.precision, tuple(sorted(self.parts.items())), self.storage, loras
+        return self.weights, self.gguf, self.precision, tuple(sorted(self.parts.items())), self.storage, loras
 
     @property
     def all_weights(self) -> list[str]:
         """Every folder or prefix that it is loaded from."""
+        if self.server is not None:
+            return []
         beside = [self.poses.detector, self.poses.estimator] if self.poses else []
         beside += [model for row in (self.control, self.mask) if row is not None and (model := row.model) is not None]
         beside += [self.text.weights] if self.text else []
-        return [self.weights, *beside, *dict.fromkeys(lora.folder for lora in self.loras)]
+        files = [*self.loras, *self.lora_choices.values()]
+        beside += [self.gguf.rpartition("/")[0]] if self.gguf else []
+        return [self.weights, *beside, *dict.fromkeys(lora.folder for lora in files)]
+
+
+# Keys of models that are loaded here.
+_OWN = {
+    "weights",
+    "shape",
+    "loras",
+    "lora_choices",
+    "gguf",
+    "text",
+    "storage",
+    "precision",
+    "parts",
+    "scheduler",
+    "offload",
+    "memory",
+    "vae_tiling",
+}
 
 
 class ModelRow(_Row):
@@ -245,7 +312,7 @@ class ModelMap(_Row):
             for pipeline in (row.pipeline, row.with_reference):
                 if pipeline is not None and pipeline not in self.pipelines:
                     raise ValueError(f"models.{name}: there is no pipeline {pipeline}")
-            if row.with_reference and not STYLES[self.pipelines[row.with_reference].class_name].references:
+            if row.with_reference and not self.pipelines[row.with_reference].references:
                 raise ValueError(f"models.{name}: {row.with_reference} takes no reference image")
         return self
 
@@ -293,5 +360,9 @@ def _moved(row: PipelineRow, weights: str) -> PipelineRow:
             "control": beside(row.control),
             "mask": beside(row.mask),
             "loras": [lora.model_copy(update={"file": moved(lora.file)}) for lora in row.loras],
+            "lora_choices": {
+                name: lora.model_copy(update={"file": moved(lora.file)}) for name, lora in row.lora_choices.items()
+            },
+            "gguf": row.gguf and moved(row.gguf),
         }
     )

@@ -60,6 +60,11 @@ class RunRequest(BaseModel):
         """How many pictures the result has: as long as the input, and at least one."""
         return max(1, math.floor(self.duration * self.fps + 0.5))
 
+    @property
+    def lora(self) -> str:
+        """The name of the LoRA that the form's field lora chooses; "" for none."""
+        return str((self.options or {}).get("lora") or "")
+
     def flag(self, name: str) -> bool:
         """Reports whether a boolean field of the form is set."""
         return bool((self.options or {}).get(name, False))

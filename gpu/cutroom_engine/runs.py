@@ -239,6 +239,7 @@ class Runner:
         ignored."""
         needed = self._weights_of(request)
         self._check_paths(request)
+        self._check_lora(request)
         self._check_length(request)
         run = Run(request, tell, traceparent)
         with self._changed:
@@ -346,7 +347,7 @@ class Runner:
         wanted = {"image": "image", "text-to-video": "text"}.get(request.kind, "video")
         if style.takes != wanted:
             raise RunError("engine_error", f"The engine's pipeline for {request.model} does no {request.kind}.")
-        if request.reference is not None and not style.references:
+        if request.reference is not None and not self._models.pipelines[name].references:
             raise RunError("invalid_input", f"The engine takes no reference image for {request.model}.")
         if request.reference is None and style.needs_reference:
             raise RunError("invalid_input", f"The engine needs a reference image for {request.model}.")
@@ -366,6 +367,11 @@ class Runner:
         for path in (request.folder, *inputs):
             if not Path(path).resolve().is_relative_to(self._root):
                 raise RunError("engine_error", "The engine may not use the folder of the edit.")
+
+    def _check_lora(self, request: RunRequest) -> None:
+        name = self._pipeline_of(request)
+        if request.lora and request.lora not in self._models.pipelines[name].lora_choices:
+            raise RunError("invalid_input", f"There is no LoRA {request.lora[:32]!r} for {request.model}.")
 
     def _check_length(self, request: RunRequest) -> None:
         """Refuses what cannot be expected to end in time, before anything is spent on it."""

@@ -31,12 +31,15 @@ class Settings:
     weights_source: str
     # The folder of all files of runs; None is anywhere.
     scratch: Path | None
+    # The API key of the servers that rows name, "" for none.
+    server_key: str
 
 
 def read_settings(env: Mapping[str, str]) -> Settings:
     """Reads CUTROOM_ENGINE_ADDR (127.0.0.1:8090), CUTROOM_ENGINE_MODELS (models.yaml),
     CUTROOM_ENGINE_DEVICE (cuda), CUTROOM_ENGINE_MEMORY, CUTROOM_ENGINE_WEIGHTS,
-    CUTROOM_ENGINE_WEIGHTS_SOURCE, CUTROOM_ENGINE_SCRATCH and CUTROOM_FAMILY (gen)."""
+    CUTROOM_ENGINE_WEIGHTS_SOURCE, CUTROOM_ENGINE_SCRATCH, CUTROOM_ENGINE_SERVER_KEY and
+    CUTROOM_FAMILY (gen)."""
     address = env.get("CUTROOM_ENGINE_ADDR") or "127.0.0.1:8090"
     found = re.fullmatch(r"(.*):([0-9]{1,5})", address)
     if found is None or int(found[2]) > 65535:
@@ -64,4 +67,5 @@ def read_settings(env: Mapping[str, str]) -> Settings:
         weights=Path(env.get("CUTROOM_ENGINE_WEIGHTS") or Path.home() / ".cache" / "cutroom"),
         weights_source=source,
         scratch=Path(scratch).resolve() if scratch else None,
+        server_key=env.get("CUTROOM_ENGINE_SERVER_KEY", ""),
     )

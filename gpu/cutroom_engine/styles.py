@@ -38,6 +38,10 @@ class Shot:
     # or none, and the area of each frame that is made anew, or none for all of it.
     control: list[Frame] = field(default_factory=list)
     masks: list[Mask] = field(default_factory=list)
+    # Frames a second; 0 for an image.
+    fps: int = 0
+    # The LoRA that the request chose, by its name in the row; "" for none.
+    lora: str = ""
 
 
 @dataclass(frozen=True)
@@ -55,6 +59,8 @@ class Style:
     conditioned: bool = False
     # Whether prompts can be encoded without the pipeline, from text alone.
     alone: bool = False
+    # Whether the model is on another server.
+    served: bool = False
     # How it is told what the window before made of its first frames: by its arguments, by
     # the latents of each step, or as the segment that came before; None if it is not.
     continues: Literal["arguments", "latents", "segment"] | None = None
@@ -148,7 +154,14 @@ def _flux_kontext(shot: Shot) -> dict[str, Any]:
     return {**_image_edit(shot), "_auto_resize": False, "max_area": shot.width * shot.height}
 
 
+def _nothing(_: Shot) -> dict[str, Any]:
+    return {}
+
+
 STYLES = {
+    "ServedVideo": Style("video", _nothing, references=True, served=True),
+    "ServedText": Style("text", _nothing, served=True),
+    "ServedImage": Style("image", _nothing, references=True, served=True),
     "WanPipeline": Style("text", _text_to_video, alone=True),
     "WanVideoToVideoPipeline": Style("video", _video_to_video, continues="latents", alone=True),
     "WanVACEPipeline": Style("video", _vace, references=True, conditioned=True, continues="arguments", alone=True),

@@ -60,11 +60,19 @@ def test_whatever_is_loaded_is_where_the_setting_says(tmp_path: Path) -> None:
     path = tmp_path / "models.yaml"
     more = (
         "control: {kind: depth, model: /models/depth}, mask: {of: parts, model: /models/clothes, labels: [hat]}, "
-        "loras: [{file: /models/few/a.safetensors}, {file: /models/few/b.safetensors, weight: 0.5}]"
+        "loras: [{file: /models/few/a.safetensors}, {file: /models/few/b.safetensors, weight: 0.5}], "
+        "lora_choices: {clay: {file: /models/looks/clay.safetensors}}"
     )
     path.write_text(GOOD.replace("control: {kind: gray}", more))
     row = read_model_map(path, "gen", "s3://other").pipelines["vace"]
-    assert row.all_weights == ["s3://bucket/vace", "s3://other/depth", "s3://other/clothes", "s3://other/few"]
+    assert row.all_weights == [
+        "s3://bucket/vace",
+        "s3://other/depth",
+        "s3://other/clothes",
+        "s3://other/few",
+        "s3://other/looks",
+    ]
+    assert row.lora_choices["clay"].file == "s3://other/looks/clay.safetensors"
     assert [(lora.name, lora.weight) for lora in row.loras] == [("a.safetensors", 1.0), ("b.safetensors", 0.5)]
 
 
@@ -118,7 +126,18 @@ def test_footprints_are_those_of_the_published_weights() -> None:
     assert weights("wan2.1-1.3b") == pytest.approx(13.7, abs=0.1)
     assert weights("wan2.2-5b") == pytest.approx(22.5, abs=0.1)
     assert weights("wan2.1-14b") == pytest.approx(37.7, abs=0.1)
+    # 14.29 billion weights of 4.5 bits in the place of 16.
+    assert weights("wan2.1-14b", gguf="/w/wan2.1-t2v-14b-Q4_K_M.gguf") == pytest.approx(37.7 - 19.1, abs=0.1)
+    assert weights("wan2.1-14b", gguf="/w/weights.gguf") == pytest.approx(37.7, abs=0.1)
     assert weights("wan2.1-14b", storage="fp8") == pytest.approx(37.7 - 13.3, abs=0.1)
+
+
+def test_the_weights_of_a_gguf_are_where_the_setting_says(tmp_path: Path) -> None:
+    path = tmp_path / "models.yaml"
+    path.write_text(GOOD.replace("memory: 30GiB", "gguf: /models/few-bits/lucy-Q8_0.gguf"))
+    row = read_model_map(path, "gen", "s3://other").pipelines["lucy"]
+    assert row.all_weights == ["/weights/lucy", "s3://other/few-bits"]
+    assert row.shared != read_model_map(path, "gen").pipelines["lucy"].shared
 
 
 def test_what_pipelines_share_counts_once() -> None:
@@ -151,6 +170,10 @@ def test_what_pipelines_share_counts_once() -> None:
         ("control: {kind: gray}", "mask: {of: parts, model: /m}", "needs model and labels"),
         ("control: {kind: gray}", "mask: {of: box, box: [0.8, 0, 0.2, 1]}", "box: left, top, right and bottom"),
         ("30GiB}", "30GiB, loras: [{file: a.bin}]}", "pipelines.lucy.loras.0.file"),
+        ("30GiB}", "30GiB, lora_choices: {A b: {file: /a.safetensors}}}", "pipelines.lucy.lora_choices"),
+        ("30GiB}", "30GiB, storage: fp8, lora_choices: {a: {file: /a.safetensors}}}", "it takes no lora_choices"),
+        ("30GiB}", "30GiB, gguf: /models/a.safetensors}", "pipelines.lucy.gguf"),
+        ("30GiB}", "30GiB, gguf: /a.gguf, loras: [{file: /a.safetensors}]}", "gguf: such weights take no storage"),
         ("30GiB}", "30GiB, call: {guidance_scale: 3.0}}", "call: guidance_scale has a key of its own"),
         ("30GiB}", "30GiB, shift: 0}", "pipelines.lucy.shift"),
         ("pipeline: lucy", "pipeline: lucky", "there is no pipeline lucky"),

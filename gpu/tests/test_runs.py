@@ -104,6 +104,26 @@ def world() -> Iterator[MakeRunner]:
         one.runner.stop()
 
 
+def test_a_lora_is_one_that_the_row_allows(world: MakeRunner, clip: Clip, ask: Ask) -> None:
+    models: list[Inverter] = []
+
+    def model() -> Inverter:
+        models.append(Inverter())
+        return models[-1]
+
+    allowing = world(model, lora_choices={"clay": {"file": "/looks/clay.safetensors"}})
+    assert "result" in allowing.run(ask(clip(), options={"lora": "clay"}))[-1]
+    assert {shot.lora for shot in models[0].shots} == {"clay"}
+    assert "/looks" in allowing.shelf.wanted
+    for options in ({}, {"lora": ""}, None):
+        assert "result" in allowing.run(ask(clip(), options=options))[-1]
+    assert models[0].shots[-1].lora == ""
+    for runner, chosen in ((allowing, "ink"), (world(), "clay")):
+        with pytest.raises(RunError, match=f"no LoRA '{chosen}'") as refused:
+            runner.begin(ask(clip(), options={"lora": chosen}))
+        assert (refused.value.code, refused.value.retryable) == ("invalid_input", False)
+
+
 def test_a_clip_is_edited(world: MakeRunner, clip: Clip, ask: Ask) -> None:
     data = clip(video="color=c=red:s=96x64:r=10:d=0.5")
     request = ask(data)

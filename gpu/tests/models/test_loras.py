@@ -8,6 +8,7 @@ import pytest
 import safetensors.torch
 import torch
 
+from cutroom_engine.protocol import RunCancelled
 from cutroom_engine.weights import WeightsError
 
 from .test_diffusion import nothing, pipeline, same, shot
@@ -80,3 +81,43 @@ def test_guidance_and_what_is_not_wanted(weights: Path) -> None:
     assert not same(guided, made(guidance=1.0))
     assert not same(guided, made(guidance=5.0, negative="a summer morning"))
     assert same(made(guidance=1.0), made(guidance=1.0, negative="a summer morning")), "without guidance it says nothing"
+
+
+@pytest.mark.parametrize("name", ["WanPipeline", "WanVACEPipeline"])
+def test_a_chosen_lora_leaves_no_trace_on_the_next_run(weights: Path, tmp_path: Path, name: str) -> None:
+    choices = {
+        "clay": {"file": lora(tmp_path)},
+        "ink": {"file": lora(tmp_path, "other.safetensors", seed=2), "weight": 0.5},
+    }
+    fast = [{"file": lora(tmp_path, "fast.safetensors", seed=3)}]
+    model = pipeline(weights, name, lora_choices=choices, loras=fast)
+
+    def made(chosen: str = "") -> list[object]:
+        return model.run(shot(name, lora=chosen), nothing, nothing)  # type: ignore[return-value]
+
+    before = {key: value.clone() for key, value in model._pipe.transformer.state_dict().items()}
+    plain, clay, ink = made(), made("clay"), made("ink")
+    assert not same(plain, clay)
+    assert not same(plain, ink)
+    assert not same(clay, ink)
+    assert same(plain, made()), "a LoRA has left something behind"
+    assert same(clay, made("clay")), "it depends on what was chosen before"
+    after = model._pipe.transformer.state_dict()
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[key].float(), after[key].float()) for key in before)
+
+
+def test_a_run_that_ends_early_leaves_no_lora(weights: Path, tmp_path: Path) -> None:
+    model = pipeline(weights, "WanPipeline", lora_choices={"clay": {"file": lora(tmp_path)}})
+    plain = model.run(shot("WanPipeline"), nothing, nothing)
+
+    def cancel(_: float) -> None:
+        raise RunCancelled
+
+    with pytest.raises(RunCancelled):
+        model.run(shot("WanPipeline", lora="clay"), cancel, nothing)
+    assert same(plain, model.run(shot("WanPipeline"), nothing, nothing))
+    broken = pipeline(weights, "WanPipeline", lora_choices={"gone": {"file": str(tmp_path / "gone.safetensors")}})
+    with pytest.raises(WeightsError, match="no such file"):
+        broken.run(shot("WanPipeline", lora="gone"), nothing, nothing)
+    assert same(plain, broken.run(shot("WanPipeline"), nothing, nothing))

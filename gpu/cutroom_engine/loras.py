@@ -1,0 +1,59 @@
+"""LoRAs: those of a row, which become a part of its weights, and those that single requests
+choose, which leave with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from .model_map import LoraRow, PipelineRow
+from .weights import WeightsError
+
+Folder = Callable[[str], Path]
+
+
+def fuse(row: PipelineRow, pipe: Any, folder: Folder) -> None:
+    """Adds the row's LoRAs to the weights, after which they cost neither time nor memory."""
+    if not row.loras:
+        return
+    names = {f"lora{number}": lora for number, lora in enumerate(row.loras)}
+    _attach(row, pipe, folder, names)
+    pipe.fuse_lora(components=["transformer"], adapter_names=list(names))
+    pipe.unload_lora_weights()
+
+
+class Choices:
+    """The LoRAs that requests of a row may choose. One thread uses it."""
+
+    def __init__(self, row: PipelineRow, pipe: Any, folder: Folder) -> None:
+        self._row = row
+        self._pipe = pipe
+        self._folder = folder
+
+    @contextmanager
+    def chosen(self, name: str) -> Iterator[None]:
+        """Has the LoRA act for as long as the context lasts; "" is none. It is loaded anew each
+        time, as other rows may share the weights that it acts on."""
+        if not name:
+            yield
+            return
+        try:
+            _attach(self._row, self._pipe, self._folder, {"chosen": self._row.lora_choices[name]})
+            yield
+        finally:
+            self._pipe.unload_lora_weights()
+
+
+def _attach(row: PipelineRow, pipe: Any, folder: Folder, loras: Mapping[str, LoraRow]) -> None:
+    """Puts LoRAs beside the layers that they act on, by the names of their adapters."""
+    for name, lora in loras.items():
+        path = folder(lora.folder) / lora.name
+        if not path.is_file():
+            raise WeightsError(f"{path}: there is no such file", retryable=False)
+        pipe.load_lora_weights(str(path.parent), weight_name=lora.name, adapter_name=name, local_files_only=True)
+    active = {name for adapters in pipe.get_list_adapters().values() for name in adapters}
+    if missing := [lora.file for name, lora in loras.items() if name not in active]:
+        raise WeightsError(f"{missing[0]}: none of its layers is one of {row.class_name}", retryable=False)
+    pipe.set_adapters(list(loras), [lora.weight for lora in loras.values()])
