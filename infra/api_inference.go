@@ -17,6 +17,12 @@ func (s *stack) newInferenceAPI(logging apiLogging) awsapigateway.RestApi {
 		endpoints: []endpoint{
 			{path: "/v1/chat/completions", function: "inference"},
 			{path: "/v1/completions", function: "inference"},
+			{path: "/v1/responses", function: "inference"},
+			{path: "/v1/messages", function: "inference"},
+			{path: "/v1/messages/count_tokens", function: "inference"},
+			{path: "/v1/embeddings", function: "inference"},
+			{path: "/v1/rerank", function: "inference"},
+			{path: "/v1/score", function: "inference"},
 			{path: "/v1/models", function: "inference"},
 			{path: "/v1/models/{id}", function: "inference"},
 			{path: "/v1/usage", function: "inference"},

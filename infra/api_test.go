@@ -86,6 +86,12 @@ var ways = map[string]way{
 	"inference ANY /v1/models/{id}":             {"STREAM", 900000},
 	"inference ANY /v1/usage":                   {"STREAM", 900000},
 	"inference ANY /":                           {"STREAM", 900000},
+	"inference ANY /v1/responses":               {"STREAM", 900000},
+	"inference ANY /v1/messages":                {"STREAM", 900000},
+	"inference ANY /v1/messages/count_tokens":   {"STREAM", 900000},
+	"inference ANY /v1/embeddings":              {"STREAM", 900000},
+	"inference ANY /v1/rerank":                  {"STREAM", 900000},
+	"inference ANY /v1/score":                   {"STREAM", 900000},
 }
 
 func TestAPIsStreamWhereTheContractDoes(t *testing.T) {

@@ -185,14 +185,18 @@ func TestOpenAPIExamples(t *testing.T) {
 		{"/v1/client/tokens", "TokenRequest"}, {"/v1/keys", "KeyRequest"}, {"/v1/models/resolve", "ResolveRequest"},
 		{"/v1/files", "Announcement"},
 		{"/v1/chat/completions", "ChatRequest"}, {"/v1/completions", "CompletionRequest"},
+		{"/v1/responses", "ResponsesRequest"}, {"/v1/messages", "MessagesRequest"},
+		{"/v1/messages/count_tokens", "CountTokensRequest"}, {"/v1/embeddings", "EmbeddingsRequest"},
+		{"/v1/rerank", "RerankRequest"}, {"/v1/score", "ScoreRequest"},
 	} {
 		body, err := json.Marshal(d.Components.Schemas[c.schema].Examples[0])
 		if err != nil {
 			t.Fatal(err)
 		}
-		base := w.server.URL()
-		if strings.HasSuffix(c.path, "completions") {
-			base = w.server.InferenceURL()
+		base := w.server.InferenceURL()
+		switch c.path {
+		case "/v1/client/tokens", "/v1/keys", "/v1/models/resolve", "/v1/files":
+			base = w.server.URL()
 		}
 		request, err := http.NewRequestWithContext(bounded(t), http.MethodPost, base+c.path, bytes.NewReader(body))
 		if err != nil {

@@ -176,6 +176,12 @@ func Gateway(model string) []Call {
 	return []Call{
 		{"POST /v1/chat/completions", "/v1/chat/completions", "{}", jsonType, invalid},
 		{"POST /v1/completions", "/v1/completions", "{}", jsonType, invalid},
+		{"POST /v1/responses", "/v1/responses", "{}", jsonType, invalid},
+		{"POST /v1/messages", "/v1/messages", "{}", jsonType, invalid},
+		{"POST /v1/messages/count_tokens", "/v1/messages/count_tokens", "{}", jsonType, invalid},
+		{"POST /v1/embeddings", "/v1/embeddings", "{}", jsonType, invalid},
+		{"POST /v1/rerank", "/v1/rerank", "{}", jsonType, invalid},
+		{"POST /v1/score", "/v1/score", "{}", jsonType, invalid},
 		{"GET /v1/models", "/v1/models", "", "", all},
 		{"GET /v1/models/{id}", "/v1/models/" + model, "", "", one},
 		{"GET /v1/usage", "/v1/usage", "", "", Statuses{

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -14,7 +15,39 @@ const (
 	Chat Route = "chat"
 	// Completions is POST /v1/completions.
 	Completions Route = "completions"
+	// Responses is POST /v1/responses.
+	Responses Route = "responses"
+	// Messages is POST /v1/messages, CountTokens POST /v1/messages/count_tokens.
+	Messages    Route = "messages"
+	CountTokens Route = "count_tokens"
+	// Embeddings is POST /v1/embeddings, Rerank POST /v1/rerank and Score POST
+	// /v1/score.
+	Embeddings Route = "embeddings"
+	Rerank     Route = "rerank"
+	Score      Route = "score"
 )
+
+// routes are all routes with their paths below a base URL.
+var routes = map[Route]string{
+	Chat: "/chat/completions", Completions: "/completions",
+	Responses: "/responses", Messages: "/messages", CountTokens: "/messages/count_tokens",
+	Embeddings: "/embeddings", Rerank: "/rerank", Score: "/score",
+}
+
+// Routes returns all routes, in no order.
+func Routes() []Route { return slices.Collect(maps.Keys(routes)) }
+
+// Path is the path of the route below a base URL, such as "/chat/completions".
+func (r Route) Path() string { return routes[r] }
+
+// Generates reports whether the answers of the route are generated text.
+func (r Route) Generates() bool {
+	return r == Chat || r == Completions || r == Responses || r == Messages
+}
+
+// overChat are the routes that the gateway answers by chat, for a row whose
+// upstreams do not serve them.
+var overChat = []Route{Responses, Messages, CountTokens}
 
 // ReasoningEffort is how a model's upstreams take the field reasoning_effort.
 type ReasoningEffort string
@@ -50,9 +83,11 @@ type Inference struct {
 	// Placeholder rows reserve the name of a model that does not exist: they
 	// are not listed, and calls to them are answered with model_not_found.
 	Placeholder bool
-	Routes      []Route
+	// Routes are those that the upstreams serve themselves.
+	Routes []Route
 	// ContextLength is how many tokens prompt and completion may have together;
-	// MaxOutputLength is how many of them may be generated.
+	// MaxOutputLength is how many of them may be generated, 0 for a row that
+	// generates no text.
 	ContextLength, MaxOutputLength int
 	// DefaultMaxTokens is forwarded if the caller sets no limit; 0 means that
 	// nothing is.
@@ -79,9 +114,26 @@ type Inference struct {
 	Upstreams []Upstream
 }
 
-// Serves reports whether the model answers on the route.
+// Serves reports whether the model answers on the route: because its upstreams
+// do, or by chat.
 func (m *Inference) Serves(route Route) bool {
-	return !m.Placeholder && slices.Contains(m.Routes, route)
+	return !m.Placeholder && (m.Speaks(route) || slices.Contains(m.Routes, Chat) && slices.Contains(overChat, route) ||
+		route == CountTokens && slices.Contains(m.Routes, Messages))
+}
+
+// Speaks reports whether the model's upstreams serve the route themselves.
+func (m *Inference) Speaks(route Route) bool { return slices.Contains(m.Routes, route) }
+
+// Capabilities are the routes on which callers may use the model: those of its
+// upstreams, then those by chat. The counting of tokens is part of Messages.
+func (m *Inference) Capabilities() []Route {
+	all := slices.DeleteFunc(slices.Clone(m.Routes), func(r Route) bool { return r == CountTokens })
+	for _, route := range overChat {
+		if route != CountTokens && m.Serves(route) && !slices.Contains(all, route) {
+			all = append(all, route)
+		}
+	}
+	return all
 }
 
 // Takes reports whether the row allows callers a field of this name, in

@@ -131,9 +131,14 @@ func (e inferenceEntry) model(path string) (*Inference, error) {
 // wrong key.
 func (e inferenceEntry) check(m *Inference) (field string, err error) {
 	for _, route := range e.Routes {
-		if route != Chat && route != Completions {
-			return ".routes", fmt.Errorf("the route %q is not chat or completions", route)
+		if route.Path() == "" {
+			return ".routes", fmt.Errorf("the route %q is not one of chat, completions, responses, messages, "+
+				"count_tokens, embeddings, rerank and score", route)
 		}
+	}
+	leastOutput := 0
+	if slices.ContainsFunc(e.Routes, Route.Generates) {
+		leastOutput = 1
 	}
 	between := func(n, low int) bool { return low <= n && n <= maxTokens }
 	switch {
@@ -142,10 +147,10 @@ func (e inferenceEntry) check(m *Inference) (field string, err error) {
 	case e.Placeholder:
 		return "", nil
 	case len(e.Routes) == 0:
-		return "", errors.New("routes names chat, completions or both")
-	case !between(e.MaxOutputLength, 1):
+		return "", errors.New("routes names chat, completions or other routes")
+	case !between(e.MaxOutputLength, leastOutput):
 		return ".max_output_length", errors.New("max_output_length is a number of tokens, at least 1")
-	case !between(e.ContextLength, e.MaxOutputLength):
+	case !between(e.ContextLength, max(e.MaxOutputLength, 1)):
 		return ".context_length", errors.New("context_length is a number of tokens, at least max_output_length")
 	case !between(e.DefaultMaxTokens, 0):
 		return ".default_max_tokens", errors.New("default_max_tokens is a number of tokens, or absent")

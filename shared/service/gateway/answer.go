@@ -63,13 +63,22 @@ func (c *completion) answer(r upstream.Reply, secret string) *failure {
 	if !ok {
 		return failed(errNoCompletion)
 	}
-	edits, f := c.rewriteAnswer(completion, secret)
+	rewrite := c.rewriteAnswer
+	if c.request.Route != catalog.Chat && c.request.Route != catalog.Completions {
+		rewrite = c.rewriteOther
+	}
+	edits, f := rewrite(completion, secret)
 	if f != nil {
 		return f
 	}
 	written := answerBuffers.Get().(*[]byte)
 	defer putAnswerBuffer(written)
 	*written = jsonedit.Append((*written)[:0], body, edits)
+	if c.translation != nil {
+		if *written, err = c.translateAnswer(*written); err != nil {
+			return failed(err)
+		}
+	}
 	setTokensUsed(c.w.Header(), c.counts)
 	writeJSON(c.w, http.StatusOK, *written)
 	return nil
@@ -159,16 +168,16 @@ func (c *completion) rewriteAnswer(answer gjson.Result, secret string) ([]jsoned
 		if !c.tally.known {
 			c.tally.addChoice(choice)
 		}
-		edits = appendChoice(edits, choice, position, c.route)
+		edits = appendChoice(edits, choice, position, c.request.Route)
 		position++
 		return true
 	})
 	c.settle()
 	members := c.missing(id, object, created, named)
 	if used.Exists() {
-		edits = appendUsage(edits, used, c.counts, c.route)
+		edits = appendUsage(edits, used, c.counts, c.request.Route)
 	} else {
-		members = append(members, `"usage":`+string(appendCounts(nil, c.counts, c.route)))
+		members = append(members, `"usage":`+string(appendCounts(nil, c.counts, c.request.Route)))
 	}
 	if len(members) > 0 {
 		edits = append(edits, jsonedit.InsertMembers(answer, members...))
@@ -180,10 +189,10 @@ func (c *completion) rewriteAnswer(answer gjson.Result, secret string) ([]jsoned
 func (c *completion) missing(id, object, created, named bool) []string {
 	var members []string
 	if !id {
-		members = append(members, `"id":`+string(jsonedit.Quote(answerID(c.route, httpserver.RequestID(c.r.Context())))))
+		members = append(members, `"id":`+string(jsonedit.Quote(answerID(c.request.Route, httpserver.RequestID(c.r.Context())))))
 	}
 	if !object {
-		members = append(members, `"object":"`+answerObject(c.route)+`"`)
+		members = append(members, `"object":"`+answerObject(c.request.Route)+`"`)
 	}
 	if !created {
 		members = append(members, `"created":`+strconv.FormatInt(c.begun.Unix(), 10))

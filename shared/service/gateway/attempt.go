@@ -129,7 +129,7 @@ func (c *completion) attempt(l upstream.Lease, parent string) *failure {
 	}
 	c.requestSent, c.upstream = true, l.Name()
 	r, err := l.Call(c.r.Context(), upstream.Request{
-		Route: c.route, Body: c.request.Body(l.Model()), Stream: c.request.Stream,
+		Route: c.request.Route, Body: c.request.Body(l.Model()), Stream: c.request.Stream,
 		Secret: secret, FirstByte: c.firstByte(), Traceparent: parent,
 	})
 	if err != nil {

@@ -349,7 +349,7 @@ func TestModels(t *testing.T) {
 		return `{"id":"` + id + `","object":"model","created":` + created + `,"owned_by":"cutroom","max_output_length":` +
 			length + `,"context_length":` + context + `,"capabilities":[` + capabilities + `]}`
 	}
-	small, talker := one("small", "1000", "8192", `"chat","completions"`), one("org/talker:v2", "8", "80", `"chat"`)
+	small, talker := one("small", "1000", "8192", `"chat","completions","responses","messages"`), one("org/talker:v2", "8", "80", `"chat","responses","messages"`)
 	signed := w.issue(credential.Scope{Models: []string{"small"}})
 	scoped := signed.Secret
 	for _, c := range []struct {

@@ -26,9 +26,16 @@ type completion struct {
 	begun   time.Time
 
 	request *request.Request
-	pool    *upstream.Pool
-	tally   tally
-	stream  *streamWriter
+	// translation is what makes a chat of the call, nil where the upstreams
+	// serve the route themselves.
+	translation translation
+	// kept is the memory of what the translation keeps, and sequence the number of
+	// the next event of a stream that numbers them.
+	kept     reservation
+	sequence int64
+	pool     *upstream.Pool
+	tally    tally
+	stream   *streamWriter
 	// upstream is the name of the upstream that was called last.
 	upstream string
 	// requestSent reports whether an upstream was sent the request, so that
@@ -72,15 +79,26 @@ func (c *completion) run() *apierror.Error {
 		return apiErr
 	}
 	snapshot := c.gateway.pools.Current()
-	c.request, apiErr = request.Parse(c.route, body, request.Caller{
+	caller := request.Caller{
 		Find:      snapshot.Catalog.Inference,
 		Allows:    func(slug string) bool { return c.who.Scope().AllowsModel(slug) },
 		MaxTokens: c.who.Tier.MaxTokens,
-	})
+	}
+	c.kept = reservation{budget: c.gateway.bodies, account: c.who.Account()}
+	defer c.kept.releaseAll()
+	c.request, apiErr = request.Parse(c.route, body, caller)
+	if apiErr == nil {
+		c.pool = snapshot.Pool(c.request.Model.ID)
+	}
+	if apiErr == nil && !c.request.Model.Speaks(c.route) {
+		apiErr = c.translate(read, caller, &memory)
+	}
 	if apiErr != nil {
 		return apiErr
 	}
-	c.pool = snapshot.Pool(c.request.Model.ID)
+	if c.route == catalog.CountTokens && c.translation != nil {
+		return c.countTokens()
+	}
 	c.tally.maxTokens = int64(c.request.Completions) * int64(c.request.Model.ContextLength+c.request.Model.MaxOutputLength)
 	if c.request.Stream {
 		c.stream = newStreamWriter(c.w, c.gateway.config.KeepAlive, c.gateway.config.Trailers)
@@ -129,7 +147,7 @@ func (c *completion) promptTokens() int64 {
 
 // settle meters what the call has used, once, before the answer ends.
 func (c *completion) settle() {
-	if c.settled {
+	if c.settled || c.route == catalog.CountTokens {
 		return
 	}
 	c.settled = true
@@ -163,7 +181,8 @@ func (c *completion) end(apiErr *apierror.Error) {
 		setTokensUsed(c.w.Header(), c.counts)
 	}
 	if apiErr != nil && !gone && c.stream.hasBegun() {
-		c.stream.fail(apiErr, c.counts)
+		c.stream.out = c.appendFailure(c.stream.out, apiErr)
+		_ = c.stream.finish(c.counts) // a caller that has gone needs no end
 	}
 }
 

@@ -126,6 +126,11 @@ func New(c Config) *Gateway {
 	})
 	g.route("/v1/chat/completions", http.MethodPost, g.authenticated(g.completion(catalog.Chat)))
 	g.route("/v1/completions", http.MethodPost, g.authenticated(g.completion(catalog.Completions)))
+	for _, route := range []catalog.Route{
+		catalog.Responses, catalog.Messages, catalog.CountTokens, catalog.Embeddings, catalog.Rerank, catalog.Score,
+	} {
+		g.route("/v1"+route.Path(), http.MethodPost, g.authenticated(g.completion(route)))
+	}
 	g.route("/v1/models", http.MethodGet, g.authenticated(g.listModels))
 	g.route("/v1/models/{id...}", http.MethodGet, g.authenticated(g.getModel))
 	g.route("/v1/usage", http.MethodGet, g.authenticated(g.getUsage))
@@ -217,6 +222,10 @@ func NotFound(w http.ResponseWriter) {
 func (g *Gateway) authenticated(handle func(http.ResponseWriter, *http.Request, credential.Principal) error) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		secret, ok := bearer(r.Header.Get("Authorization"))
+		if !ok && isMessages(r) {
+			secret = strings.TrimSpace(r.Header.Get("X-Api-Key"))
+			ok = secret != ""
+		}
 		if !ok {
 			return fault.New(fault.Unauthorized, "An API key is required in the header Authorization, after \"Bearer\".")
 		}

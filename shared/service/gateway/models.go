@@ -23,7 +23,7 @@ type modelBody struct {
 func (g *Gateway) modelBody(row *catalog.Inference) modelBody {
 	return modelBody{
 		ID: row.ID, Object: "model", Created: g.started.Unix(), OwnedBy: "cutroom",
-		MaxOutputLength: row.MaxOutputLength, ContextLength: row.ContextLength, Capabilities: row.Routes,
+		MaxOutputLength: row.MaxOutputLength, ContextLength: row.ContextLength, Capabilities: row.Capabilities(),
 	}
 }
 

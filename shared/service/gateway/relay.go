@@ -59,7 +59,7 @@ func (c *completion) relay(answer upstream.Reply, secret string) *failure {
 			if len(c.stream.out) < maxUnsent {
 				continue
 			}
-		case err == io.EOF && relay.begun && (relay.finished || answer.Framed):
+		case err == io.EOF && relay.begun && (relay.finished || answer.Framed) && !isTyped(c.request.Route):
 			// It left out the [DONE].
 			return relay.finish(reader)
 		case err != nil:
@@ -117,10 +117,16 @@ type relay struct {
 	usage     []byte
 	usageSent bool
 	edits     [2]jsonedit.Edit
+	// prompted is the usage at the start of a stream of Messages, whose end
+	// completes it.
+	prompted string
 }
 
 // pass handles an event; done reports whether it was the last.
 func (r *relay) pass(e event) (done bool, f *failure) {
+	if isTyped(r.completion.request.Route) {
+		return r.passTyped(e)
+	}
 	if string(e.data) == "[DONE]" {
 		if !r.begun {
 			return false, failed(errNoStream)
@@ -150,12 +156,15 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 	})
 	if used.IsObject() {
 		believed := r.completion.tally.report(used)
+		if none && r.completion.translation != nil {
+			return false, nil
+		}
 		if none {
 			r.usage = jsonedit.Append(r.usage[:0], e.data, edits)
 			return false, nil
 		}
 		if believed {
-			edits = appendCorrections(edits, used, r.completion.tally.reported, r.completion.route)
+			edits = appendCorrections(edits, used, r.completion.tally.reported, r.completion.request.Route)
 		} else {
 			edits = append(edits, jsonedit.Replace(used, []byte("null")))
 		}
@@ -164,6 +173,9 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 		r.usageSent = false
 	}
 	r.passed = true
+	if r.completion.translation != nil {
+		return false, r.completion.translateChunk(chunk)
+	}
 	out := append(r.completion.stream.out, "data: "...)
 	out = jsonedit.Append(out, e.data, edits)
 	r.completion.stream.out = append(out, "\n\n"...)
@@ -219,6 +231,7 @@ func (r *relay) finish(reader *eventReader) *failure {
 	if r.completion.request.IncludeUsage {
 		r.writeUsage()
 	}
+	r.completion.stream.out = r.completion.appendEnd(r.completion.stream.out)
 	if r.completion.stream.finish(r.completion.counts) != nil {
 		return &failure{apiErr: upstreamFailed(), outcome: Abandoned}
 	}
@@ -242,7 +255,7 @@ func (r *relay) writeUsage() {
 		chunk, _ := jsonedit.ParseObject(r.usage) // it was an object before its edits
 		chunk.ForEach(func(key, value gjson.Result) bool {
 			if key.Str == "usage" {
-				edits = appendUsage(edits, value, r.completion.counts, r.completion.route)
+				edits = appendUsage(edits, value, r.completion.counts, r.completion.request.Route)
 			}
 			return true
 		})
@@ -250,7 +263,7 @@ func (r *relay) writeUsage() {
 	case r.usageSent && r.completion.counts.Estimated == 0:
 		return
 	default:
-		out = appendUsageChunk(out, r.id, r.created, r.completion.pool.Slug, r.completion.counts, r.completion.route)
+		out = appendUsageChunk(out, r.id, r.created, r.completion.pool.Slug, r.completion.counts, r.completion.request.Route)
 	}
 	r.completion.stream.out = append(out, "\n\n"...)
 }

@@ -12,6 +12,7 @@ import (
 
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/service/gateway/apierror"
+	"cutroom/shared/service/gateway/dialect"
 )
 
 // statusCallerGone is the status in the access log of a call whose caller left
@@ -42,7 +43,21 @@ func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if apiErr.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", challenge(r))
 	}
-	writeJSON(w, apiErr.Status, apiErr.JSON())
+	writeJSON(w, apiErr.Status, errorJSON(r, apiErr))
+}
+
+// errorJSON returns the body of an error in the dialect of the route.
+func errorJSON(r *http.Request, apiErr *apierror.Error) []byte {
+	if isMessages(r) {
+		return dialect.MessagesError(apiErr, httpserver.RequestID(r.Context()))
+	}
+	return apiErr.JSON()
+}
+
+// isMessages reports whether a request is of the Messages dialect, which has its
+// own errors and its own header for the key.
+func isMessages(r *http.Request) bool {
+	return r.URL.Path == "/v1/messages" || r.URL.Path == "/v1/messages/count_tokens"
 }
 
 // challenge names the credential that is required, and whether the one that was
@@ -60,7 +75,7 @@ func PanicHandler(origins httpserver.Origins) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		origins.Allow(w.Header(), r, exposedHeaders)
 		apiErr := apierror.From(errors.New("a handler panicked"))
-		writeJSON(w, apiErr.Status, apiErr.JSON())
+		writeJSON(w, apiErr.Status, errorJSON(r, apiErr))
 	}
 }
 

@@ -30,9 +30,12 @@ func (c *completion) startSpan(l upstream.Lease) upstreamSpan {
 	if !span.IsRecording() {
 		return upstreamSpan{}
 	}
-	operation := "text_completion"
-	if c.route == catalog.Chat {
+	operation := string(c.route)
+	switch c.route {
+	case catalog.Chat, catalog.Responses, catalog.Messages:
 		operation = "chat"
+	case catalog.Completions:
+		operation = "text_completion"
 	}
 	// The names are OpenTelemetry's, "Semantic conventions for generative AI".
 	span.SetAttributes(

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"cutroom/shared/domain/usage"
-	"cutroom/shared/service/gateway/apierror"
 )
 
 // maxUnsent is how much of a stream is gathered before it is sent, in bytes,
@@ -109,22 +108,13 @@ func (s *streamWriter) send() error {
 	return s.controller.Flush()
 }
 
-// finish ends the stream.
+// finish sends the end of the stream, which is in out.
 func (s *streamWriter) finish(counts usage.Counts) error {
-	s.out = append(s.out, doneEvent...)
 	err := s.send()
 	if s.trailers {
 		s.w.Header().Set("X-Tokens-Used", strconv.FormatInt(billed(counts), 10))
 	}
 	return err
-}
-
-// fail ends the stream with an error event.
-func (s *streamWriter) fail(apiErr *apierror.Error, counts usage.Counts) {
-	s.out = append(s.out, "data: "...)
-	s.out = append(s.out, apiErr.JSON()...)
-	s.out = append(s.out, "\n\n"...)
-	_ = s.finish(counts) // a caller that has gone needs no end
 }
 
 // stopKeepAlive ends the keep-alives: from then on only one goroutine writes,

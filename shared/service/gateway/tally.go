@@ -91,7 +91,11 @@ func (t *tally) add(piece string) {
 // report takes an upstream's usage, and reports whether it is believed. An
 // impossible one also discredits those before.
 func (t *tally) report(reported gjson.Result) (believed bool) {
-	counts, present, ok := usageOf(reported)
+	return t.take(usageOf(reported))
+}
+
+// take is report for a usage that was read.
+func (t *tally) take(counts usage.Counts, present, ok bool) (believed bool) {
 	if !present {
 		return false
 	}

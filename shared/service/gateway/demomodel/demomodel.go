@@ -1,6 +1,6 @@
 // Package demomodel is a small model server with the OpenAI-compatible
-// interface of vLLM, SGLang and llama.cpp: chat, text completions and the list
-// of models. It is for first runs and tests.
+// interface of vLLM, SGLang and llama.cpp: chat, text completions, embeddings,
+// ranks, scores and the list of models. It is for first runs and tests.
 //
 // There is no language model in it. It composes its answers from the request
 // and says so in them; the same request always gets the same answer. The forms
@@ -49,7 +49,7 @@ type Config struct {
 	NewID func() string
 }
 
-// Server answers completions.
+// Server answers completions and the other calls.
 type Server struct {
 	config Config
 	mux    *http.ServeMux
@@ -61,6 +61,9 @@ func New(c Config) *Server {
 	s.mux.HandleFunc("GET /v1/models", s.models)
 	s.mux.HandleFunc("POST /v1/chat/completions", s.handle(s.chat))
 	s.mux.HandleFunc("POST /v1/completions", s.handle(s.completions))
+	s.mux.HandleFunc("POST /v1/embeddings", s.handle(s.embeddings))
+	s.mux.HandleFunc("POST /v1/rerank", s.handle(s.rerank))
+	s.mux.HandleFunc("POST /v1/score", s.handle(s.score))
 	s.mux.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
 	return s
 }

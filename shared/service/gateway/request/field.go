@@ -34,6 +34,17 @@ const (
 	reasoningEffortField
 	templateKwargsField
 	streamOptionsField
+	// The fields of routes that the contract does not have.
+	inputField
+	queryField
+	documentsField
+	text1Field
+	text2Field
+	maxOutputTokensField
+	storeField
+	previousResponseField
+	conversationField
+	backgroundField
 	// nField and bestOfField are not in the contract: they are forwarded,
 	// within the row's bounds.
 	nField
@@ -46,7 +57,9 @@ const (
 var fieldNames = [fieldCount]string{
 	"model", "messages", "prompt", "stream", "temperature", "top_p", "max_tokens", "max_completion_tokens", "",
 	"tools", "tool_choice", "response_format", "stop", "frequency_penalty", "presence_penalty", "ignore_eos",
-	"reasoning_effort", "chat_template_kwargs", "stream_options", "n", "best_of",
+	"reasoning_effort", "chat_template_kwargs", "stream_options",
+	"input", "query", "documents", "text_1", "text_2", "max_output_tokens", "store", "previous_response_id",
+	"conversation", "background", "n", "best_of",
 }
 
 func (f field) String() string { return fieldNames[f] }
@@ -54,6 +67,9 @@ func (f field) String() string { return fieldNames[f] }
 // fieldOf returns the field that a name means on a route. A field of the other
 // route is otherField: the contract does not name it here.
 func fieldOf(route catalog.Route, name []byte) field {
+	if route != catalog.Chat && route != catalog.Completions {
+		return dialectField(route, name)
+	}
 	switch string(name) {
 	case "model":
 		return modelField
@@ -106,11 +122,85 @@ func fieldOf(route catalog.Route, name []byte) field {
 	return otherField
 }
 
+// dialectFields are the fields that the gateway reads on the routes that the
+// contract does not have.
+var dialectFields = map[catalog.Route][]field{
+	catalog.Responses: {
+		modelField, inputField, streamField, temperatureField, topPField, maxOutputTokensField, toolsField,
+		storeField, previousResponseField, conversationField, backgroundField,
+	},
+	catalog.Messages:    {modelField, messagesField, streamField, temperatureField, topPField, maxTokensField, toolsField},
+	catalog.CountTokens: {modelField, messagesField, toolsField},
+	catalog.Embeddings:  {modelField, inputField},
+	catalog.Rerank:      {modelField, queryField, documentsField},
+	catalog.Score:       {modelField, text1Field, text2Field},
+}
+
+func dialectField(route catalog.Route, name []byte) field {
+	for _, f := range dialectFields[route] {
+		if f.String() == string(name) {
+			return f
+		}
+	}
+	return otherField
+}
+
+// required are the fields that a request must have besides its model. The first
+// one is its prompt.
+func required(route catalog.Route) []field {
+	switch route {
+	case catalog.Chat, catalog.CountTokens:
+		return []field{messagesField}
+	case catalog.Messages:
+		return []field{messagesField, maxTokensField}
+	case catalog.Responses, catalog.Embeddings:
+		return []field{inputField}
+	case catalog.Rerank:
+		return []field{documentsField, queryField}
+	case catalog.Score:
+		return []field{text2Field, text1Field}
+	}
+	return []field{promptField}
+}
+
+// misplaced reports whether a name is a field of another route that sets how
+// much is generated. Model servers that make one route of another read it there
+// too, and a caller must not get around a limit by it.
+func misplaced(route catalog.Route, name []byte) bool {
+	if route == catalog.Chat || route == catalog.Completions {
+		return false
+	}
+	switch strings.ToLower(string(name)) {
+	case "max_tokens", "max_completion_tokens", "max_output_tokens", "n", "best_of", "n_predict", "prompt":
+		return true
+	}
+	return false
+}
+
 // isUsual reports whether a field that the contract does not name is commonly
-// sent by clients: what OpenAI's own two routes take, and what samplers have in
-// common. None of them affects more than the caller's own completion. Any other
+// sent by clients: what OpenAI's own two routes take, or the route's own dialect,
+// and what samplers have in common. None of them affects more than the caller's own completion. Any other
 // field has to be allowed by the model's row.
-func isUsual(name []byte) bool {
+func isUsual(route catalog.Route, name []byte) bool {
+	switch route {
+	case catalog.Responses:
+		switch string(name) {
+		case "include", "instructions", "max_tool_calls", "text", "tool_choice", "truncation", "stream_options":
+			return true
+		}
+	case catalog.Messages, catalog.CountTokens:
+		switch string(name) {
+		case "context_management", "output_config", "stop_sequences", "system", "tool_choice":
+			return true
+		}
+	case catalog.Embeddings, catalog.Rerank, catalog.Score:
+		switch string(name) {
+		case "dimensions", "encoding_format", "input_type", "max_tokens_per_doc", "return_documents", "top_n",
+			"truncate_prompt_tokens", "user":
+			return true
+		}
+		return false
+	}
 	switch string(name) {
 	case "audio", "echo", "function_call", "functions", "logit_bias", "logprobs", "metadata", "modalities", "moderation",
 		"parallel_tool_calls", "prediction", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention",

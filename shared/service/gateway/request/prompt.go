@@ -1,6 +1,7 @@
 package request
 
 import (
+	"fmt"
 	"iter"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -10,18 +11,18 @@ import (
 )
 
 // prompt checks the prompt of a completion, in its four forms.
-func (s *scan) prompt(value jsontext.Value) {
+func (s *scan) prompt(f field, value jsontext.Value) {
 	const want = "a string, an array of strings, an array of token ids, or an array of such arrays"
 	s.prompts = 1
 	if value.Kind() == '"' {
 		return
 	}
 	if value.Kind() != '[' {
-		s.wrongType(promptField, "prompt", want)
+		s.wrongType(f, f.String(), want)
 		return
 	}
 	if isEmpty(value) {
-		s.wrong(promptField, "prompt", apierror.EmptyArray, "prompt: expected at least one prompt or token id.")
+		s.wrong(f, f.String(), apierror.EmptyArray, "%s: expected at least one text or token id.", f)
 		return
 	}
 	if n, ok := tokenIDs(value); ok {
@@ -42,11 +43,57 @@ func (s *scan) prompt(value jsontext.Value) {
 			s.tokenIDs, s.longestIDs = s.tokenIDs+n, max(s.longestIDs, n)
 		}
 		if kind != form || kind != '"' && !ids {
-			s.wrongType(promptField, "prompt", want)
+			s.wrongType(f, f.String(), want)
 			return
 		}
 	}
 }
+
+// input checks the input of embeddings, which is like the prompt of a
+// completion, or that of a response: a text, or items that are not empty.
+func (s *scan) input(value jsontext.Value) {
+	if s.route == catalog.Embeddings {
+		s.prompt(inputField, value)
+		return
+	}
+	switch {
+	case value.Kind() == '"':
+	case value.Kind() != '[':
+		s.wrongType(inputField, "input", "a string or an array")
+	case isEmpty(value):
+		s.wrong(inputField, "input", apierror.EmptyArray, "input: expected at least one item.")
+	}
+}
+
+// texts checks what is ranked or scored: a text or an object with one, or an
+// array of them. Each pair is a prompt of its own.
+func (s *scan) texts(f field, value jsontext.Value) {
+	n := 1
+	switch value.Kind() {
+	case '"', '{':
+		if f == documentsField && value.Kind() == '"' {
+			s.wrongType(f, f.String(), "an array")
+		}
+	case '[':
+		n = 0
+		for element := range elements(value) {
+			if n++; element.Kind() != '"' && element.Kind() != '{' {
+				s.wrongType(f, fmt.Sprintf("%s[%d]", f, n-1), "a string or an object")
+				return
+			}
+		}
+		if n == 0 {
+			s.wrong(f, f.String(), apierror.EmptyArray, "%s: expected at least one text.", f)
+		}
+	default:
+		s.wrongType(f, f.String(), "a string or an array")
+	}
+	s.prompts = max(s.prompts, n)
+}
+
+// maxInputs is how many texts one call may have embedded, ranked or scored. They
+// are read and not written, which is cheap beside a completion.
+const maxInputs = 2048
 
 // tokenIDs counts the elements of an array if all are token ids, which are
 // integers of at least 0: the array holds only digits, commas and space.
@@ -112,8 +159,12 @@ func (s *scan) bound(m *catalog.Inference) {
 			s.wrong(f, f.String(), apierror.IntegerTooLarge, "%s: expected an integer of at most %d.", f, m.MaxChoices)
 		}
 	}
-	if s.prompts > m.MaxPrompts {
-		s.wrong(promptField, "prompt", apierror.ArrayTooLong, "prompt: expected at most %d prompts.", m.MaxPrompts)
+	most, prompt := maxInputs, required(s.route)[0]
+	if s.route == catalog.Completions {
+		most = m.MaxPrompts
+	}
+	if s.prompts > most {
+		s.wrong(prompt, prompt.String(), apierror.ArrayTooLong, "%s: expected at most %d prompts.", prompt, most)
 	}
 }
 
@@ -132,11 +183,18 @@ func (r *Request) fits(ids int) bool {
 	if len(r.body)/maxTokenBytes <= most {
 		return true // in nearly all cases
 	}
+	if r.Route == catalog.Embeddings || r.Route == catalog.Rerank || r.Route == catalog.Score {
+		return true // each text is a prompt of its own, and servers may cut it
+	}
 	text, longest := 0, 0
 	count := func(piece []byte) { text, longest = text+len(piece), max(longest, len(piece)) }
 	if r.Route == catalog.Completions {
 		r.PromptTexts(count)
 		return longest/maxTokenBytes <= most // each is a prompt of its own
+	}
+	if r.Route != catalog.Chat {
+		r.PromptTexts(count)
+		return text/maxTokenBytes <= most
 	}
 	// A template may leave out anything else.
 	prompt := jsontext.Value(r.body[r.prompt.start:r.prompt.end])
@@ -164,7 +222,14 @@ func (r *Request) PromptTexts(yield func(text []byte)) (tokens int) {
 	prompt := jsontext.Value(r.body[r.prompt.start:r.prompt.end])
 	reader := newJSONReader(prompt)
 	defer reader.free()
-	if r.Route == catalog.Completions {
+	if r.Route != catalog.Chat && r.Route != catalog.Completions && r.promptIDs == 0 {
+		tokens = reader.texts(prompt, yield)
+		if r.tools.end > 0 {
+			yield(r.body[r.tools.start:r.tools.end])
+		}
+		return tokens
+	}
+	if r.Route != catalog.Chat {
 		if prompt.Kind() == '"' {
 			yield(reader.string(prompt))
 			return 0
@@ -207,4 +272,30 @@ func (r *jsonReader) content(value jsontext.Value, yield func(text []byte)) {
 			}
 		}
 	}
+}
+
+// texts calls yield with the texts in a prompt of any shape: strings, and those
+// members of objects that hold what the model reads. The result is how many
+// objects there are with a role, in tokens around them.
+func (r *jsonReader) texts(value jsontext.Value, yield func(text []byte)) (tokens int) {
+	switch value.Kind() {
+	case '"':
+		yield(r.string(value))
+	case '[':
+		for element := range elements(value) {
+			tokens += r.texts(element, yield)
+		}
+	case '{':
+		for name, value := range members(value) {
+			switch name {
+			case "role":
+				tokens += tokensAround
+			case "text", "content", "output", "arguments", "thinking", "summary":
+				tokens += r.texts(value, yield)
+			case "input":
+				yield(value)
+			}
+		}
+	}
+	return tokens
 }

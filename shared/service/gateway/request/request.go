@@ -80,13 +80,13 @@ func Parse(route catalog.Route, body []byte, caller Caller) (*Request, *apierror
 			return nil, notJSON(err)
 		}
 	}
-	prompt := promptField
-	if route == catalog.Chat {
-		prompt = messagesField
+	needed := required(route)
+	for _, f := range needed {
+		if !s.members[f].present() {
+			s.wrong(f, f.String(), apierror.MissingParameter, "%s is missing.", f)
+		}
 	}
-	if !s.members[prompt].present() {
-		s.wrong(prompt, prompt.String(), apierror.MissingParameter, "%s is missing.", prompt)
-	}
+	prompt := needed[0]
 	r := &Request{
 		Route: route, Model: m, Stream: s.members[streamField].kind == 't', IncludeUsage: s.usage.kind == 't',
 		body: body, model: s.members[modelField].value, prompt: s.members[prompt].value, promptIDs: s.tokenIDs,

@@ -46,7 +46,14 @@ func (r *Request) rewrite(s *scan, tierCap int) {
 			w.removed[f] = true
 		}
 	}
-	w.limitTokens(r.Model, tierCap)
+	switch limit := outputLimit(r.Model, tierCap); r.Route {
+	case catalog.Chat, catalog.Completions:
+		w.limitTokens(r.Model, limit)
+	case catalog.Messages:
+		w.clamp(maxTokensField, limit)
+	case catalog.Responses:
+		w.respond(r.Model, limit)
+	}
 	for f := nField; f <= bestOfField; f++ {
 		if w.scan.respelled[f] {
 			w.replace(w.scan.members[f].value, strconv.Itoa(w.scan.numbers[f]))
@@ -55,7 +62,7 @@ func (r *Request) rewrite(s *scan, tierCap int) {
 	if r.Route == catalog.Chat {
 		w.reason(r)
 	}
-	if r.Stream && r.Model.StreamOptions {
+	if r.Stream && r.Model.StreamOptions && (r.Route == catalog.Chat || r.Route == catalog.Completions) {
 		w.askForUsage()
 	}
 	w.remove()
@@ -67,11 +74,7 @@ func (r *Request) rewrite(s *scan, tierCap int) {
 
 // limitTokens forwards one of the fields that limit tokens, clamped and under
 // the upstream's name (docs/contract/gateway.md#token-limits-of-a-call).
-func (w *rewriting) limitTokens(m *catalog.Inference, tierCap int) {
-	limit := m.MaxOutputLength
-	if tierCap > 0 {
-		limit = min(limit, tierCap)
-	}
+func (w *rewriting) limitTokens(m *catalog.Inference, limit int) {
 	winner := maxTokensField
 	for _, f := range [...]field{maxCompletionTokensField, maxTokensField, rowTokensField} {
 		if w.scan.members[f].present() {
@@ -91,8 +94,33 @@ func (w *rewriting) limitTokens(m *catalog.Inference, tierCap int) {
 	if winner != rowTokensField && winner.String() != m.MaxTokensField {
 		w.replace(w.scan.members[winner].key, `"`+m.MaxTokensField+`"`)
 	}
-	if n := w.scan.numbers[winner]; n > limit || w.scan.respelled[winner] {
-		w.replace(w.scan.members[winner].value, strconv.Itoa(min(n, limit)))
+	w.clamp(winner, limit)
+}
+
+// outputLimit is how many tokens a call may have generated.
+func outputLimit(m *catalog.Inference, tierCap int) int {
+	if tierCap > 0 {
+		return min(m.MaxOutputLength, tierCap)
+	}
+	return m.MaxOutputLength
+}
+
+// clamp bounds the number of a field.
+func (w *rewriting) clamp(f field, limit int) {
+	if n := w.scan.numbers[f]; w.scan.members[f].present() && (n > limit || w.scan.respelled[f]) {
+		w.replace(w.scan.members[f].value, strconv.Itoa(min(n, limit)))
+	}
+}
+
+// respond applies the rules of a response that the upstream makes itself: its
+// limit of tokens, and that nothing is kept, which is not every server's default.
+func (w *rewriting) respond(m *catalog.Inference, limit int) {
+	w.clamp(maxOutputTokensField, limit)
+	if !w.scan.members[maxOutputTokensField].present() && m.DefaultMaxTokens > 0 {
+		w.add(maxOutputTokensField.String(), strconv.Itoa(min(m.DefaultMaxTokens, limit)))
+	}
+	if !w.scan.members[storeField].present() {
+		w.add(storeField.String(), "false")
 	}
 }
 

@@ -143,13 +143,16 @@ func (s *scan) fieldOf(name []byte) field {
 	if f != otherField {
 		return f
 	}
-	if s.row != nil && string(name) == s.row.MaxTokensField {
+	if s.row != nil && string(name) == s.row.MaxTokensField && (s.route == catalog.Chat || s.route == catalog.Completions) {
 		return rowTokensField
 	}
 	if known, ok := looksLike(s.route, name); ok {
 		s.wrong(known, string(name), apierror.InvalidValue, "%q: the name of the field is written %q.", name, known)
 	}
-	if isUsual(name) {
+	if misplaced(s.route, name) || s.row != nil && s.row.MaxTokensField == string(name) {
+		s.wrong(otherField, string(name), apierror.UnknownParameter, "%s: the route takes no field of this name.", name)
+	}
+	if isUsual(s.route, name) {
 		return otherField
 	}
 	s.unusual = true
@@ -202,14 +205,24 @@ func (s *scan) whole(f field, kind jsontext.Kind, value jsontext.Value) {
 		s.number(f, value, -math.MaxFloat64, math.MaxFloat64)
 	case frequencyPenaltyField, presencePenaltyField:
 		s.number(f, value, -2, 2)
-	case maxTokensField, maxCompletionTokensField:
+	case inputField:
+		s.input(value)
+	case queryField, text1Field, text2Field, documentsField:
+		s.texts(f, value)
+	case storeField, backgroundField:
+		if kind != 'f' {
+			s.wrong(f, f.String(), apierror.InvalidValue, "%s: expected false, as nothing is kept between calls.", f)
+		}
+	case previousResponseField, conversationField:
+		s.wrong(f, f.String(), apierror.InvalidValue, "%s: nothing is kept between calls; send the whole input.", f)
+	case maxTokensField, maxCompletionTokensField, maxOutputTokensField:
 		s.limit(f, f.String(), value)
 	case rowTokensField:
 		s.limit(f, s.row.MaxTokensField, value)
 	case nField, bestOfField:
 		s.integer(f, f.String(), value, 1)
 	case promptField:
-		s.prompt(value)
+		s.prompt(f, value)
 	case reasoningEffortField:
 		if kind != '"' {
 			s.wrongType(f, f.String(), "a string")

@@ -144,9 +144,7 @@ func (p *Pools) upstream(row *catalog.Inference, u catalog.Upstream, before *Sna
 	}
 	return &upstream{
 		row: u, model: row.ID, timeouts: row.Timeouts, limit: u.Concurrency,
-		urls: map[catalog.Route]*url.URL{
-			catalog.Chat: routeURL(u.URL, catalog.Chat), catalog.Completions: routeURL(u.URL, catalog.Completions),
-		},
+		urls:      routeURLs(u.URL),
 		transport: p.dialer.transport(u.URL, row.Timeouts.Connect),
 		secret:    &cachedSecret{secrets: p.config.Secrets, reference: u.Secret, now: p.config.Now},
 	}
@@ -239,23 +237,18 @@ func (p *Pool) choose(available []member) member {
 	return available[chosen]
 }
 
-// routeURL returns the address of a route below a base URL.
-func routeURL(base string, route catalog.Route) *url.URL {
+// routeURLs returns the addresses of all routes below a base URL.
+func routeURLs(base string) map[catalog.Route]*url.URL {
 	if base == catalog.Embedded {
 		base = embeddedURL
 	}
-	// The catalog has checked the base.
-	u, err := url.Parse(base + routePath(route))
-	if err != nil {
-		return &url.URL{}
+	urls := map[catalog.Route]*url.URL{}
+	for _, route := range catalog.Routes() {
+		u, err := url.Parse(base + route.Path())
+		if err != nil {
+			u = &url.URL{} // it cannot be: the catalog has checked the base
+		}
+		urls[route] = u
 	}
-	return u
-}
-
-// routePath is the path of a route below a base URL.
-func routePath(route catalog.Route) string {
-	if route == catalog.Chat {
-		return "/chat/completions"
-	}
-	return "/completions"
+	return urls
 }

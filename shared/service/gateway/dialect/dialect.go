@@ -1,0 +1,335 @@
+// Package dialect translates between chat completions and two other ways of
+// talking to a model: Messages and Responses (docs/contract/dialects.md). A
+// request becomes the chat that means the same; the completion, whole or chunk by
+// chunk, becomes what callers of the dialect expect.
+//
+// What chat cannot carry is refused by its place in the request, never dropped.
+// Texts are copied as they stand in JSON and not decoded.
+package dialect
+
+import (
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/service/gateway/apierror"
+	"cutroom/shared/service/gateway/jsonedit"
+)
+
+// Call is what a translation has to know of its call.
+type Call struct {
+	// ID names the answer and all its parts.
+	ID string
+	// Model is the model's name as JSON, Created the time of the call in seconds
+	// since 1970.
+	Model   []byte
+	Created int64
+}
+
+// writer appends JSON, and keeps the first problem of a request.
+type writer struct {
+	out     []byte
+	problem *apierror.Error
+	// comma reports whether a member or an element precedes the next one.
+	comma bool
+}
+
+// next writes the comma before another member or element.
+func (w *writer) next() {
+	if w.comma {
+		w.out = append(w.out, ',')
+	}
+	w.comma = true
+}
+
+// open and close write brackets.
+func (w *writer) open(bracket byte)  { w.out, w.comma = append(w.out, bracket), false }
+func (w *writer) close(bracket byte) { w.out, w.comma = append(w.out, bracket), true }
+
+// name writes a member's name; its value follows.
+func (w *writer) name(name string) {
+	w.next()
+	w.out = append(append(append(w.out, '"'), name...), '"', ':')
+}
+
+// raw writes a member whose value is JSON already.
+func (w *writer) raw(name, value string) {
+	w.name(name)
+	w.out = append(w.out, value...)
+}
+
+// text writes a member whose value is a text.
+func (w *writer) text(name, value string) {
+	w.name(name)
+	w.out = append(w.out, jsonedit.Quote(value)...)
+}
+
+// object writes an object as an element; members write what is in it.
+func (w *writer) object(members func()) {
+	w.next()
+	w.open('{')
+	members()
+	w.close('}')
+}
+
+// list writes a member that is an array.
+func (w *writer) list(name string, elements func()) {
+	w.name(name)
+	w.open('[')
+	elements()
+	w.close(']')
+}
+
+// inner writes a member that is an object.
+func (w *writer) inner(name string, members func()) {
+	w.name(name)
+	w.open('{')
+	members()
+	w.close('}')
+}
+
+// refuse keeps a problem, unless there is one already.
+func (w *writer) refuse(param, code, format string, args ...any) {
+	if w.problem == nil {
+		w.problem = apierror.Invalid(param, code, format, args...)
+	}
+}
+
+// unknown refuses a member or a type that chat cannot carry.
+func (w *writer) unknown(place string) {
+	w.refuse(place, apierror.UnknownParameter, "%s: chat cannot carry it, and the model's servers serve nothing else.", place)
+}
+
+// want refuses a value of the wrong type.
+func (w *writer) want(place, kind string) {
+	w.refuse(place, apierror.InvalidType, "%s: expected %s.", place, kind)
+}
+
+// isText checks that a value is a string.
+func (w *writer) isText(value gjson.Result, place string) bool {
+	if value.Type != gjson.String {
+		w.want(place, "a string")
+	}
+	return value.Type == gjson.String
+}
+
+// members calls yield for the members of an object that are not null.
+func (w *writer) members(object gjson.Result, place string, yield func(name string, value gjson.Result)) {
+	if !object.IsObject() {
+		w.want(place, "an object")
+		return
+	}
+	object.ForEach(func(key, value gjson.Result) bool {
+		if value.Type != gjson.Null {
+			yield(key.Str, value)
+		}
+		return w.problem == nil
+	})
+}
+
+// elements calls yield for the elements of an array.
+func (w *writer) elements(array gjson.Result, place string, yield func(i int, value gjson.Result)) {
+	if !array.IsArray() {
+		w.want(place, "an array")
+		return
+	}
+	i := 0
+	array.ForEach(func(_, value gjson.Result) bool {
+		yield(i, value)
+		i++
+		return w.problem == nil
+	})
+}
+
+// inside returns what is between the quotes of a JSON string.
+func inside(value gjson.Result) string { return value.Raw[1 : len(value.Raw)-1] }
+
+// below joins the place of an object and the name of a member.
+func below(place, name string) string {
+	if place == "" {
+		return name
+	}
+	return place + "." + name
+}
+
+// chatOnly are the fields of chat that a dialect names otherwise or does not
+// have: a request of the dialect has no use for them.
+func chatOnly(name string) bool {
+	switch name {
+	case "messages", "prompt", "stop", "n", "best_of", "max_tokens", "max_completion_tokens", "stream_options",
+		"response_format", "functions", "function_call", "logprobs", "audio", "modalities", "prediction",
+		"reasoning_effort", "tools", "tool_choice":
+		return true
+	}
+	return false
+}
+
+// Renamed is an error of the chat that a request became, in the words of its
+// dialect.
+func Renamed(route catalog.Route, e *apierror.Error) *apierror.Error {
+	prompt, limit := "messages", "max_tokens"
+	if route == catalog.Responses {
+		prompt, limit = "input", "max_output_tokens"
+	}
+	renamed := *e
+	for from, to := range map[string]string{"messages": prompt, "max_tokens": limit} {
+		if e.Param == from {
+			renamed.Param, renamed.Message = to, strings.Replace(e.Message, from, to, 1)
+		}
+	}
+	return &renamed
+}
+
+// kind is what a piece of generated text is.
+type kind int
+
+const (
+	none kind = iota
+	thought
+	said
+	refused
+	called
+)
+
+// parts receives the parts of a completion in their order: each is opened, gets
+// its text, and is closed before the next one.
+type parts interface {
+	// open begins a part; id and name are those of a called function.
+	open(k kind, id, name string)
+	// add adds text, as JSON without its quotes.
+	add(text string)
+	// shut ends the part.
+	shut()
+}
+
+// walk turns the deltas of a completion into parts.
+type walk struct {
+	parts parts
+	now   kind
+	// call is the index of the call that is open, or of the last one; calls is how
+	// many there were.
+	call, calls int64
+	// finish is why the completion ended, and stop the sequence that ended it.
+	finish, stop string
+}
+
+// errInterleaved is the error of a server that goes back to an earlier call.
+var errInterleaved = interleaved{}
+
+type interleaved struct{}
+
+func (interleaved) Error() string { return "it writes the arguments of several calls in turn" }
+
+// choice reads a choice of a chunk, or of a whole completion.
+func (w *walk) choice(choice gjson.Result) error {
+	message := choice.Get("delta")
+	if !message.IsObject() {
+		message = choice.Get("message")
+	}
+	var reasoning, content, refusal, calls gjson.Result
+	message.ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case "reasoning_content":
+			reasoning = value
+		case "reasoning":
+			if reasoning.Type != gjson.String {
+				reasoning = value
+			}
+		case "content":
+			content = value
+		case "refusal":
+			refusal = value
+		case "tool_calls":
+			calls = value
+		}
+		return true
+	})
+	w.text(thought, reasoning)
+	w.text(said, content)
+	w.text(refused, refusal)
+	if err := w.callsOf(calls); err != nil {
+		return err
+	}
+	if reason := choice.Get("finish_reason"); reason.Type == gjson.String {
+		w.finish = strings.Clone(reason.Str)
+		if stop := choice.Get("stop_reason"); stop.Type == gjson.String {
+			w.stop = strings.Clone(stop.Str)
+		}
+	}
+	return nil
+}
+
+// text adds a text, which is a string or, with some servers, parts with texts.
+func (w *walk) text(k kind, value gjson.Result) {
+	if value.IsArray() {
+		value.ForEach(func(_, part gjson.Result) bool {
+			w.text(k, part.Get("text"))
+			return true
+		})
+		return
+	}
+	if value.Type != gjson.String || value.Str == "" {
+		return
+	}
+	if w.now != k {
+		w.end()
+		w.now = k
+		w.parts.open(k, "", "")
+	}
+	w.parts.add(inside(value))
+}
+
+// callsOf adds calls of functions.
+func (w *walk) callsOf(calls gjson.Result) error {
+	var err error
+	position := int64(0)
+	calls.ForEach(func(_, call gjson.Result) bool {
+		index := position
+		if n := call.Get("index"); n.Type == gjson.Number {
+			index = n.Int()
+		}
+		position++
+		switch {
+		case w.calls == 0 || index > w.call:
+			w.end()
+			w.now, w.call = called, index
+			w.calls++
+			w.parts.open(called, call.Get("id").Str, call.Get("function.name").Str)
+		case w.now != called || index < w.call:
+			if call.Get("function.arguments").Str != "" {
+				err = errInterleaved
+				return false
+			}
+			return true
+		}
+		if arguments := call.Get("function.arguments"); arguments.Type == gjson.String && arguments.Str != "" {
+			w.parts.add(inside(arguments))
+		} else if arguments.IsObject() {
+			w.parts.add(inside(gjson.Parse(string(jsonedit.Quote(arguments.Raw)))))
+		}
+		return true
+	})
+	return err
+}
+
+// end closes the part that is open.
+func (w *walk) end() {
+	if w.now != none {
+		w.parts.shut()
+		w.now = none
+	}
+}
+
+// first returns the choice of a completion: there is one, and servers that send
+// others are not listened to.
+func first(completion gjson.Result) (choice gjson.Result) {
+	completion.Get("choices").ForEach(func(_, value gjson.Result) bool {
+		if value.Get("index").Int() == 0 {
+			choice = value
+			return false
+		}
+		return true
+	})
+	return choice
+}

@@ -1,0 +1,258 @@
+package dialect
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/tidwall/gjson"
+
+	"cutroom/shared/domain/usage"
+	"cutroom/shared/service/gateway/apierror"
+	"cutroom/shared/service/gateway/jsonedit"
+)
+
+// Messages is one call of Messages that is answered by chat. One goroutine uses
+// it.
+type Messages struct {
+	call Call
+	// stops are the caller's stop sequences.
+	stops []string
+	walk  walk
+	// out is what is appended to; whole reports whether it is a whole answer
+	// rather than events.
+	out   []byte
+	whole bool
+	// begun and ended report whether the first and the last events were written;
+	// block is the index of the block that is open or comes next.
+	begun bool
+	block int
+	kind  kind
+	// arguments are those of the call in a whole answer, as JSON without quotes.
+	arguments []byte
+}
+
+// NewMessages returns the translation of a call.
+func NewMessages(call Call) *Messages {
+	m := &Messages{call: call}
+	m.walk.parts = m
+	return m
+}
+
+// Held is how many bytes of a stream are kept: none.
+func (m *Messages) Held() int { return 0 }
+
+// Answer appends the message for a whole completion.
+func (m *Messages) Answer(out []byte, completion gjson.Result, counts usage.Counts) ([]byte, error) {
+	m.out, m.whole = m.head(out), true
+	m.out = append(m.out, `,"content":[`...)
+	if err := m.walk.choice(first(completion)); err != nil {
+		return m.out, err
+	}
+	m.walk.end()
+	m.out = m.reason(append(m.out, `],`...))
+	m.out = AppendMessagesUsage(append(m.out, `,"usage":`...), counts)
+	return append(m.out, '}'), nil
+}
+
+// head appends the first members of a message.
+func (m *Messages) head(out []byte) []byte {
+	out = append(append(out, `{"id":`...), jsonedit.Quote("msg_"+m.call.ID)...)
+	out = append(out, `,"type":"message","role":"assistant","model":`...)
+	return append(out, m.call.Model...)
+}
+
+// reason appends why the message ended.
+func (m *Messages) reason(out []byte) []byte {
+	reason, sequence := "end_turn", "null"
+	switch finish := m.walk.finish; {
+	case finish == "length":
+		reason = "max_tokens"
+	case finish == "content_filter":
+		reason = "refusal"
+	case m.walk.calls > 0:
+		reason = "tool_use"
+	case m.walk.stop != "" && slices.Contains(m.stops, m.walk.stop):
+		reason, sequence = "stop_sequence", string(jsonedit.Quote(m.walk.stop))
+	}
+	out = append(append(out, `"stop_reason":"`...), reason...)
+	return append(append(out, `","stop_sequence":`...), sequence...)
+}
+
+// Chunk appends the events for a chunk.
+func (m *Messages) Chunk(out []byte, chunk gjson.Result) ([]byte, error) {
+	m.out = out
+	m.begin()
+	err := m.walk.choice(first(chunk))
+	return m.out, err
+}
+
+// begin appends the first event, once. What the prompt takes is known at the end.
+func (m *Messages) begin() {
+	if m.begun {
+		return
+	}
+	m.begun = true
+	m.event("message_start", func() {
+		m.out = m.head(append(m.out, `,"message":`...))
+		m.out = append(m.out, `,"content":[],"stop_reason":null,"stop_sequence":null,"usage":`...)
+		m.out = append(AppendMessagesUsage(m.out, usage.Counts{}), '}')
+	})
+}
+
+// event appends an event; members appends what follows its type.
+func (m *Messages) event(name string, members func()) {
+	m.out = append(append(append(m.out, "event: "...), name...), "\ndata: {\"type\":\""...)
+	m.out = append(append(m.out, name...), '"')
+	members()
+	m.out = append(m.out, "}\n\n"...)
+}
+
+// End appends the events that end a stream.
+func (m *Messages) End(out []byte, counts usage.Counts) []byte {
+	m.out = out
+	m.begin()
+	m.walk.end()
+	m.event("message_delta", func() {
+		m.out = m.reason(append(m.out, `,"delta":{`...))
+		m.out = AppendMessagesUsage(append(m.out, `},"usage":`...), counts)
+	})
+	m.event("message_stop", func() {})
+	return m.out
+}
+
+// Fail appends the event that ends a stream with an error.
+func (m *Messages) Fail(out []byte, e *apierror.Error) []byte {
+	return AppendMessagesFailure(out, e, m.call.ID)
+}
+
+// AppendMessagesFailure appends the event that ends a stream of Messages with an
+// error.
+func AppendMessagesFailure(out []byte, e *apierror.Error, requestID string) []byte {
+	out = append(append(out, "event: error\ndata: "...), MessagesError(e, requestID)...)
+	return append(out, "\n\n"...)
+}
+
+// MessagesError returns the body of an error in the shape of Messages.
+func MessagesError(e *apierror.Error, requestID string) []byte {
+	kind := "api_error"
+	switch e.Status {
+	case 401:
+		kind = "authentication_error"
+	case 403:
+		kind = "permission_error"
+	case 404:
+		kind = "not_found_error"
+	case 413:
+		kind = "request_too_large"
+	case 429:
+		kind = "rate_limit_error"
+	case 503:
+		kind = "overloaded_error"
+	case 504:
+		kind = "timeout_error"
+	default:
+		if e.Status < 500 {
+			kind = "invalid_request_error"
+		}
+	}
+	out := append([]byte(`{"type":"error","error":{"type":"`), kind...)
+	out = append(append(out, `","message":`...), jsonedit.Quote(e.Message)...)
+	out = append(append(out, `},"request_id":`...), jsonedit.Quote(requestID)...)
+	return append(out, '}')
+}
+
+// AppendMessagesUsage appends a usage in the shape of Messages, whose input does
+// not count what came from the cache.
+func AppendMessagesUsage(out []byte, counts usage.Counts) []byte {
+	out = strconv.AppendInt(append(out, `{"input_tokens":`...), counts.PromptTokens-counts.CachedTokens, 10)
+	out = strconv.AppendInt(append(out, `,"cache_creation_input_tokens":0,"cache_read_input_tokens":`...), counts.CachedTokens, 10)
+	out = strconv.AppendInt(append(out, `,"output_tokens":`...), counts.CompletionTokens, 10)
+	return append(out, '}')
+}
+
+// open begins a block.
+func (m *Messages) open(k kind, id, name string) {
+	m.kind, m.arguments = k, m.arguments[:0]
+	if id == "" {
+		id = "toolu_" + m.call.ID + "_" + strconv.Itoa(m.block)
+	}
+	var head string
+	switch k {
+	case thought:
+		head = `{"type":"thinking","signature":"","thinking":"`
+	case called:
+		head = `{"type":"tool_use","id":` + string(jsonedit.Quote(id)) + `,"name":` + string(jsonedit.Quote(name)) + `,"input":`
+	default:
+		head = `{"type":"text","citations":null,"text":"`
+	}
+	if m.whole {
+		if m.block > 0 {
+			m.out = append(m.out, ',')
+		}
+		m.out = append(m.out, head...)
+		return
+	}
+	end := `"}`
+	if k == called {
+		end = `{}}`
+	}
+	m.event("content_block_start", func() {
+		m.index()
+		m.out = append(append(append(m.out, `,"content_block":`...), head...), end...)
+	})
+}
+
+func (m *Messages) index() {
+	m.out = strconv.AppendInt(append(m.out, `,"index":`...), int64(m.block), 10)
+}
+
+// add adds text to the block.
+func (m *Messages) add(text string) {
+	if m.whole && m.kind == called {
+		m.arguments = append(m.arguments, text...)
+		return
+	}
+	if m.whole {
+		m.out = append(m.out, text...)
+		return
+	}
+	delta := `,"delta":{"type":"text_delta","text":"`
+	switch m.kind {
+	case thought:
+		delta = `,"delta":{"type":"thinking_delta","thinking":"`
+	case called:
+		delta = `,"delta":{"type":"input_json_delta","partial_json":"`
+	}
+	m.event("content_block_delta", func() {
+		m.index()
+		m.out = append(append(append(m.out, delta...), text...), `"}`...)
+	})
+}
+
+// shut ends the block.
+func (m *Messages) shut() {
+	if !m.whole {
+		m.event("content_block_stop", m.index)
+		m.block++
+		return
+	}
+	m.block++
+	if m.kind != called {
+		m.out = append(m.out, `"}`...)
+		return
+	}
+	m.out = append(append(m.out, input(m.arguments)...), '}')
+}
+
+// input is the arguments of a call as an object. A model may write something
+// else, which is then the only member.
+func input(arguments []byte) string {
+	text := gjson.Parse(`"` + string(arguments) + `"`).Str
+	if text == "" {
+		return "{}"
+	}
+	if object, ok := jsonedit.ParseObject([]byte(text)); ok {
+		return object.Raw
+	}
+	return `{"arguments":"` + string(arguments) + `"}`
+}

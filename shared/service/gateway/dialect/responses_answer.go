@@ -1,0 +1,327 @@
+package dialect
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"cutroom/shared/domain/usage"
+	"cutroom/shared/service/gateway/apierror"
+	"cutroom/shared/service/gateway/jsonedit"
+)
+
+// Responses is one call of Responses that is answered by chat. One goroutine uses
+// it.
+//
+// The last events of a stream repeat the whole output, as clients take it from
+// there; so it is kept meanwhile, and Held says how much that is.
+type Responses struct {
+	call Call
+	// sent are fields of the request that the answer repeats, as members.
+	sent map[string]string
+	walk walk
+
+	out   []byte
+	whole bool
+	begun bool
+	// sequence numbers the events, output the items.
+	sequence, output int
+	// items are the complete items, text is the text of the open one as JSON
+	// without quotes.
+	items, text  []byte
+	kind         kind
+	callID, name string
+}
+
+// NewResponses returns the translation of a call.
+func NewResponses(call Call) *Responses {
+	r := &Responses{call: call, sent: map[string]string{}}
+	r.walk.parts = r
+	return r
+}
+
+// repeated are the fields of a request that its answer repeats, with what stands
+// for those that were not sent.
+var repeated = []struct{ name, otherwise string }{
+	{"instructions", "null"}, {"max_output_tokens", "null"}, {"metadata", "{}"}, {"parallel_tool_calls", "true"},
+	{"reasoning", `{"effort":null,"summary":null}`}, {"temperature", "null"},
+	{"text", `{"format":{"type":"text"}}`}, {"tool_choice", `"auto"`}, {"tools", "[]"}, {"top_p", "null"},
+	{"user", "null"},
+}
+
+// remember keeps a field of the request that the answer repeats.
+func (r *Responses) remember(name string, value gjson.Result) {
+	for _, field := range repeated {
+		if field.name == name {
+			// An event is one line; line breaks within texts are escaped.
+			r.sent[name] = strings.Clone(strings.NewReplacer("\n", " ", "\r", " ").Replace(value.Raw))
+		}
+	}
+}
+
+// Held is how many bytes are kept until the stream ends.
+func (r *Responses) Held() int { return len(r.items) + len(r.text) }
+
+// Answer appends the response for a whole completion.
+func (r *Responses) Answer(out []byte, completion gjson.Result, counts usage.Counts) ([]byte, error) {
+	r.whole = true
+	if err := r.walk.choice(first(completion)); err != nil {
+		return out, err
+	}
+	r.walk.end()
+	return r.response(out, r.status(), &counts, nil), nil
+}
+
+// status is how the response has ended.
+func (r *Responses) status() string {
+	if r.walk.finish == "length" || r.walk.finish == "content_filter" {
+		return "incomplete"
+	}
+	return "completed"
+}
+
+// response appends the response as it is now.
+func (r *Responses) response(out []byte, status string, counts *usage.Counts, e *apierror.Error) []byte {
+	out = append(append(out, `{"id":`...), jsonedit.Quote("resp_"+r.call.ID)...)
+	out = strconv.AppendInt(append(out, `,"object":"response","created_at":`...), r.call.Created, 10)
+	out = append(append(append(out, `,"status":"`...), status...), `","background":false,"error":`...)
+	if e != nil {
+		out = append(append(out, `{"code":`...), jsonedit.Quote(errorCode(e))...)
+		out = append(append(append(out, `,"message":`...), jsonedit.Quote(e.Message)...), '}')
+	} else {
+		out = append(out, "null"...)
+	}
+	out = append(out, `,"incomplete_details":`...)
+	switch {
+	case status != "incomplete":
+		out = append(out, "null"...)
+	case r.walk.finish == "length":
+		out = append(out, `{"reason":"max_output_tokens"}`...)
+	default:
+		out = append(out, `{"reason":"content_filter"}`...)
+	}
+	out = append(append(out, `,"model":`...), r.call.Model...)
+	out = append(append(append(out, `,"output":[`...), r.items...), `],"previous_response_id":null,"store":false`...)
+	for _, field := range repeated {
+		value, ok := r.sent[field.name]
+		if !ok {
+			value = field.otherwise
+		}
+		out = append(append(append(append(out, `,"`...), field.name...), `":`...), value...)
+	}
+	out = append(out, `,"truncation":"disabled","usage":`...)
+	if counts == nil {
+		return append(out, "null}"...)
+	}
+	return append(AppendResponsesUsage(out, *counts), '}')
+}
+
+// errorCode is the code of an error in a response.
+func errorCode(e *apierror.Error) string {
+	if e.Code == "" {
+		return "server_error"
+	}
+	return e.Code
+}
+
+// AppendResponsesUsage appends a usage in the shape of Responses.
+func AppendResponsesUsage(out []byte, counts usage.Counts) []byte {
+	out = strconv.AppendInt(append(out, `{"input_tokens":`...), counts.PromptTokens, 10)
+	out = strconv.AppendInt(append(out, `,"input_tokens_details":{"cached_tokens":`...), counts.CachedTokens, 10)
+	out = strconv.AppendInt(append(out, `},"output_tokens":`...), counts.CompletionTokens, 10)
+	out = strconv.AppendInt(append(out, `,"output_tokens_details":{"reasoning_tokens":`...), counts.ReasoningTokens, 10)
+	out = strconv.AppendInt(append(out, `},"total_tokens":`...), counts.PromptTokens+counts.CompletionTokens, 10)
+	return append(out, '}')
+}
+
+// AppendResponsesError appends the event that ends a stream of Responses which
+// the upstream writes itself with an error.
+func AppendResponsesError(out []byte, e *apierror.Error, sequence int64) []byte {
+	out = append(append(out, "event: error\ndata: {\"type\":\"error\",\"code\":"...), jsonedit.Quote(errorCode(e))...)
+	out = append(append(out, `,"message":`...), jsonedit.Quote(e.Message)...)
+	out = strconv.AppendInt(append(out, `,"param":null,"sequence_number":`...), sequence, 10)
+	return append(out, "}\n\n"...)
+}
+
+// Chunk appends the events for a chunk.
+func (r *Responses) Chunk(out []byte, chunk gjson.Result) ([]byte, error) {
+	r.out = out
+	r.begin()
+	err := r.walk.choice(first(chunk))
+	return r.out, err
+}
+
+// begin appends the first events, once.
+func (r *Responses) begin() {
+	if r.begun {
+		return
+	}
+	r.begun = true
+	for _, name := range []string{"response.created", "response.in_progress"} {
+		r.event(name, func() { r.out = r.response(append(r.out, `,"response":`...), "in_progress", nil, nil) })
+	}
+}
+
+// event appends an event; members appends what follows its number.
+func (r *Responses) event(name string, members func()) {
+	if r.whole {
+		return
+	}
+	r.out = append(append(append(r.out, "event: "...), name...), "\ndata: {\"type\":\""...)
+	r.out = append(append(r.out, name...), `","sequence_number":`...)
+	r.out = strconv.AppendInt(r.out, int64(r.sequence), 10)
+	r.sequence++
+	members()
+	r.out = append(r.out, "}\n\n"...)
+}
+
+// End appends the events that end a stream.
+func (r *Responses) End(out []byte, counts usage.Counts) []byte {
+	r.out = out
+	r.begin()
+	r.walk.end()
+	status := r.status()
+	r.event("response."+status, func() { r.out = r.response(append(r.out, `,"response":`...), status, &counts, nil) })
+	return r.out
+}
+
+// Fail appends the event that ends a stream with an error.
+func (r *Responses) Fail(out []byte, e *apierror.Error) []byte {
+	r.out = out
+	r.begin()
+	r.event("response.failed", func() { r.out = r.response(append(r.out, `,"response":`...), "failed", nil, e) })
+	return r.out
+}
+
+// itemID is the id of the open item.
+func (r *Responses) itemID() string {
+	prefix := "msg_"
+	switch r.kind {
+	case thought:
+		prefix = "rs_"
+	case called:
+		prefix = "fc_"
+	}
+	return prefix + r.call.ID + "_" + strconv.Itoa(r.output)
+}
+
+// item appends the open item with a status; with content unless it has just
+// begun.
+func (r *Responses) item(out []byte, status string, content bool) []byte {
+	out = append(append(append(out, `{"id":"`...), r.itemID()...), `","status":"`...)
+	out = append(append(out, status...), '"')
+	switch r.kind {
+	case called:
+		out = append(append(out, `,"type":"function_call","call_id":`...), jsonedit.Quote(r.callID)...)
+		out = append(append(out, `,"name":`...), jsonedit.Quote(r.name)...)
+		return append(append(append(out, `,"arguments":"`...), r.text...), `"}`...)
+	case thought:
+		out = append(out, `,"type":"reasoning","summary":[],"content":[`...)
+	default:
+		out = append(out, `,"type":"message","role":"assistant","content":[`...)
+	}
+	if content {
+		out = r.part(out)
+	}
+	return append(out, "]}"...)
+}
+
+// part appends the part of the open item, with its text so far.
+func (r *Responses) part(out []byte) []byte {
+	switch r.kind {
+	case thought:
+		out = append(append(out, `{"type":"reasoning_text","text":"`...), r.text...)
+	case refused:
+		out = append(append(out, `{"type":"refusal","refusal":"`...), r.text...)
+	default:
+		out = append(append(out, `{"type":"output_text","annotations":[],"logprobs":[],"text":"`...), r.text...)
+	}
+	return append(out, `"}`...)
+}
+
+// place appends where an event of a part belongs.
+func (r *Responses) place() {
+	r.out = append(append(append(r.out, `,"item_id":"`...), r.itemID()...), `","output_index":`...)
+	r.out = strconv.AppendInt(r.out, int64(r.output), 10)
+	if r.kind != called {
+		r.out = append(r.out, `,"content_index":0`...)
+	}
+}
+
+// stream is the name of the events of the open part.
+func (r *Responses) stream() string {
+	switch r.kind {
+	case thought:
+		return "response.reasoning_text"
+	case refused:
+		return "response.refusal"
+	case called:
+		return "response.function_call_arguments"
+	}
+	return "response.output_text"
+}
+
+// open begins an item and its part.
+func (r *Responses) open(k kind, id, name string) {
+	r.kind, r.callID, r.name, r.text = k, strings.Clone(id), strings.Clone(name), r.text[:0]
+	if r.callID == "" {
+		r.callID = "call_" + r.call.ID + "_" + strconv.Itoa(r.output)
+	}
+	r.event("response.output_item.added", func() { r.whereIs("in_progress", false) })
+	if k != called {
+		r.event("response.content_part.added", r.partEvent)
+	}
+}
+
+// whereIs appends the members of an event about the open item.
+func (r *Responses) whereIs(status string, content bool) {
+	r.out = strconv.AppendInt(append(r.out, `,"output_index":`...), int64(r.output), 10)
+	r.out = r.item(append(r.out, `,"item":`...), status, content)
+}
+
+// partEvent appends the members of an event about the open part.
+func (r *Responses) partEvent() {
+	r.place()
+	r.out = r.part(append(r.out, `,"part":`...))
+}
+
+// add adds text to the part.
+func (r *Responses) add(text string) {
+	r.text = append(r.text, text...)
+	r.event(r.stream()+".delta", func() {
+		r.place()
+		r.out = append(append(append(r.out, `,"delta":"`...), text...), '"')
+		if r.kind == said {
+			r.out = append(r.out, `,"logprobs":[]`...)
+		}
+	})
+}
+
+// shut ends the part and its item.
+func (r *Responses) shut() {
+	r.event(r.stream()+".done", func() {
+		r.place()
+		member := `,"text":"`
+		switch r.kind {
+		case called:
+			r.out = append(append(r.out, `,"name":`...), jsonedit.Quote(r.name)...)
+			member = `,"arguments":"`
+		case refused:
+			member = `,"refusal":"`
+		case said:
+			r.out = append(r.out, `,"logprobs":[]`...)
+		}
+		r.out = append(append(append(r.out, member...), r.text...), '"')
+	})
+	if r.kind != called {
+		r.event("response.content_part.done", r.partEvent)
+	}
+	status := r.status()
+	r.event("response.output_item.done", func() { r.whereIs(status, true) })
+	if r.output > 0 {
+		r.items = append(r.items, ',')
+	}
+	r.items = r.item(r.items, status, true)
+	r.output++
+}

@@ -1,0 +1,275 @@
+package gateway
+
+import (
+	"errors"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/usage"
+	"cutroom/shared/service/gateway/dialect"
+	"cutroom/shared/service/gateway/jsonedit"
+)
+
+// The routes that the contract does not have, where the upstream serves them
+// itself: its answers are passed on in place, as those of chats are.
+
+// errNoAnswer is the error for an answer of another shape than its route's.
+var errNoAnswer = errors.New("its answer is not one of the route")
+
+// content is the member that holds what an answer of the route is about.
+func content(route catalog.Route) string {
+	switch route {
+	case catalog.Messages:
+		return "content"
+	case catalog.Responses:
+		return "output"
+	case catalog.Rerank:
+		return "results"
+	case catalog.CountTokens:
+		return "input_tokens"
+	}
+	return "data"
+}
+
+// rewriteOther meters an answer of one of these routes, and returns the edits
+// that give it the caller's model name and the usage that was metered.
+func (c *completion) rewriteOther(answer gjson.Result, secret string) ([]jsonedit.Edit, *failure) {
+	edits := make([]jsonedit.Edit, 0, 4)
+	var about, used gjson.Result
+	broken := false
+	answer.ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case "model":
+			edits = append(edits, jsonedit.Replace(value, c.pool.Slug))
+		case content(c.route):
+			edits = appendLast(edits, &about, value, "null")
+		case "usage":
+			edits = appendLast(edits, &used, value, "null")
+		case "error":
+			broken = value.Type != gjson.Null
+		}
+		return true
+	})
+	c.tally.take(usageOn(c.route, used))
+	if broken {
+		return nil, errorInAnswer(answer, secret)
+	}
+	if c.route == catalog.CountTokens {
+		if _, ok := tokens(about); !ok {
+			return nil, failed(errNoAnswer)
+		}
+		return edits, nil
+	}
+	if !about.IsArray() {
+		return nil, failed(errNoAnswer)
+	}
+	if !c.tally.known && c.route.Generates() {
+		c.tally.addTexts(about)
+	}
+	c.settle()
+	switch {
+	case used.Exists() && c.counts.Estimated == 0:
+	case used.Exists():
+		edits = append(edits, jsonedit.Replace(used, appendUsageOn(nil, c.route, c.counts)))
+	default:
+		edits = append(edits, jsonedit.InsertMembers(answer, `"usage":`+string(appendUsageOn(nil, c.route, c.counts))))
+	}
+	return edits, nil
+}
+
+// addTexts counts the generated texts of a content of any shape.
+func (t *tally) addTexts(value gjson.Result) {
+	value.ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case "text", "thinking", "arguments", "refusal":
+			t.add(value.Str)
+		case "input":
+			t.add(value.Raw)
+		default:
+			if value.IsArray() || value.IsObject() {
+				t.addTexts(value)
+			}
+		}
+		return true
+	})
+}
+
+// usageOn reads a usage as a route's upstreams state it; see usageOf.
+func usageOn(route catalog.Route, used gjson.Result) (counts usage.Counts, present, ok bool) {
+	if !used.IsObject() {
+		return usage.Counts{}, false, false
+	}
+	read := func(name string) (n int64) {
+		value := used.Get(name)
+		if value.Type == gjson.Null {
+			return 0
+		}
+		n, valid := tokens(value)
+		ok = ok && valid
+		return n
+	}
+	ok = true
+	switch route {
+	case catalog.Messages:
+		present = used.Get("input_tokens").Exists() && used.Get("output_tokens").Exists()
+		counts.CachedTokens = read("cache_read_input_tokens")
+		// Of huge numbers the sum would overflow; each alone is refused later.
+		for _, name := range []string{"input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"} {
+			if n := read(name); n < 1<<40 {
+				counts.PromptTokens += n
+			} else {
+				ok = false
+			}
+		}
+		counts.CompletionTokens = read("output_tokens")
+	case catalog.Responses:
+		present = used.Get("input_tokens").Exists() && used.Get("output_tokens").Exists()
+		counts.PromptTokens, counts.CompletionTokens = read("input_tokens"), read("output_tokens")
+		counts.CachedTokens, _ = tokens(used.Get("input_tokens_details.cached_tokens"))
+		counts.ReasoningTokens, _ = tokens(used.Get("output_tokens_details.reasoning_tokens"))
+	default:
+		name := "prompt_tokens"
+		if !used.Get(name).Exists() {
+			name = "total_tokens"
+		}
+		present = used.Get(name).Exists()
+		counts.PromptTokens = read(name)
+	}
+	if counts.CachedTokens > counts.PromptTokens {
+		counts.CachedTokens = 0
+	}
+	if counts.ReasoningTokens > counts.CompletionTokens {
+		counts.ReasoningTokens = 0
+	}
+	return counts, present, ok
+}
+
+// appendUsageOn appends a usage of the gateway's own counts in the route's shape.
+func appendUsageOn(out []byte, route catalog.Route, counts usage.Counts) []byte {
+	switch route {
+	case catalog.Messages:
+		return dialect.AppendMessagesUsage(out, counts)
+	case catalog.Responses:
+		return dialect.AppendResponsesUsage(out, counts)
+	}
+	out = strconv.AppendInt(append(out, `{"prompt_tokens":`...), counts.PromptTokens, 10)
+	out = strconv.AppendInt(append(out, `,"total_tokens":`...), billed(counts), 10)
+	return append(out, '}')
+}
+
+// isTyped reports whether the streams of a route are events with types, one of
+// which is the last, instead of chunks.
+func isTyped(route catalog.Route) bool {
+	return route == catalog.Messages || route == catalog.Responses
+}
+
+// passTyped handles an event of such a stream; done reports whether it was the
+// last.
+func (r *relay) passTyped(e event) (done bool, f *failure) {
+	c := r.completion
+	if string(e.data) == "[DONE]" {
+		// The event that ends these streams comes before it.
+		return false, failed(io.ErrUnexpectedEOF)
+	}
+	e.data = jsonedit.ValidUTF8(e.data)
+	object, ok := jsonedit.ParseObject(e.data)
+	if !ok {
+		return false, failed(errors.New("it sent an event that is not a JSON object"))
+	}
+	kind := object.Get("type").Str
+	switch {
+	case kind == "error" || kind == "response.failed" || object.Get("error").IsObject():
+		if inner := object.Get("response"); inner.IsObject() {
+			c.tally.take(usageOn(c.route, inner.Get("usage")))
+		}
+		return false, errorInAnswer(object, r.secret)
+	case !isEventName(kind):
+		return false, failed(errNoStream)
+	}
+	if !r.begun {
+		r.begun, c.firstToken = true, c.gateway.config.Now()
+	}
+	r.passed = true
+	edits := r.edits[:0]
+	for _, path := range []string{"message.model", "response.model"} {
+		if value := object.Get(path); value.Exists() {
+			edits = append(edits, jsonedit.Replace(value, c.pool.Slug))
+		}
+	}
+	edits, done = r.meterTyped(kind, object, edits)
+	if n := object.Get("sequence_number"); n.Exists() {
+		c.sequence = n.Int() + 1
+	}
+	out := append(append(append(c.stream.out, "event: "...), kind...), "\ndata: "...)
+	c.stream.out = append(jsonedit.Append(out, e.data, edits), "\n\n"...)
+	return done, nil
+}
+
+// meterTyped notes what an event says of the tokens used, and reports whether the
+// event ends the stream. Where the upstream does not say it, or is not believed,
+// the gateway's count takes its place.
+func (r *relay) meterTyped(kind string, object gjson.Result, edits []jsonedit.Edit) ([]jsonedit.Edit, bool) {
+	c := r.completion
+	switch kind {
+	case "message_start":
+		used := object.Get("message.usage")
+		r.prompted = strings.Clone(used.Raw)
+		c.tally.take(usageOn(c.route, used))
+	case "message_delta":
+		used := object.Get("usage")
+		if used.IsObject() && !used.Get("input_tokens").Exists() && gjson.Parse(r.prompted).IsObject() {
+			counts, present, ok := usageOn(c.route, gjson.Parse(r.prompted))
+			var valid bool
+			counts.CompletionTokens, valid = tokens(used.Get("output_tokens"))
+			c.tally.take(counts, present, ok && valid)
+		} else {
+			c.tally.take(usageOn(c.route, used))
+		}
+		c.settle()
+		edits = c.appendOwn(edits, object, used)
+	case "message_stop":
+		return edits, true
+	case "response.completed", "response.incomplete":
+		inner := object.Get("response")
+		used := inner.Get("usage")
+		c.tally.take(usageOn(c.route, used))
+		c.settle()
+		return c.appendOwn(edits, inner, used), true
+	default:
+		delta := object.Get("delta")
+		c.tally.add(delta.Str)
+		if delta.IsObject() {
+			for _, name := range []string{"text", "thinking", "partial_json"} {
+				c.tally.add(delta.Get(name).Str)
+			}
+		}
+	}
+	return edits, false
+}
+
+// appendOwn appends the edit that puts the gateway's count into an object, if
+// the upstream's is missing or was not believed.
+func (c *completion) appendOwn(edits []jsonedit.Edit, object, used gjson.Result) []jsonedit.Edit {
+	if c.counts.Estimated == 0 || !object.IsObject() {
+		return edits
+	}
+	own := appendUsageOn(nil, c.route, c.counts)
+	if used.Exists() {
+		return append(edits, jsonedit.Replace(used, own))
+	}
+	return append(edits, jsonedit.InsertMembers(object, `"usage":`+string(own)))
+}
+
+// isEventName reports whether a text may stand in an "event:" line.
+func isEventName(name string) bool {
+	for _, c := range name {
+		if (c < 'a' || c > 'z') && c != '_' && c != '.' {
+			return false
+		}
+	}
+	return name != ""
+}

@@ -1,0 +1,127 @@
+package gateway
+
+import (
+	"net/http"
+	"strconv"
+
+	"github.com/tidwall/gjson"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/usage"
+	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/service/gateway/apierror"
+	"cutroom/shared/service/gateway/dialect"
+	"cutroom/shared/service/gateway/jsonedit"
+	"cutroom/shared/service/gateway/request"
+)
+
+// translation is one call of a dialect that the upstreams do not know, as the
+// chat that means the same. What chat cannot carry is an error, never dropped.
+type translation interface {
+	// Request appends the chat request for a body that request.Parse has
+	// accepted. Nothing of the body is kept.
+	Request(out, body []byte, row *catalog.Inference) ([]byte, *apierror.Error)
+	// Answer appends the answer for a whole chat completion.
+	Answer(out []byte, completion gjson.Result, counts usage.Counts) ([]byte, error)
+	// Chunk appends the events for a chunk of a stream. It fails if the chunks
+	// cannot be told in the dialect.
+	Chunk(out []byte, chunk gjson.Result) ([]byte, error)
+	// End and Fail append the events that end a stream, well or with an error.
+	End(out []byte, counts usage.Counts) []byte
+	Fail(out []byte, e *apierror.Error) []byte
+	// Held is how many bytes of the answer are kept, because the dialect repeats
+	// them at the end of a stream.
+	Held() int
+}
+
+// translate makes a chat of the call. The body is let go of.
+func (c *completion) translate(body *[]byte, caller request.Caller, memory *reservation) *apierror.Error {
+	model := c.request.Model
+	call := dialect.Call{
+		ID: httpserver.RequestID(c.r.Context()), Model: c.pool.Slug, Created: c.begun.Unix(),
+	}
+	if c.route == catalog.Responses {
+		c.translation = dialect.NewResponses(call)
+	} else {
+		c.translation = dialect.NewMessages(call)
+	}
+	room, before := len(*body)+len(*body)/4+512, memory.held
+	if room > freeBody {
+		if apiErr := memory.acquire(c.r.Context(), int64(room)); apiErr != nil {
+			return apiErr
+		}
+	}
+	chat, apiErr := c.translation.Request(make([]byte, 0, room), *body, model)
+	if apiErr != nil {
+		return apiErr
+	}
+	if before > 0 {
+		*body = nil
+		memory.release(before)
+	}
+	c.request, apiErr = request.Parse(catalog.Chat, chat, caller)
+	if apiErr != nil {
+		return dialect.Renamed(c.route, apiErr)
+	}
+	return nil
+}
+
+// countTokens answers how many tokens a prompt has, by the gateway's own count.
+func (c *completion) countTokens() *apierror.Error {
+	body := strconv.AppendInt([]byte(`{"input_tokens":`), c.promptTokens(), 10)
+	writeJSON(c.w, http.StatusOK, append(body, '}'))
+	return nil
+}
+
+// translateAnswer returns a whole chat completion in the caller's dialect.
+func (c *completion) translateAnswer(text []byte) ([]byte, error) {
+	chat, ok := jsonedit.ParseObject(text)
+	if !ok {
+		return nil, errNoCompletion // it was an object before its edits
+	}
+	return c.translation.Answer(make([]byte, 0, len(text)+len(text)/4+512), chat, c.counts)
+}
+
+// translateChunk passes a chunk on in the caller's dialect.
+func (c *completion) translateChunk(chunk gjson.Result) *failure {
+	var err error
+	if c.stream.out, err = c.translation.Chunk(c.stream.out, chunk); err != nil {
+		return failed(err)
+	}
+	held := int64(c.translation.Held())
+	if held > maxAnswer {
+		return failed(errAnswerTooLong)
+	}
+	// Memory is acquired in steps: a stream has many chunks.
+	if held > trustedAnswer && held > c.kept.held {
+		if apiErr := c.kept.acquire(c.r.Context(), trustedAnswer); apiErr != nil {
+			return &failure{apiErr: apiErr, outcome: Abandoned}
+		}
+	}
+	return nil
+}
+
+// appendEnd appends what ends a stream that went well.
+func (c *completion) appendEnd(out []byte) []byte {
+	switch {
+	case c.translation != nil:
+		return c.translation.End(out, c.counts)
+	case isTyped(c.route):
+		return out // its last event was passed on
+	}
+	return append(out, doneEvent...)
+}
+
+// appendFailure appends what ends a stream with an error.
+func (c *completion) appendFailure(out []byte, apiErr *apierror.Error) []byte {
+	switch {
+	case c.translation != nil:
+		return c.translation.Fail(out, apiErr)
+	case c.route == catalog.Messages:
+		return dialect.AppendMessagesFailure(out, apiErr, httpserver.RequestID(c.r.Context()))
+	case c.route == catalog.Responses:
+		return dialect.AppendResponsesError(out, apiErr, c.sequence)
+	}
+	out = append(append(append(out, "data: "...), apiErr.JSON()...), "\n\n"...)
+	return append(out, doneEvent...)
+}
