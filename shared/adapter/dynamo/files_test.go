@@ -109,7 +109,7 @@ func (s *fileTable) wantStorageLeft(left, limit int64) {
 // The storage of a file that the TTL removed is freed once, however often the stream sends
 // its record.
 func TestAFileThatTheTTLRemovedIsFreedOnce(t *testing.T) {
-	s := newFileTable(t, awstest.Start(t))
+	s := newFileTable(t, local.Cloud(t))
 	const limit = 100
 	f := s.create(s.new(1, 30), limit)
 	s.create(s.new(2, 30), limit)
@@ -129,7 +129,7 @@ func TestAFileThatTheTTLRemovedIsFreedOnce(t *testing.T) {
 }
 
 func TestAPendingFileThatTheTTLRemovedIsFreedOnce(t *testing.T) {
-	s := newFileTable(t, awstest.Start(t))
+	s := newFileTable(t, local.Cloud(t))
 	const limit = 100
 	f := s.new(1, 30)
 	f.Pending, f.UploadUntil = true, s.now.Add(time.Hour)
@@ -147,7 +147,7 @@ func TestAPendingFileThatTheTTLRemovedIsFreedOnce(t *testing.T) {
 // Only the removal of a file's own item, or of a pending file that never arrived, means
 // that a file has ended and its bytes can be deleted.
 func TestRemovedFileIgnoresOtherItems(t *testing.T) {
-	s := newFileTable(t, awstest.Start(t))
+	s := newFileTable(t, local.Cloud(t))
 	s.create(s.new(1, 1), 0)
 	kept := s.new(2, 1)
 	kept.Pending, kept.UploadUntil = true, s.now.Add(time.Hour)
@@ -173,7 +173,7 @@ func TestRemovedFileIgnoresOtherItems(t *testing.T) {
 // A file that a delete, an upload that needs storage, and the stream free concurrently is
 // freed once.
 func TestConcurrentFreesCountOnce(t *testing.T) {
-	s := newFileTable(t, awstest.Start(t))
+	s := newFileTable(t, local.Cloud(t))
 	const files, limit = 20, 200
 	for i := range files {
 		s.create(s.new(i, 10), limit)
@@ -201,7 +201,7 @@ func TestConcurrentFreesCountOnce(t *testing.T) {
 
 // Expired files never make an upload fail, however many there are.
 func TestAnUploadFreesAsManyFilesAsItNeeds(t *testing.T) {
-	s := newFileTable(t, awstest.Start(t))
+	s := newFileTable(t, local.Cloud(t))
 	const files = 120 // more than two transactions free
 	for i := range files {
 		s.create(s.new(i, 1), 0)
@@ -215,7 +215,7 @@ func TestAnUploadFreesAsManyFilesAsItNeeds(t *testing.T) {
 
 // A page of a list among very many expired files ends after a bounded number of them.
 func TestAListPassesOverExpiredFilesInSteps(t *testing.T) {
-	s := newFileTable(t, awstest.Start(t))
+	s := newFileTable(t, local.Cloud(t))
 	oldest := s.new(0, 1)
 	oldest.ExpiresAt = time.Time{}
 	s.create(oldest, 0)

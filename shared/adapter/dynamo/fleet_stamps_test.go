@@ -6,12 +6,11 @@ import (
 
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/domain/fleet"
-	"cutroom/shared/testkit/awstest"
 )
 
 // A wake and a look write the same stamp at the same time: neither undoes the other.
 func TestFleetStamps(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	stamps := dynamo.NewFleetStamps(dynamo.NewClient(cloud.Config()), cloud.MakeTable(t, "jobs"))
 	ctx, now := t.Context(), time.UnixMilli(1795176000123).UTC()
 	is := func(want fleet.Stamp) {

@@ -15,7 +15,7 @@ import (
 )
 
 func TestIdempotencyKeys(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	idempotencytest.Run(t, func(t *testing.T) idempotency.Store {
 		return dynamo.NewIdempotencyKeys(client(cloud), cloud.MakeTable(t, "usage"))
 	})

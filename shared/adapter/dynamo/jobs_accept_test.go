@@ -12,7 +12,6 @@ import (
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
-	"cutroom/shared/testkit/awstest"
 )
 
 func newJob(id string) job.Job {
@@ -25,7 +24,7 @@ func newJob(id string) job.Job {
 
 // What happens to a job's record if the job cannot be handed to its queue.
 func TestAcceptanceThatIsNotHandedOver(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	refusal := fault.New(fault.Limited, "Too many.")
 	t.Run("a definite refusal leaves nothing behind", func(t *testing.T) {
 		dispatcher := &handedOver{err: refusal}
@@ -93,7 +92,7 @@ func TestAcceptanceThatIsNotHandedOver(t *testing.T) {
 
 // The state machine ends jobs without updating the account's set of open jobs.
 func TestOpenJobsThatWereEndedElsewhere(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	end := func(jobs *dynamo.Jobs, id string) error {
 		if _, err := jobs.Start(t.Context(), id, "n1", time.Now()); err != nil {
 			return err
@@ -152,7 +151,7 @@ func TestOpenJobsThatWereEndedElsewhere(t *testing.T) {
 
 // The TTL removes the items of a job, but not before its record's age.
 func TestJobItemsExpire(t *testing.T) {
-	jobs, count := newJobs(t, awstest.Start(t), &handedOver{})
+	jobs, count := newJobs(t, local.Cloud(t), &handedOver{})
 	j := newJob("job_1")
 	if err := jobs.Accept(t.Context(), j, 0); err != nil {
 		t.Fatal(err)
@@ -186,7 +185,7 @@ func TestJobItemsExpire(t *testing.T) {
 }
 
 func TestWorkers(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	now := time.Now()
 	workers := dynamo.NewWorkers(dynamo.NewClient(cloud.Config()), cloud.MakeTable(t, "jobs"),
 		func() time.Time { return now })

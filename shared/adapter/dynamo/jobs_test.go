@@ -64,7 +64,7 @@ func newJobs(t *testing.T, cloud *awstest.Cloud, dispatcher dynamo.Dispatcher) (
 }
 
 func TestJobs(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	jobtest.Run(t, func(t *testing.T) jobtest.Harness {
 		jobs, records := newJobs(t, cloud, &handedOver{})
 		counts := dynamo.NewUsage(dynamo.NewClient(cloud.Config()), cloud.MakeTable(t, "usage"))

@@ -55,7 +55,7 @@ func limited(err error) error {
 }
 
 func TestCallsOfKeys(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
 	store := dynamo.NewKeys(dynamo.NewClient(proxy.Config()), cloud.MakeTable(t, "credentials"))
 	ctx, now := t.Context(), time.Now()
@@ -77,7 +77,7 @@ func TestCallsOfKeys(t *testing.T) {
 }
 
 func TestCallsOfFiles(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	s := newFileTable(t, cloud)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
 	store := dynamo.NewFiles(dynamo.NewClient(proxy.Config()), s.table)
@@ -126,7 +126,7 @@ func TestCallsOfFiles(t *testing.T) {
 }
 
 func TestCallsOfUsage(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
 	store := dynamo.NewUsage(dynamo.NewClient(proxy.Config()), cloud.MakeTable(t, "usage"))
 	record := usage.Record{ID: "a", Account: "acme", Model: "m", Day: "2026-02-02", Counts: usage.Counts{Requests: 1}}
@@ -137,7 +137,7 @@ func TestCallsOfUsage(t *testing.T) {
 }
 
 func TestCallsOfRates(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
 	now := time.Now()
 	store := dynamo.NewRates(dynamo.NewClient(proxy.Config()), cloud.MakeTable(t, "usage"),
@@ -158,7 +158,7 @@ func TestCallsOfRates(t *testing.T) {
 }
 
 func TestCallsOfWindows(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
 	now := time.Now()
 	store := dynamo.NewWindows(dynamo.NewClient(proxy.Config()), cloud.MakeTable(t, "usage"),
@@ -171,7 +171,7 @@ func TestCallsOfWindows(t *testing.T) {
 }
 
 func TestCallsOfSessions(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
 	clock := &storeClock{now: time.Now()}
 	table := cloud.MakeTable(t, "sessions")

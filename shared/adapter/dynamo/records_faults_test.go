@@ -45,7 +45,7 @@ func until(ctx context.Context, call func() error) error {
 // No acknowledged file is missing, no deleted one exists, and the count of stored bytes is
 // right, whatever faults the calls meet.
 func TestFilesThroughTrouble(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	s := newFileTable(t, cloud)
 	proxy := cloud.Proxy(t, 7, trouble)
 	files := dynamo.NewFiles(dynamo.NewClient(proxy.Config()), s.table)
@@ -144,7 +144,7 @@ func whole(t *testing.T, value types.AttributeValue) int64 {
 
 // Every record counts exactly once if it is added until that succeeds.
 func TestUsageThroughTrouble(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	table := cloud.MakeTable(t, "usage")
 	proxy := cloud.Proxy(t, 11, trouble)
 	store := dynamo.NewUsage(dynamo.NewClient(proxy.Config()), table)
@@ -177,7 +177,7 @@ func TestUsageThroughTrouble(t *testing.T) {
 
 // Exactly the slots that were taken and not freed count.
 func TestSessionsThroughTrouble(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	table := cloud.MakeTable(t, "sessions")
 	proxy := cloud.Proxy(t, 13, trouble)
 	store := dynamo.NewSessions(dynamo.NewClient(proxy.Config()), table)
@@ -224,7 +224,7 @@ func TestSessionsThroughTrouble(t *testing.T) {
 
 // A count that is repeated after a lost answer counts once.
 func TestRatesThroughTrouble(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	proxy := cloud.Proxy(t, 17, awstest.Faults{LostAnswers: 0.3, Failed: 0.1})
 	now := time.Now()
 	rates := dynamo.NewRates(dynamo.NewClient(proxy.Config()), cloud.MakeTable(t, "usage"),
@@ -246,7 +246,7 @@ func TestRatesThroughTrouble(t *testing.T) {
 
 // Acknowledged keys and tokens work, and a revoked key does not.
 func TestKeysThroughTrouble(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	table := cloud.MakeTable(t, "credentials")
 	proxy := cloud.Proxy(t, 19, trouble)
 	store, calm := dynamo.NewKeys(dynamo.NewClient(proxy.Config()), table), dynamo.NewKeys(client(cloud), table)

@@ -23,21 +23,21 @@ import (
 func client(cloud *awstest.Cloud) *dynamodb.Client { return dynamo.NewClient(cloud.Config()) }
 
 func TestKeys(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	credentialtest.Run(t, func(t *testing.T) credentialtest.Harness {
 		return credentialtest.Harness{Store: dynamo.NewKeys(client(cloud), cloud.MakeTable(t, "credentials"))}
 	})
 }
 
 func TestFiles(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	filetest.Run(t, func(t *testing.T) filetest.Harness {
 		return filetest.Harness{Store: dynamo.NewFiles(client(cloud), cloud.MakeTable(t, "files"))}
 	})
 }
 
 func TestSessions(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	sessiontest.Run(t, func(t *testing.T) sessiontest.Harness {
 		clock := &storeClock{now: time.Now()}
 		config := cloud.Config()
@@ -72,14 +72,14 @@ func (c *storeClock) RoundTrip(request *http.Request) (*http.Response, error) {
 }
 
 func TestUsage(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	usagetest.Run(t, func(t *testing.T) usage.Store {
 		return dynamo.NewUsage(client(cloud), cloud.MakeTable(t, "usage"))
 	})
 }
 
 func TestRates(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	ratelimittest.Run(t, func(t *testing.T) ratelimittest.Harness {
 		now := time.Now()
 		return ratelimittest.Harness{
@@ -91,7 +91,7 @@ func TestRates(t *testing.T) {
 
 func TestWindows(t *testing.T) {
 	now := time.Now()
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	windows := dynamo.NewWindows(client(cloud), cloud.MakeTable(t, "usage"), func() time.Time { return now }, rand.Text)
 	ratelimittest.RunWindow(t, windows, func(d time.Duration) { now = now.Add(d) })
 }

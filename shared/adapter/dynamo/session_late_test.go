@@ -96,7 +96,7 @@ func (r *rivals) holds(operation string, call func() error) (*heldCall, <-chan e
 // A late call undoes nothing: neither a renewal that arrives after the next one, nor any
 // call of an epoch that was marked as dead meanwhile, nor such a mark after a renewal.
 func TestLateCallsOfSessions(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	const account, mine, theirs = "acme", "epoch-one", "epoch-two"
 	slot := func(id, epoch string) session.Slot { return session.Slot{ID: id, Account: account, Epoch: epoch} }
 	begin := func(t *testing.T) *rivals {

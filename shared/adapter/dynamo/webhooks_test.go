@@ -15,7 +15,7 @@ import (
 
 func TestWebhooks(t *testing.T) {
 	t.Parallel()
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	webhooktest.Run(t, func(t *testing.T) webhooktest.Harness {
 		client, table := dynamo.NewClient(cloud.Config()), cloud.MakeTable(t, "jobs")
 		return webhooktest.Harness{
@@ -27,7 +27,7 @@ func TestWebhooks(t *testing.T) {
 
 func TestCallsOfWebhooks(t *testing.T) {
 	t.Parallel()
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
 	store := dynamo.NewWebhooks(dynamo.NewClient(proxy.Config()), cloud.MakeTable(t, "jobs"))
 	asDocumented(t, proxy, "Webhooks", calls{

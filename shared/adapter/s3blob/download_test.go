@@ -8,11 +8,10 @@ import (
 	"time"
 
 	"cutroom/shared/adapter/s3blob"
-	"cutroom/shared/testkit/awstest"
 )
 
 func TestSignedDownload(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	store := s3blob.New(cloud.Config(), cloud.MakeBucket(t))
 	if _, err := store.Put(t.Context(), "jobs/job_1/result", strings.NewReader("a film")); err != nil {
 		t.Fatal(err)

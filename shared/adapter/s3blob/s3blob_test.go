@@ -27,7 +27,7 @@ import (
 )
 
 func TestStore(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	blobtest.Run(t, func(t *testing.T) blobtest.Harness {
 		bucket := cloud.MakeBucket(t)
 		return blobtest.Harness{
@@ -111,7 +111,7 @@ func counted(t *testing.T, cloud *awstest.Cloud) (*s3blob.Store, *requests, stri
 }
 
 func TestLargeBlobsAreSentInParts(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	for _, size := range []int{part - 1, part, part + 1, 2 * part, 3*part + 5} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			store, requests, bucket := counted(t, cloud)
@@ -147,7 +147,7 @@ func TestLargeBlobsAreSentInParts(t *testing.T) {
 }
 
 func TestAnUploadThatFailsLeavesNothing(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	errGone := errors.New("the sender hung up")
 	for name, c := range map[string]struct {
 		after int
@@ -215,7 +215,7 @@ func put(t *testing.T, signed file.SignedUpload, content string) int {
 
 // A signed upload accepts exactly the bytes that were announced, once.
 func TestSignedUpload(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	store := s3blob.New(cloud.Config(), cloud.MakeBucket(t))
 	now := time.Now()
 	f := promise("the bytes of a film", now)
@@ -256,7 +256,7 @@ func TestSignedUpload(t *testing.T) {
 
 // Programs may reach S3 by an address that callers cannot use; URLs are for callers.
 func TestSignedForAnotherAddress(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	bucket := cloud.MakeBucket(t)
 	now := time.Now()
 	f := promise("the bytes of a film", now)
@@ -281,7 +281,7 @@ func TestSignedForAnotherAddress(t *testing.T) {
 
 // A blob that was stored in parts has an entity tag that is not an MD5.
 func TestArrivalKnowsTheMD5OfAnyBlob(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	store := s3blob.New(cloud.Config(), cloud.MakeBucket(t))
 	content := bytes.Repeat([]byte("film"), part/4+1)
 	if _, err := store.Put(t.Context(), "files/a", bytes.NewReader(content)); err != nil {
@@ -296,7 +296,7 @@ func TestArrivalKnowsTheMD5OfAnyBlob(t *testing.T) {
 
 // The calls are those that docs/aws-calls.md lists.
 func TestCalls(t *testing.T) {
-	store, requests, _ := counted(t, awstest.Start(t))
+	store, requests, _ := counted(t, local.Cloud(t))
 	documented := awstest.Documented(t, "Store")
 	ctx := t.Context()
 	put := func(name string, r io.Reader) error { _, err := store.Put(ctx, name, r); return err }

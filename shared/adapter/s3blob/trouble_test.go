@@ -16,7 +16,7 @@ import (
 // Whatever faults calls meet, a blob that Put acknowledged is there, whole, and one that
 // it refused is not there in part.
 func TestBlobsThroughTrouble(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	bucket := cloud.MakeBucket(t)
 	proxy := cloud.Proxy(t, 5, awstest.Faults{Throttled: 0.08, Failed: 0.08, LostCalls: 0.04, LostAnswers: 0.1})
 	store, calm := s3blob.New(proxy.Config(), bucket), s3blob.New(cloud.Config(), bucket)

@@ -15,7 +15,7 @@ import (
 // Each operation makes the calls that docs/aws-calls.md lists, counted on the wire.
 func TestCallsAreAsDocumented(t *testing.T) {
 	t.Parallel()
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
 	h := newHomeBehind(t, cloud, proxy.Config())
 	want := map[string]string{}

@@ -16,7 +16,6 @@ import (
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/service/worker"
-	"cutroom/shared/testkit/awstest"
 )
 
 var result = job.Result{Blob: "jobs/a/result-n1", MIME: "video/mp4", Size: 1, SHA256: "00"}
@@ -78,7 +77,7 @@ func (h home) stopped(t *testing.T, config aws.Config, id string) string {
 
 func TestReports(t *testing.T) {
 	t.Parallel()
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	config := cloud.Config()
 
 	t.Run("of a run that lost the job leave the token to the one that has it", func(t *testing.T) {
@@ -190,7 +189,7 @@ func (h home) token(t *testing.T, config aws.Config) string {
 // seconds instead.
 func TestExecutionTimesOut(t *testing.T) {
 	t.Parallel()
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	h := newHome(t, cloud, `"TimeoutSecondsPath": "$.timeout"`, `"TimeoutSeconds": 2`)
 	waiting := h.accept(t, "job_1")
 	failure := job.TimeoutFailure()
@@ -207,7 +206,7 @@ func TestExecutionTimesOut(t *testing.T) {
 // A message that is not a job's goes to the dead-letter queue and delays no job.
 func TestMessagesThatAreNotAJobs(t *testing.T) {
 	t.Parallel()
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	h := newHome(t, cloud)
 	client := awssqs.NewFromConfig(cloud.Config())
 	bodies := []string{"no JSON", `{"job": "job_1"}`, `{"token": "a"}`}
@@ -253,7 +252,7 @@ func TestMessagesThatAreNotAJobs(t *testing.T) {
 
 func TestLengths(t *testing.T) {
 	t.Parallel()
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	queue := cloud.MakeQueue(t, 10)
 	client := awssqs.NewFromConfig(cloud.Config())
 	for i := range 3 {

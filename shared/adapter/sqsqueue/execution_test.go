@@ -18,7 +18,7 @@ import (
 // comes late, or from a run that lost the job, changes nothing.
 func TestExecutionWritesOnCondition(t *testing.T) {
 	t.Parallel()
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	failure := job.Failure{Code: job.EngineError, Message: "The engine failed."}
 	fail := func(nonce string) func(ctx context.Context, h home, token string) error {
 		return func(ctx context.Context, h home, token string) error { return h.tasks.Fail(ctx, token, nonce, failure) }

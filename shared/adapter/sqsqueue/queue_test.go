@@ -62,7 +62,7 @@ func newHomeBehind(t *testing.T, cloud *awstest.Cloud, config aws.Config, replac
 
 func TestQueue(t *testing.T) {
 	t.Parallel() // it waits more than it works
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	workertest.Run(t, func(t *testing.T) workertest.Harness {
 		h := newHome(t, cloud)
 		return workertest.Harness{Queue: h.queue, Store: h.jobs, Runs: h.jobs}
@@ -72,7 +72,7 @@ func TestQueue(t *testing.T) {
 // A queue is reached without a change to what is in it; one that is not there is not.
 func TestReach(t *testing.T) {
 	t.Parallel()
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	h := newHome(t, cloud)
 	if err := h.queue.Reach(t.Context(), job.VideoLane); err != nil {
 		t.Error(err)

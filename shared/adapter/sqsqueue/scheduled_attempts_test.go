@@ -17,7 +17,7 @@ import (
 // SQS delays a message.
 func TestAttemptsAreReceivedWhenDue(t *testing.T) {
 	t.Parallel()
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
 	queue := cloud.MakeQueue(t, 10)
 	turns := sqsqueue.NewScheduledAttempts(proxy.Config(), queue.URL)

@@ -39,7 +39,7 @@ func TestNoAcceptedJobIsLostOrDoubled(t *testing.T) {
 		jobsEach   = 8
 		limit      = submitters * jobsEach
 	)
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	proxy := cloud.Proxy(t, 7, awstest.Faults{
 		Throttled: 0.08, Failed: 0.05, LostCalls: 0.05, LostAnswers: 0.08, Silent: 0.004, Slow: 0.05,
 	})

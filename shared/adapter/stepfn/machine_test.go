@@ -37,7 +37,7 @@ func newMachine(t *testing.T, cloud *awstest.Cloud) (arn string, queue awstest.Q
 }
 
 func TestDispatch(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	t.Run("sends the job to its lane's queue, in its account's group", func(t *testing.T) {
 		arn, queue := newMachine(t, cloud)
 		machine := stepfn.NewMachine(cloud.Config(), arn, map[job.Lane]string{job.VideoLane: queue.URL})
@@ -93,7 +93,7 @@ func TestDispatch(t *testing.T) {
 
 // The execution of a cancelled job stops, however often Stop is called.
 func TestStop(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	arn, queue := newMachine(t, cloud)
 	machine := stepfn.NewMachine(cloud.Config(), arn, map[job.Lane]string{job.VideoLane: queue.URL})
 	if err := machine.Dispatch(t.Context(), newJob()); err != nil {
@@ -121,7 +121,7 @@ func TestStop(t *testing.T) {
 
 // An error is a fault only if it is certain that no execution was started.
 func TestDispatchThatFails(t *testing.T) {
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	arn, queue := newMachine(t, cloud)
 	urls := map[job.Lane]string{job.VideoLane: queue.URL}
 	image := newJob()
@@ -156,7 +156,7 @@ func TestDispatchThatFails(t *testing.T) {
 }
 
 func TestReportsThatNoExecutionWaitsFor(t *testing.T) {
-	tasks := stepfn.NewTasks(awstest.Start(t).Config())
+	tasks := stepfn.NewTasks(local.Cloud(t).Config())
 	for what, err := range map[string]error{
 		"a result":  tasks.Succeed(t.Context(), "gone"),
 		"a failure": tasks.Fail(t.Context(), "gone", "n1", job.TimeoutFailure()),

@@ -54,20 +54,28 @@ type Cloud struct {
 // buckets and queues, whose names never clash.
 func Start(t T, settings ...string) *Cloud {
 	t.Helper()
-	python := Tool(t, "python/bin/python")
-	// Another process may take the free port first; then the process ends, and
-	// another port is tried.
-	var failure error
-	for range 3 {
-		cloud, err := start(python, t.TempDir(), settings)
-		if err == nil {
-			t.Cleanup(func() { cloud.stop(t) })
-			return cloud
-		}
-		failure = err
+	cloud, err := tryStart(Tool(t, "python/bin/python"), t.TempDir(), settings)
+	if err != nil {
+		t.Fatal(err)
 	}
-	t.Fatal(failure)
-	return nil
+	t.Cleanup(func() {
+		if err := cloud.stop(); err != nil {
+			t.Errorf("stop the local AWS: %v", err)
+		}
+		cloud.show(t)
+	})
+	return cloud
+}
+
+// tryStart starts a local AWS on a free port. Another process may take that first; then
+// the local AWS ends, and another port is tried.
+func tryStart(python, folder string, settings []string) (cloud *Cloud, err error) {
+	for range 3 {
+		if cloud, err = start(python, folder, settings); err == nil {
+			return cloud, nil
+		}
+	}
+	return nil, err
 }
 
 // Tool returns the path of a program that scripts/install-test-tools.sh installs, by
@@ -182,9 +190,11 @@ func (c *Cloud) ready() error {
 	}
 }
 
-func (c *Cloud) stop(t T) {
-	if err := c.command.Process.Signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		t.Errorf("stop the local AWS: %v", err)
+// stop ends the process, at once if it does not end by itself.
+func (c *Cloud) stop() error {
+	err := c.command.Process.Signal(syscall.SIGTERM)
+	if errors.Is(err, os.ErrProcessDone) {
+		err = nil
 	}
 	select {
 	case <-c.ended:
@@ -192,6 +202,11 @@ func (c *Cloud) stop(t T) {
 		_ = c.command.Process.Kill() // it may have ended just now
 		<-c.ended
 	}
+	return err
+}
+
+// show logs what the process wrote if the test failed.
+func (c *Cloud) show(t T) {
 	if t.Failed() {
 		t.Logf("what the local AWS wrote:\n%s", c.log)
 	}
