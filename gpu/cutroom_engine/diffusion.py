@@ -77,7 +77,14 @@ class DiffusersPipeline:
         }
         # Not inference_mode: what offload moves to the device in it could not be changed
         # outside of it.
-        with translated(), torch.no_grad(), self._chosen(shot), _watched(self._pipe, check), self._continued(shot):
+        with (
+            translated(),
+            torch.no_grad(),
+            self._chosen(shot),
+            _watched(self._pipe, check),
+            self._continued(shot),
+            self._cached(),
+        ):
             try:
                 if shot.before and self._style.continues == "latents":
                     anchor = Anchor(self._pipe, shot.before, shot.seed)
@@ -105,6 +112,13 @@ class DiffusersPipeline:
         if shot.before and self._style.continues == "segment":
             return continued(self._pipe, shot.before, segment_before(shot))
         return nullcontext()
+
+    def _cached(self) -> AbstractContextManager[None]:
+        """Tells the cache of steps what passes are for, where the pipeline does not."""
+        if self._row.cache is None or self._style.caches != "unguided":
+            return nullcontext()
+        context: AbstractContextManager[None] = self._pipe.transformer.cache_context("cond")
+        return context
 
     def _guided(self) -> dict[str, Any]:
         """Returns the arguments of guidance that the row sets."""

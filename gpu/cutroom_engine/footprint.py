@@ -18,6 +18,9 @@ _PIXELS = 1280 * 720
 # queries, keys and values, the output of attention, and the four times wider inside of a
 # block.
 _VECTORS = 12
+# What a cache of steps holds beside that, for each pass of a step: the output of the first
+# block, its change, and that of all others.
+_CACHED = 3
 
 # What a VAE holds at once for each pixel of the four frames that it works at: tensors of
 # 96 channels.
@@ -97,7 +100,7 @@ _GGUF_BITS = {
 def _stored(row: PipelineRow) -> float:
     """Returns the bytes of one of the transformer's weights. GGUF files tell their format by
     their names; others are taken for the largest."""
-    if row.storage == "fp8":
+    if row.storage is not None or row.quantize is not None:
         return 1
     if row.gguf is None:
         return _bytes(row, "transformer")
@@ -114,7 +117,9 @@ def _denoising(row: PipelineRow) -> int:
     # A picture that is edited is beside the one that is made, and so is a reference.
     frames = 1 if row.takes == "image" else row.window.frames
     tokens = (row.pixels or _PIXELS) / shape.side**2 * ((frames - 1) // shape.frames + (3 if frames == 1 else 2))
-    return int(tokens * shape.width * _bytes(row, "transformer") * _VECTORS)
+    passes = 1 if row.guidance is not None and row.guidance <= 1 else 2
+    vectors = _VECTORS + (0 if row.cache is None else _CACHED * passes)
+    return int(tokens * shape.width * _bytes(row, "transformer") * vectors)
 
 
 def _in_vae(row: PipelineRow) -> int:

@@ -19,8 +19,7 @@ from .loras import Choices, fuse
 from .model_map import PipelineRow
 from .prompts import Prompts
 from .quantized import transformer
-
-_PRECISIONS = {"bf16": torch.bfloat16, "fp16": torch.float16, "fp32": torch.float32}
+from .speed import PRECISIONS, quantize, set_attention, set_cache, set_compiled
 
 # The parts of a pipeline that are large, without the one for text.
 _LARGE = ("transformer", "vae", "image_encoder")
@@ -50,28 +49,48 @@ class Loader:
             if row.gguf is not None and "transformer" not in shared:
                 folder, _, name = row.gguf.rpartition("/")
                 given["transformer"] = transformer(
-                    self._folder(folder) / name, self._folder(row.weights), _PRECISIONS[row.precision]
+                    self._folder(folder) / name, self._folder(row.weights), PRECISIONS[row.precision]
                 )
             pipe = getattr(diffusers, row.class_name).from_pretrained(
                 str(self._folder(row.weights)),
                 dtype=_precision(row),
                 local_files_only=True,
                 use_safetensors=True,
+                **self._straight(row),
                 **given,
             )
             _schedule(row, pipe)
             if "transformer" not in shared:
                 fuse(row, pipe, self._folder)
+                self._shrink(row, pipe)
             self._place(row, pipe)
-            if row.storage == "fp8" and "transformer" not in shared:
-                pipe.transformer.enable_layerwise_casting(
-                    storage_dtype=torch.float8_e4m3fn, compute_dtype=_PRECISIONS[row.precision]
-                )
+            if "transformer" not in shared:
+                set_attention(row, pipe.transformer, self._device)
+                set_cache(row, pipe.transformer)
+                set_compiled(row, pipe.transformer)
             self._keep(row, pipe)
             conditions = Conditions(row, self._folder, self._device)
             prompts = None if row.text is None else Prompts(pipe, self._text_encoder(row), row.text.leaves)
         pipe.set_progress_bar_config(disable=True)
         return DiffusersPipeline(row, pipe, conditions, prompts, self._device, Choices(row, pipe, self._folder))
+
+    def convert(self, row: PipelineRow, to: Path) -> None:
+        """Writes the row's pipeline to the folder as it is computed with: in its precision, with
+        its LoRAs, and with storage in FP8. A text encoder that it shares is left out."""
+        given: dict[str, Any] = {} if row.text is None else {"text_encoder": None}
+        pipe = getattr(diffusers, row.class_name).from_pretrained(
+            str(self._folder(row.weights)), dtype=_precision(row), local_files_only=True, use_safetensors=True, **given
+        )
+        fuse(row, pipe, self._folder)
+        if row.storage is not None:
+            self._shrink(row, pipe)
+        pipe.save_pretrained(str(to), safe_serialization=True)
+
+    def convert_text(self, row: PipelineRow, to: Path) -> None:
+        """Writes the text encoder that the row shares, and its tokenizer, to the folder."""
+        assert row.text is not None
+        self._text_encoder(row).save_pretrained(str(to / "text_encoder"), safe_serialization=True)
+        self._tokenizer(row.text.weights).save_pretrained(str(to / "tokenizer"))
 
     def _shared(self, row: PipelineRow) -> dict[str, torch.nn.Module]:
         """Returns the parts of the pipeline that are in memory already. What offload moves
@@ -95,7 +114,7 @@ class Loader:
             folder = self._folder(row.text.weights) / "text_encoder"
             name = transformers.AutoConfig.from_pretrained(str(folder), local_files_only=True).architectures[0]
             encoder = getattr(transformers, name).from_pretrained(
-                str(folder), dtype=_PRECISIONS[precision], local_files_only=True
+                str(folder), dtype=PRECISIONS[precision], local_files_only=True
             )
             encoder = encoder.eval() if row.text.leaves else encoder.eval().to(self._device)
             self._parts[key] = encoder
@@ -105,6 +124,23 @@ class Loader:
         return transformers.AutoTokenizer.from_pretrained(
             str(self._folder(weights) / "tokenizer"), local_files_only=True
         )
+
+    def _straight(self, row: PipelineRow) -> dict[str, Any]:
+        """Returns the arguments by which weights are read straight to the device, without a
+        copy in the machine's memory. What will be smaller there is made so before."""
+        if row.offload != "none" or row.storage is not None or row.quantize is not None:
+            return {}
+        return {"device_map": torch.device(self._device).type}
+
+    def _shrink(self, row: PipelineRow, pipe: Any) -> None:
+        """Halves the transformer's weights, if the row says so, unless the folder has them
+        so."""
+        if row.storage == "fp8":
+            pipe.transformer.enable_layerwise_casting(
+                storage_dtype=torch.float8_e4m3fn, compute_dtype=PRECISIONS[row.precision]
+            )
+        elif row.quantize is not None and getattr(pipe.transformer, "hf_quantizer", None) is None:
+            quantize(row, pipe.transformer, self._device)
 
     def _place(self, row: PipelineRow, pipe: Any) -> None:
         if row.vae_tiling:
@@ -118,7 +154,7 @@ class Loader:
 
 
 def _precision(row: PipelineRow) -> dict[str, torch.dtype]:
-    return {"default": _PRECISIONS[row.precision]} | {part: _PRECISIONS[name] for part, name in row.parts.items()}
+    return {"default": PRECISIONS[row.precision]} | {part: PRECISIONS[name] for part, name in row.parts.items()}
 
 
 def _schedule(row: PipelineRow, pipe: Any) -> None:

@@ -27,6 +27,7 @@ def parse_bytes(text: Any) -> Any:
 
 Bytes = Annotated[int, BeforeValidator(parse_bytes)]
 Precision = Literal["bf16", "fp16", "fp32"]
+Attention = Literal["cudnn", "flash", "efficient", "math", "flash3", "sage"]
 
 
 class _Row(BaseModel):
@@ -167,6 +168,17 @@ class PipelineRow(_Row):
     text: TextRow | None = None
     # fp8 halves the transformer's weights in memory; it computes in the precision.
     storage: Literal["fp8"] | None = None
+    # The same by torchao, with a scale for each row of a matrix: fp8 also multiplies in FP8,
+    # fp8-weights does not.
+    quantize: Literal["fp8", "fp8-weights"] | None = None
+    # The kernel of attention; if absent, or if it does not work on the device, PyTorch's
+    # choice.
+    attention: Attention | None = None
+    # How much the first block may change from step to step, as a share, for the others to
+    # be left out.
+    cache: float | None = Field(default=None, gt=0, lt=1)
+    # Whether the transformer's blocks are compiled, with the first run.
+    compile: bool = False
     precision: Precision = "bf16"
     # Precision of single parts of the pipeline, for example {vae: fp32}.
     parts: dict[str, Precision] = {}
@@ -222,18 +234,39 @@ class PipelineRow(_Row):
             raise ValueError(f"shape: {self.shape} is not one of {', '.join(SHAPES)}")
         if self.text is not None and not (style.alone and self.offload == "none"):
             raise ValueError(f"text: {self.class_name} with offload {self.offload} has its own text encoder")
-        if self.storage is not None and self.offload != "none":
-            raise ValueError("storage: weights that are offloaded keep their precision")
-        if self.storage is not None and self.lora_choices:
-            raise ValueError("storage: LoRAs beside such weights would be rounded to them; it takes no lora_choices")
-        if self.gguf is not None and (self.storage or self.loras or self.lora_choices):
-            raise ValueError("gguf: such weights take no storage and no LoRAs")
+        self._check_weights()
+        if self.offload != "none" and (key := self._resident_only):
+            raise ValueError(f"{key}: not for weights that are offloaded")
+        if self.cache is not None:
+            self._check_cache(style.caches)
         if self.negative is not None and style.negative is None:
             raise ValueError(f"negative: {self.class_name} takes no negative prompt")
         if repeated := {"num_inference_steps", style.guidance, style.negative} & set(self.call):
             raise ValueError(f"call: {repeated.pop()} has a key of its own")
         self.window.window()
         return self
+
+    @property
+    def _resident_only(self) -> str | None:
+        """The first key that is set and needs weights that stay on the device."""
+        keys = ("storage", "quantize", "cache", "compile")
+        return next((key for key in keys if getattr(self, key)), None)
+
+    def _check_weights(self) -> None:
+        ways = [key for key in ("gguf", "storage", "quantize") if getattr(self, key)]
+        if len(ways) > 1:
+            raise ValueError(f"{ways[1]}: the weights have another form by {ways[0]}")
+        if self.gguf is not None and (self.loras or self.lora_choices):
+            raise ValueError("gguf: such weights take no LoRAs")
+        if self.lora_choices and (ways or self.compile):
+            key = ways[0] if ways else "compile"
+            raise ValueError(f"{key}: LoRAs that come and go do not fit such weights; it takes no lora_choices")
+
+    def _check_cache(self, caches: str | None) -> None:
+        if caches is None:
+            raise ValueError(f"cache: the blocks of {self.class_name} cannot be left out")
+        if caches == "unguided" and (self.guidance is None or self.guidance > 1):
+            raise ValueError(f"cache: {self.class_name} has one only without guidance (guidance: 1.0)")
 
     @property
     def takes(self) -> Literal["video", "text", "image"]:
@@ -251,7 +284,8 @@ class PipelineRow(_Row):
     def shared(self) -> Hashable:
         """What rows have in common whose pipelines share their weights in memory."""
         loras = tuple((lora.file, lora.weight) for lora in self.loras)
-        return self.weights, self.gguf, self.precision, tuple(sorted(self.parts.items())), self.storage, loras
+        speed = self.storage, self.quantize, self.attention, self.cache, self.compile
+        return self.weights, self.gguf, self.precision, tuple(sorted(self.parts.items())), speed, loras
 
     @property
     def all_weights(self) -> list[str]:
@@ -275,6 +309,10 @@ _OWN = {
     "gguf",
     "text",
     "storage",
+    "quantize",
+    "attention",
+    "cache",
+    "compile",
     "precision",
     "parts",
     "scheduler",

@@ -328,13 +328,16 @@ class Runner:
 
     def _edit(self, run: Run, name: str, stages: Stages) -> None:
         run.report(0, "load")
+        row = self._models.pipelines[name]
+        first = name not in self._residents.names()
         with stages("load"):
             pipeline = self._residents.get(name)
         run.report(0, "denoise")
         began = time.monotonic()
-        Edit(run.request, self._models.pipelines[name], pipeline, run.report, run.check, stages).run()
+        Edit(run.request, row, pipeline, run.report, run.check, stages).run()
         run.report(1, "encode")
-        self._estimates.ended(name, run.request, time.monotonic() - began)
+        if not (first and row.compile):  # which takes minutes, once
+            self._estimates.ended(name, run.request, time.monotonic() - began)
 
     def _pipeline_of(self, request: RunRequest) -> str:
         row = self._models.models.get(request.model)

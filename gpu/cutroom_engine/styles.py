@@ -64,6 +64,11 @@ class Style:
     # How it is told what the window before made of its first frames: by its arguments, by
     # the latents of each step, or as the segment that came before; None if it is not.
     continues: Literal["arguments", "latents", "segment"] | None = None
+    # Whether steps can be cached by the change of the first block: always, or only without
+    # guidance, as the pipeline does not say which of two passes is which; None if never.
+    # VACE and Animate add to what passes between two blocks, which would be added again; of
+    # the others diffusers does not know how the last block answers.
+    caches: Literal["always", "unguided"] | None = None
     # The arguments of the strength of guidance, and of what the result should not be.
     guidance: str = "guidance_scale"
     negative: str | None = "negative_prompt"
@@ -162,15 +167,17 @@ STYLES = {
     "ServedVideo": Style("video", _nothing, references=True, served=True),
     "ServedText": Style("text", _nothing, served=True),
     "ServedImage": Style("image", _nothing, references=True, served=True),
-    "WanPipeline": Style("text", _text_to_video, alone=True),
-    "WanVideoToVideoPipeline": Style("video", _video_to_video, continues="latents", alone=True),
+    "WanPipeline": Style("text", _text_to_video, alone=True, caches="always"),
+    "WanVideoToVideoPipeline": Style("video", _video_to_video, continues="latents", alone=True, caches="unguided"),
     "WanVACEPipeline": Style("video", _vace, references=True, conditioned=True, continues="arguments", alone=True),
     "WanAnimatePipeline": Style(
         "video", _animate, references=True, needs_reference=True, people=True, continues="segment"
     ),
-    "LucyEditPipeline": Style("video", _lucy_edit, continues="latents", alone=True),
-    "QwenImageEditPipeline": Style("image", _image_edit, guidance="true_cfg_scale"),
-    "QwenImageEditPlusPipeline": Style("image", _image_edit_by_references, references=True, guidance="true_cfg_scale"),
+    "LucyEditPipeline": Style("video", _lucy_edit, continues="latents", alone=True, caches="always"),
+    "QwenImageEditPipeline": Style("image", _image_edit, guidance="true_cfg_scale", caches="always"),
+    "QwenImageEditPlusPipeline": Style(
+        "image", _image_edit_by_references, references=True, guidance="true_cfg_scale", caches="always"
+    ),
     "FluxKontextPipeline": Style("image", _flux_kontext),
     "Flux2KleinPipeline": Style("image", _image_edit_by_references, references=True, negative=None, alone=True),
 }

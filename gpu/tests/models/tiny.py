@@ -300,7 +300,7 @@ def _qwen_image_edit() -> Any:
             patch_size=2,
             in_channels=16,
             out_channels=4,
-            num_layers=1,
+            num_layers=3,
             attention_head_dim=16,
             num_attention_heads=1,
             joint_attention_dim=16,
