@@ -24,7 +24,15 @@ _TEXT_WIDTH = 4096
 _TINY_VAE = {"base_dim": 3, "dim_mult": [1, 1, 1, 1], "num_res_blocks": 1}
 
 # Dense bf16 operations a second, according to the makers' data sheets.
-_SHEET = {"H200": 989e12, "H100 80GB HBM3": 989e12, "H100 PCIe": 756e12, "A100": 312e12, "L40S": 362e12, "L4": 121e12}
+_SHEET = {
+    "H200": 989e12,
+    "H100 80GB HBM3": 989e12,
+    "H100 PCIe": 756e12,
+    "A100": 312e12,
+    "L40S": 362e12,
+    "RTX 4090": 165e12,
+    "L4": 121e12,
+}
 
 
 class WithoutText(diffusers.WanVideoToVideoPipeline):  # type: ignore[misc]  # it has no types

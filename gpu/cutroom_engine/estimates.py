@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from .frames import working_count, working_size
 from .model_map import CardRow, PipelineRow
@@ -86,27 +87,42 @@ class Estimates:
     def _computed(self, row: PipelineRow, request: RunRequest) -> float | None:
         """Returns the seconds for operations at the card's speed; without a size or a speed
         those of a model and a card that are merely assumed, whose proportions are right."""
-        shape = SHAPES[row.shape or "wan2.1-14b"]
         speed = (self._card.teraflops if self._card is not None else 100.0) * 1e12
-        width, height = working_size(request.width, request.height, row.multiple, row.pixels)
-        lengths, passes_of_vae = [1], 2
-        style = STYLES[row.class_name]
-        if style.takes != "image":
-            window = row.window.window()
-            total = working_count(request.frame_count, request.fps, row.fps)
-            if style.takes == "text":
-                lengths, passes_of_vae = [min(window.valid(total), window.frames)], 1
-            else:
-                lengths = [window.valid(length) for _, length in window.plan(total)]
-                # VACE encodes what is kept and what is made anew, Animate pose and clip.
-                passes_of_vae = 3 if style.references else 2
-        # A picture that is edited, and each reference, is beside the one that is made.
-        pictures = 1 + (style.takes == "image") + (request.reference is not None and style.references)
-        steps = max(1, int(row.steps * float(row.call.get("strength", 1.0))))
-        passes = steps * (1 if row.guidance is not None and row.guidance <= 1 else 2)
-        spent = 0.0
-        for length in lengths:
-            tokens = shape.tokens(width, height, length) + (pictures - 1) * shape.tokens(width, height, 1)
-            spent += passes * shape.operations(tokens) / speed
-            spent += passes_of_vae * width * height * length * _VAE_OPERATIONS / (speed * _VAE_SPEED)
-        return spent
+        work = work_of(row, request)
+        return work.denoising / speed + work.in_vae / (speed * _VAE_SPEED)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a run computes, in floating-point operations."""
+
+    denoising: float
+    in_vae: float
+
+
+def work_of(row: PipelineRow, request: RunRequest) -> Work:
+    """Returns what a run computes; for a row without a shape what a model does whose size is
+    assumed."""
+    shape = SHAPES[row.shape or "wan2.1-14b"]
+    width, height = working_size(request.width, request.height, row.multiple, row.pixels)
+    lengths, passes_of_vae = [1], 2
+    style = STYLES[row.class_name]
+    if style.takes != "image":
+        window = row.window.window()
+        total = working_count(request.frame_count, request.fps, row.fps)
+        if style.takes == "text":
+            lengths, passes_of_vae = [min(window.valid(total), window.frames)], 1
+        else:
+            lengths = [window.valid(length) for _, length in window.plan(total)]
+            # VACE encodes what is kept and what is made anew, Animate pose and clip.
+            passes_of_vae = 3 if style.references else 2
+    # A picture that is edited, and each reference, is beside the one that is made.
+    pictures = 1 + (style.takes == "image") + (request.reference is not None and style.references)
+    steps = max(1, int(row.steps * float(row.call.get("strength", 1.0))))
+    passes = steps * (1 if row.guidance is not None and row.guidance <= 1 else 2)
+    denoising = in_vae = 0.0
+    for length in lengths:
+        tokens = shape.tokens(width, height, length) + (pictures - 1) * shape.tokens(width, height, 1)
+        denoising += passes * shape.operations(tokens)
+        in_vae += passes_of_vae * width * height * length * _VAE_OPERATIONS
+    return Work(denoising, in_vae)

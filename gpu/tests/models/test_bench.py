@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 _FOLDER = Path(__file__).parents[2]
 
@@ -16,8 +19,8 @@ def bench(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=_FOLDER, env=hidden, capture_output=True, text=True, check=False)
 
 
-def test_every_figure_is_printed() -> None:
-    ended = bench("--device", "cpu", "--tiny", "--steps", "1", "--windows", "2")
+def test_every_figure_of_a_transformer_is_printed() -> None:
+    ended = bench("transformer", "--device", "cpu", "--tiny", "--steps", "1", "--windows", "2")
     assert ended.returncode == 0, ended.stderr
     for name in (
         "one call",
@@ -31,7 +34,21 @@ def test_every_figure_is_printed() -> None:
         assert any(line.startswith(name) for line in ended.stdout.splitlines()), ended.stdout
 
 
-def test_without_a_gpu_it_says_so() -> None:
-    ended = bench()
+def test_every_figure_of_a_row_is_printed() -> None:
+    ended = bench("--tiny", "--maps", "models.yaml", "models-24gb.yaml", "--rows", "image-edit", "dress")
+    assert ended.returncode == 0, ended.stderr
+    lines = ended.stdout.splitlines()
+    assert any("no figure here says anything of a card" in line for line in lines), ended.stdout
+    rows = [line for line in lines if line.startswith(("image-edit ", "dress "))]
+    assert len(rows) == 4, ended.stdout
+    for line in rows:
+        # Seconds, load and the longest silence; on the processor no memory and no share.
+        assert re.match(r"[a-z-]+ +[0-9.]+ s +[0-9.]+ s +- +[0-9.]+ s +- +[0-9]+ s  \S", line), line
+    assert all("huggingface.co" in line for line in rows if line.startswith("image-edit"))
+
+
+@pytest.mark.parametrize("kind", ["rows", "transformer"])
+def test_without_a_gpu_it_says_so(kind: str) -> None:
+    ended = bench(kind)
     assert (ended.returncode, ended.stdout) == (1, "")
     assert "There is no GPU here" in ended.stderr

@@ -47,6 +47,8 @@ from transformers import (
     VitPoseImageProcessorPil,
 )
 
+from cutroom_engine.model_map import PipelineRow
+
 _WORDS = ["<pad>", "</s>", "<unk>", "a", "quiet", "winter", "evening", "summer", "morning", "."]
 
 
@@ -439,6 +441,32 @@ def make_all(folder: Path) -> Path:
         yaml.safe_dump({"pipelines": pipelines, "models": {f"$family-{name}": to for name, to in served.items()}})
     )
     return path
+
+
+def stand_in(row: PipelineRow, folder: Path) -> PipelineRow:
+    """Writes tiny models of what a row needs, and returns the row with them, on the processor:
+    two steps in small windows, without what needs a card or files of its own."""
+    weights = folder / row.class_name
+    changes: dict[str, Any] = {
+        "weights": str(weights if weights.is_dir() else make(row.class_name, folder)),
+        "precision": "fp32",
+        "steps": min(row.steps, 2),
+        "window": {"frames": 9, "overlap": 3, "step": 4},
+        "pixels": None,
+        "multiple": 16,
+    }
+    if row.poses is not None:
+        changes["poses"] = make_poses(folder)
+    if row.control is not None and row.control.model is not None:
+        changes["control"] = {"kind": row.control.kind, "model": make_depth(folder)}
+    if row.mask is not None and row.mask.model is not None:
+        changes["mask"] = {"of": "parts", "model": make_parser(folder), "labels": ["Shirt"]}
+    kept = row.model_dump(by_alias=True, exclude_defaults=True, include=_KEPT)
+    return PipelineRow.model_validate(kept | changes)
+
+
+# What stays of a row whose models are tiny.
+_KEPT = {"class_name", "shape", "scheduler", "guidance", "shift", "negative", "fps", "between", "control", "mask"}
 
 
 if __name__ == "__main__":

@@ -1,0 +1,198 @@
+"""What each card does by arithmetic, or by measurement where there is one, and what the
+publishers of the models say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+from pydantic import BaseModel
+
+from cutroom_engine.estimates import Estimates
+from cutroom_engine.footprint import footprint, together
+from cutroom_engine.frames import working_size
+from cutroom_engine.model_map import ModelMap, PipelineRow, read_model_map
+from cutroom_engine.protocol import Input, RunRequest
+
+FOLDER = Path(__file__).parents[1]
+MEASURED = Path(__file__).parent / "measured.yaml"
+
+
+@dataclass(frozen=True)
+class Card:
+    """A card, and the map that is made for its memory."""
+
+    name: str
+    gigabytes: int
+    map: str
+
+
+CARDS = (
+    Card("RTX 4090", 24, "models-24gb.yaml"),
+    Card("L40S", 48, "models.yaml"),
+    Card("H100", 80, "models-80gb.yaml"),
+    Card("H200", 141, "models-141gb.yaml"),
+)
+
+
+@dataclass(frozen=True)
+class Published:
+    """A figure that others publish, and where."""
+
+    says: str
+    where: str
+
+
+_WAN21 = "https://github.com/Wan-Video/Wan2.1#readme"
+_WAN22 = "https://github.com/Wan-Video/Wan2.2#readme"
+_VACE = "https://github.com/ali-vilab/VACE/issues/105"
+
+# By the size of the model. None is known of the others.
+PUBLISHED = {
+    "wan2.1-1.3b": Published("5 s at 480P in about 4 minutes on an RTX 4090", _WAN21),
+    "wan2.1-vace-1.3b": Published("20 to 40 % longer than text to video by Wan 2.1 of its size", _VACE),
+    "wan2.1-vace-14b": Published("20 to 40 % longer than text to video by Wan 2.1 of its size", _VACE),
+    "wan2.2-5b": Published("5 s at 720P in less than 9 minutes on an RTX 4090", _WAN22),
+    "flux2-klein-4b": Published("less than 1 s, in 13 GB", "https://huggingface.co/black-forest-labs/FLUX.2-klein-4B"),
+}
+
+
+class Measured(BaseModel):
+    """What a row took on a card: seconds for five of a clip, or for an image."""
+
+    card: str
+    map: str
+    pipeline: str
+    date: str
+    seconds: float
+    load: float
+    peak_gib: float
+    silence: float
+    share: float
+
+
+def measurements(path: Path = MEASURED) -> dict[tuple[str, str, str], Measured]:
+    """Returns what the file holds, by card, map and pipeline; later ones stand."""
+    found = [Measured.model_validate(one) for one in yaml.safe_load(path.read_text())]
+    return {(one.card, one.map, one.pipeline): one for one in found}
+
+
+def request_of(row: PipelineRow, seconds: float = 5, size: tuple[int, int] = (1280, 720), fps: int = 20) -> RunRequest:
+    """Returns what the catalog asks of the row: a clip, or an image, at 720p, with a reference
+    if the row takes one for clips. Its files are not there."""
+    image, text = row.takes == "image", row.takes == "text"
+    file = Input(path="", mime="")
+    return RunRequest.model_construct(
+        job="bench",
+        model="bench",
+        kind="image" if image else "text-to-video" if text else "edit",
+        prompt="a quiet winter evening",
+        seed=7,
+        data=None if text else file,
+        reference=file if row.references and not image else None,
+        width=size[0],
+        height=size[1],
+        fps=0 if image else fps,
+        duration=0.0 if image else float(seconds),
+        options=None,
+    )
+
+
+def computed(models: ModelMap, name: str, seconds: float = 5) -> float | None:
+    """Returns how long five seconds, or an image, should take once the row is loaded."""
+    return Estimates(models.pipelines, models.card).seconds(name, request_of(models.pipelines[name], seconds))
+
+
+def longest(models: ModelMap, name: str) -> int:
+    """Returns the longest clip, of at most five minutes, whose edit takes less than ten."""
+    fits = [clip for clip in range(1, 301) if (computed(models, name, clip) or 0) <= 600]
+    return max(fits, default=0)
+
+
+def published(row: PipelineRow) -> Published | None:
+    """Returns what is published of the row's model."""
+    return PUBLISHED.get(row.shape or "")
+
+
+_HEAD = """# What works on which card
+
+This page is made by a program (`cd gpu && ../.tools/engine/bin/python -m bench page`) from the
+model maps that come with the engine server, so that it says what these do: for a result of
+1280x720 with 20 frames a second, on one card, once the weights are loaded and with nothing
+waiting. [gpu.md](gpu.md) explains the maps.
+
+A row is *computed* until somebody measures it: operations of the model at the speed that its
+map assumes of the card, which may be wrong by a half. `make bench-gpu` measures
+([Benchmark](gpu.md#benchmark)), and `--record` brings what it found to this page.
+
+Nothing here is measured so far: {measured} of {rows} rows.
+"""
+
+
+def page() -> str:
+    """Returns docs/gpu-cards.md."""
+    seen = measurements()
+    tables: list[str] = []
+    rows = 0
+    for card in CARDS:
+        models = read_model_map(FOLDER / card.map, "gen")
+        rows += len(models.pipelines)
+        tables += ["", *_table(card, models, seen)]
+    known = sum(key[:2] in {(card.name, card.map) for card in CARDS} for key in seen)
+    head = _HEAD.format(measured=known, rows=rows)
+    if known:
+        head = head.replace("Nothing here is measured so far: ", "Measured are ")
+    return head + "\n".join([*tables, "", *_sources()]) + "\n"
+
+
+def _table(card: Card, models: ModelMap, seen: dict[tuple[str, str, str], Measured]) -> Iterator[str]:
+    needs = [footprint(name, row) for name, row in models.pipelines.items()]
+    whole = together(need for need in needs if need is not None) / 2**30
+    yield f"## {card.gigabytes} GB: {card.name}"
+    yield ""
+    yield f"By [`gpu/{card.map}`](../gpu/{card.map}), whose pipelines take {whole:.0f} GiB beside each other."
+    yield ""
+    yield "| pipeline | serves | works at | 5 s, or an image, take | in ten minutes | memory alone | |"
+    yield "|---|---|---|---|---|---|---|"
+    for name, row in models.pipelines.items():
+        yield _line(card, models, name, row, seen.get((card.name, card.map, name)))
+
+
+def _line(card: Card, models: ModelMap, name: str, row: PipelineRow, seen: Measured | None) -> str:
+    width, height = working_size(1280, 720, row.multiple, row.pixels)
+    works = f"{width}x{height}" + (f", {row.fps} a second" if row.fps else "")
+    takes = seen.seconds if seen is not None else computed(models, name)
+    need = footprint(name, row)
+    memory = seen.peak_gib if seen is not None else need.alone / 2**30 if need is not None else None
+    clips = "" if row.takes != "video" else f"{longest(models, name)} s of a clip"
+    cells = [
+        f"`{name}`",
+        ", ".join(f"`{model}`" for model in _served(models, name)),
+        works,
+        "unknown" if takes is None else f"{takes:.0f} s",
+        clips,
+        "" if memory is None else f"{memory:.0f} GiB",
+        "computed" if seen is None else f"measured {seen.date}",
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def _served(models: ModelMap, name: str) -> Iterator[str]:
+    for model, to in models.models.items():
+        if name == to.pipeline:
+            yield model
+        elif name == to.with_reference:
+            yield f"{model} with a reference"
+
+
+def _sources() -> Iterator[str]:
+    yield "## What others publish"
+    yield ""
+    yield "By the publishers, each at their own settings; the maps take fewer steps."
+    yield ""
+    yield "| model | | source |"
+    yield "|---|---|---|"
+    for shape, figure in PUBLISHED.items():
+        yield f"| `{shape}` | {figure.says} | <{figure.where}> |"
