@@ -62,6 +62,14 @@ export class Files {
     await check(await this.service.send(`/v1/files/${encodeURIComponent(id)}`, { method: "DELETE" }));
   }
 
+  /**
+   * A small JPEG of an image, or of the first picture of a video. A file that has none is an `APIError` with the status
+   * 404, in AWS also until a job was made from it.
+   */
+  async thumbnail(id: string, options: { signal?: AbortSignal } = {}): Promise<Blob> {
+    return (await check(await this.service.send(`/v1/uploads/${encodeURIComponent(id)}/thumbnail`, options))).blob();
+  }
+
   /** The files, newest first. Pages are read as they are needed. */
   list(): AsyncGenerator<StoredFile, void> {
     return pages<StoredFile>(this.service, "/v1/files", "files", new URLSearchParams());

@@ -6,6 +6,7 @@ import { contentOf, nameOf, type Source } from "./sources.js";
 import { sleep, type Service } from "./transport.js";
 
 export type Job = components["schemas"]["Job"];
+export type Share = components["schemas"]["Share"];
 export type JobCreated = components["schemas"]["JobCreated"];
 
 /** What a model is asked to do. Which of these a model takes is in docs/contract/media.md#forms. */
@@ -90,9 +91,42 @@ export class Jobs {
     return (await check(await this.service.send(pathOf(id), { method: "DELETE" }))).json() as Promise<Job>;
   }
 
-  /** The jobs of the last 7 days, newest first. Pages are read as they are needed. */
-  list(filter: { status?: Job["status"]; model?: string } = {}): AsyncGenerator<Job, void> {
-    return pages<Job>(this.service, "/v1/jobs", "jobs", new URLSearchParams(filter));
+  /** Deletes a job that has ended, with its result and its thumbnails. It takes a permanent key. */
+  async delete(id: string): Promise<void> {
+    await check(await this.service.send(`${pathOf(id)}?purge=true`, { method: "DELETE" }));
+  }
+
+  /**
+   * Makes a link to the result of a completed job, which needs no key. It ends after `expiresIn` seconds, or with the
+   * result. It takes a permanent key.
+   */
+  async share(id: string, options: Cancellable & { expiresIn?: number } = {}): Promise<Share> {
+    const body = JSON.stringify(options.expiresIn === undefined ? {} : { expires_in: options.expiresIn });
+    const headers = { "Content-Type": "application/json" };
+    const signal = options.signal ?? null;
+    const answer = await this.service.send(`${pathOf(id)}/shares`, { method: "POST", body, headers, signal });
+    return (await check(answer)).json() as Promise<Share>;
+  }
+
+  /** A small JPEG of the result, or of the input, of a completed job. */
+  async thumbnail(id: string, options: Cancellable & { of?: "result" | "input" } = {}): Promise<Blob> {
+    const { of = "result", ...signal } = options;
+    return (await check(await this.service.send(`${pathOf(id)}/thumbnail?of=${of}`, signal))).blob();
+  }
+
+  /** The address of a thumbnail for `<img src>`, with a client token (never a permanent key). */
+  thumbnailURL(id: string, token: string, of: "result" | "input" = "result"): string {
+    return `${this.service.url}${pathOf(id)}/thumbnail?of=${of}&api_key=${encodeURIComponent(token)}`;
+  }
+
+  /**
+   * The jobs of the last 7 days, newest first. Pages are read as they are needed. `search` are words of the prompt, of
+   * an input's name or of the job's id.
+   */
+  list(filter: { status?: Job["status"]; model?: string; search?: string } = {}): AsyncGenerator<Job, void> {
+    const { search, ...query } = filter;
+    const words = search === undefined ? {} : { q: search };
+    return pages<Job>(this.service, "/v1/jobs", "jobs", new URLSearchParams({ ...query, ...words }));
   }
 
   /** The job as it is, and again with each change, until it or the stream ends. */

@@ -12,7 +12,7 @@ resume.
 
 from .client import Cutroom
 from .errors import APIError, CutroomError, JobFailed
-from .generated.models import File, Job, JobCreated, JobStatus, Token
+from .generated.models import File, Job, JobCreated, JobStatus, Share, Token
 from .sources import Source
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "JobCreated",
     "JobFailed",
     "JobStatus",
+    "Share",
     "Source",
     "Token",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, Literal
+from urllib.parse import quote
 
 import httpx
 
@@ -63,15 +64,26 @@ class Files:
         return self.get(announced.id)
 
     def get(self, file_id: str) -> File:
-        return File.from_dict(check(self._http.get(f"/v1/files/{file_id}")).json())
+        return File.from_dict(check(self._http.get(_path(file_id))).json())
 
     def delete(self, file_id: str) -> None:
-        check(self._http.delete(f"/v1/files/{file_id}"))
+        check(self._http.delete(_path(file_id)))
+
+    def thumbnail(self, file_id: str) -> bytes:
+        """Returns a small JPEG of an image, or of the first picture of a video.
+
+        Raises APIError with status 404 for a file that has none, in AWS also until a job was made from it.
+        """
+        return check(self._http.get(f"/v1/uploads/{quote(file_id, safe='')}/thumbnail")).content
 
     def list(self) -> Iterator[File]:
         """Returns the files, newest first. Pages are read as they are needed."""
         for item in pages(self._http, "/v1/files", "files", {}):
             yield File.from_dict(item)
+
+
+def _path(file_id: str) -> str:
+    return f"/v1/files/{quote(file_id, safe='')}"
 
 
 def pages(http: httpx.Client, path: str, items: str, query: dict[str, str]) -> Iterator[dict[str, Any]]:

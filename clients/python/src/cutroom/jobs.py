@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import quote
 
 import httpx
@@ -16,7 +16,7 @@ import httpx
 from . import events
 from .errors import APIError, CutroomError, JobFailed, check
 from .files import LARGE, Files, pages
-from .generated.models import Job, JobCreated, JobStatus
+from .generated.models import Job, JobCreated, JobStatus, Share
 from .sources import Content, Source, content_of
 from .transport import IDEMPOTENCY_KEY
 
@@ -101,9 +101,31 @@ class Jobs:
         """Cancels a job that has not ended."""
         return Job.from_dict(check(self._http.delete(_path(job_id))).json())
 
-    def list(self, *, status: JobStatus | str | None = None, model: str | None = None) -> Iterator[Job]:
-        """Returns the jobs of the last 7 days, newest first. Pages are read as they are needed."""
-        query = {name: str(value) for name, value in {"status": status, "model": model}.items() if value}
+    def delete(self, job_id: str) -> None:
+        """Deletes a job that has ended, with its result and its thumbnails. It takes a permanent key."""
+        check(self._http.delete(_path(job_id), params={"purge": "true"}))
+
+    def share(self, job_id: str, *, expires_in: int | None = None) -> Share:
+        """Makes a link to the result of a completed job, which needs no key. It takes a permanent key.
+
+        The link ends after `expires_in` seconds, or with the result.
+        """
+        wanted = {} if expires_in is None else {"expires_in": expires_in}
+        return Share.from_dict(check(self._http.post(f"{_path(job_id)}/shares", json=wanted)).json())
+
+    def thumbnail(self, job_id: str, of: Literal["result", "input"] = "result") -> bytes:
+        """Returns a small JPEG of the result, or of the input, of a completed job."""
+        return check(self._http.get(f"{_path(job_id)}/thumbnail", params={"of": of})).content
+
+    def list(
+        self, *, status: JobStatus | str | None = None, model: str | None = None, search: str | None = None
+    ) -> Iterator[Job]:
+        """Returns the jobs of the last 7 days, newest first. Pages are read as they are needed.
+
+        `search` are words of the prompt, of an input's name or of the job's id.
+        """
+        wanted = {"status": status, "model": model, "q": search}
+        query = {name: str(value) for name, value in wanted.items() if value}
         for item in pages(self._http, "/v1/jobs", "jobs", query):
             yield Job.from_dict(item)
 

@@ -48,6 +48,15 @@ const stop = new AbortController();
 stop.abort(new Error("stopped"));
 assert.match((await refused(Error, cutroom.jobs.wait(id, { signal: stop.signal }))).message, /stopped/);
 
+const start = async (picture) => Buffer.from(await (await picture).arrayBuffer()).subarray(0, 3).toString("hex");
+assert.deepEqual([await start(cutroom.jobs.thumbnail(id)), await start(cutroom.jobs.thumbnail(id, { of: "input" })),
+  await start(cutroom.files.thumbnail(stored.id))], ["ffd8ff", "ffd8ff", "ffd8ff"]);
+assert.equal((await refused(APIError, cutroom.files.thumbnail("file_none"))).status, 404);
+assert.deepEqual((await all(cutroom.jobs.list({ search: id }))).map((job) => job.job_id), [id]);
+const link = await cutroom.jobs.share(id, { expiresIn: 60 });
+assert.deepEqual(Buffer.from(await (await fetch(link.url)).arrayBuffer()), readFileSync(output));
+assert.equal((await refused(APIError, cutroom.jobs.share(id, { expiresIn: 0 }))).status, 422);
+
 for (const each of [stored, announced]) await cutroom.files.delete(each.id);
 const token = await cutroom.createToken({ expiresIn: 60, models: ["gen-2.1"] });
 const limited = new Cutroom({ apiKey: token.apiKey });
@@ -55,6 +64,10 @@ assert.deepEqual(await limited.jobs.get(id), done);
 assert.equal((await refused(APIError, limited.createToken())).status, 403);
 const played = await fetch(cutroom.jobs.contentURL(id, token.apiKey), { headers: { Range: "bytes=4-7" } });
 assert.equal(await played.text(), "ftyp");
+assert.equal((await fetch(cutroom.jobs.thumbnailURL(id, token.apiKey))).headers.get("Content-Type"), "image/jpeg");
+await cutroom.jobs.delete(id);
+assert.equal((await refused(APIError, cutroom.jobs.get(id))).status, 404);
+assert.equal((await fetch(link.url)).status, 404);
 
 assert.equal((await cutroom.media.GET("/v1/realtime/quota")).data.limit, 5);
 const answer = await cutroom.inference.POST("/v1/chat/completions", {

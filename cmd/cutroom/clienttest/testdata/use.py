@@ -5,6 +5,8 @@ import os
 import pathlib
 import sys
 
+import httpx
+
 from cutroom import APIError, Cutroom, JobFailed
 from cutroom.generated.api.inference import create_chat_completion
 from cutroom.generated.api.realtime import get_realtime_quota
@@ -46,12 +48,25 @@ with Cutroom() as cutroom:
     assert error.status == 422 and error.fields[0]["loc"] == ["body", "seed"] and error.request_id, error
     assert refused(APIError, lambda: cutroom.jobs.download("job_none", "none.mp4")).status == 404
 
+    jpeg = b"\xff\xd8\xff"
+    pictures = [cutroom.jobs.thumbnail(job.job_id), cutroom.jobs.thumbnail(job.job_id, "input")]
+    assert [each[:3] for each in [*pictures, cutroom.files.thumbnail(stored.id)]] == [jpeg] * 3
+    assert refused(APIError, lambda: cutroom.files.thumbnail("file_none")).status == 404
+    assert [each.job_id for each in cutroom.jobs.list(search=job.job_id)] == [job.job_id]
+    link = cutroom.jobs.share(job.job_id, expires_in=60)
+    assert httpx.get(link.url).content == path.read_bytes(), link
+    assert refused(APIError, lambda: cutroom.jobs.share(job.job_id, expires_in=0)).status == 422
+
     for each in (stored, again, announced):
         cutroom.files.delete(each.id)
     token = cutroom.create_token(expires_in=60, models=["gen-2.1"])
     with Cutroom(api_key=token.api_key) as limited:
         assert limited.jobs.get(job.job_id) == done
         assert refused(APIError, limited.create_token).status == 403
+
+    cutroom.jobs.delete(job.job_id)
+    assert refused(APIError, lambda: cutroom.jobs.get(job.job_id)).status == 404
+    assert httpx.get(link.url).status_code == 404
 
     assert get_realtime_quota.sync(client=cutroom.media).limit == 5
     hello = ChatMessage(role=ChatMessageRole.USER, content="Hello!")
