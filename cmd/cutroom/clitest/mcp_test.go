@@ -1,12 +1,14 @@
 package clitest
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"image/png"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -114,7 +116,8 @@ func agents(t *testing.T, s shell) {
 		}
 	}
 	slices.Sort(names)
-	if want := strings.Fields("cancel_job chat complete edit fetch generate get_job list_jobs list_models"); !slices.Equal(
+	if want := strings.Fields("cancel_job chat complete delete_job edit fetch generate get_job " +
+		"list_jobs list_models look share"); !slices.Equal(
 		names, want) {
 		t.Errorf("the tools are %q", names)
 	}
@@ -152,6 +155,7 @@ func agents(t *testing.T, s shell) {
 		t.Errorf("%v is left", left)
 	}
 	agentOnJobs(t, a, fmt.Sprint(job["job_id"]))
+	agentOnOutcomes(t, a, fmt.Sprint(job["job_id"]), result)
 	agentOnModels(t, a)
 	if strings.Contains(a.stderr.String(), servertest.Key) {
 		t.Error("the log has the key")
@@ -180,6 +184,36 @@ func agentOnJobs(t *testing.T, a *agent, done string) {
 	a.refuses("edit", map[string]any{"input": "look.png", "prompt": "winter", "seed": -1}, "seed")
 	a.refuses("edit", map[string]any{"input": "file_none", "prompt": "winter"}, "")
 	a.refuses("fetch", map[string]any{"job_id": id, "path": "late.mp4"}, "get_job")
+}
+
+// agentOnOutcomes looks at the result of a job, shares it and deletes it.
+func agentOnOutcomes(t *testing.T, a *agent, id string, result []byte) {
+	for _, arguments := range []map[string]any{{"job_id": id}, {"job_id": id, "of": "input"}} {
+		shown := a.call("look", arguments)
+		if len(shown.Content) != 2 || !bytes.HasPrefix(shown.Content[1].(*mcp.ImageContent).Data, []byte("\xff\xd8\xff")) {
+			t.Errorf("look %v: %s", arguments, said(shown))
+		}
+	}
+	a.refuses("look", map[string]any{}, "either job_id or file_id")
+	a.refuses("look", map[string]any{"job_id": id, "file_id": "file_none"}, "either job_id or file_id")
+	a.refuses("look", map[string]any{"job_id": id, "of": "mask"}, "of")
+	a.refuses("look", map[string]any{"file_id": "file_none"}, "File not found")
+	shared := a.works("share", map[string]any{"job_id": id, "expires_in": 60})
+	response, err := http.Get(fmt.Sprint(shared["url"]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if body, err := io.ReadAll(response.Body); err != nil || !bytes.Equal(body, result) {
+		t.Errorf("the link leads to %d, %d bytes, %v", response.StatusCode, len(body), err)
+	}
+	a.refuses("share", map[string]any{"job_id": id, "expires_in": 0.5}, "expires_in")
+	a.refuses("share", map[string]any{"job_id": "job_none"}, "list_jobs")
+	if gone := a.works("delete_job", map[string]any{"job_id": id}); gone["deleted"] != true {
+		t.Errorf("the deletion says %v", gone)
+	}
+	a.refuses("delete_job", map[string]any{"job_id": id}, "list_jobs")
+	a.refuses("look", map[string]any{"job_id": id}, "list_jobs")
 }
 
 func agentOnModels(t *testing.T, a *agent) {
@@ -329,9 +363,53 @@ func TestAgentsEnd(t *testing.T) {
 	}
 }
 
+// A line that is no message is answered with an error, and the session goes on.
+func TestAgentsThatWriteNonsense(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewServer(http.NotFoundHandler())
+	defer server.Close()
+	process := at(t, server.URL, server.URL).command([]string{"mcp"})
+	opened, _, _ := strings.Cut(waitingCall, `{"jsonrpc": "2.0", "id": 2`)
+	stdin, err := process.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := process.StdoutPipe()
+	if err == nil {
+		err = process.Start()
+	}
+	if err == nil {
+		_, err = io.WriteString(stdin, "nonsense\n"+opened+"{\"a\": 1}\n[]\n{\n"+
+			`{"jsonrpc": "2.0", "id": 3, "method": "ping"}`+"\n")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := map[string]int{}
+	answers := bufio.NewScanner(stdout)
+	for range 6 {
+		var answer struct {
+			ID    any
+			Error struct{ Code int }
+		}
+		if !answers.Scan() || json.Unmarshal(answers.Bytes(), &answer) != nil {
+			t.Fatalf("it wrote %q, %v", answers.Text(), answers.Err())
+		}
+		said[fmt.Sprint(answer.ID, " ", answer.Error.Code)]++
+	}
+	if err := stdin.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := process.Wait(); err != nil {
+		t.Error(err)
+	}
+	if want := (map[string]int{"<nil> -32700": 2, "<nil> -32600": 2, "1 0": 1, "3 0": 1}); !maps.Equal(said, want) {
+		t.Errorf("it answered %v, want %v", said, want)
+	}
+}
+
 // waitingCall opens a session, and waits for a job in it.
-const waitingCall = `{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18",
-	"capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}
+const waitingCall = `{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}
 {"jsonrpc": "2.0", "method": "notifications/initialized"}
 {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "get_job", "arguments": {"job_id": "job_1"}}}
 `

@@ -170,18 +170,41 @@ func (d *draft) discard() {
 	_ = d.folder.root.Remove(d.name)
 }
 
-// keep puts the draft in its place.
-func (d *draft) keep(name string) error {
+// keep puts the draft in its place, at once and whole. What is there is replaced if the
+// user wants that, and is never touched otherwise, even if it came a moment ago.
+func (d *draft) keep(name string, overwrite bool) error {
 	if err := d.Close(); err != nil {
 		return err
 	}
-	return d.folder.root.Rename(d.name, name)
+	root := d.folder.root
+	if overwrite {
+		return root.Rename(d.name, name)
+	}
+	err := root.Link(d.name, name)
+	if err != nil && !errors.Is(err, fs.ErrExist) {
+		// Not every file system has links. An empty file then holds the place.
+		var held *os.File
+		if held, err = root.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666); err == nil {
+			if err = held.Close(); err == nil {
+				return root.Rename(d.name, name)
+			}
+		}
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return taken(name)
+	}
+	return err
+}
+
+// taken returns the error for a path at which something is.
+func taken(name string) error {
+	return fmt.Errorf("%s is there already: choose another path, or set overwrite if the user wants it replaced", name)
 }
 
 // free fails if there is something at a path.
 func (f *Folder) free(name string) error {
 	if _, err := f.root.Lstat(name); err == nil {
-		return fmt.Errorf("%s is there already: choose another path, or set overwrite if the user wants it replaced", name)
+		return taken(name)
 	}
 	return nil
 }

@@ -86,6 +86,7 @@ func (t tools) addJobs(server *mcp.Server) {
 		Description: "Write the result of a completed job to a file in the allowed folder. Results are kept for 24 hours.",
 		Annotations: makes("Save a result", true),
 	}, t.fetch)
+	t.addOutcomes(server)
 }
 
 func (t tools) listJobs(ctx context.Context, c *call, in listJobsInput) (listJobsOutput, error) {
@@ -189,7 +190,7 @@ func (t tools) fetch(ctx context.Context, c *call, in fetchInput) (fetchOutput, 
 		}
 		c.shown = append(c.shown, &mcp.ImageContent{Data: picture, MIMEType: kind.MIME})
 	}
-	return out, written.keep(name)
+	return out, written.keep(name, in.Overwrite)
 }
 
 // inspect returns what the draft is, by its content, and its size in bytes.

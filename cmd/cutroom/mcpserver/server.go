@@ -38,40 +38,22 @@ type Config struct {
 const instructions = "Cutroom edits videos and pictures, makes videos from text, and asks language models. " +
 	"edit and generate start a job and return its job_id. get_job waits for the job. fetch writes the result of a " +
 	"completed job into the folder. Paths are relative to the folder that the user allowed; nothing outside it can be " +
-	"read or written. Do not tell the user that an edit was made before get_job says that the job is completed, and " +
+	"read or written. look returns a small picture of a job or of a stored file. share and delete_job are for what the " +
+	"user asks for alone. Do not tell the user that an edit was made before get_job says that the job is completed, and " +
 	"pass on what the job's record says about how the prompt was understood."
 
 // Serve serves an agent that writes to in and reads from out, until in or the context ends.
-// Calls that are under way then end too: nobody waits for them.
+// Calls that are under way then end too: nobody waits for them. A line that is no message
+// is answered with an error, and the session goes on.
 //
-// Errors: the context's; what is read is not the protocol.
+// Errors: the context's; those of in and out.
 func Serve(ctx context.Context, c Config, in io.Reader, out io.Writer) error {
 	calls, hangUp := context.WithCancel(ctx)
 	defer hangUp()
-	transport := &mcp.IOTransport{Reader: &ending{in, hangUp}, Writer: writeCloser{out}}
+	answers := &shared{to: out}
+	transport := &mcp.IOTransport{Reader: newLines(in, answers, hangUp), Writer: answers, MaxLineLength: -1}
 	return newServer(calls, c).Run(ctx, transport)
 }
-
-// ending is a reader whose end is told.
-type ending struct {
-	io.Reader
-	ended func()
-}
-
-func (e *ending) Read(p []byte) (int, error) {
-	n, err := e.Reader.Read(p)
-	if err != nil {
-		e.ended()
-	}
-	return n, err
-}
-
-// Close does nothing, as that of a writeCloser does: whoever opened them closes them.
-func (*ending) Close() error { return nil }
-
-type writeCloser struct{ io.Writer }
-
-func (writeCloser) Close() error { return nil }
 
 // newServer returns a server with all tools, whose calls end with the context.
 func newServer(calls context.Context, c Config) *mcp.Server {

@@ -1,0 +1,119 @@
+package mcpserver
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+)
+
+// maxLine is how long a message may be, in bytes.
+const maxLine = 16 << 20
+
+// lines reads the messages of an agent, one a line as the protocol has it, and passes on
+// those that are messages. Any other line is answered with an error and left out: version
+// 1.8.0 of the SDK ends the session over it.
+type lines struct {
+	in  *bufio.Reader
+	out io.Writer
+	// ended is called at the end of in.
+	ended func()
+	// left is what was not read yet of the line that is passed on.
+	left []byte
+}
+
+func newLines(in io.Reader, out io.Writer, ended func()) *lines {
+	return &lines{in: bufio.NewReader(in), out: out, ended: ended}
+}
+
+// Read reads the next line that is a message.
+func (l *lines) Read(p []byte) (int, error) {
+	for len(l.left) == 0 {
+		line, err := l.line()
+		if refused := refusal(line, err); refused != nil {
+			_, err = l.out.Write(refused)
+		} else if len(line) > 0 {
+			l.left = append(line, '\n')
+			break
+		}
+		if err != nil {
+			l.ended()
+			return 0, err
+		}
+	}
+	n := copy(p, l.left)
+	l.left = l.left[n:]
+	return n, nil
+}
+
+// Close does nothing: whoever opened the reader closes it.
+func (*lines) Close() error { return nil }
+
+// errLongLine is returned for a line of more than maxLine bytes.
+var errLongLine = errors.New("the message is too long")
+
+// line returns the next line without its end, and without spaces around it. The last one
+// needs no end.
+//
+// Errors: errLongLine, after which the next line can be read; io.EOF; those of the reader.
+func (l *lines) line() ([]byte, error) {
+	var line []byte
+	long := false
+	for {
+		part, err := l.in.ReadSlice('\n')
+		if long = long || len(line)+len(part) > maxLine; !long {
+			line = append(line, part...)
+		}
+		switch {
+		case err == bufio.ErrBufferFull:
+			continue
+		case err != nil && (err != io.EOF || len(line) == 0 || long):
+			return nil, err
+		case long:
+			return nil, errLongLine
+		}
+		return bytes.TrimSpace(line), nil
+	}
+}
+
+// refusal returns the answer to a line that is no message, nil if it is one, or is empty.
+// The answer names no id, as JSON-RPC has it where none can be told (section 5).
+func refusal(line []byte, err error) []byte {
+	code, message := int64(0), ""
+	switch {
+	case err == errLongLine:
+		code, message = jsonrpc.CodeInvalidRequest, fmt.Sprintf("the message is longer than %d bytes", maxLine)
+	case err != nil || len(line) == 0:
+		return nil
+	case !json.Valid(line):
+		code, message = jsonrpc.CodeParseError, "the line is not JSON: a message is one line"
+	case line[0] == '[':
+		code, message = jsonrpc.CodeInvalidRequest, "the protocol has no batches"
+	default:
+		if _, err := jsonrpc.DecodeMessage(line); err == nil {
+			return nil
+		}
+		code, message = jsonrpc.CodeInvalidRequest, "the line is no message of JSON-RPC 2.0"
+	}
+	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":%q}}`+"\n", code, message)
+}
+
+// shared is a writer that several write to, each a whole message.
+type shared struct {
+	mu sync.Mutex
+	to io.Writer
+}
+
+func (s *shared) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.to.Write(p)
+}
+
+// Close does nothing.
+func (*shared) Close() error { return nil }

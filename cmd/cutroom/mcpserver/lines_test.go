@@ -1,0 +1,65 @@
+package mcpserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"strings"
+	"testing"
+)
+
+// What is no message is answered with an error, and what follows is read all the same.
+func TestLines(t *testing.T) {
+	const good = `{"jsonrpc":"2.0","id":7,"method":"ping"}`
+	for name, c := range map[string]struct {
+		sent string
+		// passed are the lines that are passed on, code is that of the error, 0 without.
+		passed string
+		code   int
+	}{
+		"a message":            {good + "\n", good + "\n", 0},
+		"two":                  {good + "\n" + good + "\r\n", good + "\n" + good + "\n", 0},
+		"without an end":       {good, good + "\n", 0},
+		"empty lines":          {"\n\r\n  \n" + good + "\n\n", good + "\n", 0},
+		"nothing":              {"", "", 0},
+		"no JSON":              {"hello\n" + good + "\n", good + "\n", -32700},
+		"a part":               {`{"jsonrpc":"2.0",` + "\n" + good + "\n", good + "\n", -32700},
+		"two in a line":        {good + good + "\n" + good + "\n", good + "\n", -32700},
+		"bytes":                {"\x00\xff\xfe\n" + good + "\n", good + "\n", -32700},
+		"cut off at the end":   {good + "\n" + `{"jsonrpc`, good + "\n", -32700},
+		"a number":             {"5\n" + good + "\n", good + "\n", -32600},
+		"null":                 {"null\n" + good + "\n", good + "\n", -32600},
+		"no message":           {`{"a":1}` + "\n" + good + "\n", good + "\n", -32600},
+		"another version":      {`{"jsonrpc":"1.0","id":1,"method":"ping"}` + "\n" + good + "\n", good + "\n", -32600},
+		"an id that is none":   {`{"jsonrpc":"2.0","id":{},"method":"ping"}` + "\n" + good + "\n", good + "\n", -32600},
+		"a batch":              {"[" + good + "]\n" + good + "\n", good + "\n", -32600},
+		"an empty batch":       {"[]\n" + good + "\n", good + "\n", -32600},
+		"too long":             {strings.Repeat("x", maxLine+1) + "\n" + good + "\n", good + "\n", -32600},
+		"too long, at the end": {good + "\n" + strings.Repeat("x", maxLine+1), good + "\n", 0},
+	} {
+		ends := 0
+		var answers bytes.Buffer
+		passed, err := io.ReadAll(newLines(strings.NewReader(c.sent), &answers, func() { ends++ }))
+		if string(passed) != c.passed || err != nil || ends != 1 {
+			t.Errorf("%s: passed on %.200q, %v, ended %d times", name, passed, err, ends)
+		}
+		if c.code == 0 {
+			if answers.Len() > 0 {
+				t.Errorf("%s: answered %s", name, &answers)
+			}
+			continue
+		}
+		var answer struct {
+			JSONRPC string
+			ID      any
+			Error   struct {
+				Code    int
+				Message string
+			}
+		}
+		if err := json.Unmarshal(answers.Bytes(), &answer); err != nil || answer.JSONRPC != "2.0" || answer.ID != nil ||
+			answer.Error.Code != c.code || answer.Error.Message == "" || !strings.Contains(answers.String(), `"id":null`) {
+			t.Errorf("%s: answered %s", name, &answers)
+		}
+	}
+}
