@@ -55,6 +55,8 @@ func newGatewayWorld(t *testing.T) gatewayWorld {
 				`"delta":{"content":"so"}}]}`+"\n\n")
 			_ = http.NewResponseController(w).Flush()
 			panic(http.ErrAbortHandler)
+		case "Bearer agent":
+			agentAnswers(w, r)
 		case "Bearer flaky":
 			if calls.Add(1) == 1 {
 				w.WriteHeader(http.StatusServiceUnavailable)
@@ -71,7 +73,7 @@ func newGatewayWorld(t *testing.T) gatewayWorld {
 	catalog := string(defaultCatalog(t))
 	settings := []string{"CUTROOM_TIERS=" +
 		save(t, []byte("default: {}\ndev: {}\ntight: {inference_requests_per_minute: 1}\n"))}
-	for _, name := range []string{"silent", "breaking", "flaky"} {
+	for _, name := range []string{"silent", "breaking", "flaky", "agent"} {
 		catalog += upstreamRow(name, upstream.URL+"/v1", ", secret: env:"+strings.ToUpper(name))
 		settings = append(settings, strings.ToUpper(name)+"="+name)
 	}
@@ -108,8 +110,8 @@ func mint(t *testing.T, client *servertest.Client, model string) string {
 	return token.APIKey
 }
 
-// run runs a program of testdata/openai, and checks that it makes all its checks.
-func (w gatewayWorld) run(t *testing.T, command *exec.Cmd) {
+// run runs a program of testdata/openai or testdata/dialects, and checks that it makes all its checks.
+func (w gatewayWorld) run(t *testing.T, command *exec.Cmd, checks string) {
 	t.Helper()
 	command.Env = append(os.Environ(), "GATEWAY_URL="+w.url, "PYTHONDONTWRITEBYTECODE=1", "NO_PROXY=*")
 	for name, key := range w.keys {
@@ -120,15 +122,15 @@ func (w gatewayWorld) run(t *testing.T, command *exec.Cmd) {
 	if err := command.Run(); err != nil {
 		t.Fatalf("%v after the checks %q\n%s", err, strings.Fields(stdout.String()), stderr.String())
 	}
-	if got := strings.Join(strings.Fields(stdout.String()), " "); got != clientChecks {
-		t.Errorf("the checks were %q, want %q", got, clientChecks)
+	if got := strings.Join(strings.Fields(stdout.String()), " "); got != checks {
+		t.Errorf("the checks were %q, want %q", got, checks)
 	}
 }
 
 func TestOpenAIForPython(t *testing.T) {
 	world := newGatewayWorld(t)
 	world.run(t, exec.CommandContext(bounded(t), pythonProgram(t, "python"),
-		filepath.Join("testdata", "openai", "client.py")))
+		filepath.Join("testdata", "openai", "client.py")), clientChecks)
 }
 
 // nodeProgram returns the Node program that runs the tests' packages.
@@ -166,7 +168,7 @@ func TestOpenAIForNode(t *testing.T) {
 	// A program from stdin finds its imports from its working folder.
 	command := exec.CommandContext(bounded(t), node, "--input-type=module", "-")
 	command.Dir, command.Stdin = nodeFolder(t), source
-	world.run(t, command)
+	world.run(t, command, clientChecks)
 }
 
 // goClient calls the gateway with the client library for Go.
