@@ -1,7 +1,9 @@
 // Flows of the page Edit.
 
 import { execFile } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import { api, check, env, equal, media, patience, until, Wire } from "./world.mjs";
 
@@ -79,6 +81,21 @@ export async function video(visit) {
   const { stdout } = await promisify(execFile)("sh", ["-c", line], { cwd: env.MEDIA, env: { ...process.env, CUTROOM_API_KEY: env.KEY } });
   const { body } = await api("GET", `/v1/jobs/${JSON.parse(stdout).job_id}`);
   equal(body.seed, 7, "the line's job has the seed");
+  // So do the programs.
+  const programs = mkdtempSync(join(tmpdir(), "programs-"));
+  copyFileSync(media("clip.mp4"), join(programs, "clip.mp4"));
+  await page.getByRole("group").getByText("JavaScript", { exact: true }).click();
+  writeFileSync(join(programs, "edit.mjs"), await page.getByLabel("The same edit in JavaScript", { exact: true }).textContent());
+  await promisify(execFile)(process.execPath, ["edit.mjs"], { cwd: programs, env: { ...process.env, CUTROOM_API_KEY: env.KEY } });
+  check(readFileSync(join(programs, "clip-a-watercolor-painting.mp4")).equals(bytes), "the program's result is another one");
+  await page.getByRole("group").getByText("Python", { exact: true }).click();
+  writeFileSync(join(programs, "edit.py"), await page.getByLabel("The same edit in Python", { exact: true }).textContent());
+  await promisify(execFile)("python3", ["-c", "import ast, sys; ast.parse(open(sys.argv[1]).read())", join(programs, "edit.py")]);
+  rmSync(programs, { recursive: true });
+  await page.getByText("The record as JSON").click();
+  equal(JSON.parse(await page.getByLabel("The job's record", { exact: true }).textContent()).seed, 7, "the seed of the record");
+  await person.accessible("a result's programs");
+  await person.shot("edit-programs");
 
   // Another seed repeats the result that is shown, whatever the form says by now.
   await page.getByLabel("Prompt", { exact: true }).fill("film noir");
@@ -380,6 +397,7 @@ export async function image(visit) {
   const person = await visit({ width: 390, height: 844, scheme: "dark", hasTouch: true, isMobile: true }), { page } = person;
   await person.signIn();
   await person.fits("the empty page");
+  check(await page.locator(".stage").evaluate(stage => stage.scrollHeight <= stage.clientHeight + 1), "what the empty page offers is cut off");
   await page.getByRole("button", { name: "Choose a video" }).waitFor(); // nothing is dropped on a phone
   await drop(page, ".stage", "reference.jpg", "image/jpeg");
   equal(await page.getByLabel("Model", { exact: true }).inputValue(), "gen-image-2", "an image chooses the model");

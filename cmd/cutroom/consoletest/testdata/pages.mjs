@@ -106,6 +106,13 @@ export async function addresses(visit) {
   await page.locator(".page.jobs").waitFor();
   await page.goBack();
   await page.locator(".page.usage").waitFor();
+  // Without a measure it shows one of which there is something.
+  const row = { day: new Date().toISOString().slice(0, 10), model: "gen-2.5", jobs: 3, requests: 0, prompt_tokens: 0, completion_tokens: 0, cached_tokens: 0, reasoning_tokens: 0 };
+  await page.route("**/v1/usage?*", route => route.fulfill({ json: { data: [row] } }));
+  await page.evaluate(() => { location.hash = "usage"; });
+  await page.reload();
+  await page.getByRole("img", { name: "Edits by day" }).waitFor();
+  equal(await page.getByLabel("Edits", { exact: true }).isChecked(), true, "the measure that is chosen");
 }
 
 // Tabs hear of each other, an upload is not lost unasked, and who looks elsewhere is
@@ -405,6 +412,18 @@ export async function files(visit) {
   await page.getByRole("dialog").getByRole("button", { name: "Delete 5" }).click();
   await page.getByText("5 files are deleted.").first().waitFor();
   equal(await page.getByText(/^note-2[0-4]\.txt$/).count(), 0, "files that were deleted");
+
+  // The form has the stored files at hand.
+  await person.go("Edit");
+  await page.getByRole("button", { name: "A stored image as the reference" }).click();
+  const library = page.getByRole("dialog", { name: "Choose a stored image" });
+  await until("they have pictures", async () => await library.locator("img").count() >= 2);
+  await person.accessible("the stored images");
+  await person.shot("library-dark");
+  await library.getByRole("button", { name: /garment\.png/ }).focus();
+  await page.keyboard.press("Enter");
+  await page.locator(".chosen").filter({ hasText: "garment.png" }).getByRole("img").waitFor();
+  await person.go("Files");
 
   await page.getByRole("button", { name: "Use reference.jpg as a reference image" }).click();
   await page.locator(".chosen").filter({ hasText: "reference.jpg" }).waitFor();

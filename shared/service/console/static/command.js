@@ -37,6 +37,60 @@ export function submitCommand(model, fields) {
 // fetchCommand fetches the result of a job.
 export const fetchCommand = (id, name) => `curl -f ${settings.base_url}/v1/jobs/${id}/content ${keyHeader} -L -o ${quote(name)}`;
 
+// literal writes a text as a literal of Python and of JavaScript, without characters that
+// a terminal acts on.
+const literal = text => JSON.stringify(String(text)).replace(/[\x7f-\x9f]/g, character => `\\u00${character.charCodeAt(0).toString(16)}`);
+
+// pythonProgram submits the form, waits and saves the result, by the library requests.
+export function pythonProgram(model, fields, name) {
+  const parts = fields.map(([field, value]) => `        ${literal(field)}: ${typeof value === "object" ? `open(${literal(value.name)}, "rb")` : model.urlencoded ? literal(value) : `(None, ${literal(value)})`},`);
+  return `import os, time, requests
+
+service = ${literal(settings.base_url)}
+headers = {"x-api-key": os.environ["CUTROOM_API_KEY"]}
+answer = requests.post(
+    service + ${literal(`/v1/jobs/${model.id}`)},
+    headers=headers,
+    ${model.urlencoded ? "data" : "files"}={
+${parts.join("\n")}
+    },
+)
+if not answer.ok:
+    raise SystemExit(answer.text)
+url = service + "/v1/jobs/" + answer.json()["job_id"]
+while (job := requests.get(url, headers=headers).json())["status"] in ("pending", "processing"):
+    time.sleep(1)
+if job["status"] == "failed":
+    raise SystemExit(job["error"]["message"])
+with open(${literal(name)}, "wb") as file:
+    file.write(requests.get(url + "/content", headers=headers).content)
+`;
+}
+
+// javascriptProgram does the same in Node.
+export function javascriptProgram(model, fields, name) {
+  const parts = fields.map(([field, value]) => `form.append(${literal(field)}, ${typeof value === "object" ? `await openAsBlob(${literal(value.name)}), ${literal(value.name)}` : literal(value)});`);
+  const opens = fields.some(([, value]) => typeof value === "object");
+  return `${opens ? `import { openAsBlob } from "node:fs";\n` : ""}import { writeFile } from "node:fs/promises";
+
+const service = ${literal(settings.base_url)};
+const headers = { "x-api-key": process.env.CUTROOM_API_KEY };
+const form = new ${model.urlencoded ? "URLSearchParams" : "FormData"}();
+${parts.join("\n")}
+const answer = await fetch(service + ${literal(`/v1/jobs/${model.id}`)}, { method: "POST", headers, body: form });
+if (!answer.ok) throw new Error(await answer.text());
+const url = service + "/v1/jobs/" + (await answer.json()).job_id;
+let job;
+do {
+  await new Promise(resolve => setTimeout(resolve, 1000));
+  job = await (await fetch(url, { headers })).json();
+} while (["pending", "processing"].includes(job.status));
+if (job.status === "failed") throw new Error(job.error.message);
+const result = await fetch(url + "/content", { headers });
+await writeFile(${literal(name)}, Buffer.from(await result.arrayBuffer()));
+`;
+}
+
 // chatCommand sends the chat's last request.
 export const chatCommand = body => [
   `curl ${settings.inference_url}/v1/chat/completions`,

@@ -4,6 +4,7 @@ import { button, icon, make, number, signButton } from "./dom.js";
 import { costOf, priceOf } from "./cost.js";
 import { factsOf, looks } from "./engine.js";
 import { Hints } from "./hints.js";
+import { chooseStored } from "./library.js";
 import { examplesOf, kindOf, options, titleOf } from "./models.js";
 import { smallOf, urlOf } from "./stored.js";
 
@@ -230,7 +231,12 @@ export class Form {
     this.shown = undefined;
     this.referenceBox.hidden = !this.takesReference;
     if (!this.reference) {
-      this.referenceBox.replaceChildren(button("image", "Reference image", () => this.picker.click(), { title: this.takesReference?.description }));
+      this.referenceBox.replaceChildren(
+        button("image", "Reference image", () => this.picker.click(), { title: this.takesReference?.description }),
+        signButton("files", "A stored image as the reference", async () => {
+          const image = await chooseStored("image");
+          if (image) this.refer(image);
+        }));
       return;
     }
     const local = this.reference instanceof File, image = this.reference;

@@ -6,6 +6,7 @@ import { lengthOf } from "./cost.js";
 import { cut } from "./cut.js";
 import { drawSeed, Form, isHEIC, Missing, UnreadHEIC } from "./edit-form.js";
 import { record } from "./jobs.js";
+import { chooseStored } from "./library.js";
 import { modeOf, modes as allModes } from "./models.js";
 import { announce } from "./notify.js";
 import { actions, notes, showFailure, showProgress, showResult, terminal } from "./result.js";
@@ -336,7 +337,12 @@ class Edit {
       icon(this.mode.sign),
       touch ? [make("h2", {}, `Begin with ${what}`), make("p", {}, choose(`Choose ${what}`))]
         : [make("h2", {}, `Drop ${what} here`), make("p", {}, "or paste one, or ", choose("choose a file"))],
-      make("div", { class: "row" }, trial)));
+      make("div", { class: "row" }, trial, button("files", "Stored files", () => this.takeFromLibrary(), { id: "stored" }))));
+  }
+
+  async takeFromLibrary() {
+    const file = await chooseStored(this.mode.id);
+    if (file) await this.takeStored(file);
   }
 
   shownSource(source) {

@@ -4,7 +4,7 @@
 import { ago, button, copy, icon, make, say, signButton, toast } from "./dom.js";
 import { compare, fitTo, view } from "./compare.js";
 import { about } from "./cost.js";
-import { fetchCommand, submitCommand } from "./command.js";
+import { fetchCommand, javascriptProgram, pythonProgram, submitCommand } from "./command.js";
 import { titleOf } from "./models.js";
 import { deleteResult, shareResult } from "./sharing.js";
 
@@ -104,14 +104,35 @@ export function actions(run, doing) {
   ].filter(Boolean);
 }
 
-// terminal returns the command lines that do what a run did.
+const languageName = "cutroom-language", languages = ["curl", "Python", "JavaScript"];
+
+// code returns a text with a title and a button that copies it.
+const code = (title, text) => make("figure", { class: "command" },
+  make("figcaption", {}, title, button("copy", "Copy", () => copy(text, "The text was"), { "aria-label": `Copy: ${title}` })),
+  make("pre", { tabindex: 0, "aria-label": title }, make("code", {}, text)));
+
+// terminal returns what does the same as a run from a terminal or in a program, and the
+// job's record.
 export function terminal(run) {
-  if (!run.model) return undefined;
-  const fields = run.fields.filter(([field]) => field !== "seed");
+  const record = run.job && make("details", {}, make("summary", {}, "The record as JSON"), code("The job's record", JSON.stringify(run.job, null, 2)));
+  if (!run.model) return record;
+  const fields = run.fields.filter(([field]) => field !== "seed"), name = fileName(run);
   if (run.model.fields.some(field => field.name === "seed")) fields.push(["seed", String(run.seed)]);
-  const lines = [["Submit the same edit", submitCommand(run.model, fields)], ["Fetch this result", fetchCommand(run.id, fileName(run))]];
-  return make("details", {}, make("summary", {}, "The same from a terminal"), lines.map(([title, line]) =>
-    make("figure", { class: "command" },
-      make("figcaption", {}, title, button("copy", "Copy", () => copy(line, "The line was"), { "aria-label": `Copy: ${title}` })),
-      make("pre", { tabindex: 0, "aria-label": title }, make("code", {}, line)))));
+  const texts = {
+    curl: () => [code("Submit the same edit", submitCommand(run.model, fields)), code("Fetch this result", fetchCommand(run.id, name))],
+    Python: () => [code("The same edit in Python", pythonProgram(run.model, fields, name))],
+    JavaScript: () => [code("The same edit in JavaScript", javascriptProgram(run.model, fields, name))],
+  };
+  const place = make("div", {}), chosen = languages.includes(localStorage.getItem(languageName)) ? localStorage.getItem(languageName) : languages[0];
+  const show = language => {
+    localStorage.setItem(languageName, language);
+    place.replaceChildren(...texts[language]());
+  };
+  const choice = make("div", { class: "choices languages", role: "radiogroup", "aria-label": "Language" }, languages.map(language => {
+    const input = make("input", { type: "radio", name: `language-${run.id}`, value: language, on: { change: () => show(language) } });
+    input.checked = language === chosen;
+    return make("label", {}, input, make("span", {}, language));
+  }));
+  place.replaceChildren(...texts[chosen]());
+  return make("div", { class: "by-code" }, make("details", {}, make("summary", {}, "The same from a terminal or a program"), choice, place), record);
 }

@@ -40,6 +40,7 @@ class Usage {
       make("div", { class: "page-tools" },
         choice("measure", "What to show", measures.map(one => [one.id, one.title]), this.measure.id, id => {
           this.measure = measures.find(one => one.id === id);
+          this.asked = true;
           this.show();
         }),
         choice("span", "How many days", spans.map(days => [days, `${days} days`]), this.days, days => {
@@ -52,9 +53,15 @@ class Usage {
 
   shown({ query }) {
     this.measure = measures.find(one => one.id === query.get("measure")) || this.measure;
+    this.asked ||= query.has("measure");
     this.days = spans.find(span => span === +query.get("span")) || this.days;
-    for (const { name, value, input } of this.choices) input.checked = value === (name === "span" ? this.days : this.measure.id);
+    this.check();
     return this.read();
+  }
+
+  // check shows what is chosen.
+  check() {
+    for (const { name, value, input } of this.choices) input.checked = value === (name === "span" ? this.days : this.measure.id);
   }
 
   async read() {
@@ -63,6 +70,10 @@ class Usage {
       const { data } = await (await inference("GET", `/v1/usage?from=${dayOf(from)}&to=${dayOf(to)}`)).json();
       this.problem.hidden = true;
       this.rows = data;
+      // What nobody has asked for is what there is something of.
+      const used = one => data.some(row => one.of(row) > 0);
+      if (!this.asked && !used(this.measure)) this.measure = measures.find(used) || this.measure;
+      this.check();
       this.dates = Array.from({ length: this.days }, (_, i) => dayOf(from + i * 86400e3));
       this.show();
     } catch (refusal) {
