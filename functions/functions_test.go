@@ -21,6 +21,7 @@ import (
 	"cutroom/shared/testkit/awstest"
 	"cutroom/shared/testkit/iamtest"
 	"cutroom/shared/testkit/lambdatest"
+	"cutroom/shared/testkit/programtest"
 )
 
 // built is the folder of the built functions and container programs. build builds
@@ -50,7 +51,7 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(folder)
-		built = folder
+		built = filepath.Join(programtest.Folder(folder), "functions")
 		if code := m.Run(); code != 0 {
 			return code
 		}

@@ -59,8 +59,9 @@ tools=''
 # It mostly waits for registries.
 scripts/audit.sh >test-output/audit.log 2>&1 &
 audit=$!
-# The program that many packages test is linked once: see programtest.Folder.
-export TEST_PROGRAMS="$PWD/test-output/programs"
+# The program that many packages test is linked once, and programs that have not changed
+# are those of the last run: see programtest.Folder.
+export TEST_PROGRAMS="$PWD/.tools/programs"
 # What many tests send is drawn once: see mediatest.
 export TEST_MEDIA="$PWD/test-output/media"
 mkdir "$TEST_MEDIA"

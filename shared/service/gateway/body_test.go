@@ -68,7 +68,7 @@ func resident() int {
 // that; most are refused with a Retry-After. Other callers notice nothing, and
 // all memory is returned.
 func TestBodiesThatNeverEnd(t *testing.T) {
-	const bodies = 30
+	const bodies = 12
 	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{newUpstream(t, always(200, whole))},
 		bodyWait: 200 * time.Millisecond})
 	filler := []byte(strings.Repeat("x", 1<<20))
@@ -140,7 +140,7 @@ func TestBodyWaitsForMemory(t *testing.T) {
 func TestCallerLeavesWhileBodyWaits(t *testing.T) {
 	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{newUpstream(t, always(200, whole))}, bodyWait: patience})
 	filler := []byte(strings.Repeat("x", 1<<20))
-	for range 3 {
+	for range 2 {
 		var held []*unending
 		for range 6 {
 			held = append(held, w.hold(studio, filler, 31))
@@ -163,7 +163,7 @@ func TestCallerLeavesWhileBodyWaits(t *testing.T) {
 // An upstream that holds back large answers holds a bounded part of the gateway's
 // memory, and the calls of other accounts go on.
 func TestAnswersThatNeverEnd(t *testing.T) {
-	const answers = 40
+	const answers = 24
 	beginning := "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 16000000\r\n\r\n["
 	filler := strings.Repeat(" ", 15<<20)
 	u := newUpstream(t, func(c *call) {
@@ -181,7 +181,7 @@ func TestAnswersThatNeverEnd(t *testing.T) {
 		}()
 	}
 	// Half of the budget, 128 MiB, holds eight such answers at most. Without it, all of
-	// them are there: 640 MiB.
+	// them are there: 384 MiB.
 	timeout := time.After(patience)
 	for i := range answers - 8 {
 		select {
