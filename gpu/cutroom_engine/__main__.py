@@ -89,9 +89,14 @@ def _runner(settings: Settings, models: ModelMap, metrics: Metrics, weights: Wei
     def load(_: str, row: PipelineRow) -> Pipeline:
         return loader.load(row) if row.server is None else ServedPipeline(row, settings.server_key)
 
-    runner = Runner(models, Residents(models.pipelines, memory, load), metrics, root=settings.scratch, weights=weights)
+    meter = diffusion.DeviceMeter(device) if device.startswith("cuda") else None
+    residents = Residents(models.pipelines, memory, load, meter)
+    runner = Runner(models, residents, metrics, root=settings.scratch, weights=weights)
     metrics.read_off(
-        unfinished=runner.unfinished, resident=runner.resident, memory=lambda: diffusion.memory_in_use(device)
+        unfinished=runner.unfinished,
+        resident=runner.resident,
+        memory=lambda: diffusion.memory_in_use(device),
+        pipelines=residents.memory,
     )
     return runner
 

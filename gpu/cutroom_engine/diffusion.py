@@ -189,6 +189,25 @@ def memory_in_use(device: str) -> dict[str, int]:
     }
 
 
+class DeviceMeter:
+    """See residents.Meter."""
+
+    def __init__(self, device: str) -> None:
+        self._device = device
+
+    def used(self) -> int:
+        """See residents.Meter."""
+        return int(torch.cuda.memory_allocated(self._device))
+
+    def begin(self) -> None:
+        """See residents.Meter."""
+        torch.cuda.reset_peak_memory_stats(self._device)
+
+    def most(self) -> int:
+        """See residents.Meter."""
+        return int(torch.cuda.max_memory_allocated(self._device))
+
+
 def check_device(device: str) -> None:
     """Raises DeviceUnusable unless the device can compute, so that a missing or old
     driver, or a broken card, is reported at the start."""

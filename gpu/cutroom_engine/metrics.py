@@ -45,10 +45,11 @@ class Metrics:
         unfinished: Callable[[], int],
         resident: Callable[[], list[str]],
         memory: Callable[[], Mapping[str, int]],
+        pipelines: Callable[[], Mapping[str, Mapping[str, int]]] = dict,
     ) -> None:
-        """Sets the sources of the number of unfinished runs, the pipelines in memory, and the
-        device's memory in bytes by kind."""
-        self._registry.register(_Gauges(unfinished, resident, memory))
+        """Sets the sources of the number of unfinished runs, the pipelines in memory, the
+        device's memory in bytes by kind, and that of each pipeline."""
+        self._registry.register(_Gauges(unfinished, resident, memory, pipelines))
 
     def text(self) -> bytes:
         """Returns all metrics as they are now."""
@@ -57,9 +58,13 @@ class Metrics:
 
 class _Gauges(Collector):
     def __init__(
-        self, unfinished: Callable[[], int], resident: Callable[[], list[str]], memory: Callable[[], Mapping[str, int]]
+        self,
+        unfinished: Callable[[], int],
+        resident: Callable[[], list[str]],
+        memory: Callable[[], Mapping[str, int]],
+        pipelines: Callable[[], Mapping[str, Mapping[str, int]]],
     ) -> None:
-        self._unfinished, self._resident, self._memory = unfinished, resident, memory
+        self._unfinished, self._resident, self._memory, self._pipelines = unfinished, resident, memory, pipelines
 
     def collect(self) -> Iterable[Metric]:
         yield GaugeMetricFamily("cutroom_engine_unfinished_runs", "Runs in work or in line.", value=self._unfinished())
@@ -71,3 +76,12 @@ class _Gauges(Collector):
         for kind, size in self._memory().items():
             memory.add_metric([kind], size)
         yield memory
+        needs = GaugeMetricFamily(
+            "cutroom_engine_pipeline_memory_bytes",
+            "Memory that a pipeline needs, as computed and as corrected, and the most in use in its runs.",
+            labels=["pipeline", "kind"],
+        )
+        for pipeline, kinds in self._pipelines().items():
+            for kind, size in kinds.items():
+                needs.add_metric([pipeline, kind], size)
+        yield needs

@@ -6,9 +6,11 @@ import gc
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Protocol
 
-from .footprint import footprint, together
+from .footprint import Footprint, footprint, together
 from .model_map import PipelineRow
 from .pipeline import Pipeline
 
@@ -17,15 +19,38 @@ _logger = logging.getLogger(__name__)
 Load = Callable[[str, PipelineRow], Pipeline]
 
 
+class Meter(Protocol):
+    """Measures the memory of a device, in bytes."""
+
+    def used(self) -> int:
+        """Returns what tensors take now."""
+
+    def begin(self) -> None:
+        """Forgets the most that they took."""
+
+    def most(self) -> int:
+        """Returns the most that they took since then."""
+
+
 class Residents:
     """Keeps as many pipelines as fit into memory, and evicts the least recently used
-    first. One thread uses it."""
+    first. What they need is computed, and corrected by what a meter sees. One thread uses it;
+    names and memory can be called by any."""
 
-    def __init__(self, rows: Mapping[str, PipelineRow], memory: int | None, load: Load) -> None:
+    def __init__(
+        self, rows: Mapping[str, PipelineRow], memory: int | None, load: Load, meter: Meter | None = None
+    ) -> None:
         self._rows = rows
         self._memory = memory
         self._load = load
+        self._meter = meter
         self._resident: OrderedDict[str, Pipeline] = OrderedDict()
+        # Bytes by pipeline: what its weights took beyond what was computed for those that
+        # were not there yet, the most that a run took beside all weights, and the most that
+        # was in use in a run.
+        self._beyond: dict[str, int] = {}
+        self._working: dict[str, int] = {}
+        self._most: dict[str, int] = {}
 
     def names(self) -> list[str]:
         """The pipelines in memory, the least recently used first."""
@@ -39,10 +64,43 @@ class Residents:
         while self._resident and not self._fits(name):
             self._evict(next(iter(self._resident)))
         began = time.monotonic()
+        before = self._used()
         pipeline = self._load(name, self._rows[name])
+        if self._meter is not None:
+            self._beyond[name] = self._used() - before - self._missing(name)
         self._resident[name] = pipeline
         _logger.info("loaded a pipeline", extra={"pipeline": name, "seconds": round(time.monotonic() - began, 3)})
         return pipeline
+
+    @contextmanager
+    def measured(self, name: str) -> Iterator[None]:
+        """Measures what a run of the pipeline takes."""
+        if self._meter is None:
+            yield
+            return
+        before = self._used()
+        self._meter.begin()
+        try:
+            yield
+        finally:
+            most = self._meter.most()
+            self._working[name] = max(self._working.get(name, 0), most - before)
+            self._most[name] = max(self._most.get(name, 0), most)
+
+    def memory(self) -> dict[str, dict[str, int]]:
+        """Returns bytes by pipeline and kind: computed is what it needs alone by arithmetic,
+        needed the same as it was corrected, and measured the most that was in use in one of its
+        runs, with all that was beside it."""
+        found: dict[str, dict[str, int]] = {}
+        for name, row in self._rows.items():
+            computed, needed = footprint(name, row), self._need(name)
+            kinds = {
+                "computed": computed.alone if computed is not None else None,
+                "needed": needed.alone if needed is not None else None,
+                "measured": self._most.get(name),
+            }
+            found[name] = {kind: size for kind, size in kinds.items() if size is not None}
+        return found
 
     def evict_all(self) -> None:
         """Releases all memory, including that of a pipeline whose loading failed: its parts
@@ -52,9 +110,35 @@ class Residents:
             self._evict(name)
 
     def _fits(self, name: str) -> bool:
-        needs = [footprint(resident, self._rows[resident]) for resident in (*self._resident, name)]
+        needs = [self._need(resident) for resident in (*self._resident, name)]
         known = [need for need in needs if need is not None]
         return self._memory is not None and len(known) == len(needs) and together(known) <= self._memory
+
+    def _need(self, name: str) -> Footprint | None:
+        """Returns what the pipeline needs, as far as it is known. A run that took less than was
+        computed says nothing of a larger one."""
+        row = self._rows[name]
+        computed = footprint(name, row)
+        if computed is None or name not in self._beyond:
+            return computed
+        beyond, working = self._beyond[name], self._working.get(name, 0)
+        if row.memory is not None:
+            # The figure of the map is for weights and runs together, and is not lowered.
+            beyond, working = max(0, beyond), max(0, working + min(0, beyond))
+        corrected: Hashable = "beyond", name
+        return Footprint(computed.parts | {corrected: beyond}, max(computed.working, working))
+
+    def _missing(self, name: str) -> int:
+        """Returns the bytes that were computed for those parts of a pipeline that are not in
+        memory."""
+        computed = footprint(name, self._rows[name])
+        if computed is None:
+            return 0
+        there = [known for other in self._resident if (known := footprint(other, self._rows[other])) is not None]
+        return sum(size for part, size in computed.parts.items() if not any(part in other.parts for other in there))
+
+    def _used(self) -> int:
+        return 0 if self._meter is None else self._meter.used()
 
     def _evict(self, name: str) -> None:
         self._resident.pop(name).close()

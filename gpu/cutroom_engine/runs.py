@@ -287,7 +287,8 @@ class Runner:
         try:
             self._attempt(run, stages)
             size = os.path.getsize(run.request.output)
-            _logger.info("run ended", extra={**log, "bytes": size, "stages": stages.seconds()})
+            memory = self._residents.memory()[self._pipeline_of(run.request)]
+            _logger.info("run ended", extra={**log, "bytes": size, "stages": stages.seconds(), "memory": memory})
             return {"result": {"bytes": size, "stages": stages.seconds()}}, "completed"
         except RunCancelled:
             _logger.info("run cancelled", extra=log)
@@ -334,7 +335,8 @@ class Runner:
             pipeline = self._residents.get(name)
         run.report(0, "denoise")
         began = time.monotonic()
-        Edit(run.request, row, pipeline, run.report, run.check, stages).run()
+        with self._residents.measured(name):
+            Edit(run.request, row, pipeline, run.report, run.check, stages).run()
         run.report(1, "encode")
         if not (first and row.compile):  # which takes minutes, once
             self._estimates.ended(name, run.request, time.monotonic() - began)

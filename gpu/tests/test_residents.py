@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Callable
 
 import pytest
 
@@ -40,6 +41,97 @@ def test_one_is_kept_where_the_memory_is_not_known_or_small(memory: int | None, 
     kept.get("vace")
     assert kept.names() == ["vace"]
     assert made["edit"].closed
+
+
+class Scale:
+    """A meter of memory that only tests fill."""
+
+    def __init__(self) -> None:
+        self.taken = self.highest = 0
+
+    def take(self, size: float) -> None:
+        self.taken += int(size * GIB)
+        self.highest = max(self.highest, self.taken)
+
+    def used(self) -> int:
+        """See residents.Meter."""
+        return self.taken
+
+    def begin(self) -> None:
+        """See residents.Meter."""
+        self.highest = self.taken
+
+    def most(self) -> int:
+        """See residents.Meter."""
+        return self.highest
+
+
+GIB = 2**30
+
+
+def measured(room: float, weights: float, working: float, **row: object) -> tuple[Residents, Callable[[str], None]]:
+    """Returns what keeps pipelines whose weights and runs take so many GiB, and what runs one."""
+    scale = Scale()
+
+    class Weighed(Inverter):
+        """A model that takes memory."""
+
+        def close(self) -> None:
+            """See pipeline.Pipeline."""
+            scale.take(-weights)
+
+    def load(_: str, __: object) -> Inverter:
+        scale.take(weights)
+        return Weighed()
+
+    kept = Residents(model_map(**row).pipelines, int(room * GIB), load, scale)
+
+    def run(name: str) -> None:
+        kept.get(name)
+        with kept.measured(name):
+            scale.take(working)
+            scale.take(-working)
+
+    return kept, run
+
+
+@pytest.mark.parametrize(
+    ("room", "weights", "working", "stay"),
+    [
+        (4.5, 1.0, 0.5, ["edit", "text"]),  # as the map says, which has 2 GiB
+        (5.0, 1.0, 2.0, ["edit", "text"]),  # runs take more, but one at a time
+        (4.5, 1.0, 2.0, ["text"]),  # there is no room for that
+        (4.5, 2.5, 0.1, ["text"]),  # weights take more
+    ],
+)
+def test_figures_of_the_map_are_corrected_by_what_is_measured(
+    room: float, weights: float, working: float, stay: list[str]
+) -> None:
+    kept, run = measured(room, weights, working, memory="2GiB")
+    for name in ("edit", "text"):
+        run(name)
+    run("text")  # of which all is known now
+    kept.get("edit")
+    run("edit")
+    run("text")
+    assert sorted(kept.names()) == stay
+    said = kept.memory()["edit"]
+    assert said["computed"] == 2 * GIB
+    assert said["needed"] == pytest.approx(max(2, weights + working) * GIB)
+    assert said["measured"] >= (weights + working - 0.01) * GIB
+
+
+def test_weights_that_take_less_leave_room() -> None:
+    shape = {"shape": "wan2.1-1.3b", "precision": "bf16"}
+    kept, run = measured(100, 5, 0.1, **shape)
+    before = kept.memory()["text"]
+    run("text")
+    after = kept.memory()["text"]
+    assert before["computed"] == before["needed"] == after["computed"]
+    assert after["needed"] < after["computed"], "weights are known exactly once they are there"
+    assert after["needed"] > 5 * GIB, "a short run says nothing of a long one"
+    assert "measured" not in before
+    assert after["measured"] == pytest.approx(5.1 * GIB)
 
 
 def test_what_cannot_be_loaded_leaves_the_rest_as_it_is() -> None:
