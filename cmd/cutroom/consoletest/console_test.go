@@ -116,7 +116,8 @@ func absolute(t *testing.T, path string) string {
 }
 
 // catalog writes the built-in catalog with small results, except for gen-2.1, whose edits
-// take long enough to be cancelled, and with a chat model that never ends.
+// take long enough to be cancelled, with prices of two models, and with a chat model that
+// never ends.
 func catalog(t *testing.T) string {
 	t.Helper()
 	source, err := os.ReadFile(absolute(t, "../../../shared/domain/catalog/catalog.yaml"))
@@ -127,6 +128,9 @@ func catalog(t *testing.T) string {
 		{`(720p|480p): \d+x\d+`, "${1}: 320x180"}, {`duration: 5s`, "duration: 1s"},
 		{`720p: 320x180}(\s+fps: 20\s+title: "Edit a video, in a smaller size")`,
 			"720p: 4096x2304}${1}"},
+		{`(?m)^limits:`, "currency: EUR\nlimits:"},
+		{`(title: "Edit a video, in a smaller size")`, "${1}\n    price: {per_second: 0.05}"},
+		{`(title: Make a video from a text)`, "${1}\n    price: {per_edit: 1.5}"},
 	} {
 		pattern := regexp.MustCompile(change.pattern)
 		if !pattern.Match(source) {

@@ -477,6 +477,39 @@ export async function reloaded(visit) {
   equal(await page.getByLabel("Prompt", { exact: true }).inputValue(), "snowy winter", "what was written");
 }
 
+// Where prices are set, the form says what its runs cost, and a run what it does.
+export async function prices(visit) {
+  const person = await visit({}), { page } = person;
+  await person.signIn();
+  await choose(page, "clip.mp4"); // of four seconds
+  const cost = page.locator("#cost");
+  equal(await cost.textContent(), "", "what a model without a price costs");
+  await page.getByLabel("Model", { exact: true }).selectOption("gen-2.1");
+  await page.locator("#model-about").filter({ hasText: "€0.05 per second" }).waitFor();
+  await cost.filter({ hasText: /^Costs about €0\.20$/ }).waitFor();
+  await page.getByLabel("Results").selectOption("3");
+  await cost.filter({ hasText: /^Costs about €0\.60$/ }).waitFor();
+  await page.getByLabel("Results").selectOption("1");
+  await cost.filter({ hasText: /^Costs about €0\.20$/ }).waitFor();
+  await person.accessible("a form with a price");
+  await page.getByLabel("Prompt", { exact: true }).fill("film noir");
+  await page.getByRole("button", { name: "Run edit" }).click();
+  await page.locator(".share").filter({ hasText: /about €0\.20/ }).waitFor();
+  await person.shot("cost");
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await page.getByRole("heading", { name: "Cancelled" }).waitFor();
+  await page.getByText("Text to video").click();
+  await cost.filter({ hasText: /^Costs about €1\.50$/ }).waitFor();
+  await page.getByLabel("Prompt", { exact: true }).fill("rain that costs");
+  await page.getByRole("button", { name: "Make video" }).click();
+  await page.locator(".made").filter({ hasText: /about €1\.50/ }).waitFor();
+  // Without a file, the price of a second is all that is known.
+  await page.getByText("Video", { exact: true }).first().click();
+  await page.getByRole("button", { name: "New edit" }).click();
+  await page.getByRole("button", { name: "Remove the file" }).click();
+  await cost.filter({ hasText: "Costs €0.05 per second" }).waitFor();
+}
+
 // What is too large for a form is read first, which shows how far it is.
 export async function large(visit) {
   const person = await visit({}), { page } = person;

@@ -368,6 +368,13 @@ export async function files(visit) {
     for (const name of ["clip.mp4", "reference.jpg"]) await page.locator(".file").filter({ hasText: name }).waitFor();
   }
   await page.locator(".thumb img").first().waitFor();
+  // A small picture of the video does: the whole of it is fetched once it is played.
+  let fetched = 0;
+  page.on("request", request => { fetched += /\/v1\/uploads\/file_\w+$/.test(request.url()); });
+  await page.reload();
+  await page.locator(".file").filter({ hasText: "clip.mp4" }).locator(".thumb img").waitFor();
+  await page.locator(".file").filter({ hasText: "reference.jpg" }).locator(".thumb img").waitFor();
+  equal(fetched, 0, "stored files that are fetched for their pictures");
   await page.getByRole("button", { name: "Play clip.mp4" }).focus();
   await page.keyboard.press("Enter");
   await until("it plays in its card", () => page.locator(".thumb video[controls]").evaluate(video => video.currentTime > 0));
