@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -84,9 +85,16 @@ func testCompleted(t *testing.T, d *deployed) {
 	if err != nil || part.Status != http.StatusPartialContent || !bytes.Equal(part.Body, whole.Body[10:20]) {
 		t.Errorf("ten bytes of the content: %v %d %x", err, part.Status, part.Body)
 	}
-	if blobs := d.blobs(t, "jobs/"+job.ID+"/"); len(blobs) != 2 {
-		t.Errorf("the job has the blobs %v, want its input and its result", blobs)
-	}
+	// The thumbnails are stored after the job's end.
+	until(t, "the job has its input, its result and its thumbnails", func(context.Context) (bool, error) {
+		blobs := d.blobs(t, "jobs/"+job.ID+"/")
+		if len(blobs) > 3 {
+			return false, fmt.Errorf("it has the blobs %v", blobs)
+		}
+		return len(blobs) == 3 && slices.ContainsFunc(blobs, func(name string) bool {
+			return strings.Contains(name, "/thumbnails-")
+		}), nil
+	})
 	execution := d.execution(t, job.ID)
 	if execution.Status != sfntypes.ExecutionStatusSucceeded {
 		t.Errorf("the execution is %s", execution.Status)

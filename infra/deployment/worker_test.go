@@ -30,8 +30,11 @@ func (d *deployed) startWorker(t *testing.T, settings ...string) *workerProcess 
 		"CUTROOM_JOBS_TABLE="+d.outputs["JobsTableName"], "CUTROOM_BUCKET="+d.outputs["BucketName"],
 		"CUTROOM_VIDEO_QUEUE="+d.outputs["VideoQueueUrl"], "CUTROOM_IMAGE_QUEUE="+d.outputs["ImageQueueUrl"],
 		"CUTROOM_SCRATCH="+t.TempDir(), "CUTROOM_ADDR=127.0.0.1:0",
-		"AWS_ENDPOINT_URL="+d.calls.URL, "AWS_ENDPOINT_URL_S3="+d.calls.URL, "AWS_ACCESS_KEY_ID="+workerRole,
 	)
+	if d.calls != nil {
+		w.command.Env = append(w.command.Env,
+			"AWS_ENDPOINT_URL="+d.calls.URL, "AWS_ENDPOINT_URL_S3="+d.calls.URL, "AWS_ACCESS_KEY_ID="+workerRole)
+	}
 	w.command.Env = append(w.command.Env, settings...)
 	w.command.Stdout, w.command.Stderr = w.log, w.log
 	if err := w.command.Start(); err != nil {
