@@ -38,6 +38,21 @@ _LIMBS = (
 )
 _HUES = len(_LIMBS) + 1
 
+# COCO's keypoints, the neck after them, in the order of OpenPose, which says their colours.
+_ORDER = (0, _NECK, 6, 8, 10, 5, 7, 9, 12, 14, 16, 11, 13, 15, 2, 1, 4, 3)
+
+# Limbs are darker than their keypoints, and so thick by the shorter side, as WanAnimate's
+# authors draw them.
+_DARKER, _THICK = 0.6, 200
+
+# The bones of a hand, from the wrist to the tips of thumb and fingers.
+_BONES = tuple((0 if joint % 4 == 1 else joint - 1, joint) for joint in range(1, 21))
+_JOINT = (0, 0, 255)
+
+# Where the left hand and the right hand begin among the keypoints of COCO-WholeBody, and how
+# many each has.
+_HANDS, _OF_HAND = (91, 112), 21
+
 # Keypoints of lower certainty are not drawn.
 _CERTAIN = 0.3
 
@@ -45,30 +60,52 @@ _CERTAIN = 0.3
 @dataclass(frozen=True)
 class Person:
     """A person in a picture, in pixels: x, y and certainty (0 to 1) of COCO's 17
-    keypoints, and the surrounding box as left, top, right and bottom."""
+    keypoints, and the surrounding box as left, top, right and bottom; and the same of the 21
+    keypoints of each hand, left and right, if an estimator knows them."""
 
     points: NDArray[np.float32]
     box: tuple[float, float, float, float]
+    hands: tuple[NDArray[np.float32], ...] = ()
+
+
+def person(points: NDArray[np.float32], box: tuple[float, float, float, float]) -> Person:
+    """Returns the person of the keypoints of COCO, or of COCO-WholeBody, which has hands."""
+    hands = [points[start : start + _OF_HAND] for start in _HANDS if len(points) >= start + _OF_HAND]
+    return Person(points[:_NECK], box, tuple(hands))
 
 
 def skeleton(person: Person | None, width: int, height: int) -> Frame:
-    """Draws the person's limbs on black."""
+    """Draws the person's limbs, and hands if they are known, on black."""
     picture = Image.new("RGB", (width, height))
     if person is not None:
         _draw(picture, person)
+        for hand in person.hands:
+            _draw_hand(picture, hand)
     return np.asarray(picture, dtype=np.uint8)
 
 
 def _draw(picture: Image.Image, person: Person) -> None:
     draw = ImageDraw.Draw(picture)
-    thick = max(2, min(picture.size) // 120)
+    thick = max(1, min(picture.size) // _THICK)
     points = _with_neck(person.points)
     for i, (a, b) in enumerate(_LIMBS):
         if min(points[a, 2], points[b, 2]) >= _CERTAIN:
-            draw.line([*points[a, :2], *points[b, :2]], fill=_colour(i), width=thick)
-    for i, (x, y, certainty) in enumerate(points):
+            darker = tuple(int(_DARKER * value) for value in _colour(i / _HUES))
+            draw.line([*points[a, :2], *points[b, :2]], fill=darker, width=2 * thick)
+    for i, (x, y, certainty) in enumerate(points[list(_ORDER)]):
         if certainty >= _CERTAIN:
-            draw.ellipse([x - thick, y - thick, x + thick, y + thick], fill=_colour(i))
+            draw.ellipse([x - thick, y - thick, x + thick, y + thick], fill=_colour(i / _HUES))
+
+
+def _draw_hand(picture: Image.Image, points: NDArray[np.float32]) -> None:
+    draw = ImageDraw.Draw(picture)
+    thick = max(1, min(picture.size) // _THICK)
+    for i, (a, b) in enumerate(_BONES):
+        if min(points[a, 2], points[b, 2]) >= _CERTAIN:
+            draw.line([*points[a, :2], *points[b, :2]], fill=_colour(i / len(_BONES)), width=thick)
+    for x, y, certainty in points:
+        if certainty >= _CERTAIN:
+            draw.ellipse([x - thick, y - thick, x + thick, y + thick], fill=_JOINT)
 
 
 def face(frame: Frame, person: Person | None, side: int) -> Image.Image:
@@ -113,9 +150,9 @@ def _with_neck(points: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.vstack([points, neck])
 
 
-def _colour(number: int) -> tuple[int, int, int]:
-    """Returns evenly spread hues, beginning with red."""
-    hue = number * 6 / _HUES
+def _colour(share: float) -> tuple[int, int, int]:
+    """Returns a hue by its share of the circle, which begins with red."""
+    hue = share * 6
     rise = round(255 * (hue % 1))
     sixth = (
         (255, rise, 0),

@@ -12,19 +12,24 @@ import transformers
 from PIL import Image
 
 from .frames import Frame
-from .motion import Person
+from .motion import Person, person
 
 # How many pictures are processed together.
 _BATCH = 8
 
 _CERTAIN = 0.3
 
-# COCO's number for persons, and the number of its data set among those of ViTPose+.
-_PERSON, _COCO = 0, 0
+# COCO's number for persons, and the numbers of its data set, and of COCO-WholeBody, among
+# those of ViTPose+.
+_PERSON, _COCO, _WHOLE_BODY = 0, 0, 5
+
+# How many keypoints COCO has; COCO-WholeBody has 133.
+_KEYPOINTS = 17
 
 
 class Poses:
-    """A person detector, such as RT-DETR, and a pose estimator, ViTPose."""
+    """A person detector, such as RT-DETR, and a pose estimator, ViTPose. One that knows the
+    keypoints of COCO-WholeBody tells of hands too."""
 
     def __init__(self, detector: Path, estimator: Path, device: str) -> None:
         options: dict[str, Any] = {"local_files_only": True}
@@ -64,12 +69,13 @@ class Poses:
         boxes = [[[left, top, max(right - left, 1.0), max(bottom - top, 1.0)]]]
         inputs = self._crop(picture, boxes=boxes, return_tensors="pt").to(self._device)
         if self._estimator.config.backbone_config.num_experts > 1:
-            inputs["dataset_index"] = torch.tensor([_COCO], device=self._device)
+            of = _COCO if self._estimator.config.num_labels <= _KEYPOINTS else _WHOLE_BODY
+            inputs["dataset_index"] = torch.tensor([of], device=self._device)
         with torch.inference_mode():
             output = self._estimator(**inputs)
         pose = self._crop.post_process_pose_estimation(output, boxes=boxes)[0][0]
         points = torch.cat([pose["keypoints"], pose["scores"].reshape(-1, 1)], dim=1)
-        return Person(points.float().cpu().numpy()[:17], box)
+        return person(points.float().cpu().numpy(), box)
 
 
 def _largest(boxes: Any) -> tuple[float, float, float, float] | None:

@@ -171,7 +171,7 @@ STYLES = {
     "WanVideoToVideoPipeline": Style("video", _video_to_video, continues="latents", alone=True, caches="unguided"),
     "WanVACEPipeline": Style("video", _vace, references=True, conditioned=True, continues="arguments", alone=True),
     "WanAnimatePipeline": Style(
-        "video", _animate, references=True, needs_reference=True, people=True, continues="segment"
+        "video", _animate, references=True, needs_reference=True, people=True, continues="segment", alone=True
     ),
     "LucyEditPipeline": Style("video", _lucy_edit, continues="latents", alone=True, caches="always"),
     "QwenImageEditPipeline": Style("image", _image_edit, guidance="true_cfg_scale", caches="always"),

@@ -9,7 +9,7 @@ from PIL import Image
 
 from cutroom_engine.frames import Frame
 from cutroom_engine.model_map import ModelMapError, read_model_map
-from cutroom_engine.motion import Person, face, region, skeleton
+from cutroom_engine.motion import Person, face, person, region, skeleton
 from cutroom_engine.styles import STYLES, Shot
 
 WIDTH, HEIGHT = 200, 120
@@ -38,6 +38,35 @@ def test_limbs_are_drawn_in_their_colours() -> None:
     assert len(set(middles.values())) == 3
     assert at(picture, 100, 30) != (0, 0, 0), "the neck is not joined to the nose"
     assert at(picture, 10, 10) == (0, 0, 0)
+
+
+def test_colours_are_those_that_pipelines_are_trained_on() -> None:
+    """OpenPose's: limbs in the order of its list, and darker than keypoints."""
+    picture = skeleton(standing(), 4 * WIDTH, 4 * HEIGHT)
+    assert at(skeleton(standing(), WIDTH, HEIGHT), 100, 20) == (255, 0, 0), "the nose"
+    assert at(skeleton(standing(), WIDTH, HEIGHT), 80, 60) == (255, 255, 0), "the right elbow"
+    assert at(skeleton(standing(), WIDTH, HEIGHT), 92, 40) == (153, 0, 0), "the right shoulder's limb"
+    assert picture.shape == (4 * HEIGHT, 4 * WIDTH, 3)
+
+
+def whole(certainty: float = 0.9) -> Person:
+    """The same with an open left hand, by the keypoints of COCO-WholeBody."""
+    points = np.zeros((133, 3), dtype=np.float32)
+    points[:17] = standing().points
+    for joint in range(21):
+        finger, length = divmod(max(joint - 1, 0), 4)
+        points[91 + joint] = (150 + 8 * finger, 100 - 6 * (length + 1 if joint else 0), certainty)
+    return person(points, standing().box)
+
+
+def test_hands_are_drawn_where_they_are_known() -> None:
+    picture = skeleton(whole(), WIDTH, HEIGHT)
+    assert at(picture, 182, 76) == (0, 0, 255), "the tip of the little finger"
+    assert at(picture, 150, 91) == (255, 77, 0), "the second bone of the thumb"
+    assert not skeleton(whole(certainty=0.1), WIDTH, HEIGHT)[:, 140:].any(), "what is not seen is not drawn"
+    body = skeleton(person(whole().points, standing().box), WIDTH, HEIGHT)
+    assert (picture[:, :140] == body[:, :140]).all()
+    assert not body[:, 140:].any()
 
 
 def test_the_neck_is_between_the_shoulders() -> None:

@@ -230,6 +230,15 @@ def test_people_are_looked_for_in_every_frame(weights: Path) -> None:
     assert np.isfinite(person.points).all()
 
 
+def test_an_estimator_of_whole_bodies_knows_hands(weights: Path, tmp_path: Path) -> None:
+    whole = make_poses(tmp_path, keypoints=133)
+    picture, box = Image.fromarray(noise(1)[0]), (10.0, 5.0, 60.0, 60.0)
+    person = Poses(Path(whole["detector"]), Path(whole["estimator"]), "cpu")._person(picture, box)
+    assert person.points.shape == (17, 3)
+    assert [hand.shape for hand in person.hands] == [(21, 3), (21, 3)]
+    assert Poses(weights / "detector", weights / "estimator", "cpu")._person(picture, box).hands == ()
+
+
 def test_whom_the_clip_shows_is_who_is_replaced(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = pipeline(weights, "WanAnimatePipeline")
     nobody = model.run(shot("WanAnimatePipeline", people=[None] * 9), nothing, nothing)

@@ -12,14 +12,15 @@ from cutroom_engine.protocol import RunCancelled
 from cutroom_engine.weights import WeightsError
 
 from .test_diffusion import nothing, pipeline, same, shot
-from .tiny import make
+from .tiny import make, make_poses
 
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("weights")
-    for name in ("WanPipeline", "WanVACEPipeline", "Flux2KleinPipeline"):
+    for name in ("WanPipeline", "WanVACEPipeline", "WanAnimatePipeline", "Flux2KleinPipeline"):
         make(name, folder)
+    make_poses(folder)
     return folder
 
 
@@ -37,7 +38,7 @@ def lora(folder: Path, name: str = "few.safetensors", seed: int = 1) -> str:
     return str(folder / name)
 
 
-@pytest.mark.parametrize("name", ["WanPipeline", "WanVACEPipeline"])
+@pytest.mark.parametrize("name", ["WanPipeline", "WanVACEPipeline", "WanAnimatePipeline"])
 def test_a_lora_changes_what_is_made_and_nothing_else(weights: Path, tmp_path: Path, name: str) -> None:
     def made(*loras: dict[str, object]) -> list[object]:
         return pipeline(weights, name, loras=list(loras)).run(shot(name), nothing, nothing)  # type: ignore[return-value]

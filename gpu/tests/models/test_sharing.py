@@ -15,14 +15,15 @@ from cutroom_engine.model_map import PipelineRow
 
 from .test_diffusion import nothing, pipeline, same, shot
 from .test_loras import lora
-from .tiny import make
+from .tiny import make, make_poses
 
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("weights")
-    for name in ("WanPipeline", "WanVACEPipeline", "Flux2KleinPipeline", "LucyEditPipeline"):
+    for name in ("WanPipeline", "WanVACEPipeline", "WanAnimatePipeline", "Flux2KleinPipeline", "LucyEditPipeline"):
         make(name, folder)
+    make_poses(folder)
     return folder
 
 
@@ -31,7 +32,9 @@ def row(weights: Path, name: str, **changes: Any) -> PipelineRow:
     return PipelineRow.model_validate(fields | changes)
 
 
-@pytest.mark.parametrize("name", ["WanPipeline", "WanVACEPipeline", "LucyEditPipeline", "Flux2KleinPipeline"])
+@pytest.mark.parametrize(
+    "name", ["WanPipeline", "WanVACEPipeline", "WanAnimatePipeline", "LucyEditPipeline", "Flux2KleinPipeline"]
+)
 @pytest.mark.parametrize("leaves", [True, False])
 def test_a_text_encoder_apart_gives_what_its_own_gives(weights: Path, name: str, leaves: bool) -> None:
     of = "Flux2KleinPipeline" if name == "Flux2KleinPipeline" else "WanPipeline"

@@ -330,7 +330,7 @@ def make(class_name: str, folder: Path) -> Path:
     return path
 
 
-def make_poses(folder: Path) -> dict[str, str]:
+def make_poses(folder: Path, keypoints: int = 17) -> dict[str, str]:
     """Writes a detector and an estimator of poses, and returns their folders."""
     torch.manual_seed(0)
     backbone = RTDetrResNetConfig(
@@ -359,7 +359,9 @@ def make_poses(folder: Path) -> dict[str, str]:
     seen = VitPoseBackboneConfig(
         image_size=[32, 24], patch_size=[8, 8], hidden_size=16, num_hidden_layers=2, num_attention_heads=2
     )
-    estimator = VitPoseForPoseEstimation(VitPoseConfig(backbone_config=seen, use_simple_decoder=True, num_labels=17))
+    estimator = VitPoseForPoseEstimation(
+        VitPoseConfig(backbone_config=seen, use_simple_decoder=True, num_labels=keypoints)
+    )
     for name, model, processor in (
         ("detector", detector, RTDetrImageProcessorPil(size={"height": 64, "width": 64})),
         ("estimator", estimator, VitPoseImageProcessorPil(size={"height": 32, "width": 24})),
