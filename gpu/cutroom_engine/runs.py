@@ -9,7 +9,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
 from .edits import Edit
@@ -38,6 +38,8 @@ _LAST_STEP = 3.0
 
 # How often runs that wait for weights are checked, in seconds.
 _LOOK = 0.5
+# The length of the name that a result tells, in characters.
+_MAX_NAME = 64
 
 # W3C Trace Context: version, trace, parent, flags.
 _TRACEPARENT = re.compile(r"[0-9a-f]{2}-([0-9a-f]{32})-[0-9a-f]{16}-[0-9a-f]{2}(-.*)?")
@@ -289,7 +291,8 @@ class Runner:
             size = os.path.getsize(run.request.output)
             memory = self._residents.memory()[self._pipeline_of(run.request)]
             _logger.info("run ended", extra={**log, "bytes": size, "stages": stages.seconds(), "memory": memory})
-            return {"result": {"bytes": size, "stages": stages.seconds()}}, "completed"
+            result = {"bytes": size, "stages": stages.seconds(), "engine": self._engine_of(run.request)}
+            return {"result": result}, "completed"
         except RunCancelled:
             _logger.info("run cancelled", extra=log)
             return _CANCELLED.line(), "cancelled"
@@ -340,6 +343,12 @@ class Runner:
         run.report(1, "encode")
         if not (first and row.compile):  # which takes minutes, once
             self._estimates.ended(name, run.request, time.monotonic() - began)
+
+    def _engine_of(self, request: RunRequest) -> str:
+        """Returns the name that a job shows for what made its result: that of the weights, or
+        where there are none here that of the pipeline."""
+        name = self._pipeline_of(request)
+        return (PurePosixPath(self._models.pipelines[name].weights).name or name)[:_MAX_NAME]
 
     def _pipeline_of(self, request: RunRequest) -> str:
         row = self._models.models.get(request.model)

@@ -131,6 +131,9 @@ def test_a_clip_is_edited(world: MakeRunner, clip: Clip, ask: Ask) -> None:
     result = lines[-1]["result"]
     assert result["bytes"] == Path(request.output).stat().st_size
     assert set(result["stages"]) == {"load", "decode", "denoise", "encode"}
+    assert result["engine"] == "edit"
+    named = world(weights="s3://models/wan/wan2.1-vace-1.3b" + "x" * 60)
+    assert named.run(ask(data))[-1]["result"]["engine"] == "wan2.1-vace-1.3b" + "x" * 48
     fractions = [line["progress"] for line in lines[:-1]]
     assert fractions == sorted(fractions)
     assert fractions[-1] == 1

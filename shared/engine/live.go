@@ -32,6 +32,14 @@ type LiveEditor interface {
 	Close()
 }
 
+// LiveNoticer is implemented by editors that have something to say of the frames
+// themselves, such as that nothing in them can be edited.
+type LiveNoticer interface {
+	// Notice returns what is to be said of the frame that was edited last, empty if
+	// nothing is. It is called at any time, also while an Edit runs.
+	Notice() string
+}
+
 // ReferenceImage is a reference image, decoded and scaled down.
 type ReferenceImage struct {
 	Size catalog.Size

@@ -200,9 +200,17 @@ func (c *connection) watch() {
 				c.end(endedByIdleness)
 				return
 			}
-			c.say(tickMessage{"generation_tick", c.seconds()})
+			c.say(tickMessage{"generation_tick", c.seconds(), c.notice()})
 		}
 	}
+}
+
+// notice returns what the engine says of the last frame.
+func (c *connection) notice() string {
+	if editor, ok := c.editor.(engine.LiveNoticer); ok {
+		return editor.Notice()
+	}
+	return ""
 }
 
 // heard records that the client sent something.

@@ -27,6 +27,48 @@ func TestTicksCountTheSeconds(t *testing.T) {
 	}
 }
 
+// A tick says what the engine has to say of the frames, for as long as it has.
+func TestTicksSayWhatTheEngineSaysOfFrames(t *testing.T) {
+	t.Parallel()
+	says := &critic{}
+	w := newWorld(t, setup{engine: says})
+	c := w.open("gen-2.5", studio)
+	await := func(notice string) {
+		t.Helper()
+		for limit := time.Now().Add(patience); ; {
+			m := c.any()
+			if m.Type == "generation_tick" && m.Notice == notice {
+				return
+			}
+			if time.Now().After(limit) {
+				t.Fatalf("no tick said %q", notice)
+			}
+		}
+	}
+	await("")
+	says.notice.Store("No face shows.")
+	await("No face shows.")
+	says.notice.Store("")
+	await("")
+}
+
+// critic is an engine that says of frames what the test has it say.
+type critic struct{ notice atomic.Value }
+
+func (c *critic) Open(context.Context, *catalog.Model) (engine.LiveEditor, error) {
+	return &criticalEditor{critic: c}, nil
+}
+
+type criticalEditor struct {
+	canvas
+	critic *critic
+}
+
+func (e *criticalEditor) Notice() string {
+	notice, _ := e.critic.notice.Load().(string)
+	return notice
+}
+
 func TestTheMaximumDuration(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})

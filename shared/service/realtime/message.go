@@ -49,6 +49,8 @@ type (
 	tickMessage struct {
 		Type    string `json:"type"` // generation_tick
 		Seconds int64  `json:"seconds"`
+		// Notice is what the engine says of the last frame (see engine.LiveNoticer).
+		Notice string `json:"notice,omitempty"`
 	}
 	endedMessage struct {
 		Type    string `json:"type"` // generation_ended

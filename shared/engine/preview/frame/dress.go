@@ -45,10 +45,15 @@ func (c *wearing) step(w *workspace, at time.Duration) {
 		c.next = at + lookEvery
 		c.find(w)
 	}
-	if c.colors != nil {
-		c.wear(w)
+	if c.colors == nil {
+		w.notice = noFace
+		return
 	}
+	c.wear(w)
 }
+
+// noFace is the notice while no face was seen yet.
+const noFace = "No face shows from the front, so that nothing is worn. Look at the camera, with the clothes in view."
 
 // find looks for the face, and for the clothes' colours below it.
 func (c *wearing) find(w *workspace) {

@@ -65,6 +65,8 @@ type editor struct {
 	// which matches it once it is compiled.
 	asked request
 	made  *plan
+	// notice is what is to be said of the last frame.
+	notice string
 }
 
 // request is what a session asks for. Images are compared by identity.
@@ -201,8 +203,19 @@ func (e *editor) Edit(ctx context.Context, frame []byte) ([]byte, error) {
 	if e.began.IsZero() {
 		e.began = now
 	}
+	e.work.notice = ""
 	e.current(size).run(e.work, now.Sub(e.began))
+	e.mu.Lock()
+	e.notice = e.work.notice
+	e.mu.Unlock()
 	return e.work.encode()
+}
+
+// Notice returns what is to be said of the last frame.
+func (e *editor) Notice() string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.notice
 }
 
 // run edits the picture in the workspace. It is called by one edit of the

@@ -273,9 +273,21 @@ func TestTryOnDressesTheSubject(t *testing.T) {
 	if d := difference(t, edit(t, e, nobody), decoded(t, nobody), 1); d > 2 {
 		t.Errorf("a picture of nobody changes by %.2f", d)
 	}
+	notice := func() string { return e.(engine.LiveNoticer).Notice() }
+	if !strings.Contains(notice(), "No face shows") {
+		t.Errorf("of a picture of nobody it says %q", notice())
+	}
+	e.SetImage(nil)
+	edit(t, e, nobody)
+	if notice() != "" {
+		t.Errorf("without a garment it says %q", notice())
+	}
 	e = editor(t, catalog.TryOn)
 	e.SetImage(still(t, garment, "image/png"))
 	worn, plain := edit(t, e, in), decoded(t, in)
+	if notice() != "" {
+		t.Errorf("of a person it says %q", notice())
+	}
 	part := func(picture image.Image, r image.Rectangle) image.Image { return picture.(*image.YCbCr).SubImage(r) }
 	for _, c := range []struct {
 		name        string

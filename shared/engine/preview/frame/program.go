@@ -32,6 +32,8 @@ type workspace struct {
 	bilateral bilateral
 	scalers   map[[4]int]*resampler
 	plane     []uint8
+	// notice is what a step has to say of the frame, empty for nothing.
+	notice string
 }
 
 func newWorkspace() *workspace { return &workspace{scalers: map[[4]int]*resampler{}} }

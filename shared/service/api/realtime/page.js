@@ -189,6 +189,7 @@ function ended(text) {
   attempt++;
   session = undefined;
   frames = [];
+  framesNotice = "";
   shown = arrived; // what is still being decoded is not shown any more
   show("closed", "Not connected");
   element("empty").lastElementChild.textContent = "Connect to see it.";
@@ -208,6 +209,7 @@ function disconnect() {
 function hear(message) {
   switch (message.type) {
   case "generation_tick":
+    noteFrames(message.notice || "");
     return showTime(message.seconds);
   case "prompt_ack":
     if (message.success) return notePrompt(message);
@@ -234,6 +236,18 @@ function noteImage({ understood, notice }) {
   if (!image) return note("image-state", "No image.", "good");
   const used = !understood || understood.some(part => part.endsWith("reference image"));
   note("image-state", (used ? `In use: ${image.name}` : `Not in use: ${image.name}`) + (notice ? `. ${notice}` : ""), used ? "good" : "warn");
+}
+
+// A tick says what the engine makes of the frames, if there is something to say.
+
+let framesNotice = "";
+
+function noteFrames(text) {
+  if (text === framesNotice) return;
+  framesNotice = text;
+  if (text) return note("image-state", text, "warn");
+  if (image) note("image-state", `In use: ${image.name}`, "good");
+  else note("image-state", "No image.");
 }
 
 // While a prompt is typed, the page says what would be made of it.
