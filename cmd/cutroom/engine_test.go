@@ -4,11 +4,15 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/engineserver/engineservertest"
 	"cutroom/shared/engine/ffmpeg"
@@ -64,6 +68,53 @@ func TestEngineServer(t *testing.T) {
 	server.Close()
 	if health, err := client.Get(ctx, "/healthz"); err != nil || health.Status != 200 {
 		t.Errorf("without an engine server the health is %d, %v", health.Status, err)
+	}
+}
+
+// slow is an engine that tells that an edit takes 400 s for each second of a clip.
+type slow struct{ engine.Engine }
+
+func (slow) Estimates(_ context.Context, asked []engine.Question) ([]*job.Estimate, error) {
+	estimates := make([]*job.Estimate, len(asked))
+	for i, question := range asked {
+		estimates[i] = &job.Estimate{EditKind: question.EditKind, Slack: 1}
+		for _, length := range question.Lengths {
+			takes := 400 * max(length, 1)
+			estimates[i].Points = append(estimates[i].Points, job.EstimatePoint{Length: length, Takes: takes})
+		}
+	}
+	return estimates, nil
+}
+
+// TestClipsThatAreTooLongForTheEngineServer tests what an engine server tells of its edits
+// from end to end: the worker asks it, and a POST is refused by what it said.
+func TestClipsThatAreTooLongForTheEngineServer(t *testing.T) {
+	server := httptest.NewServer(engineservertest.Handler(slow{newPreview(t)}))
+	defer server.Close()
+	ctx := bounded(t)
+	client := start(t, t.TempDir(), "CUTROOM_ENGINE="+server.URL).Client()
+	long, err := os.ReadFile(mediatest.Video{Seconds: 3, Width: 64, Height: 36}.Make(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	post := func() servertest.Answer {
+		t.Helper()
+		form := servertest.Form{servertest.File("data", "clip.mp4", long), servertest.Text("prompt", "winter")}
+		body, length, contentType := form.Encode()
+		answer, err := client.Call(ctx, "POST", "/v1/jobs/gen-2.5", body, length, "Content-Type", contentType)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer
+	}
+	for answer := post(); answer.Status != http.StatusUnprocessableEntity; answer = post() {
+		if answer.Status != http.StatusOK || ctx.Err() != nil {
+			t.Fatalf("%d %s", answer.Status, answer.Body)
+		}
+		time.Sleep(100 * time.Millisecond) // the worker is about to ask the engine server
+	}
+	if answer := post(); !strings.Contains(string(answer.Body), "would be done in time has 1 s.") {
+		t.Errorf("the refusal is %s", answer.Body)
 	}
 }
 

@@ -68,10 +68,11 @@ type EstimatePoint struct {
 }
 
 const (
-	// maxPoints bounds the points of an estimate, and maxTakes, a day in seconds,
-	// what one of them may take.
+	// maxPoints bounds the points of an estimate.
 	maxPoints = 64
-	maxTakes  = 24 * 60 * 60
+	// MaxTakes bounds what one of them may take: a day, in seconds. What takes longer
+	// is said to take that.
+	MaxTakes = 24 * 60 * 60
 	// maxSlack bounds the slack of an estimate.
 	maxSlack = 10
 )
@@ -85,7 +86,7 @@ func (e Estimate) Validate() error {
 		return fmt.Errorf("the slack of the estimate of %s is %v", e.Model, e.Slack)
 	}
 	for i, point := range e.Points {
-		if !(point.Takes >= 0 && point.Takes <= maxTakes) || !(point.Length >= 0) ||
+		if !(point.Takes >= 0 && point.Takes <= MaxTakes) || !(point.Length >= 0) ||
 			i > 0 && point.Length <= e.Points[i-1].Length {
 			return fmt.Errorf("point %d of the estimate of %s is %v", i, e.Model, point)
 		}
@@ -105,7 +106,7 @@ func (e Estimate) Takes(length time.Duration) time.Duration {
 		a, b := e.Points[after-1], e.Points[after]
 		seconds = a.Takes + (b.Takes-a.Takes)*(length.Seconds()-a.Length)/(b.Length-a.Length)
 	}
-	return time.Duration(min(max(seconds, 0), maxTakes) * float64(time.Second))
+	return time.Duration(min(max(seconds, 0), MaxTakes) * float64(time.Second))
 }
 
 // TooLong reports whether an edit of the length cannot be expected to end within the
@@ -124,8 +125,12 @@ func (e Estimate) Longest(length, within time.Duration) time.Duration {
 	return longest
 }
 
-// estimatesFor is how long a service remembers the estimates that it has read.
-const estimatesFor = 30 * time.Second
+const (
+	// estimatesFor is how long a service remembers the estimates that it has read, and
+	// noneFor how long that there were none: a worker may be about to start.
+	estimatesFor = 30 * time.Second
+	noneFor      = time.Second
+)
 
 // Estimate returns how long edits of the kind take, as the workers' engine told last.
 // Nothing is known of it without an engine that tells, or while it cannot be read.
@@ -135,7 +140,11 @@ func (s *Service) Estimate(ctx context.Context, kind EditKind) (Estimate, bool) 
 	}
 	s.estimating.Lock()
 	defer s.estimating.Unlock()
-	if now := s.config.Now(); s.estimatedAt.IsZero() || now.Sub(s.estimatedAt).Abs() >= estimatesFor {
+	remembered := estimatesFor
+	if len(s.estimates) == 0 {
+		remembered = noneFor
+	}
+	if now := s.config.Now(); s.estimatedAt.IsZero() || now.Sub(s.estimatedAt).Abs() >= remembered {
 		estimates, err := s.config.Estimates.Estimates(ctx)
 		if err != nil {
 			// The engine refuses what would take too long as well, only later.

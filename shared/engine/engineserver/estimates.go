@@ -72,7 +72,7 @@ func (e *Engine) Estimates(ctx context.Context, asked []engine.Question) ([]*job
 		}
 		estimate := &job.Estimate{EditKind: asked[i].EditKind, Slack: told.Slack}
 		for n, length := range asked[i].Lengths {
-			estimate.Points = append(estimate.Points, job.EstimatePoint{Length: length, Takes: told.Seconds[n]})
+			estimate.Points = append(estimate.Points, job.EstimatePoint{Length: length, Takes: min(told.Seconds[n], job.MaxTakes)})
 		}
 		if err := estimate.Validate(); err != nil {
 			return nil, fmt.Errorf("engineserver: %w", err)

@@ -33,7 +33,7 @@ func TestEstimates(t *testing.T) {
 		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
 			t.Error(err)
 		}
-		w.Write([]byte(`{"estimates":[{"seconds":[40,9000.5],"slack":1.5},null]}`))
+		w.Write([]byte(`{"estimates":[{"seconds":[40,1e9],"slack":1.5},null]}`))
 	}))
 	t.Cleanup(server.Close)
 	// A server that is away does not hide the one that answers.
@@ -45,7 +45,7 @@ func TestEstimates(t *testing.T) {
 	}
 	got, err := pool.Estimates(t.Context(), questions())
 	want := []*job.Estimate{{EditKind: questions()[0].EditKind, Slack: 1.5,
-		Points: []job.EstimatePoint{{Length: 1, Takes: 40}, {Length: 300, Takes: 9000.5}}}, nil}
+		Points: []job.EstimatePoint{{Length: 1, Takes: 40}, {Length: 300, Takes: 24 * 60 * 60}}}, nil}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, %v", got, err)
 	}

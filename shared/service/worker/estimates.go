@@ -41,13 +41,15 @@ func (e Estimating) Run(ctx context.Context) {
 	var (
 		published   job.Estimates
 		publishedAt time.Time
+		failing     bool
 	)
 	for ctx.Err() == nil {
 		estimates, err := e.ask(ctx, estimator, asked)
-		if err != nil && ctx.Err() == nil {
+		if err != nil && !failing && ctx.Err() == nil {
 			// It may be starting; what it told last stands.
-			e.Logger.Debug("ask the engine how long edits take", "error", err)
+			e.Logger.Warn("ask the engine how long edits take", "error", err)
 		}
+		failing = err != nil
 		fresh := !publishedAt.IsZero() && e.Now().Sub(publishedAt).Abs() < publishEvery
 		if err == nil && !(fresh && reflect.DeepEqual(estimates, published)) {
 			err := e.Publisher.PublishEstimates(ctx, estimates, e.Now())

@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/media"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/engineserver"
 )
 
-// Handler serves runs by an engine.
+// Handler serves runs by an engine, and how long they take if it tells.
 func Handler(e engine.Engine) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(http.ResponseWriter, *http.Request) {})
@@ -45,7 +46,42 @@ func Handler(e engine.Engine) http.Handler {
 		}
 		lines.write(engineserver.Line{Result: &result})
 	})
+	if estimator := engine.EstimatorOf(e); estimator != nil {
+		mux.HandleFunc("POST /v1/estimates", func(w http.ResponseWriter, r *http.Request) { estimate(w, r, estimator) })
+	}
 	return mux
+}
+
+// estimate answers how long edits take.
+func estimate(w http.ResponseWriter, r *http.Request, by engine.Estimator) {
+	var request engineserver.EstimatesRequest
+	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
+		http.Error(w, err.Error(), http.StatusUnprocessableEntity)
+		return
+	}
+	var asked []engine.Question
+	for _, edit := range request.Edits {
+		asked = append(asked, engine.Question{
+			EditKind: job.EditKind{Model: edit.Model, Reference: edit.Reference}, Kind: edit.Kind,
+			Size: catalog.Size{Width: edit.Width, Height: edit.Height}, FPS: edit.FPS, Lengths: edit.Lengths,
+		})
+	}
+	estimates, err := by.Estimates(r.Context(), asked)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	answer := engineserver.EstimatesResponse{Estimates: make([]*engineserver.EditEstimate, len(estimates))}
+	for i, one := range estimates {
+		if one == nil {
+			continue
+		}
+		answer.Estimates[i] = &engineserver.EditEstimate{Slack: one.Slack}
+		for _, point := range one.Points {
+			answer.Estimates[i].Seconds = append(answer.Estimates[i].Seconds, point.Takes)
+		}
+	}
+	_ = json.NewEncoder(w).Encode(answer) // it fails when the caller has gone
 }
 
 // lines writes the lines of an answer, each at once.
