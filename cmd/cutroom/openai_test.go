@@ -254,7 +254,7 @@ func (c goClient) models() {
 	for pages.Next() {
 		listed = append(listed, pages.Current().ID)
 	}
-	if pages.Err() != nil || strings.Join(listed, " ") != "cutroom-echo silent breaking flaky unreachable" {
+	if pages.Err() != nil || strings.Join(listed, " ") != "cutroom-echo silent breaking flaky agent unreachable" {
 		c.Errorf("listed %v, %v", listed, pages.Err())
 	}
 	model, err := client.Models.Get(c.ctx, goModel)
