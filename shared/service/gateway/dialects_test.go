@@ -1,14 +1,20 @@
 package gateway_test
 
 import (
+	"bufio"
+	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/tidwall/gjson"
+
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/usage"
+	"cutroom/shared/service/gateway/dialect"
 )
 
 // post calls a route that the contract does not have.
@@ -418,6 +424,88 @@ func TestHostileUpstreamsOfDialects(t *testing.T) {
 			}
 			if c.within {
 				w.recorded(2)
+			}
+		})
+	}
+}
+
+// A caller who leaves a translated stream is billed for what was generated.
+func TestLeavingATranslatedStream(t *testing.T) {
+	u := newUpstream(t, func(c *call) {
+		c.stream()
+		c.write(eventStream(chunk("one two three")))
+		<-c.left
+	})
+	w := newWorld(t, setup{upstreams: []*modelServer{u}})
+	ctx, leave := context.WithCancel(t.Context())
+	response, err := client.Do(w.request(ctx, http.MethodPost, "/v1/messages", studio,
+		strings.NewReader(`{"model":"small","max_tokens":5,"stream":true,"messages":[{"role":"user","content":"a b"}]}`)))
+	must(t, err)
+	defer response.Body.Close()
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() && !strings.Contains(lines.Text(), "one two three") {
+	}
+	leave()
+	if got := w.recorded(1)[0].Counts; got != (usage.Counts{Requests: 1, PromptTokens: 6, CompletionTokens: 3, Estimated: 1}) {
+		t.Errorf("recorded %+v", got)
+	}
+}
+
+// What a response keeps until its end is bounded: an endless one ends with an
+// error.
+func TestEndlessResponse(t *testing.T) {
+	u := newUpstream(t, func(c *call) {
+		c.stream()
+		for piece := eventStream(chunk(strings.Repeat("x", 1<<20))); c.write(piece) == nil; {
+		}
+	})
+	w := newWorld(t, setup{upstreams: []*modelServer{u}})
+	response, err := client.Do(w.request(t.Context(), http.MethodPost, "/v1/responses", studio,
+		strings.NewReader(`{"model":"small","stream":true,"input":"x"}`)))
+	must(t, err)
+	defer response.Body.Close()
+	var tail []byte
+	read, room := 0, make([]byte, 64<<10)
+	for err == nil {
+		var n int
+		n, err = response.Body.Read(room)
+		read += n
+		tail = append(tail, room[:n]...)
+		tail = tail[max(0, len(tail)-len(room)):]
+	}
+	// The failed response tells what it has: no item is complete.
+	if err != io.EOF || read > 24<<20 || !strings.Contains(string(tail), "event: response.failed") {
+		t.Errorf("%d bytes, then %v: …%s", read, err, tail[max(0, len(tail)-500):])
+	}
+	w.recorded(1)
+}
+
+// Of two credentials the Bearer counts.
+func TestBearerBeforeKey(t *testing.T) {
+	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, always(200, whole))}})
+	a := w.post("/v1/messages", `{"model":"small","max_tokens":5,"messages":[{"role":"user","content":"x"}]}`, "X-Api-Key: ck_wrong")
+	if a.status != 200 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+}
+
+// BenchmarkTranslatedChunk translates a chunk of a stream.
+func BenchmarkTranslatedChunk(b *testing.B) {
+	text := gjson.Parse(chunk("hello"))
+	for name, translation := range map[string]interface {
+		Chunk(out []byte, chunk gjson.Result) ([]byte, error)
+	}{
+		"messages":  dialect.NewMessages(dialect.Call{ID: "1", Model: []byte(`"m"`)}),
+		"responses": dialect.NewResponses(dialect.Call{ID: "1", Model: []byte(`"m"`)}),
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			var out []byte
+			for b.Loop() {
+				var err error
+				if out, err = translation.Chunk(out[:0], text); err != nil {
+					b.Fatal(err)
+				}
 			}
 		})
 	}

@@ -339,6 +339,31 @@ func TestResponsesAnswers(t *testing.T) {
 	}
 }
 
+// A function of a namespace has one name in the chat, and its own in the answer.
+func TestNamespaces(t *testing.T) {
+	r := newResponses()
+	got, problem := r.Request(nil, []byte(`{"input":[{"type":"function_call","call_id":"c","namespace":"n","name":"f","arguments":"{}"}],`+
+		`"tools":[{"type":"namespace","name":"n","description":"N.","tools":[{"type":"function","name":"f","description":"F.","parameters":{}}]}]}`), templates)
+	const want = `{"messages":[{"role":"assistant","tool_calls":[{"id":"c","type":"function","function":{"name":"n__f","arguments":"{}"}}]}],` +
+		`"tools":[{"type":"function","function":{"name":"n__f","description":"N.\n\nF.","parameters":{}}}]}`
+	if problem != nil || string(got) != want {
+		t.Errorf("%v %s\nwant %s", problem, got, want)
+	}
+	out, err := r.Answer(nil, gjson.Parse(`{"choices":[{"message":{"tool_calls":[{"id":"d","function":{"name":"n__f","arguments":"{}"}}]}}]}`), usage.Counts{})
+	if call := gjson.GetBytes(out, "output.0"); err != nil || call.Get("name").Str != "f" || call.Get("namespace").Str != "n" {
+		t.Errorf("%v %s", err, out)
+	}
+	for sent, want := range map[string]string{
+		`{"input":"x","tools":[{"type":"namespace"}]}`:                                        "tools[0].name",
+		`{"input":"x","tools":[{"type":"namespace","name":"n","tools":[{"type":"custom"}]}]}`: "tools[0].tools[0]",
+		`{"input":"x","tools":[{"type":"namespace","name":"n","x":1}]}`:                       "tools[0].x",
+	} {
+		if got, problem := newResponses().Request(nil, []byte(sent), templates); problem == nil || problem.Param != want {
+			t.Errorf("%s: %v %s", sent, problem, got)
+		}
+	}
+}
+
 // Calls whose arguments come in turn cannot be told: the stream ends with an
 // error.
 func TestCallsInTurn(t *testing.T) {

@@ -20,7 +20,9 @@ type Responses struct {
 	call Call
 	// sent are fields of the request that the answer repeats, as members.
 	sent map[string]string
-	walk walk
+	// spaces are the functions of namespaces, by their names in the chat.
+	spaces map[string]function
+	walk   walk
 
 	out   []byte
 	whole bool
@@ -32,11 +34,13 @@ type Responses struct {
 	items, text  []byte
 	kind         kind
 	callID, name string
+	// space is the namespace of the called function, or empty.
+	space string
 }
 
 // NewResponses returns the translation of a call.
 func NewResponses(call Call) *Responses {
-	r := &Responses{call: call, sent: map[string]string{}}
+	r := &Responses{call: call, sent: map[string]string{}, spaces: map[string]function{}}
 	r.walk.parts = r
 	return r
 }
@@ -215,6 +219,9 @@ func (r *Responses) item(out []byte, status string, content bool) []byte {
 	case called:
 		out = append(append(out, `,"type":"function_call","call_id":`...), jsonedit.Quote(r.callID)...)
 		out = append(append(out, `,"name":`...), jsonedit.Quote(r.name)...)
+		if r.space != "" {
+			out = append(append(out, `,"namespace":`...), jsonedit.Quote(r.space)...)
+		}
 		return append(append(append(out, `,"arguments":"`...), r.text...), `"}`...)
 	case thought:
 		out = append(out, `,"type":"reasoning","summary":[],"content":[`...)
@@ -265,6 +272,10 @@ func (r *Responses) stream() string {
 // open begins an item and its part.
 func (r *Responses) open(k kind, id, name string) {
 	r.kind, r.callID, r.name, r.text = k, strings.Clone(id), strings.Clone(name), r.text[:0]
+	f, ok := r.spaces[name]
+	if r.space = f.space; ok {
+		r.name = f.name
+	}
 	if r.callID == "" {
 		r.callID = "call_" + r.call.ID + "_" + strconv.Itoa(r.output)
 	}

@@ -14,7 +14,7 @@ import (
 // Request appends the chat request for a request of Responses.
 func (r *Responses) Request(out, body []byte, _ *catalog.Inference) ([]byte, *apierror.Error) {
 	object, _ := jsonedit.ParseObject(body) // it was read before
-	w := &responsesWriter{writer: writer{out: out}}
+	w := &responsesWriter{writer: writer{out: out}, spaces: r.spaces}
 	w.open('{')
 	w.list("messages", func() { w.input(object.Get("input"), object.Get("instructions")) })
 	w.members(object, "", func(name string, value gjson.Result) {
@@ -33,9 +33,17 @@ type responsesWriter struct {
 	said, thoughts []gjson.Result
 	calls          []gjson.Result
 	refusal        gjson.Result
+	// spaces are the functions of namespaces, by their names in the chat.
+	spaces map[string]function
 	// pictures are those of results, which follow in a message of the user.
 	pictures []picture
 }
+
+// function is a function of a namespace.
+type function struct{ space, name string }
+
+// inChat is the function's name in a chat, which knows no namespaces.
+func (f function) inChat() string { return f.space + "__" + f.name }
 
 // picture is a part of the result of a call.
 type picture struct {
@@ -46,9 +54,9 @@ type picture struct {
 // field writes a top-level field besides the input.
 func (w *responsesWriter) field(name string, value gjson.Result) {
 	switch name {
-	case "input", "instructions", "store", "background", "max_tool_calls", "metadata":
-		// Metadata is repeated in the answer; calls of built-in tools there are
-		// none to limit.
+	case "input", "instructions", "store", "background", "client_metadata", "max_tool_calls", "metadata":
+		// Metadata is repeated in the answer, that of the client is about itself;
+		// calls of built-in tools there are none to limit.
 	case "model", "stream", "parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention", "safety_identifier",
 		"service_tier", "temperature", "top_p", "user":
 		w.raw(name, value.Raw)
@@ -135,20 +143,59 @@ func (w *responsesWriter) format(value gjson.Result) {
 	})
 }
 
-// tool writes a function.
+// tool writes a function, or those of a namespace.
 func (w *responsesWriter) tool(i int, tool gjson.Result) {
 	place := fmt.Sprintf("tools[%d]", i)
-	if tool.Get("type").Str != "function" {
+	switch tool.Get("type").Str {
+	case "function":
+		w.function(tool, place, gjson.Result{})
+	case "namespace":
+		w.isText(tool.Get("name"), place+".name")
+		w.members(tool, place, func(name string, value gjson.Result) {
+			switch name {
+			case "type", "name", "description":
+			case "tools":
+				w.elements(value, place+".tools", func(i int, inner gjson.Result) {
+					at := fmt.Sprintf("%s.tools[%d]", place, i)
+					if inner.Get("type").Str != "function" {
+						w.unknown(at)
+						return
+					}
+					w.function(inner, at, tool)
+				})
+			default:
+				w.unknown(below(place, name))
+			}
+		})
+	default:
 		w.unknown(place)
-		return
 	}
+}
+
+// function writes a function. That of a namespace has its name before its own,
+// and its description too.
+func (w *responsesWriter) function(tool gjson.Result, place string, space gjson.Result) {
 	w.object(func() {
 		w.raw("type", `"function"`)
 		w.inner("function", func() {
 			w.members(tool, place, func(name string, value gjson.Result) {
 				switch name {
 				case "type":
-				case "name", "description", "strict", "parameters":
+				case "name":
+					if !w.isText(value, place+".name") || !space.Exists() {
+						w.raw(name, value.Raw)
+						return
+					}
+					f := function{strings.Clone(space.Get("name").Str), strings.Clone(value.Str)}
+					w.spaces[f.inChat()] = f
+					w.text(name, f.inChat())
+				case "description":
+					if about := space.Get("description"); about.Type == gjson.String && value.Type == gjson.String {
+						w.raw(name, `"`+inside(about)+`\n\n`+inside(value)+`"`)
+						return
+					}
+					w.raw(name, value.Raw)
+				case "strict", "parameters":
 					w.raw(name, value.Raw)
 				default:
 					w.unknown(below(place, name))
@@ -420,7 +467,11 @@ func (w *responsesWriter) assistant() {
 		if len(w.calls) > 0 {
 			w.list("tool_calls", func() {
 				for _, call := range w.calls {
-					w.call(call.Get("call_id").Raw, call.Get("name").Raw, call.Get("arguments").Raw)
+					name := call.Get("name").Raw
+					if space := call.Get("namespace"); space.Type == gjson.String {
+						name = string(jsonedit.Quote(function{space.Str, call.Get("name").Str}.inChat()))
+					}
+					w.call(call.Get("call_id").Raw, name, call.Get("arguments").Raw)
 				}
 			})
 		}

@@ -185,7 +185,7 @@ func isUsual(route catalog.Route, name []byte) bool {
 	switch route {
 	case catalog.Responses:
 		switch string(name) {
-		case "include", "instructions", "max_tool_calls", "text", "tool_choice", "truncation", "stream_options":
+		case "client_metadata", "include", "instructions", "max_tool_calls", "text", "tool_choice", "truncation", "stream_options":
 			return true
 		}
 	case catalog.Messages, catalog.CountTokens:
