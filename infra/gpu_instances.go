@@ -14,6 +14,8 @@ const (
 	diskThroughput = 500
 	// instanceWarmup is the time after which a new instance counts, in seconds.
 	instanceWarmup = 300
+	// hostWeights is the folder of an instance that holds weights.
+	hostWeights = "/mnt/weights"
 )
 
 // newGPUCapacity creates the instances: none while no task needs one, and at most as
@@ -97,6 +99,7 @@ func (s *gpuStack) newLaunchTemplate(role awsiam.IRole) awsec2.LaunchTemplate {
 		"echo ECS_AWSVPC_BLOCK_IMDS=true >> /etc/ecs/ecs.config",
 		"echo ECS_IMAGE_PULL_BEHAVIOR=once >> /etc/ecs/ecs.config",
 	)...)
+	data.AddCommands(mountInstanceStore()...)
 	if s.GPU.Spot {
 		// Tasks are stopped as soon as an instance is told that it will be reclaimed.
 		data.AddCommands(jsii.String("echo ECS_ENABLE_SPOT_INSTANCE_DRAINING=true >> /etc/ecs/ecs.config"))
@@ -120,4 +123,16 @@ func (s *gpuStack) newLaunchTemplate(role awsiam.IRole) awsec2.LaunchTemplate {
 			}),
 		}},
 	})
+}
+
+// mountInstanceStore returns commands that put weights on the instance's own NVMe disk,
+// which reads several times as fast as the other. Where an instance has none, or has lost
+// it by being stopped, they are on the other. The ECS agent starts after them.
+func mountInstanceStore() []*string {
+	return *jsii.Strings(
+		"install -d -o 10001 -g 10001 "+hostWeights,
+		"store=$(readlink -f /dev/disk/by-id/nvme-Amazon_EC2_NVMe_Instance_Storage_* | sort -u | head -n 1)",
+		`if [ -b "$store" ] && mkfs.xfs -f "$store" && mount -o noatime "$store" `+hostWeights+
+			"; then chown 10001:10001 "+hostWeights+"; fi",
+	)
 }

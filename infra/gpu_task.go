@@ -51,9 +51,12 @@ func (s *gpuStack) newGPUTask(images gpuImages) awsecs.Ec2TaskDefinition {
 			{Name: jsii.String("scratch"), DockerVolumeConfiguration: &awsecs.DockerVolumeConfiguration{
 				Driver: jsii.String("local"), Scope: awsecs.Scope_TASK,
 			}},
-			// Kept on the instance for the next task.
-			{Name: jsii.String("weights"), DockerVolumeConfiguration: &awsecs.DockerVolumeConfiguration{
+			// Kept on the instance for the next task, on its fastest disk.
+			{Name: jsii.String("instance-weights"), DockerVolumeConfiguration: &awsecs.DockerVolumeConfiguration{
 				Driver: jsii.String("local"), Scope: awsecs.Scope_SHARED, Autoprovision: jsii.Bool(true),
+				DriverOpts: &map[string]*string{
+					"type": jsii.String("none"), "o": jsii.String("bind"), "device": jsii.String(hostWeights),
+				},
 			}},
 		},
 	})
@@ -105,7 +108,7 @@ func (s *gpuStack) addEngine(task awsecs.Ec2TaskDefinition, image awsecs.Contain
 		EnableRestartPolicy: jsii.Bool(true), RestartAttemptPeriod: seconds(60),
 		Logging: s.logsOf("engine"),
 	})
-	engine.AddMountPoints(mountOf("scratch", scratchFolder), mountOf("weights", weightsFolder))
+	engine.AddMountPoints(mountOf("scratch", scratchFolder), mountOf("instance-weights", weightsFolder))
 	return engine
 }
 

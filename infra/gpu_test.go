@@ -188,6 +188,13 @@ func TestATaskHasAWorkerAndAnEngine(t *testing.T) {
 			t.Errorf("%v is open to others", container["Name"])
 		}
 	}
+	for _, volume := range made.of(t, "AWS::ECS::TaskDefinition") {
+		for _, v := range list(volume.Properties["Volumes"]) {
+			if at(v, "Name") == "instance-weights" && at(v, "DockerVolumeConfiguration", "DriverOpts", "device") != hostWeights {
+				t.Errorf("weights are kept at %v", at(v, "DockerVolumeConfiguration"))
+			}
+		}
+	}
 	checkEngine(t, containers["engine"])
 	checkGPUWorker(t, containers["worker"])
 }
@@ -225,7 +232,7 @@ func checkEngine(t *testing.T, engine map[string]any) {
 			t.Errorf("the engine has %s=%v, want %s", name, got, want)
 		}
 	}
-	if got := mounts(engine); got != "scratch/scratch weights/weights" {
+	if got := mounts(engine); got != "scratch/scratch instance-weights/weights" {
 		t.Errorf("the engine has %s", got)
 	}
 }
@@ -314,6 +321,10 @@ func TestInstancesAreOutOfReach(t *testing.T) {
 	if script := fmt.Sprint(at(data, "UserData")); !strings.Contains(script, "ECS_AWSVPC_BLOCK_IMDS=true") ||
 		strings.Contains(script, "SPOT") {
 		t.Errorf("instances are prepared by %s", script)
+	}
+	if script := fmt.Sprint(at(data, "UserData")); !strings.Contains(script, "NVMe_Instance_Storage") ||
+		!strings.Contains(script, `mount -o noatime "$store" `+hostWeights) {
+		t.Errorf("the instances' own disks are not mounted by %s", script)
 	}
 	for id, group := range made.of(t, "AWS::EC2::SecurityGroup") {
 		if group.Properties["SecurityGroupIngress"] != nil {

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import gc
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from typing import Any
 
 import diffusers
@@ -84,6 +86,7 @@ class DiffusersPipeline:
             _watched(self._pipe, check),
             self._continued(shot),
             self._cached(),
+            _drawn(self._pipe.scheduler, shot.seed),
         ):
             try:
                 if shot.before and self._style.continues == "latents":
@@ -134,6 +137,20 @@ class DiffusersPipeline:
         self._pipe = self._conditions = self._prompts = self._loras = None
         with translated():
             release_memory()
+
+
+@contextmanager
+def _drawn(scheduler: Any, seed: int) -> Iterator[None]:
+    """Has a scheduler that adds noise draw it by the seed; pipelines give it no generator."""
+    if "generator" not in inspect.signature(scheduler.step).parameters:
+        yield
+        return
+    # Another than the pipeline's, whose first latents the noise would repeat.
+    scheduler.step = partial(scheduler.step, generator=torch.Generator("cpu").manual_seed((seed + 1) % 2**32))
+    try:
+        yield
+    finally:
+        del scheduler.step
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from .model_map import PipelineRow
 from .prompts import Prompts
 from .quantized import transformer
 from .speed import PRECISIONS, quantize, set_attention, set_cache, set_compiled
+from .weights import WeightsError
 
 # The parts of a pipeline that are large, without the one for text.
 _LARGE = ("transformer", "vae", "image_encoder")
@@ -167,3 +168,17 @@ def _schedule(row: PipelineRow, pipe: Any) -> None:
         options["flow_shift" if "flow_shift" in known else "shift"] = row.shift
     if row.scheduler is not None or options:
         pipe.scheduler = kind.from_config(pipe.scheduler.config, **options)
+    if row.sigmas:
+        _set_levels(pipe.scheduler, row.sigmas)
+
+
+def _set_levels(scheduler: Any, sigmas: list[float]) -> None:
+    """Has every run use the noise levels, whatever the pipeline asks for."""
+    known = scheduler.set_timesteps
+    if "sigmas" not in inspect.signature(known).parameters:
+        raise WeightsError(f"sigmas: {type(scheduler).__name__} takes none", retryable=False)
+
+    def set_timesteps(_: Any = None, device: Any = None, **__: Any) -> None:
+        known(sigmas=list(sigmas), device=device)
+
+    scheduler.set_timesteps = set_timesteps

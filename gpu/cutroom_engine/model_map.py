@@ -188,6 +188,8 @@ class PipelineRow(_Row):
     # which models that are distilled for few steps want.
     shift: float | None = Field(default=None, gt=0, le=100)
     guidance: float | None = Field(default=None, ge=0, le=100)
+    # The noise levels of the steps, one for each, for models that are distilled for these.
+    sigmas: list[Annotated[float, Field(gt=0, le=1)]] = []
     # What the result should not be; of no effect without guidance.
     negative: str | None = None
     # "model" moves whole parts between the device's memory and the machine's as they are
@@ -239,6 +241,8 @@ class PipelineRow(_Row):
             raise ValueError(f"{key}: not for weights that are offloaded")
         if self.cache is not None:
             self._check_cache(style.caches)
+        if self.sigmas and (len(self.sigmas) != self.steps or self.sigmas != sorted(set(self.sigmas), reverse=True)):
+            raise ValueError("sigmas: as many as steps, each lower than the one before")
         if self.negative is not None and style.negative is None:
             raise ValueError(f"negative: {self.class_name} takes no negative prompt")
         if repeated := {"num_inference_steps", style.guidance, style.negative} & set(self.call):
@@ -316,6 +320,7 @@ _OWN = {
     "precision",
     "parts",
     "scheduler",
+    "sigmas",
     "offload",
     "memory",
     "vae_tiling",

@@ -176,6 +176,8 @@ def test_what_pipelines_share_counts_once() -> None:
         ("30GiB}", "30GiB, gguf: /a.gguf, loras: [{file: /a.safetensors}]}", "gguf: such weights take no LoRAs"),
         ("30GiB}", "30GiB, call: {guidance_scale: 3.0}}", "call: guidance_scale has a key of its own"),
         ("30GiB}", "30GiB, shift: 0}", "pipelines.lucy.shift"),
+        ("30GiB}", "30GiB, sigmas: [1.0, 0.5]}", "sigmas: as many as steps"),
+        ("30, memory: 30GiB}", "2, sigmas: [0.5, 1.0]}", "each lower than the one before"),
         ("30GiB}", "30GiB, attention: fast}", "pipelines.lucy.attention"),
         ("30GiB}", "30GiB, storage: fp8, quantize: fp8}", "quantize: the weights have another form by storage"),
         ("30GiB}", "30GiB, compile: true, lora_choices: {a: {file: /a.safetensors}}}", "takes no lora_choices"),

@@ -74,6 +74,19 @@ def test_the_shift_has_one_name(weights: Path, kind: str | None, option: str) ->
     assert euler._pipe.scheduler.config["shift"] == 8
 
 
+def test_a_model_of_few_steps_has_its_noise_levels(weights: Path) -> None:
+    fields = {"scheduler": {"class": "FlowMatchLCMScheduler"}, "guidance": 1.0, "steps": 3}
+    model = pipeline(weights, "WanPipeline", sigmas=[1.0, 0.757, 0.522], **fields)
+    steps: list[float] = []
+    made = model.run(shot("WanPipeline"), steps.append, nothing)
+    assert model._pipe.scheduler.timesteps.tolist() == pytest.approx([1000, 757, 522])
+    assert steps == pytest.approx([1 / 3, 2 / 3, 1])
+    assert same(made, model.run(shot("WanPipeline"), nothing, nothing)), "noise between steps is not the seed's"
+    assert not same(made, pipeline(weights, "WanPipeline", **fields).run(shot("WanPipeline"), nothing, nothing))
+    with pytest.raises(WeightsError, match="takes none"):
+        pipeline(weights, "WanVACEPipeline", sigmas=[1.0, 0.5], scheduler={"class": "DDIMScheduler"})
+
+
 def test_guidance_and_what_is_not_wanted(weights: Path) -> None:
     def made(**changes: object) -> list[object]:
         return pipeline(weights, "WanPipeline", **changes).run(shot("WanPipeline"), nothing, nothing)  # type: ignore[return-value]
