@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"reflect"
+	"math"
 	"slices"
 	"time"
 
@@ -51,7 +51,7 @@ func (e Estimating) Run(ctx context.Context) {
 		}
 		failing = err != nil
 		fresh := !publishedAt.IsZero() && e.Now().Sub(publishedAt).Abs() < publishEvery
-		if err == nil && !(fresh && reflect.DeepEqual(estimates, published)) {
+		if err == nil && !(fresh && nearly(estimates, published)) {
 			err := e.Publisher.PublishEstimates(ctx, estimates, e.Now())
 			if err == nil {
 				published, publishedAt = estimates, e.Now()
@@ -64,6 +64,20 @@ func (e Estimating) Run(ctx context.Context) {
 		}
 		pause(ctx, cmp.Or(e.Every, estimateEvery))
 	}
+}
+
+// worthPublishing is the share by which a time must change to be published at once: each
+// edit corrects the estimates a little, and each write has a cost.
+const worthPublishing = 0.05
+
+// nearly reports whether the estimates are of the same edits, and about the same.
+func nearly(a, b job.Estimates) bool {
+	return slices.EqualFunc(a, b, func(a, b job.Estimate) bool {
+		return a.EditKind == b.EditKind && a.Slack == b.Slack &&
+			slices.EqualFunc(a.Points, b.Points, func(a, b job.EstimatePoint) bool {
+				return a.Length == b.Length && math.Abs(a.Takes-b.Takes) <= worthPublishing*b.Takes
+			})
+	})
 }
 
 // ask returns what the engine knows.
