@@ -7,24 +7,16 @@ import (
 	"encoding/json"
 	"io"
 	"strings"
-	"time"
 
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/media"
 	"cutroom/shared/engine"
 )
 
-const (
-	// imageTime is how long reading and setting an image may take.
-	imageTime = 10 * time.Second
-	// decodeTime is how long decoding one may take. A harmless one of the
-	// largest size takes about a second.
-	decodeTime = 4 * time.Second
-	// imagesAtOnce is how many are decoded at once, each by a program that may
-	// use a few hundred megabytes. An account has one of them at most, so that none
-	// keeps the others waiting by images that are slow to decode.
-	imagesAtOnce = 2
-)
+// imagesAtOnce is how many are decoded at once, each by a program that may use a few
+// hundred megabytes. An account has one of them at most, so that none keeps the others
+// waiting by images that are slow to decode.
+const imagesAtOnce = 2
 
 // changeImage handles a message of type set_image. The image and the prompt, if
 // one was sent, change together or not at all. It returns what the engine says of
@@ -39,7 +31,7 @@ func (c *connection) changeImage(message clientMessage) (outcome engine.Outcome,
 	if err != nil {
 		return outcome, err
 	}
-	ctx, cancel := context.WithTimeout(c.life, imageTime)
+	ctx, cancel := context.WithTimeout(c.life, c.server.config.Times.Image)
 	defer cancel()
 	image, err := c.imageOf(ctx, message)
 	if err != nil {
@@ -113,7 +105,7 @@ func (c *connection) decode(ctx context.Context, data []byte, mime string) (*eng
 		return nil, err
 	}
 	defer c.server.decodes.Release(1)
-	ctx, cancel := context.WithTimeout(ctx, decodeTime)
+	ctx, cancel := context.WithTimeout(ctx, c.server.config.Times.Decode)
 	defer cancel()
 	pixels, size, err := c.server.config.Pictures.Still(ctx, data, mime, imageSide)
 	if err != nil {

@@ -119,6 +119,9 @@ type Times struct {
 	// Usage is how often the usage of open sessions is reported; a crash loses
 	// no more than this.
 	Usage time.Duration
+	// Image is how long reading and setting an image may take, Decode how long its
+	// decoding may: a harmless one of the largest size takes about a second.
+	Image, Decode time.Duration
 	// Drain is how long the sessions may take to end when the server stops.
 	Drain time.Duration
 }
@@ -127,7 +130,8 @@ type Times struct {
 func DefaultTimes() Times {
 	return Times{
 		Ping: 20 * time.Second, Pong: 10 * time.Second, Idle: 2 * time.Minute, Write: 15 * time.Second,
-		Close: 3 * time.Second, Revocation: 20 * time.Second, Usage: time.Minute, Drain: 8 * time.Second,
+		Close: 3 * time.Second, Revocation: 20 * time.Second, Usage: time.Minute,
+		Image: 10 * time.Second, Decode: 4 * time.Second, Drain: 8 * time.Second,
 	}
 }
 
@@ -135,7 +139,8 @@ func (t Times) withDefaults() Times {
 	d := DefaultTimes()
 	for _, limit := range []struct{ set, standard *time.Duration }{
 		{&t.Ping, &d.Ping}, {&t.Pong, &d.Pong}, {&t.Idle, &d.Idle}, {&t.Write, &d.Write}, {&t.Close, &d.Close},
-		{&t.Revocation, &d.Revocation}, {&t.Usage, &d.Usage}, {&t.Drain, &d.Drain},
+		{&t.Revocation, &d.Revocation}, {&t.Usage, &d.Usage},
+		{&t.Image, &d.Image}, {&t.Decode, &d.Decode}, {&t.Drain, &d.Drain},
 	} {
 		if *limit.set == 0 {
 			*limit.set = *limit.standard
