@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from cutroom_engine import runs
+from cutroom_engine import edits, runs
 from cutroom_engine.frames import Frame
 from cutroom_engine.metrics import Metrics
 from cutroom_engine.pipeline import DeviceLost, Pipeline
@@ -346,6 +346,49 @@ class Endless(Inverter):
                 self._last.get()
             time.sleep(0.001)
             on_step(0.5)
+
+
+@pytest.mark.parametrize("stage", ["load", "decode", "denoise", "encode"])
+def test_a_run_is_cancelled_in_every_stage(
+    world: MakeRunner, ask: Ask, clip: Clip, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    begun: queue.Queue[Run] = queue.Queue()
+    steps: list[float] = []
+    known: dict[str, Any] = {"video_frames": edits.video_frames, "write": edits.VideoWriter.write}
+
+    def cancel(at: str) -> None:
+        if at == stage:
+            run = begun.get(timeout=60)
+            run.cancel()
+            begun.put(run)
+
+    class Stepping(Inverter):
+        def run(self, shot: Shot, on_step: Callable[[float], None], check: Callable[[], None]) -> list[Frame]:
+            cancel("denoise")
+
+            def stepped(share: float) -> None:
+                on_step(share)
+                steps.append(share)
+
+            return super().run(shot, stepped, check)
+
+    def decoded(*arguments: Any) -> Iterator[Frame]:
+        cancel("decode")
+        yield from known["video_frames"](*arguments)
+
+    def written(writer: Any, frame: Frame) -> None:
+        cancel("encode")
+        known["write"](writer, frame)
+
+    monkeypatch.setattr(edits, "video_frames", decoded)
+    monkeypatch.setattr(edits.VideoWriter, "write", written)
+    place = world(Stepping, load=lambda: cancel("load"))
+    run, lines = place.begin(ask(clip()))
+    begun.put(run)
+    assert "cancelled" in until_the_end(lines)[-1]["error"]["message"]
+    assert len(steps) == (2 if stage == "encode" else 0), "it has gone on for a step"
+    stage = ""
+    assert "result" in place.run(ask(clip()))[-1], "it serves the next run"
 
 
 def test_a_run_is_cancelled_between_steps(world: MakeRunner, ask: Ask, clip: Clip) -> None:
