@@ -211,6 +211,11 @@ export async function gallery(visit) {
   await page.getByLabel("The edited video").waitFor();
   await page.getByText("What was asked").click();
   await page.locator(".facts-list").getByText("harbour.mp4").waitFor();
+  await page.getByRole("button", { name: "Full screen" }).click();
+  await until("the picture fills the screen, in its proportions", () => page.locator(".stage:fullscreen .compare").evaluate(box => Math.abs(box.clientWidth / box.clientHeight - 16 / 9) < 0.02 && box.getBoundingClientRect().bottom <= innerHeight && box.clientWidth > innerWidth * 0.9));
+  await person.shot("full-screen");
+  await page.keyboard.press("Escape");
+  await page.evaluate(() => document.fullscreenElement && document.exitFullscreen());
   await person.accessible("an edit of the gallery");
   await person.shot("gallery-edit");
 
@@ -496,6 +501,12 @@ export async function prices(visit) {
   await page.getByRole("button", { name: "Run edit" }).click();
   await page.locator(".share").filter({ hasText: /about €0\.20/ }).waitFor();
   await person.shot("cost");
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.emulateMedia({ colorScheme: "dark" });
+  await person.fits("a run with its cost");
+  await person.accessible("a run with its cost, dark");
+  await person.shot("cost-phone-dark");
+  await page.setViewportSize({ width: 1360, height: 900 });
   await page.getByRole("button", { name: "Cancel" }).click();
   await page.getByRole("heading", { name: "Cancelled" }).waitFor();
   await page.getByText("Text to video").click();

@@ -246,8 +246,15 @@ export async function markdown(visit) {
   equal(await page.getByRole("article", { name: "You" }).locator(".words").textContent(), "Write again.", "the message is");
   await page.reload();
   await answer.locator("h3").waitFor();
+  const [saved] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Save as Markdown" }).click()]);
+  equal(saved.suggestedFilename(), "Write-again.md", "the name of a saved chat");
+  const text = readFileSync(await saved.path(), "utf8");
+  check(text.includes("Model: scribe") && text.includes("## You\n\nWrite again.\n") && text.includes("## The model\n\n# Cuts"), `a saved chat: ${text}`);
   await page.getByRole("button", { name: "New chat" }).click();
   equal(await answer.count(), 0, "messages of a new chat");
+  await page.getByLabel("Search chats").fill("nobody said this");
+  await page.getByText("No chat has these words.").waitFor();
+  await page.getByLabel("Search chats").fill("MATCH cut");
   await page.getByRole("link", { name: "Write again." }).click();
   await answer.locator("h3").waitFor();
   await page.getByRole("button", { name: "Delete the chat Write again." }).click();

@@ -1,6 +1,6 @@
 // The page Chat: conversations with models of the inference gateway.
 
-import { ago, button, confirm, copy, icon, make, number, say, signButton } from "./dom.js";
+import { ago, button, confirm, copy, icon, make, number, save, say, signButton, toast } from "./dom.js";
 import { all, drop, keep } from "./chats.js";
 import { chatCommand } from "./command.js";
 import { render } from "./markdown.js";
@@ -36,6 +36,7 @@ class Chat {
     this.used = make("p", { class: "note", id: "tokens-used" }, "Nothing used yet.");
     this.total = 0;
     this.past = make("ol", { class: "past-chats" });
+    this.find = make("input", { type: "search", placeholder: "Search chats", "aria-label": "Search chats", on: { input: async () => this.showPast(await all()) } });
     this.trouble = make("div", {});
     const field = (label, control, ...more) => make("div", { class: "field" }, make("label", { for: control.id }, label, ...more), control);
     section.append(
@@ -47,9 +48,9 @@ class Chat {
       make("aside", { class: "side", "aria-label": "Parameters" },
         button("add", "New chat", () => visit("chat"), { id: "new-chat" }),
         field("Model", this.model), field("System prompt", this.system), field("Temperature", this.temperature, this.heat), field("Max tokens", this.longest),
-        make("div", { class: "row" }, button("copy", "Copy as curl", () => copy(chatCommand(this.body()), "The line was"))),
+        make("div", { class: "row" }, button("copy", "Copy as curl", () => copy(chatCommand(this.body()), "The line was")), button("download", "Save as Markdown", () => this.save())),
         this.used,
-        make("section", { "aria-labelledby": "past-title" }, make("h2", { id: "past-title" }, "Past chats"), this.past, make("p", { class: "note" }, "They stay in this browser."))));
+        make("section", { "aria-labelledby": "past-title" }, make("h2", { id: "past-title" }, "Past chats"), this.find, this.past, make("p", { class: "note" }, "They stay in this browser."))));
     this.clear();
     // Another tab has kept or deleted a conversation.
     addEventListener("storage", async ({ key }) => key?.startsWith("cutroom-chats") && !section.hidden && this.showPast(await all()));
@@ -90,11 +91,24 @@ class Chat {
     this.longest.max = this.limits?.get(this.model.value) || "";
   }
 
+  // showPast shows the conversations that have all words that are searched for.
   showPast(chats) {
-    this.past.replaceChildren(...chats.map(chat => make("li", {},
+    const words = this.find.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const said = chat => [chat.title, ...chat.messages.map(message => message.content)].join(" ").toLowerCase();
+    const found = chats.filter(chat => words.length === 0 || words.every(word => said(chat).includes(word)));
+    this.past.replaceChildren(...!found.length && words.length ? [make("li", {}, make("p", { class: "note" }, "No chat has these words."))] : found.map(chat => make("li", {},
       make("a", { href: `#chat/${chat.id}`, title: chat.title, "aria-current": chat.id === this.id && "true" }, make("span", { class: "file-name" }, chat.title), make("span", { class: "when" }, ago(chat.at))),
       signButton("bin", `Delete the chat ${chat.title}`, () => this.forget(chat)))));
     this.past.parentElement.hidden = !chats.length;
+  }
+
+  // save saves the conversation as a text.
+  save() {
+    const parts = this.messages.map(({ role, content }) => `## ${role === "user" ? "You" : "The model"}\n\n${content}\n`);
+    if (!parts.length) return toast("Nothing has been said yet.");
+    const system = this.system.value.trim(), title = this.messages[0].content.replace(/\s+/g, " ").slice(0, 80);
+    const text = [`# ${title}\n`, `Model: ${this.model.value}\n`, ...system ? [`## System prompt\n\n${system}\n`] : [], ...parts].join("\n");
+    return save(new Blob([text], { type: "text/markdown" }), `${title.normalize("NFC").replace(/[^\p{L}\p{N}]+/gu, "-").replace(/^-+|-+$/g, "").slice(0, 60) || "chat"}.md`);
   }
 
   async forget(chat) {

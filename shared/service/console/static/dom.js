@@ -61,6 +61,7 @@ const outlines = {
   bell: "M7 16.5V11a5 5 0 0 1 10 0v5.5l1.5 1.5h-13zM10.5 20.5h3",
   looks: "M12 4a8 8 0 1 0 0 16c1.5 0 1.8-1 1.3-2-.8-1.6.3-3 2-3H18a2 2 0 0 0 2-2c0-5-3.6-9-8-9zM8 10.5h.1M12 8h.1M16 10.5h.1",
   cut: "M6.5 8.5a2 2 0 1 0 0-4 2 2 0 0 0 0 4zM6.5 19.5a2 2 0 1 0 0-4 2 2 0 0 0 0 4zM8.2 7.8L19 17M8.2 16.2L19 7",
+  full: "M4 9V4h5M20 9V4h-5M4 15v5h5M20 15v5h-5",
   pen: "M5 19l1-4L16 5l3 3L9 18z",
 };
 
@@ -77,6 +78,13 @@ export function button(sign, words, press, properties = {}) {
 // signButton returns a button with only an icon.
 export function signButton(sign, words, press, properties = {}) {
   return make("button", { type: "button", class: "sign", "aria-label": words, title: words, on: { click: press }, ...properties }, icon(sign));
+}
+
+// save saves bytes under a name, as a download.
+export function save(blob, name) {
+  const url = URL.createObjectURL(blob);
+  make("a", { href: url, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }
 
 // say announces a text to screen readers.

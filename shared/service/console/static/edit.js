@@ -425,7 +425,7 @@ class Edit {
     if (run.phase === "done") {
       await showResult(this.stage, run);
       if (run !== this.shownRun()) return this.draw();
-      this.actions.replaceChildren(...actions(run, { again: () => this.again(run), edit: editResult, settings: useSettings, gone: () => this.gone(run) }));
+      this.actions.replaceChildren(...actions(run, { stage: this.stage, again: () => this.again(run), edit: editResult, settings: useSettings, gone: () => this.gone(run) }));
       this.told.replaceChildren(notes(run));
       this.terminal.replaceChildren(...[terminal(run)].filter(Boolean));
       return say("The edit is done.");

@@ -1,6 +1,6 @@
 // The page Files: what the account has stored.
 
-import { ago, arrange, button, bytes, confirm, copy, icon, make, say, signButton, since, toast } from "./dom.js";
+import { ago, arrange, button, bytes, confirm, copy, icon, make, save, say, signButton, since, toast } from "./dom.js";
 import { useStored } from "./edit.js";
 import { hear, tell } from "./news.js";
 import { Selection } from "./selection.js";
@@ -157,9 +157,7 @@ class Files {
     toast(`${file.filename} is being fetched.`);
     try {
       const answer = await media("GET", `/v1/uploads/${file.id}`);
-      const url = URL.createObjectURL(await answer.blob());
-      make("a", { href: url, download: file.filename }).click();
-      setTimeout(() => URL.revokeObjectURL(url), 60_000);
+      save(await answer.blob(), file.filename);
     } catch (refusal) {
       this.complain(refusal);
     }

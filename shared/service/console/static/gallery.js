@@ -274,7 +274,7 @@ class Gallery {
       if (run.phase === "failed" && !run.problem) return run.settle();
       if (run.phase !== "done") return showFailure(stage, run, run.model && button("settings", "Use these settings", () => useSettings(run)));
       await showResult(stage, run);
-      does.replaceChildren(...actions(run, { edit: editResult, settings: run.model && useSettings, gone: () => visit("jobs") }));
+      does.replaceChildren(...actions(run, { stage, edit: editResult, settings: run.model && useSettings, gone: () => visit("jobs") }));
       told.replaceChildren(...[notes(run), this.asks(run), terminal(run)].filter(Boolean));
     };
     if (!run.followed) {

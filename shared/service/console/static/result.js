@@ -91,7 +91,8 @@ export function notes(run) {
 }
 
 // actions returns what can be done with a result. doing holds the functions of the
-// page: again(run), settings(run), edit(run), and gone(run) after a deletion.
+// page: again(run), settings(run), edit(run), and gone(run) after a deletion; stage is
+// what fills the screen when that is asked for.
 export function actions(run, doing) {
   const name = fileName(run);
   return [
@@ -99,6 +100,7 @@ export function actions(run, doing) {
     doing.again && button("again", "Another seed", () => doing.again(run), { class: "reseed", title: "Run again with another seed" }),
     doing.edit && button("edit", "Edit this result", () => doing.edit(run), { class: "feed", title: "Make it the file of the next edit" }),
     doing.settings && button("settings", "Use these settings", () => doing.settings(run), { class: "reuse", title: "Fill in the form as it was for this edit" }),
+    doing.stage?.requestFullscreen && signButton("full", "Full screen", () => document.fullscreenElement ? document.exitFullscreen() : doing.stage.requestFullscreen().catch(() => toast("The browser does not let this page fill the screen."))),
     signButton("share", "Share this result", () => shareResult(run)),
     doing.gone && signButton("bin", "Delete this edit", () => deleteResult(run, doing.gone), { class: "sign bad" }),
   ].filter(Boolean);
