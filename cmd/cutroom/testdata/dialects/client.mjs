@@ -52,7 +52,8 @@ const checks = {
     const input = [{ role: "user", content: [{ type: "input_text", text: "look" }, picture] }];
     const request = { model: "agent", instructions: "Be kind.", tools };
     let answer = await oai().responses.stream({ ...request, input }).finalResponse();
-    assert.deepEqual(answer.output.map((item) => item.type), ["reasoning", "message", "function_call", "function_call"]);
+    const kinds = ["reasoning", "message", "function_call", "function_call"];
+    assert.deepEqual(answer.output.map((item) => item.type), kinds);
     const calls = answer.output.slice(2);
     assert.deepEqual(calls.map((call) => JSON.parse(call.arguments)), cities);
     const results = calls.map(({ call_id }) => ({ type: "function_call_output", call_id, output: "sunny" }));
@@ -70,7 +71,8 @@ const checks = {
   },
   async responses_broken() {
     let last;
-    for await (const event of await oai().responses.create({ model: "breaking", input: "x", stream: true })) last = event;
+    const stream = await oai().responses.create({ model: "breaking", input: "x", stream: true });
+    for await (const event of stream) last = event;
     assert.equal(last.type, "response.failed");
     assert.equal(last.response.error.code, "upstream_error");
   },
@@ -111,7 +113,8 @@ const checks = {
     assert.ok((await ask("MODELS_TOKEN")).content);
   },
   async messages_broken() {
-    await refused(Anthropic.APIError, claude().messages.stream({ model: "breaking", max_tokens: 5, messages: hello }).finalMessage());
+    const stream = claude().messages.stream({ model: "breaking", max_tokens: 5, messages: hello });
+    await refused(Anthropic.APIError, stream.finalMessage());
   },
   async count() {
     assert.ok((await claude().messages.countTokens({ model, messages: hello })).input_tokens > 5);

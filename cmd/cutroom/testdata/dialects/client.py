@@ -137,7 +137,8 @@ def messages_agent():
     tools = [{"name": "get_weather", "input_schema": SCHEMA, "strict": True}]
     source = {"type": "base64", "media_type": "image/png", "data": PIXEL}
     turns = [{"role": "user", "content": [{"type": "text", "text": "look"}, {"type": "image", "source": source}]}]
-    with claude().messages.stream(model="agent", max_tokens=40, system="Be kind.", messages=turns, tools=tools) as stream:
+    asked = {"model": "agent", "max_tokens": 40, "system": "Be kind.", "messages": turns, "tools": tools}
+    with claude().messages.stream(**asked) as stream:
         answer = stream.get_final_message()
     assert [block.type for block in answer.content] == ["thinking", "text", "tool_use", "tool_use"], answer
     calls = answer.content[2:]
@@ -146,7 +147,7 @@ def messages_agent():
     turns.append({"role": "user", "content": [
         {"type": "tool_result", "tool_use_id": c.id, "content": "sunny"} for c in calls
     ]})
-    answer = claude().messages.create(model="agent", max_tokens=40, system="Be kind.", messages=turns, tools=tools)
+    answer = claude().messages.create(**asked)
     assert answer.content[0].text == "sunny in both" and answer.usage.input_tokens == 30, answer
 
 
@@ -183,7 +184,7 @@ def embeddings():
     assert [len(d.embedding) for d in answer.data] == [16, 16] and answer.usage.total_tokens > 0, answer
 
 
-for check in (responses, responses_stream, responses_parse, responses_agent, responses_errors, responses_broken, messages,
-              messages_stream, messages_parse, messages_agent, messages_errors, messages_broken, count, embeddings):
+for check in (responses, responses_stream, responses_parse, responses_agent, responses_errors, responses_broken,
+              messages, messages_stream, messages_parse, messages_agent, messages_errors, messages_broken, count, embeddings):
     check()
     print(check.__name__, flush=True)

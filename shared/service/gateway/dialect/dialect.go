@@ -98,7 +98,8 @@ func (w *writer) refuse(param, code, format string, args ...any) {
 
 // unknown refuses a member or a type that chat cannot carry.
 func (w *writer) unknown(place string) {
-	w.refuse(place, apierror.UnknownParameter, "%s: chat cannot carry it, and the model's servers serve nothing else.", place)
+	w.refuse(place, apierror.UnknownParameter,
+		"%s: chat cannot carry it, and the model's servers serve nothing else.", place)
 }
 
 // want refuses a value of the wrong type.

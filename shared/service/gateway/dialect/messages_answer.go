@@ -165,7 +165,8 @@ func MessagesError(e *apierror.Error, requestID string) []byte {
 // not count what came from the cache.
 func AppendMessagesUsage(out []byte, counts usage.Counts) []byte {
 	out = strconv.AppendInt(append(out, `{"input_tokens":`...), counts.PromptTokens-counts.CachedTokens, 10)
-	out = strconv.AppendInt(append(out, `,"cache_creation_input_tokens":0,"cache_read_input_tokens":`...), counts.CachedTokens, 10)
+	out = append(out, `,"cache_creation_input_tokens":0,"cache_read_input_tokens":`...)
+	out = strconv.AppendInt(out, counts.CachedTokens, 10)
 	out = strconv.AppendInt(append(out, `,"output_tokens":`...), counts.CompletionTokens, 10)
 	return append(out, '}')
 }
@@ -181,7 +182,8 @@ func (m *Messages) open(k kind, id, name string) {
 	case thought:
 		head = `{"type":"thinking","signature":"","thinking":"`
 	case called:
-		head = `{"type":"tool_use","id":` + string(jsonedit.Quote(id)) + `,"name":` + string(jsonedit.Quote(name)) + `,"input":`
+		head = `{"type":"tool_use","id":` + string(jsonedit.Quote(id)) +
+			`,"name":` + string(jsonedit.Quote(name)) + `,"input":`
 	default:
 		head = `{"type":"text","citations":null,"text":"`
 	}

@@ -67,6 +67,68 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
+// FuzzParseDialects parses arbitrary bytes on the routes that the contract does
+// not have. An accepted request is forwarded as valid JSON within the limits, and
+// which no rule would change again.
+func FuzzParseDialects(f *testing.F) {
+	for _, seed := range []string{
+		`{"model":"plain","max_tokens":5000,"messages":[{"role":"user","content":"x"}],"temperature":null}`,
+		`{"store":null,"model":"plain","input":[{"role":"user"}],"max_output_tokens":7.0,"background":false}`,
+		`{"input":"x","model":"cpp","previous_response_id":null,"n_predict":5}`,
+		`{"model":"vectors","input":[[1],[2]],"dimensions":5}`,
+		`{"model":"vectors","query":"q","documents":["a",{"text":"b"}]}`,
+		`{"model":"vectors","text_1":null,"text_1":"a","text_2":["b"]}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	who := caller(f)
+	who.MaxTokens = 100
+	find := who.Find
+	vectors := &catalog.Inference{
+		ID: "vectors", Routes: []catalog.Route{catalog.Embeddings, catalog.Rerank, catalog.Score}, ContextLength: 64, AnyField: true,
+	}
+	who.Find = func(slug string) (*catalog.Inference, bool) {
+		if slug == vectors.ID {
+			return vectors, true
+		}
+		return find(slug)
+	}
+	f.Fuzz(func(t *testing.T, sent []byte) {
+		for _, route := range catalog.Routes() {
+			r, problem := request.Parse(route, sent, who)
+			if problem != nil {
+				if !json.Valid(problem.JSON()) {
+					t.Fatalf("the error is no JSON: %s", problem.JSON())
+				}
+				continue
+			}
+			got := r.Body(r.Model.ID).Bytes()
+			var limits struct {
+				Messages  json.Number `json:"max_tokens"`
+				Responses json.Number `json:"max_output_tokens"`
+			}
+			if route == catalog.Messages || route == catalog.Responses {
+				if err := json.Unmarshal(got, &limits); err != nil {
+					t.Fatalf("%s became %s: %v", sent, got, err)
+				}
+			}
+			for _, limit := range []json.Number{limits.Messages, limits.Responses} {
+				if n, err := limit.Int64(); limit != "" && (err != nil || n > 100) {
+					t.Fatalf("%s: %s became %s", route, sent, got)
+				}
+			}
+			again, problem := request.Parse(route, got, who)
+			if problem != nil {
+				t.Fatalf("%s: %s became %s, which is refused: %s", route, sent, got, problem.Message)
+			}
+			if twice := again.Body(r.Model.ID).Bytes(); string(twice) != string(got) {
+				t.Fatalf("%s: %s became %s and then %s", route, sent, got, twice)
+			}
+			r.PromptTexts(func([]byte) {})
+		}
+	})
+}
+
 // unnamed returns the members that the contract does not name, with their raw
 // bytes, read without the gateway's code.
 func unnamed(t *testing.T, route catalog.Route, body []byte) (members []string) {
