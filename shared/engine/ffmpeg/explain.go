@@ -23,6 +23,11 @@ var trouble = regexp.MustCompile(`(?m)(Too many open files|Too many open files i
 	`Stale file handle|Transport endpoint is not connected|` +
 	`Function not implemented|frame_thread_encoder_init failed|pthread_create\(?\)? failed.*)\s*$`)
 
+// decoding matches a message in which a decoder says that it failed, by -1, which FFmpeg
+// words as the system's error of that number. It is a property of the input.
+var decoding = regexp.MustCompile(
+	`(?m)^.*(?i:error while decoding|decoding error|packet to decoder).*: Operation not permitted\s*$`)
+
 // explain returns the error to show the person who sent the file, for a failure
 // whose reason is clear; nil for any other.
 func explain(f *failure) *engine.Error {
@@ -39,7 +44,7 @@ func explain(f *failure) *engine.Error {
 	case f.signal == syscall.SIGKILL, f.signal == syscall.SIGTERM, f.signal == syscall.SIGINT:
 		// By the system, for lack of memory, or by its operator.
 		return &engine.Error{Code: job.EngineError, Message: "The engine was stopped.", Retryable: true, Err: f}
-	case trouble.MatchString(f.log):
+	case trouble.MatchString(decoding.ReplaceAllString(f.log, "")):
 		return shortage(f)
 	}
 	return nil

@@ -61,7 +61,8 @@ func (s *service) showFileThumbnail(w http.ResponseWriter, r *http.Request, c ca
 // stored too, so that a broken file is read once.
 //
 // Errors: fault.NotFound if the file is gone, or there is nothing here that makes
-// thumbnails; fault.Unavailable if others are being made for too long.
+// thumbnails; fault.Unavailable if others are being made for too long, or the machine lacks
+// something.
 func (s *service) makeThumbnail(ctx context.Context, f file.File) ([]byte, error) {
 	if s.Posters == nil {
 		return nil, errNoThumbnail
@@ -90,10 +91,14 @@ func (s *service) makeThumbnail(ctx context.Context, f file.File) ([]byte, error
 		return nil, file.ErrNotFound // deleted or expired a moment ago
 	}
 	var refused *engine.Error
-	if errors.As(err, &refused) && refused.Code == job.InvalidInput {
-		picture, err = nil, nil
-	}
-	if err != nil {
+	switch {
+	case errors.As(err, &refused) && refused.Code == job.InvalidInput:
+		picture = nil
+	case errors.As(err, &refused):
+		later := fault.Wrap(err, fault.Unavailable, "The thumbnail cannot be made now. Try again.")
+		later.RetryAfter = posingRetry
+		return nil, later
+	case err != nil:
 		return nil, fmt.Errorf("make the thumbnail of %s: %w", f.ID, err)
 	}
 	return picture, file.StoreThumbnail(ctx, s.Blobs, f.Blob, picture)
