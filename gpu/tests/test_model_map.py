@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from cutroom_engine.estimates import Estimates
-from cutroom_engine.footprint import footprint, together
+from cutroom_engine.footprint import Footprint, footprint, together
 from cutroom_engine.model_map import ModelMapError, PipelineRow, read_model_map
 from cutroom_engine.settings import SettingError, read_settings
 
@@ -138,6 +138,27 @@ def test_the_weights_of_a_gguf_are_where_the_setting_says(tmp_path: Path) -> Non
     row = read_model_map(path, "gen", "s3://other").pipelines["lucy"]
     assert row.all_weights == ["/weights/lucy", "s3://other/few-bits"]
     assert row.shared != read_model_map(path, "gen").pipelines["lucy"].shared
+
+
+def test_what_speed_costs_of_the_memory() -> None:
+    fields = {"class": "WanPipeline", "weights": "/w", "steps": 30, "shape": "wan2.1-14b", "guidance": 5.0}
+
+    def need(**changes: object) -> Footprint:
+        found = footprint("row", PipelineRow.model_validate(fields | changes))
+        assert found is not None
+        return found
+
+    plain, cached = need(), need(cache=0.05)
+    assert cached.working == pytest.approx(plain.working * 1.5), "three vectors more for each of two passes, to twelve"
+    assert sum(cached.parts.values()) == sum(plain.parts.values())
+    assert need(cache=0.05, guidance=1.0).working == pytest.approx(plain.working * 1.25)
+    for way in ("fp8", "fp8-weights"):
+        assert need(quantize=way).alone == pytest.approx(plain.alone - 14.29e9, rel=1e-6)
+    # What differs so is not shared.
+    row = PipelineRow.model_validate(fields | {"quantize": "fp8"})
+    apart = footprint("other", row)
+    assert apart is not None
+    assert together([plain, apart]) > plain.alone + 14.29e9
 
 
 def test_what_pipelines_share_counts_once() -> None:
