@@ -448,7 +448,7 @@ export async function cancelled(visit) {
   await page.getByLabel("Prompt", { exact: true }).fill("golden hour");
   await page.getByRole("button", { name: "Run edit" }).click();
   await page.locator(".phase").filter({ hasText: "Editing" }).waitFor();
-  await page.getByRole("button", { name: "Cancel" }).click();
+  await page.getByRole("button", { name: "Cancel", exact: true }).click();
   await page.getByRole("heading", { name: "Cancelled" }).waitFor();
   equal(await page.locator(".stage [role=alert]").count(), 0, "alarms about what somebody cancelled");
   const button = page.locator(".recent [data-status=cancelled]");
@@ -472,10 +472,10 @@ export async function reloaded(visit) {
   await page.locator(".phase").filter({ hasText: "Editing" }).waitFor();
   equal(await jobOf(page), id, "the run that is shown after a reload");
   await page.getByLabel("The original video").waitFor(); // this browser has kept it
-  await page.locator(".share").filter({ hasText: /^\d+ % · (a moment|about [\d.]+ (s|min).*) left/ }).waitFor();
+  await page.locator(".share").filter({ hasText: /^[1-9]\d* % · (a moment|about [\d.]+ (s|min).*) left/ }).waitFor();
   check(await page.getByLabel("Progress").evaluate(bar => bar.value > 0 && bar.value < 1), "the bar shows the progress");
   await person.shot("run-reloaded");
-  await page.getByRole("button", { name: "Cancel" }).click();
+  await page.getByRole("button", { name: "Cancel", exact: true }).click();
   await page.getByRole("heading", { name: "Cancelled" }).waitFor();
   await page.reload();
   await page.getByRole("heading", { name: "Cancelled" }).waitFor();
@@ -507,7 +507,7 @@ export async function prices(visit) {
   await person.accessible("a run with its cost, dark");
   await person.shot("cost-phone-dark");
   await page.setViewportSize({ width: 1360, height: 900 });
-  await page.getByRole("button", { name: "Cancel" }).click();
+  await page.getByRole("button", { name: "Cancel", exact: true }).click();
   await page.getByRole("heading", { name: "Cancelled" }).waitFor();
   await page.getByText("Text to video").click();
   await cost.filter({ hasText: /^Costs about €1\.50$/ }).waitFor();
