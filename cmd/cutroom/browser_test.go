@@ -120,7 +120,7 @@ func TestBrowserOnAnotherOrigin(t *testing.T) {
 		}
 	}
 	if report.Type != "video/mp4" || report.Size == 0 || report.Video.Width != 64 || report.Video.Height != 36 ||
-		report.Video.Duration < 0.2 {
+		report.Video.Duration < 0.1 {
 		t.Errorf("the page has got %d bytes of %s, which play as %+v", report.Size, report.Type, report.Video)
 	}
 }

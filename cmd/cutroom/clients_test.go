@@ -249,7 +249,7 @@ func TestTheGatewayOfTheDocumentAnswers(t *testing.T) {
 			}
 		}
 	}
-	if found != 5 {
+	if found != 11 {
 		t.Errorf("the document has %d operations of the gateway", found)
 	}
 }

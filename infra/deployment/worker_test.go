@@ -88,7 +88,7 @@ func brokenEngine(t *testing.T) string {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
-	script := "#!/bin/sh\ncase \" $* \" in *' -filters '*|*' -version '*|*' -encoders '*|*' -decoders '*) exec " + real +
+	script := "#!/bin/sh\ncase \" $* \" in *' -filters '*|*' -version '*|*' -codecs '*) exec " + real +
 		" \"$@\" ;; esac\necho 'No space left on device' >&2\nexit 1\n"
 	if err := os.WriteFile(filepath.Join(folder, "ffmpeg"), []byte(script), 0o755); err != nil {
 		t.Fatal(err)
