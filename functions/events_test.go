@@ -57,9 +57,9 @@ func TestEvents(t *testing.T) {
 	}
 	w.happened(t)
 	w.pictured(t)
-	// Three completions, buffered and streamed, are metered when their answers have
+	// Eight calls of models, buffered and streamed, are metered when their answers have
 	// ended.
-	if metered := w.metered(t); metered.Requests != 6 || metered.CompletionTokens == 0 {
+	if metered := w.metered(t); metered.Requests != 16 || metered.CompletionTokens == 0 {
 		t.Errorf("metered: %+v", metered)
 	}
 }

@@ -434,7 +434,7 @@ export async function files(visit) {
   await until("they have pictures", async () => await library.locator("img").count() >= 2);
   await person.accessible("the stored images");
   await person.shot("library-dark");
-  await library.getByRole("button", { name: /garment\.png/ }).focus();
+  await library.getByRole("button", { name: /garment\.png/ }).first().focus();
   await page.keyboard.press("Enter");
   await page.locator(".chosen").filter({ hasText: "garment.png" }).getByRole("img").waitFor();
   await person.go("Files");
