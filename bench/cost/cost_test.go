@@ -122,6 +122,8 @@ func TestCountsAreTheDocumentedCalls(t *testing.T) {
 			// The limits are checked before the body is read and after it. The account's
 			// last job has ended, and is released.
 			operation{1, "Jobs", "Backlog, with open jobs"}, operation{1, "Jobs", "Backlog"},
+			// Without an engine that tells, they are asked for once a second.
+			operation{1, "Estimates", "Estimates"},
 			operation{1, "Store", "Put, up to 8 MiB"}, operation{1, "Jobs", "Accept"},
 			operation{1, "Queue", "Receive"}, operation{1, "Runs", "Start"}, operation{2, "Store", "Open"},
 			operation{1, "Store", "Put, up to 8 MiB"}, operation{1, "Delivery", "Complete"},
@@ -169,9 +171,10 @@ func TestCountsAreTheDocumentedCalls(t *testing.T) {
 				got[name] += n
 			}
 			for call := range want {
-				// A name whose rate is not in use takes one write fewer. An edit that takes long,
-				// as on a machine with other load, records its progress.
-				if slack := map[string]float64{"UpdateItem": 1}[call]; math.Abs(got[call]-want[call]) > slack {
+				// A name whose rate is not in use takes one write fewer, and so does a wake within
+				// a minute of the last. An edit that takes long, as on a machine with other load,
+				// records its progress.
+				if slack := map[string]float64{"UpdateItem": 2}[call]; math.Abs(got[call]-want[call]) > slack {
 					t.Errorf("%s: counted %g, documented %g: %s", call, got[call], want[call], again)
 				}
 				delete(got, call)
