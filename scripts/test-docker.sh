@@ -2,6 +2,7 @@
 # test-docker.sh [PART…]: tests what runs in containers, all of it without arguments:
 #   programs   the images of the one-machine server and of the container programs, by
 #              docker run and by Docker Compose, with a local AWS
+#   worker     of these, the worker's image alone
 #   sam        the functions by SAM, as make local-aws, make sam-invoke and make sam-api
 #              run them: all sample events, and the requests of the deploy's tests
 #   engine     the image of the engine server, on tiny weights without a GPU; it takes
@@ -57,6 +58,11 @@ images() {
 	rm -f "$log"
 }
 
+worker() {
+	took "image of the worker" images worker
+	took "containers of the worker" tests TestWorker
+}
+
 programs() {
 	command -v docker-compose >/dev/null 2>&1 || docker compose version >/dev/null 2>&1 ||
 		scripts/install-package.sh "Docker Compose" apt-get=docker-compose \
@@ -88,7 +94,7 @@ if ! cmp -s scripts/requirements-docker.txt .tools/docker-sdk/made-of; then
 fi
 for part in "$@"; do
 	case $part in
-	programs | sam | engine) "$part" ;;
-	*) echo "test-docker.sh: $part is not one of programs, sam or engine" >&2; exit 2 ;;
+	programs | worker | sam | engine) "$part" ;;
+	*) echo "test-docker.sh: $part is not one of programs, worker, sam or engine" >&2; exit 2 ;;
 	esac
 done
