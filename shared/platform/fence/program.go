@@ -109,3 +109,18 @@ func dependencies(ctx context.Context, path string) []string {
 	}
 	return libraries
 }
+
+// Self returns this program, to be run fenced under another name or with other
+// arguments, even after another replaced its file.
+//
+// Errors: those of NewProgram.
+func Self(ctx context.Context) (Program, error) {
+	path, err := ownProgram()
+	if err != nil {
+		return Program{}, fmt.Errorf("fence: %w", err)
+	}
+	program, err := NewProgram(ctx, path)
+	// The launcher is this program, and opens itself by this name.
+	program.executes = append(program.executes, path)
+	return program, err
+}

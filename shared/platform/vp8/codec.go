@@ -1,0 +1,214 @@
+package vp8
+
+import (
+	"context"
+	"fmt"
+	"image"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/time/rate"
+)
+
+// Codec decodes one stream of VP8 and encodes another, those of one session. Its
+// methods are safe for concurrent use; one frame is worked on at a time.
+type Codec struct {
+	library *Library
+	starts  *rate.Limiter
+	closed  atomic.Bool
+
+	// mu is held while the helper works.
+	mu sync.Mutex
+	// helper is nil until the next call starts one.
+	helper *helper
+	// last is the helper that Close ends, while mu is another's.
+	last atomic.Pointer[helper]
+	// restarts counts the helpers that were started after the first.
+	restarts atomic.Int64
+}
+
+// Decode decodes the stream's next frame into the picture, which it resizes, and
+// whose memory it reuses. It reports whether the frame shows a picture: some only
+// prepare later ones, and leave the picture as it is.
+//
+// Frames are to be given in their order and without gaps. After a gap a decoder
+// shows pictures that are wrong until the next key frame. After an error frames
+// that are no key frames are ErrKeyFrame.
+//
+// Errors: ErrBroken, ErrTooLarge, ErrKeyFrame, ErrLost (see [NeedsKeyFrame]);
+// ErrFailed, ErrClosed; the context's, after which the next frame has to be a key
+// frame.
+func (c *Codec) Decode(ctx context.Context, frame []byte, picture *image.YCbCr) (shown bool, err error) {
+	if len(frame) > MaxFrame {
+		return false, ErrTooLarge
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h, err := c.running(ctx)
+	if err != nil {
+		return false, err
+	}
+	copy(h.shared[frameIn:], frame)
+	answer, err := c.ask(ctx, h, request{Do: doDecode, Size: uint32(len(frame))})
+	if err != nil || answer.Width == 0 {
+		return false, err
+	}
+	width, height := int(answer.Width), int(answer.Height)
+	// The helper may have been taken over: what it says is verified too.
+	if width > maxSide || height > maxSide || width*height > MaxPixels {
+		return false, c.drop(h)
+	}
+	resize(picture, width, height)
+	from := h.shared[pictureOut:]
+	n := copy(picture.Y, from)
+	n += copy(picture.Cb, from[n:])
+	copy(picture.Cr, from[n:])
+	return true, nil
+}
+
+// Encode encodes the next picture of the stream, 4:2:0, of any size: a picture of
+// another size than the one before becomes a key frame.
+//
+// Errors: ErrTooLarge; ErrLost, after which the next frame is a key frame; ErrFailed,
+// ErrClosed; the context's.
+func (c *Codec) Encode(ctx context.Context, picture *image.YCbCr, how Encoding) (Frame, error) {
+	size := picture.Rect.Size()
+	switch {
+	case picture.SubsampleRatio != image.YCbCrSubsampleRatio420:
+		return Frame{}, fmt.Errorf("vp8: a picture of %v instead of 4:2:0", picture.SubsampleRatio)
+	case size.X < 1 || size.Y < 1 || size.X > maxSide || size.Y > maxSide || size.X*size.Y > MaxPixels:
+		return Frame{}, ErrTooLarge
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h, err := c.running(ctx)
+	if err != nil {
+		return Frame{}, err
+	}
+	write(h.shared[pictureIn:frameOut], picture)
+	order := request{
+		Do: doEncode, Width: uint32(size.X), Height: uint32(size.Y), At: int64(how.At),
+		Bitrate: uint32(min(max(how.Bitrate, leastBitrate), mostBitrate)),
+	}
+	if how.Key {
+		order.Key = 1
+	}
+	answer, err := c.ask(ctx, h, order)
+	if err != nil {
+		return Frame{}, err
+	}
+	if answer.Size > maxOut {
+		return Frame{}, c.drop(h)
+	}
+	data := append([]byte(nil), h.shared[frameOut:][:answer.Size]...)
+	return Frame{Data: data, Key: len(data) > 0 && data[0]&1 == 0}, nil
+}
+
+// What the encoder can be asked for, in kbit/s.
+const leastBitrate, mostBitrate = 10, 100_000
+
+// Close ends the helper, also while a call waits for it. It may be called more than
+// once.
+func (c *Codec) Close() {
+	c.closed.Store(true)
+	if h := c.last.Load(); h != nil {
+		h.kill()
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.helper != nil {
+		c.helper.end()
+		c.helper = nil
+	}
+}
+
+// Restarts returns how many helpers were started after the first.
+func (c *Codec) Restarts() int64 { return c.restarts.Load() }
+
+// running returns the helper, and starts one if there is none. The caller holds mu.
+//
+// Errors: the context's; ErrFailed, ErrClosed.
+func (c *Codec) running(ctx context.Context) (*helper, error) {
+	switch {
+	case c.closed.Load():
+		return nil, ErrClosed
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case c.helper != nil:
+		return c.helper, nil
+	case !c.starts.Allow():
+		return nil, ErrFailed
+	}
+	h, err := c.library.start()
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFailed, err)
+	}
+	again := c.last.Swap(h) != nil
+	c.helper = h
+	// A Close that did not see it yet leaves it to this call.
+	if c.closed.Load() {
+		h.kill()
+	}
+	if _, err := c.ask(ctx, h, request{Do: doNothing}); err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, fmt.Errorf("%w: %s", ErrFailed, h.why())
+	}
+	if again {
+		c.restarts.Add(1)
+	}
+	return h, nil
+}
+
+// ask has the helper do something and returns its answer. If it does not answer
+// as it should, it is ended.
+func (c *Codec) ask(ctx context.Context, h *helper, order request) (answer, error) {
+	told, err := h.ask(ctx, order)
+	if err != nil {
+		err := c.drop(h)
+		if ctx.Err() != nil {
+			return told, ctx.Err()
+		}
+		return told, err
+	}
+	switch told.Status {
+	case statusDone:
+		return told, nil
+	case statusBroken:
+		return told, ErrBroken
+	case statusTooLarge:
+		return told, ErrTooLarge
+	case statusKeyFrame:
+		return told, ErrKeyFrame
+	}
+	return told, c.drop(h)
+}
+
+// drop ends the helper, and returns the error that its end is.
+func (c *Codec) drop(h *helper) error {
+	h.end()
+	c.helper = nil
+	if c.closed.Load() {
+		return ErrClosed
+	}
+	return fmt.Errorf("%w: %s", ErrLost, h.why())
+}
+
+// write writes the planes of a picture one after the other, without padding.
+func write(to []byte, picture *image.YCbCr) {
+	width, height := picture.Rect.Dx(), picture.Rect.Dy()
+	at := 0
+	plane := func(from []byte, stride, width, height int) {
+		if stride == width {
+			at += copy(to[at:], from[:width*height])
+			return
+		}
+		for y := range height {
+			at += copy(to[at:], from[y*stride:][:width])
+		}
+	}
+	plane(picture.Y, picture.YStride, width, height)
+	plane(picture.Cb, picture.CStride, (width+1)/2, (height+1)/2)
+	plane(picture.Cr, picture.CStride, (width+1)/2, (height+1)/2)
+}

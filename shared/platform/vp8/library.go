@@ -1,0 +1,121 @@
+package vp8
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"cutroom/shared/platform/fence"
+)
+
+// Library is the libvpx of this machine. It is safe for concurrent use.
+type Library struct {
+	fenced *fence.Fence
+	self   fence.Program
+	found  found
+}
+
+// found is what this program, run as the search, tells of the library.
+type found struct {
+	// Path is that of the library, Files are all that the helper loads.
+	Path    string
+	Files   []string
+	Version string
+	// Space is the address space that a helper takes before its first frame, in
+	// bytes; 0 if the system does not tell.
+	Space int64
+	// Problem is why there is no library that can be used.
+	Problem string
+}
+
+// Find finds libvpx, verifies that it is one that this package knows, and that a
+// helper works within the fence.
+//
+// Errors: the context's; what is wrong, with the package to install.
+func Find(ctx context.Context, fenced *fence.Fence) (*Library, error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	self, err := fence.Self(ctx)
+	if err != nil {
+		return nil, err
+	}
+	l := &Library{fenced: fenced, self: self}
+	cmd := exec.CommandContext(ctx, self.Path, searchName)
+	cmd.Env = environment()
+	out, err := cmd.Output()
+	if err == nil {
+		err = json.Unmarshal(out, &l.found)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		return nil, fmt.Errorf("vp8: this program cannot look for libvpx: %w", err)
+	case l.found.Problem != "":
+		return nil, fmt.Errorf("vp8: %s: install the package %s", l.found.Problem, packageOf(os.ReadFile))
+	}
+	c, err := l.Open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.Close()
+	return l, nil
+}
+
+// String returns the library's version.
+func (l *Library) String() string { return "libvpx " + strings.TrimPrefix(l.found.Version, "v") }
+
+// environment is that of helpers. One processor is all they use, and a limit on
+// arenas keeps their threads from spreading over the address space.
+func environment() []string {
+	return []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=1", "MALLOC_ARENA_MAX=2"}
+}
+
+// packageOf returns the package that has libvpx on this system.
+func packageOf(read func(string) ([]byte, error)) string {
+	if runtime.GOOS == "darwin" {
+		return "libvpx (brew install libvpx)"
+	}
+	release, _ := read("/etc/os-release")
+	for line := range bytes.Lines(release) {
+		name, value, _ := strings.Cut(strings.TrimSpace(string(line)), "=")
+		if name != "VERSION_CODENAME" {
+			continue
+		}
+		switch strings.Trim(value, `"`) {
+		case "bookworm", "jammy":
+			return "libvpx7"
+		case "trixie", "noble":
+			return "libvpx9"
+		}
+	}
+	return "libvpx"
+}
+
+// The helper may end a few times at once, and then once in a while.
+const (
+	restartsAtOnce = 5
+	restartEvery   = 10 * time.Second
+)
+
+// Open starts the codec of one session. The caller closes it. The context is that
+// of the start alone.
+//
+// Errors: the context's; ErrFailed.
+func (l *Library) Open(ctx context.Context) (*Codec, error) {
+	c := &Codec{library: l, starts: rate.NewLimiter(rate.Every(restartEvery), restartsAtOnce)}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, err := c.running(ctx); err != nil {
+		return nil, err
+	}
+	return c, nil
+}

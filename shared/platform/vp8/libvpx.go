@@ -1,0 +1,245 @@
+package vp8
+
+import (
+	"errors"
+	"fmt"
+	"image"
+	"runtime"
+	"strings"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+)
+
+// names are those under which libvpx is looked for, the newest first. The number is
+// that of its binary interface; of what is used here nothing changed between
+// them, which newLibvpx verifies.
+func names() []string {
+	if runtime.GOOS == "darwin" {
+		return []string{"/opt/homebrew/lib/libvpx.dylib", "/usr/local/lib/libvpx.dylib", "libvpx.dylib"}
+	}
+	return []string{"libvpx.so.12", "libvpx.so.11", "libvpx.so.10", "libvpx.so.9", "libvpx.so.8", "libvpx.so.7"}
+}
+
+// The members of libvpx's structures that are used, by their offsets on systems
+// with pointers of 64 bits, and the sizes of the structures with room to spare.
+const (
+	sizeOfContext, sizeOfConfig, sizeOfImage = 256, 2048, 512
+
+	configThreads, configWidth, configHeight     = 4, 12, 16
+	configTimebase, configResilient, configLag   = 28, 36, 44
+	configDrop, configRateControl, configBitrate = 48, 72, 112
+	configLeast, configMost                      = 116, 120
+	configUnder, configOver                      = 124, 128
+	configBuffer, configInitial, configOptimal   = 132, 136, 140
+	configKeyMode, configKeyDistance             = 160, 168
+
+	imagePlanes, imageStrides, imageWidth, imageHeight = 48, 80, 24, 28
+	packetKind, packetData, packetSize                 = 0, 8, 16
+)
+
+// Constants of vpx_codec.h, vpx_encoder.h, vpx_image.h and vp8cx.h.
+const (
+	codecOK, codecMismatch = 0, 3
+	formatI420             = 0x102
+	deadlineRealtime       = 1
+	flagKey                = 1
+	constantBitrate        = 1
+	decoderABI             = 12
+
+	setSpeed, setNoise, setStatic   = 13, 15, 17
+	setPartitions, setMostKeyFrames = 18, 26
+)
+
+// speed is how much quality the encoder gives up for time, 0 to 16. Live video is
+// encoded at 4 to 12.
+const speed = 8
+
+// libvpx are the functions of the library.
+type libvpx struct {
+	path, version string
+
+	decoderInterface, encoderInterface uintptr
+	// encoderABI is the number by which its encoder knows its callers.
+	encoderABI int32
+
+	initDecoder   func(context unsafe.Pointer, codec uintptr, config unsafe.Pointer, flags int64, abi int32) int32
+	decode        func(context, data unsafe.Pointer, size uint32, private uintptr, deadline int64) int32
+	nextPicture   func(context, iterator unsafe.Pointer) unsafe.Pointer
+	defaultConfig func(codec uintptr, config unsafe.Pointer, usage uint32) int32
+	initEncoder   func(context unsafe.Pointer, codec uintptr, config unsafe.Pointer, flags int64, abi int32) int32
+	setConfig     func(context, config unsafe.Pointer) int32
+	encode        func(context, image unsafe.Pointer, at int64, duration uint64, flags int64, deadline uint64) int32
+	nextPacket    func(context, iterator unsafe.Pointer) unsafe.Pointer
+	wrap          func(image unsafe.Pointer, format int32, width, height, align uint32, data unsafe.Pointer) unsafe.Pointer
+	destroy       func(context unsafe.Pointer) int32
+	control       func(context unsafe.Pointer, id, value int32) int32
+}
+
+// loadLibvpx loads the library from the path, or, if that is "", from where the
+// system has it, and verifies that it is what this package expects.
+func loadLibvpx(path string) (*libvpx, error) {
+	candidates := names()
+	if path != "" {
+		candidates = []string{path}
+	}
+	var handle uintptr
+	var failures []string
+	for _, name := range candidates {
+		var err error
+		if handle, err = purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL); err == nil {
+			path = name
+			break
+		}
+		failures = append(failures, err.Error())
+	}
+	if handle == 0 {
+		return nil, fmt.Errorf("no libvpx can be loaded: %s", strings.Join(failures, "; "))
+	}
+	l := &libvpx{path: path}
+	if err := l.bind(handle); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return l, nil
+}
+
+// bind finds the functions and checks the library.
+func (l *libvpx) bind(handle uintptr) error {
+	var version func() string
+	var decoder, encoder func() uintptr
+	functions := []struct {
+		to   any
+		name string
+	}{
+		{&version, "vpx_codec_version_str"}, {&decoder, "vpx_codec_vp8_dx"}, {&encoder, "vpx_codec_vp8_cx"},
+		{&l.initDecoder, "vpx_codec_dec_init_ver"}, {&l.decode, "vpx_codec_decode"},
+		{&l.nextPicture, "vpx_codec_get_frame"}, {&l.defaultConfig, "vpx_codec_enc_config_default"},
+		{&l.initEncoder, "vpx_codec_enc_init_ver"}, {&l.setConfig, "vpx_codec_enc_config_set"},
+		{&l.encode, "vpx_codec_encode"}, {&l.nextPacket, "vpx_codec_get_cx_data"}, {&l.wrap, "vpx_img_wrap"},
+		{&l.destroy, "vpx_codec_destroy"},
+	}
+	for _, f := range functions {
+		address, err := purego.Dlsym(handle, f.name)
+		if err != nil {
+			return fmt.Errorf("it has no %s, built without VP8: %w", f.name, err)
+		}
+		purego.RegisterFunc(f.to, address)
+	}
+	address, err := purego.Dlsym(handle, "vpx_codec_control_")
+	if err != nil {
+		return err
+	}
+	l.control = variadic(address)
+	l.version, l.decoderInterface, l.encoderInterface = version(), decoder(), encoder()
+	return l.check()
+}
+
+// variadic returns a function that calls vpx_codec_control_, whose value is a
+// variable argument. Apple's ARM processors take those from the stack, where the
+// ninth argument of a plain call is.
+func variadic(address uintptr) func(context unsafe.Pointer, id, value int32) int32 {
+	if runtime.GOOS == "darwin" && runtime.GOARCH == "arm64" {
+		var call func(context unsafe.Pointer, id int32, _, _, _, _, _, _ uintptr, value int64) int32
+		purego.RegisterFunc(&call, address)
+		return func(context unsafe.Pointer, id, value int32) int32 {
+			return call(context, id, 0, 0, 0, 0, 0, 0, int64(value))
+		}
+	}
+	var call func(context unsafe.Pointer, id, value int32) int32
+	purego.RegisterFunc(&call, address)
+	return call
+}
+
+// check finds out whether the library's structures are those that this package
+// knows, by the values that its documentation says are the defaults, and whether
+// its encoder and decoder agree.
+func (l *libvpx) check() error {
+	config := make(memory, sizeOfConfig)
+	if l.defaultConfig(l.encoderInterface, config.at(0), 0) != codecOK {
+		return errors.New("it tells no configuration of its encoder of VP8")
+	}
+	for _, value := range []struct {
+		offset int
+		want   uint32
+	}{
+		{configWidth, 320}, {configHeight, 240}, {configTimebase, 1}, {configTimebase + 4, 30},
+		{configBitrate, 256}, {configLeast, 4}, {configMost, 63}, {configUnder, 100}, {configOver, 100},
+		{configBuffer, 6000}, {configInitial, 4000}, {configOptimal, 5000}, {configKeyMode, 1},
+		{configKeyDistance, 128},
+	} {
+		if got := config.get(value.offset); got != value.want {
+			return fmt.Errorf("its configuration is laid out in a way that is not known: %d at %d instead of %d",
+				got, value.offset, value.want)
+		}
+	}
+	if err := l.findABI(config); err != nil {
+		return err
+	}
+	return l.tryPicture()
+}
+
+// abis are the numbers of the encoder's interface that are tried: its header files
+// add them up from those of its parts, and no function tells them.
+const firstABI, lastABI = 20, 80
+
+// findABI finds the number of the encoder's interface.
+func (l *libvpx) findABI(config memory) error {
+	for abi := int32(firstABI); abi <= lastABI; abi++ {
+		context := make(memory, sizeOfContext)
+		switch l.initEncoder(context.at(0), l.encoderInterface, config.at(0), 0, abi) {
+		case codecOK:
+			l.destroy(context.at(0))
+			l.encoderABI = abi
+			return nil
+		case codecMismatch:
+		default:
+			return errors.New("its encoder of VP8 cannot be used")
+		}
+	}
+	return fmt.Errorf("the version of its interface is none from %d to %d", firstABI, lastABI)
+}
+
+// tryPicture encodes a small picture, decodes it and compares the two.
+func (l *libvpx) tryPicture() error {
+	const side = 64
+	var sent, got image.YCbCr
+	resize(&sent, side, side)
+	for i := range sent.Y {
+		sent.Y[i] = byte(32 + i%side*2 + i/side)
+	}
+	for i := range sent.Cb {
+		sent.Cb[i], sent.Cr[i] = 100, 150
+	}
+	encoder, decoder := &encoder{library: l}, &decoder{library: l}
+	defer encoder.close()
+	defer decoder.close()
+	frame, err := encoder.encode(&sent, Encoding{Bitrate: 1000, Key: true})
+	if err != nil {
+		return err
+	}
+	shown, err := decoder.decode(frame, func(width, height int) *image.YCbCr {
+		resize(&got, width, height)
+		return &got
+	})
+	if err != nil {
+		return err
+	}
+	wrong := 0
+	for i := range got.Y {
+		wrong += max(int(got.Y[i])-int(sent.Y[i]), int(sent.Y[i])-int(got.Y[i]))
+	}
+	if !shown || len(got.Y) != len(sent.Y) || wrong > 8*len(got.Y) {
+		return errors.New("a picture that it encoded and decoded is another")
+	}
+	return nil
+}
+
+// memory is a structure of the library. It has 8-byte alignment, as Go's allocator
+// aligns what is larger than that.
+type memory []byte
+
+func (m memory) at(offset int) unsafe.Pointer { return unsafe.Pointer(&m[offset]) }
+
+func (m memory) get(offset int) uint32 { return *(*uint32)(m.at(offset)) }
+
+func (m memory) set(offset int, value uint32) { *(*uint32)(m.at(offset)) = value }

@@ -1,0 +1,187 @@
+package vp8
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"cutroom/shared/platform/fence"
+)
+
+const (
+	// spareSpace is the address space that a helper has for frames, in bytes. A
+	// stream of the largest pictures takes a quarter of it.
+	spareSpace = 512 << 20
+	// processorTime is what a helper may use in its life. That is several hours of
+	// live video; then a new one goes on from a key frame.
+	processorTime = time.Hour
+	// startTime bounds a helper's start.
+	startTime = 20 * time.Second
+	// keptLog is how much of the beginning of a helper's messages is kept.
+	keptLog = 2 << 10
+	// drainTime is how long the pipes of a helper that has ended may stay open.
+	drainTime = 5 * time.Second
+)
+
+// helper is a process that decodes and encodes, as the server sees it.
+type helper struct {
+	shared []byte
+	in     *os.File // requests
+	out    *os.File // answers
+	cmd    *exec.Cmd
+	log    head
+	// ended is closed once the process is no more; reason says why, and cause is
+	// why it was ended, if it was.
+	ended  chan struct{}
+	reason string
+
+	mu    sync.Mutex
+	cause error
+}
+
+// start starts a helper.
+func (l *Library) start() (*helper, error) {
+	memory, shared, err := newShared(sharedSize)
+	if err != nil {
+		return nil, fmt.Errorf("vp8: memory to share: %w", err)
+	}
+	defer memory.Close()
+	h := &helper{shared: shared, ended: make(chan struct{})}
+	theirIn, in, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, release(shared))
+	}
+	defer theirIn.Close()
+	out, theirOut, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, in.Close(), release(shared))
+	}
+	defer theirOut.Close()
+	h.in, h.out = in, out
+	started := make(chan error)
+	go h.run(l, memory, theirIn, theirOut, started)
+	if err := <-started; err != nil {
+		h.in.Close()
+		h.out.Close()
+		return nil, errors.Join(err, release(shared))
+	}
+	return h, nil
+}
+
+// run starts the process and waits for its end.
+func (h *helper) run(l *Library, memory, in, out *os.File, started chan<- error) {
+	// The process dies with the thread that started it, see [fence.Fence.Command].
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	space := int64(1) << 62
+	if l.found.Space > 0 {
+		space = l.found.Space + spareSpace
+	}
+	cmd, start, err := l.fenced.Command(context.Background(), fence.Plan{
+		Program: l.self, Args: []string{helperName, l.found.Path}, Inputs: l.found.Files,
+		Extra: []*os.File{memory}, Memory: space, ProcessorTime: processorTime,
+	})
+	if err != nil {
+		started <- err
+		return
+	}
+	cmd.Env = environment()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = in, out, &h.log
+	cmd.WaitDelay = drainTime
+	if err := cmd.Start(); err != nil {
+		start.Ended()
+		started <- err
+		return
+	}
+	h.cmd = cmd
+	started <- nil
+	err = cmd.Wait()
+	ran, why := start.Ended()
+	switch {
+	case !ran:
+		h.reason = "it was not started: " + why
+	case err != nil:
+		h.reason = err.Error()
+	default:
+		h.reason = "it ended"
+	}
+	close(h.ended)
+}
+
+// ask sends a request and waits for its answer: FrameTime at most, and until the
+// context ends.
+func (h *helper) ask(ctx context.Context, order request) (told answer, err error) {
+	limit := FrameTime
+	if order.Do == doNothing {
+		limit = startTime
+	}
+	if err := h.out.SetReadDeadline(time.Now().Add(limit)); err != nil {
+		return told, err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = h.out.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	var buffer [max(requestSize, answerSize)]byte
+	if _, err := binary.Encode(buffer[:], binary.LittleEndian, order); err != nil {
+		return told, err
+	}
+	if _, err := h.in.Write(buffer[:requestSize]); err != nil {
+		return told, err
+	}
+	if _, err := io.ReadFull(h.out, buffer[:answerSize]); err != nil {
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			h.mu.Lock()
+			h.cause = errors.New("it took too long")
+			h.mu.Unlock()
+		}
+		return told, err
+	}
+	_, err = binary.Decode(buffer[:answerSize], binary.LittleEndian, &told)
+	return told, err
+}
+
+// kill ends the process, whatever it does. It cannot have started others.
+func (h *helper) kill() {
+	_ = h.cmd.Process.Kill() // fails if it has ended
+}
+
+// end ends the process and frees what it had. No other call follows but why.
+func (h *helper) end() {
+	h.in.Close()
+	h.kill()
+	<-h.ended
+	h.out.Close()
+	_ = release(h.shared)
+	h.shared = nil
+}
+
+// why returns why the process ended, for the log.
+func (h *helper) why() string {
+	<-h.ended
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.cause != nil {
+		return h.cause.Error()
+	}
+	if said := strings.TrimSpace(h.log.String()); said != "" {
+		return h.reason + ": " + said
+	}
+	return h.reason
+}
+
+// head keeps the first bytes written to it.
+type head struct{ kept []byte }
+
+func (h *head) Write(p []byte) (int, error) {
+	h.kept = append(h.kept, p[:min(len(p), keptLog-len(h.kept))]...)
+	return len(p), nil
+}
+
+func (h *head) String() string { return string(h.kept) }

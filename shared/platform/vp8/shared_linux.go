@@ -1,0 +1,30 @@
+package vp8
+
+import (
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// newShared makes memory that a helper can share. Its size is fixed: a helper that
+// made it smaller would end the server, which reads it.
+func newShared(size int) (*os.File, []byte, error) {
+	fd, err := unix.MemfdCreate("cutroom-vp8", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, nil, err
+	}
+	file := os.NewFile(uintptr(fd), "cutroom-vp8")
+	if err = unix.Ftruncate(fd, int64(size)); err == nil {
+		_, err = unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL)
+	}
+	if err != nil {
+		file.Close()
+		return nil, nil, err
+	}
+	memory, err := mapShared(fd, size)
+	if err != nil {
+		file.Close()
+		return nil, nil, err
+	}
+	return file, memory, nil
+}
