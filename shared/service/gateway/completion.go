@@ -29,9 +29,11 @@ type completion struct {
 	// translation is what makes a chat of the call, nil where the upstreams
 	// serve the route themselves.
 	translation translation
-	// kept is the memory of what the translation keeps, and sequence the number of
-	// the next event of a stream that numbers them.
+	// kept is the memory of what the translation keeps, of which repeated bytes are of
+	// the request; sequence is the number of the next event of a stream that numbers
+	// them.
 	kept     reservation
+	repeated int64
 	sequence int64
 	pool     *upstream.Pool
 	tally    tally

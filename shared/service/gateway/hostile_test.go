@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode/utf8"
@@ -46,24 +47,44 @@ func slowly(head, piece string) func(*call) {
 
 func raw(text string) func(*call) { return func(c *call) { io.WriteString(c, text) } }
 
+// speech is how an upstream speaks one of the dialects.
+type speech struct {
+	// whole is a whole answer that says "hello there".
+	whole string
+	// content is the name of its array, prompted that of the prompt's tokens.
+	content, prompted string
+	// chunk is an event with a piece of text; last ends the text, used states the
+	// tokens, and done ends the stream.
+	chunk            func(text string) string
+	last, used, done string
+}
+
+var inChat = speech{whole, "choices", "prompt_tokens", chunk, last, used, done}
+
+// bomb is a gzip file of a few KiB that unpacks to 64 MiB.
+var bomb = sync.OnceValue(func() string {
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	for range 1 << 10 {
+		z.Write(make([]byte, 1<<16))
+	}
+	z.Close()
+	return b.String()
+})
+
 // hostile returns answers that no model server should give.
-func hostile() map[string]func(*call) {
+func hostile(s speech) map[string]func(*call) {
 	const ok, chunked = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n", "Transfer-Encoding: chunked\r\n\r\n"
 	const stream = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
 	body := func(text string) func(*call) {
 		return raw(fmt.Sprintf("%sContent-Length: %d\r\n\r\n%s", ok, len(text), text))
 	}
 	long := strings.Repeat("x", 64<<10)
-	var bomb bytes.Buffer
-	z := gzip.NewWriter(&bomb)
-	for range 1 << 10 {
-		z.Write(make([]byte, 1<<16))
-	}
-	z.Close()
-	with := func(old, new string) func(*call) { return body(strings.Replace(whole, old, new, 1)) }
+	with := func(old, new string) func(*call) { return body(strings.Replace(s.whole, old, new, 1)) }
+	list := `"` + s.content + `":[`
 	return map[string]func(*call){
 		"nothing": raw(""), "a line break": raw("\r\n"), "no HTTP": raw("SSH-2.0-x\r\n"), "a TLS alert": raw("\x15\x03\x01\x00\x02\x02\x46"),
-		"HTTP/0.9": raw(whole), "HTTP/2": raw("HTTP/2.0 200 OK\r\n\r\n"), "HTTP/1.": raw("HTTP/1. 200 OK\r\n\r\n"), "HTTP/9.9": raw("HTTP/9.9 200 OK\r\n\r\n" + whole),
+		"HTTP/0.9": raw(s.whole), "HTTP/2": raw("HTTP/2.0 200 OK\r\n\r\n"), "HTTP/1.": raw("HTTP/1. 200 OK\r\n\r\n"), "HTTP/9.9": raw("HTTP/9.9 200 OK\r\n\r\n" + s.whole),
 		"a status of words": raw("HTTP/1.1 fine OK\r\n\r\n"), "a status of four digits": raw("HTTP/1.1 2000 OK\r\n\r\n"), "a status below 0": raw("HTTP/1.1 -20 OK\r\n\r\n"),
 		"status 0": raw("HTTP/1.1 000 x\r\nContent-Length: 0\r\n\r\n"), "status 99": raw("HTTP/1.1 099 x\r\nContent-Length: 0\r\n\r\n"),
 		"status 600": raw("HTTP/1.1 600 x\r\nContent-Length: 0\r\n\r\n"), "status 999": raw("HTTP/1.1 999 x\r\nContent-Length: 0\r\n\r\n"),
@@ -89,7 +110,7 @@ func hostile() map[string]func(*call) {
 		"a length of a plus":    raw(ok + "Content-Length: +2\r\n\r\n{}"),
 		"a length of ages":      raw(ok + "Content-Length: 99999999999999999999\r\n\r\n{}"),
 		"more than is there":    raw(ok + "Content-Length: 4611686018427387903\r\n\r\n{}"),
-		"less than is there":    raw(ok + "Content-Length: 20\r\n\r\n" + whole),
+		"less than is there":    raw(ok + "Content-Length: 20\r\n\r\n" + s.whole),
 		"length and chunks":     raw(ok + "Content-Length: 2\r\n" + chunked + "2\r\n{}\r\n0\r\n\r\n"),
 		"another coding":        raw(ok + "Transfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"),
 		"two codings":           raw(ok + "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"),
@@ -100,42 +121,42 @@ func hostile() map[string]func(*call) {
 		"a chunk's endless say": endlessly(ok+chunked+"2;", long),
 		"a chunk without end":   raw(ok + chunked + "2\r\n{}X0\r\n\r\n"),
 		"tiny chunks, endless":  endlessly(ok+chunked, "1\r\nx\r\n"),
-		"an endless trailer":    endlessly(ok+chunked+fmt.Sprintf("%x\r\n%s\r\n0\r\n", len(whole), whole), "X-A: b\r\n"),
-		"a trailer's fields":    raw(ok + chunked + fmt.Sprintf("%x\r\n%s\r\n0\r\nContent-Length: 7\r\nRetry-After: 9\r\n\r\n", len(whole), whole)),
+		"an endless trailer":    endlessly(ok+chunked+fmt.Sprintf("%x\r\n%s\r\n0\r\n", len(s.whole), s.whole), "X-A: b\r\n"),
+		"a trailer's fields":    raw(ok + chunked + fmt.Sprintf("%x\r\n%s\r\n0\r\nContent-Length: 7\r\nRetry-After: 9\r\n\r\n", len(s.whole), s.whole)),
 		"an endless answer":     endlessly(ok+"\r\n", long),
 		"a slow answer":         slowly(ok+"\r\n", " "),
-		"a gzip bomb":           raw(ok + fmt.Sprintf("Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", bomb.Len(), bomb.String())),
+		"a gzip bomb":           raw(ok + fmt.Sprintf("Content-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s", len(bomb()), bomb())),
 		"a page":                raw("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 6\r\n\r\n<html>"),
 		"an endless refusal":    endlessly("HTTP/1.1 400 x\r\n\r\n", long),
 		"a slow refusal":        slowly("HTTP/1.1 400 x\r\nContent-Length: 100000\r\n\r\n", " "),
-		"a refusal of a bomb":   raw("HTTP/1.1 400 x\r\nContent-Encoding: gzip\r\n\r\n" + bomb.String()),
+		"a refusal of a bomb":   raw("HTTP/1.1 400 x\r\nContent-Encoding: gzip\r\n\r\n" + bomb()),
 		"a refusal too deep":    always(400, `{"error":`+strings.Repeat(`{"error":`, 5000)),
 		"a refusal of no UTF-8": always(422, "{\"error\":{\"message\":\"\xff\xfe\x00\",\"param\":\"\xff\",\"code\":\"\xc3\"}}"),
 		"a refusal of lies":     always(413, `{"error":{"message":5,"param":{},"code":[]}}`),
 
-		"a depth of megabytes": body(strings.Repeat("[", 15<<20)), "a depth of megabytes in a stream": events(chunk("a"), strings.Repeat(`{"a":`, 800_000)),
+		"a depth of megabytes": body(strings.Repeat("[", 15<<20)), "a depth of megabytes in a stream": events(s.chunk("a"), strings.Repeat(`{"a":`, 800_000)),
 		"an empty answer": body(""), "null": body("null"), "a list": body("[]"), "a string": body(`"x"`), "a number": body("1e999"), "spaces": body(strings.Repeat(" ", 1<<20)),
-		"an object of nothing": body("{}"), "half an object": body(`{"choices":[`), "two objects": body(whole + whole), "a NUL after it": body(whole + "\x00"),
+		"an object of nothing": body("{}"), "half an object": body(`{"choices":[`), "two objects": body(s.whole + s.whole), "a NUL after it": body(s.whole + "\x00"),
 		"a depth of 100,000":  body(strings.Repeat(`{"choices":[`, 50000)),
 		"a depth that closes": body(`{"choices":[{"message":{"content":` + strings.Repeat("[", 50000) + strings.Repeat("]", 50000) + `}}]}`),
 		"bytes of no UTF-8":   with("hello there", "hello \xff\xc3\x28\xed\xa0\x80 there"),
 		"half a character":    with("hello there", `\ud83d`), "a NUL": with("hello there", `\u0000`),
-		"choices in an object": with(`"choices":[`, `"choices":{},"x":[`), "choices of anything": with(`"choices":[`, `"choices":[null,5,"x",[],{},`),
-		"choices twice": with(`"choices":[`, `"choices":[],"choices":[`), "a model twice": with(`"model"`, `"model":"x","model":{},"model"`),
-		"a usage twice": with(`"usage"`, `"usage":{"prompt_tokens":1e15},"usage"`), "a message of text": with(`{"role":"assistant","content":"hello there"}`, `"hello"`),
-		"an error of text": body(`{"error":"no"}`), "an error of nothing": body(`{"error":{}}`), "an error beside choices": with(`"choices"`, `"error":{"message":"x"},"choices"`),
+		"choices in an object": with(list, `"`+s.content+`":{},"x":[`), "choices of anything": with(list, list+`null,5,"x",[],{},`),
+		"choices twice": with(list, list+`],`+list), "a model twice": with(`"model"`, `"model":"x","model":{},"model"`),
+		"a usage twice": with(`"usage"`, `"usage":{"`+s.prompted+`":1e15},"usage"`), "a message of text": with(`{"role":"assistant","content":"hello there"}`, `"hello"`),
+		"an error of text": body(`{"error":"no"}`), "an error of nothing": body(`{"error":{}}`), "an error beside choices": with(list, `"error":{"message":"x"},`+list),
 		"an error that says 200": body(`{"error":{"code":200}}`), "an error that says 1e9": body(`{"error":{"code":1e9}}`), "an error that says -400": body(`{"error":{"code":-400}}`),
-		"a million choices": with(`"choices":[`, `"choices":[`+strings.Repeat(`{},`, 1<<18)),
+		"a million choices": with(list, list+strings.Repeat(`{},`, 1<<18)),
 
 		"a stream of nothing": raw(stream + "Content-Length: 0\r\n\r\n"), "comments for ever": slowly(stream+"\r\n", ": x\n\n"), "a flood of comments": endlessly(stream+"\r\n", ": x\n\n"),
 		"empty events for ever": slowly(stream+"\r\n", "data:\n\n"), "names for ever": endlessly(stream+"\r\n", "event: ping\n\n"), "one line for ever": endlessly(stream+"\r\ndata: ", long),
-		"DONE alone": events(done), "DONE twice": events(chunk("a"), done, done), "more after DONE": events(chunk("a"), done, chunk("b")),
-		"no JSON in it": events("hello"), "a list in it": events("[]"), "a depth in it": events(strings.Repeat("[", 100000)), "null in it": events("null", done),
-		"no UTF-8 in it": events(strings.Replace(chunk("hello"), "hello", "\xff\xfe", 1), last, done), "an error in it": events(chunk("a"), `{"error":"x"}`),
+		"DONE alone": events(s.done), "DONE twice": events(s.chunk("a"), s.done, s.done), "more after DONE": events(s.chunk("a"), s.done, s.chunk("b")),
+		"no JSON in it": events("hello"), "a list in it": events("[]"), "a depth in it": events(strings.Repeat("[", 100000)), "null in it": events("null", s.done),
+		"no UTF-8 in it": events(strings.Replace(s.chunk("hello"), "hello", "\xff\xfe", 1), s.last, s.done), "an error in it": events(s.chunk("a"), `{"error":"x"}`),
 		"usages for ever":    slowly(stream+"\r\n", "data: "+used+"\n\n"),
-		"choices of numbers": events(`{"choices":5}`, `{"choices":[5,null,"x"]}`, `{"choices":{"a":1}}`, done),
+		"choices of numbers": events(`{"choices":5}`, `{"choices":[5,null,"x"]}`, `{"choices":{"a":1}}`, s.done),
 		"an event's name":    raw(stream + "\r\nevent: " + strings.Repeat("error", 1000) + "\ndata: {}\n\n"),
-		"carriage returns":   raw(stream + "\r\n" + strings.Repeat("\r", 1<<16)), "a mark of order": raw(stream + "\r\n\ufeff\ufeffdata: " + last + "\n\n"),
+		"carriage returns":   raw(stream + "\r\n" + strings.Repeat("\r", 1<<16)), "a mark of order": raw(stream + "\r\n\ufeff\ufeffdata: " + s.last + "\n\n"),
 	}
 }
 
@@ -147,7 +168,7 @@ func TestHostileUpstreams(t *testing.T) {
   - {id: small, routes: [chat], context_length: 1048576, max_output_length: 1000, timeouts: {first_byte: 200ms, idle: 100ms}, upstreams: [{name: first, url: URL0, model: weights}]}
 `
 	large := strings.Repeat("x", 40<<10) // beyond what the plain transport carries
-	for name, answer := range hostile() {
+	for name, answer := range hostile(inChat) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			u := newUpstream(t, answer)

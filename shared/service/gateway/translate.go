@@ -29,8 +29,8 @@ type translation interface {
 	// End and Fail append the events that end a stream, well or with an error.
 	End(out []byte, counts usage.Counts) []byte
 	Fail(out []byte, e *apierror.Error) []byte
-	// Held is how many bytes of the answer are kept, because the dialect repeats
-	// them at the end of a stream.
+	// Held is how many bytes are kept, because the dialect repeats them at the end of
+	// a stream: of the answer, and of the request.
 	Held() int
 }
 
@@ -58,6 +58,11 @@ func (c *completion) translate(body *[]byte, caller request.Caller, memory *rese
 	if before > 0 {
 		*body = nil
 		memory.release(before)
+	}
+	if c.repeated = int64(c.translation.Held()); c.repeated > freeBody {
+		if apiErr := c.kept.acquire(c.r.Context(), c.repeated); apiErr != nil {
+			return apiErr
+		}
 	}
 	c.request, apiErr = request.Parse(catalog.Chat, chat, caller)
 	if apiErr != nil {
@@ -88,12 +93,12 @@ func (c *completion) translateChunk(chunk gjson.Result) *failure {
 	if c.stream.out, err = c.translation.Chunk(c.stream.out, chunk); err != nil {
 		return failed(err)
 	}
-	held := int64(c.translation.Held())
+	held := int64(c.translation.Held()) - c.repeated
 	if held > maxAnswer {
 		return failed(errAnswerTooLong)
 	}
 	// Memory is acquired in steps: a stream has many chunks.
-	if held > trustedAnswer && held > c.kept.held {
+	if held > trustedAnswer && held+c.repeated > c.kept.held {
 		if apiErr := c.kept.acquire(c.r.Context(), trustedAnswer); apiErr != nil {
 			return &failure{apiErr: apiErr, outcome: Abandoned}
 		}

@@ -208,11 +208,20 @@ type parts interface {
 type walk struct {
 	parts parts
 	now   kind
-	// call is the index of the call that is open, or of the last one; calls is how
-	// many there were.
-	call, calls int64
+	// call is the call that is open, or the last one; calls is how many there were.
+	call  openCall
+	calls int64
+	// before are the indexes and ids of the calls so far.
+	before map[int64]bool
+	ids    map[string]bool
 	// finish is why the completion ended, and stop the sequence that ended it.
 	finish, stop string
+}
+
+// openCall is a call of a function as the server names it.
+type openCall struct {
+	index int64
+	id    string
 }
 
 // errInterleaved is the error of a server that goes back to an earlier call.
@@ -291,20 +300,18 @@ func (w *walk) callsOf(calls gjson.Result) error {
 			index = n.Int()
 		}
 		position++
+		arguments := call.Get("function.arguments")
 		switch {
-		case w.calls == 0 || index > w.call:
-			w.end()
-			w.now, w.call = called, index
-			w.calls++
-			w.parts.open(called, call.Get("id").Str, call.Get("function.name").Str)
-		case w.now != called || index < w.call:
-			if call.Get("function.arguments").Str != "" {
+		case w.isNew(index, call):
+			w.begin(index, call)
+		case w.now != called || index != w.call.index:
+			if arguments.Str != "" {
 				err = errInterleaved
 				return false
 			}
 			return true
 		}
-		if arguments := call.Get("function.arguments"); arguments.Type == gjson.String && arguments.Str != "" {
+		if arguments.Type == gjson.String && arguments.Str != "" {
 			w.parts.add(inside(arguments))
 		} else if arguments.IsObject() {
 			w.parts.add(inside(gjson.Parse(string(jsonedit.Quote(arguments.Raw)))))
@@ -312,6 +319,35 @@ func (w *walk) callsOf(calls gjson.Result) error {
 		return true
 	})
 	return err
+}
+
+// isNew reports whether a call is not one of those before. Some servers write all
+// calls of a turn under one index; then another id beside a name begins another.
+func (w *walk) isNew(index int64, call gjson.Result) bool {
+	if !w.before[index] {
+		return true
+	}
+	id := call.Get("id").Str
+	return index == w.call.index && id != "" && id != w.call.id && call.Get("function.name").Str != ""
+}
+
+// begin opens a call. Clients tell calls apart by their ids: one that has been used
+// already is left to the dialect to replace.
+func (w *walk) begin(index int64, call gjson.Result) {
+	w.end()
+	if w.before == nil {
+		w.before, w.ids = map[int64]bool{}, map[string]bool{}
+	}
+	id := strings.Clone(call.Get("id").Str)
+	w.now, w.call = called, openCall{index, id}
+	w.calls++
+	w.before[index] = true
+	shown := id
+	if w.ids[id] {
+		shown = ""
+	}
+	w.ids[id] = true
+	w.parts.open(called, shown, call.Get("function.name").Str)
 }
 
 // end closes the part that is open.

@@ -376,6 +376,60 @@ func TestCallsInTurn(t *testing.T) {
 	}
 }
 
+// Calls under one id, under one index, or in another order are calls of their own, each
+// with an id of its own.
+func TestCallsOfOddServers(t *testing.T) {
+	call := func(index int, id, name, arguments string) string {
+		return fmt.Sprintf(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":%d,"id":%q,"function":{"name":%q,"arguments":%q}}]}}]}`,
+			index, id, name, arguments)
+	}
+	for name, c := range map[string]struct {
+		chunks []string
+		want   string
+	}{
+		"one id":          {[]string{call(0, "a", "f", "{}"), call(1, "a", "g", "{}")}, `a f {}, OWN_1 g {}`},
+		"no id":           {[]string{call(0, "", "f", "{}"), call(1, "", "g", "{}")}, `OWN_0 f {}, OWN_1 g {}`},
+		"one index":       {[]string{call(0, "a", "f", "{}"), call(0, "b", "g", "{"), call(0, "b", "g", "}")}, `a f {}, b g {}`},
+		"an id each time": {[]string{call(0, "a", "f", "{"), call(0, "b", "", "}")}, `a f {}`},
+		"backwards":       {[]string{call(2, "c", "f", "{}"), call(0, "a", "g", "")}, `c f {}, a g `},
+	} {
+		for dialect, tr := range map[string]translation{"messages": newMessages(), "responses": newResponses()} {
+			events, err := streamed(t, tr, c.chunks)
+			if err != nil {
+				t.Errorf("%s, %s: %v", name, dialect, err)
+			}
+			var calls []string
+			for _, event := range events {
+				switch event.Get("type").Str {
+				case "content_block_start":
+					calls = append(calls, event.Get("content_block.id").Str+" "+event.Get("content_block.name").Str+" ")
+				case "content_block_delta":
+					calls[len(calls)-1] += event.Get("delta.partial_json").Str
+				case "response.output_item.done":
+					item := event.Get("item")
+					calls = append(calls, item.Get("call_id").Str+" "+item.Get("name").Str+" "+item.Get("arguments").Str)
+				}
+			}
+			own := map[string]string{"messages": "toolu_1", "responses": "call_1"}[dialect]
+			if got, want := strings.Join(calls, ", "), strings.ReplaceAll(c.want, "OWN", own); got != want {
+				t.Errorf("%s, %s: the calls are %s, want %s", name, dialect, got, want)
+			}
+		}
+	}
+}
+
+// The name and the description of a namespace stand in each of its functions: those that
+// would make a chat of gigabytes are refused.
+func TestLongNamespaces(t *testing.T) {
+	functions := strings.TrimSuffix(strings.Repeat(`{"type":"function","name":"f"},`, 2000), ",")
+	for _, member := range []string{"name", "description"} {
+		body := `{"model":"m","input":"x","tools":[{"type":"namespace","` + member + `":"` + strings.Repeat("x", 1000) + `","tools":[` + functions + `]}]}`
+		if out, problem := newResponses().Request(nil, []byte(body), noTemplates); problem == nil || len(out) > 8<<20 {
+			t.Errorf("a long %s: %d bytes, %v", member, len(out), problem)
+		}
+	}
+}
+
 // Arguments that are not an object are shown as the model wrote them.
 func TestBrokenArguments(t *testing.T) {
 	for arguments, want := range map[string]string{

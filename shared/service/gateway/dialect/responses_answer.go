@@ -64,8 +64,15 @@ func (r *Responses) remember(name string, value gjson.Result) {
 	}
 }
 
-// Held is how many bytes are kept until the stream ends.
-func (r *Responses) Held() int { return len(r.items) + len(r.text) }
+// Held is how many bytes are kept until the stream ends: the output so far, and what
+// is repeated of the request.
+func (r *Responses) Held() int {
+	held := len(r.items) + len(r.text)
+	for _, value := range r.sent {
+		held += len(value)
+	}
+	return held
+}
 
 // Answer appends the response for a whole completion.
 func (r *Responses) Answer(out []byte, completion gjson.Result, counts usage.Counts) ([]byte, error) {

@@ -33,11 +33,17 @@ type responsesWriter struct {
 	said, thoughts []gjson.Result
 	calls          []gjson.Result
 	refusal        gjson.Result
-	// spaces are the functions of namespaces, by their names in the chat.
-	spaces map[string]function
+	// spaces are the functions of namespaces, by their names in the chat; spelled is
+	// how long the texts are that their functions repeat, in bytes.
+	spaces  map[string]function
+	spelled int
 	// pictures are those of results, which follow in a message of the user.
 	pictures []picture
 }
+
+// maxSpelled bounds what the functions of namespaces repeat of them, in bytes: a chat
+// has names and descriptions of namespaces in each of their functions.
+const maxSpelled = 1 << 20
 
 // function is a function of a namespace.
 type function struct{ space, name string }
@@ -175,6 +181,10 @@ func (w *responsesWriter) tool(i int, tool gjson.Result) {
 // function writes a function. That of a namespace has its name before its own,
 // and its description too.
 func (w *responsesWriter) function(tool gjson.Result, place string, space gjson.Result) {
+	if w.spelled += len(space.Get("name").Str) + len(space.Get("description").Str); w.spelled > maxSpelled {
+		w.refuse(place, apierror.ArrayTooLong, "%s: the namespaces' names and descriptions are too long for so many functions.", place)
+		return
+	}
 	w.object(func() {
 		w.raw("type", `"function"`)
 		w.inner("function", func() {
