@@ -1,15 +1,21 @@
 #!/bin/sh
 # install-python.sh FOLDER REQUIREMENTS: installs the Python programs of a file of
-# requirements in a folder of their own, unless they are there already.
+# requirements in a folder of their own, unless they are there already. One pip, in
+# .tools/pip, installs them all: to unpack it takes longer than to install most of them.
 set -eu
 
 folder=$1
 requirements=$2
+pip=$(dirname "$0")/../.tools/pip
 wanted=$(python3 --version; cat "$requirements")
 if [ "$(cat "$folder/made-of" 2>/dev/null)" = "$wanted" ]; then
 	exit 0
 fi
 echo "Installing the Python programs of $(basename "$requirements")." >&2
-python3 -m venv --clear "$folder"
-"$folder/bin/pip" install --quiet --disable-pip-version-check --requirement "$requirements"
+if [ "$(cat "$pip/made-of" 2>/dev/null)" != "$(python3 --version)" ]; then
+	python3 -m venv --clear "$pip"
+	python3 --version >"$pip/made-of"
+fi
+python3 -m venv --clear --without-pip "$folder"
+"$pip/bin/pip" --python "$folder/bin/python" install --quiet --disable-pip-version-check --requirement "$requirements"
 printf '%s\n' "$wanted" >"$folder/made-of"

@@ -88,7 +88,7 @@ scripts/install-python.sh .tools/python scripts/requirements.txt
 # The local AWS needs Docker's SDK for Python to run containers.
 if ! cmp -s scripts/requirements-docker.txt .tools/docker-sdk/made-of; then
 	rm -rf .tools/docker-sdk
-	.tools/python/bin/pip install --quiet --disable-pip-version-check --no-deps --target .tools/docker-sdk \
+	.tools/pip/bin/pip install --quiet --disable-pip-version-check --no-deps --target .tools/docker-sdk \
 		--requirement scripts/requirements-docker.txt
 	cp scripts/requirements-docker.txt .tools/docker-sdk/made-of
 fi
