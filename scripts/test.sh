@@ -27,9 +27,12 @@ mkdir test-output
 watched=$("$GO" list ./shared/domain/... ./shared/service/... ./shared/engine/... ./shared/platform/... ./shared/client/... \
 	./shared/adapter/sqlite/... ./shared/adapter/diskblob/... ./shared/adapter/prometheus/... |
 	grep -v -e /engine/preview -e /engine/ffmpeg -e /domain/media -e /platform/lambda -e /platform/fence)
+# What draws and reads pictures keeps processors busy, and needs none of the tools that are
+# installed meanwhile.
+pictures=$("$GO" list ./shared/engine/... | grep -vxF "$watched")
 # What takes longest begins first.
-plain=$("$GO" list ./shared/engine/... ./functions/... ./cmd/... ./clients/... ./bench/... ./docs/... ./scripts/... \
-	./shared/... | grep -vxF "$watched" | grep -vx cutroom/cmd/cutroom)
+plain=$("$GO" list ./functions ./cmd/cutroom/... ./cmd/... ./shared/adapter/... ./functions/... ./clients/... ./bench/... \
+	./docs/... ./scripts/... ./shared/... | grep -vxF -e "$watched" -e "$pictures" | grep -vx cutroom/cmd/cutroom)
 if [ -n "${PACKAGES:-}" ]; then
 	took "tools of the tests" scripts/install-test-tools.sh
 	# shellcheck disable=SC2086 # a list of packages
@@ -44,21 +47,29 @@ if [ -n "${PACKAGES:-}" ]; then
 	exit
 fi
 # The trap also waits for background processes if something else fails.
-tools='' audit='' server='' engine='' deploy='' programs=''
-trap 'wait $tools $audit $server $engine $deploy $programs' EXIT
-# The tools of the tests are downloaded while the code is compiled.
-scripts/install-test-tools.sh >test-output/tools.log 2>&1 &
+tools='' audit='' server='' engine='' deploy='' drawn='' programs=''
+trap 'touch test-output/tools-failed; wait $tools $audit $server $engine $deploy $drawn $programs' EXIT
+# The tools of the tests are downloaded while the code is compiled, and while the tests run
+# that need none.
+install_tools() {
+	scripts/install-test-tools.sh || { touch test-output/tools-failed; return 1; }
+	touch test-output/tools-installed
+}
+# with_tools COMMAND…: runs the command once the tools of the tests are installed.
+with_tools() {
+	until [ -e test-output/tools-installed ]; do
+		[ ! -e test-output/tools-failed ] || return 1
+		sleep 1
+	done
+	"$@"
+}
+install_tools >test-output/tools.log 2>&1 &
 tools=$!
 # All that the stages below share is compiled once, before they run beside each other.
 # The linter vets it: go vet would read all of it, and what it is made of, once more.
 took "compile" released list -test -export ./... >test-output/packages
 # So that tests that only make test-docker runs go on compiling.
 took "go vet of the images' tests" released vet -tags docker ./packaging/...
-took "tools of the tests, the rest" finished tools.log "$tools"
-tools=''
-# It mostly waits for registries.
-scripts/audit.sh >test-output/audit.log 2>&1 &
-audit=$!
 # The program that many packages test is linked once, and programs that have not changed
 # are those of the last run: see programtest.Folder.
 export TEST_PROGRAMS="$PWD/.tools/programs"
@@ -66,28 +77,38 @@ export TEST_PROGRAMS="$PWD/.tools/programs"
 export TEST_MEDIA="$PWD/test-output/media"
 mkdir "$TEST_MEDIA"
 took "program" released build -o "$TEST_PROGRAMS/" ./cmd/cutroom
-# The tests of the server run one after the other, and take longest: all that starts after
-# them yields to them, so that nobody waits in the end for them alone.
-released test -vet=off -timeout 60m -artifacts -outputdir test-output ./cmd/cutroom >test-output/server.log 2>&1 &
+# The tests of the server run one after the other, and those of the deploy mostly wait for
+# a local AWS: all that starts after them yields to them, so that nobody waits in the end
+# for them alone.
+with_tools released test -vet=off -timeout 60m -artifacts -outputdir test-output ./cmd/cutroom >test-output/server.log 2>&1 &
 server=$!
-renice -n 5 -p $$ >test-output/renice.log
-# The deploy's tests mostly wait for a local AWS, those of programs for the programs, and
-# those of the engine server for its clients: they run beside the others, so that two
-# processors are busy to the end.
-scripts/test-engine.sh .tools/engine --ignore tests/models >test-output/engine.log 2>&1 &
-engine=$!
-released test -vet=off -timeout 60m ./infra/... >test-output/deploy.log 2>&1 &
+with_tools released test -vet=off -timeout 60m ./infra/... >test-output/deploy.log 2>&1 &
 deploy=$!
+renice -n 5 -p $$ >test-output/renice.log
+# Those of programs mostly wait for the programs, and those of the engine server for its
+# clients: they run beside the others, so that two processors are busy to the end.
 # shellcheck disable=SC2086 # a list of packages
-released test -vet=off -p 2 -timeout 60m -artifacts -outputdir test-output $plain >test-output/programs.log 2>&1 &
+released test -vet=off -p 2 -timeout 60m $pictures >test-output/pictures.log 2>&1 &
+drawn=$!
+# shellcheck disable=SC2086 # a list of packages
+with_tools released test -vet=off -p 2 -timeout 60m -artifacts -outputdir test-output $plain >test-output/programs.log 2>&1 &
 programs=$!
+with_tools scripts/test-engine.sh .tools/engine --ignore tests/models >test-output/engine.log 2>&1 &
+engine=$!
+# It mostly waits for registries.
+with_tools scripts/audit.sh >test-output/audit.log 2>&1 &
+audit=$!
 took lint scripts/lint.sh
+took "tools of the tests, the rest" finished tools.log "$tools"
+tools=''
 # shellcheck disable=SC2086 # a list of packages
 took "go test -race" raced -vet=off -p 2 -timeout 60m -artifacts -outputdir test-output $watched
 took "vulnerabilities of dependencies" finished audit.log "$audit"
 audit=''
 took "go test of the server, the rest" finished server.log "$server"
 server=''
+took "go test of pictures, the rest" finished pictures.log "$drawn"
+drawn=''
 took "go test, the rest" finished programs.log "$programs"
 programs=''
 took "go test of the deploy, the rest" finished deploy.log "$deploy"
