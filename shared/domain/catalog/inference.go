@@ -162,6 +162,11 @@ type Upstream struct {
 	// Secret is the source of the server's key: "env:NAME", "file:PATH" or
 	// "secretsmanager:ARN#FIELD"; empty if it needs none.
 	Secret string
+	// KeyHeader is the header field that carries the key as it is; empty for
+	// Authorization, where it stands after "Bearer".
+	KeyHeader string
+	// Version is the anthropic-version that the server is told; empty for none.
+	Version string
 	// Weight is this upstream's share of the calls, relative to the sum of
 	// weights.
 	Weight int

@@ -18,6 +18,12 @@ var slugForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._:/-]*$`)
 // fieldForm is the form of a request field's name.
 var fieldForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
+// versionForm is the form of an upstream's version.
+var versionForm = regexp.MustCompile(`^[0-9A-Za-z.-]{1,64}$`)
+
+// Servers that take the key in x-api-key require a version beside it.
+const apiKeyHeader, defaultVersion = "x-api-key", "2023-06-01"
+
 // anyField stands for all fields in a row's list of fields.
 const anyField = "*"
 
@@ -65,6 +71,8 @@ type (
 		URL         string `yaml:"url"`
 		Model       string
 		Secret      string
+		KeyHeader   string `yaml:"key_header"`
+		Version     string
 		Weight      *int
 		Concurrency int
 	}
@@ -271,6 +279,9 @@ func (e upstreamEntry) upstream(id string) (u Upstream, field string, err error)
 	if err := checkSecret(e.Secret); err != nil {
 		return u, ".secret", err
 	}
+	if field, err := e.credential(&u); err != nil {
+		return u, field, err
+	}
 	if e.Weight != nil {
 		u.Weight = *e.Weight
 	}
@@ -281,6 +292,25 @@ func (e upstreamEntry) upstream(id string) (u Upstream, field string, err error)
 		return u, ".concurrency", fmt.Errorf("concurrency is 0 (no limit) to %d", maxConcurrency)
 	}
 	return u, "", nil
+}
+
+// credential reads how the key is sent; an error comes with the wrong field.
+func (e upstreamEntry) credential(u *Upstream) (field string, err error) {
+	switch name := strings.ToLower(e.KeyHeader); name {
+	case "", "authorization":
+	case apiKeyHeader, "api-key":
+		u.KeyHeader = name
+	default:
+		return ".key_header", errors.New("key_header is authorization, x-api-key or api-key")
+	}
+	u.Version = e.Version
+	if u.Version == "" && u.KeyHeader == apiKeyHeader {
+		u.Version = defaultVersion
+	}
+	if u.Version != "" && !versionForm.MatchString(u.Version) {
+		return ".version", errors.New("version has letters, digits, '.' and '-', such as 2023-06-01")
+	}
+	return "", nil
 }
 
 // baseURL returns the base URL of the routes, and its host. A URL without a

@@ -151,6 +151,8 @@ func TestInvalidRowNamesTheLine(t *testing.T) {
 		{"a secret of no name", ":8000", ":8000\n        secret: \"env:\"", "line 14:"},
 		{"a weight of 0", ":8000", ":8000\n        weight: 0", "line 14:"},
 		{"a weight below 0", ":8000", ":8000\n        weight: -1", "line 14:"},
+		{"a header for the key", ":8000", ":8000\n        key_header: cookie", "line 14:"},
+		{"a version of lines", ":8000", ":8000\n        version: \"1\\n2\"", "line 14:"},
 		{"a concurrency below 0", ":8000", ":8000\n        concurrency: -1", "line 14:"},
 		{"two upstreams of one name", "      - url", "      - url: http://127.0.0.1:8000/api\n      - url", `line 14: inference model "org/big-model:8b": two upstreams`},
 	} {

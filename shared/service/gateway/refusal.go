@@ -44,7 +44,7 @@ func refused(r upstream.Reply, secret string) *failure {
 	case http.StatusTooManyRequests:
 		f.outcome, f.tryNext, f.retryAfter = Overloaded, true, retryAfter
 		f.apiErr = tooManyCalls(body, secret, retryAfter)
-	case http.StatusServiceUnavailable:
+	case http.StatusServiceUnavailable, statusOverloaded:
 		f.tryNext, f.unavailable, f.retryAfter, f.apiErr.RetryAfter = true, true, retryAfter, retryAfter
 		if retryAfter > 0 {
 			f.outcome = Overloaded
@@ -105,6 +105,9 @@ func isCallerError(status int) bool {
 	}
 	return status >= 400 && status < 500
 }
+
+// statusOverloaded is what servers of Messages say instead of 503.
+const statusOverloaded = 529
 
 // noReason is the message for a refusal that states no reason.
 const noReason = "The model server refused the request."

@@ -548,6 +548,56 @@ func TestUpstreamRequest(t *testing.T) {
 	}
 }
 
+// Some servers take the key in a header of its own, and want a version beside it.
+func TestUpstreamsWithAKeyHeader(t *testing.T) {
+	key := filepath.Join(t.TempDir(), "key")
+	must(t, os.WriteFile(key, []byte("sk-upstream\n"), 0o600))
+	for setting, want := range map[string][2]string{
+		"key_header: x-api-key":                          {"X-Api-Key", "2023-06-01"},
+		"key_header: X-API-Key, version: \"2024-10-22\"": {"X-Api-Key", "2024-10-22"},
+		"key_header: api-key":                            {"Api-Key", ""},
+		"key_header: authorization, version: \"v1\"":     {"Authorization", "v1"},
+	} {
+		u := newUpstream(t, always(200, whole))
+		w := newWorld(t, setup{upstreams: []*modelServer{u}, rows: `
+  - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{url: URL0, secret: "file:` + key + `", ` + setting + `}]}
+`})
+		// The long one goes by net/http.
+		for _, body := range []string{plain, strings.Replace(plain, "one", strings.Repeat("x", 40<<10), 1)} {
+			w.chat(body)
+			got := u.seen()[len(u.seen())-1].header
+			for _, name := range []string{"Authorization", "X-Api-Key", "Api-Key"} {
+				secret := ""
+				if name == want[0] {
+					secret = "sk-upstream"
+				}
+				if strings.TrimPrefix(got.Get(name), "Bearer ") != secret {
+					t.Errorf("%s: %s is %q", setting, name, got.Get(name))
+				}
+			}
+			if got.Get("Anthropic-Version") != want[1] {
+				t.Errorf("%s: the version is %q", setting, got.Get("Anthropic-Version"))
+			}
+		}
+	}
+}
+
+// A server that is overloaded is one that serves nobody now: another gets the call.
+func TestOverloadedServersOfMessages(t *testing.T) {
+	busy := newUpstream(t, always(529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, "Retry-After: 7"))
+	free := newUpstream(t, speaking)
+	w := newWorld(t, setup{upstreams: []*modelServer{busy, free}, random: func() float64 { return 0 }, rows: `
+  - {id: itself, routes: [messages], context_length: 8192, max_output_length: 1000, upstreams: [{name: a, url: URL0}, {name: b, url: URL1}]}
+`})
+	call := dialectCall{"/v1/messages", "itself", false}
+	if a := w.post(call.path, call.body()); a.status != 200 {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if got := w.outcomes(); len(got) != 2 || got[0] != "a: overloaded" {
+		t.Errorf("the outcomes are %v", got)
+	}
+}
+
 type noSecrets struct{}
 
 func (noSecrets) Secret(context.Context, string) (string, error) {

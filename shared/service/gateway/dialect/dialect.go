@@ -216,6 +216,10 @@ type walk struct {
 	ids    map[string]bool
 	// finish is why the completion ended, and stop the sequence that ended it.
 	finish, stop string
+	// told reports whether the caller asked for the probabilities of tokens; logprobs
+	// are those of the text that comes next, as elements of an array.
+	told     bool
+	logprobs []byte
 }
 
 // openCall is a call of a function as the server names it.
@@ -256,6 +260,9 @@ func (w *walk) choice(choice gjson.Result) error {
 		return true
 	})
 	w.text(thought, reasoning)
+	if w.told && content.Str != "" {
+		w.addLogprobs(choice.Get("logprobs.content"))
+	}
 	w.text(said, content)
 	w.text(refused, refusal)
 	if err := w.callsOf(calls); err != nil {
@@ -268,6 +275,27 @@ func (w *walk) choice(choice gjson.Result) error {
 		}
 	}
 	return nil
+}
+
+// addLogprobs keeps the probabilities of tokens for the text that they are of.
+func (w *walk) addLogprobs(tokens gjson.Result) {
+	if !tokens.IsArray() {
+		return
+	}
+	tokens.ForEach(func(_, token gjson.Result) bool {
+		if token.IsObject() {
+			w.logprobs = appendElement(w.logprobs, token.Raw)
+		}
+		return true
+	})
+}
+
+// appendElement appends an element of an array, which is JSON.
+func appendElement(elements []byte, element string) []byte {
+	if len(elements) > 0 {
+		elements = append(elements, ',')
+	}
+	return append(elements, element...)
 }
 
 // text adds a text, which is a string or, with some servers, parts with texts.

@@ -174,11 +174,13 @@ func TestRefusedRequests(t *testing.T) {
 		{newResponses, `{"input":[{"type":"reasoning","summary":[],"encrypted_content":"x"}]}`, "input[0].encrypted_content"},
 		{newResponses, `{"input":"x","instructions":5}`, "instructions"},
 		{newResponses, `{"input":"x","tools":[{"type":"web_search"}]}`, "tools[0]"},
-		{newResponses, `{"input":"x","tools":[{"type":"custom","name":"c"}]}`, "tools[0]"},
+		{newResponses, `{"input":"x","tools":[{"type":"custom"}]}`, "tools[0].name"},
+		{newResponses, `{"input":"x","tools":[{"type":"custom","name":"c","format":{"type":"grammar","syntax":"lark","definition":"x"}}]}`, "tools[0].format"},
+		{newResponses, `{"input":[{"type":"custom_tool_call","call_id":"c","name":"n","input":{}}]}`, "input[0].input"},
 		{newResponses, `{"input":"x","tool_choice":{"type":"mcp"}}`, "tool_choice"},
 		{newResponses, `{"input":"x","truncation":"auto"}`, "truncation"},
-		{newResponses, `{"input":"x","include":["message.output_text.logprobs"]}`, "include[0]"},
-		{newResponses, `{"input":"x","top_logprobs":5}`, "top_logprobs"},
+		{newResponses, `{"input":"x","include":["file_search_call.results"]}`, "include[0]"},
+		{newResponses, `{"input":"x","top_logprobs":"5"}`, "top_logprobs"},
 		{newResponses, `{"input":"x","text":{"format":{"type":"grammar"}}}`, "text.format.type"},
 		{newResponses, `{"input":"x","prompt":{"id":"p"}}`, "prompt"},
 	} {
@@ -372,6 +374,72 @@ func TestCallsInTurn(t *testing.T) {
 		if err == nil || !strings.HasSuffix(events[len(events)-1].Get("type").Str, "failed") &&
 			events[len(events)-1].Get("type").Str != "error" {
 			t.Errorf("%v: %s", err, events)
+		}
+	}
+}
+
+// A tool that takes a text is a function with one parameter in the chat; its calls are
+// told in the dialect, and come back in the next turn.
+func TestCustomTools(t *testing.T) {
+	const body = `{"input":[{"role":"user","content":"x"},{"type":"custom_tool_call","id":"i","call_id":"c0","name":"patch","input":"a\n\"b"},` +
+		`{"type":"custom_tool_call_output","call_id":"c0","output":"ok"}],"tools":[{"type":"custom","name":"patch","description":"d","format":{"type":"text"}}],` +
+		`"tool_choice":{"type":"custom","name":"patch"}}`
+	const chat = `{"messages":[{"role":"user","content":"x"},{"role":"assistant","tool_calls":[{"id":"c0","type":"function","function":{"name":"patch",` +
+		`"arguments":"{\"input\":\"a\\n\\\"b\"}"}}]},{"role":"tool","tool_call_id":"c0","content":"ok"}],"tools":[{"type":"function","function":{"name":"patch",` +
+		`"description":"d","parameters":{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}}}],` +
+		`"tool_choice":{"type":"function","function":{"name":"patch"}}}`
+	for arguments, want := range map[string]string{`{\"input\": \"l1\\nl2\"}`: `"l1\nl2"`, `plain`: `"plain"`, `{\"x\":1}`: `"{\"x\":1}"`} {
+		tr := newResponses()
+		out, problem := tr.Request(nil, []byte(body), noTemplates)
+		if problem != nil || string(out) != chat {
+			t.Fatalf("%s, %v\nwant %s", out, problem, chat)
+		}
+		half := len(arguments) / 2
+		if arguments[half-1] == '\\' {
+			half++
+		}
+		delta := `{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c1","function":{"name":"patch","arguments":"%s"}}]}}]}`
+		events, err := streamed(t, tr, []string{fmt.Sprintf(delta, arguments[:half]), fmt.Sprintf(delta, arguments[half:])})
+		var kinds []string
+		for _, event := range events[2:] {
+			kinds = append(kinds, event.Get("type").Str)
+		}
+		item := events[len(events)-1].Get("response.output.0")
+		if err != nil || fmt.Sprint(kinds) != "[response.output_item.added response.custom_tool_call_input.delta "+
+			"response.custom_tool_call_input.done response.output_item.done response.completed]" ||
+			item.Raw != `{"id":"ctc_1_0","status":"completed","type":"custom_tool_call","call_id":"c1","name":"patch","input":`+want+`}` ||
+			events[3].Get("delta").Raw != want || events[4].Get("input").Raw != want {
+			t.Errorf("%s: %v, %v, %s", arguments, err, kinds, item.Raw)
+		}
+	}
+}
+
+// Probabilities of tokens are those of the text, in its events and in its part.
+func TestLogprobs(t *testing.T) {
+	const chunk = `{"choices":[{"index":0,"delta":{"content":"%[1]s"},"logprobs":{"content":[{"token":"%[1]s","logprob":-0.5,"bytes":[97],"top_logprobs":[]}]}}]}`
+	const token = `{"token":"%s","logprob":-0.5,"bytes":[97],"top_logprobs":[]}`
+	a, b := fmt.Sprintf(token, "a"), fmt.Sprintf(token, "b")
+	for asks, both := range map[string]bool{`,"include":["message.output_text.logprobs"],"top_logprobs":2`: true, `,"top_logprobs":0`: false} {
+		tr := newResponses()
+		out, problem := tr.Request(nil, []byte(`{"input":"x"`+asks+`}`), noTemplates)
+		if problem != nil || strings.HasSuffix(string(out), `"top_logprobs":2,"logprobs":true}`) != both {
+			t.Errorf("%s became %s, %v", asks, out, problem)
+		}
+		events, err := streamed(t, tr, []string{`{"choices":[{"delta":{"reasoning_content":"hm"},"logprobs":{"content":[` + a + `]}}]}`,
+			fmt.Sprintf(chunk, "a"), fmt.Sprintf(chunk, "b"), `{"choices":[{"delta":{"content":"c"},"logprobs":{"content":[5,null]}}]}`})
+		var deltas []string
+		for _, event := range events {
+			if event.Get("type").Str == "response.output_text.delta" {
+				deltas = append(deltas, event.Get("logprobs").Raw)
+			}
+		}
+		part := events[len(events)-1].Get("response.output.1.content.0.logprobs").Raw
+		want, each := "["+a+","+b+"]", "[["+a+"] ["+b+"] []]"
+		if !both {
+			want, each = "[]", "[[] [] []]"
+		}
+		if err != nil || part != want || fmt.Sprint(deltas) != each {
+			t.Errorf("%s: %v, %s, %s", asks, err, part, deltas)
 		}
 	}
 }

@@ -20,9 +20,11 @@ type Responses struct {
 	call Call
 	// sent are fields of the request that the answer repeats, as members.
 	sent map[string]string
-	// spaces are the functions of namespaces, by their names in the chat.
-	spaces map[string]function
-	walk   walk
+	// spaces are the functions of namespaces, by their names in the chat, and customs
+	// the names of the tools that take a text.
+	spaces  map[string]function
+	customs map[string]bool
+	walk    walk
 
 	out   []byte
 	whole bool
@@ -30,9 +32,11 @@ type Responses struct {
 	// sequence numbers the events, output the items.
 	sequence, output int
 	// items are the complete items, text is the text of the open one as JSON
-	// without quotes.
-	items, text  []byte
-	kind         kind
+	// without quotes, and logprobs are its tokens' as elements of an array.
+	items, text, logprobs []byte
+	kind                  kind
+	// custom reports whether the open item is a call of a tool that takes a text.
+	custom       bool
 	callID, name string
 	// space is the namespace of the called function, or empty.
 	space string
@@ -40,7 +44,7 @@ type Responses struct {
 
 // NewResponses returns the translation of a call.
 func NewResponses(call Call) *Responses {
-	r := &Responses{call: call, sent: map[string]string{}, spaces: map[string]function{}}
+	r := &Responses{call: call, sent: map[string]string{}, spaces: map[string]function{}, customs: map[string]bool{}}
 	r.walk.parts = r
 	return r
 }
@@ -67,7 +71,7 @@ func (r *Responses) remember(name string, value gjson.Result) {
 // Held is how many bytes are kept until the stream ends: the output so far, and what
 // is repeated of the request.
 func (r *Responses) Held() int {
-	held := len(r.items) + len(r.text)
+	held := len(r.items) + len(r.text) + len(r.logprobs)
 	for _, value := range r.sent {
 		held += len(value)
 	}
@@ -213,6 +217,9 @@ func (r *Responses) itemID() string {
 		prefix = "rs_"
 	case called:
 		prefix = "fc_"
+		if r.custom {
+			prefix = "ctc_"
+		}
 	}
 	return prefix + r.call.ID + "_" + strconv.Itoa(r.output)
 }
@@ -224,12 +231,16 @@ func (r *Responses) item(out []byte, status string, content bool) []byte {
 	out = append(append(out, status...), '"')
 	switch r.kind {
 	case called:
-		out = append(append(out, `,"type":"function_call","call_id":`...), jsonedit.Quote(r.callID)...)
+		kind, content := `,"type":"function_call","call_id":`, `,"arguments":"`
+		if r.custom {
+			kind, content = `,"type":"custom_tool_call","call_id":`, `,"input":"`
+		}
+		out = append(append(out, kind...), jsonedit.Quote(r.callID)...)
 		out = append(append(out, `,"name":`...), jsonedit.Quote(r.name)...)
 		if r.space != "" {
 			out = append(append(out, `,"namespace":`...), jsonedit.Quote(r.space)...)
 		}
-		return append(append(append(out, `,"arguments":"`...), r.text...), `"}`...)
+		return append(append(append(out, content...), r.text...), `"}`...)
 	case thought:
 		out = append(out, `,"type":"reasoning","summary":[],"content":[`...)
 	default:
@@ -249,7 +260,8 @@ func (r *Responses) part(out []byte) []byte {
 	case refused:
 		out = append(append(out, `{"type":"refusal","refusal":"`...), r.text...)
 	default:
-		out = append(append(out, `{"type":"output_text","annotations":[],"logprobs":[],"text":"`...), r.text...)
+		out = append(append(out, `{"type":"output_text","annotations":[],"logprobs":[`...), r.logprobs...)
+		out = append(append(out, `],"text":"`...), r.text...)
 	}
 	return append(out, `"}`...)
 }
@@ -271,6 +283,9 @@ func (r *Responses) stream() string {
 	case refused:
 		return "response.refusal"
 	case called:
+		if r.custom {
+			return "response.custom_tool_call_input"
+		}
 		return "response.function_call_arguments"
 	}
 	return "response.output_text"
@@ -278,7 +293,8 @@ func (r *Responses) stream() string {
 
 // open begins an item and its part.
 func (r *Responses) open(k kind, id, name string) {
-	r.kind, r.callID, r.name, r.text = k, strings.Clone(id), strings.Clone(name), r.text[:0]
+	r.kind, r.callID, r.name = k, strings.Clone(id), strings.Clone(name)
+	r.text, r.logprobs, r.custom = r.text[:0], r.logprobs[:0], k == called && r.customs[name]
 	f, ok := r.spaces[name]
 	if r.space = f.space; ok {
 		r.name = f.name
@@ -307,28 +323,45 @@ func (r *Responses) partEvent() {
 // add adds text to the part.
 func (r *Responses) add(text string) {
 	r.text = append(r.text, text...)
+	if !r.custom {
+		r.delta(text)
+	}
+}
+
+// delta appends the event for a piece of the part.
+func (r *Responses) delta(text string) {
 	r.event(r.stream()+".delta", func() {
 		r.place()
 		r.out = append(append(append(r.out, `,"delta":"`...), text...), '"')
 		if r.kind == said {
-			r.out = append(r.out, `,"logprobs":[]`...)
+			r.out = append(append(append(r.out, `,"logprobs":[`...), r.walk.logprobs...), ']')
 		}
 	})
+	if len(r.walk.logprobs) > 0 {
+		r.logprobs = appendElement(r.logprobs, string(r.walk.logprobs))
+		r.walk.logprobs = r.walk.logprobs[:0]
+	}
 }
 
 // shut ends the part and its item.
 func (r *Responses) shut() {
+	if r.custom {
+		r.text = append(r.text[:0], freeText(r.text)...)
+		r.delta(string(r.text))
+	}
 	r.event(r.stream()+".done", func() {
 		r.place()
 		member := `,"text":"`
 		switch r.kind {
 		case called:
-			r.out = append(append(r.out, `,"name":`...), jsonedit.Quote(r.name)...)
-			member = `,"arguments":"`
+			if member = `,"input":"`; !r.custom {
+				r.out = append(append(r.out, `,"name":`...), jsonedit.Quote(r.name)...)
+				member = `,"arguments":"`
+			}
 		case refused:
 			member = `,"refusal":"`
 		case said:
-			r.out = append(r.out, `,"logprobs":[]`...)
+			r.out = append(append(append(r.out, `,"logprobs":[`...), r.logprobs...), ']')
 		}
 		r.out = append(append(append(r.out, member...), r.text...), '"')
 	})

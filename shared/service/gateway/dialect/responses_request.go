@@ -14,13 +14,16 @@ import (
 // Request appends the chat request for a request of Responses.
 func (r *Responses) Request(out, body []byte, _ *catalog.Inference) ([]byte, *apierror.Error) {
 	object, _ := jsonedit.ParseObject(body) // it was read before
-	w := &responsesWriter{writer: writer{out: out}, spaces: r.spaces}
+	w := &responsesWriter{writer: writer{out: out}, spaces: r.spaces, customs: r.customs}
 	w.open('{')
 	w.list("messages", func() { w.input(object.Get("input"), object.Get("instructions")) })
 	w.members(object, "", func(name string, value gjson.Result) {
 		w.field(name, value)
 		r.remember(name, value)
 	})
+	if r.walk.told = w.told; w.told {
+		w.raw("logprobs", "true")
+	}
 	w.close('}')
 	return w.out, w.problem
 }
@@ -37,6 +40,10 @@ type responsesWriter struct {
 	// how long the texts are that their functions repeat, in bytes.
 	spaces  map[string]function
 	spelled int
+	// customs are the names of tools that take a text; told reports whether the
+	// caller asks for probabilities of tokens.
+	customs map[string]bool
+	told    bool
 	// pictures are those of results, which follow in a message of the user.
 	pictures []picture
 }
@@ -78,8 +85,12 @@ func (w *responsesWriter) field(name string, value gjson.Result) {
 		w.reasoning(value)
 	case "include":
 		w.elements(value, name, func(i int, what gjson.Result) {
-			// Reasoning is in the answer as it is, so that none need be hidden.
-			if what.Str != "reasoning.encrypted_content" {
+			switch what.Str {
+			case "reasoning.encrypted_content":
+				// Reasoning is in the answer as it is, so that none need be hidden.
+			case "message.output_text.logprobs":
+				w.told = true
+			default:
 				w.unknown(fmt.Sprintf("include[%d]", i))
 			}
 		})
@@ -94,8 +105,12 @@ func (w *responsesWriter) field(name string, value gjson.Result) {
 			}
 		})
 	case "top_logprobs":
-		if value.Int() != 0 {
-			w.unknown(name)
+		switch {
+		case value.Type != gjson.Number:
+			w.want(name, "an integer")
+		case value.Num != 0:
+			w.told = true
+			w.raw(name, value.Raw)
 		}
 	default:
 		if chatOnly(name) {
@@ -155,6 +170,8 @@ func (w *responsesWriter) tool(i int, tool gjson.Result) {
 	switch tool.Get("type").Str {
 	case "function":
 		w.function(tool, place, gjson.Result{})
+	case "custom":
+		w.custom(tool, place)
 	case "namespace":
 		w.isText(tool.Get("name"), place+".name")
 		w.members(tool, place, func(name string, value gjson.Result) {
@@ -221,7 +238,7 @@ func (w *responsesWriter) toolChoice(value gjson.Result) {
 	switch {
 	case value.Type == gjson.String:
 		w.raw("tool_choice", value.Raw)
-	case value.Get("type").Str == "function":
+	case value.Get("type").Str == "function", value.Get("type").Str == "custom":
 		if name := value.Get("name"); w.isText(name, "tool_choice.name") {
 			w.namedChoice(name.Raw)
 		}
@@ -304,7 +321,7 @@ func (w *responsesWriter) item(item gjson.Result, place string) {
 	if kind == "" && item.Get("role").Exists() {
 		kind = "message"
 	}
-	if kind != "function_call_output" {
+	if kind != "function_call_output" && kind != "custom_tool_call_output" {
 		w.showPictures()
 	}
 	switch kind {
@@ -320,7 +337,12 @@ func (w *responsesWriter) item(item gjson.Result, place string) {
 			w.isText(item.Get(name), below(place, name))
 		}
 		w.calls = append(w.calls, item)
-	case "function_call_output":
+	case "custom_tool_call":
+		for _, name := range []string{"call_id", "name", "input"} {
+			w.isText(item.Get(name), below(place, name))
+		}
+		w.calls = append(w.calls, item)
+	case "function_call_output", "custom_tool_call_output":
 		w.assistant()
 		w.output(item, place)
 	default:
@@ -481,7 +503,11 @@ func (w *responsesWriter) assistant() {
 					if space := call.Get("namespace"); space.Type == gjson.String {
 						name = string(jsonedit.Quote(function{space.Str, call.Get("name").Str}.inChat()))
 					}
-					w.call(call.Get("call_id").Raw, name, call.Get("arguments").Raw)
+					arguments := call.Get("arguments").Raw
+					if input := call.Get("input"); call.Get("type").Str == "custom_tool_call" {
+						arguments = string(jsonedit.Quote(`{"input":` + input.Raw + `}`))
+					}
+					w.call(call.Get("call_id").Raw, name, arguments)
 				}
 			})
 		}

@@ -202,8 +202,15 @@ func (c *h1Conn) send(target *url.URL, r Request) error {
 	if r.Stream {
 		field("\r\nAccept: ", streamType[0])
 	}
-	if r.Secret != "" {
+	switch {
+	case r.Secret == "":
+	case r.KeyHeader != "":
+		field("\r\n"+r.KeyHeader+": ", r.Secret)
+	default:
 		field("\r\nAuthorization: Bearer ", r.Secret)
+	}
+	if r.Version != "" {
+		field("\r\n"+versionHeader+": ", r.Version)
 	}
 	if r.Traceparent != "" {
 		field("\r\n"+trace.Header+": ", r.Traceparent)

@@ -28,8 +28,15 @@ func (t *stdTransport) call(ctx context.Context, target *url.URL, r Request) (Re
 	if r.Stream {
 		header["Accept"] = streamType
 	}
-	if r.Secret != "" {
+	switch {
+	case r.Secret == "":
+	case r.KeyHeader != "":
+		header.Set(r.KeyHeader, r.Secret)
+	default:
 		header["Authorization"] = []string{"Bearer " + r.Secret}
+	}
+	if r.Version != "" {
+		header.Set(versionHeader, r.Version)
 	}
 	if r.Traceparent != "" {
 		header[trace.Header] = []string{r.Traceparent}

@@ -27,6 +27,9 @@ const (
 	maxCallTime = time.Hour
 )
 
+// versionHeader is the field that says which version of Messages is spoken.
+const versionHeader = "anthropic-version"
+
 // ErrSilent is the error of an upstream that was silent for too long.
 var ErrSilent = errors.New("the upstream was silent for too long")
 
@@ -37,6 +40,9 @@ type Request struct {
 	// Secret may be empty. Nothing of the caller's header is forwarded: some
 	// servers require X-Request-Id to be a UUID, and others to be unique.
 	Secret string
+	// KeyHeader is the field of the header that carries the secret as it is; empty
+	// for Authorization. Version is the anthropic-version, or empty.
+	KeyHeader, Version string
 	// Stream reports whether the answer is to be Server-Sent Events.
 	Stream bool
 	// Traceparent is of the gateway's own trace, and may be empty.

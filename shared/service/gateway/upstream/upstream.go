@@ -56,6 +56,7 @@ func (l Lease) Secret(ctx context.Context) (string, error) { return l.upstream.s
 // Errors: ErrSilent; a net.Error with Timeout if the connection was not made in
 // time; others if the upstream could not be reached, or its answer is not HTTP.
 func (l Lease) Call(ctx context.Context, r Request) (Reply, error) {
+	r.KeyHeader, r.Version = l.upstream.row.KeyHeader, l.upstream.row.Version
 	return l.upstream.transport.call(ctx, l.upstream.urls[r.Route], r)
 }
 

@@ -1,0 +1,56 @@
+package dialect
+
+import (
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"cutroom/shared/service/gateway/jsonedit"
+)
+
+// Custom tools of Responses take a text instead of arguments. Model servers have no
+// such tools: in a chat each is a function with the text as its one parameter.
+
+// customParameters are the parameters of a custom tool in a chat.
+const customParameters = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}`
+
+// custom writes a custom tool as a function. A grammar would bind what the model
+// writes, which a function cannot.
+func (w *responsesWriter) custom(tool gjson.Result, place string) {
+	name := tool.Get("name")
+	if !w.isText(name, place+".name") {
+		return
+	}
+	w.customs[strings.Clone(name.Str)] = true
+	w.object(func() {
+		w.raw("type", `"function"`)
+		w.inner("function", func() {
+			w.members(tool, place, func(member string, value gjson.Result) {
+				switch member {
+				case "type":
+				case "name", "description":
+					w.raw(member, value.Raw)
+				case "format":
+					if kind := value.Get("type").Str; kind != "text" {
+						w.unknown(below(place, member))
+					}
+				default:
+					w.unknown(below(place, member))
+				}
+			})
+			w.raw("parameters", customParameters)
+		})
+	})
+}
+
+// freeText is the text in the arguments of a custom tool's call, both as JSON without
+// quotes. A model that writes something else has written the text itself.
+func freeText(arguments []byte) string {
+	text := gjson.Parse(`"` + string(arguments) + `"`).Str
+	if object, ok := jsonedit.ParseObject([]byte(text)); ok {
+		if input := object.Get("input"); input.Type == gjson.String {
+			return inside(input)
+		}
+	}
+	return string(arguments)
+}
