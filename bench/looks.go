@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine"
 	"cutroom/shared/engine/preview/frame"
 	"cutroom/shared/engine/preview/look"
 )
@@ -27,11 +28,11 @@ type lookRate struct {
 }
 
 // looks has the realtime engine edit a frame by every look, on one core.
-func (b *bench) looks(ctx context.Context, picture []byte) error {
+func (b *bench) looks(ctx context.Context, picture *engine.Picture) error {
 	var rates []lookRate
-	engine := frame.New(time.Now, rand.Uint32)
+	live := frame.New(time.Now, rand.Uint32)
 	for _, name := range look.Names() {
-		edited, err := editFor(ctx, engine, name, picture)
+		edited, err := editFor(ctx, live, name, picture)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -42,7 +43,7 @@ func (b *bench) looks(ctx context.Context, picture []byte) error {
 		b.table.add(row{what: what, measured: fmt.Sprintf("%.0f frames/s (%s)", r.frames, r.name), floor: "-", ratio: "-",
 			bar: bar, verdict: verdict})
 	}
-	add(fmt.Sprintf("frames of 640x360 on one core, slowest of %d looks", len(rates)), rates[0],
+	add(fmt.Sprintf("pictures of 640x360 on one core, slowest of %d looks", len(rates)), rates[0],
 		fmt.Sprintf("%d frames/s", framesBar), verdictOf(rates[0].frames >= framesBar))
 	add("  the look in the middle", rates[len(rates)/2], "-", noBar)
 	add("  the fastest look", rates[len(rates)-1], "-", noBar)
@@ -51,8 +52,8 @@ func (b *bench) looks(ctx context.Context, picture []byte) error {
 
 // editFor edits frames with a look for a while and returns the frames per second of
 // the median frame.
-func editFor(ctx context.Context, engine *frame.Engine, name string, picture []byte) (float64, error) {
-	editor, err := engine.Open(ctx, &catalog.Model{Kind: catalog.Edit})
+func editFor(ctx context.Context, live *frame.Engine, name string, picture *engine.Picture) (float64, error) {
+	editor, err := live.Open(ctx, &catalog.Model{Kind: catalog.Edit})
 	if err != nil {
 		return 0, err
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"image"
 
 	"cutroom/shared/domain/catalog"
 )
@@ -23,13 +24,26 @@ type LiveEditor interface {
 	// SetImage sets the reference image, or removes it if image is nil. It returns
 	// what the engine follows from now on.
 	SetImage(image *ReferenceImage) Outcome
-	// Edit returns the edited frame, a JPEG like the input. It keeps a
-	// reference to neither.
+	// Edit returns the edited picture, which has the range of the input, and the
+	// size that the engine makes of it. It is the input itself if there is nothing
+	// to change; else it is 4:2:0 and the editor's, valid until the next Edit. The
+	// editor does not change the input, and keeps no reference to it.
 	//
-	// Errors: fault.Invalid when the frame cannot be decoded; the context's.
-	Edit(ctx context.Context, frame []byte) ([]byte, error)
+	// Errors: fault.Invalid when the picture cannot be edited, such as one that is
+	// too large; the context's.
+	Edit(ctx context.Context, picture *Picture) (*Picture, error)
 	// Close releases what the editor holds. No other call runs or follows.
 	Close()
+}
+
+// Picture is a raw picture of live video. Transports make it of what they carry.
+type Picture struct {
+	// YCbCr has the planes: luma, and chroma (BT.601) subsampled in any way. Its
+	// rectangle begins at (0, 0).
+	image.YCbCr
+	// Narrow is true if the values have the range of video, luma from 16 to 235 and
+	// chroma from 16 to 240. Otherwise they have the full range, as in a JPEG.
+	Narrow bool
 }
 
 // LiveNoticer is implemented by editors that have something to say of the frames

@@ -1,7 +1,6 @@
 package realtime
 
 import (
-	"bytes"
 	"context"
 	"sync"
 	"time"
@@ -9,7 +8,6 @@ import (
 	"github.com/coder/websocket"
 
 	"cutroom/shared/domain/fault"
-	"cutroom/shared/domain/media"
 )
 
 // newest holds the frame that waits to be edited: a newer one replaces it.
@@ -86,7 +84,7 @@ func (c *connection) edit() {
 }
 
 // editNewest edits the waiting frame, and then lets another session have its
-// turn. It returns nil if no frame waits.
+// turn: decoding and encoding are a part of it. It returns nil if no frame waits.
 //
 // Errors: fault.Invalid when it is not a frame; those of the engine.
 func (c *connection) editNewest() ([]byte, error) {
@@ -95,45 +93,15 @@ func (c *connection) editNewest() ([]byte, error) {
 	if frame == nil || !c.serving() {
 		return nil, nil
 	}
-	if err := checkFrame(frame); err != nil {
+	picture, err := decodeFrame(frame)
+	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(c.life, editTime)
 	defer cancel()
-	return c.editor.Edit(ctx, frame)
-}
-
-// checkFrame checks by its header whether an engine may decode the frame. It is
-// decoded in this process, as starting another program would take longer than a
-// frame may take: so the check is strict, and bounds memory and time.
-//
-// Errors: fault.Invalid.
-func checkFrame(frame []byte) error {
-	kind, known := media.Sniff(frame)
-	if !known || kind.MIME != "image/jpeg" {
-		return fault.New(fault.Invalid, "A binary message is a JPEG frame, and this one is not.")
+	edited, err := c.editor.Edit(ctx, picture)
+	if err != nil {
+		return nil, err
 	}
-	header, ok := media.InspectJPEG(frame)
-	switch {
-	case !ok:
-		return fault.New(fault.Invalid, "The frame is broken.")
-	// The sides of a JPEG have 16 bits, so the product does not overflow.
-	case header.Width*header.Height > maxFramePixels:
-		return fault.New(fault.Invalid, "The frame is larger than 1920x1080 pixels.")
-	case header.Scans > maxScans:
-		return fault.New(fault.Invalid, "The frame has more than %d scans.", maxScans)
-	case header.Memory > maxFrameMemory:
-		return fault.New(fault.Invalid, "The frame takes too much memory to decode.")
-	}
-	return nil
+	return encodeFrame(edited)
 }
-
-// maxScans is how many scans a JPEG may have. Encoders make about ten. A dozen
-// bytes can encode a scan that changes nothing, but a decoder still has to
-// visit every block for it: a file of the allowed size could occupy a processor
-// for minutes.
-const maxScans = 100
-
-// scans returns at least the number of scans of a JPEG: the bytes that begin a
-// scan do not appear within one (ITU-T T.81, B.1.1.5).
-func scans(jpeg []byte) int { return bytes.Count(jpeg, []byte{0xff, 0xda}) }

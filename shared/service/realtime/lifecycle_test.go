@@ -2,6 +2,8 @@ package realtime_test
 
 import (
 	"context"
+	"image"
+	"math/rand/v2"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -237,7 +239,12 @@ func (glut) Open(context.Context, *catalog.Model) (engine.LiveEditor, error) { r
 
 type glutton struct{ canvas }
 
-func (*glutton) Edit(context.Context, []byte) ([]byte, error) { return make([]byte, 64<<20), nil }
+// Edit returns noise, of which a JPEG takes a byte and more a pixel.
+func (*glutton) Edit(context.Context, *engine.Picture) (*engine.Picture, error) {
+	noise := filled(image.Rect(0, 0, 4500, 4500), red)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(noise.Y)
+	return noise, nil
+}
 
 // The clients of a lost session are disconnected before others take its slot,
 // even those that do not read.

@@ -236,7 +236,7 @@ func TestInvalidFrames(t *testing.T) {
 		{square(t, 8, red), "A binary message is a JPEG frame, and this one is not."},
 		{good[:8], "The frame is broken."},
 		{good[:len(good)/2], "The frame is broken."},
-		{good[:len(good)-20], "The frame cannot be decoded."},
+		{good[:len(good)-20], "The frame is no JPEG that can be decoded."},
 		{giant(good), "The frame is larger than 1920x1080 pixels."},
 		{layered(good, 101), "The frame has more than 100 scans."},
 	} {

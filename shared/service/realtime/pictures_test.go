@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"image"
 	"image/color"
 	"runtime"
 	"strings"
@@ -73,9 +74,9 @@ func (e *trapped) SetImage(*engine.ReferenceImage) engine.Outcome {
 	return engine.Outcome{}
 }
 
-func (e *trapped) Edit(context.Context, []byte) ([]byte, error) {
+func (e *trapped) Edit(context.Context, *engine.Picture) (*engine.Picture, error) {
 	e.spring("edit")
-	return plain(32, 16, red), nil
+	return filled(image.Rect(0, 0, 32, 16), red), nil
 }
 
 func (e *trapped) spring(in string) {

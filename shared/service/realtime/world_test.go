@@ -22,7 +22,6 @@ import (
 	"cutroom/shared/adapter/sqlite"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
-	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/session"
 	"cutroom/shared/domain/usage"
@@ -339,16 +338,12 @@ func (c *canvas) SetImage(sent *engine.ReferenceImage) engine.Outcome {
 	return told
 }
 
-func (c *canvas) Edit(ctx context.Context, frame []byte) ([]byte, error) {
+func (c *canvas) Edit(ctx context.Context, picture *engine.Picture) (*engine.Picture, error) {
 	if before := c.painter.before.Load(); before != nil {
 		(*before)(ctx)
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
-	}
-	picture, err := jpeg.Decode(bytes.NewReader(frame))
-	if err != nil {
-		return nil, fault.Wrap(err, fault.Invalid, "The frame cannot be decoded.")
 	}
 	c.mu.Lock()
 	fill := c.color
@@ -356,7 +351,20 @@ func (c *canvas) Edit(ctx context.Context, frame []byte) ([]byte, error) {
 		fill = *c.image
 	}
 	c.mu.Unlock()
-	return plain(picture.Bounds().Dx(), picture.Bounds().Dy(), fill), nil
+	return filled(picture.Rect, fill), nil
+}
+
+// filled returns a picture of one colour.
+func filled(bounds image.Rectangle, fill color.RGBA) *engine.Picture {
+	picture := &engine.Picture{YCbCr: *image.NewYCbCr(bounds, image.YCbCrSubsampleRatio420)}
+	luma, cb, cr := color.RGBToYCbCr(fill.R, fill.G, fill.B)
+	for i := range picture.Y {
+		picture.Y[i] = luma
+	}
+	for i := range picture.Cb {
+		picture.Cb[i], picture.Cr[i] = cb, cr
+	}
+	return picture
 }
 
 func (c *canvas) Close() {}

@@ -19,12 +19,12 @@ var combined = []string{
 
 // BenchmarkEdit edits frames on one core by every look.
 func BenchmarkEdit(b *testing.B) {
-	in := frameOf(b, frame.Box, 1)
+	in := pictureOf(b, frameOf(b, frame.Box, 1))
 	for _, prompt := range append(append(look.Names(), ""), combined...) {
 		b.Run(prompt, func(b *testing.B) {
 			e := editor(b, catalog.Edit)
 			e.SetPrompt(prompt)
-			edit(b, e, in) // readies the prompt
+			edited(b, e, in) // readies the prompt
 			begun := used(b)
 			for b.Loop() {
 				if _, err := e.Edit(b.Context(), in); err != nil {

@@ -129,6 +129,6 @@ func opaque(pixels []byte) []byte {
 func rasterOf(from image.Image) raster {
 	size := from.Bounds().Size()
 	w := newWorkspace()
-	w.load(from, catalog.Size{Width: size.X, Height: size.Y})
+	w.load(from, catalog.Size{Width: size.X, Height: size.Y}, fullRange)
 	return w.picture
 }

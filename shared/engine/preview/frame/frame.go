@@ -1,4 +1,4 @@
-// Package frame edits live pictures on the CPU, one JPEG at a time: the preview
+// Package frame edits live pictures on the CPU, one at a time: the preview
 // engine of realtime sessions.
 //
 // It draws the same looks as package preview does for finished videos, in Go
@@ -8,10 +8,8 @@
 package frame
 
 import (
-	"bytes"
 	"context"
 	"image"
-	"image/jpeg"
 	"sync"
 	"time"
 
@@ -26,12 +24,8 @@ import (
 // pictures.
 var Box = catalog.Size{Width: 640, Height: 360}
 
-const (
-	// maxPixels is the maximum number of pixels of a frame.
-	maxPixels = 1920 * 1088
-	// quality is the quality of the JPEGs that are sent, of 100.
-	quality = 82
-)
+// maxPixels is the maximum number of pixels of a frame.
+const maxPixels = 1920 * 1088
 
 // Engine creates editors. It is safe for concurrent use.
 type Engine struct {
@@ -59,6 +53,7 @@ type editor struct {
 	seed   uint32
 	work   *workspace
 	began  time.Time
+	edited engine.Picture
 
 	mu sync.Mutex
 	// asked is what was set last, made is the plan that frames are edited by,
@@ -178,37 +173,47 @@ func (e *editor) plan(asked request, size catalog.Size) *plan {
 	return p
 }
 
-// Edit returns the edited frame.
+// Edit returns the edited picture, as [engine.LiveEditor] says.
 //
-// Errors: fault.Invalid if the frame cannot be decoded or is too large; the
-// context's.
-func (e *editor) Edit(ctx context.Context, frame []byte) ([]byte, error) {
-	header, err := jpeg.DecodeConfig(bytes.NewReader(frame))
-	if err != nil {
-		return nil, fault.Wrap(err, fault.Invalid, "The frame is no JPEG that can be decoded.")
-	}
-	if header.Width*header.Height > maxPixels {
+// Errors: fault.Invalid if it is empty or too large; the context's.
+func (e *editor) Edit(ctx context.Context, picture *engine.Picture) (*engine.Picture, error) {
+	have := catalog.Size{Width: picture.Rect.Dx(), Height: picture.Rect.Dy()}
+	switch {
+	case have.Width < 1 || have.Height < 1:
+		return nil, fault.New(fault.Invalid, "The frame is empty.")
+	case have.Width*have.Height > maxPixels:
 		return nil, fault.New(fault.Invalid, "The frame is larger than 1920x1088 pixels.")
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
 	}
-	picture, err := jpeg.Decode(bytes.NewReader(frame))
-	if err != nil {
-		return nil, fault.Wrap(err, fault.Invalid, "The frame is no JPEG that can be decoded.")
+	size, by := Box.Fit(have), fullRange
+	if picture.Narrow {
+		by = narrowRange
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	size := Box.Fit(catalog.Size{Width: header.Width, Height: header.Height})
-	e.work.load(picture, size)
 	now := e.engine.now()
 	if e.began.IsZero() {
 		e.began = now
 	}
 	e.work.notice = ""
-	e.current(size).run(e.work, now.Sub(e.began))
+	p := e.current(size)
+	if have == size && picture.SubsampleRatio == image.YCbCrSubsampleRatio420 && p.idle() {
+		e.say("")
+		return picture, nil
+	}
+	e.work.load(&picture.YCbCr, size, by)
+	p.run(e.work, now.Sub(e.began))
+	e.say(e.work.notice)
+	e.work.colors.sized(size)
+	e.work.picture.split(&e.work.colors.YCbCr, by)
+	e.edited = engine.Picture{YCbCr: e.work.colors.YCbCr, Narrow: picture.Narrow}
+	return &e.edited, nil
+}
+
+// say sets what is to be said of the last frame.
+func (e *editor) say(notice string) {
 	e.mu.Lock()
-	e.notice = e.work.notice
-	e.mu.Unlock()
-	return e.work.encode()
+	defer e.mu.Unlock()
+	e.notice = notice
 }
 
 // Notice returns what is to be said of the last frame.
@@ -217,6 +222,9 @@ func (e *editor) Notice() string {
 	defer e.mu.Unlock()
 	return e.notice
 }
+
+// idle reports whether the plan leaves pictures as they are.
+func (p *plan) idle() bool { return len(p.program.steps) == 0 && p.settle == nil && p.finish == nil }
 
 // run edits the picture in the workspace. It is called by one edit of the
 // session at a time.
@@ -233,8 +241,9 @@ func (p *plan) run(w *workspace, at time.Duration) {
 // Close releases what the editor holds.
 func (e *editor) Close() { e.work, e.made = nil, nil }
 
-// load sets the picture from a decoded one, scaled to a size.
-func (w *workspace) load(from image.Image, size catalog.Size) {
+// load sets the picture from a decoded one, scaled to a size. Its planes, if it has
+// luma and chroma, mean these colours.
+func (w *workspace) load(from image.Image, size catalog.Size, by *colors) {
 	w.picture.sized(size)
 	planes, ok := from.(*image.YCbCr)
 	if !ok {
@@ -246,7 +255,7 @@ func (w *workspace) load(from image.Image, size catalog.Size) {
 	direct := planes.SubsampleRatio == image.YCbCrSubsampleRatio420 ||
 		planes.SubsampleRatio == image.YCbCrSubsampleRatio444
 	if have == size && direct {
-		w.picture.join(planes)
+		w.picture.join(planes, by)
 		return
 	}
 	w.other.sized(size)
@@ -260,7 +269,7 @@ func (w *workspace) load(from image.Image, size catalog.Size) {
 	s := w.scaler(coarse, size)
 	s.scale(full.Cb, planes.Cb, planes.CStride)
 	s.scale(full.Cr, planes.Cr, planes.CStride)
-	w.picture.join(&full)
+	w.picture.join(&full, by)
 }
 
 // chromaSize is the size of a picture's chroma planes.
@@ -306,16 +315,4 @@ func (w *workspace) loadAny(from image.Image, size catalog.Size) {
 	for i := range whole.planes {
 		s.scale(w.picture.planes[i], whole.planes[i], whole.size.Width)
 	}
-}
-
-// encode returns the picture as a JPEG.
-func (w *workspace) encode() ([]byte, error) {
-	w.colors.sized(w.picture.size)
-	w.picture.split(&w.colors.YCbCr)
-	var out bytes.Buffer
-	out.Grow(w.picture.size.Width * w.picture.size.Height / 4)
-	if err := jpeg.Encode(&out, &w.colors.YCbCr, &jpeg.Options{Quality: quality}); err != nil {
-		return nil, err
-	}
-	return out.Bytes(), nil
 }

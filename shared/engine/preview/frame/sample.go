@@ -9,6 +9,9 @@ import (
 	"cutroom/shared/engine/preview/look"
 )
 
+// sampleQuality is the quality of the JPEGs of samples, of 100.
+const sampleQuality = 82
+
 // Sample edits a JPEG as a session's first frame is, and returns it scaled to a size.
 func Sample(photograph []byte, prompt string, size catalog.Size) ([]byte, error) {
 	picture, err := jpeg.Decode(bytes.NewReader(photograph))
@@ -16,12 +19,17 @@ func Sample(photograph []byte, prompt string, size catalog.Size) ([]byte, error)
 		return nil, fmt.Errorf("frame: %w", err)
 	}
 	w, small := newWorkspace(), newRaster(size)
-	w.load(picture, Box)
+	w.load(picture, Box, fullRange)
 	compile(look.Parse(prompt, 1), Box).run(w, 0)
 	s := w.scaler(Box, size)
 	for i := range small.planes {
 		s.scale(small.planes[i], w.picture.planes[i], Box.Width)
 	}
-	w.picture = small
-	return w.encode()
+	w.colors.sized(size)
+	small.split(&w.colors.YCbCr, fullRange)
+	var out bytes.Buffer
+	if err := jpeg.Encode(&out, &w.colors.YCbCr, &jpeg.Options{Quality: sampleQuality}); err != nil {
+		return nil, fmt.Errorf("frame: %w", err)
+	}
+	return out.Bytes(), nil
 }

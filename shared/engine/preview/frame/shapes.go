@@ -67,11 +67,11 @@ func (p *program) smooth(op look.Smooth) step {
 	return func(w *workspace, _ time.Duration) {
 		small := w.shrunk(p.part(factor))
 		w.colors.sized(small.size)
-		small.split(&w.colors.YCbCr)
+		small.split(&w.colors.YCbCr, fullRange)
 		w.colors.planes(func(plane []uint8, width, height int) {
 			w.bilateral.smooth(plane, width, height, radius, op.Range)
 		})
-		small.join(&w.colors.YCbCr)
+		small.join(&w.colors.YCbCr, fullRange)
 		w.enlarge(w.picture)
 	}
 }
@@ -81,13 +81,13 @@ func (p *program) flatten(op look.Flatten) step {
 	return func(w *workspace, _ time.Duration) {
 		small := w.shrunk(p.part(2))
 		w.colors.sized(small.size)
-		small.split(&w.colors.YCbCr)
+		small.split(&w.colors.YCbCr, fullRange)
 		w.colors.planes(func(plane []uint8, width, height int) {
 			w.plane = grown(w.plane, len(plane))
 			median(w.plane, plane, width, height, radius)
 			copy(plane, w.plane)
 		})
-		small.join(&w.colors.YCbCr)
+		small.join(&w.colors.YCbCr, fullRange)
 		w.enlarge(w.picture)
 	}
 }

@@ -1,0 +1,106 @@
+package realtime
+
+import (
+	"bytes"
+	"errors"
+	"image"
+	"image/color"
+	"image/jpeg"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/media"
+	"cutroom/shared/engine"
+)
+
+// frameQuality is the quality of the JPEGs that are sent, of 100.
+const frameQuality = 82
+
+// decodeFrame decodes a JPEG of a client.
+//
+// Errors: fault.Invalid.
+func decodeFrame(frame []byte) (*engine.Picture, error) {
+	if err := checkFrame(frame); err != nil {
+		return nil, err
+	}
+	decoded, err := jpeg.Decode(bytes.NewReader(frame))
+	if err != nil {
+		return nil, fault.Wrap(err, fault.Invalid, "The frame is no JPEG that can be decoded.")
+	}
+	return &engine.Picture{YCbCr: *planes(decoded)}, nil
+}
+
+// planes returns a decoded JPEG as luma and chroma. Most are; others are grey, or have
+// the colours of print.
+func planes(decoded image.Image) *image.YCbCr {
+	if picture, ok := decoded.(*image.YCbCr); ok {
+		return picture
+	}
+	bounds := decoded.Bounds()
+	if gray, ok := decoded.(*image.Gray); ok {
+		picture := image.NewYCbCr(bounds, image.YCbCrSubsampleRatio420)
+		for y := range bounds.Dy() {
+			copy(picture.Y[y*picture.YStride:][:bounds.Dx()], gray.Pix[y*gray.Stride:])
+		}
+		for i := range picture.Cb {
+			picture.Cb[i], picture.Cr[i] = 128, 128
+		}
+		return picture
+	}
+	picture := image.NewYCbCr(bounds, image.YCbCrSubsampleRatio444)
+	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
+		for x := bounds.Min.X; x < bounds.Max.X; x++ {
+			r, g, b, _ := decoded.At(x, y).RGBA()
+			at := picture.YOffset(x, y)
+			picture.Y[at], picture.Cb[at], picture.Cr[at] = color.RGBToYCbCr(uint8(r>>8), uint8(g>>8), uint8(b>>8))
+		}
+	}
+	return picture
+}
+
+// encodeFrame encodes an edited picture as a JPEG.
+func encodeFrame(picture *engine.Picture) ([]byte, error) {
+	if picture.Narrow {
+		return nil, errors.New("realtime: the engine changed the range of a picture")
+	}
+	var out bytes.Buffer
+	out.Grow(picture.Rect.Dx() * picture.Rect.Dy() / 4)
+	if err := jpeg.Encode(&out, &picture.YCbCr, &jpeg.Options{Quality: frameQuality}); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// checkFrame checks by its header whether an engine may decode the frame. It is
+// decoded in this process, as starting another program would take longer than a
+// frame may take: so the check is strict, and bounds memory and time.
+//
+// Errors: fault.Invalid.
+func checkFrame(frame []byte) error {
+	kind, known := media.Sniff(frame)
+	if !known || kind.MIME != "image/jpeg" {
+		return fault.New(fault.Invalid, "A binary message is a JPEG frame, and this one is not.")
+	}
+	header, ok := media.InspectJPEG(frame)
+	switch {
+	case !ok:
+		return fault.New(fault.Invalid, "The frame is broken.")
+	// The sides of a JPEG have 16 bits, so the product does not overflow.
+	case header.Width*header.Height > maxFramePixels:
+		return fault.New(fault.Invalid, "The frame is larger than 1920x1080 pixels.")
+	case header.Scans > maxScans:
+		return fault.New(fault.Invalid, "The frame has more than %d scans.", maxScans)
+	case header.Memory > maxFrameMemory:
+		return fault.New(fault.Invalid, "The frame takes too much memory to decode.")
+	}
+	return nil
+}
+
+// maxScans is how many scans a JPEG may have. Encoders make about ten. A dozen
+// bytes can encode a scan that changes nothing, but a decoder still has to
+// visit every block for it: a file of the allowed size could occupy a processor
+// for minutes.
+const maxScans = 100
+
+// scans returns at least the number of scans of a JPEG: the bytes that begin a
+// scan do not appear within one (ITU-T T.81, B.1.1.5).
+func scans(jpeg []byte) int { return bytes.Count(jpeg, []byte{0xff, 0xda}) }
