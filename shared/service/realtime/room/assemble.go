@@ -1,0 +1,233 @@
+package room
+
+import (
+	"slices"
+	"time"
+
+	"github.com/pion/rtp"
+	"github.com/pion/rtp/codecs"
+)
+
+const (
+	// maxGap is how many packets may be missing at once before the stream is begun anew.
+	maxGap = 512
+	// maxEncoded is the longest frame, in bytes, and maxHeld how many packets it may have.
+	maxEncoded, maxHeld = 1 << 20, 2048
+	// reorderTime is how long a packet may be overtaken by others before it is asked for.
+	reorderTime = 4 * time.Millisecond
+	// lostTime is how long a packet is waited for. A key frame comes sooner than one that
+	// was asked for so often.
+	lostTime = 400 * time.Millisecond
+)
+
+// assembler makes frames of the packets of a VP8 stream (RFC 7741), which may come in any
+// order, twice or not at all. A frame is complete when its last packet is there, and not
+// when the next one begins, which would be a frame's time later.
+type assembler struct {
+	begun bool
+	// next is the number of the packet that the next frame begins with, newest that of the
+	// latest packet.
+	next, newest uint16
+	have         map[uint16]part
+	missing      map[uint16]*absence
+	// reached is the first packet of the next frame that has not been looked at, size the
+	// bytes of those before it.
+	reached uint16
+	size    int
+	// gap is true if something is missing before the next frame.
+	gap bool
+	// dropping is true while packets of a frame that was given up are skipped.
+	dropping bool
+}
+
+// part is what a packet has of a frame.
+type part struct {
+	data      []byte
+	timestamp uint32
+	// first and last are true for those packets of a frame; an empty one is neither.
+	first, last bool
+}
+
+// absence is a packet that has not come.
+type absence struct {
+	since, asked time.Time
+	times        int
+}
+
+// assembled is a whole frame.
+type assembled struct {
+	data      []byte
+	timestamp uint32
+	// gap is true if a frame before this one is missing.
+	gap bool
+}
+
+func newAssembler() *assembler {
+	return &assembler{have: map[uint16]part{}, missing: map[uint16]*absence{}}
+}
+
+// push adds a packet, and returns the frames that it completes.
+func (a *assembler) push(p *rtp.Packet, now time.Time) []assembled {
+	one, ok := partOf(p)
+	if !ok {
+		return nil
+	}
+	number := p.SequenceNumber
+	if !a.begun {
+		if !one.first {
+			return nil
+		}
+		a.begun, a.next, a.newest, a.reached = true, number, number-1, number
+	}
+	switch ahead := int16(number - a.newest); {
+	case int16(number-a.next) < 0:
+		return nil // it came twice, or too late
+	case ahead > maxGap, len(a.have) >= maxHeld:
+		a.restart()
+		return nil
+	case ahead > 0:
+		for absent := a.newest + 1; absent != number; absent++ {
+			a.missing[absent] = &absence{since: now}
+		}
+		a.newest = number
+	default:
+		delete(a.missing, number)
+	}
+	a.have[number] = one
+	return a.frames()
+}
+
+// partOf reads what a packet has. It reports false for what is not VP8.
+func partOf(p *rtp.Packet) (part, bool) {
+	if len(p.Payload) == 0 { // padding, which tests the network
+		return part{}, true
+	}
+	var v codecs.VP8Packet
+	data, err := v.Unmarshal(p.Payload)
+	if err != nil {
+		return part{}, false
+	}
+	return part{data, p.Timestamp, v.S == 1 && v.PID == 0, p.Marker}, true
+}
+
+// restart forgets everything: what was missing will not come.
+func (a *assembler) restart() {
+	*a = *newAssembler()
+	a.gap = true
+}
+
+// frames takes the frames that are whole.
+func (a *assembler) frames() (whole []assembled) {
+	for {
+		first, there := a.have[a.next]
+		switch {
+		case !there:
+			return whole
+		case first.first:
+			frame, ok := a.take()
+			if !ok {
+				return whole
+			}
+			a.dropping = false
+			if frame.data != nil {
+				whole = append(whole, frame)
+			}
+		default: // padding, or the rest of a frame that was given up
+			if len(first.data) > 0 && !a.dropping {
+				a.gap, a.dropping = true, true
+			}
+			a.advance()
+		}
+	}
+}
+
+// take takes the frame that begins with the next packet, if it is whole. One that is too
+// long is taken without its data.
+func (a *assembler) take() (assembled, bool) {
+	for {
+		one, there := a.have[a.reached]
+		if !there {
+			return assembled{}, false
+		}
+		a.size += len(one.data)
+		a.reached++
+		if one.last {
+			break
+		}
+	}
+	frame := assembled{timestamp: a.have[a.next].timestamp, gap: a.gap}
+	a.gap = a.size > maxEncoded
+	if !a.gap {
+		frame.data = make([]byte, 0, a.size)
+	}
+	for a.next != a.reached {
+		if !a.gap {
+			frame.data = append(frame.data, a.have[a.next].data...)
+		}
+		a.advance()
+	}
+	return frame, true
+}
+
+// advance goes on behind the next packet.
+func (a *assembler) advance() {
+	delete(a.missing, a.next)
+	delete(a.have, a.next)
+	a.next++
+	if int16(a.next-a.reached) >= 0 {
+		a.reached, a.size = a.next, 0
+	}
+}
+
+// waits reports whether packets are missing.
+func (a *assembler) waits() bool { return len(a.missing) > 0 }
+
+// ask returns the numbers of the packets that are to be asked for now. It reports whether
+// some are not waited for any longer, after which a key frame is needed, and returns the
+// frames that were held up by them.
+func (a *assembler) ask(now time.Time) (numbers []uint16, lost bool, whole []assembled) {
+	for number, absent := range a.missing {
+		switch age := now.Sub(absent.since); {
+		case age > lostTime:
+			lost = true
+		case age >= reorderTime && now.Sub(absent.asked) >= patience(absent.times):
+			absent.asked = now
+			absent.times++
+			numbers = append(numbers, number)
+		}
+	}
+	if lost {
+		return nil, true, a.skip(now)
+	}
+	slices.Sort(numbers)
+	return numbers, false, nil
+}
+
+// patience is how long to wait for a packet that was asked for so often before it is asked
+// for again. The way there and back is mostly shorter than the first.
+func patience(times int) time.Duration { return 25 * time.Millisecond << min(times, 4) >> 1 }
+
+// skip gives up what has been missing for too long, and continues behind it.
+func (a *assembler) skip(now time.Time) []assembled {
+	for len(a.missing) > 0 && a.next != a.newest+1 {
+		if absent, is := a.missing[a.next]; is && now.Sub(absent.since) <= lostTime {
+			break
+		}
+		if one, there := a.have[a.next]; there && one.first && !a.expired(now) {
+			break
+		}
+		a.advance()
+	}
+	a.gap, a.dropping = true, true
+	return a.frames()
+}
+
+// expired reports whether something is still missing for too long.
+func (a *assembler) expired(now time.Time) bool {
+	for _, absent := range a.missing {
+		if now.Sub(absent.since) > lostTime {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,105 @@
+package room
+
+import (
+	"strings"
+
+	"github.com/pion/sdp/v3"
+)
+
+// readOffer reads a client's offer and makes of it what the server answers to: of a camera
+// that is offered in several sizes the best alone, which makes browsers send no other, and
+// none of the client's addresses, as the server is called and never calls.
+//
+// Errors: those of the library.
+func readOffer(text string) (string, error) {
+	var offer sdp.SessionDescription
+	if err := offer.UnmarshalString(text); err != nil {
+		return "", err
+	}
+	for _, media := range offer.MediaDescriptions {
+		best := bestLayer(media)
+		kept := media.Attributes[:0]
+		for _, attribute := range media.Attributes {
+			switch {
+			case attribute.Key == "candidate":
+				continue
+			case best != "" && attribute.Key == "rid" && ridOf(attribute.Value) != best:
+				continue
+			case best != "" && attribute.Key == "simulcast":
+				attribute.Value = "send " + best
+			}
+			kept = append(kept, attribute)
+		}
+		media.Attributes = kept
+	}
+	out, err := offer.Marshal()
+	return string(out), err
+}
+
+// closeEmpty makes inactive the sections of an answer that the server has no track for yet:
+// the library says of them that it sends, and clients would look for whose track it is.
+//
+// Errors: those of the library.
+func closeEmpty(text string) (string, error) {
+	var answer sdp.SessionDescription
+	if err := answer.UnmarshalString(text); err != nil {
+		return "", err
+	}
+	for _, media := range answer.MediaDescriptions {
+		if _, has := media.Attribute("msid"); has {
+			continue
+		}
+		for i, attribute := range media.Attributes {
+			if attribute.Key == "sendonly" {
+				media.Attributes[i].Key = "inactive"
+			}
+		}
+	}
+	out, err := answer.Marshal()
+	return string(out), err
+}
+
+// layers are the names that clients call the sizes of a camera by, the smallest first.
+// One of 640 pixels has no f.
+const layers = "qhf"
+
+// bestLayer returns the name of the best size that a camera is offered in; "" if it is
+// offered in one.
+func bestLayer(media *sdp.MediaDescription) (best string) {
+	rank := -1
+	for _, attribute := range media.Attributes {
+		if attribute.Key != "rid" {
+			continue
+		}
+		// Of names that nobody knows the last one counts.
+		rid := ridOf(attribute.Value)
+		if next := max(strings.Index(layers, rid), 0); rid != "" && next >= rank {
+			best, rank = rid, next
+		}
+	}
+	return best
+}
+
+func ridOf(value string) string {
+	rid, _, _ := strings.Cut(value, " ")
+	return rid
+}
+
+// offersAudio reports whether the client sends audio by its offer.
+func offersAudio(text string) bool {
+	var offer sdp.SessionDescription
+	if offer.UnmarshalString(text) != nil {
+		return false
+	}
+	for _, media := range offer.MediaDescriptions {
+		if media.MediaName.Media != "audio" || media.MediaName.Port.Value == 0 {
+			continue
+		}
+		_, only := media.Attribute("sendonly")
+		_, both := media.Attribute("sendrecv")
+		if only || both {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,124 @@
+package room
+
+import (
+	"sync"
+	"time"
+
+	"github.com/pion/interceptor"
+	"github.com/pion/rtp"
+)
+
+const (
+	// paceFactor is how much faster than the estimated bandwidth packets are sent, so
+	// that a frame is on its way well before the next one.
+	paceFactor = 2.5
+	// paceBurst is how many bytes go at once: a usual frame, which pacing would only
+	// delay.
+	paceBurst = 12 << 10
+	// paceEvery is how often waiting packets are sent.
+	paceEvery = 5 * time.Millisecond
+	// paceMost is how many bytes may wait. Beyond it the newest are dropped: what waits
+	// for longer than a second is late anyway.
+	paceMost = 1 << 20
+)
+
+// pacer sends a peer's video packets no faster than the network takes them. The
+// library's own knows streams by their SSRC and drops what has that of retransmissions.
+type pacer struct {
+	mu sync.Mutex
+	// writer sends a packet of any stream.
+	writer interceptor.RTPWriter
+	// rate is in bytes a second; budget is how many may be sent now.
+	rate, budget float64
+	refilled     time.Time
+	waiting      []pacedPacket
+	bytes        int
+	// running is true while a timer is set to send what waits.
+	running, closed bool
+}
+
+type pacedPacket struct {
+	header     *rtp.Header
+	payload    []byte
+	attributes interceptor.Attributes
+}
+
+func newPacer(bitrate int) *pacer {
+	p := &pacer{budget: paceBurst, refilled: time.Now()}
+	p.SetTargetBitrate(bitrate)
+	return p
+}
+
+// AddStream is for the library: a stream's packets go to the writer.
+func (p *pacer) AddStream(_ uint32, writer interceptor.RTPWriter) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.writer = writer
+}
+
+// SetTargetBitrate is for the library.
+func (p *pacer) SetTargetBitrate(bitrate int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.rate = float64(bitrate) / 8 * paceFactor
+}
+
+// Close is for the library.
+func (p *pacer) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed, p.waiting, p.bytes = true, nil, 0
+	return nil
+}
+
+// Write sends the packet now, or queues it behind those that wait.
+func (p *pacer) Write(header *rtp.Header, payload []byte, attributes interceptor.Attributes) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	size := header.MarshalSize() + len(payload)
+	if p.closed || p.writer == nil || p.bytes+size > paceMost {
+		return size, nil
+	}
+	p.refill()
+	if len(p.waiting) == 0 && p.budget > 0 {
+		p.budget -= float64(size)
+		return p.writer.Write(header, payload, attributes)
+	}
+	// The caller reuses both.
+	copied := header.Clone()
+	p.waiting = append(p.waiting, pacedPacket{&copied, append([]byte(nil), payload...), attributes})
+	p.bytes += size
+	if !p.running {
+		p.running = true
+		time.AfterFunc(paceEvery, p.send)
+	}
+	return size, nil
+}
+
+func (p *pacer) refill() {
+	now := time.Now()
+	p.budget = min(p.budget+now.Sub(p.refilled).Seconds()*p.rate, paceBurst)
+	p.refilled = now
+}
+
+// send sends what may be sent of what waits.
+func (p *pacer) send() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refill()
+	sent := 0
+	for ; sent < len(p.waiting) && p.budget > 0; sent++ {
+		next := p.waiting[sent]
+		size := next.header.MarshalSize() + len(next.payload)
+		p.budget -= float64(size)
+		p.bytes -= size
+		// A packet that cannot be sent is lost, as on the network.
+		_, _ = p.writer.Write(next.header, next.payload, next.attributes)
+	}
+	p.waiting = p.waiting[sent:]
+	if len(p.waiting) == 0 {
+		p.waiting, p.running = nil, false
+		return
+	}
+	time.AfterFunc(paceEvery, p.send)
+}

@@ -1,0 +1,320 @@
+package room
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/pion/rtcp"
+	"github.com/pion/webrtc/v4"
+	"golang.org/x/time/rate"
+	"google.golang.org/protobuf/proto"
+
+	"cutroom/shared/service/realtime/livekit"
+)
+
+const (
+	// resumeTime is how long a participant whose signalling is lost may stay away.
+	resumeTime = 20 * time.Second
+	// sayTime is how long a client may take to read a message.
+	sayTime = 5 * time.Second
+	// maxTracks is how many tracks a participant may announce.
+	maxTracks = 32
+)
+
+// participant is a client in a room, by one connection for signalling at a time.
+type participant struct {
+	room *Room
+	// sid is unguessable; identity is that of the token.
+	sid, identity string
+	publishes     bool
+	version       livekit.Version
+	// offers limits how often the client negotiates.
+	offers *rate.Limiter
+
+	// talking is held while a message is written.
+	talking sync.Mutex
+
+	mu sync.Mutex
+	// socket is nil while signalling is lost.
+	socket *websocket.Conn
+	// away ends a participant that does not come back.
+	away *time.Timer
+	// own is the connection that the client offers, other the one that the server offers:
+	// the same in version 1.
+	own, other *peer
+	// hasVideo and hasSound are true once the server's tracks are part of a connection.
+	hasVideo, hasSound bool
+	// due is true if the server is to offer again once the client has answered.
+	due bool
+	// offered counts the server's offers.
+	offered uint32
+	tracks  int
+	left    bool
+}
+
+// newParticipant returns a participant with its connections, which has not entered.
+//
+// Errors: those of the library.
+func newParticipant(r *Room, g livekit.Grant, version livekit.Version) (*participant, error) {
+	p := &participant{
+		room: r, sid: "PA_" + r.server.config.NewID(), identity: g.Identity, publishes: g.Publish, version: version,
+		offers: rate.NewLimiter(2, 20),
+	}
+	var err error
+	if p.own, err = p.newPeer(); err != nil {
+		return nil, err
+	}
+	if p.other = p.own; version == livekit.Version0 {
+		if p.other, err = p.newPeer(); err != nil {
+			_ = p.own.Close()
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// newPeer returns a connection whose events reach the room.
+//
+// Errors: those of the library.
+func (p *participant) newPeer() (*peer, error) {
+	one, err := p.room.server.config.Ports.newPeer()
+	if err != nil {
+		return nil, err
+	}
+	one.OnConnectionStateChange(func(state webrtc.PeerConnectionState) {
+		if state == webrtc.PeerConnectionStateConnected {
+			p.room.keyAsked.Store(true)
+		}
+	})
+	one.OnTrack(func(track *webrtc.TrackRemote, _ *webrtc.RTPReceiver) {
+		switch {
+		case !p.publishes:
+		case track.Kind() == webrtc.RTPCodecTypeVideo:
+			p.room.receive(one, track)
+			return
+		default:
+			p.room.hears()
+			p.room.sound.receive(track)
+			return
+		}
+		drop(track)
+	})
+	return one, nil
+}
+
+// drop reads a track that nobody wants.
+func drop(track *webrtc.TrackRemote) {
+	for {
+		if _, _, err := track.ReadRTP(); err != nil {
+			return
+		}
+	}
+}
+
+// bitrate returns what the network takes, and whether the participant receives at all.
+func (p *participant) bitrate() (bitrate int, active bool) {
+	return p.other.bandwidth.bitrate(), p.other.ConnectionState() == webrtc.PeerConnectionStateConnected
+}
+
+// attach makes the socket the participant's, in place of the one before. It reports false
+// if the participant has left.
+func (p *participant) attach(socket *websocket.Conn) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.left {
+		return false
+	}
+	if p.socket != nil {
+		go p.socket.CloseNow()
+	}
+	if p.away != nil {
+		p.away.Stop()
+		p.away = nil
+	}
+	p.socket = socket
+	return true
+}
+
+// detach notes that the socket is lost. Unless another comes, the participant is ended.
+func (p *participant) detach(socket *websocket.Conn) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.socket != socket || p.left {
+		return
+	}
+	p.socket = nil
+	p.away = time.AfterFunc(resumeTime, func() {
+		p.end(livekit.DisconnectReason_STATE_MISMATCH, livekit.LeaveRequest_DISCONNECT)
+	})
+}
+
+// end tells the client to leave, and ends its connections.
+func (p *participant) end(why livekit.DisconnectReason, action livekit.LeaveRequest_Action) {
+	p.mu.Lock()
+	if p.left {
+		p.mu.Unlock()
+		return
+	}
+	p.left = true
+	socket := p.socket
+	if p.away != nil {
+		p.away.Stop()
+	}
+	p.mu.Unlock()
+	if socket != nil {
+		p.write(socket, leave(why, action))
+		_ = socket.Close(websocket.StatusNormalClosure, "")
+	}
+	p.room.exit(p)
+	_ = p.own.Close()
+	_ = p.other.Close()
+}
+
+// leave returns the message that ends a client's stay.
+func leave(why livekit.DisconnectReason, action livekit.LeaveRequest_Action) *livekit.SignalResponse {
+	return &livekit.SignalResponse{Message: &livekit.SignalResponse_Leave{Leave: &livekit.LeaveRequest{
+		Reason: why, Action: action, CanReconnect: action != livekit.LeaveRequest_DISCONNECT,
+	}}}
+}
+
+// say sends a message, if there is a socket.
+func (p *participant) say(message *livekit.SignalResponse) {
+	p.mu.Lock()
+	socket, left := p.socket, p.left
+	p.mu.Unlock()
+	if socket != nil && !left {
+		p.write(socket, message)
+	}
+}
+
+// write writes a message. A client that does not read it loses the socket, and resumes.
+func (p *participant) write(socket *websocket.Conn, message *livekit.SignalResponse) {
+	content, err := proto.Marshal(message)
+	if err != nil {
+		p.room.server.config.Logger.Error("a message of a room cannot be written", "error", err)
+		return
+	}
+	if socket == nil {
+		return // its signalling is lost, and what follows a resumption says the same
+	}
+	p.talking.Lock()
+	defer p.talking.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), sayTime)
+	defer cancel()
+	_ = socket.Write(ctx, websocket.MessageBinary, content)
+}
+
+// offerMedia offers the server's tracks, where the server offers.
+//
+// Errors: those of the library.
+func (p *participant) offerMedia(restart bool) error {
+	if p.version != livekit.Version0 {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.other.SignalingState() == webrtc.SignalingStateHaveLocalOffer {
+		if !restart {
+			p.due = true
+			return nil
+		}
+		// The answer to the last offer was lost with the signalling.
+		back := webrtc.SessionDescription{Type: webrtc.SDPTypeRollback}
+		if err := p.other.SetLocalDescription(back); err != nil {
+			return err
+		}
+	}
+	p.due = false
+	if err := p.addTracks(); err != nil {
+		return err
+	}
+	text, err := p.other.offer(restart)
+	if err != nil {
+		return err
+	}
+	p.offered++
+	offer := &livekit.SessionDescription{Type: "offer", Sdp: text, Id: p.offered, MidToTrackId: p.trackIDs()}
+	p.write(p.socket, &livekit.SignalResponse{Message: &livekit.SignalResponse_Offer{Offer: offer}})
+	return nil
+}
+
+// addTracks adds the server's tracks to the connection that they go by, those that are
+// there and have not been added. The caller has locked the participant.
+//
+// Errors: those of the library.
+func (p *participant) addTracks() error {
+	if !p.hasVideo {
+		sender, err := p.other.AddTrack(p.room.video)
+		if err != nil {
+			return err
+		}
+		p.hasVideo = true
+		p.room.spawn(func() { p.readReports(sender) })
+	}
+	if !p.hasSound && p.room.hasSound() {
+		sender, err := p.other.AddTrack(p.room.audio)
+		if err != nil {
+			return err
+		}
+		p.hasSound = true
+		p.room.spawn(func() { p.readReports(sender) })
+	}
+	return nil
+}
+
+// readReports reads what the client says of a track that it receives, until the
+// connection ends.
+func (p *participant) readReports(sender *webrtc.RTPSender) {
+	for {
+		packets, _, err := sender.ReadRTCP()
+		if err != nil {
+			return
+		}
+		for _, packet := range packets {
+			switch packet.(type) {
+			case *rtcp.PictureLossIndication, *rtcp.FullIntraRequest:
+				p.room.keyAsked.Store(true)
+			}
+		}
+	}
+}
+
+// trackIDs returns which sections have which of the server's tracks. The caller has
+// locked the participant.
+func (p *participant) trackIDs() map[string]string {
+	ids := map[string]string{}
+	for _, one := range p.other.GetTransceivers() {
+		if sender := one.Sender(); sender != nil && sender.Track() != nil && one.Mid() != "" {
+			ids[one.Mid()] = sender.Track().ID()
+		}
+	}
+	return ids
+}
+
+// addSound makes the client receive the server's sound, which has just begun.
+func (p *participant) addSound() {
+	if p.version == livekit.Version0 {
+		p.fails(p.offerMedia(false))
+		return
+	}
+	p.mu.Lock()
+	pending := p.hasVideo && !p.hasSound
+	p.mu.Unlock()
+	if pending {
+		// The client offers again, with a section for it.
+		p.say(&livekit.SignalResponse{Message: &livekit.SignalResponse_MediaSectionsRequirement{
+			MediaSectionsRequirement: &livekit.MediaSectionsRequirement{NumAudios: 1},
+		}})
+	}
+}
+
+// fails ends the participant after an error of the library. The client may join anew.
+func (p *participant) fails(err error) {
+	if err == nil {
+		return
+	}
+	p.room.server.config.Logger.Debug("a participant cannot be served", "session", p.room.config.Session, "error", err)
+	go p.end(livekit.DisconnectReason_JOIN_FAILURE, livekit.LeaveRequest_DISCONNECT)
+}

@@ -1,0 +1,206 @@
+package room
+
+import (
+	"errors"
+	"time"
+
+	"github.com/pion/ice/v4"
+	"github.com/pion/interceptor"
+	"github.com/pion/interceptor/pkg/nack"
+	"github.com/pion/interceptor/pkg/report"
+	"github.com/pion/interceptor/pkg/twcc"
+	"github.com/pion/sdp/v3"
+	"github.com/pion/webrtc/v4"
+)
+
+const (
+	// disconnectedTime is how long a peer may be silent before it is taken for disconnected,
+	// failedTime how long after that it may come back.
+	disconnectedTime, failedTime = 5 * time.Second, 20 * time.Second
+	// aliveTime is how often a peer that has nothing to send says so.
+	aliveTime = 2 * time.Second
+	// gatherTime is how long the server's addresses are waited for: a peer that is closed
+	// meanwhile never has them.
+	gatherTime = 2 * time.Second
+	// maxData is how many bytes of data channels are read ahead. Clients open channels and
+	// send nothing of use; the server reads and drops it.
+	maxData = 64 << 10
+)
+
+// The payload types of offers that the server makes; in an answer they are the client's.
+const (
+	payloadVP8, payloadRTX, payloadOpus = 96, 97, 111
+)
+
+// peer is one peer connection with a client.
+type peer struct {
+	*webrtc.PeerConnection
+	bandwidth *bandwidth
+}
+
+// newPeer returns a peer that is reached at the ports.
+//
+// Errors: those of the library.
+func (p *Ports) newPeer() (*peer, error) {
+	media := &webrtc.MediaEngine{}
+	registry := &interceptor.Registry{}
+	limit, err := newBandwidth(p.logs)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(registerCodecs(media), p.registerInterceptors(media, registry, limit)); err != nil {
+		return nil, err
+	}
+	settings, err := p.settings()
+	if err != nil {
+		return nil, err
+	}
+	api := webrtc.NewAPI(
+		webrtc.WithSettingEngine(settings), webrtc.WithMediaEngine(media), webrtc.WithInterceptorRegistry(registry),
+	)
+	connection, err := api.NewPeerConnection(webrtc.Configuration{})
+	if err != nil {
+		return nil, err
+	}
+	return &peer{connection, limit}, nil
+}
+
+// settings returns how peers are reached. The server is lite (RFC 8445, section 2.5): it
+// has addresses of its own, and sends nothing to those that a client names until packets
+// have come from there.
+func (p *Ports) settings() (s webrtc.SettingEngine, err error) {
+	s.LoggerFactory = p.logs
+	s.SetLite(true)
+	s.SetICEUDPMux(p.udp)
+	s.SetICETCPMux(p.tcp)
+	s.SetNetworkTypes([]webrtc.NetworkType{
+		webrtc.NetworkTypeUDP4, webrtc.NetworkTypeUDP6, webrtc.NetworkTypeTCP4, webrtc.NetworkTypeTCP6,
+	})
+	s.SetIncludeLoopbackCandidate(true)
+	s.SetIPFilter(p.at)
+	s.SetICEMulticastDNSMode(ice.MulticastDNSModeDisabled)
+	s.SetICETimeouts(disconnectedTime, failedTime, aliveTime)
+	s.SetSCTPMaxReceiveBufferSize(maxData)
+	if len(p.public) == 0 {
+		return s, nil
+	}
+	external := make([]string, len(p.public))
+	for i, address := range p.public {
+		external[i] = address.String()
+	}
+	err = s.SetICEAddressRewriteRules(webrtc.ICEAddressRewriteRule{
+		External: external, AsCandidateType: webrtc.ICECandidateTypeHost, Mode: webrtc.ICEAddressRewriteReplace,
+	})
+	return s, err
+}
+
+// registerCodecs registers what clients may send and receive: VP8, its retransmissions,
+// and Opus.
+//
+// Errors: those of the library.
+func registerCodecs(m *webrtc.MediaEngine) error {
+	video := func(mime string, payload webrtc.PayloadType, parameters string, feedback ...webrtc.RTCPFeedback) error {
+		return m.RegisterCodec(webrtc.RTPCodecParameters{PayloadType: payload, RTPCodecCapability: webrtc.RTPCodecCapability{
+			MimeType: mime, ClockRate: videoClock, SDPFmtpLine: parameters, RTCPFeedback: feedback,
+		}}, webrtc.RTPCodecTypeVideo)
+	}
+	audio := webrtc.RTPCodecParameters{PayloadType: payloadOpus, RTPCodecCapability: webrtc.RTPCodecCapability{
+		MimeType: webrtc.MimeTypeOpus, ClockRate: audioClock, Channels: 2, SDPFmtpLine: "minptime=10;useinbandfec=1",
+	}}
+	err := errors.Join(
+		video(webrtc.MimeTypeVP8, payloadVP8, "",
+			webrtc.RTCPFeedback{Type: "ccm", Parameter: "fir"}, webrtc.RTCPFeedback{Type: "nack"},
+			webrtc.RTCPFeedback{Type: "nack", Parameter: "pli"}, webrtc.RTCPFeedback{Type: "transport-cc"}),
+		video(webrtc.MimeTypeRTX, payloadRTX, "apt=96"),
+		m.RegisterCodec(audio, webrtc.RTPCodecTypeAudio),
+	)
+	for _, uri := range []string{sdp.TransportCCURI, playoutURI} {
+		extension := webrtc.RTPHeaderExtensionCapability{URI: uri}
+		err = errors.Join(err, m.RegisterHeaderExtension(extension, webrtc.RTPCodecTypeVideo))
+	}
+	return errors.Join(err, webrtc.ConfigureSimulcastExtensionHeaders(m))
+}
+
+// registerInterceptors registers what packets pass through; those that are sent pass the
+// last one first. Lost packets of a client are asked for by the assembler.
+//
+// Errors: those of the library.
+func (p *Ports) registerInterceptors(
+	m *webrtc.MediaEngine, registry *interceptor.Registry, limit *bandwidth,
+) error {
+	numbers, err := twcc.NewHeaderExtensionInterceptor()
+	if err != nil {
+		return err
+	}
+	feedback, err := twcc.NewSenderInterceptor(twcc.WithLoggerFactory(p.logs))
+	if err != nil {
+		return err
+	}
+	again, err := nack.NewResponderInterceptor(nack.WithResponderLoggerFactory(p.logs), nack.ResponderSize(1024))
+	if err != nil {
+		return err
+	}
+	received, err := report.NewReceiverInterceptor(report.WithReceiverLoggerFactory(p.logs))
+	if err != nil {
+		return err
+	}
+	sent, err := report.NewSenderInterceptor(report.WithSenderLoggerFactory(p.logs))
+	if err != nil {
+		return err
+	}
+	for _, one := range []interceptor.Factory{limit, numbers, &playout{}, feedback, again, received, sent} {
+		registry.Add(one)
+	}
+	return nil
+}
+
+// answer answers an offer of the client, with all of the server's addresses in it.
+//
+// Errors: those of the library.
+func (p *peer) answer(offer string, before func() error) (string, error) {
+	offer, err := readOffer(offer)
+	if err != nil {
+		return "", err
+	}
+	if err := p.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeOffer, SDP: offer}); err != nil {
+		return "", err
+	}
+	if err := before(); err != nil {
+		return "", err
+	}
+	answer, err := p.CreateAnswer(nil)
+	if err != nil {
+		return "", err
+	}
+	text, err := p.describe(answer)
+	if err != nil {
+		return "", err
+	}
+	return closeEmpty(text)
+}
+
+// offer returns an offer with all of the server's addresses in it. It begins ICE anew if
+// restart is true.
+//
+// Errors: those of the library.
+func (p *peer) offer(restart bool) (string, error) {
+	offer, err := p.CreateOffer(&webrtc.OfferOptions{ICERestart: restart})
+	if err != nil {
+		return "", err
+	}
+	return p.describe(offer)
+}
+
+// describe sets the local description, and returns it once the server's addresses are in
+// it, which takes no call to anybody.
+func (p *peer) describe(local webrtc.SessionDescription) (string, error) {
+	gathered := webrtc.GatheringCompletePromise(p.PeerConnection)
+	if err := p.SetLocalDescription(local); err != nil {
+		return "", err
+	}
+	select {
+	case <-gathered:
+	case <-time.After(gatherTime):
+	}
+	return p.LocalDescription().SDP, nil
+}

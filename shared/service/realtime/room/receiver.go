@@ -1,0 +1,143 @@
+package room
+
+import (
+	"sync"
+	"time"
+
+	"github.com/pion/rtcp"
+	"github.com/pion/rtp"
+	"github.com/pion/webrtc/v4"
+)
+
+// The rates of RTP timestamps.
+const (
+	videoClock, audioClock = 90_000, 48_000
+)
+
+const (
+	// askEvery is how often missing packets are looked for.
+	askEvery = 5 * time.Millisecond
+	// keyEvery is how often a key frame is asked for while one is needed.
+	keyEvery = 250 * time.Millisecond
+)
+
+// receiver receives the camera of a client.
+type receiver struct {
+	room  *Room
+	peer  *peer
+	track *webrtc.TrackRemote
+
+	assembler *assembler
+
+	mu sync.Mutex
+	// needsKey is true until a key frame comes; asked is when one was asked for.
+	needsKey bool
+	asked    time.Time
+}
+
+func newReceiver(r *Room, p *peer, track *webrtc.TrackRemote) *receiver {
+	return &receiver{room: r, peer: p, track: track, assembler: newAssembler(), needsKey: true}
+}
+
+// run receives until the track ends.
+func (v *receiver) run() {
+	packets := make(chan *rtp.Packet, 256)
+	go func() {
+		defer close(packets)
+		for {
+			packet, _, err := v.track.ReadRTP()
+			if err != nil {
+				return
+			}
+			packets <- packet
+		}
+	}()
+	ticker := time.NewTicker(keyEvery)
+	defer ticker.Stop()
+	looking := time.NewTimer(askEvery)
+	defer looking.Stop()
+	v.demand()
+	for {
+		select {
+		case packet, more := <-packets:
+			if !more {
+				return
+			}
+			v.room.config.Heard()
+			waited := v.assembler.waits()
+			v.deliver(v.assembler.push(packet, time.Now()))
+			if !waited && v.assembler.waits() {
+				looking.Reset(askEvery)
+			}
+		case <-looking.C:
+			v.look()
+			if v.assembler.waits() {
+				looking.Reset(askEvery)
+			}
+		case <-ticker.C:
+			v.mu.Lock()
+			needed := v.needsKey
+			v.mu.Unlock()
+			if needed {
+				v.demand()
+			}
+		}
+	}
+}
+
+// look asks for what is missing.
+func (v *receiver) look() {
+	numbers, lost, whole := v.assembler.ask(time.Now())
+	if len(numbers) > 0 {
+		// The peer's end ends the track too.
+		_ = v.peer.WriteRTCP([]rtcp.Packet{&rtcp.TransportLayerNack{
+			MediaSSRC: uint32(v.track.SSRC()), Nacks: rtcp.NackPairsFromSequenceNumbers(numbers),
+		}})
+	}
+	if lost {
+		v.wantKey()
+	}
+	v.deliver(whole)
+}
+
+// deliver hands frames to the session. A frame that builds on one that is missing is
+// dropped, and so are all up to the next key frame.
+func (v *receiver) deliver(whole []assembled) {
+	for _, frame := range whole {
+		key := len(frame.data) > 0 && frame.data[0]&1 == 0
+		if frame.gap && !key {
+			v.wantKey()
+		}
+		v.mu.Lock()
+		v.needsKey = v.needsKey && !key
+		dropped := v.needsKey
+		v.mu.Unlock()
+		if dropped {
+			continue
+		}
+		now := time.Now()
+		data, trailer := splitTrailer(frame.data)
+		if !v.room.take(v, Frame{Data: data, Trailer: trailer, Key: key, Timestamp: frame.timestamp, Arrived: now}) {
+			v.wantKey()
+		}
+	}
+}
+
+// wantKey drops frames until a key frame comes, which it asks for.
+func (v *receiver) wantKey() {
+	v.mu.Lock()
+	v.needsKey = true
+	soon := time.Since(v.asked) < keyEvery
+	v.mu.Unlock()
+	if !soon {
+		v.demand()
+	}
+}
+
+// demand asks the client for a key frame.
+func (v *receiver) demand() {
+	v.mu.Lock()
+	v.asked = time.Now()
+	v.mu.Unlock()
+	_ = v.peer.WriteRTCP([]rtcp.Packet{&rtcp.PictureLossIndication{MediaSSRC: uint32(v.track.SSRC())}})
+}

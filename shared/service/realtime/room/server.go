@@ -1,0 +1,224 @@
+package room
+
+import (
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/service/realtime/livekit"
+)
+
+// Path begins the paths of rooms.
+const Path = "/v1/rooms/"
+
+// tokenTime is how long a token admits somebody who has not joined.
+const tokenTime = 5 * time.Minute
+
+// ServerConfig is what a [Server] needs.
+type ServerConfig struct {
+	Ports *Ports
+	// Secret signs tokens.
+	Secret []byte
+	Now    func() time.Time
+	// NewID returns unguessable names of letters and digits.
+	NewID func() string
+	// Origins are those whose pages may ask whether a token is valid.
+	Origins httpserver.Origins
+	Logger  *slog.Logger
+}
+
+// Server has the rooms of this process, and serves their signalling below Path.
+type Server struct {
+	config ServerConfig
+	tokens *livekit.Tokens
+
+	mu    sync.Mutex
+	rooms map[string]*Room
+}
+
+var _ http.Handler = (*Server)(nil)
+
+// NewServer returns a server without rooms.
+func NewServer(c ServerConfig) *Server {
+	return &Server{config: c, tokens: livekit.NewTokens(c.Secret, c.Now), rooms: map[string]*Room{}}
+}
+
+// Open opens a room. The caller closes it.
+//
+// Errors: those of the library.
+func (s *Server) Open(c Config) (*Room, error) {
+	r, err := newRoom(s, "room_"+s.config.NewID(), c)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.rooms[r.name] = r
+	return r, nil
+}
+
+// Find returns the room of a name, nil if there is none.
+func (s *Server) Find(name string) *Room {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.rooms[name]
+}
+
+func (s *Server) remove(r *Room) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.rooms, r.name)
+}
+
+// Token returns a token that admits to a room, to publish or only to watch.
+//
+// Errors: those of signing.
+func (s *Server) Token(r *Room, publish bool) (string, error) {
+	who := "viewer-"
+	if publish {
+		who = "client-"
+	}
+	return s.tokens.Make(livekit.Grant{
+		Room: r.name, Identity: who + s.config.NewID(), Publish: publish, Expires: s.config.Now().Add(tokenTime),
+	})
+}
+
+// ServeHTTP serves what is below Path: the room's name, then rtc for version 0 and rtc/v1
+// for version 1, each with validate below it.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	name, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, Path), "/")
+	rest, asks := strings.CutSuffix(rest, "/validate")
+	version, known := map[string]livekit.Version{"rtc": livekit.Version0, "rtc/v1": livekit.Version1}[rest]
+	s.config.Origins.Allow(w.Header(), r, "X-Request-Id, Allow")
+	w.Header().Set("Cache-Control", "no-store")
+	switch {
+	case httpserver.IsPreflight(r):
+		httpserver.AnswerPreflight(w, r, http.MethodGet)
+		return
+	case !known:
+		http.Error(w, "Not Found", http.StatusNotFound)
+		return
+	case r.Method != http.MethodGet:
+		w.Header().Set("Allow", http.MethodGet)
+		http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
+		return
+	}
+	join, err := livekit.ReadJoin(r, version)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	grant, err := s.admit(join, name)
+	switch {
+	case fault.Is(err, fault.NotFound) && join.Resume != "" && !asks:
+		s.sendAway(w, r)
+	case fault.Is(err, fault.NotFound):
+		http.Error(w, err.Error(), http.StatusNotFound)
+	case err != nil:
+		http.Error(w, err.Error(), http.StatusUnauthorized)
+	case asks:
+		_, _ = w.Write([]byte("success"))
+	default:
+		s.join(w, r, grant, join)
+	}
+}
+
+// admit reads the token of a request that opens the signalling of the room.
+//
+// Errors: fault.Unauthorized; fault.NotFound when there is no such room any longer.
+func (s *Server) admit(join livekit.Join, name string) (livekit.Grant, error) {
+	grant, expired, err := s.tokens.Read(join.Token)
+	if err != nil {
+		return grant, err
+	}
+	if grant.Room != name {
+		return grant, fault.New(fault.Unauthorized, "The token is of another room.")
+	}
+	r := s.Find(name)
+	if r == nil {
+		return grant, fault.New(fault.NotFound, "There is no such room.")
+	}
+	// Whoever is in the room may come back by the token that they came by.
+	if expired && r.find(grant.Identity, join.Resume) == nil {
+		return grant, fault.New(fault.Unauthorized, "The token has expired.")
+	}
+	return grant, nil
+}
+
+// sendAway tells a client that wants to resume in a room that is gone to begin anew.
+func (s *Server) sendAway(w http.ResponseWriter, r *http.Request) {
+	socket, err := accept(w, r)
+	if err != nil {
+		return
+	}
+	defer socket.CloseNow()
+	nobody := &participant{room: &Room{server: s}}
+	nobody.write(socket, leave(livekit.DisconnectReason_ROOM_DELETED, livekit.LeaveRequest_DISCONNECT))
+	_ = socket.Close(websocket.StatusNormalClosure, "")
+}
+
+// accept upgrades a request. The token is what admits, so any origin may.
+//
+// Errors: those of the library, which has answered.
+func accept(w http.ResponseWriter, r *http.Request) (*websocket.Conn, error) {
+	socket, err := websocket.Accept(w, r, &websocket.AcceptOptions{
+		InsecureSkipVerify: true, CompressionMode: websocket.CompressionDisabled,
+	})
+	if err == nil {
+		socket.SetReadLimit(maxSignal)
+	}
+	return socket, err
+}
+
+// join serves the signalling of a participant, who enters the room or resumes in it.
+func (s *Server) join(w http.ResponseWriter, r *http.Request, grant livekit.Grant, join livekit.Join) {
+	room := s.Find(grant.Room)
+	if room == nil {
+		http.Error(w, "There is no such room.", http.StatusNotFound)
+		return
+	}
+	socket, err := accept(w, r)
+	if err != nil {
+		return
+	}
+	defer socket.CloseNow()
+	if join.Resume != "" {
+		p := room.find(grant.Identity, join.Resume)
+		if p == nil || p.version != join.Version || !p.attach(socket) {
+			nobody := &participant{room: room}
+			nobody.write(socket, leave(livekit.DisconnectReason_STATE_MISMATCH, livekit.LeaveRequest_RECONNECT))
+			_ = socket.Close(websocket.StatusNormalClosure, "")
+			return
+		}
+		p.resumed(join.Request)
+		s.follow(p, socket)
+		return
+	}
+	p, err := newParticipant(room, grant, join.Version)
+	if err != nil {
+		s.config.Logger.Error("a participant cannot join", "session", room.config.Session, "error", err)
+		_ = socket.Close(websocket.StatusInternalError, "Internal error")
+		return
+	}
+	if !p.attach(socket) || !room.enter(p) {
+		p.end(livekit.DisconnectReason_JOIN_FAILURE, livekit.LeaveRequest_DISCONNECT)
+		return
+	}
+	p.welcome(join.Request)
+	s.follow(p, socket)
+}
+
+// follow listens to a participant until its socket ends.
+func (s *Server) follow(p *participant, socket *websocket.Conn) {
+	if p.listen(socket) {
+		p.end(livekit.DisconnectReason_CLIENT_INITIATED, livekit.LeaveRequest_DISCONNECT)
+		return
+	}
+	p.detach(socket)
+}

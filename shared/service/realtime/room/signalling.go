@@ -1,0 +1,207 @@
+package room
+
+import (
+	"context"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/pion/webrtc/v4"
+	"golang.org/x/time/rate"
+	"google.golang.org/protobuf/proto"
+
+	"cutroom/shared/service/realtime/livekit"
+)
+
+const (
+	// maxSignal is the longest message of a client, in bytes: a session description.
+	maxSignal = 256 << 10
+	// pingInterval is how often clients ping, pingTimeout how long they wait for the answer,
+	// and silence how long a client may say nothing before it is taken for gone.
+	pingInterval, pingTimeout, silence = 5 * time.Second, 15 * time.Second, 45 * time.Second
+)
+
+// The version and the protocol of LiveKit's servers that this one behaves like.
+const (
+	likeVersion, likeProtocol = "1.13.0", 16
+)
+
+// newSignals limits a client's messages: while it joins there are some dozens.
+func newSignals() *rate.Limiter { return rate.NewLimiter(50, 300) }
+
+// welcome tells a participant who is here, and begins to negotiate.
+func (p *participant) welcome(join *livekit.JoinRequest) {
+	p.say(&livekit.SignalResponse{Message: &livekit.SignalResponse_Join{Join: p.joined()}})
+	for _, track := range join.GetAddTrackRequests() {
+		p.addTrack(track)
+	}
+	p.fails(p.offerMedia(false))
+	if offer := join.GetPublisherOffer(); offer.GetSdp() != "" {
+		p.answerOffer(offer)
+	}
+}
+
+func (p *participant) joined() *livekit.JoinResponse {
+	r := p.room
+	return &livekit.JoinResponse{
+		Room: &livekit.Room{Sid: r.sid, Name: r.name, CreationTime: r.began.Unix(), NumParticipants: 2},
+		Participant: &livekit.ParticipantInfo{
+			Sid: p.sid, Identity: p.identity, State: livekit.ParticipantInfo_JOINED,
+			JoinedAt: r.server.config.Now().Unix(), Version: 1, IsPublisher: p.publishes,
+			Permission: &livekit.ParticipantPermission{CanSubscribe: true, CanPublish: p.publishes, CanPublishData: p.publishes},
+		},
+		OtherParticipants: []*livekit.ParticipantInfo{r.hostInfo()},
+		ServerVersion:     likeVersion, ServerInfo: serverInfo(),
+		SubscriberPrimary: p.version == livekit.Version0,
+		PingTimeout:       int32(pingTimeout / time.Second), PingInterval: int32(pingInterval / time.Second),
+		// Clients send the first video codec of the list, whatever they prefer.
+		EnabledPublishCodecs: []*livekit.Codec{
+			{Mime: webrtc.MimeTypeVP8}, {Mime: webrtc.MimeTypeOpus}, {Mime: webrtc.MimeTypeRTX},
+		},
+	}
+}
+
+func serverInfo() *livekit.ServerInfo {
+	return &livekit.ServerInfo{Version: likeVersion, Protocol: likeProtocol}
+}
+
+// resumed tells a participant that it goes on where its signalling was lost.
+func (p *participant) resumed(join *livekit.JoinRequest) {
+	p.say(&livekit.SignalResponse{Message: &livekit.SignalResponse_Reconnect{
+		Reconnect: &livekit.ReconnectResponse{ServerInfo: serverInfo()},
+	}})
+	p.fails(p.offerMedia(true))
+	if offer := join.GetPublisherOffer(); offer.GetSdp() != "" {
+		p.answerOffer(offer)
+	}
+}
+
+// listen handles what the client says, until the socket ends. It reports whether the
+// client has left.
+func (p *participant) listen(socket *websocket.Conn) (left bool) {
+	signals := newSignals()
+	for {
+		content, err := read(socket)
+		if err != nil {
+			return false
+		}
+		var message livekit.SignalRequest
+		switch {
+		case !signals.Allow():
+			go p.end(livekit.DisconnectReason_PARTICIPANT_REMOVED, livekit.LeaveRequest_DISCONNECT)
+			return false
+		case proto.Unmarshal(content, &message) != nil:
+			// A message of a newer client may be one that this server does not know; none is one
+			// that it cannot read.
+			continue
+		}
+		if message.GetLeave() != nil {
+			return true
+		}
+		p.obey(&message)
+	}
+}
+
+// read reads a message.
+//
+// Errors: those of the connection, also when the client is silent for too long.
+func read(socket *websocket.Conn) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), silence)
+	defer cancel()
+	_, content, err := socket.Read(ctx)
+	return content, err
+}
+
+// obey handles a message. Those that the server has no use for are ignored.
+func (p *participant) obey(message *livekit.SignalRequest) {
+	switch m := message.GetMessage().(type) {
+	case *livekit.SignalRequest_Offer:
+		p.answerOffer(m.Offer)
+	case *livekit.SignalRequest_Answer:
+		p.takeAnswer(m.Answer)
+	case *livekit.SignalRequest_AddTrack:
+		p.addTrack(m.AddTrack)
+	case *livekit.SignalRequest_Ping:
+		p.say(&livekit.SignalResponse{Message: &livekit.SignalResponse_Pong{Pong: time.Now().UnixMilli()}})
+	case *livekit.SignalRequest_PingReq:
+		p.say(&livekit.SignalResponse{Message: &livekit.SignalResponse_PongResp{PongResp: &livekit.Pong{
+			LastPingTimestamp: m.PingReq.GetTimestamp(), Timestamp: time.Now().UnixMilli(),
+		}}})
+	}
+}
+
+// answerOffer answers an offer of the client.
+func (p *participant) answerOffer(offer *livekit.SessionDescription) {
+	if !p.offers.Allow() {
+		go p.end(livekit.DisconnectReason_PARTICIPANT_REMOVED, livekit.LeaveRequest_DISCONNECT)
+		return
+	}
+	if p.publishes && offersAudio(offer.GetSdp()) {
+		p.room.hears()
+	}
+	p.mu.Lock()
+	answer, err := p.own.answer(offer.GetSdp(), func() error {
+		if p.version == livekit.Version0 {
+			return nil
+		}
+		return p.addTracks()
+	})
+	var ids map[string]string
+	if err == nil {
+		ids = p.trackIDs()
+	}
+	p.mu.Unlock()
+	if err != nil {
+		p.fails(err)
+		return
+	}
+	p.say(&livekit.SignalResponse{Message: &livekit.SignalResponse_Answer{Answer: &livekit.SessionDescription{
+		Type: "answer", Sdp: answer, Id: offer.GetId(), MidToTrackId: ids,
+	}}})
+}
+
+// takeAnswer takes the client's answer to the server's offer.
+func (p *participant) takeAnswer(answer *livekit.SessionDescription) {
+	if p.version != livekit.Version0 || !p.offers.Allow() {
+		return
+	}
+	text, err := readOffer(answer.GetSdp())
+	if err == nil {
+		err = p.other.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeAnswer, SDP: text})
+	}
+	if err != nil {
+		p.fails(err)
+		return
+	}
+	p.mu.Lock()
+	due := p.due
+	p.mu.Unlock()
+	if due {
+		p.fails(p.offerMedia(false))
+	}
+}
+
+// addTrack acknowledges a track that the client is about to send.
+func (p *participant) addTrack(asked *livekit.AddTrackRequest) {
+	p.mu.Lock()
+	p.tracks++
+	allowed := p.publishes && p.tracks <= maxTracks
+	p.mu.Unlock()
+	if !allowed {
+		return
+	}
+	track := &livekit.TrackInfo{
+		Sid: "TR_" + p.room.server.config.NewID(), Type: asked.GetType(), Name: asked.GetName(), Muted: asked.GetMuted(),
+		Width: asked.GetWidth(), Height: asked.GetHeight(), Source: asked.GetSource(), Layers: asked.GetLayers(),
+		MimeType: webrtc.MimeTypeOpus, Stream: asked.GetStream(), PacketTrailerFeatures: asked.GetPacketTrailerFeatures(),
+	}
+	if asked.GetType() == livekit.TrackType_VIDEO {
+		p.room.announce(asked.GetWidth(), asked.GetHeight())
+		track.MimeType = webrtc.MimeTypeVP8
+		track.Codecs = []*livekit.SimulcastCodecInfo{
+			{MimeType: webrtc.MimeTypeVP8, Cid: asked.GetCid(), Layers: asked.GetLayers()},
+		}
+	}
+	p.say(&livekit.SignalResponse{Message: &livekit.SignalResponse_TrackPublished{
+		TrackPublished: &livekit.TrackPublishedResponse{Cid: asked.GetCid(), Track: track},
+	}})
+}

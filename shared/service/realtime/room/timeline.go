@@ -1,0 +1,33 @@
+package room
+
+import "time"
+
+// timeline makes the RTP timestamps and packet numbers of one source after another those of
+// one stream: receivers, and the encryption, need them to go on.
+type timeline struct {
+	// rate is how many units of time a second has.
+	rate uint32
+
+	begun      bool
+	shift      uint32 // from the source's timestamps to the stream's
+	numbers    uint16 // from the source's numbers to the stream's
+	last       uint32
+	lastNumber uint16
+	at         time.Time
+}
+
+// turn begins another source with the timestamp and the number of its first packet.
+func (t *timeline) turn(timestamp uint32, number uint16, now time.Time) {
+	if t.begun {
+		passed := uint32(now.Sub(t.at).Seconds() * float64(t.rate))
+		t.shift = t.last + max(passed, 1) - timestamp
+		t.numbers = t.lastNumber + 1 - number
+	}
+	t.begun = true
+}
+
+// place returns the timestamp and the number in the stream of a packet of the source.
+func (t *timeline) place(timestamp uint32, number uint16, now time.Time) (uint32, uint16) {
+	t.last, t.lastNumber, t.at = timestamp+t.shift, number+t.numbers, now
+	return t.last, t.lastNumber
+}
