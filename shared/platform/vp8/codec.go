@@ -21,6 +21,8 @@ type Codec struct {
 	mu sync.Mutex
 	// helper is nil until the next call starts one.
 	helper *helper
+	// begun is true while its decoder has what frames build on.
+	begun bool
 	// last is the helper that Close ends, while mu is another's.
 	last atomic.Pointer[helper]
 	// restarts counts the helpers that were started after the first.
@@ -39,19 +41,30 @@ type Codec struct {
 // ErrFailed, ErrClosed; the context's, after which the next frame has to be a key
 // frame.
 func (c *Codec) Decode(ctx context.Context, frame []byte, picture *image.YCbCr) (shown bool, err error) {
-	if len(frame) > MaxFrame {
-		return false, ErrTooLarge
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h, err := c.running(ctx)
 	if err != nil {
 		return false, err
 	}
+	begun := c.begun
+	c.begun = false // unless this frame is decoded
+	header, ok := Inspect(frame)
+	switch {
+	case !ok:
+		return false, ErrBroken
+	case len(frame) > MaxFrame, header.Width*header.Height > MaxPixels:
+		return false, ErrTooLarge
+	case !header.Key && !begun:
+		return false, ErrKeyFrame
+	}
 	copy(h.shared[frameIn:], frame)
 	answer, err := c.ask(ctx, h, request{Do: doDecode, Size: uint32(len(frame))})
-	if err != nil || answer.Width == 0 {
+	if err != nil {
 		return false, err
+	}
+	if c.begun = true; answer.Width == 0 {
+		return false, nil
 	}
 	width, height := int(answer.Width), int(answer.Height)
 	// The helper may have been taken over: what it says is verified too.
@@ -188,7 +201,7 @@ func (c *Codec) ask(ctx context.Context, h *helper, order request) (answer, erro
 // drop ends the helper, and returns the error that its end is.
 func (c *Codec) drop(h *helper) error {
 	h.end()
-	c.helper = nil
+	c.helper, c.begun = nil, false
 	if c.closed.Load() {
 		return ErrClosed
 	}

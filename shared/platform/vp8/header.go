@@ -2,7 +2,7 @@ package vp8
 
 // Header is what the first bytes of a frame say of it (RFC 6386, section 9.1).
 type Header struct {
-	// Key is true if the frame builds on no other. The others fields are those of
+	// Key is true if the frame builds on no other. The other fields are those of
 	// key frames.
 	Key bool
 	// Width and Height are the picture's size in pixels.

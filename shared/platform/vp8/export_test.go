@@ -1,0 +1,11 @@
+package vp8
+
+// PID returns the process of the codec's helper, 0 for none.
+func (c *Codec) PID() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.helper == nil {
+		return 0
+	}
+	return c.helper.cmd.Process.Pid
+}

@@ -1,0 +1,251 @@
+package vp8_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"image"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cutroom/shared/platform/vp8"
+)
+
+// hostileFrames is how many broken frames a test decodes.
+const hostileFrames = 3000
+
+// encoded are streams of the sample clip, by ffmpeg, with the parts of the format that
+// live video has and those that it has not.
+var encoded = sync.OnceValues(func() ([][][]byte, error) {
+	var all [][][]byte
+	for _, options := range []string{
+		"-deadline realtime -cpu-used 8 -error-resilient 1 -g 10",
+		"-deadline realtime -cpu-used 4 -slices 8 -g 100",
+		"-deadline good -cpu-used 5 -auto-alt-ref 1 -lag-in-frames 8 -g 20",
+		"-deadline realtime -cpu-used 8 -b:v 60k -g 15",
+	} {
+		args := []string{"-v", "error", "-i", filepath.Join("..", "..", "..", "testdata", "clip.mp4"),
+			"-vf", "scale=322:178", "-frames:v", "30", "-an", "-c:v", "libvpx"}
+		args = append(args, append(strings.Fields(options), "-f", "ivf", "-")...)
+		file, err := exec.Command("ffmpeg", args...).Output()
+		if err != nil {
+			return nil, err
+		}
+		var frames [][]byte
+		for file = file[32:]; len(file) > 12; {
+			size := binary.LittleEndian.Uint32(file)
+			frames = append(frames, file[12:][:size])
+			file = file[12+size:]
+		}
+		all = append(all, frames)
+	}
+	return all, nil
+})
+
+func streams(t testing.TB) [][][]byte {
+	t.Helper()
+	all, err := encoded()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// broken returns a frame with damage, of each kind that there is.
+func broken(frame []byte, random *rand.Rand) []byte {
+	frame = bytes.Clone(frame)
+	noise := func(in []byte) {
+		for i := range in {
+			in[i] = byte(random.Uint32())
+		}
+	}
+	at := random.IntN(len(frame))
+	switch random.IntN(8) {
+	case 0: // bits
+		for range 1 + random.IntN(20) {
+			frame[random.IntN(len(frame))] ^= 1 << random.IntN(8)
+		}
+	case 1: // an end that is missing
+		return frame[:at]
+	case 2: // a part that is zero
+		clear(frame[at : at+random.IntN(len(frame)-at)])
+	case 3: // bits of the headers, where sizes and partitions are
+		for range 1 + random.IntN(4) {
+			frame[random.IntN(min(40, len(frame)))] ^= 1 << random.IntN(8)
+		}
+	case 4: // noise behind a header that is in order
+		noise(frame[min(10, len(frame)):])
+	case 5: // nothing but noise
+		noise(frame)
+	case 6: // a part that is there twice, and too much at the end
+		frame = append(frame[:at:at], append(bytes.Clone(frame[at/2:]), frame...)...)
+	case 7: // another size
+		if len(frame) > 10 {
+			binary.LittleEndian.PutUint16(frame[6:], uint16(random.IntN(2000)))
+			binary.LittleEndian.PutUint16(frame[8:], uint16(random.IntN(2000)))
+		}
+	}
+	return frame
+}
+
+// Broken video ends nothing and leaves nothing: a good frame is shown after it, and
+// processes, memory and descriptors are those that there were.
+func TestBrokenVideoEndsNothing(t *testing.T) {
+	l, err := library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := inventory(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	all := streams(t)
+	c, err := l.Open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var picture image.YCbCr
+	told := map[string]int{}
+	for i := range hostileFrames {
+		stream := all[random.IntN(len(all))]
+		frame := stream[0]
+		if random.IntN(2) == 0 {
+			frame = stream[random.IntN(len(stream))]
+		}
+		if random.IntN(4) > 0 {
+			frame = broken(frame, random)
+		}
+		shown, err := c.Decode(t.Context(), frame, &picture)
+		switch {
+		case err == nil && shown:
+			told["shown"]++
+		case err == nil:
+			told["not shown"]++
+		case errors.Is(err, vp8.ErrLost):
+			told["helper lost: "+err.Error()]++
+		case vp8.NeedsKeyFrame(err):
+			told[err.Error()]++
+		default:
+			t.Fatalf("frame %d: %v", i, err)
+		}
+	}
+	t.Logf("of %d frames: %v; the helper's memory is %d MiB", hostileFrames, told, resident(t, c.PID())>>20)
+	for what := range told {
+		if strings.HasPrefix(what, "helper lost") {
+			t.Errorf("%s, %d times", what, told[what])
+		}
+	}
+	if memory := resident(t, c.PID()); memory > 128<<20 {
+		t.Errorf("the helper has %d MiB", memory>>20)
+	}
+	if shown, err := c.Decode(t.Context(), all[0][0], &picture); err != nil || !shown {
+		t.Errorf("a good frame afterwards: %v, %v", shown, err)
+	}
+	c.Close()
+	for end := time.Now().Add(time.Minute); inventory(t) != before; time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("before there were %s, afterwards there are %s", before, inventory(t))
+		}
+	}
+}
+
+// Decoding cannot be made to take over the server: what a helper may do is little.
+func TestTheHelperIsFenced(t *testing.T) {
+	c := open(t)
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.PID()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"NoNewPrivs:\t1\n", "Seccomp:\t2\n"} {
+		if !strings.Contains(string(status), want) {
+			t.Errorf("its status lacks %q", want)
+		}
+	}
+	limits, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", c.PID()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(string(limits), "\n") {
+		for _, limit := range []string{"Max address space", "Max cpu time", "Max file size", "Max open files"} {
+			if strings.HasPrefix(line, limit) && strings.Contains(line, "unlimited") {
+				t.Errorf("it has no limit: %s", line)
+			}
+		}
+	}
+	environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", c.PID()))
+	if err == nil && bytes.Contains(environment, []byte("HOME=")) {
+		t.Errorf("it has the environment of the server: %q", environment)
+	}
+}
+
+// inventory returns what a codec could leave behind.
+func inventory(t *testing.T) string {
+	t.Helper()
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	children := 0
+	tasks, err := filepath.Glob("/proc/self/task/*/children")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, task := range tasks {
+		pids, _ := os.ReadFile(task) // a thread may have ended
+		children += len(strings.Fields(string(pids)))
+	}
+	maps, err := os.ReadFile("/proc/self/maps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fmt.Sprintf("%d descriptors, %d processes, %d goroutines, %d shared memories",
+		len(open), children, runtime.NumGoroutine(), strings.Count(string(maps), "cutroom-vp8"))
+}
+
+// resident returns the memory of a process, in bytes.
+func resident(t *testing.T, pid int) int64 {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if value, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			n, err := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(value), " kB"), 10, 64)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n << 10
+		}
+	}
+	t.Fatal("the system does not tell")
+	return 0
+}
+
+// FuzzDecode looks for frames that a helper does not survive.
+func FuzzDecode(f *testing.F) {
+	good := streams(f)
+	for _, stream := range good {
+		f.Add(stream[0], stream[1])
+	}
+	c := open(f)
+	f.Fuzz(func(t *testing.T, first, second []byte) {
+		var picture image.YCbCr
+		for _, frame := range [][]byte{first, second} {
+			shown, err := c.Decode(t.Context(), frame, &picture)
+			if err != nil && (!vp8.NeedsKeyFrame(err) || errors.Is(err, vp8.ErrLost)) {
+				t.Fatal(err)
+			}
+			if size := picture.Rect.Size(); shown && (size.X < 1 || size.X*size.Y > vp8.MaxPixels) {
+				t.Fatalf("a picture of %v", size)
+			}
+		}
+	})
+}
