@@ -41,12 +41,10 @@ class DiffusersPipeline:
         pipe: Any,
         conditions: Conditions | None = None,
         prompts: Prompts | None = None,
-        device: str = "cpu",
         loras: Choices | None = None,
     ) -> None:
         self._row = row
         self._prompts = prompts
-        self._device = device
         self._loras = loras
         self._conditions = conditions
         self._style = STYLES[row.class_name]
@@ -83,7 +81,7 @@ class DiffusersPipeline:
             translated(),
             torch.no_grad(),
             self._chosen(shot),
-            _watched(self._pipe, check),
+            _watched(self._models(), check),
             self._continued(shot),
             self._cached(),
             _drawn(self._pipe.scheduler, shot.seed),
@@ -91,7 +89,7 @@ class DiffusersPipeline:
             try:
                 if shot.before and self._style.continues == "latents":
                     anchor = Anchor(self._pipe, shot.before, shot.seed)
-                output = self._pipe(**arguments | self._encoded(shot, check))
+                output = self._pipe(**arguments)
             except BaseException:
                 # Offload moves parts to the device in turn; the last one would stay
                 # there, beside those of the next run. Without offload this does nothing.
@@ -100,13 +98,9 @@ class DiffusersPipeline:
             made = output.images if self._style.takes == "image" else output.frames[0]
             return [_to_frame(picture) for picture in made]
 
-    def _encoded(self, shot: Shot, check: Callable[[], None]) -> dict[str, Any]:
-        """Returns the arguments of prompts that are encoded outside of the pipeline."""
-        if self._prompts is None:
-            return {}
-        check()
-        guided = self._row.guidance is None or self._row.guidance > 1
-        return self._prompts.arguments(shot.prompt, self._row.negative, guided, self._device)
+    def _models(self) -> list[Any]:
+        """Returns what the pipeline calls, also what it has only for a while."""
+        return [*self._pipe.components.values(), *(self._prompts.encoders.values() if self._prompts else ())]
 
     def _chosen(self, shot: Shot) -> AbstractContextManager[None]:
         return nullcontext() if self._loras is None else self._loras.chosen(shot.lora)
@@ -154,12 +148,11 @@ def _drawn(scheduler: Any, seed: int) -> Iterator[None]:
 
 
 @contextmanager
-def _watched(pipe: Any, check: Callable[[], None]) -> Iterator[None]:
-    """Has check called before each call of a model of the pipeline: transformers are called
+def _watched(models: list[Any], check: Callable[[], None]) -> Iterator[None]:
+    """Has check called before each call of one of a pipeline's models: transformers are called
     once or twice in a step, and a VAE once for every few frames, so that a run can be ended
     there and shows that it goes on."""
-    models = list(pipe.components.values())
-    models += [getattr(model, part, None) for model in models for part in _PARTS]
+    models = models + [getattr(model, part, None) for model in models for part in _PARTS]
     found = {id(model): model for model in models if isinstance(model, torch.nn.Module)}
     handles = [model.register_forward_pre_hook(lambda *_: check()) for model in found.values()]
     try:

@@ -65,7 +65,7 @@ def footprint(name: str, row: PipelineRow) -> Footprint | None:
     if row.text is None:
         parts["text", name] = text
     elif not row.text.leaves:
-        parts["text", row.text.weights] = text
+        parts["text", row.text.weights, _bytes(row, "text_encoder")] = text
     beside = [row.poses, row.control and row.control.model, row.mask and row.mask.model]
     parts["beside", name] = _BESIDE * sum(one is not None for one in beside)
     leaves = text if row.text is not None and row.text.leaves else 0

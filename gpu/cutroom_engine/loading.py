@@ -46,7 +46,7 @@ class Loader:
             shared = self._shared(row)
             given: dict[str, Any] = dict(shared)
             if row.text is not None:
-                given |= {"text_encoder": None, "tokenizer": self._tokenizer(row.text.weights)}
+                given |= dict.fromkeys(_parts_of(row, "text_encoder")) | self._tokenizers(row)
             if row.gguf is not None and "transformer" not in shared:
                 folder, _, name = row.gguf.rpartition("/")
                 given["transformer"] = transformer(
@@ -71,14 +71,16 @@ class Loader:
                 set_compiled(row, pipe.transformer)
             self._keep(row, pipe)
             conditions = Conditions(row, self._folder, self._device)
-            prompts = None if row.text is None else Prompts(pipe, self._text_encoder(row), row.text.leaves)
+            prompts = None
+            if row.text is not None:
+                prompts = Prompts(pipe, self._text_encoders(row), self._device, row.text.leaves)
         pipe.set_progress_bar_config(disable=True)
-        return DiffusersPipeline(row, pipe, conditions, prompts, self._device, Choices(row, pipe, self._folder))
+        return DiffusersPipeline(row, pipe, conditions, prompts, Choices(row, pipe, self._folder))
 
     def convert(self, row: PipelineRow, to: Path) -> None:
         """Writes the row's pipeline to the folder as it is computed with: in its precision, with
-        its LoRAs, and with storage in FP8. A text encoder that it shares is left out."""
-        given: dict[str, Any] = {} if row.text is None else {"text_encoder": None}
+        its LoRAs, and with storage in FP8. Text encoders that it shares are left out."""
+        given: dict[str, Any] = {} if row.text is None else dict.fromkeys(_parts_of(row, "text_encoder"))
         pipe = getattr(diffusers, row.class_name).from_pretrained(
             str(self._folder(row.weights)), dtype=_precision(row), local_files_only=True, use_safetensors=True, **given
         )
@@ -88,10 +90,11 @@ class Loader:
         pipe.save_pretrained(str(to), safe_serialization=True)
 
     def convert_text(self, row: PipelineRow, to: Path) -> None:
-        """Writes the text encoder that the row shares, and its tokenizer, to the folder."""
-        assert row.text is not None
-        self._text_encoder(row).save_pretrained(str(to / "text_encoder"), safe_serialization=True)
-        self._tokenizer(row.text.weights).save_pretrained(str(to / "tokenizer"))
+        """Writes the text encoders that the row shares, and their tokenizers, to the folder."""
+        for name, encoder in self._text_encoders(row).items():
+            encoder.save_pretrained(str(to / name), safe_serialization=True)
+        for name, tokenizer in self._tokenizers(row).items():
+            tokenizer.save_pretrained(str(to / name))
 
     def _shared(self, row: PipelineRow) -> dict[str, torch.nn.Module]:
         """Returns the parts of the pipeline that are in memory already. What offload moves
@@ -107,24 +110,32 @@ class Loader:
             if (part := pipe.components.get(name)) is not None:
                 self._parts[row.shared, name] = part
 
-    def _text_encoder(self, row: PipelineRow) -> torch.nn.Module:
+    def _text_encoders(self, row: PipelineRow) -> dict[str, torch.nn.Module]:
+        """Returns the text encoders that the row shares, by the names that its pipeline has for
+        them."""
+        return {name: self._text_encoder(row, name) for name in _parts_of(row, "text_encoder")}
+
+    def _text_encoder(self, row: PipelineRow, name: str) -> torch.nn.Module:
         assert row.text is not None
-        precision = row.parts.get("text_encoder", row.precision)
-        key = ((row.text.weights, precision, row.text.leaves), "text_encoder")
+        precision = row.parts.get(name, row.precision)
+        key = ((row.text.weights, precision, row.text.leaves), name)
         if (encoder := self._parts.get(key)) is None:
-            folder = self._folder(row.text.weights) / "text_encoder"
-            name = transformers.AutoConfig.from_pretrained(str(folder), local_files_only=True).architectures[0]
-            encoder = getattr(transformers, name).from_pretrained(
+            folder = self._folder(row.text.weights) / name
+            kind = transformers.AutoConfig.from_pretrained(str(folder), local_files_only=True).architectures[0]
+            encoder = getattr(transformers, kind).from_pretrained(
                 str(folder), dtype=PRECISIONS[precision], local_files_only=True
             )
             encoder = encoder.eval() if row.text.leaves else encoder.eval().to(self._device)
             self._parts[key] = encoder
         return encoder
 
-    def _tokenizer(self, weights: str) -> Any:
-        return transformers.AutoTokenizer.from_pretrained(
-            str(self._folder(weights) / "tokenizer"), local_files_only=True
-        )
+    def _tokenizers(self, row: PipelineRow) -> dict[str, Any]:
+        assert row.text is not None
+        folder = self._folder(row.text.weights)
+        return {
+            name: transformers.AutoTokenizer.from_pretrained(str(folder / name), local_files_only=True)
+            for name in _parts_of(row, "tokenizer")
+        }
 
     def _straight(self, row: PipelineRow) -> dict[str, Any]:
         """Returns the arguments by which weights are read straight to the device, without a
@@ -152,6 +163,13 @@ class Loader:
             pipe.enable_sequential_cpu_offload(device=self._device)
         else:
             pipe.to(self._device)
+
+
+def _parts_of(row: PipelineRow, kind: str) -> list[str]:
+    """Returns the names of the parts of a kind that the row's class has: text_encoder, and of
+    some text_encoder_2."""
+    parts = inspect.signature(getattr(diffusers, row.class_name).__init__).parameters
+    return [name for name in parts if name.startswith(kind)]
 
 
 def _precision(row: PipelineRow) -> dict[str, torch.dtype]:

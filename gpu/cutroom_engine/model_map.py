@@ -118,11 +118,12 @@ class MaskRow(_Row):
 
 
 class TextRow(_Row):
-    """A text encoder and its tokenizer in a folder of their own, which pipelines share."""
+    """The text encoders and tokenizers of a folder, which pipelines share."""
 
-    # With the folders text_encoder and tokenizer, as in the layout of diffusers.
+    # With the folders text_encoder and tokenizer, and of FLUX.1 text_encoder_2 and tokenizer_2,
+    # as in the layout of diffusers.
     weights: str
-    # Whether it is on the device only while it encodes.
+    # Whether they are on the device only while they encode.
     leaves: bool = False
 
 
@@ -234,8 +235,8 @@ class PipelineRow(_Row):
             raise ValueError(f"{self.class_name} {wanted}")
         if self.shape is not None and self.shape not in SHAPES:
             raise ValueError(f"shape: {self.shape} is not one of {', '.join(SHAPES)}")
-        if self.text is not None and not (style.alone and self.offload == "none"):
-            raise ValueError(f"text: {self.class_name} with offload {self.offload} has its own text encoder")
+        if self.text is not None and self.offload != "none":
+            raise ValueError(f"text: with offload {self.offload} a pipeline has its own text encoder")
         self._check_weights()
         if self.offload != "none" and (key := self._resident_only):
             raise ValueError(f"{key}: not for weights that are offloaded")
@@ -245,6 +246,8 @@ class PipelineRow(_Row):
             raise ValueError("sigmas: as many as steps, each lower than the one before")
         if self.negative is not None and style.negative is None:
             raise ValueError(f"negative: {self.class_name} takes no negative prompt")
+        if style.guidance == "true_cfg_scale" and (self.guidance or 0) > 1 and self.negative is None:
+            raise ValueError(f"guidance: {self.class_name} has it only with a negative prompt")
         if repeated := {"num_inference_steps", style.guidance, style.negative} & set(self.call):
             raise ValueError(f"call: {repeated.pop()} has a key of its own")
         self.window.window()

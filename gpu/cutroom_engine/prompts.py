@@ -1,66 +1,60 @@
-"""Prompts as their text encoders see them: each is encoded once, and the encoder may leave
+"""Prompts as their text encoders see them: each is encoded once, and the encoders may leave
 the device while the rest works."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import Any
-
-import torch
 
 # How many prompts are remembered: a run of several windows has one, and some come again.
 _KEPT = 8
 
 
 class Prompts:
-    """The encoded prompts of a pipeline, as the arguments of its call."""
+    """Has a pipeline encode its prompts by text encoders that are not its own."""
 
-    def __init__(self, pipe: Any, encoder: Any, leaves: bool) -> None:
+    def __init__(self, pipe: Any, encoders: Mapping[str, Any], device: str, leaves: bool) -> None:
+        """encoders are the parts of the pipeline that it lacks, by their names. With leaves they
+        come to the device only to encode."""
+        self.encoders = dict(encoders)
         self._pipe = pipe
-        self._encoder = encoder
-        self._leaves = leaves
-        self._kept: OrderedDict[tuple[str, str | None, bool], dict[str, Any]] = OrderedDict()
+        self._device = device if leaves else None
+        self._encode: Callable[..., Any] = pipe.encode_prompt
+        self._kept: OrderedDict[tuple[tuple[str, Any], ...], Any] = OrderedDict()
+        # The only place where pipelines use their text encoders.
+        pipe.encode_prompt = self._encoded
 
-    def arguments(self, prompt: str, negative: str | None, guided: bool, device: str) -> dict[str, Any]:
-        """Returns what takes the place of prompt and negative prompt in a call."""
-        key = (prompt, negative if guided else None, guided)
+    def _encoded(self, **arguments: Any) -> Any:
+        """Stands in the place of the pipeline's method."""
+        if "image" in arguments:  # what the prompt is about, too, and it does not come again
+            return self._anew(arguments)
+        key = tuple(sorted(arguments.items()))
         if key not in self._kept:
-            with _present(self._pipe, self._encoder, device if self._leaves else None):
-                self._kept[key] = _encoded(self._pipe, *key, device)
+            self._kept[key] = self._anew(arguments)
             while len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         self._kept.move_to_end(key)
-        return {"prompt": None, **self._kept[key]}
+        return self._kept[key]
 
-
-def _encoded(pipe: Any, prompt: str, negative: str | None, guided: bool, device: str) -> dict[str, Any]:
-    if hasattr(pipe, "_get_t5_prompt_embeds"):
-        embeds, unwanted = pipe.encode_prompt(
-            prompt=prompt,
-            negative_prompt=negative,
-            do_classifier_free_guidance=guided,
-            max_sequence_length=512,
-            device=torch.device(device),
-        )
-        return {"prompt_embeds": embeds} | (
-            {"negative_prompt": None, "negative_prompt_embeds": unwanted} if guided else {}
-        )
-    embeds, _ = pipe.encode_prompt(prompt=prompt, device=torch.device(device))
-    return {"prompt_embeds": embeds}
+    def _anew(self, arguments: Mapping[str, Any]) -> Any:
+        with ExitStack() as lent:
+            for name, encoder in self.encoders.items():
+                lent.enter_context(_lent(self._pipe, name, encoder, self._device))
+            return self._encode(**arguments)
 
 
 @contextmanager
-def _present(pipe: Any, encoder: Any, device: str | None) -> Iterator[None]:
-    """Lends the pipeline its encoder, which it has only now: what it finds among its parts
+def _lent(pipe: Any, name: str, encoder: Any, device: str | None) -> Iterator[None]:
+    """Lends the pipeline an encoder, which it has only now: what it finds among its parts
     decides where it works. With a device the encoder comes there and leaves again."""
     restore: Callable[[], None] = _brought(encoder, device) if device is not None else lambda: None
-    pipe.text_encoder = encoder
+    setattr(pipe, name, encoder)
     try:
         yield
     finally:
-        pipe.text_encoder = None
+        setattr(pipe, name, None)
         restore()
 
 

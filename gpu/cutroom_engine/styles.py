@@ -57,8 +57,6 @@ class Style:
     people: bool = False
     # Whether it is told by controls and masks what to keep of the clip.
     conditioned: bool = False
-    # Whether prompts can be encoded without the pipeline, from text alone.
-    alone: bool = False
     # Whether the model is on another server.
     served: bool = False
     # How it is told what the window before made of its first frames: by its arguments, by
@@ -167,17 +165,17 @@ STYLES = {
     "ServedVideo": Style("video", _nothing, references=True, served=True),
     "ServedText": Style("text", _nothing, served=True),
     "ServedImage": Style("image", _nothing, references=True, served=True),
-    "WanPipeline": Style("text", _text_to_video, alone=True, caches="always"),
-    "WanVideoToVideoPipeline": Style("video", _video_to_video, continues="latents", alone=True, caches="unguided"),
-    "WanVACEPipeline": Style("video", _vace, references=True, conditioned=True, continues="arguments", alone=True),
+    "WanPipeline": Style("text", _text_to_video, caches="always"),
+    "WanVideoToVideoPipeline": Style("video", _video_to_video, continues="latents", caches="unguided"),
+    "WanVACEPipeline": Style("video", _vace, references=True, conditioned=True, continues="arguments"),
     "WanAnimatePipeline": Style(
-        "video", _animate, references=True, needs_reference=True, people=True, continues="segment", alone=True
+        "video", _animate, references=True, needs_reference=True, people=True, continues="segment"
     ),
-    "LucyEditPipeline": Style("video", _lucy_edit, continues="latents", alone=True, caches="always"),
+    "LucyEditPipeline": Style("video", _lucy_edit, continues="latents", caches="always"),
     "QwenImageEditPipeline": Style("image", _image_edit, guidance="true_cfg_scale", caches="always"),
     "QwenImageEditPlusPipeline": Style(
         "image", _image_edit_by_references, references=True, guidance="true_cfg_scale", caches="always"
     ),
     "FluxKontextPipeline": Style("image", _flux_kontext),
-    "Flux2KleinPipeline": Style("image", _image_edit_by_references, references=True, negative=None, alone=True),
+    "Flux2KleinPipeline": Style("image", _image_edit_by_references, references=True, negative=None),
 }

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+import re
 from pathlib import Path
 
 import pytest
@@ -174,9 +176,44 @@ def test_what_pipelines_share_counts_once() -> None:
     assert together([first, apart]) == first.alone + sum(apart.parts.values())
 
 
+def test_text_encoders_of_two_precisions_count_twice() -> None:
+    fields = {"class": "WanPipeline", "weights": "/w", "steps": 1, "shape": "wan2.1-1.3b", "text": {"weights": "/text"}}
+    found = [
+        footprint(name, PipelineRow.model_validate(fields | {"parts": {"text_encoder": precision}}))
+        for name, precision in (("one", "bf16"), ("same", "bf16"), ("other", "fp32"))
+    ]
+    one, same, other = (each for each in found if each is not None)
+    assert together([one, same]) == one.alone
+    assert together([one, other]) - one.alone >= 4 * 5.68e9
+
+
+@pytest.mark.parametrize("name", ["models-80gb.yaml", "models-141gb.yaml"])
+def test_the_row_for_animate_is_one(tmp_path: Path, name: str) -> None:
+    """It stands at the head of the map, for who wants to add it."""
+    lines = (FOLDER / name).read_text().splitlines()
+    begin = lines.index("#   animate:")
+    row = list(itertools.takewhile(lambda line: line.startswith("#"), lines[begin:]))
+    path = tmp_path / name
+    added = ["pipelines:", *(line.removeprefix("# ").rstrip() for line in row)]
+    path.write_text("\n".join(lines).replace("pipelines:", "\n".join(added), 1))
+    with_it, without = (read_model_map(of, "gen") for of in (path, FOLDER / name))
+    assert set(with_it.pipelines) - set(without.pipelines) == {"animate"}
+    animate = with_it.pipelines["animate"]
+    assert animate.poses is not None
+    assert any("relight" in lora.file for lora in animate.loras)
+    whole, before = (
+        together(one for key, row in models.pipelines.items() if (one := footprint(key, row)) is not None) / 2**30
+        for models in (with_it, without)
+    )
+    said = re.search(r"takes (\d+) GiB more", " ".join(line.strip("# ") for line in lines))
+    assert said is not None
+    assert whole - before == pytest.approx(int(said[1]), abs=0.6)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
+        ("30GiB}", "30GiB, text: {weights: /t}, offload: model}", "text: with offload model a pipeline has its own"),
         ("LucyEditPipeline", "MagicPipeline", "class: MagicPipeline is not one of"),
         ("steps: 30, ", "", "pipelines.lucy.steps: Field required"),
         ("steps: 30, ", "steps: 0, ", "pipelines.lucy.steps"),
@@ -196,6 +233,7 @@ def test_what_pipelines_share_counts_once() -> None:
         ("30GiB}", "30GiB, gguf: /models/a.safetensors}", "pipelines.lucy.gguf"),
         ("30GiB}", "30GiB, gguf: /a.gguf, loras: [{file: /a.safetensors}]}", "gguf: such weights take no LoRAs"),
         ("30GiB}", "30GiB, call: {guidance_scale: 3.0}}", "call: guidance_scale has a key of its own"),
+        ("LucyEditPipeline", "QwenImageEditPipeline, guidance: 4.0", "has it only with a negative prompt"),
         ("30GiB}", "30GiB, shift: 0}", "pipelines.lucy.shift"),
         ("30GiB}", "30GiB, sigmas: [1.0, 0.5]}", "sigmas: as many as steps"),
         ("30, memory: 30GiB}", "2, sigmas: [0.5, 1.0]}", "each lower than the one before"),

@@ -10,21 +10,30 @@ from typing import Any
 import pytest
 import torch
 
+from cutroom_engine.diffusion import DiffusersPipeline
 from cutroom_engine.loading import Loader
 from cutroom_engine.model_map import PipelineRow
+from cutroom_engine.protocol import RunCancelled
+from cutroom_engine.styles import STYLES
 
-from .test_diffusion import nothing, pipeline, same, shot
+from .test_diffusion import nothing, pipeline, same, shot, small_conditions  # noqa: F401  # a fixture
 from .test_loras import lora
-from .tiny import make, make_poses
+from .tiny import MAKERS, make, make_poses
 
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("weights")
-    for name in ("WanPipeline", "WanVACEPipeline", "WanAnimatePipeline", "Flux2KleinPipeline", "LucyEditPipeline"):
+    for name in MAKERS:
         make(name, folder)
     make_poses(folder)
     return folder
+
+
+def text_of(weights: Path, name: str, leaves: bool) -> dict[str, Any]:
+    """Returns where the pipeline's text encoders are; those of Wan have one in common."""
+    of = "WanPipeline" if name.startswith(("Wan", "Lucy")) else name
+    return {"weights": str(weights / of), "leaves": leaves}
 
 
 def row(weights: Path, name: str, **changes: Any) -> PipelineRow:
@@ -32,15 +41,14 @@ def row(weights: Path, name: str, **changes: Any) -> PipelineRow:
     return PipelineRow.model_validate(fields | changes)
 
 
-@pytest.mark.parametrize(
-    "name", ["WanPipeline", "WanVACEPipeline", "WanAnimatePipeline", "LucyEditPipeline", "Flux2KleinPipeline"]
-)
 @pytest.mark.parametrize("leaves", [True, False])
-def test_a_text_encoder_apart_gives_what_its_own_gives(weights: Path, name: str, leaves: bool) -> None:
-    of = "Flux2KleinPipeline" if name == "Flux2KleinPipeline" else "WanPipeline"
-    more: dict[str, Any] = {} if name == "Flux2KleinPipeline" else {"guidance": 5.0, "negative": "a summer morning"}
+@pytest.mark.parametrize("name", MAKERS)
+def test_text_encoders_apart_give_what_a_pipelines_own_give(weights: Path, name: str, leaves: bool) -> None:
+    more: dict[str, Any] = {} if STYLES[name].negative is None else {"guidance": 5.0, "negative": "a summer morning"}
+    if name == "FluxKontextPipeline":  # whose negative prompts act by another number
+        more["call"] = {"true_cfg_scale": 2.0}
     own = pipeline(weights, name, **more)
-    apart = pipeline(weights, name, text={"weights": str(weights / of), "leaves": leaves}, **more)
+    apart = pipeline(weights, name, text=text_of(weights, name, leaves), **more)
     made = own.run(shot(name), nothing, nothing)
     assert same(made, apart.run(shot(name), nothing, nothing))
     assert same(made, apart.run(shot(name), nothing, nothing)), "a prompt that is remembered is another"
@@ -48,13 +56,50 @@ def test_a_text_encoder_apart_gives_what_its_own_gives(weights: Path, name: str,
     assert same(own.run(other, nothing, nothing), apart.run(other, nothing, nothing))
 
 
-def test_an_encoder_that_leaves_is_where_it_was(weights: Path) -> None:
-    model = pipeline(weights, "WanPipeline", text={"weights": str(weights / "WanPipeline"), "leaves": True})
+def home(model: DiffusersPipeline) -> dict[str, list[int]]:
+    """Returns where the weights of the text encoders are."""
     assert model._prompts is not None
-    before = [tensor.data_ptr() for tensor in model._prompts._encoder.parameters()]
-    model.run(shot("WanPipeline"), nothing, nothing)
-    assert [tensor.data_ptr() for tensor in model._prompts._encoder.parameters()] == before
-    assert model._pipe.text_encoder is None
+    return {name: [part.data_ptr() for part in one.parameters()] for name, one in model._prompts.encoders.items()}
+
+
+@pytest.mark.parametrize(
+    "name", ["WanPipeline", "Flux2KleinPipeline", "FluxKontextPipeline", "QwenImageEditPlusPipeline"]
+)
+def test_text_encoders_are_on_the_device_only_while_they_encode(weights: Path, name: str) -> None:
+    model = pipeline(weights, name, text=text_of(weights, name, True))
+    assert model._prompts is not None
+    before = home(model)
+    assert len(before) == (2 if name == "FluxKontextPipeline" else 1)
+    encoded: list[bool] = []
+    denoised: list[bool] = []
+
+    def lent() -> bool:
+        """Reports whether all of them are copies, which the pipeline has."""
+        there = {getattr(model._pipe, one) is not None for one in before}
+        moved = {here[0] != was[0] for here, was in zip(home(model).values(), before.values(), strict=True)}
+        assert there == moved, "what the pipeline has is not what is on the device"
+        return there == {True}
+
+    watched = [
+        one.register_forward_pre_hook(lambda *_: encoded.append(lent())) for one in model._prompts.encoders.values()
+    ]
+    watched.append(model._pipe.transformer.register_forward_pre_hook(lambda *_: denoised.append(lent())))
+    model.run(shot(name), nothing, nothing)
+    for one in watched:
+        one.remove()
+    assert set(encoded) == {True}
+    assert set(denoised) == {False}
+    assert home(model) == before
+
+    def stop() -> None:
+        if lent():
+            raise RunCancelled
+
+    other = shot(name, prompt="a summer morning .")
+    with pytest.raises(RunCancelled):
+        model.run(other, nothing, stop)
+    assert home(model) == before, "a run that ended while it encoded has left a copy"
+    assert not lent()
 
 
 def test_rows_of_the_same_weights_share_them(weights: Path) -> None:
@@ -68,7 +113,7 @@ def test_rows_of_the_same_weights_share_them(weights: Path) -> None:
     assert drawn._pipe.scheduler.config["flow_shift"] == 3, "what is not shared was changed"
     assert drawn._prompts is not None
     assert plain._prompts is not None
-    assert drawn._prompts._encoder is plain._prompts._encoder
+    assert drawn._prompts.encoders["text_encoder"] is plain._prompts.encoders["text_encoder"]
     alone = pipeline(weights, "WanVACEPipeline", mask={"of": "box"}, shift=5.0)
     name = "WanVACEPipeline"
     assert same(masked.run(shot(name), nothing, nothing), alone.run(shot(name), nothing, nothing))

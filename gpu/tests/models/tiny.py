@@ -257,7 +257,15 @@ def _flux2_klein() -> Any:
     )
 
 
+def _qwen_image_edit_plus() -> Any:
+    return diffusers.QwenImageEditPlusPipeline(**_qwen_image_parts())
+
+
 def _qwen_image_edit() -> Any:
+    return diffusers.QwenImageEditPipeline(**_qwen_image_parts())
+
+
+def _qwen_image_parts() -> dict[str, Any]:
     torch.manual_seed(0)
     tokenizer, vocabulary = _qwen_tokenizer()
     text = {
@@ -280,9 +288,9 @@ def _qwen_image_edit() -> Any:
         vision_start_token_id=vocabulary["<|vision_start|>"],
         vision_end_token_id=vocabulary["<|vision_end|>"],
     )
-    return diffusers.QwenImageEditPlusPipeline(
-        scheduler=diffusers.FlowMatchEulerDiscreteScheduler(use_dynamic_shifting=True),
-        vae=diffusers.AutoencoderKLQwenImage(
+    return {
+        "scheduler": diffusers.FlowMatchEulerDiscreteScheduler(use_dynamic_shifting=True),
+        "vae": diffusers.AutoencoderKLQwenImage(
             base_dim=4,
             z_dim=4,
             dim_mult=[1, 2, 2],
@@ -291,14 +299,14 @@ def _qwen_image_edit() -> Any:
             latents_mean=[0.0] * 4,
             latents_std=[1.0] * 4,
         ),
-        text_encoder=Qwen2_5_VLForConditionalGeneration(config),
-        tokenizer=tokenizer,
-        processor=Qwen2VLProcessor(
+        "text_encoder": Qwen2_5_VLForConditionalGeneration(config),
+        "tokenizer": tokenizer,
+        "processor": Qwen2VLProcessor(
             image_processor=Qwen2VLImageProcessorPil(min_pixels=28 * 28, max_pixels=56 * 56),
             tokenizer=tokenizer,
             video_processor=Qwen2VLVideoProcessor(),
         ),
-        transformer=diffusers.QwenImageTransformer2DModel(
+        "transformer": diffusers.QwenImageTransformer2DModel(
             patch_size=2,
             in_channels=16,
             out_channels=4,
@@ -308,7 +316,7 @@ def _qwen_image_edit() -> Any:
             joint_attention_dim=16,
             axes_dims_rope=(8, 4, 4),
         ),
-    )
+    }
 
 
 MAKERS: dict[str, Callable[[], Any]] = {
@@ -319,7 +327,8 @@ MAKERS: dict[str, Callable[[], Any]] = {
     "LucyEditPipeline": _lucy_edit,
     "FluxKontextPipeline": _flux_kontext,
     "Flux2KleinPipeline": _flux2_klein,
-    "QwenImageEditPlusPipeline": _qwen_image_edit,
+    "QwenImageEditPipeline": _qwen_image_edit,
+    "QwenImageEditPlusPipeline": _qwen_image_edit_plus,
 }
 
 
@@ -426,7 +435,8 @@ def make_all(folder: Path) -> Path:
     pipelines = {name: row | {"class": name, "weights": str(make(name, folder))} for name in MAKERS}
     pipelines["WanAnimatePipeline"]["poses"] = make_poses(folder)
     pipelines["WanVACEPipeline"]["control"] = {"kind": "line"}
-    pipelines["QwenImageEditPlusPipeline"]["guidance"] = 1.0
+    for name in ("QwenImageEditPipeline", "QwenImageEditPlusPipeline"):
+        pipelines[name]["guidance"] = 1.0
     edit = {"pipeline": "LucyEditPipeline", "with_reference": "WanVACEPipeline"}
     served: dict[str, Any] = {
         "restyle-2": {"pipeline": "WanVideoToVideoPipeline", "with_reference": "WanVACEPipeline"},
