@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import queue
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -263,6 +265,26 @@ def test_a_clip_that_would_not_be_done_in_time_is_refused_at_once(world: MakeRun
     assert "result" in place.run(ask(data, remaining=597))[-1]
 
 
+def test_a_refusal_names_the_longest_clip_that_would_be_done(world: MakeRunner, ask: Ask, clip: Clip) -> None:
+    place = world(shape="wan2.1-1.3b", card={"teraflops": 100})
+    data = clip()
+
+    def request(seconds: int) -> RunRequest:
+        return ask(data, width=832, height=480, duration=seconds, remaining=597)
+
+    with pytest.raises(RunError) as refused:
+        place.begin(request(300))
+    found = re.search(r"The longest clip that would be done in time has (\d+) s\.$", refused.value.message)
+    assert found is not None, refused.value.message
+    longest = int(found[1])
+    assert 1 < longest < 300
+    with pytest.raises(RunError, match=f"has {longest} s"):
+        place.begin(request(longest + 1))
+    run, lines = place.begin(request(longest))
+    run.cancel()
+    until_the_end(lines)
+
+
 def test_paths_outside_of_the_shared_folder_are_refused(
     world: MakeRunner, ask: Ask, clip: Clip, tmp_path: Path
 ) -> None:
@@ -415,6 +437,39 @@ def test_a_run_that_does_not_end_is_told_by_the_health(
     assert place.runner.health() == "ok"
     monkeypatch.setattr(runs, "STUCK_AFTER", 0.0)
     assert place.runner.health() == "stuck"
+    last.put(None)
+    until_the_end(lines)
+
+
+def test_minutes_of_silence_are_no_hang_and_five_are(
+    world: MakeRunner, ask: Ask, clip: Clip, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(runs, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    loading: queue.Queue[None] = queue.Queue()
+    stepped: queue.Queue[None] = queue.Queue()
+    last: queue.Queue[None] = queue.Queue()
+    loaded: queue.Queue[None] = queue.Queue()
+
+    def load() -> None:
+        loading.put(None)
+        loaded.get(timeout=600)
+
+    place = world(lambda: Endless(stepped, last), load=load)
+    run, lines = place.begin(ask(clip()))
+    loading.get(timeout=600)
+    now[0] += 3000
+    assert place.runner.health() == "ok", "loading takes as long as it takes"
+    loaded.put(None)
+    for _ in range(5):
+        stepped.get(timeout=600)
+        now[0] += 299
+        assert place.runner.health() == "ok"
+        last.put(None)
+    stepped.get(timeout=600)
+    now[0] += 301
+    assert place.runner.health() == "stuck"
+    run.cancel()
     last.put(None)
     until_the_end(lines)
 

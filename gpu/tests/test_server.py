@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import json
 import queue
@@ -41,11 +42,11 @@ def serve(servers: list[Server]) -> Iterator[Serve]:
     """Starts servers, each on a port of its own."""
     ends: list[Callable[[], None]] = []
 
-    def start(model: Callable[[], Pipeline] = Inverter, heartbeat: float = 60, **rows: Any) -> httpx2.Client:
+    def start(model: Callable[[], Pipeline] = Inverter, heartbeat: float | None = 60, **rows: Any) -> httpx2.Client:
         models = model_map(**rows)
         metrics = Metrics()
         runner = Runner(models, Residents(models.pipelines, None, lambda _, __: model()), metrics, weights=Shelf())
-        app = create_app(runner, metrics, heartbeat=heartbeat)
+        app = create_app(runner, metrics, **({} if heartbeat is None else {"heartbeat": heartbeat}))
         server = Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1), runner)
         servers.append(server)
         listener = socket.create_server(("127.0.0.1", 0))
@@ -169,6 +170,29 @@ def test_a_quiet_run_is_heard_of_all_the_time(serve: Serve, clip: Clip, ask: Ask
         heard = [json.loads(line) for line in itertools.islice(lines, 20)]
         lines.close()
     assert {line["stage"] for line in heard[-10:]} == {"denoise"}
+    last.put(None)
+
+
+def test_a_line_comes_every_ten_seconds(serve: Serve, clip: Clip, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In whatever stage: the worker takes two minutes without one for a server that hangs."""
+    waited: list[float | None] = []
+    known = asyncio.wait_for
+
+    async def wait_for(awaited: Any, timeout: float | None) -> Any:
+        waited.append(timeout)
+        return await known(awaited, None if timeout is None else 0.01)
+
+    monkeypatch.setattr(asyncio, "wait_for", wait_for)
+    stepped: queue.Queue[None] = queue.Queue()
+    last: queue.Queue[None] = queue.Queue()
+    client = serve(lambda: Endless(stepped, last), heartbeat=None)
+    with client.stream("POST", "/v1/runs", json=ask(clip()).model_dump()) as answer:
+        lines = answer.iter_lines()
+        stepped.get(timeout=600)
+        for _ in itertools.islice(lines, 30):
+            pass
+        lines.close()
+    assert set(waited) == {10.0}
     last.put(None)
 
 

@@ -7,8 +7,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
+import torch
+
+from bench import rows, transformer
 
 _FOLDER = Path(__file__).parents[2]
 
@@ -39,16 +43,20 @@ def test_every_figure_of_a_row_is_printed() -> None:
     assert ended.returncode == 0, ended.stderr
     lines = ended.stdout.splitlines()
     assert any("no figure here says anything of a card" in line for line in lines), ended.stdout
-    rows = [line for line in lines if line.startswith(("image-edit ", "dress "))]
-    assert len(rows) == 4, ended.stdout
-    for line in rows:
+    found = [line for line in lines if line.startswith(("image-edit ", "dress "))]
+    assert len(found) == 4, ended.stdout
+    for line in found:
         # Seconds, load and the longest silence; on the processor no memory and no share.
         assert re.match(r"[a-z-]+ +[0-9.]+ s +[0-9.]+ s +- +[0-9.]+ s +- +[0-9]+ s  \S", line), line
-    assert all("huggingface.co" in line for line in rows if line.startswith("image-edit"))
+    assert all("huggingface.co" in line for line in found if line.startswith("image-edit"))
 
 
-@pytest.mark.parametrize("kind", ["rows", "transformer"])
-def test_without_a_gpu_it_says_so(kind: str) -> None:
-    ended = bench(kind)
-    assert (ended.returncode, ended.stdout) == (1, "")
-    assert "There is no GPU here" in ended.stderr
+@pytest.mark.parametrize("kind", [rows, transformer])
+def test_without_a_gpu_it_says_so(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], kind: ModuleType
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert kind.main([]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "There is no GPU here" in said.err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import diffusers
@@ -12,7 +13,7 @@ import torch
 
 from cutroom_engine.weights import WeightsError
 
-from .test_diffusion import nothing, pipeline, same, shot
+from .test_diffusion import nothing, pipeline, same, shot, small_conditions  # noqa: F401  # a fixture
 from .tiny import make
 
 # How the files of Wan's publishers name what diffusers names otherwise.
@@ -35,12 +36,68 @@ _NAMES = {
 }
 
 
-def published(name: str) -> str:
-    """Returns the name of a tensor of diffusers in such a file."""
-    if name == "scale_shift_table":
-        return "head.modulation"
-    name = name.replace("scale_shift_table", "modulation")
-    for ours, theirs in _NAMES.items():
+# The same of FLUX.2.
+_NAMES_OF_FLUX = {
+    "single_transformer_blocks": "single_blocks",
+    "transformer_blocks": "double_blocks",
+    "attn.to_qkv_mlp_proj": "linear1",
+    "attn.to_out.0": "img_attn.proj",
+    "attn.to_add_out": "txt_attn.proj",
+    "attn.to_out": "linear2",
+    "attn.norm_added_q.weight": "txt_attn.norm.query_norm.scale",
+    "attn.norm_added_k.weight": "txt_attn.norm.key_norm.scale",
+    "ff.linear_in": "img_mlp.0",
+    "ff.linear_out": "img_mlp.2",
+    "ff_context.linear_in": "txt_mlp.0",
+    "ff_context.linear_out": "txt_mlp.2",
+    "context_embedder": "txt_in",
+    "x_embedder": "img_in",
+    "time_guidance_embed.timestep_embedder.linear_1": "time_in.in_layer",
+    "time_guidance_embed.timestep_embedder.linear_2": "time_in.out_layer",
+    "modulation.linear": "modulation.lin",
+    "modulation_img.linear": "modulation_img.lin",
+    "modulation_txt.linear": "modulation_txt.lin",
+    "norm_out.linear": "final_layer.adaLN_modulation.1",
+    "proj_out": "final_layer.linear",
+}
+
+
+def published(weights: dict[str, torch.Tensor], class_name: str) -> dict[str, torch.Tensor]:
+    """Returns what such a file has for what diffusers has."""
+    if class_name == "Flux2KleinPipeline":
+        return _published_of_flux(weights)
+    if not class_name.startswith("Wan"):
+        return weights
+
+    def renamed(name: str) -> str:
+        if name == "scale_shift_table":
+            return "head.modulation"
+        return _replaced(name.replace("scale_shift_table", "modulation"), _NAMES)
+
+    return {renamed(name): tensor for name, tensor in weights.items()}
+
+
+def _published_of_flux(weights: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    made: dict[str, torch.Tensor] = {}
+    for name, tensor in weights.items():
+        block, _, part = name.partition(".attn.")
+        single = "single" in block
+        if part in ("to_q.weight", "add_q_proj.weight"):
+            three = [weights[f"{block}.attn.{part.replace('q', each)}"] for each in "qkv"]
+            of = "img" if part == "to_q.weight" else "txt"
+            made[f"{_replaced(block, _NAMES_OF_FLUX)}.{of}_attn.qkv.weight"] = torch.cat(three)
+        elif part in ("norm_q.weight", "norm_k.weight"):
+            norm = "norm.query_norm.scale" if "q" in part else "norm.key_norm.scale"
+            made[f"{_replaced(block, _NAMES_OF_FLUX)}.{norm if single else f'img_attn.{norm}'}"] = tensor
+        elif name == "norm_out.linear.weight":
+            made["final_layer.adaLN_modulation.1.weight"] = torch.cat(tensor.chunk(2)[::-1])
+        elif part not in ("to_k.weight", "to_v.weight", "add_k_proj.weight", "add_v_proj.weight"):
+            made[_replaced(name, _NAMES_OF_FLUX)] = tensor
+    return made
+
+
+def _replaced(name: str, names: dict[str, str]) -> str:
+    for ours, theirs in names.items():
         name = name.replace(ours, theirs)
     return name
 
@@ -48,15 +105,16 @@ def published(name: str) -> str:
 def write(pipe: Path, file: Path) -> str:
     """Writes the transformer of a pipeline's folder as a GGUF in 8 bits, where layers are wide
     enough for its blocks."""
-    model = diffusers.WanTransformer3DModel.from_pretrained(str(pipe), subfolder="transformer")
+    index = json.loads((pipe / "model_index.json").read_text())
+    model = getattr(diffusers, index["transformer"][1]).from_pretrained(str(pipe), subfolder="transformer")
     writer = gguf.GGUFWriter(file, "wan")
-    for name, tensor in model.state_dict().items():
+    for name, tensor in published(model.state_dict(), index["_class_name"]).items():
         values = np.ascontiguousarray(tensor.float().numpy())
         if values.ndim == 2 and values.shape[1] % 32 == 0 and "blocks" in name:
             kind = gguf.GGMLQuantizationType.Q8_0
-            writer.add_tensor(published(name), gguf.quants.quantize(values, kind), raw_dtype=kind)
+            writer.add_tensor(name, gguf.quants.quantize(values, kind), raw_dtype=kind)
         else:
-            writer.add_tensor(published(name), values)
+            writer.add_tensor(name, values)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -67,21 +125,27 @@ def write(pipe: Path, file: Path) -> str:
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("weights")
-    make("WanPipeline", folder)
+    for name in PUBLISHED:
+        make(name, folder)
     return folder
 
 
-def test_a_gguf_is_nearly_what_it_was_made_from(weights: Path, tmp_path: Path) -> None:
-    file = write(weights / "WanPipeline", tmp_path / "tiny-Q8_0.gguf")
-    model = pipeline(weights, "WanPipeline", gguf=file)
+# Classes for whose models such files are published.
+PUBLISHED = ["WanPipeline", "WanVACEPipeline", "QwenImageEditPlusPipeline", "Flux2KleinPipeline"]
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_a_gguf_is_nearly_what_it_was_made_from(weights: Path, tmp_path: Path, name: str) -> None:
+    file = write(weights / name, tmp_path / "tiny-Q8_0.gguf")
+    model = pipeline(weights, name, gguf=file)
     layers = [one for one in model._pipe.transformer.modules() if type(one).__name__ == "GGUFLinear"]
     assert any(layer.weight.dtype == torch.uint8 for layer in layers), "nothing is in fewer bits"
-    made = model.run(shot("WanPipeline"), nothing, nothing)
-    full = pipeline(weights, "WanPipeline").run(shot("WanPipeline"), nothing, nothing)
+    made = model.run(shot(name), nothing, nothing)
+    full = pipeline(weights, name).run(shot(name), nothing, nothing)
     apart = np.abs(np.stack(made).astype(int) - np.stack(full).astype(int))
     assert apart.max() > 0, "it has the weights of the folder"
     assert apart.mean() < 3, "it makes something else"
-    assert same(made, model.run(shot("WanPipeline"), nothing, nothing))
+    assert same(made, model.run(shot(name), nothing, nothing))
 
 
 def test_a_gguf_that_is_not_there(weights: Path, tmp_path: Path) -> None:

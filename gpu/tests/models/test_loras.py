@@ -11,14 +11,14 @@ import torch
 from cutroom_engine.protocol import RunCancelled
 from cutroom_engine.weights import WeightsError
 
-from .test_diffusion import nothing, pipeline, same, shot
+from .test_diffusion import nothing, pipeline, same, shot, small_conditions  # noqa: F401  # a fixture
 from .tiny import make, make_poses
 
 
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("weights")
-    for name in ("WanPipeline", "WanVACEPipeline", "WanAnimatePipeline", "Flux2KleinPipeline"):
+    for name in ("WanPipeline", "WanVACEPipeline", "WanAnimatePipeline", "QwenImageEditPlusPipeline"):
         make(name, folder)
     make_poses(folder)
     return folder
@@ -50,6 +50,67 @@ def test_a_lora_changes_what_is_made_and_nothing_else(weights: Path, tmp_path: P
     assert not same(full, made({"file": one}, {"file": other}))
     assert same(full, made({"file": one})), "it depends on what was loaded before"
     assert same(plain, made()), "a LoRA has left something behind"
+
+
+def distilled(folder: Path) -> str:
+    """Writes a LoRA of every layer, with what those that are distilled for few steps have beside
+    it: changes of biases and of norms."""
+    drawn = torch.Generator().manual_seed(4)
+    wide = {"ffn.0": (24, 32), "ffn.2": (32, 24)}
+    layers: dict[str, torch.Tensor] = {}
+
+    def change(of: str, taken: int, made: int) -> None:
+        layers[f"diffusion_model.{of}.lora_down.weight"] = torch.randn((2, taken), generator=drawn)
+        layers[f"diffusion_model.{of}.lora_up.weight"] = torch.randn((made, 2), generator=drawn)
+        layers[f"diffusion_model.{of}.diff_b"] = torch.randn(made, generator=drawn)
+
+    for block in range(3):
+        for layer in (f"{kind}.{part}" for kind in ("self_attn", "cross_attn") for part in "qkvo"):
+            change(f"blocks.{block}.{layer}", 24, 24)
+        for layer, (taken, made) in wide.items():
+            change(f"blocks.{block}.{layer}", taken, made)
+        layers[f"diffusion_model.blocks.{block}.self_attn.norm_q.diff"] = torch.zeros(24)
+        layers[f"diffusion_model.blocks.{block}.norm3.diff_b"] = torch.zeros(24)
+    change("text_embedding.0", 32, 24)
+    change("text_embedding.2", 24, 24)
+    change("time_embedding.0", 256, 24)
+    change("time_embedding.2", 24, 24)
+    change("time_projection.1", 24, 144)
+    change("head.head", 24, 64)
+    safetensors.torch.save_file(layers, folder / "distilled.safetensors")
+    return str(folder / "distilled.safetensors")
+
+
+@pytest.mark.parametrize("name", ["WanPipeline", "WanVACEPipeline", "WanAnimatePipeline"])
+def test_a_lora_changes_every_layer_that_it_has(weights: Path, tmp_path: Path, name: str) -> None:
+    """As the ready rows use those for text to video, also for VACE."""
+    plain = pipeline(weights, name)._pipe.transformer.state_dict()
+    changed = pipeline(weights, name, loras=[{"file": distilled(tmp_path)}])._pipe.transformer.state_dict()
+    assert plain.keys() == changed.keys()
+    apart = {key for key in plain if not torch.equal(plain[key], changed[key])}
+    # Attention has eight layers in each of three blocks, its other part two; six are outside.
+    assert len([key for key in apart if key.endswith(".weight")]) == 3 * 10 + 6
+    assert len([key for key in apart if key.endswith(".bias")]) == 3 * 10 + 6
+    assert not [key for key in apart if "vace" in key or "norm" in key]
+
+
+def test_a_lora_for_qwen(weights: Path, tmp_path: Path) -> None:
+    """In the form in which those for four steps are published."""
+    drawn = torch.Generator().manual_seed(5)
+    layers: dict[str, torch.Tensor] = {}
+    for block in range(3):
+        for layer in ("attn.to_q", "attn.add_k_proj", "attn.to_out.0"):
+            of = f"transformer_blocks.{block}.{layer}"
+            layers[f"{of}.lora_down.weight"] = torch.randn((2, 16), generator=drawn)
+            layers[f"{of}.lora_up.weight"] = torch.randn((16, 2), generator=drawn)
+            layers[f"{of}.alpha"] = torch.tensor(1.0)
+    safetensors.torch.save_file(layers, tmp_path / "qwen.safetensors")
+    name, row = "QwenImageEditPlusPipeline", {"file": str(tmp_path / "qwen.safetensors")}
+    plain = pipeline(weights, name).run(shot(name), nothing, nothing)
+    assert not same(plain, pipeline(weights, name, loras=[row]).run(shot(name), nothing, nothing))
+    chosen = pipeline(weights, name, lora_choices={"few": row})
+    assert not same(plain, chosen.run(shot(name, lora="few"), nothing, nothing))
+    assert same(plain, chosen.run(shot(name), nothing, nothing)), "a LoRA has left something behind"
 
 
 def test_loras_that_cannot_be_used(weights: Path, tmp_path: Path) -> None:

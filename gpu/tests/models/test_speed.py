@@ -17,15 +17,17 @@ from cutroom_engine.frames import Frame
 from cutroom_engine.loading import Loader
 from cutroom_engine.model_map import PipelineRow
 from cutroom_engine.protocol import RunCancelled
+from cutroom_engine.styles import STYLES
 
 from .test_diffusion import nothing, pipeline, same, shot, small_conditions  # noqa: F401  # a fixture
-from .tiny import make
+from .tiny import MAKERS, make, make_poses
 
 # Classes whose steps are cached, fields of their rows, and the passes of a step.
 CACHED: list[tuple[str, dict[str, Any], int]] = [
     ("WanPipeline", {"guidance": 5.0, "cache": 0.1}, 2),
     ("LucyEditPipeline", {"guidance": 5.0, "cache": 0.1}, 2),
     ("WanVideoToVideoPipeline", {"guidance": 1.0, "cache": 0.1, "call": {"strength": 1.0}}, 1),
+    ("QwenImageEditPipeline", {"guidance": 4.0, "cache": 0.3, "negative": "summer"}, 2),
     ("QwenImageEditPlusPipeline", {"guidance": 4.0, "cache": 0.3, "negative": "summer"}, 2),
 ]
 
@@ -33,8 +35,9 @@ CACHED: list[tuple[str, dict[str, Any], int]] = [
 @pytest.fixture(scope="module")
 def weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("weights")
-    for name in (*(name for name, _, _ in CACHED), "WanVACEPipeline"):
+    for name in MAKERS:
         make(name, folder)
+    make_poses(folder)
     return folder
 
 
@@ -118,6 +121,26 @@ def test_steps_that_change_little_are_left_out(
     with pytest.raises(RunCancelled):
         model.run(shot(name, seed=9), cancel, nothing)
     assert same(made, run(model, name)), "a run that was cancelled has left something in the cache"
+
+
+def test_every_class_that_has_a_cache_is_tried() -> None:
+    assert {name for name, _, _ in CACHED} == {name for name, style in STYLES.items() if style.caches is not None}
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_every_class_can_be_compiled(weights: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As graphs that are not made faster, which takes no compiler."""
+    compiled: list[str] = []
+    known = torch.nn.Module.compile
+
+    def traced(module: torch.nn.Module, *arguments: Any, **options: Any) -> None:
+        compiled.append(type(module).__name__)
+        known(module, *arguments, backend="eager", **options)
+
+    monkeypatch.setattr(torch.nn.Module, "compile", traced)
+    model = pipeline(weights, name, compile=True)
+    assert len(compiled) >= len(model._pipe.transformer._repeated_blocks)
+    assert apart(run(pipeline(weights, name), name), run(model, name)) < 1
 
 
 def test_compiled_blocks_give_what_others_give(weights: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +16,7 @@ import torch
 from cutroom_engine.anchor import anchored
 from cutroom_engine.diffusion import DiffusersPipeline
 from cutroom_engine.frames import Frame
+from cutroom_engine.motion import Person
 from cutroom_engine.windows import Window, edit_in_windows
 
 from .test_diffusion import noise, nothing, pipeline, same, shot
@@ -91,25 +94,68 @@ class PlainVae(torch.nn.Module):
         return (small.repeat_interleave(8, dim=3).repeat_interleave(8, dim=4),)
 
 
+def keeps(model: DiffusersPipeline) -> Callable[[int], None]:
+    """Has the transformer be one that was trained to perfection: what it is told of the window
+    before it keeps, and for the rest it has an idea, which the function that is returned sets."""
+    ideas = [0]
+
+    def idea(like: torch.Tensor) -> torch.Tensor:
+        return torch.randn(like.shape, generator=torch.Generator().manual_seed(ideas[-1]))
+
+    def forward(hidden_states: torch.Tensor, timestep: torch.Tensor, **told: Any) -> tuple[torch.Tensor]:
+        latents = hidden_states[:, :16]
+        if "control_hidden_states" in told:  # VACE: what is kept, what is made anew, and where that is
+            known, anew = told["control_hidden_states"][:, :16], told["control_hidden_states"][:, 32:]
+            where = anew.mean(dim=1, keepdim=True) < 0.5
+        else:  # Animate: where it is known, and what is
+            known, where = hidden_states[:, 20:], hidden_states[:, 16:20].mean(dim=1, keepdim=True) > 0.5
+        made = torch.where(where, known, idea(latents))
+        return ((latents - made) / (timestep.float().reshape(-1, 1, 1, 1, 1) / 1000),)
+
+    model._pipe.transformer.forward = forward
+    return ideas.append
+
+
+def seam(model: DiffusersPipeline, name: str, length: int, told: bool, begin: Callable[[int], None]) -> float:
+    """Edits in two windows that see the same five frames. How far apart they are in them, which
+    is what has to be faded over, is returned as a share of the difference of neighbours. The
+    second window has another seed, as if the model had come to another idea of the clip."""
+    made: list[list[Frame]] = []
+
+    def edit(number: int, frames: list[Frame], before: list[Frame]) -> list[Frame]:
+        begin(number)
+        one = shot(name, seed=number, length=length, frames=frames, before=before if told else [])
+        made.append(model.run(replace(one, references=one.references[:1]), nothing, nothing))
+        return list(made[-1])
+
+    total = 2 * length - 5
+    whole = list(edit_in_windows(iter(noise(1) * total), total, Window(length, 5, 4), edit))
+    assert len(whole) == total
+    around = max(apart([a], [b]) for window in made for a, b in pairwise(window))
+    return apart(made[0][-5:], made[1][:5]) / around
+
+
 @pytest.mark.parametrize("name", ["WanVideoToVideoPipeline", "LucyEditPipeline"])
 def test_the_seam_is_smaller_than_what_is_around_it(weights: Path, name: str) -> None:
-    """Two windows see the same five frames. How far apart they are in them, which is what
-    has to be faded over, is measured against the difference of neighbours. The second window
-    has another seed, as if the model had come to another idea of the clip."""
     model = pipeline(weights, name)
     model._pipe.vae = PlainVae(model._pipe.vae)
-    seams: dict[bool, float] = {}
-    for told in (True, False):
-        made: list[list[Frame]] = []
+    assert seam(model, name, 9, True, nothing) < 0.1
+    assert seam(model, name, 9, False, nothing) > 0.5
 
-        def edit(number: int, frames: list[Frame], before: list[Frame], told: bool = told) -> list[Frame]:
-            begin = before if told else []
-            made.append(model.run(shot(name, seed=number, frames=frames, before=begin), nothing, nothing))  # noqa: B023
-            return list(made[-1])  # noqa: B023
 
-        whole = list(edit_in_windows(iter(noise(1) * 13), 13, Window(9, 5, 4), edit))
-        assert len(whole) == 13
-        around = max(apart([a], [b]) for window in made for a, b in pairwise(window))
-        seams[told] = apart(made[0][4:], made[1][:5]) / around
-    assert seams[True] < 0.1
-    assert seams[False] > 0.5
+@pytest.mark.parametrize("name", ["WanVACEPipeline", "WanAnimatePipeline"])
+def test_a_model_that_keeps_what_it_is_told_leaves_no_seam(
+    weights: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those are told what the window before made by what they are conditioned on, in the way
+    in which they were trained."""
+    model = pipeline(weights, name)
+    model._pipe.vae = PlainVae(model._pipe.vae)
+    everywhere = Person(np.full((17, 3), 50, dtype=np.float32), (0, 0, 96, 64))
+    if name == "WanAnimatePipeline":
+        assert model._conditions is not None
+        monkeypatch.setattr(model._conditions._poses, "people", lambda frames, _: [everywhere] * len(frames))
+    begin = keeps(model)
+    # Animate takes more than one frame for what is before from 13 on.
+    assert seam(model, name, 13, True, begin) < 0.1
+    assert seam(model, name, 13, False, begin) > 0.5

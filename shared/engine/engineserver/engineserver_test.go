@@ -407,6 +407,61 @@ func answerOnce(conn net.Conn) {
 	_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"+wrote)
 }
 
+// TestQuietRun checks that a run of which nothing is heard but that it goes on, for far
+// longer than a server may be silent, is waited for, and that it ends with the lines.
+func TestQuietRun(t *testing.T) {
+	const quiet = 20 * time.Minute
+	for name, lives := range map[string]bool{"a server that lives": true, "a server that hangs": false} {
+		t.Run(name, func(t *testing.T) {
+			spec := newSpec(t)
+			if err := os.WriteFile(spec.Output, []byte(video), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Test(t, func(t *testing.T) {
+				dial := func(context.Context, string, string) (net.Conn, error) {
+					here, there := net.Pipe()
+					go answerQuietly(there, quiet, lives)
+					return here, nil
+				}
+				e, err := engineserver.New(engineserver.Config{URL: "http://engine", Dial: dial})
+				if err != nil {
+					t.Fatal(err)
+				}
+				begun := time.Now()
+				_, err = e.Run(t.Context(), spec, func(engine.Progress) {})
+				took := time.Since(begun)
+				var failure *engine.Error
+				switch {
+				case lives && (err != nil || took < quiet):
+					t.Errorf("it ended after %v with %v", took, err)
+				case !lives && (!errors.As(err, &failure) || !failure.Retryable || took > quiet+5*time.Minute):
+					t.Errorf("it ended after %v with %v", took, err)
+				}
+			})
+		})
+	}
+}
+
+// answerQuietly reads a request and sends the same line every ten seconds for the time,
+// then a result if the server lives, and nothing otherwise.
+func answerQuietly(conn net.Conn, quiet time.Duration, lives bool) {
+	defer conn.Close()
+	request, err := http.ReadRequest(bufio.NewReader(conn))
+	if err != nil {
+		return
+	}
+	_, _ = io.Copy(io.Discard, request.Body)
+	_, _ = io.WriteString(conn, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")
+	for until := time.Now().Add(quiet); time.Now().Before(until); time.Sleep(10 * time.Second) {
+		_, _ = io.WriteString(conn, `{"progress":0.4,"stage":"denoise"}`+"\n")
+	}
+	if lives {
+		_, _ = io.WriteString(conn, wrote)
+		return
+	}
+	_, _ = conn.Read(make([]byte, 1)) // until the caller goes
+}
+
 func TestHealth(t *testing.T) {
 	if err := newEngine(t, scripted(t, 503, "", closes), patience).Health(t.Context()); err == nil {
 		t.Error("a server that reports that it is unhealthy is healthy")
