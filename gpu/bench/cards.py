@@ -147,6 +147,41 @@ def page() -> str:
     return head + "\n".join([*tables, "", *_sources()]) + "\n"
 
 
+# Where docs/gpu.md has the table of times.
+_BEGIN, _END = "<!-- times: python -m bench page -->\n", "<!-- end of times -->\n"
+
+
+def with_times(text: str) -> str:
+    """Returns the text of docs/gpu.md with its table of times as the maps have them."""
+    before, _, rest = text.partition(_BEGIN)
+    return before + _BEGIN + "\n".join(_times()) + "\n" + _END + rest.partition(_END)[2]
+
+
+def _times() -> Iterator[str]:
+    """Yields what each pipeline takes on each card; those that take the same share a line."""
+    maps = [read_model_map(FOLDER / card.map, "gen") for card in CARDS]
+    names = list(dict.fromkeys(name for models in reversed(maps) for name in models.pipelines))
+    lines: dict[tuple[str, ...], list[str]] = {}
+    for name in names:
+        cells = tuple(_time(models, name) for models in maps)
+        lines.setdefault(cells, []).append(f"`{name}`")
+    yield "| | " + " | ".join(f"{card.gigabytes} GB ({card.name})" for card in CARDS) + " |"
+    yield "|---" * (len(CARDS) + 1) + "|"
+    for cells, called in lines.items():
+        yield "| " + " | ".join([", ".join(called), *cells]) + " |"
+
+
+def _time(models: ModelMap, name: str) -> str:
+    row = models.pipelines.get(name)
+    takes = computed(models, name) if row is not None else None
+    return "" if row is None or takes is None else f"{takes:.0f} s: {_steps(row)}"
+
+
+def _steps(row: PipelineRow) -> str:
+    guided = row.guidance is None or row.guidance > 1
+    return f"{row.steps} steps" + (" with guidance" if guided else "")
+
+
 def _table(card: Card, models: ModelMap, seen: dict[tuple[str, str, str], Measured]) -> Iterator[str]:
     needs = [footprint(name, row) for name, row in models.pipelines.items()]
     whole = together(need for need in needs if need is not None) / 2**30
@@ -154,8 +189,8 @@ def _table(card: Card, models: ModelMap, seen: dict[tuple[str, str, str], Measur
     yield ""
     yield f"By [`gpu/{card.map}`](../gpu/{card.map}), whose pipelines take {whole:.0f} GiB beside each other."
     yield ""
-    yield "| pipeline | serves | works at | 5 s, or an image, take | in ten minutes | memory alone | |"
-    yield "|---|---|---|---|---|---|---|"
+    yield "| pipeline | serves | works at | in | 5 s, or an image, take | in ten minutes | memory alone | |"
+    yield "|---|---|---|---|---|---|---|---|"
     for name, row in models.pipelines.items():
         yield _line(card, models, name, row, seen.get((card.name, card.map, name)))
 
@@ -171,6 +206,7 @@ def _line(card: Card, models: ModelMap, name: str, row: PipelineRow, seen: Measu
         f"`{name}`",
         ", ".join(f"`{model}`" for model in _served(models, name)),
         works,
+        _steps(row),
         "unknown" if takes is None else f"{takes:.0f} s",
         clips,
         "" if memory is None else f"{memory:.0f} GiB",
