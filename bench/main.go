@@ -4,8 +4,8 @@
 // fail if one is not.
 //
 // Run it in the repository's folder: `go run ./bench`, or with the names of some
-// sections: upload, overhead, worker, image, burst, list, auth, gateway, realtime,
-// start, cost. It needs Linux, because a process's memory is read from /proc, the
+// sections: upload, overhead, worker, image, burst, list, auth, gateway, affinity,
+// realtime, start, cost. It needs Linux, because a process's memory is read from /proc, the
 // programs ffmpeg, curl, tee, md5sum and nginx, for cost the tools of the tests,
 // and 3 GiB of room for temporary files.
 package main
@@ -45,6 +45,7 @@ var sections = []section{
 	{"list", (*bench).list},
 	{"auth", (*bench).auth},
 	{"gateway", (*bench).gateway},
+	{"affinity", (*bench).affinity},
 	{"realtime", (*bench).realtime},
 	{"start", (*bench).start},
 	{"cost", (*bench).cost},

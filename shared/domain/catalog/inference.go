@@ -109,6 +109,9 @@ type Inference struct {
 	Fields   []string
 	Price    Price
 	Timeouts Timeouts
+	// Affinity reports whether calls that share a beginning go to the same
+	// upstream, which has it in its cache; otherwise each goes to any of them.
+	Affinity bool
 	// Upstreams are the model servers: none for a placeholder, otherwise at
 	// least one.
 	Upstreams []Upstream

@@ -58,6 +58,7 @@ type (
 		MaxChoices       *int            `yaml:"max_choices"`
 		MaxPrompts       *int            `yaml:"max_prompts"`
 		Fields           []string
+		Affinity         *bool
 		Price            struct{ Input, Output float64 }
 		Timeouts         struct {
 			Connect   string
@@ -105,6 +106,7 @@ func (e inferenceEntry) model(path string) (*Inference, error) {
 		MaxTokensField: e.MaxTokensField, Effort: e.Effort, Price: Price(e.Price),
 		TemplateKwargs: e.TemplateKwargs == nil || *e.TemplateKwargs,
 		StreamOptions:  e.StreamOptions == nil || *e.StreamOptions,
+		Affinity:       e.Affinity == nil || *e.Affinity,
 		MaxChoices:     DefaultMaxChoices, MaxPrompts: DefaultMaxPrompts,
 	}
 	wrong := func(field string, err error) error {

@@ -65,7 +65,7 @@ const row = `  - id: org/big-model:8b
 func TestRowDefaults(t *testing.T) {
 	m := parseRow(t, row)
 	if m.ID != "org/big-model:8b" || m.MaxTokensField != "max_tokens" || m.Effort != catalog.EffortTopLevel ||
-		!m.TemplateKwargs || !m.StreamOptions ||
+		!m.TemplateKwargs || !m.StreamOptions || !m.Affinity ||
 		m.DefaultMaxTokens != 0 || m.Placeholder || m.Serves(catalog.Completions) || !m.Serves(catalog.Chat) ||
 		m.Timeouts != (catalog.Timeouts{}) {
 		t.Errorf("got %+v", m)
@@ -86,6 +86,7 @@ func TestFullRow(t *testing.T) {
     max_tokens_field: max_completion_tokens
     reasoning_effort: template
     stream_options: false
+    affinity: false
     price: {input: 0.15, output: 0.6}
     timeouts: {connect: 2s, first_byte: 5m, idle: 90s}
     upstreams:
@@ -94,7 +95,7 @@ func TestFullRow(t *testing.T) {
       - {url: "embedded:"}
 `)
 	if m.ID != "gen-chat" || m.DefaultMaxTokens != 256 || m.MaxTokensField != "max_completion_tokens" ||
-		m.Effort != catalog.EffortTemplate || m.StreamOptions ||
+		m.Effort != catalog.EffortTemplate || m.StreamOptions || m.Affinity ||
 		m.Price != (catalog.Price{Input: 0.15, Output: 0.6}) ||
 		m.Timeouts != (catalog.Timeouts{Connect: 2 * time.Second, FirstByte: 5 * time.Minute, Idle: 90 * time.Second}) {
 		t.Errorf("got %+v", m)

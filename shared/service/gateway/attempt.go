@@ -20,6 +20,9 @@ const (
 	// before it begins.
 	firstByteStream = 2 * time.Minute
 	firstByteWhole  = 10 * time.Minute
+	// affinityHeader names what a call shares with others
+	// (docs/contract/gateway.md#affinity).
+	affinityHeader = "X-Session-Affinity"
 	// idleTime bounds the silence between bytes unless the catalog sets it.
 	idleTime = 2 * time.Minute
 )
@@ -48,8 +51,13 @@ func (c *completion) serve() *apierror.Error {
 	var room [maxAttempts]upstream.Lease
 	tried := room[:0]
 	var last *apierror.Error
+	call := upstream.Call{Account: c.who.Account()}
+	if c.pool.Model.Affinity && c.pool.HasChoice() {
+		call.Affinity = c.request.Affinity(call.Account, c.r.Header.Get(affinityHeader))
+	}
 	for len(tried) < maxAttempts {
-		l, unavailable := c.pool.Take(tried, c.who.Account())
+		call.Tried = tried
+		l, unavailable := c.pool.Take(call)
 		if unavailable != nil {
 			if last != nil {
 				return last

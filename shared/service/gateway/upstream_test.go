@@ -17,7 +17,7 @@ import (
 )
 
 const twoRows = `
-  - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, model: weights}, {name: second, url: URL1, model: weights}]}
+  - {id: small, routes: [chat], affinity: false, context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, model: weights}, {name: second, url: URL1, model: weights}]}
 `
 
 // refusing returns the address of a server that accepts no connections.
@@ -130,7 +130,7 @@ func TestAttemptsEnd(t *testing.T) {
 
 func TestWeights(t *testing.T) {
 	const rows = `
-  - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, weight: 1}, {name: second, url: URL1, weight: 3}]}
+  - {id: small, routes: [chat], affinity: false, context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, weight: 1}, {name: second, url: URL1, weight: 3}]}
 `
 	draw := 0
 	w := newWorld(t, setup{rows: rows, upstreams: []*modelServer{newUpstream(t, always(200, whole)),
@@ -149,7 +149,7 @@ func TestWeights(t *testing.T) {
 // caller is asked to come back.
 func TestConcurrency(t *testing.T) {
 	const rows = `
-  - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, concurrency: 1}, {name: second, url: URL1, concurrency: 1}]}
+  - {id: small, routes: [chat], affinity: false, context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, concurrency: 1}, {name: second, url: URL1, concurrency: 1}]}
 `
 	entered, release := make(chan bool, 2), make(chan bool)
 	hold := func(c *call) { entered <- true; <-release; c.json(200, whole) }
@@ -481,7 +481,7 @@ func TestConnectTimeout(t *testing.T) {
 		t.Fatal("there is always room for another connection")
 	}
 	const rows = `
-  - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, timeouts: {connect: 1s}, upstreams: [{name: first, url: URL0}, {name: second, url: URL1}]}
+  - {id: small, routes: [chat], affinity: false, context_length: 8192, max_output_length: 1000, timeouts: {connect: 1s}, upstreams: [{name: first, url: URL0}, {name: second, url: URL1}]}
 `
 	for _, request := range []string{plain, strings.Replace(plain, "one two", strings.Repeat("x", 64<<10), 1)} {
 		w := newWorld(t,

@@ -42,6 +42,8 @@ type Request struct {
 	// many token ids the prompt has.
 	model, prompt, tools span
 	promptIDs            int
+	// system and cacheKey are those of the scan.
+	system, cacheKey span
 }
 
 // Parse checks a request by the rules of docs/contract/gateway.md and returns
@@ -90,6 +92,7 @@ func Parse(route catalog.Route, body []byte, caller Caller) (*Request, *apierror
 	r := &Request{
 		Route: route, Model: m, Stream: s.members[streamField].kind == 't', IncludeUsage: s.usage.kind == 't',
 		body: body, model: s.members[modelField].value, prompt: s.members[prompt].value, promptIDs: s.tokenIDs,
+		system: s.system, cacheKey: s.cacheKey,
 		Completions: max(s.prompts, 1) * max(s.numbers[nField], s.numbers[bestOfField], 1),
 	}
 	if tools := s.members[toolsField]; tools.present() {

@@ -47,6 +47,9 @@ type scan struct {
 	// asText reports whether response_format asks for plain text.
 	asText bool
 
+	// system is the system prompt of a route that has it beside its messages, and
+	// cacheKey the caller's prompt_cache_key.
+	system, cacheKey        span
 	kwargs, streaming       object
 	effort, thinking, usage sentField
 }
@@ -111,11 +114,14 @@ func (s *scan) body() error {
 		}
 		f := s.fieldOf(name)
 		if f == otherField {
-			_, at, err := r.value()
+			// The name may not outlive the reading of the value.
+			noted := noteOf(s.route, name)
+			value, at, err := r.value()
 			if err != nil {
 				return err
 			}
 			s.last = at.end
+			s.note(noted, value, at)
 			continue
 		}
 		m := &s.members[f]
@@ -135,6 +141,41 @@ func (s *scan) body() error {
 		return err
 	}
 	return r.end()
+}
+
+// noted is a field that is forwarded unchanged, but whose place is needed later.
+type noted int
+
+const (
+	nothingNoted noted = iota
+	systemNoted
+	cacheKeyNoted
+)
+
+func noteOf(route catalog.Route, name []byte) noted {
+	switch string(name) {
+	case "prompt_cache_key":
+		return cacheKeyNoted
+	case "system":
+		if route == catalog.Messages {
+			return systemNoted
+		}
+	case "instructions":
+		if route == catalog.Responses {
+			return systemNoted
+		}
+	}
+	return nothingNoted
+}
+
+// note keeps the place of a field.
+func (s *scan) note(what noted, value jsontext.Value, at span) {
+	switch {
+	case what == systemNoted:
+		s.system = at
+	case what == cacheKeyNoted && value.Kind() == '"':
+		s.cacheKey = at
+	}
 }
 
 // fieldOf returns the field that a name means.

@@ -145,6 +145,7 @@ func (p *Pools) upstream(row *catalog.Inference, u catalog.Upstream, before *Sna
 	return &upstream{
 		row: u, model: row.ID, timeouts: row.Timeouts, limit: u.Concurrency,
 		urls:      routeURLs(u.URL),
+		seed:      seedOf(u.URL, u.Model),
 		transport: p.dialer.transport(u.URL, row.Timeouts.Connect),
 		secret:    &cachedSecret{secrets: p.config.Secrets, reference: u.Secret, now: p.config.Now},
 	}
@@ -181,26 +182,39 @@ func (e *Unavailable) Error() string {
 	return "upstream: none is called now, because they failed"
 }
 
-// Take chooses an upstream for a call of the account, at random by weight, from
-// those that may be called now and are not among the tried. Upstreams that asked
-// not to be called for a while are chosen only if there are no others.
-func (p *Pool) Take(tried []Lease, account string) (Lease, *Unavailable) {
+// Call is what an upstream is chosen for.
+type Call struct {
+	Account string
+	// Affinity stands for what the call shares with others that should go to the
+	// same upstream (request.Affinity); 0 means nothing.
+	Affinity uint64
+	// Tried are the upstreams that have failed the call.
+	Tried []Lease
+}
+
+// HasChoice reports whether the calls of the pool may go to different upstreams.
+func (p *Pool) HasChoice() bool { return len(p.members) > 1 }
+
+// Take chooses an upstream for a call, by its affinity or at random by weight,
+// from those that may be called now and are not among the tried. Upstreams that
+// asked not to be called for a while are chosen only if there are no others.
+func (p *Pool) Take(call Call) (Lease, *Unavailable) {
 	now := p.now()
-	var room, spare [8]member
+	var room, spare [8]candidate
 	for {
 		available, backingOff := room[:0], spare[:0]
 		why, wait := none, time.Duration(0)
 		for _, m := range p.members {
-			if slices.ContainsFunc(tried, func(l Lease) bool { return l.upstream == m.upstream }) {
+			if slices.ContainsFunc(call.Tried, func(l Lease) bool { return l.upstream == m.upstream }) {
 				continue
 			}
-			obstacle, clearIn, backsOff := m.upstream.check(now, account)
+			obstacle, clearIn, state := m.upstream.check(now, call.Account)
 			switch {
-			case obstacle == none && backsOff:
-				backingOff = append(backingOff, m)
+			case obstacle == none && state.backsOff:
+				backingOff = append(backingOff, candidate{m, state})
 				continue
 			case obstacle == none:
-				available = append(available, m)
+				available = append(available, candidate{m, state})
 				continue
 			}
 			if why == none || obstacle < why {
@@ -217,14 +231,17 @@ func (p *Pool) Take(tried []Lease, account string) (Lease, *Unavailable) {
 			return Lease{}, &Unavailable{Full: why == full, Wait: wait}
 		}
 		// Another call may have taken its place since the check.
-		if l, ok := p.choose(available).upstream.take(now, account); ok {
+		if l, ok := p.choose(available, call.Affinity).upstream.take(now, call.Account); ok {
 			return l, nil
 		}
 	}
 }
 
-// choose draws a member by weight.
-func (p *Pool) choose(available []member) member {
+// choose returns the member that the affinity prefers, or draws one by weight.
+func (p *Pool) choose(available []candidate, affinity uint64) member {
+	if affinity != 0 {
+		return nearest(available, affinity)
+	}
 	sum := 0
 	for _, m := range available {
 		sum += m.weight
@@ -234,7 +251,7 @@ func (p *Pool) choose(available []member) member {
 		at -= available[chosen].weight
 		chosen++
 	}
-	return available[chosen]
+	return available[chosen].member
 }
 
 // routeURLs returns the addresses of all routes below a base URL.

@@ -22,10 +22,13 @@ type upstream struct {
 	urls      map[catalog.Route]*url.URL
 	transport transport
 	secret    *cachedSecret
+	// seed stands for the upstream in the choice by affinity.
+	seed uint64
 
 	mu       sync.Mutex
 	limit    int
 	inFlight int
+	usual    average
 	// retryAt is when the upstream wants to be called again. What it tells one
 	// caller need not be true for another, so it is called earlier if there is
 	// no other upstream.
@@ -78,14 +81,22 @@ func (u *upstream) setLimit(limit int) {
 	u.limit = limit
 }
 
+// load is what a choice among upstreams depends on.
+type load struct {
+	inFlight int
+	// usual is how many calls it had lately, on average.
+	usual float64
+	// backsOff reports whether the upstream has asked to be called later.
+	backsOff bool
+}
+
 // check returns why a call of the account may not begin now, if so, and after
-// how long it may; backsOff reports whether the upstream has asked to be called
-// later.
-func (u *upstream) check(now time.Time, account string) (why obstacle, clearIn time.Duration, backsOff bool) {
+// how long it may.
+func (u *upstream) check(now time.Time, account string) (why obstacle, clearIn time.Duration, state load) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	why, clearIn = u.obstacle(now, account)
-	return why, clearIn, now.Before(u.retryAt)
+	return why, clearIn, load{u.inFlight, u.usual.at(now, u.inFlight), now.Before(u.retryAt)}
 }
 
 func (u *upstream) obstacle(now time.Time, account string) (obstacle, time.Duration) {
@@ -105,6 +116,7 @@ func (u *upstream) take(now time.Time, account string) (l Lease, ok bool) {
 	if why, _ := u.obstacle(now, account); why != none {
 		return Lease{}, false
 	}
+	u.usual.note(now, u.inFlight)
 	u.inFlight++
 	return Lease{u, account, u.breaker.admit(account)}, true
 }
@@ -137,6 +149,7 @@ func (l Lease) Release(r Result, now time.Time) {
 	u := l.upstream
 	u.mu.Lock()
 	defer u.mu.Unlock()
+	u.usual.note(now, u.inFlight)
 	u.inFlight--
 	account := l.account
 	if r.AnyAccount {

@@ -1,0 +1,215 @@
+package request
+
+import (
+	"github.com/cespare/xxhash/v2"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/service/gateway/jsonedit"
+)
+
+const (
+	// maxBeginningText is how much of each text counts, and maxBeginning how much
+	// of all together, in bytes: calls that share so much share their cache.
+	maxBeginningText = 16 << 10
+	maxBeginning     = 64 << 10
+	// promptBeginning is how much of a text completion's prompt counts, in bytes.
+	// It has no turns, so that a prompt that grows keeps no more than this.
+	promptBeginning = 2 << 10
+)
+
+// Affinity hashes what calls of one conversation have in common, so that they go
+// to the model server that has it in its cache. That is the key, if the caller
+// names one, else the body's prompt_cache_key, else the beginning: the system
+// prompt and what comes before the model's first answer, which stays the same
+// while a conversation grows. It is 0 for a call that has nothing of the kind
+// (docs/contract/gateway.md#affinity).
+//
+// The account is part of it: what one account sends decides nothing about where
+// another's calls go. The hash is the same on every instance.
+func (r *Request) Affinity(account, key string) uint64 {
+	if !r.Route.Generates() {
+		return 0 // nothing is cached
+	}
+	b := beginning{left: maxBeginning}
+	b.hash.Reset()
+	b.name(account)
+	b.name(r.Model.ID)
+	switch {
+	case key != "":
+		b.name("key")
+		b.name(key)
+	case r.cacheKey.end > r.cacheKey.start+len(`""`):
+		// It is hashed as the header is, so that both can name the same key.
+		b.name("key")
+		b.text(r.body[r.cacheKey.start:r.cacheKey.end])
+	default:
+		b.name("text")
+		b.of(r)
+		if b.left == maxBeginning {
+			return 0
+		}
+	}
+	return max(b.hash.Sum64(), 1)
+}
+
+// beginning hashes the beginning of a request, which is valid JSON.
+type beginning struct {
+	hash xxhash.Digest
+	// left is how many bytes still count.
+	left int
+}
+
+// zero separates what is hashed; it occurs in no header and in no JSON string.
+var zero = []byte{0}
+
+// name adds a name with its end.
+func (b *beginning) name(name string) {
+	_, _ = b.hash.WriteString(name) // it never fails
+	_, _ = b.hash.Write(zero)
+}
+
+// text adds a JSON string as it is written.
+func (b *beginning) text(value []byte) {
+	inside := value[1 : len(value)-1]
+	inside = inside[:min(len(inside), maxBeginningText, b.left)] // it may be that nothing is left
+	b.left -= len(inside)
+	_, _ = b.hash.Write(inside)
+	_, _ = b.hash.Write(zero)
+}
+
+// of adds the beginning of a request.
+func (b *beginning) of(r *Request) {
+	body := r.body
+	if r.Route == catalog.Completions {
+		inside := body[r.prompt.start+1 : r.prompt.end-1]
+		inside = inside[:min(len(inside), promptBeginning)]
+		b.left -= len(inside)
+		_, _ = b.hash.Write(inside)
+		return
+	}
+	if r.system.end > 0 {
+		b.texts(body, r.system.start)
+	}
+	if body[r.prompt.start] == '"' {
+		b.texts(body, r.prompt.start)
+		return
+	}
+	for i := next(body, r.prompt.start+1); body[i] != ']' && b.left > 0; i = next(body, i) {
+		before := *b
+		var belongs bool
+		if i, belongs = b.message(body, i); !belongs {
+			*b = before
+			return
+		}
+	}
+}
+
+// message adds the texts of the message at i. It returns where that ends, and
+// whether it belongs to the beginning: the model's answers and what follows them
+// do not.
+func (b *beginning) message(body []byte, i int) (end int, belongs bool) {
+	if body[i] != '{' {
+		return i, false
+	}
+	belongs = true
+	end = eachMember(body, i, func(name []byte, at int) int {
+		switch string(name) {
+		case "content":
+			return b.texts(body, at)
+		case "role":
+			end := endOf(body, at)
+			switch string(body[at:end]) {
+			case `"system"`, `"developer"`, `"user"`:
+			default:
+				belongs = false
+			}
+			return end
+		case "type":
+			// An item of a response that is no message is of a later turn.
+			end := endOf(body, at)
+			belongs = belongs && string(body[at:end]) == `"message"`
+			return end
+		}
+		return endOf(body, at)
+	})
+	return end, belongs
+}
+
+// texts adds all strings of the content at i, and returns where it ends. Marks of
+// what is to be cached are left out, because clients move them from turn to turn;
+// so is whether a content is one text or parts.
+func (b *beginning) texts(body []byte, i int) (end int) {
+	switch body[i] {
+	case '"':
+		end = jsonedit.EndOfString(body, i) + 1
+		b.text(body[i:end])
+		return end
+	case '[':
+		for i = next(body, i+1); body[i] != ']'; i = next(body, i) {
+			i = b.texts(body, i)
+		}
+		return i + 1
+	case '{':
+		return eachMember(body, i, func(name []byte, at int) int {
+			switch string(name) {
+			case "type", "cache_control", "detail":
+				return endOf(body, at)
+			}
+			return b.texts(body, at)
+		})
+	}
+	return endOf(body, i)
+}
+
+// eachMember calls visit with the name and the place of the value of each member
+// of the object at i; visit returns where the value ends. The result is where the
+// object ends.
+func eachMember(body []byte, i int, visit func(name []byte, at int) (end int)) (end int) {
+	for i = next(body, i+1); body[i] != '}'; i = next(body, i) {
+		quote := jsonedit.EndOfString(body, i)
+		i = visit(body[i+1:quote], next(body, quote+1))
+	}
+	return i + 1
+}
+
+// next returns where the next token begins, commas and colons left out.
+func next(text []byte, i int) int {
+	for {
+		switch text[i] {
+		case ' ', '\t', '\n', '\r', ',', ':':
+			i++
+		default:
+			return i
+		}
+	}
+}
+
+// endOf returns where the value ends that begins at i.
+func endOf(text []byte, i int) int {
+	depth := 0
+	for ; i < len(text); i++ {
+		switch text[i] {
+		case '"':
+			i = jsonedit.EndOfString(text, i)
+		case '[', '{':
+			depth++
+			continue
+		case ']', '}':
+			if depth == 0 {
+				return i // it follows a number or a literal
+			}
+			depth--
+		case ' ', '\t', '\n', '\r', ',':
+			if depth == 0 {
+				return i
+			}
+			continue
+		default:
+			continue // of a number or a literal, or between members
+		}
+		if depth == 0 {
+			return i + 1
+		}
+	}
+	return i
+}
