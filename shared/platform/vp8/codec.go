@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/time/rate"
+
+	"cutroom/shared/platform/vp8/libvpx"
 )
 
 // Codec decodes one stream of VP8 and encodes another, those of one session. Its
@@ -71,7 +73,7 @@ func (c *Codec) Decode(ctx context.Context, frame []byte, picture *image.YCbCr) 
 	if width > maxSide || height > maxSide || width*height > MaxPixels {
 		return false, c.drop(h)
 	}
-	resize(picture, width, height)
+	libvpx.Resize(picture, image.Pt(width, height))
 	from := h.shared[pictureOut:]
 	n := copy(picture.Y, from)
 	n += copy(picture.Cb, from[n:])
@@ -190,10 +192,6 @@ func (c *Codec) ask(ctx context.Context, h *helper, order request) (answer, erro
 		return told, nil
 	case statusBroken:
 		return told, ErrBroken
-	case statusTooLarge:
-		return told, ErrTooLarge
-	case statusKeyFrame:
-		return told, ErrKeyFrame
 	}
 	return told, c.drop(h)
 }

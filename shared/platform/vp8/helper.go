@@ -13,6 +13,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"cutroom/shared/platform/vp8/libvpx"
 )
 
 // The arguments by which this program is a helper, or the search for libvpx.
@@ -44,11 +46,11 @@ func exit(err error) {
 
 // search finds the library and what loading it takes.
 func search() found {
-	library, err := loadLibvpx("")
+	library, err := libvpx.Load("")
 	if err != nil {
 		return found{Problem: err.Error()}
 	}
-	f := found{Path: library.path, Version: library.version}
+	f := found{Path: library.Path(), Version: library.Version()}
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
 		return f // not Linux
@@ -80,8 +82,8 @@ func search() found {
 // worker is what a helper works with.
 type worker struct {
 	shared  []byte
-	decoder decoder
-	encoder encoder
+	decoder *libvpx.Decoder
+	encoder *libvpx.Encoder
 }
 
 // help does what the server asks for on standard input, until that ends.
@@ -90,11 +92,11 @@ func help(path string) error {
 	if err != nil {
 		return fmt.Errorf("the shared memory: %w", err)
 	}
-	library, err := loadLibvpx(path)
+	library, err := libvpx.Load(path)
 	if err != nil {
 		return err
 	}
-	w := &worker{shared: shared, decoder: decoder{library: library}, encoder: encoder{library: library}}
+	w := &worker{shared: shared, decoder: libvpx.NewDecoder(library), encoder: libvpx.NewEncoder(library)}
 	var buffer [max(requestSize, answerSize)]byte
 	for {
 		// The plain calls of the system, which block: there is nothing else to do.
@@ -149,42 +151,38 @@ func (w *worker) do(order request) (answer, error) {
 }
 
 func (w *worker) decode(order request) (answer, error) {
-	var told answer
-	shown, err := w.decoder.decode(w.shared[frameIn:][:order.Size], func(width, height int) *image.YCbCr {
-		told.Width, told.Height = uint32(width), uint32(height)
-		return planes(w.shared[pictureOut:pictureIn], width, height)
+	var size image.Point
+	shown, err := w.decoder.Decode(w.shared[frameIn:][:order.Size], func(of image.Point) *image.YCbCr {
+		size = of
+		return planes(w.shared[pictureOut:pictureIn], of)
 	})
 	switch {
-	case errors.Is(err, ErrBroken):
+	case errors.Is(err, libvpx.ErrBroken):
 		return answer{Status: statusBroken}, nil
-	case errors.Is(err, ErrTooLarge):
-		return answer{Status: statusTooLarge}, nil
-	case errors.Is(err, ErrKeyFrame):
-		return answer{Status: statusKeyFrame}, nil
-	case !shown:
+	case err != nil || !shown:
 		return answer{}, err
 	}
-	return told, err
+	return answer{Width: uint32(size.X), Height: uint32(size.Y)}, nil
 }
 
 func (w *worker) encode(order request) (answer, error) {
-	picture := planes(w.shared[pictureIn:frameOut], int(order.Width), int(order.Height))
-	frame, err := w.encoder.encode(picture, Encoding{
+	picture := planes(w.shared[pictureIn:frameOut], image.Pt(int(order.Width), int(order.Height)))
+	frame, err := w.encoder.Encode(picture, Encoding{
 		At: time.Duration(order.At), Bitrate: int(order.Bitrate), Key: order.Key == 1,
 	})
 	if err != nil {
 		return answer{}, err
 	}
 	if len(frame) > maxOut {
-		return answer{Status: statusFailed}, nil
+		return answer{}, fmt.Errorf("a frame of %d bytes", len(frame))
 	}
 	copy(w.shared[frameOut:], frame)
 	return answer{Size: uint32(len(frame))}, nil
 }
 
-// planes returns the picture of a size that lies in memory as resize lays it out.
-func planes(memory []byte, width, height int) *image.YCbCr {
-	picture := image.YCbCr{Y: memory}
-	resize(&picture, width, height)
+// planes returns the picture of a size that lies in memory.
+func planes(memory []byte, size image.Point) *image.YCbCr {
+	picture := image.YCbCr{Y: memory[:0:len(memory)]}
+	libvpx.Resize(&picture, size)
 	return &picture
 }

@@ -37,14 +37,11 @@ type request struct {
 	At                          int64
 }
 
-// How a request ended.
+// How a request ended. A helper that can do no more says so on its standard error and
+// ends.
 const (
 	statusDone = iota
 	statusBroken
-	statusTooLarge
-	statusKeyFrame
-	// statusFailed means that the helper can do no more.
-	statusFailed
 )
 
 // answer is a helper's answer to a request.

@@ -18,8 +18,9 @@ package vp8
 
 import (
 	"errors"
-	"image"
 	"time"
+
+	"cutroom/shared/platform/vp8/libvpx"
 )
 
 // MaxPixels is the largest picture that is decoded or encoded, of any shape: that
@@ -72,27 +73,4 @@ type Frame struct {
 }
 
 // Encoding is how a picture is to be encoded.
-type Encoding struct {
-	// At is when the picture is shown, on the stream's own clock. It only grows.
-	At time.Duration
-	// Bitrate is what the stream may take, in kbit/s. It may change with every
-	// picture.
-	Bitrate int
-	// Key makes it a key frame.
-	Key bool
-}
-
-// resize makes the picture have the size, 4:2:0, and reuses its memory if that is
-// enough.
-func resize(picture *image.YCbCr, width, height int) {
-	luma, chroma := width*height, ((width+1)/2)*((height+1)/2)
-	whole := picture.Y[:cap(picture.Y)]
-	if len(whole) < luma+2*chroma {
-		whole = make([]byte, luma+2*chroma)
-	}
-	*picture = image.YCbCr{
-		Y: whole[:luma:cap(whole)], Cb: whole[luma:][:chroma:chroma], Cr: whole[luma+chroma:][:chroma:chroma],
-		YStride: width, CStride: (width + 1) / 2,
-		SubsampleRatio: image.YCbCrSubsampleRatio420, Rect: image.Rect(0, 0, width, height),
-	}
-}
+type Encoding = libvpx.Encoding

@@ -1,4 +1,7 @@
-package vp8
+// Package libvpx calls the VP8 decoder and encoder of the system's libvpx, without
+// cgo. What it decodes may take over the process: package vp8 calls it where that
+// harms nobody.
+package libvpx
 
 import (
 	"errors"
@@ -13,7 +16,7 @@ import (
 
 // names are those under which libvpx is looked for, the newest first. The number is
 // that of its binary interface; of what is used here nothing changed between
-// them, which newLibvpx verifies.
+// them, which check verifies.
 func names() []string {
 	if runtime.GOOS == "darwin" {
 		return []string{"/opt/homebrew/lib/libvpx.dylib", "/usr/local/lib/libvpx.dylib", "libvpx.dylib"}
@@ -40,28 +43,30 @@ const (
 
 // Constants of vpx_codec.h, vpx_encoder.h, vpx_image.h and vp8cx.h.
 const (
-	codecOK, codecMismatch = 0, 3
-	formatI420             = 0x102
-	deadlineRealtime       = 1
-	flagKey                = 1
-	constantBitrate        = 1
-	decoderABI             = 12
+	codecOK          = 0
+	formatI420       = 0x102
+	deadlineRealtime = 1
+	flagKey          = 1
+	constantBitrate  = 1
 
 	setSpeed, setNoise, setStatic   = 13, 15, 17
 	setPartitions, setMostKeyFrames = 18, 26
 )
 
+// The versions of the interfaces of the oldest library that is known, libvpx.so.7:
+// newer ones accept the callers of older ones. That they do is no proof that nothing
+// has moved, so check looks at more.
+const decoderABI, encoderABI = 12, 25
+
 // speed is how much quality the encoder gives up for time, 0 to 16. Live video is
 // encoded at 4 to 12.
 const speed = 8
 
-// libvpx are the functions of the library.
-type libvpx struct {
+// Library are the functions of a library that was loaded.
+type Library struct {
 	path, version string
 
 	decoderInterface, encoderInterface uintptr
-	// encoderABI is the number by which its encoder knows its callers.
-	encoderABI int32
 
 	initDecoder   func(context unsafe.Pointer, codec uintptr, config unsafe.Pointer, flags int64, abi int32) int32
 	decode        func(context, data unsafe.Pointer, size uint32, private uintptr, deadline int64) int32
@@ -76,9 +81,9 @@ type libvpx struct {
 	control       func(context unsafe.Pointer, id, value int32) int32
 }
 
-// loadLibvpx loads the library from the path, or, if that is "", from where the
-// system has it, and verifies that it is what this package expects.
-func loadLibvpx(path string) (*libvpx, error) {
+// Load loads the library from the path, or, if that is "", from where the system has
+// it, and verifies that it is what this package knows.
+func Load(path string) (*Library, error) {
 	candidates := names()
 	if path != "" {
 		candidates = []string{path}
@@ -96,7 +101,7 @@ func loadLibvpx(path string) (*libvpx, error) {
 	if handle == 0 {
 		return nil, fmt.Errorf("no libvpx can be loaded: %s", strings.Join(failures, "; "))
 	}
-	l := &libvpx{path: path}
+	l := &Library{path: path}
 	if err := l.bind(handle); err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
@@ -104,7 +109,7 @@ func loadLibvpx(path string) (*libvpx, error) {
 }
 
 // bind finds the functions and checks the library.
-func (l *libvpx) bind(handle uintptr) error {
+func (l *Library) bind(handle uintptr) error {
 	var version func() string
 	var decoder, encoder func() uintptr
 	functions := []struct {
@@ -153,7 +158,7 @@ func variadic(address uintptr) func(context unsafe.Pointer, id, value int32) int
 // check finds out whether the library's structures are those that this package
 // knows, by the values that its documentation says are the defaults, and whether
 // its encoder and decoder agree.
-func (l *libvpx) check() error {
+func (l *Library) check() error {
 	config := make(memory, sizeOfConfig)
 	if l.defaultConfig(l.encoderInterface, config.at(0), 0) != codecOK {
 		return errors.New("it tells no configuration of its encoder of VP8")
@@ -172,53 +177,29 @@ func (l *libvpx) check() error {
 				got, value.offset, value.want)
 		}
 	}
-	if err := l.findABI(config); err != nil {
-		return err
-	}
 	return l.tryPicture()
 }
 
-// abis are the numbers of the encoder's interface that are tried: its header files
-// add them up from those of its parts, and no function tells them.
-const firstABI, lastABI = 20, 80
-
-// findABI finds the number of the encoder's interface.
-func (l *libvpx) findABI(config memory) error {
-	for abi := int32(firstABI); abi <= lastABI; abi++ {
-		context := make(memory, sizeOfContext)
-		switch l.initEncoder(context.at(0), l.encoderInterface, config.at(0), 0, abi) {
-		case codecOK:
-			l.destroy(context.at(0))
-			l.encoderABI = abi
-			return nil
-		case codecMismatch:
-		default:
-			return errors.New("its encoder of VP8 cannot be used")
-		}
-	}
-	return fmt.Errorf("the version of its interface is none from %d to %d", firstABI, lastABI)
-}
-
 // tryPicture encodes a small picture, decodes it and compares the two.
-func (l *libvpx) tryPicture() error {
+func (l *Library) tryPicture() error {
 	const side = 64
 	var sent, got image.YCbCr
-	resize(&sent, side, side)
+	Resize(&sent, image.Pt(side, side))
 	for i := range sent.Y {
 		sent.Y[i] = byte(32 + i%side*2 + i/side)
 	}
 	for i := range sent.Cb {
 		sent.Cb[i], sent.Cr[i] = 100, 150
 	}
-	encoder, decoder := &encoder{library: l}, &decoder{library: l}
-	defer encoder.close()
-	defer decoder.close()
-	frame, err := encoder.encode(&sent, Encoding{Bitrate: 1000, Key: true})
+	encoder, decoder := NewEncoder(l), NewDecoder(l)
+	defer encoder.Close()
+	defer decoder.Close()
+	frame, err := encoder.Encode(&sent, Encoding{Bitrate: 1000, Key: true})
 	if err != nil {
 		return err
 	}
-	shown, err := decoder.decode(frame, func(width, height int) *image.YCbCr {
-		resize(&got, width, height)
+	shown, err := decoder.Decode(frame, func(size image.Point) *image.YCbCr {
+		Resize(&got, size)
 		return &got
 	})
 	if err != nil {
@@ -233,6 +214,12 @@ func (l *libvpx) tryPicture() error {
 	}
 	return nil
 }
+
+// Path returns what the library was loaded from.
+func (l *Library) Path() string { return l.path }
+
+// Version returns the library's version, such as v1.12.0.
+func (l *Library) Version() string { return l.version }
 
 // memory is a structure of the library. It has 8-byte alignment, as Go's allocator
 // aligns what is larger than that.

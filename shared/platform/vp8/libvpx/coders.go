@@ -1,46 +1,42 @@
-package vp8
+package libvpx
 
 import (
 	"errors"
 	"fmt"
 	"image"
 	"runtime"
+	"time"
 	"unsafe"
 )
 
-// decoder decodes one stream. The zero value needs its library.
-type decoder struct {
-	library *libvpx
+// ErrBroken means that a frame cannot be decoded. The decoder begins anew.
+var ErrBroken = errors.New("libvpx: the frame cannot be decoded")
+
+// Decoder decodes one stream.
+type Decoder struct {
+	library *Library
 	context memory
-	// begun is true once a key frame was decoded.
-	begun bool
 }
 
-// decode decodes a frame into the picture that to returns for its size. It reports
-// whether the frame shows a picture: some only prepare later ones.
+// NewDecoder returns a decoder of one stream.
+func NewDecoder(l *Library) *Decoder { return &Decoder{library: l} }
+
+// Decode decodes a frame into the picture, 4:2:0, that to returns for its size. It
+// reports whether the frame shows a picture: some only prepare later ones.
 //
-// Errors: ErrBroken, ErrTooLarge, ErrKeyFrame.
-func (d *decoder) decode(frame []byte, to func(width, height int) *image.YCbCr) (shown bool, err error) {
-	header, ok := Inspect(frame)
-	switch {
-	case !ok:
-		d.begun = false
+// Errors: ErrBroken; what keeps the decoder from being opened.
+func (d *Decoder) Decode(frame []byte, to func(size image.Point) *image.YCbCr) (shown bool, err error) {
+	if len(frame) == 0 {
 		return false, ErrBroken
-	case header.Key && header.Width*header.Height > MaxPixels:
-		d.begun = false
-		return false, ErrTooLarge
-	case !header.Key && !d.begun:
-		return false, ErrKeyFrame
 	}
 	if d.context == nil && !d.open() {
-		return false, errors.New("vp8: the decoder cannot be opened")
+		return false, errors.New("libvpx: the decoder cannot be opened")
 	}
 	if d.library.decode(d.context.at(0), unsafe.Pointer(&frame[0]), uint32(len(frame)), 0, 0) != codecOK {
 		// What the decoder keeps of a broken frame is nothing to build on.
-		d.close()
+		d.Close()
 		return false, ErrBroken
 	}
-	d.begun = true
 	iterator := uintptr(0)
 	picture := d.library.nextPicture(d.context.at(0), unsafe.Pointer(&iterator))
 	if picture == nil {
@@ -48,11 +44,7 @@ func (d *decoder) decode(frame []byte, to func(width, height int) *image.YCbCr) 
 	}
 	read := func(offset int) int { return int(*(*uint32)(unsafe.Add(picture, offset))) }
 	width, height := read(imageWidth), read(imageHeight)
-	if width <= 0 || height <= 0 || width*height > MaxPixels {
-		d.close()
-		return false, ErrBroken
-	}
-	out := to(width, height)
+	out := to(image.Pt(width, height))
 	half := func(side int) int { return (side + 1) / 2 }
 	for i, plane := range []struct {
 		to            []byte
@@ -72,7 +64,7 @@ func (d *decoder) decode(frame []byte, to func(width, height int) *image.YCbCr) 
 	return true, nil
 }
 
-func (d *decoder) open() bool {
+func (d *Decoder) open() bool {
 	d.context = make(memory, sizeOfContext)
 	// One thread, and the size of the stream's first frame.
 	config := [3]uint32{1, 0, 0}
@@ -84,17 +76,29 @@ func (d *decoder) open() bool {
 	return true
 }
 
-// close frees what the decoder holds. It can be used again, from a key frame.
-func (d *decoder) close() {
-	if d.begun = false; d.context != nil {
+// Close frees what the decoder holds. It can be used again, from a key frame.
+func (d *Decoder) Close() {
+	if d.context != nil {
 		d.library.destroy(d.context.at(0))
 		d.context = nil
 	}
 }
 
-// encoder encodes one stream. The zero value needs its library.
-type encoder struct {
-	library *libvpx
+// Encoding is how a picture is to be encoded.
+type Encoding struct {
+	// At is when the picture is shown, on the stream's own clock. It only grows.
+	At time.Duration
+	// Bitrate is what the stream may take, in kbit/s. It may change with every
+	// picture.
+	Bitrate int
+	// Key makes it a key frame.
+	Key bool
+}
+
+// Encoder encodes one stream as live video wants it: every picture at once, at a
+// constant bitrate, and key frames only when they are asked for.
+type Encoder struct {
+	library *Library
 	context memory
 	config  memory
 	image   memory
@@ -104,14 +108,18 @@ type encoder struct {
 	out     []byte
 }
 
+// NewEncoder returns an encoder of one stream.
+func NewEncoder(l *Library) *Encoder { return &Encoder{library: l} }
+
 // ticks is the encoder's clock, in ticks a second.
 const ticks = 90000
 
-// encode encodes a picture whose planes follow one another, as resize lays them out.
-// The frame is valid until the next call.
-func (e *encoder) encode(picture *image.YCbCr, how Encoding) ([]byte, error) {
+// Encode encodes a picture whose planes follow one another, as [Resize] lays them out.
+// One of another size than the one before becomes a key frame. The frame is valid until
+// the next call; it is empty if the encoder left the picture out.
+func (e *Encoder) Encode(picture *image.YCbCr, how Encoding) ([]byte, error) {
 	if size := picture.Rect.Size(); e.context == nil || size != e.size {
-		e.close()
+		e.Close()
 		if err := e.open(size, how.Bitrate); err != nil {
 			return nil, err
 		}
@@ -120,13 +128,13 @@ func (e *encoder) encode(picture *image.YCbCr, how Encoding) ([]byte, error) {
 	if how.Bitrate != e.bitrate {
 		e.config.set(configBitrate, uint32(how.Bitrate))
 		if code := l.setConfig(e.context.at(0), e.config.at(0)); code != codecOK {
-			return nil, fmt.Errorf("vp8: the bitrate %d: error %d of libvpx", how.Bitrate, code)
+			return nil, fmt.Errorf("libvpx: the bitrate %d: error %d of libvpx", how.Bitrate, code)
 		}
 		e.bitrate = how.Bitrate
 	}
 	defer runtime.KeepAlive(picture)
 	if l.wrap(e.image.at(0), formatI420, uint32(e.size.X), uint32(e.size.Y), 1, unsafe.Pointer(&picture.Y[0])) == nil {
-		return nil, errors.New("vp8: libvpx refuses the picture")
+		return nil, errors.New("libvpx: libvpx refuses the picture")
 	}
 	at := max(int64(how.At.Seconds()*ticks), e.last+1)
 	flags := int64(0)
@@ -135,7 +143,7 @@ func (e *encoder) encode(picture *image.YCbCr, how Encoding) ([]byte, error) {
 	}
 	code := l.encode(e.context.at(0), e.image.at(0), at, uint64(at-e.last), flags, deadlineRealtime)
 	if e.last = at; code != codecOK {
-		return nil, fmt.Errorf("vp8: error %d of libvpx", code)
+		return nil, fmt.Errorf("libvpx: error %d of libvpx", code)
 	}
 	e.out = e.out[:0]
 	iterator := uintptr(0)
@@ -151,13 +159,12 @@ func (e *encoder) encode(picture *image.YCbCr, how Encoding) ([]byte, error) {
 	}
 }
 
-// open opens the encoder as live video wants it: every picture at once, at a
-// constant bitrate, key frames only when they are asked for.
-func (e *encoder) open(size image.Point, bitrate int) error {
+// open opens the encoder.
+func (e *Encoder) open(size image.Point, bitrate int) error {
 	l := e.library
 	config := make(memory, sizeOfConfig)
 	if l.defaultConfig(l.encoderInterface, config.at(0), 0) != codecOK {
-		return errors.New("vp8: libvpx has no configuration")
+		return errors.New("libvpx: libvpx has no configuration")
 	}
 	for _, value := range []struct {
 		offset int
@@ -172,24 +179,40 @@ func (e *encoder) open(size image.Point, bitrate int) error {
 		config.set(value.offset, value.value)
 	}
 	e.context, e.config, e.image = make(memory, sizeOfContext), config, make(memory, sizeOfImage)
-	if code := l.initEncoder(e.context.at(0), l.encoderInterface, config.at(0), 0, l.encoderABI); code != codecOK {
+	if code := l.initEncoder(e.context.at(0), l.encoderInterface, config.at(0), 0, encoderABI); code != codecOK {
 		e.context = nil
-		return fmt.Errorf("vp8: the encoder cannot be opened: error %d of libvpx", code)
+		return fmt.Errorf("libvpx: the encoder cannot be opened: error %d of libvpx", code)
 	}
 	e.size, e.bitrate, e.last = size, bitrate, -ticks/25
 	for _, setting := range [][2]int32{
 		{setSpeed, -speed}, {setNoise, 0}, {setStatic, 1}, {setPartitions, 0}, {setMostKeyFrames, 300},
 	} {
 		if code := l.control(e.context.at(0), setting[0], setting[1]); code != codecOK {
-			return fmt.Errorf("vp8: setting %d: error %d of libvpx", setting[0], code)
+			return fmt.Errorf("libvpx: setting %d: error %d of libvpx", setting[0], code)
 		}
 	}
 	return nil
 }
 
-func (e *encoder) close() {
+// Close frees what the encoder holds.
+func (e *Encoder) Close() {
 	if e.context != nil {
 		e.library.destroy(e.context.at(0))
 		e.context = nil
+	}
+}
+
+// Resize makes the picture have the size, 4:2:0, its planes one after the other, and
+// reuses the memory of its luma if that is enough.
+func Resize(picture *image.YCbCr, size image.Point) {
+	across, down := (size.X+1)/2, (size.Y+1)/2
+	luma, chroma := size.X*size.Y, across*down
+	whole := picture.Y[:cap(picture.Y)]
+	if len(whole) < luma+2*chroma {
+		whole = make([]byte, luma+2*chroma)
+	}
+	*picture = image.YCbCr{
+		Y: whole[:luma:cap(whole)], Cb: whole[luma:][:chroma:chroma], Cr: whole[luma+chroma:][:chroma:chroma],
+		YStride: size.X, CStride: across, SubsampleRatio: image.YCbCrSubsampleRatio420, Rect: image.Rectangle{Max: size},
 	}
 }
