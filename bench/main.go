@@ -5,7 +5,7 @@
 //
 // Run it in the repository's folder: `go run ./bench`, or with the names of some
 // sections: upload, overhead, worker, image, burst, list, auth, gateway, affinity,
-// realtime, start, cost. It needs Linux, because a process's memory is read from /proc, the
+// realtime, codec, start, cost. It needs Linux, because a process's memory is read from /proc, the
 // programs ffmpeg, curl, tee, md5sum and nginx, for cost the tools of the tests,
 // and 3 GiB of room for temporary files.
 package main
@@ -47,6 +47,7 @@ var sections = []section{
 	{"gateway", (*bench).gateway},
 	{"affinity", (*bench).affinity},
 	{"realtime", (*bench).realtime},
+	{"codec", (*bench).codec},
 	{"start", (*bench).start},
 	{"cost", (*bench).cost},
 }
