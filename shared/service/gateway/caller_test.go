@@ -385,6 +385,7 @@ func TestModels(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, always(200, whole))}})
+	w.stopClock() // midnight may pass
 	w.chat(plain)
 	today := string(usage.DayOf(w.now()))
 	row := `{"day":"` + today + `","model":"small","requests":1,"prompt_tokens":11,"completion_tokens":5,` +

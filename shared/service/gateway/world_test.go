@@ -97,9 +97,10 @@ const oneRow = `
   - {id: small, routes: [chat, completions], context_length: 8192, max_output_length: 1000, upstreams: [{name: first, url: URL0, model: weights}]}
 `
 
-// longRow is a model that reads as much as a request can hold.
+// longRow is a model that reads as much as a request can hold. Moving so much takes minutes
+// on a busy machine, where an upstream is silent, or slow to accept, for as long.
 const longRow = `
-  - {id: small, routes: [chat, completions], context_length: 1048576, max_output_length: 1000, upstreams: [{name: first, url: URL0, model: weights}]}
+  - {id: small, routes: [chat, completions], context_length: 1048576, max_output_length: 1000, timeouts: {connect: 10m, idle: 1h}, upstreams: [{name: first, url: URL0, model: weights}]}
 `
 
 // media is the rest of a catalog.
