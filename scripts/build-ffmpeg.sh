@@ -1,8 +1,8 @@
 #!/bin/sh
 # build-ffmpeg.sh FOLDER [ARCHITECTURE]: builds ffmpeg and ffprobe of Debian's sources,
 # with Debian's patches, into a folder that an image is made of: the programs, the
-# libraries that they link, and what those are. It runs in a container of Debian, as
-# root. The architecture is Debian's name, such as arm64; another than the machine's
+# libraries that they link, and what those are; and libvpx, for live video. It runs in
+# a container of Debian, as root. The architecture is Debian's name, such as arm64; another than the machine's
 # is cross-compiled, so that nothing is emulated.
 #
 # Debian's own build brings 210 libraries, of which those for displays, speech, CDs
@@ -46,7 +46,7 @@ if [ "$architecture" != "$here" ]; then
 fi
 # shellcheck disable=SC2086 # several packages
 apt-get install -y --no-install-recommends $compiler "libx264-dev:$architecture" "libdav1d-dev:$architecture" \
-	"libzimg-dev:$architecture" "zlib1g-dev:$architecture"
+	"libzimg-dev:$architecture" "zlib1g-dev:$architecture" "libvpx7:$architecture"
 triplet=$(dpkg-architecture -a"$architecture" -qDEB_HOST_MULTIARCH 2>/dev/null)
 export PKG_CONFIG_LIBDIR="/usr/lib/$triplet/pkgconfig:/usr/share/pkgconfig"
 
@@ -79,23 +79,31 @@ cp debian/copyright "$out/usr/share/doc/ffmpeg/"
 printf 'Package: ffmpeg\nStatus: install ok installed\nArchitecture: %s\nVersion: %s\nDescription: FFmpeg of the sources of Debian, with what Cutroom uses\n' \
 	"$architecture" "$version" >"$out/var/lib/dpkg/status.d/ffmpeg"
 
-# keep FILE copies the libraries that a program or a library links, by their names,
-# and what is known of their packages.
+# bring LIBRARY copies a library, with what is known of its package, and what it links.
+bring() {
+	[ ! -e "$out/usr/lib/$triplet/$1" ] || return 0
+	for path in "/usr/lib/$triplet/$1" "/lib/$triplet/$1"; do
+		[ ! -e "$path" ] || break
+	done
+	file=$(realpath "$path")
+	cp "$file" "$out/usr/lib/$triplet/$1"
+	package=$(dpkg --search "$file" "${file#/usr}" 2>/dev/null | sed -n '1s/: .*//p')
+	dpkg-query --status "$package" >"$out/var/lib/dpkg/status.d/${package%:*}"
+	mkdir -p "$out/usr/share/doc/${package%:*}"
+	cp "/usr/share/doc/${package%:*}/copyright" "$out/usr/share/doc/${package%:*}/"
+	keep "$file"
+}
+
+# keep FILE brings the libraries that a program or a library links.
 keep() {
 	for library in $(readelf --dynamic "$1" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p'); do
-		[ ! -e "$out/usr/lib/$triplet/$library" ] || continue
-		for path in "/usr/lib/$triplet/$library" "/lib/$triplet/$library"; do
-			[ ! -e "$path" ] || break
-		done
-		file=$(realpath "$path")
-		cp "$file" "$out/usr/lib/$triplet/$library"
-		package=$(dpkg --search "$file" "${file#/usr}" 2>/dev/null | sed -n '1s/: .*//p')
-		dpkg-query --status "$package" >"$out/var/lib/dpkg/status.d/${package%:*}"
-		mkdir -p "$out/usr/share/doc/${package%:*}"
-		cp "/usr/share/doc/${package%:*}/copyright" "$out/usr/share/doc/${package%:*}/"
-		keep "$file"
+		bring "$library"
 	done
 }
+# The programs that serve live video load libvpx by these.
+for library in libvpx.so.7 libdl.so.2 libpthread.so.0; do
+	bring "$library"
+done
 keep ffmpeg
 keep ffprobe
 # The linker is where the programs say that it is.

@@ -12,7 +12,7 @@ GO=${GO:-go}
 target=${1:?a target of the Makefile}
 
 linters="git python npm"
-tests="make go certificates $linters curl gcc ffmpeg chromium strace namespaces"
+tests="make go certificates $linters curl gcc ffmpeg libvpx chromium strace namespaces"
 case $target in
 build | check-deploy | fuzz) needs="go certificates" ;;
 clients) needs="go certificates python npm" ;;
@@ -56,6 +56,7 @@ certificates    ca-certificates     ca-certificates  ca-certificates  ca-certifi
 curl            curl                curl             curl             curl             curl
 go              -                   -                go               -                go
 ffmpeg          ffmpeg              ffmpeg           ffmpeg           ffmpeg           ffmpeg-full
+libvpx          libvpx-dev          libvpx           libvpx           libvpx           libvpx
 python          python3,python3-venv python3         python           python3          python
 npm             npm                 npm              npm              npm              node
 gcc             gcc,libc6-dev       gcc,glibc-devel  gcc              gcc,musl-dev     -
@@ -128,6 +129,15 @@ able_ffmpeg() {
 		ffmpeg -v error -filters 2>/dev/null | grep -q ' zscale '
 }
 
+# has_libvpx reports whether live video finds libvpx, which most builds of FFmpeg bring.
+has_libvpx() {
+	for file in /lib/*/libvpx.so.[0-9]* /usr/lib/*/libvpx.so.[0-9]* /usr/lib64/libvpx.so.[0-9]* /usr/lib/libvpx.so.[0-9]* \
+		/usr/local/lib/libvpx.so.[0-9]* /opt/homebrew/lib/libvpx.dylib /usr/local/lib/libvpx.dylib; do
+		[ ! -e "$file" ] || return 0
+	done
+	return 1
+}
+
 # certified reports whether certificates are where Go looks for them on Linux.
 certified() {
 	for file in ${SSL_CERT_FILE:-/etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt \
@@ -151,6 +161,7 @@ has() {
 	certificates:* | namespaces:* | strace:*) ;;
 	go:*) able_go "$GO" ;;
 	ffmpeg:*) able_ffmpeg ;;
+	libvpx:*) has_libvpx ;;
 	python:*) there python3 && python3 -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ;;
 	npm:*) there node && there npm ;;
 	nginx:* | debootstrap:*) there "$1" || [ -x "/usr/sbin/$1" ] ;;

@@ -15,6 +15,8 @@ import (
 
 	"cutroom/cmd/cutroom/command"
 	"cutroom/shared/engine/ffmpeg"
+	"cutroom/shared/platform/fence"
+	"cutroom/shared/platform/vp8"
 )
 
 // checkFFmpeg checks that ffmpeg is installed and can be fenced.
@@ -38,6 +40,19 @@ func checkFFmpeg(ctx context.Context, e examination) []finding {
 			"See docs/fence.md for what that means, and where machines have it."})
 	}
 	return findings
+}
+
+// checkLiveVideo checks that VP8 can be decoded and encoded, which WebRTC needs.
+func checkLiveVideo(ctx context.Context, _ examination) []finding {
+	fenced, err := fence.New(ctx)
+	if err != nil {
+		return []finding{{"live video", warning, err.Error(), ""}}
+	}
+	library, err := vp8.Find(ctx, fenced)
+	if err != nil {
+		return []finding{{"live video", warning, err.Error(), "Without it live video over WebRTC is off; all else works."}}
+	}
+	return []finding{{Check: "live video", State: fine, Detail: "VP8 is decoded and encoded by " + library.String()}}
 }
 
 const (

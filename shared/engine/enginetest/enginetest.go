@@ -1,5 +1,6 @@
-// Package enginetest specifies the behaviour of [engine.Engine] as tests that
-// every engine runs: the properties of every result, whatever the edit.
+// Package enginetest specifies the behaviour of [engine.Engine], and that of
+// [engine.LiveEngine], as tests that every engine runs: the properties of every
+// result, whatever the edit.
 package enginetest
 
 import (
