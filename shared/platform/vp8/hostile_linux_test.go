@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"cutroom/shared/platform/fence"
 	"cutroom/shared/platform/vp8"
 )
 
@@ -182,6 +183,34 @@ func TestTheHelperIsFenced(t *testing.T) {
 	environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", c.PID()))
 	if err == nil && bytes.Contains(environment, []byte("HOME=")) {
 		t.Errorf("it has the environment of the server: %q", environment)
+	}
+}
+
+// A helper works behind every fence that a machine may have.
+func TestTheHelperWorksBehindEveryFence(t *testing.T) {
+	whole, err := fence.New(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	picture := clip(t, image.Pt(320, 180), 1)[0]
+	for _, lacks := range []fence.Layers{
+		{}, {Seccomp: true}, {Landlock: true}, {Namespaces: true}, {User: true},
+		{Seccomp: true, Landlock: true, Namespaces: true, User: true},
+	} {
+		fenced := whole.Without(lacks)
+		l, err := vp8.Find(t.Context(), fenced)
+		if err != nil {
+			t.Errorf("%s: %v", fenced, err)
+			continue
+		}
+		c, err := l.Open(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if frame, err := c.Encode(t.Context(), picture, vp8.Encoding{Bitrate: 500}); err != nil || !frame.Key {
+			t.Errorf("%s: %v", fenced, err)
+		}
+		c.Close()
 	}
 }
 
