@@ -446,7 +446,8 @@ def make_all(folder: Path) -> Path:
         "vton-3.5": {"pipeline": "WanVACEPipeline", "with_reference": "WanAnimatePipeline"},
         "clip": edit,
         "pro-t2v": {"pipeline": "WanPipeline"},
-        "image-2": {"pipeline": "FluxKontextPipeline", "with_reference": "QwenImageEditPlusPipeline"},
+        # Qwen's brings every picture to a size that takes a minute on a processor.
+        "image-2": {"pipeline": "FluxKontextPipeline", "with_reference": "Flux2KleinPipeline"},
     }
     path = folder / "models.yaml"
     path.write_text(
