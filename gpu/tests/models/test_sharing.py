@@ -127,6 +127,17 @@ def test_rows_of_the_same_weights_share_them(weights: Path) -> None:
     assert left() is None, "nobody has it any more"
 
 
+def test_a_lora_that_one_row_allows_is_not_left_to_another(weights: Path, tmp_path: Path) -> None:
+    loader, name = Loader(Path, "cpu"), "WanVACEPipeline"
+    choices = {"clay": {"file": lora(tmp_path)}}
+    allowing = loader.load(row(weights, name, control={"kind": "line"}, lora_choices=choices))
+    other = loader.load(row(weights, name, control={"kind": "gray"}))
+    assert allowing._pipe.transformer is other._pipe.transformer
+    plain = other.run(shot(name), nothing, nothing)
+    allowing.run(shot(name, lora="clay"), nothing, nothing)
+    assert same(plain, other.run(shot(name), nothing, nothing))
+
+
 def test_what_differs_is_not_shared(weights: Path, tmp_path: Path) -> None:
     loader = Loader(Path, "cpu")
     plain = loader.load(row(weights, "WanPipeline"))

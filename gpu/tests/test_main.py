@@ -1,0 +1,40 @@
+"""What the program sets before it computes."""
+
+from __future__ import annotations
+
+import os
+import sys
+from types import ModuleType
+
+import pytest
+
+import cutroom_engine
+from cutroom_engine.__main__ import main
+
+
+def test_memory_is_taken_in_segments_that_grow(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Windows of many lengths would leave gaps otherwise. PyTorch reads the setting when it is
+    imported, which is with this module."""
+    seen: list[str | None] = []
+
+    class Stand(ModuleType):
+        """Stands in the place of the module that computes."""
+
+        class DeviceUnusable(Exception):
+            """See diffusion.DeviceUnusable."""
+
+        def check_device(self, device: str) -> None:
+            """See diffusion.check_device."""
+            seen.append(os.environ.get("PYTORCH_ALLOC_CONF"))
+            raise self.DeviceUnusable(f"{device} is a stand-in")
+
+    stand = Stand("cutroom_engine.diffusion")
+    monkeypatch.setitem(sys.modules, "cutroom_engine.diffusion", stand)
+    monkeypatch.setattr(cutroom_engine, "diffusion", stand, raising=False)
+    monkeypatch.delenv("PYTORCH_ALLOC_CONF", raising=False)
+    monkeypatch.setattr(os, "environ", os.environ.copy())
+    assert main() == 1
+    assert seen == ["expandable_segments:True"]
+    assert capsys.readouterr().err == "CUTROOM_ENGINE_DEVICE: cuda is a stand-in\n"
