@@ -13,6 +13,7 @@ import (
 	"cutroom/cmd/cutroom/command"
 	"cutroom/shared/app/engines"
 	"cutroom/shared/client"
+	domain "cutroom/shared/domain/catalog"
 )
 
 // answered is what an answer says of a server.
@@ -83,6 +84,9 @@ func checkUpstreams(ctx context.Context, e examination) []finding {
 				continue
 			}
 			seen[upstream.URL+upstream.Secret] = true
+			if upstream.Discovery == domain.ByService {
+				continue // its servers have other names
+			}
 			findings = append(findings, checkUpstream(ctx, row.ID, upstream.URL, upstream.Secret))
 		}
 	}

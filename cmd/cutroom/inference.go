@@ -114,7 +114,7 @@ func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
 		Trailers: true, Ready: parts.ready,
 		Now: time.Now, Date: parts.now, Random: mathrand.Float64, Logger: parts.logger,
 	})
-	metrics.Watch(i.gateway.Health)
+	metrics.Watch(i.gateway.Health, i.gateway.Queues)
 	i.http = httpserver.New(httpserver.Config{
 		Longest: longestBody,
 		Logger:  parts.logger, QuietReads: c.readAlong, Tracer: parts.tracer, Observer: metrics.Surface("inference"),

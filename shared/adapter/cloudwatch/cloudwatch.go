@@ -52,6 +52,9 @@ func (m *Metrics) Completed(c gateway.Completion) {
 	if c.FirstToken > 0 {
 		metrics = append(metrics, metric{"FirstToken", "Milliseconds", milliseconds(c.FirstToken)})
 	}
+	if c.Waited > 0 {
+		metrics = append(metrics, metric{"QueueWait", "Milliseconds", milliseconds(c.Waited)})
+	}
 	if c.Counts.Requests > 0 {
 		metrics = append(metrics,
 			metric{"PromptTokens", "Count", float64(c.Counts.PromptTokens)},

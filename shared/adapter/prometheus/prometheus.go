@@ -22,6 +22,7 @@ type Metrics struct {
 	requests   *prometheus.CounterVec
 	duration   *prometheus.HistogramVec
 	firstToken *prometheus.HistogramVec
+	waited     *prometheus.HistogramVec
 	tokens     *prometheus.CounterVec
 	estimated  *prometheus.CounterVec
 	attempts   *prometheus.CounterVec
@@ -51,6 +52,10 @@ func New() *Metrics {
 			Name: "cutroom_gateway_first_token_seconds", Help: "From a call's arrival to the first chunk of its stream.",
 			Buckets: firstTokenBuckets,
 		}, []string{"route", "model"}),
+		waited: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "cutroom_gateway_queue_wait_seconds", Help: "How long calls that had to wait for an upstream waited.",
+			Buckets: firstTokenBuckets,
+		}, []string{"model"}),
 		tokens: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "cutroom_gateway_tokens_total",
 			Help: "Metered tokens. Cached ones are prompt tokens too, reasoning ones completion tokens.",
@@ -62,7 +67,7 @@ func New() *Metrics {
 			Name: "cutroom_gateway_upstream_attempts_total", Help: "Calls of upstreams, by how they ended.",
 		}, []string{"model", "upstream", "outcome"}),
 	}
-	m.registry.MustRegister(m.requests, m.duration, m.firstToken, m.tokens, m.estimated, m.attempts,
+	m.registry.MustRegister(m.requests, m.duration, m.firstToken, m.waited, m.tokens, m.estimated, m.attempts,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.registry.MustRegister(m.surfaces.collectors()...)
 	return m
@@ -77,6 +82,9 @@ func (m *Metrics) Completed(c gateway.Completion) {
 	m.duration.WithLabelValues(c.Route, c.Model, strconv.FormatBool(c.Stream)).Observe(c.Duration.Seconds())
 	if c.FirstToken > 0 {
 		m.firstToken.WithLabelValues(c.Route, c.Model).Observe(c.FirstToken.Seconds())
+	}
+	if c.Waited > 0 {
+		m.waited.WithLabelValues(c.Model).Observe(c.Waited.Seconds())
 	}
 	m.addTokens(c.Model, "prompt", c.Counts.PromptTokens)
 	m.addTokens(c.Model, "cached", c.Counts.CachedTokens)
@@ -98,9 +106,10 @@ func (m *Metrics) Attempted(a gateway.Attempt) {
 	m.attempts.WithLabelValues(a.Model, a.Upstream, string(a.Outcome)).Inc()
 }
 
-// Watch adds the state of the upstreams, which is read at every scrape.
-func (m *Metrics) Watch(health func() []upstream.Health) {
-	m.registry.MustRegister(&upstreams{health})
+// Watch adds the state of the upstreams and of the queues in front of them, which
+// is read at every scrape.
+func (m *Metrics) Watch(health func() []upstream.Health, queues func() []upstream.QueueState) {
+	m.registry.MustRegister(&upstreams{health, queues})
 }
 
 // Handler serves GET /metrics to callers who send the key as a Bearer token, and to nobody
@@ -112,6 +121,7 @@ func (m *Metrics) Handler(key string, failed func(context.Context)) http.Handler
 // upstreams collects the state of the upstreams.
 type upstreams struct {
 	health func() []upstream.Health
+	queues func() []upstream.QueueState
 }
 
 var (
@@ -122,6 +132,12 @@ var (
 		"Calls that an upstream has.", upstreamLabels, nil)
 	upstreamLimit = prometheus.NewDesc("cutroom_gateway_upstream_in_flight_limit",
 		"Calls that an upstream may have; 0 is no limit.", upstreamLabels, nil)
+	upstreamReplicas = prometheus.NewDesc("cutroom_gateway_upstream_replicas",
+		"Servers that the name of an upstream stands for.", upstreamLabels, nil)
+	queueWaiting = prometheus.NewDesc("cutroom_gateway_queue_waiting",
+		"Calls that wait for an upstream.", []string{"model"}, nil)
+	queuePlaces = prometheus.NewDesc("cutroom_gateway_queue_places",
+		"Calls that may wait for an upstream.", []string{"model"}, nil)
 )
 
 // Describe sends the descriptions of the metrics.
@@ -129,6 +145,9 @@ func (u *upstreams) Describe(out chan<- *prometheus.Desc) {
 	out <- upstreamUp
 	out <- upstreamInFlight
 	out <- upstreamLimit
+	out <- upstreamReplicas
+	out <- queueWaiting
+	out <- queuePlaces
 }
 
 // Collect sends the state as metrics.
@@ -142,5 +161,13 @@ func (u *upstreams) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(upstreamInFlight, prometheus.GaugeValue, float64(h.InFlight), h.Model,
 			h.Upstream)
 		out <- prometheus.MustNewConstMetric(upstreamLimit, prometheus.GaugeValue, float64(h.Limit), h.Model, h.Upstream)
+		if h.Found {
+			out <- prometheus.MustNewConstMetric(upstreamReplicas, prometheus.GaugeValue, float64(h.Replicas), h.Model,
+				h.Upstream)
+		}
+	}
+	for _, q := range u.queues() {
+		out <- prometheus.MustNewConstMetric(queueWaiting, prometheus.GaugeValue, float64(q.Waiting), q.Model)
+		out <- prometheus.MustNewConstMetric(queuePlaces, prometheus.GaugeValue, float64(q.Places), q.Model)
 	}
 }

@@ -35,12 +35,13 @@ func TestMetrics(t *testing.T) {
 	m.Watch(func() []upstream.Health {
 		return []upstream.Health{
 			{Model: "chat", Upstream: "one", InFlight: 3, Limit: 8}, {Model: "chat", Upstream: "two", Open: true},
+			{Model: "chat", Upstream: "fleet", Found: true, Replicas: 5},
 		}
-	})
+	}, func() []upstream.QueueState { return []upstream.QueueState{{Model: "chat", Waiting: 3, Places: 10}} })
 	for range 2 {
 		m.Completed(gateway.Completion{
 			Route: "chat", Model: "chat", Stream: true, Status: 200, Duration: 3 * time.Second,
-			FirstToken: 200 * time.Millisecond,
+			FirstToken: 200 * time.Millisecond, Waited: 2 * time.Second,
 			Counts: usage.Counts{Requests: 1, PromptTokens: 10, CachedTokens: 4, CompletionTokens: 7, ReasoningTokens: 2,
 				Estimated: 1},
 		})
@@ -65,6 +66,10 @@ func TestMetrics(t *testing.T) {
 		`cutroom_gateway_upstream_up{model="chat",upstream="two"} 0`,
 		`cutroom_gateway_upstream_in_flight{model="chat",upstream="one"} 3`,
 		`cutroom_gateway_upstream_in_flight_limit{model="chat",upstream="one"} 8`,
+		`cutroom_gateway_upstream_replicas{model="chat",upstream="fleet"} 5`,
+		`cutroom_gateway_queue_waiting{model="chat"} 3`,
+		`cutroom_gateway_queue_places{model="chat"} 10`,
+		`cutroom_gateway_queue_wait_seconds_sum{model="chat"} 4`,
 		`go_goroutines `,
 	} {
 		if !strings.Contains(text, "\n"+line) {

@@ -21,7 +21,7 @@ import (
 func watched() *prometheus.Metrics {
 	m := prometheus.New()
 	m.Worker().Watch(func() []worker.Load { return nil })
-	m.Watch(func() []upstream.Health { return nil })
+	m.Watch(func() []upstream.Health { return nil }, func() []upstream.QueueState { return nil })
 	m.WatchState(func(context.Context) (prometheus.State, error) {
 		return prometheus.State{
 			Jobs:        []prometheus.OpenJobs{{Lane: job.VideoLane, Status: job.Pending, Count: 3, Age: 90 * time.Second}},

@@ -112,6 +112,11 @@ type Inference struct {
 	// Affinity reports whether calls that share a beginning go to the same
 	// upstream, which has it in its cache; otherwise each goes to any of them.
 	Affinity bool
+	// Fallbacks are the ids of rows that calls go to when all upstreams are out or
+	// full, or a prompt is too long for this row, in their order.
+	Fallbacks []string
+	// Queue lets calls wait while all upstreams are full.
+	Queue Queue
 	// Upstreams are the model servers: none for a placeholder, otherwise at
 	// least one.
 	Upstreams []Upstream
@@ -143,6 +148,13 @@ func (m *Inference) Capabilities() []Route {
 // addition to those that clients commonly send.
 func (m *Inference) Takes(field string) bool { return m.AnyField || slices.Contains(m.Fields, field) }
 
+// Queue bounds the calls that wait for an upstream: how many, and each for how
+// long. The zero value lets none wait.
+type Queue struct {
+	Calls int
+	Wait  time.Duration
+}
+
 // Price is the price of tokens, in US dollars per million.
 type Price struct{ Input, Output float64 }
 
@@ -153,13 +165,27 @@ type Timeouts struct {
 	Connect, FirstByte, Idle time.Duration
 }
 
-// Upstream is a model server.
+// Discovery says how model servers are found.
+type Discovery string
+
+const (
+	// Fixed upstreams are one server, at their URL.
+	Fixed Discovery = ""
+	// ByAddress upstreams are a server at each address that the host's name has in
+	// DNS, ByService upstreams one for each SRV record of the name.
+	ByAddress Discovery = "dns"
+	ByService Discovery = "srv"
+)
+
+// Upstream is a model server, or several that one name in DNS stands for.
 type Upstream struct {
 	// Name distinguishes the upstreams of a model in metrics and logs.
 	Name string
 	// URL is the base URL of the routes, including "/v1" if the server has it,
 	// without a final slash; or [Embedded].
 	URL string
+	// Discovery says what the host of URL is.
+	Discovery Discovery
 	// Model is the server's name for the model.
 	Model string
 	// Secret is the source of the server's key: "env:NAME", "file:PATH" or

@@ -36,6 +36,12 @@ const (
 	maxConcurrency = 1 << 20
 	// maxTimeout bounds a timeout.
 	maxTimeout = time.Hour
+	// maxFallbacks bounds the rows that a row's calls may go to.
+	maxFallbacks = 8
+	// maxQueue bounds the calls that a row lets wait, and maxWait for how long:
+	// those in front of the gateway give up a silent connection after a minute.
+	maxQueue = 10_000
+	maxWait  = time.Minute
 	// maxMany bounds a row's max_choices and max_prompts.
 	maxMany = 1 << 16
 )
@@ -64,6 +70,11 @@ type (
 			Connect   string
 			FirstByte string `yaml:"first_byte"`
 			Idle      string
+		}
+		Fallbacks []string
+		Queue     *struct {
+			Calls int
+			Wait  string
 		}
 		Upstreams []upstreamEntry
 	}
@@ -96,7 +107,41 @@ func (c *Catalog) inference(entries []inferenceEntry) error {
 		c.inferenceModels = append(c.inferenceModels, m)
 		c.bySlug[m.ID] = m
 	}
+	for i, m := range c.inferenceModels {
+		if at, err := c.fallbacks(m); err != nil {
+			return wrongAt(fmt.Sprintf("$.inference[%d].fallbacks%s", i, at), "inference model %q: %w", m.ID, err)
+		}
+	}
 	return nil
+}
+
+// fallbacks checks the rows that a row's calls may go to; an error comes with the
+// place of the wrong one. That one of them names the first in turn is no loop: the
+// list of the model that was asked for alone counts.
+func (c *Catalog) fallbacks(m *Inference) (at string, err error) {
+	if m.Placeholder && len(m.Fallbacks) > 0 {
+		return "", errors.New("a placeholder has no fallbacks")
+	}
+	if len(m.Fallbacks) > maxFallbacks {
+		return "", fmt.Errorf("there are at most %d fallbacks", maxFallbacks)
+	}
+	for i, id := range m.Fallbacks {
+		other, ok := c.bySlug[id]
+		at = fmt.Sprintf("[%d]", i)
+		switch {
+		case !ok:
+			return at, fmt.Errorf("the fallback %q is not an inference model", id)
+		case other == m:
+			return at, errors.New("it is its own fallback")
+		case other.Placeholder:
+			return at, fmt.Errorf("the fallback %q is a placeholder", id)
+		case slices.Index(m.Fallbacks, id) < i:
+			return at, fmt.Errorf("the fallback %q is named twice", id)
+		case !slices.ContainsFunc(m.Capabilities(), other.Serves):
+			return at, fmt.Errorf("the fallback %q has none of its routes", id)
+		}
+	}
+	return "", nil
 }
 
 func (e inferenceEntry) model(path string) (*Inference, error) {
@@ -106,6 +151,7 @@ func (e inferenceEntry) model(path string) (*Inference, error) {
 		MaxTokensField: e.MaxTokensField, Effort: e.Effort, Price: Price(e.Price),
 		TemplateKwargs: e.TemplateKwargs == nil || *e.TemplateKwargs,
 		StreamOptions:  e.StreamOptions == nil || *e.StreamOptions,
+		Fallbacks:      e.Fallbacks,
 		Affinity:       e.Affinity == nil || *e.Affinity,
 		MaxChoices:     DefaultMaxChoices, MaxPrompts: DefaultMaxPrompts,
 	}
@@ -125,6 +171,9 @@ func (e inferenceEntry) model(path string) (*Inference, error) {
 		return nil, wrong(".timeouts."+field, err)
 	}
 	if field, err := e.bounds(m); err != nil {
+		return nil, wrong(field, err)
+	}
+	if field, err := e.queue(m); err != nil {
 		return nil, wrong(field, err)
 	}
 	if field, err := e.upstreams(m); err != nil {
@@ -218,6 +267,22 @@ func (e inferenceEntry) timeouts(m *Inference) (field string, err error) {
 	return "", nil
 }
 
+// queue reads the bounds of waiting; an error comes with the wrong key.
+func (e inferenceEntry) queue(m *Inference) (field string, err error) {
+	if e.Queue == nil {
+		return "", nil
+	}
+	wait, err := time.ParseDuration(e.Queue.Wait)
+	if err != nil || wait <= 0 || wait > maxWait {
+		return ".queue", fmt.Errorf("the wait %q of the queue is not a duration of at most a minute, such as 10s", e.Queue.Wait)
+	}
+	if e.Queue.Calls < 1 || e.Queue.Calls > maxQueue {
+		return ".queue", fmt.Errorf("calls of the queue is 1 to %d", maxQueue)
+	}
+	m.Queue = Queue{Calls: e.Queue.Calls, Wait: wait}
+	return "", nil
+}
+
 // bounds reads what callers may ask for; an error comes with the wrong key.
 func (e inferenceEntry) bounds(m *Inference) (field string, err error) {
 	for _, bound := range []struct {
@@ -268,7 +333,7 @@ func (e upstreamEntry) upstream(id string) (u Upstream, field string, err error)
 	u = Upstream{Name: e.Name, URL: e.URL, Model: e.Model, Secret: e.Secret, Weight: 1, Concurrency: e.Concurrency}
 	host := strings.TrimSuffix(Embedded, ":")
 	if e.URL != Embedded {
-		if u.URL, host, err = baseURL(e.URL); err != nil {
+		if u.Discovery, u.URL, host, err = location(e.URL); err != nil {
 			return u, ".url", err
 		}
 	}
@@ -315,6 +380,27 @@ func (e upstreamEntry) credential(u *Upstream) (field string, err error) {
 	return "", nil
 }
 
+// location returns how the servers of a URL are found, its base URL and its host.
+func location(text string) (how Discovery, base, host string, err error) {
+	rest := text
+	for _, known := range []Discovery{ByAddress, ByService} {
+		if after, found := strings.CutPrefix(text, string(known)+"+"); found {
+			how, rest = known, after
+		}
+	}
+	if base, host, err = baseURL(rest); err != nil || how == Fixed {
+		return how, base, host, err
+	}
+	name, port, _ := strings.Cut(host, ":")
+	if _, err := netip.ParseAddr(name); err == nil || strings.HasPrefix(host, "[") {
+		return how, "", "", fmt.Errorf("url has an address; %s+ is followed by a URL with a name", how)
+	}
+	if how == ByService && port != "" {
+		return how, "", "", errors.New("url has a port, which an SRV record says")
+	}
+	return how, base, host, nil
+}
+
 // baseURL returns the base URL of the routes, and its host. A URL without a
 // path means /v1, where nearly all servers have their routes.
 func baseURL(text string) (base, host string, err error) {
@@ -322,7 +408,7 @@ func baseURL(text string) (base, host string, err error) {
 	switch {
 	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
 		// The text is not repeated: it may contain a key.
-		return "", "", fmt.Errorf("url is an http or https URL, or %s", Embedded)
+		return "", "", fmt.Errorf("url is an http or https URL, with dns+ or srv+ before it if its host is a name of several servers, or %s", Embedded)
 	case u.User != nil, u.RawQuery != "", u.Fragment != "":
 		return "", "", errors.New("url has neither a user, a query nor a fragment: a key belongs into secret")
 	}

@@ -61,7 +61,9 @@ func (c *completion) answer(r upstream.Reply, secret string) *failure {
 	body = jsonedit.ValidUTF8(body)
 	completion, ok := jsonedit.ParseObject(body)
 	if !ok {
-		return failed(errNoCompletion)
+		f := failed(errNoCompletion)
+		f.tryNext = true
+		return f
 	}
 	rewrite := c.rewriteAnswer
 	if c.request.Route != catalog.Chat && c.request.Route != catalog.Completions {
@@ -69,6 +71,7 @@ func (c *completion) answer(r upstream.Reply, secret string) *failure {
 	}
 	edits, f := rewrite(completion, secret)
 	if f != nil {
+		f.tryNext = f.outcome == Failed
 		return f
 	}
 	written := answerBuffers.Get().(*[]byte)

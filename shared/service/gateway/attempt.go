@@ -13,8 +13,13 @@ import (
 )
 
 const (
-	// maxAttempts bounds how many upstreams one call tries.
+	// maxAttempts bounds how many upstreams of a row one call tries. Those that
+	// refuse the connection at once do not count, up to maxTried in all.
 	maxAttempts = 3
+	maxTried    = 16
+	// shortSilence is up to how long a wait for the first byte leaves time for
+	// another upstream.
+	shortSilence = 30 * time.Second
 	// firstByteStream and firstByteWhole bound the wait for the first byte
 	// unless the catalog sets it; an answer that is not streamed is generated
 	// before it begins.
@@ -39,56 +44,118 @@ type failure struct {
 	// upstreamFault reports whether the upstream is at fault, whoever calls it:
 	// no connection could be made.
 	upstreamFault bool
+	// quick reports whether it took no time, and cost the upstream nothing.
+	quick bool
 	// unavailable reports whether the upstream said that it serves nobody now.
 	unavailable bool
 	// cause is for the log.
 	cause error
 }
 
-// serve tries one upstream after another, until one answers or the caller has
-// been sent something.
+// serve tries one upstream after another, and one row after another, until one
+// answers or the caller has been sent something.
 func (c *completion) serve() *apierror.Error {
-	var room [maxAttempts]upstream.Lease
-	tried := room[:0]
 	var last *apierror.Error
-	call := upstream.Call{Account: c.who.Account()}
-	if c.pool.Model.Affinity && c.pool.HasChoice() {
-		call.Affinity = c.request.Affinity(call.Account, c.r.Header.Get(affinityHeader))
-	}
-	for len(tried) < maxAttempts {
-		call.Tried = tried
-		l, unavailable := c.pool.Take(call)
-		if unavailable != nil {
-			if last != nil {
-				return last
-			}
-			return c.noUpstream(unavailable)
-		}
-		tried = append(tried, l)
-		span := c.startSpan(l)
-		f := c.attempt(l, span.parent)
-		if f == nil {
-			c.endSpan(span, Succeeded)
-			l.Release(upstream.Result{}, c.gateway.config.Now())
-			c.gateway.config.Observer.Attempted(Attempt{c.pool.Model.ID, l.Name(), Succeeded})
+	for c.showRow() {
+		apiErr, elsewhere := c.serveRow()
+		if apiErr == nil {
 			return nil
 		}
-		if c.r.Context().Err() != nil {
-			f.outcome, f.tryNext = Abandoned, false
+		last = preferredError(last, apiErr)
+		if !elsewhere || c.stream.hasBegun() || c.r.Context().Err() != nil {
+			break
 		}
-		c.endSpan(span, f.outcome)
-		l.Release(f.result(), c.gateway.config.Now())
-		c.gateway.config.Observer.Attempted(Attempt{c.pool.Model.ID, l.Name(), f.outcome})
-		if f.outcome == Failed || f.outcome == TimedOut || f.outcome == Overloaded {
-			c.log(slog.LevelWarn, "an upstream gave no answer", slog.String("model", c.pool.Model.ID),
-				slog.String("upstream", l.Name()), slog.String("outcome", string(f.outcome)), slog.Any("error", f.cause))
+		if !c.fallBack() {
+			break
+		}
+	}
+	c.hideRow()
+	return last
+}
+
+// serveRow tries the upstreams of one row. Of an error, elsewhere reports whether
+// another row may do better. A call that all of them refused because they are busy
+// tries again when they ask it to, if the row lets calls wait so long.
+func (c *completion) serveRow() (last *apierror.Error, elsewhere bool) {
+	c.serving.Ready(c.r.Context())
+	call := upstream.Call{Account: c.who.Account()}
+	if c.serving.Model.Affinity && c.serving.HasChoice() {
+		call.Affinity = c.request.Affinity(call.Account, c.r.Header.Get(affinityHeader))
+	}
+	defer func() { c.waited += call.Waited }()
+	var room [maxAttempts]upstream.Lease
+	for {
+		call.Tried = room[:0]
+		last, elsewhere = c.tryAll(&call)
+		if last == nil || !elsewhere || len(call.Tried) == 0 {
+			return last, elsewhere
+		}
+		wait, busy := busyFor(last)
+		if !busy || !c.serving.Pause(c.r.Context(), &call, wait) {
+			return last, true
+		}
+	}
+}
+
+// tryAll calls the upstreams of a row one after another, as many as a call may.
+func (c *completion) tryAll(call *upstream.Call) (last *apierror.Error, elsewhere bool) {
+	for attempts := 0; attempts < maxAttempts && len(call.Tried) < maxTried; {
+		l, unavailable := c.serving.Take(c.r.Context(), call)
+		if unavailable != nil && last == nil {
+			return c.noUpstream(unavailable), true
+		}
+		if unavailable != nil {
+			return last, true
+		}
+		call.Tried = append(call.Tried, l)
+		f := c.tryUpstream(l)
+		if f == nil {
+			return nil, false
 		}
 		last = preferredError(last, f.apiErr)
 		if !f.tryNext || c.stream.hasBegun() {
-			return last
+			return last, f.outcome == Refused && isTooLong(f.apiErr)
+		}
+		if !f.quick {
+			attempts++
 		}
 	}
-	return last
+	return last, true
+}
+
+// busyFor reports whether an error says that the upstreams take no call now, and
+// for how long.
+func busyFor(e *apierror.Error) (wait time.Duration, busy bool) {
+	return e.RetryAfter, e.Status == http.StatusTooManyRequests || e.Code == apierror.UpstreamFailed && e.RetryAfter > 0
+}
+
+// tryUpstream makes one call to an upstream, and notes how it ended.
+func (c *completion) tryUpstream(l upstream.Lease) *failure {
+	c.stream.startKeepAlive()
+	model := c.serving.Model.ID
+	span := c.startSpan(l)
+	f := c.attempt(l, span.parent)
+	if f == nil {
+		c.endSpan(span, Succeeded)
+		l.Release(upstream.Result{}, c.gateway.config.Now())
+		c.gateway.config.Observer.Attempted(Attempt{model, l.Name(), Succeeded})
+		return nil
+	}
+	if c.r.Context().Err() != nil {
+		f.outcome, f.tryNext = Abandoned, false
+	}
+	c.endSpan(span, f.outcome)
+	l.Release(f.result(), c.gateway.config.Now())
+	c.gateway.config.Observer.Attempted(Attempt{model, l.Name(), f.outcome})
+	if f.outcome == Failed || f.outcome == TimedOut || f.outcome == Overloaded {
+		about := []slog.Attr{slog.String("model", model), slog.String("upstream", l.Name())}
+		if address := l.Address(); address != "" {
+			about = append(about, slog.String("address", address))
+		}
+		about = append(about, slog.String("outcome", string(f.outcome)), slog.Any("error", f.cause))
+		c.log(slog.LevelWarn, "an upstream gave no answer", about...)
+	}
+	return f
 }
 
 // noUpstream is the answer when no upstream can be called now.
@@ -96,12 +163,12 @@ func (c *completion) noUpstream(u *upstream.Unavailable) *apierror.Error {
 	if u.Full {
 		return &apierror.Error{
 			Status: http.StatusTooManyRequests, Type: apierror.RateLimited, Code: apierror.RateLimitExceeded, RetryAfter: u.Wait,
-			Message: fmt.Sprintf("The model %s has all the calls that it can serve now.", c.pool.Model.ID),
+			Message: fmt.Sprintf("The model %s has all the calls that it can serve now.", c.serving.Model.ID),
 		}
 	}
 	return &apierror.Error{
 		Status: http.StatusBadGateway, Type: apierror.API, Code: apierror.UpstreamFailed, RetryAfter: u.Wait,
-		Message: fmt.Sprintf("No model server of %s answers now.", c.pool.Model.ID),
+		Message: fmt.Sprintf("No model server of %s answers now.", c.serving.Model.ID),
 	}
 }
 
@@ -141,7 +208,9 @@ func (c *completion) attempt(l upstream.Lease, parent string) *failure {
 		Secret: secret, FirstByte: c.firstByte(), Traceparent: parent,
 	})
 	if err != nil {
-		return unreachable(err)
+		f := unreachable(err)
+		f.tryNext = f.tryNext || f.outcome == TimedOut && c.firstByte() <= shortSilence
+		return f
 	}
 	defer r.Body.Close()
 	if r.Status != http.StatusOK {
@@ -204,6 +273,7 @@ func unreachable(err error) *failure {
 	f.tryNext = true
 	var broken *net.OpError
 	f.upstreamFault = errors.As(err, &broken) && broken.Op == "dial"
+	f.quick = f.upstreamFault
 	return f
 }
 

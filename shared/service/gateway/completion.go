@@ -35,14 +35,19 @@ type completion struct {
 	kept     reservation
 	repeated int64
 	sequence int64
-	pool     *upstream.Pool
-	tally    tally
-	stream   *streamWriter
+	// pool is that of the model that was asked for, and serving that of the row that
+	// serves the call.
+	pool, serving *upstream.Pool
+	choice        choice
+	tally         tally
+	stream        *streamWriter
 	// upstream is the name of the upstream that was called last.
 	upstream string
 	// requestSent reports whether an upstream was sent the request, so that
 	// tokens may have been used.
 	requestSent bool
+	// waited is for how long the call has waited for upstreams.
+	waited time.Duration
 	// firstToken is when the first chunk of a stream arrived.
 	firstToken time.Time
 	settled    bool
@@ -81,27 +86,20 @@ func (c *completion) run() *apierror.Error {
 		return apiErr
 	}
 	snapshot := c.gateway.pools.Current()
-	caller := request.Caller{
+	c.kept = reservation{budget: c.gateway.bodies, account: c.who.Account()}
+	defer c.kept.releaseAll()
+	c.choice = choice{snapshot: snapshot, body: read, memory: &memory}
+	apiErr = c.begin(request.Caller{
 		Find:      snapshot.Catalog.Inference,
 		Allows:    func(slug string) bool { return c.who.Scope().AllowsModel(slug) },
 		MaxTokens: c.who.Tier.MaxTokens,
-	}
-	c.kept = reservation{budget: c.gateway.bodies, account: c.who.Account()}
-	defer c.kept.releaseAll()
-	c.request, apiErr = request.Parse(c.route, body, caller)
-	if apiErr == nil {
-		c.pool = snapshot.Pool(c.request.Model.ID)
-	}
-	if apiErr == nil && !c.request.Model.Speaks(c.route) {
-		apiErr = c.translate(read, caller, &memory)
-	}
+	})
 	if apiErr != nil {
 		return apiErr
 	}
 	if c.route == catalog.CountTokens && c.translation != nil {
 		return c.countTokens()
 	}
-	c.tally.maxTokens = int64(c.request.Completions) * int64(c.request.Model.ContextLength+c.request.Model.MaxOutputLength)
 	if c.request.Stream {
 		c.stream = newStreamWriter(c.w, c.gateway.config.KeepAlive, c.gateway.config.Trailers)
 		defer c.stream.stopKeepAlive()
@@ -191,7 +189,7 @@ func (c *completion) end(apiErr *apierror.Error) {
 func (c *completion) observe(apiErr *apierror.Error) {
 	o := Completion{
 		Route: string(c.route), Status: http.StatusOK,
-		Duration: c.gateway.config.Now().Sub(c.begun), Counts: c.counts,
+		Duration: c.gateway.config.Now().Sub(c.begun), Counts: c.counts, Waited: c.waited,
 	}
 	if c.request != nil {
 		o.Model, o.Stream = c.request.Model.ID, c.request.Stream

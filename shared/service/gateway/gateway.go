@@ -81,7 +81,9 @@ type Config struct {
 	Now, Date func() time.Time
 	// Random returns a number in [0, 1), to choose among upstreams.
 	Random func() float64
-	Logger *slog.Logger
+	// Resolver looks up the names of upstreams; nil means the system's.
+	Resolver upstream.Resolver
+	Logger   *slog.Logger
 }
 
 // Limiter counts what accounts use against the rates of their tiers.
@@ -122,7 +124,8 @@ func New(c Config) *Gateway {
 	g := &Gateway{config: c, mux: http.NewServeMux(), started: c.Now()}
 	g.bodies = newBudget(c.BodyMemory, c.BodyWait)
 	g.pools = upstream.New(upstream.Config{
-		Catalog: c.Catalog, Secrets: c.Secrets, Embedded: c.Embedded, Now: c.Now, Random: c.Random, Logger: c.Logger,
+		Catalog: c.Catalog, Secrets: c.Secrets, Embedded: c.Embedded, Now: c.Now, Random: c.Random, Resolver: c.Resolver,
+		Logger: c.Logger,
 	})
 	g.route("/v1/chat/completions", http.MethodPost, g.authenticated(g.completion(catalog.Chat)))
 	g.route("/v1/completions", http.MethodPost, g.authenticated(g.completion(catalog.Completions)))
@@ -161,10 +164,13 @@ func (g *Gateway) Close() { g.pools.Close() }
 // Health returns the state of every upstream, in the catalog's order.
 func (g *Gateway) Health() []upstream.Health { return g.pools.Health() }
 
+// Queues returns the state of the queues of models that have one.
+func (g *Gateway) Queues() []upstream.QueueState { return g.pools.Queues() }
+
 // exposedHeaders are the header fields that a browser shows to the page in
 // addition to those that it always shows.
 var exposedHeaders = strings.Join([]string{
-	"X-Request-Id", "X-Tokens-Used", "Retry-After", "Allow", "WWW-Authenticate",
+	"X-Request-Id", "X-Tokens-Used", servedHeader, "Retry-After", "Allow", "WWW-Authenticate",
 	"X-RateLimit-Limit-Requests", "X-RateLimit-Remaining-Requests", "X-RateLimit-Reset-Requests",
 	"X-RateLimit-Limit-Tokens", "X-RateLimit-Remaining-Tokens", "X-RateLimit-Reset-Tokens",
 }, ", ")

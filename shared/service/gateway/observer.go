@@ -33,6 +33,8 @@ type Completion struct {
 	// Duration is how long the call took, FirstToken how long until the first
 	// chunk of a stream arrived; 0 without one.
 	Duration, FirstToken time.Duration
+	// Waited is for how long the call waited in the model's queue.
+	Waited time.Duration
 	// Counts is what was metered.
 	Counts usage.Counts
 }

@@ -42,12 +42,12 @@ func refused(r upstream.Reply, secret string) *failure {
 	retryAfter := retryDelay(r)
 	switch r.Status {
 	case http.StatusTooManyRequests:
-		f.outcome, f.tryNext, f.retryAfter = Overloaded, true, retryAfter
+		f.outcome, f.tryNext, f.quick, f.retryAfter = Overloaded, true, true, retryAfter
 		f.apiErr = tooManyCalls(body, secret, retryAfter)
 	case http.StatusServiceUnavailable, statusOverloaded:
 		f.tryNext, f.unavailable, f.retryAfter, f.apiErr.RetryAfter = true, true, retryAfter, retryAfter
 		if retryAfter > 0 {
-			f.outcome = Overloaded
+			f.outcome, f.quick = Overloaded, true
 		}
 	case http.StatusBadGateway:
 		f.tryNext = true

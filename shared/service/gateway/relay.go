@@ -63,9 +63,7 @@ func (c *completion) relay(answer upstream.Reply, secret string) *failure {
 			// It left out the [DONE].
 			return relay.finish(reader)
 		case err != nil:
-			f := cutShort(err)
-			f.tryNext = !relay.begun && f.outcome == Failed
-			return relay.fail(f)
+			return relay.fail(cutShort(err))
 		}
 		if c.stream.send() != nil {
 			return &failure{apiErr: upstreamFailed(), outcome: Abandoned}
@@ -95,9 +93,13 @@ func (c *completion) notStreamed(answer upstream.Reply, secret string) *failure 
 	body, err := io.ReadAll(io.LimitReader(answer.Body, maxRefusal))
 	if object, ok := jsonedit.ParseObject(body); err == nil && ok && object.Get("error").IsObject() {
 		c.tally.report(object.Get("usage"))
-		return errorInAnswer(object, secret)
+		f := errorInAnswer(object, secret)
+		f.tryNext = f.outcome == Failed
+		return f
 	}
-	return failed(errNoStream)
+	f := failed(errNoStream)
+	f.tryNext = true
+	return f
 }
 
 // relay is the state of one stream that is passed on.
@@ -218,6 +220,7 @@ func (r *relay) readChunk(chunk gjson.Result) (edits []jsonedit.Edit, choices, u
 // fail sends what was generated before the failure: after a chunk the answer is
 // a stream, however soon the failure follows.
 func (r *relay) fail(f *failure) *failure {
+	f.tryNext = !r.begun && f.outcome == Failed
 	if r.begun && r.completion.stream.send() != nil {
 		f.outcome = Abandoned
 	}

@@ -38,13 +38,41 @@ type streamWriter struct {
 	begun, keepAliveStopped bool
 }
 
-// newStreamWriter starts the keep-alives; stopKeepAlive ends them.
+// newStreamWriter returns a writer of a stream that has not begun.
 func newStreamWriter(w http.ResponseWriter, keepAlive time.Duration, trailers bool) *streamWriter {
-	s := &streamWriter{w: w, controller: http.NewResponseController(w), trailers: trailers, every: keepAlive}
+	return &streamWriter{w: w, controller: http.NewResponseController(w), trailers: trailers, every: keepAlive}
+}
+
+// startKeepAlive starts the keep-alives, once; stopKeepAlive ends them. They begin
+// the stream, and are not started before an upstream has been found. A nil writer
+// has none.
+func (s *streamWriter) startKeepAlive() {
+	if s == nil {
+		return
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.keepAlive = time.AfterFunc(keepAlive, s.sendKeepAlive)
-	return s
+	if s.keepAlive == nil && !s.keepAliveStopped {
+		s.keepAlive = time.AfterFunc(s.every, s.sendKeepAlive)
+	}
+}
+
+// setHeader sets a field of the header, and reports whether that was not sent yet.
+func (s *streamWriter) setHeader(name, value string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.begun {
+		s.w.Header().Set(name, value)
+	}
+	return !s.begun
+}
+
+// endKeepAlive ends the keep-alives; the lock is held.
+func (s *streamWriter) endKeepAlive() {
+	s.keepAliveStopped = true
+	if s.keepAlive != nil {
+		s.keepAlive.Stop()
+	}
 }
 
 // hasBegun reports whether the caller has been sent anything. A nil writer
@@ -95,10 +123,7 @@ func (s *streamWriter) send() error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.keepAliveStopped {
-		s.keepAliveStopped = true
-		s.keepAlive.Stop()
-	}
+	s.endKeepAlive()
 	s.begin()
 	_, err := s.w.Write(s.out)
 	s.out = s.out[:0]
@@ -125,6 +150,5 @@ func (s *streamWriter) stopKeepAlive() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.keepAliveStopped = true
-	s.keepAlive.Stop()
+	s.endKeepAlive()
 }

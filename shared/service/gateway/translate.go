@@ -55,7 +55,7 @@ func (c *completion) translate(body *[]byte, caller request.Caller, memory *rese
 	if apiErr != nil {
 		return apiErr
 	}
-	if before > 0 {
+	if before > 0 && len(c.choice.rest) == 0 {
 		*body = nil
 		memory.release(before)
 	}

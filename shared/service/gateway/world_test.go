@@ -54,6 +54,7 @@ type setup struct {
 	noTrailer bool
 	secrets   upstream.Secrets
 	bodyWait  time.Duration
+	resolver  upstream.Resolver
 	// socketBuffer is the size of the buffers to callers, in bytes; 0 leaves it
 	// to the system.
 	socketBuffer int
@@ -140,8 +141,8 @@ func newWorld(t testing.TB, s setup) *world {
 		Limiter:       ratelimit.New(w.now), Meter: w.meter, Usage: w.meter, Tokenizer: words{&w.counted}, Secrets: s.secrets,
 		Embedded: s.embedded, Observer: w.observer, Origins: s.origins, KeepAlive: s.keepAlive, Trailers: !s.noTrailer,
 		Ready:    s.ready,
-		BodyWait: s.bodyWait,
-		Now:      w.now, Random: s.random, Logger: logger,
+		BodyWait: s.bodyWait, Resolver: s.resolver,
+		Now: w.now, Random: s.random, Logger: logger,
 	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
@@ -278,8 +279,8 @@ type modelServer struct {
 
 // received is a request as an upstream saw it.
 type received struct {
-	method, path, body string
-	header             http.Header
+	method, path, host, body string
+	header                   http.Header
 }
 
 // call is a connection on which an upstream has received a request.
@@ -330,7 +331,7 @@ func (u *modelServer) serve(conn net.Conn) {
 		_, _ = io.Copy(io.Discard, reader)
 		close(left)
 	})
-	c := &call{conn, received{request.Method, request.URL.Path, string(body), request.Header}, left}
+	c := &call{conn, received{request.Method, request.URL.Path, request.Host, string(body), request.Header}, left}
 	u.mu.Lock()
 	u.requests = append(u.requests, c.received)
 	answer := u.answer

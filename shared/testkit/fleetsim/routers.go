@@ -87,7 +87,7 @@ func (g *Gateway) take(account string, body []byte) (upstream.Lease, int) {
 	if r.Model.Affinity {
 		call.Affinity = r.Affinity(account, "")
 	}
-	lease, unavailable := snapshot.Pool(r.Model.ID).Take(call)
+	lease, unavailable := snapshot.Pool(r.Model.ID).Take(context.Background(), &call)
 	if unavailable != nil {
 		panic(unavailable)
 	}

@@ -14,6 +14,9 @@ type field uint8
 
 const (
 	modelField field = iota
+	// modelsField is not in the contract: other models, for when the first is not
+	// to be had.
+	modelsField
 	messagesField
 	promptField
 	streamField
@@ -55,7 +58,7 @@ const (
 )
 
 var fieldNames = [fieldCount]string{
-	"model", "messages", "prompt", "stream", "temperature", "top_p", "max_tokens", "max_completion_tokens", "",
+	"model", "models", "messages", "prompt", "stream", "temperature", "top_p", "max_tokens", "max_completion_tokens", "",
 	"tools", "tool_choice", "response_format", "stop", "frequency_penalty", "presence_penalty", "ignore_eos",
 	"reasoning_effort", "chat_template_kwargs", "stream_options",
 	"input", "query", "documents", "text_1", "text_2", "max_output_tokens", "store", "previous_response_id",
@@ -73,6 +76,8 @@ func fieldOf(route catalog.Route, name []byte) field {
 	switch string(name) {
 	case "model":
 		return modelField
+	case "models":
+		return modelsField
 	case "stream":
 		return streamField
 	case "temperature":

@@ -5,6 +5,7 @@ package request
 
 import (
 	"net/http"
+	"slices"
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/service/gateway/apierror"
@@ -14,6 +15,9 @@ import (
 // Caller is what a request is checked against: which models exist, and what the
 // caller's credential allows.
 type Caller struct {
+	// Row is set for a call that has fallen back to this row, whatever it names:
+	// then Find and Allows are not asked.
+	Row *catalog.Inference
 	// Find returns the catalog row of a slug.
 	Find func(slug string) (*catalog.Inference, bool)
 	// Allows reports whether the caller may use the model; nil allows all.
@@ -27,6 +31,10 @@ type Caller struct {
 type Request struct {
 	Route catalog.Route
 	Model *catalog.Inference
+	// Models are the rows that the caller names in models, without repetitions and
+	// without Model; Named reports whether there is such a field.
+	Models []*catalog.Inference
+	Named  bool
 	// Stream reports whether the answer is Server-Sent Events.
 	Stream bool
 	// IncludeUsage reports whether the caller asked for the usage at the end of
@@ -46,10 +54,18 @@ type Request struct {
 	system, cacheKey span
 }
 
+// unknown is the error for a name that a field has no model for.
+func unknown(param, format string, args ...any) *apierror.Error {
+	e := apierror.UnknownModel(format, args...)
+	e.Param = param
+	return e
+}
+
 // Parse checks a request by the rules of docs/contract/gateway.md and returns
 // the first error: invalid JSON (400), the model's existence (404), the
 // caller's scope (403), then the fields in the order of the contract (400). The
-// request keeps body, which must not change afterwards.
+// request keeps body, which must not change afterwards. A request that is only too
+// long for the model comes with its error, because another one may read it.
 //
 // A field that is null counts as absent, and is not forwarded. A name that
 // occurs twice in an object is refused, and so is one that differs from a known
@@ -69,7 +85,14 @@ func Parse(route catalog.Route, body []byte, caller Caller) (*Request, *apierror
 	if s.problem != nil && s.problemField == modelField {
 		return nil, s.problem
 	}
-	m, problem := caller.find(route, s.model)
+	m, problem := caller.find(route, s.model, "model")
+	if problem != nil {
+		return nil, problem
+	}
+	if s.problem != nil && s.problemField == modelsField {
+		return nil, s.problem
+	}
+	others, problem := caller.others(route, m, s.models)
 	if problem != nil {
 		return nil, problem
 	}
@@ -90,7 +113,7 @@ func Parse(route catalog.Route, body []byte, caller Caller) (*Request, *apierror
 	}
 	prompt := needed[0]
 	r := &Request{
-		Route: route, Model: m, Stream: s.members[streamField].kind == 't', IncludeUsage: s.usage.kind == 't',
+		Route: route, Model: m, Models: others, Named: s.members[modelsField].present(), Stream: s.members[streamField].kind == 't', IncludeUsage: s.usage.kind == 't',
 		body: body, model: s.members[modelField].value, prompt: s.members[prompt].value, promptIDs: s.tokenIDs,
 		system: s.system, cacheKey: s.cacheKey,
 		Completions: max(s.prompts, 1) * max(s.numbers[nField], s.numbers[bestOfField], 1),
@@ -104,26 +127,51 @@ func Parse(route catalog.Route, body []byte, caller Caller) (*Request, *apierror
 			"%s: longer than the %d tokens that the model %s reads.", prompt, m.ContextLength, m.ID)
 	}
 	r.rewrite(s, caller.MaxTokens)
+	if s.problem != nil && s.problem.Code == apierror.ContextExceeded {
+		return r, s.problem
+	}
 	if s.problem != nil {
 		return nil, s.problem
 	}
 	return r, nil
 }
 
-// find returns the model that the caller names, if the caller may use it.
-func (c Caller) find(route catalog.Route, slug string) (*catalog.Inference, *apierror.Error) {
+// others returns the rows of the names in models, if the caller may use them all.
+func (c Caller) others(route catalog.Route, first *catalog.Inference, names []string) ([]*catalog.Inference, *apierror.Error) {
+	if c.Row != nil {
+		return nil, nil
+	}
+	var rows []*catalog.Inference
+	for i, name := range names {
+		m, problem := c.find(route, name, modelsPath(i))
+		if problem != nil {
+			return nil, problem
+		}
+		if m != first && !slices.Contains(rows, m) {
+			rows = append(rows, m)
+		}
+	}
+	return rows, nil
+}
+
+// find returns the model that the caller names in a field, if the caller may use
+// it.
+func (c Caller) find(route catalog.Route, slug, param string) (*catalog.Inference, *apierror.Error) {
+	if c.Row != nil {
+		return c.Row, nil
+	}
 	m, ok := c.Find(slug)
 	switch {
 	case !ok, m.Placeholder:
 		if len(slug) > maxParam {
-			return nil, apierror.UnknownModel("The model does not exist.")
+			return nil, unknown(param, "The model does not exist.")
 		}
-		return nil, apierror.UnknownModel("The model %q does not exist.", slug)
+		return nil, unknown(param, "The model %q does not exist.", slug)
 	case !m.Serves(route):
-		return nil, apierror.UnknownModel("The model %q has no %s route.", slug, route)
+		return nil, unknown(param, "The model %q has no %s route.", slug, route)
 	case c.Allows != nil && !c.Allows(slug):
 		return nil, &apierror.Error{
-			Status: http.StatusForbidden, Type: apierror.Permission, Code: apierror.ModelNotAllowed, Param: "model",
+			Status: http.StatusForbidden, Type: apierror.Permission, Code: apierror.ModelNotAllowed, Param: param,
 			Message: "The token does not reach this model.",
 		}
 	}

@@ -317,7 +317,7 @@ func TestFieldsAllowedByTheRow(t *testing.T) {
 		"truncate_prompt_tokens", "use_beam_search", "kv_transfer_params", "vllm_xargs", "request_id", "slot_id",
 		"t_max_predict_ms",
 		"samplers", "keep_alive", "options", "documents", "add_generation_prompt", "continue_final_message", "extra_body",
-		"provider", "models", "plugins", "\u0063hat_template", "CHAT_TEMPLATE", "",
+		"provider", "plugins", "\u0063hat_template", "CHAT_TEMPLATE", "",
 	} {
 		plain := strings.ReplaceAll(name, "\\u0063", "c")
 		for route, text := range map[catalog.Route]string{catalog.Chat: chat("away", `"`+name+`":1`),

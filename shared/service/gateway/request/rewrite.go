@@ -46,6 +46,7 @@ func (r *Request) rewrite(s *scan, tierCap int) {
 			w.removed[f] = true
 		}
 	}
+	w.removed[modelsField] = s.members[modelsField].sent
 	switch limit := outputLimit(r.Model, tierCap); r.Route {
 	case catalog.Chat, catalog.Completions:
 		w.limitTokens(r.Model, limit)

@@ -3,6 +3,7 @@ package request
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"math"
 	"strconv"
 	"sync"
@@ -12,6 +13,10 @@ import (
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/service/gateway/apierror"
 )
+
+// maxModels is how many models a call may name
+// (docs/contract/limits.md#gateway-limits).
+const maxModels = 8
 
 // maxStops is how many stop sequences a chat may have
 // (docs/contract/limits.md#gateway-limits).
@@ -37,6 +42,8 @@ type scan struct {
 	problemField field
 
 	model string
+	// models are the names in models.
+	models []string
 	// numbers holds the values of integer fields. A respelled one was written
 	// like 5.0, which not every model server accepts.
 	numbers   [fieldCount]int
@@ -234,6 +241,8 @@ func (s *scan) whole(f field, kind jsontext.Kind, value jsontext.Value) {
 	switch f {
 	case modelField:
 		s.slug(value)
+	case modelsField:
+		s.slugs(value)
 	case streamField, ignoreEOSField:
 		if kind != 't' && kind != 'f' {
 			s.wrongType(f, f.String(), "a boolean")
@@ -291,6 +300,38 @@ func (s *scan) slug(value jsontext.Value) {
 		s.wrong(modelField, "model", apierror.InvalidValue, "model: expected the name of a model.")
 	}
 }
+
+// slugs reads the names of other models.
+func (s *scan) slugs(value jsontext.Value) {
+	s.models = nil
+	if value.Kind() != '[' {
+		s.wrongType(modelsField, "models", "an array of strings")
+		return
+	}
+	for name := range elements(value) {
+		if len(s.models) == maxModels {
+			s.wrong(modelsField, "models", apierror.ArrayTooLong, "models: expected at most %d names.", maxModels)
+			return
+		}
+		at := modelsPath(len(s.models))
+		if name.Kind() != '"' {
+			s.wrongType(modelsField, at, "a string")
+			return
+		}
+		slug := string(s.reader.string(name))
+		if slug == "" {
+			s.wrong(modelsField, at, apierror.InvalidValue, "%s: expected the name of a model.", at)
+			return
+		}
+		s.models = append(s.models, slug)
+	}
+	if len(s.models) == 0 {
+		s.wrong(modelsField, "models", apierror.EmptyArray, "models: expected at least one name.")
+	}
+}
+
+// modelsPath names a place in models.
+func modelsPath(i int) string { return fmt.Sprintf("models[%d]", i) }
 
 // number checks a number and its range, with both bounds included.
 func (s *scan) number(f field, value jsontext.Value, low, high float64) {

@@ -1,7 +1,9 @@
 package upstream
 
 import (
+	"context"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -28,7 +30,9 @@ type Config struct {
 	Now func() time.Time
 	// Random returns a number in [0, 1), to choose among upstreams.
 	Random func() float64
-	Logger *slog.Logger
+	// Resolver looks up the names of upstreams; nil means the system's.
+	Resolver Resolver
+	Logger   *slog.Logger
 }
 
 // Pools holds the upstreams of every model of the current catalog.
@@ -37,6 +41,10 @@ type Pools struct {
 	dialer dialer
 	// closeEmbedded stops the embedded model server.
 	closeEmbedded func()
+	// life ends with Close, which waits for the lookups under way.
+	life    context.Context
+	end     context.CancelFunc
+	lookups lookups
 
 	snapshot atomic.Pointer[Snapshot]
 	// mu is held while a new catalog takes over.
@@ -53,10 +61,14 @@ type Snapshot struct {
 type Pool struct {
 	Model *catalog.Inference
 	// Slug is the model's id as JSON.
-	Slug    []byte
-	members []member
-	random  func() float64
-	now     func() time.Time
+	Slug []byte
+	// fixed are the upstreams that the catalog names, and named the names that
+	// stand for others.
+	fixed  []member
+	named  []*replicas
+	queue  *queue
+	random func() float64
+	now    func() time.Time
 }
 
 // member is an upstream with its share of a model's calls.
@@ -67,7 +79,11 @@ type member struct {
 
 // New returns the pools. Close releases what they hold.
 func New(c Config) *Pools {
+	if c.Resolver == nil {
+		c.Resolver = net.DefaultResolver
+	}
 	p := &Pools{config: c, closeEmbedded: func() {}}
+	p.life, p.end = context.WithCancel(context.Background())
 	if c.Embedded != nil {
 		p.dialer.embedded = newMemoryListener()
 		p.closeEmbedded = serveEmbedded(c.Embedded, p.dialer.embedded, c.Logger)
@@ -78,19 +94,39 @@ func New(c Config) *Pools {
 // Close closes the idle connections, and stops the embedded model server. Calls
 // should have ended before.
 func (p *Pools) Close() {
+	p.end()
+	p.lookups.stop()
 	if s := p.snapshot.Load(); s != nil {
 		s.retire(nil)
 	}
 	p.closeEmbedded()
 }
 
-// Health returns the state of every upstream, in the catalog's order.
+// Health returns the state of every upstream, in the catalog's order; those behind
+// one name are one.
 func (p *Pools) Health() []Health {
 	var all []Health
 	s := p.Current()
 	for _, row := range s.Catalog.InferenceModels() {
-		for _, m := range s.pools[row.ID].members {
+		for _, m := range s.pools[row.ID].fixed {
 			all = append(all, m.upstream.health())
+		}
+		for _, r := range s.pools[row.ID].named {
+			all = append(all, r.health())
+		}
+	}
+	return all
+}
+
+// Queues returns the state of the queues of models that have one, in the catalog's
+// order.
+func (p *Pools) Queues() []QueueState {
+	var all []QueueState
+	s := p.Current()
+	for _, row := range s.Catalog.InferenceModels() {
+		q := s.pools[row.ID].queue
+		if places := q.places.Load(); places > 0 {
+			all = append(all, QueueState{row.ID, int(q.waiting.Load()), int(places)})
 		}
 	}
 	return all
@@ -123,31 +159,91 @@ func (p *Pools) Current() *Snapshot {
 func (s *Snapshot) Pool(id string) *Pool { return s.pools[id] }
 
 func (p *Pools) pool(row *catalog.Inference, before *Snapshot) *Pool {
-	made := &Pool{Model: row, Slug: jsonedit.Quote(row.ID), random: p.config.Random, now: p.config.Now}
+	made := &Pool{
+		Model: row, Slug: jsonedit.Quote(row.ID), random: p.config.Random, now: p.config.Now, queue: &queue{refresh: func() { p.Current() }},
+	}
+	if before != nil && before.pools[row.ID] != nil {
+		made.queue = before.pools[row.ID].queue
+	}
+	defer made.queue.set(made, row.Queue)
 	for _, u := range row.Upstreams {
-		made.members = append(made.members, member{p.upstream(row, u, before), u.Weight})
+		if u.Discovery == catalog.Fixed {
+			made.fixed = append(made.fixed, member{p.upstream(made, u, before), u.Weight})
+		} else {
+			made.named = append(made.named, p.replicas(made, u, before))
+		}
 	}
 	return made
 }
 
+// members are the upstreams that there are now.
+func (p *Pool) members(now time.Time) []member {
+	if len(p.named) == 0 {
+		return p.fixed
+	}
+	if len(p.named) == 1 && len(p.fixed) == 0 {
+		return p.named[0].current(now)
+	}
+	all := slices.Clone(p.fixed)
+	for _, r := range p.named {
+		all = append(all, r.current(now)...)
+	}
+	return all
+}
+
+// Ready waits until the names of upstreams have been looked up, while the context
+// lasts. It does nothing where all are known.
+func (p *Pool) Ready(ctx context.Context) {
+	for _, r := range p.named {
+		r.ready(ctx, p.now())
+	}
+}
+
 // upstream returns the upstream from the snapshot before, or makes it.
-func (p *Pools) upstream(row *catalog.Inference, u catalog.Upstream, before *Snapshot) *upstream {
+func (p *Pools) upstream(pool *Pool, u catalog.Upstream, before *Snapshot) *upstream {
+	row := pool.Model
 	if before != nil && before.pools[row.ID] != nil {
-		for _, known := range before.pools[row.ID].members {
-			same := known.upstream.row
-			same.Weight, same.Concurrency = u.Weight, u.Concurrency
-			if same == u && known.upstream.timeouts == row.Timeouts {
+		for _, known := range before.pools[row.ID].fixed {
+			if known.upstream.is(row, u) {
 				known.upstream.setLimit(u.Concurrency)
 				return known.upstream
 			}
 		}
 	}
 	return &upstream{
-		row: u, model: row.ID, timeouts: row.Timeouts, limit: u.Concurrency,
-		urls:      routeURLs(u.URL),
-		seed:      seedOf(u.URL, u.Model),
-		transport: p.dialer.transport(u.URL, row.Timeouts.Connect),
-		secret:    &cachedSecret{secrets: p.config.Secrets, reference: u.Secret, now: p.config.Now},
+		identity: p.identity(pool, u), limit: u.Concurrency, seed: seedOf(u.URL, u.Model),
+		transport: p.dialer.transport(u.URL, "", row.Timeouts.Connect),
+	}
+}
+
+func (p *Pools) identity(pool *Pool, u catalog.Upstream) identity {
+	row := pool.Model
+	return identity{
+		queue: pool.queue, row: u, model: row.ID, timeouts: row.Timeouts, urls: routeURLs(u.URL),
+		secret: &cachedSecret{secrets: p.config.Secrets, reference: u.Secret, now: p.config.Now},
+	}
+}
+
+// replicas returns those of a name from the snapshot before, or makes them.
+func (p *Pools) replicas(pool *Pool, u catalog.Upstream, before *Snapshot) *replicas {
+	row := pool.Model
+	if before != nil && before.pools[row.ID] != nil {
+		for _, known := range before.pools[row.ID].named {
+			if known.is(row, u) {
+				known.update(u.Weight, u.Concurrency)
+				return known
+			}
+		}
+	}
+	return &replicas{pools: p, identity: p.identity(pool, u), share: u.Weight, limit: u.Concurrency}
+}
+
+// replica returns a new upstream at an address of a name.
+func (p *Pools) replica(set *replicas, address string) *upstream {
+	u := set.identity
+	return &upstream{
+		identity: u, address: address, set: set, limit: set.limit, seed: seedOf(address, u.row.Model),
+		transport: p.dialer.transport(u.row.URL, address, u.timeouts.Connect),
 	}
 }
 
@@ -155,11 +251,16 @@ func (p *Pools) upstream(row *catalog.Inference, u catalog.Upstream, before *Sna
 // does not have; nil has none.
 func (s *Snapshot) retire(next *Snapshot) {
 	for id, pool := range s.pools {
-		for _, m := range pool.members {
+		for _, m := range pool.fixed {
 			kept := next != nil && next.pools[id] != nil &&
-				slices.ContainsFunc(next.pools[id].members, func(other member) bool { return other.upstream == m.upstream })
+				slices.ContainsFunc(next.pools[id].fixed, func(other member) bool { return other.upstream == m.upstream })
 			if !kept {
 				m.upstream.transport.closeIdle()
+			}
+		}
+		for _, r := range pool.named {
+			if next == nil || next.pools[id] == nil || !slices.Contains(next.pools[id].named, r) {
+				r.closeIdle()
 			}
 		}
 	}
@@ -190,21 +291,40 @@ type Call struct {
 	Affinity uint64
 	// Tried are the upstreams that have failed the call.
 	Tried []Lease
+	// Waited is for how long the call has waited in the model's queue.
+	Waited time.Duration
 }
 
 // HasChoice reports whether the calls of the pool may go to different upstreams.
-func (p *Pool) HasChoice() bool { return len(p.members) > 1 }
+func (p *Pool) HasChoice() bool { return len(p.fixed) > 1 || len(p.named) > 0 }
 
 // Take chooses an upstream for a call, by its affinity or at random by weight,
 // from those that may be called now and are not among the tried. Upstreams that
-// asked not to be called for a while are chosen only if there are no others.
-func (p *Pool) Take(call Call) (Lease, *Unavailable) {
+// asked not to be called for a while are chosen only if there are no others. While
+// all are full the call waits in the model's queue, if that has one; what it has
+// waited is added to the call.
+func (p *Pool) Take(ctx context.Context, call *Call) (Lease, *Unavailable) {
+	if p.queue.places.Load() == 0 {
+		return p.try(*call)
+	}
+	return p.queue.take(ctx, call)
+}
+
+// Pause has a call wait that was refused by busy upstreams, as long as they ask
+// for, and reports whether it may try again. It may not in a model without a queue.
+func (p *Pool) Pause(ctx context.Context, call *Call, d time.Duration) bool {
+	return p.queue.places.Load() > 0 && p.queue.pause(ctx, call, d)
+}
+
+// try is Take without the waiting.
+func (p *Pool) try(call Call) (Lease, *Unavailable) {
 	now := p.now()
+	members := p.members(now)
 	var room, spare [8]candidate
 	for {
 		available, backingOff := room[:0], spare[:0]
 		why, wait := none, time.Duration(0)
-		for _, m := range p.members {
+		for _, m := range members {
 			if slices.ContainsFunc(call.Tried, func(l Lease) bool { return l.upstream == m.upstream }) {
 				continue
 			}
@@ -228,7 +348,7 @@ func (p *Pool) Take(call Call) (Lease, *Unavailable) {
 			available = backingOff
 		}
 		if len(available) == 0 {
-			return Lease{}, &Unavailable{Full: why == full, Wait: wait}
+			return Lease{}, &Unavailable{Full: why == full, Wait: max(wait, time.Second)}
 		}
 		// Another call may have taken its place since the check.
 		if l, ok := p.choose(available, call.Affinity).upstream.take(now, call.Account); ok {

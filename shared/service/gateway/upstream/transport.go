@@ -102,8 +102,9 @@ type dialer struct {
 	embedded *memoryListener
 }
 
-// transport returns the transport for one upstream.
-func (d dialer) transport(base string, connect time.Duration) transport {
+// transport returns the transport for one upstream, which is at the address if one
+// is given, whatever the URL names.
+func (d dialer) transport(base, address string, connect time.Duration) transport {
 	if connect == 0 {
 		connect = connectTime
 	}
@@ -122,7 +123,16 @@ func (d dialer) transport(base string, connect time.Duration) transport {
 		std.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return d.embedded.dial(ctx) }
 		return &stdTransport{std}
 	}
-	if address, ok := h1Address(base, std.Proxy); ok {
+	if address != "" {
+		// No proxy would go to this server rather than to another of the name.
+		std.Proxy = func(*http.Request) (*url.URL, error) { return nil, nil }
+		dial := std.DialContext
+		std.DialContext = func(ctx context.Context, network, _ string) (net.Conn, error) { return dial(ctx, network, address) }
+	}
+	if named, ok := h1Address(base, std.Proxy); ok {
+		if address == "" {
+			address = named
+		}
 		return &h1Transport{std: stdTransport{std}, dial: std.DialContext, address: address}
 	}
 	return &stdTransport{std}

@@ -13,15 +13,37 @@ import (
 // upstream asked for it.
 const maxBackoff = time.Minute
 
+// unreachableTime is for how long others are preferred to an upstream to which no
+// connection could be made.
+const unreachableTime = 5 * time.Second
+
+// identity is what the catalog says of an upstream.
+type identity struct {
+	// queue is its model's.
+	queue    *queue
+	row      catalog.Upstream
+	model    string
+	timeouts catalog.Timeouts
+	urls     map[catalog.Route]*url.URL
+	secret   *cachedSecret
+}
+
+// is reports whether the row of another catalog names the same upstream.
+func (i *identity) is(row *catalog.Inference, u catalog.Upstream) bool {
+	same := i.row
+	same.Weight, same.Concurrency = u.Weight, u.Concurrency
+	return same == u && i.timeouts == row.Timeouts
+}
+
 // upstream is a model server and its state. It outlives the catalog that named
 // it while the next one names the same.
 type upstream struct {
-	row       catalog.Upstream
-	model     string
-	timeouts  catalog.Timeouts
-	urls      map[catalog.Route]*url.URL
+	identity
+	// address is where the upstream is if a name stands for it, which is one of
+	// set; otherwise it is empty, and the URL says it.
+	address   string
+	set       *replicas
 	transport transport
-	secret    *cachedSecret
 	// seed stands for the upstream in the choice by affinity.
 	seed uint64
 
@@ -46,6 +68,9 @@ type Lease struct {
 
 // Name is the upstream's name, for logs and metrics.
 func (l Lease) Name() string { return l.upstream.row.Name }
+
+// Address is the upstream's address, if a name of the catalog stands for it.
+func (l Lease) Address() string { return l.upstream.address }
 
 // Model is what the upstream calls the model.
 func (l Lease) Model() string { return l.upstream.row.Model }
@@ -147,6 +172,15 @@ type Result struct {
 // Release ends the call with its result.
 func (l Lease) Release(r Result, now time.Time) {
 	u := l.upstream
+	u.settle(l, r, now)
+	if r.Verdict == Broken && r.AnyAccount && u.set != nil {
+		u.set.unreachable(now)
+	}
+	u.queue.handOut()
+}
+
+// settle ends a call with its result.
+func (u *upstream) settle(l Lease, r Result, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.usual.note(now, u.inFlight)
@@ -163,6 +197,9 @@ func (l Lease) Release(r Result, now time.Time) {
 	default:
 		u.breaker.succeed(l.probe)
 	}
+	if r.Verdict == Broken && r.AnyAccount {
+		u.retryAt = now.Add(unreachableTime)
+	}
 	if r.RetryAfter > 0 {
 		u.retryAt = now.Add(min(r.RetryAfter, maxBackoff))
 	}
@@ -177,6 +214,10 @@ type Health struct {
 	// InFlight is how many calls it has, Limit how many it may have; 0 means no
 	// limit.
 	InFlight, Limit int
+	// Found reports whether the upstream is a name in DNS, and Replicas how many
+	// servers that stands for; the other numbers are those of all together.
+	Found    bool
+	Replicas int
 }
 
 // health returns the state for metrics.

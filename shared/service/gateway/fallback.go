@@ -1,0 +1,148 @@
+package gateway
+
+import (
+	"net/http"
+	"strings"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/service/gateway/apierror"
+	"cutroom/shared/service/gateway/request"
+	"cutroom/shared/service/gateway/upstream"
+)
+
+// servedHeader names the row that serves a call that could go to several
+// (docs/contract/gateway.md#fallbacks).
+const servedHeader = "X-Served-Model"
+
+// choice is where a call may go.
+type choice struct {
+	snapshot *upstream.Snapshot
+	// body is the caller's, and memory what it holds; another row may need another
+	// form of it.
+	body   *[]byte
+	memory *reservation
+	caller request.Caller
+	// rest are the rows that are left. shown reports whether the caller is told
+	// which one serves.
+	rest  []*catalog.Inference
+	shown bool
+}
+
+// begin checks the call for the model that it names, or for the first row that
+// reads so long a prompt.
+func (c *completion) begin(caller request.Caller) *apierror.Error {
+	c.choice.caller = caller
+	var apiErr *apierror.Error
+	c.request, apiErr = request.Parse(c.route, *c.choice.body, caller)
+	if c.request == nil {
+		return apiErr
+	}
+	c.pool = c.choice.snapshot.Pool(c.request.Model.ID)
+	c.choice.rest = c.otherRows()
+	c.choice.shown = len(c.choice.rest) > 0
+	if apiErr == nil {
+		apiErr = c.use(c.request.Model)
+	}
+	if apiErr != nil && apiErr.Code == apierror.ContextExceeded && c.fallBack() {
+		return nil
+	}
+	return apiErr
+}
+
+// otherRows returns the rows that the call may go to when its model's cannot serve
+// it: those that the caller names, or else the row's own that the caller may use.
+func (c *completion) otherRows() []*catalog.Inference {
+	if c.request.Named {
+		return c.request.Models
+	}
+	var rows []*catalog.Inference
+	for _, id := range c.request.Model.Fallbacks {
+		row, ok := c.choice.snapshot.Catalog.Inference(id)
+		if ok && row.Serves(c.route) && c.choice.caller.Allows(id) {
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// use makes a row the one that serves the call, which c.request is checked for.
+func (c *completion) use(row *catalog.Inference) *apierror.Error {
+	c.serving, c.translation = c.choice.snapshot.Pool(row.ID), nil
+	c.kept.releaseAll()
+	if !row.Speaks(c.route) {
+		caller := c.choice.caller
+		caller.Row = row
+		if apiErr := c.translate(c.choice.body, caller, c.choice.memory); apiErr != nil {
+			return apiErr
+		}
+	}
+	c.tally.maxTokens = int64(c.request.Completions) * int64(row.ContextLength+row.MaxOutputLength)
+	return nil
+}
+
+// fallBack goes on with the next of the other rows that takes the request, and
+// reports whether there is one.
+func (c *completion) fallBack() bool {
+	before, translation, serving := c.request, c.translation, c.serving
+	for len(c.choice.rest) > 0 {
+		row := c.choice.rest[0]
+		c.choice.rest = c.choice.rest[1:]
+		caller := c.choice.caller
+		caller.Row = row
+		var apiErr *apierror.Error
+		if c.request, apiErr = request.Parse(c.route, *c.choice.body, caller); apiErr == nil {
+			apiErr = c.use(row)
+		}
+		if apiErr == nil {
+			return true
+		}
+	}
+	c.request, c.translation, c.serving = before, translation, serving
+	return false
+}
+
+// showRow tells the caller which row serves the call, and reports whether it is not
+// too late for that.
+func (c *completion) showRow() bool {
+	if !c.choice.shown {
+		return !c.stream.hasBegun()
+	}
+	if c.stream == nil {
+		c.w.Header().Set(servedHeader, c.serving.Model.ID)
+		return true
+	}
+	return c.stream.setHeader(servedHeader, c.serving.Model.ID)
+}
+
+// hideRow takes back what showRow has told of a row that did not serve the call.
+func (c *completion) hideRow() {
+	if c.choice.shown && !c.stream.hasBegun() {
+		c.stream.stopKeepAlive()
+		c.w.Header().Del(servedHeader)
+	}
+}
+
+// tooLong are words by which model servers say that a prompt is too long for them.
+var tooLong = []string{
+	"context length", "context_length", "context window", "context size", "maximum context", "max_model_len",
+	"maximum model length", "prompt is too long", "input is too long", "too many tokens", "exceeds the available context",
+}
+
+// isTooLong reports whether a refusal says that the prompt is too long for the
+// model.
+func isTooLong(e *apierror.Error) bool {
+	if e.Code == apierror.ContextExceeded {
+		return true
+	}
+	if e.Status != http.StatusBadRequest && e.Status != http.StatusRequestEntityTooLarge &&
+		e.Status != http.StatusUnprocessableEntity {
+		return false
+	}
+	message := strings.ToLower(e.Message)
+	for _, words := range tooLong {
+		if strings.Contains(message, words) {
+			return true
+		}
+	}
+	return false
+}

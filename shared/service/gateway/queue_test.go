@@ -1,0 +1,212 @@
+package gateway_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+)
+
+// narrowRow is a model on a server that takes one call at a time, while others wait.
+const narrowRow = `
+  - {id: small, routes: [chat, completions], context_length: 8192, max_output_length: 1000, queue: {calls: 3, wait: 1m}, upstreams: [{name: first, url: URL0, model: weights, concurrency: 1}]}
+`
+
+// gate is a server that answers calls one by one, as it is told to.
+type gate struct {
+	*modelServer
+	entered chan string
+	open    chan bool
+}
+
+func newGate(t *testing.T) gate {
+	g := gate{entered: make(chan string, 16), open: make(chan bool, 16)}
+	g.modelServer = newUpstream(t, func(c *call) {
+		_, rest, _ := strings.Cut(c.body, `"content":"`)
+		name, _, _ := strings.Cut(rest, `"`)
+		g.entered <- name
+		<-g.open
+		c.json(200, whole)
+	})
+	t.Cleanup(func() { close(g.open) })
+	return g
+}
+
+// chatAs posts a chat of an account with a text of its own.
+func (w *world) chatAs(ctx context.Context, key, text string) <-chan answer {
+	answers := make(chan answer, 1)
+	body := strings.Replace(plain, "one two", text, 1)
+	request := w.request(ctx, http.MethodPost, "/v1/chat/completions", key, strings.NewReader(body))
+	go func() { answers <- w.do(request) }()
+	return answers
+}
+
+// queued waits until n calls wait.
+func (w *world) queued(n int) {
+	w.t.Helper()
+	w.eventually(fmt.Sprintf("%d calls in the queue", n), func() bool {
+		q := w.gateway.Queues()
+		return len(q) == 1 && q[0].Model == "small" && q[0].Waiting == n
+	})
+}
+
+// Calls wait while all upstreams are full. Accounts take turns, and one with many
+// waiting calls gives a place to one with few; who leaves is forgotten.
+func TestQueue(t *testing.T) {
+	g := newGate(t)
+	w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{g.modelServer}})
+	ctx := t.Context()
+	first := w.chatAs(ctx, studio, "a0")
+	if got := <-g.entered; got != "a0" {
+		t.Fatalf("%q came first", got)
+	}
+	a1 := w.chatAs(ctx, studio, "a1")
+	w.queued(1)
+	leaving, leave := context.WithCancel(ctx)
+	a2 := w.chatAs(leaving, studio, "a2")
+	w.queued(2)
+	leave()
+	if got := <-a2; got.err == nil {
+		t.Errorf("a call that was given up got %+v", got)
+	}
+	w.queued(1)
+	a3 := w.chatAs(ctx, studio, "a3")
+	w.queued(2)
+	a4 := w.chatAs(ctx, studio, "a4")
+	w.queued(3)
+	if got := <-w.chatAs(ctx, studio, "a5"); got.status != 429 || got.header.Get("Retry-After") == "" {
+		t.Errorf("beyond the queue: got %+v", got)
+	}
+	b1 := w.chatAs(ctx, rival, "b1")
+	if got := <-a4; got.status != 429 {
+		t.Errorf("the last one of many got %+v", got)
+	}
+	w.queued(3)
+	for _, want := range []string{"a1", "b1", "a3"} {
+		g.open <- true
+		if got := <-g.entered; got != want {
+			t.Errorf("%s came before %s", got, want)
+		}
+	}
+	g.open <- true
+	for name, answers := range map[string]<-chan answer{"a0": first, "a1": a1, "a3": a3, "b1": b1} {
+		if got := <-answers; got.status != 200 {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+	w.queued(0)
+	w.recorded(4)
+	waited := 0
+	for _, c := range w.completed(7) {
+		if c.Waited > 0 {
+			waited++
+		}
+	}
+	if waited < 5 {
+		t.Errorf("%d calls say that they waited", waited)
+	}
+}
+
+// Nobody waits longer than the row says, beyond the server's stop, or for a server
+// that is down; a row that takes more calls now serves those that wait.
+func TestQueueEnds(t *testing.T) {
+	t.Run("after its time", func(t *testing.T) {
+		t.Parallel()
+		g := newGate(t)
+		w := newWorld(t, setup{rows: strings.Replace(narrowRow, "1m", "30ms", 1), upstreams: []*modelServer{g.modelServer}})
+		w.chatAs(t.Context(), studio, "a0")
+		<-g.entered
+		if got := <-w.chatAs(t.Context(), studio, "a1"); got.status != 429 || !strings.Contains(got.body, "rate_limit_exceeded") {
+			t.Errorf("got %+v", got)
+		}
+		w.queued(0)
+	})
+	t.Run("when the server stops", func(t *testing.T) {
+		t.Parallel()
+		g := newGate(t)
+		w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{g.modelServer}})
+		w.chatAs(t.Context(), studio, "a0")
+		<-g.entered
+		waiting := w.chatAs(t.Context(), studio, "a1")
+		w.queued(1)
+		w.stop()
+		if got := <-waiting; got.err == nil && got.status != 503 {
+			t.Errorf("got %+v", got)
+		}
+		w.queued(0)
+	})
+	t.Run("when the row takes more", func(t *testing.T) {
+		t.Parallel()
+		g := newGate(t)
+		w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{g.modelServer}})
+		w.chatAs(t.Context(), studio, "a0")
+		<-g.entered
+		w.chatAs(t.Context(), studio, "a1")
+		w.queued(1)
+		w.load(strings.Replace(narrowRow, "concurrency: 1", "concurrency: 2", 1))
+		if got := <-g.entered; got != "a1" {
+			t.Errorf("%q came", got)
+		}
+	})
+	t.Run("when the row has another server", func(t *testing.T) {
+		t.Parallel()
+		g, other := newGate(t), newUpstream(t, always(200, whole))
+		w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{g.modelServer, other}})
+		w.chatAs(t.Context(), studio, "a0")
+		<-g.entered
+		waiting := w.chatAs(t.Context(), studio, "a1")
+		w.queued(1)
+		w.load(strings.Replace(narrowRow, "upstreams: [", "upstreams: [{name: second, url: URL1}, ", 1))
+		if got := <-waiting; got.status != 200 {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+// A call that a busy server refuses waits as long as the server asks, in a row that
+// lets calls wait, and is metered once.
+func TestQueueOfABusyServer(t *testing.T) {
+	refusals := 2
+	server := newUpstream(t, nil)
+	server.now(func(c *call) {
+		server.mu.Lock()
+		refusals--
+		refuse := refusals >= 0
+		server.mu.Unlock()
+		if refuse {
+			c.json(429, `{}`, "Retry-After: 1")
+			return
+		}
+		c.json(200, whole)
+	})
+	w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{server}})
+	if got := w.chat(plain); got.status != 200 || len(server.seen()) != 3 {
+		t.Errorf("got %+v after %d calls", got, len(server.seen()))
+	}
+	w.recorded(1)
+	if got := w.completed(1)[0]; got.Waited < 2*time.Second {
+		t.Errorf("it waited %v", got.Waited)
+	}
+	server.now(always(429, `{}`, "Retry-After: 3600"))
+	if got := w.chat(plain); got.status != 429 || got.header.Get("Retry-After") != "3600" {
+		t.Errorf("longer than calls may wait: got %+v", got)
+	}
+}
+
+// A full row's calls wait before they go to another row.
+func TestQueueBeforeFallbacks(t *testing.T) {
+	rows := strings.Replace(narrowRow, "wait: 1m}", "wait: 20ms}, fallbacks: [other]", 1) +
+		"  - {id: other, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{name: second, url: URL1}]}\n"
+	g := newGate(t)
+	w := newWorld(t, setup{rows: rows, upstreams: []*modelServer{g.modelServer, newUpstream(t, always(200, whole))}})
+	w.chatAs(t.Context(), studio, "a0")
+	<-g.entered
+	if got := w.chat(plain); got.status != 200 || got.header.Get("X-Served-Model") != "other" {
+		t.Errorf("got %+v", got)
+	}
+	if got := w.completed(1)[0]; got.Waited == 0 || got.Model != "other" {
+		t.Errorf("got %+v", got)
+	}
+}

@@ -1,0 +1,235 @@
+package gateway_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+)
+
+// names answers lookups of two names, by address and by service.
+type names struct {
+	mu        sync.Mutex
+	addresses []netip.Addr
+	records   []*net.SRV
+	err       error
+	lookups   int
+}
+
+func (n *names) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lookups++
+	switch {
+	case n.err != nil:
+		return nil, n.err
+	case host == "replica.localhost":
+		return []netip.Addr{netip.MustParseAddr("127.0.0.1")}, nil
+	case host == "models.localhost" || host == "models.internal":
+		return slices.Clone(n.addresses), nil
+	}
+	return nil, errors.New("no such host")
+}
+
+func (n *names) LookupSRV(context.Context, string, string, string) (string, []*net.SRV, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.lookups++
+	return "", slices.Clone(n.records), n.err
+}
+
+// set changes the answers.
+func (n *names) set(err error, servers ...*modelServer) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.err, n.records, n.addresses = err, nil, nil
+	for _, s := range servers {
+		address := netip.MustParseAddrPort(s.listener.Addr().String())
+		n.addresses = append(n.addresses, address.Addr())
+		n.records = append(n.records, &net.SRV{Target: "replica.localhost.", Port: address.Port(), Weight: 1})
+	}
+}
+
+func (n *names) asked() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.lookups
+}
+
+const serviceRow = `
+  - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, affinity: false, upstreams: [{name: fleet, url: "srv+http://_http._tcp.models.internal", model: weights}]}
+`
+
+// Servers come and go with the answers of a name; calls under way go on, and a
+// lookup that fails changes nothing.
+func TestReplicas(t *testing.T) {
+	g := newGate(t)
+	one, other := g.modelServer, newUpstream(t, always(200, whole))
+	known := &names{}
+	known.set(nil, one)
+	w := newWorld(t, setup{rows: serviceRow, upstreams: []*modelServer{one}, resolver: known})
+	held := w.chatAs(t.Context(), studio, "held")
+	<-g.entered
+	known.set(nil, other)
+	w.wait(time.Minute)
+	w.eventually("calls of the other server", func() bool {
+		go w.chat(plain)
+		return len(other.seen()) > 0
+	})
+	w.eventually("one replica", func() bool {
+		h := w.gateway.Health()
+		return len(h) == 1 && h[0].Replicas == 1 && h[0].Upstream == "fleet"
+	})
+	for range 16 {
+		g.open <- true
+	}
+	if got := <-held; got.status != 200 {
+		t.Errorf("a call of a server that left: %+v", got)
+	}
+	known.set(errors.New("the resolver is down"))
+	before := known.asked()
+	for range 3 {
+		w.wait(time.Minute)
+		w.eventually("lookups", func() bool {
+			if got := w.chat(plain); got.status != 200 {
+				t.Errorf("without a resolver: %+v", got)
+			}
+			return known.asked() > before
+		})
+		before = known.asked()
+	}
+	known.set(nil) // an answer without addresses is none either
+	w.wait(time.Minute)
+	if got := w.chat(plain); got.status != 200 {
+		t.Errorf("after an empty answer: %+v", got)
+	}
+	w.eventually("a line in the log", func() bool { return strings.Contains(w.log.String(), "its last answer holds") })
+	if got := strings.Count(w.log.String(), "its last answer holds"); got != 1 {
+		t.Errorf("the failing name was logged %d times", got)
+	}
+}
+
+// A server that is gone is looked up again at once, and the call goes elsewhere.
+func TestAReplicaThatIsGone(t *testing.T) {
+	gone, up := refusing(t), newUpstream(t, always(200, whole))
+	port, err := strconv.Atoi(strings.TrimSuffix(strings.TrimPrefix(gone.url, "http://127.0.0.1:"), "/v1"))
+	must(t, err)
+	known := &names{}
+	known.set(nil, up)
+	for range 5 { // more than a call tries of servers that take its time
+		known.records = append(known.records, &net.SRV{Target: "replica.localhost.", Port: uint16(port)})
+		port--
+	}
+	w := newWorld(t, setup{rows: serviceRow, resolver: known})
+	for range 8 {
+		if got := w.chat(plain); got.status != 200 {
+			t.Errorf("got %+v", got)
+		}
+	}
+	before := known.asked()
+	known.set(nil, up)
+	w.wait(5 * time.Second)
+	w.eventually("one replica", func() bool {
+		if got := w.chat(plain); got.status != 200 {
+			t.Errorf("got %+v", got)
+		}
+		return w.gateway.Health()[0].Replicas == 1 && known.asked() > before
+	})
+}
+
+// Addresses of a name that lead elsewhere than to another machine are left out, and
+// a name without any is a model server that does not answer.
+func TestAddressesThatAreNotCalled(t *testing.T) {
+	server := newUpstream(t, always(200, whole))
+	_, port, err := net.SplitHostPort(server.listener.Addr().String())
+	must(t, err)
+	row := strings.Replace(serviceRow, "srv+http://_http._tcp.models.internal", "dns+http://NAME:"+port, 1)
+	known := &names{}
+	for _, text := range []string{"127.0.0.1", "0.0.0.0", "::1", "::", "169.254.169.254", "fe80::1", "224.0.0.1", "255.255.255.255",
+		"::ffff:127.0.0.1", "::ffff:169.254.169.254", "ff02::1"} {
+		known.addresses = append(known.addresses, netip.MustParseAddr(text))
+	}
+	w := newWorld(t, setup{rows: strings.Replace(row, "NAME", "models.internal", 1), resolver: known})
+	if got := w.chat(plain); got.status != 502 || len(server.seen()) > 0 {
+		t.Errorf("got %+v", got)
+	}
+	w.load(strings.Replace(row, "NAME", "models.localhost", 1))
+	known.mu.Lock()
+	known.addresses = known.addresses[:1]
+	known.mu.Unlock()
+	if got := w.chat(plain); got.status != 200 {
+		t.Errorf("a name of this machine: got %+v", got)
+	}
+	if seen := server.seen(); len(seen) != 1 || seen[0].host != "models.localhost:"+port {
+		t.Errorf("the server saw %+v", seen)
+	}
+}
+
+// A lookup that hangs holds up no call that has servers, and no end.
+func TestALookupThatHangs(t *testing.T) {
+	server := newUpstream(t, always(200, whole))
+	known := &names{}
+	known.set(nil, server)
+	w := newWorld(t, setup{rows: serviceRow, resolver: hanging{known}})
+	if got := w.chat(plain); got.status != 200 {
+		t.Fatalf("got %+v", got)
+	}
+	known.set(errHang)
+	w.wait(time.Minute)
+	for range 3 {
+		if got := w.chat(plain); got.status != 200 {
+			t.Errorf("got %+v", got)
+		}
+	}
+	w.gateway.Close() // it waits for the lookup, and ends it
+}
+
+var errHang = errors.New("hang")
+
+// hanging hangs where the names say so.
+type hanging struct{ *names }
+
+func (h hanging) LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error) {
+	cname, records, err := h.names.LookupSRV(ctx, service, proto, name)
+	if errors.Is(err, errHang) {
+		<-ctx.Done()
+		err = ctx.Err()
+	}
+	return cname, records, err
+}
+
+// The catalog says how servers are found, and refuses what cannot be looked up.
+func TestDiscoveryInTheCatalog(t *testing.T) {
+	for url, want := range map[string]string{
+		"dns+http://vllm.internal:8000":    "dns http://vllm.internal:8000/v1",
+		"dns+https://vllm.internal/api/v3": "dns https://vllm.internal/api/v3",
+		"srv+http://_http._tcp.vllm":       "srv http://_http._tcp.vllm/v1",
+		"http://vllm.internal":             " http://vllm.internal/v1",
+		"dns+http://10.0.0.1":              "followed by a URL with a name",
+		"dns+http://[::1]:8000":            "followed by a URL with a name",
+		"srv+http://vllm:8000":             "has a port",
+		"dns+ftp://vllm":                   "is an http or https URL",
+		"dns+embedded:":                    "is an http or https URL",
+		"dns+dns+http://vllm":              "is an http or https URL",
+	} {
+		known, err := catalog.Parse([]byte(media+strings.Replace(serviceRow, "srv+http://_http._tcp.models.internal", url, 1)), "gen")
+		got := ""
+		if err != nil {
+			got = err.Error()
+		} else {
+			u := known.InferenceModels()[0].Upstreams[0]
+			got = string(u.Discovery) + " " + u.URL
+		}
+		if !strings.Contains(got, want) {
+			t.Errorf("%s: %s", url, got)
+		}
+	}
+}
