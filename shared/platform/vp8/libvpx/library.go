@@ -19,7 +19,9 @@ import (
 // them, which check verifies.
 func names() []string {
 	if runtime.GOOS == "darwin" {
-		return []string{"/opt/homebrew/lib/libvpx.dylib", "/usr/local/lib/libvpx.dylib", "libvpx.dylib"}
+		return []string{
+			"/opt/homebrew/lib/libvpx.dylib", "/usr/local/lib/libvpx.dylib", "/opt/local/lib/libvpx.dylib", "libvpx.dylib",
+		}
 	}
 	return []string{"libvpx.so.12", "libvpx.so.11", "libvpx.so.10", "libvpx.so.9", "libvpx.so.8", "libvpx.so.7"}
 }
