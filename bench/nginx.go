@@ -29,6 +29,7 @@ http {
 	uwsgi_temp_path %[1]s/uwsgi;
 	scgi_temp_path %[1]s/scgi;
 	keepalive_requests 1000000;
+	client_body_buffer_size 512k;
 	upstream model { server %[3]s; keepalive 64; keepalive_requests 1000000; }
 	server {
 		listen %[2]s;

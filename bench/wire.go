@@ -5,10 +5,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -24,6 +27,22 @@ import (
 var chatRequest = `{"model":"bench","messages":[{"role":"system","content":"` +
 	strings.Repeat("Be brief and kind. ", 50) +
 	`"},{"role":"user","content":"` + strings.Repeat("How are you today? ", 50) + `"}],"max_tokens":100`
+
+// largePrompt is how long the content of a large chat is, in bytes.
+const largePrompt = 200 << 10
+
+// largeRequest is a chat with a long prompt without its last members.
+var largeRequest = `{"model":"bench","max_tokens":100,"messages":[{"role":"user","content":"` +
+	strings.Repeat("Once upon a time there was a very long prompt. ", largePrompt/47) + `"}]`
+
+// The streams that a chat asks the model server for by its user: chunks at once, or
+// one at a time at a steady pace.
+const (
+	burstUser, flowUser = "burst", "flow"
+	burstChunks         = 2000
+	flowEvery           = 10 * time.Millisecond
+	flowChunks          = 500
+)
 
 const wholeAnswer = `{"id":"chatcmpl-1","object":"chat.completion","created":1700000000,"model":"weights",` +
 	`"choices":[{"index":0,"message":{"role":"assistant","content":"I am fine, thank you, and how are you on this ` +
@@ -53,14 +72,21 @@ func dialWire(ctx context.Context, address string) (*wire, error) {
 	if err != nil {
 		return nil, err
 	}
-	request := func(end string) []byte {
-		body := chatRequest + end
-		return fmt.Appendf(nil, "POST /v1/chat/completions HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n"+
+	request := func(path, body string) []byte {
+		return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n"+
 			"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
-			address, servertest.Key, len(body), body)
+			path, address, servertest.Key, len(body), body)
 	}
-	return &wire{conn, bufio.NewReader(conn), map[string][]byte{"whole": request("}"),
-		"stream": request(`,"stream":true}`)}}, nil
+	const chat = "/v1/chat/completions"
+	return &wire{conn, bufio.NewReader(conn), map[string][]byte{
+		"whole":     request(chat, chatRequest+"}"),
+		"stream":    request(chat, chatRequest+`,"stream":true}`),
+		"large":     request(chat, largeRequest+"}"),
+		"flow":      request(chat, chatRequest+`,"stream":true,"user":"`+flowUser+`"}`),
+		"burst":     request(chat, chatRequest+`,"stream":true,"user":"`+burstUser+`"}`),
+		"messages":  request("/v1/messages", chatRequest+`,"stream":true,"metadata":{"user_id":"`+burstUser+`"}}`),
+		"responses": request("/v1/responses", `{"model":"bench","input":"Hello.","stream":true,"user":"`+burstUser+`"}`),
+	}}, nil
 }
 
 func (w *wire) close() { w.conn.Close() }
@@ -96,8 +122,8 @@ func (w *wire) call(kind string) (first time.Duration, err error) {
 }
 
 // open begins a stream and reads its first chunk.
-func (w *wire) open() error {
-	if _, err := w.conn.Write(w.requests["stream"]); err != nil {
+func (w *wire) open(kind string) error {
+	if _, err := w.conn.Write(w.requests[kind]); err != nil {
 		return err
 	}
 	if _, err := w.head(); err != nil {
@@ -155,7 +181,7 @@ func (w *wire) chunk() (int, error) {
 
 // wireCalls has callers repeat a call for a time, and returns the number of calls
 // and the time that they took.
-func wireCalls(ctx context.Context, address string, callers int,
+func wireCalls(ctx context.Context, address, kind string, callers int,
 	length time.Duration) (calls int, took time.Duration, err error) {
 	running, ctx := errgroup.WithContext(ctx)
 	counts := make([]int, callers)
@@ -168,7 +194,7 @@ func wireCalls(ctx context.Context, address string, callers int,
 			}
 			defer w.close()
 			for ; time.Since(begun) < length && ctx.Err() == nil; counts[i]++ {
-				if _, err := w.call("whole"); err != nil {
+				if _, err := w.call(kind); err != nil {
 					return err
 				}
 			}
@@ -186,10 +212,12 @@ func wireCalls(ctx context.Context, address string, callers int,
 type modelServer struct {
 	listener net.Listener
 	serving  sync.WaitGroup
+	// waiting is how many answers are held.
+	waiting atomic.Int64
 
 	mu sync.Mutex
-	// held is closed when streams may go on after their first chunk; nil when
-	// they need not wait.
+	// held is closed when answers, and streams after their first chunk, may go on;
+	// nil when they need not wait.
 	held chan struct{}
 }
 
@@ -219,7 +247,8 @@ func (m *modelServer) address() string { return m.listener.Addr().String() }
 // close closes the listener; connections end with their clients.
 func (m *modelServer) close() { m.listener.Close() }
 
-// hold makes streams wait after their first chunk until release is called.
+// hold makes answers, and streams after their first chunk, wait until release is
+// called.
 func (m *modelServer) hold() (release func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -241,20 +270,26 @@ func (m *modelServer) serve(conn net.Conn) error {
 		"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n",
 		len(firstChunk), firstChunk)
 	end := fmt.Appendf(nil, "%x\r\n%s\r\n0\r\n\r\n", len(lastChunks), lastChunks)
+	var body []byte
 	for {
 		length, err := requestLength(reader)
 		if err != nil {
 			return err
 		}
-		body, err := reader.Peek(length)
-		if err != nil {
+		body = slices.Grow(body[:0], length)[:length]
+		if _, err := io.ReadFull(reader, body); err != nil {
 			return err
 		}
-		stream := bytes.Contains(body, []byte(`"stream":true`))
-		if _, err := reader.Discard(length); err != nil {
-			return err
+		// What a call asks for stands at its end.
+		asked := body[max(0, length-200):]
+		if length == 0 {
+			if _, err := io.WriteString(conn, modelList); err != nil {
+				return err
+			}
+			continue
 		}
-		if !stream {
+		if !bytes.Contains(asked, []byte(`"stream":true`)) {
+			m.wait()
 			if _, err := conn.Write(whole); err != nil {
 				return err
 			}
@@ -263,15 +298,51 @@ func (m *modelServer) serve(conn net.Conn) error {
 		if _, err := conn.Write(begin); err != nil {
 			return err
 		}
-		m.mu.Lock()
-		held := m.held
-		m.mu.Unlock()
-		if held != nil {
-			<-held
+		if err := m.more(conn, asked); err != nil {
+			return err
 		}
 		if _, err := conn.Write(end); err != nil {
 			return err
 		}
+	}
+}
+
+// modelList is the answer to every GET: what routers ask a model server for.
+var modelList = fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(modelListBody), modelListBody)
+
+const modelListBody = `{"object":"list","data":[{"id":"bench","object":"model","created":1700000000,"owned_by":"bench"}]}`
+
+// more writes the chunks between the first and the last ones of a stream.
+func (m *modelServer) more(conn net.Conn, asked []byte) error {
+	piece := fmt.Appendf(nil, "%x\r\n%s\r\n", len(firstChunk), firstChunk)
+	switch {
+	case bytes.Contains(asked, []byte(burstUser)):
+		_, err := conn.Write(bytes.Repeat(piece, burstChunks))
+		return err
+	case bytes.Contains(asked, []byte(flowUser)):
+		ticker := time.NewTicker(flowEvery)
+		defer ticker.Stop()
+		for range flowChunks {
+			<-ticker.C
+			if _, err := conn.Write(piece); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	m.wait()
+	return nil
+}
+
+// wait waits while answers are held.
+func (m *modelServer) wait() {
+	m.mu.Lock()
+	held := m.held
+	m.mu.Unlock()
+	if held != nil {
+		m.waiting.Add(1)
+		defer m.waiting.Add(-1)
+		<-held
 	}
 }
 

@@ -2,11 +2,13 @@ package gateway_test
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 )
@@ -169,5 +171,74 @@ func TestLargeRequests(t *testing.T) {
 	u.now(func(c *call) { c.stream(); c.write(eventStream(chunk("one"))); c.reset() })
 	if a := w.chat(large); !strings.Contains(a.body, "upstream_error") {
 		t.Errorf("got %s", a.body)
+	}
+}
+
+// A server may answer a large request before it has read it: the caller gets that answer,
+// and the connection is not used again.
+func TestLargeRequestsAnsweredEarly(t *testing.T) {
+	large := strings.Replace(plain, "one two", strings.Repeat("x", 16<<20), 1)
+	refusal := `{"error":{"message":"too long for me"}}`
+	hasty, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	left := make(chan struct{})
+	var hastyGone sync.WaitGroup
+	hastyGone.Go(func() {
+		for {
+			conn, err := hasty.Accept()
+			if err != nil {
+				return
+			}
+			hastyGone.Go(func() {
+				defer conn.Close()
+				if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+					fmt.Fprintf(conn, "HTTP/1.1 400 x\r\nContent-Length: %d\r\n\r\n%s", len(refusal), refusal)
+				}
+				<-left
+			})
+		}
+	})
+	t.Cleanup(func() { close(left); hasty.Close(); hastyGone.Wait() })
+	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{{url: "http://" + hasty.Addr().String() + "/v1"}}})
+	for range 2 {
+		if a := w.chat(large); a.status != 400 || !strings.Contains(a.body, "too long for me") {
+			t.Errorf("got %d %s: %v", a.status, a.body, a.err)
+		}
+	}
+	u, _ := keeping(t, inLength(whole), inLength(whole), inLength(whole))
+	w = newWorld(t, setup{rows: longRow, upstreams: []*modelServer{u}})
+	for range 3 {
+		if a := w.chat(large); a.status != 200 || a.body != asSmall(whole) {
+			t.Errorf("got %d %s: %v", a.status, a.body, a.err)
+		}
+	}
+}
+
+// A caller may leave while its large request is being written: nothing of it is used any
+// more, and the server that does not read is let go of.
+func TestLeavingWhileALargeRequestIsWritten(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer listener.Close()
+	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{{url: "http://" + listener.Addr().String() + "/v1"}}})
+	ctx, leave := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		large := strings.Replace(plain, "one two", strings.Repeat("x", 16<<20), 1)
+		w.do(w.request(ctx, http.MethodPost, "/v1/chat/completions", studio, strings.NewReader(large)))
+	}()
+	conn, err := listener.Accept()
+	must(t, err)
+	defer conn.Close()
+	_, err = http.ReadRequest(bufio.NewReader(conn))
+	must(t, err)
+	leave()
+	<-ended
+	if o := w.completed(1)[0]; o.Status != 499 {
+		t.Errorf("observed %+v", o)
+	}
+	if got := w.outcomes(); len(got) != 1 || got[0] != "first: abandoned" {
+		t.Errorf("the outcomes are %v", got)
 	}
 }

@@ -161,13 +161,13 @@ func hostile(s speech) map[string]func(*call) {
 }
 
 // Whatever an upstream answers, its caller gets an answer of the contract's
-// shape within the row's timeouts, and the gateway goes on: over both
-// transports, for calls of both kinds.
+// shape within the row's timeouts, and the gateway goes on: for calls of both kinds,
+// small and large.
 func TestHostileUpstreams(t *testing.T) {
 	const rows = `
   - {id: small, routes: [chat], context_length: 1048576, max_output_length: 1000, timeouts: {first_byte: 200ms, idle: 100ms}, upstreams: [{name: first, url: URL0, model: weights}]}
 `
-	large := strings.Repeat("x", 40<<10) // beyond what the plain transport carries
+	large := strings.Repeat("x", 40<<10) // beyond what is written before the answer is read
 	for name, answer := range hostile(inChat) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -563,7 +563,7 @@ func TestUpstreamsWithAKeyHeader(t *testing.T) {
 		w := newWorld(t, setup{upstreams: []*modelServer{u}, rows: `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{url: URL0, secret: "file:` + key + `", ` + setting + `}]}
 `})
-		// The long one goes by net/http.
+		// The long one is written while its answer is read.
 		for _, body := range []string{plain, strings.Replace(plain, "one", strings.Repeat("x", 40<<10), 1)} {
 			w.chat(body)
 			got := u.seen()[len(u.seen())-1].header

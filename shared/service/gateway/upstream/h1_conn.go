@@ -26,6 +26,8 @@ import (
 const (
 	// maxInterim bounds how many interim answers (1xx) may precede the final one.
 	maxInterim = 8
+	// sentTime bounds the wait for the end of a request whose answer is complete.
+	sentTime = 10 * time.Millisecond
 	// maxTrailer bounds the trailer of an answer, in bytes.
 	maxTrailer = 4 << 10
 )
@@ -57,6 +59,9 @@ type h1Conn struct {
 	head       int
 	until, end time.Time
 	silence    time.Duration
+	// sent receives whether a large request was written whole; nil if none is being
+	// written.
+	sent chan bool
 	// stop stops watching the call's context.
 	stop func() bool
 
@@ -136,16 +141,59 @@ func (c *h1Conn) call(ctx context.Context, target *url.URL, request Request) (Re
 		return Reply{}, errNotIdle
 	}
 	c.stop = context.AfterFunc(ctx, c.interrupt)
-	err := c.send(target, request)
-	var r Reply
-	if err == nil {
-		r, err = c.receive()
-	}
+	r, err := c.exchange(target, request)
 	if err != nil {
 		c.stop()
+		c.drop()
+		c.awaitSent()
 		return Reply{}, err
 	}
 	return r, nil
+}
+
+// exchange sends a request and reads the head of its answer. A large request is written
+// beside that: its server may answer before it has read it all.
+func (c *h1Conn) exchange(target *url.URL, request Request) (Reply, error) {
+	if strings.ContainsAny(request.Secret, "\r\n") {
+		return Reply{}, errHeaderBreaks
+	}
+	if request.Body.Len() <= maxWrittenFirst {
+		if err := c.send(target, request); err != nil {
+			return Reply{}, err
+		}
+		return c.receive()
+	}
+	sent := make(chan bool, 1)
+	c.sent = sent
+	// How the writing fails does not matter: then the answer counts, or its absence.
+	go func() { sent <- c.send(target, request) == nil }()
+	return c.receive()
+}
+
+// awaitSent waits until nothing of the request's body is used any more. The connection
+// is closed, so that it does not take long.
+func (c *h1Conn) awaitSent() {
+	if c.sent != nil {
+		<-c.sent
+		c.sent = nil
+	}
+}
+
+// isSent reports whether the request was written whole. Its writer may be about to say
+// so; a server that has answered without reading it all is not waited for.
+func (c *h1Conn) isSent() bool {
+	if c.sent == nil {
+		return true
+	}
+	timer := time.NewTimer(sentTime)
+	defer timer.Stop()
+	select {
+	case whole := <-c.sent:
+		c.sent = nil
+		return whole
+	case <-timer.C:
+		return false
+	}
 }
 
 // receive reads the head of the final answer, and skips interim ones.
@@ -183,9 +231,6 @@ func (c *h1Conn) isIdle() bool {
 
 // send writes a request.
 func (c *h1Conn) send(target *url.URL, r Request) error {
-	if strings.ContainsAny(r.Secret, "\r\n") {
-		return errHeaderBreaks
-	}
 	// The writer remembers its first error for Flush.
 	w := c.writer
 	field := func(name, value string) {
@@ -443,9 +488,11 @@ func (b *h1Body) Close() error {
 	b.closed = true
 	// If the context has ended, it has interrupted the connection or is about
 	// to.
-	if b.conn.stop() && b.whole && !b.last && b.conn.reader.Buffered() == 0 {
+	if b.conn.stop() && b.whole && !b.last && b.conn.isSent() && b.conn.reader.Buffered() == 0 {
 		b.conn.transport.keep(b.conn)
 		return nil
 	}
-	return b.conn.conn.Close()
+	err := b.conn.conn.Close()
+	b.conn.awaitSent()
+	return err
 }

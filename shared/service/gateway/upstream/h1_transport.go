@@ -9,17 +9,16 @@ import (
 	"time"
 )
 
-// maxH1Body is the largest request that is written whole before its answer is
+// maxWrittenFirst is the largest request that is written whole before its answer is
 // read, in bytes. It fits into the buffers of a connection, so that writing it
 // does not wait for the server.
-const maxH1Body = 32 << 10
+const maxWrittenFirst = 32 << 10
 
 // h1Transport makes calls over plain HTTP/1.1, each on the goroutine of its
 // caller. http.Transport has two goroutines per connection and hands every call
 // over to them and back, which takes longer than everything else that the
-// gateway does. It still carries the calls that are too large for this one.
+// gateway does.
 type h1Transport struct {
-	std     stdTransport
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	address string
 
@@ -34,9 +33,6 @@ type h1Transport struct {
 // call makes a call. If a kept connection turns out to have been closed, the
 // call is repeated on another.
 func (t *h1Transport) call(ctx context.Context, target *url.URL, request Request) (Reply, error) {
-	if request.Body.Len() > maxH1Body {
-		return t.std.call(ctx, target, request)
-	}
 	for {
 		conn, err := t.take(ctx)
 		if err != nil {
@@ -111,7 +107,6 @@ func (t *h1Transport) closeOld() {
 }
 
 func (t *h1Transport) closeIdle() {
-	t.std.closeIdle()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, conn := range t.idle {

@@ -133,7 +133,7 @@ func (d dialer) transport(base, address string, connect time.Duration) transport
 		if address == "" {
 			address = named
 		}
-		return &h1Transport{std: stdTransport{std}, dial: std.DialContext, address: address}
+		return &h1Transport{dial: std.DialContext, address: address}
 	}
 	return &stdTransport{std}
 }
