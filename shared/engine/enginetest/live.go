@@ -117,11 +117,14 @@ func (s *liveSuite) isFollowed() {
 }
 
 func (s *liveSuite) isLeft() {
-	for _, narrow := range []bool{false, true} {
-		picture := live(image.Pt(1280, 720), image.YCbCrSubsampleRatio420, narrow)
-		edited := s.edit(s.open(), picture)
-		if max(mean(edited)-mean(picture), mean(picture)-mean(edited)) > 2 {
-			s.Errorf("narrow %v: the luma is %d instead of %d", narrow, mean(edited), mean(picture))
+	editor := s.open()
+	for _, size := range []image.Point{{640, 360}, {1280, 720}, {321, 239}, {1, 1}, {1080, 1920}} {
+		for _, ratio := range []image.YCbCrSubsampleRatio{image.YCbCrSubsampleRatio420, image.YCbCrSubsampleRatio444} {
+			picture := live(size, ratio, size.X%2 == 0)
+			edited := s.edit(editor, picture)
+			if max(mean(edited)-mean(picture), mean(picture)-mean(edited)) > 2 {
+				s.Errorf("%v, %v: the luma is %d instead of %d", size, ratio, mean(edited), mean(picture))
+			}
 		}
 	}
 }

@@ -196,15 +196,19 @@ func (e *editor) Edit(ctx context.Context, picture *engine.Picture) (*engine.Pic
 	}
 	e.work.notice = ""
 	p := e.current(size)
-	if have == size && picture.SubsampleRatio == image.YCbCrSubsampleRatio420 && p.idle() {
+	switch idle := p.idle(); {
+	case idle && have == size && picture.SubsampleRatio == image.YCbCrSubsampleRatio420:
 		e.say("")
 		return picture, nil
+	case idle:
+		e.work.resize(&picture.YCbCr, size)
+	default:
+		e.work.load(&picture.YCbCr, size, by)
+		p.run(e.work, now.Sub(e.began))
+		e.work.colors.sized(size)
+		e.work.picture.split(&e.work.colors.YCbCr, by)
 	}
-	e.work.load(&picture.YCbCr, size, by)
-	p.run(e.work, now.Sub(e.began))
 	e.say(e.work.notice)
-	e.work.colors.sized(size)
-	e.work.picture.split(&e.work.colors.YCbCr, by)
 	e.edited = engine.Picture{YCbCr: e.work.colors.YCbCr, Narrow: picture.Narrow}
 	return &e.edited, nil
 }
@@ -270,6 +274,16 @@ func (w *workspace) load(from image.Image, size catalog.Size, by *colors) {
 	s.scale(full.Cb, planes.Cb, planes.CStride)
 	s.scale(full.Cr, planes.Cr, planes.CStride)
 	w.picture.join(&full, by)
+}
+
+// resize sets the colours from a picture, scaled to a size, and nothing else.
+func (w *workspace) resize(from *image.YCbCr, size catalog.Size) {
+	w.colors.sized(size)
+	have := from.Bounds().Size()
+	w.scaler(catalog.Size{Width: have.X, Height: have.Y}, size).scale(w.colors.Y, from.Y, from.YStride)
+	s := w.scaler(chromaSize(from), chromaSize(&w.colors.YCbCr))
+	s.scale(w.colors.Cb, from.Cb, from.CStride)
+	s.scale(w.colors.Cr, from.Cr, from.CStride)
 }
 
 // chromaSize is the size of a picture's chroma planes.
