@@ -9,13 +9,17 @@ import (
 	"image"
 	"image/color"
 	"image/draw"
+	"image/jpeg"
 	"image/png"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
+
+	"cutroom/shared/engine/preview/frame"
 )
 
 // square is a PNG of one colour.
@@ -246,6 +250,44 @@ func TestInvalidFrames(t *testing.T) {
 		}
 	}
 	c.painted(colorOf(""))
+}
+
+// Most JPEGs have luma and chroma; others are grey, or have red, green and blue.
+func TestFramesOfOtherColours(t *testing.T) {
+	w := newWorld(t, setup{engine: frame.New(time.Now, func() uint32 { return 7 })})
+	c := w.open("gen-2.5", studio)
+	grey := image.NewGray(image.Rect(0, 0, 61, 33))
+	for i := range grey.Pix {
+		grey.Pix[i] = 90
+	}
+	var encoded bytes.Buffer
+	if err := jpeg.Encode(&encoded, grey, nil); err != nil {
+		t.Fatal(err)
+	}
+	// A marker of Adobe's says that the planes, white in luma and chroma, are colours.
+	white := plain(64, 32, color.White)
+	labelled := slices.Concat(white[:2], []byte("\xff\xee\x00\x0eAdobe\x00\x64\x00\x00\x00\x00\x00"), white[2:])
+	for what, f := range map[string]struct {
+		frame []byte
+		want  color.RGBA
+	}{
+		"grey":                {encoded.Bytes(), color.RGBA{90, 90, 90, 255}},
+		"red, green and blue": {labelled, color.RGBA{255, 128, 128, 255}},
+		"luma and chroma":     {white, color.RGBA{255, 255, 255, 255}},
+	} {
+		c.show(f.frame)
+		m := c.next()
+		if m.frame == nil {
+			t.Fatalf("%s: no frame: %+v", what, m)
+		}
+		got := color.RGBAModel.Convert(m.frame.At(100, 100)).(color.RGBA)
+		for _, d := range []int{int(got.R) - int(f.want.R), int(got.G) - int(f.want.G), int(got.B) - int(f.want.B)} {
+			if d < -4 || d > 4 {
+				t.Errorf("%s: the frame is %v, want %v", what, got, f.want)
+				break
+			}
+		}
+	}
 }
 
 // giant is a frame whose header claims 65535x65535 pixels.
