@@ -172,13 +172,15 @@ destroy: not-prod need-destroy functions cdk ## Take a deploy away, with its dat
 
 # The deploy on this machine: a local AWS, and the functions in Docker by SAM. STAGE,
 # LOCAL_AWS_PORT, SAM_PORT and KEY are theirs: see docs/deploy.md.
-.PHONY: local-aws local-aws-stop sam-api sam-invoke
+.PHONY: local-aws local-aws-stop sam-api sam-lambda sam-invoke
 local-aws: need-local-aws ## Deploy to a local AWS on this machine, with a worker. STAGE=dev
 	@scripts/local-aws.sh start
 local-aws-stop: ## Stop the local AWS. What is in it is lost.
 	@scripts/local-aws.sh stop
 sam-api: need-sam-api ## Serve both APIs from the functions in Docker, by SAM, with the local AWS.
 	@exec scripts/sam.sh api
+sam-lambda: need-sam-lambda ## Serve Lambda's Invoke of the functions in Docker, by SAM, to the AWS CLI and SDKs.
+	@exec scripts/sam.sh lambda
 sam-invoke: need-sam-invoke ## Invoke a function in Docker: FUNCTION=files EVENT=events/files/list.json
 	@exec scripts/sam.sh invoke "$(FUNCTION)" "$(EVENT)"
 

@@ -14,9 +14,9 @@ import (
 	"cutroom/shared/testkit/lambdatest"
 )
 
-// Every function answers the events of its folder in Docker, run by SAM, as the files
-// beside them say. Each is invoked as a user does it, in the deploy of `make
-// local-aws`.
+// Every function answers the events of its folder in Docker, run by SAM in the deploy of
+// `make local-aws`, as the files beside them say: all of them by `make sam-lambda`, and
+// some by `make sam-invoke`, which starts SAM and a container for each.
 func TestEventsBySAM(t *testing.T) {
 	local := awstest.StartLocal(t, "events")
 	tables := map[string]string{}
@@ -27,6 +27,7 @@ func TestEventsBySAM(t *testing.T) {
 	// The test takes longer than the age that jobs may reach.
 	w.age = time.Hour
 	w.fill(t)
+	url := local.ServeBySAM(t, "sam-lambda")
 	// The events of these have an order, as those of TestEvents have: what one makes or
 	// deletes others would find. The others are apart from them.
 	ordered := []string{"jobs", "content", "images", "files", "arrived", "expiry"}
@@ -34,33 +35,54 @@ func TestEventsBySAM(t *testing.T) {
 		// What smoke tries are containers, of which a local deploy has none.
 		return slices.Contains(ordered, name) || name == "smoke"
 	})
-	for lane, names := range map[string][]string{"ordered": ordered, "others": others} {
-		t.Run(lane, func(t *testing.T) {
+	t.Run("sam-lambda", func(t *testing.T) {
+		for lane, names := range map[string][]string{"ordered": ordered, "others": others} {
+			t.Run(lane, func(t *testing.T) {
+				t.Parallel() // SAM waits for logs after many an answer
+				for _, name := range names {
+					if name == "arrived" {
+						w.upload(t)
+					}
+					for _, path := range casesOf(t, name) {
+						t.Run(name+"/"+filepath.Base(path), func(t *testing.T) {
+							event, want := read(t, path)
+							answer, err := local.InvokeBySAM(t.Context(), url, name, event)
+							if err != nil {
+								t.Fatal(err)
+							}
+							judgeBuffered(t, want, answer)
+						})
+					}
+				}
+			})
+		}
+	})
+	for _, c := range []struct{ name, event, key, want string }{
+		// With the event's own key, with one in its place, and with that of make local-aws,
+		// which is an admin's.
+		{"content", "whole", "events", "whole"}, {"files", "get", sampleAdmin, "get"},
+		{"tokens", "key-create-no-admin", "", "key-create"},
+		// From another caller than API Gateway.
+		{"reaper", "timed-out", "events", "timed-out"},
+	} {
+		t.Run("sam-invoke/"+c.name+"/"+c.event, func(t *testing.T) {
 			t.Parallel()
-			for _, name := range names {
-				if name == "arrived" {
-					w.upload(t)
-				}
-				for _, path := range casesOf(t, name) {
-					t.Run(name+"/"+filepath.Base(path), func(t *testing.T) { answersBySAM(t, local, name, path) })
-				}
+			folder := filepath.Join("events", c.name)
+			answer, err := local.Make(t.Context(), "sam-invoke", "FUNCTION="+c.name, "KEY="+c.key,
+				"EVENT="+filepath.Join(folder, c.event+".json"))
+			if err != nil {
+				t.Fatal(err)
 			}
+			_, want := read(t, filepath.Join("..", folder, c.want))
+			judgeBuffered(t, want, answer)
 		})
 	}
 }
 
-// answersBySAM sends an event to a function and checks the answer.
-func answersBySAM(t *testing.T, local *awstest.Local, name, path string) {
+// judgeBuffered compares a function's answer, as it is without streams, with the wanted
+// one.
+func judgeBuffered(t *testing.T, want want, text []byte) {
 	t.Helper()
-	event, err := filepath.Abs(path + ".json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := local.Make(t.Context(), "sam-invoke", "FUNCTION="+name, "EVENT="+event, "KEY=events")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, want := read(t, path)
 	if want.Status == 0 {
 		differ(t, "the answer", want.Answer, decode(t, text))
 		return

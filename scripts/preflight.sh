@@ -37,7 +37,7 @@ images | pin-images) needs="docker" ;;
 # A Docker engine is what it installs and starts itself: that is a part of the test.
 test-docker) needs="go certificates npm curl python ffmpeg" ;;
 local-aws) needs="go certificates npm curl python ffmpeg" ;;
-sam-api | sam-invoke) needs="go certificates npm curl python docker" ;;
+sam-api | sam-lambda | sam-invoke) needs="go certificates npm curl python docker" ;;
 test-bare) needs="root git go certificates debootstrap" ;;
 *)
 	echo "preflight.sh: unknown target $target" >&2

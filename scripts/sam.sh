@@ -1,12 +1,14 @@
 #!/bin/sh
 # sam.sh api                     serves the functions in Docker, by SAM, until Ctrl-C
+# sam.sh lambda                  serves Lambda's call Invoke in their place, to the AWS
+#                                command line and SDKs
 # sam.sh invoke FUNCTION EVENT   invokes a function with the event of a file, and prints
 #                                its answer
 #
-# They use the local AWS that make local-aws has started. SAM_PORT is the port of the
-# API, on this machine alone (3000). KEY stands in the place of the events' own keys; it
-# is the key of make local-aws unless it is set, and "events" leaves them as they are.
-# Other settings are in scripts/local.sh.
+# They use the local AWS that make local-aws has started. SAM_PORT is the port that is
+# served at, on this machine alone (3000 and 3001). KEY stands in the place of the events'
+# own keys; it is the key of make local-aws unless it is set, and "events" leaves them as
+# they are. Other settings are in scripts/local.sh.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/local.sh
@@ -42,9 +44,10 @@ sam() {
 		--add-host host.docker.internal:host-gateway --skip-pull-image
 }
 
-api() {
+# serve COMMAND PORT: each function has one container, from its first call to the end.
+serve() {
 	prepared
-	sam start-api --host 127.0.0.1 --port "${SAM_PORT:-3000}" --warm-containers LAZY
+	sam "$1" --host 127.0.0.1 --port "${SAM_PORT:-$2}" --warm-containers LAZY
 }
 
 invoke() {
@@ -69,11 +72,12 @@ invoke() {
 }
 
 case ${1:-} in
-api) api ;;
+api) serve start-api 3000 ;;
+lambda) serve start-lambda 3001 ;;
 template) described_for_sam ;;
 invoke) invoke "${2:-}" "${3:-}" ;;
 *)
-	sed -n '2,10s/^# //p' "$0" >&2
+	sed -n '2,12s/^# //p' "$0" >&2
 	exit 2
 	;;
 esac

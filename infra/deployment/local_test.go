@@ -5,11 +5,8 @@ package deployment
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -17,7 +14,6 @@ import (
 	"testing"
 
 	"cutroom/shared/testkit/awstest"
-	"cutroom/shared/testkit/programtest"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -30,7 +26,7 @@ func TestLocal(t *testing.T) {
 	t.Run("TakenPort", func(t *testing.T) { testTakenPort(t, local) })
 	t.Run("SAMWithoutLocalAWS", func(t *testing.T) { testSAMWithoutLocalAWS(t, local) })
 	d := deployedOf(t, local)
-	d.front = serveBySAM(t, local)
+	d.front = local.ServeBySAM(t, "sam-api")
 	t.Run("JobBySAM", func(t *testing.T) { testLocalJob(t, d.client(t, "job")) })
 	// A worker would take the jobs that tests want to see pending.
 	stopWorker(t, local)
@@ -135,61 +131,6 @@ func deployedOf(t *testing.T, local *awstest.Local) *deployed {
 		cloud: local.Cloud, root: root, worker: filepath.Join(root, "bin", "worker"),
 		program: servertest.Program(filepath.Join(root, "bin", "cutroom")), outputs: stacks["cutroom-"+local.Stage],
 	}
-}
-
-// serveBySAM runs `make sam-api` until the test ends and returns its URL. It is
-// stopped as by Ctrl-C and leaves no container behind.
-func serveBySAM(t *testing.T, local *awstest.Local) string {
-	t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := free.Addr().(*net.TCPAddr).Port
-	if err := free.Close(); err != nil {
-		t.Fatal(err)
-	}
-	said, gone := &programtest.Output{Limit: 64 << 10}, make(chan struct{})
-	command := local.Command(context.Background(), "sam-api", "SAM_PORT="+strconv.Itoa(port))
-	command.Stdout, command.Stderr = said, said
-	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
-	}
-	go func() {
-		_ = command.Wait() // how it ended is in ProcessState
-		close(gone)
-	}()
-	t.Cleanup(func() {
-		_ = syscall.Kill(-command.Process.Pid, syscall.SIGINT) // fails when it has ended
-		<-gone
-		if t.Failed() {
-			t.Logf("what SAM said:\n%s", said)
-		}
-		out, err := exec.Command("docker", "ps", "--no-trunc", "--format", "{{.ID}} {{.Mounts}}").Output()
-		if err != nil || strings.Contains(string(out), "/sam/"+local.Stage+"/") {
-			t.Errorf("SAM has left containers: %v\n%s", err, out)
-		}
-	})
-	url := fmt.Sprintf("http://127.0.0.1:%d", port)
-	until(t, "SAM serves", func(ctx context.Context) (bool, error) {
-		select {
-		case <-gone:
-			return false, fmt.Errorf("it ended:\n%s", said)
-		default:
-		}
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/healthz", nil)
-		if err != nil {
-			return false, err
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return false, nil // it does not listen yet
-		}
-		response.Body.Close()
-		return response.StatusCode == http.StatusOK, nil
-	})
-	return url
 }
 
 // stopWorker stops the worker of `make local-aws`.

@@ -1,0 +1,89 @@
+package awstest
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"cutroom/shared/testkit/programtest"
+)
+
+// ServeBySAM runs a target of the Makefile, sam-api or sam-lambda, until the test ends,
+// and returns its URL. It is stopped as by Ctrl-C, and leaves no container behind.
+func (l *Local) ServeBySAM(t T, target string) (url string) {
+	t.Helper()
+	address, err := freeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := strings.Cut(address, ":")
+	said, gone := &programtest.Output{Limit: 64 << 10}, make(chan struct{})
+	command := l.Command(context.Background(), target, "SAM_PORT="+port)
+	command.Stdout, command.Stderr = said, said
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		_ = command.Wait() // how it ended is in ProcessState
+		close(gone)
+	}()
+	t.Cleanup(func() {
+		_ = syscall.Kill(-command.Process.Pid, syscall.SIGINT) // fails when it has ended
+		<-gone
+		if t.Failed() {
+			t.Logf("what SAM said:\n%s", said)
+		}
+		out, err := exec.Command("docker", "ps", "--no-trunc", "--format", "{{.ID}} {{.Mounts}}").Output()
+		if err != nil || strings.Contains(string(out), "/sam/"+l.Stage+"/") {
+			t.Errorf("SAM has left containers: %v\n%s", err, out)
+		}
+	})
+	url = "http://" + address
+	again := time.NewTicker(200 * time.Millisecond)
+	defer again.Stop()
+	for until := time.After(localTime); ; {
+		response, err := http.Get(url)
+		if err == nil {
+			response.Body.Close()
+			return url
+		}
+		select {
+		case <-again.C: // it does not listen yet
+		case <-gone:
+			t.Fatalf("make %s ended:\n%s", target, said)
+		case <-until:
+			t.Fatalf("make %s never serves:\n%s", target, said)
+		}
+	}
+}
+
+// InvokeBySAM invokes a function at the URL of sam-lambda, and returns its answer.
+//
+// Errors: the function failed, with what it said.
+func (l *Local) InvokeBySAM(ctx context.Context, url, function string, event []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, localTime)
+	defer cancel()
+	path := fmt.Sprintf("%s/2015-03-31/functions/cutroom-%s-%s/invocations", url, l.Stage, function)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, path, bytes.NewReader(event))
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err == nil && (response.StatusCode != http.StatusOK || response.Header.Get("X-Amz-Function-Error") != "") {
+		err = errors.New("the function failed: " + response.Status + " " + string(answer))
+	}
+	return answer, err
+}
