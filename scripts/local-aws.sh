@@ -59,10 +59,12 @@ start_ministack() {
 
 # deploy brings the stage to the local AWS, unless it is there as it is described.
 deploy() {
-	# On a Mac the local AWS runs the functions as programs of the Mac.
 	functions=bin/functions/$architecture
-	[ "$(uname)" = Linux ] || functions=bin/functions/local
-	built "$functions" "$("$GO" env GOOS)"
+	if [ "$(uname)" != Linux ]; then
+		# On a Mac the local AWS runs the functions as programs of the Mac.
+		functions=bin/functions/local
+		built "$functions" "$("$GO" env GOOS)"
+	fi
 	described "cdk.out/local/$stage" -c worker=none -c watch=off -c streaming=off \
 		-c webhookAllow=127.0.0.1 -c functions="$functions"
 	if cmp -s "cdk.out/local/$stage/stack/$template" "$of/template.json"; then
@@ -153,11 +155,16 @@ start_alone() {
 	scripts/install-cdk.sh
 	programs
 	start_ministack
+	# What SAM runs is described beside the deploy, so that SAM begins at once.
+	built "bin/functions/$architecture" linux
+	template_for_sam &
+	sam=$!
+	trap 'wait "$sam"' EXIT
 	deploy
 	make_key
 	start_worker
-	# So that SAM begins at once.
-	described_for_sam
+	trap - EXIT
+	wait "$sam"
 	key=$(cat "$of/key")
 	media=$(address MediaUrl)
 	cat <<-NEXT

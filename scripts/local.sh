@@ -112,11 +112,10 @@ described() {
 
 template=Cutroom-$stage.template.json
 
-# described_for_sam makes the template that SAM runs, which calls the local AWS from
+# template_for_sam makes the template that SAM runs, which calls the local AWS from
 # containers, while callers are outside. SAM says of each path in the metadata that it is
 # none of a function.
-described_for_sam() {
-	built "bin/functions/$architecture" linux
+template_for_sam() {
 	described "cdk.out/sam/$stage" --no-path-metadata -c worker=none -c watch=off -c streaming=off \
 		-c functions="bin/functions/$architecture" \
 		-c webhookAllow=host.docker.internal -c endpoint="http://host.docker.internal:$port" \

@@ -74,7 +74,10 @@ invoke() {
 case ${1:-} in
 api) serve start-api 3000 ;;
 lambda) serve start-lambda 3001 ;;
-template) described_for_sam ;;
+template)
+	built "bin/functions/$architecture" linux
+	template_for_sam
+	;;
 invoke) invoke "${2:-}" "${3:-}" ;;
 *)
 	sed -n '2,12s/^# //p' "$0" >&2
