@@ -20,9 +20,11 @@ RUN go mod download
 COPY cmd cmd
 COPY shared shared
 ARG TARGETARCH
-# All programs at once, which costs little more than one: what they share is compiled
-# once for all images.
-RUN CGO_ENABLED=0 GOARCH=$TARGETARCH go build -buildvcs=false -trimpath -ldflags "-s -w" -o /programs/ ./cmd/...
+# All that are asked for at once: what they share is compiled once for all images. What
+# is stripped in the end need not be written before.
+ARG PROGRAMS=./cmd/...
+RUN CGO_ENABLED=0 GOARCH=$TARGETARCH go build -buildvcs=false -trimpath -gcflags=all=-dwarf=false -ldflags "-s -w" \
+    -o /programs/ ${PROGRAMS}
 COPY LICENSE ./
 COPY scripts/module-licenses.sh scripts/
 RUN install -D LICENSE /image/usr/share/doc/cutroom/LICENSE && scripts/module-licenses.sh /image/usr/share/doc/cutroom
@@ -56,7 +58,9 @@ LABEL org.opencontainers.image.licenses="Apache-2.0 AND GPL-2.0-or-later" \
 # The one-machine server. Everything that is kept is in /data, which is all that it
 # writes to.
 FROM base AS server
-COPY --from=build /programs/cutroom /usr/local/bin/cutroom
+# Docker's older builder makes this stage for the images below too, without the program.
+ARG PROGRAM=cutroom
+COPY --from=build /programs/${PROGRAM} /usr/local/bin/cutroom
 LABEL org.opencontainers.image.title="cutroom" \
       org.opencontainers.image.description="A media editing API and an LLM gateway on one machine"
 VOLUME ["/data"]

@@ -27,11 +27,19 @@ program() {
 		# Docker's older builder does not tell the second by itself.
 		set -- "$@" --platform "linux/$ARCHITECTURE" --build-arg TARGETARCH="$ARCHITECTURE"
 	fi
-	build "$@" --build-arg DEBIAN="$(scripts/base-images.sh --reference debian:bookworm-slim)" \
+	build "$@" --build-arg PROGRAMS="$programs" --build-arg DEBIAN="$(scripts/base-images.sh --reference debian:bookworm-slim)" \
 		--build-arg GOLANG="$(scripts/base-images.sh --reference golang:1.26-bookworm)"
 }
 
 [ $# -gt 0 ] || set -- server worker media realtime engine
+# What these images have of Go, which the first of them compiles for all.
+programs=
+for name in "$@"; do
+	case $name in
+	server) programs="$programs ./cmd/cutroom" ;;
+	worker | media | realtime) programs="$programs ./cmd/$name" ;;
+	esac
+done
 for name in "$@"; do
 	case $name in
 	server) program cutroom --target server ;;
