@@ -2,24 +2,28 @@
 # test-docker.sh [PART…]: tests what runs in containers, all of it without arguments:
 #   programs   the images of the one-machine server and of the container programs, by
 #              docker run and by Docker Compose, with a local AWS
-#   worker     of these, the worker's image alone
+#   worker     of these, the images of a worker and of the media service alone
 #   sam        the functions by SAM, as make local-aws, make sam-invoke and make sam-api
 #              run them: all sample events, and the requests of the deploy's tests
 #   engine     the image of the engine server, on tiny weights without a GPU; it takes
 #              PyTorch with CUDA, 7 GB of disk
 # It starts a Docker engine where none answers, makes the base images where no registry
-# answers, and leaves nothing running, whatever happens; images stay.
+# answers, and leaves nothing running, whatever happens; images stay. They are built while
+# SAM's part runs.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/stages.sh
 
-# The tests keep their local AWS there.
+# The tests keep their local AWS there, each stage in a folder of its own.
 export LOCAL_AWS="$PWD/test-output/local-aws"
+mkdir -p test-output
+building=
 started=$(scripts/docker-engine.sh start)
 # What a killed test left behind has the label of the tests, or the name of one of their
 # projects.
 clean() {
 	trap '' INT TERM
+	[ -z "$building" ] || kill -- "-$building" 2>/dev/null || kill "$building" 2>/dev/null || true
 	for left in $(docker ps --all --quiet --filter label=cutroom.test) $(docker ps --all --quiet --filter name=cutroom-test-) \
 		$(docker ps --all --quiet --filter label=ministack=ecs); do
 		docker rm --force --volumes "$left" >/dev/null || true
@@ -30,7 +34,9 @@ clean() {
 	for left in $(docker volume ls --quiet --filter name=cutroom-test-); do
 		docker volume rm "$left" >/dev/null || true
 	done
-	scripts/local-aws.sh stop
+	for left in "$LOCAL_AWS"/*/; do
+		[ ! -d "$left" ] || LOCAL_AWS=${left%/} scripts/local-aws.sh stop
+	done
 	# SAM gives its containers no name: they have what it runs.
 	docker ps --no-trunc --format '{{.ID}} {{.Mounts}}' | grep -F "$PWD/cdk.out/sam/" | while read -r left _; do
 		docker rm --force "$left" >/dev/null || true
@@ -47,43 +53,51 @@ tests() {
 	TAG='test' released test -tags docker -count=1 -parallel 4 -timeout 20m -run "$1" ./packaging/imagetest
 }
 
-# images NAME…: builds the images. It prints what the builder says only if that fails.
+# images NAME…: begins to build the images, in a session of their own where the system has
+# them, so that the builder's client ends with the rest.
 images() {
-	log=$(mktemp)
-	if ! TAG='test' scripts/images.sh "$@" >"$log" 2>&1; then
-		tail -n 60 "$log" >&2
-		rm -f "$log"
-		return 1
-	fi
-	rm -f "$log"
+	# shellcheck disable=SC2046 # a command, or none
+	TAG='test' $(command -v setsid || true) scripts/images.sh "$@" >test-output/images.log 2>&1 &
+	building=$!
 }
 
-worker() {
-	took "image of the worker" images worker
-	took "containers of the worker" tests TestWorker
+# built waits for the images. It prints what the builder says only if that fails.
+built() {
+	[ -n "$building" ] || return 0
+	status=0
+	wait "$building" || status=$?
+	building=
+	[ "$status" -eq 0 ] || tail -n 60 test-output/images.log >&2
+	return "$status"
 }
 
 programs() {
 	command -v docker-compose >/dev/null 2>&1 || docker compose version >/dev/null 2>&1 ||
 		scripts/install-package.sh "Docker Compose" apt-get=docker-compose \
 			dnf=docker-compose-plugin pacman=docker-compose apk=docker-cli-compose brew=docker-compose
-	took "images of the programs" images server worker media realtime
 	took "containers of the programs" tests 'TestMedia|TestWorker|TestRealtime|TestServer|TestCompose|TestImages|TestTasks'
 }
 
+# In turn they make what both are made of; what follows is in folders of their own.
 sam() {
-	# One package after another: they build the same programs.
-	took "functions by SAM" released test -tags docker -count=1 -p 1 -timeout 30m \
+	took "functions by SAM" released test -tags docker -count=1 -p 2 -timeout 30m \
 		-run 'TestEventsBySAM|TestLocal' ./functions ./infra/deployment
 }
 
-engine() {
-	took "image of the engine server" images engine
-	took "container of the engine server" tests TestEngine
-}
-
 [ $# -gt 0 ] || set -- programs sam engine
+names=
+for part in "$@"; do
+	case $part in
+	programs) names="$names server worker media realtime" ;;
+	worker) names="$names worker media" ;;
+	engine) names="$names engine" ;;
+	sam) ;;
+	*) echo "test-docker.sh: $part is not one of programs, worker, sam or engine" >&2; exit 2 ;;
+	esac
+done
 took "base images" scripts/base-images.sh
+# shellcheck disable=SC2086 # several names
+[ -z "$names" ] || images $names
 scripts/install-python.sh .tools/python scripts/requirements.txt
 # The local AWS needs Docker's SDK for Python to run containers.
 if ! cmp -s scripts/requirements-docker.txt .tools/docker-sdk/made-of; then
@@ -92,9 +106,12 @@ if ! cmp -s scripts/requirements-docker.txt .tools/docker-sdk/made-of; then
 		--requirement scripts/requirements-docker.txt
 	cp scripts/requirements-docker.txt .tools/docker-sdk/made-of
 fi
+case " $* " in *" sam "*) sam ;; esac
+took "images, the rest" built
 for part in "$@"; do
 	case $part in
-	programs | worker | sam | engine) "$part" ;;
-	*) echo "test-docker.sh: $part is not one of programs, worker, sam or engine" >&2; exit 2 ;;
+	programs) programs ;;
+	worker) took "containers of the worker" tests TestWorker ;;
+	engine) took "container of the engine server" tests TestEngine ;;
 	esac
 done

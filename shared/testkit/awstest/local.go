@@ -38,8 +38,8 @@ type Local struct {
 const localTime = 15 * time.Minute
 
 // StartLocal runs `make local-aws` with a data folder and ports of its own. It ends with
-// the test. The folder is that of the variable LOCAL_AWS, if it is set, so that whoever
-// runs the tests can stop what they leave behind when they are killed.
+// the test. The folder is the stage's in that of the variable LOCAL_AWS, if it is set, so
+// that whoever runs the tests can stop what they leave behind when they are killed.
 func StartLocal(t T, stage string) *Local {
 	t.Helper()
 	address, err := freeAddress()
@@ -48,8 +48,9 @@ func StartLocal(t T, stage string) *Local {
 	}
 	folder := os.Getenv("LOCAL_AWS")
 	if folder == "" {
-		folder = filepath.Join(t.TempDir(), "local-aws")
+		folder = t.TempDir()
 	}
+	folder = filepath.Join(folder, stage)
 	_, port, _ := strings.Cut(address, ":")
 	l := &Local{
 		Cloud: &Cloud{URL: "http://" + address}, Stage: stage, Folder: folder, root: moduleRoot(t),
