@@ -189,6 +189,12 @@ func TestALookupThatHangs(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 	}
+	w.wait(time.Hour) // now the answer is old
+	for range 3 {
+		if got := w.chat(plain); got.status != 200 {
+			t.Errorf("with an old answer: got %+v", got)
+		}
+	}
 	w.gateway.Close() // it waits for the lookup, and ends it
 }
 

@@ -111,11 +111,11 @@ func (r *replicas) refresh(now time.Time) {
 }
 
 // ready waits until there is an answer that is not too old, while the context
-// lasts.
+// lasts. Where lookups fail it waits for none: the last answer holds.
 func (r *replicas) ready(ctx context.Context, now time.Time) {
 	r.mu.Lock()
 	r.refresh(now)
-	looking, old := r.looking, r.answered.IsZero() || now.Sub(r.answered) > oldAnswer
+	looking, old := r.looking, r.answered.IsZero() || !r.failing && now.Sub(r.answered) > oldAnswer
 	r.mu.Unlock()
 	if looking == nil || !old {
 		return
