@@ -21,6 +21,8 @@ type choice struct {
 	// form of it.
 	body   *[]byte
 	memory *reservation
+	// held is what the body alone holds of the memory.
+	held   int64
 	caller request.Caller
 	// rest are the rows that are left. shown reports whether the caller is told
 	// which one serves.
@@ -31,7 +33,7 @@ type choice struct {
 // begin checks the call for the model that it names, or for the first row that
 // reads so long a prompt.
 func (c *completion) begin(caller request.Caller) *apierror.Error {
-	c.choice.caller = caller
+	c.choice.caller, c.choice.held = caller, c.choice.memory.held
 	var apiErr *apierror.Error
 	c.request, apiErr = request.Parse(c.route, *c.choice.body, caller)
 	if c.request == nil {
@@ -69,6 +71,8 @@ func (c *completion) otherRows() []*catalog.Inference {
 func (c *completion) use(row *catalog.Inference) *apierror.Error {
 	c.serving, c.translation = c.choice.snapshot.Pool(row.ID), nil
 	c.kept.releaseAll()
+	// What the translation for another row held is not needed any more.
+	c.choice.memory.release(c.choice.memory.held - c.choice.held)
 	if !row.Speaks(c.route) {
 		caller := c.choice.caller
 		caller.Row = row

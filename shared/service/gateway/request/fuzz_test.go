@@ -24,6 +24,7 @@ func FuzzParse(f *testing.F) {
 		chat("away", `"n":2.0,"best_of":null,"chat_template":"x","top_k":5.0`),
 		chat("plain", `"max_tokens":5.00,"response_format":{"type":"regex"},"tool_choice":{"type":"custom"},"n":3`),
 		`{"prompt":[[1],[2]],"stop":null,"model":"plain"}`,
+		`{"models":["plain","short"],"prompt":"x","model":"plain","max_tokens":5.0}`,
 		`{"tools":null,"model":"modern","messages":[{"content":[{"type":"text","text":"\u0000"}],"role":"user"}],` +
 			`"max_tokens":7}`,
 	} {
@@ -138,7 +139,7 @@ func unnamed(t *testing.T, route catalog.Route, body []byte) (members []string) 
 		t.Fatalf("%s: %v", body, err)
 	}
 	named := " model stream temperature top_p max_tokens max_completion_tokens stop frequency_penalty presence_penalty " +
-		"stream_options n_predict n best_of "
+		"stream_options n_predict n best_of models "
 	if route == catalog.Chat {
 		named += "messages tools tool_choice response_format reasoning_effort chat_template_kwargs "
 	} else {

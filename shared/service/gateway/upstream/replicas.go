@@ -184,8 +184,8 @@ func (r *replicas) services(ctx context.Context, name string) ([]place, error) {
 	}
 	var places []place
 	for _, record := range records[:min(len(records), maxReplicas)] {
-		if record.Priority > records[0].Priority || record.Port == 0 {
-			continue // they are sorted by priority
+		if record.Priority > records[0].Priority || record.Port == 0 || record.Target == "." {
+			continue // they are sorted by priority; "." stands for no service
 		}
 		found, err := r.addresses(ctx, strings.TrimSuffix(record.Target, "."), strconv.Itoa(int(record.Port)), max(int(record.Weight), 1))
 		if err != nil {
