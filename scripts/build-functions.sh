@@ -16,13 +16,21 @@ x86_64) architecture=amd64 ;;
 esac
 folder=$2
 
+# A program that has not changed is not linked again: that takes most of the time. Two
+# builds at once have folders of their own, and only the last one is kept.
+kept=$folder/.built
 mkdir -p "$folder"
 built=$(mktemp -d "$folder/built-XXXXXX")
 trap 'rm -rf "$built"' EXIT
+mv "$kept" "$built/programs" 2>/dev/null || mkdir "$built/programs"
 CGO_ENABLED=0 GOOS=${FUNCTIONS_OS:-linux} GOARCH=$architecture "$GO" build -buildvcs=false -tags lambda.norpc \
-	-trimpath -ldflags "-s -w" -o "$built/" ./functions/...
-for program in "$built"/*; do
+	-trimpath -ldflags "-s -w" -o "$built/programs/" ./functions/...
+for program in "$built"/programs/*; do
+	[ -f "$program" ] || continue
 	name=$(basename "$program")
 	mkdir -p "$folder/$name"
-	mv "$program" "$folder/$name/bootstrap"
+	cmp -s "$program" "$folder/$name/bootstrap" && continue
+	cp "$program" "$built/bootstrap"
+	mv "$built/bootstrap" "$folder/$name/bootstrap"
 done
+[ -e "$kept" ] || mv "$built/programs" "$kept"

@@ -20,6 +20,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"cutroom/shared/testkit/awstest"
+	"cutroom/shared/testkit/programtest"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -80,7 +81,8 @@ func deploy(t *testing.T) *deployed {
 		t.Fatal(err)
 	}
 	folder := t.TempDir()
-	d := &deployed{root: root, functions: filepath.Join(folder, "functions"), worker: filepath.Join(folder, "worker")}
+	built := filepath.Join(programtest.Folder(folder), "deploy")
+	d := &deployed{root: root, functions: filepath.Join(built, "functions"), worker: filepath.Join(built, "worker")}
 	d.run(t, nil, filepath.Join(root, "scripts", "build-functions.sh"), architecture(), d.functions)
 	d.run(t, nil, "go", "build", "-o", d.worker, "./cmd/worker")
 	if d.program, err = servertest.Build(t.Context(), folder); err != nil {
