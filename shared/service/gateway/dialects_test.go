@@ -287,7 +287,7 @@ func TestMessagesByChat(t *testing.T) {
 	w := newWorld(t, setup{upstreams: []*modelServer{u}})
 	const body = `{"model":"small","max_tokens":5000,"system":"be kind","messages":[{"role":"user","content":"one two"}]`
 	a := w.post("/v1/messages", body+"}")
-	want := `{"id":"msg_ID","type":"message","role":"assistant","model":"small","content":[{"type":"text","citations":null,` +
+	want := `{"id":"msg_ID","type":"message","role":"assistant","model":"small","content":[{"type":"text",` +
 		`"text":"hello there"}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":8,` +
 		`"cache_creation_input_tokens":0,"cache_read_input_tokens":3,"output_tokens":5}}`
 	if a.status != 200 || a.withoutID() != want {
@@ -301,7 +301,7 @@ func TestMessagesByChat(t *testing.T) {
 	a = w.post("/v1/messages", body+`,"stream":true}`)
 	want = typed(
 		`{"type":"message_start","message":{"id":"msg_ID","type":"message","role":"assistant","model":"small","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":0,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,"output_tokens":0}}}`,
-		`{"type":"content_block_start","index":0,"content_block":{"type":"text","citations":null,"text":""}}`,
+		`{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}`,
 		`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"hello"}}`,
 		`{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":" there"}}`,
 		`{"type":"content_block_stop","index":0}`,

@@ -235,7 +235,7 @@ func streamed(t testing.TB, tr translation, chunks []string) (events []gjson.Res
 }
 
 func TestMessagesAnswers(t *testing.T) {
-	want := `[{"type":"thinking","signature":"","thinking":"h\"m"},{"type":"text","citations":null,"text":"a\n"},` +
+	want := `[{"type":"thinking","signature":"","thinking":"h\"m"},{"type":"text","text":"a\n"},` +
 		`{"type":"tool_use","id":"c1","name":"f","input":{"x": "\u00e9"}},{"type":"tool_use","id":"toolu_1_3","name":"g","input":{}}]`
 	out, err := newMessages().Answer(nil, gjson.Parse(completion), usage.Counts{})
 	message := gjson.ParseBytes(out)
@@ -255,7 +255,7 @@ content_block_start 0 {"type":"thinking","signature":"","thinking":""}
 content_block_delta 0  {"type":"thinking_delta","thinking":"h"}
 content_block_delta 0  {"type":"thinking_delta","thinking":"\"m"}
 content_block_stop 0  
-content_block_start 1 {"type":"text","citations":null,"text":""} 
+content_block_start 1 {"type":"text","text":""} 
 content_block_delta 1  {"type":"text_delta","text":"a"}
 content_block_delta 1  {"type":"text_delta","text":"\n"}
 content_block_stop 1  

@@ -185,7 +185,7 @@ func (m *Messages) open(k kind, id, name string) {
 		head = `{"type":"tool_use","id":` + string(jsonedit.Quote(id)) +
 			`,"name":` + string(jsonedit.Quote(name)) + `,"input":`
 	default:
-		head = `{"type":"text","citations":null,"text":"`
+		head = `{"type":"text","text":"`
 	}
 	if m.whole {
 		if m.block > 0 {
