@@ -13,6 +13,7 @@ import (
 	"cutroom/shared/app/engines"
 	"cutroom/shared/app/records"
 	"cutroom/shared/app/tracing"
+	"cutroom/shared/app/webrtc"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/file"
@@ -55,7 +56,7 @@ func (s *server) build(ctx context.Context, c *devCommand, machine machineClocks
 	if err := s.buildGateway(c, p); err != nil {
 		return err
 	}
-	if err := s.buildSessions(c, p); err != nil {
+	if err := s.buildSessions(ctx, c, p); err != nil {
 		return err
 	}
 	s.warnOfKey(c)
@@ -206,14 +207,21 @@ func (s *server) buildGateway(c *devCommand, p *parts) error {
 }
 
 // buildSessions makes the server of realtime sessions.
-func (s *server) buildSessions(c *devCommand, p *parts) (err error) {
-	s.sessions, err = newSessions(sessionParts{
-		now: s.clock.Now, records: s.records, catalog: p.catalog, authenticator: p.authenticator, files: p.files,
-		blobs: s.blobs, usage: s.gateway.writer, pictures: p.tools, enhancer: p.enhancer, origins: c.Origins,
-		logger: s.logger,
+func (s *server) buildSessions(ctx context.Context, c *devCommand, p *parts) error {
+	transport, err := webrtc.Open(ctx, webrtc.Config{
+		Addr: c.RTCAddr, Public: c.RTCPublic, Fence: p.tools.Fence(), Origins: c.Origins, Now: s.clock.Now,
+		Logger: s.logger,
 	})
 	if err != nil {
 		return err
+	}
+	s.sessions, err = newSessions(sessionParts{
+		now: s.clock.Now, records: s.records, catalog: p.catalog, authenticator: p.authenticator, files: p.files,
+		blobs: s.blobs, usage: s.gateway.writer, pictures: p.tools, enhancer: p.enhancer, origins: c.Origins,
+		webrtc: transport, logger: s.logger,
+	})
+	if err != nil {
+		return errors.Join(err, transport.Close())
 	}
 	s.gateway.metrics.WatchState(stateOf(s.records, s.sessions.records, s.clock.Now))
 	return nil

@@ -24,6 +24,8 @@ type devCommand struct {
 	inferenceFlags
 	callerFlags
 	Addr         string       `env:"CUTROOM_ADDR" default:"127.0.0.1:8080" help:"Address of the media API; :8080 opens it to other machines (${env})."`
+	RTCAddr      string       `env:"CUTROOM_RTC_ADDR" default:"off" help:"Address of live video over WebRTC, by UDP and TCP, such as 127.0.0.1:8082; off is none (${env})."`
+	RTCPublic    []string     `env:"CUTROOM_RTC_PUBLIC" help:"IP addresses that clients of live video are told in place of this machine's own, with commas between them (${env})."`
 	DevKey       string       `env:"CUTROOM_DEV_KEY" help:"Permanent key of the account dev; made and kept in the data folder if absent (${env})."`
 	Secret       string       `env:"CUTROOM_SECRET" help:"Secret that seals page cursors and signs upload URLs, links to results and webhooks, 16 bytes or more; made and kept in the data folder if absent (${env})."`
 	MaxUpload    setting.Size `env:"CUTROOM_MAX_UPLOAD" default:"512MiB" help:"Size that an uploaded file may have (${env})."`

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"cutroom/shared/app/records"
+	"cutroom/shared/app/webrtc"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/file"
@@ -27,6 +28,7 @@ type sessions struct {
 	instance *session.Instance
 	// records hold the sessions of accounts, by which they are counted.
 	records records.Sessions
+	webrtc  *webrtc.Transport
 }
 
 // sessionParts are what sessions share with the rest of the server.
@@ -42,6 +44,7 @@ type sessionParts struct {
 	pictures      realtime.Pictures
 	enhancer      realtime.Enhancer
 	origins       httpserver.Origins
+	webrtc        *webrtc.Transport
 	logger        *slog.Logger
 }
 
@@ -57,20 +60,22 @@ func newSessions(parts sessionParts) (*sessions, error) {
 	server := realtime.New(realtime.Config{
 		Catalog: parts.catalog, Authenticator: parts.authenticator, Keys: parts.records.Keys, Sessions: instance,
 		Files: parts.files, Blobs: parts.blobs, Usage: parts.usage, Engine: frame.New(time.Now, mathrand.Uint32),
-		Pictures: parts.pictures, Enhancer: parts.enhancer, Origins: parts.origins, Now: parts.now, Logger: parts.logger,
+		Pictures: parts.pictures, Enhancer: parts.enhancer, Origins: parts.origins, Now: parts.now,
+		WebRTC: parts.webrtc.For(), Logger: parts.logger,
 	})
-	return &sessions{server, instance, counted}, nil
+	return &sessions{server, instance, counted, parts.webrtc}, nil
 }
 
-// beside serves sessions on their path and passes everything else to the handler,
+// beside serves sessions on their paths and passes everything else to the handler,
 // unclean paths included.
 func (s *sessions) beside(handler http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != realtime.Path {
+		pattern := s.server.Pattern(r.URL.Path)
+		if pattern == "" {
 			handler.ServeHTTP(w, r)
 			return
 		}
-		r.Pattern = realtime.Path // for the access log
+		r.Pattern = pattern // for the access log
 		s.server.ServeHTTP(w, r)
 	})
 }

@@ -51,16 +51,16 @@ func TestRealtimeSession(t *testing.T) {
 	if got := quota(); got != `{"limit":5,"active":1,"remaining":4}` {
 		t.Errorf("with a session: %s", got)
 	}
-	say := func(text string) {
+	tell := func(text string) {
 		t.Helper()
 		if err := conn.Write(ctx, websocket.MessageText, []byte(text)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	say(`{"type":"prompt","prompt":"a pencil sketch"}`)
+	tell(`{"type":"prompt","prompt":"a pencil sketch"}`)
 	expect(t, ctx, conn, `{"type":"prompt_ack","prompt":"a pencil sketch","success":true,"engine":"preview",`+
 		`"understood":["pencil sketch"]}`)
-	say(`{"type":"set_image","image_ref":"` + file + `"}`)
+	tell(`{"type":"set_image","image_ref":"` + file + `"}`)
 	expect(t, ctx, conn, `{"type":"set_image_ack","success":true,"engine":"preview",`+
 		`"understood":["pencil sketch","colors of the reference image"]}`)
 	var frame bytes.Buffer

@@ -163,6 +163,11 @@ func (s *server) close() {
 	if s.gateway != nil {
 		s.gateway.close()
 	}
+	if s.sessions != nil {
+		if err := s.sessions.webrtc.Close(); err != nil {
+			s.logger.Error("close the ports of media", "error", err)
+		}
+	}
 	if err := s.storage.close(); err != nil {
 		s.logger.Error("close the database", "error", err)
 	}

@@ -22,10 +22,12 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
 	"cutroom/shared/app/setting"
+	"cutroom/shared/app/webrtc"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/session"
 	"cutroom/shared/domain/usage"
@@ -78,13 +80,19 @@ func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) err
 	if err != nil {
 		return err
 	}
+	transport, err := openWebRTC(ctx, env, tools, origins, logger)
+	if err != nil {
+		return err
+	}
+	defer transport.Close() // which fails once they are closed
 	sessions := session.NewInstance(session.Config{Store: kept.sessions, Uptime: clock.Now, NewID: rand.Text,
 		Logger: logger})
 	writer := usage.NewWriter(usage.WriterConfig{Store: kept.usage, NewID: rand.Text, Logger: logger})
 	server := realtime.New(realtime.Config{
 		Catalog: catalog, Authenticator: credential.NewAuthenticator(kept.keys, tiers, time.Now), Keys: kept.keys,
 		Sessions: sessions, Files: kept.files, Blobs: kept.blobs, Usage: writer,
-		Engine: frame.New(time.Now, mathrand.Uint32), Pictures: tools, Origins: origins, Now: time.Now, Logger: logger,
+		Engine: frame.New(time.Now, mathrand.Uint32), Pictures: tools, Origins: origins, Now: time.Now,
+		WebRTC: transport.For(), Logger: logger,
 	})
 	listener, err := net.Listen("tcp", address)
 	if err != nil {
@@ -97,10 +105,26 @@ func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) err
 	return serve(ctx, surface, server, writer)
 }
 
+// openWebRTC opens the transport of CUTROOM_RTC_ADDR; without it there is none.
+func openWebRTC(
+	ctx context.Context, env *setting.Environment, tools *ffmpeg.Tools, origins httpserver.Origins, logger *slog.Logger,
+) (*webrtc.Transport, error) {
+	var public []string
+	if listed := env.Optional("CUTROOM_RTC_PUBLIC"); listed != "" {
+		public = strings.Split(listed, ",")
+	}
+	return webrtc.Open(ctx, webrtc.Config{
+		Addr: env.Optional("CUTROOM_RTC_ADDR"), Public: public, Fence: tools.Fence(), Origins: origins, Now: time.Now,
+		Logger: logger,
+	})
+}
+
 // handler serves sessions, and /healthz, which fails while none can be opened.
 func handler(server *realtime.Server, sessions *session.Instance) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle(realtime.Path, server)
+	for _, path := range realtime.Paths() {
+		mux.Handle(path, server)
+	}
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		if !sessions.Ready() {
 			w.WriteHeader(http.StatusServiceUnavailable)

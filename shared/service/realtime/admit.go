@@ -43,6 +43,8 @@ var (
 type admission struct {
 	who   credential.Principal
 	model *catalog.Model
+	// base is the server's address as the caller called it, for a WebSocket.
+	base string
 }
 
 // admit makes the checks that need no slot.
@@ -74,7 +76,7 @@ func (s *Server) admit(ctx context.Context, r *http.Request) (admission, error) 
 	if !who.Scope().AllowsOrigin(origin) || origin != "" && !s.config.Origins.Allows(origin) {
 		return admission{who: who}, originRefused
 	}
-	return admission{who, m}, nil
+	return admission{who, m, baseOf(r)}, nil
 }
 
 // openSession takes a slot.

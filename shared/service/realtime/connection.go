@@ -54,8 +54,11 @@ type connection struct {
 	wire context.Context
 	cut  context.CancelFunc
 
-	began    time.Time
-	frames   *newest
+	began time.Time
+	// frames are the JPEGs of the WebSocket, video the pictures of a camera.
+	frames   *newest[[]byte]
+	video    *newest[videoPicture]
+	spares   spares
 	controls chan clientMessage
 	pace     pace
 	prompts  prompts
@@ -64,6 +67,8 @@ type connection struct {
 
 	mu   sync.Mutex
 	last time.Time // of a message from the client
+	// live is nil unless the client has joined a room.
+	live *live
 }
 
 func newConnection(
@@ -72,8 +77,9 @@ func newConnection(
 ) *connection {
 	c := &connection{
 		admission: admitted, server: s, socket: accepted, session: opened, editor: editor,
-		began: time.Now(), last: time.Now(), frames: newNewest(), controls: make(chan clientMessage), pace: newPace(),
+		began: time.Now(), last: time.Now(), frames: newNewest[[]byte](nil), spares: newSpares(), controls: make(chan clientMessage), pace: newPace(),
 	}
+	c.video = newNewest(func(picture videoPicture) { c.spares.put(picture.Picture) })
 	c.wire, c.cut = context.WithCancel(ctx)
 	c.life, c.stop = context.WithCancelCause(ctx)
 	return c
@@ -111,13 +117,16 @@ func (c *connection) serve() {
 	<-c.life.Done()
 	why := endedByClient
 	errors.As(context.Cause(c.life), &why)
+	c.leaveRoom(why)
 	c.leave(why)
 	// The slot is freed without waiting for the engine.
 	c.session.Close(c.wire)
 	running.Wait()
+	c.closeLive()
 	c.prompts.wait()
 	log.Info(
-		"a session ended", "reason", why.reason, "seconds", c.seconds(), "frames", c.edited, "dropped", c.frames.lost(),
+		"a session ended", "reason", why.reason, "seconds", c.seconds(), "frames", c.edited, "dropped",
+		c.frames.lost()+c.video.lost(),
 	)
 }
 

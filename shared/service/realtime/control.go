@@ -45,8 +45,7 @@ func (c *connection) obey(message clientMessage) {
 		ack.Success = ack.Error == ""
 		c.say(ack)
 	case "livekit_join":
-		c.say(errorMessage{"error", noLiveKit.message})
-		c.end(endedByLiveKit)
+		c.join(message)
 	default:
 		c.say(errorMessage{"error", "There is no message of this type. Send prompt, set_image or a binary frame."})
 	}

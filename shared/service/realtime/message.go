@@ -35,6 +35,11 @@ type clientMessage struct {
 	ImageRef      json.RawMessage `json:"image_ref"`
 	ImageData     json.RawMessage `json:"image_data"`
 
+	// Capabilities are what a client can do that joins a room.
+	Capabilities struct {
+		FrameTiming bool `json:"frame_timing"`
+	} `json:"client_capabilities"`
+
 	// release gives back the memory that the message was counted for.
 	release func()
 }
@@ -51,6 +56,17 @@ type (
 		Seconds int64  `json:"seconds"`
 		// Notice is what the engine says of the last frame (see engine.LiveNoticer).
 		Notice string `json:"notice,omitempty"`
+	}
+	generationMessage struct {
+		Type string `json:"type"` // generation_started
+	}
+	// roomInfoMessage says where the session's media are (package room).
+	roomInfoMessage struct {
+		Type      string `json:"type"` // livekit_room_info
+		URL       string `json:"livekit_url"`
+		Token     string `json:"token"`
+		RoomName  string `json:"room_name"`
+		SessionID string `json:"session_id"`
 	}
 	endedMessage struct {
 		Type    string `json:"type"` // generation_ended

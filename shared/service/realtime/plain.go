@@ -60,8 +60,14 @@ func (s *Server) answerPlain(w http.ResponseWriter, r *http.Request, status int,
 		header.Set("Upgrade", "websocket")
 		header.Set("Sec-WebSocket-Version", webSocketVersion)
 	}
+	answerDetail(w, status, detail)
+}
+
+// answerJSON responds with strings.
+func answerJSON(w http.ResponseWriter, status int, content map[string]string) {
 	// A map of strings can always be encoded.
-	text, _ := json.Marshal(map[string]string{"detail": detail})
+	text, _ := json.Marshal(content)
+	header := w.Header()
 	header.Set("Content-Type", "application/json")
 	header.Set("Content-Length", strconv.Itoa(len(text)))
 	header.Set("Cache-Control", "no-store")

@@ -83,6 +83,8 @@ type Config struct {
 	Pictures Pictures
 	// Enhancer expands prompts; nil expands none.
 	Enhancer Enhancer
+	// WebRTC is the other transport; if it is nil, there is none.
+	WebRTC *WebRTC
 	// Origins are those whose pages may open sessions.
 	Origins httpserver.Origins
 	// Edits is how many frames are edited at once; 0 means the number of
@@ -149,8 +151,8 @@ func (t Times) withDefaults() Times {
 	return t
 }
 
-// Server serves sessions. It is an http.Handler for Path; Run does the work
-// behind the connections.
+// Server serves sessions. It is an http.Handler for the paths that have a Pattern; Run does
+// the work behind the connections.
 type Server struct {
 	config Config
 	edits  *semaphore.Weighted

@@ -4,13 +4,48 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 
 	"cutroom/shared/platform/contain"
 	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/service/realtime/room"
 )
 
-// ServeHTTP serves one connection until it ends.
+// Paths returns the paths that a server serves, with a slash at the end of those that
+// begin others.
+func Paths() []string { return []string{Path, room.Path, watchPath} }
+
+// Pattern returns the pattern of a path that the server serves, "" for any other.
+func (s *Server) Pattern(path string) string {
+	switch {
+	case path == Path:
+		return Path
+	case s.config.WebRTC == nil:
+		return ""
+	case strings.HasPrefix(path, room.Path):
+		return room.Path + "{room}/"
+	case strings.HasPrefix(path, watchPath):
+		return watchPath + "{room}"
+	}
+	return ""
+}
+
+// ServeHTTP serves sessions, the signalling of their rooms, and who asks to watch one.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch s.Pattern(r.URL.Path) {
+	case Path:
+		s.serveSession(w, r)
+	case watchPath + "{room}":
+		s.watch(w, r)
+	case room.Path + "{room}/":
+		s.serveRoom(w, r)
+	default:
+		http.NotFound(w, r)
+	}
+}
+
+// serveSession serves one connection of a session until it ends.
+func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 	if status, detail := handshake(r); status != 0 {
 		s.answerPlain(w, r, status, detail)
 		return

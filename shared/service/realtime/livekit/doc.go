@@ -1,5 +1,5 @@
 // Package livekit has what this server speaks of LiveKit's client protocol
-// (docs/contract/realtime.md#transports): the messages of a room's signalling, the
+// (docs/contract/realtime.md#webrtc): the messages of a room's signalling, the
 // requests that open it, and the tokens that admit to it.
 package livekit
 

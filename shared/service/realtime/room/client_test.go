@@ -7,7 +7,6 @@ import (
 	"encoding/binary"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/http/httptest"
 	"sync/atomic"
 	"testing"
@@ -340,14 +339,4 @@ func (c *client) left() *livekit.LeaveRequest {
 		c.Fatal("the server does not say that it is over")
 		return nil
 	}
-}
-
-func status(t *testing.T, url string) int {
-	t.Helper()
-	answer, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	answer.Body.Close()
-	return answer.StatusCode
 }

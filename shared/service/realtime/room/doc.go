@@ -1,5 +1,5 @@
 // Package room has the media of realtime sessions over WebRTC
-// (docs/contract/realtime.md#transports). A session has a room: its client publishes a
+// (docs/contract/realtime.md#webrtc). A session has a room: its client publishes a
 // camera there by LiveKit's client protocol, the session takes the frames as they
 // arrive, and what it sends back goes to the client and to those who watch.
 //

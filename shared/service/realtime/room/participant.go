@@ -19,6 +19,8 @@ const (
 	resumeTime = 20 * time.Second
 	// sayTime is how long a client may take to read a message.
 	sayTime = 5 * time.Second
+	// leaveTime is how long a client may take to read that it is to leave.
+	leaveTime = 2 * time.Second
 	// maxTracks is how many tracks a participant may announce.
 	maxTracks = 32
 )
@@ -164,8 +166,10 @@ func (p *participant) end(why livekit.DisconnectReason, action livekit.LeaveRequ
 	}
 	p.mu.Unlock()
 	if socket != nil {
+		cut := time.AfterFunc(leaveTime, func() { _ = socket.CloseNow() })
 		p.write(socket, leave(why, action))
-		_ = socket.Close(websocket.StatusNormalClosure, "")
+		_ = socket.Close(websocket.StatusNormalClosure, "") // fails when the client has gone
+		cut.Stop()
 	}
 	p.room.exit(p)
 	_ = p.own.Close()
@@ -196,9 +200,6 @@ func (p *participant) write(socket *websocket.Conn, message *livekit.SignalRespo
 		p.room.server.config.Logger.Error("a message of a room cannot be written", "error", err)
 		return
 	}
-	if socket == nil {
-		return // its signalling is lost, and what follows a resumption says the same
-	}
 	p.talking.Lock()
 	defer p.talking.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), sayTime)
@@ -214,30 +215,40 @@ func (p *participant) offerMedia(restart bool) error {
 		return nil
 	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	offer, err := p.nextOffer(restart)
+	p.mu.Unlock()
+	if offer != nil {
+		p.say(&livekit.SignalResponse{Message: &livekit.SignalResponse_Offer{Offer: offer}})
+	}
+	return err
+}
+
+// nextOffer returns an offer of the server's tracks, nil if the client has to answer the
+// last one first. The caller has locked the participant.
+//
+// Errors: those of the library.
+func (p *participant) nextOffer(restart bool) (*livekit.SessionDescription, error) {
 	if p.other.SignalingState() == webrtc.SignalingStateHaveLocalOffer {
 		if !restart {
 			p.due = true
-			return nil
+			return nil, nil
 		}
 		// The answer to the last offer was lost with the signalling.
 		back := webrtc.SessionDescription{Type: webrtc.SDPTypeRollback}
 		if err := p.other.SetLocalDescription(back); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	p.due = false
 	if err := p.addTracks(); err != nil {
-		return err
+		return nil, err
 	}
 	text, err := p.other.offer(restart)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p.offered++
-	offer := &livekit.SessionDescription{Type: "offer", Sdp: text, Id: p.offered, MidToTrackId: p.trackIDs()}
-	p.write(p.socket, &livekit.SignalResponse{Message: &livekit.SignalResponse_Offer{Offer: offer}})
-	return nil
+	return &livekit.SessionDescription{Type: "offer", Sdp: text, Id: p.offered, MidToTrackId: p.trackIDs()}, nil
 }
 
 // addTracks adds the server's tracks to the connection that they go by, those that are

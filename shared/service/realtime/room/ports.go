@@ -122,8 +122,8 @@ func addressesOf(listens net.Addr) (addresses []netip.Addr, err error) {
 	return addresses, nil
 }
 
-// Number returns the number of both ports.
-func (p *Ports) Number() int { return p.number }
+// Address returns where both ports are.
+func (p *Ports) Address() string { return p.tcp.LocalAddr().String() }
 
 // at reports whether the ports are open at an address.
 func (p *Ports) at(ip net.IP) bool {

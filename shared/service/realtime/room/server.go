@@ -102,16 +102,16 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		httpserver.AnswerPreflight(w, r, http.MethodGet)
 		return
 	case !known:
-		http.Error(w, "Not Found", http.StatusNotFound)
+		refuse(w, http.StatusNotFound, "Not Found")
 		return
 	case r.Method != http.MethodGet:
 		w.Header().Set("Allow", http.MethodGet)
-		http.Error(w, "Method Not Allowed", http.StatusMethodNotAllowed)
+		refuse(w, http.StatusMethodNotAllowed, "Method Not Allowed")
 		return
 	}
 	join, err := livekit.ReadJoin(r, version)
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+		refuse(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	grant, err := s.admit(join, name)
@@ -119,9 +119,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case fault.Is(err, fault.NotFound) && join.Resume != "" && !asks:
 		s.sendAway(w, r)
 	case fault.Is(err, fault.NotFound):
-		http.Error(w, err.Error(), http.StatusNotFound)
+		refuse(w, http.StatusNotFound, err.Error())
 	case err != nil:
-		http.Error(w, err.Error(), http.StatusUnauthorized)
+		refuse(w, http.StatusUnauthorized, err.Error())
 	case asks:
 		_, _ = w.Write([]byte("success"))
 	default:
@@ -180,7 +180,7 @@ func accept(w http.ResponseWriter, r *http.Request) (*websocket.Conn, error) {
 func (s *Server) join(w http.ResponseWriter, r *http.Request, grant livekit.Grant, join livekit.Join) {
 	room := s.Find(grant.Room)
 	if room == nil {
-		http.Error(w, "There is no such room.", http.StatusNotFound)
+		refuse(w, http.StatusNotFound, "There is no such room.")
 		return
 	}
 	socket, err := accept(w, r)
@@ -221,4 +221,11 @@ func (s *Server) follow(p *participant, socket *websocket.Conn) {
 		return
 	}
 	p.detach(socket)
+}
+
+// refuse answers a request that gets no signalling. Clients show the text as it is.
+func refuse(w http.ResponseWriter, status int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(status)
+	_, _ = w.Write([]byte(text)) // fails when the client has gone
 }

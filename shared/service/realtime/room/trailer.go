@@ -1,7 +1,7 @@
 package room
 
 // trailerMark ends what a client appends to an encoded frame when it measures times
-// (docs/contract/realtime.md#transports).
+// (docs/contract/realtime.md#webrtc).
 const trailerMark = "LKTS"
 
 // splitTrailer parts a frame from what its client appended. The byte before the mark is

@@ -1,0 +1,166 @@
+package main_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coder/websocket"
+
+	"cutroom/shared/testkit/servertest"
+)
+
+// Live video over WebRTC, with LiveKit's own client for Python.
+func TestLiveVideo(t *testing.T) {
+	server := start(t, t.TempDir(), "CUTROOM_RTC_ADDR=127.0.0.1:0")
+	testPythonRoom(t, server)
+}
+
+// A server that has no such transport says so.
+func TestNoLiveVideo(t *testing.T) {
+	ctx := bounded(t)
+	server := start(t, t.TempDir(), "CUTROOM_RTC_ADDR=off")
+	control := openControl(ctx, t, server)
+	expect(t, ctx, control, `"session_started"`)
+	say(ctx, t, control, `{"type":"livekit_join","passthrough":true}`)
+	expect(t, ctx, control, `{"type":"error","error":"LiveKit transport not allowed on this server"}`)
+	answer, err := http.Get(server.URL() + "/v1/rooms/room_1/rtc/validate")
+	if err != nil || answer.StatusCode != http.StatusNotFound {
+		t.Errorf("a room is answered with %v, %v", answer, err)
+	}
+}
+
+func socketURL(server *servertest.Server) string {
+	return "ws" + strings.TrimPrefix(server.URL(), "http")
+}
+
+func openControl(ctx context.Context, t *testing.T, server *servertest.Server) *websocket.Conn {
+	t.Helper()
+	control, _, err := websocket.Dial(ctx, socketURL(server)+"/v1/stream?model=gen-latest&api_key="+servertest.Key, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { control.CloseNow() })
+	control.SetReadLimit(-1)
+	return control
+}
+
+func say(ctx context.Context, t *testing.T, control *websocket.Conn, text string) {
+	t.Helper()
+	if err := control.Write(ctx, websocket.MessageText, []byte(text)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// pythonRoom is the client of testdata/livevideo/room.py.
+type pythonRoom struct {
+	*testing.T
+	lines chan map[string]any
+}
+
+func joinByPython(ctx context.Context, t *testing.T, arguments ...string) *pythonRoom {
+	t.Helper()
+	python, err := filepath.Abs(filepath.Join("..", "..", ".tools", "python", "bin", "python"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.CommandContext(ctx, python, append([]string{filepath.Join("testdata", "livevideo", "room.py")},
+		arguments...)...)
+	command.Stderr = t.Output()
+	out, err := command.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r := &pythonRoom{t, make(chan map[string]any, 1000)}
+	go func() {
+		defer close(r.lines)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			var line map[string]any
+			if json.Unmarshal(lines.Bytes(), &line) == nil {
+				r.lines <- line
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = command.Process.Kill() // it may have ended
+		_ = command.Wait()
+	})
+	return r
+}
+
+// await reads what the client tells until the condition holds.
+func (r *pythonRoom) await(what string, condition func(line map[string]any) bool) map[string]any {
+	r.Helper()
+	for line := range r.lines {
+		if condition(line) {
+			return line
+		}
+	}
+	r.Fatalf("the client ended before %s", what)
+	return nil
+}
+
+// chroma is how far the picture of a line is from gray; -1 for another line.
+func chroma(line map[string]any) float64 {
+	means, ok := line["means"].([]any)
+	if !ok {
+		return -1
+	}
+	return max(means[1].(float64)-128, 128-means[1].(float64), means[2].(float64)-128, 128-means[2].(float64))
+}
+
+func isRed(line map[string]any) bool   { return chroma(line) > 40 }
+func isFaded(line map[string]any) bool { return chroma(line) >= 0 && chroma(line) < 8 }
+
+// testPythonRoom publishes a red camera and sound, and has it edited; somebody else
+// watches.
+func testPythonRoom(t *testing.T, server *servertest.Server) {
+	ctx := bounded(t)
+	control := openControl(ctx, t, server)
+	expect(t, ctx, control, `"session_started"`)
+	say(ctx, t, control, `{"type":"livekit_join"}`)
+	// The acknowledgement does not wait for media.
+	say(ctx, t, control, `{"type":"set_image","image_data":null,"prompt":null}`)
+	var info struct {
+		URL   string `json:"livekit_url"`
+		Token string `json:"token"`
+		Room  string `json:"room_name"`
+	}
+	if err := json.Unmarshal(expect(t, ctx, control, `"livekit_room_info"`), &info); err != nil {
+		t.Fatal(err)
+	}
+	expect(t, ctx, control, `{"type":"set_image_ack","success":true,`)
+	client := joinByPython(ctx, t, info.URL, info.Token)
+	red, heard := false, false
+	client.await("it saw its camera and heard itself", func(line map[string]any) bool {
+		red, heard = red || isRed(line), heard || line["heard"] == true
+		return red && heard
+	})
+	expect(t, ctx, control, `"generation_started"`)
+	say(ctx, t, control, `{"type":"prompt","prompt":"film noir"}`)
+	expect(t, ctx, control, `{"type":"prompt_ack","prompt":"film noir","success":true,`)
+	client.await("it saw itself without colour", isFaded)
+
+	watched := post(t, server.Client(), "/watch-stream/"+info.Room, "application/json", nil)
+	viewer := joinByPython(ctx, t, watched["livekit_url"].(string), watched["token"].(string), "watch")
+	viewer.await("it saw the other", isFaded)
+
+	if err := control.Close(websocket.StatusNormalClosure, ""); err != nil {
+		t.Error(err)
+	}
+	for _, one := range []*pythonRoom{client, viewer} {
+		one.await("it was told to leave", func(line map[string]any) bool { return line["left"] != nil })
+	}
+	eventually(t, "the slot is free", func() bool {
+		answer, err := server.Client().Get(ctx, "/v1/realtime/quota")
+		return err == nil && strings.Contains(string(answer.Body), `"active":0`)
+	})
+}

@@ -1,0 +1,103 @@
+// Package webrtc opens the WebRTC transport of realtime sessions by the settings
+// CUTROOM_RTC_ADDR and CUTROOM_RTC_PUBLIC (docs/settings.md).
+package webrtc
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"cutroom/shared/platform/fence"
+	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/platform/vp8"
+	"cutroom/shared/service/realtime"
+	"cutroom/shared/service/realtime/room"
+)
+
+// Off is the value of CUTROOM_RTC_ADDR that turns the transport off.
+const Off = "off"
+
+// Config says whether and where media is received.
+type Config struct {
+	// Addr is the host and the port; there is no transport if it is empty or Off.
+	Addr string
+	// Public are the addresses that clients are told in place of the machine's own.
+	Public []string
+	Fence  *fence.Fence
+	// Origins are those whose pages may ask whether a token is valid.
+	Origins httpserver.Origins
+	Now     func() time.Time
+	Logger  *slog.Logger
+}
+
+// Transport is the open transport.
+type Transport struct {
+	// Realtime is what sessions need of it.
+	Realtime *realtime.WebRTC
+	ports    *room.Ports
+}
+
+// Open opens the transport; nil if it is off.
+//
+// Errors: a port that is taken, a codec that is missing, addresses that are none; each
+// names the setting.
+func Open(ctx context.Context, c Config) (*Transport, error) {
+	public, err := addresses(c.Public)
+	if err != nil || c.Addr == "" || c.Addr == Off {
+		return nil, err
+	}
+	t, err := open(ctx, c, public)
+	if err != nil {
+		return nil, fmt.Errorf("CUTROOM_RTC_ADDR: %w", err)
+	}
+	c.Logger.Info("live video over WebRTC", "address", t.ports.Address(), "codec", t.Realtime.Codecs.String())
+	return t, nil
+}
+
+func open(ctx context.Context, c Config, public []netip.Addr) (*Transport, error) {
+	ports, err := room.Listen(room.PortsConfig{Address: c.Addr, Public: public, Logger: c.Logger})
+	if err != nil {
+		return nil, err
+	}
+	codecs, err := vp8.Find(ctx, c.Fence)
+	if err != nil {
+		ports.Close()
+		return nil, err
+	}
+	// Tokens admit to rooms of this process, so a secret of its own will do.
+	rooms := room.NewServer(room.ServerConfig{
+		Ports: ports, Secret: []byte(rand.Text()), Now: c.Now, NewID: rand.Text, Origins: c.Origins, Logger: c.Logger,
+	})
+	return &Transport{&realtime.WebRTC{Rooms: rooms, Codecs: codecs}, ports}, nil
+}
+
+// addresses reads CUTROOM_RTC_PUBLIC.
+func addresses(public []string) (all []netip.Addr, err error) {
+	for _, text := range public {
+		address, err := netip.ParseAddr(text)
+		if err != nil {
+			return nil, fmt.Errorf("CUTROOM_RTC_PUBLIC: %q is not an IP address", text)
+		}
+		all = append(all, address)
+	}
+	return all, nil
+}
+
+// For returns what sessions need of a transport that may be off.
+func (t *Transport) For() *realtime.WebRTC {
+	if t == nil {
+		return nil
+	}
+	return t.Realtime
+}
+
+// Close closes the ports. It is called once all sessions have ended.
+func (t *Transport) Close() error {
+	if t == nil {
+		return nil
+	}
+	return t.ports.Close()
+}

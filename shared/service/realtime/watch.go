@@ -1,0 +1,107 @@
+package realtime
+
+import (
+	"net/http"
+	"strings"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/service/realtime/room"
+)
+
+// watchPath begins the path by which somebody asks to watch a session.
+const watchPath = "/watch-stream/"
+
+// watch answers who asks to watch a session with a token for its room
+// (docs/contract/realtime.md#watching). Only those who could have opened the session
+// may: its account, with a credential for its model and for the page.
+func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
+	s.config.Origins.Allow(w.Header(), r, "X-Request-Id, Allow")
+	if httpserver.IsPreflight(r) {
+		httpserver.AnswerPreflight(w, r, http.MethodPost)
+		return
+	}
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		answerDetail(w, http.StatusMethodNotAllowed, "Method Not Allowed")
+		return
+	}
+	leave, ok := s.arrive(r)
+	if !ok {
+		w.Header().Set("Retry-After", "2")
+		answerDetail(w, http.StatusServiceUnavailable, "Too many connections are being opened. Try again.")
+		return
+	}
+	defer leave()
+	who, err := s.config.Authenticator.Authenticate(r.Context(), r.Header.Get("x-api-key"))
+	switch {
+	case fault.Is(err, fault.Unauthorized):
+		answerDetail(w, http.StatusUnauthorized, invalidKey.message)
+		return
+	case fault.Is(err, fault.Limited):
+		w.Header().Set("Retry-After", "60")
+		answerDetail(w, http.StatusTooManyRequests, tooManyFailures.message)
+		return
+	case err != nil:
+		s.config.Logger.Error("a viewer could not be authenticated", "error", err)
+		w.Header().Set("Retry-After", "2")
+		answerDetail(w, http.StatusServiceUnavailable, "The server is busy. Try again.")
+		return
+	}
+	httpserver.SetAccount(r.Context(), who.Account())
+	c := s.inRoom(strings.TrimPrefix(r.URL.Path, watchPath))
+	if c == nil || c.admission.who.Account() != who.Account() {
+		answerDetail(w, http.StatusNotFound, "There is no such room.")
+		return
+	}
+	if origin := r.Header.Get("Origin"); !who.Scope().AllowsOrigin(origin) ||
+		origin != "" && !s.config.Origins.Allows(origin) {
+		answerDetail(w, http.StatusForbidden, originRefused.message)
+		return
+	}
+	if !who.Scope().AllowsModel(c.admission.model.Names()...) {
+		answerDetail(w, http.StatusForbidden, modelRefused.message)
+		return
+	}
+	s.admitViewer(w, r, c)
+}
+
+// admitViewer answers with a token for the connection's room.
+func (s *Server) admitViewer(w http.ResponseWriter, r *http.Request, c *connection) {
+	watched := c.media().room
+	token, err := s.config.WebRTC.Rooms.Token(watched, false)
+	if err != nil {
+		s.config.Logger.Error("a token could not be made", "session", c.session.ID(), "error", err)
+		answerDetail(w, http.StatusInternalServerError, "Internal Server Error")
+		return
+	}
+	answerJSON(w, http.StatusOK, map[string]string{
+		"livekit_url": baseOf(r) + room.Path + watched.Name(), "token": token, "room_name": watched.Name(),
+		"session_id": c.session.ID(),
+	})
+}
+
+// inRoom returns the session that has the room, nil if none has.
+func (s *Server) inRoom(name string) *connection {
+	for _, c := range s.connections() {
+		if l := c.media(); l != nil && l.room.Name() == name {
+			return c
+		}
+	}
+	return nil
+}
+
+// serveRoom serves the signalling of a room. Its token tells who may.
+func (s *Server) serveRoom(w http.ResponseWriter, r *http.Request) {
+	if !s.begin() {
+		answerDetail(w, http.StatusServiceUnavailable, serverStopping.message)
+		return
+	}
+	defer s.handlers.Done()
+	s.config.WebRTC.Rooms.ServeHTTP(w, r)
+}
+
+// answerDetail responds in the shape of the media service's errors.
+func answerDetail(w http.ResponseWriter, status int, detail string) {
+	answerJSON(w, status, map[string]string{"detail": detail})
+}

@@ -1,0 +1,255 @@
+package realtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"cutroom/shared/engine"
+	"cutroom/shared/platform/vp8"
+	"cutroom/shared/service/realtime/livekit"
+	"cutroom/shared/service/realtime/room"
+)
+
+// WebRTC is what the transport of the same name needs
+// (docs/contract/realtime.md#transports).
+type WebRTC struct {
+	Rooms *room.Server
+	// Codecs decode what clients send, and encode what they get.
+	Codecs *vp8.Library
+}
+
+// live is the media of a session that has joined a room.
+type live struct {
+	room  *room.Room
+	codec *vp8.Codec
+	// work counts its goroutines.
+	work sync.WaitGroup
+	// complaints limits how often the client is told of frames that cannot be edited.
+	complaints rate.Sometimes
+	// started is true once an edited frame was sent.
+	started bool
+	// at is where the encoded stream is, last the timestamp of its last frame.
+	at   time.Duration
+	last uint32
+	// owesKey is true if a key frame was asked for and not made.
+	owesKey bool
+}
+
+// baseOf returns the server's address as the client called it, for a WebSocket.
+func baseOf(r *http.Request) string {
+	if r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") {
+		return "wss://" + r.Host
+	}
+	return "ws://" + r.Host
+}
+
+// join opens a room for the session and tells the client where it is.
+func (c *connection) join(message clientMessage) {
+	switch {
+	case c.server.config.WebRTC == nil:
+		c.say(errorMessage{"error", noLiveKit.message})
+		c.end(endedByLiveKit)
+		return
+	case c.media() != nil:
+		c.say(errorMessage{"error", "The session has a room already."})
+		return
+	}
+	l, err := c.openLive(message.Capabilities.FrameTiming)
+	if err != nil {
+		if c.life.Err() == nil {
+			c.server.config.Logger.Error("a room could not be opened", "session", c.session.ID(), "error", err)
+		}
+		c.end(endedByFailure)
+		return
+	}
+	token, err := c.server.config.WebRTC.Rooms.Token(l.room, true)
+	if err != nil {
+		c.server.config.Logger.Error("a token could not be made", "session", c.session.ID(), "error", err)
+		c.end(endedByFailure)
+		return
+	}
+	name := l.room.Name()
+	c.say(roomInfoMessage{"livekit_room_info", c.admission.base + room.Path + name, token, name, c.session.ID()})
+}
+
+// openLive opens a room and a codec, and begins to work. Both end with the session.
+//
+// Errors: those of the codec and of the room; the session's end.
+func (c *connection) openLive(timing bool) (*live, error) {
+	transport := c.server.config.WebRTC
+	codec, err := transport.Codecs.Open(c.life)
+	if err != nil {
+		return nil, err
+	}
+	opened, err := transport.Rooms.Open(room.Config{
+		Account: c.admission.who.Account(), Session: c.session.ID(), FrameTiming: timing, Heard: c.heard,
+	})
+	if err != nil {
+		codec.Close()
+		return nil, err
+	}
+	l := &live{room: opened, codec: codec, complaints: rate.Sometimes{Interval: time.Second}}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.life.Err() != nil {
+		codec.Close()
+		opened.Close(livekit.DisconnectReason_ROOM_DELETED)
+		return nil, c.life.Err()
+	}
+	c.live = l
+	l.work.Go(c.contained("decode", func() { c.decodeVideo(l) }))
+	return l, nil
+}
+
+// media returns the session's media, nil unless it has joined a room.
+func (c *connection) media() *live {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.live
+}
+
+// leaveRoom ends the session's room, if it has one. It is called after the session's life.
+func (c *connection) leaveRoom(why *ending) {
+	l := c.media()
+	if l == nil {
+		return
+	}
+	reason := livekit.DisconnectReason_ROOM_DELETED
+	if why == endedByStop {
+		reason = livekit.DisconnectReason_SERVER_SHUTDOWN
+	}
+	l.room.Close(reason)
+}
+
+// closeLive ends the codec once nothing uses it.
+func (c *connection) closeLive() {
+	if l := c.media(); l != nil {
+		l.work.Wait()
+		l.codec.Close()
+	}
+}
+
+// videoPicture is a picture of the camera, and the frame that it was in.
+type videoPicture struct {
+	*engine.Picture
+	frame room.Frame
+}
+
+// decodeVideo decodes the camera until the room ends. Every frame is decoded, because the next
+// one builds on it, but only the newest picture waits to be edited.
+func (c *connection) decodeVideo(l *live) {
+	for frame := range l.room.Frames() {
+		picture := c.spares.get()
+		shown, err := l.codec.Decode(c.life, frame.Data, &picture.YCbCr)
+		switch {
+		case c.life.Err() != nil:
+			return
+		case vp8.NeedsKeyFrame(err):
+			if errors.Is(err, vp8.ErrLost) {
+				c.server.config.Logger.Warn("a codec ended and is started again", "session", c.session.ID())
+			}
+			l.room.AskKey()
+		case err != nil:
+			c.server.config.Logger.Error("a frame could not be decoded", "session", c.session.ID(), "error", err)
+			c.end(endedByFailure)
+			return
+		case shown:
+			frame.Data = nil
+			c.video.put(videoPicture{picture, frame})
+			continue
+		}
+		c.spares.put(picture)
+	}
+}
+
+// editPicture edits the waiting picture of the camera, and then lets another session have
+// its turn. It returns what sends the result; nil if no picture waits.
+//
+// Errors: those of the engine and of the codec.
+func (c *connection) editPicture() (send func(), err error) {
+	defer c.server.edits.Release(1)
+	picture, there := c.video.take()
+	if !there || !c.serving() {
+		return nil, nil
+	}
+	defer c.spares.put(picture.Picture)
+	l := c.media()
+	ctx, cancel := context.WithTimeout(c.life, editTime)
+	defer cancel()
+	edited, err := c.editor.Edit(ctx, picture.Picture)
+	switch {
+	case err != nil:
+		return nil, err
+	case !edited.Narrow:
+		return nil, errors.New("realtime: the engine changed the range of a picture")
+	}
+	how := l.encoding(picture.frame)
+	encoded, err := l.codec.Encode(ctx, &edited.YCbCr, how)
+	if errors.Is(err, vp8.ErrLost) {
+		c.server.config.Logger.Warn("a codec ended and is started again", "session", c.session.ID())
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("encode a frame: %w", err)
+	}
+	l.owesKey = how.Key && !encoded.Key
+	if len(encoded.Data) == 0 {
+		return nil, nil
+	}
+	return func() { c.sendVideo(l, encoded.Data, picture.frame) }, nil
+}
+
+// encoding returns how the next picture of the stream is encoded, which is made of the
+// frame.
+func (l *live) encoding(of room.Frame) vp8.Encoding {
+	passed := time.Duration(int32(of.Timestamp-l.last)) * time.Second / videoClock
+	if l.last == 0 || passed <= 0 {
+		passed = time.Millisecond
+	}
+	l.last = of.Timestamp
+	l.at += passed
+	return vp8.Encoding{At: l.at, Bitrate: l.room.Bitrate() / 1000, Key: l.room.KeyWanted() || l.owesKey}
+}
+
+// videoClock is how many units of time a second of video has.
+const videoClock = 90_000
+
+// sendVideo sends an encoded frame to the room.
+func (c *connection) sendVideo(l *live, data []byte, of room.Frame) {
+	l.room.Send(data, of)
+	if !l.started {
+		l.started = true
+		c.say(generationMessage{"generation_started"})
+	}
+}
+
+// spares are pictures whose memory is used again.
+type spares chan *engine.Picture
+
+// newSpares keeps as many as are decoded, wait and are edited at once.
+func newSpares() spares { return make(spares, 3) }
+
+// get returns a picture to decode into.
+func (s spares) get() *engine.Picture {
+	select {
+	case picture := <-s:
+		return picture
+	default:
+		return &engine.Picture{Narrow: true}
+	}
+}
+
+// put takes back a picture that is no longer used.
+func (s spares) put(picture *engine.Picture) {
+	select {
+	case s <- picture:
+	default:
+	}
+}
