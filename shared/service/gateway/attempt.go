@@ -83,9 +83,8 @@ func (c *completion) serveRow() (last *apierror.Error, elsewhere bool) {
 		call.Affinity = c.request.Affinity(call.Account, c.r.Header.Get(affinityHeader))
 	}
 	defer func() { c.waited += call.Waited }()
-	var room [maxAttempts]upstream.Lease
 	for {
-		call.Tried = room[:0]
+		call.Tried = c.tried[:0]
 		last, elsewhere = c.tryAll(&call)
 		if last == nil || !elsewhere || len(call.Tried) == 0 {
 			return last, elsewhere

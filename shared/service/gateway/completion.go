@@ -39,8 +39,12 @@ type completion struct {
 	// serves the call.
 	pool, serving *upstream.Pool
 	choice        choice
-	tally         tally
-	stream        *streamWriter
+	// memory is what the request holds, and tried the first upstreams of a row that
+	// have failed it.
+	memory reservation
+	tried  [maxAttempts]upstream.Lease
+	tally  tally
+	stream *streamWriter
 	// upstream is the name of the upstream that was called last.
 	upstream string
 	// requestSent reports whether an upstream was sent the request, so that
@@ -78,9 +82,9 @@ func (c *completion) run() *apierror.Error {
 	}
 	read := requestBuffers.Get().(*[]byte)
 	defer putRequestBuffer(read)
-	memory := reservation{budget: c.gateway.bodies, account: c.who.Account()}
-	defer memory.releaseAll()
-	body, apiErr := readBody((*read)[:0], c.r, &memory)
+	c.memory = reservation{budget: c.gateway.bodies, account: c.who.Account()}
+	defer c.memory.releaseAll()
+	body, apiErr := readBody((*read)[:0], c.r, &c.memory)
 	*read = body
 	if apiErr != nil {
 		return apiErr
@@ -88,13 +92,8 @@ func (c *completion) run() *apierror.Error {
 	snapshot := c.gateway.pools.Current()
 	c.kept = reservation{budget: c.gateway.bodies, account: c.who.Account()}
 	defer c.kept.releaseAll()
-	c.choice = choice{snapshot: snapshot, body: read, memory: &memory}
-	apiErr = c.begin(request.Caller{
-		Find:      snapshot.Catalog.Inference,
-		Allows:    func(slug string) bool { return c.who.Scope().AllowsModel(slug) },
-		MaxTokens: c.who.Tier.MaxTokens,
-	})
-	if apiErr != nil {
+	c.choice = choice{snapshot: snapshot, body: read, held: c.memory.held}
+	if apiErr = c.begin(); apiErr != nil {
 		return apiErr
 	}
 	if c.route == catalog.CountTokens && c.translation != nil {

@@ -17,25 +17,31 @@ const servedHeader = "X-Served-Model"
 // choice is where a call may go.
 type choice struct {
 	snapshot *upstream.Snapshot
-	// body is the caller's, and memory what it holds; another row may need another
-	// form of it.
-	body   *[]byte
-	memory *reservation
-	// held is what the body alone holds of the memory.
-	held   int64
-	caller request.Caller
+	// body is the caller's, of which another row may need another form, and held is
+	// the memory that it alone holds.
+	body *[]byte
+	held int64
 	// rest are the rows that are left. shown reports whether the caller is told
 	// which one serves.
 	rest  []*catalog.Inference
 	shown bool
 }
 
+// caller is what a request is checked against, for a row that the call has fallen
+// back to or, by nil, for the model that it names.
+func (c *completion) caller(row *catalog.Inference) request.Caller {
+	return request.Caller{
+		Row: row, Find: c.choice.snapshot.Catalog.Inference,
+		Allows:    func(slug string) bool { return c.who.Scope().AllowsModel(slug) },
+		MaxTokens: c.who.Tier.MaxTokens,
+	}
+}
+
 // begin checks the call for the model that it names, or for the first row that
 // reads so long a prompt.
-func (c *completion) begin(caller request.Caller) *apierror.Error {
-	c.choice.caller, c.choice.held = caller, c.choice.memory.held
+func (c *completion) begin() *apierror.Error {
 	var apiErr *apierror.Error
-	c.request, apiErr = request.Parse(c.route, *c.choice.body, caller)
+	c.request, apiErr = request.Parse(c.route, *c.choice.body, c.caller(nil))
 	if c.request == nil {
 		return apiErr
 	}
@@ -60,7 +66,7 @@ func (c *completion) otherRows() []*catalog.Inference {
 	var rows []*catalog.Inference
 	for _, id := range c.request.Model.Fallbacks {
 		row, ok := c.choice.snapshot.Catalog.Inference(id)
-		if ok && row.Serves(c.route) && c.choice.caller.Allows(id) {
+		if ok && row.Serves(c.route) && c.who.Scope().AllowsModel(id) {
 			rows = append(rows, row)
 		}
 	}
@@ -72,11 +78,9 @@ func (c *completion) use(row *catalog.Inference) *apierror.Error {
 	c.serving, c.translation = c.choice.snapshot.Pool(row.ID), nil
 	c.kept.releaseAll()
 	// What the translation for another row held is not needed any more.
-	c.choice.memory.release(c.choice.memory.held - c.choice.held)
+	c.memory.release(c.memory.held - c.choice.held)
 	if !row.Speaks(c.route) {
-		caller := c.choice.caller
-		caller.Row = row
-		if apiErr := c.translate(c.choice.body, caller, c.choice.memory); apiErr != nil {
+		if apiErr := c.translate(c.choice.body, c.caller(row), &c.memory); apiErr != nil {
 			return apiErr
 		}
 	}
@@ -91,10 +95,8 @@ func (c *completion) fallBack() bool {
 	for len(c.choice.rest) > 0 {
 		row := c.choice.rest[0]
 		c.choice.rest = c.choice.rest[1:]
-		caller := c.choice.caller
-		caller.Row = row
 		var apiErr *apierror.Error
-		if c.request, apiErr = request.Parse(c.route, *c.choice.body, caller); apiErr == nil {
+		if c.request, apiErr = request.Parse(c.route, *c.choice.body, c.caller(row)); apiErr == nil {
 			apiErr = c.use(row)
 		}
 		if apiErr == nil {
