@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,6 +18,7 @@ import (
 
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine/engineserver"
+	"cutroom/shared/testkit/programtest"
 )
 
 // engineServer does to a run what its prompt says.
@@ -81,16 +81,6 @@ func (e *engineServer) run(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// freeAddress is an address of this machine that nobody listens at.
-func freeAddress(t *testing.T) string {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
-}
-
 // health runs the program as the check of a container.
 func health(t *testing.T, address string) error {
 	check := exec.CommandContext(t.Context(), program, "-health")
@@ -104,7 +94,10 @@ func TestTroubleOfAnEngineServer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	_, url := newEngineServer(t)
-	address := freeAddress(t)
+	address, err := programtest.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
 	if health(t, address) == nil {
 		t.Error("a worker that does not run is healthy")
 	}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import socket
 import subprocess
 import threading
@@ -36,8 +37,7 @@ WEIGHTS = {"model_index.json": b"{}", "vae/a.safetensors": bytes(range(256)) * 4
 @pytest.fixture(scope="module")
 def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A local AWS; scripts/install-test-tools.sh installs it."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
+    port = free_port()
     folder = tmp_path_factory.mktemp("cloud")
     told = {"BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "TMPDIR": str(folder), "SFTP_ENABLED": "0"}
     with (folder / "log").open("wb") as log:
@@ -50,6 +50,16 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         finally:
             process.kill()
             process.wait()
+
+
+def free_port() -> int:
+    """A port below those that the system gives to whoever asks for any."""
+    while True:
+        try:
+            with socket.create_server(("127.0.0.1", random.randrange(10000, 32768))) as listener:
+                return int(listener.getsockname()[1])
+        except OSError:
+            continue
 
 
 def await_ready(process: subprocess.Popen[bytes], url: str) -> None:

@@ -109,7 +109,7 @@ func moduleRoot(t T) string {
 }
 
 func start(python, folder string, settings []string) (*Cloud, error) {
-	address, err := freeAddress()
+	address, err := programtest.FreeAddress()
 	if err != nil {
 		return nil, err
 	}
@@ -153,14 +153,6 @@ func start(python, folder string, settings []string) (*Cloud, error) {
 		return nil, err
 	}
 	return cloud, nil
-}
-
-func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	return listener.Addr().String(), listener.Close()
 }
 
 // ready waits until the process serves.

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"cutroom/shared/testkit/programtest"
 )
 
 // Local is the deploy on one machine that `make local-aws` makes, with its local AWS
@@ -42,7 +44,7 @@ const localTime = 15 * time.Minute
 // that whoever runs the tests can stop what they leave behind when they are killed.
 func StartLocal(t T, stage string) *Local {
 	t.Helper()
-	address, err := freeAddress()
+	address, err := programtest.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 // and returns its URL. It is stopped as by Ctrl-C, and leaves no container behind.
 func (l *Local) ServeBySAM(t T, target string) (url string) {
 	t.Helper()
-	address, err := freeAddress()
+	address, err := programtest.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
