@@ -21,7 +21,7 @@ const (
 	freeBody = 16 << 10
 	// returnedPeak is from when on the memory of bodies goes back to the system
 	// as soon as none is held, in bytes: by itself it stays for minutes.
-	returnedPeak = 64 << 20
+	returnedPeak = 32 << 20
 )
 
 // budget is the memory that the bodies of requests and large answers may hold
