@@ -588,7 +588,7 @@ func TestOverloadedServersOfMessages(t *testing.T) {
 	busy := newUpstream(t, always(529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, "Retry-After: 7"))
 	free := newUpstream(t, speaking)
 	w := newWorld(t, setup{upstreams: []*modelServer{busy, free}, random: func() float64 { return 0 }, rows: `
-  - {id: itself, routes: [messages], context_length: 8192, max_output_length: 1000, upstreams: [{name: a, url: URL0}, {name: b, url: URL1}]}
+  - {id: itself, routes: [messages], affinity: false, context_length: 8192, max_output_length: 1000, upstreams: [{name: a, url: URL0}, {name: b, url: URL1}]}
 `})
 	call := dialectCall{"/v1/messages", "itself", false}
 	if a := w.post(call.path, call.body()); a.status != 200 {
