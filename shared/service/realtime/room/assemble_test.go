@@ -1,0 +1,124 @@
+package room
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/pion/rtp"
+	"github.com/pion/rtp/codecs"
+)
+
+// packetsOf returns the packets of so many frames, the first packet with the number.
+func packetsOf(frames int, first uint16) (all []*rtp.Packet) {
+	number := first
+	for frame := range frames {
+		data := bytes.Repeat([]byte{byte(frame)}, 3000)
+		binary.BigEndian.PutUint32(data, uint32(frame))
+		payloads := (&codecs.VP8Payloader{}).Payload(1000, data)
+		for i, payload := range payloads {
+			all = append(all, &rtp.Packet{Payload: payload, Header: rtp.Header{
+				SequenceNumber: number, Timestamp: uint32(frame) * 3600, Marker: i == len(payloads)-1,
+			}})
+			number++
+		}
+	}
+	return all
+}
+
+func numberOf(frame assembled) int { return int(binary.BigEndian.Uint32(frame.data)) }
+
+// Packets that come late, twice and in another order make the same frames, over the end of
+// the numbers too.
+func TestFramesOfPacketsInAnyOrder(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	packets := packetsOf(50, 65500)
+	var sent []*rtp.Packet
+	for at := 0; at < len(packets); at += 6 { // the first packet comes first
+		batch := append([]*rtp.Packet{}, packets[at:min(at+6, len(packets))]...)
+		batch = append(batch, batch...)
+		random.Shuffle(len(batch), func(i, j int) {
+			if at > 0 || i > 0 && j > 0 {
+				batch[i], batch[j] = batch[j], batch[i]
+			}
+		})
+		sent = append(sent, batch...)
+	}
+	a := newAssembler()
+	var whole []assembled
+	for _, packet := range sent {
+		whole = append(whole, a.push(packet, time.Now())...)
+	}
+	for i, frame := range whole {
+		if numberOf(frame) != i || frame.gap || len(frame.data) != 3000 || frame.timestamp != uint32(i)*3600 {
+			t.Fatalf("frame %d is %d of %d bytes at %d, after a gap: %t", i, numberOf(frame), len(frame.data),
+				frame.timestamp, frame.gap)
+		}
+	}
+	if len(whole) != 50 || a.waits() || len(a.have) > 0 {
+		t.Errorf("%d frames, %d packets are kept, %d missing", len(whole), len(a.have), len(a.missing))
+	}
+}
+
+// A packet that is lost is asked for, some times over, and then given up: what follows
+// says that something is missing.
+func TestLostPacketsAreAskedFor(t *testing.T) {
+	packets := packetsOf(4, 10)
+	const lost = 5 // of the second frame
+	a := newAssembler()
+	now := time.Now()
+	var whole []assembled
+	for i, packet := range packets {
+		if i != lost {
+			whole = append(whole, a.push(packet, now)...)
+		}
+	}
+	if len(whole) != 1 || !a.waits() {
+		t.Fatalf("%d frames before the packet that is missing", len(whole))
+	}
+	if numbers, given, _ := a.ask(now); len(numbers) > 0 || given {
+		t.Errorf("%v is asked for at once, as if it could not be late", numbers)
+	}
+	asked := 0
+	for since := reorderTime; since < lostTime; since += askEvery {
+		numbers, given, _ := a.ask(now.Add(since))
+		if given || len(numbers) > 0 && (len(numbers) != 1 || numbers[0] != 10+lost) {
+			t.Fatalf("after %v %v is asked for, given up: %t", since, numbers, given)
+		}
+		asked += len(numbers)
+	}
+	if asked < 3 || asked > 8 {
+		t.Errorf("the packet is asked for %d times", asked)
+	}
+	_, given, rest := a.ask(now.Add(lostTime + time.Second))
+	if !given || len(rest) != 2 || numberOf(rest[0]) != 2 || !rest[0].gap || rest[1].gap || a.waits() {
+		t.Errorf("given up: %t, then %d frames, waits: %t", given, len(rest), a.waits())
+	}
+}
+
+// Whatever comes, frames come out whole, in order and within bounds.
+func FuzzAssembler(f *testing.F) {
+	f.Add([]byte{0, 1, 16, 0, 2, 144, 1, 2, 3})
+	f.Add(bytes.Repeat([]byte{1, 0, 16}, 100))
+	f.Fuzz(func(t *testing.T, input []byte) {
+		a := newAssembler()
+		now := time.Now()
+		number := uint16(0)
+		for len(input) >= 3 {
+			number += uint16(input[0]) - 3
+			size := min(int(input[1])%32, len(input)-2)
+			packet := &rtp.Packet{Payload: input[2 : 2+size], Header: rtp.Header{
+				SequenceNumber: number, Marker: input[1]&128 != 0,
+			}}
+			input = input[2+size:]
+			now = now.Add(10 * time.Millisecond)
+			a.push(packet, now)
+			a.ask(now)
+			if len(a.have) > maxHeld || len(a.missing) > maxGap+maxHeld {
+				t.Fatalf("%d packets are kept, %d missing", len(a.have), len(a.missing))
+			}
+		}
+	})
+}
