@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image
 
 from .between import interpolate
-from .frames import Frame, retime, working_count, working_size
+from .frames import Frame, retime, shown, working_count, working_size
 from .model_map import PipelineRow
 from .overlap import ReadAhead, WriteBehind
 from .pipeline import Pipeline
@@ -57,7 +57,7 @@ class Edit:
         self._size = working_size(request.width, request.height, row.multiple, row.pixels)
         self._references: list[Image.Image] = []
         if request.reference is not None and row.references:
-            self._references = [image(request.reference)]
+            self._references = [shown(image(request.reference))]
 
     def run(self) -> None:
         """Writes the request's output."""

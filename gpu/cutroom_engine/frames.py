@@ -8,9 +8,30 @@ from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 # A picture: height x width x 3, red, green and blue as sRGB in 8 bits each.
 Frame: TypeAlias = NDArray[np.uint8]
+
+
+# The shortest side of a picture that pipelines are shown, and how many times as long the
+# other may be: FLUX.2 refuses others, and some would scale them to nothing.
+_SHORTEST, _TIMES = 64, 8
+
+
+def shown(picture: Image.Image) -> Image.Image:
+    """Returns the picture in a shape that every pipeline takes: a strip on white, a small one
+    enlarged."""
+    width, height = picture.size
+    whole = max(width, math.ceil(height / _TIMES)), max(height, math.ceil(width / _TIMES))
+    if whole != picture.size:
+        under = Image.new("RGB", whole, "white")
+        under.paste(picture, ((whole[0] - width) // 2, (whole[1] - height) // 2))
+        picture = under
+    if (shortest := min(picture.size)) < _SHORTEST:
+        width, height = (math.ceil(side * _SHORTEST / shortest) for side in picture.size)
+        picture = picture.resize((width, height), Image.Resampling.LANCZOS)
+    return picture
 
 
 def working_size(width: int, height: int, multiple: int, pixels: int | None) -> tuple[int, int]:

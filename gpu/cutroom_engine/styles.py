@@ -12,7 +12,7 @@ import numpy as np
 from PIL import Image
 
 from .controls import Mask, conditioned, to_image
-from .frames import Frame
+from .frames import Frame, shown
 from .motion import Person, face, region, skeleton
 
 
@@ -149,7 +149,7 @@ def _image_edit(shot: Shot) -> dict[str, Any]:
 
 
 def _image_edit_by_references(shot: Shot) -> dict[str, Any]:
-    return {**_sized(shot), "image": [Image.fromarray(shot.frames[0]), *shot.references]}
+    return {**_sized(shot), "image": [shown(Image.fromarray(shot.frames[0])), *shot.references]}
 
 
 def _flux_kontext(shot: Shot) -> dict[str, Any]:

@@ -4,8 +4,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from PIL import Image
 
-from cutroom_engine.frames import Frame, retime, working_size
+from cutroom_engine.frames import Frame, retime, shown, working_size
 from cutroom_engine.windows import Window, edit_in_windows
 
 
@@ -129,3 +130,23 @@ def test_working_sizes(size: tuple[int, int], multiple: int, pixels: int | None,
     assert working_size(*size, multiple, pixels) == want
     if pixels:
         assert want[0] * want[1] <= pixels
+
+
+@pytest.mark.parametrize(
+    ("size", "want"),
+    [
+        ((640, 480), (640, 480)),
+        ((64, 512), (64, 512)),
+        ((64, 48), (86, 64)),
+        ((1, 1), (64, 64)),
+        ((1280, 20), (1280, 160)),
+        ((3, 4000), (500, 4000)),
+        ((2, 20), (64, 427)),
+    ],
+)
+def test_pictures_are_shown_in_shapes_that_every_pipeline_takes(size: tuple[int, int], want: tuple[int, int]) -> None:
+    picture = shown(Image.new("RGB", size, "red"))
+    assert picture.size == want
+    red, *others = picture.getpixel((want[0] // 2, want[1] // 2))
+    assert red == 255
+    assert max(others) < 10

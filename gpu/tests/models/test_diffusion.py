@@ -13,7 +13,7 @@ from diffusers.pipelines.qwenimage import pipeline_qwenimage_edit, pipeline_qwen
 from PIL import Image
 
 from cutroom_engine.diffusion import DiffusersPipeline
-from cutroom_engine.frames import Frame
+from cutroom_engine.frames import Frame, shown
 from cutroom_engine.loading import Loader
 from cutroom_engine.model_map import PipelineRow
 from cutroom_engine.motion import Person
@@ -109,6 +109,22 @@ def test_the_result_follows_the_input(weights: Path, name: str) -> None:
     model = pipeline(weights, name)
     other = shot(name, frames=[255 - frame for frame in shot(name).frames])
     assert not same(model.run(shot(name), nothing, nothing), model.run(other, nothing, nothing))
+
+
+@pytest.mark.parametrize("name", [name for name in MAKERS if STYLES[name].references])
+def test_references_of_any_shape(weights: Path, name: str) -> None:
+    model = pipeline(weights, name)
+    for size in ((1, 1), (1000, 3)):
+        references = [shown(Image.new("RGB", size, "red"))]
+        assert len(model.run(shot(name, references=references), nothing, nothing)) == shot(name).length
+
+
+def test_klein_takes_a_small_picture(weights: Path) -> None:
+    small = [frame[:48, :64] for frame in noise(1)]
+    assert (
+        len(pipeline(weights, "Flux2KleinPipeline").run(shot("Flux2KleinPipeline", frames=small), nothing, nothing))
+        == 1
+    )
 
 
 def test_the_result_follows_the_prompt(weights: Path) -> None:
