@@ -5,8 +5,9 @@
 # gpu/requirements-test.txt in .tools/engine and of requirements-audit.txt in .tools/audit,
 # what builds the client packages (install-clients.sh), the command line of AWS CDK, in
 # .tools/node the client library for Node with a Node that it runs on, in .tools/console
-# what drives the browser and checks its pages, and in .tools/generators what lints an
-# OpenAPI document and makes another client of it.
+# what drives the browser and checks its pages, in .tools/livevideo the client library of
+# live video for browsers, and in .tools/generators what lints an OpenAPI document and makes
+# another client of it.
 set -eu
 cd "$(dirname "$0")"
 
@@ -23,4 +24,5 @@ cd "$(dirname "$0")"
 
 ./install-npm.sh ../.tools/node ../cmd/cutroom/testdata/openai
 ./install-npm.sh ../.tools/console ../cmd/cutroom/consoletest/testdata
+./install-npm.sh ../.tools/livevideo ../cmd/cutroom/testdata/livevideo
 ./install-npm.sh ../.tools/generators ../cmd/cutroom/testdata/clients

@@ -4,7 +4,10 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
+	"net/http/httptest"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -15,10 +18,11 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// Live video over WebRTC, with LiveKit's own client for Python.
+// Live video over WebRTC, with LiveKit's own clients for Python and for browsers.
 func TestLiveVideo(t *testing.T) {
 	server := start(t, t.TempDir(), "CUTROOM_RTC_ADDR=127.0.0.1:0")
-	testPythonRoom(t, server)
+	t.Run("python", func(t *testing.T) { testPythonRoom(t, server) })
+	t.Run("browser", func(t *testing.T) { testBrowserRoom(t, server) })
 }
 
 // A server that has no such transport says so.
@@ -163,4 +167,50 @@ func testPythonRoom(t *testing.T, server *servertest.Server) {
 		answer, err := server.Client().Get(ctx, "/v1/realtime/quota")
 		return err == nil && strings.Contains(string(answer.Body), `"active":0`)
 	})
+}
+
+// testBrowserRoom has a canvas edited by a page, which loses its signalling, and
+// watches itself.
+func testBrowserRoom(t *testing.T, server *servertest.Server) {
+	library, err := os.ReadFile(filepath.Join("..", "..", ".tools", "livevideo", "node_modules", "livekit-client", "dist",
+		"livekit-client.umd.js"))
+	if err != nil {
+		t.Fatalf("%v: run scripts/install-test-tools.sh", err)
+	}
+	site := http.NewServeMux()
+	site.HandleFunc("/livekit-client.umd.js", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/javascript")
+		_, _ = w.Write(library)
+	})
+	site.Handle("/", http.FileServer(http.Dir(filepath.Join("testdata", "livevideo"))))
+	pages := httptest.NewServer(site)
+	defer pages.Close()
+
+	page := openTab(t, "--autoplay-policy=no-user-gesture-required")
+	page.open(pages.URL + "/page.html")
+	name := eval[string](page, fmt.Sprintf(`join(%q, "model=gen-latest&api_key=%s", {passthrough: true})`,
+		socketURL(server), servertest.Key))
+	page.await("the camera comes back", `color() === "red"`)
+	page.do(`control.send(JSON.stringify({type: "prompt", prompt: "film noir"}))`)
+	page.await("the prompt shows", `color() === "gray"`)
+	page.await("the server says so", `seen.messages.some(m => m.type === "generation_started") &&
+		seen.messages.some(m => m.type === "prompt_ack" && m.success)`)
+
+	page.do(`room.simulateScenario("signal-reconnect"); undefined`)
+	page.await("it resumes", `seen.states.at(-1) === "connected" && seen.states.length > 2`)
+	page.do(`control.send(JSON.stringify({type: "prompt", prompt: ""}))`)
+	page.await("the camera is edited on", `color() === "red"`)
+
+	refused := eval[map[string]any](page, fmt.Sprintf(`watch(%q, %q, "ck_wrong_key_1")`, server.URL(), name))
+	if refused["status"] != 401.0 {
+		t.Errorf("a viewer without a key: %v", refused)
+	}
+	if watched := eval[map[string]any](page, fmt.Sprintf(`watch(%q, %q, %q)`, server.URL(), name,
+		servertest.Key)); watched["status"] != 200.0 {
+		t.Fatalf("a viewer: %v", watched)
+	}
+	page.await("the viewer sees it", `color() === "red"`)
+	page.do(`seen.left = null; control.close()`)
+	page.await("everyone is told to leave", `seen.left !== null && room.state === "disconnected" &&
+		viewer.state === "disconnected"`)
 }
