@@ -24,8 +24,8 @@ cp -R clients/python clients/typescript "$folder"
 
 PATH=$python:$PATH openapi-python-client generate --path "$folder/openapi.json" --meta none \
 	--output-path "$folder/python/src/cutroom/generated" --config clients/python/generator.yaml --fail-on-warning >&2
-"$python/pip" wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir "$folder" \
-	"$folder/python"
+"$tools/pip/bin/pip" --python "$python/python" wheel --quiet --disable-pip-version-check --no-deps \
+	--no-build-isolation --wheel-dir "$folder" "$folder/python"
 
 cd "$folder/typescript"
 ln -s "$tools/typescript/node_modules" node_modules
