@@ -96,7 +96,7 @@ func TestWrongTypesInEveryField(t *testing.T) {
 			t.Run(path+" of "+row, func(t *testing.T) {
 				t.Parallel()
 				u := newUpstream(t, speaking)
-				w := newWorld(t, setup{rows: dialectRows, upstreams: []*modelServer{u}})
+				w := newWorld(t, setup{rows: patientRows, upstreams: []*modelServer{u}})
 				body := strings.Replace(rich, "ROW", row, 1)
 				if a := w.post(path, body); a.status != 200 {
 					t.Fatalf("%d %s", a.status, a.body)
@@ -131,7 +131,7 @@ func TestWrongTypesInEveryField(t *testing.T) {
 // Bodies that are made to cost much, or to be read in two ways.
 func TestHostileCallersOfDialects(t *testing.T) {
 	u := newUpstream(t, speaking)
-	w := newWorld(t, setup{rows: dialectRows, upstreams: []*modelServer{u}})
+	w := newWorld(t, setup{rows: patientRows, upstreams: []*modelServer{u}})
 	many := func(n int, piece string) string { return strings.TrimSuffix(strings.Repeat(piece+",", n), ",") }
 	for name, member := range map[string]string{
 		"nothing": ``, "a depth": `"x":` + strings.Repeat("[", 200_000), "a depth that ends": `"x":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000),
@@ -213,8 +213,7 @@ func TestCallersOfDialectsThatLeave(t *testing.T) {
 					s = inChat
 				}
 				entered, left := make(chan bool, 1), make(chan bool, 1)
-				rows := strings.ReplaceAll(strings.ReplaceAll(dialectRows, "300ms", "10m"), "200ms", "10m")
-				w := newWorld(t, setup{rows: rows, upstreams: []*modelServer{newUpstream(t, func(c *call) {
+				w := newWorld(t, setup{rows: patientRows, upstreams: []*modelServer{newUpstream(t, func(c *call) {
 					if point != "before the header" {
 						c.stream()
 					}
@@ -272,8 +271,7 @@ func TestCallersOfDialectsAreToldOfAStop(t *testing.T) {
 				s = inChat
 			}
 			entered := make(chan bool, 1)
-			rows := strings.ReplaceAll(strings.ReplaceAll(dialectRows, "300ms", "10m"), "200ms", "10m")
-			w := newWorld(t, setup{rows: rows, upstreams: []*modelServer{newUpstream(t, func(c *call) {
+			w := newWorld(t, setup{rows: patientRows, upstreams: []*modelServer{newUpstream(t, func(c *call) {
 				if made.stream {
 					c.stream()
 					c.write(eventStream(s.chunk("one two")))

@@ -128,6 +128,9 @@ const dialectRows = `
   - {id: itself, routes: [messages, responses], context_length: 1048576, max_output_length: 1000, timeouts: {first_byte: 300ms, idle: 200ms}, upstreams: [{name: second, url: URL0, model: weights}]}
 `
 
+// patientRows are the same, for upstreams that answer: no machine is so busy that they time out.
+var patientRows = strings.NewReplacer("300ms", "10m", "200ms", "10m").Replace(dialectRows)
+
 // byPath answers each route in its own dialect.
 func byPath(answers map[string]func(*call)) func(*call) {
 	return func(c *call) {
@@ -178,12 +181,15 @@ func TestHostileUpstreamsOfBothDialects(t *testing.T) {
 			told := w.callAll(dialectCalls(), func(c dialectCall, a answer) { checkDialect(t, c, a) })
 			w.checkMetered(t, told)
 			u.now(speaking)
-			w.wait(5 * time.Minute)
-			w.callAll(dialectCalls(), func(c dialectCall, a answer) {
-				// On a busy machine even a good answer may come late.
-				if checkDialect(t, c, a); a.status != http.StatusGatewayTimeout && a.status != http.StatusOK {
-					t.Errorf("%v afterwards: %d %s", c, a.status, a.body)
-				}
+			// On a busy machine even a good answer may come late, and be followed by a breaker.
+			w.eventually("good answers", func() bool {
+				served := true
+				w.wait(5 * time.Minute)
+				w.callAll(dialectCalls(), func(c dialectCall, a answer) {
+					checkDialect(t, c, a)
+					served = served && a.status == http.StatusOK
+				})
+				return served
 			})
 		})
 	}
