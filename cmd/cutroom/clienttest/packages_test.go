@@ -80,10 +80,11 @@ func TestClientPackages(t *testing.T) {
 func python(t *testing.T, w workshop) {
 	bin := root(t, ".tools", "clients", "bin")
 	installed := t.TempDir()
-	w.run(t, filepath.Join(bin, "pip"), nil, "install", "--quiet", "--disable-pip-version-check", "--no-deps", "--target",
-		installed, filepath.Join(w.folder, "cutroom-0.1.0-py3-none-any.whl"))
-	environment := []string{"PYTHONPATH=" + installed, "PYTHONDONTWRITEBYTECODE=1"}
 	interpreter := filepath.Join(bin, "python")
+	w.run(t, root(t, ".tools", "pip", "bin", "pip"), nil, "--python", interpreter, "install", "--quiet",
+		"--disable-pip-version-check", "--no-deps", "--target", installed,
+		filepath.Join(w.folder, "cutroom-0.1.0-py3-none-any.whl"))
+	environment := []string{"PYTHONPATH=" + installed, "PYTHONDONTWRITEBYTECODE=1"}
 	trouble := newTrouble(t, w.server)
 	if out := w.run(t, interpreter, append(environment, "CUTROOM_URL="+trouble.URL), root(t,
 		"cmd/cutroom/clienttest/testdata/use.py"), w.clip(t), "7"); out != "python: ok\n" {
