@@ -1,0 +1,89 @@
+package lossytest
+
+import (
+	"net"
+	"sync"
+)
+
+// Conn is a socket with a bad network: in what it sends, and in what it receives. It has
+// no deadlines of its own for what it receives.
+type Conn struct {
+	net.PacketConn
+	out, in *way
+	// arrived are packets that were received; failed is closed after the last one.
+	arrived chan arrival
+	failed  chan struct{}
+	err     error
+	closing sync.Once
+}
+
+type arrival struct {
+	packet []byte
+	from   net.Addr
+}
+
+// NewConn returns a socket that passes everything, until Set. It owns the socket that it
+// is around.
+func NewConn(socket net.PacketConn, seed uint64) *Conn {
+	c := &Conn{
+		PacketConn: socket, out: newWay(seed, 1), in: newWay(seed, 2),
+		arrived: make(chan arrival, 4096), failed: make(chan struct{}),
+	}
+	go c.receive()
+	return c
+}
+
+// Set sets what happens to packets from now on.
+func (c *Conn) Set(out, in Faults) {
+	c.out.set(out)
+	c.in.set(in)
+}
+
+// Counts returns what became of the packets so far.
+func (c *Conn) Counts() (out, in Count) { return c.out.counted(), c.in.counted() }
+
+// receive receives until the socket is closed.
+func (c *Conn) receive() {
+	buffer := make([]byte, maxPacket)
+	for {
+		n, from, err := c.PacketConn.ReadFrom(buffer)
+		if err != nil {
+			c.err = err
+			close(c.failed)
+			return
+		}
+		c.in.carry(buffer[:n], func(packet []byte) {
+			select {
+			case c.arrived <- arrival{append([]byte(nil), packet...), from}:
+			default: // nobody reads
+			}
+		})
+	}
+}
+
+// ReadFrom is that of net.PacketConn.
+func (c *Conn) ReadFrom(to []byte) (int, net.Addr, error) {
+	select {
+	case next := <-c.arrived:
+		return copy(to, next.packet), next.from, nil
+	case <-c.failed:
+		return 0, nil, c.err
+	}
+}
+
+// WriteTo is that of net.PacketConn. A packet that cannot be sent is lost, as on a
+// network.
+func (c *Conn) WriteTo(packet []byte, to net.Addr) (int, error) {
+	c.out.carry(packet, func(packet []byte) { _, _ = c.PacketConn.WriteTo(packet, to) })
+	return len(packet), nil
+}
+
+// Close closes the socket.
+func (c *Conn) Close() (err error) {
+	c.closing.Do(func() {
+		c.out.close()
+		c.in.close()
+		err = c.PacketConn.Close()
+	})
+	return err
+}

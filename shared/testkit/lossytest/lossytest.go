@@ -1,0 +1,174 @@
+// Package lossytest makes a bad network of a good one: packets are dropped, come twice,
+// late or in another order, or not at all. [Relay] stands between a client and a server,
+// [Conn] around the socket of one of them. What happens to a packet is drawn by a seed.
+package lossytest
+
+import (
+	"container/heap"
+	"math/rand/v2"
+	"sync"
+	"time"
+)
+
+// overtaken is how much later than the others a packet comes that is out of order.
+const overtaken = 25 * time.Millisecond
+
+// Faults are what happens to the packets of one direction. The zero value is a good
+// network.
+type Faults struct {
+	// Drop, Duplicate and Reorder are how many packets of all are lost, come twice, and
+	// are overtaken by later ones: from 0 to 1.
+	Drop, Duplicate, Reorder float64
+	// Delay is how late every packet is. Jitter is added to it, at random, from none to
+	// all of it.
+	Delay, Jitter time.Duration
+	// Block drops everything.
+	Block bool
+}
+
+// Count is how many packets there were of one direction, and what became of them. One
+// that comes twice was passed once.
+type Count struct{ Passed, Dropped, Duplicated, Reordered int64 }
+
+// way is one direction.
+type way struct {
+	mu      sync.Mutex
+	random  *rand.Rand
+	faults  Faults
+	count   Count
+	late    latecomers
+	number  int64
+	timer   *time.Timer
+	closed  bool
+	sending sync.Mutex
+}
+
+func newWay(seed, stream uint64) *way {
+	return &way{random: rand.New(rand.NewPCG(seed, stream))}
+}
+
+func (w *way) set(f Faults) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.faults = f
+}
+
+func (w *way) counted() Count {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.count
+}
+
+func (w *way) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.closed, w.late = true, nil
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+}
+
+// carry hands a packet on, now or later, so often as it is to come. The bytes are the
+// caller's again when it returns.
+func (w *way) carry(packet []byte, to func([]byte)) {
+	for range w.pass(packet, to) {
+		w.sending.Lock()
+		to(packet)
+		w.sending.Unlock()
+	}
+}
+
+// pass returns how often a packet is to be handed on now, and keeps it if it comes later.
+// Every packet takes as many draws, so that the faults of the next one are the same
+// whatever became of this one.
+func (w *way) pass(packet []byte, to func([]byte)) (now int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	f := w.faults
+	drop, twice, overtakes := w.random.Float64() < f.Drop, w.random.Float64() < f.Duplicate, w.random.Float64() < f.Reorder
+	delay := f.Delay + time.Duration(w.random.Float64()*float64(f.Jitter))
+	if w.closed || f.Block || drop {
+		w.count.Dropped++
+		return 0
+	}
+	w.count.Passed++
+	if overtakes {
+		w.count.Reordered++
+		delay += overtaken
+	}
+	times := 1
+	if twice {
+		w.count.Duplicated++
+		times = 2
+	}
+	if delay == 0 {
+		return times
+	}
+	for range times {
+		w.keep(packet, delay, to)
+	}
+	return 0
+}
+
+// keep keeps a packet until it is due. The caller has locked the way.
+func (w *way) keep(packet []byte, delay time.Duration, to func([]byte)) {
+	w.number++
+	due := time.Now().Add(delay)
+	heap.Push(&w.late, latecomer{append([]byte(nil), packet...), due, w.number, to})
+	if w.late[0].number == w.number {
+		w.wait()
+	}
+}
+
+// wait sets the timer for the next packet that is due. The caller has locked the way.
+func (w *way) wait() {
+	if w.timer != nil {
+		w.timer.Stop()
+	}
+	w.timer = time.AfterFunc(time.Until(w.late[0].due), w.deliver)
+}
+
+// deliver hands on what is due, in its order.
+func (w *way) deliver() {
+	w.sending.Lock()
+	defer w.sending.Unlock()
+	w.mu.Lock()
+	var due []latecomer
+	for len(w.late) > 0 && !w.late[0].due.After(time.Now()) {
+		due = append(due, heap.Pop(&w.late).(latecomer))
+	}
+	if len(w.late) > 0 {
+		w.wait()
+	}
+	w.mu.Unlock()
+	for _, one := range due {
+		one.to(one.packet)
+	}
+}
+
+// latecomer is a packet that comes later.
+type latecomer struct {
+	packet []byte
+	due    time.Time
+	// number orders packets that are due at once.
+	number int64
+	to     func([]byte)
+}
+
+// latecomers are a heap: the first is due first.
+type latecomers []latecomer
+
+func (l latecomers) Len() int { return len(l) }
+func (l latecomers) Less(i, j int) bool {
+	if l[i].due.Equal(l[j].due) {
+		return l[i].number < l[j].number
+	}
+	return l[i].due.Before(l[j].due)
+}
+func (l latecomers) Swap(i, j int) { l[i], l[j] = l[j], l[i] }
+func (l *latecomers) Push(one any) { *l = append(*l, one.(latecomer)) }
+func (l *latecomers) Pop() any {
+	last := (*l)[len(*l)-1]
+	*l = (*l)[:len(*l)-1]
+	return last
+}

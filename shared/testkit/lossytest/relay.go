@@ -1,0 +1,195 @@
+package lossytest
+
+import (
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// dialTime is how long a server may take to accept a connection.
+const dialTime = 10 * time.Second
+
+// maxPacket is the longest packet of UDP, in bytes.
+const maxPacket = 64 << 10
+
+// Relay passes packets of UDP, and connections of TCP, between clients that call its
+// address and a server. A server that tells its clients an address of its own, as one of
+// WebRTC does, is behind a relay if it tells them the relay's instead: 127.0.0.2 with the
+// same port, say, where the server is at 127.0.0.1.
+type Relay struct {
+	to       string
+	socket   *net.UDPConn
+	listener net.Listener
+	up, down *way
+	work     sync.WaitGroup
+
+	mu sync.Mutex
+	// clients are the sockets by which the server is called, by the client's address.
+	clients map[netip.AddrPort]*net.UDPConn
+	streams map[net.Conn]bool
+	cut     bool
+	closed  bool
+}
+
+// NewRelay returns a relay that listens at an address, for UDP and for TCP, and calls the
+// server at another. It passes everything, until Set or Cut.
+//
+// Errors: those of listening.
+func NewRelay(address, server string, seed uint64) (*Relay, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, err
+	}
+	at, err := net.ResolveUDPAddr("udp", listener.Addr().String())
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	socket, err := net.ListenUDP("udp", at)
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	r := &Relay{
+		to: server, socket: socket, listener: listener, up: newWay(seed, 1), down: newWay(seed, 2),
+		clients: map[netip.AddrPort]*net.UDPConn{}, streams: map[net.Conn]bool{},
+	}
+	r.work.Go(r.receive)
+	r.work.Go(r.accept)
+	return r, nil
+}
+
+// Addr returns the address that clients call.
+func (r *Relay) Addr() string { return r.listener.Addr().String() }
+
+// Set sets what happens to packets of UDP from now on: up to the server, and down to its
+// clients. Those that are on their way arrive as they would have.
+func (r *Relay) Set(up, down Faults) {
+	r.up.set(up)
+	r.down.set(down)
+}
+
+// Counts returns what became of the packets of UDP so far.
+func (r *Relay) Counts() (up, down Count) { return r.up.counted(), r.down.counted() }
+
+// Cut ends the connections of TCP, and every new one, until it is called with false.
+func (r *Relay) Cut(cut bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cut = cut
+	if cut {
+		r.endStreams()
+	}
+}
+
+// endStreams ends the connections of TCP. The caller has locked the relay.
+func (r *Relay) endStreams() {
+	for stream := range r.streams {
+		stream.Close()
+	}
+}
+
+// receive passes what clients send.
+func (r *Relay) receive() {
+	buffer := make([]byte, maxPacket)
+	for {
+		n, from, err := r.socket.ReadFromUDPAddrPort(buffer)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			continue // a client has gone
+		}
+		if server := r.client(from); server != nil {
+			// A packet that cannot be sent is lost, as on a network.
+			r.up.carry(buffer[:n], func(packet []byte) { _, _ = server.Write(packet) })
+		}
+	}
+}
+
+// client returns the socket by which the server is called for a client; nil if there is
+// none.
+func (r *Relay) client(from netip.AddrPort) *net.UDPConn {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if known := r.clients[from]; known != nil || r.closed {
+		return known
+	}
+	at, err := net.ResolveUDPAddr("udp", r.to)
+	if err != nil {
+		return nil
+	}
+	server, err := net.DialUDP("udp", nil, at)
+	if err != nil {
+		return nil
+	}
+	r.clients[from] = server
+	r.work.Go(func() { r.answer(server, from) })
+	return server
+}
+
+// answer passes what the server sends to a client.
+func (r *Relay) answer(server *net.UDPConn, to netip.AddrPort) {
+	buffer := make([]byte, maxPacket)
+	for {
+		n, err := server.Read(buffer)
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			continue // the server does not listen now
+		}
+		r.down.carry(buffer[:n], func(packet []byte) { _, _ = r.socket.WriteToUDPAddrPort(packet, to) })
+	}
+}
+
+// accept passes connections of TCP.
+func (r *Relay) accept() {
+	for {
+		client, err := r.listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.DialTimeout("tcp", r.to, dialTime)
+		if err != nil {
+			client.Close()
+			continue
+		}
+		r.mu.Lock()
+		r.streams[client], r.streams[server] = true, true
+		if r.cut || r.closed {
+			r.endStreams()
+		}
+		r.mu.Unlock()
+		r.work.Go(func() { r.pipe(client, server) })
+		r.work.Go(func() { r.pipe(server, client) })
+	}
+}
+
+// pipe passes what one side of a connection says to the other, until either ends.
+func (r *Relay) pipe(from, to net.Conn) {
+	_, _ = io.Copy(to, from) // it ends when either does
+	from.Close()
+	to.Close()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.streams, from)
+	delete(r.streams, to)
+}
+
+// Close ends the relay and all that passes it.
+func (r *Relay) Close() error {
+	r.up.close()
+	r.down.close()
+	r.mu.Lock()
+	r.closed = true
+	r.endStreams()
+	for _, server := range r.clients {
+		server.Close()
+	}
+	r.mu.Unlock()
+	err := errors.Join(r.listener.Close(), r.socket.Close())
+	r.work.Wait()
+	return err
+}
