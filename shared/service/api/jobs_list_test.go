@@ -102,6 +102,10 @@ func TestJobListQueries(t *testing.T) {
 	const bad = `{"loc":["query","cursor"],"msg":"Value error, The cursor is not one that this endpoint returned.",` +
 		`"type":"value_error","input":`
 	cursor := *w.jobPage(studio, "limit=1").NextCursor
+	changed := "x" + cursor[1:]
+	if changed == cursor {
+		changed = "y" + cursor[1:]
+	}
 	ofRival := *w.jobPage(rival, "limit=1").NextCursor
 	w.keep(studio, "one")
 	w.keep(studio, "two")
@@ -112,9 +116,9 @@ func TestJobListQueries(t *testing.T) {
 			`"input":"done","ctx":{"expected":"'pending', 'processing', 'completed' or 'failed'"}}`,
 		"model=gen-9": `{"loc":["query","model"],"msg":"Value error, There is no such model.",` +
 			`"type":"value_error","input":"gen-9","ctx":{}}`,
-		"cursor=" + ofRival:     bad + `"` + ofRival + `","ctx":{}}`,
-		"cursor=" + ofFiles:     bad + `"` + ofFiles + `","ctx":{}}`,
-		"cursor=x" + cursor[1:]: bad + `"x` + cursor[1:] + `","ctx":{}}`,
+		"cursor=" + ofRival: bad + `"` + ofRival + `","ctx":{}}`,
+		"cursor=" + ofFiles: bad + `"` + ofFiles + `","ctx":{}}`,
+		"cursor=" + changed: bad + `"` + changed + `","ctx":{}}`,
 		"limit=0&model=x&cursor=x": `{"loc":["query","limit"],"msg":"Input should be greater than or equal to 1",` +
 			`"type":"greater_than_equal","input":"0","ctx":{"ge":1}},` + bad +
 			`"x","ctx":{}},{"loc":["query","model"],"msg":"Value error, There is no such model.","type":"value_error",` +
