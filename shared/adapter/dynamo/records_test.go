@@ -48,6 +48,16 @@ func TestSessions(t *testing.T) {
 	})
 }
 
+// A crowd waits at instances of which some are killed.
+func TestACrowdInLine(t *testing.T) {
+	t.Parallel()
+	cloud := local.Cloud(t)
+	sessiontest.RunCrowd(t, sessiontest.Crowd{
+		Store: dynamo.NewSessions(client(cloud), cloud.MakeTable(t, "sessions")), Clients: 60,
+		LookEvery: 100 * time.Millisecond,
+	})
+}
+
 // storeClock is the time in a store's answers. It stands still unless a test advances
 // it.
 type storeClock struct {

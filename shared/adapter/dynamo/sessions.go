@@ -49,14 +49,13 @@ const (
 )
 
 // Take takes a slot: one transaction, and if the account is full one read of the leases of
-// its slots, two writes for each dead one, and the transaction again.
+// its slots, two writes for each dead one, and the transaction again; likewise if those
+// who wait in its line are silent.
 //
-// Errors: fault.Limited if no slot is free; fault.Conflict if the slot's epoch is dead or
+// Errors: fault.Limited if no slot is free, or others wait for one; fault.Conflict if the slot's epoch is dead or
 // unknown; fault.Unavailable.
 func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error {
-	writes := []types.TransactWriteItem{{ConditionCheck: &types.ConditionCheck{
-		TableName: &s.table, Key: leaseKey(slot.Epoch), ConditionExpression: aws.String(isAlive),
-	}}, s.takeWrite(slot, limit)}
+	writes := []types.TransactWriteItem{s.aliveCheck(slot.Epoch), s.takeWrite(slot, limit)}
 	for range takeTries {
 		err := transact(ctx, s.client, writes)
 		r := refused(err)
@@ -66,34 +65,52 @@ func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error
 		if r.failed[0] {
 			return session.ErrLeaseOver
 		}
-		account := readAccount(r.items[1])
-		if account[slot.ID] == slot.Epoch {
+		a, err := s.stateOf(ctx, slot.Account, slot.Epoch, r.items[1])
+		if err != nil {
+			return storeError("take a slot", err)
+		}
+		if a.slots[slot.ID] == slot.Epoch {
 			return nil
 		}
-		freed, err := s.freeDead(ctx, slot.Account, account)
+		freed, err := s.freeDead(ctx, slot.Account, a)
 		if err != nil {
 			return storeError("free the slots of dead leases", err)
 		}
-		if !freed {
+		cleared, err := s.clearLine(ctx, slot.Account, a)
+		if err != nil {
+			return storeError("clear a line", err)
+		}
+		if !freed && !cleared || len(a.line.waiting(a.leases)) > 0 {
 			return session.ErrNoSlot
 		}
 	}
 	return fault.New(fault.Unavailable, "The sessions are busy. Try again.")
 }
 
+// aliveCheck makes a transaction depend on the epoch being alive.
+func (s *Sessions) aliveCheck(epoch string) types.TransactWriteItem {
+	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+		TableName: &s.table, Key: leaseKey(epoch), ConditionExpression: aws.String(isAlive),
+	}}
+}
+
 func (s *Sessions) takeWrite(slot session.Slot, limit int) types.TransactWriteItem {
+	condition := "attribute_not_exists(#slot) AND (attribute_not_exists(open_slots) OR open_slots < :limit)"
+	names := map[string]string{"#slot": slotPrefix + slot.ID}
+	values := item{":epoch": text(slot.Epoch), ":one": number(1)}
+	if limit > 0 {
+		condition += " AND (attribute_not_exists(#waiting) OR #waiting < :one)"
+		names["#waiting"] = waitingCount
+	}
 	if limit <= 0 || limit > mostSlots {
 		limit = mostSlots
 	}
+	values[":limit"] = number(int64(limit))
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName: &s.table, Key: accountKey(slot.Account),
-		UpdateExpression: aws.String("SET #slot = :epoch ADD open_slots :one"),
-		ConditionExpression: aws.String(
-			"attribute_not_exists(#slot) AND (attribute_not_exists(open_slots) OR open_slots < :limit)"),
-		ExpressionAttributeNames: map[string]string{"#slot": slotPrefix + slot.ID},
-		ExpressionAttributeValues: item{
-			":epoch": text(slot.Epoch), ":one": number(1), ":limit": number(int64(limit)),
-		},
+		UpdateExpression:         aws.String("SET #slot = :epoch ADD open_slots :one"),
+		ConditionExpression:      aws.String(condition),
+		ExpressionAttributeNames: names, ExpressionAttributeValues: values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}}
 }
@@ -182,13 +199,10 @@ func (s slots) of(epoch string) []string {
 
 // freeDead frees slots whose leases are dead, or old enough to be marked as dead. It
 // reports whether there were any, whoever freed them.
-func (s *Sessions) freeDead(ctx context.Context, account string, found slots) (bool, error) {
-	leases, err := s.leases(ctx, found.epochs())
-	if err != nil {
-		return false, err
-	}
+func (s *Sessions) freeDead(ctx context.Context, account string, found accountState) (bool, error) {
 	freed := false
-	for epoch, l := range leases {
+	for _, epoch := range found.slots.epochs() {
+		l := found.leases[epoch]
 		if l.alive() {
 			continue
 		}
@@ -201,7 +215,7 @@ func (s *Sessions) freeDead(ctx context.Context, account string, found slots) (b
 			}
 		}
 		freed = true
-		for ids := found.of(epoch); len(ids) > 0; {
+		for ids := found.slots.of(epoch); len(ids) > 0; {
 			n := min(len(ids), slotBatch)
 			if err := s.removeEach(ctx, account, epoch, ids[:n]); err != nil {
 				return false, err

@@ -151,6 +151,7 @@ func dropOrphans(ctx context.Context, conn *sql.Conn) error {
 			"delete from webhook where job not in (select id from job)",
 			"delete from webhook_attempt where job not in (select job from webhook)",
 			"delete from session_slot where epoch not in (select epoch from session_lease)",
+			"delete from session_ticket where epoch not in (select epoch from session_lease)",
 		} {
 			if _, err := tx.ExecContext(ctx, statement); err != nil {
 				return err

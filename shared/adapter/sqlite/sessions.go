@@ -89,29 +89,35 @@ func (s *Sessions) End(ctx context.Context, epoch string) error {
 		if _, err := tx.ExecContext(ctx, "update session_lease set dead = 1 where epoch = ?", epoch); err != nil {
 			return err
 		}
+		if _, err := tx.ExecContext(ctx, "delete from session_ticket where epoch = ?", epoch); err != nil {
+			return err
+		}
 		_, err := tx.ExecContext(ctx, "delete from session_slot where epoch = ?", epoch)
 		return err
 	})
 }
 
+// hasLine is true if somebody waits for a slot of the account.
+const hasLine = `exists (select 1 from session_ticket join session_lease using (epoch) where account = ?4 and ` + waits + `)`
+
 // fullAccount is true if a slot must be refused: its lease is alive, it is not
-// taken yet, and slots of other live leases have reached the limit.
+// taken yet, and slots of other live leases have reached the limit or somebody waits.
 const fullAccount = `select
-	exists (select 1 from session_lease where epoch = ?4 and not ` + staleLease + `)
-	and not exists (select 1 from session_slot where account = ?3 and id = ?5 and epoch = ?4)
-	and (select count(*) from session_slot join session_lease using (epoch)
-		where account = ?3 and not ` + staleLease + `) >= ?6`
+	exists (select 1 from session_lease where epoch = ?5 and not ` + staleLease + `)
+	and not exists (select 1 from session_slot where account = ?4 and id = ?6 and epoch = ?5)
+	and (` + hasLine + ` or (select count(*) from session_slot join session_lease using (epoch)
+		where account = ?4 and not ` + staleLease + `) >= ?7)`
 
 // Take takes a slot. A refusal is one read, so that refused callers never delay
 // those who leave.
 //
-// Errors: fault.Limited if no slot is free; fault.Conflict if the slot's own epoch
-// is dead or unknown.
+// Errors: fault.Limited if no slot is free, or others wait for one; fault.Conflict if
+// the slot's own epoch is dead or unknown.
 func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error {
 	if limit > 0 {
 		var full bool
-		boot, _, stale := s.moment()
-		if err := s.db.lookup.QueryRowContext(ctx, fullAccount, boot, stale, slot.Account, slot.Epoch, slot.ID,
+		boot, now, stale := s.moment()
+		if err := s.db.lookup.QueryRowContext(ctx, fullAccount, boot, stale, s.silent(now), slot.Account, slot.Epoch, slot.ID,
 			limit).Scan(&full); err != nil {
 			return storeError("look for a slot", err)
 		}
@@ -120,29 +126,14 @@ func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error
 		}
 	}
 	return s.db.writeVolatile(ctx, "take a slot", func(ctx context.Context, tx *sql.Tx) error {
-		boot, _, stale := s.moment()
-		buried, err := tx.ExecContext(ctx, "update session_lease set dead = 1 where not dead and "+staleLease, boot, stale)
-		if err != nil {
+		boot, now, stale := s.moment()
+		if err := s.bury(ctx, tx, boot, stale); err != nil {
 			return err
 		}
-		if n, err := buried.RowsAffected(); err != nil {
-			return err
-		} else if n > 0 {
-			if _, err := tx.ExecContext(ctx,
-				"delete from session_slot where epoch in (select epoch from session_lease where dead)"); err != nil {
-				return err
-			}
-		}
-		var alive, own bool
-		var taken int
-		if err := tx.QueryRowContext(ctx, `select
-				exists (select 1 from session_lease where epoch = ?3 and not dead),
-				exists (select 1 from session_slot where account = ?1 and id = ?2 and epoch = ?3),
-				(select count(*) from session_slot where account = ?1)`,
-			slot.Account, slot.ID, slot.Epoch).Scan(&alive, &own, &taken); err != nil {
-			return err
-		}
+		alive, own, taken, err := slotState(ctx, tx, slot)
 		switch {
+		case err != nil:
+			return err
 		case !alive:
 			return session.ErrLeaseOver
 		case own:
@@ -150,10 +141,45 @@ func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error
 		case limit > 0 && taken >= limit:
 			return session.ErrNoSlot
 		}
-		_, err = tx.ExecContext(ctx, "insert into session_slot (account, id, epoch) values (?, ?, ?)",
-			slot.Account, slot.ID, slot.Epoch)
-		return err
+		var line bool
+		if err := tx.QueryRowContext(ctx, "select "+hasLine, boot, stale, s.silent(now), slot.Account).Scan(&line); err != nil {
+			return err
+		}
+		if limit > 0 && line {
+			return session.ErrNoSlot
+		}
+		return insertSlot(ctx, tx, slot)
 	})
+}
+
+// bury marks leases that are over as dead and frees their slots.
+func (s *Sessions) bury(ctx context.Context, tx *sql.Tx, boot string, stale int64) error {
+	buried, err := tx.ExecContext(ctx, "update session_lease set dead = 1 where not dead and "+staleLease, boot, stale)
+	if err != nil {
+		return err
+	}
+	if n, err := buried.RowsAffected(); err != nil || n == 0 {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, "delete from session_slot where epoch in (select epoch from session_lease where dead)")
+	return err
+}
+
+// slotState reports whether a slot's lease is alive and whether it is taken already, and
+// returns how many slots its account has taken.
+func slotState(ctx context.Context, tx *sql.Tx, slot session.Slot) (alive, own bool, taken int, err error) {
+	err = tx.QueryRowContext(ctx, `select
+			exists (select 1 from session_lease where epoch = ?3 and not dead),
+			exists (select 1 from session_slot where account = ?1 and id = ?2 and epoch = ?3),
+			(select count(*) from session_slot where account = ?1)`,
+		slot.Account, slot.ID, slot.Epoch).Scan(&alive, &own, &taken)
+	return alive, own, taken, err
+}
+
+func insertSlot(ctx context.Context, tx *sql.Tx, slot session.Slot) error {
+	_, err := tx.ExecContext(ctx, "insert into session_slot (account, id, epoch) values (?, ?, ?)",
+		slot.Account, slot.ID, slot.Epoch)
+	return err
 }
 
 // Free frees a slot.

@@ -9,6 +9,7 @@ import (
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/session"
 	"cutroom/shared/domain/session/sessiontest"
+	"cutroom/shared/platform/boottime"
 )
 
 // machine is a clock that a test sets.
@@ -56,4 +57,16 @@ func TestLeasesEndWithTheMachine(t *testing.T) {
 	if err := after.Take(ctx, next, 1); err != nil {
 		t.Errorf("the slot is not free: %v", err)
 	}
+}
+
+// Hundreds wait at instances of which some are killed.
+func TestACrowdInLine(t *testing.T) {
+	t.Parallel()
+	clock, err := boottime.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sessiontest.RunCrowd(t, sessiontest.Crowd{
+		Store: open(t).Sessions(clock), Clients: 240, LookEvery: 20 * time.Millisecond,
+	})
 }

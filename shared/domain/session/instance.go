@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"sync"
@@ -32,6 +33,9 @@ type Config struct {
 	// unique and unguessable.
 	NewID  func() string
 	Logger *slog.Logger
+	// LookEvery is how often the instance looks at a line in which clients of its own
+	// wait; 0 means the constant of that name.
+	LookEvery time.Duration
 }
 
 // Instance is one process that serves sessions. Run keeps its lease; sessions
@@ -46,6 +50,8 @@ type Instance struct {
 	owed []debt
 	// counted is how many sessions are open.
 	counted int
+	// queues are the lines in which clients of this instance wait, by account.
+	queues map[string]*queue
 }
 
 // lease is one epoch of an instance.
@@ -66,7 +72,10 @@ type debt struct {
 }
 
 // NewInstance returns an instance, which has no lease yet.
-func NewInstance(c Config) *Instance { return &Instance{config: c} }
+func NewInstance(c Config) *Instance {
+	c.LookEvery = cmp.Or(c.LookEvery, LookEvery)
+	return &Instance{config: c, queues: map[string]*queue{}}
+}
 
 // Run keeps a lease until the context ends, and then ends the lease, which
 // frees the slots that are left. A lost lease is followed by another under a
@@ -206,8 +215,8 @@ func errNoLease() error {
 // once (0 is no limit). It continues when the context ends, for up to
 // storeTime, so that it is known whether a slot was taken.
 //
-// Errors: fault.Limited when no slot is free; fault.Unavailable while the
-// instance holds no lease; those of the store.
+// Errors: fault.Limited when no slot is free, or others wait for one (see Wait);
+// fault.Unavailable while the instance holds no lease; those of the store.
 func (i *Instance) Open(ctx context.Context, account string, limit int) (*Session, error) {
 	l := i.held()
 	if l == nil {
@@ -306,6 +315,7 @@ func (s *Session) Close(ctx context.Context) {
 		if err != nil {
 			i.owe(debt{slot: s.slot})
 		}
+		i.kick(s.slot.Account)
 		i.mu.Lock()
 		defer i.mu.Unlock()
 		i.counted--

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,6 +23,7 @@ type records struct {
 	calls   []string
 	live    string
 	slots   map[string]bool
+	tickets []session.Slot
 	failing func(call string) error
 }
 
@@ -38,7 +40,14 @@ func (r *records) call(name, what string, do func() error) error {
 }
 
 func (r *records) Begin(_ context.Context, epoch string) error {
-	return r.call("begin", epoch, func() error { r.live = epoch; return nil })
+	return r.call("begin", epoch, func() error {
+		if r.live != epoch { // what was of the last one no longer counts
+			clear(r.slots)
+			r.tickets = nil
+		}
+		r.live = epoch
+		return nil
+	})
 }
 
 func (r *records) Renew(_ context.Context, epoch string) error {
@@ -46,7 +55,7 @@ func (r *records) Renew(_ context.Context, epoch string) error {
 }
 
 func (r *records) End(_ context.Context, epoch string) error {
-	return r.call("end", epoch, func() error { clear(r.slots); return nil })
+	return r.call("end", epoch, func() error { clear(r.slots); r.tickets = nil; return nil })
 }
 
 func (r *records) Take(_ context.Context, slot session.Slot, limit int) error {
@@ -64,6 +73,46 @@ func (r *records) Free(_ context.Context, slot session.Slot) error {
 }
 
 func (r *records) Active(context.Context, string) (int, error) { return len(r.slots), nil }
+
+func (r *records) Join(_ context.Context, ticket session.Slot, number int64, longest int) (drawn int64, err error) {
+	return 1, r.call("join", ticket.Epoch, func() error {
+		if len(r.tickets) >= longest {
+			return fault.New(fault.Limited, "full")
+		}
+		r.tickets = append(r.tickets, ticket)
+		return r.dead(ticket.Epoch)
+	})
+}
+
+func (r *records) Look(_ context.Context, _, epoch string) (line session.Line, err error) {
+	return line, r.call("look", epoch, func() error {
+		line = session.Line{Tickets: slices.Clone(r.tickets), Taken: len(r.slots)}
+		return nil
+	})
+}
+
+func (r *records) Redeem(_ context.Context, ticket session.Slot, limit int) error {
+	return r.call("redeem", ticket.Epoch, func() error {
+		switch at := slices.Index(r.tickets, ticket); {
+		case r.slots[ticket.ID]:
+		case at < 0:
+			return session.ErrNoTicket
+		case at >= limit-len(r.slots):
+			return fault.New(fault.Limited, "not yet")
+		default:
+			r.tickets = slices.Delete(r.tickets, at, at+1)
+			r.slots[ticket.ID] = true
+		}
+		return r.dead(ticket.Epoch)
+	})
+}
+
+func (r *records) Leave(_ context.Context, ticket session.Slot) error {
+	return r.call("leave", ticket.Epoch, func() error {
+		r.tickets = slices.DeleteFunc(r.tickets, func(t session.Slot) bool { return t == ticket })
+		return nil
+	})
+}
 
 func (r *records) dead(epoch string) error {
 	if epoch != r.live {

@@ -12,6 +12,8 @@
 // renewal began. The store determines by its own time when a lease is TakeAfter
 // old; the epoch is then dead and its slots are free. As TakeAfter is longer
 // than FenceAfter, a slot is never served twice.
+//
+// Who finds no slot may wait in the account's line (see Lines).
 package session
 
 import (
@@ -63,8 +65,8 @@ type Store interface {
 	// back.
 	Renew(ctx context.Context, epoch string) error
 
-	// End ends a lease and frees its slots at once; its epoch is then dead. It
-	// does not fail if there is no such lease.
+	// End ends a lease, frees its slots at once and takes its tickets out of their
+	// lines; its epoch is then dead. It does not fail if there is no such lease.
 	End(ctx context.Context, epoch string) error
 
 	// Take takes a slot. The account then has at most limit open slots (0 is no
@@ -74,7 +76,8 @@ type Store interface {
 	// that finds its own slot succeeds.
 	//
 	// Errors: fault.Limited when no slot is free; fault.Conflict when the
-	// slot's own epoch is dead or unknown.
+	// slot's own epoch is dead or unknown. While others wait in the account's line
+	// no slot is free for a Take with a limit: who comes does not overtake who waits.
 	Take(ctx context.Context, slot Slot, limit int) error
 
 	// Free frees a slot. It does not fail, and changes nothing, if the slot is
@@ -85,4 +88,6 @@ type Store interface {
 	// leases that are TakeAfter old. It reflects every Take and Free that has
 	// returned.
 	Active(ctx context.Context, account string) (int, error)
+
+	Lines
 }

@@ -1,0 +1,394 @@
+package dynamo
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/session"
+)
+
+// An account's line is in the item of its slots, so that one condition of a write
+// covers both: an attribute for each ticket, whose name has the epoch and the session
+// and whose value is the number; their count; the last number that was drawn; and for
+// each epoch the store's time of its last sign of life, in seconds since 1970. Tickets
+// that no longer count stay until somebody looks at the line, or needs the place.
+const (
+	ticketPrefix = "ticket/"
+	herePrefix   = "here/"
+	// waitingCount is the number of tickets, lastTicket the last number drawn.
+	waitingCount = "waiting"
+	lastTicket   = "last_ticket"
+)
+
+func ticketName(t session.Slot) string { return ticketPrefix + t.Epoch + "/" + t.ID }
+
+// numbered is a ticket with its number.
+type numbered struct {
+	session.Slot
+	number int64
+}
+
+// lineItem is what an account's item has of its line.
+type lineItem struct {
+	// tickets are in order.
+	tickets []numbered
+	// here has the last signs of life by epoch.
+	here map[string]int64
+}
+
+func readLine(account string, i item) lineItem {
+	line := lineItem{here: map[string]int64{}}
+	for name, value := range i {
+		if epoch, found := strings.CutPrefix(name, herePrefix); found {
+			line.here[epoch] = numberOf(value)
+		}
+		if rest, found := strings.CutPrefix(name, ticketPrefix); found {
+			epoch, id, _ := strings.Cut(rest, "/")
+			line.tickets = append(line.tickets,
+				numbered{session.Slot{ID: id, Account: account, Epoch: epoch}, numberOf(value)})
+		}
+	}
+	slices.SortFunc(line.tickets, func(a, b numbered) int {
+		return cmp.Or(cmp.Compare(a.number, b.number), strings.Compare(a.ID, b.ID))
+	})
+	return line
+}
+
+// counts reports whether the tickets of an epoch count.
+func (l lineItem) counts(epoch string, leases map[string]lease) bool {
+	found := leases[epoch]
+	return found.alive() && time.Duration(found.now-l.here[epoch])*time.Second < session.GoneAfter
+}
+
+// waiting returns the tickets that count, in order.
+func (l lineItem) waiting(leases map[string]lease) (tickets []session.Slot) {
+	for _, t := range l.tickets {
+		if l.counts(t.Epoch, leases) {
+			tickets = append(tickets, t.Slot)
+		}
+	}
+	return tickets
+}
+
+// accountState is an account's item with the leases that it names.
+type accountState struct {
+	slots  slots
+	line   lineItem
+	leases map[string]lease
+}
+
+// taken returns how many slots count.
+func (a accountState) taken() (count int) {
+	for _, epoch := range a.slots {
+		if a.leases[epoch].alive() {
+			count++
+		}
+	}
+	return count
+}
+
+// state reads an account and the leases of all epochs that it names, and of this one:
+// two consistent reads.
+func (s *Sessions) state(ctx context.Context, account, epoch string) (accountState, error) {
+	reading, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	// The role of the instances may read items in batches only.
+	got, err := s.client.BatchGetItem(reading, &dynamodb.BatchGetItemInput{
+		RequestItems: map[string]types.KeysAndAttributes{
+			s.table: {Keys: []item{accountKey(account)}, ConsistentRead: aws.Bool(true)},
+		},
+	})
+	if err != nil {
+		return accountState{}, err
+	}
+	if len(got.UnprocessedKeys) > 0 {
+		return accountState{}, busy(nil)
+	}
+	var read item
+	if found := got.Responses[s.table]; len(found) > 0 {
+		read = found[0]
+	}
+	return s.stateOf(ctx, account, epoch, read)
+}
+
+// stateOf is state of an item that was read already.
+func (s *Sessions) stateOf(ctx context.Context, account, epoch string, read item) (a accountState, err error) {
+	a.slots, a.line = readAccount(read), readLine(account, read)
+	epochs := map[string]bool{epoch: true}
+	for _, epoch := range a.slots {
+		epochs[epoch] = true
+	}
+	for epoch := range a.line.here {
+		epochs[epoch] = true
+	}
+	a.leases, err = s.leases(ctx, slices.Sorted(maps.Keys(epochs)))
+	return a, err
+}
+
+// Join puts a ticket into the line: one read of the lease and one write. If the line is
+// full, tickets that no longer count make room first.
+//
+// Errors: fault.Limited when the line is full; fault.Conflict when the epoch is dead or
+// unknown; fault.Unavailable.
+func (s *Sessions) Join(ctx context.Context, ticket session.Slot, had int64, longest int) (int64, error) {
+	leases, err := s.leases(ctx, []string{ticket.Epoch})
+	if err != nil {
+		return 0, storeError("join a line", err)
+	}
+	for range takeTries {
+		own := leases[ticket.Epoch]
+		if !own.alive() {
+			return 0, session.ErrLeaseOver
+		}
+		drawn, old, err := s.draw(ctx, ticket, had, longest, own.now)
+		if err != nil || old == nil {
+			return drawn, storeError("join a line", err)
+		}
+		if found, there := old[ticketName(ticket)]; there {
+			return numberOf(found), nil
+		}
+		a, err := s.stateOf(ctx, ticket.Account, ticket.Epoch, old)
+		if err != nil {
+			return 0, storeError("join a line", err)
+		}
+		cleared, err := s.clearLine(ctx, ticket.Account, a)
+		if err != nil {
+			return 0, storeError("join a line", err)
+		}
+		if !cleared {
+			return 0, session.ErrNoSlot
+		}
+		leases = a.leases
+	}
+	return 0, busy(nil)
+}
+
+// draw writes the ticket, unless it is there or the line is full: it then returns the
+// account's item.
+func (s *Sessions) draw(
+	ctx context.Context, ticket session.Slot, had int64, longest int, now int64,
+) (drawn int64, old item, err error) {
+	names := map[string]string{
+		"#ticket": ticketName(ticket), "#here": herePrefix + ticket.Epoch, "#waiting": waitingCount,
+	}
+	values := item{":now": number(now), ":one": number(1), ":longest": number(int64(longest))}
+	set := "#ticket = :number"
+	if had > 0 {
+		values[":number"] = number(had)
+	} else {
+		names["#last"], values[":zero"] = lastTicket, number(0)
+		set = "#ticket = if_not_exists(#last, :zero) + :one, #last = if_not_exists(#last, :zero) + :one"
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	written, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &s.table, Key: accountKey(ticket.Account),
+		UpdateExpression: aws.String("SET " + set + ", #here = :now ADD #waiting :one"),
+		ConditionExpression: aws.String(
+			"attribute_not_exists(#ticket) AND (attribute_not_exists(#waiting) OR #waiting < :longest)"),
+		ExpressionAttributeNames: names, ExpressionAttributeValues: values,
+		ReturnValues:                        types.ReturnValueUpdatedNew,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	if found, failed := conditionFailed(err); failed {
+		return 0, found, nil
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	return numberOf(written.Attributes[ticketName(ticket)]), nil, nil
+}
+
+// Look returns the line of an account: one read of the account, one of the leases, and a
+// write in session.HereEvery. Tickets that no longer count are removed.
+//
+// Errors: fault.Unavailable.
+func (s *Sessions) Look(ctx context.Context, account, epoch string) (session.Line, error) {
+	a, err := s.state(ctx, account, epoch)
+	if err != nil {
+		return session.Line{}, storeError("look at a line", err)
+	}
+	if last, there := a.line.here[epoch]; there {
+		now := a.leases[epoch].now
+		if a.line.counts(epoch, a.leases) && time.Duration(now-last)*time.Second >= session.HereEvery {
+			if err := s.stay(ctx, account, epoch, now); err != nil {
+				return session.Line{}, storeError("stay in a line", err)
+			}
+			a.line.here[epoch] = now
+		}
+	}
+	if _, err := s.clearLine(ctx, account, a); err != nil {
+		return session.Line{}, storeError("look at a line", err)
+	}
+	return session.Line{Tickets: a.line.waiting(a.leases), Taken: a.taken()}, nil
+}
+
+// stay writes an epoch's sign of life. It does nothing when others have removed its
+// tickets, or when a later sign is there.
+func (s *Sessions) stay(ctx context.Context, account, epoch string, now int64) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &s.table, Key: accountKey(account),
+		UpdateExpression:          aws.String("SET #here = :now"),
+		ConditionExpression:       aws.String("#here < :now"),
+		ExpressionAttributeNames:  map[string]string{"#here": herePrefix + epoch},
+		ExpressionAttributeValues: item{":now": number(now)},
+	})
+	if _, failed := conditionFailed(err); failed {
+		return nil
+	}
+	return err
+}
+
+// clearLine removes the tickets and the signs of life of epochs that no longer count, on
+// the condition that they have not given a sign since. It reports whether there were
+// tickets among them, whoever removed them.
+func (s *Sessions) clearLine(ctx context.Context, account string, a accountState) (cleared bool, err error) {
+	for epoch, last := range a.line.here {
+		if a.line.counts(epoch, a.leases) {
+			continue
+		}
+		var names []string
+		for _, t := range a.line.tickets {
+			if t.Epoch == epoch {
+				names = append(names, ticketName(t.Slot))
+			}
+		}
+		cleared = cleared || len(names) > 0
+		for len(names) > slotBatch {
+			if err := s.removeTickets(ctx, account, epoch, last, names[:slotBatch], false); err != nil {
+				return false, err
+			}
+			names = names[slotBatch:]
+		}
+		if err := s.removeTickets(ctx, account, epoch, last, names, true); err != nil {
+			return false, err
+		}
+	}
+	return cleared, nil
+}
+
+// removeTickets removes tickets of an epoch whose last sign of life is as it was seen:
+// all, or none if one of them is gone. The last call for an epoch removes the sign too.
+func (s *Sessions) removeTickets(
+	ctx context.Context, account, epoch string, seen int64, tickets []string, last bool,
+) error {
+	names := map[string]string{"#here": herePrefix + epoch}
+	values := item{":seen": number(seen)}
+	condition, update := "#here = :seen", ""
+	var removed []string
+	if last {
+		removed = append(removed, "#here")
+	}
+	for i, ticket := range tickets {
+		name := "#ticket" + string(rune('a'+i/26)) + string(rune('a'+i%26))
+		names[name] = ticket
+		removed = append(removed, name)
+		condition += " AND attribute_exists(" + name + ")"
+	}
+	if len(tickets) > 0 {
+		names["#waiting"], values[":less"] = waitingCount, number(-int64(len(tickets)))
+		update = " ADD #waiting :less"
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &s.table, Key: accountKey(account),
+		UpdateExpression:    aws.String("REMOVE " + strings.Join(removed, ", ") + update),
+		ConditionExpression: aws.String(condition), ExpressionAttributeNames: names, ExpressionAttributeValues: values,
+	})
+	if _, failed := conditionFailed(err); failed {
+		return nil
+	}
+	return err
+}
+
+// Redeem takes a slot for a ticket whose turn it is: two reads and one transaction.
+// Whose turn it is cannot change to the worse between the two: those before a ticket
+// leave or are served, and each who is served needs one of the slots that were free.
+//
+// Errors: fault.Limited when it is not the ticket's turn; fault.Conflict when its epoch
+// is dead or unknown; session.ErrNoTicket; fault.Unavailable.
+func (s *Sessions) Redeem(ctx context.Context, ticket session.Slot, limit int) error {
+	if limit <= 0 {
+		limit = math.MaxInt
+	}
+	for range takeTries {
+		a, err := s.state(ctx, ticket.Account, ticket.Epoch)
+		if err != nil {
+			return storeError("redeem a ticket", err)
+		}
+		waiting := a.line.waiting(a.leases)
+		before := slices.Index(waiting, ticket)
+		switch {
+		case a.slots[ticket.ID] == ticket.Epoch:
+			return nil
+		case !a.leases[ticket.Epoch].alive():
+			return session.ErrLeaseOver
+		case before < 0:
+			return session.ErrNoTicket
+		case before >= limit-a.taken():
+			return session.ErrNoSlot
+		}
+		if len(a.slots) >= min(limit, mostSlots) {
+			if _, err := s.freeDead(ctx, ticket.Account, a); err != nil {
+				return storeError("free the slots of dead leases", err)
+			}
+		}
+		err = transact(ctx, s.client, []types.TransactWriteItem{s.aliveCheck(ticket.Epoch), s.redeemWrite(ticket, limit)})
+		r := refused(err)
+		switch {
+		case r == nil:
+			return storeError("redeem a ticket", err)
+		case r.failed[0]:
+			return session.ErrLeaseOver
+		}
+	}
+	return fault.New(fault.Unavailable, "The sessions are busy. Try again.")
+}
+
+func (s *Sessions) redeemWrite(ticket session.Slot, limit int) types.TransactWriteItem {
+	return types.TransactWriteItem{Update: &types.Update{
+		TableName: &s.table, Key: accountKey(ticket.Account),
+		UpdateExpression: aws.String("SET #slot = :epoch REMOVE #ticket ADD open_slots :one, #waiting :less"),
+		ConditionExpression: aws.String("attribute_not_exists(#slot) AND attribute_exists(#ticket)" +
+			" AND (attribute_not_exists(open_slots) OR open_slots < :limit)"),
+		ExpressionAttributeNames: map[string]string{
+			"#slot": slotPrefix + ticket.ID, "#ticket": ticketName(ticket), "#waiting": waitingCount,
+		},
+		ExpressionAttributeValues: item{
+			":epoch": text(ticket.Epoch), ":one": number(1), ":less": number(-1),
+			":limit": number(int64(min(limit, mostSlots))),
+		},
+	}}
+}
+
+// Leave takes a ticket out of its line by one write.
+//
+// Errors: fault.Unavailable.
+func (s *Sessions) Leave(ctx context.Context, ticket session.Slot) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &s.table, Key: accountKey(ticket.Account),
+		UpdateExpression:          aws.String("REMOVE #ticket ADD #waiting :less"),
+		ConditionExpression:       aws.String("attribute_exists(#ticket)"),
+		ExpressionAttributeNames:  map[string]string{"#ticket": ticketName(ticket), "#waiting": waitingCount},
+		ExpressionAttributeValues: item{":less": number(-1)},
+	})
+	if _, failed := conditionFailed(err); failed {
+		return nil
+	}
+	return storeError("leave a line", err)
+}
