@@ -1,0 +1,151 @@
+package dialect
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/tidwall/gjson"
+
+	"cutroom/shared/service/gateway/apierror"
+	"cutroom/shared/service/gateway/jsonedit"
+)
+
+// tool writes a tool as a function.
+func (w *messagesWriter) tool(i int, tool gjson.Result) {
+	place := fmt.Sprintf("tools[%d]", i)
+	if kind := tool.Get("type"); kind.Type == gjson.String && kind.Str != "custom" {
+		w.unknown(place)
+		return
+	}
+	w.object(func() {
+		w.raw("type", `"function"`)
+		w.inner("function", func() {
+			w.members(tool, place, func(name string, value gjson.Result) {
+				switch name {
+				case "type", "cache_control", "eager_input_streaming":
+				case "name", "description", "strict":
+					w.raw(name, value.Raw)
+				case "input_schema":
+					w.raw("parameters", value.Raw)
+				default:
+					w.unknown(below(place, name))
+				}
+			})
+			w.isText(tool.Get("name"), place+".name")
+		})
+	})
+}
+
+// toolChoice writes tool_choice, and whether calls may be parallel.
+func (w *messagesWriter) toolChoice(value gjson.Result) {
+	w.members(value, "tool_choice", func(name string, value gjson.Result) {
+		if name != "type" && name != "name" && name != "disable_parallel_tool_use" {
+			w.unknown("tool_choice." + name)
+		}
+	})
+	switch value.Get("type").Str {
+	case "auto":
+		w.raw("tool_choice", `"auto"`)
+	case "any":
+		w.raw("tool_choice", `"required"`)
+	case "none":
+		w.raw("tool_choice", `"none"`)
+	case "tool":
+		if name := value.Get("name"); w.isText(name, "tool_choice.name") {
+			w.namedChoice(name.Raw)
+		}
+	default:
+		w.refuse("tool_choice.type", apierror.InvalidValue, "tool_choice.type: expected auto, any, tool or none.")
+	}
+	if value.Get("disable_parallel_tool_use").Bool() {
+		w.raw("parallel_tool_calls", "false")
+	}
+}
+
+// failedResult precedes the content of a result that is an error: a chat's
+// message of a tool cannot say so otherwise.
+const failedResult = "The tool failed:\n"
+
+// toolResult writes the message of a tool, and returns how many pictures are left
+// for the message that follows.
+func (w *messagesWriter) toolResult(block gjson.Result, place string) (pictures int) {
+	var id, content, failed gjson.Result
+	w.members(block, place, func(name string, value gjson.Result) {
+		switch name {
+		case "tool_use_id":
+			id = value
+		case "content":
+			content = value
+		case "is_error":
+			failed = value
+		case "type", "cache_control":
+		default:
+			w.unknown(below(place, name))
+		}
+	})
+	if !w.isText(id, place+".tool_use_id") {
+		return 0
+	}
+	note := ""
+	if failed.Bool() {
+		note = failedResult
+	}
+	w.object(func() {
+		w.raw("role", `"tool"`)
+		w.raw("tool_call_id", id.Raw)
+		switch {
+		case content.Type == gjson.Null:
+			w.text("content", note)
+		case content.Type == gjson.String:
+			w.name("content")
+			w.out = append(append(w.out, '"'), inside(gjson.Parse(string(jsonedit.Quote(note))))...)
+			w.out = append(w.out, content.Raw[1:]...)
+		default:
+			pictures = w.resultParts(content, place+".content", note)
+		}
+	})
+	return pictures
+}
+
+// resultParts writes the content of a result that is blocks, without pictures.
+func (w *messagesWriter) resultParts(content gjson.Result, place, note string) (pictures int) {
+	w.list("content", func() {
+		if note != "" {
+			w.part(string(jsonedit.Quote(note)))
+		}
+		w.elements(content, place, func(i int, inner gjson.Result) {
+			at := place + "[" + strconv.Itoa(i) + "]"
+			switch inner.Get("type").Str {
+			case "text":
+				w.textBlock(inner, at)
+			case "image", "document":
+				pictures++
+			default:
+				w.unknown(at)
+			}
+		})
+		if !w.comma {
+			w.part(`""`)
+		}
+	})
+	return pictures
+}
+
+// pictures writes the pictures of a result, after a text that says whose they
+// are.
+func (w *messagesWriter) pictures(result gjson.Result, place string) {
+	content := result.Get("content")
+	if !content.IsArray() {
+		return
+	}
+	told := false
+	w.elements(content, place+".content", func(i int, inner gjson.Result) {
+		if kind := inner.Get("type").Str; kind == "image" || kind == "document" {
+			if !told {
+				told = true
+				w.part(`"Of the result of the tool call ` + inside(result.Get("tool_use_id")) + `:"`)
+			}
+			w.block(inner, fmt.Sprintf("%s.content[%d]", place, i))
+		}
+	})
+}

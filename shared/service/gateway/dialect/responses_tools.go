@@ -1,0 +1,158 @@
+package dialect
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/tidwall/gjson"
+
+	"cutroom/shared/service/gateway/apierror"
+)
+
+// maxSpelled bounds what the functions of namespaces repeat of them, in bytes: a chat
+// has names and descriptions of namespaces in each of their functions.
+const maxSpelled = 1 << 20
+
+// function is a function of a namespace.
+type function struct{ space, name string }
+
+// inChat is the function's name in a chat, which knows no namespaces.
+func (f function) inChat() string { return f.space + "__" + f.name }
+
+// tool writes a function, or those of a namespace.
+func (w *responsesWriter) tool(i int, tool gjson.Result) {
+	place := fmt.Sprintf("tools[%d]", i)
+	switch tool.Get("type").Str {
+	case "function":
+		w.function(tool, place, gjson.Result{})
+	case "custom":
+		w.custom(tool, place)
+	case "namespace":
+		w.isText(tool.Get("name"), place+".name")
+		w.members(tool, place, func(name string, value gjson.Result) {
+			switch name {
+			case "type", "name", "description":
+			case "tools":
+				w.elements(value, place+".tools", func(i int, inner gjson.Result) {
+					at := fmt.Sprintf("%s.tools[%d]", place, i)
+					if inner.Get("type").Str != "function" {
+						w.unknown(at)
+						return
+					}
+					w.function(inner, at, tool)
+				})
+			default:
+				w.unknown(below(place, name))
+			}
+		})
+	default:
+		w.unknown(place)
+	}
+}
+
+// function writes a function. That of a namespace has its name before its own,
+// and its description too.
+func (w *responsesWriter) function(tool gjson.Result, place string, space gjson.Result) {
+	if w.spelled += len(space.Get("name").Str) + len(space.Get("description").Str); w.spelled > maxSpelled {
+		w.refuse(place, apierror.ArrayTooLong, "%s: the namespaces' names and descriptions are too long for so many functions.", place)
+		return
+	}
+	w.object(func() {
+		w.raw("type", `"function"`)
+		w.inner("function", func() {
+			w.members(tool, place, func(name string, value gjson.Result) {
+				switch name {
+				case "type":
+				case "name":
+					if !w.isText(value, place+".name") || !space.Exists() {
+						w.raw(name, value.Raw)
+						return
+					}
+					f := function{strings.Clone(space.Get("name").Str), strings.Clone(value.Str)}
+					w.spaces[f.inChat()] = f
+					w.text(name, f.inChat())
+				case "description":
+					if about := space.Get("description"); about.Type == gjson.String && value.Type == gjson.String {
+						w.raw(name, `"`+inside(about)+`\n\n`+inside(value)+`"`)
+						return
+					}
+					w.raw(name, value.Raw)
+				case "strict", "parameters":
+					w.raw(name, value.Raw)
+				default:
+					w.unknown(below(place, name))
+				}
+			})
+			w.isText(tool.Get("name"), place+".name")
+		})
+	})
+}
+
+// toolChoice writes tool_choice.
+func (w *responsesWriter) toolChoice(value gjson.Result) {
+	switch {
+	case value.Type == gjson.String:
+		w.raw("tool_choice", value.Raw)
+	case value.Get("type").Str == "function", value.Get("type").Str == "custom":
+		if name := value.Get("name"); w.isText(name, "tool_choice.name") {
+			w.namedChoice(name.Raw)
+		}
+	default:
+		w.unknown("tool_choice")
+	}
+}
+
+// output writes the result of a call.
+func (w *responsesWriter) output(item gjson.Result, place string) {
+	id, output := item.Get("call_id"), item.Get("output")
+	if !w.isText(id, place+".call_id") {
+		return
+	}
+	w.object(func() {
+		w.raw("role", `"tool"`)
+		w.raw("tool_call_id", id.Raw)
+		if output.Type == gjson.String {
+			w.raw("content", output.Raw)
+			return
+		}
+		w.list("content", func() {
+			w.elements(output, place+".output", func(i int, part gjson.Result) {
+				at := fmt.Sprintf("%s.output[%d]", place, i)
+				if part.Get("type").Str == "input_text" {
+					w.part(part, at)
+				} else {
+					w.pictures = append(w.pictures, picture{id, part, at})
+				}
+			})
+			if !w.comma {
+				w.writer.part(`""`)
+			}
+		})
+	})
+}
+
+// picture is a part of the result of a call.
+type picture struct {
+	call, part gjson.Result
+	place      string
+}
+
+// showPictures writes the pictures of results as a message of the user, because
+// few servers take them in a message of a tool.
+func (w *responsesWriter) showPictures() {
+	if len(w.pictures) == 0 {
+		return
+	}
+	w.object(func() {
+		w.raw("role", `"user"`)
+		w.list("content", func() {
+			for i, p := range w.pictures {
+				if i == 0 || w.pictures[i-1].call.Raw != p.call.Raw {
+					w.writer.part(`"Of the result of the tool call ` + inside(p.call) + `:"`)
+				}
+				w.part(p.part, p.place)
+			}
+		})
+	})
+	w.pictures = nil
+}
