@@ -297,6 +297,11 @@ func newUpstream(t *testing.T, answer func(c *call)) *modelServer {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
+	return serveModels(t, listener, answer)
+}
+
+// serveModels is newUpstream at an address that the test chooses.
+func serveModels(t *testing.T, listener net.Listener, answer func(c *call)) *modelServer {
 	u := &modelServer{url: "http://" + listener.Addr().String() + "/v1", listener: listener, answer: answer}
 	u.gone.Go(func() {
 		for {

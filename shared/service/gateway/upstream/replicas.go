@@ -1,6 +1,7 @@
 package upstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"cutroom/shared/domain/catalog"
 )
@@ -29,6 +32,8 @@ const (
 	oldAnswer = 2 * time.Minute
 	// maxReplicas bounds how many addresses of a name are used.
 	maxReplicas = 256
+	// lookupsAtOnce bounds how many names of an SRV answer are looked up at once.
+	lookupsAtOnce = 16
 )
 
 // Resolver looks up names; *net.Resolver is one.
@@ -182,18 +187,36 @@ func (r *replicas) services(ctx context.Context, name string) ([]place, error) {
 	if err != nil {
 		return nil, err
 	}
-	var places []place
-	for _, record := range records[:min(len(records), maxReplicas)] {
-		if record.Priority > records[0].Priority || record.Port == 0 || record.Target == "." {
-			continue // they are sorted by priority; "." stands for no service
+	records = slices.DeleteFunc(records, func(record *net.SRV) bool {
+		return record.Port == 0 || record.Target == "." // there is no service
+	})
+	for i, record := range records { // they are sorted by priority
+		if record.Priority > records[0].Priority {
+			records = records[:i]
+			break
 		}
-		found, err := r.addresses(ctx, strings.TrimSuffix(record.Target, "."), strconv.Itoa(int(record.Port)), max(int(record.Weight), 1))
-		if err != nil {
-			return nil, err
-		}
-		places = append(places, found...)
 	}
-	return places, nil
+	// Those of one priority come in another order each time; of too many the same ones
+	// are used.
+	slices.SortFunc(records, func(a, b *net.SRV) int {
+		return cmp.Or(strings.Compare(a.Target, b.Target), cmp.Compare(a.Port, b.Port))
+	})
+	records = records[:min(len(records), maxReplicas)]
+	found := make([][]place, len(records))
+	var group errgroup.Group
+	group.SetLimit(lookupsAtOnce)
+	for i, record := range records {
+		group.Go(func() (err error) {
+			found[i], err = r.addresses(ctx, strings.TrimSuffix(record.Target, "."), strconv.Itoa(int(record.Port)),
+				max(int(record.Weight), 1))
+			if missing := (*net.DNSError)(nil); errors.As(err, &missing) && missing.IsNotFound {
+				return nil // it has left since
+			}
+			return err
+		})
+	}
+	err = group.Wait()
+	return slices.Concat(found...), err
 }
 
 // callable reports whether an address of a name may be called. Whoever answers for

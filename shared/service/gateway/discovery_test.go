@@ -1,0 +1,342 @@
+package gateway_test
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+const (
+	// discoveredRow is a model on the servers of a name's SRV records, and
+	// addressedRow one on those of its addresses.
+	discoveredRow = `
+  - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, affinity: false, upstreams: [{name: fleet, url: "srv+http://_http._tcp.fleet.localhost", model: weights}]}
+`
+	addressedRow = `
+  - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, affinity: false, upstreams: [{name: fleet, url: "dns+http://fleet.localhost:PORT", model: weights}]}
+`
+	fleetName   = "fleet.localhost"
+	serviceName = "_http._tcp.fleet.localhost"
+)
+
+// services is a zone in which model servers have SRV records, each by a name of its
+// own.
+func services(servers ...*modelServer) zone {
+	z := zone{addresses: map[string][]netip.Addr{}, services: map[string][]dnsmessage.SRVResource{}}
+	for i, s := range servers {
+		at := netip.MustParseAddrPort(s.listener.Addr().String())
+		z.add(fmt.Sprintf("replica-%d.localhost", i), at.Port(), at.Addr())
+	}
+	return z
+}
+
+// add adds a replica by an SRV record.
+func (z zone) add(target string, port uint16, addresses ...netip.Addr) {
+	z.addresses[target] = addresses
+	z.services[serviceName] = append(z.services[serviceName],
+		dnsmessage.SRVResource{Weight: 1, Port: port, Target: dnsmessage.MustNewName(target + ".")})
+}
+
+// addressed is a zone in which a name has addresses.
+func addressed(addresses ...netip.Addr) zone {
+	return zone{addresses: map[string][]netip.Addr{fleetName: addresses}}
+}
+
+// replicas returns how many servers the name has now.
+func (w *world) replicas() int { return w.gateway.Health()[0].Replicas }
+
+// changes returns how often the servers behind a name were not those from before.
+func (w *world) changes() int {
+	return strings.Count(w.log.String(), "the servers behind a name have changed")
+}
+
+// discovered has calls made until the name has n servers.
+func (w *world) discovered(what string, n int) {
+	w.t.Helper()
+	w.eventually(what, func() bool {
+		w.wait(15 * time.Second) // the name is looked up again
+		if got := w.chat(plain); got.status != 200 {
+			w.t.Errorf("%s: got %+v", what, got)
+		}
+		return w.replicas() == n
+	})
+}
+
+// lookedUp has calls made until the name server has been asked so many questions.
+func (w *world) lookedUp(what string, known *nameServer, questions int) {
+	w.t.Helper()
+	w.eventually(what, func() bool {
+		w.wait(15 * time.Second)
+		if got := w.chat(plain); got.status != 200 {
+			w.t.Errorf("%s: got %+v", what, got)
+		}
+		asked, _ := known.questions()
+		return asked >= questions
+	})
+}
+
+// relaying is a server whose streams go on until they are told to end.
+func relaying(t *testing.T) (server *modelServer, open chan struct{}) {
+	open = make(chan struct{})
+	server = newUpstream(t, func(c *call) {
+		if !strings.Contains(c.body, `"stream":true`) {
+			c.json(200, whole)
+			return
+		}
+		c.stream()
+		c.write("data: " + chunk("one") + "\n\n")
+		select {
+		case <-open:
+			for _, data := range []string{chunk("two"), last, used, done} {
+				c.write("data: " + data + "\n\n")
+			}
+			c.end()
+		case <-c.left:
+		}
+	})
+	return server, open
+}
+
+// While a real name server's answers change, fail and are late, streams that have
+// begun go on to their ends, and every call finds a server.
+func TestStreamsWhileTheNameChanges(t *testing.T) {
+	known := newNameServer(t)
+	var servers []*modelServer
+	var ends []chan struct{}
+	for range 4 {
+		server, end := relaying(t)
+		servers, ends = append(servers, server), append(ends, end)
+	}
+	known.now(services(servers[0]))
+	w := newWorld(t, setup{rows: discoveredRow, resolver: known})
+	var streams sync.WaitGroup
+	begin := func() {
+		response := w.open(t.Context(), asking)
+		streams.Go(func() {
+			text, err := io.ReadAll(response.Body)
+			if err != nil || !bytes.Contains(text, []byte(`"two"`)) || !bytes.HasSuffix(text, []byte("data: [DONE]\n\n")) {
+				t.Errorf("a stream ended with %v: %s", err, text)
+			}
+		})
+	}
+	late := make(chan struct{})
+	stages := []struct {
+		name string
+		zone zone
+		// servers is how many the gateway has afterwards, and fails says that lookups
+		// fail, so that these are the ones from before.
+		servers int
+		fails   bool
+	}{
+		{"one", services(servers[0]), 1, false},
+		{"another one comes", services(servers[0], servers[1]), 2, false},
+		{"the first one leaves", services(servers[1], servers[2]), 2, false},
+		{"the name is gone", zone{}, 2, true},
+		{"all are there", services(servers...), 4, false},
+		{"the name server fails", zone{code: dnsmessage.RCodeServerFailure}, 4, true},
+		{"it refuses", zone{code: dnsmessage.RCodeRefused}, 4, true},
+		{"two are there", services(servers[2:]...), 2, false},
+		{"the records are of another kind", zone{addresses: map[string][]netip.Addr{serviceName: {{}}}}, 2, true},
+		{"the alias leads nowhere", zone{aliases: map[string]string{serviceName: serviceName}}, 2, true},
+		{"it answers late", zone{late: late}, 2, true},
+	}
+	for _, stage := range stages {
+		begin()
+		before := known.now(stage.zone)
+		if !stage.fails {
+			w.discovered(stage.name, stage.servers)
+			continue
+		}
+		w.lookedUp(stage.name+": a lookup", known, before+1)
+		if got := w.replicas(); got != stage.servers {
+			t.Errorf("%s: %d servers, want %d", stage.name, got, stage.servers)
+		}
+	}
+	known.now(services(servers[0]))
+	close(late)
+	begin()
+	for _, end := range ends {
+		close(end)
+	}
+	streams.Wait()
+	w.discovered("the first one is back", 1)
+}
+
+// everywhere returns a listener at all addresses of loopback.
+func everywhere(t *testing.T) net.Listener {
+	t.Helper()
+	listener, err := net.Listen("tcp4", "0.0.0.0:0")
+	must(t, err)
+	probe, err := net.Dial("tcp", fmt.Sprintf("127.1.2.3:%d", listener.Addr().(*net.TCPAddr).Port))
+	if err != nil {
+		listener.Close()
+		t.Skip("this machine has one address of loopback:", err)
+	}
+	probe.Close()
+	return listener
+}
+
+// A name with hundreds of addresses is answered over TCP; 256 of them are used, always
+// the same ones, and those that leave get no calls.
+func TestHundredsOfAddresses(t *testing.T) {
+	listener := everywhere(t)
+	var mu sync.Mutex
+	called := map[string]int{}
+	serveModels(t, listener, func(c *call) {
+		mu.Lock()
+		defer mu.Unlock()
+		host, _, _ := net.SplitHostPort(c.LocalAddr().String())
+		called[host]++
+		c.json(200, whole)
+	})
+	var addresses []netip.Addr
+	for i := range 300 {
+		addresses = append(addresses, netip.AddrFrom4([4]byte{127, 1, byte(i / 100), byte(1 + i%100)}))
+	}
+	known := newNameServer(t)
+	known.now(addressed(addresses...))
+	row := strings.Replace(addressedRow, "PORT", fmt.Sprint(listener.Addr().(*net.TCPAddr).Port), 1)
+	w := newWorld(t, setup{rows: row, resolver: known})
+	w.discovered("all that are used", 256)
+	for range 3 { // each answer has them in another order
+		addresses = append(addresses[100:], addresses[:100]...)
+		before := known.now(addressed(addresses...))
+		w.lookedUp("another lookup", known, before+3)
+	}
+	if _, overTCP := known.questions(); overTCP == 0 {
+		t.Error("no question came over TCP")
+	}
+	for range 64 {
+		if got := w.chat(plain); got.status != 200 {
+			t.Errorf("got %+v", got)
+		}
+	}
+	mu.Lock()
+	if len(called) < 32 {
+		t.Errorf("the calls went to %d addresses: %v", len(called), called)
+	}
+	clear(called)
+	mu.Unlock()
+	before := known.now(zone{addresses: map[string][]netip.Addr{fleetName: addresses}, noTCP: true})
+	w.lookedUp("a lookup that is cut short", known, before+3)
+	if got := w.replicas(); got != 256 {
+		t.Errorf("%d servers after a lookup that was cut short", got)
+	}
+	known.now(addressed(netip.MustParseAddr("127.9.9.1"), netip.MustParseAddr("127.9.9.2")))
+	w.discovered("two addresses", 2)
+	if got := w.changes(); got != 2 {
+		t.Errorf("the servers changed %d times", got)
+	}
+	mu.Lock()
+	clear(called)
+	mu.Unlock()
+	for range 16 {
+		w.chat(plain)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if len(called) != 2 || called["127.9.9.1"] == 0 || called["127.9.9.2"] == 0 {
+		t.Errorf("the calls went to %v", called)
+	}
+}
+
+// How long an answer may be kept does not matter: a name is looked up every ten
+// seconds, and no more often.
+func TestTimesToLive(t *testing.T) {
+	for _, ttl := range []uint32{0, 86400} {
+		t.Run(fmt.Sprint(ttl), func(t *testing.T) {
+			t.Parallel()
+			one, other := newUpstream(t, always(200, whole)), newUpstream(t, always(200, whole))
+			known := newNameServer(t)
+			z := services(one)
+			z.ttl = ttl
+			known.now(z)
+			w := newWorld(t, setup{rows: discoveredRow, resolver: known})
+			w.stopClock()
+			w.discovered("one", 1)
+			z = services(other)
+			z.ttl = ttl
+			before := known.now(z)
+			for range 40 {
+				if got := w.chat(plain); got.status != 200 {
+					t.Errorf("got %+v", got)
+				}
+			}
+			if asked, _ := known.questions(); asked != before || len(other.seen()) > 0 {
+				t.Errorf("%d questions within ten seconds", asked-before)
+			}
+			w.wait(15 * time.Second)
+			w.eventually("the other server", func() bool { w.chat(plain); return len(other.seen()) > 0 })
+		})
+	}
+}
+
+// Before the name has been answered calls wait for that, and fail when there is none;
+// aliases are followed.
+func TestTheFirstAnswer(t *testing.T) {
+	server := newUpstream(t, always(200, whole))
+	at := netip.MustParseAddrPort(server.listener.Addr().String())
+	known := newNameServer(t)
+	w := newWorld(t, setup{rows: strings.Replace(addressedRow, "PORT", fmt.Sprint(at.Port()), 1), resolver: known})
+	if got := w.chat(plain); got.status != 502 || !strings.Contains(got.body, "upstream_error") {
+		t.Errorf("a name that is not there: got %+v", got)
+	}
+	late := make(chan struct{})
+	before := known.now(zone{
+		late: late, aliases: map[string]string{fleetName: "models.localhost", "models.localhost": "rack-7.localhost"},
+		addresses: map[string][]netip.Addr{"rack-7.localhost": {at.Addr()}},
+	})
+	w.wait(15 * time.Second)
+	waiting := w.chatAs(t.Context(), studio, "early")
+	w.eventually("a lookup", func() bool { asked, _ := known.questions(); return asked > before })
+	select {
+	case got := <-waiting:
+		t.Errorf("a call that should wait for the name got %+v", got)
+	default:
+	}
+	close(late)
+	if got := <-waiting; got.status != 200 {
+		t.Errorf("after the answer: got %+v", got)
+	}
+	if seen := server.seen(); len(seen) != 1 || seen[0].host != fleetName+":"+fmt.Sprint(at.Port()) {
+		t.Errorf("the server saw %+v", seen)
+	}
+}
+
+// Hundreds of SRV records are the same 256 servers at each lookup, and a record whose
+// own name is gone takes none of the others with it.
+func TestHundredsOfServices(t *testing.T) {
+	listener := everywhere(t)
+	serveModels(t, listener, always(200, whole))
+	port := uint16(listener.Addr().(*net.TCPAddr).Port)
+	z := services()
+	for i := range 300 {
+		z.add(fmt.Sprintf("many-%03d.localhost", i), port, netip.AddrFrom4([4]byte{127, 2, byte(i / 100), byte(1 + i%100)}))
+	}
+	known := newNameServer(t)
+	known.now(z)
+	w := newWorld(t, setup{rows: discoveredRow, resolver: known})
+	w.discovered("all that are used", 256)
+	for range 3 {
+		before, _ := known.questions()
+		w.lookedUp("another lookup", known, before+257)
+	}
+	if got := w.changes(); got != 1 {
+		t.Errorf("the servers changed %d times though the answer stayed", got)
+	}
+	few := services()
+	few.add("gone.localhost", port)
+	delete(few.addresses, "gone.localhost")
+	few.add("one.localhost", port, netip.MustParseAddr("127.3.3.1"))
+	few.add("other.localhost", port, netip.MustParseAddr("127.3.3.2"))
+	known.now(few)
+	w.discovered("those that have an address", 2)
+}

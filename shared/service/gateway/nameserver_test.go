@@ -1,0 +1,206 @@
+package gateway_test
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+
+	"golang.org/x/net/dns/dnsmessage"
+)
+
+// nameServer is a DNS server of a test, over UDP and TCP, and the resolver that asks
+// it.
+type nameServer struct {
+	*net.Resolver
+	mu   sync.Mutex
+	zone zone
+	// asked counts the questions, and overTCP those over TCP.
+	asked, overTCP int
+	gone           sync.WaitGroup
+}
+
+// zone is what a nameServer knows. Its names have no dot at the end.
+type zone struct {
+	// code is the answer to every question, unless it is success.
+	code dnsmessage.RCode
+	// late holds back the answers until it is closed.
+	late <-chan struct{}
+	// noTCP has questions over TCP end without an answer.
+	noTCP     bool
+	ttl       uint32
+	addresses map[string][]netip.Addr
+	aliases   map[string]string
+	services  map[string][]dnsmessage.SRVResource
+}
+
+// plainDNS is how long an answer over UDP may be that needs no TCP, in bytes.
+const plainDNS = 512
+
+func newNameServer(t *testing.T) *nameServer {
+	t.Helper()
+	tcp, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	udp, err := net.ListenPacket("udp", tcp.Addr().String())
+	must(t, err)
+	life, end := context.WithCancel(context.Background())
+	n := &nameServer{}
+	n.Resolver = &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, network, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, network, tcp.Addr().String())
+	}}
+	n.gone.Go(func() { n.serveUDP(life, udp) })
+	n.gone.Go(func() { n.serveTCP(life, tcp) })
+	t.Cleanup(func() {
+		end()
+		udp.Close()
+		tcp.Close()
+		n.gone.Wait()
+	})
+	return n
+}
+
+// now changes what the server knows, and returns how often it was asked before.
+func (n *nameServer) now(z zone) (asked int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.zone = z
+	return n.asked
+}
+
+func (n *nameServer) questions() (all, overTCP int) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.asked, n.overTCP
+}
+
+func (n *nameServer) serveUDP(life context.Context, conn net.PacketConn) {
+	for {
+		packet := make([]byte, plainDNS)
+		size, from, err := conn.ReadFrom(packet)
+		if err != nil {
+			return
+		}
+		n.gone.Go(func() {
+			if answer := n.answer(life, packet[:size], false); answer != nil {
+				_, _ = conn.WriteTo(answer, from) // who asked may have gone
+			}
+		})
+	}
+}
+
+func (n *nameServer) serveTCP(life context.Context, listener net.Listener) {
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		n.gone.Go(func() {
+			defer conn.Close()
+			size := make([]byte, 2)
+			if _, err := io.ReadFull(conn, size); err != nil {
+				return
+			}
+			query := make([]byte, binary.BigEndian.Uint16(size))
+			if _, err := io.ReadFull(conn, query); err != nil {
+				return
+			}
+			if answer := n.answer(life, query, true); answer != nil {
+				_, _ = conn.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(answer))), answer...))
+			}
+		})
+	}
+}
+
+// answer returns the answer to a query, nil for none.
+func (n *nameServer) answer(life context.Context, query []byte, tcp bool) []byte {
+	var parser dnsmessage.Parser
+	header, err := parser.Start(query)
+	if err != nil {
+		return nil
+	}
+	question, err := parser.Question()
+	if err != nil {
+		return nil
+	}
+	n.mu.Lock()
+	n.asked++
+	if tcp {
+		n.overTCP++
+	}
+	z := n.zone
+	n.mu.Unlock()
+	if tcp && z.noTCP {
+		return nil
+	}
+	if z.late != nil {
+		select {
+		case <-z.late:
+		case <-life.Done():
+			return nil
+		}
+	}
+	reply := dnsmessage.Message{
+		Header: dnsmessage.Header{
+			ID: header.ID, Response: true, Authoritative: true, RecursionDesired: header.RecursionDesired,
+			RecursionAvailable: true, RCode: z.code,
+		},
+		Questions: []dnsmessage.Question{question},
+	}
+	if z.code == dnsmessage.RCodeSuccess {
+		z.fill(&reply, question)
+	}
+	packed, err := reply.Pack()
+	if err == nil && !tcp && len(packed) > plainDNS {
+		reply.Truncated, reply.Answers = true, nil
+		packed, err = reply.Pack()
+	}
+	if err != nil {
+		return nil
+	}
+	return packed
+}
+
+// fill answers a question from the zone, along aliases.
+func (z zone) fill(reply *dnsmessage.Message, question dnsmessage.Question) {
+	name := strings.TrimSuffix(strings.ToLower(question.Name.String()), ".")
+	known := false
+	add := func(kind dnsmessage.Type, body dnsmessage.ResourceBody) {
+		reply.Answers = append(reply.Answers, dnsmessage.Resource{
+			Header: dnsmessage.ResourceHeader{
+				Name: dnsmessage.MustNewName(name + "."), Type: kind, Class: dnsmessage.ClassINET, TTL: z.ttl,
+			},
+			Body: body,
+		})
+	}
+	for range 8 { // an alias may stand for itself
+		alias, ok := z.aliases[name]
+		if !ok {
+			break
+		}
+		known = true
+		add(dnsmessage.TypeCNAME, &dnsmessage.CNAMEResource{CNAME: dnsmessage.MustNewName(alias + ".")})
+		name = alias
+	}
+	for _, address := range z.addresses[name] {
+		known = true
+		if address.Is4() && question.Type == dnsmessage.TypeA {
+			add(question.Type, &dnsmessage.AResource{A: address.As4()})
+		}
+		if address.Is6() && question.Type == dnsmessage.TypeAAAA {
+			add(question.Type, &dnsmessage.AAAAResource{AAAA: address.As16()})
+		}
+	}
+	for _, service := range z.services[name] {
+		known = true
+		if question.Type == dnsmessage.TypeSRV {
+			add(question.Type, &service)
+		}
+	}
+	if !known {
+		reply.RCode = dnsmessage.RCodeNameError
+	}
+}
