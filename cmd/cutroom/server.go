@@ -112,7 +112,8 @@ func (s *server) recover(ctx context.Context) error {
 }
 
 // run serves until the context ends, then stops in order: it accepts no new
-// requests, hands jobs back, and finishes requests under way.
+// requests, refuses calls that wait for a model server, hands jobs back, and finishes
+// requests under way.
 func (s *server) run(ctx context.Context) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
@@ -137,6 +138,7 @@ func (s *server) run(ctx context.Context) error {
 
 	return httpserver.Run(ctx, shutdownTime, func() {
 		s.logger.Info("stopping")
+		s.gateway.gateway.Drain()
 		s.stop()
 		stop()
 	}, httpserver.Surface{Server: s.http, Listener: s.listener},

@@ -100,8 +100,8 @@ func (c *completion) serveRow() (last *apierror.Error, elsewhere bool) {
 func (c *completion) tryAll(call *upstream.Call) (last *apierror.Error, elsewhere bool) {
 	for attempts := 0; attempts < maxAttempts && len(call.Tried) < maxTried; {
 		l, unavailable := c.serving.Take(c.r.Context(), call)
-		if unavailable != nil && last == nil {
-			return c.noUpstream(unavailable), true
+		if unavailable != nil && (last == nil || unavailable.Stopping) {
+			return c.noUpstream(unavailable), !unavailable.Stopping
 		}
 		if unavailable != nil {
 			return last, true
@@ -159,7 +159,10 @@ func (c *completion) tryUpstream(l upstream.Lease) *failure {
 
 // noUpstream is the answer when no upstream can be called now.
 func (c *completion) noUpstream(u *upstream.Unavailable) *apierror.Error {
-	if u.Full {
+	switch {
+	case u.Stopping:
+		return stopping("The gateway stops, and the call would have to wait for a model server.")
+	case u.Full:
 		return &apierror.Error{
 			Status: http.StatusTooManyRequests, Type: apierror.RateLimited, Code: apierror.RateLimitExceeded, RetryAfter: u.Wait,
 			Message: fmt.Sprintf("The model %s has all the calls that it can serve now.", c.serving.Model.ID),

@@ -108,14 +108,18 @@ func (c *completion) run() *apierror.Error {
 	case callerLeft(c.r):
 		apiErr = &apierror.Error{Status: statusCallerGone, Type: apierror.API, Message: "The caller has gone."}
 	case apiErr != nil && c.r.Context().Err() != nil:
-		apiErr = &apierror.Error{
-			Status: http.StatusServiceUnavailable, Type: apierror.API, Code: apierror.ServiceUnavailable,
-			RetryAfter: time.Second,
-			Message:    "The gateway stops, and did not wait for the rest of the answer.",
-		}
+		apiErr = stopping("The gateway stops, and did not wait for the rest of the answer.")
 	}
 	c.end(apiErr)
 	return apiErr
+}
+
+// stopping is the answer to a call that the gateway's stop has ended.
+func stopping(message string) *apierror.Error {
+	return &apierror.Error{
+		Status: http.StatusServiceUnavailable, Type: apierror.API, Code: apierror.ServiceUnavailable,
+		RetryAfter: time.Second, Message: message,
+	}
 }
 
 // internal returns the error for the caller, and logs it if the gateway is at

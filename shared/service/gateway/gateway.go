@@ -157,6 +157,11 @@ func New(c Config) *Gateway {
 // service has the document of both services.
 const rootBody = `{"service":"Cutroom inference gateway","models":"./v1/models","health":"./healthz"}`
 
+// Drain has calls that wait for an upstream refused, those that wait now and those
+// that would have to wait later. Calls that have an upstream go on. A server that
+// stops calls it first, because the calls before them need not end in time.
+func (g *Gateway) Drain() { g.pools.Drain() }
+
 // Close closes the idle connections to upstreams, and stops the embedded model
 // server. Calls should have ended before.
 func (g *Gateway) Close() { g.pools.Close() }

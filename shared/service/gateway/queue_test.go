@@ -165,6 +165,73 @@ func TestQueueEnds(t *testing.T) {
 	})
 }
 
+// A gateway that stops tells calls that wait, in their own dialects, and lets those go
+// on that have a server.
+func TestQueueDrains(t *testing.T) {
+	g := newGate(t)
+	row := strings.Replace(narrowRow, "calls: 3", "calls: 5", 1)
+	w := newWorld(t, setup{rows: row, upstreams: []*modelServer{g.modelServer}})
+	inHand := w.chatAs(t.Context(), studio, "a0")
+	<-g.entered
+	post := func(path, body string) <-chan answer {
+		answers := make(chan answer, 1)
+		request := w.request(t.Context(), http.MethodPost, path, studio, strings.NewReader(body))
+		go func() { answers <- w.do(request) }()
+		return answers
+	}
+	const refusal = `{"error":{"message":"The gateway stops, and the call would have to wait for a model server.","type":"api_error",` +
+		`"param":null,"code":"service_unavailable"}}`
+	calls := []struct{ path, body, want string }{
+		{"/v1/chat/completions", plain, refusal},
+		{"/v1/chat/completions", streamed, refusal},
+		{"/v1/completions", `{"model":"small","prompt":"one"}`, refusal},
+		{"/v1/responses", `{"model":"small","input":"one","stream":true}`, refusal},
+		{"/v1/messages", `{"model":"small","max_tokens":5,"messages":[{"role":"user","content":"one"}]}`, `"type":"overloaded_error"`},
+	}
+	var waiting []<-chan answer
+	for i, c := range calls {
+		waiting = append(waiting, post(c.path, c.body))
+		w.queued(i + 1)
+	}
+	check := func(when string, i int, got answer) {
+		t.Helper()
+		if got.status != 503 || got.header.Get("Retry-After") != "1" || !strings.Contains(got.body, calls[i].want) {
+			t.Errorf("%s, %s: got %+v", when, calls[i].path, got)
+		}
+	}
+	w.gateway.Drain()
+	for i := range calls {
+		check("waiting", i, <-waiting[i])
+	}
+	w.queued(0)
+	for i, c := range calls {
+		check("later", i, <-post(c.path, c.body))
+	}
+	g.open <- true
+	if got := <-inHand; got.status != 200 {
+		t.Errorf("the call in hand: got %+v", got)
+	}
+	w.gateway.Drain() // again, as a second signal does
+	next := w.chatAs(t.Context(), studio, "a1")
+	g.open <- true
+	if got := <-next; got.status != 200 {
+		t.Errorf("a call that needs not wait: got %+v", got)
+	}
+}
+
+// A call that waits because a busy server asked for it is told too.
+func TestQueueDrainsBehindABusyServer(t *testing.T) {
+	server := newUpstream(t, always(429, `{}`, "Retry-After: 50"))
+	w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{server}})
+	waiting := w.chatAs(t.Context(), studio, "a0")
+	w.queued(1)
+	w.gateway.Drain()
+	if got := <-waiting; got.status != 429 || got.header.Get("Retry-After") != "50" {
+		t.Errorf("got %+v", got)
+	}
+	w.queued(0)
+}
+
 // A call that a busy server refuses waits as long as the server asks, in a row that
 // lets calls wait, and is metered once.
 func TestQueueOfABusyServer(t *testing.T) {

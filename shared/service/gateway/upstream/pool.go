@@ -45,6 +45,9 @@ type Pools struct {
 	life    context.Context
 	end     context.CancelFunc
 	lookups lookups
+	// draining is closed by Drain.
+	draining chan struct{}
+	drained  sync.Once
 
 	snapshot atomic.Pointer[Snapshot]
 	// mu is held while a new catalog takes over.
@@ -82,7 +85,7 @@ func New(c Config) *Pools {
 	if c.Resolver == nil {
 		c.Resolver = net.DefaultResolver
 	}
-	p := &Pools{config: c, closeEmbedded: func() {}}
+	p := &Pools{config: c, closeEmbedded: func() {}, draining: make(chan struct{})}
 	p.life, p.end = context.WithCancel(context.Background())
 	if c.Embedded != nil {
 		p.dialer.embedded = newMemoryListener()
@@ -90,6 +93,10 @@ func New(c Config) *Pools {
 	}
 	return p
 }
+
+// Drain ends the waiting for upstreams, now and from now on. Calls that have an
+// upstream go on.
+func (p *Pools) Drain() { p.drained.Do(func() { close(p.draining) }) }
 
 // Close closes the idle connections, and stops the embedded model server. Calls
 // should have ended before.
@@ -160,7 +167,8 @@ func (s *Snapshot) Pool(id string) *Pool { return s.pools[id] }
 
 func (p *Pools) pool(row *catalog.Inference, before *Snapshot) *Pool {
 	made := &Pool{
-		Model: row, Slug: jsonedit.Quote(row.ID), random: p.config.Random, now: p.config.Now, queue: &queue{refresh: func() { p.Current() }},
+		Model: row, Slug: jsonedit.Quote(row.ID), random: p.config.Random, now: p.config.Now,
+		queue: &queue{refresh: func() { p.Current() }, draining: p.draining},
 	}
 	if before != nil && before.pools[row.ID] != nil {
 		made.queue = before.pools[row.ID].queue
@@ -268,17 +276,21 @@ func (s *Snapshot) retire(next *Snapshot) {
 
 // Unavailable is the error of a pool of which no upstream can be called now.
 type Unavailable struct {
-	// Full reports whether upstreams have all the calls that they may have.
+	// Full reports whether upstreams have all the calls that they may have, Stopping
+	// whether the call waited for one and may wait no longer, because of Drain.
 	// Otherwise they failed too often lately.
-	Full bool
+	Full, Stopping bool
 	// Wait is after how long it is worth trying again.
 	Wait time.Duration
 }
 
 // Error says which it is.
 func (e *Unavailable) Error() string {
-	if e.Full {
+	switch {
+	case e.Full:
 		return "upstream: all have as many calls as they may have"
+	case e.Stopping:
+		return "upstream: nobody may wait for one any more"
 	}
 	return "upstream: none is called now, because they failed"
 }

@@ -21,6 +21,8 @@ type queue struct {
 	// refresh has the queue told of a new catalog, if there is one: those who wait
 	// make no other call that would.
 	refresh func()
+	// draining is closed when nobody may wait any more.
+	draining <-chan struct{}
 	// places bounds how many calls wait, 0 for a model without a queue.
 	places atomic.Int64
 	// waiting is how many do.
@@ -87,6 +89,8 @@ func (q *queue) take(ctx context.Context, call *Call) (Lease, *Unavailable) {
 		call.Waited += time.Since(begun)
 		return g.lease, g.why
 	case <-timer.C:
+	case <-q.draining:
+		why = &Unavailable{Stopping: true, Wait: time.Second}
 	case <-ctx.Done():
 	}
 	call.Waited += time.Since(begun)
@@ -118,15 +122,16 @@ func (q *queue) pause(ctx context.Context, call *Call, d time.Duration) bool {
 	case <-timer.C:
 		call.Waited += d
 		return true
+	case <-q.draining:
+		return false
 	case <-ctx.Done():
 		return false
 	}
 }
 
 // place reports whether there is a place for a call of the account, which is
-// counted already. If all are
-// taken, the account that has most of them gives up its last one for an account
-// that has fewer.
+// counted already. If all are taken, the account that has most of them gives up its
+// last one for an account that has fewer.
 func (q *queue) place(account string) bool {
 	if q.waiting.Load() <= q.places.Load() {
 		return true
