@@ -209,8 +209,8 @@ func (s *server) buildGateway(c *devCommand, p *parts) error {
 // buildSessions makes the server of realtime sessions.
 func (s *server) buildSessions(ctx context.Context, c *devCommand, p *parts) error {
 	transport, err := webrtc.Open(ctx, webrtc.Config{
-		Addr: c.RTCAddr, Public: c.RTCPublic, Fence: p.tools.Fence(), Origins: c.Origins, Now: s.clock.Now,
-		Logger: s.logger,
+		Addr: c.RTCAddr, Public: c.RTCPublic, Relays: c.RTCTURN, RelaySecret: c.RTCSecret,
+		Fence: p.tools.Fence(), Origins: c.Origins, Now: s.clock.Now, Logger: s.logger,
 	})
 	if err != nil {
 		return err

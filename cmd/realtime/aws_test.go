@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -35,12 +36,16 @@ func TestInstancesInAWS(t *testing.T) {
 	for table, name := range tables {
 		names[name] = "cutroom-dev-" + table
 	}
-	calls.Guard(t, awstest.Guard{Account: allowed, Names: names, Asked: asked.Note})
-	f := &fleet{t, append(cloud.Environment(), "AWS_ENDPOINT_URL="+calls.URL, "AWS_ACCESS_KEY_ID="+role,
-		tiersOf(t, 2), "CUTROOM_BUCKET="+bucket,
-		"CUTROOM_CREDENTIALS_TABLE="+tables["credentials"], "CUTROOM_SESSIONS_TABLE="+tables["sessions"],
-		"CUTROOM_FILES_TABLE="+tables["files"], "CUTROOM_USAGE_TABLE="+tables["usage"]),
-		dynamo.NewSessions(records, tables["sessions"])}
+	secret := makeSecret(t, cloud, bucket+"-turn")
+	names[secret[strings.LastIndex(secret, ":")+1:]] = "turn-AbCdEf"
+	guard := awstest.Guard{Account: allowed, Names: names, Asked: asked.Note}
+	calls.Guard(t, guard)
+	f := &fleet{t, slices.Concat(cloud.Environment(), inTask(t, role, guard), []string{
+		"AWS_ENDPOINT_URL=" + calls.URL, tiersOf(t, 2), "CUTROOM_BUCKET=" + bucket,
+		"CUTROOM_CREDENTIALS_TABLE=" + tables["credentials"], "CUTROOM_SESSIONS_TABLE=" + tables["sessions"],
+		"CUTROOM_FILES_TABLE=" + tables["files"], "CUTROOM_USAGE_TABLE=" + tables["usage"],
+		"CUTROOM_RTC_TURN_SECRET_ARN=" + secret,
+	}), dynamo.NewSessions(records, tables["sessions"])}
 	stored := storeImage(t, tables, bucket, cloud, record.ID, true)
 	gone := storeImage(t, tables, bucket, cloud, record.ID, false)
 
@@ -50,6 +55,7 @@ func TestInstancesInAWS(t *testing.T) {
 	f.isFull(one)
 	f.isFull(two)
 	first.edit(t)
+	first.joinsRoom(t)
 	first.leave()
 	f.becomes(1)
 	third := f.open(two)

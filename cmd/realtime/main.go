@@ -22,12 +22,10 @@ import (
 	"net"
 	"net/http"
 	"os"
-	"strings"
 	"sync"
 	"time"
 
 	"cutroom/shared/app/setting"
-	"cutroom/shared/app/webrtc"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/session"
 	"cutroom/shared/domain/usage"
@@ -103,20 +101,6 @@ func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) err
 	}
 	logger.Info("serving", "address", listener.Addr().String())
 	return serve(ctx, surface, server, writer)
-}
-
-// openWebRTC opens the transport of CUTROOM_RTC_ADDR; without it there is none.
-func openWebRTC(
-	ctx context.Context, env *setting.Environment, tools *ffmpeg.Tools, origins httpserver.Origins, logger *slog.Logger,
-) (*webrtc.Transport, error) {
-	var public []string
-	if listed := env.Optional("CUTROOM_RTC_PUBLIC"); listed != "" {
-		public = strings.Split(listed, ",")
-	}
-	return webrtc.Open(ctx, webrtc.Config{
-		Addr: env.Optional("CUTROOM_RTC_ADDR"), Public: public, Fence: tools.Fence(), Origins: origins, Now: time.Now,
-		Logger: logger,
-	})
 }
 
 // handler serves sessions, and /healthz, which fails while none can be opened.

@@ -14,6 +14,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -172,6 +173,21 @@ func (f *fleet) start() *instance {
 		return response.StatusCode == http.StatusOK
 	})
 	return i
+}
+
+// refusesToStart starts an instance with more settings, which has to end by itself, and
+// returns what it says.
+func (f *fleet) refusesToStart(more ...string) string {
+	f.t.Helper()
+	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program)
+	cmd.Env = slices.Concat(os.Environ(), []string{"CUTROOM_ADDR=127.0.0.1:0"}, f.settings, more)
+	text, err := cmd.CombinedOutput()
+	if err == nil || ctx.Err() != nil {
+		f.t.Errorf("it starts: %v", err)
+	}
+	return string(text)
 }
 
 func (i *instance) signal(t *testing.T, signal os.Signal) {

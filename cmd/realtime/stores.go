@@ -4,9 +4,12 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/smithy-go/logging"
 
 	"cutroom/shared/adapter/diskblob"
 	"cutroom/shared/adapter/dynamo"
@@ -17,7 +20,6 @@ import (
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/session"
 	"cutroom/shared/domain/usage"
-	"cutroom/shared/platform/awsconfig"
 	"cutroom/shared/platform/boottime"
 	"cutroom/shared/service/realtime"
 )
@@ -40,7 +42,7 @@ func openStores(ctx context.Context, env *setting.Environment) (*stores, error) 
 	if data := env.Optional("CUTROOM_DATA"); data != "" {
 		return openFolder(ctx, env.Optional("CUTROOM_RECORDS"), data)
 	}
-	config, err := awsconfig.FromEnvironment(os.Getenv)
+	config, err := loadAWS(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -54,6 +56,16 @@ func openStores(ctx context.Context, env *setting.Environment) (*stores, error) 
 		blobs:    bucket,
 		close:    func() {},
 	}, nil
+}
+
+// loadAWS configures the clients of AWS. A task on Fargate gets its credentials from the
+// agent, again and again, and none by its environment.
+func loadAWS(ctx context.Context) (aws.Config, error) {
+	clients, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
+	if err != nil {
+		return aws.Config{}, fmt.Errorf("configure AWS clients: %w", err)
+	}
+	return clients, nil
 }
 
 // openFolder opens the data folder of a server on this machine.

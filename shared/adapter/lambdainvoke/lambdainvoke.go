@@ -74,12 +74,12 @@ const sumOfNothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b78
 
 // invoke sends the request once.
 func (f *Function) invoke(ctx context.Context) error {
-	endpoint, err := f.endpoint(ctx)
+	endpoint, err := awsclient.Endpoint(ctx, f.config, "Lambda")
 	if err != nil {
 		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(endpoint, "/")+
-		fmt.Sprintf(invocations, url.PathEscape(f.name)), nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost,
+		endpoint+fmt.Sprintf(invocations, url.PathEscape(f.name)), nil)
 	if err != nil {
 		return err
 	}
@@ -103,26 +103,4 @@ func (f *Function) invoke(ctx context.Context) error {
 	code, _, _ := strings.Cut(answer.Header.Get("X-Amzn-Errortype"), ":")
 	return &smithyhttp.ResponseError{Response: &smithyhttp.Response{Response: answer},
 		Err: &smithy.GenericAPIError{Code: code}}
-}
-
-// endpoint returns Lambda's address in the region, unless the configuration has another:
-// an endpoint for Lambda, or one for all services.
-func (f *Function) endpoint(ctx context.Context) (string, error) {
-	for _, source := range f.config.ConfigSources {
-		if own, ok := source.(interface {
-			GetServiceBaseEndpoint(ctx context.Context, service string) (string, bool, error)
-		}); ok {
-			if endpoint, found, err := own.GetServiceBaseEndpoint(ctx, "Lambda"); found || err != nil {
-				return endpoint, err
-			}
-		}
-	}
-	if f.config.BaseEndpoint != nil {
-		return *f.config.BaseEndpoint, nil
-	}
-	domain := "amazonaws.com"
-	if strings.HasPrefix(f.config.Region, "cn-") {
-		domain += ".cn"
-	}
-	return "https://lambda." + f.config.Region + "." + domain, nil
 }

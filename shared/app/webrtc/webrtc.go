@@ -1,5 +1,5 @@
-// Package webrtc opens the WebRTC transport of realtime sessions by the settings
-// CUTROOM_RTC_ADDR and CUTROOM_RTC_PUBLIC (docs/settings.md).
+// Package webrtc opens the WebRTC transport of realtime sessions by the settings that
+// begin with CUTROOM_RTC_ (docs/settings.md).
 package webrtc
 
 import (
@@ -24,9 +24,16 @@ const Off = "off"
 type Config struct {
 	// Addr is the host and the port; there is no transport if it is empty or Off.
 	Addr string
-	// Public are the addresses that clients are told in place of the machine's own.
+	// Public are the addresses that clients are told in place of the machine's own, or one
+	// way to find them: OfTask, or stun: and the host and port of a STUN server.
 	Public []string
-	Fence  *fence.Fence
+	// Task finds those of the task of ECS that the program is; nil if it is none.
+	Task func(context.Context) ([]netip.Addr, error)
+	// Relays are URLs of TURN servers that clients are told of.
+	Relays []string
+	// RelaySecret is what this server shares with them.
+	RelaySecret string
+	Fence       *fence.Fence
 	// Origins are those whose pages may ask whether a token is valid.
 	Origins httpserver.Origins
 	Now     func() time.Time
@@ -45,19 +52,27 @@ type Transport struct {
 // Errors: a port that is taken, a codec that is missing, addresses that are none; each
 // names the setting.
 func Open(ctx context.Context, c Config) (*Transport, error) {
-	public, err := addresses(c.Public)
-	if err != nil || c.Addr == "" || c.Addr == Off {
+	if c.Addr == "" || c.Addr == Off {
+		return nil, c.check()
+	}
+	public, err := c.public(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("CUTROOM_RTC_PUBLIC: %w", err)
+	}
+	relays, err := c.relays()
+	if err != nil {
 		return nil, err
 	}
-	t, err := open(ctx, c, public)
+	t, err := open(ctx, c, public, relays)
 	if err != nil {
 		return nil, fmt.Errorf("CUTROOM_RTC_ADDR: %w", err)
 	}
-	c.Logger.Info("live video over WebRTC", "address", t.ports.Address(), "codec", t.Realtime.Codecs.String())
+	c.Logger.Info("live video over WebRTC", "address", t.ports.Address(), "public", public, "relays", len(relays.URLs),
+		"codec", t.Realtime.Codecs.String())
 	return t, nil
 }
 
-func open(ctx context.Context, c Config, public []netip.Addr) (*Transport, error) {
+func open(ctx context.Context, c Config, public []netip.Addr, relays room.Relays) (*Transport, error) {
 	ports, err := room.Listen(room.PortsConfig{Address: c.Addr, Public: public, Logger: c.Logger})
 	if err != nil {
 		return nil, err
@@ -69,21 +84,10 @@ func open(ctx context.Context, c Config, public []netip.Addr) (*Transport, error
 	}
 	// Tokens admit to rooms of this process, so a secret of its own will do.
 	rooms := room.NewServer(room.ServerConfig{
-		Ports: ports, Secret: []byte(rand.Text()), Now: c.Now, NewID: rand.Text, Origins: c.Origins, Logger: c.Logger,
+		Ports: ports, Secret: []byte(rand.Text()), Now: c.Now, NewID: rand.Text, Origins: c.Origins, Relays: relays,
+		Logger: c.Logger,
 	})
 	return &Transport{&realtime.WebRTC{Rooms: rooms, Codecs: codecs}, ports}, nil
-}
-
-// addresses reads CUTROOM_RTC_PUBLIC.
-func addresses(public []string) (all []netip.Addr, err error) {
-	for _, text := range public {
-		address, err := netip.ParseAddr(text)
-		if err != nil {
-			return nil, fmt.Errorf("CUTROOM_RTC_PUBLIC: %q is not an IP address", text)
-		}
-		all = append(all, address)
-	}
-	return all, nil
 }
 
 // For returns what sessions need of a transport that may be off.

@@ -56,6 +56,8 @@ func (n Names) Requests(r *http.Request, body []byte) ([]Request, error) {
 		requests, err = n.ofLambda(r)
 	case service == "cloudformation":
 		requests, err = n.ofStack(body)
+	case service == "ec2":
+		requests, err = ofNetwork(body)
 	case !targeted:
 		err = fmt.Errorf("%s %s of %s is of no known action", r.Method, r.URL.Path, service)
 	default:
@@ -80,6 +82,15 @@ func (n Names) ofStack(body []byte) ([]Request, error) {
 		return nil, fmt.Errorf("%.200s is of no known resource: %w", body, err)
 	}
 	return []Request{{Action: "cloudformation:" + call.Get("Action"), Resource: call.Get("StackName")}}, nil
+}
+
+// ofNetwork is for calls of EC2, which are forms. Its lists have no resource.
+func ofNetwork(body []byte) ([]Request, error) {
+	call, err := url.ParseQuery(string(body))
+	if err != nil || !strings.HasPrefix(call.Get("Action"), "Describe") {
+		return nil, fmt.Errorf("%.200s is of no known action", body)
+	}
+	return []Request{{Action: "ec2:" + call.Get("Action"), Resource: "*"}}, nil
 }
 
 // ofTasks is for calls of tasks of ECS. To run one, its roles are passed to it: they are in

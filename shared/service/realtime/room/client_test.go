@@ -28,18 +28,26 @@ type world struct {
 	*Server
 	*testing.T
 	http *httptest.Server
+	// reach changes how clients from now on find a way to the server; nil changes nothing.
+	reach func(*webrtc.SettingEngine, *webrtc.Configuration)
 }
 
 func newWorld(t *testing.T, wrap func(net.PacketConn) net.PacketConn) *world {
 	t.Helper()
+	return newWorldAt(t, PortsConfig{Address: "127.0.0.1:0", Wrap: wrap}, Relays{})
+}
+
+func newWorldAt(t *testing.T, at PortsConfig, relays Relays) *world {
+	t.Helper()
 	logger := slog.New(slog.NewTextHandler(t.Output(), nil))
-	ports, err := Listen(PortsConfig{Address: "127.0.0.1:0", Wrap: wrap, Logger: logger})
+	at.Logger = logger
+	ports, err := Listen(at)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { ports.Close() })
 	w := &world{Server: NewServer(ServerConfig{
-		Ports: ports, Secret: []byte("a secret of this test"), Now: time.Now, NewID: rand.Text, Logger: logger,
+		Ports: ports, Secret: []byte("a secret of this test"), Now: time.Now, NewID: rand.Text, Relays: relays, Logger: logger,
 	}), T: t}
 	w.http = httptest.NewServer(w.Server)
 	t.Cleanup(w.http.Close)
@@ -93,8 +101,8 @@ type client struct {
 	camera     *webrtc.TrackLocalStaticSample
 	microphone *webrtc.TrackLocalStaticSample
 
-	sid    string
-	joined chan *livekit.JoinResponse
+	welcome *livekit.JoinResponse
+	joined  chan *livekit.JoinResponse
 	// leaves are those of the server; seen are the numbers of the frames that came back.
 	leaves  chan *livekit.LeaveRequest
 	seen    chan uint32
@@ -138,7 +146,7 @@ func (w *world) join(r *Room, version livekit.Version, publish bool, networks ..
 		query += "&join_request=" + wrapped(c.T, &livekit.JoinRequest{PublisherOffer: c.offer(1)})
 	}
 	c.dial(query)
-	c.sid = (<-c.joined).GetParticipant().GetSid()
+	c.welcome = <-c.joined
 	if version == livekit.Version1 {
 		<-c.answered
 	}
@@ -174,7 +182,11 @@ func (c *client) peer(networks []webrtc.NetworkType) *webrtc.PeerConnection {
 	settings.SetIncludeLoopbackCandidate(true)
 	settings.SetNetworkTypes(networks)
 	settings.SetIPFilter(func(ip net.IP) bool { return ip.IsLoopback() })
-	pc, err := webrtc.NewAPI(webrtc.WithSettingEngine(settings)).NewPeerConnection(webrtc.Configuration{})
+	var way webrtc.Configuration
+	if c.world.reach != nil {
+		c.world.reach(&settings, &way)
+	}
+	pc, err := webrtc.NewAPI(webrtc.WithSettingEngine(settings)).NewPeerConnection(way)
 	c.must(err)
 	c.Cleanup(func() { pc.Close() })
 	pc.OnTrack(func(track *webrtc.TrackRemote, _ *webrtc.RTPReceiver) {

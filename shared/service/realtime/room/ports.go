@@ -59,7 +59,7 @@ func Listen(c PortsConfig) (*Ports, error) {
 	}
 	p := &Ports{public: c.Public, logs: newLogs(c.Logger)}
 	p.number = listener.Addr().(*net.TCPAddr).Port
-	if p.addresses, err = addressesOf(listener.Addr()); err == nil {
+	if p.addresses, err = addressesOf(listener.Addr(), c.Public); err == nil {
 		err = p.listenUDP(c.Wrap)
 	}
 	if err != nil {
@@ -99,11 +99,16 @@ func (p *Ports) listenUDP(wrap func(net.PacketConn) net.PacketConn) error {
 }
 
 // addressesOf returns the addresses that a listener is at: its own, or the machine's.
-// Those of a link alone are left out, as clients cannot tell of which.
-func addressesOf(listens net.Addr) (addresses []netip.Addr, err error) {
+// Those of a link alone are left out, as clients cannot tell of which. Where clients are
+// told public addresses, those are left out too that packets from there do not come to:
+// two addresses that are told as the same one would be mistaken for each other.
+func addressesOf(listens net.Addr, public []netip.Addr) (addresses []netip.Addr, err error) {
 	at := listens.(*net.TCPAddr).AddrPort().Addr().Unmap()
 	if !at.IsUnspecified() {
 		return []netip.Addr{at}, nil
+	}
+	if len(public) > 0 {
+		return sourcesOf(public)
 	}
 	all, err := net.InterfaceAddrs()
 	if err != nil {
@@ -120,6 +125,26 @@ func addressesOf(listens net.Addr) (addresses []netip.Addr, err error) {
 		return nil, fmt.Errorf("%s: the machine has no address", listens)
 	}
 	return addresses, nil
+}
+
+// sourcesOf returns the machine's addresses that packets to others go out by, without
+// repetition. Nothing is sent.
+//
+// Errors: no way leads to an address.
+func sourcesOf(others []netip.Addr) (sources []netip.Addr, err error) {
+	const discard = 9 // any port will do
+	for _, other := range others {
+		way, err := net.DialUDP("udp", nil, net.UDPAddrFromAddrPort(netip.AddrPortFrom(other, discard)))
+		if err != nil {
+			return nil, fmt.Errorf("this machine cannot be reached at the public address %s: %w", other, err)
+		}
+		source := way.LocalAddr().(*net.UDPAddr).AddrPort().Addr().Unmap()
+		_ = way.Close()
+		if !slices.Contains(sources, source) {
+			sources = append(sources, source)
+		}
+	}
+	return sources, nil
 }
 
 // Address returns where both ports are.

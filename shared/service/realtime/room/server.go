@@ -30,7 +30,9 @@ type ServerConfig struct {
 	NewID func() string
 	// Origins are those whose pages may ask whether a token is valid.
 	Origins httpserver.Origins
-	Logger  *slog.Logger
+	// Relays are told to clients, who may find no way to the ports.
+	Relays Relays
+	Logger *slog.Logger
 }
 
 // Server has the rooms of this process, and serves their signalling below Path.

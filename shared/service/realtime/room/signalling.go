@@ -50,7 +50,7 @@ func (p *participant) joined() *livekit.JoinResponse {
 			Permission: &livekit.ParticipantPermission{CanSubscribe: true, CanPublish: p.publishes, CanPublishData: p.publishes},
 		},
 		OtherParticipants: []*livekit.ParticipantInfo{r.hostInfo()},
-		ServerVersion:     likeVersion, ServerInfo: serverInfo(),
+		ServerVersion:     likeVersion, ServerInfo: serverInfo(), IceServers: r.relays(),
 		SubscriberPrimary: p.version == livekit.Version0,
 		PingTimeout:       int32(pingTimeout / time.Second), PingInterval: int32(pingInterval / time.Second),
 		// Clients send the first video codec of the list, whatever they prefer.
@@ -67,7 +67,7 @@ func serverInfo() *livekit.ServerInfo {
 // resumed tells a participant that it goes on where its signalling was lost.
 func (p *participant) resumed(join *livekit.JoinRequest) {
 	p.say(&livekit.SignalResponse{Message: &livekit.SignalResponse_Reconnect{
-		Reconnect: &livekit.ReconnectResponse{ServerInfo: serverInfo()},
+		Reconnect: &livekit.ReconnectResponse{ServerInfo: serverInfo(), IceServers: p.room.relays()},
 	}})
 	p.fails(p.offerMedia(true))
 	if offer := join.GetPublisherOffer(); offer.GetSdp() != "" {

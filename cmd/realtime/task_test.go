@@ -1,0 +1,152 @@
+package main_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
+	"github.com/coder/websocket"
+	"google.golang.org/protobuf/proto"
+
+	"cutroom/shared/service/realtime/livekit"
+	"cutroom/shared/testkit/awstest"
+)
+
+const (
+	// publicAddress is the task's, taskHardware that of its interface.
+	publicAddress, taskHardware = "203.0.113.7", "0a:de:f6:10:51:e5"
+	// relayURL is that of a TURN server.
+	relayURL = "turns:turn.example.com:443?transport=tcp"
+)
+
+// inTask returns what a task of Fargate has in its environment: its credentials come from
+// the agent, which also tells its private address alone. EC2, which the local AWS has
+// without public addresses, is stood in for, and its calls are guarded too.
+func inTask(t *testing.T, role string, guard awstest.Guard) []string {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /credentials", func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(map[string]any{ // fails if the caller has gone
+			"AccessKeyId": role, "SecretAccessKey": "test", "Token": "token",
+			"Expiration": time.Now().Add(time.Hour).UTC().Format(time.RFC3339),
+		})
+	})
+	mux.HandleFunc("GET /v4/task", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `{"Networks": [{"IPv4Addresses": ["10.0.0.61"], "MACAddress": %q}]}`, taskHardware)
+	})
+	mux.HandleFunc("POST /", func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprintf(w, `<DescribeNetworkInterfacesResponse><networkInterfaceSet><item><macAddress>%s</macAddress>`+
+			`<privateIpAddress>10.0.0.61</privateIpAddress><association><publicIp>%s</publicIp></association></item>`+
+			`</networkInterfaceSet></DescribeNetworkInterfacesResponse>`, taskHardware, publicAddress)
+	})
+	agent := httptest.NewServer(mux)
+	t.Cleanup(agent.Close)
+	network := awstest.NewProxy(t, agent.URL, 1, awstest.Faults{})
+	network.Guard(t, guard)
+	return []string{
+		"AWS_ACCESS_KEY_ID=", "AWS_SECRET_ACCESS_KEY=",
+		"AWS_CONTAINER_CREDENTIALS_FULL_URI=" + agent.URL + "/credentials",
+		"ECS_CONTAINER_METADATA_URI_V4=" + agent.URL + "/v4/task", "AWS_ENDPOINT_URL_EC2=" + network.URL,
+		"CUTROOM_RTC_ADDR=127.0.0.1:0", "CUTROOM_RTC_PUBLIC=ecs", "CUTROOM_RTC_TURN=" + relayURL,
+	}
+}
+
+// makeSecret makes a secret and returns its ARN.
+func makeSecret(t *testing.T, cloud *awstest.Cloud, name string) string {
+	t.Helper()
+	client, text := secretsmanager.NewFromConfig(cloud.Config()), "a secret of the relay"
+	_, err := client.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{Name: &name, SecretString: &text})
+	// It exists already if a call whose answer was lost was repeated.
+	var exists *types.ResourceExistsException
+	if err != nil && !errors.As(err, &exists) {
+		t.Fatal(err)
+	}
+	made, err := client.DescribeSecret(t.Context(), &secretsmanager.DescribeSecretInput{SecretId: &name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return *made.ARN
+}
+
+// joinsRoom wants the session to be told of the task's public address and of the relay.
+func (c *client) joinsRoom(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := c.Write(ctx, websocket.MessageText, []byte(`{"type":"livekit_join"}`)); err != nil {
+		t.Fatal(err)
+	}
+	var info struct {
+		URL   string `json:"livekit_url"`
+		Token string `json:"token"`
+	}
+	eventually(t, "there is a room", func() bool {
+		_, rest, found := strings.Cut(c.texts(), `{"type":"livekit_room_info",`)
+		return found && json.NewDecoder(strings.NewReader("{"+rest)).Decode(&info) == nil
+	})
+	signalling, _, err := websocket.Dial(ctx, info.URL+"/rtc?access_token="+info.Token, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer signalling.CloseNow()
+	signalling.SetReadLimit(1 << 20)
+	var told []*livekit.ICEServer
+	for {
+		_, content, err := signalling.Read(ctx)
+		if err != nil {
+			t.Fatalf("the server offers no media: %v", err)
+		}
+		var message livekit.SignalResponse
+		if err := proto.Unmarshal(content, &message); err != nil {
+			t.Fatal(err)
+		}
+		if join := message.GetJoin(); join != nil {
+			told = join.GetIceServers()
+		}
+		if offer := message.GetOffer(); offer != nil {
+			for line := range strings.Lines(offer.GetSdp()) {
+				if strings.HasPrefix(line, "a=candidate:") && !strings.Contains(line, " "+publicAddress+" ") {
+					t.Errorf("clients are told %s", line)
+				}
+			}
+			if !strings.Contains(offer.GetSdp(), " "+publicAddress+" ") {
+				t.Errorf("clients are not told the public address: %s", offer.GetSdp())
+			}
+			break
+		}
+	}
+	if len(told) != 1 || told[0].GetUrls()[0] != relayURL || told[0].GetCredential() == "" {
+		t.Errorf("clients are told of %v", told)
+	}
+}
+
+// A task whose address cannot be found does not start, and says why.
+func TestATaskWithoutAnAddress(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1)
+	agent := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet {
+			_, _ = io.WriteString(w, `{"Networks": [{"IPv4Addresses": ["10.0.0.61"], "MACAddress": "`+taskHardware+`"}]}`)
+			return
+		}
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, "<Response><Errors><Error><Code>UnauthorizedOperation</Code>"+
+			"<Message>You are not authorized.</Message></Error></Errors></Response>")
+	}))
+	t.Cleanup(agent.Close)
+	text := f.refusesToStart("CUTROOM_RTC_ADDR=127.0.0.1:0", "CUTROOM_RTC_PUBLIC=ecs", "AWS_REGION=eu-central-1",
+		"AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_ENDPOINT_URL_EC2="+agent.URL,
+		"ECS_CONTAINER_METADATA_URI_V4="+agent.URL)
+	if !strings.Contains(text, "CUTROOM_RTC_PUBLIC: ecs: describe the task's interface: UnauthorizedOperation") {
+		t.Errorf("it says %s", text)
+	}
+}

@@ -1,0 +1,238 @@
+package ecs
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"cutroom/shared/platform/awsclient"
+)
+
+const (
+	// addressTime is how long a task's public address is looked for: it is associated with
+	// the task's interface at about the time at which its containers start.
+	addressTime = time.Minute
+	// addressAgain is how long it is waited until the next look.
+	addressAgain = 2 * time.Second
+	// longestInterfaces is how much of EC2's answer is read, in bytes.
+	longestInterfaces = 1 << 20
+)
+
+// errNoPublic says that a task's interface has no public address, or none yet.
+var errNoPublic = errors.New("the task's interface has no public IPv4 address: " +
+	"its subnet has to be public, and its service has to assign one")
+
+// TaskAddress finds the addresses by which the internet reaches the task that the program
+// is. ECS tells a task its private address alone, so it asks EC2 for the interface that
+// has it; the task's role needs ec2:DescribeNetworkInterfaces, which AWS does not limit to
+// some interfaces.
+//
+// It sends the one request that this takes itself: the SDK's client for EC2 has 700
+// operations, and takes longer to compile than the programs that would link it.
+type TaskAddress struct {
+	metadata string
+	config   aws.Config
+	now      func() time.Time
+	again    time.Duration
+	signer   *v4.Signer
+	client   aws.HTTPClient
+}
+
+// NewTaskAddress returns what finds the addresses, by the URI of the task's metadata, which
+// is the variable ECS_CONTAINER_METADATA_URI_V4 of its containers. Requests are signed with
+// the time of now.
+//
+// Errors: the URI is malformed.
+func NewTaskAddress(metadataURI string, config aws.Config, now func() time.Time) (*TaskAddress, error) {
+	base, err := url.Parse(metadataURI)
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
+		return nil, fmt.Errorf("ecs: %q is not the URI of a task's metadata", metadataURI)
+	}
+	return &TaskAddress{
+		metadata: base.String(), config: config, now: now, again: addressAgain, signer: v4.NewSigner(),
+		client: awsclient.HTTPClient(0),
+	}, nil
+}
+
+// Find returns the public addresses of the task: its IPv4 address, and its IPv6 addresses
+// if the subnet has some. It waits for up to a minute for the former to be there.
+//
+// Errors: the context's; the task's role may not ask; there was no address in time.
+func (a *TaskAddress) Find(ctx context.Context) ([]netip.Addr, error) {
+	ctx, cancel := context.WithTimeout(ctx, addressTime)
+	defer cancel()
+	var last error
+	for {
+		found, err := a.look(ctx)
+		var refused *refusedError
+		if err == nil || errors.As(err, &refused) {
+			return found, err
+		}
+		if ctx.Err() == nil || last == nil {
+			last = err // what was wrong says more than that the time is over
+		}
+		select {
+		case <-ctx.Done():
+			return nil, last
+		case <-time.After(a.again):
+		}
+	}
+}
+
+// network is a part of a container's metadata ("Amazon ECS task metadata endpoint version
+// 4 for tasks on Fargate" in the Developer Guide of ECS).
+type network struct {
+	IPv4Addresses, IPv6Addresses []string
+	MACAddress                   string
+}
+
+// look looks once.
+func (a *TaskAddress) look(ctx context.Context) (found []netip.Addr, err error) {
+	own, err := a.network(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if len(own.IPv4Addresses) > 0 {
+		public, err := a.public(ctx, own)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, public)
+	}
+	for _, text := range own.IPv6Addresses {
+		address, err := netip.ParseAddr(text)
+		if err != nil {
+			return nil, fmt.Errorf("ecs: the task's metadata has the address %q", text)
+		}
+		if address.IsGlobalUnicast() && !address.IsPrivate() {
+			found = append(found, address)
+		}
+	}
+	if len(found) == 0 {
+		return nil, fmt.Errorf("ecs: %w", errNoPublic)
+	}
+	return found, nil
+}
+
+// network reads what the task knows of its interface.
+func (a *TaskAddress) network(ctx context.Context) (network, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.metadata, nil)
+	if err != nil {
+		return network{}, fmt.Errorf("ecs: read the task's metadata: %w", err)
+	}
+	text, status, err := a.send(request, longestAnswer)
+	if err != nil {
+		return network{}, fmt.Errorf("ecs: read the task's metadata: %w", err)
+	}
+	var answer struct{ Networks []network }
+	if err := json.Unmarshal(text, &answer); err != nil || status != http.StatusOK || len(answer.Networks) != 1 {
+		return network{}, fmt.Errorf("ecs: the task's metadata is no description of one network: status %d", status)
+	}
+	return answer.Networks[0], nil
+}
+
+// interfaces is EC2's answer ("DescribeNetworkInterfaces" in the API reference of EC2).
+type interfaces struct {
+	Found []struct {
+		MAC         string `xml:"macAddress"`
+		Private     string `xml:"privateIpAddress"`
+		Association struct {
+			Public string `xml:"publicIp"`
+		} `xml:"association"`
+	} `xml:"networkInterfaceSet>item"`
+}
+
+// public asks EC2 for the address of an interface. Private addresses repeat in an account,
+// and hardware addresses may, so both are asked for.
+func (a *TaskAddress) public(ctx context.Context, own network) (netip.Addr, error) {
+	text, err := a.ask(ctx, url.Values{
+		"Action": {"DescribeNetworkInterfaces"}, "Version": {"2016-11-15"},
+		"Filter.1.Name": {"mac-address"}, "Filter.1.Value.1": {own.MACAddress},
+		"Filter.2.Name": {"private-ip-address"}, "Filter.2.Value.1": {own.IPv4Addresses[0]},
+	})
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("ecs: describe the task's interface: %w", err)
+	}
+	var answer interfaces
+	if err := xml.Unmarshal(text, &answer); err != nil {
+		return netip.Addr{}, fmt.Errorf("ecs: describe the task's interface: %w", err)
+	}
+	for _, one := range answer.Found {
+		if !strings.EqualFold(one.MAC, own.MACAddress) || one.Private != own.IPv4Addresses[0] {
+			continue
+		}
+		if address, err := netip.ParseAddr(one.Association.Public); err == nil {
+			return address, nil
+		}
+	}
+	return netip.Addr{}, fmt.Errorf("ecs: %w", errNoPublic)
+}
+
+// refusedError says that EC2 does not let the task's role ask.
+type refusedError struct{ code, message string }
+
+func (e *refusedError) Error() string { return e.code + ": " + e.message }
+
+// ask calls EC2.
+//
+// Errors: a refusedError among them.
+func (a *TaskAddress) ask(ctx context.Context, parameters url.Values) ([]byte, error) {
+	endpoint, err := awsclient.Endpoint(ctx, a.config, "EC2")
+	if err != nil {
+		return nil, err
+	}
+	body := parameters.Encode()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint+"/", strings.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded; charset=utf-8")
+	credentials, err := a.config.Credentials.Retrieve(ctx)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.Sum256([]byte(body))
+	err = a.signer.SignHTTP(ctx, credentials, request, hex.EncodeToString(sum[:]), "ec2", a.config.Region, a.now())
+	if err != nil {
+		return nil, err
+	}
+	text, status, err := a.send(request, longestInterfaces)
+	if err != nil || status == http.StatusOK {
+		return text, err
+	}
+	var failure struct {
+		Code    string `xml:"Errors>Error>Code"`
+		Message string `xml:"Errors>Error>Message"`
+	}
+	_ = xml.Unmarshal(text, &failure) // the status says enough where it fails
+	if status == http.StatusForbidden || status == http.StatusUnauthorized {
+		return nil, &refusedError{failure.Code, failure.Message}
+	}
+	return nil, fmt.Errorf("status %d: %s %s", status, failure.Code, failure.Message)
+}
+
+// send sends a request and reads the answer.
+func (a *TaskAddress) send(request *http.Request, longest int64) (text []byte, status int, err error) {
+	ctx, cancel := context.WithTimeout(request.Context(), agentTime)
+	defer cancel()
+	response, err := a.client.Do(request.WithContext(ctx))
+	if err != nil {
+		return nil, 0, err
+	}
+	defer response.Body.Close()
+	text, err = io.ReadAll(io.LimitReader(response.Body, longest))
+	return text, response.StatusCode, err
+}

@@ -1,0 +1,150 @@
+package ecs_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"cutroom/shared/adapter/ecs"
+	"cutroom/shared/testkit/awstest"
+)
+
+// metadata is what a container on Fargate is told (the Developer Guide of ECS, "Amazon ECS
+// task metadata v4 examples for tasks on Fargate").
+const metadata = `{"DockerId": "cd189a933e5849daa93386466019ab50-2495160603", "Name": "realtime", "Networks": [
+	{"NetworkMode": "awsvpc", "IPv4Addresses": ["10.0.0.61"], %s"AttachmentIndex": 0, "MACAddress": "0a:de:f6:10:51:e5"}]}`
+
+// described is EC2's answer of some interfaces, each with hardware address, private address
+// and what else it has.
+func described(interfaces ...[3]string) string {
+	var items strings.Builder
+	for _, one := range interfaces {
+		fmt.Fprintf(&items, "<item><macAddress>%s</macAddress><privateIpAddress>%s</privateIpAddress>%s</item>",
+			one[0], one[1], one[2])
+	}
+	return `<DescribeNetworkInterfacesResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/">` +
+		`<networkInterfaceSet>` + items.String() + `</networkInterfaceSet></DescribeNetworkInterfacesResponse>`
+}
+
+func associated(address string) string {
+	return "<association><publicIp>" + address + "</publicIp><ipOwnerId>amazon</ipOwnerId></association>"
+}
+
+// answer is a status and a text.
+type answer struct {
+	status int
+	text   string
+}
+
+// inTask returns what finds the addresses of a task whose metadata is told, while EC2 gives
+// the answers one after another, the last one for ever.
+func inTask(t *testing.T, told string, answers ...answer) *ecs.TaskAddress {
+	t.Helper()
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v4/5a1b", func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, told) // fails if the caller has gone
+	})
+	mux.HandleFunc("POST /", func(w http.ResponseWriter, r *http.Request) {
+		if err := r.ParseForm(); err != nil {
+			t.Error(err)
+		}
+		asked := []string{r.Form.Get("Action"), r.Form.Get("Filter.1.Value.1"), r.Form.Get("Filter.2.Value.1")}
+		if !slices.Equal(asked, []string{"DescribeNetworkInterfaces", "0a:de:f6:10:51:e5", "10.0.0.61"}) {
+			t.Errorf("EC2 is asked for %v", asked)
+		}
+		if !strings.Contains(r.Header.Get("Authorization"), "/eu-central-1/ec2/aws4_request") {
+			t.Errorf("the request is signed by %q", r.Header.Get("Authorization"))
+		}
+		now := answers[0]
+		if len(answers) > 1 {
+			answers = answers[1:]
+		}
+		w.WriteHeader(now.status)
+		_, _ = io.WriteString(w, now.text) // as above
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	found, err := ecs.NewTaskAddress(server.URL+"/v4/5a1b", awstest.ConfigFor(server.URL), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ecs.LookAgainAfter(found, time.Millisecond)
+	return found
+}
+
+func TestATaskFindsItsPublicAddresses(t *testing.T) {
+	const mac, private = "0A:de:f6:10:51:e5", "10.0.0.61"
+	mine := answer{http.StatusOK, described([3]string{"0a:00:00:00:00:01", private, associated("198.51.100.9")},
+		[3]string{mac, "10.0.0.62", associated("198.51.100.8")}, [3]string{mac, private, associated("203.0.113.7")})}
+	none := answer{http.StatusOK, described()}
+	bare := answer{http.StatusOK, described([3]string{mac, private, ""})}
+	busy := answer{http.StatusServiceUnavailable,
+		"<Response><Errors><Error><Code>RequestLimitExceeded</Code><Message>Slow down.</Message></Error></Errors></Response>"}
+	for name, c := range map[string]struct {
+		more    string
+		answers []answer
+		want    string
+	}{
+		"at once":                 {"", []answer{mine}, "[203.0.113.7]"},
+		"once it is there":        {"", []answer{busy, none, bare, {http.StatusOK, "<oops"}, mine}, "[203.0.113.7]"},
+		"with an IPv6 address":    {`"IPv6Addresses": ["2001:db8::7"], `, []answer{mine}, "[203.0.113.7 2001:db8::7]"},
+		"with one of the network": {`"IPv6Addresses": ["fd00::7", "fe80::7"], `, []answer{mine}, "[203.0.113.7]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			found, err := inTask(t, fmt.Sprintf(metadata, c.more), c.answers...).Find(t.Context())
+			if err != nil || fmt.Sprint(found) != c.want {
+				t.Errorf("%v, %v, want %s", found, err, c.want)
+			}
+		})
+	}
+}
+
+// A subnet of IPv6 alone takes no call.
+func TestATaskWithoutIPv4(t *testing.T) {
+	told := `{"Networks": [{"IPv6Addresses": ["2001:db8::7"], "MACAddress": "0a:de:f6:10:51:e5"}]}`
+	found, err := inTask(t, told).Find(t.Context())
+	if err != nil || !slices.Equal(found, []netip.Addr{netip.MustParseAddr("2001:db8::7")}) {
+		t.Errorf("%v, %v", found, err)
+	}
+}
+
+func TestATaskWithoutAPublicAddress(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	bare := answer{http.StatusOK, described([3]string{"0a:de:f6:10:51:e5", "10.0.0.61", ""})}
+	found, err := inTask(t, fmt.Sprintf(metadata, ""), bare).Find(ctx)
+	if err == nil || !strings.Contains(err.Error(), "no public IPv4 address") {
+		t.Errorf("%v, %v", found, err)
+	}
+}
+
+func TestATaskThatMayNotAsk(t *testing.T) {
+	refused := answer{http.StatusForbidden, "<Response><Errors><Error><Code>UnauthorizedOperation</Code>" +
+		"<Message>You are not authorized to perform this operation.</Message></Error></Errors></Response>"}
+	found, err := inTask(t, fmt.Sprintf(metadata, ""), refused).Find(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "UnauthorizedOperation: You are not authorized") {
+		t.Errorf("%v, %v", found, err)
+	}
+}
+
+func TestMetadataThatIsNone(t *testing.T) {
+	if _, err := ecs.NewTaskAddress("", aws.Config{}, time.Now); err == nil {
+		t.Error("a program outside of ECS finds an address")
+	}
+	for _, told := range []string{"", "[]", `{"Networks": []}`, strings.Repeat("{", 1<<17)} {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+		if found, err := inTask(t, told).Find(ctx); err == nil {
+			t.Errorf("%.20q: %v", told, found)
+		}
+		cancel()
+	}
+}

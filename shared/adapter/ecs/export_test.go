@@ -1,0 +1,6 @@
+package ecs
+
+import "time"
+
+// LookAgainAfter makes a task look again sooner.
+func LookAgainAfter(a *TaskAddress, wait time.Duration) { a.again = wait }

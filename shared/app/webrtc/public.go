@@ -1,0 +1,131 @@
+package webrtc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/pion/stun/v3"
+)
+
+// OfTask is the value of CUTROOM_RTC_PUBLIC that stands for the public addresses of the
+// task of ECS that the program is.
+const OfTask = "ecs"
+
+// stunScheme begins the value that names a STUN server, as a URL of RFC 7064 does.
+const stunScheme = "stun:"
+
+// check reads the settings of a transport that is off.
+//
+// Errors: one is wrong.
+func (c Config) check() error {
+	if len(c.Public) == 1 && (c.Public[0] == OfTask || strings.HasPrefix(c.Public[0], stunScheme)) {
+		return nil
+	}
+	if _, err := addresses(c.Public); err != nil {
+		return fmt.Errorf("CUTROOM_RTC_PUBLIC: %w", err)
+	}
+	return nil
+}
+
+// public returns the addresses that clients are told; none if they are the machine's own.
+//
+// Errors: addresses that are none; those of whoever is asked.
+func (c Config) public(ctx context.Context) ([]netip.Addr, error) {
+	switch {
+	case len(c.Public) != 1:
+	case c.Public[0] == OfTask && c.Task == nil:
+		return nil, errors.New("this program is no task of ECS, whose address could be asked for")
+	case c.Public[0] == OfTask:
+		return c.Task(ctx)
+	case strings.HasPrefix(c.Public[0], stunScheme):
+		seen, err := askSTUN(ctx, c.Public[0])
+		if err != nil {
+			return nil, err
+		}
+		return []netip.Addr{seen}, nil
+	}
+	return addresses(c.Public)
+}
+
+// addresses reads a list of addresses.
+//
+// Errors: which one is none.
+func addresses(listed []string) (all []netip.Addr, err error) {
+	for _, text := range listed {
+		address, err := netip.ParseAddr(text)
+		if err != nil {
+			return nil, fmt.Errorf("%q is not an IP address", text)
+		}
+		all = append(all, address.Unmap())
+	}
+	return all, nil
+}
+
+const (
+	// stunTime is how long a STUN server may take to answer, stunAgain how long it is waited
+	// until it is asked again: packets get lost.
+	stunTime, stunAgain = 20 * time.Second, 500 * time.Millisecond
+	// maxSTUN is how long an answer may be, in bytes.
+	maxSTUN = 1500
+)
+
+// askSTUN returns this machine's IPv4 address as a STUN server sees it (RFC 8489, section 5).
+//
+// Errors: the URL is none; no answer came in time.
+func askSTUN(ctx context.Context, text string) (netip.Addr, error) {
+	server, err := stun.ParseURI(text)
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("%q does not name a STUN server as stun:HOST:PORT does", text)
+	}
+	ctx, cancel := context.WithTimeout(ctx, stunTime)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "udp4", net.JoinHostPort(server.Host, fmt.Sprint(server.Port)))
+	if err != nil {
+		return netip.Addr{}, fmt.Errorf("%s: %w", text, err)
+	}
+	defer conn.Close()
+	for ctx.Err() == nil {
+		request, err := stun.Build(stun.TransactionID, stun.BindingRequest, stun.Fingerprint)
+		if err != nil {
+			return netip.Addr{}, err
+		}
+		_ = conn.SetDeadline(time.Now().Add(stunAgain))
+		if _, err := conn.Write(request.Raw); err == nil {
+			if seen, err := readSTUN(conn, request.TransactionID); err == nil {
+				return seen, nil
+			}
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(stunAgain):
+		}
+	}
+	return netip.Addr{}, fmt.Errorf("%s does not answer", text)
+}
+
+// readSTUN reads the answer to a request.
+//
+// Errors: those of the connection.
+func readSTUN(conn net.Conn, request [stun.TransactionIDSize]byte) (netip.Addr, error) {
+	buffer := make([]byte, maxSTUN)
+	for {
+		n, err := conn.Read(buffer)
+		if err != nil {
+			return netip.Addr{}, err
+		}
+		answer := &stun.Message{Raw: append([]byte(nil), buffer[:n]...)}
+		var seen stun.XORMappedAddress
+		if answer.Decode() != nil || answer.TransactionID != request || answer.Type != stun.BindingSuccess ||
+			seen.GetFrom(answer) != nil {
+			continue
+		}
+		if address, ok := netip.AddrFromSlice(seen.IP); ok {
+			return address.Unmap(), nil
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package awsclient
+
+import (
+	"context"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+)
+
+// Endpoint returns the address of a service in the region, without a slash at the end, for
+// calls that no client of the SDK makes; unless the configuration has another: one for the
+// service, by its id in the SDK, such as "Lambda", or one for all services.
+//
+// Errors: those of the configuration's sources.
+func Endpoint(ctx context.Context, config aws.Config, id string) (string, error) {
+	for _, source := range config.ConfigSources {
+		if own, ok := source.(interface {
+			GetServiceBaseEndpoint(ctx context.Context, service string) (string, bool, error)
+		}); ok {
+			if endpoint, found, err := own.GetServiceBaseEndpoint(ctx, id); found || err != nil {
+				return strings.TrimSuffix(endpoint, "/"), err
+			}
+		}
+	}
+	if config.BaseEndpoint != nil {
+		return strings.TrimSuffix(*config.BaseEndpoint, "/"), nil
+	}
+	domain := "amazonaws.com"
+	if strings.HasPrefix(config.Region, "cn-") {
+		domain += ".cn"
+	}
+	return "https://" + strings.ToLower(id) + "." + config.Region + "." + domain, nil
+}

@@ -1,0 +1,52 @@
+package room
+
+import (
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/pion/webrtc/v4"
+
+	"cutroom/shared/service/realtime/livekit"
+)
+
+// At all addresses of a machine clients are told the public one alone, and packets to it
+// reach the room.
+func TestThePublicAddressIsReached(t *testing.T) {
+	// Documentation has this address (RFC 5737), so that the way to it is the way to all.
+	ways, err := sourcesOf([]netip.Addr{netip.MustParseAddr("198.51.100.1")})
+	if err != nil {
+		t.Skipf("the machine has a loopback address alone: %v", err)
+	}
+	public := ways[0]
+	w := newWorldAt(t, PortsConfig{Address: ":0", Public: []netip.Addr{public}}, Relays{})
+	w.reach = func(s *webrtc.SettingEngine, _ *webrtc.Configuration) {
+		s.SetIPFilter(func(ip net.IP) bool { return ip.String() == public.String() })
+	}
+	for name, network := range map[string]webrtc.NetworkType{"UDP": webrtc.NetworkTypeUDP4, "TCP": webrtc.NetworkTypeTCP4} {
+		t.Run(name, func(t *testing.T) {
+			w.T = t
+			r, _ := w.mirror()
+			c := w.join(r, livekit.Version1, true, network)
+			c.sees(10)
+			for line := range strings.Lines(c.own.RemoteDescription().SDP) {
+				if fields := strings.Fields(line); strings.HasPrefix(line, "a=candidate:") && fields[4] != public.String() {
+					t.Errorf("clients are told %s", line)
+				}
+			}
+		})
+	}
+}
+
+// An address that this machine cannot have is refused.
+func TestAPublicAddressWithoutAWay(t *testing.T) {
+	ports, err := Listen(PortsConfig{Address: ":0", Public: []netip.Addr{netip.MustParseAddr("fe80::1")}})
+	if err == nil {
+		ports.Close()
+		t.Fatal("it listens")
+	}
+	if !strings.Contains(err.Error(), "fe80::1") {
+		t.Errorf("the error is %v", err)
+	}
+}

@@ -1,0 +1,120 @@
+package room
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"net"
+	"net/http/httptest"
+	"sync/atomic"
+	"testing"
+
+	"github.com/pion/turn/v5"
+	"github.com/pion/webrtc/v4"
+
+	"cutroom/shared/service/realtime/livekit"
+)
+
+// relayHost is the address that a test's relay sends media from.
+const relayHost = "127.0.0.2"
+
+// relaySecret is what relay and server share.
+const relaySecret = "a secret of the relay"
+
+// newRelay starts a TURN server that is reached by TLS alone. It returns its URL, and what
+// clients trust its certificate by.
+func newRelay(t *testing.T) (url string, trust *x509.CertPool) {
+	t.Helper()
+	// The certificate of the library's tests is good for 127.0.0.1.
+	https := httptest.NewUnstartedServer(nil)
+	https.StartTLS()
+	trust = x509.NewCertPool()
+	trust.AddCert(https.Certificate())
+	certificates := https.TLS.Certificates
+	https.Close()
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: certificates})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server, err := turn.NewServer(turn.ServerConfig{
+		Realm: "example.com", AuthHandler: turn.LongTermTURNRESTAuthHandler(relaySecret, nil),
+		ListenerConfigs: []turn.ListenerConfig{{
+			Listener: listener,
+			RelayAddressGenerator: &turn.RelayAddressGeneratorStatic{
+				RelayAddress: net.ParseIP(relayHost), Address: relayHost,
+			},
+		}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { server.Close() })
+	return "turns:" + listener.Addr().String() + "?transport=tcp", trust
+}
+
+// guarded is a socket behind a firewall that lets the relay through and nobody else.
+type guarded struct {
+	net.PacketConn
+	stopped, passed *atomic.Int64
+}
+
+func (g guarded) ReadFrom(b []byte) (int, net.Addr, error) {
+	for {
+		n, from, err := g.PacketConn.ReadFrom(b)
+		if err != nil {
+			return n, from, err
+		}
+		if from.(*net.UDPAddr).IP.String() == relayHost {
+			g.passed.Add(1)
+			return n, from, nil
+		}
+		g.stopped.Add(1)
+	}
+}
+
+// throughTLS dials what the library takes for a TURN server by TLS through a proxy, of
+// which it leaves TLS to the proxy.
+type throughTLS struct{ trust *x509.CertPool }
+
+func (d throughTLS) Dial(network, address string) (net.Conn, error) {
+	return tls.Dial(network, address, &tls.Config{RootCAs: d.trust})
+}
+
+// A client whose packets the server never gets, by UDP or TCP, is told of a relay and its
+// credentials, and sends its camera through that by TLS.
+func TestARelayPassesMediaOn(t *testing.T) {
+	url, trust := newRelay(t)
+	var stopped, passed atomic.Int64
+	w := newWorldAt(t, PortsConfig{
+		Address: "127.0.0.1:0", Wrap: func(c net.PacketConn) net.PacketConn { return guarded{c, &stopped, &passed} },
+	}, Relays{URLs: []string{url}, Secret: []byte(relaySecret)})
+	r, _ := w.mirror()
+	told := w.join(r, livekit.Version0, false).welcome.GetIceServers()
+	if len(told) != 1 || len(told[0].GetUrls()) != 1 || told[0].GetUrls()[0] != url {
+		t.Fatalf("clients are told of %v, want %s", told, url)
+	}
+	w.reach = func(s *webrtc.SettingEngine, way *webrtc.Configuration) {
+		s.SetICEProxyDialer(throughTLS{trust})
+		way.ICEServers = []webrtc.ICEServer{{
+			URLs: told[0].GetUrls(), Username: told[0].GetUsername(), Credential: told[0].GetCredential(),
+		}}
+	}
+	for name, version := range map[string]livekit.Version{"version 1": livekit.Version1, "version 0": livekit.Version0} {
+		t.Run(name, func(t *testing.T) {
+			w.T = t
+			c := w.join(r, version, true)
+			c.sees(10)
+		})
+	}
+	if stopped.Load() == 0 || passed.Load() == 0 {
+		t.Errorf("the firewall stopped %d packets and let %d through", stopped.Load(), passed.Load())
+	}
+}
+
+// Without relays clients are told of none.
+func TestThereIsNoRelayUnlessOneIsSet(t *testing.T) {
+	w := newWorld(t, nil)
+	r, _ := w.mirror()
+	if told := w.join(r, livekit.Version1, false).welcome.GetIceServers(); len(told) > 0 {
+		t.Errorf("clients are told of %v", told)
+	}
+}
