@@ -55,6 +55,8 @@ type container struct {
 	may               []permission
 	// port is the port that it serves; 0 if it serves none.
 	port int
+	// live opens the port of live video to everybody.
+	live bool
 	// grace is the time that it may take to stop, in seconds.
 	grace int
 	// tried has a task tried before the service gets it.
@@ -93,6 +95,12 @@ func (s *stack) newTask(c container) awsecs.FargateTaskDefinition {
 	}
 	if c.port > 0 {
 		options.PortMappings = &[]*awsecs.PortMapping{{ContainerPort: jsii.Number(c.port)}}
+	}
+	if c.live {
+		for _, protocol := range []awsecs.Protocol{awsecs.Protocol_UDP, awsecs.Protocol_TCP} {
+			*options.PortMappings = append(*options.PortMappings,
+				&awsecs.PortMapping{ContainerPort: jsii.Number(livePort), Protocol: protocol})
+		}
 	}
 	task.AddVolume(&awsecs.Volume{Name: jsii.String("scratch")})
 	task.AddContainer(jsii.String(c.name), options).AddMountPoints(mountOf("scratch", scratchFolder))
@@ -154,6 +162,9 @@ func (s *stack) newService(c container, props *awsecs.FargateServiceProps) awsec
 	group := awsec2.NewSecurityGroup(s.Stack, jsii.String(title(c.name)+"SecurityGroup"), &awsec2.SecurityGroupProps{
 		Vpc: where.vpc, Description: jsii.String("The " + c.name + " of Cutroom"), AllowAllOutbound: jsii.Bool(true),
 	})
+	if c.live {
+		openLive(group)
+	}
 	props.Cluster, props.ServiceName = where.cluster, jsii.String(s.name(c.name))
 	props.TaskDefinition = s.newTask(c)
 	props.AssignPublicIp = jsii.Bool(true)

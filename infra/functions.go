@@ -144,6 +144,7 @@ func (s *stack) environment() map[string]*string {
 	if s.ContentRedirect {
 		values["CUTROOM_CONTENT_REDIRECT"] = jsii.String("true")
 	}
+	s.Live.environment(values)
 	return values
 }
 

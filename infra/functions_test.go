@@ -83,6 +83,7 @@ func TestFunctionsGetOnlyTheirOwnSettings(t *testing.T) {
 func TestRolesHaveTheListedPermissions(t *testing.T) {
 	made := synthesize(t, map[string]any{
 		"watch": "off", "realtime": "true", "ingest": "fargate", "realtimeDomain": "realtime.example.com",
+		"webrtc": "true", "turn": "turns:turn.example.com:443", "turnSecret": turnSecretOfTests,
 		"mediaDomain":         "media.example.com",
 		"realtimeCertificate": "arn:aws:acm:eu-central-1:123456789012:certificate/1",
 		"mediaCertificate":    "arn:aws:acm:eu-central-1:123456789012:certificate/2",

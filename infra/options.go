@@ -64,6 +64,8 @@ type options struct {
 	// Realtime adds the container service of the realtime sessions.
 	Realtime      bool
 	RealtimeImage string
+	// Live is live video over WebRTC.
+	Live live
 	// Console serves the console from a bucket through CloudFront.
 	Console bool
 	// Ingest is what serves the media service: "lambda", or "fargate", which accepts
@@ -175,6 +177,7 @@ func readOptions(values map[string]any) (options, error) {
 
 		Realtime:      r.oneOf("realtime", "false", "false", "true") == "true",
 		RealtimeImage: r.text("realtimeImage"),
+		Live:          r.live(),
 		Console:       r.oneOf("console", "false", "false", "true") == "true",
 		Ingest:        r.oneOf("ingest", "lambda", "lambda", "fargate"),
 		IngestImage:   r.text("ingestImage"),
@@ -207,6 +210,7 @@ func readOptions(values map[string]any) (options, error) {
 	}
 	r.dependent(&o)
 	r.relations(o)
+	r.liveRelations(o)
 	r.unknown()
 	if len(r.wrong) > 0 {
 		return options{}, fmt.Errorf("invalid context:\n  %s", strings.Join(r.wrong, "\n  "))

@@ -15,12 +15,14 @@ func (s *stack) newRealtime() {
 			environment: []string{
 				"CUTROOM_CREDENTIALS_TABLE", "CUTROOM_SESSIONS_TABLE", "CUTROOM_FILES_TABLE", "CUTROOM_USAGE_TABLE",
 				"CUTROOM_BUCKET", "CUTROOM_CORS_ORIGINS",
+				"CUTROOM_RTC_ADDR", "CUTROOM_RTC_PUBLIC", "CUTROOM_RTC_TURN", "CUTROOM_RTC_TURN_SECRET_ARN",
 			},
-			may: []permission{
+			may: append(s.serveLive(),
 				s.onTable("credentials", "GetItem"), s.onTable("usage", "UpdateItem"),
 				s.onTable("sessions", "BatchGetItem", "UpdateItem", "ConditionCheckItem"),
 				s.onTable("files", "GetItem"), s.onBlobs("files/", "GetObject"), s.tellMissing(),
-			},
+			),
+			live: s.Live.On,
 		},
 		domain: s.RealtimeDomain, idle: 120, tasks: s.RealtimeTasks,
 	})

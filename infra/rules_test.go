@@ -24,6 +24,7 @@ func TestRulesOfAwsSolutions(t *testing.T) {
 		"default": {"workerImage": "worker"},
 		"everything": {
 			"stage": "prod", "workerImage": "worker", "realtime": "true", "realtimeImage": "realtime", "ingest": "fargate",
+			"webrtc": "true", "turn": "turns:turn.example.com:443", "turnSecret": turnSecretOfTests,
 			"ingestImage":    "media",
 			"realtimeDomain": "realtime.example.com", "realtimeCertificate": certificate, "mediaDomain": "media.example.com",
 			"mediaCertificate": certificate,

@@ -211,6 +211,7 @@ GB, and $0.20 for their point-in-time recovery), logs ($0.03).`,
 One task runs, behind a load balancer in two zones, each with a public address. The balancer's capacity
 units ($0.008 an hour each) depend on the traffic. ` + "`ingest=fargate`" + ` has the same task and balancer, and no
 lease.`)
+	p.live()
 	p.line(`
 ### A month of gpu=true, in addition
 
@@ -221,6 +222,38 @@ disk of 500 GB ($0.08 for each GB and month) with 500 MB/s ($0.04 for each above
 custom metrics ($0.30 each for a whole month, for the hours in which workers run); preview workers do too. Weights
 are $0.023 for each GB and month. None of these figures is counted: they are read from the definition of the stack.`,
 		money(natMonth))
+}
+
+const (
+	// liveBitrate is what a stream of live video takes each way, in bit/s.
+	liveBitrate = 1e6
+	// liveShare is how much of a processor decoding and encoding 25 frames of 640x360 a
+	// second takes: 3.7 ms each (`make bench`, section codec).
+	liveShare = 25 * 0.0037
+)
+
+// live writes what streams of live video cost.
+func (p *page) live() {
+	stream := dollars(TransferOut, liveBitrate/8*3600/1e9)
+	codec := dollars(ContainerCPU, liveShare)
+	p.line(`
+### Live video
+
+`+"`webrtc=true`"+` adds nothing to an idle month of `+"`realtime=true`"+`: media comes to the public address (%s an
+hour) that each task has anyway, past the balancer. What streams take:
+
+| An hour of | Costs |
+|---|---:|
+| a stream of 1 Mbit/s to a client, 0.45 GB to the Internet | %s |
+| each viewer of it, as much again | %s |
+| its codec at 640x360 and 25 frames a second, %.0f %% of a vCPU of a task that runs anyway | %s |
+
+What comes in is free. The server sends between 0.15 and 2.5 Mbit/s, as the client's network takes it. 1280x720 takes
+three times the processor, and the preview engine's looks up to a whole one; at 100 %% of its vCPU a task drops
+frames, so what a session costs is mostly how few share a task: %s an hour for a task, with its address and disk. A
+relay of your own costs its machine, and the transfer once more.`,
+		money(dollars(PublicAddress, 1)), money(stream), money(stream), 100*liveShare, money(codec),
+		money(dollars(ContainerCPU, 1)+dollars(ContainerMemory, 2)+dollars(PublicAddress, 1)+dollars(ContainerDisk, 1)))
 }
 
 func (p *page) prices() {

@@ -22,10 +22,10 @@ func Summary(c Counts) string {
 
 `+"`-c gpu=true`"+` adds a NAT gateway with its address, %s a month, and the hours of the instances that run.
 
-`+"`-c realtime=true`"+` adds a load balancer and a task that run all the time, %s a month; `+"`-c ingest=fargate`"+` adds nearly the same.
+`+"`-c realtime=true`"+` adds a load balancer and a task that run all the time, %s a month; `+"`-c ingest=fargate`"+` adds nearly the same. `+"`-c webrtc=true`"+` adds what its streams take, %s for an hour of 1 Mbit/s.
 
 [cost.md](cost.md) has what calls cost, and how all of it was counted.
-`, money(c.IdleMonth().Dollars()), money(c.IdleMonth().DollarsAboveFree()), c.Alarms, money(natMonth), money(c.Realtime.Dollars()))
+`, money(c.IdleMonth().Dollars()), money(c.IdleMonth().DollarsAboveFree()), c.Alarms, money(natMonth), money(c.Realtime.Dollars()), money(dollars(TransferOut, liveBitrate/8*3600/1e9)))
 }
 
 // WithSummary returns a page with its part on fixed costs written anew.

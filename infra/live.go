@@ -1,0 +1,102 @@
+package main
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsec2"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// live is live video over WebRTC: its media goes to the tasks of the realtime sessions
+// directly, by UDP and TCP at one port, as a load balancer would only add time.
+type live struct {
+	On bool
+	// STUN is a server that tasks ask for their public addresses, as host:port; empty asks
+	// EC2.
+	STUN string
+	// TURN are URLs of relays that clients are told of, TURNSecret the ARN of the secret that
+	// tasks share with them.
+	TURN       []string
+	TURNSecret string
+}
+
+// livePort is the port of the media.
+const livePort = 8082
+
+// live reads the options of live video.
+func (r *reader) live() live {
+	return live{
+		On:   r.oneOf("webrtc", "false", "false", "true") == "true",
+		STUN: r.pattern("webrtcStun", "", `^[A-Za-z0-9.-]+:[0-9]{1,5}$`, "a host and a port, such as stun.example.com:3478"),
+		TURN: r.list("turn", ""),
+		TURNSecret: r.pattern("turnSecret", "", `^arn:[a-z-]+:secretsmanager:`,
+			"the ARN of a secret"),
+	}
+}
+
+var turnURL = regexp.MustCompile(`^turns?:[A-Za-z0-9.-]+(:[0-9]{1,5})?(\?transport=(udp|tcp))?$`)
+
+// liveRelations checks the options of live video against each other.
+func (r *reader) liveRelations(o options) {
+	for _, url := range o.Live.TURN {
+		if !turnURL.MatchString(url) {
+			r.fail("turn", "URLs such as turns:turn.example.com:443?transport=tcp, not %q", url)
+		}
+	}
+	if o.Live.On && !o.Realtime {
+		r.conflict("webrtc", "requires realtime=true")
+	}
+	if !o.Live.On && (o.Live.STUN != "" || len(o.Live.TURN) > 0 || o.Live.TURNSecret != "") {
+		r.conflict("webrtc", "must be true with webrtcStun, turn or turnSecret")
+	}
+	if (len(o.Live.TURN) > 0) != (o.Live.TURNSecret != "") {
+		r.conflict("turn", "and turnSecret must be set together")
+	}
+}
+
+// environment adds the settings of live video to those of the stack.
+func (l live) environment(values map[string]*string) {
+	if !l.On {
+		return
+	}
+	values["CUTROOM_RTC_ADDR"] = jsii.String(":" + strconv.Itoa(livePort))
+	values["CUTROOM_RTC_PUBLIC"] = jsii.String("ecs")
+	if l.STUN != "" {
+		values["CUTROOM_RTC_PUBLIC"] = jsii.String("stun:" + l.STUN)
+	}
+	if len(l.TURN) > 0 {
+		values["CUTROOM_RTC_TURN"] = jsii.String(strings.Join(l.TURN, ","))
+		values["CUTROOM_RTC_TURN_SECRET_ARN"] = jsii.String(l.TURNSecret)
+	}
+}
+
+// serveLive is for programs that serve live video: they find out at which address they
+// are, and make credentials of relays.
+func (s *stack) serveLive() []permission {
+	var may []permission
+	if s.Live.On && s.Live.STUN == "" {
+		may = append(may, permission{
+			actions: []string{"ec2:DescribeNetworkInterfaces"}, resources: []*string{jsii.String("*")},
+			why: "AWS limits this action to no interface. A task finds its own public address by it, and changes nothing.",
+		})
+	}
+	if s.Live.TURNSecret != "" {
+		may = append(may, permission{
+			actions: []string{"secretsmanager:GetSecretValue"}, resources: []*string{jsii.String(s.Live.TURNSecret)},
+		})
+	}
+	return may
+}
+
+// openLive lets everybody reach the media of live video.
+func openLive(group awsec2.SecurityGroup) {
+	for _, from := range []awsec2.IPeer{awsec2.Peer_AnyIpv4(), awsec2.Peer_AnyIpv6()} {
+		for _, at := range []awsec2.Port{awsec2.Port_Udp(jsii.Number(livePort)), awsec2.Port_Tcp(jsii.Number(livePort))} {
+			group.AddIngressRule(from, at, jsii.String("Media of live video"), nil)
+		}
+	}
+	suppress(group, "AwsSolutions-EC23", "Media goes to the task that has the session, from anywhere. Only who holds the "+
+		"credentials of a session's room gets an answer.")
+}

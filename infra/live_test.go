@@ -1,0 +1,152 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const turnSecretOfTests = "arn:aws:secretsmanager:eu-central-1:000000000000:secret:turn-AbCdEf"
+
+// liveContext is a stack with realtime sessions and more.
+func liveContext(more map[string]any) map[string]any {
+	context := map[string]any{
+		"watch": "off", "workerImage": "worker", "realtime": "true", "realtimeImage": "realtime",
+		"realtimeDomain":      "realtime.example.com",
+		"realtimeCertificate": "arn:aws:acm:eu-central-1:123456789012:certificate/1",
+	}
+	maps.Copy(context, more)
+	return context
+}
+
+// openPorts returns what a security group lets in, by the beginning of its id: from whom,
+// by what, at which ports.
+func (m template) openPorts(t *testing.T, group string) []string {
+	t.Helper()
+	var open []string
+	note := func(rule any) {
+		if rule == nil {
+			return
+		}
+		from := "a group"
+		for _, block := range []string{"CidrIp", "CidrIpv6"} {
+			if at(rule, block) != nil {
+				from = fmt.Sprint(at(rule, block))
+			}
+		}
+		open = append(open, fmt.Sprintf("%s %v %v-%v", from, at(rule, "IpProtocol"), at(rule, "FromPort"), at(rule, "ToPort")))
+	}
+	for id, r := range m.of(t, "AWS::EC2::SecurityGroup") {
+		if strings.HasPrefix(id, group) {
+			for _, rule := range list(r.Properties["SecurityGroupIngress"]) {
+				note(rule)
+			}
+		}
+	}
+	for _, r := range m.resources {
+		if r.Type == "AWS::EC2::SecurityGroupIngress" && strings.HasPrefix(fmt.Sprint(at(r.Properties, "GroupId", "Fn::GetAtt")), "["+group) {
+			note(r.Properties)
+		}
+	}
+	slices.Sort(open)
+	return open
+}
+
+// realtimeTask returns the variables of the realtime task, and its ports.
+func (m template) realtimeTask(t *testing.T) (variables map[string]string, ports []string) {
+	t.Helper()
+	for _, task := range m.of(t, "AWS::ECS::TaskDefinition") {
+		if task.Properties["Family"] != "cutroom-dev-realtime" {
+			continue
+		}
+		container := list(at(task.Properties, "ContainerDefinitions"))[0]
+		variables = map[string]string{}
+		for _, variable := range list(at(container, "Environment")) {
+			variables[fmt.Sprint(at(variable, "Name"))] = fmt.Sprint(at(variable, "Value"))
+		}
+		for _, port := range list(at(container, "PortMappings")) {
+			ports = append(ports, fmt.Sprint(at(port, "ContainerPort"), " ", at(port, "Protocol")))
+		}
+	}
+	return variables, ports
+}
+
+// mayDescribeInterfaces reports whether the realtime task may ask for its address.
+func (m template) mayDescribeInterfaces(t *testing.T) bool {
+	t.Helper()
+	return slices.ContainsFunc(m.permissions(t), func(line string) bool {
+		return strings.HasPrefix(line, "RealtimeTaskRole") && strings.Contains(line, "ec2:DescribeNetworkInterfaces")
+	})
+}
+
+// Without being asked for there is no live video, and nobody but the load balancer reaches
+// a task.
+func TestLiveVideoIsOffUnlessAskedFor(t *testing.T) {
+	made := synthesize(t, liveContext(nil))
+	if open := made.openPorts(t, "RealtimeSecurityGroup"); !slices.Equal(open, []string{"a group tcp 8080-8080"}) {
+		t.Errorf("open are %q", open)
+	}
+	variables, ports := made.realtimeTask(t)
+	for name := range variables {
+		if strings.HasPrefix(name, "CUTROOM_RTC") {
+			t.Errorf("the task has %s", name)
+		}
+	}
+	if !slices.Equal(ports, []string{"8080 tcp"}) || made.mayDescribeInterfaces(t) {
+		t.Errorf("the task has the ports %q, and may ask for its address: %t", ports, made.mayDescribeInterfaces(t))
+	}
+}
+
+// Everybody reaches the port of media, and that one alone; signalling is the load
+// balancer's.
+func TestLiveVideoReachesTasksDirectly(t *testing.T) {
+	made := synthesize(t, liveContext(map[string]any{"webrtc": "true"}))
+	want := []string{"0.0.0.0/0 tcp 8082-8082", "0.0.0.0/0 udp 8082-8082", "::/0 tcp 8082-8082", "::/0 udp 8082-8082",
+		"a group tcp 8080-8080"}
+	if open := made.openPorts(t, "RealtimeSecurityGroup"); !slices.Equal(open, want) {
+		t.Errorf("open are %q, want %q", open, want)
+	}
+	variables, ports := made.realtimeTask(t)
+	if variables["CUTROOM_RTC_ADDR"] != ":8082" || variables["CUTROOM_RTC_PUBLIC"] != "ecs" ||
+		variables["CUTROOM_RTC_TURN"] != "" {
+		t.Errorf("the task has %v", variables)
+	}
+	if !slices.Equal(ports, []string{"8080 tcp", "8082 udp", "8082 tcp"}) {
+		t.Errorf("the task has the ports %q", ports)
+	}
+	if !made.mayDescribeInterfaces(t) {
+		t.Error("the task may not ask for its address")
+	}
+	for _, service := range made.of(t, "AWS::ECS::Service") {
+		network := at(service.Properties, "NetworkConfiguration", "AwsvpcConfiguration")
+		if at(network, "AssignPublicIp") != "ENABLED" {
+			t.Errorf("%v has no public address", service.Properties["ServiceName"])
+		}
+	}
+}
+
+// A STUN server in place of EC2 takes no permission; relays are told with a secret that
+// the task may read.
+func TestLiveVideoWithServersOfTheDeployer(t *testing.T) {
+	made := synthesize(t, liveContext(map[string]any{
+		"webrtc": "true", "webrtcStun": "stun.example.com:3478",
+		"turn": "turns:turn.example.com:443?transport=tcp, turn:turn.example.com", "turnSecret": turnSecretOfTests,
+	}))
+	variables, _ := made.realtimeTask(t)
+	if variables["CUTROOM_RTC_PUBLIC"] != "stun:stun.example.com:3478" ||
+		variables["CUTROOM_RTC_TURN"] != "turns:turn.example.com:443?transport=tcp,turn:turn.example.com" ||
+		variables["CUTROOM_RTC_TURN_SECRET_ARN"] != turnSecretOfTests {
+		t.Errorf("the task has %v", variables)
+	}
+	if made.mayDescribeInterfaces(t) {
+		t.Error("the task may ask for addresses")
+	}
+	if !slices.ContainsFunc(made.permissions(t), func(line string) bool {
+		return strings.HasPrefix(line, "RealtimeTaskRole") && strings.Contains(line, "secretsmanager:GetSecretValue") &&
+			strings.Contains(line, turnSecretOfTests)
+	}) {
+		t.Error("the task may not read the secret")
+	}
+}
