@@ -151,7 +151,8 @@ func start(t *testing.T) deployment {
 		t.Fatal(err)
 	}
 	data := t.TempDir()
-	server, err := program.Start(ctx, data, "CUTROOM_WEBHOOK_ALLOW=127.0.0.1", "CUTROOM_CATALOG="+small)
+	server, err := program.Start(ctx, data, "CUTROOM_WEBHOOK_ALLOW=127.0.0.1", "CUTROOM_CATALOG="+small,
+		"CUTROOM_RTC_ADDR=127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -450,6 +451,8 @@ func testBroken(t *testing.T, d deployment) {
 				`{"deliveries":[{"attempt":1,"status":404,"error":"The receiver answered with status 404.","next_attempt_at":null}]}`)}},
 		{"a webhook does not arrive", "webhook", "gone", trial{receiver: http.StatusGone}},
 		{"no session can be opened", "realtime", "open a session", trial{breaks: on("GET", "^/v1/stream$", answering(404, "{}"))}},
+		{"a room cannot be joined", "live-video", "open the room's signalling",
+			trial{breaks: on("GET", "^/v1/rooms/", answering(404, "There is no such room."))}},
 		{"a table keeps its items", "tables", "cutroom-test-jobs",
 			trial{cloud: func(c *cloud) { c.lifetimes = []string{"cutroom-test-jobs"} }}},
 		{"a record never ends", "lifetimes", "never", trial{cloud: func(c *cloud) { c.ends = func() time.Time { return time.Time{} } }}},
@@ -497,8 +500,11 @@ func TestTheRunbookHasWhatChecksLeadTo(t *testing.T) {
 	if slices.Sort(headings); !slices.Equal(names, headings) {
 		t.Errorf("the alarms are %v, the runbook has %v", names, headings)
 	}
+	for _, heading := range regexp.MustCompile(`(?m)^## (.+)$`).FindAllStringSubmatch(string(text), -1) {
+		headings = append(headings, strings.ReplaceAll(strings.ToLower(heading[1]), " ", "-"))
+	}
 	for check, anchor := range deploycheck.Runbook() {
-		if anchor != "alarms" && !slices.Contains(headings, anchor) {
+		if !slices.Contains(headings, anchor) {
 			t.Errorf("%s leads to %s, which the runbook has not", check, anchor)
 		}
 	}

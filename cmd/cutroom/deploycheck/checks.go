@@ -89,6 +89,10 @@ func gatewayChecks() []check {
 			name: "realtime", limit: time.Minute, runbook: "media-errors", group: "/cutroom/STAGE/realtime",
 			run: checkRealtime,
 		},
+		{
+			name: "live-video", limit: 2 * time.Minute, runbook: "live-video-without-media",
+			group: "/cutroom/STAGE/realtime", run: checkLive,
+		},
 	}
 }
 

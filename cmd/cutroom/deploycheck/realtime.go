@@ -13,32 +13,12 @@ import (
 
 // checkRealtime opens a session and changes its prompt.
 func checkRealtime(ctx context.Context, v *visit) (string, error) {
-	if v.RealtimeURL == "" {
-		return "", skip("the deploy has no realtime sessions (-c realtime=true)")
-	}
-	var model string
-	for _, m := range v.Catalog.Models() {
-		if m.Realtime {
-			model = m.ID
-			break
-		}
-	}
-	if model == "" {
-		return "", skip("the catalog has no model with realtime sessions")
-	}
-	socket, response, err := websocket.Dial(ctx, v.RealtimeURL+"?model="+url.QueryEscape(model),
-		&websocket.DialOptions{HTTPClient: v.http, HTTPHeader: http.Header{"X-Api-Key": {v.own.key}}})
-	if err != nil {
-		return "", fmt.Errorf("open a session: %w", err)
-	}
-	if response != nil && response.Body != nil {
-		defer response.Body.Close()
-	}
-	defer socket.CloseNow()
 	began := v.Now()
-	if _, err := expect(ctx, socket, "session_started"); err != nil {
+	socket, model, err := v.openSession(ctx)
+	if err != nil {
 		return "", err
 	}
+	defer socket.CloseNow()
 	started := v.Now().Sub(began)
 	if err := socket.Write(ctx, websocket.MessageText, []byte(`{"type":"prompt","prompt":"a test card"}`)); err != nil {
 		return "", fmt.Errorf("send a prompt: %w", err)
@@ -53,11 +33,46 @@ func checkRealtime(ctx context.Context, v *visit) (string, error) {
 	return fmt.Sprintf("%s: started after %s", model, round(started)), socket.Close(websocket.StatusNormalClosure, "")
 }
 
+// openSession opens a session with the first model of the catalog that has any. The caller
+// closes it.
+//
+// Errors: skipped where there are no sessions.
+func (v *visit) openSession(ctx context.Context) (socket *websocket.Conn, model string, err error) {
+	if v.RealtimeURL == "" {
+		return nil, "", skip("the deploy has no realtime sessions (-c realtime=true)")
+	}
+	for _, m := range v.Catalog.Models() {
+		if m.Realtime {
+			model = m.ID
+			break
+		}
+	}
+	if model == "" {
+		return nil, "", skip("the catalog has no model with realtime sessions")
+	}
+	socket, response, err := websocket.Dial(ctx, v.RealtimeURL+"?model="+url.QueryEscape(model),
+		&websocket.DialOptions{HTTPClient: v.http, HTTPHeader: http.Header{"X-Api-Key": {v.own.key}}})
+	if err != nil {
+		return nil, "", fmt.Errorf("open a session: %w", err)
+	}
+	if response != nil && response.Body != nil {
+		defer response.Body.Close()
+	}
+	if _, err := expect(ctx, socket, "session_started"); err != nil {
+		socket.CloseNow()
+		return nil, "", err
+	}
+	return socket, model, nil
+}
+
 // message is a text message of a session.
 type message struct {
 	Type    string
 	Success bool
 	Error   string
+	// URL and Token are those of a room.
+	URL   string `json:"livekit_url"`
+	Token string `json:"token"`
 }
 
 // expect reads messages until the one that is wanted.
