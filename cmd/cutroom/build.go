@@ -280,6 +280,7 @@ func (s *server) apiConfig(c *devCommand, p *parts) api.Config {
 			Most: c.Uploads, NewID: rand.Text, Now: now,
 		},
 		WebhookTargets: s.webhooks.targets, WebhookLog: s.webhooks.log, WebhookSecrets: s.webhooks.secrets,
-		Sessions: s.sessions.records, QuotaReads: ratelimit.NewWindow(time.Now), Ready: s.ready, Logger: s.logger,
+		Sessions: s.sessions.records, QuotaReads: ratelimit.NewWindow(time.Now), LiveVideo: s.sessions.webrtc.For() != nil,
+		Ready: s.ready, Logger: s.logger,
 	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/coder/websocket"
 
+	"cutroom/shared/testkit/lossytest"
+	"cutroom/shared/testkit/programtest"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -17,7 +19,8 @@ import (
 const pixels = `
 const small = new OffscreenCanvas(64, 36).getContext("2d", { willReadFrequently: true });
 function sample(id) {
-  small.drawImage(document.getElementById(id), 0, 0, 64, 36);
+  const video = id === "edited" && document.body.dataset.transport === "webrtc";
+  small.drawImage(document.getElementById(video ? "video" : id), 0, 0, 64, 36);
   const { data } = small.getImageData(0, 0, 64, 36);
   return Array.from({ length: 64 * 36 }, (_, i) => [...data.slice(4 * i, 4 * i + 3)]);
 }
@@ -78,6 +81,30 @@ func sessionsOf(t *testing.T, server *servertest.Server) string {
 	return string(answer.Body)
 }
 
+// morePictures waits until some more pictures are shown.
+func (p *tab) morePictures() {
+	p.t.Helper()
+	p.await("more pictures are shown", fmt.Sprintf("pictures > %d", eval[int](p, "pictures")+4))
+}
+
+// onScreens saves pictures of the page on screens of several sizes, light and dark, where
+// it must be no wider than they are.
+func (p *tab) onScreens(name string) {
+	p.t.Helper()
+	for _, screen := range []struct {
+		name, scheme  string
+		width, height int
+	}{{"desktop", "light", 1280, 860}, {"dark", "dark", 1280, 860}, {"phone", "light", 390, 844},
+		{"phone-dark", "dark", 390, 844}} {
+		p.resize(screen.width, screen.height, screen.scheme)
+		if beyond := eval[int](p, `document.documentElement.scrollWidth - innerWidth`); beyond > 0 {
+			p.t.Errorf("%s: the page is %d pixels wider than the screen", screen.name, beyond)
+		}
+		p.screenshot(name + "-" + screen.name + ".png")
+	}
+	p.resize(1280, 860, "light")
+}
+
 // The page shows the test pattern and the camera edited, by the latest prompt and image,
 // and frees its session on demand.
 func TestRealtimePage(t *testing.T) {
@@ -113,20 +140,8 @@ func TestRealtimePage(t *testing.T) {
 	page.ask("a watercolor painting")
 	page.await("the prompt is applied again",
 		`document.getElementById("prompt-state").textContent === "Applied: watercolor"`)
-	before := eval[int](page, "shown")
-	page.await("the picture has followed", fmt.Sprintf("shown > %d", before+4))
-	for _, screen := range []struct {
-		name, scheme  string
-		width, height int
-	}{{"desktop", "light", 1280, 860}, {"dark", "dark", 1280, 860}, {"phone", "light", 390, 844},
-		{"phone-dark", "dark", 390, 844}} {
-		page.resize(screen.width, screen.height, screen.scheme)
-		if beyond := eval[int](page, `document.documentElement.scrollWidth - innerWidth`); beyond > 0 {
-			t.Errorf("%s: the page is %d pixels wider than the screen", screen.name, beyond)
-		}
-		page.screenshot("pattern-" + screen.name + ".png")
-	}
-	page.resize(1280, 860, "light")
+	page.morePictures()
+	page.onScreens("pattern")
 
 	page.click("input[value=camera]")
 	// The browser's fake camera shows a green picture.
@@ -146,6 +161,70 @@ func TestRealtimePage(t *testing.T) {
 	if text := page.text("notice"); text != "" {
 		t.Errorf("the page complains about a session that the user ended: %q", text)
 	}
+}
+
+const (
+	byVideo  = `document.body.dataset.transport === "webrtc"`
+	byJPEG   = `document.body.dataset.transport === "jpeg"`
+	measured = `+document.getElementById("latency").textContent > 0`
+)
+
+// says is true once the line about the transport has a text.
+func says(text string) string {
+	return fmt.Sprintf(`document.getElementById("how").textContent.includes(%q)`, text)
+}
+
+// Where the server has WebRTC the pictures are video, by TCP if no UDP passes and as JPEGs
+// if nothing does.
+func TestRealtimePageByVideo(t *testing.T) {
+	address, err := programtest.FreeAddress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The browser calls the relay, which is at another address of this machine.
+	server := start(t, t.TempDir(), "CUTROOM_RTC_ADDR="+address, "CUTROOM_RTC_PUBLIC=127.0.0.2")
+	relay, err := lossytest.NewRelay("127.0.0.2"+strings.TrimPrefix(address, "127.0.0.1"), address, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer relay.Close()
+	page := realtimePage(t, server, servertest.Key)
+	page.click("#connect")
+	page.await("there is video", byVideo+" && "+measured)
+	page.await("the page says so", says("Video over WebRTC by UDP."))
+	page.ask(grayLook)
+	page.await("the prompt shows in the video", isGray)
+	page.ask("")
+	page.await("the video is as it was", `colorfulness("edited") > 30`)
+	page.onScreens("video")
+
+	// The stamp cannot be read in every look, the video's times can.
+	page.ask("pencil sketch")
+	page.await("the look is applied", `document.getElementById("prompt-state").textContent.startsWith("Applied: pencil")`)
+	page.morePictures()
+	page.await("the latency is still measured", "frames.length > 4 && frames.slice(-4).every(frame => !isNaN(frame.latency))")
+	page.screenshot("sketch.png")
+
+	blocked := lossytest.Faults{Block: true}
+	relay.Set(blocked, blocked)
+	page.await("video goes by TCP", byVideo+" && "+says("Video over WebRTC by TCP."))
+	page.morePictures()
+	relay.Cut(true)
+	page.await("JPEGs take over", byJPEG)
+	page.morePictures()
+	page.await("their latency is shown", measured)
+	page.ask(colorfulLook)
+	page.await("the prompt shows in the JPEGs", isColorful)
+	page.await("the page says why", says("JPEGs over a WebSocket, as WebRTC found no way to the server, or lost it."))
+
+	page.click("#connect")
+	page.await("the session is closed", disconnected)
+	eventually(t, "the session is freed", func() bool { return strings.Contains(sessionsOf(t, server), `"active":0`) })
+
+	// Without WebRTC in the browser.
+	page.do("window.RTCPeerConnection = undefined")
+	page.click("#connect")
+	page.await("there are JPEGs", byJPEG+" && "+says("as this browser has no WebRTC."))
 }
 
 // A reference image is uploaded, used, and removed again.

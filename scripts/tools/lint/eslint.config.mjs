@@ -21,7 +21,9 @@ const docs = {
   api: "writable", base: "writable", credentialOf: "readonly", exampleOf: "readonly", follow: "readonly", languages: "readonly", make: "readonly", prose: "readonly",
   protocol: "readonly", received: "readonly", requestOf: "readonly", samples: "readonly", sent: "readonly", serverOf: "readonly", suggested: "readonly",
 };
-const shared = { call: "readonly", drawPattern: "readonly", mint: "readonly", Session: "readonly" };
+const realtime = {
+  call: "readonly", drawPattern: "readonly", hasRoom: "readonly", mint: "readonly", Room: "readonly", Session: "readonly", Stopwatch: "readonly",
+};
 
 export default [
   { ignores: ["shared/service/console/static/marked.js", "shared/service/console/static/mediabunny.js"] }, // libraries
@@ -38,7 +40,7 @@ export default [
     rules: { "no-unused-vars": ["error", { ...rules["no-unused-vars"][1], vars: "local" }], "no-redeclare": ["error", { builtinGlobals: false }] },
   },
   { files: ["shared/service/api/docs/*.js"], languageOptions: { globals: docs } },
-  { files: ["shared/service/api/realtime/page.js"], languageOptions: { globals: shared } },
+  { files: ["shared/service/api/realtime/*.js"], languageOptions: { globals: realtime } },
   // What drives the browser runs in Node, and functions of it in the page.
   { files: ["**/*.mjs"], languageOptions: { globals: { ...globals.node, ...globals.browser } } },
 ];

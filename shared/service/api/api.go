@@ -94,6 +94,8 @@ type Config struct {
 	// ask for that count (nil sets no limit), for the group Realtime.
 	Sessions   Sessions
 	QuotaReads Limiter
+	// LiveVideo is true if sessions take video over WebRTC, for the group RealtimePage.
+	LiveVideo bool
 	// WebhookTargets restricts the URLs that jobs may name as webhooks; the zero
 	// value allows the public internet.
 	WebhookTargets webhook.Targets

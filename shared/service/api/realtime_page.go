@@ -30,14 +30,21 @@ type pageModel struct {
 	Kind catalog.Kind `json:"kind"`
 }
 
+// pageSettings are what the page has to know of the service.
+type pageSettings struct {
+	Models []pageModel `json:"models"`
+	// WebRTC is true if sessions may have their pictures as video.
+	WebRTC bool `json:"webrtc"`
+}
+
 // newRealtimePage returns the page for the models that support sessions.
 func (s *service) newRealtimePage() (*page, error) {
-	models := []pageModel{}
+	settings := pageSettings{Models: []pageModel{}, WebRTC: s.LiveVideo}
 	for _, m := range s.Catalog.Models() {
 		if m.Realtime {
-			models = append(models, pageModel{m.ID, m.Kind})
+			settings.Models = append(settings.Models, pageModel{m.ID, m.Kind})
 		}
 	}
 	// The console frames it.
-	return newPage("realtime", models, "connect-src 'self'", "frame-ancestors 'self'", "img-src data: blob:")
+	return newPage("realtime", settings, "connect-src 'self'", "frame-ancestors 'self'", "img-src data: blob:")
 }

@@ -2,13 +2,14 @@
 // The page: frames from the source to the session and back, and the controls.
 
 const element = id => document.getElementById(id);
-const models = JSON.parse(element("models").textContent);
+const { models, webrtc } = JSON.parse(element("settings").textContent);
 const examples = ["a watercolor painting", "cyberpunk neon city", "film noir", "anime", "pencil sketch", "stained glass", "pixel art", "golden hour", "snowy winter", "pop art", "thermal camera", "underwater"];
 const width = 640, height = 360, quality = .75, framesPerSecond = 30;
 const original = element("original").getContext("2d", { alpha: false, willReadFrequently: true });
 const edited = element("edited").getContext("2d", { alpha: false });
 
 let session; // the connection, undefined when there is none
+let watch; // what measures the session's pictures
 let attempt = 0; // counts connection attempts, to notice one that was abandoned
 let camera; // the video element of the camera, undefined for the test pattern
 let image; // the stored reference image: its id and name
@@ -64,6 +65,13 @@ function key() {
 let lastDrawn = 0, encoding = false;
 
 function drawOriginal(now) {
+  drawSource(now);
+  if (!session) return;
+  watch.mark(original);
+  session.drawn();
+}
+
+function drawSource(now) {
   if (!camera) return drawPattern(original, now / 1000);
   if (camera.readyState < HTMLMediaElement.HAVE_CURRENT_DATA) return;
   // Crop the middle to the shape of the canvas, and mirror it as a mirror would.
@@ -90,20 +98,70 @@ function loop(now) {
   }
 }
 
-let arrived = 0, shown = 0;
+let arrived = 0, shown = 0; // JPEGs
+let pictures = 0; // how many were shown, of either kind
 
-async function showEdited(blob) {
-  const order = ++arrived;
+async function showEdited(blob, latency) {
+  const order = ++arrived, stopwatch = watch;
   const picture = await createImageBitmap(blob).catch(() => undefined);
   if (!picture) return;
   if (order > shown) {
     shown = order;
-    const canvas = element("edited");
-    if (canvas.width !== picture.width || canvas.height !== picture.height) Object.assign(canvas, { width: picture.width, height: picture.height });
-    edited.drawImage(picture, 0, 0);
-    element("empty").hidden = true;
+    draw(picture, picture.width, picture.height);
+    const took = stopwatch.took(picture, picture.width, picture.height, performance.now());
+    // Where no stamp can be read, the time from sending it is near enough.
+    count(isNaN(took) ? latency : took);
   }
   picture.close();
+}
+
+// draw draws an edited picture.
+function draw(picture, width, height) {
+  const canvas = element("edited");
+  if (canvas.width !== width || canvas.height !== height) Object.assign(canvas, { width, height });
+  edited.drawImage(picture, 0, 0);
+}
+
+function showVideo(stream) {
+  const video = element("video"), current = session;
+  video.srcObject = stream;
+  video.play().catch(() => {}); // it is muted, and its source may be gone again
+  const seen = (_, frame) => {
+    if (session !== current) return;
+    video.requestVideoFrameCallback(seen);
+    current.seen();
+    if (document.body.dataset.transport !== "webrtc") showTransport();
+    count(watch.took(video, video.videoWidth, video.videoHeight, frame.presentationTime, frame.rtpTimestamp));
+  };
+  video.requestVideoFrameCallback(seen);
+}
+
+// count notes a picture that is shown and how long it took.
+function count(latency) {
+  pictures++;
+  frames.push({ at: performance.now(), latency });
+  element("empty").hidden = true;
+}
+
+// The transport
+
+const measured = "Latency is the time from drawing a picture to showing it edited, read off the stamp in its lower right corner.";
+let way; // by which video goes, "udp" or "tcp"
+
+function showTransport() {
+  const video = session !== undefined && session.byVideo();
+  const { dataset } = document.body, player = element("video");
+  // What the video showed last stays in view.
+  if (!video && dataset.transport === "webrtc" && player.videoWidth) draw(player, player.videoWidth, player.videoHeight);
+  dataset.transport = video ? "webrtc" : pictures && session ? "jpeg" : "";
+  let how = "";
+  if (video) how = `Video over WebRTC${way ? ` by ${way.toUpperCase()}` : ""}.`;
+  else if (session && session.started) how = `JPEGs over a WebSocket${session.why ? `, as ${session.why}` : " until WebRTC is connected"}.`;
+  note("how", `${how} ${measured}`.trim());
+}
+
+async function readWay() {
+  way = session && session.room ? await session.room.way().catch(() => undefined) : undefined;
 }
 
 // Figures
@@ -111,6 +169,7 @@ async function showEdited(blob) {
 let frames = []; // those of the last second: when each arrived and how long it took
 
 function showFigures() {
+  showTransport();
   const now = performance.now();
   frames = frames.filter(frame => now - frame.at < 1000);
   const took = frames.map(frame => frame.latency).filter(latency => !isNaN(latency)).sort((a, b) => a - b);
@@ -163,7 +222,8 @@ async function connect() {
   try {
     const token = await mint(used, model);
     if (mine !== attempt) return;
-    session = new Session(model, token, {
+    watch = new Stopwatch();
+    session = new Session(model, token, element("original"), webrtc, {
       started() {
         if (mine !== attempt) return;
         show("open", "Live");
@@ -174,9 +234,9 @@ async function connect() {
       },
       frame(blob, latency) {
         if (mine !== attempt) return;
-        frames.push({ at: performance.now(), latency });
-        showEdited(blob);
+        showEdited(blob, latency);
       },
+      video(stream) { if (mine === attempt) showVideo(stream); },
       message(message) { if (mine === attempt) hear(message); },
       ended(text) { if (mine === attempt) ended(text); else readQuotaSoon(200); },
     });
@@ -187,8 +247,10 @@ async function connect() {
 
 function ended(text) {
   attempt++;
-  session = undefined;
+  session = way = undefined;
+  showTransport();
   frames = [];
+  pictures = 0;
   framesNotice = "";
   shown = arrived; // what is still being decoded is not shown any more
   show("closed", "Not connected");
@@ -206,9 +268,18 @@ function disconnect() {
   ended("");
 }
 
+// wait tells that the account's sessions are all open, and that this one is in line.
+function wait(position, size) {
+  show("opening", "In line");
+  element("empty").lastElementChild.textContent = `All sessions of the account are open. This one is number ${position} of ${size} in line and begins by itself.`;
+}
+
 function hear(message) {
   switch (message.type) {
+  case "queue_position":
+    return wait(message.position, message.queue_size);
   case "generation_tick":
+    readWay();
     noteFrames(message.notice || "");
     return showTime(message.seconds);
   case "prompt_ack":

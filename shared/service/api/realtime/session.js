@@ -62,23 +62,36 @@ function explain(code, reason) {
   return known[reason] || known[""] || (reason ? `The session ended: ${reason}` : `The session ended (code ${code}).`);
 }
 
-// inFlight is how many frames may be sent and not answered: one that is being
-// edited and one that follows, so that what comes back is never old.
+// inFlight is how many JPEGs may be sent and not answered: one that is being edited and
+// one that follows, so that what comes back is never old.
 const inFlight = 2;
 
-// Session is a connection. It calls on.started(), on.frame(blob, latency in ms),
-// on.message(object) and, once, on.ended(text): why, or "" if it was closed here.
+// stalled is after how many milliseconds without a picture of the video JPEGs are sent
+// instead.
+const stalled = 3000;
+
+// Session is a connection. Pictures are video over WebRTC, and JPEGs in messages of the
+// WebSocket until there is video, when it stalls, and where there is none.
+//
+// It calls on.started(), on.frame(blob, latency in ms), on.video(stream), on.message(object)
+// and, once, on.ended(text): why, or "" if it was closed here.
 class Session {
-  constructor(model, token, on) {
-    this.on = on;
-    this.sent = [];
-    this.started = this.closed = false;
-    const url = new URL(`v1/stream?${new URLSearchParams({ model, api_key: token })}`, location.href);
+  // The picture is a canvas. If video is false, it is sent as JPEGs alone.
+  constructor(model, token, picture, video, on) {
+    Object.assign(this, { picture, on, sent: [], started: false, closed: false, why: "" });
+    if (!video) this.why = "the server has no WebRTC";
+    else if (!hasRoom()) this.why = "this browser has no WebRTC";
+    // Where the account's sessions are all open this one waits in line.
+    const url = new URL(`v1/stream?${new URLSearchParams({ model, api_key: token, queue: true })}`, location.href);
     url.protocol = url.protocol.replace("http", "ws");
     this.socket = new WebSocket(url);
     this.socket.binaryType = "blob";
+    this.socket.onopen = () => this.why || this.socket.send(JSON.stringify({ type: "livekit_join" }));
     this.socket.onmessage = event => typeof event.data === "string" ? this.hear(JSON.parse(event.data)) : this.receive(event.data);
-    this.socket.onclose = event => on.ended(this.closed ? "" : explain(event.code, event.reason));
+    this.socket.onclose = event => {
+      this.leave();
+      on.ended(this.closed ? "" : explain(event.code, event.reason));
+    };
   }
 
   hear(message) {
@@ -87,7 +100,37 @@ class Session {
       this.settled = performance.now();
       this.on.started();
     }
+    if (message.type === "livekit_room_info") this.join(message);
     this.on.message(message);
+  }
+
+  join({ livekit_url: url, token }) {
+    this.track = this.picture.captureStream(0).getVideoTracks()[0];
+    this.track.contentHint = "motion";
+    this.room = new Room(url, token, this.track, {
+      video: stream => this.on.video(stream),
+      lost: () => {
+        this.leave();
+        this.why = "WebRTC found no way to the server, or lost it";
+      },
+    });
+  }
+
+  leave() {
+    if (this.track) this.track.stop();
+    if (this.room) this.room.close();
+    this.track = this.room = undefined;
+  }
+
+  // seen notes that a picture of the video is shown.
+  seen() {
+    this.lastVideo = performance.now();
+    this.sent = [];
+  }
+
+  // byVideo reports whether pictures come as video now.
+  byVideo() {
+    return this.room !== undefined && performance.now() - this.lastVideo < stalled;
   }
 
   receive(blob) {
@@ -97,16 +140,21 @@ class Session {
     this.on.frame(blob, sent === undefined ? NaN : now - sent);
   }
 
-  // ready reports whether a frame may be sent. Responses carry no number, and the
+  // ready reports whether a JPEG may be sent. Responses carry no number, and the
   // server drops a frame that a newer one overtakes. So that a dropped frame is not
   // waited for, sending pauses now and then until nothing is in flight, unless that
   // happens by itself; when no more responses arrive, the rest counts as lost.
   ready() {
-    if (!this.started || this.socket.readyState !== WebSocket.OPEN || this.socket.bufferedAmount > 0) return false;
+    if (!this.started || this.byVideo() || this.socket.readyState !== WebSocket.OPEN || this.socket.bufferedAmount > 0) return false;
     const now = performance.now();
     if (this.sent.length && now - Math.max(this.heard || 0, this.sent[this.sent.length - 1]) > 2000) this.sent = [];
     if (!this.sent.length) this.settled = now;
     return this.sent.length < inFlight && now - this.settled < 3000;
+  }
+
+  // drawn sends the picture, which was drawn anew, as video.
+  drawn() {
+    if (this.track) this.track.requestFrame();
   }
 
   sendFrame(blob) {
@@ -124,6 +172,7 @@ class Session {
 
   close() {
     this.closed = true;
+    this.leave();
     this.socket.close(1000);
   }
 }

@@ -1,0 +1,130 @@
+"use strict";
+// The room of a session: its pictures as video over WebRTC
+// (docs/contract/realtime.md#webrtc). Its signalling is a WebSocket with messages of
+// Protocol Buffers, of which few are needed.
+
+// field returns a field of a message: an integer, a text, or a message.
+function field(number, value) {
+  if (typeof value === "number") return [number << 3, ...varint(value)];
+  const bytes = typeof value === "string" ? new TextEncoder().encode(value) : value;
+  return [number << 3 | 2, ...varint(bytes.length), ...bytes];
+}
+
+function varint(number) {
+  const bytes = [];
+  for (; number > 127; number = Math.floor(number / 128)) bytes.push(number % 128 | 128);
+  return [...bytes, number];
+}
+
+// fields returns the fields of a message by their numbers; of several the last.
+function fields(bytes) {
+  const found = {};
+  let at = 0;
+  const integer = () => {
+    for (let sum = 0, unit = 1; ; unit *= 128) {
+      const byte = bytes[at++];
+      sum += (byte & 127) * unit;
+      if (!(byte & 128)) return sum;
+    }
+  };
+  while (at < bytes.length) {
+    const tag = integer(), kind = tag & 7;
+    if (kind === 0) found[tag >> 3] = integer();
+    else if (kind === 2) {
+      const length = integer();
+      found[tag >> 3] = bytes.subarray(at, at += length);
+    } else return found; // the messages in use have no other kind
+  }
+  return found;
+}
+
+// The fields of the messages in use.
+const outgoing = { offer: 1, leave: 8, ping: 14 }, incoming = { answer: 2, leave: 8 }, description = { type: 1, sdp: 2 };
+
+const pingTime = 5000, maxBitrate = 2_500_000;
+
+// hasRoom reports whether this browser can have pictures edited over WebRTC.
+const hasRoom = () => typeof RTCPeerConnection === "function" && "captureStream" in HTMLCanvasElement.prototype &&
+  "requestVideoFrameCallback" in HTMLVideoElement.prototype;
+
+// Room sends a track of video to the room at a URL, and calls on.video(stream) with what
+// comes back, and on.lost() once if that ends.
+class Room {
+  constructor(url, token, track, on) {
+    this.on = on;
+    this.peer = new RTCPeerConnection();
+    // The room answers in the first section.
+    const back = this.peer.addTransceiver("video", { direction: "recvonly" });
+    const out = this.peer.addTransceiver(track, { direction: "sendonly", sendEncodings: [{ maxBitrate }] });
+    const codecs = RTCRtpReceiver.getCapabilities("video").codecs.filter(codec => /\/(vp8|rtx)$/i.test(codec.mimeType));
+    for (const one of [back, out]) one.setCodecPreferences(codecs);
+    // Late pictures are of no use.
+    if ("jitterBufferTarget" in back.receiver) back.receiver.jitterBufferTarget = 0;
+    this.peer.ontrack = event => on.video(new MediaStream([event.track]));
+    this.peer.onconnectionstatechange = () => this.follow(this.peer.connectionState);
+    this.socket = new WebSocket(`${url}/rtc/v1?access_token=${encodeURIComponent(token)}`);
+    this.socket.binaryType = "arraybuffer";
+    this.socket.onopen = () => {
+      this.offer();
+      this.pinging = setInterval(() => this.send(outgoing.ping, Date.now()), pingTime);
+    };
+    this.socket.onmessage = event => this.hear(fields(new Uint8Array(event.data)));
+    this.socket.onclose = () => this.end();
+  }
+
+  async offer() {
+    try {
+      await this.peer.setLocalDescription();
+    } catch {
+      return this.end();
+    }
+    const { type, sdp } = this.peer.localDescription;
+    this.send(outgoing.offer, [...field(description.type, type), ...field(description.sdp, sdp)]);
+  }
+
+  // follow looks for another way when the one to the server is lost, such as TCP where UDP
+  // passes no longer.
+  follow(state) {
+    if (state === "connected") this.sought = false;
+    if (state === "failed" && this.sought) return this.end();
+    if (state !== "disconnected" && state !== "failed" || this.sought) return;
+    this.sought = true;
+    this.peer.restartIce();
+    this.offer();
+  }
+
+  send(number, message) {
+    if (this.socket.readyState === WebSocket.OPEN) this.socket.send(new Uint8Array(field(number, message)));
+  }
+
+  hear(message) {
+    if (message[incoming.leave]) return this.end();
+    if (!message[incoming.answer]) return;
+    const sdp = new TextDecoder().decode(fields(message[incoming.answer])[description.sdp]);
+    this.peer.setRemoteDescription({ type: "answer", sdp }).catch(() => this.end());
+  }
+
+  // way returns "udp" or "tcp", whichever the video goes by, undefined before it does.
+  async way() {
+    const known = await this.peer.getStats();
+    for (const one of known.values()) {
+      if (one.type === "transport" && one.selectedCandidatePairId) return known.get(known.get(one.selectedCandidatePairId).localCandidateId).protocol;
+    }
+  }
+
+  end() {
+    if (this.ended) return;
+    this.ended = true;
+    this.close();
+    this.on.lost();
+  }
+
+  // close leaves the room.
+  close() {
+    this.ended = true;
+    clearInterval(this.pinging);
+    this.send(outgoing.leave, []);
+    this.socket.close();
+    this.peer.close();
+  }
+}

@@ -1,0 +1,78 @@
+"use strict";
+// Stamps: numbers in the pixels of pictures, which are read back off the edited ones. A
+// stamp is a strip of cells in the lower right corner of a picture of 640x360: a dark and
+// a bright one, then two for each bit, of which one is the brighter. So it can be read
+// where an edit has changed its colours.
+
+const stampBits = 10, stampCells = 2 + 2 * stampBits, cellWidth = 10, cellHeight = 14;
+
+// stamps is how many there are, after which they begin again.
+const stamps = 1 << stampBits;
+
+// drawStamp draws the stamp of a number into a picture of 640x360.
+function drawStamp(at, number) {
+  const left = 640 - stampCells * cellWidth;
+  for (let cell = 0; cell < stampCells; cell++) {
+    const bright = cell < 2 ? cell === 1 : (number >> (cell - 2 >> 1) & 1) === (cell & 1);
+    at.fillStyle = bright ? "#ffffff" : "#000000";
+    at.fillRect(left + cell * cellWidth, 360 - cellHeight, cellWidth, cellHeight);
+  }
+}
+
+const strip = new OffscreenCanvas(stampCells * cellWidth, cellHeight).getContext("2d", { alpha: false, willReadFrequently: true });
+
+// readStamp returns the number of the stamp in a picture of any size, undefined if it
+// cannot be read.
+function readStamp(picture, width, height) {
+  const wide = stampCells * cellWidth;
+  strip.drawImage(picture, width - wide * width / 640, height - cellHeight * height / 360, wide * width / 640, cellHeight * height / 360, 0, 0, wide, cellHeight);
+  const { data } = strip.getImageData(0, 0, wide, cellHeight);
+  // The middle of a cell: its edges are mixed with its neighbours.
+  const cells = Array.from({ length: stampCells }, (_, cell) => {
+    let sum = 0;
+    for (let y = 4; y < 10; y++) {
+      for (let x = 3; x < 7; x++) {
+        const pixel = 4 * (y * wide + cell * cellWidth + x);
+        sum += data[pixel] + data[pixel + 1] + data[pixel + 2];
+      }
+    }
+    return sum / 72;
+  });
+  const contrast = cells[1] - cells[0];
+  if (Math.abs(contrast) < 24) return undefined;
+  let number = 0;
+  for (let bit = 0; bit < stampBits; bit++) {
+    const share = (cells[3 + 2 * bit] - cells[2 + 2 * bit]) / contrast;
+    if (Math.abs(share) < .35) return undefined;
+    if (share > 0) number |= 1 << bit;
+  }
+  return number;
+}
+
+// Stopwatch measures how long pictures take, by the stamps in them.
+class Stopwatch {
+  constructor() {
+    this.number = 0;
+    this.drawn = [];
+  }
+
+  // mark stamps a picture of 640x360 that is being drawn.
+  mark(at) {
+    this.number = (this.number + 1) % stamps;
+    this.drawn[this.number] = performance.now();
+    drawStamp(at, this.number);
+  }
+
+  // took returns how long a picture has taken that is shown at a time, NaN if that cannot
+  // be told. An edit may leave nothing of the stamp to read; of video the timestamp, in
+  // units of 1/90 ms, then still says when the picture was drawn, as it has the same
+  // distance from that in all pictures.
+  took(picture, width, height, shown, timestamp) {
+    const stamp = readStamp(picture, width, height);
+    if (stamp !== undefined && shown - this.drawn[stamp] < 10000) {
+      if (timestamp !== undefined) this.distance = timestamp / 90 - this.drawn[stamp];
+      return shown - this.drawn[stamp];
+    }
+    return timestamp === undefined || this.distance === undefined ? NaN : shown - (timestamp / 90 - this.distance);
+  }
+}
