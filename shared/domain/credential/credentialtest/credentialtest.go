@@ -60,10 +60,8 @@ type suite struct {
 	ctx       context.Context
 }
 
-// Time starts today, because a platform may delete what is old; nothing else
-// depends on the clock.
 var (
-	created = time.Now().UTC().Truncate(time.Millisecond)
+	created = conformance.Tomorrow()
 	revoked = created.Add(time.Hour)
 )
 

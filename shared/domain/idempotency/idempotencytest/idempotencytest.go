@@ -18,7 +18,7 @@ import (
 func Run(t *testing.T, open func(t *testing.T) idempotency.Store) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			test.run(&suite{T: t, store: open(t), ctx: conformance.Context(t), now: time.Now().UTC().Truncate(time.Millisecond)})
+			test.run(&suite{T: t, store: open(t), ctx: conformance.Context(t), now: conformance.Tomorrow()})
 		})
 	}
 }
