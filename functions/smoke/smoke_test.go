@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -182,16 +183,18 @@ func TestTasksThatTakeTooLong(t *testing.T) {
 		"forbidden": {fakeTasks{refusals: 1 << 30}, "AccessDeniedException", false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
-			defer cancel()
-			s := &smoke{tasks: &c.tasks, logger: slog.New(slog.DiscardHandler), poll: time.Millisecond}
-			err := s.try(ctx, event{})
-			if err == nil || !strings.Contains(err.Error(), c.reason) {
-				t.Errorf("it ends with %v, want %s", err, c.reason)
-			}
-			if stops := strings.HasPrefix(c.tasks.stopped, taskARN); stops != c.stops {
-				t.Errorf("stopped was %q", c.tasks.stopped)
-			}
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				s := &smoke{tasks: &c.tasks, logger: slog.New(slog.DiscardHandler), poll: time.Second}
+				err := s.try(ctx, event{})
+				if err == nil || !strings.Contains(err.Error(), c.reason) {
+					t.Errorf("it ends with %v, want %s", err, c.reason)
+				}
+				if stops := strings.HasPrefix(c.tasks.stopped, taskARN); stops != c.stops {
+					t.Errorf("stopped was %q", c.tasks.stopped)
+				}
+			})
 		})
 	}
 }

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.error import URLError
 from urllib.request import urlopen
 
 import boto3
@@ -66,9 +65,9 @@ def await_ready(process: subprocess.Popen[bytes], url: str) -> None:
     for _ in range(600):
         assert process.poll() is None, "the local AWS ended"
         try:
-            with urlopen(url, timeout=5):
+            with urlopen(url, timeout=60):
                 return
-        except URLError:
+        except OSError:
             time.sleep(0.1)
     raise AssertionError("the local AWS does not start")
 

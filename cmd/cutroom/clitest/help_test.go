@@ -62,6 +62,10 @@ func TestNothingAsked(t *testing.T) {
 func TestCompletion(t *testing.T) {
 	t.Parallel()
 	s := newShell(t)
+	program, err := filepath.EvalSymlinks(program) // as the program sees itself
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range []string{"bash", "zsh", "fish"} {
 		if script := s.works("completion", name); !strings.Contains(script, program) {
 			t.Errorf("%s is given %q", name, script)

@@ -370,7 +370,7 @@ func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !is(); {
 		if time.Now().After(end) {
-			t.Fatalf("not so after 10 s: %s", what)
+			t.Fatalf("not so after %v: %s", patience, what)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}

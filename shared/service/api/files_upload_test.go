@@ -17,6 +17,7 @@ import (
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
 	"cutroom/shared/service/api"
+	"cutroom/shared/testkit/busytest"
 )
 
 // outcomeOfUpload returns the outcome of an upload, without what differs from run
@@ -208,29 +209,34 @@ func TestStorageLimit(t *testing.T) {
 
 // A client that disconnects in the middle of an upload leaves nothing behind.
 func TestUploadsThatBreakOff(t *testing.T) {
-	w := newWorld(t, setup{stall: 2 * time.Second})
+	w := newWorld(t, setup{})
 	front := "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n" + string(frames(1<<20))
 	head := func(fields string) string {
 		return "POST /v1/files HTTP/1.1\r\nHost: x\r\nx-api-key: " + studio +
 			"\r\nContent-Type: multipart/form-data; boundary=x\r\n" + fields + "\r\n\r\n"
 	}
 	declared := head(fmt.Sprintf("Content-Length: %d", 2<<20))
-	for says, c := range map[string]struct {
-		send   func(*net.TCPConn)
-		status int
-	}{
-		"ends":  {func(conn *net.TCPConn) { io.WriteString(conn, declared+front); conn.CloseWrite() }, 422},
-		"stops": {func(conn *net.TCPConn) { io.WriteString(conn, declared+front) }, 408},
-		"no last part": {func(conn *net.TCPConn) {
+	for says, send := range map[string]func(*net.TCPConn){
+		"ends": func(conn *net.TCPConn) { io.WriteString(conn, declared+front); conn.CloseWrite() },
+		"no last part": func(conn *net.TCPConn) {
 			io.WriteString(conn, head(fmt.Sprintf("Content-Length: %d", len(front)))+front)
-		}, 422},
+		},
 	} {
-		a, err := w.raw(c.send)
-		if err != nil || a.status != c.status {
+		a, err := w.raw(send)
+		if err != nil || a.status != 422 {
 			t.Errorf("%s: %d %s: %v", says, a.status, a.body, err)
 		}
 		w.nothingStays()
 	}
+	busytest.Try(t, time.Second, func(stall time.Duration) error {
+		w := newWorld(t, setup{stall: stall})
+		a, err := w.raw(func(conn *net.TCPConn) { io.WriteString(conn, declared+front) })
+		if err != nil || a.status != 408 {
+			return fmt.Errorf("stops: %d %s: %v", a.status, a.body, err)
+		}
+		w.nothingStays()
+		return nil
+	})
 	conn, err := net.Dial("tcp", w.address)
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"cutroom/shared/domain/file"
+	"cutroom/shared/testkit/busytest"
 )
 
 // announced is the response to an announcement as a client decodes it.
@@ -139,7 +140,7 @@ func TestAnUploadByASignedURL(t *testing.T) {
 // Bytes that differ from the announcement are refused and change nothing: the URL
 // works until the right bytes arrive.
 func TestWrongBytesForASignedURL(t *testing.T) {
-	w := newWorld(t, setup{stall: 2 * time.Second})
+	w := newWorld(t, setup{})
 	right := string(frames(300 << 10))
 	signed := w.announceBytes(studio, right)
 	other := "X" + right[1:]
@@ -165,20 +166,28 @@ func TestWrongBytesForASignedURL(t *testing.T) {
 		w.nothingStays()
 		w.isUnknown(studio, signed.reference)
 	}
-	path, _ := strings.CutPrefix(signed.Upload.URL, w.url)
-	head := fmt.Sprintf("PUT %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n", path, len(right))
-	for says, c := range map[string]struct {
-		send   func(*net.TCPConn)
-		status int
-	}{
-		"ends":  {func(conn *net.TCPConn) { io.WriteString(conn, head+right[:200<<10]); conn.CloseWrite() }, 422},
-		"stops": {func(conn *net.TCPConn) { io.WriteString(conn, head+right[:200<<10]) }, 408},
-	} {
-		if a, err := w.raw(c.send); err != nil || a.status != c.status {
-			t.Errorf("%s: %d %s: %v", says, a.status, a.body, err)
+	// part begins to send the bytes.
+	part := func(w *world, signed announced, conn net.Conn) {
+		path, _ := strings.CutPrefix(signed.Upload.URL, w.url)
+		fmt.Fprintf(conn, "PUT %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", path, len(right), right[:200<<10])
+	}
+	if a, err := w.raw(func(conn *net.TCPConn) {
+		part(w, signed, conn)
+		conn.CloseWrite()
+	}); err != nil || a.status != 422 {
+		t.Errorf("ends: %d %s: %v", a.status, a.body, err)
+	}
+	w.nothingStays()
+	busytest.Try(t, time.Second, func(stall time.Duration) error {
+		w := newWorld(t, setup{stall: stall})
+		signed := w.announceBytes(studio, right)
+		a, err := w.raw(func(conn *net.TCPConn) { part(w, signed, conn) })
+		if err != nil || a.status != 408 {
+			return fmt.Errorf("stops: %d %s: %v", a.status, a.body, err)
 		}
 		w.nothingStays()
-	}
+		return nil
+	})
 	if a := w.put(signed.Upload.URL, strings.NewReader(right)); a.status != 200 {
 		t.Errorf("the right bytes: %d %s", a.status, a.body)
 	}

@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -18,6 +19,7 @@ import (
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/service/gateway"
+	"cutroom/shared/testkit/busytest"
 )
 
 // token mints a client token of the studio's key.
@@ -178,29 +180,35 @@ func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }
 
 // The gateway is not at fault for bodies that break on their way.
 func TestBodiesThatDoNotArrive(t *testing.T) {
-	w := newWorld(t, setup{stall: time.Second})
 	for name, c := range map[string]struct {
 		sent string
 		end  bool
-		want string
+		// stall is how long the rest is waited for, by default a minute.
+		stall time.Duration
+		want  string
 	}{
-		"cut off":  {"Content-Length: 100\r\n\r\n{", true, "HTTP/1.1 400 "},
-		"stalled":  {"Content-Length: 100\r\n\r\n{", false, "HTTP/1.1 408 "},
-		"no chunk": {"Transfer-Encoding: chunked\r\n\r\nzz\r\n", true, "HTTP/1.1 400 "},
+		"cut off":  {"Content-Length: 100\r\n\r\n{", true, 0, "HTTP/1.1 400 "},
+		"stalled":  {"Content-Length: 100\r\n\r\n{", false, time.Second, "HTTP/1.1 408 "},
+		"no chunk": {"Transfer-Encoding: chunked\r\n\r\nzz\r\n", true, 0, "HTTP/1.1 400 "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
-			must(t, err)
-			fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: bearer %s\r\n%s", studio, c.sent)
-			if c.end {
-				conn.(*net.TCPConn).CloseWrite()
-			}
-			conn.SetReadDeadline(time.Now().Add(patience))
-			line, err := bufio.NewReader(conn).ReadString('\n')
-			if err != nil || !strings.HasPrefix(line, c.want) {
-				t.Errorf("got %q: %v, want %s", line, err, c.want)
-			}
-			conn.Close()
+			t.Parallel()
+			busytest.Try(t, cmp.Or(c.stall, time.Minute), func(stall time.Duration) error {
+				w := newWorld(t, setup{stall: stall})
+				conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+				must(t, err)
+				defer conn.Close()
+				fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: bearer %s\r\n%s", studio, c.sent)
+				if c.end {
+					conn.(*net.TCPConn).CloseWrite()
+				}
+				conn.SetReadDeadline(time.Now().Add(patience))
+				line, err := bufio.NewReader(conn).ReadString('\n')
+				if err != nil || !strings.HasPrefix(line, c.want) {
+					return fmt.Errorf("got %q: %v, want %s", line, err, c.want)
+				}
+				return nil
+			})
 		})
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"cutroom/shared/testkit/busytest"
 )
 
 const twoRows = `
@@ -469,55 +471,60 @@ func TestConnectTimeout(t *testing.T) {
 	name, err := syscall.Getsockname(socket)
 	must(t, err)
 	address := fmt.Sprintf("127.0.0.1:%d", name.(*syscall.SockaddrInet4).Port)
-	full := false
-	for range 200 {
-		conn, err := net.DialTimeout("tcp", address, time.Second)
-		if err != nil {
-			full = true
-			break
+	fill := func(wait time.Duration) {
+		for range 200 {
+			conn, err := net.DialTimeout("tcp", address, wait)
+			if err != nil {
+				return
+			}
+			t.Cleanup(func() { conn.Close() })
 		}
-		defer conn.Close()
-	}
-	if !full {
 		t.Fatal("there is always room for another connection")
 	}
 	const rows = `
-  - {id: small, routes: [chat], affinity: false, context_length: 8192, max_output_length: 1000, timeouts: {connect: 1s}, upstreams: [{name: first, url: URL0}, {name: second, url: URL1}]}
+  - {id: small, routes: [chat], affinity: false, context_length: 8192, max_output_length: 1000, timeouts: {connect: TIME, first_byte: TIME}, upstreams: [{name: first, url: URL0}, {name: second, url: URL1}]}
 `
 	for _, request := range []string{plain, strings.Replace(plain, "one two", strings.Repeat("x", 64<<10), 1)} {
-		w := newWorld(t,
-			setup{rows: rows, upstreams: []*modelServer{{url: "http://" + address}, newUpstream(t, always(200, whole))},
-				random: func() float64 { return 0 }})
-		if a := w.chat(request); a.status != 200 {
-			t.Errorf("got %d %s", a.status, a.body)
-		}
-		w.completed(1)
-		if got := strings.Join(w.outcomes(), ", "); got != "first: timed_out, second: succeeded" {
-			t.Errorf("the outcomes are %v", got)
-		}
+		busytest.Try(t, time.Second, func(connect time.Duration) error {
+			fill(connect)
+			w := newWorld(t, setup{
+				rows:      strings.ReplaceAll(rows, "TIME", connect.String()),
+				upstreams: []*modelServer{{url: "http://" + address}, newUpstream(t, always(200, whole))},
+				random:    func() float64 { return 0 },
+			})
+			a := w.chat(request)
+			w.completed(1)
+			if got := strings.Join(w.outcomes(), ", "); a.status != 200 || got != "first: timed_out, second: succeeded" {
+				return fmt.Errorf("%d %s after %v", a.status, a.body, got)
+			}
+			return nil
+		})
 	}
 }
 
-// A stream may take longer than any silence allowed within it. Its silences are a
-// twentieth of what is allowed, so that a busy machine keeps to that too.
+// A stream may take longer than any silence allowed within it.
 func TestLongStreamIsNotTimedOut(t *testing.T) {
 	t.Parallel()
-	const pieces = 22
+	const pieces, pauses = 22, 20 // so many pauses make up what is allowed
 	const rows = `
-  - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, timeouts: {first_byte: 10s, idle: 10s}, upstreams: [{name: first, url: URL0}]}
+  - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, timeouts: {first_byte: TIME, idle: TIME}, upstreams: [{name: first, url: URL0}]}
 `
-	w := newWorld(t, setup{rows: rows, upstreams: []*modelServer{newUpstream(t, func(c *call) {
-		c.stream()
-		for range pieces {
-			c.write(eventStream(chunk("x")))
-			time.Sleep(time.Second / 2)
+	busytest.Try(t, time.Second, func(silence time.Duration) error {
+		u := newUpstream(t, func(c *call) {
+			c.stream()
+			for range pieces {
+				c.write(eventStream(chunk("x")))
+				time.Sleep(silence / pauses)
+			}
+			c.write(eventStream(last, used, done))
+			c.end()
+		})
+		w := newWorld(t, setup{rows: strings.ReplaceAll(rows, "TIME", silence.String()), upstreams: []*modelServer{u}})
+		if a := w.chat(streamed); strings.Contains(a.body, "error") || strings.Count(a.body, `"x"`) != pieces {
+			return fmt.Errorf("got %s", a.body)
 		}
-		c.write(eventStream(last, used, done))
-		c.end()
-	})}})
-	if a := w.chat(streamed); strings.Contains(a.body, "error") || strings.Count(a.body, `"x"`) != pieces {
-		t.Errorf("got %s", a.body)
-	}
+		return nil
+	})
 }
 
 // An upstream gets the rewritten request and its own key, and nothing of the

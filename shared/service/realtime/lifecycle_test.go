@@ -146,7 +146,7 @@ func TestTheStopOfTheServerWaitsForNobody(t *testing.T) {
 
 func TestIdleSessionsEnd(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, setup{times: realtime.Times{Idle: 5 * time.Second}})
+	w := newWorld(t, setup{times: realtime.Times{Idle: 30 * time.Second}})
 	c, busy := w.open("gen-2.5", studio), w.open("gen-2.5", studio)
 	idle, done := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -172,7 +172,7 @@ func TestHalfOpenConnections(t *testing.T) {
 	w := newWorld(
 		t,
 		setup{
-			times: realtime.Times{Ping: 100 * time.Millisecond, Pong: 5 * time.Second, Close: 100 * time.Millisecond},
+			times: realtime.Times{Ping: 100 * time.Millisecond, Pong: 30 * time.Second, Close: 100 * time.Millisecond},
 		},
 	)
 	alive := w.open("gen-2.5", studio)

@@ -115,8 +115,8 @@ func newWorld(t *testing.T, s setup) *world {
 	if s.pictures == nil {
 		s.pictures = pictures(t)
 	}
-	// A busy machine may take long to start what decodes a picture.
-	s.times.Image, s.times.Decode = patience, patience
+	// A busy machine may take long to start what decodes a picture, and to send.
+	s.times.Image, s.times.Decode, s.times.Write = patience, patience, cmp.Or(s.times.Write, patience)
 	if s.times.Ping == 0 {
 		// Clients of tests answer pings only while they read.
 		s.times.Ping, s.times.Idle = time.Hour, cmp.Or(s.times.Idle, time.Hour)

@@ -20,7 +20,7 @@ import (
 )
 
 // makeTime bounds the creation of one resource.
-const makeTime = 30 * time.Second
+const makeTime = 3 * time.Minute
 
 // queueTries is how often a queue is created until the answer has its URL.
 const queueTries = 3

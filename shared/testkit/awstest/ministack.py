@@ -9,6 +9,9 @@ for. Lambda gives an event once, and the call for the next one waits.
 Each function signs its calls with its name as the access key, so that who stands before
 MiniStack knows which role calls.
 
+Items stay when they have expired, as they may for days in DynamoDB: the records of tests
+live by clocks of their own.
+
 ALSO_BIND is one more address to serve on, at the same port. On Linux it need not be there
 yet: a bridge of Docker's comes and goes with Docker.
 """
@@ -20,6 +23,7 @@ import runpy
 import socket
 import socketserver
 import subprocess
+import threading
 
 import hypercorn.config
 
@@ -57,6 +61,16 @@ def sign_by_name(self, *arguments, env=None, **others):
 
 
 subprocess.Popen.__init__ = sign_by_name
+
+start_thread = threading.Thread.start
+
+
+def start_others(self):
+    if self.name != "dynamodb-ttl-reaper":
+        start_thread(self)
+
+
+threading.Thread.start = start_others
 
 # How often the server of an invocation looks whether it is to stop, in seconds: an
 # invocation is answered when it has, which by default takes half a second.

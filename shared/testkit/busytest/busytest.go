@@ -1,0 +1,29 @@
+// Package busytest is for tests whose subject is real time, such as a pause that a
+// timeout must outlast. No bound is both short enough to be waited for in each run and
+// long enough for every busy machine.
+package busytest
+
+import (
+	"testing"
+	"time"
+)
+
+// enough is a time in which the busiest machine does anything that a test asks for.
+const enough = 30 * time.Second
+
+// Try runs a check with a duration and, while it fails, with ten times as much, until
+// the duration was half a minute or more. A quiet machine passes with the first, a busy
+// one with a longer one, and what is wrong fails with each.
+func Try(t testing.TB, first time.Duration, check func(d time.Duration) error) {
+	t.Helper()
+	for d := first; ; d *= 10 {
+		err := check(d)
+		if err == nil {
+			return
+		}
+		if d >= enough {
+			t.Fatalf("with %v: %v", d, err)
+		}
+		t.Logf("with %v: %v", d, err)
+	}
+}
