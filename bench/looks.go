@@ -58,7 +58,9 @@ func editFor(ctx context.Context, live *frame.Engine, name string, picture *engi
 		return 0, err
 	}
 	defer editor.Close()
-	editor.SetPrompt(name)
+	if _, err := editor.SetPrompt(ctx, name); err != nil {
+		return 0, err
+	}
 	// The first frame waits for the look to be prepared.
 	if _, err := editor.Edit(ctx, picture); err != nil {
 		return 0, err

@@ -148,7 +148,9 @@ func (b *bench) frameLatency(ctx context.Context, url string, picture []byte) er
 		return err
 	}
 	defer editor.Close()
-	editor.SetPrompt(realtimePrompt)
+	if _, err := editor.SetPrompt(ctx, realtimePrompt); err != nil {
+		return err
+	}
 	session, err := openLive(ctx, url)
 	if err != nil {
 		return err

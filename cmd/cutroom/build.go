@@ -208,6 +208,10 @@ func (s *server) buildGateway(c *devCommand, p *parts) error {
 
 // buildSessions makes the server of realtime sessions.
 func (s *server) buildSessions(ctx context.Context, c *devCommand, p *parts) error {
+	live, err := engines.NewLive(c.LiveEngine, c.Engine)
+	if err != nil {
+		return err
+	}
 	transport, err := webrtc.Open(ctx, webrtc.Config{
 		Addr: c.RTCAddr, Public: c.RTCPublic, Relays: c.RTCTURN, RelaySecret: c.RTCSecret,
 		Fence: p.tools.Fence(), Origins: c.Origins, Now: s.clock.Now, Logger: s.logger,
@@ -218,7 +222,7 @@ func (s *server) buildSessions(ctx context.Context, c *devCommand, p *parts) err
 	s.sessions, err = newSessions(sessionParts{
 		now: s.clock.Now, records: s.records, catalog: p.catalog, authenticator: p.authenticator, files: p.files,
 		blobs: s.blobs, usage: s.gateway.writer, pictures: p.tools, enhancer: p.enhancer, origins: c.Origins,
-		webrtc: transport, logger: s.logger,
+		engine: live, webrtc: transport, logger: s.logger,
 	})
 	if err != nil {
 		return errors.Join(err, transport.Close())

@@ -36,6 +36,7 @@ type devCommand struct {
 	Workers      int          `env:"CUTROOM_WORKERS" default:"0" help:"Videos, and images, edited at once; 0 is half of the processors, or 1 with an engine server (${env})."`
 	Origins      []string     `name:"cors-origins" env:"CUTROOM_CORS_ORIGINS" default:"*" help:"Origins that browsers may call from, with commas between them; * is any (${env})."`
 	Engine       string       `env:"CUTROOM_ENGINE" default:"preview" help:"What edits the media: preview, the built-in engine on the CPU; the URL of an engine server on this machine, such as http://127.0.0.1:8090; or openai:URL, a server with the OpenAI interface for videos and images (${env})."`
+	LiveEngine   string       `env:"CUTROOM_LIVE_ENGINE" help:"What edits live video: preview, or the URL of an engine server; as --engine if it is not set (${env})."`
 	EngineKey    string       `env:"CUTROOM_ENGINE_KEY" help:"API key for servers with the OpenAI interface (${env})."`
 	WebhookAllow []string     `env:"CUTROOM_WEBHOOK_ALLOW" help:"Hosts, and blocks of addresses such as 10.1.0.0/16, that webhooks may go to though they are not of the public internet, and by http, with commas between them (${env})."`
 	UnknownDays  int          `env:"CUTROOM_UNKNOWN_DAYS" default:"7" help:"Days for which files are kept aside that no record knows (${env})."`

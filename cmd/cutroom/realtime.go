@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"log/slog"
-	mathrand "math/rand/v2"
 	"net/http"
 	"time"
 
@@ -16,7 +15,7 @@ import (
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/session"
 	"cutroom/shared/domain/usage"
-	"cutroom/shared/engine/preview/frame"
+	"cutroom/shared/engine"
 	"cutroom/shared/platform/boottime"
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/service/realtime"
@@ -44,6 +43,7 @@ type sessionParts struct {
 	pictures      realtime.Pictures
 	enhancer      realtime.Enhancer
 	origins       httpserver.Origins
+	engine        engine.LiveEngine
 	webrtc        *webrtc.Transport
 	logger        *slog.Logger
 }
@@ -59,7 +59,7 @@ func newSessions(parts sessionParts) (*sessions, error) {
 		Logger: parts.logger})
 	server := realtime.New(realtime.Config{
 		Catalog: parts.catalog, Authenticator: parts.authenticator, Keys: parts.records.Keys, Sessions: instance,
-		Files: parts.files, Blobs: parts.blobs, Usage: parts.usage, Engine: frame.New(time.Now, mathrand.Uint32),
+		Files: parts.files, Blobs: parts.blobs, Usage: parts.usage, Engine: parts.engine,
 		Pictures: parts.pictures, Enhancer: parts.enhancer, Origins: parts.origins, Now: parts.now,
 		WebRTC: parts.webrtc.For(), Logger: parts.logger,
 	})

@@ -4,7 +4,8 @@
 //
 // It keeps records in DynamoDB and reads images from S3, as a deploy configures it.
 // If CUTROOM_DATA is set it uses the data folder of a server on the same machine
-// instead.
+// instead. CUTROOM_LIVE_ENGINE is what edits: the preview engine, or engine servers by their
+// URLs, with commas between them.
 //
 // With -health it only asks the program at CUTROOM_ADDR for its health and exits with
 // 0 or 1, as the health check of a container that has no other program.
@@ -18,19 +19,18 @@ import (
 	"flag"
 	"fmt"
 	"log/slog"
-	mathrand "math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"sync"
 	"time"
 
+	"cutroom/shared/app/engines"
 	"cutroom/shared/app/setting"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/session"
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/engine/ffmpeg"
-	"cutroom/shared/engine/preview/frame"
 	"cutroom/shared/platform/boottime"
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/platform/signals"
@@ -65,6 +65,10 @@ func main() {
 func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) error {
 	catalog, tiers, origins := env.Catalog(), env.Tiers(), httpserver.Origins(env.Origins())
 	address := cmp.Or(env.Optional("CUTROOM_ADDR"), defaultAddress)
+	live, err := engines.NewLive(env.Optional("CUTROOM_LIVE_ENGINE"), "")
+	if err != nil {
+		return err
+	}
 	kept, err := openStores(ctx, env)
 	if err := errors.Join(err, env.Err()); err != nil {
 		return err
@@ -89,7 +93,7 @@ func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) err
 	server := realtime.New(realtime.Config{
 		Catalog: catalog, Authenticator: credential.NewAuthenticator(kept.keys, tiers, time.Now), Keys: kept.keys,
 		Sessions: sessions, Files: kept.files, Blobs: kept.blobs, Usage: writer,
-		Engine: frame.New(time.Now, mathrand.Uint32), Pictures: tools, Origins: origins, Now: time.Now,
+		Engine: live, Pictures: tools, Origins: origins, Now: time.Now,
 		WebRTC: transport.For(), Logger: logger,
 	})
 	listener, err := net.Listen("tcp", address)

@@ -10,6 +10,9 @@ import (
 // LiveEngine edits live pictures.
 type LiveEngine interface {
 	// Open returns the editor of one session.
+	//
+	// Errors: fault.Unavailable if the engine can serve no further session now; the
+	// context's.
 	Open(ctx context.Context, m *catalog.Model) (LiveEditor, error)
 }
 
@@ -20,10 +23,15 @@ type LiveEngine interface {
 type LiveEditor interface {
 	// SetPrompt sets the prompt; an empty one asks for nothing. It returns what the
 	// engine follows from now on.
-	SetPrompt(prompt string) Outcome
+	//
+	// Errors: fault.Invalid if the engine refuses it, which changes nothing;
+	// fault.Unavailable; the context's.
+	SetPrompt(ctx context.Context, prompt string) (Outcome, error)
 	// SetImage sets the reference image, or removes it if image is nil. It returns
 	// what the engine follows from now on.
-	SetImage(image *ReferenceImage) Outcome
+	//
+	// Errors: those of SetPrompt. An engine that takes no images refuses each.
+	SetImage(ctx context.Context, image *ReferenceImage) (Outcome, error)
 	// Edit returns the edited picture, which has the range of the input, and the
 	// size that the engine makes of it. It is the input itself if there is nothing
 	// to change; else it is 4:2:0 and the editor's, valid until the next Edit. The
@@ -52,6 +60,13 @@ type LiveNoticer interface {
 	// Notice returns what is to be said of the frame that was edited last, empty if
 	// nothing is. It is called at any time, also while an Edit runs.
 	Notice() string
+}
+
+// LiveOffloaded is implemented by editors whose work is done by other hardware, such as a
+// GPU behind an engine server: they take no turn on the processors of this machine.
+type LiveOffloaded interface {
+	// Offloaded reports whether it is.
+	Offloaded() bool
 }
 
 // ReferenceImage is a reference image, decoded and scaled down.

@@ -90,6 +90,23 @@ func (s *liveSuite) edit(editor engine.LiveEditor, picture *engine.Picture) *eng
 	return edited
 }
 
+// ask sets a prompt.
+func (s *liveSuite) ask(editor engine.LiveEditor, prompt string) {
+	s.Helper()
+	if _, err := editor.SetPrompt(s.Context(), prompt); err != nil {
+		s.Errorf("the prompt %q: %v", prompt, err)
+	}
+}
+
+// show sets a reference image, or removes it. An engine may refuse each.
+func (s *liveSuite) show(editor engine.LiveEditor, picture *engine.ReferenceImage) {
+	s.Helper()
+	_, err := editor.SetImage(s.Context(), picture)
+	if err != nil && (picture == nil || !fault.Is(err, fault.Invalid)) {
+		s.Errorf("an image: %v", err)
+	}
+}
+
 // mean returns the mean luma of a picture.
 func mean(picture *engine.Picture) int {
 	sum, size := 0, picture.Rect.Size()
@@ -104,13 +121,15 @@ func mean(picture *engine.Picture) int {
 func (s *liveSuite) isFollowed() {
 	editor := s.open()
 	picture := live(image.Pt(640, 360), image.YCbCrSubsampleRatio420, true)
-	if told := editor.SetPrompt(s.Prompt); told.Engine == "" || told.Understood != nil && len(told.Understood) == 0 {
+	told, err := editor.SetPrompt(s.Context(), s.Prompt)
+	conformance.OK(s, err)
+	if told.Engine == "" || told.Understood != nil && len(told.Understood) == 0 {
 		s.Errorf("of a prompt that it follows it says %+v", told)
 	}
 	if edited := s.edit(editor, picture); edited == picture || slices.Equal(edited.Y, picture.Y) {
 		s.Error("the prompt changed nothing")
 	}
-	editor.SetPrompt("")
+	s.ask(editor, "")
 	if edited := s.edit(editor, picture); max(mean(edited)-mean(picture), mean(picture)-mean(edited)) > 2 {
 		s.Errorf("without the prompt the luma is %d instead of %d", mean(edited), mean(picture))
 	}
@@ -131,7 +150,7 @@ func (s *liveSuite) isLeft() {
 
 func (s *liveSuite) ofEveryKind() {
 	editor := s.open()
-	editor.SetPrompt(s.Prompt)
+	s.ask(editor, s.Prompt)
 	for _, size := range []image.Point{{640, 360}, {360, 640}, {321, 239}, {1, 1}, {1920, 1080}} {
 		for _, ratio := range []image.YCbCrSubsampleRatio{image.YCbCrSubsampleRatio420, image.YCbCrSubsampleRatio444} {
 			s.edit(editor, live(size, ratio, size.X%2 == 0))
@@ -161,10 +180,10 @@ func (s *liveSuite) changes() {
 	var setting sync.WaitGroup
 	setting.Go(func() {
 		for range 5 {
-			editor.SetPrompt(s.Prompt)
-			editor.SetImage(&engine.ReferenceImage{Size: catalog.Size{Width: 1, Height: 1}, Pixels: []byte{200, 10, 10, 255}})
-			editor.SetPrompt("")
-			editor.SetImage(nil)
+			s.ask(editor, s.Prompt)
+			s.show(editor, &engine.ReferenceImage{Size: catalog.Size{Width: 1, Height: 1}, Pixels: []byte{200, 10, 10, 255}})
+			s.ask(editor, "")
+			s.show(editor, nil)
 		}
 	})
 	for range 5 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+	"golang.org/x/sync/semaphore"
 
 	"cutroom/shared/domain/session"
 	"cutroom/shared/engine"
@@ -45,6 +46,9 @@ type connection struct {
 	socket    *socket
 	session   *session.Session
 	editor    engine.LiveEditor
+	// edits and changes are the server's, or this session's own if its frames are edited
+	// by other hardware, which may be slow or hang.
+	edits, changes *semaphore.Weighted
 	// life ends with the session, with an *ending as its cause; stop ends it.
 	life context.Context
 	stop context.CancelCauseFunc
@@ -78,6 +82,10 @@ func newConnection(
 	c := &connection{
 		admission: admitted, server: s, socket: accepted, session: opened, editor: editor,
 		began: time.Now(), last: time.Now(), frames: newNewest[[]byte](nil), spares: newSpares(), controls: make(chan clientMessage), pace: newPace(),
+	}
+	c.edits, c.changes = s.edits, s.changes
+	if o, ok := editor.(engine.LiveOffloaded); ok && o.Offloaded() {
+		c.edits, c.changes = semaphore.NewWeighted(1), semaphore.NewWeighted(1)
 	}
 	c.video = newNewest(func(picture videoPicture) { c.spares.put(picture.Picture) })
 	c.wire, c.cut = context.WithCancel(ctx)

@@ -17,6 +17,9 @@ import (
 // enhanceTime is how long an expansion of a prompt may take.
 const enhanceTime = 10 * time.Second
 
+// changeTime is how long an engine may take to prepare a prompt.
+const changeTime = 10 * time.Second
+
 // control handles the client's text messages, one after the other.
 func (c *connection) control() {
 	for {
@@ -89,7 +92,7 @@ func (c *connection) changePrompt(message clientMessage) (outcome engine.Outcome
 	if !asked.sent {
 		return outcome, fault.New(fault.Invalid, "prompt is required.")
 	}
-	return c.setPrompt(asked), nil
+	return c.setPrompt(asked)
 }
 
 // prompt is the prompt in a message.
@@ -141,9 +144,9 @@ func isNull(member json.RawMessage) bool {
 // beginChange waits for the session's turn to prepare a prompt or an image, and
 // reports whether it came before the session ended. It is called before
 // prompts.mu is locked.
-func (c *connection) beginChange() bool { return c.server.changes.Acquire(c.life, 1) == nil }
+func (c *connection) beginChange() bool { return c.changes.Acquire(c.life, 1) == nil }
 
-func (c *connection) endChange() { c.server.changes.Release(1) }
+func (c *connection) endChange() { c.changes.Release(1) }
 
 // prompts serializes the changes of an editor.
 type prompts struct {
@@ -158,9 +161,11 @@ func (p *prompts) wait() { p.expanding.Wait() }
 
 // setPrompt sets the editor's prompt at once, and the expanded one as soon as
 // there is one. It returns what the engine says of the prompt as it was sent.
-func (c *connection) setPrompt(asked prompt) (outcome engine.Outcome) {
+//
+// Errors: those of the editor; the session's end.
+func (c *connection) setPrompt(asked prompt) (outcome engine.Outcome, err error) {
 	if !c.beginChange() {
-		return outcome
+		return outcome, c.life.Err()
 	}
 	defer c.endChange()
 	p := &c.prompts
@@ -170,9 +175,9 @@ func (c *connection) setPrompt(asked prompt) (outcome engine.Outcome) {
 		p.superseded()
 		p.superseded = nil
 	}
-	outcome = c.editor.SetPrompt(asked.text)
-	if c.server.config.Enhancer == nil || !asked.enhance || asked.text == "" {
-		return outcome
+	outcome, err = c.setText(c.life, asked.text)
+	if err != nil || c.server.config.Enhancer == nil || !asked.enhance || asked.text == "" {
+		return outcome, err
 	}
 	ctx, cancel := context.WithTimeout(c.life, enhanceTime)
 	p.superseded = cancel
@@ -180,7 +185,16 @@ func (c *connection) setPrompt(asked prompt) (outcome engine.Outcome) {
 		defer cancel()
 		c.expandPrompt(ctx, asked.text)
 	}))
-	return outcome
+	return outcome, nil
+}
+
+// setText sets the editor's prompt. The caller holds prompts.mu.
+//
+// Errors: those of the editor.
+func (c *connection) setText(ctx context.Context, text string) (engine.Outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, changeTime)
+	defer cancel()
+	return c.editor.SetPrompt(ctx, text)
 }
 
 // expandPrompt sets the editor's prompt to the expanded one, unless the context
@@ -193,11 +207,13 @@ func (c *connection) expandPrompt(ctx context.Context, sent string) {
 	defer c.endChange()
 	c.prompts.mu.Lock()
 	defer c.prompts.mu.Unlock()
-	switch {
-	case ctx.Err() != nil:
-	case err != nil:
+	if ctx.Err() != nil {
+		return
+	}
+	if err == nil {
+		_, err = c.setText(ctx, expanded)
+	}
+	if err != nil && ctx.Err() == nil {
 		c.server.config.Logger.Warn("a prompt is used as it was sent", "session", c.session.ID(), "error", err)
-	default:
-		c.editor.SetPrompt(expanded)
 	}
 }

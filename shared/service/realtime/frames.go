@@ -75,7 +75,7 @@ func (c *connection) edit() {
 		}
 		// The frame is taken only when it is this session's turn, so that it is
 		// the newest.
-		if c.server.edits.Acquire(c.life, 1) != nil {
+		if c.edits.Acquire(c.life, 1) != nil {
 			return
 		}
 		send, err := next()
@@ -101,7 +101,7 @@ func (c *connection) edit() {
 //
 // Errors: fault.Invalid when it is not a frame; those of the engine.
 func (c *connection) editNewest() (send func(), err error) {
-	defer c.server.edits.Release(1)
+	defer c.edits.Release(1)
 	frame, there := c.frames.take()
 	if !there || !c.serving() {
 		return nil, nil

@@ -37,23 +37,25 @@ func (c *connection) changeImage(message clientMessage) (outcome engine.Outcome,
 	if err != nil {
 		return outcome, err
 	}
-	if outcome, err = c.setImage(image); err == nil && asked.sent {
-		outcome = c.setPrompt(asked)
+	if outcome, err = c.setImage(ctx, image); err != nil || !asked.sent {
+		return outcome, err
 	}
-	return outcome, err
+	return c.setPrompt(asked)
 }
 
 // setImage sets the editor's image, and returns what the engine says of it.
 //
-// Errors: the session's end.
-func (c *connection) setImage(image *engine.ReferenceImage) (outcome engine.Outcome, err error) {
+// Errors: those of the editor; the session's end.
+func (c *connection) setImage(
+	ctx context.Context, image *engine.ReferenceImage,
+) (outcome engine.Outcome, err error) {
 	if !c.beginChange() {
 		return outcome, c.life.Err()
 	}
 	defer c.endChange()
 	c.prompts.mu.Lock()
 	defer c.prompts.mu.Unlock()
-	return c.editor.SetImage(image), nil
+	return c.editor.SetImage(ctx, image)
 }
 
 // imageOf reads and decodes the image that a message contains or refers to; it

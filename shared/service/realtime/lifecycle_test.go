@@ -286,10 +286,10 @@ type slowEditor struct {
 	engine *slow
 }
 
-func (e *slowEditor) SetPrompt(string) engine.Outcome {
+func (e *slowEditor) SetPrompt(context.Context, string) (engine.Outcome, error) {
 	close(e.engine.begun)
 	<-e.engine.release
-	return engine.Outcome{}
+	return engine.Outcome{}, nil
 }
 
 // Sessions are in the usage records while they are open, and in full once they

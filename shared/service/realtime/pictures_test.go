@@ -64,14 +64,14 @@ type trapped struct {
 	canvas
 }
 
-func (e *trapped) SetPrompt(prompt string) engine.Outcome {
+func (e *trapped) SetPrompt(_ context.Context, prompt string) (engine.Outcome, error) {
 	e.spring("prompt " + prompt)
-	return engine.Outcome{}
+	return engine.Outcome{}, nil
 }
 
-func (e *trapped) SetImage(*engine.ReferenceImage) engine.Outcome {
+func (e *trapped) SetImage(context.Context, *engine.ReferenceImage) (engine.Outcome, error) {
 	e.spring("image")
-	return engine.Outcome{}
+	return engine.Outcome{}, nil
 }
 
 func (e *trapped) Edit(context.Context, *engine.Picture) (*engine.Picture, error) {

@@ -6,6 +6,10 @@ import (
 	"net/http"
 	"strings"
 
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/session"
+	"cutroom/shared/engine"
 	"cutroom/shared/platform/contain"
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/service/realtime/room"
@@ -101,15 +105,31 @@ func (s *Server) serve(ctx context.Context, accepted *socket, r *http.Request, a
 		return err
 	}
 	defer opened.Close(ctx)
-	editor, err := s.config.Engine.Open(ctx, admitted.model)
+	editor, err := s.openEditor(ctx, opened, admitted.model)
 	if err != nil {
-		s.config.Logger.Error(
-			"the engine opened no session", "session", opened.ID(), "model", admitted.model.ID, "error", err,
-		)
-		return failedToOpen
+		return err
 	}
 	defer editor.Close()
 	arrived()
 	newConnection(ctx, s, accepted, admitted, opened, editor).serve()
 	return nil
+}
+
+// openEditor has the engine begin a session.
+//
+// Errors: a refusal.
+func (s *Server) openEditor(
+	ctx context.Context, opened *session.Session, model *catalog.Model,
+) (engine.LiveEditor, error) {
+	editor, err := s.config.Engine.Open(ctx, model)
+	log := s.config.Logger.With("session", opened.ID(), "model", model.ID)
+	switch {
+	case err == nil:
+		return editor, nil
+	case fault.Is(err, fault.Unavailable):
+		log.Warn("the engine has no place for a session", "error", err)
+		return nil, cannotOpen
+	}
+	log.Error("the engine opened no session", "error", err)
+	return nil, failedToOpen
 }

@@ -174,7 +174,7 @@ func (c *connection) decodeVideo(l *live) {
 //
 // Errors: those of the engine and of the codec.
 func (c *connection) editPicture() (send func(), err error) {
-	defer c.server.edits.Release(1)
+	defer c.edits.Release(1)
 	picture, there := c.video.take()
 	if !there || !c.serving() {
 		return nil, nil

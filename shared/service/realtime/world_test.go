@@ -324,14 +324,14 @@ func colorOf(prompt string) color.RGBA {
 	return color.RGBA{uint8(v) | 1, uint8(v >> 8), uint8(v >> 16), 255}
 }
 
-func (c *canvas) SetPrompt(prompt string) engine.Outcome {
+func (c *canvas) SetPrompt(_ context.Context, prompt string) (engine.Outcome, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.color = colorOf(prompt)
-	return engine.Outcome{Engine: "canvas", Understood: []string{}, Notice: prompt}
+	return engine.Outcome{Engine: "canvas", Understood: []string{}, Notice: prompt}, nil
 }
 
-func (c *canvas) SetImage(sent *engine.ReferenceImage) engine.Outcome {
+func (c *canvas) SetImage(_ context.Context, sent *engine.ReferenceImage) (engine.Outcome, error) {
 	told := engine.Outcome{Engine: "canvas", Understood: []string{"image"}}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -340,7 +340,7 @@ func (c *canvas) SetImage(sent *engine.ReferenceImage) engine.Outcome {
 		middle := sent.Pixels[4*(sent.Size.Height/2*sent.Size.Width+sent.Size.Width/2):]
 		c.image = &color.RGBA{middle[0], middle[1], middle[2], 255}
 	}
-	return told
+	return told, nil
 }
 
 func (c *canvas) Edit(ctx context.Context, picture *engine.Picture) (*engine.Picture, error) {

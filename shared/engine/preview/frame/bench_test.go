@@ -23,7 +23,7 @@ func BenchmarkEdit(b *testing.B) {
 	for _, prompt := range append(append(look.Names(), ""), combined...) {
 		b.Run(prompt, func(b *testing.B) {
 			e := editor(b, catalog.Edit)
-			e.SetPrompt(prompt)
+			e.SetPrompt(b.Context(), prompt)
 			edited(b, e, in) // readies the prompt
 			begun := used(b)
 			for b.Loop() {
@@ -45,7 +45,7 @@ func BenchmarkSetPrompt(b *testing.B) {
 			edit(b, e, in)
 			begun := used(b)
 			for i := 0; b.Loop(); i++ {
-				e.SetPrompt(prompt + fmt.Sprint(" ", i)) // the same one again costs nothing
+				e.SetPrompt(b.Context(), prompt+fmt.Sprint(" ", i)) // the same one again costs nothing
 			}
 			b.ReportMetric((used(b)-begun).Seconds()*1000/float64(b.N), "cpu-ms/op")
 		})

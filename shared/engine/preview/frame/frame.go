@@ -86,14 +86,14 @@ func newEditor(e *Engine, kind catalog.Kind, seed uint32) *editor {
 
 // SetPrompt sets the prompt. It takes a moment: the look is prepared here, so
 // that the frames go on meanwhile.
-func (e *editor) SetPrompt(prompt string) engine.Outcome {
-	return e.ask(func(r *request) { r.prompt = prompt })
+func (e *editor) SetPrompt(_ context.Context, prompt string) (engine.Outcome, error) {
+	return e.ask(func(r *request) { r.prompt = prompt }), nil
 }
 
 // SetImage sets the reference image; nil removes it.
-func (e *editor) SetImage(sent *engine.ReferenceImage) engine.Outcome {
+func (e *editor) SetImage(_ context.Context, sent *engine.ReferenceImage) (engine.Outcome, error) {
 	image := newReference(sent)
-	return e.ask(func(r *request) { r.image = image })
+	return e.ask(func(r *request) { r.image = image }), nil
 }
 
 // ask changes the request and prepares its plan for frames of the session's

@@ -215,7 +215,7 @@ func TestEveryLookIsLikeTheFinishedOne(t *testing.T) {
 			continue
 		}
 		e := editor(t, catalog.Edit)
-		e.SetPrompt(prompt)
+		e.SetPrompt(t.Context(), prompt)
 		live := edit(t, e, in)
 		alike(t, fmt.Sprintf("%q", prompt), live, finished(t, catalog.Image, prompt, in, nil))
 		if changed := difference(t, live, decoded(t, in), 1); changed < 3 {
@@ -229,7 +229,7 @@ func TestWhatIsNotFollowedChangesNothing(t *testing.T) {
 	in := frameOf(t, frame.Box, 1)
 	for _, kind := range []catalog.Kind{catalog.Edit, catalog.TryOn} {
 		e := editor(t, kind)
-		told := e.SetPrompt("add a hat")
+		told, _ := e.SetPrompt(t.Context(), "add a hat")
 		if told.Engine != "preview" || told.Understood == nil || len(told.Understood) > 0 ||
 			!strings.Contains(told.Notice, "hat”") {
 			t.Errorf("%s: the editor says %+v", kind, told)
@@ -238,7 +238,8 @@ func TestWhatIsNotFollowedChangesNothing(t *testing.T) {
 			t.Errorf("%s: the picture changes by %.2f", kind, changed)
 		}
 	}
-	if told := editor(t, catalog.Edit).SetPrompt("snow, and add a hat"); !slices.Equal(told.Understood, []string{"winter"}) {
+	told, _ := editor(t, catalog.Edit).SetPrompt(t.Context(), "snow, and add a hat")
+	if !slices.Equal(told.Understood, []string{"winter"}) {
 		t.Errorf("the editor says %+v", told)
 	}
 }
@@ -251,12 +252,12 @@ func TestTheReferenceGivesItsColours(t *testing.T) {
 	}
 	for _, prompt := range []string{"", "watercolor"} {
 		e := editor(t, catalog.Edit)
-		e.SetPrompt(prompt)
+		e.SetPrompt(t.Context(), prompt)
 		before := edit(t, e, in)
-		e.SetImage(still(t, reference, "image/jpeg"))
+		e.SetImage(t.Context(), still(t, reference, "image/jpeg"))
 		live := edit(t, e, in)
 		alike(t, fmt.Sprintf("a reference and %q", prompt), live, finished(t, catalog.Image, prompt, in, reference))
-		e.SetImage(nil)
+		e.SetImage(t.Context(), nil)
 		if d := difference(t, edit(t, e, in), before, 1); d != 0 {
 			t.Errorf("%q: without the reference the picture differs by %.2f from the one before it", prompt, d)
 		}
@@ -277,7 +278,7 @@ func TestTryOnDressesTheSubject(t *testing.T) {
 		t.Fatal(err)
 	}
 	e := editor(t, catalog.TryOn)
-	told := e.SetImage(still(t, garment, "image/png"))
+	told, _ := e.SetImage(t.Context(), still(t, garment, "image/png"))
 	if !slices.Equal(told.Understood, []string{"cloth of the reference image"}) {
 		t.Errorf("the editor says %+v", told)
 	}
@@ -289,13 +290,13 @@ func TestTryOnDressesTheSubject(t *testing.T) {
 	if !strings.Contains(notice(), "No face shows") {
 		t.Errorf("of a picture of nobody it says %q", notice())
 	}
-	e.SetImage(nil)
+	e.SetImage(t.Context(), nil)
 	edit(t, e, nobody)
 	if notice() != "" {
 		t.Errorf("without a garment it says %q", notice())
 	}
 	e = editor(t, catalog.TryOn)
-	e.SetImage(still(t, garment, "image/png"))
+	e.SetImage(t.Context(), still(t, garment, "image/png"))
 	worn, plain := edit(t, e, in), decoded(t, in)
 	if notice() != "" {
 		t.Errorf("of a person it says %q", notice())
@@ -320,7 +321,7 @@ func TestWhatIsSetHoldsFromTheNextFrameOn(t *testing.T) {
 	in := frameOf(t, frame.Box, 1)
 	e := editor(t, catalog.Edit)
 	first := edit(t, e, in)
-	e.SetPrompt("thermal camera")
+	e.SetPrompt(t.Context(), "thermal camera")
 	hot := edit(t, e, in)
 	if d := difference(t, first, hot, 1); d < 20 {
 		t.Errorf("after the prompt the frame differs by %.2f only", d)
@@ -328,7 +329,7 @@ func TestWhatIsSetHoldsFromTheNextFrameOn(t *testing.T) {
 	if d := difference(t, hot, edit(t, e, in), 1); d != 0 {
 		t.Errorf("the same frame is edited otherwise, by %.2f", d)
 	}
-	e.SetPrompt("")
+	e.SetPrompt(t.Context(), "")
 	if d := difference(t, first, edit(t, e, in), 1); d != 0 {
 		t.Errorf("without the prompt the frame differs by %.2f from the one before it", d)
 	}
@@ -338,7 +339,7 @@ func TestWhatIsSetHoldsFromTheNextFrameOn(t *testing.T) {
 func TestAPromptSetDuringTheFirstFrameApplies(t *testing.T) {
 	in := frameOf(t, frame.Box, 1)
 	fresh := editor(t, catalog.Edit)
-	fresh.SetPrompt("film noir")
+	fresh.SetPrompt(t.Context(), "film noir")
 	want := edit(t, fresh, in)
 	for range 4 {
 		// The clock is read just before the first frame's look is prepared,
@@ -353,11 +354,11 @@ func TestAPromptSetDuringTheFirstFrameApplies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e.SetPrompt("watercolor")
+		e.SetPrompt(t.Context(), "watercolor")
 		var setting sync.WaitGroup
 		setting.Go(func() {
 			<-making
-			e.SetPrompt("film noir")
+			e.SetPrompt(t.Context(), "film noir")
 		})
 		edit(t, e, in)
 		setting.Wait()
@@ -377,7 +378,7 @@ func TestSnowFalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	e.SetPrompt("snow")
+	e.SetPrompt(t.Context(), "snow")
 	in := frameOf(t, frame.Box, 1)
 	first := edit(t, e, in)
 	now = now.Add(time.Second / 2)
@@ -390,7 +391,7 @@ func TestSnowFalls(t *testing.T) {
 
 func TestFramesOfAllSizes(t *testing.T) {
 	e := editor(t, catalog.Edit)
-	e.SetPrompt("oil painting in the rain")
+	e.SetPrompt(t.Context(), "oil painting in the rain")
 	for _, c := range []struct{ in, want catalog.Size }{
 		{catalog.Size{Width: 640, Height: 360}, catalog.Size{Width: 640, Height: 360}},
 		{catalog.Size{Width: 1920, Height: 1080}, catalog.Size{Width: 640, Height: 360}},
@@ -436,7 +437,7 @@ func TestTheRangeOfAPictureIsKept(t *testing.T) {
 	narrow := &engine.Picture{Narrow: true, YCbCr: *copied(&full.YCbCr, scale(219), scale(224))}
 	for _, prompt := range []string{"", "watercolor"} {
 		e := editor(t, catalog.Edit)
-		e.SetPrompt(prompt)
+		e.SetPrompt(t.Context(), prompt)
 		want := edited(t, e, full)
 		out, err := e.Edit(t.Context(), narrow)
 		if err != nil {
@@ -477,9 +478,9 @@ func TestPromptsChangeDuringFrames(t *testing.T) {
 	var asking sync.WaitGroup
 	asking.Go(func() {
 		for i, name := range look.Names()[:8] {
-			e.SetPrompt(name)
+			e.SetPrompt(t.Context(), name)
 			if i%3 == 0 {
-				e.SetImage(image)
+				e.SetImage(t.Context(), image)
 			}
 		}
 	})
@@ -488,8 +489,8 @@ func TestPromptsChangeDuringFrames(t *testing.T) {
 	}
 	asking.Wait()
 	fresh := editor(t, catalog.Edit)
-	fresh.SetPrompt(look.Names()[7])
-	fresh.SetImage(image)
+	fresh.SetPrompt(t.Context(), look.Names()[7])
+	fresh.SetImage(t.Context(), image)
 	if d := difference(t, edit(t, fresh, in), edit(t, e, in), 1); d != 0 {
 		t.Errorf("what was set last is not what frames are edited by: they differ by %.2f", d)
 	}

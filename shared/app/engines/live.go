@@ -1,0 +1,58 @@
+package engines
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine"
+	"cutroom/shared/engine/engineserver"
+	"cutroom/shared/engine/preview/frame"
+)
+
+// NewLive returns the engine for live video: engine servers for the models that they edit
+// live, and the preview engine for all others.
+//
+// The settings are CUTROOM_LIVE_ENGINE and CUTROOM_ENGINE; without the first the second
+// counts. It does not check whether a server is running. An error is one line that names the
+// setting.
+func NewLive(live, setting string) (engine.LiveEngine, error) {
+	preview := frame.New(time.Now, rand.Uint32)
+	choice := Parse(cmp.Or(live, setting))
+	switch {
+	case choice.OpenAI && live != "":
+		return nil, fmt.Errorf("CUTROOM_LIVE_ENGINE: servers with the OpenAI interface edit nothing live")
+	case choice.BuiltIn(), choice.OpenAI:
+		return preview, nil
+	}
+	config := engineserver.LiveConfig{Seed: rand.Uint32}
+	for _, url := range choice.Servers {
+		config.Servers = append(config.Servers, engineserver.Config{URL: url})
+	}
+	servers, err := engineserver.NewLive(config)
+	if err != nil {
+		name := "CUTROOM_LIVE_ENGINE"
+		if live == "" {
+			name = "CUTROOM_ENGINE"
+		}
+		return nil, fmt.Errorf("%s: %w; it may be %s, or URLs of engine servers with commas between them",
+			name, err, Preview)
+	}
+	return &liveServers{servers, preview}, nil
+}
+
+// liveServers edits by engine servers what they edit live.
+type liveServers struct{ servers, preview engine.LiveEngine }
+
+// Open returns the editor of one session.
+func (l *liveServers) Open(ctx context.Context, m *catalog.Model) (engine.LiveEditor, error) {
+	editor, err := l.servers.Open(ctx, m)
+	if errors.Is(err, engineserver.ErrNotLive) {
+		return l.preview.Open(ctx, m)
+	}
+	return editor, err
+}

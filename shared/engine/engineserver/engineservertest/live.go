@@ -1,0 +1,204 @@
+package engineservertest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"sync"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/engine"
+	"cutroom/shared/engine/engineserver/livewire"
+)
+
+// Live is an engine server for live sessions in tests, which edits by any engine.
+type Live struct {
+	Engine engine.LiveEngine
+	// Models are those that it serves.
+	Models []*catalog.Model
+	// Most is how many sessions it has at once; 0 is any number.
+	Most int
+
+	mu   sync.Mutex
+	open int
+}
+
+// ServeHTTP serves [livewire.Path].
+func (l *Live) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet {
+		told := livewire.Catalogue{Version: livewire.Version, Models: map[string]livewire.Model{}, Sessions: l.Most}
+		for _, m := range l.Models {
+			told.Models[m.ID] = livewire.Model{Ready: true}
+		}
+		told.Open = l.Open()
+		_ = json.NewEncoder(w).Encode(told) // it fails when the caller has gone
+		return
+	}
+	// Otherwise an answer would wait for the end of what the client sends. Every server of
+	// tests can do it.
+	_ = http.NewResponseController(w).EnableFullDuplex()
+	from := livewire.NewReader(r.Body)
+	var begin livewire.Begin
+	_, payload, err := from.Next(nil)
+	if err != nil || json.Unmarshal(payload, &begin) != nil || begin.Version != livewire.Version {
+		refuse(w, http.StatusUnprocessableEntity, "The engine does not understand the session.")
+		return
+	}
+	var model *catalog.Model
+	for _, m := range l.Models {
+		if m.ID == begin.Model {
+			model = m
+		}
+	}
+	switch {
+	case model == nil:
+		refuse(w, http.StatusUnprocessableEntity, "The engine does not serve the model.")
+		return
+	case !l.enter():
+		refuse(w, http.StatusServiceUnavailable, "The engine has as many sessions as it takes.")
+		return
+	}
+	defer l.leave()
+	editor, err := l.Engine.Open(r.Context(), model)
+	if err != nil {
+		refuse(w, http.StatusInternalServerError, "The engine failed.")
+		return
+	}
+	s := &liveSession{w: w, editor: editor}
+	s.serve(r.Context(), from)
+}
+
+// Open returns how many sessions there are.
+func (l *Live) Open() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.open
+}
+
+func (l *Live) enter() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.Most > 0 && l.open >= l.Most {
+		return false
+	}
+	l.open++
+	return true
+}
+
+func (l *Live) leave() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.open--
+}
+
+func refuse(w http.ResponseWriter, status int, message string) {
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(livewire.Line{Error: &livewire.Failure{ // it fails when the caller has gone
+		Code: job.EngineError, Message: message, Retryable: status == http.StatusServiceUnavailable,
+	}})
+}
+
+// liveSession is a session of the server.
+type liveSession struct {
+	mu     sync.Mutex
+	w      http.ResponseWriter
+	editor engine.LiveEditor
+}
+
+// serve serves the session until the client leaves. Pictures are edited beside changes, the
+// newest first.
+func (s *liveSession) serve(ctx context.Context, from *livewire.Reader) {
+	ctx, cancel := context.WithCancel(ctx)
+	pictures := make(chan []byte, 1)
+	var editing sync.WaitGroup
+	editing.Go(func() {
+		for payload := range pictures {
+			s.edit(ctx, payload)
+		}
+	})
+	defer func() {
+		cancel()
+		close(pictures)
+		editing.Wait()
+		s.editor.Close()
+	}()
+	s.tell(livewire.Line{Ready: &livewire.Ready{Engine: "stand-in"}})
+	for {
+		kind, payload, err := from.Next(nil)
+		if err != nil {
+			return
+		}
+		switch kind {
+		case livewire.Picture:
+			select {
+			case <-pictures:
+			default:
+			}
+			pictures <- payload
+		case livewire.Image:
+			number, reference, err := livewire.ParseImage(payload)
+			if err != nil {
+				return
+			}
+			told, err := s.editor.SetImage(ctx, reference)
+			s.set(number, told, err)
+		case livewire.Text:
+			var wish livewire.Wish
+			if json.Unmarshal(payload, &wish) != nil {
+				return
+			}
+			told, err := s.editor.SetPrompt(ctx, wish.Prompt)
+			s.set(wish.Number, told, err)
+		}
+	}
+}
+
+func (s *liveSession) edit(ctx context.Context, payload []byte) {
+	number, picture, err := livewire.ParsePicture(payload)
+	if err != nil {
+		return
+	}
+	edited, err := s.editor.Edit(ctx, picture)
+	if err != nil {
+		s.tell(livewire.Line{Refused: &livewire.Refused{Number: number, Error: failureOf(err)}})
+		return
+	}
+	s.send(livewire.AppendPicture(nil, number, edited))
+}
+
+func (s *liveSession) set(number uint32, told engine.Outcome, err error) {
+	set := &livewire.Set{Number: number, Engine: told.Engine, Understood: told.Understood, Notice: told.Notice}
+	if err != nil {
+		failure := failureOf(err)
+		set = &livewire.Set{Number: number, Error: &failure}
+	}
+	s.tell(livewire.Line{Set: set})
+}
+
+// failureOf returns what is told of an error.
+func failureOf(err error) livewire.Failure {
+	var wrong *fault.Error
+	if errors.As(err, &wrong) && wrong.Code == fault.Invalid {
+		return livewire.Failure{Code: job.InvalidInput, Message: wrong.Message}
+	}
+	return livewire.Failure{Code: job.EngineError, Message: "The engine failed."}
+}
+
+func (s *liveSession) tell(line livewire.Line) {
+	message, err := livewire.AppendText(nil, line)
+	if err != nil {
+		panic(err) // lines of tests are short
+	}
+	s.send(message)
+}
+
+func (s *liveSession) send(message []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// Both fail when the caller has gone, which ends the session.
+	_, _ = s.w.Write(message)
+	_ = http.NewResponseController(s.w).Flush()
+}

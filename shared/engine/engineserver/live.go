@@ -1,0 +1,377 @@
+package engineserver
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/engine"
+	"cutroom/shared/engine/engineserver/livewire"
+	"cutroom/shared/platform/contain"
+)
+
+const (
+	// openTime bounds the beginning of a session at a server: it begins where a model is
+	// loaded and warm, or not at all.
+	openTime = 5 * time.Second
+	// defaultFrame is how long a server may take for a picture, and for a prompt or an
+	// image, before it is considered hung.
+	defaultFrame = 10 * time.Second
+	// maxCatalogue bounds what a server says of its models, in bytes.
+	maxCatalogue = 1 << 20
+)
+
+// ErrNotLive means that no server edits a model live.
+var ErrNotLive = errors.New("engineserver: no engine server edits this model live")
+
+// Live edits live pictures by engine servers (package livewire): a session is at one of those
+// that serve its model, the one with the fewest sessions that has room. It is safe for
+// concurrent use.
+type Live struct {
+	servers []*liveServer
+	frame   time.Duration
+	seed    func() uint32
+}
+
+// liveServer is a server, and how many sessions this process has there.
+type liveServer struct {
+	*Engine
+	open atomic.Int64
+}
+
+var _ engine.LiveEngine = (*Live)(nil)
+
+// LiveConfig is what a [Live] needs.
+type LiveConfig struct {
+	Servers []Config
+	// Seed returns the seed of a session.
+	Seed func() uint32
+	// Frame is how long a server may take for a picture; 0 is ten seconds.
+	Frame time.Duration
+}
+
+// NewLive returns an engine. It does not check whether the servers are running.
+func NewLive(c LiveConfig) (*Live, error) {
+	l := &Live{frame: cmp.Or(c.Frame, defaultFrame), seed: c.Seed}
+	for _, server := range c.Servers {
+		e, err := New(server)
+		if err != nil {
+			return nil, err
+		}
+		l.servers = append(l.servers, &liveServer{Engine: e})
+	}
+	if len(l.servers) == 0 {
+		return nil, errors.New("no server is named")
+	}
+	return l, nil
+}
+
+// Open begins a session at a server.
+//
+// Errors: ErrNotLive if all servers say that they do not edit the model live;
+// fault.Unavailable if those that do are loading or full, or cannot be reached; the
+// context's.
+func (l *Live) Open(ctx context.Context, m *catalog.Model) (engine.LiveEditor, error) {
+	e := &liveEditor{live: l, model: m.ID, seed: l.seed(), changing: make(chan struct{}, 1)}
+	c, err := l.connect(ctx, e.model, e.seed)
+	if err != nil {
+		return nil, err
+	}
+	e.connection = c
+	return e, nil
+}
+
+// connect opens a connection for a session, at the first server that takes it.
+//
+// Errors: those of Open.
+func (l *Live) connect(ctx context.Context, model string, seed uint32) (*liveConnection, error) {
+	serving, wrong := l.serving(ctx, model)
+	if len(serving) == 0 && wrong == nil {
+		return nil, ErrNotLive
+	}
+	for _, s := range serving {
+		c, err := s.session(ctx, model, seed)
+		if err == nil {
+			return c, nil
+		}
+		wrong = errors.Join(wrong, err)
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return nil, fault.Wrap(wrong, fault.Unavailable, "The engine has no place for a session now. Try again.")
+}
+
+// serving returns the servers that say that they edit the model live, those with the fewest
+// sessions first. The error is that of the servers which do not say.
+func (l *Live) serving(ctx context.Context, model string) (found []*liveServer, wrong error) {
+	answers := make([]livewire.Catalogue, len(l.servers))
+	failures := make([]error, len(l.servers))
+	var asking sync.WaitGroup
+	for i, s := range l.servers {
+		asking.Go(func() {
+			defer contain.Error(&failures[i])
+			answers[i], failures[i] = s.liveCatalogue(ctx)
+		})
+	}
+	asking.Wait()
+	for i, s := range l.servers {
+		if _, serves := answers[i].Models[model]; serves && failures[i] == nil {
+			found = append(found, s)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b *liveServer) int { return cmp.Compare(a.open.Load(), b.open.Load()) })
+	return found, errors.Join(failures...)
+}
+
+// liveCatalogue returns what the server edits live: nothing, if it knows of no live sessions
+// or of another version of the protocol.
+func (e *Engine) liveCatalogue(ctx context.Context) (told livewire.Catalogue, err error) {
+	ctx, cancel := context.WithTimeout(ctx, openTime)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, e.base+livewire.Path, nil)
+	if err != nil {
+		return told, fmt.Errorf("engineserver: %w", err)
+	}
+	response, err := e.client.Do(request)
+	if err != nil {
+		return told, fmt.Errorf("engineserver: %w", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode == http.StatusNotFound {
+		return told, nil
+	}
+	if response.StatusCode != http.StatusOK {
+		return told, fmt.Errorf("engineserver: live models: the engine server answers with status %d", response.StatusCode)
+	}
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxCatalogue)).Decode(&told); err != nil {
+		return told, fmt.Errorf("engineserver: live models: %w", err)
+	}
+	if told.Version != livewire.Version {
+		return livewire.Catalogue{}, nil
+	}
+	return told, nil
+}
+
+// liveEditor is a session. If its connection breaks it is opened again, at any server, with
+// the prompt and the image that were set last.
+type liveEditor struct {
+	live  *Live
+	model string
+	seed  uint32
+	// changing has an element while the prompt, the image or the connection is changed.
+	changing chan struct{}
+	// number is that of the last message.
+	number atomic.Uint32
+
+	mu         sync.Mutex
+	connection *liveConnection
+	prompt     string
+	image      *engine.ReferenceImage
+}
+
+var (
+	_ engine.LiveEditor    = (*liveEditor)(nil)
+	_ engine.LiveOffloaded = (*liveEditor)(nil)
+)
+
+// Offloaded reports that the server has hardware of its own.
+func (e *liveEditor) Offloaded() bool { return true }
+
+// SetPrompt sets the prompt. Pictures are edited by the one before until the server has
+// prepared it.
+func (e *liveEditor) SetPrompt(ctx context.Context, prompt string) (engine.Outcome, error) {
+	return e.set(ctx, func(number uint32) ([]byte, error) {
+		return livewire.AppendText(nil, livewire.Wish{Number: number, Prompt: prompt})
+	}, func() { e.prompt = prompt })
+}
+
+// SetImage sets the reference image, or removes it.
+func (e *liveEditor) SetImage(ctx context.Context, reference *engine.ReferenceImage) (engine.Outcome, error) {
+	return e.set(ctx, func(number uint32) ([]byte, error) {
+		return livewire.AppendImage(nil, number, reference)
+	}, func() { e.image = reference })
+}
+
+// set sends a change, and remembers it once the server has made it.
+//
+// Errors: fault.Invalid if the server refuses it; fault.Unavailable; the context's.
+func (e *liveEditor) set(
+	ctx context.Context, message func(number uint32) ([]byte, error), remember func(),
+) (told engine.Outcome, err error) {
+	ctx, cancel := context.WithTimeout(ctx, e.live.frame)
+	defer cancel()
+	if err := e.lock(ctx); err != nil {
+		return told, err
+	}
+	defer e.unlock()
+	c, err := e.reconnect(ctx)
+	if err != nil {
+		return told, err
+	}
+	number := e.number.Add(1)
+	text, err := message(number)
+	if err != nil {
+		return told, fault.Wrap(err, fault.Invalid, "It is too large for the engine.")
+	}
+	if told, err = c.set(ctx, number, text); err != nil {
+		return told, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	remember()
+	return told, nil
+}
+
+// lock waits until nothing else is changed.
+func (e *liveEditor) lock(ctx context.Context) error {
+	select {
+	case e.changing <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (e *liveEditor) unlock() { <-e.changing }
+
+// Edit sends the picture to the server and returns what comes back for it.
+//
+// Errors: fault.Invalid if it is empty or too large; fault.Unavailable if no server takes the
+// session any more; fault.EngineFailed; the context's.
+func (e *liveEditor) Edit(ctx context.Context, picture *engine.Picture) (*engine.Picture, error) {
+	switch size := picture.Rect.Size(); {
+	case size.X < 1 || size.Y < 1:
+		return nil, fault.New(fault.Invalid, "The frame is empty.")
+	case !livewire.Fits(size):
+		return nil, fault.New(fault.Invalid, "The frame is larger than 1920x1088 pixels.")
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case e.asksNothing():
+		return picture, nil
+	}
+	within, cancel := context.WithTimeout(ctx, e.live.frame)
+	defer cancel()
+	edited, err := e.editOnce(within, picture)
+	if errors.Is(err, errLiveEnded) {
+		// Its server has ended, and may be back, or another may be there.
+		edited, err = e.editOnce(within, picture)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case within.Err() != nil:
+		return nil, fault.Wrap(errSilent, fault.EngineFailed, "The engine stopped answering.")
+	case errors.Is(err, errLiveEnded):
+		return nil, fault.Wrap(err, fault.EngineFailed, "The engine failed.")
+	}
+	return edited, err
+}
+
+func (e *liveEditor) editOnce(ctx context.Context, picture *engine.Picture) (*engine.Picture, error) {
+	c := e.current()
+	if c == nil {
+		if err := e.lock(ctx); err != nil {
+			return nil, err
+		}
+		var err error
+		c, err = e.reconnect(ctx)
+		e.unlock()
+		if err != nil {
+			return nil, err
+		}
+	}
+	return c.edit(ctx, e.number.Add(1), picture)
+}
+
+// asksNothing reports whether pictures are to be left as they are.
+func (e *liveEditor) asksNothing() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.prompt == "" && e.image == nil
+}
+
+// current returns the connection, nil if it has ended.
+func (e *liveEditor) current() *liveConnection {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.connection.hasEnded() {
+		return nil
+	}
+	return e.connection
+}
+
+// reconnect returns the connection, and opens it again if it has ended. It waits for a server
+// until the context ends. The caller holds changing.
+//
+// Errors: those of connect; those of setting what was set before.
+func (e *liveEditor) reconnect(ctx context.Context) (*liveConnection, error) {
+	for {
+		if c := e.current(); c != nil {
+			return c, nil
+		}
+		c, err := e.live.connect(ctx, e.model, e.seed)
+		if err == nil {
+			if err = e.restore(ctx, c); err == nil {
+				return c, nil
+			}
+			c.close()
+		}
+		if !fault.Is(err, fault.Unavailable) {
+			return nil, err
+		}
+		select {
+		case <-time.After(knockEvery):
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// restore takes a new connection into use, with what was set on the last one.
+func (e *liveEditor) restore(ctx context.Context, c *liveConnection) error {
+	e.mu.Lock()
+	prompt, reference, before := e.prompt, e.image, e.connection
+	e.mu.Unlock()
+	number := e.number.Add(2)
+	shown, err := livewire.AppendImage(nil, number-1, reference)
+	if err != nil {
+		return err
+	}
+	asked, err := livewire.AppendText(nil, livewire.Wish{Number: number, Prompt: prompt})
+	if err != nil {
+		return err
+	}
+	if reference != nil {
+		if _, err := c.set(ctx, number-1, shown); err != nil {
+			return err
+		}
+	}
+	if prompt != "" {
+		if _, err := c.set(ctx, number, asked); err != nil {
+			return err
+		}
+	}
+	before.close()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.connection = c
+	return nil
+}
+
+// Close ends the session.
+func (e *liveEditor) Close() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.connection.close()
+}

@@ -1,0 +1,420 @@
+package engineserver
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/engine"
+	"cutroom/shared/engine/engineserver/livewire"
+	"cutroom/shared/platform/contain"
+)
+
+// errLiveEnded means that the connection of a session has ended.
+var errLiveEnded = errors.New("engineserver: the connection of a live session has ended")
+
+// liveConnection is a session at a server: one request, whose body and response go on at the
+// same time. One goroutine writes and one reads, until it ends. The memory that it takes is
+// bounded: two pictures to be sent, and three that came back.
+type liveConnection struct {
+	server *liveServer
+	// end ends the request and its body.
+	end  func()
+	body *io.PipeWriter
+	name string
+
+	// outgoing are messages for the writer, which puts those of pictures back into packed.
+	outgoing chan outgoing
+	packed   chan []byte
+	// results has the newest result, spare the memory of older ones.
+	results chan liveResult
+	spare   chan []byte
+	// sets has the answer to a change.
+	sets chan livewire.Set
+	// held is the memory of the picture that was returned last.
+	held []byte
+
+	// ended is closed once the connection has ended, by the error in why.
+	ended  chan struct{}
+	ending sync.Once
+	why    error
+	work   sync.WaitGroup
+}
+
+// outgoing is a message to be sent.
+type outgoing struct {
+	message []byte
+	picture bool
+}
+
+// liveResult is what a server made of a picture, or why it refused it.
+type liveResult struct {
+	number  uint32
+	picture *engine.Picture
+	payload []byte
+	err     error
+}
+
+// session opens a session of the model.
+//
+// Errors: those of the call; a refusal.
+func (s *liveServer) session(ctx context.Context, model string, seed uint32) (*liveConnection, error) {
+	first, err := livewire.AppendText(nil, livewire.Begin{Version: livewire.Version, Model: model, Seed: seed})
+	if err != nil {
+		return nil, err
+	}
+	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	rest, body := io.Pipe()
+	// A call returns only once its body has ended.
+	end := func() {
+		cancel()
+		body.Close()
+	}
+	stream := struct {
+		io.Reader
+		io.Closer
+	}{io.MultiReader(bytes.NewReader(first), rest), rest}
+	request, err := http.NewRequestWithContext(life, http.MethodPost, s.base+livewire.Path, stream)
+	if err != nil {
+		end()
+		return nil, fmt.Errorf("engineserver: %w", err)
+	}
+	request.Header.Set("Content-Type", livewire.ContentType)
+	c := &liveConnection{
+		server: s, end: end, body: body, outgoing: make(chan outgoing), packed: make(chan []byte, 2),
+		results: make(chan liveResult, 1), spare: make(chan []byte, 3), sets: make(chan livewire.Set, 1),
+		ended: make(chan struct{}),
+	}
+	c.packed <- nil
+	c.packed <- nil
+	// What waits for the server to begin ends with the caller, and in time.
+	late := time.AfterFunc(openTime, end)
+	left := context.AfterFunc(ctx, end)
+	response, reader, err := s.begin(request)
+	if !late.Stop() || !left() || err != nil {
+		end()
+		if err == nil {
+			response.Body.Close()
+			err = errors.New("the server took too long, or its caller left")
+		}
+		return nil, fmt.Errorf("engineserver: begin a live session: %w", err)
+	}
+	s.open.Add(1)
+	c.name = reader.ready.Engine
+	c.work.Go(c.contained(c.write))
+	c.work.Go(c.contained(func() error {
+		defer response.Body.Close()
+		return c.read(reader.Reader)
+	}))
+	return c, nil
+}
+
+// readyReader reads messages, of which the first was read.
+type readyReader struct {
+	*livewire.Reader
+	ready livewire.Ready
+}
+
+// begin makes the call and reads the first message.
+//
+// Errors: those of the call and of the stream; a refusal.
+func (s *liveServer) begin(request *http.Request) (response *http.Response, reader readyReader, err error) {
+	response, err = s.client.Do(request)
+	if err != nil {
+		return nil, reader, err
+	}
+	defer func() {
+		if err != nil {
+			response.Body.Close()
+		}
+	}()
+	if response.StatusCode != http.StatusOK {
+		return response, reader, liveRefusal(response)
+	}
+	reader.Reader = livewire.NewReader(response.Body)
+	kind, payload, err := reader.Next(nil)
+	if err != nil {
+		return response, reader, err
+	}
+	var line livewire.Line
+	if kind != livewire.Text || json.Unmarshal(payload, &line) != nil || line.Ready == nil {
+		return response, reader, fmt.Errorf("the first message is of kind %d: %.100q", kind, payload)
+	}
+	reader.ready = *line.Ready
+	reader.ready.Engine = named(reader.ready.Engine)
+	return response, reader, nil
+}
+
+// faultOf returns the error of what a server does not do: what was asked for is to blame, or
+// the server may do it later.
+func faultOf(f livewire.Failure) error {
+	code := fault.Unavailable
+	if f.Code == job.InvalidInput {
+		code = fault.Invalid
+	}
+	message := oneLine(f.Message, maxMessage)
+	if message == "" {
+		message = "The engine refuses it."
+	}
+	return fault.New(code, "%s", message)
+}
+
+// named returns the name that a server tells of itself, within bounds.
+func named(told string) string {
+	if told = oneLine(told, maxName); told == "" {
+		return Name
+	}
+	return told
+}
+
+// liveRefusal returns why a server does not begin a session.
+func liveRefusal(response *http.Response) error {
+	body, err := io.ReadAll(io.LimitReader(response.Body, livewire.MaxText))
+	var line livewire.Line
+	if err != nil || json.Unmarshal(body, &line) != nil || line.Error == nil {
+		return fmt.Errorf("the engine server answered with status %d", response.StatusCode)
+	}
+	return fmt.Errorf("the engine server answered with status %d: %s", response.StatusCode,
+		oneLine(line.Error.Message, maxMessage))
+}
+
+// contained returns work whose end, or panic, ends the connection.
+func (c *liveConnection) contained(work func() error) func() {
+	return func() {
+		err := func() (err error) {
+			defer contain.Error(&err)
+			return work()
+		}()
+		c.fail(err)
+	}
+}
+
+// fail ends the connection by an error; the first one counts.
+func (c *liveConnection) fail(err error) {
+	c.ending.Do(func() {
+		c.why = err
+		close(c.ended)
+		c.end()
+		c.server.open.Add(-1)
+	})
+}
+
+// hasEnded reports whether the connection has ended.
+func (c *liveConnection) hasEnded() bool {
+	select {
+	case <-c.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// close ends the connection, and waits for its goroutines.
+func (c *liveConnection) close() {
+	c.fail(errors.New("the session was closed"))
+	c.work.Wait()
+}
+
+// write sends messages until the connection ends.
+func (c *liveConnection) write() error {
+	for {
+		select {
+		case <-c.ended:
+			return nil
+		case out := <-c.outgoing:
+			_, err := c.body.Write(out.message)
+			if out.picture {
+				c.packed <- out.message
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// read reads messages until the connection ends.
+func (c *liveConnection) read(from *livewire.Reader) error {
+	for {
+		kind, payload, err := from.Next(c.unused)
+		switch {
+		case err != nil:
+			return err
+		case kind == livewire.Picture:
+			number, picture, err := livewire.ParsePicture(payload)
+			if err != nil {
+				return err
+			}
+			c.put(liveResult{number: number, picture: picture, payload: payload})
+			continue
+		case kind == livewire.Text:
+			err = c.hear(payload)
+		default:
+			err = fmt.Errorf("a message of kind %d", kind)
+		}
+		c.reuse(payload)
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// hear handles a text of the server.
+//
+// Errors: the session's end, told by the server; a text that makes no sense.
+func (c *liveConnection) hear(text []byte) error {
+	var line livewire.Line
+	if err := json.Unmarshal(text, &line); err != nil {
+		return fmt.Errorf("%.100q: %w", text, err)
+	}
+	switch {
+	case line.Error != nil:
+		return &engine.Error{
+			Code: job.EngineError, Message: oneLine(line.Error.Message, maxMessage), Retryable: line.Error.Retryable,
+		}
+	case line.Refused != nil:
+		c.put(liveResult{number: line.Refused.Number, err: faultOf(line.Refused.Error)})
+	case line.Set != nil:
+		// An answer that nobody has fetched is one to a change that was given up.
+		select {
+		case <-c.sets:
+		default:
+		}
+		c.sets <- *line.Set
+	}
+	return nil
+}
+
+// put makes a result the newest.
+func (c *liveConnection) put(result liveResult) {
+	select {
+	case old := <-c.results:
+		c.reuse(old.payload)
+	default:
+	}
+	c.results <- result
+}
+
+// unused returns memory for a message.
+func (c *liveConnection) unused() []byte {
+	select {
+	case memory := <-c.spare:
+		return memory
+	default:
+		return nil
+	}
+}
+
+// reuse takes memory back.
+func (c *liveConnection) reuse(memory []byte) {
+	select {
+	case c.spare <- memory:
+	default:
+	}
+}
+
+// edit sends a picture and returns what is made of it, which is valid until the next call.
+//
+// Errors: fault.Invalid if the server refuses it; errLiveEnded; the context's.
+func (c *liveConnection) edit(ctx context.Context, number uint32, picture *engine.Picture) (*engine.Picture, error) {
+	c.reuse(c.held)
+	c.held = nil
+	var memory []byte
+	select {
+	case memory = <-c.packed:
+	case <-c.ended:
+		return nil, c.lost()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	message := livewire.AppendPicture(memory[:0], number, picture)
+	if err := c.send(ctx, outgoing{message, true}); err != nil {
+		c.packed <- message
+		return nil, err
+	}
+	for {
+		select {
+		case result := <-c.results:
+			switch {
+			case result.number != number: // of a picture that was given up
+				c.reuse(result.payload)
+				continue
+			case result.err != nil:
+				return nil, result.err
+			case result.picture.Narrow != picture.Narrow:
+				c.fail(errors.New("the range of a picture was changed"))
+				return nil, c.lost()
+			}
+			c.held = result.payload
+			return result.picture, nil
+		case <-c.ended:
+			return nil, c.lost()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// set sends a change and returns what the server tells of it.
+//
+// Errors: fault.Invalid if the server refuses it; fault.Unavailable; the context's.
+func (c *liveConnection) set(ctx context.Context, number uint32, message []byte) (told engine.Outcome, err error) {
+	ended := func() error { return fault.Wrap(c.lost(), fault.Unavailable, "The engine has ended. Try again.") }
+	if err := c.send(ctx, outgoing{message, false}); errors.Is(err, errLiveEnded) {
+		return told, ended()
+	} else if err != nil {
+		return told, err
+	}
+	for {
+		select {
+		case set := <-c.sets:
+			switch {
+			case set.Number != number: // of a change that was given up
+				continue
+			case set.Error != nil:
+				return told, faultOf(*set.Error)
+			}
+			result := Result{Engine: set.Engine, Understood: set.Understood, Notice: set.Notice}
+			if result.Engine == "" {
+				result.Engine = c.name
+			}
+			return result.outcome(), nil
+		case <-c.ended:
+			return told, ended()
+		case <-ctx.Done():
+			return told, ctx.Err()
+		}
+	}
+}
+
+// send hands a message to the writer.
+//
+// Errors: errLiveEnded; the context's.
+func (c *liveConnection) send(ctx context.Context, out outgoing) error {
+	select {
+	case c.outgoing <- out:
+		return nil
+	case <-c.ended:
+		return c.lost()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// lost returns the error of a connection that has ended. One that the server ended for good
+// is not to be opened again.
+func (c *liveConnection) lost() error {
+	var told *engine.Error
+	if errors.As(c.why, &told) && !told.Retryable {
+		return fault.Wrap(told, fault.EngineFailed, "The engine failed.")
+	}
+	return errors.Join(errLiveEnded, c.why)
+}

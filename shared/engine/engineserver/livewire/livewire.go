@@ -1,0 +1,328 @@
+// Package livewire is the protocol of live sessions with an engine server, version 1.
+//
+// GET /v1/live is answered with a [Catalogue]. A session is one POST to /v1/live, whose
+// request and response are streams of messages that go on at the same time. A session that
+// cannot begin is answered with a status other than 200 and a [Line] with the error: 503 if
+// it may begin later, 422 if it never will. Closing the connection ends the session, also in
+// the middle of a message or of an edit.
+//
+// A message is a head of eight bytes and a payload. The head is the kind (one byte), three
+// bytes of 0, and the length of the payload. All numbers are unsigned, with the most
+// significant byte first.
+//
+//	1 text     JSON: a [Begin] or a [Wish] of the client, a [Line] of the server
+//	2 picture  number (4 bytes), width and height (2 each), range (1 byte: 0 full, as in a
+//	           JPEG; 1 narrow, as in video), three bytes of 0; then the planes of Y, Cb and
+//	           Cr (BT.601, 4:2:0), row by row without gaps. Chroma sides are rounded up
+//	3 image    number, width and height as above; then rows of red, green, blue and alpha,
+//	           one byte each, not premultiplied. Without pixels it removes the image
+//
+// The client's first message is a Begin, the server's a line with Ready. Every wish and every
+// image is answered by a line with its number, and every picture by a picture or a line with
+// its number, unless a newer picture replaced it while it waited. An edited picture has the
+// range of the original, and may have another size. A change takes effect with the pictures
+// that are sent after its answer, at the latest.
+package livewire
+
+import (
+	"bufio"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"image"
+	"io"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/engine"
+)
+
+// Version is that of the protocol.
+const Version = 1
+
+// Path is where sessions are opened.
+const Path = "/v1/live"
+
+// ContentType is that of both streams.
+const ContentType = "application/vnd.cutroom.live"
+
+// Limits of messages.
+const (
+	// MaxText is the maximum length of a text, in bytes.
+	MaxText = 64 << 10
+	// MaxPixels is the maximum number of pixels of a picture, those of 1920x1080 with the
+	// rows that codecs add.
+	MaxPixels = 1920 * 1088
+	// MaxImagePixels is the maximum number of pixels of an image.
+	MaxImagePixels = 1 << 20
+)
+
+// Kind is what a message is.
+type Kind uint8
+
+// The kinds of messages.
+const (
+	Text    Kind = 1
+	Picture Kind = 2
+	Image   Kind = 3
+)
+
+const (
+	headBytes    = 8
+	pictureBytes = 12
+	imageBytes   = 8
+)
+
+// Catalogue is what a server edits live.
+type Catalogue struct {
+	Version int `json:"version"`
+	// Models are those that it serves, by their canonical ids.
+	Models map[string]Model `json:"models"`
+	// Sessions is how many it serves at once, Open how many it has.
+	Sessions int `json:"sessions"`
+	Open     int `json:"open"`
+}
+
+// Model is a model that a server serves live.
+type Model struct {
+	// Ready is false while it is loaded and warmed up.
+	Ready bool `json:"ready"`
+}
+
+// Begin is the first message of a client.
+type Begin struct {
+	Version int `json:"version"`
+	// Model is a canonical id.
+	Model string `json:"model"`
+	// Seed is that of the noise, the same for every picture.
+	Seed uint32 `json:"seed"`
+}
+
+// Wish changes the prompt of a session.
+type Wish struct {
+	Number uint32 `json:"number"`
+	Prompt string `json:"prompt"`
+}
+
+// Line is a text of the server; it has one member.
+type Line struct {
+	Ready   *Ready   `json:"ready,omitempty"`
+	Set     *Set     `json:"set,omitempty"`
+	Refused *Refused `json:"refused,omitempty"`
+	// Error is the session's end.
+	Error *Failure `json:"error,omitempty"`
+}
+
+// Ready begins a session: everything that its first picture needs is loaded and warm.
+type Ready struct {
+	// Engine names what edits.
+	Engine string `json:"engine"`
+}
+
+// Set answers a wish or an image. With an error nothing has changed.
+type Set struct {
+	Number uint32   `json:"number"`
+	Error  *Failure `json:"error,omitempty"`
+	// Engine, Understood and Notice are what the server tells (see engine.Outcome).
+	Engine     string   `json:"engine,omitempty"`
+	Understood []string `json:"understood,omitzero"`
+	Notice     string   `json:"notice,omitempty"`
+}
+
+// Refused answers a picture that is not edited.
+type Refused struct {
+	Number uint32  `json:"number"`
+	Error  Failure `json:"error"`
+}
+
+// Failure is why something is not done. Its message is for the person who asked.
+type Failure struct {
+	Code      job.Code `json:"code"`
+	Message   string   `json:"message"`
+	Retryable bool     `json:"retryable"`
+}
+
+// Reader reads messages.
+type Reader struct{ from *bufio.Reader }
+
+// NewReader returns a reader of a stream.
+func NewReader(from io.Reader) *Reader { return &Reader{bufio.NewReaderSize(from, 64<<10)} }
+
+// Next reads a message. The payload is in the buffer, if that is large enough; the buffer may
+// be nil.
+//
+// Errors: of messages that break the protocol; those of the stream, io.EOF between two
+// messages.
+func (r *Reader) Next(buffer func() []byte) (kind Kind, payload []byte, err error) {
+	var head [headBytes]byte
+	if _, err := io.ReadFull(r.from, head[:]); err != nil {
+		return 0, nil, err
+	}
+	kind, length := Kind(head[0]), int64(binary.BigEndian.Uint32(head[4:]))
+	if head[1] != 0 || head[2] != 0 || head[3] != 0 || length > longest(kind) {
+		return 0, nil, fmt.Errorf("livewire: a message of kind %d with %d bytes", kind, length)
+	}
+	if buffer != nil {
+		payload = buffer()
+	}
+	if int64(cap(payload)) < length {
+		payload = make([]byte, length)
+	}
+	payload = payload[:length]
+	if _, err := io.ReadFull(r.from, payload); err != nil {
+		return 0, payload, fmt.Errorf("livewire: a message was cut off: %w", err)
+	}
+	return kind, payload, nil
+}
+
+// longest returns the maximum length of a payload, -1 for unknown kinds.
+func longest(kind Kind) int64 {
+	switch kind {
+	case Text:
+		return MaxText
+	case Picture:
+		// The sides of chroma planes are rounded up: a picture of one row has as much chroma
+		// as luma.
+		return pictureBytes + 2*MaxPixels + 2
+	case Image:
+		return imageBytes + 4*MaxImagePixels
+	}
+	return -1
+}
+
+// begin appends the head of a message whose payload has the length.
+func begin(to []byte, kind Kind, length int) []byte {
+	return binary.BigEndian.AppendUint32(append(to, byte(kind), 0, 0, 0), uint32(length))
+}
+
+// AppendText appends a message with the value as JSON.
+//
+// Errors: those of the encoding; a text that is too long.
+func AppendText(to []byte, value any) ([]byte, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return to, fmt.Errorf("livewire: %w", err)
+	}
+	if len(text) > MaxText {
+		return to, fmt.Errorf("livewire: a text of %d bytes", len(text))
+	}
+	return append(begin(to, Text, len(text)), text...), nil
+}
+
+// Fits reports whether a picture of the size can be sent.
+func Fits(size image.Point) bool {
+	return size.X >= 1 && size.Y >= 1 && size.X < 1<<16 && size.Y < 1<<16 && size.X*size.Y <= MaxPixels
+}
+
+// planesBytes returns how many bytes the planes of a picture have.
+func planesBytes(size image.Point) (luma, chroma int) {
+	return size.X * size.Y, ((size.X + 1) / 2) * ((size.Y + 1) / 2)
+}
+
+// AppendPicture appends a message with a picture, whose size fits.
+func AppendPicture(to []byte, number uint32, picture *engine.Picture) []byte {
+	size := picture.Rect.Size()
+	luma, chroma := planesBytes(size)
+	to = begin(to, Picture, pictureBytes+luma+2*chroma)
+	to = binary.BigEndian.AppendUint32(to, number)
+	to = binary.BigEndian.AppendUint16(to, uint16(size.X))
+	to = binary.BigEndian.AppendUint16(to, uint16(size.Y))
+	narrow := byte(0)
+	if picture.Narrow {
+		narrow = 1
+	}
+	to = append(to, narrow, 0, 0, 0)
+	for y := range size.Y {
+		to = append(to, picture.Y[y*picture.YStride:][:size.X]...)
+	}
+	to = appendChroma(to, &picture.YCbCr, picture.Cb)
+	return appendChroma(to, &picture.YCbCr, picture.Cr)
+}
+
+// appendChroma appends a plane of chroma as that of 4:2:0.
+func appendChroma(to []byte, of *image.YCbCr, plane []byte) []byte {
+	size := of.Rect.Size()
+	wide, high := (size.X+1)/2, (size.Y+1)/2
+	if of.SubsampleRatio == image.YCbCrSubsampleRatio420 {
+		for y := range high {
+			to = append(to, plane[y*of.CStride:][:wide]...)
+		}
+		return to
+	}
+	for y := range high {
+		below := min(2*y+1, size.Y-1)
+		for x := range wide {
+			right := min(2*x+1, size.X-1)
+			sum := int(plane[of.COffset(2*x, 2*y)]) + int(plane[of.COffset(right, 2*y)]) +
+				int(plane[of.COffset(2*x, below)]) + int(plane[of.COffset(right, below)])
+			to = append(to, byte((sum+2)/4))
+		}
+	}
+	return to
+}
+
+// ParsePicture returns the picture of a payload, which it refers to.
+//
+// Errors: a payload that is none.
+func ParsePicture(payload []byte) (number uint32, picture *engine.Picture, err error) {
+	if len(payload) < pictureBytes {
+		return 0, nil, fmt.Errorf("livewire: a picture of %d bytes", len(payload))
+	}
+	number = binary.BigEndian.Uint32(payload)
+	size := image.Pt(int(binary.BigEndian.Uint16(payload[4:])), int(binary.BigEndian.Uint16(payload[6:])))
+	luma, chroma := planesBytes(size)
+	planes := payload[pictureBytes:]
+	if !Fits(size) || payload[8] > 1 || len(planes) != luma+2*chroma {
+		return 0, nil, fmt.Errorf("livewire: a picture of %v with %d bytes", size, len(planes))
+	}
+	return number, &engine.Picture{
+		YCbCr: image.YCbCr{
+			Y: planes[:luma:luma], Cb: planes[luma : luma+chroma : luma+chroma], Cr: planes[luma+chroma:],
+			YStride: size.X, CStride: (size.X + 1) / 2, SubsampleRatio: image.YCbCrSubsampleRatio420,
+			Rect: image.Rectangle{Max: size},
+		},
+		Narrow: payload[8] == 1,
+	}, nil
+}
+
+// AppendImage appends a message with a reference image, nil to remove it.
+//
+// Errors: an image that is too large, or is not as it says.
+func AppendImage(to []byte, number uint32, reference *engine.ReferenceImage) ([]byte, error) {
+	var none engine.ReferenceImage
+	if reference == nil {
+		reference = &none
+	}
+	width, height := reference.Size.Width, reference.Size.Height
+	if width < 0 || height < 0 || width >= 1<<16 || height >= 1<<16 || width*height > MaxImagePixels ||
+		len(reference.Pixels) != 4*width*height {
+		return to, fmt.Errorf("livewire: an image of %dx%d with %d bytes", width, height, len(reference.Pixels))
+	}
+	to = begin(to, Image, imageBytes+len(reference.Pixels))
+	to = binary.BigEndian.AppendUint32(to, number)
+	to = binary.BigEndian.AppendUint16(to, uint16(width))
+	to = binary.BigEndian.AppendUint16(to, uint16(height))
+	return append(to, reference.Pixels...), nil
+}
+
+// ParseImage returns the reference image of a payload, which it refers to; nil if there is
+// to be none.
+//
+// Errors: a payload that is none.
+func ParseImage(payload []byte) (number uint32, reference *engine.ReferenceImage, err error) {
+	if len(payload) < imageBytes {
+		return 0, nil, fmt.Errorf("livewire: an image of %d bytes", len(payload))
+	}
+	number = binary.BigEndian.Uint32(payload)
+	size := catalog.Size{
+		Width: int(binary.BigEndian.Uint16(payload[4:])), Height: int(binary.BigEndian.Uint16(payload[6:])),
+	}
+	pixels := payload[imageBytes:]
+	if len(pixels) != 4*size.Width*size.Height {
+		return 0, nil, fmt.Errorf("livewire: an image of %dx%d with %d bytes", size.Width, size.Height, len(pixels))
+	}
+	if len(pixels) == 0 {
+		return number, nil, nil
+	}
+	return number, &engine.ReferenceImage{Size: size, Pixels: pixels}, nil
+}
