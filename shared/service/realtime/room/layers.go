@@ -1,20 +1,36 @@
 package room
 
 import (
+	"errors"
 	"strings"
 
 	"github.com/pion/sdp/v3"
 )
 
+const (
+	// maxSections is how many sections an offer may have, and maxLines how many lines of
+	// attributes, in one section and in all. Browsers that send all they can have 1,000.
+	maxSections, maxSectionLines, maxLines = 64, 512, 4096
+	// maxFormats is how many codecs a section may offer, each with its retransmissions. For
+	// each, the library reads all lines of the section.
+	maxFormats = 96
+)
+
+// errOffer refuses an offer that would take too much time to read.
+var errOffer = errors.New("room: a session description of more sections, codecs or lines than any client has")
+
 // readOffer reads a client's offer and makes of it what the server answers to: of a camera
 // that is offered in several sizes the best alone, which makes browsers send no other, and
 // none of the client's addresses, as the server is called and never calls.
 //
-// Errors: those of the library.
+// Errors: errOffer; those of the library.
 func readOffer(text string) (string, error) {
 	var offer sdp.SessionDescription
 	if err := offer.UnmarshalString(text); err != nil {
 		return "", err
+	}
+	if !isUsual(&offer) {
+		return "", errOffer
 	}
 	for _, media := range offer.MediaDescriptions {
 		best := bestLayer(media)
@@ -34,6 +50,25 @@ func readOffer(text string) (string, error) {
 	}
 	out, err := offer.Marshal()
 	return string(out), err
+}
+
+// isUsual reports whether a client may have made the offer: what the library does with
+// others takes seconds. Candidates do not count, as they are left out.
+func isUsual(offer *sdp.SessionDescription) bool {
+	lines := len(offer.Attributes)
+	for _, media := range offer.MediaDescriptions {
+		own := 0
+		for _, attribute := range media.Attributes {
+			if attribute.Key != "candidate" {
+				own++
+			}
+		}
+		if own > maxSectionLines || len(media.MediaName.Formats) > maxFormats {
+			return false
+		}
+		lines += own
+	}
+	return len(offer.MediaDescriptions) <= maxSections && lines <= maxLines
 }
 
 // closeEmpty makes inactive the sections of an answer that the server has no track for yet:

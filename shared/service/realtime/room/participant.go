@@ -2,6 +2,7 @@ package room
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -77,11 +78,14 @@ func newParticipant(r *Room, g livekit.Grant, version livekit.Version) (*partici
 	return p, nil
 }
 
+// errTooMuch is why a participant is ended that opens more than any client does.
+var errTooMuch = errors.New("room: a client opens too many streams or data channels")
+
 // newPeer returns a connection whose events reach the room.
 //
 // Errors: those of the library.
 func (p *participant) newPeer() (*peer, error) {
-	one, err := p.room.server.config.Ports.newPeer()
+	one, err := p.room.server.config.Ports.newPeer(func() { p.fails(errTooMuch) })
 	if err != nil {
 		return nil, err
 	}

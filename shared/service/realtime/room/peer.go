@@ -38,20 +38,22 @@ type peer struct {
 	bandwidth *bandwidth
 }
 
-// newPeer returns a peer that is reached at the ports.
+// newPeer returns a peer that is reached at the ports. It calls overflow if the client is
+// beyond limits that no client comes near.
 //
 // Errors: those of the library.
-func (p *Ports) newPeer() (*peer, error) {
+func (p *Ports) newPeer(overflow func()) (*peer, error) {
 	media := &webrtc.MediaEngine{}
 	registry := &interceptor.Registry{}
 	limit, err := newBandwidth(p.logs)
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(registerCodecs(media), p.registerInterceptors(media, registry, limit)); err != nil {
+	bounds := newIntake(overflow)
+	if err := errors.Join(registerCodecs(media), p.registerInterceptors(registry, bounds, limit)); err != nil {
 		return nil, err
 	}
-	settings, err := p.settings()
+	settings, err := p.settings(bounds)
 	if err != nil {
 		return nil, err
 	}
@@ -62,14 +64,17 @@ func (p *Ports) newPeer() (*peer, error) {
 	if err != nil {
 		return nil, err
 	}
+	connection.OnDataChannel(func(*webrtc.DataChannel) { bounds.open() })
 	return &peer{connection, limit}, nil
 }
 
 // settings returns how peers are reached. The server is lite (RFC 8445, section 2.5): it
 // has addresses of its own, and sends nothing to those that a client names until packets
 // have come from there.
-func (p *Ports) settings() (s webrtc.SettingEngine, err error) {
+func (p *Ports) settings(bounds *intake) (s webrtc.SettingEngine, err error) {
 	s.LoggerFactory = p.logs
+	s.BufferFactory = bounds.buffer
+	s.SetRemoteIPFilter(bounds.call)
 	s.SetLite(true)
 	s.SetICEUDPMux(p.udp)
 	s.SetICETCPMux(p.tcp)
@@ -122,12 +127,10 @@ func registerCodecs(m *webrtc.MediaEngine) error {
 }
 
 // registerInterceptors registers what packets pass through; those that are sent pass the
-// last one first. Lost packets of a client are asked for by the assembler.
+// last one first, those that come the first. Lost packets of a client are asked for by the assembler.
 //
 // Errors: those of the library.
-func (p *Ports) registerInterceptors(
-	m *webrtc.MediaEngine, registry *interceptor.Registry, limit *bandwidth,
-) error {
+func (p *Ports) registerInterceptors(registry *interceptor.Registry, bounds *intake, limit *bandwidth) error {
 	numbers, err := twcc.NewHeaderExtensionInterceptor()
 	if err != nil {
 		return err
@@ -148,7 +151,7 @@ func (p *Ports) registerInterceptors(
 	if err != nil {
 		return err
 	}
-	for _, one := range []interceptor.Factory{limit, numbers, &playout{}, feedback, again, received, sent} {
+	for _, one := range []interceptor.Factory{bounds, limit, numbers, &playout{}, feedback, again, received, sent} {
 		registry.Add(one)
 	}
 	return nil

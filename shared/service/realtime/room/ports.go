@@ -16,6 +16,9 @@ import (
 const (
 	// maxMediaConnections is how many connections the TCP port has at once.
 	maxMediaConnections = 4096
+	// maxFromAddress is how many of them may come from one address, behind which there may be
+	// many clients. Each has one or two.
+	maxFromAddress = 256
 	// strangerTime is how long one may stay open that belongs to no participant.
 	strangerTime = 10 * time.Second
 	// udpBuffer is how many bytes the system buffers each way for all sessions.
@@ -67,7 +70,7 @@ func Listen(c PortsConfig) (*Ports, error) {
 		return nil, err
 	}
 	p.tcp = ice.NewTCPMuxDefault(ice.TCPMuxParams{
-		Listener: netutil.LimitListener(listener, maxMediaConnections), Logger: p.logs.NewLogger("tcp"),
+		Listener: newFairListener(netutil.LimitListener(listener, maxMediaConnections)), Logger: p.logs.NewLogger("tcp"),
 		ReadBufferSize: 64, WriteBufferSize: tcpBuffer,
 		FirstStunBindTimeout: strangerTime, AliveDurationForConnFromStun: strangerTime,
 	})

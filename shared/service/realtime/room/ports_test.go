@@ -29,8 +29,8 @@ func TestThePublicAddressIsReached(t *testing.T) {
 			w.T = t
 			r, _ := w.mirror()
 			c := w.join(r, livekit.Version1, true, network)
-			c.sees(10)
-			for line := range strings.Lines(c.own.RemoteDescription().SDP) {
+			c.Sees(10)
+			for line := range strings.Lines(c.Own.RemoteDescription().SDP) {
 				if fields := strings.Fields(line); strings.HasPrefix(line, "a=candidate:") && fields[4] != public.String() {
 					t.Errorf("clients are told %s", line)
 				}

@@ -17,7 +17,8 @@ const (
 const (
 	// askEvery is how often missing packets are looked for.
 	askEvery = 5 * time.Millisecond
-	// keyEvery is how often a key frame is asked for while one is needed.
+	// keyEvery is how often a key frame is asked for while one is needed, and sent at the
+	// most to those who ask.
 	keyEvery = 250 * time.Millisecond
 )
 

@@ -88,7 +88,7 @@ func TestARelayPassesMediaOn(t *testing.T) {
 		Address: "127.0.0.1:0", Wrap: func(c net.PacketConn) net.PacketConn { return guarded{c, &stopped, &passed} },
 	}, Relays{URLs: []string{url}, Secret: []byte(relaySecret)})
 	r, _ := w.mirror()
-	told := w.join(r, livekit.Version0, false).welcome.GetIceServers()
+	told := w.join(r, livekit.Version0, false).Joined.GetIceServers()
 	if len(told) != 1 || len(told[0].GetUrls()) != 1 || told[0].GetUrls()[0] != url {
 		t.Fatalf("clients are told of %v, want %s", told, url)
 	}
@@ -102,7 +102,7 @@ func TestARelayPassesMediaOn(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w.T = t
 			c := w.join(r, version, true)
-			c.sees(10)
+			c.Sees(10)
 		})
 	}
 	if stopped.Load() == 0 || passed.Load() == 0 {
@@ -114,7 +114,7 @@ func TestARelayPassesMediaOn(t *testing.T) {
 func TestThereIsNoRelayUnlessOneIsSet(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
-	if told := w.join(r, livekit.Version1, false).welcome.GetIceServers(); len(told) > 0 {
+	if told := w.join(r, livekit.Version1, false).Joined.GetIceServers(); len(told) > 0 {
 		t.Errorf("clients are told of %v", told)
 	}
 }

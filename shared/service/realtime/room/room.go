@@ -76,6 +76,8 @@ type Room struct {
 	// placed is true once the source's first frame has its place in times.
 	placed bool
 	times  timeline
+	// keyTold is when KeyWanted reported a need.
+	keyTold time.Time
 	// width and height are those of the camera as the client announced it.
 	width, height uint32
 	heard, closed bool
@@ -129,8 +131,18 @@ func (r *Room) AskKey() {
 }
 
 // KeyWanted reports whether the next frame that is sent has to be a key frame, because
-// somebody joined or lost one. It reports each need once.
-func (r *Room) KeyWanted() bool { return r.keyAsked.Swap(false) }
+// somebody joined or lost one. It reports each need once, and none sooner than keyEvery
+// after the last: key frames are large, and one who asks for them all the time would have
+// everybody else see little but them.
+func (r *Room) KeyWanted() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(r.keyTold) < keyEvery || !r.keyAsked.Swap(false) {
+		return false
+	}
+	r.keyTold = time.Now()
+	return true
+}
 
 // Bitrate returns how much the video may take that is sent, in bit/s: what the network of
 // the session's client takes, and while there is none, the least of the viewers'.

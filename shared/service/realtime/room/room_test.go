@@ -1,11 +1,13 @@
 package room
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/pion/webrtc/v4"
 
 	"cutroom/shared/service/realtime/livekit"
+	"cutroom/shared/service/realtime/livekit/livekittest"
 )
 
 // A client of either version sends a camera and sound, over UDP or TCP, and both come
@@ -23,20 +25,105 @@ func TestARoomSendsBack(t *testing.T) {
 			w := newWorld(t, nil)
 			r, heard := w.mirror()
 			c := w.join(r, of.version, true, of.network)
-			c.sees(30)
-			<-c.sounds
+			c.Sees(30)
+			<-c.Heard
 			viewer := w.join(r, of.version, false, of.network)
-			viewer.sees(10)
-			<-viewer.sounds
+			viewer.Sees(10)
+			<-viewer.Heard
 			if heard.Load() == 0 {
 				t.Error("the room heard nothing of the client")
 			}
 			r.Close(livekit.DisconnectReason_ROOM_DELETED)
-			for _, one := range []*client{c, viewer} {
-				if leave := one.left(); leave.GetAction() != livekit.LeaveRequest_DISCONNECT {
+			for _, one := range []*livekittest.Client{c, viewer} {
+				if leave := one.Left(); leave.GetAction() != livekit.LeaveRequest_DISCONNECT {
 					t.Errorf("the server ends with %v", leave)
 				}
 			}
 		})
 	}
+}
+
+// A token admits to its room alone, for its time, and whoever has joined may come back by
+// it later; nobody else may.
+func TestTokensOfRooms(t *testing.T) {
+	w := newWorld(t, nil)
+	r, _ := w.mirror()
+	other, _ := w.mirror()
+	config := w.as(r, livekit.Version1, true)
+	refused := func(what string, c livekittest.Config) {
+		t.Helper()
+		if err := livekittest.New(t, c).TryDial(""); err == nil || !strings.Contains(err.Error(), "401") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	elsewhere, forged, nobody := config, config, config
+	elsewhere.URL = w.http.URL + Path + other.Name()
+	forged.Token = livekittest.Forged(config.Token)
+	nobody.Token = ""
+	refused("a token of another room", elsewhere)
+	refused("a forged token", forged)
+	refused("no token", nobody)
+
+	c := livekittest.Join(t, config)
+	c.Sees(5)
+	w.later.Store(int64(2 * tokenTime))
+	refused("a token that has expired", w.expired(r))
+	refused("somebody else's token, again", config)
+	c.Drop()
+	c.Resume()
+	c.Sees(5)
+}
+
+// A token that is used again takes the place of whoever came by it before.
+func TestATokenTwice(t *testing.T) {
+	w := newWorld(t, nil)
+	r, _ := w.mirror()
+	config := w.as(r, livekit.Version1, true)
+	first := livekittest.Join(t, config)
+	first.Sees(5)
+	config.Camera = numbered()
+	second := livekittest.Join(t, config)
+	if leave := first.Left(); leave.GetReason() != livekit.DisconnectReason_DUPLICATE_IDENTITY {
+		t.Errorf("the first is told %v", leave)
+	}
+	second.Sees(5)
+}
+
+// So many watch a session and no more; when one leaves there is room for another.
+func TestManyViewers(t *testing.T) {
+	w := newWorld(t, nil)
+	r, _ := w.mirror()
+	w.join(r, livekit.Version1, true).Sees(1)
+	var viewers []*livekittest.Client
+	for range maxViewers {
+		viewers = append(viewers, w.join(r, livekit.Version1, false))
+	}
+	tooMany := livekittest.New(t, w.as(r, livekit.Version1, false))
+	tooMany.Dial("")
+	if leave := tooMany.Left(); leave.GetReason() != livekit.DisconnectReason_JOIN_FAILURE {
+		t.Errorf("one too many is told %v", leave)
+	}
+	for _, viewer := range viewers {
+		viewer.Sees(3)
+	}
+	viewers[0].Say(&livekit.SignalRequest{Message: &livekit.SignalRequest_Leave{Leave: &livekit.LeaveRequest{}}})
+	viewers[0].Left()
+	w.join(r, livekit.Version1, false).Sees(3)
+	viewers[1].Sees(3)
+}
+
+// A client may take its camera away and publish another, again and again.
+func TestTracksComeAndGo(t *testing.T) {
+	w := newWorld(t, nil)
+	r, _ := w.mirror()
+	c := w.join(r, livekit.Version1, true)
+	for range 6 {
+		c.Sees(3)
+		c.Unpublish()
+		for len(c.Seen) > 0 {
+			<-c.Seen
+		}
+		c.Publish()
+	}
+	c.Sees(10)
 }

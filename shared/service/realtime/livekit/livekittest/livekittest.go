@@ -1,0 +1,493 @@
+// Package livekittest is a client of rooms for tests: it speaks LiveKit's client protocol,
+// of either version, over a connection of its own.
+package livekittest
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+	"github.com/pion/interceptor"
+	"github.com/pion/rtcp"
+	"github.com/pion/rtp/codecs"
+	"github.com/pion/webrtc/v4"
+	"github.com/pion/webrtc/v4/pkg/media"
+	"github.com/pion/webrtc/v4/pkg/media/samplebuilder"
+	"google.golang.org/protobuf/proto"
+
+	"cutroom/shared/service/realtime/livekit"
+)
+
+// patience bounds what a client waits for.
+const patience = 60 * time.Second
+
+// lostTime is how long a client waits for a packet of a frame.
+const lostTime = time.Second / 2
+
+// frameTime is how long a frame of the camera is shown.
+const frameTime = 40 * time.Millisecond
+
+// Config says who joins which room, and how.
+type Config struct {
+	// URL is that of the room, Token what admits to it.
+	URL, Token string
+	Version    livekit.Version
+	// Networks are those that the client has addresses of; UDP if there are none.
+	Networks []webrtc.NetworkType
+	// Camera returns the next frame to publish, a key frame if it is asked for one. A client
+	// without a camera only watches.
+	Camera func(key bool) []byte
+	// Reach, if set, changes how the client finds a way to the server.
+	Reach func(*webrtc.SettingEngine, *webrtc.Configuration)
+	// Change, if set, changes what the client offers.
+	Change func(offer string) string
+}
+
+// Client is somebody in a room. What it is told and sees is in its channels; what nobody
+// takes from them in time is dropped.
+type Client struct {
+	testing.TB
+	Config
+
+	// Own is the connection that the client offers, Other the one that the server offers:
+	// the same in version 1.
+	Own, Other *webrtc.PeerConnection
+	// Joined is what the server said of the room.
+	Joined *livekit.JoinResponse
+	// Seen has the frames of the server's video, Heard the packets of its sound.
+	Seen, Heard chan []byte
+	Leaves      chan *livekit.LeaveRequest
+	Updates     chan *livekit.ParticipantUpdate
+	// Resumed has an element for each time that the server let the client go on, Answered one
+	// for each answer that was taken.
+	Resumed, Answered chan struct{}
+	// Sent counts the frames of the camera.
+	Sent atomic.Int64
+	// Packets, once the client publishes, sends packets as they are, whatever they are.
+	Packets atomic.Pointer[interceptor.RTPWriter]
+
+	joined chan *livekit.JoinResponse
+	socket *websocket.Conn
+	stop   context.CancelFunc
+	life   context.Context
+	key    atomic.Bool
+	// unpublish ends the filming.
+	unpublish func()
+	filming   sync.WaitGroup
+}
+
+// Join joins a room, and publishes a camera and sound if there is a camera. The test
+// closes the client.
+func Join(t testing.TB, c Config) *Client {
+	t.Helper()
+	one := New(t, c)
+	one.Open()
+	if c.Camera != nil {
+		one.Publish()
+	}
+	return one
+}
+
+// New returns a client that has not joined.
+func New(t testing.TB, config Config) *Client {
+	t.Helper()
+	c := &Client{
+		TB: t, Config: config, joined: make(chan *livekit.JoinResponse, 1), Seen: make(chan []byte, 1000),
+		Heard: make(chan []byte, 1000), Leaves: make(chan *livekit.LeaveRequest, 10),
+		Updates: make(chan *livekit.ParticipantUpdate, 10), Resumed: make(chan struct{}, 10),
+		Answered: make(chan struct{}, 100),
+	}
+	if len(c.Networks) == 0 {
+		c.Networks = []webrtc.NetworkType{webrtc.NetworkTypeUDP4}
+	}
+	c.life, c.stop = context.WithCancel(context.WithoutCancel(t.Context()))
+	t.Cleanup(c.Close)
+	c.key.Store(true)
+	c.Own = c.peer()
+	c.Other = c.Own
+	if c.Version == livekit.Version0 {
+		c.Other = c.peer()
+	}
+	return c
+}
+
+// Close ends the client without a word. It may be called again.
+func (c *Client) Close() {
+	c.stop()
+	if c.socket != nil {
+		_ = c.socket.CloseNow()
+	}
+	_ = c.Own.Close()
+	_ = c.Other.Close()
+}
+
+// Open opens the signalling, and waits until the room is joined.
+func (c *Client) Open() {
+	c.Helper()
+	query := ""
+	if c.Version == livekit.Version1 {
+		for _, kind := range []webrtc.RTPCodecType{webrtc.RTPCodecTypeAudio, webrtc.RTPCodecTypeVideo} {
+			_, err := c.Own.AddTransceiverFromKind(kind, webrtc.RTPTransceiverInit{
+				Direction: webrtc.RTPTransceiverDirectionRecvonly,
+			})
+			c.must(err)
+		}
+		_, err := c.Own.CreateDataChannel("_reliable", nil)
+		c.must(err)
+		query = "&join_request=" + Wrapped(c.TB, &livekit.JoinRequest{PublisherOffer: c.Offer(1, false)})
+	}
+	c.Dial(query)
+	select {
+	case c.Joined = <-c.joined:
+	case <-time.After(patience):
+		c.Fatal("the server does not say who is in the room")
+	}
+	if c.Version == livekit.Version1 {
+		Await(c, "the first offer is answered", c.Answered)
+	}
+}
+
+// Await waits for an element of a channel.
+func Await[T any](c *Client, what string, from <-chan T) T {
+	c.Helper()
+	select {
+	case one := <-from:
+		return one
+	case <-time.After(patience):
+		c.Fatalf("it never came to this: %s", what)
+		panic("unreachable")
+	}
+}
+
+// Wrapped returns a join request as version 1 has it in a query.
+func Wrapped(t testing.TB, join *livekit.JoinRequest) string {
+	t.Helper()
+	content, err := proto.Marshal(join)
+	if err == nil {
+		content, err = proto.Marshal(&livekit.WrappedJoinRequest{JoinRequest: content})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return base64.URLEncoding.EncodeToString(content)
+}
+
+// Forged returns a token with another signature.
+func Forged(token string) string {
+	return token[:strings.LastIndexByte(token, '.')+1] + strings.Repeat("A", 43)
+}
+
+func (c *Client) must(err error) {
+	c.Helper()
+	if err != nil && c.life.Err() == nil {
+		c.Error(err)
+	}
+}
+
+// peer returns a connection that shows what it receives.
+func (c *Client) peer() *webrtc.PeerConnection {
+	c.Helper()
+	var settings webrtc.SettingEngine
+	settings.SetIncludeLoopbackCandidate(true)
+	settings.SetNetworkTypes(c.Networks)
+	settings.SetIPFilter(func(ip net.IP) bool { return ip.IsLoopback() })
+	var way webrtc.Configuration
+	if c.Reach != nil {
+		c.Reach(&settings, &way)
+	}
+	engine, registry := &webrtc.MediaEngine{}, &interceptor.Registry{}
+	c.must(registerCodecs(engine))
+	c.must(webrtc.ConfigureSimulcastExtensionHeaders(engine))
+	registry.Add(&tap{client: c})
+	c.must(webrtc.RegisterDefaultInterceptors(engine, registry))
+	api := webrtc.NewAPI(webrtc.WithSettingEngine(settings), webrtc.WithMediaEngine(engine),
+		webrtc.WithInterceptorRegistry(registry))
+	pc, err := api.NewPeerConnection(way)
+	c.must(err)
+	pc.OnTrack(func(track *webrtc.TrackRemote, _ *webrtc.RTPReceiver) {
+		if track.Kind() == webrtc.RTPCodecTypeVideo {
+			c.see(pc, track)
+		} else {
+			c.hear(track)
+		}
+	})
+	return pc
+}
+
+// registerCodecs registers VP8 and Opus. Retransmissions come in the stream that they
+// belong to, as the library asks again and again for what came in one of their own.
+func registerCodecs(m *webrtc.MediaEngine) error {
+	return errors.Join(
+		m.RegisterCodec(webrtc.RTPCodecParameters{PayloadType: 96, RTPCodecCapability: webrtc.RTPCodecCapability{
+			MimeType: webrtc.MimeTypeVP8, ClockRate: videoClock,
+			RTCPFeedback: []webrtc.RTCPFeedback{{Type: "nack"}, {Type: "nack", Parameter: "pli"}},
+		}}, webrtc.RTPCodecTypeVideo),
+		m.RegisterCodec(webrtc.RTPCodecParameters{PayloadType: 111, RTPCodecCapability: webrtc.RTPCodecCapability{
+			MimeType: webrtc.MimeTypeOpus, ClockRate: audioClock, Channels: 2,
+		}}, webrtc.RTPCodecTypeAudio),
+	)
+}
+
+// tap is the last that packets pass on their way out.
+type tap struct {
+	interceptor.NoOp
+	client *Client
+}
+
+// NewInterceptor is for the library.
+func (p *tap) NewInterceptor(string) (interceptor.Interceptor, error) { return p, nil }
+
+// BindLocalStream is for the library.
+func (p *tap) BindLocalStream(_ *interceptor.StreamInfo, w interceptor.RTPWriter) interceptor.RTPWriter {
+	p.client.Packets.Store(&w)
+	return w
+}
+
+// see shows a track's frames, and asks for key frames as a decoder would.
+func (c *Client) see(pc *webrtc.PeerConnection, track *webrtc.TrackRemote) {
+	frames := samplebuilder.New(1000, &codecs.VP8Packet{}, track.Codec().ClockRate,
+		samplebuilder.WithMaxTimeDelay(lostTime))
+	lost := time.Now()
+	for {
+		packet, _, err := track.ReadRTP()
+		if err != nil {
+			return
+		}
+		frames.Push(packet)
+		for sample := frames.Pop(); sample != nil; sample = frames.Pop() {
+			put(c.Seen, sample.Data)
+			if sample.PrevDroppedPackets > 0 && time.Since(lost) > lostTime {
+				lost = time.Now()
+				_ = pc.WriteRTCP([]rtcp.Packet{&rtcp.PictureLossIndication{MediaSSRC: uint32(track.SSRC())}})
+			}
+		}
+	}
+}
+
+func (c *Client) hear(track *webrtc.TrackRemote) {
+	for {
+		packet, _, err := track.ReadRTP()
+		if err != nil {
+			return
+		}
+		put(c.Heard, packet.Payload)
+	}
+}
+
+// put drops what nobody takes in time.
+func put[T any](to chan<- T, one T) {
+	select {
+	case to <- one:
+	default:
+	}
+}
+
+// Offer returns an offer with all addresses.
+func (c *Client) Offer(id uint32, restart bool) *livekit.SessionDescription {
+	c.Helper()
+	gathered := webrtc.GatheringCompletePromise(c.Own)
+	offer, err := c.Own.CreateOffer(&webrtc.OfferOptions{ICERestart: restart})
+	c.must(err)
+	c.must(c.Own.SetLocalDescription(offer))
+	<-gathered
+	text := c.Own.LocalDescription().SDP
+	if c.Change != nil {
+		text = c.Change(text)
+	}
+	return &livekit.SessionDescription{Type: "offer", Sdp: text, Id: id}
+}
+
+// Dial opens the signalling, with what is added to the query.
+func (c *Client) Dial(query string) {
+	c.Helper()
+	if err := c.TryDial(query); err != nil {
+		c.Fatal(err)
+	}
+}
+
+// TryDial opens the signalling as Dial does.
+//
+// Errors: those of the library, among them the status of a refusal.
+func (c *Client) TryDial(query string) error {
+	path := "/rtc"
+	if c.Version == livekit.Version1 {
+		path += "/v1"
+	}
+	ctx, cancel := context.WithTimeout(c.life, patience)
+	defer cancel()
+	socket, _, err := websocket.Dial(ctx, c.URL+path+"?access_token="+c.Token+query, nil)
+	if err != nil {
+		return err
+	}
+	socket.SetReadLimit(1 << 20)
+	c.socket = socket
+	go c.listen(socket)
+	return nil
+}
+
+// Drop loses the signalling.
+func (c *Client) Drop() { _ = c.socket.CloseNow() }
+
+// Resume opens the signalling again after it was lost, with an offer that restarts ICE.
+func (c *Client) Resume() {
+	c.Helper()
+	query := "&reconnect=1&sid=" + c.Joined.GetParticipant().GetSid()
+	if c.Version == livekit.Version1 {
+		query = "&join_request=" + Wrapped(c.TB, &livekit.JoinRequest{
+			Reconnect: true, ParticipantSid: c.Joined.GetParticipant().GetSid(),
+		})
+	}
+	c.Dial(query)
+	Await(c, "the server lets it go on", c.Resumed)
+	c.Negotiate(true)
+}
+
+// Say sends a message. It fails once the signalling is lost.
+func (c *Client) Say(m *livekit.SignalRequest) {
+	content, err := proto.Marshal(m)
+	c.must(err)
+	c.Write(content)
+}
+
+// Write sends what may be a message.
+func (c *Client) Write(content []byte) {
+	_ = c.socket.Write(c.life, websocket.MessageBinary, content)
+}
+
+func (c *Client) listen(socket *websocket.Conn) {
+	for {
+		_, content, err := socket.Read(c.life)
+		if err != nil {
+			return
+		}
+		var m livekit.SignalResponse
+		c.must(proto.Unmarshal(content, &m))
+		switch m := m.GetMessage().(type) {
+		case *livekit.SignalResponse_Join:
+			put(c.joined, m.Join)
+		case *livekit.SignalResponse_Reconnect:
+			put(c.Resumed, struct{}{})
+		case *livekit.SignalResponse_Answer:
+			c.must(c.Own.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeAnswer, SDP: m.Answer.GetSdp()}))
+			put(c.Answered, struct{}{})
+		case *livekit.SignalResponse_Offer:
+			c.answer(m.Offer.GetSdp())
+		case *livekit.SignalResponse_Update:
+			put(c.Updates, m.Update)
+		case *livekit.SignalResponse_Leave:
+			put(c.Leaves, m.Leave)
+		}
+	}
+}
+
+func (c *Client) answer(offer string) {
+	c.must(c.Other.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeOffer, SDP: offer}))
+	answer, err := c.Other.CreateAnswer(nil)
+	c.must(err)
+	c.must(c.Other.SetLocalDescription(answer))
+	c.Say(&livekit.SignalRequest{Message: &livekit.SignalRequest_Answer{
+		Answer: &livekit.SessionDescription{Type: "answer", Sdp: answer.SDP},
+	}})
+}
+
+// The rates of RTP timestamps.
+const videoClock, audioClock = 90_000, 48_000
+
+// Publish sends the camera, 25 frames a second, and sound.
+func (c *Client) Publish() {
+	c.Helper()
+	camera, err := webrtc.NewTrackLocalStaticSample(
+		webrtc.RTPCodecCapability{MimeType: webrtc.MimeTypeVP8, ClockRate: videoClock}, "camera", "mine")
+	c.must(err)
+	microphone, err := webrtc.NewTrackLocalStaticSample(
+		webrtc.RTPCodecCapability{MimeType: webrtc.MimeTypeOpus, ClockRate: audioClock, Channels: 2}, "microphone", "mine")
+	c.must(err)
+	for _, track := range []webrtc.TrackLocal{camera, microphone} {
+		transceiver, err := c.Own.AddTransceiverFromTrack(track, webrtc.RTPTransceiverInit{
+			Direction: webrtc.RTPTransceiverDirectionSendonly,
+		})
+		c.must(err)
+		go c.readReports(transceiver.Sender())
+	}
+	c.Say(&livekit.SignalRequest{Message: &livekit.SignalRequest_AddTrack{AddTrack: &livekit.AddTrackRequest{
+		Cid: "camera", Type: livekit.TrackType_VIDEO, Width: 640, Height: 360,
+	}}})
+	c.Negotiate(false)
+	filming, stop := context.WithCancel(c.life)
+	c.filming.Go(func() { c.film(filming, camera, microphone) })
+	c.unpublish = func() {
+		stop()
+		c.filming.Wait()
+	}
+}
+
+// Unpublish takes the camera and the sound away.
+func (c *Client) Unpublish() {
+	c.Helper()
+	c.unpublish()
+	for _, sender := range c.Own.GetSenders() {
+		if sender.Track() != nil {
+			c.must(c.Own.RemoveTrack(sender))
+		}
+	}
+	c.Negotiate(false)
+}
+
+// Negotiate makes an offer, which restarts ICE or not, and waits for the answer.
+func (c *Client) Negotiate(restart bool) {
+	c.Helper()
+	c.Say(&livekit.SignalRequest{Message: &livekit.SignalRequest_Offer{Offer: c.Offer(2, restart)}})
+	Await(c, "the offer is answered", c.Answered)
+}
+
+// readReports reads what the server says of a track.
+func (c *Client) readReports(sender *webrtc.RTPSender) {
+	for {
+		packets, _, err := sender.ReadRTCP()
+		if err != nil {
+			return
+		}
+		for _, packet := range packets {
+			if _, is := packet.(*rtcp.PictureLossIndication); is {
+				c.key.Store(true)
+			}
+		}
+	}
+}
+
+func (c *Client) film(ctx context.Context, camera, microphone *webrtc.TrackLocalStaticSample) {
+	ticker := time.NewTicker(frameTime)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		frame := c.Camera(c.key.Swap(false))
+		c.Sent.Add(1)
+		_ = camera.WriteSample(media.Sample{Data: frame, Duration: frameTime})
+		_ = microphone.WriteSample(media.Sample{Data: []byte("sound"), Duration: frameTime / 2})
+	}
+}
+
+// Sees waits until so many frames have come back.
+func (c *Client) Sees(frames int) {
+	c.Helper()
+	for range frames {
+		Await(c, "a frame comes back", c.Seen)
+	}
+}
+
+// Left waits until the server says that the client is to leave.
+func (c *Client) Left() *livekit.LeaveRequest {
+	c.Helper()
+	return Await(c, "the server says that it is over", c.Leaves)
+}

@@ -1,0 +1,382 @@
+package room
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pion/interceptor"
+	"github.com/pion/rtcp"
+	"github.com/pion/rtp"
+	"github.com/pion/stun/v3"
+	"github.com/pion/webrtc/v4"
+
+	"cutroom/shared/service/realtime/livekit"
+	"cutroom/shared/service/realtime/livekit/livekittest"
+)
+
+// offers sends another offer, changed.
+func offers(c *livekittest.Client, change func(offer string) string) {
+	c.Change = change
+	c.Say(&livekit.SignalRequest{Message: &livekit.SignalRequest_Offer{Offer: c.Offer(9, false)}})
+	c.Change = nil
+}
+
+// adding returns a change that adds lines to the last section of an offer.
+func adding(count int, line string) func(string) string {
+	return func(offer string) string {
+		var lines strings.Builder
+		for i := range count {
+			fmt.Fprintf(&lines, line+"\r\n", i)
+		}
+		return offer + lines.String()
+	}
+}
+
+// An offer that no client makes ends the one who makes it, at once, whatever the library
+// would do with it; odd ones are answered.
+func TestOffersThatLie(t *testing.T) {
+	const section = "m=video 9 UDP/TLS/RTP/SAVPF 96\r\nc=IN IP4 0.0.0.0\r\na=mid:m%d\r\na=recvonly\r\na=rtpmap:96 VP8/90000"
+	w := newWorld(t, nil)
+	for name, of := range map[string]struct {
+		change  func(string) string
+		refused bool
+	}{
+		"10,000 lines":   {adding(10_000, "a=x:%d"), true},
+		"4,000 sections": {adding(2_000, section), true},
+		"10,000 cameras": {adding(10_000, "a=ssrc:%d cname:x"), true},
+		"10,000 sizes":   {adding(10_000, "a=rid:%d send"), true},
+		"20,000 codecs": {func(offer string) string {
+			return strings.Replace(offer, "UDP/TLS/RTP/SAVPF 96", "UDP/TLS/RTP/SAVPF"+strings.Repeat(" 96", 20_000), 1)
+		}, true},
+		"nothing":        {func(string) string { return "" }, true},
+		"no description": {func(string) string { return "v=0\r\n\x00" }, true},
+		"no fingerprint": {func(offer string) string {
+			return regexp.MustCompile(`a=fingerprint:.*\r\n`).ReplaceAllString(offer, "")
+		}, false},
+		"another fingerprint": {func(offer string) string {
+			return regexp.MustCompile(`a=fingerprint:sha-256 ..`).ReplaceAllString(offer, "a=fingerprint:sha-256 00")
+		}, false},
+		"3,000 candidates":   {adding(3_000, "a=candidate:1 1 udp 2130706431 169.254.169.254 %d typ host"), false},
+		"what nobody reads":  {adding(400, "a=x:%d"), false},
+		"a section too many": {adding(1, section), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, _ := w.mirror()
+			c := livekittest.Join(t, w.as(r, livekit.Version1, false))
+			offers(c, of.change)
+			if !of.refused {
+				livekittest.Await(c, "the offer is answered", c.Answered)
+			} else if leave := c.Left(); leave.GetReason() != livekit.DisconnectReason_JOIN_FAILURE {
+				t.Errorf("the server ends with %v", leave)
+			}
+		})
+	}
+	r, _ := w.mirror()
+	w.join(r, livekit.Version1, true).Sees(10)
+}
+
+// The server calls nobody whom a client names: not in any part of its descriptions, nor by
+// a candidate that comes later.
+func TestNobodyElseIsCalled(t *testing.T) {
+	w := newWorld(t, nil)
+	r, _ := w.mirror()
+	third, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer third.Close()
+	calls, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer calls.Close()
+	udp := fmt.Sprintf("candidate:1 1 udp 2130706431 127.0.0.1 %d typ host", third.LocalAddr().(*net.UDPAddr).Port)
+	tcp := fmt.Sprintf("candidate:2 1 tcp 2130706431 127.0.0.1 %d typ host tcptype passive",
+		calls.Addr().(*net.TCPAddr).Port)
+	named := "a=" + udp + "\r\na=" + tcp + "\r\na=remote-candidates:1 127.0.0.1 " +
+		fmt.Sprint(third.LocalAddr().(*net.UDPAddr).Port) + "\r\n"
+	config := w.as(r, livekit.Version1, true)
+	config.Change = func(offer string) string {
+		return strings.Replace(offer, "t=0 0\r\n", "t=0 0\r\na=ice-lite\r\n"+named, 1) + named
+	}
+	c := livekittest.Join(t, config)
+	for _, candidate := range []string{udp, tcp} {
+		c.Say(&livekit.SignalRequest{Message: &livekit.SignalRequest_Trickle{Trickle: &livekit.TrickleRequest{
+			CandidateInit: fmt.Sprintf(`{"candidate":%q,"sdpMid":"0","sdpMLineIndex":0}`, candidate),
+		}}})
+	}
+	// One more, who is no such liar, has long seen more than it takes to call.
+	w.join(r, livekit.Version1, false)
+	other, _ := w.mirror()
+	w.join(other, livekit.Version1, true).Sees(50)
+	_ = third.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+	if n, from, err := third.ReadFrom(make([]byte, 1500)); err == nil {
+		t.Errorf("%d bytes came from %v", n, from)
+	}
+	_ = calls.(*net.TCPListener).SetDeadline(time.Now().Add(10 * time.Millisecond))
+	if conn, err := calls.Accept(); err == nil {
+		conn.Close()
+		t.Error("the server called by TCP")
+	}
+}
+
+// credentials are the server's in a description: who has them may connect.
+func credentials(description string) (name, password string) {
+	find := func(key string) string {
+		return regexp.MustCompile(`a=` + key + `:(\S+)`).FindStringSubmatch(description)[1]
+	}
+	return find("ice-ufrag"), find("ice-pwd")
+}
+
+func binding(t *testing.T, name, password string) []byte {
+	t.Helper()
+	setters := []stun.Setter{stun.TransactionID, stun.BindingRequest}
+	if name != "" {
+		setters = append(setters, stun.NewUsername(name))
+	}
+	if password != "" {
+		setters = append(setters, stun.NewShortTermIntegrity(password))
+	}
+	message, err := stun.Build(append(setters, stun.Fingerprint)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return message.Raw
+}
+
+// Strangers at the UDP port are answered nothing: it amplifies nothing, and tells nobody
+// that it is there.
+func TestStrangersAreNotAnswered(t *testing.T) {
+	w := newWorld(t, nil)
+	r, _ := w.mirror()
+	c := w.join(r, livekit.Version1, true)
+	c.Sees(1)
+	name, _ := credentials(c.Own.RemoteDescription().SDP)
+	mine, _ := credentials(c.Own.LocalDescription().SDP)
+	stranger, err := net.Dial("udp4", w.config.Ports.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stranger.Close()
+	hello := append([]byte{22, 254, 253, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0}, make([]byte, 256)...)
+	for range 200 {
+		for _, packet := range [][]byte{
+			{}, {0}, make([]byte, 1400), hello, {128, 96, 0, 1, 0, 0, 0, 0, 0, 0, 0, 1}, {129, 200, 0, 1, 0, 0, 0, 1},
+			binding(t, "", ""), binding(t, "nobody:"+mine, "a password"), binding(t, name+":"+mine, "a wrong password"),
+			binding(t, name, ""), binding(t, name+":"+mine, ""),
+		} {
+			_, _ = stranger.Write(packet)
+		}
+	}
+	c.Sees(25) // what was sent before is long read
+	_ = stranger.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+	if n, err := stranger.Read(make([]byte, 1500)); err == nil {
+		t.Errorf("a stranger is answered %d bytes", n)
+	}
+}
+
+// Somebody who has joined may call from a bounded number of addresses, and is sent no more
+// than it sends.
+func TestCallsFromManyAddresses(t *testing.T) {
+	w := newWorld(t, nil)
+	r, _ := w.mirror()
+	c := w.join(r, livekit.Version1, true)
+	c.Sees(1)
+	name, password := credentials(c.Own.RemoteDescription().SDP)
+	mine, _ := credentials(c.Own.LocalDescription().SDP)
+	var sockets []net.Conn
+	for range 3 * maxCandidates {
+		socket, err := net.Dial("udp4", w.config.Ports.Address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer socket.Close()
+		sockets = append(sockets, socket)
+		_, _ = socket.Write(binding(t, name+":"+mine, password))
+	}
+	c.Sees(25)
+	answered := 0
+	for _, socket := range sockets {
+		_ = socket.SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+		n, err := socket.Read(make([]byte, 1500))
+		if err == nil {
+			answered++
+		}
+		if n > 2*len(binding(t, name+":"+mine, password)) {
+			t.Errorf("%d bytes are the answer", n)
+		}
+	}
+	// Some more became free while it lasted.
+	if answered == 0 || answered > 2*maxCandidates {
+		t.Errorf("%d addresses are answered", answered)
+	}
+}
+
+// Connections of strangers to the TCP port end by themselves, and those from one address
+// leave room for others.
+func TestHalfOpenConnections(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	const many = 2 * maxFromAddress // of which a quarter ends at once
+	var conns []net.Conn
+	for i := range many {
+		conn, err := net.Dial("tcp4", w.config.Ports.Address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		conns = append(conns, conn)
+		request := binding(t, fmt.Sprintf("nobody%d:me", i), "a password")
+		framed := append([]byte{0, byte(len(request))}, request...)
+		switch i % 4 {
+		case 0: // says nothing
+		case 1: // begins to say something
+			_, _ = conn.Write(framed[:1])
+		case 2: // says that a packet comes that is too long
+			_, _ = conn.Write([]byte{255, 255, 0})
+		case 3: // names somebody who is not there
+			_, _ = conn.Write(framed)
+		}
+	}
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	elsewhere, err := dialer.Dial("tcp4", w.config.Ports.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer elsewhere.Close()
+	_ = elsewhere.SetReadDeadline(time.Now().Add(strangerTime / 4))
+	var timeout net.Error
+	if _, err := elsewhere.Read(make([]byte, 1)); !errors.As(err, &timeout) || !timeout.Timeout() {
+		t.Errorf("a connection from elsewhere ends with %v", err)
+	}
+	for _, conn := range conns[many-50:] {
+		_ = conn.SetReadDeadline(time.Now().Add(testTime))
+		_, _ = conn.Read(make([]byte, 1))
+	}
+	_ = conns[0].SetReadDeadline(time.Now().Add(10 * time.Millisecond))
+	if _, err := conns[0].Read(make([]byte, 1)); !errors.As(err, &timeout) || !timeout.Timeout() {
+		t.Errorf("those of one address that are too many are closed no sooner than the rest, which ends with %v", err)
+	}
+	for i, conn := range conns {
+		_ = conn.SetReadDeadline(time.Now().Add(testTime))
+		if _, err := conn.Read(make([]byte, 1)); errors.As(err, &timeout) && timeout.Timeout() {
+			t.Fatalf("connection %d stays open", i)
+		}
+	}
+	r, _ := w.mirror()
+	w.join(r, livekit.Version1, true, webrtc.NetworkTypeTCP4).Sees(10)
+}
+
+// A client that opens data channels, or sends streams, without end is ended; what it opens
+// would take memory for as long as it stays.
+func TestThoseWhoOpenTooMuch(t *testing.T) {
+	for name, opens := range map[string]func(c *livekittest.Client){
+		"data channels": func(c *livekittest.Client) {
+			for i := range 3 * maxChannels {
+				if _, err := c.Own.CreateDataChannel(fmt.Sprintf("%d", i), nil); err != nil {
+					t.Error(err)
+				}
+			}
+		},
+		"streams": func(c *livekittest.Client) {
+			writer := *c.Packets.Load()
+			for i := range uint32(10 * maxStreams) {
+				header := &rtp.Header{Version: 2, PayloadType: payloadVP8, SSRC: 1000 + i, SequenceNumber: uint16(i)}
+				if _, err := writer.Write(header, make([]byte, 100), interceptor.Attributes{}); err != nil {
+					return
+				}
+				if i%16 == 0 {
+					time.Sleep(time.Millisecond) // or most are lost
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			r, _ := w.mirror()
+			c := livekittest.Join(t, w.as(r, livekit.Version1, true))
+			c.Sees(1)
+			opens(c)
+			if leave := c.Left(); leave.GetReason() != livekit.DisconnectReason_JOIN_FAILURE {
+				t.Errorf("the server ends with %v", leave)
+			}
+			// It may come again.
+			w.join(r, livekit.Version1, true).Sees(10)
+		})
+	}
+}
+
+// Reports that tell of more packets than were sent, or that cannot be read, are dropped
+// before anything is looked up, and those after them are read.
+func TestReportsThatTellOfTooMuch(t *testing.T) {
+	var sent [][]byte
+	for range 50 {
+		// One that tells of 65535 packets in a few bytes.
+		sent = append(sent, []byte{
+			128 | tellsTime, aboutTransport, 0, 5, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 255, 255, 0, 0, 0, 0, 31, 255, 31, 255,
+		})
+	}
+	sent = append(sent, []byte{129, aboutTransport, 255, 255, 0}, []byte{1})
+	honest, err := rtcp.Marshal([]rtcp.Packet{&rtcp.PictureLossIndication{SenderSSRC: 1, MediaSSRC: 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sent = append(sent, honest)
+	reader := newIntake(func() {}).BindRTCPReader(interceptor.RTCPReaderFunc(
+		func(b []byte, a interceptor.Attributes) (int, interceptor.Attributes, error) {
+			if len(sent) == 0 {
+				return 0, nil, io.EOF
+			}
+			n := copy(b, sent[0])
+			sent = sent[1:]
+			return n, a, nil
+		}))
+	read, last := 0, ""
+	for {
+		b := make([]byte, 1500)
+		n, _, err := reader.Read(b, nil)
+		if err != nil {
+			break
+		}
+		read, last = read+1, string(b[:n])
+	}
+	if read != 1 || last != string(honest) {
+		t.Errorf("%d reports are read, the last is %q", read, last)
+	}
+}
+
+// Who asks for key frames all the time gets few, as everybody else gets them too.
+func TestKeyFramesForThoseWhoAsk(t *testing.T) {
+	w := newWorld(t, nil)
+	r, err := w.Open(Config{Account: "acme", Session: "session_1", Heard: func() {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close(livekit.DisconnectReason_ROOM_DELETED)
+	viewer := w.join(r, livekit.Version1, false)
+	sends := w.join(r, livekit.Version1, true)
+	keys, began := 0, time.Now()
+	for frame := range r.Frames() {
+		if r.KeyWanted() {
+			keys++
+		}
+		r.Send(frame.Data, frame)
+		for _, receiver := range viewer.Own.GetReceivers() {
+			if track := receiver.Track(); track != nil {
+				_ = viewer.Own.WriteRTCP([]rtcp.Packet{&rtcp.PictureLossIndication{MediaSSRC: uint32(track.SSRC())}})
+			}
+		}
+		if sends.Sent.Load() > 60 {
+			break
+		}
+	}
+	if most := 1 + int(time.Since(began)/keyEvery); keys == 0 || keys > most {
+		t.Errorf("%d key frames are asked for in %v, want at most %d", keys, time.Since(began), most)
+	}
+}

@@ -1,0 +1,144 @@
+package room
+
+import (
+	"bytes"
+	"encoding/binary"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pion/interceptor"
+	"github.com/pion/transport/v4/packetio"
+	"golang.org/x/time/rate"
+)
+
+const (
+	// maxStreams is how many streams of packets and of reports a peer may receive at once.
+	// A camera in three sizes and a microphone have 14, and what was sent before stays.
+	maxStreams = 256
+	// maxUnread is how many bytes of a stream wait to be read.
+	maxUnread = 128 << 10
+	// maxChannels is how many data channels a client may open. Those of LiveKit open three.
+	maxChannels = 32
+	// maxCandidates is how many addresses a client may call from at first, and then one
+	// every second.
+	maxCandidates = 64
+	// feedbackRate is how many packets a second a client's reports may tell of, and
+	// feedbackBurst how many at once: some hundreds a second are sent.
+	feedbackRate, feedbackBurst = 20_000, 8192
+)
+
+// intake bounds what a client makes the library keep and do. The library itself has a
+// buffer for every stream that a client invents, read or not, and looks up every packet
+// that a report says to tell of.
+type intake struct {
+	interceptor.NoOp
+
+	streams, channels atomic.Int64
+	candidates        *rate.Limiter
+	feedback          *rate.Limiter
+	// overflow is called once when the client is beyond a limit that no client comes near.
+	overflow func()
+}
+
+func newIntake(overflow func()) *intake {
+	return &intake{
+		candidates: rate.NewLimiter(1, maxCandidates), feedback: rate.NewLimiter(feedbackRate, feedbackBurst),
+		overflow: sync.OnceFunc(overflow),
+	}
+}
+
+// buffer is for the library: it returns what keeps the packets of a stream until they are
+// read.
+func (i *intake) buffer(packetio.BufferPacketType, uint32) io.ReadWriteCloser {
+	b := packetio.NewBuffer()
+	if i.streams.Add(1) > maxStreams {
+		_ = b.Close()
+		go i.overflow()
+		return &stream{Buffer: b, of: i}
+	}
+	b.SetLimitSize(maxUnread)
+	return &stream{Buffer: b, of: i}
+}
+
+// stream is the packets of one sender that wait to be read.
+type stream struct {
+	*packetio.Buffer
+	of     *intake
+	closed atomic.Bool
+}
+
+// Close ends the stream. It may be called again.
+func (s *stream) Close() error {
+	if !s.closed.Swap(true) {
+		s.of.streams.Add(-1)
+	}
+	return s.Buffer.Close()
+}
+
+// call reports whether the client may call from another address.
+func (i *intake) call(net.IP) bool { return i.candidates.Allow() }
+
+// open counts a data channel.
+func (i *intake) open() {
+	if i.channels.Add(1) > maxChannels {
+		i.overflow()
+	}
+}
+
+// NewInterceptor is for the library.
+func (i *intake) NewInterceptor(string) (interceptor.Interceptor, error) { return i, nil }
+
+// BindRTCPReader is for the library. Reports that tell of too much do not come through, nor
+// those that cannot be read: the reading would end with them.
+func (i *intake) BindRTCPReader(reader interceptor.RTCPReader) interceptor.RTCPReader {
+	return interceptor.RTCPReaderFunc(func(b []byte, a interceptor.Attributes) (int, interceptor.Attributes, error) {
+		for {
+			n, attributes, err := reader.Read(b, a)
+			if err != nil {
+				return n, attributes, err
+			}
+			if attributes == nil {
+				attributes = interceptor.Attributes{}
+			}
+			if i.feedback.AllowN(time.Now(), told(b[:n])) && isReport(bytes.Clone(b[:n]), attributes) {
+				return n, attributes, nil
+			}
+		}
+	})
+}
+
+// The kinds of reports that tell of packets or ask for them (RFC 4585, section 6.2.1, and
+// draft-holmer-rmcat-transport-wide-cc-extensions-01, section 3.1).
+const (
+	aboutTransport       = 205
+	asksAgain, tellsTime = 1, 15
+)
+
+// told returns of how many packets reports tell, or ask for, by their heads alone: reading
+// them whole is what takes time.
+func told(reports []byte) (packets int) {
+	for len(reports) >= 4 {
+		packets++
+		size := min(4+4*int(binary.BigEndian.Uint16(reports[2:])), len(reports))
+		kind, format := reports[1], reports[0]&31
+		switch {
+		case kind != aboutTransport:
+		case format == asksAgain:
+			packets += 17 * size / 4
+		case format == tellsTime && size >= 16:
+			packets += int(binary.BigEndian.Uint16(reports[14:]))
+		}
+		reports = reports[size:]
+	}
+	return packets
+}
+
+// isReport reports whether the library can read the reports, which the attributes then
+// have for all who read them.
+func isReport(reports []byte, attributes interceptor.Attributes) bool {
+	_, err := attributes.GetRTCPPackets(reports)
+	return err == nil
+}
