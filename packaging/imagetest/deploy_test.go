@@ -94,12 +94,12 @@ func runsOf(t *testing.T, runs *dynamo.Runs, id string) int {
 	return got.Runs
 }
 
-// A session's frames are edited in the container; told to stop, it says so to its
-// clients and ends in order.
+// A session's frames are edited in the container, which has what live video takes too; told
+// to stop, it says so to its clients and ends in order.
 func TestRealtimeContainer(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	c := w.start(t, "realtime")
+	c := w.start(t, "realtime", "CUTROOM_RTC_ADDR=:8082", "CUTROOM_RTC_PUBLIC=203.0.113.7")
 	url := c.ready(8080)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -125,6 +125,18 @@ func TestRealtimeContainer(t *testing.T) {
 			if got, err := jpeg.Decode(bytes.NewReader(message)); err != nil || got.Bounds().Dx() == 0 {
 				t.Errorf("the frame is no picture: %v", err)
 			}
+			break
+		}
+	}
+	if err := conn.Write(ctx, websocket.MessageText, []byte(`{"type":"livekit_join"}`)); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		_, message, err := conn.Read(ctx)
+		if err != nil {
+			t.Fatalf("there is no room: %v", err)
+		}
+		if bytes.Contains(message, []byte(`"livekit_room_info"`)) {
 			break
 		}
 	}
