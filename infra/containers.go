@@ -24,7 +24,7 @@ const (
 // containers is the network and the cluster of the container services, created with
 // the first of them.
 type containers struct {
-	vpc     awsec2.Vpc
+	vpc     awsec2.IVpc
 	cluster awsecs.Cluster
 }
 

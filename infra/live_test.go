@@ -127,6 +127,37 @@ func TestLiveVideoReachesTasksDirectly(t *testing.T) {
 	}
 }
 
+// In a VPC of the deployer's everything is as in its own, in the subnets that are named, and
+// no network is made.
+func TestContainersInANetworkOfTheDeployer(t *testing.T) {
+	made := synthesize(t, liveContext(map[string]any{
+		"webrtc": "true", "networkVpc": "vpc-0a1b2c3d", "networkSubnets": "subnet-0a1b2c3d,subnet-1a1b2c3d",
+		"networkZones": "eu-central-1a,eu-central-1b",
+	}))
+	for id, r := range made.resources {
+		if r.Type == "AWS::EC2::VPC" || r.Type == "AWS::EC2::Subnet" || r.Type == "AWS::EC2::VPCEndpoint" {
+			t.Errorf("%s is made", id)
+		}
+	}
+	for _, group := range made.of(t, "AWS::EC2::SecurityGroup") {
+		if group.Properties["VpcId"] != "vpc-0a1b2c3d" {
+			t.Errorf("a security group is in %v", group.Properties["VpcId"])
+		}
+	}
+	want := []any{"subnet-0a1b2c3d", "subnet-1a1b2c3d"}
+	for _, service := range made.of(t, "AWS::ECS::Service") {
+		network := at(service.Properties, "NetworkConfiguration", "AwsvpcConfiguration")
+		if fmt.Sprint(at(network, "Subnets")) != fmt.Sprint(want) || at(network, "AssignPublicIp") != "ENABLED" {
+			t.Errorf("%v is in %v", service.Properties["ServiceName"], network)
+		}
+	}
+	for _, balancer := range made.of(t, "AWS::ElasticLoadBalancingV2::LoadBalancer") {
+		if fmt.Sprint(balancer.Properties["Subnets"]) != fmt.Sprint(want) {
+			t.Errorf("the load balancer is in %v", balancer.Properties["Subnets"])
+		}
+	}
+}
+
 // A STUN server in place of EC2 takes no permission; relays are told with a secret that
 // the task may read.
 func TestLiveVideoWithServersOfTheDeployer(t *testing.T) {

@@ -1,14 +1,24 @@
 package main
 
 import (
+	"github.com/aws/aws-cdk-go/awscdk/v2"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsec2"
 	"github.com/aws/jsii-runtime-go"
 )
 
-// newNetwork creates the network of the container services. Its subnets are public,
-// and no service accepts connections that it does not expect, so that it costs
-// nothing while idle: a NAT gateway alone would cost more than all the rest.
-func (s *stack) newNetwork() awsec2.Vpc {
+// newNetwork returns the network of the container services: the deployer's, or one of its
+// own. Its subnets are public, and no service accepts connections that it does not expect,
+// so that it costs nothing while idle: a NAT gateway alone would cost more than all the rest.
+func (s *stack) newNetwork() awsec2.IVpc {
+	if s.ContainerNetwork.set() {
+		vpc := awsec2.Vpc_FromVpcAttributes(s.Stack, jsii.String("Network"), &awsec2.VpcAttributes{
+			VpcId: jsii.String(s.ContainerNetwork.VPC), AvailabilityZones: s.Zones.list(),
+			PublicSubnetIds: jsii.Strings(s.ContainerNetwork.Subnets...),
+		})
+		// Their route tables are the deployer's.
+		awscdk.Annotations_Of(s.Stack).AcknowledgeWarning(jsii.String("@aws-cdk/aws-ec2:noSubnetRouteTableId"), nil)
+		return vpc
+	}
 	vpc := awsec2.NewVpc(s.Stack, jsii.String("Network"), &awsec2.VpcProps{
 		VpcName:           jsii.String(s.prefix()),
 		AvailabilityZones: s.Zones.list(),

@@ -80,6 +80,9 @@ type options struct {
 	// Network is the network from which the inference function reaches private
 	// upstreams; empty means the internet.
 	Network network
+	// ContainerNetwork is the network of the container services, by its VPC and its public
+	// subnets, one in each of Zones; empty makes one.
+	ContainerNetwork network
 	// UpstreamSecrets are the ARNs of the secrets that the upstreams in the catalog
 	// name; the inference function may read them.
 	UpstreamSecrets []string
@@ -195,6 +198,10 @@ func readOptions(values map[string]any) (options, error) {
 			Subnets:        r.list("subnets", ""),
 			SecurityGroups: r.list("securityGroups", ""),
 		},
+		ContainerNetwork: network{
+			VPC:     r.pattern("networkVpc", "", `^$|^vpc-`, "the id of a VPC"),
+			Subnets: r.list("networkSubnets", ""),
+		},
 
 		RequestsPerSecond: r.number("requestsPerSecond", 1000, 1, 10000),
 		Burst:             r.number("burst", 2000, 1, 5000),
@@ -251,6 +258,12 @@ func (r *reader) relations(o options) {
 	}
 	if !o.Network.set() && len(o.Network.Subnets)+len(o.Network.Zones)+len(o.Network.SecurityGroups) > 0 {
 		r.conflict("vpc", "is required with subnets, zones or securityGroups")
+	}
+	if subnets := len(o.ContainerNetwork.Subnets); o.ContainerNetwork.set() && (subnets == 0 || subnets != len(o.Zones.Names)) {
+		r.conflict("networkVpc", "requires networkSubnets and the names of their zones in networkZones, one for each")
+	}
+	if !o.ContainerNetwork.set() && len(o.ContainerNetwork.Subnets) > 0 {
+		r.conflict("networkVpc", "is required with networkSubnets")
 	}
 	if o.Endpoint != "" && (o.Worker != "none" || o.GPU.made() || o.Realtime || o.Ingest != "lambda") {
 		r.conflict("endpoint", "allows no containers: it requires worker=none, gpu=false, realtime=false and ingest=lambda")
