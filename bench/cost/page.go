@@ -208,7 +208,8 @@ GB, and $0.20 for their point-in-time recovery), logs ($0.03).`,
 	p.items(c.Realtime, 1)
 	p.line("| **all** | | **%s** |", money(c.Realtime.Dollars()))
 	p.line(`
-One task runs, behind a load balancer in two zones, each with a public address. The balancer's capacity
+One task runs, behind a load balancer in two zones, each with a public address. Clients that wait for a session
+cost half a cent an hour for each account and instance, however many wait. The balancer's capacity
 units ($0.008 an hour each) depend on the traffic. ` + "`ingest=fargate`" + ` has the same task and balancer, and no
 lease.`)
 	p.live()

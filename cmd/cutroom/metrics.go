@@ -25,7 +25,10 @@ func stateOf(kept *records.Records, sessions records.Sessions,
 		if state.StoredBytes, err = kept.Files.StoredBytes(ctx); err != nil {
 			return state, err
 		}
-		state.Sessions, err = sessions.Open(ctx)
+		if state.Sessions, err = sessions.Open(ctx); err != nil {
+			return state, err
+		}
+		state.Waiting, err = sessions.Waiting(ctx)
 		return state, err
 	}
 }

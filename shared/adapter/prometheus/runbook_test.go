@@ -25,7 +25,7 @@ func watched() *prometheus.Metrics {
 	m.WatchState(func(context.Context) (prometheus.State, error) {
 		return prometheus.State{
 			Jobs:        []prometheus.OpenJobs{{Lane: job.VideoLane, Status: job.Pending, Count: 3, Age: 90 * time.Second}},
-			StoredBytes: 4096, Sessions: 2,
+			StoredBytes: 4096, Sessions: 2, Waiting: 3,
 		}, nil
 	})
 	return m
@@ -84,6 +84,7 @@ func TestRequestsAndStateAreShown(t *testing.T) {
 		`cutroom_jobs_oldest_age_seconds{lane="video",status="pending"} 90`,
 		`cutroom_files_stored_bytes 4096`,
 		`cutroom_sessions_open 2`,
+		`cutroom_sessions_waiting 3`,
 	} {
 		if !strings.Contains(text, line+"\n") {
 			t.Errorf("there is no %s", line)

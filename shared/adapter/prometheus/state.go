@@ -21,6 +21,8 @@ type State struct {
 	StoredBytes int64
 	// Sessions is how many realtime sessions are open.
 	Sessions int
+	// Waiting is how many clients wait for one.
+	Waiting int
 }
 
 // OpenJobs are the jobs of a lane that are pending, or processing.
@@ -50,11 +52,12 @@ var (
 		[]string{"lane", "status"}, nil)
 	filesBytes   = prometheus.NewDesc("cutroom_files_stored_bytes", "Bytes of the stored files of all accounts.", nil, nil)
 	sessionsOpen = prometheus.NewDesc("cutroom_sessions_open", "Realtime sessions that are open.", nil, nil)
+	waitingOpen  = prometheus.NewDesc("cutroom_sessions_waiting", "Clients that wait for a realtime session.", nil, nil)
 )
 
 // Describe sends the descriptions of the metrics.
 func (s *state) Describe(out chan<- *prometheus.Desc) {
-	for _, desc := range []*prometheus.Desc{jobsOpen, jobsAge, filesBytes, sessionsOpen} {
+	for _, desc := range []*prometheus.Desc{jobsOpen, jobsAge, filesBytes, sessionsOpen, waitingOpen} {
 		out <- desc
 	}
 }
@@ -86,4 +89,5 @@ func (s *state) Collect(out chan<- prometheus.Metric) {
 	}
 	gauge(filesBytes, float64(now.StoredBytes))
 	gauge(sessionsOpen, float64(now.Sessions))
+	gauge(waitingOpen, float64(now.Waiting))
 }

@@ -204,6 +204,8 @@ type Sessions interface {
 	session.Store
 	// Open counts the open sessions of all accounts.
 	Open(ctx context.Context) (int, error)
+	// Waiting counts the clients of all accounts that wait for one.
+	Waiting(ctx context.Context) (int, error)
 }
 
 // Machine is a clock that all processes of the machine share and that nobody sets

@@ -41,6 +41,9 @@ type Tier struct {
 	// RealtimeSessionsPerKey is how many of them one key, with its client tokens,
 	// may have open at one instance of the service.
 	RealtimeSessionsPerKey int `yaml:"realtime_sessions_per_key"`
+	// RealtimeLine is how many clients of an account may wait for a realtime session. A
+	// table without it means DefaultLine, 0 the most that a line takes.
+	RealtimeLine int `yaml:"realtime_line"`
 	// EventStreams is how many event streams of jobs may be open at once, and
 	// EventStreamsPerKey how many of them one key, with its client tokens, may
 	// have. A table without them means DefaultEventStreams and half of it.
@@ -57,13 +60,17 @@ type Tier struct {
 // DefaultUploads is the limit on uploads in progress of a tier that sets none.
 const DefaultUploads = 64
 
+// DefaultLine is how many may wait for a realtime session in a tier that does not say.
+const DefaultLine = 20
+
 // DefaultEventStreams is the limit on event streams of a tier that sets none.
 const DefaultEventStreams = 200
 
 // UnmarshalYAML reads a tier.
 func (t *Tier) UnmarshalYAML(read func(any) error) error {
 	type fields Tier
-	said := fields{Uploads: DefaultUploads, EventStreams: DefaultEventStreams, EventStreamsPerKey: DefaultEventStreams / 2}
+	said := fields{Uploads: DefaultUploads, RealtimeLine: DefaultLine,
+		EventStreams: DefaultEventStreams, EventStreamsPerKey: DefaultEventStreams / 2}
 	err := read(&said)
 	*t = Tier(said)
 	return err
@@ -83,7 +90,7 @@ func ParseTiers(source []byte) (Tiers, error) {
 	}
 	for name, tier := range tiers {
 		lowest := min(int64(tier.PendingJobs), int64(tier.Burst), tier.StoredBytes, int64(tier.Uploads),
-			int64(tier.RealtimeSessions), int64(tier.RealtimeSessionsPerKey),
+			int64(tier.RealtimeSessions), int64(tier.RealtimeSessionsPerKey), int64(tier.RealtimeLine),
 			int64(tier.EventStreams), int64(tier.EventStreamsPerKey),
 			int64(tier.InferenceRequestsPerMinute), int64(tier.InferenceTokensPerMinute), int64(tier.MaxTokens))
 		if lowest < 0 || !(tier.RequestsPerSecond >= 0) {

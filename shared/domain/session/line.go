@@ -19,9 +19,9 @@ const (
 	// count: an instance that crashed holds up a line for no longer.
 	GoneAfter = 6 * time.Second
 	// TellEvery is how often who waits is told their place, also when it has not
-	// changed.
+	// changed (docs/contract/realtime.md#the-line).
 	TellEvery = time.Second
-	// LongestLine is how many may wait in a line whose tier sets no bound.
+	// LongestLine is how many may wait in a line at most, whatever the tier says.
 	LongestLine = 1000
 )
 

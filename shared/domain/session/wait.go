@@ -18,7 +18,7 @@ type Place struct {
 type Limits struct {
 	// Sessions is how many may be open at once, 0 for any number.
 	Sessions int
-	// Line is how many may wait, 0 for LongestLine.
+	// Line is how many may wait, LongestLine at most, which 0 stands for.
 	Line int
 }
 
@@ -81,7 +81,7 @@ func (i *Instance) Wait(ctx context.Context, account string, limits Limits, tell
 	if l == nil {
 		return nil, errNoLease()
 	}
-	limits.Line = cmp.Or(limits.Line, LongestLine)
+	limits.Line = min(cmp.Or(limits.Line, LongestLine), LongestLine)
 	w := &waiter{limits: limits, moved: make(chan struct{}, 1), turn: make(chan outcome, 1),
 		ticket: Slot{ID: "session_" + i.config.NewID(), Account: account, Epoch: l.epoch}}
 	q := i.enlist(w)

@@ -2,6 +2,7 @@ package realtime
 
 import (
 	"context"
+	"errors"
 	"net/http"
 
 	"github.com/coder/websocket"
@@ -45,6 +46,9 @@ type admission struct {
 	model *catalog.Model
 	// base is the server's address as the caller called it, for a WebSocket.
 	base string
+	// queue is what the caller says of a wait for a session: "true", "false", or
+	// something else if it does not say.
+	queue string
 }
 
 // admit makes the checks that need no slot.
@@ -76,7 +80,39 @@ func (s *Server) admit(ctx context.Context, r *http.Request) (admission, error) 
 	if !who.Scope().AllowsOrigin(origin) || origin != "" && !s.config.Origins.Allows(origin) {
 		return admission{who: who}, originRefused
 	}
-	return admission{who, m, baseOf(r)}, nil
+	return admission{who, m, baseOf(r), r.URL.Query().Get("queue")}, nil
+}
+
+// openOrWait takes a slot. If none is free and the client asks for it, the client waits
+// in line; what it has sent by then is in the lobby, which is nil unless there was one.
+// It calls arrived when the wait begins.
+//
+// Errors: a refusal; errLeft.
+func (s *Server) openOrWait(ctx context.Context, accepted *socket, admitted admission, arrived func()) (
+	opened *session.Session, waited *lobby, err error,
+) {
+	opened, err = s.openSession(ctx, admitted.who)
+	asks := admitted.queue == "true"
+	// Clients of rooms say what they are with their first message.
+	mayAsk := admitted.queue != "false" && s.config.WebRTC != nil
+	if err == nil || !errors.Is(err, limitReached) || !asks && !mayAsk {
+		return opened, nil, err
+	}
+	l := s.newLobby(ctx, accepted, admitted)
+	if !asks && !l.joins() {
+		if l.life.Err() != nil {
+			err = context.Cause(l.life)
+		}
+	} else {
+		arrived()
+		opened, err = l.wait()
+	}
+	if err != nil {
+		l.drop()
+		return nil, nil, err
+	}
+	l.end()
+	return opened, l, nil
 }
 
 // openSession takes a slot.

@@ -39,6 +39,9 @@ type message struct {
 	Understood []string `json:"understood"`
 	Notice     string   `json:"notice"`
 
+	Position int `json:"position"`
+	Size     int `json:"queue_size"`
+
 	frame image.Image
 	// closed is how the connection was closed; nil while it is open.
 	closed *websocket.CloseError
@@ -55,6 +58,12 @@ func (w *world) dial(model, key string, header ...string) *client {
 	if key != "" {
 		query.Set("api_key", key)
 	}
+	return w.dialWith(query, header...)
+}
+
+// dialWith connects with the query.
+func (w *world) dialWith(query url.Values, header ...string) *client {
+	w.t.Helper()
 	fields := http.Header{}
 	for i := 0; i+1 < len(header); i += 2 {
 		fields.Set(header[i], header[i+1])

@@ -9,6 +9,7 @@ import (
 	"github.com/coder/websocket"
 	"golang.org/x/sync/semaphore"
 
+	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/session"
 	"cutroom/shared/engine"
 	"cutroom/shared/platform/contain"
@@ -64,8 +65,10 @@ type connection struct {
 	video    *newest[videoPicture]
 	spares   spares
 	controls chan clientMessage
-	pace     pace
-	prompts  prompts
+	// next returns the client's next message.
+	next    func() received
+	pace    pace
+	prompts prompts
 	// edited counts frames, for the log.
 	edited int64
 
@@ -77,7 +80,7 @@ type connection struct {
 
 func newConnection(
 	ctx context.Context, s *Server, accepted *socket, admitted admission, opened *session.Session,
-	editor engine.LiveEditor,
+	editor engine.LiveEditor, waited *lobby,
 ) *connection {
 	c := &connection{
 		admission: admitted, server: s, socket: accepted, session: opened, editor: editor,
@@ -88,7 +91,18 @@ func newConnection(
 		c.edits, c.changes = semaphore.NewWeighted(1), semaphore.NewWeighted(1)
 	}
 	c.video = newNewest(func(picture videoPicture) { c.spares.put(picture.Picture) })
-	c.wire, c.cut = context.WithCancel(ctx)
+	if waited != nil {
+		c.wire, c.cut, c.pace = waited.wire, waited.cut, waited.pace
+		c.next = func() received {
+			message := waited.next()
+			c.heard()
+			return message
+		}
+	} else {
+		c.wire, c.cut = context.WithCancel(ctx)
+		box := inbox{socket: accepted, wire: c.wire, texts: s.texts, account: admitted.who.Account()}
+		c.next = func() received { return box.next(c.heard) }
+	}
 	c.life, c.stop = context.WithCancelCause(ctx)
 	return c
 }
@@ -103,8 +117,10 @@ func (c *connection) seconds() int64 { return int64(time.Since(c.began) / time.S
 func (c *connection) serve() {
 	s := c.server
 	defer c.cut()
-	s.add(c)
-	defer s.remove(c)
+	if !s.addGuest(c) {
+		c.end(endedByStop)
+	}
+	defer s.removeGuest(c)
 	metered := s.meter.begin(c)
 	defer s.meter.end(c.wire, metered)
 	log := s.config.Logger.With(
@@ -246,23 +262,20 @@ func (c *connection) idle() time.Duration {
 
 // ping pings the client: one that has vanished must not keep its slot.
 func (c *connection) ping() {
-	ticker := time.NewTicker(c.server.config.Times.Ping)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-c.life.Done():
-			return
-		case <-ticker.C:
-		}
-		// Not the life context: its end would cut the connection in the middle
-		// of a message.
-		ctx, cancel := context.WithTimeout(c.wire, c.server.config.Times.Pong)
-		err := c.socket.Ping(ctx)
-		cancel()
+	c.socket.pings(c.life, c.wire, func() bool {
 		// A process that was suspended has lost the session, not its client.
-		if err != nil && c.serving() {
-			c.end(endedByClient)
-			return
+		if !c.serving() {
+			return false
 		}
-	}
+		c.end(endedByClient)
+		return true
+	})
 }
+
+// key and revoke are for the watcher of keys.
+func (c *connection) key() credential.Hash { return c.admission.who.Key.Hash }
+func (c *connection) revoke()              { c.end(endedByRevocation) }
+
+// leaves and hangUp are for the end of the server.
+func (c *connection) leaves() { c.end(endedByStop) }
+func (c *connection) hangUp() { c.cut() }

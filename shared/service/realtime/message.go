@@ -40,6 +40,9 @@ type clientMessage struct {
 		FrameTiming bool `json:"frame_timing"`
 	} `json:"client_capabilities"`
 
+	// Queue is whether a client that joins waits for a session if none is free.
+	Queue json.RawMessage `json:"queue"`
+
 	// release gives back the memory that the message was counted for.
 	release func()
 }
@@ -50,6 +53,12 @@ type (
 	startedMessage struct {
 		Type      string `json:"type"` // session_started
 		SessionID string `json:"session_id"`
+	}
+	// positionMessage says where a client stands in the line.
+	positionMessage struct {
+		Type     string `json:"type"` // queue_position
+		Position int    `json:"position"`
+		Size     int    `json:"queue_size"`
 	}
 	tickMessage struct {
 		Type    string `json:"type"` // generation_tick

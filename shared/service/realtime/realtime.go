@@ -12,8 +12,10 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -126,6 +128,8 @@ type Times struct {
 	Image, Decode time.Duration
 	// Drain is how long the sessions may take to end when the server stops.
 	Drain time.Duration
+	// Join is how long a client that finds no session free may take to join the line.
+	Join time.Duration
 }
 
 // DefaultTimes returns the time limits that apply unless others are configured.
@@ -133,7 +137,7 @@ func DefaultTimes() Times {
 	return Times{
 		Ping: 20 * time.Second, Pong: 10 * time.Second, Idle: 2 * time.Minute, Write: 15 * time.Second,
 		Close: 3 * time.Second, Revocation: 20 * time.Second, Usage: time.Minute,
-		Image: 10 * time.Second, Decode: 4 * time.Second, Drain: 8 * time.Second,
+		Image: 10 * time.Second, Decode: 4 * time.Second, Drain: 8 * time.Second, Join: 2 * time.Second,
 	}
 }
 
@@ -142,7 +146,7 @@ func (t Times) withDefaults() Times {
 	for _, limit := range []struct{ set, standard *time.Duration }{
 		{&t.Ping, &d.Ping}, {&t.Pong, &d.Pong}, {&t.Idle, &d.Idle}, {&t.Write, &d.Write}, {&t.Close, &d.Close},
 		{&t.Revocation, &d.Revocation}, {&t.Usage, &d.Usage},
-		{&t.Image, &d.Image}, {&t.Decode, &d.Decode}, {&t.Drain, &d.Drain},
+		{&t.Image, &d.Image}, {&t.Decode, &d.Decode}, {&t.Drain, &d.Drain}, {&t.Join, &d.Join},
 	} {
 		if *limit.set == 0 {
 			*limit.set = *limit.standard
@@ -172,7 +176,7 @@ type Server struct {
 	crowd ratelimit.Open
 
 	mu       sync.Mutex
-	open     map[*connection]struct{}
+	open     map[guest]struct{}
 	stopping bool
 	// handlers counts the connections that are being served, with or without a
 	// session.
@@ -190,7 +194,7 @@ func New(c Config) *Server {
 	return &Server{
 		config: c, edits: semaphore.NewWeighted(int64(c.Edits)), changes: semaphore.NewWeighted(int64(max(c.Edits/2, 1))),
 		decodes: semaphore.NewWeighted(imagesAtOnce), texts: newTexts(c.TextMemory), meter: newMeter(c),
-		open: map[*connection]struct{}{},
+		open: map[guest]struct{}{},
 	}
 }
 
@@ -222,40 +226,45 @@ func (s *Server) begin() bool {
 	return !s.stopping
 }
 
-// add registers a session, so that the server can end it.
-func (s *Server) add(c *connection) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.open[c] = struct{}{}
-	if s.stopping {
-		c.end(endedByStop)
-	}
+// guest is a client with a session, or one that waits for it.
+type guest interface {
+	key() credential.Hash
+	// revoke ends what the guest has because the key was revoked, leaves because the
+	// server stops. hangUp ends the connection without a word.
+	revoke()
+	leaves()
+	hangUp()
 }
 
-func (s *Server) remove(c *connection) {
+// addGuest registers a guest, so that the server can end it. It reports false when the
+// server stops, which the guest then has to do by itself.
+func (s *Server) addGuest(g guest) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.open, c)
+	s.open[g] = struct{}{}
+	return !s.stopping
 }
 
-// connections returns the open sessions.
-func (s *Server) connections() []*connection {
+func (s *Server) removeGuest(g guest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := make([]*connection, 0, len(s.open))
-	for c := range s.open {
-		all = append(all, c)
-	}
-	return all
+	delete(s.open, g)
 }
 
-// drain ends all sessions and waits for their connections.
+// guests returns all guests.
+func (s *Server) guests() []guest {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.open))
+}
+
+// drain ends all sessions and waits, and waits for their connections.
 func (s *Server) drain() {
 	s.mu.Lock()
 	s.stopping = true
 	s.mu.Unlock()
-	for _, c := range s.connections() {
-		c.end(endedByStop)
+	for _, g := range s.guests() {
+		g.leaves()
 	}
 	gone := make(chan struct{})
 	go func() {
@@ -269,8 +278,8 @@ func (s *Server) drain() {
 		return
 	case <-timer.C:
 	}
-	for _, c := range s.connections() {
-		c.cut()
+	for _, g := range s.guests() {
+		g.hangUp()
 	}
 	<-gone
 }

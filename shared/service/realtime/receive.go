@@ -1,6 +1,7 @@
 package realtime
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -30,54 +31,75 @@ func newPings() *rate.Limiter { return rate.NewLimiter(5, 50) }
 // frame.
 func (c *connection) receive() {
 	for {
-		kind, content, release, err := c.next()
+		got := c.next()
 		switch {
-		case errors.Is(err, errTexts):
+		case errors.Is(got.err, errTexts):
 			c.say(errorMessage{"error", "The server is busy. Try again."})
 			continue
-		case errors.Is(err, websocket.ErrMessageTooBig):
+		case errors.Is(got.err, websocket.ErrMessageTooBig):
 			c.end(endedBySize)
 			return
-		case err != nil:
+		case got.err != nil:
 			c.end(endedByClient)
 			return
-		case kind == websocket.MessageBinary:
-			c.frames.put(content)
+		case got.kind == websocket.MessageBinary:
+			c.frames.put(got.content)
 			continue
 		case !c.pace.messages.Allow():
-			release()
+			got.release()
 			c.end(endedByFlood)
 			return
 		}
 		var message clientMessage
 		// What is no UTF-8 is no JSON (RFC 8259, section 8.1), and would go out again in an
 		// acknowledgement, which ends the connection at its client.
-		if !utf8.Valid(content) || json.Unmarshal(content, &message) != nil {
-			release()
+		if !utf8.Valid(got.content) || json.Unmarshal(got.content, &message) != nil {
+			got.release()
 			c.say(errorMessage{"error", "A text message is a JSON object with a type, and this one is not."})
 			continue
 		}
-		message.release = release
+		message.release = got.release
 		select {
 		case c.controls <- message:
 		case <-c.life.Done():
-			release()
+			got.release()
 		}
 	}
 }
 
-// next reads a message. The caller calls release once it has handled a text.
-//
-// Errors: websocket.ErrMessageTooBig; errTexts, after a message that was read and
-// dropped; those of the connection.
-func (c *connection) next() (kind websocket.MessageType, content []byte, release func(), err error) {
-	kind, reader, err := c.socket.Reader(c.wire)
+// received is a message of a client. Whoever handles it calls release, which is never
+// nil and does something for a long text only.
+type received struct {
+	kind    websocket.MessageType
+	content []byte
+	release func()
+	// err is websocket.ErrMessageTooBig; errTexts, after a message that was read and
+	// dropped; or one of the connection.
+	err error
+}
+
+// over reports whether nothing more comes.
+func (m received) over() bool { return m.err != nil && !errors.Is(m.err, errTexts) }
+
+// inbox reads a client's messages.
+type inbox struct {
+	socket  *socket
+	wire    context.Context
+	texts   *texts
+	account string
+}
+
+// next reads a message. It calls heard, unless that is nil, when the message begins.
+func (i *inbox) next(heard func()) received {
+	kind, reader, err := i.socket.Reader(i.wire)
 	if err != nil {
-		return 0, nil, nil, err
+		return received{release: func() {}, err: err}
 	}
-	c.heard()
+	if heard != nil {
+		heard()
+	}
 	if kind == websocket.MessageText {
-		text := &textReader{texts: c.server.texts, account: c.admission.who.Account(), source: reader}
+		text := &textReader{texts: i.texts, account: i.account, source: reader}
 		content, err := io.ReadAll(text) // within the socket's limit
 		if err != nil {
 			text.release()
@@ -88,11 +110,11 @@ func (c *connection) next() (kind websocket.MessageType, content []byte, release
 				err = broken
 			}
 		}
-		return kind, content, text.release, err
+		return received{kind, content, text.release, err}
 	}
-	content, err = io.ReadAll(io.LimitReader(reader, maxFrame+1))
+	content, err := io.ReadAll(io.LimitReader(reader, maxFrame+1))
 	if err == nil && len(content) > maxFrame {
 		err = websocket.ErrMessageTooBig
 	}
-	return kind, content, nil, err
+	return received{kind, content, func() {}, err}
 }

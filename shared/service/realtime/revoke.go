@@ -11,7 +11,7 @@ import (
 // keyTime bounds the read of one key.
 const keyTime = 5 * time.Second
 
-// watchKeys ends the sessions of revoked keys, and those of their client
+// watchKeys ends the sessions and waits of revoked keys, and those of their client
 // tokens, until the context ends. A token that expires ends no session.
 func (s *Server) watchKeys(ctx context.Context) {
 	ticker := time.NewTicker(s.config.Times.Revocation)
@@ -22,15 +22,14 @@ func (s *Server) watchKeys(ctx context.Context) {
 			return
 		case <-ticker.C:
 		}
-		byKey := map[credential.Hash][]*connection{}
-		for _, c := range s.connections() {
-			hash := c.admission.who.Key.Hash
-			byKey[hash] = append(byKey[hash], c)
+		byKey := map[credential.Hash][]guest{}
+		for _, g := range s.guests() {
+			byKey[g.key()] = append(byKey[g.key()], g)
 		}
-		for hash, connections := range byKey {
+		for hash, guests := range byKey {
 			if s.revoked(ctx, hash) {
-				for _, c := range connections {
-					c.end(endedByRevocation)
+				for _, g := range guests {
+					g.revoke()
 				}
 			}
 		}

@@ -67,6 +67,7 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 	}
 	// The request's context does not end with the connection from here on.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+	defer accepted.reading.Wait()
 	defer cancel()
 	if !s.begin() {
 		accepted.refuse(ctx, serverStopping)
@@ -81,12 +82,13 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 		leave()
 		s.turnAway(ctx, accepted, r, no)
 	}
+	_ = accepted.CloseNow() // if the client has left while it waited
 }
 
 // serve serves a session on the connection. It calls arrived once there is a
-// session.
+// session, or the client waits for it.
 //
-// Errors: a refusal, when there is no session.
+// Errors: a refusal, when there is no session; errLeft.
 func (s *Server) serve(ctx context.Context, accepted *socket, r *http.Request, arrived func()) error {
 	admitted, err := s.admit(ctx, r)
 	if who := admitted.who; who.Account() != "" {
@@ -100,9 +102,12 @@ func (s *Server) serve(ctx context.Context, accepted *socket, r *http.Request, a
 		return err
 	}
 	defer leave()
-	opened, err := s.openSession(ctx, admitted.who)
+	opened, waited, err := s.openOrWait(ctx, accepted, admitted, arrived)
 	if err != nil {
 		return err
+	}
+	if waited != nil {
+		defer waited.drop()
 	}
 	defer opened.Close(ctx)
 	editor, err := s.openEditor(ctx, opened, admitted.model)
@@ -111,7 +116,7 @@ func (s *Server) serve(ctx context.Context, accepted *socket, r *http.Request, a
 	}
 	defer editor.Close()
 	arrived()
-	newConnection(ctx, s, accepted, admitted, opened, editor).serve()
+	newConnection(ctx, s, accepted, admitted, opened, editor, waited).serve()
 	return nil
 }
 

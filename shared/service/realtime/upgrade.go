@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/coder/websocket"
@@ -22,6 +23,30 @@ type socket struct {
 	times   Times
 	// writing has an element while a message is being written.
 	writing chan struct{}
+	// reading counts the goroutines of a lobby, which outlive it.
+	reading sync.WaitGroup
+}
+
+// pings pings the client until life ends, or failed, which is called when there is no
+// answer, returns true.
+func (s *socket) pings(life, wire context.Context, failed func() bool) {
+	ticker := time.NewTicker(s.times.Ping)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-life.Done():
+			return
+		case <-ticker.C:
+		}
+		// Not the life context: its end would cut the connection in the middle of a
+		// message.
+		ctx, cancel := context.WithTimeout(wire, s.times.Pong)
+		err := s.Ping(ctx)
+		cancel()
+		if err != nil && failed() {
+			return
+		}
+	}
 }
 
 // hijacker hands over the connection below a response, and remembers it.
@@ -60,7 +85,7 @@ func accept(w http.ResponseWriter, r *http.Request, times Times) *socket {
 		return nil
 	}
 	conn.SetReadLimit(maxText)
-	return &socket{conn, h.network, times, make(chan struct{}, 1)}
+	return &socket{Conn: conn, network: h.network, times: times, writing: make(chan struct{}, 1)}
 }
 
 // send sends a message as JSON.

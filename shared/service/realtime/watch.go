@@ -83,9 +83,11 @@ func (s *Server) admitViewer(w http.ResponseWriter, r *http.Request, c *connecti
 
 // inRoom returns the session that has the room, nil if none has.
 func (s *Server) inRoom(name string) *connection {
-	for _, c := range s.connections() {
-		if l := c.media(); l != nil && l.room.Name() == name {
-			return c
+	for _, g := range s.guests() {
+		if c, opened := g.(*connection); opened {
+			if l := c.media(); l != nil && l.room.Name() == name {
+				return c
+			}
 		}
 	}
 	return nil

@@ -50,7 +50,11 @@ type setup struct {
 	// limit is how many sessions an account may have, 0 for any number.
 	limit int
 	// perKey is how many of them a key may have, 0 for any number.
-	perKey   int
+	perKey int
+	// line is how many may wait for a session.
+	line int
+	// webrtc pretends that there are rooms.
+	webrtc   bool
 	times    realtime.Times
 	engine   engine.LiveEngine
 	enhancer realtime.Enhancer
@@ -125,10 +129,16 @@ func newWorld(t *testing.T, s setup) *world {
 		s.failing = &atomic.Pointer[error]{}
 	}
 	origins := httpserver.Origins(s.origins)
+	var rooms *realtime.WebRTC
+	if s.webrtc {
+		rooms = &realtime.WebRTC{}
+	}
 	server := realtime.New(realtime.Config{
+		WebRTC:  rooms,
 		Catalog: known,
 		Authenticator: credential.NewAuthenticator(
-			w.keys, credential.Tiers{credential.DefaultTier: {RealtimeSessions: s.limit, RealtimeSessionsPerKey: s.perKey}},
+			w.keys, credential.Tiers{credential.DefaultTier: {RealtimeSessions: s.limit, RealtimeSessionsPerKey: s.perKey,
+				RealtimeLine: s.line}},
 			time.Now,
 		),
 		Keys: w.keys,

@@ -1,0 +1,246 @@
+package realtime_test
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/service/realtime"
+)
+
+// queue connects and says whether it waits: "true", "false", or "" for nothing.
+func (w *world) queue(key, waits string) *client {
+	w.t.Helper()
+	query := url.Values{"model": {"gen-2.5"}, "api_key": {key}}
+	if waits != "" {
+		query.Set("queue", waits)
+	}
+	return w.dialWith(query)
+}
+
+// line connects and waits until it has a place in the line.
+func (w *world) line(key string) *client {
+	w.t.Helper()
+	c := w.queue(key, "true")
+	if m := c.next(); m.Type != "queue_position" {
+		w.t.Fatalf("got %+v, want a place in the line", m)
+	}
+	return c
+}
+
+// waits expects to be told of a place, once others may have been told.
+func (c *client) waits(position, size int) {
+	c.t.Helper()
+	for {
+		m := c.next()
+		if m.Type != "queue_position" {
+			c.t.Fatalf("got %+v, want a place in the line", m)
+		}
+		if m.Position == position && m.Size == size {
+			return
+		}
+	}
+}
+
+// begins expects a session after any number of places.
+func (c *client) begins() {
+	c.t.Helper()
+	for {
+		switch m := c.next(); m.Type {
+		case "queue_position":
+		case "session_started":
+			return
+		default:
+			c.t.Fatalf("got %+v, want a session", m)
+		}
+	}
+}
+
+// refused expects a refusal with this text, after any number of places.
+func (c *client) refused(code websocket.StatusCode, text string) {
+	c.t.Helper()
+	for {
+		m := c.next()
+		if m.Type == "queue_position" {
+			continue
+		}
+		if m.Type != "error" || m.Error != text {
+			c.t.Errorf("got %+v, want the error %q", m, text)
+		}
+		break
+	}
+	c.ends("", code, text)
+}
+
+const isFull = "Concurrent session limit reached."
+
+// Who asks for it waits for a session, is told the place, and is served in order. Who
+// waits is not counted.
+func TestTheLine(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{limit: 1, line: 3, times: realtime.Times{Ping: patience}})
+	holder := w.open("gen-2.5", studio)
+	first := w.queue(studio, "true")
+	first.waits(1, 1)
+	second, third := w.line(studio), w.line(studio)
+	third.waits(3, 3)
+	w.active("studio", 1)
+
+	w.queue(studio, "").refused(websocket.StatusTryAgainLater, isFull)
+	w.queue(studio, "false").refused(websocket.StatusTryAgainLater, isFull)
+	w.queue(studio, "true").refused(websocket.StatusTryAgainLater, isFull) // the line is full
+	w.queue(rival, "true").begins()
+
+	second.leave()
+	third.waits(2, 2)
+	holder.leave()
+	first.begins()
+	third.waits(1, 1)
+	first.painted(colorOf(""))
+	w.active("studio", 1)
+	first.drop()
+	third.begins()
+	third.leave()
+	w.active("studio", 0)
+	eventually(t, "the log tells of the waits", func() bool {
+		log := w.log.String()
+		return strings.Count(log, `msg="a client waits for a session"`) == 4 &&
+			strings.Count(log, `msg="a wait ended"`) == 4 && strings.Count(log, "outcome=session") == 2
+	})
+}
+
+// What a client sends while it waits is kept for its session, but for frames.
+func TestWhatIsSentWhileWaiting(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{limit: 1, times: realtime.Times{Ping: patience}})
+	holder := w.open("gen-2.5", studio)
+	c := w.queue(studio, "true")
+	c.waits(1, 1)
+	c.show([]byte("no JPEG at all"))
+	c.say(`{"type":"prompt","prompt":"red"}`)
+	c.say(`{"type":"set_image","image_data":null,"prompt":"blue"}`)
+	// Places go on after the messages.
+	c.waits(1, 1)
+	c.waits(1, 1)
+	holder.leave()
+	c.begins()
+	c.ack("prompt_ack", "")
+	c.ack("set_image_ack", "")
+	c.painted(colorOf("blue"))
+	c.say(`{"type":"prompt","prompt":"green"}`)
+	c.ack("prompt_ack", "")
+	c.painted(colorOf("green"))
+}
+
+// The line ends as sessions do, when the key is revoked, the server stops, or the client
+// misbehaves.
+func TestTheEndsOfAWait(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{limit: 1, times: realtime.Times{Ping: patience, Revocation: 50 * time.Millisecond}})
+	const parent = "ck_parent_key"
+	key, err := credential.NewKey(parent, "studio", credential.DefaultTier, "", time.Now())
+	if err == nil {
+		err = w.keys.CreateKey(t.Context(), key)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	holder := w.open("gen-2.5", studio)
+	revoked, minted := w.line(parent), w.line(w.mint(parent, credential.Scope{}, time.Minute))
+	flood, large, stays := w.line(studio), w.line(studio), w.line(studio)
+	stays.waits(5, 5)
+	if _, err := w.keys.RevokeKey(t.Context(), "", key.ID, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	revoked.refused(websocket.StatusPolicyViolation, "Invalid API key")
+	minted.refused(websocket.StatusPolicyViolation, "Invalid API key")
+	// The server may hang up before all of it is there.
+	_ = large.conn.Write(t.Context(), websocket.MessageBinary, make([]byte, 2<<20+1))
+	large.refused(websocket.StatusMessageTooBig, "The message is too large.")
+	go func() {
+		for i := range 2000 {
+			if flood.conn.Write(context.Background(), websocket.MessageText,
+				fmt.Appendf(nil, `{"type":"prompt","prompt":"%d"}`, i)) != nil {
+				return
+			}
+		}
+	}()
+	for m := flood.next(); m.Error != "Too many messages"; m = flood.next() {
+		if m.Type != "queue_position" && m.Error != "The session has not begun. Wait for session_started." {
+			t.Fatalf("got %+v", m)
+		}
+	}
+	flood.ends("", websocket.StatusPolicyViolation, "Too many messages")
+	stays.waits(1, 1)
+	w.active("studio", 1)
+	stopped := make(chan struct{})
+	go func() {
+		w.stop()
+		close(stopped)
+	}()
+	stays.refused(websocket.StatusGoingAway, "The server is stopping.")
+	holder.ends("server_stopping", websocket.StatusGoingAway, "The server is stopping.")
+	<-stopped
+	w.active("studio", 0)
+}
+
+// A client of rooms waits unless it says otherwise; one that says something else, or
+// nothing, is refused as it always was.
+func TestAJoinWaits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{limit: 1, webrtc: true, times: realtime.Times{Ping: patience, Join: patience}})
+	w.open("gen-2.5", studio)
+	c := w.queue(studio, "")
+	c.say(`{"type":"livekit_join","passthrough":true}`)
+	c.say(`{"type":"set_image","image_data":null,"prompt":null}`)
+	c.waits(1, 1)
+	for _, first := range []string{
+		`{"type":"livekit_join","queue":false}`, `{"type":"prompt","prompt":"red"}`, `no JSON`,
+	} {
+		c := w.queue(studio, "")
+		c.say(first)
+		c.refused(websocket.StatusTryAgainLater, isFull)
+	}
+	w.queue(studio, "false").refused(websocket.StatusTryAgainLater, isFull)
+
+	hurried := newWorld(t, setup{limit: 1, webrtc: true, times: realtime.Times{Join: time.Millisecond}})
+	hurried.open("gen-2.5", studio)
+	hurried.queue(studio, "").refused(websocket.StatusTryAgainLater, isFull)
+}
+
+// Clients that come, wait and go without a word leave nothing behind.
+func TestThoseWhoLeaveTheLine(t *testing.T) {
+	w := newWorld(t, setup{limit: 1, line: 200, times: realtime.Times{Ping: patience, Close: 300 * time.Millisecond}})
+	holder := w.open("gen-2.5", studio)
+	before := runtime.NumGoroutine()
+	for range 3 {
+		var crowd []*client
+		for range 40 {
+			crowd = append(crowd, w.line(studio))
+		}
+		var going sync.WaitGroup
+		for i, c := range crowd {
+			going.Go(func() {
+				if i%2 == 0 {
+					c.drop()
+				} else {
+					c.leave()
+				}
+			})
+		}
+		going.Wait()
+	}
+	last := w.queue(studio, "true")
+	last.waits(1, 1)
+	holder.leave()
+	last.begins()
+	eventually(t, "the goroutines are gone", func() bool { return runtime.NumGoroutine() <= before+4 })
+}

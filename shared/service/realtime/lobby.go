@@ -1,0 +1,256 @@
+package realtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/session"
+	"cutroom/shared/platform/contain"
+)
+
+// maxKept is how many messages of a client that waits are kept for its session: what
+// clients send at once, and some more.
+const maxKept = 16
+
+var (
+	tooManyMessages = refused(endedByFlood.code, endedByFlood.close)
+	messageTooLarge = refused(endedBySize.code, endedBySize.close)
+	// errLeft says that the client has gone, so that there is nobody to refuse.
+	errLeft = errors.New("the client has left")
+)
+
+// lobby is a client that has no session yet: it waits in the line of its account
+// (docs/contract/realtime.md#the-line), or has still to say whether it will. What it
+// sends meanwhile is kept for its session. Frames are not, as they would be old.
+type lobby struct {
+	server    *Server
+	socket    *socket
+	admission admission
+	pace      pace
+	// life ends with the wait, with a refusal or errLeft as its cause; stop ends it.
+	life context.Context
+	stop context.CancelCauseFunc
+	// wire is the context of reads and writes, also those of the session that follows.
+	wire context.Context
+	cut  context.CancelFunc
+	// messages are read by one goroutine, for the lobby and then for the session.
+	messages chan received
+	// dropped is closed when nobody handles them any more.
+	dropped chan struct{}
+	// first has whether the client's first message asks to wait.
+	first chan bool
+	// listening counts the goroutine that fills kept.
+	listening sync.WaitGroup
+	kept      []received
+}
+
+func (s *Server) newLobby(ctx context.Context, accepted *socket, admitted admission) *lobby {
+	l := &lobby{
+		server: s, socket: accepted, admission: admitted, pace: newPace(), messages: make(chan received),
+		dropped: make(chan struct{}), first: make(chan bool, 1),
+	}
+	l.wire, l.cut = context.WithCancel(ctx)
+	l.life, l.stop = context.WithCancelCause(l.wire)
+	l.socket.reading.Go(l.contained("read", l.read))
+	l.listening.Go(l.contained("listen", l.listen))
+	l.socket.reading.Go(func() {
+		l.socket.pings(l.life, l.wire, func() bool {
+			l.stop(errLeft)
+			return true
+		})
+	})
+	return l
+}
+
+// contained wraps work so that a panic, which a client's data may cause, ends the wait
+// and not the process.
+func (l *lobby) contained(name string, work func()) func() {
+	return func() {
+		log := l.server.config.Logger.With("account", l.admission.who.Account())
+		if !contain.Run(log, "lobby: "+name, work) {
+			l.stop(failedToOpen)
+		}
+	}
+}
+
+// read reads messages until the connection ends.
+func (l *lobby) read() {
+	defer close(l.messages)
+	box := inbox{socket: l.socket, wire: l.wire, texts: l.server.texts, account: l.admission.who.Account()}
+	for {
+		message := box.next(nil)
+		select {
+		case l.messages <- message:
+		case <-l.dropped:
+			message.release()
+		case <-l.wire.Done():
+			message.release()
+			return
+		}
+		if message.over() {
+			return
+		}
+	}
+}
+
+// listen keeps the client's messages until the wait ends.
+func (l *lobby) listen() {
+	for asked := false; ; {
+		select {
+		case <-l.life.Done():
+			return
+		case message, open := <-l.messages:
+			if !open || !l.keep(message) {
+				return
+			}
+			if !asked {
+				asked = true
+				l.first <- message.asksToWait()
+			}
+		}
+	}
+}
+
+// keep keeps a message, and reports whether the client may send more.
+func (l *lobby) keep(message received) bool {
+	switch {
+	case errors.Is(message.err, errTexts):
+		l.say(errorMessage{"error", "The server is busy. Try again."})
+	case message.err != nil:
+		l.kept = append(l.kept, message)
+		if errors.Is(message.err, websocket.ErrMessageTooBig) {
+			l.stop(messageTooLarge)
+		} else {
+			l.stop(errLeft)
+		}
+		return false
+	case message.kind == websocket.MessageBinary:
+	case !l.pace.messages.Allow():
+		message.release()
+		l.stop(tooManyMessages)
+		return false
+	case len(l.kept) >= maxKept:
+		message.release()
+		l.say(errorMessage{"error", "The session has not begun. Wait for session_started."})
+	default:
+		l.kept = append(l.kept, message)
+	}
+	return true
+}
+
+// asksToWait reports whether a client's first message says that it waits in line: it is
+// a livekit_join that does not say otherwise.
+func (m received) asksToWait() bool {
+	var message clientMessage
+	if m.kind != websocket.MessageText || m.err != nil || json.Unmarshal(m.content, &message) != nil {
+		return false
+	}
+	return message.Type == "livekit_join" && string(message.Queue) != "false"
+}
+
+// say sends a message to a client that waits.
+func (l *lobby) say(message any) {
+	if l.socket.send(l.wire, message) != nil {
+		l.stop(errLeft)
+	}
+}
+
+// joins waits for the client's first message, and reports whether it asks to wait.
+func (l *lobby) joins() bool {
+	timer := time.NewTimer(l.server.config.Times.Join)
+	defer timer.Stop()
+	select {
+	case asks := <-l.first:
+		return asks
+	case <-l.life.Done():
+	case <-timer.C:
+	}
+	return false
+}
+
+// wait waits in the line for a session.
+//
+// Errors: a refusal; errLeft.
+func (l *lobby) wait() (*session.Session, error) {
+	s, who := l.server, l.admission.who
+	if !s.addGuest(l) {
+		return nil, serverStopping
+	}
+	defer s.removeGuest(l)
+	began := time.Now()
+	log := s.config.Logger.With("account", who.Account(), "key", who.Key.ID, "model", l.admission.model.ID)
+	log.Info("a client waits for a session")
+	limits := session.Limits{Sessions: who.Tier.RealtimeSessions, Line: who.Tier.RealtimeLine}
+	opened, err := s.config.Sessions.Wait(l.life, who.Account(), limits, func(place session.Place) {
+		l.say(positionMessage{"queue_position", place.Position, place.Size})
+	})
+	err = l.explain(err)
+	outcome := "session"
+	if err != nil {
+		outcome = err.Error()
+	}
+	log.Info("a wait ended", "outcome", outcome, "seconds", int64(time.Since(began)/time.Second))
+	return opened, err
+}
+
+// explain returns what the client is told of the error with which its wait ended.
+func (l *lobby) explain(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case l.life.Err() != nil:
+		return context.Cause(l.life)
+	case fault.Is(err, fault.Limited):
+		return limitReached
+	case !fault.Is(err, fault.Unavailable):
+		l.server.config.Logger.Error("a client could not wait", "account", l.admission.who.Account(), "error", err)
+	}
+	return cannotOpen
+}
+
+// end ends the wait: from then on nothing but next reads.
+func (l *lobby) end() {
+	l.stop(errLeft)
+	l.listening.Wait()
+}
+
+// drop ends the lobby, and forgets what was kept for a session that does not begin or
+// has ended. It is called once.
+func (l *lobby) drop() {
+	l.end()
+	close(l.dropped)
+	for _, message := range l.kept {
+		message.release()
+	}
+	l.kept = nil
+}
+
+// next returns the client's next message to its session, those that were kept first. It
+// is called after end.
+func (l *lobby) next() received {
+	if len(l.kept) > 0 {
+		message := l.kept[0]
+		l.kept = l.kept[1:]
+		return message
+	}
+	message, open := <-l.messages
+	if !open {
+		return received{err: errLeft, release: func() {}}
+	}
+	return message
+}
+
+// key and revoke are for the watcher of keys.
+func (l *lobby) key() credential.Hash { return l.admission.who.Key.Hash }
+func (l *lobby) revoke()              { l.stop(invalidKey) }
+
+// leaves is for the end of the server.
+func (l *lobby) leaves() { l.stop(serverStopping) }
+func (l *lobby) hangUp() { l.cut() }
