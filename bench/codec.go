@@ -47,11 +47,13 @@ func (b *bench) codec(ctx context.Context) error {
 		}
 		var measured, floor []time.Duration
 		for range codecRounds {
-			alone, err := passDirect(direct, frames, c.bitrate)
+			alone, err := timed(func() error {
+				return passDirect(direct, frames, c.bitrate, func() error { return nil })
+			})
 			if err != nil {
 				return err
 			}
-			took, err := passFenced(ctx, found, frames, c.bitrate)
+			took, err := timed(func() error { return passFenced(ctx, found, frames, c.bitrate) })
 			if err != nil {
 				return err
 			}
@@ -98,55 +100,60 @@ func passed(i, bitrate int) vp8.Encoding {
 	return vp8.Encoding{At: time.Duration(i) * time.Second / 25, Bitrate: bitrate}
 }
 
-// passDirect returns the processor time that libvpx takes in this process.
-func passDirect(l *libvpx.Library, frames [][]byte, bitrate int) (time.Duration, error) {
-	begun, err := processorTimeOfAll()
-	if err != nil {
-		return 0, err
-	}
+// passDirect has libvpx decode and encode frames in this process; wait is called before
+// each.
+func passDirect(l *libvpx.Library, frames [][]byte, bitrate int, wait func() error) error {
 	decoder, encoder := libvpx.NewDecoder(l), libvpx.NewEncoder(l)
 	defer decoder.Close()
 	defer encoder.Close()
 	var picture image.YCbCr
 	for i, frame := range frames {
+		if err := wait(); err != nil {
+			return err
+		}
 		if _, err := decoder.Decode(frame, func(size image.Point) *image.YCbCr {
 			libvpx.Resize(&picture, size)
 			return &picture
 		}); err != nil {
-			return 0, err
+			return err
 		}
 		if _, err := encoder.Encode(&picture, passed(i, bitrate)); err != nil {
-			return 0, err
+			return err
 		}
+	}
+	return nil
+}
+
+// timed returns the processor time of this process that work takes.
+func timed(work func() error) (time.Duration, error) {
+	begun, err := processorTimeOfAll()
+	if err != nil {
+		return 0, err
+	}
+	if err := work(); err != nil {
+		return 0, err
 	}
 	ended, err := processorTimeOfAll()
 	return ended - begun, err
 }
 
-// passFenced returns the processor time that the fenced codec takes, here and in its
-// helper, whose start is a part of it.
-func passFenced(ctx context.Context, l *vp8.Library, frames [][]byte, bitrate int) (time.Duration, error) {
-	begun, err := processorTimeOfAll()
-	if err != nil {
-		return 0, err
-	}
+// passFenced has the fenced codec do the same, by a helper, whose start is a part of it.
+func passFenced(ctx context.Context, l *vp8.Library, frames [][]byte, bitrate int) error {
 	codec, err := l.Open(ctx)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	defer codec.Close()
+	defer codec.Close() // the system counts a process that has ended
 	var picture image.YCbCr
 	for i, frame := range frames {
 		if _, err := codec.Decode(ctx, frame, &picture); err != nil {
-			return 0, err
+			return err
 		}
 		if _, err := codec.Encode(ctx, &picture, passed(i, bitrate)); err != nil {
-			return 0, err
+			return err
 		}
 	}
-	codec.Close() // the system counts a process that has ended
-	ended, err := processorTimeOfAll()
-	return ended - begun, err
+	return nil
 }
 
 // processorTimeOfAll returns that of this process and of those that it started and

@@ -5,9 +5,9 @@
 //
 // Run it in the repository's folder: `go run ./bench`, or with the names of some
 // sections: upload, overhead, worker, image, burst, list, auth, gateway, affinity,
-// realtime, codec, start, cost. It needs Linux, because a process's memory is read from /proc, the
-// programs ffmpeg, curl, tee, md5sum and nginx, for cost the tools of the tests,
-// and 3 GiB of room for temporary files.
+// realtime, codec, video, start, cost. It needs Linux, because a process's memory is
+// read from /proc, the programs ffmpeg, curl, tee, md5sum, nginx and chromium, for cost
+// the tools of the tests, and 3 GiB of room for temporary files.
 package main
 
 import (
@@ -48,6 +48,7 @@ var sections = []section{
 	{"affinity", (*bench).affinity},
 	{"realtime", (*bench).realtime},
 	{"codec", (*bench).codec},
+	{"video", (*bench).video},
 	{"start", (*bench).start},
 	{"cost", (*bench).cost},
 }

@@ -41,6 +41,10 @@ export default [
   },
   { files: ["shared/service/api/docs/*.js"], languageOptions: { globals: docs } },
   { files: ["shared/service/api/realtime/*.js"], languageOptions: { globals: realtime } },
+  {
+    files: ["bench/video/*.js"],
+    languageOptions: { sourceType: "script", globals: { ...page, ...realtime, maxBitrate: "readonly", readStamp: "readonly", stamps: "readonly" } },
+  },
   // What drives the browser runs in Node, and functions of it in the page.
   { files: ["**/*.mjs"], languageOptions: { globals: { ...globals.node, ...globals.browser } } },
 ];

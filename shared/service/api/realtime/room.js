@@ -16,7 +16,7 @@ function varint(number) {
   return [...bytes, number];
 }
 
-// fields returns the fields of a message by their numbers; of several the last.
+// fields returns the fields of a message: a list for each number.
 function fields(bytes) {
   const found = {};
   let at = 0;
@@ -28,18 +28,23 @@ function fields(bytes) {
     }
   };
   while (at < bytes.length) {
-    const tag = integer(), kind = tag & 7;
-    if (kind === 0) found[tag >> 3] = integer();
-    else if (kind === 2) {
-      const length = integer();
-      found[tag >> 3] = bytes.subarray(at, at += length);
-    } else return found; // the messages in use have no other kind
+    const tag = integer(), value = integer(), all = found[tag >> 3] ??= [];
+    // The messages in use have integers, and what has a length.
+    all.push(tag & 2 ? bytes.subarray(at, at += value) : value);
   }
   return found;
 }
 
 // The fields of the messages in use.
-const outgoing = { offer: 1, leave: 8, ping: 14 }, incoming = { answer: 2, leave: 8 }, description = { type: 1, sdp: 2 };
+const outgoing = { offer: 1, leave: 8, ping: 14 }, incoming = { join: 1, answer: 2, leave: 8 };
+const description = { type: 1, sdp: 2 }, join = { iceServers: 5 }, iceServer = { urls: 1, username: 2, credential: 3 };
+
+const texts = list => (list || []).map(bytes => new TextDecoder().decode(bytes));
+
+// serversIn returns the servers of a join that relay, for RTCPeerConnection.
+const serversIn = message => (fields(message)[join.iceServers] || []).map(fields).map(server => ({
+  urls: texts(server[iceServer.urls]), username: texts(server[iceServer.username])[0], credential: texts(server[iceServer.credential])[0],
+}));
 
 const pingTime = 5000, maxBitrate = 2_500_000;
 
@@ -64,10 +69,7 @@ class Room {
     this.peer.onconnectionstatechange = () => this.follow(this.peer.connectionState);
     this.socket = new WebSocket(`${url}/rtc/v1?access_token=${encodeURIComponent(token)}`);
     this.socket.binaryType = "arraybuffer";
-    this.socket.onopen = () => {
-      this.offer();
-      this.pinging = setInterval(() => this.send(outgoing.ping, Date.now()), pingTime);
-    };
+    this.pinging = setInterval(() => this.send(outgoing.ping, Date.now()), pingTime);
     this.socket.onmessage = event => this.hear(fields(new Uint8Array(event.data)));
     this.socket.onclose = () => this.end();
   }
@@ -99,8 +101,12 @@ class Room {
 
   hear(message) {
     if (message[incoming.leave]) return this.end();
+    if (message[incoming.join]) {
+      this.peer.setConfiguration({ iceServers: serversIn(message[incoming.join][0]) });
+      this.offer();
+    }
     if (!message[incoming.answer]) return;
-    const sdp = new TextDecoder().decode(fields(message[incoming.answer])[description.sdp]);
+    const [sdp] = texts(fields(message[incoming.answer][0])[description.sdp]);
     this.peer.setRemoteDescription({ type: "answer", sdp }).catch(() => this.end());
   }
 

@@ -1,0 +1,159 @@
+"use strict";
+// Sends a canvas 25 times a second, through a server or to another peer connection of this
+// page, and measures by the stamps in its pictures when they are shown. It does what the
+// program says that serves it, and reports what it saw.
+
+const canvas = document.getElementById("sent"), video = document.getElementById("shown");
+const pen = canvas.getContext("2d", { alpha: false, willReadFrequently: true });
+const interval = 40;
+
+const sleep = time => new Promise(done => setTimeout(done, time));
+
+// Loop is one way for pictures from the canvas to the video.
+class Loop {
+  constructor() {
+    this.watch = new Stopwatch();
+    this.seen = [];
+    this.opened = performance.now();
+    this.track = canvas.captureStream(0).getVideoTracks()[0];
+    this.track.contentHint = "motion";
+    this.drawing = setInterval(() => requestAnimationFrame(now => {
+      drawPattern(pen, now / 1000);
+      this.watch.mark(pen);
+      this.track.requestFrame();
+    }), interval);
+  }
+
+  show(stream) {
+    video.srcObject = stream;
+    video.play().catch(() => {});
+    const note = (_, frame) => {
+      if (video.srcObject !== stream) return;
+      video.requestVideoFrameCallback(note);
+      const stamp = readStamp(video, video.videoWidth, video.videoHeight);
+      if (stamp === undefined || stamp === this.last) return;
+      this.last = stamp;
+      this.first ??= frame.presentationTime - this.opened;
+      this.seen.push([frame.presentationTime, frame.presentationTime - this.watch.drawn[stamp]]);
+    };
+    video.requestVideoFrameCallback(note);
+  }
+
+  // measure returns how late the pictures are that are shown in the next seconds.
+  async measure(seconds) {
+    const from = this.seen.length, drawn = this.watch.number;
+    await sleep(1000 * seconds);
+    return {
+      latencies: this.seen.slice(from).map(([, latency]) => latency),
+      drawn: (this.watch.number - drawn + stamps) % stamps,
+    };
+  }
+
+  // settled returns how long it takes until a second's pictures are as quick as before.
+  async settled(latency) {
+    const begun = performance.now();
+    for (;;) {
+      await sleep(100);
+      const now = performance.now(), recent = this.seen.filter(([at]) => at > now - 500).map(([, took]) => took).sort((a, b) => a - b);
+      if (recent.length > 8 && recent[recent.length >> 1] < 1.25 * latency + 5) return now - begun;
+      if (now - begun > 20000) return now - begun;
+    }
+  }
+
+  async pictures(count) {
+    for (let waited = 0; this.seen.length < count; waited += 20) {
+      if (waited > 30000) throw new Error("no pictures are shown");
+      await sleep(20);
+    }
+  }
+
+  close() {
+    clearInterval(this.drawing);
+    this.track.stop();
+    video.srcObject = null;
+    this.end();
+  }
+}
+
+// direct opens a loop to another peer connection of this page.
+async function direct() {
+  const loop = new Loop(), from = new RTCPeerConnection(), to = new RTCPeerConnection();
+  from.onicecandidate = event => event.candidate && to.addIceCandidate(event.candidate);
+  to.onicecandidate = event => event.candidate && from.addIceCandidate(event.candidate);
+  to.ontrack = event => {
+    if ("jitterBufferTarget" in event.receiver) event.receiver.jitterBufferTarget = 0;
+    loop.show(new MediaStream([event.track]));
+  };
+  const out = from.addTransceiver(loop.track, { direction: "sendonly", sendEncodings: [{ maxBitrate }] });
+  out.setCodecPreferences(RTCRtpReceiver.getCapabilities("video").codecs.filter(codec => /\/(vp8|rtx)$/i.test(codec.mimeType)));
+  loop.end = () => {
+    from.close();
+    to.close();
+  };
+  await from.setLocalDescription();
+  await to.setRemoteDescription(from.localDescription);
+  await to.setLocalDescription();
+  await from.setRemoteDescription(to.localDescription);
+  return loop;
+}
+
+// served opens a loop through the server of a stream's URL.
+async function served(url) {
+  const loop = new Loop(), control = new WebSocket(url);
+  control.onopen = () => control.send(JSON.stringify({ type: "livekit_join", passthrough: true }));
+  loop.end = () => {
+    if (loop.room) loop.room.close();
+    control.close();
+  };
+  control.onmessage = event => {
+    const message = JSON.parse(event.data);
+    if (message.type !== "livekit_room_info") return;
+    loop.room = new Room(message.livekit_url, message.token, loop.track, { video: stream => loop.show(stream), lost() {} });
+  };
+  return loop;
+}
+
+async function network(drop) {
+  await fetch(`network?drop=${drop}`, { method: "POST" });
+}
+
+// latency has pictures go both ways by turns.
+async function latency({ url, rounds, seconds }) {
+  const report = { direct: [], served: [] };
+  for (let round = 0; round < rounds; round++) {
+    for (const [kind, open] of [["direct", direct], ["served", () => served(url)]]) {
+      const loop = await open();
+      await loop.pictures(1);
+      await sleep(3000);
+      report[kind].push({ first: loop.first, ...await loop.measure(seconds) });
+      loop.close();
+      await sleep(500);
+    }
+  }
+  return report;
+}
+
+// loss has a network drop packets for some time, several times.
+async function loss({ url, drops, seconds }) {
+  const loop = await served(url), report = [];
+  await loop.pictures(1);
+  await sleep(3000);
+  for (const drop of drops) {
+    const before = await loop.measure(seconds);
+    const usual = [...before.latencies].sort((a, b) => a - b)[before.latencies.length >> 1];
+    await network(drop);
+    await sleep(1000);
+    const during = await loop.measure(seconds);
+    await network(0);
+    report.push({ drop, before, during, settled: await loop.settled(usual) });
+    await sleep(3000);
+  }
+  loop.close();
+  return report;
+}
+
+(async () => {
+  const order = await (await fetch("order")).json();
+  const report = await { latency, loss }[order.do](order).catch(failure => ({ failure: String(failure) }));
+  await fetch("report", { method: "POST", body: JSON.stringify(report) });
+})();
