@@ -266,7 +266,8 @@ func TestRealtimePageImage(t *testing.T) {
 	page.await("its colours are gone", isGray)
 }
 
-// The page explains each refusal in words that say what to do.
+// The page explains each refusal in words that say what to do, and its place in line
+// while all sessions of the account are open.
 func TestRealtimePageRefusals(t *testing.T) {
 	data, tiers := t.TempDir(), filepath.Join(t.TempDir(), "tiers.yaml")
 	if err := os.WriteFile(tiers, []byte("dev: {realtime_sessions: 1}\ndefault: {realtime_sessions: 1}\n"),
@@ -301,15 +302,17 @@ func TestRealtimePageRefusals(t *testing.T) {
 	if _, _, err := conn.Read(bounded(t)); err != nil {
 		t.Fatal(err)
 	}
+	inLine := `document.body.dataset.state === "opening" && ` +
+		`document.getElementById("empty").textContent.includes("number 1 of 1 in line")`
 	page.click("#connect")
-	complaint("as many sessions open as it may have")
+	page.await("the page waits in line", inLine)
+	page.onScreens("line")
+	page.click("#connect")
+	page.await("it leaves the line", disconnected)
+	page.click("#connect")
+	page.await("the page waits in line again", inLine)
 	conn.CloseNow()
-	eventually(t, "the other session is freed", func() bool {
-		return strings.Contains(sessionsOf(t, server),
-			`"active":0`)
-	})
-	page.click("#connect")
-	page.await("the session is live", live)
+	page.await("the session is live once the other is freed", live)
 
 	stop(t, server)
 	complaint("The server is stopping")
