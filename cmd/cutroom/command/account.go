@@ -40,10 +40,14 @@ func (c *Usage) Run(ctx context.Context, s *Session) error {
 		if err != nil {
 			return err
 		}
-		list := s.newList("DAY", "MODEL", "EDITS", "REQUESTS", "PROMPT TOKENS", "COMPLETION TOKENS", "SESSION SECONDS")
+		list := s.newList("DAY", "MODEL", "EDITS", "REQUESTS", "PROMPT TOKENS", "COMPLETION TOKENS", "SESSION SECONDS", "COST")
 		for _, u := range used {
+			cost := ""
+			if u.Cost > 0 {
+				cost = fmt.Sprintf("%.9g %s", u.Cost, u.Currency)
+			}
 			if err := list.add(u, u.Day, u.Model, fmt.Sprint(u.Jobs), fmt.Sprint(u.Requests), fmt.Sprint(u.PromptTokens),
-				fmt.Sprint(u.CompletionTokens), fmt.Sprint(u.SessionSeconds)); err != nil {
+				fmt.Sprint(u.CompletionTokens), fmt.Sprint(u.SessionSeconds), cost); err != nil {
 				return err
 			}
 		}

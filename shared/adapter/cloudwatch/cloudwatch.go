@@ -63,6 +63,9 @@ func (m *Metrics) Completed(c gateway.Completion) {
 			metric{"ReasoningTokens", "Count", float64(c.Counts.ReasoningTokens)},
 			metric{"Estimated", "Count", float64(c.Counts.Estimated)})
 	}
+	if c.Counts.Cost > 0 {
+		metrics = append(metrics, metric{"Cost", "None", float64(c.Counts.Cost) / 1e9})
+	}
 	model := c.Model
 	if model == "" {
 		model = "none" // CloudWatch accepts no empty dimension

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"hash/fnv"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -32,7 +33,8 @@ const (
 
 // Usage is a usage.Store.
 //
-// An item has what an account used of one model on one day, in one of usageShards. A
+// An item has what a key of an account used of one model on one day, in one of usageShards;
+// items of earlier versions have no key. A
 // record is added by a transaction of one write, whose token is derived from the record's
 // id: DynamoDB writes transactions with the same token once within ten minutes, so that
 // no item is needed for each record.
@@ -52,6 +54,7 @@ type usageItem struct {
 	Part             string    `dynamodbav:"part"`
 	Day              usage.Day `dynamodbav:"usage_day"`
 	Model            string    `dynamodbav:"model"`
+	Key              string    `dynamodbav:"used_key"`
 	Requests         int64     `dynamodbav:"requests"`
 	PromptTokens     int64     `dynamodbav:"prompt_tokens"`
 	CachedTokens     int64     `dynamodbav:"cached_tokens"`
@@ -60,6 +63,7 @@ type usageItem struct {
 	Estimated        int64     `dynamodbav:"estimated"`
 	SessionSeconds   int64     `dynamodbav:"session_seconds"`
 	Jobs             int64     `dynamodbav:"jobs"`
+	Cost             int64     `dynamodbav:"cost"`
 }
 
 // Add adds records: one transaction each.
@@ -95,12 +99,13 @@ func (u *Usage) token(record usage.Record) string {
 func (u *Usage) addition(record usage.Record) (write types.TransactWriteItem, counts bool) {
 	shard := fnv.New32a()
 	_, _ = shard.Write([]byte(record.ID)) // a hash never fails
-	values := item{":day": text(string(record.Day)), ":model": text(record.Model)}
+	values := item{":day": text(string(record.Day)), ":model": text(record.Model), ":key": text(record.Key)}
 	var additions []string
 	for name, n := range map[string]int64{
 		"requests": record.Requests, "prompt_tokens": record.PromptTokens, "cached_tokens": record.CachedTokens,
 		"completion_tokens": record.CompletionTokens, "reasoning_tokens": record.ReasoningTokens,
 		"estimated": record.Estimated, "session_seconds": record.SessionSeconds, "jobs": record.Jobs,
+		"cost": record.Cost,
 	} {
 		if n != 0 {
 			additions = append(additions, name+" :"+name)
@@ -112,16 +117,17 @@ func (u *Usage) addition(record usage.Record) (write types.TransactWriteItem, co
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName: &u.table,
 		Key: item{
-			"id":   text(record.Account),
-			"part": text(fmt.Sprintf("%s/%s/%d", record.Day, record.Model, shard.Sum32()%usageShards)),
+			"id": text(record.Account),
+			"part": text(fmt.Sprintf("%s/%s/%s/%d", record.Day, record.Model, url.PathEscape(record.Key),
+				shard.Sum32()%usageShards)),
 		},
-		UpdateExpression:          aws.String("SET usage_day = :day, model = :model ADD " + strings.Join(additions, ", ")),
+		UpdateExpression:          aws.String("SET usage_day = :day, model = :model, used_key = :key ADD " + strings.Join(additions, ", ")),
 		ExpressionAttributeValues: values,
 	}}, len(additions) > 0
 }
 
 // Totals returns an account's use from the first to the last day, both included, in the
-// order of day and model: one consistent read for each megabyte, which has some thousands
+// order of day, model and key: one consistent read for each megabyte, which has some thousands
 // of models and days.
 //
 // Errors: fault.Unavailable.
@@ -130,8 +136,8 @@ func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Da
 		return nil, nil
 	}
 	type group struct {
-		day   usage.Day
-		model string
+		day        usage.Day
+		model, key string
 	}
 	sums := map[group]usage.Counts{}
 	for start := item(nil); ; {
@@ -140,7 +146,7 @@ func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Da
 			return nil, storeError("read usage", err)
 		}
 		for _, i := range page {
-			key := group{i.Day, i.Model}
+			key := group{i.Day, i.Model, i.Key}
 			sum := sums[key]
 			sum.Add(i.counts())
 			sums[key] = sum
@@ -155,10 +161,10 @@ func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Da
 		if sum == (usage.Counts{}) {
 			continue // of a job that was not accepted after all
 		}
-		totals = append(totals, usage.Total{Day: key.day, Model: key.model, Counts: sum})
+		totals = append(totals, usage.Total{Day: key.day, Model: key.model, Key: key.key, Counts: sum})
 	}
 	slices.SortFunc(totals, func(a, b usage.Total) int {
-		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Model, b.Model))
+		return cmp.Or(cmp.Compare(a.Day, b.Day), cmp.Compare(a.Model, b.Model), cmp.Compare(a.Key, b.Key))
 	})
 	return totals, nil
 }
@@ -188,6 +194,6 @@ func (i usageItem) counts() usage.Counts {
 	return usage.Counts{
 		Requests: i.Requests, PromptTokens: i.PromptTokens, CachedTokens: i.CachedTokens,
 		CompletionTokens: i.CompletionTokens, ReasoningTokens: i.ReasoningTokens,
-		Estimated: i.Estimated, SessionSeconds: i.SessionSeconds, Jobs: i.Jobs,
+		Estimated: i.Estimated, SessionSeconds: i.SessionSeconds, Jobs: i.Jobs, Cost: i.Cost,
 	}
 }

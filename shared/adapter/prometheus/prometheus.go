@@ -24,6 +24,7 @@ type Metrics struct {
 	firstToken *prometheus.HistogramVec
 	waited     *prometheus.HistogramVec
 	tokens     *prometheus.CounterVec
+	cost       *prometheus.CounterVec
 	estimated  *prometheus.CounterVec
 	attempts   *prometheus.CounterVec
 	surfaces   surfaces
@@ -60,6 +61,10 @@ func New() *Metrics {
 			Name: "cutroom_gateway_tokens_total",
 			Help: "Metered tokens. Cached ones are prompt tokens too, reasoning ones completion tokens.",
 		}, []string{"model", "kind"}),
+		cost: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "cutroom_gateway_cost_total",
+			Help: "What calls cost by the prices of the catalog, in its currency.",
+		}, []string{"model"}),
 		estimated: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "cutroom_gateway_estimated_total", Help: "Calls whose tokens were counted here, as the upstream did not say.",
 		}, []string{"model"}),
@@ -67,7 +72,8 @@ func New() *Metrics {
 			Name: "cutroom_gateway_upstream_attempts_total", Help: "Calls of upstreams, by how they ended.",
 		}, []string{"model", "upstream", "outcome"}),
 	}
-	m.registry.MustRegister(m.requests, m.duration, m.firstToken, m.waited, m.tokens, m.estimated, m.attempts,
+	m.registry.MustRegister(m.requests, m.duration, m.firstToken, m.waited, m.tokens, m.cost, m.estimated,
+		m.attempts,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.registry.MustRegister(m.surfaces.collectors()...)
 	return m
@@ -90,6 +96,9 @@ func (m *Metrics) Completed(c gateway.Completion) {
 	m.addTokens(c.Model, "cached", c.Counts.CachedTokens)
 	m.addTokens(c.Model, "completion", c.Counts.CompletionTokens)
 	m.addTokens(c.Model, "reasoning", c.Counts.ReasoningTokens)
+	if c.Counts.Cost > 0 {
+		m.cost.WithLabelValues(c.Model).Add(float64(c.Counts.Cost) / 1e9)
+	}
 	if c.Counts.Estimated > 0 {
 		m.estimated.WithLabelValues(c.Model).Add(float64(c.Counts.Estimated))
 	}

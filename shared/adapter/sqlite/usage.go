@@ -25,8 +25,9 @@ const (
 	sweptRecords = 100
 
 	addCounts = `insert into usage (account, day, model, key,
-		requests, prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens, estimated, session_seconds, jobs)
-	values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		requests, prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens, estimated, session_seconds, jobs,
+		cost)
+	values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 	on conflict (account, day, model, key) do update set
 		requests = requests + excluded.requests,
 		prompt_tokens = prompt_tokens + excluded.prompt_tokens,
@@ -35,7 +36,8 @@ const (
 		reasoning_tokens = reasoning_tokens + excluded.reasoning_tokens,
 		estimated = estimated + excluded.estimated,
 		session_seconds = session_seconds + excluded.session_seconds,
-		jobs = jobs + excluded.jobs`
+		jobs = jobs + excluded.jobs,
+		cost = min(cost + excluded.cost, 1000000000000000000)`
 )
 
 // Add adds records in one transaction: after an error none of them was added.
@@ -87,16 +89,16 @@ func addUsage(ctx context.Context, tx *sql.Tx, records []usage.Record, now time.
 func countsOf(r usage.Record) []any {
 	return []any{
 		r.Account, r.Day, r.Model, r.Key, r.Requests, r.PromptTokens, r.CachedTokens, r.CompletionTokens, r.ReasoningTokens,
-		r.Estimated, r.SessionSeconds, r.Jobs,
+		r.Estimated, r.SessionSeconds, r.Jobs, r.Cost,
 	}
 }
 
 // Totals returns an account's usage of the days from first to last, inclusive,
-// ordered by day and model.
+// ordered by day, model and key.
 func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Day) ([]usage.Total, error) {
-	rows, err := u.db.reader.QueryContext(ctx, `select day, model, sum(requests), sum(prompt_tokens), sum(cached_tokens),
-			sum(completion_tokens), sum(reasoning_tokens), sum(estimated), sum(session_seconds), sum(jobs)
-		from usage where account = ? and day between ? and ? group by day, model order by day, model`, account, first, last)
+	rows, err := u.db.reader.QueryContext(ctx, `select day, model, key, requests, prompt_tokens, cached_tokens, completion_tokens,
+			reasoning_tokens, estimated, session_seconds, jobs, cost
+		from usage where account = ? and day between ? and ? order by day, model, key`, account, first, last)
 	if err != nil {
 		return nil, storeError("read usage", err)
 	}
@@ -104,8 +106,9 @@ func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Da
 	var totals []usage.Total
 	for rows.Next() {
 		var t usage.Total
-		if err := rows.Scan(&t.Day, &t.Model, &t.Requests, &t.PromptTokens, &t.CachedTokens,
-			&t.CompletionTokens, &t.ReasoningTokens, &t.Estimated, &t.SessionSeconds, &t.Jobs); err != nil {
+		if err := rows.Scan(&t.Day, &t.Model, &t.Key, &t.Requests, &t.PromptTokens, &t.CachedTokens,
+			&t.CompletionTokens, &t.ReasoningTokens, &t.Estimated, &t.SessionSeconds, &t.Jobs,
+			&t.Cost); err != nil {
 			return nil, storeError("read usage", err)
 		}
 		totals = append(totals, t)

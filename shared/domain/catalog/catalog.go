@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -29,6 +30,8 @@ var nameForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]*$`)
 const (
 	// seedField is the name of the field that a job's seed comes from.
 	seedField = "seed"
+	// defaultCurrency is that of prices of tokens where the file names none.
+	defaultCurrency = "USD"
 	// maxSeed is the greatest seed (docs/contract/limits.md#media).
 	maxSeed = 4294967295
 )
@@ -36,8 +39,10 @@ const (
 // Catalog is the set of models, by name. It does not change once it is loaded.
 type Catalog struct {
 	Limits Limits
-	models []*Model
-	byName map[string]*Model
+	// Currency is that of all prices, a code of ISO 4217.
+	Currency string
+	models   []*Model
+	byName   map[string]*Model
 
 	inferenceModels []*Inference
 	bySlug          map[string]*Inference
@@ -154,6 +159,7 @@ type (
 		Title             string
 		Examples          []string
 		Price             *priceEntry
+		SessionPrice      string `yaml:"session_price"`
 	}
 )
 
@@ -203,6 +209,7 @@ func (file *catalogFile) catalog() (*Catalog, error) {
 	if file.Currency != "" && !currencyForm.MatchString(file.Currency) {
 		return nil, wrongAt("$.currency", "the currency %.32q is not a code such as EUR", file.Currency)
 	}
+	c.Currency = cmp.Or(file.Currency, defaultCurrency)
 	forms := map[string]*Form{}
 	for name, entry := range file.Forms {
 		if forms[name], err = entry.form(name); err != nil {
@@ -220,6 +227,9 @@ func (file *catalogFile) catalog() (*Catalog, error) {
 		}
 		if m.Price, err = entry.Price.price(m.Kind, file.Currency); err != nil {
 			return nil, wrongAt(path+".price", "model %q: %w", m.ID, err)
+		}
+		if m.SessionPrice, err = entry.sessionPrice(file.Currency); err != nil {
+			return nil, wrongAt(path+".session_price", "model %q: %w", m.ID, err)
 		}
 		for _, name := range m.Names() {
 			if len(name) > maxName || !nameForm.MatchString(name) {

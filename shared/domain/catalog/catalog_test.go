@@ -190,7 +190,11 @@ func TestPrices(t *testing.T) {
 	if cost, ok := image.Price.Of(0); cost != 1 || !ok {
 		t.Errorf("an image costs %d, %v", cost, ok)
 	}
+	if known.Currency != "EUR" || clip.SessionPrice != 0 {
+		t.Errorf("the currency is %q, a session of a clip costs %d", known.Currency, clip.SessionPrice)
+	}
 	for _, wrong := range []struct{ currency, clip, image, says string }{
+		{"currency: EUR", "    session_price: 1\n", "", "it has no realtime sessions"},
 		{"", "    price: {per_second: 0.05}\n", "", `model "gen-clip": a price needs the currency`},
 		{"currency: euro", "", "", `the currency "euro" is not a code`},
 		{"currency: EUR", "    price: {}\n", "", "either per_second or per_edit"},

@@ -107,7 +107,8 @@ type Inference struct {
 	// only Fields and those that clients commonly send are.
 	AnyField bool
 	Fields   []string
-	Price    Price
+	// Price is nil where the operator set none.
+	Price    *TokenPrice
 	Timeouts Timeouts
 	// Affinity reports whether calls that share a beginning go to the same
 	// upstream, which has it in its cache; otherwise each goes to any of them.
@@ -154,9 +155,6 @@ type Queue struct {
 	Calls int
 	Wait  time.Duration
 }
-
-// Price is the price of tokens, in US dollars per million.
-type Price struct{ Input, Output float64 }
 
 // Timeouts bounds the waits for an upstream; 0 leaves a bound to the gateway.
 type Timeouts struct {

@@ -65,7 +65,7 @@ type (
 		MaxPrompts       *int            `yaml:"max_prompts"`
 		Fields           []string
 		Affinity         *bool
-		Price            struct{ Input, Output float64 }
+		Price            *tokenPriceEntry
 		Timeouts         struct {
 			Connect   string
 			FirstByte string `yaml:"first_byte"`
@@ -148,7 +148,7 @@ func (e inferenceEntry) model(path string) (*Inference, error) {
 	m := &Inference{
 		ID: e.ID, Description: e.Description, Placeholder: e.Placeholder, Routes: e.Routes,
 		ContextLength: e.ContextLength, MaxOutputLength: e.MaxOutputLength, DefaultMaxTokens: e.DefaultMaxTokens,
-		MaxTokensField: e.MaxTokensField, Effort: e.Effort, Price: Price(e.Price),
+		MaxTokensField: e.MaxTokensField, Effort: e.Effort,
 		TemplateKwargs: e.TemplateKwargs == nil || *e.TemplateKwargs,
 		StreamOptions:  e.StreamOptions == nil || *e.StreamOptions,
 		Fallbacks:      e.Fallbacks,
@@ -163,6 +163,10 @@ func (e inferenceEntry) model(path string) (*Inference, error) {
 	}
 	if field, err := e.check(m); err != nil {
 		return nil, wrong(field, err)
+	}
+	var err error
+	if m.Price, err = e.Price.price(); err != nil {
+		return nil, wrong(".price", err)
 	}
 	if e.Placeholder {
 		return m, nil
@@ -219,8 +223,6 @@ func (e inferenceEntry) check(m *Inference) (field string, err error) {
 		return ".reasoning_effort", errors.New("reasoning_effort is \"template\" or absent")
 	case e.Effort == EffortTemplate && !m.TemplateKwargs:
 		return ".reasoning_effort", errors.New("reasoning_effort \"template\" needs upstreams that take chat_template_kwargs")
-	case !(e.Price.Input >= 0) || !(e.Price.Output >= 0):
-		return ".price", errors.New("a price is 0 or more, in US dollars per million tokens")
 	case len(e.Upstreams) == 0:
 		return "", errors.New("it has no upstreams, and is not a placeholder")
 	}

@@ -87,7 +87,7 @@ func TestFullRow(t *testing.T) {
     reasoning_effort: template
     stream_options: false
     affinity: false
-    price: {input: 0.15, output: 0.6}
+    price: {input: 0.15, output: 0.6, cached: 0.03}
     timeouts: {connect: 2s, first_byte: 5m, idle: 90s}
     upstreams:
       - {name: east, url: "https://east.example/api/v3/", model: Org/Model, secret: "env:EAST_KEY", weight: 3, concurrency: 8}
@@ -96,7 +96,7 @@ func TestFullRow(t *testing.T) {
 `)
 	if m.ID != "gen-chat" || m.DefaultMaxTokens != 256 || m.MaxTokensField != "max_completion_tokens" ||
 		m.Effort != catalog.EffortTemplate || m.StreamOptions || m.Affinity ||
-		m.Price != (catalog.Price{Input: 0.15, Output: 0.6}) ||
+		*m.Price != (catalog.TokenPrice{Input: 150_000, Output: 600_000, Cached: 30_000, Reasoning: 600_000}) ||
 		m.Timeouts != (catalog.Timeouts{Connect: 2 * time.Second, FirstByte: 5 * time.Minute, Idle: 90 * time.Second}) {
 		t.Errorf("got %+v", m)
 	}

@@ -60,6 +60,9 @@ type Model struct {
 	Examples []string
 	// Price is nil where the operator set none.
 	Price *MediaPrice
+	// SessionPrice is what a second of a realtime session costs, in millionths of
+	// the catalog's currency; 0 where the operator set none.
+	SessionPrice int64
 }
 
 // Names returns the canonical id and then every alias.

@@ -1,8 +1,10 @@
 package catalog
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"math/bits"
 	"regexp"
 	"strconv"
 	"strings"
@@ -45,6 +47,44 @@ func (p MediaPrice) Of(length time.Duration) (millionths int64, known bool) {
 	return int64(math.Round(float64(p.Millionths) * length.Seconds())), true
 }
 
+// TokenPrice is what the calls of an inference model cost. It is an operator's word.
+type TokenPrice struct {
+	// Input, Output, Cached and Reasoning are the prices of a million tokens, in
+	// millionths of the currency. Cached is of the tokens of a prompt that the
+	// upstream had cached, Reasoning of those that were generated to reason.
+	Input, Output, Cached, Reasoning int64
+	// Call is the price of each call besides, in millionths of the currency.
+	Call int64
+}
+
+// Tokens counts the tokens of one call: Cached are among those of the prompt,
+// Reasoning among those of the completion. None is less than 0.
+type Tokens struct{ Prompt, Cached, Completion, Reasoning int64 }
+
+// maxCallCost bounds what one call is said to cost, in billionths of the currency: a
+// million.
+const maxCallCost = 1e15
+
+// Of returns what a call costs, in billionths of the currency, rounded up: a million
+// of the currency at most.
+func (p TokenPrice) Of(used Tokens) (billionths int64) {
+	cached, reasoning := min(used.Cached, used.Prompt), min(used.Reasoning, used.Completion)
+	var high, low uint64 // in trillionths, of 128 bits
+	for _, part := range [...][2]int64{
+		{used.Prompt - cached, p.Input}, {cached, p.Cached}, {used.Completion - reasoning, p.Output},
+		{reasoning, p.Reasoning}, {p.Call, 1_000_000},
+	} {
+		partHigh, partLow := bits.Mul64(uint64(part[0]), uint64(part[1]))
+		var carry uint64
+		low, carry = bits.Add64(low, partLow, 0)
+		high += partHigh + carry
+	}
+	if high > 0 || low > 1000*maxCallCost {
+		return maxCallCost
+	}
+	return int64((low + 999) / 1000)
+}
+
 var (
 	// amountForm matches a price in the file, such as 0.05.
 	amountForm   = regexp.MustCompile(`^[0-9]{1,6}(\.[0-9]{1,6})?$`)
@@ -73,11 +113,55 @@ func (e *priceEntry) price(kind Kind, currency string) (*MediaPrice, error) {
 	if e.PerEdit != "" {
 		price.Per, amount = PerEdit, e.PerEdit
 	}
+	var err error
+	price.Millionths, err = millionths(amount)
+	return price, err
+}
+
+// sessionPrice reads what a second of a realtime session costs, 0 if no price is set.
+func (e modelEntry) sessionPrice(currency string) (int64, error) {
+	switch {
+	case e.SessionPrice == "":
+		return 0, nil
+	case !e.Realtime:
+		return 0, fmt.Errorf("it has no realtime sessions to have a price for")
+	case currency == "":
+		return 0, fmt.Errorf("a price needs the currency of the catalog")
+	}
+	return millionths(e.SessionPrice)
+}
+
+// tokenPriceEntry is the price of an inference model in the file.
+type tokenPriceEntry struct {
+	Input, Output, Cached, Reasoning, Call string
+}
+
+// price reads the price of an inference model, nil if it has none.
+func (e *tokenPriceEntry) price() (*TokenPrice, error) {
+	if e == nil {
+		return nil, nil
+	}
+	var price TokenPrice
+	for _, part := range []struct {
+		text, otherwise string
+		to              *int64
+	}{
+		{e.Input, "0", &price.Input}, {e.Output, "0", &price.Output},
+		{e.Cached, e.Input, &price.Cached}, {e.Reasoning, e.Output, &price.Reasoning}, {e.Call, "0", &price.Call},
+	} {
+		var err error
+		if *part.to, err = millionths(cmp.Or(part.text, part.otherwise, "0")); err != nil {
+			return nil, err
+		}
+	}
+	return &price, nil
+}
+
+// millionths reads an amount, exactly.
+func millionths(amount string) (int64, error) {
 	if !amountForm.MatchString(amount) {
-		return nil, fmt.Errorf("the price %.32q is not a number such as 0.05", amount)
+		return 0, fmt.Errorf("the price %.32q is not a number such as 0.05", amount)
 	}
 	whole, fraction, _ := strings.Cut(amount, ".")
-	var err error
-	price.Millionths, err = strconv.ParseInt(whole+(fraction + "000000")[:6], 10, 64)
-	return price, err
+	return strconv.ParseInt(whole+(fraction + "000000")[:6], 10, 64)
 }

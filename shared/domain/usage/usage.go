@@ -5,6 +5,8 @@ package usage
 
 import (
 	"context"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -25,6 +27,9 @@ type Counts struct {
 	SessionSeconds int64
 	// Jobs counts the jobs that were accepted, however they ended.
 	Jobs int64
+	// Cost is what all of it cost, in billionths of the catalog's currency, as far as
+	// there were prices (docs/contract/gateway.md#costs).
+	Cost int64
 }
 
 // Add adds to the counts.
@@ -37,6 +42,21 @@ func (c *Counts) Add(more Counts) {
 	c.Estimated += more.Estimated
 	c.SessionSeconds += more.SessionSeconds
 	c.Jobs += more.Jobs
+	c.Cost = min(c.Cost+more.Cost, MaxCost)
+}
+
+// MaxCost bounds the cost of one Counts, in billionths of the currency: a billion. Sums
+// of it do not overflow.
+const MaxCost = 1e18
+
+// Amount writes a cost, which is in billionths, as a decimal such as 0.00012.
+func Amount(billionths int64) string {
+	whole := strconv.FormatInt(billionths/1e9, 10)
+	fraction := strings.TrimRight(strconv.FormatInt(1e9+billionths%1e9, 10)[1:], "0")
+	if fraction == "" {
+		return whole
+	}
+	return whole + "." + fraction
 }
 
 // Day is a day in UTC, written 2006-01-02.
@@ -59,10 +79,13 @@ type Record struct {
 	Counts
 }
 
-// Total is what an account has used of one model on one day.
+// Total is what a key of an account has used of one model on one day.
 type Total struct {
 	Day   Day
 	Model string
+	// Key is the id of the permanent key, empty for what was used before keys were
+	// kept.
+	Key string
 	Counts
 }
 
@@ -73,6 +96,7 @@ type Store interface {
 	// minutes counts none twice.
 	Add(ctx context.Context, records []Record) error
 	// Totals returns what an account used from the first day to the last, both
-	// included, by day and model. It includes everything that Add has added.
+	// included, in the order of day, model and key. It includes everything that Add
+	// has added.
 	Totals(ctx context.Context, account string, first, last Day) ([]Total, error)
 }

@@ -82,7 +82,7 @@ func (c *completion) answer(r upstream.Reply, secret string) *failure {
 			return failed(err)
 		}
 	}
-	setTokensUsed(c.w.Header(), c.counts)
+	c.setUsed(c.w.Header())
 	writeJSON(c.w, http.StatusOK, *written)
 	return nil
 }
@@ -310,7 +310,7 @@ func appendUsage(edits []jsonedit.Edit, used gjson.Result, counts usage.Counts, 
 		return append(edits, jsonedit.Replace(used, appendCounts(nil, counts, route)))
 	}
 	edits = appendCorrections(edits, used, counts, route)
-	var total, prompt, completion bool
+	var total, cost, prompt, completion bool
 	lacks := func(value gjson.Result, name string) {
 		if value.IsObject() && !value.Get(name).Exists() {
 			edits = append(edits, jsonedit.InsertMembers(value, `"`+name+`":0`))
@@ -320,6 +320,8 @@ func appendUsage(edits []jsonedit.Edit, used gjson.Result, counts usage.Counts, 
 		switch {
 		case key.Str == "total_tokens":
 			total = true
+		case key.Str == "cost":
+			cost = true
 		case key.Str == promptDetails && route == catalog.Chat:
 			prompt = true
 			lacks(value, "cached_tokens")
@@ -332,6 +334,9 @@ func appendUsage(edits []jsonedit.Edit, used gjson.Result, counts usage.Counts, 
 	var members []string
 	if !total {
 		members = append(members, `"total_tokens":`+strconv.FormatInt(billed(counts), 10))
+	}
+	if !cost && counts.Cost > 0 {
+		members = append(members, `"cost":`+usage.Amount(counts.Cost))
 	}
 	if !prompt && route == catalog.Chat {
 		members = append(members, `"`+promptDetails+`":{"cached_tokens":0}`)
@@ -371,6 +376,11 @@ func appendCorrections(
 			number(value, counts.CompletionTokens)
 		case "total_tokens":
 			number(value, billed(counts))
+		case "cost":
+			// What the upstream asks for is no affair of the caller where there is a price.
+			if counts.Cost > 0 {
+				edits = append(edits, jsonedit.Replace(value, []byte(usage.Amount(counts.Cost))))
+			}
 		case promptDetails:
 			detail(value, "cached_tokens", counts.CachedTokens)
 		case completionDetails:
@@ -386,6 +396,9 @@ func appendCounts(out []byte, counts usage.Counts, route catalog.Route) []byte {
 	out = strconv.AppendInt(append(out, `{"prompt_tokens":`...), counts.PromptTokens, 10)
 	out = strconv.AppendInt(append(out, `,"completion_tokens":`...), counts.CompletionTokens, 10)
 	out = strconv.AppendInt(append(out, `,"total_tokens":`...), billed(counts), 10)
+	if counts.Cost > 0 {
+		out = append(append(out, `,"cost":`...), usage.Amount(counts.Cost)...)
+	}
 	if route == catalog.Chat {
 		out = append(out, `,"prompt_tokens_details":{"cached_tokens":`...)
 		out = strconv.AppendInt(out, counts.CachedTokens, 10)

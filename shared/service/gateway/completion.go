@@ -156,6 +156,12 @@ func (c *completion) settle() {
 	c.settled = true
 	c.stream.stopKeepAlive()
 	c.counts = c.tally.counts(c.promptTokens)
+	if price := c.request.Model.Price; price != nil {
+		c.counts.Cost = price.Of(catalog.Tokens{
+			Prompt: c.counts.PromptTokens, Cached: c.counts.CachedTokens,
+			Completion: c.counts.CompletionTokens, Reasoning: c.counts.ReasoningTokens,
+		})
+	}
 	if c.tally.implausible {
 		c.log(slog.LevelWarn, "an upstream reported an impossible usage", slog.String("model", c.request.Model.ID),
 			slog.String("upstream", c.upstream), slog.Bool("estimated", c.counts.Estimated > 0))
@@ -181,11 +187,11 @@ func (c *completion) end(apiErr *apierror.Error) {
 		c.settle()
 	}
 	if c.settled && !c.stream.hasBegun() && apiErr != nil {
-		setTokensUsed(c.w.Header(), c.counts)
+		c.setUsed(c.w.Header())
 	}
 	if apiErr != nil && !gone && c.stream.hasBegun() {
 		c.stream.out = c.appendFailure(c.stream.out, apiErr)
-		_ = c.stream.finish(c.counts) // a caller that has gone needs no end
+		_ = c.finishStream() // a caller that has gone needs no end
 	}
 }
 
@@ -209,9 +215,27 @@ func (c *completion) observe(apiErr *apierror.Error) {
 	c.gateway.config.Observer.Completed(o)
 }
 
-// setTokensUsed sets the billed total (docs/contract/gateway.md#headers).
-func setTokensUsed(header http.Header, counts usage.Counts) {
-	if n := billed(counts); n > 0 {
+// costHeader tells what a call cost.
+const costHeader = "X-Cost"
+
+// setUsed sets the billed total and what it cost (docs/contract/gateway.md#headers).
+func (c *completion) setUsed(header http.Header) {
+	if n := billed(c.counts); n > 0 {
 		header.Set("X-Tokens-Used", strconv.FormatInt(n, 10))
 	}
+	if cost := c.cost(); cost != "" {
+		header.Set(costHeader, cost)
+	}
 }
+
+// cost returns what the call cost, such as "0.00012 USD", or nothing where that is not
+// known.
+func (c *completion) cost() string {
+	if !c.settled || c.request.Model.Price == nil {
+		return ""
+	}
+	return usage.Amount(c.counts.Cost) + " " + c.gateway.config.Catalog().Currency
+}
+
+// finishStream sends the end of the stream, which is in its out.
+func (c *completion) finishStream() error { return c.stream.finish(c.counts, c.cost()) }

@@ -41,7 +41,7 @@ func (m *meter) Totals(_ context.Context, account string, first, last usage.Day)
 	var totals []usage.Total
 	for _, r := range m.records {
 		if r.Account == account && first <= r.Day && r.Day <= last {
-			totals = append(totals, usage.Total{Day: r.Day, Model: r.Model, Counts: r.Counts})
+			totals = append(totals, usage.Total{Day: r.Day, Model: r.Model, Key: r.Key, Counts: r.Counts})
 		}
 	}
 	return totals, nil

@@ -97,7 +97,7 @@ type Limiter interface {
 // Totals reads what accounts have used.
 type Totals interface {
 	// Totals returns what an account used from the first day to the last, both
-	// included, by day and model.
+	// included, in the order of day, model and key.
 	Totals(ctx context.Context, account string, first, last usage.Day) ([]usage.Total, error)
 }
 
@@ -175,7 +175,7 @@ func (g *Gateway) Queues() []upstream.QueueState { return g.pools.Queues() }
 // exposedHeaders are the header fields that a browser shows to the page in
 // addition to those that it always shows.
 var exposedHeaders = strings.Join([]string{
-	"X-Request-Id", "X-Tokens-Used", servedHeader, "Retry-After", "Allow", "WWW-Authenticate",
+	"X-Request-Id", "X-Tokens-Used", costHeader, servedHeader, "Retry-After", "Allow", "WWW-Authenticate",
 	"X-RateLimit-Limit-Requests", "X-RateLimit-Remaining-Requests", "X-RateLimit-Reset-Requests",
 	"X-RateLimit-Limit-Tokens", "X-RateLimit-Remaining-Tokens", "X-RateLimit-Reset-Tokens",
 }, ", ")

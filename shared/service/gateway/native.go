@@ -73,6 +73,9 @@ func (c *completion) rewriteOther(answer gjson.Result, secret string) ([]jsonedi
 	c.settle()
 	switch {
 	case used.Exists() && c.counts.Estimated == 0:
+		if used.IsObject() && c.counts.Cost > 0 && !used.Get("cost").Exists() {
+			edits = append(edits, jsonedit.InsertMembers(used, `"cost":`+usage.Amount(c.counts.Cost)))
+		}
 	case used.Exists():
 		edits = append(edits, jsonedit.Replace(used, appendUsageOn(nil, c.route, c.counts)))
 	default:
@@ -158,6 +161,9 @@ func appendUsageOn(out []byte, route catalog.Route, counts usage.Counts) []byte 
 	}
 	out = strconv.AppendInt(append(out, `{"prompt_tokens":`...), counts.PromptTokens, 10)
 	out = strconv.AppendInt(append(out, `,"total_tokens":`...), billed(counts), 10)
+	if counts.Cost > 0 {
+		out = append(append(out, `,"cost":`...), usage.Amount(counts.Cost)...)
+	}
 	return append(out, '}')
 }
 

@@ -235,7 +235,7 @@ func (r *relay) finish(reader *eventReader) *failure {
 		r.writeUsage()
 	}
 	r.completion.stream.out = r.completion.appendEnd(r.completion.stream.out)
-	if r.completion.stream.finish(r.completion.counts) != nil {
+	if r.completion.finishStream() != nil {
 		return &failure{apiErr: upstreamFailed(), outcome: Abandoned}
 	}
 	r.body.Allow(drainTime)

@@ -133,11 +133,16 @@ func (s *streamWriter) send() error {
 	return s.controller.Flush()
 }
 
-// finish sends the end of the stream, which is in out.
-func (s *streamWriter) finish(counts usage.Counts) error {
+// finish sends the end of the stream, which is in out, and what it used. cost
+// is empty where there is no price; it is not announced, as the row that serves a
+// call is known later than the head of its stream.
+func (s *streamWriter) finish(counts usage.Counts, cost string) error {
 	err := s.send()
 	if s.trailers {
 		s.w.Header().Set("X-Tokens-Used", strconv.FormatInt(billed(counts), 10))
+		if cost != "" {
+			s.w.Header().Set(http.TrailerPrefix+costHeader, cost)
+		}
 	}
 	return err
 }

@@ -1,7 +1,14 @@
 package gateway
 
 import (
+	"cmp"
+	"encoding/csv"
+	"encoding/json"
 	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"cutroom/shared/domain/credential"
@@ -14,13 +21,16 @@ const (
 	usageDays = 30
 	// maxUsageDays bounds the range of one call.
 	maxUsageDays = 366
+	// defaultGroups is what usage is grouped by unless "group_by" says otherwise.
+	defaultGroups = "day,model"
 )
 
-// usageBody is what an account has used of one model on one day
+// usageBody is what an account has used, of what the usage is grouped by
 // (docs/contract/gateway.md#usage).
 type usageBody struct {
-	Day              usage.Day `json:"day"`
-	Model            string    `json:"model"`
+	Day              usage.Day `json:"day,omitempty"`
+	Model            string    `json:"model,omitempty"`
+	Key              string    `json:"key,omitempty"`
 	Requests         int64     `json:"requests"`
 	PromptTokens     int64     `json:"prompt_tokens"`
 	CompletionTokens int64     `json:"completion_tokens"`
@@ -32,45 +42,165 @@ type usageBody struct {
 	SessionSeconds int64 `json:"session_seconds,omitempty"`
 	// Jobs is set only for models that jobs were accepted for.
 	Jobs int64 `json:"jobs,omitempty"`
+	// Cost and Currency are set only for what had a price.
+	Cost     json.Number `json:"cost,omitempty"`
+	Currency string      `json:"currency,omitempty"`
 }
 
-// getUsage is GET /v1/usage?from=&to=: days in UTC, both included, by default
-// the last 30.
+// usageQuery is what GET /v1/usage is asked for.
+type usageQuery struct {
+	from, to usage.Day
+	// groups are of "day", "model" and "key", in the order of the rows.
+	groups []string
+	csv    bool
+}
+
+// getUsage is GET /v1/usage?from=&to=&group_by=&format=: days in UTC, both
+// included, by default the last 30.
 func (g *Gateway) getUsage(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
 	if who.Token != nil {
 		return credential.ErrKeyRequired
 	}
-	query := r.URL.Query()
-	to, err := parseDay(query.Get("to"), "to", g.config.Date().UTC())
+	query, err := g.usageQuery(r.URL.Query())
 	if err != nil {
 		return err
 	}
-	from, err := parseDay(query.Get("from"), "from", to.AddDate(0, 0, 1-usageDays))
+	totals, err := g.config.Usage.Totals(r.Context(), who.Account(), query.from, query.to)
 	if err != nil {
 		return err
+	}
+	rows := query.rows(totals, g.config.Catalog().Currency)
+	if query.csv {
+		return query.writeCSV(w, rows)
+	}
+	return respond(w, struct {
+		Data []usageBody `json:"data"`
+	}{rows})
+}
+
+func (g *Gateway) usageQuery(asked url.Values) (query usageQuery, err error) {
+	to, err := parseDay(asked.Get("to"), "to", g.config.Date().UTC())
+	if err != nil {
+		return query, err
+	}
+	from, err := parseDay(asked.Get("from"), "from", to.AddDate(0, 0, 1-usageDays))
+	if err != nil {
+		return query, err
 	}
 	if from.After(to) || to.Sub(from) >= maxUsageDays*24*time.Hour {
-		return &apierror.Error{
-			Status: http.StatusBadRequest, Type: apierror.InvalidRequest, Param: "from",
-			Message: "\"from\" is not after \"to\", and at most a year before it.",
+		return query, wrongQuery("from", "\"from\" is not after \"to\", and at most a year before it.")
+	}
+	query.from, query.to = usage.DayOf(from), usage.DayOf(to)
+	query.groups = strings.Split(cmp.Or(asked.Get("group_by"), defaultGroups), ",")
+	for i, group := range query.groups {
+		if group != "day" && group != "model" && group != "key" || slices.Contains(query.groups[:i], group) {
+			return query, wrongQuery("group_by", "\"group_by\" is a list of day, model and key, with commas between them.")
 		}
 	}
-	totals, err := g.config.Usage.Totals(r.Context(), who.Account(), usage.DayOf(from), usage.DayOf(to))
-	if err != nil {
-		return err
+	switch asked.Get("format") {
+	case "", "json":
+	case "csv":
+		query.csv = true
+	default:
+		return query, wrongQuery("format", "\"format\" is json or csv.")
 	}
-	body := struct {
-		Data []usageBody `json:"data"`
-	}{[]usageBody{}}
+	return query, nil
+}
+
+func wrongQuery(param, message string) error {
+	return &apierror.Error{
+		Status: http.StatusBadRequest, Type: apierror.InvalidRequest, Param: param, Message: message,
+	}
+}
+
+// usageGroup is what the totals of one row have in common.
+type usageGroup struct {
+	day        usage.Day
+	model, key string
+}
+
+// rows sums up totals by what is asked for, in the order of the groups.
+func (q usageQuery) rows(totals []usage.Total, currency string) []usageBody {
+	sums := map[usageGroup]usage.Counts{}
 	for _, t := range totals {
-		body.Data = append(body.Data, usageBody{
-			Day: t.Day, Model: t.Model, Requests: t.Requests,
-			PromptTokens: t.PromptTokens, CompletionTokens: t.CompletionTokens,
-			CachedTokens: t.CachedTokens, ReasoningTokens: t.ReasoningTokens,
-			Estimated: t.Estimated, SessionSeconds: t.SessionSeconds, Jobs: t.Jobs,
-		})
+		group := q.group(t)
+		sum := sums[group]
+		sum.Add(t.Counts)
+		sums[group] = sum
 	}
-	return respond(w, body)
+	rows := make([]usageBody, 0, len(sums))
+	for group, sum := range sums {
+		row := usageBody{
+			Day: group.day, Model: group.model, Key: group.key, Requests: sum.Requests,
+			PromptTokens: sum.PromptTokens, CompletionTokens: sum.CompletionTokens,
+			CachedTokens: sum.CachedTokens, ReasoningTokens: sum.ReasoningTokens,
+			Estimated: sum.Estimated, SessionSeconds: sum.SessionSeconds, Jobs: sum.Jobs,
+		}
+		if sum.Cost > 0 {
+			row.Cost, row.Currency = json.Number(usage.Amount(sum.Cost)), currency
+		}
+		rows = append(rows, row)
+	}
+	slices.SortFunc(rows, func(a, b usageBody) int {
+		order := 0
+		for _, group := range q.groups {
+			order = cmp.Or(order, cmp.Compare(a.column(group), b.column(group)))
+		}
+		return order
+	})
+	return rows
+}
+
+// group returns the row that a total belongs to.
+func (q usageQuery) group(t usage.Total) (group usageGroup) {
+	for _, name := range q.groups {
+		switch name {
+		case "day":
+			group.day = t.Day
+		case "model":
+			group.model = t.Model
+		case "key":
+			group.key = t.Key
+		}
+	}
+	return group
+}
+
+// column returns what a row stands for in one of the groups.
+func (b usageBody) column(group string) string {
+	switch group {
+	case "day":
+		return string(b.Day)
+	case "model":
+		return b.Model
+	}
+	return b.Key
+}
+
+// writeCSV answers with a table (RFC 4180) whose first row names the columns.
+func (q usageQuery) writeCSV(w http.ResponseWriter, rows []usageBody) error {
+	header := w.Header()
+	header.Set("Content-Type", "text/csv; charset=utf-8; header=present")
+	header.Set("Content-Disposition", `attachment; filename="usage.csv"`)
+	header["Cache-Control"] = noStore
+	table := csv.NewWriter(w)
+	table.UseCRLF = true
+	record := append(slices.Clone(q.groups), "requests", "prompt_tokens", "completion_tokens", "cached_tokens",
+		"reasoning_tokens", "estimated", "session_seconds", "jobs", "cost", "currency")
+	_ = table.Write(record) // fails when the client has gone
+	for _, row := range rows {
+		record = record[:0]
+		for _, group := range q.groups {
+			record = append(record, row.column(group))
+		}
+		for _, n := range []int64{row.Requests, row.PromptTokens, row.CompletionTokens, row.CachedTokens,
+			row.ReasoningTokens, row.Estimated, row.SessionSeconds, row.Jobs} {
+			record = append(record, strconv.FormatInt(n, 10))
+		}
+		_ = table.Write(append(record, string(row.Cost), row.Currency))
+	}
+	table.Flush()
+	return nil
 }
 
 func parseDay(text, param string, otherwise time.Time) (time.Time, error) {
@@ -79,10 +209,7 @@ func parseDay(text, param string, otherwise time.Time) (time.Time, error) {
 	}
 	parsed, err := time.Parse(time.DateOnly, text)
 	if err != nil {
-		return time.Time{}, &apierror.Error{
-			Status: http.StatusBadRequest, Type: apierror.InvalidRequest, Param: param,
-			Message: "A day is written as 2006-01-02.",
-		}
+		return time.Time{}, wrongQuery(param, "A day is written as 2006-01-02.")
 	}
 	return parsed, nil
 }

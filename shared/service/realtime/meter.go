@@ -81,6 +81,8 @@ func (m *meter) report(ctx context.Context, s *metered) {
 	if more == (usage.Counts{}) {
 		return
 	}
+	// Prices are in millionths of the currency, costs in billionths.
+	more.Cost = more.SessionSeconds * s.connection.admission.model.SessionPrice * 1000
 	ctx, cancel := context.WithTimeout(ctx, reportTime)
 	defer cancel()
 	err := m.usage.Record(ctx, usage.Record{

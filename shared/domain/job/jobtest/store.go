@@ -61,8 +61,8 @@ var acceptTests = []test{
 		totals, err := s.Usage.Totals(s.ctx, "acme", day, day)
 		conformance.OK(s, err)
 		s.same("usage", totals, []usage.Total{
-			{Day: day, Model: "gen-2.5", Counts: usage.Counts{Jobs: 2}},
-			{Day: day, Model: "gen-clip", Counts: usage.Counts{Jobs: 1}},
+			{Day: day, Model: "gen-2.5", Key: first.Key, Counts: usage.Counts{Jobs: 2}},
+			{Day: day, Model: "gen-clip", Key: first.Key, Counts: usage.Counts{Jobs: 1}},
 		})
 	}},
 	{"counts an account's jobs of every lane", func(s *suite) {

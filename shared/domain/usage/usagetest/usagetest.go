@@ -87,39 +87,53 @@ var tests = []test{
 		record := s.record("acme", "a", monday)
 		record.Counts = usage.Counts{
 			Requests: 1, PromptTokens: 2, CachedTokens: 3, CompletionTokens: 4, ReasoningTokens: 5, Estimated: 6,
-			SessionSeconds: 7,
+			SessionSeconds: 7, Jobs: 8, Cost: 9,
 		}
 		s.add(record)
-		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Counts: record.Counts})
+		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Key: "key_1", Counts: record.Counts})
 	}},
 	{"records of a model and a day add up, of one call and of several", func(s *suite) {
 		s.add(s.record("acme", "a", monday), s.record("acme", "a", monday))
 		s.add(s.record("acme", "a", monday))
-		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Counts: times(3)})
+		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Key: "key_1", Counts: times(3)})
 	}},
-	{"the keys of an account add up", func(s *suite) {
+	{"the keys of an account are apart, also where one is a part of another", func(s *suite) {
+		one, two, three := s.record("acme", "a", monday), s.record("acme", "a", monday), s.record("acme", "a/key_1", monday)
+		one.Key, two.Key, three.Key = "key_2", "key_1/key_2", "key_2"
+		s.add(one, two, three)
+		s.totals("acme", monday, monday,
+			usage.Total{Day: monday, Model: "a", Key: "key_1/key_2", Counts: call},
+			usage.Total{Day: monday, Model: "a", Key: "key_2", Counts: call},
+			usage.Total{Day: monday, Model: "a/key_1", Key: "key_2", Counts: call})
+	}},
+	{"a cost has no bound that is met", func(s *suite) {
 		one, two := s.record("acme", "a", monday), s.record("acme", "a", monday)
-		two.Key = "key_2"
-		s.add(one, two)
-		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Counts: times(2)})
+		one.Counts, two.Counts = usage.Counts{Cost: usage.MaxCost - 1}, usage.Counts{Cost: usage.MaxCost}
+		s.add(one)
+		s.add(two)
+		got, err := s.Totals(s.ctx, "acme", monday, monday)
+		conformance.OK(s, err)
+		if len(got) != 1 || got[0].Cost < usage.MaxCost {
+			s.Fatalf("two costs of a billion are %+v", got)
+		}
 	}},
 	{"accounts are apart, also where one's name begins with another's", func(s *suite) {
 		s.add(s.record("acme", "a", monday), s.record("acme.co", "a", monday), s.record("acme-2", "a", monday))
-		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Counts: times(1)})
+		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Key: "key_1", Counts: times(1)})
 	}},
 	{"totals are in the order of day and model, the days at both ends included", func(s *suite) {
 		s.add(s.record("acme", "b", wednesday), s.record("acme", "b", monday), s.record("acme", "a/x", tuesday),
 			s.record("acme", "a", tuesday), s.record("acme", "a#x", tuesday))
 		s.totals("acme", monday, wednesday,
-			usage.Total{Day: monday, Model: "b", Counts: call},
-			usage.Total{Day: tuesday, Model: "a", Counts: call},
-			usage.Total{Day: tuesday, Model: "a#x", Counts: call},
-			usage.Total{Day: tuesday, Model: "a/x", Counts: call},
-			usage.Total{Day: wednesday, Model: "b", Counts: call})
+			usage.Total{Day: monday, Model: "b", Key: "key_1", Counts: call},
+			usage.Total{Day: tuesday, Model: "a", Key: "key_1", Counts: call},
+			usage.Total{Day: tuesday, Model: "a#x", Key: "key_1", Counts: call},
+			usage.Total{Day: tuesday, Model: "a/x", Key: "key_1", Counts: call},
+			usage.Total{Day: wednesday, Model: "b", Key: "key_1", Counts: call})
 		s.totals("acme", tuesday, tuesday,
-			usage.Total{Day: tuesday, Model: "a", Counts: call},
-			usage.Total{Day: tuesday, Model: "a#x", Counts: call},
-			usage.Total{Day: tuesday, Model: "a/x", Counts: call})
+			usage.Total{Day: tuesday, Model: "a", Key: "key_1", Counts: call},
+			usage.Total{Day: tuesday, Model: "a#x", Key: "key_1", Counts: call},
+			usage.Total{Day: tuesday, Model: "a/x", Key: "key_1", Counts: call})
 		s.totals("acme", "2026-02-05", "2026-12-31")
 		s.totals("acme", wednesday, monday)
 	}},
@@ -131,18 +145,18 @@ var tests = []test{
 		record := s.record("acme", "a", monday)
 		s.add(record)
 		s.add(record)
-		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Counts: times(1)})
+		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Key: "key_1", Counts: times(1)})
 	}},
 	{"a record that is added again among others counts once, and the others count", func(s *suite) {
 		first, second, third := s.record("acme", "a", monday), s.record("acme", "a", monday), s.record("acme", "a", monday)
 		s.add(first, second)
 		s.add(second, third, first)
-		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Counts: times(3)})
+		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Key: "key_1", Counts: times(3)})
 	}},
 	{"a record that stands twice in one call counts once", func(s *suite) {
 		record := s.record("acme", "a", monday)
 		s.add(record, record)
-		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Counts: times(1)})
+		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Key: "key_1", Counts: times(1)})
 	}},
 	{"many records in one call all count", func(s *suite) {
 		const models, each = 30, 20
@@ -154,7 +168,7 @@ var tests = []test{
 		s.add(records[:each]...)
 		var want []usage.Total
 		for i := range models {
-			want = append(want, usage.Total{Day: monday, Model: fmt.Sprintf("model-%02d", i), Counts: times(each)})
+			want = append(want, usage.Total{Day: monday, Model: fmt.Sprintf("model-%02d", i), Key: "key_1", Counts: times(each)})
 		}
 		s.totals("acme", monday, monday, want...)
 	}},
@@ -162,7 +176,7 @@ var tests = []test{
 		record := s.record("acme", "a", monday)
 		record.Counts = usage.Counts{Requests: 1}
 		s.add(record)
-		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Counts: usage.Counts{Requests: 1}})
+		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Key: "key_1", Counts: usage.Counts{Requests: 1}})
 	}},
 	{"of many that add at once, each counts, and each once", func(s *suite) {
 		const racers = 12
@@ -176,6 +190,6 @@ var tests = []test{
 		}) {
 			conformance.OK(s, err)
 		}
-		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Counts: times(racers + 1)})
+		s.totals("acme", monday, monday, usage.Total{Day: monday, Model: "a", Key: "key_1", Counts: times(racers + 1)})
 	}},
 }

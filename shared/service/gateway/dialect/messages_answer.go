@@ -168,6 +168,9 @@ func AppendMessagesUsage(out []byte, counts usage.Counts) []byte {
 	out = append(out, `,"cache_creation_input_tokens":0,"cache_read_input_tokens":`...)
 	out = strconv.AppendInt(out, counts.CachedTokens, 10)
 	out = strconv.AppendInt(append(out, `,"output_tokens":`...), counts.CompletionTokens, 10)
+	if counts.Cost > 0 {
+		out = append(append(out, `,"cost":`...), usage.Amount(counts.Cost)...)
+	}
 	return append(out, '}')
 }
 

@@ -147,6 +147,9 @@ func AppendResponsesUsage(out []byte, counts usage.Counts) []byte {
 	out = strconv.AppendInt(append(out, `},"output_tokens":`...), counts.CompletionTokens, 10)
 	out = strconv.AppendInt(append(out, `,"output_tokens_details":{"reasoning_tokens":`...), counts.ReasoningTokens, 10)
 	out = strconv.AppendInt(append(out, `},"total_tokens":`...), counts.PromptTokens+counts.CompletionTokens, 10)
+	if counts.Cost > 0 {
+		out = append(append(out, `,"cost":`...), usage.Amount(counts.Cost)...)
+	}
 	return append(out, '}')
 }
 

@@ -1,0 +1,39 @@
+package catalog_test
+
+import (
+	"math"
+	"testing"
+
+	"cutroom/shared/domain/catalog"
+)
+
+// A call costs what its tokens cost, exactly, rounded up once.
+func TestTokenPrice(t *testing.T) {
+	t.Parallel()
+	price := catalog.TokenPrice{Input: 150_000, Cached: 30_000, Output: 600_000, Reasoning: 900_000}
+	const most = math.MaxInt64
+	for _, c := range []struct {
+		says  string
+		price catalog.TokenPrice
+		used  catalog.Tokens
+		want  int64
+	}{
+		{"nothing", price, catalog.Tokens{}, 0},
+		{"a prompt", price, catalog.Tokens{Prompt: 1000}, 150_000},
+		{"a prompt that was cached in part", price, catalog.Tokens{Prompt: 1000, Cached: 400}, 90_000 + 12_000},
+		{"an answer", price, catalog.Tokens{Completion: 10}, 6_000},
+		{"an answer with reasoning", price, catalog.Tokens{Completion: 10, Reasoning: 4}, 3_600 + 3_600},
+		{"more cached than there was", price, catalog.Tokens{Prompt: 10, Cached: 11}, 300},
+		{"less than a billionth", catalog.TokenPrice{Input: 1}, catalog.Tokens{Prompt: 1}, 1},
+		{"a billionth and a bit", catalog.TokenPrice{Input: 1}, catalog.Tokens{Prompt: 1001}, 2},
+		{"the call itself", catalog.TokenPrice{Call: 2_000}, catalog.Tokens{Prompt: 5}, 2_000_000},
+		{"as much as there is", catalog.TokenPrice{Input: most, Output: most, Call: most},
+			catalog.Tokens{Prompt: most, Completion: most}, 1e15},
+		{"the most that is told", catalog.TokenPrice{Input: 1000}, catalog.Tokens{Prompt: 1e15}, 1e15},
+		{"more than that", catalog.TokenPrice{Input: 1000}, catalog.Tokens{Prompt: 1e15 + 1}, 1e15},
+	} {
+		if got := c.price.Of(c.used); got != c.want {
+			t.Errorf("%s: %d, want %d", c.says, got, c.want)
+		}
+	}
+}
