@@ -5,7 +5,8 @@
 // It keeps records in DynamoDB and reads images from S3, as a deploy configures it.
 // If CUTROOM_DATA is set it uses the data folder of a server on the same machine
 // instead. CUTROOM_LIVE_ENGINE is what edits: the preview engine, or engine servers by their
-// URLs, with commas between them.
+// URLs, with commas between them. CUTROOM_RTC_ADDR and the settings beside it add live video
+// over WebRTC (docs/settings.md).
 //
 // With -health it only asks the program at CUTROOM_ADDR for its health and exits with
 // 0 or 1, as the health check of a container that has no other program.
