@@ -19,15 +19,25 @@ type balanced struct {
 	tasks int
 }
 
+const (
+	// startTime is how long a task may take until it answers, in seconds, addressTime how
+	// much longer one that looks for its public address (package ecs).
+	startTime, addressTime = 30, 60
+)
+
 // longestBalancer is the maximum length of a load balancer's name.
 const longestBalancer = 32
 
 // newBalanced runs a container behind a load balancer with TLS. Unlike everything
 // else, the balancer and its tasks cost money while idle.
 func (s *stack) newBalanced(b balanced) {
+	start := startTime
+	if b.live {
+		start += addressTime
+	}
 	service := s.newService(b.container, &awsecs.FargateServiceProps{
 		DesiredCount: jsii.Number(b.tasks), MinHealthyPercent: jsii.Number(100), MaxHealthyPercent: jsii.Number(200),
-		HealthCheckGracePeriod: awscdk.Duration_Seconds(jsii.Number(30)),
+		HealthCheckGracePeriod: awscdk.Duration_Seconds(jsii.Number(start)),
 	})
 	balancer := elb.NewApplicationLoadBalancer(s.Stack, jsii.String(title(b.name)+"Balancer"),
 		&elb.ApplicationLoadBalancerProps{

@@ -36,7 +36,8 @@ func (m template) openPorts(t *testing.T, group string) []string {
 				from = fmt.Sprint(at(rule, block))
 			}
 		}
-		open = append(open, fmt.Sprintf("%s %v %v-%v", from, at(rule, "IpProtocol"), at(rule, "FromPort"), at(rule, "ToPort")))
+		open = append(open,
+			fmt.Sprintf("%s %v %v-%v", from, at(rule, "IpProtocol"), at(rule, "FromPort"), at(rule, "ToPort")))
 	}
 	for id, r := range m.of(t, "AWS::EC2::SecurityGroup") {
 		if strings.HasPrefix(id, group) {
@@ -46,7 +47,8 @@ func (m template) openPorts(t *testing.T, group string) []string {
 		}
 	}
 	for _, r := range m.resources {
-		if r.Type == "AWS::EC2::SecurityGroupIngress" && strings.HasPrefix(fmt.Sprint(at(r.Properties, "GroupId", "Fn::GetAtt")), "["+group) {
+		of := fmt.Sprint(at(r.Properties, "GroupId", "Fn::GetAtt"))
+		if r.Type == "AWS::EC2::SecurityGroupIngress" && strings.HasPrefix(of, "["+group) {
 			note(r.Properties)
 		}
 	}
@@ -123,6 +125,11 @@ func TestLiveVideoReachesTasksDirectly(t *testing.T) {
 		network := at(service.Properties, "NetworkConfiguration", "AwsvpcConfiguration")
 		if at(network, "AssignPublicIp") != "ENABLED" {
 			t.Errorf("%v has no public address", service.Properties["ServiceName"])
+		}
+		// It may look for its address for a minute.
+		grace := service.Properties["HealthCheckGracePeriodSeconds"]
+		if service.Properties["ServiceName"] == "cutroom-dev-realtime" && grace != 90.0 {
+			t.Errorf("a task has %v s to start", grace)
 		}
 	}
 }
