@@ -18,14 +18,24 @@ import (
 // the mean difference between the greatest and the least channel, which is 0 for gray.
 const pixels = `
 const small = new OffscreenCanvas(64, 36).getContext("2d", { willReadFrequently: true });
+const shownIn = id => document.getElementById(id === "edited" && document.body.dataset.transport === "webrtc" ? "video" : id);
 function sample(id) {
-  const video = id === "edited" && document.body.dataset.transport === "webrtc";
-  small.drawImage(document.getElementById(video ? "video" : id), 0, 0, 64, 36);
+  small.drawImage(shownIn(id), 0, 0, 64, 36);
   const { data } = small.getImageData(0, 0, 64, 36);
   return Array.from({ length: 64 * 36 }, (_, i) => [...data.slice(4 * i, 4 * i + 3)]);
 }
 const mean = values => values.reduce((sum, value) => sum + value, 0) / values.length;
 const means = id => [0, 1, 2].map(channel => mean(sample(id).map(pixel => pixel[channel])));
+// bars are the pattern's strip of colours; difference is how far two are apart at the most.
+const whole = new OffscreenCanvas(640, 360).getContext("2d", { willReadFrequently: true });
+function bars(id) {
+  whole.drawImage(shownIn(id), 0, 0, 640, 360);
+  return Array.from({ length: 9 }, (_, i) => [...whole.getImageData(44 * i + 22, 352, 1, 1).data.slice(0, 3)]).flat();
+}
+function difference(one, other) {
+  const others = bars(other);
+  return Math.max(...bars(one).map((value, i) => Math.abs(value - others[i])));
+}
 const colorfulness = id => mean(sample(id).map(pixel => Math.max(...pixel) - Math.min(...pixel)));
 `
 
@@ -196,6 +206,7 @@ func TestRealtimePageByVideo(t *testing.T) {
 	page.await("the prompt shows in the video", isGray)
 	page.ask("")
 	page.await("the video is as it was", `colorfulness("edited") > 30`)
+	page.await("its colours are those of the original", `difference("original", "edited") < 16`)
 	page.onScreens("video")
 
 	// The stamp cannot be read in every look, the video's times can.

@@ -85,7 +85,7 @@ var errTooMuch = errors.New("room: a client opens too many streams or data chann
 //
 // Errors: those of the library.
 func (p *participant) newPeer() (*peer, error) {
-	one, err := p.room.server.config.Ports.newPeer(func() { p.fails(errTooMuch) })
+	one, err := p.room.server.config.Ports.newPeer(&p.room.color, func() { p.fails(errTooMuch) })
 	if err != nil {
 		return nil, err
 	}
@@ -94,11 +94,11 @@ func (p *participant) newPeer() (*peer, error) {
 			p.room.keyAsked.Store(true)
 		}
 	})
-	one.OnTrack(func(track *webrtc.TrackRemote, _ *webrtc.RTPReceiver) {
+	one.OnTrack(func(track *webrtc.TrackRemote, receiver *webrtc.RTPReceiver) {
 		switch {
 		case !p.publishes:
 		case track.Kind() == webrtc.RTPCodecTypeVideo:
-			p.room.receive(one, track)
+			p.room.receive(one, track, extensionOf(receiver, colorURI))
 			return
 		default:
 			p.room.hears()

@@ -38,11 +38,11 @@ type peer struct {
 	bandwidth *bandwidth
 }
 
-// newPeer returns a peer that is reached at the ports. It calls overflow if the client is
-// beyond limits that no client comes near.
+// newPeer returns a peer that is reached at the ports, and told what the colours of its
+// pictures mean. It calls overflow if the client is beyond limits that no client comes near.
 //
 // Errors: those of the library.
-func (p *Ports) newPeer(overflow func()) (*peer, error) {
+func (p *Ports) newPeer(c *color, overflow func()) (*peer, error) {
 	media := &webrtc.MediaEngine{}
 	registry := &interceptor.Registry{}
 	limit, err := newBandwidth(p.logs)
@@ -50,7 +50,7 @@ func (p *Ports) newPeer(overflow func()) (*peer, error) {
 		return nil, err
 	}
 	bounds := newIntake(overflow)
-	if err := errors.Join(registerCodecs(media), p.registerInterceptors(registry, bounds, limit)); err != nil {
+	if err := errors.Join(registerCodecs(media), p.registerInterceptors(registry, bounds, limit, &colored{color: c})); err != nil {
 		return nil, err
 	}
 	settings, err := p.settings(bounds)
@@ -119,7 +119,7 @@ func registerCodecs(m *webrtc.MediaEngine) error {
 		video(webrtc.MimeTypeRTX, payloadRTX, "apt=96"),
 		m.RegisterCodec(audio, webrtc.RTPCodecTypeAudio),
 	)
-	for _, uri := range []string{sdp.TransportCCURI, playoutURI} {
+	for _, uri := range []string{sdp.TransportCCURI, playoutURI, colorURI} {
 		extension := webrtc.RTPHeaderExtensionCapability{URI: uri}
 		err = errors.Join(err, m.RegisterHeaderExtension(extension, webrtc.RTPCodecTypeVideo))
 	}
@@ -130,7 +130,9 @@ func registerCodecs(m *webrtc.MediaEngine) error {
 // last one first, those that come the first. Lost packets of a client are asked for by the assembler.
 //
 // Errors: those of the library.
-func (p *Ports) registerInterceptors(registry *interceptor.Registry, bounds *intake, limit *bandwidth) error {
+func (p *Ports) registerInterceptors(
+	registry *interceptor.Registry, bounds *intake, limit *bandwidth, colors *colored,
+) error {
 	numbers, err := twcc.NewHeaderExtensionInterceptor()
 	if err != nil {
 		return err
@@ -151,7 +153,7 @@ func (p *Ports) registerInterceptors(registry *interceptor.Registry, bounds *int
 	if err != nil {
 		return err
 	}
-	for _, one := range []interceptor.Factory{bounds, limit, numbers, &playout{}, feedback, again, received, sent} {
+	for _, one := range []interceptor.Factory{bounds, limit, numbers, &playout{}, colors, feedback, again, received, sent} {
 		registry.Add(one)
 	}
 	return nil

@@ -29,6 +29,10 @@ type receiver struct {
 	track *webrtc.TrackRemote
 
 	assembler *assembler
+	// color is the id of the extension for colours, colored true once a packet since the
+	// last key frame has it.
+	color   uint8
+	colored bool
 
 	mu sync.Mutex
 	// needsKey is true until a key frame comes; asked is when one was asked for.
@@ -36,8 +40,8 @@ type receiver struct {
 	asked    time.Time
 }
 
-func newReceiver(r *Room, p *peer, track *webrtc.TrackRemote) *receiver {
-	return &receiver{room: r, peer: p, track: track, assembler: newAssembler(), needsKey: true}
+func newReceiver(r *Room, p *peer, track *webrtc.TrackRemote, color uint8) *receiver {
+	return &receiver{room: r, peer: p, track: track, assembler: newAssembler(), color: color, needsKey: true}
 }
 
 // run receives until the track ends.
@@ -65,6 +69,7 @@ func (v *receiver) run() {
 				return
 			}
 			v.room.config.Heard()
+			v.colored = v.room.color.read(packet, v.color) || v.colored
 			waited := v.assembler.waits()
 			v.deliver(v.assembler.push(packet, time.Now()))
 			if !waited && v.assembler.waits() {
@@ -109,6 +114,10 @@ func (v *receiver) deliver(whole []assembled) {
 		if frame.gap && !key {
 			v.wantKey()
 		}
+		if key && !v.colored {
+			v.room.color.Store(nil)
+		}
+		v.colored = v.colored && !key
 		v.mu.Lock()
 		v.needsKey = v.needsKey && !key
 		dropped := v.needsKey

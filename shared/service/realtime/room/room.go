@@ -66,6 +66,8 @@ type Room struct {
 	// keyAsked is true while somebody needs a key frame.
 	keyAsked atomic.Bool
 	sound    *sound
+	// color is that of the camera.
+	color color
 	// work counts the room's goroutines.
 	work sync.WaitGroup
 
@@ -199,9 +201,10 @@ func (r *Room) take(from *receiver, frame Frame) bool {
 	}
 }
 
-// receive receives a camera, in place of the one before, until it ends.
-func (r *Room) receive(p *peer, track *webrtc.TrackRemote) {
-	camera := newReceiver(r, p, track)
+// receive receives a camera, in place of the one before, until it ends. Its packets have
+// their colours in the extension of that id.
+func (r *Room) receive(p *peer, track *webrtc.TrackRemote, color uint8) {
+	camera := newReceiver(r, p, track, color)
 	r.mu.Lock()
 	r.source, r.placed = camera, false
 	r.mu.Unlock()

@@ -111,21 +111,27 @@ func (p *playout) NewInterceptor(string) (interceptor.Interceptor, error) { retu
 
 // BindLocalStream is for the library.
 func (*playout) BindLocalStream(info *interceptor.StreamInfo, w interceptor.RTPWriter) interceptor.RTPWriter {
-	id := 0
-	for _, extension := range info.RTPHeaderExtensions {
-		if extension.URI == playoutURI {
-			id = extension.ID
-		}
-	}
+	id := extensionID(info, playoutURI)
 	if id == 0 {
 		return w
 	}
 	// 12 bits are the least delay, 12 the longest.
 	delay := []byte{0, playoutMost >> 8, playoutMost & 0xff}
 	return interceptor.RTPWriterFunc(func(h *rtp.Header, payload []byte, a interceptor.Attributes) (int, error) {
-		if err := h.SetExtension(uint8(id), delay); err != nil {
+		if err := h.SetExtension(id, delay); err != nil {
 			return 0, err
 		}
 		return w.Write(h, payload, a)
 	})
+}
+
+// extensionID returns the id of a header extension of a stream, 0 if its receiver does not
+// know it.
+func extensionID(info *interceptor.StreamInfo, uri string) uint8 {
+	for _, extension := range info.RTPHeaderExtensions {
+		if extension.URI == uri {
+			return uint8(extension.ID)
+		}
+	}
+	return 0
 }
