@@ -93,8 +93,9 @@ fuzz: need-fuzz ## Run every fuzz target beyond its corpus: RUNS=50000 of each.
 	@RUNS=$(or $(RUNS),50000) scripts/fuzz.sh
 
 .PHONY: test-llm
-test-llm: need-test-llm ## Test the gateway with a real model server, which is built first.
+test-llm: need-test-llm ## Test the gateway with llama.cpp's server and the official clients for Python.
 	@scripts/install-llm.sh
+	@scripts/install-python.sh .tools/python scripts/requirements.txt
 	@$(GO) test -count=1 -tags llm -run 'TestLanguageModel' ./cmd/cutroom
 
 .PHONY: test-gpu

@@ -17,8 +17,7 @@ case $target in
 build | check-deploy | fuzz) needs="go certificates" ;;
 clients) needs="go certificates python npm" ;;
 run | soak) needs="go certificates ffmpeg" ;;
-run-llm | test-llm) needs="go certificates ffmpeg curl python c++ cmake" ;;
-run-gpu | test-gpu | bench-gpu) needs="go certificates ffmpeg curl python" ;;
+run-llm | test-llm | run-gpu | test-gpu | bench-gpu) needs="go certificates ffmpeg curl python" ;;
 lint) needs="go certificates $linters" ;;
 check) needs="go certificates $linters ffmpeg" ;;
 test | race | audit) needs=$tests ;;
@@ -60,8 +59,6 @@ libvpx          libvpx-dev          libvpx           libvpx           libvpx    
 python          python3,python3-venv python3         python           python3          python
 npm             npm                 npm              npm              npm              node
 gcc             gcc,libc6-dev       gcc,glibc-devel  gcc              gcc,musl-dev     -
-c++             g++                 gcc-c++          gcc              g++              -
-cmake           cmake               cmake            cmake            cmake            cmake
 chromium        chromium            chromium         chromium         chromium         -
 strace          strace              strace           strace           strace           -
 nginx           nginx-light         nginx            nginx            nginx            nginx
@@ -187,7 +184,6 @@ title() {
 	python) printf 'Python 3.11 or later with venv' ;;
 	npm) printf 'Node.js with npm' ;;
 	gcc) printf "gcc with the C library's headers" ;;
-	c++) printf 'a C++ compiler' ;;
 	chromium) printf Chromium ;;
 	docker) if there docker; then printf 'a Docker engine that answers'; else printf Docker; fi ;;
 	namespaces) printf 'to be root, or to have user namespaces' ;;
@@ -229,7 +225,7 @@ besides() {
 		echo "${as_root}ln -sf /usr/local/go/bin/go /usr/local/go/bin/gofmt /usr/local/bin/"
 		;;
 	ffmpeg:brew) echo "brew link ffmpeg-full" ;;
-	gcc:brew | c++:brew) echo "xcode-select --install" ;;
+	gcc:brew) echo "xcode-select --install" ;;
 	chromium:brew | docker:brew) echo "brew install --cask $1" ;;
 	chromium:*) [ "$distribution" != ubuntu ] || echo "${as_root}snap install chromium" ;;
 	docker:*) ! there systemctl || echo "${as_root}systemctl start docker" ;;

@@ -1,20 +1,26 @@
 #!/bin/sh
 # run-llm.sh GGUF: serves the model in the file on this machine's processor, by
-# llama-cpp-python's server, and everything of `cutroom dev` with it: the gateway
-# answers for the model by the name "local". Both end together.
+# llama.cpp's own server, and everything of `cutroom dev` with it: the gateway answers
+# for the model by the name "local". Both end together.
 #
 # LLM_CONTEXT is how many tokens prompt and completion may have together (4096),
-# LLM_PORT the port of the model server (8082), on this machine alone.
+# LLM_CALLS how many calls are served at once, each in memory of its own (2), while
+# others wait; LLM_THREADS how many threads the model takes (one for each processor);
+# LLM_PORT the port of the model server (8082), on this machine alone; and LLM_KEY the
+# key that it wants, one of its own unless it is set.
 set -eu
 cd "$(dirname "$0")/.."
 gguf=${1:-}
 context=${LLM_CONTEXT:-4096}
+calls=${LLM_CALLS:-2}
 port=${LLM_PORT:-8082}
 if [ ! -f "$gguf" ]; then
 	echo "Say which model to serve: make run-llm GGUF=path/to/model.gguf" >&2
 	exit 1
 fi
 scripts/install-llm.sh
+LLM_KEY=${LLM_KEY:-$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')}
+export LLM_KEY
 
 folder=$(mktemp -d)
 server=
@@ -30,10 +36,17 @@ trap end EXIT
 trap : INT
 trap 'exit 143' TERM
 
-.tools/llm/bin/python -m llama_cpp.server --model "$gguf" --model_alias local --n_ctx "$context" \
-	--host 127.0.0.1 --port "$port" >"$folder/server.log" 2>&1 &
+python=.tools/llm/bin/python
+if ! routes=$($python scripts/llm-server.py routes "$gguf" 2>"$folder/server.log"); then
+	tail -n 1 "$folder/server.log" >&2
+	echo "$gguf is no GGUF file." >&2
+	exit 1
+fi
+$python scripts/llm-server.py serve "$gguf" "$context" "$calls" "$port" >"$folder/server.log" 2>&1 &
 server=$!
-until curl -sf -o "$folder/models" "http://127.0.0.1:$port/v1/models"; do
+# By its key, so that it is no other server that has the port.
+until printf 'header = "Authorization: Bearer %s"\n' "$LLM_KEY" |
+	curl -sf -K - -o "$folder/props" "http://127.0.0.1:$port/props"; do
 	if ! kill -0 "$server" 2>/dev/null; then
 		tail -n 20 "$folder/server.log" >&2
 		echo "The model server ended. Is $gguf a model that llama.cpp knows?" >&2
@@ -42,16 +55,25 @@ until curl -sf -o "$folder/models" "http://127.0.0.1:$port/v1/models"; do
 	sleep 0.2
 done
 
-cat >"$folder/row" <<ROW
+{
+	cat <<ROW
   - id: local
     description: $(basename "$gguf" | tr -cd 'A-Za-z0-9._-'), on this machine's processor.
-    routes: [chat, completions]
+    routes: $routes
     context_length: $context
-    max_output_length: $context
-    stream_options: false
-    chat_template_kwargs: false
-    upstreams:
-      - {url: "http://127.0.0.1:$port/v1", model: local}
 ROW
+	case $routes in *chat*)
+		cat <<ROW
+    max_output_length: $context
+    max_tokens_field: n_predict
+ROW
+		;;
+	esac
+	cat <<ROW
+    queue: {calls: 100, wait: 1m}
+    upstreams:
+      - {url: "http://127.0.0.1:$port/v1", model: local, secret: "env:LLM_KEY", concurrency: $calls}
+ROW
+} >"$folder/row"
 sed "/^inference:/r $folder/row" "${CUTROOM_CATALOG:-shared/domain/catalog/catalog.yaml}" >"$folder/catalog.yaml"
 CUTROOM_CATALOG="$folder/catalog.yaml" bin/cutroom dev

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"os"
@@ -26,51 +27,133 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
+// Settings of the model servers: tokens of a call, calls at once, and their key.
+const (
+	llmContext = 32768
+	llmCalls   = 2
+	llmKey     = "key-of-the-model-servers"
+	// llmMetricsKey is the key of the gateway's metrics.
+	llmMetricsKey = "key-of-the-metrics"
+)
+
 // TestLanguageModel serves a tiny model with random weights as `make run-llm` does, and
-// compares the gateway's answers with the model server's own.
+// compares the gateway's answers with the model server's own. Other models of the same
+// gateway know less of that server, or are on servers of other kinds.
 func TestLanguageModel(t *testing.T) {
 	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}
-	gguf := filepath.Join(t.TempDir(), "tiny.gguf")
+	folder := t.TempDir()
 	made, err := exec.CommandContext(bounded(t), filepath.Join(root, ".tools", "llm", "bin", "python"),
-		filepath.Join("testdata", "llm", "make_model.py"), gguf).CombinedOutput()
+		filepath.Join("testdata", "llm", "make_model.py"), folder).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, made)
 	}
-	m := startLanguageModel(t, root, gguf)
-	for name, check := range map[string]func(languageModel, *testing.T){
-		"chat": languageModel.chat, "completions": languageModel.completions, "streaming": languageModel.streaming,
-		"stop": languageModel.stop, "usage": languageModel.usage,
+	m := startLanguageModel(t, root, folder)
+	for _, c := range []struct {
+		name  string
+		check func(languageModel, *testing.T)
+	}{
+		{"chat", languageModel.chat}, {"completions", languageModel.completions}, {"streaming", languageModel.streaming},
+		{"stop", languageModel.stop}, {"usage", languageModel.usage}, {"in place", languageModel.inPlace},
+		{"clients", languageModel.clients}, {"clamps", languageModel.clamps}, {"too long", languageModel.tooLong},
+		{"vectors", languageModel.vectors}, {"ranks", languageModel.ranks}, {"leaving", languageModel.leaving},
+		{"full", languageModel.full}, {"death", languageModel.death},
 	} {
-		t.Run(name, func(t *testing.T) { check(m, t) })
+		t.Run(c.name, func(t *testing.T) { c.check(m, t) })
 	}
 }
 
-// languageModel is a gateway with a real model server behind it.
+// languageModel is a gateway with real model servers behind it.
 type languageModel struct {
 	ctx context.Context
-	// url is the gateway's URL, server the model server's.
+	// url is the gateway's URL, server that of the model server of the model "local".
 	url, server string
 	client      openai.Client
+	// fragile is the server of the model "fragile".
+	fragile *os.Process
 }
 
-// startLanguageModel runs `make run-llm` until the end of the test, and ends it with
-// Ctrl-C's signal.
-func startLanguageModel(t *testing.T, root, gguf string) languageModel {
+// freePort returns a port that nobody has.
+func freePort(t *testing.T) int {
 	t.Helper()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := free.Addr().(*net.TCPAddr).Port
-	free.Close()
+	defer free.Close()
+	return free.Addr().(*net.TCPAddr).Port
+}
+
+// serveModel serves a model in a file until the end of the test, and returns the
+// server's URL once it answers.
+func serveModel(t *testing.T, root, gguf string, tokens int) (string, *os.Process) {
+	t.Helper()
+	port := freePort(t)
+	command := exec.Command(filepath.Join(root, ".tools", "llm", "bin", "python"),
+		filepath.Join(root, "scripts", "llm-server.py"), "serve", gguf, fmt.Sprint(tokens), "1", fmt.Sprint(port))
+	command.Env = append(os.Environ(), "LLM_KEY="+llmKey, "LLM_THREADS=1")
+	var said bytes.Buffer
+	command.Stdout, command.Stderr = &said, &said
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { _ = command.Wait(); close(ended) }() // a test may have killed it
+	t.Cleanup(func() {
+		_ = command.Process.Signal(syscall.SIGTERM)
+		select {
+		case <-ended:
+		case <-time.After(patience):
+			_ = command.Process.Kill()
+			t.Errorf("the server of %s did not end", gguf)
+		}
+	})
+	url := fmt.Sprintf("http://127.0.0.1:%d", port)
+	eventually(t, "the server of "+gguf, func() bool {
+		select {
+		case <-ended:
+			t.Fatalf("it ended: %s", &said)
+		default:
+		}
+		response, err := http.Get(url + "/health")
+		if err != nil {
+			return false
+		}
+		response.Body.Close()
+		return response.StatusCode == 200
+	})
+	return url, command.Process
+}
+
+// startLanguageModel runs `make run-llm` until the end of the test, and ends it with
+// Ctrl-C's signal.
+func startLanguageModel(t *testing.T, root, folder string) languageModel {
+	t.Helper()
+	gguf := filepath.Join(folder, "chat.gguf")
+	vectors, _ := serveModel(t, root, filepath.Join(folder, "embeddings.gguf"), 512)
+	ranks, _ := serveModel(t, root, filepath.Join(folder, "ranks.gguf"), 512)
+	short, _ := serveModel(t, root, gguf, 256)
+	dying, fragile := serveModel(t, root, gguf, llmContext)
+	port := freePort(t)
+	m := languageModel{ctx: bounded(t), server: fmt.Sprintf("http://127.0.0.1:%d", port), fragile: fragile}
+	row := func(id, routes, more, url string) string {
+		return fmt.Sprintf("  - {id: %s, routes: [%s], context_length: %d%s, upstreams: [{url: \"%s/v1\", model: local, "+
+			"secret: \"env:LLM_KEY\", concurrency: 1}]}\n", id, routes, llmContext, more, url)
+	}
+	generates := fmt.Sprintf(", max_tokens_field: n_predict, max_output_length: %d", llmContext)
+	rows := row("translated", "chat", generates, m.server) + row("native", "chat, responses", generates, m.server) +
+		row("clamped", "chat, completions, responses, messages", ", max_tokens_field: n_predict, max_output_length: 8", m.server) +
+		row("vectors", "embeddings", "", vectors) + row("ranks", "rerank", "", ranks) +
+		row("fragile", "chat", generates, dying) + row("narrow", "chat", generates, short) + row("short", "chat", generates+", fallbacks: [local]", short)
+	catalog := strings.Replace(string(defaultCatalog(t)), "\ninference:\n", "\ninference:\n"+rows, 1)
 	command := exec.Command("make", "--no-print-directory", "run-llm", "GGUF="+gguf)
 	command.Dir = root
 	command.Env = append(os.Environ(), "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0",
-		"CUTROOM_DATA="+t.TempDir(),
-		"CUTROOM_DEV_KEY="+servertest.Key, "LLM_CONTEXT=512", fmt.Sprint("LLM_PORT=", port))
+		"CUTROOM_DATA="+t.TempDir(), "CUTROOM_CATALOG="+save(t, []byte(catalog)), "CUTROOM_DEV_KEY="+servertest.Key, "CUTROOM_METRICS_KEY="+llmMetricsKey,
+		fmt.Sprint("LLM_CONTEXT=", llmContext), fmt.Sprint("LLM_CALLS=", llmCalls), fmt.Sprint("LLM_PORT=", port),
+		"LLM_KEY="+llmKey, "LLM_THREADS=1")
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	printed, err := os.Create(filepath.Join(t.TempDir(), "printed"))
 	if err != nil {
@@ -91,12 +174,11 @@ func startLanguageModel(t *testing.T, root, gguf string) languageModel {
 			_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
 			t.Error("it did not end")
 		}
-		if left := processesOn(t, gguf); len(left) > 0 {
+		if left := processesOn(t, fmt.Sprintf("serve\x00%s\x00%d\x00%d", gguf, llmContext, llmCalls)); len(left) > 0 {
 			t.Errorf("still running after the stop: %q", left)
 		}
 	})
 	said := regexp.MustCompile(`(?m)^\s*Inference\s+(http://\S+)$`)
-	var url string
 	eventually(t, "the gateway says where it is", func() bool {
 		text, err := os.ReadFile(printed.Name())
 		select {
@@ -106,14 +188,12 @@ func startLanguageModel(t *testing.T, root, gguf string) languageModel {
 		default:
 		}
 		if found := said.FindSubmatch(text); err == nil && found != nil {
-			url = string(found[1])
+			m.url = string(found[1])
 		}
-		return url != ""
+		return m.url != ""
 	})
-	return languageModel{
-		ctx: bounded(t), url: url, server: fmt.Sprintf("http://127.0.0.1:%d", port),
-		client: openai.NewClient(option.WithBaseURL(url+"/v1"), option.WithAPIKey(servertest.Key), option.WithMaxRetries(0)),
-	}
+	m.client = openai.NewClient(option.WithBaseURL(m.url+"/v1"), option.WithAPIKey(servertest.Key), option.WithMaxRetries(0))
+	return m
 }
 
 func (m languageModel) params() openai.ChatCompletionNewParams {
@@ -135,14 +215,42 @@ func explain(err error) string {
 // direct asks the model server directly.
 func (m languageModel) direct(t *testing.T, path, body string, into any) {
 	t.Helper()
-	response, err := http.Post(m.server+path, "application/json", strings.NewReader(body))
+	if status, answer := m.post(t, m.server+path, llmKey, body); status != 200 || json.Unmarshal(answer, into) != nil {
+		t.Fatalf("status %d: %s", status, answer)
+	}
+}
+
+// ask asks the gateway.
+func (m languageModel) ask(t *testing.T, path, body string) (status int, answer []byte) {
+	t.Helper()
+	return m.post(t, m.url+path, servertest.Key, body)
+}
+
+func (m languageModel) post(t *testing.T, url, key, body string) (status int, answer []byte) {
+	t.Helper()
+	response := m.open(m.ctx, t, url, key, body)
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer response.Body.Close()
-	if err := json.NewDecoder(response.Body).Decode(into); err != nil || response.StatusCode != 200 {
-		t.Fatalf("status %d, %v", response.StatusCode, err)
+	return response.StatusCode, answer
+}
+
+// open sends a request and returns the head of its answer.
+func (m languageModel) open(ctx context.Context, t *testing.T, url, key, body string) *http.Response {
+	t.Helper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
 	}
+	request.Header.Set("Authorization", "Bearer "+key)
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response
 }
 
 func (m languageModel) chat(t *testing.T) {
