@@ -42,6 +42,10 @@ type message struct {
 	Position int `json:"position"`
 	Size     int `json:"queue_size"`
 
+	URL   string `json:"livekit_url"`
+	Token string `json:"token"`
+	Room  string `json:"room_name"`
+
 	frame image.Image
 	// closed is how the connection was closed; nil while it is open.
 	closed *websocket.CloseError

@@ -81,11 +81,11 @@ func (s *Server) admitViewer(w http.ResponseWriter, r *http.Request, c *connecti
 	})
 }
 
-// inRoom returns the session that has the room, nil if none has.
+// inRoom returns the session that has the room, nil if none has or it is over.
 func (s *Server) inRoom(name string) *connection {
 	for _, g := range s.guests() {
 		if c, opened := g.(*connection); opened {
-			if l := c.media(); l != nil && l.room.Name() == name {
+			if l := c.media(); l != nil && l.room.Name() == name && c.life.Err() == nil {
 				return c
 			}
 		}

@@ -53,7 +53,7 @@ type setup struct {
 	perKey int
 	// line is how many may wait for a session.
 	line int
-	// webrtc pretends that there are rooms.
+	// webrtc is true if there are rooms.
 	webrtc   bool
 	times    realtime.Times
 	engine   engine.LiveEngine
@@ -61,6 +61,8 @@ type setup struct {
 	origins  []string
 	// failing, while it is set, is the error of the store when a slot is taken.
 	failing *atomic.Pointer[error]
+	// network, if set, is around the UDP port of rooms.
+	network func(net.PacketConn) net.PacketConn
 	// sent, if set, is called after every write to a connection with the number
 	// of bytes, before the write returns.
 	sent func(size int)
@@ -129,12 +131,12 @@ func newWorld(t *testing.T, s setup) *world {
 		s.failing = &atomic.Pointer[error]{}
 	}
 	origins := httpserver.Origins(s.origins)
-	var rooms *realtime.WebRTC
+	var video *realtime.WebRTC
 	if s.webrtc {
-		rooms = &realtime.WebRTC{}
+		video = liveVideo(t, s.network, logger)
 	}
 	server := realtime.New(realtime.Config{
-		WebRTC:  rooms,
+		WebRTC:  video,
 		Catalog: known,
 		Authenticator: credential.NewAuthenticator(
 			w.keys, credential.Tiers{credential.DefaultTier: {RealtimeSessions: s.limit, RealtimeSessionsPerKey: s.perKey,
@@ -151,7 +153,9 @@ func newWorld(t *testing.T, s setup) *world {
 		Origins:  origins, Times: s.times, Now: time.Now, Logger: logger,
 	})
 	mux := http.NewServeMux()
-	mux.Handle(realtime.Path, server)
+	for _, path := range realtime.Paths() {
+		mux.Handle(path, server)
+	}
 	surface := httpserver.New(httpserver.Config{Logger: logger, Handler: mux})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(err)
@@ -366,7 +370,9 @@ func (c *canvas) Edit(ctx context.Context, picture *engine.Picture) (*engine.Pic
 		fill = *c.image
 	}
 	c.mu.Unlock()
-	return filled(picture.Rect, fill), nil
+	painted := filled(picture.Rect, fill)
+	painted.Narrow = picture.Narrow
+	return painted, nil
 }
 
 // filled returns a picture of one colour.

@@ -108,7 +108,15 @@ func New(t testing.TB, config Config) *Client {
 		c.Networks = []webrtc.NetworkType{webrtc.NetworkTypeUDP4}
 	}
 	c.life, c.stop = context.WithCancel(context.WithoutCancel(t.Context()))
-	t.Cleanup(c.Close)
+	// A client that was closed is not kept until the test ends.
+	var open atomic.Pointer[Client]
+	open.Store(c)
+	t.Cleanup(func() {
+		if c := open.Load(); c != nil {
+			c.Close()
+		}
+	})
+	context.AfterFunc(c.life, func() { open.Store(nil) })
 	c.key.Store(true)
 	c.Own = c.peer()
 	c.Other = c.Own

@@ -1,0 +1,478 @@
+package realtime_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/engine"
+	"cutroom/shared/engine/preview/frame"
+	"cutroom/shared/service/realtime"
+	"cutroom/shared/service/realtime/livekit"
+	"cutroom/shared/service/realtime/livekit/livekittest"
+	"cutroom/shared/testkit/lossytest"
+)
+
+// Pictures come back in the size that the engine makes of the camera's, which changes as
+// the camera does.
+func TestLiveVideoFollowsTheCamera(t *testing.T) {
+	for name, of := range map[string]struct {
+		engine engine.LiveEngine
+		// sizes are those of the camera and of what comes back.
+		sizes [][4]int
+	}{
+		"an engine that keeps the size": {nil, [][4]int{
+			{640, 360, 640, 360}, {320, 180, 320, 180}, {180, 320, 180, 320}, {322, 182, 322, 182}, {640, 360, 640, 360},
+		}},
+		"an engine with a size of its own": {
+			frame.New(time.Now, func() uint32 { return 7 }), [][4]int{
+				{640, 360, 640, 360}, {180, 320, 360, 640}, {320, 180, 640, 360}, {320, 240, 480, 360},
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, setup{webrtc: true, engine: of.engine})
+			films := newCamera(t, of.sizes[0][0], of.sizes[0][1])
+			c := w.goLive(w.open("gen-2.5", studio), films)
+			for _, size := range of.sizes {
+				films.turn(size[0], size[1])
+				c.shows(size[2], size[3])
+			}
+		})
+	}
+}
+
+// Every end of a session is told in its room as well, to the client and to who watches, and
+// frees the slot.
+func TestEndsOfLiveVideo(t *testing.T) {
+	parent := func(t *testing.T, w *world) credential.Key {
+		key, err := credential.NewKey("ck_parent_key", "studio", credential.DefaultTier, "", time.Now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := w.keys.CreateKey(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+		return key
+	}
+	for name, of := range map[string]struct {
+		setup  setup
+		key    func(t *testing.T, w *world) string
+		end    func(t *testing.T, w *world, c *videoClient)
+		reason string
+		code   websocket.StatusCode
+		text   string
+		left   livekit.DisconnectReason
+	}{
+		"a longest duration": {
+			key: func(_ *testing.T, w *world) string {
+				return w.mint(studio, credential.Scope{MaxSession: 4 * time.Second}, time.Minute)
+			},
+			reason: "max_session_duration", code: websocket.StatusNormalClosure, text: "Maximum session duration reached.",
+			left: livekit.DisconnectReason_ROOM_DELETED,
+		},
+		"a key that is revoked": {
+			setup: setup{times: realtime.Times{Revocation: 50 * time.Millisecond}},
+			key:   func(t *testing.T, w *world) string { parent(t, w); return "ck_parent_key" },
+			end: func(t *testing.T, w *world, _ *videoClient) {
+				found, err := w.keys.FindKey(t.Context(), credential.HashOf("ck_parent_key"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := w.keys.RevokeKey(t.Context(), "", found.ID, time.Now()); err != nil {
+					t.Fatal(err)
+				}
+			},
+			reason: "key_revoked", code: websocket.StatusPolicyViolation, text: "Invalid API key",
+			left: livekit.DisconnectReason_ROOM_DELETED,
+		},
+		"a stop of the server": {
+			end:    func(_ *testing.T, w *world, _ *videoClient) { go w.stop() },
+			reason: "server_stopping", code: websocket.StatusGoingAway, text: "The server is stopping.",
+			left: livekit.DisconnectReason_SERVER_SHUTDOWN,
+		},
+		"a lost control channel": {
+			end:  func(_ *testing.T, _ *world, c *videoClient) { c.drop() },
+			left: livekit.DisconnectReason_ROOM_DELETED,
+		},
+		"an engine that fails": {
+			setup:  setup{engine: &failing{}},
+			end:    func(_ *testing.T, _ *world, c *videoClient) { c.say(`{"type":"prompt","prompt":"fail"}`) },
+			reason: "internal_error", code: websocket.StatusInternalError, text: "Internal error",
+			left: livekit.DisconnectReason_ROOM_DELETED,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			of.setup.webrtc = true
+			w := newWorld(t, of.setup)
+			key := studio
+			if of.key != nil {
+				key = of.key(t, w)
+			}
+			c := w.goLive(w.open("gen-2.5", key), newCamera(t, 160, 90))
+			c.shows(160, 90)
+			viewer := w.watches(c.watched, studio)
+			viewer.Sees(1)
+			if of.end != nil {
+				of.end(t, w, c)
+			}
+			for _, one := range []*livekittest.Client{c.Client, viewer} {
+				if leave := one.Left(); leave.GetReason() != of.left || leave.GetAction() != livekit.LeaveRequest_DISCONNECT {
+					t.Errorf("the room ends with %v", leave)
+				}
+			}
+			w.active("studio", 0)
+			if of.reason == "" {
+				// The client comes again with the camera that it has.
+				w.goLive(w.open("gen-2.5", studio), newCamera(t, 160, 90)).shows(160, 90)
+				return
+			}
+			m := c.next()
+			for ; m.Type != "generation_ended"; m = c.next() {
+				if m.closed != nil {
+					t.Fatalf("closed without generation_ended: %v", m.closed)
+				}
+			}
+			if m.Reason != of.reason {
+				t.Errorf("the session ends with %q", m.Reason)
+			}
+			c.ends("", of.code, of.text)
+		})
+	}
+}
+
+// failing is an engine that cannot edit once it was told so.
+type failing struct{ painter }
+
+func (f *failing) Open(context.Context, *catalog.Model) (engine.LiveEditor, error) {
+	return &failingEditor{canvas: canvas{painter: &f.painter}}, nil
+}
+
+type failingEditor struct {
+	canvas
+	fails atomic.Bool
+}
+
+func (e *failingEditor) SetPrompt(ctx context.Context, prompt string) (engine.Outcome, error) {
+	e.fails.Store(prompt == "fail")
+	return e.canvas.SetPrompt(ctx, prompt)
+}
+
+func (e *failingEditor) Edit(ctx context.Context, picture *engine.Picture) (*engine.Picture, error) {
+	if e.fails.Load() {
+		return nil, fmt.Errorf("an engine that fails")
+	}
+	return e.canvas.Edit(ctx, picture)
+}
+
+// asks asks to watch a room, and returns the status and the answer.
+func (w *world) asks(name, key string, header ...string) (status int, answer string) {
+	w.t.Helper()
+	request, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, "http://"+w.address+"/watch-stream/"+name, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	request.Header.Set("X-Api-Key", key)
+	for i := 0; i+1 < len(header); i += 2 {
+		request.Header.Set(header[i], header[i+1])
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return response.StatusCode, string(content)
+}
+
+// watches returns somebody who watches a room.
+func (w *world) watches(name, key string) *livekittest.Client {
+	w.t.Helper()
+	status, answer := w.asks(name, key)
+	var told message
+	if err := json.Unmarshal([]byte(answer), &told); err != nil || status != http.StatusOK {
+		w.t.Fatalf("%d: %s", status, answer)
+	}
+	return livekittest.Join(w.t, livekittest.Config{URL: told.URL, Token: told.Token, Version: livekit.Version1})
+}
+
+// Those of the session's account may watch it, by a credential for its model and the page,
+// and for as long as it lasts.
+func TestWhoMayWatch(t *testing.T) {
+	const page = "https://app.example.com"
+	w := newWorld(t, setup{webrtc: true, origins: []string{page}})
+	c := w.goLive(w.open("gen-2.5", studio), newCamera(t, 160, 90))
+	c.shows(160, 90)
+	token := func(scope credential.Scope) string { return w.mint(studio, scope, time.Hour) }
+	for _, of := range []struct {
+		name, room, key string
+		header          []string
+		status          int
+	}{
+		{"the session's key", c.watched, studio, nil, http.StatusOK},
+		{"a token", c.watched, token(credential.Scope{}), nil, http.StatusOK},
+		{"a page", c.watched, studio, []string{"Origin", page}, http.StatusOK},
+		{"no key", c.watched, "", nil, http.StatusUnauthorized},
+		{"a wrong key", c.watched, "ck_wrong_key_1", nil, http.StatusUnauthorized},
+		{"another account", c.watched, rival, nil, http.StatusNotFound},
+		{"a token of another model", c.watched, token(credential.Scope{Models: []string{"gen-2.1"}}), nil, http.StatusForbidden},
+		{"a page that is not allowed", c.watched, studio, []string{"Origin", "https://evil.example.com"}, http.StatusForbidden},
+		{"a room that is not", "room_1", studio, nil, http.StatusNotFound},
+		{"no room", "", studio, nil, http.StatusNotFound},
+	} {
+		if status, answer := w.asks(of.room, of.key, of.header...); status != of.status {
+			t.Errorf("%s: %d %s", of.name, status, answer)
+		}
+	}
+	viewer := w.watches(c.watched, studio)
+	viewer.Sees(3)
+	other := w.watches(c.watched, studio)
+	other.Close() // without a word
+	viewer.Sees(3)
+	c.drop()
+	viewer.Left()
+	w.active("studio", 0)
+	if status, answer := w.asks(c.watched, studio); status != http.StatusNotFound {
+		t.Errorf("after the end: %d %s", status, answer)
+	}
+	again := livekittest.New(t, livekittest.Config{URL: viewer.URL, Token: viewer.Token, Version: livekit.Version1})
+	if err := again.TryDial(""); err == nil || !strings.Contains(err.Error(), "404") {
+		t.Errorf("a token outlives its room: %v", err)
+	}
+}
+
+// Media keeps a session alive that says nothing, and its absence ends it.
+func TestIdlenessWithoutMedia(t *testing.T) {
+	t.Parallel()
+	network := &atomic.Pointer[lossytest.Conn]{}
+	w := newWorld(t, setup{webrtc: true, times: realtime.Times{Idle: 6 * time.Second}, network: func(c net.PacketConn) net.PacketConn {
+		network.Store(lossytest.NewConn(c, 1))
+		return network.Load()
+	}})
+	films := w.goLive(w.open("gen-2.5", studio), newCamera(t, 160, 90))
+	films.shows(160, 90)
+	// It joins and never sends a camera.
+	w.goLive(w.open("gen-2.5", studio), nil).ends("idle", websocket.StatusNormalClosure, "The session was idle.")
+	for len(films.Seen) > 0 {
+		<-films.Seen
+	}
+	films.Sees(5)
+	// Everything is blocked: no media, and no room that could say so.
+	network.Load().Set(lossytest.Faults{Block: true}, lossytest.Faults{Block: true})
+	for m := films.next(); m.Type != "generation_ended"; m = films.next() {
+		if m.Type != "generation_started" {
+			t.Fatalf("got %+v", m)
+		}
+	}
+	films.ends("", websocket.StatusNormalClosure, "The session was idle.")
+	w.active("studio", 0)
+}
+
+// A helper that is killed costs its session some frames, and a session whose helpers are
+// killed again and again an error, after which its client comes back. Others notice
+// nothing.
+func TestAKilledHelper(t *testing.T) {
+	w := newWorld(t, setup{webrtc: true})
+	other := w.goLive(w.open("gen-2.5", rival), newCamera(t, 160, 90))
+	other.shows(160, 90)
+	before := helpers(t)
+	c := w.goLive(w.open("gen-2.5", studio), newCamera(t, 320, 180))
+	c.shows(320, 180)
+	kill := func() (killed bool) {
+		for pid := range helpers(t) {
+			if !before[pid] {
+				killed = syscall.Kill(pid, syscall.SIGKILL) == nil || killed
+			}
+		}
+		return killed
+	}
+	if !kill() {
+		t.Fatal("the session has no helper")
+	}
+	eventually(t, "the log has it", func() bool { return strings.Contains(w.log.String(), "a codec ended and is started again") })
+	for len(c.Seen) > 0 {
+		<-c.Seen
+	}
+	c.Sees(5)
+	ended := make(chan message, 1)
+	go func() {
+		m := c.next()
+		for m.closed == nil {
+			m = c.next()
+		}
+		ended <- m
+	}()
+	for limit := time.After(patience); ; {
+		kill()
+		select {
+		case m := <-ended:
+			if m.closed.Code != websocket.StatusInternalError {
+				t.Errorf("the session ends with %v", m.closed)
+			}
+		case <-limit:
+			t.Fatal("helpers are started for ever")
+		case <-time.After(5 * time.Millisecond):
+			continue
+		}
+		break
+	}
+	c.Left()
+	w.active("studio", 0)
+	again := w.goLive(w.open("gen-2.5", studio), newCamera(t, 320, 180))
+	again.shows(320, 180)
+	for len(other.Seen) > 0 {
+		<-other.Seen
+	}
+	other.Sees(5)
+	for pid := range before {
+		if !helpers(t)[pid] {
+			t.Error("another session's helper has ended")
+		}
+	}
+}
+
+// The words of an error decide how often clients of such services try again: five times
+// more, or never.
+func TestHowOftenClientsTryAgain(t *testing.T) {
+	givesUp := func(text string) bool {
+		for _, words := range []string{
+			"permission denied", "not allowed", "invalid session", "401", "invalid api key", "unauthorized",
+		} {
+			if strings.Contains(strings.ToLower(text), words) {
+				return true
+			}
+		}
+		return false
+	}
+	down := error(errors.New("the store is down"))
+	unavailable := &atomic.Pointer[error]{}
+	w := newWorld(t, setup{limit: 1, failing: unavailable, origins: []string{"https://app.example.com"}})
+	w.open("gen-2.5", rival)
+	for _, of := range []struct {
+		name, model, key, origin string
+		store                    *error
+		tries                    int
+	}{
+		{"a wrong key", "gen-2.5", "ck_wrong_key_1", "", nil, 1},
+		{"another model", "gen-9", studio, "", nil, 1},
+		{"another page", "gen-2.5", studio, "https://evil.example.com", nil, 1},
+		{"no transport", "gen-2.5", studio, "", nil, 1},
+		{"a limit", "gen-2.5", rival, "", nil, 6},
+		{"a store that is down", "gen-2.5", studio, "", &down, 6},
+	} {
+		t.Run(of.name, func(t *testing.T) {
+			unavailable.Store(of.store)
+			tries := 0
+			for more := true; more && tries < 6; tries++ {
+				c := w.dial(of.model, of.key, "Origin", of.origin)
+				m := c.next()
+				if m.Type == "session_started" {
+					c.say(`{"type":"livekit_join"}`)
+					m = c.next()
+				}
+				if m.Type != "error" {
+					t.Fatalf("got %+v", m)
+				}
+				more = !givesUp(m.Error)
+				c.drop()
+			}
+			if tries != of.tries {
+				t.Errorf("clients try %d times, want %d", tries, of.tries)
+			}
+		})
+	}
+}
+
+// Whatever ends a session, what it took is given back: memory, goroutines, descriptors,
+// sockets and helpers.
+func TestLiveVideoLeavesNothingBehind(t *testing.T) {
+	w := newWorld(t, setup{webrtc: true, times: realtime.Times{Close: 300 * time.Millisecond}})
+	http.DefaultClient.CloseIdleConnections()
+	one := func(how int) {
+		c := w.open("gen-2.5", studio)
+		var films *camera
+		if how%4 < 2 {
+			films = newCamera(t, 160, 90)
+		}
+		if how%10 == 9 { // only asks for a room
+			c.say(`{"type":"livekit_join"}`)
+			c.drop()
+			return
+		}
+		live := w.goLive(c, films)
+		if films != nil {
+			live.Sees(1)
+		}
+		switch how % 5 {
+		case 0: // all at once, without a word
+			live.Close()
+			c.drop()
+		case 1: // the session first
+			c.leave()
+			live.Left()
+			live.Close()
+		case 2: // the room first
+			live.Say(&livekit.SignalRequest{Message: &livekit.SignalRequest_Leave{Leave: &livekit.LeaveRequest{}}})
+			live.Left()
+			live.Close()
+			c.drop()
+		case 3: // the signalling is lost for ever
+			live.Drop()
+			c.drop()
+			live.Close()
+		case 4: // nobody tells that the client is gone
+			live.Own.Close()
+			c.drop()
+			live.Close()
+		}
+	}
+	for how := range 10 { // what is made once
+		one(how)
+	}
+	w.active("studio", 0)
+	eventually(t, "the helpers are gone", func() bool { return len(helpers(t)) == 0 })
+	goroutines, memory := level()
+	descriptors := openFiles(t)
+	var clients sync.WaitGroup
+	for worker := range 4 {
+		clients.Go(func() {
+			for how := range 25 {
+				one(how + 25*worker)
+			}
+		})
+	}
+	clients.Wait()
+	w.active("studio", 0)
+	eventually(t, "the helpers are gone", func() bool { return len(helpers(t)) == 0 })
+	eventually(t, "the goroutines are gone", func() bool { now, _ := level(); return now <= goroutines+2 })
+	eventually(t, "the descriptors are closed", func() bool { return openFiles(t) <= descriptors+2 })
+	eventually(t, "the memory is given back", func() bool { _, now := level(); return now <= memory+8<<20 })
+}
+
+func openFiles(t *testing.T) int {
+	t.Helper()
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(open)
+}
