@@ -16,7 +16,7 @@ help: ## List the targets.
 
 .PHONY: run
 run: need-run build ## Serve everything on this machine. Settings are CUTROOM_… variables.
-	@exec bin/cutroom dev
+	@CUTROOM_RTC_ADDR="$${CUTROOM_RTC_ADDR-auto}" exec bin/cutroom dev
 
 .PHONY: run-llm
 run-llm: need-run-llm build ## The same with a language model of yours, on the processor: GGUF=path/to/model.gguf

@@ -24,7 +24,7 @@ type devCommand struct {
 	inferenceFlags
 	callerFlags
 	Addr         string       `env:"CUTROOM_ADDR" default:"127.0.0.1:8080" help:"Address of the media API; :8080 opens it to other machines (${env})."`
-	RTCAddr      string       `env:"CUTROOM_RTC_ADDR" default:"off" help:"Address of live video over WebRTC, by UDP and TCP, such as 127.0.0.1:8082; off is none (${env})."`
+	RTCAddr      string       `env:"CUTROOM_RTC_ADDR" default:"off" help:"Address of live video over WebRTC, by UDP and TCP, such as 127.0.0.1:8082; auto is that one, if its port is free and libvpx is there, and off is none (${env})."`
 	RTCPublic    []string     `env:"CUTROOM_RTC_PUBLIC" help:"IP addresses that clients of live video are told in place of this machine's own, with commas between them, or stun:HOST:PORT, a STUN server that is asked for it (${env})."`
 	RTCTURN      []string     `name:"rtc-turn" env:"CUTROOM_RTC_TURN" help:"URLs of TURN servers that clients of live video are told of, such as turns:turn.example.com:443?transport=tcp, with commas between them (${env})."`
 	RTCSecret    string       `name:"rtc-turn-secret" env:"CUTROOM_RTC_TURN_SECRET" help:"Secret that they share with this server, 16 bytes or more (${env})."`

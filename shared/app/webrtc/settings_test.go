@@ -2,10 +2,12 @@ package webrtc
 
 import (
 	"context"
+	"log/slog"
 	"net"
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pion/stun/v3"
 )
@@ -127,5 +129,23 @@ func TestATransportThatIsOff(t *testing.T) {
 		if opened != nil || (err != nil) != wrong {
 			t.Errorf("%s: %v, %v", public, opened, err)
 		}
+	}
+}
+
+// Live video that nobody asked for by an address is left out if something is in its way.
+func TestAuto(t *testing.T) {
+	var log strings.Builder
+	c := Config{Addr: Auto, Now: time.Now, Logger: slog.New(slog.NewTextHandler(&log, nil))}
+	taken, err := net.ListenPacket("udp", autoAddress)
+	if err == nil {
+		t.Cleanup(func() { taken.Close() })
+	}
+	transport, err := Open(t.Context(), c)
+	if transport != nil || err != nil || !strings.Contains(log.String(), "no live video over WebRTC") {
+		t.Errorf("%v, %v, %s", transport, err, log.String())
+	}
+	c.Public = []string{"nonsense"}
+	if _, err := Open(t.Context(), c); err == nil {
+		t.Error("nonsense beside it is no error")
 	}
 }

@@ -17,12 +17,20 @@ import (
 	"cutroom/shared/service/realtime/room"
 )
 
-// Off is the value of CUTROOM_RTC_ADDR that turns the transport off.
-const Off = "off"
+// Values of CUTROOM_RTC_ADDR that are no address.
+const (
+	// Off turns the transport off.
+	Off = "off"
+	// Auto opens it at autoAddress, for clients on this machine, if that is possible
+	// without any preparation.
+	Auto        = "auto"
+	autoAddress = "127.0.0.1:8082"
+)
 
 // Config says whether and where media is received.
 type Config struct {
-	// Addr is the host and the port; there is no transport if it is empty or Off.
+	// Addr is the host and the port, or Auto; there is no transport if it is empty or
+	// Off.
 	Addr string
 	// Public are the addresses that clients are told in place of the machine's own, or one
 	// way to find them: OfTask, or stun: and the host and port of a STUN server.
@@ -47,13 +55,17 @@ type Transport struct {
 	ports    *room.Ports
 }
 
-// Open opens the transport; nil if it is off.
+// Open opens the transport; nil if it is off, or cannot be opened by Auto.
 //
 // Errors: a port that is taken, a codec that is missing, addresses that are none; each
 // names the setting.
 func Open(ctx context.Context, c Config) (*Transport, error) {
 	if c.Addr == "" || c.Addr == Off {
 		return nil, c.check()
+	}
+	auto := c.Addr == Auto
+	if auto {
+		c.Addr = autoAddress
 	}
 	public, err := c.public(ctx)
 	if err != nil {
@@ -64,6 +76,10 @@ func Open(ctx context.Context, c Config) (*Transport, error) {
 		return nil, err
 	}
 	t, err := open(ctx, c, public, relays)
+	if auto && err != nil {
+		c.Logger.Info("no live video over WebRTC", "reason", err)
+		return nil, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("CUTROOM_RTC_ADDR: %w", err)
 	}
