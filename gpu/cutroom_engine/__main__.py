@@ -9,9 +9,10 @@ from contextlib import suppress
 
 import uvicorn
 
+from .live import Live, LiveModel
 from .logs import configure_logging
 from .metrics import Metrics
-from .model_map import ModelMap, ModelMapError, PipelineRow, read_model_map
+from .model_map import LivePipelineRow, ModelMap, ModelMapError, PipelineRow, read_model_map
 from .pipeline import Pipeline
 from .residents import Residents
 from .runs import Runner
@@ -52,10 +53,11 @@ def main() -> int:
     metrics = Metrics()
     weights = Weights(settings.weights)
     try:
-        runner = _runner(settings, models, metrics, weights)
+        live = _live(settings, models, metrics, weights)
+        runner = _runner(settings, models, metrics, weights, live)
         weights.start(one for row in models.pipelines.values() for one in row.all_weights)
         config = uvicorn.Config(
-            create_app(runner, metrics),
+            create_app(runner, metrics, live),
             host=settings.host,
             port=settings.port,
             log_config=None,
@@ -65,10 +67,10 @@ def main() -> int:
         # It raises the signal again once it has stopped; nobody needs a traceback of
         # Ctrl-C.
         with suppress(KeyboardInterrupt):
-            Server(config, runner).run()
+            Server(config, runner, live).run()
     finally:
         weights.close()
-    if runner.lost:
+    if runner.lost or live.lost:
         # At once: a thread that hangs in the driver cannot be waited for, and releasing
         # memory at the end fails if the device does.
         logging.shutdown()
@@ -76,7 +78,16 @@ def main() -> int:
     return 0
 
 
-def _runner(settings: Settings, models: ModelMap, metrics: Metrics, weights: Weights) -> Runner:
+def _live(settings: Settings, models: ModelMap, metrics: Metrics, weights: Weights) -> Live:
+    from .live_diffusion import load_live
+
+    def load(row: LivePipelineRow) -> LiveModel:
+        return load_live(row, weights.folder, settings.device)
+
+    return Live(models.live, load, weights, metrics.live_picture)
+
+
+def _runner(settings: Settings, models: ModelMap, metrics: Metrics, weights: Weights, live: Live) -> Runner:
     from . import diffusion
     from .loading import Loader
 
@@ -85,6 +96,8 @@ def _runner(settings: Settings, models: ModelMap, metrics: Metrics, weights: Wei
     memory = settings.memory
     if memory is None and (whole := diffusion.device_memory(device)) is not None:
         memory = int(whole * _USABLE)
+    if memory is not None:
+        memory -= models.live.memory
 
     def load(_: str, row: PipelineRow) -> Pipeline:
         return loader.load(row) if row.server is None else ServedPipeline(row, settings.server_key)
@@ -97,6 +110,7 @@ def _runner(settings: Settings, models: ModelMap, metrics: Metrics, weights: Wei
         resident=runner.resident,
         memory=lambda: diffusion.memory_in_use(device),
         pipelines=residents.memory,
+        live=live.count,
     )
     return runner
 

@@ -51,6 +51,26 @@ def working_size(width: int, height: int, multiple: int, pixels: int | None) -> 
     return side(width), side(height)
 
 
+# The shortest side at which models of images work.
+_SMALLEST = 64
+
+
+def live_sizes(width: int, height: int, multiple: int, pixels: int) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Returns the size at which a model works for a live picture, and that of the result.
+
+    The former has sides that the model supports and at most so many pixels, whatever the
+    picture's aspect; the latter has the picture's aspect, and is no larger than either."""
+    scale = min(1.0, math.sqrt(pixels / (width * height)))
+    result = max(1, round(width * scale)), max(1, round(height * scale))
+
+    def side(length: int, most: float) -> int:
+        return max(-(-_SMALLEST // multiple), min(math.floor(most / multiple), round(length / multiple))) * multiple
+
+    short = side(min(result), math.sqrt(pixels))
+    long = side(max(result), pixels / short)
+    return ((short, long) if width < height else (long, short)), result
+
+
 def working_count(count: int, fps: int, rate: int | None) -> int:
     """Returns how many frames a model makes at its rate for so many of the result; None is
     the result's rate."""

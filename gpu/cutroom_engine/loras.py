@@ -8,19 +8,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from .model_map import LoraRow, PipelineRow
+from .model_map import LivePipelineRow, LoraRow, PipelineRow
 from .weights import WeightsError
 
 Folder = Callable[[str], Path]
 
 
-def fuse(row: PipelineRow, pipe: Any, folder: Folder) -> None:
-    """Adds the row's LoRAs to the weights, after which they cost neither time nor memory."""
+def fuse(row: PipelineRow | LivePipelineRow, pipe: Any, folder: Folder, part: str = "transformer") -> None:
+    """Adds the row's LoRAs to the weights of the part that they are for, after which they cost
+    neither time nor memory."""
     if not row.loras:
         return
     names = {f"lora{number}": lora for number, lora in enumerate(row.loras)}
     _attach(row, pipe, folder, names)
-    pipe.fuse_lora(components=["transformer"], adapter_names=list(names))
+    pipe.fuse_lora(components=[part], adapter_names=list(names))
     pipe.unload_lora_weights()
 
 
@@ -46,7 +47,7 @@ class Choices:
             self._pipe.unload_lora_weights()
 
 
-def _attach(row: PipelineRow, pipe: Any, folder: Folder, loras: Mapping[str, LoraRow]) -> None:
+def _attach(row: PipelineRow | LivePipelineRow, pipe: Any, folder: Folder, loras: Mapping[str, LoraRow]) -> None:
     """Puts LoRAs beside the layers that they act on, by the names of their adapters."""
     for name, lora in loras.items():
         path = folder(lora.folder) / lora.name

@@ -11,6 +11,9 @@ from prometheus_client.registry import Collector
 # Seconds from acceptance to end; a job has ten minutes.
 _RUN_SECONDS = (1, 2, 5, 10, 20, 40, 60, 120, 180, 240, 300, 420, 600)
 
+# A camera sends a picture every 0.03 to 0.07 s.
+_PICTURE_SECONDS = (0.01, 0.02, 0.03, 0.04, 0.05, 0.07, 0.1, 0.2, 0.5, 1, 5)
+
 
 class Metrics:
     """What the server counts of its runs, and what it measures when asked."""
@@ -32,6 +35,26 @@ class Metrics:
             registry=self._registry,
         )
 
+        self._live = Counter(
+            "cutroom_engine_live_pictures",
+            "Pictures of live sessions that were edited, or replaced by newer ones before, or not edited.",
+            ["model", "outcome"],
+            registry=self._registry,
+        )
+        self._live_seconds = Histogram(
+            "cutroom_engine_live_picture_seconds",
+            "The edit of a live picture, without its wait.",
+            ["model"],
+            buckets=_PICTURE_SECONDS,
+            registry=self._registry,
+        )
+
+    def live_picture(self, model: str, outcome: str, seconds: float) -> None:
+        """Counts a picture of a live session; the model is one of the map."""
+        self._live.labels(model, outcome).inc()
+        if outcome == "edited":
+            self._live_seconds.labels(model).observe(seconds)
+
     def ended(self, model: str, outcome: str, seconds: float, stages: Mapping[str, float]) -> None:
         """Counts a run. The model is one of the map, so the number of label values is bounded."""
         self._runs.labels(model, outcome).inc()
@@ -46,10 +69,11 @@ class Metrics:
         resident: Callable[[], list[str]],
         memory: Callable[[], Mapping[str, int]],
         pipelines: Callable[[], Mapping[str, Mapping[str, int]]] = dict,
+        live: Callable[[], int] = int,
     ) -> None:
         """Sets the sources of the number of unfinished runs, the pipelines in memory, the
-        device's memory in bytes by kind, and that of each pipeline."""
-        self._registry.register(_Gauges(unfinished, resident, memory, pipelines))
+        device's memory in bytes by kind, that of each pipeline, and the number of live sessions."""
+        self._registry.register(_Gauges(unfinished, resident, memory, pipelines, live))
 
     def text(self) -> bytes:
         """Returns all metrics as they are now."""
@@ -63,11 +87,14 @@ class _Gauges(Collector):
         resident: Callable[[], list[str]],
         memory: Callable[[], Mapping[str, int]],
         pipelines: Callable[[], Mapping[str, Mapping[str, int]]],
+        live: Callable[[], int],
     ) -> None:
         self._unfinished, self._resident, self._memory, self._pipelines = unfinished, resident, memory, pipelines
+        self._live = live
 
     def collect(self) -> Iterable[Metric]:
         yield GaugeMetricFamily("cutroom_engine_unfinished_runs", "Runs in work or in line.", value=self._unfinished())
+        yield GaugeMetricFamily("cutroom_engine_live_sessions", "Live sessions.", value=self._live())
         resident = GaugeMetricFamily("cutroom_engine_resident", "Pipelines in memory.", labels=["pipeline"])
         for name in self._resident():
             resident.add_metric([name], 1)

@@ -330,6 +330,96 @@ _OWN = {
 }
 
 
+LiveClass = Literal[
+    "StableDiffusionImg2ImgPipeline", "StableDiffusionXLImg2ImgPipeline", "LatentConsistencyModelImg2ImgPipeline"
+]
+
+
+class ImageAdapterRow(_Row):
+    """An IP-Adapter, by which a model of live video is shown a reference image: a file of
+    safetensors, and the folder of its CLIPVisionModelWithProjection."""
+
+    file: str = Field(pattern=r"^(/|s3://[^/]+/).*[^/]\.safetensors$")
+    encoder: str
+    # How strongly the image acts.
+    scale: float = Field(default=0.6, gt=0, le=1)
+
+    @property
+    def folder(self) -> str:
+        """The folder or the prefix that the file is in."""
+        return self.file.rpartition("/")[0]
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        return self.file.rpartition("/")[2]
+
+
+class LivePipelineRow(_Row):
+    """A pipeline of diffusers that edits live pictures in a few steps, from image to image."""
+
+    class_name: LiveClass = Field(alias="class")
+    # A folder in the layout of diffusers, or s3://bucket/prefix of one.
+    weights: str = Field(min_length=1)
+    # The same of an AutoencoderTiny, which takes the place of the weights' own VAE: most of
+    # the time of a picture in one step is the VAE's.
+    vae: str | None = None
+    precision: Precision = "fp16"
+    scheduler: SchedulerRow | None = None
+    loras: list[LoraRow] = []
+    image: ImageAdapterRow | None = None
+    # Steps that the noise levels are made for, and the share of them that is computed: the more
+    # of the noise is added, the less of the picture is kept. Latent consistency models
+    # compute all steps.
+    steps: int = Field(ge=1, le=50)
+    strength: float = Field(default=0.5, gt=0, le=1)
+    # The strength of guidance. Only latent consistency models know it without a second pass.
+    guidance: float | None = Field(default=None, ge=0, le=30)
+    # Sides are multiples of this, and pictures have at most so many pixels.
+    multiple: int = Field(default=8, ge=8, le=64, multiple_of=8)
+    pixels: int = Field(default=512 * 512, ge=64 * 64, le=1920 * 1088)
+    # Memory of the device that it needs, pictures included, which other pipelines do not get.
+    memory: Bytes = 0
+
+    @model_validator(mode="after")
+    def _check(self) -> LivePipelineRow:
+        consistency = self.class_name == "LatentConsistencyModelImg2ImgPipeline"
+        if not consistency and int(self.steps * self.strength) < 1:
+            raise ValueError("strength: steps times strength is less than one step")
+        if not consistency and (self.guidance or 0) > 1:
+            raise ValueError(f"guidance: {self.class_name} is for models that are distilled to have none")
+        return self
+
+    @property
+    def all_weights(self) -> list[str]:
+        """Every folder or prefix that it is loaded from."""
+        beside = [self.vae] if self.vae else []
+        beside += [self.image.folder, self.image.encoder] if self.image else []
+        return [self.weights, *beside, *dict.fromkeys(lora.folder for lora in self.loras)]
+
+
+class LiveMap(_Row):
+    """Models that edit live pictures. They are loaded when the server starts, and stay."""
+
+    # How many sessions there are at once; their pictures take turns.
+    sessions: int = Field(default=1, ge=1, le=64)
+    pipelines: dict[str, LivePipelineRow] = {}
+    # The pipeline of each model.
+    models: dict[str, str] = {}
+
+    @model_validator(mode="after")
+    def _check(self) -> LiveMap:
+        for name, pipeline in self.models.items():
+            if pipeline not in self.pipelines:
+                raise ValueError(f"models.{name}: there is no pipeline {pipeline}")
+        return self
+
+    @property
+    def memory(self) -> int:
+        """The bytes of the device that other pipelines do not get."""
+        return sum(row.memory for row in self.pipelines.values())
+
+
 class ModelRow(_Row):
     """Which pipelines serve a model."""
 
@@ -349,8 +439,9 @@ class ModelMap(_Row):
     """The whole file."""
 
     card: CardRow | None = None
-    pipelines: dict[str, PipelineRow]
-    models: dict[str, ModelRow]
+    pipelines: dict[str, PipelineRow] = {}
+    models: dict[str, ModelRow] = {}
+    live: LiveMap = LiveMap()
 
     @model_validator(mode="after")
     def _check(self) -> ModelMap:
@@ -387,12 +478,32 @@ def read_model_map(path: Path, family: str, weights: str = "") -> ModelMap:
         where = ".".join(str(part) for part in first["loc"])
         raise ModelMapError(f"{path}: {where}: {first['msg']}") from error
     rows = {name: _moved(row, weights) if weights else row for name, row in models.pipelines.items()}
-    return models.model_copy(update={"pipelines": rows})
+    shown = {name: _moved_live(row, weights) if weights else row for name, row in models.live.pipelines.items()}
+    live = models.live.model_copy(update={"pipelines": shown})
+    return models.model_copy(update={"pipelines": rows, "live": live})
+
+
+def _moved_folder(folder: str, weights: str) -> str:
+    return f"{weights.rstrip('/')}/{folder.removeprefix(_FOLDER)}" if folder.startswith(_FOLDER) else folder
+
+
+def _moved_live(row: LivePipelineRow, weights: str) -> LivePipelineRow:
+    image = row.image and row.image.model_copy(
+        update={"file": _moved_folder(row.image.file, weights), "encoder": _moved_folder(row.image.encoder, weights)}
+    )
+    return row.model_copy(
+        update={
+            "weights": _moved_folder(row.weights, weights),
+            "vae": row.vae and _moved_folder(row.vae, weights),
+            "image": image,
+            "loras": [lora.model_copy(update={"file": _moved_folder(lora.file, weights)}) for lora in row.loras],
+        }
+    )
 
 
 def _moved(row: PipelineRow, weights: str) -> PipelineRow:
     def moved(folder: str) -> str:
-        return f"{weights.rstrip('/')}/{folder.removeprefix(_FOLDER)}" if folder.startswith(_FOLDER) else folder
+        return _moved_folder(folder, weights)
 
     def beside(of: ControlRow | MaskRow | None) -> ControlRow | MaskRow | None:
         return of.model_copy(update={"model": moved(of.model)}) if of is not None and of.model is not None else of

@@ -14,7 +14,11 @@ from fastapi import FastAPI, Header, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response, StreamingResponse
 from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.routing import Route
 
+from .live import Live, no_live
+from .live_http import LiveEndpoint
+from .live_wire import PATH
 from .metrics import Metrics
 from .protocol import EstimatesRequest, RunError, RunRequest
 from .runs import Run, Runner
@@ -32,27 +36,33 @@ class Server(uvicorn.Server):
     done elsewhere. It stops by itself if it can do no more runs, because its supervisor
     restarts it sooner than a health check would find it."""
 
-    def __init__(self, config: uvicorn.Config, runner: Runner) -> None:
+    def __init__(self, config: uvicorn.Config, runner: Runner, live: Live | None = None) -> None:
         super().__init__(config)
         self._runner = runner
+        self._live = live or no_live()
 
     async def on_tick(self, counter: int) -> bool:
         """See uvicorn.Server, which checks here ten times a second whether to stop."""
-        return await super().on_tick(counter) or self._runner.lost
+        return await super().on_tick(counter) or self._runner.lost or self._live.lost
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """See uvicorn.Server, which waits here for the answers that are being sent."""
         self._runner.drain()
+        self._live.drain()
         await super().shutdown(sockets)
 
 
-def create_app(runner: Runner, metrics: Metrics, *, heartbeat: float = _HEARTBEAT) -> FastAPI:
-    """Returns the application. The runner works while the application is up."""
+def create_app(runner: Runner, metrics: Metrics, live: Live | None = None, *, heartbeat: float = _HEARTBEAT) -> FastAPI:
+    """Returns the application. The runner and the live sessions work while the application is
+    up; without live there are none."""
+    live = live or no_live()
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         runner.start()
+        live.start()
         yield
+        await asyncio.to_thread(live.stop)
         await asyncio.to_thread(runner.stop)
 
     app = FastAPI(title="Cutroom engine server", lifespan=lifespan, docs_url=None, redoc_url=None, openapi_url=None)
@@ -60,6 +70,8 @@ def create_app(runner: Runner, metrics: Metrics, *, heartbeat: float = _HEARTBEA
     @app.get("/healthz")
     async def healthz() -> Response:
         status = runner.health()
+        if status == "ok" and live.lost:
+            status = "device lost"
         return JSONResponse({"status": status, "resident": runner.resident()}, 200 if status == "ok" else 503)
 
     @app.get("/metrics")
@@ -84,6 +96,12 @@ def create_app(runner: Runner, metrics: Metrics, *, heartbeat: float = _HEARTBEA
     @app.post("/v1/estimates")
     async def estimates(request: EstimatesRequest) -> Response:
         return JSONResponse({"estimates": [runner.estimate(edit) for edit in request.edits]})
+
+    @app.get(PATH)
+    async def live_models() -> Response:
+        return JSONResponse(live.catalogue())
+
+    app.router.routes.append(Route(PATH, LiveEndpoint(live), methods=["POST"]))
 
     @app.exception_handler(RequestValidationError)
     async def invalid(_: Request, error: RequestValidationError) -> Response:

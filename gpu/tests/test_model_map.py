@@ -3,8 +3,10 @@ from __future__ import annotations
 import itertools
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from cutroom_engine.estimates import Estimates
 from cutroom_engine.footprint import Footprint, footprint, together
@@ -297,3 +299,36 @@ def test_settings_are_read(tmp_path: Path) -> None:
     )
     assert (settings.host, settings.port, settings.memory, settings.device) == ("0.0.0.0", 9000, 24 * 2**30, "cuda:1")
     assert settings.scratch == tmp_path.resolve()
+
+
+def test_the_live_map_of_the_server() -> None:
+    models = read_model_map(FOLDER / "models-live.yaml", "gen", "s3://bucket/weights")
+    assert (models.pipelines, models.models, models.live.sessions) == ({}, {}, 1)
+    assert set(models.live.models) == {"gen-restyle-2", "gen-2.5", "gen-2.1"}
+    (row,) = models.live.pipelines.values()
+    assert row.all_weights == ["s3://bucket/weights/sd-turbo", "s3://bucket/weights/taesd"]
+    assert models.live.memory == 4 * 2**30
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"class": "FluxPipeline"}, "Input should be"),
+        ({"weights": ""}, "at least 1 character"),
+        ({"steps": 1, "strength": 0.5}, "less than one step"),
+        ({"guidance": 7.5}, "distilled to have none"),
+        ({"multiple": 12}, "multiple of 8"),
+        ({"pixels": 10}, "greater than or equal to 4096"),
+        ({"image": {"file": "/a/b.bin", "encoder": "/e"}}, "match pattern"),
+        ({"text": "x"}, "not permitted"),
+    ],
+)
+def test_a_wrong_live_row(tmp_path: Path, change: dict[str, Any], says: str) -> None:
+    row = {"class": "StableDiffusionImg2ImgPipeline", "weights": "/models/a", "steps": 2} | change
+    file = tmp_path / "models.yaml"
+    file.write_text(yaml.safe_dump({"live": {"pipelines": {"a": row}}}))
+    with pytest.raises(ModelMapError, match=says):
+        read_model_map(file, "gen")
+    file.write_text(yaml.safe_dump({"live": {"models": {"gen-2.5": "b"}}}))
+    with pytest.raises(ModelMapError, match="there is no pipeline b"):
+        read_model_map(file, "gen")

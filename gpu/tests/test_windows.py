@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from cutroom_engine.frames import Frame, retime, shown, working_size
+from cutroom_engine.frames import Frame, live_sizes, retime, shown, working_size
 from cutroom_engine.windows import Window, edit_in_windows
 
 
@@ -150,3 +150,23 @@ def test_pictures_are_shown_in_shapes_that_every_pipeline_takes(size: tuple[int,
     red, *others = picture.getpixel((want[0] // 2, want[1] // 2))
     assert red == 255
     assert max(others) < 10
+
+
+@pytest.mark.parametrize(
+    ("size", "works", "result"),
+    [
+        ((640, 360), (640, 360), (640, 360)),
+        ((1280, 720), (680, 384), (683, 384)),
+        ((720, 1280), (384, 680), (384, 683)),
+        ((512, 512), (512, 512), (512, 512)),
+        ((160, 90), (160, 88), (160, 90)),
+        ((1, 1), (64, 64), (1, 1)),
+        ((1920, 1), (1920, 64), (1920, 1)),
+        ((65535, 16), (4096, 64), (32768, 8)),
+    ],
+)
+def test_sizes_of_live_pictures(size: tuple[int, int], works: tuple[int, int], result: tuple[int, int]) -> None:
+    assert live_sizes(*size, 8, 512 * 512) == (works, result)
+    width, height = live_sizes(*size, 64, 512 * 512)[0]
+    assert width % 64 == height % 64 == 0
+    assert width * height <= 512 * 512

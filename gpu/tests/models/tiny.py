@@ -10,13 +10,16 @@ from typing import Any
 import diffusers
 import torch
 import yaml
+from safetensors.torch import save_file
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import (
     CLIPImageProcessorPil,
     CLIPTextConfig,
     CLIPTextModel,
+    CLIPTextModelWithProjection,
     CLIPVisionConfig,
     CLIPVisionModel,
+    CLIPVisionModelWithProjection,
     DepthAnythingConfig,
     DepthAnythingForDepthEstimation,
     Dinov2Config,
@@ -319,6 +322,138 @@ def _qwen_image_parts() -> dict[str, Any]:
     }
 
 
+def _clip(projection: int = 32) -> CLIPTextConfig:
+    return CLIPTextConfig(
+        vocab_size=len(_WORDS),
+        hidden_size=32,
+        projection_dim=projection,
+        intermediate_size=37,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        bos_token_id=0,
+        eos_token_id=1,
+    )
+
+
+def _stable_diffusion_parts(consistency: bool = False, **unet: Any) -> dict[str, Any]:
+    torch.manual_seed(0)
+    return {
+        "unet": diffusers.UNet2DConditionModel(
+            block_out_channels=(4, 8),
+            layers_per_block=1,
+            sample_size=8,
+            in_channels=4,
+            out_channels=4,
+            down_block_types=("DownBlock2D", "CrossAttnDownBlock2D"),
+            up_block_types=("CrossAttnUpBlock2D", "UpBlock2D"),
+            norm_num_groups=2,
+            attention_head_dim=(2, 4),
+            use_linear_projection=True,
+            cross_attention_dim=unet.pop("width", 32),
+            time_cond_proj_dim=32 if consistency else None,
+            **unet,
+        ),
+        "vae": diffusers.AutoencoderKL(
+            block_out_channels=(4, 4, 4, 4),
+            in_channels=3,
+            out_channels=3,
+            down_block_types=("DownEncoderBlock2D",) * 4,
+            up_block_types=("UpDecoderBlock2D",) * 4,
+            layers_per_block=1,
+            latent_channels=4,
+            norm_num_groups=2,
+        ),
+        "scheduler": diffusers.LCMScheduler(original_inference_steps=50)
+        if consistency
+        else diffusers.EulerDiscreteScheduler(timestep_spacing="trailing", steps_offset=1),
+        "image_encoder": None,
+    }
+
+
+def _stable_diffusion(consistency: bool = False) -> Any:
+    kind = diffusers.LatentConsistencyModelImg2ImgPipeline if consistency else diffusers.StableDiffusionImg2ImgPipeline
+    return kind(
+        **_stable_diffusion_parts(consistency),
+        text_encoder=CLIPTextModel(_clip()),
+        tokenizer=_tokenizer(77),
+        safety_checker=None,
+        feature_extractor=None,
+        requires_safety_checker=False,
+    )
+
+
+def _stable_diffusion_xl() -> Any:
+    parts = _stable_diffusion_parts(
+        width=64,
+        transformer_layers_per_block=(1, 1),
+        addition_embed_type="text_time",
+        addition_time_embed_dim=8,
+        projection_class_embeddings_input_dim=80,
+    )
+    return diffusers.StableDiffusionXLImg2ImgPipeline(
+        **parts,
+        text_encoder=CLIPTextModel(_clip()),
+        text_encoder_2=CLIPTextModelWithProjection(_clip()),
+        tokenizer=_tokenizer(77),
+        tokenizer_2=_tokenizer(77),
+        requires_aesthetics_score=False,
+    )
+
+
+def make_tiny_vae(folder: Path) -> str:
+    """Writes a small VAE of the kind that stands in the place of a whole one, and returns its
+    folder."""
+    torch.manual_seed(0)
+    sizes: dict[str, Any] = {
+        "encoder_block_out_channels": (4, 4, 4, 4),
+        "decoder_block_out_channels": (4, 4, 4, 4),
+        "num_encoder_blocks": (1, 1, 1, 1),
+        "num_decoder_blocks": (1, 1, 1, 1),
+    }
+    diffusers.AutoencoderTiny(**sizes).save_pretrained(folder / "tiny-vae")
+    return str(folder / "tiny-vae")
+
+
+def make_image_adapter(weights: Path, folder: Path) -> dict[str, str]:
+    """Writes an IP-Adapter for a pipeline, and returns its row."""
+    torch.manual_seed(0)
+    encoder = CLIPVisionModelWithProjection(
+        CLIPVisionConfig(
+            hidden_size=16,
+            projection_dim=16,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            image_size=32,
+            intermediate_size=16,
+            patch_size=8,
+        )
+    )
+    encoder.save_pretrained(folder / "image-encoder")
+    unet = diffusers.UNet2DConditionModel.from_pretrained(weights / "unet")
+    width = unet.config.cross_attention_dim
+    state = {
+        "image_proj.proj.weight": torch.randn(4 * width, 16),
+        "image_proj.proj.bias": torch.randn(4 * width),
+        "image_proj.norm.weight": torch.ones(width),
+        "image_proj.norm.bias": torch.zeros(width),
+    }
+    # Every cross attention gets keys and values, by the number that it has among all.
+    for number, name in enumerate(unet.attn_processors):
+        if name.endswith("attn2.processor"):
+            inner = unet.get_submodule(name.removesuffix(".processor")).to_k.out_features
+            for part in ("to_k_ip", "to_v_ip"):
+                state[f"ip_adapter.{number}.{part}.weight"] = torch.randn(inner, width)
+    (folder / "adapter").mkdir(exist_ok=True)
+    save_file(state, folder / "adapter" / "ip-adapter.safetensors")
+    return {"file": str(folder / "adapter" / "ip-adapter.safetensors"), "encoder": str(folder / "image-encoder")}
+
+
+LIVE_MAKERS: dict[str, Callable[[], Any]] = {
+    "StableDiffusionImg2ImgPipeline": _stable_diffusion,
+    "StableDiffusionXLImg2ImgPipeline": _stable_diffusion_xl,
+    "LatentConsistencyModelImg2ImgPipeline": lambda: _stable_diffusion(consistency=True),
+}
+
 MAKERS: dict[str, Callable[[], Any]] = {
     "WanPipeline": _wan,
     "WanVideoToVideoPipeline": _video_to_video,
@@ -335,7 +470,7 @@ MAKERS: dict[str, Callable[[], Any]] = {
 def make(class_name: str, folder: Path) -> Path:
     """Writes a pipeline of the class, and returns its folder."""
     path = folder / class_name
-    MAKERS[class_name]().save_pretrained(path, safe_serialization=True)
+    (MAKERS | LIVE_MAKERS)[class_name]().save_pretrained(path, safe_serialization=True)
     return path
 
 
@@ -449,11 +584,24 @@ def make_all(folder: Path) -> Path:
         # Qwen's brings every picture to a size that takes a minute on a processor.
         "image-2": {"pipeline": "FluxKontextPipeline", "with_reference": "Flux2KleinPipeline"},
     }
+    turbo = "StableDiffusionImg2ImgPipeline"
+    live = {
+        "sessions": 2,
+        "pipelines": {"turbo": live_row(turbo, folder, pixels=64 * 64)},
+        "models": {"$family-2.5": "turbo"},
+    }
     path = folder / "models.yaml"
-    path.write_text(
-        yaml.safe_dump({"pipelines": pipelines, "models": {f"$family-{name}": to for name, to in served.items()}})
-    )
+    models = {f"$family-{name}": to for name, to in served.items()}
+    path.write_text(yaml.safe_dump({"pipelines": pipelines, "models": models, "live": live}))
     return path
+
+
+def live_row(class_name: str, folder: Path, **changes: Any) -> dict[str, Any]:
+    """Writes a pipeline for live pictures, unless it is there, and returns its row."""
+    weights = folder / class_name
+    if not weights.is_dir():
+        make(class_name, folder)
+    return {"class": class_name, "weights": str(weights), "precision": "fp32", "steps": 2, **changes}
 
 
 def stand_in(row: PipelineRow, folder: Path) -> PipelineRow:

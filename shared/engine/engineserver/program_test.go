@@ -3,6 +3,7 @@
 package engineserver_test
 
 import (
+	"image"
 	"testing"
 
 	"cutroom/shared/domain/catalog"
@@ -21,5 +22,15 @@ func TestEngineProgram(t *testing.T) {
 			catalog.TextToVideo: "gen-pro-t2v", catalog.Image: "gen-image-2",
 		},
 		Video: catalog.Size{Width: 64, Height: 48}, Image: catalog.Size{Width: 64, Height: 48}, FPS: 5,
+	})
+}
+
+// TestEngineProgramLive runs the suite of live engines on the engine server, with a tiny model
+// of a real class.
+func TestEngineProgramLive(t *testing.T) {
+	url := engineservertest.StartProgram(t)
+	engineservertest.AwaitLive(t, url, liveModel.ID)
+	enginetest.RunLive(t, enginetest.LiveHarness{
+		Engine: newLive(t, patience, url), Model: liveModel, Prompt: "a quiet winter evening", Large: image.Pt(4000, 3000),
 	})
 }

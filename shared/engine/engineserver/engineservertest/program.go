@@ -2,6 +2,7 @@ package engineservertest
 
 import (
 	"context"
+	"encoding/json"
 	"net"
 	"net/http"
 	"os"
@@ -10,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"cutroom/shared/engine/engineserver/livewire"
 )
 
 // startTime bounds the start of the engine server, which loads PyTorch.
@@ -88,4 +91,35 @@ func healthy(ctx context.Context, t *testing.T, url string) bool {
 	}
 	response.Body.Close()
 	return response.StatusCode == http.StatusOK
+}
+
+// AwaitLive waits until the engine server edits the model live.
+func AwaitLive(t *testing.T, url, model string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), startTime)
+	defer cancel()
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+livewire.Path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var told livewire.Catalogue
+		err = json.NewDecoder(response.Body).Decode(&told)
+		response.Body.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if told.Models[model].Ready {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("the engine server does not edit %s live: %+v", model, told)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }

@@ -19,7 +19,7 @@
 //
 // The client's first message is a Begin, the server's a line with Ready. Every wish and every
 // image is answered by a line with its number, and every picture by a picture or a line with
-// its number, unless a newer picture replaced it while it waited. An edited picture has the
+// its number, unless a newer one replaced it while it waited, on either way. An edited picture has the
 // range of the original, and may have another size. A change takes effect with the pictures
 // that are sent after its answer, at the latest.
 package livewire

@@ -1,0 +1,387 @@
+"""Live sessions: pictures are edited as they come, the newest of each session, by models that
+stay in memory. Sessions take turns at the device."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import PurePosixPath
+from typing import Any, Protocol
+
+from . import live_wire as wire
+from .model_map import LiveMap, LivePipelineRow
+from .pipeline import DeviceLost
+from .protocol import RunCancelled, RunError, invalid_input
+from .runs import Supply
+
+_logger = logging.getLogger(__name__)
+
+# A picture, or the preparation of a prompt, that shows no sign of life for this long hangs, in
+# seconds. Signs are the calls of its models.
+HUNG_AFTER = 60.0
+
+# How long the shutdown waits for the picture in work, in seconds.
+_LAST = 3.0
+
+# How often models that wait for weights look for them, in seconds.
+_LOOK = 0.5
+
+# The length of the name that a session tells, in characters.
+_MAX_NAME = 64
+
+_FULL = RunError("engine_error", "The engine has as many live sessions as it takes.", retryable=True)
+_LOADING = RunError("engine_error", "The engine is still loading.", retryable=True)
+_ENDING = RunError("engine_error", "The engine is about to end.", retryable=True)
+_FAILED = RunError("engine_error", "The engine failed.", retryable=True)
+_TOO_LARGE = RunError("engine_error", "The edit needs more memory than the engine has.")
+_REPLACED = RunError("engine_error", "A later change has replaced it.", retryable=True)
+_NO_IMAGES = invalid_input("The engine takes no image for this model.")
+
+# Called wherever a model is known to compute; raises RunCancelled to end the call.
+Check = Callable[[], None]
+
+# Sends messages to a client: a text, or the newest picture. It may be called on any thread.
+Tell = Callable[[Mapping[str, Any] | wire.Picture], None]
+
+
+class LiveModel(Protocol):
+    """A loaded model. edit is called on one thread, encode and see on another."""
+
+    takes_images: bool
+
+    def warm(self, check: Check) -> None:
+        """Edits something, so that the first picture of a session takes no longer than others."""
+
+    def encode(self, prompt: str) -> tuple[Any, str]:
+        """Returns what pictures are edited by, and what is to be said of the prompt."""
+
+    def see(self, image: wire.Image) -> Any:
+        """Returns what pictures are edited by, beside the prompt."""
+
+    def edit(self, picture: wire.Picture, prompt: Any, image: Any, seed: int, check: Check) -> wire.Picture:
+        """Returns the edited picture, with the number and the range of the original."""
+
+
+class Session:
+    """A session, from its beginning to its end. All fields belong to Live."""
+
+    def __init__(self, model: str, pipeline: str, seed: int, tell: Tell) -> None:
+        self.model, self.pipeline, self.seed, self.tell = model, pipeline, seed, tell
+        # What pictures are edited by: that of the empty prompt at first, and no image.
+        self.prompt: Any = None
+        self.image: Any = None
+        # What waits: the newest picture, and the newest change of each kind.
+        self.picture: wire.Picture | None = None
+        self.changes: dict[type, wire.Image | dict[str, Any]] = {}
+        # When it had its last turn.
+        self.turn = 0.0
+        self.ended = False
+
+    def check(self) -> None:
+        """Raises RunCancelled once the session has ended."""
+        if self.ended:
+            raise RunCancelled
+
+
+class Live:
+    """Edits for sessions. A thread loads the models, warms them up and then edits pictures;
+    another prepares prompts and images meanwhile, so that no picture waits for them."""
+
+    def __init__(
+        self,
+        rows: LiveMap,
+        load: Callable[[LivePipelineRow], LiveModel],
+        weights: Supply,
+        edited: Callable[[str, str, float], None] = lambda *_: None,
+    ) -> None:
+        """edited is told of each picture: its model, what became of it, and the seconds."""
+        self._rows, self._load, self._weights, self._edited = rows, load, weights, edited
+        # Held for all fields below and those of sessions, and notified of what is to be done.
+        self._changed = threading.Condition()
+        self._models: dict[str, LiveModel] = {}
+        # What the empty prompt is to each, and the pipelines that could not be loaded.
+        self._empty: dict[str, Any] = {}
+        self._failed: set[str] = set()
+        self._sessions: list[Session] = []
+        self._ending = False
+        self._broken = False
+        # Since when each thread has shown no sign of life, if it works.
+        self._quiet: dict[str, float] = {}
+        self._threads = [
+            threading.Thread(target=self._work, name="live", daemon=True),
+            threading.Thread(target=self._prepare, name="live-changes", daemon=True),
+        ]
+
+    def start(self) -> None:
+        """Begins to load."""
+        for thread in self._threads if self._rows.pipelines else ():
+            thread.start()
+
+    def drain(self) -> None:
+        """Takes no more sessions, and ends those that there are."""
+        with self._changed:
+            self._ending = True
+            sessions = list(self._sessions)
+            self._changed.notify_all()
+        for session in sessions:
+            session.tell(_ENDING.line())
+
+    def stop(self) -> None:
+        """Drains, and waits for the threads, if what they do ends soon."""
+        self.drain()
+        with self._changed:
+            for session in self._sessions:
+                session.ended = True
+        until = time.monotonic() + _LAST
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(max(0.0, until - time.monotonic()))
+
+    @property
+    def lost(self) -> bool:
+        """Reports whether only another process can edit."""
+        now = time.monotonic()
+        return self._broken or any(now - since > HUNG_AFTER for since in list(self._quiet.values()))
+
+    def count(self) -> int:
+        """Returns how many sessions there are."""
+        with self._changed:
+            return len(self._sessions)
+
+    def catalogue(self) -> dict[str, Any]:
+        """Returns what is edited live: what could not be loaded is not."""
+        with self._changed:
+            models = {
+                model: {"ready": pipeline in self._models}
+                for model, pipeline in self._rows.models.items()
+                if pipeline not in self._failed
+            }
+            return {
+                "version": wire.VERSION,
+                "models": models,
+                "sessions": self._rows.sessions,
+                "open": len(self._sessions),
+            }
+
+    def open(self, model: str, seed: int, tell: Tell) -> Session:
+        """Begins a session; raises RunError if it cannot begin."""
+        pipeline = self._rows.models.get(model)
+        with self._changed:
+            if pipeline is None or pipeline in self._failed:
+                raise invalid_input("The engine does not edit this model live.")
+            if self._ending or self._broken:
+                raise _ENDING
+            if pipeline not in self._models:
+                raise _LOADING
+            if len(self._sessions) >= self._rows.sessions:
+                raise _FULL
+            session = Session(model, pipeline, seed, tell)
+            session.prompt = self._empty[pipeline]
+            self._sessions.append(session)
+        tell({"ready": {"engine": self._name(pipeline)}})
+        return session
+
+    def close(self, session: Session) -> None:
+        """Ends a session, also within the edit of a picture."""
+        with self._changed:
+            session.ended = True
+            session.picture = None
+            session.changes.clear()
+            if session in self._sessions:
+                self._sessions.remove(session)
+
+    def take(self, session: Session, message: wire.Message) -> None:
+        """Takes a message of a session's client: it replaces what waits of its kind. Raises
+        WireError."""
+        if isinstance(message, dict) and not (
+            isinstance(message.get("number"), int) and isinstance(message.get("prompt"), str)
+        ):
+            raise wire.WireError("a text is no wish")
+        if isinstance(message, wire.Image) and not self._models[session.pipeline].takes_images:
+            if message.pixels:
+                session.tell(_set(message, _NO_IMAGES.line()))
+            else:
+                session.tell(_set(message, {}))
+            return
+        replaced = None
+        with self._changed:
+            if isinstance(message, wire.Picture):
+                if session.picture is not None:
+                    self._edited(session.model, "replaced", 0.0)
+                session.picture = message
+            else:
+                replaced = session.changes.pop(type(message), None)
+                session.changes[type(message)] = message
+            self._changed.notify_all()
+        if replaced is not None:
+            session.tell(_set(replaced, _REPLACED.line()))
+
+    def _name(self, pipeline: str) -> str:
+        return (PurePosixPath(self._rows.pipelines[pipeline].weights).name or pipeline)[:_MAX_NAME]
+
+    def _alive(self) -> None:
+        self._quiet[threading.current_thread().name] = time.monotonic()
+
+    def _resting(self) -> None:
+        self._quiet.pop(threading.current_thread().name, None)
+
+    def _work(self) -> None:
+        """Loads the models, and edits pictures until the end."""
+        for name, row in self._rows.pipelines.items():
+            if not self._loaded(name, row):
+                with self._changed:
+                    self._failed.add(name)
+        while (turn := self._next_picture()) is not None:
+            session, picture = turn
+            began = time.monotonic()
+            outcome = self._edit(session, picture)
+            self._resting()
+            self._edited(session.model, outcome, time.monotonic() - began)
+
+    def _loaded(self, name: str, row: LivePipelineRow) -> bool:
+        """Loads a model and warms it up; reports whether it can be used."""
+        began = time.monotonic()
+        try:
+            self._weights.want(row.all_weights)
+            while not self._weights.ready(row.all_weights):
+                with self._changed:
+                    if self._ending:
+                        return False
+                    self._changed.wait(_LOOK)
+            model = self._load(row)
+            empty, _ = model.encode("")
+            model.warm(self._ends)
+        except RunCancelled:
+            return False
+        except DeviceLost:
+            self._broken = True
+            _logger.exception("the device is lost", extra={"pipeline": name})
+            return False
+        except Exception:
+            _logger.exception("a live model cannot be loaded, and is not served", extra={"pipeline": name})
+            return False
+        with self._changed:
+            self._models[name], self._empty[name] = model, empty
+        seconds = round(time.monotonic() - began, 3)
+        _logger.info("a live model is ready", extra={"pipeline": name, "seconds": seconds})
+        return True
+
+    def _ends(self) -> None:
+        if self._ending:
+            raise RunCancelled
+
+    def _next_picture(self) -> tuple[Session, wire.Picture] | None:
+        """Waits for a picture: that of the session whose last turn is longest ago. Returns None
+        if no more are edited."""
+        with self._changed:
+            while not (self._ending or self._broken):
+                waiting = [session for session in self._sessions if session.picture is not None]
+                if waiting:
+                    session = min(waiting, key=lambda session: session.turn)
+                    picture, session.picture, session.turn = session.picture, None, time.monotonic()
+                    if picture is not None:
+                        return session, picture
+                self._changed.wait()
+            return None
+
+    def _edit(self, session: Session, picture: wire.Picture) -> str:
+        """Edits a picture, and returns what became of it."""
+
+        def check() -> None:
+            self._alive()
+            session.check()
+
+        log = {"model": session.model, "size": f"{picture.width}x{picture.height}"}
+        self._alive()
+        try:
+            model = self._models[session.pipeline]
+            session.tell(model.edit(picture, session.prompt, session.image, session.seed, check))
+            return "edited"
+        except RunCancelled:
+            return "cancelled"
+        except RunError as error:
+            session.tell({"refused": {"number": picture.number, **error.line()}})
+            return error.code
+        except DeviceLost:
+            self._broken = True
+            _logger.exception("the device is lost", extra=log)
+            session.tell(_FAILED.line())
+            return "device_lost"
+        except MemoryError:
+            _logger.warning("the memory does not suffice", extra=log, exc_info=True)
+            session.tell({"refused": {"number": picture.number, **_TOO_LARGE.line()}})
+            return "out_of_memory"
+        except Exception:
+            _logger.exception("a picture could not be edited", extra=log)
+            session.tell(_FAILED.line())
+            return "engine_error"
+
+    def _prepare(self) -> None:
+        """Prepares prompts and images until the end."""
+        while (change := self._next_change()) is not None:
+            session, message = change
+            self._alive()
+            line = self._change(session, message)
+            self._resting()
+            session.tell(_set(message, line))
+
+    def _next_change(self) -> tuple[Session, wire.Image | dict[str, Any]] | None:
+        with self._changed:
+            while not (self._ending or self._broken):
+                waiting = [session for session in self._sessions if session.changes]
+                if waiting:
+                    session = waiting[0]
+                    # To the end of the line.
+                    self._sessions.remove(session)
+                    self._sessions.append(session)
+                    return session, session.changes.pop(next(iter(session.changes)))
+                self._changed.wait()
+            return None
+
+    def _change(self, session: Session, message: wire.Image | dict[str, Any]) -> dict[str, Any]:
+        """Makes a change, and returns what is told of it."""
+        model = self._models[session.pipeline]
+        try:
+            notice = ""
+            if isinstance(message, wire.Image):
+                session.image = model.see(message) if message.pixels else None
+            else:
+                session.prompt, notice = model.encode(message["prompt"])
+            told = {"engine": self._name(session.pipeline)}
+            return told | {"notice": notice} if notice else told
+        except RunError as error:
+            return error.line()
+        except DeviceLost:
+            self._broken = True
+            _logger.exception("the device is lost", extra={"model": session.model})
+            return _FAILED.line()
+        except Exception:
+            _logger.exception("a change could not be prepared", extra={"model": session.model})
+            return _FAILED.line()
+
+
+def _set(message: wire.Image | dict[str, Any], told: Mapping[str, Any]) -> dict[str, Any]:
+    number = message.number if isinstance(message, wire.Image) else message["number"]
+    return {"set": {"number": number, **told}}
+
+
+class _Nothing:
+    """Weights that nobody wants."""
+
+    def want(self, weights: Iterable[str]) -> None:
+        """See runs.Supply."""
+
+    def ready(self, weights: Iterable[str]) -> bool:
+        """See runs.Supply."""
+        return True
+
+
+def no_live() -> Live:
+    """Returns what edits nothing live."""
+
+    def load(_: LivePipelineRow) -> LiveModel:
+        raise AssertionError("there are no rows")
+
+    return Live(LiveMap(), load, _Nothing())

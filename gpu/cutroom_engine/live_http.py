@@ -1,0 +1,168 @@
+"""Live sessions over HTTP: one request, whose body and response go on at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from starlette.responses import JSONResponse
+from starlette.types import Receive, Scope, Send
+
+from . import live_wire as wire
+from .live import Live, Session
+from .protocol import RunError, invalid_input
+
+_logger = logging.getLogger(__name__)
+
+# How long a client may take to send its first message, and how long it may send nothing, in
+# seconds. Clients end sessions without pictures earlier.
+_FIRST = 10.0
+_SILENCE = 300.0
+
+# How many texts may wait for a client that does not read them.
+_UNREAD = 64
+
+_NONSENSE = invalid_input("The engine does not understand the session.")
+
+
+class LiveEndpoint:
+    """Answers the requests that open sessions. It is an ASGI application, because what is
+    received while a response goes on is read by no other way."""
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves one session."""
+        stream = _Stream(receive)
+        outgoing = _Outgoing()
+        try:
+            model, seed = _begin(await asyncio.wait_for(stream.next(), _FIRST))
+            session = self._live.open(model, seed, outgoing.tell)
+        except (wire.WireError, TimeoutError):
+            await JSONResponse(_NONSENSE.line(), 422)(scope, receive, send)
+            return
+        except RunError as error:
+            await JSONResponse(error.line(), 503 if error.retryable else 422)(scope, receive, send)
+            return
+        except _Gone:
+            return
+        try:
+            await self._serve(session, stream, outgoing, send)
+        finally:
+            self._live.close(session)
+
+    async def _serve(self, session: Session, stream: _Stream, outgoing: _Outgoing, send: Send) -> None:
+        headers = [(b"content-type", wire.CONTENT_TYPE.encode())]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        reading = asyncio.create_task(self._read(session, stream, outgoing))
+        try:
+            while not outgoing.ended:
+                for message in await outgoing.next():
+                    await send({"type": "http.response.body", "body": message, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        finally:
+            reading.cancel()
+            with suppress(asyncio.CancelledError):
+                await reading
+
+    async def _read(self, session: Session, stream: _Stream, outgoing: _Outgoing) -> None:
+        """Reads until the client leaves. It never waits for the device, so that the newest
+        picture is always known."""
+        try:
+            while True:
+                self._live.take(session, await asyncio.wait_for(stream.next(), _SILENCE))
+        except _Gone:
+            outgoing.end()
+        except (wire.WireError, TimeoutError) as error:
+            _logger.warning("a live session is ended", extra={"model": session.model, "reason": str(error)})
+            outgoing.tell(_NONSENSE.line())
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            _logger.exception("a live session is ended", extra={"model": session.model})
+            outgoing.end()
+
+
+class _Gone(Exception):
+    """The client has left."""
+
+
+class _Stream:
+    """The messages of a request."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._reader = wire.Reader()
+        self._read: deque[wire.Message] = deque()
+
+    async def next(self) -> wire.Message:
+        """Waits for a message; raises WireError, or _Gone at the end."""
+        while not self._read:
+            event = await self._receive()
+            if event["type"] != "http.request":
+                raise _Gone
+            self._read.extend(self._reader.feed(event.get("body", b"")))
+            if not event.get("more_body", False) and not self._read:
+                raise _Gone
+        return self._read.popleft()
+
+
+class _Outgoing:
+    """What waits to be sent: texts in their order, and the newest picture, so that a client
+    that reads slowly gets fewer of them. tell may be called on any thread."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._there = asyncio.Event()
+        self._texts: list[bytes] = []
+        self._picture: wire.Picture | None = None
+        # Whether everything was taken after which nothing follows.
+        self.ended = False
+        self._last = False
+
+    def tell(self, message: Mapping[str, Any] | wire.Picture) -> None:
+        """Sends a message; one with an error is the last."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._put, message)
+
+    def end(self) -> None:
+        """Sends what waits, and nothing more."""
+        self._last = True
+        self._there.set()
+
+    async def next(self) -> list[bytes]:
+        """Waits for messages, and takes them."""
+        await self._there.wait()
+        self._there.clear()
+        taken, self._texts = self._texts, []
+        if self._picture is not None:
+            taken.append(wire.picture(self._picture))
+            self._picture = None
+        self.ended = self._last
+        return taken
+
+    def _put(self, message: Mapping[str, Any] | wire.Picture) -> None:
+        if self._last:
+            return
+        if isinstance(message, wire.Picture):
+            self._picture = message
+        else:
+            self._texts.append(wire.text(message))
+        self._last = "error" in message if isinstance(message, Mapping) else False
+        self._last = self._last or len(self._texts) > _UNREAD
+        self._there.set()
+
+
+def _begin(message: wire.Message) -> tuple[str, int]:
+    """Returns the model and the seed of a session."""
+    if not isinstance(message, dict) or message.get("version") != wire.VERSION:
+        raise wire.WireError("another version, or none")
+    model, seed = message.get("model"), message.get("seed", 0)
+    if not isinstance(model, str) or not isinstance(seed, int) or not 0 <= seed < 2**32:
+        raise wire.WireError("the beginning names no model")
+    return model, seed

@@ -1,0 +1,140 @@
+"""The messages of live sessions, version 1: the protocol of
+shared/engine/engineserver/livewire, where it is described."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+VERSION = 1
+PATH = "/v1/live"
+CONTENT_TYPE = "application/vnd.cutroom.live"
+
+# The longest text in bytes, and the most pixels of a picture and of an image.
+MAX_TEXT = 64 * 2**10
+MAX_PIXELS = 1920 * 1088
+MAX_IMAGE_PIXELS = 2**20
+
+_TEXT, _PICTURE, _IMAGE = 1, 2, 3
+
+# Kind and length; number, width, height and range; number, width and height.
+_HEAD = struct.Struct(">B3xI")
+_PICTURE_HEAD = struct.Struct(">IHHB3x")
+_IMAGE_HEAD = struct.Struct(">IHH")
+
+_LONGEST = {
+    _TEXT: MAX_TEXT,
+    # The sides of chroma planes are rounded up.
+    _PICTURE: _PICTURE_HEAD.size + 2 * MAX_PIXELS + 2,
+    _IMAGE: _IMAGE_HEAD.size + 4 * MAX_IMAGE_PIXELS,
+}
+
+
+class WireError(Exception):
+    """A message that breaks the protocol."""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture in luma and chroma (BT.601, 4:2:0): the planes of Y, Cb and Cr without gaps."""
+
+    number: int
+    width: int
+    height: int
+    # Whether luma goes from 16 to 235, and chroma from 16 to 240.
+    narrow: bool
+    planes: bytes | bytearray
+
+
+@dataclass(frozen=True)
+class Image:
+    """A reference image in red, green, blue and alpha. Without pixels there is to be none."""
+
+    number: int
+    width: int
+    height: int
+    pixels: bytes | bytearray
+
+
+Message = Picture | Image | dict[str, Any]
+
+
+def planes_of(width: int, height: int) -> tuple[int, int]:
+    """Returns how many bytes the plane of luma has, and each of chroma."""
+    return width * height, (width + 1) // 2 * ((height + 1) // 2)
+
+
+class Reader:
+    """Takes a stream apart into messages. It holds one message at most, and what came with
+    its end."""
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+
+    def feed(self, data: bytes) -> Iterator[Message]:
+        """Yields the messages that end with the data; raises WireError."""
+        self._buffer += data
+        while len(self._buffer) >= _HEAD.size:
+            kind, length = _HEAD.unpack_from(self._buffer)
+            if length > _LONGEST.get(kind, -1) or any(self._buffer[1:4]):
+                raise WireError(f"a message of kind {kind} with {length} bytes")
+            end = _HEAD.size + length
+            if len(self._buffer) < end:
+                return
+            payload = self._buffer[_HEAD.size : end]
+            del self._buffer[:end]
+            yield _parse(kind, payload)
+
+
+def _parse(kind: int, payload: bytearray) -> Message:
+    if kind == _TEXT:
+        try:
+            text = json.loads(payload)
+        except ValueError as error:
+            raise WireError("a text is no JSON") from error
+        if not isinstance(text, dict):
+            raise WireError("a text is no object")
+        return text
+    return _picture(payload) if kind == _PICTURE else _image(payload)
+
+
+def _picture(payload: bytearray) -> Picture:
+    if len(payload) < _PICTURE_HEAD.size:
+        raise WireError("a picture without a head")
+    number, width, height, narrow = _PICTURE_HEAD.unpack_from(payload)
+    luma, chroma = planes_of(width, height)
+    planes = payload[_PICTURE_HEAD.size :]
+    if not 0 < width * height <= MAX_PIXELS or narrow > 1 or len(planes) != luma + 2 * chroma:
+        raise WireError(f"a picture of {width}x{height} with {len(planes)} bytes")
+    return Picture(number, width, height, narrow == 1, planes)
+
+
+def _image(payload: bytearray) -> Image:
+    if len(payload) < _IMAGE_HEAD.size:
+        raise WireError("an image without a head")
+    number, width, height = _IMAGE_HEAD.unpack_from(payload)
+    pixels = payload[_IMAGE_HEAD.size :]
+    if len(pixels) != 4 * width * height:
+        raise WireError(f"an image of {width}x{height} with {len(pixels)} bytes")
+    return Image(number, width, height, pixels)
+
+
+def text(line: Mapping[str, Any]) -> bytes:
+    """Returns a message with the line as JSON."""
+    content = json.dumps(line, separators=(",", ":")).encode()
+    return _HEAD.pack(_TEXT, len(content)) + content
+
+
+def picture(made: Picture) -> bytes:
+    """Returns a message with the picture."""
+    head = _PICTURE_HEAD.pack(made.number, made.width, made.height, made.narrow)
+    return b"".join((_HEAD.pack(_PICTURE, len(head) + len(made.planes)), head, made.planes))
+
+
+def image(shown: Image) -> bytes:
+    """Returns a message with the image."""
+    head = _IMAGE_HEAD.pack(shown.number, shown.width, shown.height)
+    return b"".join((_HEAD.pack(_IMAGE, len(head) + len(shown.pixels)), head, shown.pixels))

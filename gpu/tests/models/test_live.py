@@ -1,0 +1,168 @@
+"""Live pictures by pipelines of the real classes, with tiny models on the processor."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cutroom_engine import live_wire as wire
+from cutroom_engine.frames import live_sizes
+from cutroom_engine.live_diffusion import LiveDiffusion, load_live
+from cutroom_engine.model_map import LivePipelineRow
+from cutroom_engine.protocol import RunCancelled
+
+from ..live_client import LiveClient, picture
+from .test_program import Start, models, start
+from .tiny import LIVE_MAKERS, live_row, make_image_adapter, make_tiny_vae
+
+__all__ = ["models", "start"]
+
+SIZE = 72, 40
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("live")
+
+
+def load(folder: Path, class_name: str = "StableDiffusionImg2ImgPipeline", **changes: Any) -> LiveDiffusion:
+    row = live_row(class_name, folder, pixels=64 * 64, **changes)
+    return load_live(LivePipelineRow.model_validate(row), Path, "cpu")
+
+
+def noise(width: int = SIZE[0], height: int = SIZE[1], narrow: bool = False) -> wire.Picture:
+    luma, chroma = wire.planes_of(width, height)
+    drawn = np.random.default_rng(0).integers(16, 235, luma + 2 * chroma, dtype=np.uint8)
+    return wire.Picture(3, width, height, narrow, drawn.tobytes())
+
+
+def passes() -> None:
+    """Lets an edit go on."""
+
+
+@pytest.mark.parametrize("class_name", LIVE_MAKERS)
+def test_every_class(folder: Path, class_name: str) -> None:
+    model = load(folder, class_name)
+    winter, _ = model.encode("a quiet winter evening")
+    empty, _ = model.encode("")
+    made = model.edit(noise(), winter, None, 7, passes)
+    assert (made.number, made.width, made.height, made.narrow) == (3, *SIZE, False)
+    # The same again, whatever came between, and another by another prompt, seed or picture.
+    others = [
+        model.edit(noise(), empty, None, 7, passes),
+        model.edit(noise(), winter, None, 8, passes),
+        model.edit(picture(3, *SIZE), winter, None, 7, passes),
+    ]
+    assert model.edit(noise(), winter, None, 7, passes) == made
+    assert [other.planes != made.planes for other in others] == [True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "narrow"), [(72, 40, True), (40, 72, False), (1, 1, False), (75, 33, True), (1920, 1, False)]
+)
+def test_pictures_of_every_shape(folder: Path, width: int, height: int, narrow: bool) -> None:
+    model = load(folder)
+    made = model.edit(noise(width, height, narrow), model.encode("winter")[0], None, 7, passes)
+    assert (made.width, made.height) == live_sizes(width, height, 8, 64 * 64)[1]
+    luma, chroma = wire.planes_of(made.width, made.height)
+    assert (len(made.planes), made.narrow) == (luma + 2 * chroma, narrow)
+    if narrow:
+        assert 15 <= min(made.planes[:luma]) <= max(made.planes[:luma]) <= 236
+
+
+def test_a_small_vae_in_the_place_of_the_whole_one(folder: Path) -> None:
+    model, whole = load(folder, vae=make_tiny_vae(folder)), load(folder)
+    made = [one.edit(noise(), one.encode("winter")[0], None, 7, passes) for one in (model, whole)]
+    assert (made[0].width, made[0].height) == SIZE
+    assert made[0] != made[1]
+
+
+def test_colors_stay_what_they_are(folder: Path) -> None:
+    """From planes to red, green and blue, and back."""
+    model = load(folder)
+    for narrow in (False, True):
+        luma, chroma = wire.planes_of(*SIZE)
+        planes = bytes([90]) * luma + bytes([110]) * chroma + bytes([150]) * chroma
+        rgb = model._colors(wire.Picture(1, *SIZE, narrow, planes), (64, 64))
+        assert model._planes(rgb, SIZE, narrow) == pytest.approx(planes, abs=1)
+
+
+def test_a_reference_image_acts_while_it_is_shown(folder: Path) -> None:
+    weights = Path(live_row("StableDiffusionImg2ImgPipeline", folder)["weights"])
+    model = load(folder, image=make_image_adapter(weights, folder))
+    prompt, _ = model.encode("winter")
+    without = model.edit(noise(), prompt, None, 7, passes)
+    assert without == load(folder).edit(noise(), prompt, None, 7, passes)
+    red = model.see(wire.Image(1, 20, 10, bytes([255, 0, 0, 255]) * 200))
+    clear = model.see(wire.Image(1, 20, 10, bytes([255, 0, 0, 0]) * 200))
+    made = [model.edit(noise(), prompt, image, 7, passes).planes for image in (red, clear)]
+    assert len({without.planes, *made}) == 3
+    assert model.edit(noise(), prompt, None, 7, passes) == without
+    assert not load(folder).takes_images
+
+
+def test_an_edit_ends_within_its_step(folder: Path) -> None:
+    model = load(folder, steps=40, strength=1.0)
+    prompt, _ = model.encode("winter")
+    calls = 0
+
+    def leaves() -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 4:
+            raise RunCancelled
+
+    with pytest.raises(RunCancelled):
+        model.edit(noise(), prompt, None, 7, leaves)
+    assert calls == 4
+    assert model.edit(noise(), prompt, None, 7, passes).number == 3
+
+
+def test_prompts_are_remembered_and_a_long_one_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = load(folder)
+    encoded: list[str] = []
+    monkeypatch.setattr(model, "_encoded", lambda prompt: encoded.append(prompt) or {})
+    for prompt in ("winter", "summer", "winter", *(f"a {number}" for number in range(32)), "winter"):
+        model.encode(prompt)
+    assert encoded.count("winter") == 2
+    assert encoded.count("summer") == 1
+    assert "77 tokens" in model.encode("a quiet winter evening. " * 20)[1]
+
+
+def test_warming_up_is_like_a_session(folder: Path) -> None:
+    calls = 0
+
+    def counts() -> None:
+        nonlocal calls
+        calls += 1
+
+    load(folder).warm(counts)
+    assert calls > 10
+
+
+def test_the_program_edits_live(start: Start) -> None:
+    """Live sessions beside each other and beside health, by the program as it is run."""
+    _, client = start()
+    port = client.base_url.port
+    assert port is not None
+    for _ in range(600):
+        if client.get(wire.PATH).json()["models"]["gen-2.5"]["ready"]:
+            break
+    first, second = LiveClient(port), LiveClient(port)
+    for session in (first, second):
+        assert session.next() == {"ready": {"engine": "StableDiffusionImg2ImgPipeline"}}
+        session.wish(1, "a quiet winter evening")
+        assert "error" not in session.next()["set"]
+    made = []
+    for number in range(5):
+        for session in (first, second):
+            session.show(noise())
+            made.append(session.next())
+        assert made[-1].number == 3, number
+    assert len({bytes(one.planes) for one in made}) == 1
+    assert client.get("/healthz").status_code == 200
+    first.leave()
+    second.leave()

@@ -1,0 +1,410 @@
+"""Live sessions over HTTP, with a model that inverts pictures."""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx2
+import pytest
+import uvicorn
+
+from cutroom_engine import live_wire as wire
+from cutroom_engine.live import Check, Live
+from cutroom_engine.metrics import Metrics
+from cutroom_engine.model_map import LiveMap
+from cutroom_engine.pipeline import DeviceLost
+from cutroom_engine.protocol import invalid_input
+from cutroom_engine.residents import Residents
+from cutroom_engine.runs import Runner
+from cutroom_engine.server import Server, create_app
+
+from .conftest import Inverter, model_map
+from .live_client import LiveClient, picture
+from .test_runs import Shelf
+
+PATIENCE = 600.0
+
+
+class Mirror:
+    """A model that inverts luma. What the test puts into it happens in the next calls."""
+
+    def __init__(self) -> None:
+        self.takes_images = True
+        # Called in each edit and in each preparation of a prompt.
+        self.on_edit: Callable[[Check], None] = lambda _: None
+        self.on_prompt: Callable[[str], None] = lambda _: None
+        self.edits: queue.Queue[tuple[int, Any, Any]] = queue.Queue()
+
+    def warm(self, check: Check) -> None:
+        """See live.LiveModel."""
+
+    def encode(self, prompt: str) -> tuple[Any, str]:
+        """See live.LiveModel."""
+        self.on_prompt(prompt)
+        return prompt, "It is long." if len(prompt) > 100 else ""
+
+    def see(self, image: wire.Image) -> Any:
+        """See live.LiveModel."""
+        return image.width
+
+    def edit(self, picture: wire.Picture, prompt: Any, image: Any, seed: int, check: Check) -> wire.Picture:
+        """See live.LiveModel."""
+        self.edits.put((picture.number, prompt, image))
+        self.on_edit(check)
+        luma, _ = wire.planes_of(picture.width, picture.height)
+        planes = bytes(255 - value for value in picture.planes[:luma]) + picture.planes[luma:]
+        return wire.Picture(picture.number, picture.width, picture.height, picture.narrow, planes)
+
+
+class Place:
+    """A server of live sessions."""
+
+    def __init__(self, load: Callable[[Any], Any], sessions: int) -> None:
+        row = {"class": "StableDiffusionImg2ImgPipeline", "weights": "/models/sd-turbo", "steps": 2}
+        rows = LiveMap.model_validate(
+            {"sessions": sessions, "pipelines": {"turbo": row}, "models": {"gen-2.5": "turbo"}}
+        )
+        models, self.metrics = model_map(), Metrics()
+        runner = Runner(models, Residents(models.pipelines, None, lambda *_: Inverter()), self.metrics, weights=Shelf())
+        self.live = Live(rows, load, Shelf(), self.metrics.live_picture)
+        app = create_app(runner, self.metrics, self.live)
+        self.server = Server(uvicorn.Config(app, log_config=None, timeout_graceful_shutdown=1), runner, self.live)
+        listener = socket.create_server(("127.0.0.1", 0))
+        self.port = listener.getsockname()[1]
+        self._thread = threading.Thread(target=self.server.run, kwargs={"sockets": [listener]})
+        self._thread.start()
+
+    def catalogue(self) -> dict[str, Any]:
+        """Asks for what is edited live."""
+        answer: dict[str, Any] = httpx2.get(f"http://127.0.0.1:{self.port}{wire.PATH}", timeout=PATIENCE).json()
+        return answer
+
+    def becomes(self, is_so: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """Waits until what it says of itself is so."""
+        pause = threading.Event()
+        for _ in range(60_000):
+            if is_so(told := self.catalogue()):
+                return told
+            pause.wait(0.01)
+        raise AssertionError("it never came to this")
+
+    def open(self) -> LiveClient:
+        """Opens a session, once there is room and the model is ready."""
+        self.becomes(lambda told: told["models"]["gen-2.5"]["ready"] and told["open"] < told["sessions"])
+        client = LiveClient(self.port)
+        assert (client.status, client.next()) == (200, {"ready": {"engine": "sd-turbo"}})
+        return client
+
+    def end(self) -> None:
+        """Stops."""
+        self.server.should_exit = True
+        self._thread.join()
+
+
+Start = Callable[..., Place]
+
+
+@pytest.fixture
+def start() -> Iterator[Start]:
+    places: list[Place] = []
+
+    def begin(model: Mirror, sessions: int = 2) -> Place:
+        places.append(Place(lambda _: model, sessions))
+        return places[-1]
+
+    yield begin
+    for place in places:
+        place.end()
+
+
+def test_a_session(start: Start) -> None:
+    model = Mirror()
+    place = start(model)
+    client = place.open()
+    assert place.catalogue() == {"version": 1, "models": {"gen-2.5": {"ready": True}}, "sessions": 2, "open": 1}
+    for number, (width, height, narrow) in enumerate([(16, 8, False), (15, 7, True), (1, 1, False), (640, 360, True)]):
+        client.show(picture(number, width, height, 40, narrow))
+        assert client.next() == picture(number, width, height, 215, narrow)
+    client.wish(8, "winter")
+    assert client.next() == {"set": {"number": 8, "engine": "sd-turbo"}}
+    client.send(wire.image(wire.Image(9, 3, 1, bytes(12))))
+    assert client.next() == {"set": {"number": 9, "engine": "sd-turbo"}}
+    client.wish(10, "winter " * 20)
+    assert client.next() == {"set": {"number": 10, "engine": "sd-turbo", "notice": "It is long."}}
+    client.show(picture(11))
+    client.next()
+    client.send(wire.image(wire.Image(12, 0, 0, b"")))
+    client.next()
+    client.show(picture(13))
+    client.next()
+    seen = list(model.edits.queue)
+    assert seen[:4] == [(number, "", None) for number in range(4)]
+    assert seen[4:] == [(11, "winter " * 20, 3), (13, "winter " * 20, None)]
+    client.leave()
+    place.becomes(lambda told: told["open"] == 0)
+    assert b'cutroom_engine_live_pictures_total{model="gen-2.5",outcome="edited"} 6.0' in place.metrics.text()
+
+
+@pytest.mark.parametrize(
+    ("first", "says"),
+    [
+        (wire.text({"version": 1, "model": "gen-9"}), "does not edit this model live"),
+        (wire.text({"version": 2, "model": "gen-2.5"}), "does not understand"),
+        (wire.text({"version": 1, "model": "gen-2.5", "seed": -1}), "does not understand"),
+        (wire.text({"version": 1, "model": 5}), "does not understand"),
+        (wire.picture(picture()), "does not understand"),
+        (b"\x09\0\0\0\0\0\0\1x", "does not understand"),
+        (b"\x02\0\0\0\xff\xff\xff\xff", "does not understand"),
+        (b"\x01\0\0\0\0\0\0\2[]", "does not understand"),
+        (b"\x01\0\0\0\0\0\0\2{[", "does not understand"),
+    ],
+)
+def test_what_begins_no_session(shared: Place, first: bytes, says: str) -> None:
+    client = LiveClient(shared.port, first=first)
+    assert client.status == 422
+    assert says in client.refusal["message"]
+    assert not client.refusal["retryable"]
+    client.leave()
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        b"\x02\0\0\0\0\0\0\x0c" + bytes(12),  # no pixels
+        wire.picture(wire.Picture(1, 16, 8, False, bytes(5))),
+        b"\x02\0\0\0\x7f\0\0\0",
+        b"\x02\1\0\0\0\0\0\x0c",
+        b"\x03\0\0\0\0\0\0\x04abcd",
+        wire.image(wire.Image(1, 4000, 4000, b"")),
+        wire.text({"number": "1", "prompt": "winter"}),
+        wire.text({"number": 1}),
+        b"\x01\0\0\0\0\1\0\1",
+    ],
+)
+def test_what_ends_a_session(shared: Place, message: bytes) -> None:
+    client = shared.open()
+    client.send(message)
+    assert client.next() == {
+        "error": {
+            "code": "invalid_input",
+            "message": "The engine does not understand the session.",
+            "retryable": False,
+        }
+    }
+    with pytest.raises(EOFError):
+        client.next()
+    client.leave()
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Place]:
+    place = Place(lambda _: Mirror(), 2)
+    place.becomes(lambda told: told["models"]["gen-2.5"]["ready"])
+    yield place
+    place.end()
+
+
+def test_no_more_sessions_than_there_is_room_for(start: Start) -> None:
+    place = start(Mirror(), sessions=1)
+    first = place.open()
+    second = LiveClient(place.port)
+    assert (second.status, second.refusal["retryable"]) == (503, True)
+    second.leave()
+    first.leave()
+    place.open().leave()
+
+
+def test_a_model_is_served_once_it_is_warm_and_not_if_it_cannot_be_loaded(start: Start) -> None:
+    model, release = Mirror(), threading.Event()
+    model.on_prompt = lambda _: assert_true(release.wait(PATIENCE))
+    place = start(model)
+    assert place.catalogue()["models"] == {"gen-2.5": {"ready": False}}
+    client = LiveClient(place.port)
+    assert (client.status, client.refusal["message"]) == (503, "The engine is still loading.")
+    client.leave()
+    release.set()
+    place.open().leave()
+    broken = Mirror()
+    broken.on_prompt = fails(ValueError("no such weights"))
+    other = start(broken)
+    other.becomes(lambda told: told["models"] == {})
+    refused = LiveClient(other.port)
+    assert refused.status == 422
+    refused.leave()
+    assert not other.live.lost
+
+
+def assert_true(value: bool) -> None:
+    """Fails unless it is."""
+    assert value
+
+
+def fails(error: Exception) -> Callable[[Any], None]:
+    """Returns what raises the error."""
+
+    def fail(_: Any) -> None:
+        raise error
+
+    return fail
+
+
+def test_the_newest_picture_wins(start: Start) -> None:
+    model, release = Mirror(), threading.Event()
+    model.on_edit = lambda _: assert_true(release.wait(PATIENCE))
+    client = start(model).open()
+    client.show(picture(1))
+    assert model.edits.get(timeout=PATIENCE)[0] == 1
+    for number in range(2, 50):
+        client.show(picture(number))
+    client.wish(99, "winter")  # is answered once all before it has been read
+    assert client.next() == {"set": {"number": 99, "engine": "sd-turbo"}}
+    release.set()
+    # The first result is replaced as well, if the newest is there before it is sent.
+    while client.next().number != 49:
+        pass
+    assert model.edits.get(timeout=PATIENCE)[0] == 49
+    assert model.edits.empty()
+    client.leave()
+
+
+def test_prompts_are_prepared_beside_pictures_and_the_newest_wins(start: Start) -> None:
+    model, release, begun = Mirror(), threading.Event(), threading.Event()
+    client = start(model).open()
+
+    def slowly(_: str) -> None:
+        begun.set()
+        assert release.wait(PATIENCE)
+
+    model.on_prompt = slowly
+    client.wish(1, "slow")
+    assert begun.wait(PATIENCE)
+    for number in range(2, 100):
+        client.wish(number, "x" * 4000)
+    replaced = [client.next() for _ in range(97)]
+    assert [one["set"]["number"] for one in replaced] == list(range(2, 99))
+    assert all(one["set"]["error"]["retryable"] for one in replaced)
+    client.show(picture(1))
+    assert client.next() == picture(1, luma=215)
+    release.set()
+    assert [client.next()["set"]["number"] for _ in range(2)] == [1, 99]
+    client.leave()
+
+
+def test_who_leaves_ends_its_edit(start: Start) -> None:
+    model, left = Mirror(), threading.Event()
+    place = start(model, sessions=1)
+
+    def endless(check: Check) -> None:
+        try:
+            while True:
+                check()
+        finally:
+            left.set()
+
+    model.on_edit = endless
+    client = place.open()
+    client.show(picture(1))
+    model.edits.get(timeout=PATIENCE)
+    client.send(wire.picture(picture(2))[:100])  # leaves in the middle of the next one
+    client.leave()
+    assert left.wait(PATIENCE)
+    model.on_edit = lambda _: None
+    after = place.open()
+    after.show(picture(3))
+    assert after.next() == picture(3, luma=215)
+    after.leave()
+
+
+def test_sessions_take_turns(start: Start) -> None:
+    model = Mirror()
+    place = start(model)
+    greedy, modest = place.open(), place.open()
+    gate: queue.Queue[None] = queue.Queue()
+    model.on_edit = lambda _: gate.get(timeout=PATIENCE)
+    greedy.show(picture(1))
+    model.edits.get(timeout=PATIENCE)
+    for number in range(2, 5):
+        greedy.show(picture(number))
+    greedy.wish(7, "x")
+    assert greedy.next() == {"set": {"number": 7, "engine": "sd-turbo"}}
+    modest.show(picture(100))
+    modest.wish(8, "x")
+    assert modest.next() == {"set": {"number": 8, "engine": "sd-turbo"}}
+    for _ in range(3):
+        gate.put(None)
+    assert [model.edits.get(timeout=PATIENCE)[0] for _ in range(2)] == [100, 4]
+    greedy.leave()
+    modest.leave()
+
+
+@pytest.mark.parametrize(
+    ("error", "answer"),
+    [
+        (invalid_input("It is too dark."), {"refused": ("invalid_input", "It is too dark.")}),
+        (MemoryError(), {"refused": ("engine_error", "The edit needs more memory than the engine has.")}),
+        (ValueError("a bug"), {"error": ("engine_error", "The engine failed.")}),
+    ],
+)
+def test_what_goes_wrong_with_a_picture(start: Start, error: Exception, answer: dict[str, Any]) -> None:
+    model = Mirror()
+    client = start(model).open()
+    model.on_edit = fails(error)
+    client.show(picture(5))
+    (kind, (code, message)), told = next(iter(answer.items())), client.next()
+    wrong = told[kind].get("error", told[kind])
+    assert (wrong["code"], wrong["message"]) == (code, message)
+    if kind == "refused":
+        assert told[kind]["number"] == 5
+        model.on_edit = lambda _: None
+        client.show(picture(6))
+        assert client.next() == picture(6, luma=215)
+    client.leave()
+
+
+def test_a_lost_device_ends_the_server(start: Start) -> None:
+    model = Mirror()
+    place = start(model)
+    client = place.open()
+    model.on_edit = fails(DeviceLost())
+    client.show(picture(1))
+    assert "error" in client.next()
+    client.leave()
+    place.end()
+    assert place.live.lost
+
+
+def test_images_are_refused_where_the_model_takes_none(start: Start) -> None:
+    model = Mirror()
+    model.takes_images = False
+    client = start(model).open()
+    client.send(wire.image(wire.Image(1, 1, 1, bytes(4))))
+    told = client.next()
+    assert told["set"]["error"]["message"] == "The engine takes no image for this model."
+    client.send(wire.image(wire.Image(2, 0, 0, b"")))
+    assert client.next() == {"set": {"number": 2}}
+    client.leave()
+
+
+def test_a_stop_tells_sessions(start: Start) -> None:
+    place = start(Mirror())
+    client = place.open()
+    place.server.should_exit = True
+    told = client.next()
+    assert told["error"]["message"] == "The engine is about to end."
+    with pytest.raises(EOFError):
+        client.next()
+    client.leave()
+
+
+def test_messages_in_pieces() -> None:
+    sent = [picture(1), wire.Image(2, 1, 2, bytes(8)), {"number": 3, "prompt": "ö"}]
+    stream = wire.picture(sent[0]) + wire.image(sent[1]) + wire.text(sent[2])
+    for size in (1, 7, len(stream)):
+        reader = wire.Reader()
+        pieces = (stream[at : at + size] for at in range(0, len(stream), size))
+        assert list(itertools.chain.from_iterable(map(reader.feed, pieces))) == sent
