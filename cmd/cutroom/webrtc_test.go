@@ -10,7 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/coder/websocket"
@@ -201,6 +203,19 @@ func testBrowserRoom(t *testing.T, server *servertest.Server) {
 	page.do(`control.send(JSON.stringify({type: "prompt", prompt: ""}))`)
 	page.await("the camera is edited on", `color() === "red"`)
 
+	if sent := eval[map[string]float64](page, "layers()"); sent["h"] == 0 || sent["q"] > sent["h"]/2 {
+		t.Errorf("of a camera in two sizes the frames %v were sent, want the larger alone", sent)
+	}
+	page.do("turn(360, 640)")
+	page.await("pictures are upright as the camera is", "edited.videoWidth === 360 && edited.videoHeight === 640")
+	page.do("turn(320, 180)")
+	page.await("pictures are wide again", "edited.videoWidth === 640 && edited.videoHeight === 360")
+	killHelpers(t, server.PID())
+	page.do(`control.send(JSON.stringify({type: "prompt", prompt: "film noir"}))`)
+	page.await("another helper goes on", `color() === "gray"`)
+	page.do(`control.send(JSON.stringify({type: "prompt", prompt: ""}))`)
+	page.await("the camera comes back", `color() === "red"`)
+
 	refused := eval[map[string]any](page, fmt.Sprintf(`watch(%q, %q, "ck_wrong_key_1")`, server.URL(), name))
 	if refused["status"] != 401.0 {
 		t.Errorf("a viewer without a key: %v", refused)
@@ -213,4 +228,42 @@ func testBrowserRoom(t *testing.T, server *servertest.Server) {
 	page.do(`seen.left = null; control.close()`)
 	page.await("everyone is told to leave", `seen.left !== null && room.state === "disconnected" &&
 		viewer.state === "disconnected"`)
+
+	joins := func(server *servertest.Server) {
+		t.Helper()
+		page.do(`edited.srcObject = null; seen.closed = 0`)
+		eval[string](page, fmt.Sprintf(`join(%q, "model=gen-latest&api_key=%s", {passthrough: true})`,
+			socketURL(server), servertest.Key))
+		page.await("the camera comes back", `color() === "red"`)
+	}
+	joins(server)
+	server.Kill()
+	page.await("the page hears of it", `seen.closed !== 0`)
+	page.do("room.disconnect(); undefined")
+	joins(start(t, t.TempDir(), "CUTROOM_RTC_ADDR=127.0.0.1:0"))
+}
+
+// killHelpers kills the processes that a server has started.
+func killHelpers(t *testing.T, server int) {
+	t.Helper()
+	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", server))
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed := 0
+	for _, task := range tasks {
+		pids, _ := os.ReadFile(task) // the thread may have ended
+		for _, text := range strings.Fields(string(pids)) {
+			pid, err := strconv.Atoi(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if syscall.Kill(pid, syscall.SIGKILL) == nil {
+				killed++
+			}
+		}
+	}
+	if killed == 0 {
+		t.Error("the server has no helper")
+	}
 }

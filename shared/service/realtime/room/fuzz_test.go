@@ -1,0 +1,172 @@
+package room
+
+import (
+	"crypto/rand"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pion/rtcp"
+	"github.com/pion/sdp/v3"
+	"github.com/pion/webrtc/v4"
+	"google.golang.org/protobuf/proto"
+
+	"cutroom/shared/service/realtime/livekit"
+)
+
+// anOffer is one of the library's, with a camera in three sizes.
+func anOffer(t testing.TB) string {
+	t.Helper()
+	pc, err := webrtc.NewPeerConnection(webrtc.Configuration{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer pc.Close()
+	for _, kind := range []webrtc.RTPCodecType{webrtc.RTPCodecTypeAudio, webrtc.RTPCodecTypeVideo} {
+		if _, err := pc.AddTransceiverFromKind(kind); err != nil {
+			t.Fatal(err)
+		}
+	}
+	offer, err := pc.CreateOffer(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return offer.SDP + "a=rid:q send\r\na=rid:h send\r\na=rid:f send\r\na=simulcast:send q;h;f\r\n" +
+		"a=candidate:1 1 udp 1 192.0.2.1 9 typ host\r\n"
+}
+
+// Of whatever a client describes, what the library gets is short, names no address, and has
+// one size of each camera.
+func FuzzOffers(f *testing.F) {
+	f.Add(anOffer(f))
+	f.Add("v=0\r\no=- 1 1 IN IP4 0.0.0.0\r\ns=-\r\nt=0 0\r\nm=video 9 UDP/TLS/RTP/SAVPF 96\r\na=rid:\r\na=rid: \r\na=rid:x send\r\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		read, err := readOffer(text)
+		_ = offersAudio(text)
+		_, _ = closeEmpty(text)
+		if err != nil {
+			return
+		}
+		var offer sdp.SessionDescription
+		if err := offer.UnmarshalString(read); err != nil {
+			t.Fatalf("what was read is no description: %v", err)
+		}
+		if len(offer.MediaDescriptions) > maxSections {
+			t.Errorf("%d sections", len(offer.MediaDescriptions))
+		}
+		for _, media := range offer.MediaDescriptions {
+			rids := map[string]bool{}
+			for _, attribute := range media.Attributes {
+				if attribute.Key == "candidate" {
+					t.Errorf("the candidate %s is left", attribute.Value)
+				}
+				if attribute.Key == "rid" {
+					rids[ridOf(attribute.Value)] = true
+				}
+			}
+			if bestLayer(media) != "" && len(rids) > 1 {
+				t.Errorf("the sizes %v are left", rids)
+			}
+		}
+	})
+}
+
+// Whatever a client says, the server goes on.
+func FuzzSignals(f *testing.F) {
+	logger := slog.New(slog.DiscardHandler)
+	ports, err := Listen(PortsConfig{Address: "127.0.0.1:0", Logger: logger})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Cleanup(func() { ports.Close() })
+	server := NewServer(ServerConfig{
+		Ports: ports, Secret: []byte("a secret of this test"), Now: time.Now, NewID: rand.Text, Logger: logger,
+	})
+	offer := anOffer(f)
+	for _, seed := range []*livekit.SignalRequest{
+		{Message: &livekit.SignalRequest_Offer{Offer: &livekit.SessionDescription{Type: "offer", Sdp: offer, Id: 1}}},
+		{Message: &livekit.SignalRequest_Offer{}},
+		{Message: &livekit.SignalRequest_Answer{Answer: &livekit.SessionDescription{Type: "answer", Sdp: offer}}},
+		{Message: &livekit.SignalRequest_AddTrack{AddTrack: &livekit.AddTrackRequest{
+			Cid: "camera", Type: livekit.TrackType_VIDEO, Width: 1 << 31, Height: 1, Layers: []*livekit.VideoLayer{{}},
+		}}},
+		{Message: &livekit.SignalRequest_Trickle{Trickle: &livekit.TrickleRequest{CandidateInit: "{"}}},
+		{Message: &livekit.SignalRequest_PingReq{PingReq: &livekit.Ping{Timestamp: -1, Rtt: 1 << 62}}},
+	} {
+		content, err := proto.Marshal(seed)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(content, true, true)
+		f.Add(content, false, false)
+	}
+	f.Fuzz(func(t *testing.T, content []byte, newer, publishes bool) {
+		var message livekit.SignalRequest
+		if proto.Unmarshal(content, &message) != nil {
+			return
+		}
+		r, err := server.Open(Config{Account: "acme", Session: "session_1", Heard: func() {}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close(livekit.DisconnectReason_ROOM_DELETED)
+		version := livekit.Version0
+		if newer {
+			version = livekit.Version1
+		}
+		p, err := newParticipant(r, livekit.Grant{Room: r.Name(), Identity: "one", Publish: publishes}, version)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !r.enter(p) {
+			t.Fatal("a room that is open lets nobody in")
+		}
+		p.welcome(&livekit.JoinRequest{PublisherOffer: message.GetOffer()})
+		p.obey(&message)
+		p.obey(&message)
+		if !publishes && len(r.Frames()) > 0 {
+			t.Error("somebody who watches sends frames")
+		}
+	})
+}
+
+// Whatever a report says, no more is looked up than it counts, and it counts what it is
+// taken for.
+func FuzzReports(f *testing.F) {
+	f.Add([]byte{128 | tellsTime, aboutTransport, 0, 5, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 9, 0, 0, 0, 0, 0xa0, 0, 0, 0})
+	f.Add([]byte{129, aboutTransport, 0, 3, 0, 0, 0, 1, 0, 0, 0, 2, 0, 1, 255, 255})
+	f.Add([]byte(strings.Repeat("\x80\xcd\x00\x00", 10)))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		counted := told(content)
+		if counted > feedbackBurst {
+			return // it is dropped
+		}
+		reports, err := rtcp.Unmarshal(content)
+		if err != nil {
+			return
+		}
+		looked := 0
+		for _, report := range reports {
+			switch r := report.(type) {
+			case *rtcp.TransportLayerCC:
+				trim(r)
+				for _, part := range r.PacketChunks {
+					switch part := part.(type) {
+					case *rtcp.RunLengthChunk:
+						looked += int(part.RunLength)
+					case *rtcp.StatusVectorChunk:
+						looked += len(part.SymbolList)
+					}
+				}
+			case *rtcp.TransportLayerNack:
+				for _, pair := range r.Nacks {
+					looked += len(pair.PacketList())
+				}
+			}
+		}
+		if looked > counted {
+			t.Errorf("%d packets are looked up, %d are counted", looked, counted)
+		}
+	})
+}
