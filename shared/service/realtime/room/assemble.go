@@ -11,7 +11,8 @@ import (
 const (
 	// maxGap is how many packets may be missing at once before the stream is begun anew.
 	maxGap = 512
-	// maxEncoded is the longest frame, in bytes, and maxHeld how many packets it may have.
+	// maxEncoded is the longest frame, in bytes, and maxHeld how many packets it may have,
+	// those that are missing too.
 	maxEncoded, maxHeld = 1 << 20, 2048
 	// reorderTime is how long a packet may be overtaken by others before it is asked for.
 	reorderTime = 4 * time.Millisecond
@@ -82,7 +83,7 @@ func (a *assembler) push(p *rtp.Packet, now time.Time) []assembled {
 	switch ahead := int16(number - a.newest); {
 	case int16(number-a.next) < 0:
 		return nil // it came twice, or too late
-	case ahead > maxGap, len(a.have) >= maxHeld:
+	case ahead > maxGap, len(a.have) >= maxHeld, int16(number-a.next) > maxHeld:
 		a.restart()
 		return nil
 	case ahead > 0:

@@ -16,8 +16,8 @@ const (
 	maxFormats = 96
 )
 
-// errOffer refuses an offer that would take too much time to read.
-var errOffer = errors.New("room: a session description of more sections, codecs or lines than any client has")
+// errOffer refuses an offer that would take too much time to read, or is read in two ways.
+var errOffer = errors.New("room: a session description of more sections, codecs or lines than any client has, or of odd ones")
 
 // readOffer reads a client's offer and makes of it what the server answers to: of a camera
 // that is offered in several sizes the best alone, which makes browsers send no other, and
@@ -25,6 +25,10 @@ var errOffer = errors.New("room: a session description of more sections, codecs 
 //
 // Errors: errOffer; those of the library.
 func readOffer(text string) (string, error) {
+	// The library ends a line there the second time that it reads it, not the first.
+	if strings.Contains(strings.ReplaceAll(text, "\r\n", "\n"), "\r") {
+		return "", errOffer
+	}
 	var offer sdp.SessionDescription
 	if err := offer.UnmarshalString(text); err != nil {
 		return "", err
