@@ -28,12 +28,12 @@ func (w *world) token(scope credential.Scope) string { return w.issue(scope).Sec
 // issue mints a client token of the studio's key, in both spellings.
 func (w *world) issue(scope credential.Scope) credential.Issued {
 	w.t.Helper()
-	key, err := w.keys.FindKey(w.t.Context(), credential.HashOf(studio))
+	key, err := keys.FindKey(w.t.Context(), credential.HashOf(studio))
 	must(w.t, err)
 	issued, token, err := credential.NewToken(rand.Reader, key,
 		credential.TokenRequest{Scope: scope, Lifetime: time.Minute}, w.now())
 	must(w.t, err)
-	must(w.t, w.keys.CreateToken(w.t.Context(), token))
+	must(w.t, keys.CreateToken(w.t.Context(), token))
 	return issued
 }
 

@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,7 +26,6 @@ import (
 	"cutroom/shared/service/gateway"
 	"cutroom/shared/service/gateway/upstream"
 	"cutroom/shared/testkit/programtest"
-	"cutroom/shared/testkit/sqlitetest"
 )
 
 // Keys of two accounts.
@@ -37,6 +37,39 @@ const (
 // patience is how long a test waits for something that must happen before it
 // fails.
 const patience = 3 * time.Minute
+
+// keys are those of all worlds. Tests add tokens to them and change nothing: a database
+// for each world would cost more than what most of them test.
+var keys *sqlite.Keys
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) (code int) {
+	folder, err := os.MkdirTemp("", "gateway-test-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(folder)
+	db, err := sqlite.Open(context.Background(), filepath.Join(folder, "cutroom.db"), sqlite.Options{Now: time.Now})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer db.Close()
+	keys = db.Keys()
+	for account, secret := range map[string]string{"studio": studio, "rival": rival} {
+		key, err := credential.NewKey(secret, account, credential.DefaultTier, "", time.Now())
+		if err == nil {
+			err = keys.CreateKey(context.Background(), key)
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	return m.Run()
+}
 
 // setup says how a world differs from the default.
 type setup struct {
@@ -68,7 +101,6 @@ type world struct {
 	server   *httpserver.Server
 	meter    *meter
 	observer *observer
-	keys     *sqlite.Keys
 	log      *programtest.Output
 	counted  atomic.Int64 // bytes that the tokenizer was given
 	later    atomic.Int64 // by how much the clock is ahead, in ns
@@ -115,15 +147,7 @@ inference:
 func newWorld(t testing.TB, s setup) *world {
 	t.Helper()
 	w := &world{t: t, meter: &meter{}, observer: &observer{}, log: &programtest.Output{}, setup: s}
-	ctx := t.Context()
-	db := sqlitetest.Open(t, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: w.now})
-	w.keys = db.Keys()
 	s.tier.Name = credential.DefaultTier
-	for account, secret := range map[string]string{"studio": studio, "rival": rival} {
-		key, err := credential.NewKey(secret, account, credential.DefaultTier, "", w.now())
-		must(t, err)
-		must(t, w.keys.CreateKey(ctx, key))
-	}
 	if s.rows == "" {
 		s.rows = oneRow
 	}
@@ -137,7 +161,7 @@ func newWorld(t testing.TB, s setup) *world {
 	logger := slog.New(slog.NewJSONHandler(w.log, nil))
 	w.gateway = gateway.New(gateway.Config{
 		Catalog:       w.catalog.Load,
-		Authenticator: credential.NewAuthenticator(db.Keys(), credential.Tiers{credential.DefaultTier: s.tier}, w.now),
+		Authenticator: credential.NewAuthenticator(keys, credential.Tiers{credential.DefaultTier: s.tier}, w.now),
 		Limiter:       ratelimit.New(w.now), Meter: w.meter, Usage: w.meter, Tokenizer: words{&w.counted}, Secrets: s.secrets,
 		Embedded: s.embedded, Observer: w.observer, Origins: s.origins, KeepAlive: s.keepAlive, Trailers: !s.noTrailer,
 		Ready:    s.ready,
