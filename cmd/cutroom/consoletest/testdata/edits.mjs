@@ -28,7 +28,7 @@ const jobOf = async page => new URL(page.url()).hash.split("/")[2];
 const isDone = async page => await page.locator(".edit .download").count() === 1;
 
 export async function video(visit) {
-  const person = await visit({}), { page } = person;
+  const person = await visit({ moving: true }), { page } = person;
   await person.signIn();
   await person.accessible("the empty page");
   await page.getByRole("button", { name: "Run edit" }).click();
@@ -187,7 +187,7 @@ export async function cutting(visit) {
 
 // All edits are found again, looked at, compared, shared and deleted.
 export async function gallery(visit) {
-  const person = await visit({}), { page } = person;
+  const person = await visit({ moving: true }), { page } = person;
   for (const prompt of ["sepia in the gallery", "anime in the gallery"]) {
     const form = new FormData();
     form.append("data", new File([readFileSync(media("clip.mp4"))], "harbour.mp4"));
@@ -376,7 +376,7 @@ export async function honest(visit) {
 
 // Several models and seeds run at once from one form, and several files.
 export async function sideBySide(visit) {
-  const person = await visit({}), { page } = person;
+  const person = await visit({ moving: true }), { page } = person;
   await person.signIn();
   await page.getByRole("button", { name: "Try it with a sample clip" }).click();
   await page.getByLabel("Prompt", { exact: true }).fill("anime");

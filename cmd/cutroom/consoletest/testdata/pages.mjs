@@ -371,27 +371,28 @@ export async function files(visit) {
   await page.getByText("note-0.txt").waitFor();
   {
     const [chooser] = await Promise.all([page.waitForEvent("filechooser"), page.getByRole("button", { name: "Upload files" }).click()]);
-    await chooser.setFiles(["clip.mp4", "reference.jpg"].map(media));
-    for (const name of ["clip.mp4", "reference.jpg"]) await page.locator(".file").filter({ hasText: name }).waitFor();
+    // Other flows store files of the media's names beside this one.
+    await chooser.setFiles([["clip.mp4", "video/mp4"], ["reference.jpg", "image/jpeg"]].map(([name, mimeType]) => ({ name: `own-${name}`, mimeType, buffer: readFileSync(media(name)) })));
+    for (const name of ["own-clip.mp4", "own-reference.jpg"]) await page.locator(".file").filter({ hasText: name }).waitFor();
   }
   await page.locator(".thumb img").first().waitFor();
   // A small picture of the video does: the whole of it is fetched once it is played.
   let fetched = 0;
   page.on("request", request => { fetched += /\/v1\/uploads\/file_\w+$/.test(request.url()); });
   await page.reload();
-  await page.locator(".file").filter({ hasText: "clip.mp4" }).locator(".thumb img").waitFor();
-  await page.locator(".file").filter({ hasText: "reference.jpg" }).locator(".thumb img").waitFor();
+  await page.locator(".file").filter({ hasText: "own-clip.mp4" }).locator(".thumb img").waitFor();
+  await page.locator(".file").filter({ hasText: "own-reference.jpg" }).locator(".thumb img").waitFor();
   equal(fetched, 0, "stored files that are fetched for their pictures");
-  await page.getByRole("button", { name: "Play clip.mp4" }).focus();
+  await page.getByRole("button", { name: "Play own-clip.mp4" }).focus();
   await page.keyboard.press("Enter");
   await until("it plays in its card", () => page.locator(".thumb video[controls]").evaluate(video => video.currentTime > 0));
-  const about = await page.locator(".file").filter({ hasText: "clip.mp4" }).textContent();
+  const about = await page.locator(".file").filter({ hasText: "own-clip.mp4" }).textContent();
   check(about.includes("expires tomorrow") && about.includes("235 kB"), `a file says what it is: ${about}`);
-  const stored = (await api("GET", "/v1/files?limit=1000")).body.files.find(file => file.filename === "clip.mp4");
-  await page.getByRole("button", { name: "Copy the id of clip.mp4" }).click();
+  const stored = (await api("GET", "/v1/files?limit=1000")).body.files.find(file => file.filename === "own-clip.mp4");
+  await page.getByRole("button", { name: "Copy the id of own-clip.mp4" }).click();
   equal(await page.evaluate(() => navigator.clipboard.readText()), stored.id, "the id that is copied");
-  const [saved] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download clip.mp4" }).click()]);
-  equal(saved.suggestedFilename(), "clip.mp4", "the name of what is saved");
+  const [saved] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download own-clip.mp4" }).click()]);
+  equal(saved.suggestedFilename(), "own-clip.mp4", "the name of what is saved");
   check(readFileSync(await saved.path()).equals(readFileSync(media("clip.mp4"))), "what is saved is what was stored");
   await page.getByLabel("Keep").selectOption("until deleted");
   const [again] = await Promise.all([page.waitForEvent("filechooser"), page.getByRole("button", { name: "Upload files" }).click()]);
@@ -439,10 +440,10 @@ export async function files(visit) {
   await page.locator(".chosen").filter({ hasText: "garment.png" }).getByRole("img").waitFor();
   await person.go("Files");
 
-  await page.getByRole("button", { name: "Use reference.jpg as a reference image" }).click();
-  await page.locator(".chosen").filter({ hasText: "reference.jpg" }).waitFor();
+  await page.getByRole("button", { name: "Use own-reference.jpg as a reference image" }).click();
+  await page.locator(".chosen").filter({ hasText: "own-reference.jpg" }).waitFor();
   await person.go("Files");
-  await page.getByRole("button", { name: "Edit clip.mp4" }).click();
+  await page.getByRole("button", { name: "Edit own-clip.mp4" }).click();
   await page.getByRole("button", { name: "Remove the file" }).waitFor();
   await page.getByLabel("Prompt", { exact: true }).fill("film noir");
   await page.getByRole("button", { name: "Run edit" }).click();

@@ -34,14 +34,15 @@ export async function until(what, condition) {
   throw new Error(`${what}: it did not come`);
 }
 
-// Visit is one person in one tab. All that the page does wrong by itself is kept
-// in faults.
+// Visit is one person in one tab, who wants less motion unless it is said: without a
+// graphics card, what moves while an edit is waited for takes all that a processor has.
+// All that the page does wrong by itself is kept in faults.
 export class Visit {
-  static async begin(browser, flow, { width = 1360, height = 900, scheme = "light", url = env.URL, ...more } = {}) {
+  static async begin(browser, flow, { width = 1360, height = 900, scheme = "light", url = env.URL, moving = false, ...more } = {}) {
     const visit = new Visit();
     visit.flow = flow;
     visit.faults = [];
-    visit.context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, ...more });
+    visit.context = await browser.newContext({ viewport: { width, height }, colorScheme: scheme, reducedMotion: moving ? "no-preference" : "reduce", ...more });
     await visit.context.grantPermissions(["clipboard-read", "clipboard-write"], { origin: url });
     visit.context.setDefaultTimeout(patience);
     await visit.context.addInitScript(() => addEventListener("securitypolicyviolation", event => console.error(`policy: ${event.violatedDirective} ${event.blockedURI}`)));
