@@ -39,10 +39,11 @@ func associated(address string) string {
 	return "<association><publicIp>" + address + "</publicIp><ipOwnerId>amazon</ipOwnerId></association>"
 }
 
-// answer is a status and a text.
+// answer is a status and a text, and what happens before it is sent.
 type answer struct {
 	status int
 	text   string
+	before func()
 }
 
 // inTask returns what finds the addresses of a task whose metadata is told, while EC2 gives
@@ -68,6 +69,9 @@ func inTask(t *testing.T, told string, answers ...answer) *ecs.TaskAddress {
 		if len(answers) > 1 {
 			answers = answers[1:]
 		}
+		if now.before != nil {
+			now.before()
+		}
 		w.WriteHeader(now.status)
 		_, _ = io.WriteString(w, now.text) // as above
 	})
@@ -83,19 +87,19 @@ func inTask(t *testing.T, told string, answers ...answer) *ecs.TaskAddress {
 
 func TestATaskFindsItsPublicAddresses(t *testing.T) {
 	const mac, private = "0A:de:f6:10:51:e5", "10.0.0.61"
-	mine := answer{http.StatusOK, described([3]string{"0a:00:00:00:00:01", private, associated("198.51.100.9")},
-		[3]string{mac, "10.0.0.62", associated("198.51.100.8")}, [3]string{mac, private, associated("203.0.113.7")})}
-	none := answer{http.StatusOK, described()}
-	bare := answer{http.StatusOK, described([3]string{mac, private, ""})}
-	busy := answer{http.StatusServiceUnavailable,
-		"<Response><Errors><Error><Code>RequestLimitExceeded</Code><Message>Slow down.</Message></Error></Errors></Response>"}
+	ok := func(text string) answer { return answer{status: http.StatusOK, text: text} }
+	mine := ok(described([3]string{"0a:00:00:00:00:01", private, associated("198.51.100.9")},
+		[3]string{mac, "10.0.0.62", associated("198.51.100.8")}, [3]string{mac, private, associated("203.0.113.7")}))
+	none, bare := ok(described()), ok(described([3]string{mac, private, ""}))
+	busy := answer{status: http.StatusServiceUnavailable, text: "<Response><Errors><Error>" +
+		"<Code>RequestLimitExceeded</Code><Message>Slow down.</Message></Error></Errors></Response>"}
 	for name, c := range map[string]struct {
 		more    string
 		answers []answer
 		want    string
 	}{
 		"at once":                 {"", []answer{mine}, "[203.0.113.7]"},
-		"once it is there":        {"", []answer{busy, none, bare, {http.StatusOK, "<oops"}, mine}, "[203.0.113.7]"},
+		"once it is there":        {"", []answer{busy, none, bare, ok("<oops"), mine}, "[203.0.113.7]"},
 		"with an IPv6 address":    {`"IPv6Addresses": ["2001:db8::7"], `, []answer{mine}, "[203.0.113.7 2001:db8::7]"},
 		"with one of the network": {`"IPv6Addresses": ["fd00::7", "fe80::7"], `, []answer{mine}, "[203.0.113.7]"},
 	} {
@@ -118,17 +122,19 @@ func TestATaskWithoutIPv4(t *testing.T) {
 }
 
 func TestATaskWithoutAPublicAddress(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	bare := answer{http.StatusOK, described([3]string{"0a:de:f6:10:51:e5", "10.0.0.61", ""})}
-	found, err := inTask(t, fmt.Sprintf(metadata, ""), bare).Find(ctx)
+	bare := answer{status: http.StatusOK, text: described([3]string{"0a:de:f6:10:51:e5", "10.0.0.61", ""})}
+	last := bare
+	last.before = cancel // as if the time were over
+	found, err := inTask(t, fmt.Sprintf(metadata, ""), bare, last).Find(ctx)
 	if err == nil || !strings.Contains(err.Error(), "no public IPv4 address") {
 		t.Errorf("%v, %v", found, err)
 	}
 }
 
 func TestATaskThatMayNotAsk(t *testing.T) {
-	refused := answer{http.StatusForbidden, "<Response><Errors><Error><Code>UnauthorizedOperation</Code>" +
+	refused := answer{status: http.StatusForbidden, text: "<Response><Errors><Error><Code>UnauthorizedOperation</Code>" +
 		"<Message>You are not authorized to perform this operation.</Message></Error></Errors></Response>"}
 	found, err := inTask(t, fmt.Sprintf(metadata, ""), refused).Find(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "UnauthorizedOperation: You are not authorized") {
