@@ -127,8 +127,8 @@ func (b *bench) videoLatency(ctx context.Context) error {
 	more := median(served) - median(direct)
 	b.table.add(row{
 		what:     "picture of 640x360 drawn, passed through and shown by a browser at 25/s, p50 (load " + load() + ")",
-		measured: short(median(served)), floor: short(median(direct)) + " browser to browser", ratio: "+" + short(more),
-		bar: "+" + short(videoBar), verdict: verdictOf(more <= videoBar),
+		measured: short(median(served)), floor: short(median(direct)) + " browser to browser", ratio: signed(more),
+		bar: signed(videoBar), verdict: verdictOf(more <= videoBar),
 	})
 	last, lastDirect := quantile(served, .99), quantile(direct, .99)
 	b.table.add(row{
@@ -196,6 +196,14 @@ func (b *bench) videoLoss(ctx context.Context) error {
 		})
 	}
 	return nil
+}
+
+// signed formats a difference.
+func signed(d time.Duration) string {
+	if d < 0 {
+		return short(d)
+	}
+	return "+" + short(d)
 }
 
 // load returns how many processes the machine was busy with in the last minute: figures of
