@@ -163,7 +163,7 @@ func (s *stack) newService(c container, props *awsecs.FargateServiceProps) awsec
 		Vpc: where.vpc, Description: jsii.String("The " + c.name + " of Cutroom"), AllowAllOutbound: jsii.Bool(true),
 	})
 	if c.live {
-		openLive(group)
+		openLive(group, c.port)
 	}
 	props.Cluster, props.ServiceName = where.cluster, jsii.String(s.name(c.name))
 	props.TaskDefinition = s.newTask(c)

@@ -63,6 +63,7 @@ func (l live) environment(values map[string]*string) {
 	}
 	values["CUTROOM_RTC_ADDR"] = jsii.String(":" + strconv.Itoa(livePort))
 	values["CUTROOM_RTC_PUBLIC"] = jsii.String("ecs")
+	values["CUTROOM_PEER_ADDR"] = jsii.String(":0")
 	if l.STUN != "" {
 		values["CUTROOM_RTC_PUBLIC"] = jsii.String("stun:" + l.STUN)
 	}
@@ -90,8 +91,10 @@ func (s *stack) serveLive() []permission {
 	return may
 }
 
-// openLive lets everybody reach the media of live video.
-func openLive(group awsec2.SecurityGroup) {
+// openLive lets everybody reach the media of live video, and the tasks each other: a room's
+// signalling may come to another task than the one that has the room.
+func openLive(group awsec2.SecurityGroup, port int) {
+	group.AddIngressRule(group, awsec2.Port_Tcp(jsii.Number(port)), jsii.String("Signalling that tasks pass on"), nil)
 	for _, from := range []awsec2.IPeer{awsec2.Peer_AnyIpv4(), awsec2.Peer_AnyIpv6()} {
 		for _, at := range []awsec2.Port{awsec2.Port_Udp(jsii.Number(livePort)), awsec2.Port_Tcp(jsii.Number(livePort))} {
 			group.AddIngressRule(from, at, jsii.String("Media of live video"), nil)

@@ -102,17 +102,17 @@ func TestLiveVideoIsOffUnlessAskedFor(t *testing.T) {
 }
 
 // Everybody reaches the port of media, and that one alone; signalling is the load
-// balancer's.
+// balancer's, and the tasks' among themselves.
 func TestLiveVideoReachesTasksDirectly(t *testing.T) {
 	made := synthesize(t, liveContext(map[string]any{"webrtc": "true"}))
 	want := []string{"0.0.0.0/0 tcp 8082-8082", "0.0.0.0/0 udp 8082-8082", "::/0 tcp 8082-8082", "::/0 udp 8082-8082",
-		"a group tcp 8080-8080"}
+		"a group tcp 8080-8080", "a group tcp 8080-8080"}
 	if open := made.openPorts(t, "RealtimeSecurityGroup"); !slices.Equal(open, want) {
 		t.Errorf("open are %q, want %q", open, want)
 	}
 	variables, ports := made.realtimeTask(t)
 	if variables["CUTROOM_RTC_ADDR"] != ":8082" || variables["CUTROOM_RTC_PUBLIC"] != "ecs" ||
-		variables["CUTROOM_RTC_TURN"] != "" {
+		variables["CUTROOM_RTC_TURN"] != "" || variables["CUTROOM_PEER_ADDR"] != ":0" {
 		t.Errorf("the task has %v", variables)
 	}
 	if !slices.Equal(ports, []string{"8080 tcp", "8082 udp", "8082 tcp"}) {

@@ -16,6 +16,7 @@ func (s *stack) newRealtime() {
 				"CUTROOM_CREDENTIALS_TABLE", "CUTROOM_SESSIONS_TABLE", "CUTROOM_FILES_TABLE", "CUTROOM_USAGE_TABLE",
 				"CUTROOM_BUCKET", "CUTROOM_CORS_ORIGINS",
 				"CUTROOM_RTC_ADDR", "CUTROOM_RTC_PUBLIC", "CUTROOM_RTC_TURN", "CUTROOM_RTC_TURN_SECRET_ARN",
+				"CUTROOM_PEER_ADDR",
 			},
 			may: append(s.serveLive(),
 				s.onTable("credentials", "GetItem"), s.onTable("usage", "UpdateItem"),

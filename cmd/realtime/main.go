@@ -6,7 +6,8 @@
 // If CUTROOM_DATA is set it uses the data folder of a server on the same machine
 // instead. CUTROOM_LIVE_ENGINE is what edits: the preview engine, or engine servers by their
 // URLs, with commas between them. CUTROOM_RTC_ADDR and the settings beside it add live video
-// over WebRTC (docs/settings.md).
+// over WebRTC (docs/settings.md). CUTROOM_PEER_ADDR is where other instances reach this
+// one, so that each leads to the rooms of all.
 //
 // With -health it only asks the program at CUTROOM_ADDR for its health and exits with
 // 0 or 1, as the health check of a container that has no other program.
@@ -88,8 +89,17 @@ func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) err
 		return err
 	}
 	defer transport.Close() // which fails once they are closed
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return fmt.Errorf("CUTROOM_ADDR: %w", err)
+	}
+	defer listener.Close() // which fails once it has served
+	peer, err := peerAddress(env.Optional("CUTROOM_PEER_ADDR"), listener)
+	if err != nil {
+		return err
+	}
 	sessions := session.NewInstance(session.Config{Store: kept.sessions, Uptime: clock.Now, NewID: rand.Text,
-		Logger: logger})
+		Logger: logger, Address: peer})
 	writer := usage.NewWriter(usage.WriterConfig{Store: kept.usage, NewID: rand.Text, Logger: logger})
 	server := realtime.New(realtime.Config{
 		Catalog: catalog, Authenticator: credential.NewAuthenticator(kept.keys, tiers, time.Now), Keys: kept.keys,
@@ -97,14 +107,10 @@ func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) err
 		Engine: live, Pictures: tools, Origins: origins, Now: time.Now,
 		WebRTC: transport.For(), Logger: logger,
 	})
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		return fmt.Errorf("CUTROOM_ADDR: %w", err)
-	}
 	surface := httpserver.Surface{
 		Server: httpserver.New(httpserver.Config{Logger: logger, Handler: handler(server, sessions)}), Listener: listener,
 	}
-	logger.Info("serving", "address", listener.Addr().String())
+	logger.Info("serving", "address", listener.Addr().String(), "peer", peer)
 	return serve(ctx, surface, server, writer)
 }
 

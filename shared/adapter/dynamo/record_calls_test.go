@@ -184,14 +184,15 @@ func TestCallsOfSessions(t *testing.T) {
 	slot := func(id, epoch string) session.Slot { return session.Slot{ID: id, Account: "acme", Epoch: epoch} }
 	asDocumented(t, proxy, "Sessions", calls{
 		{"Active, none", func() error { _, err := store.Active(ctx, "acme"); return err }},
-		{"Begin", func() error { return store.Begin(ctx, "one") }},
+		{"Begin", func() error { return store.Begin(ctx, "one", "") }},
+		{"Address", func() error { _, err := store.Address(ctx, "one"); return err }},
 		{"Renew", func() error { return store.Renew(ctx, "one") }},
 		{"Take", func() error { return store.Take(ctx, slot("a", "one"), 1) }},
 		{"Take, full", func() error { return limited(store.Take(ctx, slot("b", "one"), 1)) }},
 		{"Active", func() error { _, err := store.Active(ctx, "acme"); return err }},
 		{"Take, from a dead lease", func() error {
 			clock.pass(session.TakeAfter)
-			conformance.OK(t, uncounted.Begin(ctx, "two"))
+			conformance.OK(t, uncounted.Begin(ctx, "two", ""))
 			return store.Take(ctx, slot("b", "two"), 1)
 		}},
 		{"Join", func() error { _, err := store.Join(ctx, slot("c", "two"), 0, 2); return err }},

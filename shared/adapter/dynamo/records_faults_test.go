@@ -182,7 +182,7 @@ func TestSessionsThroughTrouble(t *testing.T) {
 	proxy := cloud.Proxy(t, 13, trouble)
 	store := dynamo.NewSessions(dynamo.NewClient(proxy.Config()), table)
 	const workers, turns, limit = 5, 8, 3
-	conformance.OK(t, until(t.Context(), func() error { return store.Begin(t.Context(), "epoch") }))
+	conformance.OK(t, until(t.Context(), func() error { return store.Begin(t.Context(), "epoch", "") }))
 	held := make(chan struct{}, limit)
 	for _, err := range conformance.Race(workers, func(worker int) error {
 		for turn := range turns {

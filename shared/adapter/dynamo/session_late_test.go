@@ -101,8 +101,8 @@ func TestLateCallsOfSessions(t *testing.T) {
 	slot := func(id, epoch string) session.Slot { return session.Slot{ID: id, Account: account, Epoch: epoch} }
 	begin := func(t *testing.T) *rivals {
 		r := newRivals(t, cloud)
-		conformance.OK(t, r.delayed.Begin(t.Context(), mine))
-		conformance.OK(t, r.prompt.Begin(t.Context(), theirs))
+		conformance.OK(t, r.delayed.Begin(t.Context(), mine, ""))
+		conformance.OK(t, r.prompt.Begin(t.Context(), theirs, ""))
 		conformance.OK(t, r.delayed.Take(t.Context(), slot("a", mine), 1))
 		return r
 	}

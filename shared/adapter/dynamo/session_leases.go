@@ -27,6 +27,8 @@ type lease struct {
 	renewed, now int64
 	// dead is also true for a lease that no longer exists.
 	dead bool
+	// address is that of the instance.
+	address string
 }
 
 // leaseItem is the item of a lease.
@@ -34,6 +36,7 @@ type leaseItem struct {
 	ID      string `dynamodbav:"id"`
 	Renewed int64  `dynamodbav:"renewed_at"`
 	Dead    bool   `dynamodbav:"dead"`
+	Address string `dynamodbav:"address"`
 }
 
 // alive reports whether the slots of the lease count.
@@ -44,15 +47,30 @@ func (l lease) alive() bool {
 // Begin starts a lease, or renews it: one read, for the time, and one write.
 //
 // Errors: fault.Conflict if the epoch is dead; fault.Unavailable.
-func (s *Sessions) Begin(ctx context.Context, epoch string) error {
-	return s.renew(ctx, epoch, "attribute_not_exists(dead)")
+func (s *Sessions) Begin(ctx context.Context, epoch, address string) error {
+	return s.renew(ctx, epoch, "attribute_not_exists(dead)", address)
+}
+
+// Address returns the address of a lease by one read.
+//
+// Errors: fault.Conflict if it is over; fault.Unavailable.
+func (s *Sessions) Address(ctx context.Context, epoch string) (string, error) {
+	leases, err := s.leases(ctx, []string{epoch})
+	if err != nil {
+		return "", storeError("find an instance", err)
+	}
+	found := leases[epoch]
+	if !found.alive() {
+		return "", session.ErrLeaseOver
+	}
+	return found.address, nil
 }
 
 // Renew keeps the lease alive: one read, for the time, and one write.
 //
 // Errors: fault.Conflict if the epoch is dead or unknown; fault.Unavailable.
 func (s *Sessions) Renew(ctx context.Context, epoch string) error {
-	return s.renew(ctx, epoch, isAlive)
+	return s.renew(ctx, epoch, isAlive, "")
 }
 
 // renew writes the store's time to the lease. DynamoDB has no expression for its time, but
@@ -73,22 +91,24 @@ func (s *Sessions) Renew(ctx context.Context, epoch string) error {
 // however late either arrives. A renewal that writes the time that was already read,
 // within the same second, began less than a second after the one that was read, so the
 // argument above holds for it too.
-func (s *Sessions) renew(ctx context.Context, epoch, condition string) error {
+func (s *Sessions) renew(ctx context.Context, epoch, condition, address string) error {
 	read, err := s.leases(ctx, []string{epoch})
 	if err != nil {
 		return storeError("renew a lease", err)
 	}
 	now := read[epoch].now
+	set, names := "SET renewed_at = :now, #ttl = :ttl", map[string]string{"#ttl": ttlAttribute}
+	values := item{":now": number(now), ":ttl": number(now + int64(keptLeases.Seconds()))}
+	if address != "" {
+		set, values[":address"] = set+", address = :address", text(address)
+	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	_, err = s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: leaseKey(epoch),
-		UpdateExpression:         aws.String("SET renewed_at = :now, #ttl = :ttl"),
+		UpdateExpression:         aws.String(set),
 		ConditionExpression:      aws.String(condition + " AND (attribute_not_exists(renewed_at) OR renewed_at <= :now)"),
-		ExpressionAttributeNames: map[string]string{"#ttl": ttlAttribute},
-		ExpressionAttributeValues: item{
-			":now": number(now), ":ttl": number(now + int64(keptLeases.Seconds())),
-		},
+		ExpressionAttributeNames: names, ExpressionAttributeValues: values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
 	old, failed := conditionFailed(err)
@@ -172,7 +192,7 @@ func (s *Sessions) leases(ctx context.Context, epochs []string) (map[string]leas
 				return nil, err
 			}
 			epoch := read.ID[len(leasePrefix):]
-			found[epoch] = lease{epoch: epoch, renewed: read.Renewed, dead: read.Dead}
+			found[epoch] = lease{epoch: epoch, renewed: read.Renewed, dead: read.Dead, address: read.Address}
 		}
 		keys = append(got.UnprocessedKeys[s.table].Keys, keys[n:]...)
 	}

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"time"
 
 	"cutroom/shared/domain/session"
@@ -48,17 +49,31 @@ func (s *Sessions) moment() (boot string, now, stale int64) {
 // Begin starts a lease under a new epoch.
 //
 // Errors: fault.Conflict if the epoch is dead.
-func (s *Sessions) Begin(ctx context.Context, epoch string) error {
+func (s *Sessions) Begin(ctx context.Context, epoch, address string) error {
 	return s.db.writeVolatile(ctx, "begin a lease", func(ctx context.Context, tx *sql.Tx) error {
 		boot, now, _ := s.moment()
 		if _, err := tx.ExecContext(ctx, "delete from session_lease where boot <> ? or dead and renewed_at <= ?",
 			boot, now-deadLeaseAge.Milliseconds()); err != nil {
 			return err
 		}
-		begun, err := tx.ExecContext(ctx, `insert into session_lease (epoch, boot, renewed_at) values (?, ?, ?)
-			on conflict do update set renewed_at = excluded.renewed_at where not dead`, epoch, boot, now)
+		begun, err := tx.ExecContext(ctx, `insert into session_lease (epoch, boot, renewed_at, address)
+			values (?, ?, ?, ?)
+			on conflict do update set renewed_at = excluded.renewed_at where not dead`, epoch, boot, now, address)
 		return expectLease(begun, err)
 	})
+}
+
+// Address returns the address of a lease.
+//
+// Errors: fault.Conflict if it is over.
+func (s *Sessions) Address(ctx context.Context, epoch string) (address string, err error) {
+	boot, _, stale := s.moment()
+	err = s.db.lookup.QueryRowContext(ctx, "select address from session_lease where epoch = ?3 and not "+staleLease, boot,
+		stale, epoch).Scan(&address)
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", session.ErrLeaseOver
+	}
+	return address, storeError("find an instance", err)
 }
 
 // Renew keeps the lease alive.

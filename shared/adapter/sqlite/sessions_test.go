@@ -37,7 +37,7 @@ func TestLeasesEndWithTheMachine(t *testing.T) {
 	before.pass(time.Hour)
 	sessions := openAt(t, path).Sessions(before)
 	slot := session.Slot{ID: "session_1", Account: "acme", Epoch: "epoch-1"}
-	if err := sessions.Begin(ctx, slot.Epoch); err != nil {
+	if err := sessions.Begin(ctx, slot.Epoch, ""); err != nil {
 		t.Fatal(err)
 	}
 	if err := sessions.Take(ctx, slot, 1); err != nil {
@@ -50,7 +50,7 @@ func TestLeasesEndWithTheMachine(t *testing.T) {
 	if err := after.Renew(ctx, slot.Epoch); !fault.Is(err, fault.Conflict) {
 		t.Errorf("the lease is renewed: %v", err)
 	}
-	if err := after.Begin(ctx, "epoch-2"); err != nil {
+	if err := after.Begin(ctx, "epoch-2", ""); err != nil {
 		t.Fatal(err)
 	}
 	next := session.Slot{ID: "session_2", Account: "acme", Epoch: "epoch-2"}

@@ -33,6 +33,9 @@ type Config struct {
 	// unique and unguessable.
 	NewID  func() string
 	Logger *slog.Logger
+	// Address is where other instances reach this one, as an IP address and a port;
+	// empty if they do not.
+	Address string
 	// LookEvery is how often the instance looks at a line in which clients of its own
 	// wait; 0 means the constant of that name.
 	LookEvery time.Duration
@@ -101,7 +104,7 @@ func (i *Instance) begin(ctx context.Context) *lease {
 	for {
 		began := i.config.Uptime()
 		err := i.call(ctx, "begin a lease", storeTime,
-			func(ctx context.Context) error { return i.config.Store.Begin(ctx, epoch) })
+			func(ctx context.Context) error { return i.config.Store.Begin(ctx, epoch, i.config.Address) })
 		if fault.Is(err, fault.Conflict) {
 			epoch = i.config.NewID()
 		}
@@ -245,6 +248,23 @@ func (i *Instance) Open(ctx context.Context, account string, limit int) (*Sessio
 	return &Session{instance: i, lease: l, slot: slot}, nil
 }
 
+// HasPeers reports whether other instances can reach this one, and so whether this one
+// looks for them.
+func (i *Instance) HasPeers() bool { return i.config.Address != "" }
+
+// Find returns the address of the instance that has the epoch, own if it is this one.
+//
+// Errors: fault.Conflict when no instance has it any longer; those of the store.
+func (i *Instance) Find(ctx context.Context, epoch string) (address string, own bool, err error) {
+	if l := i.held(); l != nil && l.epoch == epoch {
+		return i.config.Address, true, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	address, err = i.config.Store.Address(ctx, epoch)
+	return address, false, err
+}
+
 // Ready reports whether sessions can be opened.
 func (i *Instance) Ready() bool { return i.held() != nil }
 
@@ -294,6 +314,10 @@ type Session struct {
 
 // ID returns the session's id.
 func (s *Session) ID() string { return s.slot.ID }
+
+// Epoch returns the lease that the session belongs to, by which other instances find
+// this one.
+func (s *Session) Epoch() string { return s.slot.Epoch }
 
 // Alive reports whether the session may be served now. It is called before
 // every frame: this is how a process that was suspended finds out.

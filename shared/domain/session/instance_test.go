@@ -39,7 +39,7 @@ func (r *records) call(name, what string, do func() error) error {
 	return do()
 }
 
-func (r *records) Begin(_ context.Context, epoch string) error {
+func (r *records) Begin(_ context.Context, epoch, _ string) error {
 	return r.call("begin", epoch, func() error {
 		if r.live != epoch { // what was of the last one no longer counts
 			clear(r.slots)
@@ -113,6 +113,8 @@ func (r *records) Leave(_ context.Context, ticket session.Slot) error {
 		return nil
 	})
 }
+
+func (r *records) Address(context.Context, string) (string, error) { return "", nil }
 
 func (r *records) dead(epoch string) error {
 	if epoch != r.live {

@@ -54,10 +54,17 @@ type Slot struct {
 // Store keeps leases and slots. The suite in sessiontest specifies it.
 type Store interface {
 	// Begin starts a lease under a new epoch, which the caller drew and which
-	// is unique. A Begin that is repeated for its own live epoch is a renewal.
+	// is unique. A Begin that is repeated for its own live epoch is a renewal. The
+	// address is where other instances reach this one; it may be empty.
 	//
 	// Errors: fault.Conflict when the epoch is dead.
-	Begin(ctx context.Context, epoch string) error
+	Begin(ctx context.Context, epoch, address string) error
+
+	// Address returns the address of a lease, empty if it began without one.
+	//
+	// Errors: fault.Conflict when the epoch is dead or unknown, or its last renewal
+	// is TakeAfter old.
+	Address(ctx context.Context, epoch string) (string, error)
 
 	// Renew keeps the lease alive: one write, however many sessions.
 	//

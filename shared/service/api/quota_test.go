@@ -12,7 +12,7 @@ import (
 func (w *world) openSessions(account string, n int) (slots []session.Slot) {
 	w.t.Helper()
 	const epoch = "epoch"
-	if err := w.live.Begin(w.t.Context(), epoch); err != nil {
+	if err := w.live.Begin(w.t.Context(), epoch, ""); err != nil {
 		w.t.Fatal(err)
 	}
 	for i := range n {

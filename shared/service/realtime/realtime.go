@@ -174,6 +174,10 @@ type Server struct {
 
 	// crowd counts connections and sessions.
 	crowd ratelimit.Open
+	// peers are the other instances. Requests that are passed on to them end with passing.
+	peers      *peers
+	passing    context.Context
+	endPassing context.CancelFunc
 
 	mu       sync.Mutex
 	open     map[guest]struct{}
@@ -191,7 +195,9 @@ func New(c Config) *Server {
 	if c.Edits == 0 {
 		c.Edits = runtime.GOMAXPROCS(0)
 	}
+	passing, endPassing := context.WithCancel(context.Background())
 	return &Server{
+		peers: newPeers(c), passing: passing, endPassing: endPassing,
 		config: c, edits: semaphore.NewWeighted(int64(c.Edits)), changes: semaphore.NewWeighted(int64(max(c.Edits/2, 1))),
 		decodes: semaphore.NewWeighted(imagesAtOnce), texts: newTexts(c.TextMemory), meter: newMeter(c),
 		open: map[guest]struct{}{},
@@ -263,6 +269,7 @@ func (s *Server) drain() {
 	s.mu.Lock()
 	s.stopping = true
 	s.mu.Unlock()
+	s.endPassing()
 	for _, g := range s.guests() {
 		g.leaves()
 	}

@@ -49,9 +49,14 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	httpserver.SetAccount(r.Context(), who.Account())
-	c := s.inRoom(strings.TrimPrefix(r.URL.Path, watchPath))
+	name := strings.TrimPrefix(r.URL.Path, watchPath)
+	noRoom := func() { answerDetail(w, http.StatusNotFound, "There is no such room.") }
+	if s.passOn(w, r, name, noRoom) {
+		return
+	}
+	c := s.inRoom(name)
 	if c == nil || c.admission.who.Account() != who.Account() {
-		answerDetail(w, http.StatusNotFound, "There is no such room.")
+		noRoom()
 		return
 	}
 	if origin := r.Header.Get("Origin"); !who.Scope().AllowsOrigin(origin) ||
@@ -93,14 +98,20 @@ func (s *Server) inRoom(name string) *connection {
 	return nil
 }
 
-// serveRoom serves the signalling of a room. Its token tells who may.
+// serveRoom serves the signalling of a room, or passes it on to the instance that has the
+// room. The token tells who may.
 func (s *Server) serveRoom(w http.ResponseWriter, r *http.Request) {
 	if !s.begin() {
 		answerDetail(w, http.StatusServiceUnavailable, serverStopping.message)
 		return
 	}
 	defer s.handlers.Done()
-	s.config.WebRTC.Rooms.ServeHTTP(w, r)
+	rooms := s.config.WebRTC.Rooms
+	name, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, room.Path), "/")
+	if r.Method == http.MethodGet && s.passOn(w, r, name, func() { rooms.Gone(w, r) }) {
+		return
+	}
+	rooms.ServeHTTP(w, r)
 }
 
 // answerDetail responds in the shape of the media service's errors.

@@ -88,8 +88,12 @@ func (c *connection) openLive(timing bool) (*live, error) {
 	if err != nil {
 		return nil, err
 	}
+	var owner string
+	if c.server.config.Sessions.HasPeers() {
+		owner = c.session.Epoch()
+	}
 	opened, err := transport.Rooms.Open(room.Config{
-		Account: c.admission.who.Account(), Session: c.session.ID(), FrameTiming: timing, Heard: c.heard,
+		Owner: owner, Account: c.admission.who.Account(), Session: c.session.ID(), FrameTiming: timing, Heard: c.heard,
 	})
 	if err != nil {
 		codec.Close()

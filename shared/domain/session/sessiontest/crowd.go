@@ -96,8 +96,8 @@ func (m *member) call(do func() error) error {
 	return do()
 }
 
-func (m *member) Begin(ctx context.Context, epoch string) error {
-	return m.call(func() error { return m.Store.Begin(ctx, epoch) })
+func (m *member) Begin(ctx context.Context, epoch, address string) error {
+	return m.call(func() error { return m.Store.Begin(ctx, epoch, address) })
 }
 
 func (m *member) Renew(ctx context.Context, epoch string) error {

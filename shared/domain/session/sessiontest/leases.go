@@ -47,7 +47,7 @@ var leaseTests = []test{
 		conformance.OK(s, s.Store.Take(s.ctx, slot(2, two), 1))
 		for range 2 {
 			conformance.Fails(s, s.Store.Renew(s.ctx, one), fault.Conflict)
-			conformance.Fails(s, s.Store.Begin(s.ctx, one), fault.Conflict)
+			conformance.Fails(s, s.Store.Begin(s.ctx, one, ""), fault.Conflict)
 			conformance.Fails(s, s.Store.Take(s.ctx, slot(3, one), 0), fault.Conflict)
 			conformance.Fails(s, s.Store.Take(s.ctx, slot(1, one), 0), fault.Conflict)
 		}
@@ -88,6 +88,32 @@ var leaseTests = []test{
 		conformance.Fails(s, s.Store.Take(s.ctx, slot(6, one), 0), fault.Conflict)
 		conformance.OK(s, s.Store.End(s.ctx, one))
 		s.active(account, 2)
+	}},
+	{"tell the address of a lease while it is alive", func(s *suite) {
+		tells := func(epoch, want string) {
+			s.Helper()
+			got, err := s.Store.Address(s.ctx, epoch)
+			conformance.OK(s, err)
+			conformance.Same(s, "the address", got, want)
+		}
+		gone := func(epoch string) {
+			s.Helper()
+			_, err := s.Store.Address(s.ctx, epoch)
+			conformance.Fails(s, err, fault.Conflict)
+		}
+		gone(one)
+		conformance.OK(s, s.Store.Begin(s.ctx, one, "10.0.0.1:8080"))
+		s.begin(two)
+		tells(one, "10.0.0.1:8080")
+		tells(two, "")
+		s.Pass(session.RenewEvery)
+		conformance.OK(s, s.Store.Renew(s.ctx, one))
+		conformance.OK(s, s.Store.End(s.ctx, two))
+		gone(two)
+		s.Pass(session.TakeAfter - moment)
+		tells(one, "10.0.0.1:8080")
+		s.Pass(moment)
+		gone(one)
 	}},
 	{"end a lease that never began", func(s *suite) {
 		conformance.OK(s, s.Store.End(s.ctx, one))

@@ -179,7 +179,7 @@ var turnTests = []test{
 		s.join(slot(1, one))
 		s.take(slot(9, one))
 		s.Pass(session.TakeAfter)
-		conformance.OK(s, s.Store.Begin(s.ctx, "epoch-three"))
+		conformance.OK(s, s.Store.Begin(s.ctx, "epoch-three", ""))
 		conformance.OK(s, s.Store.Take(s.ctx, slot(2, "epoch-three"), 1)) // which marks the epoch as dead
 		if err := s.Store.Redeem(s.ctx, slot(1, one), 5); !fault.Is(err, fault.Conflict) && !fault.Is(err, fault.NotFound) {
 			s.Errorf("the ticket of a dead epoch: %v", err)

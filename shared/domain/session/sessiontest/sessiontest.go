@@ -58,7 +58,7 @@ const (
 func (s *suite) begin(epochs ...string) {
 	s.Helper()
 	for _, epoch := range epochs {
-		conformance.OK(s, s.Store.Begin(s.ctx, epoch))
+		conformance.OK(s, s.Store.Begin(s.ctx, epoch, ""))
 	}
 }
 

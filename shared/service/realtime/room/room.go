@@ -28,6 +28,9 @@ const (
 
 // Config is what a room is for.
 type Config struct {
+	// Owner becomes a part of the room's name, so that other servers know whose it is. It is
+	// of letters and digits; it may be empty.
+	Owner string
 	// Account is whose session it is; only its keys and tokens may watch.
 	Account string
 	// Session is the session's id.

@@ -55,7 +55,11 @@ func NewServer(c ServerConfig) *Server {
 //
 // Errors: those of the library.
 func (s *Server) Open(c Config) (*Room, error) {
-	r, err := newRoom(s, "room_"+s.config.NewID(), c)
+	name := prefix + s.config.NewID()
+	if c.Owner != "" {
+		name = prefix + c.Owner + "_" + s.config.NewID()
+	}
+	r, err := newRoom(s, name, c)
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +67,19 @@ func (s *Server) Open(c Config) (*Room, error) {
 	defer s.mu.Unlock()
 	s.rooms[r.name] = r
 	return r, nil
+}
+
+// prefix begins the names of rooms.
+const prefix = "room_"
+
+// OwnerOf returns what the name of a room says of its owner, empty if nothing.
+func OwnerOf(name string) string {
+	rest, isRoom := strings.CutPrefix(name, prefix)
+	owner, _, owned := strings.Cut(rest, "_")
+	if !isRoom || !owned {
+		return ""
+	}
+	return owner
 }
 
 // Find returns the room of a name, nil if there is none.
@@ -94,9 +111,7 @@ func (s *Server) Token(r *Room, publish bool) (string, error) {
 // ServeHTTP serves what is below Path: the room's name, then rtc for version 0 and rtc/v1
 // for version 1, each with validate below it.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	name, rest, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, Path), "/")
-	rest, asks := strings.CutSuffix(rest, "/validate")
-	version, known := map[string]livekit.Version{"rtc": livekit.Version0, "rtc/v1": livekit.Version1}[rest]
+	name, version, asks, known := readPath(r.URL.Path)
 	s.config.Origins.Allow(w.Header(), r, "X-Request-Id, Allow")
 	w.Header().Set("Cache-Control", "no-store")
 	switch {
@@ -129,6 +144,29 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	default:
 		s.join(w, r, grant, join)
 	}
+}
+
+// readPath reads a path below Path. It is known if signalling is served there; asks is true
+// of the path by which a client asks whether a token is valid.
+func readPath(path string) (name string, version livekit.Version, asks, known bool) {
+	name, rest, _ := strings.Cut(strings.TrimPrefix(path, Path), "/")
+	rest, asks = strings.CutSuffix(rest, "/validate")
+	version, known = map[string]livekit.Version{"rtc": livekit.Version0, "rtc/v1": livekit.Version1}[rest]
+	return name, version, asks, known
+}
+
+// Gone answers a GET below Path for a room that no server has any longer: whoever wants to
+// resume in it is told to begin anew.
+func (s *Server) Gone(w http.ResponseWriter, r *http.Request) {
+	s.config.Origins.Allow(w.Header(), r, "X-Request-Id, Allow")
+	w.Header().Set("Cache-Control", "no-store")
+	_, version, asks, known := readPath(r.URL.Path)
+	join, err := livekit.ReadJoin(r, version)
+	if known && err == nil && join.Resume != "" && !asks {
+		s.sendAway(w, r)
+		return
+	}
+	refuse(w, http.StatusNotFound, "There is no such room.")
 }
 
 // admit reads the token of a request that opens the signalling of the room.

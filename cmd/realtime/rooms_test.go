@@ -1,0 +1,182 @@
+package main_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/coder/websocket"
+)
+
+// python is LiveKit's client for Python in a room.
+type python struct{ lines chan map[string]any }
+
+// enter starts the client, which tells what it sees until its room ends.
+func enter(t *testing.T, arguments ...string) *python {
+	t.Helper()
+	root := filepath.Join("..", "..")
+	program, err := filepath.Abs(filepath.Join(root, ".tools", "python", "bin", "python"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	script := filepath.Join(root, "cmd", "cutroom", "testdata", "livevideo", "room.py")
+	command := exec.CommandContext(t.Context(), program, append([]string{script}, arguments...)...)
+	command.Stderr = t.Output()
+	out, err := command.StdoutPipe()
+	if err == nil {
+		err = command.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &python{make(chan map[string]any, 1000)}
+	go func() {
+		defer close(p.lines)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			var line map[string]any
+			if json.Unmarshal(lines.Bytes(), &line) == nil {
+				p.lines <- line
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = command.Process.Kill() // it may have ended
+		_ = command.Wait()
+	})
+	return p
+}
+
+// tells waits until the client tells of something.
+func (p *python) tells(t *testing.T, what string) {
+	t.Helper()
+	for line := range p.lines {
+		if line[what] != nil {
+			return
+		}
+	}
+	t.Fatalf("the client has ended and did not tell of %q", what)
+}
+
+// at returns an address of a room as it is at another instance.
+func (i *instance) at(t *testing.T, address string) string {
+	t.Helper()
+	read, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read.Host = i.address
+	return read.String()
+}
+
+// roomInfo is what a client is told of its room.
+type roomInfo struct {
+	Type  string `json:"type"`
+	URL   string `json:"livekit_url"`
+	Token string `json:"token"`
+	Room  string `json:"room_name"`
+}
+
+// join opens a session with a room.
+func (i *instance) join(t *testing.T) (info roomInfo) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	control, _, err := websocket.Dial(ctx, "ws://"+i.address+"/v1/stream?model=gen-2.5&api_key="+key, nil)
+	if err == nil {
+		err = control.Write(ctx, websocket.MessageText, []byte(`{"type":"livekit_join"}`))
+	}
+	for err == nil && info.Type != "livekit_room_info" {
+		var content []byte
+		if _, content, err = control.Read(ctx); err == nil {
+			err = json.Unmarshal(content, &info)
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	newClient(control) // which reads from now on
+	t.Cleanup(func() { control.CloseNow() })
+	return info
+}
+
+// ask sends a request with the test's key and returns the status and the body.
+func ask(t *testing.T, method, address string) (int, string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, method, strings.Replace(address, "ws://", "http://", 1), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("x-api-key", key)
+	answer, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(body)
+}
+
+// A balancer may lead the connections of a room to any instance: all lead to the one that
+// has the room, until that is gone.
+func TestARoomIsReachedThroughEveryInstance(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 5)
+	f.settings = append(f.settings, "CUTROOM_RTC_ADDR=127.0.0.1:0", "CUTROOM_PEER_ADDR=127.0.0.1:0")
+	owner, second, third := f.start(), f.start(), f.start()
+	info := owner.join(t)
+
+	client := enter(t, second.at(t, info.URL), info.Token)
+	client.tells(t, "published")
+	client.tells(t, "means") // its own camera comes back
+	status, body := ask(t, http.MethodPost, "http://"+third.address+"/watch-stream/"+info.Room)
+	var watching roomInfo
+	if err := json.Unmarshal([]byte(body), &watching); err != nil || status != http.StatusOK {
+		t.Fatalf("a viewer is answered with %d %s", status, body)
+	}
+	if !strings.HasPrefix(watching.URL, "ws://"+third.address+"/") {
+		t.Errorf("the viewer is sent to %s, and asked %s", watching.URL, third.address)
+	}
+	viewer := enter(t, watching.URL, watching.Token, "watch")
+	viewer.tells(t, "means")
+
+	// Those who may not are refused by the owner's word, and what it never had leads nowhere.
+	if status, body := ask(t, http.MethodGet, second.at(t, info.URL)+"/rtc/v1/validate?access_token=x"); status != 401 ||
+		body != "The token is not valid." {
+		t.Errorf("a wrong token is answered with %d %s", status, body)
+	}
+	for _, name := range []string{info.Room + "x", "room_nobody_x", "room_x", "room__"} {
+		if status, _ := ask(t, http.MethodPost, "http://"+second.address+"/watch-stream/"+name); status != 404 {
+			t.Errorf("the room %s is answered with %d", name, status)
+		}
+	}
+
+	// An instance that stops takes what it passes on with it, and the room goes on.
+	third.signal(t, os.Interrupt)
+	<-third.ended
+	client.tells(t, "means")
+	owner.kill()
+	client.tells(t, "left")
+	if status, body := ask(t, http.MethodGet,
+		second.at(t, info.URL)+"/rtc/v1/validate?access_token="+info.Token); status != http.StatusServiceUnavailable ||
+		!strings.Contains(body, "The room cannot be reached now. Try again.") {
+		t.Errorf("the room of an instance that is gone is answered with %d %s", status, body)
+	}
+	// Until its lease is over, somebody might still have the room.
+	eventually(t, "the room is gone", func() bool {
+		status, _ := ask(t, http.MethodPost, "http://"+second.address+"/watch-stream/"+info.Room)
+		return status == http.StatusNotFound
+	})
+}

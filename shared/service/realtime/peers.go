@@ -1,0 +1,193 @@
+package realtime
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/ratelimit"
+	"cutroom/shared/domain/session"
+	"cutroom/shared/service/realtime/room"
+)
+
+const (
+	// passedOn marks a request that comes from another instance: it is passed on once.
+	passedOn = "X-Cutroom-Passed-On"
+	// maxPassed is how many requests are passed on at once, maxPassedByCaller how many of
+	// one address.
+	maxPassed, maxPassedByCaller = 1000, 200
+	// peerDial and peerHeader bound how long an instance may take to accept a connection
+	// and to answer.
+	peerDial, peerHeader = 3 * time.Second, 10 * time.Second
+	// peerFresh is how long an instance's address is taken from memory, maxKnown how many
+	// are in it.
+	peerFresh, maxKnown = 5 * time.Second, 1000
+)
+
+// errNoPeer says that no instance has a room any longer.
+var errNoPeer = errors.New("realtime: no instance has the room")
+
+// peers finds the instances that have rooms, and passes requests on to them. The name of
+// a room has its instance's epoch, whose address is in the records: nothing that a caller
+// says is ever dialled.
+type peers struct {
+	sessions  *session.Instance
+	logger    *slog.Logger
+	transport *http.Transport
+	// lookups limits the reads of the records, as callers need no key to name a room.
+	lookups *rate.Limiter
+
+	mu    sync.Mutex
+	known map[string]peer // by epoch
+}
+
+// peer is what is known of an instance.
+type peer struct {
+	// address is empty if there is no such instance.
+	address string
+	until   time.Time
+}
+
+func newPeers(c Config) *peers {
+	dialer := &net.Dialer{Timeout: peerDial}
+	return &peers{
+		sessions: c.Sessions, logger: c.Logger, lookups: rate.NewLimiter(50, 200), known: map[string]peer{},
+		transport: &http.Transport{
+			DialContext: dialer.DialContext, ResponseHeaderTimeout: peerHeader, IdleConnTimeout: time.Minute,
+			MaxIdleConnsPerHost: 4, DisableCompression: true,
+		},
+	}
+}
+
+// find returns the address of the instance that has the room, empty if that is this one
+// or if none is named.
+//
+// Errors: errNoPeer; fault.Unavailable; those of the store.
+func (p *peers) find(ctx context.Context, name string) (address string, err error) {
+	epoch := room.OwnerOf(name)
+	if epoch == "" || !p.sessions.HasPeers() {
+		return "", nil
+	}
+	now := time.Now()
+	p.mu.Lock()
+	found, there := p.known[epoch]
+	p.mu.Unlock()
+	if !there || now.After(found.until) {
+		if !p.lookups.Allow() {
+			return "", fault.New(fault.Unavailable, "Too many rooms are asked for. Try again.")
+		}
+		address, own, err := p.sessions.Find(ctx, epoch)
+		if own {
+			return "", nil
+		}
+		if err != nil && !fault.Is(err, fault.Conflict) {
+			return "", err
+		}
+		found = peer{address, now.Add(peerFresh)}
+		p.mu.Lock()
+		if len(p.known) >= maxKnown {
+			clear(p.known)
+		}
+		p.known[epoch] = found
+		p.mu.Unlock()
+	}
+	if found.address == "" {
+		return "", errNoPeer
+	}
+	if _, err := netip.ParseAddrPort(found.address); err != nil {
+		return "", err
+	}
+	return found.address, nil
+}
+
+// passOn passes a request for a room on to the instance that has it, and reports whether
+// it did; gone answers when there is none any longer.
+func (s *Server) passOn(w http.ResponseWriter, r *http.Request, name string, gone func()) bool {
+	if r.Header.Get(passedOn) != "" || s.config.WebRTC.Rooms.Find(name) != nil {
+		return false
+	}
+	address, err := s.peers.find(r.Context(), name)
+	switch {
+	case errors.Is(err, errNoPeer):
+		gone()
+		return true
+	case err != nil:
+		if !fault.Is(err, fault.Unavailable) {
+			s.config.Logger.Error("the instance of a room was not found", "error", err)
+		}
+		cannotReach(w)
+		return true
+	case address == "":
+		return false
+	}
+	bounds := []ratelimit.Bound{{Name: "passed", Most: maxPassed}}
+	if caller := credential.Caller(r.Context()); caller != "" {
+		bounds = append(bounds, ratelimit.Bound{Name: "passed/" + caller, Most: maxPassedByCaller})
+	}
+	leave, ok := s.crowd.Enter(bounds...)
+	if !ok {
+		cannotReach(w)
+		return true
+	}
+	defer leave()
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	// What is passed on ends with the server.
+	defer context.AfterFunc(s.passing, cancel)()
+	s.peers.proxy(address, w.Header()).ServeHTTP(w, r.WithContext(ctx))
+	return true
+}
+
+// cannotReach answers a request for a room whose instance cannot be asked.
+func cannotReach(w http.ResponseWriter) {
+	w.Header().Set("Retry-After", "1")
+	answerDetail(w, http.StatusServiceUnavailable, "The room cannot be reached now. Try again.")
+}
+
+// proxy returns what passes a request on to an address, upgrades included. The header
+// fields of the answer replace those that have been set.
+func (p *peers) proxy(address string, set http.Header) http.Handler {
+	upgraded := false
+	return &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(&url.URL{Scheme: "http", Host: address})
+			// The answer tells the caller addresses of this server as the caller knows it.
+			r.Out.Host = r.In.Host
+			if strings.HasPrefix(baseOf(r.In), "wss:") {
+				r.Out.Header.Set("X-Forwarded-Proto", "https")
+			}
+			r.Out.Header.Set(passedOn, "1")
+		},
+		ModifyResponse: func(answer *http.Response) error {
+			upgraded = answer.StatusCode == http.StatusSwitchingProtocols
+			answer.Header.Del("X-Request-Id")
+			for name := range answer.Header {
+				set.Del(name)
+			}
+			return nil
+		},
+		Transport: p.transport, FlushInterval: -1,
+		ErrorLog: slog.NewLogLogger(p.logger.Handler(), slog.LevelDebug),
+		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
+			if upgraded {
+				return // one of the two has gone, and nobody is left to answer
+			}
+			if r.Context().Err() == nil {
+				p.logger.Warn("an instance does not answer for its room", "address", address, "error", err)
+			}
+			cannotReach(w)
+		},
+	}
+}
