@@ -32,8 +32,11 @@ type span struct{ start, end int }
 // UTF-8 without lone surrogates, and no duplicate names in an object. A request
 // that two readers could understand differently cannot be checked for both.
 type jsonReader struct {
+	body    []byte
 	source  bytes.Buffer
 	decoder jsontext.Decoder
+	// skeleton is what the decoder reads of a large body.
+	skeleton skeleton
 	// large reports whether the names of the body may take much memory.
 	large bool
 	// name and text are buffers for strings with escapes.
@@ -51,8 +54,27 @@ func newJSONReader(body []byte) *jsonReader {
 }
 
 func (r *jsonReader) read(body []byte) {
-	r.source, r.large = *bytes.NewBuffer(body), r.large || len(body) > maxReaderRoom
+	r.body, r.large = body, r.large || len(body) > maxReaderRoom
+	r.skeleton.reset()
+	if len(body) >= largeBody && r.skeleton.cutOut(body, longText) {
+		body = r.skeleton.bytes
+	}
+	r.source = *bytes.NewBuffer(body)
 	r.decoder.Reset(&r.source)
+}
+
+// offset is where the decoder stands in the body.
+func (r *jsonReader) offset() int { return r.skeleton.original(int(r.decoder.InputOffset())) }
+
+// located returns an error with its place in the body.
+func (r *jsonReader) located(err error) error {
+	var syntax *jsontext.SyntacticError
+	if len(r.skeleton.cuts) == 0 || !errors.As(err, &syntax) {
+		return err
+	}
+	located := *syntax
+	located.ByteOffset = int64(r.skeleton.original(int(syntax.ByteOffset)))
+	return &located
 }
 
 // reset lets go of the body and of large buffers. Nothing that the reader has
@@ -81,7 +103,11 @@ func (r *jsonReader) kind() jsontext.Kind { return r.decoder.PeekKind() }
 func (r *jsonReader) value() (jsontext.Value, span, error) {
 	value, err := r.decoder.ReadValue()
 	end := int(r.decoder.InputOffset())
-	return value, span{end - len(value), end}, err
+	at := span{r.skeleton.original(end - len(value)), r.skeleton.original(end)}
+	if err != nil {
+		return nil, at, r.located(err)
+	}
+	return r.body[at.start:at.end:at.end], at, nil
 }
 
 // open reads the bracket that opens an object or array, and returns its place.
@@ -89,13 +115,13 @@ func (r *jsonReader) value() (jsontext.Value, span, error) {
 // follows, kind is 0 and reading returns the error.
 func (r *jsonReader) open() (int, error) {
 	_, err := r.decoder.ReadToken()
-	return int(r.decoder.InputOffset()) - 1, err
+	return r.offset() - 1, r.located(err)
 }
 
 // close reads the closing bracket, and returns the span of what began at start.
 func (r *jsonReader) close(start int) (span, error) {
 	_, err := r.decoder.ReadToken()
-	return span{start, int(r.decoder.InputOffset())}, err
+	return span{start, r.offset()}, r.located(err)
 }
 
 // key reads the name of a member, which is valid until the next one is read.
@@ -132,7 +158,7 @@ func (r *jsonReader) end() error {
 	if err == nil {
 		return errors.New("something follows the request's object")
 	}
-	return err
+	return r.located(err)
 }
 
 // checkNesting checks the depth and the number of members before anything walks

@@ -1,0 +1,64 @@
+package request
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// problem is an error as callers see it: its place, and the name that is there
+// twice.
+func problem(err error) string {
+	var syntax *jsontext.SyntacticError
+	switch {
+	case !errors.As(err, &syntax):
+		return fmt.Sprint(err)
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		return fmt.Sprint(syntax)
+	}
+	return fmt.Sprint("not JSON at ", syntax.ByteOffset)
+}
+
+// Walk reads a body token by token, of which strings of so many bytes are cut out before
+// (-1 for none), and returns what is where.
+func Walk(body []byte, long int) string {
+	r := new(jsonReader)
+	r.read(nil)
+	r.body = body
+	reading := body
+	if long >= 0 && r.skeleton.cutOut(body, long) {
+		reading = r.skeleton.bytes
+	}
+	r.source = *bytes.NewBuffer(reading)
+	r.decoder.Reset(&r.source)
+	var said strings.Builder
+	for {
+		kind := r.kind()
+		switch kind {
+		case '{', '[':
+			at, err := r.open()
+			fmt.Fprintf(&said, "%c at %d %s\n", kind, at, problem(err))
+			if err != nil {
+				return said.String()
+			}
+		case '}', ']':
+			at, err := r.close(0)
+			fmt.Fprintf(&said, "%c at %d %s\n", kind, at.end, problem(err))
+			if err != nil {
+				return said.String()
+			}
+		case 0:
+			fmt.Fprintf(&said, "end %s\n", problem(r.end()))
+			return said.String()
+		default:
+			value, at, err := r.value()
+			fmt.Fprintf(&said, "%q from %d to %d %s\n", value, at.start, at.end, problem(err))
+			if err != nil {
+				return said.String()
+			}
+		}
+	}
+}
