@@ -1,4 +1,4 @@
-"""Measures the engine server: python -m bench [rows | transformer | page] ..."""
+"""Measures the engine server: python -m bench [rows | live | transformer | page] ..."""
 
 from __future__ import annotations
 
@@ -22,11 +22,15 @@ def main() -> int:
         from . import rows
 
         return rows.main(rest)
+    if name == "live":
+        from . import live
+
+        return live.main(rest)
     if name == "transformer":
         from . import transformer
 
         return transformer.main(rest)
-    print(f"{name} is not rows, transformer or page", file=sys.stderr)
+    print(f"{name} is not rows, live, transformer or page", file=sys.stderr)
     return 2
 
 

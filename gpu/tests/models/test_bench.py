@@ -59,7 +59,16 @@ def test_every_figure_of_a_row_is_printed(bench: Bench) -> None:
     assert all("huggingface.co" in line for line in found if line.startswith("image-edit"))
 
 
-@pytest.mark.parametrize("kind", ["rows", "transformer"])
+def test_every_figure_of_live_video_is_printed(bench: Bench) -> None:
+    status, out, _ = bench("live", "--tiny", "--pictures", "3")
+    assert status == 0
+    found = [line for line in out.splitlines() if line.startswith("turbo ")]
+    assert len(found) == 2, out
+    for line in found:
+        assert re.match(r"turbo +[0-9x]+ +[0-9.]+ s( +[0-9.]+ ms){3} +[0-9.]+ +-$", line), line
+
+
+@pytest.mark.parametrize("kind", ["rows", "live", "transformer"])
 def test_without_a_gpu_it_says_so(bench: Bench, kind: str) -> None:
     status, out, said = bench(kind)
     assert (status, out) == (1, "")

@@ -1,0 +1,79 @@
+package realtime_test
+
+import (
+	"context"
+	"image/color"
+	"sync/atomic"
+	"testing"
+
+	"github.com/coder/websocket"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/engine"
+)
+
+// remote is an engine on other hardware: it has room for so many sessions, takes no images,
+// and hangs in frames while the test holds it.
+type remote struct {
+	painter
+	room atomic.Int32
+}
+
+func (r *remote) Open(context.Context, *catalog.Model) (engine.LiveEditor, error) {
+	if r.room.Add(-1) < 0 {
+		return nil, fault.New(fault.Unavailable, "The engine has no place for a session now. Try again.")
+	}
+	return &remoteEditor{canvas{painter: &r.painter, color: colorOf("")}}, nil
+}
+
+type remoteEditor struct{ canvas }
+
+func (e *remoteEditor) Offloaded() bool { return true }
+
+func (e *remoteEditor) SetImage(context.Context, *engine.ReferenceImage) (engine.Outcome, error) {
+	return engine.Outcome{}, fault.New(fault.Invalid, "The engine takes no image here.")
+}
+
+// An engine without room refuses nobody for good, and the slot is free again.
+func TestConnectsWhileTheEngineIsFull(t *testing.T) {
+	full := &remote{}
+	full.room.Store(1) // for the session by which the test sees that the server is ready
+	w := newWorld(t, setup{engine: full})
+	full.room.Store(0)
+	w.dial("gen-2.5", studio).refused(websocket.StatusTryAgainLater, "No session can be opened now. Try again.")
+	w.active("studio", 0)
+	full.room.Store(1)
+	w.open("gen-2.5", studio)
+}
+
+// An image that the engine refuses changes nothing, and neither does the prompt with it.
+func TestAnImageThatTheEngineRefuses(t *testing.T) {
+	r := &remote{}
+	r.room.Store(100)
+	c := newWorld(t, setup{engine: r}).open("gen-2.5", studio)
+	c.say(`{"type":"prompt","prompt":"blue","enhance_prompt":false}`)
+	c.ack("prompt_ack", "")
+	c.say(`{"type":"set_image","image_data":null,"prompt":"green","enhance_prompt":false}`)
+	c.ack("set_image_ack", "The engine takes no image here.")
+	c.painted(colorOf("blue"))
+}
+
+// Sessions whose engine hangs elsewhere keep nobody's frames waiting here.
+func TestAnEngineThatHangsElsewhere(t *testing.T) {
+	r := &remote{}
+	r.room.Store(100)
+	w := newWorld(t, setup{engine: r})
+	hung := make(chan struct{}, 10)
+	hang := func(ctx context.Context) {
+		hung <- struct{}{}
+		<-ctx.Done()
+	}
+	r.before.Store(&hang)
+	for range cap(hung) {
+		w.open("gen-2.5", studio).show(plain(32, 16, color.White))
+		<-hung
+	}
+	r.before.Store(nil)
+	w.open("gen-2.5", studio).painted(colorOf(""))
+}
