@@ -27,6 +27,9 @@ mkdir test-output
 watched=$("$GO" list ./shared/domain/... ./shared/service/... ./shared/engine/... ./shared/platform/... ./shared/client/... \
 	./shared/adapter/sqlite/... ./shared/adapter/diskblob/... ./shared/adapter/prometheus/... |
 	grep -v -e /engine/preview -e /engine/ffmpeg -e /domain/media -e /platform/lambda -e /platform/fence)
+# What takes longest begins first.
+slow=$(echo "$watched" | grep -x -e '.*/service/gateway' -e '.*/service/api' -e '.*/service/realtime' -e '.*/engine/engineserver')
+watched=$(echo "$slow" && echo "$watched" | grep -vxF "$slow")
 # What draws and reads pictures keeps processors busy, and needs none of the tools that are
 # installed meanwhile.
 pictures=$("$GO" list ./shared/engine/... | grep -vxF "$watched")
@@ -47,8 +50,8 @@ if [ -n "${PACKAGES:-}" ]; then
 	exit
 fi
 # The trap also waits for background processes if something else fails.
-tools='' audit='' server='' engine='' deploy='' drawn='' programs=''
-trap 'touch test-output/tools-failed; wait $tools $audit $server $engine $deploy $drawn $programs' EXIT
+tools='' audit='' server='' engine='' deploy='' drawn='' programs='' race=''
+trap 'touch test-output/tools-failed; wait $tools $audit $server $engine $deploy $drawn $programs $race' EXIT
 # The tools of the tests are downloaded while the code is compiled, and while the tests run
 # that need none.
 install_tools() {
@@ -73,9 +76,10 @@ took "go vet of the images' tests" released vet -tags docker ./packaging/...
 # The program that many packages test is linked once, and programs that have not changed
 # are those of the last run: see programtest.Folder.
 export TEST_PROGRAMS="$PWD/.tools/programs"
-# What many tests send is drawn once: see mediatest.
-export TEST_MEDIA="$PWD/test-output/media"
-mkdir "$TEST_MEDIA"
+# What many tests send is drawn once, by each ffmpeg that is installed: see mediatest.
+TEST_MEDIA="$PWD/.tools/media/$(ffmpeg -version | cksum | cut -d ' ' -f 1)"
+export TEST_MEDIA
+mkdir -p "$TEST_MEDIA"
 took "program" released build -o "$TEST_PROGRAMS/" ./cmd/cutroom
 # The tests of the server run one after the other, and those of the deploy mostly wait for
 # a local AWS: all that starts after them yields to them, so that nobody waits in the end
@@ -95,14 +99,17 @@ with_tools released test -vet=off -p 2 -timeout 60m -artifacts -outputdir test-o
 programs=$!
 with_tools scripts/test-engine.sh .tools/engine --ignore tests/models >test-output/engine.log 2>&1 &
 engine=$!
+# shellcheck disable=SC2086 # a list of packages
+with_tools raced -vet=off -p 2 -timeout 60m -artifacts -outputdir test-output $watched >test-output/race.log 2>&1 &
+race=$!
 # It mostly waits for registries.
 with_tools scripts/audit.sh >test-output/audit.log 2>&1 &
 audit=$!
 took lint scripts/lint.sh
 took "tools of the tests, the rest" finished tools.log "$tools"
 tools=''
-# shellcheck disable=SC2086 # a list of packages
-took "go test -race" raced -vet=off -p 2 -timeout 60m -artifacts -outputdir test-output $watched
+took "go test -race, the rest" finished race.log "$race"
+race=''
 took "vulnerabilities of dependencies" finished audit.log "$audit"
 audit=''
 took "go test of the server, the rest" finished server.log "$server"

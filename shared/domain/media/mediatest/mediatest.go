@@ -188,8 +188,8 @@ func source(filter string, width, height int, fps float64) string {
 // draw runs ffmpeg to create the file at path, whose name tells its container.
 // Where the variable TEST_MEDIA names a folder, ffmpeg draws each file once for
 // all packages that share the folder: starting it takes longer than encoding a
-// second of small pictures. Whoever installs another ffmpeg empties the folder,
-// as scripts/test.sh does.
+// second of small pictures. Another ffmpeg needs another folder: see
+// scripts/test.sh.
 func draw(t testing.TB, path string, args []string) {
 	t.Helper()
 	folder := os.Getenv("TEST_MEDIA")
