@@ -50,7 +50,7 @@ const pingTime = 5000, maxBitrate = 2_500_000;
 
 // hasRoom reports whether this browser can have pictures edited over WebRTC.
 const hasRoom = () => typeof RTCPeerConnection === "function" && "captureStream" in HTMLCanvasElement.prototype &&
-  "requestVideoFrameCallback" in HTMLVideoElement.prototype;
+  "requestVideoFrameCallback" in HTMLVideoElement.prototype && "setCodecPreferences" in RTCRtpTransceiver.prototype;
 
 // Room sends a track of video to the room at a URL, and calls on.video(stream) with what
 // comes back, and on.lost() once if that ends.
