@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -285,6 +286,36 @@ func TestIdlenessWithoutMedia(t *testing.T) {
 	}
 	films.ends("", websocket.StatusNormalClosure, "The session was idle.")
 	w.active("studio", 0)
+}
+
+// A camera that sends megabytes a second of what only begins as a frame costs itself its
+// pictures, until it sends good ones, and others nothing.
+func TestAFloodOfBrokenFrames(t *testing.T) {
+	w := newWorld(t, setup{webrtc: true})
+	other := w.goLive(w.open("gen-2.5", rival), newCamera(t, 160, 90))
+	other.shows(160, 90)
+	c := w.goLive(w.open("gen-2.5", studio), newCamera(t, 160, 90))
+	c.shows(160, 90)
+	films := &camera{t: t}
+	films.turn(320, 180)
+	broken := make([]byte, 300_000)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(broken)
+	copy(broken, keyFrame(t, *films.size.Load())[:10])
+	var good atomic.Bool
+	c.Unpublish()
+	c.Camera = func(bool) []byte {
+		if good.Load() {
+			return films.films(true)
+		}
+		return broken
+	}
+	c.Publish()
+	for len(other.Seen) > 0 {
+		<-other.Seen
+	}
+	other.Sees(50)
+	good.Store(true)
+	c.shows(320, 180)
 }
 
 // A helper that is killed costs its session some frames, and a session whose helpers are

@@ -7,6 +7,7 @@ import (
 	"net"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -379,4 +380,58 @@ func TestKeyFramesForThoseWhoAsk(t *testing.T) {
 	if most := 1 + int(time.Since(began)/keyEvery); keys == 0 || keys > most {
 		t.Errorf("%d key frames are asked for in %v, want at most %d", keys, time.Since(began), most)
 	}
+}
+
+// Data that nobody reads, in messages of any size, holds nothing up.
+func TestHugeDataMessages(t *testing.T) {
+	w := newWorld(t, nil)
+	r, _ := w.mirror()
+	c := w.join(r, livekit.Version1, true)
+	c.Sees(1)
+	for i, size := range []int{1, 60_000, 100_000, 1 << 20} {
+		channel, err := c.Own.CreateDataChannel(fmt.Sprintf("%d", i), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opened := make(chan struct{})
+		channel.OnOpen(func() { close(opened) })
+		livekittest.Await(c, "the channel is open", opened)
+		for range 20 {
+			// The library refuses what the server says that it does not take.
+			_ = channel.Send(make([]byte, size))
+		}
+	}
+	for len(c.Seen) > 0 {
+		<-c.Seen
+	}
+	c.Sees(25)
+}
+
+// One token at many places at once lets one of them in.
+func TestATokenAtManyPlaces(t *testing.T) {
+	w := newWorld(t, nil)
+	r, _ := w.mirror()
+	config := w.as(r, livekit.Version1, true)
+	var joining sync.WaitGroup
+	for range 20 {
+		c := livekittest.New(t, config)
+		joining.Go(func() {
+			if err := c.TryDial(""); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	joining.Wait()
+	for limit := time.Now().Add(testTime); ; time.Sleep(time.Millisecond) {
+		r.mu.Lock()
+		here := len(r.everyone())
+		r.mu.Unlock()
+		if here == 1 {
+			break
+		}
+		if time.Now().After(limit) {
+			t.Fatalf("%d are in the room", here)
+		}
+	}
+	livekittest.Join(t, config).Sees(5)
 }
