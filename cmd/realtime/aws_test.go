@@ -55,7 +55,7 @@ func TestInstancesInAWS(t *testing.T) {
 	f.isFull(one)
 	f.isFull(two)
 	first.edit(t)
-	first.joinsRoom(t)
+	first.joinsRoom(t, two)
 	first.leave()
 	f.becomes(1)
 	third := f.open(two)

@@ -57,6 +57,7 @@ func inTask(t *testing.T, role string, guard awstest.Guard) []string {
 		"AWS_CONTAINER_CREDENTIALS_FULL_URI=" + agent.URL + "/credentials",
 		"ECS_CONTAINER_METADATA_URI_V4=" + agent.URL + "/v4/task", "AWS_ENDPOINT_URL_EC2=" + network.URL,
 		"CUTROOM_RTC_ADDR=127.0.0.1:0", "CUTROOM_RTC_PUBLIC=ecs", "CUTROOM_RTC_TURN=" + relayURL,
+		"CUTROOM_PEER_ADDR=127.0.0.1:0",
 	}
 }
 
@@ -77,8 +78,9 @@ func makeSecret(t *testing.T, cloud *awstest.Cloud, name string) string {
 	return *made.ARN
 }
 
-// joinsRoom wants the session to be told of the task's public address and of the relay.
-func (c *client) joinsRoom(t *testing.T) {
+// joinsRoom wants the session to be told of the task's public address and of the relay, also
+// by another task that the load balancer may lead to.
+func (c *client) joinsRoom(t *testing.T, by *instance) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -93,7 +95,8 @@ func (c *client) joinsRoom(t *testing.T) {
 		_, rest, found := strings.Cut(c.texts(), `{"type":"livekit_room_info",`)
 		return found && json.NewDecoder(strings.NewReader("{"+rest)).Decode(&info) == nil
 	})
-	signalling, _, err := websocket.Dial(ctx, info.URL+"/rtc?access_token="+info.Token, nil)
+	_, path, _ := strings.Cut(strings.TrimPrefix(info.URL, "ws://"), "/")
+	signalling, _, err := websocket.Dial(ctx, "ws://"+by.address+"/"+path+"/rtc?access_token="+info.Token, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
