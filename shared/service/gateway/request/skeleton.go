@@ -37,7 +37,7 @@ type cut struct {
 
 // cutOut makes the skeleton of a body, of strings from so many bytes on. It reports
 // whether there is anything to cut out, and little enough is left. Names of members
-// stay: they tell members apart.
+// stay, and what may be one: they tell members apart.
 func (s *skeleton) cutOut(body []byte, long int) bool {
 	s.bytes, s.cuts = s.bytes[:0], s.cuts[:0]
 	copied, removed := 0, 0
@@ -53,7 +53,7 @@ func (s *skeleton) cutOut(body []byte, long int) bool {
 			end = jsonedit.EndOfString(body, start)
 		}
 		i = end + 1
-		if !valid || end-start-1 < long || namesMember(body[i:]) {
+		if !valid || end-start-1 < long || !isValue(body[:start]) {
 			continue
 		}
 		if len(s.bytes)+start+1-copied > maxSkeleton {
@@ -89,13 +89,14 @@ func (s *skeleton) reset() {
 	}
 }
 
-// namesMember reports whether what follows a string makes it the name of a member.
-func namesMember(after []byte) bool {
-	for _, c := range after {
-		switch c {
+// isValue reports whether what precedes a string says that it is no name of a member.
+// After a comma it may be one.
+func isValue(before []byte) bool {
+	for i := len(before) - 1; i >= 0; i-- {
+		switch c := before[i]; c {
 		case ' ', '\t', '\n', '\r':
 		default:
-			return c == ':'
+			return c == ':' || c == '['
 		}
 	}
 	return false

@@ -111,7 +111,7 @@ func itoa(n int) string { text, _ := json.Marshal(n); return string(text) }
 func FuzzSkeleton(f *testing.F) {
 	for _, seed := range []string{
 		`{"a":"b","c":["d\n","e\\",{"f" : "g"}]}`, `{"aaaaaaaaaaaa":"bbbbbbbbbbbbbbbb\"c","dd":5}`, `["éééé",""]`, `{"a":"\ud83d\ude00"}`,
-		`{"a":"b","a":"c"}`, `"abc`, `{"a":"` + "\x01" + `"}`, `["\u0041"]`, `["` + "\xff" + `"]`, `{"a" "b"}`, `{"a":"b"}"c"`, `[1,2,"x"`,
+		`{"a":"b","a":"c"}`, `"abc`, `{"a":"` + "\x01" + `"}`, `["\u0041"]`, `["` + "\xff" + `"]`, `{"a" "b"}`, `{"":"","c"""`, `{"":"","c","`, `{"a":"b"}"c"`, `[1,2,"x"`,
 	} {
 		f.Add([]byte(seed), 0)
 		f.Add([]byte(seed), 3)
