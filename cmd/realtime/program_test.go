@@ -79,7 +79,7 @@ func newFleet(t *testing.T, limit int) *fleet {
 func tiersOf(t *testing.T, limit int) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tiers.yaml")
-	if err := os.WriteFile(path, fmt.Appendf(nil, "default: {realtime_sessions: %d}\n", limit), 0o600); err != nil {
+	if err := os.WriteFile(path, fmt.Appendf(nil, "default: {realtime_sessions: %d, realtime_line: 200}\n", limit), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return "CUTROOM_TIERS=" + path
