@@ -82,7 +82,7 @@ func TestEndsOfLiveVideo(t *testing.T) {
 	}{
 		"a longest duration": {
 			key: func(_ *testing.T, w *world) string {
-				return w.mint(studio, credential.Scope{MaxSession: 4 * time.Second}, time.Minute)
+				return w.mint(studio, credential.Scope{MaxSession: 10 * time.Second}, time.Minute)
 			},
 			reason: "max_session_duration", code: websocket.StatusNormalClosure, text: "Maximum session duration reached.",
 			left: livekit.DisconnectReason_ROOM_DELETED,
@@ -265,7 +265,7 @@ func TestWhoMayWatch(t *testing.T) {
 func TestIdlenessWithoutMedia(t *testing.T) {
 	t.Parallel()
 	network := &atomic.Pointer[lossytest.Conn]{}
-	w := newWorld(t, setup{webrtc: true, times: realtime.Times{Idle: 6 * time.Second}, network: func(c net.PacketConn) net.PacketConn {
+	w := newWorld(t, setup{webrtc: true, times: realtime.Times{Idle: 10 * time.Second}, network: func(c net.PacketConn) net.PacketConn {
 		network.Store(lossytest.NewConn(c, 1))
 		return network.Load()
 	}})

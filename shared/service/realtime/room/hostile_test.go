@@ -219,14 +219,13 @@ func TestCallsFromManyAddresses(t *testing.T) {
 	}
 }
 
-// Connections of strangers to the TCP port end by themselves, and those from one address
-// leave room for others.
+// Connections of strangers to the TCP port end by themselves, whatever they say, and leave
+// room for clients.
 func TestHalfOpenConnections(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, nil)
-	const many = 2 * maxFromAddress // of which a quarter ends at once
 	var conns []net.Conn
-	for i := range many {
+	for i := range 2 * maxFromAddress {
 		conn, err := net.Dial("tcp4", w.config.Ports.Address())
 		if err != nil {
 			t.Fatal(err)
@@ -245,33 +244,70 @@ func TestHalfOpenConnections(t *testing.T) {
 			_, _ = conn.Write(framed)
 		}
 	}
-	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
-	elsewhere, err := dialer.Dial("tcp4", w.config.Ports.Address())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer elsewhere.Close()
-	_ = elsewhere.SetReadDeadline(time.Now().Add(strangerTime / 4))
-	var timeout net.Error
-	if _, err := elsewhere.Read(make([]byte, 1)); !errors.As(err, &timeout) || !timeout.Timeout() {
-		t.Errorf("a connection from elsewhere ends with %v", err)
-	}
-	for _, conn := range conns[many-50:] {
-		_ = conn.SetReadDeadline(time.Now().Add(testTime))
-		_, _ = conn.Read(make([]byte, 1))
-	}
-	_ = conns[0].SetReadDeadline(time.Now().Add(10 * time.Millisecond))
-	if _, err := conns[0].Read(make([]byte, 1)); !errors.As(err, &timeout) || !timeout.Timeout() {
-		t.Errorf("those of one address that are too many are closed no sooner than the rest, which ends with %v", err)
-	}
 	for i, conn := range conns {
 		_ = conn.SetReadDeadline(time.Now().Add(testTime))
+		var timeout net.Error
 		if _, err := conn.Read(make([]byte, 1)); errors.As(err, &timeout) && timeout.Timeout() {
 			t.Fatalf("connection %d stays open", i)
 		}
 	}
 	r, _ := w.mirror()
 	w.join(r, livekit.Version1, true, webrtc.NetworkTypeTCP4).Sees(10)
+}
+
+// Connections from one address leave room for those from others, and each that ends for
+// another.
+func TestConnectionsFromOneAddress(t *testing.T) {
+	plain, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newFairListener(plain)
+	defer l.Close()
+	dial := func(from byte) net.Conn {
+		t.Helper()
+		dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, from)}}
+		conn, err := dialer.Dial("tcp4", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+	accepts := func(from byte) net.Conn {
+		t.Helper()
+		conn, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		if got := conn.RemoteAddr().(*net.TCPAddr).IP.To4()[3]; got != from {
+			t.Fatalf("accepted 127.0.0.%d, want 127.0.0.%d", got, from)
+		}
+		return conn
+	}
+	var first net.Conn
+	for i := range maxFromAddress {
+		dial(1)
+		if conn := accepts(1); i == 0 {
+			first = conn
+		}
+	}
+	tooMany := dial(1)
+	dial(2)
+	accepts(2)
+	_ = tooMany.SetReadDeadline(time.Now().Add(testTime))
+	var timeout net.Error
+	if _, err := tooMany.Read(make([]byte, 1)); err == nil || errors.As(err, &timeout) && timeout.Timeout() {
+		t.Errorf("one too many is not closed: %v", err)
+	}
+	first.Close()
+	first.Close() // counts once
+	dial(1)
+	accepts(1)
+	if n := l.count(networkOf(first.RemoteAddr()), 0); n != maxFromAddress {
+		t.Errorf("%d connections are counted, want %d", n, maxFromAddress)
+	}
 }
 
 // A client that opens data channels, or sends streams, without end is ended; what it opens

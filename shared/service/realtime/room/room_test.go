@@ -3,6 +3,7 @@ package room
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pion/webrtc/v4"
 
@@ -126,4 +127,36 @@ func TestTracksComeAndGo(t *testing.T) {
 		c.Publish()
 	}
 	c.Sees(10)
+}
+
+// A client that wants to go on where it is not known is told what to do instead, and one
+// that stays away is forgotten.
+func TestResumptionsThatFail(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, nil)
+	r, _ := w.mirror()
+	c := w.join(r, livekit.Version1, true)
+	c.Sees(1)
+	tells := func(what, token string, sid string, action livekit.LeaveRequest_Action) {
+		t.Helper()
+		one := livekittest.New(t, livekittest.Config{URL: c.URL, Token: token, Version: livekit.Version1})
+		one.Dial("&join_request=" + livekittest.Wrapped(t, &livekit.JoinRequest{Reconnect: true, ParticipantSid: sid}))
+		if leave := one.Left(); leave.GetAction() != action {
+			t.Errorf("%s is told %v", what, leave)
+		}
+	}
+	sid := c.Joined.GetParticipant().GetSid()
+	tells("one of another name", c.Token, "PA_1", livekit.LeaveRequest_RECONNECT)
+	tells("one of another token", w.token(r, true), sid, livekit.LeaveRequest_RECONNECT)
+	c.Sees(1)
+	c.Drop()
+	for limit := time.Now().Add(testTime); r.find(c.Joined.GetParticipant().GetIdentity(), sid) != nil; {
+		if time.Now().After(limit) {
+			t.Fatal("one that stays away is not forgotten")
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	tells("one that was away for too long", c.Token, sid, livekit.LeaveRequest_RECONNECT)
+	r.Close(livekit.DisconnectReason_ROOM_DELETED)
+	tells("one of a room that is gone", c.Token, sid, livekit.LeaveRequest_DISCONNECT)
 }
