@@ -69,12 +69,13 @@ type parts struct {
 	live        *catalog.Live
 	catalogFile catalog.File
 	// catalog is that of the start: media models do not change while a server runs.
-	catalog  *catalog.Catalog
-	tiers    credential.Tiers
-	enhancer worker.Enhancer
-	tools    *ffmpeg.Tools
-	engine   engine.Engine
-	callers  callers
+	catalog    *catalog.Catalog
+	tiers      credential.Tiers
+	enhancer   worker.Enhancer
+	tools      *ffmpeg.Tools
+	engine     engine.Engine
+	liveEngine engine.LiveEngine
+	callers    callers
 
 	// openData sets these.
 	secret []byte
@@ -110,7 +111,10 @@ func newParts(ctx context.Context, c *devCommand) (*parts, error) {
 	if p.tools, err = ffmpeg.Find(ctx, p.catalog.Limits); err != nil {
 		return nil, err
 	}
-	p.engine, err = engines.New(engines.Config{Setting: c.Engine, Key: c.EngineKey, Tools: p.tools})
+	if p.engine, err = engines.New(engines.Config{Setting: c.Engine, Key: c.EngineKey, Tools: p.tools}); err != nil {
+		return nil, err
+	}
+	p.liveEngine, err = engines.NewLive(c.LiveEngine, c.Engine)
 	return p, err
 }
 
@@ -208,10 +212,6 @@ func (s *server) buildGateway(c *devCommand, p *parts) error {
 
 // buildSessions makes the server of realtime sessions.
 func (s *server) buildSessions(ctx context.Context, c *devCommand, p *parts) error {
-	live, err := engines.NewLive(c.LiveEngine, c.Engine)
-	if err != nil {
-		return err
-	}
 	transport, err := webrtc.Open(ctx, webrtc.Config{
 		Addr: c.RTCAddr, Public: c.RTCPublic, Relays: c.RTCTURN, RelaySecret: c.RTCSecret,
 		Fence: p.tools.Fence(), Origins: c.Origins, Now: s.clock.Now, Logger: s.logger,
@@ -222,7 +222,7 @@ func (s *server) buildSessions(ctx context.Context, c *devCommand, p *parts) err
 	s.sessions, err = newSessions(sessionParts{
 		now: s.clock.Now, records: s.records, catalog: p.catalog, authenticator: p.authenticator, files: p.files,
 		blobs: s.blobs, usage: s.gateway.writer, pictures: p.tools, enhancer: p.enhancer, origins: c.Origins,
-		engine: live, webrtc: transport, logger: s.logger,
+		engine: p.liveEngine, webrtc: transport, logger: s.logger,
 	})
 	if err != nil {
 		return errors.Join(err, transport.Close())

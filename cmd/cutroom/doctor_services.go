@@ -44,22 +44,31 @@ func probe(ctx context.Context, address string) (answered, error) {
 	return answered{response.StatusCode, at}, nil
 }
 
-// checkEngine checks that the engine answers.
+// checkEngine checks that the engine answers, and that for live video if it is another.
 func checkEngine(ctx context.Context, e examination) []finding {
 	choice := engines.Parse(e.settings.Engine)
+	findings := checkServers(ctx, "engine", "CUTROOM_ENGINE", choice)
 	if choice.BuiltIn() {
-		return []finding{{Check: "engine", State: fine, Detail: "the " + choice.Name + " engine is part of this program"}}
+		findings = []finding{{Check: "engine", State: fine, Detail: "the " + choice.Name + " engine is part of this program"}}
 	}
-	var findings []finding
+	if e.settings.LiveEngine == "" {
+		return findings
+	}
+	live := engines.Parse(e.settings.LiveEngine)
+	return append(findings, checkServers(ctx, "live engine", "CUTROOM_LIVE_ENGINE", live)...)
+}
+
+// checkServers checks that the servers of an engine answer, which a setting names.
+func checkServers(ctx context.Context, check, setting string, choice engines.Choice) (findings []finding) {
 	for _, server := range choice.Servers {
 		address := strings.TrimSuffix(server, "/") + "/healthz"
 		if choice.OpenAI {
 			address = strings.TrimSuffix(server, "/") + "/models"
 		}
-		found := finding{Check: "engine", State: fine, Detail: server + " answers"}
+		found := finding{Check: check, State: fine, Detail: server + " answers"}
 		if answer, err := probe(ctx, address); err != nil {
 			found.State, found.Detail = failing, fmt.Sprintf("%s does not answer: %v", server, err)
-			found.Mend = "Start the engine server, or set CUTROOM_ENGINE to one that runs, or to preview (docs/gpu.md)."
+			found.Mend = "Start the engine server, or set " + setting + " to one that runs, or to preview (docs/gpu.md)."
 		} else if !choice.OpenAI && answer.status != http.StatusOK {
 			found.State, found.Detail = failing, fmt.Sprintf("%s answers with status %d", address, answer.status)
 			found.Mend = "Look into the log of the engine server: it may still be loading its models."

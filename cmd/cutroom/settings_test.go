@@ -87,6 +87,8 @@ func TestWrongSettings(t *testing.T) {
 			[]string{"https://127.0.0.1:8090", "preview"}},
 		{"an OpenAI interface at no URL", "CUTROOM_ENGINE=openai:here", []string{"here", "http"}},
 		{"an OpenAI interface for images at no URL", "CUTROOM_ENGINE=openai:http://127.0.0.1:1,", []string{`""`, "http"}},
+		{"an unknown engine of live video", "CUTROOM_LIVE_ENGINE=magic", []string{"magic", "preview"}},
+		{"live video by an OpenAI interface", "CUTROOM_LIVE_ENGINE=openai:http://127.0.0.1:1", []string{"live"}},
 		{"an engine's key without such an engine", "CUTROOM_ENGINE_KEY=secret", []string{"CUTROOM_ENGINE"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -108,6 +110,7 @@ func TestFlags(t *testing.T) {
 		"--dev-key": "CUTROOM_DEV_KEY", "--secret": "CUTROOM_SECRET",
 		"--max-upload": "CUTROOM_MAX_UPLOAD", "--catalog": "CUTROOM_CATALOG", "--tiers": "CUTROOM_TIERS",
 		"--workers": "CUTROOM_WORKERS", "--engine": "CUTROOM_ENGINE", "--engine-key": "CUTROOM_ENGINE_KEY",
+		"--live-engine":    "CUTROOM_LIVE_ENGINE",
 		"--inference-addr": "CUTROOM_INFERENCE_ADDR", "--metrics-key": "CUTROOM_METRICS_KEY",
 		"--public-inference-url": "CUTROOM_PUBLIC_INFERENCE_URL", "--inference-memory": "CUTROOM_INFERENCE_MEMORY",
 		"--log-level": "CUTROOM_LOG_LEVEL",

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"runtime"
-	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -27,7 +26,7 @@ import (
 // liveModel is what the servers of these tests edit live.
 var liveModel = &catalog.Model{ID: "gen-2.5", Kind: catalog.Edit}
 
-// preview edits live pictures for the servers.
+// previewFrames edits live pictures for the servers.
 func previewFrames() engine.LiveEngine { return frame.New(time.Now, func() uint32 { return 7 }) }
 
 // serveLive starts a server and returns its URL.
@@ -97,8 +96,12 @@ func TestWhichServerEditsLive(t *testing.T) {
 		urls []string
 		want func(error) bool
 	}{
-		"none of them":          {[]string{old, three}, func(err error) bool { return errors.Is(err, engineserver.ErrNotLive) }},
-		"one does not say":      {[]string{old, gone.URL}, func(err error) bool { return fault.Is(err, fault.Unavailable) }},
+		"none of them": {
+			[]string{old, three}, func(err error) bool { return errors.Is(err, engineserver.ErrNotLive) },
+		},
+		"one does not say": {
+			[]string{old, gone.URL}, func(err error) bool { return fault.Is(err, fault.Unavailable) },
+		},
 		"one of them, and late": {[]string{gone.URL, old, one}, func(err error) bool { return err == nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -143,7 +146,9 @@ func awaitLive(t *testing.T, what string, is func() bool) {
 
 // liveScript is a server that says that it is ready, and then does what the test says with each
 // message. It ends the session if that returns false.
-func liveScript(t *testing.T, ready string, on func(number int, kind livewire.Kind, payload []byte, w io.Writer) bool) string {
+func liveScript(
+	t *testing.T, ready string, on func(number int, kind livewire.Kind, payload []byte, w io.Writer) bool,
+) string {
 	t.Helper()
 	return serveLive(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodGet {
@@ -154,6 +159,7 @@ func liveScript(t *testing.T, ready string, on func(number int, kind livewire.Ki
 		}
 		flush := http.NewResponseController(w)
 		_ = flush.EnableFullDuplex()
+		w.Header().Set("Connection", "close")
 		_, _ = io.WriteString(w, ready)
 		_ = flush.Flush()
 		from := livewire.NewReader(r.Body)
@@ -212,6 +218,7 @@ func TestLiveServersThatBeginWrongly(t *testing.T) {
 					return
 				}
 				_ = http.NewResponseController(w).EnableFullDuplex()
+				w.Header().Set("Connection", "close")
 				_, _ = io.WriteString(w, first)
 			}))
 			if _, err := newLive(t, patience, url).Open(t.Context(), liveModel); !fault.Is(err, fault.Unavailable) {
@@ -429,7 +436,7 @@ func TestALiveImageThatIsRefused(t *testing.T) {
 	if edited, err := editor.Edit(t.Context(), picture); err != nil || edited != picture {
 		t.Errorf("the next picture: %v", err)
 	}
-	huge := &engine.ReferenceImage{Size: catalog.Size{Width: 4000, Height: 4000}, Pixels: slices.Repeat([]byte{1}, 64_000_000)}
+	huge := &engine.ReferenceImage{Size: catalog.Size{Width: 4000, Height: 4000}, Pixels: make([]byte, 64_000_000)}
 	if _, err := editor.SetImage(t.Context(), huge); !fault.Is(err, fault.Invalid) {
 		t.Errorf("an image that is too large: %v", err)
 	}

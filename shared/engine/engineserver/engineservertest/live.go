@@ -40,6 +40,8 @@ func (l *Live) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	// Otherwise an answer would wait for the end of what the client sends. Every server of
 	// tests can do it.
 	_ = http.NewResponseController(w).EnableFullDuplex()
+	// What the client goes on to send is no further request.
+	w.Header().Set("Connection", "close")
 	from := livewire.NewReader(r.Body)
 	var begin livewire.Begin
 	_, payload, err := from.Next(nil)
