@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -148,9 +149,10 @@ def test_the_program_edits_live(start: Start) -> None:
     _, client = start()
     port = client.base_url.port
     assert port is not None
-    for _ in range(600):
+    for _ in range(3000):
         if client.get(wire.PATH).json()["models"]["gen-2.5"]["ready"]:
             break
+        time.sleep(0.2)
     first, second = LiveClient(port), LiveClient(port)
     for session in (first, second):
         assert session.next() == {"ready": {"engine": "StableDiffusionImg2ImgPipeline"}}
