@@ -448,9 +448,12 @@ func TestATokenAtManyPlaces(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
 	config := w.as(r, livekit.Version1, true)
+	const places = 20
+	leaves := make(chan *livekit.LeaveRequest, places)
 	var joining sync.WaitGroup
-	for range 20 {
+	for range places {
 		c := livekittest.New(t, config)
+		c.Leaves = leaves
 		joining.Go(func() {
 			if err := c.TryDial(""); err != nil {
 				t.Error(err)
@@ -458,15 +461,14 @@ func TestATokenAtManyPlaces(t *testing.T) {
 		})
 	}
 	joining.Wait()
-	for limit := time.Now().Add(testTime); ; time.Sleep(time.Millisecond) {
-		r.mu.Lock()
-		here := len(r.everyone())
-		r.mu.Unlock()
-		if here == 1 {
-			break
-		}
-		if time.Now().After(limit) {
-			t.Fatalf("%d are in the room", here)
+	for range places - 1 {
+		select {
+		case leave := <-leaves:
+			if leave.GetReason() != livekit.DisconnectReason_DUPLICATE_IDENTITY {
+				t.Errorf("one is told %v", leave)
+			}
+		case <-time.After(testTime):
+			t.Fatal("more than one is in the room")
 		}
 	}
 	livekittest.Join(t, config).Sees(5)
