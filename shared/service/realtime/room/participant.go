@@ -169,13 +169,14 @@ func (p *participant) end(why livekit.DisconnectReason, action livekit.LeaveRequ
 		p.away.Stop()
 	}
 	p.mu.Unlock()
+	// Whoever is told of it may find the place free.
+	p.room.exit(p)
 	if socket != nil {
 		cut := time.AfterFunc(leaveTime, func() { _ = socket.CloseNow() })
 		p.write(socket, leave(why, action))
 		_ = socket.Close(websocket.StatusNormalClosure, "") // fails when the client has gone
 		cut.Stop()
 	}
-	p.room.exit(p)
 	_ = p.own.Close()
 	_ = p.other.Close()
 }
