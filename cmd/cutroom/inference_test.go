@@ -135,7 +135,7 @@ func TestCatalogIsReadAgain(t *testing.T) {
 	eventually(t, "the model is gone", func() bool { return slices.Equal(models(), []string{"cutroom-echo"}) })
 }
 
-// A stop lets streams in progress end.
+// A stop lets streams in progress end, and tells calls that wait for their turn.
 func TestStopWaitsForStreams(t *testing.T) {
 	goOn := make(chan struct{})
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -149,8 +149,10 @@ func TestStopWaitsForStreams(t *testing.T) {
 	}))
 	defer upstream.Close()
 	data := t.TempDir()
-	server := start(t, data, "CUTROOM_CATALOG="+save(t,
-		append(defaultCatalog(t), upstreamRow("slow", upstream.URL, "")...)))
+	row := strings.Replace(upstreamRow("slow", upstream.URL, ", concurrency: 1"), "routes:",
+		"queue: {calls: 1, wait: 1m}, routes:", 1)
+	server := start(t, data, "CUTROOM_METRICS_KEY=operator", "CUTROOM_CATALOG="+save(t,
+		append(defaultCatalog(t), row...)))
 	request, err := http.NewRequestWithContext(bounded(t), http.MethodPost, server.InferenceURL()+"/v1/chat/completions",
 		strings.NewReader(`{"model":"slow","stream":true,"messages":[{"role":"user","content":"Hello!"}]}`))
 	if err != nil {
@@ -166,6 +168,17 @@ func TestStopWaitsForStreams(t *testing.T) {
 	if line, err := lines.ReadString('\n'); err != nil || !strings.Contains(line, "first") {
 		t.Fatalf("%q, %v", line, err)
 	}
+	waiting := make(chan string, 1)
+	go func() {
+		answer, err := gatewayOf(server, servertest.Key)(bounded(t), http.MethodPost, "/v1/chat/completions",
+			`{"model":"slow","messages":[{"role":"user","content":"Hello!"}]}`)
+		waiting <- fmt.Sprintf("%v %d %s", err, answer.Status, answer.Body)
+	}()
+	eventually(t, "the second call waits", func() bool {
+		answer, err := (&servertest.Client{URL: server.InferenceURL()}).Get(bounded(t), "/metrics",
+			"Authorization", "Bearer operator")
+		return err == nil && strings.Contains(string(answer.Body), `cutroom_gateway_queue_waiting{model="slow"} 1`)
+	})
 	stopped := make(chan error, 1)
 	go func() {
 		code, err := server.Stop(bounded(t))
@@ -175,6 +188,9 @@ func TestStopWaitsForStreams(t *testing.T) {
 		stopped <- err
 	}()
 	eventually(t, "the server stops", func() bool { return strings.Contains(server.Log(), "stopping") })
+	if got := <-waiting; !strings.HasPrefix(got, "<nil> 503 ") || !strings.Contains(got, "The gateway stops") {
+		t.Errorf("the call that waits: %s", got)
+	}
 	close(goOn)
 	rest, err := io.ReadAll(lines)
 	if err != nil || !strings.Contains(string(rest), "last") || !strings.HasSuffix(string(rest), "data: [DONE]\n\n") {
