@@ -138,6 +138,9 @@ func (s *stack) environment() map[string]*string {
 	if s.GPU.On {
 		values["CUTROOM_ENGINE"] = jsii.String(engineURL())
 	}
+	if s.mediaURL != nil {
+		values["CUTROOM_PUBLIC_URL"] = s.mediaURL
+	}
 	if s.gatewayURL != nil {
 		values["CUTROOM_PUBLIC_INFERENCE_URL"] = s.gatewayURL
 	}

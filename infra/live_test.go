@@ -112,7 +112,8 @@ func TestLiveVideoReachesTasksDirectly(t *testing.T) {
 	}
 	variables, ports := made.realtimeTask(t)
 	if variables["CUTROOM_RTC_ADDR"] != ":8082" || variables["CUTROOM_RTC_PUBLIC"] != "ecs" ||
-		variables["CUTROOM_RTC_TURN"] != "" || variables["CUTROOM_PEER_ADDR"] != ":0" {
+		variables["CUTROOM_RTC_TURN"] != "" || variables["CUTROOM_PEER_ADDR"] != ":0" ||
+		variables["CUTROOM_PUBLIC_URL"] == "" {
 		t.Errorf("the task has %v", variables)
 	}
 	if !slices.Equal(ports, []string{"8080 tcp", "8082 udp", "8082 tcp"}) {

@@ -1,12 +1,19 @@
 package main
 
-import "github.com/aws/jsii-runtime-go"
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
+	"github.com/aws/jsii-runtime-go"
+)
 
 // newRealtime runs the realtime sessions, if the options ask for them. A session is
 // one connection and stays with its task.
-func (s *stack) newRealtime() {
+func (s *stack) newRealtime(media awsapigateway.RestApi) {
 	if !s.Realtime {
 		return
+	}
+	// The page for trying sessions calls the media API.
+	if s.Endpoint == "" {
+		s.mediaURL = s.urlOf(media, s.Media)
 	}
 	s.newBalanced(balanced{
 		container: container{
@@ -16,7 +23,7 @@ func (s *stack) newRealtime() {
 				"CUTROOM_CREDENTIALS_TABLE", "CUTROOM_SESSIONS_TABLE", "CUTROOM_FILES_TABLE", "CUTROOM_USAGE_TABLE",
 				"CUTROOM_BUCKET", "CUTROOM_CORS_ORIGINS",
 				"CUTROOM_RTC_ADDR", "CUTROOM_RTC_PUBLIC", "CUTROOM_RTC_TURN", "CUTROOM_RTC_TURN_SECRET_ARN",
-				"CUTROOM_PEER_ADDR",
+				"CUTROOM_PEER_ADDR", "CUTROOM_PUBLIC_URL",
 			},
 			may: append(s.serveLive(),
 				s.onTable("credentials", "GetItem"), s.onTable("usage", "UpdateItem"),

@@ -31,6 +31,9 @@ type stack struct {
 	built awslambda.Architecture
 	// bucket is the bucket of all blobs.
 	bucket awss3.Bucket
+	// mediaURL is the URL of the media API for the page of realtime sessions; nil where
+	// there is none.
+	mediaURL *string
 	// gatewayURL is the URL of the inference gateway; nil until its API has been
 	// created.
 	gatewayURL *string
@@ -83,7 +86,7 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 	inference := s.newInferenceAPI(logging)
 	s.tellGateway(inference)
 	s.newSamplingRules()
-	s.newRealtime()
+	s.newRealtime(media)
 	s.newIngest()
 	if err := s.newConsole(media, inference); err != nil {
 		return nil, err

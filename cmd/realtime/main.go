@@ -7,7 +7,8 @@
 // instead. CUTROOM_LIVE_ENGINE is what edits: the preview engine, or engine servers by their
 // URLs, with commas between them. CUTROOM_RTC_ADDR and the settings beside it add live video
 // over WebRTC (docs/settings.md). CUTROOM_PEER_ADDR is where other instances reach this
-// one, so that each leads to the rooms of all.
+// one, so that each leads to the rooms of all. With CUTROOM_PUBLIC_URL, the URL of the media
+// API, it serves the page /realtime for trying sessions.
 //
 // With -health it only asks the program at CUTROOM_ADDR for its health and exits with
 // 0 or 1, as the health check of a container that has no other program.
@@ -24,6 +25,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -36,6 +38,7 @@ import (
 	"cutroom/shared/platform/boottime"
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/platform/signals"
+	"cutroom/shared/service/api"
 	"cutroom/shared/service/realtime"
 )
 
@@ -67,6 +70,7 @@ func main() {
 func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) error {
 	catalog, tiers, origins := env.Catalog(), env.Tiers(), httpserver.Origins(env.Origins())
 	address := cmp.Or(env.Optional("CUTROOM_ADDR"), defaultAddress)
+	media := strings.TrimSuffix(env.Optional("CUTROOM_PUBLIC_URL"), "/")
 	live, err := engines.NewLive(env.Optional("CUTROOM_LIVE_ENGINE"), "")
 	if err != nil {
 		return err
@@ -107,16 +111,27 @@ func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) err
 		Engine: live, Pictures: tools, Origins: origins, Now: time.Now,
 		WebRTC: transport.For(), Logger: logger,
 	})
+	var page http.Handler
+	if media != "" {
+		page = api.New(api.Config{
+			Catalog: catalog, Origins: origins, MediaURL: media, LiveVideo: transport != nil, Logger: logger,
+		}, api.RealtimePage)
+	}
 	surface := httpserver.Surface{
-		Server: httpserver.New(httpserver.Config{Logger: logger, Handler: handler(server, sessions)}), Listener: listener,
+		Server:   httpserver.New(httpserver.Config{Logger: logger, Handler: handler(server, sessions, page)}),
+		Listener: listener,
 	}
 	logger.Info("serving", "address", listener.Addr().String(), "peer", peer)
 	return serve(ctx, surface, server, writer)
 }
 
-// handler serves sessions, and /healthz, which fails while none can be opened.
-func handler(server *realtime.Server, sessions *session.Instance) http.Handler {
+// handler serves sessions, the page for trying them unless it is nil, and /healthz, which
+// fails while none can be opened.
+func handler(server *realtime.Server, sessions *session.Instance, page http.Handler) http.Handler {
 	mux := http.NewServeMux()
+	if page != nil {
+		mux.Handle("/realtime", page)
+	}
 	for _, path := range realtime.Paths() {
 		mux.Handle(path, server)
 	}

@@ -96,6 +96,9 @@ type Config struct {
 	QuotaReads Limiter
 	// LiveVideo is true if sessions take video over WebRTC, for the group RealtimePage.
 	LiveVideo bool
+	// MediaURL is the base URL at which the group RealtimePage finds the other groups;
+	// empty means that this server has them.
+	MediaURL string
 	// WebhookTargets restricts the URLs that jobs may name as webhooks; the zero
 	// value allows the public internet.
 	WebhookTargets webhook.Targets

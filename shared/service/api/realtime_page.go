@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"net/url"
 	"sync"
 
 	"cutroom/shared/domain/catalog"
@@ -9,7 +10,7 @@ import (
 
 // RealtimePage is the group of the page for trying realtime sessions with a camera.
 // It is served where sessions are, because its policy allows it to open them only
-// on its own origin.
+// on its own origin. A server that has nothing else names the media API by MediaURL.
 func RealtimePage(s *service) []route {
 	page := sync.OnceValues(s.newRealtimePage)
 	show := func(w http.ResponseWriter, _ *http.Request, _ call) error {
@@ -35,16 +36,26 @@ type pageSettings struct {
 	Models []pageModel `json:"models"`
 	// WebRTC is true if sessions may have their pictures as video.
 	WebRTC bool `json:"webrtc"`
+	// Service is the base URL of the media API, empty if it is where the page is.
+	Service string `json:"service,omitempty"`
 }
 
 // newRealtimePage returns the page for the models that support sessions.
 func (s *service) newRealtimePage() (*page, error) {
-	settings := pageSettings{Models: []pageModel{}, WebRTC: s.LiveVideo}
+	settings := pageSettings{Models: []pageModel{}, WebRTC: s.LiveVideo, Service: s.MediaURL}
+	calls := "connect-src 'self'"
+	if s.MediaURL != "" {
+		service, err := url.Parse(s.MediaURL)
+		if err != nil {
+			return nil, err
+		}
+		calls += " " + service.Scheme + "://" + service.Host
+	}
 	for _, m := range s.Catalog.Models() {
 		if m.Realtime {
 			settings.Models = append(settings.Models, pageModel{m.ID, m.Kind})
 		}
 	}
 	// The console frames it.
-	return newPage("realtime", settings, "connect-src 'self'", "frame-ancestors 'self'", "img-src data: blob:")
+	return newPage("realtime", settings, calls, "frame-ancestors 'self'", "img-src data: blob:")
 }

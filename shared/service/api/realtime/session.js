@@ -9,13 +9,16 @@ class Refusal extends Error {
   }
 }
 
+// service is the base URL of the media API.
+const { service = "." } = JSON.parse(document.getElementById("settings").textContent);
+
 // call returns the JSON of the service's response.
 async function call(method, path, key, body) {
   const headers = { "x-api-key": key };
   if (typeof body === "string") headers["content-type"] = "application/json";
   let answer;
   try {
-    answer = await fetch(path, { method, headers, body });
+    answer = await fetch(`${service}/${path}`, { method, headers, body });
   } catch {
     throw new Refusal(0, "The service cannot be reached.");
   }

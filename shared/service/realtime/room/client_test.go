@@ -17,7 +17,7 @@ import (
 )
 
 // testTime bounds what a test waits for.
-const testTime = 60 * time.Second
+const testTime = 3 * time.Minute
 
 // world is a server of rooms with ports of its own.
 type world struct {
