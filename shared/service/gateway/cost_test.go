@@ -48,7 +48,7 @@ func TestCost(t *testing.T) {
 			w.stopClock()
 			a := w.post(c.path, c.body)
 			if a.status != 200 || a.header.Get("X-Cost") != c.cost+" USD" || !strings.Contains(a.body, `"cost":`+c.cost) ||
-				strings.Contains(a.body, "99") {
+				strings.Contains(a.body, `"cost":99`) {
 				t.Errorf("%d, %v, %s", a.status, a.header, a.body)
 			}
 			today := string(usage.DayOf(w.now()))
