@@ -195,6 +195,26 @@ func (i *instance) signal(t *testing.T, signal os.Signal) {
 	if err := i.cmd.Process.Signal(signal); err != nil {
 		t.Fatal(err)
 	}
+	if signal == syscall.SIGSTOP {
+		eventually(t, "the instance has stopped", i.hasStopped)
+	}
+}
+
+// hasStopped reports whether none of the program's threads goes on after a SIGSTOP, which
+// reaches them one by one. Where the system does not tell, they have a second.
+func (i *instance) hasStopped() bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", i.cmd.Process.Pid))
+	if len(threads) == 0 {
+		time.Sleep(time.Second)
+	}
+	for _, thread := range threads {
+		// The state follows the name, which is in parentheses.
+		state, err := os.ReadFile(thread)
+		if err == nil && !bytes.Contains(state, []byte(") T ")) {
+			return false
+		}
+	}
+	return true
 }
 
 // kill ends the instance by SIGKILL and waits until it is gone.

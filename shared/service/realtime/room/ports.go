@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/pion/ice/v4"
@@ -25,6 +26,8 @@ const (
 	udpBuffer = 4 << 20
 	// tcpBuffer is how many bytes wait for a client that is slow to read.
 	tcpBuffer = 1 << 20
+	// anyPortTries is how many ports of the system's choice are tried.
+	anyPortTries = 20
 )
 
 // Ports are the UDP port and the TCP port, of the same number, that the media of all
@@ -56,6 +59,17 @@ type PortsConfig struct {
 //
 // Errors: those of listening, which name the address.
 func Listen(c PortsConfig) (*Ports, error) {
+	_, number, _ := net.SplitHostPort(c.Address)
+	for try := 1; ; try++ {
+		p, err := listen(c)
+		// A port that the system chooses is free by TCP, and may be taken by UDP.
+		if err == nil || number != "0" || try == anyPortTries || !errors.Is(err, syscall.EADDRINUSE) {
+			return p, err
+		}
+	}
+}
+
+func listen(c PortsConfig) (*Ports, error) {
 	listener, err := net.Listen("tcp", c.Address)
 	if err != nil {
 		return nil, err
