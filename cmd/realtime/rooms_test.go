@@ -5,12 +5,15 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/coder/websocket"
@@ -215,4 +218,49 @@ func TestAClientOfRoomsWaits(t *testing.T) {
 		return started > 0 && room > started && strings.Contains(told[room:], `{"type":"set_image_ack","success":true`)
 	})
 	f.becomes(1)
+}
+
+// An instance passes a request on once, and only to an address that is one, whatever the
+// records say.
+func TestRecordsThatLieAboutInstances(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, 1)
+	f.settings = append(f.settings, "CUTROOM_RTC_ADDR=127.0.0.1:0", "CUTROOM_PEER_ADDR=127.0.0.1:0")
+	i := f.start()
+	var passed atomic.Int64
+	peer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		passed.Add(1)
+		if r.Host != i.address || r.Header.Get("x-api-key") != key {
+			t.Errorf("what is passed on is for %q, with the key %q", r.Host, r.Header.Get("x-api-key"))
+		}
+		w.WriteHeader(http.StatusTeapot)
+	}))
+	t.Cleanup(peer.Close)
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone.Close()
+	for _, c := range []struct {
+		epoch, address string
+		want           int
+	}{
+		{"other", strings.TrimPrefix(peer.URL, "http://"), http.StatusTeapot},
+		{"loop", i.address, http.StatusNotFound},
+		{"gone", gone.Addr().String(), http.StatusServiceUnavailable},
+		{"name", "localhost:" + strings.TrimPrefix(peer.URL, "http://127.0.0.1:"), http.StatusServiceUnavailable},
+		{"url", peer.URL, http.StatusServiceUnavailable},
+		{"alone", "", http.StatusNotFound},
+	} {
+		if err := f.sessions.Begin(t.Context(), c.epoch, c.address); err != nil {
+			t.Fatal(err)
+		}
+		address := "http://" + i.address + "/watch-stream/room_" + c.epoch + "_1"
+		if status, body := ask(t, http.MethodPost, address); status != c.want {
+			t.Errorf("%s, at %q: %d %s, want %d", c.epoch, c.address, status, body, c.want)
+		}
+	}
+	if n := passed.Load(); n != 1 {
+		t.Errorf("%d requests reached the other instance, want 1", n)
+	}
 }

@@ -234,7 +234,7 @@ func (c *completion) cost() string {
 	if !c.settled || c.request.Model.Price == nil {
 		return ""
 	}
-	return usage.Amount(c.counts.Cost) + " " + c.gateway.config.Catalog().Currency
+	return usage.Amount(c.counts.Cost) + " " + c.choice.snapshot.Catalog.Currency
 }
 
 // finishStream sends the end of the stream, which is in its out.

@@ -44,6 +44,7 @@ var errNoPeer = errors.New("realtime: no instance has the room")
 // says is ever dialled.
 type peers struct {
 	sessions  *session.Instance
+	now       func() time.Time
 	logger    *slog.Logger
 	transport *http.Transport
 	// lookups limits the reads of the records, as callers need no key to name a room.
@@ -63,7 +64,7 @@ type peer struct {
 func newPeers(c Config) *peers {
 	dialer := &net.Dialer{Timeout: peerDial}
 	return &peers{
-		sessions: c.Sessions, logger: c.Logger, lookups: rate.NewLimiter(50, 200), known: map[string]peer{},
+		sessions: c.Sessions, now: c.Now, logger: c.Logger, lookups: rate.NewLimiter(50, 200), known: map[string]peer{},
 		transport: &http.Transport{
 			DialContext: dialer.DialContext, ResponseHeaderTimeout: peerHeader, IdleConnTimeout: time.Minute,
 			MaxIdleConnsPerHost: 4, DisableCompression: true,
@@ -80,7 +81,7 @@ func (p *peers) find(ctx context.Context, name string) (address string, err erro
 	if epoch == "" || !p.sessions.HasPeers() {
 		return "", nil
 	}
-	now := time.Now()
+	now := p.now()
 	p.mu.Lock()
 	found, there := p.known[epoch]
 	p.mu.Unlock()
