@@ -107,22 +107,9 @@ func (s *Sessions) stay(ctx context.Context, account, epoch string) error {
 // Errors: fault.Limited when it is not; fault.Conflict when its epoch is dead or
 // unknown; session.ErrNoTicket.
 func (s *Sessions) Redeem(ctx context.Context, ticket session.Slot, limit int) error {
-	return s.db.writeVolatile(ctx, "redeem a ticket", func(ctx context.Context, tx *sql.Tx) error {
-		boot, now, stale := s.moment()
-		if err := s.bury(ctx, tx, boot, stale); err != nil {
-			return err
-		}
-		alive, own, taken, err := slotState(ctx, tx, ticket)
-		switch {
-		case err != nil:
-			return err
-		case !alive:
-			return session.ErrLeaseOver
-		case own:
-			return nil
-		}
+	return s.fill(ctx, "redeem a ticket", ticket, func(ctx context.Context, tx *sql.Tx, taken int) error {
 		var number int64
-		err = tx.QueryRowContext(ctx, "select number from session_ticket where account = ? and id = ? and epoch = ?",
+		err := tx.QueryRowContext(ctx, "select number from session_ticket where account = ? and id = ? and epoch = ?",
 			ticket.Account, ticket.ID, ticket.Epoch).Scan(&number)
 		if errors.Is(err, sql.ErrNoRows) {
 			return session.ErrNoTicket
@@ -130,6 +117,7 @@ func (s *Sessions) Redeem(ctx context.Context, ticket session.Slot, limit int) e
 		if err != nil {
 			return err
 		}
+		boot, now, stale := s.moment()
 		var before int
 		if err := tx.QueryRowContext(ctx, `select count(*) from session_ticket join session_lease using (epoch)
 			where account = ?4 and (number, id) < (?5, ?6) and `+waits,
@@ -139,11 +127,8 @@ func (s *Sessions) Redeem(ctx context.Context, ticket session.Slot, limit int) e
 		if limit > 0 && before >= limit-taken {
 			return session.ErrNoSlot
 		}
-		if _, err := tx.ExecContext(ctx, "delete from session_ticket where account = ? and id = ?", ticket.Account,
-			ticket.ID); err != nil {
-			return err
-		}
-		return insertSlot(ctx, tx, ticket)
+		_, err = tx.ExecContext(ctx, "delete from session_ticket where account = ? and id = ?", ticket.Account, ticket.ID)
+		return err
 	})
 }
 

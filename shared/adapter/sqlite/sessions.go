@@ -140,8 +140,30 @@ func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error
 			return session.ErrNoSlot
 		}
 	}
-	return s.db.writeVolatile(ctx, "take a slot", func(ctx context.Context, tx *sql.Tx) error {
+	return s.fill(ctx, "take a slot", slot, func(ctx context.Context, tx *sql.Tx, taken int) error {
+		if limit > 0 && taken >= limit {
+			return session.ErrNoSlot
+		}
 		boot, now, stale := s.moment()
+		var line bool
+		if err := tx.QueryRowContext(ctx, "select "+hasLine, boot, stale, s.silent(now), slot.Account).Scan(&line); err != nil {
+			return err
+		}
+		if limit > 0 && line {
+			return session.ErrNoSlot
+		}
+		return nil
+	})
+}
+
+// fill fills a slot unless the check, which is told how many are taken, returns an error.
+// A slot that is filled already is left as it is.
+//
+// Errors: session.ErrLeaseOver; those of the check.
+func (s *Sessions) fill(ctx context.Context, what string, slot session.Slot,
+	check func(ctx context.Context, tx *sql.Tx, taken int) error) error {
+	return s.db.writeVolatile(ctx, what, func(ctx context.Context, tx *sql.Tx) error {
+		boot, _, stale := s.moment()
 		if err := s.bury(ctx, tx, boot, stale); err != nil {
 			return err
 		}
@@ -153,15 +175,9 @@ func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error
 			return session.ErrLeaseOver
 		case own:
 			return nil
-		case limit > 0 && taken >= limit:
-			return session.ErrNoSlot
 		}
-		var line bool
-		if err := tx.QueryRowContext(ctx, "select "+hasLine, boot, stale, s.silent(now), slot.Account).Scan(&line); err != nil {
+		if err := check(ctx, tx, taken); err != nil {
 			return err
-		}
-		if limit > 0 && line {
-			return session.ErrNoSlot
 		}
 		return insertSlot(ctx, tx, slot)
 	})
