@@ -129,7 +129,7 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	machine, turns := cloud.MakeStateMachine(t, definition), cloud.MakeQueue(t, 10)
-	secret, video, image := makeSecret(t, cloud), cloud.MakeQueue(t, 10), cloud.MakeQueue(t, 10)
+	secret, video, image := cloud.MakeSecret(t, "cursors", "the secret of these tests"), cloud.MakeQueue(t, 10), cloud.MakeQueue(t, 10)
 	settings := []string{
 		"CUTROOM_BUCKET=" + bucket, "CUTROOM_STATE_MACHINE=" + machine, "CUTROOM_SECRET_ARN=" + secret,
 		"CUTROOM_VIDEO_QUEUE=" + video.URL, "CUTROOM_IMAGE_QUEUE=" + image.URL,

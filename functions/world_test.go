@@ -7,27 +7,12 @@ import (
 	"io"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
-
 	"cutroom/shared/domain/fault"
-	"cutroom/shared/testkit/awstest"
 )
 
 func md5Of(content []byte) string {
 	sum := md5.Sum(content)
 	return hex.EncodeToString(sum[:])
-}
-
-func makeSecret(t *testing.T, cloud *awstest.Cloud) string {
-	t.Helper()
-	made, err := secretsmanager.NewFromConfig(cloud.Config()).CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
-		Name: aws.String("cursors"), SecretString: aws.String("the secret of these tests"),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return *made.ARN
 }
 
 // store writes a blob to the bucket.

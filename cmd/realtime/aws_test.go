@@ -36,7 +36,7 @@ func TestInstancesInAWS(t *testing.T) {
 	for table, name := range tables {
 		names[name] = "cutroom-dev-" + table
 	}
-	secret := makeSecret(t, cloud, bucket+"-turn")
+	secret := cloud.MakeSecret(t, bucket+"-turn", "a secret of the relay")
 	names[secret[strings.LastIndex(secret, ":")+1:]] = "turn-AbCdEf"
 	guard := awstest.Guard{Account: allowed, Names: names, Asked: asked.Note}
 	calls.Guard(t, guard)

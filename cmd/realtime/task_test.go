@@ -3,7 +3,6 @@ package main_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
-	"github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
 	"github.com/coder/websocket"
 	"google.golang.org/protobuf/proto"
 
@@ -59,23 +56,6 @@ func inTask(t *testing.T, role string, guard awstest.Guard) []string {
 		"CUTROOM_RTC_ADDR=127.0.0.1:0", "CUTROOM_RTC_PUBLIC=ecs", "CUTROOM_RTC_TURN=" + relayURL,
 		"CUTROOM_PEER_ADDR=127.0.0.1:0",
 	}
-}
-
-// makeSecret makes a secret and returns its ARN.
-func makeSecret(t *testing.T, cloud *awstest.Cloud, name string) string {
-	t.Helper()
-	client, text := secretsmanager.NewFromConfig(cloud.Config()), "a secret of the relay"
-	_, err := client.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{Name: &name, SecretString: &text})
-	// It exists already if a call whose answer was lost was repeated.
-	var exists *types.ResourceExistsException
-	if err != nil && !errors.As(err, &exists) {
-		t.Fatal(err)
-	}
-	made, err := client.DescribeSecret(t.Context(), &secretsmanager.DescribeSecretInput{SecretId: &name})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return *made.ARN
 }
 
 // joinsRoom wants the session to be told of the task's public address and of the relay, also

@@ -8,9 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
-
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/adapter/stepfn"
 	"cutroom/shared/domain/credential"
@@ -43,13 +40,7 @@ func newWorld(t *testing.T, settings ...string) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	secrets := secretsmanager.NewFromConfig(cloud.Config())
-	secret, err := secrets.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{
-		Name: aws.String("images"), SecretString: aws.String(strings.Repeat("s", 32)),
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	secret := cloud.MakeSecret(t, "images", strings.Repeat("s", 32))
 	record, err := credential.NewKey(key, account, credential.DefaultTier, "", time.Now())
 	if err == nil {
 		err = dynamo.NewKeys(dynamo.NewClient(cloud.Config()), w.tables["credentials"]).CreateKey(t.Context(), record)
@@ -61,7 +52,7 @@ func newWorld(t *testing.T, settings ...string) *world {
 	w.settings = append(cloud.Environment(), "AWS_ENDPOINT_URL=http://"+reachable(t, address),
 		"CUTROOM_BUCKET="+w.bucket, "CUTROOM_STATE_MACHINE="+cloud.MakeStateMachine(t, definition),
 		"CUTROOM_VIDEO_QUEUE="+queues[job.VideoLane], "CUTROOM_IMAGE_QUEUE="+queues[job.ImageLane],
-		"CUTROOM_SECRET_ARN="+*secret.ARN, "CUTROOM_WORKERS=1")
+		"CUTROOM_SECRET_ARN="+secret, "CUTROOM_WORKERS=1")
 	for name, table := range w.tables {
 		w.settings = append(w.settings, "CUTROOM_"+strings.ToUpper(name)+"_TABLE="+table)
 	}

@@ -1,38 +1,20 @@
 package secrets_test
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
-	"github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
 
 	"cutroom/shared/adapter/secrets"
 	"cutroom/shared/service/gateway/upstream"
 	"cutroom/shared/testkit/awstest"
 )
 
-func makeSecret(t *testing.T, cloud *awstest.Cloud, name, text string) string {
-	t.Helper()
-	client := secretsmanager.NewFromConfig(cloud.Config())
-	_, err := client.CreateSecret(t.Context(), &secretsmanager.CreateSecretInput{Name: &name, SecretString: &text})
-	// It exists already if a call whose answer was lost was repeated.
-	var exists *types.ResourceExistsException
-	if err != nil && !errors.As(err, &exists) {
-		t.Fatal(err)
-	}
-	made, err := client.DescribeSecret(t.Context(), &secretsmanager.DescribeSecretInput{SecretId: &name})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return *made.ARN
-}
-
 func TestSecretIsReadOnce(t *testing.T) {
 	cloud := awstest.Start(t)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
-	arn := makeSecret(t, cloud, "cursors", "of the cursors")
+	arn := cloud.MakeSecret(t, "cursors", "of the cursors")
 	secret := secrets.NewSecret(proxy.Config(), arn)
 	if calls := proxy.Calls(); len(calls) != 0 {
 		t.Errorf("before it was asked for: %v", calls)
@@ -52,8 +34,8 @@ func TestSecretIsReadOnce(t *testing.T) {
 
 func TestUpstreamKeys(t *testing.T) {
 	cloud := awstest.Start(t)
-	keys := makeSecret(t, cloud, "keys", `{"first": "key one", "second": "key two", "empty": ""}`)
-	plain := makeSecret(t, cloud, "plain", "key three")
+	keys := cloud.MakeSecret(t, "keys", `{"first": "key one", "second": "key two", "empty": ""}`)
+	plain := cloud.MakeSecret(t, "plain", "key three")
 	upstreams := secrets.NewUpstreams(cloud.Config(), upstream.LocalSecrets{})
 	t.Setenv("SAMPLE_KEY", "key four")
 	for reference, want := range map[string]string{

@@ -12,6 +12,7 @@ import (
 	dynamotypes "github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -36,7 +37,7 @@ func isMade(err error) bool {
 		return false
 	}
 	switch code.ErrorCode() {
-	case "ResourceInUseException", "BucketAlreadyOwnedByYou", "StateMachineAlreadyExists":
+	case "ResourceInUseException", "BucketAlreadyOwnedByYou", "StateMachineAlreadyExists", "ResourceExistsException":
 		return true
 	}
 	return false
@@ -150,6 +151,23 @@ func (c *Cloud) MakeBucket(t T) string {
 		t.Fatalf("make the bucket %s: %v", name, err)
 	}
 	return name
+}
+
+// MakeSecret makes a secret of a text, and returns its ARN.
+func (c *Cloud) MakeSecret(t T, name, text string) string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), makeTime)
+	defer cancel()
+	client := secretsmanager.NewFromConfig(c.Config())
+	_, err := client.CreateSecret(ctx, &secretsmanager.CreateSecretInput{Name: &name, SecretString: &text})
+	if err != nil && !isMade(err) {
+		t.Fatalf("make the secret %s: %v", name, err)
+	}
+	made, err := client.DescribeSecret(ctx, &secretsmanager.DescribeSecretInput{SecretId: &name})
+	if err != nil {
+		t.Fatalf("find the secret %s: %v", name, err)
+	}
+	return *made.ARN
 }
 
 // Queue is a queue with its dead-letter queue.
