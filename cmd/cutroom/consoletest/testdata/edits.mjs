@@ -239,7 +239,14 @@ export async function gallery(visit) {
   equal((await fetch(link)).status === 200, false, "the link still works after the deletion");
   await page.getByRole("searchbox").fill("nothing like it");
   await page.getByRole("heading", { name: "Nothing like that" }).waitFor();
-  await page.getByRole("button", { name: "Show all edits" }).click();
+  // The list is read anew while the button is being pressed.
+  await page.getByRole("button", { name: "Show all edits" }).hover();
+  await page.mouse.down();
+  const read = page.waitForResponse(/\/v1\/jobs\?/);
+  await page.getByRole("searchbox").dispatchEvent("input");
+  await (await read).finished();
+  await page.locator(".jobs-grid:not([aria-busy])").waitFor({ state: "attached" });
+  await page.mouse.up();
   await page.getByRole("link", { name: /anime in the gallery/ }).waitFor();
   equal(await page.getByRole("link", { name: /sepia in the gallery/ }).count(), 0, "edits that were deleted");
 }

@@ -168,7 +168,9 @@ class Gallery {
     this.more.lastChild.textContent = narrowed ? "Search further" : "More edits";
     this.searched.textContent = narrowed && further ? "Older edits have not been searched yet." : "";
     this.none.hidden = length > 0;
-    this.none.replaceChildren(icon("gallery"), make("h2", {}, !narrowed ? "No edits yet" : further ? "Nothing like that so far" : "Nothing like that"),
+    const words = !narrowed ? "No edits yet" : further ? "Nothing like that so far" : "Nothing like that";
+    // A button that is replaced while it is being pressed is not pressed.
+    if (this.none.querySelector("h2")?.textContent !== words) this.none.replaceChildren(icon("gallery"), make("h2", {}, words),
       make("p", {}, !narrowed ? "What you make is listed here for a week, its results for a day." : further ? "None of the latest edits matches." : "No edit of the last week matches."),
       narrowed ? button("", "Show all edits", () => visit("jobs")) : make("a", { class: "button primary", href: address("edit") }, "Make one"));
     this.selection.show();
