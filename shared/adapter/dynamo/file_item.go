@@ -51,6 +51,7 @@ type fileItem struct {
 	Key         string `dynamodbav:"key_id"`
 	Filename    string `dynamodbav:"filename"`
 	MIME        string `dynamodbav:"mime_type"`
+	Purpose     string `dynamodbav:"purpose,omitempty"`
 	Size        int64  `dynamodbav:"size_bytes"`
 	MD5         string `dynamodbav:"md5"`
 	Blob        string `dynamodbav:"blob_name"`
@@ -69,7 +70,7 @@ type fileItem struct {
 func fields(f file.File) fileItem {
 	return fileItem{
 		File: f.ID, Account: f.Account, Key: f.Key, Filename: f.Filename, MIME: f.MIME, Size: f.Size, MD5: f.MD5,
-		Blob:      f.Blob,
+		Blob: f.Blob, Purpose: f.Purpose,
 		CreatedAt: f.CreatedAt.UnixMilli(), ExpiresAt: optionalMillis(f.ExpiresAt), Lifetime: f.Lifetime.Milliseconds(),
 		UploadUntil: optionalMillis(f.UploadUntil), Promised: f.Pending,
 		PromiseBytes: f.Upload.Bytes, PromiseLimit: f.Upload.Limit,
@@ -122,7 +123,7 @@ func endText(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.00
 // file returns the file that the item describes.
 func (i fileItem) file() file.File {
 	return file.File{
-		ID: i.File, Account: i.Account, Key: i.Key, Filename: i.Filename, MIME: i.MIME, Size: i.Size, MD5: i.MD5,
+		ID: i.File, Account: i.Account, Key: i.Key, Filename: i.Filename, MIME: i.MIME, Purpose: i.Purpose, Size: i.Size, MD5: i.MD5,
 		Blob:      i.Blob,
 		CreatedAt: time.UnixMilli(i.CreatedAt).UTC(), ExpiresAt: optionalTime(i.ExpiresAt),
 		Lifetime: time.Duration(i.Lifetime) * time.Millisecond, UploadUntil: optionalTime(i.UploadUntil), Pending: i.Promised,

@@ -26,7 +26,7 @@ func (db *DB) Files() *Files { return &Files{db} }
 
 const (
 	fileColumns = `file.id, file.account, key, filename, mime, size, md5, blob, state,
-		created_at, file.expires_at, lifetime, upload_until, promise_bytes, promise_limit`
+		created_at, file.expires_at, lifetime, upload_until, promise_bytes, promise_limit, purpose`
 
 	// current is the condition that requests may see a file, given the time as ?1.
 	current = "state = 'stored' and (expires_at is null or expires_at > ?1)"
@@ -59,11 +59,11 @@ func (s *Files) Create(ctx context.Context, f file.File, limit int64) error {
 		}
 		_, err := tx.ExecContext(ctx, `insert into file
 			(id, account, key, filename, mime, size, md5, blob, state,
-				created_at, expires_at, lifetime, upload_until, promise_bytes, promise_limit)
-			values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+				created_at, expires_at, lifetime, upload_until, promise_bytes, promise_limit, purpose)
+			values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 			f.ID, f.Account, f.Key, f.Filename, f.MIME, f.Size, f.MD5, f.Blob, state,
 			millis(f.CreatedAt), optionalMillis(f.ExpiresAt), f.Lifetime.Milliseconds(), optionalMillis(f.UploadUntil),
-			f.Upload.Bytes, f.Upload.Limit)
+			f.Upload.Bytes, f.Upload.Limit, f.Purpose)
 		return err
 	})
 }
@@ -143,7 +143,7 @@ func scanFile(r row) (file.File, error) {
 		expiresAt, uploadUntil sql.NullInt64
 	)
 	err := r.Scan(&f.ID, &f.Account, &f.Key, &f.Filename, &f.MIME, &f.Size, &f.MD5, &f.Blob, &state,
-		&createdAt, &expiresAt, &lifetime, &uploadUntil, &f.Upload.Bytes, &f.Upload.Limit)
+		&createdAt, &expiresAt, &lifetime, &uploadUntil, &f.Upload.Bytes, &f.Upload.Limit, &f.Purpose)
 	if errors.Is(err, sql.ErrNoRows) {
 		return file.File{}, file.ErrNotFound
 	}

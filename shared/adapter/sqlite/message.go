@@ -67,8 +67,8 @@ func (db *DB) deleteMessage(ctx context.Context, tx *sql.Tx, id string) error {
 	return err
 }
 
-// ShiftTimes moves deadlines and waits when the clock is set: jobs keep the time
-// they have left, leases their remainder, and webhook deliveries their wait.
+// ShiftTimes moves deadlines and waits when the clock is set: jobs and batches keep
+// the time they have left, leases their remainder, and webhook deliveries their wait.
 func (db *DB) ShiftTimes(ctx context.Context, by time.Duration) error {
 	return db.writeAnyway(ctx, "move times", func(ctx context.Context, tx *sql.Tx) error {
 		if _, err := tx.ExecContext(ctx, "update job set deadline = deadline + ? where completed_at is null",
@@ -76,6 +76,10 @@ func (db *DB) ShiftTimes(ctx context.Context, by time.Duration) error {
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, "update webhook set due = due + ? where due is not null",
+			by.Milliseconds()); err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, "update batch set expires_at = expires_at + ? where ended_at is null",
 			by.Milliseconds()); err != nil {
 			return err
 		}

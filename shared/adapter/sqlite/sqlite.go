@@ -78,7 +78,7 @@ type DB struct {
 	bell    *bell
 	// watches wakes the watchers of jobs.
 	watches watches
-	tokens  batches[credential.Token]
+	tokens  groups[credential.Token]
 	marking marking
 	// file identifies the database file that was at path when it was opened.
 	path string

@@ -87,7 +87,7 @@ func TestFullRow(t *testing.T) {
     reasoning_effort: template
     stream_options: false
     affinity: false
-    price: {input: 0.15, output: 0.6, cached: 0.03}
+    price: {input: 0.15, output: 0.6, cached: 0.03, batch: 0.5}
     timeouts: {connect: 2s, first_byte: 5m, idle: 90s}
     upstreams:
       - {name: east, url: "https://east.example/api/v3/", model: Org/Model, secret: "env:EAST_KEY", weight: 3, concurrency: 8}
@@ -96,7 +96,7 @@ func TestFullRow(t *testing.T) {
 `)
 	if m.ID != "gen-chat" || m.DefaultMaxTokens != 256 || m.MaxTokensField != "max_completion_tokens" ||
 		m.Effort != catalog.EffortTemplate || m.StreamOptions || m.Affinity ||
-		*m.Price != (catalog.TokenPrice{Input: 150_000, Output: 600_000, Cached: 30_000, Reasoning: 600_000}) ||
+		*m.Price != (catalog.TokenPrice{Input: 150_000, Output: 600_000, Cached: 30_000, Reasoning: 600_000, Batch: 500_000}) ||
 		m.Timeouts != (catalog.Timeouts{Connect: 2 * time.Second, FirstByte: 5 * time.Minute, Idle: 90 * time.Second}) {
 		t.Errorf("got %+v", m)
 	}
@@ -139,6 +139,7 @@ func TestInvalidRowNamesTheLine(t *testing.T) {
 		{"no choices", "    upstreams:", "    max_choices: 0\n    upstreams:", "line 12:"},
 		{"too many prompts", "    upstreams:", "    max_prompts: 100000\n    upstreams:", "line 12:"},
 		{"a field with a space", "    upstreams:", "    fields: [a, 'b c']\n    upstreams:", "line 12:"},
+		{"a batch that costs more", "    upstreams:", "    price: {batch: 1.5}\n    upstreams:", "line 12:"},
 		{"a price below 0", "    upstreams:", "    price: {input: -1}\n    upstreams:", "line 12:"},
 		{"a timeout that is not a duration", "    upstreams:", "    timeouts: {connect: 1s, idle: soon}\n    upstreams:", `line 12: inference model "org/big-model:8b": the timeout "soon"`},
 		{"an endless timeout", "    upstreams:", "    timeouts: {first_byte: 2h}\n    upstreams:", "line 12:"},

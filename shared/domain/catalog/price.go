@@ -55,6 +55,9 @@ type TokenPrice struct {
 	Input, Output, Cached, Reasoning int64
 	// Call is the price of each call besides, in millionths of the currency.
 	Call int64
+	// Batch is the part of the price that calls of batches cost, in millionths: a
+	// million for the whole.
+	Batch int64
 }
 
 // Tokens counts the tokens of one call: Cached are among those of the prompt,
@@ -84,6 +87,17 @@ func (p TokenPrice) Of(used Tokens) (billionths int64) {
 	}
 	return int64((low + 999) / 1000)
 }
+
+// OfBatch returns what a call of a batch costs, as Of does.
+func (p TokenPrice) OfBatch(used Tokens) (billionths int64) {
+	high, low := bits.Mul64(uint64(p.Of(used)), uint64(p.Batch))
+	low, carry := bits.Add64(low, wholePrice-1, 0)
+	quotient, _ := bits.Div64(high+carry, low, wholePrice)
+	return int64(quotient)
+}
+
+// wholePrice is a TokenPrice.Batch that is no discount.
+const wholePrice = 1_000_000
 
 var (
 	// amountForm matches a price in the file, such as 0.05.
@@ -133,7 +147,7 @@ func (e modelEntry) sessionPrice(currency string) (int64, error) {
 
 // tokenPriceEntry is the price of an inference model in the file.
 type tokenPriceEntry struct {
-	Input, Output, Cached, Reasoning, Call string
+	Input, Output, Cached, Reasoning, Call, Batch string
 }
 
 // price reads the price of an inference model, nil if it has none.
@@ -148,11 +162,15 @@ func (e *tokenPriceEntry) price() (*TokenPrice, error) {
 	}{
 		{e.Input, "0", &price.Input}, {e.Output, "0", &price.Output},
 		{e.Cached, e.Input, &price.Cached}, {e.Reasoning, e.Output, &price.Reasoning}, {e.Call, "0", &price.Call},
+		{e.Batch, "1", &price.Batch},
 	} {
 		var err error
 		if *part.to, err = millionths(cmp.Or(part.text, part.otherwise, "0")); err != nil {
 			return nil, err
 		}
+	}
+	if price.Batch > wholePrice {
+		return nil, fmt.Errorf("the batch price %s is not a part, from 0 to 1", e.Batch)
 	}
 	return &price, nil
 }

@@ -37,3 +37,16 @@ func TestTokenPrice(t *testing.T) {
 		}
 	}
 }
+
+func TestPriceOfBatches(t *testing.T) {
+	used := catalog.Tokens{Prompt: 1_000_003}
+	for _, c := range []struct{ input, part, want int64 }{
+		{1_000_000, 1_000_000, 1_000_003_000}, {1_000_000, 500_000, 500_001_500}, {1, 500_000, 501}, {1_000_000, 0, 0},
+		{1e12, 999_999, 999_999e9},
+	} {
+		price := catalog.TokenPrice{Input: c.input, Batch: c.part}
+		if got := price.OfBatch(used); got != c.want {
+			t.Errorf("%d of a price of %d: %d, want %d", c.part, c.input, got, c.want)
+		}
+	}
+}

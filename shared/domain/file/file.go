@@ -21,6 +21,9 @@ type File struct {
 	Filename string
 	// MIME is the type detected from the content, or else the declared one.
 	MIME string
+	// Purpose is what the file was uploaded for at the inference address
+	// (docs/contract/batches.md#files), empty for files of the media service.
+	Purpose string
 	// Size is in bytes.
 	Size int64
 	// MD5 is that of the bytes, in lower-case hex.

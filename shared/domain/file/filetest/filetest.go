@@ -74,7 +74,7 @@ func (s *suite) new(account string) file.File {
 	number := s.ids.Add(1)
 	id := fmt.Sprintf("file_%027d", number)
 	return file.File{
-		ID: id, Account: account, Key: "key_0123456789ab", Filename: "été \"7\" <b>.mp4", MIME: "video/mp4",
+		ID: id, Account: account, Key: "key_0123456789ab", Filename: "été \"7\" <b>.mp4", MIME: "video/mp4", Purpose: "batch",
 		Size: 1, MD5: md5Of(number), Blob: "files/" + id,
 		CreatedAt: s.now, ExpiresAt: s.now.Add(lifetime), Lifetime: lifetime,
 	}

@@ -7,20 +7,20 @@ import (
 	"sync"
 )
 
-// batches groups the writes of concurrent calls into shared transactions: calls
+// groups gathers the writes of concurrent calls into shared transactions: calls
 // that arrive while one transaction runs go into the next, so that all of them
 // share the cost of its commit.
-type batches[T any] struct {
+type groups[T any] struct {
 	mu sync.Mutex
-	// next is the batch that accepts items, nil if there is none.
-	next *batch[T]
+	// next is the group that accepts items, nil if there is none.
+	next *group[T]
 }
 
-// errNotWritten is the error of a batch whose write panicked.
-var errNotWritten = errors.New("sqlite: the batch was not written")
+// errNotWritten is the error of a group whose write panicked.
+var errNotWritten = errors.New("sqlite: the group was not written")
 
-// batch is the content of one transaction.
-type batch[T any] struct {
+// group is the content of one transaction.
+type group[T any] struct {
 	items []T
 	// done is closed once err holds the result of the transaction.
 	done chan struct{}
@@ -28,14 +28,14 @@ type batch[T any] struct {
 }
 
 // write writes the item in a transaction of db and returns once that has ended; do
-// gets all items of the transaction. The call that starts a batch writes it for
+// gets all items of the transaction. The call that starts a group writes it for
 // those that join, so its context does not end the transaction.
-func (b *batches[T]) write(ctx context.Context, db *DB, what string, item T,
+func (b *groups[T]) write(ctx context.Context, db *DB, what string, item T,
 	do func(ctx context.Context, tx *sql.Tx, items []T) error) error {
 	b.mu.Lock()
 	mine, joined := b.next, b.next != nil
 	if !joined {
-		mine = &batch[T]{done: make(chan struct{})}
+		mine = &group[T]{done: make(chan struct{})}
 		b.next = mine
 	}
 	mine.items = append(mine.items, item)
@@ -58,8 +58,8 @@ func (b *batches[T]) write(ctx context.Context, db *DB, what string, item T,
 	return mine.err
 }
 
-// close makes the next item start another batch.
-func (b *batches[T]) close() {
+// close makes the next item start another group.
+func (b *groups[T]) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.next = nil

@@ -1,0 +1,249 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"cutroom/shared/domain/batch"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/usage"
+)
+
+// Batches implements batch.Store, batch.Progress and batch.Retention.
+type Batches struct{ db *DB }
+
+var (
+	_ batch.Store     = (*Batches)(nil)
+	_ batch.Progress  = (*Batches)(nil)
+	_ batch.Retention = (*Batches)(nil)
+)
+
+// Batches returns the store of batches.
+func (db *DB) Batches() *Batches { return &Batches{db} }
+
+const (
+	batchColumns = "id, account, status, answered, failed, expires_at, ended_at, record"
+
+	batchByID      = "select " + batchColumns + " from batch where id = ? and account = ?"
+	batchPage      = "select " + batchColumns + " from batch where account = ? and id < ? order by id desc limit ?"
+	openBatches    = "select " + batchColumns + " from batch indexed by batch_open where ended_at is null order by id"
+	endedBatches   = "select " + batchColumns + " from batch where ended_at is not null and kept = 1 order by ended_at limit ?"
+	openBatchCount = "select count(*) from batch indexed by batch_open where ended_at is null and account = ?"
+	afterBatches   = "batch`" // sorts after every id
+	forgottenBatch = "delete from batch where ended_at < ? and kept = 0"
+)
+
+// Create records a new batch.
+//
+// Errors: fault.Limited if the account has most open batches already; fault.StorageFull.
+func (s *Batches) Create(ctx context.Context, b batch.Batch, most int) error {
+	record, err := json.Marshal(b)
+	if err != nil {
+		return storeError("create a batch", err)
+	}
+	return s.db.write(ctx, "create a batch", func(ctx context.Context, tx *sql.Tx) error {
+		var open int
+		if err := tx.QueryRowContext(ctx, openBatchCount, b.Account).Scan(&open); err != nil {
+			return err
+		}
+		if most > 0 && open >= most {
+			return fault.New(fault.Limited, "The account has %d open batches.", open)
+		}
+		_, err := tx.ExecContext(ctx, `insert into batch
+			(id, account, status, answered, failed, expires_at, ended_at, kept, record) values (?, ?, ?, 0, 0, ?, ?, 1, ?)`,
+			b.ID, b.Account, b.Status, millis(b.ExpiresAt), optionalMillis(b.EndedAt), string(record))
+		return err
+	})
+}
+
+// Get returns a batch of an account.
+//
+// Errors: fault.NotFound.
+func (s *Batches) Get(ctx context.Context, account, id string) (batch.Batch, error) {
+	b, err := scanBatch(s.db.lookup.QueryRowContext(ctx, batchByID, id, account))
+	return b, storeError("get a batch", err)
+}
+
+// List returns batches of an account, newest first, after the one with the id.
+func (s *Batches) List(ctx context.Context, account, after string, limit int) ([]batch.Batch, error) {
+	if after == "" {
+		after = afterBatches
+	}
+	return s.read(ctx, "list batches", batchPage, account, after, limit)
+}
+
+// Open returns the batches of all accounts that have not ended, oldest first.
+func (s *Batches) Open(ctx context.Context) ([]batch.Batch, error) {
+	return s.read(ctx, "list open batches", openBatches)
+}
+
+// Finished returns batches that have ended and whose blobs were not deleted yet.
+func (s *Batches) Finished(ctx context.Context, limit int) ([]batch.Batch, error) {
+	return s.read(ctx, "list ended batches", endedBatches, limit)
+}
+
+func (s *Batches) read(ctx context.Context, what, query string, args ...any) ([]batch.Batch, error) {
+	rows, err := s.db.reader.QueryContext(ctx, query, args...)
+	if err != nil {
+		return nil, storeError(what, err)
+	}
+	defer rows.Close()
+	var all []batch.Batch
+	for rows.Next() {
+		b, err := scanBatch(rows)
+		if err != nil {
+			return nil, storeError(what, err)
+		}
+		all = append(all, b)
+	}
+	return all, storeError(what, rows.Err())
+}
+
+// Change replaces the record of a batch if its status is the one given.
+//
+// Errors: fault.Conflict if it is not; fault.NotFound; fault.StorageFull.
+func (s *Batches) Change(ctx context.Context, from batch.Status, b batch.Batch) error {
+	record, err := json.Marshal(b)
+	if err != nil {
+		return storeError("change a batch", err)
+	}
+	return s.db.writeAnyway(ctx, "change a batch", func(ctx context.Context, tx *sql.Tx) error {
+		var status batch.Status
+		err := tx.QueryRowContext(ctx, "select status from batch where id = ? and account = ?", b.ID, b.Account).Scan(&status)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return batch.ErrNotFound
+		case err != nil:
+			return err
+		case status != from:
+			return fault.New(fault.Conflict, "The batch's status is %s.", status)
+		}
+		_, err = tx.ExecContext(ctx, "update batch set status = ?, expires_at = ?, ended_at = ?, record = ? where id = ?",
+			b.Status, millis(b.ExpiresAt), optionalMillis(b.EndedAt), string(record), b.ID)
+		return err
+	})
+}
+
+// Save keeps chunks of a batch with what they used in one commit.
+//
+// Errors: fault.NotFound if there is no such batch; fault.StorageFull.
+func (s *Batches) Save(ctx context.Context, id string, chunks []batch.Chunk, used []usage.Record) error {
+	return s.db.write(ctx, "save a batch's results", func(ctx context.Context, tx *sql.Tx) error {
+		var answered, failed, added int
+		for _, c := range chunks {
+			lines, err := json.Marshal(c.Lines)
+			if err != nil {
+				return err
+			}
+			// A batch that does not exist violates the foreign key only at the commit.
+			done, err := tx.ExecContext(ctx, `insert into batch_chunk (batch, number, blob, failures, lines)
+				select id, ?, ?, ?, ? from batch where id = ? on conflict do nothing`,
+				c.Number, c.Blob, c.Failures, string(lines), id)
+			if err != nil {
+				return err
+			}
+			n, err := done.RowsAffected()
+			if err != nil {
+				return err
+			}
+			if added += int(n); n == 0 {
+				continue
+			}
+			if c.Failures {
+				failed += len(c.Lines)
+			} else {
+				answered += len(c.Lines)
+			}
+		}
+		changed, err := tx.ExecContext(ctx,
+			"update batch set answered = answered + ?, failed = failed + ? where id = ?", answered, failed, id)
+		if err := oneOf(changed, err); err != nil || added == 0 {
+			return err
+		}
+		return addUsage(ctx, tx, used, s.db.now())
+	})
+}
+
+// Chunks returns the chunks of a batch by their numbers.
+func (s *Batches) Chunks(ctx context.Context, id string) ([]batch.Chunk, error) {
+	const what = "read a batch's chunks"
+	rows, err := s.db.reader.QueryContext(ctx,
+		"select number, blob, failures, lines from batch_chunk where batch = ? order by number", id)
+	if err != nil {
+		return nil, storeError(what, err)
+	}
+	defer rows.Close()
+	var chunks []batch.Chunk
+	for rows.Next() {
+		var (
+			c     batch.Chunk
+			lines string
+		)
+		if err := rows.Scan(&c.Number, &c.Blob, &c.Failures, &lines); err != nil {
+			return nil, storeError(what, err)
+		}
+		if err := json.Unmarshal([]byte(lines), &c.Lines); err != nil {
+			return nil, storeError(what, err)
+		}
+		chunks = append(chunks, c)
+	}
+	return chunks, storeError(what, rows.Err())
+}
+
+// Cleared says that the blobs of a batch were deleted, and forgets its chunks.
+func (s *Batches) Cleared(ctx context.Context, id string) error {
+	return s.db.writeAnyway(ctx, "clear a batch", func(ctx context.Context, tx *sql.Tx) error {
+		if _, err := tx.ExecContext(ctx, "delete from batch_chunk where batch = ?", id); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, "update batch set kept = 0 where id = ? and ended_at is not null", id)
+		return err
+	})
+}
+
+// Forget deletes the records of batches that ended before the time and are cleared.
+func (s *Batches) Forget(ctx context.Context, before time.Time) error {
+	var old bool
+	err := s.db.reader.QueryRowContext(ctx, "select exists (select 1 from batch where ended_at < ? and kept = 0)",
+		millis(before)).Scan(&old)
+	if err != nil || !old {
+		return storeError("look for old batches", err)
+	}
+	return s.db.writeAnyway(ctx, "forget batches", func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, forgottenBatch, millis(before))
+		return err
+	})
+}
+
+// Known reports whether there is a batch with the id that is not cleared.
+func (s *Batches) Known(ctx context.Context, id string) (known bool, err error) {
+	err = s.db.reader.QueryRowContext(ctx, "select exists (select 1 from batch where id = ? and kept = 1)", id).Scan(&known)
+	return known, storeError("look for a batch", err)
+}
+
+// scanBatch reads a row of batchColumns.
+//
+// Errors: fault.NotFound if there is no row.
+func scanBatch(r row) (batch.Batch, error) {
+	var (
+		b                   batch.Batch
+		id, account, record string
+		status              batch.Status
+		answered, failed    int
+		expiresAt           int64
+		endedAt             sql.NullInt64
+	)
+	err := r.Scan(&id, &account, &status, &answered, &failed, &expiresAt, &endedAt, &record)
+	if errors.Is(err, sql.ErrNoRows) {
+		return b, batch.ErrNotFound
+	}
+	if err == nil {
+		err = json.Unmarshal([]byte(record), &b)
+	}
+	b.ID, b.Account, b.Status, b.Answered, b.Failed = id, account, status, answered, failed
+	b.ExpiresAt, b.EndedAt = time.UnixMilli(expiresAt).UTC(), timeOf(endedAt)
+	return b, err
+}

@@ -1,0 +1,160 @@
+package batchtest
+
+import (
+	"reflect"
+	"sync"
+	"time"
+
+	"cutroom/shared/domain/batch"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/usage"
+)
+
+var tests = []test{
+	{"a batch is as it was made", func(s *suite) { s.is(s.create("acme")) }},
+	{"another account's batch and one that does not exist are not found", func(s *suite) {
+		b := s.create("acme")
+		_, err := s.Get(s.ctx, "other", b.ID)
+		s.fails(err, fault.NotFound)
+		_, err = s.Get(s.ctx, "acme", "batch_0")
+		s.fails(err, fault.NotFound)
+		s.fails(s.Change(s.ctx, batch.Validating, batch.Batch{ID: "batch_0", Account: "acme"}), fault.NotFound)
+		b.Account = "other"
+		s.fails(s.Change(s.ctx, batch.Validating, b), fault.NotFound)
+	}},
+	{"an account has at most so many open batches", func(s *suite) {
+		first := s.create("acme")
+		s.create("other")
+		second := first
+		second.ID = "batch_b"
+		s.fails(s.Create(s.ctx, second, 1), fault.Limited)
+		s.end(first, begun)
+		if err := s.Create(s.ctx, second, 1); err != nil {
+			s.Error(err)
+		}
+	}},
+	{"lists are of one account, newest first, and go on after a batch", func(s *suite) {
+		one, two, three := s.create("acme"), s.create("acme"), s.create("acme")
+		s.create("other")
+		s.page("acme", "", 10, three, two, one)
+		s.page("acme", "", 2, three, two)
+		s.page("acme", two.ID, 2, one)
+		s.page("acme", one.ID, 2)
+		s.page("nobody", "", 2)
+	}},
+	{"open batches are those of all accounts that have not ended, oldest first", func(s *suite) {
+		one, two, three := s.create("acme"), s.create("other"), s.create("acme")
+		two.Status, two.CancellingAt = batch.Cancelling, begun
+		s.change(batch.Validating, two)
+		s.end(one, begun)
+		open, err := s.Open(s.ctx)
+		s.are(open, err, two, three)
+	}},
+	{"a change needs the status, and leaves the counts", func(s *suite) {
+		b := s.create("acme")
+		next := b
+		next.Status, next.Total, next.Model, next.InProgressAt = batch.InProgress, 3, "m", begun.Add(time.Second)
+		next.Errors = []batch.Error{{Code: "c", Message: "m", Param: "p", Line: 2}}
+		s.change(batch.Validating, next)
+		s.save(b.ID, nil, batch.Chunk{Number: 0, Blob: "a", Lines: []int{1}})
+		s.fails(s.Change(s.ctx, batch.Validating, b), fault.Conflict)
+		next.Status, next.Answered = batch.Finalizing, 100
+		s.change(batch.InProgress, next)
+		next.Answered = 1
+		s.is(next)
+	}},
+	{"of changes at once from one status one succeeds", func(s *suite) {
+		b := s.create("acme")
+		var group sync.WaitGroup
+		results := make(chan error, 8)
+		for range cap(results) {
+			next := b
+			next.Status = batch.Cancelling
+			group.Go(func() { results <- s.Change(s.ctx, batch.Validating, next) })
+		}
+		group.Wait()
+		succeeded := 0
+		for range cap(results) {
+			if err := <-results; err == nil {
+				succeeded++
+			} else {
+				s.fails(err, fault.Conflict)
+			}
+		}
+		if succeeded != 1 {
+			s.Errorf("%d changes succeeded", succeeded)
+		}
+	}},
+	{"what is saved counts, with what it used", func(s *suite) {
+		b := s.create("acme")
+		answers := batch.Chunk{Number: 0, Blob: "a", Lines: []int{1, 3}}
+		failures := batch.Chunk{Number: 1, Blob: "b", Failures: true, Lines: []int{2}}
+		s.save(b.ID, []usage.Record{line(b, 1), line(b, 3)}, answers, failures)
+		more := batch.Chunk{Number: 2, Blob: "c", Lines: []int{4}}
+		s.save(b.ID, []usage.Record{line(b, 4)}, more)
+		b.Answered, b.Failed = 3, 1
+		s.is(b)
+		s.used("acme", 3)
+		chunks, err := s.Chunks(s.ctx, b.ID)
+		if want := []batch.Chunk{answers, failures, more}; err != nil || !reflect.DeepEqual(chunks, want) {
+			s.Errorf("the chunks are %+v, %v", chunks, err)
+		}
+	}},
+	{"what is saved again counts once", func(s *suite) {
+		b := s.create("acme")
+		for range 3 {
+			s.save(b.ID, []usage.Record{line(b, 1)}, batch.Chunk{Number: 0, Blob: "a", Lines: []int{1}})
+		}
+		// The same lines under other ids, as if a run had answered them again.
+		s.save(b.ID, []usage.Record{{ID: "other", Account: "acme", Key: b.Key, Model: "m", Day: "2026-02-03",
+			Counts: usage.Counts{Requests: 1, Cost: 7}}}, batch.Chunk{Number: 0, Blob: "x", Lines: []int{1, 2}})
+		b.Answered = 1
+		s.is(b)
+		s.used("acme", 1)
+	}},
+	{"nothing is saved of a batch that does not exist", func(s *suite) {
+		err := s.Save(s.ctx, "batch_0", []batch.Chunk{{Number: 0, Blob: "a", Lines: []int{1}}},
+			[]usage.Record{line(batch.Batch{ID: "batch_0", Account: "acme"}, 1)})
+		s.fails(err, fault.NotFound)
+		s.used("acme", 0)
+	}},
+	{"a batch that has ended is cleared once, and forgotten later", func(s *suite) {
+		b, open := s.create("acme"), s.create("acme")
+		s.save(b.ID, nil, batch.Chunk{Number: 0, Blob: "a", Lines: []int{1}})
+		b = s.end(b, begun)
+		b.Answered = 1
+		finished, err := s.Finished(s.ctx, 10)
+		s.are(finished, err, b)
+		s.known(b.ID, true)
+		s.forget(begun.Add(time.Hour)) // it is not cleared yet
+		s.is(b)
+		if err := s.Cleared(s.ctx, b.ID); err != nil {
+			s.Error(err)
+		}
+		s.known(b.ID, false)
+		finished, err = s.Finished(s.ctx, 10)
+		s.are(finished, err)
+		if chunks, err := s.Chunks(s.ctx, b.ID); err != nil || len(chunks) > 0 {
+			s.Errorf("%+v, %v", chunks, err)
+		}
+		s.forget(begun) // it ended no earlier
+		s.is(b)
+		s.forget(begun.Add(time.Millisecond))
+		s.page("acme", "", 10, open)
+		s.known(open.ID, true)
+	}},
+}
+
+func (s *suite) forget(before time.Time) {
+	s.Helper()
+	if err := s.Forget(s.ctx, before); err != nil {
+		s.Error(err)
+	}
+}
+
+func (s *suite) known(id string, want bool) {
+	s.Helper()
+	if known, err := s.Known(s.ctx, id); err != nil || known != want {
+		s.Errorf("known: %v, %v; want %v", known, err, want)
+	}
+}

@@ -1,0 +1,95 @@
+package batch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"path"
+	"strconv"
+	"time"
+
+	"cutroom/shared/domain/blob"
+)
+
+// ChunkBlob names the blob of a batch's chunk.
+func ChunkBlob(id string, number int) string {
+	return blobPrefix + "/" + id + "/chunk-" + strconv.Itoa(number)
+}
+
+// Sweeper deletes what batches that have ended leave behind.
+type Sweeper struct {
+	Store Retention
+	Blobs interface {
+		// DeleteAll deletes everything below a prefix.
+		DeleteAll(ctx context.Context, prefix string) error
+		// Children returns the entries directly below a prefix.
+		Children(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error]
+		// SetAside moves a blob, or all below a prefix, out of the store and keeps it
+		// elsewhere.
+		SetAside(ctx context.Context, name string, now time.Time) (blobs int, err error)
+	}
+	Now func() time.Time
+	// Settled reports whether the clock can be trusted to tell what is old; nil means
+	// always.
+	Settled func() bool
+}
+
+// Sweep deletes the blobs of batches that have ended, and records that are too old.
+func (s *Sweeper) Sweep(ctx context.Context) error {
+	const most = 100
+	ended, err := s.Store.Finished(ctx, most)
+	if err != nil {
+		return fmt.Errorf("list the batches that have ended: %w", err)
+	}
+	var failures []error
+	for _, b := range ended {
+		if err := s.clear(ctx, b); err != nil {
+			failures = append(failures, fmt.Errorf("clear the batch %s: %w", b.ID, err))
+		}
+	}
+	if s.Settled == nil || s.Settled() {
+		failures = append(failures, s.Store.Forget(ctx, s.Now().Add(-KeepRecord)))
+	}
+	return errors.Join(failures...)
+}
+
+// clear deletes the blobs of a batch.
+func (s *Sweeper) clear(ctx context.Context, b Batch) error {
+	if err := s.Blobs.DeleteAll(ctx, blobPrefix+"/"+b.ID); err != nil {
+		return err
+	}
+	return s.Store.Cleared(ctx, b.ID)
+}
+
+// SweepUnknown sets aside the blobs of batches that no record has, and returns their
+// number. Call it at the start, before any batch is made.
+func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
+	for entry, err := range s.Blobs.Children(ctx, blobPrefix) {
+		if err != nil {
+			return blobs, fmt.Errorf("list the batches' blobs: %w", err)
+		}
+		known, err := s.Store.Known(ctx, path.Base(entry.Name))
+		if err == nil && !known {
+			var n int
+			n, err = s.Blobs.SetAside(ctx, entry.Name, s.Now())
+			blobs += n
+		}
+		if err != nil {
+			return blobs, fmt.Errorf("sweep %s: %w", entry.Name, err)
+		}
+	}
+	return blobs, nil
+}
+
+// Owner returns the id of the batch that a blob belongs to; ok is false for blobs of
+// anything else.
+func Owner(blobName string) (id string, ok bool) {
+	if folder := path.Dir(blobName); path.Dir(folder) == blobPrefix {
+		return path.Base(folder), true
+	}
+	if path.Dir(blobName) == blobPrefix {
+		return path.Base(blobName), true
+	}
+	return "", false
+}
