@@ -2,8 +2,10 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"time"
 
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/service/worker"
 )
@@ -15,4 +17,20 @@ func (q *Queue) TryReceive(ctx context.Context, lane job.Lane, lease time.Durati
 		return nil, err
 	}
 	return received, err
+}
+
+// Hold runs holdBudgets in a transaction of its own.
+func (b *Budgets) Hold(ctx context.Context, claims ...budget.Claim) (holds []budget.Hold, err error) {
+	err = b.db.write(ctx, "hold", func(ctx context.Context, tx *sql.Tx) error {
+		holds, err = b.holdBudgets(ctx, tx, claims)
+		return err
+	})
+	return holds, err
+}
+
+// Settle runs settleBudgets in a transaction of its own.
+func (b *Budgets) Settle(ctx context.Context, settled ...budget.Settlement) error {
+	return b.db.write(ctx, "settle", func(ctx context.Context, tx *sql.Tx) error {
+		return settleBudgets(ctx, tx, settled)
+	})
 }

@@ -34,6 +34,9 @@ const (
 	// service has more work than it can finish in time. RetryAfter says when to
 	// retry.
 	Limited Code = "limited"
+	// Exhausted means that a budget has too little left. RetryAfter says when its next
+	// window begins.
+	Exhausted Code = "exhausted"
 	// StorageFull means that there is no space left to store the bytes.
 	StorageFull Code = "storage_full"
 	// Unavailable means that a part of the service cannot be reached now.

@@ -41,7 +41,7 @@ func statusOf(code fault.Code) int {
 		return http.StatusConflict
 	case fault.TooLarge:
 		return http.StatusRequestEntityTooLarge
-	case fault.Limited:
+	case fault.Limited, fault.Exhausted:
 		return http.StatusTooManyRequests
 	case fault.StorageFull:
 		return http.StatusInsufficientStorage

@@ -23,6 +23,8 @@ const (
 	Permission     Type = "permission_error"
 	RateLimited    Type = "rate_limit_error"
 	API            Type = "api_error"
+	// OverBudget is the type of the code InsufficientQuota too, as clients know it.
+	OverBudget Type = InsufficientQuota
 )
 
 // The codes that a client may act on.
@@ -31,6 +33,7 @@ const (
 	ModelNotFound      = "model_not_found"
 	ModelNotAllowed    = "model_not_allowed"
 	RateLimitExceeded  = "rate_limit_exceeded"
+	InsufficientQuota  = "insufficient_quota"
 	RequestTooLarge    = "request_too_large"
 	UpstreamFailed     = "upstream_error"
 	UpstreamTimeout    = "upstream_timeout"
@@ -127,6 +130,8 @@ func From(err error) *Error {
 		e.Status, e.Type, e.Code = http.StatusRequestEntityTooLarge, InvalidRequest, RequestTooLarge
 	case fault.Limited:
 		e.Status, e.Type, e.Code = http.StatusTooManyRequests, RateLimited, RateLimitExceeded
+	case fault.Exhausted:
+		e.Status, e.Type, e.Code = http.StatusTooManyRequests, OverBudget, InsufficientQuota
 	case fault.Unavailable:
 		e.Status, e.Type, e.Code = http.StatusServiceUnavailable, API, ServiceUnavailable
 	case fault.EngineFailed:

@@ -41,6 +41,7 @@ func TestFaultsBecomeErrors(t *testing.T) {
 		{fault.New(fault.NotFound, "m"), 404, apierror.InvalidRequest, ""},
 		{fault.New(fault.TooLarge, "m"), 413, apierror.InvalidRequest, "request_too_large"},
 		{fault.New(fault.Limited, "m"), 429, apierror.RateLimited, "rate_limit_exceeded"},
+		{fault.New(fault.Exhausted, "m"), 429, apierror.OverBudget, "insufficient_quota"},
 		{fault.New(fault.Unavailable, "m"), 503, apierror.API, "service_unavailable"},
 		{fault.New(fault.EngineFailed, "m"), 502, apierror.API, "upstream_error"},
 		{fault.New(fault.Timeout, "m"), 504, apierror.API, "upstream_timeout"},

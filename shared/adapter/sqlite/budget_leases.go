@@ -1,0 +1,121 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+
+	"cutroom/shared/domain/budget"
+)
+
+const (
+	tellLease  = "update budget_lease set share = ?, spent = ?, flight = ?, boot = ?, renewed_at = ? where id = ?"
+	beginLease = `insert into budget_lease
+		(id, account, key, period, unit, term, share, spent, flight, boot, renewed_at)
+		values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+	deadLeases = "(boot <> ? or renewed_at <= ?)"
+)
+
+// Take enlarges the share of a lease.
+//
+// Errors: fault.Conflict if the lease is over.
+func (b *Budgets) Take(ctx context.Context, l budget.Lease, limit, least, most int64) (taken budget.Taken, err error) {
+	err = b.db.writeVolatile(ctx, "take a share", func(ctx context.Context, tx *sql.Tx) error {
+		room, err := b.room(ctx, tx, l.Counter, limit, least)
+		if err != nil {
+			return err
+		}
+		more := min(room, max(least, most))
+		taken.Share, taken.Remaining = l.Share, room
+		if more < least {
+			return nil // the lease is renewed by the next Tell
+		}
+		taken.Share, taken.Remaining = l.Share+more, room-more
+		if err := count(ctx, tx, l.Counter, more, b.db.now()); err != nil {
+			return err
+		}
+		err = b.tell(ctx, tx, l, taken.Share)
+		if l.Share > 0 || !errors.Is(err, budget.ErrLeaseOver) {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, beginLease, append(append([]any{l.ID}, counterKey(l.Counter)...),
+			taken.Share, l.Spent, l.Flight, b.machine.Boot(), b.machine.Now().Milliseconds())...)
+		return err
+	})
+	return taken, err
+}
+
+// Tell notes what was spent of a lease and what is in flight.
+//
+// Errors: fault.Conflict if the lease is over.
+func (b *Budgets) Tell(ctx context.Context, l budget.Lease) error {
+	return b.db.writeVolatile(ctx, "tell of a share", func(ctx context.Context, tx *sql.Tx) error {
+		return b.tell(ctx, tx, l, l.Share)
+	})
+}
+
+// tell renews a lease whose share becomes another.
+func (b *Budgets) tell(ctx context.Context, tx *sql.Tx, l budget.Lease, share int64) error {
+	n, err := affected(tx.ExecContext(ctx, tellLease, share, l.Spent, l.Flight,
+		b.machine.Boot(), b.machine.Now().Milliseconds(), l.ID))
+	if err == nil && n == 0 {
+		return budget.ErrLeaseOver
+	}
+	return err
+}
+
+// Return gives some of the share of a lease back to the counter.
+//
+// Errors: fault.Conflict if the lease is over.
+func (b *Budgets) Return(ctx context.Context, l budget.Lease, amount int64) (share int64, err error) {
+	amount = max(min(amount, l.Unused()), 0)
+	err = b.db.writeVolatile(ctx, "return a share", func(ctx context.Context, tx *sql.Tx) error {
+		if err := b.tell(ctx, tx, l, l.Share-amount); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, addToUsed, append([]any{-amount}, counterKey(l.Counter)...)...)
+		return err
+	})
+	if err != nil {
+		return l.Share, err
+	}
+	return l.Share - amount, nil
+}
+
+// End ends a lease: what is unused returns to the counter.
+func (b *Budgets) End(ctx context.Context, l budget.Lease) error {
+	return b.db.writeVolatile(ctx, "end a share", func(ctx context.Context, tx *sql.Tx) error {
+		n, err := affected(tx.ExecContext(ctx, "delete from budget_lease where id = ?", l.ID))
+		if err != nil || n == 0 {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, addToUsed, append([]any{-l.Unused()}, counterKey(l.Counter)...)...)
+		return err
+	})
+}
+
+// endDead ends the leases on a counter that were not renewed for budget.EndAfter, or in
+// another life of the machine: what they have told as spent and in flight stays used.
+func (b *Budgets) endDead(ctx context.Context, tx *sql.Tx, c budget.Counter) error {
+	boot, dead := b.machine.Boot(), (b.machine.Now() - budget.EndAfter).Milliseconds()
+	var leases, unused int64
+	err := tx.QueryRowContext(ctx, "select count(*), coalesce(sum(share - spent - flight), 0) from budget_lease where "+
+		isCounter+" and "+deadLeases, append(counterKey(c), boot, dead)...).Scan(&leases, &unused)
+	if err != nil || leases == 0 {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, "delete from budget_lease where "+isCounter+" and "+deadLeases,
+		append(counterKey(c), boot, dead)...); err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, addToUsed, append([]any{-unused}, counterKey(c)...)...)
+	return err
+}
+
+// affected returns how many rows a statement has changed.
+func affected(result sql.Result, err error) (int64, error) {
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}

@@ -1,0 +1,189 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"time"
+
+	"cutroom/shared/domain/budget"
+	"cutroom/shared/domain/fault"
+)
+
+// Budgets implements budget.Store for the processes of one machine. Leases are timed by
+// the machine's clock. What they take and tell survives the process, but need not reach the
+// disk first: a machine that loses power forgets the last moments of them.
+type Budgets struct {
+	db      *DB
+	machine Machine
+}
+
+var _ budget.Store = (*Budgets)(nil)
+
+// Budgets returns the store of budgets.
+func (db *DB) Budgets(machine Machine) *Budgets { return &Budgets{db, machine} }
+
+const (
+	// keptCounters is how long counters are kept after their window.
+	keptCounters = 400 * 24 * time.Hour
+
+	isCounter   = "account = ? and key = ? and period = ? and unit = ? and term = ?"
+	addToUsed   = "update budget_counter set used = max(used + ?, 0) where " + isCounter
+	usedOf      = "select used from budget_counter where " + isCounter
+	forgetTerms = "delete from budget_counter where account = ? and key = ? and period = ? and unit = ? and term < ?"
+)
+
+// Budgets returns the budgets of an account and of its keys, in the order of key, period
+// and unit.
+func (b *Budgets) Budgets(ctx context.Context, account string) ([]budget.Budget, error) {
+	rows, err := b.db.reader.QueryContext(ctx, `select key, period, unit, max_used, warn_url from budget
+		where account = ? order by key, period, unit`, account)
+	if err != nil {
+		return nil, storeError("read budgets", err)
+	}
+	defer rows.Close()
+	var budgets []budget.Budget
+	for rows.Next() {
+		one := budget.Budget{ID: budget.ID{Account: account}}
+		if err := rows.Scan(&one.Key, &one.Period, &one.Unit, &one.Limit, &one.WarnURL); err != nil {
+			return nil, storeError("read budgets", err)
+		}
+		budgets = append(budgets, one)
+	}
+	return budgets, storeError("read budgets", rows.Err())
+}
+
+// Set creates a budget, or replaces the one of its ID.
+func (b *Budgets) Set(ctx context.Context, one budget.Budget) error {
+	return b.db.write(ctx, "set a budget", func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `insert into budget (account, key, period, unit, max_used, warn_url)
+			values (?, ?, ?, ?, ?, ?)
+			on conflict do update set max_used = excluded.max_used, warn_url = excluded.warn_url`,
+			one.Account, one.Key, one.Period, one.Unit, one.Limit, one.WarnURL)
+		return err
+	})
+}
+
+// Delete deletes a budget.
+//
+// Errors: fault.NotFound.
+func (b *Budgets) Delete(ctx context.Context, id budget.ID) error {
+	return b.db.write(ctx, "delete a budget", func(ctx context.Context, tx *sql.Tx) error {
+		deleted, err := tx.ExecContext(ctx,
+			"delete from budget where account = ? and key = ? and period = ? and unit = ?",
+			id.Account, id.Key, id.Period, id.Unit)
+		if n, err := affected(deleted, err); err != nil || n > 0 {
+			return err
+		}
+		return fault.New(fault.NotFound, "There is no such budget.")
+	})
+}
+
+// Used returns what was settled and is reserved on counters, after ending their leases
+// that are over.
+func (b *Budgets) Used(ctx context.Context, counters []budget.Counter) ([]int64, error) {
+	used := make([]int64, len(counters))
+	if len(counters) == 0 {
+		return used, nil
+	}
+	return used, b.db.writeVolatile(ctx, "read counters", func(ctx context.Context, tx *sql.Tx) error {
+		for i, c := range counters {
+			err := b.endDead(ctx, tx, c)
+			if err == nil {
+				used[i], err = readUsed(ctx, tx, c)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Warned notes that a warning of a percentage is due for a counter, and reports whether
+// none of as much or more was noted before.
+func (b *Budgets) Warned(ctx context.Context, c budget.Counter, percent int) (first bool, err error) {
+	err = b.db.writeVolatile(ctx, "note a warning", func(ctx context.Context, tx *sql.Tx) error {
+		n, err := affected(tx.ExecContext(ctx, "update budget_counter set warned = ? where "+isCounter+" and warned < ?",
+			append(append([]any{percent}, counterKey(c)...), percent)...))
+		first = n > 0
+		return err
+	})
+	return first, err
+}
+
+// holdBudgets takes the holds of a job in the transaction that accepts it, all or none,
+// and returns them for the job's record. Leases of processes that died are ended first
+// where too little remains.
+//
+// Errors: fault.Exhausted, after which the transaction has to be undone.
+func (b *Budgets) holdBudgets(ctx context.Context, tx *sql.Tx, claims []budget.Claim) ([]budget.Hold, error) {
+	var holds []budget.Hold
+	for _, c := range claims {
+		room, err := b.room(ctx, tx, c.Counter, c.Limit, c.Amount)
+		if err != nil {
+			return nil, err
+		}
+		if room < c.Amount {
+			return nil, budget.UsedUp(c.Counter, b.db.now())
+		}
+		if err := count(ctx, tx, c.Counter, c.Amount, b.db.now()); err != nil {
+			return nil, err
+		}
+		holds = append(holds, budget.Hold{Counter: c.Counter, Amount: c.Amount})
+	}
+	return holds, nil
+}
+
+// settleBudgets ends the holds of a job in the transaction that ends it, in the windows
+// that they were taken in.
+func settleBudgets(ctx context.Context, tx *sql.Tx, settled []budget.Settlement) error {
+	for _, s := range settled {
+		if n := s.Returned(); n > 0 {
+			if _, err := tx.ExecContext(ctx, addToUsed, append([]any{-n}, counterKey(s.Counter)...)...); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// room returns what remains of the limit on a counter. If that is less than needed, leases
+// that are over are ended first.
+func (b *Budgets) room(ctx context.Context, tx *sql.Tx, c budget.Counter, limit, needed int64) (int64, error) {
+	used, err := readUsed(ctx, tx, c)
+	if err != nil || limit-used >= needed {
+		return limit - used, err
+	}
+	if err := b.endDead(ctx, tx, c); err != nil {
+		return 0, err
+	}
+	used, err = readUsed(ctx, tx, c)
+	return max(limit-used, 0), err
+}
+
+// count adds to what is used on a counter, which begins if there is none.
+func count(ctx context.Context, tx *sql.Tx, c budget.Counter, amount int64, now time.Time) error {
+	n, err := affected(tx.ExecContext(ctx, addToUsed, append([]any{amount}, counterKey(c)...)...))
+	if err != nil || n > 0 {
+		return err
+	}
+	if _, err := tx.ExecContext(ctx, forgetTerms, c.Account, c.Key, c.Period, c.Unit,
+		c.Period.WindowOf(now.Add(-keptCounters))); err != nil {
+		return err
+	}
+	_, err = tx.ExecContext(ctx, "insert into budget_counter (account, key, period, unit, term, used) values (?, ?, ?, ?, ?, ?)",
+		append(counterKey(c), amount)...)
+	return err
+}
+
+func readUsed(ctx context.Context, q querier, c budget.Counter) (used int64, err error) {
+	err = q.QueryRowContext(ctx, usedOf, counterKey(c)...).Scan(&used)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return used, err
+}
+
+// counterKey returns the parameters of isCounter.
+func counterKey(c budget.Counter) []any { return []any{c.Account, c.Key, c.Period, c.Unit, c.Window} }

@@ -1,0 +1,87 @@
+package budget_test
+
+import (
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/budget"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/testkit/conformance"
+)
+
+// at reads a time.
+func at(t *testing.T, text string) time.Time {
+	t.Helper()
+	parsed, err := time.Parse(time.RFC3339, text)
+	conformance.OK(t, err)
+	return parsed
+}
+
+// A window is a day or a month of the calendar in UTC, whatever the zone of a time.
+func TestWindows(t *testing.T) {
+	for _, c := range []struct {
+		period   budget.Period
+		at, want string
+		ends     string
+	}{
+		{budget.Day, "2026-02-28T23:59:59Z", "2026-02-28", "2026-03-01T00:00:00Z"},
+		{budget.Day, "2026-03-01T00:00:00Z", "2026-03-01", "2026-03-02T00:00:00Z"},
+		{budget.Day, "2026-03-01T01:30:00+02:00", "2026-02-28", "2026-03-01T00:00:00Z"},
+		{budget.Day, "2028-02-28T12:00:00Z", "2028-02-28", "2028-02-29T00:00:00Z"},
+		{budget.Month, "2026-02-28T23:59:59Z", "2026-02", "2026-03-01T00:00:00Z"},
+		{budget.Month, "2026-12-31T20:00:00-05:00", "2027-01", "2027-02-01T00:00:00Z"},
+		{budget.Month, "2026-12-31T12:00:00Z", "2026-12", "2027-01-01T00:00:00Z"},
+	} {
+		window := c.period.WindowOf(at(t, c.at))
+		if string(window) != c.want || !window.Ends().Equal(at(t, c.ends)) {
+			t.Errorf("the %s of %s is %s and ends at %s", c.period, c.at, window, window.Ends())
+		}
+	}
+	if !budget.Window("soon").Ends().IsZero() {
+		t.Error("a window of nonsense ends")
+	}
+}
+
+// A call counts against the budgets of its account and of its key, in what it uses.
+func TestClaims(t *testing.T) {
+	budgets := []budget.Budget{
+		{ID: budget.ID{Account: "acme", Period: budget.Day, Unit: budget.Cost}, Limit: 10},
+		{ID: budget.ID{Account: "acme", Period: budget.Month, Unit: budget.Jobs}, Limit: 20},
+		{ID: budget.ID{Account: "acme", Key: "key_1", Period: budget.Month, Unit: budget.Cost}, Limit: 30},
+		{ID: budget.ID{Account: "acme", Key: "key_2", Period: budget.Month, Unit: budget.Cost}, Limit: 40},
+	}
+	got := budget.Claims(budgets, "key_1", budget.Amounts{Cost: 7, Tokens: 9}, at(t, "2026-02-03T04:05:06Z"))
+	conformance.Same(t, "the claims", got, []budget.Claim{
+		{Counter: budget.Counter{ID: budgets[0].ID, Window: "2026-02-03"}, Limit: 10, Amount: 7},
+		{Counter: budget.Counter{ID: budgets[2].ID, Window: "2026-02"}, Limit: 30, Amount: 7},
+	})
+}
+
+// What a hold was not used for returns; more than the hold is never counted.
+func TestSettle(t *testing.T) {
+	hold := budget.Hold{
+		Counter: budget.Counter{ID: budget.ID{Account: "acme", Period: budget.Day, Unit: budget.Cost}}, Amount: 10,
+	}
+	for used, want := range map[int64]int64{0: 10, 4: 6, 10: 0, 11: 0, -1: 10} {
+		settled := budget.Settle([]budget.Hold{hold}, budget.Amounts{Cost: used, Tokens: 99})
+		if got := settled[0].Returned(); got != want {
+			t.Errorf("%d of 10 were used, and %d return", used, got)
+		}
+	}
+}
+
+func TestUsedUp(t *testing.T) {
+	counter := budget.Counter{
+		ID: budget.ID{Account: "acme", Key: "key_1", Period: budget.Month, Unit: budget.Cost}, Window: "2026-02",
+	}
+	err := budget.UsedUp(counter, at(t, "2026-02-28T23:00:00Z"))
+	conformance.Fails(t, err, fault.Exhausted)
+	const want = "The key's budget of cost for 2026-02 has too little left for this call. " +
+		"The next one begins at 2026-03-01T00:00:00Z."
+	if err.Message != want || err.RetryAfter != time.Hour {
+		t.Errorf("%q, after %s", err.Message, err.RetryAfter)
+	}
+	if late := budget.UsedUp(counter, at(t, "2026-03-01T00:00:01Z")); late.RetryAfter != time.Second {
+		t.Errorf("after the window's end: %s", late.RetryAfter)
+	}
+}

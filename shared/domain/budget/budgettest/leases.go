@@ -1,0 +1,175 @@
+package budgettest
+
+import (
+	"fmt"
+	"sync"
+
+	"cutroom/shared/domain/budget"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/testkit/conformance"
+)
+
+var leaseTests = []test{
+	{"take as much as remains, between the least and the most", func(s *suite) {
+		one, two := s.lease(today), s.lease(today)
+		s.took(&one, 100, 5, 60, 60)
+		s.used(today, 60)
+		s.took(&two, 100, 5, 60, 40)
+		s.took(&one, 100, 1, 1, 0)
+		s.used(today, 100)
+		s.took(&one, 101, 1, 60, 1)
+		s.used(today, 101)
+	}},
+	{"take nothing where less than the least remains, and say what does", func(s *suite) {
+		l := s.lease(today)
+		s.took(&l, 100, 90, 90, 90)
+		taken, err := s.Take(s.ctx, l, 100, 11, 50)
+		conformance.OK(s, err)
+		conformance.Same(s, "what was taken", taken, budget.Taken{Share: 90, Remaining: 10})
+		taken, err = s.Take(s.ctx, l, 100, 10, 10)
+		conformance.OK(s, err)
+		conformance.Same(s, "what was taken", taken, budget.Taken{Share: 100})
+		fresh := s.lease(budget.Counter{ID: daily, Window: "2026-02-04"})
+		s.took(&fresh, 100, 101, 200, 0)
+		s.used(fresh.Counter, 0)
+	}},
+	{"take nothing beyond a limit that was lowered", func(s *suite) {
+		l := s.lease(today)
+		s.took(&l, 100, 80, 80, 80)
+		taken, err := s.Take(s.ctx, l, 50, 1, 1)
+		conformance.OK(s, err)
+		conformance.Same(s, "what was taken", taken, budget.Taken{Share: 80})
+		s.used(today, 80)
+		s.took(&l, 0, 1, 1, 0)
+	}},
+	{"take each unit once, however many take at once", func(s *suite) {
+		const takers, limit = 12, 100
+		leases := make([]budget.Lease, takers)
+		for i := range leases {
+			leases[i] = s.lease(today)
+		}
+		var mu sync.Mutex
+		all := int64(0)
+		for _, err := range conformance.Race(takers, func(i int) error {
+			for {
+				taken, err := s.Take(s.ctx, leases[i], limit, 1, int64(1+i%3))
+				if err != nil || taken.Share == leases[i].Share {
+					return err
+				}
+				mu.Lock()
+				all += taken.Share - leases[i].Share
+				mu.Unlock()
+				leases[i].Share = taken.Share
+			}
+		}) {
+			conformance.OK(s, err)
+		}
+		if all != limit {
+			s.Errorf("%d were taken of %d", all, limit)
+		}
+		s.used(today, limit)
+	}},
+	{"give back what is not used when a lease ends, once", func(s *suite) {
+		l := s.lease(today)
+		s.took(&l, 100, 60, 60, 60)
+		l.Spent, l.Flight = 20, 5
+		for range 2 {
+			conformance.OK(s, s.End(s.ctx, l))
+			s.used(today, 25)
+		}
+		conformance.Fails(s, s.Tell(s.ctx, l), fault.Conflict)
+		conformance.OK(s, s.End(s.ctx, s.lease(today)))
+		s.used(today, 25)
+	}},
+	{"give a part of a share back", func(s *suite) {
+		l := s.lease(today)
+		s.took(&l, 100, 60, 60, 60)
+		l.Spent, l.Flight = 20, 5
+		share, err := s.Return(s.ctx, l, 30)
+		conformance.OK(s, err)
+		conformance.Same(s, "the share", share, int64(30))
+		s.used(today, 30)
+		l.Share = share
+		share, err = s.Return(s.ctx, l, 1000)
+		conformance.OK(s, err)
+		conformance.Same(s, "the share", share, int64(25))
+		s.used(today, 25)
+	}},
+	{"keep a lease that is told of", func(s *suite) {
+		l := s.lease(today)
+		s.took(&l, 100, 60, 60, 60)
+		for range 10 {
+			s.Pass(budget.RenewEvery)
+			l.Spent++
+			conformance.OK(s, s.Tell(s.ctx, l))
+			s.used(today, 60)
+		}
+		s.Pass(budget.EndAfter - moment)
+		s.took(&l, 100, 10, 10, 10)
+		s.Pass(budget.EndAfter - moment)
+		share, err := s.Return(s.ctx, l, 10)
+		conformance.OK(s, err)
+		s.Pass(budget.EndAfter - moment)
+		s.used(today, share)
+	}},
+	{"end a lease that is not told of, from EndAfter on, by what it has told", func(s *suite) {
+		l := s.lease(today)
+		s.took(&l, 100, 60, 60, 60)
+		l.Spent, l.Flight = 20, 5
+		conformance.OK(s, s.Tell(s.ctx, l))
+		s.Pass(budget.EndAfter - moment)
+		s.used(today, 60)
+		s.Pass(2 * moment)
+		s.used(today, 25)
+		conformance.Fails(s, s.Tell(s.ctx, l), fault.Conflict)
+		_, err := s.Return(s.ctx, l, 1)
+		conformance.Fails(s, err, fault.Conflict)
+		_, err = s.Take(s.ctx, l, 100, 1, 1)
+		conformance.Fails(s, err, fault.Conflict)
+		conformance.OK(s, s.End(s.ctx, l))
+		s.used(today, 25)
+	}},
+	{"take what leases that are over have left", func(s *suite) {
+		dead, live := s.lease(today), s.lease(today)
+		s.took(&dead, 100, 70, 70, 70)
+		s.took(&live, 100, 20, 20, 20)
+		s.Pass(budget.EndAfter - moment)
+		conformance.OK(s, s.Tell(s.ctx, live))
+		s.Pass(2 * moment)
+		s.took(&live, 100, 80, 80, 80)
+		s.used(today, 100)
+	}},
+	{"keep leases on other counters when those on one are ended", func(s *suite) {
+		other := budget.Counter{ID: daily, Window: "2026-02-04"}
+		dead, live := s.lease(today), s.lease(other)
+		s.took(&dead, 100, 70, 70, 70)
+		s.took(&live, 100, 70, 70, 70)
+		s.Pass(budget.EndAfter + moment)
+		s.used(today, 0)
+		conformance.OK(s, s.Tell(s.ctx, live))
+		s.used(other, 70)
+	}},
+	{"end a dead lease once, however many look", func(s *suite) {
+		for i := range 4 {
+			l := s.lease(today)
+			s.took(&l, 100, 20, 20, 20)
+			l.Spent = int64(i)
+			conformance.OK(s, s.Tell(s.ctx, l))
+		}
+		s.Pass(budget.EndAfter + moment)
+		for _, err := range conformance.Race(6, func(i int) error {
+			if i%2 == 0 {
+				_, err := s.Store.Used(s.ctx, []budget.Counter{today})
+				return err
+			}
+			taken, err := s.Take(s.ctx, budget.Lease{Counter: today, ID: fmt.Sprint("new-", i)}, 100, 30, 30)
+			if err == nil && taken.Share != 30 {
+				err = fmt.Errorf("%d was taken", taken.Share)
+			}
+			return err
+		}) {
+			conformance.OK(s, err)
+		}
+		s.used(today, 6+3*30)
+	}},
+}

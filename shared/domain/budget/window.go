@@ -1,0 +1,41 @@
+package budget
+
+import "time"
+
+// Period is how long a budget's windows are, by the calendar in UTC.
+type Period string
+
+// The periods.
+const (
+	Day   Period = "day"
+	Month Period = "month"
+)
+
+// Valid reports whether there is such a period.
+func (p Period) Valid() bool { return p == Day || p == Month }
+
+// WindowOf returns the window that a time is in.
+func (p Period) WindowOf(t time.Time) Window {
+	if p == Month {
+		return Window(t.UTC().Format(monthForm))
+	}
+	return Window(t.UTC().Format(time.DateOnly))
+}
+
+// Window is a day, written 2006-01-02, or a month, written 2006-01, in UTC.
+type Window string
+
+const monthForm = "2006-01"
+
+// Ends returns when the window ends and the next one begins; the zero time if it is
+// none.
+func (w Window) Ends() time.Time {
+	if begins, err := time.Parse(monthForm, string(w)); err == nil {
+		return begins.AddDate(0, 1, 0)
+	}
+	begins, err := time.Parse(time.DateOnly, string(w))
+	if err != nil {
+		return time.Time{}
+	}
+	return begins.AddDate(0, 0, 1)
+}
