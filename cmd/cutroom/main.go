@@ -30,6 +30,8 @@ type commandLine struct {
 	Dev        devCommand         `cmd:"" group:"Server" help:"Serve everything from this machine."`
 	Keys       keysCommand        `cmd:"" group:"Server" help:"Manage the permanent keys of accounts."`
 	Doctor     doctorCommand      `cmd:"" group:"Server" help:"Check what Cutroom needs on this machine, and say how to mend it."`
+	Backup     backupCommand      `cmd:"" group:"Server" help:"Save the data folder, while the server goes on, in a folder or a bucket."`
+	Restore    restoreCommand     `cmd:"" group:"Server" help:"Make a data folder from a backup."`
 	Check      checkCommand       `cmd:"" group:"Server" help:"Check a deploy in AWS from outside, or the account before one."`
 	Health     healthCommand      `cmd:"" group:"Server" help:"Ask the server of these settings for its health, for what watches its container."`
 	Completion command.Completion `cmd:"" group:"Server" help:"Print what a shell needs to complete commands."`

@@ -153,8 +153,12 @@ func checkStorage(ctx context.Context, f dataFlag, within time.Duration) (whole 
 
 // checkNotLost fails if the database is missing although there are blobs.
 //
-// Errors: *refusal; others of the file system.
+// Errors: *refusal; that the folder was not restored to the end; others of the file
+// system.
 func checkNotLost(ctx context.Context, f dataFlag) error {
+	if err := checkNotRestoring(f.Data); err != nil {
+		return err
+	}
 	database, err := f.database()
 	if err != nil {
 		return err

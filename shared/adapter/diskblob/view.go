@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"iter"
 	"path/filepath"
+
+	"cutroom/shared/domain/blob"
 )
 
 // View reads the blobs of a root that another process may have open.
@@ -24,6 +27,11 @@ func NewView(root string) (*View, error) {
 // Errors: fault.NotFound.
 func (v *View) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
 	return v.store.Open(ctx, name, offset, length)
+}
+
+// List returns every blob below a prefix, as Store's List does.
+func (v *View) List(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error] {
+	return v.store.List(ctx, prefix)
 }
 
 // Any reports whether the root holds any blob.

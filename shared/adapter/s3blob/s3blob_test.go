@@ -18,6 +18,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+	"golang.org/x/sync/errgroup"
 
 	"cutroom/shared/adapter/s3blob"
 	"cutroom/shared/domain/blob/blobtest"
@@ -336,5 +337,50 @@ func TestCalls(t *testing.T) {
 	}
 	for operation := range documented {
 		t.Errorf("%s is documented and was not tried", operation)
+	}
+}
+
+// A listing has every object below a prefix, however many pages it takes.
+func TestList(t *testing.T) {
+	cloud := local.Cloud(t)
+	store := s3blob.New(cloud.Config(), cloud.MakeBucket(t))
+	want := map[string]int64{}
+	var puts errgroup.Group
+	puts.SetLimit(16)
+	for i := range 1010 { // a page has 1,000
+		name := fmt.Sprintf("kept/deep/%04d", i)
+		want[name] = int64(i % 7)
+		puts.Go(func() error {
+			_, err := store.Put(t.Context(), name, strings.NewReader(strings.Repeat("x", i%7)))
+			return err
+		})
+	}
+	puts.Go(func() error {
+		_, err := store.Put(t.Context(), "keptelse/a", strings.NewReader("x"))
+		return err
+	})
+	if err := puts.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	for prefix, want := range map[string]int{"kept": 1010, "kept/": 1010, "": 1011, "none": 0} {
+		found := 0
+		for entry, err := range store.List(t.Context(), prefix) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if entry.Prefix || entry.StoredAt.IsZero() {
+				t.Errorf("listed is %+v", entry)
+			}
+			found++
+		}
+		if found != want {
+			t.Errorf("below %q are %d, not %d", prefix, found, want)
+		}
+	}
+	for entry, err := range store.List(t.Context(), "kept") {
+		if err != nil || entry.Size != want[entry.Name] {
+			t.Errorf("listed is %+v, %v; want %d bytes", entry, err, want[entry.Name])
+		}
+		break // whoever has seen enough stops
 	}
 }

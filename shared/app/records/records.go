@@ -6,6 +6,7 @@ package records
 import (
 	"context"
 	"fmt"
+	"io"
 	"iter"
 	"strings"
 	"time"
@@ -83,6 +84,14 @@ type Database interface {
 	// Errors: the database was written by a newer version of the program;
 	// integrity.ErrLostMain; fault.StorageFull.
 	Open(ctx context.Context, options Options) (*Records, error)
+	// Snapshot writes the records as of one moment to a file, which must not exist. The
+	// database may be in use.
+	//
+	// Errors: those of Inspect.
+	Snapshot(ctx context.Context, into string) error
+	// Place makes what Snapshot has written the database, where there is none yet. It
+	// is there whole or not at all.
+	Place(ctx context.Context, snapshot io.Reader) error
 	// SetAside renames what is left of a lost database, so that the next Open makes a
 	// new one, and returns the new names.
 	SetAside(at time.Time) (kept []string, err error)

@@ -2,6 +2,8 @@ package records_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -52,11 +54,30 @@ func TestEveryKindFillsInEveryStore(t *testing.T) {
 			if err != nil || !found.Whole || found.Mark != mark {
 				t.Errorf("it has %+v, %v; want all checked and the mark %+v", found, err, mark)
 			}
+			copied := filepath.Join(t.TempDir(), "copy")
+			if err := database.Snapshot(t.Context(), copied); err != nil {
+				t.Error(err)
+			}
 			if kept, err := database.SetAside(time.Now()); err != nil || len(kept) == 0 {
 				t.Errorf("it was set aside as %v, %v", kept, err)
 			}
 			if err := database.Present(); !errors.Is(err, integrity.ErrNone) {
 				t.Errorf("after it was set aside: %v", err)
+			}
+			for _, want := range []bool{true, false} {
+				snapshot, err := os.Open(copied)
+				if err != nil {
+					t.Fatal(err)
+				}
+				err = database.Place(t.Context(), snapshot)
+				if placed := err == nil; placed != want {
+					t.Errorf("a snapshot was placed: %t, %v; want %t", placed, err, want)
+				}
+				snapshot.Close()
+			}
+			found, err = database.Inspect(t.Context(), time.Minute)
+			if err != nil || found.Mark != mark {
+				t.Errorf("the placed one has %+v, %v; want the mark %+v", found, err, mark)
 			}
 		})
 	}

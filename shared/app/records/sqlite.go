@@ -2,6 +2,7 @@ package records
 
 import (
 	"context"
+	"io"
 	"path/filepath"
 	"time"
 
@@ -40,6 +41,14 @@ func (f sqliteFile) Open(ctx context.Context, options Options) (*Records, error)
 		Estimates: db.Estimates(),
 		Sessions:  func(machine Machine) Sessions { return db.Sessions(machine) },
 	}, nil
+}
+
+func (f sqliteFile) Snapshot(ctx context.Context, into string) error {
+	return sqlite.Snapshot(ctx, f.path, into)
+}
+
+func (f sqliteFile) Place(ctx context.Context, snapshot io.Reader) error {
+	return sqlite.Place(ctx, f.path, snapshot)
 }
 
 func (f sqliteFile) SetAside(at time.Time) ([]string, error) { return sqlite.SetAside(f.path, at) }

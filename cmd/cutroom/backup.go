@@ -1,0 +1,336 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+
+	"cutroom/cmd/cutroom/command"
+	"cutroom/shared/adapter/diskblob"
+	"cutroom/shared/adapter/s3blob"
+	"cutroom/shared/domain/blob"
+	"cutroom/shared/domain/integrity"
+	"cutroom/shared/service/backup"
+)
+
+// savedSettings are the files of the data folder that belong to its records: who signs
+// with other secrets invalidates all links and cursors.
+var savedSettings = []string{"secret", "metrics-key", "dev-key"}
+
+// backupCommand saves the data folder, even while a server uses it.
+type backupCommand struct {
+	dataFlag
+	To string `arg:"" placeholder:"FOLDER" help:"Where to: a folder that is not the server's, or s3://BUCKET/PREFIX."`
+}
+
+// Run makes a backup.
+func (c *backupCommand) Run(ctx context.Context, out *command.Session) error {
+	database, err := c.database()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(c.Data); err != nil {
+		return fmt.Errorf("CUTROOM_DATA: %w", err)
+	}
+	if err := checkNotLost(ctx, c.dataFlag); err != nil {
+		return fmt.Errorf("CUTROOM_DATA: %w", err)
+	}
+	if err := checkApart(c.Data, c.To); err != nil {
+		return err
+	}
+	store, release, err := openStore(ctx, c.To)
+	if err != nil {
+		return err
+	}
+	defer release()
+	blobs, err := diskblob.NewView(c.blobFolder())
+	if err != nil {
+		return err
+	}
+	settings := map[string]string{}
+	for _, name := range savedSettings {
+		settings[name] = filepath.Join(c.Data, name)
+	}
+	removeLeftWork(c.Data)
+	began := time.Now()
+	report, err := backup.Saver{
+		Source:  backup.Source{Snapshot: database.Snapshot, Blobs: blobs, Settings: settings},
+		Store:   store,
+		Work:    c.Data,
+		Version: out.Version,
+		Now:     time.Now,
+		NewID:   rand.Text,
+	}.Save(ctx)
+	if err != nil {
+		return fmt.Errorf("%s has no new backup: %w", c.To, err)
+	}
+	if out.JSON {
+		return out.Print(report)
+	}
+	fmt.Fprintf(out.Out, "Saved in %s, in %s: the records (%s) and %d files (%s), %d of them new (%s).\n", c.To,
+		time.Since(began).Round(100*time.Millisecond), humanize.Bytes(uint64(report.Database.Size)),
+		report.Blobs, humanize.Bytes(uint64(report.Bytes)), report.NewBlobs, humanize.Bytes(uint64(report.NewBytes)))
+	return nil
+}
+
+// removeLeftWork deletes what backups that were killed have left in the data folder.
+func removeLeftWork(data string) {
+	left, _ := filepath.Glob(filepath.Join(data, backup.WorkPattern))
+	for _, path := range left {
+		if info, err := os.Lstat(path); err == nil && info.IsDir() && time.Since(info.ModTime()) > 24*time.Hour {
+			_ = os.RemoveAll(path) // the next backup tries again
+		}
+	}
+}
+
+// restoreCommand makes a data folder from a backup.
+type restoreCommand struct {
+	dataFlag
+	From  string `arg:"" placeholder:"FOLDER" help:"The backup: a folder, or s3://BUCKET/PREFIX."`
+	Check bool   `help:"Only read all of the backup, and say whether it is whole."`
+}
+
+// Run restores a backup.
+func (c *restoreCommand) Run(ctx context.Context, out *command.Session) error {
+	store, err := openBackup(ctx, c.From)
+	if err != nil {
+		return err
+	}
+	manifest, err := backup.Read(ctx, store)
+	if err != nil {
+		return fmt.Errorf("%s: %w", c.From, err)
+	}
+	if c.Check {
+		if err := backup.Verify(ctx, store, manifest); err != nil {
+			return fmt.Errorf("%s: %w", c.From, err)
+		}
+		return c.tell(out, "The backup of %s is whole: the records (%s) and %d files (%s).\n", manifest)
+	}
+	if err := c.restore(ctx, store, manifest); err != nil {
+		return err
+	}
+	return c.tell(out, "Restored as of %s: the records (%s) and %d files (%s).\n", manifest)
+}
+
+func (c *restoreCommand) tell(out *command.Session, text string, m backup.Manifest) error {
+	if out.JSON {
+		return out.Print(m)
+	}
+	fmt.Fprintf(out.Out, text, m.MadeAt.Local().Format(time.DateTime), humanize.Bytes(uint64(m.Database.Size)),
+		m.Blobs, humanize.Bytes(uint64(m.Bytes)))
+	return nil
+}
+
+func (c *restoreCommand) restore(ctx context.Context, store backup.Opener, m backup.Manifest) (err error) {
+	if err := checkApart(c.Data, c.From); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(c.Data, 0o700); err != nil {
+		return fmt.Errorf("CUTROOM_DATA: %w", err)
+	}
+	lock, err := lockFolder(c.Data)
+	if err != nil {
+		return fmt.Errorf("a restore is for a server that is stopped: %w", err)
+	}
+	defer lock.release()
+	defer func() { err = errors.Join(err, giveToOwner(c.Data, true)) }()
+	database, err := c.database()
+	if err != nil {
+		return err
+	}
+	if err := c.begin(ctx, m); err != nil {
+		return err
+	}
+	blobs, err := diskblob.Open(c.blobFolder())
+	if err != nil {
+		return err
+	}
+	if err := database.Present(); err == nil {
+		// A restore that was broken off after its last step.
+		return os.Remove(restoringFile(c.Data))
+	}
+	_, err = backup.Restore(ctx, store, m, backup.Target{Blobs: blobs, Setting: c.setting, Records: database.Place})
+	if err != nil {
+		return fmt.Errorf("the restore is not complete; run it again to go on: %w", err)
+	}
+	return os.Remove(restoringFile(c.Data))
+}
+
+// begin notes in the data folder that it is being made, so that no server starts with
+// half of it. The folder must hold no service yet, or a part of the same backup.
+func (c *restoreCommand) begin(ctx context.Context, m backup.Manifest) error {
+	begun, err := os.ReadFile(restoringFile(c.Data))
+	if err == nil {
+		if string(begun) != m.ID {
+			return fmt.Errorf("%s holds part of another backup: empty it, or name another folder by --data", c.Data)
+		}
+		return nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("CUTROOM_DATA: %w", err)
+	}
+	database, err := c.database()
+	if err != nil {
+		return err
+	}
+	blobs, err := holdsBlobs(ctx, c.blobFolder())
+	if err != nil {
+		return err
+	}
+	if blobs || !errors.Is(database.Present(), integrity.ErrNone) {
+		return fmt.Errorf("%s holds a service already: name an empty folder by --data", c.Data)
+	}
+	return writeDurably(restoringFile(c.Data), strings.NewReader(m.ID))
+}
+
+// setting keeps a file of the backup in the data folder.
+func (c *restoreCommand) setting(_ context.Context, name string, content io.Reader) error {
+	for _, known := range savedSettings {
+		if name == known {
+			return writeDurably(filepath.Join(c.Data, name), content)
+		}
+	}
+	return nil // of a later version of the program, which this one has no use for
+}
+
+// restoringFile is in the data folder while a restore is not complete. It has the id of
+// the backup.
+func restoringFile(data string) string { return filepath.Join(data, "restoring") }
+
+// checkNotRestoring fails if the data folder is half of a backup.
+func checkNotRestoring(data string) error {
+	_, err := os.Stat(restoringFile(data))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	return fmt.Errorf("%s was not restored to the end: run \"cutroom restore\" again with the same backup", data)
+}
+
+// writeDurably replaces a file that only its owner may read, whole or not at all.
+func writeDurably(path string, content io.Reader) error {
+	part, err := os.OpenFile(path+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(part, content)
+	if err == nil {
+		err = part.Sync()
+	}
+	if err = errors.Join(err, part.Close()); err == nil {
+		err = os.Rename(part.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(part.Name()))
+	}
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}
+
+// openBackup opens a backup to read it.
+func openBackup(ctx context.Context, name string) (backup.Opener, error) {
+	if strings.HasPrefix(name, bucketScheme) {
+		return openBucket(ctx, name)
+	}
+	if _, err := os.Stat(name); err != nil {
+		return nil, err
+	}
+	return diskblob.NewView(name)
+}
+
+// openStore opens where backups are kept, to make one; release ends that. Only one
+// process at a time writes to a folder.
+func openStore(ctx context.Context, name string) (store backup.Store, release func(), err error) {
+	if strings.HasPrefix(name, bucketScheme) {
+		store, err := openBucket(ctx, name)
+		return store, func() {}, err
+	}
+	if err := os.MkdirAll(name, 0o700); err != nil {
+		return nil, nil, err
+	}
+	lock, err := lockFolder(name)
+	if err != nil {
+		return nil, nil, fmt.Errorf("another backup is being made: %w", err)
+	}
+	if store, err = diskblob.Open(name); err != nil {
+		lock.release()
+		return nil, nil, err
+	}
+	return store, lock.release, nil
+}
+
+// bucketScheme begins the names of backups that are in a bucket.
+const bucketScheme = "s3://"
+
+func openBucket(ctx context.Context, name string) (backup.Store, error) {
+	bucket, prefix, _ := strings.Cut(strings.Trim(strings.TrimPrefix(name, bucketScheme), "/"), "/")
+	if bucket == "" || prefix != "" && blob.CheckName(prefix) != nil {
+		return nil, fmt.Errorf("%s is not s3://BUCKET/PREFIX with a prefix of letters, digits, '/', '.', '_' and '-'", name)
+	}
+	settings, err := deployer(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return backup.Below(s3blob.New(settings, bucket), prefix), nil
+}
+
+// checkApart fails if a backup is within the data folder, or around it.
+func checkApart(data, kept string) error {
+	if strings.HasPrefix(kept, bucketScheme) {
+		return nil
+	}
+	inside, err := within(data, kept)
+	if err == nil && !inside {
+		inside, err = within(kept, data)
+	}
+	if err == nil && inside {
+		err = fmt.Errorf("the backup %s and the data folder %s must be apart", kept, data)
+	}
+	return err
+}
+
+// within reports whether a path is a folder or below it.
+func within(folder, path string) (bool, error) {
+	folder, err := resolved(folder)
+	if err != nil {
+		return false, err
+	}
+	if path, err = resolved(path); err != nil {
+		return false, err
+	}
+	relative, err := filepath.Rel(folder, path)
+	return err == nil && relative != ".." && !strings.HasPrefix(relative, "../"), nil
+}
+
+// resolved returns an absolute path without links, as far as it exists.
+func resolved(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	for missing := ""; ; {
+		real, err := filepath.EvalSymlinks(path)
+		if err == nil {
+			return filepath.Join(real, missing), nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) || path == "/" {
+			return "", err
+		}
+		missing = filepath.Join(filepath.Base(path), missing)
+		path = filepath.Dir(path)
+	}
+}

@@ -1,0 +1,163 @@
+package main_test
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A server is backed up while it takes files and jobs. Backups and restores are killed
+// in between, over and over: the backup that was made before stays whole, no server
+// starts with half of one, and in the end what was acknowledged before the backup is
+// there, and jobs go on.
+func TestBackupAndRestore(t *testing.T) {
+	ctx := bounded(t)
+	data, kept := t.TempDir(), filepath.Join(t.TempDir(), "kept", "here")
+	v := &vault{t, data, map[string][]byte{}}
+	server := start(t, data, "CUTROOM_LOG_LEVEL=warn")
+	client := server.Client()
+	var jobs []string
+	for range 3 {
+		jobs = append(jobs, submit(ctx, t, client, fixtures.tiny))
+	}
+	done, err := client.Await(ctx, jobs[0], nil)
+	if err != nil || done.Status != "completed" {
+		t.Fatalf("the first job is %+v, %v", done, err)
+	}
+
+	var mu sync.Mutex
+	stop := make(chan struct{})
+	var uploads sync.WaitGroup
+	uploads.Go(func() {
+		for n := 0; ; n++ {
+			select {
+			case <-stop:
+				return
+			case <-time.After(5 * time.Millisecond):
+			}
+			content := []byte(strings.Repeat("a file that is uploaded meanwhile; ", 1+rand.N(5000)))
+			id := store(t, client, content).ID
+			mu.Lock()
+			v.content[id] = content
+			mu.Unlock()
+		}
+	})
+	ends := func(within time.Duration, args ...string) bool {
+		t.Helper()
+		bounded, cancel := context.WithTimeout(ctx, within)
+		defer cancel()
+		ended, err := program.Run(bounded, nil, args...)
+		if err == nil && ended.ExitCode != 0 {
+			t.Fatalf("cutroom %v: %+v", args, ended)
+		}
+		return err == nil
+	}
+	killed := 0
+	acknowledged := map[string][]byte{}
+	for n := range 8 {
+		mu.Lock()
+		now := maps.Clone(v.content)
+		mu.Unlock()
+		within := time.Minute
+		if n%4 != 3 {
+			within = 30*time.Millisecond + rand.N(300*time.Millisecond)
+		}
+		if ends(within, "backup", kept, "--data", data) {
+			acknowledged = now
+			ends(time.Minute, "restore", kept, "--check")
+		} else {
+			killed++
+			if n > 4 { // there has been one
+				ends(time.Minute, "restore", kept, "--check")
+			}
+		}
+	}
+	close(stop)
+	uploads.Wait()
+	server.Kill()
+
+	// The data folder is lost.
+	into := filepath.Join(t.TempDir(), "restored")
+	broken := 0
+	for range 6 {
+		if ends(20*time.Millisecond+rand.N(200*time.Millisecond), "restore", kept, "--data", into) {
+			break
+		}
+		broken++
+		if _, err := os.Stat(filepath.Join(into, "restoring")); errors.Is(err, os.ErrNotExist) {
+			continue // it had not begun, or was done
+		}
+		server, err := program.Launch(into)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = server.Ready(ctx)
+		server.Kill()
+		if err == nil || !strings.Contains(err.Error(), "not restored to the end") {
+			t.Fatalf("with half of a backup the server starts: %v", err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(into, "cutroom.db")); errors.Is(err, os.ErrNotExist) {
+		ends(time.Minute, "restore", kept, "--data", into)
+	}
+	server = start(t, into, "CUTROOM_LOG_LEVEL=warn")
+	client = server.Client()
+	(&vault{t, into, acknowledged}).wantAll(client)
+	for _, id := range jobs {
+		job, err := client.Await(ctx, id, nil)
+		if err != nil || job.Status != "completed" {
+			t.Errorf("the job %s is %+v, %v", id, job, err)
+		}
+		if result, err := client.Content(ctx, id); err != nil || len(result.Body) == 0 {
+			t.Errorf("the result of %s: %v", id, err)
+		}
+	}
+	t.Logf("%d backups and %d restores were killed; %d files", killed, broken, len(acknowledged))
+}
+
+func TestRefusedBackups(t *testing.T) {
+	data, other := t.TempDir(), t.TempDir()
+	server := start(t, data)
+	if err := os.WriteFile(filepath.Join(other, "mine"), []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	kept := filepath.Join(t.TempDir(), "kept")
+	if ended, err := program.Run(t.Context(), nil, "backup", kept, "--data", data); err != nil || ended.ExitCode != 0 {
+		t.Fatalf("%+v, %v", ended, err)
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(data, link); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		says string
+		args []string
+	}{
+		{"must be apart", []string{"backup", filepath.Join(data, "backups")}},
+		{"must be apart", []string{"backup", filepath.Join(link, "deep", "er")}},
+		{"must be apart", []string{"backup", filepath.Dir(data)}},
+		{"such as mine", []string{"backup", other}},
+		{"no backup", []string{"restore", other}},
+		{"there is no file or folder", []string{"restore", filepath.Join(other, "none")}},
+		{"is in use", []string{"restore", kept}},
+		{"PREFIX", []string{"backup", "s3://"}},
+		{"PREFIX", []string{"backup", "s3://bucket/../up"}},
+	} {
+		ended, err := program.Run(t.Context(), nil, append(test.args, "--data", data)...)
+		if err != nil || ended.ExitCode == 0 || !strings.Contains(ended.Stderr, test.says) {
+			t.Errorf("cutroom %v ended with %d, %q, %v; want it to say %q", test.args, ended.ExitCode, ended.Stderr, err, test.says)
+		}
+	}
+	server.Kill()
+	ended, err := program.Run(t.Context(), nil, "restore", kept, "--data", data)
+	if err != nil || !strings.Contains(ended.Stderr, "holds a service already") {
+		t.Errorf("over a service: %+v, %v", ended, err)
+	}
+}

@@ -1,0 +1,50 @@
+package s3blob
+
+import (
+	"context"
+	"iter"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"cutroom/shared/domain/blob"
+)
+
+// listTime bounds one call that lists.
+const listTime = time.Minute
+
+// List returns every blob below a prefix such as "content", in the order of their names;
+// the empty prefix is the whole store. Objects whose names no blob can have are left out.
+//
+// Errors: fault.Unavailable.
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error] {
+	return func(yield func(blob.Entry, error) bool) {
+		if prefix = strings.TrimSuffix(prefix, "/"); prefix != "" {
+			prefix += "/"
+		}
+		pages := s3.NewListObjectsV2Paginator(s.client, &s3.ListObjectsV2Input{Bucket: &s.bucket, Prefix: &prefix})
+		for pages.HasMorePages() {
+			page, err := s.listed(ctx, pages)
+			if err != nil {
+				yield(blob.Entry{}, callError("list", err))
+				return
+			}
+			for _, object := range page.Contents {
+				entry := blob.Entry{Name: aws.ToString(object.Key), Info: blob.Info{
+					Size: aws.ToInt64(object.Size), StoredAt: aws.ToTime(object.LastModified),
+				}}
+				if blob.CheckName(entry.Name) == nil && !yield(entry, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+func (s *Store) listed(ctx context.Context, pages *s3.ListObjectsV2Paginator) (*s3.ListObjectsV2Output, error) {
+	ctx, cancel := context.WithTimeout(ctx, listTime)
+	defer cancel()
+	return pages.NextPage(ctx)
+}

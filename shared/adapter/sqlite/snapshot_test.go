@@ -1,0 +1,80 @@
+package sqlite_test
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/integrity"
+)
+
+// A copy of a database that is being written to is whole, and has what was written
+// before it was begun.
+func TestSnapshot(t *testing.T) {
+	ctx := t.Context()
+	folder := t.TempDir()
+	path := filepath.Join(folder, "cutroom.db")
+	if err := sqlite.Snapshot(ctx, path, filepath.Join(folder, "none")); !errors.Is(err, integrity.ErrNone) {
+		t.Errorf("of no database: %v", err)
+	}
+	db, err := sqlite.Open(ctx, path, sqlite.Options{Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	written := make(chan int)
+	stop := make(chan struct{})
+	go func() {
+		defer close(written)
+		for i := 0; ; i++ {
+			key, err := credential.NewKey(fmt.Sprintf("ck_%012d", i), "acme", "default", "", time.Now())
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := db.Keys().CreateKey(ctx, key); err != nil {
+				t.Error(err)
+				return
+			}
+			select {
+			case written <- i + 1:
+			case <-stop:
+				return
+			}
+		}
+	}()
+	for n := range 5 {
+		before := 0
+		for range 20 {
+			before = <-written
+		}
+		into := filepath.Join(folder, fmt.Sprint("copy", n))
+		if err := sqlite.Snapshot(ctx, path, into); err != nil {
+			t.Fatal(err)
+		}
+		if found, err := sqlite.Inspect(ctx, into, time.Minute); err != nil || !found.Whole {
+			t.Errorf("the copy is %+v, %v", found, err)
+		}
+		copied, err := sqlite.Open(ctx, into, sqlite.Options{Now: time.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		keys, err := copied.Keys().ListKeys(ctx, "acme")
+		if err := errors.Join(err, copied.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if len(keys) < before {
+			t.Errorf("the copy has %d keys of the %d that were there", len(keys), before)
+		}
+		if err := sqlite.Snapshot(ctx, path, into); err == nil {
+			t.Error("a copy replaced a file")
+		}
+	}
+	close(stop)
+	for range written {
+	}
+}

@@ -1,0 +1,336 @@
+package backup
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"cutroom/shared/domain/fault"
+)
+
+// Blobs are the blobs that are saved, which may change meanwhile.
+type Blobs interface {
+	Lister
+	Opener
+}
+
+// Source is what is saved.
+type Source struct {
+	// Snapshot writes the records as of one moment into the file at the path, which
+	// does not exist.
+	Snapshot func(ctx context.Context, path string) error
+	Blobs    Blobs
+	// Settings are files of the data folder, by their names. Those that do not exist are
+	// left out.
+	Settings map[string]string
+}
+
+// Saver saves backups.
+type Saver struct {
+	Source Source
+	Store  Store
+	// Work is a folder with room for a copy of the records. Nothing stays in it unless
+	// the process is killed, see WorkPattern.
+	Work string
+	// Version is that of the program.
+	Version string
+	Now     func() time.Time
+	// NewID returns an id of letters and digits that no other backup has.
+	NewID func() string
+}
+
+// WorkPattern matches the names of the folders that a backup works in.
+const WorkPattern = "backup-*"
+
+var idForm = regexp.MustCompile(`^[0-9A-Za-z]{8,64}$`)
+
+// spared is how long the bytes of an earlier backup stay though no backup names them:
+// another backup into the same store may have found them there and be about to.
+const spared = 24 * time.Hour
+
+// claimName is the name of what marks a store, and lockName of the file that is in a
+// locked folder.
+const claimName, lockName = "cutroom-backup", "lock"
+
+// Report is what a backup did.
+type Report struct {
+	Manifest
+	// NewBlobs and NewBytes count what the store did not have.
+	NewBlobs int
+	NewBytes int64
+	// Deleted counts the contents of earlier backups that were deleted.
+	Deleted int
+}
+
+// saving is a backup that is being made.
+type saving struct {
+	Saver
+	report Report
+	// known are the blobs of the last backup and of this one, seen those of this one.
+	known, seen map[string]indexed
+	// kept has the sizes of the contents that the store has, by their names there.
+	kept map[string]int64
+}
+
+// Save makes a backup. It replaces the one that is in the store, which stays whole until
+// then.
+//
+// The records are read after the blobs, and what has come since is added, so that each
+// blob that the records name is in the backup. What was deleted meanwhile may be there
+// too: a server sets aside the blobs that no record names.
+//
+// Errors: those of the source and of the store; that the store holds other things. The backup that was there is then still
+// there.
+func (s Saver) Save(ctx context.Context) (Report, error) {
+	run := &saving{Saver: s, known: map[string]indexed{}, seen: map[string]indexed{}, kept: map[string]int64{}}
+	run.report.Manifest = Manifest{Format: format, ID: s.NewID(), Version: s.Version, Settings: map[string]Content{}}
+	last, err := Read(ctx, s.Store)
+	if err != nil && !errors.Is(err, ErrNone) && !errors.Is(err, ErrDamaged) {
+		return run.report, err
+	}
+	if err == nil {
+		// Of an index that cannot be read, nothing is known: all is saved again.
+		for line, err := range last.index(ctx, s.Store) {
+			if err != nil {
+				clear(run.known)
+				break
+			}
+			run.known[line.Name] = line
+		}
+	}
+	if err := run.claim(ctx); err != nil {
+		return run.report, err
+	}
+	for entry, err := range s.Store.List(ctx, "content") {
+		if err != nil {
+			return run.report, err
+		}
+		run.kept[entry.Name] = entry.Size
+	}
+	if err := run.save(ctx); err != nil {
+		return run.report, err
+	}
+	return run.report, run.prune(ctx)
+}
+
+// claim marks the store as one of backups, since what no backup names is deleted there.
+// A store that holds anything else is refused.
+func (s *saving) claim(ctx context.Context) error {
+	_, err := s.Store.Head(ctx, claimName)
+	if err == nil || !fault.Is(err, fault.NotFound) {
+		return err
+	}
+	for entry, err := range s.Store.List(ctx, "") {
+		if err != nil {
+			return err
+		}
+		if entry.Name != lockName {
+			return fmt.Errorf("it holds other things than backups, such as %s: name an empty place", entry.Name)
+		}
+	}
+	_, err = s.Store.Put(ctx, claimName, strings.NewReader("Backups of Cutroom. What none of them names is deleted.\n"))
+	return err
+}
+
+func (s *saving) save(ctx context.Context) error {
+	if err := s.blobs(ctx); err != nil {
+		return err
+	}
+	work, err := os.MkdirTemp(s.Work, WorkPattern)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	s.report.MadeAt = s.Now().UTC().Truncate(time.Second)
+	copied := filepath.Join(work, "records")
+	if err := s.Source.Snapshot(ctx, copied); err != nil {
+		return err
+	}
+	// What the records name and was stored since the blobs were listed.
+	if err := s.blobs(ctx); err != nil {
+		return err
+	}
+	if s.report.Database, err = s.file(ctx, copied, "database/"+s.report.ID); err != nil {
+		return err
+	}
+	for name, path := range s.Source.Settings {
+		content, err := s.file(ctx, path, "")
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		s.report.Settings[name] = content
+	}
+	if err := s.index(ctx, filepath.Join(work, "index")); err != nil {
+		return err
+	}
+	text, err := json.MarshalIndent(s.report.Manifest, "", "  ")
+	if err != nil {
+		return err
+	}
+	_, err = s.Store.Put(ctx, manifestName, bytes.NewReader(append(text, '\n')))
+	return err
+}
+
+// blobs saves the blobs that the backup does not have yet.
+func (s *saving) blobs(ctx context.Context) error {
+	for entry, err := range s.Source.Blobs.List(ctx, "") {
+		if err != nil {
+			return err
+		}
+		line, ok := s.known[entry.Name]
+		if !ok || line.Size != entry.Size || !line.StoredAt.Equal(entry.StoredAt) || !s.has(line.Content) {
+			content, err := s.content(ctx, func() (io.ReadCloser, error) {
+				return s.Source.Blobs.Open(ctx, entry.Name, 0, -1)
+			})
+			if fault.Is(err, fault.NotFound) {
+				continue // deleted meanwhile
+			}
+			if err != nil {
+				return fmt.Errorf("save %s: %w", entry.Name, err)
+			}
+			line = indexed{entry.Name, content, entry.StoredAt}
+			s.known[entry.Name] = line
+		}
+		s.seen[entry.Name] = line
+	}
+	return nil
+}
+
+// has reports whether the store has bytes, as far as their size tells.
+func (s *saving) has(content Content) bool {
+	size, ok := s.kept[content.place()]
+	return ok && size == content.Size
+}
+
+// errChanged means that bytes were replaced between two readings.
+var errChanged = errors.New("its bytes change")
+
+// content saves bytes under their digest, if the store does not have them. They are read
+// twice, as the digest is their name.
+func (s *saving) content(ctx context.Context, open func() (io.ReadCloser, error)) (Content, error) {
+	var content Content
+	for range 3 {
+		r, err := open()
+		if err != nil {
+			return content, err
+		}
+		digest := sha256.New()
+		content.Size, err = io.Copy(digest, contextReader{ctx, r})
+		r.Close()
+		if err != nil {
+			return content, err
+		}
+		content.SHA256 = sum(digest)
+		if s.has(content) {
+			return content, nil
+		}
+		if r, err = open(); err != nil {
+			return content, err
+		}
+		same := &checked{from: r, name: "it", want: content, hash: sha256.New()}
+		_, err = s.Store.Put(ctx, content.place(), same)
+		r.Close()
+		if errors.Is(err, ErrDamaged) {
+			continue // it was replaced between the readings
+		}
+		if err == nil {
+			s.kept[content.place()] = content.Size
+			s.report.NewBlobs++
+			s.report.NewBytes += content.Size
+		}
+		return content, err
+	}
+	return content, errChanged
+}
+
+// file saves a file of this machine under the name, or under its digest if that is
+// empty.
+func (s *saving) file(ctx context.Context, path, name string) (Content, error) {
+	if name == "" {
+		return s.content(ctx, func() (io.ReadCloser, error) { return os.Open(path) })
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return Content{}, err
+	}
+	defer f.Close()
+	digest := sha256.New()
+	size, err := s.Store.Put(ctx, name, io.TeeReader(f, digest))
+	return Content{size, sum(digest)}, err
+}
+
+// index saves the index, which it writes to the file first.
+func (s *saving) index(ctx context.Context, path string) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	lines := bufio.NewWriter(f)
+	write := json.NewEncoder(lines)
+	for _, line := range s.seen {
+		if err := write.Encode(line); err != nil {
+			f.Close()
+			return err
+		}
+		s.report.Blobs++
+		s.report.Bytes += line.Size
+	}
+	if err := errors.Join(lines.Flush(), f.Close()); err != nil {
+		return err
+	}
+	s.report.Index, err = s.file(ctx, path, "index/"+s.report.ID)
+	return err
+}
+
+// prune deletes what the backup does not name, and earlier backups with it.
+func (s *saving) prune(ctx context.Context) error {
+	named := map[string]bool{"database/" + s.report.ID: true, "index/" + s.report.ID: true}
+	for _, content := range s.report.Settings {
+		named[content.place()] = true
+	}
+	for _, line := range s.seen {
+		named[line.place()] = true
+	}
+	before := s.Now().Add(-spared)
+	for _, prefix := range []string{"database", "index", "content"} {
+		for entry, err := range s.Store.List(ctx, prefix) {
+			if err != nil {
+				return err
+			}
+			if named[entry.Name] || prefix == "content" && entry.StoredAt.After(before) {
+				continue
+			}
+			if err := s.Store.Delete(ctx, entry.Name); err != nil {
+				return err
+			}
+			s.report.Deleted++
+		}
+	}
+	return nil
+}
+
+// contextReader ends with its context.
+type contextReader struct {
+	ctx  context.Context
+	from io.Reader
+}
+
+func (r contextReader) Read(p []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.from.Read(p)
+}
