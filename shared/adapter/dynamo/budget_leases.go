@@ -1,0 +1,255 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"cutroom/shared/domain/budget"
+)
+
+// shareTries is how often a write of a lease is tried that finds the lease or its counter
+// changed.
+const shareTries = 20
+
+// shareLease is a lease as it was read.
+type shareLease struct {
+	key                           item
+	share, spent, flight, renewed int64
+}
+
+func readShareLease(i item) (shareLease, error) {
+	r := reader{item: i}
+	l := shareLease{
+		key: item{"id": i["id"], "part": i["part"]}, share: r.number("taken"), spent: r.number("spent"),
+		flight: r.number("flight"), renewed: r.number("renewed_at"),
+	}
+	return l, r.err
+}
+
+// Take enlarges the share of a lease: one query, which tells what remains and DynamoDB's
+// time, and one transaction.
+//
+// Errors: fault.Conflict if the lease is over; fault.Unavailable.
+func (b *Budgets) Take(ctx context.Context, l budget.Lease, limit, least, most int64) (budget.Taken, error) {
+	for range shareTries {
+		before, err := b.endDead(ctx, l.Counter)
+		if err != nil {
+			return budget.Taken{}, storeError("take a share", err)
+		}
+		room := max(limit-before.used, 0)
+		if before.any && room < max(least, most) {
+			continue // what was ended is not in the number
+		}
+		more := min(room, max(least, most))
+		if more < least {
+			return budget.Taken{Share: l.Share, Remaining: room}, nil
+		}
+		now, _ := b.storeNow()
+		err = transact(ctx, b.client, []types.TransactWriteItem{
+			b.takeUsed(l.Counter, limit, more), b.setLease(l, l.Share+more, now),
+		})
+		switch refusal := refused(err); {
+		case err == nil:
+			return budget.Taken{Share: l.Share + more, Remaining: room - more}, nil
+		case refusal == nil:
+			return budget.Taken{}, storeError("take a share", err)
+		case refusal.failed[1]:
+			was, over, err := foundLease(refusal.items[1], l)
+			if over || err != nil {
+				return budget.Taken{}, err
+			}
+			// An earlier write, whose answer was lost, took as much.
+			if was.share >= l.Share+least {
+				return budget.Taken{Share: was.share, Remaining: room}, nil
+			}
+			l.Share = was.share
+		}
+	}
+	return budget.Taken{}, busy(errors.New("a counter changes all the time"))
+}
+
+// foundLease returns the lease that a write has found with another share than it expected,
+// or reports that the lease is over.
+func foundLease(found item, l budget.Lease) (was shareLease, over bool, err error) {
+	if len(found) == 0 {
+		return was, true, budget.ErrLeaseOver
+	}
+	was, err = readShareLease(found)
+	return was, false, err
+}
+
+// setLease returns the write that renews a lease and changes its share.
+func (b *Budgets) setLease(l budget.Lease, share, now int64) types.TransactWriteItem {
+	condition := "taken = :old"
+	if l.Share == 0 {
+		condition = "attribute_not_exists(taken) OR taken = :old"
+	}
+	return types.TransactWriteItem{Update: &types.Update{
+		TableName: &b.table, Key: shareKey(l),
+		UpdateExpression: aws.String(
+			"SET taken = :share, spent = :spent, flight = :flight, renewed_at = :now, #ttl = :ttl"),
+		ConditionExpression:      &condition,
+		ExpressionAttributeNames: map[string]string{"#ttl": ttlAttribute},
+		ExpressionAttributeValues: item{
+			":share": number(share), ":old": number(l.Share), ":spent": number(l.Spent), ":flight": number(l.Flight),
+			":now": number(now), ":ttl": counterEnd(l.Counter),
+		},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}}
+}
+
+// Tell notes what was spent of a lease and what is in flight: one write.
+//
+// Errors: fault.Conflict if the lease is over; fault.Unavailable.
+func (b *Budgets) Tell(ctx context.Context, l budget.Lease) error {
+	now, known := b.storeNow()
+	if !known {
+		if _, err := b.query(ctx, counterID(l.Counter), usedPart); err != nil {
+			return storeError("tell of a share", err)
+		}
+		now, _ = b.storeNow()
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	told, err := b.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &b.table, Key: shareKey(l),
+		UpdateExpression: aws.String("SET spent = :spent, flight = :flight, renewed_at = :now"),
+		// A write that arrives late, after the next one, changes nothing.
+		ConditionExpression: aws.String("spent <= :spent"),
+		ExpressionAttributeValues: item{
+			":spent": number(l.Spent), ":flight": number(l.Flight), ":now": number(now),
+		},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	if old, failed := conditionFailed(err); failed {
+		if len(old) == 0 {
+			return budget.ErrLeaseOver
+		}
+		return nil
+	}
+	if err == nil {
+		b.hear(told.ResultMetadata)
+	}
+	return storeError("tell of a share", err)
+}
+
+// Return gives some of the share of a lease back to the counter: one transaction.
+//
+// Errors: fault.Conflict if the lease is over; fault.Unavailable.
+func (b *Budgets) Return(ctx context.Context, l budget.Lease, amount int64) (share int64, err error) {
+	now, _ := b.storeNow()
+	for range shareTries {
+		n := max(min(amount, l.Unused()), 0)
+		err := transact(ctx, b.client, []types.TransactWriteItem{
+			b.returnUsed(l.Counter, n), b.setLease(l, l.Share-n, now),
+		})
+		refusal := refused(err)
+		if refusal == nil {
+			return l.Share - n, storeError("return a share", err)
+		}
+		was, over, err := foundLease(refusal.items[1], l)
+		if over || err != nil {
+			return l.Share, err
+		}
+		if n > 0 && was.share == l.Share-n {
+			return was.share, nil // an earlier write did it, and its answer was lost
+		}
+		l.Share = was.share
+	}
+	return l.Share, busy(errors.New("a lease changes all the time"))
+}
+
+// End ends a lease: one read and one transaction.
+//
+// Errors: fault.Unavailable.
+func (b *Budgets) End(ctx context.Context, l budget.Lease) error {
+	for range shareTries {
+		items, err := b.query(ctx, counterID(l.Counter), shareLeasePrefix+l.ID)
+		if err != nil || len(items) == 0 {
+			return storeError("end a share", err)
+		}
+		// The lease may have more than its owner knows of, where an answer was lost.
+		found, err := readShareLease(items[0])
+		if err != nil {
+			return err
+		}
+		found.spent, found.flight = l.Spent, l.Flight
+		ended, err := b.endLease(ctx, l.Counter, found, "taken = :share")
+		if ended || err != nil {
+			return storeError("end a share", err)
+		}
+	}
+	return busy(errors.New("a lease changes all the time"))
+}
+
+// endLease ends a lease unless it has changed, and reports whether it did.
+func (b *Budgets) endLease(ctx context.Context, c budget.Counter, l shareLease, condition string) (bool, error) {
+	values := item{":share": number(l.share)}
+	if condition == isSeen {
+		values = item{
+			":share": number(l.share), ":spent": number(l.spent), ":flight": number(l.flight), ":renewed": number(l.renewed),
+		}
+	}
+	err := transact(ctx, b.client, []types.TransactWriteItem{
+		b.returnUsed(c, l.share-l.spent-l.flight),
+		{Delete: &types.Delete{
+			TableName: &b.table, Key: l.key, ConditionExpression: &condition, ExpressionAttributeValues: values,
+		}},
+	})
+	if refused(err) != nil {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// isSeen is the condition of a lease that was not changed since it was read.
+const isSeen = "taken = :share AND spent = :spent AND flight = :flight AND renewed_at = :renewed"
+
+// counted is a counter as it was read: what is used, and whether there were any leases on it
+// that had to be ended, so that it has changed since.
+type counted struct {
+	used int64
+	any  bool
+}
+
+// endDead reads a counter by one query, and ends the leases on it that are over by a
+// transaction each: what they have told as spent and in flight stays used.
+func (b *Budgets) endDead(ctx context.Context, c budget.Counter) (read counted, err error) {
+	items, err := b.query(ctx, counterID(c), "")
+	if err != nil {
+		return read, err
+	}
+	now, _ := b.storeNow()
+	for _, i := range items {
+		r := reader{item: i}
+		if r.text("part") == usedPart {
+			read.used = r.number("used")
+		}
+		if r.err != nil {
+			return read, r.err
+		}
+	}
+	for _, i := range items {
+		l, err := readShareLease(i)
+		if part := (&reader{item: i}).text("part"); part == usedPart || err != nil {
+			continue
+		}
+		if time.Duration(now-l.renewed)*time.Second < budget.EndAfter {
+			continue
+		}
+		if _, err := b.endLease(ctx, c, l, isSeen); err != nil {
+			return read, err
+		}
+		read.any = true // or somebody else has ended or renewed it meanwhile
+	}
+	return read, nil
+}
+
+func shareKey(l budget.Lease) item {
+	return item{"id": text(counterID(l.Counter)), "part": text(shareLeasePrefix + l.ID)}
+}

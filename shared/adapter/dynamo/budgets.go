@@ -1,0 +1,275 @@
+package dynamo
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	smithy "github.com/aws/smithy-go/middleware"
+
+	"cutroom/shared/domain/budget"
+	"cutroom/shared/domain/fault"
+)
+
+// Budgets is a budget.Store in the table of usage.
+//
+// The budgets of an account are the items of one partition. Each counter has a partition of
+// its own, with an item of the number that is used and one for each lease, so that one query
+// reads both. Whatever moves that number and a lease is one transaction, in which the
+// number's condition keeps the limit and the lease's tells a repetition from another write.
+type Budgets struct {
+	client  *dynamodb.Client
+	table   string
+	machine Machine
+	newID   func() string
+
+	mu sync.Mutex
+	// storeTime is the time of an answer of DynamoDB, in seconds since 1970, and heard
+	// when it came; it is 0 before the first.
+	storeTime int64
+	heard     time.Duration
+}
+
+// Machine is a clock that goes on while the process is stopped and that nobody sets (see
+// package boottime).
+type Machine interface {
+	// Now returns the time since the machine's start.
+	Now() time.Duration
+}
+
+var _ budget.Store = (*Budgets)(nil)
+
+// NewBudgets returns the budgets in the table. newID returns a unique text, by which a
+// write that is repeated after a lost answer is known.
+func NewBudgets(client *dynamodb.Client, table string, machine Machine, newID func() string) *Budgets {
+	return &Budgets{client: client, table: table, machine: machine, newID: newID}
+}
+
+const (
+	budgetPrefix, counterPrefix = "budget/", "budget-used/"
+	usedPart, shareLeasePrefix  = "used", "lease/"
+	// keptCounters is how long counters and leases are kept after their window.
+	keptCounters = 400 * 24 * time.Hour
+)
+
+// Budgets returns the budgets of an account and of its keys, in the order of key, period
+// and unit: one consistent read.
+//
+// Errors: fault.Unavailable.
+func (b *Budgets) Budgets(ctx context.Context, account string) ([]budget.Budget, error) {
+	items, err := b.query(ctx, budgetPrefix+account, "")
+	if err != nil {
+		return nil, storeError("read budgets", err)
+	}
+	var budgets []budget.Budget
+	for _, i := range items {
+		r := reader{item: i}
+		budgets = append(budgets, budget.Budget{
+			ID: budget.ID{
+				Account: account, Key: r.text("budget_key"), Period: budget.Period(r.text("period")),
+				Unit: budget.Unit(r.text("unit")),
+			},
+			Limit: r.number("max_used"), WarnURL: r.text("warn_url"),
+		})
+		if r.err != nil {
+			return nil, r.err
+		}
+	}
+	slices.SortFunc(budgets, func(a, b budget.Budget) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Period, b.Period), cmp.Compare(a.Unit, b.Unit))
+	})
+	return budgets, nil
+}
+
+// Set creates a budget, or replaces the one of its ID.
+//
+// Errors: fault.Unavailable.
+func (b *Budgets) Set(ctx context.Context, one budget.Budget) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	i := budgetKey(one.ID)
+	i["budget_key"], i["period"], i["unit"] = text(one.Key), text(string(one.Period)), text(string(one.Unit))
+	i["max_used"], i["warn_url"] = number(one.Limit), text(one.WarnURL)
+	_, err := b.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: &b.table, Item: i})
+	return storeError("set a budget", err)
+}
+
+// Delete deletes a budget.
+//
+// Errors: fault.NotFound; fault.Unavailable.
+func (b *Budgets) Delete(ctx context.Context, id budget.ID) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	deleted, err := b.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+		TableName: &b.table, Key: budgetKey(id), ReturnValues: types.ReturnValueAllOld,
+	})
+	if err == nil && len(deleted.Attributes) == 0 {
+		return fault.New(fault.NotFound, "There is no such budget.")
+	}
+	return storeError("delete a budget", err)
+}
+
+// Used returns what was settled and is reserved on counters: one consistent read of each,
+// and a transaction for each of its leases that is over.
+//
+// Errors: fault.Unavailable.
+func (b *Budgets) Used(ctx context.Context, counters []budget.Counter) ([]int64, error) {
+	used := make([]int64, len(counters))
+	for i, c := range counters {
+		ended, err := b.endDead(ctx, c)
+		for err == nil && ended.any {
+			ended, err = b.endDead(ctx, c)
+		}
+		if err != nil {
+			return nil, storeError("read a counter", err)
+		}
+		used[i] = ended.used
+	}
+	return used, nil
+}
+
+// Warned notes that a warning of a percentage is due for a counter by one write, and
+// reports whether none of as much or more was noted before.
+//
+// Errors: fault.Unavailable.
+func (b *Budgets) Warned(ctx context.Context, c budget.Counter, percent int) (first bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	id := b.newID()
+	_, err = b.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &b.table, Key: usedKey(c),
+		UpdateExpression:          aws.String("SET warned = :percent, warned_by = :id"),
+		ConditionExpression:       aws.String("attribute_exists(id) AND (attribute_not_exists(warned) OR warned < :percent)"),
+		ExpressionAttributeValues: item{":percent": number(int64(percent)), ":id": text(id)},
+
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	})
+	if old, failed := conditionFailed(err); failed {
+		// A write whose answer was lost is repeated, and finds itself.
+		by := reader{item: old}
+		return by.text("warned_by") == id, nil
+	}
+	return err == nil, storeError("note a warning", err)
+}
+
+// claimWrites returns the writes that take the holds of a job in the transaction that
+// accepts it, one for each claim in their order. If the condition of one is false
+// (refusal.failed), too little remains on that counter: endDead may free some, and after it
+// the transaction is worth another try; otherwise the job is refused by budget.UsedUp.
+func (b *Budgets) claimWrites(claims []budget.Claim) []types.TransactWriteItem {
+	var writes []types.TransactWriteItem
+	for _, c := range claims {
+		writes = append(writes, b.takeUsed(c.Counter, c.Limit, c.Amount))
+	}
+	return writes
+}
+
+// settleWrites returns the writes that end holds in the transaction that ends the job.
+func (b *Budgets) settleWrites(settled []budget.Settlement) []types.TransactWriteItem {
+	var writes []types.TransactWriteItem
+	for _, s := range settled {
+		if n := s.Returned(); n > 0 {
+			writes = append(writes, b.returnUsed(s.Counter, n))
+		}
+	}
+	return writes
+}
+
+// takeUsed returns the write that takes an amount from a counter, which begins if there is
+// none, on the condition that so much remains of the limit.
+func (b *Budgets) takeUsed(c budget.Counter, limit, amount int64) types.TransactWriteItem {
+	condition := "attribute_not_exists(used) OR used <= :room"
+	if amount > limit {
+		condition = "used <= :room" // which is below 0
+	}
+	return types.TransactWriteItem{Update: &types.Update{
+		TableName: &b.table, Key: usedKey(c),
+		UpdateExpression:         aws.String("SET #ttl = :ttl ADD used :amount"),
+		ConditionExpression:      &condition,
+		ExpressionAttributeNames: map[string]string{"#ttl": ttlAttribute},
+		ExpressionAttributeValues: item{
+			":amount": number(amount), ":room": number(limit - amount), ":ttl": counterEnd(c),
+		},
+	}}
+}
+
+// returnUsed returns the write that gives an amount back to a counter.
+func (b *Budgets) returnUsed(c budget.Counter, amount int64) types.TransactWriteItem {
+	return types.TransactWriteItem{Update: &types.Update{
+		TableName: &b.table, Key: usedKey(c), UpdateExpression: aws.String("ADD used :amount"),
+		ExpressionAttributeValues: item{":amount": number(-amount)},
+	}}
+}
+
+// query returns the items of a partition whose parts begin with a text, by consistent
+// reads.
+func (b *Budgets) query(ctx context.Context, id, prefix string) ([]item, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	input := &dynamodb.QueryInput{
+		TableName: &b.table, ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("id = :id"),
+		ExpressionAttributeValues: item{":id": text(id)},
+	}
+	if prefix != "" {
+		input.KeyConditionExpression = aws.String("id = :id AND begins_with(part, :prefix)")
+		input.ExpressionAttributeValues[":prefix"] = text(prefix)
+	}
+	var items []item
+	for {
+		page, err := b.client.Query(ctx, input)
+		if err != nil {
+			return nil, err
+		}
+		b.hear(page.ResultMetadata)
+		items = append(items, page.Items...)
+		if page.LastEvaluatedKey == nil {
+			return items, nil
+		}
+		input.ExclusiveStartKey = page.LastEvaluatedKey
+	}
+}
+
+// hear notes the time in an answer.
+func (b *Budgets) hear(metadata smithy.Metadata) {
+	now, err := storeTime(metadata)
+	if err != nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.storeTime, b.heard = now, b.machine.Now()
+}
+
+// storeNow returns DynamoDB's time by its last answer, in seconds since 1970. It is never
+// late: the answer was made before it was heard, and whole seconds are rounded down.
+func (b *Budgets) storeNow() (now int64, known bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.storeTime + int64((b.machine.Now()-b.heard)/time.Second), b.storeTime > 0
+}
+
+func budgetKey(id budget.ID) item {
+	part := strings.Join([]string{url.PathEscape(id.Key), string(id.Period), string(id.Unit)}, "/")
+	return item{"id": text(budgetPrefix + id.Account), "part": text(part)}
+}
+
+// counterID returns the partition of a counter.
+func counterID(c budget.Counter) string {
+	return counterPrefix + strings.Join([]string{
+		url.PathEscape(c.Account), url.PathEscape(c.Key), string(c.Period), string(c.Unit), string(c.Window),
+	}, "/")
+}
+
+func usedKey(c budget.Counter) item { return item{"id": text(counterID(c)), "part": text(usedPart)} }
+
+// counterEnd is the TTL of what belongs to a counter.
+func counterEnd(c budget.Counter) types.AttributeValue {
+	return seconds(c.Window.Ends().Add(keptCounters))
+}

@@ -1,0 +1,147 @@
+package dynamo_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/domain/budget"
+	"cutroom/shared/domain/budget/budgettest"
+	"cutroom/shared/testkit/conformance"
+)
+
+func TestBudgets(t *testing.T) {
+	cloud := local.Cloud(t)
+	budgettest.Run(t, func(t *testing.T) budgettest.Harness {
+		clock, passed := &storeClock{now: time.Now()}, &machine{}
+		config := cloud.Config()
+		config.HTTPClient = &http.Client{Transport: clock}
+		return budgettest.Harness{
+			Store: dynamo.NewBudgets(dynamo.NewClient(config), cloud.MakeTable(t, "usage"), passed, rand.Text),
+			Pass:  func(d time.Duration) { clock.pass(d); passed.now.Add(int64(d)) },
+		}
+	})
+}
+
+// machine is a clock that a test sets.
+type machine struct{ now atomic.Int64 }
+
+func (m *machine) Now() time.Duration { return time.Duration(m.now.Load()) }
+
+// daily and monthly are counters of one account.
+var (
+	daily = budget.Counter{
+		ID: budget.ID{Account: "acme", Period: budget.Day, Unit: budget.Cost}, Window: "2126-02-03",
+	}
+	monthly = budget.Counter{
+		ID: budget.ID{Account: "acme", Period: budget.Month, Unit: budget.Cost}, Window: "2126-02",
+	}
+)
+
+// The holds of a job are taken all or none, beside the leases of processes, and settled in
+// the windows that they were taken in.
+func TestHoldsOfBudgets(t *testing.T) {
+	cloud, ctx := local.Cloud(t), t.Context()
+	budgets := dynamo.NewBudgets(client(cloud), cloud.MakeTable(t, "usage"), &machine{}, rand.Text)
+	used := func(want ...int64) {
+		t.Helper()
+		if got, err := budgets.Used(ctx, []budget.Counter{daily, monthly}); err != nil || !slices.Equal(got, want) {
+			t.Fatalf("%d, %v are used, want %d", got, err, want)
+		}
+	}
+	_, err := budgets.Take(ctx, budget.Lease{Counter: daily, ID: "lease-1"}, 100, 50, 50)
+	conformance.OK(t, err)
+	claims := func(amount int64) []budget.Claim {
+		return []budget.Claim{{Counter: monthly, Limit: 1000, Amount: amount}, {Counter: daily, Limit: 100, Amount: amount}}
+	}
+	for amount, want := range map[int64][]bool{51: {false, true}, 101: {false, true}, 1001: {true, true}} {
+		if failed, err := budgets.Hold(ctx, claims(amount)...); err != nil || !slices.Equal(failed, want) {
+			t.Errorf("a hold of %d: %v, %v", amount, failed, err)
+		}
+	}
+	used(50, 0)
+	if failed, err := budgets.Hold(ctx, claims(50)...); failed != nil || err != nil {
+		t.Fatal(failed, err)
+	}
+	used(100, 50)
+	holds := []budget.Hold{{Counter: monthly, Amount: 50}, {Counter: daily, Amount: 50}}
+	conformance.OK(t, budgets.Settle(ctx, budget.Settle(holds, budget.Amounts{Cost: 12})...))
+	used(62, 12)
+}
+
+// forgetful is a connection that loses the answers of some writes: they are made, and their
+// sender learns nothing.
+type forgetful struct {
+	// operation is the call whose answers are lost, while left is above 0.
+	operation string
+	left      atomic.Int64
+}
+
+var errLost = errors.New("the answer was lost")
+
+func (f *forgetful) RoundTrip(request *http.Request) (*http.Response, error) {
+	response, err := http.DefaultTransport.RoundTrip(request)
+	if err == nil && strings.HasSuffix(request.Header.Get("X-Amz-Target"), f.operation) && f.left.Add(-1) >= 0 {
+		response.Body.Close()
+		return nil, errLost
+	}
+	return response, err
+}
+
+// A write whose answer was lost counts once, whether the client repeats it or its caller.
+func TestBudgetsCountOnceWhenAnswersAreLost(t *testing.T) {
+	cloud := local.Cloud(t)
+	lost := &forgetful{operation: "TransactWriteItems"}
+	config := cloud.Config()
+	config.HTTPClient = &http.Client{Transport: lost}
+	table := cloud.MakeTable(t, "usage")
+	budgets := dynamo.NewBudgets(dynamo.NewClient(config), table, &machine{}, rand.Text)
+	ctx := t.Context()
+	used := func(want int64) {
+		t.Helper()
+		if got, err := budgets.Used(ctx, []budget.Counter{daily}); err != nil || got[0] != want {
+			t.Fatalf("%d, %v are used, want %d", got, err, want)
+		}
+	}
+	lease := budget.Lease{Counter: daily, ID: "lease-1"}
+	lose := func(answers int64, do func(context.Context) error) {
+		t.Helper()
+		lost.left.Store(answers)
+		if err := do(ctx); answers < 10 {
+			conformance.OK(t, err)
+		} else if err == nil {
+			t.Error("a call of which no answer came succeeded")
+		}
+		lost.left.Store(0)
+	}
+	take := func(ctx context.Context) error {
+		taken, err := budgets.Take(ctx, lease, 100, 10, 10)
+		if err == nil {
+			lease.Share = taken.Share
+		}
+		return err
+	}
+	lose(1, take)
+	used(10)
+	lose(1000, take) // it was made, and its caller does not know
+	used(20)
+	lose(0, take)
+	if used(20); lease.Share != 20 {
+		t.Errorf("the share is %d, want 20, of which 10 were found", lease.Share)
+	}
+	lease.Spent = 3
+	lose(1000, func(ctx context.Context) error { _, err := budgets.Return(ctx, lease, 5); return err })
+	used(15)
+	lose(0, func(ctx context.Context) (err error) { lease.Share, err = budgets.Return(ctx, lease, 5); return err })
+	used(15)
+	lose(1000, func(ctx context.Context) error { return budgets.End(ctx, lease) })
+	lose(0, func(ctx context.Context) error { return budgets.End(ctx, lease) })
+	used(3)
+}
