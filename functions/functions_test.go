@@ -172,13 +172,14 @@ func deployedNames(tables, others map[string]string) map[string]string {
 func worldOf(t *testing.T, cloud *awstest.Cloud, tables map[string]string, bucket string) *world {
 	t.Helper()
 	client := dynamo.NewClient(cloud.Config())
+	usage := dynamo.NewUsage(client, tables["usage"])
 	return &world{
 		cloud: cloud, keys: dynamo.NewKeys(client, tables["credentials"]),
-		files: dynamo.NewFiles(client, tables["files"]), usage: dynamo.NewUsage(client, tables["usage"]),
+		files: dynamo.NewFiles(client, tables["files"]), usage: usage,
 		claims:  dynamo.NewIdempotencyKeys(client, tables["usage"]),
 		workers: dynamo.NewWorkers(client, tables["jobs"], time.Now),
 		stamps:  dynamo.NewFleetStamps(client, tables["jobs"]),
-		jobs:    dynamo.NewJobs(dynamo.NewRuns(client, tables["jobs"]), nobody{}, nil, time.Now),
+		jobs:    dynamo.NewJobs(dynamo.NewRuns(client, tables["jobs"]).CountIn(usage), nobody{}, nil, time.Now),
 		bucket:  s3blob.New(cloud.Config(), bucket), receiver: newReceiver(t), age: job.MaxAge,
 	}
 }

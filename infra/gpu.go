@@ -63,9 +63,10 @@ func newGPUStack(app awscdk.App, of *stack) *gpuStack {
 
 // findRecords looks up by name what workers use of the service's stack.
 func (s *gpuStack) findRecords() {
-	s.tables = map[string]awsdynamodb.ITableV2{
-		"jobs": awsdynamodb.TableV2_FromTableName(s.Stack, jsii.String("JobsTable"),
-			jsii.String(dynamo.TableName(s.Stage, "jobs"))),
+	s.tables = map[string]awsdynamodb.ITableV2{}
+	for _, name := range []string{"jobs", "usage"} {
+		s.tables[name] = awsdynamodb.TableV2_FromTableName(s.Stack, jsii.String(title(name)+"Table"),
+			jsii.String(dynamo.TableName(s.Stage, name)))
 	}
 	s.lanes = map[string]lane{}
 	for _, name := range []string{"video", "image"} {

@@ -116,6 +116,7 @@ func (s *gpuStack) addEngine(task awsecs.Ec2TaskDefinition, image awsecs.Contain
 func (s *gpuStack) workerVariables() map[string]*string {
 	variables := s.common("/etc/cutroom")
 	variables["CUTROOM_JOBS_TABLE"], variables["CUTROOM_BUCKET"] = s.tables["jobs"].TableName(), s.bucketName()
+	variables["CUTROOM_USAGE_TABLE"] = s.tables["usage"].TableName()
 	variables["CUTROOM_VIDEO_QUEUE"], variables["CUTROOM_IMAGE_QUEUE"] = s.queueURL("video"), s.queueURL("image")
 	variables["CUTROOM_ENGINE"] = jsii.String(engineURL())
 	variables["CUTROOM_SCRATCH"] = jsii.String(scratchFolder)

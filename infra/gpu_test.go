@@ -247,7 +247,7 @@ func checkGPUWorker(t *testing.T, worker map[string]any) {
 		t.Errorf("the worker waits for %s", got)
 	}
 	for name, want := range map[string]string{"CUTROOM_ENGINE": "http://127.0.0.1:8090", "CUTROOM_SCRATCH": "/scratch",
-		"CUTROOM_JOBS_TABLE": "cutroom-dev-jobs"} {
+		"CUTROOM_JOBS_TABLE": "cutroom-dev-jobs", "CUTROOM_USAGE_TABLE": "cutroom-dev-usage"} {
 		if got := variable(worker, name); got != want {
 			t.Errorf("the worker has %s=%v, want %s", name, got, want)
 		}

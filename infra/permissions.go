@@ -210,6 +210,7 @@ func (s *stack) workJobs() []permission {
 	return append(s.sendTraces(),
 		s.onQueues(queueARN, "ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility"),
 		s.onTable("jobs", "Query", "UpdateItem"),
+		s.onTable("usage", "UpdateItem"), // what a job did cost
 		s.onBlobs("jobs/", "GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload"),
 		s.onBlobs("files/", "GetObject"), s.onBlobs("thumbnails/", "GetObject", "PutObject", "DeleteObject"),
 		s.tellMissing(),

@@ -45,8 +45,10 @@ func (s *stack) newWorker() {
 	s.newService(container{
 		name: "worker", program: "worker", image: s.WorkerImage,
 		cpu: 2048, memory: 4096, disk: 40,
-		environment: []string{"CUTROOM_JOBS_TABLE", "CUTROOM_BUCKET", "CUTROOM_VIDEO_QUEUE", "CUTROOM_IMAGE_QUEUE"},
-		may:         append(s.workJobs(), s.protectTasks()),
+		environment: []string{
+			"CUTROOM_JOBS_TABLE", "CUTROOM_USAGE_TABLE", "CUTROOM_BUCKET", "CUTROOM_VIDEO_QUEUE", "CUTROOM_IMAGE_QUEUE",
+		},
+		may: append(s.workJobs(), s.protectTasks()),
 		// The worker hands its job back at once.
 		grace: 30,
 		tried: true,

@@ -123,7 +123,8 @@ start_worker() {
 	ends "$of/worker.pid" bin/worker
 	mkdir -p "$of/scratch"
 	(
-		export CUTROOM_JOBS_TABLE="cutroom-$stage-jobs" CUTROOM_BUCKET="cutroom-$stage-$account-$AWS_REGION"
+		export CUTROOM_JOBS_TABLE="cutroom-$stage-jobs" CUTROOM_USAGE_TABLE="cutroom-$stage-usage"
+		export CUTROOM_BUCKET="cutroom-$stage-$account-$AWS_REGION"
 		export CUTROOM_VIDEO_QUEUE="http://127.0.0.1:$port/$account/cutroom-$stage-video" CUTROOM_IMAGE_QUEUE="http://127.0.0.1:$port/$account/cutroom-$stage-image"
 		export CUTROOM_SCRATCH="$of/scratch" CUTROOM_ADDR=127.0.0.1:0
 		AWS_ENDPOINT_URL="http://127.0.0.1:$port" exec nohup bin/worker

@@ -77,19 +77,25 @@ func TestCrash(t *testing.T) {
 	server = start(t, c.data, settings...)
 	c.checkResults(server.Client())
 	c.checkFolder()
+	c.checkBills(server)
 	stop(t, server)
 }
 
 // smallPictures is a catalog whose results are small, so that many runs fit into
-// the test's time.
+// the test's time. Its models have prices.
 func smallPictures(t *testing.T) string {
 	t.Helper()
-	catalog := strings.NewReplacer("1088x624", "160x90", "1280x704", "160x90").Replace(string(defaultCatalog(t)))
-	path := filepath.Join(t.TempDir(), "catalog.yaml")
-	if err := os.WriteFile(path, []byte(catalog), 0o600); err != nil {
-		t.Fatal(err)
+	small := strings.NewReplacer("1088x624", "160x90", "1280x704", "160x90", "832x480", "96x54")
+	return save(t, []byte(withPrices(small.Replace(string(defaultCatalog(t))))))
+}
+
+// checkBills checks that the usage has every job once, and every completed one's cost:
+// also of those whose id was lost on its way to the client.
+func (c *crash) checkBills(server *servertest.Server) {
+	jobs, used := ofJobs(c.t, server.Client()), ofUsage(c.t, server, servertest.Key, "")
+	if jobs.completed == 0 || jobs.told() != used.told() {
+		c.t.Errorf("the usage has %s, and the records %s", used.told(), jobs.told())
 	}
-	return path
 }
 
 // crash is the state of TestCrash.

@@ -3,9 +3,9 @@
 // the result and reports to the job's execution. When it is told to stop it hands
 // back its jobs at once, and other workers go on with them.
 //
-// Its settings are environment variables: CUTROOM_JOBS_TABLE, CUTROOM_BUCKET,
-// CUTROOM_VIDEO_QUEUE and CUTROOM_IMAGE_QUEUE (URLs) are required. CUTROOM_ENGINE
-// names the engine: preview, the default; the URLs of engine servers that share the
+// Its settings are environment variables: CUTROOM_JOBS_TABLE, CUTROOM_USAGE_TABLE,
+// CUTROOM_BUCKET, CUTROOM_VIDEO_QUEUE and CUTROOM_IMAGE_QUEUE (URLs) are required.
+// CUTROOM_ENGINE names the engine: preview, the default; the URLs of engine servers that share the
 // disk; or openai:URL with CUTROOM_ENGINE_KEY. CUTROOM_WORKERS is how many jobs of
 // a lane it edits at once (half of the processors, or one for each engine server),
 // CUTROOM_SCRATCH the folder for its temporary files (one below the system's),

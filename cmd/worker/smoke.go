@@ -142,7 +142,8 @@ func smokeStores(ctx context.Context, s settings) ([]smokeCheck, error) {
 		return nil, fmt.Errorf("the configuration of AWS: %w", err)
 	}
 	name := job.InputBlob("smoke-"+rand.Text(), "data")
-	blobs, runs := s3blob.New(clients, s.bucket), dynamo.NewRuns(dynamo.NewClient(clients), s.table)
+	records, blobs := dynamo.NewClient(clients), s3blob.New(clients, s.bucket)
+	runs := dynamo.NewRuns(records, s.table)
 	queue := sqsqueue.New(sqsqueue.Config{AWS: clients, URLs: s.queues, Jobs: runs, Now: time.Now, Logger: slog.Default()})
 	reach := func(lane job.Lane) func(context.Context) error {
 		return func(ctx context.Context) error { return queue.Reach(ctx, lane) }
@@ -157,6 +158,7 @@ func smokeStores(ctx context.Context, s settings) ([]smokeCheck, error) {
 			}
 			return err
 		}},
+		{"the table of usage", dynamo.NewUsage(records, s.usage).Reach},
 		{"the bucket", func(ctx context.Context) error { return smokeBlob(ctx, blobs, name) }},
 	}, nil
 }

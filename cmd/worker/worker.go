@@ -53,10 +53,10 @@ const (
 // settings are the worker's settings.
 type settings struct {
 	*setting.Environment
-	table, bucket, engine string
-	queues                map[job.Lane]string
-	slots                 int
-	catalog               *catalog.Catalog
+	table, usage, bucket, engine string
+	queues                       map[job.Lane]string
+	slots                        int
+	catalog                      *catalog.Catalog
 }
 
 // readSettings reads the settings.
@@ -64,7 +64,8 @@ type settings struct {
 // Errors: the first that is missing or wrong.
 func readSettings(env *setting.Environment) (settings, error) {
 	s := settings{
-		Environment: env, table: env.Required("CUTROOM_JOBS_TABLE"), bucket: env.Required("CUTROOM_BUCKET"),
+		Environment: env, table: env.Required("CUTROOM_JOBS_TABLE"), usage: env.Required("CUTROOM_USAGE_TABLE"),
+		bucket: env.Required("CUTROOM_BUCKET"),
 		queues: map[job.Lane]string{
 			job.VideoLane: env.Required("CUTROOM_VIDEO_QUEUE"), job.ImageLane: env.Required("CUTROOM_IMAGE_QUEUE"),
 		},
@@ -151,7 +152,7 @@ type parts struct {
 // work takes jobs until the context ends, and then drains.
 func work(ctx context.Context, s settings, edits editing, p parts) error {
 	client := dynamo.NewClient(p.clients)
-	runs := dynamo.NewRuns(client, s.table)
+	runs := dynamo.NewRuns(client, s.table).CountIn(dynamo.NewUsage(client, s.usage))
 	queue := sqsqueue.New(sqsqueue.Config{
 		AWS: p.clients, URLs: s.queues, Jobs: runs, Tasks: stepfn.NewTasks(p.clients), Now: time.Now, Logger: p.logger,
 	})

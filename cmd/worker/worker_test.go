@@ -42,7 +42,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	cloud := awstest.Start(t)
-	table, bucket := cloud.MakeTable(t, "jobs"), cloud.MakeBucket(t)
+	table, usage, bucket := cloud.MakeTable(t, "jobs"), cloud.MakeTable(t, "usage"), cloud.MakeBucket(t)
 	queues := map[job.Lane]string{job.VideoLane: cloud.MakeQueue(t, 10).URL, job.ImageLane: cloud.MakeQueue(t, 10).URL}
 	definition, err := stepfn.Definition("aws", table)
 	if err != nil {
@@ -54,7 +54,8 @@ func newWorld(t *testing.T) *world {
 		jobs:   dynamo.NewJobs(dynamo.NewRuns(client, table), machine, sqsqueue.NewLengths(cloud.Config(), queues), time.Now),
 		bucket: s3blob.New(cloud.Config(), bucket), workers: dynamo.NewWorkers(client, table, time.Now),
 		settings: append(cloud.Environment(),
-			"CUTROOM_JOBS_TABLE="+table, "CUTROOM_BUCKET="+bucket, "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_WORKERS=1",
+			"CUTROOM_JOBS_TABLE="+table, "CUTROOM_USAGE_TABLE="+usage, "CUTROOM_BUCKET="+bucket,
+			"CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_WORKERS=1",
 			"CUTROOM_VIDEO_QUEUE="+queues[job.VideoLane], "CUTROOM_IMAGE_QUEUE="+queues[job.ImageLane]),
 	}
 }
@@ -194,14 +195,15 @@ func TestAWorkerThatEndsHandsItsJobBack(t *testing.T) {
 // What is missing or wrong stops the start, with one line that names it.
 func TestSettings(t *testing.T) {
 	t.Parallel()
-	complete := []string{"CUTROOM_JOBS_TABLE=a", "CUTROOM_BUCKET=a", "CUTROOM_VIDEO_QUEUE=a", "CUTROOM_IMAGE_QUEUE=a",
+	complete := []string{"CUTROOM_JOBS_TABLE=a", "CUTROOM_USAGE_TABLE=a", "CUTROOM_BUCKET=a", "CUTROOM_VIDEO_QUEUE=a", "CUTROOM_IMAGE_QUEUE=a",
 		"CUTROOM_ADDR=127.0.0.1:0"}
 	for _, c := range []struct {
 		settings []string
 		says     string
 	}{
 		{nil, "CUTROOM_JOBS_TABLE: it is not set\n"},
-		{complete[:3], "CUTROOM_IMAGE_QUEUE: it is not set\n"},
+		{complete[:1], "CUTROOM_USAGE_TABLE: it is not set\n"},
+		{complete[:4], "CUTROOM_IMAGE_QUEUE: it is not set\n"},
 		{append(complete, "CUTROOM_WORKERS=none"), "CUTROOM_WORKERS: \"none\" is not a whole number from 1 to 256\n"},
 		{append(complete, "CUTROOM_ENGINE=other"), "CUTROOM_ENGINE: \"other\" is not an http URL such as http://127.0.0.1:8090; it may be preview, or URLs of engine servers with commas between them, or openai:URL\n"},
 		{append(complete, "CUTROOM_ENHANCE_MODEL=m"), "CUTROOM_ENHANCE_URL: it is empty, but CUTROOM_ENHANCE_MODEL or CUTROOM_ENHANCE_KEY is set\n"},

@@ -27,7 +27,8 @@ func (d *deployed) startWorker(t *testing.T, settings ...string) *workerProcess 
 	t.Helper()
 	w := &workerProcess{command: exec.Command(d.worker), log: &programtest.Output{}, gone: make(chan struct{})}
 	w.command.Env = append(d.environment(),
-		"CUTROOM_JOBS_TABLE="+d.outputs["JobsTableName"], "CUTROOM_BUCKET="+d.outputs["BucketName"],
+		"CUTROOM_JOBS_TABLE="+d.outputs["JobsTableName"], "CUTROOM_USAGE_TABLE="+d.outputs["UsageTableName"],
+		"CUTROOM_BUCKET="+d.outputs["BucketName"],
 		"CUTROOM_VIDEO_QUEUE="+d.outputs["VideoQueueUrl"], "CUTROOM_IMAGE_QUEUE="+d.outputs["ImageQueueUrl"],
 		"CUTROOM_SCRATCH="+t.TempDir(), "CUTROOM_ADDR=127.0.0.1:0",
 	)

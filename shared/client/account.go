@@ -72,6 +72,8 @@ type Usage struct {
 	SessionSeconds int64 `json:"session_seconds,omitempty"`
 	// Jobs is how many jobs and image edits were accepted.
 	Jobs int64 `json:"jobs,omitempty"`
+	// JobsCompleted is how many ended with a result.
+	JobsCompleted int64 `json:"jobs_completed,omitempty"`
 	// Cost is what it cost by the service's prices, in the currency.
 	Cost     float64 `json:"cost,omitempty"`
 	Currency string  `json:"currency,omitempty"`

@@ -46,8 +46,10 @@ type Job struct {
 	Understood []string   `json:"understood"`
 	Notice     string     `json:"notice"`
 	Result     *JobResult `json:"result"`
-	// Cost is nil if the service cannot tell.
+	// Cost is an estimate, nil if the service cannot tell, and Bill is what a completed
+	// job did cost, nil if its model had no price.
 	Cost  *Cost    `json:"estimated_cost"`
+	Bill  *Cost    `json:"cost"`
 	Error *Failure `json:"error"`
 
 	// Raw is the whole record as the service sent it.
@@ -63,7 +65,7 @@ type JobInput struct {
 	Size int64 `json:"size_bytes"`
 }
 
-// Cost is an estimate of what an edit costs (docs/contract/media.md#prices).
+// Cost is what an edit costs (docs/contract/media.md#prices).
 type Cost struct {
 	Amount float64 `json:"amount"`
 	// Currency is a code of ISO 4217.

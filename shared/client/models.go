@@ -29,6 +29,8 @@ type Price struct {
 	Amount   float64 `json:"amount"`
 	Per      string  `json:"per"`
 	Currency string  `json:"currency"`
+	// Sizes are the amounts for other sizes, by their resolutions.
+	Sizes map[string]float64 `json:"sizes,omitempty"`
 }
 
 // MediaModels returns the models that edit media, from the service's OpenAPI

@@ -3,6 +3,8 @@ package command
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"cutroom/shared/client"
@@ -121,6 +123,9 @@ func (Models) Run(ctx context.Context, s *Session) error {
 			}
 			if m.Price != nil {
 				what += fmt.Sprintf("; %g %s for each %s", m.Price.Amount, m.Price.Currency, m.Price.Per)
+				for _, resolution := range slices.Sorted(maps.Keys(m.Price.Sizes)) {
+					what += fmt.Sprintf(", %g in %s", m.Price.Sizes[resolution], resolution)
+				}
 			}
 			if err := list.add(view, m.ID, view.Service, first(m.Kind, "-"), aliases, what); err != nil {
 				return err

@@ -35,8 +35,10 @@ type result struct {
 	Engine     string   `json:"engine,omitempty"`
 	Understood []string `json:"understood,omitzero"`
 	Notice     string   `json:"notice,omitempty"`
-	// Cost is an estimate, nil if the service cannot tell.
+	// Cost is an estimate, nil if the service cannot tell, and Bill what a completed
+	// edit did cost.
 	Cost *client.Cost `json:"estimated_cost,omitempty"`
+	Bill *client.Cost `json:"cost,omitempty"`
 }
 
 // single does one edit and prints its outcome.
@@ -188,7 +190,7 @@ func (e *editor) await(ctx context.Context, done result, output string, tracker 
 	}
 	done.Status, done.Model, done.Seed = job.Status, job.Model, job.Seed
 	done.Engine, done.Understood, done.Notice = job.Engine, job.Understood, job.Notice
-	done.Cost = job.Cost
+	done.Cost, done.Bill = job.Cost, job.Bill
 	if job.Status == client.Failed {
 		return done, &JobError{job}
 	}

@@ -188,7 +188,10 @@ func (s *Session) showJob(job client.Job) error {
 
 // costOf returns what a job costs, in words; "-" if that is not known.
 func costOf(job client.Job) string {
-	if job.Cost == nil {
+	switch {
+	case job.Bill != nil:
+		return fmt.Sprintf("%.9g %s", job.Bill.Amount, job.Bill.Currency)
+	case job.Cost == nil:
 		return "-"
 	}
 	return fmt.Sprintf("about %g %s", job.Cost.Amount, job.Cost.Currency)

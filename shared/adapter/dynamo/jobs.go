@@ -40,8 +40,6 @@ type Jobs struct {
 	dispatcher Dispatcher
 	lengths    Lengths
 	now        func() time.Time
-	// usage is where accepted jobs are counted; nil counts none.
-	usage *Usage
 }
 
 var _ job.Store = (*Jobs)(nil)
@@ -50,13 +48,6 @@ var _ job.Store = (*Jobs)(nil)
 // are past their deadline.
 func NewJobs(runs *Runs, dispatcher Dispatcher, lengths Lengths, now func() time.Time) *Jobs {
 	return &Jobs{Runs: runs, dispatcher: dispatcher, lengths: lengths, now: now}
-}
-
-// CountIn makes the jobs count in the usage, in the transaction that accepts them. It
-// returns the jobs.
-func (s *Jobs) CountIn(usage *Usage) *Jobs {
-	s.usage = usage
-	return s
 }
 
 // count returns the write that adds so many times a job to the usage of its account,

@@ -60,16 +60,18 @@ func newJobs(t *testing.T, cloud *awstest.Cloud, dispatcher dynamo.Dispatcher) (
 	t.Helper()
 	client := dynamo.NewClient(cloud.Config())
 	count := counted{client, cloud.MakeTable(t, "jobs")}
-	return dynamo.NewJobs(dynamo.NewRuns(client, count.table), dispatcher, count, time.Now), count
+	runs := dynamo.NewRuns(client, count.table).CountIn(dynamo.NewUsage(client, cloud.MakeTable(t, "usage")))
+	return dynamo.NewJobs(runs, dispatcher, count, time.Now), count
 }
 
 func TestJobs(t *testing.T) {
 	cloud := local.Cloud(t)
 	jobtest.Run(t, func(t *testing.T) jobtest.Harness {
 		jobs, records := newJobs(t, cloud, &handedOver{})
-		counts := dynamo.NewUsage(dynamo.NewClient(cloud.Config()), cloud.MakeTable(t, "usage"))
+		counts := dynamo.NewUsage(records.client, cloud.MakeTable(t, "usage"))
+		jobs.CountIn(counts)
 		return jobtest.Harness{
-			Store: jobs.CountIn(counts), Runs: jobs, Usage: counts,
+			Store: jobs, Runs: jobs, Usage: counts,
 			Estimates: dynamo.NewEstimates(records.client, records.table),
 		}
 	})

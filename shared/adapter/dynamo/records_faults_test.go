@@ -12,9 +12,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/ratelimit"
 	"cutroom/shared/domain/session"
 	"cutroom/shared/domain/usage"
@@ -172,6 +174,53 @@ func TestUsageThroughTrouble(t *testing.T) {
 	want := usage.Total{Day: "2026-02-02", Model: "a", Counts: usage.Counts{Requests: all, PromptTokens: 10 * all}}
 	if len(got) != 1 || got[0] != want {
 		t.Errorf("the totals are %+v, want %+v; met %v", got, want, proxy.Met())
+	}
+}
+
+// A job that is completed until that succeeds is billed once; one that fails is not.
+func TestJobsThroughTrouble(t *testing.T) {
+	cloud := local.Cloud(t)
+	clean := dynamo.NewClient(cloud.Config())
+	jobs, usages := cloud.MakeTable(t, "jobs"), cloud.MakeTable(t, "usage")
+	proxy := cloud.Proxy(t, 13, trouble)
+	client := dynamo.NewClient(proxy.Config())
+	store := dynamo.NewJobs(dynamo.NewRuns(client, jobs).CountIn(dynamo.NewUsage(client, usages)), &handedOver{}, nil, time.Now)
+	const workers, each, price = 5, 6, 20_000
+	for _, err := range conformance.Race(workers, func(worker int) error {
+		for i := range each {
+			j := newJob(fmt.Sprintf("job_%d_%d", worker, i))
+			j.Request.Price = &catalog.MediaPrice{Per: catalog.PerEdit, Millionths: price, Currency: "EUR"}
+			for _, step := range []func() error{
+				func() error { return store.Accept(t.Context(), j, 0) },
+				func() error {
+					_, err := store.Start(t.Context(), j.ID, "n1", time.Now())
+					return err
+				},
+				func() error {
+					if i == 0 {
+						return store.Runs.Fail(t.Context(), j.ID, "", job.CancelledFailure(), j.CreatedAt)
+					}
+					return store.Runs.Complete(t.Context(), j.ID, "n1", job.Result{Blob: "a"}, j.CreatedAt)
+				},
+			} {
+				if err := until(t.Context(), step); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}) {
+		conformance.OK(t, err)
+	}
+	totals, err := dynamo.NewUsage(clean, usages).Totals(t.Context(), "acme", "2000-01-01", "9999-12-31")
+	conformance.OK(t, err)
+	var sum usage.Counts
+	for _, total := range totals { // midnight may have passed
+		sum.Add(total.Counts)
+	}
+	const all = workers * (each - 1)
+	if want := (usage.Counts{Jobs: workers * each, JobsCompleted: all, Cost: all * price * 1000}); sum != want {
+		t.Errorf("the usage is %+v, want %+v; met %v", sum, want, proxy.Met())
 	}
 }
 

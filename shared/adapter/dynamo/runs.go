@@ -2,6 +2,7 @@ package dynamo
 
 import (
 	"context"
+	"errors"
 	"math"
 	"time"
 
@@ -14,7 +15,8 @@ import (
 )
 
 // Runs is a job.Runs: what a worker needs of the records of jobs. Each write is
-// one update of the record, conditional on its state, deadline and nonce.
+// one update of the record, conditional on its state, deadline and nonce. That of Complete
+// is in one transaction with the usage of the account.
 //
 // Complete is how a worker ends a job with its result. In the ordinary course of things
 // the state machine writes any other end; Fail is for the worker whose task token is no
@@ -22,12 +24,24 @@ import (
 type Runs struct {
 	client *dynamodb.Client
 	table  string
+	// usage is where jobs count and are billed; nil is for programs that neither accept
+	// nor complete any.
+	usage *Usage
 }
 
 var _ job.Runs = (*Runs)(nil)
 
 // NewRuns makes the runs of the jobs in a table.
-func NewRuns(client *dynamodb.Client, table string) *Runs { return &Runs{client, table} }
+func NewRuns(client *dynamodb.Client, table string) *Runs {
+	return &Runs{client: client, table: table}
+}
+
+// CountIn makes the jobs count in the usage, in the transactions that accept and
+// complete them. It returns the runs.
+func (r *Runs) CountIn(usage *Usage) *Runs {
+	r.usage = usage
+	return r
+}
 
 // Get returns the job, by one read of both its items.
 //
@@ -161,7 +175,8 @@ func (r *Runs) Release(ctx context.Context, id, nonce string) error {
 	return storeError("release a run", err)
 }
 
-// Complete ends the job with its result and full progress.
+// Complete ends the job with its result and full progress, and bills it in the usage of
+// its account: one read and one transaction.
 //
 // Errors: fault.Conflict when the run is no longer the job's own, or the
 // deadline is not ahead of now; fault.Unavailable.
@@ -175,9 +190,14 @@ func (r *Runs) Complete(ctx context.Context, id, nonce string, result job.Result
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	before, err := r.update(ctx, id, completeRun().with(item{
-		":now": text(writeTime(now)), ":result": body, ":nonce": text(nonce),
-	}))
+	j, err := r.get(ctx, id)
+	var before *job.Job
+	if err == nil {
+		j.Result = &result
+		before, err = r.complete(ctx, j, completeRun().with(item{
+			":now": text(writeTime(now)), ":result": body, ":nonce": text(nonce),
+		}))
+	}
 	switch {
 	case fault.Is(err, fault.NotFound):
 		return job.ErrNotOwn
@@ -191,6 +211,29 @@ func (r *Runs) Complete(ctx context.Context, id, nonce string, result job.Result
 		return job.ErrNotOwn
 	}
 	return job.ErrOverdue
+}
+
+// complete writes the end of a job that has its result, and bills it. It returns what update does.
+func (r *Runs) complete(ctx context.Context, j job.Job, end update) (*job.Job, error) {
+	if r.usage == nil {
+		return nil, errors.New("the program bills no jobs: it may complete none")
+	}
+	bill, _ := r.usage.addition(job.Billed(j))
+	err := transact(ctx, r.client, []types.TransactWriteItem{{Update: &types.Update{
+		TableName: &r.table, Key: jobKey(j.ID, RecordPart),
+		UpdateExpression: &end.set, ConditionExpression: &end.condition,
+		ExpressionAttributeNames: end.names, ExpressionAttributeValues: end.values,
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}}, bill})
+	refusal := refused(err)
+	switch {
+	case refusal == nil:
+		return nil, err
+	case refusal.items[0] == nil:
+		return nil, job.ErrNotFound
+	}
+	before, err := readRecord(refusal.items[0])
+	return &before, err
 }
 
 // Fail ends the job with a failure; an empty nonce ends it whatever the run.

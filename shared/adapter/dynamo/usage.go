@@ -63,6 +63,7 @@ type usageItem struct {
 	Estimated        int64     `dynamodbav:"estimated"`
 	SessionSeconds   int64     `dynamodbav:"session_seconds"`
 	Jobs             int64     `dynamodbav:"jobs"`
+	JobsCompleted    int64     `dynamodbav:"jobs_completed"`
 	Cost             int64     `dynamodbav:"cost"`
 }
 
@@ -88,6 +89,21 @@ func (u *Usage) Add(ctx context.Context, records []usage.Record) error {
 	return storeError("add usage", adding.Wait())
 }
 
+// Reach reports whether the table can be written, without a change to it.
+func (u *Usage) Reach(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	_, err := u.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &u.table, Key: item{"id": text("smoke"), "part": text("smoke")},
+		ConditionExpression: aws.String("attribute_exists(id)"), UpdateExpression: aws.String("SET usage_day = :none"),
+		ExpressionAttributeValues: item{":none": text("")},
+	})
+	if _, failed := conditionFailed(err); failed {
+		return nil
+	}
+	return err
+}
+
 // token returns the token of a record's transaction. Tokens are shared by all tables of an
 // AWS account, and have at most 36 characters.
 func (u *Usage) token(record usage.Record) string {
@@ -105,7 +121,7 @@ func (u *Usage) addition(record usage.Record) (write types.TransactWriteItem, co
 		"requests": record.Requests, "prompt_tokens": record.PromptTokens, "cached_tokens": record.CachedTokens,
 		"completion_tokens": record.CompletionTokens, "reasoning_tokens": record.ReasoningTokens,
 		"estimated": record.Estimated, "session_seconds": record.SessionSeconds, "jobs": record.Jobs,
-		"cost": record.Cost,
+		"jobs_completed": record.JobsCompleted, "cost": record.Cost,
 	} {
 		if n != 0 {
 			additions = append(additions, name+" :"+name)
@@ -194,6 +210,7 @@ func (i usageItem) counts() usage.Counts {
 	return usage.Counts{
 		Requests: i.Requests, PromptTokens: i.PromptTokens, CachedTokens: i.CachedTokens,
 		CompletionTokens: i.CompletionTokens, ReasoningTokens: i.ReasoningTokens,
-		Estimated: i.Estimated, SessionSeconds: i.SessionSeconds, Jobs: i.Jobs, Cost: i.Cost,
+		Estimated: i.Estimated, SessionSeconds: i.SessionSeconds, Jobs: i.Jobs, JobsCompleted: i.JobsCompleted,
+		Cost: i.Cost,
 	}
 }

@@ -14,9 +14,11 @@ import (
 	"time"
 
 	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/usage"
 )
 
 // childTask names, in the environment of a child process of this test, its task;
@@ -90,6 +92,7 @@ func work(ctx context.Context, db *sqlite.DB) error {
 			for {
 				// The limit keeps the queue as short as the workers need it.
 				j := newJob("job_"+rand.Text(), fmt.Sprint("account", sender))
+				j.Request.Price = &catalog.MediaPrice{Per: catalog.PerEdit, Millionths: 20_000, Currency: "EUR"}
 				switch err := db.Jobs().Accept(ctx, j, 10); {
 				case err == nil:
 					fmt.Println("accepted", j.ID)
@@ -147,6 +150,7 @@ func TestWhatWasAcknowledgedSurvivesAKill(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		checkBills(t, db)
 		checkSurvivors(t, db, said)
 		if err := db.Close(); err != nil {
 			t.Fatal(err)
@@ -161,6 +165,28 @@ func note(said map[string]string, line string) {
 	order := map[string]int{"accepted": 1, "started": 2, "completed": 3}
 	if ok && order[what] > order[said[id]] {
 		said[id] = what
+	}
+}
+
+// checkBills compares the usage of the accounts with the jobs that are completed.
+func checkBills(t *testing.T, db *sqlite.DB) {
+	t.Helper()
+	ended, err := db.Jobs().Ended(t.Context(), time.Now().Add(time.Hour), "", 1_000_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var billed usage.Counts
+	for sender := range 3 {
+		totals, err := db.Usage().Totals(t.Context(), fmt.Sprint("account", sender), "2000-01-01", "9999-12-31")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, total := range totals {
+			billed.Add(total.Counts)
+		}
+	}
+	if n := int64(len(ended)); billed.JobsCompleted != n || billed.Cost != n*20_000_000 {
+		t.Errorf("%d jobs are completed, and the usage has %+v", n, billed)
 	}
 }
 

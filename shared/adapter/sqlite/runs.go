@@ -71,7 +71,8 @@ func (s *Jobs) Release(ctx context.Context, id, nonce string) error {
 	})
 }
 
-// Complete ends the job with its result and full progress. Repeating it succeeds.
+// Complete ends the job with its result and full progress, and bills it in the usage of
+// its account, in one transaction. Repeating it succeeds.
 //
 // Errors: fault.Conflict if the run is no longer the job's current one, or the
 // deadline is not after now; nothing changes then.
@@ -93,7 +94,11 @@ func (s *Jobs) Complete(ctx context.Context, id, nonce string, result job.Result
 			return job.ErrOverdue
 		}
 		j.Status, j.Progress, j.CompletedAt, j.Result = job.Completed, 1, now, &result
-		return s.db.end(ctx, tx, j)
+		if err := s.db.end(ctx, tx, j); err != nil {
+			return err
+		}
+		_, err = tx.ExecContext(ctx, addCounts, countsOf(job.Billed(j))...)
+		return err
 	})
 }
 

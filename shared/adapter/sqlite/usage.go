@@ -26,8 +26,8 @@ const (
 
 	addCounts = `insert into usage (account, day, model, key,
 		requests, prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens, estimated, session_seconds, jobs,
-		cost)
-	values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		jobs_completed, cost)
+	values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 	on conflict (account, day, model, key) do update set
 		requests = requests + excluded.requests,
 		prompt_tokens = prompt_tokens + excluded.prompt_tokens,
@@ -37,6 +37,7 @@ const (
 		estimated = estimated + excluded.estimated,
 		session_seconds = session_seconds + excluded.session_seconds,
 		jobs = jobs + excluded.jobs,
+		jobs_completed = jobs_completed + excluded.jobs_completed,
 		cost = min(cost + excluded.cost, 1000000000000000000)`
 )
 
@@ -89,7 +90,7 @@ func addUsage(ctx context.Context, tx *sql.Tx, records []usage.Record, now time.
 func countsOf(r usage.Record) []any {
 	return []any{
 		r.Account, r.Day, r.Model, r.Key, r.Requests, r.PromptTokens, r.CachedTokens, r.CompletionTokens, r.ReasoningTokens,
-		r.Estimated, r.SessionSeconds, r.Jobs, r.Cost,
+		r.Estimated, r.SessionSeconds, r.Jobs, r.JobsCompleted, r.Cost,
 	}
 }
 
@@ -97,7 +98,7 @@ func countsOf(r usage.Record) []any {
 // ordered by day, model and key.
 func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Day) ([]usage.Total, error) {
 	rows, err := u.db.reader.QueryContext(ctx, `select day, model, key, requests, prompt_tokens, cached_tokens, completion_tokens,
-			reasoning_tokens, estimated, session_seconds, jobs, cost
+			reasoning_tokens, estimated, session_seconds, jobs, jobs_completed, cost
 		from usage where account = ? and day between ? and ? order by day, model, key`, account, first, last)
 	if err != nil {
 		return nil, storeError("read usage", err)
@@ -108,7 +109,7 @@ func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Da
 		var t usage.Total
 		if err := rows.Scan(&t.Day, &t.Model, &t.Key, &t.Requests, &t.PromptTokens, &t.CachedTokens,
 			&t.CompletionTokens, &t.ReasoningTokens, &t.Estimated, &t.SessionSeconds, &t.Jobs,
-			&t.Cost); err != nil {
+			&t.JobsCompleted, &t.Cost); err != nil {
 			return nil, storeError("read usage", err)
 		}
 		totals = append(totals, t)

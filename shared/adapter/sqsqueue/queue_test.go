@@ -50,7 +50,8 @@ func newHomeBehind(t *testing.T, cloud *awstest.Cloud, config aws.Config, replac
 	h.machine = cloud.MakeStateMachine(t, strings.NewReplacer(replace...).Replace(definition))
 	machine := stepfn.NewMachine(config, h.machine, h.urls)
 	h.tasks = stepfn.NewTasks(config)
-	h.runs = dynamo.NewRuns(dynamo.NewClient(config), table)
+	records := dynamo.NewClient(config)
+	h.runs = dynamo.NewRuns(records, table).CountIn(dynamo.NewUsage(records, cloud.MakeTable(t, "usage")))
 	h.jobs = dynamo.NewJobs(h.runs, machine, sqsqueue.NewLengths(config, h.urls), time.Now)
 	h.queue = sqsqueue.New(sqsqueue.Config{
 		AWS: config, URLs: h.urls, Jobs: h.runs, Tasks: h.tasks, PollTime: time.Second, Now: time.Now,

@@ -71,9 +71,10 @@ func New(config aws.Config, tracer trace.Tracer, logger *slog.Logger) *Parts {
 	return p
 }
 
-// Runs returns the records of jobs.
+// Runs returns the records of jobs, which count in the usage of their accounts.
 func (p *Parts) Runs() *dynamo.Runs {
-	return dynamo.NewRuns(p.Records, p.Required("CUTROOM_JOBS_TABLE"))
+	return dynamo.NewRuns(p.Records, p.Required("CUTROOM_JOBS_TABLE")).
+		CountIn(dynamo.NewUsage(p.Records, p.Required("CUTROOM_USAGE_TABLE")))
 }
 
 // Bucket returns the blobs.
@@ -116,9 +117,7 @@ const defaultWorkers = 4
 func (p *Parts) AcceptJobs(machine Machine, lengths dynamo.Lengths, cursors cursor.Codec) {
 	workers := p.Number("CUTROOM_WORKERS", 1, 10_000, defaultWorkers)
 	p.Config.Jobs = job.NewService(job.Config{
-		Store: dynamo.NewJobs(p.Runs(), wakingMachine{machine, p.warmUp()}, lengths, time.Now).
-			CountIn(dynamo.NewUsage(p.Records, p.Required("CUTROOM_USAGE_TABLE"))),
-		Now: time.Now, Random: rand.Reader,
+		Store: dynamo.NewJobs(p.Runs(), wakingMachine{machine, p.warmUp()}, lengths, time.Now), Now: time.Now, Random: rand.Reader,
 		Workers: map[job.Lane]int{job.VideoLane: workers, job.ImageLane: workers},
 		Cursors: cursors, Orchestrator: machine, Logger: p.Config.Logger,
 		Estimates: dynamo.NewEstimates(p.Records, p.Required("CUTROOM_JOBS_TABLE")),

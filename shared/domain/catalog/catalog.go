@@ -225,7 +225,7 @@ func (file *catalogFile) catalog() (*Catalog, error) {
 		if err != nil {
 			return nil, err
 		}
-		if m.Price, err = entry.Price.price(m.Kind, file.Currency); err != nil {
+		if m.Price, err = entry.Price.price(m, file.Currency); err != nil {
 			return nil, wrongAt(path+".price", "model %q: %w", m.ID, err)
 		}
 		if m.SessionPrice, err = entry.sessionPrice(file.Currency); err != nil {

@@ -1,7 +1,9 @@
 package catalog_test
 
 import (
+	"math"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -177,17 +179,26 @@ func TestPrices(t *testing.T) {
 	clip, _ := known.Find("gen-clip")
 	image, _ := known.Find("gen-image-2")
 	other, _ := known.Find("gen-2.5")
-	if *clip.Price != (catalog.MediaPrice{Per: catalog.PerSecond, Millionths: 50_000, Currency: "EUR"}) ||
-		*image.Price != (catalog.MediaPrice{Per: catalog.PerEdit, Millionths: 1, Currency: "EUR"}) || other.Price != nil {
+	want := []*catalog.MediaPrice{
+		{Per: catalog.PerSecond, Millionths: 50_000, Currency: "EUR"}, {Per: catalog.PerEdit, Millionths: 1, Currency: "EUR"}, nil,
+	}
+	if got := []*catalog.MediaPrice{clip.Price, image.Price, other.Price}; !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %+v, %+v", clip.Price, image.Price, other.Price)
 	}
-	if cost, ok := clip.Price.Of(4960 * time.Millisecond); cost != 248_000 || !ok {
-		t.Errorf("4.96 s cost %d, %v", cost, ok)
+	for length, want := range map[time.Duration]int64{
+		4960 * time.Millisecond: 248_000_000, time.Nanosecond: 1, 1_033_333_333: 51_666_667, math.MaxInt64: 461_168_601_842_738_791,
+	} {
+		if cost, ok := clip.Price.Of(length); cost != min(want, 1e15) || !ok {
+			t.Errorf("%v cost %d, %v", length, cost, ok)
+		}
+	}
+	if dear := (catalog.MediaPrice{Per: catalog.PerSecond, Millionths: 999_999_999_999}); first(dear.Of(24*time.Hour)) != 1e15 {
+		t.Error("a cost is not bounded")
 	}
 	if _, ok := clip.Price.Of(0); ok {
 		t.Error("a price per second knows what an unknown length costs")
 	}
-	if cost, ok := image.Price.Of(0); cost != 1 || !ok {
+	if cost, ok := image.Price.Of(0); cost != 1000 || !ok {
 		t.Errorf("an image costs %d, %v", cost, ok)
 	}
 	if known.Currency != "EUR" || clip.SessionPrice != 0 {
@@ -204,10 +215,35 @@ func TestPrices(t *testing.T) {
 		{"currency: EUR", "    price: {per_second: 0.0000001}\n", "", `is not a number`},
 		{"currency: EUR", "    price: {per_second: 10000000}\n", "", `is not a number`},
 		{"currency: EUR", "", "    price: {per_second: 1}\n", "an image has no length"},
+		{"currency: EUR", "", "    price: {per_edit: 1, sizes: {900p: 1}}\n", `a price for the size "900p", which it has not`},
+		{"currency: EUR", "", "    price: {per_edit: 1, sizes: {480p: x}}\n", `the price "x" is not a number`},
 	} {
 		if _, err := priced(wrong.currency, wrong.clip, wrong.image); err == nil ||
 			!strings.Contains(err.Error(), wrong.says) || !strings.HasPrefix(err.Error(), "line ") {
 			t.Errorf("%q %q %q: %v, want %s", wrong.currency, wrong.clip, wrong.image, err, wrong.says)
 		}
+	}
+}
+
+func first(cost int64, _ bool) int64 { return cost }
+
+// A size may have a price of its own; any other has the model's.
+func TestPricesOfSizes(t *testing.T) {
+	source, err := os.ReadFile("catalog.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(string(source), "\nlimits:", "\ncurrency: EUR\nlimits:", 1)
+	known, err := catalog.Parse([]byte(strings.Replace(text, "kind: image\n",
+		"kind: image\n    price: {per_edit: 0.05, sizes: {480p: 0.02}}\n", 1)), "gen")
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, _ := known.Find("gen-image-2")
+	if small, large := image.Price.At("480p").Millionths, image.Price.At("720p").Millionths; small != 20_000 || large != 50_000 {
+		t.Errorf("480p cost %d, 720p %d", small, large)
+	}
+	if image.Price.At("480p").Sizes != nil || (*catalog.MediaPrice)(nil).At("480p") != nil {
+		t.Error("the price of one size tells those of others")
 	}
 }

@@ -3,7 +3,6 @@ package catalog
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"math/bits"
 	"regexp"
 	"strconv"
@@ -20,8 +19,7 @@ const (
 	PerEdit   PriceUnit = "edit"
 )
 
-// MediaPrice is what a model costs, for estimates. It is an operator's word: nothing is
-// charged by it.
+// MediaPrice is what a model costs. It is an operator's word.
 type MediaPrice struct {
 	Per PriceUnit `json:"per"`
 	// Millionths is the price of one second of the result, or of one edit, in
@@ -29,22 +27,61 @@ type MediaPrice struct {
 	Millionths int64 `json:"millionths"`
 	// Currency is a code of ISO 4217, such as "EUR".
 	Currency string `json:"currency"`
+	// Sizes are the prices of results in other sizes, by their resolutions, such as
+	// "480p"; nil if all sizes cost the same.
+	Sizes map[string]int64 `json:"sizes,omitempty"`
+}
+
+// At returns the price of results in one size: that of the resolution, if it has one of its own.
+// A nil price stays nil.
+func (p *MediaPrice) At(resolution string) *MediaPrice {
+	if p == nil {
+		return nil
+	}
+	price := *p
+	if own, ok := p.Sizes[resolution]; ok {
+		price.Millionths = own
+	}
+	price.Sizes = nil
+	return &price
 }
 
 // Amount returns the price in the unit of the currency. The float64 is written with as
 // many decimals as the price has.
-func (p MediaPrice) Amount() float64 { return float64(p.Millionths) / 1e6 }
+func (p MediaPrice) Amount() float64 { return amount(p.Millionths) }
 
-// Of returns what a result of the length costs, in millionths of the currency. It
-// reports whether that is known: a price per second needs a length.
-func (p MediaPrice) Of(length time.Duration) (millionths int64, known bool) {
+// AmountsBySize returns the prices of Sizes as Amount does.
+func (p MediaPrice) AmountsBySize() map[string]float64 {
+	if len(p.Sizes) == 0 {
+		return nil
+	}
+	amounts := map[string]float64{}
+	for resolution, millionths := range p.Sizes {
+		amounts[resolution] = amount(millionths)
+	}
+	return amounts
+}
+
+func amount(millionths int64) float64 { return float64(millionths) / 1e6 }
+
+// Of returns what a result of the length costs, in billionths of the currency, rounded
+// up: a million of the currency at most. It reports whether that is known: a price per
+// second needs a length.
+func (p MediaPrice) Of(length time.Duration) (billionths int64, known bool) {
 	if p.Per == PerEdit {
-		return p.Millionths, true
+		return min(p.Millionths*1000, maxCallCost), true
 	}
 	if length <= 0 {
 		return 0, false
 	}
-	return int64(math.Round(float64(p.Millionths) * length.Seconds())), true
+	// Millionths times nanoseconds are millionths of billionths.
+	high, low := bits.Mul64(uint64(p.Millionths), uint64(length))
+	low, carry := bits.Add64(low, 999_999, 0)
+	if high += carry; high >= 1_000_000 {
+		return maxCallCost, true
+	}
+	rounded, _ := bits.Div64(high, low, 1_000_000)
+	return int64(min(rounded, maxCallCost)), true
 }
 
 // TokenPrice is what the calls of an inference model cost. It is an operator's word.
@@ -109,16 +146,18 @@ var (
 type priceEntry struct {
 	PerSecond string `yaml:"per_second"`
 	PerEdit   string `yaml:"per_edit"`
+	// Sizes are the prices of other sizes than the form's default.
+	Sizes map[string]string
 }
 
 // price reads a model's price, nil if it has none.
-func (e *priceEntry) price(kind Kind, currency string) (*MediaPrice, error) {
+func (e *priceEntry) price(m *Model, currency string) (*MediaPrice, error) {
 	switch {
 	case e == nil:
 		return nil, nil
 	case (e.PerSecond == "") == (e.PerEdit == ""):
 		return nil, fmt.Errorf("a price is either per_second or per_edit")
-	case e.PerSecond != "" && kind == Image:
+	case e.PerSecond != "" && m.Kind == Image:
 		return nil, fmt.Errorf("an image has no length: its price is per_edit")
 	case currency == "":
 		return nil, fmt.Errorf("a price needs the currency of the catalog")
@@ -128,8 +167,21 @@ func (e *priceEntry) price(kind Kind, currency string) (*MediaPrice, error) {
 		price.Per, amount = PerEdit, e.PerEdit
 	}
 	var err error
-	price.Millionths, err = millionths(amount)
-	return price, err
+	if price.Millionths, err = millionths(amount); err != nil {
+		return nil, err
+	}
+	for resolution, text := range e.Sizes {
+		if _, ok := m.Sizes[resolution]; !ok {
+			return nil, fmt.Errorf("a price for the size %.32q, which it has not", resolution)
+		}
+		if price.Sizes == nil {
+			price.Sizes = map[string]int64{}
+		}
+		if price.Sizes[resolution], err = millionths(text); err != nil {
+			return nil, err
+		}
+	}
+	return price, nil
 }
 
 // sessionPrice reads what a second of a realtime session costs, 0 if no price is set.

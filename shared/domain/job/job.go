@@ -111,17 +111,16 @@ type Request struct {
 	Options map[string]any `json:"options,omitempty"`
 	// Inputs are the files by field name.
 	Inputs map[string]Input `json:"inputs,omitempty"`
-	// Price is that of the model when the job was accepted, nil if it had none, and
-	// Length that of the result as far as it was known then, 0 if it was not. They are
-	// for the estimate of the cost.
+	// Price is that of the model, for the size that was asked for, when the job was accepted, nil if it had none, and
+	// Length that of the result as far as it was known then, 0 if it was not.
 	Price  *catalog.MediaPrice `json:"price,omitempty"`
 	Length time.Duration       `json:"length,omitempty"`
 }
 
 // Cost returns what the job costs by its model's price when it was accepted, in
-// millionths of the currency: by the length of its result, or before it has one by what
+// billionths of the currency: by the length of its result, or before it has one by what
 // is known of it. It reports whether it can be told; a failed job costs nothing.
-func (j Job) Cost() (millionths int64, currency string, known bool) {
+func (j Job) Cost() (billionths int64, currency string, known bool) {
 	price, length := j.Request.Price, j.Request.Length
 	if price == nil || j.Status == Failed {
 		return 0, "", false
@@ -129,8 +128,8 @@ func (j Job) Cost() (millionths int64, currency string, known bool) {
 	if j.Result != nil && j.Result.Duration > 0 {
 		length = j.Result.Duration
 	}
-	millionths, known = price.Of(length)
-	return millionths, price.Currency, known
+	billionths, known = price.Of(length)
+	return billionths, price.Currency, known
 }
 
 // Option returns a string option, or "" when it has no value.

@@ -88,7 +88,9 @@ type Runs interface {
 	// left alone, without an error.
 	Release(ctx context.Context, id, nonce string) error
 
-	// Complete ends the job with its result; its progress is then 1.
+	// Complete ends the job with its result; its progress is then 1. As one commit with
+	// that, it adds Billed to the usage of the account: once for each job, and only for
+	// jobs that complete.
 	//
 	// Errors: fault.Conflict when the run is no longer the job's own, or the
 	// deadline is not ahead of now; nothing changes then. A Complete that

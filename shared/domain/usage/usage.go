@@ -25,8 +25,9 @@ type Counts struct {
 	Estimated int64
 	// SessionSeconds is how long realtime sessions were open, in seconds.
 	SessionSeconds int64
-	// Jobs counts the jobs that were accepted, however they ended.
-	Jobs int64
+	// Jobs counts the jobs that were accepted, however they ended, and JobsCompleted
+	// those that ended with a result.
+	Jobs, JobsCompleted int64
 	// Cost is what all of it cost, in billionths of the catalog's currency, as far as
 	// there were prices (docs/contract/gateway.md#costs).
 	Cost int64
@@ -42,6 +43,7 @@ func (c *Counts) Add(more Counts) {
 	c.Estimated += more.Estimated
 	c.SessionSeconds += more.SessionSeconds
 	c.Jobs += more.Jobs
+	c.JobsCompleted += more.JobsCompleted
 	c.Cost = min(c.Cost+more.Cost, MaxCost)
 }
 

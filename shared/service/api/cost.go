@@ -1,10 +1,13 @@
 package api
 
 import (
+	"encoding/json"
+	"math"
 	"time"
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/usage"
 )
 
 // priceBody is what a model costs (docs/contract/media.md#prices).
@@ -12,6 +15,8 @@ type priceBody struct {
 	Amount   float64           `json:"amount"`
 	Per      catalog.PriceUnit `json:"per"`
 	Currency string            `json:"currency"`
+	// Sizes are the prices of other sizes, by their resolutions.
+	Sizes map[string]float64 `json:"sizes,omitempty"`
 }
 
 // newPriceBody returns nil for a model without a price.
@@ -19,7 +24,7 @@ func newPriceBody(p *catalog.MediaPrice) *priceBody {
 	if p == nil {
 		return nil
 	}
-	return &priceBody{p.Amount(), p.Per, p.Currency}
+	return &priceBody{p.Amount(), p.Per, p.Currency, p.AmountsBySize()}
 }
 
 // costBody is an estimate of what an edit costs.
@@ -28,19 +33,35 @@ type costBody struct {
 	Currency string  `json:"currency"`
 }
 
-// newCostBody returns nil if the cost is not known.
+// newCostBody returns the estimate of a job's cost, to a millionth: nil if it is not known.
 func newCostBody(j job.Job) *costBody {
-	millionths, currency, known := j.Cost()
+	billionths, currency, known := j.Cost()
 	if !known {
 		return nil
 	}
-	return &costBody{float64(millionths) / 1e6, currency}
+	return &costBody{math.Round(float64(billionths)/1e3) / 1e6, currency}
 }
 
-// estimated returns what an edit by a model costs, nil if that is not known. The length
-// is that of the input, 0 if it is not known.
-func estimated(m *catalog.Model, length time.Duration) *costBody {
-	return newCostBody(job.Job{Request: job.Request{Price: m.Price, Length: lengthOf(m, length)}})
+// billBody is what a completed job did cost, as it counts in the usage.
+type billBody struct {
+	// Amount is exact.
+	Amount   json.Number `json:"amount"`
+	Currency string      `json:"currency"`
+}
+
+// newBillBody returns nil if the job has not completed, or had no price.
+func newBillBody(j job.Job) *billBody {
+	billionths, currency, known := j.Cost()
+	if j.Status != job.Completed || !known {
+		return nil
+	}
+	return &billBody{json.Number(usage.Amount(billionths)), currency}
+}
+
+// estimated returns what an edit by a model costs in a resolution, "" for the default: nil if
+// that is not known. The length is that of the input, 0 if it is not known.
+func estimated(m *catalog.Model, resolution string, length time.Duration) *costBody {
+	return newCostBody(job.Job{Request: job.Request{Price: m.Price.At(resolution), Length: lengthOf(m, length)}})
 }
 
 // lengthOf returns how long a model's result is, by the length of its input.

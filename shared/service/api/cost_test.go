@@ -20,7 +20,7 @@ func priced(t *testing.T) []byte {
 	}
 	text := strings.Replace(string(source), "\nlimits:", "\ncurrency: EUR\nlimits:", 1)
 	for _, price := range []struct{ kind, text string }{
-		{"clip", "{per_second: 0.05}"}, {"image", "{per_edit: 0.0213}"}, {"text-to-video", "{per_second: 0.1}"},
+		{"clip", "{per_second: 0.05}"}, {"image", "{per_edit: 0.0213, sizes: {480p: 0.01}}"}, {"text-to-video", "{per_second: 0.1}"},
 	} {
 		text = strings.Replace(text, "kind: "+price.kind+"\n", "kind: "+price.kind+"\n    price: "+price.text+"\n", 1)
 	}
@@ -62,6 +62,9 @@ func TestEstimatedCost(t *testing.T) {
 	if got := w.costOf(id); got == nil || got.Amount != 0.248 {
 		t.Errorf("of 4.96 seconds: %+v", got)
 	}
+	if a := w.get("/v1/jobs/"+id, studio); !strings.Contains(a.body, `"cost":{"amount":0.248,"currency":"EUR"}`) {
+		t.Errorf("the bill: %s", a.body)
+	}
 	// The length of a cut off clip is not known.
 	unknown := w.accepted(w.post("gen-clip", studio, upload("data", clip(t)[:600]), text("prompt", "x")))
 	if got := w.costOf(unknown); w.record(unknown).Request.Length == 0 && got != nil {
@@ -70,6 +73,13 @@ func TestEstimatedCost(t *testing.T) {
 	image := w.accepted(w.post("gen-image-2", studio, upload("data", picture(t)), text("prompt", "x")))
 	if got := w.costOf(image); got == nil || got.Amount != 0.0213 {
 		t.Errorf("of an image: %+v", got)
+	}
+	if a := w.get("/v1/jobs/"+image, studio); strings.Contains(a.body, `"cost"`) {
+		t.Errorf("a bill before the end: %s", a.body)
+	}
+	small := w.accepted(w.post("gen-image-2", studio, upload("data", picture(t)), text("prompt", "x"), text("resolution", "480p")))
+	if got := w.costOf(small); got == nil || got.Amount != 0.01 {
+		t.Errorf("of a smaller image: %+v", got)
 	}
 	if a := w.get("/v1/jobs?model=gen-image-2", studio); !strings.Contains(a.body, `"estimated_cost":{"amount":0.0213,"currency":"EUR"}`) {
 		t.Errorf("the list: %s", a.body)
@@ -100,6 +110,7 @@ func TestCostBeforehand(t *testing.T) {
 		`{"model":"gen-clip","seconds":0}`:            "",
 		`{"model":"gen-2.5","seconds":5}`:             "",
 		`{"model":"gen-image-2"}`:                     `"estimated_cost":{"amount":0.0213,"currency":"EUR"}`,
+		`{"model":"gen-image-2","resolution":"480p"}`: `"estimated_cost":{"amount":0.01,"currency":"EUR"}`,
 		`{"model":"gen-pro-t2v","prompt":"the sea"}`:  `"estimated_cost":{"amount":0.5,"currency":"EUR"}`,
 		`{"model":"gen-pro-t2v","seconds":100}`:       `"estimated_cost":{"amount":0.5,"currency":"EUR"}`,
 		`{"model":"gen-clip","seconds":1e-9}`:         `"estimated_cost":{"amount":0,"currency":"EUR"}`,
@@ -120,7 +131,7 @@ func TestCostBeforehand(t *testing.T) {
 		strings.Count(a.body, `"price"`) != 3 {
 		t.Errorf("the engine: %s", a.body)
 	}
-	if a := w.get("/openapi.json", ""); !strings.Contains(a.body, `"price":{"amount":0.0213,"per":"edit","currency":"EUR"}`) {
+	if a := w.get("/openapi.json", ""); !strings.Contains(a.body, `"price":{"amount":0.0213,"per":"edit","currency":"EUR","sizes":{"480p":0.01}}`) {
 		t.Error("the OpenAPI document has no prices")
 	}
 }

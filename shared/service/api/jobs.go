@@ -90,7 +90,8 @@ func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *c
 		order.seed = &seed
 	}
 	if m.Price != nil {
-		order.request.Price, order.request.Length = m.Price, lengthOf(m, in.clip)
+		order.request.Price = m.Price.At(order.request.Option(catalog.ResolutionField))
+		order.request.Length = lengthOf(m, in.clip)
 	}
 	accepted := job.Job{
 		ID: id, Account: who.Account(), Key: who.Key.ID, Model: m.ID, Lane: job.LaneOf(m.Kind),
@@ -190,7 +191,8 @@ func newJobBody(j job.Job, now time.Time, resultAge time.Duration) jobBody {
 		ID: j.ID, Status: j.Status, Model: j.Model,
 		CreatedAt: timestamp(j.CreatedAt), StartedAt: timestamp(j.StartedAt), CompletedAt: timestamp(j.CompletedAt),
 		Progress: j.Progress, Seed: j.Seed, Failure: j.Failure,
-		askedBody: newAskedBody(j.Request), Result: newResultBody(j, resultAge), Cost: newCostBody(j),
+		askedBody: newAskedBody(j.Request), Result: newResultBody(j, resultAge),
+		Estimate: newCostBody(j), Cost: newBillBody(j),
 	}
 	if left, known := j.Left(now); known {
 		body.SecondsLeft = new(wholeSeconds(left))
@@ -231,8 +233,10 @@ type jobBody struct {
 	Notice     string   `json:"notice,omitempty"`
 	// Result is present if the job completed.
 	Result *resultBody `json:"result,omitempty"`
-	// Cost is present if the model had a price and the length is known.
-	Cost    *costBody    `json:"estimated_cost,omitempty"`
+	// Estimate is present if the model had a price and the length is known.
+	Estimate *costBody `json:"estimated_cost,omitempty"`
+	// Cost is present if the job completed and the model had a price.
+	Cost    *billBody    `json:"cost,omitempty"`
 	Failure *job.Failure `json:"error,omitempty"`
 }
 

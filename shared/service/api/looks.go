@@ -185,6 +185,8 @@ func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) err
 	}
 	seconds, wrong := sent.number("seconds", maxSeconds)
 	found = append(found, wrong...)
+	resolution, _, wrong := sent.text("resolution")
+	found = append(found, wrong...)
 	if utf8.RuneCountInString(prompt) > maxUnderstood {
 		found = append(found, valueProblem("prompt", nil, fmt.Sprintf("The prompt is longer than %d characters.", maxUnderstood)))
 	}
@@ -196,7 +198,7 @@ func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) err
 		return catalog.UnknownModel(name)
 	}
 	body := understoodBody{
-		Engine: s.Engine.name(), Cost: estimated(m, time.Duration(seconds*float64(time.Second))),
+		Engine: s.Engine.name(), Cost: estimated(m, resolution, time.Duration(seconds*float64(time.Second))),
 	}
 	if s.Engine.isPreview() {
 		read := reading.Of(reading.Request{Kind: m.Kind, Prompt: strings.TrimSpace(prompt), Reference: reference})

@@ -42,6 +42,8 @@ type usageBody struct {
 	SessionSeconds int64 `json:"session_seconds,omitempty"`
 	// Jobs is set only for models that jobs were accepted for.
 	Jobs int64 `json:"jobs,omitempty"`
+	// JobsCompleted is how many of them, or of earlier ones, ended with a result.
+	JobsCompleted int64 `json:"jobs_completed,omitempty"`
 	// Cost and Currency are set only for what had a price.
 	Cost     json.Number `json:"cost,omitempty"`
 	Currency string      `json:"currency,omitempty"`
@@ -135,6 +137,7 @@ func (q usageQuery) rows(totals []usage.Total, currency string) []usageBody {
 			PromptTokens: sum.PromptTokens, CompletionTokens: sum.CompletionTokens,
 			CachedTokens: sum.CachedTokens, ReasoningTokens: sum.ReasoningTokens,
 			Estimated: sum.Estimated, SessionSeconds: sum.SessionSeconds, Jobs: sum.Jobs,
+			JobsCompleted: sum.JobsCompleted,
 		}
 		if sum.Cost > 0 {
 			row.Cost, row.Currency = json.Number(usage.Amount(sum.Cost)), currency
@@ -186,7 +189,8 @@ func (q usageQuery) writeCSV(w http.ResponseWriter, rows []usageBody) error {
 	table := csv.NewWriter(w)
 	table.UseCRLF = true
 	record := append(slices.Clone(q.groups), "requests", "prompt_tokens", "completion_tokens", "cached_tokens",
-		"reasoning_tokens", "estimated", "session_seconds", "jobs", "cost", "currency")
+		"reasoning_tokens", "estimated", "session_seconds", "jobs", "cost", "currency",
+		"jobs_completed")
 	_ = table.Write(record) // fails when the client has gone
 	for _, row := range rows {
 		record = record[:0]
@@ -197,7 +201,7 @@ func (q usageQuery) writeCSV(w http.ResponseWriter, rows []usageBody) error {
 			row.ReasoningTokens, row.Estimated, row.SessionSeconds, row.Jobs} {
 			record = append(record, strconv.FormatInt(n, 10))
 		}
-		_ = table.Write(append(record, string(row.Cost), row.Currency))
+		_ = table.Write(append(record, string(row.Cost), row.Currency, strconv.FormatInt(row.JobsCompleted, 10)))
 	}
 	table.Flush()
 	return nil

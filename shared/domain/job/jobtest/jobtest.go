@@ -21,7 +21,7 @@ type Harness struct {
 	// Retention is nil where the platform does the sweeper's work; its tests are
 	// then skipped.
 	Retention job.Retention
-	// Usage is where Accept counts.
+	// Usage is where Accept counts and Complete bills.
 	Usage usage.Store
 	// Estimates are empty.
 	Estimates job.EstimateStore
@@ -42,7 +42,8 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		conformance.About("Expire", expireTests), conformance.About("Backlog", backlogTests),
 		conformance.About("List", listTests), conformance.About("Start", startTests),
 		conformance.About("Progress", progressTests), conformance.About("Release", releaseTests),
-		conformance.About("Complete", completeTests), conformance.About("Fail", failTests),
+		conformance.About("Complete", completeTests), conformance.About("Bills", billTests),
+		conformance.About("Fail", failTests),
 		conformance.About("Ended", terminalTests), conformance.About("Forget", forgetTests), conformance.About("Races", raceTests),
 		conformance.About("Retention", retentionTests), conformance.About("Estimates", estimateTests),
 	)

@@ -127,9 +127,13 @@ func describe(m *catalog.Model) object {
 		described = append(described, member{"examples", m.Examples})
 	}
 	if m.Price != nil {
-		described = append(described, member{"price", object{
+		price := object{
 			{"amount", m.Price.Amount()}, {"per", string(m.Price.Per)}, {"currency", m.Price.Currency},
-		}})
+		}
+		if sizes := m.Price.AmountsBySize(); sizes != nil {
+			price = append(price, member{"sizes", sizes})
+		}
+		described = append(described, member{"price", price})
 	}
 	return described
 }
