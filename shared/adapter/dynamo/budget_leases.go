@@ -144,7 +144,7 @@ func (b *Budgets) Tell(ctx context.Context, l budget.Lease) error {
 func (b *Budgets) Return(ctx context.Context, l budget.Lease, amount int64) (share int64, err error) {
 	now, _ := b.storeNow()
 	for range shareTries {
-		n := max(min(amount, l.Unused()), 0)
+		n := max(min(amount, l.Share-l.Spent), 0)
 		err := transact(ctx, b.client, []types.TransactWriteItem{
 			b.returnUsed(l.Counter, n), b.setLease(l, l.Share-n, now),
 		})
@@ -196,7 +196,7 @@ func (b *Budgets) endLease(ctx context.Context, c budget.Counter, l shareLease, 
 		}
 	}
 	err := transact(ctx, b.client, []types.TransactWriteItem{
-		b.returnUsed(c, l.share-l.spent-l.flight),
+		b.returnUsed(c, max(l.share-l.spent-l.flight, 0)),
 		{Delete: &types.Delete{
 			TableName: &b.table, Key: l.key, ConditionExpression: &condition, ExpressionAttributeValues: values,
 		}},

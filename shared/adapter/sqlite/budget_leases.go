@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	tellLease  = "update budget_lease set share = ?, spent = ?, flight = ?, boot = ?, renewed_at = ? where id = ?"
+	tellLease = `update budget_lease set share = share + ?, spent = ?, flight = ?, boot = ?, renewed_at = ?
+		where id = ? returning share`
 	beginLease = `insert into budget_lease
 		(id, account, key, period, unit, term, share, spent, flight, boot, renewed_at)
 		values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
@@ -26,20 +27,20 @@ func (b *Budgets) Take(ctx context.Context, l budget.Lease, limit, least, most i
 			return err
 		}
 		more := min(room, max(least, most))
-		taken.Share, taken.Remaining = l.Share, room
-		if more < least {
-			return nil // the lease is renewed by the next Tell
+		if taken = (budget.Taken{Share: l.Share, Remaining: room}); more < least {
+			return nil
 		}
-		taken.Share, taken.Remaining = l.Share+more, room-more
+		taken.Remaining = room - more
 		if err := count(ctx, tx, l.Counter, more, b.db.now()); err != nil {
 			return err
 		}
-		err = b.tell(ctx, tx, l, taken.Share)
+		taken.Share, err = b.tell(ctx, tx, l, more)
 		if l.Share > 0 || !errors.Is(err, budget.ErrLeaseOver) {
 			return err
 		}
+		taken.Share = more
 		_, err = tx.ExecContext(ctx, beginLease, append(append([]any{l.ID}, counterKey(l.Counter)...),
-			taken.Share, l.Spent, l.Flight, b.machine.Boot(), b.machine.Now().Milliseconds())...)
+			more, l.Spent, l.Flight, b.machine.Boot(), b.machine.Now().Milliseconds())...)
 		return err
 	})
 	return taken, err
@@ -50,46 +51,47 @@ func (b *Budgets) Take(ctx context.Context, l budget.Lease, limit, least, most i
 // Errors: fault.Conflict if the lease is over.
 func (b *Budgets) Tell(ctx context.Context, l budget.Lease) error {
 	return b.db.writeVolatile(ctx, "tell of a share", func(ctx context.Context, tx *sql.Tx) error {
-		return b.tell(ctx, tx, l, l.Share)
+		_, err := b.tell(ctx, tx, l, 0)
+		return err
 	})
 }
 
-// tell renews a lease whose share becomes another.
-func (b *Budgets) tell(ctx context.Context, tx *sql.Tx, l budget.Lease, share int64) error {
-	n, err := affected(tx.ExecContext(ctx, tellLease, share, l.Spent, l.Flight,
-		b.machine.Boot(), b.machine.Now().Milliseconds(), l.ID))
-	if err == nil && n == 0 {
-		return budget.ErrLeaseOver
+// tell renews a lease, adds to its share, and returns what that is then.
+func (b *Budgets) tell(ctx context.Context, tx *sql.Tx, l budget.Lease, more int64) (share int64, err error) {
+	err = tx.QueryRowContext(ctx, tellLease, more, l.Spent, l.Flight, b.machine.Boot(), b.machine.Now().Milliseconds(),
+		l.ID).Scan(&share)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, budget.ErrLeaseOver
 	}
-	return err
+	return share, err
 }
 
 // Return gives some of the share of a lease back to the counter.
 //
 // Errors: fault.Conflict if the lease is over.
 func (b *Budgets) Return(ctx context.Context, l budget.Lease, amount int64) (share int64, err error) {
-	amount = max(min(amount, l.Unused()), 0)
+	amount = max(min(amount, l.Share-l.Spent), 0)
 	err = b.db.writeVolatile(ctx, "return a share", func(ctx context.Context, tx *sql.Tx) error {
-		if err := b.tell(ctx, tx, l, l.Share-amount); err != nil {
+		var err error
+		if share, err = b.tell(ctx, tx, l, -amount); err != nil {
 			return err
 		}
-		_, err := tx.ExecContext(ctx, addToUsed, append([]any{-amount}, counterKey(l.Counter)...)...)
+		_, err = tx.ExecContext(ctx, addToUsed, append([]any{-amount}, counterKey(l.Counter)...)...)
 		return err
 	})
-	if err != nil {
-		return l.Share, err
-	}
-	return l.Share - amount, nil
+	return share, err
 }
 
 // End ends a lease: what is unused returns to the counter.
 func (b *Budgets) End(ctx context.Context, l budget.Lease) error {
 	return b.db.writeVolatile(ctx, "end a share", func(ctx context.Context, tx *sql.Tx) error {
-		n, err := affected(tx.ExecContext(ctx, "delete from budget_lease where id = ?", l.ID))
-		if err != nil || n == 0 {
-			return err
+		err := tx.QueryRowContext(ctx, "delete from budget_lease where id = ? returning share", l.ID).Scan(&l.Share)
+		if errors.Is(err, sql.ErrNoRows) {
+			return nil
 		}
-		_, err = tx.ExecContext(ctx, addToUsed, append([]any{-l.Unused()}, counterKey(l.Counter)...)...)
+		if err == nil {
+			_, err = tx.ExecContext(ctx, addToUsed, append([]any{-l.Unused()}, counterKey(l.Counter)...)...)
+		}
 		return err
 	})
 }
@@ -99,7 +101,7 @@ func (b *Budgets) End(ctx context.Context, l budget.Lease) error {
 func (b *Budgets) endDead(ctx context.Context, tx *sql.Tx, c budget.Counter) error {
 	boot, dead := b.machine.Boot(), (b.machine.Now() - budget.EndAfter).Milliseconds()
 	var leases, unused int64
-	err := tx.QueryRowContext(ctx, "select count(*), coalesce(sum(share - spent - flight), 0) from budget_lease where "+
+	err := tx.QueryRowContext(ctx, "select count(*), coalesce(sum(max(share - spent - flight, 0)), 0) from budget_lease where "+
 		isCounter+" and "+deadLeases, append(counterKey(c), boot, dead)...).Scan(&leases, &unused)
 	if err != nil || leases == 0 {
 		return err

@@ -31,14 +31,14 @@ type Lease struct {
 	ID string
 	// Share is all that was taken and not returned, what was spent included.
 	Share int64
-	// Spent is what calls that have ended have used of the share, and Flight what would
-	// stay used besides if the process died now: at least what is reserved for calls
-	// under way. Their sum is at most Share.
+	// Spent is what calls that have ended have used of the share, at most Share, and Flight
+	// how much of the rest stays used besides if the process dies: at least what is reserved
+	// for calls under way. All of the rest does if it is more than that.
 	Spent, Flight int64
 }
 
 // Unused is what returns to the counter when the lease ends.
-func (l Lease) Unused() int64 { return l.Share - l.Spent - l.Flight }
+func (l Lease) Unused() int64 { return max(l.Share-l.Spent-l.Flight, 0) }
 
 // Taken is the result of taking from a counter.
 type Taken struct {
@@ -62,12 +62,12 @@ type Leases interface {
 	//
 	// Errors: ErrLeaseOver.
 	Tell(ctx context.Context, l Lease) error
-	// Return gives some of the share back to the counter, at most what is unused, and
+	// Return gives some of the share back to the counter, at most what is not spent, and
 	// returns the share that is left. It tells too.
 	//
 	// Errors: ErrLeaseOver.
 	Return(ctx context.Context, l Lease, amount int64) (share int64, err error)
-	// End ends a lease: what is unused returns to the counter. It does not fail if the
-	// lease is over.
+	// End ends a lease: what is unused returns to the counter, also of a larger share than
+	// its owner knows of. It does not fail if the lease is over.
 	End(ctx context.Context, l Lease) error
 }

@@ -92,8 +92,32 @@ var leaseTests = []test{
 		l.Share = share
 		share, err = s.Return(s.ctx, l, 1000)
 		conformance.OK(s, err)
-		conformance.Same(s, "the share", share, int64(25))
-		s.used(today, 25)
+		conformance.Same(s, "the share", share, int64(20))
+		s.used(today, 20)
+	}},
+	{"keep all of the share of a dead lease that was told to be in flight", func(s *suite) {
+		l := s.lease(today)
+		l.Flight = budget.MaxLimit
+		s.took(&l, 100, 60, 60, 60)
+		l.Spent = 20
+		conformance.OK(s, s.Tell(s.ctx, l))
+		share, err := s.Return(s.ctx, l, 10)
+		conformance.OK(s, err)
+		conformance.Same(s, "the share", share, int64(50))
+		s.Pass(budget.EndAfter + moment)
+		s.used(today, 50)
+	}},
+	{"give back all that a lease has, if its owner believes that it has less", func(s *suite) {
+		l := s.lease(today)
+		s.took(&l, 100, 60, 60, 60)
+		less := l
+		less.Share, less.Spent = 40, 5
+		conformance.OK(s, s.Tell(s.ctx, less))
+		share, err := s.Return(s.ctx, less, 10)
+		conformance.OK(s, err)
+		conformance.Same(s, "the share", share, int64(50))
+		conformance.OK(s, s.End(s.ctx, less))
+		s.used(today, 5)
 	}},
 	{"keep a lease that is told of", func(s *suite) {
 		l := s.lease(today)

@@ -1,0 +1,542 @@
+package budget_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"cutroom/shared/domain/budget"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/testkit/conformance"
+)
+
+// world is a store and the processes that share it. Its time is that of a bubble, which
+// begins at midnight.
+type world struct {
+	*testing.T
+	*memory
+	started time.Time
+	made    atomic.Int64
+	stops   []func()
+}
+
+// process is one that serves calls.
+type process struct {
+	*budget.Keeper
+	world *world
+	stop  func()
+}
+
+// inBubble runs a test with a time of its own.
+func inBubble(t *testing.T, run func(w *world)) {
+	synctest.Test(t, func(t *testing.T) {
+		w := &world{T: t, started: time.Now()}
+		w.memory = newMemory(w.Now)
+		w.taken = func(used, limit int64) {
+			if used > limit {
+				t.Errorf("%d are used of %d", used, limit)
+			}
+		}
+		defer func() {
+			for _, stop := range w.stops {
+				stop()
+			}
+		}()
+		run(w)
+	})
+}
+
+func (w *world) Now() time.Duration { return time.Since(w.started) }
+
+// start starts a process, which ends with the test.
+func (w *world) start(change func(*budget.KeeperConfig)) *process {
+	c := budget.KeeperConfig{
+		Store: w.memory, Machine: w, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+		NewID: func() string { return fmt.Sprint("lease-", w.made.Add(1)) },
+	}
+	if change != nil {
+		change(&c)
+	}
+	p := &process{Keeper: budget.NewKeeper(c), world: w}
+	ctx, cancel := context.WithCancel(w.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		p.Run(ctx)
+	}()
+	p.stop = func() {
+		cancel()
+		<-done
+	}
+	w.stops = append(w.stops, p.stop)
+	return p
+}
+
+// of sets the budget of most tests, and returns its counter.
+func (w *world) of(limit int64) budget.Counter {
+	b := budget.Budget{ID: budget.ID{Account: "acme", Period: budget.Day, Unit: budget.Cost}, Limit: limit}
+	conformance.OK(w, w.Set(w.Context(), b))
+	return b.Counter(time.Now())
+}
+
+// reserve reserves for a call of the account.
+func (p *process) reserve(most int64) (*budget.Reservation, error) {
+	found, err := p.Find(context.Background(), "acme", "key_1")
+	if err != nil {
+		return nil, err
+	}
+	return p.Reserve(context.Background(), found, budget.Amounts{Cost: most})
+}
+
+// must reserves for a call that the budget has room for.
+func (p *process) must(most int64) *budget.Reservation {
+	p.world.Helper()
+	r, err := p.reserve(most)
+	conformance.OK(p.world, err)
+	return r
+}
+
+// settle ends a call.
+func settle(r *budget.Reservation, used int64) {
+	r.Settle(context.Background(), budget.Amounts{Cost: used})
+}
+
+// uses asserts what is used on a counter.
+func (w *world) uses(c budget.Counter, want int64) {
+	w.Helper()
+	used, err := w.Used(w.Context(), []budget.Counter{c})
+	if err != nil || used[0] != want {
+		w.Fatalf("%d, %v are used, want %d", used, err, want)
+	}
+}
+
+// later lets time pass until nobody has anything to do.
+func later(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// Thousands of calls cost few of the store, and what was not used returns within seconds.
+func TestKeeperDrawsInMemory(t *testing.T) {
+	inBubble(t, func(w *world) {
+		c, p := w.of(1_000_000), w.start(nil)
+		for range 2000 {
+			r := p.must(100)
+			time.Sleep(time.Millisecond)
+			settle(r, 10)
+		}
+		if n := w.calls["Take"]; n > 20 {
+			t.Errorf("2000 calls took %d shares", n)
+		}
+		if n := w.calls["Budgets"]; n != 1 {
+			t.Errorf("budgets were read %d times in two seconds", n)
+		}
+		later(5 * time.Second)
+		w.uses(c, 20_000)
+		if len(w.leases) > 0 {
+			t.Errorf("%d leases are left of a process without calls", len(w.leases))
+		}
+	})
+}
+
+// Accounts without a budget cost nothing but a look-up, twice a minute.
+func TestKeeperWithoutBudgets(t *testing.T) {
+	inBubble(t, func(w *world) {
+		p := w.start(nil)
+		for range 100 {
+			if r := p.must(5); r != nil {
+				t.Fatal("something was reserved")
+			}
+			var none *budget.Reservation
+			settle(none, 5)
+			time.Sleep(time.Second)
+		}
+		if n := w.calls["Budgets"]; n > 4 || len(w.calls) > 1 {
+			t.Errorf("the store was called: %v", w.calls)
+		}
+	})
+}
+
+// Many processes use a budget up, to less than one call is left, and never more.
+func TestKeepersUseABudgetUpTogether(t *testing.T) {
+	inBubble(t, func(w *world) {
+		const limit, most, used, callers = 100_000, 70, 33, 20
+		c := w.of(limit)
+		var spent atomic.Int64
+		var all sync.WaitGroup
+		var processes []*process
+		for range 16 {
+			p := w.start(nil)
+			processes = append(processes, p)
+			for range callers {
+				all.Go(func() {
+					for refused := 0; refused < 20; {
+						r, err := p.reserve(most)
+						if fault.Is(err, fault.Exhausted) {
+							refused++
+							time.Sleep(time.Second)
+							continue
+						}
+						if err != nil {
+							t.Error(err)
+							return
+						}
+						time.Sleep(rand.N(20 * time.Millisecond))
+						settle(r, used)
+						spent.Add(used)
+					}
+				})
+			}
+		}
+		all.Wait()
+		later(5 * time.Second)
+		w.uses(c, spent.Load())
+		if left := limit - spent.Load(); left >= most {
+			t.Errorf("%d are left, and were refused", left)
+		}
+		t.Logf("%d calls, of the store %v", spent.Load()/used, w.calls)
+		for _, p := range processes {
+			p.stop()
+		}
+		w.uses(c, spent.Load())
+	})
+}
+
+// A call that is over the budget is told when the window ends, and the store is not asked
+// for each of them.
+func TestKeeperRefuses(t *testing.T) {
+	inBubble(t, func(w *world) {
+		c, p := w.of(100), w.start(nil)
+		settle(p.must(100), 95)
+		for range 1000 {
+			_, err := p.reserve(6)
+			var refusal *fault.Error
+			if !errors.As(err, &refusal) || refusal.Code != fault.Exhausted || refusal.RetryAfter != 24*time.Hour-w.Now() {
+				t.Fatalf("error %v", err)
+			}
+			time.Sleep(time.Millisecond)
+		}
+		if n := w.calls["Take"]; n > 6 {
+			t.Errorf("the store was asked %d times in a second", n)
+		}
+		settle(p.must(5), 5)
+		later(5 * time.Second)
+		w.uses(c, 100)
+		time.Sleep(time.Until(c.Window.Ends()))
+		settle(p.must(100), 1)
+	})
+}
+
+// A call belongs to the window that it began in, also when it ends in the next one.
+func TestKeeperAtMidnight(t *testing.T) {
+	inBubble(t, func(w *world) {
+		c, p := w.of(100), w.start(nil)
+		time.Sleep(24*time.Hour - time.Second)
+		before := p.must(60)
+		time.Sleep(2 * time.Second)
+		after := p.must(70)
+		settle(before, 50)
+		later(5 * time.Second)
+		w.uses(c, 50)
+		tomorrow := c
+		tomorrow.Window = "2000-01-02"
+		settle(after, 7)
+		later(5 * time.Second)
+		w.uses(tomorrow, 7)
+	})
+}
+
+// A process that was stopped for so long that its lease was ended draws nothing of it.
+func TestKeeperThatWasFrozen(t *testing.T) {
+	for name, c := range map[string]struct {
+		mayFreeze bool
+		// want is what stays used of a lease that had 70, of which 10 were spent and 30
+		// reserved.
+		want int64
+	}{"a server": {false, 70}, "a function": {true, 40}} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(w *world) {
+				counter := w.of(1000)
+				asleep := atomic.Bool{}
+				frozen := w.start(func(k *budget.KeeperConfig) {
+					k.MayFreeze = c.mayFreeze
+					k.Store = sleeper{w.memory, &asleep}
+				})
+				settle(frozen.must(70), 10)
+				under := frozen.must(30)
+				asleep.Store(true)
+				time.Sleep(budget.EndAfter + budget.RenewEvery)
+				w.uses(counter, c.want)
+				asleep.Store(false)
+				settle(frozen.must(20), 20)
+				settle(under, 30)
+				later(10 * time.Second)
+				w.uses(counter, c.want+20)
+			})
+		})
+	}
+}
+
+// sleeper is a store whose leases nobody can write to while it sleeps.
+type sleeper struct {
+	budget.Store
+	asleep *atomic.Bool
+}
+
+func (s sleeper) Tell(ctx context.Context, l budget.Lease) error {
+	if s.asleep.Load() {
+		return errors.New("asleep")
+	}
+	return s.Store.Tell(ctx, l)
+}
+
+func (s sleeper) Return(ctx context.Context, l budget.Lease, amount int64) (int64, error) {
+	if s.asleep.Load() {
+		return 0, errors.New("asleep")
+	}
+	return s.Store.Return(ctx, l, amount)
+}
+
+// A long call keeps its reservation, and what else was taken returns.
+func TestKeeperRenews(t *testing.T) {
+	inBubble(t, func(w *world) {
+		c, p := w.of(100_000), w.start(nil)
+		long := p.must(40)
+		for range 50 {
+			settle(p.must(40), 1)
+		}
+		later(20 * time.Minute)
+		w.uses(c, 40+50)
+		settle(long, 33)
+		later(5 * time.Second)
+		w.uses(c, 33+50)
+	})
+}
+
+// A stop gives back what no call has reserved.
+func TestKeeperStops(t *testing.T) {
+	inBubble(t, func(w *world) {
+		c, p := w.of(1000), w.start(nil)
+		settle(p.must(50), 5)
+		p.must(30)
+		p.stop()
+		w.uses(c, 35)
+	})
+}
+
+// A function tells what each call used at its end, by one write for each call at most on
+// average, so that one that never wakes again leaves nothing reserved.
+func TestKeeperOfAFunction(t *testing.T) {
+	inBubble(t, func(w *world) {
+		const calls = 1000
+		c := w.of(10_000_000)
+		p := w.start(func(k *budget.KeeperConfig) { k.MayFreeze = true })
+		p.stop() // it is frozen: nothing but calls goes on
+		for range calls {
+			settle(p.must(100), 7)
+			time.Sleep(10 * time.Millisecond)
+		}
+		writes := w.calls["Take"] + w.calls["Tell"] + w.calls["End"] + w.calls["Return"]
+		if writes > calls*110/100 {
+			t.Errorf("%d calls took %d of the store: %v", calls, writes, w.calls)
+		}
+		time.Sleep(budget.EndAfter)
+		w.uses(c, calls*7)
+	})
+}
+
+// Where little is left a function gives back at once what it does not need.
+func TestFunctionsUseABudgetUp(t *testing.T) {
+	inBubble(t, func(w *world) {
+		const limit, most, used = 10_000, 100, 40
+		c := w.of(limit)
+		spent := int64(0)
+		var functions []*process
+		for range 50 {
+			p := w.start(func(k *budget.KeeperConfig) { k.MayFreeze = true })
+			p.stop()
+			functions = append(functions, p)
+		}
+		for refused := 0; refused < len(functions); {
+			for _, p := range functions {
+				r, err := p.reserve(most)
+				if err != nil {
+					conformance.Fails(t, err, fault.Exhausted)
+					refused++
+					continue
+				}
+				settle(r, used)
+				spent += used
+			}
+		}
+		w.uses(c, spent)
+		if limit-spent >= most {
+			t.Errorf("%d are left, and were refused", limit-spent)
+		}
+	})
+}
+
+// What a model server reports beyond the reservation counts as far as there is room.
+func TestKeeperCountsExcess(t *testing.T) {
+	inBubble(t, func(w *world) {
+		c, p := w.of(100), w.start(nil)
+		settle(p.must(10), 60)
+		settle(p.must(10), 1000)
+		later(5 * time.Second)
+		w.uses(c, 100)
+	})
+}
+
+// A call that goes to another row reserves what that can cost.
+func TestReservationChanges(t *testing.T) {
+	inBubble(t, func(w *world) {
+		c, p := w.of(100), w.start(nil)
+		r := p.must(40)
+		conformance.OK(t, r.Change(w.Context(), budget.Amounts{Cost: 90}))
+		_, err := p.reserve(11)
+		conformance.Fails(t, err, fault.Exhausted)
+		conformance.OK(t, r.Change(w.Context(), budget.Amounts{Cost: 20}))
+		conformance.Fails(t, r.Change(w.Context(), budget.Amounts{Cost: 101}), fault.Exhausted)
+		settle(r, 99) // a refused call has nothing reserved, and was not made
+		later(5 * time.Second)
+		w.uses(c, 0)
+	})
+}
+
+// A call counts against every budget that applies, or none.
+func TestKeeperReservesAllOrNothing(t *testing.T) {
+	inBubble(t, func(w *world) {
+		account, p := w.of(1000), w.start(nil)
+		key := budget.Budget{
+			ID: budget.ID{Account: "acme", Key: "key_1", Period: budget.Month, Unit: budget.Cost}, Limit: 50,
+		}
+		conformance.OK(t, w.Set(w.Context(), key))
+		_, err := p.reserve(51)
+		conformance.Fails(t, err, fault.Exhausted)
+		settle(p.must(50), 20)
+		later(5 * time.Second)
+		w.uses(account, 20)
+		w.uses(key.Counter(time.Now()), 20)
+	})
+}
+
+// A warning is due once at 80 and once at 100 percent, whatever the number of processes.
+func TestKeeperWarns(t *testing.T) {
+	inBubble(t, func(w *world) {
+		c := w.of(1000)
+		var mu sync.Mutex
+		var warned []int
+		warn := func(k *budget.KeeperConfig) {
+			k.Warn = func(warning budget.Warning) {
+				mu.Lock()
+				defer mu.Unlock()
+				if warned = append(warned, warning.Percent); warning.Counter != c {
+					t.Errorf("warned of %v", warning.Counter)
+				}
+			}
+		}
+		one, two := w.start(warn), w.start(warn)
+		for i, want := range [][]int{700: {}, 799: {80}, 850: {80}, 999: {80, 100}, 1005: {80, 100}} {
+			p := []*process{one, two}[i%2]
+			if r, err := p.reserve(1); err == nil {
+				settle(r, 1)
+			}
+			if want != nil {
+				later(3 * time.Second)
+				mu.Lock()
+				conformance.SameList(t, fmt.Sprintf("the warnings after call %d", i), warned, want)
+				mu.Unlock()
+			}
+		}
+	})
+}
+
+// Whatever calls of the store fail, and whichever were made all the same: nothing exceeds
+// the budget, every call that was served counts, and nothing stays reserved.
+func TestKeepersWithAStoreThatFails(t *testing.T) {
+	inBubble(t, func(w *world) {
+		const limit = 500_000
+		c := w.of(limit)
+		var failing atomic.Bool
+		w.fail = func(bool) error {
+			if failing.Load() && rand.N(4) == 0 {
+				return fault.New(fault.Unavailable, "The records are busy.")
+			}
+			return nil
+		}
+		var spent atomic.Int64
+		var all sync.WaitGroup
+		for i := range 6 {
+			p := w.start(func(k *budget.KeeperConfig) { k.MayFreeze = i%2 == 0 })
+			p.must(0)
+			for range 5 {
+				all.Go(func() {
+					for range 200 {
+						most := rand.N(int64(100))
+						r, err := p.reserve(most)
+						time.Sleep(rand.N(100 * time.Millisecond))
+						if err == nil {
+							used := rand.N(most + 1)
+							settle(r, used)
+							spent.Add(used)
+						}
+					}
+				})
+			}
+		}
+		failing.Store(true)
+		all.Wait()
+		failing.Store(false)
+		later(time.Minute)
+		w.uses(c, spent.Load())
+		t.Logf("%d spent of %d, calls of the store %v", spent.Load(), limit, w.calls)
+	})
+}
+
+// While the store cannot be read the budgets that are known count, and a change is seen
+// within a minute.
+func TestKeeperFindsChanges(t *testing.T) {
+	inBubble(t, func(w *world) {
+		c, p := w.of(10), w.start(nil)
+		_, err := p.reserve(11)
+		conformance.Fails(t, err, fault.Exhausted)
+		w.of(100)
+		time.Sleep(31 * time.Second)
+		settle(p.must(11), 0)
+		broken := true
+		w.fail = func(bool) error {
+			if broken {
+				return errors.New("broken")
+			}
+			return nil
+		}
+		conformance.OK(t, w.Delete(w.Context(), c.ID))
+		time.Sleep(5 * time.Minute)
+		if found, err := p.Find(w.Context(), "acme", "key_1"); err != nil || len(found) != 1 {
+			t.Errorf("found %v, %v", found, err)
+		}
+		if _, err := p.Find(w.Context(), "zoo", ""); err == nil {
+			t.Error("budgets that nobody has read were found")
+		}
+		time.Sleep(6 * time.Minute)
+		if _, err := p.Find(w.Context(), "acme", "key_1"); err == nil {
+			t.Error("budgets that nobody could read for ten minutes count")
+		}
+		broken = false
+		if found, err := p.Find(w.Context(), "acme", "key_1"); err != nil || len(found) != 0 {
+			t.Errorf("found %v, %v", found, err)
+		}
+		w.of(5)
+		p.Forget("acme")
+		if found, err := p.Find(w.Context(), "acme", "key_1"); err != nil || len(found) != 1 {
+			t.Errorf("found %v, %v", found, err)
+		}
+	})
+}

@@ -1,0 +1,196 @@
+package budget_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/budget"
+	"cutroom/shared/domain/budget/budgettest"
+	"cutroom/shared/domain/fault"
+)
+
+// memory is a budget.Store in memory, which can fail.
+type memory struct {
+	now func() time.Duration
+	// fail is asked before and after each call of Leases; an error before it changes
+	// nothing, one after it loses the answer.
+	fail func(after bool) error
+	// taken is called with what is used and the limit, after each Take that took.
+	taken func(used, limit int64)
+
+	mu      sync.Mutex
+	calls   map[string]int
+	budgets map[budget.ID]budget.Budget
+	used    map[budget.Counter]int64
+	warned  map[budget.Counter]int
+	leases  map[string]*memoryLease
+}
+
+type memoryLease struct {
+	budget.Lease
+	renewed time.Duration
+}
+
+func newMemory(now func() time.Duration) *memory {
+	return &memory{
+		now: now, fail: func(bool) error { return nil }, taken: func(int64, int64) {}, calls: map[string]int{},
+		budgets: map[budget.ID]budget.Budget{}, used: map[budget.Counter]int64{}, warned: map[budget.Counter]int{},
+		leases: map[string]*memoryLease{},
+	}
+}
+
+func (m *memory) Budgets(_ context.Context, account string) ([]budget.Budget, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.calls["Budgets"]++
+	if err := m.fail(false); err != nil {
+		return nil, err
+	}
+	var found []budget.Budget
+	for _, b := range m.budgets {
+		if b.Account == account {
+			found = append(found, b)
+		}
+	}
+	slices.SortFunc(found, func(a, b budget.Budget) int {
+		return cmp.Or(cmp.Compare(a.Key, b.Key), cmp.Compare(a.Period, b.Period), cmp.Compare(a.Unit, b.Unit))
+	})
+	return found, nil
+}
+
+func (m *memory) Set(_ context.Context, b budget.Budget) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.budgets[b.ID] = b
+	return nil
+}
+
+func (m *memory) Delete(_ context.Context, id budget.ID) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if _, ok := m.budgets[id]; !ok {
+		return fault.New(fault.NotFound, "There is no such budget.")
+	}
+	delete(m.budgets, id)
+	return nil
+}
+
+func (m *memory) Used(_ context.Context, counters []budget.Counter) ([]int64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	used := make([]int64, len(counters))
+	for i, c := range counters {
+		m.endDead(c)
+		used[i] = m.used[c]
+	}
+	return used, nil
+}
+
+func (m *memory) Warned(_ context.Context, c budget.Counter, percent int) (bool, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	first := m.warned[c] < percent
+	m.warned[c] = max(m.warned[c], percent)
+	return first, nil
+}
+
+func (m *memory) endDead(c budget.Counter) {
+	maps.DeleteFunc(m.leases, func(_ string, l *memoryLease) bool {
+		dead := l.Counter == c && m.now()-l.renewed >= budget.EndAfter
+		if dead {
+			m.used[c] -= l.Unused()
+		}
+		return dead
+	})
+}
+
+// call makes a call of Leases.
+func (m *memory) call(name string, do func() error) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.calls[name]++
+	if err := m.fail(false); err != nil {
+		return err
+	}
+	return errors.Join(do(), m.fail(true))
+}
+
+func (m *memory) Take(_ context.Context, l budget.Lease, limit, least, most int64) (t budget.Taken, err error) {
+	err = m.call("Take", func() error {
+		room := max(limit-m.used[l.Counter], 0)
+		if room < least {
+			m.endDead(l.Counter)
+			room = max(limit-m.used[l.Counter], 0)
+		}
+		known := m.leases[l.ID]
+		if known == nil && l.Share > 0 {
+			return budget.ErrLeaseOver
+		}
+		if t = (budget.Taken{Share: l.Share, Remaining: room}); room < least {
+			return nil
+		}
+		more := min(room, max(least, most))
+		m.used[l.Counter] += more
+		m.taken(m.used[l.Counter], limit)
+		if known != nil {
+			more += known.Share
+		}
+		l.Share = more
+		m.leases[l.ID] = &memoryLease{l, m.now()}
+		t = budget.Taken{Share: l.Share, Remaining: limit - m.used[l.Counter]}
+		return nil
+	})
+	return t, err
+}
+
+func (m *memory) Tell(_ context.Context, l budget.Lease) error {
+	return m.call("Tell", func() error { return m.tell(l, 0) })
+}
+
+func (m *memory) tell(l budget.Lease, back int64) error {
+	known := m.leases[l.ID]
+	if known == nil {
+		return budget.ErrLeaseOver
+	}
+	m.used[l.Counter] -= back
+	l.Share = known.Share - back
+	m.leases[l.ID] = &memoryLease{l, m.now()}
+	return nil
+}
+
+func (m *memory) Return(_ context.Context, l budget.Lease, amount int64) (share int64, err error) {
+	err = m.call("Return", func() error {
+		if err := m.tell(l, max(min(amount, l.Share-l.Spent), 0)); err != nil {
+			return err
+		}
+		share = m.leases[l.ID].Share
+		return nil
+	})
+	return share, err
+}
+
+func (m *memory) End(_ context.Context, l budget.Lease) error {
+	return m.call("End", func() error {
+		if known := m.leases[l.ID]; known != nil {
+			l.Share = known.Share
+			m.used[l.Counter] -= l.Unused()
+			delete(m.leases, l.ID)
+		}
+		return nil
+	})
+}
+
+func TestMemory(t *testing.T) {
+	budgettest.Run(t, func(*testing.T) budgettest.Harness {
+		var now time.Duration
+		return budgettest.Harness{
+			Store: newMemory(func() time.Duration { return now }), Pass: func(d time.Duration) { now += d },
+		}
+	})
+}

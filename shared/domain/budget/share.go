@@ -1,0 +1,388 @@
+package budget
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"cutroom/shared/domain/fault"
+)
+
+const (
+	// portion is the part of what remains on a counter that a process takes at most for
+	// calls that have not come yet.
+	portion = 32
+	// ahead is for how many calls a process that may be frozen takes a share.
+	ahead = 16
+	// refusedFor is how long a refusal is remembered, so that callers over a budget do not
+	// all ask the store.
+	refusedFor = 500 * time.Millisecond
+)
+
+// errClosed is returned for a share whose lease has ended.
+var errClosed = errors.New("budget: the share is closed")
+
+// share is what this process has taken of a counter. Calls draw from it in memory. One
+// call of the store is made for it at a time.
+type share struct {
+	keeper *Keeper
+	budget Budget
+
+	mu sync.Mutex
+	// lease is as the store knows it at least: after a call that failed its Share is the
+	// smaller of those that it may have. Flight is not used.
+	lease Lease
+	// reserved is what calls under way have drawn, and wanted what calls wait for.
+	reserved, wanted int64
+	// renewed is when the last successful call of the store began.
+	renewed time.Duration
+	// busy is closed when the call of the store that is under way has ended.
+	busy chan struct{}
+	// drawn is what was drawn since the last tick; growth is how much more than needed
+	// was taken last.
+	drawn, growth int64
+	// remaining is what remained on the counter when the store was asked last, and
+	// refusedUntil until when that is believed.
+	remaining    int64
+	refusedUntil time.Duration
+	warned       int
+	// begun reports whether the store may know of the lease, and closed whether nothing is
+	// drawn from it any more.
+	begun, closed bool
+}
+
+// available is what can be drawn; the lock is held.
+func (s *share) available() int64 { return s.lease.Share - s.lease.Spent - s.reserved }
+
+// draw reserves an amount for a call. It asks the store if the share has too little.
+//
+// Errors: fault.Exhausted; errClosed; those of the store.
+func (s *share) draw(ctx context.Context, amount, limit int64) error {
+	for refused := false; ; {
+		s.mu.Lock()
+		now := s.keeper.config.Machine.Now()
+		switch {
+		case s.closed:
+			s.mu.Unlock()
+			return errClosed
+		case s.reserve(amount, now):
+			s.mu.Unlock()
+			return nil
+		case refused || s.refusedUntil > now && amount > s.available()+s.remaining:
+			s.mu.Unlock()
+			return UsedUp(s.lease.Counter, s.keeper.config.Now())
+		case s.busy != nil:
+			if err := s.waitForOther(ctx, amount); err != nil {
+				return err
+			}
+			continue
+		}
+		s.begin()
+		s.mu.Unlock()
+		drawn, refusal, err := s.fill(ctx, amount, limit)
+		switch {
+		case drawn:
+			return nil
+		case err != nil && !errors.Is(err, ErrLeaseOver):
+			return err
+		}
+		refused = refusal
+	}
+}
+
+// reserve reserves an amount if the share has it; the lock is held.
+func (s *share) reserve(amount int64, now time.Duration) bool {
+	if s.available() < amount || s.lease.Share > 0 && now-s.renewed >= FenceAfter {
+		return false
+	}
+	s.reserved += amount
+	s.drawn += amount
+	return true
+}
+
+// waitForOther waits for the end of the store's call that is under way, which may take
+// for this call too unless it has begun; the lock is held, and released.
+func (s *share) waitForOther(ctx context.Context, amount int64) error {
+	busy := s.busy
+	s.wanted += amount
+	s.mu.Unlock()
+	err := wait(ctx, busy)
+	s.mu.Lock()
+	s.wanted -= amount
+	s.mu.Unlock()
+	return err
+}
+
+func wait(ctx context.Context, ended <-chan struct{}) error {
+	select {
+	case <-ended:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// begin begins a call of the store; the lock is held, and no other call is under way.
+func (s *share) begin() { s.busy, s.begun = make(chan struct{}), true }
+
+// finish ends a call of the store; the lock is held.
+func (s *share) finish(began time.Duration, err error) {
+	close(s.busy)
+	s.busy = nil
+	switch {
+	case err == nil:
+		s.renewed = began
+	case errors.Is(err, ErrLeaseOver):
+		s.closed = true
+	}
+}
+
+// told returns the lease with what the store is told of it; the lock is held. In a process
+// that lives on, all of the share counts as in flight: what is drawn from it is told by
+// nobody when the process is killed.
+func (s *share) told() Lease {
+	l := s.lease
+	l.Flight = MaxLimit
+	if s.keeper.config.MayFreeze {
+		l.Flight = s.reserved
+	}
+	return l
+}
+
+// fill takes what is missing for a call, and reserves it; if nothing is missing, it renews
+// the lease. The call of the store has begun. refused reports whether too little remains.
+func (s *share) fill(ctx context.Context, amount, limit int64) (drawn, refused bool, err error) {
+	s.mu.Lock()
+	lease, began := s.told(), s.keeper.config.Machine.Now()
+	missing := amount - s.available()
+	most := missing + s.wanted + s.extra(amount)
+	if s.keeper.config.MayFreeze {
+		lease.Flight += amount
+	}
+	s.mu.Unlock()
+
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	defer cancel()
+	taken := Taken{Share: lease.Share}
+	if missing > 0 {
+		taken, err = s.keeper.config.Store.Take(ctx, lease, limit, missing, most)
+	} else {
+		err = s.keeper.config.Store.Tell(ctx, lease)
+	}
+	s.mu.Lock()
+	refused = err == nil && missing > 0 && taken.Share == lease.Share
+	renewed := s.renewed
+	s.finish(began, err)
+	percent := 0
+	switch {
+	case err != nil:
+	case refused:
+		s.renewed = renewed // a refusal renews nothing
+		s.remaining, s.refusedUntil = taken.Remaining, began+refusedFor
+		percent = s.warning(limit, true)
+	case missing > 0:
+		s.lease.Share, s.remaining, s.refusedUntil, s.growth = taken.Share, taken.Remaining, 0, most-missing
+		percent = s.warning(limit, false)
+	}
+	if err == nil && !refused {
+		drawn = s.reserve(amount, began)
+	}
+	used := limit - s.remaining
+	s.mu.Unlock()
+	s.warn(ctx, percent, limit, used)
+	return drawn, refused, err
+}
+
+// extra is how much more than needed is taken, for calls to come: twice as much as last
+// time while calls go on, and little against what remains; the lock is held.
+func (s *share) extra(amount int64) int64 {
+	more := max(2*s.growth, amount)
+	if s.keeper.config.MayFreeze {
+		more = ahead * min(amount, MaxLimit/ahead)
+	}
+	return min(more, s.remaining/portion)
+}
+
+// settle ends the reservation of a call, of which so much was used.
+func (s *share) settle(amount, used int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.reserved -= amount
+	s.lease.Spent += used
+}
+
+// put takes back a part of what was drawn.
+func (s *share) put(amount int64) { s.settle(amount, 0) }
+
+// drawUpTo reserves as much of an amount as there is, and returns how much that was.
+func (s *share) drawUpTo(ctx context.Context, amount, limit int64) int64 {
+	for range 3 { // others may take what remained
+		err := s.draw(context.WithoutCancel(ctx), amount, limit)
+		if err == nil {
+			return amount
+		}
+		s.mu.Lock()
+		amount = min(amount, s.available()+s.remaining)
+		s.mu.Unlock()
+		if amount <= 0 || !fault.Is(err, fault.Exhausted) {
+			return 0
+		}
+	}
+	return 0
+}
+
+// tell tells the store what was spent, unless other calls are under way, whose end will.
+// If the share is large against what remains, it goes back at once.
+func (s *share) tell(ctx context.Context) {
+	s.mu.Lock()
+	if s.busy != nil || s.closed || s.reserved > 0 || s.lease.Share == 0 {
+		s.mu.Unlock()
+		return
+	}
+	if s.available() > s.remaining/portion {
+		s.closed = true
+		s.mu.Unlock()
+		s.keeper.end(ctx, s)
+		return
+	}
+	s.begin()
+	lease, began := s.told(), s.keeper.config.Machine.Now()
+	s.mu.Unlock()
+	err := s.keeper.config.Store.Tell(ctx, lease)
+	s.mu.Lock()
+	s.finish(began, err)
+	s.mu.Unlock()
+	if err != nil {
+		s.failed(ctx, err)
+	}
+}
+
+// tick renews the lease, gives back what is not needed, and ends a lease that no call
+// uses.
+func (s *share) tick(ctx context.Context) {
+	s.mu.Lock()
+	idle := s.drawn == 0
+	s.drawn = 0
+	began := s.keeper.config.Machine.Now()
+	switch {
+	case s.busy != nil && !s.closed:
+		s.mu.Unlock()
+		return
+	case s.closed, idle && s.reserved == 0 && s.refusedUntil <= began:
+		s.closed = true
+		s.mu.Unlock()
+		s.keeper.end(ctx, s)
+		return
+	}
+	spare := int64(0)
+	if idle {
+		spare = max(s.available(), 0)
+	}
+	if spare == 0 && began-s.renewed < RenewEvery {
+		s.mu.Unlock()
+		return
+	}
+	s.begin()
+	lease := s.told()
+	s.lease.Share -= spare // whatever comes of the call, nobody draws it any more
+	s.growth = 0
+	s.mu.Unlock()
+
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	share, err := lease.Share, error(nil)
+	if spare > 0 {
+		share, err = s.keeper.config.Store.Return(ctx, lease, spare)
+	} else {
+		err = s.keeper.config.Store.Tell(ctx, lease)
+	}
+	s.mu.Lock()
+	if err == nil {
+		s.lease.Share = share
+	}
+	s.finish(began, err)
+	s.mu.Unlock()
+	if err != nil {
+		s.failed(ctx, err)
+	}
+}
+
+// end closes the share and ends its lease. What is reserved stays used.
+func (s *share) end(ctx context.Context) error {
+	s.mu.Lock()
+	for s.busy != nil {
+		busy := s.busy
+		s.mu.Unlock()
+		if err := wait(ctx, busy); err != nil {
+			return err
+		}
+		s.mu.Lock()
+	}
+	s.closed = true
+	lease, begun := s.lease, s.begun
+	lease.Flight = s.reserved
+	s.mu.Unlock()
+	if !begun {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, storeTime)
+	defer cancel()
+	err := s.keeper.config.Store.End(ctx, lease)
+	if err == nil {
+		s.mu.Lock()
+		s.begun = false
+		s.mu.Unlock()
+	}
+	return err
+}
+
+// failed logs a call of the store that has to be repeated.
+func (s *share) failed(ctx context.Context, err error) {
+	s.keeper.config.Logger.LogAttrs(ctx, slog.LevelWarn, "a share of a budget was not told of; trying again",
+		slog.String("account", s.lease.Account), slog.String("unit", string(s.lease.Unit)),
+		slog.String("window", string(s.lease.Window)), slog.Any("error", err))
+}
+
+// warning returns the percentage of which a warning may be due, 0 if none is; the lock is
+// held. A budget that has too little left for a call is all used once most of it is.
+func (s *share) warning(limit int64, refused bool) (percent int) {
+	used := limit - s.remaining
+	switch most := limit - limit/100*(100-WarnAt); {
+	case limit == 0 || used < most:
+		return 0
+	case refused || s.remaining == 0:
+		percent = 100
+	default:
+		percent = WarnAt
+	}
+	if percent <= s.warned {
+		return 0
+	}
+	s.warned = percent
+	return percent
+}
+
+// warn warns if this process is the first to note that a warning is due.
+func (s *share) warn(ctx context.Context, percent int, limit, used int64) {
+	if percent == 0 {
+		return
+	}
+	first, err := s.keeper.config.Store.Warned(ctx, s.lease.Counter, percent)
+	if err != nil {
+		s.failed(ctx, err)
+		return
+	}
+	if !first {
+		return
+	}
+	s.keeper.config.Logger.LogAttrs(ctx, slog.LevelWarn, "a budget is nearly or all used",
+		slog.String("account", s.lease.Account), slog.String("key", s.lease.Key), slog.String("unit", string(s.lease.Unit)),
+		slog.String("window", string(s.lease.Window)), slog.Int("percent", percent), slog.Int64("limit", limit))
+	if s.keeper.config.Warn != nil {
+		b := s.budget
+		b.Limit = limit
+		s.keeper.config.Warn(Warning{Budget: b, Counter: s.lease.Counter, Percent: percent, Used: used})
+	}
+}
