@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"cutroom/shared/testkit/servertest"
 )
@@ -117,6 +118,22 @@ func TestKeysWhileServing(t *testing.T) {
 			t.Errorf("the keys of an account: status %d, want %d, %v", answer.Status, want, err)
 		}
 	}
+	var limited struct {
+		Key            string
+		ExpiresAt      time.Time `json:"expires_at"`
+		Models, Routes []string
+	}
+	if err := json.Unmarshal([]byte(keys("create", "--account", "acme", "--json", "--expires", "90d", "--models",
+		"gen-latest", "--routes", "jobs,files").Stdout), &limited); err != nil || len(limited.Models) != 1 ||
+		len(limited.Routes) != 2 || time.Until(limited.ExpiresAt).Round(24*time.Hour) != 90*24*time.Hour {
+		t.Errorf("a limited key is made as %+v, %v", limited, err)
+	}
+	for path, want := range map[string]int{"/v1/files": 200, "/v1/realtime/quota": 403} {
+		if answer, err := (&servertest.Client{URL: server.URL(), Key: limited.Key}).Get(ctx, path); err != nil ||
+			answer.Status != want {
+			t.Errorf("%s by a limited key: status %d, want %d, %v", path, answer.Status, want, err)
+		}
+	}
 	listed := keys("list", "--account", "acme")
 	if listed.ExitCode != 0 || !strings.Contains(listed.Stdout, made.ID) || !strings.Contains(listed.Stdout, "active") ||
 		!strings.Contains(listed.Stdout, "admin") || strings.Contains(listed.Stdout, made.Key) {
@@ -139,6 +156,9 @@ func TestKeysWhileServing(t *testing.T) {
 		"no account":          {2, []string{"create"}},
 		"a malformed account": {1, []string{"create", "--account", "a/b"}},
 		"an unknown tier":     {1, []string{"create", "--account", "acme", "--tier", "platinum"}},
+		"a time in the past":  {1, []string{"create", "--account", "acme", "--expires", "2020-01-31"}},
+		"an unknown model":    {1, []string{"create", "--account", "acme", "--models", "gen-2.5,gen-9"}},
+		"an unknown route":    {1, []string{"create", "--account", "acme", "--routes", "v1"}},
 	} {
 		if ended := keys(c.args...); ended.ExitCode != c.code || ended.Stdout != "" ||
 			strings.Count(ended.Stderr, "\n") != 1 {

@@ -97,5 +97,5 @@ func ensureKey(ctx context.Context, store credential.Store, secret string, now t
 	if err == nil && known.Account != devAccount {
 		err = fmt.Errorf("the key is the account %s's already; choose another", known.Account)
 	}
-	return err == nil && known.RevokedAt.IsZero(), err
+	return err == nil && known.Works(now), err
 }

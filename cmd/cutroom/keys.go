@@ -1,11 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -17,6 +21,7 @@ import (
 	"cutroom/cmd/cutroom/command"
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/app/records"
+	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
 )
@@ -33,10 +38,78 @@ type keysCommand struct {
 type keysCreate struct {
 	keysFlags
 	tiersFlag
-	Account string `required:"" help:"Account (organisation) that the key belongs to."`
-	Tier    string `default:"default" help:"Tier of the limits that apply."`
-	Label   string `help:"What to call the key."`
-	Admin   bool   `help:"Let the key make and revoke keys of its account, as on the console's page Keys."`
+	catalogFlags
+	Account string   `required:"" help:"Account (organisation) that the key belongs to."`
+	Tier    string   `default:"default" help:"Tier of the limits that apply."`
+	Label   string   `help:"What to call the key."`
+	Admin   bool     `help:"Let the key make and revoke keys of its account, as on the console's page Keys."`
+	Expires string   `placeholder:"WHEN" help:"When the key stops working: after a time such as 90d or 12h, or on a day such as 2027-01-31 (UTC), or at a time such as 2027-01-31T12:00:00Z. Without it, never."`
+	Models  []string `placeholder:"ID" help:"Models that the key may use, by id or alias; without it, all."`
+	Routes  []string `placeholder:"NAME" help:"Calls that the key may make: ${route_groups}; without it, all."`
+}
+
+// limits returns what the flags limit the key to. The models of a deploy may be others
+// than those of this machine, so they are not looked up.
+func (c *keysCreate) limits() (credential.Limits, error) {
+	limits := credential.Limits{Models: c.Models}
+	if len(c.Models) > credential.MaxKeyModels {
+		return limits, fmt.Errorf("--models: a key is limited to %d models at most", credential.MaxKeyModels)
+	}
+	if len(c.Models) > 0 && c.Stage == "" {
+		known, err := c.catalog()
+		if err != nil {
+			return limits, err
+		}
+		for _, name := range c.Models {
+			if !known.Knows(name) {
+				return limits, fmt.Errorf("--models: %w", catalog.UnknownModel(name))
+			}
+		}
+	}
+	for _, name := range c.Routes {
+		if !slices.Contains(credential.RouteGroups(), credential.RouteGroup(name)) {
+			return limits, fmt.Errorf("--routes: there are %s", routeGroups())
+		}
+		limits.Routes = append(limits.Routes, credential.RouteGroup(name))
+	}
+	return limits, nil
+}
+
+// routeGroups lists the groups of calls that a key may be limited to.
+func routeGroups() string {
+	var names []string
+	for _, group := range credential.RouteGroups() {
+		names = append(names, string(group))
+	}
+	return strings.Join(names, ", ")
+}
+
+// parseExpiry returns the end that --expires names, zero for none.
+func parseExpiry(text string, now time.Time) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		at, err = time.Parse(time.DateOnly, text)
+	}
+	if err != nil {
+		var days int
+		var lifetime time.Duration
+		if number, isDays := strings.CutSuffix(text, "d"); isDays {
+			days, err = strconv.Atoi(number)
+		} else {
+			lifetime, err = time.ParseDuration(text)
+		}
+		at = now.AddDate(0, 0, days).Add(lifetime)
+	}
+	switch {
+	case err != nil:
+		return at, fmt.Errorf("--expires: %q is no time such as 90d, 12h, 2027-01-31 or 2027-01-31T12:00:00Z", text)
+	case !at.After(now) || at.Year() > 9999:
+		return at, fmt.Errorf("--expires: %s is not in the future, or too far in it", text)
+	}
+	return at.UTC().Truncate(time.Millisecond), nil
 }
 
 // Run makes a key.
@@ -48,15 +121,10 @@ func (c *keysCreate) Run(ctx context.Context, out *command.Session) error {
 	if _, ok := tiers[c.Tier]; !ok {
 		return fmt.Errorf("there is no tier %q", c.Tier)
 	}
-	secret, err := credential.NewSecret(rand.Reader)
+	secret, key, err := c.draw(time.Now())
 	if err != nil {
 		return err
 	}
-	key, err := credential.NewKey(secret, c.Account, c.Tier, c.Label, time.Now())
-	if err != nil {
-		return err
-	}
-	key.Admin = c.Admin
 	if c.Stage == "" {
 		if err := os.MkdirAll(c.Data, 0o700); err != nil {
 			return fmt.Errorf("CUTROOM_DATA: %w", err)
@@ -76,6 +144,24 @@ func (c *keysCreate) Run(ctx context.Context, out *command.Session) error {
 			key.ID, key.Account)
 		return nil
 	})
+}
+
+// draw returns a new key that is not stored yet.
+func (c *keysCreate) draw(now time.Time) (secret string, key credential.Key, err error) {
+	limits, err := c.limits()
+	if err != nil {
+		return "", key, err
+	}
+	expiresAt, err := parseExpiry(c.Expires, now)
+	if err != nil {
+		return "", key, err
+	}
+	if secret, err = credential.NewSecret(rand.Reader); err != nil {
+		return "", key, err
+	}
+	key, err = credential.NewKey(secret, c.Account, c.Tier, c.Label, now)
+	key.Admin, key.ExpiresAt, key.Limits = c.Admin, expiresAt, limits
+	return secret, key, err
 }
 
 type keysList struct {
@@ -99,15 +185,20 @@ func (c *keysList) Run(ctx context.Context, out *command.Session) error {
 			return nil
 		}
 		table := tabwriter.NewWriter(out.Out, 0, 0, 2, ' ', 0)
-		fmt.Fprintln(table, "ID\tACCOUNT\tTIER\tROLE\tSTATE\tCREATED\tLABEL")
+		fmt.Fprintln(table, "ID\tACCOUNT\tTIER\tROLE\tSTATE\tCREATED\tEXPIRES\tMODELS\tROUTES\tLABEL")
 		for _, key := range keys {
 			view := viewOf(key)
 			role := "-"
 			if view.Admin {
 				role = "admin"
 			}
-			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", view.ID, view.Account, view.Tier, role, view.State,
-				view.CreatedAt, view.Label)
+			var routes []string
+			for _, group := range view.Routes {
+				routes = append(routes, string(group))
+			}
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", view.ID, view.Account, view.Tier, role,
+				view.State, view.CreatedAt, cmp.Or(view.ExpiresAt, "-"), cmp.Or(strings.Join(view.Models, ","), "-"),
+				cmp.Or(strings.Join(routes, ","), "-"), view.Label)
 		}
 		return table.Flush()
 	})
@@ -199,23 +290,33 @@ func (f keysFlags) withStore(ctx context.Context, use func(credential.Store) err
 
 // keyView is a key as the command line shows it.
 type keyView struct {
-	ID        string `json:"id"`
-	Key       string `json:"key,omitempty"`
-	Account   string `json:"account"`
-	Tier      string `json:"tier"`
-	Admin     bool   `json:"admin"`
-	State     string `json:"state"`
-	CreatedAt string `json:"created_at"`
-	Label     string `json:"label"`
+	ID      string `json:"id"`
+	Key     string `json:"key,omitempty"`
+	Account string `json:"account"`
+	Tier    string `json:"tier"`
+	Admin   bool   `json:"admin"`
+	// State is active, revoked or expired.
+	State     string                  `json:"state"`
+	CreatedAt string                  `json:"created_at"`
+	ExpiresAt string                  `json:"expires_at,omitempty"`
+	Models    []string                `json:"models,omitempty"`
+	Routes    []credential.RouteGroup `json:"routes,omitempty"`
+	Label     string                  `json:"label"`
 }
 
 func viewOf(key credential.Key) keyView {
 	view := keyView{
 		ID: key.ID, Account: key.Account, Tier: key.Tier, Admin: key.Admin, Label: key.Label, State: "active",
-		CreatedAt: key.CreatedAt.UTC().Format(time.RFC3339),
+		CreatedAt: key.CreatedAt.UTC().Format(time.RFC3339), Models: key.Limits.Models, Routes: key.Limits.Routes,
 	}
-	if !key.RevokedAt.IsZero() {
+	if !key.ExpiresAt.IsZero() {
+		view.ExpiresAt = key.ExpiresAt.UTC().Format(time.RFC3339)
+	}
+	switch {
+	case !key.RevokedAt.IsZero():
 		view.State = "revoked"
+	case key.Expired(time.Now()):
+		view.State = "expired"
 	}
 	return view
 }

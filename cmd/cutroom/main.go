@@ -63,6 +63,7 @@ func version() string {
 func newParser(line *commandLine, options ...kong.Option) (*kong.Kong, error) {
 	return kong.New(line, append(options, kong.Vars{
 		"family": catalog.DefaultFamily, "checks": strings.Join(deploycheck.Names(), ", "),
+		"route_groups": routeGroups(),
 	})...)
 }
 

@@ -22,6 +22,9 @@ schemathesis.openapi.format("model-name", st.sampled_from(os.environ["MODEL_NAME
 # The tier of the development key, which the fuzzer has.
 schemathesis.openapi.format("own-tier", st.just("dev"))
 
+# Times that are sent have to be in the future.
+schemathesis.openapi.format("date-time", st.sampled_from(["2999-01-31T00:00:00Z", "2999-01-31T12:00:00.5+02:00"]))
+
 # Any other URL may name a host that no webhook goes to.
 schemathesis.openapi.format("uri", st.sampled_from(["https://example.com/hook", "https://hooks.example.com:8443/?q=1"]))
 

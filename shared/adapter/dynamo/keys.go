@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -55,7 +56,7 @@ func (k *Keys) CreateKey(ctx context.Context, key credential.Key) error {
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
 	if old, failed := conditionFailed(err); failed {
-		if kept, err := readKey(old); err == nil && kept == key {
+		if kept, err := readKey(old); err == nil && reflect.DeepEqual(kept, key) {
 			return nil
 		}
 		return credential.ErrKeyExists
@@ -154,7 +155,7 @@ func (k *Keys) page(ctx context.Context, account string, start item) (items []it
 // which keeps an earlier time; for a key it is a transaction on the condition that by is
 // valid, between reads of both.
 //
-// Errors: fault.NotFound; fault.Unauthorized if by is revoked or unknown;
+// Errors: fault.NotFound; fault.Unauthorized if by is revoked, expired or unknown;
 // fault.Unavailable.
 func (k *Keys) RevokeKey(ctx context.Context, by, id string, at time.Time) (credential.Key, error) {
 	revocation := &types.Update{
@@ -200,8 +201,10 @@ func (k *Keys) revokeBy(ctx context.Context, by, id string, revocation *types.Up
 	err = transact(ctx, k.client, []types.TransactWriteItem{
 		{ConditionCheck: &types.ConditionCheck{
 			TableName: &k.table, Key: item{"id": text(by)},
-			ConditionExpression:      aws.String("attribute_exists(#hash) AND attribute_not_exists(revoked_at)"),
-			ExpressionAttributeNames: map[string]string{"#hash": "hash"},
+			ConditionExpression: aws.String("attribute_exists(#hash) AND attribute_not_exists(revoked_at) AND " +
+				"(attribute_not_exists(expires_at) OR expires_at > :at)"),
+			ExpressionAttributeNames:  map[string]string{"#hash": "hash"},
+			ExpressionAttributeValues: item{":at": revocation.ExpressionAttributeValues[":at"]},
 		}},
 		{Update: revocation},
 	})
@@ -225,13 +228,18 @@ type keyItem struct {
 	Label     string `dynamodbav:"label,omitempty"`
 	Admin     bool   `dynamodbav:"admin,omitempty"`
 	CreatedAt int64  `dynamodbav:"created_at"`
+	ExpiresAt int64  `dynamodbav:"expires_at,omitempty"`
 	RevokedAt int64  `dynamodbav:"revoked_at,omitempty"`
+	// Models and Routes are absent where the key is not limited to any.
+	Models []string                `dynamodbav:"models,omitempty"`
+	Routes []credential.RouteGroup `dynamodbav:"routes,omitempty"`
 }
 
 func newKeyItem(key credential.Key) keyItem {
 	return keyItem{
 		ID: key.ID, Hash: key.Hash.String(), Account: key.Account, Tier: key.Tier, Label: key.Label, Admin: key.Admin,
-		CreatedAt: key.CreatedAt.UnixMilli(), RevokedAt: optionalMillis(key.RevokedAt),
+		CreatedAt: key.CreatedAt.UnixMilli(), ExpiresAt: optionalMillis(key.ExpiresAt),
+		RevokedAt: optionalMillis(key.RevokedAt), Models: key.Limits.Models, Routes: key.Limits.Routes,
 	}
 }
 
@@ -242,7 +250,8 @@ func readKey(i item) (credential.Key, error) {
 	}
 	key := credential.Key{
 		ID: read.ID, Account: read.Account, Tier: read.Tier, Label: read.Label, Admin: read.Admin,
-		CreatedAt: time.UnixMilli(read.CreatedAt).UTC(), RevokedAt: optionalTime(read.RevokedAt),
+		CreatedAt: time.UnixMilli(read.CreatedAt).UTC(), ExpiresAt: optionalTime(read.ExpiresAt),
+		RevokedAt: optionalTime(read.RevokedAt), Limits: credential.Limits{Models: read.Models, Routes: read.Routes},
 	}
 	hash, err := hex.DecodeString(read.Hash)
 	if err != nil || len(hash) != len(key.Hash) {

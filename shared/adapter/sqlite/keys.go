@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"time"
 
@@ -15,7 +16,7 @@ type Keys struct{ db *DB }
 var _ credential.Store = (*Keys)(nil)
 
 const (
-	keyColumns = "hash, id, account, tier, label, admin, created_at, revoked_at"
+	keyColumns = "hash, id, account, tier, label, admin, created_at, expires_at, revoked_at, limits"
 	keyByHash  = "select " + keyColumns + " from api_key where hash = ?"
 )
 
@@ -24,13 +25,14 @@ const (
 // Errors: fault.Conflict if a key with its hash, or its id, exists.
 func (k *Keys) CreateKey(ctx context.Context, key credential.Key) error {
 	return k.db.write(ctx, "create a key", func(ctx context.Context, tx *sql.Tx) error {
-		var revokedAt sql.NullInt64
-		if !key.RevokedAt.IsZero() {
-			revokedAt = sql.NullInt64{Int64: millis(key.RevokedAt), Valid: true}
+		limits, err := encode(key.Limits)
+		if err != nil {
+			return err
 		}
-		made, err := tx.ExecContext(ctx, `insert into api_key (`+keyColumns+`) values (?, ?, ?, ?, ?, ?, ?, ?)
+		made, err := tx.ExecContext(ctx, `insert into api_key (`+keyColumns+`) values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 			on conflict do nothing`,
-			key.Hash[:], key.ID, key.Account, key.Tier, key.Label, key.Admin, millis(key.CreatedAt), revokedAt)
+			key.Hash[:], key.ID, key.Account, key.Tier, key.Label, key.Admin, millis(key.CreatedAt),
+			optionalMillis(key.ExpiresAt), optionalMillis(key.RevokedAt), limits)
 		if err != nil {
 			return err
 		}
@@ -72,13 +74,14 @@ func (k *Keys) ListKeys(ctx context.Context, account string) ([]credential.Key, 
 // RevokeKey marks the key with the id as revoked at the time and returns it, on
 // behalf of the key whose id is by, or of the operator if by is empty.
 //
-// Errors: fault.NotFound; fault.Unauthorized if by is revoked or unknown.
+// Errors: fault.NotFound; fault.Unauthorized if by is revoked, expired or unknown.
 func (k *Keys) RevokeKey(ctx context.Context, by, id string, at time.Time) (credential.Key, error) {
 	var key credential.Key
 	err := k.db.writeAnyway(ctx, "revoke a key", func(ctx context.Context, tx *sql.Tx) (err error) {
 		account := ""
 		if by != "" {
-			err := tx.QueryRowContext(ctx, "select account from api_key where id = ? and revoked_at is null", by).Scan(&account)
+			err := tx.QueryRowContext(ctx, `select account from api_key where id = ? and revoked_at is null
+				and (expires_at is null or expires_at > ?)`, by, millis(at)).Scan(&account)
 			if errors.Is(err, sql.ErrNoRows) {
 				return credential.KeyInvalid(by)
 			}
@@ -102,12 +105,14 @@ type row interface{ Scan(into ...any) error }
 // Errors: fault.NotFound if there is no row.
 func scanKey(r row) (credential.Key, error) {
 	var (
-		key       credential.Key
-		hash      []byte
-		createdAt int64
-		revokedAt sql.NullInt64
+		key                  credential.Key
+		hash                 []byte
+		createdAt            int64
+		expiresAt, revokedAt sql.NullInt64
+		limits               string
 	)
-	err := r.Scan(&hash, &key.ID, &key.Account, &key.Tier, &key.Label, &key.Admin, &createdAt, &revokedAt)
+	err := r.Scan(&hash, &key.ID, &key.Account, &key.Tier, &key.Label, &key.Admin, &createdAt, &expiresAt, &revokedAt,
+		&limits)
 	if errors.Is(err, sql.ErrNoRows) {
 		return credential.Key{}, credential.ErrKeyNotFound
 	}
@@ -116,6 +121,9 @@ func scanKey(r row) (credential.Key, error) {
 	}
 	copy(key.Hash[:], hash)
 	key.CreatedAt = time.UnixMilli(createdAt).UTC()
-	key.RevokedAt = timeOf(revokedAt)
+	key.ExpiresAt, key.RevokedAt = timeOf(expiresAt), timeOf(revokedAt)
+	if err := json.Unmarshal([]byte(limits), &key.Limits); err != nil {
+		return credential.Key{}, errors.Join(errors.New("the limits of a key cannot be read"), err)
+	}
 	return key, nil
 }

@@ -16,8 +16,8 @@ var (
 	_ credential.TokenRetention = (*Keys)(nil)
 )
 
-const tokenByHash = `select scope, metadata, client_token.created_at, expires_at, verifier,
-		api_key.hash, id, account, tier, label, admin, api_key.created_at, revoked_at
+const tokenByHash = `select scope, metadata, client_token.created_at, client_token.expires_at, verifier,
+		api_key.hash, id, account, tier, label, admin, api_key.created_at, api_key.expires_at, revoked_at, limits
 	from client_token join api_key on api_key.hash = client_token.key_hash where client_token.hash = ?`
 
 // CreateToken stores a new token. Tokens that are created concurrently share a

@@ -3,7 +3,10 @@
 // credential gets. The tests of the services and the check of a deploy share it.
 package access
 
-import "net/http"
+import (
+	"net/http"
+	"strings"
+)
 
 // Statuses are a route's response statuses by the credential of the call. Any other
 // credential gets 401 on every route.
@@ -20,6 +23,31 @@ type Call struct {
 	// Endpoint is the route's method and pattern, Path the path that is called.
 	Endpoint, Path, Body, ContentType string
 	Statuses
+}
+
+// groups are the groups of routes that a key may be limited to, by how paths begin
+// (docs/contract/auth.md#limits-of-a-key).
+var groups = []struct{ prefix, name string }{
+	{"/v1/jobs", "jobs"}, {"/v1/webhooks", "jobs"}, {"/v1/generate", "images"}, {"/v1/files", "files"},
+	{"/v1/uploads", "files"}, {"/v1/realtime", "realtime"}, {"/v1/client", "tokens"}, {"/v1/keys", "keys"},
+	{"/v1/audit", "keys"}, {"/v1/usage", "usage"}, {"/", "inference"},
+}
+
+// Group returns the name of the group that the route is in.
+func (c Call) Group() string {
+	_, path, _ := strings.Cut(c.Endpoint, " ")
+	for _, group := range groups {
+		if strings.HasPrefix(path, group.prefix) {
+			return group.name
+		}
+	}
+	return ""
+}
+
+// OfModel reports whether the call is about one model, or about a job of it.
+func (c Call) OfModel() bool {
+	_, path, _ := strings.Cut(c.Endpoint, " ")
+	return strings.Contains(path, "/{id}")
 }
 
 // Fixtures are what the calls refer to, all of one account.

@@ -45,12 +45,15 @@ type cached struct {
 	read time.Time
 }
 
-// works reports whether the key was found and is not revoked.
+// works reports whether the key was found and is not revoked. Whether it has expired is
+// a matter of the moment.
 func (c cached) works() bool { return c.key.ID != "" && c.key.RevokedAt.IsZero() }
 
 func errInvalid() error { return fault.New(fault.Unauthorized, "The API key is not valid.") }
 
 func errExpired() error { return fault.New(fault.Unauthorized, "The client token has expired.") }
+
+func errKeyExpired() error { return fault.New(fault.Unauthorized, "The API key has expired.") }
 
 // NewAuthenticator returns an authenticator over a store and a table of tiers.
 func NewAuthenticator(store interface {
@@ -64,7 +67,7 @@ func NewAuthenticator(store interface {
 // token as its secret or as its JWT.
 //
 // Errors: fault.Unauthorized if the secret is missing, malformed, unknown or
-// revoked, or a token that has expired or whose key was revoked; fault.Limited if
+// revoked, or a key or token that has expired or whose key was; fault.Limited if
 // failures are slowed down, see [Authenticator.Guard].
 func (a *Authenticator) Authenticate(ctx context.Context, secret string) (Principal, error) {
 	if secret == "" {
@@ -74,7 +77,7 @@ func (a *Authenticator) Authenticate(ctx context.Context, secret string) (Princi
 }
 
 // authenticate identifies the holder of a secret. isGuess reports whether a secret
-// that does not work may be a guess; an expired client token is not.
+// that does not work may be a guess; one that has expired is not.
 func (a *Authenticator) authenticate(ctx context.Context, secret string) (who Principal, isGuess bool, err error) {
 	var ask ask
 	switch hash := HashOf(secret); {
@@ -94,8 +97,10 @@ func (a *Authenticator) authenticate(ctx context.Context, secret string) (who Pr
 	if !entry.works() {
 		return Principal{}, true, errInvalid()
 	}
-	if entry.token != nil && !a.now().Before(entry.token.ExpiresAt) {
+	if now := a.now(); entry.token != nil && !now.Before(entry.token.ExpiresAt) {
 		return Principal{}, false, errExpired()
+	} else if entry.key.Expired(now) {
+		return Principal{}, false, errKeyExpired()
 	}
 	return Principal{Key: entry.key, Tier: a.tiers.Find(entry.key.Tier), Token: entry.token}, false, nil
 }
@@ -103,7 +108,7 @@ func (a *Authenticator) authenticate(ctx context.Context, secret string) (who Pr
 // Recheck checks again the key of a caller who was authenticated earlier, for
 // operations that last long. A client token that has expired meanwhile is accepted.
 //
-// Errors: fault.Unauthorized if the key was revoked.
+// Errors: fault.Unauthorized if the key was revoked or has expired.
 func (a *Authenticator) Recheck(ctx context.Context, who Principal) error {
 	entry, err := a.find(ctx, who.Key.Hash, a.askKey(who.Key.Hash))
 	if err != nil {
@@ -112,6 +117,9 @@ func (a *Authenticator) Recheck(ctx context.Context, who Principal) error {
 	if !entry.works() {
 		return errInvalid()
 	}
+	if entry.key.Expired(a.now()) {
+		return errKeyExpired()
+	}
 	return nil
 }
 
@@ -119,7 +127,7 @@ func (a *Authenticator) Recheck(ctx context.Context, who Principal) error {
 // must end with the credential, such as an upload, which takes room as long as it
 // lasts.
 //
-// Errors: fault.Unauthorized if the key was revoked, or the client token has
+// Errors: fault.Unauthorized if the key was revoked, or it or the client token has
 // expired.
 func (a *Authenticator) Renew(ctx context.Context, who Principal) error {
 	if who.Token != nil && !a.now().Before(who.Token.ExpiresAt) {
@@ -131,14 +139,14 @@ func (a *Authenticator) Renew(ctx context.Context, who Principal) error {
 // Holder returns the holder of the account's key with the id, for what that key
 // permitted and what continues without it.
 //
-// Errors: fault.Unauthorized if the key was revoked or is unknown.
+// Errors: fault.Unauthorized if the key was revoked, has expired or is unknown.
 func (a *Authenticator) Holder(ctx context.Context, account, keyID string) (Principal, error) {
 	keys, err := a.store.ListKeys(ctx, account)
 	if err != nil {
 		return Principal{}, fmt.Errorf("credential: find: %w", err)
 	}
 	i := slices.IndexFunc(keys, func(key Key) bool { return key.ID == keyID })
-	if i < 0 || !keys[i].RevokedAt.IsZero() {
+	if i < 0 || !keys[i].Works(a.now()) {
 		return Principal{}, errInvalid()
 	}
 	return Principal{Key: keys[i], Tier: a.tiers.Find(keys[i].Tier)}, nil

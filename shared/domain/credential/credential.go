@@ -50,8 +50,12 @@ type Key struct {
 	// Admin keys create and revoke keys of their account, see KeyService.
 	Admin     bool
 	CreatedAt time.Time
+	// ExpiresAt is when the key stops working; zero means never.
+	ExpiresAt time.Time
 	// RevokedAt is zero until the key is revoked.
 	RevokedAt time.Time
+	// Limits are what the key may be used for.
+	Limits Limits
 }
 
 // Store keeps keys. The suite in credentialtest specifies it.
@@ -74,7 +78,7 @@ type Store interface {
 	// each other one remains.
 	//
 	// Errors: fault.NotFound, also for a key of another account; fault.Unauthorized
-	// if by is revoked or unknown.
+	// if by is revoked, unknown, or has expired at the time.
 	RevokeKey(ctx context.Context, by, id string, at time.Time) (Key, error)
 }
 
@@ -92,7 +96,8 @@ type Principal struct {
 // Account returns the account whose jobs and files the caller sees.
 func (p Principal) Account() string { return p.Key.Account }
 
-// Scope returns what the caller may do.
+// Scope returns what the client token of the call may do. What the key behind it may
+// do limits it further, see AllowsModel.
 func (p Principal) Scope() Scope {
 	if p.Token == nil {
 		return Scope{}

@@ -24,7 +24,7 @@ const (
 
 // KeyService creates, lists and revokes the keys of an account for the holders of
 // its admin keys. They cannot raise the account's limits: a new key has the tier of
-// the key that creates it.
+// the key that creates it, and works no longer and for no more than that one.
 type KeyService struct {
 	Store Store
 	// Random must be a cryptographic source.
@@ -47,6 +47,16 @@ func (s *KeyService) List(ctx context.Context, account string) ([]Key, error) {
 	return keys, nil
 }
 
+// KeyRequest describes the key to create. What it leaves open is as for the key that
+// creates it.
+type KeyRequest struct {
+	Label string
+	Admin bool
+	// ExpiresAt is when the key stops working; zero means never.
+	ExpiresAt time.Time `json:",omitzero"`
+	Limits    Limits    `json:",omitzero"`
+}
+
 // longestRevoked sorts the keys by when they were revoked, earliest first, and
 // active ones last.
 func longestRevoked(keys []Key) []Key {
@@ -65,9 +75,12 @@ func longestRevoked(keys []Key) []Key {
 // Create creates a key for the account of the admin key by, and returns its secret,
 // which is stored nowhere.
 //
-// Errors: fault.Unauthorized if by has been revoked; fault.Conflict if the account
-// has MaxKeys active keys.
-func (s *KeyService) Create(ctx context.Context, by Key, label string, admin bool) (secret string, key Key, err error) {
+// Errors: fault.Forbidden if the key would outlast by or may do more; fault.Unauthorized
+// if by has been revoked; fault.Conflict if the account has MaxKeys active keys.
+func (s *KeyService) Create(ctx context.Context, by Key, request KeyRequest) (secret string, key Key, err error) {
+	if request, err = request.inherit(by); err != nil {
+		return "", Key{}, err
+	}
 	if err := s.stillWorks(ctx, by); err != nil {
 		return "", Key{}, err
 	}
@@ -75,7 +88,8 @@ func (s *KeyService) Create(ctx context.Context, by Key, label string, admin boo
 	if err != nil {
 		return "", Key{}, fmt.Errorf("credential: count keys: %w", err)
 	}
-	working := slices.DeleteFunc(keys, func(k Key) bool { return !k.RevokedAt.IsZero() })
+	now := s.Now()
+	working := slices.DeleteFunc(keys, func(k Key) bool { return !k.Works(now) })
 	if len(working) >= MaxKeys {
 		return "", Key{}, fault.New(fault.Conflict, "The account has %d keys, which is its limit. Revoke one first.",
 			len(working))
@@ -83,10 +97,10 @@ func (s *KeyService) Create(ctx context.Context, by Key, label string, admin boo
 	if secret, err = NewSecret(s.Random); err != nil {
 		return "", Key{}, err
 	}
-	if key, err = NewKey(secret, by.Account, by.Tier, label, s.Now()); err != nil {
+	if key, err = NewKey(secret, by.Account, by.Tier, request.Label, now); err != nil {
 		return "", Key{}, err
 	}
-	key.Admin = admin
+	key.Admin, key.ExpiresAt, key.Limits = request.Admin, request.ExpiresAt, request.Limits
 	if err := s.Store.CreateKey(ctx, key); err != nil {
 		return "", Key{}, fmt.Errorf("credential: keep a key: %w", err)
 	}
@@ -124,7 +138,7 @@ func (s *KeyService) stillWorks(ctx context.Context, by Key) error {
 	if err != nil {
 		return fmt.Errorf("credential: find the key of the call: %w", err)
 	}
-	if !known.RevokedAt.IsZero() {
+	if !known.Works(s.Now()) {
 		return errInvalid()
 	}
 	return nil

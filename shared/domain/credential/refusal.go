@@ -22,6 +22,11 @@ func ModelNotAllowed(id string) *fault.Error {
 	return fault.New(fault.Forbidden, "The client token does not allow the model %s.", id)
 }
 
+// KeyModelNotAllowed returns the refusal of a model outside the limits of a key.
+func KeyModelNotAllowed(id string) *fault.Error {
+	return fault.New(fault.Forbidden, "The API key is not allowed the model %s.", id)
+}
+
 // KeyInvalid returns the refusal of a call by a key that is unknown or revoked.
 func KeyInvalid(id string) *fault.Error {
 	return fault.New(fault.Unauthorized, "The key %s does not work.", id)

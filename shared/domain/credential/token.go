@@ -84,7 +84,8 @@ type TokenRetention interface {
 }
 
 // NewToken generates a client token for the key: 192 random bits, and a key pair
-// that signs the token's JWT and nothing else.
+// that signs the token's JWT and nothing else. The token ends with its key at the
+// latest, and has the key's models if the request names none.
 func NewToken(random io.Reader, key Key, request TokenRequest, now time.Time) (Issued, Token, error) {
 	var bytes [24]byte
 	var seed [ed25519.SeedSize]byte
@@ -101,6 +102,12 @@ func NewToken(random io.Reader, key Key, request TokenRequest, now time.Time) (I
 		Hash: HashOf(issued.Secret), Key: key, Scope: request.Scope, Metadata: request.Metadata,
 		CreatedAt: created, ExpiresAt: created.Add(request.Lifetime), Verifier: signer.Public().(ed25519.PublicKey),
 	}
+	if !key.ExpiresAt.IsZero() && token.ExpiresAt.After(key.ExpiresAt) {
+		token.ExpiresAt = key.ExpiresAt
+	}
+	if len(token.Scope.Models) == 0 {
+		token.Scope.Models = key.Limits.Models
+	}
 	issued.JWT, err = signToken(token, signer)
 	return issued, token, err
 }
@@ -108,9 +115,7 @@ func NewToken(random io.Reader, key Key, request TokenRequest, now time.Time) (I
 // AllowsModel reports whether the scope allows a model with these names: a token
 // issued with an alias allows the model, and the other way round.
 func (s Scope) AllowsModel(names ...string) bool {
-	return len(s.Models) == 0 || slices.ContainsFunc(names, func(name string) bool {
-		return slices.Contains(s.Models, name)
-	})
+	return allowsModel(s.Models, names)
 }
 
 // AllowsOrigin reports whether a request with this Origin may use the scope. A

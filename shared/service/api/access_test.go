@@ -3,6 +3,7 @@ package api_test
 import (
 	"crypto/rand"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -44,13 +45,30 @@ func (w *world) newAdmin(account string) string { return w.makeKey(account, true
 
 func (w *world) makeKey(account string, admin bool) string {
 	w.t.Helper()
+	return w.makeKeyOf(account, func(key *credential.Key) { key.Admin = admin })
+}
+
+// limitedAdmin creates an admin key of an account with limits.
+func (w *world) limitedAdmin(account string, limits credential.Limits) string {
+	w.t.Helper()
+	return w.makeKeyOf(account, func(key *credential.Key) { key.Admin, key.Limits = true, limits })
+}
+
+// expiringKey creates a key of an account that works for so long.
+func (w *world) expiringKey(account string, lifetime time.Duration) string {
+	w.t.Helper()
+	return w.makeKeyOf(account, func(key *credential.Key) { key.Admin, key.ExpiresAt = true, key.CreatedAt.Add(lifetime) })
+}
+
+func (w *world) makeKeyOf(account string, change func(*credential.Key)) string {
+	w.t.Helper()
 	secret, err := credential.NewSecret(rand.Reader)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	key, err := credential.NewKey(secret, account, credential.DefaultTier, "", w.now())
 	if err == nil {
-		key.Admin = admin
+		change(&key)
 		err = w.keys.CreateKey(w.t.Context(), key)
 	}
 	if err != nil {
@@ -75,21 +93,22 @@ func (w *world) revoke(secret string) {
 func TestEveryRouteWithEveryCredential(t *testing.T) {
 	const origin = "https://app.example.com"
 	w := newWorld(t, setup{})
-	expired := w.issue(studio, credential.Scope{})
+	expired, expiredKey := w.issue(studio, credential.Scope{}), w.expiringKey("studio", time.Minute)
+	orphanOfTime := w.issue(expiredKey, credential.Scope{})
 	w.later.Store(int64(time.Hour)) // expires it
 	revoked, parent := w.newKey("studio"), w.newKey("studio")
 	orphan := w.issue(parent, credential.Scope{})
 	w.revoke(revoked)
 	w.revoke(parent)
 	key := func(secret string) credential.Issued { return credential.Issued{Secret: secret} }
-	unauthorized := func(access.Statuses) int { return http.StatusUnauthorized }
+	unauthorized := func(access.Call) int { return http.StatusUnauthorized }
 	// Every route is called in this order: after the key has deleted a file, the
 	// admin key gets 404.
 	credentials := []struct {
 		name string
 		// The JWT of a client token must be treated as its secret is.
 		credential.Issued
-		want func(access.Statuses) int
+		want func(access.Call) int
 	}{
 		{"none", key(""), unauthorized},
 		{"garbage", credential.Issued{Secret: "hello", JWT: "eyJhbGciOiJub25lIn0.e30."}, unauthorized},
@@ -98,20 +117,22 @@ func TestEveryRouteWithEveryCredential(t *testing.T) {
 		{"revoked key", key(revoked), unauthorized},
 		{"expired token", expired, unauthorized},
 		{"token of a revoked key", orphan, unauthorized},
-		{"key of another account", key(rival), func(s access.Statuses) int { return s.OtherKey }},
-		{"token of another account", w.issue(rival, credential.Scope{}), func(s access.Statuses) int { return s.OtherToken }},
+		{"expired key", key(expiredKey), unauthorized},
+		{"token of an expired key", orphanOfTime, unauthorized},
+		{"key of another account", key(rival), func(s access.Call) int { return s.OtherKey }},
+		{"token of another account", w.issue(rival, credential.Scope{}), func(s access.Call) int { return s.OtherToken }},
 		{"token for other models", w.issue(studio, credential.Scope{Models: []string{"gen-2.5"}}),
-			func(s access.Statuses) int { return s.TokenForOtherModels }},
+			func(s access.Call) int { return s.TokenForOtherModels }},
 		{"token for another origin", w.issue(studio, credential.Scope{Origins: []string{"https://other.example.com"}}),
-			func(s access.Statuses) int { return s.TokenForOtherOrigin }},
-		{"key", key(studio), func(s access.Statuses) int { return s.Key }},
+			func(s access.Call) int { return s.TokenForOtherOrigin }},
+		{"key", key(studio), func(s access.Call) int { return s.Key }},
 		{"token", w.issue(studio, credential.Scope{
 			Models: []string{"gen-pro-t2v", "gen-image-latest"}, Origins: []string{origin},
-		}), func(s access.Statuses) int { return s.Token }},
-		{"admin key", key(w.newAdmin("studio")), func(s access.Statuses) int { return s.AdminKey }},
-		{"admin key of another account", key(w.newAdmin("rival")), func(s access.Statuses) int { return s.OtherAdminKey }},
+		}), func(s access.Call) int { return s.Token }},
+		{"admin key", key(w.newAdmin("studio")), func(s access.Call) int { return s.AdminKey }},
+		{"admin key of another account", key(w.newAdmin("rival")), func(s access.Call) int { return s.OtherAdminKey }},
 		{"token of an admin key", w.issue(w.newAdmin("studio"), credential.Scope{}),
-			func(s access.Statuses) int { return s.AdminToken }},
+			func(s access.Call) int { return s.AdminToken }},
 	}
 
 	routes := w.protectedRoutes()
@@ -129,7 +150,7 @@ func TestEveryRouteWithEveryCredential(t *testing.T) {
 				t.Run(name, func(t *testing.T) {
 					a := w.request(method, route.Path, secret, strings.NewReader(route.Body),
 						"Content-Type: "+route.ContentType, "Origin: "+origin)
-					if want := credential.want(route.Statuses); a.status != want {
+					if want := credential.want(route); a.status != want {
 						t.Errorf("%d %s, want %d", a.status, a.body, want)
 					}
 					if a.status >= 400 && a.status != http.StatusUnprocessableEntity && a.detail() == "" {
@@ -147,6 +168,57 @@ func TestEveryRouteWithEveryCredential(t *testing.T) {
 		name := endpoint.Method + " " + endpoint.Path
 		if !endpoint.Public && !slices.ContainsFunc(routes, func(r access.Call) bool { return r.Endpoint == name }) {
 			t.Errorf("%s is not in the table", name)
+		}
+	}
+}
+
+// Limits of a key (docs/contract/auth.md#limits-of-a-key): every route that requires a
+// credential, with keys that are limited to its group, to all other groups, and to another
+// model, and with client tokens of theirs.
+func TestEveryRouteWithLimitedKeys(t *testing.T) {
+	w := newWorld(t, setup{})
+	of, without := map[string]string{}, map[string]string{}
+	for _, group := range credential.RouteGroups() {
+		of[string(group)] = w.limitedAdmin("studio", credential.Limits{Routes: []credential.RouteGroup{group}})
+		others := slices.DeleteFunc(credential.RouteGroups(), func(g credential.RouteGroup) bool { return g == group })
+		without[string(group)] = w.limitedAdmin("studio", credential.Limits{Routes: others})
+	}
+	otherModel := w.limitedAdmin("studio", credential.Limits{Models: []string{"gen-2.5"}})
+	aliases := w.limitedAdmin("studio", credential.Limits{Models: []string{"gen-pro-t2v", "gen-image-latest"}})
+	token := map[string]string{}
+	for _, key := range slices.Concat(slices.Collect(maps.Values(of)), slices.Collect(maps.Values(without)),
+		[]string{otherModel, aliases}) {
+		token[key] = w.mint(key, credential.Scope{})
+	}
+	for _, route := range w.protectedRoutes() {
+		method, _, _ := strings.Cut(route.Endpoint, " ")
+		forbidden := func(allowed int) int {
+			if route.OfModel() {
+				return http.StatusForbidden
+			}
+			return allowed
+		}
+		group, first := route.Group(), route.Key
+		if group == "keys" {
+			first = route.AdminKey
+		}
+		for _, c := range []struct {
+			name, secret string
+			want         int
+		}{
+			{"a token of a key of all other groups", token[without[group]], http.StatusForbidden},
+			{"a key of all other groups", without[group], http.StatusForbidden},
+			{"a token of a key for another model", token[otherModel], forbidden(route.AdminToken)},
+			{"a token of a key of the group", token[of[group]], route.AdminToken},
+			{"a token of a key for the model", token[aliases], route.AdminToken},
+			{"a key of the group", of[group], first},
+			{"a key for another model", otherModel, forbidden(route.AdminKey)},
+			{"a key for the model", aliases, route.AdminKey},
+		} {
+			a := w.request(method, route.Path, c.secret, strings.NewReader(route.Body), "Content-Type: "+route.ContentType)
+			if a.status != c.want {
+				t.Errorf("%s with %s: %d %s, want %d", route.Endpoint, c.name, a.status, a.body, c.want)
+			}
 		}
 	}
 }

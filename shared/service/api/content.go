@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"cutroom/shared/domain/blob"
+	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/media"
@@ -19,7 +20,7 @@ import (
 
 // Content is the group of job results (docs/contract/jobs.md#results).
 func Content(s *service) []route {
-	return []route{
+	return within(credential.JobRoutes, []route{
 		{
 			method: http.MethodGet, path: "/v1/jobs/{id}/content", access: keyOrToken, queryToken: true, unlimited: true,
 			handle: s.showContent,
@@ -29,7 +30,7 @@ func Content(s *service) []route {
 			handle: s.showThumbnail,
 		},
 		{method: http.MethodGet, path: sharesPath + "{job_id}", access: public, handle: s.showShared},
-	}
+	})
 }
 
 // showContent is GET /v1/jobs/{id of a job}/content

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/file"
 )
 
@@ -16,13 +17,13 @@ const deleteTime = 10 * time.Second
 
 // Files is the group of stored files (docs/contract/media.md#files).
 func Files(s *service) []route {
-	return []route{
+	return within(credential.FileRoutes, []route{
 		{method: http.MethodPost, path: "/v1/files", access: keyOrToken, handle: s.createFile},
 		{method: http.MethodGet, path: "/v1/files", access: keyOnly, handle: s.listFiles},
 		{method: http.MethodGet, path: "/v1/files/{file_id}", access: keyOrToken, handle: s.showFile},
 		{method: http.MethodDelete, path: "/v1/files/{file_id}", access: keyOnly, handle: s.deleteFile},
 		{method: http.MethodGet, path: "/v1/files/by-md5/{md5}", access: keyOnly, handle: s.findFile},
-	}
+	})
 }
 
 // fileBody is a file reference (docs/contract/media.md#file-reference). ExpiresAt

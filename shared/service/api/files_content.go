@@ -5,13 +5,14 @@ import (
 	"path"
 	"strings"
 
+	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/file"
 )
 
 // FileContent is the group that serves the content and the thumbnails of stored files,
 // for pages that browse them.
 func FileContent(s *service) []route {
-	return []route{
+	return within(credential.FileRoutes, []route{
 		{
 			method: http.MethodGet, path: "/v1/uploads/{file_id}", access: keyOrToken, queryToken: true,
 			handle: s.showFileContent,
@@ -20,7 +21,7 @@ func FileContent(s *service) []route {
 			method: http.MethodGet, path: "/v1/uploads/{file_id}/thumbnail", access: keyOrToken, queryToken: true, unlimited: true,
 			handle: s.showFileThumbnail,
 		},
-	}
+	})
 }
 
 // showFileContent is GET /v1/uploads/{file_id} (docs/extensions.md, "Stored

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/platform/httpserver"
@@ -31,9 +32,9 @@ var (
 // video routes (docs/contract/media.md#images and
 // docs/contract/README.md#versioning).
 func Generate(s *service) []route {
-	return []route{{
+	return within(credential.ImageRoutes, []route{{
 		method: http.MethodPost, path: "/v1/generate/{id}", access: keyOrToken, serves: isGenerated, handle: s.generate,
-	}}
+	}})
 }
 
 func isGenerated(m *catalog.Model) bool { return m.Generate != catalog.NotGenerated }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/platform/trace"
@@ -18,14 +19,14 @@ import (
 // cancellation. In a POST the path names a model; in the other methods it names a
 // job.
 func Jobs(s *service) []route {
-	return []route{
+	return within(credential.JobRoutes, []route{
 		{method: http.MethodPost, path: "/v1/jobs/{id}", access: keyOrToken, serves: everyModel, form: jobForm,
 			handle: s.createJob},
 		{method: http.MethodGet, path: "/v1/jobs/{id}", access: keyOrToken, unlimited: true, handle: s.showJob},
 		{method: http.MethodDelete, path: "/v1/jobs/{id}", access: keyOrToken, handle: s.deleteJob},
 		{method: http.MethodPost, path: "/v1/jobs/{id}/shares", access: keyOnly, handle: s.createShare},
 		{method: http.MethodGet, path: "/v1/jobs", access: keyOnly, handle: s.listJobs},
-	}
+	})
 }
 
 func everyModel(*catalog.Model) bool { return true }

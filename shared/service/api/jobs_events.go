@@ -31,10 +31,10 @@ const (
 
 // Events is the group of job events, an extension of this service.
 func Events(s *service) []route {
-	return []route{{
+	return within(credential.JobRoutes, []route{{
 		method: http.MethodGet, path: "/v1/jobs/{id}/events", access: keyOrToken, queryToken: true, unlimited: true,
 		handle: s.streamJob,
-	}}
+	}})
 }
 
 // streamJob is GET /v1/jobs/{id of a job}/events: server-sent events (HTML Living

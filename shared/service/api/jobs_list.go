@@ -30,10 +30,14 @@ func (s *service) listJobs(w http.ResponseWriter, r *http.Request, c call) error
 	if err != nil {
 		return err
 	}
-	page := jobPageBody{Jobs: make([]jobBody, len(jobs))}
-	for i, j := range jobs {
-		page.Jobs[i] = s.jobBody(j)
-		page.Jobs[i].askedBody = page.Jobs[i].excerpt()
+	page := jobPageBody{Jobs: make([]jobBody, 0, len(jobs))}
+	for _, j := range jobs {
+		if s.checkModel(c.who, j.Model) != nil {
+			continue // a key that is limited to other models does not see it
+		}
+		body := s.jobBody(j)
+		body.askedBody = body.excerpt()
+		page.Jobs = append(page.Jobs, body)
 	}
 	if next != "" {
 		page.NextCursor = &next

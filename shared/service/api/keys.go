@@ -2,8 +2,11 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"slices"
 	"strings"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -13,11 +16,11 @@ import (
 // Keys is the group of an account's permanent keys, an extension of this service.
 // Admin keys manage the keys of their own account only.
 func Keys(s *service) []route {
-	return []route{
+	return within(credential.KeyRoutes, []route{
 		{method: http.MethodGet, path: "/v1/keys", access: adminOnly, handle: s.listKeys},
 		{method: http.MethodPost, path: "/v1/keys", access: adminOnly, handle: s.createKey},
 		{method: http.MethodDelete, path: "/v1/keys/{key_id}", access: adminOnly, handle: s.revokeKey},
-	}
+	})
 }
 
 // keyBody is a permanent key as listed.
@@ -27,12 +30,18 @@ type keyBody struct {
 	Tier      string  `json:"tier"`
 	Admin     bool    `json:"admin"`
 	CreatedAt *string `json:"created_at"`
+	// ExpiresAt is null for a key that does not expire.
+	ExpiresAt *string `json:"expires_at"`
 	// RevokedAt is null until the key is revoked.
 	RevokedAt *string `json:"revoked_at"`
+	// Models and Routes are null where the key is not limited to any.
+	Models []string                `json:"models"`
+	Routes []credential.RouteGroup `json:"routes"`
 }
 
 func newKeyBody(k credential.Key) keyBody {
-	return keyBody{k.ID, k.Label, k.Tier, k.Admin, timestamp(k.CreatedAt), timestamp(k.RevokedAt)}
+	return keyBody{k.ID, k.Label, k.Tier, k.Admin, timestamp(k.CreatedAt), timestamp(k.ExpiresAt),
+		timestamp(k.RevokedAt), k.Limits.Models, k.Limits.Routes}
 }
 
 // createdKeyBody is a new key with its secret, which is never shown again.
@@ -55,24 +64,18 @@ func (s *service) listKeys(w http.ResponseWriter, r *http.Request, c call) error
 	return nil
 }
 
-// keyRequest describes the key to create.
-type keyRequest struct {
-	Label string
-	Admin bool
-}
-
 // createKey is POST /v1/keys.
 func (s *service) createKey(w http.ResponseWriter, r *http.Request, c call) error {
 	sent, err := readJSON(r)
 	if err != nil {
 		return err
 	}
-	request, found := sent.keyRequest(c.who.Key.Tier)
+	request, found := s.keyRequest(sent, c.who.Key.Tier)
 	if len(found) > 0 {
 		return found
 	}
 	answer, err := s.onceSecret(w, r, c, request, func(ctx context.Context) (any, error) {
-		secret, key, err := s.Keys.Create(ctx, c.who.Key, request.Label, request.Admin)
+		secret, key, err := s.Keys.Create(ctx, c.who.Key, request)
 		return createdKeyBody{newKeyBody(key), secret}, err
 	})
 	if err != nil {
@@ -88,7 +91,28 @@ const labelPattern = `^[^\u0000-\u001f\u007f-\u009f]*$`
 
 // keyRequest reads the description of a key. Its tier must be that of the caller's
 // key: an account cannot change what it may use.
-func (o jsonObject) keyRequest(tier string) (request keyRequest, found problems) {
+func (s *service) keyRequest(sent jsonObject, tier string) (request credential.KeyRequest, found problems) {
+	label, found := sent.label()
+	named, there, wrong := sent.text("tier")
+	switch {
+	case wrong != nil:
+		found = append(found, wrong...)
+	case there && named != tier:
+		found = append(found, notAmong("tier", named, []string{tier}))
+	}
+	request.Label = label
+	request.Admin, wrong = sent.boolean("admin")
+	found = append(found, wrong...)
+	request.ExpiresAt, wrong = sent.future("expires_at", s.Keys.Now())
+	found = append(found, wrong...)
+	request.Limits.Models, wrong = sent.list("models", credential.MaxKeyModels, s.unknownModel)
+	found = append(found, wrong...)
+	request.Limits.Routes, wrong = sent.routeGroups()
+	return request, append(found, wrong...)
+}
+
+// label reads what to call a key.
+func (o jsonObject) label() (label string, found problems) {
 	label, there, wrong := o.text("label")
 	switch {
 	case wrong != nil:
@@ -102,15 +126,41 @@ func (o jsonObject) keyRequest(tier string) (request keyRequest, found problems)
 	case strings.ContainsFunc(label, unicode.IsControl):
 		found = append(found, patternMismatch("label", label, labelPattern))
 	}
-	named, there, wrong := o.text("tier")
-	switch {
-	case wrong != nil:
-		found = append(found, wrong...)
-	case there && named != tier:
-		found = append(found, notAmong("tier", named, []string{tier}))
+	return label, found
+}
+
+// future reads a time that is still to come, zero if it is absent.
+func (o jsonObject) future(name string, now time.Time) (time.Time, problems) {
+	text, there, found := o.text(name)
+	if found != nil || !there {
+		return time.Time{}, found
 	}
-	admin, wrong := o.boolean("admin")
-	return keyRequest{label, admin}, append(found, wrong...)
+	at, err := time.Parse(time.RFC3339, text)
+	switch {
+	case err != nil:
+		return at, problems{valueProblem(name, text, "Input should be a time such as 2027-01-31T00:00:00Z.")}
+	case !at.After(now) || at.Year() > lastYear:
+		return at, problems{valueProblem(name, text, "The time has to be in the future, and before the year 10000.")}
+	}
+	return at.UTC().Truncate(time.Millisecond), nil
+}
+
+// lastYear is the last year that timestamps can be written with.
+const lastYear = 9999
+
+// routeGroups reads the routes that a key is limited to, nil if it is not.
+func (o jsonObject) routeGroups() (groups []credential.RouteGroup, found problems) {
+	all := credential.RouteGroups()
+	names, found := o.list("routes", len(all), func(name string) string {
+		if !slices.Contains(all, credential.RouteGroup(name)) {
+			return fmt.Sprintf("Input should be one of %v.", all)
+		}
+		return ""
+	})
+	for _, name := range names {
+		groups = append(groups, credential.RouteGroup(name))
+	}
+	return groups, found
 }
 
 // revokeKey is DELETE /v1/keys/{key_id}. Revoking a key again succeeds, so that a

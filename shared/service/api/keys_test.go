@@ -18,6 +18,8 @@ type aKey struct {
 	Admin           bool
 	CreatedAt       string  `json:"created_at"`
 	RevokedAt       *string `json:"revoked_at"`
+	ExpiresAt       *string `json:"expires_at"`
+	Models, Routes  []string
 	Key             string
 }
 
@@ -75,7 +77,19 @@ func TestKeyRequests(t *testing.T) {
 		{"another tier", `{"label": "x", "tier": "dev"}`},
 		{"admin as text", `{"label": "x", "admin": "true"}`},
 		{"admin as a number", `{"label": "x", "admin": 1}`},
-		{"all problems at once, in field order", `{"admin": [], "tier": 5, "label": null}`},
+		{"limits", `{"label": "x", "expires_at": "2999-01-31T12:00:00+02:00", "models": ["gen-latest"],
+			"routes": ["jobs", "tokens"]}`},
+		{"a time that has passed", `{"label": "x", "expires_at": "2020-01-01T00:00:00Z"}`},
+		{"a time in words", `{"label": "x", "expires_at": "tomorrow"}`},
+		{"a time as a number", `{"label": "x", "expires_at": 7}`},
+		{"no models", `{"label": "x", "models": []}`},
+		{"an unknown model and no text", `{"label": "x", "models": ["gen-9", 7]}`},
+		{"models as text", `{"label": "x", "models": "gen-2.5"}`},
+		{"an unknown route", `{"label": "x", "routes": ["jobs", "/v1/jobs"]}`},
+		{"no routes", `{"label": "x", "routes": []}`},
+		{"null limits nothing", `{"label": "x", "expires_at": null, "models": null, "routes": null}`},
+		{"all problems at once, in field order", `{"admin": [], "tier": 5, "label": null, "routes": 1, "models": 1,
+			"expires_at": 1}`},
 		{"no JSON", `{"label"`},
 		{"a list", `[{"label": "x"}]`},
 	} {
@@ -145,6 +159,118 @@ func TestAKeyFromCreationToRevocation(t *testing.T) {
 	}
 	if strings.Contains(w.log.String(), made.Key) {
 		t.Error("the key is in the log")
+	}
+}
+
+// A key ends when it expires, to the millisecond, even if it was used a moment before, and
+// so do its client tokens.
+func TestAKeyEndsWhenItExpires(t *testing.T) {
+	w := newWorld(t, setup{})
+	admin := w.newAdmin("studio")
+	end := w.now().Add(30 * time.Second).UTC().Truncate(time.Millisecond)
+	made := w.createdKey(w.askKey(admin, `{"label": "x", "admin": true, "expires_at": "`+end.Format(time.RFC3339Nano)+`"}`))
+	if made.ExpiresAt == nil || *made.ExpiresAt != end.Format("2006-01-02T15:04:05.000Z") {
+		t.Errorf("made %+v, want the end %s", made, end)
+	}
+	minted := w.request("POST", "/v1/client/tokens", made.Key, strings.NewReader(`{"expiresIn": 3600}`))
+	var token struct{ APIKey, ExpiresAt string }
+	if err := json.Unmarshal([]byte(minted.body), &token); err != nil || token.ExpiresAt != *made.ExpiresAt {
+		t.Errorf("the token: %d %s", minted.status, minted.body)
+	}
+	id := w.submit(made.Key)
+	for _, secret := range []string{made.Key, token.APIKey} {
+		if a := w.get("/v1/jobs/"+id, secret); a.status != http.StatusOK {
+			t.Errorf("%d %s", a.status, a.body)
+		}
+	}
+	w.later.Add(int64(30 * time.Second))
+	for secret, detail := range map[string]string{
+		made.Key: "The API key has expired.", token.APIKey: "The client token has expired.",
+	} {
+		if a := w.get("/v1/jobs/"+id, secret); a.status != http.StatusUnauthorized || a.detail() != detail {
+			t.Errorf("expired: %d %s", a.status, a.body)
+		}
+	}
+}
+
+// A key reaches its models by any of their names, as a client token does.
+func TestALimitedKeyReachesItsModelsByAnyName(t *testing.T) {
+	w := newWorld(t, setup{})
+	for _, c := range []struct {
+		allowed, called string
+		status          int
+	}{
+		{"gen-2.5", "gen-latest", 422},
+		{"gen-latest", "gen-2.5", 422},
+		{"gen-2.1", "gen-2.5", 403},
+	} {
+		key := w.limitedAdmin("studio", credential.Limits{Models: []string{c.allowed}})
+		a := w.post(c.called, key)
+		if a.status != c.status || a.status == 403 && a.detail() != "The API key is not allowed the model "+c.called+"." {
+			t.Errorf("a key for %s calls %s: %d %s, want %d", c.allowed, c.called, a.status, a.body, c.status)
+		}
+	}
+}
+
+// A key that is limited to models sees the jobs of those alone, and mints tokens for them
+// alone.
+func TestWhatALimitedKeySees(t *testing.T) {
+	w := newWorld(t, setup{})
+	job := w.submit(studio)
+	other := w.limitedAdmin("studio", credential.Limits{Models: []string{"gen-2.5"}})
+	own := w.limitedAdmin("studio", credential.Limits{Models: []string{"gen-pro-t2v"}})
+	if a := w.get("/v1/jobs", other); a.status != 200 || strings.Contains(a.body, job) {
+		t.Errorf("another model's jobs: %d %s", a.status, a.body)
+	}
+	if a := w.get("/v1/jobs", own); a.status != 200 || !strings.Contains(a.body, job) {
+		t.Errorf("its model's jobs: %d %s", a.status, a.body)
+	}
+	mint := func(body string) answer {
+		return w.request("POST", "/v1/client/tokens", other, strings.NewReader(body))
+	}
+	if a := mint(`{"allowedModels": ["gen-latest", "gen-2.1"]}`); a.status != 403 ||
+		a.detail() != "The API key is not allowed the model gen-2.1." {
+		t.Errorf("a token for other models: %d %s", a.status, a.body)
+	}
+	if a := mint(`{"allowedModels": ["gen-latest"]}`); a.status != 200 {
+		t.Errorf("a token for an alias: %d %s", a.status, a.body)
+	}
+	if a := mint(``); a.status != 200 || !strings.Contains(a.body, `"models":["gen-2.5"]`) {
+		t.Errorf("a token without models: %d %s", a.status, a.body)
+	}
+}
+
+// A limited admin key makes no key that lasts longer or may do more. What a request leaves
+// open is as for the key that makes the new one.
+func TestALimitedAdminMakesNoWiderKey(t *testing.T) {
+	w := newWorld(t, setup{})
+	end := w.now().Add(time.Hour).UTC().Truncate(time.Millisecond)
+	admin := w.makeKeyOf("studio", func(key *credential.Key) {
+		key.Admin, key.ExpiresAt = true, end
+		key.Limits = credential.Limits{
+			Models: []string{"gen-latest", "gen-2.1"}, Routes: []credential.RouteGroup{"keys", "jobs", "images"},
+		}
+	})
+	written := func(at time.Time) string { return `"` + at.Format(time.RFC3339Nano) + `"` }
+	for _, c := range []struct {
+		fields string
+		status int
+	}{
+		{`"models": ["gen-2.1"], "routes": ["jobs"], "expires_at": ` + written(end), 200},
+		{`"models": ["gen-2.1", "gen-pro-t2v"]`, 403},
+		{`"models": ["gen-2.5"]`, 403}, // gen-latest may stand for another model tomorrow
+		{`"routes": ["jobs", "files"]`, 403},
+		{`"expires_at": ` + written(end.Add(time.Millisecond)), 403},
+	} {
+		if a := w.askKey(admin, `{"label": "x", `+c.fields+`}`); a.status != c.status {
+			t.Errorf("%s: %d %s, want %d", c.fields, a.status, a.body, c.status)
+		}
+	}
+	made := w.createdKey(w.askKey(admin, `{"label": "heir", "admin": true}`))
+	if made.ExpiresAt == nil || *made.ExpiresAt != end.Format("2006-01-02T15:04:05.000Z") ||
+		!slices.Equal(made.Models, []string{"gen-latest", "gen-2.1"}) ||
+		!slices.Equal(made.Routes, []string{"keys", "jobs", "images"}) {
+		t.Errorf("made %+v", made)
 	}
 }
 

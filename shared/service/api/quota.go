@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/ratelimit"
 )
@@ -19,7 +20,7 @@ type Sessions interface {
 // Realtime is the group of the session quota (docs/contract/realtime.md#quota).
 // Each call reads the session records once.
 func Realtime(s *service) []route {
-	return []route{{method: http.MethodGet, path: "/v1/realtime/quota", access: keyOnly, handle: s.readQuota}}
+	return within(credential.RealtimeRoutes, []route{{method: http.MethodGet, path: "/v1/realtime/quota", access: keyOnly, handle: s.readQuota}})
 }
 
 // quotaReads is how often a key may read the quota: the tenth read within a second

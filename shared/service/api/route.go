@@ -37,6 +37,9 @@ type route struct {
 	// path is a pattern of http.ServeMux.
 	path   string
 	access access
+	// group is what a key has to be allowed that is limited to some routes
+	// (docs/contract/auth.md#limits-of-a-key); empty on a public route.
+	group credential.RouteGroup
 	// queryToken routes also accept a client token as api_key in the query, for
 	// browser clients that cannot set a header.
 	queryToken bool
@@ -51,6 +54,14 @@ type route struct {
 	// form returns the request form for a model; nil means the model's own.
 	form   func(*catalog.Model) *catalog.Form
 	handle handler
+}
+
+// within returns the routes with their group. Public ones need none.
+func within(group credential.RouteGroup, routes []route) []route {
+	for i := range routes {
+		routes[i].group = group
+	}
+	return routes
 }
 
 // models returns the models that the path may name, in the order of the catalog.
@@ -117,22 +128,21 @@ func (s *service) admit(w http.ResponseWriter, r *http.Request, route *route) (c
 	return c, s.checkScope(r, route, c)
 }
 
-// checkScope refuses a call beyond the scope of a client token, or the role of a
-// permanent key.
+// checkScope refuses a call beyond the scope of a client token, or the role or the limits
+// of a permanent key.
 //
 // Errors: fault.Forbidden.
 func (s *service) checkScope(r *http.Request, route *route, c call) error {
-	if c.who.Token == nil {
-		if route.access == adminOnly && !c.who.Key.Admin {
-			return fault.New(fault.Forbidden, "An admin key of the account is required.")
-		}
-		return nil
-	}
-	if route.access == keyOnly || route.access == adminOnly {
+	switch {
+	case c.who.Token != nil && (route.access == keyOnly || route.access == adminOnly):
 		return credential.ErrKeyRequired
-	}
-	if !c.who.Scope().AllowsOrigin(r.Header.Get("Origin")) {
+	case route.access == adminOnly && !c.who.Key.Admin:
+		return fault.New(fault.Forbidden, "An admin key of the account is required.")
+	case !c.who.Scope().AllowsOrigin(r.Header.Get("Origin")):
 		return credential.ErrOriginNotAllowed
+	}
+	if err := c.who.CheckRoutes(route.group); err != nil {
+		return err
 	}
 	if c.model != nil {
 		return s.checkModel(c.who, c.model.ID)
@@ -140,19 +150,16 @@ func (s *service) checkScope(r *http.Request, route *route, c call) error {
 	return nil
 }
 
-// checkModel refuses a model outside the caller's scope. The names in the scope are
-// resolved now, not when the token was issued.
+// checkModel refuses a model outside the caller's scope, or the limits of its key. Their
+// names are resolved now, not when the token or the key was made.
 //
 // Errors: fault.Forbidden.
 func (s *service) checkModel(who credential.Principal, id string) error {
-	names := []string{id}
+	var names []string
 	if m, ok := s.Catalog.Find(id); ok {
 		names = m.Names()
 	}
-	if !who.Scope().AllowsModel(names...) {
-		return credential.ModelNotAllowed(id)
-	}
-	return nil
+	return who.CheckModel(id, names...)
 }
 
 // methodsOf returns the methods of a path's routes, as the header field Allow lists

@@ -15,7 +15,7 @@ import (
 
 // Tokens is the group of client tokens (docs/contract/auth.md#client-tokens).
 func Tokens(s *service) []route {
-	return []route{{method: http.MethodPost, path: "/v1/client/tokens", access: keyOnly, handle: s.createToken}}
+	return within(credential.TokenRoutes, []route{{method: http.MethodPost, path: "/v1/client/tokens", access: keyOnly, handle: s.createToken}})
 }
 
 // maxSessionSeconds limits the constraint on realtime sessions. It is longer than
@@ -31,6 +31,11 @@ func (s *service) createToken(w http.ResponseWriter, r *http.Request, c call) er
 	request, found := s.tokenRequest(sent)
 	if len(found) > 0 {
 		return found
+	}
+	for _, name := range request.Scope.Models {
+		if err := s.checkModel(c.who, name); err != nil {
+			return err
+		}
 	}
 	answer, err := s.onceSecret(w, r, c, request, func(ctx context.Context) (any, error) {
 		issued, token, err := s.Minter.Mint(ctx, c.who.Key, request)
@@ -53,16 +58,7 @@ func (s *service) tokenRequest(sent jsonObject) (credential.TokenRequest, proble
 		request.Lifetime = time.Duration(*lifetime) * time.Second
 	}
 	var wrong problems
-	knows := s.KnowsModel
-	if knows == nil {
-		knows = s.Catalog.Knows
-	}
-	request.Scope.Models, wrong = sent.list("allowedModels", credential.MaxTokenModels, func(name string) string {
-		if !knows(name) {
-			return catalog.UnknownModel(name).Error()
-		}
-		return ""
-	})
+	request.Scope.Models, wrong = sent.list("allowedModels", credential.MaxTokenModels, s.unknownModel)
 	found = append(found, wrong...)
 	request.Scope.Origins, wrong = sent.list("allowedOrigins", credential.MaxTokenOrigins, func(origin string) string {
 		if !credential.IsOrigin(origin) {
@@ -77,7 +73,20 @@ func (s *service) tokenRequest(sent jsonObject) (credential.TokenRequest, proble
 	return request, append(found, wrong...)
 }
 
-// list reads a member that restricts a token to some values. wrong returns what is
+// unknownModel returns what is wrong with the name of a model, of media or inference, or
+// "".
+func (s *service) unknownModel(name string) string {
+	knows := s.KnowsModel
+	if knows == nil {
+		knows = s.Catalog.Knows
+	}
+	if !knows(name) {
+		return catalog.UnknownModel(name).Error()
+	}
+	return ""
+}
+
+// list reads a member that restricts a token or a key to some values. wrong returns what is
 // wrong with a value, or "". An empty list is refused, because it could be read as
 // everything or as nothing.
 func (o jsonObject) list(name string, most int, wrong func(string) string) ([]string, problems) {

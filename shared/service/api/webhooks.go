@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/webhook"
@@ -19,11 +20,11 @@ import (
 // of this service: the signing secret, and the log of a job's delivery attempts.
 // (The webhook itself is a field of a job's form.)
 func Webhooks(s *service) []route {
-	return []route{
+	return within(credential.JobRoutes, []route{
 		{method: http.MethodGet, path: "/v1/webhooks/secret", access: keyOnly, handle: s.showWebhookSecret},
 		{method: http.MethodGet, path: "/v1/jobs/{id}/deliveries", access: keyOrToken, unlimited: true,
 			handle: s.listDeliveries},
-	}
+	})
 }
 
 // jobForm returns the form of a job for a model: the model's own fields, and the

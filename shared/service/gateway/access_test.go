@@ -1,7 +1,9 @@
 package gateway_test
 
 import (
+	"crypto/rand"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,5 +59,93 @@ func TestEveryRouteWithEveryCredential(t *testing.T) {
 				t.Errorf("%s with %s as x-api-key: %d %s, want %d", call.Endpoint, c.name, a.status, a.body, want)
 			}
 		}
+	}
+}
+
+// limitedKey makes a key of the account studio, which change limits.
+func (w *world) limitedKey(change func(*credential.Key)) (secret string) {
+	w.t.Helper()
+	secret, err := credential.NewSecret(rand.Reader)
+	must(w.t, err)
+	key, err := credential.NewKey(secret, "studio", credential.DefaultTier, "", w.now())
+	must(w.t, err)
+	change(&key)
+	must(w.t, keys.CreateKey(w.t.Context(), key))
+	return secret
+}
+
+// Limits of a key (docs/contract/auth.md#limits-of-a-key): every route that requires a
+// credential, with keys for its group, for all other groups and for another model, and with
+// one that has expired.
+func TestEveryRouteWithLimitedKeys(t *testing.T) {
+	w := newWorld(t, setup{rows: everyRoute + `
+  - {id: other, routes: [chat], context_length: 8, max_output_length: 8, upstreams: [{url: "http://127.0.0.1:1"}]}
+`})
+	otherModel := w.limitedKey(func(key *credential.Key) { key.Limits.Models = []string{"other"} })
+	expired := w.limitedKey(func(key *credential.Key) { key.ExpiresAt = w.now() })
+	for _, call := range access.Gateway("small") {
+		method, _, _ := strings.Cut(call.Endpoint, " ")
+		group := credential.RouteGroup(call.Group())
+		of := w.limitedKey(func(key *credential.Key) { key.Limits.Routes = []credential.RouteGroup{group} })
+		without := w.limitedKey(func(key *credential.Key) {
+			key.Limits.Routes = slices.DeleteFunc(credential.RouteGroups(),
+				func(g credential.RouteGroup) bool { return g == group })
+		})
+		forOther := call.Key
+		if call.OfModel() {
+			forOther = http.StatusForbidden
+		}
+		for _, c := range []struct {
+			name, key string
+			want      int
+			code      string
+		}{
+			{"a key of the group", of, call.Key, ""},
+			{"a key of all other groups", without, http.StatusForbidden, `"code":"route_not_allowed"`},
+			{"a key for another model", otherModel, forOther, ""},
+			{"an expired key", expired, http.StatusUnauthorized, ""},
+		} {
+			a := w.do(w.request(t.Context(), method, call.Path, c.key, strings.NewReader(call.Body),
+				"Content-Type: "+call.ContentType))
+			if a.status != c.want {
+				t.Errorf("%s with %s: %d %s, want %d", call.Endpoint, c.name, a.status, a.body, c.want)
+			}
+			if a.status >= 400 {
+				checkDialectError(t, call.Path, a)
+			}
+			if !strings.HasPrefix(call.Path, "/v1/messages") && !strings.Contains(a.body, c.code) {
+				t.Errorf("%s with %s: %s, want %s", call.Endpoint, c.name, a.body, c.code)
+			}
+		}
+	}
+}
+
+// A key that is limited to models lists those alone, and calls no other.
+func TestAKeyReachesItsModelsAlone(t *testing.T) {
+	w := newWorld(t, setup{rows: everyRoute + `
+  - {id: other, routes: [chat], context_length: 8, max_output_length: 8, fallbacks: [small], upstreams: [{url: "http://127.0.0.1:1"}]}
+`})
+	key := w.limitedKey(func(key *credential.Key) { key.Limits.Models = []string{"other"} })
+	list := w.do(w.request(t.Context(), http.MethodGet, "/v1/models", key, nil))
+	if list.status != http.StatusOK || !strings.Contains(list.body, `"id":"other"`) ||
+		strings.Contains(list.body, `"id":"small"`) {
+		t.Errorf("the list: %d %s", list.status, list.body)
+	}
+	for path, body := range map[string]string{
+		"/v1/chat/completions": `{"model": "small", "messages": [{"role": "user", "content": "x"}]}`,
+		"/v1/messages":         `{"model": "small", "max_tokens": 1, "messages": [{"role": "user", "content": "x"}]}`,
+		"/v1/responses":        `{"model": "small", "input": "x"}`,
+	} {
+		a := w.do(w.request(t.Context(), http.MethodPost, path, key, strings.NewReader(body)))
+		if a.status != http.StatusForbidden || !strings.Contains(a.body, "The key does not reach this model.") {
+			t.Errorf("%s: %d %s", path, a.status, a.body)
+		}
+		checkDialectError(t, path, a)
+	}
+	// Nor does it fall back to one that it may not use.
+	a := w.do(w.request(t.Context(), http.MethodPost, "/v1/chat/completions", key,
+		strings.NewReader(`{"model": "other", "messages": [{"role": "user", "content": "x"}]}`)))
+	if a.status < 500 {
+		t.Errorf("the model whose server is out: %d %s", a.status, a.body)
 	}
 }

@@ -32,9 +32,20 @@ type choice struct {
 func (c *completion) caller(row *catalog.Inference) request.Caller {
 	return request.Caller{
 		Row: row, Find: c.choice.snapshot.Catalog.Inference,
-		Allows:    func(slug string) bool { return c.who.Scope().AllowsModel(slug) },
+		Refuses:   c.refuses,
 		MaxTokens: c.who.Tier.MaxTokens,
 	}
+}
+
+// refuses returns why the caller may not use a model, or "".
+func (c *completion) refuses(slug string) string {
+	switch {
+	case !c.who.Key.Limits.AllowsModel(slug):
+		return "The key does not reach this model."
+	case !c.who.Scope().AllowsModel(slug):
+		return "The token does not reach this model."
+	}
+	return ""
 }
 
 // begin checks the call for the model that it names, or for the first row that
@@ -66,7 +77,7 @@ func (c *completion) otherRows() []*catalog.Inference {
 	var rows []*catalog.Inference
 	for _, id := range c.request.Model.Fallbacks {
 		row, ok := c.choice.snapshot.Catalog.Inference(id)
-		if ok && row.Serves(c.route) && c.who.Scope().AllowsModel(id) {
+		if ok && row.Serves(c.route) && c.who.AllowsModel(id) {
 			rows = append(rows, row)
 		}
 	}

@@ -127,16 +127,16 @@ func New(c Config) *Gateway {
 		Catalog: c.Catalog, Secrets: c.Secrets, Embedded: c.Embedded, Now: c.Now, Random: c.Random, Resolver: c.Resolver,
 		Logger: c.Logger,
 	})
-	g.route("/v1/chat/completions", http.MethodPost, g.authenticated(g.completion(catalog.Chat)))
-	g.route("/v1/completions", http.MethodPost, g.authenticated(g.completion(catalog.Completions)))
+	g.route("/v1/chat/completions", http.MethodPost, g.authenticated(credential.InferenceRoutes, g.completion(catalog.Chat)))
+	g.route("/v1/completions", http.MethodPost, g.authenticated(credential.InferenceRoutes, g.completion(catalog.Completions)))
 	for _, route := range []catalog.Route{
 		catalog.Responses, catalog.Messages, catalog.CountTokens, catalog.Embeddings, catalog.Rerank, catalog.Score,
 	} {
-		g.route("/v1"+route.Path(), http.MethodPost, g.authenticated(g.completion(route)))
+		g.route("/v1"+route.Path(), http.MethodPost, g.authenticated(credential.InferenceRoutes, g.completion(route)))
 	}
-	g.route("/v1/models", http.MethodGet, g.authenticated(g.listModels))
-	g.route("/v1/models/{id...}", http.MethodGet, g.authenticated(g.getModel))
-	g.route("/v1/usage", http.MethodGet, g.authenticated(g.getUsage))
+	g.route("/v1/models", http.MethodGet, g.authenticated(credential.InferenceRoutes, g.listModels))
+	g.route("/v1/models/{id...}", http.MethodGet, g.authenticated(credential.InferenceRoutes, g.getModel))
+	g.route("/v1/usage", http.MethodGet, g.authenticated(credential.UsageRoutes, g.getUsage))
 	g.route("/{$}", http.MethodGet, func(w http.ResponseWriter, _ *http.Request) error {
 		writeJSON(w, http.StatusOK, []byte(rootBody))
 		return nil
@@ -228,9 +228,11 @@ func NotFound(w http.ResponseWriter) {
 }
 
 // authenticated makes the checks that come before every route's own: who is
-// calling, and whether a token may be used from its origin
-// (docs/contract/auth.md#scope).
-func (g *Gateway) authenticated(handle func(http.ResponseWriter, *http.Request, credential.Principal) error) handler {
+// calling, whether a token may be used from its origin (docs/contract/auth.md#scope), and
+// whether a key is limited to other routes.
+func (g *Gateway) authenticated(
+	group credential.RouteGroup, handle func(http.ResponseWriter, *http.Request, credential.Principal) error,
+) handler {
 	return func(w http.ResponseWriter, r *http.Request) error {
 		secret, ok := bearer(r.Header.Get("Authorization"))
 		if !ok && isMessages(r) {
@@ -247,6 +249,11 @@ func (g *Gateway) authenticated(handle func(http.ResponseWriter, *http.Request, 
 		httpserver.SetAccount(r.Context(), who.Account())
 		if !who.Scope().AllowsOrigin(r.Header.Get("Origin")) {
 			return credential.ErrOriginNotAllowed
+		}
+		if err := who.CheckRoutes(group); err != nil {
+			return &apierror.Error{
+				Status: http.StatusForbidden, Type: apierror.Permission, Code: apierror.RouteNotAllowed, Message: err.Error(),
+			}
 		}
 		return handle(w, r, who)
 	}

@@ -34,7 +34,7 @@ func (g *Gateway) listModels(w http.ResponseWriter, _ *http.Request, who credent
 		Data   []modelBody `json:"data"`
 	}{"list", []modelBody{}}
 	for _, row := range g.config.Catalog().InferenceModels() {
-		if !row.Placeholder && who.Scope().AllowsModel(row.ID) {
+		if !row.Placeholder && who.AllowsModel(row.ID) {
 			list.Data = append(list.Data, g.modelBody(row))
 		}
 	}
@@ -48,8 +48,8 @@ func (g *Gateway) getModel(w http.ResponseWriter, r *http.Request, who credentia
 	if !ok || row.Placeholder {
 		return apierror.UnknownModel("%s", catalog.UnknownModel(id).Message)
 	}
-	if !who.Scope().AllowsModel(row.ID) {
-		return credential.ModelNotAllowed(row.ID)
+	if err := who.CheckModel(row.ID); err != nil {
+		return err
 	}
 	return respond(w, g.modelBody(row))
 }

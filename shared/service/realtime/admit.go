@@ -29,6 +29,7 @@ func refused(code websocket.StatusCode, reason string) refusal { return refusal{
 var (
 	invalidKey    = refused(websocket.StatusPolicyViolation, "Invalid API key")
 	modelRefused  = refused(websocket.StatusPolicyViolation, "Model not allowed")
+	routeRefused  = refused(websocket.StatusPolicyViolation, "Route not allowed")
 	originRefused = refused(websocket.StatusPolicyViolation, "Origin not allowed")
 	limitReached  = refused(websocket.StatusTryAgainLater, "Concurrent session limit reached.")
 	// tooManyFailures is for addresses that guess keys.
@@ -72,8 +73,11 @@ func (s *Server) admit(ctx context.Context, r *http.Request) (admission, error) 
 		s.config.Logger.Error("a session could not be authenticated", "error", err)
 		return admission{}, cannotOpen
 	}
+	if who.CheckRoutes(credential.RealtimeRoutes) != nil {
+		return admission{who: who}, routeRefused
+	}
 	m, ok := s.config.Catalog.Find(r.URL.Query().Get("model"))
-	if !ok || !m.Realtime || !who.Scope().AllowsModel(m.Names()...) {
+	if !ok || !m.Realtime || !who.AllowsModel(m.Names()...) {
 		return admission{who: who}, modelRefused
 	}
 	origin := r.Header.Get("Origin")

@@ -37,6 +37,9 @@ func TestWhoGetsASession(t *testing.T) {
 	expired := w.mint(studio, credential.Scope{}, time.Millisecond)
 	time.Sleep(2 * time.Millisecond)
 	token := func(scope credential.Scope) string { return w.mint(studio, scope, time.Hour) }
+	otherRoutes := w.limitedKey("ck_other_routes", func(k *credential.Key) {
+		k.Limits.Routes = []credential.RouteGroup{credential.JobRoutes, credential.TokenRoutes}
+	})
 	const key, model, origin = "Invalid API key", "Model not allowed", "Origin not allowed"
 	for _, c := range []struct {
 		name, model, secret string
@@ -69,6 +72,20 @@ func TestWhoGetsASession(t *testing.T) {
 		{"an unknown model", "gen-9", studio, nil, model},
 		{"a model without realtime", "gen-clip", studio, nil, model},
 		{"an image model", "gen-image-2", studio, nil, model},
+		{"an expired key", "gen-2.5", w.limitedKey("ck_expired_key", func(k *credential.Key) {
+			k.ExpiresAt = k.CreatedAt
+		}), nil, key},
+		{"a key for other routes", "gen-2.5", otherRoutes, nil, "Route not allowed"},
+		{"a token of a key for other routes", "gen-2.5", w.mint(otherRoutes, credential.Scope{}, time.Hour), nil,
+			"Route not allowed"},
+		{"a key for another model", "gen-2.1", w.limitedKey("ck_other_model", func(k *credential.Key) {
+			k.Limits.Models = []string{"gen-2.5"}
+		}), nil, model},
+		{"a key for the model and realtime sessions", "gen-2.5", w.limitedKey("ck_this_model", func(k *credential.Key) {
+			k.Limits = credential.Limits{
+				Models: []string{"gen-latest"}, Routes: []credential.RouteGroup{credential.RealtimeRoutes},
+			}
+		}), nil, ""},
 		{"a model beyond the token", "gen-2.1", token(credential.Scope{Models: []string{"gen-2.5"}}), nil, model},
 		{"an allowed page", "gen-2.5", studio, []string{"Origin", page}, ""},
 		{"a page that is not allowed", "gen-2.5", studio, []string{"Origin", "https://evil.example.com"}, origin},

@@ -108,6 +108,20 @@ func TestARevokedKeyEndsItsSessions(t *testing.T) {
 	w.active("studio", 1)
 }
 
+// So does a key that expires, and those of its client tokens with it.
+func TestAnExpiredKeyEndsItsSessions(t *testing.T) {
+	w := newWorld(t, setup{times: realtime.Times{Revocation: 50 * time.Millisecond}})
+	parent := w.limitedKey("ck_parent_key", func(k *credential.Key) { k.ExpiresAt = k.CreatedAt.Add(time.Minute) })
+	own, minted := w.open("gen-2.5", parent), w.open("gen-2.5", w.mint(parent, credential.Scope{}, time.Minute))
+	other := w.open("gen-2.5", studio)
+	w.later.Store(int64(time.Minute))
+	for _, c := range []*client{own, minted} {
+		c.ends("key_revoked", websocket.StatusPolicyViolation, "Invalid API key")
+	}
+	other.painted(colorOf(""))
+	w.active("studio", 1)
+}
+
 // When the server stops, it tells all sessions, closes them and frees their
 // slots.
 func TestTheStopOfTheServer(t *testing.T) {

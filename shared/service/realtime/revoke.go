@@ -11,7 +11,7 @@ import (
 // keyTime bounds the read of one key.
 const keyTime = 5 * time.Second
 
-// watchKeys ends the sessions and waits of revoked keys, and those of their client
+// watchKeys ends the sessions and waits of revoked and expired keys, and those of their client
 // tokens, until the context ends. A token that expires ends no session.
 func (s *Server) watchKeys(ctx context.Context) {
 	ticker := time.NewTicker(s.config.Times.Revocation)
@@ -49,5 +49,5 @@ func (s *Server) revoked(ctx context.Context, hash credential.Hash) bool {
 		}
 		return false
 	}
-	return err != nil || !key.RevokedAt.IsZero()
+	return err != nil || !key.Works(s.config.Now())
 }

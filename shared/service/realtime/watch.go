@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 
+	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/service/realtime/room"
@@ -64,7 +65,11 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 		answerDetail(w, http.StatusForbidden, originRefused.message)
 		return
 	}
-	if !who.Scope().AllowsModel(c.admission.model.Names()...) {
+	if who.CheckRoutes(credential.RealtimeRoutes) != nil {
+		answerDetail(w, http.StatusForbidden, routeRefused.message)
+		return
+	}
+	if !who.AllowsModel(c.admission.model.Names()...) {
 		answerDetail(w, http.StatusForbidden, modelRefused.message)
 		return
 	}

@@ -236,6 +236,12 @@ func TestWhoMayWatch(t *testing.T) {
 		{"a wrong key", c.watched, "ck_wrong_key_1", nil, http.StatusUnauthorized},
 		{"another account", c.watched, rival, nil, http.StatusNotFound},
 		{"a token of another model", c.watched, token(credential.Scope{Models: []string{"gen-2.1"}}), nil, http.StatusForbidden},
+		{"a key for other routes", c.watched, w.limitedKey("ck_other_routes", func(k *credential.Key) {
+			k.Limits.Routes = []credential.RouteGroup{credential.JobRoutes}
+		}), nil, http.StatusForbidden},
+		{"a key for another model", c.watched, w.limitedKey("ck_other_model", func(k *credential.Key) {
+			k.Limits.Models = []string{"gen-2.1"}
+		}), nil, http.StatusForbidden},
 		{"a page that is not allowed", c.watched, studio, []string{"Origin", "https://evil.example.com"}, http.StatusForbidden},
 		{"a room that is not", "room_1", studio, nil, http.StatusNotFound},
 		{"no room", "", studio, nil, http.StatusNotFound},

@@ -82,6 +82,8 @@ type world struct {
 	// asleep is how long the process pretends to have been suspended, in
 	// nanoseconds.
 	asleep atomic.Int64
+	// later is how far the server's clock is ahead, in nanoseconds.
+	later atomic.Int64
 	// stop stops the server as the end of its program does, and waits for it.
 	stop func()
 }
@@ -150,7 +152,8 @@ func newWorld(t *testing.T, s setup) *world {
 		}),
 		Files: w.files, Blobs: w.blobs, Usage: writer, Engine: s.engine, Pictures: s.pictures, TextMemory: s.textMemory,
 		Enhancer: s.enhancer,
-		Origins:  origins, Times: s.times, Now: time.Now, Logger: logger,
+		Origins:  origins, Times: s.times, Now: func() time.Time { return time.Now().Add(time.Duration(w.later.Load())) },
+		Logger: logger,
 	})
 	mux := http.NewServeMux()
 	for _, path := range realtime.Paths() {
@@ -270,6 +273,20 @@ func (w *world) active(account string, want int) {
 		}
 		return n == want
 	})
+}
+
+// limitedKey makes a key of the account studio, which change limits, and returns it.
+func (w *world) limitedKey(secret string, change func(*credential.Key)) string {
+	w.t.Helper()
+	key, err := credential.NewKey(secret, "studio", credential.DefaultTier, "", time.Now())
+	if err == nil {
+		change(&key)
+		err = w.keys.CreateKey(w.t.Context(), key)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return secret
 }
 
 // mint issues a client token of a key.

@@ -87,9 +87,7 @@ func (s *suite) found(want credential.Key) {
 	s.Helper()
 	got, err := s.FindKey(s.ctx, want.Hash)
 	conformance.OK(s, err)
-	if got != want {
-		s.Fatalf("found %+v, want %+v", got, want)
-	}
+	conformance.Same(s, "the key", got, want)
 }
 
 // listed checks the keys of an account.
@@ -130,6 +128,39 @@ var keyTests = []test{
 		if !got.Admin {
 			s.Fatalf("revoked, it is %+v", got)
 		}
+	}},
+	{"when a key expires and what it is limited to are kept", func(s *suite) {
+		key, models, routes := s.key("acme", 1, created), s.key("acme", 2, created), s.key("acme", 3, created)
+		key.ExpiresAt = created.Add(90 * time.Minute)
+		key.Limits = credential.Limits{
+			Models: []string{"gen-2.5", "small/chat:1"},
+			Routes: []credential.RouteGroup{credential.JobRoutes, credential.KeyRoutes},
+		}
+		models.Limits.Models, routes.Limits.Routes = key.Limits.Models[:1], key.Limits.Routes[1:]
+		for _, limited := range []credential.Key{key, models, routes} {
+			conformance.OK(s, s.CreateKey(s.ctx, limited))
+			s.found(limited)
+			minted := token(limited, 7)
+			minted.Hash[0] = limited.Hash[0]
+			conformance.OK(s, s.CreateToken(s.ctx, minted))
+			s.foundToken(minted)
+		}
+		got, err := s.RevokeKey(s.ctx, "", key.ID, revoked)
+		conformance.OK(s, err)
+		key.RevokedAt = revoked
+		conformance.Same(s, "the key", got, key)
+	}},
+	{"a key that has expired revokes none", func(s *suite) {
+		key, by := s.create("acme", 1, created), s.key("acme", 2, created)
+		by.ExpiresAt = revoked
+		conformance.OK(s, s.CreateKey(s.ctx, by))
+		_, err := s.RevokeKey(s.ctx, by.ID, key.ID, revoked)
+		conformance.Fails(s, err, fault.Unauthorized)
+		s.found(key)
+		key.RevokedAt = revoked.Add(-time.Millisecond)
+		_, err = s.RevokeKey(s.ctx, by.ID, key.ID, key.RevokedAt)
+		conformance.OK(s, err)
+		s.found(key)
 	}},
 	{"an unknown hash is not found", func(s *suite) {
 		s.create("acme", 1, created)
@@ -187,9 +218,7 @@ var keyTests = []test{
 		got, err := s.RevokeKey(s.ctx, "", key.ID, revoked)
 		conformance.OK(s, err)
 		key.RevokedAt = revoked
-		if got != key {
-			s.Fatalf("revoked %+v, want %+v", got, key)
-		}
+		conformance.Same(s, "the key", got, key)
 		s.found(key)
 		s.found(other)
 		s.listed("acme", key, other)
@@ -200,9 +229,7 @@ var keyTests = []test{
 		conformance.OK(s, err)
 		again, err := s.RevokeKey(s.ctx, "", key.ID, revoked.Add(time.Hour))
 		conformance.OK(s, err)
-		if again != first {
-			s.Fatalf("revoked again %+v, want %+v", again, first)
-		}
+		conformance.Same(s, "the key", again, first)
 		s.found(first)
 	}},
 	{"a key is revoked by a key of its own account, and by no other", func(s *suite) {
@@ -215,14 +242,10 @@ var keyTests = []test{
 		key.RevokedAt = revoked
 		got, err := s.RevokeKey(s.ctx, own.ID, key.ID, revoked)
 		conformance.OK(s, err)
-		if got != key {
-			s.Fatalf("revoked %+v, want %+v", got, key)
-		}
+		conformance.Same(s, "the key", got, key)
 		again, err := s.RevokeKey(s.ctx, own.ID, key.ID, revoked.Add(time.Hour))
 		conformance.OK(s, err)
-		if again != key {
-			s.Fatalf("revoked again %+v, want %+v", again, key)
-		}
+		conformance.Same(s, "the key", again, key)
 		s.found(own)
 	}},
 	{"a key that is revoked, or unknown, revokes none", func(s *suite) {

@@ -32,6 +32,7 @@ const (
 	InvalidAPIKey      = "invalid_api_key"
 	ModelNotFound      = "model_not_found"
 	ModelNotAllowed    = "model_not_allowed"
+	RouteNotAllowed    = "route_not_allowed"
 	RateLimitExceeded  = "rate_limit_exceeded"
 	InsufficientQuota  = "insufficient_quota"
 	RequestTooLarge    = "request_too_large"

@@ -289,7 +289,12 @@ func TestMembersAreBounded(t *testing.T) {
 // content (docs/contract/errors.md#order-of-checks).
 func TestModelAndScopeComeFirst(t *testing.T) {
 	who := caller(t)
-	who.Allows = func(slug string) bool { return slug == "short" }
+	who.Refuses = func(slug string) string {
+		if slug == "short" {
+			return ""
+		}
+		return "The token does not reach this model."
+	}
 	for _, c := range []struct {
 		name   string
 		route  catalog.Route

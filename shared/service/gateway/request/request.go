@@ -16,12 +16,13 @@ import (
 // caller's credential allows.
 type Caller struct {
 	// Row is set for a call that has fallen back to this row, whatever it names:
-	// then Find and Allows are not asked.
+	// then Find and Refuses are not asked.
 	Row *catalog.Inference
 	// Find returns the catalog row of a slug.
 	Find func(slug string) (*catalog.Inference, bool)
-	// Allows reports whether the caller may use the model; nil allows all.
-	Allows func(slug string) bool
+	// Refuses returns why the caller may not use the model, or "" if it may; nil refuses
+	// none.
+	Refuses func(slug string) string
 	// MaxTokens is the tier's cap on the tokens that one completion may ask
 	// for; 0 means no cap.
 	MaxTokens int
@@ -169,10 +170,13 @@ func (c Caller) find(route catalog.Route, slug, param string) (*catalog.Inferenc
 		return nil, unknown(param, "The model %q does not exist.", slug)
 	case !m.Serves(route):
 		return nil, unknown(param, "The model %q has no %s route.", slug, route)
-	case c.Allows != nil && !c.Allows(slug):
-		return nil, &apierror.Error{
-			Status: http.StatusForbidden, Type: apierror.Permission, Code: apierror.ModelNotAllowed, Param: param,
-			Message: "The token does not reach this model.",
+	}
+	if c.Refuses != nil {
+		if why := c.Refuses(slug); why != "" {
+			return nil, &apierror.Error{
+				Status: http.StatusForbidden, Type: apierror.Permission, Code: apierror.ModelNotAllowed, Param: param,
+				Message: why,
+			}
 		}
 	}
 	return m, nil

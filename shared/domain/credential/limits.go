@@ -1,0 +1,128 @@
+package credential
+
+import (
+	"slices"
+	"time"
+
+	"cutroom/shared/domain/fault"
+)
+
+// RouteGroup is a group of calls that a key may be limited to
+// (docs/contract/auth.md#limits-of-a-key).
+type RouteGroup string
+
+// The groups. Every call that requires a credential is in one of them.
+const (
+	JobRoutes       RouteGroup = "jobs"
+	ImageRoutes     RouteGroup = "images"
+	FileRoutes      RouteGroup = "files"
+	RealtimeRoutes  RouteGroup = "realtime"
+	InferenceRoutes RouteGroup = "inference"
+	UsageRoutes     RouteGroup = "usage"
+	TokenRoutes     RouteGroup = "tokens"
+	KeyRoutes       RouteGroup = "keys"
+)
+
+// RouteGroups returns all groups.
+func RouteGroups() []RouteGroup {
+	return []RouteGroup{
+		JobRoutes, ImageRoutes, FileRoutes, RealtimeRoutes, InferenceRoutes, UsageRoutes, TokenRoutes, KeyRoutes,
+	}
+}
+
+// MaxKeyModels is how many models a key may be limited to.
+const MaxKeyModels = 20
+
+// Limits are what a permanent key may be used for, and the client tokens that are
+// minted for it. The zero value allows everything.
+type Limits struct {
+	// Models are ids or aliases of models; empty allows all. An alias stands for the
+	// model that has it when the key is used.
+	Models []string `json:"models,omitempty"`
+	// Routes are groups of calls; empty allows all.
+	Routes []RouteGroup `json:"routes,omitempty"`
+}
+
+// AllowsModel reports whether the limits allow a model with these names.
+func (l Limits) AllowsModel(names ...string) bool { return allowsModel(l.Models, names) }
+
+// AllowsRoutes reports whether the limits allow the calls of a group.
+func (l Limits) AllowsRoutes(group RouteGroup) bool {
+	return len(l.Routes) == 0 || slices.Contains(l.Routes, group)
+}
+
+// allowsModel reports whether one of a model's names is on a list of those that are
+// allowed; an empty list allows all.
+func allowsModel(allowed, names []string) bool {
+	return len(allowed) == 0 || slices.ContainsFunc(names, func(name string) bool {
+		return slices.Contains(allowed, name)
+	})
+}
+
+// Expired reports whether the key's time is over.
+func (k Key) Expired(now time.Time) bool { return !k.ExpiresAt.IsZero() && !now.Before(k.ExpiresAt) }
+
+// Works reports whether the key is neither revoked nor expired.
+func (k Key) Works(now time.Time) bool { return k.RevokedAt.IsZero() && !k.Expired(now) }
+
+// AllowsModel reports whether the caller may use a model with these names: its key has
+// to allow it, and so has its client token if it calls with one.
+func (p Principal) AllowsModel(names ...string) bool {
+	return p.Key.Limits.AllowsModel(names...) && p.Scope().AllowsModel(names...)
+}
+
+// CheckModel refuses the model with the id, and all of its names, if the caller may not
+// use it.
+//
+// Errors: fault.Forbidden.
+func (p Principal) CheckModel(id string, names ...string) error {
+	switch names = append([]string{id}, names...); {
+	case !p.Key.Limits.AllowsModel(names...):
+		return KeyModelNotAllowed(id)
+	case !p.Scope().AllowsModel(names...):
+		return ModelNotAllowed(id)
+	}
+	return nil
+}
+
+// CheckRoutes refuses the calls of a group if the caller's key is limited to others.
+//
+// Errors: fault.Forbidden.
+func (p Principal) CheckRoutes(group RouteGroup) error {
+	if !p.Key.Limits.AllowsRoutes(group) {
+		return fault.New(fault.Forbidden, "The API key is not allowed the routes %q.", group)
+	}
+	return nil
+}
+
+// inherit returns the request with what it leaves open set as for the key that makes the
+// new one, so that no key can make one that lasts longer or may do more. Names of models
+// are compared as they were written: what an alias stands for may change.
+//
+// Errors: fault.Forbidden if the request asks for more.
+func (r KeyRequest) inherit(by Key) (KeyRequest, error) {
+	switch {
+	case r.ExpiresAt.IsZero():
+		r.ExpiresAt = by.ExpiresAt
+	case !by.ExpiresAt.IsZero() && r.ExpiresAt.After(by.ExpiresAt):
+		return r, fault.New(fault.Forbidden, "The key that makes this one expires before it, at %s.",
+			by.ExpiresAt.UTC().Format(time.RFC3339))
+	}
+	for _, name := range r.Limits.Models {
+		if !by.Limits.AllowsModel(name) {
+			return r, fault.New(fault.Forbidden, "The key that makes this one is not allowed the model %s.", name)
+		}
+	}
+	for _, group := range r.Limits.Routes {
+		if !by.Limits.AllowsRoutes(group) {
+			return r, fault.New(fault.Forbidden, "The key that makes this one is not allowed the routes %q.", group)
+		}
+	}
+	if len(r.Limits.Models) == 0 {
+		r.Limits.Models = by.Limits.Models
+	}
+	if len(r.Limits.Routes) == 0 {
+		r.Limits.Routes = by.Limits.Routes
+	}
+	return r, nil
+}
