@@ -18,6 +18,7 @@ from torch.nn import functional
 
 from . import live_wire as wire
 from .diffusion import release_memory, translated
+from .exclusive import LOADING
 from .frames import live_sizes
 from .live import Check
 from .loras import fuse
@@ -36,7 +37,7 @@ _WARM = ((640, 360), (360, 640), (640, 480))
 
 def load_live(row: LivePipelineRow, folder: Callable[[str], Path], device: str) -> LiveDiffusion:
     """Loads the row's pipeline. folder returns the folder of weights."""
-    with translated():
+    with LOADING, translated():
         given: dict[str, Any] = {}
         dtype = PRECISIONS[row.precision]
         if row.class_name != "StableDiffusionXLImg2ImgPipeline":

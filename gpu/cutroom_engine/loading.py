@@ -15,6 +15,7 @@ import transformers
 
 from .conditions import Conditions
 from .diffusion import DiffusersPipeline, translated
+from .exclusive import LOADING
 from .loras import Choices, fuse
 from .model_map import PipelineRow
 from .prompts import Prompts
@@ -38,7 +39,7 @@ class Loader:
 
     def load(self, row: PipelineRow) -> DiffusersPipeline:
         """Loads the row's pipeline."""
-        with translated():
+        with LOADING, translated():
             if self._device != "cpu":
                 # Code that names no device should use this one, not the machine's first,
                 # which may belong to another server. This holds for this thread only.

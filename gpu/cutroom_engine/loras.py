@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from .exclusive import LOADING
 from .model_map import LivePipelineRow, LoraRow, PipelineRow
 from .weights import WeightsError
 
@@ -53,7 +54,8 @@ def _attach(row: PipelineRow | LivePipelineRow, pipe: Any, folder: Folder, loras
         path = folder(lora.folder) / lora.name
         if not path.is_file():
             raise WeightsError(f"{path}: there is no such file", retryable=False)
-        pipe.load_lora_weights(str(path.parent), weight_name=lora.name, adapter_name=name, local_files_only=True)
+        with LOADING:
+            pipe.load_lora_weights(str(path.parent), weight_name=lora.name, adapter_name=name, local_files_only=True)
     active = {name for adapters in pipe.get_list_adapters().values() for name in adapters}
     if missing := [lora.file for name, lora in loras.items() if name not in active]:
         raise WeightsError(f"{missing[0]}: none of its layers is one of {row.class_name}", retryable=False)

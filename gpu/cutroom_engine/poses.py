@@ -11,6 +11,7 @@ import torch
 import transformers
 from PIL import Image
 
+from .exclusive import LOADING
 from .frames import Frame
 from .motion import Person, person
 
@@ -35,13 +36,14 @@ class Poses:
         options: dict[str, Any] = {"local_files_only": True}
         self._device = device
         self._look = transformers.AutoImageProcessor.from_pretrained(str(detector), **options)
-        self._detector = (
-            transformers.AutoModelForObjectDetection.from_pretrained(str(detector), **options).to(device).eval()
-        )
         self._crop = transformers.AutoImageProcessor.from_pretrained(str(estimator), **options)
-        self._estimator = (
-            transformers.VitPoseForPoseEstimation.from_pretrained(str(estimator), **options).to(device).eval()
-        )
+        with LOADING:
+            self._detector = (
+                transformers.AutoModelForObjectDetection.from_pretrained(str(detector), **options).to(device).eval()
+            )
+            self._estimator = (
+                transformers.VitPoseForPoseEstimation.from_pretrained(str(estimator), **options).to(device).eval()
+            )
 
     def people(self, frames: list[Frame], check: Callable[[], None]) -> list[Person | None]:
         """Returns the largest person of each picture. check is called every few pictures."""

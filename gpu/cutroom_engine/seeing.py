@@ -12,6 +12,7 @@ import transformers
 from PIL import Image
 
 from .controls import Mask, near_is_light
+from .exclusive import LOADING
 from .frames import Frame
 
 # How many pictures are processed together.
@@ -26,9 +27,10 @@ class Depth:
     def __init__(self, folder: Path, device: str) -> None:
         self._device = device
         self._process = transformers.AutoImageProcessor.from_pretrained(str(folder), **_OPTIONS)
-        self._model = (
-            transformers.AutoModelForDepthEstimation.from_pretrained(str(folder), **_OPTIONS).to(device).eval()
-        )
+        with LOADING:
+            self._model = (
+                transformers.AutoModelForDepthEstimation.from_pretrained(str(folder), **_OPTIONS).to(device).eval()
+            )
 
     def pictures(self, frames: list[Frame], check: Callable[[], None]) -> list[Frame]:
         """Returns a picture of the depth for each frame, near things light. check is called
@@ -49,9 +51,10 @@ class Parser:
     def __init__(self, folder: Path, labels: Sequence[str], device: str) -> None:
         self._device = device
         self._process = transformers.AutoImageProcessor.from_pretrained(str(folder), **_OPTIONS)
-        self._model = (
-            transformers.AutoModelForSemanticSegmentation.from_pretrained(str(folder), **_OPTIONS).to(device).eval()
-        )
+        with LOADING:
+            self._model = (
+                transformers.AutoModelForSemanticSegmentation.from_pretrained(str(folder), **_OPTIONS).to(device).eval()
+            )
         known = {str(name).lower(): int(number) for number, name in self._model.config.id2label.items()}
         missing = [label for label in labels if label.lower() not in known]
         if missing:
