@@ -15,6 +15,7 @@ import (
 // TestAccountsAreApart: a job is visible to its account alone; another account gets
 // exactly the answer for an unknown job, byte for byte (docs/contract/auth.md#keys).
 func TestAccountsAreApart(t *testing.T) {
+	t.Parallel()
 	ctx, data := bounded(t), t.TempDir()
 	server := start(t, data)
 	as := func(key string) *servertest.Client { return &servertest.Client{URL: server.URL(), Key: key} }
@@ -73,6 +74,7 @@ func TestAccountsAreApart(t *testing.T) {
 // TestKeysWhileServing makes, lists and revokes keys on the folder of a running
 // server.
 func TestKeysWhileServing(t *testing.T) {
+	t.Parallel()
 	ctx, data := bounded(t), t.TempDir()
 	server := start(t, data)
 	keys := func(args ...string) servertest.Ended {
@@ -170,6 +172,7 @@ func TestKeysWhileServing(t *testing.T) {
 // TestDevelopmentKey: a server without a configured key makes one, keeps it, and says
 // where. A revoked key is replaced by a new one.
 func TestDevelopmentKey(t *testing.T) {
+	t.Parallel()
 	ctx, data := bounded(t), t.TempDir()
 	printed := func() string {
 		t.Helper()

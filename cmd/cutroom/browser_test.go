@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"cutroom/shared/testkit/programtest"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -21,9 +22,9 @@ import (
 // children end with the context.
 func browser(ctx context.Context, t *testing.T, address string, args ...string) *exec.Cmd {
 	t.Helper()
-	path, err := exec.LookPath("chromium")
+	path, err := programtest.Browser()
 	if err != nil {
-		t.Fatal("chromium is missing: run scripts/install-test-tools.sh")
+		t.Fatal(err)
 	}
 	command := exec.CommandContext(ctx, path, append([]string{
 		// The pages are this test's own, and a container may lack a user whose rights a
@@ -62,6 +63,7 @@ var page []byte
 // backend, uploads, submits, polls, downloads and plays the result, and it can
 // read every refusal.
 func TestBrowserOnAnotherOrigin(t *testing.T) {
+	t.Parallel()
 	server := start(t, t.TempDir(), "CUTROOM_CATALOG="+smallCatalog(t))
 	reports := make(chan pageReport, 1)
 	application := httptest.NewServer(backend(server, reports))
@@ -165,6 +167,7 @@ func backend(server *servertest.Server, reports chan<- pageReport) http.Handler 
 // The page at /docs shows every operation under its policy, which lets it load nothing
 // but the document.
 func TestDocsPageShowsEveryOperation(t *testing.T) {
+	t.Parallel()
 	server := start(t, t.TempDir(), "CUTROOM_FAMILY=acme")
 	answer, err := server.Client().Get(bounded(t), "/openapi.json")
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 // TestBurst submits a dozen jobs at once: each is accepted or refused at once, and every
 // accepted job completes.
 func TestBurst(t *testing.T) {
+	t.Parallel()
 	const burst, limit = 12, 3
 	data := t.TempDir()
 	tiers := filepath.Join(t.TempDir(), "tiers.yaml")

@@ -89,6 +89,7 @@ func (w *clientWorkshop) node(script string, arguments ...string) string {
 // uses it, strictly, and does what clients do. The other two generators are those of the
 // client packages.
 func TestGeneratedTypeScriptClient(t *testing.T) {
+	t.Parallel()
 	w := newClientWorkshop(t)
 	modules := w.tool("generators", "node_modules")
 	if err := os.Symlink(modules, filepath.Join(w.folder, "node_modules")); err != nil {
@@ -123,6 +124,7 @@ declare const Buffer: { from(bytes: ArrayBuffer): { subarray(from: number, to: n
 
 // A common linter finds no error in the document.
 func TestOpenAPILint(t *testing.T) {
+	t.Parallel()
 	w := newClientWorkshop(t)
 	// What is served, and what is written.
 	for _, document := range []string{w.document, writtenDocument(t)} {
@@ -142,6 +144,7 @@ type exampleDocument struct {
 
 // Every example fits its schema, and the service accepts the examples of requests.
 func TestOpenAPIExamples(t *testing.T) {
+	t.Parallel()
 	w := newClientWorkshop(t)
 	text, err := os.ReadFile(w.document)
 	if err != nil {
@@ -218,6 +221,7 @@ func TestOpenAPIExamples(t *testing.T) {
 
 // The gateway answers where the document says.
 func TestTheGatewayOfTheDocumentAnswers(t *testing.T) {
+	t.Parallel()
 	w := newClientWorkshop(t)
 	text, err := os.ReadFile(w.document)
 	if err != nil {

@@ -39,6 +39,7 @@ const (
 // TestCrash kills the server by SIGKILL at random points under load, over and over. Then
 // it checks every job whose id was returned, and what is left in the data folder.
 func TestCrash(t *testing.T) {
+	t.Parallel()
 	seed := *crashSeed
 	if seed == 0 {
 		seed = rand.Uint64()

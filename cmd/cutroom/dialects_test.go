@@ -76,12 +76,14 @@ func refuseAgent(w http.ResponseWriter, asked string) {
 }
 
 func TestDialectsForPython(t *testing.T) {
+	t.Parallel()
 	world := newGatewayWorld(t)
 	world.run(t, exec.CommandContext(bounded(t), pythonProgram(t, "python"),
 		filepath.Join("testdata", "dialects", "client.py")), dialectChecksPython)
 }
 
 func TestDialectsForNode(t *testing.T) {
+	t.Parallel()
 	world := newGatewayWorld(t)
 	node := nodeProgram(t)
 	source, err := os.Open(filepath.Join("testdata", "dialects", "client.mjs"))

@@ -43,6 +43,7 @@ var saysFull = regexp.MustCompile(`(?i)\b(disk is full|no room left)\b`)
 // TestFullDisk: what does not fit is refused, or fails, with a clear error, leaves
 // nothing behind, and harms nothing else.
 func TestFullDisk(t *testing.T) {
+	t.Parallel()
 	ctx := bounded(t)
 	disk := disktest.Small(t, "size=24m")
 	data := filepath.Join(disk, "data")
@@ -121,6 +122,7 @@ func TestFullDisk(t *testing.T) {
 // TestStartOnAFullDisk: a server whose disk is full starts, answers reads, refuses what
 // does not fit, and can delete; once there is space everything works again.
 func TestStartOnAFullDisk(t *testing.T) {
+	t.Parallel()
 	ctx := bounded(t)
 	disk := disktest.Small(t, "size=32m")
 	data := filepath.Join(disk, "data")
@@ -197,11 +199,14 @@ func TestStartOnAFullDisk(t *testing.T) {
 
 // A missing folder shows in the health answer, without its path, and so does its return.
 func TestHealthNoticesAFolderThatIsGone(t *testing.T) {
-	data := t.TempDir()
-	server := start(t, data)
+	t.Parallel()
 	for name, reason := range map[string]string{"blobs": "Files cannot be written.",
 		"scratch": "Jobs cannot be worked on."} {
-		t.Run(name, func(t *testing.T) { missedAndBack(t, server, filepath.Join(data, name), reason) })
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			data := t.TempDir()
+			missedAndBack(t, start(t, data), filepath.Join(data, name), reason)
+		})
 	}
 }
 

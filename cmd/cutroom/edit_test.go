@@ -19,6 +19,7 @@ import (
 // TestEdit is the README's example from end to end: a real clip is uploaded, its progress
 // is seen, and the result is a video that a browser plays and that follows the prompt.
 func TestEdit(t *testing.T) {
+	t.Parallel()
 	ctx := bounded(t)
 	// TestEveryModel looks at results of full size.
 	small := bytes.ReplaceAll(defaultCatalog(t), []byte("1280x720"), []byte("320x180"))
@@ -192,6 +193,7 @@ func checkVideo(t *testing.T, content []byte, want video) {
 // TestSoundStaysInSync finds the moments in the result at which the picture turns white
 // and the sound begins: in the input they are one.
 func TestSoundStaysInSync(t *testing.T) {
+	t.Parallel()
 	ctx := bounded(t)
 	client := start(t, t.TempDir(), "CUTROOM_CATALOG="+smallPictures(t)).Client()
 	job, err := client.Submit(ctx, "gen-2.1", servertest.Form{servertest.File("data", "flash.mp4", fixtures.flash),
@@ -231,6 +233,7 @@ func TestSoundStaysInSync(t *testing.T) {
 // results of the first two: the table of docs/contract/media.md#output-size with the
 // sizes that it gives for 16:9 and 9:16.
 func TestEveryModel(t *testing.T) {
+	t.Parallel()
 	cases := []struct {
 		names     []string
 		input     string

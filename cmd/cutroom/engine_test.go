@@ -34,6 +34,7 @@ func newPreview(t *testing.T) engine.Engine {
 // TestEngineServer tests an engine server beside the program from end to end: HTTP in, a
 // worker, another program's edit, a video out.
 func TestEngineServer(t *testing.T) {
+	t.Parallel()
 	server := httptest.NewServer(engineservertest.Handler(newPreview(t)))
 	defer server.Close()
 	ctx := bounded(t)
@@ -89,6 +90,7 @@ func (slow) Estimates(_ context.Context, asked []engine.Question) ([]*job.Estima
 // TestClipsThatAreTooLongForTheEngineServer tests what an engine server tells of its edits
 // from end to end: the worker asks it, and a POST is refused by what it said.
 func TestClipsThatAreTooLongForTheEngineServer(t *testing.T) {
+	t.Parallel()
 	server := httptest.NewServer(engineservertest.Handler(slow{newPreview(t)}))
 	defer server.Close()
 	ctx := bounded(t)
@@ -142,6 +144,7 @@ func (e together) Run(
 // TestEngineServers has two engine servers, as on a machine with two GPUs: each has a job
 // at the same time, and the second continues without the first.
 func TestEngineServers(t *testing.T) {
+	t.Parallel()
 	edits := newPreview(t)
 	both := together{edits, &atomic.Int32{}, make(chan struct{})}
 	var servers [2]*httptest.Server

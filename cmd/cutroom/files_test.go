@@ -50,6 +50,7 @@ func store(t *testing.T, client *servertest.Client, content []byte) storedFile {
 // TestFilesOutliveACrash: files, a page's cursor and a signed URL remain valid after a
 // crash. What an unacknowledged upload left is deleted.
 func TestFilesOutliveACrash(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	server := start(t, data)
 	client := server.Client()
@@ -99,6 +100,7 @@ func TestFilesOutliveACrash(t *testing.T) {
 
 // TestAnotherSecret: a server with another secret refuses the cursors.
 func TestAnotherSecret(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	server := start(t, data, "CUTROOM_SECRET=a secret of 16 bytes or more")
 	for range 2 {
@@ -119,6 +121,7 @@ func TestAnotherSecret(t *testing.T) {
 // TestAJobOwnsItsFiles: a file is deleted as soon as a job was accepted with it, and the
 // job completes all the same, however often it referred to the file.
 func TestAJobOwnsItsFiles(t *testing.T) {
+	t.Parallel()
 	ctx, data := bounded(t), t.TempDir()
 	client := start(t, data, "CUTROOM_WORKERS=1").Client()
 	file := store(t, client, fixtures.tiny)

@@ -11,6 +11,7 @@ import (
 // Callers who guess keys are slowed more and more, by address. A caller with a working
 // key at the same address is not. An answer reveals only that a key is wrong.
 func TestGuessesAreSlowed(t *testing.T) {
+	t.Parallel()
 	ctx, data := bounded(t), t.TempDir()
 	server := start(t, data, "CUTROOM_TRUSTED_PROXIES=127.0.0.1")
 	fresh := newKey(t, data, nil, "--account", "acme")

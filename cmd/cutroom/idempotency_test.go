@@ -17,6 +17,7 @@ import (
 // under keys, over and over. Then all of them repeat everything: answered requests get
 // the same answer, and nothing exists twice.
 func TestKeysOutliveACrash(t *testing.T) {
+	t.Parallel()
 	const kills, clients = 4, 8
 	data := t.TempDir()
 	settings := []string{"CUTROOM_WORKERS=1", "CUTROOM_CATALOG=" + smallPictures(t)}

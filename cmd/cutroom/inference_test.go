@@ -54,6 +54,7 @@ func usedOf(t *testing.T, server *servertest.Server, key string) (requests, toke
 
 // Usage that GET /v1/usage has shown survives a kill, and accounts see only their own.
 func TestUsageOutlivesTheServer(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	other := newKey(t, data, nil, "--account", "other")
 	server := start(t, data)
@@ -96,6 +97,7 @@ func TestUsageOutlivesTheServer(t *testing.T) {
 // A changed catalog is loaded without a restart. A bad one is refused with the line of
 // its error, and the old one stays.
 func TestCatalogIsReadAgain(t *testing.T) {
+	t.Parallel()
 	catalog := string(defaultCatalog(t))
 	path := save(t, []byte(catalog))
 	server := start(t, t.TempDir(), "CUTROOM_CATALOG="+path)
@@ -137,6 +139,7 @@ func TestCatalogIsReadAgain(t *testing.T) {
 
 // A stop lets streams in progress end, and tells calls that wait for their turn.
 func TestStopWaitsForStreams(t *testing.T) {
+	t.Parallel()
 	goOn := make(chan struct{})
 	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
@@ -207,6 +210,7 @@ func TestStopWaitsForStreams(t *testing.T) {
 // One account may use half of CUTROOM_INFERENCE_MEMORY: its second large request is told
 // to retry later while its first is in progress.
 func TestInferenceMemory(t *testing.T) {
+	t.Parallel()
 	server := start(t, t.TempDir(), "CUTROOM_INFERENCE_MEMORY=128MiB")
 	body := []byte(`{"model": "cutroom-echo", "messages": [{"role": "user", "content": "` + strings.Repeat("x", 31<<20) +
 		`"}]}`)
@@ -230,6 +234,7 @@ func TestInferenceMemory(t *testing.T) {
 }
 
 func TestMetricsOfTheGateway(t *testing.T) {
+	t.Parallel()
 	server := start(t, t.TempDir(), "CUTROOM_METRICS_KEY=operator")
 	if answer, err := gatewayOf(server, servertest.Key)(bounded(t), http.MethodPost, "/v1/chat/completions",
 		helloChat); err != nil || answer.Status != 200 {
@@ -263,6 +268,7 @@ func TestMetricsOfTheGateway(t *testing.T) {
 // If the operator sets no key for the metrics one is made, and nothing else reads them: a
 // call from this machine may come through a proxy, from anybody.
 func TestTheKeyOfTheMetricsIsMade(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	server := start(t, data)
 	path := filepath.Join(data, "metrics-key")
@@ -293,6 +299,7 @@ func TestTheKeyOfTheMetricsIsMade(t *testing.T) {
 
 // The log of a chat says who called and when, and nothing of what was said.
 func TestPromptsAreNotLogged(t *testing.T) {
+	t.Parallel()
 	server := start(t, t.TempDir())
 	for _, body := range []string{
 		`{"model": "cutroom-echo", "messages": [{"role": "user", "content": "swordfish"}]}`,

@@ -128,6 +128,7 @@ func (w gatewayWorld) run(t *testing.T, command *exec.Cmd, checks string) {
 }
 
 func TestOpenAIForPython(t *testing.T) {
+	t.Parallel()
 	world := newGatewayWorld(t)
 	world.run(t, exec.CommandContext(bounded(t), pythonProgram(t, "python"),
 		filepath.Join("testdata", "openai", "client.py")), clientChecks)
@@ -158,6 +159,7 @@ func nodeFolder(t *testing.T) string {
 }
 
 func TestOpenAIForNode(t *testing.T) {
+	t.Parallel()
 	world := newGatewayWorld(t)
 	node := nodeProgram(t)
 	source, err := os.Open(filepath.Join("testdata", "openai", "client.mjs"))
@@ -237,6 +239,7 @@ func (c goClient) refused(key, model string, change func(*openai.ChatCompletionN
 }
 
 func TestOpenAIForGo(t *testing.T) {
+	t.Parallel()
 	world := newGatewayWorld(t)
 	for name, check := range map[string]func(goClient){
 		"models": goClient.models, "chat": goClient.chat, "streaming": goClient.streaming, "tools": goClient.tools,

@@ -35,6 +35,7 @@ func smallCatalog(t *testing.T) string {
 // The document is valid by the meta-schema of OpenAPI 3.1, and all its references
 // resolve.
 func TestOpenAPIIsValid(t *testing.T) {
+	t.Parallel()
 	server := start(t, t.TempDir())
 	answer, err := server.Client().Get(bounded(t), "/openapi.json")
 	if err != nil || answer.Status != 200 {
@@ -53,16 +54,22 @@ func TestOpenAPIIsValid(t *testing.T) {
 // document lacks, no operation that accepts a wrong key, and none that refuses a valid
 // request or accepts an invalid one.
 func TestSchemaFuzzer(t *testing.T) {
-	server := start(t, t.TempDir(), "CUTROOM_CATALOG="+smallCatalog(t), "CUTROOM_WORKERS=1")
-	// The events of a job last as long as the job, which waits behind many others. The
-	// gateway is another server.
-	fuzz(t, server, "--exclude-path-regex",
-		"^/v1/generate/|/events$|^/v1/((chat/)?completions|responses|messages(/count_tokens)?|embeddings|rerank|score)$|"+
-			"^/v1/models(/[{]model[}])?$|^/v1/usage$")
+	t.Parallel()
 	// Calls that wait for their results have a server of their own: on the other one many
 	// jobs are ahead of them.
-	waiting := start(t, t.TempDir(), "CUTROOM_CATALOG="+smallCatalog(t), "CUTROOM_WORKERS=2")
-	fuzz(t, waiting, "--include-path-regex", "^/v1/generate/", "--phases", "fuzzing")
+	for name, selection := range map[string][]string{
+		// The events of a job last as long as the job, which waits behind many others. The
+		// gateway is another server.
+		"jobs, files and the rest": {"--exclude-path-regex",
+			"^/v1/generate/|/events$|^/v1/((chat/)?completions|responses|messages(/count_tokens)?|embeddings|rerank|score)$|" +
+				"^/v1/models(/[{]model[}])?$|^/v1/usage$"},
+		"calls that wait": {"--include-path-regex", "^/v1/generate/", "--phases", "fuzzing"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			fuzz(t, start(t, t.TempDir(), "CUTROOM_CATALOG="+smallCatalog(t), "CUTROOM_WORKERS=1"), selection...)
+		})
+	}
 }
 
 // fuzz runs schemathesis on some operations of a server.

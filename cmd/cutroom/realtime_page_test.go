@@ -118,6 +118,7 @@ func (p *tab) onScreens(name string) {
 // The page shows the test pattern and the camera edited, by the latest prompt and image,
 // and frees its session on demand.
 func TestRealtimePage(t *testing.T) {
+	t.Parallel()
 	server := start(t, t.TempDir())
 	page := realtimePage(t, server, servertest.Key)
 	page.await("the test pattern is drawn", `colorfulness("original") > 30`)
@@ -187,6 +188,7 @@ func says(text string) string {
 // Where the server has WebRTC the pictures are video, by TCP if no UDP passes and as JPEGs
 // if nothing does.
 func TestRealtimePageByVideo(t *testing.T) {
+	t.Parallel()
 	address, err := programtest.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
@@ -240,6 +242,7 @@ func TestRealtimePageByVideo(t *testing.T) {
 
 // A reference image is uploaded, used, and removed again.
 func TestRealtimePageImage(t *testing.T) {
+	t.Parallel()
 	server := start(t, t.TempDir())
 	page := realtimePage(t, server, servertest.Key)
 	page.click("#connect")
@@ -280,6 +283,7 @@ func TestRealtimePageImage(t *testing.T) {
 // The page explains each refusal in words that say what to do, and its place in line
 // while all sessions of the account are open.
 func TestRealtimePageRefusals(t *testing.T) {
+	t.Parallel()
 	data, tiers := t.TempDir(), filepath.Join(t.TempDir(), "tiers.yaml")
 	if err := os.WriteFile(tiers, []byte("dev: {realtime_sessions: 1}\ndefault: {realtime_sessions: 1}\n"),
 		0o600); err != nil {
@@ -331,6 +335,7 @@ func TestRealtimePageRefusals(t *testing.T) {
 
 // Every control can be reached by keyboard, and has a name for screen readers.
 func TestRealtimePageByKeyboard(t *testing.T) {
+	t.Parallel()
 	server := start(t, t.TempDir())
 	page := realtimePage(t, server, servertest.Key)
 	reached := map[string]bool{}

@@ -17,6 +17,7 @@ import (
 // TestRealtimeSession opens a session with a client token, has a frame edited by a prompt
 // and a stored image, and ends with the server.
 func TestRealtimeSession(t *testing.T) {
+	t.Parallel()
 	ctx := bounded(t)
 	server := start(t, t.TempDir())
 	client := server.Client()

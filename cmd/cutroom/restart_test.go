@@ -13,11 +13,13 @@ import (
 // TestStopAndStart stops a server while it edits, in the two usual ways, and starts it
 // again: nothing is left running, and nothing is lost.
 func TestStopAndStart(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]func(*servertest.Server, context.Context) (int, error){
 		"terminated by a service manager": (*servertest.Server).Stop,
 		"interrupted by Ctrl-C":           (*servertest.Server).Interrupt,
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			ctx, data := bounded(t), t.TempDir()
 			// A tenth of the pixels still takes long enough to be stopped in.
 			settings := []string{"CUTROOM_WORKERS=1", "CUTROOM_CATALOG=" +

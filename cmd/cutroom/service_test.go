@@ -24,6 +24,7 @@ func packaged(t *testing.T, name string) string {
 // The unit restarts the server, restricts it, and lets it fence the programs that read
 // untrusted media.
 func TestTheUnitOfSystemd(t *testing.T) {
+	t.Parallel()
 	unit := packaged(t, "cutroom.service")
 	for _, line := range []string{
 		"ExecStart=/usr/local/bin/cutroom dev", "Restart=always", "KillMode=mixed", "OOMPolicy=continue", "DynamicUser=yes",

@@ -16,6 +16,7 @@ import (
 // TestWrongSettings: a wrong setting stops the start with one line that names the setting
 // and says why.
 func TestWrongSettings(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	write := func(name, content string) string {
 		path := filepath.Join(folder, name)
@@ -162,6 +163,7 @@ func TestWhoReachesTheServer(t *testing.T) {
 // The console calls the gateway by the public URL, because a proxy may stand in front of
 // it.
 func TestTheConsoleBehindAProxy(t *testing.T) {
+	t.Parallel()
 	server := start(t, t.TempDir(), "CUTROOM_PUBLIC_INFERENCE_URL=https://llm.example.com/one")
 	answer, err := server.Client().Get(bounded(t), "/console/config.json")
 	if err != nil || !strings.Contains(string(answer.Body), `"inference_url":"https://llm.example.com/one"`) {
@@ -210,6 +212,7 @@ func TestFFmpegIsMissing(t *testing.T) {
 // TestOneServerPerFolder: a second server on the folder of a running one is refused, and
 // does not disturb it.
 func TestOneServerPerFolder(t *testing.T) {
+	t.Parallel()
 	ctx, data := bounded(t), t.TempDir()
 	client := start(t, data).Client()
 	refused(t, []string{"CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_DATA=" + data}, "CUTROOM_DATA", data, "another server")
@@ -225,6 +228,7 @@ func TestOneServerPerFolder(t *testing.T) {
 
 // TestAnotherFamily serves the same models under another name, by one setting.
 func TestAnotherFamily(t *testing.T) {
+	t.Parallel()
 	ctx := bounded(t)
 	client := start(t, t.TempDir(), "CUTROOM_FAMILY=acme").Client()
 	form := func() servertest.Form {
@@ -248,6 +252,7 @@ func TestAnotherFamily(t *testing.T) {
 // TestOneMoreModel serves a model that a deployer adds to the catalog: one entry,
 // no code.
 func TestOneMoreModel(t *testing.T) {
+	t.Parallel()
 	ctx := bounded(t)
 	catalog := filepath.Join(t.TempDir(), "catalog.yaml")
 	entry := `
@@ -287,6 +292,7 @@ func TestOneMoreModel(t *testing.T) {
 // TestUploadLimit: a file above the limit is refused with the limit in the message, and a
 // request that declares a far larger size is refused before it is sent.
 func TestUploadLimit(t *testing.T) {
+	t.Parallel()
 	ctx := bounded(t)
 	client := start(t, t.TempDir(), "CUTROOM_MAX_UPLOAD=64KiB").Client()
 	submit := func(size int) error {
@@ -308,6 +314,7 @@ func TestUploadLimit(t *testing.T) {
 
 // TestTheWelcomeWorks runs the curl lines that the server prints, unchanged.
 func TestTheWelcomeWorks(t *testing.T) {
+	t.Parallel()
 	ctx := bounded(t)
 	server := start(t, t.TempDir())
 	client := server.Client()

@@ -22,6 +22,7 @@ const storageKills = 12
 // is refused, a repair keeps all bytes, and with the newest database restored everything
 // is served again.
 func TestStorageCrash(t *testing.T) {
+	t.Parallel()
 	v := &vault{t, t.TempDir(), map[string][]byte{}}
 	older := ""
 	refused := 0

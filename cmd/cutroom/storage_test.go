@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -37,6 +38,16 @@ func newVault(t *testing.T, early func(v *vault)) *vault {
 	v.upload(server.Client(), 10)
 	server.Kill()
 	return v
+}
+
+// copied returns a vault with copies of the files, for a test of its own.
+func (v *vault) copied(t *testing.T) *vault {
+	t.Helper()
+	other := &vault{t, t.TempDir(), maps.Clone(v.content)}
+	if err := os.CopyFS(other.data, os.DirFS(v.data)); err != nil {
+		t.Fatal(err)
+	}
+	return other
 }
 
 func (v *vault) upload(client *servertest.Client, files int) {
@@ -171,14 +182,15 @@ func (v *vault) doctor(arguments ...string) string {
 // files refuses the start, which changes nothing; repaired, the server starts, and
 // no byte of an acknowledged upload is gone, whatever the database knows.
 func TestLostDatabases(t *testing.T) {
-	var copied string
-	early := func(v *vault) { copied = v.copyOfDatabase() }
+	t.Parallel()
+	var older string
+	whole := newVault(t, func(v *vault) { older = v.copyOfDatabase() })
 	for name, c := range map[string]struct {
 		lose   func(v *vault)
 		reason string
 	}{
 		"a lost log":    {func(v *vault) { v.lose("-wal", "-shm") }, "older than the files"},
-		"an older copy": {func(v *vault) { v.putBack(copied) }, "older than the files"},
+		"an older copy": {func(v *vault) { v.putBack(older) }, "older than the files"},
 		"another database": {func(v *vault) {
 			other := newVault(v.t, nil)
 			v.putBack(other.copyOfDatabase())
@@ -199,7 +211,8 @@ func TestLostDatabases(t *testing.T) {
 		}, "damaged"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			v := newVault(t, early)
+			t.Parallel()
+			v := whole.copied(t)
 			newest := v.copyOfDatabase()
 			c.lose(v)
 			v.refused(c.reason)
@@ -235,6 +248,7 @@ func TestLostDatabases(t *testing.T) {
 // TestUnknownFilesAreAdoptedOrDropped: what no record knows is listed, becomes a
 // file of an account, or goes.
 func TestUnknownFilesAreAdoptedOrDropped(t *testing.T) {
+	t.Parallel()
 	v := newVault(t, nil)
 	for name, content := range map[string][]byte{"files/file_one": fixtures.tiny, "files/file_two": []byte("two"),
 		"jobs/job_x/data": []byte("three")} {
@@ -282,6 +296,7 @@ func TestUnknownFilesAreAdoptedOrDropped(t *testing.T) {
 // Root works on the folder of a server that runs as a user of its own: what root
 // makes there belongs to that user.
 func TestRootLeavesTheFolderToItsOwner(t *testing.T) {
+	t.Parallel()
 	if os.Geteuid() != 0 {
 		t.Skip("only root can make files of another user")
 	}
@@ -323,6 +338,7 @@ func TestRootLeavesTheFolderToItsOwner(t *testing.T) {
 // TestMissingFilesAreTold: files that the database knows and that are not there
 // are counted in the log.
 func TestMissingFilesAreTold(t *testing.T) {
+	t.Parallel()
 	v := newVault(t, nil)
 	if err := os.RemoveAll(filepath.Join(v.data, "blobs", "files")); err != nil {
 		t.Fatal(err)

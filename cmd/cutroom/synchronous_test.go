@@ -20,6 +20,7 @@ import (
 // A call that waits for its edit, against a server whose data folder is named
 // from where it was started, as the default one is.
 func TestSynchronousCalls(t *testing.T) {
+	t.Parallel()
 	ctx := bounded(t)
 	here, err := os.Getwd()
 	if err != nil {
@@ -104,6 +105,7 @@ func TestSynchronousCalls(t *testing.T) {
 
 // A prompt is expanded by the chat model that is set, and the job shows it.
 func TestPromptsAreExpandedByAModel(t *testing.T) {
+	t.Parallel()
 	ctx := bounded(t)
 	const expanded = "A loose watercolor of a bay at dusk."
 	asked := make(chan string, 1)

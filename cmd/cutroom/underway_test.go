@@ -82,6 +82,7 @@ func blobBytes(t *testing.T, data string) (bytes int64) {
 // account of 1 MB. They hold no more than that, and end with the token; those that a
 // crash ends leave nothing behind.
 func TestUploadsUnderWay(t *testing.T) {
+	t.Parallel()
 	const stored, uploads = 1_000_000, 20
 	data := t.TempDir()
 	tiers := filepath.Join(t.TempDir(), "tiers.yaml")

@@ -44,6 +44,7 @@ func secureServer(t *testing.T, http2 bool) (server *httptest.Server, left chan 
 //
 // Where the trusted certificates are is a variable on Linux alone.
 func TestUpstreamsByTLS(t *testing.T) {
+	t.Parallel()
 	rows, lefts := "", map[string]chan bool{}
 	var certificate []byte
 	for name, http2 := range map[string]bool{"HTTP/2.0": true, "HTTP/1.1": false} {

@@ -22,6 +22,7 @@ import (
 
 // Live video over WebRTC, with LiveKit's own clients for Python and for browsers.
 func TestLiveVideo(t *testing.T) {
+	t.Parallel()
 	server := start(t, t.TempDir(), "CUTROOM_RTC_ADDR=127.0.0.1:0")
 	t.Run("python", func(t *testing.T) { testPythonRoom(t, server) })
 	t.Run("browser", func(t *testing.T) { testBrowserRoom(t, server) })
@@ -29,6 +30,7 @@ func TestLiveVideo(t *testing.T) {
 
 // A server that has no such transport says so.
 func TestNoLiveVideo(t *testing.T) {
+	t.Parallel()
 	ctx := bounded(t)
 	server := start(t, t.TempDir(), "CUTROOM_RTC_ADDR=off")
 	control := openControl(ctx, t, server)

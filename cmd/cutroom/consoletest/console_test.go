@@ -47,9 +47,9 @@ func TestConsole(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer server.Kill()
-	chromium, err := exec.LookPath("chromium")
+	chromium, err := programtest.Browser()
 	if err != nil {
-		t.Fatal("chromium is missing: run scripts/install-test-tools.sh")
+		t.Fatal(err)
 	}
 	for _, flow := range play(ctx, t, map[string]string{
 		"URL": server.URL(), "INFERENCE_URL": server.InferenceURL(), "KEY": servertest.Key, "CHROMIUM": chromium,

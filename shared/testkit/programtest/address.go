@@ -1,6 +1,7 @@
 package programtest
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -13,16 +14,28 @@ const (
 	endPort   = 32768
 )
 
-// FreeAddress returns an address of this machine at which nobody listens, for a program
-// that must be told its address before it starts.
+// FreeAddress returns an address of this machine at which nobody listens, by TCP or UDP,
+// for a program that must be told its address before it starts.
 func FreeAddress() (string, error) {
 	var err error
 	for range 100 {
-		var listener net.Listener
-		listener, err = net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(endPort-firstPort)))
-		if err == nil {
-			return listener.Addr().String(), listener.Close()
+		address := fmt.Sprintf("127.0.0.1:%d", firstPort+rand.IntN(endPort-firstPort))
+		if err = free(address); err == nil {
+			return address, nil
 		}
 	}
 	return "", fmt.Errorf("find a free port: %w", err)
+}
+
+// free returns an error if somebody listens at the address.
+func free(address string) error {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return err
+	}
+	packets, err := net.ListenPacket("udp", address)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	return errors.Join(packets.Close(), listener.Close())
 }

@@ -89,7 +89,7 @@ export class Visit {
   async accessible(what, frame = this.page) {
     // Not while a color is on its way to another.
     await frame.evaluate(() => Promise.allSettled(document.getAnimations().filter(one => one.effect.getTiming().iterations !== Infinity).map(one => one.finished)));
-    await frame.evaluate(axe);
+    if (!await frame.evaluate(() => "axe" in window)) await frame.evaluate(axe);
     const found = await frame.evaluate(async () => (await window.axe.run(document, { iframes: false, resultTypes: ["violations"] })).violations.filter(one => one.impact === "serious" || one.impact === "critical").map(one => `${one.id}: ${one.help}\n    ${one.nodes.map(node => `${node.html} ${node.any.map(part => part.message).join(" ")}`).join("\n    ")}`));
     check(found.length === 0, `axe, ${what}:\n  ${found.join("\n  ")}`);
   }

@@ -1,0 +1,18 @@
+package programtest
+
+import (
+	"errors"
+	"os/exec"
+)
+
+// Browser returns the path of Chromium for tests without a screen: of its headless shell
+// where that is installed, which takes half of the processor time, and otherwise of the
+// whole browser.
+func Browser() (string, error) {
+	for _, name := range []string{"chromium-headless-shell", "chromium"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("chromium is missing: run scripts/install-test-tools.sh")
+}
