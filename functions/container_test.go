@@ -108,6 +108,7 @@ func (l *listening) String() string {
 }
 
 func TestTheContainer(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	c := w.serve(t)
 	t.Run("answers", c.testAnswers)

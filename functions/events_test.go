@@ -31,6 +31,7 @@ type want struct {
 // Every function answers the events of its folder as the files beside them say, both
 // buffered and streamed if it supports both.
 func TestEvents(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.work(t)
 	for _, function := range functions.All() {

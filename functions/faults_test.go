@@ -30,6 +30,7 @@ var trouble = awstest.Faults{Throttled: 0.1, Failed: 0.06, LostCalls: 0.06, Lost
 // and all files are counted; an accepted job is done once; the usage of completions
 // is counted once.
 func TestNothingIsLostOrDoubledInTrouble(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.faults = trouble
 	t.Run("files", w.testUploads)
@@ -115,7 +116,7 @@ func (w *world) testSubmissions(t *testing.T) {
 	w.work(t)
 	for _, id := range accepted {
 		var j job.Job
-		for deadline := time.Now().Add(3 * time.Minute); !j.Status.Terminal(); time.Sleep(100 * time.Millisecond) {
+		for deadline := time.Now().Add(15 * time.Minute); !j.Status.Terminal(); time.Sleep(100 * time.Millisecond) {
 			var err error
 			if j, err = w.jobs.Get(ctx, id); err != nil || time.Now().After(deadline) {
 				t.Fatalf("%s, which was accepted, is %s, %v", id, j.Status, err)

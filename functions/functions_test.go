@@ -2,6 +2,7 @@ package functions_test
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -34,6 +35,9 @@ var (
 	})
 )
 
+// local is the local AWS that the worlds of all tests are in.
+var local awstest.Shared
+
 // program returns the path of a built function, or of a container program.
 func program(t *testing.T, name string) string {
 	t.Helper()
@@ -52,7 +56,7 @@ func TestMain(m *testing.M) {
 		}
 		defer os.RemoveAll(folder)
 		built = filepath.Join(programtest.Folder(folder), "functions")
-		if code := m.Run(); code != 0 {
+		if code := local.Main(m); code != 0 {
 			return code
 		}
 		wrong, err := unneeded()
@@ -82,7 +86,7 @@ const (
 	samplePurged    = "job_01K000000000000000000PURGE"
 )
 
-// world is a local AWS with the records and blobs that the events refer to.
+// world is a part of a local AWS with the records and blobs that the events refer to.
 type world struct {
 	cloud *awstest.Cloud
 	// machine is the ARN of the state machine.
@@ -122,14 +126,14 @@ func (nobody) Dispatch(context.Context, job.Job) error { return nil }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	cloud := awstest.Start(t)
+	cloud := local.Cloud(t)
 	tables, bucket := cloud.MakeTables(t), cloud.MakeBucket(t)
 	definition, err := stepfn.Definition("aws", tables["jobs"])
 	if err != nil {
 		t.Fatal(err)
 	}
 	machine, turns := cloud.MakeStateMachine(t, definition), cloud.MakeQueue(t, 10)
-	secret, video, image := cloud.MakeSecret(t, "cursors", "the secret of these tests"), cloud.MakeQueue(t, 10), cloud.MakeQueue(t, 10)
+	secret, video, image := cloud.MakeSecret(t, "cursors-"+rand.Text(), "the secret of these tests"), cloud.MakeQueue(t, 10), cloud.MakeQueue(t, 10)
 	settings := []string{
 		"CUTROOM_BUCKET=" + bucket, "CUTROOM_STATE_MACHINE=" + machine, "CUTROOM_SECRET_ARN=" + secret,
 		"CUTROOM_VIDEO_QUEUE=" + video.URL, "CUTROOM_IMAGE_QUEUE=" + image.URL,
@@ -336,6 +340,7 @@ func (w *world) start(t *testing.T, name string, settings ...string) *lambdatest
 // Lambda loads a function's program at each cold start, so it is small: at most 16
 // MB.
 func TestProgramsAreSmall(t *testing.T) {
+	t.Parallel()
 	const most = 16_000_000
 	for _, name := range functions.Names() {
 		info, err := os.Stat(program(t, name))

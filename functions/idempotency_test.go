@@ -87,6 +87,7 @@ func jobOf(t *testing.T, m made) string {
 // A request creates something once for its Idempotency-Key, with the permissions of
 // the functions' roles.
 func TestRepeatedRequestsCreateOnce(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.work(t)
 	t.Run("every function", w.testReplays)

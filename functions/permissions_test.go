@@ -96,6 +96,7 @@ func unneeded() ([]string, error) {
 // A function that AWS refuses says that it failed, as it does of any failure of AWS, and
 // says nothing of roles or resources to its caller.
 func TestRefusedCalls(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	for _, c := range []struct{ name, action, event string }{
 		{"files", "dynamodb:GetItem", "list"},

@@ -152,6 +152,7 @@ func (w *world) metered(t *testing.T) (sum usage.Counts) {
 // Without a warm worker the caller of an image is refused at once, and the workers
 // are woken, once for many callers.
 func TestAnImageWithoutAWorkerWakesOne(t *testing.T) {
+	t.Parallel()
 	var mu sync.Mutex
 	var woken []string
 	lambda := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -189,6 +190,7 @@ func TestAnImageWithoutAWorkerWakesOne(t *testing.T) {
 // already; scale raises their number by the backlog, keeps those that were just
 // woken, and lowers it after idle time.
 func TestFleet(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	ctx := t.Context()
 	service := w.makeWorkerService(t)
@@ -290,6 +292,7 @@ func (s workerService) set(t *testing.T, n int) {
 
 // A missing setting stops a function at its start, with one line that names it.
 func TestMissingSettings(t *testing.T) {
+	t.Parallel()
 	for _, name := range functions.Names() {
 		f, err := lambdatest.Start(t.Context(), lambdatest.Program(program(t, name)))
 		if name == "models" || name == "smoke" {

@@ -104,6 +104,7 @@ func (s *containerService) describe(w http.ResponseWriter, body []byte) {
 // A deploy whose workers could not work fails: the function runs the worker's program as
 // its task would be run, and tells CloudFormation how it ended.
 func TestSmoke(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	service := &containerService{
 		t: t, program: program(t, "worker"), tasks: map[string]*exec.Cmd{}, ended: map[string]chan struct{}{},

@@ -111,6 +111,7 @@ func (w *world) told(t *testing.T) {
 // A failed webhook is repeated when the next attempt is due, even if the function
 // died before it could queue that attempt.
 func TestAWebhookThatFailsIsTriedAgain(t *testing.T) {
+	t.Parallel()
 	w := newWorld(t)
 	w.receiver.status = http.StatusInternalServerError
 	f := w.start(t, "webhooks")

@@ -386,7 +386,7 @@ export async function sideBySide(visit) {
   const person = await visit({ moving: true }), { page } = person;
   await person.signIn();
   await page.getByRole("button", { name: "Try it with a sample clip" }).click();
-  await page.getByLabel("Prompt", { exact: true }).fill("anime");
+  await page.getByLabel("Prompt", { exact: true }).fill("sepia");
   await page.getByLabel("Results").selectOption("2");
   await page.getByText("Compare with other models").click();
   await page.getByLabel("gen-restyle-2").check();
