@@ -83,8 +83,9 @@ func (s *stack) authenticate() []permission {
 // arrived.
 func (s *stack) submitJobs() []permission {
 	return append(append(s.publishUploads(), s.wakeUp()...),
-		// Where there is no room, the idempotency key tells whether a job was accepted before.
-		s.onTable("usage", "GetItem"),
+		// Where there is no room, the idempotency key tells whether a job was accepted before. The
+		// others are for what jobs hold of budgets.
+		s.onTable("usage", "GetItem", "Query", "PutItem", "DeleteItem"),
 		s.onTable("jobs", "GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
 		permission{actions: []string{"states:StartExecution"}, resources: []*string{s.stateMachineARN()}},
 		permission{
@@ -210,7 +211,7 @@ func (s *stack) workJobs() []permission {
 	return append(s.sendTraces(),
 		s.onQueues(queueARN, "ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility"),
 		s.onTable("jobs", "Query", "UpdateItem"),
-		s.onTable("usage", "UpdateItem"), // what a job did cost
+		s.onTable("usage", "UpdateItem", "DeleteItem"), // what a job did cost, and held of budgets
 		s.onBlobs("jobs/", "GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload"),
 		s.onBlobs("files/", "GetObject"), s.onBlobs("thumbnails/", "GetObject", "PutObject", "DeleteObject"),
 		s.tellMissing(),

@@ -31,6 +31,7 @@ import (
 	"cutroom/shared/engine/enhance"
 	"cutroom/shared/engine/ffmpeg"
 	"cutroom/shared/platform/awsclient"
+	"cutroom/shared/platform/boottime"
 	"cutroom/shared/service/worker"
 )
 
@@ -152,7 +153,12 @@ type parts struct {
 // work takes jobs until the context ends, and then drains.
 func work(ctx context.Context, s settings, edits editing, p parts) error {
 	client := dynamo.NewClient(p.clients)
-	runs := dynamo.NewRuns(client, s.table).CountIn(dynamo.NewUsage(client, s.usage))
+	clock, err := boottime.Open()
+	if err != nil {
+		return err
+	}
+	runs := dynamo.NewRuns(client, s.table).CountIn(dynamo.NewUsage(client, s.usage)).
+		HoldIn(dynamo.NewBudgets(client, s.usage, clock, rand.Text))
 	queue := sqsqueue.New(sqsqueue.Config{
 		AWS: p.clients, URLs: s.queues, Jobs: runs, Tasks: stepfn.NewTasks(p.clients), Now: time.Now, Logger: p.logger,
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/job"
 )
 
@@ -52,7 +53,9 @@ type jobRecord struct {
 	// Result and Failure are JSON.
 	Result  string `dynamodbav:"result,omitempty"`
 	Failure string `dynamodbav:"failure,omitempty"`
-	TTL     int64  `dynamodbav:"ttl"`
+	// Holds are JSON, empty for none.
+	Holds string `dynamodbav:"holds,omitempty"`
+	TTL   int64  `dynamodbav:"ttl"`
 }
 
 // jobRequest is the item that never changes.
@@ -74,17 +77,30 @@ func jobItems(j job.Job) (record, request item, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("request of job %s: %w", j.ID, err)
 	}
+	holds, err := encodeHolds(j.Holds)
+	if err != nil {
+		return nil, nil, fmt.Errorf("holds of job %s: %w", j.ID, err)
+	}
 	ttl := j.Deadline.Add(recordAge).Unix()
 	record, err = attributevalue.MarshalMap(jobRecord{
 		ID: j.ID, Part: RecordPart, Account: j.Account, Key: j.Key, Model: j.Model, Lane: j.Lane, Seed: j.Seed,
 		Status: j.Status, CreatedAt: writeTime(j.CreatedAt), Deadline: writeTime(j.Deadline),
-		Webhook: j.Webhook, Trace: j.Trace, Estimate: j.Estimate.Milliseconds(), TTL: ttl,
+		Webhook: j.Webhook, Trace: j.Trace, Estimate: j.Estimate.Milliseconds(), Holds: holds, TTL: ttl,
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("record of job %s: %w", j.ID, err)
 	}
 	request, err = attributevalue.MarshalMap(jobRequest{ID: j.ID, Part: requestPart, Request: string(body), TTL: ttl})
 	return record, request, err
+}
+
+// encodeHolds returns what a job holds of budgets as JSON, empty for nothing.
+func encodeHolds(holds []budget.Hold) (string, error) {
+	if len(holds) == 0 {
+		return "", nil
+	}
+	body, err := json.Marshal(holds)
+	return string(body), err
 }
 
 // readJob returns the job of the items.
@@ -129,6 +145,11 @@ func readRecord(recordItem item) (job.Job, error) {
 		j.Result = new(job.Result)
 		if err := json.Unmarshal([]byte(r.Result), j.Result); err != nil {
 			return job.Job{}, fmt.Errorf("result of job %s: %w", r.ID, err)
+		}
+	}
+	if r.Holds != "" {
+		if err := json.Unmarshal([]byte(r.Holds), &j.Holds); err != nil {
+			return job.Job{}, fmt.Errorf("holds of job %s: %w", r.ID, err)
 		}
 	}
 	if r.Failure != "" {

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 )
@@ -32,7 +33,8 @@ type Lengths interface {
 // Jobs is a job.Store and a job.Runs.
 //
 // An acceptance is one transaction: the record, the request, the account's set of open
-// jobs, whose size makes the account's limit exact, and its usage. Then the job is handed to its
+// jobs, whose size makes the account's limit exact, its usage, and what the job takes from
+// budgets. Then the job is handed to its
 // queue. A process that dies in between leaves a record whose id nobody received, which
 // ends at its deadline.
 type Jobs struct {
@@ -65,13 +67,17 @@ func (s *Jobs) count(j job.Job, times int64) []types.TransactWriteItem {
 // Accept records a pending job and hands it to its queue.
 //
 // Errors: fault.Limited if the account has limit or more jobs that have not ended (0
-// means no limit); the dispatcher's fault if the job was not handed over, and nothing is
-// recorded then; fault.Unavailable. After any other error the job may have been
-// accepted.
-func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int) error {
+// means no limit); fault.Exhausted if a budget has too little left for its claim; the
+// dispatcher's fault if the job was not handed over, and nothing is recorded then;
+// fault.Unavailable. After any other error the job may have been accepted.
+func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int, claims ...budget.Claim) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	err := s.record(ctx, j, limit)
+	if len(claims) > 0 && s.budgets == nil {
+		return errNoBudgets
+	}
+	j.Holds = holdsOf(claims)
+	err := s.record(ctx, j, limit, claims)
 	if errors.Is(err, errRecorded) {
 		return storeError("accept a job", s.acceptAgain(ctx, j.ID))
 	}
@@ -106,16 +112,76 @@ var errRecorded = errors.New("the job is recorded")
 const maxOpen = 5000
 
 // record writes the items of a job, unless the account's set of open jobs is full of jobs
-// that really are open.
+// that really are open, or a budget has too little left.
 //
-// Errors: errRecorded; fault.Limited.
-func (s *Jobs) record(ctx context.Context, j job.Job, limit int) error {
-	record, request, err := jobItems(j)
+// Errors: errRecorded; fault.Limited; fault.Exhausted.
+func (s *Jobs) record(ctx context.Context, j job.Job, limit int, claims []budget.Claim) error {
+	if limit <= 0 || limit > maxOpen {
+		limit = maxOpen
+	}
+	writes, err := s.acceptance(j, limit, claims)
 	if err != nil {
 		return err
 	}
-	if limit <= 0 || limit > maxOpen {
-		limit = maxOpen
+	for {
+		err := transact(ctx, s.client, writes)
+		refusal := refused(err)
+		switch {
+		case refusal == nil:
+			return err
+		case refusal.failed[0]:
+			return errRecorded
+		}
+		if refusal.failed[openWrite] {
+			// The set may be full of jobs that have ended.
+			open, freed, err := s.openJobs(ctx, j.Account)
+			if err != nil {
+				return err
+			}
+			if freed == 0 && len(open) >= limit {
+				return job.TooManyOpen(limit)
+			}
+		}
+		if err := s.lacking(ctx, refusal, claims); err != nil {
+			return err
+		}
+		// Others may take what was freed before this call does. It then reads the set
+		// again, a little later than they do.
+		if err := pause(ctx, rand.N(conflictWait)); err != nil {
+			return err
+		}
+	}
+}
+
+// The places of writes in an acceptance.
+const (
+	openWrite  = 2
+	claimWrite = 3
+)
+
+// lacking returns an error if a budget has too little left for its claim, also after what was
+// over there has ended.
+func (s *Jobs) lacking(ctx context.Context, refusal *refusal, claims []budget.Claim) error {
+	for i, c := range claims {
+		if !refusal.failed[claimWrite+i] {
+			continue
+		}
+		read, err := s.budgets.endDead(ctx, c.Counter)
+		if err != nil {
+			return err
+		}
+		if !read.any && c.Limit-read.used < c.Amount {
+			return budget.UsedUp(c.Counter, s.now())
+		}
+	}
+	return nil
+}
+
+// acceptance returns the writes that record a job. Those with conditions are the first.
+func (s *Jobs) acceptance(j job.Job, limit int, claims []budget.Claim) ([]types.TransactWriteItem, error) {
+	record, request, err := jobItems(j)
+	if err != nil {
+		return nil, err
 	}
 	writes := []types.TransactWriteItem{
 		{Put: &types.Put{
@@ -134,35 +200,22 @@ func (s *Jobs) record(ctx context.Context, j job.Job, limit int) error {
 			},
 		}},
 	}
-	writes = append(writes, s.count(j, 1)...)
-	for {
-		err := transact(ctx, s.client, writes)
-		refusal := refused(err)
-		switch {
-		case refusal == nil:
-			return err
-		case refusal.failed[0]:
-			return errRecorded
-		}
-		// The set may be full of jobs that have ended.
-		open, freed, err := s.openJobs(ctx, j.Account)
-		if err != nil {
-			return err
-		}
-		if freed == 0 && len(open) >= limit {
-			return job.TooManyOpen(limit)
-		}
-		// Others may take what was freed before this call does. It then reads the set
-		// again, a little later than they do.
-		if err := pause(ctx, rand.N(conflictWait)); err != nil {
-			return err
-		}
+	if len(claims) > 0 {
+		writes = append(writes, s.budgets.claimWrites(claims)...)
 	}
+	for _, h := range j.Holds {
+		writes = append(writes, s.budgets.noteHold(j, h))
+	}
+	return append(writes, s.count(j, 1)...), nil
 }
 
 // withdraw deletes a job that was not handed over.
 func (s *Jobs) withdraw(ctx context.Context, j job.Job) error {
-	err := transact(ctx, s.client, append(s.count(j, -1), []types.TransactWriteItem{
+	back := s.count(j, -1)
+	for _, h := range budget.Settle(j.Holds, budget.Amounts{}) {
+		back = append(back, s.budgets.settleHold(j.ID, h)...)
+	}
+	err := transact(ctx, s.client, append(back, []types.TransactWriteItem{
 		{Delete: &types.Delete{
 			TableName: &s.table, Key: jobKey(j.ID, RecordPart),
 			ConditionExpression: aws.String("#status = :pending"), ExpressionAttributeNames: named("status"),
@@ -209,7 +262,7 @@ func (s *Jobs) Expire(ctx context.Context, id string, now time.Time) (job.Job, e
 	}
 	j, err := s.Get(ctx, id)
 	if err == nil && refusing == nil {
-		err = storeError("expire a job", s.free(ctx, j))
+		err = storeError("expire a job", errors.Join(s.settle(ctx, j), s.free(ctx, j)))
 	}
 	return j, err
 }
@@ -232,7 +285,8 @@ func (s *Jobs) Complete(ctx context.Context, id, nonce string, result job.Result
 	return storeError("complete a job", s.free(ctx, j))
 }
 
-// Fail is Runs' Fail. It also updates the account's set of open jobs.
+// Fail is Runs' Fail. It also returns what the job holds of budgets, and updates the
+// account's set of open jobs.
 func (s *Jobs) Fail(ctx context.Context, id, nonce string, failure job.Failure, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -243,7 +297,7 @@ func (s *Jobs) Fail(ctx context.Context, id, nonce string, failure job.Failure, 
 	if err != nil {
 		return err
 	}
-	return storeError("fail a job", s.free(ctx, j))
+	return storeError("fail a job", errors.Join(s.settle(ctx, j), s.free(ctx, j)))
 }
 
 // Forget deletes the items of a job that has ended. Any other is left alone.

@@ -2,6 +2,7 @@ package dynamo_test
 
 import (
 	"context"
+	"crypto/rand"
 	"sync"
 	"testing"
 	"time"
@@ -69,9 +70,10 @@ func TestJobs(t *testing.T) {
 	jobtest.Run(t, func(t *testing.T) jobtest.Harness {
 		jobs, records := newJobs(t, cloud, &handedOver{})
 		counts := dynamo.NewUsage(records.client, cloud.MakeTable(t, "usage"))
-		jobs.CountIn(counts)
+		budgets := dynamo.NewBudgets(records.client, cloud.MakeTable(t, "usage"), &machine{}, rand.Text)
+		jobs.CountIn(counts).HoldIn(budgets)
 		return jobtest.Harness{
-			Store: jobs, Runs: jobs, Usage: counts,
+			Store: jobs, Runs: jobs, Usage: counts, Budgets: budgets,
 			Estimates: dynamo.NewEstimates(records.client, records.table),
 		}
 	})

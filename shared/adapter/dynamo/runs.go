@@ -27,6 +27,9 @@ type Runs struct {
 	// usage is where jobs count and are billed; nil is for programs that neither accept
 	// nor complete any.
 	usage *Usage
+	// budgets are what jobs take from; nil is for programs that neither accept nor
+	// complete any.
+	budgets *Budgets
 }
 
 var _ job.Runs = (*Runs)(nil)
@@ -40,6 +43,13 @@ func NewRuns(client *dynamodb.Client, table string) *Runs {
 // complete them. It returns the runs.
 func (r *Runs) CountIn(usage *Usage) *Runs {
 	r.usage = usage
+	return r
+}
+
+// HoldIn lets jobs take from the budgets, and settles what they hold in the transaction
+// that completes them. It returns the runs.
+func (r *Runs) HoldIn(budgets *Budgets) *Runs {
+	r.budgets = budgets
 	return r
 }
 
@@ -193,7 +203,7 @@ func (r *Runs) Complete(ctx context.Context, id, nonce string, result job.Result
 	j, err := r.get(ctx, id)
 	var before *job.Job
 	if err == nil {
-		j.Result = &result
+		j.Status, j.Result = job.Completed, &result
 		before, err = r.complete(ctx, j, completeRun().with(item{
 			":now": text(writeTime(now)), ":result": body, ":nonce": text(nonce),
 		}))
@@ -213,19 +223,35 @@ func (r *Runs) Complete(ctx context.Context, id, nonce string, result job.Result
 	return job.ErrOverdue
 }
 
-// complete writes the end of a job that has its result, and bills it. It returns what update does.
+// complete writes the end of a job that has its result, bills it and settles what it
+// holds. It returns what update does.
 func (r *Runs) complete(ctx context.Context, j job.Job, end update) (*job.Job, error) {
 	if r.usage == nil {
 		return nil, errors.New("the program bills no jobs: it may complete none")
 	}
+	if len(j.Holds) > 0 && r.budgets == nil {
+		return nil, errNoBudgets
+	}
 	bill, _ := r.usage.addition(job.Billed(j))
-	err := transact(ctx, r.client, []types.TransactWriteItem{{Update: &types.Update{
+	writes := []types.TransactWriteItem{{Update: &types.Update{
 		TableName: &r.table, Key: jobKey(j.ID, RecordPart),
 		UpdateExpression: &end.set, ConditionExpression: &end.condition,
 		ExpressionAttributeNames: end.names, ExpressionAttributeValues: end.values,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	}}, bill})
+	}}, bill}
+	alone := len(writes)
+	for _, s := range job.Settled(j) {
+		writes = append(writes, r.budgets.settleHold(j.ID, s)...)
+	}
+	err := transact(ctx, r.client, writes)
 	refusal := refused(err)
+	if refusal != nil && !refusal.failed[0] {
+		// A hold has ended, because this process's clock is minutes late.
+		err = transact(ctx, r.client, writes[:alone])
+		if refusal = refused(err); refusal == nil && err == nil {
+			return nil, r.settle(ctx, j)
+		}
+	}
 	switch {
 	case refusal == nil:
 		return nil, err

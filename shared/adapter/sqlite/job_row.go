@@ -8,12 +8,13 @@ import (
 	"fmt"
 	"time"
 
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/job"
 )
 
 // recordColumns are the columns of a job without its request.
 const recordColumns = `job.id, account, key, model, lane, seed, status, progress, runs, nonce,
-	created_at, deadline, started_at, completed_at, result, failure, webhook, trace, estimate`
+	created_at, deadline, started_at, completed_at, result, failure, webhook, trace, estimate, holds`
 
 // selectJob begins every query that returns whole jobs.
 const (
@@ -39,12 +40,12 @@ func scanJob(r row) (job.Job, error) {
 		createdAt, deadline    int64
 		estimate               int64
 		startedAt, completedAt sql.NullInt64
-		result, failure        sql.NullString
+		result, failure, holds sql.NullString
 		request                []byte
 	)
 	err := r.Scan(&j.ID, &j.Account, &j.Key, &j.Model, &j.Lane, &j.Seed, &j.Status, &j.Progress, &j.Runs, &j.Nonce,
 		&createdAt, &deadline, &startedAt, &completedAt, &result, &failure, &j.Webhook, &j.Trace,
-		&estimate, &request)
+		&estimate, &holds, &request)
 	if err != nil {
 		return job.Job{}, err
 	}
@@ -53,6 +54,11 @@ func scanJob(r row) (job.Job, error) {
 	j.Estimate = time.Duration(estimate) * time.Millisecond
 	if err := json.Unmarshal(request, &j.Request); err != nil {
 		return job.Job{}, fmt.Errorf("request of job %s: %w", j.ID, err)
+	}
+	if held, err := decodeOptional[[]budget.Hold](holds); err != nil {
+		return job.Job{}, fmt.Errorf("holds of job %s: %w", j.ID, err)
+	} else if held != nil {
+		j.Holds = *held
 	}
 	if j.Result, err = decodeOptional[job.Result](result); err != nil {
 		return job.Job{}, fmt.Errorf("result of job %s: %w", j.ID, err)

@@ -3,9 +3,11 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/job"
 )
 
@@ -14,7 +16,11 @@ import (
 // A job has a message in the queue exactly until it ends: the transaction that
 // accepts it sends the message, and the one that ends it, on whatever behalf,
 // deletes it.
-type Jobs struct{ db *DB }
+type Jobs struct {
+	db *DB
+	// budgets are what jobs take from; nil if they take from none.
+	budgets *Budgets
+}
 
 var (
 	_ job.Store     = (*Jobs)(nil)
@@ -37,12 +43,19 @@ const (
 // the engine within minutes.
 const recentRuns = 20
 
-// Accept records a pending job, sends its message and counts it in the account's
-// usage, in one transaction.
+// HoldIn lets jobs take from the budgets when they are accepted. It returns the jobs.
+func (s *Jobs) HoldIn(budgets *Budgets) *Jobs {
+	s.budgets = budgets
+	return s
+}
+
+// Accept records a pending job, sends its message, takes the claims from budgets and
+// counts it in the account's usage, in one transaction.
 //
 // Errors: fault.Limited if the account has limit or more jobs that have not ended
-// (0 means no limit); fault.StorageFull.
-func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int) error {
+// (0 means no limit); fault.Exhausted if a budget has too little left for its claim;
+// fault.StorageFull.
+func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int, claims ...budget.Claim) error {
 	request, err := encode(j.Request)
 	if err != nil {
 		return fmt.Errorf("sqlite: accept a job: %w", err)
@@ -60,15 +73,20 @@ func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int) error {
 				return job.TooManyOpen(limit)
 			}
 		}
+		holds, err := s.hold(ctx, tx, claims)
+		if err != nil {
+			return err
+		}
 		message, err := s.db.sendMessage(ctx, tx, queueName(j.Lane, j.Account), j.ID)
 		if err != nil {
 			return err
 		}
 		if _, err := tx.ExecContext(ctx, `insert into job
-			(id, account, key, model, lane, seed, status, created_at, deadline, webhook, trace, estimate, message)
-			values (?, ?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?)`,
+			(id, account, key, model, lane, seed, status, created_at, deadline, webhook, trace, estimate, message,
+				holds)
+			values (?, ?, ?, ?, ?, ?, 'pending', ?, ?, ?, ?, ?, ?, ?)`,
 			j.ID, j.Account, j.Key, j.Model, j.Lane, j.Seed, millis(j.CreatedAt), millis(j.Deadline), j.Webhook, j.Trace,
-			j.Estimate.Milliseconds(), message); err != nil {
+			j.Estimate.Milliseconds(), message, holds); err != nil {
 			return err
 		}
 		if _, err = tx.ExecContext(ctx, "insert into job_request (job, body) values (?, ?)", j.ID, request); err != nil {
@@ -81,6 +99,21 @@ func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int) error {
 		s.db.bell.ring()
 	}
 	return err
+}
+
+// hold takes claims from budgets, and returns the job's holds as they are stored.
+func (s *Jobs) hold(ctx context.Context, tx *sql.Tx, claims []budget.Claim) (stored sql.NullString, err error) {
+	if len(claims) == 0 {
+		return stored, nil
+	}
+	if s.budgets == nil {
+		return stored, errors.New("jobs take from no budgets here")
+	}
+	holds, err := s.budgets.holdBudgets(ctx, tx, claims)
+	if err != nil {
+		return stored, err
+	}
+	return encodeOptional(&holds)
 }
 
 // Get returns the job.
@@ -127,7 +160,8 @@ func known(ctx context.Context, q querier, id string) (known bool, err error) {
 	return known, err
 }
 
-// end records the end of job j, deletes its message, and schedules its webhook.
+// end records the end of job j, settles its holds of budgets, deletes its message, and
+// schedules its webhook.
 func (db *DB) end(ctx context.Context, tx *sql.Tx, j job.Job) error {
 	result, err := encodeOptional(j.Result)
 	if err != nil {
@@ -142,6 +176,9 @@ func (db *DB) end(ctx context.Context, tx *sql.Tx, j job.Job) error {
 			status = ?, progress = ?, nonce = ?, completed_at = ?, result = ?, failure = ?
 		where id = ? and completed_at is null returning message`,
 		j.Status, j.Progress, j.Nonce, millis(j.CompletedAt), result, failure, j.ID).Scan(&message); err != nil {
+		return err
+	}
+	if err := settleBudgets(ctx, tx, job.Settled(j)); err != nil {
 		return err
 	}
 	if err := queueWebhook(ctx, tx, j); err != nil {

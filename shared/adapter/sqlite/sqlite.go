@@ -183,7 +183,7 @@ func (db *DB) Close() error {
 }
 
 // Jobs returns the store of jobs.
-func (db *DB) Jobs() *Jobs { return &Jobs{db} }
+func (db *DB) Jobs() *Jobs { return &Jobs{db: db} }
 
 // Queue returns the queue of jobs.
 func (db *DB) Queue() *Queue { return &Queue{db} }

@@ -35,8 +35,10 @@ func openAt(t *testing.T, path string) *sqlite.DB {
 func TestJobs(t *testing.T) {
 	jobtest.Run(t, func(t *testing.T) jobtest.Harness {
 		db := open(t)
+		budgets := db.Budgets(&machine{boot: "first"})
 		return jobtest.Harness{
-			Store: db.Jobs(), Runs: db.Jobs(), Retention: db.Jobs(), Usage: db.Usage(), Estimates: db.Estimates(),
+			Store: db.Jobs().HoldIn(budgets), Runs: db.Jobs(), Retention: db.Jobs(), Usage: db.Usage(), Estimates: db.Estimates(),
+			Budgets: budgets,
 		}
 	})
 }

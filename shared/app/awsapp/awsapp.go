@@ -5,6 +5,7 @@
 package awsapp
 
 import (
+	"cmp"
 	"crypto/rand"
 	"log/slog"
 	"net/http"
@@ -18,12 +19,14 @@ import (
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/adapter/s3blob"
 	"cutroom/shared/app/setting"
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/cursor"
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/idempotency"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/platform/awsconfig"
+	"cutroom/shared/platform/boottime"
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/platform/lambdahttp"
 	"cutroom/shared/service/api"
@@ -41,6 +44,8 @@ type Parts struct {
 	Keys *dynamo.Keys
 	// Tracer traces its requests; nil traces none.
 	Tracer trace.Tracer
+	// broken is why the program cannot be assembled, apart from its settings.
+	broken error
 }
 
 // NewFunction returns the parts of a Lambda function whose callers have
@@ -116,11 +121,22 @@ const defaultWorkers = 4
 // a lane its workers run at once. Cursors are only needed to list jobs.
 func (p *Parts) AcceptJobs(machine Machine, lengths dynamo.Lengths, cursors cursor.Codec) {
 	workers := p.Number("CUTROOM_WORKERS", 1, 10_000, defaultWorkers)
+	clock, err := boottime.Open()
+	if err != nil || p.Err() != nil {
+		p.broken = err
+		return
+	}
+	budgets := dynamo.NewBudgets(p.Records, p.Required("CUTROOM_USAGE_TABLE"), clock, rand.Text)
 	p.Config.Jobs = job.NewService(job.Config{
-		Store: dynamo.NewJobs(p.Runs(), wakingMachine{machine, p.warmUp()}, lengths, time.Now), Now: time.Now, Random: rand.Reader,
+		Store: dynamo.NewJobs(p.Runs().HoldIn(budgets), wakingMachine{machine, p.warmUp()}, lengths, time.Now), Now: time.Now, Random: rand.Reader,
 		Workers: map[job.Lane]int{job.VideoLane: workers, job.ImageLane: workers},
 		Cursors: cursors, Orchestrator: machine, Logger: p.Config.Logger,
 		Estimates: dynamo.NewEstimates(p.Records, p.Required("CUTROOM_JOBS_TABLE")),
+		// Jobs take from the records alone, so that nothing has to be given back.
+		Budgets: budget.NewKeeper(budget.KeeperConfig{
+			Store: budgets, Machine: clock, Now: time.Now, NewID: rand.Text, Logger: p.Config.Logger,
+		}),
+		MaxLength: p.Config.Catalog.Limits.VideoDuration,
 	})
 }
 
@@ -143,7 +159,7 @@ func (p *Parts) Queues() map[job.Lane]string {
 
 // Handler serves the groups of endpoints from a function.
 //
-// Errors: the first setting that is missing or wrong.
+// Errors: the first setting that is missing or wrong; that of the machine's clock.
 func (p *Parts) Handler(groups ...api.Group) (http.Handler, error) {
 	surface, err := p.Surface(groups...)
 	if err != nil {
@@ -156,7 +172,7 @@ func (p *Parts) Handler(groups ...api.Group) (http.Handler, error) {
 //
 // Errors: those of Handler.
 func (p *Parts) Surface(groups ...api.Group) (httpserver.Config, error) {
-	if err := p.Err(); err != nil {
+	if err := cmp.Or(p.Err(), p.broken); err != nil {
 		return httpserver.Config{}, err
 	}
 	return httpserver.Config{

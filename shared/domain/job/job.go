@@ -6,6 +6,7 @@ package job
 import (
 	"time"
 
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/catalog"
 )
 
@@ -119,7 +120,8 @@ type Request struct {
 
 // Cost returns what the job costs by its model's price when it was accepted, in
 // billionths of the currency: by the length of its result, or before it has one by what
-// is known of it. It reports whether it can be told; a failed job costs nothing.
+// is known of it. A job that has reserved its cost of a budget costs that at most. It reports
+// whether it can be told; a failed job costs nothing.
 func (j Job) Cost() (billionths int64, currency string, known bool) {
 	price, length := j.Request.Price, j.Request.Length
 	if price == nil || j.Status == Failed {
@@ -129,6 +131,11 @@ func (j Job) Cost() (billionths int64, currency string, known bool) {
 		length = j.Result.Duration
 	}
 	billionths, known = price.Of(length)
+	for _, hold := range j.Holds {
+		if hold.Unit == budget.Cost {
+			billionths = min(billionths, hold.Amount)
+		}
+	}
 	return billionths, price.Currency, known
 }
 
@@ -190,6 +197,10 @@ type Job struct {
 	// Estimate is how long the engine was expected to work on it when it was accepted,
 	// in whole milliseconds; 0 if nobody knew.
 	Estimate time.Duration
+
+	// Holds are what the job has taken from budgets when it was accepted. They are
+	// settled when it ends.
+	Holds []budget.Hold
 
 	Status Status
 	// Progress is 0 to 1 and never falls.

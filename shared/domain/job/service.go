@@ -12,6 +12,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/cursor"
 	"cutroom/shared/domain/fault"
 )
@@ -38,7 +39,19 @@ type Config struct {
 	Orchestrator Orchestrator
 	// Estimates tells how long edits take; nil if nobody knows.
 	Estimates EstimateReader
+	// Budgets tells what jobs have to take from budgets; nil if there are none.
+	Budgets Budgets
+	// MaxLength is how long a result is at most whose length is not known when its job is
+	// accepted.
+	MaxLength time.Duration
 	Logger    *slog.Logger
+}
+
+// Budgets tells what jobs have to take from budgets.
+type Budgets interface {
+	// Claims returns what a job of a key takes, given the most that it can use: nil if no
+	// budget applies.
+	Claims(ctx context.Context, account, key string, most budget.Amounts) ([]budget.Claim, error)
 }
 
 // The ages of docs/contract/jobs.md#retention.
@@ -111,7 +124,8 @@ func (s *Service) NewSeed() (uint32, error) {
 // and processing jobs, 0 for none. After a definite refusal the caller deletes
 // the inputs.
 //
-// Errors: fault.Limited when the account's limit or the queue is full.
+// Errors: fault.Limited when the account's limit or the queue is full; fault.Exhausted when
+// a budget has too little left.
 func (s *Service) Submit(ctx context.Context, j Job, limit int) (Job, error) {
 	// One at a time, or every job of a burst would find the same free capacity.
 	s.admitting.Lock()
@@ -122,7 +136,14 @@ func (s *Service) Submit(ctx context.Context, j Job, limit int) (Job, error) {
 	j.Status = Pending
 	j.CreatedAt = s.config.Now().UTC().Truncate(time.Millisecond)
 	j.Deadline = j.CreatedAt.Add(MaxAge)
-	if err := s.config.Store.Accept(ctx, j, limit); err != nil {
+	var claims []budget.Claim
+	if s.config.Budgets != nil {
+		var err error
+		if claims, err = s.config.Budgets.Claims(ctx, j.Account, j.Key, Most(j, s.config.MaxLength)); err != nil {
+			return Job{}, fmt.Errorf("job: read the budgets: %w", err)
+		}
+	}
+	if err := s.config.Store.Accept(ctx, j, limit, claims...); err != nil {
 		var refusal *fault.Error
 		if errors.As(err, &refusal) && refusal.Code == fault.Limited && refusal.RetryAfter == 0 {
 			refusal.RetryAfter = retryAfter()

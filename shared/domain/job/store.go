@@ -3,6 +3,8 @@ package job
 import (
 	"context"
 	"time"
+
+	"cutroom/shared/domain/budget"
 )
 
 // Store keeps job records. Its behaviour is specified here and verified by the
@@ -14,13 +16,14 @@ import (
 type Store interface {
 	// Accept records a pending job and hands it to the queue of its lane, as
 	// one commit: after nil both survive a crash, after an error neither is
-	// seen. It adds Usage to the usage of the account. A second Accept of the same
-	// id succeeds and changes nothing.
+	// seen. It adds Usage to the usage of the account, and takes the claims from the
+	// counters of budgets, all or none, which are then the Holds of the job. A second
+	// Accept of the same id succeeds and changes nothing.
 	//
 	// Errors: fault.Limited when the account has limit or more jobs pending or
-	// processing (limit 0 means no limit). The limit is exact under
-	// concurrency.
-	Accept(ctx context.Context, j Job, limit int) error
+	// processing (limit 0 means no limit); fault.Exhausted when a counter has too little
+	// left for its claim. Both are exact under concurrency.
+	Accept(ctx context.Context, j Job, limit int, claims ...budget.Claim) error
 
 	// Get returns the job. The caller checks which account it belongs to.
 	//
@@ -29,7 +32,8 @@ type Store interface {
 
 	// Expire ends a job that is past its deadline as failed with the timeout
 	// failure, completed at its deadline, and returns it as it then is. A job
-	// that has ended, or has time left at now, stays as it is.
+	// that has ended, or has time left at now, stays as it is. What the job holds of
+	// budgets returns to them.
 	//
 	// Errors: fault.NotFound.
 	Expire(ctx context.Context, id string, now time.Time) (Job, error)
@@ -57,7 +61,8 @@ type Store interface {
 // Failer ends jobs with a failure, from within a run and from outside.
 type Failer interface {
 	// Fail ends the job with a failure. An empty nonce ends it whatever the
-	// run, as a cancellation and the reaper of lost jobs do.
+	// run, as a cancellation and the reaper of lost jobs do. What the job holds of
+	// budgets returns to them.
 	//
 	// Errors: fault.NotFound; fault.Conflict when the job has ended, or the run
 	// is no longer its own. A Fail that was made before succeeds.
@@ -89,8 +94,8 @@ type Runs interface {
 	Release(ctx context.Context, id, nonce string) error
 
 	// Complete ends the job with its result; its progress is then 1. As one commit with
-	// that, it adds Billed to the usage of the account: once for each job, and only for
-	// jobs that complete.
+	// that, it adds Billed to the usage of the account, once for each job and only for
+	// jobs that complete, and settles the job's holds of budgets by what is billed.
 	//
 	// Errors: fault.Conflict when the run is no longer the job's own, or the
 	// deadline is not ahead of now; nothing changes then. A Complete that

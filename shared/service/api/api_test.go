@@ -22,6 +22,7 @@ import (
 	"cutroom/shared/adapter/diskblob"
 	"cutroom/shared/adapter/sqlite"
 	"cutroom/shared/domain/blob"
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/file"
@@ -96,6 +97,7 @@ type world struct {
 	database string
 	blobs    *diskblob.Store
 	records  *sqlite.Jobs
+	budgets  *sqlite.Budgets
 	keys     *sqlite.Keys
 	queue    *sqlite.Queue
 	hooks    *sqlite.Webhooks
@@ -179,15 +181,20 @@ func newWorld(t *testing.T, s setup) *world {
 	if s.workers == 0 {
 		s.workers = 100
 	}
+	clock, err := boottime.Open()
+	must(err)
+	w.budgets = db.Budgets(clock)
+	w.records.HoldIn(w.budgets)
 	w.jobs = job.NewService(job.Config{
 		Store: store, Now: w.now, Random: rand.Reader, Watcher: w.records, Cursors: job.NewCursors(secret),
 		Workers:   map[job.Lane]int{job.VideoLane: s.workers, job.ImageLane: s.workers},
-		Estimates: w.estimates,
+		Estimates: w.estimates, MaxLength: 5 * time.Minute,
+		Budgets: budget.NewKeeper(budget.KeeperConfig{
+			Store: w.budgets, Machine: clock, Now: w.now, NewID: rand.Text, Logger: slog.New(slog.DiscardHandler),
+		}),
 	})
 	logger := slog.New(slog.NewTextHandler(w.log, nil))
 	w.shelf = db.Files()
-	clock, err := boottime.Open()
-	must(err)
 	w.live = db.Sessions(clock)
 	w.sweeper = &file.Sweeper{Store: w.shelf, Blobs: w.blobs, Now: w.now, Logger: logger}
 	var shelf file.Store = w.shelf

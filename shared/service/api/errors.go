@@ -87,6 +87,12 @@ func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 		if refusal.RetryAfter > 0 {
 			w.Header().Set("Retry-After", strconv.FormatInt(wholeSeconds(refusal.RetryAfter), 10))
 		}
+		if refusal.Code == fault.Exhausted {
+			// Clients that know it do not come back at once.
+			w.Header().Set("X-Should-Retry", "false")
+			s.writeJSON(w, r, status, exhaustedBody{refusal.Message, "insufficient_quota"})
+			return
+		}
 		s.writeDetail(w, r, status, refusal.Message)
 	case r.Context().Err() != nil:
 		s.writeDetail(w, r, clientGone, "The client has gone.")
@@ -98,6 +104,12 @@ func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 		s.log(r, err)
 		s.writeDetail(w, r, http.StatusInternalServerError, internalDetail)
 	}
+}
+
+// exhaustedBody says that a budget is used up (docs/contract/budgets.md#over-a-budget).
+type exhaustedBody struct {
+	Detail string `json:"detail"`
+	Code   string `json:"code"`
 }
 
 func (s *service) log(r *http.Request, err error) {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"cutroom/shared/domain/blob"
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 )
@@ -185,9 +186,9 @@ type brokenStore struct {
 	err   error
 }
 
-func (s brokenStore) Accept(ctx context.Context, j job.Job, limit int) error {
+func (s brokenStore) Accept(ctx context.Context, j job.Job, limit int, claims ...budget.Claim) error {
 	if s.after {
-		if err := s.Store.Accept(ctx, j, limit); err != nil {
+		if err := s.Store.Accept(ctx, j, limit, claims...); err != nil {
 			return err
 		}
 	}

@@ -136,12 +136,25 @@ func (p *preparation) makeSpec(ctx context.Context, w *Worker, m *catalog.Model)
 		spec.Size = spec.Size.Fit(catalog.Size{Width: spec.Data.Info.Width, Height: spec.Data.Info.Height})
 		if m.Kind != catalog.Image {
 			spec.Duration = spec.Data.Info.Duration
+			err = checkLength(j, spec.Duration)
 		}
 	case j.Request.Option("orientation") == "portrait":
 		spec.Size = spec.Size.Portrait()
 	}
 	p.spec = spec
-	return nil
+	return err
+}
+
+// lengthSlack is how much longer a clip may be than its header says, as frames and sound
+// rarely end at once.
+const lengthSlack = time.Second
+
+// checkLength refuses a clip that is longer than what was reserved of a budget for it.
+func checkLength(j job.Job, length time.Duration) error {
+	if len(j.Holds) == 0 || j.Request.Length <= 0 || length <= j.Request.Length+lengthSlack {
+		return nil
+	}
+	return &engine.Error{Code: job.InvalidInput, Message: "The clip is longer than its header says."}
 }
 
 // input fetches and probes one input file. It returns nil if the job has none.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/testkit/conformance"
@@ -23,6 +24,8 @@ type Harness struct {
 	Retention job.Retention
 	// Usage is where Accept counts and Complete bills.
 	Usage usage.Store
+	// Budgets are what Accept takes from. They have nothing used.
+	Budgets budget.Budgets
 	// Estimates are empty.
 	Estimates job.EstimateStore
 }
@@ -42,7 +45,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		conformance.About("Expire", expireTests), conformance.About("Backlog", backlogTests),
 		conformance.About("List", listTests), conformance.About("Start", startTests),
 		conformance.About("Progress", progressTests), conformance.About("Release", releaseTests),
-		conformance.About("Complete", completeTests), conformance.About("Bills", billTests),
+		conformance.About("Complete", completeTests), conformance.About("Bills", billTests), conformance.About("Holds", holdTests),
 		conformance.About("Fail", failTests),
 		conformance.About("Ended", terminalTests), conformance.About("Forget", forgetTests), conformance.About("Races", raceTests),
 		conformance.About("Retention", retentionTests), conformance.About("Estimates", estimateTests),

@@ -1,0 +1,2 @@
+-- What a job has taken from budgets, as JSON; null for nothing.
+alter table job add column holds text;
