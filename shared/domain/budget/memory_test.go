@@ -110,6 +110,16 @@ func (m *memory) endDead(c budget.Counter) {
 	})
 }
 
+// called returns how often methods were called.
+func (m *memory) called(names ...string) (n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, name := range names {
+		n += m.calls[name]
+	}
+	return n
+}
+
 // call makes a call of Leases.
 func (m *memory) call(name string, do func() error) error {
 	m.mu.Lock()
