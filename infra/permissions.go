@@ -146,10 +146,10 @@ func (s *stack) readSessions() []permission {
 	return []permission{s.onTable("sessions", "GetItem", "BatchGetItem"), s.onTable("usage", "GetItem")}
 }
 
-// meterInference is for the inference gateway, which counts usage and requests, and
-// reads the usage for its own route.
+// meterInference is for the inference gateway, which counts usage and requests, reads the
+// usage for its own route, and takes shares of budgets, of which it deletes the leases.
 func (s *stack) meterInference() []permission {
-	may := []permission{s.onTable("usage", "Query")}
+	may := []permission{s.onTable("usage", "Query", "DeleteItem")}
 	for _, arn := range s.UpstreamSecrets {
 		may = append(may,
 			permission{actions: []string{"secretsmanager:GetSecretValue"}, resources: []*string{jsii.String(arn)}})

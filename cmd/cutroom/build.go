@@ -14,6 +14,7 @@ import (
 	"cutroom/shared/app/records"
 	"cutroom/shared/app/tracing"
 	"cutroom/shared/app/webrtc"
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/file"
@@ -22,6 +23,7 @@ import (
 	"cutroom/shared/domain/ratelimit"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/ffmpeg"
+	"cutroom/shared/platform/boottime"
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/platform/reserve"
 	"cutroom/shared/service/api"
@@ -190,6 +192,13 @@ func (s *server) buildServices(c *devCommand, p *parts) (err error) {
 	s.files = &file.Sweeper{Store: s.records.Files, Blobs: s.blobs, Now: now, Settled: settled, Logger: s.logger}
 	s.tokens = &credential.TokenSweeper{Store: s.records.Keys, Now: now, Settled: settled, Logger: s.logger}
 	p.authenticator = credential.NewAuthenticator(s.records.Keys, p.tiers, now)
+	machine, err := boottime.Open()
+	if err != nil {
+		return err
+	}
+	s.budgets = budget.NewKeeper(budget.KeeperConfig{
+		Store: s.records.Budgets(machine), Machine: machine, Now: now, NewID: rand.Text, Logger: s.logger,
+	})
 	p.limiter, p.failures = ratelimit.New(time.Now), ratelimit.NewFailures(time.Now)
 	p.authenticator.Guard(p.failures)
 	s.webhooks, err = newWebhooks(c, s.records, p.secret, now, s.logger)
@@ -205,7 +214,7 @@ func (s *server) buildGateway(c *devCommand, p *parts) error {
 	s.gateway, err = newInference(c, inferenceParts{
 		records: s.records, ready: s.checker.Check, now: s.clock.Now, catalog: p.live, file: p.catalogFile,
 		authenticator: p.authenticator, limiter: p.limiter, callers: p.callers, failures: p.failures,
-		metricsKey: metricsKey, tracer: s.traces.Tracer(), logger: s.logger,
+		budgets: s.budgets, metricsKey: metricsKey, tracer: s.traces.Tracer(), logger: s.logger,
 	})
 	return err
 }

@@ -14,6 +14,7 @@ import (
 	"cutroom/shared/adapter/prometheus"
 	"cutroom/shared/app/records"
 	"cutroom/shared/app/setting"
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/ratelimit"
@@ -79,6 +80,7 @@ type inferenceParts struct {
 	file          catalog.File
 	authenticator *credential.Authenticator
 	limiter       *ratelimit.Limiter
+	budgets       *budget.Keeper
 	callers       callers
 	failures      *ratelimit.Failures
 	metricsKey    string
@@ -106,7 +108,7 @@ func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
 	}
 	i.gateway = gateway.New(gateway.Config{
 		Catalog: parts.catalog.Catalog, Authenticator: parts.authenticator, Limiter: parts.limiter,
-		Meter: i.writer, Usage: i.writer, Tokenizer: tokens, Secrets: upstream.LocalSecrets{},
+		Meter: i.writer, Budgets: parts.budgets, Usage: i.writer, Tokenizer: tokens, Secrets: upstream.LocalSecrets{},
 		BodyMemory: int64(c.InferenceMemory),
 		Embedded:   demomodel.New(demomodel.Config{Tokenizer: tokens, Now: parts.now, NewID: rand.Text}),
 		Tracer:     parts.tracer, Observer: metrics, Metrics: metrics.Handler(parts.metricsKey, parts.slow),

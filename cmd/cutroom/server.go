@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
@@ -51,6 +52,7 @@ type server struct {
 	sweeper    *job.Sweeper
 	files      *file.Sweeper
 	tokens     *credential.TokenSweeper
+	budgets    *budget.Keeper
 	gateway    *inference
 	sessions   *sessions
 	webhooks   webhooks
@@ -128,9 +130,11 @@ func (s *server) run(ctx context.Context) error {
 	running.Go(func() { s.gateway.followCatalog(background) })
 	var live sync.WaitGroup
 	live.Go(func() { s.sessions.server.Run(background) })
-	// Usage is written until the last request and session have ended.
+	// Usage is written, and budgets are settled, until the last request and session have
+	// ended.
 	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
 	running.Go(func() { s.gateway.writer.Run(writing) })
+	running.Go(func() { s.budgets.Run(writing) })
 	defer running.Wait()
 	defer stopWriting()
 	defer live.Wait()

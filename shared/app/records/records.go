@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/idempotency"
@@ -137,6 +138,9 @@ type Records struct {
 	Usage           usage.Store
 	Webhooks        Webhooks
 	Estimates       job.EstimateStore
+	// Budgets returns the records of budgets, whose leases are timed by the machine's
+	// clock.
+	Budgets func(Machine) budget.Store
 	// Sessions returns the records of realtime sessions, whose leases are timed by
 	// the machine's clock.
 	Sessions func(Machine) Sessions

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/integrity"
 )
 
@@ -39,6 +40,7 @@ func (f sqliteFile) Open(ctx context.Context, options Options) (*Records, error)
 		Whole: db, Jobs: db.Jobs(), Queue: db.Queue(), Files: db.Files(), Keys: db.Keys(),
 		IdempotencyKeys: db.IdempotencyKeys(), Usage: db.Usage(), Webhooks: db.Webhooks(),
 		Estimates: db.Estimates(),
+		Budgets:   func(machine Machine) budget.Store { return db.Budgets(machine) },
 		Sessions:  func(machine Machine) Sessions { return db.Sessions(machine) },
 	}, nil
 }

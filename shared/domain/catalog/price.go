@@ -136,6 +136,13 @@ func (p TokenPrice) OfBatch(used Tokens) (billionths int64) {
 // wholePrice is a TokenPrice.Batch that is no discount.
 const wholePrice = 1_000_000
 
+// Most returns the most that a call with so many tokens can cost, whichever of them turn
+// out to be cached or reasoning.
+func (p TokenPrice) Most(prompt, completion int64) (billionths int64) {
+	p.Input, p.Output = max(p.Input, p.Cached), max(p.Output, p.Reasoning)
+	return p.Of(Tokens{Prompt: prompt, Completion: completion})
+}
+
 var (
 	// amountForm matches a price in the file, such as 0.05.
 	amountForm   = regexp.MustCompile(`^[0-9]{1,6}(\.[0-9]{1,6})?$`)

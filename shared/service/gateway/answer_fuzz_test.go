@@ -36,7 +36,7 @@ func fuzzed(t *testing.T, route catalog.Route, stream string) (*completion, *htt
 	}
 	recorder := httptest.NewRecorder()
 	c := &completion{
-		gateway: &Gateway{bodies: newBudget(0, 0), config: Config{
+		gateway: &Gateway{bodies: newBodyMemory(0, 0), config: Config{
 			Meter: unmetered{}, Tokenizer: letters{}, Now: time.Now, Date: time.Now, Logger: slog.New(slog.DiscardHandler),
 		}},
 		w: recorder, r: httptest.NewRequest(http.MethodPost, "/", nil), route: route, request: request,

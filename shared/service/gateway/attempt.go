@@ -68,6 +68,10 @@ func (c *completion) serve() *apierror.Error {
 		if !c.fallBack() {
 			break
 		}
+		if apiErr = c.reserve(); apiErr != nil {
+			last = apiErr
+			break
+		}
 	}
 	c.hideRow()
 	return last

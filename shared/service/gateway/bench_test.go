@@ -8,15 +8,39 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/credential"
+	"cutroom/shared/service/gateway"
 )
 
 // BenchmarkChat is a whole chat of 2 KiB over a kept connection, with a model
 // server that answers at once.
 func BenchmarkChat(b *testing.B) {
+	benchmarkChat(b, nil)
+}
+
+// BenchmarkChatWithoutBudgets and BenchmarkChatWithBudgets are BenchmarkChat of an account
+// that has no budget where there could be some, and of one that has two.
+func BenchmarkChatWithoutBudgets(b *testing.B) {
+	store, machine := openBudgets(b, 1)
+	must(b, store.Delete(b.Context(), daily))
+	k, _ := keep(b, store, machine, time.Now)
+	benchmarkChat(b, k)
+}
+
+func BenchmarkChatWithBudgets(b *testing.B) {
+	store, machine := openBudgets(b, 1e18)
+	monthly := budget.ID{Account: daily.Account, Period: budget.Month, Unit: budget.Tokens}
+	must(b, store.Set(b.Context(), budget.Budget{ID: monthly, Limit: 1e18}))
+	k, _ := keep(b, store, machine, time.Now)
+	benchmarkChat(b, k)
+}
+
+func benchmarkChat(b *testing.B, budgets gateway.Budgets) {
 	body := strings.Replace(plain, "one two", strings.Repeat("How are you today? ", 100), 1)
-	benchmark(b, body, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
+	benchmark(b, budgets, body, fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
 		len(whole), whole))
 }
 
@@ -27,13 +51,13 @@ func BenchmarkStream(b *testing.B) {
 		chunks = append(chunks, chunk("hello "))
 	}
 	text := eventStream(append(chunks, last, used, done)...)
-	benchmark(b, streamed,
+	benchmark(b, nil, streamed,
 		fmt.Sprintf(
 			"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n0\r\n\r\n",
 			len(text), text))
 }
 
-func benchmark(b *testing.B, body, answer string) {
+func benchmark(b *testing.B, budgets gateway.Budgets, body, answer string) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(b, err)
 	b.Cleanup(func() { listener.Close() })
@@ -60,7 +84,7 @@ func benchmark(b *testing.B, body, answer string) {
 		}
 	}()
 	w := newWorld(b, setup{upstreams: []*modelServer{{url: "http://" + listener.Addr().String() + "/v1"}},
-		tier: credential.Tier{}})
+		rows: oneRowPriced, tier: credential.Tier{}, budgets: budgets})
 	request := fmt.Sprintf("POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n"+
 		"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", studio, len(body), body)
 	b.ReportAllocs()

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/usage"
@@ -56,6 +57,8 @@ type completion struct {
 	firstToken time.Time
 	settled    bool
 	counts     usage.Counts
+	// reserved is what the call holds of budgets, nil if none apply.
+	reserved *budget.Reservation
 }
 
 // completion answers a completions route.
@@ -82,7 +85,7 @@ func (c *completion) run() *apierror.Error {
 	}
 	read := requestBuffers.Get().(*[]byte)
 	defer putRequestBuffer(read)
-	c.memory = reservation{budget: c.gateway.bodies, account: c.who.Account()}
+	c.memory = reservation{memory: c.gateway.bodies, account: c.who.Account()}
 	defer c.memory.releaseAll()
 	body, apiErr := readBody((*read)[:0], c.r, &c.memory)
 	*read = body
@@ -90,7 +93,7 @@ func (c *completion) run() *apierror.Error {
 		return apiErr
 	}
 	snapshot := c.gateway.pools.Current()
-	c.kept = reservation{budget: c.gateway.bodies, account: c.who.Account()}
+	c.kept = reservation{memory: c.gateway.bodies, account: c.who.Account()}
 	defer c.kept.releaseAll()
 	c.choice = choice{snapshot: snapshot, body: read, held: c.memory.held}
 	if apiErr = c.begin(); apiErr != nil {
@@ -98,6 +101,10 @@ func (c *completion) run() *apierror.Error {
 	}
 	if c.route == catalog.CountTokens && c.translation != nil {
 		return c.countTokens()
+	}
+	defer func() { c.spend(usage.Counts{}) }() // nothing, unless the call was metered
+	if apiErr = c.reserve(); apiErr != nil {
+		return apiErr
 	}
 	if c.request.Stream {
 		c.stream = newStreamWriter(c.w, c.gateway.config.KeepAlive, c.gateway.config.Trailers)
@@ -175,6 +182,7 @@ func (c *completion) settle() {
 	if err != nil {
 		c.log(slog.LevelError, "a completion was not metered", slog.Any("error", err))
 	}
+	c.spend(c.counts)
 }
 
 // end meters a call that did not end well: what was generated for a caller that

@@ -18,6 +18,7 @@ import (
 
 	"go.opentelemetry.io/otel/trace"
 
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
@@ -43,6 +44,8 @@ type Config struct {
 	// no limits.
 	Limiter Limiter
 	Meter   Meter
+	// Budgets keeps what accounts and keys may use up; nil means no budgets.
+	Budgets Budgets
 	// Usage returns what was metered, for GET /v1/usage.
 	Usage     Totals
 	Tokenizer Tokenizer
@@ -94,6 +97,16 @@ type Limiter interface {
 	Charge(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error)
 }
 
+// Budgets keeps what accounts and keys may use up in a day or a month.
+type Budgets interface {
+	// Find returns the budgets that apply to the calls of a key, nil if there are none.
+	Find(ctx context.Context, account, key string) ([]budget.Budget, error)
+	// Reserve reserves the most that a call can use of such budgets.
+	//
+	// Errors: fault.Exhausted if one of them has too little left.
+	Reserve(ctx context.Context, found []budget.Budget, most budget.Amounts) (*budget.Reservation, error)
+}
+
 // Totals reads what accounts have used.
 type Totals interface {
 	// Totals returns what an account used from the first day to the last, both
@@ -105,7 +118,7 @@ type Totals interface {
 type Gateway struct {
 	config  Config
 	pools   *upstream.Pools
-	bodies  *budget
+	bodies  *bodyMemory
 	mux     *http.ServeMux
 	started time.Time
 }
@@ -122,7 +135,7 @@ func New(c Config) *Gateway {
 		c.Date = c.Now
 	}
 	g := &Gateway{config: c, mux: http.NewServeMux(), started: c.Now()}
-	g.bodies = newBudget(c.BodyMemory, c.BodyWait)
+	g.bodies = newBodyMemory(c.BodyMemory, c.BodyWait)
 	g.pools = upstream.New(upstream.Config{
 		Catalog: c.Catalog, Secrets: c.Secrets, Embedded: c.Embedded, Now: c.Now, Random: c.Random, Resolver: c.Resolver,
 		Logger: c.Logger,

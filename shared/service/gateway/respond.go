@@ -40,6 +40,10 @@ func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if apiErr.RetryAfter > 0 {
 		w.Header().Set("Retry-After", strconv.FormatInt(wholeSeconds(apiErr.RetryAfter), 10))
 	}
+	if apiErr.Type == apierror.OverBudget {
+		// Clients that know it would try again within seconds otherwise.
+		w.Header().Set("X-Should-Retry", "false")
+	}
 	if apiErr.Status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", challenge(r))
 	}

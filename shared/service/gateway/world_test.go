@@ -88,6 +88,7 @@ type setup struct {
 	secrets   upstream.Secrets
 	bodyWait  time.Duration
 	resolver  upstream.Resolver
+	budgets   gateway.Budgets
 	// socketBuffer is the size of the buffers to callers, in bytes; 0 leaves it
 	// to the system.
 	socketBuffer int
@@ -164,7 +165,7 @@ func newWorld(t testing.TB, s setup) *world {
 		Authenticator: credential.NewAuthenticator(keys, credential.Tiers{credential.DefaultTier: s.tier}, w.now),
 		Limiter:       ratelimit.New(w.now), Meter: w.meter, Usage: w.meter, Tokenizer: words{&w.counted}, Secrets: s.secrets,
 		Embedded: s.embedded, Observer: w.observer, Origins: s.origins, KeepAlive: s.keepAlive, Trailers: !s.noTrailer,
-		Ready:    s.ready,
+		Ready: s.ready, Budgets: s.budgets,
 		BodyWait: s.bodyWait, Resolver: s.resolver,
 		Now: w.now, Random: s.random, Logger: logger,
 	})

@@ -157,6 +157,9 @@ func MessagesError(e *apierror.Error, requestID string) []byte {
 	}
 	out := append([]byte(`{"type":"error","error":{"type":"`), kind...)
 	out = append(append(out, `","message":`...), jsonedit.Quote(e.Message)...)
+	if e.Type == apierror.OverBudget {
+		out = append(append(append(out, `,"code":"`...), e.Code...), '"')
+	}
 	out = append(append(out, `},"request_id":`...), jsonedit.Quote(requestID)...)
 	return append(out, '}')
 }

@@ -43,6 +43,8 @@ type Request struct {
 	IncludeUsage bool
 	// Completions is how many are generated at most, over all prompts.
 	Completions int
+	// MostTokens is how many tokens each of them has at most.
+	MostTokens int
 
 	body []byte
 	// edits are the changes that the rules make, without the model's name.
@@ -136,6 +138,9 @@ func Parse(route catalog.Route, body []byte, caller Caller) (*Request, *apierror
 	}
 	return r, nil
 }
+
+// Raw returns the caller's bytes, which must not be changed.
+func (r *Request) Raw() []byte { return r.body }
 
 // others returns the rows of the names in models, if the caller may use them all.
 func (c Caller) others(route catalog.Route, first *catalog.Inference, names []string) ([]*catalog.Inference, *apierror.Error) {

@@ -47,13 +47,14 @@ func (r *Request) rewrite(s *scan, tierCap int) {
 		}
 	}
 	w.removed[modelsField] = s.members[modelsField].sent
+	r.MostTokens = r.Model.MaxOutputLength
 	switch limit := outputLimit(r.Model, tierCap); r.Route {
 	case catalog.Chat, catalog.Completions:
-		w.limitTokens(r.Model, limit)
+		r.MostTokens = w.limitTokens(r.Model, limit)
 	case catalog.Messages:
-		w.clamp(maxTokensField, limit)
+		r.MostTokens = w.clamp(maxTokensField, limit)
 	case catalog.Responses:
-		w.respond(r.Model, limit)
+		r.MostTokens = w.respond(r.Model, limit)
 	}
 	for f := nField; f <= bestOfField; f++ {
 		if w.scan.respelled[f] {
@@ -74,8 +75,9 @@ func (r *Request) rewrite(s *scan, tierCap int) {
 }
 
 // limitTokens forwards one of the fields that limit tokens, clamped and under
-// the upstream's name (docs/contract/gateway.md#token-limits-of-a-call).
-func (w *rewriting) limitTokens(m *catalog.Inference, limit int) {
+// the upstream's name (docs/contract/gateway.md#token-limits-of-a-call). It returns the
+// limit of which the upstream is told, or else the model's.
+func (w *rewriting) limitTokens(m *catalog.Inference, limit int) (most int) {
 	winner := maxTokensField
 	for _, f := range [...]field{maxCompletionTokensField, maxTokensField, rowTokensField} {
 		if w.scan.members[f].present() {
@@ -87,15 +89,16 @@ func (w *rewriting) limitTokens(m *catalog.Inference, limit int) {
 		w.removed[f] = w.scan.members[f].sent && (f != winner || !w.scan.members[f].present())
 	}
 	if !w.scan.members[winner].present() {
-		if m.DefaultMaxTokens > 0 {
-			w.add(m.MaxTokensField, strconv.Itoa(min(m.DefaultMaxTokens, limit)))
+		if m.DefaultMaxTokens == 0 {
+			return m.MaxOutputLength
 		}
-		return
+		w.add(m.MaxTokensField, strconv.Itoa(min(m.DefaultMaxTokens, limit)))
+		return min(m.DefaultMaxTokens, limit)
 	}
 	if winner != rowTokensField && winner.String() != m.MaxTokensField {
 		w.replace(w.scan.members[winner].key, `"`+m.MaxTokensField+`"`)
 	}
-	w.clamp(winner, limit)
+	return w.clamp(winner, limit)
 }
 
 // outputLimit is how many tokens a call may have generated.
@@ -106,23 +109,31 @@ func outputLimit(m *catalog.Inference, tierCap int) int {
 	return m.MaxOutputLength
 }
 
-// clamp bounds the number of a field.
-func (w *rewriting) clamp(f field, limit int) {
-	if n := w.scan.numbers[f]; w.scan.members[f].present() && (n > limit || w.scan.respelled[f]) {
+// clamp bounds the number of a field, and returns what it is then.
+func (w *rewriting) clamp(f field, limit int) int {
+	n := w.scan.numbers[f]
+	if w.scan.members[f].present() && (n > limit || w.scan.respelled[f]) {
 		w.replace(w.scan.members[f].value, strconv.Itoa(min(n, limit)))
 	}
+	return min(n, limit)
 }
 
 // respond applies the rules of a response that the upstream makes itself: its
-// limit of tokens, and that nothing is kept, which is not every server's default.
-func (w *rewriting) respond(m *catalog.Inference, limit int) {
-	w.clamp(maxOutputTokensField, limit)
-	if !w.scan.members[maxOutputTokensField].present() && m.DefaultMaxTokens > 0 {
-		w.add(maxOutputTokensField.String(), strconv.Itoa(min(m.DefaultMaxTokens, limit)))
+// limit of tokens, and that nothing is kept, which is not every server's default. It
+// returns that limit, or else the model's.
+func (w *rewriting) respond(m *catalog.Inference, limit int) (most int) {
+	most = w.clamp(maxOutputTokensField, limit)
+	if !w.scan.members[maxOutputTokensField].present() {
+		most = m.MaxOutputLength
+		if m.DefaultMaxTokens > 0 {
+			most = min(m.DefaultMaxTokens, limit)
+			w.add(maxOutputTokensField.String(), strconv.Itoa(most))
+		}
 	}
 	if !w.scan.members[storeField].present() {
 		w.add(storeField.String(), "false")
 	}
+	return most
 }
 
 // reason applies the numbered rules of docs/contract/gateway.md#reasoning for

@@ -24,10 +24,10 @@ const (
 	returnedPeak = 32 << 20
 )
 
-// budget is the memory that the bodies of requests and large answers may hold
+// bodyMemory is the memory that the bodies of requests and large answers may hold
 // together. An account may hold half of it at most, so that one account cannot
 // take it all.
-type budget struct {
+type bodyMemory struct {
 	total, perAccount int64
 	wait              time.Duration
 
@@ -42,9 +42,9 @@ type budget struct {
 	freed   chan struct{}
 }
 
-// newBudget makes a budget of total bytes, or of what the two largest requests
+// newBodyMemory returns a memory of total bytes, or of what the two largest requests
 // need if that is more.
-func newBudget(total int64, wait time.Duration) *budget {
+func newBodyMemory(total int64, wait time.Duration) *bodyMemory {
 	if total == 0 {
 		total = DefaultBodyMemory
 	}
@@ -53,16 +53,16 @@ func newBudget(total int64, wait time.Duration) *budget {
 	}
 	// A body that grows is held twice while it is copied.
 	total = max(total, 4*(MaxBody+1))
-	return &budget{
+	return &bodyMemory{
 		total: total, perAccount: total / 2, wait: wait,
 		accounts: map[string]int64{}, freed: make(chan struct{}),
 	}
 }
 
-// reservation is what one request holds of the budget. The zero value holds
+// reservation is what one request holds of the memory. The zero value holds
 // nothing and is never asked to; one goroutine uses it.
 type reservation struct {
-	budget  *budget
+	memory  *bodyMemory
 	account string
 	held    int64
 	// until is when this request stops waiting, zero before it has waited.
@@ -72,7 +72,7 @@ type reservation struct {
 // acquire reserves memory, and waits while there is too little. The error tells
 // the caller when to try again.
 func (r *reservation) acquire(ctx context.Context, bytes int64) *apierror.Error {
-	b := r.budget
+	b := r.memory
 	for {
 		b.mu.Lock()
 		own := b.accounts[r.account]
@@ -100,7 +100,7 @@ func (r *reservation) acquire(ctx context.Context, bytes int64) *apierror.Error 
 // time.
 func (r *reservation) waitFor(ctx context.Context, freed <-chan struct{}) (ok bool) {
 	if r.until.IsZero() {
-		r.until = time.Now().Add(r.budget.wait)
+		r.until = time.Now().Add(r.memory.wait)
 	}
 	timer := time.NewTimer(time.Until(r.until))
 	defer timer.Stop()
@@ -113,13 +113,13 @@ func (r *reservation) waitFor(ctx context.Context, freed <-chan struct{}) (ok bo
 	return false
 }
 
-// release returns memory to the budget.
+// release frees memory.
 func (r *reservation) release(bytes int64) {
 	if bytes == 0 {
 		return
 	}
 	r.held -= bytes
-	b := r.budget
+	b := r.memory
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.held -= bytes; b.held == 0 {

@@ -1,0 +1,85 @@
+package gateway
+
+import (
+	"bytes"
+
+	"cutroom/shared/domain/budget"
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/usage"
+	"cutroom/shared/service/gateway/apierror"
+)
+
+// promptOverhead is how many tokens a template may add to a prompt besides what stands in
+// the request, such as how tools are called.
+const promptOverhead = 512
+
+// notText are the beginnings of types of content whose tokens have nothing to do with its
+// length, such as a picture at a URL.
+var notText = [][]byte{
+	[]byte(`"image`), []byte(`"input_image`), []byte(`"input_audio`), []byte(`"input_file`), []byte(`"audio`),
+	[]byte(`"video`), []byte(`"file`), []byte(`"document`),
+}
+
+// reserve reserves the most that the call can use of the budgets that apply to it, for the
+// row that serves it (docs/contract/budgets.md#what-counts). A call that has fallen back
+// changes its reservation.
+func (c *completion) reserve() *apierror.Error {
+	if c.gateway.config.Budgets == nil || c.route == catalog.CountTokens {
+		return nil
+	}
+	ctx := c.r.Context()
+	if c.reserved != nil {
+		if err := c.reserved.Change(ctx, c.most()); err != nil {
+			return c.internal(err)
+		}
+		return nil
+	}
+	found, err := c.gateway.config.Budgets.Find(ctx, c.who.Account(), c.who.Key.ID)
+	if err != nil {
+		return c.internal(err)
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	if c.reserved, err = c.gateway.config.Budgets.Reserve(ctx, found, c.most()); err != nil {
+		return c.internal(err)
+	}
+	return nil
+}
+
+// most returns the most that the call can use. No token of a text has less than a byte, and
+// no character of it takes less room in JSON.
+func (c *completion) most() budget.Amounts {
+	body, row := c.request.Raw(), c.request.Model
+	prompts, completions := int64(1), int64(c.request.Completions)
+	switch c.route {
+	case catalog.Completions, catalog.Embeddings, catalog.Rerank, catalog.Score:
+		prompts = completions
+	}
+	longest := prompts * int64(row.ContextLength)
+	prompt := int64(len(body)) + promptOverhead
+	if c.route == catalog.Rerank || c.route == catalog.Score {
+		prompt *= prompts // each document is read together with the query
+	}
+	for _, mark := range notText {
+		if bytes.Contains(body, mark) {
+			prompt = longest
+			break
+		}
+	}
+	prompt = min(prompt, longest)
+	generated := int64(0)
+	if c.route.Generates() {
+		generated = completions * int64(c.request.MostTokens)
+	}
+	amounts := budget.Amounts{Tokens: prompt + generated}
+	if row.Price != nil {
+		amounts.Cost = row.Price.Most(prompt, generated)
+	}
+	return amounts
+}
+
+// spend settles what the call has used of its budgets.
+func (c *completion) spend(used usage.Counts) {
+	c.reserved.Settle(c.r.Context(), budget.Amounts{Cost: used.Cost, Tokens: billed(used)})
+}

@@ -1,0 +1,354 @@
+package gateway_test
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"net/http"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/budget"
+	"cutroom/shared/platform/boottime"
+)
+
+// daily is what the account of the tests may spend in a day.
+var daily = budget.ID{Account: "studio", Period: budget.Day, Unit: budget.Cost}
+
+// openBudgets returns the budgets of one machine, with one of so many billionths a day.
+func openBudgets(t testing.TB, limit int64) (budget.Store, *boottime.Clock) {
+	t.Helper()
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
+	must(t, err)
+	t.Cleanup(func() { db.Close() })
+	machine, err := boottime.Open()
+	must(t, err)
+	store := db.Budgets(machine)
+	must(t, store.Set(t.Context(), budget.Budget{ID: daily, Limit: limit}))
+	return store, machine
+}
+
+// keep starts a keeper, which stop ends.
+func keep(t testing.TB, store budget.Store, machine *boottime.Clock, now func() time.Time) (*budget.Keeper, func()) {
+	k := budget.NewKeeper(budget.KeeperConfig{
+		Store: store, Machine: machine, Now: now, NewID: rand.Text, Logger: slog.New(slog.DiscardHandler),
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		k.Run(ctx)
+	}()
+	stop := func() {
+		cancel()
+		<-done
+	}
+	t.Cleanup(stop)
+	return k, stop
+}
+
+// usedOf returns what is used of the account's budget on the day.
+func usedOf(t testing.TB, store budget.Store, day time.Time) int64 {
+	t.Helper()
+	used, err := store.Used(t.Context(), []budget.Counter{budget.Budget{ID: daily}.Counter(day)})
+	must(t, err)
+	return used[0]
+}
+
+// spent returns what the calls of a world were metered to cost.
+func (w *world) spent() (cost int64) {
+	w.meter.mu.Lock()
+	defer w.meter.mu.Unlock()
+	for _, r := range w.meter.records {
+		cost += r.Cost
+	}
+	return cost
+}
+
+// A call that is over the budget is refused in the shape of its dialect, before any model
+// server is asked (docs/contract/budgets.md#over-a-budget).
+func TestOverBudget(t *testing.T) {
+	t.Parallel()
+	const rows = `
+  - {id: small, routes: [chat, completions, embeddings, rerank], context_length: 8192, max_output_length: 1000, price: {input: 1, output: 2}, upstreams: [{name: first, url: URL0, model: weights}]}
+`
+	store, machine := openBudgets(t, 100)
+	k, _ := keep(t, store, machine, time.Now)
+	u := newUpstream(t, always(200, whole))
+	w := newWorld(t, setup{rows: rows, upstreams: []*modelServer{u}, budgets: k})
+	const plainShape = `{"error":{"message":"The account's budget of cost for `
+	const code = `"type":"insufficient_quota","param":null,"code":"insufficient_quota"}}`
+	for _, c := range []struct{ path, body, begins, ends string }{
+		{"/v1/chat/completions", plain, plainShape, code},
+		{"/v1/chat/completions", streamed, plainShape, code},
+		{"/v1/completions", `{"model":"small","prompt":"hi"}`, plainShape, code},
+		{"/v1/responses", `{"model":"small","input":"hi"}`, plainShape, code},
+		{"/v1/embeddings", `{"model":"small","input":"hi"}`, plainShape, code},
+		{"/v1/rerank", `{"model":"small","query":"hi","documents":["a","b"]}`, plainShape, code},
+		{"/v1/messages", `{"model":"small","max_tokens":9,"messages":[{"role":"user","content":"hi"}]}`,
+			`{"type":"error","error":{"type":"rate_limit_error","message":"The account's budget of cost for `,
+			`"code":"insufficient_quota"},"request_id":`},
+	} {
+		a := w.post(c.path, c.body)
+		seconds, _ := strconv.Atoi(a.header.Get("Retry-After"))
+		if a.status != 429 || a.header.Get("X-Should-Retry") != "false" || seconds < 1 || seconds > 24*60*60 ||
+			!strings.HasPrefix(a.body, c.begins) || !strings.Contains(a.body, c.ends) {
+			t.Errorf("%s: %d, %v, %s", c.path, a.status, a.header, a.body)
+		}
+	}
+	if a := w.post("/v1/messages/count_tokens", `{"model":"small","messages":[{"role":"user","content":"hi"}]}`); a.status != 200 {
+		t.Errorf("a count of tokens, which costs nothing: %d %s", a.status, a.body)
+	}
+	if n := len(u.seen()); n > 0 {
+		t.Errorf("the model server saw %d calls", n)
+	}
+}
+
+// However a call ends, what it was metered for is settled, and the rest is free again.
+func TestBudgetsAreSettled(t *testing.T) {
+	t.Parallel()
+	broken := func(c *call) {
+		c.stream()
+		c.write(eventStream(chunk("hello there"), chunk("again")))
+		c.reset()
+	}
+	hanging := func(c *call) {
+		c.stream()
+		c.write(eventStream(chunk("hello there")))
+		<-c.left
+	}
+	noUsage := strings.Replace(whole, `"usage":{`, `"us":{`, 1)
+	// Its pictures may be of any size, so that the whole context is reserved.
+	picture := `{"model":"small","messages":[{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://e/p"}}]}]}`
+	seen := strings.Replace(whole, `"prompt_tokens":11`, `"prompt_tokens":8000`, 1)
+	for _, c := range []struct {
+		says, body string
+		first      func(*call)
+		leave      bool
+		// want is what it costs, or -1 for whatever it was metered for.
+		want int64
+	}{
+		{"a chat", plain, always(200, whole), false, 23_500},
+		{"a stream", streamed, events(chunk("one"), last, used, done), false, 21_000},
+		{"a stream without a usage", streamed, events(chunk("one"), last, done), false, -1},
+		{"a stream that breaks off", streamed, broken, false, -1},
+		{"a caller who leaves", streamed, hanging, true, -1},
+		{"an upstream that says nothing of usage", plain, always(200, noUsage), false, -1},
+		{"an upstream that says what cannot be", plain,
+			always(200, strings.Replace(whole, "11", "1100000", 1)), false, -1},
+		{"a picture", picture, always(200, seen), false, 8_012_500},
+		{"an upstream that refuses", plain, always(400, `{}`), false, 0},
+		{"an upstream that fails", strings.Replace(plain, "{", `{"models":[],`, 1), always(500, `{}`), false, 0},
+		{"a fallback", plain, always(503, `{}`), false, 1_210_000},
+	} {
+		t.Run(c.says, func(t *testing.T) {
+			t.Parallel()
+			store, machine := openBudgets(t, 1e9)
+			k, stop := keep(t, store, machine, time.Now)
+			w := newWorld(t, setup{rows: pricedRows, budgets: k,
+				upstreams: []*modelServer{newUpstream(t, c.first), newUpstream(t, always(200, whole))}})
+			began := time.Now()
+			if c.leave {
+				ctx, leave := context.WithCancel(t.Context())
+				response := w.open(ctx, c.body)
+				_, err := io.ReadFull(response.Body, make([]byte, 10))
+				must(t, err)
+				leave()
+			} else {
+				w.chat(c.body)
+			}
+			w.completed(1)
+			w.stop()
+			stop()
+			got, want := usedOf(t, store, began), c.want
+			if want < 0 {
+				if want = w.spent(); want == 0 {
+					t.Error("it was metered for nothing")
+				}
+			}
+			if got != want || got != w.spent() {
+				t.Errorf("%d are used and %d metered, want %d", got, w.spent(), want)
+			}
+		})
+	}
+}
+
+// A row that a call falls back to may be too dear for what is left.
+func TestFallbackBeyondTheBudget(t *testing.T) {
+	t.Parallel()
+	store, machine := openBudgets(t, 5_000_000) // 1,000 tokens of the second row are 20,000,000
+	k, stop := keep(t, store, machine, time.Now)
+	second := newUpstream(t, always(200, whole))
+	w := newWorld(t, setup{rows: pricedRows, budgets: k, upstreams: []*modelServer{newUpstream(t, always(503, `{}`)), second}})
+	if a := w.chat(plain); a.status != 429 || !strings.Contains(a.body, "insufficient_quota") {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	if a := w.chat(strings.Replace(plain, "{", `{"max_tokens":5,`, 1)); a.status != 429 || len(second.seen()) > 0 {
+		t.Errorf("%d %s", a.status, a.body) // its prompt alone is
+	}
+	stop()
+	if n := usedOf(t, store, time.Now()); n != 0 {
+		t.Errorf("%d are used", n)
+	}
+}
+
+// A call that begins before midnight and ends after it counts in the day that it began in.
+func TestBudgetAtMidnight(t *testing.T) {
+	t.Parallel()
+	store, machine := openBudgets(t, 1e9)
+	w := (*world)(nil)
+	k, stop := keep(t, store, machine, func() time.Time { return w.now() })
+	asked := make(chan struct{})
+	answer := make(chan struct{})
+	w = newWorld(t, setup{rows: oneRowPriced, budgets: k, upstreams: []*modelServer{newUpstream(t, func(c *call) {
+		close(asked)
+		<-answer
+		c.json(200, whole)
+	})}})
+	w.stopClock()
+	yesterday := w.now()
+	go func() {
+		<-asked
+		w.wait(24 * time.Hour)
+		close(answer)
+	}()
+	w.chat(plain)
+	stop()
+	if before, after := usedOf(t, store, yesterday), usedOf(t, store, w.now()); before != 21_000 || after != 0 {
+		t.Errorf("%d are used of the first day and %d of the second", before, after)
+	}
+}
+
+// Hundreds of callers at several instances, of which the budget is enough for some: no
+// sample shows more than the budget as used, what is left is less than one more call needs,
+// and what was settled is what was metered.
+func TestBudgetUnderFire(t *testing.T) {
+	t.Parallel()
+	const instances, callers, each, limit = 4, 60, 4, 30_000_000
+	store, machine := openBudgets(t, limit)
+	u := newUpstream(t, misbehave)
+	var worlds []*world
+	var stops []func()
+	for range instances {
+		k, stop := keep(t, store, machine, time.Now)
+		w := newWorld(t, setup{rows: oneRowPriced, upstreams: []*modelServer{u}, budgets: k})
+		worlds, stops = append(worlds, w), append(stops, stop)
+	}
+	began := time.Now()
+	ended, sampled := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(sampled)
+		for {
+			if n := usedOf(t, store, began); n > limit {
+				t.Errorf("%d are used of %d", n, limit)
+			}
+			select {
+			case <-ended:
+				return
+			case <-time.After(20 * time.Millisecond):
+			}
+		}
+	}()
+	var all sync.WaitGroup
+	var refused, served sync.Map
+	for i := range callers {
+		all.Go(func() {
+			w := worlds[i%instances]
+			for n := range each {
+				body := []string{plain, streamed}[n%2]
+				response, err := client.Do(w.request(t.Context(), http.MethodPost, "/v1/chat/completions", studio,
+					strings.NewReader(strings.Replace(body, "{", `{"max_tokens":400,`, 1))))
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if mathrand.N(4) > 0 { // the others leave at once
+					_, _ = io.Copy(io.Discard, response.Body)
+				}
+				response.Body.Close()
+				if response.StatusCode == http.StatusTooManyRequests {
+					refused.Store([2]int{i, n}, true)
+				} else {
+					served.Store([2]int{i, n}, true)
+				}
+			}
+		})
+	}
+	all.Wait()
+	// What others had reserved is free again for the callers of the last instance.
+	metered := int64(0)
+	end := func(i, calls int) {
+		worlds[i].completed(calls)
+		worlds[i].stop()
+		stops[i]()
+		metered += worlds[i].spent()
+	}
+	for i := range instances - 1 {
+		end(i, callers/instances*each)
+	}
+	const most = 1_400_000 // of one call
+	more := 0
+	worlds[instances-1].eventually("calls that use the budget up", func() bool {
+		more++
+		a := worlds[instances-1].chat(strings.Replace(plain, "{", `{"max_tokens":400,`, 1))
+		return a.status == 429 && usedOf(t, store, began) > limit-most
+	})
+	end(instances-1, callers/instances*each+more)
+	close(ended)
+	<-sampled
+	if got := usedOf(t, store, began); got != metered || got > limit {
+		t.Errorf("%d are used of %d, and %d were metered", got, limit, metered)
+	}
+	if limit-metered > most || count(&refused) == 0 {
+		t.Errorf("%d of %d are used, and %d calls were refused", metered, limit, count(&refused))
+	}
+	t.Logf("%d were served and %d refused, %d of %d used", count(&served), count(&refused), metered, limit)
+}
+
+func count(m *sync.Map) (n int) {
+	m.Range(func(any, any) bool { n++; return true })
+	return n
+}
+
+// oneRowPriced is a model whose calls of 400 tokens cost up to about a million billionths
+// each.
+const oneRowPriced = `
+  - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, price: {input: 1, output: 2}, upstreams: [{name: first, url: URL0, model: weights}]}
+`
+
+// misbehave answers as model servers do on a bad day: streams end anywhere, usage is
+// missing or a lie, and some calls fail.
+func misbehave(c *call) {
+	tokens := mathrand.N(400)
+	usage := fmt.Sprintf(`"usage":{"prompt_tokens":%d,"completion_tokens":%d}`, 1+mathrand.N(70), tokens)
+	if mathrand.N(4) == 0 {
+		usage = []string{`"usage":null`, `"usage":{"prompt_tokens":99999999,"completion_tokens":-4}`, `"x":1`}[mathrand.N(3)]
+	}
+	switch {
+	case mathrand.N(8) == 0:
+		c.reset()
+	case !strings.Contains(c.body, `"stream":true`):
+		c.json(200, `{"id":"c1","object":"chat.completion","created":7,"model":"weights","choices":[{"index":0,`+
+			`"message":{"role":"assistant","content":"hello there"},"finish_reason":"stop"}],`+usage+`}`)
+	default:
+		text := eventStream(chunk("hello"), chunk(" there"), last, strings.Replace(last, `"choices"`, usage+`,"choices"`, 1), done)
+		if mathrand.N(2) == 0 {
+			text = text[:mathrand.N(len(text))]
+		}
+		c.stream()
+		c.write(text)
+		if mathrand.N(2) == 0 {
+			c.reset()
+			return
+		}
+		c.end()
+	}
+}
