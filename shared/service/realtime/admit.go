@@ -32,6 +32,7 @@ var (
 	routeRefused  = refused(websocket.StatusPolicyViolation, "Route not allowed")
 	originRefused = refused(websocket.StatusPolicyViolation, "Origin not allowed")
 	limitReached  = refused(websocket.StatusTryAgainLater, "Concurrent session limit reached.")
+	overBudget    = refused(websocket.StatusPolicyViolation, "A budget is used up.")
 	// tooManyFailures is for addresses that guess keys.
 	tooManyFailures = refused(websocket.StatusTryAgainLater, "There were too many failed attempts from this address.")
 

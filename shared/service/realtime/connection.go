@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -34,6 +35,7 @@ var (
 	endedByDuration   = &ending{"max_session_duration", websocket.StatusNormalClosure, "Maximum session duration reached."}
 	endedByIdleness   = &ending{"idle", websocket.StatusNormalClosure, "The session was idle."}
 	endedByRevocation = &ending{"key_revoked", invalidKey.code, invalidKey.reason}
+	endedByBudget     = &ending{"insufficient_quota", overBudget.code, overBudget.reason}
 	endedByFlood      = &ending{"too_many_messages", websocket.StatusPolicyViolation, "Too many messages"}
 	endedBySize       = &ending{"message_too_large", websocket.StatusMessageTooBig, "The message is too large."}
 	endedByLiveKit    = &ending{"transport_not_allowed", noLiveKit.code, noLiveKit.reason}
@@ -43,10 +45,13 @@ var (
 // connection is one open session with its client.
 type connection struct {
 	admission admission
-	server    *Server
-	socket    *socket
-	session   *session.Session
-	editor    engine.LiveEditor
+	spending  *spending
+	// most is how many seconds are charged at most, 0 if all are.
+	most    atomic.Int64
+	server  *Server
+	socket  *socket
+	session *session.Session
+	editor  engine.LiveEditor
 	// edits and changes are the server's, or this session's own if its frames are edited
 	// by other hardware, which may be slow or hang.
 	edits, changes *semaphore.Weighted
@@ -79,11 +84,12 @@ type connection struct {
 }
 
 func newConnection(
-	ctx context.Context, s *Server, accepted *socket, admitted admission, opened *session.Session,
+	ctx context.Context, s *Server, accepted *socket, reserved *spending, opened *session.Session,
 	editor engine.LiveEditor, waited *lobby,
 ) *connection {
+	admitted := reserved.admitted
 	c := &connection{
-		admission: admitted, server: s, socket: accepted, session: opened, editor: editor,
+		admission: admitted, spending: reserved, server: s, socket: accepted, session: opened, editor: editor,
 		began: time.Now(), last: time.Now(), frames: newNewest[[]byte](nil), spares: newSpares(), controls: make(chan clientMessage), pace: newPace(),
 	}
 	c.edits, c.changes = s.edits, s.changes
@@ -110,8 +116,15 @@ func newConnection(
 // end ends the session; the first call determines the reason.
 func (c *connection) end(why *ending) { c.stop(why) }
 
-// seconds returns how long the session has been open, in whole seconds.
-func (c *connection) seconds() int64 { return int64(time.Since(c.began) / time.Second) }
+// seconds returns how long the session has been open, in whole seconds, as far as they are
+// charged.
+func (c *connection) seconds() int64 {
+	seconds := int64(time.Since(c.began) / time.Second)
+	if most := c.most.Load(); most > 0 {
+		return min(seconds, most)
+	}
+	return seconds
+}
 
 // serve serves the session to its end.
 func (c *connection) serve() {
@@ -122,7 +135,7 @@ func (c *connection) serve() {
 	}
 	defer s.removeGuest(c)
 	metered := s.meter.begin(c)
-	defer s.meter.end(c.wire, metered)
+	defer func() { c.spending.end(c.wire, s.meter.end(c.wire, metered)) }()
 	log := s.config.Logger.With(
 		"session", c.session.ID(), "account", c.admission.who.Account(), "key", c.admission.who.Key.ID,
 		"model", c.admission.model.ID,
@@ -136,6 +149,7 @@ func (c *connection) serve() {
 		running.Go(c.contained("control", c.control))
 		running.Go(c.contained("edit", c.edit))
 		running.Go(c.contained("ping", c.ping))
+		running.Go(c.contained("spend", c.spend))
 		c.contained("watch", c.watch)()
 	}
 	<-c.life.Done()

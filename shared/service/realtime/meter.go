@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/usage"
 )
 
@@ -43,11 +44,13 @@ func (m *meter) begin(c *connection) *metered {
 	return session
 }
 
-func (m *meter) end(ctx context.Context, session *metered) {
+// end reports the rest of a session, and returns how many seconds it took.
+func (m *meter) end(ctx context.Context, session *metered) (seconds int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.report(ctx, session)
+	seconds = m.report(ctx, session)
 	delete(m.open, session)
+	return seconds
 }
 
 // run reports open sessions until the context ends.
@@ -73,16 +76,16 @@ func (m *meter) reportAll(ctx context.Context) {
 }
 
 // report reports what has not been reported yet. Each session counts as one
-// request.
-func (m *meter) report(ctx context.Context, s *metered) {
+// request. It returns how many seconds the session has taken.
+func (m *meter) report(ctx context.Context, s *metered) (seconds int64) {
+	seconds = s.connection.seconds()
 	more := usage.Counts{
-		Requests: 1 - s.reported.Requests, SessionSeconds: s.connection.seconds() - s.reported.SessionSeconds,
+		Requests: 1 - s.reported.Requests, SessionSeconds: seconds - s.reported.SessionSeconds,
 	}
 	if more == (usage.Counts{}) {
-		return
+		return seconds
 	}
-	// Prices are in millionths of the currency, costs in billionths.
-	more.Cost = more.SessionSeconds * s.connection.admission.model.SessionPrice * 1000
+	more.Cost = costOf(s.connection.admission.model, more.SessionSeconds)
 	ctx, cancel := context.WithTimeout(ctx, reportTime)
 	defer cancel()
 	err := m.usage.Record(ctx, usage.Record{
@@ -91,7 +94,11 @@ func (m *meter) report(ctx context.Context, s *metered) {
 	})
 	if err != nil {
 		m.logger.Warn("the usage of a session could not be reported", "session", s.connection.session.ID(), "error", err)
-		return
+		return seconds
 	}
 	s.reported.Add(more)
+	return seconds
 }
+
+// costOf returns what seconds of a session of the model cost, in billionths of the currency.
+func costOf(model *catalog.Model, seconds int64) int64 { return seconds * model.SessionPrice * 1000 }

@@ -79,8 +79,11 @@ type Config struct {
 	Files Files
 	Blobs Blobs
 	// Usage receives the seconds of sessions. It must work until Run returns.
-	Usage  Usage
-	Engine engine.LiveEngine
+	Usage Usage
+	// Budgets is what sessions draw from; nil if there are none. It must work until Run
+	// returns.
+	Budgets Budgets
+	Engine  engine.LiveEngine
 	// Pictures decodes reference images; if it is nil, they are refused.
 	Pictures Pictures
 	// Enhancer expands prompts; nil expands none.

@@ -115,8 +115,12 @@ func (s *Server) serve(ctx context.Context, accepted *socket, r *http.Request, a
 		return err
 	}
 	defer editor.Close()
+	reserved, err := s.reserve(ctx, admitted)
+	if err != nil {
+		return err
+	}
 	arrived()
-	newConnection(ctx, s, accepted, admitted, opened, editor, waited).serve()
+	newConnection(ctx, s, accepted, reserved, opened, editor, waited).serve()
 	return nil
 }
 

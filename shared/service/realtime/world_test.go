@@ -21,6 +21,7 @@ import (
 
 	"cutroom/shared/adapter/diskblob"
 	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/file"
@@ -74,6 +75,7 @@ type world struct {
 	address string
 	keys    *sqlite.Keys
 	usage   *sqlite.Usage
+	budgets *sqlite.Budgets
 	records *sqlite.Sessions
 	files   *file.Service
 	blobs   *diskblob.Store
@@ -117,6 +119,10 @@ func newWorld(t *testing.T, s setup) *world {
 	}
 	logger := slog.New(slog.NewTextHandler(w.log, nil))
 	writer := usage.NewWriter(usage.WriterConfig{Store: w.usage, NewID: rand.Text, Logger: logger})
+	w.budgets = db.Budgets(clock)
+	keeper := budget.NewKeeper(budget.KeeperConfig{
+		Store: w.budgets, Machine: clock, Now: time.Now, NewID: rand.Text, Logger: logger,
+	})
 	if s.engine == nil {
 		s.engine = w.engine
 	}
@@ -150,7 +156,7 @@ func newWorld(t *testing.T, s setup) *world {
 			Store: unsteady{w.records, s.failing}, NewID: rand.Text, Logger: logger,
 			Uptime: func() time.Duration { return clock.Now() + time.Duration(w.asleep.Load()) },
 		}),
-		Files: w.files, Blobs: w.blobs, Usage: writer, Engine: s.engine, Pictures: s.pictures, TextMemory: s.textMemory,
+		Files: w.files, Blobs: w.blobs, Usage: writer, Budgets: keeper, Engine: s.engine, Pictures: s.pictures, TextMemory: s.textMemory,
 		Enhancer: s.enhancer,
 		Origins:  origins, Times: s.times, Now: func() time.Time { return time.Now().Add(time.Duration(w.later.Load())) },
 		Logger: logger,
@@ -172,6 +178,7 @@ func newWorld(t *testing.T, s setup) *world {
 	var sessions, rest sync.WaitGroup
 	sessions.Go(func() { server.Run(running) })
 	rest.Go(func() { writer.Run(writing) })
+	rest.Go(func() { keeper.Run(writing) })
 	rest.Go(func() {
 		if err := surface.Serve(listener); err != nil {
 			t.Errorf("serve: %v", err)

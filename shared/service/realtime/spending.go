@@ -1,0 +1,113 @@
+package realtime
+
+import (
+	"context"
+	"time"
+
+	"cutroom/shared/domain/budget"
+	"cutroom/shared/domain/fault"
+)
+
+// Budgets is what sessions draw from, as a budget.Keeper lets them.
+type Budgets interface {
+	Find(ctx context.Context, account, key string) ([]budget.Budget, error)
+	Reserve(ctx context.Context, found []budget.Budget, most budget.Amounts) (*budget.Reservation, error)
+}
+
+// pieces are how many seconds a session reserves ahead: as many as there is room for.
+var pieces = [...]int64{60, 15, 5, 1}
+
+// spendAgain is the pause before a reservation is tried again that the store failed.
+const spendAgain = time.Second
+
+// spending is what a session reserves of budgets, piece by piece.
+type spending struct {
+	budgets  Budgets
+	admitted admission
+	// piece is for the seconds of the session from one to the other.
+	piece       *budget.Reservation
+	from, until int64
+}
+
+// reserve reserves the first piece of a session.
+//
+// Errors: a refusal.
+func (s *Server) reserve(ctx context.Context, admitted admission) (*spending, error) {
+	p := &spending{budgets: s.config.Budgets, admitted: admitted}
+	err := p.next(ctx)
+	switch {
+	case err == nil:
+		return p, nil
+	case fault.Is(err, fault.Exhausted):
+		return nil, overBudget
+	}
+	s.config.Logger.Error("a session could reserve nothing of its budgets", "account", admitted.who.Account(), "error", err)
+	return nil, cannotOpen
+}
+
+// next reserves the next piece, and settles the one before, which was used whole.
+//
+// Errors: fault.Exhausted when there is no room for a second; those of the store. The piece
+// before stays then.
+func (p *spending) next(ctx context.Context) error {
+	if p.budgets == nil {
+		p.until += pieces[0]
+		return nil
+	}
+	who := p.admitted.who
+	found, err := p.budgets.Find(ctx, who.Account(), who.Key.ID)
+	if err != nil {
+		return err
+	}
+	for _, seconds := range pieces {
+		var piece *budget.Reservation
+		if piece, err = p.budgets.Reserve(ctx, found, p.amounts(seconds)); err == nil {
+			p.piece.Settle(ctx, p.amounts(p.until-p.from))
+			p.piece, p.from, p.until = piece, p.until, p.until+seconds
+			return nil
+		}
+		if !fault.Is(err, fault.Exhausted) {
+			return err
+		}
+	}
+	return err
+}
+
+// end settles the last piece of a session that took so many seconds.
+func (p *spending) end(ctx context.Context, seconds int64) {
+	p.piece.Settle(ctx, p.amounts(max(seconds-p.from, 0)))
+}
+
+// amounts returns what so many seconds use.
+func (p *spending) amounts(seconds int64) budget.Amounts {
+	return budget.Amounts{SessionSeconds: seconds, Cost: costOf(p.admitted.model, seconds)}
+}
+
+// spend reserves one piece after the other until the session ends, or ends it when a
+// budget is used up.
+func (c *connection) spend() {
+	pause := time.Duration(0)
+	for {
+		timer := time.NewTimer(max(time.Until(c.began.Add(time.Duration(c.spending.until)*time.Second)), pause))
+		select {
+		case <-c.life.Done():
+			timer.Stop()
+			return
+		case <-timer.C:
+		}
+		err := c.spending.next(c.wire)
+		switch {
+		case err == nil:
+			pause = 0
+		case fault.Is(err, fault.Exhausted):
+			// What passes until the end is not charged.
+			c.most.Store(c.spending.until)
+			c.end(endedByBudget)
+			return
+		default:
+			pause = spendAgain
+			c.server.config.Logger.Warn("a session could reserve nothing of its budgets; trying again",
+				"session", c.session.ID(), "error", err)
+		}
+	}
+}
