@@ -35,7 +35,8 @@ watched=$(echo "$slow" && echo "$watched" | grep -vxF "$slow")
 pictures=$("$GO" list ./shared/engine/... | grep -vxF "$watched")
 # What takes longest begins first.
 plain=$("$GO" list ./functions ./cmd/cutroom/... ./cmd/... ./shared/adapter/... ./functions/... ./clients/... ./bench/... \
-	./docs/... ./scripts/... ./shared/... | grep -vxF -e "$watched" -e "$pictures" | grep -vx cutroom/cmd/cutroom)
+	./docs/... ./scripts/... ./shared/... | grep -vxF -e "$watched" -e "$pictures" |
+	grep -vx -e cutroom/cmd/cutroom -e cutroom/cmd/cutroom/consoletest)
 if [ -n "${PACKAGES:-}" ]; then
 	took "tools of the tests" scripts/install-test-tools.sh
 	# shellcheck disable=SC2086 # a list of packages
@@ -81,10 +82,11 @@ TEST_MEDIA="$PWD/.tools/media/$(ffmpeg -version | cksum | cut -d ' ' -f 1)"
 export TEST_MEDIA
 mkdir -p "$TEST_MEDIA"
 took "program" released build -o "$TEST_PROGRAMS/" ./cmd/cutroom
-# The tests of the server run one after the other, and those of the deploy mostly wait for
-# a local AWS: all that starts after them yields to them, so that nobody waits in the end
-# for them alone.
-with_tools released test -vet=off -timeout 60m -artifacts -outputdir test-output ./cmd/cutroom >test-output/server.log 2>&1 &
+# The tests of the server and of its console are the most work, and those of the deploy
+# mostly wait for a local AWS: all that starts after them yields to them, so that nobody
+# waits in the end for them alone.
+with_tools released test -vet=off -p 2 -timeout 60m -artifacts -outputdir test-output ./cmd/cutroom ./cmd/cutroom/consoletest \
+	>test-output/server.log 2>&1 &
 server=$!
 with_tools released test -vet=off -timeout 60m ./infra/... >test-output/deploy.log 2>&1 &
 deploy=$!

@@ -52,6 +52,8 @@ func realtimePage(t *testing.T, server *servertest.Server, key string) *tab {
 	page := openTab(t, "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream")
 	page.open(server.URL() + "/realtime")
 	page.resize(1280, 860, "light")
+	// A frame costs each side milliseconds, and half of them show the same.
+	page.do("const everyFrame = requestAnimationFrame; requestAnimationFrame = draw => setTimeout(() => everyFrame(draw), 50)")
 	page.do(pixels)
 	page.do(fmt.Sprintf(`document.getElementById("key").value = %q`, key))
 	return page
@@ -215,7 +217,7 @@ func TestRealtimePageByVideo(t *testing.T) {
 	page.ask("pencil sketch")
 	page.await("the look is applied", `document.getElementById("prompt-state").textContent.startsWith("Applied: pencil")`)
 	page.morePictures()
-	page.await("the latency is still measured", "frames.length > 4 && frames.slice(-4).every(frame => !isNaN(frame.latency))")
+	page.await("the latency is still measured", "frames.length > 1 && frames.every(frame => !isNaN(frame.latency))")
 	page.screenshot("sketch.png")
 
 	blocked := lossytest.Faults{Block: true}
