@@ -14,6 +14,7 @@ import (
 	"cutroom/shared/app/records"
 	"cutroom/shared/app/tracing"
 	"cutroom/shared/app/webrtc"
+	"cutroom/shared/domain/batch"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
@@ -27,7 +28,9 @@ import (
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/platform/reserve"
 	"cutroom/shared/service/api"
+	"cutroom/shared/service/batches"
 	"cutroom/shared/service/console"
+	"cutroom/shared/service/gateway"
 	"cutroom/shared/service/worker"
 )
 
@@ -86,7 +89,9 @@ type parts struct {
 
 	// buildServices sets these.
 	jobs          *job.Service
+	ids           *file.IDs
 	files         *file.Service
+	intake        *file.Intake
 	slots         map[job.Lane]int
 	authenticator *credential.Authenticator
 	limiter       *ratelimit.Limiter
@@ -180,8 +185,9 @@ func (s *server) buildServices(c *devCommand, p *parts) (err error) {
 		Store: s.records.Jobs, Now: now, Random: rand.Reader, Workers: p.slots, Cursors: job.NewCursors(p.secret),
 		Watcher: s.records.Jobs, Estimates: s.records.Estimates, Logger: s.logger,
 	})
+	p.ids = file.NewIDs(now, rand.Reader)
 	p.files = file.NewService(file.Config{
-		Store: s.records.Files, Blobs: s.blobs, IDs: file.NewIDs(now, rand.Reader), Cursors: file.NewCursors(p.secret),
+		Store: s.records.Files, Blobs: s.blobs, IDs: p.ids, Cursors: file.NewCursors(p.secret),
 		Now: now, Extender: s.records.Files,
 	})
 	resultAge, recordAge := p.jobs.Ages()
@@ -190,6 +196,11 @@ func (s *server) buildServices(c *devCommand, p *parts) (err error) {
 		ResultAge: resultAge, RecordAge: recordAge,
 	}
 	s.files = &file.Sweeper{Store: s.records.Files, Blobs: s.blobs, Now: now, Settled: settled, Logger: s.logger}
+	s.ended = &batch.Sweeper{Store: s.records.Batches, Blobs: s.blobs, Now: now, Settled: settled}
+	p.intake = &file.Intake{
+		Reservations: s.records.Files, Free: func() (int64, error) { return s.blobs.Room(int64(c.DiskReserve)) },
+		Most: c.Uploads, NewID: rand.Text, Now: now,
+	}
 	s.tokens = &credential.TokenSweeper{Store: s.records.Keys, Now: now, Settled: settled, Logger: s.logger}
 	p.authenticator = credential.NewAuthenticator(s.records.Keys, p.tiers, now)
 	machine, err := boottime.Open()
@@ -215,8 +226,22 @@ func (s *server) buildGateway(c *devCommand, p *parts) error {
 		records: s.records, ready: s.checker.Check, now: s.clock.Now, catalog: p.live, file: p.catalogFile,
 		authenticator: p.authenticator, limiter: p.limiter, callers: p.callers, failures: p.failures,
 		budgets: s.budgets, metricsKey: metricsKey, tracer: s.traces.Tracer(), logger: s.logger,
+		batches: &gateway.Batches{
+			Service: batch.NewService(batch.Config{
+				Store: s.records.Batches, Files: p.files, Blobs: s.blobs, IDs: p.ids, Now: s.clock.Now,
+				Wake: func() { s.batches.Wake() },
+			}),
+			Files: p.files, Blobs: s.blobs, Intake: p.intake, MaxUpload: int64(c.MaxUpload),
+		},
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	s.batches = batches.New(batches.Config{
+		Store: s.records.Batches, Sweeper: s.ended, Files: p.files, Blobs: s.blobs, Keys: p.authenticator,
+		Gateway: s.gateway.gateway, Calls: c.BatchCalls, Now: s.clock.Now, Logger: s.logger,
+	})
+	return nil
 }
 
 // buildSessions makes the server of realtime sessions.
@@ -288,10 +313,7 @@ func (s *server) apiConfig(c *devCommand, p *parts) api.Config {
 		InferenceURL: cmp.Or(c.PublicInferenceURL, s.gateway.url()),
 		Posters:      p.tools, Scratch: p.scratch,
 		Blobs: s.blobs, Files: p.files, Signer: uploads, UploadURLs: uploads, MaxUpload: int64(c.MaxUpload),
-		Intake: &file.Intake{
-			Reservations: s.records.Files, Free: func() (int64, error) { return s.blobs.Room(int64(c.DiskReserve)) },
-			Most: c.Uploads, NewID: rand.Text, Now: now,
-		},
+		Intake:         p.intake,
 		WebhookTargets: s.webhooks.targets, WebhookLog: s.webhooks.log, WebhookSecrets: s.webhooks.secrets,
 		Sessions: s.sessions.records, QuotaReads: ratelimit.NewWindow(time.Now), LiveVideo: s.sessions.webrtc.For() != nil,
 		Ready: s.ready, Logger: s.logger,

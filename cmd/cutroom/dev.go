@@ -57,6 +57,9 @@ func (c *devCommand) Validate() error {
 	if c.Uploads < 1 || c.Uploads > 100_000 {
 		return fmt.Errorf("CUTROOM_UPLOADS: %d is not 1 to 100000", c.Uploads)
 	}
+	if c.BatchCalls < 1 || c.BatchCalls > 1000 {
+		return fmt.Errorf("CUTROOM_BATCH_CALLS: %d is not 1 to 1000", c.BatchCalls)
+	}
 	if c.InferenceMemory < minInferenceMemory {
 		return fmt.Errorf("CUTROOM_INFERENCE_MEMORY: it is less than %s", humanize.IBytes(minInferenceMemory))
 	}

@@ -48,6 +48,7 @@ const minInferenceMemory = 4 * gateway.MaxBody
 type inferenceFlags struct {
 	InferenceAddr      string       `env:"CUTROOM_INFERENCE_ADDR" default:"127.0.0.1:8081" help:"Address of the inference gateway; :8081 opens it to other machines (${env})."`
 	InferenceMemory    setting.Size `env:"CUTROOM_INFERENCE_MEMORY" default:"256MiB" help:"Memory that the bodies of all requests under way at the inference gateway may hold, half of it for one account at most; 128MiB at least (${env})."`
+	BatchCalls         int          `env:"CUTROOM_BATCH_CALLS" default:"16" help:"Calls of batches that are made at once (${env})."`
 	PublicInferenceURL string       `env:"CUTROOM_PUBLIC_INFERENCE_URL" help:"URL by which browsers reach the gateway, such as https://llm.example.com, for the console; without one it is the gateway's port on the console's host, by http (${env})."`
 	MetricsKey         string       `env:"CUTROOM_METRICS_KEY" help:"Key that reads /metrics at the inference address, as a Bearer token; made and kept in the data folder if absent (${env})."`
 }
@@ -85,6 +86,7 @@ type inferenceParts struct {
 	failures      *ratelimit.Failures
 	metricsKey    string
 	tracer        trace.Tracer
+	batches       *gateway.Batches
 	logger        *slog.Logger
 }
 
@@ -108,7 +110,8 @@ func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
 	}
 	i.gateway = gateway.New(gateway.Config{
 		Catalog: parts.catalog.Catalog, Authenticator: parts.authenticator, Limiter: parts.limiter,
-		Meter: i.writer, Budgets: parts.budgets, Usage: i.writer, Tokenizer: tokens, Secrets: upstream.LocalSecrets{},
+		Meter: i.writer, Budgets: parts.budgets, Usage: i.writer, Batches: parts.batches, Tokenizer: tokens,
+		Secrets:    upstream.LocalSecrets{},
 		BodyMemory: int64(c.InferenceMemory),
 		Embedded:   demomodel.New(demomodel.Config{Tokenizer: tokens, Now: parts.now, NewID: rand.Text}),
 		Tracer:     parts.tracer, Observer: metrics, Metrics: metrics.Handler(parts.metricsKey, parts.slow),

@@ -20,6 +20,7 @@ import (
 	"cutroom/cmd/cutroom/command"
 	"cutroom/shared/adapter/diskblob"
 	"cutroom/shared/app/records"
+	"cutroom/shared/domain/batch"
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/integrity"
 	"cutroom/shared/domain/job"
@@ -131,7 +132,8 @@ func (r *repair) unknown(ctx context.Context, s storage) error {
 	quiet := slog.New(slog.DiscardHandler)
 	jobs := &job.Sweeper{Store: s.records.Jobs, Blobs: s.blobs, Now: r.now, Logger: quiet}
 	files := &file.Sweeper{Store: s.records.Files, Blobs: s.blobs, Now: r.now, Logger: quiet}
-	if _, err := s.setAsideUnknown(ctx, jobs, files); err != nil {
+	batches := &batch.Sweeper{Store: s.records.Batches, Blobs: s.blobs, Now: r.now}
+	if _, err := s.setAsideUnknown(ctx, jobs, files, batches); err != nil {
 		return err
 	}
 	if err := s.putBackKnown(ctx, quiet); err != nil {

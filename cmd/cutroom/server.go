@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"cutroom/shared/domain/batch"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
@@ -16,6 +17,7 @@ import (
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/platform/otlp"
 	"cutroom/shared/platform/reserve"
+	"cutroom/shared/service/batches"
 	"cutroom/shared/service/health"
 	"cutroom/shared/service/worker"
 )
@@ -51,12 +53,15 @@ type server struct {
 	estimating worker.Estimating
 	sweeper    *job.Sweeper
 	files      *file.Sweeper
-	tokens     *credential.TokenSweeper
-	budgets    *budget.Keeper
-	gateway    *inference
-	sessions   *sessions
-	webhooks   webhooks
-	traces     otlp.Traces
+	// ended clears batches that have ended.
+	ended    *batch.Sweeper
+	batches  *batches.Runner
+	tokens   *credential.TokenSweeper
+	budgets  *budget.Keeper
+	gateway  *inference
+	sessions *sessions
+	webhooks webhooks
+	traces   otlp.Traces
 	// devKey is the development key.
 	devKey string
 	// keepUnknown is how long blobs without a record are kept.
@@ -99,7 +104,7 @@ func (s *server) recover(ctx context.Context) error {
 	if err := s.putBackKnown(ctx, s.logger); err != nil {
 		return err
 	}
-	unknown, err := s.setAsideUnknown(ctx, s.sweeper, s.files)
+	unknown, err := s.setAsideUnknown(ctx, s.sweeper, s.files, s.ended)
 	if err != nil {
 		return err
 	}
@@ -130,6 +135,7 @@ func (s *server) run(ctx context.Context) error {
 	running.Go(func() { s.gateway.followCatalog(background) })
 	var live sync.WaitGroup
 	live.Go(func() { s.sessions.server.Run(background) })
+	live.Go(func() { s.batches.Run(background) })
 	// Usage is written, and budgets are settled, until the last request and session have
 	// ended.
 	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))

@@ -11,8 +11,8 @@ import (
 
 	"cutroom/shared/adapter/diskblob"
 	"cutroom/shared/app/records"
+	"cutroom/shared/domain/batch"
 	"cutroom/shared/domain/fault"
-	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/integrity"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/service/health"
@@ -220,17 +220,26 @@ func (s storage) knows(ctx context.Context, name string) (bool, error) {
 		id, _, _ := strings.Cut(rest, "/")
 		return s.records.Jobs.Known(ctx, id)
 	}
+	if id, ok := batch.Owner(name); ok {
+		return s.records.Batches.Known(ctx, id)
+	}
 	return s.records.Files.KnownBlob(ctx, name)
 }
 
 // setAsideUnknown sets aside blobs without a record and returns their number.
-func (s storage) setAsideUnknown(ctx context.Context, jobs *job.Sweeper, files *file.Sweeper) (blobs int, err error) {
-	ofJobs, err := jobs.SweepUnknown(ctx)
-	if err != nil {
-		return ofJobs, err
+func (s storage) setAsideUnknown(ctx context.Context, sweepers ...unknownSweeper) (blobs int, err error) {
+	for _, sweeper := range sweepers {
+		n, err := sweeper.SweepUnknown(ctx)
+		if blobs += n; err != nil {
+			return blobs, err
+		}
 	}
-	ofFiles, err := files.SweepUnknown(ctx)
-	return ofJobs + ofFiles, err
+	return blobs, nil
+}
+
+// unknownSweeper sets aside blobs of one kind without a record and returns their number.
+type unknownSweeper interface {
+	SweepUnknown(ctx context.Context) (blobs int, err error)
 }
 
 // countMissing counts the blobs that records refer to and that are missing.

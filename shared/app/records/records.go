@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"cutroom/shared/domain/batch"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/file"
@@ -141,6 +142,7 @@ type Records struct {
 	// Budgets returns the records of budgets, whose leases are timed by the machine's
 	// clock.
 	Budgets func(Machine) budget.Store
+	Batches Batches
 	// Sessions returns the records of realtime sessions, whose leases are timed by
 	// the machine's clock.
 	Sessions func(Machine) Sessions
@@ -204,6 +206,13 @@ type IdempotencyKeys interface {
 	// Abandon ends every claim that is not settled. It is for the start of the one
 	// process that makes claims.
 	Abandon(ctx context.Context, now time.Time) error
+}
+
+// Batches are the records of batches.
+type Batches interface {
+	batch.Store
+	batch.Progress
+	batch.Retention
 }
 
 // Webhooks are the records of webhooks.

@@ -39,9 +39,9 @@ func (f sqliteFile) Open(ctx context.Context, options Options) (*Records, error)
 	return &Records{
 		Whole: db, Jobs: db.Jobs(), Queue: db.Queue(), Files: db.Files(), Keys: db.Keys(),
 		IdempotencyKeys: db.IdempotencyKeys(), Usage: db.Usage(), Webhooks: db.Webhooks(),
-		Estimates: db.Estimates(),
-		Budgets:   func(machine Machine) budget.Store { return db.Budgets(machine) },
-		Sessions:  func(machine Machine) Sessions { return db.Sessions(machine) },
+		Estimates: db.Estimates(), Batches: db.Batches(),
+		Budgets:  func(machine Machine) budget.Store { return db.Budgets(machine) },
+		Sessions: func(machine Machine) Sessions { return db.Sessions(machine) },
 	}, nil
 }
 

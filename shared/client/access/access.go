@@ -218,3 +218,26 @@ func Gateway(model string) []Call {
 		}},
 	}
 }
+
+// Batches returns a call of every route of files and batches at the inference address
+// (docs/contract/batches.md#calls), which not every home has. It makes a file, and no batch.
+func Batches() []Call {
+	form := "--cutroom\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nbatch\r\n" + file
+	of := func(status int) Statuses {
+		return Statuses{
+			Key: status, AdminKey: status, Token: 403, AdminToken: 403, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
+			OtherKey: status, OtherAdminKey: status, OtherToken: 403,
+		}
+	}
+	return []Call{
+		{"POST /v1/files", "/v1/files", form, formType, of(200)},
+		{"GET /v1/files", "/v1/files", "", "", of(200)},
+		{"GET /v1/files/{file_id}", "/v1/files/file_0", "", "", of(404)},
+		{"GET /v1/files/{file_id}/content", "/v1/files/file_0/content", "", "", of(404)},
+		{"DELETE /v1/files/{file_id}", "/v1/files/file_0", "", "", of(404)},
+		{"POST /v1/batches", "/v1/batches", "{}", jsonType, of(400)},
+		{"GET /v1/batches", "/v1/batches", "", "", of(200)},
+		{"GET /v1/batches/{batch_id}", "/v1/batches/batch_0", "", "", of(404)},
+		{"POST /v1/batches/{batch_id}/cancel", "/v1/batches/batch_0/cancel", "", "", of(404)},
+	}
+}

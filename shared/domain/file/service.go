@@ -316,13 +316,24 @@ func (s *Service) List(ctx context.Context, account, cursor string, limit int) (
 			return nil, "", err
 		}
 	}
+	page, more, err := s.ListAfter(ctx, account, after, limit)
+	if err != nil || !more {
+		return page, "", err
+	}
+	next, err := s.config.Cursors.Make(ctx, account, page[limit-1].ID)
+	return page, next, err
+}
+
+// ListAfter returns at most limit of an account's files, newest first: those after the
+// file with the id, or from the newest if it is empty. more reports whether there are
+// others after them.
+func (s *Service) ListAfter(ctx context.Context, account, after string, limit int) (page []File, more bool, err error) {
 	now := s.config.Now()
-	var page []File
 	// One file more than asked for tells whether another page follows.
 	for len(page) <= limit {
 		files, next, err := s.config.Store.List(ctx, account, after, limit+1-len(page), now)
 		if err != nil {
-			return nil, "", fmt.Errorf("file: list: %w", err)
+			return nil, false, fmt.Errorf("file: list: %w", err)
 		}
 		page = append(page, files...)
 		if next == "" {
@@ -331,11 +342,9 @@ func (s *Service) List(ctx context.Context, account, cursor string, limit int) (
 		after = next
 	}
 	if len(page) <= limit {
-		return page, "", nil
+		return page, false, nil
 	}
-	page = page[:limit]
-	next, err := s.config.Cursors.Make(ctx, account, page[limit-1].ID)
-	return page, next, err
+	return page[:limit], true, nil
 }
 
 // Delete deletes an account's file, first its bytes, then its record: while the

@@ -19,14 +19,14 @@ const everyRoute = `
 // Who may do what (docs/contract/auth.md#who-may-do-what): every route that requires a
 // credential, called with each kind of credential.
 func TestEveryRouteWithEveryCredential(t *testing.T) {
-	w := newWorld(t, setup{rows: everyRoute + `
+	w := newWorld(t, setup{batches: true, rows: everyRoute + `
   - {id: other, routes: [chat], context_length: 8, max_output_length: 8, upstreams: [{url: "http://127.0.0.1:1"}]}
 `})
 	const origin = "https://app.example.com"
 	token := w.token(credential.Scope{Models: []string{"small"}, Origins: []string{origin}})
 	elsewhere := w.token(credential.Scope{Origins: []string{"https://other.example.com"}})
 	others := w.token(credential.Scope{Models: []string{"other"}})
-	for _, call := range access.Gateway("small") {
+	for _, call := range append(access.Gateway("small"), access.Batches()...) {
 		method, _, _ := strings.Cut(call.Endpoint, " ")
 		for _, c := range []struct {
 			name, key string
@@ -78,12 +78,12 @@ func (w *world) limitedKey(change func(*credential.Key)) (secret string) {
 // credential, with keys for its group, for all other groups and for another model, and with
 // one that has expired.
 func TestEveryRouteWithLimitedKeys(t *testing.T) {
-	w := newWorld(t, setup{rows: everyRoute + `
+	w := newWorld(t, setup{batches: true, rows: everyRoute + `
   - {id: other, routes: [chat], context_length: 8, max_output_length: 8, upstreams: [{url: "http://127.0.0.1:1"}]}
 `})
 	otherModel := w.limitedKey(func(key *credential.Key) { key.Limits.Models = []string{"other"} })
 	expired := w.limitedKey(func(key *credential.Key) { key.ExpiresAt = w.now() })
-	for _, call := range access.Gateway("small") {
+	for _, call := range append(access.Gateway("small"), access.Batches()...) {
 		method, _, _ := strings.Cut(call.Endpoint, " ")
 		group := credential.RouteGroup(call.Group())
 		of := w.limitedKey(func(key *credential.Key) { key.Limits.Routes = []credential.RouteGroup{group} })

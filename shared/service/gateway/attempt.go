@@ -83,6 +83,9 @@ func (c *completion) serve() *apierror.Error {
 func (c *completion) serveRow() (last *apierror.Error, elsewhere bool) {
 	c.serving.Ready(c.r.Context())
 	call := upstream.Call{Account: c.who.Account()}
+	if c.line != nil {
+		call.Yield = c.line.yield
+	}
 	if c.serving.Model.Affinity && c.serving.HasChoice() {
 		call.Affinity = c.request.Affinity(call.Account, c.r.Header.Get(affinityHeader))
 	}

@@ -25,6 +25,8 @@ type completion struct {
 	who     credential.Principal
 	route   catalog.Route
 	begun   time.Time
+	// line is set for a call of a batch.
+	line *line
 
 	request *request.Request
 	// translation is what makes a chat of the call, nil where the upstreams
@@ -64,10 +66,7 @@ type completion struct {
 // completion answers a completions route.
 func (g *Gateway) completion(route catalog.Route) func(http.ResponseWriter, *http.Request, credential.Principal) error {
 	return func(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
-		c := &completion{
-			gateway: g, w: w, r: r, who: who, route: route, begun: g.config.Now(),
-			tally: tally{generated: estimate{tokenizer: g.config.Tokenizer}},
-		}
+		c := g.newCompletion(w, r, who, route)
 		apiErr := c.run()
 		c.observe(apiErr)
 		if apiErr == nil || c.stream.hasBegun() {
@@ -77,10 +76,19 @@ func (g *Gateway) completion(route catalog.Route) func(http.ResponseWriter, *htt
 	}
 }
 
+func (g *Gateway) newCompletion(
+	w http.ResponseWriter, r *http.Request, who credential.Principal, route catalog.Route,
+) *completion {
+	return &completion{
+		gateway: g, w: w, r: r, who: who, route: route, begun: g.config.Now(),
+		tally: tally{generated: estimate{tokenizer: g.config.Tokenizer}},
+	}
+}
+
 // run answers the call, or returns its error. An error after a stream has begun
 // is already part of the stream.
 func (c *completion) run() *apierror.Error {
-	if err := c.gateway.count(c.r.Context(), c.w.Header(), c.who); err != nil {
+	if err := c.gateway.count(c.r.Context(), c.w.Header(), c.who, c.line != nil); err != nil {
 		return c.internal(err)
 	}
 	read := requestBuffers.Get().(*[]byte)
@@ -164,7 +172,7 @@ func (c *completion) settle() {
 	c.stream.stopKeepAlive()
 	c.counts = c.tally.counts(c.promptTokens)
 	if price := c.request.Model.Price; price != nil {
-		c.counts.Cost = price.Of(catalog.Tokens{
+		c.counts.Cost = c.price(*price, catalog.Tokens{
 			Prompt: c.counts.PromptTokens, Cached: c.counts.CachedTokens,
 			Completion: c.counts.CompletionTokens, Reasoning: c.counts.ReasoningTokens,
 		})
@@ -175,22 +183,36 @@ func (c *completion) settle() {
 	}
 	ctx := context.WithoutCancel(c.r.Context())
 	c.gateway.charge(ctx, c.w.Header(), c.who, billed(c.counts))
-	err := c.gateway.config.Meter.Record(ctx, usage.Record{
+	record := usage.Record{
 		Account: c.who.Account(), Key: c.who.Key.ID, Model: c.request.Model.ID,
 		Day: usage.DayOf(c.gateway.config.Date()), Counts: c.counts,
-	})
-	if err != nil {
+	}
+	if c.line != nil {
+		c.line.used = append(c.line.used, record)
+	} else if err := c.gateway.config.Meter.Record(ctx, record); err != nil {
 		c.log(slog.LevelError, "a completion was not metered", slog.Any("error", err))
 	}
 	c.spend(c.counts)
 }
 
+// price returns what the call costs, in billionths of the currency.
+func (c *completion) price(price catalog.TokenPrice, used catalog.Tokens) int64 {
+	if c.line != nil {
+		return price.OfBatch(used)
+	}
+	return price.Of(used)
+}
+
 // end meters a call that did not end well: what was generated for a caller that
 // left or whose stream broke, and what an upstream reported in an answer that
 // could not be passed on. An answer that is not streamed is seen only at its
-// end, so a caller that leaves before is billed for the prompt.
+// end, so a caller that leaves before is billed for the prompt; a call of a batch that
+// is given up is made again.
 func (c *completion) end(apiErr *apierror.Error) {
 	gone := apiErr != nil && apiErr.Status == statusCallerGone
+	if gone && c.line != nil {
+		return
+	}
 	if c.requestSent && gone || c.tally.known || c.stream.hasBegun() && !c.firstToken.IsZero() {
 		c.settle()
 	}

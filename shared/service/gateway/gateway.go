@@ -10,6 +10,7 @@ package gateway
 import (
 	"context"
 	"log/slog"
+	"maps"
 	"net/http"
 	"path"
 	"slices"
@@ -46,6 +47,8 @@ type Config struct {
 	Meter   Meter
 	// Budgets keeps what accounts and keys may use up; nil means no budgets.
 	Budgets Budgets
+	// Batches serves files and batches; without it their paths do not exist.
+	Batches *Batches
 	// Usage returns what was metered, for GET /v1/usage.
 	Usage     Totals
 	Tokenizer Tokenizer
@@ -150,6 +153,9 @@ func New(c Config) *Gateway {
 	g.route("/v1/models", http.MethodGet, g.authenticated(credential.InferenceRoutes, g.listModels))
 	g.route("/v1/models/{id...}", http.MethodGet, g.authenticated(credential.InferenceRoutes, g.getModel))
 	g.route("/v1/usage", http.MethodGet, g.authenticated(credential.UsageRoutes, g.getUsage))
+	if c.Batches != nil {
+		g.routeBatches()
+	}
 	g.route("/{$}", http.MethodGet, func(w http.ResponseWriter, _ *http.Request) error {
 		writeJSON(w, http.StatusOK, []byte(rootBody))
 		return nil
@@ -210,17 +216,23 @@ type handler func(http.ResponseWriter, *http.Request) error
 
 // route serves one path by one method; GET includes HEAD.
 func (g *Gateway) route(pattern, method string, handle handler) {
-	methods := []string{method}
-	if method == http.MethodGet {
-		methods = append(methods, http.MethodHead)
+	g.routes(pattern, map[string]handler{method: handle})
+}
+
+// routes serves one path by several methods; GET includes HEAD.
+func (g *Gateway) routes(pattern string, by map[string]handler) {
+	if get, ok := by[http.MethodGet]; ok {
+		by[http.MethodHead] = get
 	}
+	methods := slices.Sorted(maps.Keys(by))
 	allow := strings.Join(methods, ", ")
 	g.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 		if httpserver.IsPreflight(r) {
 			httpserver.AnswerPreflight(w, r, allow)
 			return
 		}
-		if !slices.Contains(methods, r.Method) {
+		handle, ok := by[r.Method]
+		if !ok {
 			w.Header().Set("Allow", allow)
 			g.fail(w, r, &apierror.Error{
 				Status: http.StatusMethodNotAllowed, Type: apierror.InvalidRequest,

@@ -15,15 +15,20 @@ import (
 
 // count counts a completion against the rates of the caller's tier: as one
 // request, and there must be tokens left. How many tokens it uses is known only
-// later (see charge). It sets the rate limit fields that client libraries read.
+// later (see charge). It sets the rate limit fields that client libraries read. A call
+// of a batch leaves half of each rate to live calls.
 //
 // Errors: fault.Limited with RetryAfter.
-func (g *Gateway) count(ctx context.Context, header http.Header, who credential.Principal) error {
+func (g *Gateway) count(ctx context.Context, header http.Header, who credential.Principal, ofBatch bool) error {
 	if g.config.Limiter == nil {
 		return nil
 	}
 	if n := who.Tier.InferenceRequestsPerMinute; n > 0 {
-		state, err := g.config.Limiter.Take(ctx, "inference-requests/"+who.Account(), 1, ratelimit.PerMinute(n))
+		name := "inference-requests/" + who.Account()
+		if err := g.leaveHalf(ctx, name, n, ofBatch); err != nil {
+			return err
+		}
+		state, err := g.config.Limiter.Take(ctx, name, 1, ratelimit.PerMinute(n))
 		if err != nil {
 			return err
 		}
@@ -33,7 +38,11 @@ func (g *Gateway) count(ctx context.Context, header http.Header, who credential.
 		}
 	}
 	if n := who.Tier.InferenceTokensPerMinute; n > 0 {
-		state, err := g.config.Limiter.Take(ctx, "inference-tokens/"+who.Account(), 0, ratelimit.PerMinute(n))
+		name := "inference-tokens/" + who.Account()
+		if err := g.leaveHalf(ctx, name, n, ofBatch); err != nil {
+			return err
+		}
+		state, err := g.config.Limiter.Take(ctx, name, 0, ratelimit.PerMinute(n))
 		if err != nil {
 			return err
 		}
@@ -43,6 +52,23 @@ func (g *Gateway) count(ctx context.Context, header http.Header, who credential.
 		}
 	}
 	return nil
+}
+
+// leaveHalf returns an error for a call of a batch while less than half of a rate of n
+// a minute is left.
+//
+// Errors: fault.Limited with RetryAfter.
+func (g *Gateway) leaveHalf(ctx context.Context, name string, n int, ofBatch bool) error {
+	if !ofBatch {
+		return nil
+	}
+	rate := ratelimit.PerMinute(n)
+	state, err := g.config.Limiter.Take(ctx, name, 0, rate)
+	if missing := n/2 + 1 - state.Remaining; err == nil && missing > 0 {
+		state.RetryAfter = rate.Cost(missing)
+		return limitExceeded(state, "Batches leave half of %d a minute to live calls.", n)
+	}
+	return err
 }
 
 // charge counts the tokens that a completion has used against the rate.

@@ -89,6 +89,8 @@ type setup struct {
 	bodyWait  time.Duration
 	resolver  upstream.Resolver
 	budgets   gateway.Budgets
+	// batches has the world serve files and batches, which nobody works on.
+	batches bool
 	// socketBuffer is the size of the buffers to callers, in bytes; 0 leaves it
 	// to the system.
 	socketBuffer int
@@ -165,7 +167,7 @@ func newWorld(t testing.TB, s setup) *world {
 		Authenticator: credential.NewAuthenticator(keys, credential.Tiers{credential.DefaultTier: s.tier}, w.now),
 		Limiter:       ratelimit.New(w.now), Meter: w.meter, Usage: w.meter, Tokenizer: words{&w.counted}, Secrets: s.secrets,
 		Embedded: s.embedded, Observer: w.observer, Origins: s.origins, KeepAlive: s.keepAlive, Trailers: !s.noTrailer,
-		Ready: s.ready, Budgets: s.budgets,
+		Ready: s.ready, Batches: w.files(), Budgets: s.budgets,
 		BodyWait: s.bodyWait, Resolver: s.resolver,
 		Now: w.now, Random: s.random, Logger: logger,
 	})

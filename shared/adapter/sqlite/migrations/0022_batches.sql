@@ -18,7 +18,8 @@ create table batch (
 
 create index batch_by_account on batch (account, id);
 create index batch_open on batch (id) where ended_at is null;
-create index batch_kept on batch (ended_at) where ended_at is not null;
+create index batch_kept on batch (ended_at) where ended_at is not null and kept = 1;
+create index batch_cleared on batch (ended_at) where kept = 0;
 
 -- The results of some lines, which a blob holds. Lines is an array of their numbers.
 create table batch_chunk (

@@ -40,6 +40,7 @@ const (
 	UpstreamTimeout    = "upstream_timeout"
 	InternalError      = "internal_error"
 	ServiceUnavailable = "service_unavailable"
+	StorageFull        = "storage_full"
 )
 
 // The codes of a bad request, in words that users of clients know.
@@ -135,6 +136,8 @@ func From(err error) *Error {
 		e.Status, e.Type, e.Code = http.StatusTooManyRequests, OverBudget, InsufficientQuota
 	case fault.Unavailable:
 		e.Status, e.Type, e.Code = http.StatusServiceUnavailable, API, ServiceUnavailable
+	case fault.StorageFull:
+		e.Status, e.Type, e.Code = http.StatusInsufficientStorage, API, StorageFull
 	case fault.EngineFailed:
 		e.Status, e.Type, e.Code = http.StatusBadGateway, API, UpstreamFailed
 	case fault.Timeout:

@@ -305,6 +305,10 @@ type Call struct {
 	Tried []Lease
 	// Waited is for how long the call has waited in the model's queue.
 	Waited time.Duration
+	// Yield is set for a call that must keep no other waiting: it leaves places free,
+	// does not wait in the queue, and when a call without it needs its place, Yield is
+	// called, which ends the call soon.
+	Yield func()
 }
 
 // HasChoice reports whether the calls of the pool may go to different upstreams.
@@ -316,7 +320,10 @@ func (p *Pool) HasChoice() bool { return len(p.fixed) > 1 || len(p.named) > 0 }
 // all are full the call waits in the model's queue, if that has one; what it has
 // waited is added to the call.
 func (p *Pool) Take(ctx context.Context, call *Call) (Lease, *Unavailable) {
-	if p.queue.places.Load() == 0 {
+	if call.Yield != nil && p.queue.waiting.Load() > 0 {
+		return Lease{}, &Unavailable{Full: true, Wait: time.Second}
+	}
+	if p.queue.places.Load() == 0 || call.Yield != nil {
 		return p.try(*call)
 	}
 	return p.queue.take(ctx, call)
@@ -325,7 +332,7 @@ func (p *Pool) Take(ctx context.Context, call *Call) (Lease, *Unavailable) {
 // Pause has a call wait that was refused by busy upstreams, as long as they ask
 // for, and reports whether it may try again. It may not in a model without a queue.
 func (p *Pool) Pause(ctx context.Context, call *Call, d time.Duration) bool {
-	return p.queue.places.Load() > 0 && p.queue.pause(ctx, call, d)
+	return p.queue.places.Load() > 0 && call.Yield == nil && p.queue.pause(ctx, call, d)
 }
 
 // try is Take without the waiting.
@@ -335,13 +342,17 @@ func (p *Pool) try(call Call) (Lease, *Unavailable) {
 	var room, spare [8]candidate
 	for {
 		available, backingOff := room[:0], spare[:0]
+		var yielding []candidate
 		why, wait := none, time.Duration(0)
 		for _, m := range members {
 			if slices.ContainsFunc(call.Tried, func(l Lease) bool { return l.upstream == m.upstream }) {
 				continue
 			}
-			obstacle, clearIn, state := m.upstream.check(now, call.Account)
+			obstacle, clearIn, state := m.upstream.check(now, &call)
 			switch {
+			case obstacle == none && state.yields:
+				yielding = append(yielding, candidate{m, state})
+				continue
 			case obstacle == none && state.backsOff:
 				backingOff = append(backingOff, candidate{m, state})
 				continue
@@ -360,10 +371,13 @@ func (p *Pool) try(call Call) (Lease, *Unavailable) {
 			available = backingOff
 		}
 		if len(available) == 0 {
+			available = yielding
+		}
+		if len(available) == 0 {
 			return Lease{}, &Unavailable{Full: why == full, Wait: max(wait, time.Second)}
 		}
 		// Another call may have taken its place since the check.
-		if l, ok := p.choose(available, call.Affinity).upstream.take(now, call.Account); ok {
+		if l, ok := p.choose(available, call.Affinity).upstream.take(now, &call); ok {
 			return l, nil
 		}
 	}

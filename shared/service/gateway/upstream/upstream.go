@@ -3,6 +3,7 @@ package upstream
 import (
 	"context"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -50,6 +51,8 @@ type upstream struct {
 	mu       sync.Mutex
 	limit    int
 	inFlight int
+	// yielding are the calls in flight that end if another needs their place.
+	yielding []*seat
 	usual    average
 	// retryAt is when the upstream wants to be called again. What it tells one
 	// caller need not be true for another, so it is called earlier if there is
@@ -64,6 +67,15 @@ type Lease struct {
 	// account is the caller's account.
 	account string
 	probe   bool
+	// seat is that of a call that yields, nil for others.
+	seat *seat
+}
+
+// seat is the place of a call that ends if another needs it.
+type seat struct {
+	yield func()
+	// given reports whether another call has it.
+	given bool
 }
 
 // Name is the upstream's name, for logs and metrics.
@@ -113,37 +125,60 @@ type load struct {
 	usual float64
 	// backsOff reports whether the upstream has asked to be called later.
 	backsOff bool
+	// yields reports whether there is no place but those of calls that yield.
+	yields bool
 }
 
-// check returns why a call of the account may not begin now, if so, and after
-// how long it may.
-func (u *upstream) check(now time.Time, account string) (why obstacle, clearIn time.Duration, state load) {
+// check returns why a call may not begin now, if so, and after how long it may.
+func (u *upstream) check(now time.Time, call *Call) (why obstacle, clearIn time.Duration, state load) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	why, clearIn = u.obstacle(now, account)
-	return why, clearIn, load{u.inFlight, u.usual.at(now, u.inFlight), now.Before(u.retryAt)}
+	why, clearIn = u.obstacle(now, call)
+	return why, clearIn, load{u.inFlight, u.usual.at(now, u.inFlight), now.Before(u.retryAt), u.isFull()}
 }
 
-func (u *upstream) obstacle(now time.Time, account string) (obstacle, time.Duration) {
+// isFull reports whether the upstream has as many calls as it may.
+func (u *upstream) isFull() bool { return u.limit > 0 && u.inFlight >= u.limit }
+
+func (u *upstream) obstacle(now time.Time, call *Call) (obstacle, time.Duration) {
 	switch {
-	case !u.breaker.wouldAdmit(now, account):
+	case !u.breaker.wouldAdmit(now, call.Account):
 		return tripped, max(u.breaker.until.Sub(now), time.Second)
-	case u.limit > 0 && u.inFlight >= u.limit:
+	case call.Yield != nil && u.limit > 0 && u.inFlight >= u.limit-u.limit/leftFree:
+		return full, time.Second
+	case call.Yield == nil && u.isFull() && (len(u.yielding) == 0 || u.inFlight > u.limit):
 		return full, time.Second
 	}
 	return none, 0
 }
 
+// leftFree is the part of an upstream's places that calls which yield leave free: one
+// of so many.
+const leftFree = 4
+
 // take begins a call; ok is false if none may begin now.
-func (u *upstream) take(now time.Time, account string) (l Lease, ok bool) {
+func (u *upstream) take(now time.Time, call *Call) (l Lease, ok bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if why, _ := u.obstacle(now, account); why != none {
+	if why, _ := u.obstacle(now, call); why != none {
 		return Lease{}, false
 	}
 	u.usual.note(now, u.inFlight)
-	u.inFlight++
-	return Lease{u, account, u.breaker.admit(account)}, true
+	l = Lease{upstream: u, account: call.Account, probe: u.breaker.admit(call.Account)}
+	if u.isFull() {
+		// The one that began last has the least to lose. Its place is no longer its own.
+		last := u.yielding[len(u.yielding)-1]
+		u.yielding = u.yielding[:len(u.yielding)-1]
+		last.given = true
+		last.yield()
+	} else {
+		u.inFlight++
+	}
+	if call.Yield != nil {
+		l.seat = &seat{yield: call.Yield}
+		u.yielding = append(u.yielding, l.seat)
+	}
+	return l, true
 }
 
 // Verdict is what a call says about its upstream.
@@ -184,7 +219,13 @@ func (u *upstream) settle(l Lease, r Result, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.usual.note(now, u.inFlight)
-	u.inFlight--
+	switch {
+	case l.seat == nil:
+		u.inFlight--
+	case !l.seat.given:
+		u.inFlight--
+		u.yielding = slices.DeleteFunc(u.yielding, func(s *seat) bool { return s == l.seat })
+	}
 	account := l.account
 	if r.AnyAccount {
 		account = anyAccount

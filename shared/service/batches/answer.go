@@ -1,0 +1,291 @@
+package batches
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"cutroom/shared/domain/batch"
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/service/gateway"
+)
+
+const (
+	// watchEvery is how often a batch in progress is checked for its end, and keysEvery
+	// how many of these checks ask whether its key works.
+	watchEvery = time.Second
+	keysEvery  = 5
+	// grace is how long calls that are under way may take after the batch's end.
+	grace = time.Minute
+	// heldBytes bounds the bodies of a batch's calls that are in memory, except that
+	// there may always be one.
+	heldBytes = 4 << 20
+	// maxFailures is how often a call is made that a model server fails.
+	maxFailures = 3
+)
+
+// Why no more calls of a batch are made.
+var (
+	errExpired   = errors.New("batches: the batch's time is over")
+	errCancelled = errors.New("batches: the batch is cancelled")
+	errRevoked   = errors.New("batches: the batch's key does not work any more")
+)
+
+// answering is the work on the calls of a batch.
+type answering struct {
+	*Runner
+	batch batch.Batch
+	route catalog.Route
+	who   atomic.Pointer[credential.Principal]
+	keep  *keeper
+	room  *room
+	pace  *pace
+}
+
+// answer makes the calls of a batch that were not made yet.
+func (r *Runner) answer(ctx context.Context, b batch.Batch) error {
+	route, ok := gateway.BatchRoute(b.Endpoint)
+	if !ok {
+		return fmt.Errorf("the endpoint %q is unknown", b.Endpoint)
+	}
+	a := &answering{Runner: r, batch: b, route: route,
+		room: newRoom(r.config.Calls, heldBytes), pace: newPace(r.config.Calls)}
+	var err error
+	if a.keep, err = r.newKeeper(ctx, b); err != nil {
+		return err
+	}
+	taking, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	if err := a.look(taking, stop, true); err != nil {
+		return err
+	}
+	var watching sync.WaitGroup
+	watching.Go(func() { a.watch(taking, stop) })
+	err = a.makeCalls(ctx, taking)
+	cause := context.Cause(taking)
+	stop(nil)
+	watching.Wait()
+	if err != nil || ctx.Err() != nil {
+		return errors.Join(err, ctx.Err())
+	}
+	return a.goOn(ctx, cause)
+}
+
+// goOn records what comes after the calls.
+func (a *answering) goOn(ctx context.Context, cause error) error {
+	b := a.batch
+	switch {
+	case errors.Is(cause, errCancelled):
+		return nil // the record says so already
+	case errors.Is(cause, errRevoked):
+		b.Status, b.CancellingAt = batch.Cancelling, a.now()
+		b.Errors = []batch.Error{{Code: "key_revoked", Message: "The key that made the batch does not work any more."}}
+	case errors.Is(cause, errExpired):
+		b.Status, b.Outcome, b.FinalizingAt = batch.Finalizing, batch.Expired, a.now()
+	default:
+		b.Status, b.Outcome, b.FinalizingAt = batch.Finalizing, batch.Completed, a.now()
+	}
+	return a.change(ctx, batch.InProgress, b)
+}
+
+// makeCalls makes the calls until the context taking ends, and returns once they have
+// ended and their answers are kept.
+func (a *answering) makeCalls(ctx, taking context.Context) error {
+	doing, cut := context.WithCancel(ctx)
+	defer cut()
+	defer context.AfterFunc(taking, func() {
+		if sleep(doing, grace) {
+			cut()
+		}
+	})()
+	// Without a place for the answers no call is made.
+	taking, stop := context.WithCancel(taking)
+	defer stop()
+	results := make(chan result)
+	kept := make(chan error, 1)
+	go func() {
+		err := a.keep.run(ctx, results)
+		stop()
+		for range results { // what cannot be kept is made again
+		}
+		kept <- err
+	}()
+	err := a.feed(doing, taking, results)
+	close(results)
+	return errors.Join(err, <-kept)
+}
+
+// feed reads the input, and makes each call in a goroutine of its own. It returns once
+// all have ended.
+func (a *answering) feed(doing, taking context.Context, results chan<- result) error {
+	in, err := a.openInput(doing, a.batch)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	var calls sync.WaitGroup
+	defer calls.Wait()
+	for {
+		line, err := in.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read the input: %w", err)
+		}
+		if a.keep.has(in.call) {
+			continue
+		}
+		if !a.room.take(taking, len(line)) {
+			return nil
+		}
+		number, one, size := in.call, parsed(line), len(line)
+		calls.Go(func() {
+			defer a.room.release(size)
+			if answer, ok := a.call(doing, taking, one.body); ok {
+				results <- result{number: number, customID: one.customID, answer: &answer}
+			}
+		})
+	}
+}
+
+// call makes one call, again and again while it is refused for now. It reports whether
+// there is an answer.
+func (a *answering) call(doing, taking context.Context, body []byte) (gateway.LineAnswer, bool) {
+	for failures := 0; ; {
+		answer, ok := a.tryCall(doing, taking, body)
+		switch {
+		case !ok:
+			return answer, false
+		case answer.Cut && doing.Err() != nil:
+			a.pace.end()
+			return answer, false
+		case answer.Cut:
+			a.pace.refused(0)
+		case answer.Status == http.StatusTooManyRequests, answer.Status >= 500 && answer.RetryAfter > 0:
+			a.pace.refused(answer.RetryAfter)
+		case answer.Status >= 500:
+			a.pace.end()
+			if failures++; failures == maxFailures {
+				return answer, true
+			}
+			if !sleep(taking, firstRetry<<failures) {
+				return answer, false
+			}
+		default:
+			a.pace.took()
+			return answer, true
+		}
+	}
+}
+
+// tryCall makes a call once it may be made; ok is false if it may not any more. The
+// caller tells the pace how it ended.
+func (a *answering) tryCall(doing, taking context.Context, body []byte) (answer gateway.LineAnswer, ok bool) {
+	if !a.pace.begin(taking) {
+		return answer, false
+	}
+	if !a.turns.take(taking, a.batch.Account) {
+		a.pace.end()
+		return answer, false
+	}
+	defer a.turns.release(a.batch.Account)
+	return a.config.Gateway.AnswerLine(doing, *a.who.Load(), a.route, body), true
+}
+
+// watch ends the taking of calls when the batch's time is over, it is cancelled, or its
+// key is revoked.
+func (a *answering) watch(taking context.Context, stop context.CancelCauseFunc) {
+	ticker := time.NewTicker(watchEvery)
+	defer ticker.Stop()
+	for n := 1; ; n++ {
+		woken := a.woken()
+		select {
+		case <-taking.Done():
+			return
+		case <-woken:
+		case <-ticker.C:
+		}
+		if err := a.look(taking, stop, n%keysEvery == 0); err != nil && taking.Err() == nil {
+			a.config.Logger.Error("look at a batch", "batch", a.batch.ID, "error", err)
+		}
+	}
+}
+
+// look checks once what watch watches.
+func (a *answering) look(ctx context.Context, stop context.CancelCauseFunc, atKey bool) error {
+	b, err := a.config.Store.Get(ctx, a.batch.Account, a.batch.ID)
+	switch {
+	case err != nil:
+		return err
+	case b.Status != batch.InProgress:
+		stop(errCancelled)
+	case !a.config.Now().Before(b.ExpiresAt):
+		stop(errExpired)
+	}
+	if !atKey {
+		return nil
+	}
+	who, err := a.config.Keys.Holder(ctx, a.batch.Account, a.batch.Key)
+	if fault.Is(err, fault.Unauthorized) {
+		stop(errRevoked)
+		return nil
+	}
+	if err == nil {
+		a.who.Store(&who)
+	}
+	return err
+}
+
+// room bounds the calls of a batch that are in memory, by number and by bytes.
+type room struct {
+	mu           sync.Mutex
+	calls, bytes int
+	// freed is closed when something was released, and made anew.
+	freed chan struct{}
+	held  int
+}
+
+func newRoom(calls, bytes int) *room {
+	return &room{calls: calls, bytes: bytes, freed: make(chan struct{})}
+}
+
+// take waits for room for a call, and reports whether there is any before the context
+// ends.
+func (r *room) take(ctx context.Context, size int) bool {
+	for ctx.Err() == nil {
+		r.mu.Lock()
+		if r.held == 0 || r.calls > 0 && r.bytes >= size {
+			r.held++
+			r.calls--
+			r.bytes -= size
+			r.mu.Unlock()
+			return true
+		}
+		freed := r.freed
+		r.mu.Unlock()
+		select {
+		case <-freed:
+		case <-ctx.Done():
+		}
+	}
+	return false
+}
+
+// release ends what take has taken.
+func (r *room) release(size int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.held--
+	r.calls++
+	r.bytes += size
+	close(r.freed)
+	r.freed = make(chan struct{})
+}

@@ -1,0 +1,185 @@
+package batches
+
+import (
+	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+
+	"cutroom/shared/domain/batch"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
+)
+
+// finalize writes the files with a batch's results, and ends it.
+func (r *Runner) finalize(ctx context.Context, b batch.Batch) error {
+	from := b.Status
+	if err := r.giveUp(ctx, b); err != nil {
+		return err
+	}
+	chunks, err := r.config.Store.Chunks(ctx, b.ID)
+	if err != nil {
+		return err
+	}
+	// The ids are recorded first, so that a crash leaves no second file.
+	if b, err = r.plan(ctx, b, chunks); err != nil {
+		return err
+	}
+	if err := r.writeFile(ctx, b, b.Output, chunks, false); err != nil {
+		return err
+	}
+	if err := r.writeFile(ctx, b, b.Failures, chunks, true); err != nil {
+		return err
+	}
+	b.Status, b.EndedAt = b.Outcome, r.now()
+	return r.change(ctx, from, b)
+}
+
+// giveUp makes a result of every call that has none.
+func (r *Runner) giveUp(ctx context.Context, b batch.Batch) error {
+	if b.Total == 0 || b.Outcome == batch.Completed {
+		return nil
+	}
+	keep, err := r.newKeeper(ctx, b)
+	if err != nil {
+		return err
+	}
+	why := &resultError{"batch_expired", "This request was not made before the batch's time was over."}
+	if b.Outcome == batch.Cancelled {
+		why = &resultError{"batch_cancelled", "This request was not made before the batch was cancelled."}
+	}
+	in, err := r.openInput(ctx, b)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	results := make(chan result)
+	kept := make(chan error, 1)
+	go func() {
+		err := keep.run(ctx, results)
+		for range results { // they are made again
+		}
+		kept <- err
+	}()
+	err = func() error {
+		defer close(results)
+		for ctx.Err() == nil {
+			line, err := in.next()
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return fmt.Errorf("read the input: %w", err)
+			}
+			if !keep.has(in.call) {
+				results <- result{number: in.call, customID: parsed(line).customID, refusal: why}
+			}
+		}
+		return ctx.Err()
+	}()
+	return errors.Join(err, <-kept)
+}
+
+// plan records the ids of the files that there will be.
+func (r *Runner) plan(ctx context.Context, b batch.Batch, chunks []batch.Chunk) (batch.Batch, error) {
+	planned := b
+	for _, c := range chunks {
+		id := &planned.Output
+		if c.Failures {
+			id = &planned.Failures
+		}
+		if *id != "" {
+			continue
+		}
+		named, err := r.config.Files.Name(file.File{})
+		if err != nil {
+			return b, err
+		}
+		*id = named.ID
+	}
+	if planned.Output == b.Output && planned.Failures == b.Failures {
+		return b, nil
+	}
+	return planned, r.change(ctx, b.Status, planned)
+}
+
+// writeFile writes the file with the id from chunks, unless it is there.
+func (r *Runner) writeFile(ctx context.Context, b batch.Batch, id string, chunks []batch.Chunk, failures bool) error {
+	if id == "" {
+		return nil
+	}
+	if _, err := r.config.Files.Get(ctx, b.Account, id); err == nil || !fault.Is(err, fault.NotFound) {
+		return err
+	}
+	blob, err := r.config.Files.NewBlob()
+	if err != nil {
+		return err
+	}
+	what := "output"
+	if failures {
+		what = "error"
+	}
+	f := file.File{
+		ID: id, Account: b.Account, Key: b.Key, Filename: b.ID + "_" + what + ".jsonl", MIME: "application/x-ndjson",
+		Purpose: batch.OutputPurpose, Blob: blob, CreatedAt: r.now(), Lifetime: b.OutputLifetime,
+	}
+	f.ExpiresAt = f.CreatedAt.Add(f.Lifetime)
+	hash := md5.New()
+	source := &joined{ctx: ctx, blobs: r.config.Blobs, chunks: chunks, failures: failures}
+	defer source.close()
+	if f.Size, err = r.config.Blobs.Put(ctx, blob, io.TeeReader(source, hash)); err != nil {
+		return fmt.Errorf("write the results: %w", err)
+	}
+	f.MD5 = hex.EncodeToString(hash.Sum(nil))
+	// The results were paid for: they are written even where the storage is full.
+	if _, err = r.config.Files.Create(ctx, f, 0); err != nil {
+		// The record may exist all the same; otherwise the next start finds the blob.
+		return fmt.Errorf("record the results: %w", err)
+	}
+	return nil
+}
+
+// joined reads chunks one after another.
+type joined struct {
+	ctx      context.Context
+	blobs    Blobs
+	chunks   []batch.Chunk
+	failures bool
+	current  io.ReadCloser
+}
+
+// Read reads from the current chunk, or from the next one that has any.
+func (j *joined) Read(p []byte) (int, error) {
+	for {
+		if j.current == nil {
+			for len(j.chunks) > 0 && j.chunks[0].Failures != j.failures {
+				j.chunks = j.chunks[1:]
+			}
+			if len(j.chunks) == 0 {
+				return 0, io.EOF
+			}
+			next, err := j.blobs.Open(j.ctx, j.chunks[0].Blob, 0, -1)
+			if err != nil {
+				return 0, err
+			}
+			j.current, j.chunks = next, j.chunks[1:]
+		}
+		n, err := j.current.Read(p)
+		if errors.Is(err, io.EOF) {
+			j.close()
+			err = nil
+		}
+		if n > 0 || err != nil {
+			return n, err
+		}
+	}
+}
+
+func (j *joined) close() {
+	if j.current != nil {
+		j.current.Close()
+		j.current = nil
+	}
+}

@@ -1,0 +1,217 @@
+package batches
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"unicode/utf8"
+
+	"github.com/tidwall/gjson"
+
+	"cutroom/shared/domain/batch"
+	"cutroom/shared/service/gateway"
+)
+
+const (
+	// maxEnvelope is how much longer a line may be than its body, in bytes.
+	maxEnvelope = 16 << 10
+	maxLine     = gateway.MaxBody + maxEnvelope
+	// maxCustomID is how long the id of a call may be, in characters.
+	maxCustomID = 512
+	readBuffer  = 64 << 10
+)
+
+// errLineTooLong is the error for a line that was skipped.
+var errLineTooLong = errors.New("batches: the line is too long")
+
+// input reads the calls of a batch one by one.
+type input struct {
+	blob   io.ReadCloser
+	reader *bufio.Reader
+	// line is the number of the line that was read last, and call that of its call:
+	// empty lines are none.
+	line, call int
+	text       []byte
+}
+
+// openInput opens a batch's input.
+func (r *Runner) openInput(ctx context.Context, b batch.Batch) (*input, error) {
+	blob, err := r.config.Blobs.Open(ctx, b.InputBlob, 0, -1)
+	if err != nil {
+		return nil, fmt.Errorf("open the input: %w", err)
+	}
+	return &input{blob: blob, reader: bufio.NewReaderSize(blob, readBuffer)}, nil
+}
+
+// next returns the next line that is not empty; it is valid until the next call.
+//
+// Errors: io.EOF after the last one; errLineTooLong, after which the next line follows;
+// those of the blob.
+func (in *input) next() ([]byte, error) {
+	for {
+		text, err := in.readLine()
+		if text = bytes.TrimSpace(text); len(text) > 0 || errors.Is(err, errLineTooLong) {
+			in.call++
+			return text, err
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+// readLine reads one line. The last one may lack its end.
+func (in *input) readLine() ([]byte, error) {
+	in.text = in.text[:0]
+	in.line++
+	var tooLong error
+	for {
+		part, err := in.reader.ReadSlice('\n')
+		if len(in.text)+len(part) > maxLine {
+			in.text, tooLong = in.text[:0], errLineTooLong
+		}
+		if tooLong == nil {
+			in.text = append(in.text, part...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case errors.Is(err, io.EOF) && (len(in.text) > 0 || tooLong != nil):
+			err = nil // the next read finds the end again
+		}
+		if err == nil {
+			err = tooLong
+		}
+		if in.line == 1 {
+			return bytes.TrimPrefix(in.text, []byte("\xef\xbb\xbf")), err
+		}
+		return in.text, err
+	}
+}
+
+func (in *input) close() { in.blob.Close() }
+
+// call is one call of a batch.
+type call struct {
+	customID string
+	body     []byte
+}
+
+// parsed returns the call of a line that was checked.
+func parsed(line []byte) call {
+	object := gjson.ParseBytes(line)
+	return call{customID: object.Get("custom_id").Str, body: []byte(object.Get("body").Raw)}
+}
+
+// checker checks the lines of a batch.
+type checker struct {
+	endpoint string
+	model    string
+	// seen are hashes of the ids of calls, as the ids themselves may be long.
+	seen map[[16]byte]struct{}
+}
+
+// check returns what is wrong with a line; ok reports that nothing is.
+func (c *checker) check(line []byte) (wrong batch.Error, ok bool) {
+	flaw := func(code, param, message string) (batch.Error, bool) {
+		return batch.Error{Code: code, Param: param, Message: message}, false
+	}
+	if !gjson.ValidBytes(line) || !utf8.Valid(line) || line[0] != '{' {
+		return flaw("invalid_json_line", "", "The line is not a JSON object.")
+	}
+	object := gjson.ParseBytes(line)
+	id := object.Get("custom_id")
+	if !id.Exists() {
+		return flaw("missing_required_parameter", "custom_id", "The line has no custom_id.")
+	}
+	if id.Type != gjson.String || id.Str == "" || utf8.RuneCountInString(id.Str) > maxCustomID {
+		return flaw("invalid_custom_id", "custom_id", "The custom_id is not a text of 1 to 512 characters.")
+	}
+	digest := sha256.Sum256([]byte(id.Str))
+	if _, known := c.seen[[16]byte(digest[:16])]; known {
+		return flaw("duplicate_custom_id", "custom_id", "An earlier line has the same custom_id.")
+	}
+	c.seen[[16]byte(digest[:16])] = struct{}{}
+	if object.Get("method").Str != "POST" {
+		return flaw("invalid_method", "method", "The method is not POST.")
+	}
+	if object.Get("url").Str != c.endpoint {
+		return flaw("invalid_url", "url", "The url is not the endpoint of the batch.")
+	}
+	return c.checkBody(object.Get("body"), flaw)
+}
+
+func (c *checker) checkBody(
+	body gjson.Result, flaw func(code, param, message string) (batch.Error, bool),
+) (batch.Error, bool) {
+	if !body.IsObject() {
+		return flaw("missing_required_parameter", "body", "The line has no body that is an object.")
+	}
+	if len(body.Raw) > gateway.MaxBody {
+		return flaw("line_too_long", "body", tooLongMessage)
+	}
+	if body.Get("stream").Bool() {
+		return flaw("stream_not_allowed", "body.stream", "Calls of a batch are no streams.")
+	}
+	model := body.Get("model")
+	if model.Type != gjson.String || model.Str == "" {
+		return flaw("missing_required_parameter", "body.model", "The body names no model.")
+	}
+	if c.model == "" {
+		c.model = model.Str
+	}
+	if c.model != model.Str {
+		return flaw("model_mismatch", "body.model", "The model is not that of the first line.")
+	}
+	return batch.Error{}, true
+}
+
+var tooLongMessage = fmt.Sprintf("The body has more than %d bytes.", gateway.MaxBody)
+
+// validate checks the input of a batch.
+func (r *Runner) validate(ctx context.Context, b batch.Batch) error {
+	in, err := r.openInput(ctx, b)
+	if err != nil {
+		return err
+	}
+	defer in.close()
+	checker := checker{endpoint: b.Endpoint, seen: map[[16]byte]struct{}{}}
+	for len(b.Errors) < batch.MaxErrors && ctx.Err() == nil {
+		line, err := in.next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil && !errors.Is(err, errLineTooLong) {
+			return fmt.Errorf("read the input: %w", err)
+		}
+		if in.call > batch.MaxLines {
+			b.Errors = append(b.Errors, batch.Error{Code: "too_many_lines", Line: in.line,
+				Message: fmt.Sprintf("The file has more than %d lines.", batch.MaxLines)})
+			break
+		}
+		wrong, ok := batch.Error{Code: "line_too_long", Param: "body", Message: tooLongMessage}, false
+		if err == nil {
+			wrong, ok = checker.check(line)
+		}
+		if !ok {
+			wrong.Line = in.line
+			b.Errors = append(b.Errors, wrong)
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if in.call == 0 {
+		b.Errors = []batch.Error{{Code: "empty_file", Message: "The file has no lines."}}
+	}
+	if len(b.Errors) > 0 {
+		b.Status, b.EndedAt = batch.Failed, r.now()
+	} else {
+		b.Status, b.InProgressAt, b.Total, b.Model = batch.InProgress, r.now(), in.call, checker.model
+	}
+	return r.change(ctx, batch.Validating, b)
+}

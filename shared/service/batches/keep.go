@@ -1,0 +1,183 @@
+package batches
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"cutroom/shared/domain/batch"
+	"cutroom/shared/domain/usage"
+	"cutroom/shared/service/gateway"
+)
+
+const (
+	// keepEvery is for how long answers gather before they are kept together: what a
+	// crash loses, and is made again.
+	keepEvery = 2 * time.Second
+	// keepBytes and keepLines are how many gather at most.
+	keepBytes, keepLines = 1 << 20, 1000
+	// lastKeep bounds the last attempt to keep answers when the service stops.
+	lastKeep = 10 * time.Second
+)
+
+// result is that of one call.
+type result struct {
+	number   int
+	customID string
+	// answer is nil for a call that was not made because of refusal.
+	answer  *gateway.LineAnswer
+	refusal *resultError
+}
+
+// resultLine is a result as it is written (docs/contract/batches.md#results).
+type resultLine struct {
+	ID       string          `json:"id"`
+	CustomID string          `json:"custom_id"`
+	Response *resultResponse `json:"response"`
+	Error    *resultError    `json:"error"`
+}
+
+type resultResponse struct {
+	StatusCode int             `json:"status_code"`
+	RequestID  string          `json:"request_id"`
+	Body       json.RawMessage `json:"body"`
+}
+
+type resultError struct {
+	Code    string `json:"code"`
+	Message string `json:"message"`
+}
+
+// keeper keeps the results of a batch in chunks. One goroutine uses it, besides has.
+type keeper struct {
+	*Runner
+	batch batch.Batch
+	// done says which calls had a result when the keeper was made.
+	done []bool
+	// chunks is how many there are.
+	chunks int
+	// answers and failures are the results that gather, and used what they used.
+	answers, failures gathered
+	used              []usage.Record
+}
+
+// gathered are results that are kept together.
+type gathered struct {
+	text  bytes.Buffer
+	lines []int
+}
+
+// newKeeper returns a keeper that knows what was kept before.
+func (r *Runner) newKeeper(ctx context.Context, b batch.Batch) (*keeper, error) {
+	chunks, err := r.config.Store.Chunks(ctx, b.ID)
+	if err != nil {
+		return nil, err
+	}
+	k := &keeper{Runner: r, batch: b, done: make([]bool, b.Total+1), chunks: len(chunks)}
+	for _, c := range chunks {
+		for _, line := range c.Lines {
+			k.done[line] = true
+		}
+	}
+	return k, nil
+}
+
+// has reports whether a call had a result when the keeper was made.
+func (k *keeper) has(call int) bool { return k.done[call] }
+
+// run keeps results until there are no more. It tries again when that fails, and takes
+// no more results meanwhile; it returns an error only when the context has ended.
+func (k *keeper) run(ctx context.Context, results <-chan result) error {
+	timer := time.NewTimer(keepEvery)
+	timer.Stop()
+	defer timer.Stop()
+	for {
+		select {
+		case r, more := <-results:
+			if !more {
+				return k.flush(ctx)
+			}
+			if len(k.answers.lines)+len(k.failures.lines) == 0 {
+				timer.Reset(keepEvery)
+			}
+			if err := k.add(r); err != nil {
+				return err
+			}
+			if k.answers.text.Len()+k.failures.text.Len() < keepBytes && len(k.answers.lines)+len(k.failures.lines) < keepLines {
+				continue
+			}
+		case <-timer.C:
+		}
+		if err := k.flush(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// add gathers a result.
+func (k *keeper) add(r result) error {
+	id := fmt.Sprintf("batch_req_%s_%d", strings.TrimPrefix(k.batch.ID, "batch_"), r.number)
+	line := resultLine{ID: id, CustomID: r.customID, Error: r.refusal}
+	to := &k.failures
+	if r.answer != nil {
+		line.Response = &resultResponse{r.answer.Status, id, r.answer.Body}
+		if r.answer.Status == 200 {
+			to = &k.answers
+		}
+		for i, used := range r.answer.Used {
+			used.ID = fmt.Sprintf("%s/%d/%d", k.batch.ID, r.number, i)
+			k.used = append(k.used, used)
+		}
+	}
+	to.lines = append(to.lines, r.number)
+	encoder := json.NewEncoder(&to.text) // it writes JSON in one line
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(line)
+}
+
+// flush keeps what has gathered. It tries again until the context has ended, and then
+// once more.
+func (k *keeper) flush(ctx context.Context) error {
+	retry := firstRetry
+	for {
+		err := k.save(ctx)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		k.config.Logger.Error("keep answers of a batch; trying again", "batch", k.batch.ID, "error", err, "again_in", retry)
+		sleep(ctx, retry)
+		retry = min(2*retry, lastRetry)
+	}
+}
+
+// save keeps what has gathered in a chunk of answers and one of failures.
+func (k *keeper) save(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastKeep)
+	defer cancel()
+	var chunks []batch.Chunk
+	for _, g := range []*gathered{&k.answers, &k.failures} {
+		if len(g.lines) == 0 {
+			continue
+		}
+		number := k.chunks + len(chunks)
+		chunk := batch.Chunk{
+			Number: number, Blob: batch.ChunkBlob(k.batch.ID, number), Failures: g == &k.failures, Lines: g.lines,
+		}
+		if _, err := k.config.Blobs.Put(ctx, chunk.Blob, bytes.NewReader(g.text.Bytes())); err != nil {
+			return err
+		}
+		chunks = append(chunks, chunk)
+	}
+	if len(chunks) == 0 {
+		return nil
+	}
+	if err := k.config.Store.Save(ctx, k.batch.ID, chunks, k.used); err != nil {
+		return err
+	}
+	k.chunks += len(chunks)
+	k.answers, k.failures, k.used = gathered{}, gathered{}, nil
+	return nil
+}

@@ -1,0 +1,270 @@
+// Package batches works on batches: it checks their input, has the gateway make their
+// calls behind live ones, keeps the answers, and writes the files with the results
+// (docs/contract/batches.md). All of it goes on after a crash: what was done is in the
+// records, and each call is answered and billed once.
+package batches
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"cutroom/shared/domain/batch"
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/service/gateway"
+)
+
+const (
+	// DefaultCalls is how many calls of batches are made at once, unless it is set.
+	DefaultCalls = 16
+	// maxActive is how many batches are worked on at once; others wait.
+	maxActive = 16
+	// lookEvery is how often the runner looks for batches that nobody told it of, and
+	// for what is to be deleted.
+	lookEvery = 5 * time.Second
+	// firstRetry and lastRetry are the waits before work that failed inside is begun
+	// again, at first and at most.
+	firstRetry, lastRetry = time.Second, 30 * time.Second
+)
+
+// Config is what a Runner is made of. Fields are required unless they say otherwise.
+type Config struct {
+	Store interface {
+		batch.Store
+		batch.Progress
+	}
+	Sweeper *batch.Sweeper
+	Files   Files
+	Blobs   Blobs
+	// Keys returns the holders of the keys that batches were made with.
+	Keys interface {
+		Holder(ctx context.Context, account, keyID string) (credential.Principal, error)
+	}
+	Gateway Gateway
+	// Calls is how many calls are made at once; 0 means DefaultCalls.
+	Calls  int
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+// Files stores the files with the results.
+type Files interface {
+	Get(ctx context.Context, account, id string) (file.File, error)
+	Name(f file.File) (file.File, error)
+	NewBlob() (string, error)
+	Create(ctx context.Context, f file.File, limit int64) (file.File, error)
+}
+
+// Blobs stores bytes.
+type Blobs interface {
+	Put(ctx context.Context, name string, r io.Reader) (int64, error)
+	Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
+	Delete(ctx context.Context, name string) error
+}
+
+// Gateway makes the calls.
+type Gateway interface {
+	AnswerLine(ctx context.Context, who credential.Principal, route catalog.Route, body []byte) gateway.LineAnswer
+}
+
+// Runner works on the batches of all accounts. One process does for a store.
+type Runner struct {
+	config Config
+	turns  *turns
+	wake   chan struct{}
+
+	mu sync.Mutex
+	// active are the accounts of the batches that are worked on, by their ids.
+	active map[string]string
+	// changed is closed by Wake, and made anew.
+	changed chan struct{}
+	working sync.WaitGroup
+}
+
+// New returns a runner; Run makes it work.
+func New(c Config) *Runner {
+	if c.Calls == 0 {
+		c.Calls = DefaultCalls
+	}
+	return &Runner{
+		config: c, turns: newTurns(c.Calls), wake: make(chan struct{}, 1), active: map[string]string{},
+		changed: make(chan struct{}),
+	}
+}
+
+// Wake has the runner look at once for what there is to do.
+func (r *Runner) Wake() {
+	select {
+	case r.wake <- struct{}{}:
+	default: // it is about to
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// woken returns a channel that the next Wake closes.
+func (r *Runner) woken() <-chan struct{} {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.changed
+}
+
+// Run works until the context ends. It then gives calls up that are under way, keeps
+// the answers that it has, and returns.
+func (r *Runner) Run(ctx context.Context) {
+	defer r.working.Wait()
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		if err := r.look(ctx); err != nil && ctx.Err() == nil {
+			r.config.Logger.Error("look for batches", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.wake:
+		case <-ticker.C:
+		}
+	}
+}
+
+// look begins to work on batches, and clears those that have ended.
+func (r *Runner) look(ctx context.Context) error {
+	swept := r.config.Sweeper.Sweep(ctx)
+	open, err := r.config.Store.Open(ctx)
+	if err != nil {
+		return errors.Join(swept, err)
+	}
+	for {
+		b, ok := r.next(open)
+		if !ok {
+			return swept
+		}
+		r.working.Go(func() {
+			r.work(ctx, b)
+			r.mu.Lock()
+			delete(r.active, b.ID)
+			r.mu.Unlock()
+			r.Wake()
+		})
+	}
+}
+
+// next takes the batch to work on next: the oldest of the account that has the fewest.
+func (r *Runner) next(open []batch.Batch) (batch.Batch, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.active) >= maxActive {
+		return batch.Batch{}, false
+	}
+	count := map[string]int{}
+	for _, account := range r.active {
+		count[account]++
+	}
+	var chosen *batch.Batch
+	for i, b := range open {
+		if _, active := r.active[b.ID]; active {
+			continue
+		}
+		if chosen == nil || count[b.Account] < count[chosen.Account] {
+			chosen = &open[i]
+		}
+	}
+	if chosen == nil {
+		return batch.Batch{}, false
+	}
+	r.active[chosen.ID] = chosen.Account
+	return *chosen, true
+}
+
+// work works on a batch until it has ended, or the context ends.
+func (r *Runner) work(ctx context.Context, b batch.Batch) {
+	retry := firstRetry
+	for {
+		// Somebody may have cancelled it, or changed the clock.
+		current, err := r.config.Store.Get(ctx, b.Account, b.ID)
+		if err == nil {
+			if b = current; b.Status.Ended() {
+				return
+			}
+			err = r.step(ctx, b)
+		}
+		switch {
+		case ctx.Err() != nil:
+			return
+		case fault.Is(err, fault.NotFound):
+			r.lose(ctx, b, err)
+			return
+		case err == nil, fault.Is(err, fault.Conflict):
+			retry = firstRetry
+			continue
+		}
+		r.config.Logger.Error("work on a batch; trying again", "batch", b.ID, "account", b.Account, "error", err,
+			"again_in", retry)
+		if !sleep(ctx, retry) {
+			return
+		}
+		retry = min(2*retry, lastRetry)
+	}
+}
+
+// lose ends a batch whose blobs are gone.
+func (r *Runner) lose(ctx context.Context, b batch.Batch, cause error) {
+	from := b.Status
+	b.Status, b.EndedAt = batch.Failed, r.now()
+	b.Errors = []batch.Error{{Code: "data_lost", Message: "The service has lost data of the batch."}}
+	err := r.change(ctx, from, b)
+	r.config.Logger.Error("data of a batch is not there", "batch", b.ID, "account", b.Account, "error", errors.Join(cause, err))
+}
+
+// step takes a batch from its status to the next.
+//
+// Errors: fault.Conflict if its status has changed meanwhile.
+func (r *Runner) step(ctx context.Context, b batch.Batch) error {
+	switch b.Status {
+	case batch.Validating:
+		return r.validate(ctx, b)
+	case batch.InProgress:
+		return r.answer(ctx, b)
+	case batch.Cancelling:
+		b.Outcome = batch.Cancelled
+		return r.finalize(ctx, b)
+	default:
+		return r.finalize(ctx, b)
+	}
+}
+
+// change records that a batch goes on from the status.
+func (r *Runner) change(ctx context.Context, from batch.Status, b batch.Batch) error {
+	if err := r.config.Store.Change(ctx, from, b); err != nil {
+		return err
+	}
+	if b.Status != from {
+		r.config.Logger.Info("a batch went on", "batch", b.ID, "account", b.Account, "status", string(b.Status),
+			"total", b.Total, "answered", b.Answered, "failed", b.Failed)
+	}
+	return nil
+}
+
+// now is the time as it is recorded.
+func (r *Runner) now() time.Time { return r.config.Now().UTC().Truncate(time.Millisecond) }
+
+// sleep waits, and reports whether the context goes on.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

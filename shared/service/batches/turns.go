@@ -1,0 +1,98 @@
+package batches
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// turns bounds how many calls are made at once, and shares them among accounts: the
+// next one is of the account that has the fewest, and of those the one that waited
+// longest for a turn.
+type turns struct {
+	mu      sync.Mutex
+	free    int
+	held    map[string]int
+	waiting []*turn
+	// served says when an account had its last turn, by the count of all turns.
+	served map[string]uint64
+	count  uint64
+}
+
+// turn is a call that waits for its turn.
+type turn struct {
+	account string
+	given   chan struct{}
+}
+
+func newTurns(calls int) *turns {
+	return &turns{free: calls, held: map[string]int{}, served: map[string]uint64{}}
+}
+
+// take waits for a turn of the account; release ends it. It reports whether there is
+// one: the context may end before.
+func (t *turns) take(ctx context.Context, account string) bool {
+	t.mu.Lock()
+	mine := &turn{account, make(chan struct{})}
+	t.waiting = append(t.waiting, mine)
+	t.handOut()
+	t.mu.Unlock()
+	select {
+	case <-mine.given:
+		return true
+	case <-ctx.Done():
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if at := slices.Index(t.waiting, mine); at >= 0 {
+		t.waiting = slices.Delete(t.waiting, at, at+1)
+		return false
+	}
+	t.end(account) // it came at the same moment
+	return false
+}
+
+// release ends a turn of the account.
+func (t *turns) release(account string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.end(account)
+}
+
+func (t *turns) end(account string) {
+	t.free++
+	if t.held[account]--; t.held[account] == 0 {
+		delete(t.held, account)
+	}
+	t.handOut()
+}
+
+// handOut gives the turns that are free to those who wait; the lock is held.
+func (t *turns) handOut() {
+	for t.free > 0 && len(t.waiting) > 0 {
+		next := 0
+		for i, other := range t.waiting {
+			if t.before(other.account, t.waiting[next].account) {
+				next = i
+			}
+		}
+		chosen := t.waiting[next]
+		t.waiting = slices.Delete(t.waiting, next, next+1)
+		t.free--
+		t.held[chosen.account]++
+		t.count++
+		t.served[chosen.account] = t.count
+		close(chosen.given)
+	}
+	if len(t.waiting) == 0 && len(t.held) == 0 {
+		clear(t.served)
+	}
+}
+
+// before reports whether an account's turn comes before another's.
+func (t *turns) before(account, other string) bool {
+	if t.held[account] != t.held[other] {
+		return t.held[account] < t.held[other]
+	}
+	return t.served[account] < t.served[other]
+}

@@ -1,0 +1,213 @@
+package gateway
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"cutroom/shared/domain/batch"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/service/gateway/apierror"
+)
+
+// maxBatchRequest is the size of the largest request for a batch, in bytes.
+const maxBatchRequest = 256 << 10
+
+// batchBody is a batch (docs/contract/batches.md#batch-record).
+type batchBody struct {
+	ID               string             `json:"id"`
+	Object           string             `json:"object"`
+	Endpoint         string             `json:"endpoint"`
+	Model            *string            `json:"model"`
+	Errors           *listOf[batchFlaw] `json:"errors"`
+	InputFileID      string             `json:"input_file_id"`
+	CompletionWindow string             `json:"completion_window"`
+	Status           batch.Status       `json:"status"`
+	OutputFileID     *string            `json:"output_file_id"`
+	ErrorFileID      *string            `json:"error_file_id"`
+	CreatedAt        int64              `json:"created_at"`
+	InProgressAt     *int64             `json:"in_progress_at"`
+	ExpiresAt        int64              `json:"expires_at"`
+	FinalizingAt     *int64             `json:"finalizing_at"`
+	CompletedAt      *int64             `json:"completed_at"`
+	FailedAt         *int64             `json:"failed_at"`
+	ExpiredAt        *int64             `json:"expired_at"`
+	CancellingAt     *int64             `json:"cancelling_at"`
+	CancelledAt      *int64             `json:"cancelled_at"`
+	RequestCounts    batchCounts        `json:"request_counts"`
+	Metadata         map[string]string  `json:"metadata"`
+}
+
+type batchCounts struct {
+	Total     int `json:"total"`
+	Completed int `json:"completed"`
+	Failed    int `json:"failed"`
+}
+
+type listOf[T any] struct {
+	Object string `json:"object"`
+	Data   []T    `json:"data"`
+}
+
+type batchFlaw struct {
+	Code    string  `json:"code"`
+	Message string  `json:"message"`
+	Param   *string `json:"param"`
+	Line    *int    `json:"line"`
+}
+
+// completionWindow is the only window that batches have.
+const completionWindow = "24h"
+
+func newBatchBody(b batch.Batch) batchBody {
+	body := batchBody{
+		ID: b.ID, Object: "batch", Endpoint: b.Endpoint, Model: optional(b.Model), InputFileID: b.Input,
+		CompletionWindow: completionWindow, Status: b.Status, CreatedAt: b.CreatedAt.Unix(),
+		InProgressAt: unixOf(b.InProgressAt), ExpiresAt: b.ExpiresAt.Unix(), FinalizingAt: unixOf(b.FinalizingAt),
+		CancellingAt: unixOf(b.CancellingAt), Metadata: b.Metadata,
+		RequestCounts: batchCounts{Total: b.Total, Completed: b.Answered, Failed: b.Failed},
+	}
+	switch ended := unixOf(b.EndedAt); b.Status {
+	case batch.Completed:
+		body.CompletedAt = ended
+	case batch.Failed:
+		body.FailedAt = ended
+	case batch.Expired:
+		body.ExpiredAt = ended
+	case batch.Cancelled:
+		body.CancelledAt = ended
+	}
+	if b.Status.Ended() { // before, the files are not there
+		body.OutputFileID, body.ErrorFileID = optional(b.Output), optional(b.Failures)
+	}
+	if len(b.Errors) > 0 {
+		body.Errors = &listOf[batchFlaw]{Object: "list"}
+		for _, e := range b.Errors {
+			flaw := batchFlaw{Code: e.Code, Message: e.Message, Param: optional(e.Param), Line: optional(e.Line)}
+			body.Errors.Data = append(body.Errors.Data, flaw)
+		}
+	}
+	return body
+}
+
+// optional returns nil for the zero value.
+func optional[T comparable](value T) *T {
+	var zero T
+	if value == zero {
+		return nil
+	}
+	return &value
+}
+
+// batchRequest is the body of POST /v1/batches.
+type batchRequest struct {
+	InputFileID      string            `json:"input_file_id"`
+	Endpoint         string            `json:"endpoint"`
+	CompletionWindow string            `json:"completion_window"`
+	Metadata         map[string]string `json:"metadata"`
+	// OutputExpiresAfter says how long the results are kept.
+	OutputExpiresAfter *struct {
+		Anchor  string `json:"anchor"`
+		Seconds int64  `json:"seconds"`
+	} `json:"output_expires_after"`
+}
+
+// createBatch is POST /v1/batches.
+func (g *Gateway) createBatch(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
+	asked, err := readBatchRequest(w, r)
+	if err != nil {
+		return err
+	}
+	request := batch.Request{
+		Account: who.Account(), Key: who.Key.ID, Endpoint: asked.Endpoint, Input: asked.InputFileID, Metadata: asked.Metadata,
+	}
+	if after := asked.OutputExpiresAfter; after != nil {
+		if after.Anchor != fileAnchor {
+			return apierror.Invalid("output_expires_after.anchor", apierror.InvalidValue, "The anchor is %q.", fileAnchor)
+		}
+		request.OutputLifetime, err = fileLifetime("output_expires_after.seconds", after.Seconds)
+		if err != nil {
+			return err
+		}
+	}
+	b, err := g.config.Batches.Service.Create(r.Context(), request)
+	if fault.Is(err, fault.NotFound) {
+		return apierror.Invalid("input_file_id", apierror.InvalidValue, "There is no file %.80q.", asked.InputFileID)
+	}
+	if err != nil {
+		return err
+	}
+	return respond(w, newBatchBody(b))
+}
+
+// readBatchRequest reads the body of POST /v1/batches and checks its fields.
+func readBatchRequest(w http.ResponseWriter, r *http.Request) (asked batchRequest, err error) {
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBatchRequest))
+	if err != nil {
+		return asked, formError(err)
+	}
+	if err := json.Unmarshal(body, &asked); err != nil {
+		var wrong *json.UnmarshalTypeError
+		if errors.As(err, &wrong) {
+			return asked, apierror.Invalid(wrong.Field, apierror.InvalidType, "The field has the wrong type.")
+		}
+		return asked, apierror.Invalid("", apierror.InvalidJSON, "The body is not valid JSON.")
+	}
+	for _, field := range [][2]string{
+		{"input_file_id", asked.InputFileID}, {"endpoint", asked.Endpoint}, {"completion_window", asked.CompletionWindow},
+	} {
+		if field[1] == "" {
+			return asked, apierror.Invalid(field[0], apierror.MissingParameter, "The field is required.")
+		}
+	}
+	if _, ok := BatchRoute(asked.Endpoint); !ok {
+		return asked, apierror.Invalid("endpoint", apierror.InvalidValue, "The endpoint is not one of those that batches have.")
+	}
+	if asked.CompletionWindow != completionWindow {
+		return asked, apierror.Invalid("completion_window", apierror.InvalidValue, "The window is %q.", completionWindow)
+	}
+	return asked, nil
+}
+
+// getBatch is GET /v1/batches/{batch_id}.
+func (g *Gateway) getBatch(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
+	b, err := g.config.Batches.Service.Get(r.Context(), who.Account(), r.PathValue("batch_id"))
+	if err != nil {
+		return err
+	}
+	return respond(w, newBatchBody(b))
+}
+
+// cancelBatch is POST /v1/batches/{batch_id}/cancel.
+func (g *Gateway) cancelBatch(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
+	b, err := g.config.Batches.Service.Cancel(r.Context(), who.Account(), r.PathValue("batch_id"))
+	if err != nil {
+		return err
+	}
+	return respond(w, newBatchBody(b))
+}
+
+// listBatches is GET /v1/batches.
+func (g *Gateway) listBatches(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
+	query := r.URL.Query()
+	limit, err := pageLimit(query, defaultBatchPage, maxBatchPage)
+	if err != nil {
+		return err
+	}
+	after := query.Get("after")
+	if after != "" && !strings.HasPrefix(after, "batch_") {
+		return apierror.Invalid("after", apierror.InvalidValue, "after is the id of a batch.")
+	}
+	batches, more, err := g.config.Batches.Service.List(r.Context(), who.Account(), after, limit)
+	if err != nil {
+		return err
+	}
+	bodies := make([]batchBody, 0, len(batches))
+	for _, b := range batches {
+		bodies = append(bodies, newBatchBody(b))
+	}
+	return respond(w, newListBody(bodies, more, func(b batchBody) string { return b.ID }))
+}

@@ -1,0 +1,305 @@
+package gateway_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"mime/multipart"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/adapter/diskblob"
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/batch"
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/service/gateway"
+)
+
+// maxFile is the size of the largest file of the tests, in bytes.
+const maxFile = 1 << 20
+
+// files returns what a world serves files and batches with, if it does.
+func (w *world) files() *gateway.Batches {
+	w.t.Helper()
+	if !w.setup.batches {
+		return nil
+	}
+	folder := w.t.TempDir()
+	db, err := sqlite.Open(w.t.Context(), filepath.Join(folder, "cutroom.db"), sqlite.Options{Now: w.now})
+	must(w.t, err)
+	w.t.Cleanup(func() { db.Close() })
+	blobs, err := diskblob.Open(filepath.Join(folder, "blobs"))
+	must(w.t, err)
+	ids := file.NewIDs(w.now, rand.Reader)
+	files := file.NewService(file.Config{
+		Store: db.Files(), Blobs: blobs, IDs: ids, Cursors: file.NewCursors([]byte("a secret of the tests")), Now: w.now,
+	})
+	return &gateway.Batches{
+		Service: batch.NewService(batch.Config{
+			Store: db.Batches(), Files: files, Blobs: blobs, IDs: ids, Now: w.now, Wake: func() {},
+		}),
+		Files: files, Blobs: blobs, MaxUpload: maxFile,
+		Intake: &file.Intake{Reservations: db.Files(), NewID: rand.Text, Now: w.now},
+	}
+}
+
+// form writes a form of fields, "name=value", and of a file unless that is nil.
+func form(content []byte, fields ...string) (body []byte, contentType string) {
+	var text bytes.Buffer
+	writer := multipart.NewWriter(&text)
+	for _, field := range fields {
+		name, value, _ := strings.Cut(field, "=")
+		_ = writer.WriteField(name, value)
+	}
+	if content != nil {
+		part, _ := writer.CreateFormFile("file", "folder/calls.jsonl")
+		_, _ = part.Write(content)
+	}
+	_ = writer.Close()
+	return text.Bytes(), writer.FormDataContentType()
+}
+
+func (w *world) upload(content []byte, fields ...string) answer {
+	w.t.Helper()
+	body, kind := form(content, fields...)
+	return w.do(w.request(w.t.Context(), http.MethodPost, "/v1/files", studio, bytes.NewReader(body), "Content-Type: "+kind))
+}
+
+// object is the JSON of an answer.
+func (a answer) object(t *testing.T) map[string]any {
+	t.Helper()
+	var object map[string]any
+	if err := json.Unmarshal([]byte(a.body), &object); err != nil {
+		t.Fatalf("%d %s: %v", a.status, a.body, err)
+	}
+	return object
+}
+
+func TestUploadsForBatches(t *testing.T) {
+	w := newWorld(t, setup{batches: true})
+	for _, c := range []struct {
+		says    string
+		content []byte
+		fields  []string
+		status  int
+		wants   string
+	}{
+		{"with its purpose", []byte("{}"), []string{"purpose=batch"}, 200, `"purpose":"batch"`},
+		{"with the name without its folder", []byte("{}"), []string{"purpose=user_data"}, 200, `"filename":"calls.jsonl"`},
+		{"as large as it may be", make([]byte, maxFile), []string{"purpose=batch"}, 200, `"bytes":1048576`},
+		{"too large", make([]byte, maxFile+1), []string{"purpose=batch"}, 413, "request_too_large"},
+		{"much too large", make([]byte, 3*maxFile), []string{"purpose=batch"}, 413, "request_too_large"},
+		{"without a purpose", []byte("{}"), nil, 400, `"param":"purpose"`},
+		{"for another purpose", []byte("{}"), []string{"purpose=batch_output"}, 400, `"param":"purpose"`},
+		{"without a file", nil, []string{"purpose=batch"}, 400, `"param":"file"`},
+		{"empty", []byte{}, []string{"purpose=batch"}, 400, `"param":"file"`},
+		{"for too short a time", []byte("{}"),
+			[]string{"purpose=batch", "expires_after[anchor]=created_at", "expires_after[seconds]=3599"}, 400, "seconds"},
+		{"from another time", []byte("{}"), []string{"purpose=batch", "expires_after[anchor]=x", "expires_after[seconds]=3600"},
+			400, "anchor"},
+		{"with a long value", []byte("{}"), []string{"purpose=" + strings.Repeat("x", 2000)}, 400, `"param":"purpose"`},
+	} {
+		if a := w.upload(c.content, c.fields...); a.status != c.status || !strings.Contains(a.body, c.wants) {
+			t.Errorf("a file %s: %d %.300s, want %d and %s", c.says, a.status, a.body, c.status, c.wants)
+		}
+	}
+	kept := w.upload([]byte("{}"), "purpose=batch", "expires_after[anchor]=created_at", "expires_after[seconds]=3600").object(t)
+	if kept["expires_at"].(float64)-kept["created_at"].(float64) != 3600 {
+		t.Errorf("got %v", kept)
+	}
+	body, kind := form([]byte("a file that breaks off"), "purpose=batch")
+	a := w.do(w.request(t.Context(), http.MethodPost, "/v1/files", studio, bytes.NewReader(body[:len(body)-80]),
+		"Content-Type: "+kind))
+	if a.status != 400 {
+		t.Errorf("a form that breaks off: %d %s", a.status, a.body)
+	}
+	if a := w.do(w.request(t.Context(), http.MethodPost, "/v1/files", studio, strings.NewReader("{}"))); a.status != 400 {
+		t.Errorf("no form: %d %s", a.status, a.body)
+	}
+}
+
+func TestListsOfFiles(t *testing.T) {
+	w := newWorld(t, setup{batches: true})
+	var ids []string
+	for i := range 5 {
+		purpose := "purpose=" + []string{"batch", "user_data"}[i%2]
+		ids = append([]string{w.upload([]byte("{}"), purpose).object(t)["id"].(string)}, ids...)
+	}
+	list := func(query string) (got []string, more bool) {
+		t.Helper()
+		page := w.get("/v1/files?"+query, studio).object(t)
+		for _, f := range page["data"].([]any) {
+			got = append(got, f.(map[string]any)["id"].(string))
+		}
+		if len(got) > 0 && (page["first_id"] != got[0] || page["last_id"] != got[len(got)-1]) {
+			t.Errorf("got %v", page)
+		}
+		return got, page["has_more"].(bool)
+	}
+	for _, c := range []struct {
+		query string
+		want  []string
+		more  bool
+	}{
+		{"", ids, false}, {"limit=2", ids[:2], true}, {"limit=5", ids, false}, {"limit=2&after=" + ids[1], ids[2:4], true},
+		{"after=" + ids[4], nil, false}, {"purpose=user_data", []string{ids[1], ids[3]}, false},
+		{"purpose=batch&limit=1&after=" + ids[0], []string{ids[2]}, true}, {"purpose=vision&limit=1", nil, false},
+	} {
+		if got, more := list(c.query); strings.Join(got, " ") != strings.Join(c.want, " ") || more != c.more {
+			t.Errorf("%q: %v, %v; want %v, %v", c.query, got, more, c.want, c.more)
+		}
+	}
+	for _, query := range []string{"limit=0", "limit=10001", "order=asc", "after=x"} {
+		if a := w.get("/v1/files?"+query, studio); a.status != 400 {
+			t.Errorf("%q: %d", query, a.status)
+		}
+	}
+	if a := w.get("/v1/files/"+ids[0]+"/content", studio); a.body != "{}" || a.header.Get("Content-Disposition") != "attachment" {
+		t.Errorf("got %+v", a)
+	}
+}
+
+// lineOf makes a call of a batch for the account studio.
+func (w *world) lineOf(ctx context.Context, body string) gateway.LineAnswer {
+	who := credential.Principal{Key: credential.Key{ID: "key_1", Account: "studio"}, Tier: w.setup.tier}
+	return w.gateway.AnswerLine(ctx, who, catalog.Chat, []byte(body))
+}
+
+// A call of a batch is answered as a live one is, at its own price, and is not metered.
+func TestLineIsAnswered(t *testing.T) {
+	const row = `
+  - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, price: {input: 1, output: 1, batch: 0.25}, upstreams: [{url: URL0, model: weights}]}
+`
+	w := newWorld(t, setup{rows: row, upstreams: []*modelServer{newUpstream(t, always(200, whole))}})
+	live := w.chat(plain)
+	got := w.lineOf(t.Context(), plain)
+	if got.Status != 200 || got.Cut || len(got.Used) != 1 {
+		t.Fatalf("got %+v", got)
+	}
+	if live.status != 200 || !strings.Contains(string(got.Body), `"finish_reason":"stop"`) {
+		t.Errorf("live: %s, of a batch: %s", live.body, got.Body)
+	}
+	records := w.recorded(1)
+	if used := got.Used[0]; used.Cost*4 != records[0].Cost || used.Cost == 0 || used.Model != "small" || used.Key != "key_1" {
+		t.Errorf("used %+v; the live call %+v", used, records[0])
+	}
+	if got := w.lineOf(t.Context(), `{"model":"none","messages":[]}`); got.Status < 400 || len(got.Used) > 0 {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// A live call takes the place of one of a batch, which is given up and not billed; and one
+// of a batch takes none that a live call has or waits for.
+func TestLineYields(t *testing.T) {
+	g := newGate(t)
+	w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{g.modelServer}})
+	line := func(text string) <-chan gateway.LineAnswer {
+		answers := make(chan gateway.LineAnswer, 1)
+		go func() { answers <- w.lineOf(t.Context(), strings.Replace(plain, "one two", text, 1)) }()
+		return answers
+	}
+	yielding := line("l0")
+	if got := <-g.entered; got != "l0" {
+		t.Fatalf("%q came first", got)
+	}
+	first := w.chatAs(t.Context(), studio, "a0")
+	if got := <-g.entered; got != "a0" {
+		t.Fatalf("%q came next", got)
+	}
+	if got := <-yielding; !got.Cut || len(got.Used) > 0 {
+		t.Errorf("the call that yields: %+v", got)
+	}
+	if got := <-line("l1"); got.Status != 429 || got.RetryAfter == 0 {
+		t.Errorf("while a live call has the place: %+v", got)
+	}
+	waiting := w.chatAs(t.Context(), studio, "a1")
+	w.queued(1)
+	g.open <- true // l0, which nobody waits for
+	g.open <- true
+	if got := <-first; got.status != 200 {
+		t.Errorf("got %+v", got)
+	}
+	<-g.entered
+	g.open <- true
+	if got := <-waiting; got.status != 200 {
+		t.Errorf("got %+v", got)
+	}
+	last := line("l2")
+	<-g.entered
+	g.open <- true
+	if got := <-last; got.Status != 200 || len(got.Used) != 1 {
+		t.Errorf("once nobody else calls: %+v", got)
+	}
+	w.recorded(2)
+}
+
+// Calls of batches leave a quarter of a server's places free.
+func TestLinesLeavePlaces(t *testing.T) {
+	g := newGate(t)
+	w := newWorld(t, setup{rows: strings.Replace(narrowRow, "concurrency: 1", "concurrency: 4", 1),
+		upstreams: []*modelServer{g.modelServer}})
+	answers := make(chan gateway.LineAnswer, 4)
+	for range 4 {
+		go func() { answers <- w.lineOf(t.Context(), plain) }()
+	}
+	for range 3 {
+		<-g.entered
+	}
+	if got := <-answers; got.Status != 429 {
+		t.Errorf("the fourth: %+v", got)
+	}
+	live := w.chatAs(t.Context(), studio, "live")
+	<-g.entered
+	for range 4 {
+		g.open <- true
+	}
+	if got := <-live; got.status != 200 {
+		t.Errorf("got %+v", got)
+	}
+	for range 3 {
+		if got := <-answers; got.Status != 200 {
+			t.Errorf("got %+v", got)
+		}
+	}
+}
+
+// Calls of batches leave half of the tier's rates.
+func TestLinesLeaveRates(t *testing.T) {
+	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, always(200, whole))},
+		tier: credential.Tier{InferenceRequestsPerMinute: 4}})
+	w.stopClock()
+	for i := range 2 {
+		if got := w.lineOf(t.Context(), plain); got.Status != 200 {
+			t.Errorf("call %d: %+v", i, got)
+		}
+	}
+	got := w.lineOf(t.Context(), plain)
+	if got.Status != 429 || got.RetryAfter <= 0 || got.RetryAfter > time.Minute {
+		t.Fatalf("beyond: %+v", got)
+	}
+	for i := range 2 {
+		if a := w.chat(plain); a.status != 200 {
+			t.Errorf("live call %d: %+v", i, a)
+		}
+	}
+	w.wait(time.Minute)
+	if got := w.lineOf(t.Context(), plain); got.Status != 200 {
+		t.Errorf("later: %+v", got)
+	}
+}
+
+// Where batches are not served their paths do not exist.
+func TestNoBatches(t *testing.T) {
+	w := newWorld(t, setup{})
+	for _, path := range []string{"/v1/files", "/v1/batches", "/v1/batches/batch_0"} {
+		if a := w.get(path, studio); a.status != 404 {
+			t.Errorf("%s: %d", path, a.status)
+		}
+	}
+}

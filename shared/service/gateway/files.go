@@ -1,0 +1,458 @@
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime/multipart"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"cutroom/shared/domain/batch"
+	"cutroom/shared/domain/blob"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/media"
+	"cutroom/shared/domain/ratelimit"
+	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/service/gateway/apierror"
+)
+
+// Batches is what the gateway serves files and batches with
+// (docs/contract/batches.md). All fields are required.
+type Batches struct {
+	Service *batch.Service
+	Files   *file.Service
+	Blobs   blob.Store
+	Intake  *file.Intake
+	// MaxUpload is the size of the largest file, in bytes.
+	MaxUpload int64
+}
+
+const (
+	// maxForm is how much a form may hold besides its file, in bytes, and maxFormParts
+	// how many parts.
+	maxForm      = 1 << 20
+	maxFormParts = 100
+	// maxFormValue bounds the value of a field, in bytes.
+	maxFormValue = 1 << 10
+	// afterwards bounds what is done for a request whose own time may be over.
+	afterwards = 10 * time.Second
+)
+
+// userData is the purpose of files that were uploaded for nothing in particular.
+const userData = "user_data"
+
+// purposes are those that a file may be uploaded for.
+var purposes = []string{batch.InputPurpose, userData, "assistants", "vision", "fine-tune", "evals"}
+
+// routeBatches serves files and batches.
+func (g *Gateway) routeBatches() {
+	const files, batches = "/v1/files", "/v1/batches"
+	file := func(handle principalHandler) handler { return g.keyOnly(credential.FileRoutes, handle) }
+	batch := func(handle principalHandler) handler { return g.keyOnly(credential.InferenceRoutes, handle) }
+	g.routes(files, map[string]handler{http.MethodPost: file(g.createFile), http.MethodGet: file(g.listFiles)})
+	g.routes(files+"/{file_id}", map[string]handler{http.MethodGet: file(g.getFile), http.MethodDelete: file(g.deleteFile)})
+	g.route(files+"/{file_id}/content", http.MethodGet, file(g.getFileContent))
+	g.routes(batches, map[string]handler{http.MethodPost: batch(g.createBatch), http.MethodGet: batch(g.listBatches)})
+	g.route(batches+"/{batch_id}", http.MethodGet, batch(g.getBatch))
+	g.route(batches+"/{batch_id}/cancel", http.MethodPost, batch(g.cancelBatch))
+}
+
+// principalHandler answers a request of an authenticated caller.
+type principalHandler func(http.ResponseWriter, *http.Request, credential.Principal) error
+
+// keyOnly is authenticated for calls that need a permanent key, and that count against
+// the request rate of the media service.
+func (g *Gateway) keyOnly(group credential.RouteGroup, handle principalHandler) handler {
+	return g.authenticated(group, func(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
+		if who.Token != nil {
+			return credential.ErrKeyRequired
+		}
+		rate := ratelimit.Rate{PerSecond: who.Tier.RequestsPerSecond, Burst: who.Tier.Burst}
+		if g.config.Limiter != nil && rate.PerSecond > 0 {
+			state, err := g.config.Limiter.Take(r.Context(), "requests/"+who.Account(), 1, rate)
+			if err != nil {
+				return err
+			}
+			if !state.Allowed {
+				over := fault.New(fault.Limited, "The account makes more than %g requests per second.", rate.PerSecond)
+				over.RetryAfter = max(state.RetryAfter, time.Second)
+				return over
+			}
+		}
+		return handle(w, r, who)
+	})
+}
+
+// fileBody is a file (docs/contract/batches.md#files).
+type fileBody struct {
+	ID        string `json:"id"`
+	Object    string `json:"object"`
+	Bytes     int64  `json:"bytes"`
+	CreatedAt int64  `json:"created_at"`
+	ExpiresAt *int64 `json:"expires_at"`
+	Filename  string `json:"filename"`
+	Purpose   string `json:"purpose"`
+	Status    string `json:"status"`
+}
+
+func newFileBody(f file.File) fileBody {
+	return fileBody{
+		ID: f.ID, Object: "file", Bytes: f.Size, CreatedAt: f.CreatedAt.Unix(), ExpiresAt: unixOf(f.ExpiresAt),
+		Filename: f.Filename, Purpose: purposeOf(f), Status: "processed",
+	}
+}
+
+func purposeOf(f file.File) string {
+	if f.Purpose == "" {
+		return userData
+	}
+	return f.Purpose
+}
+
+// unixOf returns a time in seconds, nil for the zero time.
+func unixOf(t time.Time) *int64 {
+	if t.IsZero() {
+		return nil
+	}
+	seconds := t.Unix()
+	return &seconds
+}
+
+// createFile is POST /v1/files. A request that fails deletes what it has stored.
+func (g *Gateway) createFile(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
+	b := g.config.Batches
+	upload, err := b.Intake.Begin(who.Account(), file.Allowance{Uploads: who.Tier.Uploads, Bytes: who.Tier.StoredBytes})
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := upload.End(r.Context()); err != nil { // what is reserved ends by itself
+			g.logError(r, "an upload's reservation was not released", err)
+		}
+	}()
+	r.Body = http.MaxBytesReader(w, r.Body, b.MaxUpload+maxForm)
+	form, err := g.readUpload(r, upload)
+	keep := false
+	defer func() {
+		if !keep && form.file.Blob != "" {
+			g.discard(r, form.file.Blob)
+		}
+	}()
+	if err == nil {
+		err = form.finish()
+	}
+	if err == nil { // the key may have been revoked while the bytes arrived
+		err = g.config.Authenticator.Renew(r.Context(), who)
+	}
+	if err != nil {
+		return err
+	}
+	upload.Arrived()
+	form.file.Account, form.file.Key, form.file.Room = who.Account(), who.Key.ID, upload.Room()
+	// The bytes are stored: the file is made even if the caller leaves now.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), afterwards)
+	defer cancel()
+	created, err := b.Files.Create(ctx, form.file, who.Tier.StoredBytes)
+	if err != nil {
+		keep = !fault.Is(err, fault.Limited) && !fault.Is(err, fault.StorageFull) // it may have been recorded
+		return err
+	}
+	keep = true
+	upload.Recorded()
+	return respond(w, newFileBody(created))
+}
+
+// discard deletes the bytes of a request that failed.
+func (g *Gateway) discard(r *http.Request, name string) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), afterwards)
+	defer cancel()
+	if err := g.config.Batches.Blobs.Delete(ctx, name); err != nil {
+		g.logError(r, "an uploaded blob was not deleted", err)
+	}
+}
+
+func (g *Gateway) logError(r *http.Request, message string, err error) {
+	g.config.Logger.LogAttrs(r.Context(), slog.LevelError, message,
+		slog.String("request_id", httpserver.RequestID(r.Context())), slog.Any("error", err))
+}
+
+// uploadForm is what the form of an upload says.
+type uploadForm struct {
+	file   file.File
+	values map[string]string
+}
+
+// readUpload reads a form part by part, and stores its file as it arrives. The form
+// that it returns names the blob even where reading fails.
+//
+// Errors: *apierror.Error; those of the upload and the store.
+func (g *Gateway) readUpload(r *http.Request, upload *file.Upload) (uploadForm, error) {
+	form := uploadForm{values: map[string]string{}}
+	reader, err := r.MultipartReader()
+	if err != nil {
+		return form, apierror.Invalid("", apierror.InvalidValue, "The body must be multipart/form-data with a boundary.")
+	}
+	for range maxFormParts {
+		part, err := reader.NextRawPart()
+		if err == io.EOF { //nolint:errorlint // wrapped, it is a form that breaks off
+			return form, nil
+		}
+		if err != nil {
+			return form, formError(err)
+		}
+		if part.FormName() == "file" && form.file.Blob == "" {
+			if err := g.storePart(r, part, upload, &form.file); err != nil {
+				return form, err
+			}
+			continue
+		}
+		value, err := io.ReadAll(io.LimitReader(part, maxFormValue+1))
+		switch {
+		case err != nil:
+			return form, formError(err)
+		case len(value) > maxFormValue:
+			return form, apierror.Invalid(part.FormName(), apierror.InvalidValue, "A value of the form is too long.")
+		}
+		form.values[part.FormName()] = string(value)
+	}
+	return form, apierror.Invalid("", apierror.InvalidValue, "The form has more than %d parts.", maxFormParts)
+}
+
+// storePart stores the file of a form.
+func (g *Gateway) storePart(r *http.Request, part *multipart.Part, upload *file.Upload, f *file.File) error {
+	b := g.config.Batches
+	head := make([]byte, media.SniffLen)
+	n, err := io.ReadFull(part, head)
+	if head = head[:n]; err != nil && err != io.EOF && !(err == io.ErrUnexpectedEOF && n > 0) { //nolint:errorlint // ReadFull's own
+		return formError(err)
+	}
+	if f.Blob, err = b.Files.NewBlob(); err != nil {
+		return err
+	}
+	hash := md5.New()
+	source := &uploadReader{source: io.TeeReader(io.MultiReader(bytes.NewReader(head), part), hash), left: b.MaxUpload}
+	f.Size, err = b.Blobs.Put(r.Context(), f.Blob, upload.Reader(r.Context(), source))
+	switch {
+	case source.err != nil:
+		return source.err
+	case err != nil:
+		return err
+	}
+	f.Filename, f.MD5 = part.FileName(), hex.EncodeToString(hash.Sum(nil))
+	f.MIME, _ = media.Detect(head)
+	return nil
+}
+
+// uploadReader reads a file of at most left bytes, and keeps the error for its caller.
+type uploadReader struct {
+	source io.Reader
+	left   int64
+	err    error
+}
+
+// Read reads from the source.
+func (u *uploadReader) Read(p []byte) (int, error) {
+	n, err := u.source.Read(p)
+	if u.left -= int64(n); u.left < 0 {
+		u.err = &apierror.Error{
+			Status: http.StatusRequestEntityTooLarge, Type: apierror.InvalidRequest, Code: apierror.RequestTooLarge,
+			Param: "file", Message: "The file is larger than this service accepts.",
+		}
+		return 0, u.err
+	}
+	if err != nil && err != io.EOF { //nolint:errorlint // the end, and not that of a form that breaks off
+		u.err = formError(err)
+	}
+	return n, err
+}
+
+// formError is the answer to a form that could not be read.
+func formError(err error) error {
+	var large *http.MaxBytesError
+	if errors.As(err, &large) {
+		return &apierror.Error{
+			Status: http.StatusRequestEntityTooLarge, Type: apierror.InvalidRequest, Code: apierror.RequestTooLarge,
+			Message: fmt.Sprintf("The request's body is larger than %d bytes.", large.Limit),
+		}
+	}
+	return bodyError(err)
+}
+
+// finish checks the form's values, and sets what they say of the file.
+func (f *uploadForm) finish() error {
+	switch {
+	case f.file.Blob == "":
+		return apierror.Invalid("file", apierror.MissingParameter, "A file is required.")
+	case f.file.Size == 0:
+		return apierror.Invalid("file", apierror.InvalidValue, "The file is empty.")
+	}
+	purpose, said := f.values["purpose"]
+	if !said {
+		return apierror.Invalid("purpose", apierror.MissingParameter, "A purpose is required.")
+	}
+	if !slices.Contains(purposes, purpose) {
+		return apierror.Invalid("purpose", apierror.InvalidValue, "The purpose is one of %v.", purposes)
+	}
+	f.file.Purpose, f.file.Lifetime = purpose, batch.FileLifetime
+	seconds, said := f.values["expires_after[seconds]"]
+	if anchor, anchored := f.values["expires_after[anchor]"]; !said && !anchored {
+		return nil
+	} else if anchor != fileAnchor {
+		return apierror.Invalid("expires_after[anchor]", apierror.InvalidValue, "The anchor is %q.", fileAnchor)
+	}
+	n, err := strconv.ParseInt(seconds, 10, 64)
+	if err != nil {
+		n = 0
+	}
+	f.file.Lifetime, err = fileLifetime("expires_after[seconds]", n)
+	return err
+}
+
+// fileAnchor is what the lifetime of a file counts from.
+const fileAnchor = "created_at"
+
+// fileLifetime returns the lifetime of so many seconds.
+func fileLifetime(param string, seconds int64) (time.Duration, error) {
+	least, most := int64(batch.MinFileLifetime/time.Second), int64(file.MaxLifetime/time.Second)
+	if seconds < least || seconds > most {
+		return 0, apierror.Invalid(param, apierror.InvalidValue, "It is a number from %d to %d.", least, most)
+	}
+	return time.Duration(seconds) * time.Second, nil
+}
+
+// getFile is GET /v1/files/{file_id}.
+func (g *Gateway) getFile(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
+	f, err := g.config.Batches.Files.Get(r.Context(), who.Account(), r.PathValue("file_id"))
+	if err != nil {
+		return err
+	}
+	return respond(w, newFileBody(f))
+}
+
+// getFileContent is GET /v1/files/{file_id}/content.
+func (g *Gateway) getFileContent(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
+	f, err := g.config.Batches.Files.Get(r.Context(), who.Account(), r.PathValue("file_id"))
+	if err != nil {
+		return err
+	}
+	content, err := g.config.Batches.Blobs.Open(r.Context(), f.Blob, 0, -1)
+	if fault.Is(err, fault.NotFound) {
+		return file.ErrNotFound
+	}
+	if err != nil {
+		return err
+	}
+	defer content.Close()
+	header := w.Header()
+	// Whatever the bytes are, no browser runs them in this origin.
+	header.Set("Content-Type", "application/octet-stream")
+	header.Set("Content-Disposition", "attachment")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header["Cache-Control"] = noStore
+	header.Set("Content-Length", strconv.FormatInt(f.Size, 10))
+	if r.Method == http.MethodHead {
+		return nil
+	}
+	if _, err := io.Copy(w, content); err != nil && r.Context().Err() == nil {
+		g.logError(r, "a file was not sent to its end", err)
+	}
+	return nil
+}
+
+// deleteFile is DELETE /v1/files/{file_id}.
+func (g *Gateway) deleteFile(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
+	id := r.PathValue("file_id")
+	if err := g.config.Batches.Files.Delete(r.Context(), who.Account(), id); err != nil {
+		return err
+	}
+	return respond(w, struct {
+		ID      string `json:"id"`
+		Object  string `json:"object"`
+		Deleted bool   `json:"deleted"`
+	}{id, "file", true})
+}
+
+// The bounds of lists.
+const (
+	maxFilePage                    = 10_000
+	defaultBatchPage, maxBatchPage = 20, 100
+	// filePage is how many files one read of the store returns.
+	filePage = 1000
+)
+
+// listBody is a page of a list (docs/contract/batches.md#lists).
+type listBody[T any] struct {
+	Object  string  `json:"object"`
+	Data    []T     `json:"data"`
+	FirstID *string `json:"first_id"`
+	LastID  *string `json:"last_id"`
+	HasMore bool    `json:"has_more"`
+}
+
+func newListBody[T any](items []T, more bool, id func(T) string) listBody[T] {
+	list := listBody[T]{Object: "list", Data: items, HasMore: more}
+	if len(items) == 0 {
+		list.Data = []T{}
+		return list
+	}
+	first, last := id(items[0]), id(items[len(items)-1])
+	list.FirstID, list.LastID = &first, &last
+	return list
+}
+
+// listFiles is GET /v1/files.
+func (g *Gateway) listFiles(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
+	query := r.URL.Query()
+	limit, err := pageLimit(query, maxFilePage, maxFilePage)
+	if err != nil {
+		return err
+	}
+	if order := query.Get("order"); order != "" && order != "desc" {
+		return apierror.Invalid("order", apierror.InvalidValue, "Lists are newest first: order is desc.")
+	}
+	after, purpose := query.Get("after"), query.Get("purpose")
+	if after != "" && !file.IsReference(after) {
+		return apierror.Invalid("after", apierror.InvalidValue, "after is the id of a file.")
+	}
+	var page []fileBody
+	more := true
+	for more && len(page) <= limit {
+		var files []file.File
+		files, more, err = g.config.Batches.Files.ListAfter(r.Context(), who.Account(), after, min(limit+1, filePage))
+		if err != nil {
+			return err
+		}
+		for _, f := range files {
+			after = f.ID
+			if purpose == "" || purpose == purposeOf(f) {
+				page = append(page, newFileBody(f))
+			}
+		}
+	}
+	more = len(page) > limit
+	return respond(w, newListBody(page[:min(len(page), limit)], more, func(f fileBody) string { return f.ID }))
+}
+
+// pageLimit reads how many items a page may have.
+func pageLimit(query url.Values, otherwise, most int) (int, error) {
+	text := query.Get("limit")
+	if text == "" {
+		return otherwise, nil
+	}
+	limit, err := strconv.Atoi(text)
+	if err != nil || limit < 1 || limit > most {
+		return 0, apierror.Invalid("limit", apierror.InvalidValue, "limit is a number from 1 to %d.", most)
+	}
+	return limit, nil
+}
