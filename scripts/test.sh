@@ -23,7 +23,8 @@ mkdir test-output
 # what goroutines share within a process: not what draws and reads pictures on one,
 # nor what runs in programs of its own (ffmpeg, and the tests of programs, which run as
 # they are built for users), nor the adapters of AWS, whose records are shared by
-# conditional writes. `make race` watches all.
+# conditional writes. `make race` watches all. Go keeps the results of what has not changed
+# since: these tests start no program that is built here. GOFLAGS=-count=1 runs them again.
 watched=$("$GO" list ./shared/domain/... ./shared/service/... ./shared/engine/... ./shared/platform/... ./shared/client/... \
 	./shared/adapter/sqlite/... ./shared/adapter/diskblob/... ./shared/adapter/prometheus/... |
 	grep -v -e /engine/preview -e /engine/ffmpeg -e /domain/media -e /platform/lambda -e /platform/fence)
@@ -102,7 +103,7 @@ programs=$!
 with_tools scripts/test-engine.sh .tools/engine --ignore tests/models >test-output/engine.log 2>&1 &
 engine=$!
 # shellcheck disable=SC2086 # a list of packages
-with_tools raced -vet=off -p 2 -timeout 60m -artifacts -outputdir test-output $watched >test-output/race.log 2>&1 &
+with_tools raced -vet=off -p 2 -timeout 60m $watched >test-output/race.log 2>&1 &
 race=$!
 # It mostly waits for registries.
 with_tools scripts/audit.sh >test-output/audit.log 2>&1 &

@@ -137,8 +137,8 @@ func TestHostileCallersOfDialects(t *testing.T) {
 	for name, member := range map[string]string{
 		"nothing": ``, "a depth": `"x":` + strings.Repeat("[", 200_000), "a depth that ends": `"x":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000),
 		"a depth of input":      `"input":` + strings.Repeat(`[`, 900) + strings.Repeat(`]`, 900) + `,"messages":` + strings.Repeat(`[`, 900) + strings.Repeat(`]`, 900),
-		"nulls, many of them":   `"input":[` + many(1<<20, "null") + `],"messages":[` + many(1<<20, "null") + `]`,
-		"objects, many of them": `"input":[` + many(1<<17, "{}") + `],"messages":[` + many(1<<17, "{}") + `]`,
+		"nulls, many of them":   `"input":[` + many(1<<16, "null") + `],"messages":[` + many(1<<16, "null") + `]`,
+		"objects, many of them": `"input":[` + many(1<<14, "{}") + `],"messages":[` + many(1<<14, "{}") + `]`,
 		"members, many":         `"x":{` + many(1<<18+1, `"a":1`) + `}`,
 		"a name twice":          `"stream":false,"stream":true`, "a name twice within": `"tools":[{"name":"a","name":"b"}]`,
 		"a name twice by an escape": `"stream":false,"\u0073tream":true`,

@@ -61,15 +61,13 @@ type speech struct {
 
 var inChat = speech{whole, "choices", "prompt_tokens", chunk, last, used, done}
 
-// bomb is a gzip file of a few KiB that unpacks to 64 MiB.
+// bomb is a gzip file of 64 KiB that unpacks to 64 MiB: a member of 1 MiB, again and again.
 var bomb = sync.OnceValue(func() string {
-	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	for range 1 << 10 {
-		z.Write(make([]byte, 1<<16))
-	}
+	var member bytes.Buffer
+	z := gzip.NewWriter(&member)
+	z.Write(make([]byte, 1<<20))
 	z.Close()
-	return b.String()
+	return strings.Repeat(member.String(), 64)
 })
 
 // hostile returns answers that no model server should give.
@@ -146,7 +144,7 @@ func hostile(s speech) map[string]func(*call) {
 		"a usage twice": with(`"usage"`, `"usage":{"`+s.prompted+`":1e15},"usage"`), "a message of text": with(`{"role":"assistant","content":"hello there"}`, `"hello"`),
 		"an error of text": body(`{"error":"no"}`), "an error of nothing": body(`{"error":{}}`), "an error beside choices": with(list, `"error":{"message":"x"},`+list),
 		"an error that says 200": body(`{"error":{"code":200}}`), "an error that says 1e9": body(`{"error":{"code":1e9}}`), "an error that says -400": body(`{"error":{"code":-400}}`),
-		"a million choices": with(list, list+strings.Repeat(`{},`, 1<<18)),
+		"thousands of choices": with(list, list+strings.Repeat(`{},`, 1<<14)),
 
 		"a stream of nothing": raw(stream + "Content-Length: 0\r\n\r\n"), "comments for ever": slowly(stream+"\r\n", ": x\n\n"), "a flood of comments": endlessly(stream+"\r\n", ": x\n\n"),
 		"empty events for ever": slowly(stream+"\r\n", "data:\n\n"), "names for ever": endlessly(stream+"\r\n", "event: ping\n\n"), "one line for ever": endlessly(stream+"\r\ndata: ", long),
