@@ -19,8 +19,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/platform/fence"
@@ -107,23 +105,33 @@ func Find(ctx context.Context, limits catalog.Limits) (*Tools, error) {
 // ..."; a build from the head of the sources has a date or a revision instead.
 var versionForm = regexp.MustCompile(`^ffmpeg version n?([0-9]+)\.`)
 
-// check asks the program for its filters and its codecs at once: each start takes a
-// tenth of a second, for which everybody who starts the service waits.
+// leanForm matches a configuration that leaves out what other builds have.
+var leanForm = regexp.MustCompile(`--disable-(all|everything|filter|swscale)`)
+
+// hasFilters reports whether a banner's configuration tells that the build has the
+// filters: all but zscale are part of every build that leaves nothing out.
+func hasFilters(banner string) bool {
+	return strings.Contains(banner, "--enable-libzimg") && !leanForm.MatchString(banner)
+}
+
+// check asks the program for its codecs, and for its filters if its configuration does
+// not tell of them: each start takes a tenth of a second, for which everybody who starts
+// the service waits.
 func (t *Tools) check(ctx context.Context) error {
-	var banner, codecs, filters string
-	group, within := errgroup.WithContext(ctx)
-	group.Go(func() (err error) {
-		codecs, banner, err = t.list(within, "codecs")
-		return err
-	})
-	group.Go(func() (err error) {
-		filters, _, err = t.list(within, "filters")
-		return err
-	})
-	if err := group.Wait(); err != nil {
+	codecs, banner, err := t.list(ctx, "codecs")
+	if err != nil {
 		return err
 	}
+	filters := ""
+	if !hasFilters(banner) {
+		if filters, _, err = t.list(ctx, "filters"); err != nil {
+			return err
+		}
+	}
 	has := supported(codecs, filters)
+	for _, name := range required["filter"] {
+		has["filter "+name] = has["filter "+name] || hasFilters(banner)
+	}
 	var missing []string
 	for kind, names := range required {
 		for _, name := range names {

@@ -70,11 +70,15 @@ func TestFindSaysWhatIsMissing(t *testing.T) {
 		}
 	}
 	for _, test := range []struct {
-		name, version, filters, want string
+		name, version, filters, want, but string
 	}{
-		{"old", "ffmpeg version 4.4.2-0ubuntu0.22.04.1 Copyright", "", "version 4; version 5 or newer is needed"},
-		{"without what the engine needs", "ffmpeg version 6.1.1 Copyright", " ..C scale V->V", "filter lut3d"},
-		{"of a revision, without what the engine needs", "ffmpeg version N-1234-gabcdef Copyright", "", "encoder libx264"},
+		{"old", "ffmpeg version 4.4.2-0ubuntu0.22.04.1 Copyright", "", "version 4; version 5 or newer is needed", ""},
+		{"without what the engine needs", "ffmpeg version 6.1.1 Copyright", " ..C scale V->V", "filter lut3d", "filter scale"},
+		{"of a revision, without what the engine needs", "ffmpeg version N-1234-gabcdef Copyright", "", "encoder libx264", ""},
+		{"whose configuration tells of the filters", "ffmpeg version 6.1.1 configuration: --enable-libzimg", "",
+			"encoder libx264", "filter"},
+		{"that leaves filters out", "ffmpeg version 6.1.1 configuration: --enable-libzimg --disable-filters",
+			" ..C scale V->V", "filter zscale", "filter scale"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			folder := t.TempDir()
@@ -84,6 +88,8 @@ func TestFindSaysWhatIsMissing(t *testing.T) {
 			_, err := ffmpeg.Find(t.Context(), limits)
 			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("Find returned %v, want one line with %q", err, test.want)
+			} else if test.but != "" && strings.Contains(err.Error(), test.but) {
+				t.Errorf("Find returned %v, want it without %q", err, test.but)
 			}
 		})
 	}
