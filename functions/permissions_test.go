@@ -37,6 +37,8 @@ var unseen = []iamtest.Unseen{
 	{Role: "*", Action: "dynamodb:BatchGetItem", Resource: "cutroom-dev-sessions", Why: "No session is open here."},
 	{Role: "*", Action: "dynamodb:DeleteItem", Resource: "cutroom-dev-jobs", Why: "A job whose execution could not begin."},
 	{Role: "*", Action: "dynamodb:Query", Resource: "cutroom-dev-files/index/", Why: "The room that expired files make, when there is none."},
+	{Role: "ImagesRole", Action: "dynamodb:DeleteItem", Resource: "cutroom-dev-usage", Why: "What a job held of a budget, when who comes upon it overdue ends it."},
+	{Role: "InferenceRole", Action: "dynamodb:DeleteItem", Resource: "cutroom-dev-usage", Why: "A share of a budget that is over, or returns when nobody calls."},
 	{Role: "JobsRole", Action: "*", Resource: "/files/*", Why: "Files that came by signed URLs, at the first form that names them."},
 	{Role: "JobsRole", Action: "dynamodb:*", Resource: "cutroom-dev-files", Why: "Files that came by signed URLs, at the first form that names them."},
 	{Role: "ImagesRole", Action: "*", Resource: "/files/*", Why: "Forms of images may name files as those of jobs do."},

@@ -85,7 +85,7 @@ func (s *stack) submitJobs() []permission {
 	return append(append(s.publishUploads(), s.wakeUp()...),
 		// Where there is no room, the idempotency key tells whether a job was accepted before. The
 		// others are for what jobs hold of budgets.
-		s.onTable("usage", "GetItem", "Query", "PutItem", "DeleteItem"),
+		s.onTable("usage", "GetItem", "Query", "DeleteItem"),
 		s.onTable("jobs", "GetItem", "BatchGetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
 		permission{actions: []string{"states:StartExecution"}, resources: []*string{s.stateMachineARN()}},
 		permission{

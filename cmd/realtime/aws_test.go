@@ -14,8 +14,10 @@ import (
 
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/adapter/s3blob"
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/usage"
+	"cutroom/shared/platform/boottime"
 	"cutroom/shared/testkit/awstest"
 	"cutroom/shared/testkit/iamtest"
 )
@@ -46,6 +48,16 @@ func TestInstancesInAWS(t *testing.T) {
 		"CUTROOM_FILES_TABLE=" + tables["files"], "CUTROOM_USAGE_TABLE=" + tables["usage"],
 		"CUTROOM_RTC_TURN_SECRET_ARN=" + secret,
 	}), dynamo.NewSessions(records, tables["sessions"])}
+	clock, err := boottime.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	budgets := dynamo.NewBudgets(records, tables["usage"], clock, rand.Text)
+	large := budget.Budget{ID: budget.ID{Account: account, Period: budget.Month, Unit: budget.SessionSeconds}, Limit: 1_000_000}
+	if err := budgets.Set(ctx, large); err != nil {
+		t.Fatal(err)
+	}
+	counter := large.Counter(time.Now())
 	stored := storeImage(t, tables, bucket, cloud, record.ID, true)
 	gone := storeImage(t, tables, bucket, cloud, record.ID, false)
 
@@ -106,8 +118,9 @@ func TestInstancesInAWS(t *testing.T) {
 	for _, total := range totals {
 		sum.Add(total.Counts)
 	}
-	if sum.Requests != 3 {
-		t.Errorf("the usage records have %+v", totals)
+	used, err := budgets.Used(ctx, []budget.Counter{counter})
+	if err != nil || sum.Requests != 3 || used[0] != sum.SessionSeconds {
+		t.Errorf("the usage records have %+v, and the budget %d, %v", totals, used, err)
 	}
 }
 

@@ -31,6 +31,7 @@ import (
 
 	"cutroom/shared/app/engines"
 	"cutroom/shared/app/setting"
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/session"
 	"cutroom/shared/domain/usage"
@@ -75,16 +76,16 @@ func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) err
 	if err != nil {
 		return err
 	}
-	kept, err := openStores(ctx, env)
+	clock, err := boottime.Open()
+	if err != nil {
+		return err
+	}
+	kept, err := openStores(ctx, env, clock)
 	if err := errors.Join(err, env.Err()); err != nil {
 		return err
 	}
 	defer kept.close()
 	tools, err := ffmpeg.Find(ctx, catalog.Limits)
-	if err != nil {
-		return err
-	}
-	clock, err := boottime.Open()
 	if err != nil {
 		return err
 	}
@@ -105,10 +106,13 @@ func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) err
 	sessions := session.NewInstance(session.Config{Store: kept.sessions, Uptime: clock.Now, NewID: rand.Text,
 		Logger: logger, Address: peer})
 	writer := usage.NewWriter(usage.WriterConfig{Store: kept.usage, NewID: rand.Text, Logger: logger})
+	budgets := budget.NewKeeper(budget.KeeperConfig{
+		Store: kept.budgets, Machine: clock, Now: time.Now, NewID: rand.Text, Logger: logger,
+	})
 	server := realtime.New(realtime.Config{
 		Catalog: catalog, Authenticator: credential.NewAuthenticator(kept.keys, tiers, time.Now), Keys: kept.keys,
 		Sessions: sessions, Files: kept.files, Blobs: kept.blobs, Usage: writer,
-		Engine: live, Pictures: tools, Origins: origins, Now: time.Now,
+		Budgets: budgets, Engine: live, Pictures: tools, Origins: origins, Now: time.Now,
 		WebRTC: transport.For(), Logger: logger,
 	})
 	var page http.Handler
@@ -122,7 +126,7 @@ func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) err
 		Listener: listener,
 	}
 	logger.Info("serving", "address", listener.Addr().String(), "peer", peer)
-	return serve(ctx, surface, server, writer)
+	return serve(ctx, surface, server, writer, budgets)
 }
 
 // handler serves sessions, the page for trying them unless it is nil, and /healthz, which
@@ -145,12 +149,14 @@ func handler(server *realtime.Server, sessions *session.Instance, page http.Hand
 
 // serve serves until the context ends, then stops in order: it accepts no new
 // sessions, closes the open ones with a message, and writes their usage.
-func serve(ctx context.Context, surface httpserver.Surface, server *realtime.Server, writer *usage.Writer) error {
+func serve(ctx context.Context, surface httpserver.Surface, server *realtime.Server, writer *usage.Writer,
+	budgets *budget.Keeper) error {
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
 	var sessions, rest sync.WaitGroup
 	sessions.Go(func() { server.Run(background) })
 	rest.Go(func() { writer.Run(writing) })
+	rest.Go(func() { budgets.Run(writing) })
 	err := httpserver.Run(ctx, shutdownTime, func() { stop(); sessions.Wait() }, surface)
 	stopWriting()
 	rest.Wait()

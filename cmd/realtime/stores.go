@@ -16,6 +16,7 @@ import (
 	"cutroom/shared/adapter/s3blob"
 	"cutroom/shared/app/records"
 	"cutroom/shared/app/setting"
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/session"
@@ -32,26 +33,28 @@ type stores struct {
 	}
 	sessions session.Store
 	usage    usage.Store
+	budgets  budget.Store
 	files    realtime.Files
 	blobs    realtime.Blobs
 	close    func()
 }
 
 // openStores opens the stores that the settings name.
-func openStores(ctx context.Context, env *setting.Environment) (*stores, error) {
+func openStores(ctx context.Context, env *setting.Environment, clock *boottime.Clock) (*stores, error) {
 	if data := env.Optional("CUTROOM_DATA"); data != "" {
-		return openFolder(ctx, env.Optional("CUTROOM_RECORDS"), data)
+		return openFolder(ctx, env.Optional("CUTROOM_RECORDS"), data, clock)
 	}
 	config, err := loadAWS(ctx)
 	if err != nil {
 		return nil, err
 	}
-	client := dynamo.NewClient(config)
+	client, usageTable := dynamo.NewClient(config), env.Required("CUTROOM_USAGE_TABLE")
 	bucket := s3blob.New(config, env.Required("CUTROOM_BUCKET"))
 	return &stores{
 		keys:     dynamo.NewKeys(client, env.Required("CUTROOM_CREDENTIALS_TABLE")),
 		sessions: dynamo.NewSessions(client, env.Required("CUTROOM_SESSIONS_TABLE")),
-		usage:    dynamo.NewUsage(client, env.Required("CUTROOM_USAGE_TABLE")),
+		usage:    dynamo.NewUsage(client, usageTable),
+		budgets:  dynamo.NewBudgets(client, usageTable, clock, rand.Text),
 		files:    newFiles(dynamo.NewFiles(client, env.Required("CUTROOM_FILES_TABLE"))),
 		blobs:    bucket,
 		close:    func() {},
@@ -69,14 +72,10 @@ func loadAWS(ctx context.Context) (aws.Config, error) {
 }
 
 // openFolder opens the data folder of a server on this machine.
-func openFolder(ctx context.Context, kind, data string) (*stores, error) {
+func openFolder(ctx context.Context, kind, data string, clock *boottime.Clock) (*stores, error) {
 	blobs, err := diskblob.NewView(filepath.Join(data, "blobs"))
 	if err != nil {
 		return nil, fmt.Errorf("CUTROOM_DATA: %w", err)
-	}
-	clock, err := boottime.Open()
-	if err != nil {
-		return nil, err
 	}
 	opened, err := records.Open(ctx, kind, data, records.Options{Now: time.Now})
 	if err != nil {
@@ -84,7 +83,7 @@ func openFolder(ctx context.Context, kind, data string) (*stores, error) {
 	}
 	return &stores{
 		keys: opened.Keys, sessions: opened.Sessions(clock), usage: opened.Usage, files: newFiles(opened.Files), blobs: blobs,
-		close: func() { opened.Close() },
+		budgets: opened.Budgets(clock), close: func() { opened.Close() },
 	}, nil
 }
 

@@ -34,11 +34,15 @@ func holdKey(h budget.Hold, id string) item {
 
 // noteHold returns the write of the lease that stands for what a job holds.
 func (b *Budgets) noteHold(j job.Job, h budget.Hold) types.TransactWriteItem {
-	note := holdKey(h, j.ID)
-	note["taken"], note["spent"], note["flight"] = number(h.Amount), number(0), number(0)
-	note["renewed_at"] = number(j.Deadline.Add(holdSlack - budget.EndAfter).Unix())
-	note[ttlAttribute] = counterEnd(h.Counter)
-	return types.TransactWriteItem{Put: &types.Put{TableName: &b.table, Item: note}}
+	return types.TransactWriteItem{Update: &types.Update{
+		TableName: &b.table, Key: holdKey(h, j.ID),
+		UpdateExpression:         aws.String("SET taken = :amount, spent = :none, flight = :none, renewed_at = :until, #ttl = :ttl"),
+		ExpressionAttributeNames: map[string]string{"#ttl": ttlAttribute},
+		ExpressionAttributeValues: item{
+			":amount": number(h.Amount), ":none": number(0), ":ttl": counterEnd(h.Counter),
+			":until": number(j.Deadline.Add(holdSlack - budget.EndAfter).Unix()),
+		},
+	}}
 }
 
 // settleHold returns the writes that end what a job holds: the first is refused if that has
