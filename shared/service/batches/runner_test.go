@@ -1,0 +1,375 @@
+package batches_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/batch"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/service/gateway"
+)
+
+// hold answers calls once the channel is closed, unless the context ends.
+func (w *world) hold(account string) (release chan struct{}) {
+	release = make(chan struct{})
+	w.set(func(ctx context.Context, body string) gateway.LineAnswer {
+		select {
+		case <-release:
+			return answered(account, "key_"+account, body)
+		case <-ctx.Done():
+			return gateway.LineAnswer{Cut: true}
+		}
+	})
+	return release
+}
+
+// answerSlowly answers calls of the account acme one after another, so that thousands take
+// longer than a runner needs to notice what ends a batch.
+func (w *world) answerSlowly() {
+	w.set(func(_ context.Context, body string) gateway.LineAnswer {
+		time.Sleep(20 * time.Millisecond)
+		return answered("acme", "key_acme", body)
+	})
+}
+
+func TestBatch(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.run()
+	b := w.reaches(w.create("acme", lines(20)), batch.Completed)
+	if b.Total != 20 || b.Answered != 20 || b.Failed != 0 || b.Failures != "" || b.Model != "m" {
+		t.Errorf("got %+v", b)
+	}
+	results := w.results("acme", b.Output)
+	for n := range 20 {
+		if got := results[fmt.Sprintf("call-%d", n)]; got.Response == nil || string(got.Response.Body) != bodyOf(n) {
+			t.Errorf("call %d: %+v", n, got)
+		}
+	}
+	if got := w.billed("acme"); got != 20 || len(results) != 20 {
+		t.Errorf("%d calls were billed, %d answered", got, len(results))
+	}
+	w.eventually("its own blobs are gone", func() bool {
+		known, err := w.db.Batches().Known(t.Context(), b.ID)
+		_, lost := w.blobs.Head(t.Context(), b.InputBlob)
+		return err == nil && !known && fault.Is(lost, fault.NotFound)
+	})
+}
+
+// A runner that is stopped at any moment, and another one after it, make a result for each
+// call and bill it once.
+func TestBatchGoesOn(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.set(func(ctx context.Context, body string) gateway.LineAnswer {
+		select {
+		case <-time.After(2 * time.Millisecond):
+		case <-ctx.Done():
+			return gateway.LineAnswer{Cut: true}
+		}
+		return answered("acme", "key_acme", body)
+	})
+	b := w.create("acme", lines(1000))
+	for round := range 4 {
+		stop := w.run()
+		w.eventually("calls", func() bool {
+			_, different := w.calls()
+			return different > 150*(round+1)
+		})
+		stop()
+		w.runner = w.newRunner()
+	}
+	w.run()
+	b = w.reaches(b, batch.Completed)
+	if results := w.results("acme", b.Output); len(results) != 1000 || b.Answered != 1000 {
+		t.Errorf("%d results of %+v", len(results), b)
+	}
+	if got := w.billed("acme"); got != 1000 {
+		t.Errorf("%d calls were billed", got)
+	}
+}
+
+// What is refused for now is tried again, what fails inside three times, and what is
+// refused for good once.
+func TestCallsAreMadeAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	tries := map[string]int{}
+	w.set(func(_ context.Context, body string) gateway.LineAnswer {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		tries[body]++
+		switch n := tries[body]; {
+		case body == bodyOf(0) && n < 3:
+			return gateway.LineAnswer{Status: 429, Body: []byte(`{}`), RetryAfter: time.Second}
+		case body == bodyOf(1) && n < 3:
+			return gateway.LineAnswer{Cut: true}
+		case body == bodyOf(2) && n < 3:
+			return gateway.LineAnswer{Status: 502, Body: []byte(`{}`), RetryAfter: time.Second}
+		case body == bodyOf(3):
+			return gateway.LineAnswer{Status: 500, Body: []byte(`{"error": "<broken>"}`)}
+		case body == bodyOf(4):
+			return gateway.LineAnswer{Status: 400, Body: []byte("{\n\"error\": 1}")}
+		}
+		return answered("acme", "key_acme", body)
+	})
+	w.run()
+	b := w.reaches(w.create("acme", lines(6)), batch.Completed)
+	failures := w.results("acme", b.Failures)
+	if b.Answered != 4 || b.Failed != 2 || len(w.results("acme", b.Output)) != 4 || len(failures) != 2 {
+		t.Errorf("got %+v, failures %+v", b, failures)
+	}
+	for id, status := range map[string]int{"call-3": 500, "call-4": 400} {
+		if got := failures[id]; got.Response == nil || got.Response.StatusCode != status {
+			t.Errorf("%s: %+v", id, got)
+		}
+	}
+	for n, want := range []int{3, 3, 3, 3, 1, 1} {
+		if got := tries[bodyOf(n)]; got != want {
+			t.Errorf("call %d was made %d times, want %d", n, got, want)
+		}
+	}
+	if got := w.billed("acme"); got != 4 {
+		t.Errorf("%d calls were billed", got)
+	}
+}
+
+// The flaws of an input are told with their lines, and nothing is called.
+func TestFlawsOfTheInput(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.run()
+	with := func(from, to string) string { return strings.Replace(lineOf(1), from, to, 1) }
+	long := strings.Repeat("x", gateway.MaxBody)
+	for _, c := range []struct {
+		says, input string
+		want        string
+	}{
+		{"empty", "", "0 empty_file"},
+		{"of empty lines", "\n \r\n", "0 empty_file"},
+		{"no JSON", lineOf(0) + "\n{\n", "2 invalid_json_line"},
+		{"an array", "[]", "1 invalid_json_line"},
+		{"no UTF-8", with("call-1", "\xff"), "1 invalid_json_line"},
+		{"no id", with("custom_id", "id"), "1 missing_required_parameter"},
+		{"an empty id", with("call-1", ""), "1 invalid_custom_id"},
+		{"a number for an id", with(`"call-1"`, "1"), "1 invalid_custom_id"},
+		{"a long id", with("call-1", strings.Repeat("é", 513)), "1 invalid_custom_id"},
+		{"an id twice", lineOf(1) + "\n\n" + lineOf(1), "3 duplicate_custom_id"},
+		{"another method", with("POST", "GET"), "1 invalid_method"},
+		{"another url", with(endpoint, "/v1/embeddings"), "1 invalid_url"},
+		{"no body", with("body", "bodies"), "1 missing_required_parameter"},
+		{"a stream", with(`"n":1`, `"stream":true`), "1 stream_not_allowed"},
+		{"no model", with("model", "models"), "1 missing_required_parameter"},
+		{"two models", lineOf(0) + "\n" + with(`"m"`, `"other"`), "2 model_mismatch"},
+		{"a long body", with(`"n":1`, `"n":"`+long+`"`) + "\n" + lineOf(2), "1 line_too_long"},
+		{"a line without end", lineOf(0) + "\n" + long + long + "\n" + "{", "2 line_too_long, 3 invalid_json_line"},
+		{"many flaws", strings.Repeat("x\n", 1000), strings.TrimSuffix(manyFlaws(), ", ")},
+	} {
+		b := w.reaches(w.create("acme", c.input), batch.Failed)
+		var told []string
+		for _, e := range b.Errors {
+			told = append(told, fmt.Sprintf("%d %s", e.Line, e.Code))
+		}
+		if got := strings.Join(told, ", "); got != c.want || b.Total != 0 || b.EndedAt.IsZero() {
+			t.Errorf("%s: %s, want %s", c.says, got, c.want)
+		}
+	}
+	if all, _ := w.calls(); all > 0 {
+		t.Errorf("%d calls were made", all)
+	}
+	// What looks like a flaw and is none.
+	for says, input := range map[string]string{
+		"a mark at the beginning": "\ufeff" + lineOf(1), "other ends of lines": lineOf(1) + "\r\n" + lineOf(2) + "\r\n",
+		"a stream that is none": with(`"n":1`, `"stream":false`),
+	} {
+		if b := w.reaches(w.create("acme", input), batch.Completed); b.Failed > 0 {
+			t.Errorf("%s: %+v", says, b)
+		}
+	}
+}
+
+func manyFlaws() string {
+	var text strings.Builder
+	for n := range batch.MaxErrors {
+		fmt.Fprintf(&text, "%d invalid_json_line, ", n+1)
+	}
+	return text.String()
+}
+
+// What batches are not made from.
+func TestInputsThatAreRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	f := w.upload("acme", strings.NewReader(lines(1)))
+	request := batch.Request{Account: "acme", Endpoint: endpoint, Input: f.ID}
+	foreign, unknown, large := request, request, request
+	foreign.Account, unknown.Input = "other", "file_0"
+	for says, r := range map[string]batch.Request{"another account's file": foreign, "an unknown file": unknown} {
+		if _, err := w.service.Create(t.Context(), r); !fault.Is(err, fault.NotFound) {
+			t.Errorf("%s: %v", says, err)
+		}
+	}
+	large.Metadata = map[string]string{"a": strings.Repeat("x", 513)}
+	if _, err := w.service.Create(t.Context(), large); !fault.Is(err, fault.Invalid) {
+		t.Errorf("large metadata: %v", err)
+	}
+	for range batch.MaxOpen {
+		_, err := w.service.Create(t.Context(), request)
+		w.must(err)
+	}
+	if _, err := w.service.Create(t.Context(), request); !fault.Is(err, fault.Limited) {
+		t.Errorf("one too many: %v", err)
+	}
+}
+
+// A batch that is cancelled ends with a result for every call: calls under way go on.
+func TestCancelInTheMiddle(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	release := w.hold("acme")
+	w.run()
+	b := w.create("acme", lines(50))
+	w.eventually("calls under way", func() bool { all, _ := w.calls(); return all == 4 })
+	b, err := w.service.Cancel(t.Context(), "acme", b.ID)
+	w.must(err)
+	if b.Status != batch.Cancelling || b.CancellingAt.IsZero() {
+		t.Errorf("got %+v", b)
+	}
+	close(release)
+	b = w.reaches(b, batch.Cancelled)
+	answers, failures := w.results("acme", b.Output), w.results("acme", b.Failures)
+	if len(answers) < 4 || b.Answered != len(answers) || len(answers)+len(failures) != 50 || b.Failed != len(failures) {
+		t.Errorf("%d answers and %d failures of %+v", len(answers), len(failures), b)
+	}
+	for id, failure := range failures {
+		if failure.Error == nil || failure.Error.Code != "batch_cancelled" || failure.Response != nil {
+			t.Errorf("%s: %+v", id, failure)
+		}
+	}
+	if got := w.billed("acme"); got != int64(len(answers)) {
+		t.Errorf("%d calls were billed, %d answered", got, len(answers))
+	}
+	again, err := w.service.Cancel(t.Context(), "acme", b.ID)
+	if err != nil || again.Status != batch.Cancelled {
+		t.Errorf("again: %+v, %v", again, err)
+	}
+	if _, err := w.service.Cancel(t.Context(), "other", b.ID); !fault.Is(err, fault.NotFound) {
+		t.Errorf("another account's: %v", err)
+	}
+}
+
+// When its time is over a batch ends with what was answered, also if it was over while
+// nobody worked on it.
+func TestExpiry(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.answerSlowly()
+	stop := w.run()
+	running := w.create("acme", lines(5000))
+	w.eventually("calls", func() bool { all, _ := w.calls(); return all > 4 })
+	w.ahead.Store(int64(batch.Window + time.Minute))
+	w.runner.Wake()
+	running = w.reaches(running, batch.Expired)
+	failures := w.results("acme", running.Failures)
+	if running.Answered+running.Failed != 5000 || running.Failed == 0 || len(failures) != running.Failed || running.FinalizingAt.IsZero() {
+		t.Errorf("got %+v", running)
+	}
+	for id, failure := range failures {
+		if failure.Error == nil || failure.Error.Code != "batch_expired" {
+			t.Errorf("%s: %+v", id, failure)
+		}
+	}
+	stop()
+	w.runner = w.newRunner()
+	w.set(func(context.Context, string) gateway.LineAnswer {
+		return gateway.LineAnswer{Status: 429, RetryAfter: time.Hour}
+	})
+	late := w.create("acme", lines(3))
+	w.ahead.Add(int64(batch.Window + time.Minute))
+	w.run()
+	if late = w.reaches(late, batch.Expired); late.Failed != 3 || late.Output != "" {
+		t.Errorf("got %+v", late)
+	}
+}
+
+// A batch ends when its key is revoked.
+func TestRevokedKey(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.answerSlowly()
+	w.run()
+	b := w.create("acme", lines(5000))
+	w.eventually("calls", func() bool { all, _ := w.calls(); return all > 4 })
+	w.revoked.Store(true)
+	w.eventually("the end of the batch", func() bool {
+		w.runner.Wake() // otherwise it asks for the key every few seconds
+		now, err := w.service.Get(t.Context(), "acme", b.ID)
+		return err == nil && now.Status != batch.InProgress
+	})
+	b = w.reaches(b, batch.Cancelled)
+	if len(b.Errors) != 1 || b.Errors[0].Code != "key_revoked" || b.Answered+b.Failed != 5000 || b.Failed == 0 {
+		t.Errorf("got %+v", b)
+	}
+}
+
+// fifty reads an input of 50,000 calls.
+type fifty struct {
+	n    int
+	rest string
+}
+
+func (f *fifty) Read(p []byte) (int, error) {
+	if f.rest == "" {
+		if f.n == batch.MaxLines {
+			return 0, io.EOF
+		}
+		f.rest = strings.Replace(lineOf(f.n), `"n"`, `"text":"`+strings.Repeat("x", 2000)+`","n"`, 1) + "\n"
+		f.n++
+	}
+	n := copy(p, f.rest)
+	f.rest = f.rest[n:]
+	return n, nil
+}
+
+// A batch of 50,000 calls and 100 MB takes a few MB of memory.
+func TestLargeBatch(t *testing.T) {
+	w := newWorld(t)
+	w.set(func(_ context.Context, body string) gateway.LineAnswer {
+		return gateway.LineAnswer{Status: 200, Body: []byte(body)}
+	})
+	input := w.upload("acme", &fifty{})
+	b, err := w.service.Create(t.Context(), batch.Request{Account: "acme", Key: "key_acme", Endpoint: endpoint, Input: input.ID})
+	w.must(err)
+	w.mu.Lock()
+	w.made = nil // it would be most of the memory
+	w.mu.Unlock()
+	runtime.GC()
+	var before, now runtime.MemStats
+	runtime.ReadMemStats(&before)
+	w.run()
+	most := uint64(0)
+	w.eventually("its end", func() bool {
+		runtime.ReadMemStats(&now)
+		most = max(most, now.HeapAlloc)
+		time.Sleep(50 * time.Millisecond)
+		current, err := w.service.Get(t.Context(), "acme", b.ID)
+		w.must(err)
+		return current.Status.Ended()
+	})
+	b = w.reaches(b, batch.Completed)
+	f, err := w.files.Get(t.Context(), "acme", b.Output)
+	w.must(err)
+	if b.Answered != batch.MaxLines || f.Size < 100e6 {
+		t.Errorf("got %+v, %d bytes", b, f.Size)
+	}
+	if taken := int64(most) - int64(before.HeapAlloc); taken > 64<<20 {
+		t.Errorf("it took %d bytes of memory", taken)
+	} else {
+		t.Logf("%d bytes of results, %d bytes of memory", f.Size, taken)
+	}
+}

@@ -1,0 +1,283 @@
+package batches_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cutroom/shared/adapter/diskblob"
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/batch"
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/usage"
+	"cutroom/shared/service/batches"
+	"cutroom/shared/service/gateway"
+)
+
+const endpoint = "/v1/chat/completions"
+
+// patience is how long a test waits for something that must happen.
+const patience = 2 * time.Minute
+
+// world is what a runner works with, on a real database and folder.
+type world struct {
+	*testing.T
+	db      *sqlite.DB
+	blobs   *diskblob.Store
+	files   *file.Service
+	service *batch.Service
+	runner  *batches.Runner
+	// ahead is by how much the clock is ahead, in nanoseconds.
+	ahead   atomic.Int64
+	revoked atomic.Bool
+	// answer makes a call; nil answers it with its body.
+	answer func(ctx context.Context, body string) gateway.LineAnswer
+
+	mu sync.Mutex
+	// made counts how often each call was made, by its body; nil counts none.
+	made map[string]int
+}
+
+func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	w := &world{T: t, made: map[string]int{}}
+	folder := t.TempDir()
+	var err error
+	w.db, err = sqlite.Open(t.Context(), filepath.Join(folder, "cutroom.db"), sqlite.Options{Now: w.now})
+	w.must(err)
+	t.Cleanup(func() { w.db.Close() })
+	w.blobs, err = diskblob.Open(filepath.Join(folder, "blobs"))
+	w.must(err)
+	ids := file.NewIDs(w.now, rand.Reader)
+	w.files = file.NewService(file.Config{Store: w.db.Files(), Blobs: w.blobs, IDs: ids, Now: w.now})
+	w.service = batch.NewService(batch.Config{
+		Store: w.db.Batches(), Files: w.files, Blobs: w.blobs, IDs: ids, Now: w.now, Wake: func() { w.runner.Wake() },
+	})
+	w.runner = w.newRunner()
+	return w
+}
+
+// newRunner returns a runner as one after a restart.
+func (w *world) newRunner() *batches.Runner {
+	return batches.New(batches.Config{
+		Store: w.db.Batches(), Sweeper: &batch.Sweeper{Store: w.db.Batches(), Blobs: w.blobs, Now: w.now},
+		Files: w.files, Blobs: w.blobs, Keys: holder{w}, Gateway: caller{w}, Calls: 4, Now: w.now,
+		Logger: slog.New(slog.NewTextHandler(w.Output(), nil)),
+	})
+}
+
+// run has the runner work until the function that it returns is called, or the test ends.
+func (w *world) run() (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		w.runner.Run(ctx)
+	}()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		<-done
+	})
+	w.Cleanup(stop)
+	return stop
+}
+
+// holder returns the holder of any key, unless it is revoked.
+type holder struct{ *world }
+
+func (h holder) Holder(_ context.Context, account, keyID string) (credential.Principal, error) {
+	if h.revoked.Load() {
+		return credential.Principal{}, fault.New(fault.Unauthorized, "The API key is not valid.")
+	}
+	return credential.Principal{Key: credential.Key{ID: keyID, Account: account}}, nil
+}
+
+// caller makes calls.
+type caller struct{ *world }
+
+func (c caller) AnswerLine(
+	ctx context.Context, who credential.Principal, route catalog.Route, body []byte,
+) gateway.LineAnswer {
+	c.mu.Lock()
+	if c.made != nil {
+		c.made[string(body)]++
+	}
+	answer := c.answer
+	c.mu.Unlock()
+	if route != catalog.Chat {
+		c.Errorf("a call of %s", route)
+	}
+	if answer != nil {
+		return answer(ctx, string(body))
+	}
+	return answered(who.Account(), who.Key.ID, string(body))
+}
+
+// answered is the answer to a call.
+func answered(account, key, body string) gateway.LineAnswer {
+	return gateway.LineAnswer{Status: 200, Body: []byte(body), Used: []usage.Record{{
+		Account: account, Key: key, Model: "m", Day: "2026-02-03", Counts: usage.Counts{Requests: 1, Cost: 3},
+	}}}
+}
+
+// set sets how calls are answered.
+func (w *world) set(answer func(ctx context.Context, body string) gateway.LineAnswer) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.answer = answer
+}
+
+// calls returns how many calls were made, and how many different ones.
+func (w *world) calls() (all, different int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, n := range w.made {
+		all += n
+	}
+	return all, len(w.made)
+}
+
+// bodyOf is the body of the call with the number.
+func bodyOf(n int) string { return fmt.Sprintf(`{"model":"m","n":%d}`, n) }
+
+// lineOf is the line of the call with the number.
+func lineOf(n int) string {
+	return fmt.Sprintf(`{"custom_id": "call-%d", "method": "POST", "url": %q, "body": %s}`, n, endpoint, bodyOf(n))
+}
+
+// lines are those of so many calls.
+func lines(n int) string {
+	var text strings.Builder
+	for i := range n {
+		text.WriteString(lineOf(i) + "\n")
+	}
+	return text.String()
+}
+
+// upload stores an input of the account.
+func (w *world) upload(account string, content io.Reader) file.File {
+	w.Helper()
+	blob, err := w.files.NewBlob()
+	w.must(err)
+	size, err := w.blobs.Put(w.Context(), blob, content)
+	w.must(err)
+	f, err := w.files.Create(w.Context(), file.File{
+		Account: account, Filename: "calls.jsonl", MD5: "00000000000000000000000000000000", Size: size, Blob: blob,
+		Purpose: batch.InputPurpose, Lifetime: time.Hour,
+	}, 0)
+	w.must(err)
+	return f
+}
+
+// create makes a batch of an account from an input.
+func (w *world) create(account, input string) batch.Batch {
+	w.Helper()
+	f := w.upload(account, strings.NewReader(input))
+	b, err := w.service.Create(w.Context(), batch.Request{
+		Account: account, Key: "key_" + account, Endpoint: endpoint, Input: f.ID,
+	})
+	w.must(err)
+	return b
+}
+
+func (w *world) must(err error) {
+	w.Helper()
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// eventually waits until the condition holds.
+func (w *world) eventually(what string, holds func() bool) {
+	w.Helper()
+	for until := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(until) {
+			w.Fatalf("%s: it did not come", what)
+		}
+	}
+}
+
+// reaches waits until a batch has the status.
+func (w *world) reaches(b batch.Batch, want batch.Status) batch.Batch {
+	w.Helper()
+	var now batch.Batch
+	w.eventually(string(want), func() bool {
+		var err error
+		now, err = w.service.Get(w.Context(), b.Account, b.ID)
+		w.must(err)
+		if now.Status.Ended() && now.Status != want {
+			w.Fatalf("it ended as %+v, want %s", now, want)
+		}
+		return now.Status == want
+	})
+	return now
+}
+
+// resultLine is a line of a file of results.
+type resultLine struct {
+	CustomID string `json:"custom_id"`
+	Response *struct {
+		StatusCode int `json:"status_code"`
+		Body       json.RawMessage
+	}
+	Error *struct{ Code string }
+}
+
+// results returns what a file of results holds, by the ids of calls.
+func (w *world) results(account, id string) map[string]resultLine {
+	w.Helper()
+	all := map[string]resultLine{}
+	if id == "" {
+		return all
+	}
+	f, err := w.files.Get(w.Context(), account, id)
+	w.must(err)
+	content, err := w.blobs.Open(w.Context(), f.Blob, 0, -1)
+	w.must(err)
+	defer content.Close()
+	text, err := io.ReadAll(content)
+	w.must(err)
+	if int64(len(text)) != f.Size {
+		w.Errorf("the file has %d bytes, not %d", len(text), f.Size)
+	}
+	for _, line := range bytes.Split(bytes.TrimSuffix(text, []byte("\n")), []byte("\n")) {
+		var one resultLine
+		if err := json.Unmarshal(line, &one); err != nil {
+			w.Fatalf("%s: %v", line, err)
+		}
+		if _, twice := all[one.CustomID]; twice {
+			w.Errorf("%s has two results", one.CustomID)
+		}
+		all[one.CustomID] = one
+	}
+	return all
+}
+
+// billed returns how many calls of an account were billed.
+func (w *world) billed(account string) (calls int64) {
+	w.Helper()
+	totals, err := w.db.Usage().Totals(w.Context(), account, "2026-02-03", "2026-02-03")
+	w.must(err)
+	for _, total := range totals {
+		calls += total.Requests
+		if total.Cost != 3*total.Requests || total.Key != "key_"+account {
+			w.Errorf("billed %+v", total)
+		}
+	}
+	return calls
+}
