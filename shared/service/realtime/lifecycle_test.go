@@ -2,6 +2,7 @@ package realtime_test
 
 import (
 	"context"
+	"errors"
 	"image"
 	"math/rand/v2"
 	"strings"
@@ -17,6 +18,7 @@ import (
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/engine"
 	"cutroom/shared/service/realtime"
+	"cutroom/shared/testkit/busytest"
 )
 
 func TestTicksCountTheSeconds(t *testing.T) {
@@ -183,27 +185,39 @@ func TestIdleSessionsEnd(t *testing.T) {
 // A client that has vanished, so that nothing comes back, loses its slot.
 func TestHalfOpenConnections(t *testing.T) {
 	t.Parallel()
-	w := newWorld(
-		t,
-		setup{
-			times: realtime.Times{Ping: 100 * time.Millisecond, Pong: 30 * time.Second, Close: 100 * time.Millisecond},
-		},
-	)
-	alive := w.open("gen-2.5", studio)
-	reading := make(chan struct{})
-	go func() {
-		defer close(reading)
-		for {
-			if _, _, err := alive.conn.Read(context.Background()); err != nil {
-				return
+	busytest.Try(t, 10*time.Second, func(pong time.Duration) error {
+		w := newWorld(t, setup{
+			times: realtime.Times{Ping: 100 * time.Millisecond, Pong: pong, Close: 100 * time.Millisecond},
+		})
+		alive := w.open("gen-2.5", studio)
+		reading := make(chan struct{})
+		go func() {
+			defer close(reading)
+			for {
+				if _, _, err := alive.conn.Read(context.Background()); err != nil {
+					return
+				}
 			}
+		}()
+		w.open("gen-2.5", studio) // nothing reads it, and so nothing answers
+		eventually(t, "a session ends", func() bool {
+			n, err := w.records.Active(t.Context(), "studio")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return n < 2
+		})
+		select {
+		case <-reading:
+			return errors.New("the session that answers ended as well")
+		default:
 		}
-	}()
-	w.open("gen-2.5", studio) // nothing reads it, and so nothing answers
-	w.active("studio", 1)
-	alive.drop()
-	<-reading
-	w.active("studio", 0)
+		w.active("studio", 1)
+		alive.drop()
+		<-reading
+		w.active("studio", 0)
+		return nil
+	})
 }
 
 // A process that was suspended no longer serves its sessions, however late it
