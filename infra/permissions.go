@@ -134,10 +134,11 @@ func (s *stack) keepFiles() []permission {
 	}
 }
 
-// keepKeys is for programs that issue client tokens and manage permanent keys.
+// keepKeys is for programs that issue client tokens and manage permanent keys and their
+// budgets.
 func (s *stack) keepKeys() []permission {
 	return []permission{s.onTable("credentials", "PutItem", "UpdateItem", "ConditionCheckItem"),
-		s.onIndexes("credentials")}
+		s.onIndexes("credentials"), s.onTable("usage", "Query", "PutItem", "DeleteItem")}
 }
 
 // readSessions is for programs that tell how many sessions an account has. Its reads are

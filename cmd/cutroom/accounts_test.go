@@ -71,6 +71,44 @@ func TestAccountsAreApart(t *testing.T) {
 	}
 }
 
+// budgetsWhileServing sets, lists and deletes budgets of the folder of a running server, and
+// sees that they hold.
+func budgetsWhileServing(t *testing.T, data string, server *servertest.Server, key, secret string) {
+	t.Helper()
+	ctx := bounded(t)
+	budgets := func(code int, args ...string) string {
+		t.Helper()
+		ended, err := program.Run(ctx, []string{"CUTROOM_DATA=" + data}, append([]string{"budgets"}, args...)...)
+		if err != nil || ended.ExitCode != code {
+			t.Fatalf("budgets %q: %+v, %v", args, ended, err)
+		}
+		return ended.Stdout
+	}
+	of := []string{"--account", "acme", "--key", key, "--period", "month", "--unit", "tokens"}
+	budgets(0, append([]string{"set", "--limit", "7"}, of...)...)
+	budgets(1, "set", "--account", "acme", "--key", "key_unknown", "--period", "day", "--limit", "1")
+	budgets(1, "set", "--account", "acme", "--period", "day", "--limit", "1e3")
+	if listed := budgets(0, "list", "--account", "acme", "--json"); !strings.Contains(listed,
+		`"key":"`+key+`","period":"month","unit":"tokens","limit":7,"used":0,"remaining":7`) {
+		t.Errorf("budgets list printed %s", listed)
+	}
+	call := func() (int, string) {
+		t.Helper()
+		const body = `{"model":"cutroom-echo","max_tokens":5,"messages":[{"role":"user","content":"hi"}]}`
+		answer, err := (&servertest.Client{URL: server.InferenceURL()}).Call(ctx, "POST", "/v1/chat/completions",
+			strings.NewReader(body), int64(len(body)), "Content-Type", "application/json", "Authorization", "Bearer "+secret)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.Status, string(answer.Body)
+	}
+	if status, body := call(); status != 429 || !strings.Contains(body, "insufficient_quota") {
+		t.Errorf("over a budget: %d %s", status, body)
+	}
+	budgets(0, append([]string{"delete"}, of...)...)
+	budgets(1, append([]string{"delete"}, of...)...)
+}
+
 // TestKeysWhileServing makes, lists and revokes keys on the folder of a running
 // server.
 func TestKeysWhileServing(t *testing.T) {
@@ -136,6 +174,7 @@ func TestKeysWhileServing(t *testing.T) {
 			t.Errorf("%s by a limited key: status %d, want %d, %v", path, answer.Status, want, err)
 		}
 	}
+	budgetsWhileServing(t, data, server, made.ID, made.Key)
 	listed := keys("list", "--account", "acme")
 	if listed.ExitCode != 0 || !strings.Contains(listed.Stdout, made.ID) || !strings.Contains(listed.Stdout, "active") ||
 		!strings.Contains(listed.Stdout, "admin") || strings.Contains(listed.Stdout, made.Key) {

@@ -180,10 +180,18 @@ func emptyFolder(path string) error {
 // the sweepers.
 func (s *server) buildServices(c *devCommand, p *parts) (err error) {
 	now, settled := s.clock.Now, s.clock.Settled
+	machine, err := boottime.Open()
+	if err != nil {
+		return err
+	}
+	s.budgets = budget.NewKeeper(budget.KeeperConfig{
+		Store: s.records.Budgets(machine), Machine: machine, Now: now, NewID: rand.Text, Logger: s.logger,
+	})
 	p.slots = map[job.Lane]int{job.VideoLane: c.workers(), job.ImageLane: c.workers()}
 	p.jobs = job.NewService(job.Config{
 		Store: s.records.Jobs, Now: now, Random: rand.Reader, Workers: p.slots, Cursors: job.NewCursors(p.secret),
 		Watcher: s.records.Jobs, Estimates: s.records.Estimates, Logger: s.logger,
+		Budgets: s.budgets, MaxLength: p.catalog.Limits.VideoDuration,
 	})
 	p.ids = file.NewIDs(now, rand.Reader)
 	p.files = file.NewService(file.Config{
@@ -203,13 +211,6 @@ func (s *server) buildServices(c *devCommand, p *parts) (err error) {
 	}
 	s.tokens = &credential.TokenSweeper{Store: s.records.Keys, Now: now, Settled: settled, Logger: s.logger}
 	p.authenticator = credential.NewAuthenticator(s.records.Keys, p.tiers, now)
-	machine, err := boottime.Open()
-	if err != nil {
-		return err
-	}
-	s.budgets = budget.NewKeeper(budget.KeeperConfig{
-		Store: s.records.Budgets(machine), Machine: machine, Now: now, NewID: rand.Text, Logger: s.logger,
-	})
 	p.limiter, p.failures = ratelimit.New(time.Now), ratelimit.NewFailures(time.Now)
 	p.authenticator.Guard(p.failures)
 	s.webhooks, err = newWebhooks(c, s.records, p.secret, now, s.logger)
@@ -255,7 +256,7 @@ func (s *server) buildSessions(ctx context.Context, c *devCommand, p *parts) err
 	}
 	s.sessions, err = newSessions(sessionParts{
 		now: s.clock.Now, records: s.records, catalog: p.catalog, authenticator: p.authenticator, files: p.files,
-		blobs: s.blobs, usage: s.gateway.writer, pictures: p.tools, enhancer: p.enhancer, origins: c.Origins,
+		blobs: s.blobs, usage: s.gateway.writer, budgets: s.budgets, pictures: p.tools, enhancer: p.enhancer, origins: c.Origins,
 		engine: p.liveEngine, webrtc: transport, logger: s.logger,
 	})
 	if err != nil {
@@ -308,6 +309,7 @@ func (s *server) apiConfig(c *devCommand, p *parts) api.Config {
 		Idempotency: &idempotency.Service{Store: s.records.IdempotencyKeys, Now: now},
 		Minter:      &credential.Minter{Store: keys, Random: rand.Reader, Now: now},
 		Keys:        &credential.KeyService{Store: keys, Random: rand.Reader, Now: now},
+		Budgets:     s.budgets,
 		Origins:     c.Origins, Stopping: s.stopping, ConsoleURL: "." + console.Path + "/",
 		Engine:       api.EngineFacts{Name: engines.Parse(c.Engine).Engine(), Enhances: c.EnhanceURL != ""},
 		InferenceURL: cmp.Or(c.PublicInferenceURL, s.gateway.url()),

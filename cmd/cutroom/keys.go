@@ -21,9 +21,11 @@ import (
 	"cutroom/cmd/cutroom/command"
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/app/records"
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
+	"cutroom/shared/platform/boottime"
 )
 
 // keysCommand manages the keys in the data folder, even while a server uses it, or,
@@ -255,14 +257,33 @@ func deployer(ctx context.Context) (aws.Config, error) {
 	return settings, nil
 }
 
+// managed is what operators manage.
+type managed struct {
+	keys    credential.Store
+	budgets budget.Store
+}
+
 // withStore opens the store of keys for the length of a call.
 func (f keysFlags) withStore(ctx context.Context, use func(credential.Store) error) error {
+	return f.withRecords(ctx, func(r managed) error { return use(r.keys) })
+}
+
+// withRecords opens the records that operators manage for the length of a call.
+func (f keysFlags) withRecords(ctx context.Context, use func(managed) error) error {
+	machine, err := boottime.Open()
+	if err != nil {
+		return err
+	}
 	if f.Stage != "" {
 		settings, err := deployer(ctx)
 		if err != nil {
 			return err
 		}
-		err = use(dynamo.NewKeys(dynamo.NewClient(settings), dynamo.TableName(f.Stage, "credentials")))
+		client := dynamo.NewClient(settings)
+		err = use(managed{
+			keys:    dynamo.NewKeys(client, dynamo.TableName(f.Stage, "credentials")),
+			budgets: dynamo.NewBudgets(client, dynamo.TableName(f.Stage, "usage"), machine, rand.Text),
+		})
 		var none *types.ResourceNotFoundException
 		if errors.As(err, &none) {
 			return fmt.Errorf("there is no deploy of the stage %q in this account and region (%s)", f.Stage, settings.Region)
@@ -285,7 +306,7 @@ func (f keysFlags) withStore(ctx context.Context, use func(credential.Store) err
 	if err := giveToOwner(f.Data, false); err != nil {
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
-	return use(opened.Keys)
+	return use(managed{keys: opened.Keys, budgets: opened.Budgets(machine)})
 }
 
 // keyView is a key as the command line shows it.

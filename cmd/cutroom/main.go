@@ -29,6 +29,7 @@ type commandLine struct {
 	command.Commands
 	Dev        devCommand         `cmd:"" group:"Server" help:"Serve everything from this machine."`
 	Keys       keysCommand        `cmd:"" group:"Server" help:"Manage the permanent keys of accounts."`
+	Budgets    budgetsCommand     `cmd:"" aliases:"budget" group:"Server" help:"Manage what accounts and keys may use up in a day or a month."`
 	Doctor     doctorCommand      `cmd:"" group:"Server" help:"Check what Cutroom needs on this machine, and say how to mend it."`
 	Backup     backupCommand      `cmd:"" group:"Server" help:"Save the data folder, while the server goes on, in a folder or a bucket."`
 	Restore    restoreCommand     `cmd:"" group:"Server" help:"Make a data folder from a backup."`

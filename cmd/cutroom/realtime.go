@@ -10,6 +10,7 @@ import (
 
 	"cutroom/shared/app/records"
 	"cutroom/shared/app/webrtc"
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/file"
@@ -40,6 +41,7 @@ type sessionParts struct {
 	files         *file.Service
 	blobs         realtime.Blobs
 	usage         *usage.Writer
+	budgets       *budget.Keeper
 	pictures      realtime.Pictures
 	enhancer      realtime.Enhancer
 	origins       httpserver.Origins
@@ -59,7 +61,7 @@ func newSessions(parts sessionParts) (*sessions, error) {
 		Logger: parts.logger})
 	server := realtime.New(realtime.Config{
 		Catalog: parts.catalog, Authenticator: parts.authenticator, Keys: parts.records.Keys, Sessions: instance,
-		Files: parts.files, Blobs: parts.blobs, Usage: parts.usage, Engine: parts.engine,
+		Files: parts.files, Blobs: parts.blobs, Usage: parts.usage, Budgets: parts.budgets, Engine: parts.engine,
 		Pictures: parts.pictures, Enhancer: parts.enhancer, Origins: parts.origins, Now: parts.now,
 		WebRTC: parts.webrtc.For(), Logger: parts.logger,
 	})

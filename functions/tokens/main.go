@@ -1,5 +1,5 @@
 // Function tokens issues client tokens at POST /v1/client/tokens, and manages the
-// permanent keys of accounts: /v1/keys and below.
+// permanent keys of accounts and their budgets: /v1/keys and below, and /v1/budgets.
 package main
 
 import (
@@ -7,8 +7,11 @@ import (
 	"net/http"
 	"time"
 
+	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/app/awsapp"
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/credential"
+	"cutroom/shared/platform/boottime"
 	"cutroom/shared/platform/lambdahttp"
 	"cutroom/shared/service/api"
 )
@@ -22,6 +25,14 @@ func tokens() (http.Handler, lambdahttp.Mode, error) {
 	}
 	f.Config.Minter = &credential.Minter{Store: f.Keys, Random: rand.Reader, Now: time.Now}
 	f.Config.Keys = &credential.KeyService{Store: f.Keys, Random: rand.Reader, Now: time.Now}
-	handler, err := f.Handler(api.Tokens, api.Keys)
+	machine, err := boottime.Open()
+	if err != nil {
+		return nil, 0, err
+	}
+	f.Config.Budgets = budget.NewKeeper(budget.KeeperConfig{
+		Store:   dynamo.NewBudgets(f.Records, f.Required("CUTROOM_USAGE_TABLE"), machine, rand.Text),
+		Machine: machine, Now: time.Now, NewID: rand.Text, Logger: f.Config.Logger,
+	})
+	handler, err := f.Handler(api.Tokens, api.Keys, api.Budgets)
 	return handler, lambdahttp.Buffered, err
 }

@@ -140,7 +140,7 @@ type Records struct {
 	Webhooks        Webhooks
 	Estimates       job.EstimateStore
 	// Budgets returns the records of budgets, whose leases are timed by the machine's
-	// clock.
+	// clock. Jobs take from them from then on.
 	Budgets func(Machine) budget.Store
 	Batches Batches
 	// Sessions returns the records of realtime sessions, whose leases are timed by

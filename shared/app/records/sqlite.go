@@ -36,11 +36,16 @@ func (f sqliteFile) Open(ctx context.Context, options Options) (*Records, error)
 	if err != nil {
 		return nil, err
 	}
+	jobs := db.Jobs()
 	return &Records{
-		Whole: db, Jobs: db.Jobs(), Queue: db.Queue(), Files: db.Files(), Keys: db.Keys(),
+		Whole: db, Jobs: jobs, Queue: db.Queue(), Files: db.Files(), Keys: db.Keys(),
 		IdempotencyKeys: db.IdempotencyKeys(), Usage: db.Usage(), Webhooks: db.Webhooks(),
 		Estimates: db.Estimates(), Batches: db.Batches(),
-		Budgets:  func(machine Machine) budget.Store { return db.Budgets(machine) },
+		Budgets: func(machine Machine) budget.Store {
+			budgets := db.Budgets(machine)
+			jobs.HoldIn(budgets)
+			return budgets
+		},
 		Sessions: func(machine Machine) Sessions { return db.Sessions(machine) },
 	}, nil
 }

@@ -30,7 +30,7 @@ type Call struct {
 var groups = []struct{ prefix, name string }{
 	{"/v1/jobs", "jobs"}, {"/v1/webhooks", "jobs"}, {"/v1/generate", "images"}, {"/v1/files", "files"},
 	{"/v1/uploads", "files"}, {"/v1/realtime", "realtime"}, {"/v1/client", "tokens"}, {"/v1/keys", "keys"},
-	{"/v1/audit", "keys"}, {"/v1/usage", "usage"}, {"/", "inference"},
+	{"/v1/audit", "keys"}, {"/v1/budgets", "keys"}, {"/v1/usage", "usage"}, {"/", "inference"},
 }
 
 // Group returns the name of the group that the route is in.
@@ -183,6 +183,18 @@ func accounts(f Fixtures) []Call {
 		}},
 		{"DELETE /v1/keys/{key_id}", "/v1/keys/" + f.KeyID, "", "", Statuses{
 			Key: 403, AdminKey: 204, Token: 403, AdminToken: 403, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
+			OtherKey: 403, OtherAdminKey: 404, OtherToken: 403,
+		}},
+		{"GET /v1/budgets", "/v1/budgets", "", "", Statuses{
+			Key: 403, AdminKey: 200, Token: 403, AdminToken: 403, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
+			OtherKey: 403, OtherAdminKey: 200, OtherToken: 403,
+		}},
+		{"PUT /v1/budgets", "/v1/budgets", `{"period": "day", "unit": "cost", "limit": 1}`, jsonType, Statuses{
+			Key: 403, AdminKey: 403, Token: 403, AdminToken: 403, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
+			OtherKey: 403, OtherAdminKey: 403, OtherToken: 403,
+		}},
+		{"DELETE /v1/budgets", "/v1/budgets?key=key_000000000000&period=day&unit=cost", "", "", Statuses{
+			Key: 403, AdminKey: 404, Token: 403, AdminToken: 403, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
 			OtherKey: 403, OtherAdminKey: 404, OtherToken: 403,
 		}},
 	}

@@ -85,3 +85,30 @@ func TestUsedUp(t *testing.T) {
 		t.Errorf("after the window's end: %s", late.RetryAfter)
 	}
 }
+
+func TestAmounts(t *testing.T) {
+	for _, c := range []struct {
+		unit budget.Unit
+		text string
+		want int64
+		back string
+	}{
+		{budget.Cost, "12.50", 12_500_000_000, "12.5"}, {budget.Cost, "0", 0, "0"},
+		{budget.Cost, "0.000000001", 1, "0.000000001"}, {budget.Cost, "1000000000", 1e18, "1000000000"},
+		{budget.Tokens, "5000000", 5_000_000, "5000000"}, {budget.Jobs, "0", 0, "0"},
+	} {
+		if n, err := c.unit.ParseAmount(c.text); n != c.want || err != nil || c.unit.FormatAmount(n) != c.back {
+			t.Errorf("%s of %s: %d, %v, %s", c.text, c.unit, n, err, c.unit.FormatAmount(n))
+		}
+	}
+	for _, text := range []string{"", "-1", "1e3", "0x1", "1.0000000001", "1000000000.1", "9999999999", ".5", "5.", " 1"} {
+		if n, err := budget.Cost.ParseAmount(text); err == nil {
+			t.Errorf("a cost of %q is %d", text, n)
+		}
+	}
+	for _, text := range []string{"", "-1", "1.5", "1000000000000000001", "99999999999999999999"} {
+		if n, err := budget.Tokens.ParseAmount(text); err == nil {
+			t.Errorf("%q tokens are %d", text, n)
+		}
+	}
+}

@@ -153,18 +153,6 @@ func (k *Keeper) lookUp(ctx context.Context, who caller) (*lookUp, error) {
 	return found, nil
 }
 
-// Forget forgets the budgets that were looked up for an account, so that a change by this
-// process is in force in it at once.
-func (k *Keeper) Forget(account string) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for who := range k.lookUps {
-		if who.account == account {
-			delete(k.lookUps, who)
-		}
-	}
-}
-
 // Claims returns what a job has to take as holds from the counters of the budgets that
 // apply to its key, given the most that it can use.
 //

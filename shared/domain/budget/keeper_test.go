@@ -537,8 +537,8 @@ func TestKeeperFindsChanges(t *testing.T) {
 		if found, err := p.Find(w.Context(), "acme", "key_1"); err != nil || len(found) != 0 {
 			t.Errorf("found %v, %v", found, err)
 		}
-		w.of(5)
-		p.Forget("acme")
+		_, err = p.Set(w.Context(), budget.Budget{ID: c.ID, Limit: 5})
+		conformance.OK(t, err)
 		if found, err := p.Find(w.Context(), "acme", "key_1"); err != nil || len(found) != 1 {
 			t.Errorf("found %v, %v", found, err)
 		}

@@ -49,6 +49,8 @@ type Config struct {
 	Minter *credential.Minter
 	// Keys creates, lists and revokes permanent keys, for the group Keys.
 	Keys *credential.KeyService
+	// Budgets manages what the account and its keys may use up, for the group Budgets.
+	Budgets BudgetService
 	// Origins are the origins that browsers may call from.
 	Origins httpserver.Origins
 	// ImageWait is how long a caller waits for an image before its job is
@@ -139,7 +141,7 @@ type Group func(*service) []route
 
 // allGroups returns every group, for a server that serves everything.
 func allGroups() []Group {
-	return []Group{Jobs, Content, Events, Generate, Tokens, Keys, Models, Files, FileContent, Uploads, Realtime,
+	return []Group{Jobs, Content, Events, Generate, Tokens, Keys, Budgets, Models, Files, FileContent, Uploads, Realtime,
 		RealtimePage, Webhooks, OpenAPI, Root, Health}
 }
 

@@ -185,13 +185,14 @@ func newWorld(t *testing.T, s setup) *world {
 	must(err)
 	w.budgets = db.Budgets(clock)
 	w.records.HoldIn(w.budgets)
+	keeper := budget.NewKeeper(budget.KeeperConfig{
+		Store: w.budgets, Machine: clock, Now: w.now, NewID: rand.Text, Logger: slog.New(slog.DiscardHandler),
+	})
 	w.jobs = job.NewService(job.Config{
 		Store: store, Now: w.now, Random: rand.Reader, Watcher: w.records, Cursors: job.NewCursors(secret),
 		Workers:   map[job.Lane]int{job.VideoLane: s.workers, job.ImageLane: s.workers},
 		Estimates: w.estimates, MaxLength: 5 * time.Minute,
-		Budgets: budget.NewKeeper(budget.KeeperConfig{
-			Store: w.budgets, Machine: clock, Now: w.now, NewID: rand.Text, Logger: slog.New(slog.DiscardHandler),
-		}),
+		Budgets: keeper,
 	})
 	logger := slog.New(slog.NewTextHandler(w.log, nil))
 	w.shelf = db.Files()
@@ -209,6 +210,7 @@ func newWorld(t *testing.T, s setup) *world {
 			Idempotency: &idempotency.Service{Store: w.claims, Now: w.now},
 			Limiter:     ratelimit.New(w.now), Minter: &credential.Minter{Store: db.Keys(), Random: rand.Reader, Now: w.now},
 			Keys:    &credential.KeyService{Store: db.Keys(), Random: rand.Reader, Now: w.now},
+			Budgets: keeper,
 			Origins: s.origins, Stopping: s.stopping, Draining: s.draining,
 			ImageWait: cmp.Or(s.imageWait, patience), VideoWait: s.videoWait,
 			Blobs: blobs, Files: file.NewService(file.Config{

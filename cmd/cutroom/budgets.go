@@ -1,0 +1,148 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"text/tabwriter"
+	"time"
+
+	"cutroom/cmd/cutroom/command"
+	"cutroom/shared/domain/budget"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/fault"
+)
+
+// budgetsCommand manages what accounts and keys may use up in a day or a month
+// (docs/contract/budgets.md), where keysCommand manages keys. Servers learn of a change
+// within a minute.
+type budgetsCommand struct {
+	List   budgetsList   `cmd:"" help:"List the budgets of an account and of its keys, and what is used of them."`
+	Set    budgetsSet    `cmd:"" help:"Set what an account or a key may use up in a day or a month."`
+	Delete budgetsDelete `cmd:"" help:"Delete a budget, which then limits nothing."`
+}
+
+// budgetFlags name a budget.
+type budgetFlags struct {
+	keysFlags
+	Account string `required:"" help:"Account (organisation) that the budget is of."`
+	Key     string `placeholder:"ID" help:"Id of a key, for a budget of that key alone; without it, of the whole account."`
+	Period  string `required:"" enum:"day,month" help:"Period: day or month, by the calendar in UTC."`
+	Unit    string `default:"cost" enum:"cost,tokens,jobs,session_seconds" help:"What is counted: ${enum}."`
+}
+
+func (f budgetFlags) id() budget.ID {
+	return budget.ID{Account: f.Account, Key: f.Key, Period: budget.Period(f.Period), Unit: budget.Unit(f.Unit)}
+}
+
+type budgetsSet struct {
+	budgetFlags
+	Limit string `required:"" placeholder:"AMOUNT" help:"How much: of cost in the currency of the catalog, such as 12.50, of anything else an integer."`
+}
+
+// Run sets a budget.
+func (c *budgetsSet) Run(ctx context.Context, out *command.Session) error {
+	id := c.id()
+	limit, err := id.Unit.ParseAmount(c.Limit)
+	if err != nil {
+		return fmt.Errorf("--limit: %w", err)
+	}
+	return c.withRecords(ctx, func(r managed) error {
+		if err := r.checkKey(ctx, id); err != nil {
+			return err
+		}
+		if err := r.budgets.Set(ctx, budget.Budget{ID: id, Limit: limit}); err != nil {
+			return err
+		}
+		return printBudgets(ctx, out, r.budgets, []budget.Budget{{ID: id, Limit: limit}})
+	})
+}
+
+type budgetsList struct {
+	keysFlags
+	Account string `required:"" help:"Account (organisation) whose budgets to list."`
+}
+
+// Run lists budgets.
+func (c *budgetsList) Run(ctx context.Context, out *command.Session) error {
+	return c.withRecords(ctx, func(r managed) error {
+		budgets, err := r.budgets.Budgets(ctx, c.Account)
+		if err != nil {
+			return err
+		}
+		return printBudgets(ctx, out, r.budgets, budgets)
+	})
+}
+
+type budgetsDelete struct{ budgetFlags }
+
+// Run deletes a budget.
+func (c *budgetsDelete) Run(ctx context.Context, out *command.Session) error {
+	return c.withRecords(ctx, func(r managed) error {
+		err := r.budgets.Delete(ctx, c.id())
+		if fault.Is(err, fault.NotFound) {
+			return fmt.Errorf("there is no such budget of %s", cmp.Or(c.Key, c.Account))
+		}
+		if err == nil && !out.JSON {
+			fmt.Fprintln(out.Out, "The budget is deleted; it limits nothing any more within a minute.")
+		}
+		return err
+	})
+}
+
+// checkKey fails if a budget is of a key that the account does not have.
+func (r managed) checkKey(ctx context.Context, id budget.ID) error {
+	if id.Key == "" {
+		return nil
+	}
+	keys, err := r.keys.ListKeys(ctx, id.Account)
+	if err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(keys, func(k credential.Key) bool { return k.ID == id.Key }) {
+		return fmt.Errorf("the account %s has no key %s", id.Account, id.Key)
+	}
+	return nil
+}
+
+// budgetView is a budget as the command line shows it.
+type budgetView struct {
+	Account   string      `json:"account"`
+	Key       string      `json:"key,omitempty"`
+	Period    string      `json:"period"`
+	Unit      string      `json:"unit"`
+	Limit     json.Number `json:"limit"`
+	Used      json.Number `json:"used"`
+	Remaining json.Number `json:"remaining"`
+	ResetsAt  string      `json:"resets_at"`
+}
+
+// printBudgets prints budgets with what is used of them now.
+func printBudgets(ctx context.Context, out *command.Session, store budget.Store, budgets []budget.Budget) error {
+	states, err := budget.StatesOf(ctx, store, budgets, time.Now())
+	if err != nil {
+		return err
+	}
+	table := tabwriter.NewWriter(out.Out, 0, 0, 2, ' ', 0)
+	if !out.JSON {
+		fmt.Fprintln(table, "SCOPE\tPERIOD\tUNIT\tLIMIT\tUSED\tREMAINING\tRESETS")
+	}
+	for _, s := range states {
+		amount := func(n int64) json.Number { return json.Number(s.Unit.FormatAmount(n)) }
+		view := budgetView{
+			s.Account, s.Key, string(s.Period), string(s.Unit), amount(s.Limit), amount(s.Used), amount(s.Remaining()),
+			s.Window.Ends().Format(time.RFC3339),
+		}
+		if out.JSON {
+			if err := out.Print(view); err != nil {
+				return err
+			}
+			continue
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", cmp.Or(view.Key, "account"), view.Period, view.Unit,
+			view.Limit, view.Used, view.Remaining, view.ResetsAt)
+	}
+	return table.Flush()
+}

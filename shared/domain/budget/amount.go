@@ -1,0 +1,40 @@
+package budget
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"cutroom/shared/domain/usage"
+)
+
+// amountForm matches an amount as people write it. Only costs have a fraction, of
+// billionths at the finest.
+var amountForm = regexp.MustCompile(`^[0-9]{1,10}(\.[0-9]{1,9})?$`)
+
+// ParseAmount reads an amount of a unit: a cost in the currency, such as 12.5, and anything
+// else as an integer.
+func (u Unit) ParseAmount(text string) (int64, error) {
+	if u != Cost {
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil || n < 0 || n > MaxLimit {
+			return 0, fmt.Errorf("%.32q is no number of %s from 0 to %d", text, u, int64(MaxLimit))
+		}
+		return n, nil
+	}
+	whole, fraction, _ := strings.Cut(text, ".")
+	n, err := strconv.ParseInt(whole+(fraction + "000000000")[:9], 10, 64)
+	if !amountForm.MatchString(text) || err != nil || n > MaxLimit {
+		return 0, fmt.Errorf("%.32q is no amount from 0 to a billion such as 12.50", text)
+	}
+	return n, nil
+}
+
+// FormatAmount writes an amount as ParseAmount reads it.
+func (u Unit) FormatAmount(n int64) string {
+	if u == Cost {
+		return usage.Amount(n)
+	}
+	return strconv.FormatInt(n, 10)
+}

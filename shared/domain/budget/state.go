@@ -1,0 +1,36 @@
+package budget
+
+import (
+	"context"
+	"time"
+)
+
+// State is a budget with what is used of it in one window.
+type State struct {
+	Budget
+	Window Window
+	// Used is what was settled and is reserved.
+	Used int64
+}
+
+// Remaining is what is left, 0 if more is used than a limit that was lowered.
+func (s State) Remaining() int64 { return max(s.Limit-s.Used, 0) }
+
+// StatesOf returns the states of budgets at a time, in their order.
+//
+// Errors: those of the store.
+func StatesOf(ctx context.Context, store Budgets, budgets []Budget, at time.Time) ([]State, error) {
+	counters := make([]Counter, len(budgets))
+	for i, b := range budgets {
+		counters[i] = b.Counter(at)
+	}
+	used, err := store.Used(ctx, counters)
+	if err != nil {
+		return nil, err
+	}
+	states := make([]State, len(budgets))
+	for i, b := range budgets {
+		states[i] = State{b, counters[i].Window, used[i]}
+	}
+	return states, nil
+}

@@ -1,0 +1,81 @@
+package api_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/budget"
+)
+
+// putBudget asks for a budget.
+func (w *world) putBudget(key, body string) answer {
+	w.t.Helper()
+	return w.request(http.MethodPut, "/v1/budgets", key, strings.NewReader(body), "Content-Type: application/json")
+}
+
+// An admin sets the budgets of the account's keys, and reads that of the account, which
+// only an operator sets.
+func TestBudgetsOfKeys(t *testing.T) {
+	w := newWorld(t, setup{})
+	admin := w.newAdmin("studio")
+	key := w.createdKey(w.askKey(admin, `{"label": "render farm"}`)).ID
+	must := func(what string, a answer, status int, parts ...string) {
+		t.Helper()
+		for _, part := range parts {
+			if !strings.Contains(a.body, part) {
+				t.Errorf("%s: %s, which lacks %s", what, a.body, part)
+			}
+		}
+		if a.status != status {
+			t.Errorf("%s: %d %s, want %d", what, a.status, a.body, status)
+		}
+	}
+	must("none", w.get("/v1/budgets", admin), 200, `{"budgets":[]}`)
+	day := w.now().UTC().AddDate(0, 0, 1).Format(time.DateOnly) + "T00:00:00.000Z"
+	ofKey := `"key":"` + key + `","period":"day","unit":"cost",`
+	must("a budget", w.putBudget(admin, `{`+ofKey+`"limit": 12.50}`), 200, ofKey, `"limit":12.5`, `"used":0`,
+		`"remaining":12.5`, `"resets_at":"`+day+`"`)
+	must("another limit", w.putBudget(admin, `{`+ofKey+`"limit": 0.000000001}`), 200, `"limit":0.000000001`)
+	must("an exponent", w.putBudget(admin, `{`+ofKey+`"limit": 1.25e2}`), 200, `"limit":125,`)
+	must("too much", w.putBudget(admin, `{`+ofKey+`"limit": 1e17}`), 200, `"limit":1000000000,`)
+	must("another unit", w.putBudget(admin, `{"key":"`+key+`","period":"month","unit":"tokens","limit":5000000.9}`), 200,
+		`"limit":5000000`, `"currency":null`)
+	ofAccount := budget.ID{Account: "studio", Period: budget.Month, Unit: budget.Jobs}
+	if err := w.budgets.Set(t.Context(), budget.Budget{ID: ofAccount, Limit: 3}); err != nil {
+		t.Fatal(err)
+	}
+	must("the account's own", w.putBudget(admin, `{"period":"month","unit":"jobs","limit":99}`), 403)
+	must("the account's own", w.request(http.MethodDelete, "/v1/budgets?period=month&unit=jobs", admin, nil), 403)
+	var listed struct {
+		Budgets []struct {
+			Key, Period, Unit string
+			Limit             json.Number
+		}
+	}
+	a := w.get("/v1/budgets", admin)
+	if err := json.Unmarshal([]byte(a.body), &listed); err != nil || len(listed.Budgets) != 3 ||
+		listed.Budgets[0].Key != "" || listed.Budgets[0].Limit != "3" || listed.Budgets[1].Key != key {
+		t.Errorf("%v, %s", err, a.body)
+	}
+	for body, part := range map[string]string{
+		`{}`: `"period"`, `{"key":7}`: `"key"`, `{"key":"` + key + `","period":"week","unit":"cost","limit":1}`: `'day' or 'month'`,
+		`{"key":"` + key + `","period":"day","unit":"gold","limit":1}`:                      `session_seconds`,
+		`{"key":"` + key + `","period":"day","unit":"cost"}`:                                `"limit"`,
+		`{"key":"` + key + `","period":"day","unit":"cost","limit":-1}`:                     `"limit"`,
+		`{"key":"` + key + `","period":"day","unit":"cost","limit":"12"}`:                   `"limit"`,
+		`{"key":"` + key + `","period":"day","unit":"tokens","limit":99999999999999999999}`: `"limit"`,
+	} {
+		must(body, w.putBudget(admin, body), 422, part)
+	}
+	rival := w.newAdmin("rival")
+	must("another account", w.putBudget(rival, `{`+ofKey+`"limit":1}`), 404)
+	must("another account", w.get("/v1/budgets", rival), 200, `{"budgets":[]}`)
+	gone := "/v1/budgets?key=" + key + "&period=day&unit=cost"
+	must("another account", w.request(http.MethodDelete, gone, rival, nil), 404)
+	must("a deletion", w.request(http.MethodDelete, gone, admin, nil), 204)
+	must("a second deletion", w.request(http.MethodDelete, gone, admin, nil), 404)
+	must("nonsense", w.request(http.MethodDelete, "/v1/budgets?key="+key, admin, nil), 422, `"query","period"`)
+}
