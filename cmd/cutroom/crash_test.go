@@ -8,6 +8,7 @@ import (
 	"errors"
 	"flag"
 	"io"
+	"math/big"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -19,8 +20,10 @@ import (
 	"time"
 
 	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
+	"cutroom/shared/platform/boottime"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -48,6 +51,7 @@ func TestCrash(t *testing.T) {
 	c := &crash{t: t, data: t.TempDir(), random: rand.New(rand.NewPCG(seed, 0)), jobs: map[string]*crashJob{}}
 	settings := []string{"CUTROOM_WORKERS=2", "CUTROOM_CATALOG=" + smallPictures(t)}
 	c.calibrate(settings)
+	budgets := c.setBudgets()
 
 	for kill := 0; kill < kills || c.tooLight() && kill < 10*kills; kill++ {
 		server, err := program.Launch(c.data, settings...)
@@ -78,8 +82,9 @@ func TestCrash(t *testing.T) {
 	server = start(t, c.data, settings...)
 	c.checkResults(server.Client())
 	c.checkFolder()
-	c.checkBills(server)
+	used := c.checkBills(server)
 	stop(t, server)
+	c.checkBudgets(budgets, used)
 }
 
 // smallPictures is a catalog whose results are small, so that many runs fit into
@@ -92,11 +97,60 @@ func smallPictures(t *testing.T) string {
 
 // checkBills checks that the usage has every job once, and every completed one's cost:
 // also of those whose id was lost on its way to the client.
-func (c *crash) checkBills(server *servertest.Server) {
+func (c *crash) checkBills(server *servertest.Server) sums {
 	jobs, used := ofJobs(c.t, server.Client()), ofUsage(c.t, server, servertest.Key, "")
 	if jobs.completed == 0 || jobs.told() != used.told() {
 		c.t.Errorf("the usage has %s, and the records %s", used.told(), jobs.told())
 	}
+	return used
+}
+
+// budgets opens the records of budgets, while no server has them.
+func (c *crash) budgets(do func(*sqlite.Budgets) error) {
+	c.t.Helper()
+	clock, err := boottime.Open()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	records, err := sqlite.Open(bounded(c.t), filepath.Join(c.data, "cutroom.db"), sqlite.Options{Now: time.Now})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if err := errors.Join(do(records.Budgets(clock)), records.Close()); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// setBudgets sets budgets that are never used up, of what the jobs cost and of their number.
+func (c *crash) setBudgets() (counters []budget.Counter) {
+	c.budgets(func(b *sqlite.Budgets) error {
+		var failed error
+		for _, unit := range []budget.Unit{budget.Cost, budget.Jobs} {
+			large := budget.Budget{
+				ID: budget.ID{Account: "dev", Period: budget.Month, Unit: unit}, Limit: 1e15,
+			}
+			failed = errors.Join(failed, b.Set(bounded(c.t), large))
+			counters = append(counters, large.Counter(time.Now()))
+		}
+		return failed
+	})
+	return counters
+}
+
+// checkBudgets checks that exactly what the jobs did cost is used of the budgets: nothing
+// stays reserved by jobs that have ended, whatever was killed.
+func (c *crash) checkBudgets(counters []budget.Counter, billed sums) {
+	c.budgets(func(b *sqlite.Budgets) error {
+		used, err := b.Used(bounded(c.t), counters)
+		cost, exact := new(big.Rat).Mul(&billed.cost, big.NewRat(1e9, 1)).Num(), false
+		if err == nil {
+			exact = cost.IsInt64() && used[0] == cost.Int64() && used[1] == int64(billed.completed)
+		}
+		if !exact {
+			c.t.Errorf("%d of the budgets is used, and the usage has %s", used, billed.told())
+		}
+		return err
+	})
 }
 
 // crash is the state of TestCrash.
