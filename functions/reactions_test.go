@@ -51,7 +51,7 @@ func (w *world) work(t *testing.T) {
 			t.Errorf("the worker ended with %v", err)
 		}
 	})
-	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(15 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		warm, err := w.workers.Warm(t.Context(), job.ImageLane)
 		if err != nil || time.Now().After(deadline) {
 			t.Fatalf("the worker is not there: %v", err)
@@ -123,7 +123,7 @@ func (w *world) pictured(t *testing.T) {
 		t.Fatalf("%d %.300s, %v", answer.Status, body, err)
 	}
 	name := file.ThumbnailBlob("files/" + samplePromise + file.SignedSuffix)
-	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(15 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
 		if picture := w.stored(t, name); len(picture) > 0 {
 			return
 		}

@@ -18,6 +18,7 @@ import (
 // starts with half of one, and in the end what was acknowledged before the backup is
 // there, and jobs go on.
 func TestBackupAndRestore(t *testing.T) {
+	t.Parallel()
 	ctx := bounded(t)
 	data, kept := t.TempDir(), filepath.Join(t.TempDir(), "kept", "here")
 	v := &vault{t, data, map[string][]byte{}}
@@ -123,6 +124,7 @@ func TestBackupAndRestore(t *testing.T) {
 }
 
 func TestRefusedBackups(t *testing.T) {
+	t.Parallel()
 	data, other := t.TempDir(), t.TempDir()
 	server := start(t, data)
 	if err := os.WriteFile(filepath.Join(other, "mine"), []byte("mine"), 0o600); err != nil {

@@ -99,6 +99,7 @@ func ofUsage(t *testing.T, server *servertest.Server, key, query string) (all su
 
 // Ten edits are ten edits in the usage, with what they cost together.
 func TestUsageCountsEdits(t *testing.T) {
+	t.Parallel()
 	server := start(t, t.TempDir(), "CUTROOM_CATALOG="+smallPictures(t))
 	client := server.Client()
 	const edits, callers = 10, 5

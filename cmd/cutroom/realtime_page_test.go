@@ -363,6 +363,7 @@ func TestRealtimePageByKeyboard(t *testing.T) {
 // The page may load nothing from elsewhere, and only a page of its own origin may frame
 // it.
 func TestRealtimePagePolicy(t *testing.T) {
+	t.Parallel()
 	server := start(t, t.TempDir())
 	answer, err := server.Client().Get(bounded(t), "/realtime")
 	if err != nil {

@@ -33,7 +33,7 @@ func dribble(t *testing.T, server *servertest.Server, key string, bytes int) net
 		fmt.Fprintf(conn, "POST /v1/files HTTP/1.1\r\nHost: x\r\nx-api-key: %s\r\n"+
 			"Content-Type: multipart/form-data; boundary=x\r\nContent-Length: 400000000\r\n\r\n"+
 			"--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n", key)
-		for rest := make([]byte, bytes); ; rest = make([]byte, 2<<10) {
+		for rest := make([]byte, bytes); ; rest = make([]byte, 1<<10) {
 			if _, err := conn.Write(rest); err != nil {
 				return
 			}
@@ -118,8 +118,8 @@ func TestUploadsUnderWay(t *testing.T) {
 			t.Errorf("a greedy upload: %d %s", status, body)
 		}
 	}
-	// Each sends 40 kB a second at most.
-	token = mint(5)
+	// Each sends 20 kB a second at most.
+	token = mint(15)
 	patient := []net.Conn{dribble(t, server, token, 100_000), dribble(t, server, token, 100_000)}
 	eventually(t, "bytes arrive", func() bool { return blobBytes(t, data) > 0 })
 	for _, conn := range patient {

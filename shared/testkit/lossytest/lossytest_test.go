@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cutroom/shared/testkit/lossytest"
+	"cutroom/shared/testkit/programtest"
 )
 
 // testTime bounds what a test waits for.
@@ -17,11 +18,15 @@ const testTime = 60 * time.Second
 // echo returns the address of a server that sends everything back, by UDP and by TCP.
 func echo(t *testing.T) string {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := programtest.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
-	socket, err := net.ListenPacket("udp", listener.Addr().String())
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	socket, err := net.ListenPacket("udp", address)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +53,7 @@ func echo(t *testing.T) string {
 			_, _ = socket.WriteTo(buffer[:n], from)
 		}
 	}()
-	return listener.Addr().String()
+	return address
 }
 
 func newRelay(t *testing.T, seed uint64) *lossytest.Relay {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"strings"
 	"sync"
 	"time"
 )
@@ -39,17 +40,13 @@ type Relay struct {
 //
 // Errors: those of listening.
 func NewRelay(address, server string, seed uint64) (*Relay, error) {
-	listener, err := net.Listen("tcp", address)
+	listener, socket, err := listen(address)
+	// Somebody may have the free port of TCP by UDP.
+	for try := 0; err != nil && strings.HasSuffix(address, ":0") && try < 20; try++ {
+		listener, socket, err = listen(address)
+	}
 	if err != nil {
 		return nil, err
-	}
-	at, err := net.ResolveUDPAddr("udp", listener.Addr().String())
-	if err != nil {
-		return nil, errors.Join(err, listener.Close())
-	}
-	socket, err := net.ListenUDP("udp", at)
-	if err != nil {
-		return nil, errors.Join(err, listener.Close())
 	}
 	r := &Relay{
 		to: server, socket: socket, listener: listener, up: newWay(seed, 1), down: newWay(seed, 2),
@@ -58,6 +55,23 @@ func NewRelay(address, server string, seed uint64) (*Relay, error) {
 	r.work.Go(r.receive)
 	r.work.Go(r.accept)
 	return r, nil
+}
+
+// listen listens at an address by TCP and, at the same port, by UDP.
+func listen(address string) (net.Listener, *net.UDPConn, error) {
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, nil, err
+	}
+	at, err := net.ResolveUDPAddr("udp", listener.Addr().String())
+	if err != nil {
+		return nil, nil, errors.Join(err, listener.Close())
+	}
+	socket, err := net.ListenUDP("udp", at)
+	if err != nil {
+		return nil, nil, errors.Join(err, listener.Close())
+	}
+	return listener, socket, nil
 }
 
 // Addr returns the address that clients call.
