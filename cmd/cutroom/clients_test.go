@@ -253,7 +253,7 @@ func TestTheGatewayOfTheDocumentAnswers(t *testing.T) {
 			}
 		}
 	}
-	if found != 11 {
+	if found != 16 {
 		t.Errorf("the document has %d operations of the gateway", found)
 	}
 }

@@ -227,7 +227,7 @@ func (a *answering) look(ctx context.Context, stop context.CancelCauseFunc, atKe
 		return err
 	case b.Status != batch.InProgress:
 		stop(errCancelled)
-	case !a.config.Now().Before(b.ExpiresAt):
+	case a.config.Settled() && !a.config.Now().Before(b.ExpiresAt):
 		stop(errExpired)
 	}
 	if !atKey {

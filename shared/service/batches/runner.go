@@ -48,9 +48,12 @@ type Config struct {
 	}
 	Gateway Gateway
 	// Calls is how many calls are made at once; 0 means DefaultCalls.
-	Calls  int
-	Now    func() time.Time
-	Logger *slog.Logger
+	Calls int
+	Now   func() time.Time
+	// Settled reports whether the clock can be trusted to tell that a batch's time is
+	// over; nil means always.
+	Settled func() bool
+	Logger  *slog.Logger
 }
 
 // Files stores the files with the results.
@@ -91,6 +94,9 @@ type Runner struct {
 func New(c Config) *Runner {
 	if c.Calls == 0 {
 		c.Calls = DefaultCalls
+	}
+	if c.Settled == nil {
+		c.Settled = func() bool { return true }
 	}
 	return &Runner{
 		config: c, turns: newTurns(c.Calls), wake: make(chan struct{}, 1), active: map[string]string{},
@@ -222,7 +228,8 @@ func (r *Runner) lose(ctx context.Context, b batch.Batch, cause error) {
 	b.Status, b.EndedAt = batch.Failed, r.now()
 	b.Errors = []batch.Error{{Code: "data_lost", Message: "The service has lost data of the batch."}}
 	err := r.change(ctx, from, b)
-	r.config.Logger.Error("data of a batch is not there", "batch", b.ID, "account", b.Account, "error", errors.Join(cause, err))
+	r.config.Logger.Error("data of a batch is not there", "batch", b.ID, "account", b.Account,
+		"error", errors.Join(cause, err))
 }
 
 // step takes a batch from its status to the next.

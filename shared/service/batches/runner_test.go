@@ -276,7 +276,8 @@ func TestExpiry(t *testing.T) {
 	w.runner.Wake()
 	running = w.reaches(running, batch.Expired)
 	failures := w.results("acme", running.Failures)
-	if running.Answered+running.Failed != 5000 || running.Failed == 0 || len(failures) != running.Failed || running.FinalizingAt.IsZero() {
+	if running.Answered+running.Failed != 5000 || running.Failed == 0 || len(failures) != running.Failed ||
+		running.FinalizingAt.IsZero() {
 		t.Errorf("got %+v", running)
 	}
 	for id, failure := range failures {
@@ -343,7 +344,9 @@ func TestLargeBatch(t *testing.T) {
 		return gateway.LineAnswer{Status: 200, Body: []byte(body)}
 	})
 	input := w.upload("acme", &fifty{})
-	b, err := w.service.Create(t.Context(), batch.Request{Account: "acme", Key: "key_acme", Endpoint: endpoint, Input: input.ID})
+	b, err := w.service.Create(t.Context(), batch.Request{
+		Account: "acme", Key: "key_acme", Endpoint: endpoint, Input: input.ID,
+	})
 	w.must(err)
 	w.mu.Lock()
 	w.made = nil // it would be most of the memory
