@@ -186,6 +186,7 @@ func (s *server) buildServices(c *devCommand, p *parts) (err error) {
 	}
 	s.budgets = budget.NewKeeper(budget.KeeperConfig{
 		Store: s.records.Budgets(machine), Machine: machine, Now: now, NewID: rand.Text, Logger: s.logger,
+		Warn: func(_ budget.Counter, percent int) { s.gateway.metrics.BudgetWarned(percent) },
 	})
 	p.slots = map[job.Lane]int{job.VideoLane: c.workers(), job.ImageLane: c.workers()}
 	p.jobs = job.NewService(job.Config{

@@ -76,7 +76,7 @@ func (b *Budgets) Budgets(ctx context.Context, account string) ([]budget.Budget,
 				Account: account, Key: r.text("budget_key"), Period: budget.Period(r.text("period")),
 				Unit: budget.Unit(r.text("unit")),
 			},
-			Limit: r.number("max_used"), WarnURL: r.text("warn_url"),
+			Limit: r.number("max_used"),
 		})
 		if r.err != nil {
 			return nil, r.err
@@ -96,7 +96,7 @@ func (b *Budgets) Set(ctx context.Context, one budget.Budget) error {
 	defer cancel()
 	i := budgetKey(one.ID)
 	i["budget_key"], i["period"], i["unit"] = text(one.Key), text(string(one.Period)), text(string(one.Unit))
-	i["max_used"], i["warn_url"] = number(one.Limit), text(one.WarnURL)
+	i["max_used"] = number(one.Limit)
 	_, err := b.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: &b.table, Item: i})
 	return storeError("set a budget", err)
 }

@@ -27,6 +27,7 @@ type Metrics struct {
 	cost       *prometheus.CounterVec
 	estimated  *prometheus.CounterVec
 	attempts   *prometheus.CounterVec
+	warnings   *prometheus.CounterVec
 	surfaces   surfaces
 }
 
@@ -71,9 +72,12 @@ func New() *Metrics {
 		attempts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "cutroom_gateway_upstream_attempts_total", Help: "Calls of upstreams, by how they ended.",
 		}, []string{"model", "upstream", "outcome"}),
+		warnings: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "cutroom_budget_warnings_total", Help: "Budgets of which so many percent were used, once for each day or month.",
+		}, []string{"percent"}),
 	}
 	m.registry.MustRegister(m.requests, m.duration, m.firstToken, m.waited, m.tokens, m.cost, m.estimated,
-		m.attempts,
+		m.attempts, m.warnings,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.registry.MustRegister(m.surfaces.collectors()...)
 	return m
@@ -114,6 +118,9 @@ func (m *Metrics) addTokens(model, kind string, n int64) {
 func (m *Metrics) Attempted(a gateway.Attempt) {
 	m.attempts.WithLabelValues(a.Model, a.Upstream, string(a.Outcome)).Inc()
 }
+
+// BudgetWarned counts a warning of a budget.
+func (m *Metrics) BudgetWarned(percent int) { m.warnings.WithLabelValues(strconv.Itoa(percent)).Inc() }
 
 // Watch adds the state of the upstreams and of the queues in front of them, which
 // is read at every scrape.

@@ -36,7 +36,7 @@ const (
 // Budgets returns the budgets of an account and of its keys, in the order of key, period
 // and unit.
 func (b *Budgets) Budgets(ctx context.Context, account string) ([]budget.Budget, error) {
-	rows, err := b.db.reader.QueryContext(ctx, `select key, period, unit, max_used, warn_url from budget
+	rows, err := b.db.reader.QueryContext(ctx, `select key, period, unit, max_used from budget
 		where account = ? order by key, period, unit`, account)
 	if err != nil {
 		return nil, storeError("read budgets", err)
@@ -45,7 +45,7 @@ func (b *Budgets) Budgets(ctx context.Context, account string) ([]budget.Budget,
 	var budgets []budget.Budget
 	for rows.Next() {
 		one := budget.Budget{ID: budget.ID{Account: account}}
-		if err := rows.Scan(&one.Key, &one.Period, &one.Unit, &one.Limit, &one.WarnURL); err != nil {
+		if err := rows.Scan(&one.Key, &one.Period, &one.Unit, &one.Limit); err != nil {
 			return nil, storeError("read budgets", err)
 		}
 		budgets = append(budgets, one)
@@ -56,10 +56,9 @@ func (b *Budgets) Budgets(ctx context.Context, account string) ([]budget.Budget,
 // Set creates a budget, or replaces the one of its ID.
 func (b *Budgets) Set(ctx context.Context, one budget.Budget) error {
 	return b.db.write(ctx, "set a budget", func(ctx context.Context, tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `insert into budget (account, key, period, unit, max_used, warn_url)
-			values (?, ?, ?, ?, ?, ?)
-			on conflict do update set max_used = excluded.max_used, warn_url = excluded.warn_url`,
-			one.Account, one.Key, one.Period, one.Unit, one.Limit, one.WarnURL)
+		_, err := tx.ExecContext(ctx, `insert into budget (account, key, period, unit, max_used) values (?, ?, ?, ?, ?)
+			on conflict do update set max_used = excluded.max_used`,
+			one.Account, one.Key, one.Period, one.Unit, one.Limit)
 		return err
 	})
 }

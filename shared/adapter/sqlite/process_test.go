@@ -76,6 +76,8 @@ func runChild(task, path string) error {
 		return acceptToLimit(ctx, db)
 	case "keys":
 		return makeKeys(ctx, db)
+	case "spend":
+		return spend(db)
 	case "count calls":
 		return countCalls(ctx, db)
 	case "accept one":

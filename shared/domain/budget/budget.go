@@ -55,8 +55,6 @@ type Budget struct {
 	ID
 	// Limit is in the unit, at most MaxLimit.
 	Limit int64
-	// WarnURL is where a webhook goes when 80 and 100 % are used, or empty.
-	WarnURL string
 }
 
 // AppliesTo reports whether calls of a key count against the budget.

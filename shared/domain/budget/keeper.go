@@ -39,19 +39,10 @@ type KeeperConfig struct {
 	// calls, as a function's may: what was spent is then told at the end of each call, and
 	// what is not in flight returns by itself when the process has died.
 	MayFreeze bool
-	// Warn is called once for each window when WarnAt and 100 percent are used, of all
-	// processes by one; it may be nil. It must not block.
-	Warn   func(Warning)
+	// Warn is called when WarnAt and 100 percent of a counter are used, once for each, by
+	// one of all processes; it may be nil. It must not block.
+	Warn   func(c Counter, percent int)
 	Logger *slog.Logger
-}
-
-// Warning says that a part of a budget is used.
-type Warning struct {
-	Budget
-	Counter Counter
-	// Percent is WarnAt or 100, and Used what is used, reserved amounts included.
-	Percent int
-	Used    int64
 }
 
 // WarnAt is the percentage at which the first warning is due.
@@ -202,7 +193,7 @@ func (k *Keeper) windowsNow() *windows {
 }
 
 // share returns the share of a counter, which has nothing yet if it is new.
-func (k *Keeper) share(b Budget, c Counter) *share {
+func (k *Keeper) share(c Counter) *share {
 	k.mu.RLock()
 	s := k.shares[c]
 	k.mu.RUnlock()
@@ -212,7 +203,7 @@ func (k *Keeper) share(b Budget, c Counter) *share {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if s = k.shares[c]; s == nil {
-		s = &share{keeper: k, lease: Lease{Counter: c, ID: k.config.NewID()}, budget: b}
+		s = &share{keeper: k, lease: Lease{Counter: c, ID: k.config.NewID()}}
 		k.shares[c] = s
 	}
 	return s
@@ -321,7 +312,7 @@ func (p *part) change(ctx context.Context, k *Keeper, amount int64) error {
 	for amount > p.amount {
 		from := p.from
 		if from == nil {
-			from = k.share(p.budget, p.counter)
+			from = k.share(p.counter)
 		}
 		err := from.draw(ctx, amount-p.amount, p.budget.Limit)
 		if errors.Is(err, errClosed) {
@@ -364,7 +355,7 @@ func (r *Reservation) Settle(ctx context.Context, used Amounts) {
 func (p *part) excess(ctx context.Context, k *Keeper, more int64) {
 	from := p.from
 	if from == nil {
-		from = k.share(p.budget, p.counter)
+		from = k.share(p.counter)
 	}
 	p.from = from
 	p.amount += from.drawUpTo(ctx, more, p.budget.Limit)

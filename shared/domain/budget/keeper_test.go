@@ -437,11 +437,11 @@ func TestKeeperWarns(t *testing.T) {
 		var mu sync.Mutex
 		var warned []int
 		warn := func(k *budget.KeeperConfig) {
-			k.Warn = func(warning budget.Warning) {
+			k.Warn = func(of budget.Counter, percent int) {
 				mu.Lock()
 				defer mu.Unlock()
-				if warned = append(warned, warning.Percent); warning.Counter != c {
-					t.Errorf("warned of %v", warning.Counter)
+				if warned = append(warned, percent); of != c {
+					t.Errorf("warned of %v", of)
 				}
 			}
 		}

@@ -28,7 +28,6 @@ var errClosed = errors.New("budget: the share is closed")
 // call of the store is made for it at a time.
 type share struct {
 	keeper *Keeper
-	budget Budget
 
 	mu sync.Mutex
 	// lease is as the store knows it at least: after a call that failed its Share is the
@@ -189,9 +188,8 @@ func (s *share) fill(ctx context.Context, amount, limit int64) (drawn, refused b
 	if err == nil && !refused {
 		drawn = s.reserve(amount, began)
 	}
-	used := limit - s.remaining
 	s.mu.Unlock()
-	s.warn(ctx, percent, limit, used)
+	s.warn(ctx, percent, limit)
 	return drawn, refused, err
 }
 
@@ -365,7 +363,7 @@ func (s *share) warning(limit int64, refused bool) (percent int) {
 }
 
 // warn warns if this process is the first to note that a warning is due.
-func (s *share) warn(ctx context.Context, percent int, limit, used int64) {
+func (s *share) warn(ctx context.Context, percent int, limit int64) {
 	if percent == 0 {
 		return
 	}
@@ -381,8 +379,6 @@ func (s *share) warn(ctx context.Context, percent int, limit, used int64) {
 		slog.String("account", s.lease.Account), slog.String("key", s.lease.Key), slog.String("unit", string(s.lease.Unit)),
 		slog.String("window", string(s.lease.Window)), slog.Int("percent", percent), slog.Int64("limit", limit))
 	if s.keeper.config.Warn != nil {
-		b := s.budget
-		b.Limit = limit
-		s.keeper.config.Warn(Warning{Budget: b, Counter: s.lease.Counter, Percent: percent, Used: used})
+		s.keeper.config.Warn(s.lease.Counter, percent)
 	}
 }

@@ -5,7 +5,6 @@ create table budget (
     period text not null,
     unit text not null,
     max_used integer not null,
-    warn_url text not null,
     primary key (account, key, period, unit)
 ) without rowid;
 

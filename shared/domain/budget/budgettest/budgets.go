@@ -13,8 +13,7 @@ var budgetTests = []test{
 			{ID: budget.ID{Account: "acme", Period: budget.Day, Unit: budget.Tokens}, Limit: 2},
 			{ID: budget.ID{Account: "acme", Period: budget.Month, Unit: budget.Cost}, Limit: budget.MaxLimit},
 			{ID: budget.ID{Account: "acme", Key: "key_1", Period: budget.Month, Unit: budget.SessionSeconds}, Limit: 0},
-			{ID: budget.ID{Account: "acme", Key: "key_2", Period: budget.Day, Unit: budget.Jobs}, Limit: 7,
-				WarnURL: "https://example.com/warn"},
+			{ID: budget.ID{Account: "acme", Key: "key_2", Period: budget.Day, Unit: budget.Jobs}, Limit: 7},
 		}
 		for _, i := range []int{3, 1, 4, 0, 2} {
 			conformance.OK(s, s.Set(s.ctx, all[i]))
@@ -26,7 +25,7 @@ var budgetTests = []test{
 		s.budgets("nobody")
 	}},
 	{"replace a budget that is set again", func(s *suite) {
-		conformance.OK(s, s.Set(s.ctx, budget.Budget{ID: daily, Limit: 5, WarnURL: "https://example.com/warn"}))
+		conformance.OK(s, s.Set(s.ctx, budget.Budget{ID: daily, Limit: 5}))
 		conformance.OK(s, s.Set(s.ctx, budget.Budget{ID: daily, Limit: 3}))
 		s.budgets("acme", budget.Budget{ID: daily, Limit: 3})
 	}},
