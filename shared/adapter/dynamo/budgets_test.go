@@ -4,9 +4,11 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"log/slog"
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,6 +16,8 @@ import (
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/budget/budgettest"
+	"cutroom/shared/platform/boottime"
+	"cutroom/shared/testkit/awstest"
 	"cutroom/shared/testkit/conformance"
 )
 
@@ -144,4 +148,88 @@ func TestBudgetsCountOnceWhenAnswersAreLost(t *testing.T) {
 	lose(1000, func(ctx context.Context) error { return budgets.End(ctx, lease) })
 	lose(0, func(ctx context.Context) error { return budgets.End(ctx, lease) })
 	used(3)
+}
+
+// Servers and functions share a budget in a store that throttles them and loses answers: no
+// more than the budget is used, and in the end exactly what was spent.
+func TestBudgetOfManyProcesses(t *testing.T) {
+	t.Parallel()
+	cloud, ctx := local.Cloud(t), t.Context()
+	const limit, most, cost = 15_000, 70, 33
+	table := cloud.MakeTable(t, "usage")
+	budgets := dynamo.NewBudgets(client(cloud), table, &machine{}, rand.Text)
+	monthly := budget.Budget{ID: budget.ID{Account: "acme", Period: budget.Month, Unit: budget.Cost}, Limit: limit}
+	conformance.OK(t, budgets.Set(ctx, monthly))
+	clock, err := boottime.Open()
+	conformance.OK(t, err)
+	var spent atomic.Int64
+	var all, running sync.WaitGroup
+	ending, stop := context.WithCancel(context.Background())
+	proxy := cloud.Proxy(t, 11, trouble)
+	for i := range 4 {
+		k := budget.NewKeeper(budget.KeeperConfig{
+			Store:   dynamo.NewBudgets(dynamo.NewClient(proxy.Config()), table, clock, rand.Text),
+			Machine: clock, Now: time.Now,
+			NewID: rand.Text, MayFreeze: i%2 == 1, Logger: slog.New(slog.DiscardHandler),
+		})
+		running.Go(func() { k.Run(ending) })
+		callers := 6
+		if i%2 == 1 {
+			callers = 1 // as a function has
+		}
+		for range callers {
+			all.Go(func() {
+				for range 60 {
+					found, err := k.Find(ctx, "acme", "key_1")
+					if err != nil {
+						continue
+					}
+					if r, err := k.Reserve(ctx, found, budget.Amounts{Cost: most}); err == nil {
+						r.Settle(ctx, budget.Amounts{Cost: cost})
+						spent.Add(cost)
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+	proxy.SetFaults(awstest.Faults{})
+	stop()
+	running.Wait()
+	later := dynamo.NewBudgets(client(cloud), table, &machine{}, rand.Text)
+	counter := monthly.Counter(time.Now())
+	used, err := later.Used(ctx, []budget.Counter{counter})
+	conformance.OK(t, err)
+	if used[0] != spent.Load() || used[0] > limit || used[0] == 0 {
+		t.Errorf("%d are used of %d, and %d were spent", used[0], limit, spent.Load())
+	}
+	t.Logf("%d are used of %d, and %d were spent", used[0], limit, spent.Load())
+}
+
+func TestCallsOfBudgets(t *testing.T) {
+	cloud, ctx := local.Cloud(t), t.Context()
+	proxy := cloud.Proxy(t, 1, awstest.Faults{})
+	store := dynamo.NewBudgets(dynamo.NewClient(proxy.Config()), cloud.MakeTable(t, "usage"), &machine{}, rand.Text)
+	lease := budget.Lease{Counter: daily, ID: "lease-1"}
+	take := func(least int64) func() error {
+		return func() error {
+			taken, err := store.Take(ctx, lease, 100, least, least)
+			lease.Share = taken.Share
+			return err
+		}
+	}
+	end := func() error { return store.End(ctx, lease) }
+	asDocumented(t, proxy, "Budgets", calls{
+		{"Set", func() error { return store.Set(ctx, budget.Budget{ID: daily.ID, Limit: 100}) }},
+		{"Budgets", func() error { _, err := store.Budgets(ctx, "acme"); return err }},
+		{"Take", take(50)},
+		{"Take, too little left", take(51)},
+		{"Tell", func() error { lease.Spent = 10; return store.Tell(ctx, lease) }},
+		{"Return", func() (err error) { lease.Share, err = store.Return(ctx, lease, 20); return err }},
+		{"Used", func() error { _, err := store.Used(ctx, []budget.Counter{daily}); return err }},
+		{"Warned", func() error { _, err := store.Warned(ctx, daily, 80); return err }},
+		{"End", end},
+		{"End, again", end},
+		{"Delete", func() error { return store.Delete(ctx, daily.ID) }},
+	})
 }

@@ -22,8 +22,9 @@ const (
 	tickEvery = time.Second
 	// storeTime bounds one call of the store.
 	storeTime = 10 * time.Second
-	// drainTime bounds how long Run tries to give back what is left when it stops.
-	drainTime = 10 * time.Second
+	// drainTime bounds how long Run tries to give back what is left when it stops, and
+	// retryEvery is how often.
+	drainTime, retryEvery = 10 * time.Second, 100 * time.Millisecond
 )
 
 // KeeperConfig is what a Keeper is made of. Fields are required unless they say otherwise.
@@ -259,14 +260,25 @@ func (k *Keeper) all() []*share {
 	return all
 }
 
-// drain ends all leases.
+// drain ends all leases, and tries again what fails.
 func (k *Keeper) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
-	for _, s := range k.all() {
-		k.drop(s)
-		if err := s.end(ctx); err != nil {
-			k.config.Logger.Error("a share of a budget was not given back", "error", err, "account", s.lease.Account)
+	for {
+		for _, s := range k.all() {
+			k.end(ctx, s)
+		}
+		k.mu.RLock()
+		left := len(k.closing)
+		k.mu.RUnlock()
+		if left == 0 {
+			return
+		}
+		select {
+		case <-time.After(retryEvery):
+		case <-ctx.Done():
+			k.config.Logger.Error("shares of budgets were not given back before the stop", "shares", left)
+			return
 		}
 	}
 }
