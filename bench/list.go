@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/file"
 	"cutroom/shared/testkit/servertest"
@@ -66,7 +67,7 @@ func fillFiles(ctx context.Context, path string, now time.Time) error {
 	if err != nil {
 		return err
 	}
-	if err := store.Keys().CreateKey(ctx, key); err != nil {
+	if err := store.Keys().CreateKey(ctx, audit.Operator(key.CreatedAt), key); err != nil {
 		return err
 	}
 	db, err := sql.Open("sqlite", path)

@@ -16,6 +16,7 @@ import (
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/adapter/s3blob"
 	"cutroom/shared/adapter/stepfn"
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/file"
@@ -185,7 +186,7 @@ func worldOf(t *testing.T, cloud *awstest.Cloud, tables map[string]string, bucke
 	must(t, err)
 	budgets := dynamo.NewBudgets(client, tables["usage"], clock, rand.Text)
 	return &world{
-		cloud: cloud, keys: dynamo.NewKeys(client, tables["credentials"]),
+		cloud: cloud, keys: dynamo.NewKeys(client, tables["credentials"], tables["usage"]),
 		files: dynamo.NewFiles(client, tables["files"]), usage: usage,
 		claims:  dynamo.NewIdempotencyKeys(client, tables["usage"]),
 		budgets: budgets,
@@ -226,7 +227,7 @@ func (w *world) fillKeys(t *testing.T, now time.Time) (id string) {
 		key, err := credential.NewKey(sample.secret, sample.account, credential.DefaultTier, "", now)
 		must(t, err)
 		key.Admin = sample.admin
-		must(t, w.keys.CreateKey(t.Context(), key))
+		must(t, w.keys.CreateKey(t.Context(), audit.Operator(key.CreatedAt), key))
 		if id == "" {
 			id = key.ID
 		}

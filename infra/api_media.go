@@ -26,6 +26,7 @@ func (s *stack) newMediaAPI(logging apiLogging) awsapigateway.RestApi {
 			{path: "/v1/client/tokens", function: "tokens"},
 			{path: "/v1/keys", function: "tokens"},
 			{path: "/v1/keys/{key_id}", function: "tokens"},
+			{path: "/v1/audit", function: "tokens"},
 			{path: "/v1/budgets", function: "tokens"},
 			{path: "/v1/models/resolve", function: "models"},
 			{path: "/v1/engine", function: "models"},

@@ -70,6 +70,7 @@ var ways = map[string]way{
 	"media ANY /v1/client/tokens":               {"", 29000},
 	"media ANY /v1/keys":                        {"", 29000},
 	"media ANY /v1/keys/{key_id}":               {"", 29000},
+	"media ANY /v1/audit":                       {"", 29000},
 	"media ANY /v1/budgets":                     {"", 29000},
 	"media ANY /v1/models/resolve":              {"", 29000},
 	"media ANY /v1/engine":                      {"", 29000},

@@ -135,7 +135,7 @@ func (s *stack) keepFiles() []permission {
 }
 
 // keepKeys is for programs that issue client tokens and manage permanent keys and their
-// budgets.
+// budgets, and note both in the audit log, which they read.
 func (s *stack) keepKeys() []permission {
 	return []permission{s.onTable("credentials", "PutItem", "UpdateItem", "ConditionCheckItem"),
 		s.onIndexes("credentials"), s.onTable("usage", "Query", "PutItem", "DeleteItem")}

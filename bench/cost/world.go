@@ -17,6 +17,7 @@ import (
 	"cutroom/functions"
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/adapter/stepfn"
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/testkit/awstest"
@@ -85,14 +86,14 @@ func newWorld(ctx context.Context, t *trial) (*world, error) {
 	client := dynamo.NewClient(w.cloud.Config())
 	w.jobs = dynamo.NewJobs(dynamo.NewRuns(client, tables["jobs"]), nil, nil, time.Now)
 	w.workers = dynamo.NewWorkers(client, tables["jobs"], time.Now)
-	keys := dynamo.NewKeys(client, tables["credentials"])
+	keys := dynamo.NewKeys(client, tables["credentials"], tables["usage"])
 	for i := range keyCount {
 		secret := fmt.Sprintf("ck_cost_%08d", i)
 		key, err := credential.NewKey(secret, account, credential.DefaultTier, "", time.Now())
 		if err != nil {
 			return nil, err
 		}
-		if err := keys.CreateKey(ctx, key); err != nil {
+		if err := keys.CreateKey(ctx, audit.Operator(key.CreatedAt), key); err != nil {
 			return nil, err
 		}
 		w.keys = append(w.keys, secret)

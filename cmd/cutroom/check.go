@@ -63,7 +63,8 @@ func (c *checkCommand) Run(ctx context.Context, s *command.Session) error {
 	deploy.InferenceURL = strings.TrimRight(cmp.Or(c.InferenceURL, deploy.InferenceURL), "/")
 	summary, err := deploycheck.Run(ctx, deploycheck.Config{
 		Deploy: deploy, Cloud: deploycheck.NewCloud(settings, deploy),
-		Keys:    dynamo.NewKeys(dynamo.NewClient(settings), dynamo.TableName(deploy.Stage, "credentials")),
+		Keys: dynamo.NewKeys(dynamo.NewClient(settings), dynamo.TableName(deploy.Stage, "credentials"),
+			dynamo.TableName(deploy.Stage, "usage")),
 		Catalog: known, Random: rand.Reader, Now: time.Now, Poll: 2 * time.Second,
 		Report: func(r deploycheck.Result) error { return reportCheck(s, r) },
 		Local:  c.Local, FireAlarm: c.FireAlarm, Receiver: c.Receiver, UploadSize: c.UploadSize, Crowd: crowd,

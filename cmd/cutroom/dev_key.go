@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"cutroom/cmd/cutroom/command"
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
 	"errors"
@@ -89,7 +90,7 @@ func ensureKey(ctx context.Context, store credential.Store, secret string, now t
 	// It is looked up first, because nothing can be written to a full disk.
 	known, err := store.FindKey(ctx, key.Hash)
 	if fault.Is(err, fault.NotFound) {
-		if err := store.CreateKey(ctx, key); !fault.Is(err, fault.Conflict) {
+		if err := store.CreateKey(ctx, audit.Operator(key.CreatedAt), key); !fault.Is(err, fault.Conflict) {
 			return err == nil, err
 		}
 		known, err = store.FindKey(ctx, key.Hash)

@@ -21,6 +21,7 @@ import (
 	"cutroom/cmd/cutroom/command"
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/app/records"
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
@@ -133,7 +134,7 @@ func (c *keysCreate) Run(ctx context.Context, out *command.Session) error {
 		}
 	}
 	return c.withStore(ctx, func(store credential.Store) error {
-		if err := store.CreateKey(ctx, key); err != nil {
+		if err := store.CreateKey(ctx, audit.Operator(key.CreatedAt), key); err != nil {
 			return err
 		}
 		if out.JSON {
@@ -214,7 +215,7 @@ type keysRevoke struct {
 // Run revokes a key.
 func (c *keysRevoke) Run(ctx context.Context, out *command.Session) error {
 	return c.withStore(ctx, func(store credential.Store) error {
-		key, err := store.RevokeKey(ctx, "", c.ID, time.Now().UTC())
+		key, err := store.RevokeKey(ctx, audit.Operator(time.Now().UTC()), c.ID)
 		if fault.Is(err, fault.NotFound) {
 			return fmt.Errorf("there is no key %s", c.ID)
 		}
@@ -281,7 +282,7 @@ func (f keysFlags) withRecords(ctx context.Context, use func(managed) error) err
 		}
 		client := dynamo.NewClient(settings)
 		err = use(managed{
-			keys:    dynamo.NewKeys(client, dynamo.TableName(f.Stage, "credentials")),
+			keys:    dynamo.NewKeys(client, dynamo.TableName(f.Stage, "credentials"), dynamo.TableName(f.Stage, "usage")),
 			budgets: dynamo.NewBudgets(client, dynamo.TableName(f.Stage, "usage"), machine, rand.Text),
 		})
 		var none *types.ResourceNotFoundException

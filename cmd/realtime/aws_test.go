@@ -31,7 +31,7 @@ func TestInstancesInAWS(t *testing.T) {
 	cloud := awstest.Start(t)
 	tables, bucket := cloud.MakeTables(t), cloud.MakeBucket(t)
 	records := dynamo.NewClient(cloud.Config())
-	record := makeKey(t, dynamo.NewKeys(records, tables["credentials"]))
+	record := makeKey(t, dynamo.NewKeys(records, tables["credentials"], tables["usage"]))
 	calls := cloud.Proxy(t, 1, awstest.Faults{})
 	allowed, asked := awstest.Deployed(t), &iamtest.Ledger{}
 	names := map[string]string{bucket: "cutroom-dev-" + awstest.Account + "-" + awstest.Region}

@@ -24,6 +24,7 @@ import (
 	"github.com/coder/websocket"
 
 	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/session"
 	"cutroom/shared/platform/boottime"
@@ -90,7 +91,7 @@ func makeKey(t *testing.T, keys credential.Store) credential.Key {
 	t.Helper()
 	record, err := credential.NewKey(key, account, credential.DefaultTier, "", time.Now())
 	if err == nil {
-		err = keys.CreateKey(t.Context(), record)
+		err = keys.CreateKey(t.Context(), audit.Operator(record.CreatedAt), record)
 	}
 	if err != nil {
 		t.Fatal(err)

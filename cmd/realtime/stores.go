@@ -51,7 +51,7 @@ func openStores(ctx context.Context, env *setting.Environment, clock *boottime.C
 	client, usageTable := dynamo.NewClient(config), env.Required("CUTROOM_USAGE_TABLE")
 	bucket := s3blob.New(config, env.Required("CUTROOM_BUCKET"))
 	return &stores{
-		keys:     dynamo.NewKeys(client, env.Required("CUTROOM_CREDENTIALS_TABLE")),
+		keys:     dynamo.NewKeys(client, env.Required("CUTROOM_CREDENTIALS_TABLE"), env.Required("CUTROOM_USAGE_TABLE")),
 		sessions: dynamo.NewSessions(client, env.Required("CUTROOM_SESSIONS_TABLE")),
 		usage:    dynamo.NewUsage(client, usageTable),
 		budgets:  dynamo.NewBudgets(client, usageTable, clock, rand.Text),

@@ -54,7 +54,7 @@ func inference() (http.Handler, lambdahttp.Mode, error) {
 	logger, tokens, known := lambdahttp.NewLogger(os.Stdout), tokenizer.New(), env.Catalog()
 	table := env.Required("CUTROOM_USAGE_TABLE")
 	used := dynamo.NewUsage(client, table)
-	keys := dynamo.NewKeys(client, env.Required("CUTROOM_CREDENTIALS_TABLE"))
+	keys := dynamo.NewKeys(client, env.Required("CUTROOM_CREDENTIALS_TABLE"), table)
 	budgets, err := keeper(client, table, logger)
 	if err != nil {
 		return nil, 0, err

@@ -1,5 +1,5 @@
 // Function tokens issues client tokens at POST /v1/client/tokens, and manages the
-// permanent keys of accounts and their budgets: /v1/keys and below, and /v1/budgets.
+// permanent keys of accounts and their budgets: /v1/keys and below, /v1/budgets, and /v1/audit.
 package main
 
 import (
@@ -25,6 +25,7 @@ func tokens() (http.Handler, lambdahttp.Mode, error) {
 	}
 	f.Config.Minter = &credential.Minter{Store: f.Keys, Random: rand.Reader, Now: time.Now}
 	f.Config.Keys = &credential.KeyService{Store: f.Keys, Random: rand.Reader, Now: time.Now}
+	f.Config.AuditLog = dynamo.NewAudit(f.Records, f.Required("CUTROOM_USAGE_TABLE"))
 	machine, err := boottime.Open()
 	if err != nil {
 		return nil, 0, err
@@ -33,6 +34,6 @@ func tokens() (http.Handler, lambdahttp.Mode, error) {
 		Store:   dynamo.NewBudgets(f.Records, f.Required("CUTROOM_USAGE_TABLE"), machine, rand.Text),
 		Machine: machine, Now: time.Now, NewID: rand.Text, Logger: f.Config.Logger,
 	})
-	handler, err := f.Handler(api.Tokens, api.Keys, api.Budgets)
+	handler, err := f.Handler(api.Tokens, api.Keys, api.Budgets, api.Audit)
 	return handler, lambdahttp.Buffered, err
 }

@@ -10,6 +10,7 @@ import (
 
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/adapter/stepfn"
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/testkit/awstest"
@@ -43,7 +44,8 @@ func newWorld(t *testing.T, settings ...string) *world {
 	secret := cloud.MakeSecret(t, "images", strings.Repeat("s", 32))
 	record, err := credential.NewKey(key, account, credential.DefaultTier, "", time.Now())
 	if err == nil {
-		err = dynamo.NewKeys(dynamo.NewClient(cloud.Config()), w.tables["credentials"]).CreateKey(t.Context(), record)
+		err = dynamo.NewKeys(dynamo.NewClient(cloud.Config()), w.tables["credentials"], w.tables["usage"]).CreateKey(t.Context(),
+			audit.Operator(record.CreatedAt), record)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"time"
 
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
@@ -83,7 +84,7 @@ func (v *visit) arrive(ctx context.Context) error {
 			return err
 		}
 		key.Admin = made.admin
-		if err := v.Keys.CreateKey(ctx, key); err != nil {
+		if err := v.Keys.CreateKey(ctx, audit.Operator(key.CreatedAt), key); err != nil {
 			return fmt.Errorf("make a key: %w", err)
 		}
 		*made.key = secret
@@ -179,7 +180,7 @@ func (v *visit) endKeys(ctx context.Context, one account) error {
 		}
 	}
 	for id := range ids {
-		key, err := v.Keys.RevokeKey(ctx, "", id, v.Now().UTC())
+		key, err := v.Keys.RevokeKey(ctx, audit.Operator(v.Now().UTC()), id)
 		if err == nil {
 			err = v.Cloud.Forget(ctx, key)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
 )
@@ -26,7 +27,8 @@ import (
 // token: tokens need no update when their key is revoked.
 type Keys struct {
 	client *dynamodb.Client
-	table  string
+	// table has the keys, log the audit log.
+	table, log string
 }
 
 var (
@@ -34,29 +36,36 @@ var (
 	_ credential.TokenStore = (*Keys)(nil)
 )
 
-// NewKeys returns the keys and client tokens in the table.
-func NewKeys(client *dynamodb.Client, table string) *Keys { return &Keys{client, table} }
+// NewKeys returns the keys and client tokens in the table, whose changes are noted in the
+// table of usage (see Audit).
+func NewKeys(client *dynamodb.Client, table, usage string) *Keys { return &Keys{client, table, usage} }
 
 // keysByAccount is the index of keys; it has no tokens.
 const keysByAccount = "keys-by-account"
 
-// CreateKey stores a new key by one write, which can be repeated.
+// CreateKey stores a new key and its entry in the audit log by one transaction, which can
+// be repeated.
 //
-// Errors: fault.Conflict if another key has its hash or its id.
-func (k *Keys) CreateKey(ctx context.Context, key credential.Key) error {
+// Errors: fault.Conflict if another key has its hash or its id; fault.Unavailable.
+func (k *Keys) CreateKey(ctx context.Context, from audit.Origin, key credential.Key) error {
 	values, err := attributevalue.MarshalMap(newKeyItem(key))
 	if err != nil {
 		return fmt.Errorf("dynamo: create a key: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	_, err = k.client.PutItem(ctx, &dynamodb.PutItemInput{
-		TableName: &k.table, Item: values,
-		ConditionExpression:                 aws.String("attribute_not_exists(id)"),
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	created, err := credential.CreationEntry(from, key)
+	if err != nil {
+		return fmt.Errorf("dynamo: create a key: %w", err)
+	}
+	err = transact(ctx, k.client, []types.TransactWriteItem{
+		{Put: &types.Put{
+			TableName: &k.table, Item: values,
+			ConditionExpression:                 aws.String("attribute_not_exists(id)"),
+			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		}},
+		note(k.log, created),
 	})
-	if old, failed := conditionFailed(err); failed {
-		if kept, err := readKey(old); err == nil && reflect.DeepEqual(kept, key) {
+	if r := refused(err); r != nil {
+		if kept, err := readKey(r.items[0]); err == nil && reflect.DeepEqual(kept, key) {
 			return nil
 		}
 		return credential.ErrKeyExists
@@ -150,73 +159,78 @@ func (k *Keys) page(ctx context.Context, account string, start item) (items []it
 	return got.Items, got.LastEvaluatedKey, nil
 }
 
-// RevokeKey marks the key with the id as revoked at the time and returns it. The key with
-// the id by asks for it, or the operator if by is empty. For the operator it is one write,
-// which keeps an earlier time; for a key it is a transaction on the condition that by is
-// valid, between reads of both.
+// RevokeKey marks the key with the id as revoked and returns it: a transaction with the
+// entry in the audit log, and for a key that acts on the condition that it works, after
+// reads of both.
 //
-// Errors: fault.NotFound; fault.Unauthorized if by is revoked, expired or unknown;
-// fault.Unavailable.
-func (k *Keys) RevokeKey(ctx context.Context, by, id string, at time.Time) (credential.Key, error) {
-	revocation := &types.Update{
-		TableName: &k.table, Key: item{"id": text(id)},
-		UpdateExpression:          aws.String("SET revoked_at = if_not_exists(revoked_at, :at)"),
-		ConditionExpression:       aws.String("attribute_exists(#hash)"),
-		ExpressionAttributeNames:  map[string]string{"#hash": "hash"},
-		ExpressionAttributeValues: item{":at": number(at.UnixMilli())},
+// Errors: fault.NotFound; fault.Unauthorized if the key that acts is revoked, expired or
+// unknown; fault.Unavailable.
+func (k *Keys) RevokeKey(ctx context.Context, from audit.Origin, id string) (credential.Key, error) {
+	account := ""
+	if !from.IsOperator() {
+		by, err := k.key(ctx, from.By)
+		if fault.Is(err, fault.NotFound) || err == nil && !by.Works(from.At) {
+			return credential.Key{}, credential.KeyInvalid(from.By)
+		}
+		if err != nil {
+			return credential.Key{}, err
+		}
+		account = by.Account
 	}
-	if by != "" {
-		return k.revokeBy(ctx, by, id, revocation)
-	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	revoked, err := k.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: revocation.TableName, Key: revocation.Key, UpdateExpression: revocation.UpdateExpression,
-		ConditionExpression:       revocation.ConditionExpression,
-		ExpressionAttributeNames:  revocation.ExpressionAttributeNames,
-		ExpressionAttributeValues: revocation.ExpressionAttributeValues,
-		ReturnValues:              types.ReturnValueAllNew,
-	})
-	if _, failed := conditionFailed(err); failed {
+	key, err := k.key(ctx, id)
+	switch {
+	case err != nil:
+		return credential.Key{}, err
+	case account != "" && account != key.Account:
 		return credential.Key{}, credential.ErrKeyNotFound
+	case !key.RevokedAt.IsZero():
+		return key, nil
 	}
-	if err != nil {
-		return credential.Key{}, storeError("revoke a key", err)
-	}
-	return readKey(revoked.Attributes)
-}
-
-// revokeBy revokes the key with the id if it is of the account of by and by is valid.
-func (k *Keys) revokeBy(ctx context.Context, by, id string, revocation *types.Update) (credential.Key, error) {
-	powerless := credential.KeyInvalid(by)
-	revoker, err := k.key(ctx, by)
-	if fault.Is(err, fault.NotFound) {
-		return credential.Key{}, powerless
-	}
+	writes, err := k.revocation(from, key)
 	if err != nil {
 		return credential.Key{}, err
 	}
-	revocation.ConditionExpression = aws.String(*revocation.ConditionExpression + " AND account = :account")
-	revocation.ExpressionAttributeValues[":account"] = text(revoker.Account)
-	err = transact(ctx, k.client, []types.TransactWriteItem{
-		{ConditionCheck: &types.ConditionCheck{
-			TableName: &k.table, Key: item{"id": text(by)},
-			ConditionExpression: aws.String("attribute_exists(#hash) AND attribute_not_exists(revoked_at) AND " +
-				"(attribute_not_exists(expires_at) OR expires_at > :at)"),
-			ExpressionAttributeNames:  map[string]string{"#hash": "hash"},
-			ExpressionAttributeValues: item{":at": revocation.ExpressionAttributeValues[":at"]},
-		}},
-		{Update: revocation},
-	})
-	switch r := refused(err); {
-	case r != nil && r.failed[0]:
-		return credential.Key{}, powerless
-	case r != nil:
-		return credential.Key{}, credential.ErrKeyNotFound
-	case err != nil:
+	err = transact(ctx, k.client, writes)
+	if r := refused(err); r != nil {
+		if len(writes) > 2 && r.failed[2] {
+			return credential.Key{}, credential.KeyInvalid(from.By)
+		}
+		return k.key(ctx, id) // another call has revoked it meanwhile
+	}
+	if err != nil {
 		return credential.Key{}, storeError("revoke a key", err)
 	}
-	return k.key(ctx, id)
+	key.RevokedAt = time.UnixMilli(from.At.UnixMilli()).UTC()
+	return key, nil
+}
+
+// revocation returns the writes that revoke a key: of the key, of the entry, and the
+// condition of a key that acts.
+func (k *Keys) revocation(from audit.Origin, key credential.Key) ([]types.TransactWriteItem, error) {
+	entry, err := credential.RevocationEntry(from, key)
+	if err != nil {
+		return nil, fmt.Errorf("dynamo: revoke a key: %w", err)
+	}
+	at := number(from.At.UnixMilli())
+	works := aws.String("attribute_exists(#hash) AND attribute_not_exists(revoked_at)")
+	writes := []types.TransactWriteItem{
+		{Update: &types.Update{
+			TableName: &k.table, Key: item{"id": text(key.ID)},
+			UpdateExpression: aws.String("SET revoked_at = :at"), ConditionExpression: works,
+			ExpressionAttributeNames:  map[string]string{"#hash": "hash"},
+			ExpressionAttributeValues: item{":at": at},
+		}},
+		note(k.log, entry),
+	}
+	if !from.IsOperator() {
+		writes = append(writes, types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+			TableName: &k.table, Key: item{"id": text(from.By)},
+			ConditionExpression:       aws.String(*works + " AND (attribute_not_exists(expires_at) OR expires_at > :at)"),
+			ExpressionAttributeNames:  map[string]string{"#hash": "hash"},
+			ExpressionAttributeValues: item{":at": at},
+		}})
+	}
+	return writes, nil
 }
 
 // keyItem is the item of a key. Times are in milliseconds.

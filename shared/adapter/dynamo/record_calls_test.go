@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
@@ -57,22 +58,28 @@ func limited(err error) error {
 func TestCallsOfKeys(t *testing.T) {
 	cloud := local.Cloud(t)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
-	store := dynamo.NewKeys(dynamo.NewClient(proxy.Config()), cloud.MakeTable(t, "credentials"))
+	store := dynamo.NewKeys(dynamo.NewClient(proxy.Config()), cloud.MakeTable(t, "credentials"), cloud.MakeTable(t, "usage"))
 	ctx, now := t.Context(), time.Now()
 	key, err := credential.NewKey("ck_development", "acme", "default", "", now)
 	conformance.OK(t, err)
 	admin, err := credential.NewKey("ck_administration", "acme", "default", "", now)
 	conformance.OK(t, err)
-	conformance.OK(t, store.CreateKey(ctx, admin))
+	other, err := credential.NewKey("ck_another_one", "acme", "default", "", now)
+	conformance.OK(t, err)
+	conformance.OK(t, store.CreateKey(ctx, audit.Operator(now), admin))
+	conformance.OK(t, store.CreateKey(ctx, audit.Operator(now), other))
 	token := credential.Token{Hash: credential.HashOf("ek_a"), Key: key, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
 	asDocumented(t, proxy, "Keys", calls{
-		{"CreateKey", func() error { return store.CreateKey(ctx, key) }},
+		{"CreateKey", func() error { return store.CreateKey(ctx, audit.Operator(key.CreatedAt), key) }},
 		{"FindKey", func() error { _, err := store.FindKey(ctx, key.Hash); return err }},
 		{"CreateToken", func() error { return store.CreateToken(ctx, token) }},
 		{"FindToken", func() error { _, err := store.FindToken(ctx, token.Hash); return err }},
 		{"ListKeys", func() error { _, err := store.ListKeys(ctx, "acme"); return err }},
-		{"RevokeKey", func() error { _, err := store.RevokeKey(ctx, "", key.ID, now); return err }},
-		{"RevokeKey by a key", func() error { _, err := store.RevokeKey(ctx, admin.ID, key.ID, now); return err }},
+		{"RevokeKey", func() error { _, err := store.RevokeKey(ctx, audit.Operator(now), key.ID); return err }},
+		{"RevokeKey by a key", func() error {
+			_, err := store.RevokeKey(ctx, audit.Origin{By: admin.ID, At: now}, other.ID)
+			return err
+		}},
 	})
 }
 

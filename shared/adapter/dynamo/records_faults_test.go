@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
@@ -298,12 +299,13 @@ func TestKeysThroughTrouble(t *testing.T) {
 	cloud := local.Cloud(t)
 	table := cloud.MakeTable(t, "credentials")
 	proxy := cloud.Proxy(t, 19, trouble)
-	store, calm := dynamo.NewKeys(dynamo.NewClient(proxy.Config()), table), dynamo.NewKeys(client(cloud), table)
+	log := cloud.MakeTable(t, "usage")
+	store, calm := dynamo.NewKeys(dynamo.NewClient(proxy.Config()), table, log), dynamo.NewKeys(client(cloud), table, log)
 	now := time.Now()
 	for i := range 40 {
 		key, err := credential.NewKey(fmt.Sprintf("ck_secret-%08d", i), "acme", "default", "", now)
 		conformance.OK(t, err)
-		conformance.OK(t, until(t.Context(), func() error { return store.CreateKey(t.Context(), key) }))
+		conformance.OK(t, until(t.Context(), func() error { return store.CreateKey(t.Context(), audit.Operator(key.CreatedAt), key) }))
 		token := credential.Token{
 			Hash: credential.HashOf(fmt.Sprint("ek_", i)), Key: key, CreatedAt: key.CreatedAt,
 			ExpiresAt: key.CreatedAt.Add(time.Hour),
@@ -311,7 +313,7 @@ func TestKeysThroughTrouble(t *testing.T) {
 		conformance.OK(t, until(t.Context(), func() error { return store.CreateToken(t.Context(), token) }))
 		if i%2 == 0 {
 			conformance.OK(t, until(t.Context(), func() error {
-				_, err := store.RevokeKey(t.Context(), "", key.ID, now)
+				_, err := store.RevokeKey(t.Context(), audit.Operator(now), key.ID)
 				return err
 			}))
 		}

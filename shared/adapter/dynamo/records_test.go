@@ -25,7 +25,11 @@ func client(cloud *awstest.Cloud) *dynamodb.Client { return dynamo.NewClient(clo
 func TestKeys(t *testing.T) {
 	cloud := local.Cloud(t)
 	credentialtest.Run(t, func(t *testing.T) credentialtest.Harness {
-		return credentialtest.Harness{Store: dynamo.NewKeys(client(cloud), cloud.MakeTable(t, "credentials"))}
+		log := cloud.MakeTable(t, "usage")
+		return credentialtest.Harness{
+			Store: dynamo.NewKeys(client(cloud), cloud.MakeTable(t, "credentials"), log),
+			Log:   dynamo.NewAudit(client(cloud), log),
+		}
 	})
 }
 

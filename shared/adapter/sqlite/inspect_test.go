@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/integrity"
 )
@@ -23,7 +24,7 @@ func keyed(t *testing.T) (path string, mark integrity.Mark) {
 		key := credential.Key{ID: fmt.Sprint("key_", i), Account: "acme", Tier: "dev", Label: fmt.Sprintf("%0200d", i),
 			CreatedAt: time.Now()}
 		key.Hash[0], key.Hash[1] = byte(i), 1
-		if err := db.Keys().CreateKey(t.Context(), key); err != nil {
+		if err := db.Keys().CreateKey(t.Context(), audit.Operator(key.CreatedAt), key); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -117,7 +118,7 @@ func TestSalvage(t *testing.T) {
 		key := credential.Key{ID: fmt.Sprintf("key_%03d", i), Account: "acme", Tier: "dev", Label: fmt.Sprintf("%0300d", i),
 			CreatedAt: time.Now()}
 		key.Hash[0], key.Hash[1] = byte(i), byte(i>>8)
-		if err := db.Keys().CreateKey(ctx, key); err != nil {
+		if err := db.Keys().CreateKey(ctx, audit.Operator(key.CreatedAt), key); err != nil {
 			t.Fatal(err)
 		}
 	}

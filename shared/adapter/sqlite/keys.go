@@ -1,12 +1,14 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"encoding/json"
 	"errors"
 	"time"
 
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/credential"
 )
 
@@ -20,10 +22,14 @@ const (
 	keyByHash  = "select " + keyColumns + " from api_key where hash = ?"
 )
 
-// CreateKey stores a new key.
+// CreateKey stores a new key, with its entry in the audit log.
 //
 // Errors: fault.Conflict if a key with its hash, or its id, exists.
-func (k *Keys) CreateKey(ctx context.Context, key credential.Key) error {
+func (k *Keys) CreateKey(ctx context.Context, from audit.Origin, key credential.Key) error {
+	created, err := credential.CreationEntry(from, key)
+	if err != nil {
+		return storeError("create a key", err)
+	}
 	return k.db.write(ctx, "create a key", func(ctx context.Context, tx *sql.Tx) error {
 		limits, err := encode(key.Limits)
 		if err != nil {
@@ -36,10 +42,10 @@ func (k *Keys) CreateKey(ctx context.Context, key credential.Key) error {
 		if err != nil {
 			return err
 		}
-		if n, err := made.RowsAffected(); err != nil || n == 1 {
-			return err
+		if n, err := affected(made, err); err != nil || n == 0 {
+			return cmp.Or(err, error(credential.ErrKeyExists))
 		}
-		return credential.ErrKeyExists
+		return k.db.note(ctx, tx, created)
 	})
 }
 
@@ -71,28 +77,41 @@ func (k *Keys) ListKeys(ctx context.Context, account string) ([]credential.Key, 
 	return keys, storeError("list keys", rows.Err())
 }
 
-// RevokeKey marks the key with the id as revoked at the time and returns it, on
-// behalf of the key whose id is by, or of the operator if by is empty.
+// RevokeKey marks the key with the id as revoked and returns it, with the entry in the
+// audit log.
 //
-// Errors: fault.NotFound; fault.Unauthorized if by is revoked, expired or unknown.
-func (k *Keys) RevokeKey(ctx context.Context, by, id string, at time.Time) (credential.Key, error) {
+// Errors: fault.NotFound; fault.Unauthorized if the key that acts is revoked, expired or
+// unknown.
+func (k *Keys) RevokeKey(ctx context.Context, from audit.Origin, id string) (credential.Key, error) {
 	var key credential.Key
-	err := k.db.writeAnyway(ctx, "revoke a key", func(ctx context.Context, tx *sql.Tx) (err error) {
+	err := k.db.writeAnyway(ctx, "revoke a key", func(ctx context.Context, tx *sql.Tx) error {
 		account := ""
-		if by != "" {
+		if !from.IsOperator() {
 			err := tx.QueryRowContext(ctx, `select account from api_key where id = ? and revoked_at is null
-				and (expires_at is null or expires_at > ?)`, by, millis(at)).Scan(&account)
+				and (expires_at is null or expires_at > ?)`, from.By, millis(from.At)).Scan(&account)
 			if errors.Is(err, sql.ErrNoRows) {
-				return credential.KeyInvalid(by)
+				return credential.KeyInvalid(from.By)
 			}
 			if err != nil {
 				return err
 			}
 		}
-		key, err = scanKey(tx.QueryRowContext(ctx, `update api_key
-			set revoked_at = coalesce(revoked_at, ?1) where id = ?2 and (?3 = '' or account = ?3)
-			returning `+keyColumns, millis(at), id, account))
-		return err
+		var err error
+		key, err = scanKey(tx.QueryRowContext(ctx, "select "+keyColumns+` from api_key
+			where id = ?1 and (?2 = '' or account = ?2)`, id, account))
+		if err != nil || !key.RevokedAt.IsZero() {
+			return err
+		}
+		revoked, err := credential.RevocationEntry(from, key)
+		if err != nil {
+			return err
+		}
+		key.RevokedAt = time.UnixMilli(millis(from.At)).UTC()
+		if _, err := tx.ExecContext(ctx, "update api_key set revoked_at = ? where hash = ?", millis(from.At),
+			key.Hash[:]); err != nil {
+			return err
+		}
+		return k.db.note(ctx, tx, revoked)
 	})
 	return key, err
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/credential"
 )
 
@@ -29,7 +30,7 @@ func TestMarkCountsWrites(t *testing.T) {
 		t.Fatalf("%+v, %v", first, err)
 	}
 	key := credential.Key{ID: "key_1", Account: "acme", Tier: "dev", CreatedAt: time.Now()}
-	if err := db.Keys().CreateKey(ctx, key); err != nil {
+	if err := db.Keys().CreateKey(ctx, audit.Operator(key.CreatedAt), key); err != nil {
 		t.Fatal(err)
 	}
 	if after, err := db.Mark(ctx); err != nil || after.Writes != first.Writes+1 || told != after.Writes {

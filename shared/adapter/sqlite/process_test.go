@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
@@ -301,7 +302,7 @@ func makeKeys(ctx context.Context, db *sqlite.DB) error {
 		if err != nil {
 			return err
 		}
-		if err := db.Keys().CreateKey(ctx, key); err != nil {
+		if err := db.Keys().CreateKey(ctx, audit.Operator(key.CreatedAt), key); err != nil {
 			return err
 		}
 		fmt.Println(secret)

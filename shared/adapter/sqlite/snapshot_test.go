@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/integrity"
 )
@@ -36,7 +37,7 @@ func TestSnapshot(t *testing.T) {
 				t.Error(err)
 				return
 			}
-			if err := db.Keys().CreateKey(ctx, key); err != nil {
+			if err := db.Keys().CreateKey(ctx, audit.Operator(key.CreatedAt), key); err != nil {
 				t.Error(err)
 				return
 			}

@@ -52,7 +52,7 @@ func TestQueue(t *testing.T) {
 
 func TestKeys(t *testing.T) {
 	credentialtest.Run(t, func(t *testing.T) credentialtest.Harness {
-		keys := open(t).Keys()
-		return credentialtest.Harness{Store: keys, Retention: keys}
+		db := open(t)
+		return credentialtest.Harness{Store: db.Keys(), Log: db.Audit(), Retention: db.Keys()}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
 )
@@ -20,7 +21,7 @@ func newTokens(t *testing.T, db *DB, n int) []credential.Token {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := db.Keys().CreateKey(t.Context(), key); err != nil {
+	if err := db.Keys().CreateKey(t.Context(), audit.Operator(key.CreatedAt), key); err != nil {
 		t.Fatal(err)
 	}
 	tokens := make([]credential.Token, n)

@@ -65,7 +65,7 @@ func NewFunction() (*Parts, error) {
 func New(config aws.Config, tracer trace.Tracer, logger *slog.Logger) *Parts {
 	p := &Parts{Environment: setting.NewEnvironment(os.Getenv), AWS: config, Records: dynamo.NewClient(config),
 		Tracer: tracer}
-	p.Keys = dynamo.NewKeys(p.Records, p.Required("CUTROOM_CREDENTIALS_TABLE"))
+	p.Keys = dynamo.NewKeys(p.Records, p.Required("CUTROOM_CREDENTIALS_TABLE"), p.Required("CUTROOM_USAGE_TABLE"))
 	usage := p.Required("CUTROOM_USAGE_TABLE")
 	p.Config = api.Config{
 		Catalog: p.Catalog(), Origins: p.Origins(), MaxUpload: p.Size("CUTROOM_MAX_UPLOAD"), Logger: logger,

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/batch"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/credential"
@@ -137,6 +138,7 @@ type Records struct {
 	Keys            Keys
 	IdempotencyKeys IdempotencyKeys
 	Usage           usage.Store
+	Audit           audit.Log
 	Webhooks        Webhooks
 	Estimates       job.EstimateStore
 	// Budgets returns the records of budgets, whose leases are timed by the machine's

@@ -181,6 +181,10 @@ func accounts(f Fixtures) []Call {
 			Key: 403, AdminKey: 200, Token: 403, AdminToken: 403, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
 			OtherKey: 403, OtherAdminKey: 200, OtherToken: 403,
 		}},
+		{"GET /v1/audit", "/v1/audit", "", "", Statuses{
+			Key: 403, AdminKey: 200, Token: 403, AdminToken: 403, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
+			OtherKey: 403, OtherAdminKey: 200, OtherToken: 403,
+		}},
 		{"DELETE /v1/keys/{key_id}", "/v1/keys/" + f.KeyID, "", "", Statuses{
 			Key: 403, AdminKey: 204, Token: 403, AdminToken: 403, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
 			OtherKey: 403, OtherAdminKey: 404, OtherToken: 403,

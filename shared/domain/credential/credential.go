@@ -20,6 +20,7 @@ import (
 	"strings"
 	"time"
 
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/fault"
 )
 
@@ -60,10 +61,11 @@ type Key struct {
 
 // Store keeps keys. The suite in credentialtest specifies it.
 type Store interface {
-	// CreateKey stores a new key; it works from then on.
+	// CreateKey stores a new key, which works from then on, with the entry of its
+	// creation in the audit log: both or neither.
 	//
 	// Errors: fault.Conflict if a key with its hash exists.
-	CreateKey(ctx context.Context, key Key) error
+	CreateKey(ctx context.Context, from audit.Origin, key Key) error
 	// FindKey returns the key with the hash, revoked or not.
 	//
 	// Errors: fault.NotFound.
@@ -71,15 +73,15 @@ type Store interface {
 	// ListKeys returns the keys of an account, or of all accounts if it is empty,
 	// oldest first.
 	ListKeys(ctx context.Context, account string) ([]Key, error)
-	// RevokeKey marks the key with the id as revoked at the time and returns it. It
-	// acts for another key of the account, whose id is by, or for the operator if
-	// by is empty. A key that is revoked already stays as it was. Whether the key
-	// by still works is checked in the same write, so that of two keys that revoke
-	// each other one remains.
+	// RevokeKey marks the key with the id as revoked, with the entry in the audit log,
+	// and returns it. It acts for another key of the account, or for the operator. A
+	// key that is revoked already stays as it was, without another entry. Whether the
+	// key that acts still works is checked in the same write, so that of two keys that
+	// revoke each other one remains.
 	//
 	// Errors: fault.NotFound, also for a key of another account; fault.Unauthorized
-	// if by is revoked, unknown, or has expired at the time.
-	RevokeKey(ctx context.Context, by, id string, at time.Time) (Key, error)
+	// if the key that acts is revoked, unknown, or has expired at the time.
+	RevokeKey(ctx context.Context, from audit.Origin, id string) (Key, error)
 }
 
 // Principal is an authenticated caller.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/fault"
 )
 
@@ -73,11 +74,13 @@ func longestRevoked(keys []Key) []Key {
 }
 
 // Create creates a key for the account of the admin key by, and returns its secret,
-// which is stored nowhere.
+// which is stored nowhere. The id of the request is for the audit log.
 //
 // Errors: fault.Forbidden if the key would outlast by or may do more; fault.Unauthorized
 // if by has been revoked; fault.Conflict if the account has MaxKeys active keys.
-func (s *KeyService) Create(ctx context.Context, by Key, request KeyRequest) (secret string, key Key, err error) {
+func (s *KeyService) Create(ctx context.Context, by Key, requestID string, request KeyRequest) (
+	secret string, key Key, err error,
+) {
 	if request, err = request.inherit(by); err != nil {
 		return "", Key{}, err
 	}
@@ -101,7 +104,8 @@ func (s *KeyService) Create(ctx context.Context, by Key, request KeyRequest) (se
 		return "", Key{}, err
 	}
 	key.Admin, key.ExpiresAt, key.Limits = request.Admin, request.ExpiresAt, request.Limits
-	if err := s.Store.CreateKey(ctx, key); err != nil {
+	from := audit.Origin{By: by.ID, At: key.CreatedAt, RequestID: requestID}
+	if err := s.Store.CreateKey(ctx, from, key); err != nil {
 		return "", Key{}, fmt.Errorf("credential: keep a key: %w", err)
 	}
 	return secret, key, nil
@@ -113,7 +117,7 @@ func (s *KeyService) Create(ctx context.Context, by Key, request KeyRequest) (se
 // Errors: fault.Unauthorized if by has been revoked; fault.Conflict if the key is
 // by itself: as only another, working admin key can revoke a key, an account cannot
 // lose its last one; fault.NotFound.
-func (s *KeyService) Revoke(ctx context.Context, by Key, id string) error {
+func (s *KeyService) Revoke(ctx context.Context, by Key, requestID, id string) error {
 	switch {
 	case len(id) != len(by.ID):
 		// Stores limit the ids that they look up, so this is checked here.
@@ -121,7 +125,7 @@ func (s *KeyService) Revoke(ctx context.Context, by Key, id string) error {
 	case id == by.ID:
 		return fault.New(fault.Conflict, "A key cannot revoke itself. Use another admin key of the account.")
 	}
-	_, err := s.Store.RevokeKey(ctx, by.ID, id, s.Now().UTC())
+	_, err := s.Store.RevokeKey(ctx, audit.Origin{By: by.ID, At: s.Now().UTC(), RequestID: requestID}, id)
 	if fault.Is(err, fault.Unauthorized) {
 		return errInvalid()
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"cutroom/shared/client/access"
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/service/api"
 )
@@ -69,7 +70,7 @@ func (w *world) makeKeyOf(account string, change func(*credential.Key)) string {
 	key, err := credential.NewKey(secret, account, credential.DefaultTier, "", w.now())
 	if err == nil {
 		change(&key)
-		err = w.keys.CreateKey(w.t.Context(), key)
+		err = w.keys.CreateKey(w.t.Context(), audit.Operator(key.CreatedAt), key)
 	}
 	if err != nil {
 		w.t.Fatal(err)
@@ -83,7 +84,7 @@ func idOf(secret string) string { return credential.KeyID(credential.HashOf(secr
 // revoke ends a permanent key.
 func (w *world) revoke(secret string) {
 	w.t.Helper()
-	if _, err := w.keys.RevokeKey(w.t.Context(), "", idOf(secret), w.now()); err != nil {
+	if _, err := w.keys.RevokeKey(w.t.Context(), audit.Operator(w.now()), idOf(secret)); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -51,6 +51,8 @@ type Config struct {
 	Keys *credential.KeyService
 	// Budgets manages what the account and its keys may use up, for the group Budgets.
 	Budgets BudgetService
+	// AuditLog has what administrators changed, for the group Audit.
+	AuditLog AuditLog
 	// Origins are the origins that browsers may call from.
 	Origins httpserver.Origins
 	// ImageWait is how long a caller waits for an image before its job is
@@ -141,8 +143,8 @@ type Group func(*service) []route
 
 // allGroups returns every group, for a server that serves everything.
 func allGroups() []Group {
-	return []Group{Jobs, Content, Events, Generate, Tokens, Keys, Budgets, Models, Files, FileContent, Uploads, Realtime,
-		RealtimePage, Webhooks, OpenAPI, Root, Health}
+	return []Group{Jobs, Content, Events, Generate, Tokens, Keys, Budgets, Audit, Models, Files, FileContent, Uploads,
+		Realtime, RealtimePage, Webhooks, OpenAPI, Root, Health}
 }
 
 // New returns the handler of the groups, or of all groups if none is named.

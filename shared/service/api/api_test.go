@@ -21,6 +21,7 @@ import (
 
 	"cutroom/shared/adapter/diskblob"
 	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/blob"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/catalog"
@@ -167,7 +168,7 @@ func newWorld(t *testing.T, s setup) *world {
 	for account, secret := range map[string]string{"studio": studio, "rival": rival} {
 		key, err := credential.NewKey(secret, account, credential.DefaultTier, "", w.now())
 		must(err)
-		must(db.Keys().CreateKey(ctx, key))
+		must(db.Keys().CreateKey(ctx, audit.Operator(key.CreatedAt), key))
 	}
 	var store job.Store = w.records
 	if s.store != nil {
@@ -210,7 +211,7 @@ func newWorld(t *testing.T, s setup) *world {
 			Idempotency: &idempotency.Service{Store: w.claims, Now: w.now},
 			Limiter:     ratelimit.New(w.now), Minter: &credential.Minter{Store: db.Keys(), Random: rand.Reader, Now: w.now},
 			Keys:    &credential.KeyService{Store: db.Keys(), Random: rand.Reader, Now: w.now},
-			Budgets: keeper,
+			Budgets: keeper, AuditLog: db.Audit(),
 			Origins: s.origins, Stopping: s.stopping, Draining: s.draining,
 			ImageWait: cmp.Or(s.imageWait, patience), VideoWait: s.videoWait,
 			Blobs: blobs, Files: file.NewService(file.Config{

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/idempotency"
@@ -42,7 +43,7 @@ func (w *world) secondKey() string {
 	const secret = "ck_studio_second"
 	key, err := credential.NewKey(secret, "studio", credential.DefaultTier, "", w.now())
 	if err == nil {
-		err = w.keys.CreateKey(w.t.Context(), key)
+		err = w.keys.CreateKey(w.t.Context(), audit.Operator(key.CreatedAt), key)
 	}
 	if err != nil {
 		w.t.Fatal(err)

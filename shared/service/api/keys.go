@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"cutroom/shared/domain/credential"
+	"cutroom/shared/platform/httpserver"
 )
 
 // Keys is the group of an account's permanent keys, an extension of this service.
@@ -75,7 +76,7 @@ func (s *service) createKey(w http.ResponseWriter, r *http.Request, c call) erro
 		return found
 	}
 	answer, err := s.onceSecret(w, r, c, request, func(ctx context.Context) (any, error) {
-		secret, key, err := s.Keys.Create(ctx, c.who.Key, request)
+		secret, key, err := s.Keys.Create(ctx, c.who.Key, httpserver.RequestID(ctx), request)
 		return createdKeyBody{newKeyBody(key), secret}, err
 	})
 	if err != nil {
@@ -166,7 +167,7 @@ func (o jsonObject) routeGroups() (groups []credential.RouteGroup, found problem
 // revokeKey is DELETE /v1/keys/{key_id}. Revoking a key again succeeds, so that a
 // client may repeat a call whose response was lost.
 func (s *service) revokeKey(w http.ResponseWriter, r *http.Request, c call) error {
-	if err := s.Keys.Revoke(r.Context(), c.who.Key, r.PathValue("key_id")); err != nil {
+	if err := s.Keys.Revoke(r.Context(), c.who.Key, httpserver.RequestID(r.Context()), r.PathValue("key_id")); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

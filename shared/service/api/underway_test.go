@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/file"
 )
@@ -232,7 +233,7 @@ func TestUploadsEndWithTheirCredential(t *testing.T) {
 		for ends, end := range map[string]func(w *world){
 			"revoked": func(w *world) {
 				id := credential.KeyID(credential.HashOf(studio))
-				if _, err := w.keys.RevokeKey(t.Context(), "", id, w.now()); err != nil {
+				if _, err := w.keys.RevokeKey(t.Context(), audit.Operator(w.now()), id); err != nil {
 					t.Fatal(err)
 				}
 				w.pass(credential.CacheAge)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"cutroom/shared/client/access"
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/credential"
 )
 
@@ -70,7 +71,7 @@ func (w *world) limitedKey(change func(*credential.Key)) (secret string) {
 	key, err := credential.NewKey(secret, "studio", credential.DefaultTier, "", w.now())
 	must(w.t, err)
 	change(&key)
-	must(w.t, keys.CreateKey(w.t.Context(), key))
+	must(w.t, keys.CreateKey(w.t.Context(), audit.Operator(key.CreatedAt), key))
 	return secret
 }
 

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/ratelimit"
@@ -61,7 +62,7 @@ func run(m *testing.M) (code int) {
 	for account, secret := range map[string]string{"studio": studio, "rival": rival} {
 		key, err := credential.NewKey(secret, account, credential.DefaultTier, "", time.Now())
 		if err == nil {
-			err = keys.CreateKey(context.Background(), key)
+			err = keys.CreateKey(context.Background(), audit.Operator(key.CreatedAt), key)
 		}
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
 )
@@ -26,12 +27,12 @@ func TestWhoGetsASession(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.keys.CreateKey(t.Context(), revoked); err != nil {
+	if err := w.keys.CreateKey(t.Context(), audit.Operator(revoked.CreatedAt), revoked); err != nil {
 		t.Fatal(err)
 	}
 	orphaned := w.issue("ck_revoked_key", credential.Scope{}, time.Hour)
 	orphan := orphaned.Secret
-	if _, err := w.keys.RevokeKey(t.Context(), "", revoked.ID, time.Now()); err != nil {
+	if _, err := w.keys.RevokeKey(t.Context(), audit.Operator(time.Now()), revoked.ID); err != nil {
 		t.Fatal(err)
 	}
 	expired := w.mint(studio, credential.Scope{}, time.Millisecond)

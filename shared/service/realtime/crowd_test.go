@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/service/realtime"
 )
@@ -29,7 +30,7 @@ func TestAKeyHasItsShareOfSessions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.keys.CreateKey(t.Context(), other); err != nil {
+	if err := w.keys.CreateKey(t.Context(), audit.Operator(other.CreatedAt), other); err != nil {
 		t.Fatal(err)
 	}
 	w.open("gen-latest", "ck_studio_key_two")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/session"
@@ -94,13 +95,13 @@ func TestARevokedKeyEndsItsSessions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := w.keys.CreateKey(t.Context(), key); err != nil {
+	if err := w.keys.CreateKey(t.Context(), audit.Operator(key.CreatedAt), key); err != nil {
 		t.Fatal(err)
 	}
 	own, minted, other := w.open("gen-2.5", parent), w.open(
 		"gen-2.5", w.mint(parent, credential.Scope{}, time.Minute),
 	), w.open("gen-2.5", studio)
-	if _, err := w.keys.RevokeKey(t.Context(), "", key.ID, time.Now()); err != nil {
+	if _, err := w.keys.RevokeKey(t.Context(), audit.Operator(time.Now()), key.ID); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []*client{own, minted} {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/service/realtime"
 )
@@ -148,7 +149,7 @@ func TestTheEndsOfAWait(t *testing.T) {
 	const parent = "ck_parent_key"
 	key, err := credential.NewKey(parent, "studio", credential.DefaultTier, "", time.Now())
 	if err == nil {
-		err = w.keys.CreateKey(t.Context(), key)
+		err = w.keys.CreateKey(t.Context(), audit.Operator(key.CreatedAt), key)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +158,7 @@ func TestTheEndsOfAWait(t *testing.T) {
 	revoked, minted := w.line(parent), w.line(w.mint(parent, credential.Scope{}, time.Minute))
 	flood, large, stays := w.line(studio), w.line(studio), w.line(studio)
 	stays.waits(5, 5)
-	if _, err := w.keys.RevokeKey(t.Context(), "", key.ID, time.Now()); err != nil {
+	if _, err := w.keys.RevokeKey(t.Context(), audit.Operator(time.Now()), key.ID); err != nil {
 		t.Fatal(err)
 	}
 	revoked.refused(websocket.StatusPolicyViolation, "Invalid API key")

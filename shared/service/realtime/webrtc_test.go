@@ -19,6 +19,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/engine"
@@ -66,7 +67,7 @@ func TestEndsOfLiveVideo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := w.keys.CreateKey(t.Context(), key); err != nil {
+		if err := w.keys.CreateKey(t.Context(), audit.Operator(key.CreatedAt), key); err != nil {
 			t.Fatal(err)
 		}
 		return key
@@ -95,7 +96,7 @@ func TestEndsOfLiveVideo(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := w.keys.RevokeKey(t.Context(), "", found.ID, time.Now()); err != nil {
+				if _, err := w.keys.RevokeKey(t.Context(), audit.Operator(time.Now()), found.ID); err != nil {
 					t.Fatal(err)
 				}
 			},

@@ -21,6 +21,7 @@ import (
 
 	"cutroom/shared/adapter/diskblob"
 	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
@@ -115,7 +116,7 @@ func newWorld(t *testing.T, s setup) *world {
 	for account, secret := range map[string]string{"studio": studio, "rival": rival} {
 		key, err := credential.NewKey(secret, account, credential.DefaultTier, "", time.Now())
 		must(err)
-		must(w.keys.CreateKey(ctx, key))
+		must(w.keys.CreateKey(ctx, audit.Operator(key.CreatedAt), key))
 	}
 	logger := slog.New(slog.NewTextHandler(w.log, nil))
 	writer := usage.NewWriter(usage.WriterConfig{Store: w.usage, NewID: rand.Text, Logger: logger})
@@ -288,7 +289,7 @@ func (w *world) limitedKey(secret string, change func(*credential.Key)) string {
 	key, err := credential.NewKey(secret, "studio", credential.DefaultTier, "", time.Now())
 	if err == nil {
 		change(&key)
-		err = w.keys.CreateKey(w.t.Context(), key)
+		err = w.keys.CreateKey(w.t.Context(), audit.Operator(key.CreatedAt), key)
 	}
 	if err != nil {
 		w.t.Fatal(err)

@@ -1,6 +1,6 @@
 // Package credentialtest specifies the behaviour of [credential.Store],
-// [credential.TokenStore] and [credential.TokenRetention] as tests that every
-// adapter runs.
+// [credential.TokenStore] and [credential.TokenRetention], and of the [audit.Log] that
+// changes of keys are noted in, as tests that every adapter runs.
 package credentialtest
 
 import (
@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/testkit/conformance"
@@ -21,9 +22,11 @@ type Store interface {
 	credential.TokenStore
 }
 
-// Harness is what an adapter provides for the suite, both over the same records.
+// Harness is what an adapter provides for the suite, all over the same records.
 type Harness struct {
 	Store Store
+	// Log has the entries of what Store changes.
+	Log audit.Log
 	// Retention is nil if the platform deletes tokens; its tests are then skipped.
 	Retention credential.TokenRetention
 }
@@ -36,9 +39,10 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		if group == "Retention" && h.Retention == nil {
 			t.Skip("the platform removes tokens")
 		}
-		test.run(&suite{T: t, Store: h.Store, retention: h.Retention, ctx: conformance.Context(t)})
+		test.run(&suite{T: t, Store: h.Store, log: h.Log, retention: h.Retention, ctx: conformance.Context(t)})
 	},
 		conformance.About("Keys", keyTests), conformance.About("Tokens", tokenTests),
+		conformance.About("Audit", auditTests),
 		conformance.About("Retention", retentionTests),
 	)
 }
@@ -56,6 +60,7 @@ func (t test) Says() string { return t.name }
 type suite struct {
 	*testing.T
 	Store
+	log       audit.Log
 	retention credential.TokenRetention
 	ctx       context.Context
 }
@@ -78,7 +83,7 @@ func (s *suite) key(account string, number int, at time.Time) credential.Key {
 func (s *suite) create(account string, number int, at time.Time) credential.Key {
 	s.Helper()
 	key := s.key(account, number, at)
-	conformance.OK(s, s.CreateKey(s.ctx, key))
+	conformance.OK(s, s.CreateKey(s.ctx, audit.Operator(key.CreatedAt), key))
 	return key
 }
 
@@ -107,23 +112,23 @@ var keyTests = []test{
 	{"a key may have no label", func(s *suite) {
 		key := s.key("acme", 1, created)
 		key.Label = ""
-		conformance.OK(s, s.CreateKey(s.ctx, key))
+		conformance.OK(s, s.CreateKey(s.ctx, audit.Operator(key.CreatedAt), key))
 		s.found(key)
 	}},
 	{"a key may be revoked from the start", func(s *suite) {
 		key := s.key("acme", 1, created)
 		key.RevokedAt = revoked
-		conformance.OK(s, s.CreateKey(s.ctx, key))
+		conformance.OK(s, s.CreateKey(s.ctx, audit.Operator(key.CreatedAt), key))
 		s.found(key)
 	}},
 	{"whether a key is an admin's is kept", func(s *suite) {
 		key := s.key("acme", 1, created)
 		key.Admin = true
-		conformance.OK(s, s.CreateKey(s.ctx, key))
+		conformance.OK(s, s.CreateKey(s.ctx, audit.Operator(key.CreatedAt), key))
 		other := s.create("acme", 2, created.Add(time.Second))
 		s.found(key)
 		s.listed("acme", key, other)
-		got, err := s.RevokeKey(s.ctx, "", key.ID, revoked)
+		got, err := s.RevokeKey(s.ctx, audit.Operator(revoked), key.ID)
 		conformance.OK(s, err)
 		if !got.Admin {
 			s.Fatalf("revoked, it is %+v", got)
@@ -138,14 +143,14 @@ var keyTests = []test{
 		}
 		models.Limits.Models, routes.Limits.Routes = key.Limits.Models[:1], key.Limits.Routes[1:]
 		for _, limited := range []credential.Key{key, models, routes} {
-			conformance.OK(s, s.CreateKey(s.ctx, limited))
+			conformance.OK(s, s.CreateKey(s.ctx, audit.Operator(limited.CreatedAt), limited))
 			s.found(limited)
 			minted := token(limited, 7)
 			minted.Hash[0] = limited.Hash[0]
 			conformance.OK(s, s.CreateToken(s.ctx, minted))
 			s.foundToken(minted)
 		}
-		got, err := s.RevokeKey(s.ctx, "", key.ID, revoked)
+		got, err := s.RevokeKey(s.ctx, audit.Operator(revoked), key.ID)
 		conformance.OK(s, err)
 		key.RevokedAt = revoked
 		conformance.Same(s, "the key", got, key)
@@ -153,12 +158,12 @@ var keyTests = []test{
 	{"a key that has expired revokes none", func(s *suite) {
 		key, by := s.create("acme", 1, created), s.key("acme", 2, created)
 		by.ExpiresAt = revoked
-		conformance.OK(s, s.CreateKey(s.ctx, by))
-		_, err := s.RevokeKey(s.ctx, by.ID, key.ID, revoked)
+		conformance.OK(s, s.CreateKey(s.ctx, audit.Operator(by.CreatedAt), by))
+		_, err := s.RevokeKey(s.ctx, audit.Origin{By: by.ID, At: revoked}, key.ID)
 		conformance.Fails(s, err, fault.Unauthorized)
 		s.found(key)
 		key.RevokedAt = revoked.Add(-time.Millisecond)
-		_, err = s.RevokeKey(s.ctx, by.ID, key.ID, key.RevokedAt)
+		_, err = s.RevokeKey(s.ctx, audit.Origin{By: by.ID, At: key.RevokedAt}, key.ID)
 		conformance.OK(s, err)
 		s.found(key)
 	}},
@@ -173,7 +178,7 @@ var keyTests = []test{
 		key := s.create("acme", 1, created)
 		again := key
 		again.Account, again.Label = "other", "another"
-		conformance.Fails(s, s.CreateKey(s.ctx, again), fault.Conflict)
+		conformance.Fails(s, s.CreateKey(s.ctx, audit.Operator(again.CreatedAt), again), fault.Conflict)
 		s.found(key)
 		s.listed("other")
 	}},
@@ -183,7 +188,7 @@ var keyTests = []test{
 		var all sync.WaitGroup
 		for racer := range racers {
 			key := s.key(fmt.Sprint("account", racer), 1, created)
-			all.Go(func() { errs[racer] = s.CreateKey(s.ctx, key) })
+			all.Go(func() { errs[racer] = s.CreateKey(s.ctx, audit.Operator(key.CreatedAt), key) })
 		}
 		all.Wait()
 		var winners []int
@@ -215,7 +220,7 @@ var keyTests = []test{
 	}},
 	{"a key that is revoked is given and found as revoked", func(s *suite) {
 		key, other := s.create("acme", 1, created), s.create("acme", 2, created.Add(time.Second))
-		got, err := s.RevokeKey(s.ctx, "", key.ID, revoked)
+		got, err := s.RevokeKey(s.ctx, audit.Operator(revoked), key.ID)
 		conformance.OK(s, err)
 		key.RevokedAt = revoked
 		conformance.Same(s, "the key", got, key)
@@ -225,35 +230,35 @@ var keyTests = []test{
 	}},
 	{"a key that is revoked again stays as it was", func(s *suite) {
 		key := s.create("acme", 1, created)
-		first, err := s.RevokeKey(s.ctx, "", key.ID, revoked)
+		first, err := s.RevokeKey(s.ctx, audit.Operator(revoked), key.ID)
 		conformance.OK(s, err)
-		again, err := s.RevokeKey(s.ctx, "", key.ID, revoked.Add(time.Hour))
+		again, err := s.RevokeKey(s.ctx, audit.Operator(revoked.Add(time.Hour)), key.ID)
 		conformance.OK(s, err)
 		conformance.Same(s, "the key", again, first)
 		s.found(first)
 	}},
 	{"a key is revoked by a key of its own account, and by no other", func(s *suite) {
 		key, own, foreign := s.create("acme", 1, created), s.create("acme", 2, created), s.create("zoo", 3, created)
-		_, err := s.RevokeKey(s.ctx, foreign.ID, key.ID, revoked)
+		_, err := s.RevokeKey(s.ctx, audit.Origin{By: foreign.ID, At: revoked}, key.ID)
 		conformance.Fails(s, err, fault.NotFound)
-		_, err = s.RevokeKey(s.ctx, own.ID, "key_unknown", revoked)
+		_, err = s.RevokeKey(s.ctx, audit.Origin{By: own.ID, At: revoked}, "key_unknown")
 		conformance.Fails(s, err, fault.NotFound)
 		s.found(key)
 		key.RevokedAt = revoked
-		got, err := s.RevokeKey(s.ctx, own.ID, key.ID, revoked)
+		got, err := s.RevokeKey(s.ctx, audit.Origin{By: own.ID, At: revoked}, key.ID)
 		conformance.OK(s, err)
 		conformance.Same(s, "the key", got, key)
-		again, err := s.RevokeKey(s.ctx, own.ID, key.ID, revoked.Add(time.Hour))
+		again, err := s.RevokeKey(s.ctx, audit.Origin{By: own.ID, At: revoked.Add(time.Hour)}, key.ID)
 		conformance.OK(s, err)
 		conformance.Same(s, "the key", again, key)
 		s.found(own)
 	}},
 	{"a key that is revoked, or unknown, revokes none", func(s *suite) {
 		key, by := s.create("acme", 1, created), s.create("acme", 2, created)
-		_, err := s.RevokeKey(s.ctx, "", by.ID, revoked)
+		_, err := s.RevokeKey(s.ctx, audit.Operator(revoked), by.ID)
 		conformance.OK(s, err)
 		for _, id := range []string{by.ID, "key_unknown"} {
-			_, err = s.RevokeKey(s.ctx, id, key.ID, revoked)
+			_, err = s.RevokeKey(s.ctx, audit.Origin{By: id, At: revoked}, key.ID)
 			conformance.Fails(s, err, fault.Unauthorized)
 		}
 		s.found(key)
@@ -271,7 +276,7 @@ var keyTests = []test{
 					continue
 				}
 				all.Go(func() {
-					if _, err := s.RevokeKey(s.ctx, keys[by].ID, keys[other].ID, revoked); err != nil && !fault.Is(err,
+					if _, err := s.RevokeKey(s.ctx, audit.Origin{By: keys[by].ID, At: revoked}, keys[other].ID); err != nil && !fault.Is(err,
 						fault.Unauthorized) {
 						s.Errorf("%d revokes %d: %v", by, other, err)
 					}
@@ -292,7 +297,7 @@ var keyTests = []test{
 		}
 	}},
 	{"an unknown id cannot be revoked", func(s *suite) {
-		_, err := s.RevokeKey(s.ctx, "", "key_unknown", revoked)
+		_, err := s.RevokeKey(s.ctx, audit.Operator(revoked), "key_unknown")
 		conformance.Fails(s, err, fault.NotFound)
 	}},
 }

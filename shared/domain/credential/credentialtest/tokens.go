@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/testkit/conformance"
@@ -87,7 +88,7 @@ var tokenTests = []test{
 		minted := token(key, 1)
 		conformance.OK(s, s.CreateToken(s.ctx, minted))
 		s.foundToken(minted)
-		_, err := s.RevokeKey(s.ctx, "", key.ID, revoked)
+		_, err := s.RevokeKey(s.ctx, audit.Operator(revoked), key.ID)
 		conformance.OK(s, err)
 		minted.Key.RevokedAt = revoked
 		s.foundToken(minted)
@@ -117,7 +118,7 @@ var tokenTests = []test{
 		key := s.create("acme", 1, created)
 		minted := token(key, 1)
 		var err error
-		minted.Key, err = s.RevokeKey(s.ctx, "", key.ID, revoked)
+		minted.Key, err = s.RevokeKey(s.ctx, audit.Operator(revoked), key.ID)
 		conformance.OK(s, err)
 		before := minted
 		before.Key = key

@@ -1,0 +1,67 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"time"
+
+	"cutroom/shared/domain/audit"
+)
+
+// Audit implements audit.Log.
+type Audit struct{ db *DB }
+
+var _ audit.Log = (*Audit)(nil)
+
+// Audit returns the log of what administrators changed.
+func (db *DB) Audit() *Audit { return &Audit{db} }
+
+// Entries returns entries of an account, newest first.
+func (a *Audit) Entries(ctx context.Context, account string, query audit.Query) ([]audit.Entry, error) {
+	low, high := query.Range()
+	rows, err := a.db.reader.QueryContext(ctx, `select id, at, by, action, subject, before, after, request_id
+		from audit where account = ? and id >= ? and id < ? order by id desc limit ?`, account, low, high, query.Limit)
+	if err != nil {
+		return nil, storeError("read the audit log", err)
+	}
+	defer rows.Close()
+	var entries []audit.Entry
+	for rows.Next() {
+		var at int64
+		var before, after string
+		e := audit.Entry{Account: account}
+		if err := rows.Scan(&e.ID, &at, &e.By, &e.Action, &e.Subject, &before, &after, &e.RequestID); err != nil {
+			return nil, storeError("read the audit log", err)
+		}
+		e.At = time.UnixMilli(at).UTC()
+		if before != "" {
+			e.Before = json.RawMessage(before)
+		}
+		if after != "" {
+			e.After = json.RawMessage(after)
+		}
+		entries = append(entries, e)
+	}
+	return entries, storeError("read the audit log", rows.Err())
+}
+
+// forgottenAtOnce is how many old entries a change deletes at most.
+const forgottenAtOnce = 500
+
+// note adds an entry in the transaction of its change, and deletes entries that are past
+// their time if the clock can be trusted.
+func (db *DB) note(ctx context.Context, tx *sql.Tx, e audit.Entry) error {
+	if _, err := tx.ExecContext(ctx, `insert into audit (account, id, at, by, action, subject, before, after, request_id)
+		values (?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`,
+		e.Account, e.ID, millis(e.At), e.By, e.Action, e.Subject, string(e.Before), string(e.After), e.RequestID,
+	); err != nil {
+		return err
+	}
+	if db.settled != nil && !db.settled() {
+		return nil
+	}
+	_, err := tx.ExecContext(ctx, `delete from audit where (account, id) in
+		(select account, id from audit where at < ? order by at limit ?)`, millis(db.now().Add(-audit.Kept)), forgottenAtOnce)
+	return err
+}

@@ -1,0 +1,108 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"cutroom/shared/domain/audit"
+	"cutroom/shared/domain/credential"
+)
+
+// AuditLog reads what administrators changed.
+type AuditLog interface {
+	// Entries returns entries of an account, newest first.
+	Entries(ctx context.Context, account string, query audit.Query) ([]audit.Entry, error)
+}
+
+// Audit is the group of the audit log of an account, an extension of this service
+// (docs/contract/auth.md#the-audit-log). No route changes or deletes an entry.
+func Audit(s *service) []route {
+	return within(credential.KeyRoutes, []route{
+		{method: http.MethodGet, path: "/v1/audit", access: adminOnly, handle: s.listAudit},
+	})
+}
+
+// auditEntryBody is an entry of the audit log.
+type auditEntryBody struct {
+	ID string  `json:"id"`
+	At *string `json:"at"`
+	// By is the id of an admin key, or "operator".
+	By      string       `json:"by"`
+	Action  audit.Action `json:"action"`
+	Subject string       `json:"subject"`
+	// Before and After are objects, or null where there was or is nothing.
+	Before json.RawMessage `json:"before"`
+	After  json.RawMessage `json:"after"`
+	// RequestID is null for the operator.
+	RequestID *string `json:"request_id"`
+}
+
+func newAuditEntryBody(e audit.Entry) auditEntryBody {
+	body := auditEntryBody{
+		ID: e.ID, At: timestamp(e.At), By: e.By, Action: e.Action, Subject: e.Subject, Before: e.Before, After: e.After,
+	}
+	if e.RequestID != "" {
+		body.RequestID = &e.RequestID
+	}
+	return body
+}
+
+type auditPageBody struct {
+	Entries    []auditEntryBody `json:"entries"`
+	NextCursor *string          `json:"next_cursor"`
+}
+
+// listAudit is GET /v1/audit. The cursor of a page is the id of the last entry before it,
+// which is no secret.
+func (s *service) listAudit(w http.ResponseWriter, r *http.Request, c call) error {
+	query, found := auditQuery(r.URL.RawQuery)
+	if len(found) > 0 {
+		return found
+	}
+	limit := query.Limit
+	query.Limit++ // one more, which tells whether there is another page
+	entries, err := s.AuditLog.Entries(r.Context(), c.who.Account(), query)
+	if err != nil {
+		return err
+	}
+	page := auditPageBody{Entries: []auditEntryBody{}}
+	for i, e := range entries {
+		if i == limit {
+			page.NextCursor = &page.Entries[i-1].ID
+			break
+		}
+		page.Entries = append(page.Entries, newAuditEntryBody(e))
+	}
+	s.writeJSON(w, r, http.StatusOK, page)
+	return nil
+}
+
+// auditQuery reads which entries are asked for: days in UTC, both included, and a page.
+func auditQuery(raw string) (query audit.Query, found problems) {
+	values := readQuery(raw)
+	for _, bound := range []struct {
+		name string
+		days int
+		into *time.Time
+	}{{"from", 0, &query.From}, {"to", 1, &query.To}} {
+		text := values[bound.name]
+		if text == "" {
+			continue
+		}
+		day, err := time.Parse(time.DateOnly, text)
+		if err != nil {
+			found = append(found, valueProblem(bound.name, text, "A day is written as 2006-01-02.").in("query"))
+			continue
+		}
+		*bound.into = day.AddDate(0, 0, bound.days)
+	}
+	limit, cursor, wrong := pageQuery(raw)
+	query.Limit, query.Before = limit, cursor
+	found = append(found, wrong...)
+	if cursor != "" && !audit.IsID(cursor) {
+		found = append(found, valueProblem("cursor", cursor, "The cursor is not one that the list returned.").in("query"))
+	}
+	return query, found
+}
