@@ -241,7 +241,7 @@ func (s *server) buildGateway(c *devCommand, p *parts) error {
 	}
 	s.batches = batches.New(batches.Config{
 		Store: s.records.Batches, Sweeper: s.ended, Files: p.files, Blobs: s.blobs, Keys: p.authenticator,
-		Gateway: s.gateway.gateway, Calls: c.BatchCalls, Now: s.clock.Now, Settled: s.clock.Settled, Logger: s.logger,
+		Gateway: s.gateway.gateway, Free: p.intake.Free, Calls: c.BatchCalls, Now: s.clock.Now, Settled: s.clock.Settled, Logger: s.logger,
 	})
 	return nil
 }

@@ -157,6 +157,9 @@ func (k *keeper) flush(ctx context.Context) error {
 func (k *keeper) save(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastKeep)
 	defer cancel()
+	if err := k.fits(int64(k.answers.text.Len() + k.failures.text.Len())); err != nil {
+		return err
+	}
 	var chunks []batch.Chunk
 	for _, g := range []*gathered{&k.answers, &k.failures} {
 		if len(g.lines) == 0 {

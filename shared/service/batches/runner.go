@@ -47,6 +47,8 @@ type Config struct {
 		Holder(ctx context.Context, account, keyID string) (credential.Principal, error)
 	}
 	Gateway Gateway
+	// Free returns how many more bytes results may put on the disk; nil means any number.
+	Free func() (int64, error)
 	// Calls is how many calls are made at once; 0 means DefaultCalls.
 	Calls int
 	Now   func() time.Time
@@ -259,6 +261,20 @@ func (r *Runner) change(ctx context.Context, from batch.Status, b batch.Batch) e
 			"total", b.Total, "answered", b.Answered, "failed", b.Failed)
 	}
 	return nil
+}
+
+// fits returns an error while there is no room for so many bytes of results.
+//
+// Errors: fault.StorageFull.
+func (r *Runner) fits(bytes int64) error {
+	if r.config.Free == nil {
+		return nil
+	}
+	free, err := r.config.Free()
+	if err == nil && free < bytes {
+		err = fault.New(fault.StorageFull, "There is no room left for results on the server's disk.")
+	}
+	return err
 }
 
 // now is the time as it is recorded.

@@ -318,6 +318,26 @@ func TestRevokedKey(t *testing.T) {
 	}
 }
 
+// While there is no room for answers no more calls are made, and none is lost.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.full.Store(true)
+	w.set(func(_ context.Context, body string) gateway.LineAnswer {
+		return answered("acme", "key_acme", strings.Replace(body, "{", `{"text":"`+strings.Repeat("x", 200_000)+`",`, 1))
+	})
+	w.run()
+	b := w.create("acme", lines(100))
+	w.eventually("a refusal", func() bool { return strings.Contains(w.log.String(), "no room left") })
+	if all, _ := w.calls(); all > 20 {
+		t.Errorf("%d calls were made", all)
+	}
+	w.full.Store(false)
+	if b = w.reaches(b, batch.Completed); b.Answered != 100 || w.billed("acme") != 100 {
+		t.Errorf("got %+v", b)
+	}
+}
+
 // fifty reads an input of 50,000 calls.
 type fifty struct {
 	n    int

@@ -25,6 +25,7 @@ import (
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/service/batches"
 	"cutroom/shared/service/gateway"
+	"cutroom/shared/testkit/programtest"
 )
 
 const endpoint = "/v1/chat/completions"
@@ -43,8 +44,10 @@ type world struct {
 	// ahead is by how much the clock is ahead, in nanoseconds.
 	ahead   atomic.Int64
 	revoked atomic.Bool
+	full    atomic.Bool // the disk is
 	// answer makes a call; nil answers it with its body.
 	answer func(ctx context.Context, body string) gateway.LineAnswer
+	log    programtest.Output
 
 	mu sync.Mutex
 	// made counts how often each call was made, by its body; nil counts none.
@@ -60,7 +63,12 @@ func newWorld(t *testing.T) *world {
 	var err error
 	w.db, err = sqlite.Open(t.Context(), filepath.Join(folder, "cutroom.db"), sqlite.Options{Now: w.now})
 	w.must(err)
-	t.Cleanup(func() { w.db.Close() })
+	t.Cleanup(func() {
+		w.db.Close()
+		if t.Failed() {
+			t.Logf("the runner's log:\n%s", w.log.String())
+		}
+	})
 	w.blobs, err = diskblob.Open(filepath.Join(folder, "blobs"))
 	w.must(err)
 	ids := file.NewIDs(w.now, rand.Reader)
@@ -77,7 +85,13 @@ func (w *world) newRunner() *batches.Runner {
 	return batches.New(batches.Config{
 		Store: w.db.Batches(), Sweeper: &batch.Sweeper{Store: w.db.Batches(), Blobs: w.blobs, Now: w.now},
 		Files: w.files, Blobs: w.blobs, Keys: holder{w}, Gateway: caller{w}, Calls: 4, Now: w.now,
-		Logger: slog.New(slog.NewTextHandler(w.Output(), nil)),
+		Free: func() (int64, error) {
+			if w.full.Load() {
+				return 0, nil
+			}
+			return 1 << 40, nil
+		},
+		Logger: slog.New(slog.NewTextHandler(&w.log, nil)),
 	})
 }
 

@@ -294,6 +294,42 @@ func TestLinesLeaveRates(t *testing.T) {
 	}
 }
 
+// Calls of batches draw from budgets what they cost, and one that is given up nothing.
+func TestLinesHaveBudgets(t *testing.T) {
+	const row = `
+  - {id: small, routes: [chat], context_length: 8192, max_output_length: 10, price: {input: 1, output: 1, batch: 0.25}, upstreams: [{url: URL0, model: weights}]}
+`
+	store, machine := openBudgets(t, 10_000_000)
+	k, stop := keep(t, store, machine, time.Now)
+	ctx, leave := context.WithCancel(t.Context())
+	w := newWorld(t, setup{rows: row, budgets: k, upstreams: []*modelServer{newUpstream(t, func(c *call) {
+		if strings.Contains(c.body, "held") {
+			leave()
+			<-c.left
+			return
+		}
+		c.json(200, whole)
+	})}})
+	got := w.lineOf(t.Context(), plain)
+	if got.Status != 200 || len(got.Used) != 1 || got.Used[0].Cost == 0 {
+		t.Fatalf("got %+v", got)
+	}
+	if given := w.lineOf(ctx, strings.Replace(plain, "one two", "held", 1)); !given.Cut || len(given.Used) > 0 {
+		t.Errorf("a call that is given up: %+v", given)
+	}
+	stop() // which gives back what was not used
+	if used := usedOf(t, store, time.Now()); used != got.Used[0].Cost {
+		t.Errorf("%d of the budget are used, and the call cost %d", used, got.Used[0].Cost)
+	}
+	small, machine := openBudgets(t, 100)
+	k, _ = keep(t, small, machine, time.Now)
+	w = newWorld(t, setup{rows: row, budgets: k})
+	if got := w.lineOf(t.Context(), plain); got.Status != 429 || got.RetryAfter == 0 || len(got.Used) > 0 ||
+		!strings.Contains(string(got.Body), "insufficient_quota") {
+		t.Errorf("over the budget: %+v", got)
+	}
+}
+
 // Where batches are not served their paths do not exist.
 func TestNoBatches(t *testing.T) {
 	w := newWorld(t, setup{})
