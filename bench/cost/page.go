@@ -133,6 +133,8 @@ depend on how long the edit takes, here on a machine with other load.`},
 			`The model is the built-in one, which answers at once. While a model server answers, the function
 waits: **%s for each second** of a million completions. The model servers themselves are not included.`,
 			"It writes to %d custom metrics for each route and model, which cost %s a month if they are used.",
+			`Each budget that applies takes one write unit more: **%s for a million** of completions. The four of each
+share, which is for 16 calls while much is left, come to a quarter of that.`,
 		},
 		"stream": {"It writes to one more custom metric: the time to the first token."},
 	}[s.Name] {
@@ -144,6 +146,8 @@ waits: **%s for each second** of a million completions. The model servers themse
 			line = fmt.Sprintf(line, priceOf(StreamedByteExtra).Dollars, money(priceOf(TransferOut).Dollars))
 		case strings.Contains(line, "each second"):
 			line = fmt.Sprintf(line, money(1e6*dollars(FunctionTime, float64(s.Functions[0].Memory)/1024)))
+		case strings.Contains(line, "budget"):
+			line = fmt.Sprintf(line, money(1e6*dollars(WriteUnit, 1)))
 		case strings.Contains(line, "%d"):
 			line = fmt.Sprintf(line, s.Metrics, money(dollars(CustomMetric, float64(s.Metrics))))
 		}
