@@ -252,7 +252,8 @@ func killHelpers(t *testing.T, server int) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	killed := 0
+	// All are found before any is killed: another begins at once, and is to go on.
+	var helpers []int
 	for _, task := range tasks {
 		pids, _ := os.ReadFile(task) // the thread may have ended
 		for _, text := range strings.Fields(string(pids)) {
@@ -260,9 +261,13 @@ func killHelpers(t *testing.T, server int) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if syscall.Kill(pid, syscall.SIGKILL) == nil {
-				killed++
-			}
+			helpers = append(helpers, pid)
+		}
+	}
+	killed := 0
+	for _, pid := range helpers {
+		if syscall.Kill(pid, syscall.SIGKILL) == nil {
+			killed++
 		}
 	}
 	if killed == 0 {
