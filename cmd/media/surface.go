@@ -44,11 +44,12 @@ func newSurface(p *awsapp.Parts) (httpserver.Config, error) {
 	p.RefuseCold()
 	p.Config.Minter = &credential.Minter{Store: p.Keys, Random: rand.Reader, Now: time.Now}
 	p.Config.Keys = &credential.KeyService{Store: p.Keys, Random: rand.Reader, Now: time.Now}
+	p.ManageBudgets()
 	p.Config.AuditLog = dynamo.NewAudit(p.Records, p.Required("CUTROOM_USAGE_TABLE"))
 	p.Config.WebhookTargets, p.Config.WebhookSecrets = p.WebhookTargets(), webhook.NewSecretsFrom(secret.Value)
 	p.Config.WebhookLog = dynamo.NewWebhooks(p.Records, p.Required("CUTROOM_JOBS_TABLE"))
 	p.Config.Sessions = dynamo.NewSessions(p.Records, p.Required("CUTROOM_SESSIONS_TABLE"))
 	p.Config.QuotaReads = dynamo.NewWindows(p.Records, p.Required("CUTROOM_USAGE_TABLE"), time.Now, rand.Text)
 	return p.Surface(api.Jobs, api.Content, api.Events, api.Generate, api.Files, api.FileContent, api.Tokens, api.Keys,
-		api.Audit, api.Models, api.Realtime, api.Webhooks, api.OpenAPI, api.Root, api.Health)
+		api.Budgets, api.Audit, api.Models, api.Realtime, api.Webhooks, api.OpenAPI, api.Root, api.Health)
 }

@@ -9,9 +9,7 @@ import (
 
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/app/awsapp"
-	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/credential"
-	"cutroom/shared/platform/boottime"
 	"cutroom/shared/platform/lambdahttp"
 	"cutroom/shared/service/api"
 )
@@ -26,14 +24,7 @@ func tokens() (http.Handler, lambdahttp.Mode, error) {
 	f.Config.Minter = &credential.Minter{Store: f.Keys, Random: rand.Reader, Now: time.Now}
 	f.Config.Keys = &credential.KeyService{Store: f.Keys, Random: rand.Reader, Now: time.Now}
 	f.Config.AuditLog = dynamo.NewAudit(f.Records, f.Required("CUTROOM_USAGE_TABLE"))
-	machine, err := boottime.Open()
-	if err != nil {
-		return nil, 0, err
-	}
-	f.Config.Budgets = budget.NewKeeper(budget.KeeperConfig{
-		Store:   dynamo.NewBudgets(f.Records, f.Required("CUTROOM_USAGE_TABLE"), machine, rand.Text),
-		Machine: machine, Now: time.Now, NewID: rand.Text, Logger: f.Config.Logger,
-	})
+	f.ManageBudgets()
 	handler, err := f.Handler(api.Tokens, api.Keys, api.Budgets, api.Audit)
 	return handler, lambdahttp.Buffered, err
 }

@@ -116,27 +116,44 @@ func (p *Parts) ReadJobs() {
 // CUTROOM_WORKERS is not set.
 const defaultWorkers = 4
 
+// ManageBudgets lets the program list and set budgets.
+func (p *Parts) ManageBudgets() {
+	if _, keeper := p.keeper(); keeper != nil {
+		p.Config.Budgets = keeper
+	}
+}
+
+// keeper returns the budgets of the deploy and a keeper of them, nil after an error, which
+// Surface returns.
+func (p *Parts) keeper() (*dynamo.Budgets, *budget.Keeper) {
+	table := p.Required("CUTROOM_USAGE_TABLE")
+	clock, err := boottime.Open()
+	if err != nil || p.Err() != nil {
+		p.broken = err
+		return nil, nil
+	}
+	budgets := dynamo.NewBudgets(p.Records, table, clock, rand.Text)
+	return budgets, budget.NewKeeper(budget.KeeperConfig{
+		Store: budgets, Machine: clock, Now: time.Now, NewID: rand.Text, Logger: p.Config.Logger,
+	})
+}
+
 // AcceptJobs lets the program accept jobs, which it hands to the machine, and cancel
 // them. Each job wakes the workers. The deploy says in CUTROOM_WORKERS how many jobs of
 // a lane its workers run at once. Cursors are only needed to list jobs.
 func (p *Parts) AcceptJobs(machine Machine, lengths dynamo.Lengths, cursors cursor.Codec) {
 	workers := p.Number("CUTROOM_WORKERS", 1, 10_000, defaultWorkers)
-	clock, err := boottime.Open()
-	if err != nil || p.Err() != nil {
-		p.broken = err
+	budgets, keeper := p.keeper()
+	if keeper == nil {
 		return
 	}
-	budgets := dynamo.NewBudgets(p.Records, p.Required("CUTROOM_USAGE_TABLE"), clock, rand.Text)
 	p.Config.Jobs = job.NewService(job.Config{
 		Store: dynamo.NewJobs(p.Runs().HoldIn(budgets), wakingMachine{machine, p.warmUp()}, lengths, time.Now), Now: time.Now, Random: rand.Reader,
 		Workers: map[job.Lane]int{job.VideoLane: workers, job.ImageLane: workers},
 		Cursors: cursors, Orchestrator: machine, Logger: p.Config.Logger,
 		Estimates: dynamo.NewEstimates(p.Records, p.Required("CUTROOM_JOBS_TABLE")),
 		// Jobs take from the records alone, so that nothing has to be given back.
-		Budgets: budget.NewKeeper(budget.KeeperConfig{
-			Store: budgets, Machine: clock, Now: time.Now, NewID: rand.Text, Logger: p.Config.Logger,
-		}),
-		MaxLength: p.Config.Catalog.Limits.VideoDuration,
+		Budgets: keeper, MaxLength: p.Config.Catalog.Limits.VideoDuration,
 	})
 }
 
