@@ -84,6 +84,7 @@ func deploy(t *testing.T) *deployed {
 	built := filepath.Join(programtest.Folder(folder), "deploy")
 	d := &deployed{root: root, functions: filepath.Join(built, "functions"), worker: filepath.Join(built, "worker")}
 	d.run(t, nil, filepath.Join(root, "scripts", "build-functions.sh"), architecture(), d.functions)
+	d.functions = launched(t, d.functions)
 	d.run(t, nil, "go", "build", "-o", d.worker, "./cmd/worker")
 	if d.program, err = servertest.Build(t.Context(), folder); err != nil {
 		t.Fatal(err)
@@ -101,6 +102,35 @@ func deploy(t *testing.T) *deployed {
 	}
 	d.redeploy(t)
 	return d
+}
+
+// launched returns a folder of functions that start the built ones where they are: to pack
+// them takes the command line of CDK three times as long as all else that it does. One is
+// deployed as it was built, as all are in an account.
+func launched(t *testing.T, built string) string {
+	t.Helper()
+	folder := t.TempDir()
+	programs, err := filepath.Glob(filepath.Join(built, "*", "bootstrap"))
+	if err != nil || len(programs) == 0 {
+		t.Fatalf("no functions in %s: %v", built, err)
+	}
+	for _, program := range programs {
+		name := filepath.Base(filepath.Dir(program))
+		if name == "files" {
+			if err := os.CopyFS(filepath.Join(folder, name), os.DirFS(filepath.Dir(program))); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if err := os.Mkdir(filepath.Join(folder, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		launcher := fmt.Sprintf("#!/bin/sh\nexec '%s'\n", program)
+		if err := os.WriteFile(filepath.Join(folder, name, "bootstrap"), []byte(launcher), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return folder
 }
 
 // redeploy deploys with context in addition to that of every deploy here.
