@@ -87,8 +87,8 @@ func auditQuery(raw string) (query audit.Query, found problems) {
 		days int
 		into *time.Time
 	}{{"from", 0, &query.From}, {"to", 1, &query.To}} {
-		text := values[bound.name]
-		if text == "" {
+		text, given := values[bound.name]
+		if !given {
 			continue
 		}
 		day, err := time.Parse(time.DateOnly, text)

@@ -88,7 +88,7 @@ func TestReadingTheAuditLog(t *testing.T) {
 			t.Errorf("%s: %d entries, want %d", query, len(got), want)
 		}
 	}
-	for _, query := range []string{"?from=today", "?to=7", "?limit=0", "?limit=1001", "?cursor=x", "?cursor=aud_0-1"} {
+	for _, query := range []string{"?from=today", "?to=7", "?to=", "?limit=0", "?limit=1001", "?cursor=x", "?cursor=aud_0-1"} {
 		if a := w.get("/v1/audit"+query, admin); a.status != http.StatusUnprocessableEntity {
 			t.Errorf("%s: %d %s", query, a.status, a.body)
 		}
