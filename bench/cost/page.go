@@ -118,7 +118,9 @@ func (p *page) remark(s Scenario) {
 	for _, line := range map[string][]string{
 		"job": {`The clip is part of the request. Each KB of a prompt beyond the first takes one more write unit in
 the job's record, and two where it is written in a transaction. What the worker uses while it works is
-below. The start of an execution invokes ` + "`wake`" + ` by an AWS event, which is free.`},
+below. The start of an execution invokes ` + "`wake`" + ` by an AWS event, which is free. What a job did cost is
+written to the usage with its result: four write units in one transaction, where the result alone takes one.`,
+			`Each budget that a job takes from takes up to 8 write units: **%s for 1,000** jobs.`},
 		"status": {`Following a job's events takes a function of %d MB while the stream is open: %s for 1,000 minutes,
 %.0f times as much as reading the status every 2 s.`},
 		"content": {`API Gateway counts each 10 MB of a streamed answer as a request, and Lambda charges $%.3f for each GB
@@ -146,6 +148,8 @@ share, which is for 16 calls while much is left, come to a quarter of that.`,
 			line = fmt.Sprintf(line, priceOf(StreamedByteExtra).Dollars, money(priceOf(TransferOut).Dollars))
 		case strings.Contains(line, "each second"):
 			line = fmt.Sprintf(line, money(1e6*dollars(FunctionTime, float64(s.Functions[0].Memory)/1024)))
+		case strings.Contains(line, "budget that a job"):
+			line = fmt.Sprintf(line, money(1000*dollars(WriteUnit, 8)))
 		case strings.Contains(line, "budget"):
 			line = fmt.Sprintf(line, money(1e6*dollars(WriteUnit, 1)))
 		case strings.Contains(line, "%d"):
