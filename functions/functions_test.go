@@ -282,7 +282,7 @@ func (w *world) fillJobs(t *testing.T, key string, now time.Time) {
 		},
 	}
 	large := budget.Budget{ID: budget.ID{Account: "acme", Period: budget.Month, Unit: budget.Jobs}, Limit: 1_000_000}
-	must(t, w.budgets.Set(ctx, large))
+	must(t, w.budgets.Set(ctx, audit.Operator(time.Now()), large))
 	claims := budget.Claims([]budget.Budget{large}, key, budget.Amounts{Jobs: 1}, now)
 	for _, id := range []string{
 		sampleDone, samplePending, sampleCancelled, "job_01K0000000000000000000L0ST", "job_01K000000000000000000AB0RT",

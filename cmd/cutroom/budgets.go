@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"cutroom/cmd/cutroom/command"
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
@@ -53,7 +54,7 @@ func (c *budgetsSet) Run(ctx context.Context, out *command.Session) error {
 		if err := r.checkKey(ctx, id); err != nil {
 			return err
 		}
-		if err := r.budgets.Set(ctx, budget.Budget{ID: id, Limit: limit}); err != nil {
+		if err := r.budgets.Set(ctx, audit.Operator(time.Now()), budget.Budget{ID: id, Limit: limit}); err != nil {
 			return err
 		}
 		return printBudgets(ctx, out, r.budgets, []budget.Budget{{ID: id, Limit: limit}})
@@ -81,7 +82,7 @@ type budgetsDelete struct{ budgetFlags }
 // Run deletes a budget.
 func (c *budgetsDelete) Run(ctx context.Context, out *command.Session) error {
 	return c.withRecords(ctx, func(r managed) error {
-		err := r.budgets.Delete(ctx, c.id())
+		err := r.budgets.Delete(ctx, audit.Operator(time.Now()), c.id())
 		if fault.Is(err, fault.NotFound) {
 			return fmt.Errorf("there is no such budget of %s", cmp.Or(c.Key, c.Account))
 		}

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
@@ -129,7 +130,7 @@ func (c *crash) setBudgets() (counters []budget.Counter) {
 			large := budget.Budget{
 				ID: budget.ID{Account: "dev", Period: budget.Month, Unit: unit}, Limit: 1e15,
 			}
-			failed = errors.Join(failed, b.Set(bounded(c.t), large))
+			failed = errors.Join(failed, b.Set(bounded(c.t), audit.Operator(time.Now()), large))
 			counters = append(counters, large.Counter(time.Now()))
 		}
 		return failed

@@ -14,6 +14,7 @@ import (
 
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/adapter/s3blob"
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/usage"
@@ -54,7 +55,7 @@ func TestInstancesInAWS(t *testing.T) {
 	}
 	budgets := dynamo.NewBudgets(records, tables["usage"], clock, rand.Text)
 	large := budget.Budget{ID: budget.ID{Account: account, Period: budget.Month, Unit: budget.SessionSeconds}, Limit: 1_000_000}
-	if err := budgets.Set(ctx, large); err != nil {
+	if err := budgets.Set(ctx, audit.Operator(time.Now()), large); err != nil {
 		t.Fatal(err)
 	}
 	counter := large.Counter(time.Now())

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	smithy "github.com/aws/smithy-go/middleware"
 
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/fault"
 )
@@ -88,32 +89,70 @@ func (b *Budgets) Budgets(ctx context.Context, account string) ([]budget.Budget,
 	return budgets, nil
 }
 
-// Set creates a budget, or replaces the one of its ID.
+// Set creates a budget, or replaces the one of its ID: a transaction with the entry in the
+// audit log, after a read of what was there.
 //
 // Errors: fault.Unavailable.
-func (b *Budgets) Set(ctx context.Context, one budget.Budget) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
+func (b *Budgets) Set(ctx context.Context, from audit.Origin, one budget.Budget) error {
 	i := budgetKey(one.ID)
 	i["budget_key"], i["period"], i["unit"] = text(one.Key), text(string(one.Period)), text(string(one.Unit))
 	i["max_used"] = number(one.Limit)
-	_, err := b.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: &b.table, Item: i})
+	err := b.change(ctx, from, one.ID, &one, func(unchanged condition) types.TransactWriteItem {
+		return types.TransactWriteItem{Put: &types.Put{TableName: &b.table, Item: i,
+			ConditionExpression: &unchanged.expression, ExpressionAttributeValues: unchanged.values}}
+	})
 	return storeError("set a budget", err)
 }
 
-// Delete deletes a budget.
+// Delete deletes a budget, as Set sets one.
 //
 // Errors: fault.NotFound; fault.Unavailable.
-func (b *Budgets) Delete(ctx context.Context, id budget.ID) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	deleted, err := b.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{
-		TableName: &b.table, Key: budgetKey(id), ReturnValues: types.ReturnValueAllOld,
+func (b *Budgets) Delete(ctx context.Context, from audit.Origin, id budget.ID) error {
+	err := b.change(ctx, from, id, nil, func(unchanged condition) types.TransactWriteItem {
+		return types.TransactWriteItem{Delete: &types.Delete{TableName: &b.table, Key: budgetKey(id),
+			ConditionExpression: &unchanged.expression, ExpressionAttributeValues: unchanged.values}}
 	})
-	if err == nil && len(deleted.Attributes) == 0 {
-		return fault.New(fault.NotFound, "There is no such budget.")
-	}
 	return storeError("delete a budget", err)
+}
+
+// condition holds while a budget is as it was read.
+type condition struct {
+	expression string
+	values     item
+}
+
+// change makes a budget what it is to be, nil for none, with the entry in the audit log. It
+// starts over if another call has changed the budget since it was read.
+//
+// Errors: fault.NotFound for a budget that is to be deleted and is not there.
+func (b *Budgets) change(ctx context.Context, from audit.Origin, id budget.ID, after *budget.Budget,
+	write func(unchanged condition) types.TransactWriteItem) error {
+	for try := 1; ; try++ {
+		all, err := b.Budgets(ctx, id.Account)
+		if err != nil {
+			return err
+		}
+		var before *budget.Budget
+		unchanged := condition{expression: "attribute_not_exists(id)"}
+		if i := slices.IndexFunc(all, func(b budget.Budget) bool { return b.ID == id }); i >= 0 {
+			before = &all[i]
+			unchanged = condition{"max_used = :limit", item{":limit": number(before.Limit)}}
+		}
+		switch {
+		case before == nil && after == nil:
+			return fault.New(fault.NotFound, "There is no such budget.")
+		case before != nil && after != nil && *before == *after:
+			return nil
+		}
+		entry, err := budget.Entry(from, before, after)
+		if err != nil {
+			return err
+		}
+		err = transact(ctx, b.client, []types.TransactWriteItem{write(unchanged), note(b.table, entry)})
+		if refused(err) == nil || try == conflictTries {
+			return err
+		}
+	}
 }
 
 // Used returns what was settled and is reserved on counters: one consistent read of each,

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/budget/budgettest"
 	"cutroom/shared/platform/boottime"
@@ -159,7 +160,7 @@ func TestBudgetOfManyProcesses(t *testing.T) {
 	table := cloud.MakeTable(t, "usage")
 	budgets := dynamo.NewBudgets(client(cloud), table, &machine{}, rand.Text)
 	monthly := budget.Budget{ID: budget.ID{Account: "acme", Period: budget.Month, Unit: budget.Cost}, Limit: limit}
-	conformance.OK(t, budgets.Set(ctx, monthly))
+	conformance.OK(t, budgets.Set(ctx, audit.Operator(time.Now()), monthly))
 	clock, err := boottime.Open()
 	conformance.OK(t, err)
 	var spent atomic.Int64
@@ -220,7 +221,9 @@ func TestCallsOfBudgets(t *testing.T) {
 	}
 	end := func() error { return store.End(ctx, lease) }
 	asDocumented(t, proxy, "Budgets", calls{
-		{"Set", func() error { return store.Set(ctx, budget.Budget{ID: daily.ID, Limit: 100}) }},
+		{"Set", func() error {
+			return store.Set(ctx, audit.Operator(time.Now()), budget.Budget{ID: daily.ID, Limit: 100})
+		}},
 		{"Budgets", func() error { _, err := store.Budgets(ctx, "acme"); return err }},
 		{"Take", take(50)},
 		{"Take, too little left", take(51)},
@@ -230,6 +233,6 @@ func TestCallsOfBudgets(t *testing.T) {
 		{"Warned", func() error { _, err := store.Warned(ctx, daily, 80); return err }},
 		{"End", end},
 		{"End, again", end},
-		{"Delete", func() error { return store.Delete(ctx, daily.ID) }},
+		{"Delete", func() error { return store.Delete(ctx, audit.Operator(time.Now()), daily.ID) }},
 	})
 }

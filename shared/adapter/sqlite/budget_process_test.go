@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/platform/boottime"
@@ -91,7 +92,7 @@ func TestBudgetOfProcessesThatAreKilled(t *testing.T) {
 	db := openAt(t, path)
 	budgets := db.Budgets(machine)
 	monthly := budget.Budget{ID: budget.ID{Account: "acme", Period: budget.Month, Unit: budget.Cost}, Limit: limit}
-	conformance.OK(t, budgets.Set(ctx, monthly))
+	conformance.OK(t, budgets.Set(ctx, audit.Operator(time.Now()), monthly))
 	counters := []budget.Counter{monthly.Counter(time.Now())}
 
 	var served atomic.Int64

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"time"
 
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/fault"
 )
@@ -53,28 +54,60 @@ func (b *Budgets) Budgets(ctx context.Context, account string) ([]budget.Budget,
 	return budgets, storeError("read budgets", rows.Err())
 }
 
-// Set creates a budget, or replaces the one of its ID.
-func (b *Budgets) Set(ctx context.Context, one budget.Budget) error {
+// readBudget returns a budget in a transaction, nil if there is none.
+func readBudget(ctx context.Context, tx *sql.Tx, id budget.ID) (*budget.Budget, error) {
+	kept := budget.Budget{ID: id}
+	err := tx.QueryRowContext(ctx, `select max_used from budget
+		where account = ? and key = ? and period = ? and unit = ?`, id.Account, id.Key, id.Period, id.Unit).
+		Scan(&kept.Limit)
+	if errors.Is(err, sql.ErrNoRows) {
+		return nil, nil
+	}
+	return &kept, err
+}
+
+// Set creates a budget, or replaces the one of its ID, with the entry in the audit log.
+func (b *Budgets) Set(ctx context.Context, from audit.Origin, one budget.Budget) error {
 	return b.db.write(ctx, "set a budget", func(ctx context.Context, tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `insert into budget (account, key, period, unit, max_used) values (?, ?, ?, ?, ?)
+		before, err := readBudget(ctx, tx, one.ID)
+		if err != nil || before != nil && *before == one {
+			return err
+		}
+		entry, err := budget.Entry(from, before, &one)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx, `insert into budget (account, key, period, unit, max_used) values (?, ?, ?, ?, ?)
 			on conflict do update set max_used = excluded.max_used`,
-			one.Account, one.Key, one.Period, one.Unit, one.Limit)
-		return err
+			one.Account, one.Key, one.Period, one.Unit, one.Limit); err != nil {
+			return err
+		}
+		return b.db.note(ctx, tx, entry)
 	})
 }
 
-// Delete deletes a budget.
+// Delete deletes a budget, with the entry in the audit log.
 //
 // Errors: fault.NotFound.
-func (b *Budgets) Delete(ctx context.Context, id budget.ID) error {
+func (b *Budgets) Delete(ctx context.Context, from audit.Origin, id budget.ID) error {
 	return b.db.write(ctx, "delete a budget", func(ctx context.Context, tx *sql.Tx) error {
-		deleted, err := tx.ExecContext(ctx,
-			"delete from budget where account = ? and key = ? and period = ? and unit = ?",
-			id.Account, id.Key, id.Period, id.Unit)
-		if n, err := affected(deleted, err); err != nil || n > 0 {
+		before, err := readBudget(ctx, tx, id)
+		if err != nil {
 			return err
 		}
-		return fault.New(fault.NotFound, "There is no such budget.")
+		if before == nil {
+			return fault.New(fault.NotFound, "There is no such budget.")
+		}
+		entry, err := budget.Entry(from, before, nil)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.ExecContext(ctx,
+			"delete from budget where account = ? and key = ? and period = ? and unit = ?",
+			id.Account, id.Key, id.Period, id.Unit); err != nil {
+			return err
+		}
+		return b.db.note(ctx, tx, entry)
 	})
 }
 

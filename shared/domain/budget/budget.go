@@ -16,6 +16,7 @@ import (
 	"context"
 	"time"
 
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/fault"
 )
 
@@ -155,12 +156,13 @@ type Budgets interface {
 	// Budgets returns the budgets of an account and of its keys, in the order of key,
 	// period and unit. It includes every Set that has returned.
 	Budgets(ctx context.Context, account string) ([]Budget, error)
-	// Set creates a budget, or replaces the one of its ID.
-	Set(ctx context.Context, b Budget) error
-	// Delete deletes a budget. Its counters stay.
+	// Set creates a budget, or replaces the one of its ID, with the entry in the audit
+	// log: both or neither. One that is as it was leaves no entry.
+	Set(ctx context.Context, from audit.Origin, b Budget) error
+	// Delete deletes a budget, with the entry in the audit log. Its counters stay.
 	//
 	// Errors: fault.NotFound.
-	Delete(ctx context.Context, id ID) error
+	Delete(ctx context.Context, from audit.Origin, id ID) error
 	// Used returns what was settled and is reserved on counters, in their order, after
 	// ending their leases that are over.
 	Used(ctx context.Context, counters []Counter) ([]int64, error)

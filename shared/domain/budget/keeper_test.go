@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/platform/boottime"
@@ -83,7 +84,7 @@ func (w *world) start(change func(*budget.KeeperConfig)) *process {
 // of sets the budget of most tests, and returns its counter.
 func (w *world) of(limit int64) budget.Counter {
 	b := budget.Budget{ID: budget.ID{Account: "acme", Period: budget.Day, Unit: budget.Cost}, Limit: limit}
-	conformance.OK(w, w.Set(w.Context(), b))
+	conformance.OK(w, w.Set(w.Context(), audit.Operator(time.Now()), b))
 	return b.Counter(time.Now())
 }
 
@@ -420,7 +421,7 @@ func TestKeeperReservesAllOrNothing(t *testing.T) {
 		key := budget.Budget{
 			ID: budget.ID{Account: "acme", Key: "key_1", Period: budget.Month, Unit: budget.Cost}, Limit: 50,
 		}
-		conformance.OK(t, w.Set(w.Context(), key))
+		conformance.OK(t, w.Set(w.Context(), audit.Operator(time.Now()), key))
 		_, err := p.reserve(51)
 		conformance.Fails(t, err, fault.Exhausted)
 		settle(p.must(50), 20)
@@ -521,7 +522,7 @@ func TestKeeperFindsChanges(t *testing.T) {
 			}
 			return nil
 		}
-		conformance.OK(t, w.Delete(w.Context(), c.ID))
+		conformance.OK(t, w.Delete(w.Context(), audit.Operator(time.Now()), c.ID))
 		time.Sleep(5 * time.Minute)
 		if found, err := p.Find(w.Context(), "acme", "key_1"); err != nil || len(found) != 1 {
 			t.Errorf("found %v, %v", found, err)
@@ -537,7 +538,7 @@ func TestKeeperFindsChanges(t *testing.T) {
 		if found, err := p.Find(w.Context(), "acme", "key_1"); err != nil || len(found) != 0 {
 			t.Errorf("found %v, %v", found, err)
 		}
-		_, err = p.Set(w.Context(), budget.Budget{ID: c.ID, Limit: 5})
+		_, err = p.Set(w.Context(), audit.Operator(time.Now()), budget.Budget{ID: c.ID, Limit: 5})
 		conformance.OK(t, err)
 		if found, err := p.Find(w.Context(), "acme", "key_1"); err != nil || len(found) != 1 {
 			t.Errorf("found %v, %v", found, err)
@@ -555,7 +556,7 @@ func BenchmarkReserve(b *testing.B) {
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	for _, unit := range []budget.Unit{budget.Cost, budget.Tokens} {
-		conformance.OK(b, m.Set(b.Context(), budget.Budget{
+		conformance.OK(b, m.Set(b.Context(), audit.Operator(time.Now()), budget.Budget{
 			ID: budget.ID{Account: "acme", Period: budget.Month, Unit: unit}, Limit: budget.MaxLimit,
 		}))
 	}

@@ -1,6 +1,10 @@
 package budget
 
-import "context"
+import (
+	"context"
+
+	"cutroom/shared/domain/audit"
+)
 
 // States returns the budgets of an account and of its keys as they are now, in the order of
 // key, period and unit.
@@ -18,8 +22,8 @@ func (k *Keeper) States(ctx context.Context, account string) ([]State, error) {
 // once.
 //
 // Errors: those of the store.
-func (k *Keeper) Set(ctx context.Context, b Budget) (State, error) {
-	if err := k.config.Store.Set(ctx, b); err != nil {
+func (k *Keeper) Set(ctx context.Context, from audit.Origin, b Budget) (State, error) {
+	if err := k.config.Store.Set(ctx, from, b); err != nil {
 		return State{}, err
 	}
 	k.forget(b.Account)
@@ -33,8 +37,8 @@ func (k *Keeper) Set(ctx context.Context, b Budget) (State, error) {
 // Delete deletes a budget.
 //
 // Errors: fault.NotFound; those of the store.
-func (k *Keeper) Delete(ctx context.Context, id ID) error {
-	if err := k.config.Store.Delete(ctx, id); err != nil {
+func (k *Keeper) Delete(ctx context.Context, from audit.Origin, id ID) error {
+	if err := k.config.Store.Delete(ctx, from, id); err != nil {
 		return err
 	}
 	k.forget(id.Account)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/budget/budgettest"
 	"cutroom/shared/domain/fault"
@@ -64,14 +65,14 @@ func (m *memory) Budgets(_ context.Context, account string) ([]budget.Budget, er
 	return found, nil
 }
 
-func (m *memory) Set(_ context.Context, b budget.Budget) error {
+func (m *memory) Set(_ context.Context, _ audit.Origin, b budget.Budget) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.budgets[b.ID] = b
 	return nil
 }
 
-func (m *memory) Delete(_ context.Context, id budget.ID) error {
+func (m *memory) Delete(_ context.Context, _ audit.Origin, id budget.ID) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if _, ok := m.budgets[id]; !ok {

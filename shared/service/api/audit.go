@@ -8,6 +8,7 @@ import (
 
 	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/credential"
+	"cutroom/shared/platform/httpserver"
 )
 
 // AuditLog reads what administrators changed.
@@ -22,6 +23,11 @@ func Audit(s *service) []route {
 	return within(credential.KeyRoutes, []route{
 		{method: http.MethodGet, path: "/v1/audit", access: adminOnly, handle: s.listAudit},
 	})
+}
+
+// origin returns who makes a change by a request.
+func (s *service) origin(r *http.Request, c call) audit.Origin {
+	return audit.Origin{By: c.who.Key.ID, At: s.Keys.Now(), RequestID: httpserver.RequestID(r.Context())}
 }
 
 // auditEntryBody is an entry of the audit log.

@@ -74,6 +74,35 @@ func TestTheAuditLogOfKeys(t *testing.T) {
 	}
 }
 
+// So is what they do to budgets; a budget that is set to what it was changes nothing.
+func TestTheAuditLogOfBudgets(t *testing.T) {
+	w := newWorld(t, setup{})
+	admin := w.newAdmin("studio")
+	key := idOf(studio)
+	set := `{"key": "` + key + `", "period": "day", "unit": "jobs", "limit": 3}`
+	for range 2 {
+		if a := w.request("PUT", "/v1/budgets", admin, strings.NewReader(set), "Content-Type: application/json"); a.status != 200 {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+	}
+	if a := w.request("DELETE", "/v1/budgets?period=day&unit=jobs&key="+key, admin, nil); a.status != 204 {
+		t.Fatalf("%d %s", a.status, a.body)
+	}
+	entries, _ := w.audited(admin, "")
+	if len(entries) < 3 || entries[0].Action != "budget.deleted" || entries[1].Action != "budget.set" ||
+		entries[2].Action != "key.created" {
+		t.Fatalf("the log is %+v", entries)
+	}
+	for _, e := range entries[:2] {
+		if e.Subject != key+"/day/jobs" || e.By != idOf(admin) || e.RequestID == nil {
+			t.Errorf("an entry is %+v", e)
+		}
+	}
+	if entries[0].Before == nil || entries[0].After != nil || entries[1].Before != nil || entries[1].After == nil {
+		t.Errorf("the entries are %+v", entries[:2])
+	}
+}
+
 // The log is narrowed by days, and nothing but reading it is possible.
 func TestReadingTheAuditLog(t *testing.T) {
 	w := newWorld(t, setup{})

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
@@ -27,11 +28,11 @@ type BudgetService interface {
 	// States returns the budgets of an account and of its keys, with what is used of them.
 	States(ctx context.Context, account string) ([]budget.State, error)
 	// Set creates or replaces a budget, and returns it with what is used of it.
-	Set(ctx context.Context, b budget.Budget) (budget.State, error)
+	Set(ctx context.Context, from audit.Origin, b budget.Budget) (budget.State, error)
 	// Delete deletes a budget.
 	//
 	// Errors: fault.NotFound.
-	Delete(ctx context.Context, id budget.ID) error
+	Delete(ctx context.Context, from audit.Origin, id budget.ID) error
 }
 
 // budgetBody is a budget as the service shows it.
@@ -106,7 +107,7 @@ func (s *service) setBudget(w http.ResponseWriter, r *http.Request, c call) erro
 	if err := s.ownKey(r.Context(), b.ID); err != nil {
 		return err
 	}
-	state, err := s.Budgets.Set(r.Context(), b)
+	state, err := s.Budgets.Set(r.Context(), s.origin(r, c), b)
 	if err != nil {
 		return err
 	}
@@ -127,7 +128,7 @@ func (s *service) deleteBudget(w http.ResponseWriter, r *http.Request, c call) e
 	if err := s.ownKey(r.Context(), id); err != nil {
 		return err
 	}
-	if err := s.Budgets.Delete(r.Context(), id); err != nil {
+	if err := s.Budgets.Delete(r.Context(), s.origin(r, c), id); err != nil {
 		return err
 	}
 	w.WriteHeader(http.StatusNoContent)

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
@@ -14,7 +15,7 @@ import (
 func (w *world) spends(unit budget.Unit, limit int64) budget.Counter {
 	w.t.Helper()
 	b := budget.Budget{ID: budget.ID{Account: "studio", Period: budget.Day, Unit: unit}, Limit: limit}
-	if err := w.budgets.Set(w.t.Context(), b); err != nil {
+	if err := w.budgets.Set(w.t.Context(), audit.Operator(time.Now()), b); err != nil {
 		w.t.Fatal(err)
 	}
 	return b.Counter(w.now())

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
 )
 
@@ -44,7 +45,7 @@ func TestBudgetsOfKeys(t *testing.T) {
 	must("another unit", w.putBudget(admin, `{"key":"`+key+`","period":"month","unit":"tokens","limit":5000000.9}`), 200,
 		`"limit":5000000`, `"currency":null`)
 	ofAccount := budget.ID{Account: "studio", Period: budget.Month, Unit: budget.Jobs}
-	if err := w.budgets.Set(t.Context(), budget.Budget{ID: ofAccount, Limit: 3}); err != nil {
+	if err := w.budgets.Set(t.Context(), audit.Operator(time.Now()), budget.Budget{ID: ofAccount, Limit: 3}); err != nil {
 		t.Fatal(err)
 	}
 	must("the account's own", w.putBudget(admin, `{"period":"month","unit":"jobs","limit":99}`), 403)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/service/gateway"
@@ -25,7 +26,7 @@ func BenchmarkChat(b *testing.B) {
 // that has no budget where there could be some, and of one that has two.
 func BenchmarkChatWithoutBudgets(b *testing.B) {
 	store, machine := openBudgets(b, 1)
-	must(b, store.Delete(b.Context(), daily))
+	must(b, store.Delete(b.Context(), audit.Operator(time.Now()), daily))
 	k, _ := keep(b, store, machine, time.Now)
 	benchmarkChat(b, k)
 }
@@ -33,7 +34,7 @@ func BenchmarkChatWithoutBudgets(b *testing.B) {
 func BenchmarkChatWithBudgets(b *testing.B) {
 	store, machine := openBudgets(b, 1e18)
 	monthly := budget.ID{Account: daily.Account, Period: budget.Month, Unit: budget.Tokens}
-	must(b, store.Set(b.Context(), budget.Budget{ID: monthly, Limit: 1e18}))
+	must(b, store.Set(b.Context(), audit.Operator(time.Now()), budget.Budget{ID: monthly, Limit: 1e18}))
 	k, _ := keep(b, store, machine, time.Now)
 	benchmarkChat(b, k)
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/platform/boottime"
 )
@@ -32,7 +33,7 @@ func openBudgets(t testing.TB, limit int64) (budget.Store, *boottime.Clock) {
 	machine, err := boottime.Open()
 	must(t, err)
 	store := db.Budgets(machine)
-	must(t, store.Set(t.Context(), budget.Budget{ID: daily, Limit: limit}))
+	must(t, store.Set(t.Context(), audit.Operator(time.Now()), budget.Budget{ID: daily, Limit: limit}))
 	return store, machine
 }
 

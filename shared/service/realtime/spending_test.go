@@ -6,6 +6,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/usage"
 )
@@ -19,7 +20,7 @@ func TestSessionsDrawFromBudgets(t *testing.T) {
 	seconds := budget.Budget{
 		ID: budget.ID{Account: "studio", Period: budget.Month, Unit: budget.SessionSeconds}, Limit: limit,
 	}
-	if err := w.budgets.Set(t.Context(), seconds); err != nil {
+	if err := w.budgets.Set(t.Context(), audit.Operator(time.Now()), seconds); err != nil {
 		t.Fatal(err)
 	}
 	month := time.Now()

@@ -1,10 +1,14 @@
 package budgettest
 
 import (
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/testkit/conformance"
 )
+
+// now is when budgets are changed.
+var now = conformance.Tomorrow()
 
 var budgetTests = []test{
 	{"keep the budgets of each account in the order of key, period and unit", func(s *suite) {
@@ -16,25 +20,25 @@ var budgetTests = []test{
 			{ID: budget.ID{Account: "acme", Key: "key_2", Period: budget.Day, Unit: budget.Jobs}, Limit: 7},
 		}
 		for _, i := range []int{3, 1, 4, 0, 2} {
-			conformance.OK(s, s.Set(s.ctx, all[i]))
+			conformance.OK(s, s.Set(s.ctx, audit.Operator(now), all[i]))
 		}
 		other := budget.Budget{ID: budget.ID{Account: "acme/2", Period: budget.Day, Unit: budget.Cost}, Limit: 9}
-		conformance.OK(s, s.Set(s.ctx, other))
+		conformance.OK(s, s.Set(s.ctx, audit.Operator(now), other))
 		s.budgets("acme", all...)
 		s.budgets("acme/2", other)
 		s.budgets("nobody")
 	}},
 	{"replace a budget that is set again", func(s *suite) {
-		conformance.OK(s, s.Set(s.ctx, budget.Budget{ID: daily, Limit: 5}))
-		conformance.OK(s, s.Set(s.ctx, budget.Budget{ID: daily, Limit: 3}))
+		conformance.OK(s, s.Set(s.ctx, audit.Operator(now), budget.Budget{ID: daily, Limit: 5}))
+		conformance.OK(s, s.Set(s.ctx, audit.Operator(now), budget.Budget{ID: daily, Limit: 3}))
 		s.budgets("acme", budget.Budget{ID: daily, Limit: 3})
 	}},
 	{"delete a budget once, and go on counting", func(s *suite) {
-		conformance.OK(s, s.Set(s.ctx, budget.Budget{ID: daily, Limit: 5}))
+		conformance.OK(s, s.Set(s.ctx, audit.Operator(now), budget.Budget{ID: daily, Limit: 5}))
 		l := s.lease(today)
 		s.took(&l, 5, 2, 2, 2)
-		conformance.OK(s, s.Delete(s.ctx, daily))
-		conformance.Fails(s, s.Delete(s.ctx, daily), fault.NotFound)
+		conformance.OK(s, s.Delete(s.ctx, audit.Operator(now), daily))
+		conformance.Fails(s, s.Delete(s.ctx, audit.Operator(now), daily), fault.NotFound)
 		s.budgets("acme")
 		s.used(today, 2)
 	}},

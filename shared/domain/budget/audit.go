@@ -1,0 +1,43 @@
+package budget
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"cutroom/shared/domain/audit"
+)
+
+// facts are a budget in the audit log.
+type facts struct {
+	// Key is null for a budget of the whole account.
+	Key    *string `json:"key"`
+	Period Period  `json:"period"`
+	Unit   Unit    `json:"unit"`
+	// Limit is in the currency for a cost.
+	Limit json.Number `json:"limit"`
+}
+
+// Entry returns the entry of the audit log that a store writes when it sets a budget, or
+// deletes it: before is nil for a new one, after for one that is deleted.
+func Entry(from audit.Origin, before, after *Budget) (audit.Entry, error) {
+	action, id := audit.BudgetSet, ID{}
+	var states [2]any
+	for i, b := range []*Budget{before, after} {
+		if b == nil {
+			continue
+		}
+		f := facts{Period: b.Period, Unit: b.Unit, Limit: json.Number(b.Unit.FormatAmount(b.Limit))}
+		if b.Key != "" {
+			f.Key = &b.Key
+		}
+		states[i], id = f, b.ID
+	}
+	if after == nil {
+		action = audit.BudgetDeleted
+	}
+	scope := id.Key
+	if scope == "" {
+		scope = "account"
+	}
+	return audit.New(from, id.Account, action, fmt.Sprintf("%s/%s/%s", scope, id.Period, id.Unit), states[0], states[1])
+}
