@@ -26,7 +26,7 @@ import (
 
 // short returns a clip that is edited in a moment, long one that takes a while.
 func short(t *testing.T) []byte { return clip(t, 0.4) }
-func long(t *testing.T) []byte  { return clip(t, 6) }
+func long(t *testing.T) []byte  { return clip(t, 4) }
 
 // anything accepts every content type. Without it the local AWS takes a buffered
 // binary answer for text.
