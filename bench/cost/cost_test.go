@@ -124,6 +124,8 @@ func TestCountsAreTheDocumentedCalls(t *testing.T) {
 			operation{1, "Jobs", "Backlog, with open jobs"}, operation{1, "Jobs", "Backlog"},
 			// Without an engine that tells, they are asked for once a second.
 			operation{1, "Estimates", "Estimates"},
+			// Budgets are asked for twice a minute.
+			operation{1, "Budgets", "Budgets"},
 			operation{1, "Store", "Put, up to 8 MiB"}, operation{1, "Jobs", "Accept"},
 			operation{1, "Queue", "Receive"}, operation{1, "Runs", "Start"}, operation{2, "Store", "Open"},
 			operation{1, "Store", "Put, up to 8 MiB"}, operation{1, "Delivery", "Complete"},
@@ -143,9 +145,9 @@ func TestCountsAreTheDocumentedCalls(t *testing.T) {
 			operation{1, "Store", "Open"}, operation{1, "Files", "Finalize"},
 		), map[string]float64{"PUT": 1}},
 		{"completion", append(counted, operation{1, "Rates", "Take, in use"}, operation{1, "Rates", "Take, in use"},
-			operation{1, "Usage", "Add"}), nil},
+			operation{1, "Budgets", "Budgets"}, operation{1, "Usage", "Add"}), nil},
 		{"stream", append(counted, operation{1, "Rates", "Take, in use"}, operation{1, "Rates", "Take, in use"},
-			operation{1, "Usage", "Add"}), nil},
+			operation{1, "Budgets", "Budgets"}, operation{1, "Usage", "Add"}), nil},
 	} {
 		t.Run(c.scenario, func(t *testing.T) {
 			s, ok := kept(t).Scenario(c.scenario)
