@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
 	"cutroom/shared/domain/batch"
 	"cutroom/shared/service/gateway"
+	"cutroom/shared/service/gateway/jsonedit"
 )
 
 const (
@@ -120,10 +122,11 @@ func (c *checker) check(line []byte) (wrong batch.Error, ok bool) {
 	flaw := func(code, param, message string) (batch.Error, bool) {
 		return batch.Error{Code: code, Param: param, Message: message}, false
 	}
-	if !gjson.ValidBytes(line) || !utf8.Valid(line) || line[0] != '{' {
-		return flaw("invalid_json_line", "", "The line is not a JSON object.")
+	// It refuses deep nesting before anything walks over the line.
+	object, isObject := jsonedit.ParseObject(line)
+	if !isObject || !utf8.Valid(line) {
+		return flaw("invalid_json_line", "", notAnObject)
 	}
-	object := gjson.ParseBytes(line)
 	id := object.Get("custom_id")
 	if !id.Exists() {
 		return flaw("missing_required_parameter", "custom_id", "The line has no custom_id.")
@@ -162,13 +165,15 @@ func (c *checker) checkBody(
 		return flaw("missing_required_parameter", "body.model", "The body names no model.")
 	}
 	if c.model == "" {
-		c.model = model.Str
+		c.model = strings.Clone(model.Str) // the line's bytes are used again
 	}
 	if c.model != model.Str {
 		return flaw("model_mismatch", "body.model", "The model is not that of the first line.")
 	}
 	return batch.Error{}, true
 }
+
+var notAnObject = fmt.Sprintf("The line is not a JSON object, or is nested deeper than %d levels.", jsonedit.MaxDepth)
 
 var tooLongMessage = fmt.Sprintf("The body has more than %d bytes.", gateway.MaxBody)
 

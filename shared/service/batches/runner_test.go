@@ -153,6 +153,8 @@ func TestFlawsOfTheInput(t *testing.T) {
 		{"empty", "", "0 empty_file"},
 		{"of empty lines", "\n \r\n", "0 empty_file"},
 		{"no JSON", lineOf(0) + "\n{\n", "2 invalid_json_line"},
+		{"nested deeply", with(`"n":1`, `"n":`+strings.Repeat("[", 1000)+strings.Repeat("]", 1000)), "1 invalid_json_line"},
+		{"nested without end", with(`"n":1`, `"n":`+strings.Repeat("[", gateway.MaxBody)), "1 invalid_json_line"},
 		{"an array", "[]", "1 invalid_json_line"},
 		{"no UTF-8", with("call-1", "\xff"), "1 invalid_json_line"},
 		{"no id", with("custom_id", "id"), "1 missing_required_parameter"},
