@@ -91,11 +91,23 @@ type Batch struct {
 	// succeeded and failed. Only Store.Save adds to the last two.
 	Total, Answered, Failed int
 
+	// Attempts are the times in a row that work on it was begun and came to no end.
+	Attempts Attempts
+
 	CreatedAt, ExpiresAt time.Time
 	// The times at which it reached a status are zero if it has not.
 	InProgressAt, FinalizingAt, CancellingAt time.Time
 	// EndedAt is when it reached its final status.
 	EndedAt time.Time
+}
+
+// Attempts counts how often work on a batch was begun in a state that it has not left
+// since, unless the work was stopped in good order.
+type Attempts struct {
+	Count int
+	// Status and Results are the state: Results is how many calls have a result.
+	Status  Status
+	Results int
 }
 
 // Error is a flaw of a batch or of a line of its input.

@@ -47,7 +47,10 @@ func (r *Runner) giveUp(ctx context.Context, b batch.Batch) error {
 		return err
 	}
 	why := &resultError{"batch_expired", "This request was not made before the batch's time was over."}
-	if b.Outcome == batch.Cancelled {
+	switch b.Outcome {
+	case batch.Failed:
+		why = &resultError{"batch_failed", "This request was not made before the batch failed."}
+	case batch.Cancelled:
 		why = &resultError{"batch_cancelled", "This request was not made before the batch was cancelled."}
 	}
 	in, err := r.openInput(ctx, b)

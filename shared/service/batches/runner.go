@@ -195,7 +195,12 @@ func (r *Runner) next(open []batch.Batch) (batch.Batch, bool) {
 
 // work works on a batch until it has ended, or the context ends.
 func (r *Runner) work(ctx context.Context, b batch.Batch) {
-	retry := firstRetry
+	retry, noted := firstRetry, false
+	defer func() {
+		if noted {
+			r.stopped(ctx, b)
+		}
+	}()
 	for {
 		// Somebody may have cancelled it, or changed the clock.
 		current, err := r.config.Store.Get(ctx, b.Account, b.ID)
@@ -203,7 +208,12 @@ func (r *Runner) work(ctx context.Context, b batch.Batch) {
 			if b = current; b.Status.Ended() {
 				return
 			}
-			err = r.step(ctx, b)
+			if noted {
+				err = r.step(ctx, b)
+			} else {
+				err = r.attempt(ctx, b)
+				noted = err == nil
+			}
 		}
 		switch {
 		case ctx.Err() != nil:
@@ -226,10 +236,7 @@ func (r *Runner) work(ctx context.Context, b batch.Batch) {
 
 // lose ends a batch whose blobs are gone.
 func (r *Runner) lose(ctx context.Context, b batch.Batch, cause error) {
-	from := b.Status
-	b.Status, b.EndedAt = batch.Failed, r.now()
-	b.Errors = []batch.Error{{Code: "data_lost", Message: "The service has lost data of the batch."}}
-	err := r.change(ctx, from, b)
+	err := r.fail(ctx, b, batch.Error{Code: "data_lost", Message: "The service has lost data of the batch."})
 	r.config.Logger.Error("data of a batch is not there", "batch", b.ID, "account", b.Account,
 		"error", errors.Join(cause, err))
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -45,6 +46,8 @@ type world struct {
 	ahead   atomic.Int64
 	revoked atomic.Bool
 	full    atomic.Bool // the disk is
+	// dead says that the process of the runner has died.
+	dead *atomic.Bool
 	// answer makes a call; nil answers it with its body.
 	answer func(ctx context.Context, body string) gateway.LineAnswer
 	log    programtest.Output
@@ -80,10 +83,33 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
+// mortal is a store for a process that dies: what it has not written then, it never does.
+type mortal struct {
+	*sqlite.Batches
+	dead *atomic.Bool
+}
+
+var errDead = errors.New("the process is dead")
+
+func (m mortal) Change(ctx context.Context, from batch.Status, b batch.Batch) error {
+	if m.dead.Load() {
+		return errDead
+	}
+	return m.Batches.Change(ctx, from, b)
+}
+
+func (m mortal) Save(ctx context.Context, id string, chunks []batch.Chunk, used []usage.Record) error {
+	if m.dead.Load() {
+		return errDead
+	}
+	return m.Batches.Save(ctx, id, chunks, used)
+}
+
 // newRunner returns a runner as one after a restart.
 func (w *world) newRunner() *batches.Runner {
+	w.dead = &atomic.Bool{}
 	return batches.New(batches.Config{
-		Store: w.db.Batches(), Sweeper: &batch.Sweeper{Store: w.db.Batches(), Blobs: w.blobs, Now: w.now},
+		Store: mortal{w.db.Batches(), w.dead}, Sweeper: &batch.Sweeper{Store: w.db.Batches(), Blobs: w.blobs, Now: w.now},
 		Files: w.files, Blobs: w.blobs, Keys: holder{w}, Gateway: caller{w}, Calls: 4, Now: w.now,
 		Free: func() (int64, error) {
 			if w.full.Load() {
