@@ -44,7 +44,7 @@ func putAnswerBuffer(buffer *[]byte) {
 func (c *completion) answer(r upstream.Reply, secret string) *failure {
 	read := answerBuffers.Get().(*[]byte)
 	defer putAnswerBuffer(read)
-	memory := reservation{memory: c.gateway.bodies, account: c.who.Account()}
+	memory := c.reservation()
 	defer memory.releaseAll()
 	body, err := c.readAnswer((*read)[:0], r, &memory)
 	*read = body

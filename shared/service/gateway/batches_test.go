@@ -294,6 +294,64 @@ func TestLinesLeaveRates(t *testing.T) {
 	}
 }
 
+// Calls of batches take no memory from live calls: their bodies take none of the account's
+// half, and what a dialect's need is given up when a live call needs it.
+func TestLinesLeaveMemory(t *testing.T) {
+	entered, open := make(chan bool, 16), make(chan bool)
+	w := newWorld(t, setup{rows: longRow, bodyWait: patience, upstreams: []*modelServer{newUpstream(t, func(c *call) {
+		if strings.Contains(c.body, "held") {
+			entered <- true
+			<-open
+		}
+		c.json(200, whole)
+	})}})
+	t.Cleanup(func() { close(open) })
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	line := func(route catalog.Route, body string, mebibytes int) <-chan gateway.LineAnswer {
+		text := []byte(strings.Replace(body, "one two", "held"+strings.Repeat("y", mebibytes<<20), 1))
+		answers := make(chan gateway.LineAnswer, 1)
+		who := credential.Principal{Key: credential.Key{ID: "key_1", Account: "studio"}}
+		go func() { answers <- w.gateway.AnswerLine(ctx, who, route, text) }()
+		return answers
+	}
+	for range 4 {
+		line(catalog.Chat, plain, 28)
+		<-entered
+	}
+	if a := w.chat(strings.Replace(plain, "one two", strings.Repeat("y", 28<<20), 1)); a.status != 200 {
+		t.Errorf("a live call beside four of batches: %d %s", a.status, a.body)
+	}
+	leave()
+	ctx = t.Context()
+	const message = `{"model":"small","max_tokens":10,"messages":[{"role":"user","content":"one two"}]}`
+	first := line(catalog.Messages, message, 16)
+	<-entered
+	second := line(catalog.Messages, message, 16)
+	<-entered
+	// They have 40 of the 64 MiB, and a third one would need 20 more and has no room with 25.
+	if got := <-line(catalog.Messages, message, 20); got.Status != 429 || got.RetryAfter == 0 {
+		t.Errorf("beyond a quarter: %d %s", got.Status, got.Body)
+	}
+	filler := []byte(strings.Repeat("x", 1<<20))
+	for range 4 {
+		for _, account := range []string{studio, rival} {
+			defer w.hold(account, filler, 28).conn.Close()
+		}
+	}
+	select {
+	case got := <-first:
+		if !got.Cut || len(got.Used) > 0 {
+			t.Errorf("given up for live calls: %+v", got)
+		}
+	case got := <-second:
+		t.Errorf("the second was given up before the first: %d", got.Status)
+	case <-time.After(patience):
+		t.Error("none is given up for live calls")
+	}
+	w.eventually("no live call waits", func() bool { return w.gateway.BodiesWaiting() == 0 })
+}
+
 // Calls of batches draw from budgets what they cost, and one that is given up nothing.
 func TestLinesHaveBudgets(t *testing.T) {
 	const row = `

@@ -93,15 +93,16 @@ func (c *completion) run() *apierror.Error {
 	}
 	read := requestBuffers.Get().(*[]byte)
 	defer putRequestBuffer(read)
-	c.memory = reservation{memory: c.gateway.bodies, account: c.who.Account()}
+	c.memory = c.reservation()
 	defer c.memory.releaseAll()
-	body, apiErr := readBody((*read)[:0], c.r, &c.memory)
-	*read = body
-	if apiErr != nil {
+	var apiErr *apierror.Error
+	if c.line != nil {
+		read = &c.line.body
+	} else if *read, apiErr = readBody((*read)[:0], c.r, &c.memory); apiErr != nil {
 		return apiErr
 	}
 	snapshot := c.gateway.pools.Current()
-	c.kept = reservation{memory: c.gateway.bodies, account: c.who.Account()}
+	c.kept = c.reservation()
 	defer c.kept.releaseAll()
 	c.choice = choice{snapshot: snapshot, body: read, held: c.memory.held}
 	if apiErr = c.begin(); apiErr != nil {
@@ -127,6 +128,11 @@ func (c *completion) run() *apierror.Error {
 	}
 	c.end(apiErr)
 	return apiErr
+}
+
+// reservation returns one of the memory of bodies that holds nothing yet.
+func (c *completion) reservation() reservation {
+	return reservation{memory: c.gateway.bodies, account: c.who.Account(), line: c.line}
 }
 
 // stopping is the answer to a call that the gateway's stop has ended.

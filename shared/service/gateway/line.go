@@ -29,7 +29,12 @@ type LineAnswer struct {
 
 // line is what a call of a batch has beyond a live one.
 type line struct {
-	// yield gives the call up when a live call needs its place.
+	// body is the caller's: it is not copied, and not counted against the memory of
+	// bodies.
+	body []byte
+	// held is what the call holds of the memory of bodies, whose lock it has.
+	held int64
+	// yield gives the call up when a live call needs its place or its memory.
 	yield func()
 	used  []usage.Record
 }
@@ -50,19 +55,19 @@ func BatchRoute(endpoint string) (route catalog.Route, ok bool) {
 
 // AnswerLine makes a call of a batch: the same as a live call, but behind live calls
 // (docs/contract/batches.md#priority) and at the price of batches. What it used is
-// returned and not metered.
+// returned and not metered. The body must not change until then.
 func (g *Gateway) AnswerLine(
 	ctx context.Context, who credential.Principal, route catalog.Route, body []byte,
 ) LineAnswer {
 	ctx, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/v1"+route.Path(), bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "/v1"+route.Path(), http.NoBody)
 	if err != nil {
 		return LineAnswer{Cut: true} // it cannot be: the path is one of the gateway's own
 	}
 	w := &lineWriter{header: http.Header{}, status: http.StatusOK}
 	c := g.newCompletion(w, r, who, route)
-	c.line = &line{yield: func() { cut(errYielded) }}
+	c.line = &line{body: body, yield: func() { cut(errYielded) }}
 	apiErr := c.run()
 	c.observe(apiErr)
 	switch {
