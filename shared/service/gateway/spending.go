@@ -1,8 +1,6 @@
 package gateway
 
 import (
-	"bytes"
-
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/usage"
@@ -12,13 +10,6 @@ import (
 // promptOverhead is how many tokens a template may add to a prompt besides what stands in
 // the request, such as how tools are called.
 const promptOverhead = 512
-
-// notText are the beginnings of types of content whose tokens have nothing to do with its
-// length, such as a picture at a URL.
-var notText = [][]byte{
-	[]byte(`"image`), []byte(`"input_image`), []byte(`"input_audio`), []byte(`"input_file`), []byte(`"audio`),
-	[]byte(`"video`), []byte(`"file`), []byte(`"document`),
-}
 
 // reserve reserves the most that the call can use of the budgets that apply to it, for the
 // row that serves it (docs/contract/budgets.md#what-counts). A call that has fallen back
@@ -50,22 +41,19 @@ func (c *completion) reserve() *apierror.Error {
 // most returns the most that the call can use. No token of a text has less than a byte, and
 // no character of it takes less room in JSON.
 func (c *completion) most() budget.Amounts {
-	body, row := c.request.Raw(), c.request.Model
+	row := c.request.Model
 	prompts, completions := int64(1), int64(c.request.Completions)
 	switch c.route {
 	case catalog.Completions, catalog.Embeddings, catalog.Rerank, catalog.Score:
 		prompts = completions
 	}
 	longest := prompts * int64(row.ContextLength)
-	prompt := int64(len(body)) + promptOverhead
+	prompt := int64(len(c.request.Raw())) + promptOverhead
 	if c.route == catalog.Rerank || c.route == catalog.Score {
 		prompt *= prompts // each document is read together with the query
 	}
-	for _, mark := range notText {
-		if bytes.Contains(body, mark) {
-			prompt = longest
-			break
-		}
+	if !c.request.TextOnly {
+		prompt = longest
 	}
 	prompt = min(prompt, longest)
 	generated := int64(0)

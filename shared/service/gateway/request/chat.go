@@ -74,10 +74,12 @@ func (s *scan) messageMember(i int, has *seen) error {
 		has.content = true
 		return s.parts(i)
 	}
+	media := isMedia(name)
 	value, _, err := r.value()
 	if err != nil || kind == 'n' {
 		return err
 	}
+	s.beyondText = s.beyondText || media
 	switch {
 	case role:
 		has.role = true
@@ -146,13 +148,14 @@ func (s *scan) part(message, i int) error {
 			return err
 		}
 		isType, isTheText := string(name) == "type", string(name) == "text"
-		value, _, err := r.value()
+		value, err := s.partMember(name)
 		switch {
 		case err != nil:
 			return err
 		case isType:
 			typed = value.Kind() == '"'
 			isText = typed && string(r.string(value)) == "text"
+			s.beyondText = s.beyondText || typed && !isTextType(r.string(value))
 		case isTheText:
 			text = value.Kind() == '"'
 		}

@@ -17,15 +17,43 @@ func (s *scan) tools() (span, error) {
 		return span{}, err
 	}
 	for i := 0; r.kind() != ']'; i++ {
-		value, _, err := r.value()
-		if err != nil {
-			return span{}, err
-		}
-		if value.Kind() != '{' {
+		if r.kind() != '{' {
 			s.wrongType(toolsField, fmt.Sprintf("tools[%d]", i), "an object")
+			if _, _, err := r.value(); err != nil {
+				return span{}, err
+			}
+			continue
+		}
+		if err := s.tool(); err != nil {
+			return span{}, err
 		}
 	}
 	return r.close(start)
+}
+
+// tool reads one tool. One that the model server calls itself, such as a search, adds to
+// the prompt what it finds.
+func (s *scan) tool() error {
+	r := s.reader
+	start, err := r.open()
+	if err != nil {
+		return err
+	}
+	for r.kind() != '}' {
+		name, _, err := r.key()
+		if err != nil {
+			return err
+		}
+		isType := string(name) == "type"
+		value, _, err := r.value()
+		if err != nil {
+			return err
+		}
+		callers := value.Kind() == 'n' || isString(value, "function") || isString(value, "custom")
+		s.beyondText = s.beyondText || isType && !callers
+	}
+	_, err = r.close(start)
+	return err
 }
 
 // toolChoiceWord checks a tool_choice that is not an object.

@@ -50,19 +50,24 @@ func (s *scan) prompt(f field, value jsontext.Value) {
 }
 
 // input checks the input of embeddings, which is like the prompt of a
-// completion, or that of a response: a text, or items that are not empty.
+// completion, or that of a response that is no array.
 func (s *scan) input(value jsontext.Value) {
-	if s.route == catalog.Embeddings {
-		s.prompt(inputField, value)
-		return
-	}
 	switch {
-	case value.Kind() == '"':
-	case value.Kind() != '[':
+	case s.route == catalog.Embeddings:
+		s.prompt(inputField, value)
+	case value.Kind() != '"':
 		s.wrongType(inputField, "input", "a string or an array")
-	case isEmpty(value):
+	}
+}
+
+// items reads the input of a response that is an array. Which items exist is left to
+// the upstream.
+func (s *scan) items() (span, error) {
+	at, err := s.texture()
+	if err == nil && isEmpty(s.reader.body[at.start:at.end]) {
 		s.wrong(inputField, "input", apierror.EmptyArray, "input: expected at least one item.")
 	}
+	return at, err
 }
 
 // texts checks what is ranked or scored: a text or an object with one, or an
@@ -71,12 +76,14 @@ func (s *scan) texts(f field, value jsontext.Value) {
 	n := 1
 	switch value.Kind() {
 	case '"', '{':
+		s.object(value)
 		if f == documentsField && value.Kind() == '"' {
 			s.wrongType(f, f.String(), "an array")
 		}
 	case '[':
 		n = 0
 		for element := range elements(value) {
+			s.object(element)
 			if n++; element.Kind() != '"' && element.Kind() != '{' {
 				s.wrongType(f, fmt.Sprintf("%s[%d]", f, n-1), "a string or an object")
 				return

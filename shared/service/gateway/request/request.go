@@ -45,6 +45,8 @@ type Request struct {
 	Completions int
 	// MostTokens is how many tokens each of them has at most.
 	MostTokens int
+	// TextOnly reports whether all that the model reads is text that stands in the body.
+	TextOnly bool
 
 	body []byte
 	// edits are the changes that the rules make, without the model's name.
@@ -118,7 +120,7 @@ func Parse(route catalog.Route, body []byte, caller Caller) (*Request, *apierror
 	r := &Request{
 		Route: route, Model: m, Models: others, Named: s.members[modelsField].present(), Stream: s.members[streamField].kind == 't', IncludeUsage: s.usage.kind == 't',
 		body: body, model: s.members[modelField].value, prompt: s.members[prompt].value, promptIDs: s.tokenIDs,
-		system: s.system, cacheKey: s.cacheKey,
+		system: s.system, cacheKey: s.cacheKey, TextOnly: !s.beyondText,
 		Completions: max(s.prompts, 1) * max(s.numbers[nField], s.numbers[bestOfField], 1),
 	}
 	if tools := s.members[toolsField]; tools.present() {

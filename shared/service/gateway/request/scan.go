@@ -53,6 +53,8 @@ type scan struct {
 	tokenIDs, longestIDs, prompts int
 	// asText reports whether response_format asks for plain text.
 	asText bool
+	// beyondText reports whether the model may read more than the text of the body.
+	beyondText bool
 
 	// system is the system prompt of a route that has it beside its messages, and
 	// cacheKey the caller's prompt_cache_key.
@@ -123,7 +125,7 @@ func (s *scan) body() error {
 		if f == otherField {
 			// The name may not outlive the reading of the value.
 			noted := noteOf(s.route, name)
-			value, at, err := r.value()
+			value, at, err := s.other(noted, name)
 			if err != nil {
 				return err
 			}
@@ -175,6 +177,16 @@ func noteOf(route catalog.Route, name []byte) noted {
 	return nothingNoted
 }
 
+// other reads a field that is forwarded unchanged. Only the system prompt is read by parts.
+func (s *scan) other(what noted, name []byte) (jsontext.Value, span, error) {
+	if what == systemNoted && s.reader.kind() == '[' {
+		at, err := s.texture()
+		return nil, at, err
+	}
+	s.beyondText = s.beyondText || isMedia(name) && !isUsual(s.route, name)
+	return s.reader.value()
+}
+
 // note keeps the place of a field.
 func (s *scan) note(what noted, value jsontext.Value, at span) {
 	switch {
@@ -216,6 +228,8 @@ func (s *scan) field(f field, kind jsontext.Kind) (span, error) {
 	switch {
 	case f == messagesField && kind == '[':
 		return s.messages()
+	case f == inputField && kind == '[' && s.route == catalog.Responses:
+		return s.items()
 	case f == toolsField && kind == '[':
 		return s.tools()
 	case f == stopField && kind == '[':

@@ -1,0 +1,103 @@
+package request
+
+import (
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// isTextType reports whether a part of a content, or an item of an input, has text and
+// nothing else. What is not known may be a picture at a URL, whose tokens have nothing to
+// do with its length.
+func isTextType(name []byte) bool {
+	switch string(name) {
+	case "text", "refusal", "thinking", "redacted_thinking", "reasoning", // of chats and Messages
+		"tool_use", "tool_result", "search_result",
+		"input_text", "output_text", "reasoning_text", "summary_text", // of Responses
+		"message", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output":
+		return true
+	}
+	return false
+}
+
+// isMedia reports whether a member is about something else than text by its name. Some
+// model servers read it whatever the type of its part is.
+func isMedia(name []byte) bool {
+	for _, begins := range [...]string{"image", "input_image", "input_audio", "input_video", "input_file", "audio", "video", "file",
+		"document"} {
+		if len(name) >= len(begins) && string(name[:len(begins)]) == begins {
+			return true
+		}
+	}
+	return false
+}
+
+// holdsParts reports whether a member of a part or an item may have parts of its own.
+func holdsParts(name []byte) bool {
+	switch string(name) {
+	case "content", "output", "summary":
+		return true
+	}
+	return false
+}
+
+// texture reads a value of any shape, and notes whether it may be more than text.
+func (s *scan) texture() (span, error) {
+	r := s.reader
+	switch r.kind() {
+	case '[':
+		start, err := r.open()
+		if err != nil {
+			return span{}, err
+		}
+		for r.kind() != ']' {
+			if _, err := s.texture(); err != nil {
+				return span{}, err
+			}
+		}
+		return r.close(start)
+	case '{':
+		start, err := r.open()
+		if err != nil {
+			return span{}, err
+		}
+		for r.kind() != '}' {
+			name, _, err := r.key()
+			if err != nil {
+				return span{}, err
+			}
+			isType := string(name) == "type"
+			value, err := s.partMember(name)
+			if err != nil {
+				return span{}, err
+			}
+			s.beyondText = s.beyondText || isType && !(value.Kind() == '"' && isTextType(r.string(value)))
+		}
+		return r.close(start)
+	}
+	_, at, err := r.value()
+	return at, err
+}
+
+// partMember reads the value of a member of a part or an item, which is nil if it was read
+// by its own parts.
+func (s *scan) partMember(name []byte) (jsontext.Value, error) {
+	if kind := s.reader.kind(); holdsParts(name) && (kind == '[' || kind == '{') {
+		_, err := s.texture()
+		return nil, err
+	}
+	s.beyondText = s.beyondText || isMedia(name)
+	value, _, err := s.reader.value()
+	return value, err
+}
+
+// object notes whether an object that was read as a whole may be more than text.
+func (s *scan) object(value jsontext.Value) {
+	if value.Kind() != '{' || s.beyondText {
+		return
+	}
+	inner := newScan(s.route, value)
+	defer inner.free()
+	if _, err := inner.texture(); err != nil {
+		return // it was valid before
+	}
+	s.beyondText = inner.beyondText
+}
