@@ -29,7 +29,8 @@ var savedSettings = []string{"secret", "metrics-key", "dev-key"}
 // backupCommand saves the data folder, even while a server uses it.
 type backupCommand struct {
 	dataFlag
-	To string `arg:"" placeholder:"FOLDER" help:"Where to: a folder that is not the server's, or s3://BUCKET/PREFIX."`
+	To     string `arg:"" placeholder:"FOLDER" help:"Where to: a folder that is not the server's, or s3://BUCKET/PREFIX."`
+	Reread bool   `help:"Read what earlier backups have stored there again, and save anew what is damaged."`
 }
 
 // Run makes a backup.
@@ -67,6 +68,7 @@ func (c *backupCommand) Run(ctx context.Context, out *command.Session) error {
 		Store:   store,
 		Work:    c.Data,
 		Version: out.Version,
+		Reread:  c.Reread,
 		Now:     time.Now,
 		NewID:   rand.Text,
 	}.Save(ctx)
@@ -75,6 +77,9 @@ func (c *backupCommand) Run(ctx context.Context, out *command.Session) error {
 	}
 	if out.JSON {
 		return out.Print(report)
+	}
+	if report.Damaged > 0 {
+		fmt.Fprintf(out.Err, "%d parts of earlier backups were damaged, and are replaced where they are needed.\n", report.Damaged)
 	}
 	fmt.Fprintf(out.Out, "Saved in %s, in %s: the records (%s) and %d files (%s), %d of them new (%s).\n", c.To,
 		time.Since(began).Round(100*time.Millisecond), humanize.Bytes(uint64(report.Database.Size)),
@@ -111,7 +116,7 @@ func (c *restoreCommand) Run(ctx context.Context, out *command.Session) error {
 	}
 	if c.Check {
 		if err := backup.Verify(ctx, store, manifest); err != nil {
-			return fmt.Errorf("%s: %w", c.From, err)
+			return fmt.Errorf("%s: %w; \"cutroom backup --reread\" replaces what is damaged", c.From, err)
 		}
 		return c.tell(out, "The backup of %s is whole: the records (%s) and %d files (%s).\n", manifest)
 	}

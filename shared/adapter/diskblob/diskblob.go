@@ -133,7 +133,8 @@ func (s *Store) openFile(ctx context.Context, name string) (*os.File, int64, err
 	if err != nil {
 		return nil, 0, err
 	}
-	file, err := os.Open(path)
+	// A pipe that somebody has put there would be waited for.
+	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, 0, readError("open", err)
 	}

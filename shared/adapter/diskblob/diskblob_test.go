@@ -4,10 +4,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"cutroom/shared/adapter/diskblob"
 	"cutroom/shared/domain/blob/blobtest"
+	"cutroom/shared/domain/fault"
 )
 
 // open opens a store over a new root.
@@ -64,4 +66,16 @@ func leftovers(t *testing.T, root string) []string {
 		t.Fatal(err)
 	}
 	return left
+}
+
+// A pipe in the place of a blob is none, and is not waited for.
+func TestPipe(t *testing.T) {
+	root := t.TempDir()
+	store := openAt(t, root)
+	if err := syscall.Mkfifo(filepath.Join(root, "pipe"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.Open(t.Context(), "pipe", 0, -1); !fault.Is(err, fault.NotFound) {
+		t.Errorf("it was opened: %v", err)
+	}
 }

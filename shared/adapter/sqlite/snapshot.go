@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"cutroom/shared/domain/integrity"
 )
@@ -33,10 +34,13 @@ func Snapshot(ctx context.Context, path, into string) error {
 	return damage("copy the database", err)
 }
 
+// placeCheck bounds the check of a database that is placed.
+const placeCheck = time.Minute
+
 // Place writes what Snapshot has written to the path, where there is no database yet.
 // The database is there whole or not at all.
 //
-// Errors: that of the reader; one that says so if there is a database; others of the
+// Errors: that of the reader; integrity.ErrDamaged; one that says so if there is a database; others of the
 // file system.
 func Place(ctx context.Context, path string, snapshot io.Reader) error {
 	if err := Present(path); !errors.Is(err, integrity.ErrNone) {
@@ -51,6 +55,13 @@ func Place(ctx context.Context, path string, snapshot io.Reader) error {
 		err = part.Sync()
 	}
 	if err = errors.Join(err, part.Close()); err == nil {
+		var found integrity.Inspection
+		found, err = Inspect(ctx, part.Name(), placeCheck)
+		if err == nil && found.Mark.Database == "" {
+			err = fmt.Errorf("%w: it is not a database of this program", integrity.ErrDamaged)
+		}
+	}
+	if err == nil {
 		err = os.Rename(part.Name(), path)
 	}
 	if err != nil {

@@ -1,9 +1,13 @@
 package sqlite_test
 
 import (
+	"bytes"
+	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -77,5 +81,36 @@ func TestSnapshot(t *testing.T) {
 	}
 	close(stop)
 	for range written {
+	}
+}
+
+// Only what Snapshot has written becomes the database.
+func TestPlace(t *testing.T) {
+	ctx := t.Context()
+	folder := t.TempDir()
+	path := filepath.Join(folder, "cutroom.db")
+	foreign := filepath.Join(folder, "foreign.db")
+	pool, err := sql.Open("sqlite", foreign)
+	if err == nil {
+		_, err = pool.ExecContext(ctx, "create table mine (name text)")
+	}
+	if err := errors.Join(err, pool.Close()); err != nil {
+		t.Fatal(err)
+	}
+	other, err := os.ReadFile(foreign)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string][]byte{
+		"nothing": nil, "garbage": []byte(strings.Repeat("garbage ", 500)), "another program's": other,
+		"cut off": other[:len(other)/2],
+	} {
+		if err := sqlite.Place(ctx, path, bytes.NewReader(content)); err == nil {
+			t.Errorf("%s was placed", name)
+		}
+	}
+	left, err := filepath.Glob(path + "*")
+	if err != nil || len(left) > 0 {
+		t.Errorf("left are %v, %v", left, err)
 	}
 }

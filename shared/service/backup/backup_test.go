@@ -26,6 +26,7 @@ type world struct {
 	folder       string
 	records      string
 	now          time.Time
+	reread       bool
 }
 
 func newWorld(t *testing.T) *world {
@@ -66,6 +67,7 @@ func (w *world) save(store backup.Store) (backup.Report, error) {
 			Settings: map[string]string{"secret": secret, "other": secret + ".none"},
 		},
 		Store: store, Work: w.TempDir(), Version: "1.0", Now: func() time.Time { return w.now }, NewID: rand.Text,
+		Reread: w.reread,
 	}.Save(w.Context())
 }
 
@@ -380,7 +382,7 @@ func TestDamaged(t *testing.T) {
 	}
 	for _, lie := range [][2]string{
 		{`"format": 1`, `"format": 2`}, {`"id": "`, `"id": "../../`}, {`"sha256": "`, `"sha256": "../`},
-		{`"size": `, `"size": -`},
+		{`"size": `, `"size": -`}, {`"blobs": `, `"blobs": -`}, {`"bytes": `, `"bytes": -`},
 	} {
 		text := strings.Replace(whole["manifest.json"], lie[0], lie[1], 1)
 		if _, err := w.kept.Put(t.Context(), "manifest.json", bytes.NewReader([]byte(text))); err != nil {
@@ -390,6 +392,28 @@ func TestDamaged(t *testing.T) {
 			t.Errorf("a manifest with %s is believed", lie[1])
 		}
 	}
+	// Bytes that a disk has lost are noticed by whoever reads them again.
+	if _, err := w.save(w.kept); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range w.contents(w.kept) {
+		if strings.HasPrefix(name, "content/") {
+			if _, err := w.kept.Put(t.Context(), name, strings.NewReader(strings.ToUpper(content))); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := w.save(w.kept); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.restored(w.kept); !errors.Is(err, backup.ErrDamaged) {
+		t.Errorf("sizes alone tell of damage: %v", err)
+	}
+	w.reread = true
+	if report, err := w.save(w.kept); err != nil || report.Damaged != 3 {
+		t.Errorf("read again: %+v, %v", report, err)
+	}
+	w.want(w.kept, w.contents(w.source), "records 1")
 	// A backup over a damaged one is whole.
 	if _, err := w.save(w.kept); err != nil {
 		t.Fatal(err)

@@ -57,8 +57,8 @@ const format = 1
 // manifestName is the name of the manifest in the backup.
 const manifestName = "manifest.json"
 
-// largestManifest bounds a manifest, in bytes.
-const largestManifest = 1 << 20
+// largestManifest and longestLine bound a manifest and a line of an index, in bytes.
+const largestManifest, longestLine = 1 << 20, 4 << 10
 
 // Manifest describes a backup.
 type Manifest struct {
@@ -136,8 +136,8 @@ func Read(ctx context.Context, store Opener) (Manifest, error) {
 	if m.Format != format {
 		return m, fmt.Errorf("the backup has format %d, and this version of the program reads %d", m.Format, format)
 	}
-	if !idForm.MatchString(m.ID) {
-		return m, fmt.Errorf("%w: its id is %.80q", ErrDamaged, m.ID)
+	if !idForm.MatchString(m.ID) || m.Blobs < 0 || m.Bytes < 0 {
+		return m, fmt.Errorf("%w: it is %.80q, of %d files and %d bytes", ErrDamaged, m.ID, m.Blobs, m.Bytes)
 	}
 	for _, part := range append([]Content{m.Database, m.Index}, values(m.Settings)...) {
 		if err := part.check(); err != nil {
@@ -164,6 +164,7 @@ func (m Manifest) index(ctx context.Context, store Opener) iter.Seq2[indexed, er
 		}
 		defer r.Close()
 		lines := bufio.NewScanner(r)
+		lines.Buffer(nil, longestLine)
 		for lines.Scan() {
 			var line indexed
 			if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
@@ -175,7 +176,10 @@ func (m Manifest) index(ctx context.Context, store Opener) iter.Seq2[indexed, er
 				return
 			}
 		}
-		if err := lines.Err(); err != nil {
+		switch err := lines.Err(); {
+		case errors.Is(err, bufio.ErrTooLong):
+			yield(indexed{}, fmt.Errorf("%w: its index: %w", ErrDamaged, err))
+		case err != nil:
 			yield(indexed{}, err)
 		}
 	}

@@ -74,15 +74,15 @@ func Verify(ctx context.Context, store Opener, m Manifest) error {
 		_, err := io.Copy(io.Discard, contextReader{ctx, r})
 		return err
 	}
-	checked := map[string]bool{} // many names may have the same bytes
+	checked := map[Content]bool{} // many names may have the same bytes
 	for line, err := range m.index(ctx, store) {
 		if err != nil {
 			return err
 		}
-		if checked[line.SHA256] {
+		if checked[line.Content] {
 			continue
 		}
-		checked[line.SHA256] = true
+		checked[line.Content] = true
 		if err := pass(ctx, store, line.place(), line.Content, discard); err != nil {
 			return err
 		}

@@ -10,11 +10,13 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
 
+	"cutroom/shared/domain/blob"
 	"cutroom/shared/domain/fault"
 )
 
@@ -44,7 +46,10 @@ type Saver struct {
 	Work string
 	// Version is that of the program.
 	Version string
-	Now     func() time.Time
+	// Reread has the bytes of earlier backups read again, so that those that a disk has
+	// lost since are saved anew. Without it their sizes are believed.
+	Reread bool
+	Now    func() time.Time
 	// NewID returns an id of letters and digits that no other backup has.
 	NewID func() string
 }
@@ -68,8 +73,9 @@ type Report struct {
 	// NewBlobs and NewBytes count what the store did not have.
 	NewBlobs int
 	NewBytes int64
-	// Deleted counts the contents of earlier backups that were deleted.
-	Deleted int
+	// Deleted counts the contents of earlier backups that were deleted, and Damaged those
+	// that were found to have other bytes than they should.
+	Deleted, Damaged int
 }
 
 // saving is a backup that is being made.
@@ -115,12 +121,41 @@ func (s Saver) Save(ctx context.Context) (Report, error) {
 		if err != nil {
 			return run.report, err
 		}
-		run.kept[entry.Name] = entry.Size
+		whole, err := run.stillWhole(ctx, entry)
+		if err != nil {
+			return run.report, err
+		}
+		if whole {
+			run.kept[entry.Name] = entry.Size
+		} else {
+			run.report.Damaged++
+		}
 	}
 	if err := run.save(ctx); err != nil {
 		return run.report, err
 	}
 	return run.report, run.prune(ctx)
+}
+
+// stillWhole reports whether a content of an earlier backup has the bytes that its name
+// says. Unless they are to be read again, it has.
+func (s *saving) stillWhole(ctx context.Context, entry blob.Entry) (bool, error) {
+	if !s.Reread {
+		return true, nil
+	}
+	want := Content{entry.Size, path.Base(entry.Name)}
+	if want.check() != nil || want.place() != entry.Name {
+		return false, nil
+	}
+	r, err := open(ctx, s.Store, entry.Name, want)
+	if err == nil {
+		_, err = io.Copy(io.Discard, contextReader{ctx, r})
+		r.Close()
+	}
+	if errors.Is(err, ErrDamaged) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // claim marks the store as one of backups, since what no backup names is deleted there.
