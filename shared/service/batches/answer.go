@@ -49,8 +49,9 @@ type answering struct {
 	pace  *pace
 }
 
-// answer makes the calls of a batch that were not made yet.
-func (r *Runner) answer(ctx context.Context, b batch.Batch) error {
+// answer makes the calls of a batch that were not made yet, until the context of staying
+// ends.
+func (r *Runner) answer(ctx, staying context.Context, b batch.Batch) error {
 	route, ok := gateway.BatchRoute(b.Endpoint)
 	if !ok {
 		return fmt.Errorf("the endpoint %q is unknown", b.Endpoint)
@@ -61,7 +62,7 @@ func (r *Runner) answer(ctx context.Context, b batch.Batch) error {
 	if a.keep, err = r.newKeeper(ctx, b); err != nil {
 		return err
 	}
-	taking, stop := context.WithCancelCause(ctx)
+	taking, stop := context.WithCancelCause(staying)
 	defer stop(nil)
 	if err := a.look(taking, stop, true); err != nil {
 		return err
@@ -82,6 +83,8 @@ func (r *Runner) answer(ctx context.Context, b batch.Batch) error {
 func (a *answering) goOn(ctx context.Context, cause error) error {
 	b := a.batch
 	switch {
+	case errors.Is(cause, errHandedOver):
+		return nil // it goes on later
 	case errors.Is(cause, errCancelled):
 		return nil // the record says so already
 	case errors.Is(cause, errRevoked):

@@ -23,8 +23,6 @@ import (
 const (
 	// DefaultCalls is how many calls of batches are made at once, unless it is set.
 	DefaultCalls = 16
-	// maxActive is how many batches are worked on at once; others wait.
-	maxActive = 16
 	// lookEvery is how often the runner looks for batches that nobody told it of, and
 	// for what is to be deleted.
 	lookEvery = 5 * time.Second
@@ -84,9 +82,8 @@ type Runner struct {
 	turns  *turns
 	wake   chan struct{}
 
-	mu sync.Mutex
-	// active are the accounts of the batches that are worked on, by their ids.
-	active map[string]string
+	mu    sync.Mutex
+	slots *slots
 	// changed is closed by Wake, and made anew.
 	changed chan struct{}
 	working sync.WaitGroup
@@ -101,7 +98,7 @@ func New(c Config) *Runner {
 		c.Settled = func() bool { return true }
 	}
 	return &Runner{
-		config: c, turns: newTurns(c.Calls), wake: make(chan struct{}, 1), active: map[string]string{},
+		config: c, turns: newTurns(c.Calls), wake: make(chan struct{}, 1), slots: newSlots(),
 		changed: make(chan struct{}),
 	}
 }
@@ -151,57 +148,46 @@ func (r *Runner) look(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(swept, err)
 	}
-	for {
-		b, ok := r.next(open)
-		if !ok {
-			return swept
-		}
-		r.working.Go(func() {
-			r.work(ctx, b)
-			r.mu.Lock()
-			delete(r.active, b.ID)
-			r.mu.Unlock()
-			r.Wake()
-		})
+	for r.begin(ctx, open) {
 	}
-}
-
-// next takes the batch to work on next: the oldest of the account that has the fewest.
-func (r *Runner) next(open []batch.Batch) (batch.Batch, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.active) >= maxActive {
-		return batch.Batch{}, false
-	}
-	count := map[string]int{}
-	for _, account := range r.active {
-		count[account]++
-	}
-	var chosen *batch.Batch
-	for i, b := range open {
-		if _, active := r.active[b.ID]; active {
-			continue
-		}
-		if chosen == nil || count[b.Account] < count[chosen.Account] {
-			chosen = &open[i]
-		}
-	}
-	if chosen == nil {
-		return batch.Batch{}, false
-	}
-	r.active[chosen.ID] = chosen.Account
-	return *chosen, true
+	r.slots.makeRoom(open)
+	return swept
 }
 
-// work works on a batch until it has ended, or the context ends.
-func (r *Runner) work(ctx context.Context, b batch.Batch) {
+// begin begins to work on the next of the open batches, and reports whether there was one
+// and a place for it.
+func (r *Runner) begin(ctx context.Context, open []batch.Batch) bool {
+	staying, handOver := context.WithCancelCause(ctx)
+	r.mu.Lock()
+	b, ok := r.slots.take(open, handOver)
+	r.mu.Unlock()
+	if !ok {
+		handOver(nil)
+		return false
+	}
+	r.working.Go(func() {
+		r.work(ctx, staying, b)
+		handOver(nil)
+		r.mu.Lock()
+		delete(r.slots.active, b.ID)
+		r.mu.Unlock()
+		r.Wake()
+	})
+	return true
+}
+
+// work works on a batch until it has ended, or a context ends: that of staying when it
+// hands its place over, so that calls that are under way may still end.
+func (r *Runner) work(ctx, staying context.Context, b batch.Batch) {
 	retry, noted := firstRetry, false
 	defer func() {
 		if noted {
 			r.stopped(ctx, b)
 		}
 	}()
-	for {
+	for staying.Err() == nil {
 		// Somebody may have cancelled it, or changed the clock.
 		current, err := r.config.Store.Get(ctx, b.Account, b.ID)
 		if err == nil {
@@ -209,14 +195,14 @@ func (r *Runner) work(ctx context.Context, b batch.Batch) {
 				return
 			}
 			if noted {
-				err = r.step(ctx, b)
+				err = r.step(ctx, staying, b)
 			} else {
 				err = r.attempt(ctx, b)
 				noted = err == nil
 			}
 		}
 		switch {
-		case ctx.Err() != nil:
+		case staying.Err() != nil:
 			return
 		case fault.Is(err, fault.NotFound):
 			r.lose(ctx, b, err)
@@ -227,7 +213,7 @@ func (r *Runner) work(ctx context.Context, b batch.Batch) {
 		}
 		r.config.Logger.Error("work on a batch; trying again", "batch", b.ID, "account", b.Account, "error", err,
 			"again_in", retry)
-		if !sleep(ctx, retry) {
+		if !sleep(staying, retry) {
 			return
 		}
 		retry = min(2*retry, lastRetry)
@@ -244,12 +230,12 @@ func (r *Runner) lose(ctx context.Context, b batch.Batch, cause error) {
 // step takes a batch from its status to the next.
 //
 // Errors: fault.Conflict if its status has changed meanwhile.
-func (r *Runner) step(ctx context.Context, b batch.Batch) error {
+func (r *Runner) step(ctx, staying context.Context, b batch.Batch) error {
 	switch b.Status {
 	case batch.Validating:
 		return r.validate(ctx, b)
 	case batch.InProgress:
-		return r.answer(ctx, b)
+		return r.answer(ctx, staying, b)
 	case batch.Cancelling:
 		b.Outcome = batch.Cancelled
 		return r.finalize(ctx, b)

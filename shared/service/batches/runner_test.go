@@ -398,3 +398,24 @@ func TestLargeBatch(t *testing.T) {
 		t.Logf("%d bytes of results, %d bytes of memory", f.Size, taken)
 	}
 }
+
+// An account whose batches have all places and do not go on leaves places to others.
+func TestPlacesOfBatchesAreShared(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.set(func(_ context.Context, body string) gateway.LineAnswer {
+		if strings.Contains(body, "stuck") {
+			return gateway.LineAnswer{Status: 429, Body: []byte(`{}`), RetryAfter: time.Hour}
+		}
+		return answered("other", "key_other", body)
+	})
+	w.run()
+	for range 20 {
+		w.create("acme", strings.Replace(lines(1), `"n":0`, `"stuck":0`, 1))
+	}
+	w.eventually("all places are taken", func() bool { all, _ := w.calls(); return all >= 16 })
+	b := w.reaches(w.create("other", lines(3)), batch.Completed)
+	if b.Answered != 3 {
+		t.Errorf("got %+v", b)
+	}
+}

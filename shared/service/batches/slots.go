@@ -1,0 +1,156 @@
+package batches
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"cutroom/shared/domain/batch"
+)
+
+const (
+	// maxActive is how many batches are worked on at once; others wait.
+	maxActive = 16
+	// slice is for how long an account has its only place while others have none.
+	slice = time.Minute
+)
+
+// errHandedOver is why a batch stops whose place another account has.
+var errHandedOver = errors.New("batches: another account has the place")
+
+// slots are the places of the batches that are worked on. Each account has the same share
+// of them while others wait; what one has beyond is handed over, as a batch that stops
+// goes on later where it was.
+type slots struct {
+	active map[string]*slot
+	// served says when an account had its last place, by the count of all.
+	served map[string]uint64
+	count  uint64
+}
+
+// slot is the place of a batch.
+type slot struct {
+	account string
+	begun   time.Time
+	// number counts places as they were taken.
+	number  uint64
+	suspect bool
+	// handOver ends the work on the batch; leaving reports that it was called.
+	handOver context.CancelCauseFunc
+	leaving  bool
+}
+
+func newSlots() *slots { return &slots{active: map[string]*slot{}, served: map[string]uint64{}} }
+
+// held returns how many places each account has and keeps, and how many are handed over.
+func (s *slots) held() (held map[string]int, leaving int) {
+	held = map[string]int{}
+	for _, one := range s.active {
+		if one.leaving {
+			leaving++
+		} else {
+			held[one.account]++
+		}
+	}
+	return held, leaving
+}
+
+// next returns the batch to work on next: that of the account that has the fewest, and of
+// those the one that waited longest for a place.
+func (s *slots) next(open []batch.Batch, held map[string]int, besides map[string]bool) (chosen batch.Batch, ok bool) {
+	for _, b := range open {
+		if s.active[b.ID] != nil || besides[b.ID] || suspect(b) && s.suspected() {
+			continue
+		}
+		if !ok || held[b.Account] < held[chosen.Account] ||
+			held[b.Account] == held[chosen.Account] && s.served[b.Account] < s.served[chosen.Account] {
+			chosen, ok = b, true
+		}
+	}
+	return chosen, ok
+}
+
+// suspect reports whether the process may have died of the batch.
+func suspect(b batch.Batch) bool { return attemptsAt(b).Count >= suspectAfter }
+
+// suspected reports whether a batch is worked on that may end the process.
+func (s *slots) suspected() bool {
+	for _, one := range s.active {
+		if one.suspect && time.Since(one.begun) < suspectFor {
+			return true
+		}
+	}
+	return false
+}
+
+// take takes a place for the next batch, if there are both.
+func (s *slots) take(open []batch.Batch, handOver context.CancelCauseFunc) (b batch.Batch, ok bool) {
+	if len(s.active) >= maxActive {
+		return b, false
+	}
+	held, _ := s.held()
+	if b, ok = s.next(open, held, nil); !ok {
+		return b, false
+	}
+	s.count++
+	s.served[b.Account] = s.count
+	s.active[b.ID] = &slot{
+		account: b.Account, begun: time.Now(), number: s.count, suspect: suspect(b), handOver: handOver,
+	}
+	return b, true
+}
+
+// makeRoom has batches hand their places over to those that wait for longer than is fair.
+func (s *slots) makeRoom(open []batch.Batch) {
+	held, leaving := s.held()
+	promised := map[string]bool{}
+	for len(s.active) >= maxActive {
+		b, ok := s.next(open, held, promised)
+		if !ok {
+			break
+		}
+		if leaving--; leaving < 0 {
+			from := s.richest(held, held[b.Account])
+			if from == nil {
+				break
+			}
+			from.leaving = true
+			held[from.account]--
+			from.handOver(errHandedOver)
+		}
+		promised[b.ID] = true
+		held[b.Account]++
+	}
+	s.forget(open)
+}
+
+// richest returns the place that is handed over to an account that has so many: the last
+// one of the account with the most, if it keeps no fewer. An account that has none also
+// gets the first place of those that all have one, after its time.
+func (s *slots) richest(held map[string]int, has int) (from *slot) {
+	for _, one := range s.active {
+		switch {
+		case one.leaving, held[one.account] <= has:
+		case from == nil, held[one.account] > held[from.account]:
+			from = one
+		case held[one.account] < held[from.account]:
+		case held[one.account] == 1 && one.number < from.number, held[one.account] > 1 && one.number > from.number:
+			from = one
+		}
+	}
+	if from == nil || held[from.account] > has+1 || has == 0 && time.Since(from.begun) >= slice {
+		return from
+	}
+	return nil
+}
+
+// forget forgets accounts that have no open batches.
+func (s *slots) forget(open []batch.Batch) {
+	left := make(map[string]uint64, len(s.served))
+	for _, b := range open {
+		if number, ok := s.served[b.Account]; ok {
+			left[b.Account] = number
+		}
+	}
+	s.served = left
+}
