@@ -8,10 +8,13 @@ import (
 
 // turns bounds how many calls are made at once, and shares them among accounts: the
 // next one is of the account that has the fewest, and of those the one that waited
-// longest for a turn.
+// longest for a turn. The last ones are kept for accounts that have none, so that the slow
+// calls of one account do not keep others waiting.
 type turns struct {
-	mu      sync.Mutex
-	free    int
+	mu   sync.Mutex
+	free int
+	// kept is how many are given only to accounts that have none.
+	kept    int
 	held    map[string]int
 	waiting []*turn
 	// served says when an account had its last turn, by the count of all turns.
@@ -26,7 +29,8 @@ type turn struct {
 }
 
 func newTurns(calls int) *turns {
-	return &turns{free: calls, held: map[string]int{}, served: map[string]uint64{}}
+	kept := min(max(calls/4, 1), calls-1)
+	return &turns{free: calls, kept: kept, held: map[string]int{}, served: map[string]uint64{}}
 }
 
 // take waits for a turn of the account; release ends it. It reports whether there is
@@ -67,6 +71,13 @@ func (t *turns) end(account string) {
 	t.handOut()
 }
 
+// othersWait reports whether another account waits for a turn.
+func (t *turns) othersWait(account string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(t.waiting, func(one *turn) bool { return one.account != account })
+}
+
 // handOut gives the turns that are free to those who wait; the lock is held.
 func (t *turns) handOut() {
 	for t.free > 0 && len(t.waiting) > 0 {
@@ -75,6 +86,9 @@ func (t *turns) handOut() {
 			if t.before(other.account, t.waiting[next].account) {
 				next = i
 			}
+		}
+		if t.free <= t.kept && t.held[t.waiting[next].account] > 0 {
+			break
 		}
 		chosen := t.waiting[next]
 		t.waiting = slices.Delete(t.waiting, next, next+1)

@@ -50,6 +50,37 @@ func TestTurns(t *testing.T) {
 	})
 }
 
+// One account leaves a quarter of the turns to those that have none, and who has the most
+// gets none while another waits.
+func TestTurnsThatAreKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := newTurns(16)
+		waiting, leave := context.WithCancel(t.Context())
+		want := func(calls int, account string) {
+			for range calls {
+				go turns.take(waiting, account)
+			}
+			synctest.Wait()
+		}
+		want(20, "a")
+		if turns.held["a"] != 12 || turns.othersWait("a") || !turns.othersWait("b") {
+			t.Errorf("one account: %v", turns.held)
+		}
+		for _, account := range []string{"b", "c", "d", "e", "f"} {
+			want(2, account)
+		}
+		if turns.held["a"] != 12 || turns.held["b"] != 1 || turns.held["e"] != 1 || turns.held["f"] != 0 {
+			t.Errorf("five accounts: %v", turns.held)
+		}
+		turns.release("a")
+		if turns.held["a"] != 11 || turns.held["f"] != 1 {
+			t.Errorf("one call has ended: %v", turns.held)
+		}
+		leave()
+		synctest.Wait()
+	})
+}
+
 // A batch makes as many calls at once as are taken: it finds out, and waits when none is.
 func TestPace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
