@@ -1,6 +1,7 @@
 package batches
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,8 +23,9 @@ const (
 	// how many of these checks ask whether its key works.
 	watchEvery = time.Second
 	keysEvery  = 5
-	// grace is how long calls that are under way may take after the batch's end.
-	grace = time.Minute
+	// grace is how long calls that are under way may take after the batch's end, and
+	// shortGrace for how long if other accounts wait for turns.
+	grace, shortGrace = time.Minute, 3 * time.Second
 	// heldBytes bounds the bodies of a batch's calls that are in memory, except that
 	// there may always be one.
 	heldBytes = 4 << 20
@@ -101,13 +103,12 @@ func (a *answering) goOn(ctx context.Context, cause error) error {
 // makeCalls makes the calls until the context taking ends, and returns once they have
 // ended and their answers are kept.
 func (a *answering) makeCalls(ctx, taking context.Context) error {
-	doing, cut := context.WithCancel(ctx)
-	defer cut()
-	defer context.AfterFunc(taking, func() {
-		if sleep(doing, grace) {
-			cut()
-		}
-	})()
+	// It ends with a cause, also where the service stops: calls that are not made again
+	// are billed.
+	doing, cut := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cut(nil)
+	defer context.AfterFunc(ctx, func() { cut(a.causeAtStop(ctx, taking)) })()
+	defer context.AfterFunc(taking, func() { a.cutLater(doing, taking, cut) })()
 	// Without a place for the answers no call is made.
 	taking, stop := context.WithCancel(taking)
 	defer stop()
@@ -123,6 +124,51 @@ func (a *answering) makeCalls(ctx, taking context.Context) error {
 	err := a.feed(doing, taking, results)
 	close(results)
 	return errors.Join(err, <-kept)
+}
+
+// cutLater cuts off the calls that are under way some time after no more are made.
+func (a *answering) cutLater(doing, taking context.Context, cut context.CancelCauseFunc) {
+	ends := endOf(taking) != ""
+	for waited := time.Duration(0); waited < grace; waited += watchEvery {
+		if ends && waited >= shortGrace && a.turns.othersWait(a.batch.Account) {
+			break
+		}
+		if !sleep(doing, watchEvery) {
+			return
+		}
+	}
+	cut(causeOfCut(taking))
+}
+
+// endOf returns how the batch ends whose calls are not made any more; empty if they are
+// made later.
+func endOf(taking context.Context) (outcome batch.Status) {
+	switch cause := context.Cause(taking); {
+	case errors.Is(cause, errExpired):
+		return batch.Expired
+	case errors.Is(cause, errCancelled), errors.Is(cause, errRevoked):
+		return batch.Cancelled
+	}
+	return ""
+}
+
+// causeOfCut returns with what cause calls are cut off.
+func causeOfCut(taking context.Context) error {
+	if endOf(taking) != "" {
+		return gateway.ErrGivenUp
+	}
+	return context.Canceled
+}
+
+// causeAtStop returns with what cause calls are cut off by the stop of the service: the
+// batch may have been cancelled just before.
+func (a *answering) causeAtStop(ctx, taking context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastNote)
+	defer cancel()
+	if b, err := a.config.Store.Get(ctx, a.batch.Account, a.batch.ID); err == nil && b.Status != batch.InProgress {
+		return gateway.ErrGivenUp
+	}
+	return causeOfCut(taking)
 }
 
 // feed reads the input, and makes each call in a goroutine of its own. It returns once
@@ -153,14 +199,18 @@ func (a *answering) feed(doing, taking context.Context, results chan<- result) e
 		calls.Go(func() {
 			defer a.room.release(size)
 			if answer, ok := a.call(doing, taking, one.body); ok {
-				results <- result{number: number, customID: one.customID, answer: &answer}
+				made := result{number: number, customID: one.customID, answer: &answer}
+				if answer.Cut { // if the end is not known the service stopped at once after a cancel
+					made.refusal = unanswered(cmp.Or(endOf(taking), batch.Cancelled))
+				}
+				results <- made
 			}
 		})
 	}
 }
 
 // call makes one call, again and again while it is refused for now. It reports whether
-// there is an answer.
+// there is an answer, or the call was cut off for good.
 func (a *answering) call(doing, taking context.Context, body []byte) (gateway.LineAnswer, bool) {
 	for failures := 0; ; {
 		answer, ok := a.tryCall(doing, taking, body)
@@ -169,7 +219,7 @@ func (a *answering) call(doing, taking context.Context, body []byte) (gateway.Li
 			return answer, false
 		case answer.Cut && doing.Err() != nil:
 			a.pace.end()
-			return answer, false
+			return answer, errors.Is(context.Cause(doing), gateway.ErrGivenUp)
 		case answer.Cut:
 			a.pace.refused(0)
 		case answer.Status == http.StatusTooManyRequests, answer.Status >= 500 && answer.RetryAfter > 0:

@@ -46,13 +46,7 @@ func (r *Runner) giveUp(ctx context.Context, b batch.Batch) error {
 	if err != nil {
 		return err
 	}
-	why := &resultError{"batch_expired", "This request was not made before the batch's time was over."}
-	switch b.Outcome {
-	case batch.Failed:
-		why = &resultError{"batch_failed", "This request was not made before the batch failed."}
-	case batch.Cancelled:
-		why = &resultError{"batch_cancelled", "This request was not made before the batch was cancelled."}
-	}
+	why := unanswered(b.Outcome)
 	in, err := r.openInput(ctx, b)
 	if err != nil {
 		return err
@@ -83,6 +77,17 @@ func (r *Runner) giveUp(ctx context.Context, b batch.Batch) error {
 		return ctx.Err()
 	}()
 	return errors.Join(err, <-kept)
+}
+
+// unanswered is the result of a call that has no answer when its batch ends so.
+func unanswered(outcome batch.Status) *resultError {
+	switch outcome {
+	case batch.Failed:
+		return &resultError{"batch_failed", "This request was not answered before the batch failed."}
+	case batch.Cancelled:
+		return &resultError{"batch_cancelled", "This request was not answered before the batch was cancelled."}
+	}
+	return &resultError{"batch_expired", "This request was not answered before the batch's time was over."}
 }
 
 // plan records the ids of the files that there will be.

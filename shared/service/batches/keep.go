@@ -27,7 +27,8 @@ const (
 type result struct {
 	number   int
 	customID string
-	// answer is nil for a call that was not made because of refusal.
+	// refusal is why there is no answer. Answer is what the call used all the same, and nil
+	// if it was not made.
 	answer  *gateway.LineAnswer
 	refusal *resultError
 }
@@ -122,11 +123,13 @@ func (k *keeper) add(r result) error {
 	id := fmt.Sprintf("batch_req_%s_%d", strings.TrimPrefix(k.batch.ID, "batch_"), r.number)
 	line := resultLine{ID: id, CustomID: r.customID, Error: r.refusal}
 	to := &k.failures
-	if r.answer != nil {
+	if r.answer != nil && r.refusal == nil {
 		line.Response = &resultResponse{r.answer.Status, id, r.answer.Body}
 		if r.answer.Status == 200 {
 			to = &k.answers
 		}
+	}
+	if r.answer != nil {
 		for i, used := range r.answer.Used {
 			used.ID = fmt.Sprintf("%s/%d/%d", k.batch.ID, r.number, i)
 			k.used = append(k.used, used)

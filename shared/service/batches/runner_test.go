@@ -2,6 +2,7 @@ package batches_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"runtime"
@@ -417,5 +418,41 @@ func TestPlacesOfBatchesAreShared(t *testing.T) {
 	b := w.reaches(w.create("other", lines(3)), batch.Completed)
 	if b.Answered != 3 {
 		t.Errorf("got %+v", b)
+	}
+}
+
+// Calls that are under way when a batch is cancelled are cut off soon while other accounts
+// wait, also those that outlive the service; they are billed, as they are not made again.
+func TestCallsAreCutOff(t *testing.T) {
+	t.Parallel()
+	for _, stops := range []bool{false, true} {
+		w := newWorld(t)
+		w.set(func(ctx context.Context, body string) gateway.LineAnswer {
+			<-ctx.Done()
+			cut := gateway.LineAnswer{Cut: true}
+			if errors.Is(context.Cause(ctx), gateway.ErrGivenUp) {
+				cut.Used = answered("acme", "key_acme", body).Used
+			}
+			return cut
+		})
+		stop := w.run()
+		b := w.create("acme", lines(10))
+		w.eventually("calls under way", func() bool { all, _ := w.calls(); return all == 3 })
+		w.create("other", lines(10))
+		w.eventually("another account's", func() bool { all, _ := w.calls(); return all == 4 })
+		_, err := w.service.Cancel(t.Context(), "acme", b.ID)
+		w.must(err)
+		if stops {
+			stop()
+			w.runner = w.newRunner()
+			w.run()
+		}
+		b = w.reaches(b, batch.Cancelled)
+		if failures := w.results("acme", b.Failures); b.Failed != 10 || len(failures) != 10 {
+			t.Errorf("%d failures of %+v", len(failures), b)
+		}
+		if got := w.billed("acme"); got != 3 {
+			t.Errorf("%d calls were billed", got)
+		}
 	}
 }

@@ -239,6 +239,27 @@ func TestLineYields(t *testing.T) {
 	w.recorded(2)
 }
 
+// A call of a batch that a model server has and that is never made again is billed.
+func TestLineThatIsGivenUp(t *testing.T) {
+	g := newGate(t)
+	w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{g.modelServer}})
+	for _, c := range []struct {
+		cause error
+		used  int
+	}{{gateway.ErrGivenUp, 1}, {context.Canceled, 0}} {
+		ctx, cut := context.WithCancelCause(t.Context())
+		answers := make(chan gateway.LineAnswer, 1)
+		go func() { answers <- w.lineOf(ctx, plain) }()
+		<-g.entered
+		cut(c.cause)
+		got := <-answers
+		if !got.Cut || len(got.Used) != c.used || c.used > 0 && got.Used[0].PromptTokens == 0 {
+			t.Errorf("%v: %+v", c.cause, got)
+		}
+		g.open <- true // nobody waits for it
+	}
+}
+
 // Calls of batches leave a quarter of a server's places free.
 func TestLinesLeavePlaces(t *testing.T) {
 	g := newGate(t)

@@ -213,10 +213,10 @@ func (c *completion) price(price catalog.TokenPrice, used catalog.Tokens) int64 
 // left or whose stream broke, and what an upstream reported in an answer that
 // could not be passed on. An answer that is not streamed is seen only at its
 // end, so a caller that leaves before is billed for the prompt; a call of a batch that
-// is given up is made again.
+// is made again is billed then.
 func (c *completion) end(apiErr *apierror.Error) {
 	gone := apiErr != nil && apiErr.Status == statusCallerGone
-	if gone && c.line != nil {
+	if gone && c.line != nil && !givenUp(c.r.Context()) {
 		return
 	}
 	if c.requestSent && gone || c.tally.known || c.stream.hasBegun() && !c.firstToken.IsZero() {

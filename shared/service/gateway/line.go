@@ -21,7 +21,8 @@ type LineAnswer struct {
 	// now; otherwise 0.
 	RetryAfter time.Duration
 	// Cut reports whether the call was given up, because the context ended or its place
-	// was needed by a live call. There is no answer then, and nothing to be metered.
+	// was needed by a live call. There is no answer then, and nothing to be metered unless
+	// the cause is ErrGivenUp.
 	Cut bool
 	// Used is what is to be metered for the call, without an id.
 	Used []usage.Record
@@ -41,6 +42,10 @@ type line struct {
 
 // errYielded is the cause of the end of a call whose place a live call has taken.
 var errYielded = errors.New("gateway: a live call needs the place")
+
+// ErrGivenUp is the cause to end the context of a call with that is not made again: it is
+// metered as that of a live caller who leaves.
+var ErrGivenUp = errors.New("gateway: the call is given up")
 
 // BatchRoute returns the route of an endpoint of batches, such as
 // "/v1/chat/completions" (docs/contract/batches.md#input).
@@ -74,12 +79,19 @@ func (g *Gateway) AnswerLine(
 	case apiErr == nil:
 		return LineAnswer{Status: w.status, Body: w.body.Bytes(), Used: c.line.used}
 	case ctx.Err() != nil:
-		return LineAnswer{Cut: true}
+		cut := LineAnswer{Cut: true}
+		if givenUp(ctx) {
+			cut.Used = c.line.used
+		}
+		return cut
 	}
 	return LineAnswer{
 		Status: apiErr.Status, Body: errorJSON(r, apiErr), RetryAfter: apiErr.RetryAfter, Used: c.line.used,
 	}
 }
+
+// givenUp reports whether the context of a call was ended for good.
+func givenUp(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrGivenUp) }
 
 // lineWriter keeps an answer.
 type lineWriter struct {
