@@ -26,9 +26,6 @@ const (
 	// grace is how long calls that are under way may take after the batch's end, and
 	// shortGrace for how long if other accounts wait for turns.
 	grace, shortGrace = time.Minute, 3 * time.Second
-	// heldBytes bounds the bodies of a batch's calls that are in memory, except that
-	// there may always be one.
-	heldBytes = 4 << 20
 	// maxFailures is how often a call is made that a model server fails.
 	maxFailures = 3
 )
@@ -47,8 +44,9 @@ type answering struct {
 	route catalog.Route
 	who   atomic.Pointer[credential.Principal]
 	keep  *keeper
-	room  *room
 	pace  *pace
+	// underWay has one for each call that is made, or waits for that.
+	underWay chan struct{}
 }
 
 // answer makes the calls of a batch that were not made yet, until the context of staying
@@ -59,7 +57,7 @@ func (r *Runner) answer(ctx, staying context.Context, b batch.Batch) error {
 		return fmt.Errorf("the endpoint %q is unknown", b.Endpoint)
 	}
 	a := &answering{Runner: r, batch: b, route: route,
-		room: newRoom(r.config.Calls, heldBytes), pace: newPace(r.config.Calls)}
+		pace: newPace(r.config.Calls), underWay: make(chan struct{}, r.config.Calls)}
 	var err error
 	if a.keep, err = r.newKeeper(ctx, b); err != nil {
 		return err
@@ -171,55 +169,71 @@ func (a *answering) causeAtStop(ctx, taking context.Context) error {
 	return causeOfCut(taking)
 }
 
-// feed reads the input, and makes each call in a goroutine of its own. It returns once
-// all have ended.
-func (a *answering) feed(doing, taking context.Context, results chan<- result) error {
+// feed finds the calls in the input, and makes each in a goroutine of its own. It returns
+// once all have ended.
+func (a *answering) feed(doing, taking context.Context, results chan<- result) (err error) {
 	in, err := a.openInput(doing, a.batch)
 	if err != nil {
 		return err
 	}
 	defer in.close()
+	taking, stop := context.WithCancel(taking)
+	defer stop()
+	unread := make(chan error, cap(a.underWay))
 	var calls sync.WaitGroup
-	defer calls.Wait()
+	defer func() {
+		calls.Wait()
+		close(unread)
+		err = errors.Join(err, <-unread)
+	}()
 	for {
-		line, err := in.next()
+		at, err := in.next()
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
 		if err != nil {
 			return fmt.Errorf("read the input: %w", err)
 		}
-		if a.keep.has(in.call) {
+		if a.keep.has(at.call) {
 			continue
 		}
-		if !a.room.take(taking, len(line)) {
+		select {
+		case a.underWay <- struct{}{}:
+		case <-taking.Done():
 			return nil
 		}
-		number, one, size := in.call, parsed(line), len(line)
 		calls.Go(func() {
-			defer a.room.release(size)
-			if answer, ok := a.call(doing, taking, one.body); ok {
-				made := result{number: number, customID: one.customID, answer: &answer}
-				if answer.Cut { // if the end is not known the service stopped at once after a cancel
+			made, ok, err := a.call(doing, taking, at)
+			if ok {
+				if made.answer.Cut { // if the end is not known the service stopped at once after a cancel
 					made.refusal = unanswered(cmp.Or(endOf(taking), batch.Cancelled))
 				}
 				results <- made
 			}
+			if err != nil {
+				stop()
+				unread <- err // each call has one at most, after which none is begun
+			}
+			<-a.underWay
 		})
 	}
 }
 
 // call makes one call, again and again while it is refused for now. It reports whether
-// there is an answer, or the call was cut off for good.
-func (a *answering) call(doing, taking context.Context, body []byte) (gateway.LineAnswer, bool) {
+// there is an answer, or the call was cut off for good. Nothing of the line is in memory
+// while the call waits.
+//
+// Errors: those of the input's blob.
+func (a *answering) call(doing, taking context.Context, at place) (made result, ok bool, err error) {
 	for failures := 0; ; {
-		answer, ok := a.tryCall(doing, taking, body)
-		switch {
-		case !ok:
-			return answer, false
+		made, ok, err = a.tryCall(doing, taking, at)
+		if !ok || err != nil {
+			return made, false, err
+		}
+		switch answer := made.answer; {
 		case answer.Cut && doing.Err() != nil:
 			a.pace.end()
-			return answer, errors.Is(context.Cause(doing), gateway.ErrGivenUp)
+			return made, errors.Is(context.Cause(doing), gateway.ErrGivenUp), nil
 		case answer.Cut:
 			a.pace.refused(0)
 		case answer.Status == http.StatusTooManyRequests, answer.Status >= 500 && answer.RetryAfter > 0:
@@ -227,30 +241,40 @@ func (a *answering) call(doing, taking context.Context, body []byte) (gateway.Li
 		case answer.Status >= 500:
 			a.pace.end()
 			if failures++; failures == maxFailures {
-				return answer, true
+				return made, true, nil
 			}
 			if !sleep(taking, firstRetry<<failures) {
-				return answer, false
+				return made, false, nil
 			}
 		default:
 			a.pace.took()
-			return answer, true
+			return made, true, nil
 		}
 	}
 }
 
 // tryCall makes a call once it may be made; ok is false if it may not any more. The
-// caller tells the pace how it ended.
-func (a *answering) tryCall(doing, taking context.Context, body []byte) (answer gateway.LineAnswer, ok bool) {
+// caller tells the pace how it ended, if it was made.
+func (a *answering) tryCall(doing, taking context.Context, at place) (made result, ok bool, err error) {
 	if !a.pace.begin(taking) {
-		return answer, false
+		return made, false, nil
 	}
-	if !a.turns.take(taking, a.batch.Account) {
+	err = a.withLine(taking, a.batch, at, func(line []byte) {
+		if !a.turns.take(taking, a.batch.Account) {
+			return
+		}
+		defer a.turns.release(a.batch.Account)
+		one := parsed(line)
+		answer := a.config.Gateway.AnswerLine(doing, *a.who.Load(), a.route, one.body)
+		made, ok = result{number: at.call, customID: one.customID, answer: &answer}, true
+	})
+	if !ok {
 		a.pace.end()
-		return answer, false
 	}
-	defer a.turns.release(a.batch.Account)
-	return a.config.Gateway.AnswerLine(doing, *a.who.Load(), a.route, body), true
+	if taking.Err() != nil {
+		err = nil // it is not the blob's
+	}
+	return made, ok, err
 }
 
 // watch ends the taking of calls when the batch's time is over, it is cancelled, or its
@@ -295,50 +319,4 @@ func (a *answering) look(ctx context.Context, stop context.CancelCauseFunc, atKe
 		a.who.Store(&who)
 	}
 	return err
-}
-
-// room bounds the calls of a batch that are in memory, by number and by bytes.
-type room struct {
-	mu           sync.Mutex
-	calls, bytes int
-	// freed is closed when something was released, and made anew.
-	freed chan struct{}
-	held  int
-}
-
-func newRoom(calls, bytes int) *room {
-	return &room{calls: calls, bytes: bytes, freed: make(chan struct{})}
-}
-
-// take waits for room for a call, and reports whether there is any before the context
-// ends.
-func (r *room) take(ctx context.Context, size int) bool {
-	for ctx.Err() == nil {
-		r.mu.Lock()
-		if r.held == 0 || r.calls > 0 && r.bytes >= size {
-			r.held++
-			r.calls--
-			r.bytes -= size
-			r.mu.Unlock()
-			return true
-		}
-		freed := r.freed
-		r.mu.Unlock()
-		select {
-		case <-freed:
-		case <-ctx.Done():
-		}
-	}
-	return false
-}
-
-// release ends what take has taken.
-func (r *room) release(size int) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.held--
-	r.calls++
-	r.bytes += size
-	close(r.freed)
-	r.freed = make(chan struct{})
 }

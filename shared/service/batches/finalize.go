@@ -63,16 +63,22 @@ func (r *Runner) giveUp(ctx context.Context, b batch.Batch) error {
 	err = func() error {
 		defer close(results)
 		for ctx.Err() == nil {
-			line, err := in.next()
+			at, err := in.next()
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
 			if err != nil {
 				return fmt.Errorf("read the input: %w", err)
 			}
-			if !keep.has(in.call) {
-				results <- result{number: in.call, customID: parsed(line).customID, refusal: why}
+			if keep.has(at.call) {
+				continue
 			}
+			given := result{number: at.call, refusal: why}
+			err = r.withLine(ctx, b, at, func(line []byte) { given.customID = parsed(line).customID })
+			if err != nil {
+				return err
+			}
+			results <- given
 		}
 		return ctx.Err()
 	}()

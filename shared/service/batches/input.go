@@ -24,20 +24,27 @@ const (
 	maxLine     = gateway.MaxBody + maxEnvelope
 	// maxCustomID is how long the id of a call may be, in characters.
 	maxCustomID = 512
-	readBuffer  = 64 << 10
 )
 
 // errLineTooLong is the error for a line that was skipped.
 var errLineTooLong = errors.New("batches: the line is too long")
 
-// input reads the calls of a batch one by one.
+// byteOrderMark may be at the beginning of an input.
+var byteOrderMark = []byte("\xef\xbb\xbf")
+
+// place says where a line is in an input.
+type place struct {
+	// line is its number, and call that of its call: empty lines are none.
+	line, call   int
+	offset, size int64
+}
+
+// input finds the calls of a batch one by one.
 type input struct {
 	blob   io.ReadCloser
 	reader *bufio.Reader
-	// line is the number of the line that was read last, and call that of its call:
-	// empty lines are none.
-	line, call int
-	text       []byte
+	// at is the place of the line that was found last.
+	at place
 }
 
 // openInput opens a batch's input.
@@ -46,56 +53,89 @@ func (r *Runner) openInput(ctx context.Context, b batch.Batch) (*input, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the input: %w", err)
 	}
-	return &input{blob: blob, reader: bufio.NewReaderSize(blob, readBuffer)}, nil
+	return &input{blob: blob, reader: bufio.NewReaderSize(blob, shortLine)}, nil
 }
 
-// next returns the next line that is not empty; it is valid until the next call.
+// next finds the next line that is not empty. It returns nothing else of it, so that a long
+// one is never in memory here.
 //
 // Errors: io.EOF after the last one; errLineTooLong, after which the next line follows;
 // those of the blob.
-func (in *input) next() ([]byte, error) {
+func (in *input) next() (place, error) {
 	for {
-		text, err := in.readLine()
-		if text = bytes.TrimSpace(text); len(text) > 0 || errors.Is(err, errLineTooLong) {
-			in.call++
-			return text, err
-		}
+		empty, err := in.skip()
 		if err != nil {
-			return nil, err
+			return in.at, err
 		}
+		if empty {
+			continue
+		}
+		in.at.call++
+		if in.at.size > maxLine {
+			return in.at, errLineTooLong
+		}
+		return in.at, nil
 	}
 }
 
-// readLine reads one line. The last one may lack its end.
-func (in *input) readLine() ([]byte, error) {
-	in.text = in.text[:0]
-	in.line++
-	var tooLong error
-	for {
+// skip goes to the end of a line, and reports whether the line is empty. The last one may
+// lack its end.
+func (in *input) skip() (empty bool, err error) {
+	in.at.offset += in.at.size
+	in.at.size = 0
+	in.at.line++
+	for empty = true; ; {
 		part, err := in.reader.ReadSlice('\n')
-		if len(in.text)+len(part) > maxLine {
-			in.text, tooLong = in.text[:0], errLineTooLong
+		if in.at.line == 1 && in.at.size == 0 {
+			empty = len(bytes.TrimSpace(bytes.TrimPrefix(part, byteOrderMark))) == 0
+		} else {
+			empty = empty && len(bytes.TrimSpace(part)) == 0
 		}
-		if tooLong == nil {
-			in.text = append(in.text, part...)
-		}
+		in.at.size += int64(len(part))
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
-		case errors.Is(err, io.EOF) && (len(in.text) > 0 || tooLong != nil):
-			err = nil // the next read finds the end again
+		case errors.Is(err, io.EOF) && in.at.size > 0:
+			return empty, nil // the next read finds the end again
 		}
-		if err == nil {
-			err = tooLong
-		}
-		if in.line == 1 {
-			return bytes.TrimPrefix(in.text, []byte("\xef\xbb\xbf")), err
-		}
-		return in.text, err
+		return empty, err
 	}
 }
 
 func (in *input) close() { in.blob.Close() }
+
+// readLine reads a line of a batch's input.
+func (r *Runner) readLine(ctx context.Context, b batch.Batch, at place) ([]byte, error) {
+	blob, err := r.config.Blobs.Open(ctx, b.InputBlob, at.offset, at.size)
+	if err != nil {
+		return nil, fmt.Errorf("open the input: %w", err)
+	}
+	defer blob.Close()
+	text := make([]byte, at.size)
+	if _, err := io.ReadFull(blob, text); err != nil {
+		return nil, fmt.Errorf("read the input: %w", err)
+	}
+	if at.line == 1 {
+		text = bytes.TrimPrefix(text, byteOrderMark)
+	}
+	return bytes.TrimSpace(text), nil
+}
+
+// withLine has a function use a line of a batch's input, which may not be kept. It waits
+// until the line may be in memory.
+//
+// Errors: the context's; those of the blob.
+func (r *Runner) withLine(ctx context.Context, b batch.Batch, at place, use func(line []byte)) error {
+	if !r.memory.take(ctx, b.Account, at.size) {
+		return ctx.Err()
+	}
+	defer r.memory.release(b.Account, at.size)
+	line, err := r.readLine(ctx, b, at)
+	if err == nil {
+		use(line)
+	}
+	return err
+}
 
 // call is one call of a batch.
 type call struct {
@@ -103,10 +143,17 @@ type call struct {
 	body     []byte
 }
 
-// parsed returns the call of a line that was checked.
+// parsed returns the call of a line that was checked. Its body is a part of the line.
 func parsed(line []byte) call {
-	object := gjson.ParseBytes(line)
-	return call{customID: object.Get("custom_id").Str, body: []byte(object.Get("body").Raw)}
+	object, ok := jsonedit.ParseObject(line)
+	if !ok {
+		return call{} // it was one when it was checked
+	}
+	body := object.Get("body")
+	return call{
+		customID: strings.Clone(object.Get("custom_id").Str),
+		body:     line[body.Index : body.Index+len(body.Raw) : body.Index+len(body.Raw)],
+	}
 }
 
 // checker checks the lines of a batch.
@@ -186,37 +233,39 @@ func (r *Runner) validate(ctx context.Context, b batch.Batch) error {
 	defer in.close()
 	checker := checker{endpoint: b.Endpoint, seen: map[[16]byte]struct{}{}}
 	for len(b.Errors) < batch.MaxErrors && ctx.Err() == nil {
-		line, err := in.next()
+		at, err := in.next()
 		if errors.Is(err, io.EOF) {
 			break
 		}
 		if err != nil && !errors.Is(err, errLineTooLong) {
 			return fmt.Errorf("read the input: %w", err)
 		}
-		if in.call > batch.MaxLines {
-			b.Errors = append(b.Errors, batch.Error{Code: "too_many_lines", Line: in.line,
+		if at.call > batch.MaxLines {
+			b.Errors = append(b.Errors, batch.Error{Code: "too_many_lines", Line: at.line,
 				Message: fmt.Sprintf("The file has more than %d lines.", batch.MaxLines)})
 			break
 		}
 		wrong, ok := batch.Error{Code: "line_too_long", Param: "body", Message: tooLongMessage}, false
 		if err == nil {
-			wrong, ok = checker.check(line)
+			if err := r.withLine(ctx, b, at, func(line []byte) { wrong, ok = checker.check(line) }); err != nil {
+				return err
+			}
 		}
 		if !ok {
-			wrong.Line = in.line
+			wrong.Line = at.line
 			b.Errors = append(b.Errors, wrong)
 		}
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if in.call == 0 {
+	if in.at.call == 0 {
 		b.Errors = []batch.Error{{Code: "empty_file", Message: "The file has no lines."}}
 	}
 	if len(b.Errors) > 0 {
 		b.Status, b.EndedAt = batch.Failed, r.now()
 	} else {
-		b.Status, b.InProgressAt, b.Total, b.Model = batch.InProgress, r.now(), in.call, checker.model
+		b.Status, b.InProgressAt, b.Total, b.Model = batch.InProgress, r.now(), in.at.call, checker.model
 	}
 	return r.change(ctx, batch.Validating, b)
 }

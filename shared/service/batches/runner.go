@@ -80,6 +80,7 @@ type Gateway interface {
 type Runner struct {
 	config Config
 	turns  *turns
+	memory *memory
 	wake   chan struct{}
 
 	mu    sync.Mutex
@@ -98,7 +99,7 @@ func New(c Config) *Runner {
 		c.Settled = func() bool { return true }
 	}
 	return &Runner{
-		config: c, turns: newTurns(c.Calls), wake: make(chan struct{}, 1), slots: newSlots(),
+		config: c, turns: newTurns(c.Calls), memory: newMemory(lineMemory), wake: make(chan struct{}, 1), slots: newSlots(),
 		changed: make(chan struct{}),
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -454,5 +455,66 @@ func TestCallsAreCutOff(t *testing.T) {
 		if got := w.billed("acme"); got != 3 {
 			t.Errorf("%d calls were billed", got)
 		}
+	}
+}
+
+// However many batches have long lines, few of these are in memory, and none of a call that
+// waits.
+func TestLongLines(t *testing.T) {
+	const accounts, mebibytes, fit = 6, 20, 3
+	w := newWorld(t)
+	w.made = nil // it would be most of the memory
+	var mu sync.Mutex
+	refused, within, inAll := map[string]bool{}, 0, 0
+	full := make(chan struct{})
+	w.set(func(_ context.Context, body string) gateway.LineAnswer {
+		account := body[len(body)-3:]
+		mu.Lock()
+		if !refused[account] {
+			refused[strings.Clone(account)] = true
+			mu.Unlock()
+			return gateway.LineAnswer{Status: 429, Body: []byte(`{}`), RetryAfter: time.Second}
+		}
+		if within++; within > fit {
+			t.Errorf("%d lines are in memory", within)
+		}
+		now := full
+		if inAll++; inAll%fit == 0 {
+			full = make(chan struct{})
+			close(now)
+		}
+		mu.Unlock()
+		<-now
+		mu.Lock()
+		within--
+		mu.Unlock()
+		return gateway.LineAnswer{Status: 200, Body: []byte(`{}`)}
+	})
+	var all []batch.Batch
+	for n := range accounts {
+		body := fmt.Sprintf(`{"model":"m","text":"%s","n":%d}`, strings.Repeat("x", mebibytes<<20), 10+n)
+		line := fmt.Sprintf(`{"custom_id": "one", "method": "POST", "url": %q, "body": %s}`, endpoint, body)
+		all = append(all, w.create(fmt.Sprintf("account-%d", n), "\xef\xbb\xbf"+line+strings.Repeat(" ", 100_000)+"\n"))
+	}
+	runtime.GC()
+	var before, now runtime.MemStats
+	runtime.ReadMemStats(&before)
+	w.run()
+	most := uint64(0)
+	for _, b := range all {
+		w.eventually("its end", func() bool {
+			runtime.GC()
+			runtime.ReadMemStats(&now)
+			most = max(most, now.HeapAlloc)
+			current, err := w.service.Get(t.Context(), b.Account, b.ID)
+			w.must(err)
+			return current.Status == batch.Completed
+		})
+	}
+	// The test itself copies each line, and some are no longer used.
+	if taken := int64(most) - int64(before.HeapAlloc); taken > 4*fit*mebibytes<<20 {
+		t.Errorf("they took %d MiB", taken>>20)
+	} else {
+		t.Logf("they took %d MiB", taken>>20)
 	}
 }

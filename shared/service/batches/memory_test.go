@@ -1,0 +1,76 @@
+package batches
+
+import (
+	"context"
+	"testing"
+)
+
+// What is left goes to the account that has the least, a line that does not fit is waited
+// for, and one that is larger than all comes alone.
+func TestMemory(t *testing.T) {
+	const unit = 1 << 20
+	m := newMemory(8 * unit)
+	given := make(chan string, 16)
+	take := func(ctx context.Context, account string, units int64) {
+		t.Helper()
+		m.mu.Lock()
+		before := len(m.waiting) + int(m.held)
+		m.mu.Unlock()
+		go func() {
+			if m.take(ctx, account, units*unit) {
+				given <- account
+			} else {
+				given <- account + " left"
+			}
+		}()
+		for now := before; now == before; { // it waits or has it
+			m.mu.Lock()
+			now = len(m.waiting) + int(m.held)
+			m.mu.Unlock()
+		}
+	}
+	wants := func(want ...string) {
+		t.Helper()
+		for _, one := range want {
+			if got := <-given; got != one {
+				t.Fatalf("%q has it, want %q", got, one)
+			}
+		}
+		select {
+		case got := <-given:
+			t.Fatalf("%q has it too", got)
+		default:
+		}
+	}
+	take(t.Context(), "a", 4)
+	wants("a")
+	take(t.Context(), "a", 1) // beyond its half
+	wants()
+	take(t.Context(), "b", 3)
+	wants("b")
+	ctx, leave := context.WithCancel(t.Context())
+	take(ctx, "c", 2)         // it does not fit
+	take(t.Context(), "d", 1) // it would, and waits for c
+	wants()
+	leave()
+	wantBoth := map[string]bool{<-given: true, <-given: true}
+	if !wantBoth["c left"] || !wantBoth["d"] {
+		t.Fatalf("got %v", wantBoth)
+	}
+	take(t.Context(), "e", 20)
+	m.release("a", 4*unit)
+	wants("a") // which came before e
+	m.release("b", 3*unit)
+	m.release("d", 1*unit)
+	wants()
+	if !m.take(t.Context(), "f", shortLine) {
+		t.Error("a short line waits")
+	}
+	m.release("f", shortLine)
+	m.release("a", unit)
+	wants("e")
+	m.release("e", 20*unit)
+	if m.held != 0 || len(m.accounts) > 0 || len(m.waiting) > 0 {
+		t.Errorf("left: %+v", m)
+	}
+}
