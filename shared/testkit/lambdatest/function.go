@@ -14,8 +14,9 @@ import (
 // errEnded is the error of an invocation whose process has ended.
 var errEnded = errors.New("the function's process has ended")
 
-// Timeout is how long an invocation may take, as the function is told.
-const Timeout = time.Minute
+// Timeout is how long an invocation may take, as the function is told: longer than any
+// does on a machine that has much else to do.
+const Timeout = 4 * time.Minute
 
 // Function is a running function, one execution environment in Lambda's terms. The
 // caller of Start kills it.
