@@ -33,13 +33,16 @@ const (
 	endedBatches   = "select " + batchColumns + " from batch where ended_at is not null and kept = 1 order by ended_at limit ?"
 	openBatchCount = "select count(*) from batch indexed by batch_open where ended_at is null and account = ?"
 	afterBatches   = "batch`" // sorts after every id
+	// oldBatches are those before an account's newest ones.
+	oldBatches = "delete from batch where account = ?1 and kept = 0 and id <= " +
+		"(select id from batch indexed by batch_by_account where account = ?1 order by id desc limit 1 offset ?2)"
 	forgottenBatch = "delete from batch where ended_at < ? and kept = 0"
 )
 
-// Create records a new batch.
+// Create records a new batch, and forgets those before the account's newest ones.
 //
 // Errors: fault.Limited if the account has most open batches already; fault.StorageFull.
-func (s *Batches) Create(ctx context.Context, b batch.Batch, most int) error {
+func (s *Batches) Create(ctx context.Context, b batch.Batch, most, kept int) error {
 	record, err := json.Marshal(b)
 	if err != nil {
 		return storeError("create a batch", err)
@@ -55,6 +58,9 @@ func (s *Batches) Create(ctx context.Context, b batch.Batch, most int) error {
 		_, err := tx.ExecContext(ctx, `insert into batch
 			(id, account, status, answered, failed, expires_at, ended_at, kept, record) values (?, ?, ?, 0, 0, ?, ?, 1, ?)`,
 			b.ID, b.Account, b.Status, millis(b.ExpiresAt), optionalMillis(b.EndedAt), string(record))
+		if err == nil && kept > 0 {
+			_, err = tx.ExecContext(ctx, oldBatches, b.Account, kept)
+		}
 		return err
 	})
 }

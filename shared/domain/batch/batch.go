@@ -20,6 +20,9 @@ const (
 	Window = 24 * time.Hour
 	// MaxOpen is how many batches of an account may be open at once.
 	MaxOpen = 100
+	// MaxKept is how many records of an account are kept: older ones of batches that have
+	// ended go when one is made.
+	MaxKept = 1000
 	// KeepRecord is how long the record of a batch is kept after its end.
 	KeepRecord = 30 * 24 * time.Hour
 	// FileLifetime is how long files for batches and their results are kept, unless

@@ -18,6 +18,8 @@ const (
 	maxMetadata      = 16
 	maxMetadataKey   = 64
 	maxMetadataValue = 512
+	// maxMetadataBytes is what the longest keys and values take in ASCII.
+	maxMetadataBytes = maxMetadata * (maxMetadataKey + maxMetadataValue)
 )
 
 // Config is what a Service is made of. All fields are required.
@@ -90,7 +92,7 @@ func (s *Service) Create(ctx context.Context, r Request) (Batch, error) {
 		}
 		return Batch{}, fmt.Errorf("batch: copy the input: %w", err)
 	}
-	if err := s.config.Store.Create(ctx, b, MaxOpen); err != nil {
+	if err := s.config.Store.Create(ctx, b, MaxOpen, MaxKept); err != nil {
 		if fault.Is(err, fault.Limited) {
 			err = errors.Join(tooManyOpen(), s.config.Blobs.Delete(ctx, b.InputBlob))
 		}
@@ -110,11 +112,16 @@ func checkMetadata(metadata map[string]string) error {
 	if len(metadata) > maxMetadata {
 		return fault.New(fault.Invalid, "metadata has more than %d entries.", maxMetadata)
 	}
+	size := 0
 	for key, value := range metadata {
+		size += len(key) + len(value)
 		if utf8.RuneCountInString(key) > maxMetadataKey || utf8.RuneCountInString(value) > maxMetadataValue {
 			return fault.New(fault.Invalid, "metadata has keys of at most %d characters and values of at most %d.",
 				maxMetadataKey, maxMetadataValue)
 		}
+	}
+	if size > maxMetadataBytes {
+		return fault.New(fault.Invalid, "metadata has at most %d bytes of keys and values.", maxMetadataBytes)
 	}
 	return nil
 }

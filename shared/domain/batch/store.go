@@ -9,11 +9,12 @@ import (
 
 // Store keeps the records of batches. The suite in batchtest specifies it.
 type Store interface {
-	// Create records a new batch.
+	// Create records a new batch. The account's records older than its newest kept ones
+	// (0 means any number) are forgotten if they are of batches that were cleared.
 	//
 	// Errors: fault.Limited if the account has most open batches already (0 means no
 	// limit).
-	Create(ctx context.Context, b Batch, most int) error
+	Create(ctx context.Context, b Batch, most, kept int) error
 	// Get returns a batch of an account.
 	//
 	// Errors: fault.NotFound.

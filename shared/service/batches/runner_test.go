@@ -218,9 +218,17 @@ func TestInputsThatAreRefused(t *testing.T) {
 			t.Errorf("%s: %v", says, err)
 		}
 	}
-	large.Metadata = map[string]string{"a": strings.Repeat("x", 513)}
-	if _, err := w.service.Create(t.Context(), large); !fault.Is(err, fault.Invalid) {
-		t.Errorf("large metadata: %v", err)
+	wide := map[string]string{}
+	for n := range 16 {
+		wide[fmt.Sprint(n)] = strings.Repeat("é", 512)
+	}
+	for says, metadata := range map[string]map[string]string{
+		"a long value": {"a": strings.Repeat("x", 513)}, "many bytes": wide,
+	} {
+		large.Metadata = metadata
+		if _, err := w.service.Create(t.Context(), large); !fault.Is(err, fault.Invalid) {
+			t.Errorf("metadata with %s: %v", says, err)
+		}
 	}
 	for range batch.MaxOpen {
 		_, err := w.service.Create(t.Context(), request)

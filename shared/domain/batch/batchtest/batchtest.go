@@ -67,7 +67,7 @@ func (s *suite) create(account string) batch.Batch {
 		InputBlob: "batches/" + id + "/input", Metadata: map[string]string{"été": "\"7\" <b>"},
 		OutputLifetime: time.Hour, Status: batch.Validating, CreatedAt: begun, ExpiresAt: begun.Add(batch.Window),
 	}
-	if err := s.Create(s.ctx, b, 0); err != nil {
+	if err := s.Create(s.ctx, b, 0, 0); err != nil {
 		s.Fatal(err)
 	}
 	return b

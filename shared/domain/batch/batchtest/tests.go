@@ -27,11 +27,30 @@ var tests = []test{
 		s.create("other")
 		second := first
 		second.ID = "batch_b"
-		s.fails(s.Create(s.ctx, second, 1), fault.Limited)
+		s.fails(s.Create(s.ctx, second, 1, 0), fault.Limited)
 		s.end(first, begun)
-		if err := s.Create(s.ctx, second, 1); err != nil {
+		if err := s.Create(s.ctx, second, 1, 0); err != nil {
 			s.Error(err)
 		}
+	}},
+	{"of an account's records the newest are kept, and those of batches that are not cleared", func(s *suite) {
+		gone, kept, open := s.create("acme"), s.create("acme"), s.create("acme")
+		other, finished := s.create("other"), s.create("acme")
+		for _, b := range []*batch.Batch{&gone, &kept, &other, &finished} {
+			*b = s.end(*b, begun)
+		}
+		for _, b := range []batch.Batch{gone, other, finished} {
+			if err := s.Cleared(s.ctx, b.ID); err != nil {
+				s.Error(err)
+			}
+		}
+		newest := open
+		newest.ID = "batch_b"
+		if err := s.Create(s.ctx, newest, 0, 2); err != nil {
+			s.Error(err)
+		}
+		s.page("acme", "", 10, newest, finished, open, kept)
+		s.page("other", "", 10, other)
 	}},
 	{"lists are of one account, newest first, and go on after a batch", func(s *suite) {
 		one, two, three := s.create("acme"), s.create("acme"), s.create("acme")
