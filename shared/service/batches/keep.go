@@ -135,8 +135,19 @@ func (k *keeper) add(r result) error {
 			k.used = append(k.used, used)
 		}
 	}
+	err := to.add(line)
+	if err != nil { // the answer is no JSON; to ask for it again would be no better
+		line.Response, line.Error = nil, &resultError{"server_error", "The model server's answer could not be kept."}
+		to = &k.failures
+		err = to.add(line)
+	}
 	to.lines = append(to.lines, r.number)
-	encoder := json.NewEncoder(&to.text) // it writes JSON in one line
+	return err
+}
+
+// add writes a line, or nothing if it fails.
+func (g *gathered) add(line resultLine) error {
+	encoder := json.NewEncoder(&g.text) // it writes JSON in one line
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(line)
 }

@@ -141,6 +141,28 @@ func TestCallsAreMadeAgain(t *testing.T) {
 	}
 }
 
+// An answer that cannot be written ends its call, and not the work on the batch.
+func TestAnswerThatIsNoJSON(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.set(func(_ context.Context, body string) gateway.LineAnswer {
+		answer := answered("acme", "key_acme", body)
+		if body == bodyOf(1) {
+			answer.Body = []byte(strings.Repeat("[", 100_000))
+		}
+		return answer
+	})
+	w.run()
+	b := w.reaches(w.create("acme", lines(3)), batch.Completed)
+	failure := w.results("acme", b.Failures)["call-1"]
+	if b.Answered != 2 || b.Failed != 1 || failure.Error == nil || failure.Error.Code != "server_error" {
+		t.Errorf("got %+v, %+v", b, failure)
+	}
+	if got := w.billed("acme"); got != 3 {
+		t.Errorf("%d calls were billed", got)
+	}
+}
+
 // The flaws of an input are told with their lines, and nothing is called.
 func TestFlawsOfTheInput(t *testing.T) {
 	t.Parallel()
