@@ -143,6 +143,10 @@ func TestAKeyReachesItsModelsAlone(t *testing.T) {
 		}
 		checkDialectError(t, path, a)
 	}
+	one := w.do(w.request(t.Context(), http.MethodGet, "/v1/models/small", key, nil))
+	if one.status != http.StatusForbidden || !strings.Contains(one.body, `"code":"model_not_allowed"`) {
+		t.Errorf("the model: %d %s", one.status, one.body)
+	}
 	// Nor does it fall back to one that it may not use.
 	a := w.do(w.request(t.Context(), http.MethodPost, "/v1/chat/completions", key,
 		strings.NewReader(`{"model": "other", "messages": [{"role": "user", "content": "x"}]}`)))

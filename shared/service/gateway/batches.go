@@ -174,16 +174,43 @@ func readBatchRequest(w http.ResponseWriter, r *http.Request) (asked batchReques
 
 // getBatch is GET /v1/batches/{batch_id}.
 func (g *Gateway) getBatch(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
-	b, err := g.config.Batches.Service.Get(r.Context(), who.Account(), r.PathValue("batch_id"))
+	b, err := g.namedBatch(r, who)
 	if err != nil {
 		return err
 	}
 	return respond(w, newBatchBody(b))
 }
 
+// namedBatch returns the batch that the path names, if the caller may use its model.
+func (g *Gateway) namedBatch(r *http.Request, who credential.Principal) (batch.Batch, error) {
+	b, err := g.config.Batches.Service.Get(r.Context(), who.Account(), r.PathValue("batch_id"))
+	if err != nil {
+		return batch.Batch{}, err
+	}
+	return b, checkBatch(who, b)
+}
+
+// checkBatch refuses the batch of a model that the caller may not use. That of a key of its
+// own it may always see: each call of it was held to the limits of the key.
+func checkBatch(who credential.Principal, b batch.Batch) error {
+	switch {
+	case b.Key == who.Key.ID:
+		return nil
+	case b.Model == "" && len(who.Key.Limits.Models) > 0:
+		return &apierror.Error{
+			Status: http.StatusForbidden, Type: apierror.Permission, Code: apierror.ModelNotAllowed,
+			Message: "The API key is limited to models, and that of the batch is not known.",
+		}
+	}
+	return checkModel(who, b.Model)
+}
+
 // cancelBatch is POST /v1/batches/{batch_id}/cancel.
 func (g *Gateway) cancelBatch(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
-	b, err := g.config.Batches.Service.Cancel(r.Context(), who.Account(), r.PathValue("batch_id"))
+	b, err := g.namedBatch(r, who)
+	if err == nil {
+		b, err = g.config.Batches.Service.Cancel(r.Context(), b.Account, b.ID)
+	}
 	if err != nil {
 		return err
 	}
@@ -201,13 +228,21 @@ func (g *Gateway) listBatches(w http.ResponseWriter, r *http.Request, who creden
 	if after != "" && !strings.HasPrefix(after, "batch_") {
 		return apierror.Invalid("after", apierror.InvalidValue, "after is the id of a batch.")
 	}
-	batches, more, err := g.config.Batches.Service.List(r.Context(), who.Account(), after, limit)
-	if err != nil {
-		return err
+	var page []batchBody
+	more := true
+	for more && len(page) <= limit {
+		var batches []batch.Batch
+		batches, more, err = g.config.Batches.Service.List(r.Context(), who.Account(), after, limit+1)
+		if err != nil {
+			return err
+		}
+		for _, b := range batches {
+			after = b.ID
+			if checkBatch(who, b) == nil {
+				page = append(page, newBatchBody(b))
+			}
+		}
 	}
-	bodies := make([]batchBody, 0, len(batches))
-	for _, b := range batches {
-		bodies = append(bodies, newBatchBody(b))
-	}
-	return respond(w, newListBody(bodies, more, func(b batchBody) string { return b.ID }))
+	more = len(page) > limit
+	return respond(w, newListBody(page[:min(len(page), limit)], more, func(b batchBody) string { return b.ID }))
 }

@@ -40,6 +40,7 @@ func (w *world) files() *gateway.Batches {
 	files := file.NewService(file.Config{
 		Store: db.Files(), Blobs: blobs, IDs: ids, Cursors: file.NewCursors([]byte("a secret of the tests")), Now: w.now,
 	})
+	w.batches = db.Batches()
 	return &gateway.Batches{
 		Service: batch.NewService(batch.Config{
 			Store: db.Batches(), Files: files, Blobs: blobs, IDs: ids, Now: w.now, Wake: func() {},
@@ -162,6 +163,52 @@ func TestListsOfFiles(t *testing.T) {
 	}
 	if a := w.get("/v1/files/"+ids[0]+"/content", studio); a.body != "{}" || a.header.Get("Content-Disposition") != "attachment" {
 		t.Errorf("got %+v", a)
+	}
+}
+
+// A key that is limited to models sees and cancels the batches of those alone
+// (docs/contract/batches.md#calls).
+func TestALimitedKeyReachesItsBatchesAlone(t *testing.T) {
+	w := newWorld(t, setup{batches: true})
+	limited := w.limitedKey(func(key *credential.Key) { key.Limits.Models = []string{"other"} })
+	wants := map[string]int{"batch_1": 403, "batch_2": 200, "batch_3": 403, "batch_4": 200, "batch_5": 403, "batch_6": 200}
+	for id := range wants {
+		b := batch.Batch{
+			ID: id, Account: "studio", Key: "key_1", Endpoint: "/v1/chat/completions", Input: "file_1", InputBlob: id,
+			Status: batch.Validating, CreatedAt: w.now(), ExpiresAt: w.now().Add(time.Hour), OutputLifetime: time.Hour,
+		}
+		if id == "batch_6" {
+			b.Key = credential.KeyID(credential.HashOf(limited))
+		}
+		must(t, w.batches.Create(t.Context(), b, 0))
+		if id < "batch_5" { // of the others the models are not known
+			b.Status, b.Model = batch.InProgress, "small"
+			if wants[id] == 200 {
+				b.Model = "other"
+			}
+			must(t, w.batches.Change(t.Context(), batch.Validating, b))
+		}
+	}
+	page := w.get("/v1/batches?limit=2", limited).object(t)
+	if page["first_id"] != "batch_6" || page["last_id"] != "batch_4" || page["has_more"] != true {
+		t.Errorf("the first page is %v", page)
+	}
+	page = w.get("/v1/batches?limit=2&after=batch_4", limited).object(t)
+	if page["first_id"] != "batch_2" || page["last_id"] != "batch_2" || page["has_more"] != false {
+		t.Errorf("the last page is %v", page)
+	}
+	if page = w.get("/v1/batches", studio).object(t); len(page["data"].([]any)) != len(wants) || page["has_more"] != false {
+		t.Errorf("a key without limits sees %v", page)
+	}
+	for id, want := range wants {
+		for what, a := range map[string]answer{
+			"the record":   w.get("/v1/batches/"+id, limited),
+			"cancellation": w.do(w.request(t.Context(), http.MethodPost, "/v1/batches/"+id+"/cancel", limited, nil)),
+		} {
+			if a.status != want || want == 403 && !strings.Contains(a.body, `"code":"model_not_allowed"`) {
+				t.Errorf("%s of %s: %d %s, want %d", what, id, a.status, a.body, want)
+			}
+		}
 	}
 }
 

@@ -48,8 +48,18 @@ func (g *Gateway) getModel(w http.ResponseWriter, r *http.Request, who credentia
 	if !ok || row.Placeholder {
 		return apierror.UnknownModel("%s", catalog.UnknownModel(id).Message)
 	}
-	if err := who.CheckModel(row.ID); err != nil {
+	if err := checkModel(who, row.ID); err != nil {
 		return err
 	}
 	return respond(w, g.modelBody(row))
+}
+
+// checkModel refuses a model that the caller may not use.
+func checkModel(who credential.Principal, id string) error {
+	if err := who.CheckModel(id); err != nil {
+		return &apierror.Error{
+			Status: http.StatusForbidden, Type: apierror.Permission, Code: apierror.ModelNotAllowed, Message: err.Error(),
+		}
+	}
+	return nil
 }

@@ -20,6 +20,7 @@ import (
 
 	"cutroom/shared/adapter/sqlite"
 	"cutroom/shared/domain/audit"
+	"cutroom/shared/domain/batch"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/ratelimit"
@@ -99,6 +100,8 @@ type setup struct {
 
 // world is a gateway on a real port with real upstreams.
 type world struct {
+	// batches keeps the records of batches, if the world serves them.
+	batches  batch.Store
 	t        testing.TB
 	url      string
 	gateway  *gateway.Gateway
