@@ -114,7 +114,8 @@ func (s *KeyService) Create(ctx context.Context, by Key, requestID string, reque
 // Revoke revokes the key with the id, of the account of the admin key by. A key
 // that is revoked already stays so.
 //
-// Errors: fault.Unauthorized if by has been revoked; fault.Conflict if the key is
+// Errors: fault.Forbidden if the key lasts longer than by or may do more;
+// fault.Unauthorized if by has been revoked; fault.Conflict if the key is
 // by itself: as only another, working admin key can revoke a key, an account cannot
 // lose its last one; fault.NotFound.
 func (s *KeyService) Revoke(ctx context.Context, by Key, requestID, id string) error {
@@ -125,7 +126,19 @@ func (s *KeyService) Revoke(ctx context.Context, by Key, requestID, id string) e
 	case id == by.ID:
 		return fault.New(fault.Conflict, "A key cannot revoke itself. Use another admin key of the account.")
 	}
-	_, err := s.Store.RevokeKey(ctx, audit.Origin{By: by.ID, At: s.Now().UTC(), RequestID: requestID}, id)
+	keys, err := s.Store.ListKeys(ctx, by.Account)
+	if err != nil {
+		return fmt.Errorf("credential: find the key to revoke: %w", err)
+	}
+	for _, key := range keys {
+		if key.ID != id {
+			continue
+		}
+		if err := by.CheckManages(key); err != nil {
+			return err
+		}
+	}
+	_, err = s.Store.RevokeKey(ctx, audit.Origin{By: by.ID, At: s.Now().UTC(), RequestID: requestID}, id)
 	if fault.Is(err, fault.Unauthorized) {
 		return errInvalid()
 	}

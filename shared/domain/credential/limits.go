@@ -95,6 +95,25 @@ func (p Principal) CheckRoutes(group RouteGroup) error {
 	return nil
 }
 
+// CheckManages refuses another key of the account that lasts longer than the admin key or
+// may do more, as the admin key could not have made it.
+//
+// Errors: fault.Forbidden.
+func (k Key) CheckManages(other Key) error {
+	outlasts := !k.ExpiresAt.IsZero() && (other.ExpiresAt.IsZero() || other.ExpiresAt.After(k.ExpiresAt))
+	if outlasts || exceeds(other.Limits.Models, k.Limits.Models) || exceeds(other.Limits.Routes, k.Limits.Routes) {
+		return fault.New(fault.Forbidden, "The key %s lasts longer or may do more than the one that calls.", other.ID)
+	}
+	return nil
+}
+
+// exceeds reports whether a list of what is allowed has more than another; an empty list
+// allows all.
+func exceeds[T comparable](allowed, others []T) bool {
+	return len(others) > 0 &&
+		(len(allowed) == 0 || slices.ContainsFunc(allowed, func(one T) bool { return !slices.Contains(others, one) }))
+}
+
 // inherit returns the request with what it leaves open set as for the key that makes the
 // new one, so that no key can make one that lasts longer or may do more. Names of models
 // are compared as they were written: what an alias stands for may change.

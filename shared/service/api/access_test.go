@@ -216,6 +216,9 @@ func TestEveryRouteWithLimitedKeys(t *testing.T) {
 			{"a key for another model", otherModel, forbidden(route.AdminKey)},
 			{"a key for the model", aliases, route.AdminKey},
 		} {
+			if c.want == http.StatusNoContent && strings.HasPrefix(route.Path, "/v1/keys/") {
+				c.want = http.StatusForbidden // the key to revoke may do more
+			}
 			a := w.request(method, route.Path, c.secret, strings.NewReader(route.Body), "Content-Type: "+route.ContentType)
 			if a.status != c.want {
 				t.Errorf("%s with %s: %d %s, want %d", route.Endpoint, c.name, a.status, a.body, c.want)

@@ -3,9 +3,10 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"math"
+	"math/big"
 	"net/http"
 	"slices"
+	"strings"
 
 	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
@@ -93,18 +94,12 @@ func (s *service) setBudget(w http.ResponseWriter, r *http.Request, c call) erro
 	if len(found) == 0 {
 		b.ID, found = budgetID(c, key, period, unit)
 	}
-	limit, wrong := sent.number("limit", budget.MaxLimit)
-	if found = append(found, wrong...); sent.member("limit") == nil {
-		found = append(found, missing("limit"))
-	}
-	b.Limit = int64(limit)
-	if b.Unit == budget.Cost {
-		b.Limit = int64(math.Round(min(limit*1e9, budget.MaxLimit)))
-	}
+	b.Limit, wrong = sent.amount("limit", budget.Unit(unit))
+	found = append(found, wrong...)
 	if len(found) > 0 {
 		return found
 	}
-	if err := s.ownKey(r.Context(), b.ID); err != nil {
+	if err := s.ownKey(r.Context(), c.who.Key, b.ID); err != nil {
 		return err
 	}
 	state, err := s.Budgets.Set(r.Context(), s.origin(r, c), b)
@@ -114,6 +109,48 @@ func (s *service) setBudget(w http.ResponseWriter, r *http.Request, c call) erro
 	s.writeJSON(w, r, http.StatusOK, s.budgetBody(state))
 	return nil
 }
+
+// maxAmountText is how long the text of an amount may be.
+const maxAmountText = 64
+
+// amount returns a member that is an amount of a unit, read exactly: an integer, or a cost,
+// which is rounded to a billionth and bounded by budget.MaxLimit.
+func (o jsonObject) amount(name string, unit budget.Unit) (int64, problems) {
+	value := o.member(name)
+	if value == nil {
+		return 0, problems{missing(name)}
+	}
+	number, found := o.number(name, budget.MaxLimit)
+	if len(found) > 0 {
+		return 0, found
+	}
+	text := string(value)
+	if mantissa, _, _ := strings.Cut(strings.ToLower(text), "e"); number == 0 && !strings.ContainsAny(mantissa, "123456789") {
+		return 0, nil
+	}
+	exact, ok := new(big.Rat), number != 0 && len(text) <= maxAmountText // which bounds its exponent
+	if ok {
+		exact, ok = exact.SetString(text)
+	}
+	switch {
+	case ok && unit == budget.Cost:
+		exact.Mul(exact, big.NewRat(billionths, 1))
+		exact.SetString(exact.FloatString(0)) // rounded
+	case !ok || !exact.IsInt():
+		return 0, problems{fieldProblem(name, "int_from_float", value, "Input should be a valid integer", nil)}
+	}
+	n := exact.Num()
+	switch {
+	case n.IsInt64() && n.Int64() <= budget.MaxLimit:
+		return n.Int64(), nil
+	case unit == budget.Cost:
+		return budget.MaxLimit, nil
+	}
+	return 0, problems{aboveMax(name, value, budget.MaxLimit)} // by less than a float64 tells
+}
+
+// billionths are those of one of the currency.
+const billionths = 1_000_000_000
 
 // deleteBudget is DELETE /v1/budgets?key=&period=&unit=.
 func (s *service) deleteBudget(w http.ResponseWriter, r *http.Request, c call) error {
@@ -125,7 +162,7 @@ func (s *service) deleteBudget(w http.ResponseWriter, r *http.Request, c call) e
 		}
 		return found
 	}
-	if err := s.ownKey(r.Context(), id); err != nil {
+	if err := s.ownKey(r.Context(), c.who.Key, id); err != nil {
 		return err
 	}
 	if err := s.Budgets.Delete(r.Context(), s.origin(r, c), id); err != nil {
@@ -157,18 +194,23 @@ func budgetID(c call, key, period, unit string) (id budget.ID, found problems) {
 	return id, found
 }
 
-// ownKey fails unless a budget is of a key that the account has. That of the account itself
-// is the operator's to change: an admin could raise it otherwise.
-func (s *service) ownKey(ctx context.Context, id budget.ID) error {
-	if id.Key == "" {
+// ownKey fails unless a budget is of a key that the account has, and that may do no more
+// than the admin key by. That of the account itself is the operator's to change, and that of
+// by another admin's: whom it binds could raise it otherwise.
+func (s *service) ownKey(ctx context.Context, by credential.Key, id budget.ID) error {
+	switch id.Key {
+	case by.ID:
+		return fault.New(fault.Forbidden, "A key does not change its own budget. Use another admin key of the account.")
+	case "":
 		return fault.New(fault.Forbidden, "The budget of the account is set by whoever runs the service: name a key.")
 	}
 	keys, err := s.Keys.List(ctx, id.Account)
 	if err != nil {
 		return err
 	}
-	if !slices.ContainsFunc(keys, func(k credential.Key) bool { return k.ID == id.Key }) {
+	at := slices.IndexFunc(keys, func(k credential.Key) bool { return k.ID == id.Key })
+	if at < 0 {
 		return fault.New(fault.NotFound, "There is no such key.")
 	}
-	return nil
+	return by.CheckManages(keys[at])
 }

@@ -9,6 +9,7 @@ import (
 
 	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
+	"cutroom/shared/domain/credential"
 )
 
 // putBudget asks for a budget.
@@ -41,9 +42,12 @@ func TestBudgetsOfKeys(t *testing.T) {
 		`"remaining":12.5`, `"resets_at":"`+day+`"`)
 	must("another limit", w.putBudget(admin, `{`+ofKey+`"limit": 0.000000001}`), 200, `"limit":0.000000001`)
 	must("an exponent", w.putBudget(admin, `{`+ofKey+`"limit": 1.25e2}`), 200, `"limit":125,`)
+	must("zero", w.putBudget(admin, `{`+ofKey+`"limit": 0e-999999999}`), 200, `"limit":0,`)
+	must("many digits", w.putBudget(admin, `{`+ofKey+`"limit": 999999999.123456789}`), 200, `"limit":999999999.123456789,`)
+	must("more digits", w.putBudget(admin, `{`+ofKey+`"limit": 0.30000000000000004}`), 200, `"limit":0.3,`)
 	must("too much", w.putBudget(admin, `{`+ofKey+`"limit": 1e17}`), 200, `"limit":1000000000,`)
-	must("another unit", w.putBudget(admin, `{"key":"`+key+`","period":"month","unit":"tokens","limit":5000000.9}`), 200,
-		`"limit":5000000`, `"currency":null`)
+	must("another unit", w.putBudget(admin, `{"key":"`+key+`","period":"month","unit":"tokens","limit":9007199254740993}`), 200,
+		`"limit":9007199254740993,`, `"currency":null`)
 	ofAccount := budget.ID{Account: "studio", Period: budget.Month, Unit: budget.Jobs}
 	if err := w.budgets.Set(t.Context(), audit.Operator(time.Now()), budget.Budget{ID: ofAccount, Limit: 3}); err != nil {
 		t.Fatal(err)
@@ -68,9 +72,22 @@ func TestBudgetsOfKeys(t *testing.T) {
 		`{"key":"` + key + `","period":"day","unit":"cost","limit":-1}`:                     `"limit"`,
 		`{"key":"` + key + `","period":"day","unit":"cost","limit":"12"}`:                   `"limit"`,
 		`{"key":"` + key + `","period":"day","unit":"tokens","limit":99999999999999999999}`: `"limit"`,
+		`{"key":"` + key + `","period":"day","unit":"tokens","limit":1000000000000000001}`:  `"limit"`,
+		`{"key":"` + key + `","period":"day","unit":"tokens","limit":5000000.9}`:            `valid integer`,
+		`{"key":"` + key + `","period":"day","unit":"jobs","limit":0.5}`:                    `valid integer`,
+		`{"key":"` + key + `","period":"day","unit":"jobs","limit":1e-999999999}`:           `valid integer`,
 	} {
 		must(body, w.putBudget(admin, body), 422, part)
 	}
+	own := `"key":"` + idOf(admin) + `","period":"day","unit":"jobs"`
+	must("its own", w.putBudget(w.newAdmin("studio"), `{`+own+`,"limit":1}`), 200)
+	must("its own", w.putBudget(admin, `{`+own+`,"limit":99}`), 403, "its own budget")
+	must("its own", w.request(http.MethodDelete, "/v1/budgets?period=day&unit=jobs&key="+idOf(admin), admin, nil), 403)
+	limited := w.limitedAdmin("studio", credential.Limits{Models: []string{"gen-2.5"}})
+	must("a key that may do more", w.putBudget(limited, `{`+ofKey+`"limit":99}`), 403, "may do more")
+	must("a key that may do more", w.request(http.MethodDelete, "/v1/budgets?period=day&unit=cost&key="+key, limited, nil), 403)
+	within := w.createdKey(w.askKey(limited, `{"label": "x"}`)).ID
+	must("a key that may do as much", w.putBudget(limited, `{"key":"`+within+`","period":"day","unit":"jobs","limit":9}`), 200)
 	rival := w.newAdmin("rival")
 	must("another account", w.putBudget(rival, `{`+ofKey+`"limit":1}`), 404)
 	must("another account", w.get("/v1/budgets", rival), 200, `{"budgets":[]}`)

@@ -274,6 +274,32 @@ func TestALimitedAdminMakesNoWiderKey(t *testing.T) {
 	}
 }
 
+// A limited admin key revokes the keys that it could have made, and no others.
+func TestALimitedAdminRevokesNoWiderKey(t *testing.T) {
+	w := newWorld(t, setup{})
+	end := w.now().Add(time.Hour).UTC().Truncate(time.Millisecond)
+	by := func(change func(*credential.Key)) string {
+		return w.makeKeyOf("studio", func(key *credential.Key) {
+			key.Admin = true
+			change(key)
+		})
+	}
+	full := by(func(*credential.Key) {})
+	for what, admin := range map[string]string{
+		"models": by(func(key *credential.Key) { key.Limits.Models = []string{"gen-2.5"} }),
+		"routes": by(func(key *credential.Key) { key.Limits.Routes = []credential.RouteGroup{"keys"} }),
+		"an end": by(func(key *credential.Key) { key.ExpiresAt = end }),
+	} {
+		if a := w.revokeBy(admin, idOf(full)); a.status != http.StatusForbidden || !strings.Contains(a.body, "may do more") {
+			t.Errorf("a key with %s: %d %s", what, a.status, a.body)
+		}
+		made := w.createdKey(w.askKey(admin, `{"label": "x"}`)).ID
+		if a := w.revokeBy(admin, made); a.status != http.StatusNoContent {
+			t.Errorf("a key with %s, of one that it made: %d %s", what, a.status, a.body)
+		}
+	}
+}
+
 // An admin key cannot revoke itself or another account's keys, nor do anything once
 // it is revoked.
 func TestKeysThatCannotBeRevoked(t *testing.T) {
