@@ -180,7 +180,7 @@ func TestALimitedKeyReachesItsBatchesAlone(t *testing.T) {
 		if id == "batch_6" {
 			b.Key = credential.KeyID(credential.HashOf(limited))
 		}
-		must(t, w.batches.Create(t.Context(), b, 0))
+		must(t, w.batches.Create(t.Context(), b, 0, 0))
 		if id < "batch_5" { // of the others the models are not known
 			b.Status, b.Model = batch.InProgress, "small"
 			if wants[id] == 200 {
