@@ -108,7 +108,7 @@ func (a *answering) makeCalls(ctx, taking context.Context) error {
 	defer context.AfterFunc(ctx, func() { cut(a.causeAtStop(ctx, taking)) })()
 	defer context.AfterFunc(taking, func() { a.cutLater(doing, taking, cut) })()
 	// Without a place for the answers no call is made.
-	taking, stop := context.WithCancel(taking)
+	making, stop := context.WithCancel(taking)
 	defer stop()
 	results := make(chan result)
 	kept := make(chan error, 1)
@@ -119,7 +119,7 @@ func (a *answering) makeCalls(ctx, taking context.Context) error {
 		}
 		kept <- err
 	}()
-	err := a.feed(doing, taking, results)
+	err := a.feed(doing, making, results)
 	close(results)
 	return errors.Join(err, <-kept)
 }
