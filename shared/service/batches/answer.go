@@ -259,7 +259,7 @@ func (a *answering) tryCall(doing, taking context.Context, at place) (made resul
 	if !a.pace.begin(taking) {
 		return made, false, nil
 	}
-	err = a.withLine(taking, a.batch, at, func(line []byte) {
+	err = a.withLine(taking, a.calling, a.batch, at, func(line []byte) {
 		if !a.turns.take(taking, a.batch.Account) {
 			return
 		}

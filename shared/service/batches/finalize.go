@@ -74,7 +74,7 @@ func (r *Runner) giveUp(ctx context.Context, b batch.Batch) error {
 				continue
 			}
 			given := result{number: at.call, refusal: why}
-			err = r.withLine(ctx, b, at, func(line []byte) { given.customID = parsed(line).customID })
+			err = r.withLine(ctx, r.checking, b, at, func(line []byte) { given.customID = parsed(line).customID })
 			if err != nil {
 				return err
 			}

@@ -122,14 +122,16 @@ func (r *Runner) readLine(ctx context.Context, b batch.Batch, at place) ([]byte,
 }
 
 // withLine has a function use a line of a batch's input, which may not be kept. It waits
-// until the line may be in memory.
+// until the line may be in that memory.
 //
 // Errors: the context's; those of the blob.
-func (r *Runner) withLine(ctx context.Context, b batch.Batch, at place, use func(line []byte)) error {
-	if !r.memory.take(ctx, b.Account, at.size) {
+func (r *Runner) withLine(
+	ctx context.Context, m *memory, b batch.Batch, at place, use func(line []byte),
+) error {
+	if !m.take(ctx, b.Account, at.size) {
 		return ctx.Err()
 	}
-	defer r.memory.release(b.Account, at.size)
+	defer m.release(b.Account, at.size)
 	line, err := r.readLine(ctx, b, at)
 	if err == nil {
 		use(line)
@@ -247,7 +249,8 @@ func (r *Runner) validate(ctx context.Context, b batch.Batch) error {
 		}
 		wrong, ok := batch.Error{Code: "line_too_long", Param: "body", Message: tooLongMessage}, false
 		if err == nil {
-			if err := r.withLine(ctx, b, at, func(line []byte) { wrong, ok = checker.check(line) }); err != nil {
+			err = r.withLine(ctx, r.checking, b, at, func(line []byte) { wrong, ok = checker.check(line) })
+			if err != nil {
 				return err
 			}
 		}

@@ -7,9 +7,10 @@ import (
 )
 
 const (
-	// lineMemory bounds the long lines of all batches that are in memory, in bytes;
-	// there may always be one. An account has half of it, or one line.
-	lineMemory = 64 << 20
+	// callMemory bounds the long lines of all batches whose calls are made, and
+	// checkMemory those that are looked at, which must not wait for slow calls, in
+	// bytes; there may always be one. An account has half, or one line.
+	callMemory, checkMemory = 64 << 20, 32 << 20
 	// shortLine is how long a line is at most that counts for nothing: as many of them
 	// as there are calls at once take no more than long ones. It is also what an input
 	// is read by.

@@ -80,8 +80,9 @@ type Gateway interface {
 type Runner struct {
 	config Config
 	turns  *turns
-	memory *memory
-	wake   chan struct{}
+	// calling and checking bound the lines in memory.
+	calling, checking *memory
+	wake              chan struct{}
 
 	mu    sync.Mutex
 	slots *slots
@@ -99,8 +100,8 @@ func New(c Config) *Runner {
 		c.Settled = func() bool { return true }
 	}
 	return &Runner{
-		config: c, turns: newTurns(c.Calls), memory: newMemory(lineMemory), wake: make(chan struct{}, 1), slots: newSlots(),
-		changed: make(chan struct{}),
+		config: c, turns: newTurns(c.Calls), calling: newMemory(callMemory), checking: newMemory(checkMemory),
+		wake: make(chan struct{}, 1), slots: newSlots(), changed: make(chan struct{}),
 	}
 }
 

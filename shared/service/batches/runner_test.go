@@ -488,6 +488,12 @@ func TestCallsAreCutOff(t *testing.T) {
 	}
 }
 
+// longLine is a line with a body of so many MiB, which ends in n.
+func longLine(n, mebibytes int) string {
+	body := fmt.Sprintf(`{"model":"m","text":"%s","n":%d}`, strings.Repeat("x", mebibytes<<20), 10+n)
+	return fmt.Sprintf(`{"custom_id": "one", "method": "POST", "url": %q, "body": %s}`, endpoint, body)
+}
+
 // However many batches have long lines, few of these are in memory, and none of a call that
 // waits.
 func TestLongLines(t *testing.T) {
@@ -522,9 +528,8 @@ func TestLongLines(t *testing.T) {
 	})
 	var all []batch.Batch
 	for n := range accounts {
-		body := fmt.Sprintf(`{"model":"m","text":"%s","n":%d}`, strings.Repeat("x", mebibytes<<20), 10+n)
-		line := fmt.Sprintf(`{"custom_id": "one", "method": "POST", "url": %q, "body": %s}`, endpoint, body)
-		all = append(all, w.create(fmt.Sprintf("account-%d", n), "\xef\xbb\xbf"+line+strings.Repeat(" ", 100_000)+"\n"))
+		input := "\xef\xbb\xbf" + longLine(n, mebibytes) + strings.Repeat(" ", 100_000) + "\n"
+		all = append(all, w.create(fmt.Sprintf("account-%d", n), input))
 	}
 	runtime.GC()
 	var before, now runtime.MemStats
@@ -547,4 +552,25 @@ func TestLongLines(t *testing.T) {
 	} else {
 		t.Logf("they took %d MiB", taken>>20)
 	}
+}
+
+// Batches with long lines are checked and end while slow calls have all the memory.
+func TestSlowLongLines(t *testing.T) {
+	w := newWorld(t)
+	w.made = nil
+	under := make(chan bool, 16)
+	w.set(func(ctx context.Context, _ string) gateway.LineAnswer {
+		under <- true
+		<-ctx.Done()
+		return gateway.LineAnswer{Cut: true}
+	})
+	w.run()
+	for n := range 2 {
+		w.create(fmt.Sprintf("account-%d", n), longLine(n, 30))
+		<-under
+	}
+	b := w.reaches(w.create("acme", longLine(2, 30)), batch.InProgress)
+	_, err := w.service.Cancel(t.Context(), "acme", b.ID)
+	w.must(err)
+	w.reaches(b, batch.Cancelled)
 }
