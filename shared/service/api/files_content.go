@@ -5,6 +5,7 @@ import (
 	"path"
 	"strings"
 
+	"cutroom/shared/domain/batch"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/file"
 )
@@ -28,6 +29,9 @@ func FileContent(s *service) []route {
 // files").
 func (s *service) showFileContent(w http.ResponseWriter, r *http.Request, c call) error {
 	f, err := s.Files.Get(r.Context(), c.who.Account(), r.PathValue("file_id"))
+	if err == nil {
+		err = batch.CheckResult(c.who, f)
+	}
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,9 @@ package api_test
 import (
 	"strings"
 	"testing"
+
+	"cutroom/shared/domain/batch"
+	"cutroom/shared/domain/credential"
 )
 
 // A stored file is served unchanged, and a stored page cannot run in this origin.
@@ -47,6 +50,44 @@ func TestFileContent(t *testing.T) {
 		}
 		if gone := w.get(path, studio); gone.status != 404 {
 			t.Errorf("%s, deleted: %d", c.name, gone.status)
+		}
+	}
+}
+
+// The results of a batch may be of any model: a key that is limited to models reads those of
+// its own batches alone, and a client token with models none
+// (docs/contract/batches.md#files).
+func TestResultsOfBatchesAreOfOtherModels(t *testing.T) {
+	w := newWorld(t, setup{})
+	limited := w.limitedAdmin("studio", credential.Limits{Models: []string{"gen-2.5"}})
+	results := func(key string) string {
+		body, contentType := multiform(part{"file", "results.jsonl", "{}"})
+		stored := w.stored(w.request("POST", "/v1/files", studio, strings.NewReader(body), "Content-Type: "+contentType))
+		f, err := w.shelf.Get(t.Context(), "studio", stored.ID, w.now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		copied := f.Blob + "-" + key
+		if err := w.blobs.Copy(t.Context(), f.Blob, copied); err != nil {
+			t.Fatal(err)
+		}
+		f.ID, f.Blob, f.Key, f.Purpose = strings.TrimSuffix(f.ID, f.ID[len(f.ID)-4:])+"0000", copied, key, batch.OutputPurpose
+		if err := w.shelf.Create(t.Context(), f, 0); err != nil {
+			t.Fatal(err)
+		}
+		return "/v1/uploads/" + f.ID
+	}
+	own, others := results(idOf(limited)), results("key_1")
+	for _, c := range []struct {
+		path, key string
+		want      int
+	}{
+		{own, limited, 200}, {others, limited, 403}, {others, studio, 200}, {others, w.mint(studio, credential.Scope{}), 200},
+		// Tokens of a key with models have models.
+		{own, w.mint(limited, credential.Scope{}), 403}, {own, w.mint(studio, credential.Scope{Models: []string{"gen-2.5"}}), 403},
+	} {
+		if a := w.get(c.path, c.key); a.status != c.want {
+			t.Errorf("%s: %d %s, want %d", c.path, a.status, a.body, c.want)
 		}
 	}
 }

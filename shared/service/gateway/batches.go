@@ -197,10 +197,7 @@ func checkBatch(who credential.Principal, b batch.Batch) error {
 	case b.Key == who.Key.ID:
 		return nil
 	case b.Model == "" && len(who.Key.Limits.Models) > 0:
-		return &apierror.Error{
-			Status: http.StatusForbidden, Type: apierror.Permission, Code: apierror.ModelNotAllowed,
-			Message: "The API key is limited to models, and that of the batch is not known.",
-		}
+		return notAllowed(errors.New("The API key is limited to models, and that of the batch is not known."))
 	}
 	return checkModel(who, b.Model)
 }

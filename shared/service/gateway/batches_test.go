@@ -40,7 +40,7 @@ func (w *world) files() *gateway.Batches {
 	files := file.NewService(file.Config{
 		Store: db.Files(), Blobs: blobs, IDs: ids, Cursors: file.NewCursors([]byte("a secret of the tests")), Now: w.now,
 	})
-	w.batches = db.Batches()
+	w.batches, w.stored, w.blobs = db.Batches(), files, blobs
 	return &gateway.Batches{
 		Service: batch.NewService(batch.Config{
 			Store: db.Batches(), Files: files, Blobs: blobs, IDs: ids, Now: w.now, Wake: func() {},
@@ -208,6 +208,32 @@ func TestALimitedKeyReachesItsBatchesAlone(t *testing.T) {
 			if a.status != want || want == 403 && !strings.Contains(a.body, `"code":"model_not_allowed"`) {
 				t.Errorf("%s of %s: %d %s, want %d", what, id, a.status, a.body, want)
 			}
+		}
+	}
+}
+
+// It reads the results of its own batches alone: those of others may be of any model.
+func TestALimitedKeyReadsItsResultsAlone(t *testing.T) {
+	w := newWorld(t, setup{batches: true})
+	limited := w.limitedKey(func(key *credential.Key) { key.Limits.Models = []string{"other"} })
+	uploaded := w.upload([]byte("{}"), "purpose=user_data").object(t)["id"].(string)
+	results := func(key string) string {
+		f, err := w.stored.Get(t.Context(), "studio", uploaded)
+		must(t, err)
+		blob := "results-of-" + key
+		must(t, w.blobs.Copy(t.Context(), f.Blob, blob))
+		f.ID, f.Key, f.Purpose, f.Blob = "", key, batch.OutputPurpose, blob
+		f, err = w.stored.Create(t.Context(), f, 0)
+		must(t, err)
+		return f.ID
+	}
+	own, others := results(credential.KeyID(credential.HashOf(limited))), results("key_1")
+	if a := w.get("/v1/files/"+others+"/content", limited); a.status != 403 || !strings.Contains(a.body, "model_not_allowed") {
+		t.Errorf("the results of another key: %d %s", a.status, a.body)
+	}
+	for id, key := range map[string]string{own: limited, others: studio, uploaded: limited} {
+		if a := w.get("/v1/files/"+id+"/content", key); a.status != 200 {
+			t.Errorf("what the key may read: %d %s", a.status, a.body)
 		}
 	}
 }

@@ -346,6 +346,9 @@ func (g *Gateway) getFileContent(w http.ResponseWriter, r *http.Request, who cre
 	if err != nil {
 		return err
 	}
+	if err := batch.CheckResult(who, f); err != nil {
+		return notAllowed(err)
+	}
 	content, err := g.config.Batches.Blobs.Open(r.Context(), f.Blob, 0, -1)
 	if fault.Is(err, fault.NotFound) {
 		return file.ErrNotFound

@@ -56,10 +56,15 @@ func (g *Gateway) getModel(w http.ResponseWriter, r *http.Request, who credentia
 
 // checkModel refuses a model that the caller may not use.
 func checkModel(who credential.Principal, id string) error {
-	if err := who.CheckModel(id); err != nil {
-		return &apierror.Error{
-			Status: http.StatusForbidden, Type: apierror.Permission, Code: apierror.ModelNotAllowed, Message: err.Error(),
-		}
+	return notAllowed(who.CheckModel(id))
+}
+
+// notAllowed is the answer to the use of a model that is refused.
+func notAllowed(err error) error {
+	if err == nil {
+		return nil
 	}
-	return nil
+	return &apierror.Error{
+		Status: http.StatusForbidden, Type: apierror.Permission, Code: apierror.ModelNotAllowed, Message: err.Error(),
+	}
 }

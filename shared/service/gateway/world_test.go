@@ -21,8 +21,10 @@ import (
 	"cutroom/shared/adapter/sqlite"
 	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/batch"
+	"cutroom/shared/domain/blob"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/ratelimit"
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/service/gateway"
@@ -101,7 +103,10 @@ type setup struct {
 // world is a gateway on a real port with real upstreams.
 type world struct {
 	// batches keeps the records of batches, if the world serves them.
-	batches  batch.Store
+	batches batch.Store
+	// stored are the files beside them, and blobs their bytes.
+	stored   *file.Service
+	blobs    blob.Store
 	t        testing.TB
 	url      string
 	gateway  *gateway.Gateway
