@@ -51,6 +51,8 @@ def filter_failure(context, failure, case, response):
     form = getattr(case.body, "body", case.body)
     if rejected and isinstance(form, dict) and over(form.get("expires_at")):
         return False  # a time that it has taken from an answer: those that are sent are in the future
+    if rejected and isinstance(form, dict) and broken(form):
+        return False
     if not isinstance(form, dict) or "json" in (case.media_type or ""):
         return True
     if isinstance(failure, AcceptedNegativeData):
@@ -68,6 +70,12 @@ def over(time):
         return datetime.datetime.fromisoformat(time) < datetime.datetime.now(datetime.UTC)
     except (TypeError, ValueError):
         return False
+
+
+def broken(form):
+    """It sets a part of a token or of a job as the limit of a budget."""
+    limit = form.get("limit")
+    return form.get("unit", "cost") != "cost" and isinstance(limit, float) and not limit.is_integer()
 
 
 def excluding(form):
