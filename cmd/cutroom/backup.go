@@ -81,9 +81,9 @@ func (c *backupCommand) Run(ctx context.Context, out *command.Session) error {
 	if report.Damaged > 0 {
 		fmt.Fprintf(out.Err, "%d parts of earlier backups were damaged, and are replaced where they are needed.\n", report.Damaged)
 	}
-	fmt.Fprintf(out.Out, "Saved in %s, in %s: the records (%s) and %d files (%s), %d of them new (%s).\n", c.To,
+	fmt.Fprintf(out.Out, "Saved in %s, in %s: the records (%s) and %d files (%s). %s of it are new.\n", c.To,
 		time.Since(began).Round(100*time.Millisecond), humanize.Bytes(uint64(report.Database.Size)),
-		report.Blobs, humanize.Bytes(uint64(report.Bytes)), report.NewBlobs, humanize.Bytes(uint64(report.NewBytes)))
+		report.Blobs, humanize.Bytes(uint64(report.Bytes)), humanize.Bytes(uint64(report.Database.Size+report.NewBytes)))
 	return nil
 }
 
