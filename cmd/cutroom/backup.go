@@ -19,6 +19,7 @@ import (
 	"cutroom/shared/adapter/s3blob"
 	"cutroom/shared/domain/blob"
 	"cutroom/shared/domain/integrity"
+	"cutroom/shared/platform/durable"
 	"cutroom/shared/service/backup"
 )
 
@@ -194,14 +195,14 @@ func (c *restoreCommand) begin(ctx context.Context, m backup.Manifest) error {
 	if blobs || !errors.Is(database.Present(), integrity.ErrNone) {
 		return fmt.Errorf("%s holds a service already: name an empty folder by --data", c.Data)
 	}
-	return writeDurably(restoringFile(c.Data), strings.NewReader(m.ID))
+	return durable.Write(restoringFile(c.Data), strings.NewReader(m.ID), nil)
 }
 
 // setting keeps a file of the backup in the data folder.
 func (c *restoreCommand) setting(_ context.Context, name string, content io.Reader) error {
 	for _, known := range savedSettings {
 		if name == known {
-			return writeDurably(filepath.Join(c.Data, name), content)
+			return durable.Write(filepath.Join(c.Data, name), content, nil)
 		}
 	}
 	return nil // of a later version of the program, which this one has no use for
@@ -221,29 +222,6 @@ func checkNotRestoring(data string) error {
 		return err
 	}
 	return fmt.Errorf("%s was not restored to the end: run \"cutroom restore\" again with the same backup", data)
-}
-
-// writeDurably replaces a file that only its owner may read, whole or not at all.
-func writeDurably(path string, content io.Reader) error {
-	part, err := os.OpenFile(path+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(part, content)
-	if err == nil {
-		err = part.Sync()
-	}
-	if err = errors.Join(err, part.Close()); err == nil {
-		err = os.Rename(part.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(part.Name()))
-	}
-	folder, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(folder.Sync(), folder.Close())
 }
 
 // openBackup opens a backup to read it.

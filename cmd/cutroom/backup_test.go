@@ -60,24 +60,23 @@ func TestBackupAndRestore(t *testing.T) {
 		}
 		return err == nil
 	}
+	// Each round is killed later than the one before, until one ends by itself.
 	killed := 0
-	acknowledged := map[string][]byte{}
-	for n := range 8 {
-		mu.Lock()
-		now := maps.Clone(v.content)
-		mu.Unlock()
-		within := time.Minute
-		if n%4 != 3 {
-			within = 30*time.Millisecond + rand.N(300*time.Millisecond)
-		}
-		if ends(within, "backup", kept, "--data", data) {
-			acknowledged = now
-			ends(time.Minute, "restore", kept, "--check")
-		} else {
-			killed++
-			if n > 4 { // there has been one
+	var acknowledged map[string][]byte
+	for round := range 2 {
+		for within := 5 * time.Millisecond; ; within += within / 3 {
+			mu.Lock()
+			now := maps.Clone(v.content)
+			mu.Unlock()
+			done := ends(within, "backup", kept, "--data", data)
+			if done || round > 0 { // there has been one
 				ends(time.Minute, "restore", kept, "--check")
 			}
+			if done {
+				acknowledged = now
+				break
+			}
+			killed++
 		}
 	}
 	close(stop)
@@ -87,13 +86,13 @@ func TestBackupAndRestore(t *testing.T) {
 	// The data folder is lost.
 	into := filepath.Join(t.TempDir(), "restored")
 	broken := 0
-	for range 6 {
-		if ends(20*time.Millisecond+rand.N(200*time.Millisecond), "restore", kept, "--data", into) {
-			break
-		}
+	for within := 5 * time.Millisecond; !ends(within, "restore", kept, "--data", into); within += within / 3 {
 		broken++
 		if _, err := os.Stat(filepath.Join(into, "restoring")); errors.Is(err, os.ErrNotExist) {
-			continue // it had not begun, or was done
+			if _, err := os.Stat(filepath.Join(into, "cutroom.db")); err == nil {
+				break // it was done, and killed before it could say so
+			}
+			continue // it had not begun
 		}
 		server, err := program.Launch(into)
 		if err != nil {
@@ -104,9 +103,6 @@ func TestBackupAndRestore(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "not restored to the end") {
 			t.Fatalf("with half of a backup the server starts: %v", err)
 		}
-	}
-	if _, err := os.Stat(filepath.Join(into, "cutroom.db")); errors.Is(err, os.ErrNotExist) {
-		ends(time.Minute, "restore", kept, "--data", into)
 	}
 	server = start(t, into, "CUTROOM_LOG_LEVEL=warn")
 	client = server.Client()
@@ -119,6 +115,9 @@ func TestBackupAndRestore(t *testing.T) {
 		if result, err := client.Content(ctx, id); err != nil || len(result.Body) == 0 {
 			t.Errorf("the result of %s: %v", id, err)
 		}
+	}
+	if killed < 4 || broken < 2 || len(acknowledged) == 0 {
+		t.Error("too few were killed")
 	}
 	t.Logf("%d backups and %d restores were killed; %d files", killed, broken, len(acknowledged))
 }

@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"io"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strconv"
 	"time"
 
 	"cutroom/shared/domain/integrity"
+	"cutroom/shared/platform/durable"
 )
 
 // Snapshot writes a copy of the database at the path, as of one moment, to the path
@@ -46,30 +45,15 @@ func Place(ctx context.Context, path string, snapshot io.Reader) error {
 	if err := Present(path); !errors.Is(err, integrity.ErrNone) {
 		return errors.Join(fmt.Errorf("sqlite: %s is there already", path), err)
 	}
-	part, err := os.OpenFile(path+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("sqlite: %w", err)
-	}
-	_, err = io.Copy(part, snapshot)
-	if err = errors.Join(err, ctx.Err()); err == nil {
-		err = part.Sync()
-	}
-	if err = errors.Join(err, part.Close()); err == nil {
-		var found integrity.Inspection
-		found, err = Inspect(ctx, part.Name(), placeCheck)
+	err := durable.Write(path, snapshot, func(part string) error {
+		found, err := Inspect(ctx, part, placeCheck)
 		if err == nil && found.Mark.Database == "" {
 			err = fmt.Errorf("%w: it is not a database of this program", integrity.ErrDamaged)
 		}
-	}
-	if err == nil {
-		err = os.Rename(part.Name(), path)
-	}
+		return err
+	})
 	if err != nil {
-		return errors.Join(err, os.Remove(part.Name()))
+		return fmt.Errorf("sqlite: place the database: %w", err)
 	}
-	folder, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return fmt.Errorf("sqlite: %w", err)
-	}
-	return errors.Join(folder.Sync(), folder.Close())
+	return nil
 }

@@ -91,9 +91,11 @@ type saving struct {
 // Save makes a backup. It replaces the one that is in the store, which stays whole until
 // then.
 //
-// The records are read after the blobs, and what has come since is added, so that each
-// blob that the records name is in the backup. What was deleted meanwhile may be there
-// too: a server sets aside the blobs that no record names.
+// The records are read after the blobs, and the blobs that have come since are added
+// after that. So each blob that the records name is in the backup, but for one that came
+// and went while the backup was made: what names it is as if its time were over, or, for
+// a result of a batch, lost. What was deleted meanwhile may be there too: a server sets
+// aside the blobs that no record names.
 //
 // Errors: those of the source and of the store; that the store holds other things. The backup that was there is then still
 // there.

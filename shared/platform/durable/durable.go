@@ -1,0 +1,41 @@
+// Package durable writes files that a crash leaves old or new, never half.
+package durable
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// Write replaces the file at the path by the content, for its owner alone to read. Before
+// the file takes its name, check is called with the path under which it is complete; it
+// may be nil. Once Write returns nil, bytes and name are on the disk. After an error the
+// file that was there is still there.
+//
+// Errors: those of the content and of check, unchanged; others of the file system.
+func Write(path string, content io.Reader, check func(path string) error) error {
+	part, err := os.OpenFile(path+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(part, content)
+	if err == nil {
+		err = part.Sync()
+	}
+	err = errors.Join(err, part.Close())
+	if err == nil && check != nil {
+		err = check(part.Name())
+	}
+	if err == nil {
+		err = os.Rename(part.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(part.Name()))
+	}
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close())
+}
