@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"path"
 	"strconv"
 	"time"
@@ -23,11 +22,7 @@ type Sweeper struct {
 	Blobs interface {
 		// DeleteAll deletes everything below a prefix.
 		DeleteAll(ctx context.Context, prefix string) error
-		// Children returns the entries directly below a prefix.
-		Children(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error]
-		// SetAside moves a blob, or all below a prefix, out of the store and keeps it
-		// elsewhere.
-		SetAside(ctx context.Context, name string, now time.Time) (blobs int, err error)
+		blob.Shelf
 	}
 	Now func() time.Time
 	// Settled reports whether the clock can be trusted to tell what is old; nil means
@@ -65,21 +60,9 @@ func (s *Sweeper) clear(ctx context.Context, b Batch) error {
 // SweepUnknown sets aside the blobs of batches that no record has, and returns their
 // number. Call it at the start, before any batch is made.
 func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
-	for entry, err := range s.Blobs.Children(ctx, blobPrefix) {
-		if err != nil {
-			return blobs, fmt.Errorf("list the batches' blobs: %w", err)
-		}
-		known, err := s.Store.Known(ctx, path.Base(entry.Name))
-		if err == nil && !known {
-			var n int
-			n, err = s.Blobs.SetAside(ctx, entry.Name, s.Now())
-			blobs += n
-		}
-		if err != nil {
-			return blobs, fmt.Errorf("sweep %s: %w", entry.Name, err)
-		}
-	}
-	return blobs, nil
+	return blob.SetAsideUnknown(ctx, s.Blobs, blobPrefix, s.Now, func(ctx context.Context, name string) (bool, error) {
+		return s.Store.Known(ctx, path.Base(name))
+	})
 }
 
 // Owner returns the id of the batch that a blob belongs to; ok is false for blobs of

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"path"
 	"time"
@@ -19,10 +18,7 @@ type Sweeper struct {
 	Store Retention
 	Blobs interface {
 		Blobs
-		// Children returns the entries directly below a prefix.
-		Children(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error]
-		// SetAside moves a blob out of the store and keeps it elsewhere.
-		SetAside(ctx context.Context, name string, now time.Time) (blobs int, err error)
+		blob.Shelf
 	}
 	Now func() time.Time
 	// Settled reports whether the clock can be trusted to tell what is old; nothing
@@ -88,19 +84,9 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 // crash cut off, and returns their number. Thumbnails of files that no record has are
 // deleted, because they can be made again. Call it at startup, before any upload begins.
 func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
-	for entry, err := range s.Blobs.Children(ctx, "files") {
-		if err != nil {
-			return blobs, fmt.Errorf("list the files' blobs: %w", err)
-		}
-		known, err := s.Store.KnownBlob(ctx, entry.Name)
-		if err == nil && !known {
-			var n int
-			n, err = s.Blobs.SetAside(ctx, entry.Name, s.Now())
-			blobs += n
-		}
-		if err != nil {
-			return blobs, fmt.Errorf("sweep %s: %w", entry.Name, err)
-		}
+	blobs, err = blob.SetAsideUnknown(ctx, s.Blobs, "files", s.Now, s.Store.KnownBlob)
+	if err != nil {
+		return blobs, err
 	}
 	return blobs, s.sweepThumbnails(ctx)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"log/slog"
 	"path"
 	"slices"
@@ -16,16 +15,11 @@ import (
 
 // SweptBlobs is what the sweeper needs of a blob store on disk.
 type SweptBlobs interface {
-	// Children returns what is directly below a prefix, such as the folders of
-	// the jobs that have blobs below "jobs".
-	Children(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error]
+	blob.Shelf
 	// Delete removes one blob.
 	Delete(ctx context.Context, name string) error
 	// DeleteAll removes every blob below a prefix.
 	DeleteAll(ctx context.Context, prefix string) error
-	// SetAside moves every blob below a prefix out of the store, keeps it
-	// elsewhere, and returns the number of blobs.
-	SetAside(ctx context.Context, prefix string, now time.Time) (blobs int, err error)
 }
 
 // Sweeper does on one machine what a store's TTL, a bucket's lifecycle and the
@@ -108,21 +102,9 @@ func (s *Sweeper) Expire(ctx context.Context) error {
 // that a crash interrupted, and returns their number. It is called at the
 // start, while no upload is in progress.
 func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
-	for entry, err := range s.Blobs.Children(ctx, "jobs") {
-		if err != nil {
-			return blobs, fmt.Errorf("list the jobs with blobs: %w", err)
-		}
-		known, err := s.Store.Known(ctx, path.Base(entry.Name))
-		if err == nil && !known {
-			var n int
-			n, err = s.Blobs.SetAside(ctx, entry.Name, s.Now())
-			blobs += n
-		}
-		if err != nil {
-			return blobs, fmt.Errorf("sweep %s: %w", entry.Name, err)
-		}
-	}
-	return blobs, nil
+	return blob.SetAsideUnknown(ctx, s.Blobs, "jobs", s.Now, func(ctx context.Context, name string) (bool, error) {
+		return s.Store.Known(ctx, path.Base(name))
+	})
 }
 
 // Sweep deletes what ended jobs no longer need, and the records that are past

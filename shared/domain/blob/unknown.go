@@ -1,0 +1,39 @@
+package blob
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"time"
+)
+
+// Shelf is a store whose blobs can be set aside.
+type Shelf interface {
+	// Children returns the entries directly below a prefix.
+	Children(ctx context.Context, prefix string) iter.Seq2[Entry, error]
+	// SetAside moves a blob, or all below a prefix, out of the store and keeps it
+	// elsewhere. It returns the number of blobs.
+	SetAside(ctx context.Context, name string, now time.Time) (blobs int, err error)
+}
+
+// SetAsideUnknown sets aside the entries directly below a prefix that no record knows,
+// mostly of uploads that a crash cut off, and returns the number of blobs. It is for a
+// start, before anything is stored: what is not recorded yet would be unknown too.
+func SetAsideUnknown(ctx context.Context, shelf Shelf, prefix string, now func() time.Time,
+	known func(ctx context.Context, name string) (bool, error)) (blobs int, err error) {
+	for entry, err := range shelf.Children(ctx, prefix) {
+		if err != nil {
+			return blobs, fmt.Errorf("list %s: %w", prefix, err)
+		}
+		is, err := known(ctx, entry.Name)
+		if err == nil && !is {
+			var n int
+			n, err = shelf.SetAside(ctx, entry.Name, now())
+			blobs += n
+		}
+		if err != nil {
+			return blobs, fmt.Errorf("sweep %s: %w", entry.Name, err)
+		}
+	}
+	return blobs, nil
+}
