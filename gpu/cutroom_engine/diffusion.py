@@ -20,7 +20,9 @@ from .frames import Frame
 from .loras import Choices
 from .model_map import PipelineRow
 from .pipeline import DeviceLost
+from .previews import Previews
 from .prompts import Prompts
+from .sketches import Sketcher, sketched
 from .styles import STYLES, Shot, segment_before
 
 # The text of errors that have no class of their own, when memory runs out outside
@@ -42,15 +44,23 @@ class DiffusersPipeline:
         conditions: Conditions | None = None,
         prompts: Prompts | None = None,
         loras: Choices | None = None,
+        sketcher: Sketcher | None = None,
     ) -> None:
         self._row = row
         self._prompts = prompts
         self._loras = loras
+        self._sketcher = sketcher
         self._conditions = conditions
         self._style = STYLES[row.class_name]
         self._pipe = pipe
 
-    def run(self, shot: Shot, on_step: Callable[[float], None], check: Callable[[], None]) -> list[Frame]:
+    def run(
+        self,
+        shot: Shot,
+        on_step: Callable[[float], None],
+        check: Callable[[], None],
+        previews: Previews | None = None,
+    ) -> list[Frame]:
         """See pipeline.Pipeline."""
 
         anchor: Anchor | None = None
@@ -85,6 +95,7 @@ class DiffusersPipeline:
             self._continued(shot),
             self._cached(),
             _drawn(self._pipe.scheduler, shot.seed),
+            sketched(self._pipe, self._sketcher, previews, shot),
         ):
             try:
                 if shot.before and self._style.continues == "latents":
@@ -128,7 +139,7 @@ class DiffusersPipeline:
 
     def close(self) -> None:
         """Releases its memory."""
-        self._pipe = self._conditions = self._prompts = self._loras = None
+        self._pipe = self._conditions = self._prompts = self._loras = self._sketcher = None
         with translated():
             release_memory()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 
 import numpy as np
 from PIL import Image
@@ -13,6 +13,7 @@ from .frames import Frame, retime, shown, working_count, working_size
 from .model_map import PipelineRow
 from .overlap import ReadAhead, WriteBehind
 from .pipeline import Pipeline
+from .previews import Previews
 from .protocol import Input, RunRequest
 from .read import image, video_frames
 from .sound import Sound
@@ -46,7 +47,9 @@ class Edit:
         stages: Stages,
         *,
         overlap: bool = True,
+        show: Callable[[bytes], None] | None = None,
     ) -> None:
+        """show receives previews, in a thread of their own, if the request asks for them."""
         self._request = request
         self._row = row
         self._pipeline = pipeline
@@ -54,6 +57,9 @@ class Edit:
         self._check = check
         self._stages = stages
         self._overlap = overlap
+        self._previews: Previews | None = None
+        if show is not None and request.preview_every > 0:
+            self._previews = Previews(request.preview_every, request.width, request.height, show)
         self._size = working_size(request.width, request.height, row.multiple, row.pixels)
         self._references: list[Image.Image] = []
         if request.reference is not None and row.references:
@@ -61,6 +67,10 @@ class Edit:
 
     def run(self) -> None:
         """Writes the request's output."""
+        with self._previews or nullcontext():
+            self._run()
+
+    def _run(self) -> None:
         takes = STYLES[self._row.class_name].takes
         if takes == "image":
             self._image(self._data())
@@ -79,7 +89,9 @@ class Edit:
             picture = image(data).resize(self._size, Image.Resampling.LANCZOS)
         shot = self._shot(1, [np.asarray(picture, dtype=np.uint8)], self._references, [])
         with self._stages("denoise"):
-            made = self._pipeline.run(shot, lambda share: self._report(share * 0.99, "denoise"), self._check)
+            made = self._pipeline.run(
+                shot, lambda share: self._report(share * 0.99, "denoise"), self._check, self._previews
+            )
         with self._stages("encode"):
             write_image(self._request.output, made[0], self._request.width, self._request.height)
 
@@ -147,7 +159,7 @@ class Edit:
             self._report((number + share) / windows * 0.99, "denoise")
 
         with self._stages("denoise"):
-            return self._pipeline.run(shot, stepped, self._check)
+            return self._pipeline.run(shot, stepped, self._check, self._previews)
 
     def _shot(self, length: int, frames: list[Frame], references: list[Image.Image], before: list[Frame]) -> Shot:
         width, height = self._size

@@ -20,6 +20,7 @@ from .loras import Choices, fuse
 from .model_map import PipelineRow
 from .prompts import Prompts
 from .quantized import transformer
+from .sketches import sketcher
 from .speed import PRECISIONS, quantize, set_attention, set_cache, set_compiled
 from .weights import WeightsError
 
@@ -65,6 +66,7 @@ class Loader:
             if "transformer" not in shared:
                 fuse(row, pipe, self._folder)
                 self._shrink(row, pipe)
+            sketches = sketcher(row, pipe, self._device)
             self._place(row, pipe)
             if "transformer" not in shared:
                 set_attention(row, pipe.transformer, self._device)
@@ -76,7 +78,7 @@ class Loader:
             if row.text is not None:
                 prompts = Prompts(pipe, self._text_encoders(row), self._device, row.text.leaves)
         pipe.set_progress_bar_config(disable=True)
-        return DiffusersPipeline(row, pipe, conditions, prompts, Choices(row, pipe, self._folder))
+        return DiffusersPipeline(row, pipe, conditions, prompts, Choices(row, pipe, self._folder), sketches)
 
     def convert(self, row: PipelineRow, to: Path) -> None:
         """Writes the row's pipeline to the folder as it is computed with: in its precision, with

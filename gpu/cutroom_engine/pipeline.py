@@ -6,16 +6,25 @@ from collections.abc import Callable
 from typing import Protocol
 
 from .frames import Frame
+from .previews import Previews
 from .styles import Shot
 
 
 class Pipeline(Protocol):
     """A loaded model. One thread at a time uses it."""
 
-    def run(self, shot: Shot, on_step: Callable[[float], None], check: Callable[[], None]) -> list[Frame]:
+    def run(
+        self,
+        shot: Shot,
+        on_step: Callable[[float], None],
+        check: Callable[[], None],
+        previews: Previews | None = None,
+    ) -> list[Frame]:
         """Makes the shot's frames. on_step is called after each denoising step with the share
         that is done; check is called wherever the model is known to compute, inside of steps
-        and between them. An error that one of them raises ends the call.
+        and between them. An error that one of them raises ends the call. Where previews are
+        wanted they are offered after steps, if the model can draw them; the frames are the
+        same with and without.
 
         Raises MemoryError if memory does not suffice, and DeviceLost."""
 

@@ -44,6 +44,8 @@ class RunRequest(BaseModel):
     duration: float = Field(default=0, ge=0, le=3600)
     # Seconds until the run is stopped, 0 if that is not known.
     remaining: float = Field(default=0, ge=0)
+    # The least number of seconds between two previews, 0 if none are wanted.
+    preview_every: float = Field(default=0, ge=0)
     folder: str
     output: str
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import errno
 import logging
 import os
@@ -68,8 +69,8 @@ class Supply(Protocol):
 class Run:
     """A run from its acceptance to its end.
 
-    tell receives the lines of the protocol. It is called on the device's thread, or on
-    the thread that stops the server."""
+    tell receives the lines of the protocol. It is called on the device's thread, on that
+    which makes previews, or on the thread that stops the server."""
 
     def __init__(self, request: RunRequest, tell: Tell, traceparent: str = "") -> None:
         self.request = request
@@ -123,6 +124,10 @@ class Run:
         self._moved_at = time.monotonic()
         if self.cancelled:
             raise RunCancelled
+
+    def show(self, preview: bytes) -> None:
+        """Sends a preview beside the progress."""
+        self._tell(self.line() | {"preview": base64.b64encode(preview).decode()})
 
     def line(self) -> dict[str, Any]:
         """Returns the protocol's line with the run's progress."""
@@ -339,7 +344,7 @@ class Runner:
         run.report(0, "denoise")
         began = time.monotonic()
         with self._residents.measured(name):
-            Edit(run.request, row, pipeline, run.report, run.check, stages).run()
+            Edit(run.request, row, pipeline, run.report, run.check, stages, show=run.show).run()
         run.report(1, "encode")
         if not (first and row.compile):  # which takes minutes, once
             self._estimates.ended(name, run.request, time.monotonic() - began)

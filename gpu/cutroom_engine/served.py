@@ -26,6 +26,7 @@ from PIL import Image
 
 from .frames import Frame
 from .model_map import PipelineRow, ServerRow
+from .previews import Previews
 from .protocol import Input, RunError
 from .read import video_frames
 from .styles import STYLES, Shot
@@ -84,8 +85,10 @@ class ServedPipeline:
         self._poll = poll
         self._takes = STYLES[row.class_name].takes
 
-    def run(self, shot: Shot, on_step: Callable[[float], None], check: Check) -> list[Frame]:
-        """See pipeline.Pipeline."""
+    def run(
+        self, shot: Shot, on_step: Callable[[float], None], check: Check, previews: Previews | None = None
+    ) -> list[Frame]:
+        """See pipeline.Pipeline. The servers have no previews."""
         check()
         if self._takes == "image":
             made = [self._image(shot, check)]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import random
+import socket
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +15,7 @@ import pytest
 
 from cutroom_engine.frames import Frame
 from cutroom_engine.model_map import ModelMap
+from cutroom_engine.previews import Previews
 from cutroom_engine.protocol import RunRequest
 from cutroom_engine.styles import Shot
 
@@ -124,6 +127,16 @@ def model_map(*, card: dict[str, float] | None = None, **pipeline: Any) -> Model
     )
 
 
+def free_port() -> int:
+    """A port below those that the system gives to whoever asks for any."""
+    while True:
+        try:
+            with socket.create_server(("127.0.0.1", random.randrange(10000, 32768))) as listener:
+                return int(listener.getsockname()[1])
+        except OSError:
+            continue
+
+
 class Inverter:
     """A model that inverts pictures, in two steps, and keeps its shots."""
 
@@ -131,9 +144,18 @@ class Inverter:
         self.shots: list[Shot] = []
         self.closed = False
 
-    def run(self, shot: Shot, on_step: Callable[[float], None], check: Callable[[], None]) -> list[Frame]:
-        """See pipeline.Pipeline."""
+    def run(
+        self,
+        shot: Shot,
+        on_step: Callable[[float], None],
+        check: Callable[[], None],
+        previews: Previews | None = None,
+    ) -> list[Frame]:
+        """See pipeline.Pipeline. What it offers for a preview is the middle of what it was
+        given."""
         self.shots.append(shot)
+        if previews is not None and shot.frames:
+            previews.offer(lambda: lambda: shot.frames[len(shot.frames) // 2])
         on_step(0.5)
         on_step(1.0)
         if not shot.frames:

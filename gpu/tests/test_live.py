@@ -87,7 +87,7 @@ class Place:
     def becomes(self, is_so: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """Waits until what it says of itself is so."""
         pause = threading.Event()
-        for _ in range(60_000):
+        for _ in range(600_000):
             if is_so(told := self.catalogue()):
                 return told
             pause.wait(0.01)

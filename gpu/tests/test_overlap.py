@@ -97,14 +97,14 @@ def test_an_error_drops_what_is_not_written() -> None:
 
     def slow(item: int) -> None:
         begun.set()
-        go_on.wait(60)
+        go_on.wait(600)
         written.append(item)
 
     def give() -> None:
         with WriteBehind(slow, 10) as write:
             for i in range(5):
                 write(i)
-            begun.wait(60)
+            begun.wait(600)
             threading.Timer(0.01, go_on.set).start()
             raise RunCancelled
 
@@ -153,7 +153,7 @@ def test_the_next_window_is_decoded_and_the_last_encoded_while_one_is_denoised(
     met: list[bool] = []
 
     class Waiting(Inverter):
-        def run(self, shot: Shot, on_step: object, check: object) -> list[Frame]:
+        def run(self, shot: Shot, on_step: object, check: object, previews: object = None) -> list[Frame]:
             # Of 25 frames in windows of 9 that share 3: the first window, and one more.
             if not self.shots:
                 met.extend(decoded.acquire(timeout=600) for _ in range(15))
@@ -169,7 +169,7 @@ def test_the_next_window_is_decoded_and_the_last_encoded_while_one_is_denoised(
 @pytest.mark.parametrize("stop", [RunCancelled(), MemoryError()])
 def test_an_edit_that_ends_early_ends_its_threads(clip: Clip, ask: Ask, stop: Exception) -> None:
     class Ending(Inverter):
-        def run(self, shot: Shot, on_step: object, check: object) -> list[Frame]:
+        def run(self, shot: Shot, on_step: object, check: object, previews: object = None) -> list[Frame]:
             if self.shots:
                 raise stop
             return super().run(shot, lambda _: None, lambda: None)

@@ -19,6 +19,7 @@ from cutroom_engine import edits, runs
 from cutroom_engine.frames import Frame
 from cutroom_engine.metrics import Metrics
 from cutroom_engine.pipeline import DeviceLost, Pipeline
+from cutroom_engine.previews import Previews
 from cutroom_engine.protocol import Input, RunError, RunRequest
 from cutroom_engine.read import video_frames
 from cutroom_engine.residents import Residents
@@ -30,6 +31,7 @@ from .conftest import Ask, Clip, Inverter, model_map
 from .test_media import difference, facts
 
 MakeRunner = Callable[..., "World"]
+Step, Check = Callable[[float], None], Callable[[], None]
 
 
 class Shelf:
@@ -307,11 +309,11 @@ class Failing(Inverter):
         super().__init__()
         self._failures = failures
 
-    def run(self, shot: Shot, on_step: Callable[[float], None], check: Callable[[], None]) -> list[Frame]:
+    def run(self, shot: Shot, on_step: Step, check: Check, previews: Previews | None = None) -> list[Frame]:
         on_step(0.5)
         if self._failures:
             raise self._failures.pop(0)
-        return super().run(shot, on_step, check)
+        return super().run(shot, on_step, check, previews)
 
 
 def test_memory_that_runs_out_is_emptied_and_tried_again(world: MakeRunner, ask: Ask, clip: Clip) -> None:
@@ -361,7 +363,7 @@ class Endless(Inverter):
         super().__init__()
         self._stepped, self._last = stepped, last
 
-    def run(self, shot: Shot, on_step: Callable[[float], None], check: Callable[[], None]) -> list[Frame]:
+    def run(self, shot: Shot, on_step: Step, check: Check, previews: Previews | None = None) -> list[Frame]:
         while True:
             self._stepped.put(None)
             if self._last is not None:
@@ -380,19 +382,19 @@ def test_a_run_is_cancelled_in_every_stage(
 
     def cancel(at: str) -> None:
         if at == stage:
-            run = begun.get(timeout=60)
+            run = begun.get(timeout=600)
             run.cancel()
             begun.put(run)
 
     class Stepping(Inverter):
-        def run(self, shot: Shot, on_step: Callable[[float], None], check: Callable[[], None]) -> list[Frame]:
+        def run(self, shot: Shot, on_step: Step, check: Check, previews: Previews | None = None) -> list[Frame]:
             cancel("denoise")
 
             def stepped(share: float) -> None:
                 on_step(share)
                 steps.append(share)
 
-            return super().run(shot, stepped, check)
+            return super().run(shot, stepped, check, previews)
 
     def decoded(*arguments: Any) -> Iterator[Frame]:
         cancel("decode")
@@ -535,10 +537,10 @@ def test_images_and_videos_take_turns(world: MakeRunner, ask: Ask, clip: Clip, p
     begun, go_on = queue.Queue[str](), queue.Queue[None]()
 
     class Turn(Inverter):
-        def run(self, shot: Shot, on_step: Callable[[float], None], check: Callable[[], None]) -> list[Frame]:
+        def run(self, shot: Shot, on_step: Step, check: Check, previews: Previews | None = None) -> list[Frame]:
             begun.put(shot.prompt)
             go_on.get(timeout=600)
-            return super().run(shot, on_step, check)
+            return super().run(shot, on_step, check, previews)
 
     place = world(Turn)
     data = clip()

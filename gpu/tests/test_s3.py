@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
-import socket
 import subprocess
 import threading
 import time
@@ -20,6 +18,8 @@ from botocore.exceptions import ClientError
 from cutroom_engine import sync
 from cutroom_engine.sync import WeightsError, synchronize
 from cutroom_engine.weights import Weights
+
+from .conftest import free_port
 
 _PYTHON = Path(__file__).parents[2] / ".tools/python/bin/python"
 
@@ -51,21 +51,11 @@ def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
             process.wait()
 
 
-def free_port() -> int:
-    """A port below those that the system gives to whoever asks for any."""
-    while True:
-        try:
-            with socket.create_server(("127.0.0.1", random.randrange(10000, 32768))) as listener:
-                return int(listener.getsockname()[1])
-        except OSError:
-            continue
-
-
 def await_ready(process: subprocess.Popen[bytes], url: str) -> None:
-    for _ in range(600):
+    for _ in range(6000):
         assert process.poll() is None, "the local AWS ended"
         try:
-            with urlopen(url, timeout=60):
+            with urlopen(url, timeout=600):
                 return
         except OSError:
             time.sleep(0.1)
@@ -98,7 +88,7 @@ def test_weights_come_from_s3_and_changes_of_them_too(bucket: Any, tmp_path: Pat
     def copied() -> dict[str, bytes]:
         weights = Weights(tmp_path)
         weights.want(["s3://models/some/lucy"])
-        for _ in range(60_000):
+        for _ in range(600_000):
             if weights.ready(["s3://models/some/lucy"]):
                 break
             time.sleep(0.001)

@@ -247,7 +247,7 @@ def test_a_server_whose_run_hangs_ends(serve: Serve, clip: Clip, ask: Ask, monke
 
 def until_gone(client: httpx2.Client) -> None:
     """Waits until nothing listens any more."""
-    for _ in range(600):
+    for _ in range(6000):
         try:
             client.get("/healthz")
         except httpx2.TransportError:
