@@ -13,6 +13,15 @@ ARG TARGETARCH
 COPY scripts/build-ffmpeg.sh /
 RUN /build-ffmpeg.sh /image ${TARGETARCH}
 
+# What signs results: docs/provenance.md.
+FROM --platform=${BUILDPLATFORM:-linux} ${DEBIAN} AS c2pa
+ARG TARGETARCH
+RUN apt-get update \
+ && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends ca-certificates python3 python3-pip \
+ && rm -rf /var/lib/apt/lists/*
+COPY scripts/install-c2pa.sh scripts/requirements-c2pa.txt /source/scripts/
+RUN /source/scripts/install-c2pa.sh /image/usr/local/lib ${TARGETARCH}
+
 FROM --platform=${BUILDPLATFORM:-linux} ${GOLANG} AS build
 WORKDIR /source
 COPY go.mod go.sum ./
@@ -42,6 +51,7 @@ RUN mkdir -p /image/etc/ssl/certs /image/usr/share/doc/ca-certificates /image/va
 FROM scratch AS base
 COPY --from=build /image /
 COPY --from=ffmpeg /image /
+COPY --from=c2pa /image /
 # A deployer's files; without them these are the ones that are built in anyway.
 ARG CATALOG=shared/domain/catalog/catalog.yaml
 ARG TIERS=shared/domain/credential/tiers.yaml

@@ -16,6 +16,7 @@ help: ## List the targets.
 
 .PHONY: run
 run: need-run build ## Serve everything on this machine. Settings are CUTROOM_… variables.
+	@! scripts/wants-c2pa.sh || scripts/install-c2pa.sh bin || true # the server says what is missing
 	@CUTROOM_RTC_ADDR="$${CUTROOM_RTC_ADDR-auto}" exec bin/cutroom dev
 
 .PHONY: run-llm
@@ -85,8 +86,8 @@ race: need-race ## Run the Go tests of everything but the deploy under the race 
 	@$(GO) test -race -p 4 -timeout 30m $$($(GO) list ./... | grep -v '^cutroom/infra')
 
 .PHONY: soak
-soak: need-soak ## Run everything at once for a while, and check that all comes back: MINUTES=10 SEED=1
-	@$(GO) run ./bench/soak -minutes $(or $(MINUTES),10) -seed $(or $(SEED),1)
+soak: need-soak ## Run everything at once for a while, and check that all comes back: MINUTES=10 SEED=1 FILES=1000000
+	@$(GO) run ./bench/soak -minutes $(or $(MINUTES),10) -seed $(or $(SEED),1) -files $(or $(FILES),1000000)
 
 .PHONY: fuzz
 fuzz: need-fuzz ## Run every fuzz target beyond its corpus: RUNS=50000 of each.
@@ -103,6 +104,20 @@ test-gpu: need-test-gpu build ## Test the engine server with tiny models, on the
 	@scripts/install-gpu.sh
 	@scripts/test-engine.sh .tools/gpu --ignore tests/test_s3.py
 	@$(GO) test -count=1 -tags gpu -run 'TestEngineProgram' ./shared/engine/engineserver ./cmd/cutroom
+
+# The folder of ComfyUI, whose tests start it with tiny checkpoints, and its Python; or
+# where a server runs, for the tests that need none.
+COMFYUI_HOME ?=
+COMFYUI_PYTHON ?= python3
+COMFYUI ?= http://127.0.0.1:8188
+.PHONY: test-comfyui
+test-comfyui: need-test-comfyui build ## Test the engine with ComfyUI: COMFYUI_HOME=its/folder, or COMFYUI=http://127.0.0.1:8188
+ifeq ($(COMFYUI_HOME),)
+	@CUTROOM_TEST_COMFYUI=$(COMFYUI) $(GO) test -count=1 -tags comfyui -run '^TestProgram' ./shared/engine/comfyui
+else
+	@CUTROOM_TEST_COMFYUI_HOME=$(abspath $(COMFYUI_HOME)) CUTROOM_TEST_COMFYUI_PYTHON=$(shell command -v $(COMFYUI_PYTHON)) \
+		$(GO) test -count=1 -p 1 -timeout 60m -tags comfyui -run '^TestProgram' ./shared/engine/comfyui ./cmd/cutroom
+endif
 
 .PHONY: bench-gpu
 bench-gpu: need-bench-gpu build ## Measure the engine server on this machine's GPU. PyTorch is installed first.

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -59,7 +60,7 @@ func newEdit(ctx context.Context, folder, clip, prompt string) (*edit, error) {
 		Size:    m.Sizes["720p"].Fit(catalog.Size{Width: info.Width, Height: info.Height}),
 		FPS:     m.FPS, Duration: info.Duration,
 	}
-	if err := e.record(ctx, known.Limits); err != nil {
+	if err := e.record(ctx, tools); err != nil {
 		e.close()
 		return nil, err
 	}
@@ -68,60 +69,40 @@ func newEdit(ctx context.Context, folder, clip, prompt string) (*edit, error) {
 
 func (e *edit) close() { os.RemoveAll(e.folder) }
 
-// record runs the engine with a program in place of ffmpeg that records its
-// arguments and then executes ffmpeg.
-func (e *edit) record(ctx context.Context, limits catalog.Limits) error {
-	notes, err := os.MkdirTemp(e.folder, "notes-")
-	if err != nil {
-		return err
-	}
-	real, err := exec.LookPath("ffmpeg")
-	if err != nil {
-		return err
-	}
-	// The process id distinguishes calls, and the time orders them.
-	script := fmt.Sprintf("#!/bin/sh\nprintf '%%s\\0' \"$PWD\" \"$@\" >'%s/'\"$(date +%%s%%N)-$$\"\nexec '%s' \"$@\"\n",
-		notes, real)
-	instead, err := os.MkdirTemp(e.folder, "bin-")
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(instead, "ffmpeg"), []byte(script), 0o700); err != nil {
-		return err
-	}
-	path := os.Getenv("PATH")
-	os.Setenv("PATH", instead+string(os.PathListSeparator)+path)
-	defer os.Setenv("PATH", path)
-	tools, err := ffmpeg.Find(ctx, limits)
-	if err != nil {
-		return err
-	}
-	// The calls that Find made are not part of an edit.
-	if err := empty(notes); err != nil {
-		return err
-	}
+// record runs the engine and keeps the command lines that it has ffmpeg run, without the
+// fence around them.
+func (e *edit) record(ctx context.Context, tools *ffmpeg.Tools) error {
 	recorded, err := os.MkdirTemp(e.folder, "recorded-")
 	if err != nil {
 		return err
 	}
-	if err := e.run(ctx, preview.New(tools), recorded); err != nil {
+	notes := &recorder{runner: tools}
+	if err := e.run(ctx, preview.New(notes), recorded); err != nil {
 		return err
 	}
-	calls, err := os.ReadDir(notes)
-	if err != nil {
-		return err
-	}
-	for _, call := range calls {
-		note, err := os.ReadFile(filepath.Join(notes, call.Name()))
-		if err != nil {
-			return err
+	for _, command := range notes.commands {
+		line := []string{command.Folder, "-nostdin", "-hide_banner", "-y", "-loglevel", "error", "-nostats"}
+		for _, input := range command.Inputs {
+			line = append(append(line, input.Options...), "-i", "file:"+input.Path)
 		}
-		e.commands = append(e.commands, strings.Split(strings.TrimSuffix(string(note), "\x00"), "\x00"))
+		e.commands = append(e.commands, append(line, command.Args...))
 	}
 	if len(e.commands) == 0 {
-		return fmt.Errorf("the engine ran no ffmpeg")
+		return errors.New("the engine ran no ffmpeg")
 	}
 	return nil
+}
+
+// recorder notes the commands that a runner runs.
+type recorder struct {
+	runner   preview.Runner
+	commands []ffmpeg.Command
+}
+
+// Run runs a command and notes it.
+func (r *recorder) Run(ctx context.Context, command ffmpeg.Command) error {
+	r.commands = append(r.commands, command)
+	return r.runner.Run(ctx, command)
 }
 
 // engine does the edit by the engine.
@@ -143,33 +124,12 @@ func (e *edit) run(ctx context.Context, by engine.Engine, scratch string) error 
 
 // bare does the edit by the recorded command lines alone.
 func (e *edit) bare(ctx context.Context) error {
-	// The engine's progress goes to the descriptor after the standard ones.
-	progress, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
-	if err != nil {
-		return err
-	}
-	defer progress.Close()
 	for _, command := range e.commands {
 		var complaints bytes.Buffer
 		run := exec.CommandContext(ctx, "ffmpeg", command[1:]...)
 		run.Dir, run.Stderr = command[0], &complaints
-		run.ExtraFiles = []*os.File{progress}
 		if err := run.Run(); err != nil {
 			return fmt.Errorf("ffmpeg %s: %w\n%s", strings.Join(command[1:], " "), err, &complaints)
-		}
-	}
-	return nil
-}
-
-// empty removes the content of a folder.
-func empty(folder string) error {
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return err
-	}
-	for _, entry := range entries {
-		if err := os.RemoveAll(filepath.Join(folder, entry.Name())); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -159,6 +159,12 @@ type target struct {
 
 // gatewayCatalog writes the catalog of the tree with the bench's model.
 func (b *bench) gatewayCatalog(upstream string) (path string, err error) {
+	return b.writeCatalog("gateway.yaml", gatewayCatalog, upstream)
+}
+
+// writeCatalog writes the catalog of the tree with another inference side, which calls the
+// model server.
+func (b *bench) writeCatalog(name, inference, upstream string) (path string, err error) {
 	source, err := os.ReadFile(filepath.Join("shared", "domain", "catalog", "catalog.yaml"))
 	if err != nil {
 		return "", err
@@ -167,8 +173,8 @@ func (b *bench) gatewayCatalog(upstream string) (path string, err error) {
 	if !ok {
 		return "", errors.New("the catalog has no inference side")
 	}
-	path = filepath.Join(b.folder, "gateway.yaml")
-	return path, os.WriteFile(path, fmt.Appendf([]byte(media), gatewayCatalog, upstream), 0o600)
+	path = filepath.Join(b.folder, name)
+	return path, os.WriteFile(path, fmt.Appendf([]byte(media), inference, upstream), 0o600)
 }
 
 // gatewayLatency has one caller call every target in turns.
@@ -260,21 +266,31 @@ const clockTick = 10 * time.Millisecond
 
 // processorTime is how long a process has run on processors.
 func processorTime(pid int) (time.Duration, error) {
+	own, _, err := processorTimes(pid)
+	return own, err
+}
+
+// processorTimes are how long a process, and its children that have ended, have run on
+// processors.
+func processorTimes(pid int) (own, children time.Duration, err error) {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	// The name, in parentheses, may contain anything.
 	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
-	var sum time.Duration
-	for _, field := range fields[11:13] {
+	for i, field := range fields[11:15] { // in user and in system mode, of either
 		ticks, err := strconv.Atoi(field)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
-		sum += time.Duration(ticks) * clockTick
+		if used := time.Duration(ticks) * clockTick; i < 2 {
+			own += used
+		} else {
+			children += used
+		}
 	}
-	return sum, nil
+	return own, children, nil
 }
 
 // gatewayStreams holds many streams open, each after its first chunk.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -12,9 +11,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"cutroom/bench/filled"
 	"cutroom/shared/adapter/sqlite"
-	"cutroom/shared/domain/audit"
-	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/file"
 	"cutroom/shared/testkit/servertest"
 )
@@ -25,7 +23,7 @@ const (
 	listRounds          = 400
 	// listBar is how much longer a page among many files may take than the
 	// first page among few.
-	listBar = 1.5
+	listBar = 1.2
 	// fewKey is the key of the account with few files, manyAccount the account
 	// with many, whose key is the development key.
 	fewKey      = "ck_bench-few-files"
@@ -56,44 +54,13 @@ func (b *bench) list(ctx context.Context) error {
 }
 
 // fillFiles makes the two accounts. Nine in ten files of either expire a day later.
-// The rows are written directly, because the store would sync each one.
 func fillFiles(ctx context.Context, path string, now time.Time) error {
-	store, err := sqlite.Open(ctx, path, sqlite.Options{Now: time.Now})
-	if err != nil {
+	if err := filled.Key(ctx, path, fewKey, fewAccount, now); err != nil {
 		return err
 	}
-	defer store.Close()
-	key, err := credential.NewKey(fewKey, fewAccount, credential.DevTier, "few files", now)
-	if err != nil {
-		return err
-	}
-	if err := store.Keys().CreateKey(ctx, audit.Operator(key.CreatedAt), key); err != nil {
-		return err
-	}
-	db, err := sql.Open("sqlite", path)
-	if err != nil {
-		return err
-	}
-	defer db.Close()
-	db.SetMaxOpenConns(1)
-	if _, err := db.ExecContext(ctx, "pragma cache_size = -262144; pragma synchronous = off"); err != nil {
-		return err
-	}
-	for account, files := range map[string]int{fewAccount: fewFiles, manyAccount: manyFiles} {
-		if _, err := db.ExecContext(ctx, `with recursive number (n) as
-				(select 1 union all select n + 1 from number where n < ?2)
-			insert into file (id, account, key, filename, mime, size, md5, blob, state, created_at, expires_at, lifetime)
-			select 'file_' || ?1 || printf('%024d', n), ?1, 'key_0123456789ab', 'holiday at the sea.mp4', 'video/mp4', 1000000,
-				lower(hex(randomblob(16))), 'files/' || ?1 || n, 'stored', ?3, iif(n % 10 = 0, null, ?4), 86400000
-			from number`, account, files, now.UnixMilli(), now.Add(file.DefaultLifetime).UnixMilli()); err != nil {
-			return err
-		}
-	}
-	return nil
+	return filled.Write(ctx, path, filled.Files{Account: fewAccount, Count: fewFiles, Now: now},
+		filled.Files{Account: manyAccount, Count: manyFiles, Now: now})
 }
-
-// fileID is the id of a file by its number.
-func fileID(account string, number int) string { return fmt.Sprintf("file_%s%024d", account, number) }
 
 // listByCode reads pages by the code that serves them, without HTTP.
 func (b *bench) listByCode(ctx context.Context, path string, now time.Time) error {
@@ -123,7 +90,7 @@ func (b *bench) listByCode(ctx context.Context, path string, now time.Time) erro
 	first := func(context.Context) (string, error) { return "", nil }
 	deep := func(ctx context.Context) (string, error) {
 		// Past the middle, and with some pages to follow.
-		return cursors.Make(ctx, manyAccount, fileID(manyAccount, manyFiles/100+rand.IntN(manyFiles/2)))
+		return cursors.Make(ctx, manyAccount, filled.ID(manyAccount, manyFiles/100+rand.IntN(manyFiles/2)))
 	}
 	return b.listRows(ctx, "list page of 100, without HTTP", read(today, fewAccount, first), []namedPage{
 		{"first of 1,000,000", read(today, manyAccount, first)},

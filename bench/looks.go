@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -18,7 +19,9 @@ const (
 	// looksTime is how long every look is measured.
 	looksTime = 500 * time.Millisecond
 	// framesBar is how many frames a second one core edits at least.
-	framesBar = 25
+	framesBar = 40
+	// stackedBar is that of two looks at once, of which the stackedLooks slowest are tried.
+	stackedBar, stackedLooks = 25, 5
 )
 
 // lookRate is how many frames a second one core edits by a look.
@@ -47,7 +50,31 @@ func (b *bench) looks(ctx context.Context, picture *engine.Picture) error {
 		fmt.Sprintf("%d frames/s", framesBar), verdictOf(rates[0].frames >= framesBar))
 	add("  the look in the middle", rates[len(rates)/2], "-", noBar)
 	add("  the fastest look", rates[len(rates)-1], "-", noBar)
+	stacked, err := slowestPair(ctx, live, rates[:stackedLooks], picture)
+	if err != nil {
+		return err
+	}
+	add("  slowest of two looks at once", stacked, fmt.Sprintf("%d frames/s", stackedBar),
+		verdictOf(stacked.frames >= stackedBar))
 	return nil
+}
+
+// slowestPair edits by every two of the looks at once.
+func slowestPair(ctx context.Context, live *frame.Engine, of []lookRate, picture *engine.Picture) (lookRate, error) {
+	slowest := lookRate{frames: math.Inf(1)}
+	for i, first := range of {
+		for _, second := range of[i+1:] {
+			prompt := first.name + ", " + second.name
+			frames, err := editFor(ctx, live, prompt, picture)
+			if err != nil {
+				return lookRate{}, fmt.Errorf("%s: %w", prompt, err)
+			}
+			if frames < slowest.frames {
+				slowest = lookRate{prompt, frames}
+			}
+		}
+	}
+	return slowest, nil
 }
 
 // editFor edits frames with a look for a while and returns the frames per second of

@@ -12,8 +12,8 @@ import (
 const (
 	overheadRounds = 5
 	// The bar of a job's overhead: a fraction of the floor, and a time.
-	overheadPart = 0.05
-	overheadTime = 150 * time.Millisecond
+	overheadPart = 0.03
+	overheadTime = 100 * time.Millisecond
 )
 
 // overhead edits the sample clip through the API, by the engine alone, and by the
@@ -74,7 +74,7 @@ func (b *bench) reportOverhead(f overheadFigures) {
 		measured: short(over),
 		floor:    short(floor) + " bare ffmpeg",
 		ratio:    fmt.Sprintf("+%.0f %%", 100*over.Seconds()/floor.Seconds()),
-		bar:      short(bar) + " (5 % + 150 ms)",
+		bar:      short(bar) + " (3 % + 100 ms)",
 		verdict:  verdictOf(over <= bar),
 	})
 	for _, r := range []struct {

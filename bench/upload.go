@@ -25,8 +25,8 @@ const (
 	uploadPairs = 3
 	// The bars of an upload: a multiple of the floor, and bytes above the idle
 	// server.
-	uploadBar       = 1.3
-	uploadMemoryBar = 32 << 20
+	uploadBar       = 1.0
+	uploadMemoryBar = 24 << 20
 )
 
 // upload posts 1 GiB with curl, and has tee and md5sum take the same file with a

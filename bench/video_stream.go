@@ -22,6 +22,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/proto"
 
+	"cutroom/shared/platform/clock"
 	"cutroom/shared/platform/vp8/libvpx"
 	"cutroom/shared/service/realtime/livekit"
 	"cutroom/shared/testkit/servertest"
@@ -145,18 +146,9 @@ func awaitEnd(ctx context.Context, server *servertest.Server) error {
 		}
 		ended := strings.Contains(string(answer.Body), `"active":0`)
 		// A session's slot is free before its helper has ended.
-		if err := sleep(ctx, time.Second); err != nil || ended {
-			return err
+		if !clock.Wait(ctx, time.Second) || ended {
+			return ctx.Err()
 		}
-	}
-}
-
-func sleep(ctx context.Context, length time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(length):
-		return nil
 	}
 }
 

@@ -68,6 +68,11 @@ type wire struct {
 const wireTime = 30 * time.Second
 
 func dialWire(ctx context.Context, address string) (*wire, error) {
+	return dialWireAs(ctx, address, servertest.Key)
+}
+
+// dialWireAs is dialWire with another key.
+func dialWireAs(ctx context.Context, address, key string) (*wire, error) {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
@@ -75,7 +80,7 @@ func dialWire(ctx context.Context, address string) (*wire, error) {
 	request := func(path, body string) []byte {
 		return fmt.Appendf(nil, "POST %s HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\n"+
 			"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s",
-			path, address, servertest.Key, len(body), body)
+			path, address, key, len(body), body)
 	}
 	const chat = "/v1/chat/completions"
 	return &wire{conn, bufio.NewReader(conn), map[string][]byte{

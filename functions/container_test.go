@@ -22,6 +22,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"cutroom/shared/domain/job"
+	"cutroom/shared/testkit/patience"
 )
 
 // container is a running program of the media container.
@@ -60,7 +61,7 @@ func (w *world) serve(t *testing.T) *container {
 		c.url = "http://" + found
 	case <-c.ended:
 		t.Fatal("the container ended")
-	case <-time.After(3 * time.Minute):
+	case <-time.After(patience.Max):
 		t.Fatal("the container does not serve")
 	}
 	return c
@@ -73,7 +74,7 @@ func (c *container) stop(t *testing.T) {
 	_ = c.command.Process.Signal(syscall.SIGTERM) // fails when it has ended
 	select {
 	case <-c.ended:
-	case <-time.After(3 * time.Minute):
+	case <-time.After(patience.Max):
 		t.Error("the container goes on after a stop")
 		_ = c.command.Process.Kill() // it may have ended just now
 		<-c.ended

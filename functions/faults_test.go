@@ -21,6 +21,7 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/testkit/awstest"
 	"cutroom/shared/testkit/lambdatest"
+	"cutroom/shared/testkit/patience"
 )
 
 // trouble is the share of AWS calls that fail, at random.
@@ -116,7 +117,7 @@ func (w *world) testSubmissions(t *testing.T) {
 	w.work(t)
 	for _, id := range accepted {
 		var j job.Job
-		for deadline := time.Now().Add(15 * time.Minute); !j.Status.Terminal(); time.Sleep(100 * time.Millisecond) {
+		for deadline := time.Now().Add(patience.Max); !j.Status.Terminal(); time.Sleep(100 * time.Millisecond) {
 			var err error
 			if j, err = w.jobs.Get(ctx, id); err != nil || time.Now().After(deadline) {
 				t.Fatalf("%s, which was accepted, is %s, %v", id, j.Status, err)

@@ -44,20 +44,26 @@ func All() []Function {
 			Variables: with(callers, "CUTROOM_FILES_TABLE", "CUTROOM_BUCKET", "CUTROOM_SECRET_ARN", "CUTROOM_MAX_UPLOAD",
 				"CUTROOM_PUBLIC_S3_URL"),
 		},
-		{Name: "tokens", Variables: callers},
+		{Name: "tokens", Variables: with(callers, "CUTROOM_WEBHOOK_ALLOW")},
 		{
 			Name:      "models",
 			Variables: []string{"CUTROOM_CORS_ORIGINS", "CUTROOM_ENGINE", "CUTROOM_MAX_UPLOAD", "CUTROOM_PUBLIC_INFERENCE_URL"},
 		},
 		{Name: "quota", Variables: with(callers, "CUTROOM_SESSIONS_TABLE")},
 		{Name: "inference", Streams: true, Variables: callers},
+		{
+			Name: "batches", Streams: true,
+			Variables: with(callers, "CUTROOM_FILES_TABLE", "CUTROOM_BUCKET", "CUTROOM_STEPS_FUNCTION", "CUTROOM_MAX_UPLOAD",
+				"CUTROOM_PUBLIC_S3_URL"),
+		},
+		{Name: "steps", Variables: with(callers, "CUTROOM_FILES_TABLE", "CUTROOM_BUCKET", "CUTROOM_STEPS_FUNCTION")},
 		{Name: "reaper", Variables: []string{"CUTROOM_JOBS_TABLE"}},
 		{Name: "arrived", Variables: []string{"CUTROOM_FILES_TABLE", "CUTROOM_BUCKET"}},
 		{Name: "expiry", Variables: []string{"CUTROOM_FILES_TABLE", "CUTROOM_BUCKET"}},
 		{
 			Name: "webhooks",
 			Variables: []string{
-				"CUTROOM_JOBS_TABLE", "CUTROOM_WEBHOOK_QUEUE", "CUTROOM_WEBHOOK_ALLOW", "CUTROOM_SECRET_ARN",
+				"CUTROOM_JOBS_TABLE", "CUTROOM_USAGE_TABLE", "CUTROOM_WEBHOOK_QUEUE", "CUTROOM_WEBHOOK_ALLOW", "CUTROOM_SECRET_ARN",
 			},
 		},
 		{Name: "wake", Variables: workers},

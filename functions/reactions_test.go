@@ -29,6 +29,7 @@ import (
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/testkit/awstest"
 	"cutroom/shared/testkit/lambdatest"
+	"cutroom/shared/testkit/patience"
 )
 
 // work runs a worker on the world's queues until the test ends.
@@ -51,7 +52,7 @@ func (w *world) work(t *testing.T) {
 			t.Errorf("the worker ended with %v", err)
 		}
 	})
-	for deadline := time.Now().Add(15 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience.Max); ; time.Sleep(20 * time.Millisecond) {
 		warm, err := w.workers.Warm(t.Context(), job.ImageLane)
 		if err != nil || time.Now().After(deadline) {
 			t.Fatalf("the worker is not there: %v", err)
@@ -123,7 +124,7 @@ func (w *world) pictured(t *testing.T) {
 		t.Fatalf("%d %.300s, %v", answer.Status, body, err)
 	}
 	name := file.ThumbnailBlob("files/" + samplePromise + file.SignedSuffix)
-	for deadline := time.Now().Add(15 * time.Minute); ; time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience.Max); ; time.Sleep(20 * time.Millisecond) {
 		if picture := w.stored(t, name); len(picture) > 0 {
 			return
 		}

@@ -7,7 +7,9 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -15,6 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"cutroom/shared/domain/audit"
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/webhook"
 )
 
@@ -43,6 +47,10 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.told, r.bodies = append(r.told, request), append(r.bodies, string(body))
+	if r.status >= http.StatusInternalServerError {
+		// The next attempt is due in half a minute, and not in five seconds.
+		w.Header().Set("Retry-After", "30")
+	}
 	w.WriteHeader(r.status)
 }
 
@@ -77,7 +85,8 @@ func (w *world) queued(t *testing.T) (turns []webhook.ScheduledAttempt, delayed 
 }
 
 // told checks what the sample events have caused: one signed report of the job's end
-// to the webhook; and in the queue a first attempt, and one that is not due yet.
+// to the webhook; and in the queue the first attempts to tell of a job and of a warning, and
+// one that is not due yet.
 func (w *world) told(t *testing.T) {
 	t.Helper()
 	r := w.receiver
@@ -102,9 +111,51 @@ func (w *world) told(t *testing.T) {
 		t.Errorf("with the header %v", header)
 	}
 	turns, delayed := w.queued(t)
-	want := webhook.First(sampleHooked, "acme", time.Date(2026, 11, 20, 12, 0, 9, 0, time.UTC))
-	if len(turns) != 1 || turns[0] != want || delayed != 1 {
-		t.Errorf("queued are %v, and %d for later; want %v", turns, delayed, want)
+	at := time.Date(2026, 11, 20, 12, 0, 9, 0, time.UTC)
+	for _, want := range []webhook.ScheduledAttempt{
+		webhook.First(sampleHooked, "acme", at), webhook.First("warn_0123456789abcdef0123456789abcdef", "acme", at),
+	} {
+		if !slices.Contains(turns, want) {
+			t.Errorf("queued are %v, which lack %v", turns, want)
+		}
+	}
+	if len(turns) != 2 || delayed != 1 {
+		t.Errorf("queued are %v, and %d for later", turns, delayed)
+	}
+}
+
+// A warning of a budget that was noted is told to its receiver, as it was when it was noted.
+func TestAWarningIsTold(t *testing.T) {
+	t.Parallel()
+	w, ctx := newWorld(t), t.Context()
+	b := budget.Budget{
+		ID: budget.ID{Account: "acme", Period: budget.Day, Unit: budget.Jobs}, Limit: 10, WarnURL: w.receiver.url,
+	}
+	must(t, w.budgets.Set(ctx, audit.Operator(time.Now()), b))
+	counter := b.Counter(time.Now())
+	_, err := w.budgets.Take(ctx, budget.Lease{Counter: counter, ID: "lease-1"}, 10, 9, 9)
+	must(t, err)
+	noted, err := w.budgets.Warn(ctx, counter, 0, time.Now())
+	must(t, err)
+	id := noted.Warning.EventID()
+	attempt, err := json.Marshal(webhook.First(id, "acme", noted.Warning.At))
+	must(t, err)
+	event, err := json.Marshal(map[string]any{"Records": []any{map[string]any{
+		"messageId": "1", "body": string(attempt), "attributes": map[string]string{"ApproximateReceiveCount": "1"},
+	}}})
+	must(t, err)
+	_, err = w.start(t, "webhooks").Invoke(ctx, event)
+	must(t, err)
+	r := w.receiver
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.told) != 1 || r.told[0].Header.Get("Webhook-Id") != webhook.MessageID(id) ||
+		r.told[0].Header.Get("Webhook-Signature") == "" {
+		t.Fatalf("told %d times: %v", len(r.told), r.told)
+	}
+	want := `"data":{"account":"acme","percent":80,"key":null,"period":"day","unit":"jobs","currency":null,"limit":10,"used":9,"remaining":1,`
+	if body := r.bodies[0]; !strings.HasPrefix(body, `{"type":"budget.warning","timestamp":"`) || !strings.Contains(body, want) {
+		t.Errorf("told %s, which lacks %s", body, want)
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsapigateway"
 	"github.com/aws/jsii-runtime-go"
@@ -14,7 +15,7 @@ func (s *stack) newInferenceAPI(logging apiLogging) awsapigateway.RestApi {
 	return s.newAPI(api{
 		name: "inference", domain: s.Inference, shape: inferenceErrors, tooLarge: inferenceTooLarge,
 		description: "Text inference gateway of Cutroom, stage " + s.Stage,
-		endpoints: []endpoint{
+		endpoints: s.withoutFiles([]endpoint{
 			{path: "/v1/chat/completions", function: "inference"},
 			{path: "/v1/completions", function: "inference"},
 			{path: "/v1/responses", function: "inference"},
@@ -26,9 +27,24 @@ func (s *stack) newInferenceAPI(logging apiLogging) awsapigateway.RestApi {
 			{path: "/v1/models", function: "inference"},
 			{path: "/v1/models/{id}", function: "inference"},
 			{path: "/v1/usage", function: "inference"},
+			{path: "/v1/files", function: "batches"},
+			{path: "/v1/files/{file_id}", function: "batches"},
+			{path: "/v1/files/{file_id}/content", function: "batches"},
+			{path: "/v1/batches", function: "batches"},
+			{path: "/v1/batches/{batch_id}", function: "batches"},
+			{path: "/v1/batches/{batch_id}/cancel", function: "batches"},
 			{path: "/", function: "inference"},
-		},
+		}),
 	}, logging)
+}
+
+// withoutFiles returns the endpoints without those of files where SAM runs the stack: it
+// serves both APIs at one address, where those of the media service are.
+func (s *stack) withoutFiles(endpoints []endpoint) []endpoint {
+	if s.Endpoint == "" {
+		return endpoints
+	}
+	return slices.DeleteFunc(endpoints, func(e endpoint) bool { return strings.HasPrefix(e.path, "/v1/files") })
 }
 
 // tellGateway sets the URL of the inference gateway for the functions that describe

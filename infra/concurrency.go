@@ -13,6 +13,7 @@ const unreserved = 100
 // start webhooks up to webhooksAtOnce times, and the stream of jobs besides.
 var internalConcurrency = map[string]int{
 	"wake": 2, "scale": 1, "reaper": 5, "arrived": 5, "expiry": 2, "webhooks": webhooksAtOnce + 2,
+	"steps": stepsAtOnce,
 }
 
 // streaming are the functions whose answers stay open for minutes, as long as a client

@@ -15,11 +15,12 @@ func TestConcurrencyIsSplit(t *testing.T) {
 	}{
 		"by default nothing is reserved": {nil, 0, map[string]any{}},
 		"the least": {map[string]any{"concurrency": "150"}, 150, map[string]any{
-			"wake": 2.0, "scale": 1.0, "reaper": 5.0, "arrived": 5.0, "expiry": 2.0, "webhooks": 12.0, "content": 5.0, "inference": 5.0,
+			"wake": 2.0, "scale": 1.0, "reaper": 5.0, "arrived": 5.0, "expiry": 2.0, "webhooks": 12.0, "steps": 6.0,
+			"content": 4.0, "inference": 4.0,
 		}},
 		"an account of 1,000": {map[string]any{"concurrency": "1000"}, 1000, map[string]any{
-			"wake": 2.0, "scale": 1.0, "reaper": 5.0, "arrived": 5.0, "expiry": 2.0, "webhooks": 12.0, "content": 218.0,
-			"inference": 218.0,
+			"wake": 2.0, "scale": 1.0, "reaper": 5.0, "arrived": 5.0, "expiry": 2.0, "webhooks": 12.0, "steps": 6.0,
+			"content": 216.0, "inference": 216.0,
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -143,7 +143,7 @@ func (s *stack) fillConsole(bucket awss3.Bucket, media, inference string) error 
 	}
 	settings := console.Settings{
 		BaseURL: media, InferenceURL: inference, DocsURL: media + "/docs",
-		MaxUpload: formOfFunction, Models: console.Models(known),
+		MaxUpload: formOfFunction, Currency: known.Currency, Models: console.Models(known),
 	}
 	if s.Ingest == "fargate" {
 		settings.MaxUpload = int64(s.MaxUpload)

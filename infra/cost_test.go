@@ -6,11 +6,12 @@ import (
 	"testing"
 
 	"cutroom/bench/cost"
+	"cutroom/shared/app/awscost"
 )
 
 // docs/cost.md gives the price of exactly the resources of this stack.
 func TestCostPageMatchesTheStack(t *testing.T) {
-	counts, err := cost.Kept()
+	counts, err := awscost.Kept()
 	if err != nil {
 		t.Fatal(err)
 	}

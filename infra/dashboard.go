@@ -23,8 +23,9 @@ func (s *stack) newDashboard(alarms []interfacesawscloudwatch.IAlarmRef, media, 
 	if s.Tracing {
 		help += " Where its time went: [Traces](#xray:traces/query), such as by `annotation.cutroom_job`."
 	}
-	// The function models answers from memory and has nothing that could fail.
-	failing := slices.DeleteFunc(functions.Names(), func(name string) bool { return name == "models" })
+	// The function models answers from memory and has nothing that could fail; what fails in
+	// batches is among the 5xx.
+	failing := slices.DeleteFunc(functions.Names(), func(name string) bool { return name == "models" || name == "batches" })
 	rows := [][]awscloudwatch.IWidget{
 		{awscloudwatch.NewTextWidget(&awscloudwatch.TextWidgetProps{
 			Markdown: jsii.String(help), Width: jsii.Number(24), Height: jsii.Number(1),

@@ -51,12 +51,12 @@ const (
 	internalTimeout = 60
 )
 
-// loop allows the function webhooks to invoke itself: it waits for a later attempt by
-// sending messages to its own queue, and Lambda would stop the sixteenth in a row, in
-// the middle of the longest wait. The code limits the attempts and the waits
-// (webhook.MaxAttempts, webhook.LongestWait).
+// loop allows the functions webhooks and steps to invoke themselves, which Lambda would stop
+// the sixteenth time in a row: webhooks waits for a later attempt by sending messages to its
+// own queue, and the code limits the attempts and the waits (webhook.MaxAttempts,
+// webhook.LongestWait); steps goes on with batches, of which each has 24 hours.
 func (f function) loop() awslambda.RecursiveLoop {
-	if f.Name == "webhooks" {
+	if f.Name == "webhooks" || f.Name == "steps" {
 		return awslambda.RecursiveLoop_ALLOW
 	}
 	return awslambda.RecursiveLoop_TERMINATE
@@ -77,6 +77,8 @@ func (s *stack) describeFunctions() []function {
 		"models":    {memory: 256, timeout: bufferedTimeout},
 		"quota":     callers(function{memory: 256, timeout: bufferedTimeout, may: s.readSessions()}),
 		"inference": callers(function{memory: 512, timeout: streamTimeout, may: s.meterInference(), private: true}),
+		"batches":   callers(function{memory: 512, timeout: streamTimeout, may: s.keepBatches()}),
+		"steps":     {memory: stepMemory, timeout: streamTimeout, may: s.makeSteps(), private: true},
 		"reaper":    {memory: 256, timeout: internalTimeout, may: s.endJobs()},
 		"arrived":   {memory: 256, timeout: internalTimeout, may: s.publishUploads()},
 		"expiry":    {memory: 256, timeout: internalTimeout, may: s.deleteFiles()},
@@ -108,9 +110,11 @@ func (s *stack) environment() map[string]*string {
 		"CUTROOM_VIDEO_QUEUE":   s.queueURL("video"),
 		"CUTROOM_IMAGE_QUEUE":   s.queueURL("image"),
 		"CUTROOM_WEBHOOK_QUEUE": s.webhookQueueURL(),
-		"CUTROOM_SECRET_ARN":    s.secretName(),
-		"CUTROOM_CORS_ORIGINS":  jsii.String(strings.Join(s.Origins, ",")),
-		"CUTROOM_MAX_UPLOAD":    jsii.String(strconv.Itoa(s.MaxUpload)),
+		// Literal, as the function starts itself.
+		"CUTROOM_STEPS_FUNCTION": jsii.String(s.name("steps")),
+		"CUTROOM_SECRET_ARN":     s.secretName(),
+		"CUTROOM_CORS_ORIGINS":   jsii.String(strings.Join(s.Origins, ",")),
+		"CUTROOM_MAX_UPLOAD":     jsii.String(strconv.Itoa(s.MaxUpload)),
 	}
 	for name, table := range s.tables {
 		values["CUTROOM_"+strings.ToUpper(name)+"_TABLE"] = table.TableName()
@@ -148,6 +152,7 @@ func (s *stack) environment() map[string]*string {
 		values["CUTROOM_CONTENT_REDIRECT"] = jsii.String("true")
 	}
 	s.Live.environment(values)
+	maps.Copy(values, s.signing())
 	return values
 }
 
@@ -263,7 +268,7 @@ func (s *stack) functionVariables(f function) *map[string]*string {
 
 // placePrivately puts a function into the network of the options, from which it
 // reaches private upstreams and private receivers of webhooks. That network must also
-// reach DynamoDB, through an endpoint or a NAT gateway.
+// reach DynamoDB, S3, SQS and Lambda, through endpoints or a NAT gateway.
 func (s *stack) placePrivately(name string, props *awslambda.FunctionProps, role awsiam.Role) {
 	role.AddManagedPolicy(
 		awsiam.ManagedPolicy_FromAwsManagedPolicyName(jsii.String("service-role/AWSLambdaVPCAccessExecutionRole")))

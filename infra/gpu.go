@@ -50,6 +50,9 @@ func newGPUStack(app awscdk.App, of *stack) *gpuStack {
 	s.findRecords()
 	s.where = s.newGPUCluster()
 	s.capacity = s.newGPUCapacity()
+	if s.signs(true) {
+		s.signer = s.newSigner()
+	}
 	images := s.newGPUImages()
 	task := s.newGPUTask(images)
 	s.service = s.newGPUService(task)

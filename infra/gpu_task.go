@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"strconv"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -120,6 +121,7 @@ func (s *gpuStack) workerVariables() map[string]*string {
 	variables["CUTROOM_VIDEO_QUEUE"], variables["CUTROOM_IMAGE_QUEUE"] = s.queueURL("video"), s.queueURL("image")
 	variables["CUTROOM_ENGINE"] = jsii.String(engineURL())
 	variables["CUTROOM_SCRATCH"] = jsii.String(scratchFolder)
+	maps.Copy(variables, s.signing())
 	return variables
 }
 

@@ -45,6 +45,20 @@ func TestLocalAPIsAcceptBinaryBodies(t *testing.T) {
 	}
 }
 
+// SAM serves both APIs at one address: a path that both have would be served by either.
+func TestLocalFilesAreTheMediaServices(t *testing.T) {
+	made := synthesize(t, local(nil))
+	paths := map[any]int{}
+	for _, resource := range made.of(t, "AWS::ApiGateway::Resource") {
+		if part := resource.Properties["PathPart"]; part == "files" || part == "batches" {
+			paths[part]++
+		}
+	}
+	if paths["files"] != 1 || paths["batches"] != 1 {
+		t.Errorf("the paths are %v, want one each", paths)
+	}
+}
+
 // Runners of local functions do not resolve references: all settings are literal, in
 // every stage.
 func TestLocalFunctionsHaveLiteralSettings(t *testing.T) {
@@ -70,7 +84,7 @@ func TestSigningFunctionsHaveThePublicEndpoint(t *testing.T) {
 	for _, f := range synthesize(t, local(nil)).of(t, "AWS::Lambda::Function") {
 		name := strings.TrimPrefix(f.Properties["FunctionName"].(string), "cutroom-dev-")
 		var want any
-		if name == "files" || name == "content" {
+		if name == "files" || name == "content" || name == "batches" {
 			want = "http://127.0.0.1:4566"
 		}
 		if got := at(f.Properties, "Environment", "Variables", "CUTROOM_PUBLIC_S3_URL"); got != want {

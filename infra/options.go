@@ -13,6 +13,9 @@ import (
 	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
+
+	"cutroom/shared/app/awscost"
+	"cutroom/shared/app/signing"
 )
 
 // options are what a deployer chooses through CDK context, such as `-c stage=prod`.
@@ -57,8 +60,13 @@ type options struct {
 	WorkerImage string
 	// WorkerMax is the maximum number of workers at once.
 	WorkerMax int
+	// DailyJobs is how many jobs a day the deploy is made for: quotas that are too low for
+	// them are named. 0 says nothing.
+	DailyJobs int
 	// Smoke tries a task of the workers in each deploy that changes it.
 	Smoke bool
+	// C2PA says whether workers sign results, as CUTROOM_C2PA does.
+	C2PA string
 	// GPU describes the engine servers on GPUs.
 	GPU gpu
 	// Realtime adds the container service of the realtime sessions.
@@ -147,6 +155,9 @@ func contextOf(app awscdk.App) map[string]any {
 	return values
 }
 
+// defaultWorkerMax is how many workers may run unless the deployer says otherwise.
+const defaultWorkerMax = 4
+
 // logDays are the retention times that CloudWatch Logs accepts, in days.
 var logDays = []int{1, 3, 5, 7, 14, 30, 60, 90, 180, 365, 731, 3653}
 
@@ -174,8 +185,10 @@ func readOptions(values map[string]any) (options, error) {
 
 		Worker:      r.oneOf("worker", "preview", "preview", "none"),
 		WorkerImage: r.text("workerImage"),
-		WorkerMax:   r.number("workerMax", 4, 1, 100),
+		WorkerMax:   r.number("workerMax", defaultWorkerMax, 1, 5000),
+		DailyJobs:   r.number("dailyJobs", 0, 1, awscost.MostDailyJobs),
 		Smoke:       r.oneOf("smoke", "on", "on", "off") == "on",
+		C2PA:        r.oneOf("c2pa", signing.Auto, signing.Auto, signing.On, signing.Off),
 		GPU:         r.gpu(),
 
 		Realtime:      r.oneOf("realtime", "false", "false", "true") == "true",
@@ -276,6 +289,9 @@ func (r *reader) relations(o options) {
 	}
 	if o.GPU.made() && o.Worker == "none" {
 		r.conflict("worker", "must not be none with gpu=prepare or gpu=true")
+	}
+	if o.C2PA == signing.On && o.Worker == "none" {
+		r.conflict("c2pa", "must not be on with worker=none: workers sign")
 	}
 	// The stack of a stage's GPUs is named after the stage, with this suffix.
 	if strings.HasSuffix(o.Stage, "-gpu") {

@@ -43,6 +43,8 @@ func TestWrongOptionsAreNamed(t *testing.T) {
 		{"upload limit of zero", map[string]any{"maxUpload": "0"}, "maxUpload must be a whole number from 1"},
 		{"upload limit with a unit", map[string]any{"maxUpload": "1GB"}, `not "1GB"`},
 		{"unknown worker", map[string]any{"worker": "gpu"}, "worker must be preview or none"},
+		{"signing that is none", map[string]any{"c2pa": "yes"}, `c2pa must be auto or on or off, not "yes"`},
+		{"signing without workers", map[string]any{"c2pa": "on", "worker": "none"}, "c2pa must not be on with worker=none"},
 		{"retention that CloudWatch does not have", map[string]any{"logDays": "8"}, "logDays must be one of"},
 		{"catalog that does not exist", map[string]any{"catalog": "missing.yaml"}, `catalog must be an existing file, not "missing.yaml"`},
 		{"catalog outside the repository", map[string]any{"catalog": "../go.mod"}, "catalog must be a path within the repository"},

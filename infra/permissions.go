@@ -124,13 +124,19 @@ func (s *stack) readContent() []permission {
 	}
 }
 
+// keepFiles is for programs that store, list and delete files. The secret seals the cursors
+// of lists.
 func (s *stack) keepFiles() []permission {
+	return append(s.storeFiles(),
+		permission{actions: []string{"secretsmanager:GetSecretValue"}, resources: []*string{s.secret.SecretArn()}})
+}
+
+func (s *stack) storeFiles() []permission {
 	return []permission{
 		s.onTable("files", "GetItem", "Query", "PutItem", "UpdateItem", "DeleteItem"),
 		s.onIndexes("files"),
 		s.onBlobs("files/", "PutObject", "GetObject", "DeleteObject", "AbortMultipartUpload"),
 		s.onBlobs("thumbnails/", "DeleteObject"), s.tellMissing(),
-		{actions: []string{"secretsmanager:GetSecretValue"}, resources: []*string{s.secret.SecretArn()}},
 	}
 }
 
@@ -148,9 +154,10 @@ func (s *stack) readSessions() []permission {
 }
 
 // meterInference is for the inference gateway, which counts usage and requests, reads the
-// usage for its own route, and takes shares of budgets, of which it deletes the leases.
+// usage for its own route and its rates before calls, and takes shares of budgets, of which it
+// deletes the leases.
 func (s *stack) meterInference() []permission {
-	may := []permission{s.onTable("usage", "Query", "DeleteItem")}
+	may := []permission{s.onTable("usage", "GetItem", "Query", "DeleteItem")}
 	for _, arn := range s.UpstreamSecrets {
 		may = append(may,
 			permission{actions: []string{"secretsmanager:GetSecretValue"}, resources: []*string{jsii.String(arn)}})
@@ -209,9 +216,9 @@ func (s *stack) protectTasks() permission {
 // workJobs is for the workers. They store thumbnails of the stored files that jobs were
 // made from, unless a file is gone.
 func (s *stack) workJobs() []permission {
-	return append(s.sendTraces(),
+	return append(append(s.sendTraces(), s.signResults()...),
 		s.onQueues(queueARN, "ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility"),
-		s.onTable("jobs", "Query", "UpdateItem"),
+		s.onTable("jobs", "GetItem", "Query", "UpdateItem"),
 		s.onTable("usage", "UpdateItem", "DeleteItem"), // what a job did cost, and held of budgets
 		s.onBlobs("jobs/", "GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload"),
 		s.onBlobs("files/", "GetObject"), s.onBlobs("thumbnails/", "GetObject", "PutObject", "DeleteObject"),

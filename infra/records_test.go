@@ -65,6 +65,7 @@ func TestBlobsArePrivate(t *testing.T) {
 		"OwnershipControls":              map[string]any{"Rules": []any{map[string]any{"ObjectOwnership": "BucketOwnerEnforced"}}},
 		"LifecycleConfiguration": map[string]any{"Rules": []any{
 			map[string]any{"Id": "jobs", "Prefix": "jobs/", "ExpirationInDays": 2, "Status": "Enabled"},
+			map[string]any{"Id": "batches", "Prefix": "batches/", "ExpirationInDays": 3, "Status": "Enabled"},
 			map[string]any{"Id": "broken-uploads", "AbortIncompleteMultipartUpload": map[string]any{"DaysAfterInitiation": 1},
 				"Status": "Enabled"},
 		}},

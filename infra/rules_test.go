@@ -15,17 +15,16 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// The stack follows the AwsSolutions rules of cdk-nag with every combination of
-// options, except where a suppression in the code gives a reason.
+// The stack follows the AwsSolutions rules of cdk-nag with all that options add, in a network
+// of the deployer and in its own, except where a suppression in the code gives a reason.
 func TestRulesOfAwsSolutions(t *testing.T) {
 	folder := t.TempDir()
 	const certificate = "arn:aws:acm:eu-central-1:123456789012:certificate/1"
 	for name, context := range map[string]map[string]any{
-		"default": {"workerImage": "worker"},
 		"everything": {
 			"stage": "prod", "workerImage": "worker", "realtime": "true", "realtimeImage": "realtime", "ingest": "fargate",
 			"webrtc": "true", "turn": "turns:turn.example.com:443", "turnSecret": turnSecretOfTests,
-			"ingestImage":    "media",
+			"ingestImage": "media", "c2pa": "on",
 			"realtimeDomain": "realtime.example.com", "realtimeCertificate": certificate, "mediaDomain": "media.example.com",
 			"mediaCertificate": certificate,
 			"inferenceDomain":  "inference.example.com", "inferenceCertificate": certificate,
@@ -34,7 +33,7 @@ func TestRulesOfAwsSolutions(t *testing.T) {
 			"vpc":             "vpc-0a1b2c3d", "subnets": "subnet-0a1b2c3d,subnet-1a1b2c3d",
 			"zones": "eu-central-1a,eu-central-1b", "securityGroups": "sg-0a1b2c3d",
 		},
-		"least": {"worker": "none", "streaming": "off", "watch": "off", "apiLogRole": "keep"},
+		"least": {"workerImage": "worker", "streaming": "off", "watch": "off", "apiLogRole": "keep"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := describe(t, context)

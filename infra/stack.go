@@ -20,10 +20,12 @@ type stack struct {
 	awscdk.Stack
 	options
 
-	tables       map[string]awsdynamodb.ITableV2
-	lanes        map[string]lane
-	webhooks     lane
-	secret       awssecretsmanager.Secret
+	tables   map[string]awsdynamodb.ITableV2
+	lanes    map[string]lane
+	webhooks lane
+	secret   awssecretsmanager.Secret
+	// signer is what the stack's workers sign results by; nil if they sign none.
+	signer       awssecretsmanager.Secret
 	settings     awslambda.LayerVersion
 	stateMachine awsstepfunctions.CfnStateMachine
 	functions    map[string]awslambda.Function
@@ -80,6 +82,7 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 	s.newReactions()
 	s.newScaling()
 	s.newWebhooks()
+	s.newBatches()
 
 	logging := s.newAPILogging()
 	media := s.newMediaAPI(logging)
@@ -97,6 +100,7 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 		}
 	}
 	s.newOutputs(media, inference)
+	s.tellQuotas()
 	return s, nil
 }
 

@@ -42,8 +42,8 @@ func (s *stack) newWebhookQueue() lane {
 	return lane{queue, dead}
 }
 
-// newWebhooks connects the function webhooks to jobs with a webhook that have ended,
-// and to attempts that are due.
+// newWebhooks connects the function webhooks to jobs with a webhook that have ended, to
+// warnings of budgets, and to attempts that are due.
 func (s *stack) newWebhooks() {
 	webhooks := s.functions["webhooks"]
 	webhooks.AddEventSource(
@@ -53,16 +53,25 @@ func (s *stack) newWebhooks() {
 	// Jobs without a webhook, and changes before a job's end, neither start the
 	// function nor cost anything.
 	text := func(rule any) map[string]any { return map[string]any{"S": rule} }
-	webhooks.AddEventSource(
-		awslambdaeventsources.NewDynamoEventSource(s.tables["jobs"], &awslambdaeventsources.DynamoEventSourceProps{
+	s.streamTo(webhooks, "jobs", map[string]any{
+		"part":    text(awslambda.FilterRule_IsEqual(jsii.String(dynamo.RecordPart))),
+		"webhook": text(awslambda.FilterRule_Exists()),
+		"status":  text(awslambda.FilterRule_Or(jsii.String(string(job.Completed)), jsii.String(string(job.Failed)))),
+	})
+	s.streamTo(webhooks, "usage", map[string]any{
+		"part": text(awslambda.FilterRule_IsEqual(jsii.String(dynamo.WarningPart))),
+	})
+}
+
+// streamTo starts a function with the changes of a table after which an item is as the
+// filter says.
+func (s *stack) streamTo(f awslambda.Function, table string, image map[string]any) {
+	f.AddEventSource(
+		awslambdaeventsources.NewDynamoEventSource(s.tables[table], &awslambdaeventsources.DynamoEventSourceProps{
 			StartingPosition: awslambda.StartingPosition_TRIM_HORIZON,
 			BatchSize:        jsii.Number(100), BisectBatchOnError: jsii.Bool(true), ReportBatchItemFailures: jsii.Bool(true),
 			Filters: &[]*map[string]any{awslambda.FilterCriteria_Filter(&map[string]any{
-				"dynamodb": map[string]any{"NewImage": map[string]any{
-					"part":    text(awslambda.FilterRule_IsEqual(jsii.String(dynamo.RecordPart))),
-					"webhook": text(awslambda.FilterRule_Exists()),
-					"status":  text(awslambda.FilterRule_Or(jsii.String(string(job.Completed)), jsii.String(string(job.Failed)))),
-				}},
+				"dynamodb": map[string]any{"NewImage": image},
 			})},
 		}))
 }
@@ -82,12 +91,12 @@ func (s *stack) webhookAllow() *string {
 	return jsii.String(strings.Join(s.WebhookAllow, ","))
 }
 
-// sendWebhooks is for the function that sends webhooks: it reads jobs, keeps the
-// delivery log, queues the next attempts, and derives the secrets of accounts from
+// sendWebhooks is for the function that sends webhooks: it reads jobs and warnings, keeps
+// the delivery log, queues the next attempts, and derives the secrets of accounts from
 // the service's own.
 func (s *stack) sendWebhooks() []permission {
 	return []permission{
-		s.onTable("jobs", "Query", "GetItem", "UpdateItem"),
+		s.onTable("jobs", "Query", "GetItem", "UpdateItem"), s.onTable("usage", "GetItem"),
 		{actions: []string{"sqs:SendMessage"}, resources: []*string{s.webhooks.queue.QueueArn()}},
 		{actions: []string{"secretsmanager:GetSecretValue"}, resources: []*string{s.secret.SecretArn()}},
 	}

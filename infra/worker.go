@@ -37,16 +37,20 @@ func (o options) workersMax() int {
 
 // newWorker runs the workers with the preview engine. There are none at first: the
 // function wake starts one when work arrives, and the function scale sets their
-// number from then on.
+// number from then on. What they make is signed only if the options say so.
 func (s *stack) newWorker() {
 	if !s.hasWorker() || s.GPU.On {
 		return
+	}
+	if s.signs(false) {
+		s.signer = s.newSigner()
 	}
 	s.newService(container{
 		name: "worker", program: "worker", image: s.WorkerImage,
 		cpu: 2048, memory: 4096, disk: 40,
 		environment: []string{
 			"CUTROOM_JOBS_TABLE", "CUTROOM_USAGE_TABLE", "CUTROOM_BUCKET", "CUTROOM_VIDEO_QUEUE", "CUTROOM_IMAGE_QUEUE",
+			"CUTROOM_C2PA", "CUTROOM_C2PA_SECRET_ARN",
 		},
 		may: append(s.workJobs(), s.protectTasks()),
 		// The worker hands its job back at once.

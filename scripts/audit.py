@@ -24,6 +24,8 @@ REQUIREMENTS = [
     "scripts/requirements-template.txt",
     "scripts/requirements-clients.txt",
     "scripts/requirements-docker.txt",
+    "scripts/requirements-c2pa.txt",
+    "scripts/requirements-c2pa-test.txt",
     "scripts/requirements-audit.txt",
     "scripts/llm-requirements.txt",
     "gpu/requirements.txt",

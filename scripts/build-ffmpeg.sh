@@ -100,8 +100,9 @@ keep() {
 		bring "$library"
 	done
 }
-# The programs that serve live video load libvpx by these.
-for library in libvpx.so.7 libdl.so.2 libpthread.so.0; do
+# The programs that serve live video load libvpx by these, those that sign results
+# libc2pa_c.
+for library in libvpx.so.7 libdl.so.2 libpthread.so.0 libgcc_s.so.1 libm.so.6; do
 	bring "$library"
 done
 keep ffmpeg

@@ -10,5 +10,7 @@ took gofmt formatted
 took lint scripts/lint.sh
 quick=$("$GO" list ./docs/... ./scripts/... ./shared/... |
 	grep -v -e /shared/engine/ -e /shared/adapter/ -e /shared/testkit/ -e /domain/media)
+# What takes longest begins first. Four packages at once, as some mostly wait.
 # shellcheck disable=SC2086 # a list of packages
-took "go test" released test -vet=off -timeout 30m $quick ./shared/adapter/sqlite/... ./shared/adapter/diskblob/...
+took "go test" released test -vet=off -timeout 60m -p 4 ./shared/adapter/sqlite/... ./shared/service/... \
+	./shared/adapter/diskblob/... $quick

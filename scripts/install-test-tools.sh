@@ -1,13 +1,14 @@
 #!/bin/sh
 # Installs what only the tests need, where it is missing: the system's packages that
 # preflight.sh names for them, a browser among them, the Python programs of
-# requirements.txt in .tools/python, of requirements-template.txt in .tools/template, of
-# gpu/requirements-test.txt in .tools/engine and of requirements-audit.txt in .tools/audit,
-# what builds the client packages (install-clients.sh), the command line of AWS CDK, in
-# .tools/node the client library for Node with a Node that it runs on, in .tools/console
-# what drives the browser and checks its pages, in .tools/livevideo the client library of
-# live video for browsers, and in .tools/generators what lints an OpenAPI document and makes
-# another client of it.
+# requirements.txt in .tools/python, of requirements-c2pa-test.txt in .tools/c2papython, of
+# requirements-template.txt in .tools/template, of gpu/requirements-test.txt in
+# .tools/engine and of requirements-audit.txt in .tools/audit, what builds the client
+# packages (install-clients.sh), the library of Content Credentials in .tools/c2pa, the
+# command line of AWS CDK, in .tools/node the client library for Node with a Node that it
+# runs on, in .tools/console what drives the browser and checks its pages, in
+# .tools/livevideo the client library of live video for browsers, and in .tools/generators
+# what lints an OpenAPI document and makes another client of it.
 set -eu
 cd "$(dirname "$0")"
 
@@ -26,7 +27,9 @@ fi
 ./install-python.sh ../.tools/template requirements-template.txt
 ./install-python.sh ../.tools/engine ../gpu/requirements-test.txt
 ./install-python.sh ../.tools/audit requirements-audit.txt
+./install-python.sh ../.tools/c2papython requirements-c2pa-test.txt
 ./install-clients.sh
+./install-c2pa.sh .tools/c2pa
 
 ./install-cdk.sh
 

@@ -28,6 +28,11 @@ COPIED = [
     ("scikit-image (two of its photographs, by Rachel Michetti and Stefan van der Walt, are the console's samples)", "0.26.0", "CC0-1.0"),
 ]
 
+# Libraries that programs load, which are in images as they are published.
+LOADED = [
+    ("libc2pa_c, of the package c2pa-python (writes and verifies Content Credentials)", "0.38.1", "Apache-2.0 (chosen; MIT is the other)"),
+]
+
 
 def licence(metadata: dict) -> str:
     """Returns the licence that a Python package names, from the clearest of the three places."""
@@ -54,7 +59,7 @@ def main(go: str, pip: str) -> None:
         packages = [one["metadata"] for one in json.load(report)["install"]]
     print(f"""# Third-party licences
 
-Written by `scripts/licenses.sh`; do not edit. Programs and functions are made of the Go modules, the engine server's image of the Python packages besides. The other packages of the images are Debian's and Ubuntu's; each image has their licences in `/usr/share/doc`. FFmpeg in the images is built of Debian's sources with libx264, which makes it GPL-2.0-or-later; `/usr/share/doc/ffmpeg/SOURCE` in the image names the sources and how they were configured. Of libraries the console's pages use those under [Copied](#copied) alone. Weights of models have licences of their own: see [gpu.md](gpu.md).
+Written by `scripts/licenses.sh`; do not edit. Programs and functions are made of the Go modules, the engine server's image of the Python packages besides. The other packages of the images are Debian's and Ubuntu's; each image has their licences in `/usr/share/doc`. FFmpeg in the images is built of Debian's sources with libx264, which makes it GPL-2.0-or-later; `/usr/share/doc/ffmpeg/SOURCE` in the image names the sources and how they were configured. Of libraries the console's pages use those under [Copied](#copied) alone; [Loaded](#loaded) is in the images of programs. Weights of models have licences of their own: see [gpu.md](gpu.md).
 
 ## Go modules
 
@@ -63,6 +68,10 @@ Written by `scripts/licenses.sh`; do not edit. Programs and functions are made o
 ## Copied
 
 {table(COPIED)}
+
+## Loaded
+
+{table(LOADED)}
 
 ## Python packages of the engine server
 

@@ -10,9 +10,33 @@ source=scripts/tools/lint
 tools=$PWD/.tools/lint
 mkdir -p "$tools"
 
+# golangci_source prints the folder of golangci-lint's source with linters.go.txt in place of
+# its own list of linters, which spares a third of what there is to compile.
+golangci_source() {
+	copy=$tools/source-$(cat "$source/go.sum" "$source/linters.go.txt" | cksum | cut -d ' ' -f 1)
+	if [ ! -d "$copy" ]; then
+		rm -rf "$tools"/source-*
+		"$GO" -C "$source" mod download "$1"
+		original=$("$GO" -C "$source" list -m -f '{{.Dir}}' "$1")
+		mkdir "$copy.$$"
+		for part in go.mod cmd internal jsonschema pkg; do
+			cp -R "$original/$part" "$copy.$$"
+		done
+		chmod -R u+w "$copy.$$"
+		cp "$source/linters.go.txt" "$copy.$$/pkg/lint/lintersdb/builder_linter.go"
+		mv "$copy.$$" "$copy"
+	fi
+	echo "$copy"
+}
+
 lint_go() {
+	golangci=github.com/golangci/golangci-lint/v2
+	copy=$(golangci_source "$golangci")
+	cp "$source/go.mod" "$tools/golangci.mod"
+	cp "$source/go.sum" "$tools/golangci.sum"
+	"$GO" mod edit "-replace=$golangci=$copy" "$tools/golangci.mod"
 	# Built with the flags of the tests, it needs no standard library of its own.
-	released build -C "$source" -o "$tools/golangci-lint" github.com/golangci/golangci-lint/v2/cmd/golangci-lint
+	released build -C "$source" "-modfile=$tools/golangci.mod" -o "$tools/golangci-lint" "$golangci/cmd/golangci-lint"
 	# With the flags of the tests, what those compile need not be compiled again. Checks
 	# of two copies of the repository may run at once.
 	CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -trimpath $undebugged" "$tools/golangci-lint" run --allow-parallel-runners ./...

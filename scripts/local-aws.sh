@@ -88,7 +88,7 @@ deploy() {
 
 # ecs OPERATION INPUT: calls ECS of the local AWS, which checks no signature.
 ecs() {
-	status=$(curl --silent --show-error --max-time 30 --output "$of/answer" --write-out '%{http_code}' \
+	status=$(curl --silent --show-error --max-time 600 --output "$of/answer" --write-out '%{http_code}' \
 		"http://127.0.0.1:$port/" --data "$2" \
 		--header "X-Amz-Target: AmazonEC2ContainerServiceV20141113.$1" --header 'Content-Type: application/x-amz-json-1.1' \
 		--header "Authorization: AWS4-HMAC-SHA256 Credential=test/20260101/$AWS_REGION/ecs/aws4_request, SignedHeaders=host, Signature=0")

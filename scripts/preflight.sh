@@ -16,7 +16,12 @@ tests="make go certificates $linters curl gcc ffmpeg libvpx chromium strace name
 case $target in
 build | check-deploy | fuzz) needs="go certificates" ;;
 clients) needs="go certificates python npm" ;;
-run | soak) needs="go certificates ffmpeg" ;;
+run)
+	needs="go certificates ffmpeg"
+	# What signs the results of models comes in a package for Python.
+	! scripts/wants-c2pa.sh || needs="$needs pip"
+	;;
+soak | test-comfyui) needs="go certificates ffmpeg" ;;
 run-llm | test-llm | run-gpu | test-gpu | bench-gpu) needs="go certificates ffmpeg curl python" ;;
 lint) needs="go certificates $linters" ;;
 check) needs="go certificates $linters ffmpeg" ;;
@@ -57,6 +62,7 @@ go              -                   -                go               -         
 ffmpeg          ffmpeg              ffmpeg           ffmpeg           ffmpeg           ffmpeg-full
 libvpx          libvpx-dev          libvpx           libvpx           libvpx           libvpx
 python          python3,python3-venv python3         python           python3          python
+pip             python3,python3-venv python3         python           python3          python
 npm             npm                 npm              npm              npm              node
 gcc             gcc,libc6-dev       gcc,glibc-devel  gcc              gcc,musl-dev     -
 chromium        chromium            chromium         chromium         chromium         -
@@ -160,6 +166,7 @@ has() {
 	ffmpeg:*) able_ffmpeg ;;
 	libvpx:*) has_libvpx ;;
 	python:*) there python3 && python3 -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null ;;
+	pip:*) there python3 && { python3 -m pip --version || python3 -c 'import ensurepip, venv'; } >/dev/null 2>&1 ;;
 	npm:*) there node && there npm ;;
 	nginx:* | debootstrap:*) there "$1" || [ -x "/usr/sbin/$1" ] ;;
 	docker:*) there docker && docker version >/dev/null 2>&1 ;;
@@ -182,6 +189,7 @@ title() {
 	certificates) printf 'certificates of authorities' ;;
 	ffmpeg) if there ffmpeg; then printf 'an FFmpeg from version 5 with ffprobe, libx264 and zscale'; else printf FFmpeg; fi ;;
 	python) printf 'Python 3.11 or later with venv' ;;
+	pip) printf 'Python with pip or venv' ;;
 	npm) printf 'Node.js with npm' ;;
 	gcc) printf "gcc with the C library's headers" ;;
 	chromium) printf Chromium ;;

@@ -139,6 +139,14 @@ func TestWhatIsMissingIsToldFirst(t *testing.T) {
 			system{"id": user, "go": goOld, "brew": installs, "uname": "echo Darwin"}, noCertificates, 1,
 			"    brew install go ffmpeg-full && brew link ffmpeg-full\n", "",
 		},
+		"an engine whose results are signed": {
+			system{"id": user, "go": goNew, "ffmpeg": ffmpegNew, "ffprobe": ffmpegNew, "apt-get": installs},
+			"CUTROOM_ENGINE=comfyui:http://127.0.0.1:8188", 1, "--no-install-recommends python3 python3-venv\n", "",
+		},
+		"and what it needs": {
+			system{"id": user, "go": goNew, "ffmpeg": ffmpegNew, "ffprobe": ffmpegNew, "python3": "exit 0"},
+			"CUTROOM_ENGINE=comfyui:http://127.0.0.1:8188", 0, "", "",
+		},
 		"another system": {system{"id": root, "go": goNew}, "", 1, "What has no package here is for you to see to: FFmpeg.\n", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -155,6 +163,22 @@ func TestWhatIsMissingIsToldFirst(t *testing.T) {
 				t.Errorf("said %q though nothing is missing", says)
 			}
 		})
+	}
+}
+
+// make run installs what signs results just where the server would look for it.
+func TestWhatSignsIsInstalledWhereItIsNeeded(t *testing.T) {
+	for settings, needed := range map[string]bool{
+		"": false, "CUTROOM_ENGINE=preview": false, "CUTROOM_C2PA=on": true, "CUTROOM_ENGINE=http://127.0.0.1:8090": true,
+		"CUTROOM_ENGINE=openai:https://models.example.com CUTROOM_C2PA=auto":  true,
+		"CUTROOM_ENGINE=comfyui:http://127.0.0.1:8188 CUTROOM_C2PA=off":       false,
+		"CUTROOM_ENGINE=http://127.0.0.1:8090 CUTROOM_C2PA_LIBRARY=/lib/c.so": false,
+	} {
+		command := exec.CommandContext(t.Context(), "./wants-c2pa.sh")
+		command.Env = strings.Fields(settings)
+		if err := command.Run(); (err == nil) != needed {
+			t.Errorf("%q: %v, needed: %t", settings, err, needed)
+		}
 	}
 }
 

@@ -2,7 +2,8 @@
 # Bills of materials in the form of CycloneDX, beside what they describe.
 #   scripts/sbom.sh F               writes F/<program>.cdx.json for every program of
 #                                   the images and for cutroom, and F/engine.cdx.json
-#                                   for the Python packages of the engine server
+#                                   for the Python packages of the engine server, and
+#                                   F/c2pa.cdx.json for the library that programs load
 #   scripts/sbom.sh F IMAGE…        adds F/<image>.packages.txt, the packages of the
 #                                   distribution in images that Docker has
 set -eu
@@ -27,6 +28,7 @@ if [ ! -x "$work/cyclonedx/bin/cyclonedx-py" ]; then
 	"$work/cyclonedx/bin/pip" install --quiet --disable-pip-version-check --requirement scripts/requirements-sbom.txt
 fi
 "$work/cyclonedx/bin/cyclonedx-py" requirements --output-reproducible --output-file "$out/engine.cdx.json" gpu/requirements.txt
+"$work/cyclonedx/bin/cyclonedx-py" requirements --output-reproducible --output-file "$out/c2pa.cdx.json" scripts/requirements-c2pa.txt
 
 # packages prints the packages of the distribution that a folder of dpkg's is about: one
 # file of all in a whole Debian, a file for each where an image has but some.

@@ -50,7 +50,7 @@ trap 'exit 143' TERM
 # tests NAMES: runs the images' tests of these names. More run at once than there are
 # processors, because they mostly wait for containers.
 tests() {
-	TAG='test' released test -tags docker -count=1 -parallel 4 -timeout 20m -run "$1" ./packaging/imagetest
+	TAG='test' released test -tags docker -count=1 -parallel 4 -timeout 60m -run "$1" ./packaging/imagetest
 }
 
 # images NAME…: begins to build the images, in a session of their own where the system has
@@ -80,7 +80,7 @@ programs() {
 
 # In turn they make what both are made of; what follows is in folders of their own.
 sam() {
-	took "functions by SAM" released test -tags docker -count=1 -p 2 -timeout 30m \
+	took "functions by SAM" released test -tags docker -count=1 -p 2 -timeout 60m \
 		-run 'TestEventsBySAM|TestLocal' ./functions ./infra/deployment
 }
 

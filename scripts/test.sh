@@ -16,7 +16,7 @@ if [ "$(uname)" = Linux ] && [ "$(id -u)" -ne 0 ]; then
 fi
 
 took gofmt formatted
-# Tests keep their screenshots of pages there.
+# Logs are there, and the screenshots of pages where all tests are run anew.
 rm -rf test-output
 mkdir test-output
 # The race detector takes several times as long, and compiles all anew. It watches
@@ -29,31 +29,43 @@ watched=$("$GO" list ./shared/domain/... ./shared/service/... ./shared/engine/..
 	./shared/adapter/sqlite/... ./shared/adapter/diskblob/... ./shared/adapter/prometheus/... |
 	grep -v -e /engine/preview -e /engine/ffmpeg -e /domain/media -e /platform/lambda -e /platform/fence)
 # What takes longest begins first.
-slow=$(echo "$watched" | grep -x -e '.*/service/gateway' -e '.*/service/api' -e '.*/service/realtime' -e '.*/engine/engineserver')
+slow=$(echo "$watched" | grep -x -e '.*/service/gateway' -e '.*/service/api' -e '.*/service/realtime' -e '.*/engine/engineserver' \
+	-e '.*/adapter/sqlite' -e '.*/service/batches')
 watched=$(echo "$slow" && echo "$watched" | grep -vxF "$slow")
-# What draws and reads pictures keeps processors busy, and needs none of the tools that are
-# installed meanwhile.
 pictures=$("$GO" list ./shared/engine/... | grep -vxF "$watched")
 # What takes longest begins first.
-plain=$("$GO" list ./functions ./cmd/cutroom/... ./cmd/... ./shared/adapter/... ./functions/... ./clients/... ./bench/... \
+plain=$("$GO" list ./cmd/cutroom/... ./cmd/... ./shared/adapter/... ./functions/... ./clients/... ./bench/... \
 	./docs/... ./scripts/... ./shared/... | grep -vxF -e "$watched" -e "$pictures" |
-	grep -vx -e cutroom/cmd/cutroom -e cutroom/cmd/cutroom/consoletest)
+	grep -vx -e cutroom/cmd/cutroom -e cutroom/cmd/cutroom/consoletest -e cutroom/functions -e cutroom/docs -e cutroom/scripts \
+		-e cutroom/shared)
+# trusting HOW FOLDERS FLAGS… PACKAGES…: tests packages, "released test" or "raced". Go keeps
+# the results of those that passed until something changes. What Go does not see of that is
+# in a flag: it names no test to skip, and results are kept for the same flags. The folders
+# have nothing to do with these packages; "." is all of them, for tests that start programs
+# of the machine and of the tools alone.
+trusting() {
+	how=$1
+	# shellcheck disable=SC2086 # a list of folders
+	unseen=$(scripts/unseen.sh $2) || return 1
+	shift 2
+	# shellcheck disable=SC2086 # a command
+	$how -vet=off -timeout 60m -skip "^unseen $unseen$" "$@"
+}
 if [ -n "${PACKAGES:-}" ]; then
 	took "tools of the tests" scripts/install-test-tools.sh
 	# shellcheck disable=SC2086 # a list of packages
 	chosen=$("$GO" list $PACKAGES)
 	for package in $chosen; do
 		if echo "$watched" | grep -qxF "$package"; then
-			took "go test -race $package" raced -vet=off -timeout 60m "$package"
+			took "go test -race $package" trusting raced . "$package"
 		else
-			took "go test $package" released test -vet=off -timeout 60m "$package"
+			took "go test $package" trusting "released test" "" "$package"
 		fi
 	done
 	exit
 fi
-# The trap also waits for background processes if something else fails.
-tools='' audit='' server='' engine='' deploy='' drawn='' programs='' race=''
-trap 'touch test-output/tools-failed; wait $tools $audit $server $engine $deploy $drawn $programs $race' EXIT
+# What runs in the background ends too if something else fails.
+trap 'touch test-output/tools-failed; wait' EXIT
 # The tools of the tests are downloaded while the code is compiled, and while the tests run
 # that need none.
 install_tools() {
@@ -70,59 +82,100 @@ with_tools() {
 }
 install_tools >test-output/tools.log 2>&1 &
 tools=$!
+# link_programs builds those of cmd. Go dates what it builds anew even if it has not changed, by
+# which its cache of tests takes it for another program: a program is replaced by another
+# alone.
+link_programs() {
+	released build -buildvcs=false -o "$TEST_PROGRAMS/built/" ./cmd/cutroom ./cmd/worker ./cmd/realtime || return 1
+	for program in cutroom worker realtime; do
+		cmp -s "$TEST_PROGRAMS/built/$program" "$TEST_PROGRAMS/$program" && continue
+		cp "$TEST_PROGRAMS/built/$program" "$TEST_PROGRAMS/built/new" &&
+			mv "$TEST_PROGRAMS/built/new" "$TEST_PROGRAMS/$program" || return 1
+	done
+}
+# Go keeps no results of tests that keep screenshots for people to look at.
+artifacts=''
+case "${CI:-} ${GOFLAGS:-}" in
+" "*-count=* | [!\ ]*) artifacts='-artifacts -outputdir test-output' ;;
+esac
 # All that the stages below share is compiled once, before they run beside each other.
 # The linter vets it: go vet would read all of it, and what it is made of, once more.
 took "compile" released list -test -export ./... >test-output/packages
 # So that tests that only make test-docker runs go on compiling.
 took "go vet of the images' tests" released vet -tags docker ./packaging/...
-# The program that many packages test is linked once, and programs that have not changed
-# are those of the last run: see programtest.Folder.
+# Programs that many packages test are linked once: see programtest.Build.
 export TEST_PROGRAMS="$PWD/.tools/programs"
 # What many tests send is drawn once, by each ffmpeg that is installed: see mediatest.
 TEST_MEDIA="$PWD/.tools/media/$(ffmpeg -version | cksum | cut -d ' ' -f 1)"
 export TEST_MEDIA
 mkdir -p "$TEST_MEDIA"
-took "program" released build -o "$TEST_PROGRAMS/" ./cmd/cutroom
-# The tests of the server and of its console are the most work, and those of the deploy
-# mostly wait for a local AWS: all that starts after them yields to them, so that nobody
-# waits in the end for them alone.
-with_tools released test -vet=off -p 2 -timeout 60m -artifacts -outputdir test-output ./cmd/cutroom ./cmd/cutroom/consoletest \
-	>test-output/server.log 2>&1 &
+took programs link_programs
+# The tests of the server and of its console are the most work.
+server() {
+	# shellcheck disable=SC2086 # several flags
+	with_tools trusting "released test" "infra functions events bench" $artifacts ./cmd/cutroom
+}
+console() {
+	# shellcheck disable=SC2086 # several flags
+	with_tools trusting "released test" "infra functions events bench" $artifacts ./cmd/cutroom/consoletest
+}
+functions() {
+	with_tools trusting "released test" bench ./functions
+}
+deploy() {
+	with_tools trusting "released test" bench -p 2 ./infra/...
+}
+programs() {
+	# shellcheck disable=SC2086 # a list of packages
+	with_tools trusting "released test" bench -p 2 $plain
+}
+race() {
+	# shellcheck disable=SC2086 # a list of packages
+	with_tools trusting raced . -p 2 $watched
+}
+pictures() {
+	# shellcheck disable=SC2086 # a list of packages
+	trusting "released test" . -p 1 $pictures
+}
+# They look at the whole repository, also as Git and Go list it.
+repository() {
+	with_tools released test -count=1 -vet=off ./docs ./scripts ./shared
+}
+engine() {
+	with_tools scripts/test-engine.sh .tools/engine --ignore tests/models
+}
+# in_turn STAGE…: runs all, and prints how long each took.
+in_turn() {
+	failed=0
+	for stage; do
+		began=$(date +%s)
+		"$stage" || failed=1
+		echo "--- $stage: $(($(date +%s) - began)) s"
+	done
+	return "$failed"
+}
+# Five rows of stages run beside each other, at most seven packages: those of the deploy mostly
+# wait for a local AWS, and those of programs for the programs, while others compute, which
+# keeps two processors busy. With more at once each test would only take longer, beyond what
+# bounds some of them on a busy machine.
+in_turn server >test-output/server.log 2>&1 &
 server=$!
-with_tools released test -vet=off -timeout 60m ./infra/... >test-output/deploy.log 2>&1 &
-deploy=$!
-renice -n 5 -p $$ >test-output/renice.log
-# Those of programs mostly wait for the programs, and those of the engine server for its
-# clients: they run beside the others, so that two processors are busy to the end.
-# shellcheck disable=SC2086 # a list of packages
-released test -vet=off -p 2 -timeout 60m $pictures >test-output/pictures.log 2>&1 &
-drawn=$!
-# shellcheck disable=SC2086 # a list of packages
-with_tools released test -vet=off -p 2 -timeout 60m -artifacts -outputdir test-output $plain >test-output/programs.log 2>&1 &
+in_turn console functions engine >test-output/console.log 2>&1 &
+console=$!
+in_turn deploy programs >test-output/programs.log 2>&1 &
 programs=$!
-with_tools scripts/test-engine.sh .tools/engine --ignore tests/models >test-output/engine.log 2>&1 &
-engine=$!
-# shellcheck disable=SC2086 # a list of packages
-with_tools raced -vet=off -p 2 -timeout 60m $watched >test-output/race.log 2>&1 &
+in_turn race >test-output/race.log 2>&1 &
 race=$!
 # It mostly waits for registries.
 with_tools scripts/audit.sh >test-output/audit.log 2>&1 &
 audit=$!
 took lint scripts/lint.sh
+took "go test of the repository" repository
+took "go test of pictures" pictures
 took "tools of the tests, the rest" finished tools.log "$tools"
-tools=''
-took "go test -race, the rest" finished race.log "$race"
-race=''
 took "vulnerabilities of dependencies" finished audit.log "$audit"
-audit=''
-took "go test of the server, the rest" finished server.log "$server"
-server=''
-took "go test of pictures, the rest" finished pictures.log "$drawn"
-drawn=''
-took "go test, the rest" finished programs.log "$programs"
-programs=''
-took "go test of the deploy, the rest" finished deploy.log "$deploy"
-deploy=''
-took "engine server, the rest" finished engine.log "$engine"
-engine=''
 took "container files" .tools/engine/bin/hadolint Dockerfile gpu/Dockerfile
+took "go test -race, the rest" finished race.log "$race"
+took "go test of the deploy and of programs, the rest" finished programs.log "$programs"
+took "go test of the console, of functions and of the engine server, the rest" finished console.log "$console"
+took "go test of the server, the rest" finished server.log "$server"

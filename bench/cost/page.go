@@ -1,12 +1,17 @@
+// Package cost counts what the service uses in AWS. It runs the functions and the worker
+// against a local AWS and counts their calls on the wire; what an idle deploy uses is
+// counted from its template. shared/app/awscost keeps the counts and prices them, and
+// docs/cost.md is generated from that.
 package cost
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
+
+	"cutroom/shared/app/awscost"
 )
 
 // volumes are the numbers of each thing for which the page shows the cost.
@@ -31,17 +36,18 @@ func (p *page) line(format string, args ...any) {
 }
 
 // Page returns the text of docs/cost.md.
-func Page(c Counts) string {
+func Page(c awscost.Counts) string {
 	p := &page{}
 	p.head(c)
 	p.scenarios(c)
 	p.work(c)
+	p.months(c)
 	p.stands(c)
 	p.prices()
 	return p.String()
 }
 
-func (p *page) head(c Counts) {
+func (p *page) head(c awscost.Counts) {
 	p.line(`# What it costs
 
 What the service costs in AWS at list price, in US dollars, in %s, as of %s. Nothing here is a bill:
@@ -56,22 +62,22 @@ left out, except in the column for it. Every request uses another key, so no key
 callers who come seldom.
 
 | What | Costs |
-|---|---|`, Region, AsOf)
+|---|---|`, awscost.Region, awscost.AsOf)
 	for _, v := range volumes {
 		if s, ok := c.Scenario(v.scenario); ok {
-			p.line("| %s %s | **%s** |", grouped(v.count), s.Title, money(v.count*s.Quantities.Dollars()))
+			p.line("| %s %s | **%s** |", awscost.Grouped(v.count), s.Title, awscost.Money(v.count*s.Quantities.Dollars()))
 		}
 	}
-	p.line("| an idle month of the default stack | **%s**, of which %s is beyond the free tier |", money(c.IdleMonth().Dollars()),
-		money(c.IdleMonth().DollarsAboveFree()))
-	p.line("| an idle month of `realtime=true`, in addition | **%s** |", money(c.Realtime.Dollars()))
-	p.line("| an hour of a preview worker | **%s** |\n", money(c.WorkerHour.Dollars()))
+	p.line("| an idle month of the default stack | **%s**, of which %s is beyond the free tier |",
+		awscost.Money(c.IdleMonth().Dollars()), awscost.Money(c.IdleMonth().DollarsAboveFree()))
+	p.line("| an idle month of `realtime=true`, in addition | **%s** |", awscost.Money(c.Realtime.Dollars()))
+	p.line("| an hour of a preview worker | **%s** |\n", awscost.Money(c.WorkerHour.Dollars()))
 
 	job := c.Per1000Jobs()
 	s, _ := c.Scenario("job")
-	transitions := 1000 * dollars(Transition, s.Quantities[Transition])
+	transitions := 1000 * awscost.Dollars(awscost.Transition, s.Quantities[awscost.Transition])
 	verdict := "It is met"
-	if job > JobBar {
+	if job > awscost.JobBar {
 		verdict = "It is **missed**"
 	}
 	each := 1000 * c.WorkMinute.Dollars()
@@ -80,14 +86,14 @@ end, with a prompt of 1 KB and logs included; clients' polls and downloads are p
 %s: $%.4f. The transitions are $%.4f of it. The worker writes a result before it tells
 the execution, which saves one. To save the others, a submission would have to write to the queue itself. Then
 nothing would end a job whose worker dies.
-`, JobBar, verdict, job, transitions)
+`, awscost.JobBar, verdict, job, transitions)
 	p.line(`The measured clip is edited within seconds. Each minute of an engine's work adds $%.4f for 1,000 jobs,
 for progress and leases (below), so jobs reach the bar after %.1f minutes of work.`,
-		each, max(0, JobBar-job)/each)
+		each, max(0, awscost.JobBar-job)/each)
 }
 
 // scenarios writes what one of each thing uses.
-func (p *page) scenarios(c Counts) {
+func (p *page) scenarios(c awscost.Counts) {
 	p.line(`
 ## What each thing costs
 
@@ -101,9 +107,9 @@ function that takes ten times as long costs ten times its share here, which is s
 			continue
 		}
 		p.line("\n### %s\n", sentence(s.Title))
-		p.line("| Item | For one | For %s |\n|---|---:|---:|", grouped(v.count))
+		p.line("| Item | For one | For %s |\n|---|---:|---:|", awscost.Grouped(v.count))
 		p.items(s.Quantities, v.count)
-		p.line("| **all** | | **%s** |\n", money(v.count*s.Quantities.Dollars()))
+		p.line("| **all** | | **%s** |\n", awscost.Money(v.count*s.Quantities.Dollars()))
 		var invocations []string
 		for _, i := range s.Functions {
 			invocations = append(invocations, fmt.Sprintf("`%s` for %g ms with %d MB", i.Function, i.Billed, i.Memory))
@@ -114,13 +120,14 @@ function that takes ten times as long costs ten times its share here, which is s
 }
 
 // remark returns what is special about a scenario.
-func (p *page) remark(s Scenario) {
+func (p *page) remark(s awscost.Scenario) {
 	for _, line := range map[string][]string{
 		"job": {`The clip is part of the request. Each KB of a prompt beyond the first takes one more write unit in
 the job's record, and two where it is written in a transaction. What the worker uses while it works is
 below. The start of an execution invokes ` + "`wake`" + ` by an AWS event, which is free. What a job did cost is
 written to the usage with its result: four write units in one transaction, where the result alone takes one.`,
-			`Each budget that a job takes from takes up to 8 write units: **%s for 1,000** jobs.`},
+			`Each budget that a job takes from takes up to 8 write units, and two read units to see whether a
+warning is due: **%s for 1,000** jobs.`},
 		"status": {`Following a job's events takes a function of %d MB while the stream is open: %s for 1,000 minutes,
 %.0f times as much as reading the status every 2 s.`},
 		"content": {`API Gateway counts each 10 MB of a streamed answer as a request, and Lambda charges $%.3f for each GB
@@ -142,24 +149,26 @@ share, which is for 16 calls while much is left, come to a quarter of that.`,
 	}[s.Name] {
 		switch {
 		case s.Name == "status":
-			followed := 60 * 1000 * dollars(FunctionTime, float64(s.Functions[0].Memory)/1024)
-			line = fmt.Sprintf(line, s.Functions[0].Memory, money(followed), followed/(30*1000*s.Quantities.Dollars()))
+			followed := 60 * 1000 * awscost.Dollars(awscost.FunctionTime, float64(s.Functions[0].Memory)/1024)
+			line = fmt.Sprintf(line, s.Functions[0].Memory, awscost.Money(followed), followed/(30*1000*s.Quantities.Dollars()))
 		case s.Name == "content":
-			line = fmt.Sprintf(line, priceOf(StreamedByteExtra).Dollars, money(priceOf(TransferOut).Dollars))
+			line = fmt.Sprintf(line, awscost.PriceOf(awscost.StreamedByteExtra).Dollars,
+				awscost.Money(awscost.PriceOf(awscost.TransferOut).Dollars))
 		case strings.Contains(line, "each second"):
-			line = fmt.Sprintf(line, money(1e6*dollars(FunctionTime, float64(s.Functions[0].Memory)/1024)))
+			line = fmt.Sprintf(line, awscost.Money(1e6*awscost.Dollars(awscost.FunctionTime, float64(s.Functions[0].Memory)/1024)))
 		case strings.Contains(line, "budget that a job"):
-			line = fmt.Sprintf(line, money(1000*dollars(WriteUnit, 8)))
+			line = fmt.Sprintf(line,
+				awscost.Money(1000*(awscost.Dollars(awscost.WriteUnit, 8)+awscost.Dollars(awscost.ReadUnit, 2))))
 		case strings.Contains(line, "budget"):
-			line = fmt.Sprintf(line, money(1e6*dollars(WriteUnit, 1)))
+			line = fmt.Sprintf(line, awscost.Money(1e6*awscost.Dollars(awscost.WriteUnit, 1)))
 		case strings.Contains(line, "%d"):
-			line = fmt.Sprintf(line, s.Metrics, money(dollars(CustomMetric, float64(s.Metrics))))
+			line = fmt.Sprintf(line, s.Metrics, awscost.Money(awscost.Dollars(awscost.CustomMetric, float64(s.Metrics))))
 		}
 		p.line("\n%s", softBreak.ReplaceAllString(line, "$1 $2"))
 	}
 }
 
-func (p *page) work(c Counts) {
+func (p *page) work(c awscost.Counts) {
 	p.line(`
 ## Workers
 
@@ -169,21 +178,22 @@ ten minutes without one. An hour of one worker, with its periodic calls (its hea
 | Item | An hour | Costs |
 |---|---:|---:|`)
 	p.items(c.WorkerHour, 1)
-	p.line("| **all** | | **%s** |\n", money(c.WorkerHour.Dollars()))
+	p.line("| **all** | | **%s** |\n", awscost.Money(c.WorkerHour.Dollars()))
 	p.line(`Each minute of an engine's work adds, for progress and leases:
 
 | Item | A minute | 1,000 minutes |
 |---|---:|---:|`)
 	p.items(c.WorkMinute, 1000)
-	p.line("| **all** | | **%s** |\n", money(1000*c.WorkMinute.Dollars()))
+	p.line("| **all** | | **%s** |\n", awscost.Money(1000*c.WorkMinute.Dollars()))
 	const smokeMinutes = 2
 	p.line("A deploy that changes the workers runs one task of them for a minute or two, and the function `smoke` "+
-		"beside it: %s at most.\n", money(smokeMinutes*(c.WorkerHour.Dollars()/60+60*dollars(FunctionTime, 0.25))))
+		"beside it: %s at most.\n", awscost.Money(
+		smokeMinutes*(c.WorkerHour.Dollars()/60+60*awscost.Dollars(awscost.FunctionTime, 0.25))))
 	p.line("Storage costs %s for each GB and month. Inputs and results are deleted after two days.",
-		money(priceOf(BlobMonth).Dollars))
+		awscost.Money(awscost.PriceOf(awscost.BlobMonth).Dollars))
 }
 
-func (p *page) stands(c Counts) {
+func (p *page) stands(c awscost.Counts) {
 	p.line(`
 ## Fixed costs
 
@@ -192,21 +202,22 @@ func (p *page) stands(c Counts) {
 | Item | A month | Costs | Beyond the free tier |
 |---|---:|---:|---:|`)
 	idle := c.IdleMonth()
-	for _, item := range sorted(idle) {
+	for _, item := range awscost.Sorted(idle) {
 		n := idle[item]
-		p.line("| %s | %s | %s | %s |", item, amount(n), money(dollars(item, n)),
-			money(Quantities{item: n}.DollarsAboveFree()))
+		p.line("| %s | %s | %s | %s |", item, awscost.Amount(n), awscost.Money(awscost.Dollars(item, n)),
+			awscost.Money(awscost.Quantities{item: n}.DollarsAboveFree()))
 	}
-	p.line("| **all** | | **%s** | **%s** |\n", money(idle.Dollars()), money(idle.DollarsAboveFree()))
-	look, _ := c.Scenario(lookScenario)
+	p.line("| **all** | | **%s** | **%s** |\n", awscost.Money(idle.Dollars()), awscost.Money(idle.DollarsAboveFree()))
+	look, _ := c.Scenario(awscost.LookScenario)
 	p.line(`The %d alarms are billed by their %s metrics: an alarm on an expression counts each metric in it.
 `+"`-c watch=off`"+` omits them; `+"`-c watch=all`"+` adds a dashboard ($3.00) and second alarms. Two metrics are made of logs
 and billed by the hour in which something was counted ($0.30 each for a whole month of such hours). The function
-`+"`scale`"+` runs %s times a month, each time for %s ms with %d MB, and calls %s. Lambda polls SQS for the dead-letter queues of jobs and the queue of webhooks: five pollers each, 20 s at a time. There is no
+`+"`scale`"+` runs %s times a month, each time for %s ms with %d MB, and calls %s. The function `+"`steps`"+` looks every five minutes for batches that wait, which is three reads, and is priced as 30 ms with 1 GB. Lambda polls SQS for the dead-letter queues of jobs and the queue of webhooks: five pollers each, 20 s at a time. There is no
 NAT gateway and no customer-managed key, the VPC endpoints are free, and no container runs. Costs that depend
 on what is stored are not included: the worker's image in ECR ($0.10 for each GB), records ($0.25 for each
 GB, and $0.20 for their point-in-time recovery), logs ($0.03).`,
-		c.Alarms, amount(c.Idle[AlarmMetric]), amount(c.Looks), amount(look.Functions[0].Billed), look.Functions[0].Memory,
+		c.Alarms, awscost.Amount(c.Idle[awscost.AlarmMetric]), awscost.Amount(c.Looks),
+		awscost.Amount(look.Functions[0].Billed), look.Functions[0].Memory,
 		callList(look.Calls))
 	p.line(`
 ### A month of realtime=true, in addition
@@ -214,7 +225,7 @@ GB, and $0.20 for their point-in-time recovery), logs ($0.03).`,
 | Item | A month | Costs |
 |---|---:|---:|`)
 	p.items(c.Realtime, 1)
-	p.line("| **all** | | **%s** |", money(c.Realtime.Dollars()))
+	p.line("| **all** | | **%s** |", awscost.Money(c.Realtime.Dollars()))
 	p.line(`
 One task runs, behind a load balancer in two zones, each with a public address. Clients that wait for a session
 cost half a cent an hour for each account and instance, however many wait. The balancer's capacity
@@ -225,12 +236,13 @@ lease.`)
 ### A month of gpu=true, in addition
 
 A NAT gateway ($0.045 an hour) with its address ($0.005) is %s a month, and $0.045 for each GB through it;
-weights, blobs and the layers of images bypass it. Container Insights writes a few metrics of the cluster ($0.30
+weights, blobs and the layers of images bypass it. The secret with the identity that signs results is %s, and there
+is none with `+"`c2pa=off`"+`; `+"`c2pa=on`"+` adds one to preview workers. Container Insights writes a few metrics of the cluster ($0.30
 each for a whole month). An hour of an instance is the price of its type, on demand or spot, and $0.0753 for its
 disk of 500 GB ($0.08 for each GB and month) with 500 MB/s ($0.04 for each above 125). A lane's workers write to 7
 custom metrics ($0.30 each for a whole month, for the hours in which workers run); preview workers do too. Weights
 are $0.023 for each GB and month. None of these figures is counted: they are read from the definition of the stack.`,
-		money(natMonth))
+		awscost.Money(natMonth), awscost.Sums(awscost.Dollars(awscost.Secret, 1)))
 }
 
 const (
@@ -243,8 +255,8 @@ const (
 
 // live writes what streams of live video cost.
 func (p *page) live() {
-	stream := dollars(TransferOut, liveBitrate/8*3600/1e9)
-	codec := dollars(ContainerCPU, liveShare)
+	stream := awscost.Dollars(awscost.TransferOut, liveBitrate/8*3600/1e9)
+	codec := awscost.Dollars(awscost.ContainerCPU, liveShare)
 	p.line(`
 ### Live video
 
@@ -261,8 +273,8 @@ What comes in is free. The server sends between 0.15 and 2.5 Mbit/s, as the clie
 three times the processor, and the preview engine's looks up to a whole one; at 100 %% of its vCPU a task drops
 frames, so what a session costs is mostly how few share a task: %s an hour for a task, with its address and disk. A
 relay of your own costs its machine, and the transfer once more.`,
-		money(dollars(PublicAddress, 1)), money(stream), money(stream), 100*liveShare, money(codec),
-		money(dollars(ContainerCPU, 1)+dollars(ContainerMemory, 2)+dollars(PublicAddress, 1)+dollars(ContainerDisk, 1)))
+		awscost.Money(awscost.Dollars(awscost.PublicAddress, 1)), awscost.Money(stream), awscost.Money(stream), 100*liveShare, awscost.Money(codec),
+		awscost.Money(awscost.Dollars(awscost.ContainerCPU, 1)+awscost.Dollars(awscost.ContainerMemory, 2)+awscost.Dollars(awscost.PublicAddress, 1)+awscost.Dollars(awscost.ContainerDisk, 1)))
 }
 
 func (p *page) prices() {
@@ -275,31 +287,75 @@ it cannot cost more than that. The free amounts are for every month without an e
 left out.
 
 | Item | Price | Free a month | Page |
-|---|---:|---:|---|`, AsOf)
-	for _, price := range Prices() {
+|---|---:|---:|---|`, awscost.AsOf)
+	for _, price := range awscost.Prices() {
 		per := ""
 		if price.Per > 1 {
-			per = " for " + grouped(price.Per)
+			per = " for " + awscost.Grouped(price.Per)
 		}
 		free := ""
 		if price.Free > 0 {
-			free = grouped(price.Free)
+			free = awscost.Grouped(price.Free)
 		}
-		p.line("| %s | $%s%s | %s | %s |", price.Item, number(price.Dollars), per, free, price.Page)
+		p.line("| %s | $%s%s | %s | %s |", price.Item, awscost.Number(price.Dollars), per, free, price.Page)
+	}
+}
+
+// months writes what whole months cost, by part.
+func (p *page) months(c awscost.Counts) {
+	u := awscost.UsualUse(0, 0)
+	p.line(`
+## The sum of a month
+
+What a month costs in all, by part, and what is free in every month taken off in the last row. Your own numbers:
+`+"`cutroom cost --jobs 1e5 --seconds 30 --completions 1e6`"+`. Assumed here: a worker takes %s s for a job, whose
+inputs and result have %s MB each; a client reads its status %s times and downloads the result once; a model server
+takes %s s for a completion, while a function waits. Jobs come evenly, so that what is seldom used keeps one worker
+awake for ten minutes after each; waves take more workers for as long. It is the first tier of prices throughout,
+though AWS charges less for very large amounts. Engine and model servers of your own are not included
+(`+"`--worker-hour`"+` has the price of an hour of a worker), nor are stored records and logs.`,
+		awscost.Number(u.Seconds), awscost.Number(u.ResultMB), awscost.Number(u.Polls), awscost.Number(u.WaitSeconds))
+	p.monthTable("video jobs", c, awscost.UsualUse(1e3, 0), awscost.UsualUse(1e5, 0), awscost.UsualUse(1e7, 0))
+	p.monthTable("chat completions", c, awscost.UsualUse(0, 1e6), awscost.UsualUse(0, 1e9))
+}
+
+// monthTable writes the parts of months, which differ in their volumes alone.
+func (p *page) monthTable(title string, c awscost.Counts, uses ...awscost.Use) {
+	var sums []awscost.Sum
+	head, rule := "| Part |", "|---|"
+	for _, u := range uses {
+		sums = append(sums, c.Month(u))
+		head += fmt.Sprintf(" %s %s |", awscost.Grouped(u.Jobs+u.Completions), title)
+		rule += "---:|"
+	}
+	p.line("\n%s", head)
+	p.line("%s", rule)
+	row := func(name string, of func(awscost.Sum) float64) {
+		text := "| " + name + " |"
+		for _, sum := range sums {
+			text += " " + awscost.Sums(of(sum)) + " |"
+		}
+		p.line("%s", text)
+	}
+	for i, part := range sums[0].Parts {
+		row(part.Name, func(s awscost.Sum) float64 { return s.Parts[i].Dollars })
+	}
+	row("**all**", func(s awscost.Sum) float64 { return s.Total })
+	row("beyond the free tier", func(s awscost.Sum) float64 { return s.AboveFree })
+	if sums[0].Use.Jobs > 0 {
+		text := "| workers at once, on average |"
+		for _, sum := range sums {
+			text += " " + awscost.Amount(sum.WorkersAtOnce) + " |"
+		}
+		p.line("%s", text)
 	}
 }
 
 // items writes rows of the quantities, the most expensive first.
-func (p *page) items(q Quantities, times float64) {
-	for _, item := range sorted(q) {
-		p.line("| %s | %s | %s |", item, amount(q[item]), money(dollars(item, times*q[item])))
+func (p *page) items(q awscost.Quantities, times float64) {
+	for _, item := range awscost.Sorted(q) {
+		p.line("| %s | %s | %s |", item, awscost.Amount(q[item]), awscost.Money(awscost.Dollars(item, times*q[item])))
 	}
-}
-
-func sorted(q Quantities) []Item {
-	return slices.SortedFunc(maps.Keys(q), func(a, b Item) int {
-		return cmp.Or(cmp.Compare(dollars(b, q[b]), dollars(a, q[a])), cmp.Compare(a, b))
-	})
 }
 
 // callList writes calls as "2 DynamoDB.Query, S3.GET".
@@ -308,38 +364,11 @@ func callList(calls map[string]float64) string {
 	for _, call := range slices.Sorted(maps.Keys(calls)) {
 		text := "`" + call + "`"
 		if n := calls[call]; n != 1 {
-			text = amount(n) + " " + text
+			text = awscost.Amount(n) + " " + text
 		}
 		list = append(list, text)
 	}
 	return strings.Join(list, ", ")
-}
-
-// amount formats a quantity without insignificant digits.
-func amount(n float64) string {
-	if n >= 1000 {
-		return grouped(n)
-	}
-	return number(significant(n))
-}
-
-// number writes a number in full, never as 1e-05.
-func number(n float64) string {
-	text := fmt.Sprintf("%.8f", n)
-	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
-}
-
-// grouped writes a whole number with commas.
-func grouped(n float64) string {
-	digits := fmt.Sprintf("%.0f", n)
-	var b strings.Builder
-	for i, d := range digits {
-		if i > 0 && (len(digits)-i)%3 == 0 {
-			b.WriteByte(',')
-		}
-		b.WriteRune(d)
-	}
-	return b.String()
 }
 
 // sentence begins a text with a capital.

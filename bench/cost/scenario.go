@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"cutroom/shared/app/awscost"
 	"cutroom/shared/testkit/lambdatest"
 )
 
@@ -23,7 +24,7 @@ type tally struct {
 	parts []*part
 	// others are calls and quantities that no tap sees.
 	calls  map[string]float64
-	others Quantities
+	others awscost.Quantities
 }
 
 // part is a function that a scenario invokes.
@@ -38,7 +39,7 @@ type part struct {
 }
 
 func (w *world) newTally(name string) *tally {
-	return &tally{w: w, name: name, calls: map[string]float64{}, others: Quantities{}}
+	return &tally{w: w, name: name, calls: map[string]float64{}, others: awscost.Quantities{}}
 }
 
 // function starts a function as a part of the scenario.
@@ -61,7 +62,7 @@ func (t *tally) begin() {
 	for _, p := range t.parts {
 		p.billed, p.logged = nil, len(p.function.Log())
 	}
-	t.calls, t.others, t.runs = map[string]float64{}, Quantities{}, 0
+	t.calls, t.others, t.runs = map[string]float64{}, awscost.Quantities{}, 0
 }
 
 // bill records how long an invocation took: Lambda counts milliseconds, rounded up
@@ -119,18 +120,20 @@ func logBytes(text string) int { return len(text) + 26*strings.Count(text, "\n")
 // disturbs a few.
 //
 // Errors: a tap did not understand a call.
-func (t *tally) scenario(title string) (Scenario, error) {
-	s := Scenario{Name: t.name, Title: title, Runs: t.runs, Calls: map[string]float64{}, Quantities: Quantities{}}
+func (t *tally) scenario(title string) (awscost.Scenario, error) {
+	s := awscost.Scenario{
+		Name: t.name, Title: title, Runs: t.runs, Calls: map[string]float64{}, Quantities: awscost.Quantities{},
+	}
 	once := 1 / float64(t.runs)
 	counted := []map[string]float64{t.calls}
-	s.Quantities.add(t.others, once)
+	s.Quantities.Add(t.others, once)
 	for _, tap := range t.taps {
 		calls, quantities, err := tap.taken()
 		if err != nil {
 			return s, err
 		}
 		counted = append(counted, calls)
-		s.Quantities.add(quantities, once)
+		s.Quantities.Add(quantities, once)
 	}
 	for _, calls := range counted {
 		for call, n := range calls {
@@ -142,42 +145,20 @@ func (t *tally) scenario(title string) (Scenario, error) {
 			return s, errors.New(p.name + " was not invoked once a run")
 		}
 		slices.Sort(p.billed)
-		i := Invocation{p.name, t.w.memory[p.name], p.billed[len(p.billed)/2]}
+		i := awscost.Invocation{
+			Function: p.name, Memory: t.w.memory[p.name], Billed: p.billed[len(p.billed)/2],
+		}
 		s.Functions = append(s.Functions, i)
 		logged := float64(logBytes(p.function.Log()[p.logged:]))*once + float64(logBytes(lambdaLines))
 		if p.api {
-			s.Quantities[APIRequest]++
+			s.Quantities[awscost.APIRequest]++
 			logged += float64(t.w.accessLog)
 		}
-		s.Quantities.add(Quantities{
-			FunctionRequest: 1, FunctionTime: float64(i.Memory) / 1024 * i.Billed / 1000, LogByte: logged,
+		s.Quantities.Add(awscost.Quantities{
+			awscost.FunctionRequest: 1, awscost.FunctionTime: float64(i.Memory) / 1024 * i.Billed / 1000,
+			awscost.LogByte: logged,
 		}, 1)
 	}
-	s.tidy()
+	s.Tidy()
 	return s, nil
-}
-
-// tidy rounds to significant digits, so that the file is readable.
-func (s *Scenario) tidy() {
-	for call, n := range s.Calls {
-		s.Calls[call] = significant(n)
-	}
-	s.Quantities.tidy()
-}
-
-func (q Quantities) tidy() {
-	for item, n := range q {
-		if q[item] = significant(n); n == 0 {
-			delete(q, item)
-		}
-	}
-}
-
-// significant rounds to four digits.
-func significant(n float64) float64 {
-	if n == 0 {
-		return 0
-	}
-	scale := math.Pow(10, 3-math.Floor(math.Log10(math.Abs(n))))
-	return math.Round(n*scale) / scale
 }

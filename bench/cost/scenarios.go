@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"cutroom/shared/app/awscost"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -24,9 +25,9 @@ const (
 )
 
 // scenarios measures everything that clients do.
-func (w *world) scenarios(ctx context.Context) ([]Scenario, error) {
-	var all []Scenario
-	for _, measure := range []func(context.Context) ([]Scenario, error){
+func (w *world) scenarios(ctx context.Context) ([]awscost.Scenario, error) {
+	var all []awscost.Scenario
+	for _, measure := range []func(context.Context) ([]awscost.Scenario, error){
 		w.jobScenarios, w.imageScenario, w.uploadScenario, w.signedUploadScenario, w.completionScenarios,
 		w.lookScenario,
 	} {
@@ -61,7 +62,7 @@ var prompt = strings.Repeat("A watercolor painting of this. ", 34)[:1024]
 
 // jobScenarios: a clip is edited from its submission to the end of its job, then the job
 // is read and its result downloaded.
-func (w *world) jobScenarios(ctx context.Context) ([]Scenario, error) {
+func (w *world) jobScenarios(ctx context.Context) ([]awscost.Scenario, error) {
 	clip, err := sample("testdata", "clip.mp4")
 	if err != nil {
 		return nil, err
@@ -97,7 +98,7 @@ func (w *world) jobScenarios(ctx context.Context) ([]Scenario, error) {
 	}
 	content, err := w.reading(ctx, "content", "downloads of a result, without the transfer", "content",
 		"/v1/jobs/{id}/content", "/v1/jobs/"+id+"/content")
-	return []Scenario{job, status, content}, err
+	return []awscost.Scenario{job, status, content}, err
 }
 
 // submit submits a job and returns its id.
@@ -119,23 +120,23 @@ func (w *world) submit(ctx context.Context, jobs *part, clip []byte) (id string,
 }
 
 // reading measures a GET.
-func (w *world) reading(ctx context.Context, name, title, function, resource, path string) (Scenario, error) {
+func (w *world) reading(ctx context.Context, name, title, function, resource, path string) (awscost.Scenario, error) {
 	t := w.newTally(name)
 	f, err := t.function(ctx, function, true)
 	if err != nil {
-		return Scenario{}, err
+		return awscost.Scenario{}, err
 	}
 	if err := t.repeat(fastRuns, func() error {
 		_, err := f.request(ctx, get(resource, path, w.key()))
 		return err
 	}); err != nil {
-		return Scenario{}, err
+		return awscost.Scenario{}, err
 	}
 	return t.scenario(title)
 }
 
 // imageScenario: a picture is edited while the caller waits, by a running worker.
-func (w *world) imageScenario(ctx context.Context) ([]Scenario, error) {
+func (w *world) imageScenario(ctx context.Context) ([]awscost.Scenario, error) {
 	picture, err := sample("testdata", "reference.jpg")
 	if err != nil {
 		return nil, err
@@ -170,13 +171,13 @@ func (w *world) imageScenario(ctx context.Context) ([]Scenario, error) {
 		return nil, err
 	}
 	s, err := t.scenario("image edits by a running worker")
-	return []Scenario{s}, err
+	return []awscost.Scenario{s}, err
 }
 
 // uploadSize is the size of the files that are uploaded, in bytes.
 const uploadSize = 1 << 20
 
-func (w *world) uploadScenario(ctx context.Context) ([]Scenario, error) {
+func (w *world) uploadScenario(ctx context.Context) ([]awscost.Scenario, error) {
 	t := w.newTally("upload")
 	files, err := t.function(ctx, "files", true)
 	if err != nil {
@@ -195,12 +196,12 @@ func (w *world) uploadScenario(ctx context.Context) ([]Scenario, error) {
 		return nil, err
 	}
 	s, err := t.scenario("uploads of 1 MiB in a form")
-	return []Scenario{s}, err
+	return []awscost.Scenario{s}, err
 }
 
 // signedUploadScenario: the file is announced, put to the signed URL, and found by the
 // function arrived.
-func (w *world) signedUploadScenario(ctx context.Context) ([]Scenario, error) {
+func (w *world) signedUploadScenario(ctx context.Context) ([]awscost.Scenario, error) {
 	t := w.newTally("signed-upload")
 	files, err := t.function(ctx, "files", true)
 	if err != nil {
@@ -248,7 +249,7 @@ func (w *world) signedUploadScenario(ctx context.Context) ([]Scenario, error) {
 		return nil, err
 	}
 	s, err := t.scenario("uploads by a signed URL")
-	return []Scenario{s}, err
+	return []awscost.Scenario{s}, err
 }
 
 func put(ctx context.Context, url string, header map[string]string, content []byte) error {
@@ -271,8 +272,8 @@ func put(ctx context.Context, url string, header map[string]string, content []by
 }
 
 // lookScenario: the schedule starts the function scale, which finds nothing to do.
-func (w *world) lookScenario(ctx context.Context) ([]Scenario, error) {
-	t := w.newTally(lookScenario)
+func (w *world) lookScenario(ctx context.Context) ([]awscost.Scenario, error) {
+	t := w.newTally(awscost.LookScenario)
 	scale, err := t.function(ctx, "scale", false)
 	if err != nil {
 		return nil, err
@@ -285,5 +286,5 @@ func (w *world) lookScenario(ctx context.Context) ([]Scenario, error) {
 		return nil, err
 	}
 	s, err := t.scenario("looks at how many workers are needed")
-	return []Scenario{s}, err
+	return []awscost.Scenario{s}, err
 }

@@ -4,25 +4,27 @@ import (
 	"context"
 	"encoding/json"
 	"strings"
+
+	"cutroom/shared/app/awscost"
 )
 
 // completionScenarios: a chat of about 2 KB, answered by the built-in model, whole and as
 // a stream. The time of a model server is counted separately: while it answers the
 // function waits.
-func (w *world) completionScenarios(ctx context.Context) ([]Scenario, error) {
+func (w *world) completionScenarios(ctx context.Context) ([]awscost.Scenario, error) {
 	whole, err := w.completion(ctx, "completion", "chat completions", false)
 	if err != nil {
 		return nil, err
 	}
 	stream, err := w.completion(ctx, "stream", "chat completions, streamed", true)
-	return []Scenario{whole, stream}, err
+	return []awscost.Scenario{whole, stream}, err
 }
 
-func (w *world) completion(ctx context.Context, name, title string, stream bool) (Scenario, error) {
+func (w *world) completion(ctx context.Context, name, title string, stream bool) (awscost.Scenario, error) {
 	t := w.newTally(name)
 	inference, err := t.function(ctx, "inference", true)
 	if err != nil {
-		return Scenario{}, err
+		return awscost.Scenario{}, err
 	}
 	if err := t.repeat(fastRuns, func() error {
 		r, err := post("/v1/chat/completions", map[string]string{"Authorization": "Bearer " + w.key()}, map[string]any{
@@ -35,7 +37,7 @@ func (w *world) completion(ctx context.Context, name, title string, stream bool)
 		_, err = inference.request(ctx, r)
 		return err
 	}); err != nil {
-		return Scenario{}, err
+		return awscost.Scenario{}, err
 	}
 	s, err := t.scenario(title)
 	s.Metrics = metricsOf(inference.function.Log())

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/app/awscost"
 	"cutroom/shared/testkit/awstest"
 )
 
@@ -29,7 +30,7 @@ type tap struct {
 
 	mu         sync.Mutex
 	calls      map[string]float64
-	quantities Quantities
+	quantities awscost.Quantities
 	failure    error
 }
 
@@ -51,22 +52,22 @@ func (w *world) newTap() *tap {
 func (t *tap) reset() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.calls, t.quantities = map[string]float64{}, Quantities{}
+	t.calls, t.quantities = map[string]float64{}, awscost.Quantities{}
 }
 
 // taken returns the calls and what they use. It fails if a call was not understood.
-func (t *tap) taken() (map[string]float64, Quantities, error) {
+func (t *tap) taken() (map[string]float64, awscost.Quantities, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return maps.Clone(t.calls), maps.Clone(t.quantities), t.failure
 }
 
 // count records a call.
-func (t *tap) count(call string, quantities Quantities) {
+func (t *tap) count(call string, quantities awscost.Quantities) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.calls[call]++
-	t.quantities.add(quantities, 1)
+	t.quantities.Add(quantities, 1)
 }
 
 func (t *tap) serve(w http.ResponseWriter, r *http.Request) {
@@ -124,7 +125,7 @@ func (t *tap) forward(r *http.Request, body []byte) (*http.Response, []byte, err
 
 // quantitiesOf returns what a call uses. It returns nil for a call that is made
 // periodically, with work or without: those are priced by the hour.
-func (t *tap) quantitiesOf(call string, body, answer []byte, changes []change) (Quantities, error) {
+func (t *tap) quantitiesOf(call string, body, answer []byte, changes []change) (awscost.Quantities, error) {
 	service, operation, _ := strings.Cut(call, ".")
 	switch service {
 	case "DynamoDB":
@@ -135,19 +136,19 @@ func (t *tap) quantitiesOf(call string, body, answer []byte, changes []change) (
 			return nil, nil
 		}
 		// All calls are for the queues of the lanes, which are fair.
-		return Quantities{QueueRequest: 1, FairQueueRequest: 1}, nil
+		return awscost.Quantities{awscost.QueueRequest: 1, awscost.FairQueueRequest: 1}, nil
 	case "S3":
 		switch operation {
 		case http.MethodPut, http.MethodPost:
-			return Quantities{BlobWrite: 1}, nil
+			return awscost.Quantities{awscost.BlobWrite: 1}, nil
 		case http.MethodDelete:
-			return Quantities{}, nil
+			return awscost.Quantities{}, nil
 		}
-		return Quantities{BlobRead: 1}, nil
+		return awscost.Quantities{awscost.BlobRead: 1}, nil
 	case "secretsmanager":
-		return Quantities{SecretRead: 1}, nil
+		return awscost.Quantities{awscost.SecretRead: 1}, nil
 	}
 	// Calls of Step Functions and ECS are free; executions are billed by their
 	// transitions.
-	return Quantities{}, nil
+	return awscost.Quantities{}, nil
 }

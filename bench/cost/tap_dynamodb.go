@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 
+	"cutroom/bench/capacity"
+	"cutroom/shared/app/awscost"
 	"cutroom/shared/testkit/awstest"
 )
 
@@ -96,7 +98,7 @@ func (t *tap) read(table string, key record) (record, error) {
 
 // unitsOf returns the capacity units of a call. A write that its condition refuses uses
 // as much as one that succeeds.
-func (t *tap) unitsOf(operation string, body, answer []byte, changes []change) (Quantities, error) {
+func (t *tap) unitsOf(operation string, body, answer []byte, changes []change) (awscost.Quantities, error) {
 	switch operation {
 	case "GetItem", "Query", "Scan":
 		return readUnits(body, answer)
@@ -118,10 +120,10 @@ func (t *tap) unitsOf(operation string, body, answer []byte, changes []change) (
 		}
 		units += record + indexWrites(t.tables[c.table], c.before, after)
 	}
-	return Quantities{WriteUnit: units}, nil
+	return awscost.Quantities{awscost.WriteUnit: units}, nil
 }
 
-func readUnits(body, answer []byte) (Quantities, error) {
+func readUnits(body, answer []byte) (awscost.Quantities, error) {
 	var asked struct{ ConsistentRead bool }
 	var got struct {
 		Item  record
@@ -137,11 +139,11 @@ func readUnits(body, answer []byte) (Quantities, error) {
 	for _, r := range got.Items {
 		size += sizeOf(r)
 	}
-	return Quantities{ReadUnit: reads(size, asked.ConsistentRead)}, nil
+	return awscost.Quantities{awscost.ReadUnit: capacity.Reads(size, asked.ConsistentRead)}, nil
 }
 
 // batchUnits returns the units of a batch's reads, one by one.
-func batchUnits(body, answer []byte) (Quantities, error) {
+func batchUnits(body, answer []byte) (awscost.Quantities, error) {
 	var asked struct {
 		RequestItems map[string]struct {
 			Keys           []record
@@ -159,11 +161,11 @@ func batchUnits(body, answer []byte) (Quantities, error) {
 	for table, part := range asked.RequestItems {
 		found := got.Responses[table]
 		for _, r := range found {
-			units += reads(sizeOf(r), part.ConsistentRead)
+			units += capacity.Reads(sizeOf(r), part.ConsistentRead)
 		}
-		units += float64(len(part.Keys)-len(found)) * reads(0, part.ConsistentRead)
+		units += float64(len(part.Keys)-len(found)) * capacity.Reads(0, part.ConsistentRead)
 	}
-	return Quantities{ReadUnit: units}, nil
+	return awscost.Quantities{awscost.ReadUnit: units}, nil
 }
 
 // isHeartbeat reports whether a key is that of the record by which workers report that

@@ -14,11 +14,12 @@ import (
 
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/adapter/sqsqueue"
+	"cutroom/shared/app/awscost"
 	"cutroom/shared/domain/session"
 )
 
-// hours is how many hours a month has, as AWS counts in its examples.
-const hours = 730
+// hours is how many hours a month has.
+const hours = awscost.HoursOfMonth
 
 // lanes is how many queues a worker polls and reports its presence for, each with one
 // slot, as it has two processors (cmd/worker).
@@ -152,8 +153,11 @@ var priced = map[string]bool{
 }
 
 // counts returns what a deploy uses without calls, and what a worker uses in an hour.
-func (d deploy) counts() Counts {
-	c := Counts{Idle: d.standard.month(), Looks: d.standard.looks(), Realtime: Quantities{}, WorkerHour: d.standard.hour("cutroom-dev-worker")}
+func (d deploy) counts() awscost.Counts {
+	c := awscost.Counts{
+		Idle: d.standard.month(), Looks: d.standard.looks(), Realtime: awscost.Quantities{},
+		WorkerHour: d.standard.hour("cutroom-dev-worker"),
+	}
 	for item, n := range d.realtime.month() {
 		if more := n - c.Idle[item]; more != 0 {
 			c.Realtime[item] = more
@@ -162,37 +166,45 @@ func (d deploy) counts() Counts {
 	// An instance renews its lease by a read and a write (docs/aws-calls.md,
 	// "Sessions").
 	renewals := hours * float64(time.Hour/session.RenewEvery)
-	c.Realtime.add(Quantities{ReadUnit: renewals, WriteUnit: renewals}, 1)
+	c.Realtime.Add(awscost.Quantities{awscost.ReadUnit: renewals, awscost.WriteUnit: renewals}, 1)
 	for _, r := range d.standard.Resources {
 		if r.Type == "AWS::CloudWatch::Alarm" {
 			c.Alarms++
 		}
 	}
 	perHour := func(every time.Duration) float64 { return lanes * float64(time.Hour/every) }
-	c.WorkerHour[WriteUnit] += perHour(dynamo.BeatEvery)
-	c.WorkerHour[QueueRequest] += perHour(sqsqueue.DefaultPollTime)
-	c.WorkerHour[FairQueueRequest] += perHour(sqsqueue.DefaultPollTime)
-	c.Idle.tidy()
-	c.Realtime.tidy()
-	c.WorkerHour.tidy()
+	c.WorkerHour[awscost.WriteUnit] += perHour(dynamo.BeatEvery)
+	c.WorkerHour[awscost.QueueRequest] += perHour(sqsqueue.DefaultPollTime)
+	c.WorkerHour[awscost.FairQueueRequest] += perHour(sqsqueue.DefaultPollTime)
+	c.Idle.Tidy()
+	c.Realtime.Tidy()
+	c.WorkerHour.Tidy()
 	return c
 }
 
 // Month returns what a deploy with the template uses in a month without calls, but for
 // the looks at whether workers are needed, and how many of those there are. It fails if
 // the text is not a template.
-func Month(text []byte) (q Quantities, looks float64, err error) {
+func Month(text []byte) (q awscost.Quantities, looks float64, err error) {
 	t, err := readTemplate(text)
 	if err != nil {
 		return nil, 0, fmt.Errorf("read the template: %w", err)
 	}
 	q = t.month()
-	q.tidy()
+	q.Tidy()
 	return q, t.looks(), nil
 }
 
-// looks returns how often a month schedules start functions. The function scale is the
-// only one that they do.
+// Each look of the function steps for batches that wait is three reads, and takes stepLook
+// seconds with stepMemory GB.
+const (
+	stepReads  = 3
+	stepLook   = 0.03
+	stepMemory = 1
+	stepRate   = "rate(5 minutes)"
+)
+
+// looks returns how often a month the function scale is started.
 func (t template) looks() float64 {
 	n := 0.0
 	for _, r := range t.Resources {
@@ -200,6 +212,7 @@ func (t template) looks() float64 {
 		case "":
 		case "rate(1 minute)":
 			n += 60 * hours
+		case stepRate: // the looks of steps, see month
 		default:
 			// What has no price here must not count as nothing.
 			n = math.NaN()
@@ -209,8 +222,8 @@ func (t template) looks() float64 {
 }
 
 // month returns what a deploy uses in a month without calls.
-func (t template) month() Quantities {
-	q := Quantities{}
+func (t template) month() awscost.Quantities {
+	q := awscost.Quantities{}
 	for _, r := range t.Resources {
 		switch p := r.Properties; r.Type {
 		case "AWS::CloudWatch::Alarm":
@@ -221,31 +234,38 @@ func (t template) month() Quantities {
 					metrics++
 				}
 			}
-			q[AlarmMetric] += float64(max(1, metrics))
-		case "AWS::CloudWatch::Dashboard":
-			q[Dashboard]++
+			q[awscost.AlarmMetric] += float64(max(1, metrics))
+		case "AWS::CloudWatch::awscost.Dashboard":
+			q[awscost.Dashboard]++
+		case "AWS::Events::Rule":
+			if p.ScheduleExpression == stepRate {
+				n := 12.0 * hours
+				q[awscost.FunctionRequest] += n
+				q[awscost.FunctionTime] += n * stepLook * stepMemory
+				q[awscost.ReadUnit] += n * stepReads
+			}
 		case "AWS::SecretsManager::Secret":
-			q[Secret]++
+			q[awscost.Secret]++
 		case "AWS::Lambda::EventSourceMapping":
 			// Streams of tables are polled free of charge.
 			if att := p.EventSourceArn.Att; len(att) == 2 && t.Resources[att[0]].Type == "AWS::SQS::Queue" {
-				q[QueueRequest] += pollsOfQueue
+				q[awscost.QueueRequest] += pollsOfQueue
 			}
 		case "AWS::ElasticLoadBalancingV2::LoadBalancer":
-			q[Balancer] += hours
-			q[PublicAddress] += hours * float64(len(p.Subnets))
+			q[awscost.Balancer] += hours
+			q[awscost.PublicAddress] += hours * float64(len(p.Subnets))
 		case "AWS::ECS::Service":
-			q.add(t.hour(t.Resources[p.TaskDefinition.Ref].Properties.Family), hours*float64(p.DesiredCount))
+			q.Add(t.hour(t.Resources[p.TaskDefinition.Ref].Properties.Family), hours*float64(p.DesiredCount))
 		case "AWS::EC2::NatGateway", "AWS::KMS::Key":
 			// Neither exists; if one is added, the figure must change.
-			q[Item(r.Type)]++
+			q[awscost.Item(r.Type)]++
 		}
 	}
 	return q
 }
 
 // hour returns what a task of a family uses in an hour.
-func (t template) hour(family string) Quantities {
+func (t template) hour(family string) awscost.Quantities {
 	for _, r := range t.Resources {
 		p := r.Properties
 		if r.Type != "AWS::ECS::TaskDefinition" || p.Family != family {
@@ -253,10 +273,10 @@ func (t template) hour(family string) Quantities {
 		}
 		cpu, _ := strconv.ParseFloat(p.Cpu, 64)
 		memory, _ := strconv.ParseFloat(p.Memory, 64)
-		return Quantities{
-			ContainerCPU: cpu / 1024, ContainerMemory: memory / 1024, PublicAddress: 1,
-			ContainerDisk: max(0, p.EphemeralStorage.SizeInGiB-20),
+		return awscost.Quantities{
+			awscost.ContainerCPU: cpu / 1024, awscost.ContainerMemory: memory / 1024, awscost.PublicAddress: 1,
+			awscost.ContainerDisk: max(0, p.EphemeralStorage.SizeInGiB-20),
 		}
 	}
-	return Quantities{}
+	return awscost.Quantities{}
 }

@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"sync"
 
+	"cutroom/shared/app/awscost"
 	"cutroom/shared/testkit/awstest"
 )
 
@@ -93,8 +94,8 @@ func (t *trial) Fatalf(format string, args ...any) {
 // the tools that build the functions and the CDK app.
 //
 // Errors: a tool is missing; something did not work.
-func Measure(ctx context.Context, folder string) (Counts, error) {
-	var counts Counts
+func Measure(ctx context.Context, folder string) (awscost.Counts, error) {
+	var counts awscost.Counts
 	err := try(folder, func(t *trial) error {
 		w, err := newWorld(ctx, t)
 		if err != nil {

@@ -2,10 +2,9 @@ package cost
 
 import (
 	"encoding/base64"
-	"math"
 	"reflect"
-	"strings"
 
+	"cutroom/bench/capacity"
 	"cutroom/shared/adapter/dynamo"
 )
 
@@ -30,7 +29,7 @@ func valueSize(value any) int {
 		case string:
 			switch kind {
 			case "N":
-				return numberSize(v)
+				return capacity.Number(v)
 			case "B":
 				return base64.StdEncoding.DecodedLen(len(v))
 			}
@@ -52,7 +51,7 @@ func listSize(kind string, values []any) int {
 		case "L":
 			size += valueSize(v) + 1
 		case "NS":
-			size += numberSize(text)
+			size += capacity.Number(text)
 		case "BS":
 			size += base64.StdEncoding.DecodedLen(len(text))
 		default:
@@ -65,37 +64,11 @@ func listSize(kind string, values []any) int {
 	return size
 }
 
-// numberSize returns a byte for each two significant digits, and one or two more.
-func numberSize(number string) int {
-	digits := strings.Trim(strings.Map(func(r rune) rune {
-		if r >= '0' && r <= '9' {
-			return r
-		}
-		return -1
-	}, number), "0")
-	size := (len(digits)+1)/2 + 1
-	if strings.HasPrefix(number, "-") {
-		size++
-	}
-	return size
-}
-
-// reads returns the read units of a read of so many bytes.
-func reads(bytes int, consistent bool) float64 {
-	units := math.Max(1, math.Ceil(float64(bytes)/4096))
-	if !consistent {
-		units /= 2
-	}
-	return units
-}
-
 // writes returns the write units of a write that turned before into after: by the larger
 // of the two.
 func writes(before, after record) float64 {
-	return kilobytes(max(sizeOf(before), sizeOf(after)))
+	return capacity.Writes(max(sizeOf(before), sizeOf(after)))
 }
-
-func kilobytes(bytes int) float64 { return math.Max(1, math.Ceil(float64(bytes)/1024)) }
 
 // indexWrites returns the write units of a write on the indexes of a table (DynamoDB
 // Developer Guide, "Provisioned throughput considerations for Global Secondary Indexes").
@@ -109,10 +82,10 @@ func indexWrites(table dynamo.Table, before, after record) float64 {
 			units += writes(old, now)
 		default:
 			if old != nil {
-				units += kilobytes(sizeOf(old))
+				units += capacity.Writes(sizeOf(old))
 			}
 			if now != nil {
-				units += kilobytes(sizeOf(now))
+				units += capacity.Writes(sizeOf(now))
 			}
 		}
 	}

@@ -41,12 +41,6 @@ func TestUnits(t *testing.T) {
 	if got := writes(large, nil); got != 2 {
 		t.Errorf("a delete of 1.5 KB takes %g units", got)
 	}
-	if got := reads(4097, true); got != 2 {
-		t.Errorf("a read of 4097 bytes takes %g units", got)
-	}
-	if got := reads(0, false); got != 0.5 {
-		t.Errorf("an eventual read of nothing takes %g units", got)
-	}
 }
 
 func TestIndexWrites(t *testing.T) {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	sfntypes "github.com/aws/aws-sdk-go-v2/service/sfn/types"
+
+	"cutroom/shared/app/awscost"
 )
 
 // work is what runs behind a submission: the state machine, the function wake, which
@@ -93,7 +95,7 @@ func (k *work) execution(ctx context.Context, id string) error {
 		switch kind := event.Type; {
 		case kind == sfntypes.HistoryEventTypeExecutionStarted, kind == sfntypes.HistoryEventTypeExecutionSucceeded,
 			strings.HasSuffix(string(kind), "StateEntered"):
-			k.t.others[Transition]++
+			k.t.others[awscost.Transition]++
 		case kind == sfntypes.HistoryEventTypeTaskScheduled:
 			if err := k.task(id, event.TaskScheduledEventDetails); err != nil {
 				return err
@@ -109,14 +111,14 @@ func (k *work) task(id string, task *sfntypes.TaskScheduledEventDetails) error {
 	switch resource := *task.ResourceType + ":" + *task.Resource; {
 	case strings.Contains(resource, "sqs:sendMessage"):
 		k.t.calls["SQS.SendMessage"]++
-		k.t.others.add(Quantities{QueueRequest: 1, FairQueueRequest: 1}, 1)
+		k.t.others.Add(awscost.Quantities{awscost.QueueRequest: 1, awscost.FairQueueRequest: 1}, 1)
 	case strings.Contains(resource, "dynamodb:updateItem"):
 		k.t.calls["DynamoDB.UpdateItem"]++
 		after, err := k.record(id)
 		if err != nil {
 			return err
 		}
-		k.t.others.add(Quantities{WriteUnit: writes(nil, after)}, 1)
+		k.t.others.Add(awscost.Quantities{awscost.WriteUnit: writes(nil, after)}, 1)
 	default:
 		return fmt.Errorf("the execution asks for %q, which has no price here", resource)
 	}
@@ -151,6 +153,6 @@ func (k *work) latest(ctx context.Context) (string, error) {
 // end stops the worker, and counts its log with what it wrote for all jobs.
 func (k *work) end() error {
 	bytes, err := k.worker.stop()
-	k.t.others[LogByte] += float64(bytes) * float64(k.t.runs) / float64(k.jobs)
+	k.t.others[awscost.LogByte] += float64(bytes) * float64(k.t.runs) / float64(k.jobs)
 	return err
 }

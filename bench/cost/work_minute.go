@@ -4,12 +4,14 @@ import (
 	"context"
 	"os/exec"
 	"path/filepath"
+
+	"cutroom/shared/app/awscost"
 )
 
 // workMinute counts what each minute of an engine's work uses: recorded progress and
 // extended leases. Two jobs differ only in the length of their clips; the difference of
 // what they use is divided by the difference of their working times.
-func (w *world) workMinute(ctx context.Context) (Quantities, error) {
+func (w *world) workMinute(ctx context.Context) (awscost.Quantities, error) {
 	short := filepath.Join("testdata", "clip.mp4")
 	long := filepath.Join(w.t.TempDir(), "long.mp4")
 	// 15 times the clip is one minute.
@@ -17,26 +19,28 @@ func (w *world) workMinute(ctx context.Context) (Quantities, error) {
 	if err := loop.Run(); err != nil {
 		return nil, err
 	}
-	more, minutes := Quantities{}, 0.0
+	more, minutes := awscost.Quantities{}, 0.0
 	for path, sign := range map[string]float64{long: 1, short: -1} {
 		took, worked, err := w.worked(ctx, path)
 		if err != nil {
 			return nil, err
 		}
-		more.add(took, sign)
+		more.Add(took, sign)
 		minutes += sign * worked
 	}
-	each := Quantities{}
-	for _, item := range []Item{WriteUnit, ReadUnit, QueueRequest, FairQueueRequest} {
+	each := awscost.Quantities{}
+	for _, item := range []awscost.Item{
+		awscost.WriteUnit, awscost.ReadUnit, awscost.QueueRequest, awscost.FairQueueRequest,
+	} {
 		each[item] = max(0, more[item]) / minutes
 	}
-	each.tidy()
+	each.Tidy()
 	return each, nil
 }
 
 // worked returns what a worker uses while it edits a clip, and for how many minutes it
 // works.
-func (w *world) worked(ctx context.Context, path string) (Quantities, float64, error) {
+func (w *world) worked(ctx context.Context, path string) (awscost.Quantities, float64, error) {
 	clip, err := sample(path)
 	if err != nil {
 		return nil, 0, err

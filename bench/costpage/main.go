@@ -1,5 +1,5 @@
 // Command costpage counts what the service asks of AWS, keeps the counts in
-// bench/cost/counts.json and makes docs/cost.md and a part of docs/deploy.md of them.
+// shared/app/awscost/counts.json and makes docs/cost.md and a part of docs/deploy.md of them.
 // With the argument "page" it makes them of the counts that are kept, which is enough
 // after a change of prices. Run it in the repository's folder: `go run ./bench/costpage`.
 package main
@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"cutroom/bench/cost"
+	"cutroom/shared/app/awscost"
 	"cutroom/shared/platform/signals"
 )
 
@@ -26,7 +27,7 @@ func main() {
 }
 
 func run(ctx context.Context, kept bool) error {
-	counts, err := cost.Kept()
+	counts, err := awscost.Kept()
 	if !kept {
 		counts, err = count(ctx)
 	}
@@ -48,10 +49,10 @@ func run(ctx context.Context, kept bool) error {
 	return os.WriteFile(deploy, []byte(page), 0o644)
 }
 
-func count(ctx context.Context) (cost.Counts, error) {
+func count(ctx context.Context) (awscost.Counts, error) {
 	folder, err := os.MkdirTemp("", "cutroom-cost-")
 	if err != nil {
-		return cost.Counts{}, err
+		return awscost.Counts{}, err
 	}
 	defer os.RemoveAll(folder)
 	counts, err := cost.Measure(ctx, folder)
@@ -62,5 +63,5 @@ func count(ctx context.Context) (cost.Counts, error) {
 	if err != nil {
 		return counts, err
 	}
-	return counts, os.WriteFile(filepath.Join("bench", "cost", "counts.json"), text, 0o644)
+	return counts, os.WriteFile(filepath.Join("shared", "app", "awscost", "counts.json"), text, 0o644)
 }

@@ -24,6 +24,16 @@ type ledger struct {
 
 func newLedger() *ledger { return &ledger{jobs: map[string]bool{}, counts: map[string]int{}} }
 
+// anyJob returns one of the jobs, "" if there is none.
+func (l *ledger) anyJob() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for id := range l.jobs {
+		return id
+	}
+	return ""
+}
+
 // accepted records a job.
 func (l *ledger) accepted(id string) {
 	l.mu.Lock()
@@ -77,6 +87,9 @@ func (l *ledger) check(ctx context.Context, server *servertest.Server) error {
 		}
 	}
 	fmt.Printf("jobs     %v of %d accepted\n", states, len(l.jobs))
+	if err := checkBudget(ctx, client, states["completed"]); err != nil {
+		return err
+	}
 	listed, err := list(ctx, client)
 	if err != nil {
 		return err
@@ -90,6 +103,25 @@ func (l *ledger) check(ctx context.Context, server *servertest.Server) error {
 		if strings.HasPrefix(what, "WRONG") {
 			return fmt.Errorf("%d times: %s", count, what)
 		}
+	}
+	return nil
+}
+
+// checkBudget compares what the account's budget of jobs has counted with the completed
+// ones: it is exact, and what failed has taken nothing.
+func checkBudget(ctx context.Context, client *servertest.Client, completed int) error {
+	answer, err := client.Get(ctx, "/v1/budgets")
+	var set struct {
+		Budgets []struct {
+			Unit string
+			Used json.Number
+		}
+	}
+	if err := readJSON(answer, err, &set); err != nil || len(set.Budgets) != 1 {
+		return fmt.Errorf("the budgets: %w: %s", err, answer.Body)
+	}
+	if used := set.Budgets[0].Used.String(); used != fmt.Sprint(completed) {
+		return fmt.Errorf("the budget of jobs has counted %s, and %d were completed", used, completed)
 	}
 	return nil
 }

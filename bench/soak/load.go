@@ -52,6 +52,13 @@ type load struct {
 	server *servertest.Server
 	inputs inputs
 	ledger *ledger
+	reads  *readTimes
+	// files is how many records of files there are from before the start.
+	files int
+
+	mu sync.Mutex
+	// next is the parameter of the next page of those files, "" for the first.
+	next string
 }
 
 // actor does one thing to the server, once.
@@ -71,6 +78,9 @@ var actors = []struct {
 	{(*load).chat, 200 * time.Millisecond},
 	{(*load).session, time.Second},
 	{(*load).session, time.Second},
+	{(*load).batch, 2 * time.Second},
+	{(*load).read, 50 * time.Millisecond},
+	{(*load).read, 50 * time.Millisecond},
 	{(*load).harm, 200 * time.Millisecond},
 	{(*load).harm, 200 * time.Millisecond},
 }

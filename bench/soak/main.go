@@ -1,8 +1,9 @@
 // Command soak runs the one-machine server for some minutes with everything at once: jobs
-// with their events, uploads, chats, realtime sessions, and hostile requests. From
-// outside it checks that every accepted job ends once, that completed results can be
-// downloaded, and that memory, goroutines, files and processes return to what they were.
-// It prints what it saw, and exits with 1 if something is wrong.
+// with their events, uploads, chats, batches, realtime sessions, reads beside a million
+// records of files, and hostile requests. From outside it checks that every accepted job
+// ends once and is counted once by a budget, that completed results can be downloaded, that
+// each call of a batch is answered once, that memory, goroutines, files, processes and the
+// size of the database return to what they were, and that reads stay as quick. It prints what it saw, and exits with 1 if something is wrong.
 //
 // Run it in the repository's folder: `go run ./bench/soak -minutes 10`. What is sent
 // follows from -seed. It needs Linux, for a process is watched by /proc, and ffmpeg.
@@ -10,12 +11,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
 	"time"
 
+	"cutroom/bench/filled"
 	"cutroom/shared/platform/signals"
 	"cutroom/shared/testkit/servertest"
 )
@@ -30,9 +33,10 @@ const endTime, quietTime = 11 * time.Minute, 90 * time.Second
 func main() {
 	minutes := flag.Float64("minutes", 10, "how long the load lasts")
 	seed := flag.Uint64("seed", 1, "what the load is drawn from")
+	files := flag.Int("files", 1_000_000, "how many records of files there are from before the start")
 	flag.Parse()
 	ctx, stop := signals.Context()
-	err := soak(ctx, time.Duration(*minutes*float64(time.Minute)), *seed)
+	err := soak(ctx, time.Duration(*minutes*float64(time.Minute)), *seed, *files)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "soak:", err)
@@ -41,7 +45,7 @@ func main() {
 }
 
 // soak starts a server, loads it for the length and checks what it saw.
-func soak(ctx context.Context, length time.Duration, seed uint64) error {
+func soak(ctx context.Context, length time.Duration, seed uint64, files int) error {
 	folder, err := os.MkdirTemp("", "soak-")
 	if err != nil {
 		return err
@@ -55,14 +59,18 @@ func soak(ctx context.Context, length time.Duration, seed uint64) error {
 	if err != nil {
 		return err
 	}
-	server, err := program.Start(ctx, filepath.Join(folder, "data"), "CUTROOM_METRICS_KEY="+metricsKey,
+	data := filepath.Join(folder, "data")
+	if err := prepare(ctx, program, data, files); err != nil {
+		return fmt.Errorf("prepare the records: %w", err)
+	}
+	server, err := program.Start(ctx, data, "CUTROOM_METRICS_KEY="+metricsKey,
 		"CUTROOM_LOG_LEVEL=warn")
 	if err != nil {
 		return err
 	}
 	defer server.Kill()
-	load := &load{server: server, inputs: inputs, ledger: newLedger()}
-	if err := load.watched(ctx, length, seed); err != nil {
+	load := &load{server: server, inputs: inputs, ledger: newLedger(), reads: &readTimes{}, files: files}
+	if err := load.watched(ctx, &watch{server: server, data: data}, length, seed); err != nil {
 		return err
 	}
 	if code, err := server.Stop(ctx); err != nil || code != 0 {
@@ -72,17 +80,38 @@ func soak(ctx context.Context, length time.Duration, seed uint64) error {
 	return nil
 }
 
+// prepare makes the records that are there from before the start: many files of one
+// account, and a budget of jobs of the other.
+func prepare(ctx context.Context, program servertest.Program, data string, files int) error {
+	if err := os.Mkdir(data, 0o700); err != nil {
+		return err
+	}
+	path, now := filepath.Join(data, database), time.Now()
+	if err := filled.Key(ctx, path, manyKey, manyAccount, now); err != nil {
+		return err
+	}
+	if err := filled.Write(ctx, path, filled.Files{Account: manyAccount, Count: files, Now: now}); err != nil {
+		return err
+	}
+	set, err := program.Run(ctx, []string{"CUTROOM_DATA=" + data}, "budgets", "set", "--account", "dev",
+		"--period", "month", "--unit", "jobs", "--limit", "1000000")
+	if err == nil && set.ExitCode != 0 {
+		err = fmt.Errorf("budgets set: %s", set.Stderr)
+	}
+	return err
+}
+
 // watched runs the load while the server's process is watched. It fails if a job was
 // lost, or if the server is not afterwards what it was before.
-func (l *load) watched(ctx context.Context, length time.Duration, seed uint64) error {
+func (l *load) watched(ctx context.Context, watch *watch, length time.Duration, seed uint64) error {
 	// What only the first requests allocate is not a leak.
 	l.run(ctx, 10*time.Second, seed+1)
-	watch := &watch{server: l.server}
 	before, err := watch.calm(ctx, nil)
 	if err != nil {
 		return err
 	}
 	fmt.Printf("before   %s\n", before)
+	l.reads.reset()
 	watching, end := context.WithCancel(ctx)
 	watched := make(chan struct{})
 	go func() {
@@ -105,5 +134,5 @@ func (l *load) watched(ctx context.Context, length time.Duration, seed uint64) e
 		return err
 	}
 	fmt.Printf("after    %s\n", after)
-	return watch.flat()
+	return errors.Join(watch.flat(), watch.sized(before, after, l.ledger), l.reads.flat())
 }

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
@@ -18,15 +19,20 @@ type sample struct {
 	// memory is the resident memory, in MiB.
 	memory                       int
 	goroutines, files, processes int
+	// database is the size of the database with its log, in MiB.
+	database int
 }
 
 func (s sample) String() string {
-	return fmt.Sprintf("%4d MiB  %4d goroutines  %4d files  %2d programs", s.memory, s.goroutines, s.files, s.processes)
+	return fmt.Sprintf("%4d MiB  %4d goroutines  %4d files  %2d programs  %4d MiB of records",
+		s.memory, s.goroutines, s.files, s.processes, s.database)
 }
 
 // watch observes the server's process from outside.
 type watch struct {
-	server  *servertest.Server
+	server *servertest.Server
+	// data is the server's data folder.
+	data    string
 	samples []sample
 }
 
@@ -67,6 +73,13 @@ func (w *watch) look(ctx context.Context) (s sample, err error) {
 	s.files = len(open)
 	if s.processes, err = children(w.server.PID()); err != nil {
 		return s, err
+	}
+	for _, part := range []string{database, database + "-wal"} {
+		info, err := os.Stat(filepath.Join(w.data, part))
+		if err != nil {
+			return s, err
+		}
+		s.database += int(info.Size() >> 20)
 	}
 	client := &servertest.Client{URL: w.server.InferenceURL()}
 	answer, err := client.Get(ctx, "/metrics", "Authorization", "Bearer "+metricsKey)
@@ -127,6 +140,27 @@ func (w *watch) calm(ctx context.Context, before *sample) (now sample, err error
 	}
 }
 
+// database is the file of the records in the data folder.
+const database = "cutroom.db"
+
+const (
+	// recordSize is the most that one thing that was done leaves behind in the database, in
+	// KiB, and logSize the size that its log may have kept, in MiB.
+	recordSize, logSize = 8, 64
+)
+
+// sized fails if the database grew by more than the records of what was done.
+func (w *watch) sized(before, after sample, done *ledger) error {
+	things := 0
+	for _, count := range done.counts {
+		things += count
+	}
+	if most := before.database + things*recordSize>>10 + logSize; after.database > most {
+		return fmt.Errorf("the database grew from %d to %d MiB, for %d things", before.database, after.database, things)
+	}
+	return nil
+}
+
 // flat fails if memory grew with time: it compares the mean of the last quarter with that
 // of the second. The first fills caches.
 func (w *watch) flat() error {
@@ -155,6 +189,7 @@ func (w *watch) String() string {
 	var most sample
 	for _, s := range w.samples {
 		most.memory, most.goroutines = max(most.memory, s.memory), max(most.goroutines, s.goroutines)
+		most.database = max(most.database, s.database)
 		most.files, most.processes = max(most.files, s.files), max(most.processes, s.processes)
 	}
 	return fmt.Sprintf("at most  %s\n", most)

@@ -10,10 +10,13 @@ import (
 	"net/http/httptest"
 	"os/exec"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"cutroom/shared/engine"
+	"cutroom/shared/engine/engineserver/engineservertest"
 	"cutroom/shared/testkit/programtest"
 	"cutroom/shared/testkit/servertest"
 )
@@ -64,9 +67,13 @@ var page []byte
 // read every refusal.
 func TestBrowserOnAnotherOrigin(t *testing.T) {
 	t.Parallel()
-	server := start(t, t.TempDir(), "CUTROOM_CATALOG="+smallCatalog(t))
+	// Nothing is edited before the page has asked too early.
+	released := make(chan struct{})
+	engine := httptest.NewServer(engineservertest.Handler(held{newPreview(t), released}))
+	t.Cleanup(engine.Close) // after the program and its runs have ended
+	server := start(t, t.TempDir(), "CUTROOM_CATALOG="+smallCatalog(t), "CUTROOM_ENGINE="+engine.URL)
 	reports := make(chan pageReport, 1)
-	application := httptest.NewServer(backend(server, reports))
+	application := httptest.NewServer(backend(server, sync.OnceFunc(func() { close(released) }), reports))
 	defer application.Close()
 
 	ctx, stop := context.WithCancel(bounded(t))
@@ -127,8 +134,26 @@ func TestBrowserOnAnotherOrigin(t *testing.T) {
 	}
 }
 
-// backend is an application's own backend: it serves the page and mints the tokens.
-func backend(server *servertest.Server, reports chan<- pageReport) http.Handler {
+// held is an engine that edits nothing until it is released.
+type held struct {
+	engine.Engine
+	released <-chan struct{}
+}
+
+func (e held) Run(
+	ctx context.Context, spec engine.Spec, progress func(engine.Progress),
+) (engine.Outcome, error) {
+	select {
+	case <-e.released:
+		return e.Engine.Run(ctx, spec, progress)
+	case <-ctx.Done():
+		return engine.Outcome{}, ctx.Err()
+	}
+}
+
+// backend is an application's own backend: it serves the page and mints the tokens. The page
+// calls release when edits may begin.
+func backend(server *servertest.Server, release func(), reports chan<- pageReport) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
@@ -154,6 +179,7 @@ func backend(server *servertest.Server, reports chan<- pageReport) http.Handler 
 		}
 		json.NewEncoder(w).Encode(tokens)
 	})
+	mux.HandleFunc("POST /release", func(http.ResponseWriter, *http.Request) { release() })
 	mux.HandleFunc("POST /report", func(_ http.ResponseWriter, r *http.Request) {
 		var report pageReport
 		if err := json.NewDecoder(r.Body).Decode(&report); err != nil {

@@ -5,15 +5,19 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"slices"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"cutroom/cmd/cutroom/command"
+	"cutroom/shared/app/setting"
 	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/webhook"
 )
 
 // budgetsCommand manages what accounts and keys may use up in a day or a month
@@ -40,7 +44,9 @@ func (f budgetFlags) id() budget.ID {
 
 type budgetsSet struct {
 	budgetFlags
-	Limit string `required:"" placeholder:"AMOUNT" help:"How much: of cost in the currency of the catalog, such as 12.50, of anything else an integer."`
+	Limit   string  `required:"" placeholder:"AMOUNT" help:"How much: of cost in the currency of the catalog, such as 12.50, of anything else an integer."`
+	WarnURL *string `placeholder:"URL" help:"URL that is told by a signed POST when 80 and 100 percent are used, as the webhook of a job is: https, of the public internet; empty for nobody. Without it, whom the budget tells now."`
+	webhookFlags
 }
 
 // Run sets a budget.
@@ -50,15 +56,40 @@ func (c *budgetsSet) Run(ctx context.Context, out *command.Session) error {
 	if err != nil {
 		return fmt.Errorf("--limit: %w", err)
 	}
+	if err := c.checkWarnURL(); err != nil {
+		return err
+	}
 	return c.withRecords(ctx, func(r managed) error {
 		if err := r.checkKey(ctx, id); err != nil {
 			return err
 		}
-		if err := r.budgets.Set(ctx, audit.Operator(time.Now()), budget.Budget{ID: id, Limit: limit}); err != nil {
+		keeper := budget.NewKeeper(budget.KeeperConfig{
+			Store: r.budgets, Now: time.Now, Logger: slog.New(slog.NewTextHandler(out.Err, nil)),
+		})
+		set, err := keeper.Set(ctx, audit.Operator(time.Now()), budget.Setting{ID: id, Limit: limit, WarnURL: c.WarnURL})
+		if err != nil {
 			return err
 		}
-		return printBudgets(ctx, out, r.budgets, []budget.Budget{{ID: id, Limit: limit}})
+		return printBudgets(out, []budget.State{set})
 	})
+}
+
+// checkWarnURL fails unless messages may be sent to the URL, as far as it tells.
+func (c *budgetsSet) checkWarnURL() error {
+	if c.WarnURL == nil || *c.WarnURL == "" {
+		return nil
+	}
+	targets, err := setting.WebhookTargets(c.WebhookAllow)
+	if err == nil {
+		err = targets.CheckURL(*c.WarnURL)
+	}
+	if err == nil && utf8.RuneCountInString(*c.WarnURL) > webhook.MaxURL {
+		err = fmt.Errorf("the URL is longer than %d characters", webhook.MaxURL)
+	}
+	if err != nil {
+		return fmt.Errorf("--warn-url: %w", err)
+	}
+	return nil
 }
 
 type budgetsList struct {
@@ -73,7 +104,11 @@ func (c *budgetsList) Run(ctx context.Context, out *command.Session) error {
 		if err != nil {
 			return err
 		}
-		return printBudgets(ctx, out, r.budgets, budgets)
+		states, err := budget.StatesOf(ctx, r.budgets, budgets, time.Now())
+		if err != nil {
+			return err
+		}
+		return printBudgets(out, states)
 	})
 }
 
@@ -118,23 +153,20 @@ type budgetView struct {
 	Used      json.Number `json:"used"`
 	Remaining json.Number `json:"remaining"`
 	ResetsAt  string      `json:"resets_at"`
+	WarnURL   string      `json:"warn_url,omitempty"`
 }
 
 // printBudgets prints budgets with what is used of them now.
-func printBudgets(ctx context.Context, out *command.Session, store budget.Store, budgets []budget.Budget) error {
-	states, err := budget.StatesOf(ctx, store, budgets, time.Now())
-	if err != nil {
-		return err
-	}
+func printBudgets(out *command.Session, states []budget.State) error {
 	table := tabwriter.NewWriter(out.Out, 0, 0, 2, ' ', 0)
 	if !out.JSON {
-		fmt.Fprintln(table, "SCOPE\tPERIOD\tUNIT\tLIMIT\tUSED\tREMAINING\tRESETS")
+		fmt.Fprintln(table, "SCOPE\tPERIOD\tUNIT\tLIMIT\tUSED\tREMAINING\tRESETS\tWARNS")
 	}
 	for _, s := range states {
 		amount := func(n int64) json.Number { return json.Number(s.Unit.FormatAmount(n)) }
 		view := budgetView{
 			s.Account, s.Key, string(s.Period), string(s.Unit), amount(s.Limit), amount(s.Used), amount(s.Remaining()),
-			s.Window.Ends().Format(time.RFC3339),
+			s.Window.Ends().Format(time.RFC3339), s.WarnURL,
 		}
 		if out.JSON {
 			if err := out.Print(view); err != nil {
@@ -142,8 +174,8 @@ func printBudgets(ctx context.Context, out *command.Session, store budget.Store,
 			}
 			continue
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", cmp.Or(view.Key, "account"), view.Period, view.Unit,
-			view.Limit, view.Used, view.Remaining, view.ResetsAt)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", cmp.Or(view.Key, "account"), view.Period, view.Unit,
+			view.Limit, view.Used, view.Remaining, view.ResetsAt, cmp.Or(view.WarnURL, "-"))
 	}
 	return table.Flush()
 }

@@ -12,6 +12,7 @@ import (
 
 	"cutroom/shared/app/engines"
 	"cutroom/shared/app/records"
+	"cutroom/shared/app/signing"
 	"cutroom/shared/app/tracing"
 	"cutroom/shared/app/webrtc"
 	"cutroom/shared/domain/batch"
@@ -41,7 +42,7 @@ func (s *server) build(ctx context.Context, c *devCommand, machine machineClocks
 	if s.traces, err = tracing.FromEnvironment(ctx, os.Getenv, "cutroom", s.logger); err != nil {
 		return err
 	}
-	p, err := newParts(ctx, c)
+	p, err := newParts(ctx, c, machine)
 	if err != nil {
 		return err
 	}
@@ -80,12 +81,17 @@ type parts struct {
 	tools      *ffmpeg.Tools
 	engine     engine.Engine
 	liveEngine engine.LiveEngine
+	signing    *signing.Plan
 	callers    callers
 
 	// openData sets these.
 	secret []byte
 	// scratch is the folder in which engines work; its path is absolute.
 	scratch string
+	// signer is nil where results are not signed.
+	signer worker.Signer
+	// verifier verifies files, whether results are signed or not.
+	verifier *signing.Reader
 
 	// buildServices sets these.
 	jobs          *job.Service
@@ -99,7 +105,7 @@ type parts struct {
 }
 
 // newParts reads the settings and finds the tools that they need.
-func newParts(ctx context.Context, c *devCommand) (*parts, error) {
+func newParts(ctx context.Context, c *devCommand, machine machineClocks) (*parts, error) {
 	p := &parts{}
 	var err error
 	if p.live, p.catalogFile, err = c.liveCatalog(); err != nil {
@@ -118,10 +124,18 @@ func newParts(ctx context.Context, c *devCommand) (*parts, error) {
 	if p.tools, err = ffmpeg.Find(ctx, p.catalog.Limits); err != nil {
 		return nil, err
 	}
-	if p.engine, err = engines.New(engines.Config{Setting: c.Engine, Key: c.EngineKey, Tools: p.tools}); err != nil {
+	p.engine, err = engines.New(engines.Config{
+		Setting: c.Engine, Key: c.EngineKey, Tools: p.tools, Catalog: p.catalog, CatalogFile: c.Catalog,
+	})
+	if err != nil {
 		return nil, err
 	}
-	p.liveEngine, err = engines.NewLive(c.LiveEngine, c.Engine)
+	if p.liveEngine, err = engines.NewLive(c.LiveEngine, c.Engine); err != nil {
+		return nil, err
+	}
+	p.signing, err = signing.Find(ctx, signing.Config{
+		Settings: c.signingFlags.settings(), Engine: c.Engine, Fence: p.tools.Fence(), Version: version(), Now: machine.wall,
+	})
 	return p, err
 }
 
@@ -135,7 +149,16 @@ func (s *server) openData(ctx context.Context, c *devCommand, machine machineClo
 	if s.devKey, err = ensureDevKey(ctx, c, s.records.Keys, s.clock.Now()); err != nil {
 		return err
 	}
-	p.secret, err = ensureSecret(c)
+	if p.secret, err = ensureSecret(c); err != nil {
+		return err
+	}
+	keeper := signing.File(filepath.Join(c.Data, signerName))
+	p.signer, err = p.signing.Signer(ctx, signing.Parts{
+		Keeper: keeper, Folder: p.scratch, Now: s.clock.Now, Logger: s.logger,
+	})
+	p.verifier = signing.NewReader(signing.ReaderConfig{
+		Settings: c.signingFlags.settings(), Fence: p.tools.Fence(), Plan: p.signing, Keeper: keeper, Logger: s.logger,
+	})
 	return err
 }
 
@@ -146,6 +169,9 @@ func (s *server) openFolder(ctx context.Context, c *devCommand, machine machineC
 		return err
 	}
 	if s.lock, err = lockFolder(c.Data); err != nil {
+		return err
+	}
+	if err := checkNotMoved(c.Data); err != nil {
 		return err
 	}
 	// Even a full disk then has room to start and to delete.
@@ -184,14 +210,15 @@ func (s *server) buildServices(c *devCommand, p *parts) (err error) {
 	if err != nil {
 		return err
 	}
+	budgets := s.records.Budgets(machine)
 	s.budgets = budget.NewKeeper(budget.KeeperConfig{
-		Store: s.records.Budgets(machine), Machine: machine, Now: now, NewID: rand.Text, Logger: s.logger,
+		Store: budgets, Machine: machine, Now: now, NewID: rand.Text, Logger: s.logger,
 		Warn: func(_ budget.Counter, percent int) { s.gateway.metrics.BudgetWarned(percent) },
 	})
 	p.slots = map[job.Lane]int{job.VideoLane: c.workers(), job.ImageLane: c.workers()}
 	p.jobs = job.NewService(job.Config{
 		Store: s.records.Jobs, Now: now, Random: rand.Reader, Workers: p.slots, Cursors: job.NewCursors(p.secret),
-		Watcher: s.records.Jobs, Estimates: s.records.Estimates, Logger: s.logger,
+		Watcher: s.records.Jobs, Lines: s.records.Jobs, Estimates: s.records.Estimates, Logger: s.logger,
 		Budgets: s.budgets, MaxLength: p.catalog.Limits.VideoDuration,
 	})
 	p.ids = file.NewIDs(now, rand.Reader)
@@ -205,7 +232,7 @@ func (s *server) buildServices(c *devCommand, p *parts) (err error) {
 		ResultAge: resultAge, RecordAge: recordAge,
 	}
 	s.files = &file.Sweeper{Store: s.records.Files, Blobs: s.blobs, Now: now, Settled: settled, Logger: s.logger}
-	s.ended = &batch.Sweeper{Store: s.records.Batches, Blobs: s.blobs, Now: now, Settled: settled}
+	s.ended = &batch.Sweeper{Store: s.records.Batches, Blobs: s.blobs, Shelf: s.blobs, Now: now, Settled: settled}
 	p.intake = &file.Intake{
 		Reservations: s.records.Files, Free: func() (int64, error) { return s.blobs.Room(int64(c.DiskReserve)) },
 		Most: c.Uploads, NewID: rand.Text, Now: now,
@@ -214,7 +241,7 @@ func (s *server) buildServices(c *devCommand, p *parts) (err error) {
 	p.authenticator = credential.NewAuthenticator(s.records.Keys, p.tiers, now)
 	p.limiter, p.failures = ratelimit.New(time.Now), ratelimit.NewFailures(time.Now)
 	p.authenticator.Guard(p.failures)
-	s.webhooks, err = newWebhooks(c, s.records, p.secret, now, s.logger)
+	s.webhooks, err = newWebhooks(c, s.records, budgets, p.catalog.Currency, p.secret, now, s.logger)
 	return err
 }
 
@@ -231,7 +258,7 @@ func (s *server) buildGateway(c *devCommand, p *parts) error {
 		batches: &gateway.Batches{
 			Service: batch.NewService(batch.Config{
 				Store: s.records.Batches, Files: p.files, Blobs: s.blobs, IDs: p.ids, Now: s.clock.Now,
-				Wake: func() { s.batches.Wake() },
+				Wake: func(context.Context, batch.Batch) { s.batches.Wake() },
 			}),
 			Files: p.files, Blobs: s.blobs, Intake: p.intake, MaxUpload: int64(c.MaxUpload),
 		},
@@ -241,7 +268,8 @@ func (s *server) buildGateway(c *devCommand, p *parts) error {
 	}
 	s.batches = batches.New(batches.Config{
 		Store: s.records.Batches, Sweeper: s.ended, Files: p.files, Blobs: s.blobs, Keys: p.authenticator,
-		Gateway: s.gateway.gateway, Free: p.intake.Free, Calls: c.BatchCalls, Now: s.clock.Now, Settled: s.clock.Settled, Logger: s.logger,
+		Gateway: s.gateway.gateway, Free: p.intake.Free, Calls: c.BatchCalls, Now: s.clock.Now, NewID: rand.Text,
+		Settled: s.clock.Settled, Logger: s.logger,
 	})
 	return nil
 }
@@ -270,12 +298,17 @@ func (s *server) buildSessions(ctx context.Context, c *devCommand, p *parts) err
 // buildWorker makes the worker.
 func (s *server) buildWorker(c *devCommand, p *parts) {
 	runs := s.gateway.metrics.Worker()
+	able := engine.CapabilitiesOf(p.engine)
+	var describer worker.Describer
+	if able.Decodes {
+		describer = p.tools
+	}
 	s.worker = worker.New(worker.Config{
 		Queue: s.records.Queue, Runs: s.records.Jobs, Blobs: s.blobs, Engine: p.engine, Prober: p.tools, Posters: p.tools,
-		Catalog:  p.catalog,
-		Enhancer: p.enhancer, Folder: p.scratch, Slots: p.slots,
-		Lease: lease, ProgressEvery: progressEvery, CheckEvery: checkEvery,
-		EngineHealth: engine.HealthOf(p.engine), Prefetch: engine.CapabilitiesOf(p.engine).Prefetch, Observer: runs,
+		Catalog: p.catalog, Describer: describer, Enhancer: p.enhancer, Signer: p.signer,
+		Folder: p.scratch, Slots: p.slots,
+		Lease: lease, ProgressEvery: progressEvery, PreviewEvery: previewEvery, CheckEvery: checkEvery,
+		EngineHealth: engine.HealthOf(p.engine), Prefetch: able.Prefetch, Observer: runs,
 		Now: s.clock.Now, Random: rand.Reader, Tracer: s.traces.Tracer(), Logger: s.logger,
 	})
 	runs.Watch(s.worker.Loads)
@@ -314,7 +347,7 @@ func (s *server) apiConfig(c *devCommand, p *parts) api.Config {
 		Origins: c.Origins, Stopping: s.stopping, ConsoleURL: "." + console.Path + "/",
 		Engine:       api.EngineFacts{Name: engines.Parse(c.Engine).Engine(), Enhances: c.EnhanceURL != ""},
 		InferenceURL: cmp.Or(c.PublicInferenceURL, s.gateway.url()),
-		Posters:      p.tools, Scratch: p.scratch,
+		Posters:      p.tools, Scratch: p.scratch, Verifier: p.verifier,
 		Blobs: s.blobs, Files: p.files, Signer: uploads, UploadURLs: uploads, MaxUpload: int64(c.MaxUpload),
 		Intake:         p.intake,
 		WebhookTargets: s.webhooks.targets, WebhookLog: s.webhooks.log, WebhookSecrets: s.webhooks.secrets,

@@ -16,10 +16,9 @@ import (
 func TestACancelledEditStops(t *testing.T) {
 	t.Parallel()
 	ctx, data := bounded(t), t.TempDir()
-	// A result of full size takes long enough to be cancelled in.
 	server := start(t, data, "CUTROOM_WORKERS=1", "CUTROOM_CATALOG="+save(t, defaultCatalog(t)))
 	client := server.Client()
-	running, waiting := submit(ctx, t, client, fixtures.long), submit(ctx, t, client, fixtures.tiny)
+	running, waiting := submit(ctx, t, client, fixtures.endless), submit(ctx, t, client, fixtures.tiny)
 	told := make(chan servertest.Answer, 1)
 	go func() {
 		answer, _ := client.Get(ctx, "/v1/jobs/"+running+"/events") // an answer without a body fails below

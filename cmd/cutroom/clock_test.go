@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"cutroom/shared/platform/clock"
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -144,7 +145,7 @@ func (w *stepped) post(path, field string) map[string]any {
 
 func (w *stepped) eventually(what string, holds func() bool) {
 	w.Helper()
-	deadline := time.Now().Add(10 * time.Minute)
+	deadline := time.Now().Add(patience.Max)
 	for !holds() {
 		if time.Now().After(deadline) {
 			w.Fatalf("it never came to this: %s", what)

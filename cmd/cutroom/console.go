@@ -13,7 +13,7 @@ func newConsole(known *catalog.Catalog, maxUpload int64, gateway net.Addr,
 	gatewayURL string) (*console.Console, error) {
 	settings := console.Settings{
 		BaseURL: "..", InferenceURL: gatewayURL, RealtimeURL: "../realtime", DocsURL: "../docs", MaxUpload: maxUpload,
-		Models: console.Models(known),
+		Currency: known.Currency, Models: console.Models(known),
 	}
 	port := 0
 	if address, ok := gateway.(*net.TCPAddr); ok && gatewayURL == "" {

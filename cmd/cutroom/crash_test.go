@@ -25,6 +25,7 @@ import (
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/platform/boottime"
+	"cutroom/shared/platform/clock"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -224,7 +225,7 @@ func (c *crash) serve(server *servertest.Server) {
 func (c *crash) submitJobs(ctx context.Context, client *servertest.Client) {
 	for ctx.Err() == nil {
 		if c.unended() >= load {
-			pause(ctx, 20*time.Millisecond)
+			clock.Wait(ctx, 20*time.Millisecond)
 			continue
 		}
 		model, valid, form := "gen-2.1", true, c.form("tiny.mp4", fixtures.tiny)
@@ -268,7 +269,7 @@ func (slowly) Read(p []byte) (int, error) {
 
 // readJobs reads states, and every result once.
 func (c *crash) readJobs(ctx context.Context, client *servertest.Client) {
-	for pause(ctx, 20*time.Millisecond) {
+	for clock.Wait(ctx, 20*time.Millisecond) {
 		for _, id := range c.ids(func(j *crashJob) bool { return !j.ended.Ended() }) {
 			now, err := client.Job(ctx, id)
 			if err != nil {
@@ -301,7 +302,7 @@ func (c *crash) mayFail(ctx context.Context, what string, err error) {
 	}
 	if ctx.Err() == nil || refusal != nil {
 		c.t.Errorf("%s: %v", what, err)
-		pause(ctx, time.Second)
+		clock.Wait(ctx, time.Second)
 	}
 }
 
@@ -487,16 +488,4 @@ func (c *crash) unended() int { return len(c.ids(func(j *crashJob) bool { return
 func sha256Of(content []byte) string {
 	sum := sha256.Sum256(content)
 	return hex.EncodeToString(sum[:])
-}
-
-// pause waits, and reports whether it was not interrupted.
-func pause(ctx context.Context, wait time.Duration) bool {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
+
+	"cutroom/shared/testkit/patience"
 )
 
 // tab is a page in a browser that the test drives by the DevTools protocol
@@ -124,7 +126,7 @@ func (p *tab) command(method string, params any, result any) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	ctx, cancel := context.WithTimeout(p.ctx, patience.Max)
 	defer cancel()
 	if err := p.conn.Write(ctx, websocket.MessageText, message); err != nil {
 		return err

@@ -52,8 +52,8 @@ type check func(context.Context, examination) []finding
 
 // checks are in the order in which they are shown.
 var checks = []check{
-	checkFFmpeg, checkLiveVideo, checkData, checkRecords, checkAddresses, checkNetwork, checkSecrets, checkEngine,
-	checkUpstreams, checkAWS, checkServer, checkProfiles,
+	checkFFmpeg, checkLiveVideo, checkSigning, checkData, checkRecords, checkAddresses, checkNetwork, checkSecrets,
+	checkEngine, checkUpstreams, checkAWS, checkServer, checkProfiles,
 }
 
 // Run checks everything, or repairs.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cutroom/cmd/cutroom/command"
+	"cutroom/shared/app/signing"
 	"cutroom/shared/engine/ffmpeg"
 	"cutroom/shared/platform/fence"
 	"cutroom/shared/platform/vp8"
@@ -53,6 +55,45 @@ func checkLiveVideo(ctx context.Context, _ examination) []finding {
 		return []finding{{"live video", warning, err.Error(), "Without it live video over WebRTC is off; all else works."}}
 	}
 	return []finding{{Check: "live video", State: fine, Detail: "VP8 is decoded and encoded by " + library.String()}}
+}
+
+// checkSigning checks that results can be signed, if they are to be. It signs a picture to
+// know, and keeps nothing.
+func checkSigning(ctx context.Context, e examination) []finding {
+	fail := func(err error) []finding { return []finding{{"signing", failing, err.Error(), ""}} }
+	fenced, err := fence.New(ctx)
+	if err != nil {
+		return fail(err)
+	}
+	plan, err := signing.Find(ctx, signing.Config{
+		Settings: e.settings.signingFlags.settings(), Engine: e.settings.Engine, Fence: fenced, Version: version(),
+		Now: time.Now,
+	})
+	if err != nil {
+		return fail(err)
+	}
+	folder, err := os.MkdirTemp("", "cutroom-doctor-")
+	if err != nil {
+		return fail(err)
+	}
+	defer os.RemoveAll(folder)
+	by, err := plan.Try(ctx, signing.Parts{
+		Keeper: signing.ReadOnly(filepath.Join(e.settings.Data, signerName)), Folder: folder, Now: time.Now,
+		Logger: slog.New(slog.DiscardHandler),
+	})
+	switch {
+	case err != nil:
+		return fail(err)
+	case by == nil:
+		return []finding{{Check: "signing", State: fine, Detail: "results are not signed: the engine has no models, or " +
+			"CUTROOM_C2PA is off (docs/provenance.md)"}}
+	}
+	found := finding{Check: "signing", State: fine, Detail: fmt.Sprintf("results are signed by %s until %s, with %s",
+		by.Name, by.Until.UTC().Format(time.DateOnly), by.Library)}
+	if by.Expiring {
+		found.State, found.Mend = warning, "Get a new certificate before then: a server does not start without one."
+	}
+	return []finding{found}
 }
 
 const (

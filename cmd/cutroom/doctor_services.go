@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"cutroom/shared/app/engines"
 	"cutroom/shared/client"
 	domain "cutroom/shared/domain/catalog"
+	"cutroom/shared/engine"
 )
 
 // answered is what an answer says of a server.
@@ -47,7 +50,13 @@ func probe(ctx context.Context, address string) (answered, error) {
 // checkEngine checks that the engine answers, and that for live video if it is another.
 func checkEngine(ctx context.Context, e examination) []finding {
 	choice := engines.Parse(e.settings.Engine)
-	findings := checkServers(ctx, "engine", "CUTROOM_ENGINE", choice)
+	var findings []finding
+	if !choice.ComfyUI {
+		findings = checkServers(ctx, "engine", "CUTROOM_ENGINE", choice)
+	}
+	if choice.ComfyUI {
+		findings = inspectServers(ctx, e)
+	}
 	if choice.BuiltIn() {
 		findings = []finding{{Check: "engine", State: fine, Detail: "the " + choice.Name + " engine is part of this program"}}
 	}
@@ -56,6 +65,36 @@ func checkEngine(ctx context.Context, e examination) []finding {
 	}
 	live := engines.Parse(e.settings.LiveEngine)
 	return append(findings, checkServers(ctx, "live engine", "CUTROOM_LIVE_ENGINE", live)...)
+}
+
+// inspectServers checks that ComfyUI servers have what the catalog's models need.
+func inspectServers(ctx context.Context, e examination) (findings []finding) {
+	known, err := e.settings.catalog()
+	if err != nil {
+		return nil // told before
+	}
+	made, err := engines.New(engines.Config{
+		Setting: e.settings.Engine, Key: e.settings.EngineKey, Catalog: known, CatalogFile: e.settings.Catalog,
+	})
+	if err != nil {
+		return []finding{{"engine", failing, err.Error(), "Mend the setting, the catalog or the workflow."}}
+	}
+	for _, found := range engine.InspectedOf(made).Inspect(ctx) {
+		switch {
+		case found.Err != nil:
+			findings = append(findings, finding{"engine", failing, fmt.Sprintf("%s cannot be asked: %v", found.Server, found.Err),
+				"Start ComfyUI, or set CUTROOM_ENGINE to a server that runs, or to preview (docs/comfyui.md)."})
+		case len(found.Lacks) == 0:
+			findings = append(findings, finding{Check: "engine", State: fine,
+				Detail: found.Server + " has all that the catalog's models need"})
+		}
+		for _, model := range slices.Sorted(maps.Keys(found.Lacks)) {
+			findings = append(findings, finding{"engine", warning,
+				fmt.Sprintf("%s cannot make %s: it lacks %s", found.Server, model, strings.Join(found.Lacks[model], "; ")),
+				"Install it there, or mend the workflow (docs/comfyui.md)."})
+		}
+	}
+	return findings
 }
 
 // checkServers checks that the servers of an engine answer, which a setting names.

@@ -1,10 +1,12 @@
 package main_test
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,6 +19,7 @@ import (
 	"cutroom/shared/engine/engineserver/engineservertest"
 	"cutroom/shared/engine/ffmpeg"
 	"cutroom/shared/engine/preview"
+	"cutroom/shared/testkit/c2patest"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -38,7 +41,8 @@ func TestEngineServer(t *testing.T) {
 	server := httptest.NewServer(engineservertest.Handler(newPreview(t)))
 	defer server.Close()
 	ctx := bounded(t)
-	client := start(t, t.TempDir(), "CUTROOM_ENGINE="+server.URL).Client()
+	data := t.TempDir()
+	client := start(t, data, "CUTROOM_ENGINE="+server.URL).Client()
 	job, err := client.Submit(ctx, "gen-2.5", servertest.Form{servertest.File("data", "clip.mp4", fixtures.tiny),
 		servertest.Text("prompt", "winter")})
 	if err != nil {
@@ -57,6 +61,27 @@ func TestEngineServer(t *testing.T) {
 	if facts := probe(t, content.Body); len(facts.Streams) != 2 || facts.Streams[0].Width != 64 ||
 		facts.Streams[0].Height != 36 {
 		t.Errorf("the result is %+v", facts)
+	}
+	// What models make says so, signed by the identity that the server has made for itself.
+	path := filepath.Join(t.TempDir(), "result.mp4")
+	if err := os.WriteFile(path, content.Body, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	report := c2patest.Read(t, path, "video/mp4", filepath.Join(data, "c2pa.pem"))
+	if job.Result == nil {
+		t.Fatal("the job tells nothing of its result")
+	}
+	signed := job.Result.Credentials
+	if report.State != "Trusted" || signed == nil || signed.SourceType != "compositeWithTrainedAlgorithmicMedia" ||
+		signed.SignedBy != "Cutroom" || signed.SignedAt == "" {
+		t.Errorf("its credentials are %s, and the job says %+v", report.State, signed)
+	}
+	verified, err := client.Get(ctx, "/v1/jobs/"+job.ID+"/credentials")
+	if err != nil || verified.Status != 200 || !bytes.Contains(verified.Body, []byte(`"state":"valid","own":true`)) {
+		t.Errorf("the service says of it %d %s, %v", verified.Status, verified.Body, err)
+	}
+	if kept, err := os.Stat(filepath.Join(data, "c2pa.pem")); err != nil || kept.Mode().Perm() != 0o600 {
+		t.Errorf("the key is kept as %v, %v", kept, err)
 	}
 	form := servertest.Form{servertest.File("data", "picture.png", fixtures.picture), servertest.Text("prompt", "winter")}
 	body, length, contentType := form.Encode()

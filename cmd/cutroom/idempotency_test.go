@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"sync"
 	"testing"
-	"time"
 
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -25,21 +25,21 @@ func TestKeysOutliveACrash(t *testing.T) {
 	lost := 0
 	for kill := range kills {
 		server := start(t, data, settings...)
-		ctx, end := context.WithTimeout(bounded(t), time.Duration(50+rand.IntN(250))*time.Millisecond)
+		known := sent.answered()
 		var all sync.WaitGroup
 		for client := range clients {
 			all.Go(func() {
-				for i := 0; ctx.Err() == nil; i++ {
+				for i, answered := 0, true; answered; i++ { // until the kill
 					if key := fmt.Sprintf("%d-%d-%d", kill, client, i); client == 0 && i < 4 {
-						sent.send(t, server.Client(), "job-"+key)
+						answered = sent.send(t, server.Client(), "job-"+key)
 					} else {
-						sent.send(t, server.Client(), "file-"+key)
+						answered = sent.send(t, server.Client(), "file-"+key)
 					}
 				}
 			})
 		}
-		<-ctx.Done()
-		end()
+		after := 1 + rand.IntN(40)
+		patience.Until(t, "answers", func() bool { return sent.answered() >= known+after })
 		server.Kill()
 		all.Wait()
 	}
@@ -85,7 +85,20 @@ type keyed struct {
 	answers map[string]string
 }
 
-func (k *keyed) send(t *testing.T, client *servertest.Client, key string) {
+// answered returns how many answers there were.
+func (k *keyed) answered() (n int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, id := range k.answers {
+		if id != "" {
+			n++
+		}
+	}
+	return n
+}
+
+// send sends a request and reports whether it was answered.
+func (k *keyed) send(t *testing.T, client *servertest.Client, key string) bool {
 	id, replayed, err := create(bounded(t), client, key)
 	if replayed {
 		t.Errorf("%s was never sent before", key)
@@ -96,6 +109,7 @@ func (k *keyed) send(t *testing.T, client *servertest.Client, key string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.answers[key] = id
+	return err == nil
 }
 
 // create creates a job or a file, by the first letters of the key.

@@ -21,8 +21,9 @@ type media struct {
 	// sample is the clip that the README edits.
 	sample []byte
 	// tiny is a clip of three frames with sound, 16:9; tall is the same at 9:16; long is
-	// one of four seconds.
-	tiny, tall, long []byte
+	// one of four seconds, and endless one of a minute: at full size its edit goes on for
+	// longer than a busy machine stands still, and is there to be ended.
+	tiny, tall, long, endless []byte
 	// flash is a clip whose picture turns from black to white at the moment when its
 	// sound begins, flashAt seconds from the start.
 	flash []byte
@@ -52,6 +53,7 @@ func makeMedia(ctx context.Context, folder string) (media, error) {
 		{&made.tall, "tall.mp4", "-f lavfi -i testsrc2=size=54x96:rate=20:duration=0.15 -f lavfi -i sine=duration=0.15 " +
 			h264},
 		{&made.long, "long.mp4", "-f lavfi -i testsrc2=size=96x54:rate=20:duration=4 -f lavfi -i sine=duration=4 " + h264},
+		{&made.endless, "endless.mp4", "-f lavfi -i testsrc2=size=96x54:rate=2:duration=60 " + h264},
 		{&made.flash, "flash.mp4", "-f lavfi -i color=black:size=96x54:rate=30:duration=1,format=yuv420p " +
 			"-f lavfi -i color=white:size=96x54:rate=30:duration=1,format=yuv420p " +
 			"-f lavfi -i anullsrc=channel_layout=mono:sample_rate=48000:d=1 -f lavfi -i " +

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -39,7 +40,7 @@ func runAll(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(folder)
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), patience.Max)
 	defer cancel()
 	if program, err = servertest.Build(ctx, folder); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -64,16 +65,10 @@ func runAll(m *testing.M) int {
 // catalogPath is where the catalog of the program is in the repository.
 var catalogPath = filepath.Join("..", "..", "shared", "domain", "catalog", "catalog.yaml")
 
-// patience bounds every wait of a test. It is far above what anything takes: it exists to
-// end a test that would hang, and measures no speed.
-const patience = 30 * time.Minute
-
 // bounded returns the test's context, bounded by patience.
 func bounded(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(cancel)
-	return ctx
+	return patience.Context(t)
 }
 
 // submit submits an edit of the clip, and returns the job's id.

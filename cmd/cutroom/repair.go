@@ -132,7 +132,7 @@ func (r *repair) unknown(ctx context.Context, s storage) error {
 	quiet := slog.New(slog.DiscardHandler)
 	jobs := &job.Sweeper{Store: s.records.Jobs, Blobs: s.blobs, Now: r.now, Logger: quiet}
 	files := &file.Sweeper{Store: s.records.Files, Blobs: s.blobs, Now: r.now, Logger: quiet}
-	batches := &batch.Sweeper{Store: s.records.Batches, Blobs: s.blobs, Now: r.now}
+	batches := &batch.Sweeper{Store: s.records.Batches, Blobs: s.blobs, Shelf: s.blobs, Now: r.now}
 	if _, err := s.setAsideUnknown(ctx, jobs, files, batches); err != nil {
 		return err
 	}

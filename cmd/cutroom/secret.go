@@ -23,6 +23,9 @@ func ensureSecret(c *devCommand) ([]byte, error) {
 // secretFile returns the path of that secret in the data folder.
 func secretFile(data string) string { return filepath.Join(data, "secret") }
 
+// signerName is the file of the identity that signs results, in the data folder.
+const signerName = "c2pa.pem"
+
 // ensureMetricsKey returns the key that reads /metrics.
 func ensureMetricsKey(c *devCommand) (string, error) {
 	return kept(c.MetricsKey, metricsKeyFile(c.Data))

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"cutroom/shared/app/engines"
 	"cutroom/shared/domain/batch"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/credential"
@@ -27,6 +28,8 @@ const (
 	lease = 30 * time.Second
 	// progressEvery is how often progress is recorded; a write is cheap here.
 	progressEvery = 200 * time.Millisecond
+	// previewEvery is how often a preview of a run is stored.
+	previewEvery = 2 * time.Second
 	// checkEvery is how often a run checks whether its job was cancelled.
 	checkEvery = time.Second
 	// shutdownTime is how long requests under way may take after a stop.
@@ -126,6 +129,7 @@ func (s *server) run(ctx context.Context) error {
 	var running sync.WaitGroup
 	running.Go(func() { s.worker.Run(background) })
 	running.Go(func() { s.estimating.Run(background) })
+	running.Go(func() { engines.Inspect(background, s.estimating.Engine, s.logger) })
 	running.Go(func() { s.sweeper.Run(background) })
 	running.Go(func() { s.files.Run(background) })
 	running.Go(func() { s.tokens.Run(background) })

@@ -5,6 +5,7 @@ import (
 
 	"cutroom/shared/app/records"
 	"cutroom/shared/app/setting"
+	"cutroom/shared/app/signing"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/engine/enhance"
@@ -29,6 +30,19 @@ type tiersFlag struct {
 }
 
 func (f tiersFlag) table() (credential.Tiers, error) { return setting.Tiers(f.Tiers) }
+
+// signingFlags say whether and how results are signed.
+type signingFlags struct {
+	C2PA             string `name:"c2pa" env:"CUTROOM_C2PA" default:"auto" help:"Whether results say by Content Credentials (C2PA) how they were made: auto, if an engine's models made them, on or off (${env})."`
+	C2PALibrary      string `name:"c2pa-library" env:"CUTROOM_C2PA_LIBRARY" help:"The library libc2pa_c that signs; beside this program or the system's if absent (${env})."`
+	C2PACertificates string `name:"c2pa-certificates" env:"CUTROOM_C2PA_CERTIFICATES" help:"File with the certificates of the signer, in PEM, its own first; made and kept in the data folder if absent (${env})."`
+	C2PAKey          string `name:"c2pa-key" env:"CUTROOM_C2PA_KEY" help:"File with the signer's private key, in PEM (${env})."`
+}
+
+// settings returns the settings.
+func (f signingFlags) settings() signing.Settings {
+	return signing.Settings{Mode: f.C2PA, Library: f.C2PALibrary, Certificates: f.C2PACertificates, Key: f.C2PAKey}
+}
 
 // catalogFlags choose the models.
 type catalogFlags struct {

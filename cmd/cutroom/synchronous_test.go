@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -30,7 +31,6 @@ func TestSynchronousCalls(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A clip of full size takes long enough to be left in.
 	server := start(t, data, "CUTROOM_CATALOG="+save(t, defaultCatalog(t)))
 	client := server.Client()
 	call := func(ctx context.Context, model string, parts ...servertest.Part) (servertest.Answer, error) {
@@ -57,7 +57,7 @@ func TestSynchronousCalls(t *testing.T) {
 	defer cancel()
 	left := make(chan error, 1)
 	go func() {
-		_, err := call(hangUp, "gen-clip", servertest.File("data", "clip.mp4", fixtures.long),
+		_, err := call(hangUp, "gen-clip", servertest.File("data", "clip.mp4", fixtures.endless),
 			servertest.Text("prompt", "watercolor"))
 		left <- err
 	}()
@@ -85,7 +85,7 @@ func TestSynchronousCalls(t *testing.T) {
 	// A stop does not wait for callers whose work nobody does any more.
 	stopped := make(chan servertest.Answer, 1)
 	go func() {
-		answer, err := call(ctx, "gen-clip", servertest.File("data", "clip.mp4", fixtures.long),
+		answer, err := call(ctx, "gen-clip", servertest.File("data", "clip.mp4", fixtures.endless),
 			servertest.Text("prompt", "film noir"))
 		if err != nil {
 			t.Error(err)
@@ -137,7 +137,7 @@ func TestPromptsAreExpandedByAModel(t *testing.T) {
 		if got != "/v1/chat/completions Bearer secret" {
 			t.Errorf("the model was asked by %q", got)
 		}
-	case <-time.After(3 * time.Minute):
+	case <-time.After(patience.Max):
 		t.Error("the model was not asked")
 	}
 }

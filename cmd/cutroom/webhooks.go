@@ -12,7 +12,13 @@ import (
 	"cutroom/shared/service/api"
 )
 
-// webhooks is the part of the server that calls webhooks.
+// webhookFlags say where webhooks may go.
+type webhookFlags struct {
+	WebhookAllow []string `env:"CUTROOM_WEBHOOK_ALLOW" help:"Hosts, and blocks of addresses such as 10.1.0.0/16, that webhooks may go to though they are not of the public internet, and by http, with commas between them (${env})."`
+}
+
+// webhooks is the part of the server that tells receivers of jobs that have ended, and of
+// warnings of budgets.
 type webhooks struct {
 	targets webhook.Targets
 	secrets webhook.Secrets
@@ -20,16 +26,18 @@ type webhooks struct {
 	loop    *webhook.Loop
 }
 
-func newWebhooks(c *devCommand, kept *records.Records, secret []byte, now func() time.Time,
-	logger *slog.Logger) (webhooks, error) {
+func newWebhooks(c *devCommand, kept *records.Records, warnings webhook.Warnings, currency string, secret []byte,
+	now func() time.Time, logger *slog.Logger) (webhooks, error) {
 	targets, err := setting.WebhookTargets(c.WebhookAllow)
 	if err != nil {
 		return webhooks{}, err
 	}
 	w := webhooks{targets: targets, secrets: webhook.NewSecrets(secret), log: kept.Webhooks}
 	w.loop = &webhook.Loop{Queue: w.log, Now: now, Logger: logger, Deliverer: &webhook.Deliverer{
-		Jobs: kept.Jobs, Store: w.log, Secrets: w.secrets, Body: api.WebhookBody, Now: now, Random: rand.Float64,
-		Logger: logger,
+		Events: webhook.Events{
+			Jobs: kept.Jobs, JobBody: api.WebhookBody, Warnings: warnings, WarningBody: api.WarningBody(currency),
+		},
+		Store: w.log, Secrets: w.secrets, Now: now, Random: rand.Float64, Logger: logger,
 		Sender: webhookhttp.New(webhookhttp.Config{Targets: targets, Now: now}),
 	}}
 	return w, nil

@@ -21,54 +21,77 @@ type told struct {
 	Body    string            `json:"body"`
 }
 
-// A receiver is told of a job's end, though the server dies while it tells it, and
-// verifies the message by the library of Standard Webhooks.
-func TestAWebhookSurvivesTheServer(t *testing.T) {
+// Receivers are told of a job's end and of a budget that it uses up, though the server dies
+// while it tells them, and verify the messages by the library of Standard Webhooks.
+func TestWebhooksSurviveTheServer(t *testing.T) {
 	t.Parallel()
 	ctx, data := bounded(t), t.TempDir()
-	// The first message gets no answer until the server is dead.
-	messages, dead := make(chan told, 10), make(chan struct{})
-	var count atomic.Int32
+	// Nothing is answered until the server is dead: a first message, or more of them where a
+	// job takes longer than a receiver may.
+	messages, dead := map[string]chan told{"/hook": make(chan told, 10), "/budget": make(chan told, 10)}, make(chan struct{})
+	var counts [2]atomic.Int32
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		message := told{Body: string(body), Headers: map[string]string{}}
 		for name := range r.Header {
 			message.Headers[strings.ToLower(name)] = r.Header.Get(name)
 		}
-		first := count.Add(1) == 1
-		messages <- message
-		if first {
+		count := &counts[0]
+		if r.URL.Path == "/budget" {
+			count = &counts[1]
+		}
+		select {
+		case <-dead:
+		default:
+			messages[r.URL.Path] <- message
 			<-dead
 			return
 		}
+		count.Add(1)
+		messages[r.URL.Path] <- message
 		w.WriteHeader(http.StatusNoContent)
 	}))
 	defer receiver.Close()
 	settings := []string{"CUTROOM_WORKERS=1", "CUTROOM_CATALOG=" + smallCatalog(t), "CUTROOM_WEBHOOK_ALLOW=127.0.0.1"}
 	server := start(t, data, settings...)
 	client := server.Client()
+	budget := []string{"budgets", "set", "--account", "dev", "--period", "month", "--unit", "jobs", "--limit", "1"}
+	for _, to := range []struct {
+		url  string
+		code int
+	}{{"http://10.0.0.1/budget", 1}, {receiver.URL + "/budget?token=1", 0}} {
+		ended, err := program.Run(ctx, append(settings, "CUTROOM_DATA="+data), append(budget, "--warn-url", to.url)...)
+		if err != nil || ended.ExitCode != to.code || to.code == 0 && !strings.Contains(ended.Stdout, to.url) {
+			t.Fatalf("%s: %+v, %v", to.url, ended, err)
+		}
+	}
 	job, err := client.Submit(ctx, "gen-pro-t2v", servertest.Form{
 		servertest.Text("prompt", "waves"), servertest.Text("webhook_url", receiver.URL+"/hook?token=1"),
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	next := func() (message told) {
+	next := func(path string) (message told) {
 		t.Helper()
 		select {
-		case message = <-messages:
+		case message = <-messages[path]:
 		case <-ctx.Done():
-			t.Fatalf("no message has come; the job is %v", job)
+			t.Fatalf("no message has come to %s; the job is %v", path, job)
 		}
 		return message
 	}
-	first := next()
+	warning, first := next("/budget"), next("/hook")
 	server.Kill()
+	for _, unanswered := range messages {
+		for len(unanswered) > 0 {
+			<-unanswered
+		}
+	}
 	close(dead)
 
 	server = start(t, data, settings...)
 	client = server.Client()
-	second := next()
+	second, again := next("/hook"), next("/budget")
 	if first.Body != second.Body || first.Headers["webhook-id"] != second.Headers["webhook-id"] {
 		t.Errorf("told %+v, then %+v", first, second)
 	}
@@ -98,28 +121,38 @@ func TestAWebhookSurvivesTheServer(t *testing.T) {
 		if err != nil || json.Unmarshal(answer.Body, &log) != nil {
 			t.Fatalf("the log: %v, %s", err, answer.Body)
 		}
-		return len(log.Deliveries) > 0
+		return len(log.Deliveries) > 0 && log.Deliveries[len(log.Deliveries)-1].Status != nil
 	})
-	if d := log.Deliveries[0]; len(log.Deliveries) != 1 || d.ID != second.Headers["webhook-id"] || d.Attempt != 1 ||
-		d.Status == nil || *d.Status != 204 || d.Error != nil || d.NextAttemptAt != nil {
-		t.Errorf("the log is %+v", log)
+	for i, d := range log.Deliveries {
+		delivered := d.Status != nil && *d.Status == 204 && d.Error == nil && d.NextAttemptAt == nil
+		if d.ID != second.Headers["webhook-id"] || d.Attempt != i+1 || delivered != (i == len(log.Deliveries)-1) {
+			t.Errorf("the log is %+v", log)
+		}
 	}
-	if count.Load() != 2 {
-		t.Errorf("the receiver was told %d times", count.Load())
+	if warning.Body != again.Body || warning.Headers["webhook-id"] != again.Headers["webhook-id"] ||
+		!strings.Contains(warning.Body, `"data":{"account":"dev","percent":100,"key":null,"period":"month","unit":"jobs",`+
+			`"currency":null,"limit":1,"used":1,"remaining":0,`) {
+		t.Errorf("warned by %+v, then %+v", warning, again)
+	}
+	if job, budget := counts[0].Load(), counts[1].Load(); job != 1 || budget != 1 {
+		t.Errorf("the receivers took the messages %d and %d times", job, budget)
 	}
 
 	answer, err := client.Get(ctx, "/v1/webhooks/secret")
 	if err != nil || json.Unmarshal(answer.Body, &second) != nil {
 		t.Fatalf("the secret: %v, %s", err, answer.Body)
 	}
-	input, err := json.Marshal(second)
-	if err != nil {
-		t.Fatal(err)
-	}
-	verify := exec.CommandContext(ctx, pythonProgram(t, "python"), filepath.Join("testdata", "verify_webhook.py"))
-	verify.Stdin = strings.NewReader(string(input))
-	if out, err := verify.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != body.Type {
-		t.Errorf("the receiver says %v: %s", err, out)
+	again.Secret = second.Secret
+	for kind, message := range map[string]told{body.Type: second, "budget.warning": again} {
+		input, err := json.Marshal(message)
+		if err != nil {
+			t.Fatal(err)
+		}
+		verify := exec.CommandContext(ctx, pythonProgram(t, "python"), filepath.Join("testdata", "verify_webhook.py"))
+		verify.Stdin = strings.NewReader(string(input))
+		if out, err := verify.CombinedOutput(); err != nil || strings.TrimSpace(string(out)) != kind {
+			t.Errorf("the receiver says %v: %s", err, out)
+		}
 	}
 	if log := server.Log(); strings.Contains(log, "token=1") || strings.Contains(log, second.Secret) {
 		t.Error("the log has the URL, or the secret")

@@ -46,7 +46,7 @@ func newSurface(p *awsapp.Parts) (httpserver.Config, error) {
 	p.Config.Keys = &credential.KeyService{Store: p.Keys, Random: rand.Reader, Now: time.Now}
 	p.ManageBudgets()
 	p.Config.AuditLog = dynamo.NewAudit(p.Records, p.Required("CUTROOM_USAGE_TABLE"))
-	p.Config.WebhookTargets, p.Config.WebhookSecrets = p.WebhookTargets(), webhook.NewSecretsFrom(secret.Value)
+	p.Config.WebhookSecrets = webhook.NewSecretsFrom(secret.Value)
 	p.Config.WebhookLog = dynamo.NewWebhooks(p.Records, p.Required("CUTROOM_JOBS_TABLE"))
 	p.Config.Sessions = dynamo.NewSessions(p.Records, p.Required("CUTROOM_SESSIONS_TABLE"))
 	p.Config.QuotaReads = dynamo.NewWindows(p.Records, p.Required("CUTROOM_USAGE_TABLE"), time.Now, rand.Text)

@@ -2,7 +2,6 @@ package main_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/rand"
 	"slices"
 	"strings"
@@ -89,13 +88,10 @@ func TestInstancesInAWS(t *testing.T) {
 	})
 	second.edit(t)
 
+	stopped := time.Now()
 	two.signal(t, syscall.SIGTERM)
 	for _, c := range []*client{second, third} {
-		ended, cancel := context.WithTimeout(ctx, patience)
-		if err := c.await(ended); websocket.CloseStatus(err) != websocket.StatusGoingAway {
-			t.Errorf("the end was %v", err)
-		}
-		cancel()
+		c.isToldOfTheEnd(t, stopped)
 	}
 	if err := <-two.ended; err != nil {
 		t.Errorf("the program ended with %v", err)

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"image"
 	"image/jpeg"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -28,6 +29,8 @@ import (
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/session"
 	"cutroom/shared/platform/boottime"
+	"cutroom/shared/platform/clock"
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/programtest"
 )
 
@@ -47,8 +50,6 @@ func TestMain(m *testing.M) {
 const (
 	key     = "ck_realtime_key"
 	account = "studio"
-	// patience bounds every wait of a test that judges no time.
-	patience = 3 * time.Minute
 )
 
 // fleet is a store whose sessions several instances serve.
@@ -180,7 +181,7 @@ func (f *fleet) start() *instance {
 // returns what it says.
 func (f *fleet) refusesToStart(more ...string) string {
 	f.t.Helper()
-	ctx, cancel := context.WithTimeout(f.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(f.t.Context(), patience.Max)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program)
 	cmd.Env = slices.Concat(os.Environ(), []string{"CUTROOM_ADDR=127.0.0.1:0"}, f.settings, more)
@@ -270,13 +271,44 @@ func newClient(conn *websocket.Conn) *client {
 // errFull means that the limit of sessions is reached.
 var errFull = errors.New("Concurrent session limit reached.")
 
-// connect opens a session on the instance.
+// errNotNow means that the records stood still for longer than an instance waits for them.
+var errNotNow = errors.New("No session can be opened now. Try again.")
+
+// connect opens a session on the instance, and tries again as often as it is told to.
 //
 // Errors: errFull.
 func connect(ctx context.Context, i *instance) (*client, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, patience.Max)
 	defer cancel()
-	conn, _, err := websocket.Dial(ctx, "ws://"+i.address+"/v1/stream?model=gen-2.5&api_key="+key, nil)
+	c, err := connectOnce(ctx, i)
+	for errors.Is(err, errNotNow) && ctx.Err() == nil {
+		c, err = connectOnce(ctx, i)
+	}
+	return c, err
+}
+
+// headerTime is how long an instance waits for the header of a request. It hangs up without
+// an answer where it has stood still for as long.
+const headerTime = 10 * time.Second
+
+// dial opens a connection, and tries again where the instance or its records stood still.
+func dial(ctx context.Context, i *instance, query string) (*websocket.Conn, error) {
+	for {
+		begun := time.Now()
+		conn, answer, err := websocket.Dial(ctx, "ws://"+i.address+"/v1/stream?model=gen-2.5&api_key="+key+query, nil)
+		isBusy := answer != nil && answer.StatusCode == http.StatusServiceUnavailable
+		hasHungUp := errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET)
+		if err == nil || !isBusy && !(hasHungUp && time.Since(begun) >= headerTime) {
+			return conn, err
+		}
+		if !clock.Wait(ctx, 50*time.Millisecond) {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func connectOnce(ctx context.Context, i *instance) (*client, error) {
+	conn, err := dial(ctx, i, "")
 	if err != nil {
 		return nil, err
 	}
@@ -288,11 +320,18 @@ func connect(ctx context.Context, i *instance) (*client, error) {
 	for err == nil {
 		_, _, err = conn.Read(ctx)
 	}
-	var closed websocket.CloseError
-	if errors.As(err, &closed) && closed.Code == websocket.StatusTryAgainLater && closed.Reason == errFull.Error() {
-		return nil, errFull
+	for _, refusal := range []error{errFull, errNotNow} {
+		if isRefusal(err, refusal) {
+			return nil, refusal
+		}
 	}
 	return nil, fmt.Errorf("no session: %s: %w", first, err)
+}
+
+// isRefusal reports whether a connection was closed for the reason.
+func isRefusal(err, reason error) bool {
+	var closed websocket.CloseError
+	return errors.As(err, &closed) && closed.Code == websocket.StatusTryAgainLater && closed.Reason == reason.Error()
 }
 
 // open opens a session that ends with the test.
@@ -349,8 +388,7 @@ func (c *client) await(ctx context.Context) error {
 // edit has a frame edited.
 func (c *client) edit(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ctx := patience.Context(t)
 	if err := errors.Join(c.show(ctx), c.await(ctx)); err != nil {
 		t.Errorf("a frame is not edited: %v", err)
 	}
@@ -359,9 +397,5 @@ func (c *client) edit(t *testing.T) {
 // eventually waits until the condition holds; what describes it.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !condition(); time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it never came to this: %s", what)
-		}
-	}
+	patience.Until(t, what, condition)
 }

@@ -2,7 +2,6 @@ package main_test
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"io"
 	"net"
@@ -17,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/coder/websocket"
+
+	"cutroom/shared/testkit/patience"
 )
 
 // python is LiveKit's client for Python in a room.
@@ -90,9 +91,8 @@ type roomInfo struct {
 // join opens a session with a room.
 func (i *instance) join(t *testing.T) (info roomInfo) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	control, _, err := websocket.Dial(ctx, "ws://"+i.address+"/v1/stream?model=gen-2.5&api_key="+key, nil)
+	ctx := patience.Context(t)
+	control, err := dial(ctx, i, "")
 	if err == nil {
 		err = control.Write(ctx, websocket.MessageText, []byte(`{"type":"livekit_join"}`))
 	}
@@ -113,8 +113,7 @@ func (i *instance) join(t *testing.T) (info roomInfo) {
 // ask sends a request with the test's key and returns the status and the body.
 func ask(t *testing.T, method, address string) (int, string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ctx := patience.Context(t)
 	request, err := http.NewRequestWithContext(ctx, method, strings.Replace(address, "ws://", "http://", 1), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -171,12 +170,13 @@ func TestARoomIsReachedThroughEveryInstance(t *testing.T) {
 	<-third.ended
 	client.tells(t, "means")
 	owner.kill()
-	client.tells(t, "left")
+	// At once, as its lease may be over by the time that the client gives up.
 	if status, body := ask(t, http.MethodGet,
 		second.at(t, info.URL)+"/rtc/v1/validate?access_token="+info.Token); status != http.StatusServiceUnavailable ||
 		!strings.Contains(body, "The room cannot be reached now. Try again.") {
 		t.Errorf("the room of an instance that is gone is answered with %d %s", status, body)
 	}
+	client.tells(t, "left")
 	// Until its lease is over, somebody might still have the room.
 	eventually(t, "the room is gone", func() bool {
 		status, _ := ask(t, http.MethodPost, "http://"+second.address+"/watch-stream/"+info.Room)
@@ -192,9 +192,8 @@ func TestAClientOfRoomsWaits(t *testing.T) {
 	f.settings = append(f.settings, "CUTROOM_RTC_ADDR=127.0.0.1:0")
 	i := f.start()
 	holder := f.open(i)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	control, _, err := websocket.Dial(ctx, "ws://"+i.address+"/v1/stream?model=gen-2.5&api_key="+key, nil)
+	ctx := patience.Context(t)
+	control, err := dial(ctx, i, "")
 	if err != nil {
 		t.Fatal(err)
 	}

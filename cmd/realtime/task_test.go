@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 
 	"cutroom/shared/service/realtime/livekit"
 	"cutroom/shared/testkit/awstest"
+	"cutroom/shared/testkit/patience"
 )
 
 const (
@@ -62,8 +62,7 @@ func inTask(t *testing.T, role string, guard awstest.Guard) []string {
 // by another task that the load balancer may lead to.
 func (c *client) joinsRoom(t *testing.T, by *instance) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ctx := patience.Context(t)
 	if err := c.Write(ctx, websocket.MessageText, []byte(`{"type":"livekit_join"}`)); err != nil {
 		t.Fatal(err)
 	}

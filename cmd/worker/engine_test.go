@@ -18,6 +18,7 @@ import (
 
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine/engineserver"
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/programtest"
 )
 
@@ -259,7 +260,7 @@ func TestAnInterruptedWorkerHandsBackAllItHas(t *testing.T) {
 // awaitPath waits until something has a path of the pattern.
 func awaitPath(t *testing.T, pattern string) {
 	t.Helper()
-	for deadline := time.Now().Add(3 * time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience.Max); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
 		if found, err := filepath.Glob(pattern); err != nil {
 			t.Fatal(err)
 		} else if len(found) > 0 {

@@ -6,7 +6,7 @@
 // Its settings are environment variables: CUTROOM_JOBS_TABLE, CUTROOM_USAGE_TABLE,
 // CUTROOM_BUCKET, CUTROOM_VIDEO_QUEUE and CUTROOM_IMAGE_QUEUE (URLs) are required.
 // CUTROOM_ENGINE names the engine: preview, the default; the URLs of engine servers that share the
-// disk; or openai:URL with CUTROOM_ENGINE_KEY. CUTROOM_WORKERS is how many jobs of
+// disk; or openai:URL or comfyui:URL with CUTROOM_ENGINE_KEY. CUTROOM_WORKERS is how many jobs of
 // a lane it edits at once (half of the processors, or one for each engine server),
 // CUTROOM_SCRATCH the folder for its temporary files (one below the system's),
 // CUTROOM_ADDR the address of /healthz and /metrics (:8080), CUTROOM_METRICS_KEY

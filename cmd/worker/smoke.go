@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/logging"
@@ -62,10 +63,14 @@ func smoke(ctx context.Context, logger *slog.Logger) error {
 		return err
 	}
 	defer os.RemoveAll(scratch)
-	checks, err := smokeStores(ctx, s)
+	clients, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {
-		return err
+		return fmt.Errorf("the configuration of AWS: %w", err)
 	}
+	checks := append(smokeStores(clients, s), smokeCheck{"the signing of results", func(ctx context.Context) error {
+		_, err := newSigner(ctx, s, edits, scratch, clients, logger)
+		return err
+	}})
 	checks = append(checks, smokeCheck{"the engine", func(ctx context.Context) error {
 		return smokeEngine(ctx, s, edits, scratch)
 	}})
@@ -136,11 +141,7 @@ func smokeEngine(ctx context.Context, s settings, edits editing, folder string) 
 }
 
 // smokeStores returns the checks of what a worker reaches in AWS.
-func smokeStores(ctx context.Context, s settings) ([]smokeCheck, error) {
-	clients, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
-	if err != nil {
-		return nil, fmt.Errorf("the configuration of AWS: %w", err)
-	}
+func smokeStores(clients aws.Config, s settings) []smokeCheck {
 	name := job.InputBlob("smoke-"+rand.Text(), "data")
 	records, blobs := dynamo.NewClient(clients), s3blob.New(clients, s.bucket)
 	runs := dynamo.NewRuns(records, s.table)
@@ -160,7 +161,7 @@ func smokeStores(ctx context.Context, s settings) ([]smokeCheck, error) {
 		}},
 		{"the table of usage", dynamo.NewUsage(records, s.usage).Reach},
 		{"the bucket", func(ctx context.Context) error { return smokeBlob(ctx, blobs, name) }},
-	}, nil
+	}
 }
 
 // smokeBlob writes a blob, reads it and deletes it.

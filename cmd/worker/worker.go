@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -20,10 +21,12 @@ import (
 	"cutroom/shared/adapter/ecs"
 	"cutroom/shared/adapter/prometheus"
 	"cutroom/shared/adapter/s3blob"
+	"cutroom/shared/adapter/secrets"
 	"cutroom/shared/adapter/sqsqueue"
 	"cutroom/shared/adapter/stepfn"
 	"cutroom/shared/app/engines"
 	"cutroom/shared/app/setting"
+	"cutroom/shared/app/signing"
 	"cutroom/shared/app/tracing"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/job"
@@ -41,6 +44,9 @@ const (
 	lease = 45 * time.Second
 	// progressEvery is how often progress is recorded; each record is a paid write.
 	progressEvery = 5 * time.Second
+	// previewEvery is how often a preview of a run is stored; each is a paid write, and a
+	// run that is done sooner pays for none.
+	previewEvery = 10 * time.Second
 	// checkEvery is how long an engine goes on after its job was cancelled.
 	// Recording progress checks too, so a separate check costs a write only while
 	// an engine reports no progress: $0.0075 for 1,000 minutes of that.
@@ -57,6 +63,7 @@ type settings struct {
 	table, usage, bucket, engine string
 	queues                       map[job.Lane]string
 	slots                        int
+	signing                      signing.Settings
 	catalog                      *catalog.Catalog
 }
 
@@ -74,6 +81,10 @@ func readSettings(env *setting.Environment) (settings, error) {
 	}
 	s.slots = env.Number("CUTROOM_WORKERS", 1, 256, engines.Parse(s.engine).Slots())
 	s.catalog = env.Catalog()
+	s.signing = signing.Settings{
+		Mode: env.Optional("CUTROOM_C2PA"), Library: env.Optional("CUTROOM_C2PA_LIBRARY"),
+		Certificates: env.Optional("CUTROOM_C2PA_CERTIFICATES"), Key: env.Optional("CUTROOM_C2PA_KEY"),
+	}
 	return s, env.Err()
 }
 
@@ -87,6 +98,7 @@ type editing struct {
 	tools    *ffmpeg.Tools
 	engine   engine.Engine
 	enhancer worker.Enhancer
+	signing  *signing.Plan
 }
 
 // newEditing finds the tools and makes the engine.
@@ -95,11 +107,19 @@ func newEditing(ctx context.Context, s settings, logger *slog.Logger) (e editing
 		return e, err
 	}
 	e.tools.Fence().Tell(logger)
-	e.engine, err = engines.New(engines.Config{Setting: s.engine, Key: s.Optional("CUTROOM_ENGINE_KEY"), Tools: e.tools})
+	e.engine, err = engines.New(engines.Config{
+		Setting: s.engine, Key: s.Optional("CUTROOM_ENGINE_KEY"), Tools: e.tools,
+		Catalog: s.catalog, CatalogFile: s.Optional("CUTROOM_CATALOG"),
+	})
 	if err != nil {
 		return e, err
 	}
-	e.enhancer, err = newEnhancer(s.Environment)
+	if e.enhancer, err = newEnhancer(s.Environment); err != nil {
+		return e, err
+	}
+	e.signing, err = signing.Find(ctx, signing.Config{
+		Settings: s.signing, Engine: s.engine, Fence: e.tools.Fence(), Version: version(), Now: time.Now,
+	})
 	return e, err
 }
 
@@ -134,9 +154,13 @@ func run(ctx context.Context, logger *slog.Logger) error {
 		return err
 	}
 	defer traces.Close()
+	signer, err := newSigner(ctx, s, edits, scratch, clients, logger)
+	if err != nil {
+		return err
+	}
 	return work(ctx, s, edits, parts{
 		scratch: scratch, metrics: metrics, health: health, clients: awsclient.Trace(clients, traces.Tracer()),
-		tracer: traces.Tracer(), logger: logger,
+		tracer: traces.Tracer(), logger: logger, signer: signer,
 	})
 }
 
@@ -148,6 +172,8 @@ type parts struct {
 	clients aws.Config
 	tracer  trace.Tracer
 	logger  *slog.Logger
+	// signer is nil where results are not signed.
+	signer worker.Signer
 }
 
 // work takes jobs until the context ends, and then drains.
@@ -168,11 +194,18 @@ func work(ctx context.Context, s settings, edits editing, p parts) error {
 		return err
 	}
 	scraped, logged := p.metrics.Worker(), cloudwatch.New(os.Stdout, time.Now, p.logger).Worker()
+	able := engine.CapabilitiesOf(edits.engine)
+	var describer worker.Describer
+	if able.Decodes {
+		describer = edits.tools
+	}
 	w := worker.New(worker.Config{
 		Queue: queue, Runs: runs, Blobs: s3blob.New(p.clients, s.bucket), Engine: edits.engine, Prober: edits.tools,
-		Posters: edits.tools, Catalog: s.catalog, Enhancer: edits.enhancer, Folder: p.scratch, Slots: s.lanes(),
-		Lease: lease, ProgressEvery: progressEvery, CheckEvery: checkEvery, Guard: guard, GuardEvery: guardEvery,
-		EngineHealth: engine.HealthOf(edits.engine), Prefetch: engine.CapabilitiesOf(edits.engine).Prefetch,
+		Posters: edits.tools, Describer: describer, Catalog: s.catalog, Enhancer: edits.enhancer, Signer: p.signer,
+		Folder: p.scratch, Slots: s.lanes(),
+		Lease: lease, ProgressEvery: progressEvery, PreviewEvery: previewEvery, CheckEvery: checkEvery,
+		Guard: guard, GuardEvery: guardEvery,
+		EngineHealth: engine.HealthOf(edits.engine), Prefetch: able.Prefetch,
 		Observer: worker.Observers{scraped, logged}, Now: time.Now, Random: rand.Reader, Tracer: p.tracer, Logger: p.logger,
 	})
 	scraped.Watch(w.Loads)
@@ -180,6 +213,7 @@ func work(ctx context.Context, s settings, edits editing, p parts) error {
 	defer beside.Wait()
 	beside.Go(func() { beat(ctx, dynamo.NewWorkers(client, s.table, time.Now), s.lanes(), p.logger) })
 	beside.Go(func() { p.health.watch(ctx, w.Stuck) })
+	beside.Go(func() { engines.Inspect(ctx, edits.engine, p.logger) })
 	estimating := worker.Estimating{
 		Engine: edits.engine, Catalog: s.catalog, Publisher: dynamo.NewEstimates(client, s.table), Now: time.Now,
 		Logger: p.logger,
@@ -231,6 +265,26 @@ func newEnhancer(env *setting.Environment) (worker.Enhancer, error) {
 		return nil, err // not a typed nil
 	}
 	return enhancer, err
+}
+
+// newSigner returns what signs results; nil if nothing does. An identity of the service's
+// own is kept in Secrets Manager, where all workers find the same.
+func newSigner(
+	ctx context.Context, s settings, edits editing, scratch string, clients aws.Config, logger *slog.Logger,
+) (worker.Signer, error) {
+	parts := signing.Parts{Folder: scratch, Now: time.Now, Logger: logger}
+	if arn := s.Optional("CUTROOM_C2PA_SECRET_ARN"); arn != "" {
+		parts.Keeper = secrets.NewKept(clients, arn)
+	}
+	return edits.signing.Signer(ctx, parts)
+}
+
+// version returns the version that the program was built from, "" if it is not known.
+func version() string {
+	if build, ok := debug.ReadBuildInfo(); ok && build.Main.Version != "(devel)" {
+		return build.Main.Version
+	}
+	return ""
 }
 
 // newScratch makes a folder of the worker's own. Its path is absolute, because

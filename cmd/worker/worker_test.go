@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"os"
@@ -19,10 +20,13 @@ import (
 
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/adapter/s3blob"
+	"cutroom/shared/adapter/secrets"
 	"cutroom/shared/adapter/sqsqueue"
 	"cutroom/shared/adapter/stepfn"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/testkit/awstest"
+	"cutroom/shared/testkit/c2patest"
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/programtest"
 )
 
@@ -56,7 +60,9 @@ func newWorld(t *testing.T) *world {
 		settings: append(cloud.Environment(),
 			"CUTROOM_JOBS_TABLE="+table, "CUTROOM_USAGE_TABLE="+usage, "CUTROOM_BUCKET="+bucket,
 			"CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_WORKERS=1",
-			"CUTROOM_VIDEO_QUEUE="+queues[job.VideoLane], "CUTROOM_IMAGE_QUEUE="+queues[job.ImageLane]),
+			"CUTROOM_VIDEO_QUEUE="+queues[job.VideoLane], "CUTROOM_IMAGE_QUEUE="+queues[job.ImageLane],
+			"CUTROOM_C2PA_LIBRARY="+c2patest.Path(t),
+			"CUTROOM_C2PA_SECRET_ARN="+cloud.MakeSecret(t, "credentials", secrets.Unset)),
 	}
 }
 
@@ -85,7 +91,7 @@ func (w *world) submit(t *testing.T, id, prompt string) {
 // await waits until a job is as the condition says.
 func (w *world) await(t *testing.T, id, what string, is func(job.Job) bool) job.Job {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Minute)
+	deadline := time.Now().Add(patience.Max)
 	for {
 		j, err := w.jobs.Get(t.Context(), id)
 		if err != nil {
@@ -130,7 +136,7 @@ func (w *world) start(t *testing.T, scratch string, settings ...string) *process
 // address waits until a worker tells its health, and returns the address where it does.
 func (p *process) address(t *testing.T) string {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	for deadline := time.Now().Add(patience.Max); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		for line := range strings.Lines(p.log.String()) {
 			var entry struct{ Address string }
 			if json.Unmarshal([]byte(line), &entry) == nil && entry.Address != "" {
@@ -147,35 +153,13 @@ func (p *process) address(t *testing.T) string {
 func TestAWorkerThatEndsHandsItsJobBack(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	first, second := t.TempDir(), t.TempDir()
-	leaving := w.start(t, first)
-	if response, err := http.Get("http://" + leaving.address(t) + "/healthz"); err != nil || response.StatusCode != 200 {
-		t.Errorf("health: %v, %v", response, err)
-	} else {
-		response.Body.Close()
-	}
-	const id = "job_01K00000000000000000WRKERA"
-	w.submit(t, id, "an oil painting")
-	w.await(t, id, "processing", func(j job.Job) bool { return j.Status == job.Processing })
-	for _, lane := range []job.Lane{job.VideoLane, job.ImageLane} {
-		if warm, err := w.workers.Warm(t.Context(), lane); err != nil || !warm {
-			t.Errorf("the lane %s is warm: %v, %v", lane, warm, err)
-		}
-	}
-	if err := leaving.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := leaving.Wait(); err != nil {
-		t.Errorf("it ended with %v", err)
-	}
-	if j, err := w.jobs.Get(t.Context(), id); err != nil || j.Runs != 0 || j.Status != job.Processing {
-		t.Errorf("handed back it is %s after %d runs, %v", j.Status, j.Runs, err)
-	}
-	if left, err := os.ReadDir(first); err != nil || len(left) > 0 {
-		t.Errorf("it has left %v, %v", left, err)
+	var id string
+	for attempt := 0; id == "" || !w.isHandedBack(t, id); attempt++ {
+		id = fmt.Sprintf("job_01K00000000000000000WRKR%02d", attempt)
+		w.beginsAndEnds(t, id)
 	}
 
-	w.start(t, second)
+	w.start(t, t.TempDir())
 	j := w.await(t, id, "completed", func(j job.Job) bool { return j.Status.Terminal() })
 	if j.Status != job.Completed || j.Runs != 1 || j.Progress != 1 {
 		t.Fatalf("it is %s after %d runs: %+v", j.Status, j.Runs, j.Failure)
@@ -192,6 +176,48 @@ func TestAWorkerThatEndsHandsItsJobBack(t *testing.T) {
 	}
 }
 
+// beginsAndEnds has a worker begin the job, and ends the worker.
+func (w *world) beginsAndEnds(t *testing.T, id string) {
+	t.Helper()
+	scratch := t.TempDir()
+	leaving := w.start(t, scratch)
+	if response, err := http.Get("http://" + leaving.address(t) + "/healthz"); err != nil || response.StatusCode != 200 {
+		t.Errorf("health: %v, %v", response, err)
+	} else {
+		response.Body.Close()
+	}
+	w.submit(t, id, "an oil painting")
+	w.await(t, id, "processing", func(j job.Job) bool { return j.Status != job.Pending })
+	for _, lane := range []job.Lane{job.VideoLane, job.ImageLane} {
+		if warm, err := w.workers.Warm(t.Context(), lane); err != nil || !warm {
+			t.Errorf("the lane %s is warm: %v, %v", lane, warm, err)
+		}
+	}
+	if err := leaving.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := leaving.Wait(); err != nil {
+		t.Errorf("it ended with %v", err)
+	}
+	if left, err := os.ReadDir(scratch); err != nil || len(left) > 0 {
+		t.Errorf("it has left %v, %v", left, err)
+	}
+}
+
+// isHandedBack wants the job to be handed back. It reports false if its run was over before
+// the worker was ended, as where this machine stood still.
+func (w *world) isHandedBack(t *testing.T, id string) bool {
+	t.Helper()
+	j, err := w.jobs.Get(t.Context(), id)
+	if err == nil && j.Status == job.Completed {
+		return false
+	}
+	if err != nil || j.Runs != 0 || j.Status != job.Processing {
+		t.Errorf("handed back it is %s after %d runs, %v", j.Status, j.Runs, err)
+	}
+	return true
+}
+
 // What is missing or wrong stops the start, with one line that names it.
 func TestSettings(t *testing.T) {
 	t.Parallel()
@@ -205,12 +231,12 @@ func TestSettings(t *testing.T) {
 		{complete[:1], "CUTROOM_USAGE_TABLE: it is not set\n"},
 		{complete[:4], "CUTROOM_IMAGE_QUEUE: it is not set\n"},
 		{append(complete, "CUTROOM_WORKERS=none"), "CUTROOM_WORKERS: \"none\" is not a whole number from 1 to 256\n"},
-		{append(complete, "CUTROOM_ENGINE=other"), "CUTROOM_ENGINE: \"other\" is not an http URL such as http://127.0.0.1:8090; it may be preview, or URLs of engine servers with commas between them, or openai:URL\n"},
+		{append(complete, "CUTROOM_ENGINE=other"), "CUTROOM_ENGINE: \"other\" is not an http URL such as http://127.0.0.1:8090; it may be preview, or URLs of engine servers with commas between them, openai:URL or comfyui:URL\n"},
 		{append(complete, "CUTROOM_ENHANCE_MODEL=m"), "CUTROOM_ENHANCE_URL: it is empty, but CUTROOM_ENHANCE_MODEL or CUTROOM_ENHANCE_KEY is set\n"},
 		{append(complete, "CUTROOM_SCRATCH=/dev/null"), "CUTROOM_SCRATCH: mkdir /dev/null: not a directory\n"},
 		{append(complete, "CUTROOM_ADDR=nowhere"), "CUTROOM_ADDR: listen tcp: address nowhere: missing port in address\n"},
 	} {
-		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), patience.Max)
 		command := exec.CommandContext(ctx, program)
 		command.Env = append([]string{"PATH=" + os.Getenv("PATH")}, c.settings...)
 		var stderr bytes.Buffer

@@ -1,7 +1,8 @@
-// Function content sends the results of jobs and their thumbnails, their progress events,
-// and the bytes and thumbnails of stored files: GET /v1/jobs/{id}/content,
-// /v1/jobs/{id}/thumbnail, /v1/jobs/{id}/events, /v1/shares/{job_id},
-// /v1/uploads/{file_id} and /v1/uploads/{file_id}/thumbnail.
+// Function content sends the results of jobs and their thumbnails, their previews and
+// events, and the bytes and thumbnails of stored files: GET /v1/jobs/{id}/content,
+// /v1/jobs/{id}/thumbnail, /v1/jobs/{id}/preview, /v1/jobs/{id}/events, /v1/shares/{job_id},
+// /v1/uploads/{file_id} and /v1/uploads/{file_id}/thumbnail. It refuses to verify Content
+// Credentials, GET …/credentials, as it has neither the library nor the fence for that.
 package main
 
 import (
@@ -14,14 +15,6 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/platform/lambdahttp"
 	"cutroom/shared/service/api"
-)
-
-// The maximum size of a blob that the function sends itself, in bytes. Lambda streams
-// at most 200 MB, at 2 MB/s after the first 6 MB, and buffers answers of at most 6 MB
-// in base64.
-const (
-	mostStreamed = 100 << 20
-	mostBuffered = 4 << 20
 )
 
 func main() { lambdahttp.Main(content) }
@@ -43,10 +36,7 @@ func content() (http.Handler, lambdahttp.Mode, error) {
 	f.Config.Shares = job.NewSharesFrom(secret.Value, time.Now)
 	f.Config.Downloads = f.Signer(bucket)
 	if !f.Flag("CUTROOM_CONTENT_REDIRECT") {
-		f.Config.RedirectAbove = mostStreamed
-		if mode == lambdahttp.Buffered {
-			f.Config.RedirectAbove = mostBuffered
-		}
+		f.Config.RedirectAbove = mode.MostSent()
 	}
 	f.Config.EventsOnce = mode == lambdahttp.Buffered
 	handler, err := f.Handler(api.Content, api.Events, api.FileContent)

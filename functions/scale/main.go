@@ -19,6 +19,9 @@ import (
 
 func main() { lambdaevent.Main(scale) }
 
+// mostWorkers is how many tasks a service of ECS has at most, unless an account asks for more.
+const mostWorkers = 5000
+
 func scale() (func(context.Context, any) (any, error), error) {
 	config, err := awsconfig.FromEnvironment(os.Getenv)
 	if err != nil {
@@ -30,7 +33,8 @@ func scale() (func(context.Context, any) (any, error), error) {
 		job.VideoLane: env.Required("CUTROOM_VIDEO_QUEUE"), job.ImageLane: env.Required("CUTROOM_IMAGE_QUEUE"),
 	})
 	workers.Rules = fleet.Rules{
-		Min: env.Number("CUTROOM_WORKER_MIN", 0, 1000, 0), Max: env.Number("CUTROOM_WORKER_MAX", 1, 1000, 1),
+		Min:     env.Number("CUTROOM_WORKER_MIN", 0, mostWorkers, 0),
+		Max:     env.Number("CUTROOM_WORKER_MAX", 1, mostWorkers, 1),
 		Backlog: env.Number("CUTROOM_WORKER_BACKLOG", 1, 1000, 2),
 		Idle:    time.Duration(env.Number("CUTROOM_WORKER_IDLE", 5, 24*60, 10)) * time.Minute,
 	}

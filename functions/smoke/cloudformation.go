@@ -144,7 +144,7 @@ type stacks struct{ client *cloudformation.Client }
 func newStacks(config aws.Config) *stacks {
 	return &stacks{cloudformation.NewFromConfig(config, func(o *cloudformation.Options) {
 		o.Retryer = awsclient.Retryer()
-		o.HTTPClient = awsclient.HTTPClient(0)
+		o.HTTPClient = awsclient.HTTPClient(config, 0)
 	})}
 }
 

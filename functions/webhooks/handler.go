@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// event holds records of the jobs' stream, or else messages of the queue.
+// event holds records of a stream, of jobs or of usage, or else messages of the queue.
 type event struct {
 	Records []struct {
 		Stream *events.DynamoDBStreamRecord `json:"dynamodb"`
@@ -50,7 +50,7 @@ func (h *handler) handle(ctx context.Context, e event) (answer, error) {
 	)
 	for _, record := range e.Records {
 		if record.Stream != nil {
-			if err := h.ended(ctx, record.Stream); err != nil {
+			if err := h.happened(ctx, record.Stream); err != nil {
 				h.logger.ErrorContext(ctx, "queue a webhook", "error", err)
 				// The stream continues from this record; those before it are done.
 				return answer{[]failure{{record.Stream.SequenceNumber}}}, nil
@@ -72,14 +72,17 @@ func (h *handler) handle(ctx context.Context, e event) (answer, error) {
 	return failed, nil
 }
 
-// ended queues the first attempt of a job that has ended, because the stream must not
-// wait for slow receivers.
-func (h *handler) ended(ctx context.Context, change *events.DynamoDBStreamRecord) error {
-	attempt, ended := dynamo.EndedWithWebhook(change.NewImage)
-	if !ended {
-		return nil
+// happened queues the first attempt to tell of a job that has ended, or of a warning,
+// because the stream must not wait for slow receivers.
+func (h *handler) happened(ctx context.Context, change *events.DynamoDBStreamRecord) error {
+	for _, read := range []func(map[string]events.DynamoDBAttributeValue) (webhook.ScheduledAttempt, bool){
+		dynamo.EndedWithWebhook, dynamo.NewWarning,
+	} {
+		if attempt, is := read(change.NewImage); is {
+			return h.queue.Send(ctx, attempt, h.now())
+		}
 	}
-	return h.queue.Send(ctx, attempt, h.now())
+	return nil
 }
 
 // clockSkew is how far apart the clocks of two functions may be.

@@ -1,6 +1,7 @@
 // Function webhooks notifies the receivers that submissions name of the ends of their
-// jobs. The stream of the jobs' table starts it for jobs that have ended, and a queue
-// that holds each next attempt until it is due.
+// jobs, and those that budgets name of warnings. The stream of the jobs' table starts it
+// for jobs that have ended, that of the table of usage for warnings, and a queue that
+// holds each next attempt until it is due.
 package main
 
 import (
@@ -13,6 +14,7 @@ import (
 	"cutroom/shared/adapter/sqsqueue"
 	"cutroom/shared/adapter/webhookhttp"
 	"cutroom/shared/app/eventapp"
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/webhook"
 	"cutroom/shared/service/api"
 )
@@ -22,13 +24,19 @@ func main() { eventapp.Main(webhooks) }
 func webhooks(p *eventapp.Parts) func(context.Context, event) (answer, error) {
 	records, table := dynamo.NewClient(p.AWS), p.Required("CUTROOM_JOBS_TABLE")
 	secret := secrets.NewSecret(p.AWS, p.Required("CUTROOM_SECRET_ARN"))
+	known := p.Catalog() // which may be nil until the settings were checked
 	h := &handler{
 		queue: sqsqueue.NewScheduledAttempts(p.AWS, p.Required("CUTROOM_WEBHOOK_QUEUE")), now: time.Now, logger: p.Logger,
 		deliverer: &webhook.Deliverer{
-			Jobs: dynamo.NewRuns(records, table), Store: dynamo.NewWebhooks(records, table),
+			Events: webhook.Events{
+				Jobs: dynamo.NewRuns(records, table), JobBody: api.WebhookBody,
+				Warnings:    dynamo.NewWarnings(records, p.Required("CUTROOM_USAGE_TABLE")),
+				WarningBody: func(w budget.Warning) ([]byte, error) { return api.WarningBody(known.Currency)(w) },
+			},
+			Store:   dynamo.NewWebhooks(records, table),
 			Sender:  webhookhttp.New(webhookhttp.Config{Targets: p.WebhookTargets(), Now: time.Now}),
-			Secrets: webhook.NewSecretsFrom(secret.Value), Body: api.WebhookBody,
-			Now: time.Now, Random: rand.Float64, Logger: p.Logger,
+			Secrets: webhook.NewSecretsFrom(secret.Value),
+			Now:     time.Now, Random: rand.Float64, Logger: p.Logger,
 		},
 	}
 	return h.handle

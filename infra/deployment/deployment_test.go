@@ -20,13 +20,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"cutroom/shared/testkit/awstest"
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/programtest"
 	"cutroom/shared/testkit/servertest"
 )
-
-// patience limits every wait. It is far longer than anything takes: no test judges
-// speed.
-const patience = 30 * time.Minute
 
 // deployed is the service in a local AWS.
 type deployed struct {
@@ -66,6 +63,7 @@ func TestDeployment(t *testing.T) {
 		{"Aborted", testAborted},
 		{"TaskTimeout", testTaskTimeout},
 		{"Jobs", testJobs},
+		{"Move", testMove},
 		{"Check", testCheck},
 		{"DeployWhileJobsRun", testDeployWhileJobsRun},
 	} {
@@ -213,7 +211,7 @@ func (d *deployed) redrive(t *testing.T) {
 func (d *deployed) run(t *testing.T, environment []string, name string, arguments ...string) {
 	t.Helper()
 	// Without a build cache, and with other tests running, builds take minutes.
-	ctx, cancel := context.WithTimeout(t.Context(), 3*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*patience.Max)
 	defer cancel()
 	command := exec.CommandContext(ctx, name, arguments...)
 	command.Dir, command.Env = d.root, environment
@@ -246,9 +244,7 @@ func architecture() string {
 // bounded returns the test's context, limited to patience.
 func bounded(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(cancel)
-	return ctx
+	return patience.Context(t)
 }
 
 // url returns the URL at which the local AWS serves an API of the deploy; the host

@@ -63,7 +63,9 @@ func testWebhooks(t *testing.T, d *deployed) {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	if log.Deliveries[0].Status != http.StatusServiceUnavailable || log.Deliveries[1].Status != http.StatusNoContent {
+	// The first has no status where this machine stood still for as long as a receiver may take.
+	first, second := log.Deliveries[0].Status, log.Deliveries[1].Status
+	if first != http.StatusServiceUnavailable && first != 0 || second != http.StatusNoContent {
 		t.Errorf("the log is %+v", log)
 	}
 	secret, err := client.Get(ctx, "/v1/webhooks/secret")

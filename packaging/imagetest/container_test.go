@@ -16,11 +16,11 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"cutroom/shared/testkit/patience"
 )
 
 const (
-	// patience bounds every wait.
-	patience = 3 * time.Minute
 	// label marks what the tests make, so that nothing of a test that was killed stays:
 	// scripts/test-docker.sh removes it.
 	label = "cutroom.test"
@@ -41,7 +41,7 @@ func docker(t *testing.T, arguments ...string) string {
 
 // tryDocker is docker for what may fail.
 func tryDocker(ctx context.Context, arguments ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, patience.Max)
 	defer cancel()
 	command := exec.CommandContext(ctx, "docker", arguments...)
 	var out, said bytes.Buffer
@@ -157,11 +157,7 @@ func (c *container) kill() { docker(c.t, "kill", c.id) }
 // eventually waits until the condition holds; what describes it.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !condition(); time.Sleep(100 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it never came to this: %s", what)
-		}
-	}
+	patience.Until(t, what, condition)
 }
 
 // gateway returns the address of this machine in the network of containers.

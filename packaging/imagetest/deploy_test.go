@@ -4,7 +4,6 @@ package imagetest_test
 
 import (
 	"bytes"
-	"context"
 	"crypto/md5"
 	"encoding/hex"
 	"encoding/json"
@@ -18,6 +17,7 @@ import (
 	"github.com/coder/websocket"
 
 	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -101,8 +101,7 @@ func TestRealtimeContainer(t *testing.T) {
 	w := newWorld(t)
 	c := w.start(t, "realtime", "CUTROOM_RTC_ADDR=:8082", "CUTROOM_RTC_PUBLIC=203.0.113.7")
 	url := c.ready(8080)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ctx := patience.Context(t)
 	conn, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(url, "http")+"/v1/stream?model=gen-2.5&api_key="+key, nil)
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -56,15 +57,18 @@ func (c *Client) CreateToken(ctx context.Context, wanted TokenRequest) (Token, e
 	return token, err
 }
 
-// Usage is what the account used of one model on one day.
+// Usage is what the account used, of what was asked for: of one model on one day, for example.
 type Usage struct {
-	Day              string `json:"day"`
-	Model            string `json:"model"`
-	Requests         int64  `json:"requests"`
-	PromptTokens     int64  `json:"prompt_tokens"`
-	CompletionTokens int64  `json:"completion_tokens"`
-	CachedTokens     int64  `json:"cached_tokens"`
-	ReasoningTokens  int64  `json:"reasoning_tokens"`
+	Day     string `json:"day,omitempty"`
+	Model   string `json:"model,omitempty"`
+	Key     string `json:"key,omitempty"`
+	Account string `json:"account,omitempty"`
+
+	Requests         int64 `json:"requests"`
+	PromptTokens     int64 `json:"prompt_tokens"`
+	CompletionTokens int64 `json:"completion_tokens"`
+	CachedTokens     int64 `json:"cached_tokens"`
+	ReasoningTokens  int64 `json:"reasoning_tokens"`
 	// Estimated counts the requests whose tokens were estimated because the model
 	// server did not report them.
 	Estimated int64 `json:"estimated"`
@@ -77,20 +81,46 @@ type Usage struct {
 	// Cost is what it cost by the service's prices, in the currency.
 	Cost     float64 `json:"cost,omitempty"`
 	Currency string  `json:"currency,omitempty"`
+	// BatchRequests is how many of the requests were calls of batches, and BatchCost what
+	// of the cost was theirs.
+	BatchRequests int64   `json:"batch_requests,omitempty"`
+	BatchCost     float64 `json:"batch_cost,omitempty"`
 }
 
-// Usage returns what the account used from one day to another, both included and
-// written like 2026-01-31; "" is the service's default.
-func (c *Client) Usage(ctx context.Context, from, to string) ([]Usage, error) {
+// UsageQuery says which usage is asked for.
+type UsageQuery struct {
+	// From and To are days, both included and written like 2026-01-31; "" is the service's
+	// default.
+	From, To string
+	// GroupBy are what rows are of, in their order: day, model, key and account. None is day
+	// and model.
+	GroupBy []string
+}
+
+func (q UsageQuery) path(format string) string {
 	query := url.Values{}
-	for name, day := range map[string]string{"from": from, "to": to} {
-		if day != "" {
-			query.Set(name, day)
+	for name, value := range map[string]string{
+		"from": q.From, "to": q.To, "group_by": strings.Join(q.GroupBy, ","), "format": format,
+	} {
+		if value != "" {
+			query.Set(name, value)
 		}
 	}
+	return "/v1/usage?" + query.Encode()
+}
+
+// Usage returns what the account used.
+func (c *Client) Usage(ctx context.Context, q UsageQuery) ([]Usage, error) {
 	var page struct {
 		Data []Usage `json:"data"`
 	}
-	err := c.get(ctx, c.inference(http.MethodGet, "/v1/usage?"+query.Encode(), nil), &page)
+	err := c.get(ctx, c.inference(http.MethodGet, q.path(""), nil), &page)
 	return page.Data, err
+}
+
+// UsageTable returns what the account used as CSV (RFC 4180), whose first row names the
+// columns.
+func (c *Client) UsageTable(ctx context.Context, q UsageQuery) (string, error) {
+	table, err := c.fetch(ctx, c.inference(http.MethodGet, q.path("csv"), nil))
+	return string(table), err
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"cutroom/shared/client"
+	"cutroom/shared/testkit/patience"
 )
 
 // seen is a request as the service saw it.
@@ -86,6 +87,17 @@ func breakOff(w http.ResponseWriter, _ *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
+// switchProtocols takes the connection over, and holds it until the client hangs up.
+func switchProtocols(w http.ResponseWriter, _ *http.Request) {
+	conn, buffered, err := http.NewResponseController(w).Hijack()
+	if err != nil {
+		panic(err)
+	}
+	defer conn.Close()
+	_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+	_, _ = io.Copy(io.Discard, buffered)
+}
+
 // serve returns a client of a service with the answers.
 func serve(t *testing.T, answers ...http.HandlerFunc) (*client.Client, *service) {
 	t.Helper()
@@ -110,9 +122,8 @@ func clientOf(t *testing.T, url string) *client.Client {
 }
 
 func bounded(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	t.Cleanup(cancel)
-	return ctx
+	t.Helper()
+	return patience.Context(t)
 }
 
 // text is a file with a content.
@@ -151,7 +162,8 @@ func TestRefusals(t *testing.T) {
 			client.Error{Status: 404, Message: "no such model", Type: "invalid_request_error", Code: "model_not_found"},
 			"no such model",
 		},
-		"a proxy's": {status(405, `<html>`), client.Error{Status: 405}, "status 405"},
+		"a proxy's":             {status(405, `<html>`), client.Error{Status: 405}, "status 405"},
+		"a switch of protocols": {switchProtocols, client.Error{Status: 101}, "status 101"},
 		"too long a wait": {
 			status(429, `{"detail":"Too many."}`, "Retry-After", "3600"),
 			client.Error{Status: 429, Message: "Too many.", RetryAfter: time.Hour}, "Too many.",
@@ -390,6 +402,10 @@ func TestChatStream(t *testing.T) {
 			"Hello", 5, "",
 		},
 		"broken off": {fmt.Sprintf(piece, "Hel"), "Hel", 0, "no connection"},
+		"with an event of many lines": {
+			fmt.Sprintf(piece, "Hel") + strings.Repeat("data: "+strings.Repeat(" ", 1000)+"\n", 2000) + "\ndata: [DONE]\n\n",
+			"Hel", 0, "too long",
+		},
 		"with an error": {
 			fmt.Sprintf(piece, "Hel") + "data: {\"error\":{\"message\":\"the model " +
 				"left\",\"type\":\"api_error\",\"code\":\"upstream_error\"}}\n\ndata: [DONE]\n\n",

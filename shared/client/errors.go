@@ -78,6 +78,11 @@ func refusalOf(response *http.Response) *Error {
 		Status: response.StatusCode, RequestID: response.Header.Get("x-request-id"),
 		RetryAfter: retryAfter(response.Header.Get("Retry-After")),
 	}
+	if response.StatusCode < http.StatusBadRequest {
+		// The body of an answer that switches protocols is a connection, whose end no
+		// context brings about. No other one says why.
+		return refusal
+	}
 	content, err := io.ReadAll(io.LimitReader(response.Body, most))
 	if err != nil {
 		return refusal

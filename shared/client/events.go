@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// maxEvent bounds a line of an event stream, in bytes.
+// maxEvent bounds an event of a stream and each of its lines, in bytes.
 const maxEvent = 1 << 20
 
 // event is one server-sent event.
@@ -26,6 +26,7 @@ func readEvents(stream io.Reader) iter.Seq2[event, error] {
 		lines.Buffer(nil, maxEvent)
 		var name string
 		var data []string
+		left := maxEvent
 		for lines.Scan() {
 			field, value, _ := strings.Cut(lines.Text(), ":")
 			value = strings.TrimPrefix(value, " ")
@@ -34,10 +35,14 @@ func readEvents(stream io.Reader) iter.Seq2[event, error] {
 				if data != nil && !yield(event{name, strings.Join(data, "\n")}, nil) {
 					return
 				}
-				name, data = "", nil
+				name, data, left = "", nil, maxEvent
 			case field == "event":
 				name = value
 			case field == "data":
+				if left -= len(value) + len("\n"); left < 0 {
+					yield(event{}, bufio.ErrTooLong)
+					return
+				}
 				data = append(data, value)
 			}
 		}

@@ -18,6 +18,12 @@ const (
 	Failed     = "failed"
 )
 
+// Span is when something is expected (docs/contract/jobs.md#outlook).
+type Span struct {
+	Earliest time.Time `json:"earliest"`
+	Latest   time.Time `json:"latest"`
+}
+
 // Job is a job as the service shows it (docs/contract/media.md#job-record). A time
 // is nil until the job has got there.
 type Job struct {
@@ -29,6 +35,11 @@ type Job struct {
 	CompletedAt *time.Time `json:"completed_at"`
 	// Progress goes from 0 to 1.
 	Progress float64 `json:"progress"`
+	// QueuePosition is the place of a pending job in the line, 1 for the next; 0 if it is not
+	// told. EstimatedStart and EstimatedCompletion are nil if nobody can tell.
+	QueuePosition       int   `json:"queue_position"`
+	EstimatedStart      *Span `json:"estimated_start_at"`
+	EstimatedCompletion *Span `json:"estimated_completion_at"`
 	// EstimatedSeconds is how long the engine was expected to work on it; nil if that
 	// was not known.
 	EstimatedSeconds *int64 `json:"estimated_seconds"`
@@ -81,6 +92,16 @@ type JobResult struct {
 	Height    int        `json:"height"`
 	Duration  float64    `json:"duration"`
 	ExpiresAt *time.Time `json:"expires_at"`
+	// Credentials are the Content Credentials in the result, nil if it has none.
+	Credentials *ContentCredentials `json:"content_credentials"`
+}
+
+// ContentCredentials say how a result was made, by a word of IPTC's vocabulary of digital
+// sources, and who signed that when.
+type ContentCredentials struct {
+	SourceType string     `json:"source_type"`
+	SignedBy   string     `json:"signed_by"`
+	SignedAt   *time.Time `json:"signed_at"`
 }
 
 // Cancelled is the code of the failure of a job that was cancelled.

@@ -10,6 +10,10 @@ type Capabilities struct {
 	// server: while it works, this machine has time to receive the next job and to
 	// fetch its inputs, and the engine must not wait for that.
 	Prefetch bool
+	// Decodes is true for an engine that fails on an input that FFmpeg cannot decode: a
+	// video whose header says all about it need not be probed before the run, only after
+	// one that failed, to find out why.
+	Decodes bool
 }
 
 // Capable is an [Engine] that declares its capabilities.
@@ -40,4 +44,26 @@ func HealthOf(e Engine) func(context.Context) error {
 		return monitored.Health
 	}
 	return nil
+}
+
+// Inspected is an [Engine] on servers that may lack what the catalog's models need,
+// such as the weights of one.
+type Inspected interface {
+	// Inspect asks every server.
+	Inspect(ctx context.Context) []Inspection
+}
+
+// Inspection is what was found at a server.
+type Inspection struct {
+	Server string
+	// Err is why the server could not be asked, else nil.
+	Err error
+	// Lacks is what it lacks, by model, in words such as `the node class "VAEDecode"`.
+	Lacks map[string][]string
+}
+
+// InspectedOf returns the engine as an [Inspected], nil if it is none.
+func InspectedOf(e Engine) Inspected {
+	inspected, _ := e.(Inspected)
+	return inspected
 }

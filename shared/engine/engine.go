@@ -49,6 +49,13 @@ type Spec struct {
 	// Remaining is how long the run may take before it is stopped; 0 if that is not
 	// known. An engine that cannot be done by then says so at once.
 	Remaining time.Duration
+	// PreviewEvery is the least time between two previews that are wanted while the
+	// engine works; 0 wants none. An engine that has none, or for which they are not
+	// cheap, sends none.
+	PreviewEvery time.Duration
+	// Thumbnails asks an engine that can make them on the way for thumbnails, and for the
+	// poster of a video.
+	Thumbnails bool
 	// Folder is an empty folder of this run's own for scratch files. It is
 	// removed by the caller.
 	Folder string
@@ -66,6 +73,10 @@ type Progress struct {
 	// Took is how long the stage took, in the reports that an engine that
 	// measures its stages sends for each of them at the end; else 0.
 	Took time.Duration
+	// Preview is a small picture of what the result looks like so far, as a JPEG that
+	// [CheckPreview] accepts; nil in reports without a new one. The engine does not
+	// change it any more.
+	Preview []byte
 }
 
 // Outcome is what an engine tells of an edit that it made, for the person who
@@ -80,6 +91,21 @@ type Outcome struct {
 	// Notice is what the person should know, such as which words were not
 	// followed, in sentences; empty if there is nothing to say.
 	Notice string
+	// Thumbnails are small pictures, if they were asked for and the engine has made them.
+	Thumbnails Thumbnails
+}
+
+// Thumbnails are pictures of a result and of what was edited, each a JPEG of
+// the size of thumbnails (docs/contract/jobs.md#thumbnails), and the poster of a video
+// that is the result; nil for one that was not made.
+type Thumbnails struct{ Result, Input, Poster []byte }
+
+// Depicted is a file of which a picture is wanted: a thumbnail, or a poster.
+type Depicted struct {
+	Input
+	// Poster asks for a poster. It is of the same time as the thumbnails that are asked
+	// for with it.
+	Poster bool
 }
 
 // Engine edits media. Run returns when Output is written completely, or with an

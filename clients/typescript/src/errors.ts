@@ -1,4 +1,4 @@
-import type { Job } from "./jobs.js";
+import type { components } from "./schema.js";
 
 /** Any error of this package. */
 export class CutroomError extends Error {
@@ -57,7 +57,7 @@ export class ConnectionError extends CutroomError {
 /** A job that was awaited has failed; `job.error` says why. */
 export class JobFailed extends CutroomError {
   override name = "JobFailed";
-  constructor(readonly job: Job) {
+  constructor(readonly job: components["schemas"]["Job"]) {
     super(`the job ${job.job_id} has failed (${job.error?.code}): ${job.error?.message}`);
   }
 }

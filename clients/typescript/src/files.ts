@@ -1,6 +1,6 @@
 import { check } from "./errors.js";
 import type { components } from "./schema.js";
-import { contentOf, digestOf, nameOf, type Source, type StoredFile } from "./sources.js";
+import { contentOf, type CredentialsReport, digestOf, nameOf, type Source, type StoredFile } from "./sources.js";
 import type { Service } from "./transport.js";
 
 /** The size in bytes above which a file goes to a signed URL at once, past the limits of forms. */
@@ -63,11 +63,20 @@ export class Files {
   }
 
   /**
-   * A small JPEG of an image, or of the first picture of a video. A file that has none is an `APIError` with the status
+   * A small JPEG of an image or a video. A file that has none is an `APIError` with the status
    * 404, in AWS also until a job was made from it.
    */
   async thumbnail(id: string, options: { signal?: AbortSignal } = {}): Promise<Blob> {
     return (await check(await this.service.send(`/v1/uploads/${encodeURIComponent(id)}/thumbnail`, options))).blob();
+  }
+
+  /**
+   * Verifies the Content Credentials of an image or a video. A file that was changed is no error; where the service
+   * cannot verify, as in AWS, it is an `APIError` with the status 404.
+   */
+  async credentials(id: string, options: { signal?: AbortSignal } = {}): Promise<CredentialsReport> {
+    const answer = await check(await this.service.send(`/v1/uploads/${encodeURIComponent(id)}/credentials`, options));
+    return answer.json() as Promise<CredentialsReport>;
   }
 
   /** The files, newest first. Pages are read as they are needed. */

@@ -8,6 +8,6 @@
 export { Cutroom, type CutroomOptions, type TokenOptions } from "./client.js";
 export { APIError, ConnectionError, CutroomError, JobFailed, type FieldError } from "./errors.js";
 export type { Files, UploadOptions } from "./files.js";
-export type { Edit, Job, JobCreated, Jobs, Share } from "./jobs.js";
-export type { Source, StoredFile } from "./sources.js";
+export type { Edit, Job, JobCreated, Jobs, PictureSize, Share } from "./jobs.js";
+export type { CredentialsReport, Source, StoredFile } from "./sources.js";
 export type { components, operations, paths } from "./schema.js";

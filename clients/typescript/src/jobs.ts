@@ -2,12 +2,14 @@ import { APIError, check, ConnectionError, JobFailed } from "./errors.js";
 import * as events from "./events.js";
 import { large, pages, type Files } from "./files.js";
 import type { components } from "./schema.js";
-import { contentOf, nameOf, type Source } from "./sources.js";
+import { contentOf, type CredentialsReport, nameOf, type Source } from "./sources.js";
 import { sleep, type Service } from "./transport.js";
 
 export type Job = components["schemas"]["Job"];
 export type Share = components["schemas"]["Share"];
 export type JobCreated = components["schemas"]["JobCreated"];
+/** How large a picture of a result is: small, or as a player shows it before it plays. */
+export type PictureSize = "thumbnail" | "poster";
 
 /** What a model is asked to do. Which of these a model takes is in docs/contract/media.md#forms. */
 export interface Edit {
@@ -108,15 +110,34 @@ export class Jobs {
     return (await check(answer)).json() as Promise<Share>;
   }
 
-  /** A small JPEG of the result, or of the input, of a completed job. */
-  async thumbnail(id: string, options: Cancellable & { of?: "result" | "input" } = {}): Promise<Blob> {
-    const { of = "result", ...signal } = options;
-    return (await check(await this.service.send(`${pathOf(id)}/thumbnail?of=${of}`, signal))).blob();
+  /** A small JPEG of the result, or of the input, of a completed job; as a "poster" a larger one of a video. */
+  async thumbnail(
+    id: string, options: Cancellable & { of?: "result" | "input"; size?: PictureSize } = {},
+  ): Promise<Blob> {
+    const { of = "result", size = "thumbnail", ...signal } = options;
+    return (await check(await this.service.send(`${pathOf(id)}/thumbnail?of=${of}&size=${size}`, signal))).blob();
   }
 
-  /** The address of a thumbnail for `<img src>`, with a client token (never a permanent key). */
-  thumbnailURL(id: string, token: string, of: "result" | "input" = "result"): string {
-    return `${this.service.url}${pathOf(id)}/thumbnail?of=${of}&api_key=${encodeURIComponent(token)}`;
+  /** A small JPEG of what a job that is being processed looks like so far. Not every engine has any. */
+  async preview(id: string, options: Cancellable = {}): Promise<Blob> {
+    return (await check(await this.service.send(`${pathOf(id)}/preview`, options))).blob();
+  }
+
+  /**
+   * Verifies the Content Credentials of a completed job's result. A result that was changed is no error; where the
+   * service cannot verify, as in AWS, it is an `APIError` with the status 404.
+   */
+  async credentials(id: string, options: Cancellable = {}): Promise<CredentialsReport> {
+    const answer = await check(await this.service.send(`${pathOf(id)}/credentials`, options));
+    return answer.json() as Promise<CredentialsReport>;
+  }
+
+  /**
+   * The address of a thumbnail for `<img src>`, or of a poster for `<video poster>`, with a client token (never a
+   * permanent key).
+   */
+  thumbnailURL(id: string, token: string, of: "result" | "input" = "result", size: PictureSize = "thumbnail"): string {
+    return `${this.service.url}${pathOf(id)}/thumbnail?of=${of}&size=${size}&api_key=${encodeURIComponent(token)}`;
   }
 
   /**

@@ -5,6 +5,9 @@ import type { components } from "./schema.js";
 /** The reference of a stored file. */
 export type StoredFile = components["schemas"]["File"];
 
+/** What the Content Credentials of a file say, and whether that holds. */
+export type CredentialsReport = components["schemas"]["CredentialsReport"];
+
 /** Bytes, a stored file or its id. `cutroom/node` makes a Blob of a path, whose bytes stay on the disk. */
 export type Source = Blob | StoredFile | string;
 

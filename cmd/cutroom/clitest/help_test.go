@@ -19,7 +19,7 @@ func TestHelp(t *testing.T) {
 	for _, command := range []string{
 		"", "edit", "image", "t2v", "jobs", "jobs list", "jobs show", "jobs watch", "jobs cancel", "jobs download",
 		"jobs share", "jobs rm", "jobs deliveries",
-		"files", "files ls", "files put", "files get", "files rm", "chat", "models", "quota", "usage", "token",
+		"files", "files ls", "files put", "files get", "files rm", "inspect", "chat", "models", "quota", "usage", "token",
 		"webhook-secret", "mcp",
 		"login", "logout", "profiles", "completion",
 	} {

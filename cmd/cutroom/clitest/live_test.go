@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"cutroom/shared/testkit/c2patest"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -391,30 +392,33 @@ func login(t *testing.T, s shell) {
 
 func doctor(t *testing.T, s shell) {
 	s = s.with("AWS_EC2_METADATA_DISABLED=true", "AWS_REGION=", "AWS_DEFAULT_REGION=", "CUTROOM_ADDR=127.0.0.1:0",
-		"CUTROOM_INFERENCE_ADDR=127.0.0.1:0")
+		"CUTROOM_INFERENCE_ADDR=127.0.0.1:0", "CUTROOM_C2PA=on", "CUTROOM_C2PA_LIBRARY="+c2patest.Path(t))
 	states := map[any]any{}
 	for _, found := range s.documents("doctor") {
 		states[found["check"]] = found["state"]
 	}
 	for check, want := range map[string]string{
-		"ffmpeg": "ok", "data": "ok", "address": "ok", "network": "ok", "engine": "ok", "upstream": "ok", "aws": "warn",
+		"ffmpeg": "ok", "signing": "ok", "data": "ok", "address": "ok", "network": "ok", "engine": "ok", "upstream": "ok", "aws": "warn",
 		"server": "ok", "key": "ok",
 	} {
 		if states[check] != want {
 			t.Errorf("%s is %v, want %s", check, states[check], want)
 		}
 	}
-	if got := s.with("CUTROOM_ADDR=:0", "CUTROOM_DEV_KEY=ck_password").run("doctor"); !strings.Contains(got.stdout,
+	if _, err := os.Stat(filepath.Join(s.folder, ".cutroom", "c2pa.pem")); err == nil {
+		t.Error("it kept the identity that it tried")
+	}
+	if got := s.with("CUTROOM_C2PA=auto", "CUTROOM_ADDR=:0", "CUTROOM_DEV_KEY=ck_password").run("doctor"); !strings.Contains(got.stdout,
 		"warn  network") {
 		t.Errorf("a weak key on an open server: %+v", got)
 	}
-	s = s.with("PATH="+t.TempDir(), "CUTROOM_ENGINE=http://127.0.0.1:1",
+	s = s.with("PATH="+t.TempDir(), "CUTROOM_ENGINE=http://127.0.0.1:1", "CUTROOM_C2PA=auto", "CUTROOM_C2PA_LIBRARY=/none",
 		"CUTROOM_ADDR="+strings.TrimPrefix(s.setting("CUTROOM_INFERENCE_URL"), "http://"), "CUTROOM_API_KEY=ck_not_this_one")
 	got := s.run("doctor")
-	if got.code != 1 || !strings.Contains(got.stderr, "3 of") {
+	if got.code != 1 || !strings.Contains(got.stderr, "4 of") {
 		t.Errorf("%+v", got)
 	}
-	for _, line := range []string{"fail  ffmpeg", "fail  engine", "a Cutroom serves at", "fail  key", "cutroom login"} {
+	for _, line := range []string{"fail  ffmpeg", "fail  signing", "fail  engine", "a Cutroom serves at", "fail  key", "cutroom login"} {
 		if !strings.Contains(got.stdout, line) {
 			t.Errorf("it does not say %q:\n%s", line, got.stdout)
 		}

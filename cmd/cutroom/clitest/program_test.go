@@ -18,6 +18,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/programtest"
 	"cutroom/shared/testkit/servertest"
 )
@@ -26,15 +27,9 @@ var program string
 
 func TestMain(m *testing.M) { os.Exit(programtest.Main(m, "cutroom/cmd/cutroom", &program)) }
 
-// patience bounds every wait of a test. It exists to end a test that would hang, and
-// measures no speed.
-const patience = 30 * time.Minute
-
 func bounded(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	t.Cleanup(cancel)
-	return ctx
+	return patience.Context(t)
 }
 
 // shell is where commands are typed: a folder and environment variables.

@@ -7,7 +7,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -55,6 +57,9 @@ func TestExitCodes(t *testing.T) {
 	})
 	s.save("clip.mp4", []byte("bytes"))
 	s.save("photo.heic", []byte("\x00\x00\x00\x18ftypheic\x00\x00\x00\x00mif1heic"))
+	if err := syscall.Mkfifo(filepath.Join(s.folder, "pipe.png"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	nobody, keyless := s.with("CUTROOM_URL=http://127.0.0.1:1"), s.with("CUTROOM_API_KEY=")
 	for name, c := range map[string]struct {
 		shell shell
@@ -70,6 +75,7 @@ func TestExitCodes(t *testing.T) {
 		"an upstream that left":   {s, []string{"chat", "hi", "-m", "m"}, 1, "The upstream left"},
 		"a picture of a phone":    {s, []string{"edit", "photo.heic", "-p", "x"}, 2, "photo.heic is a HEIC picture"},
 		"such a reference":        {s, []string{"edit", "clip.mp4", "--ref", "photo.heic"}, 2, "JPEG or PNG"},
+		"a pipe, not a file":      {s, []string{"inspect", "pipe.png"}, 2, "pipe.png is no regular file"},
 		"an unknown flag":         {s, []string{"edit", "clip.mp4", "--colour"}, 2, "cutroom edit --help"},
 		"an argument too few":     {s, []string{"jobs", "show"}, 2, "cutroom jobs show --help"},
 		"a wrong number":          {s, []string{"edit", "clip.mp4", "--seed", "-1"}, 2, "seed"},

@@ -31,30 +31,63 @@ func (Quota) Run(ctx context.Context, s *Session) error {
 
 // Usage shows what the account used.
 type Usage struct {
-	From string `placeholder:"DAY" help:"First day, such as 2026-01-31."`
-	To   string `placeholder:"DAY" help:"Last day."`
+	From string   `placeholder:"DAY" help:"First day, such as 2026-01-31."`
+	To   string   `placeholder:"DAY" help:"Last day."`
+	By   []string `placeholder:"WHAT" default:"day,model" enum:"day,model,key,account" help:"What rows are of, in their order, with commas between them: ${enum}. Without it, day and model."`
+	CSV  bool     `name:"csv" help:"Print a table for other programs, with all columns (RFC 4180)."`
 }
 
 // Run shows the usage.
 func (c *Usage) Run(ctx context.Context, s *Session) error {
+	if c.CSV && s.JSON {
+		return &UsageError{"--csv: a table is no JSON"}
+	}
+	query := client.UsageQuery{From: c.From, To: c.To, GroupBy: c.By}
 	return s.with(ctx, func(ctx context.Context, service *client.Client) error {
-		used, err := service.Usage(ctx, c.From, c.To)
+		if c.CSV {
+			return s.printUsageTable(ctx, service, query)
+		}
+		used, err := service.Usage(ctx, query)
 		if err != nil {
 			return err
 		}
-		list := s.newList("DAY", "MODEL", "EDITS", "REQUESTS", "PROMPT TOKENS", "COMPLETION TOKENS", "SESSION SECONDS", "COST")
+		var columns []string
+		for _, group := range c.By {
+			columns = append(columns, strings.ToUpper(group))
+		}
+		list := s.newList(append(columns, "EDITS", "REQUESTS", "OF BATCHES", "PROMPT TOKENS", "COMPLETION TOKENS",
+			"SESSION SECONDS", "COST")...)
 		for _, u := range used {
 			cost := ""
 			if u.Cost > 0 {
 				cost = fmt.Sprintf("%.9g %s", u.Cost, u.Currency)
 			}
-			if err := list.add(u, u.Day, u.Model, fmt.Sprint(u.Jobs), fmt.Sprint(u.Requests), fmt.Sprint(u.PromptTokens),
-				fmt.Sprint(u.CompletionTokens), fmt.Sprint(u.SessionSeconds), cost); err != nil {
+			of := map[string]string{"day": u.Day, "model": u.Model, "key": u.Key, "account": u.Account}
+			var cells []string
+			for _, group := range c.By {
+				cells = append(cells, of[group])
+			}
+			if err := list.add(u, append(cells, fmt.Sprint(u.Jobs), fmt.Sprint(u.Requests), fmt.Sprint(u.BatchRequests),
+				fmt.Sprint(u.PromptTokens), fmt.Sprint(u.CompletionTokens), fmt.Sprint(u.SessionSeconds), cost)...); err != nil {
 				return err
 			}
 		}
 		return list.end()
 	})
+}
+
+// printUsageTable prints usage as the service's own table.
+func (s *Session) printUsageTable(ctx context.Context, service *client.Client, query client.UsageQuery) error {
+	table, err := service.UsageTable(ctx, query)
+	if err != nil {
+		return err
+	}
+	for line := range strings.Lines(table) {
+		if err := s.printLine(strings.TrimRight(line, "\r\n")); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Token makes a client token.

@@ -158,6 +158,12 @@ func (s *Session) showJob(job client.Job) error {
 	}
 	rows = append(rows, []string{"seed", fmt.Sprint(job.Seed)}, []string{"created", local(job.CreatedAt)},
 		[]string{"started", local(job.StartedAt)}, []string{"ended", local(job.CompletedAt)})
+	if job.QueuePosition > 0 {
+		rows = append(rows, []string{"in line", outlookOf(job, time.Now())})
+	}
+	if job.EstimatedCompletion != nil {
+		rows = append(rows, []string{"done", "in " + within(*job.EstimatedCompletion, time.Now())})
+	}
 	if job.EstimatedSeconds != nil {
 		rows = append(rows, []string{"takes", "about " + (time.Duration(*job.EstimatedSeconds) * time.Second).String()})
 	}
@@ -186,6 +192,32 @@ func (s *Session) showJob(job client.Job) error {
 	return list.end()
 }
 
+// outlookOf returns where a pending job is in the line, and when it should begin; empty if
+// the service does not tell.
+func outlookOf(job client.Job, now time.Time) string {
+	if job.QueuePosition < 1 {
+		return ""
+	}
+	at := "next"
+	if before := job.QueuePosition - 1; before > 0 {
+		at = fmt.Sprintf("%d before it", before)
+	}
+	if job.EstimatedStart == nil {
+		return at
+	}
+	return at + ", begins in " + within(*job.EstimatedStart, now)
+}
+
+// within returns how long it is from now until a span, in words.
+func within(s client.Span, now time.Time) string {
+	earliest := max(0, s.Earliest.Sub(now)).Round(time.Second)
+	latest := max(time.Second, s.Latest.Sub(now)).Round(time.Second)
+	if latest <= time.Second || earliest >= latest {
+		return latest.String()
+	}
+	return fmt.Sprintf("%v to %v", earliest, latest)
+}
+
 // costOf returns what a job costs, in words; "-" if that is not known.
 func costOf(job client.Job) string {
 	switch {
@@ -206,7 +238,12 @@ func resultRows(result *client.JobResult) [][]string {
 	if result.Duration > 0 {
 		about = append(about, fmt.Sprintf("%.1f s", result.Duration))
 	}
-	return [][]string{{"result", strings.Join(about, ", ")}, {"kept until", local(result.ExpiresAt)}}
+	rows := [][]string{{"result", strings.Join(about, ", ")}, {"kept until", local(result.ExpiresAt)}}
+	if signed := result.Credentials; signed != nil {
+		rows = append(rows, []string{"credentials",
+			signed.SourceType + ", signed by " + signed.SignedBy + ", " + local(signed.SignedAt)})
+	}
+	return rows
 }
 
 // JobsGet shows a job.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync/atomic"
+	"time"
 
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
@@ -59,6 +61,8 @@ type tracker struct {
 	name    string
 	phase   string
 	bar     *mpb.Bar
+	// place is where the job is in the line, in words.
+	place atomic.Pointer[string]
 }
 
 func (d *display) track(name string) *tracker { return &tracker{display: d, name: printable(name)} }
@@ -69,6 +73,8 @@ const scale = 1000
 func (t *tracker) uploading(done, total int64) { t.show("upload", done, total) }
 
 func (t *tracker) editing(job client.Job) {
+	place := outlookOf(job, time.Now())
+	t.place.Store(&place)
 	t.show(job.Status, int64(job.Progress*scale), scale)
 }
 
@@ -99,6 +105,9 @@ func (t *tracker) newBar(phase string) *mpb.Bar {
 	appended := decor.NewPercentage("%d")
 	if phase == "upload" || phase == "download" {
 		appended = decor.CountersKibiByte("% .1f / % .1f")
+	}
+	if phase == "queue" {
+		appended = decor.Any(func(decor.Statistics) string { return *t.place.Load() })
 	}
 	options := []mpb.BarOption{
 		mpb.PrependDecorators(decor.Name(fmt.Sprintf("%s  %-8s", t.name, printable(phase)), decor.WCSyncSpaceR)),

@@ -29,11 +29,12 @@ type Commands struct {
 	T2V      T2V           `cmd:"" name:"t2v" group:"Media" help:"Make a video from a text."`
 	Jobs     Jobs          `cmd:"" group:"Media" help:"List, search, watch, cancel, download, share and delete jobs."`
 	Files    Files         `cmd:"" group:"Media" help:"Store files, to use them again."`
+	Inspect  Inspect       `cmd:"" group:"Media" help:"Verify a file's Content Credentials: who made it, how and when."`
 	Chat     Chat          `cmd:"" group:"Text" help:"Chat with a model."`
 	MCP      MCP           `cmd:"" name:"mcp" group:"Text" help:"Serve an agent by the Model Context Protocol."`
 	Models   Models        `cmd:"" group:"Account" help:"List the models."`
 	Quota    Quota         `cmd:"" group:"Account" help:"Show the realtime sessions of the account."`
-	Usage    Usage         `cmd:"" group:"Account" help:"Show what the account used, by day and model."`
+	Usage    Usage         `cmd:"" group:"Account" help:"Show what the account used, by day, model or key."`
 	Token    Token         `cmd:"" group:"Account" help:"Make a client token, for a browser or an app."`
 	Secret   WebhookSecret `cmd:"" name:"webhook-secret" group:"Account" help:"Show the secret that webhooks are signed with."`
 	Login    Login         `cmd:"" group:"Account" help:"Keep a server's key."`

@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"flag"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -17,6 +19,12 @@ import (
 	"testing"
 	"time"
 
+	catalogs "cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/media/mediatest"
+	"cutroom/shared/engine"
+	"cutroom/shared/service/provenance"
+	"cutroom/shared/testkit/c2patest"
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/programtest"
 	"cutroom/shared/testkit/servertest"
 )
@@ -29,9 +37,6 @@ func TestMain(m *testing.M) {
 	os.Exit(programtest.Main(m, "cutroom/cmd/cutroom", &program))
 }
 
-// patience bounds the whole test. It measures no speed.
-const patience = 20 * time.Minute
-
 // outcome is the result of a flow, as testdata/console.mjs prints it.
 type outcome struct{ Flow, Failure string }
 
@@ -39,8 +44,7 @@ type outcome struct{ Flow, Failure string }
 // anything but the service, breaks its policy, or has a serious fault for users of a
 // keyboard or a screen reader.
 func TestConsole(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ctx := patience.Context(t)
 	server, err := servertest.Program(program).Start(ctx, t.TempDir(), "CUTROOM_CATALOG="+catalog(t), "CUTROOM_WORKERS=2",
 		"CUTROOM_LOG_LEVEL=warn")
 	if err != nil {
@@ -53,7 +57,7 @@ func TestConsole(t *testing.T) {
 	}
 	for _, flow := range play(ctx, t, map[string]string{
 		"URL": server.URL(), "INFERENCE_URL": server.InferenceURL(), "KEY": servertest.Key, "CHROMIUM": chromium,
-		"SHOTS": t.ArtifactDir(),
+		"SHOTS": t.ArtifactDir(), "SIGNED": pictures(t),
 		"MEDIA": absolute(t, "../../../testdata"), "PACKAGES": absolute(t, "../../../.tools/console"),
 	}) {
 		t.Run(flow.Flow, func(t *testing.T) {
@@ -65,6 +69,41 @@ func TestConsole(t *testing.T) {
 	if t.Failed() {
 		t.Logf("the server's log:\n%s", server.Log())
 	}
+}
+
+// pictures returns a folder with a picture that another service signed, signed.png, and the
+// same one with another byte in it, changed.png.
+func pictures(t *testing.T) string {
+	t.Helper()
+	text, err := provenance.NewIdentity(time.Now(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	who, err := provenance.ParseIdentity(text, text, time.Now(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, source := t.TempDir(), mediatest.Image{}.Make(t)
+	path := filepath.Join(folder, "signed.png")
+	spec := engine.Spec{
+		Model: "gen-image-2", Kind: catalogs.Image, Data: &engine.Input{Path: source, MIME: "image/png"}, Output: source,
+	}
+	signer := provenance.New(provenance.Config{
+		Library: c2patest.Library(t), Identity: who, Generative: true, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+		InputTime: patience.Max,
+	})
+	if _, err := signer.Sign(t.Context(), spec, engine.Outcome{Engine: "an engine"}, "image/png", path); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content[len(content)-20]++
+	if err := os.WriteFile(filepath.Join(folder, "changed.png"), content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return folder
 }
 
 // play runs the flows and returns their outcomes.
@@ -150,6 +189,7 @@ func catalog(t *testing.T) string {
     upstreams:
       - {url: "%s/v1"}
   - id: scribe
+    price: {input: 2, output: 4, call: 0.25}
     routes: [chat]
     context_length: 32768
     max_output_length: 4096

@@ -52,6 +52,10 @@ func Find(ctx context.Context, settings aws.Config, stage string) (Deploy, error
 			d.StateMachine = value
 		case "VideoQueueUrl":
 			d.VideoQueue = value
+		case "ImageQueueUrl":
+			d.ImageQueue = value
+		case "BucketName":
+			d.Bucket = value
 		}
 	}
 	return d, nil

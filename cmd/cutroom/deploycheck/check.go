@@ -24,8 +24,9 @@ type Deploy struct {
 	// MediaURL and InferenceURL are the base URLs of the services, RealtimeURL is that
 	// of sessions, empty where there are none.
 	MediaURL, InferenceURL, RealtimeURL string
-	// StateMachine is the ARN of that of jobs, VideoQueue the URL of the queue of videos.
-	StateMachine, VideoQueue string
+	// StateMachine is the ARN of that of jobs, VideoQueue and ImageQueue the URLs of the
+	// queues of its lanes, Bucket the name of the bucket of all blobs.
+	StateMachine, VideoQueue, ImageQueue, Bucket string
 }
 
 // Cloud shows the parts of a deploy that its callers do not see.

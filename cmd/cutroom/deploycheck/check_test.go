@@ -29,11 +29,9 @@ import (
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/job"
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/servertest"
 )
-
-// patience bounds every run.
-const patience = 10 * time.Minute
 
 // cloud is what a deploy in order shows to its deployer.
 type cloud struct {
@@ -135,8 +133,7 @@ type deployment struct {
 
 func start(t *testing.T) deployment {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
+	ctx := patience.Context(t)
 	program, err := servertest.Build(ctx, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -210,6 +207,11 @@ func front(t *testing.T, target string, gateway bool, cold *atomic.Bool, breaks 
 			w.Header().Set("Retry-After", "5")
 			w.WriteHeader(http.StatusServiceUnavailable)
 		default:
+			// An answer that begins before the end of the request's body was read would else break
+			// the connection to the server.
+			if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
+				t.Error(err)
+			}
 			proxy.ServeHTTP(w, r)
 		}
 	}))
@@ -237,7 +239,7 @@ type outcome struct {
 
 func (d deployment) run(ctx context.Context, t *testing.T, with trial) outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, patience.Max)
 	defer cancel()
 	status := with.receiver
 	if status == 0 {
@@ -286,6 +288,7 @@ func TestAllHolds(t *testing.T) {
 	d.nothingIsLeft(t, found)
 	t.Run("Broken", func(t *testing.T) { testBroken(t, d) })
 	t.Run("Interrupted", func(t *testing.T) { testInterrupted(t, d) })
+	t.Run("Soon", func(t *testing.T) { testJobsThatEndSoon(t, d) })
 }
 
 // nothingIsLeft makes sure that the keys of a run are revoked and deleted.
@@ -318,6 +321,17 @@ func testInterrupted(t *testing.T, d deployment) {
 		t.Fatalf("the run ended with %v", found.err)
 	}
 	d.nothingIsLeft(t, found)
+}
+
+// A job that ends before it can be cancelled says nothing of the deploy: another is.
+func testJobsThatEndSoon(t *testing.T, d deployment) {
+	var asked atomic.Int64
+	found := d.run(t.Context(), t, trial{only: []string{"cancel"}, breaks: func(w http.ResponseWriter, r *http.Request) bool {
+		return r.Method == http.MethodDelete && asked.Add(1) == 1 && answering(409, `{"detail":"The job has ended."}`)(w, r)
+	}})
+	if r := found.results["cancel"]; found.err != nil || r.State != deploycheck.Held || asked.Load() < 2 {
+		t.Errorf("%s %s, %v", r.State, r.Detail, found.err)
+	}
 }
 
 // on breaks the calls of a method and a path.

@@ -9,6 +9,7 @@ import (
 	"image"
 	"image/png"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -67,10 +68,28 @@ func (v *visit) job(ctx context.Context, as account, id string) (job, error) {
 	return found, err
 }
 
-func (v *visit) cancel(ctx context.Context, as account, id string) (job, error) {
-	var found job
-	err := v.ask(ctx, request{method: http.MethodDelete, path: "/v1/jobs/" + id, key: as.key}, &found)
-	return found, err
+// cancelTries is how many jobs are submitted at most to cancel one.
+const cancelTries = 10
+
+// cancelled submits a job and cancels it. A job that ends first is followed by another: a
+// worker makes its video in a moment.
+func (v *visit) cancelled(ctx context.Context) (id string, err error) {
+	for range cancelTries {
+		if id, err = v.submit(ctx, v.own, nil); err != nil {
+			return "", err
+		}
+		cancel := request{method: http.MethodDelete, path: "/v1/jobs/" + id, key: v.own.key}
+		got, err := v.call(ctx, cancel)
+		switch {
+		case err != nil:
+			return "", err
+		case got.status == http.StatusOK:
+			return id, nil
+		case got.status != http.StatusConflict:
+			return "", got.unexpected(cancel.method+" "+cancel.path, http.StatusOK)
+		}
+	}
+	return "", fmt.Errorf("%d jobs ended before they were cancelled", cancelTries)
 }
 
 // await waits for the end of a job. Each time that it looks it calls seen, which may be
@@ -398,11 +417,8 @@ func (v *visit) noContent(ctx context.Context, id string) error {
 
 // checkCancel cancels a job.
 func checkCancel(ctx context.Context, v *visit) (string, error) {
-	id, err := v.submit(ctx, v.own, nil)
+	id, err := v.cancelled(ctx)
 	if err != nil {
-		return "", err
-	}
-	if _, err := v.cancel(ctx, v.own, id); err != nil {
 		return "", err
 	}
 	found, err := v.job(ctx, v.own, id)
@@ -418,14 +434,7 @@ func checkCancel(ctx context.Context, v *visit) (string, error) {
 // checkFairness lets one account fill the queue. The job of another one, which comes
 // last, must not be served last.
 func checkFairness(ctx context.Context, v *visit) (string, error) {
-	ids := make([]string, v.Crowd)
-	for i := range ids {
-		var err error
-		if ids[i], err = v.submit(ctx, v.own, nil); err != nil {
-			return "", err
-		}
-	}
-	id, err := v.submit(ctx, v.other, nil)
+	ids, id, err := v.crowd(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -447,6 +456,32 @@ func checkFairness(ctx context.Context, v *visit) (string, error) {
 		return "", fmt.Errorf("the job of one account ended after all %d of another, which came before", v.Crowd)
 	}
 	return fmt.Sprintf("%d of %d jobs of another account ended later", later, v.Crowd), nil
+}
+
+// crowdTries is how often the queue is filled at most.
+const crowdTries = 3
+
+// crowd submits many jobs of one account and then one of another, while some of the first
+// are open still. Where they all ended first it begins again.
+func (v *visit) crowd(ctx context.Context) (ids []string, last string, err error) {
+	for range crowdTries {
+		ids = make([]string, v.Crowd)
+		for i := range ids {
+			if ids[i], err = v.submit(ctx, v.own, nil); err != nil {
+				return nil, "", err
+			}
+		}
+		if last, err = v.submit(ctx, v.other, nil); err != nil {
+			return nil, "", err
+		}
+		for _, id := range slices.Backward(ids) {
+			found, err := v.job(ctx, v.own, id)
+			if err != nil || !found.ended() {
+				return ids, last, err
+			}
+		}
+	}
+	return nil, "", fmt.Errorf("all %d jobs of one account ended before another submitted its own", v.Crowd)
 }
 
 func round(d time.Duration) time.Duration {

@@ -17,7 +17,7 @@ var (
 	}
 	// optionalAlarms are those that a deploy has by its options.
 	optionalAlarms = []string{
-		"image-refusals", "media-unhealthy", "realtime-errors", "realtime-latency", "realtime-unhealthy",
+		"batch-errors", "image-refusals", "media-unhealthy", "realtime-errors", "realtime-latency", "realtime-unhealthy",
 		"submission-latency", "table-throttles",
 	}
 )
@@ -136,10 +136,7 @@ func checkLifetimes(ctx context.Context, v *visit) (string, error) {
 	var err error
 	id := v.done
 	if id == "" {
-		if id, err = v.submit(ctx, v.own, nil); err != nil {
-			return "", err
-		}
-		if _, err := v.cancel(ctx, v.own, id); err != nil {
+		if id, err = v.cancelled(ctx); err != nil {
 			return "", err
 		}
 	}

@@ -6,11 +6,15 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
+	"github.com/aws/aws-sdk-go-v2/service/servicequotas/types"
 	"github.com/aws/smithy-go"
+
+	"cutroom/shared/app/awscost"
 )
 
 // Quota is what was found about a quota of an account.
@@ -48,14 +52,13 @@ type quotas struct {
 	functions *lambda.Client
 }
 
-// need is a quota that a deploy needs to be so high. Its name and its codes are those of
-// Service Quotas, which AWS's pages of quotas lead to: "Amazon EC2 instance type quotas",
-// "Quotas for configuring and running a REST API in API Gateway" and "AWS Fargate service
-// quotas".
+// need is a quota that a deploy needs to be so high. Its title and its codes are those of
+// Service Quotas, see awscost.Quota.
 type need struct {
-	name, service, code string
-	least               float64
-	why                 string
+	name, service, code, title string
+
+	least float64
+	why   string
 	// fatal says that a deploy hangs where the quota is 0.
 	fatal bool
 }
@@ -82,9 +85,9 @@ func (q quotas) number(name string, other int) int {
 
 // needs returns the quotas that matter, by the codes of Service Quotas.
 func (q quotas) needs() []need {
-	rate := float64(q.number("requestsPerSecond", ratePerSecond))
-	needs := []need{{"API Gateway: Throttle rate, in requests per second", "apigateway", "L-8A5B8E43", rate,
-		"each API takes as many (requestsPerSecond)", false}}
+	rate := max(float64(q.number("requestsPerSecond", ratePerSecond)), q.daily(awscost.APIRate))
+	needs := []need{needOf(awscost.APIRate, "API Gateway: Throttle rate, in requests per second", rate,
+		"each API takes as many (requestsPerSecond)")}
 	containers := 0
 	if q.options["realtime"] == "true" {
 		containers += serviceCPUs
@@ -94,19 +97,50 @@ func (q quotas) needs() []need {
 	}
 	gpu := q.options["gpu"]
 	if gpu != "true" && q.options["worker"] != "none" {
-		containers += workerCPUs * q.number("workerMax", defaultWorkers)
+		containers += max(workerCPUs*q.number("workerMax", defaultWorkers), int(q.daily(awscost.FargateCPUs)))
 	}
 	if q.options["worker"] != "none" && q.options["smoke"] != "off" {
 		containers += workerCPUs
 	}
 	if containers > 0 {
-		needs = append(needs, need{"Fargate: On-Demand vCPU resource count", "fargate", "L-3032A538", float64(containers),
-			"so many run at most (workerMax), and a deploy tries a task besides", false})
+		needs = append(needs, needOf(awscost.FargateCPUs, "Fargate: On-Demand vCPU resource count", float64(containers),
+			"so many run at most (workerMax), and a deploy tries a task besides"))
 	}
 	if gpu == "true" || gpu == "prepare" {
 		needs = append(needs, q.instances()...)
 	}
+	return append(needs, q.dailyNeeds()...)
+}
+
+// needOf returns the need of a quota, by the name that the check has for it.
+func needOf(quota, name string, least float64, why string) need {
+	found := awscost.QuotaOf(quota)
+	return need{name: name, service: found.Service, code: found.Code, title: found.Title, least: least, why: why}
+}
+
+// dailyNeeds returns the needs of the jobs of a day alone.
+func (q quotas) dailyNeeds() (needs []need) {
+	names := []string{awscost.TableReads, awscost.TableWrites, awscost.ExecutionStarts, awscost.OpenExecutions,
+		awscost.MessagesInFlight}
+	if q.options["gpu"] != "true" && q.options["worker"] != "none" {
+		names = append(names, awscost.ServiceTasks)
+	}
+	for _, name := range names {
+		if n := q.daily(name); n > 0 {
+			needs = append(needs, needOf(name, name, n, "for the jobs of a day (dailyJobs)"))
+		}
+	}
 	return needs
+}
+
+// daily returns what the jobs a day need of a quota that the deploy is made for, 0 if it does
+// not say.
+func (q quotas) daily(name string) float64 {
+	jobs := q.number("dailyJobs", 0)
+	if jobs <= 0 || jobs > awscost.MostDailyJobs {
+		return 0
+	}
+	return awscost.QuotaOf(name).Needed(float64(jobs))
 }
 
 // instances returns the needs of the instances with GPUs: one task has one.
@@ -127,11 +161,11 @@ func (q quotas) instances() []need {
 	var needs []need
 	if onDemand > 0 {
 		name, code := onDemandQuota(first)
-		needs = append(needs, need{"EC2: " + name, "ec2", code, float64(onDemand * cpus), why, true})
+		needs = append(needs, need{"EC2: " + name, "ec2", code, name, float64(onDemand * cpus), why, true})
 	}
 	if spot > 0 {
 		name, code := spotQuota(first)
-		needs = append(needs, need{"EC2: " + name, "ec2", code, float64(spot * cpus), why, true})
+		needs = append(needs, need{"EC2: " + name, "ec2", code, name, float64(spot * cpus), why, true})
 	}
 	return needs
 }
@@ -169,17 +203,32 @@ func cpusOf(instance string) int {
 }
 
 // look compares a quota with what is needed. An account that never had one raised has
-// AWS's default.
+// AWS's default. A code that leads to another quota, by its title, tells nothing.
 func (q quotas) look(ctx context.Context, n need) Quota {
-	value, err := q.value(ctx, n)
+	quota, err := q.read(ctx, n)
+	if err == nil && (quota == nil || quota.Value == nil) {
+		err = errors.New("AWS says nothing of it")
+	}
 	if err != nil {
 		return unknown(n.name, err)
 	}
+	if title := aws.ToString(quota.QuotaName); title != "" && plain(title) != plain(n.title) {
+		return Quota{
+			Name: n.name, State: QuotaLow,
+			Detail: fmt.Sprintf("could not be read: the code %s is that of %q, not of %q", n.code, title, n.title),
+			Mend: fmt.Sprintf("Look for it in https://%s.console.aws.amazon.com/servicequotas/home/services/%s/quotas; %g is needed.",
+				q.region, n.service, n.least),
+		}
+	}
+	value := *quota.Value
 	found := Quota{Name: n.name, State: QuotaFine, Detail: fmt.Sprintf("%g, and %g is needed: %s", value, n.least, n.why)}
 	if value >= n.least {
 		return found
 	}
 	found.State, found.Mend = QuotaLow, q.raise(n.service, n.code, n.least)
+	if !quota.Adjustable {
+		found.Mend = fmt.Sprintf("Ask AWS Support for %g: Service Quotas does not raise it.", n.least)
+	}
 	if value == 0 && n.fatal {
 		found.State = QuotaFatal
 		found.Detail += "; without any a deploy waits for instances for hours"
@@ -187,7 +236,18 @@ func (q quotas) look(ctx context.Context, n need) Quota {
 	return found
 }
 
-func (q quotas) value(ctx context.Context, n need) (float64, error) {
+// plain returns the letters and digits of a title, in lower case: AWS changes the rest.
+func plain(title string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return unicode.ToLower(r)
+		}
+		return -1
+	}, title)
+}
+
+// read returns a quota of the account, or AWS's default.
+func (q quotas) read(ctx context.Context, n need) (*types.ServiceQuota, error) {
 	got, err := q.client.GetServiceQuota(ctx,
 		&servicequotas.GetServiceQuotaInput{ServiceCode: aws.String(n.service), QuotaCode: aws.String(n.code)})
 	var refused smithy.APIError
@@ -195,20 +255,14 @@ func (q quotas) value(ctx context.Context, n need) (float64, error) {
 		byDefault, err := q.client.GetAWSDefaultServiceQuota(ctx, &servicequotas.GetAWSDefaultServiceQuotaInput{
 			ServiceCode: aws.String(n.service), QuotaCode: aws.String(n.code)})
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
-		if byDefault.Quota == nil || byDefault.Quota.Value == nil {
-			return 0, errors.New("AWS says nothing of it")
-		}
-		return *byDefault.Quota.Value, nil
+		return byDefault.Quota, nil
 	}
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	if got.Quota == nil || got.Quota.Value == nil {
-		return 0, errors.New("AWS says nothing of it")
-	}
-	return *got.Quota.Value, nil
+	return got.Quota, nil
 }
 
 // concurrency looks at how many functions may run at once. Lambda itself knows: new
@@ -222,11 +276,11 @@ func (q quotas) concurrency(ctx context.Context) Quota {
 	if got.AccountLimit == nil {
 		return unknown(name, errors.New("AWS says nothing of it"))
 	}
-	value := int(got.AccountLimit.ConcurrentExecutions)
+	value, least := int(got.AccountLimit.ConcurrentExecutions), max(leastConcurrency, int(q.daily(awscost.LambdaConcurrency)))
 	found := Quota{Name: name, State: QuotaFine, Detail: fmt.Sprintf("%d, and %d should be: an open stream of events, a "+
-		"waiting image edit and a completion take one each", value, leastConcurrency)}
-	if value < leastConcurrency {
-		found.State, found.Mend = QuotaLow, q.raise("lambda", "L-B99A9384", 1000)
+		"waiting image edit and a completion take one each", value, least)}
+	if value < least {
+		found.State, found.Mend = QuotaLow, q.raise("lambda", "L-B99A9384", float64(max(least, 1000)))
 	}
 	return found
 }

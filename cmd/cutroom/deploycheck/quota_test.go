@@ -19,7 +19,11 @@ type account struct {
 	// account and of AWS.
 	concurrency        int
 	applied, byDefault map[string]float64
-	denied             bool
+	// titles are those of quotas by their codes, empty where it says none, and fixed are
+	// those that Service Quotas does not raise.
+	titles map[string]string
+	fixed  map[string]bool
+	denied bool
 }
 
 func (a account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -47,14 +51,15 @@ func (a account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".GetAWSDefaultServiceQuota") {
 		values = a.byDefault
 	}
-	value, ok := values[asked.ServiceCode+" "+asked.QuotaCode]
+	quota := asked.ServiceCode + " " + asked.QuotaCode
+	value, ok := values[quota]
 	if !ok {
 		refuse("NoSuchResourceException")
 		return
 	}
 	w.Header().Set("Content-Type", "application/x-amz-json-1.1")
-	_, _ = fmt.Fprintf(w, `{"Quota":{"ServiceCode":%q,"QuotaCode":%q,"Value":%g,"Adjustable":true}}`, asked.ServiceCode,
-		asked.QuotaCode, value)
+	_, _ = fmt.Fprintf(w, `{"Quota":{"ServiceCode":%q,"QuotaCode":%q,"QuotaName":%q,"Value":%g,"Adjustable":%t}}`,
+		asked.ServiceCode, asked.QuotaCode, a.titles[quota], value, !a.fixed[quota])
 }
 
 // What an account has decides what is said before a deploy: what a deploy would hang
@@ -63,7 +68,15 @@ func TestQuotas(t *testing.T) {
 	const rate, tasks = "apigateway L-8A5B8E43", "fargate L-3032A538"
 	const onDemand, spot, p = "ec2 L-DB2E81BA", "ec2 L-3819A6DF", "ec2 L-417A185B"
 	const p5Spot, p4Spot = "ec2 L-C4BD4855", "ec2 L-7212CCBC"
-	byDefault := map[string]float64{rate: 10_000, tasks: 6, onDemand: 0, spot: 0, p: 0, p5Spot: 0, p4Spot: 0}
+	const ofService, starts, open, inFlight = "ecs L-92E49DE3", "states L-1B55A735", "states L-B8A5B662", "sqs L-C491D5A4"
+	byDefault := map[string]float64{
+		rate: 10_000, tasks: 6, onDemand: 0, spot: 0, p: 0, p5Spot: 0, p4Spot: 0, "dynamodb L-CF0CBE56": 40_000,
+		"dynamodb L-AB614373": 40_000, ofService: 5000, starts: 300, open: 1_000_000, inFlight: 120_000,
+	}
+	titles := map[string]string{
+		onDemand: "Running On-Demand G and VT instances", tasks: "Fargate On-Demand vCPU resource count",
+		starts: "StartExecution throttle token refill rate per second", ofService: "Tasks per service",
+	}
 	for _, c := range []struct {
 		name    string
 		account account
@@ -82,6 +95,25 @@ func TestQuotas(t *testing.T) {
 			map[string]string{"Lambda": "ok", "API Gateway": "ok", "Fargate": "ok"}, ""},
 		{"as many as without a try", account{concurrency: 1000}, map[string]string{"workerMax": "3", "smoke": "off"},
 			map[string]string{"Lambda": "ok", "API Gateway": "ok", "Fargate": "ok"}, ""},
+		{"ten million jobs a day", account{concurrency: 1000, applied: map[string]float64{tasks: 100}},
+			map[string]string{"dailyJobs": "10000000"},
+			map[string]string{
+				"Lambda": "warn", "API Gateway": "ok", "Fargate": "warn", "DynamoDB: read": "ok", "DynamoDB: write": "ok",
+				"Step Functions: executions": "warn", "Step Functions: open": "ok", "SQS": "ok", "ECS": "ok",
+			},
+			"--service-code states --quota-code L-1B55A735 --desired-value 370"},
+		{"what Service Quotas does not raise",
+			account{concurrency: 100_000, applied: map[string]float64{tasks: 100_000}, fixed: map[string]bool{starts: true}},
+			map[string]string{"dailyJobs": "10000000", "worker": "none"},
+			map[string]string{
+				"Lambda": "ok", "API Gateway": "ok", "DynamoDB: read": "ok", "DynamoDB: write": "ok",
+				"Step Functions: executions": "warn", "Step Functions: open": "ok", "SQS": "ok",
+			},
+			"Ask AWS Support for 370"},
+		{"a code of another quota", account{concurrency: 1000, titles: map[string]string{onDemand: "Dedicated hosts"}},
+			map[string]string{"gpu": "true"},
+			map[string]string{"Lambda": "ok", "API Gateway": "ok", "Fargate": "ok", "EC2: Running On-Demand G and VT instances": "warn"},
+			"servicequotas/home/services/ec2/quotas; 16 is needed"},
 		{"no workers", account{concurrency: 1000}, map[string]string{"worker": "none"},
 			map[string]string{"Lambda": "ok", "API Gateway": "ok"}, ""},
 		{"GPUs that cannot start", account{concurrency: 1000}, map[string]string{"gpu": "true"},
@@ -112,6 +144,9 @@ func TestQuotas(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.account.byDefault = byDefault
+			if c.account.titles == nil {
+				c.account.titles = titles
+			}
 			server := httptest.NewServer(c.account)
 			t.Cleanup(server.Close)
 			found := deploycheck.Quotas(t.Context(), awstest.ConfigFor(server.URL), c.options)

@@ -139,11 +139,8 @@ func errorShape(got answer, gateway bool) string {
 // fixtures makes what the calls of the table refer to.
 func (v *visit) fixtures(ctx context.Context) (access.Fixtures, error) {
 	f := access.Fixtures{Video: v.video, Image: v.image, Ended: v.done}
-	cancelled, err := v.submit(ctx, v.own, nil)
+	cancelled, err := v.cancelled(ctx)
 	if err != nil {
-		return f, err
-	}
-	if _, err := v.cancel(ctx, v.own, cancelled); err != nil {
 		return f, err
 	}
 	if f.Cancelled = cancelled; f.Ended == "" {
@@ -163,5 +160,15 @@ func (v *visit) fixtures(ctx context.Context) (access.Fixtures, error) {
 	err = v.ask(ctx, request{method: http.MethodPost, path: "/v1/keys", key: v.own.admin, body: []byte(`{"label":"check"}`),
 		kind: jsonType}, &key)
 	f.KeyID = key.ID
-	return f, err
+	if err != nil {
+		return f, err
+	}
+	report, err := v.open(ctx, request{
+		method: http.MethodHead, path: "/v1/uploads/" + f.Stored + "/credentials", key: v.own.key,
+	})
+	if err != nil {
+		return f, err
+	}
+	f.Verifies = report.StatusCode == http.StatusOK
+	return f, report.Body.Close()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -37,12 +38,22 @@ func (v *visit) deliver(ctx context.Context, receiver string, attempts int) ([]d
 	}
 }
 
+// deliverTries is how many webhooks are sent at most until each attempt has an answer: one
+// that had none in time says nothing of the next.
+const deliverTries = 3
+
 // checkWebhookRetry lets a webhook go to a route that the service does not have. That
 // takes no receiver, is refused, and has to be tried again.
 func checkWebhookRetry(ctx context.Context, v *visit) (string, error) {
-	made, err := v.deliver(ctx, v.MediaURL+"/v1/unknown", 2)
-	if err != nil {
-		return "", err
+	var made []delivery
+	for range deliverTries {
+		var err error
+		if made, err = v.deliver(ctx, v.MediaURL+"/v1/unknown", 2); err != nil {
+			return "", err
+		}
+		if !slices.ContainsFunc(made, func(one delivery) bool { return one.Status == nil }) {
+			break
+		}
 	}
 	for _, one := range made {
 		// A local AWS answers 403.

@@ -12,10 +12,10 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"cutroom/shared/engine/engineserver"
 	"cutroom/shared/platform/trace/tracetest"
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/programtest"
 	"cutroom/shared/testkit/servertest"
 )
@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 // start serves until the test ends.
 func start(t *testing.T, settings ...string) (context.Context, *servertest.Server) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience.Max)
 	t.Cleanup(cancel)
 	server, err := servertest.Program(program).Start(ctx, t.TempDir(), settings...)
 	if err != nil {

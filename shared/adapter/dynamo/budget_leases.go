@@ -45,6 +45,15 @@ func (b *Budgets) Take(ctx context.Context, l budget.Lease, limit, least, most i
 		if before.any && room < max(least, most) {
 			continue // what was ended is not in the number
 		}
+		if room < least {
+			freed, err := b.freed(ctx, l.Counter, before)
+			if err != nil {
+				return budget.Taken{}, storeError("take a share", err)
+			}
+			if freed {
+				continue
+			}
+		}
 		more := min(room, max(least, most))
 		if more < least {
 			return budget.Taken{Share: l.Share, Remaining: room}, nil
@@ -215,6 +224,10 @@ const isSeen = "taken = :share AND spent = :spent AND flight = :flight AND renew
 type counted struct {
 	used int64
 	any  bool
+	// parts is how many parts it has, and moves how often amounts were moved to them and
+	// back.
+	parts uint32
+	moves int64
 }
 
 // endDead reads a counter by one query, and ends the leases on it that are over by a
@@ -228,7 +241,7 @@ func (b *Budgets) endDead(ctx context.Context, c budget.Counter) (read counted, 
 	for _, i := range items {
 		r := reader{item: i}
 		if r.text("part") == usedPart {
-			read.used = r.number("used")
+			read.used, read.moves, read.parts = r.number("used"), r.number("moves"), uint32(r.number("parts"))
 		}
 		if r.err != nil {
 			return read, r.err

@@ -23,13 +23,16 @@ import (
 //
 // The budgets of an account are the items of one partition. Each counter has a partition of
 // its own, with an item of the number that is used and one for each lease, so that one query
-// reads both. Whatever moves that number and a lease is one transaction, in which the
+// reads both; one that many jobs take from has parts besides. Whatever moves that number and a lease is one transaction, in which the
 // number's condition keeps the limit and the lease's tells a repetition from another write.
+// A warning that somebody is told of has a partition of one item; the stream of the table
+// brings it to the function that tells.
 type Budgets struct {
 	client  *dynamodb.Client
 	table   string
 	machine Machine
 	newID   func() string
+	spread  spread
 
 	mu sync.Mutex
 	// storeTime is the time of an answer of DynamoDB, in seconds since 1970, and heard
@@ -50,11 +53,12 @@ var _ budget.Store = (*Budgets)(nil)
 // NewBudgets returns the budgets in the table. newID returns a unique text, by which a
 // write that is repeated after a lost answer is known.
 func NewBudgets(client *dynamodb.Client, table string, machine Machine, newID func() string) *Budgets {
-	return &Budgets{client: client, table: table, machine: machine, newID: newID}
+	return &Budgets{client: client, table: table, machine: machine, newID: newID, spread: usualSpread}
 }
 
 const (
 	budgetPrefix, counterPrefix = "budget/", "budget-used/"
+	warningsPrefix              = "budget-warning/"
 	usedPart, shareLeasePrefix  = "used", "lease/"
 	// keptCounters is how long counters and leases are kept after their window.
 	keptCounters = 400 * 24 * time.Hour
@@ -77,7 +81,7 @@ func (b *Budgets) Budgets(ctx context.Context, account string) ([]budget.Budget,
 				Account: account, Key: r.text("budget_key"), Period: budget.Period(r.text("period")),
 				Unit: budget.Unit(r.text("unit")),
 			},
-			Limit: r.number("max_used"),
+			Limit: r.number("max_used"), WarnURL: r.text("warn_url"),
 		})
 		if r.err != nil {
 			return nil, r.err
@@ -97,6 +101,9 @@ func (b *Budgets) Set(ctx context.Context, from audit.Origin, one budget.Budget)
 	i := budgetKey(one.ID)
 	i["budget_key"], i["period"], i["unit"] = text(one.Key), text(string(one.Period)), text(string(one.Unit))
 	i["max_used"] = number(one.Limit)
+	if one.WarnURL != "" {
+		i["warn_url"] = text(one.WarnURL)
+	}
 	err := b.change(ctx, from, one.ID, &one, func(unchanged condition) types.TransactWriteItem {
 		return types.TransactWriteItem{Put: &types.Put{TableName: &b.table, Item: i,
 			ConditionExpression: &unchanged.expression, ExpressionAttributeValues: unchanged.values}}
@@ -136,7 +143,11 @@ func (b *Budgets) change(ctx context.Context, from audit.Origin, id budget.ID, a
 		unchanged := condition{expression: "attribute_not_exists(id)"}
 		if i := slices.IndexFunc(all, func(b budget.Budget) bool { return b.ID == id }); i >= 0 {
 			before = &all[i]
-			unchanged = condition{"max_used = :limit", item{":limit": number(before.Limit)}}
+			unchanged = condition{"max_used = :limit AND attribute_not_exists(warn_url)", item{":limit": number(before.Limit)}}
+			if before.WarnURL != "" {
+				unchanged = condition{"max_used = :limit AND warn_url = :url",
+					item{":limit": number(before.Limit), ":url": text(before.WarnURL)}}
+			}
 		}
 		switch {
 		case before == nil && after == nil:
@@ -156,56 +167,33 @@ func (b *Budgets) change(ctx context.Context, from audit.Origin, id budget.ID, a
 }
 
 // Used returns what was settled and is reserved on counters: one consistent read of each,
-// and a transaction for each of its leases that is over.
+// one more of it and one of each of its parts where it has some, and a transaction for each
+// lease that is over.
 //
 // Errors: fault.Unavailable.
 func (b *Budgets) Used(ctx context.Context, counters []budget.Counter) ([]int64, error) {
 	used := make([]int64, len(counters))
 	for i, c := range counters {
-		ended, err := b.endDead(ctx, c)
-		for err == nil && ended.any {
-			ended, err = b.endDead(ctx, c)
-		}
-		if err != nil {
+		var err error
+		if used[i], err = b.usedOf(ctx, c); err != nil {
 			return nil, storeError("read a counter", err)
 		}
-		used[i] = ended.used
 	}
 	return used, nil
 }
 
-// Warned notes that a warning of a percentage is due for a counter by one write, and
-// reports whether none of as much or more was noted before.
-//
-// Errors: fault.Unavailable.
-func (b *Budgets) Warned(ctx context.Context, c budget.Counter, percent int) (first bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	id := b.newID()
-	_, err = b.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: &b.table, Key: usedKey(c),
-		UpdateExpression:          aws.String("SET warned = :percent, warned_by = :id"),
-		ConditionExpression:       aws.String("attribute_exists(id) AND (attribute_not_exists(warned) OR warned < :percent)"),
-		ExpressionAttributeValues: item{":percent": number(int64(percent)), ":id": text(id)},
-
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
-	})
-	if old, failed := conditionFailed(err); failed {
-		// A write whose answer was lost is repeated, and finds itself.
-		by := reader{item: old}
-		return by.text("warned_by") == id, nil
-	}
-	return err == nil, storeError("note a warning", err)
-}
-
 // claimWrites returns the writes that take the holds of a job in the transaction that
 // accepts it, one for each claim in their order. If the condition of one is false
-// (refusal.failed), too little remains on that counter: endDead may free some, and after it
-// the transaction is worth another try; otherwise the job is refused by budget.UsedUp.
+// (refusal.failed), too little remains on that counter, or in that part of it: makeRoom then
+// says where to try, or refuses the job.
 func (b *Budgets) claimWrites(claims []budget.Claim) []types.TransactWriteItem {
 	var writes []types.TransactWriteItem
 	for _, c := range claims {
-		writes = append(writes, b.takeUsed(c.Counter, c.Limit, c.Amount))
+		if isPart(c.Counter) {
+			writes = append(writes, b.takePart(c))
+		} else {
+			writes = append(writes, b.takeUsed(c.Counter, c.Limit, c.Amount))
+		}
 	}
 	return writes
 }
@@ -308,7 +296,7 @@ func counterID(c budget.Counter) string {
 
 func usedKey(c budget.Counter) item { return item{"id": text(counterID(c)), "part": text(usedPart)} }
 
-// counterEnd is the TTL of what belongs to a counter.
+// counterEnd is the TTL of what belongs to a counter or a part of it.
 func counterEnd(c budget.Counter) types.AttributeValue {
-	return seconds(c.Window.Ends().Add(keptCounters))
+	return seconds(wholeWindow(c).Ends().Add(keptCounters))
 }

@@ -220,9 +220,11 @@ func TestCallsOfBudgets(t *testing.T) {
 		}
 	}
 	end := func() error { return store.End(ctx, lease) }
+	var noted budget.Noted
 	asDocumented(t, proxy, "Budgets", calls{
 		{"Set", func() error {
-			return store.Set(ctx, audit.Operator(time.Now()), budget.Budget{ID: daily.ID, Limit: 100})
+			return store.Set(ctx, audit.Operator(time.Now()),
+				budget.Budget{ID: daily.ID, Limit: 35, WarnURL: "https://example.com/budgets"})
 		}},
 		{"Budgets", func() error { _, err := store.Budgets(ctx, "acme"); return err }},
 		{"Take", take(50)},
@@ -230,7 +232,9 @@ func TestCallsOfBudgets(t *testing.T) {
 		{"Tell", func() error { lease.Spent = 10; return store.Tell(ctx, lease) }},
 		{"Return", func() (err error) { lease.Share, err = store.Return(ctx, lease, 20); return err }},
 		{"Used", func() error { _, err := store.Used(ctx, []budget.Counter{daily}); return err }},
-		{"Warned", func() error { _, err := store.Warned(ctx, daily, 80); return err }},
+		{"Warn", func() (err error) { noted, err = store.Warn(ctx, daily, 0, time.Now()); return err }},
+		{"Warn, none is due", func() error { _, err := store.Warn(ctx, daily, 0, time.Now()); return err }},
+		{"Warning", func() error { _, err := store.Warning(ctx, noted.Warning.EventID()); return err }},
 		{"End", end},
 		{"End, again", end},
 		{"Delete", func() error { return store.Delete(ctx, audit.Operator(time.Now()), daily.ID) }},

@@ -14,9 +14,7 @@ const callTime = awsclient.CallTime
 
 // NewClient returns a client for the stores of this package.
 func NewClient(config aws.Config) *dynamodb.Client {
-	if config.HTTPClient == nil {
-		config.HTTPClient = awsclient.HTTPClient(0)
-	}
+	config.HTTPClient = awsclient.HTTPClient(config, 0)
 	return dynamodb.NewFromConfig(config, func(o *dynamodb.Options) {
 		// A transaction locks its items only for milliseconds.
 		o.Retryer = retry.AddWithErrorCodes(awsclient.Retryer(), "TransactionConflictException")

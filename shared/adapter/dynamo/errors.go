@@ -21,7 +21,7 @@ func storeError(what string, err error) error {
 	if errors.As(err, &known) {
 		return err
 	}
-	if conflicts(err) || awsclient.IsThrottle(err) {
+	if conflicts(err) || throttled(err) || awsclient.IsThrottle(err) {
 		return busy(err)
 	}
 	return fmt.Errorf("dynamo: %s: %w", what, err)

@@ -19,3 +19,21 @@ func (b *Budgets) Hold(ctx context.Context, claims ...budget.Claim) (failed []bo
 func (b *Budgets) Settle(ctx context.Context, settled ...budget.Settlement) error {
 	return transact(ctx, b.client, b.settleWrites(settled))
 }
+
+// Spread gives counters of all limits three parts, to which little is moved at once.
+func (b *Budgets) Spread() *Budgets {
+	b.spread = spread{parts: 3, from: 1, fewest: 1, most: 3, portion: 2}
+	return b
+}
+
+// SpreadAtOnce makes every account spread as soon as it has a job.
+func (s *Jobs) SpreadAtOnce() *Jobs {
+	s.index.sets, s.index.delay = 0, 0
+	return s
+}
+
+// ReadLittle makes lists read few entries of each partition of the index at once.
+func (s *Jobs) ReadLittle() *Jobs {
+	s.index.unit = 1
+	return s
+}

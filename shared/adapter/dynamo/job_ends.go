@@ -11,8 +11,8 @@ import (
 // isOpen is the condition of a job that has not ended.
 const isOpen = "#status IN (:pending, :processing)"
 
-// isRun is the condition of a job whose current run has the nonce.
-const isRun = "#nonce = :nonce AND #status = :processing"
+// isRun is the condition of an open job whose current run has the nonce.
+const isRun = "#nonce = :nonce AND " + isOpen
 
 // JobEnd is the write that ends a job: one update of its record, on a condition. Runs
 // makes it by a call, and where it is a failure the state machine of package stepfn by
@@ -35,7 +35,10 @@ func completeRun() JobEnd {
 		Update:    "SET #status = :status, #progress = :full, #completed_at = :now, #result = :result",
 		Condition: isRun + " AND #deadline > :now",
 		Names:     named("status", "progress", "completed_at", "result", "nonce", "deadline"),
-		Values:    item{":status": statusValue(job.Completed), ":full": number(1), ":processing": statusValue(job.Processing)},
+		Values: item{
+			":status": statusValue(job.Completed), ":full": number(1),
+			":pending": statusValue(job.Pending), ":processing": statusValue(job.Processing),
+		},
 	}
 }
 
@@ -46,7 +49,10 @@ func FailRun() JobEnd {
 		Update:    "SET #status = :status, #failure = :failure, #completed_at = :now",
 		Condition: isRun,
 		Names:     named("status", "failure", "completed_at", "nonce"),
-		Values:    item{":status": statusValue(job.Failed), ":processing": statusValue(job.Processing)},
+		Values: item{
+			":status":  statusValue(job.Failed),
+			":pending": statusValue(job.Pending), ":processing": statusValue(job.Processing),
+		},
 	}
 }
 

@@ -1,6 +1,7 @@
 package dynamo
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"strconv"
@@ -31,14 +32,21 @@ const recordAge = job.DefaultRecordAge + 24*time.Hour
 
 // jobRecord is the item that changes while a job is under way.
 type jobRecord struct {
-	ID          string     `dynamodbav:"id"`
-	Part        string     `dynamodbav:"part"`
-	Account     string     `dynamodbav:"account"`
-	Key         string     `dynamodbav:"key"`
-	Model       string     `dynamodbav:"model"`
-	Lane        job.Lane   `dynamodbav:"lane"`
-	Seed        uint32     `dynamodbav:"seed"`
-	Status      job.Status `dynamodbav:"status"`
+	ID   string `dynamodbav:"id"`
+	Part string `dynamodbav:"part"`
+	// Account is the partition of jobsByAccount that has the job. Where that is not the
+	// account, Owner is.
+	Account string     `dynamodbav:"account"`
+	Owner   string     `dynamodbav:"owner,omitempty"`
+	Key     string     `dynamodbav:"key"`
+	Model   string     `dynamodbav:"model"`
+	Lane    job.Lane   `dynamodbav:"lane"`
+	Seed    uint32     `dynamodbav:"seed"`
+	Status  job.Status `dynamodbav:"status"`
+	// OpenStatus is what Status stays at while the job is open, so that a start does not write
+	// the index of the account's jobs: that it was started says StartedAt. It is empty in the
+	// records of earlier versions, whose Status a start changes.
+	OpenStatus  job.Status `dynamodbav:"open_status,omitempty"`
 	Progress    float64    `dynamodbav:"progress"`
 	Runs        int        `dynamodbav:"runs"`
 	Nonce       string     `dynamodbav:"nonce"`
@@ -57,6 +65,9 @@ type jobRecord struct {
 	Holds string `dynamodbav:"holds,omitempty"`
 	TTL   int64  `dynamodbav:"ttl"`
 }
+
+// ownerAttribute is the attribute of jobRecord.Owner.
+const ownerAttribute = "owner"
 
 // jobRequest is the item that never changes.
 type jobRequest struct {
@@ -84,7 +95,7 @@ func jobItems(j job.Job) (record, request item, err error) {
 	ttl := j.Deadline.Add(recordAge).Unix()
 	record, err = attributevalue.MarshalMap(jobRecord{
 		ID: j.ID, Part: RecordPart, Account: j.Account, Key: j.Key, Model: j.Model, Lane: j.Lane, Seed: j.Seed,
-		Status: j.Status, CreatedAt: writeTime(j.CreatedAt), Deadline: writeTime(j.Deadline),
+		Status: j.Status, OpenStatus: job.Pending, CreatedAt: writeTime(j.CreatedAt), Deadline: writeTime(j.Deadline),
 		Webhook: j.Webhook, Trace: j.Trace, Estimate: j.Estimate.Milliseconds(), Holds: holds, TTL: ttl,
 	})
 	if err != nil {
@@ -126,7 +137,7 @@ func readRecord(recordItem item) (job.Job, error) {
 		return job.Job{}, fmt.Errorf("record of a job: %w", err)
 	}
 	j := job.Job{
-		ID: r.ID, Account: r.Account, Key: r.Key, Model: r.Model, Lane: r.Lane, Seed: r.Seed,
+		ID: r.ID, Account: cmp.Or(r.Owner, r.Account), Key: r.Key, Model: r.Model, Lane: r.Lane, Seed: r.Seed,
 		Status: r.Status, Progress: r.Progress, Runs: r.Runs, Nonce: r.Nonce, Webhook: r.Webhook, Trace: r.Trace,
 		Estimate: milliseconds(r.Estimate),
 	}
@@ -140,6 +151,9 @@ func readRecord(recordItem item) (job.Job, error) {
 		if *t.to, err = readTime(t.from); err != nil {
 			return job.Job{}, fmt.Errorf("record of job %s: %w", r.ID, err)
 		}
+	}
+	if j.Status == job.Pending && !j.StartedAt.IsZero() {
+		j.Status = job.Processing
 	}
 	if r.Result != "" {
 		j.Result = new(job.Result)

@@ -10,18 +10,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"cutroom/shared/domain/job"
+	"cutroom/shared/platform/clock"
 )
-
-// jobsByAccount is the index of an account's jobs in the order of their ids. Only the
-// record of a job has the attribute account, so the index has nothing else. It includes
-// status and model for filters: they change twice in a job's life, and a list of one
-// status would otherwise read every record.
-const jobsByAccount = "jobs-by-account"
 
 const (
 	// pageBatch is how many whole jobs, of two items each, DynamoDB reads at once at
 	// most.
-	pageBatch = batch / 2
+	pageBatch = itemsAtOnce / 2
 	// searchWalk is the most jobs that one List reads for a search, which no index
 	// helps.
 	searchWalk = 500
@@ -30,9 +25,9 @@ const (
 // List returns an account's jobs that match the filter as they are at now, the highest
 // id first, at most limit, beginning below the id after. It may return fewer, or none,
 // even if more follow: next is the id to continue from, and is empty if nothing follows.
-// It is one read of the index, which has a record within about a second, and a batch
-// read of each pageBatch of the jobs, which have the current state; more of both if few
-// match.
+// It is one read of the index, which has a record within about a second, or of each partition
+// of an account that is spread, and a batch read of each pageBatch of the jobs, which have the
+// current state; more of both if few match.
 //
 // Errors: fault.Unavailable.
 func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, after string, limit int,
@@ -75,37 +70,9 @@ func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, afte
 	}
 }
 
-// entries reads a page of the index, below the id after; more reports whether the index
-// continues.
-func (s *Jobs) entries(ctx context.Context, account, after string, size int) (entries []job.Job, more bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	condition, values := "#account = :account", item{":account": text(account)}
-	names := named("account")
-	if after != "" {
-		condition += " AND #id < :after"
-		names["#id"], values[":after"] = "id", text(after)
-	}
-	got, err := s.client.Query(ctx, &dynamodb.QueryInput{
-		TableName: &s.table, IndexName: aws.String(jobsByAccount), ScanIndexForward: aws.Bool(false),
-		Limit:                  aws.Int32(int32(min(size, longestPage))),
-		KeyConditionExpression: &condition, ExpressionAttributeNames: names, ExpressionAttributeValues: values,
-	})
-	if err != nil {
-		return nil, false, err
-	}
-	for _, entry := range got.Items {
-		r := reader{item: entry}
-		entries = append(entries, job.Job{ID: r.text("id"), Status: job.Status(r.text("status")), Model: r.text("model")})
-		if r.err != nil {
-			return nil, false, r.err
-		}
-	}
-	return entries, got.LastEvaluatedKey != nil, nil
-}
-
 // mayMatch reports whether a job may match the filter, by its entry in the index. The
-// index may lag: a job that has not ended there may be in any state.
+// index may lag, and does not say what has started: a job that has not ended there may be in
+// any state.
 func mayMatch(entry job.Job, filter job.Filter) bool {
 	if !entry.Status.Terminal() {
 		filter.Status = ""
@@ -152,24 +119,38 @@ func (s *Jobs) matching(ctx context.Context, ids []string, filter job.Filter, no
 	return jobs, nil
 }
 
-// items reads at most batch items, in any order: of each the named attributes, or all. A
-// missing item is left out.
+// items reads at most itemsAtOnce items, see readItems.
 func (s *Jobs) items(ctx context.Context, keys []item, attributes ...string) (items []item, err error) {
+	return readItems(ctx, s.client, s.table, keys, attributes...)
+}
+
+// readItems reads at most itemsAtOnce items by their keys, in any order: of each the named
+// attributes, or all. A missing item is left out.
+func readItems(
+	ctx context.Context, client *dynamodb.Client, table string, keys []item, attributes ...string,
+) (items []item, err error) {
 	asked := types.KeysAndAttributes{Keys: keys, ConsistentRead: aws.Bool(true)}
 	if len(attributes) > 0 {
 		asked.ProjectionExpression, asked.ExpressionAttributeNames = aws.String("#"+strings.Join(attributes, ", #")),
 			named(attributes...)
 	}
-	for request := (map[string]types.KeysAndAttributes{s.table: asked}); len(request) > 0; {
-		answer, err := s.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: request})
+	return readAsked(ctx, client, table, asked)
+}
+
+// readAsked is readItems of what is asked for.
+func readAsked(
+	ctx context.Context, client *dynamodb.Client, table string, asked types.KeysAndAttributes,
+) (items []item, err error) {
+	for request := (map[string]types.KeysAndAttributes{table: asked}); len(request) > 0; {
+		answer, err := client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: request})
 		if err != nil {
 			return nil, err
 		}
-		items = append(items, answer.Responses[s.table]...)
+		items = append(items, answer.Responses[table]...)
 		// Keys that DynamoDB was too busy to read are requested again.
 		if request = answer.UnprocessedKeys; len(request) > 0 {
-			if err := pause(ctx, conflictWait); err != nil {
-				return nil, err
+			if !clock.Wait(ctx, conflictWait) {
+				return nil, ctx.Err()
 			}
 		}
 	}

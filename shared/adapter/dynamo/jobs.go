@@ -13,6 +13,7 @@ import (
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
+	"cutroom/shared/platform/clock"
 )
 
 // Dispatcher hands accepted jobs to the queue of their lane.
@@ -28,6 +29,8 @@ type Dispatcher interface {
 type Lengths interface {
 	// Length returns about how many jobs of a lane wait or are being processed.
 	Length(ctx context.Context, lane job.Lane) (int, error)
+	// Depth returns about how many wait, and how many workers have.
+	Depth(ctx context.Context, lane job.Lane) (waiting, leased int, err error)
 }
 
 // Jobs is a job.Store and a job.Runs.
@@ -41,6 +44,7 @@ type Jobs struct {
 	*Runs
 	dispatcher Dispatcher
 	lengths    Lengths
+	index      *jobIndex
 	now        func() time.Time
 }
 
@@ -49,7 +53,9 @@ var _ job.Store = (*Jobs)(nil)
 // NewJobs returns the jobs of a table. The clock decides which open jobs of an account
 // are past their deadline.
 func NewJobs(runs *Runs, dispatcher Dispatcher, lengths Lengths, now func() time.Time) *Jobs {
-	return &Jobs{Runs: runs, dispatcher: dispatcher, lengths: lengths, now: now}
+	return &Jobs{
+		Runs: runs, dispatcher: dispatcher, lengths: lengths, index: newJobIndex(runs.client, runs.table, now), now: now,
+	}
 }
 
 // count returns the write that adds so many times a job to the usage of its account,
@@ -76,8 +82,7 @@ func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int, claims ...budge
 	if len(claims) > 0 && s.budgets == nil {
 		return errNoBudgets
 	}
-	j.Holds = holdsOf(claims)
-	err := s.record(ctx, j, limit, claims)
+	set, err := s.record(ctx, &j, limit, claims)
 	if errors.Is(err, errRecorded) {
 		return storeError("accept a job", s.acceptAgain(ctx, j.ID))
 	}
@@ -88,7 +93,7 @@ func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int, claims ...budge
 	if definite := new(fault.Error); errors.As(err, &definite) {
 		// If this fails too, the record ends at its deadline, like that of a process
 		// that died here.
-		return errors.Join(err, s.withdraw(ctx, j))
+		return errors.Join(err, s.withdraw(ctx, j, set))
 	}
 	return err
 }
@@ -107,48 +112,55 @@ func (s *Jobs) acceptAgain(ctx context.Context, id string) error {
 // errRecorded is the error for accepting a job that has a record.
 var errRecorded = errors.New("the job is recorded")
 
-// maxOpen is how many open jobs an account may have if its tier sets no limit or a higher
-// one: their ids are in one item, which DynamoDB limits to 400 KB.
-const maxOpen = 5000
+// maxOpen is how many open jobs an account may have whose tier sets no limit, and mostOpen
+// the highest limit.
+const maxOpen, mostOpen = 5000, 25_000
 
-// record writes the items of a job, unless the account's set of open jobs is full of jobs
-// that really are open, or a budget has too little left.
+// record writes the items of a job, and returns the set of open jobs that has it, unless the
+// account's sets of open jobs are full of jobs
+// that really are open, or a budget has too little left. The job gets what it holds.
 //
 // Errors: errRecorded; fault.Limited; fault.Exhausted.
-func (s *Jobs) record(ctx context.Context, j job.Job, limit int, claims []budget.Claim) error {
-	if limit <= 0 || limit > maxOpen {
-		limit = maxOpen
-	}
-	writes, err := s.acceptance(j, limit, claims)
-	if err != nil {
-		return err
+func (s *Jobs) record(ctx context.Context, j *job.Job, most int, claims []budget.Claim) (set int, err error) {
+	limit := openLimitOf(most)
+	set = limit.first(j.ID)
+	partition := s.index.partitionOf(ctx, *j, limit)
+	var at []budget.Claim
+	if len(claims) > 0 {
+		at = s.budgets.spreadClaims(j.ID, claims)
 	}
 	for {
-		err := transact(ctx, s.client, writes)
+		j.Holds = holdsOf(at)
+		writes, err := s.acceptance(*j, place{set, limit.room(set), partition}, at)
+		if err != nil {
+			return set, err
+		}
+		err = transact(ctx, s.client, writes)
 		refusal := refused(err)
 		switch {
 		case refusal == nil:
-			return err
+			return set, err
 		case refusal.failed[0]:
-			return errRecorded
+			return set, errRecorded
 		}
 		if refusal.failed[openWrite] {
-			// The set may be full of jobs that have ended.
-			open, freed, err := s.openJobs(ctx, j.Account)
-			if err != nil {
-				return err
-			}
-			if freed == 0 && len(open) >= limit {
-				return job.TooManyOpen(limit)
+			// The set may be full of jobs that have ended, and others may have room.
+			if set, err = s.findRoom(ctx, j.Account, limit); err != nil {
+				return set, err
 			}
 		}
-		if err := s.lacking(ctx, refusal, claims); err != nil {
-			return err
+		for i, c := range claims {
+			if !refusal.failed[claimWrite+i] {
+				continue
+			}
+			if at[i], err = s.budgets.makeRoom(ctx, c, at[i], s.now()); err != nil {
+				return set, err
+			}
 		}
-		// Others may take what was freed before this call does. It then reads the set
+		// Others may take what was freed before this call does. It then reads the sets
 		// again, a little later than they do.
-		if err := pause(ctx, rand.N(conflictWait)); err != nil {
-			return err
+		if !clock.Wait(ctx, rand.N(conflictWait)) {
+			return set, ctx.Err()
 		}
 	}
 }
@@ -159,29 +171,25 @@ const (
 	claimWrite = 3
 )
 
-// lacking returns an error if a budget has too little left for its claim, also after what was
-// over there has ended.
-func (s *Jobs) lacking(ctx context.Context, refusal *refusal, claims []budget.Claim) error {
-	for i, c := range claims {
-		if !refusal.failed[claimWrite+i] {
-			continue
-		}
-		read, err := s.budgets.endDead(ctx, c.Counter)
-		if err != nil {
-			return err
-		}
-		if !read.any && c.Limit-read.used < c.Amount {
-			return budget.UsedUp(c.Counter, s.now())
-		}
-	}
-	return nil
+// place is where a job is recorded: in a set of open jobs with so much room, and in a partition
+// of the index.
+type place struct {
+	set, room int
+	partition string
 }
 
-// acceptance returns the writes that record a job. Those with conditions are the first.
-func (s *Jobs) acceptance(j job.Job, limit int, claims []budget.Claim) ([]types.TransactWriteItem, error) {
+// acceptance returns the writes that record a job at a place. Those with conditions are the
+// first.
+func (s *Jobs) acceptance(j job.Job, at place, claims []budget.Claim) ([]types.TransactWriteItem, error) {
 	record, request, err := jobItems(j)
 	if err != nil {
 		return nil, err
+	}
+	if at.set > 0 {
+		record[openSetAttribute] = number(int64(at.set))
+	}
+	if at.partition != j.Account {
+		record["account"], record[ownerAttribute] = text(at.partition), text(j.Account)
 	}
 	writes := []types.TransactWriteItem{
 		{Put: &types.Put{
@@ -190,12 +198,12 @@ func (s *Jobs) acceptance(j job.Job, limit int, claims []budget.Claim) ([]types.
 		}},
 		{Put: &types.Put{TableName: &s.table, Item: request}},
 		{Update: &types.Update{
-			TableName: &s.table, Key: openKey(j.Account),
+			TableName: &s.table, Key: openKey(j.Account, at.set),
 			UpdateExpression:         aws.String("ADD #open :job SET #ttl = :ttl"),
 			ConditionExpression:      aws.String("attribute_not_exists(#open) OR size(#open) < :limit"),
 			ExpressionAttributeNames: named("open", "ttl"),
 			ExpressionAttributeValues: item{
-				":job": texts(openJob{j.Lane, j.ID}.String()), ":limit": number(int64(limit)),
+				":job": texts(openJob{j.Lane, j.ID}.String()), ":limit": number(int64(at.room)),
 				":ttl": seconds(j.Deadline.Add(openAge)),
 			},
 		}},
@@ -210,7 +218,7 @@ func (s *Jobs) acceptance(j job.Job, limit int, claims []budget.Claim) ([]types.
 }
 
 // withdraw deletes a job that was not handed over.
-func (s *Jobs) withdraw(ctx context.Context, j job.Job) error {
+func (s *Jobs) withdraw(ctx context.Context, j job.Job, set int) error {
 	back := s.count(j, -1)
 	for _, h := range budget.Settle(j.Holds, budget.Amounts{}) {
 		back = append(back, s.budgets.settleHold(j.ID, h)...)
@@ -218,12 +226,13 @@ func (s *Jobs) withdraw(ctx context.Context, j job.Job) error {
 	err := transact(ctx, s.client, append(back, []types.TransactWriteItem{
 		{Delete: &types.Delete{
 			TableName: &s.table, Key: jobKey(j.ID, RecordPart),
-			ConditionExpression: aws.String("#status = :pending"), ExpressionAttributeNames: named("status"),
+			ConditionExpression:       aws.String("#status = :pending AND attribute_not_exists(#started_at)"),
+			ExpressionAttributeNames:  named("status", "started_at"),
 			ExpressionAttributeValues: item{":pending": text(string(job.Pending))},
 		}},
 		{Delete: &types.Delete{TableName: &s.table, Key: jobKey(j.ID, requestPart)}},
 		{Update: &types.Update{
-			TableName: &s.table, Key: openKey(j.Account), UpdateExpression: aws.String("DELETE #open :job"),
+			TableName: &s.table, Key: openKey(j.Account, set), UpdateExpression: aws.String("DELETE #open :job"),
 			ExpressionAttributeNames:  named("open"),
 			ExpressionAttributeValues: item{":job": texts(openJob{j.Lane, j.ID}.String())},
 		}},
@@ -260,15 +269,14 @@ func (s *Jobs) Expire(ctx context.Context, id string, now time.Time) (job.Job, e
 	if err != nil {
 		return job.Job{}, storeError("expire a job", err)
 	}
-	j, err := s.Get(ctx, id)
+	j, set, err := s.getOpen(ctx, id)
 	if err == nil && refusing == nil {
-		err = storeError("expire a job", errors.Join(s.settle(ctx, j), s.free(ctx, j)))
+		err = errors.Join(s.settle(ctx, j), s.free(ctx, j, set))
 	}
-	return j, err
+	return j, storeError("expire a job", err)
 }
 
-// Complete is Runs' Complete. It also updates the account's set of open jobs and the
-// lane's run times.
+// Complete is Runs' Complete. It also updates the lane's run times.
 func (s *Jobs) Complete(ctx context.Context, id, nonce string, result job.Result, now time.Time) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -279,10 +287,7 @@ func (s *Jobs) Complete(ctx context.Context, id, nonce string, result job.Result
 	if err != nil {
 		return err
 	}
-	if err := s.RecordRunTime(ctx, j.Lane, id, j.CompletedAt.Sub(j.StartedAt)); err != nil {
-		return err
-	}
-	return storeError("complete a job", s.free(ctx, j))
+	return s.RecordRunTime(ctx, j.Lane, id, j.Model, j.CompletedAt.Sub(j.StartedAt))
 }
 
 // Fail is Runs' Fail. It also returns what the job holds of budgets, and updates the
@@ -293,11 +298,11 @@ func (s *Jobs) Fail(ctx context.Context, id, nonce string, failure job.Failure, 
 	if err := s.Runs.Fail(ctx, id, nonce, failure, now); err != nil {
 		return err
 	}
-	j, err := s.Get(ctx, id)
-	if err != nil {
-		return err
+	j, set, err := s.getOpen(ctx, id)
+	if err == nil {
+		err = errors.Join(s.settle(ctx, j), s.free(ctx, j, set))
 	}
-	return storeError("fail a job", errors.Join(s.settle(ctx, j), s.free(ctx, j)))
+	return storeError("fail a job", err)
 }
 
 // Forget deletes the items of a job that has ended. Any other is left alone.
@@ -325,10 +330,11 @@ func (s *Jobs) Forget(ctx context.Context, id string) error {
 }
 
 // Backlog returns the work that is ahead of a new job on the lane. The number of all
-// jobs is the queue's, which may lag.
+// jobs is the queue's, which may lag. That of the account includes jobs that failed a moment
+// ago, as long as neither is more than there can be.
 //
 // Errors: fault.Unavailable.
-func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string) (job.Backlog, error) {
+func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string, limit int) (job.Backlog, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	var (
@@ -341,16 +347,44 @@ func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string) (job.
 	if backlog.RunTime, err = s.meanRunTime(ctx, lane); err != nil {
 		return job.Backlog{}, storeError("read the backlog", err)
 	}
-	open, _, err := s.openJobs(ctx, account)
-	if err != nil {
+	if backlog.AccountJobs, err = s.openOn(ctx, lane, account, openLimitOf(limit), backlog.Jobs); err != nil {
 		return job.Backlog{}, storeError("read the backlog", err)
-	}
-	for _, j := range open {
-		if j.lane == lane {
-			backlog.AccountJobs++
-		}
 	}
 	// The queue's number may lag behind the account's own.
 	backlog.Jobs = max(backlog.Jobs, backlog.AccountJobs)
 	return backlog, nil
+}
+
+// openOn returns how many open jobs an account has on a lane, whose queue has so many of all
+// accounts. The records are read where the sets must be wrong or would mean a refusal.
+func (s *Jobs) openOn(ctx context.Context, lane job.Lane, account string, limit openLimit,
+	queued int) (count int, err error) {
+	sets, err := s.allOpen(ctx, account, limit)
+	if err != nil {
+		return 0, err
+	}
+	all, count := countOpen(sets, lane)
+	if all < limit.jobs && count <= queued {
+		return count, nil
+	}
+	for i, elements := range sets {
+		if sets[i], err = s.freeEnded(ctx, account, i, elements); err != nil {
+			return 0, err
+		}
+	}
+	_, count = countOpen(sets, lane)
+	return count, nil
+}
+
+// countOpen counts the elements of sets, and those of a lane.
+func countOpen(sets [][]string, lane job.Lane) (all, onLane int) {
+	for _, elements := range sets {
+		all += len(elements)
+		for _, element := range elements {
+			if readOpenJob(element).lane == lane {
+				onLane++
+			}
+		}
+	}
+	return all, onLane
 }

@@ -97,7 +97,7 @@ func TestOpenJobsThatWereEndedElsewhere(t *testing.T) {
 		if _, err := jobs.Start(t.Context(), id, "n1", time.Now()); err != nil {
 			return err
 		}
-		return jobs.Runs.Complete(t.Context(), id, "n1", job.Result{Blob: "a"}, time.Now())
+		return jobs.Runs.Fail(t.Context(), id, "n1", job.TimeoutFailure(), time.Now())
 	}
 	t.Run("leave the backlog the next time it is read", func(t *testing.T) {
 		jobs, _ := newJobs(t, cloud, &handedOver{})
@@ -109,13 +109,13 @@ func TestOpenJobsThatWereEndedElsewhere(t *testing.T) {
 		if err := end(jobs, "job_1"); err != nil {
 			t.Fatal(err)
 		}
-		backlog, err := jobs.Backlog(t.Context(), job.VideoLane, "acme")
+		backlog, err := jobs.Backlog(t.Context(), job.VideoLane, "acme", 0)
 		if err != nil || backlog.AccountJobs != 2 {
 			t.Errorf("the account has %d jobs (%v), want 2", backlog.AccountJobs, err)
 		}
 	})
 	t.Run("make room for exactly as many", func(t *testing.T) {
-		const limit = 130 // more than one batch of reads
+		const limit = 260 // two sets, each of more than one batch of reads
 		jobs, _ := newJobs(t, cloud, &handedOver{})
 		for i := range limit {
 			if err := jobs.Accept(t.Context(), newJob(fmt.Sprint("job_", i)), limit); err != nil {
@@ -125,7 +125,7 @@ func TestOpenJobsThatWereEndedElsewhere(t *testing.T) {
 		if err := jobs.Accept(t.Context(), newJob("job_over"), limit); !fault.Is(err, fault.Limited) {
 			t.Fatalf("one job too many: %v", err)
 		}
-		for _, id := range []string{"job_3", "job_127"} {
+		for _, id := range []string{"job_3", "job_227"} {
 			if err := end(jobs, id); err != nil {
 				t.Fatal(err)
 			}

@@ -15,6 +15,7 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/job/jobtest"
 	"cutroom/shared/testkit/awstest"
+	"cutroom/shared/testkit/conformance"
 )
 
 // handedOver is a dispatcher that records its jobs, because these tests are about records,
@@ -40,9 +41,22 @@ type counted struct {
 }
 
 func (c counted) Length(ctx context.Context, lane job.Lane) (int, error) {
+	waiting, leased, err := c.Depth(ctx, lane)
+	return waiting + leased, err
+}
+
+func (c counted) Depth(ctx context.Context, lane job.Lane) (waiting, leased int, err error) {
+	waiting, err = c.records(ctx, lane, "attribute_not_exists(started_at)")
+	if err == nil {
+		leased, err = c.records(ctx, lane, "attribute_exists(started_at)")
+	}
+	return waiting, leased, err
+}
+
+func (c counted) records(ctx context.Context, lane job.Lane, which string) (int, error) {
 	found, err := c.client.Scan(ctx, &dynamodb.ScanInput{
 		TableName: &c.table, ConsistentRead: aws.Bool(true), Select: types.SelectCount,
-		FilterExpression:         aws.String("#lane = :lane AND #status IN (:pending, :processing)"),
+		FilterExpression:         aws.String("#lane = :lane AND #status IN (:pending, :processing) AND " + which),
 		ExpressionAttributeNames: map[string]string{"#lane": "lane", "#status": "status"},
 		ExpressionAttributeValues: map[string]types.AttributeValue{
 			":lane":       &types.AttributeValueMemberS{Value: string(lane)},
@@ -66,15 +80,55 @@ func newJobs(t *testing.T, cloud *awstest.Cloud, dispatcher dynamo.Dispatcher) (
 }
 
 func TestJobs(t *testing.T) {
+	jobtest.Run(t, harness(t, func(*dynamo.Jobs) {}))
+}
+
+// The jobs of accounts that are spread over partitions of the index are listed and billed like
+// any others.
+func TestSpreadJobs(t *testing.T) {
+	jobtest.RunLists(t, harness(t, func(jobs *dynamo.Jobs) { jobs.SpreadAtOnce().ReadLittle() }))
+}
+
+// harness returns what opens the jobs of an empty table for the suite.
+func harness(t *testing.T, with func(*dynamo.Jobs)) func(*testing.T) jobtest.Harness {
 	cloud := local.Cloud(t)
-	jobtest.Run(t, func(t *testing.T) jobtest.Harness {
+	return func(t *testing.T) jobtest.Harness {
 		jobs, records := newJobs(t, cloud, &handedOver{})
+		with(jobs)
 		counts := dynamo.NewUsage(records.client, cloud.MakeTable(t, "usage"))
 		budgets := dynamo.NewBudgets(records.client, cloud.MakeTable(t, "usage"), &machine{}, rand.Text)
 		jobs.CountIn(counts).HoldIn(budgets)
 		return jobtest.Harness{
-			Store: jobs, Runs: jobs, Usage: counts, Budgets: budgets,
+			Store: jobs, Runs: jobs, Usage: counts, Budgets: budgets, Lines: jobs,
 			Estimates: dynamo.NewEstimates(records.client, records.table),
 		}
-	})
+	}
+}
+
+// A start does not change what the index of an account's jobs has, and a job of an earlier
+// version is started as that version did.
+func TestStartLeavesTheIndex(t *testing.T) {
+	cloud, ctx := local.Cloud(t), t.Context()
+	jobs, records := newJobs(t, cloud, &handedOver{})
+	for id, want := range map[string]job.Status{"job_new": job.Pending, "job_old": job.Processing} {
+		key := map[string]types.AttributeValue{
+			"id": &types.AttributeValueMemberS{Value: id}, "part": &types.AttributeValueMemberS{Value: dynamo.RecordPart},
+		}
+		conformance.OK(t, jobs.Accept(ctx, newJob(id), 0))
+		if id == "job_old" {
+			_, err := records.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+				TableName: &records.table, Key: key, UpdateExpression: aws.String("REMOVE open_status"),
+			})
+			conformance.OK(t, err)
+		}
+		_, err := jobs.Start(ctx, id, "n1", time.Now())
+		conformance.OK(t, err)
+		found, err := records.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &records.table, Key: key})
+		conformance.OK(t, err)
+		conformance.Same(t, "the status in the index", found.Item["status"],
+			types.AttributeValue(&types.AttributeValueMemberS{Value: string(want)}))
+		j, err := jobs.Get(ctx, id)
+		conformance.OK(t, err)
+		conformance.Same(t, "the status of the job", j.Status, job.Processing)
+	}
 }

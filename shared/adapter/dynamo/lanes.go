@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"hash/fnv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"cutroom/shared/domain/job"
 )
@@ -23,55 +25,83 @@ const (
 	// write changes nothing.
 	runTimePrefix = "run_"
 	recentRuns    = 20
+	// runModelPrefix is that of the attributes with their models.
+	runModelPrefix = "model_"
+	// runTimeItems is over how many partitions the run times of a lane are spread: each
+	// takes a thousand writes a second.
+	runTimeItems = 4
 )
 
-// RecordRunTime records how long the run of a completed job took, for the mean
-// run time of its lane: one write.
+// runTimesKey returns the key of one of the items with run times.
+func runTimesKey(lane job.Lane, n uint32) item {
+	return laneKey(lane+job.Lane(fmt.Sprint("#", n)), runTimesPart)
+}
+
+// RecordRunTime records how long the run of a completed job took, for the run times of
+// its lane: one write.
 //
 // Errors: fault.Unavailable.
-func (r *Runs) RecordRunTime(ctx context.Context, lane job.Lane, id string, took time.Duration) error {
+func (r *Runs) RecordRunTime(ctx context.Context, lane job.Lane, id, model string, took time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	hash := fnv.New32a()
 	hash.Write([]byte(id))
+	place := hash.Sum32() % recentRuns
 	_, err := r.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: &r.table, Key: laneKey(lane, runTimesPart),
-		UpdateExpression:          aws.String("SET #run = :took"),
-		ExpressionAttributeNames:  map[string]string{"#run": fmt.Sprint(runTimePrefix, hash.Sum32()%recentRuns)},
-		ExpressionAttributeValues: item{":took": number(took.Milliseconds())},
+		TableName: &r.table, Key: runTimesKey(lane, place%runTimeItems),
+		UpdateExpression: aws.String("SET #run = :took, #model = :model"),
+		ExpressionAttributeNames: map[string]string{
+			"#run": fmt.Sprint(runTimePrefix, place), "#model": fmt.Sprint(runModelPrefix, place),
+		},
+		ExpressionAttributeValues: item{":took": number(took.Milliseconds()), ":model": text(model)},
 	})
 	return storeError("record a run time", err)
 }
 
-// meanRunTime returns the mean of the recorded run times, or 0 if there are none.
-func (r *Runs) meanRunTime(ctx context.Context, lane job.Lane) (time.Duration, error) {
-	found, err := r.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &r.table, Key: laneKey(lane, runTimesPart)})
-	if err != nil {
-		return 0, err
+// runTimes returns the recorded run times of a lane: one read of each of their items, which
+// is not consistent.
+func (r *Runs) runTimes(ctx context.Context, lane job.Lane) (runs []job.RunTime, err error) {
+	var keys []item
+	for n := range uint32(runTimeItems) {
+		keys = append(keys, runTimesKey(lane, n))
 	}
-	var (
-		total  time.Duration
-		count  time.Duration
-		values = reader{item: found.Item}
-	)
-	for name := range found.Item {
-		if strings.HasPrefix(name, runTimePrefix) {
-			total += time.Duration(values.number(name)) * time.Millisecond
-			count++
+	found, err := readAsked(ctx, r.client, r.table, types.KeysAndAttributes{Keys: keys})
+	if err != nil {
+		return nil, err
+	}
+	for _, one := range found {
+		values := reader{item: one}
+		for name := range one {
+			if place, is := strings.CutPrefix(name, runTimePrefix); is {
+				runs = append(runs, job.RunTime{
+					Model: values.text(runModelPrefix + place), Took: time.Duration(values.number(name)) * time.Millisecond,
+				})
+			}
+		}
+		if values.err != nil {
+			return nil, values.err
 		}
 	}
-	if count == 0 || values.err != nil {
-		return 0, values.err
+	return runs, nil
+}
+
+// meanRunTime returns the mean of the recorded run times, or 0 if there are none.
+func (r *Runs) meanRunTime(ctx context.Context, lane job.Lane) (mean time.Duration, err error) {
+	runs, err := r.runTimes(ctx, lane)
+	for _, run := range runs {
+		mean += run.Took / time.Duration(len(runs))
 	}
-	return total / count, nil
+	return mean, err
 }
 
 const (
 	workersPart = "workers"
 	// BeatEvery is how often a worker records that it is running, and WarmFor how long
-	// after that it counts as running.
+	// after that it counts as running. A worker that finds a time that is younger than
+	// freshFor leaves it: its own next one comes before that is old.
 	BeatEvery = 30 * time.Second
 	WarmFor   = 75 * time.Second
+	freshFor  = 15 * time.Second
 )
 
 // Workers records whether a lane has workers that can take a job at once.
@@ -79,22 +109,33 @@ type Workers struct {
 	client *dynamodb.Client
 	table  string
 	now    func() time.Time
+
+	mu sync.Mutex
+	// seen is when workers of a lane were seen, as it was read last. It only becomes later.
+	seen map[job.Lane]time.Time
 }
 
 // NewWorkers returns the workers of the lanes, recorded in the table of jobs.
 func NewWorkers(client *dynamodb.Client, table string, now func() time.Time) *Workers {
-	return &Workers{client, table, now}
+	return &Workers{client: client, table: table, now: now, seen: map[job.Lane]time.Time{}}
 }
 
-// Beat records that a worker of the lane is running: one write, to be repeated every
-// BeatEvery.
+// Beat records that a worker of the lane is running: one read, and one write unless another
+// worker has just made it. It is to be repeated every BeatEvery.
 //
 // Errors: fault.Unavailable.
 func (w *Workers) Beat(ctx context.Context, lane job.Lane) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
+	seen, err := w.read(ctx, lane)
+	if err != nil {
+		return storeError("record a worker", err)
+	}
 	now := w.now()
-	_, err := w.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	if age := now.Sub(seen); age >= 0 && age < freshFor {
+		return nil
+	}
+	_, err = w.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &w.table, Key: laneKey(lane, workersPart),
 		UpdateExpression:         aws.String("SET #seen = :now, #ttl = :ttl"),
 		ConditionExpression:      aws.String("attribute_not_exists(#seen) OR #seen < :now"),
@@ -109,17 +150,35 @@ func (w *Workers) Beat(ctx context.Context, lane job.Lane) error {
 	return storeError("record a worker", err)
 }
 
-// Warm reports whether a worker of the lane was running within WarmFor: one read.
+// Warm reports whether a worker of the lane was running within WarmFor: one read, unless what
+// was read last says so.
 //
 // Errors: fault.Unavailable.
 func (w *Workers) Warm(ctx context.Context, lane job.Lane) (bool, error) {
+	w.mu.Lock()
+	known := w.seen[lane]
+	w.mu.Unlock()
+	if w.now().Sub(known) < WarmFor {
+		return true, nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	found, err := w.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &w.table, Key: laneKey(lane, workersPart)})
+	seen, err := w.read(ctx, lane)
 	if err != nil {
 		return false, storeError("look for workers", err)
 	}
+	w.mu.Lock()
+	w.seen[lane] = seen
+	w.mu.Unlock()
+	return w.now().Sub(seen) < WarmFor, nil
+}
+
+// read returns when workers of a lane were seen, by a read that is not consistent.
+func (w *Workers) read(ctx context.Context, lane job.Lane) (time.Time, error) {
+	found, err := w.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &w.table, Key: laneKey(lane, workersPart)})
+	if err != nil {
+		return time.Time{}, err
+	}
 	r := reader{item: found.Item}
-	seen := r.moment("seen")
-	return w.now().Sub(seen) < WarmFor, r.err
+	return r.moment("seen"), r.err
 }

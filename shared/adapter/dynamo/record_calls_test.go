@@ -147,8 +147,9 @@ func TestCallsOfRates(t *testing.T) {
 	cloud := local.Cloud(t)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
 	now := time.Now()
-	store := dynamo.NewRates(dynamo.NewClient(proxy.Config()), cloud.MakeTable(t, "usage"),
-		func() time.Time { return now }, rand.Text)
+	records, table := dynamo.NewClient(proxy.Config()), cloud.MakeTable(t, "usage")
+	store := dynamo.NewRates(records, table, func() time.Time { return now }, rand.Text)
+	other := dynamo.NewRates(records, table, func() time.Time { return now }, rand.Text)
 	type count func(context.Context, string, int, ratelimit.Rate) (ratelimit.State, error)
 	one := func(count count, name string, n int) func() error {
 		return func() error {
@@ -159,6 +160,8 @@ func TestCallsOfRates(t *testing.T) {
 	asDocumented(t, proxy, "Rates", calls{
 		{"Take", one(store.Take, "a", 1)},
 		{"Take, in use", one(store.Take, "a", 1)},
+		{"Take, in use by others", one(other.Take, "a", 1)},
+		{"Take, nothing", one(store.Take, "a", 0)},
 		{"Take, over the burst", one(store.Take, "a", 6)},
 		{"Charge", one(store.Charge, "b", 1)},
 	})

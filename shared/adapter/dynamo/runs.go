@@ -64,6 +64,12 @@ func (r *Runs) Get(ctx context.Context, id string) (job.Job, error) {
 }
 
 func (r *Runs) get(ctx context.Context, id string) (job.Job, error) {
+	j, _, err := r.getOpen(ctx, id)
+	return j, err
+}
+
+// getOpen is get, and returns the set of open jobs that has or had the job.
+func (r *Runs) getOpen(ctx context.Context, id string) (j job.Job, set int, err error) {
 	found, err := r.client.Query(ctx, &dynamodb.QueryInput{
 		TableName: &r.table, ConsistentRead: aws.Bool(true),
 		KeyConditionExpression:    aws.String("#id = :id"),
@@ -71,7 +77,7 @@ func (r *Runs) get(ctx context.Context, id string) (job.Job, error) {
 		ExpressionAttributeValues: item{":id": text(id)},
 	})
 	if err != nil {
-		return job.Job{}, err
+		return job.Job{}, 0, err
 	}
 	var record, request item
 	for _, part := range found.Items {
@@ -83,9 +89,12 @@ func (r *Runs) get(ctx context.Context, id string) (job.Job, error) {
 		}
 	}
 	if record == nil || request == nil {
-		return job.Job{}, job.ErrNotFound
+		return job.Job{}, 0, job.ErrNotFound
 	}
-	return readJob(record, request)
+	if j, err = readJob(record, request); err != nil {
+		return job.Job{}, 0, err
+	}
+	return j, int((&reader{item: record}).number(openSetAttribute)), nil
 }
 
 // Start begins a run under the nonce.
@@ -100,10 +109,10 @@ func (r *Runs) Start(ctx context.Context, id, nonce string, now time.Time) (job.
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	before, err := r.update(ctx, id, update{
-		set: "SET #status = :processing, #nonce = :nonce, #runs = #runs + :one, #started_at = " +
-			"if_not_exists(#started_at, :now)",
+		set: "SET #status = if_not_exists(#open_status, :processing), #nonce = :nonce, #runs = #runs + :one, " +
+			"#started_at = if_not_exists(#started_at, :now)",
 		condition: isOpen + " AND #nonce <> :nonce AND #deadline > :now AND #runs < :most",
-		names:     named("status", "nonce", "runs", "started_at", "deadline"),
+		names:     named("status", "open_status", "nonce", "runs", "started_at", "deadline"),
 		values: item{
 			":pending": statusValue(job.Pending), ":processing": statusValue(job.Processing),
 			":nonce": text(nonce), ":one": number(1), ":now": text(writeTime(now)), ":most": number(job.MaxRuns),
@@ -147,7 +156,8 @@ func (r *Runs) Progress(ctx context.Context, id, nonce string, done float64) err
 		condition: isRun + " AND #progress < :done",
 		names:     named("progress", "nonce", "status"),
 		values: item{
-			":done": fraction(done), ":nonce": text(nonce), ":processing": statusValue(job.Processing),
+			":done": fraction(done), ":nonce": text(nonce),
+			":pending": statusValue(job.Pending), ":processing": statusValue(job.Processing),
 		},
 	})
 	switch {
@@ -176,7 +186,8 @@ func (r *Runs) Release(ctx context.Context, id, nonce string) error {
 		condition: isRun,
 		names:     named("runs", "nonce", "status"),
 		values: item{
-			":one": number(1), ":none": text(""), ":nonce": text(nonce), ":processing": statusValue(job.Processing),
+			":one": number(1), ":none": text(""), ":nonce": text(nonce),
+			":pending": statusValue(job.Pending), ":processing": statusValue(job.Processing),
 		},
 	})
 	if fault.Is(err, fault.NotFound) {
@@ -186,7 +197,8 @@ func (r *Runs) Release(ctx context.Context, id, nonce string) error {
 }
 
 // Complete ends the job with its result and full progress, and bills it in the usage of
-// its account: one read and one transaction.
+// its account: one read and one transaction. Then it removes the job from the account's open
+// ones by one write; whoever finds them full makes up for one that is cut off.
 //
 // Errors: fault.Conflict when the run is no longer the job's own, or the
 // deadline is not ahead of now; fault.Unavailable.
@@ -200,7 +212,7 @@ func (r *Runs) Complete(ctx context.Context, id, nonce string, result job.Result
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	j, err := r.get(ctx, id)
+	j, set, err := r.getOpen(ctx, id)
 	var before *job.Job
 	if err == nil {
 		j.Status, j.Result = job.Completed, &result
@@ -214,6 +226,7 @@ func (r *Runs) Complete(ctx context.Context, id, nonce string, result job.Result
 	case err != nil:
 		return storeError("complete a job", err)
 	case before == nil, before.Status == job.Completed && before.Nonce == nonce:
+		_ = r.free(ctx, j, set) // see freeEnded
 		return nil
 	case before.Status.Terminal() && before.Nonce == nonce:
 		return job.ErrEnded

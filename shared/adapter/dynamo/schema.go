@@ -57,6 +57,7 @@ func Tables() []Table {
 			Indexes: []Index{{Name: keysByAccount, PartitionKey: "account", SortKey: "id"}},
 		},
 		{Name: "sessions", PartitionKey: "id", TTL: ttlAttribute},
-		{Name: "usage", PartitionKey: "id", SortKey: "part", TTL: ttlAttribute},
+		// Its stream brings warnings of budgets to their receivers.
+		{Name: "usage", PartitionKey: "id", SortKey: "part", TTL: ttlAttribute, StreamsNewImages: true},
 	}
 }

@@ -28,6 +28,16 @@ const (
 	reasonConflict = "TransactionConflict"
 )
 
+// throttled reports whether a transaction was cancelled because a partition or a table has
+// no capacity left. The SDK knows only throttling of whole calls.
+func throttled(err error) bool {
+	var cancelled *types.TransactionCanceledException
+	return errors.As(err, &cancelled) && slices.ContainsFunc(cancelled.CancellationReasons,
+		func(reason types.CancellationReason) bool {
+			return code(reason) == "ThrottlingError" || code(reason) == "ProvisionedThroughputExceeded"
+		})
+}
+
 // transact writes all or nothing. A transaction that conflicts with another is retried;
 // nothing of it was written. The SDK adds a token to each call, so that one that it
 // repeats after a lost answer is written once.

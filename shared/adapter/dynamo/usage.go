@@ -21,9 +21,10 @@ import (
 )
 
 const (
-	// usageShards is how many items hold the use of one model on one day, so that
-	// concurrent calls rarely write the same one.
-	usageShards = 4
+	// usageShards is how many items hold the use of one model on one day, each in a
+	// partition of its own, so that concurrent calls rarely write the same item, and an
+	// account is not bound to the thousand writes a second of one partition.
+	usageShards = 8
 	// addsAtOnce is how many records one Add writes at the same time.
 	addsAtOnce = 8
 	// afterSlash is the character after the slash in sort order. A slash ends the day in
@@ -65,6 +66,8 @@ type usageItem struct {
 	Jobs             int64     `dynamodbav:"jobs"`
 	JobsCompleted    int64     `dynamodbav:"jobs_completed"`
 	Cost             int64     `dynamodbav:"cost"`
+	BatchRequests    int64     `dynamodbav:"batch_requests"`
+	BatchCost        int64     `dynamodbav:"batch_cost"`
 }
 
 // Add adds records: one transaction each.
@@ -104,6 +107,15 @@ func (u *Usage) Reach(ctx context.Context) error {
 	return err
 }
 
+// usagePartition returns the partition of a shard of an account's usage. The first is that
+// of all shards of earlier versions. No account has the character in its name.
+func usagePartition(account string, shard uint32) string {
+	if shard == 0 {
+		return account
+	}
+	return fmt.Sprintf("%s#%d", account, shard)
+}
+
 // token returns the token of a record's transaction. Tokens are shared by all tables of an
 // AWS account, and have at most 36 characters.
 func (u *Usage) token(record usage.Record) string {
@@ -115,13 +127,15 @@ func (u *Usage) token(record usage.Record) string {
 func (u *Usage) addition(record usage.Record) (write types.TransactWriteItem, counts bool) {
 	shard := fnv.New32a()
 	_, _ = shard.Write([]byte(record.ID)) // a hash never fails
+	place := shard.Sum32() % usageShards
 	values := item{":day": text(string(record.Day)), ":model": text(record.Model), ":key": text(record.Key)}
 	var additions []string
 	for name, n := range map[string]int64{
 		"requests": record.Requests, "prompt_tokens": record.PromptTokens, "cached_tokens": record.CachedTokens,
 		"completion_tokens": record.CompletionTokens, "reasoning_tokens": record.ReasoningTokens,
 		"estimated": record.Estimated, "session_seconds": record.SessionSeconds, "jobs": record.Jobs,
-		"jobs_completed": record.JobsCompleted, "cost": record.Cost,
+		"jobs_completed": record.JobsCompleted, "cost": record.Cost, "batch_requests": record.BatchRequests,
+		"batch_cost": record.BatchCost,
 	} {
 		if n != 0 {
 			additions = append(additions, name+" :"+name)
@@ -133,9 +147,8 @@ func (u *Usage) addition(record usage.Record) (write types.TransactWriteItem, co
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName: &u.table,
 		Key: item{
-			"id": text(record.Account),
-			"part": text(fmt.Sprintf("%s/%s/%s/%d", record.Day, record.Model, url.PathEscape(record.Key),
-				shard.Sum32()%usageShards)),
+			"id":   text(usagePartition(record.Account, place)),
+			"part": text(fmt.Sprintf("%s/%s/%s/%d", record.Day, record.Model, url.PathEscape(record.Key), place)),
 		},
 		UpdateExpression:          aws.String("SET usage_day = :day, model = :model, used_key = :key ADD " + strings.Join(additions, ", ")),
 		ExpressionAttributeValues: values,
@@ -143,8 +156,8 @@ func (u *Usage) addition(record usage.Record) (write types.TransactWriteItem, co
 }
 
 // Totals returns an account's use from the first to the last day, both included, in the
-// order of day, model and key: one consistent read for each megabyte, which has some thousands
-// of models and days.
+// order of day, model and key: a consistent read of each of usageShards partitions, for each
+// megabyte of it, which has some thousands of models and days.
 //
 // Errors: fault.Unavailable.
 func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Day) ([]usage.Total, error) {
@@ -156,21 +169,24 @@ func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Da
 		model, key string
 	}
 	sums := map[group]usage.Counts{}
-	for start := item(nil); ; {
-		page, next, err := u.page(ctx, account, first, last, start)
-		if err != nil {
-			return nil, storeError("read usage", err)
-		}
+	pages := make([][]usageItem, usageShards)
+	reading, within := errgroup.WithContext(ctx)
+	for shard := range pages {
+		reading.Go(func() (err error) {
+			pages[shard], err = u.shard(within, usagePartition(account, uint32(shard)), first, last)
+			return err
+		})
+	}
+	if err := reading.Wait(); err != nil {
+		return nil, storeError("read usage", err)
+	}
+	for _, page := range pages {
 		for _, i := range page {
 			key := group{i.Day, i.Model, i.Key}
 			sum := sums[key]
 			sum.Add(i.counts())
 			sums[key] = sum
 		}
-		if next == nil {
-			break
-		}
-		start = next
 	}
 	var totals []usage.Total
 	for key, sum := range sums {
@@ -185,15 +201,30 @@ func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Da
 	return totals, nil
 }
 
-func (u *Usage) page(ctx context.Context, account string, first, last usage.Day, start item) ([]usageItem, item,
+// shard reads a partition.
+func (u *Usage) shard(ctx context.Context, partition string, first, last usage.Day) (all []usageItem, err error) {
+	for start := item(nil); ; {
+		page, next, err := u.page(ctx, partition, first, last, start)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, page...)
+		if next == nil {
+			return all, nil
+		}
+		start = next
+	}
+}
+
+func (u *Usage) page(ctx context.Context, partition string, first, last usage.Day, start item) ([]usageItem, item,
 	error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	got, err := u.client.Query(ctx, &dynamodb.QueryInput{
 		TableName: &u.table, ConsistentRead: aws.Bool(true), ExclusiveStartKey: start,
-		KeyConditionExpression: aws.String("id = :account AND part BETWEEN :first AND :last"),
+		KeyConditionExpression: aws.String("id = :partition AND part BETWEEN :first AND :last"),
 		ExpressionAttributeValues: item{
-			":account": text(account), ":first": text(string(first)), ":last": text(string(last) + afterSlash),
+			":partition": text(partition), ":first": text(string(first)), ":last": text(string(last) + afterSlash),
 		},
 	})
 	if err != nil {
@@ -211,6 +242,6 @@ func (i usageItem) counts() usage.Counts {
 		Requests: i.Requests, PromptTokens: i.PromptTokens, CachedTokens: i.CachedTokens,
 		CompletionTokens: i.CompletionTokens, ReasoningTokens: i.ReasoningTokens,
 		Estimated: i.Estimated, SessionSeconds: i.SessionSeconds, Jobs: i.Jobs, JobsCompleted: i.JobsCompleted,
-		Cost: i.Cost,
+		Cost: i.Cost, BatchRequests: i.BatchRequests, BatchCost: i.BatchCost,
 	}
 }

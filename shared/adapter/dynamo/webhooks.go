@@ -1,6 +1,7 @@
 package dynamo
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -14,14 +15,15 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// webhookPart is the part of the item that has the attempts to deliver a job's webhook. It
+// webhookPart is the part of the item that has the attempts to tell of an event. It
 // exists once an attempt was made.
 const webhookPart = "webhook"
 
 // attemptsAttribute is the list of attempts, each of them JSON.
 const attemptsAttribute = "attempts"
 
-// Webhooks is a webhook.Store in the table of jobs.
+// Webhooks is a webhook.Store in the table of jobs, which has the attempts at warnings of
+// budgets too.
 type Webhooks struct {
 	client *dynamodb.Client
 	table  string
@@ -41,14 +43,14 @@ type attemptItem struct {
 	Next     int64  `json:"next,omitempty"`
 }
 
-// Attempts returns the attempts of a job: one consistent read.
+// Attempts returns the attempts to tell of an event: one consistent read.
 //
 // Errors: fault.Unavailable.
-func (w *Webhooks) Attempts(ctx context.Context, jobID string) ([]webhook.Attempt, error) {
+func (w *Webhooks) Attempts(ctx context.Context, event string) ([]webhook.Attempt, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	found, err := w.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &w.table, Key: jobKey(jobID, webhookPart), ConsistentRead: aws.Bool(true),
+		TableName: &w.table, Key: jobKey(event, webhookPart), ConsistentRead: aws.Bool(true),
 	})
 	if err != nil {
 		return nil, storeError("read the attempts of a webhook", err)
@@ -82,7 +84,7 @@ func readAttempts(from item) ([]webhook.Attempt, error) {
 // Record adds an attempt by one write, on the condition that it is the next.
 //
 // Errors: fault.Conflict if it is not; fault.Unavailable.
-func (w *Webhooks) Record(ctx context.Context, j job.Job, a webhook.Attempt) error {
+func (w *Webhooks) Record(ctx context.Context, e webhook.Event, a webhook.Attempt) error {
 	kept, err := encoded(attemptItem{
 		At: a.At.UnixMilli(), Duration: a.Duration.Milliseconds(), Status: a.Status, Error: a.Error,
 		Next: optionalMillis(a.Next),
@@ -94,7 +96,7 @@ func (w *Webhooks) Record(ctx context.Context, j job.Job, a webhook.Attempt) err
 	defer cancel()
 	values := item{
 		":none": &types.AttributeValueMemberL{}, ":attempt": &types.AttributeValueMemberL{Value: []types.AttributeValue{kept}},
-		":ttl": seconds(j.Deadline.Add(recordAge)),
+		":ttl": seconds(e.Begun.Add(recordAge)),
 	}
 	condition := "attribute_not_exists(#attempts)"
 	if a.Number > 1 {
@@ -102,7 +104,7 @@ func (w *Webhooks) Record(ctx context.Context, j job.Job, a webhook.Attempt) err
 		values[":made"] = number(int64(a.Number - 1))
 	}
 	_, err = w.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: &w.table, Key: jobKey(j.ID, webhookPart), ConditionExpression: &condition,
+		TableName: &w.table, Key: jobKey(e.ID, webhookPart), ConditionExpression: &condition,
 		UpdateExpression: aws.String(
 			"SET #attempts = list_append(if_not_exists(#attempts, :none), :attempt), #ttl = :ttl"),
 		ExpressionAttributeNames:            named(attemptsAttribute, ttlAttribute),
@@ -126,16 +128,21 @@ func (w *Webhooks) Record(ctx context.Context, j job.Job, a webhook.Attempt) err
 // EndedWithWebhook returns the first attempt of a job that has a webhook and has ended, from
 // a new image of the table's stream. It returns false for any other item.
 func EndedWithWebhook(image map[string]events.DynamoDBAttributeValue) (webhook.ScheduledAttempt, bool) {
-	text := func(name string) string {
+	text := textOf(image)
+	if text("part") != RecordPart || text("webhook") == "" || text("id") == "" || !job.Status(text("status")).Terminal() {
+		return webhook.ScheduledAttempt{}, false
+	}
+	ended, err := readTime(text("completed_at"))
+	return webhook.First(text("id"), cmp.Or(text(ownerAttribute), text("account")), ended), err == nil
+}
+
+// textOf returns what reads the attributes of a stream's image that are texts.
+func textOf(image map[string]events.DynamoDBAttributeValue) func(name string) string {
+	return func(name string) string {
 		value, there := image[name]
 		if !there || value.DataType() != events.DataTypeString {
 			return ""
 		}
 		return value.String()
 	}
-	if text("part") != RecordPart || text("webhook") == "" || text("id") == "" || !job.Status(text("status")).Terminal() {
-		return webhook.ScheduledAttempt{}, false
-	}
-	ended, err := readTime(text("completed_at"))
-	return webhook.First(text("id"), text("account"), ended), err == nil
 }

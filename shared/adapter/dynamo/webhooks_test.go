@@ -1,13 +1,13 @@
 package dynamo_test
 
 import (
+	"crypto/rand"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 
 	"cutroom/shared/adapter/dynamo"
-	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/webhook"
 	"cutroom/shared/domain/webhook/webhooktest"
 	"cutroom/shared/testkit/awstest"
@@ -19,8 +19,9 @@ func TestWebhooks(t *testing.T) {
 	webhooktest.Run(t, func(t *testing.T) webhooktest.Harness {
 		client, table := dynamo.NewClient(cloud.Config()), cloud.MakeTable(t, "jobs")
 		return webhooktest.Harness{
-			Store: dynamo.NewWebhooks(client, table),
-			Jobs:  dynamo.NewJobs(dynamo.NewRuns(client, table), &handedOver{}, nil, time.Now),
+			Store:   dynamo.NewWebhooks(client, table),
+			Jobs:    dynamo.NewJobs(dynamo.NewRuns(client, table), &handedOver{}, nil, time.Now),
+			Budgets: dynamo.NewBudgets(client, cloud.MakeTable(t, "usage"), &machine{}, rand.Text),
 		}
 	})
 }
@@ -32,7 +33,7 @@ func TestCallsOfWebhooks(t *testing.T) {
 	store := dynamo.NewWebhooks(dynamo.NewClient(proxy.Config()), cloud.MakeTable(t, "jobs"))
 	asDocumented(t, proxy, "Webhooks", calls{
 		{"Record", func() error {
-			return store.Record(t.Context(), job.Job{ID: "job_1", Deadline: time.Now()},
+			return store.Record(t.Context(), webhook.Event{ID: "job_1", Begun: time.Now()},
 				webhook.Attempt{Number: 1, At: time.Now(), Status: 204})
 		}},
 		{"Attempts", func() error {
@@ -73,6 +74,33 @@ func TestEndedWithWebhook(t *testing.T) {
 		}
 	}
 	if _, ended := dynamo.EndedWithWebhook(nil); ended {
+		t.Error("what has gone is a turn")
+	}
+}
+
+// Only a new warning that somebody is told of makes an attempt.
+func TestNewWarning(t *testing.T) {
+	image := func() map[string]events.DynamoDBAttributeValue {
+		return map[string]events.DynamoDBAttributeValue{
+			"part": events.NewStringAttribute("warning"), "warning": events.NewStringAttribute("warn_1"),
+			"account": events.NewStringAttribute("acme"), "noted_at": events.NewNumberAttribute("1795176009000"),
+		}
+	}
+	want := webhook.First("warn_1", "acme", time.UnixMilli(1795176009000).UTC())
+	if turn, ok := dynamo.NewWarning(image()); !ok || turn != want {
+		t.Errorf("a warning is %+v, %t", turn, ok)
+	}
+	for name, value := range map[string]events.DynamoDBAttributeValue{
+		"part": events.NewStringAttribute("used"), "warning": events.NewStringAttribute("job_1"),
+		"noted_at": events.NewStringAttribute("1795176009000"),
+	} {
+		changed := image()
+		changed[name] = value
+		if turn, ok := dynamo.NewWarning(changed); ok {
+			t.Errorf("with another %s it is %+v", name, turn)
+		}
+	}
+	if _, ok := dynamo.NewWarning(nil); ok {
 		t.Error("what has gone is a turn")
 	}
 }

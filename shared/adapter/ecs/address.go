@@ -63,7 +63,7 @@ func NewTaskAddress(metadataURI string, config aws.Config, now func() time.Time)
 	}
 	return &TaskAddress{
 		metadata: base.String(), config: config, now: now, again: addressAgain, signer: v4.NewSigner(),
-		client: awsclient.HTTPClient(0),
+		client: awsclient.HTTPClient(config, 0),
 	}, nil
 }
 

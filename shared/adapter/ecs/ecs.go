@@ -26,7 +26,7 @@ var _ fleet.Service = (*Service)(nil)
 func NewService(config aws.Config, cluster, name string) *Service {
 	return &Service{cluster: cluster, name: name, client: ecs.NewFromConfig(config, func(o *ecs.Options) {
 		o.Retryer = awsclient.Retryer()
-		o.HTTPClient = awsclient.HTTPClient(0)
+		o.HTTPClient = awsclient.HTTPClient(config, 0)
 	})}
 }
 

@@ -47,7 +47,7 @@ type Tasks struct{ client *ecs.Client }
 func NewTasks(config aws.Config) *Tasks {
 	return &Tasks{ecs.NewFromConfig(config, func(o *ecs.Options) {
 		o.Retryer = awsclient.Retryer()
-		o.HTTPClient = awsclient.HTTPClient(0)
+		o.HTTPClient = awsclient.HTTPClient(config, 0)
 	})}
 }
 

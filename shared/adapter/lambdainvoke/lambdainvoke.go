@@ -35,7 +35,7 @@ type Function struct {
 func NewFunction(config aws.Config, name string, now func() time.Time) *Function {
 	return &Function{
 		name: name, config: config, now: now,
-		signer: v4.NewSigner(), retryer: awsclient.Retryer(), client: awsclient.HTTPClient(0),
+		signer: v4.NewSigner(), retryer: awsclient.Retryer(), client: awsclient.HTTPClient(config, 0),
 	}
 }
 

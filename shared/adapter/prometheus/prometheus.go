@@ -28,6 +28,8 @@ type Metrics struct {
 	estimated  *prometheus.CounterVec
 	attempts   *prometheus.CounterVec
 	warnings   *prometheus.CounterVec
+	batchCalls *prometheus.CounterVec
+	batchCost  *prometheus.CounterVec
 	surfaces   surfaces
 }
 
@@ -75,9 +77,15 @@ func New() *Metrics {
 		warnings: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "cutroom_budget_warnings_total", Help: "Budgets of which so many percent were used, once for each day or month.",
 		}, []string{"percent"}),
+		batchCalls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "cutroom_gateway_batch_requests_total", Help: "Metered calls that were those of batches.",
+		}, []string{"model"}),
+		batchCost: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "cutroom_gateway_batch_cost_total", Help: "What of cutroom_gateway_cost_total calls of batches cost.",
+		}, []string{"model"}),
 	}
 	m.registry.MustRegister(m.requests, m.duration, m.firstToken, m.waited, m.tokens, m.cost, m.estimated,
-		m.attempts, m.warnings,
+		m.attempts, m.warnings, m.batchCalls, m.batchCost,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	m.registry.MustRegister(m.surfaces.collectors()...)
 	return m
@@ -102,6 +110,10 @@ func (m *Metrics) Completed(c gateway.Completion) {
 	m.addTokens(c.Model, "reasoning", c.Counts.ReasoningTokens)
 	if c.Counts.Cost > 0 {
 		m.cost.WithLabelValues(c.Model).Add(float64(c.Counts.Cost) / 1e9)
+	}
+	if c.Counts.BatchRequests > 0 {
+		m.batchCalls.WithLabelValues(c.Model).Add(float64(c.Counts.BatchRequests))
+		m.batchCost.WithLabelValues(c.Model).Add(float64(c.Counts.BatchCost) / 1e9)
 	}
 	if c.Counts.Estimated > 0 {
 		m.estimated.WithLabelValues(c.Model).Add(float64(c.Counts.Estimated))

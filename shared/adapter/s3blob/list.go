@@ -8,6 +8,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"golang.org/x/sync/errgroup"
 
 	"cutroom/shared/domain/blob"
 )
@@ -47,4 +48,25 @@ func (s *Store) listed(ctx context.Context, pages *s3.ListObjectsV2Paginator) (*
 	ctx, cancel := context.WithTimeout(ctx, listTime)
 	defer cancel()
 	return pages.NextPage(ctx)
+}
+
+// deletesAtOnce is how many requests DeleteAll makes at the same time.
+const deletesAtOnce = 8
+
+// DeleteAll deletes everything below a prefix: a request that lists for each thousand blobs,
+// and one for each blob, which cost nothing.
+//
+// Errors: fault.Unavailable.
+func (s *Store) DeleteAll(ctx context.Context, prefix string) error {
+	deleting, ctx := errgroup.WithContext(ctx)
+	deleting.SetLimit(deletesAtOnce)
+	for entry, err := range s.List(ctx, prefix) {
+		deleting.Go(func() error {
+			if err != nil {
+				return err
+			}
+			return s.Delete(ctx, entry.Name)
+		})
+	}
+	return deleting.Wait()
 }

@@ -1,5 +1,7 @@
 // Package s3blob keeps blobs as objects of one S3 bucket. A blob's name is its key,
-// so the layout is that of the folder on one machine: "jobs/JOB/..." and "files/...".
+// so the layout is nearly that of the folder on one machine: "files/FILE" and "jobs/JOB/...",
+// or "files/NN/FILE" and "jobs/NN/JOB/..." with two random digits of the id, by which S3
+// divides busy prefixes.
 //
 // # What the bucket must be
 //
@@ -69,9 +71,7 @@ var _ blob.Store = (*Store)(nil)
 
 // New returns a store over the bucket.
 func New(config aws.Config, bucket string) *Store {
-	if config.HTTPClient == nil {
-		config.HTTPClient = awsclient.HTTPClient(longestWait)
-	}
+	config.HTTPClient = awsclient.HTTPClient(config, longestWait)
 	return &Store{
 		client: s3.NewFromConfig(config, func(o *s3.Options) {
 			// Every request can be repeated: it stores the same bytes under the same name,

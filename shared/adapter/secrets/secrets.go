@@ -33,7 +33,7 @@ func NewSecret(config aws.Config, id string) *Secret {
 func newClient(config aws.Config) *secretsmanager.Client {
 	return secretsmanager.NewFromConfig(config, func(o *secretsmanager.Options) {
 		o.Retryer = awsclient.Retryer()
-		o.HTTPClient = awsclient.HTTPClient(0)
+		o.HTTPClient = awsclient.HTTPClient(config, 0)
 	})
 }
 

@@ -1,9 +1,15 @@
 package secrets_test
 
 import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
 	"cutroom/shared/adapter/secrets"
@@ -57,5 +63,49 @@ func TestUpstreamKeys(t *testing.T) {
 	}
 	if key, err := upstreams.Secret(t.Context(), "secretsmanager:"+plain); err != nil || key != "key five" {
 		t.Errorf("exchanged: %q, %v", key, err)
+	}
+}
+
+// A secret that is not filled is filled once and stays. Which of several that fill it at
+// once wins is for AWS to say, by the version that all of them name; the local AWS does
+// not.
+func TestAKeptSecret(t *testing.T) {
+	cloud := awstest.Start(t)
+	arn := cloud.MakeSecret(t, "identity", secrets.Unset)
+	for _, made := range []string{"an identity", "another"} {
+		text, err := secrets.NewKept(cloud.Config(), arn).Kept(t.Context(), func() ([]byte, error) { return []byte(made), nil })
+		if err != nil || string(text) != "an identity" {
+			t.Errorf("it is %q, %v", text, err)
+		}
+	}
+}
+
+// Who comes second to fill a secret gets the text of who came first.
+func TestAKeptSecretThatAnotherFills(t *testing.T) {
+	text, version := secrets.Unset, ""
+	manager := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/x-amz-json-1.1")
+		if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".GetSecretValue") {
+			_ = json.NewEncoder(w).Encode(map[string]string{"SecretString": text}) // fails if the client is gone
+			return
+		}
+		var put struct{ ClientRequestToken string }
+		if err := json.NewDecoder(r.Body).Decode(&put); err != nil {
+			t.Error(err)
+		}
+		text, version = "the first one's", put.ClientRequestToken
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprint(w, `{"__type": "ResourceExistsException", "message": "A resource with that ID already exists."}`)
+	}))
+	defer manager.Close()
+	config := aws.Config{Region: "eu-central-1", BaseEndpoint: &manager.URL,
+		Credentials: credentials.NewStaticCredentialsProvider("AKID", "secret", "")}
+	got, err := secrets.NewKept(config, "identity").Kept(t.Context(), func() ([]byte, error) { return []byte("mine"), nil })
+	if err != nil || string(got) != "the first one's" {
+		t.Errorf("it is %q, %v", got, err)
+	}
+	// AWS accepts from 32 to 64 characters.
+	if len(version) < 32 || len(version) > 64 {
+		t.Errorf("the version is %q", version)
 	}
 }

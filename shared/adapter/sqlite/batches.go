@@ -108,17 +108,25 @@ func (s *Batches) read(ctx context.Context, what, query string, args ...any) ([]
 	return all, storeError(what, rows.Err())
 }
 
-// Change replaces the record of a batch if its status is the one given.
+// Change replaces the record of a batch if its status is the one given and its revision
+// that of b.
 //
-// Errors: fault.Conflict if it is not; fault.NotFound; fault.StorageFull.
+// Errors: fault.Conflict if they are not; fault.NotFound; fault.StorageFull.
 func (s *Batches) Change(ctx context.Context, from batch.Status, b batch.Batch) error {
+	read := b.Revision
+	b.Revision++
 	record, err := json.Marshal(b)
 	if err != nil {
 		return storeError("change a batch", err)
 	}
 	return s.db.writeAnyway(ctx, "change a batch", func(ctx context.Context, tx *sql.Tx) error {
-		var status batch.Status
-		err := tx.QueryRowContext(ctx, "select status from batch where id = ? and account = ?", b.ID, b.Account).Scan(&status)
+		var (
+			status   batch.Status
+			revision int
+		)
+		// Records of earlier versions have no revision.
+		err := tx.QueryRowContext(ctx, "select status, coalesce(record ->> 'Revision', 0) from batch where id = ? and account = ?",
+			b.ID, b.Account).Scan(&status, &revision)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
 			return batch.ErrNotFound
@@ -126,6 +134,8 @@ func (s *Batches) Change(ctx context.Context, from batch.Status, b batch.Batch) 
 			return err
 		case status != from:
 			return fault.New(fault.Conflict, "The batch's status is %s.", status)
+		case revision != read:
+			return fault.New(fault.Conflict, "The batch has changed.")
 		}
 		_, err = tx.ExecContext(ctx, "update batch set status = ?, expires_at = ?, ended_at = ?, record = ? where id = ?",
 			b.Status, millis(b.ExpiresAt), optionalMillis(b.EndedAt), string(record), b.ID)
@@ -135,7 +145,8 @@ func (s *Batches) Change(ctx context.Context, from batch.Status, b batch.Batch) 
 
 // Save keeps chunks of a batch with what they used in one commit.
 //
-// Errors: fault.NotFound if there is no such batch; fault.StorageFull.
+// Errors: fault.Conflict if another blob is a chunk of the same number; fault.NotFound if
+// there is no such batch; fault.StorageFull.
 func (s *Batches) Save(ctx context.Context, id string, chunks []batch.Chunk, used []usage.Record) error {
 	return s.db.write(ctx, "save a batch's results", func(ctx context.Context, tx *sql.Tx) error {
 		var answered, failed, added int
@@ -156,6 +167,9 @@ func (s *Batches) Save(ctx context.Context, id string, chunks []batch.Chunk, use
 				return err
 			}
 			if added += int(n); n == 0 {
+				if err := isKept(ctx, tx, id, c); err != nil {
+					return err
+				}
 				continue
 			}
 			if c.Failures {
@@ -171,6 +185,19 @@ func (s *Batches) Save(ctx context.Context, id string, chunks []batch.Chunk, use
 		}
 		return addUsage(ctx, tx, used, s.db.now())
 	})
+}
+
+// isKept returns an error unless the chunk that has the number is this one.
+func isKept(ctx context.Context, tx *sql.Tx, id string, c batch.Chunk) error {
+	var blob string
+	err := tx.QueryRowContext(ctx, "select blob from batch_chunk where batch = ? and number = ?", id, c.Number).Scan(&blob)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return batch.ErrNotFound
+	case err == nil && blob != c.Blob:
+		return fault.New(fault.Conflict, "Somebody else has kept results of the batch.")
+	}
+	return err
 }
 
 // Chunks returns the chunks of a batch by their numbers.

@@ -28,16 +28,19 @@ const (
 	// keptCounters is how long counters are kept after their window.
 	keptCounters = 400 * 24 * time.Hour
 
-	isCounter   = "account = ? and key = ? and period = ? and unit = ? and term = ?"
-	addToUsed   = "update budget_counter set used = max(used + ?, 0) where " + isCounter
-	usedOf      = "select used from budget_counter where " + isCounter
-	forgetTerms = "delete from budget_counter where account = ? and key = ? and period = ? and unit = ? and term < ?"
+	isCounter  = "account = ? and key = ? and period = ? and unit = ? and term = ?"
+	addToUsed  = "update budget_counter set used = max(used + ?, 0) where " + isCounter
+	usedOf     = "select used from budget_counter where " + isCounter
+	beforeTerm = "account = ? and key = ? and period = ? and unit = ? and term < ?"
+
+	forgetCounters = "delete from budget_counter where " + beforeTerm
+	forgetWarnings = "delete from budget_warning where " + beforeTerm
 )
 
 // Budgets returns the budgets of an account and of its keys, in the order of key, period
 // and unit.
 func (b *Budgets) Budgets(ctx context.Context, account string) ([]budget.Budget, error) {
-	rows, err := b.db.reader.QueryContext(ctx, `select key, period, unit, max_used from budget
+	rows, err := b.db.reader.QueryContext(ctx, `select key, period, unit, max_used, warn_url from budget
 		where account = ? order by key, period, unit`, account)
 	if err != nil {
 		return nil, storeError("read budgets", err)
@@ -46,7 +49,7 @@ func (b *Budgets) Budgets(ctx context.Context, account string) ([]budget.Budget,
 	var budgets []budget.Budget
 	for rows.Next() {
 		one := budget.Budget{ID: budget.ID{Account: account}}
-		if err := rows.Scan(&one.Key, &one.Period, &one.Unit, &one.Limit); err != nil {
+		if err := rows.Scan(&one.Key, &one.Period, &one.Unit, &one.Limit, &one.WarnURL); err != nil {
 			return nil, storeError("read budgets", err)
 		}
 		budgets = append(budgets, one)
@@ -57,9 +60,9 @@ func (b *Budgets) Budgets(ctx context.Context, account string) ([]budget.Budget,
 // readBudget returns a budget in a transaction, nil if there is none.
 func readBudget(ctx context.Context, tx *sql.Tx, id budget.ID) (*budget.Budget, error) {
 	kept := budget.Budget{ID: id}
-	err := tx.QueryRowContext(ctx, `select max_used from budget
+	err := tx.QueryRowContext(ctx, `select max_used, warn_url from budget
 		where account = ? and key = ? and period = ? and unit = ?`, id.Account, id.Key, id.Period, id.Unit).
-		Scan(&kept.Limit)
+		Scan(&kept.Limit, &kept.WarnURL)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -77,9 +80,9 @@ func (b *Budgets) Set(ctx context.Context, from audit.Origin, one budget.Budget)
 		if err != nil {
 			return err
 		}
-		if _, err := tx.ExecContext(ctx, `insert into budget (account, key, period, unit, max_used) values (?, ?, ?, ?, ?)
-			on conflict do update set max_used = excluded.max_used`,
-			one.Account, one.Key, one.Period, one.Unit, one.Limit); err != nil {
+		if _, err := tx.ExecContext(ctx, `insert into budget (account, key, period, unit, max_used, warn_url)
+			values (?, ?, ?, ?, ?, ?) on conflict do update set max_used = excluded.max_used, warn_url = excluded.warn_url`,
+			one.Account, one.Key, one.Period, one.Unit, one.Limit, one.WarnURL); err != nil {
 			return err
 		}
 		return b.db.note(ctx, tx, entry)
@@ -130,18 +133,6 @@ func (b *Budgets) Used(ctx context.Context, counters []budget.Counter) ([]int64,
 		}
 		return nil
 	})
-}
-
-// Warned notes that a warning of a percentage is due for a counter, and reports whether
-// none of as much or more was noted before.
-func (b *Budgets) Warned(ctx context.Context, c budget.Counter, percent int) (first bool, err error) {
-	err = b.db.writeVolatile(ctx, "note a warning", func(ctx context.Context, tx *sql.Tx) error {
-		n, err := affected(tx.ExecContext(ctx, "update budget_counter set warned = ? where "+isCounter+" and warned < ?",
-			append(append([]any{percent}, counterKey(c)...), percent)...))
-		first = n > 0
-		return err
-	})
-	return first, err
 }
 
 // holdBudgets takes the holds of a job in the transaction that accepts it, all or none,
@@ -200,9 +191,11 @@ func count(ctx context.Context, tx *sql.Tx, c budget.Counter, amount int64, now 
 	if err != nil || n > 0 {
 		return err
 	}
-	if _, err := tx.ExecContext(ctx, forgetTerms, c.Account, c.Key, c.Period, c.Unit,
-		c.Period.WindowOf(now.Add(-keptCounters))); err != nil {
-		return err
+	old := []any{c.Account, c.Key, c.Period, c.Unit, c.Period.WindowOf(now.Add(-keptCounters))}
+	for _, forget := range []string{forgetCounters, forgetWarnings} {
+		if _, err := tx.ExecContext(ctx, forget, old...); err != nil {
+			return err
+		}
 	}
 	_, err = tx.ExecContext(ctx, "insert into budget_counter (account, key, period, unit, term, used) values (?, ?, ?, ?, ?, ?)",
 		append(counterKey(c), amount)...)

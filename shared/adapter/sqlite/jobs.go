@@ -143,7 +143,7 @@ func (s *Jobs) Expire(ctx context.Context, id string, now time.Time) (job.Job, e
 // Backlog returns what is ahead of a new job on the lane. The run time is the mean
 // of the lane's recentRuns last completed jobs: failures may be short or last until
 // the deadline, and say nothing about the work.
-func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string) (job.Backlog, error) {
+func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string, _ int) (job.Backlog, error) {
 	var (
 		backlog job.Backlog
 		mean    sql.NullFloat64

@@ -53,9 +53,8 @@ func (db *DB) migrateTo(ctx context.Context, steps []string, version int) error 
 	if err != nil {
 		return storeError("read the schema's version", err)
 	}
-	if current > len(steps) {
-		return fmt.Errorf("sqlite: the database is of version %d, which is newer than version %d of this program", current,
-			len(steps))
+	if err := checkVersion(current, len(steps)); err != nil {
+		return err
 	}
 	if current >= version {
 		return nil
@@ -77,6 +76,21 @@ func (db *DB) migrateTo(ctx context.Context, steps []string, version int) error 
 		_, err = tx.ExecContext(ctx, fmt.Sprintf("pragma user_version = %d", current))
 		return err
 	})
+}
+
+// newestVersion returns the version of this program's schema.
+func newestVersion() (int, error) {
+	steps, err := fs.Glob(migrations, "migrations/*.sql")
+	return len(steps), err
+}
+
+// checkVersion fails if the schema of a database is newer than this program's.
+func checkVersion(version, newest int) error {
+	if version <= newest {
+		return nil
+	}
+	return fmt.Errorf("sqlite: the database is of version %d, which is newer than version %d of this program: use the "+
+		"program that wrote it, or a later one", version, newest)
 }
 
 // writeSchema is write for the schema, which includes the table that counts writes.

@@ -20,6 +20,7 @@ import (
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/usage"
+	"cutroom/shared/testkit/patience"
 )
 
 // childTask names, in the environment of a child process of this test, its task;
@@ -216,7 +217,7 @@ func checkSurvivors(t *testing.T, db *sqlite.DB, said map[string]string) {
 	if err := db.Queue().RecoverLeases(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	backlog, err := db.Jobs().Backlog(t.Context(), job.VideoLane, "")
+	backlog, err := db.Jobs().Backlog(t.Context(), job.VideoLane, "", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -355,8 +356,7 @@ func TestJobOfAnotherProcessIsReceived(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "cutroom.db")
 	db := openAt(t, path)
 	got := make(chan error, 1)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
+	ctx := patience.Context(t)
 	go func() {
 		_, err := db.Queue().Receive(ctx, job.VideoLane, time.Hour)
 		got <- err

@@ -10,6 +10,7 @@ import (
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/service/worker"
+	"cutroom/shared/testkit/patience"
 )
 
 // newJob returns a video job that can be accepted now.
@@ -34,8 +35,7 @@ func accept(t *testing.T, db *sqlite.DB, ids ...string) {
 // receive receives a video job, and checks that it is the given one.
 func receive(t *testing.T, db *sqlite.DB, id string, lease time.Duration) worker.Delivery {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
+	ctx := patience.Context(t)
 	d, err := db.Queue().Receive(ctx, job.VideoLane, lease)
 	if err != nil {
 		t.Fatal(err)
@@ -228,7 +228,7 @@ func TestRunTimeFollowsTheLatestRuns(t *testing.T) {
 		{"runs of 2 s", 20, complete(2 * time.Second), 2 * time.Second},
 	} {
 		end(step.count, step.end)
-		backlog, err := jobs.Backlog(t.Context(), job.VideoLane, "acme")
+		backlog, err := jobs.Backlog(t.Context(), job.VideoLane, "acme", 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -149,7 +149,7 @@ func dropOrphans(ctx context.Context, conn *sql.Conn) error {
 			"delete from goqite where cast(body as text) not in (select id from job)",
 			"delete from lease", // of a process that is gone
 			"delete from webhook where job not in (select id from job)",
-			"delete from webhook_attempt where job not in (select job from webhook)",
+			"delete from webhook_attempt where id not in (select id from webhook)",
 			"delete from session_slot where epoch not in (select epoch from session_lease)",
 			"delete from session_ticket where epoch not in (select epoch from session_lease)",
 		} {

@@ -11,6 +11,7 @@ import (
 	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
+	"cutroom/shared/testkit/patience"
 )
 
 // newTokens creates a key in the database and returns tokens of it that are not
@@ -55,7 +56,7 @@ func createWhileBusy(t *testing.T, db *DB, ctx context.Context, tokens []credent
 		}
 		return len(db.tokens.next.items)
 	}
-	for deadline := time.Now().Add(3 * time.Minute); waiting() < len(tokens); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(patience.Max); waiting() < len(tokens); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d of %d wait for one transaction", waiting(), len(tokens))
 		}

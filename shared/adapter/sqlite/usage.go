@@ -26,8 +26,8 @@ const (
 
 	addCounts = `insert into usage (account, day, model, key,
 		requests, prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens, estimated, session_seconds, jobs,
-		jobs_completed, cost)
-	values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+		jobs_completed, cost, batch_requests, batch_cost)
+	values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 	on conflict (account, day, model, key) do update set
 		requests = requests + excluded.requests,
 		prompt_tokens = prompt_tokens + excluded.prompt_tokens,
@@ -38,7 +38,9 @@ const (
 		session_seconds = session_seconds + excluded.session_seconds,
 		jobs = jobs + excluded.jobs,
 		jobs_completed = jobs_completed + excluded.jobs_completed,
-		cost = min(cost + excluded.cost, 1000000000000000000)`
+		cost = min(cost + excluded.cost, 1000000000000000000),
+		batch_requests = batch_requests + excluded.batch_requests,
+		batch_cost = min(batch_cost + excluded.batch_cost, 1000000000000000000)`
 )
 
 // Add adds records in one transaction: after an error none of them was added.
@@ -91,6 +93,7 @@ func countsOf(r usage.Record) []any {
 	return []any{
 		r.Account, r.Day, r.Model, r.Key, r.Requests, r.PromptTokens, r.CachedTokens, r.CompletionTokens, r.ReasoningTokens,
 		r.Estimated, r.SessionSeconds, r.Jobs, r.JobsCompleted, r.Cost,
+		r.BatchRequests, r.BatchCost,
 	}
 }
 
@@ -98,7 +101,7 @@ func countsOf(r usage.Record) []any {
 // ordered by day, model and key.
 func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Day) ([]usage.Total, error) {
 	rows, err := u.db.reader.QueryContext(ctx, `select day, model, key, requests, prompt_tokens, cached_tokens, completion_tokens,
-			reasoning_tokens, estimated, session_seconds, jobs, jobs_completed, cost
+			reasoning_tokens, estimated, session_seconds, jobs, jobs_completed, cost, batch_requests, batch_cost
 		from usage where account = ? and day between ? and ? order by day, model, key`, account, first, last)
 	if err != nil {
 		return nil, storeError("read usage", err)
@@ -109,7 +112,7 @@ func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Da
 		var t usage.Total
 		if err := rows.Scan(&t.Day, &t.Model, &t.Key, &t.Requests, &t.PromptTokens, &t.CachedTokens,
 			&t.CompletionTokens, &t.ReasoningTokens, &t.Estimated, &t.SessionSeconds, &t.Jobs,
-			&t.JobsCompleted, &t.Cost); err != nil {
+			&t.JobsCompleted, &t.Cost, &t.BatchRequests, &t.BatchCost); err != nil {
 			return nil, storeError("read usage", err)
 		}
 		totals = append(totals, t)

@@ -13,8 +13,8 @@ import (
 
 // Webhooks implements webhook.Store and webhook.Queue.
 //
-// The transaction that ends a job with a webhook adds its row, so that no crash
-// comes between the end and the message about it.
+// The transaction that ends a job with a webhook, or notes a warning of a budget, adds its
+// row, so that no crash comes between the event and the message about it.
 type Webhooks struct{ db *DB }
 
 var (
@@ -31,25 +31,25 @@ func queueWebhook(ctx context.Context, tx *sql.Tx, j job.Job) error {
 	if j.Webhook == "" {
 		return nil
 	}
-	_, err := tx.ExecContext(ctx, "insert into webhook (job, account, due) values (?, ?, ?)", j.ID, j.Account,
+	_, err := tx.ExecContext(ctx, "insert into webhook (id, job, account, due) values (?, ?, ?, ?)", j.ID, j.ID, j.Account,
 		millis(j.CompletedAt))
 	return err
 }
 
 const (
-	attemptsOfJob = "select number, at, duration, status, error, next from webhook_attempt where job = ? order by number"
+	attemptsOf = "select number, at, duration, status, error, next from webhook_attempt where id = ? order by number"
 
 	// Accounts take turns: all first attempts go before all second ones.
-	dueWebhooks = `select job, account, made + 1, due from (
-			select job, account, due, row_number() over (partition by account order by due, job) as turn,
-				(select count(*) from webhook_attempt where webhook_attempt.job = webhook.job) as made
+	dueWebhooks = `select id, account, made + 1, due from (
+			select id, account, due, row_number() over (partition by account order by due, id) as turn,
+				(select count(*) from webhook_attempt where webhook_attempt.id = webhook.id) as made
 			from webhook where due <= ?1)
-		where turn <= ?2 order by turn, due, job limit ?3`
+		where turn <= ?2 order by turn, due, id limit ?3`
 )
 
-// Attempts returns the attempts of a job.
-func (s *Webhooks) Attempts(ctx context.Context, jobID string) ([]webhook.Attempt, error) {
-	rows, err := s.db.reader.QueryContext(ctx, attemptsOfJob, jobID)
+// Attempts returns the attempts to tell of an event.
+func (s *Webhooks) Attempts(ctx context.Context, id string) ([]webhook.Attempt, error) {
+	rows, err := s.db.reader.QueryContext(ctx, attemptsOf, id)
 	if err != nil {
 		return nil, storeError("read the attempts of a webhook", err)
 	}
@@ -78,39 +78,39 @@ func scanAttempt(r row) (webhook.Attempt, error) {
 
 // Record adds an attempt, and schedules the next one.
 //
-// Errors: fault.NotFound if the job has no webhook, or no longer exists;
+// Errors: fault.NotFound if nobody is to be told of the event, or it was forgotten;
 // fault.Conflict if the number is not the next; fault.StorageFull.
-func (s *Webhooks) Record(ctx context.Context, j job.Job, a webhook.Attempt) error {
+func (s *Webhooks) Record(ctx context.Context, e webhook.Event, a webhook.Attempt) error {
 	next := sql.NullInt64{Int64: millis(a.Next), Valid: !a.Next.IsZero()}
 	return s.db.write(ctx, "record an attempt at a webhook", func(ctx context.Context, tx *sql.Tx) error {
 		var made int
-		err := tx.QueryRowContext(ctx, `select (select count(*) from webhook_attempt where job = webhook.job)
-			from webhook where job = ?`, j.ID).Scan(&made)
+		err := tx.QueryRowContext(ctx, `select (select count(*) from webhook_attempt where id = webhook.id)
+			from webhook where id = ?`, e.ID).Scan(&made)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
-			return fault.New(fault.NotFound, "The job has no webhook.")
+			return fault.New(fault.NotFound, "Nobody is told of the event.")
 		case err != nil:
 			return err
 		case made >= a.Number:
-			return recordedBefore(ctx, tx, j.ID, a)
+			return recordedBefore(ctx, tx, e.ID, a)
 		case made != a.Number-1:
 			return webhook.ErrNotNext
 		}
-		if _, err := tx.ExecContext(ctx, `insert into webhook_attempt (job, number, at, duration, status, error, next)
+		if _, err := tx.ExecContext(ctx, `insert into webhook_attempt (id, number, at, duration, status, error, next)
 			values (?, ?, ?, ?, ?, ?, ?)`,
-			j.ID, a.Number, millis(a.At), a.Duration.Milliseconds(), a.Status, a.Error, next); err != nil {
+			e.ID, a.Number, millis(a.At), a.Duration.Milliseconds(), a.Status, a.Error, next); err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, "update webhook set due = ? where job = ?", next, j.ID)
+		_, err = tx.ExecContext(ctx, "update webhook set due = ? where id = ?", next, e.ID)
 		return err
 	})
 }
 
 // recordedBefore distinguishes a repeated record from another attempt with the same
 // number.
-func recordedBefore(ctx context.Context, tx *sql.Tx, jobID string, a webhook.Attempt) error {
+func recordedBefore(ctx context.Context, tx *sql.Tx, id string, a webhook.Attempt) error {
 	var at int64
-	err := tx.QueryRowContext(ctx, "select at from webhook_attempt where job = ? and number = ?", jobID,
+	err := tx.QueryRowContext(ctx, "select at from webhook_attempt where id = ? and number = ?", id,
 		a.Number).Scan(&at)
 	if err == nil && at != millis(a.At) {
 		return webhook.ErrNotNext
@@ -131,7 +131,7 @@ func (s *Webhooks) Due(ctx context.Context, now time.Time, ofAccount, limit int)
 			turn webhook.ScheduledAttempt
 			due  int64
 		)
-		if err := rows.Scan(&turn.Job, &turn.Account, &turn.Number, &due); err != nil {
+		if err := rows.Scan(&turn.Event, &turn.Account, &turn.Number, &due); err != nil {
 			return nil, storeError("find webhooks that are due", err)
 		}
 		turn.At = time.UnixMilli(due).UTC()

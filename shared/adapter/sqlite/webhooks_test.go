@@ -9,6 +9,8 @@ import (
 func TestWebhooks(t *testing.T) {
 	webhooktest.Run(t, func(t *testing.T) webhooktest.Harness {
 		db := open(t)
-		return webhooktest.Harness{Store: db.Webhooks(), Jobs: db.Jobs(), Queue: db.Webhooks()}
+		return webhooktest.Harness{
+			Store: db.Webhooks(), Jobs: db.Jobs(), Budgets: db.Budgets(&machine{boot: "first"}), Queue: db.Webhooks(),
+		}
 	})
 }

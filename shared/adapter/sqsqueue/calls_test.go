@@ -46,7 +46,7 @@ func TestCallsAreAsDocumented(t *testing.T) {
 		}
 	}
 	backlog := func() error {
-		_, err := h.jobs.Backlog(ctx, job.VideoLane, "acme")
+		_, err := h.jobs.Backlog(ctx, job.VideoLane, "acme", 10)
 		return err
 	}
 	accept := func(id string) func() error {
@@ -62,7 +62,6 @@ func TestCallsAreAsDocumented(t *testing.T) {
 	counted("Jobs.Backlog", backlog)
 	counted("Jobs.Accept", accept("job_1"))
 	counted("Jobs.Accept, again", accept("job_1"))
-	counted("Jobs.Backlog, with open jobs", backlog)
 	counted("Jobs.Get", func() error {
 		_, err := h.jobs.Get(ctx, "job_1")
 		return err
@@ -71,6 +70,7 @@ func TestCallsAreAsDocumented(t *testing.T) {
 	if err := d.Nack(ctx, 0); err != nil {
 		t.Fatal(err)
 	}
+	counted("Jobs.Backlog, with open jobs", backlog)
 	counted("Queue.Receive", func() (err error) {
 		d, err = h.queue.Receive(ctx, job.VideoLane, time.Minute)
 		return err
@@ -97,10 +97,15 @@ func TestCallsAreAsDocumented(t *testing.T) {
 	h.accept(t, "job_4")
 	counted("Machine.Stop",
 		func() error { return stepfn.NewMachine(proxy.Config(), h.machine, h.urls).Stop(ctx, "job_3") })
-	counted("Jobs.List", func() error {
+	list := func() error {
 		_, _, err := h.jobs.List(ctx, "acme", job.Filter{}, "", 2, now)
 		return err
-	})
+	}
+	counted("Jobs.List", list)
+	if err := h.jobs.SpreadJobs(ctx, "acme", now); err != nil {
+		t.Fatal(err)
+	}
+	counted("Jobs.List, of a spread account", list)
 	counted("Jobs.Forget", func() error { return h.jobs.Forget(ctx, "job_1") })
 	counted("Jobs.Expire", func() error {
 		_, err := h.jobs.Expire(ctx, "job_4", now.Add(2*job.MaxAge))
@@ -115,6 +120,11 @@ func TestCallsAreAsDocumented(t *testing.T) {
 			return fmt.Errorf("a job was handed to a machine that does not exist")
 		}
 		return nil
+	})
+	counted("Jobs.Accept, the first above 500", func() error {
+		first := newJob("job_7")
+		first.Account = "large"
+		return h.jobs.Accept(ctx, first, 501)
 	})
 	workers := dynamo.NewWorkers(dynamo.NewClient(proxy.Config()), h.table, time.Now)
 	counted("Workers.Beat", func() error { return workers.Beat(ctx, job.ImageLane) })

@@ -16,6 +16,7 @@ import (
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/service/worker"
+	"cutroom/shared/testkit/patience"
 )
 
 var result = job.Result{Blob: "jobs/a/result-n1", MIME: "video/mp4", Size: 1, SHA256: "00"}
@@ -37,8 +38,7 @@ func (h home) accept(t *testing.T, id string) job.Job {
 // receive receives the next video job.
 func (h home) receive(t *testing.T, lease time.Duration) worker.Delivery {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
+	ctx := patience.Context(t)
 	d, err := h.queue.Receive(ctx, job.VideoLane, lease)
 	if err != nil {
 		t.Fatal(err)
@@ -147,7 +147,7 @@ func TestReports(t *testing.T) {
 		if *got.Failure != failure || got.Nonce != "n1" {
 			t.Errorf("the job failed by run %q with %+v, want %+v", got.Nonce, got.Failure, failure)
 		}
-		if got.CompletedAt.Before(got.StartedAt) || time.Since(got.CompletedAt) > time.Minute {
+		if got.CompletedAt.Before(got.StartedAt) || time.Since(got.CompletedAt) > time.Hour {
 			t.Errorf("the job began at %v and ended at %v", got.StartedAt, got.CompletedAt)
 		}
 	})
@@ -168,15 +168,18 @@ func TestReports(t *testing.T) {
 // second.
 func (h home) token(t *testing.T, config aws.Config) string {
 	t.Helper()
-	received, err := awssqs.NewFromConfig(config).ReceiveMessage(t.Context(), &awssqs.ReceiveMessageInput{
-		QueueUrl: &h.video.URL, WaitTimeSeconds: 20, VisibilityTimeout: 1,
+	client := awssqs.NewFromConfig(config)
+	var received *awssqs.ReceiveMessageOutput
+	patience.Until(t, "a message", func() (come bool) {
+		var err error
+		received, err = client.ReceiveMessage(t.Context(), &awssqs.ReceiveMessageInput{
+			QueueUrl: &h.video.URL, WaitTimeSeconds: 20, VisibilityTimeout: 1,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(received.Messages) == 1
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(received.Messages) != 1 {
-		t.Fatal("there is no message")
-	}
 	message, err := sqsqueue.ReadMessage(*received.Messages[0].Body)
 	if err != nil {
 		t.Fatal(err)
@@ -221,8 +224,7 @@ func TestMessagesThatAreNotAJobs(t *testing.T) {
 		t.Fatalf("received %s", d.JobID())
 	}
 	// They are received repeatedly until the queue moves them to its dead-letter queue.
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
+	ctx, cancel := context.WithTimeout(t.Context(), patience.Max)
 	var receiving sync.WaitGroup
 	receiving.Go(func() {
 		if _, err := h.queue.Receive(ctx, job.VideoLane, time.Hour); err == nil {

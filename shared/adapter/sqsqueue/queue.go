@@ -37,7 +37,7 @@ type Jobs interface {
 	Complete(ctx context.Context, id, nonce string, result job.Result, now time.Time) error
 	Fail(ctx context.Context, id, nonce string, failure job.Failure, now time.Time) error
 	// RecordRunTime records how long a completed job took.
-	RecordRunTime(ctx context.Context, lane job.Lane, id string, took time.Duration) error
+	RecordRunTime(ctx context.Context, lane job.Lane, id, model string, took time.Duration) error
 }
 
 // Tasks reports to the executions of jobs.
@@ -88,7 +88,7 @@ func New(c Config) *Queue {
 func newClient(config aws.Config, wait time.Duration) *sqs.Client {
 	return sqs.NewFromConfig(config, func(o *sqs.Options) {
 		o.Retryer = awsclient.Retryer()
-		o.HTTPClient = awsclient.HTTPClient(wait)
+		o.HTTPClient = awsclient.HTTPClient(config, wait)
 	})
 }
 
@@ -229,9 +229,16 @@ func NewLengths(config aws.Config, urls map[job.Lane]string) *Lengths {
 // Length returns about how many messages of a lane wait or are leased. SQS's count may
 // lag by up to a minute.
 func (l *Lengths) Length(ctx context.Context, lane job.Lane) (int, error) {
+	waiting, leased, err := l.Depth(ctx, lane)
+	return waiting + leased, err
+}
+
+// Depth returns about how many messages of a lane wait, and how many are leased: one call.
+// SQS's counts may lag by up to a minute.
+func (l *Lengths) Depth(ctx context.Context, lane job.Lane) (waiting, leased int, err error) {
 	url, ok := l.urls[lane]
 	if !ok {
-		return 0, fmt.Errorf("sqs: no queue for the lane %q", lane)
+		return 0, 0, fmt.Errorf("sqs: no queue for the lane %q", lane)
 	}
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()
@@ -242,15 +249,18 @@ func (l *Lengths) Length(ctx context.Context, lane job.Lane) (int, error) {
 	}
 	found, err := l.client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: &url, AttributeNames: names})
 	if err != nil {
-		return 0, fmt.Errorf("sqs: read the length of a queue: %w", err)
+		return 0, 0, fmt.Errorf("sqs: read the length of a queue: %w", err)
 	}
-	length := 0
 	for _, name := range names {
 		n, err := strconv.Atoi(found.Attributes[string(name)])
 		if err != nil {
-			return 0, fmt.Errorf("sqs: read the length of a queue: %w", err)
+			return 0, 0, fmt.Errorf("sqs: read the length of a queue: %w", err)
 		}
-		length += n
+		if name == types.QueueAttributeNameApproximateNumberOfMessagesNotVisible {
+			leased += n
+		} else {
+			waiting += n
+		}
 	}
-	return length, nil
+	return waiting, leased, nil
 }

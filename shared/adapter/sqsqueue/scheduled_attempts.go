@@ -56,8 +56,8 @@ func ReadScheduledAttempt(body string) (webhook.ScheduledAttempt, error) {
 	if err := json.Unmarshal([]byte(body), &turn); err != nil {
 		return webhook.ScheduledAttempt{}, fmt.Errorf("sqs: read an attempt: %w", err)
 	}
-	if turn.Job == "" || turn.Number < 1 || turn.Number > webhook.MaxAttempts {
-		return webhook.ScheduledAttempt{}, errors.New("sqs: an attempt has no job or no number")
+	if turn.Event == "" || turn.Number < 1 || turn.Number > webhook.MaxAttempts {
+		return webhook.ScheduledAttempt{}, errors.New("sqs: an attempt has no event or no number")
 	}
 	return turn, nil
 }

@@ -31,7 +31,7 @@ func TestAttemptsAreReceivedWhenDue(t *testing.T) {
 	}
 	for _, wait := range []time.Duration{time.Minute, 6 * time.Hour} {
 		if err := turns.Send(t.Context(),
-			webhook.ScheduledAttempt{Job: "job_2", Account: "acme", Number: 2, At: now.Add(wait)}, now); err != nil {
+			webhook.ScheduledAttempt{Event: "job_2", Account: "acme", Number: 2, At: now.Add(wait)}, now); err != nil {
 			t.Fatalf("a wait of %v: %v", wait, err)
 		}
 	}

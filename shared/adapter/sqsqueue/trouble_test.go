@@ -21,6 +21,7 @@ import (
 	"cutroom/shared/engine"
 	"cutroom/shared/service/worker"
 	"cutroom/shared/testkit/awstest"
+	"cutroom/shared/testkit/patience"
 )
 
 // writer is an engine whose result is the id of the job.
@@ -53,8 +54,7 @@ func TestNoAcceptedJobIsLostOrDoubled(t *testing.T) {
 		t.Fatal(err)
 	}
 	logger := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-	defer cancel()
+	ctx := patience.Context(t)
 	work, stop := context.WithCancel(ctx)
 	var workers sync.WaitGroup
 	workers.Go(func() {
@@ -118,7 +118,7 @@ func TestNoAcceptedJobIsLostOrDoubled(t *testing.T) {
 	proxy.SetFaults(awstest.Faults{})
 	backlog, err := dynamo.NewJobs(clean, nil,
 		sqsqueue.NewLengths(cloud.Config(), map[job.Lane]string{job.VideoLane: h.video.URL}), time.Now).
-		Backlog(ctx, job.VideoLane, "acme")
+		Backlog(ctx, job.VideoLane, "acme", 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,7 +40,7 @@ func NewMachine(config aws.Config, arn string, queues map[job.Lane]string) *Mach
 func newClient(config aws.Config) *sfn.Client {
 	return sfn.NewFromConfig(config, func(o *sfn.Options) {
 		o.Retryer = awsclient.Retryer()
-		o.HTTPClient = awsclient.HTTPClient(0)
+		o.HTTPClient = awsclient.HTTPClient(config, 0)
 	})
 }
 

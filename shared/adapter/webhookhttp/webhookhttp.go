@@ -83,8 +83,12 @@ func (s *Sender) Send(ctx context.Context, url string, m webhook.Message) (answe
 		return webhook.Answer{}, explain(err)
 	}
 	defer response.Body.Close()
-	// The status counts even if the rest of the answer cannot be read.
-	_, _ = io.CopyN(io.Discard, response.Body, maxAnswer)
+	// The body of an answer that switches protocols is a connection, whose end no context
+	// brings about.
+	if response.StatusCode != http.StatusSwitchingProtocols {
+		// The status counts even if the rest of the answer cannot be read.
+		_, _ = io.CopyN(io.Discard, response.Body, maxAnswer)
+	}
 	return webhook.Answer{Status: response.StatusCode, RetryAfter: s.retryAfter(response.Header.Get("Retry-After"))}, nil
 }
 

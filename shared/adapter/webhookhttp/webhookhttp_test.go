@@ -23,6 +23,7 @@ import (
 	"cutroom/shared/adapter/webhookhttp"
 	"cutroom/shared/domain/webhook"
 	"cutroom/shared/testkit/busytest"
+	"cutroom/shared/testkit/patience"
 )
 
 // here allows messages to this machine.
@@ -41,8 +42,7 @@ var message = webhook.Message{ID: "msg_1", At: time.Unix(1614265330, 0), Body: [
 func send(t *testing.T, c webhookhttp.Config, url string) (webhook.Answer, error) {
 	t.Helper()
 	c.Now = func() time.Time { return time.Unix(1614265330, 0) }
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
+	ctx := patience.Context(t)
 	return webhookhttp.New(c).Send(ctx, url, message)
 }
 
@@ -171,6 +171,11 @@ func TestReceiversThatMisbehave(t *testing.T) {
 			fmt.Fprint(conn, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nhalf")
 			untilClosed(conn)
 		}), time.Second, 200, ""}, // its head is there long before
+		{"switches protocols", listen(t, func(conn net.Conn) {
+			read(conn)
+			fmt.Fprint(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+			untilClosed(conn)
+		}), time.Minute, 101, ""},
 		{"sends for ever", listen(t, func(conn net.Conn) {
 			read(conn)
 			fmt.Fprint(conn, "HTTP/1.1 202 Accepted\r\n\r\n")

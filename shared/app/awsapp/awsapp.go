@@ -96,7 +96,7 @@ func (p *Parts) Signer(bucket *s3blob.Store) *s3blob.Signer {
 func (p *Parts) Files(bucket *s3blob.Store, cursors file.Cursors) *file.Service {
 	return file.NewService(file.Config{
 		Store: dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE")), Blobs: bucket, Signed: bucket,
-		IDs: file.NewIDs(time.Now, rand.Reader), Cursors: cursors, Now: time.Now,
+		SpreadBlobs: true, IDs: file.NewIDs(time.Now, rand.Reader), Cursors: cursors, Now: time.Now,
 	})
 }
 
@@ -116,8 +116,9 @@ func (p *Parts) ReadJobs() {
 // CUTROOM_WORKERS is not set.
 const defaultWorkers = 4
 
-// ManageBudgets lets the program list and set budgets.
+// ManageBudgets lets the program list and set budgets, and name who is told of warnings.
 func (p *Parts) ManageBudgets() {
+	p.Config.WebhookTargets = p.WebhookTargets()
 	if _, keeper := p.keeper(); keeper != nil {
 		p.Config.Budgets = keeper
 	}
@@ -147,8 +148,9 @@ func (p *Parts) AcceptJobs(machine Machine, lengths dynamo.Lengths, cursors curs
 	if keeper == nil {
 		return
 	}
+	jobs := dynamo.NewJobs(p.Runs().HoldIn(budgets), wakingMachine{machine, p.warmUp()}, lengths, time.Now)
 	p.Config.Jobs = job.NewService(job.Config{
-		Store: dynamo.NewJobs(p.Runs().HoldIn(budgets), wakingMachine{machine, p.warmUp()}, lengths, time.Now), Now: time.Now, Random: rand.Reader,
+		Store: jobs, Lines: jobs, Now: time.Now, Random: rand.Reader, SpreadBlobs: true,
 		Workers: map[job.Lane]int{job.VideoLane: workers, job.ImageLane: workers},
 		Cursors: cursors, Orchestrator: machine, Logger: p.Config.Logger,
 		Estimates: dynamo.NewEstimates(p.Records, p.Required("CUTROOM_JOBS_TABLE")),

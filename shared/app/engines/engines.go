@@ -3,11 +3,15 @@
 package engines
 
 import (
+	"crypto/rand"
 	"fmt"
+	"path/filepath"
 	"runtime"
 	"strings"
 
+	"cutroom/shared/domain/catalog"
 	"cutroom/shared/engine"
+	"cutroom/shared/engine/comfyui"
 	"cutroom/shared/engine/engineserver"
 	"cutroom/shared/engine/ffmpeg"
 	"cutroom/shared/engine/openaimedia"
@@ -17,8 +21,12 @@ import (
 // Preview names the engine that is part of this program.
 const Preview = preview.Name
 
-// openAI begins the setting that names servers with the OpenAI interface.
-const openAI = "openai:"
+const (
+	// openAI begins the setting that names servers with the OpenAI interface.
+	openAI = "openai:"
+	// comfyUI begins the setting that names ComfyUI servers.
+	comfyUI = "comfyui:"
+)
 
 // Choice is the engine that a setting names.
 type Choice struct {
@@ -29,12 +37,15 @@ type Choice struct {
 	// OpenAI is true if the servers have the OpenAI interface: the first is for
 	// videos, the last for images.
 	OpenAI bool
+	// ComfyUI is true if the servers are ComfyUI's.
+	ComfyUI bool
 }
 
 // Parse returns the choice that CUTROOM_ENGINE makes: "preview" or nothing; the
-// URLs of engine servers, separated by commas; or "openai:" and the URL of a
-// server with the OpenAI interface, and after a comma another one, for images. It
-// does not check the URLs.
+// URLs of engine servers, separated by commas; "openai:" and the URL of a
+// server with the OpenAI interface, and after a comma another one, for images; or
+// "comfyui:" and the URLs of ComfyUI servers, separated by commas. It does not check
+// the URLs.
 func Parse(setting string) Choice {
 	if setting == "" || setting == Preview {
 		return Choice{Name: Preview}
@@ -42,7 +53,8 @@ func Parse(setting string) Choice {
 	if urls, found := strings.CutPrefix(setting, openAI); found {
 		return Choice{Servers: strings.SplitN(urls, ",", 2), OpenAI: true}
 	}
-	return Choice{Servers: strings.Split(setting, ",")}
+	urls, found := strings.CutPrefix(setting, comfyUI)
+	return Choice{Servers: strings.Split(urls, ","), ComfyUI: found}
 }
 
 // BuiltIn reports whether the engine is part of this program.
@@ -55,13 +67,15 @@ func (c Choice) Engine() string {
 		return c.Name
 	case c.OpenAI:
 		return openaimedia.Name
+	case c.ComfyUI:
+		return comfyui.Name
 	}
 	return engineserver.Name
 }
 
 // Slots returns how many jobs of a lane a worker runs at once by default: half the
 // number of processors, as an edit of the preview engine keeps about two of them
-// busy; one for each engine server, which runs one after the other.
+// busy; one for each engine server or ComfyUI server, which run one after the other.
 func (c Choice) Slots() int {
 	switch {
 	case c.BuiltIn():
@@ -76,9 +90,14 @@ func (c Choice) Slots() int {
 type Config struct {
 	// Setting is CUTROOM_ENGINE (see [Parse]).
 	Setting string
-	// Key is CUTROOM_ENGINE_KEY, the API key for servers with the OpenAI interface.
+	// Key is CUTROOM_ENGINE_KEY, the API key for servers with the OpenAI interface, or
+	// for a proxy in front of ComfyUI servers.
 	Key   string
 	Tools *ffmpeg.Tools
+	// Catalog has the models, whose workflows ComfyUI servers run; CatalogFile is the
+	// file that it was read from, which the paths of workflows are relative to.
+	Catalog     *catalog.Catalog
+	CatalogFile string
 }
 
 // New returns the engine. It does not check whether a server is running.
@@ -86,8 +105,8 @@ type Config struct {
 // An error is one line that names the setting.
 func New(c Config) (engine.Engine, error) {
 	choice := Parse(c.Setting)
-	if c.Key != "" && !choice.OpenAI {
-		return nil, fmt.Errorf("CUTROOM_ENGINE_KEY: it is set, but CUTROOM_ENGINE names no server with the OpenAI interface")
+	if c.Key != "" && !choice.OpenAI && !choice.ComfyUI {
+		return nil, fmt.Errorf("CUTROOM_ENGINE_KEY: it is set, but CUTROOM_ENGINE names no server that takes a key")
 	}
 	switch {
 	case choice.Name == Preview:
@@ -100,6 +119,15 @@ func New(c Config) (engine.Engine, error) {
 			return nil, fmt.Errorf("CUTROOM_ENGINE: %w", err)
 		}
 		return servers, nil
+	case choice.ComfyUI:
+		servers, err := comfyui.New(comfyui.Config{
+			Servers: choice.Servers, Key: c.Key, Models: c.Catalog.Models(), Folder: filepath.Dir(c.CatalogFile),
+			Runner: c.Tools, Random: rand.Reader,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("CUTROOM_ENGINE: %s %w (docs/comfyui.md)", comfyUI, err)
+		}
+		return servers, nil
 	}
 	var servers []engineserver.Config
 	for _, url := range choice.Servers {
@@ -108,8 +136,8 @@ func New(c Config) (engine.Engine, error) {
 	pool, err := engineserver.NewPool(servers...)
 	if err != nil {
 		return nil, fmt.Errorf(
-			"CUTROOM_ENGINE: %w; it may be %s, or URLs of engine servers with commas between them, or %sURL",
-			err, Preview, openAI)
+			"CUTROOM_ENGINE: %w; it may be %s, or URLs of engine servers with commas between them, %sURL or %sURL",
+			err, Preview, openAI, comfyUI)
 	}
 	return pool, nil
 }

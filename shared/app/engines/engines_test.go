@@ -1,11 +1,19 @@
 package engines_test
 
 import (
+	"bytes"
+	"context"
+	"errors"
 	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"cutroom/shared/app/engines"
+	"cutroom/shared/domain/catalog"
 	"cutroom/shared/engine"
 )
 
@@ -13,10 +21,12 @@ import (
 // is refused.
 func TestChoices(t *testing.T) {
 	capabilities := map[string]engine.Capabilities{
-		"*preview.Engine":     {},
+		"*preview.Engine":     {Decodes: true},
 		"*engineserver.Pool":  {Prefetch: true},
 		"*openaimedia.Engine": {Prefetch: true},
+		"*comfyui.Engine":     {Prefetch: true},
 	}
+	known, folder := withWorkflow(t)
 	for _, c := range []struct{ setting, key, want, err string }{
 		{"", "", "*preview.Engine", ""},
 		{"preview", "", "*preview.Engine", ""},
@@ -24,6 +34,10 @@ func TestChoices(t *testing.T) {
 		{"http://127.0.0.1:8090,http://127.0.0.1:8091", "", "*engineserver.Pool", ""},
 		{"openai:http://127.0.0.1:8091", "", "*openaimedia.Engine", ""},
 		{"openai:https://a.example/v1,http://b:8092", "secret", "*openaimedia.Engine", ""},
+		{"comfyui:http://127.0.0.1:8188", "", "*comfyui.Engine", ""},
+		{"comfyui:http://127.0.0.1:8188,https://b.example", "secret", "*comfyui.Engine", ""},
+		{"comfyui:", "", "", "CUTROOM_ENGINE: "},
+		{"comfyui:http://a,http://a", "", "", "CUTROOM_ENGINE: "},
 		{"Preview", "", "", "CUTROOM_ENGINE: "},
 		{"https://127.0.0.1:8090", "", "", "CUTROOM_ENGINE: "},
 		{"http://127.0.0.1:8090,", "", "", "CUTROOM_ENGINE: "},
@@ -34,7 +48,9 @@ func TestChoices(t *testing.T) {
 		{"http://127.0.0.1:8090", "secret", "", "CUTROOM_ENGINE_KEY: "},
 	} {
 		t.Run(c.setting+" "+c.key, func(t *testing.T) {
-			made, err := engines.New(engines.Config{Setting: c.setting, Key: c.key})
+			made, err := engines.New(engines.Config{
+				Setting: c.setting, Key: c.key, Catalog: known, CatalogFile: filepath.Join(folder, "catalog.yaml"),
+			})
 			if c.err != "" {
 				if err == nil || !strings.HasPrefix(err.Error(), c.err) || strings.Contains(err.Error(), "secret") {
 					t.Errorf("got the error %v, want %s…", err, c.err)
@@ -54,6 +70,67 @@ func TestChoices(t *testing.T) {
 	}
 }
 
+// withWorkflow returns a catalog with a model that ComfyUI makes, and the folder of its
+// workflow.
+func withWorkflow(t *testing.T) (*catalog.Catalog, string) {
+	t.Helper()
+	known, err := catalog.Parse([]byte(`
+limits: {video: {duration: 1m, width: 4096, height: 4096}, image: {pixels: 1000000}}
+forms:
+  text: {fields: [{name: resolution, type: choice, values: [s], default: s}]}
+models:
+  - {id: t2v, kind: text-to-video, form: text, sizes: {s: 160x96}, fps: 10, duration: 5s, comfyui: {
+      workflow: text.json, prompt: 1.text, result: 1}}
+`), "gen")
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, "text.json"), []byte(`{"1":{"class_type":"A"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return known, folder
+}
+
+// ComfyUI servers need a model that names a workflow.
+func TestACatalogWithoutWorkflows(t *testing.T) {
+	known, err := catalog.Default("gen")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = engines.New(engines.Config{Setting: "comfyui:http://a", Catalog: known})
+	if err == nil || err.Error() != "CUTROOM_ENGINE: comfyui: no model of the catalog names a workflow (docs/comfyui.md)" {
+		t.Error(err)
+	}
+}
+
+// inspected is an engine whose server is found at the second attempt to lack something.
+type inspected struct {
+	engine.Engine
+	asked int
+}
+
+func (i *inspected) Inspect(context.Context) []engine.Inspection {
+	i.asked++
+	if i.asked == 1 {
+		return []engine.Inspection{{Server: "http://a", Err: errors.New("connection refused")}}
+	}
+	return []engine.Inspection{{Server: "http://a", Lacks: map[string][]string{"t2v": {`the node class "A"`}}}}
+}
+
+// What a server lacks is logged by name, also if it starts later.
+func TestWhatAServerLacksIsLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		engines.Inspect(t.Context(), &inspected{}, slog.New(slog.NewTextHandler(&log, nil)))
+		for _, want := range []string{"cannot be asked yet", `model=t2v`, `the node class`} {
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("%q is missing in %s", want, &log)
+			}
+		}
+	})
+}
+
 func TestSlots(t *testing.T) {
 	if n := engines.Parse("").Slots(); n < 1 {
 		t.Errorf("the preview engine gets %d jobs of a lane at once", n)
@@ -61,7 +138,8 @@ func TestSlots(t *testing.T) {
 	for setting, want := range map[string]int{
 		"http://127.0.0.1:8090": 1,
 		"http://127.0.0.1:8090,http://127.0.0.1:8091,http://127.0.0.1:8092": 3,
-		"openai:http://a,http://b": 1,
+		"openai:http://a,http://b":  1,
+		"comfyui:http://a,http://b": 2,
 	} {
 		if n := engines.Parse(setting).Slots(); n != want {
 			t.Errorf("%s gets %d jobs of a lane at once, want %d", setting, n, want)

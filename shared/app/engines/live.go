@@ -26,7 +26,9 @@ func NewLive(live, setting string) (engine.LiveEngine, error) {
 	switch {
 	case choice.OpenAI && live != "":
 		return nil, fmt.Errorf("CUTROOM_LIVE_ENGINE: servers with the OpenAI interface edit nothing live")
-	case choice.BuiltIn(), choice.OpenAI:
+	case choice.ComfyUI && live != "":
+		return nil, fmt.Errorf("CUTROOM_LIVE_ENGINE: ComfyUI servers edit nothing live")
+	case choice.BuiltIn(), choice.OpenAI, choice.ComfyUI:
 		return preview, nil
 	}
 	config := engineserver.LiveConfig{Seed: rand.Uint32}

@@ -31,6 +31,7 @@ func TestWhatEditsLive(t *testing.T) {
 	}{
 		{"", "", served.ID, false},
 		{"", "openai:" + old.URL, served.ID, false},
+		{"", "comfyui:" + old.URL, served.ID, false},
 		{"", server.URL, served.ID, true},
 		{"", server.URL, "gen-2.1", false},
 		{"", old.URL, served.ID, false},
@@ -52,7 +53,7 @@ func TestWhatEditsLive(t *testing.T) {
 		}
 		editor.Close()
 	}
-	for _, wrong := range []string{"Preview", "openai:http://a", "http://a,"} {
+	for _, wrong := range []string{"Preview", "openai:http://a", "comfyui:http://a", "http://a,"} {
 		if _, err := engines.NewLive(wrong, ""); err == nil || !strings.HasPrefix(err.Error(), "CUTROOM_LIVE_ENGINE: ") {
 			t.Errorf("%s: %v", wrong, err)
 		}

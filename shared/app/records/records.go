@@ -22,6 +22,7 @@ import (
 	"cutroom/shared/domain/session"
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/domain/webhook"
+	"cutroom/shared/service/move"
 	"cutroom/shared/service/worker"
 )
 
@@ -145,6 +146,8 @@ type Records struct {
 	// clock. Jobs take from them from then on.
 	Budgets func(Machine) budget.Store
 	Batches Batches
+	// All reads all records of all accounts, to move them elsewhere.
+	All move.Records
 	// Sessions returns the records of realtime sessions, whose leases are timed by
 	// the machine's clock.
 	Sessions func(Machine) Sessions
@@ -175,6 +178,7 @@ type Jobs interface {
 	job.Runs
 	job.Retention
 	job.Watcher
+	job.Lines
 	// Open counts the jobs that have not ended, by lane and status.
 	Open(ctx context.Context) ([]job.OpenJobs, error)
 }

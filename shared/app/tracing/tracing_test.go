@@ -24,6 +24,7 @@ import (
 	"cutroom/shared/platform/otlp"
 	"cutroom/shared/platform/trace"
 	"cutroom/shared/platform/trace/tracetest"
+	"cutroom/shared/testkit/patience"
 )
 
 const (
@@ -39,9 +40,8 @@ func remoteContext(t *testing.T) context.Context {
 
 // bounded returns a context for waiting.
 func bounded(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	t.Cleanup(cancel)
-	return ctx
+	t.Helper()
+	return patience.Context(t)
 }
 
 // open returns traces that go to a URL in X-Ray's place.

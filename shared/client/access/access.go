@@ -8,16 +8,6 @@ import (
 	"strings"
 )
 
-// Statuses are a route's response statuses by the credential of the call. Any other
-// credential gets 401 on every route.
-type Statuses struct {
-	// Credentials of the account. A token is called within its scope, unless it is
-	// for other models or another origin.
-	Key, AdminKey, Token, AdminToken, TokenForOtherModels, TokenForOtherOrigin int
-	// Credentials of another account.
-	OtherKey, OtherAdminKey, OtherToken int
-}
-
 // Call is an example call of a route that requires a credential.
 type Call struct {
 	// Endpoint is the route's method and pattern, Path the path that is called.
@@ -60,6 +50,8 @@ type Fixtures struct {
 	Ended, Cancelled string
 	// NoResult means that the job Ended has failed.
 	NoResult bool
+	// Verifies means that the service has what verifies Content Credentials.
+	Verifies bool
 	// Stored and Deleted are files. The calls delete the second one.
 	Stored, Deleted string
 	// MD5 is that of Stored.
@@ -85,136 +77,65 @@ func jobs(f Fixtures) []Call {
 	if f.NoResult {
 		content = http.StatusConflict
 	}
+	report := content
+	if !f.Verifies && !f.NoResult {
+		report = http.StatusNotFound
+	}
 	return []Call{
-		{"POST /v1/jobs/{id}", "/v1/jobs/" + f.Video, form, formType, Statuses{
-			Key: 200, AdminKey: 200, Token: 200, AdminToken: 200, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
-			OtherKey: 200, OtherAdminKey: 200, OtherToken: 200,
-		}},
-		{"GET /v1/jobs/{id}", "/v1/jobs/" + f.Ended, "", "", Statuses{
-			Key: 200, AdminKey: 200, Token: 200, AdminToken: 200, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
-			OtherKey: 404, OtherAdminKey: 404, OtherToken: 404,
-		}},
-		{"GET /v1/jobs", "/v1/jobs", "", "", Statuses{
-			Key: 200, AdminKey: 200, Token: 403, AdminToken: 403, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
-			OtherKey: 200, OtherAdminKey: 200, OtherToken: 403,
-		}},
-		{"DELETE /v1/jobs/{id}", "/v1/jobs/" + f.Cancelled, "", "", Statuses{
-			Key: 200, AdminKey: 200, Token: 200, AdminToken: 200, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
-			OtherKey: 404, OtherAdminKey: 404, OtherToken: 404,
-		}},
-		{"GET /v1/jobs/{id}/events", "/v1/jobs/" + f.Ended + "/events", "", "", Statuses{
-			Key: 200, AdminKey: 200, Token: 200, AdminToken: 200, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
-			OtherKey: 404, OtherAdminKey: 404, OtherToken: 404,
-		}},
-		{"GET /v1/jobs/{id}/content", "/v1/jobs/" + f.Ended + "/content", "", "", Statuses{
-			Key: content, AdminKey: content, Token: content, AdminToken: content, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
-			OtherKey: 404, OtherAdminKey: 404, OtherToken: 404,
-		}},
-		{"GET /v1/jobs/{id}/thumbnail", "/v1/jobs/" + f.Ended + "/thumbnail", "", "", Statuses{
-			Key: content, AdminKey: content, Token: content, AdminToken: content, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
-			OtherKey: 404, OtherAdminKey: 404, OtherToken: 404,
-		}},
-		{"POST /v1/jobs/{id}/shares", "/v1/jobs/" + f.Ended + "/shares", "", jsonType, Statuses{
-			Key: content, AdminKey: content, Token: 403, AdminToken: 403, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
-			OtherKey: 404, OtherAdminKey: 404, OtherToken: 403,
-		}},
-		{"GET /v1/jobs/{id}/deliveries", "/v1/jobs/" + f.Ended + "/deliveries", "", "", Statuses{
-			Key: 200, AdminKey: 200, Token: 200, AdminToken: 200, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
-			OtherKey: 404, OtherAdminKey: 404, OtherToken: 404,
-		}},
-		{"GET /v1/webhooks/secret", "/v1/webhooks/secret", "", "", Statuses{
-			Key: 200, AdminKey: 200, Token: 403, AdminToken: 403, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
-			OtherKey: 200, OtherAdminKey: 200, OtherToken: 403,
-		}},
+		{"POST /v1/jobs/{id}", "/v1/jobs/" + f.Video, form, formType, ofModel(200, 200)},
+		{"GET /v1/jobs/{id}", "/v1/jobs/" + f.Ended, "", "", ofModel(200, 404)},
+		{"GET /v1/jobs", "/v1/jobs", "", "", ofKeys(200, 200)},
+		{"DELETE /v1/jobs/{id}", "/v1/jobs/" + f.Cancelled, "", "", ofModel(200, 404)},
+		{"GET /v1/jobs/{id}/events", "/v1/jobs/" + f.Ended + "/events", "", "", ofModel(200, 404)},
+		{"GET /v1/jobs/{id}/content", "/v1/jobs/" + f.Ended + "/content", "", "", ofModel(content, 404)},
+		{"GET /v1/jobs/{id}/thumbnail", "/v1/jobs/" + f.Ended + "/thumbnail", "", "", ofModel(content, 404)},
+		// The job has ended, and its previews with it.
+		{"GET /v1/jobs/{id}/preview", "/v1/jobs/" + f.Ended + "/preview", "", "", ofModel(404, 404)},
+		{"GET /v1/jobs/{id}/credentials", "/v1/jobs/" + f.Ended + "/credentials", "", "", ofModel(report, 404)},
+		{"POST /v1/jobs/{id}/shares", "/v1/jobs/" + f.Ended + "/shares", "", jsonType, ofKeys(content, 404)},
+		{"GET /v1/jobs/{id}/deliveries", "/v1/jobs/" + f.Ended + "/deliveries", "", "", ofModel(200, 404)},
+		{"GET /v1/webhooks/secret", "/v1/webhooks/secret", "", "", ofKeys(200, 200)},
 	}
 }
 
 func accounts(f Fixtures) []Call {
+	// A key has deleted the file by the time that an admin key is tried.
+	deleted := ofKeys(http.StatusNoContent, http.StatusNotFound)
+	deleted.AdminKey = http.StatusNotFound
+	report := http.StatusNotFound
+	if f.Verifies {
+		report = http.StatusOK
+	}
 	return []Call{
 		// A form without the image is not valid.
-		{"POST /v1/generate/{id}", "/v1/generate/" + f.Image, form, formType, Statuses{
-			Key: 422, AdminKey: 422, Token: 422, AdminToken: 422, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
-			OtherKey: 422, OtherAdminKey: 422, OtherToken: 422,
-		}},
-		{"POST /v1/files", "/v1/files", file, formType, Statuses{
-			Key: 200, AdminKey: 200, Token: 200, AdminToken: 200, TokenForOtherModels: 200, TokenForOtherOrigin: 403,
-			OtherKey: 200, OtherAdminKey: 200, OtherToken: 200,
-		}},
-		{"GET /v1/files", "/v1/files", "", "", Statuses{
-			Key: 200, AdminKey: 200, Token: 403, AdminToken: 403, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
-			OtherKey: 200, OtherAdminKey: 200, OtherToken: 403,
-		}},
-		{"GET /v1/files/{file_id}", "/v1/files/" + f.Stored, "", "", Statuses{
-			Key: 200, AdminKey: 200, Token: 200, AdminToken: 200, TokenForOtherModels: 200, TokenForOtherOrigin: 403,
-			OtherKey: 404, OtherAdminKey: 404, OtherToken: 404,
-		}},
-		{"GET /v1/uploads/{file_id}", "/v1/uploads/" + f.Stored, "", "", Statuses{
-			Key: 200, AdminKey: 200, Token: 200, AdminToken: 200, TokenForOtherModels: 200, TokenForOtherOrigin: 403,
-			OtherKey: 404, OtherAdminKey: 404, OtherToken: 404,
-		}},
+		{"POST /v1/generate/{id}", "/v1/generate/" + f.Image, form, formType, ofModel(422, 422)},
+		{"POST /v1/files", "/v1/files", file, formType, ofAny(200, 200)},
+		{"GET /v1/files", "/v1/files", "", "", ofKeys(200, 200)},
+		{"GET /v1/files/{file_id}", "/v1/files/" + f.Stored, "", "", ofAny(200, 404)},
+		{"GET /v1/uploads/{file_id}", "/v1/uploads/" + f.Stored, "", "", ofAny(200, 404)},
 		// The stored file is neither an image nor a video.
-		{"GET /v1/uploads/{file_id}/thumbnail", "/v1/uploads/" + f.Stored + "/thumbnail", "", "", Statuses{
-			Key: 404, AdminKey: 404, Token: 404, AdminToken: 404, TokenForOtherModels: 404, TokenForOtherOrigin: 403,
-			OtherKey: 404, OtherAdminKey: 404, OtherToken: 404,
-		}},
-		{"DELETE /v1/files/{file_id}", "/v1/files/" + f.Deleted, "", "", Statuses{
-			Key: 204, AdminKey: 404, Token: 403, AdminToken: 403, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
-			OtherKey: 404, OtherAdminKey: 404, OtherToken: 403,
-		}},
-		{"GET /v1/files/by-md5/{md5}", "/v1/files/by-md5/" + f.MD5, "", "", Statuses{
-			Key: 200, AdminKey: 200, Token: 403, AdminToken: 403, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
-			OtherKey: 404, OtherAdminKey: 404, OtherToken: 403,
-		}},
-		{"GET /v1/realtime/quota", "/v1/realtime/quota", "", "", Statuses{
-			Key: 200, AdminKey: 200, Token: 403, AdminToken: 403, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
-			OtherKey: 200, OtherAdminKey: 200, OtherToken: 403,
-		}},
-		{"POST /v1/client/tokens", "/v1/client/tokens", "", "", Statuses{
-			Key: 200, AdminKey: 200, Token: 403, AdminToken: 403, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
-			OtherKey: 200, OtherAdminKey: 200, OtherToken: 403,
-		}},
-		{"GET /v1/keys", "/v1/keys", "", "", Statuses{
-			Key: 403, AdminKey: 200, Token: 403, AdminToken: 403, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
-			OtherKey: 403, OtherAdminKey: 200, OtherToken: 403,
-		}},
-		{"POST /v1/keys", "/v1/keys", `{"label": "x"}`, jsonType, Statuses{
-			Key: 403, AdminKey: 200, Token: 403, AdminToken: 403, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
-			OtherKey: 403, OtherAdminKey: 200, OtherToken: 403,
-		}},
-		{"GET /v1/audit", "/v1/audit", "", "", Statuses{
-			Key: 403, AdminKey: 200, Token: 403, AdminToken: 403, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
-			OtherKey: 403, OtherAdminKey: 200, OtherToken: 403,
-		}},
-		{"DELETE /v1/keys/{key_id}", "/v1/keys/" + f.KeyID, "", "", Statuses{
-			Key: 403, AdminKey: 204, Token: 403, AdminToken: 403, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
-			OtherKey: 403, OtherAdminKey: 404, OtherToken: 403,
-		}},
-		{"GET /v1/budgets", "/v1/budgets", "", "", Statuses{
-			Key: 403, AdminKey: 200, Token: 403, AdminToken: 403, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
-			OtherKey: 403, OtherAdminKey: 200, OtherToken: 403,
-		}},
-		{"PUT /v1/budgets", "/v1/budgets", `{"period": "day", "unit": "cost", "limit": 1}`, jsonType, Statuses{
-			Key: 403, AdminKey: 403, Token: 403, AdminToken: 403, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
-			OtherKey: 403, OtherAdminKey: 403, OtherToken: 403,
-		}},
-		{"DELETE /v1/budgets", "/v1/budgets?key=key_000000000000&period=day&unit=cost", "", "", Statuses{
-			Key: 403, AdminKey: 404, Token: 403, AdminToken: 403, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
-			OtherKey: 403, OtherAdminKey: 404, OtherToken: 403,
-		}},
+		{"GET /v1/uploads/{file_id}/thumbnail", "/v1/uploads/" + f.Stored + "/thumbnail", "", "", ofAny(404, 404)},
+		{"GET /v1/uploads/{file_id}/credentials", "/v1/uploads/" + f.Stored + "/credentials", "", "", ofAny(report, 404)},
+		{"DELETE /v1/files/{file_id}", "/v1/files/" + f.Deleted, "", "", deleted},
+		{"GET /v1/files/by-md5/{md5}", "/v1/files/by-md5/" + f.MD5, "", "", ofKeys(200, 404)},
+		{"GET /v1/realtime/quota", "/v1/realtime/quota", "", "", ofKeys(200, 200)},
+		{"POST /v1/client/tokens", "/v1/client/tokens", "", "", ofKeys(200, 200)},
+		{"GET /v1/keys", "/v1/keys", "", "", ofAdmins(200, 200)},
+		{"POST /v1/keys", "/v1/keys", `{"label": "x"}`, jsonType, ofAdmins(200, 200)},
+		{"GET /v1/audit", "/v1/audit", "", "", ofAdmins(200, 200)},
+		{"DELETE /v1/keys/{key_id}", "/v1/keys/" + f.KeyID, "", "", ofAdmins(204, 404)},
+		{"GET /v1/budgets", "/v1/budgets", "", "", ofAdmins(200, 200)},
+		// A budget of the whole account, which the operator alone sets.
+		{"PUT /v1/budgets", "/v1/budgets", `{"period": "day", "unit": "cost", "limit": 1}`, jsonType, ofAdmins(403, 403)},
+		{"DELETE /v1/budgets", "/v1/budgets?key=key_000000000000&period=day&unit=cost", "", "", ofAdmins(404, 404)},
 	}
 }
 
 // Gateway returns a call of every route of the gateway that requires a credential. None
 // reaches a model server. Model is the id of a model.
 func Gateway(model string) []Call {
-	invalid := Statuses{
-		Key: 400, AdminKey: 400, Token: 400, AdminToken: 400, TokenForOtherModels: 400, TokenForOtherOrigin: 403,
-		OtherKey: 400, OtherAdminKey: 400, OtherToken: 400,
-	}
-	all := Statuses{
-		Key: 200, AdminKey: 200, Token: 200, AdminToken: 200, TokenForOtherModels: 200, TokenForOtherOrigin: 403,
-		OtherKey: 200, OtherAdminKey: 200, OtherToken: 200,
-	}
+	invalid := ofAny(400, 400)
+	all := ofAny(200, 200)
 	one := all
 	one.TokenForOtherModels = http.StatusForbidden
 	return []Call{
@@ -228,23 +149,15 @@ func Gateway(model string) []Call {
 		{"POST /v1/score", "/v1/score", "{}", jsonType, invalid},
 		{"GET /v1/models", "/v1/models", "", "", all},
 		{"GET /v1/models/{id}", "/v1/models/" + model, "", "", one},
-		{"GET /v1/usage", "/v1/usage", "", "", Statuses{
-			Key: 200, AdminKey: 200, Token: 403, AdminToken: 403, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
-			OtherKey: 200, OtherAdminKey: 200, OtherToken: 403,
-		}},
+		{"GET /v1/usage", "/v1/usage", "", "", ofKeys(200, 200)},
 	}
 }
 
 // Batches returns a call of every route of files and batches at the inference address
-// (docs/contract/batches.md#calls), which not every home has. It makes a file, and no batch.
+// (docs/contract/batches.md#calls). It makes a file, and no batch.
 func Batches() []Call {
 	form := "--cutroom\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\nbatch\r\n" + file
-	of := func(status int) Statuses {
-		return Statuses{
-			Key: status, AdminKey: status, Token: 403, AdminToken: 403, TokenForOtherModels: 403, TokenForOtherOrigin: 403,
-			OtherKey: status, OtherAdminKey: status, OtherToken: 403,
-		}
-	}
+	of := func(status int) Statuses { return ofKeys(status, status) }
 	return []Call{
 		{"POST /v1/files", "/v1/files", form, formType, of(200)},
 		{"GET /v1/files", "/v1/files", "", "", of(200)},

@@ -96,6 +96,8 @@ type Batch struct {
 
 	// Attempts are the times in a row that work on it was begun and came to no end.
 	Attempts Attempts
+	// Revision counts the changes of the record. Only Store.Change sets it.
+	Revision int
 
 	CreatedAt, ExpiresAt time.Time
 	// The times at which it reached a status are zero if it has not.
@@ -126,7 +128,8 @@ type Error struct {
 
 // Chunk is a blob with the results of some lines, one line of JSON each.
 type Chunk struct {
-	// Number counts the chunks of a batch, from 0.
+	// Number counts the chunks of a batch, from 0. Whoever keeps a chunk knows those
+	// before it, so that no line is in two of them.
 	Number int
 	Blob   string
 	// Failures reports whether the results are errors; otherwise they are answers.

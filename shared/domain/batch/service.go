@@ -36,8 +36,9 @@ type Config struct {
 	// IDs draws ids; those of batches have the same form as those of files.
 	IDs *file.IDs
 	Now func() time.Time
-	// Wake tells who works on batches that one was made or cancelled.
-	Wake func()
+	// Wake tells who works on batches that one was made or cancelled. They find it by
+	// themselves after a while if they are not told.
+	Wake func(ctx context.Context, b Batch)
 }
 
 // Service makes, lists and cancels batches for the accounts that they belong to.
@@ -98,7 +99,7 @@ func (s *Service) Create(ctx context.Context, r Request) (Batch, error) {
 		}
 		return Batch{}, err
 	}
-	s.config.Wake()
+	s.config.Wake(ctx, b)
 	return b, nil
 }
 
@@ -163,7 +164,7 @@ func (s *Service) Cancel(ctx context.Context, account, id string) (Batch, error)
 			continue // it went on meanwhile; a status never comes back
 		}
 		if err == nil {
-			s.config.Wake()
+			s.config.Wake(ctx, b)
 		}
 		return b, err
 	}

@@ -23,9 +23,10 @@ type Store interface {
 	// id, or from the newest if it is empty.
 	List(ctx context.Context, account, after string, limit int) ([]Batch, error)
 	// Change replaces the record of a batch, except for its counts of answers and
-	// failures, if its status is still the one given.
+	// failures, if its status is still the one given and its revision that of b, and
+	// counts the revision up.
 	//
-	// Errors: fault.Conflict if it is not; fault.NotFound.
+	// Errors: fault.Conflict if they are not; fault.NotFound.
 	Change(ctx context.Context, from Status, b Batch) error
 }
 
@@ -37,7 +38,8 @@ type Progress interface {
 	// batch, and what was used, whose records have ids that are unique for ever.
 	// Chunks that are kept already change nothing, together with what they used.
 	//
-	// Errors: fault.NotFound if there is no such batch.
+	// Errors: fault.Conflict if another blob is kept as a chunk of the same number: somebody
+	// else works on the batch; fault.NotFound if there is no such batch.
 	Save(ctx context.Context, id string, chunks []Chunk, used []usage.Record) error
 	// Chunks returns the chunks of a batch by their numbers.
 	Chunks(ctx context.Context, id string) ([]Chunk, error)

@@ -11,9 +11,10 @@ import (
 	"cutroom/shared/domain/blob"
 )
 
-// ChunkBlob names the blob of a batch's chunk.
-func ChunkBlob(id string, number int) string {
-	return blobPrefix + "/" + id + "/chunk-" + strconv.Itoa(number)
+// ChunkBlob names the blob of a batch's chunk. Run is the name of the run that writes it: two
+// that work on a batch at once never write one blob.
+func ChunkBlob(id string, number int, run string) string {
+	return blobPrefix + "/" + id + "/chunk-" + strconv.Itoa(number) + "-" + run
 }
 
 // Sweeper deletes what batches that have ended leave behind.
@@ -22,9 +23,11 @@ type Sweeper struct {
 	Blobs interface {
 		// DeleteAll deletes everything below a prefix.
 		DeleteAll(ctx context.Context, prefix string) error
-		blob.Shelf
 	}
-	Now func() time.Time
+	// Shelf is what SweepUnknown works on; nil where blobs that no record knows end by
+	// themselves.
+	Shelf blob.Shelf
+	Now   func() time.Time
 	// Settled reports whether the clock can be trusted to tell what is old; nil means
 	// always.
 	Settled func() bool
@@ -60,7 +63,7 @@ func (s *Sweeper) clear(ctx context.Context, b Batch) error {
 // SweepUnknown sets aside the blobs of batches that no record has, and returns their
 // number. Call it at the start, before any batch is made.
 func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
-	return blob.SetAsideUnknown(ctx, s.Blobs, blobPrefix, s.Now, func(ctx context.Context, name string) (bool, error) {
+	return blob.SetAsideUnknown(ctx, s.Shelf, blobPrefix, s.Now, func(ctx context.Context, name string) (bool, error) {
 		return s.Store.Known(ctx, path.Base(name))
 	})
 }

@@ -3,6 +3,7 @@ package budget
 import (
 	"encoding/json"
 	"fmt"
+	"net/url"
 
 	"cutroom/shared/domain/audit"
 )
@@ -15,6 +16,8 @@ type facts struct {
 	Unit   Unit    `json:"unit"`
 	// Limit is in the currency for a cost.
 	Limit json.Number `json:"limit"`
+	// WarnHost is that of the URL that is told of warnings, whose path may hold a secret.
+	WarnHost string `json:"warn_host,omitempty"`
 }
 
 // Entry returns the entry of the audit log that a store writes when it sets a budget, or
@@ -29,6 +32,9 @@ func Entry(from audit.Origin, before, after *Budget) (audit.Entry, error) {
 		f := facts{Period: b.Period, Unit: b.Unit, Limit: json.Number(b.Unit.FormatAmount(b.Limit))}
 		if b.Key != "" {
 			f.Key = &b.Key
+		}
+		if to, err := url.Parse(b.WarnURL); err == nil {
+			f.WarnHost = to.Host
 		}
 		states[i], id = f, b.ID
 	}

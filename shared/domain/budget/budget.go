@@ -56,6 +56,9 @@ type Budget struct {
 	ID
 	// Limit is in the unit, at most MaxLimit.
 	Limit int64
+	// WarnURL is told of warnings, as the webhook of a job is told of its end; empty for
+	// nobody.
+	WarnURL string
 }
 
 // AppliesTo reports whether calls of a key count against the budget.
@@ -100,7 +103,8 @@ type Claim struct {
 }
 
 // Hold is an amount that was taken from a counter for one job. The record of the job
-// keeps it until the job ends.
+// keeps it until the job ends. A store may count it apart from others; the window of the
+// counter then has a name of the store's own.
 type Hold struct {
 	Counter
 	Amount int64 `json:"amount"`
@@ -166,9 +170,6 @@ type Budgets interface {
 	// Used returns what was settled and is reserved on counters, in their order, after
 	// ending their leases that are over.
 	Used(ctx context.Context, counters []Counter) ([]int64, error)
-	// Warned notes that a warning of a percentage is due for a counter, and reports
-	// whether none of as much or more was noted before.
-	Warned(ctx context.Context, c Counter, percent int) (first bool, err error)
 }
 
 // Store keeps budgets, their counters and the leases of processes. The suite in
@@ -176,4 +177,5 @@ type Budgets interface {
 type Store interface {
 	Budgets
 	Leases
+	Warnings
 }

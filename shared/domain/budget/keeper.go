@@ -46,9 +46,6 @@ type KeeperConfig struct {
 	Logger *slog.Logger
 }
 
-// WarnAt is the percentage at which the first warning is due.
-const WarnAt = 80
-
 // Keeper lets the calls of one process draw from budgets without a write for each: it
 // takes small shares of counters under leases, and gives back what is not needed. The
 // methods may be called by any number of goroutines.

@@ -538,7 +538,7 @@ func TestKeeperFindsChanges(t *testing.T) {
 		if found, err := p.Find(w.Context(), "acme", "key_1"); err != nil || len(found) != 0 {
 			t.Errorf("found %v, %v", found, err)
 		}
-		_, err = p.Set(w.Context(), audit.Operator(time.Now()), budget.Budget{ID: c.ID, Limit: 5})
+		_, err = p.Set(w.Context(), audit.Operator(time.Now()), budget.Setting{ID: c.ID, Limit: 5})
 		conformance.OK(t, err)
 		if found, err := p.Find(w.Context(), "acme", "key_1"); err != nil || len(found) != 1 {
 			t.Errorf("found %v, %v", found, err)

@@ -2,6 +2,7 @@ package budget
 
 import (
 	"context"
+	"slices"
 
 	"cutroom/shared/domain/audit"
 )
@@ -18,15 +19,38 @@ func (k *Keeper) States(ctx context.Context, account string) ([]State, error) {
 	return StatesOf(ctx, k.config.Store, budgets, k.config.Now())
 }
 
+// Setting is what a budget is to be.
+type Setting struct {
+	ID
+	// Limit is in the unit, at most MaxLimit.
+	Limit int64
+	// WarnURL is told of warnings; nil leaves whom the budget tells now, and empty means
+	// nobody.
+	WarnURL *string
+}
+
 // Set creates a budget, or replaces the one of its ID. It is in force in this process at
-// once.
+// once. A limit that is lowered may make a warning due.
 //
 // Errors: those of the store.
-func (k *Keeper) Set(ctx context.Context, from audit.Origin, b Budget) (State, error) {
+func (k *Keeper) Set(ctx context.Context, from audit.Origin, s Setting) (State, error) {
+	b := Budget{ID: s.ID, Limit: s.Limit}
+	if s.WarnURL != nil {
+		b.WarnURL = *s.WarnURL
+	} else {
+		all, err := k.config.Store.Budgets(ctx, s.Account)
+		if err != nil {
+			return State{}, err
+		}
+		if i := slices.IndexFunc(all, func(b Budget) bool { return b.ID == s.ID }); i >= 0 {
+			b.WarnURL = all[i].WarnURL
+		}
+	}
 	if err := k.config.Store.Set(ctx, from, b); err != nil {
 		return State{}, err
 	}
 	k.forget(b.Account)
+	k.warn(ctx, b.Counter(k.config.Now()), 0)
 	states, err := StatesOf(ctx, k.config.Store, []Budget{b}, k.config.Now())
 	if err != nil {
 		return State{}, err

@@ -30,7 +30,9 @@ type memory struct {
 	budgets map[budget.ID]budget.Budget
 	used    map[budget.Counter]int64
 	warned  map[budget.Counter]int
-	leases  map[string]*memoryLease
+	// warnings are those that somebody is to be told of.
+	warnings map[string]budget.Warning
+	leases   map[string]*memoryLease
 }
 
 type memoryLease struct {
@@ -42,7 +44,7 @@ func newMemory(now func() time.Duration) *memory {
 	return &memory{
 		now: now, fail: func(bool) error { return nil }, taken: func(int64, int64) {}, calls: map[string]int{},
 		budgets: map[budget.ID]budget.Budget{}, used: map[budget.Counter]int64{}, warned: map[budget.Counter]int{},
-		leases: map[string]*memoryLease{},
+		leases: map[string]*memoryLease{}, warnings: map[string]budget.Warning{},
 	}
 }
 
@@ -93,12 +95,30 @@ func (m *memory) Used(_ context.Context, counters []budget.Counter) ([]int64, er
 	return used, nil
 }
 
-func (m *memory) Warned(_ context.Context, c budget.Counter, percent int) (bool, error) {
+func (m *memory) Warn(_ context.Context, c budget.Counter, missed int64, at time.Time) (n budget.Noted, _ error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	first := m.warned[c] < percent
-	m.warned[c] = max(m.warned[c], percent)
-	return first, nil
+	b, ok := m.budgets[c.ID]
+	percent := budget.Warnable(m.used[c], b.Limit, missed)
+	if ok && percent > m.warned[c] {
+		m.warned[c] = percent
+		n.Warning = budget.Warning{State: budget.State{Budget: b, Window: c.Window, Used: m.used[c]}, Percent: percent, At: at}
+		if b.WarnURL != "" {
+			m.warnings[n.Warning.EventID()] = n.Warning
+		}
+	}
+	n.Percent = m.warned[c]
+	return n, nil
+}
+
+func (m *memory) Warning(_ context.Context, id string) (budget.Warning, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	w, ok := m.warnings[id]
+	if !ok {
+		return w, fault.New(fault.NotFound, "There is no such warning.")
+	}
+	return w, nil
 }
 
 func (m *memory) endDead(c budget.Counter) {

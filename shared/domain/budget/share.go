@@ -46,7 +46,8 @@ type share struct {
 	// refusedUntil until when that is believed.
 	remaining    int64
 	refusedUntil time.Duration
-	warned       int
+	// warned is the highest percentage that a warning was noted for.
+	warned int
 	// begun reports whether the store may know of the lease, and closed whether nothing is
 	// drawn from it any more.
 	begun, closed bool
@@ -174,22 +175,22 @@ func (s *share) fill(ctx context.Context, amount, limit int64) (drawn, refused b
 	refused = err == nil && missing > 0 && taken.Share == lease.Share
 	renewed := s.renewed
 	s.finish(began, err)
-	percent := 0
 	switch {
 	case err != nil:
 	case refused:
 		s.renewed = renewed // a refusal renews nothing
 		s.remaining, s.refusedUntil = taken.Remaining, began+refusedFor
-		percent = s.warning(limit, true)
 	case missing > 0:
 		s.lease.Share, s.remaining, s.refusedUntil, s.growth = taken.Share, taken.Remaining, 0, most-missing
-		percent = s.warning(limit, false)
 	}
 	if err == nil && !refused {
-		drawn = s.reserve(amount, began)
+		drawn, missing = s.reserve(amount, began), 0
 	}
+	due := err == nil && Warnable(limit-s.remaining, limit, missing) > s.warned
 	s.mu.Unlock()
-	s.warn(ctx, percent, limit)
+	if due {
+		s.warn(ctx, missing)
+	}
 	return drawn, refused, err
 }
 
@@ -343,42 +344,10 @@ func (s *share) failed(ctx context.Context, err error) {
 		slog.String("window", string(s.lease.Window)), slog.Any("error", err))
 }
 
-// warning returns the percentage of which a warning may be due, 0 if none is; the lock is
-// held. A budget that has too little left for a call is all used once most of it is.
-func (s *share) warning(limit int64, refused bool) (percent int) {
-	used := limit - s.remaining
-	switch most := limit - limit/100*(100-WarnAt); {
-	case limit == 0 || used < most:
-		return 0
-	case refused || s.remaining == 0:
-		percent = 100
-	default:
-		percent = WarnAt
-	}
-	if percent <= s.warned {
-		return 0
-	}
-	s.warned = percent
-	return percent
-}
-
-// warn warns if this process is the first to note that a warning is due.
-func (s *share) warn(ctx context.Context, percent int, limit int64) {
-	if percent == 0 {
-		return
-	}
-	first, err := s.keeper.config.Store.Warned(ctx, s.lease.Counter, percent)
-	if err != nil {
-		s.failed(ctx, err)
-		return
-	}
-	if !first {
-		return
-	}
-	s.keeper.config.Logger.LogAttrs(ctx, slog.LevelWarn, "a budget is nearly or all used",
-		slog.String("account", s.lease.Account), slog.String("key", s.lease.Key), slog.String("unit", string(s.lease.Unit)),
-		slog.String("window", string(s.lease.Window)), slog.Int("percent", percent), slog.Int64("limit", limit))
-	if s.keeper.config.Warn != nil {
-		s.keeper.config.Warn(s.lease.Counter, percent)
-	}
+// warn has the keeper look whether a warning is due, and remembers which was.
+func (s *share) warn(ctx context.Context, missed int64) {
+	percent := s.keeper.warn(ctx, s.lease.Counter, missed)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.warned = max(s.warned, percent)
 }

@@ -160,6 +160,7 @@ type (
 		Examples          []string
 		Price             *priceEntry
 		SessionPrice      string `yaml:"session_price"`
+		ComfyUI           *workflowEntry
 	}
 )
 
@@ -230,6 +231,9 @@ func (file *catalogFile) catalog() (*Catalog, error) {
 		}
 		if m.SessionPrice, err = entry.sessionPrice(file.Currency); err != nil {
 			return nil, wrongAt(path+".session_price", "model %q: %w", m.ID, err)
+		}
+		if m.Workflow, err = entry.ComfyUI.workflow(m); err != nil {
+			return nil, wrongAt(path+".comfyui", "model %q: comfyui: %w", m.ID, err)
 		}
 		for _, name := range m.Names() {
 			if len(name) > maxName || !nameForm.MatchString(name) {

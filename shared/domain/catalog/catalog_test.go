@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"fmt"
 	"math"
 	"os"
 	"reflect"
@@ -107,6 +108,9 @@ func TestInvalidCatalogNamesTheLine(t *testing.T) {
 	if _, err := catalog.Parse([]byte(head+fields+models), "gen"); err != nil {
 		t.Fatalf("the good one is refused: %v", err)
 	}
+	workflow := func(entry string) string {
+		return head + fields + strings.Replace(models, "fps: 20", "fps: 20, comfyui: {"+entry+"}", 1)
+	}
 	for _, c := range []struct{ name, source, want string }{
 		{"unknown key", head + fields + models + "surprise: 1\n", "[11:1]"},
 		{"no such form", head + fields + strings.Replace(models, "form: f", "form: g", 1), `line 10: model "a": there is no form "g"`},
@@ -120,6 +124,16 @@ func TestInvalidCatalogNamesTheLine(t *testing.T) {
 		{"no kind", head + fields + strings.Replace(models, "kind: edit", "kind: dream", 1), "line 10:"},
 		{"no models", head + fields, "no models"},
 		{"no YAML", "limits: [", "1"},
+		{"no workflow", workflow("prompt: 6.text, data: 1.image, result: 9"), "line 10: model \"a\": comfyui: workflow is missing"},
+		{"no result", workflow("workflow: a.json, prompt: 6.text, data: 1.image"), "comfyui: result is missing"},
+		{"no prompt", workflow("workflow: a.json, data: 1.image, result: 9"), "comfyui: prompt is missing"},
+		{"no data", workflow("workflow: a.json, prompt: 6.text, result: 9"), "comfyui: data is where the input goes"},
+		{"no place", workflow("workflow: a.json, prompt: text, data: 1.image, result: 9"), `comfyui: prompt: "text" is not the id`},
+		{"no such option", workflow("workflow: a.json, prompt: 6.text, data: 1.image, result: 9, options: {steps: 3.steps}"),
+			`comfyui: options: the form f has no field "steps"`},
+		{"no size", workflow("workflow: a.json, prompt: 6.text, data: 1.image, result: 9, memory: much"), `comfyui: memory "much"`},
+		{"an odd multiple", workflow("workflow: a.json, prompt: 6.text, data: 1.image, result: 9, multiple: 15"), "comfyui: multiple is even"},
+		{"no such key", workflow("workflow: a.json, prmpt: 6.text"), "[10:"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := catalog.Parse([]byte(c.source), "gen")
@@ -245,5 +259,39 @@ func TestPricesOfSizes(t *testing.T) {
 	}
 	if image.Price.At("480p").Sizes != nil || (*catalog.MediaPrice)(nil).At("480p") != nil {
 		t.Error("the price of one size tells those of others")
+	}
+}
+
+// A model names a workflow of ComfyUI, and one or several places for each value.
+func TestWorkflows(t *testing.T) {
+	source, err := os.ReadFile("catalog.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, err := catalog.Parse([]byte(strings.Replace(string(source), "kind: image\n", `kind: image
+    comfyui:
+      workflow: edit.json
+      prompt: 6.text
+      seed: [3.seed, "57:3.noise_seed"]
+      data: 1.image
+      reference: 2.image
+      without_reference: [2, 20]
+      result: 9
+      multiple: 16
+      memory: 12GiB
+      options: {resolution: 7.size}
+`, 1)), "gen")
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, _ := known.Find("gen-image-2")
+	w := image.Workflow
+	if got := fmt.Sprint(w.Places()); got != "[6.text 3.seed 57:3.noise_seed 1.image 2.image 7.size]" ||
+		w.File != "edit.json" || w.Result != "9" || fmt.Sprint(w.WithoutReference) != "[2 20]" || w.Multiple != 16 ||
+		w.FrameStep != 1 || w.Memory != 12<<30 {
+		t.Errorf("the workflow is %+v", w)
+	}
+	if clip, _ := known.Find("gen-2.5"); clip.Workflow != nil {
+		t.Error("a model has a workflow that names none")
 	}
 }

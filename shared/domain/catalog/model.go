@@ -63,6 +63,8 @@ type Model struct {
 	// SessionPrice is what a second of a realtime session costs, in millionths of
 	// the catalog's currency; 0 where the operator set none.
 	SessionPrice int64
+	// Workflow is what ComfyUI runs for the model; nil where the operator named none.
+	Workflow *Workflow
 }
 
 // Names returns the canonical id and then every alias.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"path"
 	"strings"
 
 	"cutroom/shared/domain/fault"
@@ -28,8 +29,6 @@ type SignedBlobs interface {
 // SignedSuffix ends the names of blobs that are uploaded by signed URLs.
 const SignedSuffix = ".signed"
 
-func signedBlob(id string) string { return filePrefix + id + SignedSuffix }
-
 // Received finalizes the pending file whose bytes have arrived in the blob. If the
 // file was deleted or is no longer pending, or the account has no room for the
 // bytes, they are deleted. A file that is final already is not an error.
@@ -38,8 +37,8 @@ func signedBlob(id string) string { return filePrefix + id + SignedSuffix }
 // them.
 func (s *Service) Received(ctx context.Context, blob string) error {
 	name, ours := strings.CutSuffix(blob, SignedSuffix)
-	id, below := strings.CutPrefix(name, filePrefix)
-	if !ours || !below || !IsReference(id) {
+	id := path.Base(name)
+	if !ours || !IsReference(id) || name != BlobOf(id) && name != spreadBlobOf(id) {
 		return fmt.Errorf("file: %.200q is not a blob of a pending file", blob)
 	}
 	f, err := s.config.Store.PendingUpload(ctx, id)

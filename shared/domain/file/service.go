@@ -53,11 +53,13 @@ type Blobs interface {
 
 // Config configures a [Service].
 type Config struct {
-	Store   Store
-	Blobs   Blobs
-	IDs     *IDs
-	Cursors Cursors
-	Now     func() time.Time
+	Store Store
+	Blobs Blobs
+	IDs   *IDs
+	// SpreadBlobs puts random digits before the ids in the names of blobs of new files.
+	SpreadBlobs bool
+	Cursors     Cursors
+	Now         func() time.Time
 	// Signed is the blob store if it receives the bytes of pending files itself;
 	// nil if this service receives them.
 	Signed SignedBlobs
@@ -85,8 +87,23 @@ var ErrNotFound = fault.New(fault.NotFound, "File not found.")
 // after the bytes have arrived, so that files sort by their creation.
 func (s *Service) NewBlob() (string, error) {
 	id, _, err := s.config.IDs.New()
-	return filePrefix + id, err
+	return s.blobOf(id), err
 }
+
+// BlobOf returns the name for the bytes of a file whose id was drawn before they are written.
+func BlobOf(id string) string { return filePrefix + id }
+
+// blobOf is BlobOf, with the last digits of the id before it where blobs are to be spread.
+// They are random, and an id begins with the time: an object store that divides names by
+// their beginnings then divides those of new files.
+func (s *Service) blobOf(id string) string {
+	if s.config.SpreadBlobs {
+		return spreadBlobOf(id)
+	}
+	return BlobOf(id)
+}
+
+func spreadBlobOf(id string) string { return filePrefix + id[max(0, len(id)-2):] + "/" + id }
 
 // Name sets the id and the times of a file that is to be created or announced, for
 // a caller who needs them before.
@@ -120,7 +137,7 @@ func (s *Service) CreatePending(ctx context.Context, f File, limit int64, most i
 	if err := s.name(&f); err != nil {
 		return File{}, err
 	}
-	f.Blob, f.Pending, f.UploadUntil = signedBlob(f.ID), true, f.SignedUntil()
+	f.Blob, f.Pending, f.UploadUntil = s.blobOf(f.ID)+SignedSuffix, true, f.SignedUntil()
 	if s.config.Signed != nil {
 		// This service does not see the bytes arrive, so it must allow for the time
 		// that they may take.

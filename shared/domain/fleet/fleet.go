@@ -10,6 +10,7 @@ package fleet
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"cutroom/shared/domain/job"
@@ -121,23 +122,46 @@ type Fleet struct {
 	Lengths Lengths
 	Service Service
 	Now     func() time.Time
+
+	mu sync.Mutex
+	// awakeAt is when a wake last found that there was to be a worker.
+	awakeAt time.Time
 }
 
 // wakeEvery is how old a recorded wake may be for another one not to be recorded.
 // It is far below MinIdle, so that a wake that is not recorded is held as well.
 const wakeEvery = time.Minute
 
+// awakeFor is for how long a wake trusts the last one of its process: each job wakes, and
+// ECS takes few questions a second. The last one found a worker, and a recorded wake that
+// was at most wakeEvery old; after both times together that wake still holds the worker.
+const awakeFor = 30 * time.Second
+
 // Wake ensures that there is a worker, and reports whether there was to be none. It
-// may be called at any time and by many.
+// may be called at any time and by many. Within awakeFor of one that succeeded it asks
+// nobody.
 //
 // The wake is recorded first: a look that stops the last worker at the same time
 // finds it afterwards and starts one again.
 func (f *Fleet) Wake(ctx context.Context) (woken bool, err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := f.Now()
+	if age := now.Sub(f.awakeAt); age >= 0 && age < awakeFor {
+		return false, nil
+	}
+	if woken, err = f.wake(ctx, now); err == nil {
+		f.awakeAt = now
+	}
+	return woken, err
+}
+
+func (f *Fleet) wake(ctx context.Context, now time.Time) (woken bool, err error) {
 	stamp, err := f.Stamps.Read(ctx)
 	if err != nil {
 		return false, fmt.Errorf("fleet: wake: %w", err)
 	}
-	if now := f.Now(); now.Sub(stamp.WokenAt) >= wakeEvery {
+	if now.Sub(stamp.WokenAt) >= wakeEvery {
 		if err := f.Stamps.Wake(ctx, now); err != nil {
 			return false, fmt.Errorf("fleet: wake: %w", err)
 		}

@@ -209,6 +209,20 @@ func TestWake(t *testing.T) {
 			t.Errorf("woken: %v, %v; %+v", woken, err, p)
 		}
 	})
+	t.Run("asks nobody for half a minute", func(t *testing.T) {
+		now, p := start, &parts{}
+		f := newFleet(p, &now)
+		for _, wait := range []time.Duration{0, 29 * time.Second} {
+			now, p.fails = start.Add(wait), map[bool]string{true: "read"}[wait > 0]
+			if woken, err := f.Wake(t.Context()); woken != (wait == 0) || err != nil {
+				t.Errorf("after %v: woken: %v, %v", wait, woken, err)
+			}
+		}
+		now = start.Add(30 * time.Second)
+		if _, err := f.Wake(t.Context()); !errors.Is(err, errPart) {
+			t.Errorf("after half a minute: %v", err)
+		}
+	})
 	for _, fails := range []string{"read", "wake", "desired", "set"} {
 		t.Run(fails+" fails", func(t *testing.T) {
 			now, p := start, &parts{fails: fails}

@@ -10,6 +10,7 @@ import (
 
 	"cutroom/shared/adapter/sqlite"
 	"cutroom/shared/domain/job"
+	"cutroom/shared/testkit/patience"
 )
 
 // A follower of a job sees its changes, whether it is notified or polls, and no
@@ -22,8 +23,7 @@ func TestChanges(t *testing.T) {
 	}{{"told", true}, {"polled for", false}} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-			defer cancel()
+			ctx := patience.Context(t)
 			db, err := sqlite.Open(ctx, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
 			if err != nil {
 				t.Fatal(err)

@@ -4,6 +4,7 @@
 package job
 
 import (
+	"path"
 	"time"
 
 	"cutroom/shared/domain/budget"
@@ -175,6 +176,18 @@ type Result struct {
 	Understood []string `json:"understood,omitzero"`
 	// Notice is what the engine has to say of the result; empty for nothing.
 	Notice string `json:"notice,omitempty"`
+	// Credentials are the Content Credentials in the result; nil if it has none.
+	Credentials *Credentials `json:"credentials,omitempty"`
+}
+
+// Credentials says what the Content Credentials (C2PA) in a result say.
+type Credentials struct {
+	// SourceType is how the result was made, a word of IPTC's vocabulary of digital
+	// sources, such as "trainedAlgorithmicMedia".
+	SourceType string `json:"source_type"`
+	// SignedBy is whom the certificate names that they are signed by.
+	SignedBy string    `json:"signed_by"`
+	SignedAt time.Time `json:"signed_at"`
 }
 
 // Job is the record of one job.
@@ -252,9 +265,30 @@ func (j Job) Left(now time.Time) (left time.Duration, known bool) {
 // Folder is the prefix of the names of a job's blobs.
 func Folder(id string) string { return "jobs/" + id }
 
-// InputBlob names the blob of an input.
+// InputBlob names the blob of an input on one machine, and Service.InputBlob anywhere.
 func InputBlob(id, field string) string { return Folder(id) + "/" + field }
+
+// spreadFolder is Folder with the last digits of the id, which are random, before it. An
+// object store that divides names by their beginnings then divides those of new jobs, which
+// otherwise begin alike, as ids begin with the time.
+func spreadFolder(id string) string { return "jobs/" + id[max(0, len(id)-2):] + "/" + id }
 
 // ResultBlob names the blob of a run's result. It is fixed by job and run, so
 // that two runs never write to one name.
-func ResultBlob(id, nonce string) string { return Folder(id) + "/result-" + nonce }
+func ResultBlob(id, nonce string) string { return resultIn(Folder(id), nonce) }
+
+func resultIn(folder, nonce string) string { return folder + "/result-" + nonce }
+
+// ResultBlob names the blob of the current run's result, beside the inputs.
+func (j Job) ResultBlob() string { return resultIn(j.folder(), j.Nonce) }
+
+// folder returns the prefix of the names of the job's blobs: that of its inputs, or Folder of
+// a job that has none.
+func (j Job) folder() string {
+	for _, input := range j.Request.Inputs {
+		if folder := path.Dir(input.Blob); path.Base(folder) == j.ID {
+			return folder
+		}
+	}
+	return Folder(j.ID)
+}

@@ -18,7 +18,7 @@ func (s *Service) Purge(ctx context.Context, j Job, blobs interface {
 	if !j.Status.Terminal() {
 		return fault.New(fault.Conflict, "The job is %s. Cancel it first.", j.Status)
 	}
-	thumbnails := ThumbnailsBlob(j.ID, j.Nonce)
+	thumbnails := j.ThumbnailsBlob()
 	names := []string{thumbnails}
 	if j.Result != nil {
 		names = append(names, j.Result.Blob)

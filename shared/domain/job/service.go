@@ -30,6 +30,8 @@ type Config struct {
 	// ResultAge is how long a result is kept after its job has ended, RecordAge
 	// how long the record is.
 	ResultAge, RecordAge time.Duration
+	// SpreadBlobs puts random digits before the ids in the names of blobs of new jobs.
+	SpreadBlobs bool
 	// Cursors seals and opens the cursors of List.
 	Cursors cursor.Codec
 	// Watcher notifies of changes of jobs; if it is nil, jobs are polled.
@@ -39,6 +41,8 @@ type Config struct {
 	Orchestrator Orchestrator
 	// Estimates tells how long edits take; nil if nobody knows.
 	Estimates EstimateReader
+	// Lines tells what pending jobs wait for; nil if nobody does.
+	Lines Lines
 	// Budgets tells what jobs have to take from budgets; nil if there are none.
 	Budgets Budgets
 	// MaxLength is how long a result is at most whose length is not known when its job is
@@ -52,6 +56,9 @@ type Budgets interface {
 	// Claims returns what a job of a key takes, given the most that it can use: nil if no
 	// budget applies.
 	Claims(ctx context.Context, account, key string, most budget.Amounts) ([]budget.Claim, error)
+	// Warn looks whether warnings are due after a job has taken from budgets, or was
+	// refused.
+	Warn(ctx context.Context, claims []budget.Claim, refused bool)
 }
 
 // The ages of docs/contract/jobs.md#retention.
@@ -72,6 +79,8 @@ type Service struct {
 	estimating  sync.Mutex
 	estimates   Estimates
 	estimatedAt time.Time
+
+	lines lines
 }
 
 // NewService returns a service; ages that are zero take their defaults.
@@ -100,6 +109,14 @@ func (s *Service) Now() time.Time { return s.config.Now() }
 // blobs are named after it.
 func (s *Service) NewID() (string, error) { return NewID(s.config.Now(), s.config.Random) }
 
+// InputBlob names the blob of an input of a new job.
+func (s *Service) InputBlob(id, field string) string {
+	if s.config.SpreadBlobs {
+		return spreadFolder(id) + "/" + field
+	}
+	return InputBlob(id, field)
+}
+
 // NewID returns an id for a job that is created now: "job_" and a ULID, which sorts by
 // time and has 80 random bits.
 func NewID(now time.Time, random io.Reader) (string, error) {
@@ -127,11 +144,28 @@ func (s *Service) NewSeed() (uint32, error) {
 // Errors: fault.Limited when the account's limit or the queue is full; fault.Exhausted when
 // a budget has too little left.
 func (s *Service) Submit(ctx context.Context, j Job, limit int) (Job, error) {
+	j, claims, err := s.accept(ctx, j, limit)
+	if len(claims) > 0 && (err == nil || fault.Is(err, fault.Exhausted)) {
+		s.config.Budgets.Warn(ctx, claims, err != nil)
+	}
+	if err != nil {
+		var refusal *fault.Error
+		if errors.As(err, &refusal) && refusal.Code == fault.Limited && refusal.RetryAfter == 0 {
+			refusal.RetryAfter = retryAfter()
+		}
+		return Job{}, err
+	}
+	return j, nil
+}
+
+// accept accepts a job. The claims are what it has taken from budgets, or what a budget
+// refused.
+func (s *Service) accept(ctx context.Context, j Job, limit int) (Job, []budget.Claim, error) {
 	// One at a time, or every job of a burst would find the same free capacity.
 	s.admitting.Lock()
 	defer s.admitting.Unlock()
 	if err := s.CheckCapacity(ctx, j.Lane, j.Account, limit); err != nil {
-		return Job{}, err
+		return Job{}, nil, err
 	}
 	j.Status = Pending
 	j.CreatedAt = s.config.Now().UTC().Truncate(time.Millisecond)
@@ -140,17 +174,10 @@ func (s *Service) Submit(ctx context.Context, j Job, limit int) (Job, error) {
 	if s.config.Budgets != nil {
 		var err error
 		if claims, err = s.config.Budgets.Claims(ctx, j.Account, j.Key, Most(j, s.config.MaxLength)); err != nil {
-			return Job{}, fmt.Errorf("job: read the budgets: %w", err)
+			return Job{}, nil, fmt.Errorf("job: read the budgets: %w", err)
 		}
 	}
-	if err := s.config.Store.Accept(ctx, j, limit, claims...); err != nil {
-		var refusal *fault.Error
-		if errors.As(err, &refusal) && refusal.Code == fault.Limited && refusal.RetryAfter == 0 {
-			refusal.RetryAfter = retryAfter()
-		}
-		return Job{}, err
-	}
-	return j, nil
+	return j, claims, s.config.Store.Accept(ctx, j, limit, claims...)
 }
 
 // Resume reports whether a job was accepted although its Submit may have been
@@ -174,7 +201,7 @@ func (s *Service) Resume(ctx context.Context, id string) (accepted bool, err err
 //
 // Errors: fault.Limited when the account's limit or the queue is full.
 func (s *Service) CheckCapacity(ctx context.Context, lane Lane, account string, limit int) error {
-	backlog, err := s.config.Store.Backlog(ctx, lane, account)
+	backlog, err := s.config.Store.Backlog(ctx, lane, account, limit)
 	if err != nil {
 		return fmt.Errorf("job: read the backlog: %w", err)
 	}

@@ -52,8 +52,9 @@ type Store interface {
 	// Forget deletes the record of a job that has ended; any other is left alone.
 	Forget(ctx context.Context, id string) error
 
-	// Backlog returns the work queued ahead of a new job on the lane.
-	Backlog(ctx context.Context, lane Lane, account string) (Backlog, error)
+	// Backlog returns the work queued ahead of a new job on the lane. The account's
+	// limit is that of Accept, by which a store may lay out the account's jobs.
+	Backlog(ctx context.Context, lane Lane, account string, limit int) (Backlog, error)
 
 	Failer
 }

@@ -150,7 +150,7 @@ func (s *Sweeper) sweepJob(ctx context.Context, folder blob.Entry) error {
 	if j.Result == nil || s.Now().Sub(j.CompletedAt) >= s.ResultAge {
 		return s.Blobs.DeleteAll(ctx, Folder(id))
 	}
-	kept := []string{j.Result.Blob, ThumbnailsBlob(id, j.Nonce)}
+	kept := []string{j.Result.Blob, j.ThumbnailsBlob()}
 	for entry, err := range s.Blobs.Children(ctx, Folder(id)) {
 		if err == nil && !slices.Contains(kept, entry.Name) {
 			err = s.Blobs.Delete(ctx, entry.Name)

@@ -1,31 +1,52 @@
 package job
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
+	"path"
 )
 
-// Thumbnails are small pictures of a completed job, as JPEGs
+// Thumbnails are small pictures of a completed job, and the poster of a video, as JPEGs
 // (docs/contract/jobs.md#thumbnails). One that could not be made is empty.
-type Thumbnails struct{ Result, Input []byte }
+type Thumbnails struct{ Result, Input, Poster []byte }
 
 // MaxThumbnails is the size of the blob of a job's thumbnails at most, in bytes.
-const MaxThumbnails = 64 << 10
+const MaxThumbnails = 1 << 20
 
-// ThumbnailsBlob names the blob of the thumbnails of a run's result. It is stored
-// once the job is completed, and lives as long as the result.
-func ThumbnailsBlob(id, nonce string) string { return Folder(id) + "/thumbnails-" + nonce }
+// posterMark ends a blob that has a poster. A JPEG ends otherwise.
+const posterMark = "poster\n"
+
+// ThumbnailsBlob names the blob of the thumbnails of the result of the job's run, which is
+// beside the result. It is stored once the job is completed, and lives as long as the result.
+func (j Job) ThumbnailsBlob() string {
+	folder := j.folder()
+	if j.Result != nil {
+		folder = path.Dir(j.Result.Blob)
+	}
+	return folder + "/thumbnails-" + j.Nonce
+}
 
 // Encode returns the content of the blob: the length of the result's picture, in 4
-// bytes, and the two pictures. They are one blob because an object store charges
-// for each write.
+// bytes, and the two pictures. A poster follows with its length and a mark behind it, where
+// a version that knows no posters takes it for the end of a picture, which decoders ignore.
+// They are one blob because an object store charges for each write.
 func (t Thumbnails) Encode() []byte {
 	content := binary.BigEndian.AppendUint32(nil, uint32(len(t.Result)))
-	return append(append(content, t.Result...), t.Input...)
+	content = append(append(content, t.Result...), t.Input...)
+	if len(t.Poster) == 0 {
+		return content
+	}
+	content = binary.BigEndian.AppendUint32(append(content, t.Poster...), uint32(len(t.Poster)))
+	return append(content, posterMark...)
 }
 
 // DecodeThumbnails decodes what Encode returned.
 func DecodeThumbnails(content []byte) (Thumbnails, error) {
+	content, poster, err := cutPoster(content)
+	if err != nil {
+		return Thumbnails{}, err
+	}
 	if len(content) < 4 {
 		return Thumbnails{}, errors.New("job: the blob of thumbnails is too short")
 	}
@@ -33,5 +54,19 @@ func DecodeThumbnails(content []byte) (Thumbnails, error) {
 	if uint64(length) > uint64(len(pictures)) {
 		return Thumbnails{}, errors.New("job: the blob of thumbnails is cut off")
 	}
-	return Thumbnails{Result: pictures[:length], Input: pictures[length:]}, nil
+	return Thumbnails{Result: pictures[:length], Input: pictures[length:], Poster: poster}, nil
+}
+
+// cutPoster cuts the poster from the end of the blob, if there is one.
+func cutPoster(content []byte) (rest, poster []byte, err error) {
+	rest, marked := bytes.CutSuffix(content, []byte(posterMark))
+	if !marked {
+		return content, nil, nil
+	}
+	at := len(rest) - 4
+	if at < 0 || uint64(binary.BigEndian.Uint32(rest[at:])) > uint64(at) {
+		return nil, nil, errors.New("job: the blob of thumbnails has a broken poster")
+	}
+	from := at - int(binary.BigEndian.Uint32(rest[at:]))
+	return rest[:from], rest[from:at], nil
 }

@@ -18,11 +18,14 @@ type Watcher interface {
 // reads are only for its deadline, and for changes by other processes.
 const (
 	watchedLooks = time.Second
-	// A pending job may be far back in the queue, with many others that clients
-	// wait for; at most as many jobs are processing as there are workers.
+	// Without them the pauses grow from the first to the longest, but a read is never
+	// later than a lookPart of the time that the client has waited so far: a client notices
+	// no more of it, and the reads of a job grow with the logarithm of its time. A pending
+	// job may be far back in the queue.
 	firstLook       = 5 * time.Millisecond
-	pendingLooks    = 100 * time.Millisecond
 	processingLooks = 20 * time.Millisecond
+	longestLook     = time.Second
+	lookPart        = 10
 	// changeLooks is for clients that follow a job to its end, perhaps for
 	// minutes: each read has a cost.
 	changeLooks = 2 * time.Second
@@ -33,22 +36,32 @@ const (
 //
 // Errors: the context's when it ends first; those of Get.
 func (s *Service) Wait(ctx context.Context, account, id string) (Job, error) {
-	pause := firstLook
-	for j, err := range s.looks(ctx, account, id, func(last Status) time.Duration {
-		switch last {
-		case "":
-		case Pending:
-			pause = min(pause*3/2, pendingLooks)
-		default:
-			pause = min(pause*3/2, processingLooks)
-		}
-		return pause
-	}) {
+	var pace Pace
+	for j, err := range s.looks(ctx, account, id, pace.Next) {
 		if err != nil || j.Status.Terminal() {
 			return j, err
 		}
 	}
 	return Job{}, ctx.Err()
+}
+
+// Pace is how often a job is read that a client waits for. The zero value has read nothing.
+type Pace struct{ pause time.Duration }
+
+// Next returns how long to wait for the next read, given the job as it was at the last one,
+// which is the zero value before the first.
+func (p *Pace) Next(last Job, now time.Time) time.Duration {
+	if last.Status == "" {
+		p.pause = firstLook
+		return p.pause
+	}
+	// A run begins anew: it may be much shorter than the wait for it.
+	since := last.CreatedAt
+	if !last.StartedAt.IsZero() {
+		since = last.StartedAt
+	}
+	p.pause = min(p.pause*3/2, max(processingLooks, now.Sub(since)/lookPart), longestLook)
+	return p.pause
 }
 
 // Changes yields an account's job as it is, and then after each observed change
@@ -59,8 +72,8 @@ func (s *Service) Wait(ctx context.Context, account, id string) (Job, error) {
 func (s *Service) Changes(ctx context.Context, account, id string) iter.Seq2[Job, error] {
 	return func(yield func(Job, error) bool) {
 		var last Job
-		for j, err := range s.looks(ctx, account, id, func(last Status) time.Duration {
-			if last == "" {
+		for j, err := range s.looks(ctx, account, id, func(last Job, _ time.Time) time.Duration {
+			if last.Status == "" {
 				return 0
 			}
 			return changeLooks
@@ -76,10 +89,10 @@ func (s *Service) Changes(ctx context.Context, account, id string) iter.Seq2[Job
 }
 
 // looks yields an account's job again and again, until it has ended or a read
-// fails. The pause before a read depends on the status at the last one, which
-// is empty before the first; a notified change ends the pause.
+// fails. The pause before a read depends on the job at the last one, which is the
+// zero value before the first; a notified change ends the pause.
 func (s *Service) looks(
-	ctx context.Context, account, id string, pause func(last Status) time.Duration,
+	ctx context.Context, account, id string, pause func(last Job, now time.Time) time.Duration,
 ) iter.Seq2[Job, error] {
 	return func(yield func(Job, error) bool) {
 		var changed <-chan struct{}
@@ -87,14 +100,14 @@ func (s *Service) looks(
 			watched, stop := s.config.Watcher.Watch(id)
 			defer stop()
 			changed = watched
-			pause = func(last Status) time.Duration {
-				if last == "" {
+			pause = func(last Job, _ time.Time) time.Duration {
+				if last.Status == "" {
 					return 0
 				}
 				return watchedLooks
 			}
 		}
-		timer := time.NewTimer(pause(""))
+		timer := time.NewTimer(pause(Job{}, s.config.Now()))
 		defer timer.Stop()
 		for {
 			select {
@@ -113,7 +126,7 @@ func (s *Service) looks(
 			if !yield(j, err) || err != nil || j.Status.Terminal() {
 				return
 			}
-			timer.Reset(pause(j.Status))
+			timer.Reset(pause(j, s.config.Now()))
 		}
 	}
 }

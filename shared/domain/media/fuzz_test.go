@@ -2,6 +2,7 @@ package media_test
 
 import (
 	"bytes"
+	"math"
 	"os"
 	"testing"
 
@@ -9,7 +10,7 @@ import (
 	"cutroom/shared/domain/media/mediatest"
 )
 
-// FuzzInspect looks for a header that makes Inspect panic, hang or return what
+// FuzzInspect looks for a header that makes Inspect or Describe panic, hang or return what
 // no header can mean. The seeds are the first bytes of real files of every
 // type.
 func FuzzInspect(f *testing.F) {
@@ -44,6 +45,14 @@ func FuzzInspect(f *testing.F) {
 		}
 		if info.Width < 0 || info.Height < 0 || info.Duration < 0 || (info.Width == 0) != (info.Height == 0) {
 			t.Errorf("Inspect returned %+v", info)
+		}
+		info, whole, err := media.Describe(bytes.NewReader(content), int64(len(content)), mime)
+		if err != nil {
+			t.Errorf("Describe returned %v of bytes in memory", err)
+		}
+		if plain := info.Width > 0 && info.Height > 0 && info.Duration > 0 && info.FrameRate > 0 &&
+			!math.IsInf(info.FrameRate, 0); whole != plain {
+			t.Errorf("Describe returned %+v, %v", info, whole)
 		}
 		if kind, ok := media.Sniff(content); ok && kind.MIME == "" {
 			t.Error("Sniff returned a type without a name")

@@ -31,6 +31,9 @@ type Counts struct {
 	// Cost is what all of it cost, in billionths of the catalog's currency, as far as
 	// there were prices (docs/contract/gateway.md#costs).
 	Cost int64
+	// BatchRequests counts the requests that were calls of batches, and BatchCost is the
+	// part of the cost that was theirs.
+	BatchRequests, BatchCost int64
 }
 
 // Add adds to the counts.
@@ -45,6 +48,8 @@ func (c *Counts) Add(more Counts) {
 	c.Jobs += more.Jobs
 	c.JobsCompleted += more.JobsCompleted
 	c.Cost = min(c.Cost+more.Cost, MaxCost)
+	c.BatchRequests += more.BatchRequests
+	c.BatchCost = min(c.BatchCost+more.BatchCost, MaxCost)
 }
 
 // MaxCost bounds the cost of one Counts, in billionths of the currency: a billion. Sums

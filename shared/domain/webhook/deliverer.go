@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"cutroom/shared/domain/fault"
-	"cutroom/shared/domain/job"
 )
 
 // SendTime is how long a receiver may take to answer.
@@ -17,25 +16,13 @@ const SendTime = 10 * time.Second
 // recordTime is how long recording an attempt may take.
 const recordTime = 15 * time.Second
 
-// Jobs finds jobs.
-type Jobs interface {
-	// Get returns the job.
-	//
-	// Errors: fault.NotFound.
-	Get(ctx context.Context, id string) (job.Job, error)
-}
-
 // Deliverer makes attempts.
 type Deliverer struct {
-	Jobs    Jobs
+	Events  Events
 	Store   Store
 	Sender  Sender
 	Secrets Secrets
-	// Body returns the message about a job that has ended. It returns the same
-	// bytes each time, so that repetitions of a message differ only in their
-	// time.
-	Body func(job.Job) ([]byte, error)
-	Now  func() time.Time
+	Now     func() time.Time
 	// Random returns a number in [0, 1), which spreads repetitions.
 	Random func() float64
 	Logger *slog.Logger
@@ -51,39 +38,36 @@ type Deliverer struct {
 func (d *Deliverer) Deliver(
 	ctx context.Context, scheduled ScheduledAttempt,
 ) (next ScheduledAttempt, follows bool, err error) {
-	j, err := d.Jobs.Get(ctx, scheduled.Job)
+	e, err := d.Events.event(ctx, scheduled.Event)
 	if fault.Is(err, fault.NotFound) {
 		return ScheduledAttempt{}, false, nil
 	}
 	if err != nil {
 		return ScheduledAttempt{}, false, fmt.Errorf("webhook: %w", err)
 	}
-	if j.Webhook == "" || !j.Status.Terminal() {
-		return ScheduledAttempt{}, false, nil
-	}
-	made, err := d.Store.Attempts(ctx, j.ID)
+	made, err := d.Store.Attempts(ctx, e.ID)
 	if err != nil {
 		return ScheduledAttempt{}, false, fmt.Errorf("webhook: %w", err)
 	}
 	if len(made) != scheduled.Number-1 {
 		return ScheduledAttempt{}, false, nil
 	}
-	a, err := d.attempt(ctx, j, scheduled.Number)
+	a, err := d.attempt(ctx, e, scheduled.Number)
 	if err != nil {
 		return ScheduledAttempt{}, false, err
 	}
 	// What was sent is recorded even if the context has ended meanwhile.
 	recording, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
-	err = d.Store.Record(recording, j, a)
+	err = d.Store.Record(recording, e, a)
 	if fault.Is(err, fault.Conflict) || fault.Is(err, fault.NotFound) {
 		return ScheduledAttempt{}, false, nil
 	}
 	if err != nil {
 		return ScheduledAttempt{}, false, fmt.Errorf("webhook: %w", err)
 	}
-	d.tell(ctx, j.ID, a)
-	return after(j.ID, j.Account, a), !a.Next.IsZero(), nil
+	d.tell(ctx, e.ID, a)
+	return after(e.ID, e.Account, a), !a.Next.IsZero(), nil
 }
 
 // Follow returns the attempt scheduled after one that was made, by Deliver or
@@ -92,7 +76,7 @@ func (d *Deliverer) Deliver(
 func (d *Deliverer) Follow(
 	ctx context.Context, scheduled ScheduledAttempt,
 ) (next ScheduledAttempt, follows bool, err error) {
-	made, err := d.Store.Attempts(ctx, scheduled.Job)
+	made, err := d.Store.Attempts(ctx, scheduled.Event)
 	if err != nil {
 		return ScheduledAttempt{}, false, fmt.Errorf("webhook: %w", err)
 	}
@@ -100,33 +84,29 @@ func (d *Deliverer) Follow(
 		return ScheduledAttempt{}, false, nil
 	}
 	last := made[scheduled.Number-1]
-	return after(scheduled.Job, scheduled.Account, last), !last.Next.IsZero(), nil
+	return after(scheduled.Event, scheduled.Account, last), !last.Next.IsZero(), nil
 }
 
 // after returns the attempt that follows another.
-func after(jobID, account string, a Attempt) ScheduledAttempt {
-	return ScheduledAttempt{Job: jobID, Account: account, Number: a.Number + 1, At: a.Next}
+func after(event, account string, a Attempt) ScheduledAttempt {
+	return ScheduledAttempt{Event: event, Account: account, Number: a.Number + 1, At: a.Next}
 }
 
-// attempt sends the message about a job.
+// attempt sends the message about an event.
 //
 // Errors: the context's, if it ended the attempt early; those of the secret.
-func (d *Deliverer) attempt(ctx context.Context, j job.Job, number int) (Attempt, error) {
-	key, err := d.Secrets.key(ctx, j.Account)
+func (d *Deliverer) attempt(ctx context.Context, e Event, number int) (Attempt, error) {
+	key, err := d.Secrets.key(ctx, e.Account)
 	if err != nil {
 		return Attempt{}, err
 	}
-	body, err := d.Body(j)
-	if err != nil {
-		return Attempt{}, fmt.Errorf("webhook: write the message: %w", err)
-	}
 	begun := d.Now()
-	m := Message{ID: MessageID(j.ID), At: begun, Body: body}
+	m := Message{ID: MessageID(e.ID), At: begun, Body: e.Body}
 	m.Signature = Sign(key, m.ID, m.At, m.Body)
 
 	sending, cancel := context.WithTimeout(ctx, SendTime)
 	defer cancel()
-	answer, err := d.Sender.Send(sending, j.Webhook, m)
+	answer, err := d.Sender.Send(sending, e.URL, m)
 	if ctx.Err() != nil && err != nil {
 		return Attempt{}, ctx.Err() // the receiver had no chance
 	}
@@ -153,12 +133,12 @@ func (d *Deliverer) attempt(ctx context.Context, j job.Job, number int) (Attempt
 
 // tell logs an attempt. It does not log the URL, which may contain a secret of
 // the receiver.
-func (d *Deliverer) tell(ctx context.Context, jobID string, a Attempt) {
+func (d *Deliverer) tell(ctx context.Context, event string, a Attempt) {
 	level, what := slog.LevelInfo, "a webhook was delivered"
 	if a.Error != "" {
 		level, what = slog.LevelWarn, "an attempt at a webhook failed"
 	}
 	d.Logger.LogAttrs(ctx, level, what,
-		slog.String("job", jobID), slog.Int("attempt", a.Number), slog.Int("status", a.Status),
+		slog.String("event", event), slog.Int("attempt", a.Number), slog.Int("status", a.Status),
 		slog.Duration("duration", a.Duration), slog.Bool("last", a.Next.IsZero()))
 }

@@ -79,9 +79,11 @@ func newWorld(t *testing.T, answers func(number int) (webhook.Answer, error)) *w
 	}
 	t.Cleanup(func() { w.db.Close() })
 	w.Deliverer = &webhook.Deliverer{
-		Jobs: w.db.Jobs(), Store: w.db.Webhooks(), Sender: w.receiver, Secrets: webhook.NewSecrets([]byte("secret")),
-		Body: func(j job.Job) ([]byte, error) { return []byte(j.ID + " " + string(j.Status)), nil },
-		Now:  clock, Random: func() float64 { return 0 }, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Events: webhook.Events{
+			Jobs: w.db.Jobs(), JobBody: func(j job.Job) ([]byte, error) { return []byte(j.ID + " " + string(j.Status)), nil },
+		},
+		Store: w.db.Webhooks(), Sender: w.receiver, Secrets: webhook.NewSecrets([]byte("secret")),
+		Now: clock, Random: func() float64 { return 0 }, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 	return w
 }
@@ -222,12 +224,12 @@ func TestObsoleteAttempts(t *testing.T) {
 	}
 	deliver(webhook.First("job_1", "acme", w.now), 0)
 	j := w.ended()
-	deliver(webhook.ScheduledAttempt{Job: j.ID, Number: 2}, 0)
+	deliver(webhook.ScheduledAttempt{Event: j.ID, Number: 2}, 0)
 	deliver(webhook.First(j.ID, "acme", w.now), 1)
 	deliver(webhook.First(j.ID, "acme", w.now), 0)
 	// A caller that cannot know whether the next attempt was scheduled can find
 	// out.
-	want := webhook.ScheduledAttempt{Job: j.ID, Account: "acme", Number: 2, At: w.now.Add(5 * time.Second)}
+	want := webhook.ScheduledAttempt{Event: j.ID, Account: "acme", Number: 2, At: w.now.Add(5 * time.Second)}
 	if next, follows, err := w.Follow(t.Context(), webhook.First(j.ID, "acme", w.now)); err != nil || !follows ||
 		next != want {
 		t.Errorf("after the first comes %+v, %t, %v", next, follows, err)
@@ -238,7 +240,7 @@ func TestObsoleteAttempts(t *testing.T) {
 	if err := w.db.Jobs().Forget(t.Context(), j.ID); err != nil {
 		t.Fatal(err)
 	}
-	deliver(webhook.ScheduledAttempt{Job: j.ID, Number: 2}, 0)
+	deliver(webhook.ScheduledAttempt{Event: j.ID, Number: 2}, 0)
 }
 
 // An attempt that the end of the program interrupts is not recorded, but made

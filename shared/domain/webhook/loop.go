@@ -18,7 +18,7 @@ const (
 	atOnceOfAccount = 4
 )
 
-// Queue has the scheduled attempts of all jobs, on one machine. In AWS they
+// Queue has the scheduled attempts of all events, on one machine. In AWS they
 // come from a message queue.
 type Queue interface {
 	// Due returns scheduled attempts that are due, the earliest first: of each
@@ -53,12 +53,12 @@ func (l *Loop) Run(ctx context.Context) {
 			return
 		case e := <-ended:
 			if e.failed {
-				failed[e.job] = true // tried again next time, not at once
+				failed[e.event] = true // tried again next time, not at once
 			} else {
-				delete(busy, e.job)
+				delete(busy, e.event)
 			}
 		case <-ticker.C:
-			maps.DeleteFunc(busy, func(job string, _ bool) bool { return failed[job] })
+			maps.DeleteFunc(busy, func(event string, _ bool) bool { return failed[event] })
 			clear(failed)
 		}
 	}
@@ -67,7 +67,7 @@ func (l *Loop) Run(ctx context.Context) {
 // end is the end of an attempt; it says whether the attempt could not be made
 // or recorded.
 type end struct {
-	job    string
+	event  string
 	failed bool
 }
 
@@ -82,16 +82,16 @@ func (l *Loop) start(ctx context.Context, running *sync.WaitGroup, busy map[stri
 		return err
 	}
 	for _, scheduled := range due {
-		if busy[scheduled.Job] || len(busy) >= atOnce {
+		if busy[scheduled.Event] || len(busy) >= atOnce {
 			continue
 		}
-		busy[scheduled.Job] = true
+		busy[scheduled.Event] = true
 		running.Go(func() {
 			_, _, err := l.Deliverer.Deliver(ctx, scheduled)
 			if err != nil && ctx.Err() == nil {
-				l.Logger.Error("deliver a webhook", "job", scheduled.Job, "error", err)
+				l.Logger.Error("deliver a webhook", "event", scheduled.Event, "error", err)
 			}
-			ended <- end{scheduled.Job, err != nil}
+			ended <- end{scheduled.Event, err != nil}
 		})
 	}
 	return nil

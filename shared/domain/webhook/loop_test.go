@@ -14,6 +14,7 @@ import (
 	"cutroom/shared/adapter/sqlite"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/webhook"
+	"cutroom/shared/testkit/patience"
 )
 
 func decode(t *testing.T, secret string) []byte {
@@ -80,11 +81,11 @@ func TestSlowReceiversDelayNobodyElse(t *testing.T) {
 	sender := &halls{slow: "slow", taken: make(chan string, 2*many)}
 	logger := slog.New(slog.NewTextHandler(t.Output(), nil))
 	loop := &webhook.Loop{Queue: db.Webhooks(), Now: time.Now, Logger: logger, Deliverer: &webhook.Deliverer{
-		Jobs: db.Jobs(), Store: db.Webhooks(), Sender: sender, Secrets: webhook.NewSecrets([]byte("secret")),
-		Body: func(job.Job) ([]byte, error) { return nil, nil }, Now: time.Now, Random: func() float64 { return 0 },
-		Logger: logger,
+		Events: webhook.Events{Jobs: db.Jobs(), JobBody: func(job.Job) ([]byte, error) { return nil, nil }},
+		Store:  db.Webhooks(), Sender: sender, Secrets: webhook.NewSecrets([]byte("secret")),
+		Now: time.Now, Random: func() float64 { return 0 }, Logger: logger,
 	}}
-	ctx, stop := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, stop := context.WithTimeout(t.Context(), patience.Max)
 	defer stop()
 	ended := make(chan struct{})
 	go func() {

@@ -1,7 +1,8 @@
 // Package webhook notifies the receivers that submissions name of the ends of
-// their jobs, by messages that are signed and repeated as Standard Webhooks
-// (https://www.standardwebhooks.com, version 1) specifies. It knows neither
-// HTTP nor a database; [Store] and [Sender] declare what it needs of them.
+// their jobs, and those that budgets name of warnings, by messages that are signed
+// and repeated as Standard Webhooks (https://www.standardwebhooks.com, version 1)
+// specifies. It knows neither HTTP nor a database; [Store] and [Sender] declare what
+// it needs of them.
 package webhook
 
 import (
@@ -23,6 +24,8 @@ type EventType string
 const (
 	JobCompleted EventType = "job.completed"
 	JobFailed    EventType = "job.failed"
+	// BudgetWarning says that most or all of a budget is used.
+	BudgetWarning EventType = "budget.warning"
 )
 
 // EventOf returns the type of the message about a job that has ended.
@@ -33,10 +36,10 @@ func EventOf(j job.Job) EventType {
 	return JobFailed
 }
 
-// MessageID returns the id of the message about a job. A job ends once, so the
-// id is the same however often the message is sent: receivers recognize
-// repetitions by it.
-func MessageID(jobID string) string { return "msg_" + strings.TrimPrefix(jobID, "job_") }
+// MessageID returns the id of the message about an event, whose id is that of a job or a
+// warning. Both happen once, so the id is the same however often the message is sent:
+// receivers recognize repetitions by it.
+func MessageID(event string) string { return "msg_" + event[strings.IndexByte(event, '_')+1:] }
 
 // Message is what is sent once.
 type Message struct {
@@ -89,24 +92,26 @@ type Attempt struct {
 
 // ScheduledAttempt is an attempt that is to be made.
 type ScheduledAttempt struct {
-	Job     string `json:"job"`
+	// Event is the id of the job or of the warning that it tells of. Queues have messages
+	// of versions that told of jobs alone.
+	Event   string `json:"job"`
 	Account string `json:"account"`
 	// Number is the attempt's, At when it is due.
 	Number int       `json:"attempt"`
 	At     time.Time `json:"at"`
 }
 
-// First returns the first scheduled attempt for an account's job that ended at
+// First returns the first scheduled attempt for an event of an account that happened at
 // the time.
-func First(jobID, account string, ended time.Time) ScheduledAttempt {
-	return ScheduledAttempt{Job: jobID, Account: account, Number: 1, At: ended}
+func First(event, account string, at time.Time) ScheduledAttempt {
+	return ScheduledAttempt{Event: event, Account: account, Number: 1, At: at}
 }
 
 // Log lists the attempts that were made.
 type Log interface {
-	// Attempts returns the attempts of a job in the order of their numbers,
-	// none if none was made. They are kept as long as the job's record.
-	Attempts(ctx context.Context, jobID string) ([]Attempt, error)
+	// Attempts returns the attempts to tell of an event in the order of their numbers,
+	// none if none was made. They are kept as long as the record of a job.
+	Attempts(ctx context.Context, event string) ([]Attempt, error)
 }
 
 // Store keeps attempts. Its behaviour is specified here and verified by the
@@ -115,9 +120,9 @@ type Log interface {
 type Store interface {
 	Log
 
-	// Record adds an attempt to those of a job that has ended and has a webhook.
+	// Record adds an attempt to those of an event that somebody is told of.
 	//
 	// Errors: fault.Conflict when its number is not the one after the last that is
 	// recorded. A Record that was made before succeeds.
-	Record(ctx context.Context, j job.Job, a Attempt) error
+	Record(ctx context.Context, e Event, a Attempt) error
 }

@@ -11,6 +11,7 @@ import (
 	"cutroom/shared/engine/enginetest"
 	"cutroom/shared/engine/ffmpeg"
 	"cutroom/shared/engine/preview"
+	"cutroom/shared/testkit/patience"
 )
 
 // TestConformance runs the suite on the preview engine behind the protocol.
@@ -25,7 +26,7 @@ func TestConformance(t *testing.T) {
 	t.Cleanup(server.Close)
 	small := catalog.Size{Width: 160, Height: 96}
 	enginetest.Run(t, enginetest.Harness{
-		Engine: newEngine(t, server.URL, patience), Video: small, Image: small, FPS: 10,
+		Engine: newEngine(t, server.URL, patience.Max), Video: small, Image: small, FPS: 10, Previews: true,
 		Person: filepath.Join("..", "..", "..", "testdata", "person.mp4"),
 	})
 }

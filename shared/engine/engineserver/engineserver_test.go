@@ -22,11 +22,12 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/engineserver"
+	"cutroom/shared/testkit/patience"
 )
 
 // aLittle is a silence that a test waits for; patience is one that it never
 // reaches.
-const aLittle, patience = 200 * time.Millisecond, 3 * time.Minute
+const aLittle = 200 * time.Millisecond
 
 // ending is what a server does once it has sent its answer.
 type ending int
@@ -64,7 +65,7 @@ func scripted(t *testing.T, status int, text string, then ending) string {
 
 func newEngine(t *testing.T, url string, silence time.Duration) *engineserver.Engine {
 	t.Helper()
-	e, err := engineserver.New(engineserver.Config{URL: url, Silence: silence, Starting: patience})
+	e, err := engineserver.New(engineserver.Config{URL: url, Silence: silence, Starting: patience.Max})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +165,7 @@ func TestAnswers(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			silence := patience
+			silence := patience.Max
 			if strings.HasPrefix(c.name, "silence") {
 				silence = aLittle
 			}
@@ -187,6 +188,27 @@ func TestAnswers(t *testing.T) {
 				t.Errorf("error %#v (%v), want %s %q, retryable %t", failure, err, c.code, c.message, c.retryable)
 			}
 		})
+	}
+}
+
+// An answer that switches protocols is a refusal: it is not read to the end of its
+// connection.
+func TestASwitchOfProtocols(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, buffered, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer conn.Close()
+		_, _ = io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+		_, _ = io.Copy(io.Discard, buffered) // until the caller hangs up
+	}))
+	defer server.Close()
+	_, err := newEngine(t, server.URL, patience.Max).Run(t.Context(), newSpec(t), func(engine.Progress) {})
+	var failure *engine.Error
+	if !errors.As(err, &failure) || failure.Message != "The engine did not take the edit." || failure.Retryable {
+		t.Errorf("error %v", err)
 	}
 }
 
@@ -228,7 +250,7 @@ func TestResults(t *testing.T) {
 			if err := c.make(spec.Output); err != nil {
 				t.Fatal(err)
 			}
-			_, err := newEngine(t, scripted(t, 200, c.answer, closes), patience).Run(t.Context(), spec, func(engine.Progress) {})
+			_, err := newEngine(t, scripted(t, 200, c.answer, closes), patience.Max).Run(t.Context(), spec, func(engine.Progress) {})
 			var failure *engine.Error
 			if c.ok && err != nil || !c.ok &&
 				(!errors.As(err, &failure) || !failure.Retryable || failure.Message != "The engine left no result.") {
@@ -256,7 +278,7 @@ func TestOutcome(t *testing.T) {
 		if err := os.WriteFile(spec.Output, []byte(video), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		got, err := newEngine(t, scripted(t, 200, answer, closes), patience).Run(t.Context(), spec, func(engine.Progress) {})
+		got, err := newEngine(t, scripted(t, 200, answer, closes), patience.Max).Run(t.Context(), spec, func(engine.Progress) {})
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%.60s tells %+v, %v; want %+v", told, got, err, want)
 		}
@@ -269,6 +291,7 @@ func TestProgress(t *testing.T) {
 	answer := `{"progress":0,"stage":"load"}
 {"progress":0.25,"stage":"denoise"}
 {"stage":"denoise"}
+{"progress":0.5,"stage":"denoise","preview":"/9j/"}
 {"progress":7,"stage":"encode"}
 {"progress":-1}
 ` + wrote
@@ -277,10 +300,13 @@ func TestProgress(t *testing.T) {
 		t.Fatal(err)
 	}
 	var told []engine.Progress
-	_, err := newEngine(t, scripted(t, 200, answer, closes), patience).Run(
+	_, err := newEngine(t, scripted(t, 200, answer, closes), patience.Max).Run(
 		t.Context(), spec, func(p engine.Progress) { told = append(told, p) },
 	)
-	want := []engine.Progress{{Stage: "load"}, {Fraction: 0.25, Stage: "denoise"}, {Fraction: 1, Stage: "encode"}, {}}
+	want := []engine.Progress{
+		{Stage: "load"}, {Fraction: 0.25, Stage: "denoise"},
+		{Fraction: 0.5, Stage: "denoise", Preview: []byte("\xff\xd8\xff")}, {Fraction: 1, Stage: "encode"}, {},
+	}
 	if err != nil || fmt.Sprint(told) != fmt.Sprint(want) {
 		t.Errorf("told %v, %v; want %v", told, err, want)
 	}
@@ -298,16 +324,17 @@ func TestRequest(t *testing.T) {
 	spec := newSpec(t)
 	spec.Folder, spec.Output = "/scratch", "/scratch/output.mp4"
 	spec.Options = map[string]any{"self_anchor": true}
-	spec.Remaining = 597 * time.Second
+	spec.Remaining, spec.PreviewEvery = 597*time.Second, 2*time.Second
 	spec.Data = &engine.Input{Path: "/in/data", MIME: "video/webm"}
 	spec.Data.Info.Width, spec.Data.Info.Height, spec.Data.Info.Duration, spec.Data.Info.Audio = 640, 360,
 		1500*time.Millisecond, true
-	_, _ = newEngine(t, server.URL+"/", patience).Run(t.Context(), spec, func(engine.Progress) {})
+	_, _ = newEngine(t, server.URL+"/", patience.Max).Run(t.Context(), spec, func(engine.Progress) {})
 	const want = `POST /v1/runs application/json {"job":"job_1","model":"gen-2.5","kind":"edit","prompt":"winter",` +
 		`"seed":7,"options":{"self_anchor":true},` +
 		`"data":{"path":"/in/data","mime":"video/webm","width":640,"height":360,"duration":1.5,"audio":true},` +
 		`"reference":null,` +
-		`"width":1280,"height":720,"fps":20,"duration":1.5,"remaining":597,"folder":"/scratch","output":"/scratch/output.mp4"}`
+		`"width":1280,"height":720,"fps":20,"duration":1.5,"remaining":597,"preview_every":2,` +
+		`"folder":"/scratch","output":"/scratch/output.mp4"}`
 	if got := <-bodies; got != want {
 		t.Errorf("sent %s\nwant %s", got, want)
 	}
@@ -329,7 +356,7 @@ func TestCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() {
-		_, err := newEngine(t, server.URL, patience).Run(ctx, newSpec(t), func(engine.Progress) {})
+		_, err := newEngine(t, server.URL, patience.Max).Run(ctx, newSpec(t), func(engine.Progress) {})
 		done <- err
 	}()
 	<-running
@@ -458,7 +485,7 @@ func answerQuietly(conn net.Conn, quiet time.Duration, lives bool) {
 }
 
 func TestHealth(t *testing.T) {
-	if err := newEngine(t, scripted(t, 503, "", closes), patience).Health(t.Context()); err == nil {
+	if err := newEngine(t, scripted(t, 503, "", closes), patience.Max).Health(t.Context()); err == nil {
 		t.Error("a server that reports that it is unhealthy is healthy")
 	}
 }

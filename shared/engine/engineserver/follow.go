@@ -12,8 +12,9 @@ import (
 	"cutroom/shared/engine"
 )
 
-// maxLine bounds a line of a server's response, in bytes.
-const maxLine = 64 << 10
+// maxLine bounds a line of a server's response, in bytes: one with a preview in base64
+// is the longest.
+const maxLine = 2 * engine.MaxPreview
 
 // follow reads a server's response to its end, and reports its progress. It
 // calls alive for every line.
@@ -46,7 +47,9 @@ func follow(response *http.Response, alive func(), progress func(engine.Progress
 		case line.Result != nil:
 			return *line.Result, nil
 		case line.Progress != nil:
-			progress(engine.Progress{Fraction: min(max(*line.Progress, 0), 1), Stage: line.Stage})
+			progress(engine.Progress{
+				Fraction: min(max(*line.Progress, 0), 1), Stage: line.Stage, Preview: line.Preview,
+			})
 		}
 	}
 }
@@ -55,8 +58,13 @@ func follow(response *http.Response, alive func(), progress func(engine.Progress
 // if it sent one.
 func refusal(response *http.Response) error {
 	cause := fmt.Errorf("engineserver: the engine server answered with status %d", response.StatusCode)
-	body, err := io.ReadAll(io.LimitReader(response.Body, maxLine))
-	if err == nil {
+	// The body of an answer that switches protocols is a connection, whose end no context
+	// brings about.
+	var body []byte
+	if response.StatusCode >= http.StatusBadRequest {
+		body, _ = io.ReadAll(io.LimitReader(response.Body, maxLine)) // what is cut off is no line
+	}
+	if len(body) > 0 {
 		if line, err := parse(body); err == nil && line.Error != nil {
 			failure := line.Error.asError()
 			failure.Err = errors.Join(cause, failure.Err)

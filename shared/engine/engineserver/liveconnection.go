@@ -177,9 +177,12 @@ func named(told string) string {
 
 // liveRefusal returns why a server does not begin a session.
 func liveRefusal(response *http.Response) error {
-	body, err := io.ReadAll(io.LimitReader(response.Body, livewire.MaxText))
+	var body []byte
+	if response.StatusCode >= http.StatusBadRequest { // another one may have no end
+		body, _ = io.ReadAll(io.LimitReader(response.Body, livewire.MaxText)) // what is cut off is no line
+	}
 	var line livewire.Line
-	if err != nil || json.Unmarshal(body, &line) != nil || line.Error == nil {
+	if json.Unmarshal(body, &line) != nil || line.Error == nil {
 		return fmt.Errorf("the engine server answered with status %d", response.StatusCode)
 	}
 	return fmt.Errorf("the engine server answered with status %d: %s", response.StatusCode,

@@ -9,6 +9,7 @@ import (
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/engine/engineserver/engineservertest"
 	"cutroom/shared/engine/enginetest"
+	"cutroom/shared/testkit/patience"
 )
 
 // TestEngineProgram runs the suite on the engine server, with tiny models of
@@ -16,12 +17,12 @@ import (
 func TestEngineProgram(t *testing.T) {
 	url := engineservertest.StartProgram(t)
 	enginetest.Run(t, enginetest.Harness{
-		Engine: newEngine(t, url, 5*patience),
+		Engine: newEngine(t, url, 5*patience.Max),
 		Models: map[catalog.Kind]string{
 			catalog.Restyle: "gen-restyle-2", catalog.Edit: "gen-2.5", catalog.TryOn: "gen-vton-3.6", catalog.Clip: "gen-clip",
 			catalog.TextToVideo: "gen-pro-t2v", catalog.Image: "gen-image-2",
 		},
-		Video: catalog.Size{Width: 64, Height: 48}, Image: catalog.Size{Width: 64, Height: 48}, FPS: 5,
+		Video: catalog.Size{Width: 64, Height: 48}, Image: catalog.Size{Width: 64, Height: 48}, FPS: 5, Previews: true,
 	})
 }
 
@@ -31,6 +32,6 @@ func TestEngineProgramLive(t *testing.T) {
 	url := engineservertest.StartProgram(t)
 	engineservertest.AwaitLive(t, url, liveModel.ID)
 	enginetest.RunLive(t, enginetest.LiveHarness{
-		Engine: newLive(t, patience, url), Model: liveModel, Prompt: "a quiet winter evening", Large: image.Pt(4000, 3000),
+		Engine: newLive(t, patience.Max, url), Model: liveModel, Prompt: "a quiet winter evening", Large: image.Pt(4000, 3000),
 	})
 }

@@ -31,6 +31,10 @@ type Request struct {
 	// Remaining is in how many seconds the run is stopped, 0 if that is not known.
 	// The server refuses at once what it does not expect to end by then.
 	Remaining float64 `json:"remaining,omitempty"`
+	// PreviewEvery is the least time between two previews, 0 if none are wanted. A
+	// server of before there were previews sends none, and one that is not asked for
+	// them sends none either, as its lines would be too long for an older worker.
+	PreviewEvery float64 `json:"preview_every,omitempty"`
 	// Folder is empty and belongs to this run; Output is the file in it to
 	// write.
 	Folder string `json:"folder"`
@@ -53,8 +57,11 @@ type Input struct {
 type Line struct {
 	Progress *float64 `json:"progress,omitempty"`
 	Stage    string   `json:"stage,omitempty"`
-	Result   *Result  `json:"result,omitempty"`
-	Error    *Failure `json:"error,omitempty"`
+	// Preview is a small picture of what the result looks like so far, as a JPEG in
+	// base64 (see engine.CheckPreview), beside the progress.
+	Preview []byte   `json:"preview,omitempty"`
+	Result  *Result  `json:"result,omitempty"`
+	Error   *Failure `json:"error,omitempty"`
 }
 
 // Result ends a run that wrote its output.
@@ -133,7 +140,7 @@ func requestOf(spec engine.Spec) Request {
 		Job: spec.Job, Model: spec.Model, Kind: spec.Kind, Prompt: spec.Prompt, Seed: spec.Seed, Options: spec.Options,
 		Data: inputOf(spec.Data), Reference: inputOf(spec.Reference),
 		Width: spec.Size.Width, Height: spec.Size.Height, FPS: spec.FPS, Duration: spec.Duration.Seconds(),
-		Remaining: spec.Remaining.Seconds(), Folder: spec.Folder, Output: spec.Output,
+		Remaining: spec.Remaining.Seconds(), PreviewEvery: spec.PreviewEvery.Seconds(), Folder: spec.Folder, Output: spec.Output,
 	}
 }
 

@@ -37,6 +37,11 @@ type Harness struct {
 	// Person is the path of a clip that shows a person with a face, for try-on; empty
 	// for an engine that dresses whatever a clip shows.
 	Person string
+	// Previews is true for an engine that has previews of clips while it edits them.
+	Previews bool
+	// Inexact is true for an engine whose clips of one seed are alike but not the same,
+	// because a server encodes them and its encoder does not repeat itself.
+	Inexact bool
 }
 
 // Run runs the suite.
@@ -151,6 +156,48 @@ func (s *suite) edited(spec engine.Spec) media.Info {
 	return info
 }
 
+// maxApart is how much the luma of two clips that are alike may differ, on average over
+// their pixels, where black and white differ by 255. Two encodings of one clip of noise
+// differ by 2 to 5, clips of two seeds by 20 and more.
+const maxApart = 10
+
+// same reports whether two results of an edit are the same, or of an engine that is inexact
+// alike; how says how they compare.
+func (s *suite) same(spec engine.Spec, one, other string) (same bool, how string) {
+	s.Helper()
+	a, err := os.ReadFile(one)
+	conformance.OK(s, err)
+	b, err := os.ReadFile(other)
+	conformance.OK(s, err)
+	if bytes.Equal(a, b) {
+		return true, "the same bytes"
+	}
+	if spec.Kind == catalog.Image || !s.Inexact {
+		return false, fmt.Sprintf("other bytes, %d and %d", len(a), len(b))
+	}
+	a, b = s.luma(one), s.luma(other)
+	if len(a) != len(b) || len(a) == 0 {
+		return false, fmt.Sprintf("%d and %d pixels", len(a), len(b))
+	}
+	sum := 0
+	for i := range a {
+		sum += max(int(a[i])-int(b[i]), int(b[i])-int(a[i]))
+	}
+	apart := float64(sum) / float64(len(a))
+	return apart <= maxApart, fmt.Sprintf("pixels that differ by %.1f on average", apart)
+}
+
+// luma returns the luma of a clip's pixels, frame after frame.
+func (s *suite) luma(path string) []byte {
+	s.Helper()
+	var pixels bytes.Buffer
+	conformance.OK(s, s.tools.Run(s.Context(), ffmpeg.Command{
+		Folder: s.TempDir(), Inputs: []ffmpeg.Source{{Path: path, MIME: "video/mp4"}}, Stdout: &pixels,
+		Args: []string{"-map", "0:V:0", "-an", "-f", "rawvideo", "-pix_fmt", "gray", "pipe:1"},
+	}))
+	return pixels.Bytes()
+}
+
 // test is one statement about engines; its name is the statement.
 type test struct {
 	name string
@@ -214,23 +261,21 @@ var tests = []test{
 		s.edited(spec)
 	}},
 	{"repeats itself by the seed", func(s *suite) {
-		content := func(spec engine.Spec) []byte {
+		result := func(spec engine.Spec) string {
 			path, err := s.run(s.Context(), spec, func(engine.Progress) {})
 			conformance.OK(s, err)
-			bytes, err := os.ReadFile(path)
-			conformance.OK(s, err)
-			return bytes
+			return path
 		}
 		for _, kind := range []catalog.Kind{catalog.Edit, catalog.TextToVideo, catalog.Image} {
 			spec := s.spec(kind, mediatest.Video{Seconds: 0.3, Silent: true})
 			spec.Duration = min(spec.Duration, 300*time.Millisecond)
-			first := content(spec)
-			if !bytes.Equal(first, content(spec)) {
-				s.Errorf("%s: the same seed produced other bytes", kind)
+			first := result(spec)
+			if same, how := s.same(spec, first, result(spec)); !same {
+				s.Errorf("%s: the same seed produced another result: %s", kind, how)
 			}
 			spec.Seed++
-			if bytes.Equal(first, content(spec)) {
-				s.Errorf("%s: another seed produced the same bytes", kind)
+			if same, how := s.same(spec, first, result(spec)); same {
+				s.Errorf("%s: another seed produced the same result: %s", kind, how)
 			}
 		}
 	}},
@@ -252,6 +297,33 @@ var tests = []test{
 		conformance.OK(s, err)
 		if calls < 2 || last < 0.5 {
 			s.Errorf("%d calls, the last at %g", calls, last)
+		}
+	}},
+	{"sends previews where they are wanted, as small JPEGs", func(s *suite) {
+		spec := s.spec(catalog.Edit, mediatest.Video{Seconds: 3})
+		var results [2]string
+		for i, wanted := range []bool{false, true} {
+			if wanted {
+				spec.PreviewEvery = time.Nanosecond
+			}
+			previews := 0
+			path, err := s.run(s.Context(), spec, func(p engine.Progress) {
+				if p.Preview == nil {
+					return
+				}
+				previews++
+				if err := engine.CheckPreview(p.Preview); err != nil {
+					s.Error(err)
+				}
+			})
+			conformance.OK(s, err)
+			if !wanted && previews > 0 || wanted && s.Previews && previews == 0 {
+				s.Errorf("previews are wanted: %t, and the engine sent %d", wanted, previews)
+			}
+			results[i] = path
+		}
+		if same, how := s.same(spec, results[0], results[1]); !same {
+			s.Errorf("with previews the result is another one: %s", how)
 		}
 	}},
 	{"does several edits at once", func(s *suite) {

@@ -9,9 +9,9 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"time"
 
 	"cutroom/shared/engine/enhance"
+	"cutroom/shared/testkit/patience"
 )
 
 func TestEnhance(t *testing.T) {
@@ -104,7 +104,7 @@ func TestEnhanceEndsWithItsContext(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience.Max)
 	go func() {
 		<-asked
 		cancel()

@@ -79,6 +79,14 @@ func TestBombs(t *testing.T) {
 	checkCode(t, err, job.InvalidInput)
 	checkCode(t, resize(t, small, profile, filter), job.InvalidInput)
 
+	// Nor is a video worked on whose pictures are larger than any that is accepted, as one
+	// whose header claims less: fewer pixels than an image may have are too many.
+	large := mediatest.Video{Width: 1280, Height: 1200, Seconds: 0.1, Source: "color", Silent: true}.Make(t)
+	checkCode(t, small.Run(t.Context(), ffmpeg.Command{
+		Folder: t.TempDir(), Inputs: []ffmpeg.Source{{Path: large, MIME: "video/mp4"}},
+		Args: []string{"-vf", filter, "-frames:v", "1", "result.png"},
+	}), job.InvalidInput)
+
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &usage); err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"cutroom/shared/domain/media"
 	"cutroom/shared/engine"
 )
 
@@ -33,8 +34,8 @@ var demuxers = map[string]string{
 const maxStreams = 64
 
 // fence returns the options for an input of the type that keep it from reaching
-// beyond its file and the limits.
-func (t *Tools) fence(mime string) ([]string, error) {
+// beyond its file and the limits. Pictures of more pixels are not decoded.
+func (t *Tools) fence(mime string, pixels int) ([]string, error) {
 	demuxer, ok := demuxers[mime]
 	if !ok {
 		return nil, engine.InvalidInput(
@@ -45,7 +46,7 @@ func (t *Tools) fence(mime string) ([]string, error) {
 		"-protocol_whitelist", "file",
 		"-f", demuxer,
 		"-max_streams", strconv.Itoa(maxStreams),
-		"-max_pixels", strconv.Itoa(t.maxPixels()),
+		"-max_pixels", strconv.Itoa(pixels),
 	}
 	if demuxer == "mov" {
 		// A track must not be read from another file.
@@ -55,12 +56,22 @@ func (t *Tools) fence(mime string) ([]string, error) {
 }
 
 // maxPixels returns the largest picture that may be decoded, in pixels.
-// Decoders round sides up to blocks, so this is somewhat more than an accepted
-// input may have.
 func (t *Tools) maxPixels() int {
-	pixels := max(t.limits.ImagePixels, t.limits.VideoWidth*t.limits.VideoHeight)
-	return pixels + pixels/8 + 1<<20
+	return roughly(max(t.limits.ImagePixels, t.limits.VideoWidth*t.limits.VideoHeight))
 }
+
+// maxPixelsOf returns the largest picture of a file of the type that is worked on: headers
+// may claim less than what follows them.
+func (t *Tools) maxPixelsOf(mime string) int {
+	if kind, _ := media.Find(mime); kind.Video && !kind.Image {
+		return roughly(t.limits.VideoWidth * t.limits.VideoHeight)
+	}
+	return t.maxPixels()
+}
+
+// roughly returns somewhat more pixels than an accepted input may have: decoders round
+// sides up to blocks.
+func roughly(pixels int) int { return pixels + pixels/8 + 1<<20 }
 
 // maxAlloc returns the limit on one allocation, in bytes: a picture of four
 // channels of 16 bits each (pictures with 32 bits are allocated by channel),

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"image/color"
 	"image/jpeg"
+	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -13,38 +15,48 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/engine"
+	"cutroom/shared/engine/ffmpeg"
 )
 
 // Posters are small JPEGs of the first picture of each file, in the order of the files.
 func TestPosters(t *testing.T) {
 	tools := find(t)
 	noise := "geq=random(1)*255:128+random(2)*127:128+random(3)*127"
+	noisy := engine.Input{
+		Path: mediatest.Image{Width: 1280, Height: 1280, Source: "nullsrc", Filter: noise}.Make(t), MIME: "image/png",
+	}
+	large := engine.Input{Path: mediatest.Video{Width: 1920, Height: 1080}.Make(t), MIME: "video/mp4"}
 	for _, c := range []struct {
 		name string
-		of   []engine.Input
+		of   []engine.Depicted
 		want []catalog.Size
 	}{
 		{
 			"of a video and a picture",
-			[]engine.Input{
-				{Path: mediatest.Video{Width: 640, Height: 360}.Make(t), MIME: "video/mp4"},
-				{Path: mediatest.Image{Width: 300, Height: 600}.Make(t), MIME: "image/png"},
-			},
+			pictures(
+				engine.Input{Path: mediatest.Video{Width: 640, Height: 360}.Make(t), MIME: "video/mp4"},
+				engine.Input{Path: mediatest.Image{Width: 300, Height: 600}.Make(t), MIME: "image/png"},
+			),
 			[]catalog.Size{{Width: 320, Height: 180}, {Width: 160, Height: 320}},
 		},
 		{
+			"of a result and what it was made of, with a poster", []engine.Depicted{
+				{Input: large}, {Input: large, Poster: true},
+				{Input: engine.Input{Path: mediatest.Video{Width: 640, Height: 360}.Make(t), MIME: "video/mp4"}},
+			},
+			[]catalog.Size{{Width: 320, Height: 180}, {Width: 1280, Height: 720}, {Width: 320, Height: 180}},
+		},
+		{
 			"of a small video that is to be turned",
-			[]engine.Input{{Path: mediatest.Video{Width: 64, Height: 36, Rotation: 90}.Make(t), MIME: "video/mp4"}},
+			pictures(engine.Input{Path: mediatest.Video{Width: 64, Height: 36, Rotation: 90}.Make(t), MIME: "video/mp4"}),
 			[]catalog.Size{{Width: 36, Height: 64}},
 		},
 		{
-			"of a WebM", []engine.Input{{Path: mediatest.Video{Name: "a.webm"}.Make(t), MIME: "video/webm"}}, nil,
+			"of a WebM", pictures(engine.Input{Path: mediatest.Video{Name: "a.webm"}.Make(t), MIME: "video/webm"}), nil,
 		},
 		{
-			"of noise", []engine.Input{
-				{Path: mediatest.Image{Width: 1280, Height: 1280, Source: "nullsrc", Filter: noise}.Make(t), MIME: "image/png"},
-			},
-			[]catalog.Size{{Width: 320, Height: 320}},
+			"of noise", []engine.Depicted{{Input: noisy}, {Input: noisy, Poster: true}},
+			[]catalog.Size{{Width: 320, Height: 320}, {Width: 1280, Height: 1280}},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -54,7 +66,11 @@ func TestPosters(t *testing.T) {
 			}
 			for i, poster := range posters {
 				picture, err := jpeg.DecodeConfig(bytes.NewReader(poster))
-				if err != nil || len(poster) > 20_000 || picture.Width > 320 || picture.Height > 320 {
+				most, side := 20_000, 320
+				if c.of[i].Poster {
+					most, side = engine.MaxPoster, engine.PosterSide
+				}
+				if err != nil || len(poster) > most || picture.Width > side || picture.Height > side {
 					t.Fatalf("%d: %d bytes of %dx%d, %v", i, len(poster), picture.Width, picture.Height, err)
 				}
 				if size := (catalog.Size{Width: picture.Width, Height: picture.Height}); c.want != nil && size != c.want[i] {
@@ -65,10 +81,101 @@ func TestPosters(t *testing.T) {
 	}
 }
 
+// pictures asks for thumbnails.
+func pictures(of ...engine.Input) (all []engine.Depicted) {
+	for _, input := range of {
+		all = append(all, engine.Depicted{Input: input})
+	}
+	return all
+}
+
+// Where a video begins blank, its poster is a later picture that shows something; a picture,
+// or a video that stays as it is, has its own.
+func TestPostersOfWhatBeginsBlank(t *testing.T) {
+	tools := find(t)
+	clip := func(source, filter string) engine.Input {
+		return engine.Input{
+			Path: mediatest.Video{Seconds: 3, Source: source, Filter: filter, Silent: true}.Make(t), MIME: "video/mp4",
+		}
+	}
+	plain := posterSpread(t, tools, clip("testsrc2", ""))
+	for _, c := range []struct {
+		name        string
+		of          engine.Input
+		least, most float64
+	}{
+		{"a fade from black", clip("testsrc2", "fade=d=1"), 0.75 * plain, 1.25 * plain},
+		{"a fade from white", clip("testsrc2", "fade=d=1:c=white"), 0.75 * plain, 1.25 * plain},
+		{"white for half a second", clip("testsrc2", "drawbox=c=white:t=fill:enable='lt(t,0.5)'"), 0.75 * plain, 1.25 * plain},
+		{"nothing but black", clip("color=c=black", ""), 0, 3},
+		{"what comes after the two seconds", clip("testsrc2", "fade=st=2.5:d=0.3"), 0, 3},
+		{"a black picture", engine.Input{Path: mediatest.Image{Source: "color=c=black"}.Make(t), MIME: "image/png"}, 0, 3},
+	} {
+		if spread := posterSpread(t, tools, c.of); spread < c.least || spread > c.most {
+			t.Errorf("%s: the brightness deviates by %.1f, want %.1f to %.1f", c.name, spread, c.least, c.most)
+		}
+	}
+}
+
+// What an edit draws on the black of its input does not make it the poster: a result has that
+// of the same time as its input.
+func TestPostersOfAnEditOfWhatBeginsBlank(t *testing.T) {
+	fading := mediatest.Video{Seconds: 3, Filter: "fade=d=1", Silent: true}
+	framed := fading
+	framed.Filter += ",drawbox=c=white:t=4"
+	result := engine.Input{Path: framed.Make(t), MIME: "video/mp4"}
+	of := []engine.Depicted{
+		{Input: result}, {Input: result, Poster: true}, {Input: engine.Input{Path: fading.Make(t), MIME: "video/mp4"}},
+	}
+	posters, err := find(t).Posters(t.Context(), t.TempDir(), of)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, poster := range posters {
+		picture, err := jpeg.Decode(bytes.NewReader(poster))
+		if err != nil {
+			t.Fatal(err)
+		}
+		bounds := picture.Bounds()
+		brightest := 0
+		for x := bounds.Dx() / 4; x < bounds.Dx()*3/4; x++ {
+			gray := color.GrayModel.Convert(picture.At(x, bounds.Dy()/3)).(color.Gray)
+			brightest = max(brightest, int(gray.Y))
+		}
+		if brightest < 100 {
+			t.Errorf("%d: the brightest within the frame is %d", i, brightest)
+		}
+	}
+}
+
+// posterSpread returns the standard deviation of the brightness of a file's poster.
+func posterSpread(t *testing.T, tools *ffmpeg.Tools, of engine.Input) float64 {
+	t.Helper()
+	posters, err := tools.Posters(t.Context(), t.TempDir(), pictures(of))
+	if err != nil {
+		t.Fatal(err)
+	}
+	picture, err := jpeg.Decode(bytes.NewReader(posters[0]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum, squares float64
+	bounds := picture.Bounds()
+	for y := range bounds.Dy() {
+		for x := range bounds.Dx() {
+			bright := float64(color.GrayModel.Convert(picture.At(x, y)).(color.Gray).Y)
+			sum, squares = sum+bright, squares+bright*bright
+		}
+	}
+	n := float64(bounds.Dx() * bounds.Dy())
+	return math.Sqrt(squares/n - sum/n*sum/n)
+}
+
 // What is transparent is white in a poster, which has no transparency.
 func TestPosterOfTransparency(t *testing.T) {
 	clear := mediatest.Image{Source: "color=c=red", Filter: "format=rgba,geq=r=255:g=0:b=0:a=0", PixelFormat: "rgba"}
-	posters, err := find(t).Posters(t.Context(), t.TempDir(), []engine.Input{{Path: clear.Make(t), MIME: "image/png"}})
+	of := pictures(engine.Input{Path: clear.Make(t), MIME: "image/png"})
+	posters, err := find(t).Posters(t.Context(), t.TempDir(), of)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +195,7 @@ func TestPostersFail(t *testing.T) {
 	if err := os.WriteFile(broken, []byte("this is no video"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	of := []engine.Input{{Path: broken, MIME: "video/mp4"}}
+	of := pictures(engine.Input{Path: broken, MIME: "video/mp4"})
 	_, err := tools.Posters(t.Context(), t.TempDir(), of)
 	checkCode(t, err, job.InvalidInput)
 	ended, end := context.WithCancel(t.Context())

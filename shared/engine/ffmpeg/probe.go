@@ -149,7 +149,7 @@ func (t *Tools) ask(
 func (t *Tools) runProbe(
 	ctx context.Context, path, mime string, out io.Writer, args ...string,
 ) (log string, err error) {
-	input, err := t.fence(mime)
+	input, err := t.fence(mime, t.maxPixels())
 	if err != nil {
 		return "", err
 	}
@@ -182,4 +182,25 @@ func (c *capped) Write(p []byte) (int, error) {
 		return 0, errors.New("ffprobe's answer is too long")
 	}
 	return c.Buffer.Write(p)
+}
+
+// DescribeVideo returns what ProbeVideo would, of a video whose header says it all (see
+// [media.Describe]), and whether it is one. It starts no program. That the pictures can be
+// decoded is not known after it.
+//
+// Errors: as for ProbeVideo, if the video exceeds a limit.
+func (t *Tools) DescribeVideo(path, mime string) (info media.Info, whole bool, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return media.Info{}, false, fmt.Errorf("ffmpeg: probe: %w", err)
+	}
+	defer file.Close()
+	stat, err := file.Stat()
+	if err != nil {
+		return media.Info{}, false, fmt.Errorf("ffmpeg: probe: %w", err)
+	}
+	if info, whole, err = media.Describe(file, stat.Size(), mime); err != nil || !whole {
+		return media.Info{}, false, err
+	}
+	return info, true, refuse(media.CheckVideo(info, t.limits))
 }

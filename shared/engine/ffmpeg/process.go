@@ -41,6 +41,8 @@ type process struct {
 	processorTime time.Duration
 	// maxFile bounds each file written, in bytes.
 	maxFile int64
+	// background makes it yield to what somebody waits for.
+	background bool
 	// reserve makes the start fail if the system could not provide the memory
 	// that the program may use.
 	reserve bool
@@ -85,7 +87,7 @@ func (t *Tools) say(ctx context.Context, p process) (messages string, err error)
 
 	plan := fence.Plan{
 		Program: p.program, Args: p.args, Folder: p.folder, Inputs: p.inputs,
-		Memory: t.bounds.memory, MaxFile: p.maxFile, ProcessorTime: p.processorTime, Reserve: p.reserve,
+		Memory: t.bounds.memory, MaxFile: p.maxFile, ProcessorTime: p.processorTime, Reserve: p.reserve, Background: p.background,
 	}
 	if p.progress != nil {
 		plan.Extra = []*os.File{p.progress}

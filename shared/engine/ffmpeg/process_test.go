@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"cutroom/shared/engine/ffmpeg"
+	"cutroom/shared/testkit/patience"
 )
 
 // endless is a command that would go on for days.
@@ -135,7 +136,7 @@ func waitForEnd(t *testing.T, pid int) {
 	if pid <= 1 {
 		t.Fatalf("%d is no process of a test", pid)
 	}
-	for deadline := time.Now().Add(3 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience.Max); ; time.Sleep(10 * time.Millisecond) {
 		fields := afterName(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 		if gone := errors.Is(syscall.Kill(pid, 0), syscall.ESRCH); gone || len(fields) > 0 && fields[0] == "Z" {
 			return

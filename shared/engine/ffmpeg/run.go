@@ -75,6 +75,7 @@ func (t *Tools) Run(ctx context.Context, command Command) error {
 		stdout:        command.Stdout,
 		processorTime: t.bounds.runTime,
 		maxFile:       command.MaxOutput,
+		background:    true,
 	}
 	if p.maxFile == 0 {
 		p.maxFile = defaultMaxOutput
@@ -107,15 +108,16 @@ func (t *Tools) globalArgs() []string {
 		"-nostdin", "-hide_banner", "-y",
 		"-loglevel", "error", "-nostats",
 		"-max_alloc", strconv.Itoa(t.maxAlloc()),
-		// Without a picture there is no result: an error, not an empty file.
-		"-abort_on", "empty_output",
+		// Without a picture there is no result: an error, not an empty file, nor one of sound
+		// alone.
+		"-abort_on", "empty_output+empty_output_stream",
 	}
 }
 
 // inputArgs returns the options that fence an input, those of the caller, and
 // the input.
 func (t *Tools) inputArgs(input Source) ([]string, error) {
-	args, err := t.fence(input.MIME)
+	args, err := t.fence(input.MIME, t.maxPixelsOf(input.MIME))
 	if err != nil {
 		return nil, err
 	}

@@ -33,7 +33,7 @@ const stillTime = 5 * time.Second
 func (t *Tools) Still(
 	ctx context.Context, data []byte, mime string, side int,
 ) (pixels []byte, size catalog.Size, err error) {
-	input, err := t.fence(mime)
+	input, err := t.fence(mime, t.maxPixels())
 	if kind, _ := media.Find(mime); err != nil || !kind.Image {
 		return nil, size, fault.Wrap(err, fault.Invalid, "The file is not an image.")
 	}
@@ -68,9 +68,12 @@ func (t *Tools) stillArgs(input []string, length, side int) []string {
 
 // fitted returns the filters that scale a picture down if its longer side is longer
 // than side, in pixels, for readStill.
-func fitted(side int) string {
+func fitted(side int) string { return scaled(side) + ",format=rgba" }
+
+// scaled returns the filter that does the scaling.
+func scaled(side int) string {
 	fit := fmt.Sprintf("max(1,trunc(%%s*min(1,%d/max(iw,ih))))", side)
-	return fmt.Sprintf("scale=w='%s':h='%s':flags=bicubic,format=rgba", fmt.Sprintf(fit, "iw"), fmt.Sprintf(fit, "ih"))
+	return fmt.Sprintf("scale=w='%s':h='%s':flags=bicubic", fmt.Sprintf(fit, "iw"), fmt.Sprintf(fit, "ih"))
 }
 
 // explainStill returns the error to show the person: as the command is always

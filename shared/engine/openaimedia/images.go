@@ -15,6 +15,7 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/media"
 	"cutroom/shared/engine"
+	"cutroom/shared/engine/transfer"
 )
 
 // maxImage bounds the response with an image, in bytes: base64 inside JSON,
@@ -28,16 +29,16 @@ func (e *Engine) image(ctx context.Context, spec engine.Spec, progress func(engi
 		return errors.New("openaimedia: an edit needs an input")
 	}
 	progress(engine.Progress{Stage: "generate"})
-	fields := []field{
-		{"prompt", spec.Prompt}, {"size", spec.Size.String()}, {"n", "1"},
-		{"response_format", "b64_json"}, {"output_format", "png"},
-		{"seed", strconv.FormatUint(uint64(spec.Seed), 10)},
+	fields := []transfer.Field{
+		{Name: "prompt", Value: spec.Prompt}, {Name: "size", Value: spec.Size.String()}, {Name: "n", Value: "1"},
+		{Name: "response_format", Value: "b64_json"}, {Name: "output_format", Value: "png"},
+		{Name: "seed", Value: strconv.FormatUint(uint64(spec.Seed), 10)},
 	}
-	files := []file{{"image", spec.Data}}
+	files := []transfer.File{formFile("image", spec.Data)}
 	if spec.Reference != nil {
-		files = append(files, file{"image", spec.Reference})
+		files = append(files, formFile("image", spec.Reference))
 	}
-	body, contentType := stream(fields, files)
+	body, contentType := transfer.Form(fields, files...)
 	defer body.Close()
 	response, err := e.call(ctx, http.MethodPost, e.images+"/images/edits", body, contentType)
 	if err != nil {
@@ -70,5 +71,11 @@ func (e *Engine) image(ctx context.Context, spec engine.Spec, progress func(engi
 	if err := os.WriteFile(raw, made, 0o600); err != nil {
 		return fmt.Errorf("openaimedia: %w", err)
 	}
-	return e.finishImage(ctx, spec, raw, kind.MIME, progress)
+	return e.finisher.Image(ctx, spec, transfer.Made{Path: raw, MIME: kind.MIME}, progress)
+}
+
+// formFile returns an input as a file of a form, named like its field.
+func formFile(field string, input *engine.Input) transfer.File {
+	kind, _ := media.Find(input.MIME)
+	return transfer.File{Field: field, Name: field + kind.Extension, Path: input.Path, MIME: input.MIME}
 }

@@ -20,7 +20,7 @@ import (
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
-	"cutroom/shared/engine/ffmpeg"
+	"cutroom/shared/engine/transfer"
 )
 
 const (
@@ -34,11 +34,6 @@ const (
 	deleteTime = 5 * time.Second
 )
 
-// Runner runs one command of FFmpeg to its end, as [ffmpeg.Tools] does.
-type Runner interface {
-	Run(ctx context.Context, command ffmpeg.Command) error
-}
-
 // Config is what an [Engine] needs.
 type Config struct {
 	// Videos and Images are base URLs, with or without the "/v1" that calls begin
@@ -46,7 +41,7 @@ type Config struct {
 	Videos, Images string
 	// Key is the servers' API key; if it is empty, none is sent.
 	Key    string
-	Runner Runner
+	Runner transfer.Runner
 	// PollEvery is the time between two polls of a video; 0 is a second.
 	PollEvery time.Duration
 }
@@ -56,7 +51,7 @@ type Engine struct {
 	client         *http.Client
 	videos, images string
 	key            string
-	runner         Runner
+	finisher       transfer.Finisher
 	pollEvery      time.Duration
 }
 
@@ -64,7 +59,8 @@ var _ engine.Engine = (*Engine)(nil)
 
 // New returns an engine. It does not check whether the servers are running.
 func New(c Config) (*Engine, error) {
-	e := &Engine{client: &http.Client{}, key: c.Key, runner: c.Runner, pollEvery: c.PollEvery}
+	e := &Engine{client: &http.Client{}, key: c.Key, pollEvery: c.PollEvery}
+	e.finisher = transfer.Finisher{Runner: c.Runner, Done: generated}
 	if e.pollEvery == 0 {
 		e.pollEvery = defaultPollEvery
 	}

@@ -16,6 +16,7 @@ import (
 
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
+	"cutroom/shared/engine/transfer"
 )
 
 // maxVideo bounds what is downloaded, in bytes; maxRecord bounds the record of
@@ -60,25 +61,26 @@ func (e *Engine) video(ctx context.Context, spec engine.Spec, progress func(engi
 	if err := e.download(ctx, target+"/content", raw); err != nil {
 		return ours(ctx, err)
 	}
-	return e.finishVideo(ctx, spec, raw, progress)
+	return e.finisher.Video(ctx, spec, transfer.Made{Path: raw, MIME: "video/mp4"}, progress)
 }
 
 // create requests a video.
 func (e *Engine) create(ctx context.Context, spec engine.Spec) (record, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	fields := []field{
-		{"prompt", spec.Prompt},
-		{"size", spec.Size.String()}, {"width", strconv.Itoa(spec.Size.Width)}, {"height", strconv.Itoa(spec.Size.Height)},
-		{"seconds", strconv.Itoa(max(1, int(math.Ceil(spec.Duration.Seconds()))))},
-		{"num_frames", strconv.Itoa(frameCount(spec))}, {"fps", strconv.Itoa(spec.FPS)},
-		{"seed", strconv.FormatUint(uint64(spec.Seed), 10)},
+	fields := []transfer.Field{
+		{Name: "prompt", Value: spec.Prompt},
+		{Name: "size", Value: spec.Size.String()},
+		{Name: "width", Value: strconv.Itoa(spec.Size.Width)}, {Name: "height", Value: strconv.Itoa(spec.Size.Height)},
+		{Name: "seconds", Value: strconv.Itoa(max(1, int(math.Ceil(spec.Duration.Seconds()))))},
+		{Name: "num_frames", Value: strconv.Itoa(transfer.FrameCount(spec))}, {Name: "fps", Value: strconv.Itoa(spec.FPS)},
+		{Name: "seed", Value: strconv.FormatUint(uint64(spec.Seed), 10)},
 	}
-	var files []file
+	var files []transfer.File
 	if spec.Data != nil {
-		files = append(files, file{"input_reference", spec.Data})
+		files = append(files, formFile("input_reference", spec.Data))
 	}
-	body, contentType := stream(fields, files)
+	body, contentType := transfer.Form(fields, files...)
 	defer body.Close()
 	response, err := e.call(ctx, http.MethodPost, e.videos+"/videos", body, contentType)
 	if err != nil {
@@ -172,10 +174,4 @@ func (e *Engine) forget(ctx context.Context, target string) {
 	if response, err := e.call(ctx, http.MethodDelete, target, nil, ""); err == nil {
 		response.Body.Close()
 	}
-}
-
-// frameCount returns the number of the result's frames: as long as the input,
-// and at least one.
-func frameCount(spec engine.Spec) int {
-	return max(1, int(math.Round(spec.Duration.Seconds()*float64(spec.FPS))))
 }

@@ -73,8 +73,9 @@ func (g *graph) picture(picture image.Image) (string, error) {
 	}
 	defer file.Close()
 	out := bufio.NewWriterSize(file, 1<<16)
-	// The file is read once and then deleted: speed counts, size does not.
-	encoder := png.Encoder{CompressionLevel: png.BestSpeed}
+	// The file is read once and then deleted: speed counts, size does not. To compress it
+	// took a fifth of the drawing.
+	encoder := png.Encoder{CompressionLevel: png.NoCompression}
 	if err := encoder.Encode(out, picture); err != nil {
 		return "", fmt.Errorf("preview: %w", err)
 	}
@@ -91,19 +92,19 @@ func (g *graph) picture(picture image.Image) (string, error) {
 // table writes a colour table and returns the filter that applies it.
 func (g *graph) table(lut *look.LUT) (string, error) {
 	g.labels++
-	name := fmt.Sprintf("%stable%d.cube", g.prefix, g.labels)
+	name := fmt.Sprintf("%stable%d.m3d", g.prefix, g.labels)
 	file, err := os.Create(filepath.Join(g.folder, name))
 	if err != nil {
 		return "", fmt.Errorf("preview: %w", err)
 	}
 	defer file.Close()
-	if err := lut.WriteCube(file); err != nil {
+	if err := lut.WriteM3D(file); err != nil {
 		return "", fmt.Errorf("preview: %w", err)
 	}
 	if lut.Nearest {
 		return fmt.Sprintf("lut3d=file=%s:interp=nearest", name), nil
 	}
-	// With 16 bits the filter is several times as fast as with 8, which more
-	// than makes up for the conversions.
-	return fmt.Sprintf("format=gbrp16,lut3d=file=%s:interp=tetrahedral,format=gbrp", name), nil
+	// With 16 bits the filter is several times as fast as with 8, which more than makes up
+	// for the conversions. zscale's take a quarter of the time of scale's.
+	return fmt.Sprintf("zscale=%s,format=gbrp16,lut3d=file=%s:interp=tetrahedral,zscale=%[1]s,format=gbrp", asItIs, name), nil
 }

@@ -15,9 +15,9 @@ func (e *edit) image(ctx context.Context) error {
 	if data.Info.Alpha {
 		var shape string
 		link, shape = e.split(link)
-		alpha = e.filter(e.convert(data)+",format=rgba,alphaextract", shape)
+		alpha = e.filter(ffmpeg.Plain(data.Info, e.size)+",format=rgba,alphaextract", shape)
 	}
-	link, err := e.style(ctx, e.source(link, data))
+	link, err := e.style(ctx, e.pose(e.source(link, data), inputThumbnail))
 	if err != nil {
 		return err
 	}
@@ -26,14 +26,15 @@ func (e *edit) image(ctx context.Context) error {
 		link, format = e.filter("alphamerge", e.filter("format=rgba", link), alpha), "rgba"
 	}
 	link = e.filter("format="+format, link)
+	link = e.pose(link, resultThumbnail)
 	e.report("edit", analyzed)
 	err = e.runner.Run(ctx, ffmpeg.Command{
 		Folder: e.folder, Inputs: e.inputs,
-		Args: []string{
+		Args: append([]string{
 			"-filter_complex_threads", threads, "-filter_complex", e.String(), "-map", link,
 			"-frames:v", "1", "-c:v", "png", "-fflags", "+bitexact", "-flags:v", "+bitexact", "-map_metadata", "-1",
 			"-update", "1", "-f", "image2", "file:" + e.spec.Output,
-		},
+		}, e.poses...),
 	})
 	if err != nil {
 		return err

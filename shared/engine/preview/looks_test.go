@@ -3,6 +3,7 @@ package preview_test
 import (
 	"testing"
 
+	"cutroom/shared/engine"
 	"cutroom/shared/engine/preview/look"
 )
 
@@ -272,19 +273,30 @@ func alongPalette(a, b picture) float64 {
 	return correlation(la, lb)
 }
 
+// specs returns an edit of the sample for each prompt.
+func specs(t *testing.T, prompts []string) []engine.Spec {
+	t.Helper()
+	var specs []engine.Spec
+	for _, prompt := range prompts {
+		specs = append(specs, small(t, prompt))
+	}
+	return specs
+}
+
 // TestLooks edits the sample by the name of every look and measures what the
 // look promises.
 func TestLooks(t *testing.T) {
 	old := untouched(t, small(t, ""))
 	before := measure(old[0])
-	for _, name := range look.Names() {
+	names := look.Names()
+	results := edits(t, specs(t, names)...)
+	for i, name := range names {
 		t.Run(name, func(t *testing.T) {
 			wanted, ok := properties[name]
 			if !ok {
 				t.Fatal("no property of this look is tested")
 			}
-			spec := small(t, name)
-			result := frames(t, run(t, spec), spec.Size)
+			result := results[i]
 			if len(result) != 2 {
 				t.Fatalf("%d frames, want 2", len(result))
 			}
@@ -305,7 +317,7 @@ func TestLooks(t *testing.T) {
 func TestModifiers(t *testing.T) {
 	old := untouched(t, small(t, ""))
 	before := measure(old[0])
-	for _, c := range []struct {
+	modifiers := []struct {
 		prompt string
 		holds  func(before, after traits) bool
 	}{
@@ -324,10 +336,15 @@ func TestModifiers(t *testing.T) {
 		{"everything blue", func(b, a traits) bool { return a.blue-a.red > b.blue-b.red+60 }},
 		{"invert", func(b, a traits) bool { return b.middle > b.borders && a.middle < a.borders }},
 		{"make it look better", func(b, a traits) bool { return a.color > 1.15*b.color && a.contrast > b.contrast }},
-	} {
+	}
+	var prompts []string
+	for _, c := range modifiers {
+		prompts = append(prompts, c.prompt)
+	}
+	results := edits(t, specs(t, prompts)...)
+	for i, c := range modifiers {
 		t.Run(c.prompt, func(t *testing.T) {
-			spec := small(t, c.prompt)
-			result := frames(t, run(t, spec), spec.Size)
+			result := results[i]
 			after := measure(result[0])
 			if !c.holds(before, after) {
 				t.Errorf("not so\nbefore %+v\nafter  %+v", before, after)

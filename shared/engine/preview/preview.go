@@ -52,6 +52,9 @@ var _ engine.Engine = (*Engine)(nil)
 // New returns a preview engine.
 func New(runner Runner) *Engine { return &Engine{runner} }
 
+// Capabilities says that the engine decodes its inputs by FFmpeg.
+func (*Engine) Capabilities() engine.Capabilities { return engine.Capabilities{Decodes: true} }
+
 // Name is how the engine calls itself.
 const Name = reading.Engine
 
@@ -62,7 +65,11 @@ func (e *Engine) Run(
 	asked := reading.Of(reading.Request{Kind: spec.Kind, Prompt: spec.Prompt, Reference: spec.Reference != nil})
 	told := engine.Outcome{Engine: Name, Understood: asked.Understood, Notice: asked.Notice}
 	edit := &edit{Engine: e, spec: spec, asked: asked, progress: progress}
-	return told, edit.run(ctx)
+	if err := edit.run(ctx); err != nil {
+		return told, err
+	}
+	told.Thumbnails = edit.thumbnails()
+	return told, nil
 }
 
 // run does the edit.
@@ -89,8 +96,12 @@ type edit struct {
 	spec     engine.Spec
 	asked    reading.Reading
 	progress func(engine.Progress)
+	// poses are the arguments of the outputs of thumbnails.
+	poses []string
 	// reported is the last reported progress; it never falls.
 	reported float64
+	// shown are the previews of the run.
+	shown previews
 }
 
 // analyzed is the share of the progress that belongs to the analysis.
@@ -120,6 +131,7 @@ func (e *edit) look() look.Look {
 func (e *edit) video(ctx context.Context) error {
 	data := *e.spec.Data
 	link := e.source(e.input(ffmpeg.Source{Path: data.Path, MIME: data.MIME}), data)
+	link = e.pose(link, inputThumbnail)
 	var err error
 	if e.spec.Kind == catalog.TryOn && len(e.asked.Understood) > 0 {
 		link, err = e.dress(ctx, link)
@@ -159,7 +171,9 @@ func (e *edit) style(ctx context.Context, link string) (string, error) {
 // audio is the link of the sound, empty for none.
 func (e *edit) encode(ctx context.Context, link, audio string) error {
 	seconds := float64(e.length()) / float64(e.fps)
+	link = e.pose(link, resultThumbnail)
 	link = e.filter("scale=out_color_matrix=bt709:out_range=tv,format=yuv420p", link)
+	link, shown := e.watch(link)
 	args := []string{"-map", link}
 	if audio != "" {
 		// A gap in the sound becomes silence, so that it stays in step with the
@@ -181,11 +195,13 @@ func (e *edit) encode(ctx context.Context, link, audio string) error {
 		"-fflags", "+bitexact", "-flags:v", "+bitexact", "-flags:a", "+bitexact",
 		"-map_metadata", "-1", "-map_chapters", "-1",
 		"-movflags", "+faststart", "-f", "mp4", "file:"+e.spec.Output)
+	args = append(append(args, shown...), e.poses...)
 	e.report("edit", analyzed)
 	err := e.runner.Run(ctx, ffmpeg.Command{
 		Folder: e.folder, Frames: e.frames, Inputs: e.inputs, Args: args,
 		Progress: func(written time.Duration) {
 			e.report("edit", analyzed+(1-analyzed)*0.99*written.Seconds()/seconds)
+			e.show()
 		},
 	})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -384,7 +385,7 @@ func TestProgress(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(reports) < 3 || reports[0].Stage != "analyze" ||
-		reports[len(reports)-1] != (engine.Progress{Fraction: 1, Stage: "edit"}) {
+		!reflect.DeepEqual(reports[len(reports)-1], engine.Progress{Fraction: 1, Stage: "edit"}) {
 		t.Fatalf("reports %+v", reports)
 	}
 	for i := 1; i < len(reports); i++ {

@@ -74,7 +74,7 @@ func (e *edit) reference(ctx context.Context, size catalog.Size) ([]byte, error)
 	small := *e
 	small.graph = graph{folder: e.folder, size: size}
 	link := small.input(ffmpeg.Source{Path: image.Path, MIME: image.MIME})
-	return small.decode(ctx, small.filter(small.convert(image)+",format=rgba", link), 1)
+	return small.decode(ctx, small.filter(ffmpeg.Plain(image.Info, small.size)+",format=rgba", link), 1)
 }
 
 // transfer returns the table that applies the colours of the reference image to

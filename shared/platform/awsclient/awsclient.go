@@ -41,9 +41,15 @@ func backoff(attempt int, _ error) (time.Duration, error) {
 	return rand.N(min(firstBackoff<<min(max(attempt-1, 0), 10), longestBackoff)), nil
 }
 
-// HTTPClient returns the transport of one client. The wait is how long a call is expected
-// to take by itself, such as a long poll; AttemptTime is added to it.
-func HTTPClient(wait time.Duration) aws.HTTPClient { return buildable(wait) }
+// HTTPClient returns the transport of one client: the configuration's own, such as one that
+// trusts the certificates of AWS_CA_BUNDLE, or else one that bounds attempts. The wait is how
+// long a call is expected to take by itself, such as a long poll; AttemptTime is added to it.
+func HTTPClient(config aws.Config, wait time.Duration) aws.HTTPClient {
+	if config.HTTPClient != nil {
+		return config.HTTPClient
+	}
+	return buildable(wait)
+}
 
 // Transport returns the same transport for calls of AWS that no client of its SDK makes.
 func Transport(wait time.Duration) *http.Transport { return buildable(wait).GetTransport() }

@@ -15,6 +15,11 @@ import (
 // argument.
 var acts = map[string]func(string) error{
 	"nothing": func(string) error { return nil },
+	"priority": func(string) error {
+		level, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+		fmt.Println(20 - level)
+		return err
+	},
 	"read": func(path string) error {
 		_, err := os.ReadFile(path)
 		return err

@@ -76,6 +76,9 @@ type Plan struct {
 	Memory, MaxFile int64
 	// ProcessorTime is the sum over all threads; it counts whole seconds.
 	ProcessorTime time.Duration
+	// Background makes it yield to programs that somebody waits for, such as the server
+	// itself, where there are not processors for all.
+	Background bool
 	// Reserve makes the start fail if the system could not provide all of
 	// Memory.
 	Reserve bool
@@ -223,7 +226,7 @@ func (f *Fence) Command(ctx context.Context, plan Plan) (*exec.Cmd, *Start, erro
 		Reads: append(append([]string{}, plan.Program.reads...), plan.Inputs...), Folder: plan.Folder,
 		Seccomp: f.layers.Seccomp, Landlock: f.layers.Landlock, User: f.layers.User, Root: f.root,
 		Memory: plan.Memory, MaxFile: plan.MaxFile, Seconds: max(1, int64(plan.ProcessorTime.Seconds())),
-		Reserve: plan.Reserve, Status: 3 + len(plan.Extra),
+		Reserve: plan.Reserve, Background: plan.Background, Status: 3 + len(plan.Extra),
 	}
 	cmd, err := f.launcher(ctx, o, append(append([]*os.File{}, plan.Extra...), write), f.layers)
 	if err != nil {
@@ -279,7 +282,7 @@ type order struct {
 	Seccomp, Landlock, User, Root bool
 
 	Memory, MaxFile, Seconds int64
-	Reserve                  bool
+	Reserve, Background      bool
 	// Status is the descriptor on which it reports that it becomes the program.
 	Status int
 }

@@ -2,7 +2,6 @@ package fence_test
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -18,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cutroom/shared/platform/fence"
+	"cutroom/shared/testkit/patience"
 )
 
 func TestMain(m *testing.M) {
@@ -81,8 +81,7 @@ func (w world) do(t *testing.T, f *fence.Fence, name, argument string, change fu
 	if change != nil {
 		change(&plan)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	defer cancel()
+	ctx := patience.Context(t)
 	cmd, start, err := f.Command(ctx, plan)
 	if err != nil {
 		t.Fatal(err)
@@ -328,5 +327,20 @@ func TestAsOrdinaryUser(t *testing.T) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestBackground: what nobody waits for is nicer than this program.
+func TestBackground(t *testing.T) {
+	f, w := newFence(t).Without(fence.Layers{Seccomp: true}), newWorld(t)
+	nice := func(background bool) (value int) {
+		done := w.do(t, f, "priority", "", func(p *fence.Plan) { p.Background = background })
+		if _, err := fmt.Sscan(done.output, &value); done.err != nil || err != nil {
+			t.Fatalf("%v, %v: %s", done.err, err, done.log)
+		}
+		return value
+	}
+	if usual, background := nice(false), nice(true); background != min(usual+5, 19) {
+		t.Errorf("a program in the background has the nice value %d, any other %d", background, usual)
 	}
 }

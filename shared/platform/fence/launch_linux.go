@@ -69,6 +69,11 @@ func launch(o order) error {
 			return err
 		}
 	}
+	if o.Background {
+		if err := yield(); err != nil {
+			return fmt.Errorf("priority: %w", err)
+		}
+	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no_new_privs: %w", err)
 	}
@@ -94,6 +99,21 @@ func launch(o order) error {
 		}
 	}
 	return become(o)
+}
+
+// backgroundNice is how much nicer programs in the background are than the server: a
+// thread of theirs has a third of the share of one of the server's, which seldom waits for
+// it.
+const backgroundNice = 5
+
+// yield lowers the priority of this thread, and of the program that it becomes.
+func yield() error {
+	const most = 20 // the system call returns this, less the nice value
+	now, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	if err != nil {
+		return err
+	}
+	return unix.Setpriority(unix.PRIO_PROCESS, 0, min(most-now+backgroundNice, most-1))
 }
 
 // reserveStep is how much address space is requested at once, in bytes: a

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -47,7 +48,7 @@ func TestNoRequestIsSmuggled(t *testing.T) {
 			t.Run(fmt.Sprintf("reads %t, pieces of %d", reads, piece), func(t *testing.T) {
 				t.Parallel()
 				for _, attack := range attacks {
-					ctx, cancel := context.WithTimeout(t.Context(), patience)
+					ctx, cancel := context.WithTimeout(t.Context(), patience.Max)
 					if err := attack.Try(ctx, address, piece); err != nil {
 						t.Errorf("%s: %v", attack.Name, err)
 					}
@@ -72,7 +73,7 @@ func TestLengthAndChunksEndTheConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(patience))
+	conn.SetDeadline(time.Now().Add(patience.Max))
 	io.WriteString(conn,
 		"POST /first HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"+
 			"GET /second HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -112,7 +113,7 @@ func TestUpgradedConnectionsAreLeftAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(patience))
+	conn.SetDeadline(time.Now().Add(patience.Max))
 	io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\n")
 	switching := make([]byte, len("HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\n"))
 	if _, err := io.ReadFull(conn, switching); err != nil {
@@ -132,7 +133,7 @@ func TestSoundConnectionsAreKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(patience))
+	conn.SetDeadline(time.Now().Add(patience.Max))
 	buffer := make([]byte, 4096)
 	for i := range 20 {
 		for _, request := range []string{
@@ -167,7 +168,7 @@ func TestABodyThatLooksLikeARefusalIsLeftAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer conn.Close()
-		conn.SetDeadline(time.Now().Add(patience))
+		conn.SetDeadline(time.Now().Add(patience.Max))
 		// The second is answered on the same connection.
 		io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
 		text, err := io.ReadAll(conn)
@@ -199,7 +200,7 @@ func TestAnUpgradeWithABodyIsServed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	conn.SetDeadline(time.Now().Add(patience))
+	conn.SetDeadline(time.Now().Add(patience.Max))
 	io.WriteString(conn,
 		"GET / HTTP/1.1\r\nHost: a\r\nUpgrade: echo\r\nConnection: Upgrade\r\nContent-Length: 100000\r\n\r\nhalf")
 	text, _ := io.ReadAll(conn)
@@ -211,7 +212,7 @@ func TestAnUpgradeWithABodyIsServed(t *testing.T) {
 		if a.Status != http.StatusSwitchingProtocols {
 			t.Errorf("observed %+v", a)
 		}
-	case <-time.After(patience):
+	case <-time.After(patience.Max):
 		t.Error("the handling of the request did not end as others do")
 	}
 }

@@ -19,6 +19,7 @@ import (
 
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/testkit/busytest"
+	"cutroom/shared/testkit/patience"
 )
 
 // start serves the configuration on a port of this machine until the test ends.
@@ -53,9 +54,6 @@ type log struct {
 	line  chan struct{}
 }
 
-// patience bounds a wait that only a test which would never end reaches.
-const patience = 3 * time.Minute
-
 func newLog() *log { return &log{line: make(chan struct{}, 100)} }
 
 func (l *log) Write(p []byte) (int, error) {
@@ -73,7 +71,7 @@ func (l *log) wait(t *testing.T, lines int) string {
 	for range lines {
 		select {
 		case <-l.line:
-		case <-time.After(patience):
+		case <-time.After(patience.Max):
 			t.Fatal("the line is not in the log")
 		}
 	}
@@ -287,41 +285,44 @@ func TestAPanicInTheMiddleOfAnAnswerCutsItOff(t *testing.T) {
 // A peer that stops sending, or receiving, is given up after the time for a step.
 func TestAStalledPeerIsGivenUp(t *testing.T) {
 	result := make(chan error, 1)
-	address, _ := start(t, httpserver.Config{
-		Stall: 500 * time.Millisecond,
-		Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.Method == http.MethodPost {
-				_, err := io.Copy(io.Discard, r.Body)
-				result <- err
-				w.WriteHeader(http.StatusRequestTimeout)
-				return
-			}
-			var err error
-			for chunk := make([]byte, 1<<20); err == nil; {
-				_, err = w.Write(chunk)
-			}
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost {
+			_, err := io.Copy(io.Discard, r.Body)
+			w.WriteHeader(http.StatusRequestTimeout)
 			result <- err
-		}),
+			return
+		}
+		var err error
+		for chunk := make([]byte, 1<<20); err == nil; {
+			_, err = w.Write(chunk)
+		}
+		result <- err
 	})
 	for _, request := range []string{
 		"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\nhalf",
 		"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf",
 		"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
 	} {
-		conn, err := net.Dial("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
-		io.WriteString(conn, request)
-		if err := <-result; !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%.10s…: got %v, want a timeout", request, err)
-		}
-		if strings.HasPrefix(request, "POST") {
-			if answer, _ := io.ReadAll(conn); !strings.HasPrefix(string(answer), "HTTP/1.1 408 ") {
-				t.Errorf("got %.40q, want the handler's 408", answer)
+		busytest.Try(t, 500*time.Millisecond, func(stall time.Duration) error {
+			address, _ := start(t, httpserver.Config{Stall: stall, Handler: handler})
+			conn, err := net.Dial("tcp", address)
+			if err != nil {
+				return err
 			}
-		}
-		conn.Close()
+			defer conn.Close()
+			io.WriteString(conn, request)
+			status := make([]byte, len("HTTP/1.1 408 "))
+			if _, err := io.ReadFull(conn, status); err != nil {
+				return fmt.Errorf("%.10s…: the head was not in time: %w", request, err)
+			}
+			if strings.HasPrefix(request, "POST") && string(status) != "HTTP/1.1 408 " {
+				t.Errorf("got %q, want the handler's 408", status)
+			}
+			if err := <-result; !errors.Is(err, os.ErrDeadlineExceeded) {
+				t.Errorf("%.10s…: got %v, want a timeout", request, err)
+			}
+			return nil
+		})
 	}
 }
 

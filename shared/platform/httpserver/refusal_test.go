@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/testkit/busytest"
+	"cutroom/shared/testkit/patience"
 )
 
 // upload is the size of the request bodies that are refused here.
@@ -31,23 +33,26 @@ var refuse = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 // If net/http itself refuses a request, for an unknown expectation, the connection is
 // held no longer than any other whose body does not arrive.
 func TestARefusedExpectationEnds(t *testing.T) {
-	address, _ := start(t, httpserver.Config{Handler: refuse, Stall: 500 * time.Millisecond})
-	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(patience)); err != nil {
-		t.Fatal(err)
-	}
-	// The second request arrives before the first is answered.
-	fmt.Fprint(conn,
-		"GET / HTTP/1.1\r\nHost: x\r\n\r\nPOST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: more\r\n\r\n")
-	answer, err := io.ReadAll(conn)
-	if err != nil || !strings.Contains(string(answer), "HTTP/1.1 417 ") ||
-		strings.Count(string(answer), "X-Request-Id: ") != 2 {
-		t.Errorf("%q, %v", answer, err)
-	}
+	busytest.Try(t, 500*time.Millisecond, func(stall time.Duration) error {
+		address, _ := start(t, httpserver.Config{Handler: refuse, Stall: stall})
+		conn, err := net.Dial("tcp", address)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		if err := conn.SetDeadline(time.Now().Add(patience.Max)); err != nil {
+			return err
+		}
+		// The second request arrives before the first is answered.
+		fmt.Fprint(conn,
+			"GET / HTTP/1.1\r\nHost: x\r\n\r\nPOST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nExpect: more\r\n\r\n")
+		answer, err := io.ReadAll(conn)
+		if err != nil || !strings.Contains(string(answer), "HTTP/1.1 417 ") ||
+			strings.Count(string(answer), "X-Request-Id: ") != 2 {
+			return fmt.Errorf("%q, %v", answer, err)
+		}
+		return nil
+	})
 }
 
 // A refusal reaches a client that sends its whole request before it reads.
@@ -189,7 +194,7 @@ func TestASmallUnfinishedRequestIsRefused(t *testing.T) {
 					}
 				}()
 			}
-			conn.SetReadDeadline(time.Now().Add(patience)) // not the hour
+			conn.SetReadDeadline(time.Now().Add(patience.Max)) // not the hour
 			answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
 			if err != nil {
 				t.Fatal(err)

@@ -29,6 +29,16 @@ const (
 	Streaming
 )
 
+// MostSent returns the size of the largest blob that a function should send itself, in
+// bytes. Lambda streams at most 200 MB, at 2 MB/s after the first 6 MB, and buffers answers
+// of at most 6 MB in base64.
+func (m Mode) MostSent() int64 {
+	if m == Buffered {
+		return 4 << 20
+	}
+	return 100 << 20
+}
+
 // ResponseMode returns the mode of a function whose methods are deployed with the
 // transfer mode STREAM. It is Buffered if CUTROOM_RESPONSE is "buffered", which says that
 // they are not, and under `sam local`, which reads every answer as JSON (docs/deploy.md).

@@ -8,12 +8,10 @@ import (
 	"image"
 	"io"
 	"os"
-	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
+	"cutroom/shared/platform/fence"
 	"cutroom/shared/platform/vp8/libvpx"
 )
 
@@ -50,31 +48,9 @@ func search() found {
 	if err != nil {
 		return found{Problem: err.Error()}
 	}
-	f := found{Path: library.Path(), Version: library.Version()}
-	maps, err := os.ReadFile("/proc/self/maps")
-	if err != nil {
-		return f // not Linux
-	}
-	self, _ := os.Readlink("/proc/self/exe")
-	for line := range strings.Lines(string(maps)) {
-		at := strings.IndexByte(line, '/')
-		if at < 0 {
-			continue
-		}
-		path := strings.TrimSpace(line[at:])
-		if path != self && strings.Contains(path, ".so") && !slices.Contains(f.Files, path) {
-			f.Files = append(f.Files, path)
-		}
-		if path != self && strings.Contains(path, "/libvpx") {
-			f.Path = path
-		}
-	}
-	status, _ := os.ReadFile("/proc/self/status")
-	for line := range strings.Lines(string(status)) {
-		if kilobytes, ok := strings.CutPrefix(line, "VmPeak:"); ok {
-			n, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(kilobytes), " kB"), 10, 64)
-			f.Space = n << 10
-		}
+	f := found{Path: library.Path(), Version: library.Version(), Loaded: fence.LoadedNow()}
+	if path := f.Loaded.Find("libvpx"); path != "" {
+		f.Path = path
 	}
 	return f
 }

@@ -19,6 +19,7 @@ import (
 
 	"cutroom/shared/platform/fence"
 	"cutroom/shared/platform/vp8"
+	"cutroom/shared/testkit/patience"
 )
 
 // hostileFrames is how many broken frames a test decodes.
@@ -150,7 +151,7 @@ func TestBrokenVideoEndsNothing(t *testing.T) {
 		t.Errorf("a good frame afterwards: %v, %v", shown, err)
 	}
 	c.Close()
-	for end := time.Now().Add(time.Minute); inventory(t).moreThan(before); time.Sleep(5 * time.Millisecond) {
+	for end := time.Now().Add(patience.Max); inventory(t).moreThan(before); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("before there were %+v, afterwards there are %+v", before, inventory(t))
 		}

@@ -18,6 +18,10 @@ import (
 
 // Library is the libvpx of this machine. It is safe for concurrent use.
 type Library struct {
+	// FrameTime is how long a helper may take for one frame before it is ended. Find sets it
+	// to DefaultFrameTime.
+	FrameTime time.Duration
+
 	fenced *fence.Fence
 	self   fence.Program
 	found  found
@@ -25,13 +29,10 @@ type Library struct {
 
 // found is what this program, run as the search, tells of the library.
 type found struct {
-	// Path is that of the library, Files are all that the helper loads.
 	Path    string
-	Files   []string
 	Version string
-	// Space is the address space that a helper takes before its first frame, in
-	// bytes; 0 if the system does not tell.
-	Space int64
+	// Loaded is what loading it takes.
+	Loaded fence.Loaded
 	// Problem is why there is no library that can be used.
 	Problem string
 }
@@ -47,7 +48,7 @@ func Find(ctx context.Context, fenced *fence.Fence) (*Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &Library{fenced: fenced, self: self}
+	l := &Library{FrameTime: DefaultFrameTime, fenced: fenced, self: self}
 	cmd := exec.CommandContext(ctx, self.Path, searchName)
 	cmd.Env = environment()
 	out, err := cmd.Output()

@@ -33,11 +33,12 @@ const (
 
 // helper is a process that decodes and encodes, as the server sees it.
 type helper struct {
-	shared []byte
-	in     *os.File // requests
-	out    *os.File // answers
-	cmd    *exec.Cmd
-	log    head
+	frameTime time.Duration
+	shared    []byte
+	in        *os.File // requests
+	out       *os.File // answers
+	cmd       *exec.Cmd
+	log       head
 	// ended is closed once the process is no more; reason says why, and cause is
 	// why it was ended, if it was.
 	ended  chan struct{}
@@ -54,7 +55,7 @@ func (l *Library) start() (*helper, error) {
 		return nil, fmt.Errorf("vp8: memory to share: %w", err)
 	}
 	defer memory.Close()
-	h := &helper{shared: shared, ended: make(chan struct{})}
+	h := &helper{frameTime: l.FrameTime, shared: shared, ended: make(chan struct{})}
 	theirIn, in, err := os.Pipe()
 	if err != nil {
 		return nil, errors.Join(err, release(shared))
@@ -82,11 +83,11 @@ func (h *helper) run(l *Library, memory, in, out *os.File, started chan<- error)
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	space := int64(1) << 62
-	if l.found.Space > 0 {
-		space = l.found.Space + spareSpace
+	if l.found.Loaded.Space > 0 {
+		space = l.found.Loaded.Space + spareSpace
 	}
 	cmd, start, err := l.fenced.Command(context.Background(), fence.Plan{
-		Program: l.self, Args: []string{helperName, l.found.Path}, Inputs: l.found.Files,
+		Program: l.self, Args: []string{helperName, l.found.Path}, Inputs: l.found.Loaded.Files,
 		Extra: []*os.File{memory}, Memory: space, ProcessorTime: processorTime,
 	})
 	if err != nil {
@@ -116,10 +117,10 @@ func (h *helper) run(l *Library, memory, in, out *os.File, started chan<- error)
 	close(h.ended)
 }
 
-// ask sends a request and waits for its answer: FrameTime at most, and until the
+// ask sends a request and waits for its answer: the time of a frame at most, and until the
 // context ends.
 func (h *helper) ask(ctx context.Context, order request) (told answer, err error) {
-	limit := FrameTime
+	limit := h.frameTime
 	if order.Do == doNothing {
 		limit = startTime
 	}

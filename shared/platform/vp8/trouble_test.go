@@ -102,9 +102,15 @@ func TestAHelperThatAlwaysEnds(t *testing.T) {
 func TestAHelperThatHangsIsReplaced(t *testing.T) {
 	t.Parallel()
 	s := newStream(t)
-	s.key(t)
-	stop(t, s.PID())
-	if _, err := s.next(t.Context()); !errors.Is(err, vp8.ErrLost) || !strings.Contains(err.Error(), "too long") {
+	l, err := library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	impatient := *l
+	impatient.FrameTime = 200 * time.Millisecond
+	hung := &stream{Codec: openOf(t, &impatient), pictures: s.pictures}
+	stop(t, hung.PID())
+	if _, err := hung.next(t.Context()); !errors.Is(err, vp8.ErrLost) || !strings.Contains(err.Error(), "too long") {
 		t.Errorf("a helper that hangs: %v", err)
 	}
 	s.key(t)

@@ -30,9 +30,9 @@ const MaxPixels = 1920 * 1088
 // MaxFrame is the largest compressed frame that is decoded, in bytes.
 const MaxFrame = 1 << 20
 
-// FrameTime is how long a helper may take for one frame before it is ended. It
+// DefaultFrameTime is how long a helper may take for one frame before it is ended. It
 // needs milliseconds, but the machine may be busy.
-const FrameTime = 5 * time.Second
+const DefaultFrameTime = 5 * time.Second
 
 // The errors of a [Codec].
 var (
@@ -44,7 +44,7 @@ var (
 	// ErrKeyFrame means that the frame builds on others that the decoder does not
 	// have. Ask the sender for a key frame.
 	ErrKeyFrame = errors.New("vp8: a key frame is needed")
-	// ErrLost means that the helper ended, or was ended after FrameTime, while it
+	// ErrLost means that the helper ended, or was ended after the library's FrameTime, while it
 	// worked on the frame. The next call starts another helper: ask the sender for
 	// a key frame. The next frame that is encoded is one.
 	ErrLost = errors.New("vp8: the codec ended and has to start again")

@@ -10,6 +10,7 @@ import (
 
 	"cutroom/shared/platform/fence"
 	"cutroom/shared/platform/vp8"
+	"cutroom/shared/testkit/patience"
 )
 
 // library is found once for all tests.
@@ -18,7 +19,11 @@ var library = sync.OnceValues(func() (*vp8.Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	return vp8.Find(context.Background(), fenced)
+	l, err := vp8.Find(context.Background(), fenced)
+	if err == nil {
+		l.FrameTime = patience.Max
+	}
+	return l, err
 })
 
 // open returns a codec that the test closes.
@@ -28,6 +33,12 @@ func open(t testing.TB) *vp8.Codec {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return openOf(t, l)
+}
+
+// openOf returns a codec of a library that the test closes.
+func openOf(t testing.TB, l *vp8.Library) *vp8.Codec {
+	t.Helper()
 	c, err := l.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -21,6 +21,7 @@ import (
 	"cutroom/shared/platform/awsconfig"
 	"cutroom/shared/platform/trace"
 	"cutroom/shared/platform/xray"
+	"cutroom/shared/testkit/patience"
 )
 
 const segment = "Root=1-5759e988-bd862e3fe1be46a994272793;Parent=53995c3f42cd8ad8;Sampled=1;Lineage=1:a87bd80c:0"
@@ -35,7 +36,7 @@ func newDaemon(t *testing.T) daemon {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { connection.Close() })
-	if err := connection.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+	if err := connection.SetDeadline(time.Now().Add(patience.Max)); err != nil {
 		t.Fatal(err)
 	}
 	return daemon{connection}

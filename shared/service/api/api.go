@@ -81,6 +81,8 @@ type Config struct {
 	// folders below Scratch. nil makes none: there are then those that workers made.
 	Posters Posters
 	Scratch string
+	// Verifier verifies files for people, in folders below Scratch. nil verifies none.
+	Verifier Verifier
 	// Downloads signs the URLs that the content route redirects to; if nil, the
 	// route sends the bytes itself.
 	Downloads DownloadSigner
@@ -132,10 +134,17 @@ type service struct {
 	Config
 	// streams counts the open event streams.
 	streams ratelimit.Open
-	// posing is held by the request that makes a thumbnail.
-	posing chan struct{}
+	// posing are the turns of requests that make a thumbnail, verifying of those that verify
+	// a file.
+	posing, verifying *ratelimit.Turns
 	// looks returns the looks of the preview engine, which are put together once.
 	looks func() (looksBody, error)
+}
+
+func newService(c Config) *service {
+	return &service{
+		Config: c, posing: ratelimit.NewTurns(1), verifying: ratelimit.NewTurns(1), looks: sync.OnceValues(knownLooks),
+	}
 }
 
 // Group is a set of endpoints that are deployed together. It returns their routes.
@@ -164,7 +173,7 @@ func New(c Config, groups ...Group) http.Handler {
 	if c.Draining == nil {
 		c.Draining = c.Stopping
 	}
-	s := &service{Config: c, posing: make(chan struct{}, 1), looks: sync.OnceValues(knownLooks)}
+	s := newService(c)
 	byPath := map[string][]*route{}
 	for _, group := range groups {
 		for _, route := range group(s) {

@@ -35,6 +35,7 @@ import (
 	"cutroom/shared/platform/boottime"
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/service/api"
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/programtest"
 	"cutroom/shared/testkit/sqlitetest"
 )
@@ -84,6 +85,8 @@ type setup struct {
 	signs      api.DownloadSigner
 	// posters makes the thumbnails of files; nil makes none.
 	posters api.Posters
+	// verifier verifies files; nil verifies none.
+	verifier api.Verifier
 	// above is RedirectAbove.
 	above int64
 }
@@ -125,9 +128,6 @@ func (w *world) now() time.Time {
 	}
 	return now.Add(time.Duration(w.later.Load()))
 }
-
-// patience bounds a wait that only a test which would never end reaches.
-const patience = 3 * time.Minute
 
 // stopClock keeps the clock from going on by itself, for tests of what a second or a
 // minute decides: a request may take longer than that on a busy machine.
@@ -192,7 +192,7 @@ func newWorld(t *testing.T, s setup) *world {
 	w.jobs = job.NewService(job.Config{
 		Store: store, Now: w.now, Random: rand.Reader, Watcher: w.records, Cursors: job.NewCursors(secret),
 		Workers:   map[job.Lane]int{job.VideoLane: s.workers, job.ImageLane: s.workers},
-		Estimates: w.estimates, MaxLength: 5 * time.Minute,
+		Estimates: w.estimates, Lines: w.records, MaxLength: 5 * time.Minute,
 		Budgets: keeper,
 	})
 	logger := slog.New(slog.NewTextHandler(w.log, nil))
@@ -213,7 +213,7 @@ func newWorld(t *testing.T, s setup) *world {
 			Keys:    &credential.KeyService{Store: db.Keys(), Random: rand.Reader, Now: w.now},
 			Budgets: keeper, AuditLog: db.Audit(),
 			Origins: s.origins, Stopping: s.stopping, Draining: s.draining,
-			ImageWait: cmp.Or(s.imageWait, patience), VideoWait: s.videoWait,
+			ImageWait: cmp.Or(s.imageWait, patience.Max), VideoWait: s.videoWait,
 			Blobs: blobs, Files: file.NewService(file.Config{
 				Store: shelf, Blobs: blobs, IDs: file.NewIDs(w.now, rand.Reader), Cursors: file.NewCursors(secret), Now: w.now,
 				Extender: w.shelf,
@@ -221,7 +221,7 @@ func newWorld(t *testing.T, s setup) *world {
 			Intake:   &file.Intake{Reservations: shelf, Free: s.free, Most: s.allUploads, NewID: rand.Text, Now: w.now},
 			Sessions: w.live, QuotaReads: ratelimit.NewWindow(w.ownTime),
 			Shares: job.NewShares(secret, w.now), Signer: urls, UploadURLs: urls, MaxUpload: s.maxUpload, Ready: s.ready, Logger: logger,
-			Posters: s.posters, Scratch: t.TempDir(),
+			Posters: s.posters, Scratch: t.TempDir(), Verifier: s.verifier,
 			Warm: s.warm, Downloads: s.signs, RedirectAbove: s.above, EventsOnce: s.eventsOnce,
 			WebhookLog: db.Webhooks(), WebhookSecrets: webhook.NewSecrets(secret),
 		}, s.groups...),
@@ -233,7 +233,7 @@ func newWorld(t *testing.T, s setup) *world {
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), patience.Max)
 		defer cancel()
 		if err := server.Shutdown(ctx); err != nil {
 			t.Errorf("shutdown: %v", err)
@@ -378,12 +378,7 @@ func (w *world) nothingStays() {
 // eventually waits for something that happens soon after a response.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !is(); {
-		if time.Now().After(end) {
-			t.Fatalf("not so after %v: %s", patience, what)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	patience.Until(t, what, is)
 }
 
 // clip returns a small video.

@@ -3,15 +3,19 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"math/big"
 	"net/http"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/webhook"
 )
 
 // Budgets is the group of what an account and its keys may use up, an extension of this
@@ -29,15 +33,15 @@ type BudgetService interface {
 	// States returns the budgets of an account and of its keys, with what is used of them.
 	States(ctx context.Context, account string) ([]budget.State, error)
 	// Set creates or replaces a budget, and returns it with what is used of it.
-	Set(ctx context.Context, from audit.Origin, b budget.Budget) (budget.State, error)
+	Set(ctx context.Context, from audit.Origin, to budget.Setting) (budget.State, error)
 	// Delete deletes a budget.
 	//
 	// Errors: fault.NotFound.
 	Delete(ctx context.Context, from audit.Origin, id budget.ID) error
 }
 
-// budgetBody is a budget as the service shows it.
-type budgetBody struct {
+// budgetFacts are a budget and what is used of it.
+type budgetFacts struct {
 	// Key is null for a budget of the whole account.
 	Key    *string       `json:"key"`
 	Period budget.Period `json:"period"`
@@ -50,19 +54,61 @@ type budgetBody struct {
 	ResetsAt  *string     `json:"resets_at"`
 }
 
+// budgetBody is a budget as the service shows it.
+type budgetBody struct {
+	budgetFacts
+	// WarnURL is null if nobody is told of warnings.
+	WarnURL *string `json:"warn_url"`
+}
+
 func (s *service) budgetBody(state budget.State) budgetBody {
+	body := budgetBody{budgetFacts: newBudgetFacts(state, s.Catalog.Currency)}
+	if state.WarnURL != "" {
+		body.WarnURL = &state.WarnURL
+	}
+	return body
+}
+
+// newBudgetFacts returns the facts of a budget; the currency may be empty.
+func newBudgetFacts(state budget.State, currency string) budgetFacts {
 	amount := func(n int64) json.Number { return json.Number(state.Unit.FormatAmount(n)) }
-	body := budgetBody{
+	facts := budgetFacts{
 		Period: state.Period, Unit: state.Unit, Limit: amount(state.Limit), Used: amount(state.Used),
 		Remaining: amount(state.Remaining()), ResetsAt: timestamp(state.Window.Ends()),
 	}
 	if state.Key != "" {
-		body.Key = &state.Key
+		facts.Key = &state.Key
 	}
-	if currency := s.Catalog.Currency; state.Unit == budget.Cost && currency != "" {
-		body.Currency = &currency
+	if state.Unit == budget.Cost && currency != "" {
+		facts.Currency = &currency
 	}
-	return body
+	return facts
+}
+
+// warningBody is the message about a warning. It is the same, byte for byte, in every
+// attempt.
+type warningBody struct {
+	Type webhook.EventType `json:"type"`
+	// Timestamp is when the warning was due.
+	Timestamp *string `json:"timestamp"`
+	// Data is the budget as it was then.
+	Data struct {
+		Account string `json:"account"`
+		// Percent is 80 or 100.
+		Percent int `json:"percent"`
+		budgetFacts
+	} `json:"data"`
+}
+
+// WarningBody returns what writes the messages about warnings, for webhook.Events: costs are
+// in the currency.
+func WarningBody(currency string) func(budget.Warning) ([]byte, error) {
+	return func(w budget.Warning) ([]byte, error) {
+		body := warningBody{Type: webhook.BudgetWarning, Timestamp: timestamp(w.At)}
+		body.Data.Account, body.Data.Percent = w.Account, w.Percent
+		body.Data.budgetFacts = newBudgetFacts(w.State, currency)
+		return plainJSON(body)
+	}
 }
 
 // listBudgets is GET /v1/budgets.
@@ -85,29 +131,52 @@ func (s *service) setBudget(w http.ResponseWriter, r *http.Request, c call) erro
 	if err != nil {
 		return err
 	}
-	b := budget.Budget{}
+	to := budget.Setting{}
 	key, _, found := sent.text("key")
 	period, _, wrong := sent.text("period")
 	found = append(found, wrong...)
 	unit, _, wrong := sent.text("unit")
 	found = append(found, wrong...)
 	if len(found) == 0 {
-		b.ID, found = budgetID(c, key, period, unit)
+		to.ID, found = budgetID(c, key, period, unit)
 	}
-	b.Limit, wrong = sent.amount("limit", budget.Unit(unit))
+	to.Limit, wrong = sent.amount("limit", budget.Unit(unit))
+	found = append(found, wrong...)
+	to.WarnURL, wrong = s.warnURL(sent)
 	found = append(found, wrong...)
 	if len(found) > 0 {
 		return found
 	}
-	if err := s.ownKey(r.Context(), c.who.Key, b.ID); err != nil {
+	if err := s.ownKey(r.Context(), c.who.Key, to.ID); err != nil {
 		return err
 	}
-	state, err := s.Budgets.Set(r.Context(), s.origin(r, c), b)
+	state, err := s.Budgets.Set(r.Context(), s.origin(r, c), to)
 	if err != nil {
 		return err
 	}
 	s.writeJSON(w, r, http.StatusOK, s.budgetBody(state))
 	return nil
+}
+
+// warnURL returns who is told of warnings: nil if the request leaves that as it is, and empty
+// for nobody, which null says too.
+func (s *service) warnURL(sent jsonObject) (*string, problems) {
+	const name = "warn_url"
+	if _, there := sent[name]; !there {
+		return nil, nil
+	}
+	to, _, found := sent.text(name)
+	if len(found) > 0 || to == "" {
+		return &to, found
+	}
+	var invalid *fault.Error
+	switch {
+	case utf8.RuneCountInString(to) > webhook.MaxURL:
+		return nil, problems{valueProblem(name, to, fmt.Sprintf("The URL is longer than %d characters.", webhook.MaxURL))}
+	case errors.As(s.WebhookTargets.CheckURL(to), &invalid):
+		return nil, problems{valueProblem(name, to, invalid.Message)}
+	}
+	return &to, nil
 }
 
 // maxAmountText is how long the text of an amount may be.

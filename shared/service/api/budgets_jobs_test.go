@@ -1,6 +1,8 @@
 package api_test
 
 import (
+	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,4 +98,74 @@ func TestBudgetsOfJobs(t *testing.T) {
 	if !fault.Is(err, fault.Exhausted) {
 		t.Errorf("error %v", err)
 	}
+}
+
+// Jobs that are accepted, and those that are refused, make warnings due, and so does a limit
+// that is lowered: each once.
+func TestJobsWarn(t *testing.T) {
+	w := newWorld(t, setup{})
+	w.stopClock()
+	b := budget.Budget{
+		ID: budget.ID{Account: "studio", Period: budget.Day, Unit: budget.Jobs}, Limit: 5, WarnURL: "https://example.com/budgets",
+	}
+	if err := w.budgets.Set(t.Context(), audit.Operator(w.now()), b); err != nil {
+		t.Fatal(err)
+	}
+	told := func(counter budget.Counter, want ...int) {
+		t.Helper()
+		var got []int
+		for _, percent := range []int{80, 100} {
+			of := budget.Warning{State: budget.State{Budget: budget.Budget{ID: counter.ID}, Window: counter.Window}, Percent: percent}
+			switch _, err := w.budgets.Warning(t.Context(), of.EventID()); {
+			case err == nil:
+				got = append(got, percent)
+			case !fault.Is(err, fault.NotFound):
+				t.Fatal(err)
+			}
+		}
+		due, err := w.hooks.Due(t.Context(), w.now(), 10, 10)
+		if err != nil || !slices.Equal(got, want) || len(due) != len(want) {
+			t.Fatalf("warned of %d, want %d; due are %v, %v", got, want, due, err)
+		}
+	}
+	counter := b.Counter(w.now())
+	for i := range 5 {
+		w.submit(studio)
+		told(counter, map[int][]int{3: {80}, 4: {80, 100}}[i]...)
+	}
+	w.overBudget(w.post("gen-2.5", studio, upload("data", clip(t))))
+	told(counter, 80, 100)
+}
+
+// A limit that is lowered below what is used warns at once, and a job that finds too little
+// left before all is used says that all is.
+func TestLoweredLimitsWarn(t *testing.T) {
+	w := newWorld(t, setup{})
+	w.stopClock()
+	admin := w.newAdmin("studio")
+	key := w.createdKey(w.askKey(admin, `{"label": "render farm"}`))
+	put := func(limit string) {
+		t.Helper()
+		a := w.putBudget(admin, `{"key":"`+key.ID+`","period":"day","unit":"jobs","limit":`+limit+`,"warn_url":"https://example.com/"}`)
+		if a.status != http.StatusOK {
+			t.Fatalf("%d %s", a.status, a.body)
+		}
+	}
+	due := func(want int) {
+		t.Helper()
+		if due, err := w.hooks.Due(t.Context(), w.now(), 10, 10); err != nil || len(due) != want {
+			t.Fatalf("due are %v, %v; want %d", due, err, want)
+		}
+	}
+	put("100")
+	for range 4 {
+		w.submit(key.Key)
+	}
+	due(0)
+	put("5")
+	due(1)
+	put("3")
+	due(2)
+	put("2")
+	due(2)
 }

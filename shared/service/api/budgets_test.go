@@ -97,3 +97,40 @@ func TestBudgetsOfKeys(t *testing.T) {
 	must("a second deletion", w.request(http.MethodDelete, gone, admin, nil), 404)
 	must("nonsense", w.request(http.MethodDelete, "/v1/budgets?key="+key, admin, nil), 422, `"query","period"`)
 }
+
+// Who is told of warnings is checked as the webhook of a job is, stays where a request leaves
+// it open, and is shown to admins; the audit log has its host alone.
+func TestWhoIsToldOfWarnings(t *testing.T) {
+	w := newWorld(t, setup{})
+	admin := w.newAdmin("studio")
+	key := w.createdKey(w.askKey(admin, `{"label": "render farm"}`)).ID
+	put := func(more string) answer {
+		t.Helper()
+		return w.putBudget(admin, `{"key":"`+key+`","period":"day","unit":"jobs","limit":5`+more+`}`)
+	}
+	const hook = "https://example.com/budgets?token=12345"
+	for _, c := range []struct {
+		more, shown string
+		status      int
+	}{
+		{``, `"warn_url":null`, 200},
+		{`,"warn_url":"` + hook + `"`, `"warn_url":"` + hook + `"`, 200},
+		{`,"warn_url":"http://example.com/"`, "https://", 422},
+		{`,"warn_url":"https://127.0.0.1/"`, "public internet", 422},
+		{`,"warn_url":"https://169.254.169.254/latest"`, "public internet", 422},
+		{`,"warn_url":"https://a@example.com/"`, "user name", 422},
+		{`,"warn_url":"https://example.com/` + strings.Repeat("a", 2048) + `"`, "longer than 2048", 422},
+		{`,"warn_url":7`, "string", 422},
+		{``, `"warn_url":"` + hook + `"`, 200},
+		{`,"warn_url":null`, `"warn_url":null`, 200},
+		{`,"warn_url":"` + hook + `"`, `"warn_url":"` + hook + `"`, 200},
+		{`,"warn_url":""`, `"warn_url":null`, 200},
+	} {
+		if a := put(c.more); a.status != c.status || !strings.Contains(a.body, c.shown) {
+			t.Errorf("with %.60s: %d %s", c.more, a.status, a.body)
+		}
+	}
+	if log := w.get("/v1/audit", admin).body; !strings.Contains(log, `"warn_host":"example.com"`) || strings.Contains(log, "12345") {
+		t.Errorf("the audit log is %s", log)
+	}
+}

@@ -10,8 +10,8 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// FileContent is the group that serves the content and the thumbnails of stored files,
-// for pages that browse them.
+// FileContent is the group that serves the content and the thumbnails of stored files, for
+// pages that browse them, and verifies them.
 func FileContent(s *service) []route {
 	return within(credential.FileRoutes, []route{
 		{
@@ -22,6 +22,7 @@ func FileContent(s *service) []route {
 			method: http.MethodGet, path: "/v1/uploads/{file_id}/thumbnail", access: keyOrToken, queryToken: true, unlimited: true,
 			handle: s.showFileThumbnail,
 		},
+		{method: http.MethodGet, path: "/v1/uploads/{file_id}/credentials", access: keyOrToken, handle: s.showFileCredentials},
 	})
 }
 

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/media"
+	"cutroom/shared/domain/ratelimit"
 	"cutroom/shared/engine"
 )
 
@@ -21,9 +23,9 @@ import (
 //
 // Errors: *engine.Error with the code invalid_input for a file that cannot be decoded.
 type Posters interface {
-	// Posters returns a small picture of each file, for a video its first one, as a
+	// Posters returns a small picture of each file, for a video one of its first, as a
 	// JPEG. It may write into the folder.
-	Posters(ctx context.Context, folder string, of []engine.Input) ([][]byte, error)
+	Posters(ctx context.Context, folder string, of []engine.Depicted) ([][]byte, error)
 }
 
 const (
@@ -52,12 +54,19 @@ func (s *service) showFileThumbnail(w http.ResponseWriter, r *http.Request, c ca
 	if len(picture) == 0 {
 		return errNoThumbnail
 	}
-	sendPicture(w, r, picture, `"`+f.MD5+`-thumbnail"`, disposition("inline", stem(f), f.ID, ".jpg"))
+	sendPicture(w, r, picture, forAnHour, `"`+f.MD5+`-thumbnail"`, disposition("inline", stem(f), f.ID, ".jpg"))
 	return nil
 }
 
+// takeTurn waits for an account's turn, for so long at most. It reports whether it came.
+func takeTurn(ctx context.Context, turns *ratelimit.Turns, account string, wait time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	return turns.Take(ctx, account)
+}
+
 // makeThumbnail makes a file's thumbnail and stores it, one at a time: pictures must not
-// take the engine's processors. It is empty if none can be made of the file, which is
+// take the engine's processors. Accounts take turns. It is empty if none can be made of the file, which is
 // stored too, so that a broken file is read once.
 //
 // Errors: fault.NotFound if the file is gone, or there is nothing here that makes
@@ -67,18 +76,12 @@ func (s *service) makeThumbnail(ctx context.Context, f file.File) ([]byte, error
 	if s.Posters == nil {
 		return nil, errNoThumbnail
 	}
-	turn := time.NewTimer(posingWait)
-	defer turn.Stop()
-	select {
-	case s.posing <- struct{}{}:
-		defer func() { <-s.posing }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	case <-turn.C:
+	if !takeTurn(ctx, s.posing, f.Account, posingWait) {
 		busy := fault.New(fault.Unavailable, "Other thumbnails are being made. Try again.")
 		busy.RetryAfter = posingRetry
-		return nil, busy
+		return nil, cmp.Or(ctx.Err(), error(busy))
 	}
+	defer s.posing.Release(f.Account)
 	// Another request may have made it meanwhile.
 	picture, err := file.Thumbnail(ctx, s.Blobs, f.Blob)
 	if !fault.Is(err, fault.NotFound) {
@@ -123,7 +126,7 @@ func (s *service) pose(ctx context.Context, f file.File) (picture []byte, err er
 	if err := blob.Fetch(ctx, s.Blobs, f.Blob, path); err != nil {
 		return nil, err
 	}
-	posters, err := s.Posters.Posters(ctx, folder, []engine.Input{{Path: path, MIME: kind.MIME}})
+	posters, err := s.Posters.Posters(ctx, folder, []engine.Depicted{{Input: engine.Input{Path: path, MIME: kind.MIME}}})
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +135,7 @@ func (s *service) pose(ctx context.Context, f file.File) (picture []byte, err er
 
 // kindOf returns the type of a file's bytes. It reports whether they are an image or a
 // video, no larger than inputs may be (docs/contract/media.md#input-limits); a video may
-// be longer, as its first picture is all that is read.
+// be longer, as its beginning is all that is read.
 //
 // Errors: fault.NotFound; those of the store.
 func (s *service) kindOf(ctx context.Context, f file.File) (media.Type, bool, error) {

@@ -25,7 +25,7 @@ type counted struct {
 	calls atomic.Int64
 }
 
-func (c *counted) Posters(ctx context.Context, folder string, of []engine.Input) ([][]byte, error) {
+func (c *counted) Posters(ctx context.Context, folder string, of []engine.Depicted) ([][]byte, error) {
 	c.calls.Add(1)
 	return c.Tools.Posters(ctx, folder, of)
 }
@@ -179,7 +179,7 @@ type blockedPosters struct {
 	calls          atomic.Int64
 }
 
-func (b *blockedPosters) Posters(ctx context.Context, _ string, _ []engine.Input) ([][]byte, error) {
+func (b *blockedPosters) Posters(ctx context.Context, _ string, _ []engine.Depicted) ([][]byte, error) {
 	b.calls.Add(1)
 	b.begun <- struct{}{}
 	select {

@@ -99,7 +99,7 @@ func newFuzzed(f *testing.F) func() (*service, *memory) {
 		files := file.NewService(file.Config{Store: oneFile{}, Blobs: store, IDs: file.NewIDs(time.Now, rand.Reader),
 			Now: time.Now})
 		return &service{Config: Config{Catalog: known, Blobs: store, Files: files, MaxUpload: 1000,
-			Logger: slog.New(slog.DiscardHandler)}}, store
+			Jobs: job.NewService(job.Config{}), Logger: slog.New(slog.DiscardHandler)}}, store
 	}
 }
 

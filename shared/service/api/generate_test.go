@@ -289,7 +289,7 @@ func TestHangingUpCancels(t *testing.T) {
 		}
 		backlog := func(n int) {
 			eventually(t, fmt.Sprintf("%d jobs wait or run", n), func() bool {
-				backlog, err := w.records.Backlog(t.Context(), job.LaneOf(w.model(name).Kind), "studio")
+				backlog, err := w.records.Backlog(t.Context(), job.LaneOf(w.model(name).Kind), "studio", 0)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -405,7 +405,7 @@ func TestTheDeadlineEndsTheWait(t *testing.T) {
 	answers := make(chan answer)
 	go func() { answers <- w.generate("gen-pro-t2v", studio, text("prompt", "x")) }()
 	eventually(t, "the job is accepted", func() bool {
-		backlog, err := w.records.Backlog(t.Context(), job.VideoLane, "studio")
+		backlog, err := w.records.Backlog(t.Context(), job.VideoLane, "studio", 0)
 		return err == nil && backlog.AccountJobs == 1
 	})
 	w.later.Store(int64(job.MaxAge))

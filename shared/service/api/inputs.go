@@ -55,7 +55,7 @@ func (in *inputs) take(ctx context.Context, p filePart) (*job.Input, *problem, e
 		return nil, &wrong, nil
 	}
 
-	input := &job.Input{Blob: job.InputBlob(in.jobID, p.field.Name), MIME: kind.MIME}
+	input := &job.Input{Blob: in.service.Jobs.InputBlob(in.jobID, p.field.Name), MIME: kind.MIME}
 	if p.fileName != "" {
 		input.Name = file.CleanName(p.fileName)
 	}
@@ -102,7 +102,7 @@ func (in *inputs) refer(
 		return nil, &wrong, nil
 	}
 	input := &job.Input{
-		Blob: job.InputBlob(in.jobID, field.Name), Name: stored.Filename, MIME: kind.MIME, Size: stored.Size, MD5: stored.MD5,
+		Blob: in.service.Jobs.InputBlob(in.jobID, field.Name), Name: stored.Filename, MIME: kind.MIME, Size: stored.Size, MD5: stored.MD5,
 		File: stored.Blob,
 	}
 	in.names = append(in.names, input.Blob)

@@ -67,6 +67,16 @@ type resultBody struct {
 	Duration float64 `json:"duration,omitempty"`
 	// ExpiresAt is when the result is deleted.
 	ExpiresAt *string `json:"expires_at"`
+	// Credentials is present if the result has Content Credentials.
+	Credentials *credentialsBody `json:"content_credentials,omitempty"`
+}
+
+// credentialsBody says what the Content Credentials in a result say
+// (docs/contract/jobs.md#content-credentials).
+type credentialsBody struct {
+	SourceType string  `json:"source_type"`
+	SignedBy   string  `json:"signed_by"`
+	SignedAt   *string `json:"signed_at"`
 }
 
 // newResultBody returns nil for a job without a result.
@@ -74,8 +84,12 @@ func newResultBody(j job.Job, age time.Duration) *resultBody {
 	if j.Result == nil {
 		return nil
 	}
-	return &resultBody{
+	body := &resultBody{
 		MIME: j.Result.MIME, Size: j.Result.Size, Width: j.Result.Width, Height: j.Result.Height,
 		Duration: j.Result.Duration.Seconds(), ExpiresAt: timestamp(j.CompletedAt.Add(age)),
 	}
+	if signed := j.Result.Credentials; signed != nil {
+		body.Credentials = &credentialsBody{signed.SourceType, signed.SignedBy, timestamp(signed.SignedAt)}
+	}
+	return body
 }

@@ -177,8 +177,32 @@ func (s *service) showJob(w http.ResponseWriter, r *http.Request, c call) error 
 	if err != nil {
 		return err
 	}
-	s.writeJSON(w, r, http.StatusOK, s.jobBody(j))
+	s.writeJSON(w, r, http.StatusOK, s.followedBody(r.Context(), c, j))
 	return nil
+}
+
+// followedBody returns a job as it is shown now to who follows it: with what can be
+// expected of it while it is pending.
+func (s *service) followedBody(ctx context.Context, c call, j job.Job) jobBody {
+	body := s.jobBody(j)
+	if outlook, known := s.Jobs.Outlook(ctx, j, c.who.Tier.PendingJobs); known {
+		body.QueuePosition = outlook.Position
+		body.EstimatedStart, body.EstimatedCompletion = newSpanBody(outlook.Start), newSpanBody(outlook.Completion)
+	}
+	return body
+}
+
+// spanBody is when something is expected.
+type spanBody struct {
+	Earliest *string `json:"earliest"`
+	Latest   *string `json:"latest"`
+}
+
+func newSpanBody(s *job.Span) *spanBody {
+	if s == nil {
+		return nil
+	}
+	return &spanBody{timestamp(s.Earliest), timestamp(s.Latest)}
 }
 
 // jobBody returns a job as it is shown now.
@@ -218,6 +242,11 @@ type jobBody struct {
 	StartedAt   *string    `json:"started_at"`
 	CompletedAt *string    `json:"completed_at"`
 	Progress    float64    `json:"progress"`
+	// QueuePosition, EstimatedStart and EstimatedCompletion are what can be expected of a
+	// pending job (docs/contract/jobs.md#outlook), absent where that is not known.
+	QueuePosition       int       `json:"queue_position,omitempty"`
+	EstimatedStart      *spanBody `json:"estimated_start_at,omitempty"`
+	EstimatedCompletion *spanBody `json:"estimated_completion_at,omitempty"`
 	// EstimatedSeconds is how long the engine was expected to work on it, if that was
 	// known when it was accepted.
 	EstimatedSeconds *int64 `json:"estimated_seconds,omitempty"`

@@ -39,7 +39,8 @@ func Events(s *service) []route {
 
 // streamJob is GET /v1/jobs/{id of a job}/events: server-sent events (HTML Living
 // Standard, "Server-sent events") with the job as it is now, and again whenever its
-// status or progress changes, until it ends. A client that reconnects misses
+// status or progress changes, and every eventsKeepAlive while it is pending, until it
+// ends. A client that reconnects misses
 // nothing, because every stream starts with the job's present state.
 func (s *service) streamJob(w http.ResponseWriter, r *http.Request, c call) error {
 	j, err := s.namedJob(r, c)
@@ -61,7 +62,7 @@ func (s *service) streamJob(w http.ResponseWriter, r *http.Request, c call) erro
 		w.WriteHeader(http.StatusOK)
 		return nil
 	}
-	stream := &eventStream{w: w, controller: http.NewResponseController(w), show: s.jobBody}
+	stream := &eventStream{w: w, controller: http.NewResponseController(w), show: func(j job.Job) jobBody { return s.followedBody(r.Context(), c, j) }}
 	// Continue the numbering of the previous stream. The numbers only say the
 	// order.
 	stream.last, _ = strconv.ParseUint(r.Header.Get("Last-Event-ID"), 10, 32)
@@ -111,8 +112,12 @@ func (s *service) follow(r *http.Request, c call, j job.Job, stream *eventStream
 			if !more {
 				return
 			}
-			send = func() { stream.job(changed) }
+			j = changed
+			send = func() { stream.job(j) }
 		case <-alive.C:
+			if j.Status == job.Pending { // it moves on in the line
+				send = func() { stream.job(j) }
+			}
 		}
 		// A client whose key was revoked learns it when it reconnects.
 		refused := s.Authenticator.Recheck(ctx, c.who)

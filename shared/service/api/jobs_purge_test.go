@@ -47,7 +47,7 @@ func TestAnEndedJobIsDeleted(t *testing.T) {
 		if a := w.purge(id, studio, query); a.status != 204 || a.body != "" {
 			t.Errorf("%s: %d %s", query, a.status, a.body)
 		}
-		for _, path := range []string{"", "/content", "/thumbnail", "/events", "/deliveries"} {
+		for _, path := range []string{"", "/content", "/thumbnail", "/preview", "/events", "/deliveries"} {
 			if a := w.get("/v1/jobs/"+id+path, studio); a.status != 404 {
 				t.Errorf("%s after it: %d %s", path, a.status, a.body)
 			}

@@ -64,7 +64,7 @@ func TestJobStatus(t *testing.T) {
 	}
 	check("pending",
 		`\{"job_id":"ID","status":"pending","model":"gen-2\.5","created_at":TIME,"started_at":null,"completed_at":null,`+
-			`"progress":0,"seed":42,ASKED\}`)
+			`"progress":0,"queue_position":1,"seed":42,ASKED\}`)
 	w.start(id)
 	if err := w.records.Progress(t.Context(), id, "nonce", 0.25); err != nil {
 		t.Fatal(err)

@@ -91,7 +91,10 @@ func TestTenancyByID(t *testing.T) {
 			{"DELETE", "/v1/jobs/%s?purge=true", y.completed, "job_01JZZZZZZZZZZZZZZZZZZZZZZZ", true, false},
 			{"POST", "/v1/jobs/%s/shares", y.completed, "job_01JZZZZZZZZZZZZZZZZZZZZZZZ", true, false},
 			{"GET", "/v1/jobs/%s/thumbnail", y.completed, "job_01JZZZZZZZZZZZZZZZZZZZZZZZ", false, false},
+			{"GET", "/v1/jobs/%s/thumbnail?size=poster", y.completed, "job_01JZZZZZZZZZZZZZZZZZZZZZZZ", false, false},
 			{"GET", "/v1/jobs/%s/thumbnail?of=input", y.pending, "job_01JZZZZZZZZZZZZZZZZZZZZZZZ", false, false},
+			{"GET", "/v1/jobs/%s/preview", y.pending, "job_01JZZZZZZZZZZZZZZZZZZZZZZZ", false, false},
+			{"GET", "/v1/jobs/%s/credentials", y.completed, "job_01JZZZZZZZZZZZZZZZZZZZZZZZ", false, false},
 			{"GET", "/v1/jobs/%s/content", y.pending, "job_01JZZZZZZZZZZZZZZZZZZZZZZZ", false, false},
 			{"GET", "/v1/jobs/%s/events", y.completed, "job_01JZZZZZZZZZZZZZZZZZZZZZZZ", false, false},
 			{"GET", "/v1/jobs/%s/events", y.pending, "job_01JZZZZZZZZZZZZZZZZZZZZZZZ", false, false},
@@ -106,6 +109,7 @@ func TestTenancyByID(t *testing.T) {
 			{"HEAD", "/v1/uploads/%s", y.stored, "file_unknown", false, false},
 			{"GET", "/v1/uploads/%s/thumbnail", y.picture, "file_unknown", false, false},
 			{"HEAD", "/v1/uploads/%s/thumbnail", y.picture, "file_unknown", false, false},
+			{"GET", "/v1/uploads/%s/credentials", y.picture, "file_unknown", false, false},
 			{"GET", "/v1/files/by-md5/%s", y.md5, strings.Repeat("0", 32), true, false},
 			{"GET", "/v1/files/by-md5/%s", strings.ToUpper(y.md5), strings.Repeat("0", 32), true, false},
 			{"DELETE", "/v1/keys/%s", y.key, "key_000000000000", true, true},
@@ -126,7 +130,7 @@ func TestTenancyByID(t *testing.T) {
 		}
 		// A client token in the query reaches no further.
 		if isToken {
-			for _, path := range []string{"/v1/jobs/" + y.completed + "/content", "/v1/jobs/" + y.completed + "/events",
+			for _, path := range []string{"/v1/jobs/" + y.completed + "/content", "/v1/jobs/" + y.completed + "/events", "/v1/jobs/" + y.pending + "/preview",
 				"/v1/uploads/" + y.stored, "/v1/uploads/" + y.picture + "/thumbnail"} {
 				y.answered(path+" by the query with "+name, y.get(path+"?api_key="+secret, ""), 404)
 			}

@@ -1,10 +1,12 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,12 +34,9 @@ func (s *service) showThumbnail(w http.ResponseWriter, r *http.Request, c call) 
 	if err != nil {
 		return err
 	}
-	of := readQuery(r.URL.RawQuery)["of"]
-	if of == "" {
-		of = "result"
-	}
-	if of != "result" && of != "input" {
-		return problems{notAmong("of", of, []string{"result", "input"}).in("query")}
+	of, size, err := readPicture(r)
+	if err != nil {
+		return err
 	}
 	if err := s.Jobs.CheckResult(j); err != nil {
 		return err
@@ -47,27 +46,52 @@ func (s *service) showThumbnail(w http.ResponseWriter, r *http.Request, c call) 
 		return err
 	}
 	picture := pictures.Result
-	if of == "input" {
+	switch {
+	case of == "input":
 		picture = pictures.Input
+	case size == "poster" && len(pictures.Poster) > 0:
+		picture, of = pictures.Poster, size
 	}
 	if len(picture) == 0 {
 		return errNoThumbnail
 	}
 	// A run makes its pictures once, so that its result tells them apart.
 	tag := fmt.Sprintf(`"%s-%s"`, j.Result.SHA256, of)
-	sendPicture(w, r, picture, tag, disposition("inline", j.ResultName()+"-"+of, j.ID+"-"+of, ".jpg"))
+	sendPicture(w, r, picture, forAnHour, tag, disposition("inline", j.ResultName()+"-"+of, j.ID+"-"+of, ".jpg"))
 	return nil
 }
 
-// sendPicture sends a thumbnail, which the client may keep for an hour. The tag is that
-// of its ETag, with quotes.
-func sendPicture(w http.ResponseWriter, r *http.Request, picture []byte, tag, disposition string) {
+// readPicture returns which picture of a job a request asks for: of what, and its size.
+//
+// Errors: problems.
+func readPicture(r *http.Request) (of, size string, err error) {
+	query := readQuery(r.URL.RawQuery)
+	of, size = cmp.Or(query["of"], "result"), cmp.Or(query["size"], "thumbnail")
+	var wrong problems
+	if known := []string{"result", "input"}; !slices.Contains(known, of) {
+		wrong = append(wrong, notAmong("of", of, known).in("query"))
+	}
+	if known := []string{"thumbnail", "poster"}; !slices.Contains(known, size) {
+		wrong = append(wrong, notAmong("size", size, known).in("query"))
+	}
+	if len(wrong) > 0 {
+		return "", "", wrong
+	}
+	return of, size, nil
+}
+
+// forAnHour is how long a client may keep a thumbnail.
+const forAnHour = "private, max-age=3600"
+
+// sendPicture sends a small JPEG, which the client may cache as it says. The tag is that of
+// its ETag, with quotes.
+func sendPicture(w http.ResponseWriter, r *http.Request, picture []byte, cache, tag, disposition string) {
 	header := w.Header()
 	header.Set("Content-Type", "image/jpeg")
 	header.Set("Content-Disposition", disposition)
 	header.Set("ETag", tag)
 	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Cache-Control", "private, max-age=3600")
+	header.Set("Cache-Control", cache)
 	if hasTag(r.Header.Values("If-None-Match"), tag) {
 		w.WriteHeader(http.StatusNotModified)
 		return
@@ -121,7 +145,7 @@ func (s *service) thumbnails(ctx context.Context, j job.Job) (job.Thumbnails, er
 }
 
 func (s *service) readThumbnails(ctx context.Context, j job.Job) (job.Thumbnails, error) {
-	blob, err := s.Blobs.Open(ctx, job.ThumbnailsBlob(j.ID, j.Nonce), 0, job.MaxThumbnails)
+	blob, err := s.Blobs.Open(ctx, j.ThumbnailsBlob(), 0, job.MaxThumbnails)
 	if err != nil {
 		return job.Thumbnails{}, fmt.Errorf("open the thumbnails: %w", err)
 	}

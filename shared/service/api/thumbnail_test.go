@@ -13,8 +13,12 @@ import (
 // photograph stores the thumbnails of a completed job.
 func (w *world) photograph(id, result, input string) {
 	w.t.Helper()
-	pictures := job.Thumbnails{Result: []byte(result), Input: []byte(input)}
-	name := job.ThumbnailsBlob(id, w.record(id).Nonce)
+	w.store(id, job.Thumbnails{Result: []byte(result), Input: []byte(input)})
+}
+
+func (w *world) store(id string, pictures job.Thumbnails) {
+	w.t.Helper()
+	name := w.record(id).ThumbnailsBlob()
 	if _, err := w.blobs.Put(w.t.Context(), name, bytes.NewReader(pictures.Encode())); err != nil {
 		w.t.Fatal(err)
 	}
@@ -32,12 +36,19 @@ func TestThumbnail(t *testing.T) {
 	}
 	w.start(id)
 	w.complete(id, "the result", "video/mp4")
-	w.photograph(id, "small result", "small input")
+	w.store(id, job.Thumbnails{
+		Result: []byte("small result"), Input: []byte("small input"), Poster: []byte("large result"),
+	})
 	for _, c := range []struct{ path, key, body, name string }{
 		{path, studio, "small result", "beach-watercolor-result.jpg"},
 		{path + "?of=", studio, "small result", "beach-watercolor-result.jpg"},
 		{path + "?of=result", token, "small result", "beach-watercolor-result.jpg"},
 		{path + "?of=input", studio, "small input", "beach-watercolor-input.jpg"},
+		{path + "?size=thumbnail", studio, "small result", "beach-watercolor-result.jpg"},
+		{path + "?size=poster", studio, "large result", "beach-watercolor-poster.jpg"},
+		{path + "?of=result&size=poster", token, "large result", "beach-watercolor-poster.jpg"},
+		{path + "?of=input&size=poster", studio, "small input", "beach-watercolor-input.jpg"},
+		{path + "?size=poster&api_key=" + token, "", "large result", "beach-watercolor-poster.jpg"},
 		{path + "?of=input&api_key=" + token, "", "small input", "beach-watercolor-input.jpg"},
 	} {
 		a := w.get(c.path, c.key)
@@ -61,12 +72,24 @@ func TestThumbnail(t *testing.T) {
 			t.Errorf("HEAD %s: %d %v", c.path, head.status, head.header)
 		}
 	}
-	if result, input := w.get(path, studio), w.get(path+"?of=input", studio); result.header.Get("ETag") ==
-		input.header.Get("ETag") {
-		t.Error("both pictures have one entity tag")
+	tags := map[string]bool{}
+	for _, query := range []string{"", "?of=input", "?size=poster"} {
+		tags[w.get(path+query, studio).header.Get("ETag")] = true
+	}
+	if len(tags) != 3 {
+		t.Errorf("three pictures have the entity tags %v", tags)
+	}
+	if a := w.get(path+"?size=huge", studio); a.status != 422 || !strings.Contains(a.body, `"loc":["query","size"]`) {
+		t.Errorf("of another size: %d %s", a.status, a.body)
 	}
 	if a := w.get(path+"?of=mask", studio); a.status != 422 || !strings.Contains(a.body, `"loc":["query","of"]`) {
 		t.Errorf("of something else: %d %s", a.status, a.body)
+	}
+	// Where there is no poster, as of an image, the thumbnail has to do.
+	w.photograph(id, "small result", "")
+	if a := w.get(path+"?size=poster", studio); a.status != 200 || a.body != "small result" ||
+		a.header.Get("ETag") != w.get(path, studio).header.Get("ETag") {
+		t.Errorf("without a poster: %d %s %s", a.status, a.body, a.header.Get("ETag"))
 	}
 	w.pass(25 * time.Hour)
 	if a := w.get(path, studio); a.status != 404 {

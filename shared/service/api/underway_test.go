@@ -18,6 +18,7 @@ import (
 	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/file"
+	"cutroom/shared/testkit/patience"
 )
 
 // underWay is an upload whose client keeps sending.
@@ -76,7 +77,7 @@ func (w *world) begin(head string) *underWay {
 // answer returns the server's response; the upload is still being sent.
 func (u *underWay) answer() answer {
 	u.w.t.Helper()
-	u.conn.SetReadDeadline(time.Now().Add(patience))
+	u.conn.SetReadDeadline(time.Now().Add(patience.Max))
 	response, err := http.ReadResponse(bufio.NewReader(u.conn), nil)
 	if err != nil {
 		u.w.t.Fatalf("no answer: %v", err)

@@ -62,14 +62,18 @@ type webhookBody struct {
 	Data jobBody `json:"data"`
 }
 
-// WebhookBody returns the message about a job that has ended, for
-// webhook.Deliverer.
+// WebhookBody returns the message about a job that has ended, for webhook.Events.
 func WebhookBody(j job.Job) ([]byte, error) {
+	shown := newJobBody(j, j.CompletedAt, job.DefaultResultAge)
+	return plainJSON(webhookBody{webhook.EventOf(j), timestamp(j.CompletedAt), shown})
+}
+
+// plainJSON encodes a message as people read it.
+func plainJSON(message any) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	shown := newJobBody(j, j.CompletedAt, job.DefaultResultAge)
-	if err := encoder.Encode(webhookBody{webhook.EventOf(j), timestamp(j.CompletedAt), shown}); err != nil {
+	if err := encoder.Encode(message); err != nil {
 		return nil, err
 	}
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil

@@ -15,6 +15,7 @@ import (
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
+	"cutroom/shared/platform/clock"
 	"cutroom/shared/service/gateway"
 )
 
@@ -23,8 +24,8 @@ const (
 	// how many of these checks ask whether its key works.
 	watchEvery = time.Second
 	keysEvery  = 5
-	// grace is how long calls that are under way may take after the batch's end, and
-	// shortGrace for how long if other accounts wait for turns.
+	// grace is how long calls that are under way may take after the batch's end unless the
+	// rhythm says otherwise, and shortGrace for how long if other accounts wait for turns.
 	grace, shortGrace = time.Minute, 3 * time.Second
 	// maxFailures is how often a call is made that a model server fails.
 	maxFailures = 3
@@ -50,8 +51,8 @@ type answering struct {
 }
 
 // answer makes the calls of a batch that were not made yet, until the context of staying
-// ends.
-func (r *Runner) answer(ctx, staying context.Context, b batch.Batch) error {
+// ends. It ends that itself when it has had patience for long enough.
+func (r *Runner) answer(ctx, staying context.Context, handOver context.CancelCauseFunc, b batch.Batch) error {
 	route, ok := gateway.BatchRoute(b.Endpoint)
 	if !ok {
 		return fmt.Errorf("the endpoint %q is unknown", b.Endpoint)
@@ -68,7 +69,7 @@ func (r *Runner) answer(ctx, staying context.Context, b batch.Batch) error {
 		return err
 	}
 	var watching sync.WaitGroup
-	watching.Go(func() { a.watch(taking, stop) })
+	watching.Go(func() { a.watch(taking, stop, handOver) })
 	err = a.makeCalls(ctx, taking)
 	cause := context.Cause(taking)
 	stop(nil)
@@ -127,11 +128,15 @@ func (a *answering) makeCalls(ctx, taking context.Context) error {
 // cutLater cuts off the calls that are under way some time after no more are made.
 func (a *answering) cutLater(doing, taking context.Context, cut context.CancelCauseFunc) {
 	ends := endOf(taking) != ""
-	for waited := time.Duration(0); waited < grace; waited += watchEvery {
-		if ends && waited >= shortGrace && a.turns.othersWait(a.batch.Account) {
+	most := a.config.Grace
+	if ends {
+		most = min(most, grace)
+	}
+	for waited := time.Duration(0); waited < most; waited += watchEvery {
+		if ends && waited >= shortGrace && a.turns.OthersWait(a.batch.Account) {
 			break
 		}
-		if !sleep(doing, watchEvery) {
+		if !clock.Wait(doing, watchEvery) {
 			return
 		}
 	}
@@ -243,7 +248,7 @@ func (a *answering) call(doing, taking context.Context, at place) (made result, 
 			if failures++; failures == maxFailures {
 				return made, true, nil
 			}
-			if !sleep(taking, firstRetry<<failures) {
+			if !clock.Wait(taking, firstRetry<<failures) {
 				return made, false, nil
 			}
 		default:
@@ -260,10 +265,10 @@ func (a *answering) tryCall(doing, taking context.Context, at place) (made resul
 		return made, false, nil
 	}
 	err = a.withLine(taking, a.calling, a.batch, at, func(line []byte) {
-		if !a.turns.take(taking, a.batch.Account) {
+		if !a.turns.Take(taking, a.batch.Account) {
 			return
 		}
-		defer a.turns.release(a.batch.Account)
+		defer a.turns.Release(a.batch.Account)
 		one := parsed(line)
 		answer := a.config.Gateway.AnswerLine(doing, *a.who.Load(), a.route, one.body)
 		made, ok = result{number: at.call, customID: one.customID, answer: &answer}, true
@@ -279,8 +284,8 @@ func (a *answering) tryCall(doing, taking context.Context, at place) (made resul
 
 // watch ends the taking of calls when the batch's time is over, it is cancelled, or its
 // key is revoked.
-func (a *answering) watch(taking context.Context, stop context.CancelCauseFunc) {
-	ticker := time.NewTicker(watchEvery)
+func (a *answering) watch(taking context.Context, stop, handOver context.CancelCauseFunc) {
+	ticker := time.NewTicker(a.config.Watch)
 	defer ticker.Stop()
 	for n := 1; ; n++ {
 		woken := a.woken()
@@ -293,6 +298,9 @@ func (a *answering) watch(taking context.Context, stop context.CancelCauseFunc) 
 		if err := a.look(taking, stop, n%keysEvery == 0); err != nil && taking.Err() == nil {
 			a.config.Logger.Error("look at a batch", "batch", a.batch.ID, "error", err)
 		}
+		if a.config.Patience > 0 && a.pace.refusedFor() >= a.config.Patience {
+			handOver(errHandedOver)
+		}
 	}
 }
 
@@ -304,10 +312,11 @@ func (a *answering) look(ctx context.Context, stop context.CancelCauseFunc, atKe
 		return err
 	case b.Status != batch.InProgress:
 		stop(errCancelled)
+		return nil
 	case a.config.Settled() && !a.config.Now().Before(b.ExpiresAt):
 		stop(errExpired)
-	}
-	if !atKey {
+		return nil
+	case !atKey:
 		return nil
 	}
 	who, err := a.config.Keys.Holder(ctx, a.batch.Account, a.batch.Key)

@@ -74,7 +74,7 @@ func (r *Runner) giveUp(ctx context.Context, b batch.Batch) error {
 				continue
 			}
 			given := result{number: at.call, refusal: why}
-			err = r.withLine(ctx, r.checking, b, at, func(line []byte) { given.customID = parsed(line).customID })
+			err = r.withFound(ctx, r.checking, b, in, func(line []byte) { given.customID = parsed(line).customID })
 			if err != nil {
 				return err
 			}
@@ -116,7 +116,11 @@ func (r *Runner) plan(ctx context.Context, b batch.Batch, chunks []batch.Chunk) 
 	if planned.Output == b.Output && planned.Failures == b.Failures {
 		return b, nil
 	}
-	return planned, r.change(ctx, b.Status, planned)
+	if err := r.change(ctx, b.Status, planned); err != nil {
+		return b, err
+	}
+	planned.Revision++
+	return planned, nil
 }
 
 // writeFile writes the file with the id from chunks, unless it is there.
@@ -127,29 +131,28 @@ func (r *Runner) writeFile(ctx context.Context, b batch.Batch, id string, chunks
 	if _, err := r.config.Files.Get(ctx, b.Account, id); err == nil || !fault.Is(err, fault.NotFound) {
 		return err
 	}
-	blob, err := r.config.Files.NewBlob()
-	if err != nil {
-		return err
-	}
 	what := "output"
 	if failures {
 		what = "error"
 	}
 	f := file.File{
 		ID: id, Account: b.Account, Key: b.Key, Filename: b.ID + "_" + what + ".jsonl", MIME: "application/x-ndjson",
-		Purpose: batch.OutputPurpose, Blob: blob, CreatedAt: r.now(), Lifetime: b.OutputLifetime,
+		Purpose: batch.OutputPurpose, Blob: file.BlobOf(id), CreatedAt: r.now(), Lifetime: b.OutputLifetime,
 	}
 	f.ExpiresAt = f.CreatedAt.Add(f.Lifetime)
 	hash := md5.New()
 	source := &joined{ctx: ctx, blobs: r.config.Blobs, chunks: chunks, failures: failures}
 	defer source.close()
-	if f.Size, err = r.config.Blobs.Put(ctx, blob, io.TeeReader(source, hash)); err != nil {
+	// The bytes are the same whenever they are written: whoever writes them again, after a
+	// crash or beside another, changes nothing and leaves nothing behind.
+	var err error
+	if f.Size, err = r.config.Blobs.Put(ctx, f.Blob, io.TeeReader(source, hash)); err != nil {
 		return fmt.Errorf("write the results: %w", err)
 	}
 	f.MD5 = hex.EncodeToString(hash.Sum(nil))
 	// The results were paid for: they are written even where the storage is full.
 	if _, err = r.config.Files.Create(ctx, f, 0); err != nil {
-		// The record may exist all the same; otherwise the next start finds the blob.
+		// The record may exist all the same; it is looked for when this is tried again.
 		return fmt.Errorf("record the results: %w", err)
 	}
 	return nil

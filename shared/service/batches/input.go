@@ -43,8 +43,10 @@ type place struct {
 type input struct {
 	blob   io.ReadCloser
 	reader *bufio.Reader
-	// at is the place of the line that was found last.
-	at place
+	// at is the place of the line that was found last, and short its bytes up to the next
+	// one, if it is a short line.
+	at    place
+	short []byte
 }
 
 // openInput opens a batch's input.
@@ -56,8 +58,7 @@ func (r *Runner) openInput(ctx context.Context, b batch.Batch) (*input, error) {
 	return &input{blob: blob, reader: bufio.NewReaderSize(blob, shortLine)}, nil
 }
 
-// next finds the next line that is not empty. It returns nothing else of it, so that a long
-// one is never in memory here.
+// next finds the next line that is not empty. Long ones are never in memory here.
 //
 // Errors: io.EOF after the last one; errLineTooLong, after which the next line follows;
 // those of the blob.
@@ -82,7 +83,7 @@ func (in *input) next() (place, error) {
 // lack its end.
 func (in *input) skip() (empty bool, err error) {
 	in.at.offset += in.at.size
-	in.at.size = 0
+	in.at.size, in.short = 0, nil
 	in.at.line++
 	for empty = true; ; {
 		part, err := in.reader.ReadSlice('\n')
@@ -91,7 +92,11 @@ func (in *input) skip() (empty bool, err error) {
 		} else {
 			empty = empty && len(bytes.TrimSpace(part)) == 0
 		}
-		in.at.size += int64(len(part))
+		if in.at.size += int64(len(part)); in.at.size == int64(len(part)) {
+			in.short = part
+		} else if len(part) > 0 {
+			in.short = nil
+		}
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
@@ -115,10 +120,27 @@ func (r *Runner) readLine(ctx context.Context, b batch.Batch, at place) ([]byte,
 	if _, err := io.ReadFull(blob, text); err != nil {
 		return nil, fmt.Errorf("read the input: %w", err)
 	}
+	return trimmed(text, at), nil
+}
+
+// trimmed returns a line without what is around its call.
+func trimmed(text []byte, at place) []byte {
 	if at.line == 1 {
 		text = bytes.TrimPrefix(text, byteOrderMark)
 	}
-	return bytes.TrimSpace(text), nil
+	return bytes.TrimSpace(text)
+}
+
+// withFound has a function use the line that was found last, which may not be kept. A short
+// line is not read again.
+//
+// Errors: those of withLine.
+func (r *Runner) withFound(ctx context.Context, m *memory, b batch.Batch, in *input, use func(line []byte)) error {
+	if in.short == nil {
+		return r.withLine(ctx, m, b, in.at, use)
+	}
+	use(trimmed(in.short, in.at))
+	return nil
 }
 
 // withLine has a function use a line of a batch's input, which may not be kept. It waits
@@ -249,7 +271,7 @@ func (r *Runner) validate(ctx context.Context, b batch.Batch) error {
 		}
 		wrong, ok := batch.Error{Code: "line_too_long", Param: "body", Message: tooLongMessage}, false
 		if err == nil {
-			err = r.withLine(ctx, r.checking, b, at, func(line []byte) { wrong, ok = checker.check(line) })
+			err = r.withFound(ctx, r.checking, b, in, func(line []byte) { wrong, ok = checker.check(line) })
 			if err != nil {
 				return err
 			}

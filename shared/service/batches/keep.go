@@ -9,13 +9,15 @@ import (
 	"time"
 
 	"cutroom/shared/domain/batch"
+	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/usage"
+	"cutroom/shared/platform/clock"
 	"cutroom/shared/service/gateway"
 )
 
 const (
-	// keepEvery is for how long answers gather before they are kept together: what a
-	// crash loses, and is made again.
+	// keepEvery is for how long answers gather before they are kept together, unless the
+	// rhythm says otherwise.
 	keepEvery = 2 * time.Second
 	// keepBytes and keepLines are how many gather at most.
 	keepBytes, keepLines = 1 << 20, 1000
@@ -56,6 +58,8 @@ type resultError struct {
 type keeper struct {
 	*Runner
 	batch batch.Batch
+	// name is a part of the names of this keeper's blobs.
+	name string
 	// done says which calls had a result when the keeper was made.
 	done []bool
 	// chunks is how many there are.
@@ -77,7 +81,7 @@ func (r *Runner) newKeeper(ctx context.Context, b batch.Batch) (*keeper, error) 
 	if err != nil {
 		return nil, err
 	}
-	k := &keeper{Runner: r, batch: b, done: make([]bool, b.Total+1), chunks: len(chunks)}
+	k := &keeper{Runner: r, batch: b, name: r.config.NewID(), done: make([]bool, b.Total+1), chunks: len(chunks)}
 	for _, c := range chunks {
 		for _, line := range c.Lines {
 			k.done[line] = true
@@ -90,9 +94,10 @@ func (r *Runner) newKeeper(ctx context.Context, b batch.Batch) (*keeper, error) 
 func (k *keeper) has(call int) bool { return k.done[call] }
 
 // run keeps results until there are no more. It tries again when that fails, and takes
-// no more results meanwhile; it returns an error only when the context has ended.
+// no more results meanwhile; it returns an error only when the context has ended, or
+// somebody else works on the batch.
 func (k *keeper) run(ctx context.Context, results <-chan result) error {
-	timer := time.NewTimer(keepEvery)
+	timer := time.NewTimer(k.config.Keep)
 	timer.Stop()
 	defer timer.Stop()
 	for {
@@ -102,7 +107,7 @@ func (k *keeper) run(ctx context.Context, results <-chan result) error {
 				return k.flush(ctx)
 			}
 			if len(k.answers.lines)+len(k.failures.lines) == 0 {
-				timer.Reset(keepEvery)
+				timer.Reset(k.config.Keep)
 			}
 			if err := k.add(r); err != nil {
 				return err
@@ -154,15 +159,17 @@ func (g *gathered) add(line resultLine) error {
 
 // flush keeps what has gathered. It tries again until the context has ended, and then
 // once more.
+//
+// Errors: fault.Conflict if somebody else works on the batch.
 func (k *keeper) flush(ctx context.Context) error {
 	retry := firstRetry
 	for {
 		err := k.save(ctx)
-		if err == nil || ctx.Err() != nil {
+		if err == nil || ctx.Err() != nil || fault.Is(err, fault.Conflict) {
 			return err
 		}
 		k.config.Logger.Error("keep answers of a batch; trying again", "batch", k.batch.ID, "error", err, "again_in", retry)
-		sleep(ctx, retry)
+		clock.Wait(ctx, retry)
 		retry = min(2*retry, lastRetry)
 	}
 }
@@ -181,7 +188,7 @@ func (k *keeper) save(ctx context.Context) error {
 		}
 		number := k.chunks + len(chunks)
 		chunk := batch.Chunk{
-			Number: number, Blob: batch.ChunkBlob(k.batch.ID, number), Failures: g == &k.failures, Lines: g.lines,
+			Number: number, Blob: batch.ChunkBlob(k.batch.ID, number, k.name), Failures: g == &k.failures, Lines: g.lines,
 		}
 		if _, err := k.config.Blobs.Put(ctx, chunk.Blob, bytes.NewReader(g.text.Bytes())); err != nil {
 			return err

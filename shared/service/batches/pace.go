@@ -24,6 +24,8 @@ type pace struct {
 	inFlight, answered int
 	// until is until when no call is made.
 	until time.Time
+	// refusedSince is since when every call was refused; zero if the last one was not.
+	refusedSince time.Time
 	// changed is closed when a call has ended, and made anew.
 	changed chan struct{}
 }
@@ -61,6 +63,7 @@ func (p *pace) begin(ctx context.Context) bool {
 func (p *pace) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.refusedSince = time.Time{}
 	p.ended()
 }
 
@@ -74,6 +77,7 @@ func (p *pace) ended() {
 func (p *pace) took() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.refusedSince = time.Time{}
 	if p.answered++; p.answered >= p.current && p.current < p.most {
 		p.current, p.answered = p.current+1, 0
 	}
@@ -85,10 +89,24 @@ func (p *pace) took() {
 func (p *pace) refused(retryAfter time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.refusedSince.IsZero() {
+		p.refusedSince = time.Now()
+	}
 	others := p.inFlight - 1
 	p.current, p.answered = min(max(others, 1), p.current), 0
 	if others == 0 {
 		p.until = time.Now().Add(min(max(retryAfter, leastPause), mostPause))
 	}
 	p.ended()
+}
+
+// refusedFor returns for how long every call was refused. It is 0 while one is made that may
+// be answered yet.
+func (p *pace) refusedFor() time.Duration {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.refusedSince.IsZero() || p.inFlight > 0 {
+		return 0
+	}
+	return time.Since(p.refusedSince)
 }

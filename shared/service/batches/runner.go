@@ -5,6 +5,7 @@
 package batches
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -17,6 +18,8 @@ import (
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/ratelimit"
+	"cutroom/shared/platform/clock"
 	"cutroom/shared/service/gateway"
 )
 
@@ -50,17 +53,42 @@ type Config struct {
 	// Calls is how many calls are made at once; 0 means DefaultCalls.
 	Calls int
 	Now   func() time.Time
+	// NewID returns a text that is unique for ever and may stand in the name of a blob.
+	NewID func() string
+	Rhythm
 	// Settled reports whether the clock can be trusted to tell that a batch's time is
 	// over; nil means always.
 	Settled func() bool
 	Logger  *slog.Logger
 }
 
+// Rhythm is how often a runner does what costs something each time, and how long it waits.
+// A field that is 0 is as on one machine.
+type Rhythm struct {
+	// Keep is for how long answers gather before they are kept together: what a crash
+	// loses, and is made again.
+	Keep time.Duration
+	// Watch is how often a batch in progress is checked for its end. Every fifth check asks
+	// whether its key works.
+	Watch time.Duration
+	// Grace is how long calls that are under way may take after the last one was begun, if the
+	// batch goes on later. It is a minute at the most if the batch ends.
+	Grace time.Duration
+	// Patience is for how long all calls of a batch may be refused before work on it stops,
+	// to go on later; 0 means for ever.
+	Patience time.Duration
+}
+
+// orDefault returns the rhythm with the values of one machine where it has none.
+func (h Rhythm) orDefault() Rhythm {
+	h.Keep, h.Watch, h.Grace = cmp.Or(h.Keep, keepEvery), cmp.Or(h.Watch, watchEvery), cmp.Or(h.Grace, grace)
+	return h
+}
+
 // Files stores the files with the results.
 type Files interface {
 	Get(ctx context.Context, account, id string) (file.File, error)
 	Name(f file.File) (file.File, error)
-	NewBlob() (string, error)
 	Create(ctx context.Context, f file.File, limit int64) (file.File, error)
 }
 
@@ -79,7 +107,7 @@ type Gateway interface {
 // Runner works on the batches of all accounts. One process does for a store.
 type Runner struct {
 	config Config
-	turns  *turns
+	turns  *ratelimit.Turns
 	// calling and checking bound the lines in memory.
 	calling, checking *memory
 	wake              chan struct{}
@@ -96,11 +124,12 @@ func New(c Config) *Runner {
 	if c.Calls == 0 {
 		c.Calls = DefaultCalls
 	}
+	c.Rhythm = c.orDefault()
 	if c.Settled == nil {
 		c.Settled = func() bool { return true }
 	}
 	return &Runner{
-		config: c, turns: newTurns(c.Calls), calling: newMemory(callMemory), checking: newMemory(checkMemory),
+		config: c, turns: ratelimit.NewTurns(c.Calls), calling: newMemory(callMemory), checking: newMemory(checkMemory),
 		wake: make(chan struct{}, 1), slots: newSlots(), changed: make(chan struct{}),
 	}
 }
@@ -170,7 +199,7 @@ func (r *Runner) begin(ctx context.Context, open []batch.Batch) bool {
 		return false
 	}
 	r.working.Go(func() {
-		r.work(ctx, staying, b)
+		r.work(ctx, staying, handOver, b)
 		handOver(nil)
 		r.mu.Lock()
 		delete(r.slots.active, b.ID)
@@ -180,9 +209,20 @@ func (r *Runner) begin(ctx context.Context, open []batch.Batch) bool {
 	return true
 }
 
+// Work works on a batch as Run does until it has ended, or the time is over or Patience is:
+// it then waits for calls that are under way, as long as Grace says, and returns. When the
+// context ends it gives them up and returns. It is for processes that are told what to work
+// on; somebody sees to it that one works on a batch at a time.
+func (r *Runner) Work(ctx context.Context, b batch.Batch, stay time.Duration) {
+	staying, handOver := context.WithCancelCause(ctx)
+	defer handOver(nil)
+	defer time.AfterFunc(stay, func() { handOver(errHandedOver) }).Stop()
+	r.work(ctx, staying, handOver, b)
+}
+
 // work works on a batch until it has ended, or a context ends: that of staying when it
 // hands its place over, so that calls that are under way may still end.
-func (r *Runner) work(ctx, staying context.Context, b batch.Batch) {
+func (r *Runner) work(ctx, staying context.Context, handOver context.CancelCauseFunc, b batch.Batch) {
 	retry, noted := firstRetry, false
 	defer func() {
 		if noted {
@@ -197,7 +237,7 @@ func (r *Runner) work(ctx, staying context.Context, b batch.Batch) {
 				return
 			}
 			if noted {
-				err = r.step(ctx, staying, b)
+				err = r.step(ctx, staying, handOver, b)
 			} else {
 				err = r.attempt(ctx, b)
 				noted = err == nil
@@ -215,7 +255,7 @@ func (r *Runner) work(ctx, staying context.Context, b batch.Batch) {
 		}
 		r.config.Logger.Error("work on a batch; trying again", "batch", b.ID, "account", b.Account, "error", err,
 			"again_in", retry)
-		if !sleep(staying, retry) {
+		if !clock.Wait(staying, retry) {
 			return
 		}
 		retry = min(2*retry, lastRetry)
@@ -232,12 +272,12 @@ func (r *Runner) lose(ctx context.Context, b batch.Batch, cause error) {
 // step takes a batch from its status to the next.
 //
 // Errors: fault.Conflict if its status has changed meanwhile.
-func (r *Runner) step(ctx, staying context.Context, b batch.Batch) error {
+func (r *Runner) step(ctx, staying context.Context, handOver context.CancelCauseFunc, b batch.Batch) error {
 	switch b.Status {
 	case batch.Validating:
 		return r.validate(ctx, b)
 	case batch.InProgress:
-		return r.answer(ctx, staying, b)
+		return r.answer(ctx, staying, handOver, b)
 	case batch.Cancelling:
 		b.Outcome = batch.Cancelled
 		return r.finalize(ctx, b)
@@ -274,15 +314,3 @@ func (r *Runner) fits(bytes int64) error {
 
 // now is the time as it is recorded.
 func (r *Runner) now() time.Time { return r.config.Now().UTC().Truncate(time.Millisecond) }
-
-// sleep waits, and reports whether the context goes on.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}

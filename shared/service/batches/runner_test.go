@@ -14,6 +14,7 @@ import (
 	"cutroom/shared/domain/batch"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/service/gateway"
+	"cutroom/shared/testkit/racetest"
 )
 
 // hold answers calls once the channel is closed, unless the context ends.
@@ -372,34 +373,40 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// fifty reads an input of 50,000 calls.
-type fifty struct {
+// largeInput reads an input of so many calls, each with a text of so many bytes.
+type largeInput struct {
+	calls, text int
+
 	n    int
 	rest string
 }
 
-func (f *fifty) Read(p []byte) (int, error) {
-	if f.rest == "" {
-		if f.n == batch.MaxLines {
+func (in *largeInput) Read(p []byte) (int, error) {
+	if in.rest == "" {
+		if in.n == in.calls {
 			return 0, io.EOF
 		}
-		f.rest = strings.Replace(lineOf(f.n), `"n"`, `"text":"`+strings.Repeat("x", 2000)+`","n"`, 1) + "\n"
-		f.n++
+		in.rest = strings.Replace(lineOf(in.n), `"n"`, `"text":"`+strings.Repeat("x", in.text)+`","n"`, 1) + "\n"
+		in.n++
 	}
-	n := copy(p, f.rest)
-	f.rest = f.rest[n:]
+	n := copy(p, in.rest)
+	in.rest = in.rest[n:]
 	return n, nil
 }
 
-// A batch of 50,000 calls and 100 MB takes a few MB of memory.
+// A batch of 50,000 calls and 100 MB takes a few MB of memory. The race detector, with which
+// each call takes many times as long, watches a tenth of the calls.
 func TestLargeBatch(t *testing.T) {
+	input, atMost := &largeInput{calls: batch.MaxLines, text: 2000}, int64(64<<20)
+	if racetest.Enabled {
+		input, atMost = &largeInput{calls: batch.MaxLines / 10, text: 8000}, 24<<20
+	}
 	w := newWorld(t)
 	w.set(func(_ context.Context, body string) gateway.LineAnswer {
 		return gateway.LineAnswer{Status: 200, Body: []byte(body)}
 	})
-	input := w.upload("acme", &fifty{})
 	b, err := w.service.Create(t.Context(), batch.Request{
-		Account: "acme", Key: "key_acme", Endpoint: endpoint, Input: input.ID,
+		Account: "acme", Key: "key_acme", Endpoint: endpoint, Input: w.upload("acme", input).ID,
 	})
 	w.must(err)
 	w.mu.Lock()
@@ -421,10 +428,10 @@ func TestLargeBatch(t *testing.T) {
 	b = w.reaches(b, batch.Completed)
 	f, err := w.files.Get(t.Context(), "acme", b.Output)
 	w.must(err)
-	if b.Answered != batch.MaxLines || f.Size < 100e6 {
+	if b.Answered != input.calls || f.Size < int64(input.calls*input.text) {
 		t.Errorf("got %+v, %d bytes", b, f.Size)
 	}
-	if taken := int64(most) - int64(before.HeapAlloc); taken > 64<<20 {
+	if taken := int64(most) - int64(before.HeapAlloc); taken > atMost {
 		t.Errorf("it took %d bytes of memory", taken)
 	} else {
 		t.Logf("%d bytes of results, %d bytes of memory", f.Size, taken)
@@ -488,17 +495,22 @@ func TestCallsAreCutOff(t *testing.T) {
 	}
 }
 
-// longLine is a line with a body of so many MiB, which ends in n.
-func longLine(n, mebibytes int) string {
-	body := fmt.Sprintf(`{"model":"m","text":"%s","n":%d}`, strings.Repeat("x", mebibytes<<20), 10+n)
+// callMiB is what a runner of these tests holds of long lines whose calls are made, a sixteenth
+// of what others do, so that long lines are short and cost little.
+const callMiB = 4
+
+// longLine is a line with a body of so many sixteenths of a MiB, which ends in n.
+func longLine(n, sixteenths int) string {
+	body := fmt.Sprintf(`{"model":"m","text":"%s","n":%d}`, strings.Repeat("x", sixteenths<<16), 10+n)
 	return fmt.Sprintf(`{"custom_id": "one", "method": "POST", "url": %q, "body": %s}`, endpoint, body)
 }
 
 // However many batches have long lines, few of these are in memory, and none of a call that
 // waits.
 func TestLongLines(t *testing.T) {
-	const accounts, mebibytes, fit = 6, 20, 3
+	const accounts, length, fit = 6, 19, 3
 	w := newWorld(t)
+	w.runner.WithMemory(callMiB<<20, callMiB<<19)
 	w.made = nil // it would be most of the memory
 	var mu sync.Mutex
 	refused, within, inAll := map[string]bool{}, 0, 0
@@ -528,7 +540,7 @@ func TestLongLines(t *testing.T) {
 	})
 	var all []batch.Batch
 	for n := range accounts {
-		input := "\xef\xbb\xbf" + longLine(n, mebibytes) + strings.Repeat(" ", 100_000) + "\n"
+		input := "\xef\xbb\xbf" + longLine(n, length) + strings.Repeat(" ", 100_000) + "\n"
 		all = append(all, w.create(fmt.Sprintf("account-%d", n), input))
 	}
 	runtime.GC()
@@ -547,16 +559,17 @@ func TestLongLines(t *testing.T) {
 		})
 	}
 	// The test itself copies each line, and some are no longer used.
-	if taken := int64(most) - int64(before.HeapAlloc); taken > 4*fit*mebibytes<<20 {
-		t.Errorf("they took %d MiB", taken>>20)
+	if taken := int64(most) - int64(before.HeapAlloc); taken > 4*fit*length<<16 {
+		t.Errorf("they took %d bytes", taken)
 	} else {
-		t.Logf("they took %d MiB", taken>>20)
+		t.Logf("they took %d bytes", taken)
 	}
 }
 
 // Batches with long lines are checked and end while slow calls have all the memory.
 func TestSlowLongLines(t *testing.T) {
 	w := newWorld(t)
+	w.runner.WithMemory(callMiB<<20, callMiB<<19)
 	w.made = nil
 	under := make(chan bool, 16)
 	w.set(func(ctx context.Context, _ string) gateway.LineAnswer {

@@ -26,13 +26,12 @@ import (
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/service/batches"
 	"cutroom/shared/service/gateway"
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/programtest"
+	"cutroom/shared/testkit/sqlitetest"
 )
 
 const endpoint = "/v1/chat/completions"
-
-// patience is how long a test waits for something that must happen.
-const patience = 2 * time.Minute
 
 // world is what a runner works with, on a real database and folder.
 type world struct {
@@ -46,6 +45,7 @@ type world struct {
 	ahead   atomic.Int64
 	revoked atomic.Bool
 	full    atomic.Bool // the disk is
+	rhythm  batches.Rhythm
 	// dead says that the process of the runner has died.
 	dead *atomic.Bool
 	// answer makes a call; nil answers it with its body.
@@ -63,21 +63,20 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{T: t, made: map[string]int{}}
 	folder := t.TempDir()
-	var err error
-	w.db, err = sqlite.Open(t.Context(), filepath.Join(folder, "cutroom.db"), sqlite.Options{Now: w.now})
-	w.must(err)
+	w.db = sqlitetest.Open(t, filepath.Join(folder, "cutroom.db"), sqlite.Options{Now: w.now})
 	t.Cleanup(func() {
-		w.db.Close()
 		if t.Failed() {
 			t.Logf("the runner's log:\n%s", w.log.String())
 		}
 	})
+	var err error
 	w.blobs, err = diskblob.Open(filepath.Join(folder, "blobs"))
 	w.must(err)
 	ids := file.NewIDs(w.now, rand.Reader)
 	w.files = file.NewService(file.Config{Store: w.db.Files(), Blobs: w.blobs, IDs: ids, Now: w.now})
 	w.service = batch.NewService(batch.Config{
-		Store: w.db.Batches(), Files: w.files, Blobs: w.blobs, IDs: ids, Now: w.now, Wake: func() { w.runner.Wake() },
+		Store: w.db.Batches(), Files: w.files, Blobs: w.blobs, IDs: ids, Now: w.now,
+		Wake: func(context.Context, batch.Batch) { w.runner.Wake() },
 	})
 	w.runner = w.newRunner()
 	return w
@@ -110,7 +109,7 @@ func (w *world) newRunner() *batches.Runner {
 	w.dead = &atomic.Bool{}
 	return batches.New(batches.Config{
 		Store: mortal{w.db.Batches(), w.dead}, Sweeper: &batch.Sweeper{Store: w.db.Batches(), Blobs: w.blobs, Now: w.now},
-		Files: w.files, Blobs: w.blobs, Keys: holder{w}, Gateway: caller{w}, Calls: 4, Now: w.now,
+		Files: w.files, Blobs: w.blobs, Keys: holder{w}, Gateway: caller{w}, Calls: 4, Now: w.now, NewID: rand.Text, Rhythm: w.rhythm,
 		Free: func() (int64, error) {
 			if w.full.Load() {
 				return 0, nil
@@ -245,11 +244,7 @@ func (w *world) must(err error) {
 // eventually waits until the condition holds.
 func (w *world) eventually(what string, holds func() bool) {
 	w.Helper()
-	for until := time.Now().Add(patience); !holds(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(until) {
-			w.Fatalf("%s: it did not come", what)
-		}
-	}
+	patience.Until(w, what, holds)
 }
 
 // reaches waits until a batch has the status.

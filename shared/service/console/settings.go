@@ -14,8 +14,10 @@ type Settings struct {
 	DocsURL     string `json:"docs_url"`
 	// MaxUpload is the size limit of a file in a form, in bytes. Larger ones are
 	// uploaded by a signed URL (docs/contract/media.md#large-uploads).
-	MaxUpload int64   `json:"max_upload"`
-	Models    []Model `json:"models"`
+	MaxUpload int64 `json:"max_upload"`
+	// Currency is that of all prices, a code of ISO 4217; empty if nothing has one.
+	Currency string  `json:"currency,omitempty"`
+	Models   []Model `json:"models"`
 }
 
 // Model is a media model as the page offers it.

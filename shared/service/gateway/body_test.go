@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -13,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"cutroom/shared/testkit/patience"
 )
 
 // unending is a request whose body is sent except for its end.
@@ -71,7 +74,7 @@ func TestBodiesThatNeverEnd(t *testing.T) {
 	const bodies = 12
 	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{newUpstream(t, always(200, whole))},
 		bodyWait: 200 * time.Millisecond})
-	filler := []byte(strings.Repeat("x", 1<<20))
+	filler := bytes.Repeat([]byte("x"), 1<<20)
 	before := heap()
 	held := make([]*unending, bodies)
 	for i := range held {
@@ -80,7 +83,7 @@ func TestBodiesThatNeverEnd(t *testing.T) {
 	// Half of the gateway's memory holds four such bodies at most.
 	const fit = 4
 	refusals := 0
-	timeout := time.After(patience)
+	timeout := time.After(patience.Max)
 	var answered sync.WaitGroup
 	statuses := make(chan int, bodies)
 	for _, h := range held {
@@ -120,8 +123,8 @@ func TestBodiesThatNeverEnd(t *testing.T) {
 
 // A request waits for memory that another releases.
 func TestBodyWaitsForMemory(t *testing.T) {
-	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{newUpstream(t, always(200, whole))}, bodyWait: patience})
-	filler := []byte(strings.Repeat("x", 1<<20))
+	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{newUpstream(t, always(200, whole))}, bodyWait: patience.Max})
+	filler := bytes.Repeat([]byte("x"), 1<<20)
 	held := []*unending{w.hold(studio, filler, 31), w.hold(studio, filler, 31), w.hold(studio, filler, 31),
 		w.hold(studio, filler, 31), w.hold(studio, filler, 31)}
 	w.eventually("a body that waits", func() bool { return w.gateway.BodiesWaiting() > 0 })
@@ -138,8 +141,8 @@ func TestBodyWaitsForMemory(t *testing.T) {
 
 // A caller that leaves while it waits releases its memory.
 func TestCallerLeavesWhileBodyWaits(t *testing.T) {
-	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{newUpstream(t, always(200, whole))}, bodyWait: patience})
-	filler := []byte(strings.Repeat("x", 1<<20))
+	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{newUpstream(t, always(200, whole))}, bodyWait: patience.Max})
+	filler := bytes.Repeat([]byte("x"), 1<<20)
 	for range 2 {
 		var held []*unending
 		for range 6 {
@@ -151,7 +154,7 @@ func TestCallerLeavesWhileBodyWaits(t *testing.T) {
 		}
 		w.eventually("an end of the waiting", func() bool { return w.gateway.BodiesWaiting() == 0 })
 	}
-	ctx, end := context.WithTimeout(t.Context(), patience)
+	ctx, end := context.WithTimeout(t.Context(), patience.Max)
 	defer end()
 	long := strings.Replace(plain, "one two", strings.Repeat("y", 30<<20), 1)
 	if a := w.do(w.request(ctx, "POST", "/v1/chat/completions", studio,
@@ -165,10 +168,10 @@ func TestCallerLeavesWhileBodyWaits(t *testing.T) {
 func TestAnswersThatNeverEnd(t *testing.T) {
 	const answers = 24
 	beginning := "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 16000000\r\n\r\n["
-	filler := strings.Repeat(" ", 15<<20)
+	filler := bytes.Repeat([]byte(" "), 15<<20)
 	u := newUpstream(t, func(c *call) {
 		io.WriteString(c, beginning)
-		io.WriteString(c, filler)
+		c.Write(filler)
 		io.Copy(io.Discard, c) // until the gateway leaves
 	})
 	w := newWorld(t, setup{rows: longRow, upstreams: []*modelServer{u}, bodyWait: 200 * time.Millisecond})
@@ -182,7 +185,7 @@ func TestAnswersThatNeverEnd(t *testing.T) {
 	}
 	// Half of the budget, 128 MiB, holds eight such answers at most. Without it, all of
 	// them are there: 384 MiB.
-	timeout := time.After(patience)
+	timeout := time.After(patience.Max)
 	for i := range answers - 8 {
 		select {
 		case status := <-statuses:

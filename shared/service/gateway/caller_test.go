@@ -20,6 +20,7 @@ import (
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/service/gateway"
 	"cutroom/shared/testkit/busytest"
+	"cutroom/shared/testkit/patience"
 )
 
 // token mints a client token of the studio's key.
@@ -202,7 +203,7 @@ func TestBodiesThatDoNotArrive(t *testing.T) {
 				if c.end {
 					conn.(*net.TCPConn).CloseWrite()
 				}
-				conn.SetReadDeadline(time.Now().Add(patience))
+				conn.SetReadDeadline(time.Now().Add(patience.Max))
 				line, err := bufio.NewReader(conn).ReadString('\n')
 				if err != nil || !strings.HasPrefix(line, c.want) {
 					return fmt.Errorf("got %q: %v, want %s", line, err, c.want)
@@ -266,7 +267,7 @@ func TestCallersThatLeave(t *testing.T) {
 			leave()
 			select {
 			case <-left:
-			case <-time.After(patience):
+			case <-time.After(patience.Max):
 				t.Fatal("the call to the upstream did not end")
 			}
 			if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {

@@ -183,6 +183,9 @@ func (c *completion) settle() {
 			Completion: c.counts.CompletionTokens, Reasoning: c.counts.ReasoningTokens,
 		})
 	}
+	if c.line != nil {
+		c.counts.BatchRequests, c.counts.BatchCost = c.counts.Requests, c.counts.Cost
+	}
 	if c.tally.implausible {
 		c.log(slog.LevelWarn, "an upstream reported an impossible usage", slog.String("model", c.request.Model.ID),
 			slog.String("upstream", c.upstream), slog.Bool("estimated", c.counts.Estimated > 0))

@@ -28,7 +28,7 @@ import (
 )
 
 // Batches is what the gateway serves files and batches with
-// (docs/contract/batches.md). All fields are required.
+// (docs/contract/batches.md). Fields are required unless they say otherwise.
 type Batches struct {
 	Service *batch.Service
 	Files   *file.Service
@@ -36,6 +36,13 @@ type Batches struct {
 	Intake  *file.Intake
 	// MaxUpload is the size of the largest file, in bytes.
 	MaxUpload int64
+	// Downloads signs the URLs that the answer for a file's bytes redirects to if these are
+	// more than RedirectAbove; nil redirects none.
+	Downloads interface {
+		// SignDownload returns an absolute URL that reads a blob for a few minutes.
+		SignDownload(ctx context.Context, blob, contentType, disposition string) (url string, err error)
+	}
+	RedirectAbove int64
 }
 
 const (
@@ -349,6 +356,9 @@ func (g *Gateway) getFileContent(w http.ResponseWriter, r *http.Request, who cre
 	if err := batch.CheckResult(who, f); err != nil {
 		return notAllowed(err)
 	}
+	if b := g.config.Batches; b.Downloads != nil && f.Size > b.RedirectAbove && r.Method != http.MethodHead {
+		return g.redirectTo(w, r, f)
+	}
 	content, err := g.config.Batches.Blobs.Open(r.Context(), f.Blob, 0, -1)
 	if fault.Is(err, fault.NotFound) {
 		return file.ErrNotFound
@@ -359,8 +369,8 @@ func (g *Gateway) getFileContent(w http.ResponseWriter, r *http.Request, who cre
 	defer content.Close()
 	header := w.Header()
 	// Whatever the bytes are, no browser runs them in this origin.
-	header.Set("Content-Type", "application/octet-stream")
-	header.Set("Content-Disposition", "attachment")
+	header.Set("Content-Type", contentType)
+	header.Set("Content-Disposition", contentDisposition)
 	header.Set("X-Content-Type-Options", "nosniff")
 	header["Cache-Control"] = noStore
 	header.Set("Content-Length", strconv.FormatInt(f.Size, 10))
@@ -370,6 +380,22 @@ func (g *Gateway) getFileContent(w http.ResponseWriter, r *http.Request, who cre
 	if _, err := io.Copy(w, content); err != nil && r.Context().Err() == nil {
 		g.logError(r, "a file was not sent to its end", err)
 	}
+	return nil
+}
+
+// The header fields of a file's bytes.
+const contentType, contentDisposition = "application/octet-stream", "attachment"
+
+// redirectTo redirects to the bytes of a file.
+func (g *Gateway) redirectTo(w http.ResponseWriter, r *http.Request, f file.File) error {
+	signed, err := g.config.Batches.Downloads.SignDownload(r.Context(), f.Blob, contentType, contentDisposition)
+	if err != nil {
+		return fmt.Errorf("sign a download: %w", err)
+	}
+	header := w.Header()
+	header.Set("Location", signed)
+	header["Cache-Control"] = noStore
+	w.WriteHeader(http.StatusTemporaryRedirect)
 	return nil
 }
 

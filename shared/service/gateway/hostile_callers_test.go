@@ -15,6 +15,7 @@ import (
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/service/gateway"
 	"cutroom/shared/testkit/busytest"
+	"cutroom/shared/testkit/patience"
 )
 
 // richRequests are requests with every field that a dialect can carry to a chat.
@@ -193,7 +194,7 @@ func TestDialectBodiesThatDoNotArrive(t *testing.T) {
 					must(t, err)
 					defer conn.Close()
 					fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s", path, studio, sent)
-					must(t, conn.SetReadDeadline(time.Now().Add(patience)))
+					must(t, conn.SetReadDeadline(time.Now().Add(patience.Max)))
 					response, err := http.ReadResponse(bufio.NewReader(conn), nil)
 					if err != nil {
 						return err
@@ -257,7 +258,7 @@ func TestCallersOfDialectsThatLeave(t *testing.T) {
 				}
 				select {
 				case <-left:
-				case <-time.After(patience):
+				case <-time.After(patience.Max):
 					t.Fatal("the call to the upstream did not end")
 				}
 				<-ended

@@ -13,6 +13,16 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
+// tokensEach is about how many tokens a completion uses.
+const tokensEach = 500
+
+// tokenRate returns the rate of n tokens a minute.
+func tokenRate(n int) ratelimit.Rate {
+	rate := ratelimit.PerMinute(n)
+	rate.Each = tokensEach
+	return rate
+}
+
 // count counts a completion against the rates of the caller's tier: as one
 // request, and there must be tokens left. How many tokens it uses is known only
 // later (see charge). It sets the rate limit fields that client libraries read. A call
@@ -25,10 +35,11 @@ func (g *Gateway) count(ctx context.Context, header http.Header, who credential.
 	}
 	if n := who.Tier.InferenceRequestsPerMinute; n > 0 {
 		name := "inference-requests/" + who.Account()
-		if err := g.leaveHalf(ctx, name, n, ofBatch); err != nil {
+		rate := ratelimit.PerMinute(n)
+		if err := g.leaveHalf(ctx, name, rate, ofBatch); err != nil {
 			return err
 		}
-		state, err := g.config.Limiter.Take(ctx, name, 1, ratelimit.PerMinute(n))
+		state, err := g.config.Limiter.Take(ctx, name, 1, rate)
 		if err != nil {
 			return err
 		}
@@ -39,10 +50,11 @@ func (g *Gateway) count(ctx context.Context, header http.Header, who credential.
 	}
 	if n := who.Tier.InferenceTokensPerMinute; n > 0 {
 		name := "inference-tokens/" + who.Account()
-		if err := g.leaveHalf(ctx, name, n, ofBatch); err != nil {
+		rate := tokenRate(n)
+		if err := g.leaveHalf(ctx, name, rate, ofBatch); err != nil {
 			return err
 		}
-		state, err := g.config.Limiter.Take(ctx, name, 0, ratelimit.PerMinute(n))
+		state, err := g.config.Limiter.Take(ctx, name, 0, rate)
 		if err != nil {
 			return err
 		}
@@ -54,19 +66,18 @@ func (g *Gateway) count(ctx context.Context, header http.Header, who credential.
 	return nil
 }
 
-// leaveHalf returns an error for a call of a batch while less than half of a rate of n
-// a minute is left.
+// leaveHalf returns an error for a call of a batch while less than half of a rate by the
+// minute is left.
 //
 // Errors: fault.Limited with RetryAfter.
-func (g *Gateway) leaveHalf(ctx context.Context, name string, n int, ofBatch bool) error {
+func (g *Gateway) leaveHalf(ctx context.Context, name string, rate ratelimit.Rate, ofBatch bool) error {
 	if !ofBatch {
 		return nil
 	}
-	rate := ratelimit.PerMinute(n)
 	state, err := g.config.Limiter.Take(ctx, name, 0, rate)
-	if missing := n/2 + 1 - state.Remaining; err == nil && missing > 0 {
+	if missing := rate.Burst/2 + 1 - state.Remaining; err == nil && missing > 0 {
 		state.RetryAfter = rate.Cost(missing)
-		return limitExceeded(state, "Batches leave half of %d a minute to live calls.", n)
+		return limitExceeded(state, "Batches leave half of %d a minute to live calls.", rate.Burst)
 	}
 	return err
 }
@@ -77,7 +88,7 @@ func (g *Gateway) charge(ctx context.Context, header http.Header, who credential
 	if g.config.Limiter == nil || n <= 0 || tokens == 0 {
 		return
 	}
-	state, err := g.config.Limiter.Charge(ctx, "inference-tokens/"+who.Account(), int(tokens), ratelimit.PerMinute(n))
+	state, err := g.config.Limiter.Charge(ctx, "inference-tokens/"+who.Account(), int(tokens), tokenRate(n))
 	if err != nil {
 		// The answer stands and is metered; only the rate misses it.
 		g.config.Logger.LogAttrs(ctx, slog.LevelError, "tokens were not counted against the rate",

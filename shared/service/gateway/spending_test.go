@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -377,5 +378,53 @@ func misbehave(c *call) {
 			return
 		}
 		c.end()
+	}
+}
+
+// Whatever an upstream says that a call used: the budget never has more used than its limit,
+// what is settled is what was metered as long as there is room, and nothing stays reserved.
+func TestBudgetsOfUpstreamsThatLie(t *testing.T) {
+	t.Parallel()
+	lies := []string{
+		`{"prompt_tokens":0,"completion_tokens":0}`, `{"prompt_tokens":1,"completion_tokens":1}`,
+		`{"prompt_tokens":-11,"completion_tokens":-5}`, `{"prompt_tokens":11,"completion_tokens":-9223372036854775808}`,
+		`{"prompt_tokens":9223372036854775807,"completion_tokens":9223372036854775807}`, `{"prompt_tokens":1e999}`,
+		`null`, `{}`, `[1]`, `{"prompt_tokens":"11","completion_tokens":{}}`,
+		`{"prompt_tokens":8192,"completion_tokens":1000}`, `{"prompt_tokens":8192,"completion_tokens":1000}`,
+	}
+	for _, c := range []struct {
+		name  string
+		limit int64
+	}{{"with room", 1e9}, {"with little room", 12_000_000}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			store, machine := openBudgets(t, c.limit)
+			w := (*world)(nil)
+			k, stop := keep(t, store, machine, func() time.Time { return w.now() })
+			var next atomic.Int64
+			u := newUpstream(t, func(call *call) {
+				call.json(200, `{"id":"c1","object":"chat.completion","created":7,"model":"weights","choices":[{"index":0,`+
+					`"message":{"role":"assistant","content":"hello there"},"finish_reason":"stop"}],"usage":`+
+					lies[next.Add(1)-1]+`}`)
+			})
+			w = newWorld(t, setup{rows: oneRowPriced, budgets: k, upstreams: []*modelServer{u}})
+			w.stopClock()
+			refused := 0
+			for range lies {
+				if a := w.chat(plain); a.status == 429 {
+					refused++
+				} else if a.status != 200 {
+					t.Errorf("%d %s", a.status, a.body)
+				}
+				if n := usedOf(t, store, w.now()); n < 0 || n > c.limit {
+					t.Fatalf("%d are used of %d", n, c.limit)
+				}
+			}
+			stop()
+			metered, settled := w.spent(), usedOf(t, store, w.now())
+			if metered < 0 || settled != min(metered, c.limit) || refused > 1 {
+				t.Errorf("%d are used of %d, and %d were metered; %d calls were refused", settled, c.limit, metered, refused)
+			}
+		})
 	}
 }

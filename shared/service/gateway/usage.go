@@ -28,6 +28,7 @@ const (
 // usageBody is what an account has used, of what the usage is grouped by
 // (docs/contract/gateway.md#usage).
 type usageBody struct {
+	Account          string    `json:"account,omitempty"`
 	Day              usage.Day `json:"day,omitempty"`
 	Model            string    `json:"model,omitempty"`
 	Key              string    `json:"key,omitempty"`
@@ -47,15 +48,24 @@ type usageBody struct {
 	// Cost and Currency are set only for what had a price.
 	Cost     json.Number `json:"cost,omitempty"`
 	Currency string      `json:"currency,omitempty"`
+	// BatchRequests and BatchCost are what of the requests and of the cost was of batches;
+	// set only where there were some.
+	BatchRequests int64       `json:"batch_requests,omitempty"`
+	BatchCost     json.Number `json:"batch_cost,omitempty"`
 }
 
 // usageQuery is what GET /v1/usage is asked for.
 type usageQuery struct {
 	from, to usage.Day
-	// groups are of "day", "model" and "key", in the order of the rows.
+	// groups are of groupNames, in the order of the rows.
 	groups []string
 	csv    bool
+	// account is whose usage it is.
+	account string
 }
+
+// groupNames are what usage may be grouped by.
+func groupNames() []string { return []string{"day", "model", "key", "account"} }
 
 // getUsage is GET /v1/usage?from=&to=&group_by=&format=: days in UTC, both
 // included, by default the last 30.
@@ -67,6 +77,7 @@ func (g *Gateway) getUsage(w http.ResponseWriter, r *http.Request, who credentia
 	if err != nil {
 		return err
 	}
+	query.account = who.Account()
 	totals, err := g.config.Usage.Totals(r.Context(), who.Account(), query.from, query.to)
 	if err != nil {
 		return err
@@ -95,8 +106,8 @@ func (g *Gateway) usageQuery(asked url.Values) (query usageQuery, err error) {
 	query.from, query.to = usage.DayOf(from), usage.DayOf(to)
 	query.groups = strings.Split(cmp.Or(asked.Get("group_by"), defaultGroups), ",")
 	for i, group := range query.groups {
-		if group != "day" && group != "model" && group != "key" || slices.Contains(query.groups[:i], group) {
-			return query, wrongQuery("group_by", "\"group_by\" is a list of day, model and key, with commas between them.")
+		if !slices.Contains(groupNames(), group) || slices.Contains(query.groups[:i], group) {
+			return query, wrongQuery("group_by", "\"group_by\" is a list of day, model, key and account, with commas between them.")
 		}
 	}
 	switch asked.Get("format") {
@@ -117,8 +128,8 @@ func wrongQuery(param, message string) error {
 
 // usageGroup is what the totals of one row have in common.
 type usageGroup struct {
-	day        usage.Day
-	model, key string
+	day                 usage.Day
+	model, key, account string
 }
 
 // rows sums up totals by what is asked for, in the order of the groups.
@@ -133,14 +144,17 @@ func (q usageQuery) rows(totals []usage.Total, currency string) []usageBody {
 	rows := make([]usageBody, 0, len(sums))
 	for group, sum := range sums {
 		row := usageBody{
-			Day: group.day, Model: group.model, Key: group.key, Requests: sum.Requests,
+			Account: group.account, Day: group.day, Model: group.model, Key: group.key, Requests: sum.Requests,
 			PromptTokens: sum.PromptTokens, CompletionTokens: sum.CompletionTokens,
 			CachedTokens: sum.CachedTokens, ReasoningTokens: sum.ReasoningTokens,
 			Estimated: sum.Estimated, SessionSeconds: sum.SessionSeconds, Jobs: sum.Jobs,
-			JobsCompleted: sum.JobsCompleted,
+			JobsCompleted: sum.JobsCompleted, BatchRequests: sum.BatchRequests,
 		}
 		if sum.Cost > 0 {
 			row.Cost, row.Currency = json.Number(usage.Amount(sum.Cost)), currency
+		}
+		if sum.BatchCost > 0 {
+			row.BatchCost = json.Number(usage.Amount(sum.BatchCost))
 		}
 		rows = append(rows, row)
 	}
@@ -164,6 +178,8 @@ func (q usageQuery) group(t usage.Total) (group usageGroup) {
 			group.model = t.Model
 		case "key":
 			group.key = t.Key
+		case "account":
+			group.account = q.account
 		}
 	}
 	return group
@@ -176,6 +192,8 @@ func (b usageBody) column(group string) string {
 		return string(b.Day)
 	case "model":
 		return b.Model
+	case "account":
+		return b.Account
 	}
 	return b.Key
 }
@@ -190,7 +208,7 @@ func (q usageQuery) writeCSV(w http.ResponseWriter, rows []usageBody) error {
 	table.UseCRLF = true
 	record := append(slices.Clone(q.groups), "requests", "prompt_tokens", "completion_tokens", "cached_tokens",
 		"reasoning_tokens", "estimated", "session_seconds", "jobs", "cost", "currency",
-		"jobs_completed")
+		"jobs_completed", "batch_requests", "batch_cost")
 	_ = table.Write(record) // fails when the client has gone
 	for _, row := range rows {
 		record = record[:0]
@@ -201,7 +219,8 @@ func (q usageQuery) writeCSV(w http.ResponseWriter, rows []usageBody) error {
 			row.ReasoningTokens, row.Estimated, row.SessionSeconds, row.Jobs} {
 			record = append(record, strconv.FormatInt(n, 10))
 		}
-		_ = table.Write(append(record, string(row.Cost), row.Currency, strconv.FormatInt(row.JobsCompleted, 10)))
+		_ = table.Write(append(record, string(row.Cost), row.Currency, strconv.FormatInt(row.JobsCompleted, 10),
+			strconv.FormatInt(row.BatchRequests, 10), string(row.BatchCost)))
 	}
 	table.Flush()
 	return nil

@@ -154,11 +154,10 @@ func TestConnectsWhileTheStoreFails(t *testing.T) {
 	} {
 		failing.Store(&err)
 		refused := w.dial("gen-2.5", studio)
-		const again = "No session can be opened now. Try again."
-		if m := refused.next(); m.Type != "error" || m.Error != again {
+		if m := refused.next(); m.Type != "error" || m.Error != tryAgain {
 			t.Errorf("%v: got %+v", err, m)
 		}
-		refused.ends("", websocket.StatusTryAgainLater, again)
+		refused.ends("", websocket.StatusTryAgainLater, tryAgain)
 	}
 	failing.Store(nil)
 	w.open("gen-2.5", studio)

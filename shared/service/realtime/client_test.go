@@ -11,13 +11,11 @@ import (
 	"net/http"
 	"net/url"
 	"testing"
-	"time"
 
 	"github.com/coder/websocket"
-)
 
-// patience bounds every wait for a message.
-const patience = 3 * time.Minute
+	"cutroom/shared/testkit/patience"
+)
 
 // client is a session as its client sees it.
 type client struct {
@@ -72,7 +70,7 @@ func (w *world) dialWith(query url.Values, header ...string) *client {
 	for i := 0; i+1 < len(header); i += 2 {
 		fields.Set(header[i], header[i+1])
 	}
-	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience.Max)
 	defer cancel()
 	conn, response, err := websocket.Dial(
 		ctx, "ws://"+w.address+"/v1/stream?"+query.Encode(), &websocket.DialOptions{HTTPHeader: fields},
@@ -92,11 +90,27 @@ func (w *world) dialWith(query url.Values, header ...string) *client {
 // open connects and expects a session.
 func (w *world) open(model, key string, header ...string) *client {
 	w.t.Helper()
-	c := w.dial(model, key, header...)
-	if m := c.next(); m.Type != "session_started" || m.SessionID == "" {
+	c, m := first(func() *client { return w.dial(model, key, header...) })
+	if m.Type != "session_started" || m.SessionID == "" {
 		w.t.Fatalf("no session: %+v", m)
 	}
 	return c
+}
+
+// tryAgain refuses a session when the server could not ask its store in time.
+const tryAgain = "No session can be opened now. Try again."
+
+// first connects, and again if the machine stood still while the server asked its store. It
+// returns the client and its first message.
+func first(connect func() *client) (c *client, m message) {
+	for range 10 {
+		c = connect()
+		if m = c.next(); m.Error != tryAgain {
+			break
+		}
+		c.drop()
+	}
+	return c, m
 }
 
 // drop cuts the connection.
@@ -118,7 +132,7 @@ func (c *client) next() message {
 // any returns the next message.
 func (c *client) any() message {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), patience.Max)
 	defer cancel()
 	kind, content, err := c.conn.Read(ctx)
 	var m message
@@ -154,7 +168,7 @@ func (c *client) show(frame []byte) {
 
 func (c *client) write(kind websocket.MessageType, content []byte) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	ctx, cancel := context.WithTimeout(context.Background(), patience.Max)
 	defer cancel()
 	if err := c.conn.Write(ctx, kind, content); err != nil {
 		c.t.Fatalf("write: %v", err)

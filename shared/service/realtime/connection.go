@@ -90,7 +90,8 @@ func newConnection(
 	admitted := reserved.admitted
 	c := &connection{
 		admission: admitted, spending: reserved, server: s, socket: accepted, session: opened, editor: editor,
-		began: time.Now(), last: time.Now(), frames: newNewest[[]byte](nil), spares: newSpares(), controls: make(chan clientMessage), pace: newPace(),
+		began: time.Now(), last: s.config.Now(), frames: newNewest[[]byte](nil), spares: newSpares(),
+		controls: make(chan clientMessage), pace: newPace(),
 	}
 	c.edits, c.changes = s.edits, s.changes
 	if o, ok := editor.(engine.LiveOffloaded); ok && o.Offloaded() {
@@ -264,14 +265,14 @@ func (c *connection) notice() string {
 func (c *connection) heard() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.last = time.Now()
+	c.last = c.server.config.Now()
 }
 
 // idle returns how long the client has sent nothing.
 func (c *connection) idle() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return time.Since(c.last)
+	return c.server.config.Now().Sub(c.last)
 }
 
 // ping pings the client: one that has vanished must not keep its slot.

@@ -38,13 +38,13 @@ func (c *connection) obey(message clientMessage) {
 	case "prompt":
 		ack := promptAck{Type: "prompt_ack", Prompt: message.Prompt}
 		outcome, err := c.changePrompt(message)
-		ack.Error, ack.told = c.explain(err), told(outcome)
+		ack.Error, ack.told = c.explain(err), toldOf(outcome)
 		ack.Success = ack.Error == ""
 		c.say(ack)
 	case "set_image":
 		ack := setImageAck{Type: "set_image_ack"}
 		outcome, err := c.changeImage(message)
-		ack.Error, ack.told = c.explain(err), told(outcome)
+		ack.Error, ack.told = c.explain(err), toldOf(outcome)
 		ack.Success = ack.Error == ""
 		c.say(ack)
 	case "livekit_join":

@@ -41,7 +41,7 @@ func TestConnectsWhileTheEngineIsFull(t *testing.T) {
 	full.room.Store(1) // for the session by which the test sees that the server is ready
 	w := newWorld(t, setup{engine: full})
 	full.room.Store(0)
-	w.dial("gen-2.5", studio).refused(websocket.StatusTryAgainLater, "No session can be opened now. Try again.")
+	w.dial("gen-2.5", studio).refused(websocket.StatusTryAgainLater, tryAgain)
 	w.active("studio", 0)
 	full.room.Store(1)
 	w.open("gen-2.5", studio)

@@ -20,15 +20,24 @@ import (
 	"cutroom/shared/engine"
 	"cutroom/shared/service/realtime"
 	"cutroom/shared/testkit/busytest"
+	"cutroom/shared/testkit/patience"
 )
 
 func TestTicksCountTheSeconds(t *testing.T) {
 	w := newWorld(t, setup{})
+	began := time.Now()
 	c := w.open("gen-2.5", studio)
-	for want := range int64(3) {
-		if m := c.any(); m.Type != "generation_tick" || m.Seconds == nil || *m.Seconds != want+1 {
-			t.Errorf("tick %d: %+v", want+1, m)
+	last := int64(0)
+	for tick := range int64(3) {
+		m := c.any()
+		if m.Type != "generation_tick" || m.Seconds == nil {
+			t.Fatalf("tick %d: %+v", tick+1, m)
 		}
+		// It may come late.
+		if s := *m.Seconds; s < max(last, tick+1) || s > int64(time.Since(began)/time.Second) {
+			t.Errorf("tick %d says %d seconds, the last one %d", tick+1, s, last)
+		}
+		last = *m.Seconds
 	}
 }
 
@@ -40,7 +49,7 @@ func TestTicksSayWhatTheEngineSaysOfFrames(t *testing.T) {
 	c := w.open("gen-2.5", studio)
 	await := func(notice string) {
 		t.Helper()
-		for limit := time.Now().Add(patience); ; {
+		for limit := time.Now().Add(patience.Max); ; {
 			m := c.any()
 			if m.Type == "generation_tick" && m.Notice == notice {
 				return
@@ -77,11 +86,10 @@ func (e *criticalEditor) Notice() string {
 func TestTheMaximumDuration(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
-	// The token expires before, and not before a busy machine has opened the session.
-	token := w.mint(studio, credential.Scope{MaxSession: 6 * time.Second}, 5*time.Second)
-	c := w.open("gen-2.5", token)
+	c := w.open("gen-2.5", w.mint(studio, credential.Scope{MaxSession: 2 * time.Second}, time.Minute))
+	w.later.Store(int64(time.Minute)) // the token expires before
 	ended := c.ends("max_session_duration", websocket.StatusNormalClosure, "Maximum session duration reached.")
-	if ended.Seconds == nil || *ended.Seconds != 6 {
+	if ended.Seconds == nil || *ended.Seconds < 2 {
 		t.Errorf("ended after %v seconds", ended.Seconds)
 	}
 	w.active("studio", 0)
@@ -245,13 +253,13 @@ func TestASuspendedProcessFencesItself(t *testing.T) {
 // the session is lost: what the system has accepted is not late.
 func TestAProcessSuspendedWhileSendingTellsItsClient(t *testing.T) {
 	t.Parallel()
-	const patience = time.Second
+	const writeTime = time.Second
 	var w *world
 	var stop atomic.Bool
-	w = newWorld(t, setup{times: realtime.Times{Write: patience}, sent: func(size int) {
+	w = newWorld(t, setup{times: realtime.Times{Write: writeTime}, sent: func(size int) {
 		if size > 256 && stop.CompareAndSwap(true, false) { // a frame, not a tick
 			w.asleep.Add(int64(session.FenceAfter))
-			time.Sleep(3 * patience)
+			time.Sleep(3 * writeTime)
 		}
 	}})
 	c := w.open("gen-2.5", studio)
@@ -325,7 +333,8 @@ func (e *slowEditor) SetPrompt(context.Context, string) (engine.Outcome, error) 
 // have ended.
 func TestUsage(t *testing.T) {
 	w := newWorld(t, setup{times: realtime.Times{Usage: 300 * time.Millisecond}})
-	today := usage.DayOf(time.Now())
+	began := time.Now()
+	today := usage.DayOf(began)
 	total := func(model string) usage.Counts {
 		t.Helper()
 		// Midnight may pass.
@@ -351,7 +360,8 @@ func TestUsage(t *testing.T) {
 	}
 	w.active("studio", 0)
 	w.stop()
-	if sum := total("gen-2.5"); sum.Requests != 2 || sum.SessionSeconds < 2 || sum.SessionSeconds > 60 {
+	if sum := total("gen-2.5"); sum.Requests != 2 || sum.SessionSeconds < 2 ||
+		sum.SessionSeconds > 2*int64(time.Since(began)/time.Second+1) {
 		t.Errorf("two sessions of one model: %+v", sum)
 	}
 	if sum := total("gen-2.1"); sum.Requests != 1 || sum.SessionSeconds < 1 {

@@ -15,6 +15,7 @@ import (
 	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/service/realtime"
+	"cutroom/shared/testkit/patience"
 )
 
 // queue connects and says whether it waits: "true", "false", or "" for nothing.
@@ -30,8 +31,8 @@ func (w *world) queue(key, waits string) *client {
 // line connects and waits until it has a place in the line.
 func (w *world) line(key string) *client {
 	w.t.Helper()
-	c := w.queue(key, "true")
-	if m := c.next(); m.Type != "queue_position" {
+	c, m := first(func() *client { return w.queue(key, "true") })
+	if m.Type != "queue_position" {
 		w.t.Fatalf("got %+v, want a place in the line", m)
 	}
 	return c
@@ -87,7 +88,7 @@ const isFull = "Concurrent session limit reached."
 // waits is not counted.
 func TestTheLine(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, setup{limit: 1, line: 3, times: realtime.Times{Ping: patience}})
+	w := newWorld(t, setup{limit: 1, line: 3, times: realtime.Times{Ping: patience.Max}})
 	holder := w.open("gen-2.5", studio)
 	first := w.queue(studio, "true")
 	first.waits(1, 1)
@@ -121,7 +122,7 @@ func TestTheLine(t *testing.T) {
 // What a client sends while it waits is kept for its session, but for frames.
 func TestWhatIsSentWhileWaiting(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, setup{limit: 1, times: realtime.Times{Ping: patience}})
+	w := newWorld(t, setup{limit: 1, times: realtime.Times{Ping: patience.Max}})
 	holder := w.open("gen-2.5", studio)
 	c := w.queue(studio, "true")
 	c.waits(1, 1)
@@ -145,7 +146,7 @@ func TestWhatIsSentWhileWaiting(t *testing.T) {
 // misbehaves.
 func TestTheEndsOfAWait(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, setup{limit: 1, times: realtime.Times{Ping: patience, Revocation: 50 * time.Millisecond}})
+	w := newWorld(t, setup{limit: 1, times: realtime.Times{Ping: patience.Max, Revocation: 50 * time.Millisecond}})
 	const parent = "ck_parent_key"
 	key, err := credential.NewKey(parent, "studio", credential.DefaultTier, "", time.Now())
 	if err == nil {
@@ -197,7 +198,7 @@ func TestTheEndsOfAWait(t *testing.T) {
 // nothing, is refused as it always was.
 func TestAJoinWaits(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, setup{limit: 1, webrtc: true, times: realtime.Times{Ping: patience, Join: patience}})
+	w := newWorld(t, setup{limit: 1, webrtc: true, times: realtime.Times{Ping: patience.Max, Join: patience.Max}})
 	w.open("gen-2.5", studio)
 	c := w.queue(studio, "")
 	c.say(`{"type":"livekit_join","passthrough":true}`)
@@ -219,7 +220,7 @@ func TestAJoinWaits(t *testing.T) {
 
 // Clients that come, wait and go without a word leave nothing behind.
 func TestThoseWhoLeaveTheLine(t *testing.T) {
-	w := newWorld(t, setup{limit: 1, line: 200, times: realtime.Times{Ping: patience, Close: 300 * time.Millisecond}})
+	w := newWorld(t, setup{limit: 1, line: 200, times: realtime.Times{Ping: patience.Max, Close: 300 * time.Millisecond}})
 	holder := w.open("gen-2.5", studio)
 	before := runtime.NumGoroutine()
 	for range 3 {

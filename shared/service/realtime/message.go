@@ -1,6 +1,10 @@
 package realtime
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"cutroom/shared/engine"
+)
 
 // Limits of what a client may send. A message beyond them ends the session with
 // status 1009.
@@ -107,3 +111,7 @@ type (
 		Notice     string   `json:"notice,omitempty"`
 	}
 )
+
+func toldOf(o engine.Outcome) told {
+	return told{Engine: o.Engine, Understood: o.Understood, Notice: o.Notice}
+}

@@ -26,7 +26,7 @@ var (
 // of a session allows at once.
 const perSession = 20
 
-// Hundreds of pictures, each broken in a different way, end no session, and
+// Scores of pictures, each broken in a different way, end no session, and
 // another session goes on all the while. To send more: -run TestMutatedPictures
 // -mutated-frames 18000 -mutated-images 3000.
 func TestMutatedPictures(t *testing.T) {
@@ -82,7 +82,7 @@ func goesOn(t *testing.T, w *world, done <-chan struct{}) {
 			t.Logf("another session had %d frames edited meanwhile", frames)
 			c.leave()
 			return
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(100 * time.Millisecond):
 		}
 		c.show(plain(64, 36, red))
 		if m := c.next(); m.frame == nil {

@@ -2,4 +2,4 @@
 
 package realtime_test
 
-const mutations = 200
+const mutations = 80

@@ -101,7 +101,9 @@ type Config struct {
 	TextMemory int64
 	// Times are the time limits of a connection; those that are 0 are taken
 	// from DefaultTimes.
-	Times  Times
+	Times Times
+	// Now is the clock of credentials, budgets and idle clients. A session lasts as long as
+	// the machine's clock says.
 	Now    func() time.Time
 	Logger *slog.Logger
 }

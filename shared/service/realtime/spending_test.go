@@ -43,12 +43,83 @@ func TestSessionsDrawFromBudgets(t *testing.T) {
 	if err != nil || used[0] != limit {
 		t.Errorf("%d seconds are used, %v, want %d", used, err, limit)
 	}
-	totals, err := w.usage.Totals(t.Context(), "studio", usage.DayOf(month), usage.DayOf(time.Now()))
-	var sum usage.Counts
+	if sum := w.used("studio", month); sum.SessionSeconds != limit || sum.Requests != 2 {
+		t.Errorf("the usage is %+v", sum)
+	}
+}
+
+// A session is billed by its seconds, and ends when a budget of cost has less left than one of
+// them costs: what was used of the budget is what the usage says.
+func TestSessionsAreBilled(t *testing.T) {
+	t.Parallel()
+	const price, limit = 20_000, 65_000_000 // 0.02 a second: the budget is enough for three
+	w := newWorld(t, setup{price: price})
+	cost := budget.Budget{ID: budget.ID{Account: "studio", Period: budget.Month, Unit: budget.Cost}, Limit: limit}
+	if err := w.budgets.Set(t.Context(), audit.Operator(time.Now()), cost); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	ended := w.open("gen-2.5", studio).ends("insufficient_quota", websocket.StatusPolicyViolation, "A budget is used up.")
+	if ended.Seconds == nil || *ended.Seconds != 3 {
+		t.Errorf("ended after %v seconds", ended.Seconds)
+	}
+	w.stop()
+	used, err := w.budgets.Used(t.Context(), []budget.Counter{cost.Counter(began)})
+	if err != nil || used[0] != 60_000_000 {
+		t.Errorf("%d are used, %v", used, err)
+	}
+	if sum := w.used("studio", began); sum.Cost != 60_000_000 || sum.SessionSeconds != 3 || sum.Requests != 1 {
+		t.Errorf("the usage is %+v", sum)
+	}
+}
+
+// A piece of a session counts in the day in which it begins, so that a session goes on after
+// midnight from the budget of the new day.
+func TestSessionAtMidnight(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{})
+	const limit = 4 // below it a session takes pieces of a second
+	daily := budget.Budget{ID: budget.ID{Account: "studio", Period: budget.Day, Unit: budget.SessionSeconds}, Limit: limit}
+	if err := w.budgets.Set(t.Context(), audit.Operator(time.Now()), daily); err != nil {
+		t.Fatal(err)
+	}
+	began := w.now()
+	midnight := make(chan error, 1)
+	go func() { // as soon as the first piece is taken
+		for {
+			used, err := w.budgets.Used(t.Context(), []budget.Counter{daily.Counter(began)})
+			if err != nil || used[0] > 0 {
+				w.later.Store(int64(24 * time.Hour))
+				midnight <- err
+				return
+			}
+			time.Sleep(time.Millisecond)
+		}
+	}()
+	ended := w.open("gen-2.5", studio).ends("insufficient_quota", websocket.StatusPolicyViolation, "A budget is used up.")
+	if err := <-midnight; err != nil {
+		t.Fatal(err)
+	}
+	after := w.now()
+	w.stop()
+	used, err := w.budgets.Used(t.Context(), []budget.Counter{daily.Counter(began), daily.Counter(after)})
+	if err != nil || used[0] < 1 || used[0] > limit || used[1] != limit {
+		t.Fatalf("%d seconds are used of the two days, %v", used, err)
+	}
+	if ended.Seconds == nil || int64(*ended.Seconds) != used[0]+used[1] {
+		t.Errorf("ended after %v seconds, of which %d were used", ended.Seconds, used)
+	}
+}
+
+// used returns what an account has used since a time.
+func (w *world) used(account string, since time.Time) (sum usage.Counts) {
+	w.t.Helper()
+	totals, err := w.usage.Totals(w.t.Context(), account, usage.DayOf(since), usage.DayOf(time.Now()))
+	if err != nil {
+		w.t.Fatal(err)
+	}
 	for _, total := range totals {
 		sum.Add(total.Counts)
 	}
-	if err != nil || sum.SessionSeconds != limit || sum.Requests != 2 {
-		t.Errorf("the usage is %+v, %v", sum, err)
-	}
+	return sum
 }

@@ -22,6 +22,7 @@ import (
 	"cutroom/shared/service/realtime/livekit"
 	"cutroom/shared/service/realtime/livekit/livekittest"
 	"cutroom/shared/service/realtime/room"
+	"cutroom/shared/testkit/patience"
 )
 
 // codecs is found once for all tests.
@@ -30,7 +31,11 @@ var codecs = sync.OnceValues(func() (*vp8.Library, error) {
 	if err != nil {
 		return nil, err
 	}
-	return vp8.Find(context.Background(), fenced)
+	l, err := vp8.Find(context.Background(), fenced)
+	if err == nil {
+		l.FrameTime = patience.Max
+	}
+	return l, err
 })
 
 // liveVideo is the transport at a port of its own.
@@ -125,7 +130,7 @@ func (w *world) goLive(c *client, films *camera) *videoClient {
 func (c *videoClient) shows(width, height int) {
 	c.t.Helper()
 	n := 0
-	for limit := time.After(patience); ; {
+	for limit := time.After(patience.Max); ; {
 		select {
 		case frame := <-c.Seen:
 			n++

@@ -28,6 +28,7 @@ import (
 	"cutroom/shared/service/realtime/livekit"
 	"cutroom/shared/service/realtime/livekit/livekittest"
 	"cutroom/shared/testkit/lossytest"
+	"cutroom/shared/testkit/patience"
 )
 
 // Pictures come back in the size that the engine makes of the camera's, which changes as
@@ -359,7 +360,7 @@ func TestAKilledHelper(t *testing.T) {
 		}
 		ended <- m
 	}()
-	for limit := time.After(patience); ; {
+	for limit := time.After(patience.Max); ; {
 		kill()
 		select {
 		case m := <-ended:

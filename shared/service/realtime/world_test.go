@@ -33,6 +33,7 @@ import (
 	"cutroom/shared/platform/boottime"
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/service/realtime"
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/programtest"
 	"cutroom/shared/testkit/sqlitetest"
 )
@@ -49,6 +50,8 @@ type setup struct {
 	pictures realtime.Pictures
 	// textMemory is for the long text messages of an account.
 	textMemory int64
+	// price is what a second of a session costs, in millionths of the currency.
+	price int64
 	// limit is how many sessions an account may have, 0 for any number.
 	limit int
 	// perKey is how many of them a key may have, 0 for any number.
@@ -85,15 +88,30 @@ type world struct {
 	// asleep is how long the process pretends to have been suspended, in
 	// nanoseconds.
 	asleep atomic.Int64
-	// later is how far the server's clock is ahead, in nanoseconds.
+	// clock is the server's clock, by which nobody is idle while the machine stands still,
+	// and later how far it is ahead, in nanoseconds.
+	clock *patience.Clock
 	later atomic.Int64
 	// stop stops the server as the end of its program does, and waits for it.
 	stop func()
 }
 
+// machine is how long a machine has run that loses no session because it stood still.
+type machine struct {
+	clock  *patience.Clock
+	booted time.Time
+}
+
+func (m machine) Now() time.Duration { return m.clock.Now().Sub(m.booted) }
+
+func (m machine) Boot() string { return m.booted.String() }
+
+// now is the server's time.
+func (w *world) now() time.Time { return w.clock.Now().Add(time.Duration(w.later.Load())) }
+
 func newWorld(t *testing.T, s setup) *world {
 	t.Helper()
-	w := &world{t: t, engine: &painter{}, log: &programtest.Output{}}
+	w := &world{t: t, engine: &painter{}, log: &programtest.Output{}, clock: patience.NewClock(t)}
 	ctx := t.Context()
 	must := func(err error) {
 		t.Helper()
@@ -103,10 +121,14 @@ func newWorld(t *testing.T, s setup) *world {
 	}
 	known, err := catalog.Default("gen")
 	must(err)
+	for _, m := range known.Models() {
+		m.SessionPrice = s.price
+	}
 	db := sqlitetest.Open(t, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
 	clock, err := boottime.Open()
 	must(err)
-	w.keys, w.usage, w.records = db.Keys(), db.Usage(), db.Sessions(clock)
+	uptime := machine{w.clock, w.clock.Now()}
+	w.keys, w.usage, w.records = db.Keys(), db.Usage(), db.Sessions(uptime)
 	w.blobs, err = diskblob.Open(filepath.Join(t.TempDir(), "blobs"))
 	must(err)
 	w.files = file.NewService(file.Config{
@@ -122,7 +144,7 @@ func newWorld(t *testing.T, s setup) *world {
 	writer := usage.NewWriter(usage.WriterConfig{Store: w.usage, NewID: rand.Text, Logger: logger})
 	w.budgets = db.Budgets(clock)
 	keeper := budget.NewKeeper(budget.KeeperConfig{
-		Store: w.budgets, Machine: clock, Now: time.Now, NewID: rand.Text, Logger: logger,
+		Store: w.budgets, Machine: clock, Now: w.now, NewID: rand.Text, Logger: logger,
 	})
 	if s.engine == nil {
 		s.engine = w.engine
@@ -131,10 +153,12 @@ func newWorld(t *testing.T, s setup) *world {
 		s.pictures = pictures(t)
 	}
 	// A busy machine may take long to start what decodes a picture, and to send.
-	s.times.Image, s.times.Decode, s.times.Write = patience, patience, cmp.Or(s.times.Write, patience)
+	s.times.Image, s.times.Decode, s.times.Write = patience.Max, patience.Max, cmp.Or(s.times.Write, patience.Max)
 	if s.times.Ping == 0 {
 		// Clients of tests answer pings only while they read.
-		s.times.Ping, s.times.Idle = time.Hour, cmp.Or(s.times.Idle, time.Hour)
+		s.times.Ping = time.Hour
+		// A test may set the clock ahead by a day.
+		s.times.Idle = cmp.Or(s.times.Idle, 48*time.Hour)
 	}
 	if s.failing == nil {
 		s.failing = &atomic.Pointer[error]{}
@@ -150,16 +174,16 @@ func newWorld(t *testing.T, s setup) *world {
 		Authenticator: credential.NewAuthenticator(
 			w.keys, credential.Tiers{credential.DefaultTier: {RealtimeSessions: s.limit, RealtimeSessionsPerKey: s.perKey,
 				RealtimeLine: s.line}},
-			time.Now,
+			w.now,
 		),
 		Keys: w.keys,
 		Sessions: session.NewInstance(session.Config{
 			Store: unsteady{w.records, s.failing}, NewID: rand.Text, Logger: logger,
-			Uptime: func() time.Duration { return clock.Now() + time.Duration(w.asleep.Load()) },
+			Uptime: func() time.Duration { return uptime.Now() + time.Duration(w.asleep.Load()) },
 		}),
 		Files: w.files, Blobs: w.blobs, Usage: writer, Budgets: keeper, Engine: s.engine, Pictures: s.pictures, TextMemory: s.textMemory,
 		Enhancer: s.enhancer,
-		Origins:  origins, Times: s.times, Now: func() time.Time { return time.Now().Add(time.Duration(w.later.Load())) },
+		Origins:  origins, Times: s.times, Now: w.now,
 		Logger: logger,
 	})
 	mux := http.NewServeMux()
@@ -188,7 +212,7 @@ func newWorld(t *testing.T, s setup) *world {
 	w.stop = sync.OnceFunc(func() {
 		end()
 		sessions.Wait()
-		shutdown, cancel := context.WithTimeout(context.Background(), patience)
+		shutdown, cancel := context.WithTimeout(context.Background(), patience.Max)
 		defer cancel()
 		if err := surface.Shutdown(shutdown); err != nil {
 			t.Errorf("shutdown: %v", err)
@@ -429,10 +453,5 @@ func plain(width, height int, fill color.Color) []byte {
 // eventually waits until is returns true.
 func eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for end := time.Now().Add(patience); !is(); {
-		if time.Now().After(end) {
-			t.Fatalf("it never came to this: %s", what)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	patience.Until(t, what, is)
 }

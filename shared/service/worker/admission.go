@@ -5,6 +5,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"cutroom/shared/platform/clock"
 )
 
 // Guard protects the worker from a platform that ends workers as it sees fit, such
@@ -124,7 +126,7 @@ func (a *admission) guard(ctx context.Context, guard Guard, every time.Duration,
 		a.close()
 		if a.inflight.empty() {
 			call("let the worker be ended", guard.Idle)
-			pause(ctx, every/guardRest)
+			clock.Wait(ctx, every/guardRest)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
+	"cutroom/shared/platform/clock"
 	"cutroom/shared/platform/contain"
 )
 
@@ -31,9 +32,10 @@ func (l *lane) edit(
 		stages[stage] = took
 	}
 	inputs.spec.Remaining = max(0, j.Deadline.Sub(l.worker.config.Now())-deadlineSlack)
+	inputs.spec.PreviewEvery = l.worker.config.PreviewEvery
 	told, err := l.runEngine(ctx, inputs.spec, slot, progress, stages)
 	if err != nil {
-		return result, err
+		return result, l.worker.explain(ctx, inputs, err)
 	}
 	if l.worker.config.Prefetch {
 		select {
@@ -44,14 +46,19 @@ func (l *lane) edit(
 		}
 		slot.free()
 	}
-	begun := time.Now()
-	lease.thumbnails = l.worker.beginThumbnails(lease, j, inputs)
 	ctx, cancel := lingering(ctx)
 	defer cancel()
+	signed, err := l.worker.sign(ctx, &inputs.spec, told, stages)
+	if err != nil {
+		return result, err
+	}
+	begun := time.Now()
+	lease.thumbnails = l.worker.beginThumbnails(lease, j, inputs, told.Thumbnails)
 	ctx, end := l.worker.beginStage(ctx, stageStore)
 	result, err = l.worker.store(ctx, j, inputs.spec)
 	end(err)
 	stages[stageStore] = time.Since(begun)
+	result.Credentials = signed
 	result.EnhancedPrompt = inputs.enhanced
 	result.Engine, result.Understood, result.Notice = told.Engine, told.Understood, told.Notice
 	return result, err
@@ -100,6 +107,18 @@ func (l *lane) runEngine(
 	})
 }
 
+// explain returns why a run failed that the engine gave up: if its video was not probed
+// before, and a probe refuses it, then the probe's reason.
+func (w *Worker) explain(ctx context.Context, inputs *preparation, failed error) error {
+	if !inputs.described || ctx.Err() != nil {
+		return failed
+	}
+	if _, err := w.config.Prober.ProbeVideo(ctx, inputs.spec.Data.Path, inputs.spec.Data.MIME); err != nil {
+		return fmt.Errorf("probe %s: %w", catalog.DataField, err)
+	}
+	return failed
+}
+
 // lingering returns a context that outlives a drain for a while, so that
 // minutes of an engine's work are not thrown away for the second that storing
 // the result takes. A lost lease and the deadline end it at once.
@@ -107,7 +126,7 @@ func lingering(ctx context.Context) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() {
 		if cause := context.Cause(ctx); !errors.Is(cause, errLost) && !errors.Is(cause, errOverdue) {
-			pause(longer, settleTime)
+			clock.Wait(longer, settleTime)
 		}
 		cancel()
 	})
@@ -134,7 +153,7 @@ func (w *Worker) store(ctx context.Context, j job.Job, spec engine.Spec) (job.Re
 	defer file.Close()
 	hash := sha256.New()
 	result := job.Result{
-		Blob: job.ResultBlob(j.ID, j.Nonce), MIME: resultMIME(spec.Kind),
+		Blob: j.ResultBlob(), MIME: resultMIME(spec.Kind),
 		Width: spec.Size.Width, Height: spec.Size.Height, Duration: spec.Duration,
 	}
 	result.Size, err = w.config.Blobs.Put(ctx, result.Blob, io.TeeReader(file, hash))

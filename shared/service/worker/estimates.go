@@ -11,6 +11,7 @@ import (
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
+	"cutroom/shared/platform/clock"
 	"cutroom/shared/platform/contain"
 )
 
@@ -62,7 +63,7 @@ func (e Estimating) Run(ctx context.Context) {
 		if estimator == nil && !publishedAt.IsZero() {
 			return
 		}
-		pause(ctx, cmp.Or(e.Every, estimateEvery))
+		clock.Wait(ctx, cmp.Or(e.Every, estimateEvery))
 	}
 }
 

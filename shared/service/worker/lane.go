@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"cutroom/shared/domain/job"
+	"cutroom/shared/platform/clock"
 	"cutroom/shared/platform/contain"
 )
 
@@ -88,7 +89,7 @@ func (l *lane) receive(ctx context.Context) {
 		}
 		for handed := false; !handed && ctx.Err() == nil; {
 			if !contain.Run(l.worker.config.Logger, "receiver", func() { handed = l.receiveOne(ctx) }) {
-				pause(ctx, troublePause)
+				clock.Wait(ctx, troublePause)
 			}
 		}
 	}
@@ -140,7 +141,7 @@ func (l *lane) take(ctx context.Context) *lease {
 		leave()
 		if round.Err() == nil {
 			l.worker.config.Logger.Error("receive a job", "lane", l.name, "error", err)
-			pause(ctx, troublePause)
+			clock.Wait(ctx, troublePause)
 		}
 		return nil
 	}
@@ -157,7 +158,7 @@ func (l *lane) engineHealth(ctx context.Context) error {
 
 // awaitEngine waits until the engine takes runs.
 func (l *lane) awaitEngine(ctx context.Context) {
-	for pause(ctx, troublePause) {
+	for clock.Wait(ctx, troublePause) {
 		if l.engineHealth(ctx) == nil {
 			l.worker.config.Logger.Info("the engine takes runs", "lane", l.name)
 			return

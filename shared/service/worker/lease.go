@@ -24,6 +24,8 @@ type lease struct {
 	// thumbnails are those of the run's result; nil until it has one, and where none
 	// are made.
 	thumbnails *thumbnails
+	// previews are those of the run, nil where there are none.
+	previews *previews
 
 	end context.CancelCauseFunc
 	// stopped is closed when the lease is no longer extended.

@@ -58,7 +58,7 @@ type Run struct {
 	// time from there to its end.
 	Waited, Took time.Duration
 	// Stages maps each of the worker's stages that the run reached (fetch,
-	// probe, enhance, engine, store) to how long it took, and engine.NAME to
+	// probe, enhance, engine, sign, store) to how long it took, and engine.NAME to
 	// the times of those stages that the engine reported. Inputs that were
 	// prefetched took their time before the run.
 	Stages map[string]time.Duration
@@ -79,6 +79,7 @@ const (
 	stageProbe   = "probe"
 	stageEnhance = "enhance"
 	stageEngine  = "engine"
+	stageSign    = "sign"
 	stageStore   = "store"
 )
 

@@ -17,6 +17,7 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
 	"cutroom/shared/service/worker"
+	"cutroom/shared/testkit/patience"
 )
 
 // prefetch turns on prefetching.
@@ -62,7 +63,7 @@ func (w watched) Open(ctx context.Context, name string, offset, length int64) (i
 // awaitFetched waits until the job's input is complete in the scratch folder.
 func (s *fixture) awaitFetched(id, content string) {
 	s.t.Helper()
-	for limit := time.Now().Add(patience); time.Now().Before(limit); time.Sleep(5 * time.Millisecond) {
+	for limit := time.Now().Add(patience.Max); time.Now().Before(limit); time.Sleep(5 * time.Millisecond) {
 		paths, err := filepath.Glob(filepath.Join(s.scratch, id+"-*", "data"))
 		if err != nil {
 			s.t.Fatal(err)
@@ -79,11 +80,7 @@ func (s *fixture) awaitFetched(id, content string) {
 // awaitLoad waits until the load of the video lane satisfies ok.
 func (s *fixture) awaitLoad(what string, ok func(worker.Load) bool) {
 	s.t.Helper()
-	for limit := time.Now().Add(patience); !ok(s.worker.Loads()[0]); time.Sleep(time.Millisecond) {
-		if time.Now().After(limit) {
-			s.t.Fatalf("the worker never was %s: %+v", what, s.worker.Loads())
-		}
-	}
+	patience.Until(s.t, what, func() bool { return ok(s.worker.Loads()[0]) })
 }
 
 func (s *fixture) get(id string) job.Job {

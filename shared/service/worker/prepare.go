@@ -26,6 +26,8 @@ type preparation struct {
 	enhanced string
 	// stages say how long each stage took.
 	stages map[string]time.Duration
+	// described is true if the edited video was not probed, but described by its header.
+	described bool
 
 	job    job.Job
 	folder string
@@ -122,7 +124,7 @@ func (p *preparation) makeSpec(ctx context.Context, w *Worker, m *catalog.Model)
 	spec := engine.Spec{
 		Job: j.ID, Model: m.ID, Kind: m.Kind, Prompt: j.Request.Prompt, Seed: j.Seed, Options: j.Request.Options,
 		Size: m.Sizes[j.Request.Option(catalog.ResolutionField)], FPS: m.FPS, Duration: m.Duration,
-		Folder: scratch, Output: filepath.Join(scratch, "output"+extension),
+		Folder: scratch, Output: filepath.Join(scratch, "output"+extension), Thumbnails: w.config.Posters != nil,
 	}
 	var err error
 	if spec.Reference, err = p.input(ctx, w, catalog.ReferenceField, catalog.ImageFile); err != nil {
@@ -178,6 +180,16 @@ func (p *preparation) input(
 	}
 	fetched := time.Now()
 	p.stages[stageFetch] += fetched.Sub(begun)
+	if want == catalog.VideoFile && w.config.Describer != nil {
+		info, whole, err := w.config.Describer.DescribeVideo(path, stored.MIME)
+		if err != nil {
+			return nil, fmt.Errorf("describe %s: %w", field, err)
+		}
+		if whole {
+			p.described = true
+			return &engine.Input{Path: path, MIME: stored.MIME, Info: info}, nil
+		}
+	}
 	probe := w.config.Prober.ProbeVideo
 	if want == catalog.ImageFile {
 		probe = w.config.Prober.ProbeImage

@@ -20,6 +20,7 @@ var errOverdue = errors.New("the job's deadline is near")
 func (l *lane) handle(lease *lease, slot slot) {
 	defer l.worker.inflight.remove(lease)
 	defer func() { lease.thumbnails.end() }()
+	defer func() { lease.previews.remove(lease.ctx) }()
 	nonce, err := l.worker.newNonce()
 	if err != nil {
 		lease.logger.Error("draw a nonce", "error", err)
@@ -70,8 +71,14 @@ func (l *lane) run(lease *lease, j job.Job, slot slot) Outcome {
 	defer overdue.Stop()
 
 	pulse := l.worker.startPulse(ctx, stop, lease.logger, j)
-	result, err := l.edit(ctx, lease, j, slot, pulse.report, ended.Stages)
+	previews := l.worker.startPreviews(ctx, lease.logger, j)
+	lease.previews = previews
+	result, err := l.edit(ctx, lease, j, slot, func(p engine.Progress) {
+		pulse.report(p)
+		previews.report(p)
+	}, ended.Stages)
 	pulse.stop()
+	previews.stop()
 	cause := context.Cause(ctx) // before lease.stop ends the context
 	lease.stop()
 

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 
+	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/job"
@@ -13,14 +14,14 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// Posters makes small pictures of media files.
+// Posters makes pictures of media files.
 type Posters interface {
-	// Posters returns a small picture of each file, for a video its first one, as a
+	// Posters returns a picture of each file, for a video one of its first, as a
 	// JPEG. It may write into the folder.
-	Posters(ctx context.Context, folder string, of []engine.Input) ([][]byte, error)
+	Posters(ctx context.Context, folder string, of []engine.Depicted) ([][]byte, error)
 }
 
-// thumbnails are the pictures of a run's result and input
+// thumbnails are the pictures of a run's result, its poster among them, and input
 // (docs/contract/jobs.md#thumbnails), and of the stored files that the inputs are copies
 // of (docs/contract/media.md#thumbnails-of-files). They are made while the result is stored and
 // reported, and stored after that, so that the job's end waits for neither. The
@@ -43,15 +44,16 @@ type thumbnails struct {
 }
 
 // beginThumbnails starts to make the pictures of a run whose engine is done. The
-// caller ends them. It returns nil where no pictures are made.
-func (w *Worker) beginThumbnails(lease *lease, j job.Job, p *preparation) *thumbnails {
+// caller ends them. Those that the engine has made already are taken. It returns nil where
+// no pictures are made.
+func (w *Worker) beginThumbnails(lease *lease, j job.Job, p *preparation, made engine.Thumbnails) *thumbnails {
 	if w.config.Posters == nil {
 		return nil
 	}
 	ctx, cancel := lingering(lease.ctx)
 	t := &thumbnails{
 		worker: w, job: j, folder: p.release(), logger: lease.logger, ctx: ctx, cancel: cancel, made: make(chan struct{}),
-		files: map[string][]byte{},
+		files: map[string][]byte{}, pictures: job.Thumbnails(made),
 	}
 	go func() {
 		defer close(t.made)
@@ -60,41 +62,75 @@ func (w *Worker) beginThumbnails(lease *lease, j job.Job, p *preparation) *thumb
 	return t
 }
 
-// make makes the pictures, those of one run at a time: they must not take the
-// engine's processors.
+// wanted is a picture that is to be made of a file, and where it goes.
+type wanted struct {
+	of  engine.Depicted
+	use func(picture []byte)
+}
+
+// missing returns the pictures that the engine has not made.
+func (t *thumbnails) missing(spec engine.Spec) []wanted {
+	var all []wanted
+	of := func(one engine.Input) engine.Depicted { return engine.Depicted{Input: one} }
+	result := engine.Input{Path: spec.Output, MIME: resultMIME(spec.Kind)}
+	if len(t.pictures.Result) == 0 {
+		all = append(all, wanted{of(result), func(picture []byte) { t.pictures.Result = picture }})
+	}
+	if len(t.pictures.Poster) == 0 && spec.Kind != catalog.Image {
+		poster := engine.Depicted{Input: result, Poster: true}
+		all = append(all, wanted{poster, func(picture []byte) { t.pictures.Poster = picture }})
+	}
+	if spec.Data != nil {
+		stored := t.file(catalog.DataField)
+		use := func(picture []byte) {
+			t.pictures.Input = picture
+			if stored != "" {
+				t.files[stored] = picture
+			}
+		}
+		if len(t.pictures.Input) > 0 {
+			use(t.pictures.Input)
+		} else {
+			all = append(all, wanted{of(*spec.Data), use})
+		}
+	}
+	if stored := t.file(catalog.ReferenceField); spec.Reference != nil && stored != "" {
+		all = append(all, wanted{of(*spec.Reference), func(picture []byte) { t.files[stored] = picture }})
+	}
+	return all
+}
+
+// make makes the pictures that are missing, those of one run at a time: they must not
+// take the engine's processors.
 func (t *thumbnails) make(spec engine.Spec) {
+	missing := t.missing(spec)
+	if len(missing) == 0 {
+		return
+	}
 	select {
 	case t.worker.posing <- struct{}{}:
 		defer func() { <-t.worker.posing }()
 	case <-t.ctx.Done():
 		return
 	}
-	of := []engine.Input{{Path: spec.Output, MIME: resultMIME(spec.Kind)}}
-	data, reference := t.file("data"), t.file("reference_image")
-	if spec.Data != nil {
-		of = append(of, *spec.Data)
-	}
-	if spec.Reference != nil && reference != "" {
-		of = append(of, *spec.Reference)
+	of, own := make([]engine.Depicted, len(missing)), 0
+	for i, one := range missing {
+		of[i] = one.of
+		if one.of.Path == spec.Output {
+			own = i + 1
+		}
 	}
 	posters, err := t.worker.config.Posters.Posters(t.ctx, t.folder, of)
-	if err != nil && len(of) > 1 && t.ctx.Err() == nil {
+	if err != nil && 0 < own && own < len(of) && t.ctx.Err() == nil {
 		// An input may be the cause: an engine may read more than ffmpeg does.
-		posters, err = t.worker.config.Posters.Posters(t.ctx, t.folder, of[:1])
+		posters, err = t.worker.config.Posters.Posters(t.ctx, t.folder, of[:own])
 	}
 	if err != nil {
 		t.logger.Warn("make the thumbnails", "error", err)
 		return
 	}
-	t.pictures.Result, posters = posters[0], posters[1:]
-	if spec.Data != nil && len(posters) > 0 {
-		t.pictures.Input, posters = posters[0], posters[1:]
-		if data != "" {
-			t.files[data] = t.pictures.Input
-		}
-	}
-	if len(posters) > 0 {
-		t.files[reference] = posters[0]
+	for i, poster := range posters {
+		missing[i].use(poster)
 	}
 }
 
@@ -132,7 +168,7 @@ func (t *thumbnails) store() {
 	if len(t.pictures.Result) == 0 {
 		return
 	}
-	name := job.ThumbnailsBlob(t.job.ID, t.job.Nonce)
+	name := t.job.ThumbnailsBlob()
 	if _, err := t.worker.config.Blobs.Put(t.ctx, name, bytes.NewReader(t.pictures.Encode())); err != nil {
 		t.logger.Warn("store the thumbnails", "error", err)
 		return

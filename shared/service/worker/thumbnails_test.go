@@ -17,6 +17,7 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
 	"cutroom/shared/service/worker"
+	"cutroom/shared/testkit/patience"
 )
 
 // photographer takes each file's first bytes for its picture.
@@ -30,7 +31,7 @@ type photographer struct {
 	hold chan struct{}
 }
 
-func (p *photographer) Posters(ctx context.Context, folder string, of []engine.Input) (posters [][]byte, err error) {
+func (p *photographer) Posters(ctx context.Context, folder string, of []engine.Depicted) (posters [][]byte, err error) {
 	p.mu.Lock()
 	p.asked = append(p.asked, len(of))
 	p.mu.Unlock()
@@ -52,7 +53,11 @@ func (p *photographer) Posters(ctx context.Context, folder string, of []engine.I
 		if p.fails != "" && strings.HasPrefix(string(content), p.fails) {
 			return nil, errors.New("this is no picture")
 		}
-		posters = append(posters, []byte("small: "+string(content)))
+		name := "small: "
+		if input.Poster {
+			name = "poster: "
+		}
+		posters = append(posters, []byte(name+string(content)))
 	}
 	return posters, nil
 }
@@ -70,7 +75,7 @@ func with(p *photographer) func(*worker.Config) {
 // thumbnails returns those of a completed job; ok is false if there are none.
 func (s *fixture) thumbnails(j job.Job) (pictures job.Thumbnails, ok bool) {
 	s.t.Helper()
-	r, err := s.blobs.Open(s.t.Context(), job.ThumbnailsBlob(j.ID, j.Nonce), 0, -1)
+	r, err := s.blobs.Open(s.t.Context(), j.ThumbnailsBlob(), 0, -1)
 	if fault.Is(err, fault.NotFound) {
 		return pictures, false
 	}
@@ -106,8 +111,10 @@ func TestThumbnails(t *testing.T) {
 		ended := s.awaitEnd(id)
 		eventually(t, "thumbnails of "+content, func() bool { _, made := s.thumbnails(ended); return made })
 		pictures, _ := s.thumbnails(ended)
-		if string(pictures.Result) != "small: edited: "+content || string(pictures.Input) != "small: "+content {
-			t.Errorf("%s: the result's is %q, the input's %q", content, pictures.Result, pictures.Input)
+		if string(pictures.Result) != "small: edited: "+content || string(pictures.Input) != "small: "+content ||
+			string(pictures.Poster) != "poster: edited: "+content {
+			t.Errorf("%s: the result's is %q, the input's %q, the poster %q",
+				content, pictures.Result, pictures.Input, pictures.Poster)
 		}
 	}
 	s.wantClean(stop)
@@ -154,7 +161,7 @@ func TestNoThumbnailsWithoutAResult(t *testing.T) {
 			t.Error(err)
 		}
 		return succeed(t.Context(), spec, progress)
-	}, with(p), func(c *worker.Config) { c.CheckEvery, c.ProgressEvery = patience, patience })
+	}, with(p), func(c *worker.Config) { c.CheckEvery, c.ProgressEvery = patience.Max, patience.Max })
 	s.wantFailure(id, job.Cancelled, "")
 	s.wantClean(stop)
 	for entry, err := range s.blobs.(*diskblob.Store).List(t.Context(), job.Folder(id)) {
@@ -217,7 +224,7 @@ type lateBlobs struct {
 func (l *lateBlobs) Delete(ctx context.Context, name string) error {
 	if name == l.job.Result.Blob {
 		pictures := job.Thumbnails{Result: []byte("small")}.Encode()
-		if _, err := l.Put(ctx, job.ThumbnailsBlob(l.job.ID, l.job.Nonce), bytes.NewReader(pictures)); err != nil {
+		if _, err := l.Put(ctx, l.job.ThumbnailsBlob(), bytes.NewReader(pictures)); err != nil {
 			return err
 		}
 	}
@@ -271,7 +278,7 @@ func TestThumbnailsOfStoredFiles(t *testing.T) {
 	s.awaitEnd(s.submit("clip", 0, s.of(clip, picture)))
 	gone := s.awaitEnd(s.submit("clip", 0, s.of("files/file_gone", "")))
 	s.wantClean(stop)
-	if calls := p.calls(); len(calls) != 3 || calls[0] != 3 || calls[1] != 2 || calls[2] != 2 {
+	if calls := p.calls(); len(calls) != 3 || calls[0] != 4 || calls[1] != 3 || calls[2] != 3 {
 		t.Errorf("the pictures were asked for %v", calls)
 	}
 	if pictures, made := s.thumbnails(gone); !made || string(pictures.Input) != "small: clip" {

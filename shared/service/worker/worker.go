@@ -24,6 +24,7 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/media"
 	"cutroom/shared/engine"
+	"cutroom/shared/platform/clock"
 )
 
 // Runs is what a worker does to the records of jobs.
@@ -45,6 +46,19 @@ type Prober interface {
 	ProbeImage(ctx context.Context, path, mime string) (media.Info, error)
 }
 
+// Describer tells of a video what its header says, and whether that is all that a probe
+// would find (see [Prober]).
+type Describer interface {
+	DescribeVideo(path, mime string) (info media.Info, whole bool, err error)
+}
+
+// Signer puts Content Credentials into results.
+type Signer interface {
+	// Sign copies spec.Output, of the MIME type, to the path with credentials that say how
+	// it was made, and returns what they say. It may use the path's folder.
+	Sign(ctx context.Context, spec engine.Spec, made engine.Outcome, mime, path string) (job.Credentials, error)
+}
+
 // Config is what a [Worker] needs.
 type Config struct {
 	Queue   Queue
@@ -53,8 +67,14 @@ type Config struct {
 	Engine  engine.Engine
 	Prober  Prober
 	Catalog *catalog.Catalog
+	// Describer spares plain videos the probe, unless a run fails; nil where each is
+	// probed before its run.
+	Describer Describer
 	// Posters makes the thumbnails of results and inputs; nil makes none.
 	Posters Posters
+	// Signer puts Content Credentials into results; nil leaves them as the engine made
+	// them.
+	Signer Signer
 	// Enhancer expands the prompts of jobs that ask for it; nil expands none.
 	Enhancer Enhancer
 	// EngineHealth returns nil while the engine takes runs. While it returns an
@@ -75,6 +95,9 @@ type Config struct {
 	Lease time.Duration
 	// ProgressEvery is the least time between two writes of progress.
 	ProgressEvery time.Duration
+	// PreviewEvery is the least time between two previews of a run that are stored, and
+	// until the first; 0 stores none.
+	PreviewEvery time.Duration
 	// CheckEvery is how often a run reads its job's record when it has nothing
 	// to write, and so how long a cancelled run may go on; 0 means as often as
 	// the lease is extended.
@@ -165,7 +188,7 @@ func (w *Worker) settle(
 		if err == nil || fault.Is(err, fault.Conflict) || fault.Is(err, fault.NotFound) {
 			return err
 		}
-		if !pause(ctx, wait) {
+		if !clock.Wait(ctx, wait) {
 			// The lease runs out, and the job is received again.
 			logger.Error("settle a job", "report", what, "error", err)
 			return err
@@ -179,16 +202,4 @@ func (w *Worker) newNonce() (string, error) {
 		return "", err
 	}
 	return hex.EncodeToString(bytes[:]), nil
-}
-
-// pause waits, and reports whether it waited the whole time.
-func pause(ctx context.Context, wait time.Duration) bool {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -19,13 +20,18 @@ import (
 
 	"cutroom/shared/adapter/diskblob"
 	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/blob"
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/media"
 	"cutroom/shared/engine"
+	"cutroom/shared/platform/boottime"
 	"cutroom/shared/service/worker"
+	"cutroom/shared/testkit/conformance"
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/sqlitetest"
 )
 
@@ -75,9 +81,6 @@ func (p prober) ProbeImage(ctx context.Context, path, mime string) (media.Info, 
 	return p.ProbeVideo(ctx, path, mime)
 }
 
-// patience bounds a wait that only a test which would never end reaches.
-const patience = 2 * time.Minute
-
 // shortLease is a change for tests in which a lease runs out. Elsewhere a lease outlasts
 // whatever keeps a busy machine from extending it.
 func shortLease(c *worker.Config) { c.Lease = 3 * time.Second }
@@ -86,6 +89,9 @@ func shortLease(c *worker.Config) { c.Lease = 3 * time.Second }
 type fixture struct {
 	t       *testing.T
 	jobs    *sqlite.Jobs
+	budgets *sqlite.Budgets
+	// claims are what jobs take from budgets when they are submitted.
+	claims  []budget.Claim
 	queue   worker.Queue
 	blobs   blob.Store
 	service *job.Service
@@ -96,13 +102,20 @@ type fixture struct {
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	db := sqlitetest.Open(t, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})
+	// By this clock leases end.
+	db := sqlitetest.Open(t, filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: patience.NewClock(t).Now})
 	blobs, err := diskblob.Open(filepath.Join(t.TempDir(), "blobs"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	clock, err := boottime.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	jobs, budgets := db.Jobs(), db.Budgets(clock)
+	jobs.HoldIn(budgets)
 	return &fixture{
-		t: t, jobs: db.Jobs(), queue: db.Queue(), blobs: blobs, scratch: t.TempDir(),
+		t: t, jobs: jobs, budgets: budgets, queue: db.Queue(), blobs: blobs, scratch: t.TempDir(),
 		service: job.NewService(job.Config{Store: db.Jobs(), Now: time.Now, Random: rand.Reader}),
 	}
 }
@@ -163,7 +176,7 @@ func (s *fixture) submit(content string, age time.Duration, change ...func(*job.
 	for _, c := range change {
 		c(&j)
 	}
-	err = s.jobs.Accept(s.t.Context(), j, 0)
+	err = s.jobs.Accept(s.t.Context(), j, 0, s.claims...)
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -173,17 +186,13 @@ func (s *fixture) submit(content string, age time.Duration, change ...func(*job.
 // eventually waits until the condition holds; what describes it.
 func eventually(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for limit := time.Now().Add(patience); !condition(); time.Sleep(time.Millisecond) {
-		if time.Now().After(limit) {
-			t.Fatalf("it never came to this: %s", what)
-		}
-	}
+	patience.Until(t, what, condition)
 }
 
 // await waits until the job satisfies ok.
 func (s *fixture) await(id, what string, ok func(job.Job) bool) job.Job {
 	s.t.Helper()
-	limit := time.Now().Add(patience)
+	limit := time.Now().Add(patience.Max)
 	for {
 		j, err := s.jobs.Get(s.t.Context(), id)
 		if err != nil {
@@ -309,6 +318,47 @@ func TestFailures(t *testing.T) {
 			s.wantClean(stop)
 			if j := s.awaitEnd(id); j.Runs != c.runs {
 				t.Errorf("%d runs, want %d", j.Runs, c.runs)
+			}
+		})
+	}
+}
+
+// A clip that is longer than its header told, by which its cost was reserved of a budget,
+// fails and costs nothing; within a second of it, or without a budget, it is edited.
+func TestAClipThatIsLongerThanItsHeaderSays(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		told     time.Duration
+		budgeted bool
+		fails    bool
+	}{{900 * time.Millisecond, true, true}, {1100 * time.Millisecond, true, false}, {time.Second / 2, false, false}} {
+		t.Run(fmt.Sprint(c.told, c.budgeted), func(t *testing.T) {
+			t.Parallel()
+			s := newFixture(t)
+			spend := budget.Budget{ID: budget.ID{Account: "acme", Period: budget.Month, Unit: budget.Cost}, Limit: 1e12}
+			conformance.OK(t, s.budgets.Set(t.Context(), audit.Operator(time.Now()), spend))
+			claim := budget.Claim{Counter: spend.Counter(time.Now()), Limit: spend.Limit, Amount: 1e9}
+			id := s.submit("clip", 0, func(j *job.Job) { j.Request.Length = c.told }, func(j *job.Job) {
+				if c.budgeted {
+					s.claims = []budget.Claim{claim}
+				}
+			})
+			used := func() int64 {
+				n, err := s.budgets.Used(t.Context(), []budget.Counter{claim.Counter})
+				conformance.OK(t, err)
+				return n[0]
+			}
+			if want := int64(len(s.claims)) * claim.Amount; used() != want {
+				t.Errorf("%d are held, want %d", used(), want)
+			}
+			s.start(succeed)
+			if c.fails {
+				s.wantFailure(id, job.InvalidInput, "longer than its header says")
+			} else if j := s.awaitEnd(id); j.Status != job.Completed {
+				t.Errorf("it is %s: %+v", j.Status, j.Failure)
+			}
+			if used() != 0 { // the model has no price
+				t.Errorf("%d are used", used())
 			}
 		})
 	}

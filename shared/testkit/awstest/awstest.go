@@ -18,6 +18,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/programtest"
 )
 
@@ -26,9 +27,8 @@ const (
 	Region  = "eu-central-1"
 	Account = "000000000000"
 
-	// startTime bounds the start of the process, stopTime a clean stop.
-	startTime = 3 * time.Minute
-	stopTime  = 10 * time.Second
+	// stopTime bounds a clean stop.
+	stopTime = 10 * time.Second
 )
 
 // launcher is the Python program that runs the local AWS.
@@ -157,7 +157,7 @@ func start(python, folder string, settings []string) (*Cloud, error) {
 
 // ready waits until the process serves.
 func (c *Cloud) ready() error {
-	ctx, cancel := context.WithTimeout(context.Background(), startTime)
+	ctx, cancel := context.WithTimeout(context.Background(), patience.Max)
 	defer cancel()
 	again := time.NewTicker(20 * time.Millisecond)
 	defer again.Stop()
@@ -204,8 +204,9 @@ func (c *Cloud) show(t T) {
 	}
 }
 
-// Config returns the configuration of clients of the local AWS.
-func (c *Cloud) Config() aws.Config { return ConfigFor(c.URL) }
+// Config returns the configuration of clients of the local AWS. They wait for their answers,
+// however long it stands still.
+func (c *Cloud) Config() aws.Config { return patient(ConfigFor(c.URL)) }
 
 // ConfigFor returns the configuration of clients of an endpoint: that of a local
 // AWS, or of a proxy in front of it.

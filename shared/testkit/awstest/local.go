@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/programtest"
 )
 
@@ -34,10 +35,6 @@ type Local struct {
 	root    string
 	setting []string
 }
-
-// localTime bounds a target of the Makefile. With nothing built yet and other tests
-// beside, it takes minutes.
-const localTime = 15 * time.Minute
 
 // StartLocal runs `make local-aws` with a data folder and ports of its own. It ends with
 // the test. The folder is the stage's in that of the variable LOCAL_AWS, if it is set, so
@@ -105,7 +102,7 @@ func (l *Local) Make(ctx context.Context, target string, variables ...string) ([
 }
 
 func (l *Local) make(ctx context.Context, target string, variables ...string) (out, errors string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, localTime)
+	ctx, cancel := context.WithTimeout(ctx, patience.Max)
 	defer cancel()
 	command := l.Command(ctx, target, variables...)
 	var stdout, stderr bytes.Buffer

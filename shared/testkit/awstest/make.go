@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -18,10 +17,8 @@ import (
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/testkit/patience"
 )
-
-// makeTime bounds the creation of one resource.
-const makeTime = 3 * time.Minute
 
 // queueTries is how often a queue is created until the answer has its URL.
 const queueTries = 3
@@ -70,7 +67,7 @@ func (c *Cloud) MakeTable(t T, name string) string {
 
 func (c *Cloud) makeTable(t T, table dynamo.Table) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), makeTime)
+	ctx, cancel := context.WithTimeout(context.Background(), patience.Max)
 	defer cancel()
 	client := dynamodb.NewFromConfig(c.Config())
 	name := c.made.name(table.Name)
@@ -138,7 +135,7 @@ func keys(partition, sort string) []dynamotypes.KeySchemaElement {
 // style, because the local AWS has no host names.
 func (c *Cloud) MakeBucket(t T) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), makeTime)
+	ctx, cancel := context.WithTimeout(context.Background(), patience.Max)
 	defer cancel()
 	client := s3.NewFromConfig(c.Config(), func(o *s3.Options) { o.UsePathStyle = true })
 	name := c.made.name("bucket")
@@ -156,7 +153,7 @@ func (c *Cloud) MakeBucket(t T) string {
 // MakeSecret makes a secret of a text, and returns its ARN.
 func (c *Cloud) MakeSecret(t T, name, text string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), makeTime)
+	ctx, cancel := context.WithTimeout(context.Background(), patience.Max)
 	defer cancel()
 	client := secretsmanager.NewFromConfig(c.Config())
 	_, err := client.CreateSecret(ctx, &secretsmanager.CreateSecretInput{Name: &name, SecretString: &text})
@@ -191,7 +188,7 @@ func (c *Cloud) MakeQueue(t T, maxReceives int) Queue {
 
 func (c *Cloud) makeQueue(t T, attributes map[string]string) (url, arn string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), makeTime)
+	ctx, cancel := context.WithTimeout(context.Background(), patience.Max)
 	defer cancel()
 	client := sqs.NewFromConfig(c.Config())
 	name := c.made.name("queue")
@@ -215,7 +212,7 @@ func (c *Cloud) makeQueue(t T, attributes map[string]string) (url, arn string) {
 // TimeoutSeconds.
 func (c *Cloud) MakeStateMachine(t T, definition string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), makeTime)
+	ctx, cancel := context.WithTimeout(context.Background(), patience.Max)
 	defer cancel()
 	name := c.made.name("jobs")
 	if _, err := sfn.NewFromConfig(c.Config()).CreateStateMachine(ctx, &sfn.CreateStateMachineInput{

@@ -89,8 +89,16 @@ func (p *Proxy) To(target string) {
 	p.target = target
 }
 
-// Config returns the configuration of clients that call through the proxy.
-func (p *Proxy) Config() aws.Config { return ConfigFor(p.URL) }
+// Config returns the configuration of clients that call through the proxy. They wait for
+// their answers unless some calls get none.
+func (p *Proxy) Config() aws.Config {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.faults.Silent > 0 {
+		return ConfigFor(p.URL)
+	}
+	return patient(ConfigFor(p.URL))
+}
 
 // SetFaults changes the faults from now on.
 func (p *Proxy) SetFaults(faults Faults) {

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/programtest"
 )
 
@@ -49,7 +50,7 @@ func (l *Local) ServeBySAM(t T, target string) (url string) {
 	url = "http://" + address
 	again := time.NewTicker(200 * time.Millisecond)
 	defer again.Stop()
-	for until := time.After(localTime); ; {
+	for until := time.After(patience.Max); ; {
 		response, err := http.Get(url)
 		if err == nil {
 			response.Body.Close()
@@ -69,7 +70,7 @@ func (l *Local) ServeBySAM(t T, target string) (url string) {
 //
 // Errors: the function failed, with what it said.
 func (l *Local) InvokeBySAM(ctx context.Context, url, function string, event []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, localTime)
+	ctx, cancel := context.WithTimeout(ctx, patience.Max)
 	defer cancel()
 	path := fmt.Sprintf("%s/2015-03-31/functions/cutroom-%s-%s/invocations", url, l.Stage, function)
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, path, bytes.NewReader(event))

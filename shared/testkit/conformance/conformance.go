@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"cutroom/shared/domain/fault"
+	"cutroom/shared/testkit/patience"
 )
 
 // Group is the part of a suite that concerns one topic.
@@ -43,9 +44,8 @@ func Run[T Statement](t *testing.T, run func(t *testing.T, group string, test T)
 // Context returns a context for one test. It ends after three minutes, so that
 // nothing hangs.
 func Context(t testing.TB) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
-	t.Cleanup(cancel)
-	return ctx
+	t.Helper()
+	return patience.Context(t)
 }
 
 // Tomorrow is when the time of a suite begins. A platform deletes what has expired by

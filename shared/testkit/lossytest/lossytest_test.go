@@ -9,11 +9,9 @@ import (
 	"time"
 
 	"cutroom/shared/testkit/lossytest"
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/programtest"
 )
-
-// testTime bounds what a test waits for.
-const testTime = 60 * time.Second
 
 // echo returns the address of a server that sends everything back, by UDP and by TCP.
 func echo(t *testing.T) string {
@@ -73,7 +71,7 @@ func dial(t *testing.T, network, address string) net.Conn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(testTime)); err != nil {
+	if err := conn.SetDeadline(time.Now().Add(patience.Max)); err != nil {
 		t.Fatal(err)
 	}
 	return conn

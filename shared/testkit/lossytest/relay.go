@@ -7,11 +7,9 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
-	"time"
-)
 
-// dialTime is how long a server may take to accept a connection.
-const dialTime = 10 * time.Second
+	"cutroom/shared/testkit/patience"
+)
 
 // maxPacket is the longest packet of UDP, in bytes.
 const maxPacket = 64 << 10
@@ -165,7 +163,7 @@ func (r *Relay) accept() {
 		if err != nil {
 			return
 		}
-		server, err := net.DialTimeout("tcp", r.to, dialTime)
+		server, err := net.DialTimeout("tcp", r.to, patience.Max)
 		if err != nil {
 			client.Close()
 			continue

@@ -4,6 +4,7 @@ package programtest
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,15 +16,32 @@ import (
 
 // Folder returns the folder that programs are built into: that of the variable
 // TEST_PROGRAMS, or else the caller's own. Go does not link a program again that is
-// already there and up to date, so packages that share the folder link each program
-// once.
+// already there and up to date.
 func Folder(own string) string {
 	return cmp.Or(os.Getenv("TEST_PROGRAMS"), own)
 }
 
-// Main builds the program of a package, such as "cutroom/cmd/worker", runs the
-// tests, and returns the exit code for os.Exit. It sets program to the path, which
-// is removed after the tests unless it is in TEST_PROGRAMS.
+// Build builds the program of a package, such as "cutroom/cmd/worker", into a folder of the
+// caller's and returns its path. Where TEST_PROGRAMS is set, the program is there already:
+// scripts/test.sh builds those of cmd before all tests. It is built as for users: with cgo,
+// threads of the C library would prevent the fence around programs.
+func Build(ctx context.Context, folder, pkg string) (string, error) {
+	program := filepath.Join(Folder(folder), path.Base(pkg))
+	if Folder("") != "" {
+		_, err := os.Stat(program)
+		return program, err
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-o", program, pkg)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build %s: %w\n%s", pkg, err, out)
+	}
+	return program, nil
+}
+
+// Main builds the program of a package by Build, runs the tests, and returns the exit code
+// for os.Exit. It sets program to the path, which is removed after the tests unless it is in
+// TEST_PROGRAMS.
 func Main(m *testing.M, pkg string, program *string) int {
 	folder, err := os.MkdirTemp("", path.Base(pkg)+"-test-")
 	if err != nil {
@@ -31,9 +49,8 @@ func Main(m *testing.M, pkg string, program *string) int {
 		return 1
 	}
 	defer os.RemoveAll(folder)
-	*program = filepath.Join(Folder(folder), path.Base(pkg))
-	if out, err := exec.Command("go", "build", "-o", *program, pkg).CombinedOutput(); err != nil {
-		fmt.Fprintf(os.Stderr, "build %s: %v\n%s", pkg, err, out)
+	if *program, err = Build(context.Background(), folder, pkg); err != nil {
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return m.Run()

@@ -22,7 +22,18 @@ type Job struct {
 	CompletedAt string   `json:"completed_at"`
 	Progress    float64  `json:"progress"`
 	Seed        uint32   `json:"seed"`
+	Result      *Result  `json:"result"`
 	Error       *Failure `json:"error"`
+}
+
+// Result describes the result of a completed job.
+type Result struct {
+	// Credentials is nil if it is not signed.
+	Credentials *struct {
+		SourceType string `json:"source_type"`
+		SignedBy   string `json:"signed_by"`
+		SignedAt   string `json:"signed_at"`
+	} `json:"content_credentials"`
 }
 
 // Failure is why a job failed.

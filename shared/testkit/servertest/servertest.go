@@ -10,11 +10,11 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
 
+	"cutroom/shared/testkit/c2patest"
 	"cutroom/shared/testkit/programtest"
 )
 
@@ -24,17 +24,10 @@ const Key = "ck_servertest"
 // Program is the path of the built command.
 type Program string
 
-// Build builds the command into the folder, or where programtest.Folder keeps it.
+// Build builds the command into the folder, or finds it: see programtest.Build.
 func Build(ctx context.Context, folder string) (Program, error) {
-	path := filepath.Join(programtest.Folder(folder), "cutroom")
-	build := exec.CommandContext(ctx, "go", "build", "-o", path, "cutroom/cmd/cutroom")
-	// Built as for users: with cgo, threads of the C library would prevent the
-	// fence around programs.
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("build the program: %w\n%s", err, out)
-	}
-	return Program(path), nil
+	path, err := programtest.Build(ctx, folder, "cutroom/cmd/cutroom")
+	return Program(path), err
 }
 
 // Ended is the outcome of a run of the program.
@@ -73,6 +66,10 @@ func environment(settings []string) []string {
 		if !strings.HasPrefix(variable, "CUTROOM_") {
 			env = append(env, variable)
 		}
+	}
+	// Engine servers' results are signed, by the library that the tests have.
+	if library, err := c2patest.Find(); err == nil {
+		env = append(env, "CUTROOM_C2PA_LIBRARY="+library)
 	}
 	return append(env, settings...)
 }

@@ -12,11 +12,12 @@ resume.
 
 from .client import Cutroom
 from .errors import APIError, CutroomError, JobFailed
-from .generated.models import File, Job, JobCreated, JobStatus, Share, Token
+from .generated.models import CredentialsReport, File, Job, JobCreated, JobStatus, Share, Token
 from .sources import Source
 
 __all__ = [
     "APIError",
+    "CredentialsReport",
     "Cutroom",
     "CutroomError",
     "File",

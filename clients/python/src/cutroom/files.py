@@ -9,7 +9,7 @@ from urllib.parse import quote
 import httpx
 
 from .errors import check
-from .generated.models import Announced, File
+from .generated.models import Announced, CredentialsReport, File
 from .sources import Content, Source, content_of
 
 #: The size in bytes above which a file goes to a signed URL at once, past the limits of forms.
@@ -70,11 +70,19 @@ class Files:
         check(self._http.delete(_path(file_id)))
 
     def thumbnail(self, file_id: str) -> bytes:
-        """Returns a small JPEG of an image, or of the first picture of a video.
+        """Returns a small JPEG of an image or a video.
 
         Raises APIError with status 404 for a file that has none, in AWS also until a job was made from it.
         """
         return check(self._http.get(f"/v1/uploads/{quote(file_id, safe='')}/thumbnail")).content
+
+    def credentials(self, file_id: str) -> CredentialsReport:
+        """Verifies the Content Credentials of an image or a video. A file that was changed is no error.
+
+        Raises APIError with status 404 where the service cannot verify, as in AWS.
+        """
+        answer = check(self._http.get(f"/v1/uploads/{quote(file_id, safe='')}/credentials"))
+        return CredentialsReport.from_dict(answer.json())
 
     def list(self) -> Iterator[File]:
         """Returns the files, newest first. Pages are read as they are needed."""

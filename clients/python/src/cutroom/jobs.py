@@ -16,7 +16,7 @@ import httpx
 from . import events
 from .errors import APIError, CutroomError, JobFailed, check
 from .files import LARGE, Files, pages
-from .generated.models import Job, JobCreated, JobStatus, Share
+from .generated.models import CredentialsReport, Job, JobCreated, JobStatus, Share
 from .sources import Content, Source, content_of
 from .transport import IDEMPOTENCY_KEY
 
@@ -113,9 +113,29 @@ class Jobs:
         wanted = {} if expires_in is None else {"expires_in": expires_in}
         return Share.from_dict(check(self._http.post(f"{_path(job_id)}/shares", json=wanted)).json())
 
-    def thumbnail(self, job_id: str, of: Literal["result", "input"] = "result") -> bytes:
-        """Returns a small JPEG of the result, or of the input, of a completed job."""
-        return check(self._http.get(f"{_path(job_id)}/thumbnail", params={"of": of})).content
+    def thumbnail(
+        self,
+        job_id: str,
+        of: Literal["result", "input"] = "result",
+        *,
+        size: Literal["thumbnail", "poster"] = "thumbnail",
+    ) -> bytes:
+        """Returns a small JPEG of the result, or of the input, of a completed job.
+
+        With the size "poster" it is a larger one of a result that is a video.
+        """
+        return check(self._http.get(f"{_path(job_id)}/thumbnail", params={"of": of, "size": size})).content
+
+    def preview(self, job_id: str) -> bytes:
+        """Returns a small JPEG of what a job that is being processed looks like so far. Not every engine has any."""
+        return check(self._http.get(f"{_path(job_id)}/preview")).content
+
+    def credentials(self, job_id: str) -> CredentialsReport:
+        """Verifies the Content Credentials of a completed job's result. A result that was changed is no error.
+
+        Raises APIError with status 404 where the service cannot verify, as in AWS.
+        """
+        return CredentialsReport.from_dict(check(self._http.get(f"{_path(job_id)}/credentials")).json())
 
     def list(
         self, *, status: JobStatus | str | None = None, model: str | None = None, search: str | None = None

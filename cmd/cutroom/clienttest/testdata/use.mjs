@@ -50,7 +50,8 @@ assert.match((await refused(Error, cutroom.jobs.wait(id, { signal: stop.signal }
 
 const start = async (picture) => Buffer.from(await (await picture).arrayBuffer()).subarray(0, 3).toString("hex");
 assert.deepEqual([await start(cutroom.jobs.thumbnail(id)), await start(cutroom.jobs.thumbnail(id, { of: "input" })),
-  await start(cutroom.files.thumbnail(stored.id))], ["ffd8ff", "ffd8ff", "ffd8ff"]);
+  await start(cutroom.jobs.thumbnail(id, { size: "poster" })), await start(cutroom.files.thumbnail(stored.id))],
+["ffd8ff", "ffd8ff", "ffd8ff", "ffd8ff"]);
 assert.equal((await refused(APIError, cutroom.files.thumbnail("file_none"))).status, 404);
 assert.deepEqual((await all(cutroom.jobs.list({ search: id }))).map((job) => job.job_id), [id]);
 const link = await cutroom.jobs.share(id, { expiresIn: 60 });
@@ -65,6 +66,8 @@ assert.equal((await refused(APIError, limited.createToken())).status, 403);
 const played = await fetch(cutroom.jobs.contentURL(id, token.apiKey), { headers: { Range: "bytes=4-7" } });
 assert.equal(await played.text(), "ftyp");
 assert.equal((await fetch(cutroom.jobs.thumbnailURL(id, token.apiKey))).headers.get("Content-Type"), "image/jpeg");
+const poster = await fetch(cutroom.jobs.thumbnailURL(id, token.apiKey, "result", "poster"));
+assert.match(poster.headers.get("ETag"), /-poster"$/);
 await cutroom.jobs.delete(id);
 assert.equal((await refused(APIError, cutroom.jobs.get(id))).status, 404);
 assert.equal((await fetch(link.url)).status, 404);

@@ -50,7 +50,8 @@ with Cutroom() as cutroom:
 
     jpeg = b"\xff\xd8\xff"
     pictures = [cutroom.jobs.thumbnail(job.job_id), cutroom.jobs.thumbnail(job.job_id, "input")]
-    assert [each[:3] for each in [*pictures, cutroom.files.thumbnail(stored.id)]] == [jpeg] * 3
+    pictures += [cutroom.jobs.thumbnail(job.job_id, size="poster"), cutroom.files.thumbnail(stored.id)]
+    assert [each[:3] for each in pictures] == [jpeg] * 4 and pictures[2] != pictures[0]
     assert refused(APIError, lambda: cutroom.files.thumbnail("file_none")).status == 404
     assert [each.job_id for each in cutroom.jobs.list(search=job.job_id)] == [job.job_id]
     link = cutroom.jobs.share(job.job_id, expires_in=60)

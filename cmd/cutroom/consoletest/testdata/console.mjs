@@ -17,13 +17,16 @@ const waiting = Object.keys(flows).filter(name => !wanted || wanted.includes(nam
 async function run(name) {
   let failure = "";
   const visits = [];
+  // A page on which a script has ended may wait for ever for what it was to draw.
+  let broken;
+  const breaks = new Promise((_, reject) => { broken = reject; });
   const visit = async options => {
-    const one = await Visit.begin(browser, name, options);
+    const one = await Visit.begin(browser, name, { ...options, broken });
     visits.push(one);
     return one;
   };
   try {
-    await flows[name](visit);
+    await Promise.race([flows[name](visit), breaks]);
   } catch (error) {
     failure = String(error.stack || error);
     for (const [i, one] of visits.entries()) {

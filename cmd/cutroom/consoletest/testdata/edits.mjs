@@ -111,9 +111,17 @@ export async function video(visit) {
   await until("the first result is shown again", async () => await isDone(page) && await jobOf(page) === first);
   await page.goBack();
   await until("the browser goes back to the other", async () => await isDone(page) && await jobOf(page) === again.job_id);
+  // A signed result says so.
+  await page.route(`**/v1/jobs/${again.job_id}`, async route => {
+    const answer = await route.fetch(), job = await answer.json();
+    job.result.content_credentials = { source_type: "compositeWithTrainedAlgorithmicMedia", signed_by: "Example Films", signed_at: job.completed_at };
+    return route.fulfill({ response: answer, json: job });
+  });
   await page.reload();
   await page.getByLabel("Where the original ends").waitFor();
   equal(await page.getByLabel("Prompt", { exact: true }).inputValue(), "film noir", "what was written, after a reload, is");
+  equal(await page.locator(".credentials").textContent(), "Content Credentials: edited by AI, signed by Example Films. Verify How", "the credentials are told as");
+  check((await page.locator(".credentials a").getAttribute("href")).endsWith("/docs#get_job_credentials"), "and lead to how they are verified");
 }
 
 // Each of the ways of working keeps what it shows.
@@ -541,7 +549,7 @@ export async function large(visit) {
     new MutationObserver(() => document.querySelectorAll(".uploads .note").forEach(note => window.states.push(note.textContent))).observe(document.querySelector(".uploads"), { childList: true, subtree: true, characterData: true });
   });
   const [chooser] = await Promise.all([page.waitForEvent("filechooser"), page.getByRole("button", { name: "Upload files" }).click()]);
-  await chooser.setFiles({ name: "large.bin", mimeType: "application/octet-stream", buffer: Buffer.alloc(20 << 20, "words") });
+  await chooser.setFiles({ name: "large.bin", mimeType: "application/octet-stream", buffer: Buffer.alloc(9 << 20, "words") });
   await page.getByLabel("Select large.bin").waitFor({ state: "attached" });
   const states = await page.evaluate(() => window.states);
   check(states.some(state => /^Reading [1-9]\d? %$/.test(state)), `reading shows how far it is: ${[...new Set(states)]}`);

@@ -77,8 +77,15 @@ export async function loading(visit) {
   await page.getByRole("button", { name: "Try again" }).click();
   await page.getByLabel("API key").waitFor();
 
-  // A service that does not answer costs nobody the key.
+  // A page that comes when it is opened says so where it does not come.
+  await page.route("**/usage.js", route => route.abort());
   await person.signIn("usage");
+  await page.getByRole("alert").filter({ hasText: "could not be loaded" }).waitFor();
+  await page.unroute("**/usage.js");
+  await page.getByRole("button", { name: "Try again" }).click();
+  await page.getByLabel("30 days").waitFor();
+
+  // A service that does not answer costs nobody the key.
   await page.route("**/v1/files?*", route => route.abort());
   await page.reload();
   await page.getByRole("alert").filter({ hasText: "cannot be reached" }).waitFor();
@@ -111,7 +118,7 @@ export async function addresses(visit) {
   await page.route("**/v1/usage?*", route => route.fulfill({ json: { data: [row] } }));
   await page.evaluate(() => { location.hash = "usage"; });
   await page.reload();
-  await page.getByRole("img", { name: "Edits by day" }).waitFor();
+  await page.getByRole("slider", { name: "Edits by day" }).waitFor();
   equal(await page.getByLabel("Edits", { exact: true }).isChecked(), true, "the measure that is chosen");
 }
 
@@ -301,8 +308,8 @@ export async function chat(visit) {
   await person.shot("usage");
   await page.emulateMedia({ colorScheme: "dark" });
   await person.accessible("usage, dark");
-  await page.getByText("Requests", { exact: true }).first().click();
-  await page.getByRole("img", { name: "Requests by day" }).waitFor();
+  await page.getByLabel("What to show").getByText("Requests").click();
+  await page.getByRole("slider", { name: "Requests by day" }).waitFor();
 }
 
 // The page of the API has samples that run, finds fields, and takes stored files.
@@ -472,7 +479,14 @@ export async function keys(visit) {
   await page.getByRole("button", { name: "Make the key" }).click();
   await page.getByRole("alert").filter({ hasText: "label" }).waitFor();
   await page.getByLabel("Label").fill("render farm");
-  await page.keyboard.press("Enter");
+  await page.getByLabel("Expires").selectOption("In 7 days");
+  await page.getByText("Calls: all").click();
+  for (const group of ["files", "jobs"]) await page.getByRole("group", { name: "Calls" }).getByText(group, { exact: true }).click();
+  await page.getByText("Models: all").click();
+  await page.getByRole("group", { name: "Models" }).getByText("scribe").waitFor();
+  await page.getByRole("group", { name: "Models" }).getByText("gen-2.5").click();
+  await person.accessible("the limits of a key");
+  await page.getByRole("button", { name: "Make the key" }).click();
   const shown = page.getByLabel("The new key");
   await shown.waitFor();
   await person.accessible("a new key");
@@ -482,12 +496,20 @@ export async function keys(visit) {
   equal(await page.evaluate(() => navigator.clipboard.readText()), secret, "what is copied");
   await page.getByRole("button", { name: "Done" }).click();
   const row = page.locator(".keys li").filter({ hasText: "render farm" });
-  await row.waitFor();
+  await row.filter({ hasText: "Expires soon" }).filter({ hasText: "expires in 7 days" }).filter({ hasText: "Models: gen-2.5 · Calls: jobs, files" }).waitFor();
   check(!(await page.content()).includes(secret), "the key is still on the page");
   await person.accessible("keys");
   await person.shot("keys");
 
   const other = await visit({}), plain = other.page;
+  // A key that is limited to other calls than the first ones of the page signs in too.
+  const { key: narrow } = (await api("POST", "/v1/keys", JSON.stringify({ label: "chats alone", routes: ["inference"] }))).body;
+  const guest = await visit({});
+  await guest.signIn("chat", narrow);
+  await guest.page.getByLabel("Model", { exact: true }).selectOption("cutroom-echo");
+  await guest.go("Gallery");
+  await guest.page.getByRole("alert").filter({ hasText: "not allowed the routes" }).waitFor();
+
   await other.signIn("edit", secret);
   equal(await plain.getByRole("link", { name: "Keys" }).count(), 0, "pages for admins that another key has");
   await plain.evaluate(() => { location.hash = "keys"; });
@@ -502,6 +524,116 @@ export async function keys(visit) {
   await person.accessible("a revoked key");
   await person.shot("keys-revoked");
   await until("the key is refused", async () => (await fetch(`${env.URL}/v1/files?limit=1`, { headers: { "x-api-key": secret } })).status === 401);
+}
+
+// An admin sets a budget of a key, what the key spends shows in it and in the charts, and
+// the audit log has each change. Whoever has no admin key sees the usage alone.
+export async function money(visit) {
+  const made = (await api("POST", "/v1/keys", JSON.stringify({ label: "newsroom" }))).body;
+  const ask = () => fetch(`${env.INFERENCE_URL}/v1/chat/completions`, { method: "POST", headers: { authorization: `Bearer ${made.key}` }, body: JSON.stringify({ model: "scribe", stream: true, messages: [{ role: "user", content: "Write." }] }) });
+  const person = await visit({}), { page } = person;
+  await person.signIn("budgets");
+  await page.getByRole("button", { name: "Set a budget" }).click();
+  await page.getByLabel("Limit EUR").waitFor();
+  await person.accessible("the form of a budget");
+  await page.getByLabel("Key", { exact: true }).selectOption("newsroom");
+  await page.getByLabel("Limit").fill("1.1");
+  await page.getByLabel("Webhook for warnings").fill("ftp://example.com/");
+  await page.keyboard.press("Enter");
+  await page.getByRole("alert").filter({ hasText: "warn_url" }).waitFor();
+  await page.getByLabel("Webhook for warnings").fill("https://hooks.example/budgets");
+  await page.keyboard.press("Enter");
+  const row = page.locator(".budgets li").filter({ hasText: "newsroom" }), meter = row.getByRole("meter", { name: "newsroom, €1.10 a month" });
+  await row.filter({ hasText: "€0.00 used, €1.10 left" }).filter({ hasText: "warns hooks.example" }).waitFor();
+
+  // Four calls of 25 cents fit, and the fifth does not.
+  for (let i = 0; i < 4; i++) {
+    await until("a call has its budget", async () => {
+      const answer = await ask();
+      await answer.text();
+      return answer.status === 200;
+    });
+  }
+  await until("the budget is nearly used up", async () => {
+    await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+    return (await row.textContent()).includes("90 % used") && await meter.getAttribute("aria-valuenow") === "1.000664";
+  });
+  equal((await ask()).status, 429, "a call beyond the budget is answered with");
+  await person.accessible("budgets");
+  await person.shot("budgets");
+
+  await row.getByRole("button", { name: "Change the budget" }).click();
+  equal(await page.getByLabel("Webhook for warnings").inputValue(), "https://hooks.example/budgets", "whom the budget warns");
+  await page.getByLabel("Limit").fill("0.5");
+  await page.getByLabel("Webhook for warnings").fill("");
+  await page.getByRole("button", { name: "Change it" }).click();
+  await row.filter({ hasNotText: "hooks.example" }).filter({ hasText: "Used up" }).filter({ hasText: "€0.50 a month" }).waitFor();
+  equal(await page.evaluate(() => document.activeElement.dataset.act), "change", "the button with the focus is to");
+  await page.getByRole("button", { name: "Set a budget" }).click();
+  await page.getByLabel("Key", { exact: true }).selectOption("newsroom");
+  await page.getByText("It replaces one of €0.50.").waitFor();
+  await page.getByLabel("Of", { exact: true }).selectOption("Tokens");
+  await page.getByLabel("Limit").fill("20000000000000000000");
+  await page.getByRole("button", { name: "Set it" }).click();
+  await page.getByRole("alert").filter({ hasText: "limit" }).waitFor();
+  await page.getByRole("button", { name: "Cancel" }).click();
+  await row.getByRole("button", { name: "Remove the budget" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Remove" }).click();
+  await row.waitFor({ state: "detached" });
+
+  // The usage has what was spent, by key too.
+  await page.getByRole("navigation", { name: "Usage and Budgets" }).getByRole("link", { name: "Usage" }).click();
+  await page.getByText("By key").click();
+  await page.getByLabel("What to show").getByText("Cost").click();
+  const chart = page.getByRole("slider", { name: "Cost by day" });
+  await until("the chart tells what the key has cost", async () => {
+    await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+    return /newsroom €1\.00|^[^;]*: €1\.00$/.test(await chart.getAttribute("aria-valuetext"));
+  });
+  await chart.focus();
+  await page.keyboard.press("ArrowLeft");
+  await page.keyboard.press("End");
+  await page.locator(".tip").filter({ hasText: "newsroom" }).waitFor();
+  await page.keyboard.press("Escape");
+  await page.locator(".tip").waitFor({ state: "hidden" });
+  await page.getByText(/^By day \(/).click();
+  await page.getByRole("table", { name: "Usage by day and key" }).getByRole("row").filter({ hasText: "newsroom" }).filter({ hasText: "€1.00" }).waitFor();
+  await person.accessible("usage by key");
+  const [saved] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Download as CSV" }).click()]);
+  const table = readFileSync(await saved.path(), "utf8");
+  check(table.startsWith("day,key,requests") && table.includes(`${made.id},4,`) && table.includes(",1.000664,EUR,"), `the table that is saved: ${table}`);
+
+  await person.go("Keys");
+  await page.getByRole("navigation", { name: "Keys and Audit" }).getByRole("link", { name: "Audit" }).click();
+  const changes = page.locator(".audit li").filter({ hasText: "newsroom" });
+  await changes.filter({ hasText: "Budget removed" }).waitFor();
+  for (const words of ["Key made", "Budget set", "limit 1.1 → 0.5"]) await changes.filter({ hasText: words }).first().waitFor();
+  for (const limit of [/^limit 1.1$/, /^limit 0.5$/]) await changes.locator("summary").filter({ hasText: limit }).waitFor();
+  await changes.getByText("limit 1.1 → 0.5").click();
+  await changes.getByRole("row", { name: "limit 1.1 0.5" }).waitFor();
+  await person.accessible("changes");
+  // What is read anew closes nothing that somebody has opened.
+  const again = page.waitForResponse(/\/v1\/audit/);
+  await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+  await again;
+  await changes.getByRole("row", { name: "limit 1.1 0.5" }).waitFor();
+  for (let limit = 1; limit <= 26; limit++) equal((await api("PUT", "/v1/budgets", JSON.stringify({ key: made.id, period: "day", unit: "jobs", limit }))).status, 200, "setting a budget");
+  await page.reload();
+  await changes.filter({ hasText: "limit 25 → 26" }).waitFor();
+  equal(await page.locator(".audit li").count(), 25, "changes of a page");
+  await page.getByRole("button", { name: "More changes" }).click();
+  await changes.filter({ hasText: "Key made" }).waitFor();
+  check(await page.evaluate(() => document.activeElement.closest("li").previousElementSibling), "the focus is on the first of the next page");
+  await page.getByRole("textbox", { name: "To", exact: true }).fill("2020-01-01");
+  await page.getByText("Nothing was changed in these days.").waitFor();
+
+  const other = await visit({}), plain = other.page;
+  await other.signIn("usage", made.key);
+  await plain.getByLabel("What to show").getByText("Cost").waitFor();
+  for (const words of ["Budgets", "Keys", "By key"]) equal(await plain.getByText(words, { exact: true }).count(), 0, `${words} that another key sees`);
+  await plain.evaluate(() => { location.hash = "budgets"; });
+  await plain.locator(".page.edit").waitFor();
+  equal(await plain.locator(".page.budgets").count(), 0, "pages of budgets by the address");
 }
 
 export async function realtime(visit) {
@@ -526,8 +658,9 @@ export async function screens(visit) {
   await person.signIn();
   for (const scheme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme: scheme, reducedMotion: "reduce" });
-    for (const title of ["Edit", "Gallery", "Files", "Chat", "Realtime", "Usage", "Keys"]) {
-      await person.go(title);
+    for (const title of ["Edit", "Gallery", "Files", "Chat", "Realtime", "Usage", "Budgets", "Keys", "Audit"]) {
+      if (title === "Budgets" || title === "Audit") await page.getByRole("navigation", { name: title }).getByRole("link", { name: title }).click();
+      else await person.go(title);
       await page.getByRole("heading", { name: title, level: 1 }).waitFor({ state: "attached" });
       await person.fits(`${title}, ${scheme}`);
       await person.accessible(`${title}, ${scheme}`);
@@ -540,7 +673,7 @@ export async function screens(visit) {
   await page.getByRole("button", { name: "Scheme:" }).click();
   check(await ground() !== dark, "the light scheme is not taken on");
   await page.reload();
-  await page.locator(".page.keys").waitFor();
+  await page.locator(".page.audit").waitFor();
   check(await ground() !== dark, "the light scheme is forgotten");
   await person.go("Realtime");
   await page.frameLocator("iframe").locator("html[data-theme=light]").waitFor();
@@ -562,4 +695,43 @@ export async function keyboard(visit) {
   for (const name of ["skip", "Edit", "Gallery", "Files", "Chat", "Realtime", "Usage", "Keys", "scheme", "sign-out", "mode", "choose", "prompt", "Reference image", "model", "seed", "Run edit"]) {
     check(reached.has(name), `${name} is not reached by Tab, but ${[...reached].join(", ")}`);
   }
+}
+
+// Anybody's picture is dropped on the page Files, which says who made it and whether it was
+// changed since, and keeps none of them.
+export async function verified(visit) {
+  const person = await visit({}), { page } = person;
+  await person.signIn("files");
+  await page.getByRole("button", { name: "Verify a file" }).click();
+  const dialog = page.getByRole("dialog"), verdict = dialog.locator(".verdict strong");
+  const choose = async name => {
+    const [chooser] = await Promise.all([page.waitForEvent("filechooser"), dialog.getByRole("button", { name: "Choose a file" }).click()]);
+    await chooser.setFiles(name);
+  };
+  for (const [name, words] of [["signed.png", "Unchanged, by a signer whom nobody vouches for"], ["changed.png", "Changed since it was signed"]]) {
+    await choose(join(env.SIGNED, name));
+    await dialog.getByRole("heading", { name }).waitFor();
+    await verdict.filter({ hasText: words }).waitFor();
+    const facts = await dialog.locator("dl").textContent();
+    for (const fact of ["edited by AI", "model gen-image-2", "engine an engine", "Cutroom", "SHA-256"]) check(facts.includes(fact), `of ${name} it says ${fact}: ${facts}`);
+    await person.accessible(name);
+    await person.shot(`verified-${name}`);
+  }
+  await page.emulateMedia({ colorScheme: "dark" });
+  await page.setViewportSize({ width: 360, height: 740 });
+  await person.accessible("in the dark, on a phone");
+  await person.fits("what was verified");
+  await person.shot("verified-narrow-dark");
+  // What is dropped on the dialog is not stored by the page below it.
+  const dropped = await page.evaluateHandle(bytes => {
+    const carried = new DataTransfer();
+    carried.items.add(new File([new Uint8Array(bytes)], "dropped.png", { type: "image/png" }));
+    return carried;
+  }, [...readFileSync(media("garment.png"))]);
+  await dialog.dispatchEvent("drop", { dataTransfer: dropped });
+  await verdict.filter({ hasText: "No Content Credentials" }).waitFor();
+  const mine = async () => (await api("GET", "/v1/files?limit=1000")).body.files.filter(file => ["signed.png", "changed.png", "dropped.png"].includes(file.filename));
+  await until("none of them is kept", async () => (await mine()).length === 0);
+  await dialog.getByRole("button", { name: "Close" }).click();
+  await dialog.waitFor({ state: "detached" });
 }

@@ -11,10 +11,10 @@ const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
 export const media = name => join(env.MEDIA, name);
-export const patience = +env.PATIENCE || 300_000; // milliseconds
+export const patience = +env.PATIENCE || 1_800_000; // milliseconds
 
 export const launch = () => chromium.launch({
-  executablePath: env.CHROMIUM,
+  executablePath: env.CHROMIUM, timeout: patience,
   args: ["--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream"],
 });
 
@@ -38,7 +38,7 @@ export async function until(what, condition) {
 // graphics card, what moves while an edit is waited for takes all that a processor has.
 // All that the page does wrong by itself is kept in faults.
 export class Visit {
-  static async begin(browser, flow, { width = 1360, height = 900, scheme = "light", url = env.URL, moving = false, ...more } = {}) {
+  static async begin(browser, flow, { width = 1360, height = 900, scheme = "light", url = env.URL, moving = false, broken = () => {}, ...more } = {}) {
     const visit = new Visit();
     visit.flow = flow;
     visit.faults = [];
@@ -57,7 +57,10 @@ export class Visit {
     visit.missed = [];
     page.on("requestfailed", request => visit.missed.push(`${request.url()}: ${request.failure()?.errorText}`));
     page.on("response", answer => answer.status() >= 400 && visit.missed.push(`${answer.url()}: status ${answer.status()}`));
-    page.on("pageerror", error => visit.faults.push(`an error on the page: ${error.stack}`));
+    page.on("pageerror", error => {
+      visit.faults.push(`an error on the page: ${error.stack}`);
+      broken(error);
+    });
     page.on("console", message => {
       // A browser reports refusals by itself, which flows look at where they matter.
       if (message.type() === "error" && !message.text().startsWith("Failed to load resource")) visit.faults.push(`on its console: ${message.text()}`);

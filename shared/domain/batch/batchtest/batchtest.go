@@ -73,12 +73,14 @@ func (s *suite) create(account string) batch.Batch {
 	return b
 }
 
-// change changes a batch from the status.
-func (s *suite) change(from batch.Status, b batch.Batch) {
+// change changes a batch from the status, and returns it as it is then.
+func (s *suite) change(from batch.Status, b batch.Batch) batch.Batch {
 	s.Helper()
 	if err := s.Change(s.ctx, from, b); err != nil {
 		s.Fatal(err)
 	}
+	b.Revision++
+	return b
 }
 
 // end has a batch end at the time.
@@ -86,8 +88,7 @@ func (s *suite) end(b batch.Batch, at time.Time) batch.Batch {
 	s.Helper()
 	from := b.Status
 	b.Status, b.EndedAt = batch.Completed, at
-	s.change(from, b)
-	return b
+	return s.change(from, b)
 }
 
 // is checks the record of a batch.

@@ -1,6 +1,7 @@
 package batchtest
 
 import (
+	"fmt"
 	"reflect"
 	"sync"
 	"time"
@@ -64,7 +65,7 @@ var tests = []test{
 	{"open batches are those of all accounts that have not ended, oldest first", func(s *suite) {
 		one, two, three := s.create("acme"), s.create("other"), s.create("acme")
 		two.Status, two.CancellingAt = batch.Cancelling, begun
-		s.change(batch.Validating, two)
+		two = s.change(batch.Validating, two)
 		s.end(one, begun)
 		open, err := s.Open(s.ctx)
 		s.are(open, err, two, three)
@@ -74,13 +75,21 @@ var tests = []test{
 		next := b
 		next.Status, next.Total, next.Model, next.InProgressAt = batch.InProgress, 3, "m", begun.Add(time.Second)
 		next.Errors = []batch.Error{{Code: "c", Message: "m", Param: "p", Line: 2}}
-		s.change(batch.Validating, next)
+		next = s.change(batch.Validating, next)
 		s.save(b.ID, nil, batch.Chunk{Number: 0, Blob: "a", Lines: []int{1}})
 		s.fails(s.Change(s.ctx, batch.Validating, b), fault.Conflict)
 		next.Status, next.Answered = batch.Finalizing, 100
-		s.change(batch.InProgress, next)
+		next = s.change(batch.InProgress, next)
 		next.Answered = 1
 		s.is(next)
+	}},
+	{"a change needs the record that was read", func(s *suite) {
+		b := s.create("acme")
+		mine, other := b, b
+		mine.Output, other.Output = "file_1", "file_2"
+		mine = s.change(batch.Validating, mine)
+		s.fails(s.Change(s.ctx, batch.Validating, other), fault.Conflict)
+		s.is(mine)
 	}},
 	{"of changes at once from one status one succeeds", func(s *suite) {
 		b := s.create("acme")
@@ -124,12 +133,61 @@ var tests = []test{
 		for range 3 {
 			s.save(b.ID, []usage.Record{line(b, 1)}, batch.Chunk{Number: 0, Blob: "a", Lines: []int{1}})
 		}
-		// The same lines under other ids, as if a run had answered them again.
-		s.save(b.ID, []usage.Record{{ID: "other", Account: "acme", Key: b.Key, Model: "m", Day: "2026-02-03",
-			Counts: usage.Counts{Requests: 1, Cost: 7}}}, batch.Chunk{Number: 0, Blob: "x", Lines: []int{1, 2}})
+		// Another run has answered the same line again.
+		other := []usage.Record{{ID: "other", Account: "acme", Key: b.Key, Model: "m", Day: "2026-02-03",
+			Counts: usage.Counts{Requests: 1, Cost: 7}}}
+		s.fails(s.Save(s.ctx, b.ID, []batch.Chunk{{Number: 0, Blob: "x", Lines: []int{1, 2}}}, other), fault.Conflict)
+		s.fails(s.Save(s.ctx, b.ID, []batch.Chunk{
+			{Number: 1, Blob: "y", Lines: []int{3}}, {Number: 0, Blob: "x", Failures: true, Lines: []int{1}},
+		}, other), fault.Conflict)
 		b.Answered = 1
 		s.is(b)
 		s.used("acme", 1)
+	}},
+	{"of runs that save at once one is kept", func(s *suite) {
+		b := s.create("acme")
+		var group sync.WaitGroup
+		results := make(chan error, 4)
+		for i := range cap(results) {
+			chunk := batch.Chunk{Number: 0, Blob: fmt.Sprint("run-", i), Lines: []int{1}}
+			group.Go(func() { results <- s.Save(s.ctx, b.ID, []batch.Chunk{chunk}, []usage.Record{line(b, 1)}) })
+		}
+		group.Wait()
+		kept := 0
+		for range cap(results) {
+			if err := <-results; err == nil {
+				kept++
+			} else {
+				s.fails(err, fault.Conflict)
+			}
+		}
+		if kept != 1 {
+			s.Errorf("%d runs have kept the line", kept)
+		}
+		b.Answered = 1
+		s.is(b)
+		s.used("acme", 1)
+	}},
+	{"a thousand lines are saved with what they used, of two days and models", func(s *suite) {
+		b := s.create("acme")
+		chunk := batch.Chunk{Number: 0, Blob: "a"}
+		var used []usage.Record
+		for i := range 1000 {
+			one := line(b, i)
+			one.Model = [...]string{"m", "n"}[i%2]
+			if i >= 500 {
+				one.Day = "2026-02-02"
+			}
+			chunk.Lines, used = append(chunk.Lines, i*3+1), append(used, one)
+		}
+		s.save(b.ID, used, chunk)
+		b.Answered = 1000
+		s.is(b)
+		s.used("acme", 500)
+		chunks, err := s.Chunks(s.ctx, b.ID)
+		if err != nil || len(chunks) != 1 || !reflect.DeepEqual(chunks[0], chunk) {
+			s.Errorf("%d chunks, %v", len(chunks), err)
+		}
 	}},
 	{"nothing is saved of a batch that does not exist", func(s *suite) {
 		err := s.Save(s.ctx, "batch_0", []batch.Chunk{{Number: 0, Blob: "a", Lines: []int{1}}},

@@ -14,7 +14,7 @@ var budgetTests = []test{
 	{"keep the budgets of each account in the order of key, period and unit", func(s *suite) {
 		all := []budget.Budget{
 			{ID: budget.ID{Account: "acme", Period: budget.Day, Unit: budget.Cost}, Limit: 1},
-			{ID: budget.ID{Account: "acme", Period: budget.Day, Unit: budget.Tokens}, Limit: 2},
+			{ID: budget.ID{Account: "acme", Period: budget.Day, Unit: budget.Tokens}, Limit: 2, WarnURL: hook},
 			{ID: budget.ID{Account: "acme", Period: budget.Month, Unit: budget.Cost}, Limit: budget.MaxLimit},
 			{ID: budget.ID{Account: "acme", Key: "key_1", Period: budget.Month, Unit: budget.SessionSeconds}, Limit: 0},
 			{ID: budget.ID{Account: "acme", Key: "key_2", Period: budget.Day, Unit: budget.Jobs}, Limit: 7},
@@ -29,9 +29,10 @@ var budgetTests = []test{
 		s.budgets("nobody")
 	}},
 	{"replace a budget that is set again", func(s *suite) {
-		conformance.OK(s, s.Set(s.ctx, audit.Operator(now), budget.Budget{ID: daily, Limit: 5}))
-		conformance.OK(s, s.Set(s.ctx, audit.Operator(now), budget.Budget{ID: daily, Limit: 3}))
-		s.budgets("acme", budget.Budget{ID: daily, Limit: 3})
+		for _, b := range []budget.Budget{{ID: daily, Limit: 5}, {ID: daily, Limit: 3, WarnURL: hook}, {ID: daily, Limit: 3}} {
+			conformance.OK(s, s.Set(s.ctx, audit.Operator(now), b))
+			s.budgets("acme", b)
+		}
 	}},
 	{"delete a budget once, and go on counting", func(s *suite) {
 		conformance.OK(s, s.Set(s.ctx, audit.Operator(now), budget.Budget{ID: daily, Limit: 5}))
@@ -59,40 +60,5 @@ var budgetTests = []test{
 		got, err := s.Store.Used(s.ctx, append(counters, budget.Counter{ID: daily, Window: "2020-01-01"}))
 		conformance.OK(s, err)
 		conformance.Same(s, "what is used", got, append(want, 0))
-	}},
-	{"say once that a warning is due, and once more when a higher one is", func(s *suite) {
-		l := s.lease(today)
-		s.took(&l, 10, 8, 8, 8)
-		for _, c := range []struct {
-			percent int
-			first   bool
-		}{{80, true}, {80, false}, {100, true}, {100, false}, {80, false}} {
-			first, err := s.Warned(s.ctx, today, c.percent)
-			conformance.OK(s, err)
-			if first != c.first {
-				s.Errorf("a warning of %d %%: first is %v", c.percent, first)
-			}
-		}
-		s.used(today, 8)
-	}},
-	{"let one of many say that a warning is due", func(s *suite) {
-		l := s.lease(today)
-		s.took(&l, 10, 8, 8, 8)
-		firsts := make([]bool, 8)
-		for _, err := range conformance.Race(8, func(i int) (err error) {
-			firsts[i], err = s.Warned(s.ctx, today, 80)
-			return err
-		}) {
-			conformance.OK(s, err)
-		}
-		n := 0
-		for _, first := range firsts {
-			if first {
-				n++
-			}
-		}
-		if n != 1 {
-			s.Errorf("%d were the first", n)
-		}
 	}},
 }

@@ -25,7 +25,8 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	conformance.Run(t, func(t *testing.T, _ string, test test) {
 		h := open(t)
 		test.run(&suite{T: t, Store: h.Store, Pass: h.Pass, ctx: conformance.Context(t)})
-	}, conformance.About("Budgets", budgetTests), conformance.About("Leases", leaseTests))
+	}, conformance.About("Budgets", budgetTests), conformance.About("Leases", leaseTests),
+		conformance.About("Warnings", warningTests))
 }
 
 // test is one statement about the interface; its name is the statement.

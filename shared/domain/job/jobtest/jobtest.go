@@ -28,19 +28,13 @@ type Harness struct {
 	Budgets budget.Budgets
 	// Estimates are empty.
 	Estimates job.EstimateStore
+	Lines     job.Lines
 }
 
 // Run runs the suite. Open returns a harness without any job in it, which is
 // closed with the test.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
-	conformance.Run(t, func(t *testing.T, group string, test test) {
-		h := open(t)
-		if group == "Retention" && h.Retention == nil {
-			t.Skip("the platform does the sweeper's work")
-		}
-		// The clock is the present one, as a platform may delete what is old.
-		test.run(&suite{T: t, Harness: h, ctx: conformance.Context(t), now: time.Now().UTC().Truncate(time.Millisecond)})
-	},
+	run(t, open,
 		conformance.About("Accept", acceptTests), conformance.About("Get", getTests),
 		conformance.About("Expire", expireTests), conformance.About("Backlog", backlogTests),
 		conformance.About("List", listTests), conformance.About("Start", startTests),
@@ -49,7 +43,25 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		conformance.About("Fail", failTests),
 		conformance.About("Ended", terminalTests), conformance.About("Forget", forgetTests), conformance.About("Races", raceTests),
 		conformance.About("Retention", retentionTests), conformance.About("Estimates", estimateTests),
+		conformance.About("Lines", lineTests),
 	)
+}
+
+// RunLists runs the tests of lists and bills alone, for a store that keeps the jobs of some
+// accounts elsewhere.
+func RunLists(t *testing.T, open func(t *testing.T) Harness) {
+	run(t, open, conformance.About("List", listTests), conformance.About("Bills", billTests))
+}
+
+func run(t *testing.T, open func(t *testing.T) Harness, groups ...conformance.Group[test]) {
+	conformance.Run(t, func(t *testing.T, group string, test test) {
+		h := open(t)
+		if group == "Retention" && h.Retention == nil {
+			t.Skip("the platform does the sweeper's work")
+		}
+		// The clock is the present one, as a platform may delete what is old.
+		test.run(&suite{T: t, Harness: h, ctx: conformance.Context(t), now: time.Now().UTC().Truncate(time.Millisecond)})
+	}, groups...)
 }
 
 // test is one statement about the interfaces; its name is the statement.
@@ -139,6 +151,9 @@ var (
 	result = job.Result{
 		Blob: "jobs/a/result-n1", MIME: "video/mp4", Size: 3 << 30, SHA256: "e3b0c44298fc1c149afbf4c8996fb924",
 		Engine: "preview", Understood: []string{"winter", "red"}, Notice: "“a hat” was not followed.",
+		Credentials: &job.Credentials{
+			SourceType: "trainedAlgorithmicMedia", SignedBy: "Cutroom", SignedAt: time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC),
+		},
 	}
 	broken = job.Failure{Code: job.EngineError, Message: "The engine could not finish the job."}
 )

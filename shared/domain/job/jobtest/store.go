@@ -209,7 +209,7 @@ var backlogTests = []test{
 // backlog checks the backlog of a lane as an account sees it.
 func (s *suite) backlog(lane job.Lane, account string, want job.Backlog) {
 	s.Helper()
-	got, err := s.Store.Backlog(s.ctx, lane, account)
+	got, err := s.Store.Backlog(s.ctx, lane, account, 0)
 	conformance.OK(s, err)
 	s.same("backlog of "+account+" on "+string(lane), got, want)
 }

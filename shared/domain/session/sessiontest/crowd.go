@@ -13,6 +13,7 @@ import (
 
 	"cutroom/shared/domain/session"
 	"cutroom/shared/platform/boottime"
+	"cutroom/shared/testkit/patience"
 )
 
 // Crowd is a test with a crowd.
@@ -154,7 +155,7 @@ func (w *crowd) start() *member {
 	})
 	m.ctx, m.cancel = context.WithCancel(w.Context())
 	m.running.Go(func() { m.Run(m.ctx) })
-	for end := time.Now().Add(time.Minute); !m.Ready(); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(patience.Max); !m.Ready(); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			w.Fatal("the instance has no lease")
 		}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"cutroom/shared/domain/audit"
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/webhook"
@@ -16,8 +18,9 @@ import (
 
 // Harness is what an adapter passes to the suite, over the same records.
 type Harness struct {
-	Store webhook.Store
-	Jobs  job.Store
+	Store   webhook.Store
+	Jobs    job.Store
+	Budgets budget.Store
 	// Queue is nil where the platform delivers scheduled attempts; its tests
 	// are then skipped.
 	Queue webhook.Queue
@@ -76,10 +79,35 @@ func (s *suite) ended(account, number string, at time.Time) job.Job {
 	return j
 }
 
+// told returns the end of a job as what its receiver is told of.
+func told(j job.Job) webhook.Event {
+	return webhook.Event{ID: j.ID, Account: j.Account, URL: j.Webhook, Begun: j.Deadline}
+}
+
+// warned returns a warning of a budget of an account, which was noted at the time.
+func (s *suite) warned(account string, at time.Time) webhook.Event {
+	s.Helper()
+	b := budget.Budget{
+		ID: budget.ID{Account: account, Period: budget.Day, Unit: budget.Jobs}, Limit: 10, WarnURL: "https://example.com/budget",
+	}
+	conformance.OK(s, s.Budgets.Set(s.ctx, audit.Operator(begun), b))
+	_, err := s.Budgets.Take(s.ctx, budget.Lease{Counter: b.Counter(at), ID: "lease-" + account}, 10, 8, 8)
+	conformance.OK(s, err)
+	noted, err := s.Budgets.Warn(s.ctx, b.Counter(at), 0, at)
+	conformance.OK(s, err)
+	return webhook.Event{ID: noted.Warning.EventID(), Account: account, URL: b.WarnURL, Begun: at}
+}
+
 // attempted checks the attempts of a job.
 func (s *suite) attempted(j job.Job, want ...webhook.Attempt) {
 	s.Helper()
-	got, err := s.Store.Attempts(s.ctx, j.ID)
+	s.attemptedOf(j.ID, want...)
+}
+
+// attemptedOf checks the attempts to tell of an event.
+func (s *suite) attemptedOf(id string, want ...webhook.Attempt) {
+	s.Helper()
+	got, err := s.Store.Attempts(s.ctx, id)
 	conformance.OK(s, err)
 	conformance.SameList(s, "the list of attempts", got, want)
 }
@@ -94,7 +122,7 @@ func failed(number int) webhook.Attempt {
 var storeTests = []test{
 	{"forgets the attempts of a job with the job", func(s *suite) {
 		j := s.ended("acme", "1", after(time.Second))
-		conformance.OK(s, s.Store.Record(s.ctx, j, failed(1)))
+		conformance.OK(s, s.Store.Record(s.ctx, told(j), failed(1)))
 		conformance.OK(s, s.Jobs.Forget(s.ctx, j.ID))
 		s.attempted(j)
 	}},
@@ -111,7 +139,7 @@ var storeTests = []test{
 		}
 		last := webhook.Attempt{Number: 3, At: after(2 * time.Hour), Status: 204}
 		for _, a := range []webhook.Attempt{failed(1), silent, last} {
-			conformance.OK(s, s.Store.Record(s.ctx, j, a))
+			conformance.OK(s, s.Store.Record(s.ctx, told(j), a))
 		}
 		s.attempted(j, failed(1), silent, last)
 		s.attempted(other)
@@ -119,20 +147,20 @@ var storeTests = []test{
 	{"an attempt that was recorded is recorded again without effect", func(s *suite) {
 		j := s.ended("acme", "1", after(time.Second))
 		for range 2 {
-			conformance.OK(s, s.Store.Record(s.ctx, j, failed(1)))
+			conformance.OK(s, s.Store.Record(s.ctx, told(j), failed(1)))
 		}
-		conformance.OK(s, s.Store.Record(s.ctx, j, failed(2)))
-		conformance.OK(s, s.Store.Record(s.ctx, j, failed(1)))
+		conformance.OK(s, s.Store.Record(s.ctx, told(j), failed(2)))
+		conformance.OK(s, s.Store.Record(s.ctx, told(j), failed(1)))
 		s.attempted(j, failed(1), failed(2))
 	}},
 	{"an attempt whose number is not the next is a conflict", func(s *suite) {
 		j := s.ended("acme", "1", after(time.Second))
-		conformance.Fails(s, s.Store.Record(s.ctx, j, failed(2)), fault.Conflict)
-		conformance.OK(s, s.Store.Record(s.ctx, j, failed(1)))
+		conformance.Fails(s, s.Store.Record(s.ctx, told(j), failed(2)), fault.Conflict)
+		conformance.OK(s, s.Store.Record(s.ctx, told(j), failed(1)))
 		other := failed(1)
 		other.At = after(time.Hour)
-		conformance.Fails(s, s.Store.Record(s.ctx, j, other), fault.Conflict)
-		conformance.Fails(s, s.Store.Record(s.ctx, j, failed(3)), fault.Conflict)
+		conformance.Fails(s, s.Store.Record(s.ctx, told(j), other), fault.Conflict)
+		conformance.Fails(s, s.Store.Record(s.ctx, told(j), failed(3)), fault.Conflict)
 		s.attempted(j, failed(1))
 	}},
 	{"of several concurrent attempts one is recorded", func(s *suite) {
@@ -140,7 +168,7 @@ var storeTests = []test{
 		errs := conformance.Race(4, func(racer int) error {
 			a := failed(1)
 			a.At = a.At.Add(time.Duration(racer) * time.Millisecond)
-			return s.Store.Record(s.ctx, j, a)
+			return s.Store.Record(s.ctx, told(j), a)
 		})
 		won := conformance.Winners(s, errs, fault.Conflict)
 		made, err := s.Store.Attempts(s.ctx, j.ID)
@@ -149,11 +177,20 @@ var storeTests = []test{
 			s.Fatalf("%v won, recorded are %+v", won, made)
 		}
 	}},
+	{"attempts to tell of a warning are kept likewise", func(s *suite) {
+		e := s.warned("acme", after(time.Second))
+		s.attemptedOf(e.ID)
+		conformance.Fails(s, s.Store.Record(s.ctx, e, failed(2)), fault.Conflict)
+		for range 2 {
+			conformance.OK(s, s.Store.Record(s.ctx, e, failed(1)))
+		}
+		s.attemptedOf(e.ID, failed(1))
+	}},
 	{"the job stays as it ended", func(s *suite) {
 		j := s.ended("acme", "1", after(time.Second))
 		before, err := s.Jobs.Get(s.ctx, j.ID)
 		conformance.OK(s, err)
-		conformance.OK(s, s.Store.Record(s.ctx, j, failed(1)))
+		conformance.OK(s, s.Store.Record(s.ctx, told(j), failed(1)))
 		now, err := s.Jobs.Get(s.ctx, j.ID)
 		conformance.OK(s, err)
 		conformance.Same(s, "the job", now, before)
@@ -179,6 +216,13 @@ var queueTests = []test{
 		s.due(after(time.Second-time.Millisecond), 10, 10)
 		s.due(after(time.Second), 10, 10, webhook.First(open.ID, "acme", after(time.Second)))
 	}},
+	{"the first attempt to tell of a warning is due from when it was noted", func(s *suite) {
+		e := s.warned("acme", after(time.Second))
+		s.due(after(time.Second-time.Millisecond), 10, 10)
+		s.due(after(time.Second), 10, 10, webhook.First(e.ID, "acme", after(time.Second)))
+		conformance.OK(s, s.Store.Record(s.ctx, e, failed(1)))
+		s.due(failed(1).Next, 10, 10, webhook.ScheduledAttempt{Event: e.ID, Account: "acme", Number: 2, At: failed(1).Next})
+	}},
 	{"a job that its deadline ends has its attempt due", func(s *suite) {
 		j := s.accept("acme", "1", "https://example.com/hook")
 		_, err := s.Jobs.Expire(s.ctx, j.ID, after(time.Hour))
@@ -187,10 +231,10 @@ var queueTests = []test{
 	}},
 	{"an attempt makes the next one due at its time, and the last none", func(s *suite) {
 		j := s.ended("acme", "1", after(time.Second))
-		conformance.OK(s, s.Store.Record(s.ctx, j, failed(1)))
+		conformance.OK(s, s.Store.Record(s.ctx, told(j), failed(1)))
 		s.due(failed(1).Next.Add(-time.Millisecond), 10, 10)
-		s.due(failed(1).Next, 10, 10, webhook.ScheduledAttempt{Job: j.ID, Account: "acme", Number: 2, At: failed(1).Next})
-		conformance.OK(s, s.Store.Record(s.ctx, j, webhook.Attempt{Number: 2, At: after(time.Hour), Status: 200}))
+		s.due(failed(1).Next, 10, 10, webhook.ScheduledAttempt{Event: j.ID, Account: "acme", Number: 2, At: failed(1).Next})
+		conformance.OK(s, s.Store.Record(s.ctx, told(j), webhook.Attempt{Number: 2, At: after(time.Hour), Status: 200}))
 		s.due(after(24*time.Hour), 10, 10)
 	}},
 	{"each account has its turn", func(s *suite) {
@@ -206,10 +250,10 @@ var queueTests = []test{
 	}},
 	{"has no attempts of a job that is forgotten", func(s *suite) {
 		j := s.ended("acme", "1", after(time.Second))
-		conformance.OK(s, s.Store.Record(s.ctx, j, failed(1)))
+		conformance.OK(s, s.Store.Record(s.ctx, told(j), failed(1)))
 		conformance.OK(s, s.Jobs.Forget(s.ctx, j.ID))
 		s.attempted(j)
 		s.due(after(time.Hour), 10, 10)
-		conformance.Fails(s, s.Store.Record(s.ctx, j, failed(2)), fault.NotFound)
+		conformance.Fails(s, s.Store.Record(s.ctx, told(j), failed(2)), fault.NotFound)
 	}},
 }

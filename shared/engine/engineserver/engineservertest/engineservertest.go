@@ -29,7 +29,7 @@ func Handler(e engine.Engine) http.Handler {
 		lines := &lines{w: w}
 		spec := specOf(request)
 		told, err := e.Run(r.Context(), spec, func(p engine.Progress) {
-			lines.write(engineserver.Line{Progress: &p.Fraction, Stage: p.Stage})
+			lines.write(engineserver.Line{Progress: &p.Fraction, Stage: p.Stage, Preview: p.Preview})
 		})
 		if err != nil {
 			failure := engine.AsError(err)
@@ -103,7 +103,7 @@ func specOf(r engineserver.Request) engine.Spec {
 		Job: r.Job, Model: r.Model, Kind: r.Kind, Prompt: r.Prompt, Seed: r.Seed, Options: r.Options,
 		Data: inputOf(r.Data), Reference: inputOf(r.Reference),
 		Size: catalog.Size{Width: r.Width, Height: r.Height}, FPS: r.FPS, Duration: seconds(r.Duration),
-		Folder: r.Folder, Output: r.Output,
+		PreviewEvery: seconds(r.PreviewEvery), Folder: r.Folder, Output: r.Output,
 	}
 }
 

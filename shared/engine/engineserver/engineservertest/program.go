@@ -13,10 +13,8 @@ import (
 	"time"
 
 	"cutroom/shared/engine/engineserver/livewire"
+	"cutroom/shared/testkit/patience"
 )
-
-// startTime bounds the start of the engine server, which loads PyTorch.
-const startTime = 5 * time.Minute
 
 // StartProgram starts the real engine server with tiny random models, which it
 // creates first, and returns its URL. It needs what scripts/install-gpu.sh
@@ -29,7 +27,7 @@ func StartProgram(t *testing.T) (url string) {
 	}
 	root := filepath.Dir(strings.TrimSpace(string(module)))
 	python := filepath.Join(root, ".tools", "gpu", "bin", "python")
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), startTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience.Max)
 	defer cancel()
 	weights := t.TempDir()
 	making := exec.CommandContext(ctx, python, "-m", "tests.models.tiny", weights)
@@ -96,8 +94,7 @@ func healthy(ctx context.Context, t *testing.T, url string) bool {
 // AwaitLive waits until the engine server edits the model live.
 func AwaitLive(t *testing.T, url, model string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), startTime)
-	defer cancel()
+	ctx := patience.Context(t)
 	for {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+livewire.Path, nil)
 		if err != nil {

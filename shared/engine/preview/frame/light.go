@@ -168,16 +168,16 @@ func (p *program) warp(op look.Warp, seed uint32) step {
 		w.other.sized(p.size)
 		width, height := p.size.Width, p.size.Height
 		x0, y0 := p.place(op.Motion, s, at)
+		to, from := w.other.planes, w.picture.planes
 		p.rows(s, x0, y0, func(at, start, length int) {
 			row, column := at/width, at%width
 			horizontal, vertical := s.planes[0][start:][:length], s.planes[1][start:][:length]
+			toRed, toGreen, toBlue := to[0][at:][:length], to[1][at:][:length], to[2][at:][:length]
 			for i := range length {
 				x := min(max(column+i+int(horizontal[i])-look.WarpZero, 0), width-1)
 				y := min(max(row+int(vertical[i])-look.WarpZero, 0), height-1)
-				from := y*width + x
-				for channel := range w.other.planes {
-					w.other.planes[channel][at+i] = w.picture.planes[channel][from]
-				}
+				source := y*width + x
+				toRed[i], toGreen[i], toBlue[i] = from[0][source], from[1][source], from[2][source]
 			}
 		})
 		w.picture, w.other = w.other, w.picture

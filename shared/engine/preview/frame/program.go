@@ -58,8 +58,14 @@ func (w *workspace) scaler(from, to catalog.Size) *resampler {
 // compile prepares a look for a size.
 func compile(l look.Look, size catalog.Size) *program {
 	p := &program{size: size}
-	for _, op := range l.Ops {
-		p.steps = append(p.steps, p.step(op, l.Seed))
+	for at := 0; at < len(l.Ops); {
+		if soften := p.softenings(l.Ops[at:]); len(soften) > 0 {
+			p.steps = append(p.steps, p.soften(2, soften...))
+			at += len(soften)
+			continue
+		}
+		p.steps = append(p.steps, p.step(l.Ops[at], l.Seed))
+		at++
 	}
 	return p
 }
@@ -70,9 +76,7 @@ func compile(l look.Look, size catalog.Size) *program {
 func (p *program) step(op look.Op, seed uint32) step {
 	switch op := op.(type) {
 	case look.Smooth:
-		return p.smooth(op)
-	case look.Flatten:
-		return p.flatten(op)
+		return p.soften(1, smooth(p.length(op.Radius), op.Range))
 	case look.Pixelate:
 		block := p.pixels(op.Block)
 		return func(w *workspace, _ time.Duration) { pixelate(w.picture, block) }

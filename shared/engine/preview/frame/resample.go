@@ -1,6 +1,9 @@
 package frame
 
-import "math"
+import (
+	"encoding/binary"
+	"math"
+)
 
 // resampler scales planes from one size to another: with a triangle over the
 // pixels around each place, which widens where the picture shrinks so that
@@ -11,7 +14,9 @@ type resampler struct {
 	fromWidth     int
 	// factor is by how much both sides shrink, where that is a whole number:
 	// the mean of the pixels in each place is then enough. Else it is 0.
-	factor       int
+	factor int
+	// doubles is true if both sides become twice as long.
+	doubles      bool
 	across, down []taps
 	squeezed     []uint8
 	sums         []int32
@@ -27,6 +32,11 @@ type taps struct {
 func newResampler(fromWidth, fromHeight, width, height int) *resampler {
 	if factor := fromWidth / width; factor > 1 && factor*width == fromWidth && factor*height == fromHeight {
 		return &resampler{width: width, height: height, fromWidth: fromWidth, factor: factor}
+	}
+	if width == 2*fromWidth && height == 2*fromHeight {
+		return &resampler{
+			width: width, height: height, fromWidth: fromWidth, doubles: true, squeezed: make([]uint8, fromWidth),
+		}
 	}
 	return &resampler{
 		width: width, height: height, fromWidth: fromWidth,
@@ -69,6 +79,10 @@ func tapsOf(from, to int) []taps {
 func (s *resampler) scale(to, from []uint8, stride int) {
 	if s.factor > 1 {
 		s.average(to, from, stride)
+		return
+	}
+	if s.doubles {
+		s.double(to, from, stride)
 		return
 	}
 	height := len(s.squeezed) / s.width
@@ -159,5 +173,44 @@ func (s *resampler) average(to, from []uint8, stride int) {
 		for x, sum := range sums {
 			to[y*s.width+x] = uint8((sum + count/2) / count)
 		}
+	}
+}
+
+// double makes both sides twice as long: each pixel is three quarters of the nearest one
+// and a quarter of the next, each way.
+func (s *resampler) double(to, from []uint8, stride int) {
+	last := s.height/2 - 1
+	for y := range s.height {
+		near := y / 2
+		next := min(max(near-1+y%2*2, 0), last)
+		line := s.squeezed
+		lean(line, from[near*stride:][:s.fromWidth], from[next*stride:][:s.fromWidth])
+		out := to[y*s.width:][:s.width]
+		left := uint32(line[0])
+		out[0], out[len(out)-1] = line[0], line[len(line)-1]
+		for x, v := range line[1:] {
+			right := uint32(v)
+			pair := out[2*x+1:][:2]
+			pair[0], pair[1] = uint8((3*left+right+2)>>2), uint8((left+3*right+2)>>2)
+			left = right
+		}
+	}
+}
+
+// lean sets a line to three quarters of one and a quarter of another, eight pixels at a
+// time: the mean of the near one and of the mean of both, of which one is rounded up and
+// the other down.
+func lean(to, near, next []uint8) {
+	const low7 = 0x7f7f7f7f7f7f7f7f
+	next, to = next[:len(near)], to[:len(near)]
+	at := 0
+	for ; at+8 <= len(near); at += 8 {
+		a, b := binary.LittleEndian.Uint64(near[at:]), binary.LittleEndian.Uint64(next[at:])
+		mean := a&b + (a^b)>>1&low7
+		binary.LittleEndian.PutUint64(to[at:], (a|mean)-(a^mean)>>1&low7)
+	}
+	for ; at < len(near); at++ {
+		mean := (uint32(near[at]) + uint32(next[at])) / 2
+		to[at] = uint8((uint32(near[at]) + mean + 1) / 2)
 	}
 }

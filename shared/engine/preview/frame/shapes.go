@@ -57,35 +57,54 @@ func (w *workspace) enlarge(to raster) {
 	}
 }
 
-// smooth works at half size where the radius hides it.
-func (p *program) smooth(op look.Smooth) step {
-	factor := 1
-	if p.length(op.Radius) >= 2 {
-		factor = 2
+// softening evens out a plane of luma or chroma.
+type softening func(w *workspace, plane []uint8, width, height int)
+
+// softenings returns those of the first operations that even out at half size: patches,
+// and what is smooth over so many pixels that it hides the size. Sharing the size spares
+// all but the first to reduce the picture.
+func (p *program) softenings(ops []look.Op) (all []softening) {
+	for _, op := range ops {
+		switch op := op.(type) {
+		case look.Flatten:
+			all = append(all, p.flatten(op))
+		case look.Smooth:
+			if p.length(op.Radius) < 2 {
+				return all
+			}
+			all = append(all, smooth(p.length(op.Radius)/2, op.Range))
+		default:
+			return all
+		}
 	}
-	radius := p.length(op.Radius) / float64(factor)
+	return all
+}
+
+func smooth(radius, within float64) softening {
+	return func(w *workspace, plane []uint8, width, height int) {
+		w.bilateral.smooth(plane, width, height, radius, within)
+	}
+}
+
+func (p *program) flatten(op look.Flatten) softening {
+	radius := p.pixels(op.Radius / 2)
+	return func(w *workspace, plane []uint8, width, height int) {
+		w.plane = grown(w.plane, len(plane))
+		median(w.plane, plane, width, height, radius)
+		copy(plane, w.plane)
+	}
+}
+
+// soften evens out the picture, reduced by a factor.
+func (p *program) soften(factor int, all ...softening) step {
 	return func(w *workspace, _ time.Duration) {
 		small := w.shrunk(p.part(factor))
 		w.colors.sized(small.size)
 		small.split(&w.colors.YCbCr, fullRange)
 		w.colors.planes(func(plane []uint8, width, height int) {
-			w.bilateral.smooth(plane, width, height, radius, op.Range)
-		})
-		small.join(&w.colors.YCbCr, fullRange)
-		w.enlarge(w.picture)
-	}
-}
-
-func (p *program) flatten(op look.Flatten) step {
-	radius := p.pixels(op.Radius / 2)
-	return func(w *workspace, _ time.Duration) {
-		small := w.shrunk(p.part(2))
-		w.colors.sized(small.size)
-		small.split(&w.colors.YCbCr, fullRange)
-		w.colors.planes(func(plane []uint8, width, height int) {
-			w.plane = grown(w.plane, len(plane))
-			median(w.plane, plane, width, height, radius)
-			copy(plane, w.plane)
+			for _, do := range all {
+				do(w, plane, width, height)
+			}
 		})
 		small.join(&w.colors.YCbCr, fullRange)
 		w.enlarge(w.picture)

@@ -27,7 +27,7 @@ func enhance() []Op {
 // Reference returns the look of a request with a reference image and no words:
 // it is painted anew, and the engine applies the image's colours.
 func Reference(seed uint32) Look {
-	touch := brush{bristle: 0.0035, length: 0.03, swirl: 1.1}
+	touch := &brush{bristle: 0.0035, length: 0.03, swirl: 1.1}
 	return Look{Seed: seed, Ops: []Op{
 		touch.dragged(0.008),
 		Flatten{0.006},

@@ -2,6 +2,7 @@ package look
 
 import (
 	"math"
+	"sync"
 
 	"cutroom/shared/engine/preview/look/noise"
 )
@@ -13,51 +14,70 @@ type brush struct {
 	bristle, length float64
 	// swirl is the number of eddies in a unit.
 	swirl float64
+
+	mu sync.Mutex
+	// laid are the last strokes, which several textures of a look need, and on is the sheet
+	// that they were drawn for, without its values.
+	laid strokes
+	on   Sheet
 }
 
-// lay draws the strokes: noise that is smeared along the lines (line integral
-// convolution, Cabral and Leedom, 1993), of mean 0 and standard deviation 1. It
-// returns the direction of the stroke at every point too.
-func (b brush) lay(s *Sheet) (strokes *Sheet, directions [][2]float32) {
-	flow := s.field(5)
-	strokes = s.coarse(b.bristle)
-	spots := &Sheet{
-		Width: strokes.Width, Height: strokes.Height, Unit: strokes.Unit, Values: make([]float32, len(strokes.Values)),
+// strokes are noise that is smeared along lines, of mean 0 and standard deviation 1, and
+// the direction of the stroke at every point. Nobody changes them.
+type strokes struct {
+	*Sheet
+	directions [][2]float32
+}
+
+// lay returns the strokes for a sheet.
+func (b *brush) lay(s *Sheet) strokes {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.laid.Sheet == nil || b.on.Width != s.Width || b.on.Height != s.Height || b.on.Unit != s.Unit || b.on.Seed != s.Seed {
+		b.laid, b.on = b.draw(s), Sheet{Width: s.Width, Height: s.Height, Unit: s.Unit, Seed: s.Seed}
 	}
-	directions = make([][2]float32, len(strokes.Values))
-	strokes.rows(func(row int) {
+	return b.laid
+}
+
+// draw draws the strokes, by line integral convolution (Cabral and Leedom, 1993).
+func (b *brush) draw(s *Sheet) strokes {
+	flow := s.field(5)
+	laid := s.coarse(b.bristle)
+	spots := &Sheet{Width: laid.Width, Height: laid.Height, Unit: laid.Unit, Values: make([]float32, len(laid.Values))}
+	directions := make([][2]float32, len(laid.Values))
+	laid.rows(func(row int) {
 		source := noise.NewSource(s.Seed, 6, uint64(row))
-		for i := range strokes.Width {
-			at := row*strokes.Width + i
+		for i := range laid.Width {
+			at := row*laid.Width + i
 			spots.Values[at] = float32(source.Normal())
-			x, y := float64(i)/strokes.Unit, float64(row)/strokes.Unit
+			x, y := float64(i)/laid.Unit, float64(row)/laid.Unit
 			sin, cos := math.Sincos(0.4 + 2.4*math.Pi*flow.Fractal(x*b.swirl, y*b.swirl, 2))
 			directions[at] = [2]float32{float32(cos), float32(sin)}
 		}
 	})
-	steps := max(3, int(b.length*strokes.Unit/2))
-	strokes.rows(func(row int) {
-		for i := range strokes.Width {
-			sum := spots.Values[row*strokes.Width+i]
+	steps := max(3, int(b.length*laid.Unit/2))
+	laid.rows(func(row int) {
+		for i := range laid.Width {
+			sum := spots.Values[row*laid.Width+i]
 			for _, sign := range []float64{-1, 1} {
 				x, y := float64(i)+0.5, float64(row)+0.5
 				for range steps {
-					d := directions[wrap(int(y), strokes.Height)*strokes.Width+wrap(int(x), strokes.Width)]
+					d := directions[wrap(int(y), laid.Height)*laid.Width+wrap(int(x), laid.Width)]
 					x, y = x+sign*float64(d[0]), y+sign*float64(d[1])
 					sum += float32(spots.between(x, y))
 				}
 			}
 			// Between spots, noise has 4/9 of its variance on average.
-			strokes.Values[row*strokes.Width+i] = sum / float32(math.Sqrt(1+float64(2*steps)*4/9))
+			laid.Values[row*laid.Width+i] = sum / float32(math.Sqrt(1+float64(2*steps)*4/9))
 		}
 	})
-	return strokes, directions
+	return strokes{laid, directions}
 }
 
 // ridges are the relief of the paint, lit from the upper left, around 1/2.
-func (b brush) ridges(depth float64) Texture {
+func (b *brush) ridges(depth float64) Texture {
 	return func(s *Sheet) {
-		strokes, _ := b.lay(s)
+		strokes := b.lay(s)
 		s.fill(func(x, y float64) float64 {
 			u, v := x*strokes.Unit, y*strokes.Unit
 			here := strokes.between(u, v)
@@ -68,21 +88,23 @@ func (b brush) ridges(depth float64) Texture {
 
 // drag is how far the strokes pull the colours along, for a Warp: its part
 // across or down.
-func (b brush) drag(down bool) Texture {
+func (b *brush) drag(down bool) Texture {
 	axis := 0
 	if down {
 		axis = 1
 	}
 	return func(s *Sheet) {
-		strokes, directions := b.lay(s)
-		for i, d := range directions {
-			strokes.Values[i] = 0.5 + 0.25*strokes.Values[i]*d[axis]
+		laid := b.lay(s)
+		pull := *laid.Sheet
+		pull.Values = make([]float32, len(laid.Values))
+		for i, d := range laid.directions {
+			pull.Values[i] = 0.5 + 0.25*laid.Values[i]*d[axis]
 		}
-		s.fill(func(x, y float64) float64 { return strokes.between(x*strokes.Unit, y*strokes.Unit) })
+		s.fill(func(x, y float64) float64 { return pull.between(x*pull.Unit, y*pull.Unit) })
 	}
 }
 
 // dragged is the Warp of a brush.
-func (b brush) dragged(reach float64) Warp {
+func (b *brush) dragged(reach float64) Warp {
 	return Warp{Across: b.drag(false), Down: b.drag(true), Reach: reach}
 }

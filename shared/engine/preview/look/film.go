@@ -69,7 +69,7 @@ func leak(amount float64) Texture {
 				d = width - x
 			}
 			d += 0.10 * haze.Fractal(x*1.5, y*1.5, 3)
-			return amount * math.Exp(-d*4.2) * (0.45 + 0.55*math.Exp(-math.Pow((y-at)*2.2, 2)))
+			return amount * math.Exp(-d*4.2) * (0.45 + 0.55*bell((y-at)*2.2))
 		})
 	}
 }

@@ -117,6 +117,32 @@ func (l Layer) Draw(width, height int, seed uint32) image.Image {
 	return picture
 }
 
+// with returns the layer of both layers' textures, nil if they cannot be one: they are
+// combined with the picture in different ways, move apart, or have colours.
+func (l Layer) with(other Layer) Op {
+	if l.Mode != other.Mode || l.Motion != other.Motion || !l.gray() || !other.gray() {
+		return nil
+	}
+	combine := func(a, b float32) float32 { return a * b }
+	switch l.Mode {
+	case Screen:
+		combine = func(a, b float32) float32 { return 1 - (1-a)*(1-b) }
+	case Add:
+		combine = func(a, b float32) float32 { return a + b - 0.5 }
+	}
+	first, second := l.Texture, other.Texture
+	l.Texture = func(s *Sheet) {
+		first(s)
+		over := *s
+		over.Values = make([]float32, len(s.Values)) // a texture may need what it draws on to be empty
+		second(&over)
+		for i, v := range over.Values {
+			s.Values[i] = combine(s.Values[i], v)
+		}
+	}
+	return l
+}
+
 // gray reports whether the tint leaves the texture as it is drawn.
 func (l Layer) gray() bool {
 	switch l.Mode {
@@ -167,6 +193,26 @@ func (s *Sheet) aspect() (width, height float64) {
 	return float64(s.Width) / s.Unit, float64(s.Height) / s.Unit
 }
 
+// smooth returns the values of a smooth function, which it computes at places of a
+// distance in units alone. It is for what changes little over several pixels, such as
+// octaves of noise.
+func (s *Sheet) smooth(distance float64, value func(x, y float64) float64) func(x, y float64) float64 {
+	c := s.coarse(distance)
+	c.rows(func(row int) {
+		for i := range c.Width {
+			c.Values[row*c.Width+i] = float32(value(float64(i)/c.Unit, float64(row)/c.Unit))
+		}
+	})
+	return func(x, y float64) float64 { return c.between(x*c.Unit+0.5, y*c.Unit+0.5) }
+}
+
+// fractal is [noise.Field.Fractal] of waves in a unit, drawn coarsely.
+func (s *Sheet) fractal(of *noise.Field, waves float64, octaves int) func(x, y float64) float64 {
+	// An eighth of the finest wave.
+	distance := 1 / (waves * float64(int(1)<<(octaves-1)) * 8)
+	return s.smooth(distance, func(x, y float64) float64 { return of.Fractal(x*waves, y*waves, octaves) })
+}
+
 // stamp calls draw with every pixel within the reach of a place, all in units;
 // what reaches over a border goes on at the opposite one. The value returned
 // replaces the sheet's where it is greater.
@@ -182,7 +228,15 @@ func (s *Sheet) stamp(cx, cy, reachX, reachY float64, draw func(dx, dy float64) 
 	}
 }
 
-func wrap(i, n int) int { return (i%n + n) % n }
+func wrap(i, n int) int {
+	if uint(i) < uint(n) {
+		return i
+	}
+	return (i%n + n) % n
+}
+
+// bell is 1 at 0 and falls to 0 on both sides.
+func bell(x float64) float64 { return math.Exp(-x * x) }
 
 // between returns the value between four pixels.
 func (s *Sheet) between(x, y float64) float64 {

@@ -205,3 +205,38 @@ func TestAPanicOfATextureReachesItsCaller(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestLayersBecomeOne: what layers of a kind do to a picture one after the other, one
+// drawn picture does at once.
+func TestLayersBecomeOne(t *testing.T) {
+	value := func(v float32) Texture {
+		return func(s *Sheet) {
+			for i := range s.Values {
+				s.Values[i] = max(s.Values[i], v) // as stamps do
+			}
+		}
+	}
+	for _, c := range []struct {
+		first, second Layer
+		want          uint8
+	}{
+		{add(value(0.6)), add(value(0.7)), 204},
+		{multiply(value(0.5)), multiply(value(0.4)), 51},
+		{screen(value(0.5), 1, 1, 1), screen(value(0.6), 1, 1, 1), 204},
+	} {
+		fused := fuse([]Op{c.first, c.second})
+		if len(fused) != 1 {
+			t.Errorf("%v: %d operations", c.first.Mode, len(fused))
+			continue
+		}
+		if got := fused[0].(Layer).Draw(8, 8, 1).(*image.Gray).GrayAt(3, 3).Y; got != c.want {
+			t.Errorf("%v: %d is drawn, want %d", c.first.Mode, got, c.want)
+		}
+	}
+	still := add(value(0.6))
+	for _, other := range []Layer{still.jumping(4), multiply(value(0.5)), screen(value(0.5), 1, 0.5, 0)} {
+		if fused := fuse([]Op{still, other}); len(fused) != 2 {
+			t.Errorf("%v of %+v became one with another", other.Mode, other.Motion)
+		}
+	}
+}

@@ -25,7 +25,7 @@ func TestLUT(t *testing.T) {
 		t.Errorf("below black lies %g", r)
 	}
 	var out bytes.Buffer
-	if err := invertAll.WriteCube(&out); err != nil {
+	if err := invertAll.WriteM3D(&out); err != nil {
 		t.Fatal(err)
 	}
 	lines := bufio.NewScanner(&out)
@@ -33,13 +33,13 @@ func TestLUT(t *testing.T) {
 	for lines.Scan() {
 		text = append(text, lines.Text())
 	}
-	if len(text) != 1+33*33*33 || text[0] != "LUT_3D_SIZE 33" {
-		t.Fatalf("%d lines, the first is %q", len(text), text[0])
+	if len(text) != 3+33*33*33 || text[0] != "in 35937" || text[1] != "out 65536" || text[2] != "values red green blue" {
+		t.Fatalf("%d lines, the first are %q", len(text), text[:3])
 	}
-	// Red runs fastest.
-	if text[1] != "1.00000 1.00000 1.00000" || text[2] != "0.96875 1.00000 1.00000" ||
-		text[34] != "1.00000 0.96875 1.00000" {
-		t.Errorf("the cube begins %q", strings.Join(text[1:3], " / "))
+	// Blue runs fastest.
+	if text[3] != "65535 65535 65535" || text[4] != "65535 65535 63487" || text[3+33] != "65535 63487 65535" ||
+		text[3+33*33] != "63487 65535 65535" || text[len(text)-1] != "0 0 0" {
+		t.Errorf("the table begins %q", strings.Join(text[3:5], " / "))
 	}
 }
 

@@ -77,7 +77,7 @@ func watercolor() []Op {
 }
 
 func oilPainting() []Op {
-	loaded := brush{bristle: 0.004, length: 0.034, swirl: 1.0}
+	loaded := &brush{bristle: 0.004, length: 0.034, swirl: 1.0}
 	return []Op{
 		loaded.dragged(0.012),
 		Flatten{0.010},
@@ -90,7 +90,7 @@ func oilPainting() []Op {
 }
 
 func impressionist() []Op {
-	short := brush{bristle: 0.0075, length: 0.075, swirl: 1.4}
+	short := &brush{bristle: 0.0075, length: 0.075, swirl: 1.4}
 	return []Op{
 		short.dragged(0.024),
 		Flatten{0.007},
@@ -272,7 +272,7 @@ func woodblock() []Op {
 		Flatten{0.011},
 		Lines{Width: 0.010, From: 0.76, To: 0.93, Ink: [3]float64{0.08, 0.10, 0.2}},
 		grade(light(0.04), contrast(1.1, 0.5), palette(1.15, colors...)),
-		add(brush{0.002, 0.12, 0.3}.ridges(0.10)),
+		add((&brush{bristle: 0.002, length: 0.12, swirl: 0.3}).ridges(0.10)),
 		add(paper(0.16)),
 		screen(frame(0.95, 0.02), 0.96, 0.91, 0.80),
 	}

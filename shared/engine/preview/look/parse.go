@@ -152,17 +152,35 @@ func (asked *request) modify(m *modifier) bool {
 	return true
 }
 
-// fuse merges grades that follow each other into one table.
+// fuse merges what follows each other and can be one operation: grades become one table,
+// layers one drawn picture.
 func fuse(ops []Op) []Op {
 	var fused []Op
 	for _, op := range ops {
-		if next, ok := op.(Grade); ok && len(fused) > 0 {
-			if last, ok := fused[len(fused)-1].(Grade); ok && !next.LUT.Nearest {
-				fused[len(fused)-1] = Grade{last.LUT.Then(next.LUT)}
+		if len(fused) > 0 {
+			last := &fused[len(fused)-1]
+			if merged := merge(*last, op); merged != nil {
+				*last = merged
 				continue
 			}
 		}
 		fused = append(fused, op)
 	}
 	return fused
+}
+
+// merge returns the operation that does what two do one after the other, nil if there is
+// none.
+func merge(first, second Op) Op {
+	switch first := first.(type) {
+	case Grade:
+		if second, ok := second.(Grade); ok && !second.LUT.Nearest {
+			return Grade{first.LUT.Then(second.LUT)}
+		}
+	case Layer:
+		if second, ok := second.(Layer); ok {
+			return first.with(second)
+		}
+	}
+	return nil
 }

@@ -45,7 +45,7 @@ func bricks(depth, block float64) Texture {
 				r := math.Hypot(x, y)
 				v := 0.0
 				// A round stud: its rim catches light on the upper left.
-				rim := math.Exp(-math.Pow((r-0.6)/0.13, 2))
+				rim := bell((r - 0.6) / 0.13)
 				v += rim * (-x - y) / max(r, 0.01) * 0.8
 				v += 0.12 * smoothstep(0.62, 0.5, r)
 				// Its shadow falls to the lower right.
@@ -106,7 +106,7 @@ func tape(amount float64) Texture {
 		s.fill(func(x, y float64) float64 {
 			line := math.Floor(y * 240)
 			dash := smoothstep(0.62, 0.95, band.At(x*14+line*7.7, line*3.3+0.5))
-			torn := math.Exp(-math.Pow((y-at)/0.025, 2)) * smoothstep(0.1, 0.7, band.At(x*5+line*13.1, line*5.7))
+			torn := bell((y-at)/0.025) * smoothstep(0.1, 0.7, band.At(x*5+line*13.1, line*5.7))
 			return amount * (0.35*dash + torn)
 		})
 	}

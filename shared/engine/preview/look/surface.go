@@ -12,11 +12,11 @@ import (
 // paper is the tooth of rough paper, lit from the upper left.
 func paper(depth float64) Texture {
 	return func(s *Sheet) {
-		tooth, pulp := s.field(1), s.field(2)
+		tooth, pulp := s.field(1), s.fractal(s.field(2), 7, 3)
 		const e = 0.0016
 		s.fill(func(x, y float64) float64 {
 			relief := tooth.Fractal(x*95, y*95, 2) - tooth.Fractal((x+e)*95, (y+e)*95, 2)
-			mottle := pulp.Fractal(x*7, y*7, 3)
+			mottle := pulp(x, y)
 			return 0.5 + depth*(1.5*relief+0.22*mottle)
 		})
 	}
@@ -44,10 +44,10 @@ func canvas(depth float64) Texture {
 // pigment is how watercolour settles: soft blooms with darker rims.
 func pigment(depth float64) Texture {
 	return func(s *Sheet) {
-		wash, grains := s.field(3), s.field(4)
+		wash, grains := s.fractal(s.field(3), 3.2, 4), s.field(4)
 		s.fill(func(x, y float64) float64 {
-			n := wash.Fractal(x*3.2, y*3.2, 4)
-			rim := math.Exp(-math.Pow(n*11, 2))
+			n := wash(x, y)
+			rim := bell(n * 11)
 			return 0.5 + depth*(0.9*n-0.55*rim+0.35*grains.Fractal(x*60, y*60, 2))
 		})
 	}

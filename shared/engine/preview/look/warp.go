@@ -43,8 +43,8 @@ func (w Warp) Draw(width, height int, seed uint32) (across, down *image.Gray) {
 // Purpose tells textures of one look apart.
 func wobble(scale float64, purpose uint64) Texture {
 	return func(s *Sheet) {
-		field := s.field(50 + purpose)
-		s.fill(func(x, y float64) float64 { return 0.5 + 0.75*field.Fractal(x*scale, y*scale, 2) })
+		waves := s.fractal(s.field(50+purpose), scale, 2)
+		s.fill(func(x, y float64) float64 { return 0.5 + 0.75*waves(x, y) })
 	}
 }
 
@@ -73,7 +73,7 @@ func tracking() Texture {
 		band := source.Between(0.1, 0.95) * height
 		s.fill(func(_, y float64) float64 {
 			line := math.Floor(y * 240)
-			torn := math.Exp(-math.Pow((y-band)/0.02, 2))
+			torn := bell((y - band) / 0.02)
 			return 0.5 + 0.02*jitter.At(line*0.61, 7) + 0.05*jitter.At(line*0.07, 31) + 0.40*torn*jitter.At(line*0.9, 90)
 		})
 	}

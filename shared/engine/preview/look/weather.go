@@ -98,7 +98,7 @@ func embers(amount float64, count int) Texture {
 			x, y := source.Float()*width, source.Float()*height
 			radius, strength := source.Between(0.0015, 0.006), amount*source.Between(0.3, 1)
 			s.stamp(x, y, radius*2.5, radius*3.5, func(dx, dy float64) float64 {
-				return strength * math.Exp(-math.Pow(math.Hypot(dx, dy*0.7)/radius, 2))
+				return strength * bell(math.Hypot(dx, dy*0.7)/radius)
 			})
 		}
 	}

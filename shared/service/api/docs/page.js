@@ -67,16 +67,19 @@ function field(name, schema, required, description, inside) {
     make("dd", {}, prose(text), inside));
 }
 
-// fields lists the properties of an object, including those of nested objects.
-function fields(schema) {
+// fields lists the properties of an object, including those of nested objects. Around are the
+// schemas that it stands in: one that holds itself is listed once.
+function fields(schema, around = []) {
   schema = follow(schema) || {};
-  if (schema.type === "array" || schema.items) return fields(schema.items);
+  if (around.includes(schema)) return make("p", {}, "It has the fields of what it stands in.");
+  around = [...around, schema];
+  if (schema.type === "array" || schema.items) return fields(schema.items, around);
   if (schema.anyOf && !schema.properties) {
     const choices = schema.anyOf.map(follow).filter(one => one.properties);
-    return choices.length ? make("div", {}, choices.map((one, i) => [make("h4", {}, i ? "or" : "either"), paragraphs(one.description), fields(one)])) : undefined;
+    return choices.length ? make("div", {}, choices.map((one, i) => [make("h4", {}, i ? "or" : "either"), paragraphs(one.description), fields(one, around)])) : undefined;
   }
   const list = Object.entries(schema.properties || {}).map(([name, one]) =>
-    field(name, one, (schema.required || []).includes(name), "", fields(one)));
+    field(name, one, (schema.required || []).includes(name), "", fields(one, around)));
   return list.length ? make("dl", {}, list) : undefined;
 }
 
@@ -311,10 +314,12 @@ function operations(tag) {
 
 const plain = text => text.toLowerCase().replace(/[^\p{L}\p{N}]+/gu, "");
 
-// namesOf returns the names of all fields of a schema.
-function namesOf(schema) {
+// namesOf returns the names of all fields of a schema, which stands in those around.
+function namesOf(schema, around = []) {
   schema = follow(schema) || {};
-  return [...(schema.anyOf || []).flatMap(namesOf), ...(schema.items ? namesOf(schema.items) : []), ...Object.entries(schema.properties || {}).flatMap(([name, one]) => [name, ...namesOf(one)])];
+  if (around.includes(schema)) return [];
+  const within = one => namesOf(one, [...around, schema]);
+  return [...(schema.anyOf || []).flatMap(within), ...(schema.items ? within(schema.items) : []), ...Object.entries(schema.properties || {}).flatMap(([name, one]) => [name, ...within(one)])];
 }
 
 // wordsOf returns what an operation is found by: what it is called, its fields, and
@@ -388,4 +393,5 @@ fetch("openapi.json").then(answer => {
   show();
 }).catch(failure => {
   document.getElementById("top").replaceChildren(make("p", {}, "The interface could not be shown: " + failure.message));
+  throw failure; // onto the browser's console, where its place is told
 });

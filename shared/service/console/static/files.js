@@ -3,6 +3,7 @@
 import { ago, arrange, button, bytes, confirm, copy, icon, make, save, say, signButton, since, toast } from "./dom.js";
 import { useStored } from "./edit.js";
 import { hear, tell } from "./news.js";
+import { verify } from "./result.js";
 import { Selection } from "./selection.js";
 import { media } from "./service.js";
 import { forgetURL, smallOf, urlOf } from "./stored.js";
@@ -27,11 +28,12 @@ class Files {
       drop: id => media("DELETE", `/v1/files/${id}`), gone: ids => this.gone(ids),
     });
     this.life = make("select", { id: "file-life" }, lives.map(([value, words]) => make("option", { value }, words)));
+    const check = button("seal", "Verify a file", () => verify(), { title: "Who made a picture or a video, and whether it was changed since" });
     this.uploads = make("ul", { class: "uploads", "aria-label": "Uploads" });
     this.add = button("add", "Upload files", () => this.picker.click(), { class: "primary", id: "upload" });
     section.append(
       make("div", { class: "page-tools" }, make("p", { class: "note" }, "A file's id stands for it in any form. Files expire by themselves, unless they are kept until deleted."),
-        make("div", { class: "row" }, make("label", { class: "kept-for", for: "file-life" }, "Keep", this.life), this.add)),
+        make("div", { class: "row" }, make("label", { class: "kept-for", for: "file-life" }, "Keep", this.life), check, this.add)),
       this.picker, this.uploads, this.selection.element, this.problem, this.grid, this.none, make("div", { class: "row end" }, this.more));
     this.listen(section);
     hear("files", () => section.hidden || this.read(), () => section.hidden ? 0 : 30);
@@ -116,6 +118,7 @@ class Files {
         (kind === "video" || kind === "image") && button("edit", "Edit", () => useStored(file, "source"), { "aria-label": `Edit ${file.filename}` }),
         kind === "image" && button("image", "Reference", () => useStored(file, "reference"), { "aria-label": `Use ${file.filename} as a reference image` }),
         make("span", { class: "end-tools" },
+          (kind === "video" || kind === "image") && signButton("seal", `Verify ${file.filename}`, () => verify(file.filename, `/v1/uploads/${file.id}`)),
           signButton("download", `Download ${file.filename}`, () => this.download(file)),
           signButton("bin", `Delete ${file.filename}`, () => this.remove(file), { class: "sign bad" }))));
     this.preview(file, kind, picture);

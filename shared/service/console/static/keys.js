@@ -1,40 +1,35 @@
 // The page Keys: the permanent keys of the account, shown for admin keys.
 
+import { ask, dayOf, field, idOf, links, menu } from "./account.js";
 import { ago, button, confirm, copy, make, say, signButton, toast } from "./dom.js";
 import { hear, tell } from "./news.js";
-import { key as own, media } from "./service.js";
+import { inference, key as own, media, settings } from "./service.js";
 
-export const keysPage = { id: "keys", title: "Keys", sign: "keys", admin: true, open: section => new Keys(section) };
+export const open = section => new Keys(section);
 
-// mayKeepKeys reports whether the key of this tab is an admin key.
-export async function mayKeepKeys() {
-  try {
-    await media("GET", "/v1/keys");
-    return true;
-  } catch {
-    return false; // an ordinary key, or a service without admin keys
-  }
-}
+const day = 86400e3;
+const near = 14 * day; // from the end of a key: from then on it is marked
+const lives = [["", "Never"], [7, "In 7 days"], [30, "In 30 days"], [90, "In 90 days"], [365, "In a year"], ["date", "On a date"]];
 
-// idOf returns the id of a key, undefined if the browser cannot compute it:
-// browsers hash only on pages from HTTPS or from this machine.
-async function idOf(key) {
-  const sum = await crypto.subtle?.digest("SHA-256", new TextEncoder().encode(key));
-  return sum && `key_${[...new Uint8Array(sum).slice(0, 6)].map(byte => byte.toString(16).padStart(2, "0")).join("")}`;
-}
+// routes are the groups of calls that a key may be limited to.
+const routes = [
+  ["jobs", "Video jobs and their results"], ["images", "Image edits"], ["files", "Stored files"], ["realtime", "Realtime sessions"],
+  ["inference", "Chats and other calls of language models"], ["usage", "What was used"], ["tokens", "Making client tokens"], ["keys", "Keys, budgets and the audit log, for admin keys"],
+];
+
+const expired = key => Boolean(key.expires_at) && Date.parse(key.expires_at) <= Date.now();
 
 class Keys {
   constructor(section) {
     this.keys = [];
     this.problem = make("p", { class: "notice", role: "alert", hidden: true });
-    this.working = make("ul", { class: "keys" });
-    this.revoked = make("ul", { class: "keys" });
+    this.working = make("ul", { class: "rows" });
+    this.revoked = make("ul", { class: "rows" });
     this.count = make("summary");
     this.past = make("details", { class: "past", hidden: true }, this.count, this.revoked);
     section.append(
-      make("div", { class: "page-tools" },
-        make("p", { class: "note" }, "All keys of an account see the same jobs and files. Give each program one of its own, so that you can revoke it alone."),
-        button("add", "Make a key", () => this.ask(), { class: "primary", id: "make-key" })),
+      make("div", { class: "page-tools" }, links("keys", "keys"), button("add", "Make a key", () => this.ask(), { class: "primary", id: "make-key" })),
+      make("p", { class: "note" }, "All keys of an account see the same jobs and files. Give each program one of its own, so that you can revoke it alone."),
       this.problem, this.working, this.past);
     hear("keys", () => section.hidden || this.shown());
   }
@@ -56,22 +51,27 @@ class Keys {
   }
 
   show() {
-    const past = this.keys.filter(key => key.revoked_at);
-    this.working.replaceChildren(...this.keys.filter(key => !key.revoked_at).map(key => this.row(key)));
+    const gone = key => key.revoked_at || expired(key), past = this.keys.filter(gone);
+    this.working.replaceChildren(...this.keys.filter(key => !gone(key)).map(key => this.row(key)));
     this.revoked.replaceChildren(...past.map(key => this.row(key)));
-    this.count.textContent = `Revoked (${past.length})`;
+    this.count.textContent = `${past.some(expired) ? "Revoked or expired" : "Revoked"} (${past.length})`;
     this.past.hidden = past.length === 0;
   }
 
   row(key) {
-    const name = key.label || key.id, mine = key.id === this.own;
-    const when = key.revoked_at ? `revoked ${ago(key.revoked_at)}` : `created ${ago(key.created_at)}`;
+    const name = key.label || key.id, mine = key.id === this.own, gone = key.revoked_at || expired(key);
+    const left = Date.parse(key.expires_at) - Date.now();
+    const facts = [` · tier ${key.tier} · `, timed(key.revoked_at ? "revoked" : "created", key.revoked_at || key.created_at)];
+    if (key.expires_at && !key.revoked_at) facts.push(" · ", timed(left > 0 ? "expires" : "expired", key.expires_at));
+    const limits = [["Models", key.models], ["Calls", key.routes]].filter(([, list]) => list).map(([title, list]) => `${title}: ${list.join(", ")}`);
     return make("li", { "data-id": key.id },
       make("div", { class: "about" },
-        make("p", {}, make("strong", {}, name), key.admin && make("span", { class: "badge" }, "Admin"), mine && make("span", { class: "badge" }, "This tab's key")),
-        make("p", { class: "note" }, make("code", {}, key.id), ` · tier ${key.tier} · `, make("span", { title: key.revoked_at || key.created_at }, when))),
+        make("p", {}, make("strong", {}, name), key.admin && make("span", { class: "badge" }, "Admin"), mine && make("span", { class: "badge" }, "This tab's key"),
+          !gone && left < near && make("span", { class: "badge near" }, "Expires soon")),
+        make("p", { class: "note" }, make("code", {}, key.id), facts),
+        limits.length > 0 && make("p", { class: "note" }, limits.join(" · "))),
       // A key cannot revoke itself.
-      !key.revoked_at && !mine && signButton("bin", `Revoke ${name}`, () => this.revoke(key, name)));
+      !gone && !mine && signButton("bin", `Revoke ${name}`, () => this.revoke(key, name), { class: "sign bad" }));
   }
 
   async revoke(key, name) {
@@ -91,39 +91,60 @@ class Keys {
 
   // ask creates a key in a dialog, which shows its secret only this once.
   ask() {
-    const label = make("input", { id: "key-label", required: true, maxlength: 128, autocomplete: "off", placeholder: "render farm", "aria-describedby": "key-refused" });
+    const label = make("input", { id: "key-label", required: true, maxlength: 128, autocomplete: "off", placeholder: "render farm" });
     const admin = make("input", { type: "checkbox", class: "switch", id: "key-admin" });
-    const refused = make("p", { id: "key-refused", class: "problem", role: "alert" });
-    const enter = make("button", { class: "primary" }, "Make the key");
-    const dialog = make("dialog", { class: "dialog", "aria-labelledby": "dialog-title" });
-    const submit = async event => {
-      event.preventDefault();
-      enter.disabled = true;
-      try {
-        const made = await (await media("POST", "/v1/keys", { body: { label: label.value.trim(), admin: admin.checked } })).json();
-        tell("keys");
-        dialog.replaceChildren(...secretOf(made, () => dialog.close()));
-        dialog.querySelector("#copy-key").focus();
-        delete made.key;
-        this.keys.unshift(made);
-        this.show();
-        say("The key is made.");
-      } catch (refusal) {
-        refused.textContent = refusal.message;
-      }
-      enter.disabled = false;
-    };
-    dialog.append(make("h2", { id: "dialog-title" }, "Make a key"),
-      make("form", { class: "new-key", on: { submit } },
-        make("div", { class: "field" }, make("label", { for: "key-label" }, "Label"), label),
-        make("label", { class: "toggle" }, admin, make("span", {}, "Admin: may make and revoke keys")),
-        refused,
-        make("div", { class: "row end" }, make("button", { type: "button", on: { click: () => dialog.close() } }, "Cancel"), enter)));
-    dialog.addEventListener("close", () => dialog.remove());
-    document.body.append(dialog);
-    dialog.showModal();
+    const life = menu("key-life", lives), until = make("input", { id: "key-until", type: "date", min: dayOf(Date.now() + day) });
+    const untilField = field("Last day", until);
+    untilField.hidden = true;
+    life.addEventListener("change", () => {
+      untilField.hidden = life.value !== "date";
+      until.required = !untilField.hidden;
+    });
+    const models = new Limits("Models", settings.models.map(model => [model.id, model.title || ""])), groups = new Limits("Calls", routes);
+    // Those of the gateway come when it answers.
+    inference("GET", "/v1/models").then(async answer => models.add((await answer.json()).data.map(model => [model.id, ""])), () => {});
+    ask("Make a key", [
+      field("Label", label), make("label", { class: "toggle" }, admin, make("span", {}, "Admin: may make and revoke keys, and set their budgets")),
+      make("div", { class: "pair" }, field("Expires", life), untilField), models.element, groups.element,
+    ], "Make the key", async dialog => {
+      const expires = life.value === "date" ? Date.parse(`${until.value}T23:59:59`) : life.value && Date.now() + life.value * day;
+      const made = await (await media("POST", "/v1/keys", { body: {
+        label: label.value.trim(), admin: admin.checked, ...expires ? { expires_at: new Date(expires).toISOString() } : {}, ...models.chosen("models"), ...groups.chosen("routes"),
+      } })).json();
+      tell("keys");
+      dialog.replaceChildren(...secretOf(made, () => dialog.close()));
+      dialog.querySelector("#copy-key").focus();
+      delete made.key;
+      this.keys.unshift(made);
+      this.show();
+      say("The key is made.");
+    });
   }
 }
+
+// Limits is a list of which some may be chosen; none stands for all.
+class Limits {
+  constructor(title, all) {
+    this.title = title;
+    this.count = make("summary");
+    this.list = make("div", { class: "others key-limits", role: "group", "aria-label": title, on: { change: () => this.show() } });
+    this.element = make("details", { class: "beside" }, this.count, this.list);
+    this.add(all);
+  }
+
+  add(more) {
+    this.list.append(...more.map(([value, words]) => make("label", {}, make("input", { type: "checkbox", value }), make("span", {}, value), words && make("small", {}, words))));
+    this.show();
+  }
+
+  values() { return [...this.list.querySelectorAll(":checked")].map(input => input.value); }
+
+  show() { this.count.textContent = `${this.title}: ${this.values().join(", ") || "all"}`; }
+
+  chosen(name) { return this.values().length ? { [name]: this.values() } : {}; }
+}
+
+const timed = (what, time) => make("span", { title: new Date(time).toLocaleString() }, `${what} ${ago(time)}`);
 
 // secretOf returns the content of the dialog for a new key.
 function secretOf(made, close) {

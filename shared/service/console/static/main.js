@@ -2,18 +2,17 @@
 
 import { age, button, draw, icon, make, say, signButton, toast } from "./dom.js";
 import { arrived, where } from "./router.js";
-import { configure, dropKey, forget, key, keep, media, Refusal, settings, whenKeyIsRefused } from "./service.js";
+import { admin, configure, dropKey, forget, key, keep, learnRole, media, Refusal, settings, whenKeyIsRefused } from "./service.js";
 import { chatPage } from "./chat.js";
 import { comparePage } from "./side.js";
 import { editPage, underway } from "./edit.js";
 import { filesPage } from "./files.js";
 import { jobsPage } from "./gallery.js";
+import { later } from "./later.js";
 import { looksPage } from "./looks.js";
-import { keysPage, mayKeepKeys } from "./keys.js";
 import { realtimePage } from "./realtime.js";
 import { entered as tellEntered, join, left as tellLeft } from "./tabs.js";
 import { release } from "./upload.js";
-import { usagePage } from "./usage.js";
 import { clear } from "./vault.js";
 
 // A page has an id, which begins its address, a title, an icon, and open(view), which
@@ -21,18 +20,29 @@ import { clear } from "./vault.js";
 // address of the page that is visited, and left(). Pages marked admin require an admin
 // key; those with within are reached from the page of that id. look names its style, where
 // that is not the id.
-const allPages = [editPage, looksPage, jobsPage, comparePage, filesPage, chatPage, realtimePage, usagePage, keysPage];
+const allPages = [
+  editPage, looksPage, jobsPage, comparePage, filesPage, chatPage, realtimePage,
+  later({ id: "usage", title: "Usage", sign: "usage" }, () => import("./usage.js")),
+  later({ id: "budgets", title: "Budgets", within: "usage", sign: "usage", admin: true }, () => import("./budgets.js")),
+  later({ id: "keys", title: "Keys", sign: "keys", admin: true }, () => import("./keys.js")),
+  later({ id: "audit", title: "Audit", within: "keys", sign: "keys", admin: true }, () => import("./audit.js")),
+];
 
 const app = document.getElementById("app");
 
 const brand = () => make("a", { class: "brand", href: "#edit" },
   draw("svg", { viewBox: "0 0 16 16", "aria-hidden": "true" }, draw("rect", { width: 16, height: 16, rx: 4 }), draw("path", { d: "M5 4.5v7l6.5-3.5z" })), "Cutroom");
 
-// check makes a cheap call that shows whether a key can sign in.
+// check makes a cheap call that shows whether a key can sign in. A key that is limited to
+// other calls is known all the same.
 async function check(candidate) {
   if (candidate.startsWith("ek_")) throw new Refusal(403, "This is a client token, which is for apps. Sign in with a permanent key (ck_…).");
   if (!candidate.startsWith("ck_")) throw new Refusal(401, "This is no key of this service: keys begin with ck_.");
-  await media("GET", "/v1/files?limit=1", { key: candidate, patience: 15_000 });
+  try {
+    await media("GET", "/v1/files?limit=1", { key: candidate, patience: 15_000 });
+  } catch (refusal) {
+    if (refusal.status !== 403) throw refusal;
+  }
 }
 
 let askedFor; // the field of the key, while somebody is to sign in
@@ -183,7 +193,8 @@ addEventListener("hashchange", () => go?.());
 addEventListener("popstate", () => go?.());
 
 async function showConsole() {
-  const pages = await mayKeepKeys() ? allPages : allPages.filter(page => !page.admin);
+  await learnRole();
+  const pages = allPages.filter(page => admin || !page.admin);
   const view = make("main", { id: "view", tabindex: "-1" });
   const listed = pages.filter(page => !page.within);
   const links = listed.map(page => make("a", { href: `#${page.id}` }, icon(page.sign), make("span", {}, page.title)));

@@ -32,6 +32,10 @@ export async function pictureOf(run) {
   return run.job && jobPicture(run.job);
 }
 
+// posterOf resolves to the URL of a picture of a result that is a video, undefined if there
+// is none.
+export const posterOf = run => run.kind === "video" && run.id ? fetched(`/v1/jobs/${run.id}/thumbnail?size=poster`) : Promise.resolve();
+
 // jobPicture resolves to the element that shows the result of a job that is done, or
 // what it was made of.
 export async function jobPicture(job, of = "result") {

@@ -6,6 +6,8 @@ import { compare, fitTo, view } from "./compare.js";
 import { about } from "./cost.js";
 import { fetchCommand, javascriptProgram, pythonProgram, submitCommand } from "./command.js";
 import { titleOf } from "./models.js";
+import { media, settings } from "./service.js";
+import { posterOf } from "./pictures.js";
 import { deleteResult, shareResult } from "./sharing.js";
 
 // duration returns a length of time in words.
@@ -26,6 +28,41 @@ export function fileName(run) {
   return `${told || run.id}.${ending}`;
 }
 
+// lookEvery is how often what is there so far is asked for, in milliseconds, and missed how
+// long after it was not there: not every engine has previews.
+const lookEvery = 2000, missed = 6000;
+
+// previewOf returns a picture that shows what a run looks like so far, once it is told to
+// look, where the engine has previews, and then its poster, while the result is fetched.
+function previewOf(run) {
+  const picture = make("img", { class: "preview", alt: "", hidden: true });
+  let next = Date.now() + lookEvery;
+  return { picture, look: async () => {
+    if (run.phase === "fetching" && run.fetches) {
+      const poster = await posterOf(run);
+      if (poster && picture.src !== poster) Object.assign(picture, { src: poster, hidden: false });
+      return;
+    }
+    if (run.phase !== "editing" || !run.id || Date.now() < next) return;
+    next = Infinity;
+    const answer = await media("GET", `/v1/jobs/${run.id}/preview`).catch(() => undefined);
+    const url = answer && URL.createObjectURL(await answer.blob());
+    next = Date.now() + (url ? lookEvery : missed);
+    if (!url) return;
+    URL.revokeObjectURL(picture.src);
+    picture.src = url;
+    picture.hidden = false;
+  } };
+}
+
+// lineOf returns where a waiting run is in the line and when it should begin, in words.
+function lineOf({ phase, job }) {
+  if (phase !== "waiting" || !job?.queue_position) return "";
+  const at = job.queue_position === 1 ? "next in line" : `${job.queue_position - 1} before it`;
+  const latest = job.estimated_start_at && (new Date(job.estimated_start_at.latest) - Date.now()) / 1000;
+  return latest > 1.5 ? `${at} · begins within ${duration(Math.ceil(latest)).replace(".0", "")}` : at;
+}
+
 // showProgress fills a stage with the progress of a run, over a picture of its source
 // if there is one, and returns the function that updates it.
 export function showProgress(stage, run, url) {
@@ -39,20 +76,22 @@ export function showProgress(stage, run, url) {
       toast(refusal.message);
     }
   }, { class: "cancel" });
+  const { picture, look } = previewOf(run);
   const back = url ? view(run.kind, url, `The original ${run.kind}`) : make("div", { class: "blank" });
   if (url) fitTo(stage, back);
   stage.dataset.state = "working";
-  stage.replaceChildren(back, make("div", { class: "sheen" }), make("div", { class: "working" }, make("div", { class: "row" }, words, share, stop), bar));
+  stage.replaceChildren(back, picture, make("div", { class: "sheen" }), make("div", { class: "working" }, make("div", { class: "row" }, words, share, stop), bar));
   let said = "";
   return () => {
     const left = run.left(), part = run.share;
     words.textContent = run.words();
     const still = left === undefined ? "" : `${left < 1.5 ? "a moment" : `about ${duration(Math.ceil(left)).replace(".0", "")}`} left`;
-    share.textContent = [part === undefined || run.phase === "waiting" ? "" : `${Math.floor(part * 100)} %`, still, about(run.job?.estimated_cost)].filter(Boolean).join(" · ");
+    share.textContent = [part === undefined || run.phase === "waiting" ? "" : `${Math.floor(part * 100)} %`, lineOf(run), still, about(run.job?.estimated_cost)].filter(Boolean).join(" · ");
     if (part === undefined || run.phase === "waiting") bar.removeAttribute("value");
     else bar.value = part;
     const tenth = `${run.words()} ${part === undefined ? "" : Math.floor(part * 10) * 10 + " %"}`;
     if (tenth !== said) say(said = tenth);
+    look();
   };
 }
 
@@ -74,9 +113,31 @@ export function showFailure(stage, run, ...buttons) {
 export async function showResult(stage, run) {
   const before = await run.original();
   const { box, bar } = compare(run.kind, before, run.url, stage);
+  const player = box.querySelector("video:last-of-type");
+  if (player) posterOf(run).then(poster => poster && (player.poster = poster));
   stage.dataset.state = "done";
   stage.replaceChildren(box, ...(bar ? [bar] : []));
 }
+
+// made are the ways in which a signed result was made, of which IPTC has the words.
+const made = { trainedAlgorithmicMedia: "made by AI", compositeWithTrainedAlgorithmicMedia: "edited by AI", algorithmicMedia: "made by software", algorithmicallyEnhanced: "edited by software" };
+
+// kindOf returns the words for a kind of digital source; one that is not known, which a
+// signer may have made up, stands for itself.
+export const kindOf = type => Object.hasOwn(made, type) ? made[type] : type;
+
+// credentialsOf returns what the Content Credentials in a result say.
+function credentialsOf({ job_id: id, result }) {
+  const signed = result?.content_credentials;
+  if (!signed) return undefined;
+  const check = make("button", { type: "button", class: "link", on: { click: () => verify("This result", `/v1/jobs/${id}`) } }, "Verify");
+  const how = settings.docs_url && make("a", { href: `${settings.docs_url}#get_job_credentials` }, "How");
+  return make("p", { class: "note credentials" }, `Content Credentials: ${kindOf(signed.source_type)}, signed by ${signed.signed_by}. `, check, " ", how);
+}
+
+// verify opens the dialog that verifies Content Credentials: those of what is at a path of the
+// service, or of a file that is chosen there.
+export const verify = (name, path) => import("./credentials.js").then(module => module.verify(name, path), () => toast("What verifies files could not be loaded. Reload the page."));
 
 // notes returns what the service says of how a result was made.
 export function notes(run) {
@@ -87,6 +148,7 @@ export function notes(run) {
     make("p", {}, make("strong", {}, run.model ? titleOf(run.model) : job.model), ` · ${["seed " + job.seed, took(job), ago(job.completed_at), about(job.estimated_cost)].filter(Boolean).join(" · ")} `, engine),
     followed?.length > 0 && make("ul", { class: "followed", "aria-label": "What was followed of the prompt" }, followed),
     job.notice && make("p", { class: "told", role: "note" }, icon("info"), make("span", {}, job.notice)),
+    credentialsOf(job),
     job.enhanced_prompt && make("p", { class: "note" }, `Prompt as enhanced: ${job.enhanced_prompt}`));
 }
 

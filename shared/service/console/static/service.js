@@ -128,6 +128,13 @@ export function media(method, path, { body, signal, key: used = key(), patience 
   return request(settings.base_url + path, { method, signal, patience, ...encoded(body, { "x-api-key": used }) }, used);
 }
 
+// admin is whether the key of this tab is an admin key, once learnRole has asked.
+export let admin = false;
+
+export async function learnRole() {
+  admin = await media("GET", "/v1/keys").then(() => true, () => false); // or a service without admin keys
+}
+
 // inference calls the gateway.
 export function inference(method, path, { body, signal, patience } = {}) {
   return request(settings.inference_url + path, { method, signal, patience, ...encoded(body, { authorization: `Bearer ${key()}` }) }, key());

@@ -1,155 +1,255 @@
-// The page Usage: what the account has used, by day and model.
+// The page Usage: what the account has used and what it cost, by day and model, or by key
+// for admins.
 
-import { draw, icon, make, number } from "./dom.js";
+import { cash, dayOf, dayWords, keysOf, links, nameOf, short } from "./account.js";
+import { drawChart } from "./chart.js";
+import { button, icon, make, number, save } from "./dom.js";
 import { hear } from "./news.js";
 import { settle } from "./router.js";
-import { inference } from "./service.js";
+import { admin, inference } from "./service.js";
 
-export const usagePage = { id: "usage", title: "Usage", sign: "usage", open: section => new Usage(section) };
+export const open = section => new Usage(section);
+
+const tokens = row => row.prompt_tokens + row.completion_tokens;
 
 const measures = [
-  { id: "tokens", title: "Tokens", of: row => row.prompt_tokens + row.completion_tokens },
+  { id: "cost", title: "Cost", of: row => row.cost || 0 },
+  { id: "tokens", title: "Tokens", of: tokens },
   { id: "requests", title: "Requests", of: row => row.requests },
   { id: "edits", title: "Edits", of: row => row.jobs || 0 },
   { id: "seconds", title: "Realtime seconds", of: row => row.session_seconds || 0 },
 ];
-const spans = [7, 30, 90];
-const colors = 6; // the number of model colors in the style sheet
 
-const dayOf = time => new Date(time).toISOString().slice(0, 10);
+// columns are those of the tables; the first is there only where something has a price.
+const columns = [
+  measures[0], measures[3],
+  { title: "Completed", of: row => row.jobs_completed || 0 },
+  measures[2],
+  { title: "Tokens in", of: row => row.prompt_tokens },
+  { title: "Tokens out", of: row => row.completion_tokens },
+  { title: "Cached", of: row => row.cached_tokens },
+  { title: "Reasoning", of: row => row.reasoning_tokens },
+  measures[4],
+];
+
+const groups = [["model", "By model"], ["key", "By key"]];
+const spans = [["7", "7 days"], ["30", "30 days"], ["90", "90 days"], ["month", "This month"], ["dates", "Dates"]];
+const colors = 8; // in the style sheet; the last one is for all that have none of their own
+const narrowest = 5; // pixels of a day; where there is less room, a bar is a week
+const day = 86400e3;
 
 class Usage {
   constructor(section) {
-    this.measure = measures[0];
-    this.days = 30;
-    this.choices = [];
+    this.measure = measures[1];
+    this.by = "model";
+    this.span = "30";
+    this.inputs = [];
     this.totals = make("dl", { class: "totals" });
     this.chart = make("div", { class: "chart" });
-    this.table = make("div", { class: "wide-table" });
+    this.table = make("div", { class: "tables" });
     this.problem = make("p", { class: "notice", role: "alert", hidden: true });
-    const choice = (name, label, options, chosen, pick) => make("div", { class: "choices", role: "radiogroup", "aria-label": label }, options.map(([value, title]) => {
-      const input = make("input", { type: "radio", name, value, on: { change: () => {
-        pick(value);
-        settle("usage", [], { span: this.days, measure: this.measure.id });
-      } } });
-      input.checked = value === chosen;
-      this.choices.push({ name, value, input });
-      return make("label", {}, input, make("span", {}, title));
-    }));
+    this.from = this.date("From");
+    this.to = this.date("To");
+    this.dates = make("div", { class: "row", hidden: true }, this.from.parentElement, this.to.parentElement);
     section.append(
       make("div", { class: "page-tools" },
-        choice("measure", "What to show", measures.map(one => [one.id, one.title]), this.measure.id, id => {
-          this.measure = measures.find(one => one.id === id);
+        admin && links("usage", "usage"),
+        this.choice("span", "How many days", spans, value => {
+          this.span = value;
+          this.read();
+        }),
+        this.dates),
+      this.problem, this.totals,
+      make("div", { class: "page-tools" },
+        this.choice("measure", "What to show", measures.map(one => [one.id, one.title]), value => {
+          this.measure = measures.find(one => one.id === value);
           this.asked = true;
           this.show();
         }),
-        choice("span", "How many days", spans.map(days => [days, `${days} days`]), this.days, days => {
-          this.days = days;
+        admin && this.choice("by", "How to divide it", groups, value => {
+          this.by = value;
           this.read();
-        })),
-      this.problem, this.totals, this.chart, this.table);
+        }),
+        button("download", "CSV", () => this.download(), { "aria-label": "Download as CSV", id: "usage-csv" })),
+      this.chart, this.table);
     hear("jobs", () => section.hidden || this.read());
+    new ResizeObserver(() => this.chart.clientWidth !== this.drawn && !section.hidden && this.draw()).observe(this.chart);
+  }
+
+  // choice returns buttons of which one is chosen.
+  choice(name, label, options, pick) {
+    return make("div", { class: "choices", role: "radiogroup", "aria-label": label }, options.map(([value, title]) => {
+      const input = make("input", { type: "radio", name, value, on: { change: () => {
+        pick(value);
+        this.settle();
+      } } });
+      this.inputs.push(input);
+      return make("label", {}, input, make("span", {}, title));
+    }));
+  }
+
+  date(words) {
+    const input = make("input", { type: "date", max: dayOf(Date.now()), on: { change: () => {
+      if (!this.from.value || !this.to.value) return;
+      this.read();
+      this.settle();
+    } } });
+    make("label", { class: "kept-for" }, words, input);
+    return input;
+  }
+
+  settle() {
+    const dates = this.span === "dates" ? { from: this.from.value, to: this.to.value } : { span: this.span };
+    settle("usage", [], { ...dates, measure: this.measure.id, by: this.by === "key" && "key" });
   }
 
   shown({ query }) {
     this.measure = measures.find(one => one.id === query.get("measure")) || this.measure;
     this.asked ||= query.has("measure");
-    this.days = spans.find(span => span === +query.get("span")) || this.days;
-    this.check();
+    this.told = undefined; // the address may name another measure
+    this.by = admin && query.get("by") === "key" ? "key" : query.has("by") ? "model" : this.by;
+    if (query.has("from")) {
+      this.span = "dates";
+      this.from.value = query.get("from");
+      this.to.value = query.get("to");
+    } else this.span = spans.some(([value]) => value === query.get("span")) ? query.get("span") : this.span;
     return this.read();
   }
 
   // check shows what is chosen.
   check() {
-    for (const { name, value, input } of this.choices) input.checked = value === (name === "span" ? this.days : this.measure.id);
+    const chosen = { span: this.span, measure: this.measure.id, by: this.by };
+    for (const input of this.inputs) input.checked = input.value === chosen[input.name];
+    this.dates.hidden = this.span !== "dates";
+  }
+
+  // range returns the first and the last day that are shown.
+  range() {
+    const today = dayOf(Date.now());
+    if (this.span === "dates" && this.from.value && this.to.value) return [this.from.value, this.to.value];
+    const first = this.span === "month" ? `${today.slice(0, 8)}01` : dayOf(Date.now() - ((+this.span || 30) - 1) * day);
+    [this.from.value, this.to.value] = [first, today]; // where somebody who chooses dates begins
+    return [first, today];
   }
 
   async read() {
-    const to = Date.now(), from = to - (this.days - 1) * 86400e3;
+    const reading = this.reading = {};
+    const [from, to] = this.range(), by = this.by;
+    this.check();
     try {
-      const { data } = await (await inference("GET", `/v1/usage?from=${dayOf(from)}&to=${dayOf(to)}`)).json();
+      const [answer, keys] = await Promise.all([inference("GET", `/v1/usage?from=${from}&to=${to}&group_by=day,${by}`), by === "key" && keysOf().catch(() => undefined)]);
+      const text = await answer.text(), told = [from, to, by, text].join();
+      if (this.reading !== reading) return;
       this.problem.hidden = true;
-      this.rows = data;
+      if (this.told === told) return; // nothing has changed
+      this.told = told;
+      const { data } = JSON.parse(text);
+      this.keys = keys;
+      this.rows = data.map(row => ({ ...row, cost: +row.cost || 0, of: row[by] || "" }));
+      this.currency = data.find(row => row.currency)?.currency;
+      this.days = [];
+      for (let at = Date.parse(from); at <= Date.parse(to); at += day) this.days.push(dayOf(at));
       // What nobody has asked for is what there is something of.
-      const used = one => data.some(row => one.of(row) > 0);
-      if (!this.asked && !used(this.measure)) this.measure = measures.find(used) || this.measure;
-      this.check();
-      this.dates = Array.from({ length: this.days }, (_, i) => dayOf(from + i * 86400e3));
+      if (!this.asked) this.measure = measures.find(one => data.some(row => one.of(row) > 0)) || this.measure;
       this.show();
     } catch (refusal) {
-      this.problem.textContent = refusal.message;
-      this.problem.hidden = false;
+      if (this.reading === reading) this.complain(refusal);
     }
+  }
+
+  complain(refusal) {
+    this.problem.textContent = refusal.message;
+    this.problem.hidden = false;
   }
 
   show() {
     if (!this.rows) return;
-    const total = of => number(this.rows.reduce((sum, row) => sum + of(row), 0));
-    this.totals.replaceChildren(...[
-      ["Edits", total(row => row.jobs || 0)], ["Requests", total(row => row.requests)], ["Tokens in", total(row => row.prompt_tokens)], ["Tokens out", total(row => row.completion_tokens)], ["Realtime seconds", total(row => row.session_seconds || 0)],
-    ].map(([title, value]) => make("div", {}, make("dt", {}, title), make("dd", {}, value))));
-    if (!this.rows.length) {
-      this.chart.replaceChildren(make("div", { class: "blankslate" }, icon("usage"), make("h2", {}, "Nothing used yet"), make("p", {}, `In the last ${this.days} days. Edits, chats and realtime sessions show here.`)));
-      this.table.replaceChildren();
+    this.check();
+    const priced = Boolean(this.currency);
+    this.inputs.find(input => input.value === "cost").parentElement.hidden = !priced && this.measure !== measures[0];
+    this.totals.replaceChildren(...columns.filter(one => !["Completed", "Cached", "Reasoning", !priced && "Cost"].includes(one.title)).map(one => make("div", {}, make("dt", {}, one.title), this.tile(one, total(this.rows, one.of)))));
+    this.draw();
+    this.showTables(columns.filter(one => priced || one !== measures[0]));
+  }
+
+  // tile returns a figure that fits its place.
+  tile(measure, value) {
+    const words = this.words(measure, value);
+    return make("dd", { title: words }, words.length > 11 ? short(value, measure.id === "cost" ? this.money() : {}) : words);
+  }
+
+  money() { return this.currency ? { style: "currency", currency: this.currency } : {}; }
+
+  words(measure, value) { return measure.id === "cost" ? cash(value, this.currency) : number(value); }
+
+  name(of) { return this.by === "key" ? of ? nameOf(of, this.keys) : "Before keys were noted" : of; }
+
+  // draw draws the chart: what there is most of has a color of its own.
+  draw() {
+    this.drawn = this.chart.clientWidth;
+    if (!this.rows || !this.drawn) return;
+    const { of } = this.measure, all = sumsOf(this.rows, of).filter(one => one.sum > 0);
+    if (!all.length) {
+      const [title, text] = this.rows.length ? [`No ${this.measure.title.toLowerCase()} in these days`, "Something else was used: choose it above."] : ["Nothing used in these days", "Edits, chats and realtime sessions show here."];
+      this.chart.replaceChildren(make("div", { class: "blankslate" }, icon("usage"), make("h2", {}, title), make("p", {}, text)));
       return;
     }
-    const of = this.measure.of;
-    const models = [...new Set(this.rows.map(row => row.model))].map(model => ({ model, sum: this.rows.filter(row => row.model === model).reduce((sum, row) => sum + of(row), 0) })).filter(one => one.sum > 0).sort((a, b) => b.sum - a.sum).map(one => one.model);
-    this.chart.replaceChildren(this.bars(models, of), make("ul", { class: "legend" }, models.map((model, i) => make("li", { "data-color": i % colors }, model))));
-    this.showTable();
-  }
-
-  // bars draws a stacked bar of the models for each day.
-  bars(models, of) {
-    const width = Math.max(300, this.chart.clientWidth - 40), height = 220, foot = 22, side = 46;
-    const sums = this.dates.map(day => models.map(model => this.rows.filter(row => row.day === day && row.model === model).reduce((sum, row) => sum + of(row), 0)));
-    const top = ceiling(Math.max(1, ...sums.map(values => values.reduce((a, b) => a + b, 0))));
-    const step = (width - side) / this.dates.length, y = value => (height - foot) * (1 - value / top) + 8;
-    const svg = draw("svg", { viewBox: `0 0 ${width} ${height + 8}`, role: "img", "aria-label": `${this.measure.title} by day; the table below has the figures.` });
-    for (const part of [0, 0.5, 1]) {
-      const text = draw("text", { x: side - 8, y: y(top * part) + 4, class: "axis end" });
-      text.textContent = short(top * part);
-      svg.append(draw("line", { x1: side, x2: width, y1: y(top * part), y2: y(top * part), class: "rule" }), text);
-    }
-    const labelEvery = Math.ceil(this.dates.length / (width / 80));
-    this.dates.forEach((day, i) => {
-      let base = 0;
-      const group = draw("g", {}), title = draw("title");
-      title.textContent = [day, ...models.map((model, m) => sums[i][m] && `${model}: ${number(sums[i][m])}`).filter(Boolean)].join("\n");
-      group.append(title, draw("rect", { x: side + i * step, y: 8, width: step, height: height - foot, class: "day" }));
-      models.forEach((_, m) => {
-        if (!sums[i][m]) return;
-        group.append(draw("rect", { x: side + i * step + step * 0.14, width: step * 0.72, y: y(base + sums[i][m]), height: y(base) - y(base + sums[i][m]), rx: Math.min(2, step / 6), "data-color": m % colors }));
-        base += sums[i][m];
-      });
-      svg.append(group);
-      if (i % labelEvery === 0) {
-        const text = draw("text", { x: side + (i + 0.5) * step, y: height + 4, class: "axis middle" });
-        text.textContent = `${+day.slice(8)} ${new Date(day).toLocaleString("en", { month: "short", timeZone: "UTC" })}`;
-        svg.append(text);
-      }
+    const own = all.slice(0, all.length > colors ? colors - 1 : colors), rest = all.slice(own.length);
+    const place = new Map(all.map((one, i) => [one.of, Math.min(i, own.length)]));
+    const length = this.drawn / this.days.length < narrowest ? 7 : 1;
+    const bars = [];
+    for (let i = 0; i < this.days.length; i += length) bars.push(barOf(this.days[i], length, own.length + (rest.length > 0)));
+    const at = new Map(this.days.map((day, i) => [day, Math.floor(i / length)]));
+    for (const row of this.rows) if (place.has(row.of) && at.has(row.day)) bars[at.get(row.day)].values[place.get(row.of)] += of(row);
+    drawChart(this.chart, {
+      title: `${this.measure.title} by ${length > 1 ? "week" : "day"}`, bars,
+      series: [...own.map((one, i) => ({ name: this.name(one.of), color: i })), ...rest.length ? [{ name: `${rest.length} others`, color: colors - 1, rest: true }] : []],
+      words: value => this.words(this.measure, value),
+      axis: value => this.measure.id === "cost" ? value && value < 0.01 ? cash(value, this.currency) : short(value, this.money()) : short(value),
     });
-    return svg;
   }
 
-  showTable() {
-    const head = ["Day", "Model", "Edits", "Requests", "Tokens in", "Tokens out", "Cached", "Reasoning", "Realtime seconds"];
-    const rows = [...this.rows].sort((a, b) => b.day.localeCompare(a.day) || a.model.localeCompare(b.model));
-    this.table.replaceChildren(make("table", {}, make("caption", { class: "unseen" }, "Usage by day and model"),
-      make("thead", {}, make("tr", {}, head.map(title => make("th", { scope: "col" }, title)))),
-      make("tbody", {}, rows.map(row => make("tr", {}, make("th", { scope: "row" }, row.day), make("td", {}, row.model),
-        [row.jobs || 0, row.requests, row.prompt_tokens, row.completion_tokens, row.cached_tokens, row.reasoning_tokens, row.session_seconds || 0].map(value => make("td", {}, number(value))))))));
-    this.table.setAttribute("tabindex", "0");
-    this.table.setAttribute("role", "region");
-    this.table.setAttribute("aria-label", "Usage by day and model");
+  // showTables shows the sums, and below them the figures of each day.
+  showTables(shown) {
+    if (!this.rows.length) return this.table.replaceChildren();
+    const what = this.by === "key" ? "Key" : "Model", cells = (measures, rows) => measures.map(one => make("td", {}, this.words(one, total(rows, one.of))));
+    const sums = sumsOf(this.rows, this.measure.of).map(({ of }) => make("tr", {}, make("th", { scope: "row" }, this.name(of)), cells(shown, this.rows.filter(row => row.of === of))));
+    const open = this.table.querySelector("details")?.open;
+    const days = make("details", { class: "past", on: { toggle: () => {
+      if (!days.open || days.children.length > 1) return;
+      const rows = [...this.rows].sort((a, b) => b.day.localeCompare(a.day) || this.name(a.of).localeCompare(this.name(b.of)));
+      days.append(table(`Usage by day and ${this.by}`, ["Day", what, ...shown.map(one => one.title)], rows.map(row => make("tr", {}, make("th", { scope: "row" }, row.day), make("td", {}, this.name(row.of)), cells(shown, [row])))));
+    } } }, make("summary", {}, `By day (${number(this.rows.length)} ${this.rows.length === 1 ? "row" : "rows"})`));
+    this.table.replaceChildren(table(`Usage by ${this.by}`, [what, ...shown.map(one => one.title)], sums), days);
+    days.open = Boolean(open);
+    return undefined;
+  }
+
+  // download saves what is shown as a table for other programs.
+  async download() {
+    const [from, to] = this.range();
+    try {
+      const answer = await inference("GET", `/v1/usage?from=${from}&to=${to}&group_by=day,${this.by}&format=csv`);
+      save(await answer.blob(), `usage-by-${this.by}-${from}-${to}.csv`);
+    } catch (refusal) {
+      this.complain(refusal);
+    }
   }
 }
 
-// ceiling returns the next larger number of one digit and zeros, or half of such a
-// number.
-function ceiling(value) {
-  const power = 10 ** Math.floor(Math.log10(value));
-  return [1, 2, 4, 5, 10].map(one => one * power).find(one => one >= value);
+const total = (rows, of) => rows.reduce((sum, row) => sum + of(row), 0);
+
+// sumsOf returns what the rows are of, what there is most of first.
+function sumsOf(rows, measure) {
+  const sums = new Map();
+  for (const row of rows) sums.set(row.of, (sums.get(row.of) || 0) + measure(row));
+  return [...sums].map(([of, sum]) => ({ of, sum })).sort((a, b) => b.sum - a.sum || a.of.localeCompare(b.of));
 }
 
-const short = value => value >= 1e6 ? `${+(value / 1e6).toFixed(1)}M` : value >= 1e3 ? `${+(value / 1e3).toFixed(1)}k` : String(+value.toFixed(1));
+const barOf = (day, length, series) => ({
+  label: dayWords(day), values: Array(series).fill(0),
+  title: (length > 1 ? "7 days from " : "") + dayWords(day, { weekday: "short", day: "numeric", month: "short", year: "numeric" }),
+});
+
+const table = (caption, head, rows) => make("div", { class: "wide-table", tabindex: 0, role: "region", "aria-label": caption }, make("table", {}, make("caption", { class: "unseen" }, caption),
+  make("thead", {}, make("tr", {}, head.map(title => make("th", { scope: "col" }, title)))), make("tbody", {}, rows)));

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/http"
 	"net/http/httputil"
 	"net/textproto"
 	"net/url"
@@ -203,7 +204,10 @@ func (c *h1Conn) receive() (Reply, error) {
 		if err != nil {
 			return Reply{}, err
 		}
-		if r.Status >= 200 {
+		if r.Status == http.StatusSwitchingProtocols {
+			return Reply{}, errSwitched
+		}
+		if r.Status >= http.StatusOK {
 			c.head = -1
 			return r, nil
 		}

@@ -56,6 +56,10 @@ func (t *stdTransport) call(ctx context.Context, target *url.URL, r Request) (Re
 		return Reply{}, err
 	}
 	body.body = response.Body
+	if response.StatusCode == http.StatusSwitchingProtocols {
+		_ = body.Close() // nothing of it is used
+		return Reply{}, errSwitched
+	}
 	return Reply{
 		Status:      response.StatusCode,
 		ContentType: response.Header.Get("Content-Type"),

@@ -33,6 +33,10 @@ const versionHeader = "anthropic-version"
 // ErrSilent is the error of an upstream that was silent for too long.
 var ErrSilent = errors.New("the upstream was silent for too long")
 
+// errSwitched is the error of an answer with status 101. What follows it is a connection,
+// whose end no context brings about.
+var errSwitched = errors.New("its answer switches to another protocol, which nobody asked for")
+
 // Request is a request to an upstream.
 type Request struct {
 	Route catalog.Route

@@ -191,7 +191,7 @@ func (a *assembler) ask(now time.Time) (numbers []uint16, lost bool, whole []ass
 		switch age := now.Sub(absent.since); {
 		case age > lostTime:
 			lost = true
-		case age >= reorderTime && now.Sub(absent.asked) >= patience(absent.times):
+		case age >= reorderTime && now.Sub(absent.asked) >= repeatAfter(absent.times):
 			absent.asked = now
 			absent.times++
 			numbers = append(numbers, number)
@@ -204,9 +204,9 @@ func (a *assembler) ask(now time.Time) (numbers []uint16, lost bool, whole []ass
 	return numbers, false, nil
 }
 
-// patience is how long to wait for a packet that was asked for so often before it is asked
+// repeatAfter is how long to wait for a packet that was asked for so often before it is asked
 // for again. The way there and back is mostly shorter than the first.
-func patience(times int) time.Duration { return 25 * time.Millisecond << min(times, 4) >> 1 }
+func repeatAfter(times int) time.Duration { return 25 * time.Millisecond << min(times, 4) >> 1 }
 
 // skip gives up what has been missing for too long, and continues behind it.
 func (a *assembler) skip(now time.Time) []assembled {

@@ -16,9 +16,6 @@ import (
 	"cutroom/shared/service/realtime/livekit/livekittest"
 )
 
-// testTime bounds what a test waits for.
-const testTime = 3 * time.Minute
-
 // world is a server of rooms with ports of its own.
 type world struct {
 	*Server

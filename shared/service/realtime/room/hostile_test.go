@@ -19,6 +19,7 @@ import (
 
 	"cutroom/shared/service/realtime/livekit"
 	"cutroom/shared/service/realtime/livekit/livekittest"
+	"cutroom/shared/testkit/patience"
 )
 
 // offers sends another offer, changed.
@@ -245,7 +246,7 @@ func TestHalfOpenConnections(t *testing.T) {
 		}
 	}
 	for i, conn := range conns {
-		_ = conn.SetReadDeadline(time.Now().Add(testTime))
+		_ = conn.SetReadDeadline(time.Now().Add(patience.Max))
 		var timeout net.Error
 		if _, err := conn.Read(make([]byte, 1)); errors.As(err, &timeout) && timeout.Timeout() {
 			t.Fatalf("connection %d stays open", i)
@@ -296,7 +297,7 @@ func TestConnectionsFromOneAddress(t *testing.T) {
 	tooMany := dial(1)
 	dial(2)
 	accepts(2)
-	_ = tooMany.SetReadDeadline(time.Now().Add(testTime))
+	_ = tooMany.SetReadDeadline(time.Now().Add(patience.Max))
 	var timeout net.Error
 	if _, err := tooMany.Read(make([]byte, 1)); err == nil || errors.As(err, &timeout) && timeout.Timeout() {
 		t.Errorf("one too many is not closed: %v", err)
@@ -467,7 +468,7 @@ func TestATokenAtManyPlaces(t *testing.T) {
 			if leave.GetReason() != livekit.DisconnectReason_DUPLICATE_IDENTITY {
 				t.Errorf("one is told %v", leave)
 			}
-		case <-time.After(testTime):
+		case <-time.After(patience.Max):
 			t.Fatal("more than one is in the room")
 		}
 	}

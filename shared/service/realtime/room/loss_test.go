@@ -11,6 +11,7 @@ import (
 
 	"cutroom/shared/service/realtime/livekit"
 	"cutroom/shared/testkit/lossytest"
+	"cutroom/shared/testkit/patience"
 )
 
 // behind returns a world at a bad network.
@@ -65,7 +66,7 @@ func TestALossyNetwork(t *testing.T) {
 			}
 			last = number
 			seen++
-		case <-time.After(testTime):
+		case <-time.After(patience.Max):
 			t.Fatalf("no frame came after %d", last)
 		}
 	}
@@ -101,7 +102,7 @@ func TestANetworkThatComesBack(t *testing.T) {
 			if numberIn(frame) > sent {
 				return
 			}
-		case <-time.After(testTime):
+		case <-time.After(patience.Max):
 			t.Fatal("no frame came after the network was there again")
 		}
 	}

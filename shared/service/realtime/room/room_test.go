@@ -9,6 +9,7 @@ import (
 
 	"cutroom/shared/service/realtime/livekit"
 	"cutroom/shared/service/realtime/livekit/livekittest"
+	"cutroom/shared/testkit/patience"
 )
 
 // A client of either version sends a camera and sound, over UDP or TCP, and both come
@@ -150,7 +151,7 @@ func TestResumptionsThatFail(t *testing.T) {
 	tells("one of another token", w.token(r, true), sid, livekit.LeaveRequest_RECONNECT)
 	c.Sees(1)
 	c.Drop()
-	for limit := time.Now().Add(testTime); r.find(c.Joined.GetParticipant().GetIdentity(), sid) != nil; {
+	for limit := time.Now().Add(patience.Max); r.find(c.Joined.GetParticipant().GetIdentity(), sid) != nil; {
 		if time.Now().After(limit) {
 			t.Fatal("one that stays away is not forgotten")
 		}

@@ -18,21 +18,15 @@ import (
 	"github.com/pion/rtcp"
 	"github.com/pion/rtp/codecs"
 	"github.com/pion/webrtc/v4"
-	"github.com/pion/webrtc/v4/pkg/media"
 	"github.com/pion/webrtc/v4/pkg/media/samplebuilder"
 	"google.golang.org/protobuf/proto"
 
 	"cutroom/shared/service/realtime/livekit"
+	"cutroom/shared/testkit/patience"
 )
-
-// patience bounds what a client waits for.
-const patience = 60 * time.Second
 
 // lostTime is how long a client waits for a packet of a frame.
 const lostTime = time.Second / 2
-
-// frameTime is how long a frame of the camera is shown.
-const frameTime = 40 * time.Millisecond
 
 // Config says who joins which room, and how.
 type Config struct {
@@ -154,7 +148,7 @@ func (c *Client) Open() {
 	c.Dial(query)
 	select {
 	case c.Joined = <-c.joined:
-	case <-time.After(patience):
+	case <-time.After(patience.Max):
 		c.Fatal("the server does not say who is in the room")
 	}
 	if c.Version == livekit.Version1 {
@@ -168,7 +162,7 @@ func Await[T any](c *Client, what string, from <-chan T) T {
 	select {
 	case one := <-from:
 		return one
-	case <-time.After(patience):
+	case <-time.After(patience.Max):
 		c.Fatalf("it never came to this: %s", what)
 		panic("unreachable")
 	}
@@ -328,7 +322,7 @@ func (c *Client) TryDial(query string) error {
 	if c.Version == livekit.Version1 {
 		path += "/v1"
 	}
-	ctx, cancel := context.WithTimeout(c.life, patience)
+	ctx, cancel := context.WithTimeout(c.life, patience.Max)
 	defer cancel()
 	socket, _, err := websocket.Dial(ctx, c.URL+path+"?access_token="+c.Token+query, nil)
 	if err != nil {
@@ -408,82 +402,11 @@ func (c *Client) answer(offer string) {
 // The rates of RTP timestamps.
 const videoClock, audioClock = 90_000, 48_000
 
-// Publish sends the camera, 25 frames a second, and sound.
-func (c *Client) Publish() {
-	c.Helper()
-	camera, err := webrtc.NewTrackLocalStaticSample(
-		webrtc.RTPCodecCapability{MimeType: webrtc.MimeTypeVP8, ClockRate: videoClock}, "camera", "mine")
-	c.must(err)
-	microphone, err := webrtc.NewTrackLocalStaticSample(
-		webrtc.RTPCodecCapability{MimeType: webrtc.MimeTypeOpus, ClockRate: audioClock, Channels: 2}, "microphone", "mine")
-	c.must(err)
-	for _, track := range []webrtc.TrackLocal{camera, microphone} {
-		transceiver, err := c.Own.AddTransceiverFromTrack(track, webrtc.RTPTransceiverInit{
-			Direction: webrtc.RTPTransceiverDirectionSendonly,
-		})
-		c.must(err)
-		go c.readReports(transceiver.Sender())
-	}
-	c.Say(&livekit.SignalRequest{Message: &livekit.SignalRequest_AddTrack{AddTrack: &livekit.AddTrackRequest{
-		Cid: "camera", Type: livekit.TrackType_VIDEO, Width: 640, Height: 360,
-	}}})
-	c.Negotiate(false)
-	filming, stop := context.WithCancel(c.life)
-	c.filming.Go(func() { c.film(filming, camera, microphone) })
-	c.unpublish = func() {
-		stop()
-		c.filming.Wait()
-	}
-}
-
-// Unpublish takes the camera and the sound away.
-func (c *Client) Unpublish() {
-	c.Helper()
-	c.unpublish()
-	for _, sender := range c.Own.GetSenders() {
-		if sender.Track() != nil {
-			c.must(c.Own.RemoveTrack(sender))
-		}
-	}
-	c.Negotiate(false)
-}
-
 // Negotiate makes an offer, which restarts ICE or not, and waits for the answer.
 func (c *Client) Negotiate(restart bool) {
 	c.Helper()
 	c.Say(&livekit.SignalRequest{Message: &livekit.SignalRequest_Offer{Offer: c.Offer(2, restart)}})
 	Await(c, "the offer is answered", c.Answered)
-}
-
-// readReports reads what the server says of a track.
-func (c *Client) readReports(sender *webrtc.RTPSender) {
-	for {
-		packets, _, err := sender.ReadRTCP()
-		if err != nil {
-			return
-		}
-		for _, packet := range packets {
-			if _, is := packet.(*rtcp.PictureLossIndication); is {
-				c.key.Store(true)
-			}
-		}
-	}
-}
-
-func (c *Client) film(ctx context.Context, camera, microphone *webrtc.TrackLocalStaticSample) {
-	ticker := time.NewTicker(frameTime)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-		frame := c.Camera(c.key.Swap(false))
-		c.Sent.Add(1)
-		_ = camera.WriteSample(media.Sample{Data: frame, Duration: frameTime})
-		_ = microphone.WriteSample(media.Sample{Data: []byte("sound"), Duration: frameTime / 2})
-	}
 }
 
 // Sees waits until so many frames have come back.

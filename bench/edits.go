@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"cutroom/shared/engine/preview/look"
+)
+
+const (
+	// editsSeconds is the length of the clip that every look edits.
+	editsSeconds = 2
+	// editsAgain of the slowest looks are measured editsRounds times, by turns with the floor.
+	editsAgain, editsRounds = 3, 3
+	// editsBar is how much longer than no edit the slowest look may take.
+	editsBar = 3.0
+)
+
+// lookTime is how long an edit by a look takes, and how much processor time.
+type lookTime struct {
+	name       string
+	took, used time.Duration
+}
+
+// edits has the preview engine edit a clip of 1280x720 by every look. The floor is the
+// clip decoded and encoded again as the engine does, without the engine and with no edit.
+func (b *bench) edits(ctx context.Context) error {
+	clip, err := b.largeClip(ctx)
+	if err != nil {
+		return err
+	}
+	e, err := newEdit(ctx, b.folder, clip, "watercolor")
+	if err != nil {
+		return err
+	}
+	defer e.close()
+	var all []lookTime
+	for _, name := range look.Names() {
+		one, err := e.by(ctx, name)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		all = append(all, one)
+	}
+	// By processor time, which other work of the machine changes less.
+	slices.SortFunc(all, func(a, b lookTime) int { return cmp.Compare(b.used, a.used) })
+
+	again := make([][]lookTime, editsAgain)
+	var floor []lookTime
+	for range editsRounds {
+		for i := range again {
+			one, err := e.by(ctx, all[i].name)
+			if err != nil {
+				return err
+			}
+			again[i] = append(again[i], one)
+		}
+		one, err := b.transcode(ctx, clip)
+		if err != nil {
+			return err
+		}
+		floor = append(floor, one)
+	}
+	for i := range again {
+		all[i] = middle(again[i])
+	}
+	slowest := slices.MaxFunc(all[:editsAgain], func(a, b lookTime) int { return cmp.Compare(a.used, b.used) })
+	b.reportEdits(len(all), slowest, all[len(all)/2], all[len(all)-1], middle(floor))
+	return nil
+}
+
+func (b *bench) reportEdits(looks int, slowest, middle, fastest, floor lookTime) {
+	for _, r := range []struct {
+		what string
+		look lookTime
+		bar  bool
+	}{
+		{fmt.Sprintf("edit of %d s of 1280x720, slowest of %d looks", editsSeconds, looks), slowest, true},
+		{"  the look in the middle", middle, false},
+		{"  the fastest look", fastest, false},
+	} {
+		one := row{
+			what: r.what, measured: fmt.Sprintf("%s (%s)", short(r.look.took), r.look.name),
+			floor: short(floor.took) + " decoded and encoded", ratio: ratio(r.look.took, floor.took), bar: "-", verdict: noBar,
+		}
+		if r.bar {
+			one.bar = fmt.Sprintf("%.0f x", editsBar)
+			one.verdict = verdictOf(r.look.took.Seconds() <= editsBar*floor.took.Seconds())
+		}
+		b.table.add(one)
+		b.table.add(row{
+			what: "    processor time", measured: short(r.look.used), floor: short(floor.used),
+			ratio: ratio(r.look.used, floor.used), bar: "-", verdict: noBar,
+		})
+	}
+}
+
+// middle returns the median times.
+func middle(of []lookTime) lookTime {
+	var took, used []time.Duration
+	for _, one := range of {
+		took, used = append(took, one.took), append(used, one.used)
+	}
+	return lookTime{of[0].name, median(took), median(used)}
+}
+
+// by edits by a look.
+func (e *edit) by(ctx context.Context, name string) (lookTime, error) {
+	e.spec.Prompt = name
+	return measureLook(name, func() error { return e.engine(ctx) })
+}
+
+func measureLook(name string, work func() error) (lookTime, error) {
+	begun := time.Now()
+	used, err := timed(work)
+	return lookTime{name, time.Since(begun), used}, err
+}
+
+// largeClip makes a clip of 1280x720 of the sample.
+func (b *bench) largeClip(ctx context.Context) (string, error) {
+	path := filepath.Join(b.folder, "large.mp4")
+	return path, runFFmpeg(ctx, "-i", b.clip, "-t", fmt.Sprint(editsSeconds), "-vf", "scale=1280:720,fps=20",
+		"-c:v", "libx264", "-c:a", "aac", path)
+}
+
+// transcode decodes a clip and encodes it again.
+func (b *bench) transcode(ctx context.Context, clip string) (lookTime, error) {
+	return measureLook("", func() error {
+		return runFFmpeg(ctx, "-i", clip, "-c:v", "libx264", "-profile:v", "high", "-preset", "veryfast", "-crf", "20",
+			"-threads", "4", "-g", "40", "-c:a", "aac", "-b:a", "160k", "-movflags", "+faststart",
+			filepath.Join(b.folder, "transcoded.mp4"))
+	})
+}
+
+func runFFmpeg(ctx context.Context, args ...string) error {
+	var complaints bytes.Buffer
+	cmd := exec.CommandContext(ctx, "ffmpeg", append([]string{"-nostdin", "-v", "error", "-y"}, args...)...)
+	cmd.Stderr = &complaints
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("ffmpeg: %w\n%s", err, &complaints)
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+// Package filled writes many records of files directly into a database, for measurements
+// and the soak test: the store would sync each one.
+package filled
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"strings"
+	"time"
+
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/audit"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/file"
+)
+
+// chunk is how many records one transaction writes.
+const chunk = 250_000
+
+// Key makes a permanent key of an account, in a database that no other process has open.
+// The database is made if there is none.
+func Key(ctx context.Context, path, secret, account string, now time.Time) error {
+	store, err := sqlite.Open(ctx, path, sqlite.Options{Now: time.Now})
+	if err != nil {
+		return err
+	}
+	defer store.Close()
+	key, err := credential.NewKey(secret, account, credential.DevTier, "many files", now)
+	if err != nil {
+		return err
+	}
+	return store.Keys().CreateKey(ctx, audit.Operator(key.CreatedAt), key)
+}
+
+// Files are records of stored files of one account. Their blobs do not exist. Nine in ten
+// expire a day after Now, the others never.
+type Files struct {
+	Account string
+	// Count is how many there are; those up to From are not written.
+	From, Count int
+	// Name is the name of each file.
+	Name string
+	Now  time.Time
+}
+
+// ID is the id of a file of an account by its number, from 1.
+func ID(account string, number int) string { return fmt.Sprintf("file_%s%024d", account, number) }
+
+// Write writes the records into the database at the path, which no other process has open.
+// The database is made if there is none.
+func Write(ctx context.Context, path string, all ...Files) error {
+	store, err := sqlite.Open(ctx, path, sqlite.Options{Now: time.Now})
+	if err != nil {
+		return err
+	}
+	if err := store.Close(); err != nil {
+		return err
+	}
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	db.SetMaxOpenConns(1)
+	// No log: what is cut off is made again.
+	settings := "pragma cache_size = -262144; pragma journal_mode = off; pragma synchronous = off"
+	if _, err := db.ExecContext(ctx, settings); err != nil {
+		return err
+	}
+	for _, files := range all {
+		for from := files.From; from < files.Count; from += chunk {
+			if err := files.write(ctx, db, from, min(from+chunk, files.Count)); err != nil {
+				return err
+			}
+		}
+	}
+	_, err = db.ExecContext(ctx, "pragma journal_mode = wal")
+	return err
+}
+
+func (f Files) write(ctx context.Context, db *sql.DB, from, to int) error {
+	name := f.Name
+	if name == "" {
+		name = "holiday at the sea.mp4"
+	}
+	_, err := db.ExecContext(ctx, `with recursive number (n) as
+			(select ?5 + 1 union all select n + 1 from number where n < ?2)
+		insert into file (id, account, key, filename, mime, size, md5, blob, state, created_at, expires_at, lifetime)
+		select 'file_' || ?1 || printf('%024d', n), ?1, 'key_0123456789ab', ?6, 'video/mp4', 1000000,
+			lower(hex(randomblob(16))), 'files/' || ?1 || n, 'stored', ?3, iif(n % 10 = 0, null, ?4), 86400000
+		from number`, f.Account, to, f.Now.UnixMilli(), f.Now.Add(file.DefaultLifetime).UnixMilli(), from, name)
+	return err
+}
+
+// LongName is a file's name as long as the service keeps.
+var LongName = strings.Repeat("holiday at the sea ", 13) + ".mp4"

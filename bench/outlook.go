@@ -1,0 +1,140 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"cutroom/shared/client"
+	"cutroom/shared/testkit/servertest"
+)
+
+// outlookJobs is how many jobs each account submits, one account after the other: those with
+// few come last, and their turns before those of the first.
+var outlookJobs = []int{24, 8, 4}
+
+// outlook submits a burst from several accounts, asks each job at once what it expects, and
+// compares that with what happens.
+func (b *bench) outlook(ctx context.Context) error {
+	_, clip, err := b.shortClip(ctx)
+	if err != nil {
+		return err
+	}
+	server, stop, err := b.serve(ctx, "outlook")
+	if err != nil {
+		return err
+	}
+	defer stop()
+	var clients []*servertest.Client
+	for i := range outlookJobs {
+		key, err := b.newKey(ctx, "outlook", fmt.Sprintf("account%d", i))
+		if err != nil {
+			return err
+		}
+		clients = append(clients, &servertest.Client{URL: server.URL(), Key: key})
+	}
+	// Two edits first, so that their time is known.
+	for range 2 {
+		file := servertest.File("data", "short.mp4", clip)
+		if err := editByService(ctx, clients[0], file, "a watercolor painting"); err != nil {
+			return err
+		}
+	}
+	var told []foretold
+	for i, jobs := range outlookJobs {
+		for range jobs {
+			job, err := clients[i].Submit(ctx, benchModel, servertest.Form{
+				servertest.File("data", "short.mp4", clip), servertest.Text("prompt", "a watercolor painting")})
+			if err != nil {
+				return err
+			}
+			told = append(told, foretold{client: clients[i], id: job.ID})
+		}
+	}
+	// A line is remembered for two seconds.
+	select {
+	case <-time.After(2 * time.Second):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	for i := range told {
+		told[i].at = time.Now()
+		if told[i].job, err = told[i].read(ctx); err != nil {
+			return err
+		}
+	}
+	for i := range told {
+		if _, err := told[i].client.Await(ctx, told[i].id, nil); err != nil {
+			return err
+		}
+		if told[i].ended, err = told[i].read(ctx); err != nil {
+			return err
+		}
+	}
+	b.reportOutlook(told)
+	return nil
+}
+
+// foretold is a job, with what it expected at a time and as it was in the end.
+type foretold struct {
+	client     *servertest.Client
+	id         string
+	at         time.Time
+	job, ended client.Job
+}
+
+// read reads the whole record of the job.
+func (f foretold) read(ctx context.Context) (job client.Job, err error) {
+	answer, err := f.client.Get(ctx, "/v1/jobs/"+f.id)
+	if err == nil {
+		err = json.Unmarshal(answer.Body, &job)
+	}
+	return job, err
+}
+
+// misses collects how wrong estimates were.
+type misses struct {
+	// shares are the errors of the middles as thousandths of the time that there was to
+	// wait, as durations so that their quantiles are those of the other figures.
+	shares []time.Duration
+	within int
+}
+
+func (m *misses) add(asked time.Time, expected *client.Span, happened *time.Time) {
+	if expected == nil || happened == nil {
+		return
+	}
+	middle := expected.Earliest.Add(expected.Latest.Sub(expected.Earliest) / 2)
+	wait := happened.Sub(asked).Seconds()
+	if wait < 1 {
+		return // an error of half a second is no share of anything
+	}
+	m.shares = append(m.shares, time.Duration(1000*happened.Sub(middle).Abs().Seconds()/wait))
+	if !happened.Before(expected.Earliest) && !happened.After(expected.Latest) {
+		m.within++
+	}
+}
+
+// reportOutlook adds the rows to the table.
+func (b *bench) reportOutlook(told []foretold) {
+	var start, completion misses
+	for _, f := range told {
+		start.add(f.at, f.job.EstimatedStart, f.ended.StartedAt)
+		completion.add(f.at, f.job.EstimatedCompletion, f.ended.CompletedAt)
+	}
+	for _, one := range []struct {
+		what string
+		misses
+	}{{"start", start}, {"completion", completion}} {
+		measured := "none was told"
+		if n := len(one.shares); n > 0 {
+			measured = fmt.Sprintf("p50 %d %%, p90 %d %% of the wait; %d of %d in the range",
+				median(one.shares)/10, quantile(one.shares, 0.9)/10, one.within, n)
+		}
+		b.table.add(row{
+			what:     fmt.Sprintf("error of the estimated %s, %d jobs of %d accounts", one.what, len(told), len(outlookJobs)),
+			measured: measured, floor: "-", ratio: "-", bar: "-", verdict: noBar,
+		})
+	}
+}

@@ -1,0 +1,121 @@
+// Package cloud is AWS in memory, as far as the service asks for it, over simulated time.
+//
+// The service's own adapters call it through the clients of the AWS SDK: Config returns a
+// configuration whose calls never leave the process. So what a simulation counts are the
+// requests that the adapters make, with the keys, conditions and sizes that they have in
+// AWS, and a change of a layout is seen without a change here.
+//
+// Calls are answered at once: simulated time passes between calls, never within one. A
+// Cloud is not safe for concurrent use, except that DynamoDB takes concurrent calls.
+package cloud
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsmiddleware "github.com/aws/aws-sdk-go-v2/aws/middleware"
+	"github.com/aws/smithy-go/middleware"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"cutroom/shared/adapter/dynamo"
+)
+
+// Clock tells simulated time, and calls functions at simulated times.
+type Clock interface {
+	Now() time.Time
+	// After calls the function when so much time has passed.
+	After(wait time.Duration, call func())
+}
+
+// Cloud is the services of one AWS account in one region.
+type Cloud struct {
+	DynamoDB *DynamoDB
+	SQS      *SQS
+	StepFn   *StepFunctions
+	clock    Clock
+}
+
+// New returns an account that has the tables and nothing else. The random source decides
+// which messages a queue delivers twice.
+func New(clock Clock, random *rand.Rand, tables []dynamo.Table) *Cloud {
+	c := &Cloud{DynamoDB: newDynamoDB(clock, tables), SQS: newSQS(clock, random), clock: clock}
+	c.StepFn = newStepFunctions(c)
+	return c
+}
+
+// Config returns a configuration for clients of the services.
+func (c *Cloud) Config() aws.Config {
+	return aws.Config{Region: "us-east-1", APIOptions: []func(*middleware.Stack) error{
+		func(stack *middleware.Stack) error { return stack.Initialize.Add(answering{c}, middleware.After) },
+	}}
+}
+
+// answering answers calls before they are encoded.
+type answering struct{ cloud *Cloud }
+
+// ID names the middleware.
+func (answering) ID() string { return "Simulation" }
+
+// HandleInitialize answers a call.
+func (a answering) HandleInitialize(ctx context.Context, in middleware.InitializeInput, _ middleware.InitializeHandler) (
+	out middleware.InitializeOutput, metadata middleware.Metadata, err error,
+) {
+	answer, err := a.cloud.call(in.Parameters)
+	out.Result = answer
+	if err != nil {
+		return out, metadata, err
+	}
+	return out, a.cloud.metadata(ctx), nil
+}
+
+// metadata returns what an answer tells besides its content: the time of the server, in
+// whole seconds.
+func (c *Cloud) metadata(ctx context.Context) middleware.Metadata {
+	response := &smithyhttp.Response{Response: &http.Response{Header: http.Header{}}}
+	response.Header.Set("Date", c.clock.Now().UTC().Format(http.TimeFormat))
+	_, metadata, _ := awsmiddleware.RecordResponseTiming{}.HandleDeserialize(ctx, middleware.DeserializeInput{},
+		middleware.DeserializeHandlerFunc(func(context.Context, middleware.DeserializeInput) (
+			middleware.DeserializeOutput, middleware.Metadata, error,
+		) {
+			return middleware.DeserializeOutput{RawResponse: response}, middleware.Metadata{}, nil
+		}))
+	return metadata
+}
+
+// call answers a call by the type of its input.
+func (c *Cloud) call(input any) (any, error) {
+	if answer, err, known := c.DynamoDB.call(input); known {
+		return answer, err
+	}
+	if answer, err, known := c.SQS.call(input); known {
+		return answer, err
+	}
+	if answer, err, known := c.StepFn.call(input); known {
+		return answer, err
+	}
+	return nil, fmt.Errorf("cloud: nothing answers %T", input)
+}
+
+// Calls returns how often each operation was called, by service and operation.
+func (c *Cloud) Calls() map[string]int {
+	all := map[string]int{}
+	for service, calls := range map[string]map[string]int{
+		"DynamoDB": c.DynamoDB.calls, "SQS": c.SQS.calls, "StepFunctions": c.StepFn.calls,
+	} {
+		for operation, n := range calls {
+			all[service+"."+operation] = n
+		}
+	}
+	return all
+}
+
+// Reset forgets what was counted, and keeps what there is.
+func (c *Cloud) Reset() {
+	c.DynamoDB.reset()
+	c.SQS.reset()
+	c.StepFn.reset()
+}

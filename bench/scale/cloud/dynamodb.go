@@ -1,0 +1,224 @@
+package cloud
+
+import (
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"cutroom/bench/capacity"
+	"cutroom/shared/adapter/dynamo"
+)
+
+// tokenAge is how long DynamoDB remembers the token of a transaction.
+const tokenAge = 10 * time.Minute
+
+// DynamoDB is tables in memory that count capacity units by partition key.
+type DynamoDB struct {
+	clock Clock
+
+	mu     sync.Mutex
+	tables map[string]*table
+	meter  *meter
+	// calls are how often each operation was called.
+	calls      map[string]int
+	conditions map[string]condition
+	updates    map[string]update
+	// tokens are those of transactions that were written, and recent the same in order.
+	tokens map[string]time.Time
+	recent []string
+}
+
+func newDynamoDB(clock Clock, tables []dynamo.Table) *DynamoDB {
+	d := &DynamoDB{
+		clock: clock, tables: map[string]*table{}, meter: newMeter(), calls: map[string]int{},
+		conditions: map[string]condition{}, updates: map[string]update{}, tokens: map[string]time.Time{},
+	}
+	for _, t := range tables {
+		d.tables[t.Name] = newTable(t)
+	}
+	return d
+}
+
+// Limit makes partitions refuse what is beyond their capacity of a second. There is no
+// burst: DynamoDB promises none.
+func (d *DynamoDB) Limit(on bool) { d.meter.limited = on }
+
+func (d *DynamoDB) reset() {
+	d.meter.reset()
+	clear(d.calls)
+}
+
+// Hottest returns the kinds of partitions, the busiest first.
+func (d *DynamoDB) Hottest() []Heat { return d.meter.hottest() }
+
+// Totals returns what each table and each index has used.
+func (d *DynamoDB) Totals() map[string]Total {
+	d.meter.close()
+	all := map[string]Total{}
+	for name, t := range d.meter.total {
+		all[name] = *t
+	}
+	return all
+}
+
+// Forget removes all items with a partition key, as the TTL does in the end: nobody is
+// charged for it.
+func (d *DynamoDB) Forget(name, hash string) {
+	t := d.tables[name]
+	p := t.partitions[hash]
+	if p == nil {
+		return
+	}
+	for _, sort := range append([]string(nil), p.keys...) {
+		t.set(hash, sort, p.of[sort], nil)
+	}
+}
+
+// Item returns an item as it is, nil if there is none, without a charge.
+func (d *DynamoDB) Item(name, hash, sort string) map[string]types.AttributeValue {
+	return d.tables[name].get(hash, sort)
+}
+
+func (d *DynamoDB) call(input any) (answer any, err error, known bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.meter.at(d.clock.Now().Unix())
+	switch in := input.(type) {
+	case *dynamodb.GetItemInput:
+		answer, err = d.getItem(in)
+	case *dynamodb.BatchGetItemInput:
+		answer, err = d.batchGet(in)
+	case *dynamodb.QueryInput:
+		answer, err = d.query(in)
+	case *dynamodb.PutItemInput:
+		answer, err = d.putItem(in)
+	case *dynamodb.UpdateItemInput:
+		answer, err = d.updateItem(in)
+	case *dynamodb.TransactWriteItemsInput:
+		answer, err = d.transact(in)
+	default:
+		return nil, nil, false
+	}
+	return answer, err, true
+}
+
+func (d *DynamoDB) counted(operation string) { d.calls[operation]++ }
+
+// throttled notes a refusal, and returns its error.
+func (d *DynamoDB) throttled(table string) error {
+	d.meter.of(table).Throttled++
+	return &types.ProvisionedThroughputExceededException{Message: aws.String("The partition is busy.")}
+}
+
+func (d *DynamoDB) getItem(in *dynamodb.GetItemInput) (*dynamodb.GetItemOutput, error) {
+	d.counted("GetItem")
+	t := d.tables[*in.TableName]
+	hash, sort := t.keyOf(in.Key)
+	p := partition{t.Name, hash}
+	if !d.meter.fits(p) {
+		return nil, d.throttled(t.Name)
+	}
+	found := t.get(hash, sort)
+	d.meter.read(p, capacity.Reads(sizeOf(found), aws.ToBool(in.ConsistentRead)))
+	return &dynamodb.GetItemOutput{Item: found}, nil
+}
+
+func (d *DynamoDB) batchGet(in *dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error) {
+	d.counted("BatchGetItem")
+	out := &dynamodb.BatchGetItemOutput{Responses: map[string][]item{}}
+	for name, asked := range in.RequestItems {
+		t := d.tables[name]
+		for _, key := range asked.Keys {
+			hash, sort := t.keyOf(key)
+			p := partition{t.Name, hash}
+			if !d.meter.fits(p) {
+				return nil, d.throttled(t.Name)
+			}
+			found := t.get(hash, sort)
+			d.meter.read(p, capacity.Reads(sizeOf(found), aws.ToBool(asked.ConsistentRead)))
+			if found != nil {
+				out.Responses[name] = append(out.Responses[name], found)
+			}
+		}
+	}
+	return out, nil
+}
+
+func (d *DynamoDB) query(in *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {
+	d.counted("Query")
+	t := d.tables[*in.TableName]
+	name, partitions, hashName := t.Name, t.partitions, t.PartitionKey
+	var index *dynamo.Index
+	if in.IndexName != nil {
+		for i := range t.Indexes {
+			if t.Indexes[i].Name == *in.IndexName {
+				index = &t.Indexes[i]
+			}
+		}
+		name, partitions, hashName = t.Name+"/"+index.Name, t.indexes[index.Name], index.PartitionKey
+	}
+	sc := scope{names: in.ExpressionAttributeNames, values: in.ExpressionAttributeValues}
+	hash := hashIn(*in.KeyConditionExpression, hashName, sc)
+	p := partition{name, hash}
+	if !d.meter.fits(p) {
+		return nil, d.throttled(t.Name)
+	}
+	after := ""
+	if start := in.ExclusiveStartKey; start != nil {
+		_, after = t.keyOf(start)
+		if index != nil {
+			startHash, startSort := t.keyOf(start)
+			after = textOf(start[index.SortKey]) + "\x00" + startHash + "\x00" + startSort
+		}
+	}
+	backward := in.ScanIndexForward != nil && !*in.ScanIndexForward
+	found, last := partitions[hash].find(d.condition(*in.KeyConditionExpression), sc, after, backward,
+		int(aws.ToInt32(in.Limit)))
+	size := 0
+	for _, i := range found {
+		size += sizeOf(i)
+	}
+	d.meter.read(p, capacity.Reads(size, aws.ToBool(in.ConsistentRead)))
+	out := &dynamodb.QueryOutput{Items: found, Count: int32(len(found))}
+	if last != "" {
+		out.LastEvaluatedKey = found[len(found)-1]
+	}
+	return out, nil
+}
+
+// hashIn returns the partition key that a key condition names.
+func hashIn(text, attribute string, sc scope) string {
+	words := tokens.FindAllString(text, -1)
+	for i, word := range words {
+		if i+2 < len(words) && sc.name(word) == attribute && words[i+1] == "=" {
+			return textOf(sc.values[words[i+2]])
+		}
+	}
+	panic("cloud: the key condition " + text + " names no partition")
+}
+
+func (d *DynamoDB) condition(text string) condition {
+	c := d.conditions[text]
+	if c == nil {
+		c = parseCondition(text)
+		if len(d.conditions) < 10_000 && !strings.Contains(text, "#slot") {
+			d.conditions[text] = c
+		}
+	}
+	return c
+}
+
+func (d *DynamoDB) update(text string) update {
+	u := d.updates[text]
+	if u == nil {
+		u = parseUpdate(text)
+		if len(d.updates) < 10_000 {
+			d.updates[text] = u
+		}
+	}
+	return u
+}

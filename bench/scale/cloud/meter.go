@@ -1,0 +1,180 @@
+package cloud
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// What DynamoDB takes of one partition in a second, and what an account may use of one
+// table unless it asks for more (DynamoDB Developer Guide, "Quotas").
+const (
+	PartitionWrites = 1000
+	PartitionReads  = 3000
+)
+
+// partition names the items with one partition key, of a table or of an index.
+type partition struct{ table, key string }
+
+// load is what a partition was asked for in one second.
+type load struct {
+	reads, writes float64
+	// transactions are those that wrote to its busiest item.
+	transactions int
+}
+
+// Heat is the busiest second of a kind of partition.
+type Heat struct {
+	// Table is that of the partition, with its index after a slash.
+	Table string
+	// Kind is the beginning that keys of this kind share, and Key the busiest of them.
+	Kind, Key string
+	// Reads and Writes are the units of its busiest seconds.
+	Reads, Writes float64
+	// Transactions is how many wrote to one item of it in the same second.
+	Transactions int
+}
+
+// Share is the part of a partition's capacity that was used in the busiest second.
+func (h Heat) Share() float64 { return max(h.Reads/PartitionReads, h.Writes/PartitionWrites) }
+
+// Total is what a table has used.
+type Total struct {
+	Reads, Writes float64
+	// MostReads and MostWrites are those of its busiest seconds.
+	MostReads, MostWrites float64
+	Throttled             int
+}
+
+// meter counts capacity units by partition and second.
+type meter struct {
+	second int64
+	now    map[partition]*load
+	items  map[partition]int
+	tables map[string]*load
+	heat   map[partition]*Heat
+	total  map[string]*Total
+	// limited makes partitions refuse what is beyond their capacity.
+	limited bool
+}
+
+func newMeter() *meter {
+	m := &meter{}
+	m.reset()
+	return m
+}
+
+func (m *meter) reset() {
+	m.now, m.items, m.tables = map[partition]*load{}, map[partition]int{}, map[string]*load{}
+	m.heat, m.total = map[partition]*Heat{}, map[string]*Total{}
+}
+
+// at closes the second before, if this is another.
+func (m *meter) at(second int64) {
+	if second == m.second {
+		return
+	}
+	m.close()
+	m.second = second
+}
+
+// close notes the second that is over.
+func (m *meter) close() {
+	for p, l := range m.now {
+		kind := partition{p.table, kindOf(p.key)}
+		h := m.heat[kind]
+		if h == nil {
+			h = &Heat{Table: p.table, Kind: kind.key}
+			m.heat[kind] = h
+		}
+		busier := max(l.reads/PartitionReads, l.writes/PartitionWrites)
+		if s := h.Share(); busier > s || busier == s && (h.Key == "" || p.key < h.Key) {
+			h.Key = p.key
+		}
+		h.Reads, h.Writes = max(h.Reads, l.reads), max(h.Writes, l.writes)
+		h.Transactions = max(h.Transactions, l.transactions)
+	}
+	for name, l := range m.tables {
+		t := m.of(name)
+		t.MostReads, t.MostWrites = max(t.MostReads, l.reads), max(t.MostWrites, l.writes)
+	}
+	clear(m.now)
+	clear(m.items)
+	clear(m.tables)
+}
+
+func (m *meter) of(table string) *Total {
+	t := m.total[table]
+	if t == nil {
+		t = &Total{}
+		m.total[table] = t
+	}
+	return t
+}
+
+// fits reports whether a partition can take more this second. A call that is larger than
+// what is left is taken if the partition is not used up, as DynamoDB does.
+func (m *meter) fits(p partition) bool {
+	l := m.now[p]
+	return !m.limited || l == nil || l.reads < PartitionReads && l.writes < PartitionWrites
+}
+
+func (m *meter) read(p partition, units float64) {
+	m.load(p).reads += units
+	m.table(p.table).reads += units
+	m.of(p.table).Reads += units
+}
+
+func (m *meter) write(p partition, units float64) {
+	m.load(p).writes += units
+	m.table(p.table).writes += units
+	m.of(p.table).Writes += units
+}
+
+// transaction notes a transaction that writes to an item.
+func (m *meter) transaction(p partition, sort string) {
+	id := partition{p.table + "\x00" + p.key, sort}
+	m.items[id]++
+	l := m.load(p)
+	l.transactions = max(l.transactions, m.items[id])
+}
+
+func (m *meter) load(p partition) *load {
+	l := m.now[p]
+	if l == nil {
+		l = &load{}
+		m.now[p] = l
+	}
+	return l
+}
+
+func (m *meter) table(name string) *load {
+	l := m.tables[name]
+	if l == nil {
+		l = &load{}
+		m.tables[name] = l
+	}
+	return l
+}
+
+// hottest returns the kinds of partitions, the busiest first.
+func (m *meter) hottest() []Heat {
+	m.close()
+	var all []Heat
+	for _, h := range m.heat {
+		all = append(all, *h)
+	}
+	slices.SortFunc(all, func(a, b Heat) int {
+		return cmp.Or(cmp.Compare(b.Share(), a.Share()), cmp.Compare(a.Table, b.Table), cmp.Compare(a.Kind, b.Kind))
+	})
+	return all
+}
+
+// kindOf returns what partition keys of one purpose have in common: all before the first of
+// '#', '/' and '_', or nothing for a key that is an account's name alone.
+func kindOf(key string) string {
+	if i := strings.IndexAny(key, "#/_"); i >= 0 {
+		return key[:i+1]
+	}
+	return ""
+}

@@ -1,0 +1,244 @@
+package cloud
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+)
+
+// MostInFlight is how many messages of a standard queue can be with its receivers at once
+// (SQS Developer Guide, "Message quotas").
+const MostInFlight = 120_000
+
+// SQS is standard queues that are fair between message groups.
+type SQS struct {
+	clock  Clock
+	random *rand.Rand
+	queues map[string]*Queue
+	calls  map[string]int
+	// Twice is the part of messages that is delivered twice, and Late the part that
+	// arrives up to Lateness after it was sent.
+	Twice, Late float64
+	Lateness    time.Duration
+}
+
+// Queue is one queue.
+type Queue struct {
+	// MostInFlight and MostWaiting are the highest counts so far.
+	MostInFlight, MostWaiting int
+	// Ready is called when a message can be received; it may be nil.
+	Ready func()
+	// Empty is called when a receive finds no message; it may be nil.
+	Empty func()
+	// Dead are the bodies of messages that were received too often.
+	Dead []string
+
+	groups   map[string]*group
+	order    []*group // those that have messages to receive
+	inFlight map[string]*message
+	waiting  int
+	received int64
+}
+
+// group is the messages of one message group.
+type group struct {
+	name     string
+	ready    []*message
+	inFlight int
+	served   int64
+	listed   bool
+}
+
+type message struct {
+	group    *group
+	body     string
+	receives int
+	// receipt is that of the last receive, and until when its lease ends.
+	receipt string
+	until   time.Time
+}
+
+// mostReceives is after how many receives a message goes to the dead-letter queue, as the
+// deployment has it.
+const mostReceives = 10
+
+func newSQS(clock Clock, random *rand.Rand) *SQS {
+	return &SQS{clock: clock, random: random, queues: map[string]*Queue{}, calls: map[string]int{}}
+}
+
+// Queue returns the queue with the URL, and makes it if there is none.
+func (s *SQS) Queue(url string) *Queue {
+	q := s.queues[url]
+	if q == nil {
+		q = &Queue{groups: map[string]*group{}, inFlight: map[string]*message{}}
+		s.queues[url] = q
+	}
+	return q
+}
+
+func (s *SQS) reset() {
+	clear(s.calls)
+	for _, q := range s.queues {
+		q.MostInFlight, q.MostWaiting = len(q.inFlight), q.waiting
+	}
+}
+
+// Waiting returns how many messages can be received now.
+func (q *Queue) Waiting() int { return q.waiting }
+
+// InFlight returns how many messages are with receivers.
+func (q *Queue) InFlight() int { return len(q.inFlight) }
+
+// Send sends a message.
+func (s *SQS) Send(url, groupName, body string) {
+	s.calls["SendMessage"]++
+	q := s.Queue(url)
+	g := q.groups[groupName]
+	if g == nil {
+		g = &group{name: groupName}
+		q.groups[groupName] = g
+	}
+	m := &message{group: g, body: body}
+	if s.Late > 0 && s.random.Float64() < s.Late {
+		s.clock.After(time.Duration(s.random.Int64N(int64(s.Lateness))), func() { q.offer(m) })
+		return
+	}
+	q.offer(m)
+}
+
+// offer makes a message available.
+func (q *Queue) offer(m *message) {
+	m.receipt = ""
+	m.group.ready = append(m.group.ready, m)
+	if !m.group.listed {
+		m.group.listed = true
+		q.order = append(q.order, m.group)
+	}
+	q.waiting++
+	q.MostWaiting = max(q.MostWaiting, q.waiting)
+	if q.Ready != nil {
+		q.Ready()
+	}
+}
+
+// pick returns the group whose message is next: that with the fewest in flight, and of
+// those the one that was served longest ago.
+func (q *Queue) pick() *group {
+	var best *group
+	kept := q.order[:0]
+	for _, g := range q.order {
+		if len(g.ready) == 0 {
+			g.listed = false
+			continue
+		}
+		kept = append(kept, g)
+		if best == nil || g.inFlight < best.inFlight || g.inFlight == best.inFlight && g.served < best.served {
+			best = g
+		}
+	}
+	q.order = kept
+	return best
+}
+
+func (s *SQS) call(input any) (answer any, err error, known bool) {
+	switch in := input.(type) {
+	case *sqs.ReceiveMessageInput:
+		s.calls["ReceiveMessage"]++
+		answer = s.receive(s.Queue(*in.QueueUrl), time.Duration(in.VisibilityTimeout)*time.Second)
+	case *sqs.ChangeMessageVisibilityInput:
+		s.calls["ChangeMessageVisibility"]++
+		answer = &sqs.ChangeMessageVisibilityOutput{}
+		err = s.change(s.Queue(*in.QueueUrl), *in.ReceiptHandle, time.Duration(in.VisibilityTimeout)*time.Second)
+	case *sqs.DeleteMessageInput:
+		s.calls["DeleteMessage"]++
+		s.Queue(*in.QueueUrl).end(*in.ReceiptHandle)
+		answer = &sqs.DeleteMessageOutput{}
+	case *sqs.GetQueueAttributesInput:
+		s.calls["GetQueueAttributes"]++
+		answer = attributes(s.Queue(*in.QueueUrl))
+	default:
+		return nil, nil, false
+	}
+	return answer, err, true
+}
+
+func attributes(q *Queue) *sqs.GetQueueAttributesOutput {
+	return &sqs.GetQueueAttributesOutput{Attributes: map[string]string{
+		string(types.QueueAttributeNameApproximateNumberOfMessages):           strconv.Itoa(q.waiting),
+		string(types.QueueAttributeNameApproximateNumberOfMessagesNotVisible): strconv.Itoa(len(q.inFlight)),
+		string(types.QueueAttributeNameApproximateNumberOfMessagesDelayed):    "0",
+	}}
+}
+
+func (s *SQS) receive(q *Queue, lease time.Duration) *sqs.ReceiveMessageOutput {
+	for {
+		g := q.pick()
+		if g == nil || len(q.inFlight) >= MostInFlight {
+			if q.Empty != nil {
+				q.Empty()
+			}
+			return &sqs.ReceiveMessageOutput{}
+		}
+		m := g.ready[0]
+		g.ready = g.ready[1:]
+		q.waiting--
+		q.received++
+		m.receives++
+		if m.receives > mostReceives {
+			q.Dead = append(q.Dead, m.body)
+			continue
+		}
+		g.served = q.received
+		g.inFlight++
+		m.receipt = fmt.Sprintf("r%d", q.received)
+		q.inFlight[m.receipt] = m
+		q.MostInFlight = max(q.MostInFlight, len(q.inFlight))
+		s.lease(q, m, lease)
+		if s.Twice > 0 && s.random.Float64() < s.Twice {
+			copied := &message{group: g, body: m.body, receives: m.receives}
+			s.clock.After(time.Second, func() { q.offer(copied) })
+		}
+		return &sqs.ReceiveMessageOutput{Messages: []types.Message{{
+			Body: aws.String(m.body), ReceiptHandle: aws.String(m.receipt),
+		}}}
+	}
+}
+
+// lease makes a message available again at the end of its lease.
+func (s *SQS) lease(q *Queue, m *message, length time.Duration) {
+	m.until = s.clock.Now().Add(length)
+	receipt, until := m.receipt, m.until
+	s.clock.After(length, func() {
+		if m.receipt == receipt && m.until.Equal(until) && q.inFlight[receipt] == m {
+			q.end(receipt)
+			q.offer(m)
+		}
+	})
+}
+
+// end takes a message out of those in flight.
+func (q *Queue) end(receipt string) {
+	if m := q.inFlight[receipt]; m != nil {
+		delete(q.inFlight, receipt)
+		m.group.inFlight--
+	}
+}
+
+func (s *SQS) change(q *Queue, receipt string, visibleIn time.Duration) error {
+	m := q.inFlight[receipt]
+	if m == nil {
+		return &types.MessageNotInflight{}
+	}
+	if visibleIn > 0 {
+		s.lease(q, m, visibleIn)
+		return nil
+	}
+	q.end(receipt)
+	q.offer(m)
+	return nil
+}

@@ -1,0 +1,222 @@
+package cloud
+
+import (
+	"maps"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// write is one write, alone or of a transaction.
+type write struct {
+	table      *table
+	hash, sort string
+	condition  *string
+	names      map[string]string
+	values     item
+	// item is the whole new one; update changes the one that is there; neither of both
+	// removes it, or with check leaves it.
+	item    item
+	update  *string
+	check   bool
+	wantOld bool
+}
+
+// before returns the item as it is, and whether the write's condition holds.
+func (d *DynamoDB) before(w write) (item, bool) {
+	found := w.table.get(w.hash, w.sort)
+	if w.condition == nil {
+		return found, true
+	}
+	return found, d.condition(*w.condition)(scope{found, w.names, w.values})
+}
+
+// make makes the write and returns the new item; each is how many units one counts as.
+func (d *DynamoDB) make(w write, before item, each float64) item {
+	p := partition{w.table.Name, w.hash}
+	after := before
+	switch {
+	case w.check:
+	case w.item != nil:
+		after = w.item
+	case w.update != nil:
+		after = maps.Clone(before)
+		if after == nil {
+			after = item{w.table.PartitionKey: &types.AttributeValueMemberS{Value: w.hash}}
+			if w.table.SortKey != "" {
+				after[w.table.SortKey] = &types.AttributeValueMemberS{Value: w.sort}
+			}
+		}
+		for _, change := range d.update(*w.update) {
+			change(scope{before, w.names, w.values}, after)
+		}
+	default:
+		after = nil
+	}
+	d.meter.write(p, each*writeUnits(before, after))
+	if !w.check {
+		for index, units := range w.table.set(w.hash, w.sort, before, after) {
+			d.meter.write(index, units)
+		}
+	}
+	return after
+}
+
+func (d *DynamoDB) writeTo(name *string, key item) write {
+	t := d.tables[*name]
+	hash, sort := t.keyOf(key)
+	return write{table: t, hash: hash, sort: sort}
+}
+
+// alone makes a write that is no transaction.
+func (d *DynamoDB) alone(w write) (after item, err error) {
+	p := partition{w.table.Name, w.hash}
+	if !d.meter.fits(p) || !d.indexesFit(w) {
+		return nil, d.throttled(w.table.Name)
+	}
+	before, ok := d.before(w)
+	if !ok {
+		d.meter.write(p, writeUnits(before, nil))
+		refused := &types.ConditionalCheckFailedException{Message: aws.String("The condition is false.")}
+		if w.wantOld {
+			refused.Item = before
+		}
+		return nil, refused
+	}
+	return d.make(w, before, 1), nil
+}
+
+// indexesFit reports whether the partitions of indexes that the item is in can take more: a
+// table's write waits for its indexes.
+func (d *DynamoDB) indexesFit(w write) bool {
+	for _, index := range w.table.Indexes {
+		for _, i := range []item{w.table.get(w.hash, w.sort), w.item} {
+			if hash := textOf(i[index.PartitionKey]); hash != "" &&
+				!d.meter.fits(partition{w.table.Name + "/" + index.Name, hash}) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (d *DynamoDB) putItem(in *dynamodb.PutItemInput) (*dynamodb.PutItemOutput, error) {
+	d.counted("PutItem")
+	w := d.writeTo(in.TableName, in.Item)
+	w.item, w.condition = in.Item, in.ConditionExpression
+	w.names, w.values = in.ExpressionAttributeNames, in.ExpressionAttributeValues
+	w.wantOld = in.ReturnValuesOnConditionCheckFailure == types.ReturnValuesOnConditionCheckFailureAllOld
+	_, err := d.alone(w)
+	return &dynamodb.PutItemOutput{}, err
+}
+
+func (d *DynamoDB) updateItem(in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
+	d.counted("UpdateItem")
+	w := d.writeTo(in.TableName, in.Key)
+	w.update, w.condition = in.UpdateExpression, in.ConditionExpression
+	w.names, w.values = in.ExpressionAttributeNames, in.ExpressionAttributeValues
+	w.wantOld = in.ReturnValuesOnConditionCheckFailure == types.ReturnValuesOnConditionCheckFailureAllOld
+	after, err := d.alone(w)
+	if err != nil {
+		return nil, err
+	}
+	out := &dynamodb.UpdateItemOutput{}
+	if in.ReturnValues != "" {
+		out.Attributes = after
+	}
+	return out, nil
+}
+
+// transact makes a transaction: all of it, or nothing.
+func (d *DynamoDB) transact(in *dynamodb.TransactWriteItemsInput) (*dynamodb.TransactWriteItemsOutput, error) {
+	d.counted("TransactWriteItems")
+	token := aws.ToString(in.ClientRequestToken)
+	if d.written(token) {
+		return &dynamodb.TransactWriteItemsOutput{}, nil
+	}
+	writes := make([]write, len(in.TransactItems))
+	befores := make([]item, len(writes))
+	reasons := make([]types.CancellationReason, len(writes))
+	refused, busy := false, ""
+	for i, part := range in.TransactItems {
+		w := d.part(part)
+		var ok bool
+		befores[i], ok = d.before(w)
+		writes[i], reasons[i] = w, types.CancellationReason{Code: aws.String("None")}
+		switch {
+		case !d.meter.fits(partition{w.table.Name, w.hash}) || !d.indexesFit(w):
+			busy = w.table.Name
+			reasons[i].Code = aws.String("ThrottlingError")
+		case !ok:
+			refused = true
+			reasons[i].Code = aws.String("ConditionalCheckFailed")
+			if w.wantOld {
+				reasons[i].Item = befores[i]
+			}
+		}
+	}
+	if busy != "" {
+		d.meter.of(busy).Throttled++
+	}
+	if refused || busy != "" {
+		for i, w := range writes {
+			d.meter.write(partition{w.table.Name, w.hash}, 2*writeUnits(befores[i], nil))
+		}
+		return nil, &types.TransactionCanceledException{CancellationReasons: reasons}
+	}
+	for i, w := range writes {
+		d.make(w, befores[i], 2)
+		d.meter.transaction(partition{w.table.Name, w.hash}, w.sort)
+	}
+	d.remember(token)
+	return &dynamodb.TransactWriteItemsOutput{}, nil
+}
+
+// part returns the write of a part of a transaction.
+func (d *DynamoDB) part(part types.TransactWriteItem) (w write) {
+	var old types.ReturnValuesOnConditionCheckFailure
+	switch {
+	case part.Put != nil:
+		w = d.writeTo(part.Put.TableName, part.Put.Item)
+		w.item, w.condition = part.Put.Item, part.Put.ConditionExpression
+		w.names, w.values = part.Put.ExpressionAttributeNames, part.Put.ExpressionAttributeValues
+		old = part.Put.ReturnValuesOnConditionCheckFailure
+	case part.Update != nil:
+		w = d.writeTo(part.Update.TableName, part.Update.Key)
+		w.update, w.condition = part.Update.UpdateExpression, part.Update.ConditionExpression
+		w.names, w.values = part.Update.ExpressionAttributeNames, part.Update.ExpressionAttributeValues
+		old = part.Update.ReturnValuesOnConditionCheckFailure
+	case part.Delete != nil:
+		w = d.writeTo(part.Delete.TableName, part.Delete.Key)
+		w.condition = part.Delete.ConditionExpression
+		w.names, w.values = part.Delete.ExpressionAttributeNames, part.Delete.ExpressionAttributeValues
+		old = part.Delete.ReturnValuesOnConditionCheckFailure
+	default:
+		c := part.ConditionCheck
+		w = d.writeTo(c.TableName, c.Key)
+		w.check, w.condition = true, c.ConditionExpression
+		w.names, w.values = c.ExpressionAttributeNames, c.ExpressionAttributeValues
+		old = c.ReturnValuesOnConditionCheckFailure
+	}
+	w.wantOld = old == types.ReturnValuesOnConditionCheckFailureAllOld
+	return w
+}
+
+// written reports whether a transaction with the token was written.
+func (d *DynamoDB) written(token string) bool {
+	now := d.clock.Now()
+	for len(d.recent) > 0 && now.Sub(d.tokens[d.recent[0]]) >= tokenAge {
+		delete(d.tokens, d.recent[0])
+		d.recent = d.recent[1:]
+	}
+	_, written := d.tokens[token]
+	return token != "" && written
+}
+
+func (d *DynamoDB) remember(token string) {
+	if token != "" {
+		d.tokens[token] = d.clock.Now()
+		d.recent = append(d.recent, token)
+	}
+}

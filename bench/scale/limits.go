@@ -1,0 +1,111 @@
+package main
+
+import (
+	"cmp"
+	"slices"
+
+	"cutroom/bench/scale/cloud"
+	"cutroom/bench/scale/sim"
+	"cutroom/shared/app/awscost"
+)
+
+// limit is a quota of AWS, or a bound of the service, and what a simulation has used of it
+// at the most.
+type limit struct {
+	name string
+	// quota is what an account has that has asked for nothing (us-east-1). raise says who
+	// raises it; it is empty for what nobody can raise.
+	quota float64
+	raise string
+	used  func(*sim.Result) float64
+}
+
+// The parts of a worker's container, and what else the limits are in.
+const (
+	workerCPUs = 2
+	putsOfJob  = 3
+	// lockTime is how long a transaction is taken to hold its items, in seconds: two that
+	// overlap on one item cancel each other.
+	lockTime = 0.01
+)
+
+// limits are those that a simulation is held against.
+var limits = []limit{
+	{"DynamoDB: units of one partition a second", 1, "", func(r *sim.Result) float64 {
+		if len(r.Hottest) == 0 {
+			return 0
+		}
+		return r.Hottest[0].Share()
+	}},
+	{"DynamoDB: transactions on one item (at 10 ms each)", 1 / lockTime, "", func(r *sim.Result) float64 {
+		most := 0
+		for _, h := range r.Hottest {
+			most = max(most, h.Transactions)
+		}
+		return float64(most)
+	}},
+	{awscost.TableWrites, awscost.QuotaOf(awscost.TableWrites).Default, "Service Quotas", func(r *sim.Result) float64 {
+		return tables(r, func(t cloud.Total) float64 { return t.MostWrites })
+	}},
+	{awscost.TableReads, awscost.QuotaOf(awscost.TableReads).Default, "Service Quotas", func(r *sim.Result) float64 {
+		return tables(r, func(t cloud.Total) float64 { return t.MostReads })
+	}},
+	{awscost.LambdaConcurrency, awscost.QuotaOf(awscost.LambdaConcurrency).Default, "Service Quotas", func(r *sim.Result) float64 {
+		return float64(r.Peaks.Lambdas)
+	}},
+	{awscost.APIRate, awscost.QuotaOf(awscost.APIRate).Default, "Service Quotas", func(r *sim.Result) float64 {
+		return float64(r.Peaks.Requests)
+	}},
+	{awscost.ExecutionStarts, awscost.QuotaOf(awscost.ExecutionStarts).Default, "Service Quotas", func(r *sim.Result) float64 {
+		return float64(r.Peaks.Starts)
+	}},
+	{awscost.OpenExecutions, awscost.QuotaOf(awscost.OpenExecutions).Default, "Service Quotas", func(r *sim.Result) float64 {
+		return float64(r.Peaks.OpenExecutions)
+	}},
+	{awscost.MessagesInFlight, awscost.QuotaOf(awscost.MessagesInFlight).Default, "AWS Support", func(r *sim.Result) float64 {
+		return float64(r.Peaks.InFlight)
+	}},
+	{"ECS: DescribeServices a second", 20, "AWS Support", func(r *sim.Result) float64 {
+		return float64(r.Peaks.Describes)
+	}},
+	{awscost.ServiceTasks, awscost.QuotaOf(awscost.ServiceTasks).Default, "Service Quotas", func(r *sim.Result) float64 {
+		return float64(r.Peaks.WorkersMax)
+	}},
+	{awscost.FargateCPUs, awscost.QuotaOf(awscost.FargateCPUs).Default, "Service Quotas", func(r *sim.Result) float64 {
+		return workerCPUs * float64(r.Peaks.WorkersMax)
+	}},
+	{"S3: PUT requests of one prefix a second", 3500, "", func(r *sim.Result) float64 {
+		return putsOfJob * float64(r.Peaks.Starts)
+	}},
+	{"Cutroom: workers (option workerMax)", sim.MostWorkers, "", func(r *sim.Result) float64 {
+		return float64(r.Peaks.WorkersMax)
+	}},
+	{"Cutroom: open jobs of one account", sim.MostOpen, "", func(r *sim.Result) float64 {
+		return float64(r.Peaks.OpenJobs)
+	}},
+}
+
+func tables(r *sim.Result, of func(cloud.Total) float64) (most float64) {
+	for _, t := range r.Tables {
+		most = max(most, of(t))
+	}
+	return most
+}
+
+// reached is a limit with the part of it that was used.
+type reached struct {
+	limit
+	value float64
+}
+
+func (r reached) share() float64 { return r.value / r.quota }
+
+// reachedBy returns the limits, the fullest first.
+func reachedBy(r *sim.Result) []reached {
+	var all []reached
+	for _, l := range limits {
+		all = append(all, reached{l, l.used(r)})
+	}
+	slices.SortStableFunc(all, func(a, b reached) int { return cmp.Compare(b.share(), a.share()) })
+	return all
+}

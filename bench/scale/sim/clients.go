@@ -1,0 +1,282 @@
+package sim
+
+import (
+	"context"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/ratelimit"
+	"cutroom/shared/domain/usage"
+)
+
+// tracked is a job as its client and the simulation know it.
+type tracked struct {
+	id       string
+	account  *Account
+	lane     job.Lane
+	work     time.Duration
+	asked    time.Time
+	accepted time.Time
+	// started is when its first run began, ended when its client saw its end.
+	started, ended time.Time
+	runs           int
+	status         job.Status
+	// billed counts how often it was completed by a worker.
+	completions int
+}
+
+// client is one caller with one job.
+type client struct {
+	*World
+	job       *tracked
+	impatient bool
+	tries     int
+}
+
+// How clients behave.
+const (
+	// impatientClients is the part that tries again at once, whatever Retry-After says.
+	impatientClients = 0.3
+	// mostTries is how often a client tries to submit.
+	mostTries = 20
+	// imageWait is how long a call for an image may wait.
+	imageWait = 60 * time.Second
+)
+
+// video is a client that submits a video, polls its status and fetches the result.
+func (w *World) video() {
+	c := w.newClient(w.chooser.choose(w.random), job.VideoLane, videoWork(w.random))
+	c.submit()
+}
+
+// images are clients of one account that send images within five seconds.
+func (w *World) images() {
+	account := w.chooser.choose(w.random)
+	for range 1 + int(w.random.ExpFloat64()*(imageBurst-0.5)) {
+		c := w.newClient(account, job.ImageLane, imageWork(w.random))
+		w.clock.After(between(w.random, 0, 5*time.Second), c.submit)
+	}
+}
+
+func (w *World) newClient(account *Account, lane job.Lane, work time.Duration) *client {
+	return &client{
+		World: w, impatient: w.random.Float64() < impatientClients,
+		job: &tracked{account: account, lane: lane, work: work, asked: w.clock.Now()},
+	}
+}
+
+// submit submits the job, and tries again if it is refused.
+func (c *client) submit() {
+	if c.tries == 0 {
+		c.job.asked = c.clock.Now()
+		c.count.asked++
+	}
+	c.tries++
+	instance := c.service.instances[c.random.IntN(len(c.service.instances))]
+	function := "jobs"
+	if c.job.lane == job.ImageLane {
+		function = "images"
+	}
+	c.request(function)
+	accepted, err := c.accept(instance)
+	if err == nil {
+		c.accepted(accepted, instance)
+		return
+	}
+	if c.job.lane == job.ImageLane {
+		c.busy(function, lambdaTime[function])
+	}
+	c.count.refused[refusalOf(err)]++
+	if c.tries >= mostTries {
+		c.count.gaveUp++
+		return
+	}
+	wait := between(c.random, 2*time.Second, 5*time.Second)
+	if c.impatient {
+		wait = between(c.random, 200*time.Millisecond, time.Second)
+	}
+	c.clock.After(wait, c.submit)
+}
+
+// refusalOf names why a call was refused.
+func refusalOf(err error) string {
+	for _, code := range []fault.Code{fault.Limited, fault.Unavailable, fault.Exhausted} {
+		if fault.Is(err, code) {
+			return string(code)
+		}
+	}
+	return "failed"
+}
+
+// accept does what the API does for a submission, in its order.
+func (c *client) accept(instance *instance) (job.Job, error) {
+	ctx := context.Background()
+	who, err := c.authenticate(ctx, instance)
+	if err != nil {
+		return job.Job{}, err
+	}
+	if c.job.lane == job.ImageLane {
+		warm, err := c.service.workers.Warm(ctx, c.job.lane)
+		if err != nil {
+			return job.Job{}, err
+		}
+		if !warm {
+			c.clock.After(time.Second, c.wake)
+			return job.Job{}, fault.New(fault.Unavailable, "no worker is running")
+		}
+	}
+	limit := who.Tier.PendingJobs
+	if err := instance.jobs.CheckCapacity(ctx, c.job.lane, who.Account(), limit); err != nil {
+		return job.Job{}, err
+	}
+	model, kind := "gen-2.5", catalog.Edit
+	if c.job.lane == job.ImageLane {
+		model, kind = "image-2.5", catalog.Image
+	}
+	instance.jobs.Estimate(ctx, job.EditKind{Model: model})
+	id, err := instance.jobs.NewID()
+	if err != nil {
+		return job.Job{}, err
+	}
+	// A worker may have the message before the submission returns.
+	c.job.id = id
+	c.jobs[id] = c.job
+	j, err := instance.jobs.Submit(ctx, job.Job{
+		ID: id, Account: who.Account(), Key: who.Key.ID, Model: model, Lane: c.job.lane, Seed: 42, Request: request(kind),
+	}, limit)
+	if err != nil {
+		delete(c.jobs, id)
+	}
+	return j, err
+}
+
+// authenticate finds the caller and counts its call.
+func (c *client) authenticate(ctx context.Context, instance *instance) (credential.Principal, error) {
+	who, err := instance.auth.Authenticate(ctx, c.job.account.secret)
+	if err != nil {
+		return who, err
+	}
+	rate := ratelimit.Rate{PerSecond: who.Tier.RequestsPerSecond, Burst: who.Tier.Burst}
+	state, err := instance.rates.Take(ctx, "requests/"+who.Account(), 1, rate)
+	if err == nil && !state.Allowed {
+		err = fault.New(fault.Limited, "too many requests")
+	}
+	return who, err
+}
+
+// accepted follows an accepted job to its end.
+func (c *client) accepted(j job.Job, instance *instance) {
+	c.count.accepted++
+	c.open[c.job.account.Name]++
+	c.most.openJobs = max(c.most.openJobs, c.open[c.job.account.Name])
+	c.job.accepted, c.job.status = j.CreatedAt, j.Status
+	if c.job.lane == job.ImageLane {
+		c.await(instance)
+		return
+	}
+	c.busy("jobs", lambdaTime["jobs"])
+	c.clock.After(c.pollEvery(), c.poll)
+}
+
+func (c *client) pollEvery() time.Duration {
+	if c.impatient {
+		return between(c.random, time.Second, 2*time.Second)
+	}
+	return between(c.random, 3*time.Second, 6*time.Second)
+}
+
+// poll reads the status, until the job has ended; then it fetches the result.
+func (c *client) poll() {
+	instance := c.service.instances[c.random.IntN(len(c.service.instances))]
+	c.request("status")
+	c.busy("status", lambdaTime["status"])
+	if _, err := instance.auth.Authenticate(context.Background(), c.job.account.secret); err != nil {
+		c.clock.After(c.pollEvery(), c.poll)
+		return
+	}
+	j, err := instance.jobs.Get(context.Background(), c.job.account.Name, c.job.id)
+	if err != nil || !j.Status.Terminal() {
+		c.clock.After(c.pollEvery(), c.poll)
+		return
+	}
+	c.request("content")
+	c.busy("content", lambdaTime["content"])
+	c.ended(j)
+}
+
+// await waits for an image within the call, as job.Service's Wait does.
+func (c *client) await(instance *instance) {
+	var pace job.Pace
+	begun := c.clock.Now()
+	done := c.occupy("images")
+	var look func()
+	last := job.Job{}
+	look = func() {
+		j, err := instance.jobs.Get(context.Background(), c.job.account.Name, c.job.id)
+		switch {
+		case err == nil && j.Status.Terminal():
+			done()
+			c.ended(j)
+			return
+		case c.clock.Now().Sub(begun) >= imageWait:
+			// The call has timed out; the job goes on.
+			done()
+			c.clock.After(5*time.Second, c.poll)
+			return
+		}
+		if err == nil {
+			last = j
+		}
+		c.clock.After(pace.Next(last, c.clock.Now()), look)
+	}
+	c.clock.After(pace.Next(last, begun), look)
+}
+
+// ended notes the end of a job.
+func (c *client) ended(j job.Job) {
+	c.job.ended, c.job.status = j.CompletedAt, j.Status
+	c.finish(c.job)
+	c.open[c.job.account.Name]--
+	id := c.job.id
+	c.clock.After(2*time.Minute, func() {
+		c.cloud.DynamoDB.Forget("jobs", id)
+		if c.job.completions > 1 {
+			c.count.doubled++
+		}
+		delete(c.jobs, id)
+	})
+}
+
+// completion is a call of the gateway.
+func (w *World) completion() {
+	account := w.chooser.choose(w.random)
+	instance := w.service.instances[w.random.IntN(len(w.service.instances))]
+	w.request("inference")
+	w.busy("inference", between(w.random, time.Second, 20*time.Second))
+	w.count.completions++
+	ctx := context.Background()
+	who, err := instance.auth.Authenticate(ctx, account.secret)
+	if err != nil {
+		w.count.refused[refusalOf(err)]++
+		return
+	}
+	requests, tokens := ratelimit.PerMinute(1e7), ratelimit.PerMinute(1e9)
+	tokens.Each = 500
+	_, err1 := instance.rates.Take(ctx, "inference-requests/"+account.Name, 1, requests)
+	_, err2 := instance.rates.Take(ctx, "inference-tokens/"+account.Name, 0, tokens)
+	used := int64(200 + w.random.IntN(1000))
+	_, err3 := instance.rates.Charge(ctx, "inference-tokens/"+account.Name, int(used), tokens)
+	err4 := w.service.usage.Add(ctx, []usage.Record{{
+		ID: w.newID(), Account: account.Name, Key: who.Key.ID, Model: "chat", Day: usage.DayOf(w.clock.Now()),
+		Counts: usage.Counts{Requests: 1, PromptTokens: used / 2, CompletionTokens: used / 2},
+	}})
+	for _, err := range []error{err1, err2, err3, err4} {
+		if err != nil {
+			w.count.refused[refusalOf(err)]++
+			return
+		}
+	}
+}

@@ -1,0 +1,158 @@
+package sim
+
+import (
+	"time"
+
+	"cutroom/shared/domain/job"
+)
+
+// count is what a simulation counts as it goes.
+type count struct {
+	asked, accepted, gaveUp int
+	refused                 map[string]int
+	runs, completed, lost   int
+	doubled                 int
+	completions             int
+	connects                int
+	sessionsRefused         map[string]int
+	requests                map[string]int
+	apiRate                 rates
+	starts                  rates
+	// gigabyteSeconds are of all functions, busySeconds of workers that have a job.
+	gigabyteSeconds float64
+	workerSeconds   float64
+	idlePolls       float64
+	// ended are accepted jobs whose clients saw their end, completedJobs those with a result.
+	ended, completedJobs int
+	wakes                int
+}
+
+// rates counts by second and remembers the busiest.
+type rates struct {
+	second, now, most int64
+	total             int64
+}
+
+func (r *rates) add(at time.Time, n int64) {
+	if second := at.Unix(); second != r.second {
+		r.second, r.now = second, 0
+	}
+	r.now += n
+	r.total += n
+	r.most = max(r.most, r.now)
+}
+
+// Most returns the count of the busiest second.
+func (r *rates) Most() int { return int(r.most) }
+
+// lambdaTime is how long the functions take, as bench/cost has measured it, and lambdaMemory
+// is theirs, in GB. Completions and images take as long as their callers wait.
+var lambdaTime = map[string]time.Duration{
+	"jobs": 77 * time.Millisecond, "images": 90 * time.Millisecond, "status": 10 * time.Millisecond,
+	"content": 16 * time.Millisecond, "wake": 8 * time.Millisecond,
+}
+
+var lambdaMemory = map[string]float64{
+	"jobs": 0.5, "images": 0.5, "status": 0.5, "content": 0.5, "inference": 0.5, "wake": 0.25,
+}
+
+// request counts a call of the API.
+func (w *World) request(function string) {
+	w.count.requests[function]++
+	w.count.apiRate.add(w.clock.Now(), 1)
+}
+
+// busy holds an instance of a function for the time.
+func (w *World) busy(function string, length time.Duration) {
+	w.clock.After(length, w.occupy(function))
+}
+
+// occupy holds an instance of a function until the returned function is called.
+func (w *World) occupy(function string) (done func()) {
+	w.lambdas[function]++
+	w.lambdasNow++
+	w.most.lambdas = max(w.most.lambdas, w.lambdasNow)
+	w.most.byFunction[function] = max(w.most.byFunction[function], w.lambdas[function])
+	begun := w.clock.Now()
+	return func() {
+		w.lambdas[function]--
+		w.lambdasNow--
+		w.count.gigabyteSeconds += w.clock.Now().Sub(begun).Seconds() * lambdaMemory[function]
+	}
+}
+
+// most is the highest of what is held at once.
+type most struct {
+	lambdas    int
+	byFunction map[string]int
+	workers    int
+	// openJobs are those of one account.
+	openJobs int
+}
+
+// waited notes how long a job has waited for its first run.
+func (w *World) waited(j *tracked) {
+	wait := j.started.Sub(j.accepted)
+	w.waits[j.account.Name] = append(w.waits[j.account.Name], wait)
+}
+
+// finish notes the end of a job that was accepted.
+func (w *World) finish(j *tracked) {
+	w.count.ended++
+	if j.status == job.Completed {
+		w.count.completedJobs++
+	}
+	e := w.ends[j.account.Name]
+	e.all++
+	if j.status == job.Completed {
+		e.completed++
+	}
+	w.ends[j.account.Name] = e
+}
+
+// ends counts the jobs of an account that have ended.
+type ends struct{ all, completed int }
+
+// minute is the state at a minute of the day.
+type Minute struct {
+	At time.Duration
+	// Workers run, Desired are wanted; Waiting and InFlight are messages of both queues.
+	Workers, Desired, Waiting, InFlight int
+}
+
+// watch notes the state every minute, and what workers cost.
+func (w *World) watch() {
+	var look func()
+	look = func() {
+		if w.stopped {
+			return
+		}
+		m := Minute{At: w.clock.Since(), Workers: w.running(), Desired: w.containers.desired}
+		for _, url := range queueURLs {
+			q := w.cloud.SQS.Queue(url)
+			m.Waiting += q.Waiting()
+			m.InFlight += q.InFlight()
+		}
+		w.most.workers = max(w.most.workers, m.Workers)
+		w.minutes = append(w.minutes, m)
+		w.clock.After(time.Minute, look)
+	}
+	look()
+	var poll func()
+	const idlePoll = 10 * time.Second // of a slot without a job
+	every := idlePoll
+	if w.Window > 0 {
+		every = min(every, w.Window/3)
+	}
+	poll = func() {
+		if w.stopped {
+			return
+		}
+		w.count.workerSeconds += float64(w.running()) * every.Seconds()
+		for _, idle := range w.idle {
+			w.count.idlePolls += float64(len(idle)) * every.Seconds() / idlePoll.Seconds()
+		}
+		w.clock.After(every, poll)
+	}
+	w.clock.After(every, poll)
+}

@@ -1,0 +1,135 @@
+package sim
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"cutroom/bench/scale/cloud"
+	"cutroom/shared/app/awscost"
+	"cutroom/shared/domain/job"
+)
+
+// Result is what a simulation has counted.
+type Result struct {
+	Config
+	// Length is how long what was counted lasted.
+	Length time.Duration
+	// Asked are the jobs of clients, Accepted those of them that were, and GaveUp those whose
+	// clients stopped trying. Refused counts refusals by reason; "failed" are no refusals
+	// but errors.
+	Asked, Accepted, GaveUp int
+	Refused                 map[string]int
+	// Ended are the accepted jobs whose clients saw their end, Completed those with a
+	// result. Lost have no end long after their deadline, and Doubled were completed more
+	// than once. BilledJobs are those that the usage of accounts has as completed. These
+	// three are counted of whole days alone.
+	Ended, Completed, Lost, Doubled, BilledJobs int
+	// Runs were started by workers; LostRuns found that another run has the job.
+	Runs, LostRuns int
+	// Waits are those of jobs for their first run, by account, in order.
+	Waits map[string][]time.Duration
+	// InTime is the part of ended jobs that completed, by account.
+	InTime  map[string]float64
+	Minutes []Minute
+	// Hottest are the kinds of partitions, the busiest first; Tables what tables used.
+	Hottest []cloud.Heat
+	Tables  map[string]cloud.Total
+	Calls   map[string]int
+	Peaks   Peaks
+	// Used is what is billed, of the time that was counted.
+	Used awscost.Quantities
+}
+
+// Peaks are the highest counts at once, or in a second.
+type Peaks struct {
+	Lambdas    int
+	Functions  map[string]int
+	Workers    int
+	WorkersMax int
+	// InFlight are the messages of the busier queue, OpenExecutions those of jobs.
+	InFlight, OpenExecutions int
+	// Requests of the API, Starts of executions and Describes of the containers' service
+	// are in the busiest second.
+	Requests, Starts, Describes int
+	// OpenJobs is the largest set of open jobs of an account.
+	OpenJobs int
+}
+
+// measure returns what was counted.
+func (w *World) measure(length time.Duration) *Result {
+	r := &Result{
+		Config: w.Config, Length: length, Asked: w.count.asked, Accepted: w.count.accepted, GaveUp: w.count.gaveUp,
+		Refused: w.count.refused, Ended: w.count.ended, Completed: w.count.completedJobs, Runs: w.count.runs,
+		LostRuns: w.count.lost, Waits: w.waits, InTime: map[string]float64{}, Minutes: w.minutes,
+		Hottest: w.cloud.DynamoDB.Hottest(), Tables: w.cloud.DynamoDB.Totals(), Calls: w.cloud.Calls(),
+	}
+	for _, waits := range r.Waits {
+		slices.Sort(waits)
+	}
+	for account, e := range w.ends {
+		r.InTime[account] = float64(e.completed) / float64(e.all)
+	}
+	for _, lane := range []job.Lane{job.VideoLane, job.ImageLane} {
+		r.Peaks.InFlight = max(r.Peaks.InFlight, w.cloud.SQS.Queue(queueURLs[lane]).MostInFlight)
+	}
+	r.Peaks.Lambdas, r.Peaks.Functions = w.most.lambdas, maps.Clone(w.most.byFunction)
+	r.Peaks.Workers, r.Peaks.WorkersMax = w.most.workers, w.rules.Max
+	r.Peaks.OpenJobs = w.most.openJobs
+	r.Peaks.OpenExecutions = w.cloud.StepFn.MostOpen
+	r.Peaks.Requests, r.Peaks.Starts = w.count.apiRate.Most(), w.count.starts.Most()
+	r.Peaks.Describes = w.containers.reads.Most()
+	r.Used = w.used()
+	return r
+}
+
+// Quantile returns a quantile of waits in order, 0 if there are none.
+func Quantile(waits []time.Duration, q float64) time.Duration {
+	if len(waits) == 0 {
+		return 0
+	}
+	return waits[min(int(q*float64(len(waits))), len(waits)-1)]
+}
+
+// blobsWritten and blobsRead are the requests of S3 for each job, and the logs' bytes those
+// of each request, as bench/cost has counted them.
+const (
+	blobsWritten, blobsRead = 3, 3
+	logBytes                = 1400
+)
+
+// used returns what is billed of what was counted.
+func (w *World) used() awscost.Quantities {
+	used := awscost.Quantities{}
+	requests := 0
+	for _, n := range w.count.requests {
+		requests += n
+	}
+	used[awscost.APIRequest] = float64(requests)
+	used[awscost.FunctionRequest] = float64(requests + w.count.wakes)
+	used[awscost.FunctionTime] = w.count.gigabyteSeconds
+	for _, t := range w.cloud.DynamoDB.Totals() {
+		used[awscost.ReadUnit] += t.Reads
+		used[awscost.WriteUnit] += t.Writes
+	}
+	calls := w.cloud.Calls()
+	messages := w.count.idlePolls
+	for _, operation := range []string{"SendMessage", "ReceiveMessage", "ChangeMessageVisibility", "DeleteMessage",
+		"GetQueueAttributes"} {
+		messages += float64(calls["SQS."+operation])
+	}
+	used[awscost.QueueRequest], used[awscost.FairQueueRequest] = messages, messages
+	used[awscost.Transition] = float64(w.cloud.StepFn.Transitions)
+	used[awscost.BlobWrite] = blobsWritten * float64(w.count.accepted)
+	used[awscost.BlobRead] = blobsRead * float64(w.count.accepted)
+	used[awscost.LogByte] = logBytes * float64(requests)
+	hours := w.count.workerSeconds / 3600
+	counts, err := awscost.Kept()
+	if err != nil {
+		panic(err) // it is compiled in, and its test reads it
+	}
+	for _, item := range []awscost.Item{awscost.ContainerCPU, awscost.ContainerMemory, awscost.ContainerDisk, awscost.PublicAddress} {
+		used[item] = hours * counts.WorkerHour[item]
+	}
+	return used
+}

@@ -1,0 +1,116 @@
+package sim
+
+import (
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/app/awscost"
+)
+
+// of returns the result of a simulation, which fails the test if it cannot be run.
+func of(t *testing.T, c Config) *Result {
+	t.Helper()
+	r, err := Run(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// window is a simulation of the busiest time.
+func window(jobs int, length time.Duration, f Faults) Config {
+	return Config{Seed: 7, Jobs: jobs, Window: length, WarmUp: 30 * time.Second, Faults: f}
+}
+
+func TestSameSeedSameResult(t *testing.T) {
+	t.Parallel()
+	c := window(100_000, 30*time.Second, AllFaults())
+	a, b := of(t, c), of(t, c)
+	if !reflect.DeepEqual(a, b) {
+		t.Errorf("two simulations of one seed differ:\n%+v\n%+v", a.Calls, b.Calls)
+	}
+	c.Seed++
+	if other := of(t, c); reflect.DeepEqual(a.Calls, other.Calls) {
+		t.Error("another seed has the same result")
+	}
+}
+
+// A whole day with a lost zone, a deploy, scarce workers, and messages that come twice and
+// late: every job that was accepted ends, and none is completed or billed twice.
+func TestBadDayLosesAndDoublesNothing(t *testing.T) {
+	t.Parallel()
+	faults := AllFaults()
+	faults.Twice, faults.Late = 0.2, 0.1
+	r := of(t, Config{Seed: 7, Jobs: 600, Faults: faults})
+	if r.Accepted < 400 {
+		t.Fatalf("%d jobs were accepted", r.Accepted)
+	}
+	if r.Lost != 0 || r.Doubled != 0 {
+		t.Errorf("%d jobs were lost, and %d were completed twice", r.Lost, r.Doubled)
+	}
+	if r.BilledJobs != r.Completed {
+		t.Errorf("%d jobs were billed, and %d were completed", r.BilledJobs, r.Completed)
+	}
+	if r.Runs == r.Accepted {
+		t.Error("no job had more than one run: the failures did not happen")
+	}
+	if part := float64(r.Completed) / float64(r.Ended); part < 0.95 {
+		t.Errorf("%.3f of the jobs completed", part)
+	}
+}
+
+// An account whose jobs all come to one partition is found as the hottest.
+func TestFindsHotPartition(t *testing.T) {
+	t.Parallel()
+	w, err := newWorld(window(1000, time.Minute, Faults{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.reset()
+	for range 50 {
+		c := w.newClient(w.accounts[0], "video", time.Second)
+		if _, err := c.accept(w.service.instances[0]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h := w.cloud.DynamoDB.Hottest()[0]
+	if h.Table != "jobs" || !strings.HasSuffix(h.Key, "#"+w.accounts[0].Name) || h.Transactions < 50 || h.Writes < 100 {
+		t.Errorf("the hottest is %+v", h)
+	}
+}
+
+// What is multiplied up from a part of a day is what a whole day uses, for each job, and the
+// hottest partition of the day is that of its busiest time. Requests are left out: at this
+// size a day has cold starts, during which clients poll more often.
+func TestWindowStandsForTheDay(t *testing.T) {
+	t.Parallel()
+	const jobs = 1000
+	whole := of(t, Config{Seed: 7, Jobs: jobs})
+	part := of(t, window(jobs, 3*time.Hour, Faults{}))
+	for _, item := range []awscost.Item{awscost.WriteUnit, awscost.Transition, awscost.BlobWrite} {
+		a, b := whole.Used[item]/float64(whole.Asked), part.Used[item]/float64(part.Asked)
+		if math.Abs(a-b)/a > 0.2 {
+			t.Errorf("%s: a job of a day uses %.2f, one of its busiest hours %.2f", item, a, b)
+		}
+	}
+	if a, b := whole.Hottest[0].Share(), part.Hottest[0].Share(); a > 2*b || b > 2*a {
+		t.Errorf("the hottest partition is at %.4f in a day, and at %.4f in its busiest hours", a, b)
+	}
+}
+
+// Workers are paid for in a window of seconds too: those that run, for as long as it lasts.
+func TestWorkersOfShortWindow(t *testing.T) {
+	t.Parallel()
+	r := of(t, Config{Seed: 7, Jobs: 100_000, Window: 3 * time.Second, WarmUp: time.Second})
+	counts, err := awscost.Kept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := float64(r.Peaks.WorkersMax) * 3 / 3600 * counts.WorkerHour[awscost.ContainerCPU]
+	if got := r.Used[awscost.ContainerCPU]; got < want/2 || got > 1.5*want {
+		t.Errorf("the workers' processors are %g, want about %g", got, want)
+	}
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine"
+	"cutroom/shared/platform/c2pa"
+	"cutroom/shared/platform/fence"
+	"cutroom/shared/service/provenance"
+	"cutroom/shared/testkit/c2patest"
+)
+
+const (
+	// signingSize is about how large the signed video is, in bytes.
+	signingSize   = 100 << 20
+	signingRounds = 5
+	// signingBar is how much longer a result may take to be signed than to be copied and
+	// hashed, which nobody who stores it can do without.
+	signingBar = 6
+)
+
+// signing puts Content Credentials into a large result, as a worker does between engine and
+// store, and, as the floor, copies and hashes it.
+func (b *bench) signing(ctx context.Context) error {
+	signer, err := newSigner(ctx)
+	if err != nil {
+		return err
+	}
+	folder, err := os.MkdirTemp(b.folder, "signing-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	video, size, err := b.longClip(ctx, folder)
+	if err != nil {
+		return err
+	}
+	to := filepath.Join(folder, "result.mp4")
+	spec := engine.Spec{Model: benchModel, Kind: catalog.TextToVideo, Output: video}
+	var measured, floor []time.Duration
+	for range signingRounds {
+		for _, step := range []struct {
+			into *[]time.Duration
+			do   func() error
+		}{
+			{&floor, func() error { return copyAndHash(to, video) }},
+			{&measured, func() error {
+				_, err := signer.Sign(ctx, spec, engine.Outcome{Engine: "bench"}, "video/mp4", to)
+				return err
+			}},
+		} {
+			begun := time.Now()
+			if err := step.do(); err != nil {
+				return err
+			}
+			*step.into = append(*step.into, time.Since(begun))
+			if err := os.Remove(to); err != nil {
+				return err
+			}
+		}
+	}
+	b.table.add(row{
+		what:     fmt.Sprintf("signing an MP4 of %d MB, and verifying it", size/1e6),
+		measured: short(median(measured)), floor: short(median(floor)) + " to copy and hash it",
+		ratio: ratio(median(measured), median(floor)), bar: fmt.Sprintf("%d x", signingBar),
+		verdict: verdictOf(median(measured) <= signingBar*median(floor)),
+	})
+	return nil
+}
+
+// newSigner returns a signer with an identity of its own.
+func newSigner(ctx context.Context) (*provenance.Signer, error) {
+	path, err := c2patest.Find()
+	if err != nil {
+		return nil, err
+	}
+	fenced, err := fence.New(ctx)
+	if err != nil {
+		return nil, err
+	}
+	library, err := c2pa.Find(ctx, fenced, path)
+	if err != nil {
+		return nil, err
+	}
+	text, err := provenance.NewIdentity(time.Now(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	identity, err := provenance.ParseIdentity(text, text, time.Now(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	return provenance.New(provenance.Config{
+		Library: library, Identity: identity, Generative: true, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+	}), nil
+}
+
+// longClip makes a video of the clip, over and over, and returns its path and size in bytes.
+func (b *bench) longClip(ctx context.Context, folder string) (path string, size int64, err error) {
+	clip, err := os.Stat(b.clip)
+	if err != nil {
+		return "", 0, err
+	}
+	path = filepath.Join(folder, "long.mp4")
+	out, err := exec.CommandContext(ctx, "ffmpeg", "-v", "error", "-stream_loop", fmt.Sprint(signingSize/clip.Size()),
+		"-i", b.clip, "-c", "copy", path).CombinedOutput()
+	if err != nil {
+		return "", 0, fmt.Errorf("make a long video: %w\n%s", err, out)
+	}
+	made, err := os.Stat(path)
+	if err != nil {
+		return "", 0, err
+	}
+	return path, made.Size(), nil
+}
+
+// copyAndHash copies a file and takes the SHA-256 of it.
+func copyAndHash(to, from string) error {
+	source, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	target, err := os.Create(to)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(io.MultiWriter(target, sha256.New()), source)
+	if closed := target.Close(); err == nil {
+		err = closed
+	}
+	return err
+}

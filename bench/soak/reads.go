@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"cutroom/shared/testkit/servertest"
+)
+
+const (
+	// manyAccount has manyFiles records of files from before the start; its key is manyKey.
+	manyAccount, manyKey = "many", "ck_soak-many-files"
+	// readSlack is how much slower the slowest reads of the last quarter may be than those
+	// of the second, besides twice: what else the machine does comes and goes.
+	readSlack = 100 * time.Millisecond
+)
+
+// readTimes are how long reads took, with when they ended.
+type readTimes struct {
+	mu    sync.Mutex
+	begun time.Time
+	reads []timedRead
+}
+
+type timedRead struct{ at, took time.Duration }
+
+// add records a read that began then.
+func (r *readTimes) add(begun time.Time) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.begun.IsZero() {
+		r.begun = begun
+	}
+	r.reads = append(r.reads, timedRead{time.Since(r.begun), time.Since(begun)})
+}
+
+// reset forgets what was recorded.
+func (r *readTimes) reset() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.begun, r.reads = time.Time{}, nil
+}
+
+// flat fails if reads became slower with time: it compares the p99 of the last quarter with
+// that of the second.
+func (r *readTimes) flat() error {
+	if len(r.reads) == 0 {
+		return fmt.Errorf("nothing was read")
+	}
+	length := r.reads[len(r.reads)-1].at
+	second, last := r.p99(length/4, length/2), r.p99(length*3/4, length+1)
+	fmt.Printf("reads    %d; p99 %s in the second quarter, %s in the last\n", len(r.reads), second, last)
+	if last > 2*second+readSlack {
+		return fmt.Errorf("the p99 of reads grew from %s to %s", second, last)
+	}
+	return nil
+}
+
+// p99 is that of the reads that ended between two times.
+func (r *readTimes) p99(from, to time.Duration) time.Duration {
+	var took []time.Duration
+	for _, read := range r.reads {
+		if read.at >= from && read.at < to {
+			took = append(took, read.took)
+		}
+	}
+	if len(took) == 0 {
+		return 0
+	}
+	slices.Sort(took)
+	return took[len(took)*99/100].Round(10 * time.Microsecond)
+}
+
+// read reads a page of files among very many, the first or one that follows, or the state
+// of a job.
+func (l *load) read(ctx context.Context, random *rand.Rand) {
+	client, path := &servertest.Client{URL: l.server.URL(), Key: manyKey}, "/v1/files?limit=100"
+	id := l.ledger.anyJob()
+	switch {
+	case random.IntN(2) == 0 && id != "":
+		client, path = l.server.Client(), "/v1/jobs/"+id
+	case random.IntN(4) > 0:
+		path += l.cursor()
+	}
+	begun := time.Now()
+	answer, err := client.Get(ctx, path)
+	if err != nil || answer.Status != 200 {
+		l.ledger.wrong("a read of %s: status %d, %v", path, answer.Status, err)
+		return
+	}
+	l.reads.add(begun)
+	l.ledger.did("reads")
+	var page struct {
+		Files []struct{} `json:"files"`
+		Next  string     `json:"next_cursor"`
+	}
+	if client.Key != manyKey || l.files == 0 {
+		return
+	}
+	if err := json.Unmarshal(answer.Body, &page); err != nil || len(page.Files) != 100 && page.Next != "" {
+		l.ledger.wrong("a page of %d files, %v", len(page.Files), err)
+	}
+	l.follow(page.Next)
+}
+
+// follow keeps a cursor for later reads.
+func (l *load) follow(next string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.next = next; next != "" {
+		l.next = "&cursor=" + url.QueryEscape(next)
+	}
+}
+
+func (l *load) cursor() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.next
+}

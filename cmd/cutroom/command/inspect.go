@@ -1,0 +1,145 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"cutroom/shared/domain/origin"
+	"cutroom/shared/platform/c2pa"
+	"cutroom/shared/platform/fence"
+	"cutroom/shared/service/provenance"
+)
+
+// Inspect verifies the Content Credentials of a file.
+type Inspect struct {
+	File    string `arg:"" type:"existingfile" help:"Picture or video."`
+	Trust   string `type:"existingfile" placeholder:"FILE" help:"Certificates in PEM, by whose authorities signers are vouched for."`
+	Library string `env:"CUTROOM_C2PA_LIBRARY" placeholder:"FILE" help:"The library libc2pa_c; beside this program or the system's if absent (${env})."`
+}
+
+// Help is the help text beyond the flags.
+func (Inspect) Help() string {
+	return "It works on this machine alone and asks no server. The exit code is 0 if the file is as it was signed, and 1 " +
+		"if it has no credentials, was changed, or its credentials cannot be believed."
+}
+
+// errInvalid means that a file's credentials do not hold. They were printed.
+var errInvalid = errors.New("the Content Credentials are not valid")
+
+// Run prints what the file says.
+func (c *Inspect) Run(ctx context.Context, s *Session) error {
+	anchors := ""
+	if c.Trust != "" {
+		text, err := os.ReadFile(c.Trust)
+		if err != nil {
+			return err
+		}
+		if anchors, err = provenance.Anchors(text); err != nil {
+			return &UsageError{fmt.Sprintf("--trust: %s: %v", c.Trust, err)}
+		}
+	}
+	// To open a named pipe waits until somebody writes to it.
+	if info, err := os.Stat(c.File); err != nil {
+		return err
+	} else if !info.Mode().IsRegular() {
+		return &UsageError{c.File + " is no regular file. Save what it holds, and inspect that."}
+	}
+	file, err := os.Open(c.File)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	fenced, err := fence.New(ctx)
+	if err != nil {
+		return err
+	}
+	library, err := c2pa.Find(ctx, fenced, c.Library)
+	if err != nil {
+		return fmt.Errorf("%w; scripts/install-c2pa.sh puts libc2pa_c beside the program", err)
+	}
+	report, err := provenance.Inspect(ctx, library, file, anchors)
+	switch {
+	case errors.Is(err, c2pa.ErrNone):
+		return errors.New("the file has no Content Credentials")
+	case errors.Is(err, c2pa.ErrLost):
+		return errors.New("the file cannot be read: what reads it crashed, or took too much memory or time")
+	case err != nil:
+		return err
+	}
+	if s.JSON {
+		err = s.Print(report)
+	} else {
+		err = s.showReport(report)
+	}
+	if err == nil && report.State == origin.Invalid {
+		return errInvalid
+	}
+	return err
+}
+
+// showReport prints a report for people.
+func (s *Session) showReport(report origin.Report) error {
+	list := s.newList("CREDENTIALS", report.State)
+	rows := recordRows(report.Record)
+	for _, problem := range report.Problems {
+		rows = append(rows, []string{"problem", problem})
+	}
+	switch report.State {
+	case origin.Trusted:
+		rows = append(rows, []string{
+			"verified", "unchanged since it was signed, by someone whom a trusted authority vouches for",
+		})
+	case origin.Valid:
+		rows = append(rows, []string{
+			"verified", "unchanged since it was signed; that the signer's name is true nobody vouches for (--trust)",
+		})
+	}
+	for _, row := range rows {
+		if err := list.row(row); err != nil {
+			return err
+		}
+	}
+	return list.end()
+}
+
+// recordRows describe what one signer says, and below it what the inputs' signers said.
+func recordRows(record origin.Record) [][]string {
+	var rows [][]string
+	for _, action := range record.Actions {
+		text := strings.TrimPrefix(action.Action, "c2pa.")
+		switch {
+		case action.ByModel():
+			text += " by a trained model (" + action.SourceType + ")"
+		case action.SourceType != "":
+			text += " (" + action.SourceType + ")"
+		}
+		for _, part := range [][2]string{{", model ", action.Model}, {", engine ", action.Agent}, {", ", action.When}} {
+			if part[1] != "" {
+				text += part[0] + part[1]
+			}
+		}
+		rows = append(rows, []string{"what", text})
+	}
+	signer := record.SignedBy
+	if record.CommonName != "" && record.CommonName != signer {
+		signer += " (" + record.CommonName + ")"
+	}
+	rows = append(rows, []string{"signed by", signer}, []string{"written by", record.Generator})
+	for _, in := range record.Inputs {
+		text := in.Relationship + " " + in.Format
+		if in.SHA256 != "" {
+			text += ", SHA-256 " + in.SHA256
+		}
+		rows = append(rows, []string{"made of", text})
+		if in.Record == nil {
+			continue
+		}
+		for _, row := range recordRows(*in.Record) {
+			rows = append(rows, []string{"  " + row[0], row[1]})
+		}
+	}
+	return rows
+}

@@ -1,0 +1,406 @@
+package main_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"database/sql"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	_ "modernc.org/sqlite"
+
+	"cutroom/shared/testkit/servertest"
+)
+
+// keepVersion names a version whose fixture is made; the program of that version is the
+// one of -program. CONTRIBUTING.md says when.
+var (
+	keepVersion = flag.String("keep-version", "", "make the fixture of this version")
+	oldProgram  = flag.String("program", "", "path of the program of that version, without it this one's")
+	keepCatalog = flag.String("catalog", "", "path of a catalog that it reads, with small results")
+)
+
+// versionsFolder has a fixture of each version: NAME.tar.gz is a data folder as a killed
+// server left it, NAME.json says what is in it.
+var versionsFolder = filepath.Join("testdata", "versions")
+
+// version is what is known of a fixture.
+type version struct {
+	// Schema is the version of its database. MadeAt is when it was made.
+	Schema int       `json:"schema"`
+	MadeAt time.Time `json:"made_at"`
+	// Key is a permanent key of an account of its own.
+	Key string `json:"key"`
+	// Files, Ended are the SHA-256 of files and of results of jobs, by their ids. Open
+	// are jobs that had not ended.
+	Files map[string]string `json:"files"`
+	Ended map[string]string `json:"ended"`
+	Open  []string          `json:"open"`
+	// Completions is how many completions were asked for.
+	Completions int `json:"completions"`
+}
+
+func digestOf(content []byte) string {
+	digest := sha256.Sum256(content)
+	return hex.EncodeToString(digest[:])
+}
+
+// ask calls the server's gateway with a key, and reads its answer into a value.
+func ask(t *testing.T, server *servertest.Server, key, method, path, body string, into any) {
+	t.Helper()
+	client := &servertest.Client{URL: server.InferenceURL()}
+	answer, err := client.Call(bounded(t), method, path, strings.NewReader(body), int64(len(body)),
+		"Content-Type", "application/json", "Authorization", "Bearer "+key)
+	if err != nil || answer.Status != http.StatusOK || json.Unmarshal(answer.Body, into) != nil {
+		t.Fatalf("%s %s: %d %s, %v", method, path, answer.Status, answer.Body, err)
+	}
+}
+
+// requests returns how many completions a server has counted on the day when the fixture
+// was made.
+func (v version) requests(t *testing.T, server *servertest.Server) int {
+	t.Helper()
+	day := v.MadeAt.UTC().Format(time.DateOnly)
+	var used struct {
+		Data []struct{ Requests int }
+	}
+	ask(t, server, v.Key, http.MethodGet, "/v1/usage?from="+day+"&to="+day, "", &used)
+	n := 0
+	for _, row := range used.Data {
+		n += row.Requests
+	}
+	return n
+}
+
+// A data folder of each earlier version opens in this one: keys work, files and results
+// are there to the byte, what was used is counted, and jobs that had not ended do.
+func TestEarlierVersions(t *testing.T) {
+	t.Parallel()
+	names, err := filepath.Glob(filepath.Join(versionsFolder, "*.json"))
+	if err != nil || len(names) < 6 {
+		t.Fatalf("the fixtures are %v, %v", names, err)
+	}
+	for _, name := range names {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".json"), func(t *testing.T) {
+			data, v := unpacked(t, strings.TrimSuffix(name, ".json"))
+			server := start(t, data, "CUTROOM_LOG_LEVEL=warn")
+			v.want(t, data, server)
+		})
+	}
+}
+
+// want fails unless all that the fixture has is there.
+func (v version) want(t *testing.T, data string, server *servertest.Server) {
+	t.Helper()
+	ctx := bounded(t)
+	client := &servertest.Client{URL: server.URL(), Key: v.Key}
+	var listed struct{ Files []storedFile }
+	call(t, client, http.MethodGet, "/v1/files", nil, "", &listed)
+	kept := map[string]bool{}
+	for content := range (&vault{t: t, data: data}).bytesBelow("blobs/files") {
+		kept[digestOf([]byte(content))] = true
+	}
+	for _, f := range listed.Files {
+		if !kept[v.Files[f.ID]] {
+			t.Errorf("the bytes of the file %s are gone", f.ID)
+		}
+	}
+	if len(listed.Files) != len(v.Files) || len(v.Files) == 0 {
+		t.Errorf("%d files are listed, want %d", len(listed.Files), len(v.Files))
+	}
+	for id, digest := range v.Ended {
+		answer, err := client.Content(ctx, id)
+		if err != nil || answer.Status != http.StatusOK || digestOf(answer.Body) != digest {
+			t.Errorf("the result of %s: status %d, %v", id, answer.Status, err)
+		}
+	}
+	for _, id := range v.Open {
+		job, err := client.Await(ctx, id, nil)
+		if err != nil || job.Status != "completed" {
+			t.Errorf("the job %s that had not ended is %+v, %v", id, job, err)
+		}
+	}
+	if counted := v.requests(t, server); counted != v.Completions || counted == 0 {
+		t.Errorf("%d completions were counted, want %d", counted, v.Completions)
+	}
+}
+
+// A backup that was made of an earlier version's folder is restored, and one of a newer
+// version is refused, as a data folder of one is: both say which is newer.
+func TestNewerVersion(t *testing.T) {
+	t.Parallel()
+	names, err := filepath.Glob(filepath.Join(versionsFolder, "*.json"))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("the fixtures are %v, %v", names, err)
+	}
+	data, v := unpacked(t, strings.TrimSuffix(names[0], ".json"))
+	kept, into := filepath.Join(t.TempDir(), "kept"), filepath.Join(t.TempDir(), "restored")
+	for _, args := range [][]string{{"backup", kept, "--data", data}, {"restore", kept, "--data", into}} {
+		if ended, err := program.Run(t.Context(), nil, args...); err != nil || ended.ExitCode != 0 {
+			t.Fatalf("cutroom %v: %+v, %v", args, ended, err)
+		}
+	}
+	restored := start(t, into, "CUTROOM_LOG_LEVEL=warn")
+	v.want(t, into, restored)
+	restored.Kill()
+
+	change(t, filepath.Join(into, "cutroom.db"), setNewer)
+	server, err := program.Launch(into)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = server.Ready(bounded(t))
+	server.Kill()
+	if err == nil || !strings.Contains(err.Error(), "version 9999, which is newer than version") {
+		t.Errorf("a newer folder is served: %v", err)
+	}
+	// So is a backup that such a version made.
+	makeNewer(t, kept)
+	for _, args := range [][]string{
+		{"backup", kept + "2", "--data", into}, {"keys", "list", "--data", into}, {"restore", kept, "--data", t.TempDir()},
+	} {
+		ended, err := program.Run(t.Context(), nil, args...)
+		if err != nil || ended.ExitCode == 0 || !strings.Contains(ended.Stderr, "newer") {
+			t.Errorf("cutroom %v of a newer folder: %+v, %v", args, ended, err)
+		}
+	}
+}
+
+// change changes a database.
+func change(t *testing.T, path string, do func(db *sql.DB) error) {
+	t.Helper()
+	db, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db.SetMaxOpenConns(1)
+	if err := errors.Join(do(db), db.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// makeNewer makes a backup into one that a newer version made.
+func makeNewer(t *testing.T, kept string) {
+	t.Helper()
+	path := filepath.Join(kept, "manifest.json")
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var manifest map[string]any
+	if err := json.Unmarshal(text, &manifest); err != nil {
+		t.Fatal(err)
+	}
+	records := filepath.Join(kept, "database", manifest["id"].(string))
+	change(t, records, setNewer)
+	content, err := os.ReadFile(records)
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifest["database"] = map[string]any{"size": len(content), "sha256": digestOf(content)}
+	if text, err = json.Marshal(manifest); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// setNewer makes a database one of a newer version.
+func setNewer(db *sql.DB) error {
+	_, err := db.Exec("pragma user_version = 9999")
+	return err
+}
+
+// unpacked unpacks a fixture, as if it had just been made.
+func unpacked(t *testing.T, name string) (data string, v version) {
+	t.Helper()
+	facts, err := os.ReadFile(name + ".json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(facts, &v); err != nil {
+		t.Fatal(err)
+	}
+	packed, err := os.Open(name + ".tar.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer packed.Close()
+	plain, err := gzip.NewReader(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data = t.TempDir()
+	for files := tar.NewReader(plain); ; {
+		header, err := files.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(data, header.Name)
+		content, err := io.ReadAll(files)
+		if err == nil {
+			err = errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, content, 0o600))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(t, filepath.Join(data, "cutroom.db"), func(db *sql.DB) error {
+		return shift(t.Context(), db, v.MadeAt, time.Since(v.MadeAt)-time.Second)
+	})
+	return data, v
+}
+
+// shift adds a duration to all times near one that a database of any version has. They
+// are milliseconds in integers. Nothing may change the audit log.
+func shift(ctx context.Context, db *sql.DB, near time.Time, by time.Duration) error {
+	columns, err := texts(ctx, db, `select 'update "' || m.name || '" set "' || c.name || '" = "' || c.name || '" + ?1
+		where "' || c.name || '" between ?2 and ?3' from sqlite_schema m, pragma_table_info(m.name) c
+		where m.type = 'table' and c.type like 'integer' and m.name <> 'audit'`)
+	if err != nil {
+		return err
+	}
+	const span = 366 * 24 * time.Hour
+	for _, column := range columns {
+		if _, err := db.ExecContext(ctx, column, by.Milliseconds(), near.Add(-span).UnixMilli(),
+			near.Add(span).UnixMilli()); err != nil {
+			return fmt.Errorf("%s: %w", column, err)
+		}
+	}
+	return nil
+}
+
+// texts returns the texts that a query finds.
+func texts(ctx context.Context, db *sql.DB, query string) ([]string, error) {
+	rows, err := db.QueryContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	var found []string
+	for rows.Next() {
+		var text string
+		if err := rows.Scan(&text); err != nil {
+			return nil, err
+		}
+		found = append(found, text)
+	}
+	return found, rows.Err()
+}
+
+// It makes the fixture of a version: a server of its program is used and killed.
+func TestKeepVersion(t *testing.T) {
+	if *keepVersion == "" {
+		t.Skip("no version is named by -keep-version")
+	}
+	old, settings := program, []string{"CUTROOM_WORKERS=1", "CUTROOM_CATALOG=" + cmp.Or(*keepCatalog, smallResults)}
+	if *oldProgram != "" {
+		old = servertest.Program(*oldProgram)
+	}
+	ctx, data := bounded(t), t.TempDir()
+	ended, err := old.Run(ctx, nil, "keys", "create", "--account", "acme", "--label", "laptop", "--data", data)
+	if err != nil || ended.ExitCode != 0 {
+		t.Fatalf("%+v, %v", ended, err)
+	}
+	v := version{
+		MadeAt: time.Now().UTC(), Key: strings.TrimSpace(ended.Stdout),
+		Files: map[string]string{}, Ended: map[string]string{},
+	}
+	server, err := old.Start(ctx, data, settings...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	endWith(t, server)
+	client := &servertest.Client{URL: server.URL(), Key: v.Key}
+	for i := range 3 {
+		content := bytes.Repeat(fmt.Appendf(nil, "file %d; ", i), 1+100*i)
+		v.Files[store(t, client, content).ID] = digestOf(content)
+	}
+	done := submit(ctx, t, client, fixtures.tiny)
+	if job, err := client.Await(ctx, done, nil); err != nil || job.Status != "completed" {
+		t.Fatalf("%+v, %v", job, err)
+	}
+	result, err := client.Content(ctx, done)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.Ended[done] = digestOf(result.Body)
+	for ; v.Completions < 2; v.Completions++ {
+		ask(t, server, v.Key, http.MethodPost, "/v1/chat/completions",
+			`{"model":"cutroom-echo","messages":[{"role":"user","content":"hello"}]}`, &struct{}{})
+	}
+	for v.requests(t, server) < v.Completions {
+		select {
+		case <-time.After(20 * time.Millisecond):
+		case <-ctx.Done():
+			t.Fatal("the completions are not counted")
+		}
+	}
+	for range 2 {
+		submit(ctx, t, client, fixtures.tiny)
+	}
+	server.Kill()
+	change(t, filepath.Join(data, "cutroom.db"), func(db *sql.DB) (err error) {
+		if v.Open, err = texts(ctx, db, "select id from job where completed_at is null"); err != nil {
+			return err
+		}
+		return db.QueryRowContext(ctx, "pragma user_version").Scan(&v.Schema)
+	})
+	if len(v.Open) == 0 {
+		t.Fatal("all jobs had ended before the server was killed")
+	}
+	v.pack(t, data)
+}
+
+// pack writes the fixture.
+func (v version) pack(t *testing.T, data string) {
+	t.Helper()
+	var packed bytes.Buffer
+	compressed := gzip.NewWriter(&packed)
+	files := tar.NewWriter(compressed)
+	if err := filepath.WalkDir(data, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(data, path)
+		if err != nil || strings.HasPrefix(name, "scratch") || name == "lock" || name == "reserve" {
+			return err
+		}
+		err = files.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(content)), ModTime: v.MadeAt})
+		if err == nil {
+			_, err = files.Write(content)
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	facts, err := json.MarshalIndent(v, "", "  ")
+	name := filepath.Join(versionsFolder, *keepVersion)
+	if err := errors.Join(err, files.Close(), compressed.Close(), os.MkdirAll(versionsFolder, 0o755),
+		os.WriteFile(name+".tar.gz", packed.Bytes(), 0o644),
+		os.WriteFile(name+".json", append(facts, '\n'), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,407 @@
+package functions_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"cutroom/shared/domain/audit"
+	"cutroom/shared/domain/batch"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/usage"
+	"cutroom/shared/testkit/awstest"
+	"cutroom/shared/testkit/lambdatest"
+	"cutroom/shared/testkit/patience"
+)
+
+const chatRoute = "/v1/chat/completions"
+
+// strangerKey is a key of another account.
+const strangerKey = "ck_sample_stranger"
+
+// batchWorld is a world with batches, and a model server that makes their answers.
+type batchWorld struct {
+	*world
+	t *testing.T
+	// api is the function batches.
+	api *lambdatest.Function
+	// started has an element for each start of the function steps that was asked for.
+	started  chan struct{}
+	settings []string
+
+	mu sync.Mutex
+	// answered counts the answers to each question, and held keeps the model server from
+	// answering while it is open.
+	answered map[string]int
+	held     chan struct{}
+}
+
+// answerBytes is the size of an answer: so large that answers are kept after a few.
+const answerBytes = 60_000
+
+func newBatchWorld(t *testing.T) *batchWorld {
+	t.Helper()
+	w := &batchWorld{world: newWorld(t), t: t, started: make(chan struct{}, 1000), answered: map[string]int{}}
+	model := httptest.NewServer(http.HandlerFunc(w.answer))
+	t.Cleanup(model.Close)
+	lambda := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
+		w.started <- struct{}{}
+		out.WriteHeader(http.StatusAccepted)
+	}))
+	t.Cleanup(lambda.Close)
+	calls := awstest.NewProxy(t, lambda.URL, 1, awstest.Faults{})
+	w.guard(t, calls)
+	catalog, err := os.ReadFile(filepath.Join("..", "shared", "domain", "catalog", "catalog.yaml"))
+	must(t, err)
+	catalog = fmt.Appendf(catalog, "\n  - {id: counted, routes: [chat], context_length: 100000, max_output_length: 50, "+
+		"price: {input: 1, output: 2, batch: 0.5}, upstreams: [{url: %q, model: counted}]}\n", model.URL+"/v1")
+	path := filepath.Join(t.TempDir(), "catalog.yaml")
+	must(t, os.WriteFile(path, catalog, 0o600))
+	w.settings = []string{"CUTROOM_CATALOG=" + path, "AWS_ENDPOINT_URL_LAMBDA=" + calls.URL}
+	stranger, err := credential.NewKey(strangerKey, "stranger", credential.DefaultTier, "", time.Now())
+	must(t, err)
+	must(t, w.keys.CreateKey(t.Context(), audit.Operator(stranger.CreatedAt), stranger))
+	w.api = w.start(t, "batches", w.settings...)
+	return w
+}
+
+// answer is the model server.
+func (w *batchWorld) answer(out http.ResponseWriter, r *http.Request) {
+	var asked struct {
+		Messages []struct{ Content string }
+	}
+	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil || len(asked.Messages) != 1 {
+		out.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	question := asked.Messages[0].Content
+	w.mu.Lock()
+	held := w.held
+	w.mu.Unlock()
+	if held != nil {
+		select {
+		case <-held:
+		case <-r.Context().Done():
+			return
+		}
+	}
+	w.mu.Lock()
+	w.answered[question]++
+	w.mu.Unlock()
+	content, _ := json.Marshal(question + strings.Repeat(".", answerBytes))
+	out.Header().Set("Content-Type", "application/json")
+	fmt.Fprintf(out, `{"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [{"index": 0,
+		"finish_reason": "stop", "message": {"role": "assistant", "content": %s}}],
+		"usage": {"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 20}}`, content)
+}
+
+// hold keeps the model server from answering until the function that it returns is called.
+func (w *batchWorld) hold() (release func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	held := make(chan struct{})
+	w.held = held
+	return func() {
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		close(held)
+		w.held = nil
+	}
+}
+
+// call calls the API with a key and returns the answer's status and body.
+func (w *batchWorld) call(key, method, resource, id, contentType string, body []byte) (int, []byte) {
+	w.t.Helper()
+	event, err := json.Marshal(events.APIGatewayProxyRequest{
+		Resource: resource, Path: strings.NewReplacer("{file_id}", id, "{batch_id}", id).Replace(resource), HTTPMethod: method,
+		Headers: map[string]string{"Authorization": "Bearer " + key, "Content-Type": contentType, "Host": "example.com"},
+		MultiValueHeaders: map[string][]string{
+			"Authorization": {"Bearer " + key}, "Content-Type": {contentType}, "Host": {"example.com"},
+		},
+		Body: base64.StdEncoding.EncodeToString(body), IsBase64Encoded: true,
+		RequestContext: events.APIGatewayProxyRequestContext{RequestID: "c6af9ac6-7b61-11e6-9a41-93e8deadbeef"},
+	})
+	must(w.t, err)
+	answer, err := w.api.Request(w.t.Context(), event)
+	must(w.t, err)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	must(w.t, err)
+	return answer.Status, text
+}
+
+// shownBatch is a batch as the API shows it.
+type shownBatch struct {
+	ID     string
+	Status string
+	Output string `json:"output_file_id"`
+	Errors string `json:"error_file_id"`
+	Counts struct {
+		Total, Completed, Failed int
+	} `json:"request_counts"`
+}
+
+// create makes a batch of so many calls from a file, which is deleted then.
+func (w *batchWorld) create(calls int) shownBatch {
+	w.t.Helper()
+	var form bytes.Buffer
+	writer := multipart.NewWriter(&form)
+	must(w.t, writer.WriteField("purpose", "batch"))
+	part, err := writer.CreateFormFile("file", "calls.jsonl")
+	must(w.t, err)
+	for n := range calls {
+		fmt.Fprintf(part, `{"custom_id": "call-%d", "method": "POST", "url": %q, "body": {"model": "counted", `+
+			`"messages": [{"role": "user", "content": "line %d"}]}}`+"\n", n, chatRoute, n)
+	}
+	must(w.t, writer.Close())
+	status, answer := w.call(sampleKey, http.MethodPost, "/v1/files", "", writer.FormDataContentType(), form.Bytes())
+	var file struct{ ID string }
+	if err := json.Unmarshal(answer, &file); err != nil || status != http.StatusOK {
+		w.t.Fatalf("upload: %d %s", status, answer)
+	}
+	asked := fmt.Sprintf(`{"input_file_id": %q, "endpoint": %q, "completion_window": "24h"}`, file.ID, chatRoute)
+	status, answer = w.call(sampleKey, http.MethodPost, "/v1/batches", "", "application/json", []byte(asked))
+	var b shownBatch
+	if err := json.Unmarshal(answer, &b); err != nil || status != http.StatusOK || b.Status != "validating" {
+		w.t.Fatalf("create: %d %s", status, answer)
+	}
+	if status, answer := w.call(sampleKey, http.MethodDelete, "/v1/files/{file_id}", file.ID, "", nil); status != http.StatusOK {
+		w.t.Fatalf("delete: %d %s", status, answer)
+	}
+	<-w.started // work on it
+	return b
+}
+
+// get returns a batch.
+func (w *batchWorld) get(id string) (b shownBatch) {
+	w.t.Helper()
+	status, answer := w.call(sampleKey, http.MethodGet, "/v1/batches/{batch_id}", id, "", nil)
+	if err := json.Unmarshal(answer, &b); err != nil || status != http.StatusOK {
+		w.t.Fatalf("get: %d %s", status, answer)
+	}
+	return b
+}
+
+// until waits until a batch is as a function wants it.
+func (w *batchWorld) until(id, what string, holds func(shownBatch) bool) shownBatch {
+	w.t.Helper()
+	for end := time.Now().Add(patience.Max); ; time.Sleep(100 * time.Millisecond) {
+		b := w.get(id)
+		if holds(b) {
+			return b
+		}
+		if time.Now().After(end) {
+			w.t.Fatalf("waiting until %s: %+v", what, b)
+		}
+	}
+}
+
+// step has a process make a step; the channel has its error once it has ended.
+func (w *batchWorld) step(f *lambdatest.Function) <-chan error {
+	ended := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(w.t.Context()), patience.Max)
+		defer cancel()
+		_, err := f.Invoke(ctx, []byte(`{"source": "aws.events"}`))
+		ended <- err
+	}()
+	return ended
+}
+
+// change changes the record of a batch by an expression, as time does when it passes.
+func (w *batchWorld) change(id, expression string, values map[string]types.AttributeValue) {
+	w.t.Helper()
+	client, table := dynamodb.NewFromConfig(w.cloud.Config()), ""
+	for _, setting := range w.world.settings {
+		if name, value, _ := strings.Cut(setting, "="); name == "CUTROOM_USAGE_TABLE" {
+			table = value
+		}
+	}
+	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
+	_, err := client.UpdateItem(w.t.Context(), &dynamodb.UpdateItemInput{
+		TableName: &table, Key: map[string]types.AttributeValue{"id": text("batch/" + id), "part": text("record")},
+		UpdateExpression: aws.String(expression), ExpressionAttributeValues: values,
+	})
+	must(w.t, err)
+}
+
+// results returns the lines of a file with results by their custom ids.
+func (w *batchWorld) results(file string) map[string]resultLine {
+	w.t.Helper()
+	all := map[string]resultLine{}
+	if file == "" {
+		return all
+	}
+	status, answer := w.call(sampleKey, http.MethodGet, "/v1/files/{file_id}/content", file, "", nil)
+	if status != http.StatusOK {
+		w.t.Fatalf("content: %d %.300s", status, answer)
+	}
+	for line := range bytes.Lines(answer) {
+		var one resultLine
+		must(w.t, json.Unmarshal(line, &one))
+		if _, twice := all[one.CustomID]; twice {
+			w.t.Errorf("%s has two results", one.CustomID)
+		}
+		all[one.CustomID] = one
+	}
+	return all
+}
+
+type resultLine struct {
+	CustomID string `json:"custom_id"`
+	Response struct {
+		Body struct {
+			Choices []struct{ Message struct{ Content string } }
+		}
+	}
+	Error struct{ Code string }
+}
+
+// billed returns what the model was used for.
+func (w *batchWorld) billed() (counts usage.Counts) {
+	w.t.Helper()
+	day := usage.DayOf(time.Now())
+	totals, err := w.usage.Totals(w.t.Context(), "acme", usage.DayOf(time.Now().Add(-24*time.Hour)), day)
+	must(w.t, err)
+	for _, total := range totals {
+		if total.Model == "counted" {
+			counts.Add(total.Counts)
+		}
+	}
+	return counts
+}
+
+// A process is killed in the middle of a batch, and two work on it at once after that: each
+// line is answered once and billed once.
+func TestBatchOutlivesItsProcesses(t *testing.T) {
+	t.Parallel()
+	const lines = 150
+	w := newBatchWorld(t)
+	b := w.create(lines)
+	reaches := func(n int) func(shownBatch) bool {
+		return func(b shownBatch) bool { return b.Counts.Completed >= n }
+	}
+	first := w.start(t, "steps", w.settings...)
+	ended := w.step(first)
+	w.until(b.ID, "some answers are kept", reaches(1))
+	first.Kill()
+	if err := <-ended; err == nil {
+		t.Log("the batch was done before the process was killed")
+	}
+	// Another finds it claimed, until the time of the first one is over.
+	second, third := w.start(t, "steps", w.settings...), w.start(t, "steps", w.settings...)
+	must(t, <-w.step(second))
+	kept := w.get(b.ID).Counts.Completed
+	w.change(b.ID, "REMOVE held_until", nil)
+	one := w.step(second)
+	w.until(b.ID, "more answers are kept", reaches(min(kept+1, lines)))
+	w.change(b.ID, "REMOVE held_until", nil)
+	two := w.step(third)
+	must(t, <-one)
+	must(t, <-two)
+	b = w.until(b.ID, "it is completed", func(b shownBatch) bool { return b.Status == "completed" })
+	results := w.results(b.Output)
+	for n := range lines {
+		got := results[fmt.Sprintf("call-%d", n)].Response.Body.Choices
+		if want := fmt.Sprintf("line %d.", n); len(got) != 1 || !strings.HasPrefix(got[0].Message.Content, want) {
+			t.Errorf("call %d: %.100v", n, got)
+		}
+	}
+	if len(results) != lines || b.Counts.Completed != lines || b.Counts.Total != lines || b.Errors != "" {
+		t.Errorf("%d results of %+v", len(results), b)
+	}
+	if got := w.billed(); got.Requests != lines || got.Cost != lines*15_000 {
+		t.Errorf("billed: %+v", got)
+	}
+	files, _, err := w.files.List(t.Context(), "acme", "", 100, time.Now())
+	must(t, err)
+	files = slices.DeleteFunc(files, func(f file.File) bool { return f.Purpose != batch.OutputPurpose })
+	if len(files) != 1 {
+		t.Errorf("there are %d files with results", len(files))
+	}
+	for _, resource := range []string{"/v1/batches", "/v1/files"} {
+		status, answer := w.call(sampleKey, http.MethodGet, resource, "", "", nil)
+		if want := map[string]string{"/v1/batches": b.ID, "/v1/files": b.Output}[resource]; status != http.StatusOK ||
+			!bytes.Contains(answer, []byte(want)) {
+			t.Errorf("%s: %d %s", resource, status, answer)
+		}
+	}
+	for entry, err := range w.bucket.List(t.Context(), "batches/"+b.ID) {
+		t.Errorf("%s is left, %v", entry.Name, err)
+	}
+	for _, call := range [][2]string{
+		{http.MethodGet, "/v1/batches/{batch_id}"}, {http.MethodPost, "/v1/batches/{batch_id}/cancel"},
+	} {
+		if status, answer := w.call(strangerKey, call[0], call[1], b.ID, "", nil); status != http.StatusNotFound {
+			t.Errorf("%v of another account: %d %s", call, status, answer)
+		}
+	}
+	if status, _ := w.call(strangerKey, http.MethodGet, "/v1/files/{file_id}/content", b.Output, "", nil); status != http.StatusNotFound {
+		t.Errorf("results of another account: %d", status)
+	}
+}
+
+// A batch is cancelled while its calls are made, and another's time is over: each line has a
+// result.
+func TestBatchesThatEndEarly(t *testing.T) {
+	t.Parallel()
+	const lines = 30
+	w := newBatchWorld(t)
+	release := w.hold()
+	b := w.create(lines)
+	steps := w.start(t, "steps", w.settings...)
+	ended := w.step(steps)
+	w.until(b.ID, "calls are made", func(b shownBatch) bool { return b.Status == "in_progress" })
+	if status, answer := w.call(sampleKey, http.MethodPost, "/v1/batches/{batch_id}/cancel", b.ID, "", nil); status != http.StatusOK {
+		t.Fatalf("cancel: %d %s", status, answer)
+	}
+	release()
+	<-w.started
+	must(t, <-ended)
+	if b = w.get(b.ID); b.Status == "cancelling" { // the process had seen it just before
+		must(t, <-w.step(steps))
+	}
+	w.whole(b.ID, "cancelled", "batch_cancelled", lines)
+
+	late := w.create(lines)
+	w.change(late.ID, "SET expires_at = :past", map[string]types.AttributeValue{":past": &types.AttributeValueMemberN{Value: "1"}})
+	must(t, <-w.step(steps))
+	if b := w.whole(late.ID, "expired", "batch_expired", lines); b.Counts.Completed != 0 {
+		t.Errorf("%d calls were made after the time", b.Counts.Completed)
+	}
+}
+
+// whole checks a batch that ended early: each line has a result.
+func (w *batchWorld) whole(id, status, code string, lines int) shownBatch {
+	w.t.Helper()
+	b := w.until(id, "it is "+status, func(b shownBatch) bool { return b.Status == status })
+	answers, failures := w.results(b.Output), w.results(b.Errors)
+	if len(answers)+len(failures) != lines || b.Counts.Completed != len(answers) || b.Counts.Failed != len(failures) {
+		w.t.Errorf("%d answers and %d failures of %+v", len(answers), len(failures), b)
+	}
+	for name, failure := range failures {
+		if failure.Error.Code != code {
+			w.t.Errorf("%s: %+v", name, failure)
+		}
+	}
+	return b
+}

@@ -1,0 +1,45 @@
+// Function steps works on batches: each run makes calls of one of them for some minutes, and
+// starts others while batches wait. The function batches starts it for those that are made or
+// cancelled, and a schedule for what is left: batches that wait until a time, and those of runs
+// that died. Its event is of no use to it.
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"time"
+
+	"cutroom/shared/adapter/lambdainvoke"
+	"cutroom/shared/app/gatewayapp"
+	"cutroom/shared/domain/batch"
+	"cutroom/shared/platform/lambdaevent"
+	"cutroom/shared/service/batches"
+	"cutroom/shared/service/gateway"
+)
+
+// mostAtOnce is how many batches are worked on at once: what their calls may take of the
+// model servers, whose places each process counts for itself.
+const mostAtOnce = 5
+
+func main() { lambdaevent.Main(steps) }
+
+func steps() (func(context.Context, any) (any, error), error) {
+	p, err := gatewayapp.New()
+	if err != nil {
+		return nil, err
+	}
+	store, bucket := p.Batches(), p.Bucket()
+	sweeper := &batch.Sweeper{Store: store, Blobs: bucket, Now: time.Now}
+	files, self := p.Files(bucket), lambdainvoke.NewFunction(p.AWS, p.Required("CUTROOM_STEPS_FUNCTION"), time.Now)
+	if err := p.Err(); err != nil {
+		return nil, err
+	}
+	s := &batches.Steps{
+		Runner: batches.New(batches.Config{
+			Store: store, Sweeper: sweeper, Files: files, Blobs: bucket, Keys: p.Keys, Gateway: gateway.New(p.Gateway),
+			Now: time.Now, NewID: rand.Text, Rhythm: batches.StepRhythm(), Logger: p.Logger,
+		}),
+		Claims: store, Sweeper: sweeper, Others: self, Most: mostAtOnce, NewID: rand.Text, Now: time.Now, Logger: p.Logger,
+	}
+	return func(ctx context.Context, _ any) (any, error) { return nil, s.Do(ctx) }, nil
+}

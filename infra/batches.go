@@ -1,0 +1,65 @@
+package main
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awscloudwatch"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awseventstargets"
+	"github.com/aws/jsii-runtime-go"
+)
+
+const (
+	// stepMemory is in MB: lines, answers, and the parts of a file that is written.
+	stepMemory = 1024
+	// stepsAtOnce is what the function steps has of the account's concurrency where that is
+	// split: the batches that are worked on, and a look.
+	stepsAtOnce = 6
+)
+
+// newBatches starts the function steps every five minutes, even while idle: this costs a few
+// cents a month, and finds batches that wait until a time, and those of which the process has
+// died. There is no queue, which Lambda would poll for more.
+func (s *stack) newBatches() {
+	awsevents.NewRule(s.Stack, jsii.String("StepsSchedule"), &awsevents.RuleProps{
+		RuleName: jsii.String(s.name("steps")), Description: jsii.String("Works on batches that wait"),
+		Schedule: awsevents.Schedule_Rate(awscdk.Duration_Minutes(jsii.Number(5))),
+		Targets: &[]awsevents.IRuleTarget{
+			awseventstargets.NewLambdaFunction(s.functions["steps"], &awseventstargets.LambdaFunctionProps{
+				// The next run is in five minutes.
+				RetryAttempts: jsii.Number(0), MaxEventAge: awscdk.Duration_Minutes(jsii.Number(5)),
+			}),
+		},
+	})
+}
+
+// startSteps lets a program start work on batches.
+func (s *stack) startSteps() permission {
+	return permission{actions: []string{"lambda:InvokeFunction"}, resources: []*string{s.functionARN("steps")}}
+}
+
+// keepBatches is for the function that makes, lists and cancels batches, and keeps the files
+// at the inference address. A batch has a copy of its input.
+func (s *stack) keepBatches() []permission {
+	return append(s.storeFiles(),
+		s.onTable("usage", "GetItem", "BatchGetItem", "Query", "PutItem", "DeleteItem"),
+		s.onBlobs("batches/", "PutObject", "DeleteObject"), s.startSteps(),
+	)
+}
+
+// makeSteps is for the function that works on batches: it makes calls as the gateway does,
+// keeps answers, writes the files with the results, and deletes what batches leave behind.
+func (s *stack) makeSteps() []permission {
+	return append(s.meterInference(),
+		s.onIndexes("credentials"), // a key is found by its id
+		s.onTable("usage", "GetItem", "BatchGetItem", "PutItem", "UpdateItem"),
+		s.onTable("files", "GetItem", "PutItem", "UpdateItem"),
+		s.onBlobs("files/", "PutObject", "AbortMultipartUpload"),
+		s.onBlobs("batches/", "GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload"),
+		s.tellMissing(), s.startSteps(),
+	)
+}
+
+// failedSteps counts the steps of batches that have failed.
+func (s *stack) failedSteps() awscloudwatch.IMetric {
+	return s.functions["steps"].MetricErrors(metricOptions("Sum"))
+}

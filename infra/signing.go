@@ -1,0 +1,57 @@
+package main
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awssecretsmanager"
+	"github.com/aws/jsii-runtime-go"
+
+	"cutroom/shared/adapter/secrets"
+	"cutroom/shared/app/signing"
+)
+
+// signs reports whether workers sign results with Content Credentials, those whose engine
+// has models or those with the preview engine (docs/provenance.md).
+func (o options) signs(models bool) bool {
+	return o.C2PA == signing.On || o.C2PA == signing.Auto && models
+}
+
+// newSigner creates the secret with the identity by which the workers of this stack sign
+// results. The first of them that starts fills it.
+//
+// It has no name of its own: where it has stayed behind, the next deploy makes another one.
+func (s *stack) newSigner() awssecretsmanager.Secret {
+	secret := awssecretsmanager.NewSecret(s.Stack, jsii.String("Signer"), &awssecretsmanager.SecretProps{
+		Description: jsii.String("Signs results of Cutroom, stage " + s.Stage +
+			": certificates and private key in PEM, which a worker makes"),
+		RemovalPolicy:     s.removal(),
+		SecretStringValue: awscdk.SecretValue_UnsafePlainText(jsii.String(secrets.Unset)),
+	})
+	suppress(secret, "AwsSolutions-SMG4", "Another identity is another signer to everybody who reads results, so a "+
+		"person has to decide when.")
+	s.output("SignerSecretArn", "Secret with the identity that signs results", secret.SecretArn())
+	return secret
+}
+
+// signing returns the settings of workers about the signing of results.
+func (s *stack) signing() map[string]*string {
+	values := map[string]*string{}
+	if s.C2PA != signing.Auto {
+		values["CUTROOM_C2PA"] = jsii.String(s.C2PA)
+	}
+	if s.signer != nil {
+		values["CUTROOM_C2PA_SECRET_ARN"] = s.signer.SecretArn()
+	}
+	return values
+}
+
+// signResults is for workers that sign results: all read the identity, and the first one
+// fills the secret.
+func (s *stack) signResults() []permission {
+	if s.signer == nil {
+		return nil
+	}
+	return []permission{{
+		actions:   []string{"secretsmanager:GetSecretValue", "secretsmanager:PutSecretValue"},
+		resources: []*string{s.signer.SecretArn()},
+	}}
+}

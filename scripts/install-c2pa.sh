@@ -1,0 +1,43 @@
+#!/bin/sh
+# install-c2pa.sh [FOLDER [ARCHITECTURE]]: puts libc2pa_c, which writes and verifies
+# Content Credentials, into a folder, unless it is there already: bin, beside the program,
+# where the program looks for it. The architecture is Debian's name, such as arm64, for
+# Linux on another processor than this machine's. It takes the library out of its package
+# for Python, pinned by hashes, and needs Python with pip or venv.
+set -eu
+cd "$(dirname "$0")/.."
+folder=${1:-bin}
+requirements=scripts/requirements-c2pa.txt
+
+system=$(uname)
+architecture=${2:-$(uname -m)}
+case $system/$architecture in
+Linux/x86_64 | Linux/amd64) platform=manylinux_2_28_x86_64 library=libc2pa_c.so ;;
+Linux/aarch64 | Linux/arm64) platform=manylinux_2_28_aarch64 library=libc2pa_c.so ;;
+Darwin/arm64) platform=macosx_11_0_arm64 library=libc2pa_c.dylib ;;
+Darwin/x86_64) platform=macosx_10_9_x86_64 library=libc2pa_c.dylib ;;
+*)
+	echo "There is no libc2pa_c for $system on $architecture: build c2pa-rs, and set CUTROOM_C2PA_LIBRARY." >&2
+	exit 1
+	;;
+esac
+wanted="$platform $(cat "$requirements")"
+if [ -s "$folder/$library" ] && [ "$(cat "$folder/libc2pa_c.made-of" 2>/dev/null)" = "$wanted" ]; then
+	exit 0
+fi
+echo "Installing libc2pa_c, which writes Content Credentials." >&2
+mkdir -p "$folder"
+work=$(mktemp -d "$folder/c2pa.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+pip="python3 -m pip"
+if ! $pip --version >/dev/null 2>&1; then
+	python3 -m venv "$work/pip"
+	pip="$work/pip/bin/python -m pip"
+fi
+$pip download --quiet --disable-pip-version-check --no-deps --require-hashes --only-binary=:all: \
+	--platform "$platform" --dest "$work" --requirement "$requirements"
+python3 -m zipfile -e "$work"/c2pa_python-*.whl "$work/package"
+# The name is new only once the file is whole.
+chmod 755 "$work/package/c2pa/libs/$library"
+mv "$work/package/c2pa/libs/$library" "$folder/$library"
+printf '%s\n' "$wanted" >"$folder/libc2pa_c.made-of"

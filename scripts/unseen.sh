@@ -1,0 +1,39 @@
+#!/bin/sh
+# unseen.sh [FOLDER…]: prints a digest of what a test may depend on without Go's
+# knowledge, so that Go's cache of tests can be trusted: see test.sh. Go itself sees the code
+# that a test is compiled of, and the files and variables that the test reads. It does not
+# see what the programs read that a test starts, nor what those programs are made of.
+#
+# The digest covers every file of the repository and whether it may be run, the machine's
+# programs, what install-test-tools.sh installs, and the variables that programs heed. Left
+# out are Go files of tests, which belong to one package each, pages of documentation, which
+# no program reads, and the folders that are named: "." is all of them. Outside of a
+# repository of Git nothing can be said, and no two digests are alike.
+set -eu
+cd "$(dirname "$0")/.."
+
+for folder; do
+	set -- "$@" ":!$folder"
+	shift
+done
+{
+	# shellcheck disable=SC2016 # sh expands it
+	git ls-files --cached --others --exclude-standard -z -- . ':!*_test.go' ':!docs/*.md' ':(top,glob,exclude)*.md' "$@" |
+		xargs -0 sh -c 'cksum "$@"; for file; do [ ! -x "$file" ] || echo "$file runs"; done' sh 2>&1 ||
+		true # a file may be gone
+	git rev-parse --git-dir 2>&1 || echo "$$ $(date)"
+	cat .tools/*/made-of 2>&1 || true # before the first tools are installed
+	"${GO:-go}" version
+	uname -srm
+	env | LC_ALL=C sort | grep -E '^(AWS_|CUTROOM_|LANG|LC_|LD_|NODE_|PYTHON|TZ=|[^=]*_(PROXY|proxy)=)' || true
+	# What is installed: of every package its version, or else of the programs that tests
+	# start their sizes and times.
+	if [ -e /var/lib/dpkg/status ]; then
+		cksum /var/lib/dpkg/status
+	fi
+	for program in ffmpeg ffprobe chromium chromium-headless-shell node python3 git make curl strace openssl; do
+		path=$(command -v "$program") || continue
+		echo "$path"
+		ls -lL "$path"
+	done
+} | cksum | tr ' ' -

@@ -1,0 +1,277 @@
+package dynamo
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"cutroom/shared/domain/batch"
+	"cutroom/shared/domain/fault"
+)
+
+// List returns batches of an account, newest first, after the one with the id: a consistent
+// read of the list, and one of each hundred records.
+//
+// Errors: fault.Unavailable.
+func (s *Batches) List(ctx context.Context, account, after string, limit int) ([]batch.Batch, error) {
+	if after == "" {
+		after = afterBatchIDs
+	}
+	ids, err := s.listed(ctx, account, after, limit)
+	if err != nil {
+		return nil, storeError("list batches", err)
+	}
+	items, err := s.records(ctx, ids)
+	if err != nil {
+		return nil, storeError("list batches", err)
+	}
+	return readBatches(items)
+}
+
+// listed returns the ids of an account's batches, newest first, after the one with the id; a
+// limit of 0 returns all.
+func (s *Batches) listed(ctx context.Context, account, after string, limit int) (ids []string, err error) {
+	page := 0
+	if limit > 0 {
+		page = limit + 1
+	}
+	for i, err := range s.parts(ctx, batchListPrefix+account, after, batchIDs, page) {
+		if err != nil {
+			return nil, err
+		}
+		r := reader{item: i}
+		// Both bounds are included in what is read.
+		if id := r.text("part"); id != after {
+			ids = append(ids, id)
+		}
+		if len(ids) == limit && limit > 0 {
+			break
+		}
+	}
+	return ids, nil
+}
+
+// parts returns the items of a partition from one part to another, both included, in the
+// order of these: ascending or descending. A page has at most so many; 0 means as many as
+// fit into a megabyte.
+func (s *Batches) parts(ctx context.Context, partition, from, to string, page int) iter.Seq2[item, error] {
+	ascending := from <= to
+	input := &dynamodb.QueryInput{
+		TableName: &s.table, ConsistentRead: aws.Bool(true), ScanIndexForward: &ascending,
+		KeyConditionExpression:    aws.String("id = :id AND part BETWEEN :low AND :high"),
+		ExpressionAttributeValues: item{":id": text(partition), ":low": text(min(from, to)), ":high": text(max(from, to))},
+	}
+	if page > 0 {
+		input.Limit = aws.Int32(int32(min(page, longestPage)))
+	}
+	return func(yield func(item, error) bool) {
+		for {
+			got, err := s.query(ctx, input)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, i := range got.Items {
+				if !yield(i, nil) {
+					return
+				}
+			}
+			if got.LastEvaluatedKey == nil {
+				return
+			}
+			input.ExclusiveStartKey = got.LastEvaluatedKey
+		}
+	}
+}
+
+func (s *Batches) query(ctx context.Context, input *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	return s.client.Query(ctx, input)
+}
+
+// records returns the items of the batches with the ids in their order. Those that are gone
+// are left out.
+func (s *Batches) records(ctx context.Context, ids []string) ([]item, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	known := make(map[string]item, len(ids))
+	for left := ids; len(left) > 0; left = left[min(itemsAtOnce, len(left)):] {
+		var keys []item
+		for _, id := range left[:min(itemsAtOnce, len(left))] {
+			keys = append(keys, batchKey(id))
+		}
+		found, err := readItems(ctx, s.client, s.table, keys)
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range found {
+			r := reader{item: i}
+			known[r.text("id")] = i
+		}
+	}
+	var items []item
+	for _, id := range ids {
+		if i, ok := known[batchPrefix+id]; ok {
+			items = append(items, i)
+		}
+	}
+	return items, nil
+}
+
+func readBatches(items []item) (batches []batch.Batch, err error) {
+	for _, i := range items {
+		b, err := readBatch(i)
+		if err != nil {
+			return nil, err
+		}
+		batches = append(batches, b)
+	}
+	return batches, nil
+}
+
+// Open returns the batches of all accounts that have not ended, oldest first.
+//
+// Errors: fault.Unavailable.
+func (s *Batches) Open(ctx context.Context) ([]batch.Batch, error) {
+	return s.standing(ctx, openBatches, 0)
+}
+
+// Finished returns batches that have ended and whose blobs were not deleted yet.
+//
+// Errors: fault.Unavailable.
+func (s *Batches) Finished(ctx context.Context, limit int) ([]batch.Batch, error) {
+	return s.standing(ctx, endedBatches, limit)
+}
+
+// standing returns the batches of a list of all accounts.
+func (s *Batches) standing(ctx context.Context, list string, limit int) ([]batch.Batch, error) {
+	items, err := s.listItems(ctx, list, limit)
+	if err != nil {
+		return nil, storeError("list batches", err)
+	}
+	return readBatches(items)
+}
+
+// listItems returns the items of the batches of a list of all accounts; a limit of 0 returns
+// all.
+func (s *Batches) listItems(ctx context.Context, list string, limit int) ([]item, error) {
+	var ids []string
+	for i, err := range s.parts(ctx, batchIndex, list, list+afterBatchIDs, limit) {
+		if err != nil {
+			return nil, err
+		}
+		if limit > 0 && len(ids) == limit {
+			break
+		}
+		r := reader{item: i}
+		ids = append(ids, r.text("batch"))
+	}
+	return s.records(ctx, ids)
+}
+
+// Cleared says that the blobs of a batch were deleted, and forgets its chunks: a write for
+// each chunk, and a transaction.
+//
+// Errors: fault.Unavailable.
+func (s *Batches) Cleared(ctx context.Context, id string) error {
+	b, cleared, err := s.get(ctx, id)
+	if fault.Is(err, fault.NotFound) || err == nil && (cleared || !b.Status.Ended()) {
+		return nil
+	}
+	if err != nil {
+		return storeError("clear a batch", err)
+	}
+	for i, err := range s.parts(ctx, batchPrefix+id, chunkPrefix, chunkPrefix+":", 0) {
+		if err == nil {
+			err = s.remove(ctx, item{"id": i["id"], "part": i["part"]})
+		}
+		if err != nil {
+			return storeError("clear a batch", err)
+		}
+	}
+	listed := indexKey(clearedPart(b))
+	listed["batch"], listed["account"] = text(b.ID), text(b.Account)
+	err = transact(ctx, s.client, []types.TransactWriteItem{
+		{Update: &types.Update{
+			TableName: &s.table, Key: batchKey(id), UpdateExpression: aws.String("SET cleared = :cleared"),
+			ConditionExpression: aws.String("attribute_exists(id)"), ExpressionAttributeValues: item{":cleared": boolean(true)},
+		}},
+		{Delete: &types.Delete{TableName: &s.table, Key: indexKey(endedBatches + id)}},
+		{Put: &types.Put{TableName: &s.table, Item: listed}},
+	})
+	if refused(err) != nil {
+		return nil // it was forgotten meanwhile
+	}
+	return storeError("clear a batch", err)
+}
+
+func (s *Batches) remove(ctx context.Context, key item) error {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	_, err := s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &s.table, Key: key})
+	return err
+}
+
+// clearedPart is the part of a cleared batch in the list of these, which sorts by the end.
+func clearedPart(b batch.Batch) string { return clearedBatches + endText(b.EndedAt) + "/" + b.ID }
+
+// Forget deletes the records of batches that ended before the time and are cleared: one read,
+// and a transaction for each.
+//
+// Errors: fault.Unavailable.
+func (s *Batches) Forget(ctx context.Context, before time.Time) error {
+	for i, err := range s.parts(ctx, batchIndex, clearedBatches, clearedBatches+endText(before), 0) {
+		if err == nil {
+			r := reader{item: i}
+			err = s.forget(ctx, r.text("account"), r.text("batch"), r.text("part"))
+		}
+		if err != nil {
+			return storeError("forget batches", err)
+		}
+	}
+	return nil
+}
+
+// forget deletes the record of a batch, and what lists it.
+func (s *Batches) forget(ctx context.Context, account, id, part string) error {
+	var writes []types.TransactWriteItem
+	for _, key := range []item{batchKey(id), listKey(account, id), indexKey(part)} {
+		writes = append(writes, types.TransactWriteItem{Delete: &types.Delete{TableName: &s.table, Key: key}})
+	}
+	return transact(ctx, s.client, writes)
+}
+
+// forgetOld forgets batches of an account before its newest ones, as far as they are
+// cleared.
+func (s *Batches) forgetOld(ctx context.Context, account string, kept int) error {
+	ids, err := s.listed(ctx, account, afterBatchIDs, 0)
+	if err != nil || len(ids) <= kept {
+		return err
+	}
+	for _, id := range ids[kept:] {
+		b, cleared, err := s.get(ctx, id)
+		if err == nil && cleared {
+			err = s.forget(ctx, account, id, clearedPart(b))
+		}
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Known reports whether there is a batch with the id that is not cleared.
+//
+// Errors: fault.Unavailable.
+func (s *Batches) Known(ctx context.Context, id string) (bool, error) {
+	_, cleared, err := s.get(ctx, id)
+	if fault.Is(err, fault.NotFound) {
+		return false, nil
+	}
+	return err == nil && !cleared, storeError("look for a batch", err)
+}

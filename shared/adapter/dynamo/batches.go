@@ -1,0 +1,351 @@
+package dynamo
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"cutroom/shared/domain/batch"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/usage"
+)
+
+// Batches implements batch.Store, batch.Progress and batch.Retention in the table of usage,
+// because one transaction keeps results and counts what they used.
+//
+// A batch has a partition of its own, with its record and an item for each chunk. An
+// account's partition lists its batches, by items that have nothing but the ids, and has the
+// set of those that are open. One more partition lists the batches of all accounts by where
+// they stand: open, ended, or cleared of their blobs. The transaction that changes a record
+// keeps these lists.
+type Batches struct {
+	client *dynamodb.Client
+	table  string
+	usage  *Usage
+}
+
+var (
+	_ batch.Store     = (*Batches)(nil)
+	_ batch.Progress  = (*Batches)(nil)
+	_ batch.Retention = (*Batches)(nil)
+)
+
+// NewBatches returns the batches in the table of usage.
+func NewBatches(client *dynamodb.Client, table string) *Batches {
+	return &Batches{client: client, table: table, usage: NewUsage(client, table)}
+}
+
+const (
+	// batchPrefix and the id of a batch are its partition.
+	batchPrefix = "batch/"
+	recordPart  = "record"
+	// chunkPrefix begins the parts of chunks; a chunk's number follows with leading zeros.
+	chunkPrefix = "chunk/"
+	chunkDigits = 9
+	// batchListPrefix and an account are the partition of the list of its batches, and
+	// openPart is the part of the set of those that are open.
+	batchListPrefix = "batches/"
+	openPart        = "open"
+	// batchIDs and afterBatchIDs are around the ids of all batches in sort order.
+	batchIDs, afterBatchIDs = "batch_", "batch`"
+
+	// batchIndex is the partition of the lists of all accounts' batches, whose parts begin
+	// with the following.
+	batchIndex                                = "batches"
+	openBatches, endedBatches, clearedBatches = "open/", "ended/", "cleared/"
+)
+
+func batchKey(id string) item { return item{"id": text(batchPrefix + id), "part": text(recordPart)} }
+
+func listKey(account, part string) item {
+	return item{"id": text(batchListPrefix + account), "part": text(part)}
+}
+
+func indexKey(part string) item { return item{"id": text(batchIndex), "part": text(part)} }
+
+// indexOf returns the part of a batch in the lists of all accounts.
+func indexOf(b batch.Batch) string {
+	if b.Status.Ended() {
+		return endedBatches + b.ID
+	}
+	return openBatches + b.ID
+}
+
+// Create records a new batch by one transaction, and forgets those before the account's
+// newest ones.
+//
+// Errors: fault.Limited if the account has most open batches already; fault.Unavailable.
+func (s *Batches) Create(ctx context.Context, b batch.Batch, most, kept int) error {
+	record, err := json.Marshal(b)
+	if err != nil {
+		return fmt.Errorf("dynamo: create a batch: %w", err)
+	}
+	own := batchKey(b.ID)
+	for name, value := range batchValues(b, record) {
+		own[name[1:]] = value
+	}
+	own["account"], own["answered"], own["failed"] = text(b.Account), number(0), number(0)
+	listed := listKey(b.Account, b.ID)
+	open := &types.Update{
+		TableName: &s.table, Key: listKey(b.Account, openPart), UpdateExpression: aws.String("ADD #open :batch"),
+		ExpressionAttributeNames: named("open"), ExpressionAttributeValues: item{":batch": texts(b.ID)},
+	}
+	if most > 0 {
+		open.ConditionExpression = aws.String("attribute_not_exists(#open) OR size(#open) < :most")
+		open.ExpressionAttributeValues[":most"] = number(int64(most))
+	}
+	err = transact(ctx, s.client, []types.TransactWriteItem{
+		{Put: &types.Put{TableName: &s.table, Item: own, ConditionExpression: aws.String("attribute_not_exists(id)")}},
+		{Update: open},
+		{Put: &types.Put{TableName: &s.table, Item: listed}},
+		s.index(b),
+	})
+	if r := refused(err); r != nil && r.failed[1] {
+		return fault.New(fault.Limited, "The account has %d open batches.", most)
+	}
+	if err == nil && kept > 0 {
+		err = s.forgetOld(ctx, b.Account, kept)
+	}
+	return storeError("create a batch", err)
+}
+
+// index returns the write that lists a batch where it stands.
+func (s *Batches) index(b batch.Batch) types.TransactWriteItem {
+	listed := indexKey(indexOf(b))
+	listed["batch"] = text(b.ID)
+	return types.TransactWriteItem{Put: &types.Put{TableName: &s.table, Item: listed}}
+}
+
+// batchValues returns what a change writes of a batch, by the names of attributes after a
+// colon.
+func batchValues(b batch.Batch, record []byte) item {
+	return item{
+		":batch_status": text(string(b.Status)), ":expires_at": moment(b.ExpiresAt),
+		":ended_at": number(optionalMillis(b.EndedAt)), ":revision": number(int64(b.Revision)), ":record": text(string(record)),
+	}
+}
+
+// Get returns a batch of an account, by one consistent read.
+//
+// Errors: fault.NotFound; fault.Unavailable.
+func (s *Batches) Get(ctx context.Context, account, id string) (batch.Batch, error) {
+	b, _, err := s.get(ctx, id)
+	if err == nil && b.Account != account {
+		err = batch.ErrNotFound
+	}
+	if err != nil {
+		return batch.Batch{}, storeError("get a batch", err)
+	}
+	return b, nil
+}
+
+// get returns a batch of any account, and whether its blobs were deleted.
+//
+// Errors: fault.NotFound.
+func (s *Batches) get(ctx context.Context, id string) (b batch.Batch, cleared bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	got, err := s.client.GetItem(ctx,
+		&dynamodb.GetItemInput{TableName: &s.table, Key: batchKey(id), ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		return b, false, err
+	}
+	if got.Item == nil {
+		return b, false, batch.ErrNotFound
+	}
+	b, err = readBatch(got.Item)
+	return b, got.Item["cleared"] != nil, err
+}
+
+// readBatch reads the item of a batch.
+func readBatch(i item) (b batch.Batch, err error) {
+	r := reader{item: i}
+	if err := json.Unmarshal([]byte(r.text("record")), &b); err != nil {
+		return b, fmt.Errorf("dynamo: read a batch: %w", err)
+	}
+	b.Status, b.Revision = batch.Status(r.text("batch_status")), int(r.number("revision"))
+	b.Answered, b.Failed = int(r.number("answered")), int(r.number("failed"))
+	b.ExpiresAt, b.EndedAt = r.moment("expires_at"), optionalTime(r.number("ended_at"))
+	return b, r.err
+}
+
+// Change replaces the record of a batch by one transaction, if its status is the one given
+// and its revision that of b.
+//
+// Errors: fault.Conflict if they are not; fault.NotFound; fault.Unavailable.
+func (s *Batches) Change(ctx context.Context, from batch.Status, b batch.Batch) error {
+	read := b.Revision
+	b.Revision++
+	record, err := json.Marshal(b)
+	if err != nil {
+		return fmt.Errorf("dynamo: change a batch: %w", err)
+	}
+	values := batchValues(b, record)
+	values[":from"], values[":account"], values[":read"] = text(string(from)), text(b.Account), number(int64(read))
+	writes := []types.TransactWriteItem{{Update: &types.Update{
+		TableName: &s.table, Key: batchKey(b.ID),
+		UpdateExpression: aws.String("SET batch_status = :batch_status, expires_at = :expires_at, " +
+			"ended_at = :ended_at, revision = :revision, #record = :record"),
+		ConditionExpression:      aws.String("account = :account AND batch_status = :from AND revision = :read"),
+		ExpressionAttributeNames: named("record"), ExpressionAttributeValues: values,
+
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	}}}
+	if b.Status.Ended() && !from.Ended() {
+		writes = append(writes, s.index(b),
+			types.TransactWriteItem{Delete: &types.Delete{TableName: &s.table, Key: indexKey(openBatches + b.ID)}},
+			types.TransactWriteItem{Update: &types.Update{
+				TableName: &s.table, Key: listKey(b.Account, openPart), UpdateExpression: aws.String("DELETE #open :batch"),
+				ExpressionAttributeNames: named("open"), ExpressionAttributeValues: item{":batch": texts(b.ID)},
+			}})
+	}
+	err = transact(ctx, s.client, writes)
+	if r := refused(err); r != nil {
+		old := reader{item: r.items[0]}
+		if old.text("account") != b.Account {
+			return batch.ErrNotFound
+		}
+		return fault.New(fault.Conflict, "The batch has changed; its status is %s.", old.text("batch_status"))
+	}
+	return storeError("change a batch", err)
+}
+
+// Save keeps chunks of a batch with what they used in one transaction. It has a write for
+// each chunk, one for the counts, and one for each key, model and day.
+//
+// Errors: fault.Conflict if another blob is a chunk of the same number; fault.NotFound if
+// there is no such batch; fault.Unavailable.
+func (s *Batches) Save(ctx context.Context, id string, chunks []batch.Chunk, used []usage.Record) error {
+	for len(chunks) > 0 {
+		err := transact(ctx, s.client, s.saves(id, chunks, used))
+		r := refused(err)
+		if r == nil {
+			return storeError("save a batch's results", err)
+		}
+		if r.failed[len(chunks)] {
+			return batch.ErrNotFound
+		}
+		// What was kept before is left out.
+		var left []batch.Chunk
+		for i, c := range chunks {
+			old := reader{item: r.items[i]}
+			switch {
+			case !r.failed[i]:
+				left = append(left, c)
+			case old.text("blob_name") != c.Blob:
+				return fault.New(fault.Conflict, "Somebody else has kept results of the batch.")
+			}
+		}
+		chunks = left
+	}
+	return nil
+}
+
+// saves returns the writes of Save: those of the chunks, that of the counts, and the rest.
+func (s *Batches) saves(id string, chunks []batch.Chunk, used []usage.Record) []types.TransactWriteItem {
+	var (
+		writes           []types.TransactWriteItem
+		answered, failed int64
+	)
+	for _, c := range chunks {
+		key := chunkKey(id, c.Number)
+		key["blob_name"], key["failures"], key["lines"] = text(c.Blob), boolean(c.Failures), text(encodeLines(c.Lines))
+		writes = append(writes, types.TransactWriteItem{Put: &types.Put{
+			TableName: &s.table, Item: key, ConditionExpression: aws.String("attribute_not_exists(id)"),
+			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		}})
+		if c.Failures {
+			failed += int64(len(c.Lines))
+		} else {
+			answered += int64(len(c.Lines))
+		}
+	}
+	writes = append(writes, types.TransactWriteItem{Update: &types.Update{
+		TableName: &s.table, Key: batchKey(id), UpdateExpression: aws.String("ADD answered :answered, failed :failed"),
+		ConditionExpression:       aws.String("attribute_exists(id)"),
+		ExpressionAttributeValues: item{":answered": number(answered), ":failed": number(failed)},
+	}})
+	for _, sum := range sums(used) {
+		if write, counts := s.usage.addition(sum); counts {
+			writes = append(writes, write)
+		}
+	}
+	return writes
+}
+
+// sums adds records up that are counted in one item. The sum has the id of the first.
+func sums(records []usage.Record) []usage.Record {
+	type counted struct {
+		account, key, model string
+		day                 usage.Day
+	}
+	at := map[counted]int{}
+	var all []usage.Record
+	for _, r := range records {
+		of := counted{r.Account, r.Key, r.Model, r.Day}
+		i, known := at[of]
+		if !known {
+			at[of] = len(all)
+			all = append(all, r)
+			continue
+		}
+		all[i].Add(r.Counts)
+	}
+	return all
+}
+
+func chunkKey(id string, n int) item {
+	return item{"id": text(batchPrefix + id), "part": text(fmt.Sprintf("%s%0*d", chunkPrefix, chunkDigits, n))}
+}
+
+// Chunks returns the chunks of a batch by their numbers, by one consistent read for each
+// megabyte.
+//
+// Errors: fault.Unavailable.
+func (s *Batches) Chunks(ctx context.Context, id string) ([]batch.Chunk, error) {
+	var chunks []batch.Chunk
+	for i, err := range s.parts(ctx, batchPrefix+id, chunkPrefix, chunkPrefix+":", 0) {
+		if err != nil {
+			return nil, storeError("read a batch's chunks", err)
+		}
+		r := reader{item: i}
+		numbered, err := strconv.Atoi(r.text("part")[len(chunkPrefix):])
+		failures, _ := i["failures"].(*types.AttributeValueMemberBOOL)
+		lines, wrong := decodeLines(r.text("lines"))
+		if err != nil || wrong != nil || failures == nil || r.err != nil {
+			return nil, fmt.Errorf("dynamo: the chunk %s of the batch %s is malformed", r.text("part"), id)
+		}
+		chunks = append(chunks, batch.Chunk{Number: numbered, Blob: r.text("blob_name"), Failures: failures.Value, Lines: lines})
+	}
+	return chunks, nil
+}
+
+// encodeLines writes numbers of lines as JSON in ascending order, each as its distance to the
+// one before, so that they are short.
+func encodeLines(lines []int) string {
+	steps, last := slices.Clone(lines), 0
+	slices.Sort(steps)
+	for i, line := range steps {
+		steps[i], last = line-last, line
+	}
+	encoded, _ := json.Marshal(steps) // numbers never fail
+	return string(encoded)
+}
+
+func decodeLines(encoded string) (lines []int, err error) {
+	if err := json.Unmarshal([]byte(encoded), &lines); err != nil {
+		return nil, err
+	}
+	last := 0
+	for i, step := range lines {
+		last += step
+		lines[i] = last
+	}
+	return lines, nil
+}

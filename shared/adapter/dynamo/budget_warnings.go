@@ -1,0 +1,165 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"cutroom/shared/domain/budget"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/webhook"
+)
+
+// WarningPart is the part of the item of a warning that a receiver is told of. It is written
+// once, so that the stream of the table brings it once.
+const WarningPart = "warning"
+
+// Warn notes the warning that is due for a counter: two reads, and a transaction where one
+// is.
+//
+// Errors: fault.Unavailable.
+func (b *Budgets) Warn(ctx context.Context, c budget.Counter, missed int64, at time.Time) (budget.Noted, error) {
+	at = at.UTC().Truncate(time.Millisecond)
+	for range conflictTries {
+		noted, err := b.findWarning(ctx, c, missed, at)
+		if err != nil || noted.Warning.Percent == 0 {
+			return noted, storeError("look for a warning", err)
+		}
+		w := noted.Warning
+		writes := []types.TransactWriteItem{{Update: &types.Update{
+			TableName: &b.table, Key: usedKey(c), UpdateExpression: aws.String("SET warned = :percent"),
+			ConditionExpression:       aws.String("attribute_not_exists(warned) OR warned < :percent"),
+			ExpressionAttributeValues: item{":percent": number(int64(w.Percent))},
+		}}}
+		if w.WarnURL != "" {
+			writes = append(writes, b.keepWarning(w))
+		}
+		if err := transact(ctx, b.client, writes); err == nil || refused(err) == nil {
+			return noted, storeError("note a warning", err)
+		}
+	}
+	return budget.Noted{}, busy(errors.New("a counter changes all the time"))
+}
+
+// findWarning returns the warning that is due for a counter, and the highest percentage that
+// is noted with it.
+func (b *Budgets) findWarning(ctx context.Context, c budget.Counter, missed int64, at time.Time) (n budget.Noted, err error) {
+	counters, err := b.query(ctx, counterID(c), usedPart)
+	if err != nil || len(counters) == 0 {
+		return n, err
+	}
+	budgets, err := b.Budgets(ctx, c.Account)
+	if err != nil {
+		return n, err
+	}
+	i := slices.IndexFunc(budgets, func(b budget.Budget) bool { return b.ID == c.ID })
+	if i < 0 {
+		return n, nil
+	}
+	r := reader{item: counters[0]}
+	w := budget.Warning{State: budget.State{Budget: budgets[i], Window: c.Window, Used: r.number("used")}, At: at}
+	n.Percent = int(r.number("warned"))
+	if w.Percent = budget.Warnable(w.Used, w.Limit, missed); w.Percent > n.Percent && r.number("parts") > 0 {
+		// What is left in the parts is not used.
+		if w.Used, err = b.usedOf(ctx, c); err != nil {
+			return n, err
+		}
+		w.Percent = budget.Warnable(w.Used, w.Limit, missed)
+	}
+	if w.Percent > n.Percent {
+		n = budget.Noted{Warning: w, Percent: w.Percent}
+	}
+	return n, r.err
+}
+
+// keepWarning returns the write of a warning that a receiver is told of. It is an update, as
+// not everybody who takes from budgets may put items into the table.
+func (b *Budgets) keepWarning(w budget.Warning) types.TransactWriteItem {
+	attributes := item{
+		"warning": text(w.EventID()), "account": text(w.Account), "budget_key": text(w.Key), "period": text(string(w.Period)),
+		"unit": text(string(w.Unit)), "term": text(string(w.Window)), "percentage": number(int64(w.Percent)),
+		"max_used": number(w.Limit), "used": number(w.Used), "warn_url": text(w.WarnURL),
+		"noted_at": number(w.At.UnixMilli()), ttlAttribute: seconds(w.At.Add(recordAge)),
+	}
+	names, values := map[string]string{}, item{}
+	var set []string
+	for name, value := range attributes {
+		names["#"+name], values[":"+name] = name, value
+		set = append(set, "#"+name+" = :"+name)
+	}
+	slices.Sort(set) // so that a repetition is the same to the byte
+	return types.TransactWriteItem{Update: &types.Update{
+		TableName: &b.table, Key: warningKey(w.EventID()), UpdateExpression: aws.String("SET " + strings.Join(set, ", ")),
+		ExpressionAttributeNames: names, ExpressionAttributeValues: values,
+	}}
+}
+
+// Warning returns a warning that was kept for a receiver, as Warnings does.
+//
+// Errors: fault.NotFound; fault.Unavailable.
+func (b *Budgets) Warning(ctx context.Context, id string) (budget.Warning, error) {
+	return NewWarnings(b.client, b.table).Warning(ctx, id)
+}
+
+// Warnings reads the warnings in the table of usage, for what tells their receivers.
+type Warnings struct {
+	client *dynamodb.Client
+	table  string
+}
+
+var _ webhook.Warnings = (*Warnings)(nil)
+
+// NewWarnings returns the warnings in the table.
+func NewWarnings(client *dynamodb.Client, table string) *Warnings { return &Warnings{client, table} }
+
+// Warning returns a warning that was kept for a receiver: one consistent read.
+//
+// Errors: fault.NotFound; fault.Unavailable.
+func (w *Warnings) Warning(ctx context.Context, id string) (budget.Warning, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	found, err := w.client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: &w.table, Key: warningKey(id), ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		return budget.Warning{}, storeError("read a warning", err)
+	}
+	if len(found.Item) == 0 {
+		return budget.Warning{}, fault.New(fault.NotFound, "There is no such warning.")
+	}
+	r := reader{item: found.Item}
+	read := budget.Warning{Percent: int(r.number("percentage")), At: r.moment("noted_at")}
+	read.Window, read.Used = budget.Window(r.text("term")), r.number("used")
+	read.Budget = budget.Budget{
+		ID: budget.ID{
+			Account: r.text("account"), Key: r.text("budget_key"), Period: budget.Period(r.text("period")),
+			Unit: budget.Unit(r.text("unit")),
+		},
+		Limit: r.number("max_used"), WarnURL: r.text("warn_url"),
+	}
+	return read, r.err
+}
+
+func warningKey(id string) item {
+	return item{"id": text(warningsPrefix + id), "part": text(WarningPart)}
+}
+
+// NewWarning returns the first attempt to tell of a warning, from a new image of the stream
+// of the table of usage. It returns false for any other item.
+func NewWarning(image map[string]events.DynamoDBAttributeValue) (webhook.ScheduledAttempt, bool) {
+	text := textOf(image)
+	noted, there := image["noted_at"]
+	if text("part") != WarningPart || !budget.IsWarning(text("warning")) || !there || noted.DataType() != events.DataTypeNumber {
+		return webhook.ScheduledAttempt{}, false
+	}
+	at, err := strconv.ParseInt(noted.Number(), 10, 64)
+	return webhook.First(text("warning"), text("account"), time.UnixMilli(at).UTC()), err == nil
+}

@@ -1,0 +1,106 @@
+package dynamo_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/testkit/conformance"
+)
+
+// partitions returns the partitions of the index that have jobs, with their ids.
+func (c counted) partitions(t *testing.T) map[string][]string {
+	t.Helper()
+	found, err := c.client.Scan(t.Context(), &dynamodb.ScanInput{TableName: &c.table})
+	conformance.OK(t, err)
+	all := map[string][]string{}
+	for _, i := range found.Items {
+		if partition, there := i["account"].(*types.AttributeValueMemberS); there {
+			all[partition.Value] = append(all[partition.Value], i["id"].(*types.AttributeValueMemberS).Value)
+		}
+	}
+	return all
+}
+
+// An account with a high limit is spread over partitions of the index an hour after it had
+// the first job, when no earlier version runs any more. Its jobs of before stay where they
+// are, and lists have all of them, in order and page by page, also those of a process that did
+// not know.
+func TestAccountIsSpread(t *testing.T) {
+	jobs, records := newJobs(t, local.Cloud(t), &handedOver{})
+	now, ctx := time.Now(), t.Context()
+	at := func() time.Time { return now }
+	writer := dynamo.NewJobs(jobs.Runs, &handedOver{}, records, at)
+	reader := dynamo.NewJobs(jobs.Runs, &handedOver{}, records, at).ReadLittle()
+	var want []string
+	accept := func(n, limit int) {
+		t.Helper()
+		for range n {
+			id := fmt.Sprintf("job_%03d", len(want))
+			conformance.OK(t, writer.Accept(ctx, newJob(id), limit))
+			want = slices.Insert(want, 0, id)
+		}
+	}
+	listed := func() {
+		t.Helper()
+		for _, size := range []int{1, 4, 100} {
+			var got []string
+			for after := ""; ; {
+				page, next, err := reader.List(ctx, "acme", job.Filter{}, after, size, now)
+				conformance.OK(t, err)
+				for _, j := range page {
+					conformance.Same(t, "the account", j.Account, "acme")
+					got = append(got, j.ID)
+				}
+				if after = next; next == "" {
+					break
+				}
+			}
+			conformance.Same(t, fmt.Sprint("pages of ", size), got, want)
+		}
+	}
+
+	accept(1, 500)
+	listed()
+	now = now.Add(time.Hour)
+	accept(3, 501)
+	listed()
+	now = now.Add(time.Hour - time.Second)
+	accept(1, 501)
+	listed()
+	conformance.Same(t, "the partitions before", len(records.partitions(t)), 1)
+
+	now = now.Add(time.Second)
+	accept(24, 501)
+	listed()
+	spread := records.partitions(t)
+	if len(spread) < 4 || len(spread["acme"]) < 5 {
+		t.Errorf("the partitions are %v", spread)
+	}
+
+	accept(2, 500)
+	listed()
+	conformance.Same(t, "those under a lower limit", len(records.partitions(t)["acme"]), len(spread["acme"])+2)
+}
+
+// The account of a job that is in another partition is its own for webhooks too.
+func TestEventOfSpreadJob(t *testing.T) {
+	image := map[string]events.DynamoDBAttributeValue{}
+	for name, value := range map[string]string{
+		"id": "job_1", "part": dynamo.RecordPart, "status": string(job.Completed), "webhook": "https://hooks.example",
+		"account": "acme#3", "owner": "acme", "completed_at": "2026-11-23T17:00:00.000Z",
+	} {
+		image[name] = events.NewStringAttribute(value)
+	}
+	first, there := dynamo.EndedWithWebhook(image)
+	if !there || first.Account != "acme" {
+		t.Errorf("the attempt is %+v, %v", first, there)
+	}
+}

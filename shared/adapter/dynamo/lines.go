@@ -1,0 +1,54 @@
+package dynamo
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"cutroom/shared/domain/job"
+)
+
+var _ job.Lines = (*Jobs)(nil)
+
+// Line returns the line of a lane: one call of the queue and one read. The queue tells
+// nothing about accounts.
+//
+// Errors: fault.Unavailable.
+func (s *Jobs) Line(ctx context.Context, lane job.Lane) (line job.Line, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	if line.Waiting, line.Running, err = s.lengths.Depth(ctx, lane); err != nil {
+		return job.Line{}, err
+	}
+	line.Runs, err = s.runTimes(ctx, lane)
+	return line, storeError("read a line", err)
+}
+
+// Own counts the open jobs of an account on a lane before and after one of them: one read
+// of the set that has the job. Where the limit is so high that there are several, the others
+// are taken to be alike.
+//
+// Errors: fault.Unavailable.
+func (s *Jobs) Own(ctx context.Context, j job.Job, limit int) (own job.Own, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	spread := openLimitOf(limit)
+	// A moment old will do.
+	found, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: &s.table, Key: openKey(j.Account, spread.first(j.ID)),
+	})
+	if err != nil {
+		return job.Own{}, storeError("read an account's open jobs", err)
+	}
+	for _, element := range elementsOf(found.Item) {
+		open := readOpenJob(element)
+		switch {
+		case open.lane != j.Lane:
+		case open.id < j.ID:
+			own.Before += spread.sets
+		case open.id > j.ID:
+			own.After += spread.sets
+		}
+	}
+	return own, nil
+}

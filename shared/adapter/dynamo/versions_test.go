@@ -1,0 +1,244 @@
+package dynamo_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/domain/audit"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/usage"
+	"cutroom/shared/testkit/awstest"
+)
+
+// keepVersion names a version whose items are kept as a fixture. CONTRIBUTING.md says when.
+var keepVersion = flag.String("keep-version", "", "keep the items that this version writes")
+
+// itemsFolder has the items that each version wrote, by table, as DynamoDB returns them.
+var itemsFolder = filepath.Join("testdata", "versions")
+
+// The times of the items: nothing in them ends in our days.
+var (
+	longAgo = time.Date(2026, 2, 3, 4, 5, 6, 0, time.UTC)
+	farAway = time.Date(2125, 2, 3, 4, 5, 6, 0, time.UTC)
+)
+
+// kept are the tables of a deploy with the stores of this version.
+type kept struct {
+	cloud  *awstest.Cloud
+	tables map[string]string
+	keys   *dynamo.Keys
+	files  *dynamo.Files
+	usage  *dynamo.Usage
+	jobs   *dynamo.Jobs
+}
+
+func newKept(t *testing.T) kept {
+	t.Helper()
+	k := kept{cloud: local.Cloud(t)}
+	k.tables = k.cloud.MakeTables(t)
+	client := dynamo.NewClient(k.cloud.Config())
+	k.keys = dynamo.NewKeys(client, k.tables["credentials"], k.tables["usage"])
+	k.files, k.usage = dynamo.NewFiles(client, k.tables["files"]), dynamo.NewUsage(client, k.tables["usage"])
+	k.jobs = dynamo.NewJobs(dynamo.NewRuns(client, k.tables["jobs"]).CountIn(k.usage), &handedOver{},
+		counted{client, k.tables["jobs"]}, time.Now)
+	return k
+}
+
+// raw calls DynamoDB with a body as it is on the wire.
+func (k kept) raw(t *testing.T, operation string, body any) []byte {
+	t.Helper()
+	text, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, k.cloud.URL, bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	request.Header.Set("X-Amz-Target", "DynamoDB_20120810."+operation)
+	request.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential="+awstest.Account+
+		"/20260203/"+awstest.Region+"/dynamodb/aws4_request, SignedHeaders=host, Signature=none")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("%s: %d %s, %v", operation, response.StatusCode, answer, err)
+	}
+	return answer
+}
+
+// secretOfItems is that of the key of every fixture.
+const secretOfItems = "ck_of_earlier_versions"
+
+// itemsJob returns a job of the fixtures.
+func itemsJob(id string) job.Job {
+	j := newJob("job_" + id)
+	j.Key, j.CreatedAt, j.Deadline = keyOfItems().ID, longAgo, farAway
+	j.Request = job.Request{
+		Prompt: "noir", Options: map[string]any{"strength": int64(3)},
+		Inputs: map[string]job.Input{"data": {Blob: "jobs/job_" + id + "/data", MIME: "video/mp4", Size: 7}},
+	}
+	return j
+}
+
+func keyOfItems() credential.Key {
+	key, err := credential.NewKey(secretOfItems, "acme", credential.DefaultTier, "laptop", longAgo)
+	if err != nil {
+		panic(err)
+	}
+	return key
+}
+
+// itemsFile is the file of the fixtures.
+var itemsFile = file.File{
+	ID: "file_kept", Account: "acme", Key: "key_0123456789ab", Filename: "a.mp4", MIME: "video/mp4", Size: 7,
+	MD5: "e6156aa341999f97d9ada6dacffe2c0a", Blob: "files/file_kept", CreatedAt: longAgo, ExpiresAt: farAway,
+	Lifetime: time.Hour,
+}
+
+// Items that earlier versions wrote are read, and jobs that were under way when their
+// workers and functions were replaced go on: by those that begin them, and by those that
+// had begun.
+func TestItemsOfEarlierVersions(t *testing.T) {
+	names, err := filepath.Glob(filepath.Join(itemsFolder, "*.json"))
+	if err != nil || len(names) < 4 {
+		t.Fatalf("the fixtures are %v, %v", names, err)
+	}
+	for _, name := range names {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".json"), func(t *testing.T) {
+			k := newKept(t)
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var tables map[string][]json.RawMessage
+			if err := json.Unmarshal(text, &tables); err != nil {
+				t.Fatal(err)
+			}
+			for table, items := range tables {
+				for _, item := range items {
+					k.raw(t, "PutItem", map[string]any{"TableName": k.tables[table], "Item": item})
+				}
+			}
+			k.wantItems(t)
+			k.wantJobs(t)
+		})
+	}
+}
+
+// wantItems fails unless the key, the file and the usage are there.
+func (k kept) wantItems(t *testing.T) {
+	t.Helper()
+	want := keyOfItems()
+	if key, err := k.keys.FindKey(t.Context(), want.Hash); err != nil || key.ID != want.ID || key.Account != "acme" ||
+		!key.Works(time.Now()) {
+		t.Errorf("the key is %+v, %v", key, err)
+	}
+	f, err := k.files.Get(t.Context(), "acme", itemsFile.ID, time.Now())
+	if err != nil || f.MD5 != itemsFile.MD5 || f.Size != itemsFile.Size || !f.ExpiresAt.Equal(farAway) {
+		t.Errorf("the file is %+v, %v", f, err)
+	}
+	if found, err := k.files.FindMD5(t.Context(), "acme", itemsFile.MD5, time.Now()); err != nil || found.ID != f.ID {
+		t.Errorf("by its MD5 the file is %+v, %v", found, err)
+	}
+	totals, err := k.usage.Totals(t.Context(), "acme", "2026-02-01", "2026-02-28")
+	var all usage.Counts
+	for _, total := range totals {
+		all.Requests += total.Requests
+		all.PromptTokens += total.PromptTokens
+	}
+	if err != nil || all.Requests != 2 || all.PromptTokens != 9 {
+		t.Errorf("used were %+v, %v", all, err)
+	}
+	if _, err := k.files.Delete(t.Context(), "acme", itemsFile.ID, time.Now()); err != nil {
+		t.Errorf("delete the file: %v", err)
+	}
+}
+
+// wantJobs fails unless the jobs that had not ended end.
+func (k kept) wantJobs(t *testing.T) {
+	t.Helper()
+	result := job.Result{Blob: "jobs/job_begun/result", MIME: "video/mp4", Size: 7, SHA256: "abc"}
+	ended, err := k.jobs.Get(t.Context(), "job_ended")
+	if err != nil || ended.Status != job.Completed || ended.Result == nil || ended.Result.SHA256 != "abc" {
+		t.Errorf("the job that had ended is %+v, %v", ended, err)
+	}
+	waiting, err := k.jobs.Start(t.Context(), "job_waiting", "new", time.Now())
+	if err != nil || waiting.Runs != 1 || waiting.Request.Prompt != "noir" || waiting.Request.Inputs["data"].Size != 7 ||
+		waiting.Request.Options["strength"] != int64(3) {
+		t.Errorf("the job that waited is %+v, %v", waiting, err)
+	}
+	for id, nonce := range map[string]string{"job_waiting": "new", "job_begun": "old"} {
+		if err := k.jobs.Progress(t.Context(), id, nonce, 0.9); err != nil {
+			t.Errorf("progress of %s: %v", id, err)
+		}
+		if err := k.jobs.Complete(t.Context(), id, nonce, result, time.Now()); err != nil {
+			t.Errorf("complete %s: %v", id, err)
+		}
+		if j, err := k.jobs.Get(t.Context(), id); err != nil || j.Status != job.Completed {
+			t.Errorf("%s is %+v, %v", id, j, err)
+		}
+	}
+}
+
+// It keeps the items that this version writes.
+func TestKeepItems(t *testing.T) {
+	if *keepVersion == "" {
+		t.Skip("no version is named by -keep-version")
+	}
+	k := newKept(t)
+	ctx := t.Context()
+	errs := []error{
+		k.keys.CreateKey(ctx, audit.Operator(longAgo), keyOfItems()),
+		k.files.Create(ctx, itemsFile, 0),
+		k.usage.Add(ctx, []usage.Record{
+			{ID: "one", Account: "acme", Key: "key_0123456789ab", Model: "chat", Day: "2026-02-03",
+				Counts: usage.Counts{Requests: 1, PromptTokens: 4}},
+			{ID: "two", Account: "acme", Key: "key_0123456789ab", Model: "chat", Day: "2026-02-03",
+				Counts: usage.Counts{Requests: 1, PromptTokens: 5}},
+		}),
+	}
+	for _, id := range []string{"waiting", "begun", "ended"} {
+		errs = append(errs, k.jobs.Accept(ctx, itemsJob(id), 10))
+	}
+	for _, id := range []string{"begun", "ended"} {
+		_, err := k.jobs.Start(ctx, "job_"+id, "old", longAgo)
+		errs = append(errs, err)
+	}
+	errs = append(errs, k.jobs.Complete(ctx, "job_ended", "old",
+		job.Result{Blob: "jobs/job_ended/result", MIME: "video/mp4", Size: 7, SHA256: "abc"}, longAgo.Add(time.Minute)))
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	tables := map[string]any{}
+	for name, table := range k.tables {
+		var found struct{ Items []json.RawMessage }
+		if err := json.Unmarshal(k.raw(t, "Scan", map[string]any{"TableName": table}), &found); err != nil {
+			t.Fatal(err)
+		}
+		if len(found.Items) > 0 {
+			tables[name] = found.Items
+		}
+	}
+	text, err := json.MarshalIndent(tables, "", "  ")
+	if err := errors.Join(err, os.MkdirAll(itemsFolder, 0o755),
+		os.WriteFile(filepath.Join(itemsFolder, *keepVersion+".json"), append(text, '\n'), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,134 @@
+// Package gatewayapp assembles what the functions of the inference gateway in AWS have in
+// common, from the settings in their environment. It is apart from awsapp because those of
+// the media service know nothing of models, and whatever is linked into a function costs time
+// when it starts.
+package gatewayapp
+
+import (
+	"context"
+	"crypto/rand"
+	"io"
+	"log"
+	"log/slog"
+	mathrand "math/rand/v2"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"go.opentelemetry.io/otel/trace"
+
+	"cutroom/shared/adapter/cloudwatch"
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/adapter/s3blob"
+	"cutroom/shared/adapter/secrets"
+	"cutroom/shared/app/setting"
+	"cutroom/shared/domain/budget"
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/usage"
+	"cutroom/shared/platform/awsconfig"
+	"cutroom/shared/platform/boottime"
+	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/platform/lambdahttp"
+	"cutroom/shared/service/gateway"
+	"cutroom/shared/service/gateway/demomodel"
+	"cutroom/shared/service/gateway/tokenizer"
+	"cutroom/shared/service/gateway/upstream"
+)
+
+// Parts are the parts of a function that is being assembled.
+type Parts struct {
+	*setting.Environment
+	// Gateway configures its gateway.
+	Gateway gateway.Config
+	// AWS configures its clients; Records is the client of its tables.
+	AWS     aws.Config
+	Records *dynamodb.Client
+	// Keys are the credentials of its callers.
+	Keys   *credential.Authenticator
+	Logger *slog.Logger
+	tracer trace.Tracer
+}
+
+// New returns the parts of a function of the gateway. Wrong settings are left in the
+// environment's error.
+//
+// Errors: an environment that is not that of a function; that of the machine's clock.
+func New() (*Parts, error) {
+	// net/http logs unexpected responses of a server, which may contain a completion.
+	// Nothing else uses this log.
+	log.SetOutput(io.Discard)
+	config, tracer, err := awsconfig.Traced(os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	p := &Parts{
+		Environment: setting.NewEnvironment(os.Getenv), AWS: config, Records: dynamo.NewClient(config),
+		Logger: lambdahttp.NewLogger(os.Stdout), tracer: tracer,
+	}
+	tokens, known, table := tokenizer.New(), p.Catalog(), p.Required("CUTROOM_USAGE_TABLE")
+	used := dynamo.NewUsage(p.Records, table)
+	keys := dynamo.NewKeys(p.Records, p.Required("CUTROOM_CREDENTIALS_TABLE"), table)
+	p.Keys = credential.NewAuthenticator(keys, p.Tiers(), time.Now)
+	budgets, err := keeper(p.Records, table, p.Logger)
+	if err != nil {
+		return nil, err
+	}
+	p.Gateway = gateway.Config{
+		Catalog:       func() *catalog.Catalog { return known },
+		Authenticator: p.Keys,
+		Limiter:       dynamo.NewRates(p.Records, table, time.Now, rand.Text), Meter: usage.NewDirect(used, rand.Text),
+		Budgets: budgets, Usage: used, Tokenizer: tokens,
+		Secrets:  secrets.NewUpstreams(config, upstream.LocalSecrets{}),
+		Embedded: demomodel.New(demomodel.Config{Tokenizer: tokens, Now: time.Now, NewID: rand.Text}),
+		Observer: cloudwatch.New(os.Stdout, time.Now, p.Logger), Origins: p.Origins(),
+		Now: time.Now, Random: mathrand.Float64, Tracer: tracer, Logger: p.Logger,
+	}
+	return p, nil
+}
+
+// keeper returns the keeper of budgets of this process, which renews what it holds while a
+// call is under way and the process runs.
+func keeper(client *dynamodb.Client, table string, logger *slog.Logger) (*budget.Keeper, error) {
+	machine, err := boottime.Open()
+	if err != nil {
+		return nil, err
+	}
+	k := budget.NewKeeper(budget.KeeperConfig{
+		Store: dynamo.NewBudgets(client, table, machine, rand.Text), Machine: machine, Now: time.Now, NewID: rand.Text,
+		MayFreeze: true, Logger: logger,
+	})
+	go k.Run(context.Background()) // until the process ends
+	return k, nil
+}
+
+// Bucket returns the blobs.
+func (p *Parts) Bucket() *s3blob.Store { return s3blob.New(p.AWS, p.Required("CUTROOM_BUCKET")) }
+
+// Files returns the stored files, whose bytes are in the bucket.
+func (p *Parts) Files(bucket *s3blob.Store) *file.Service {
+	return file.NewService(file.Config{
+		Store: dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE")), Blobs: bucket, Signed: bucket,
+		SpreadBlobs: true, IDs: file.NewIDs(time.Now, rand.Reader), Now: time.Now,
+	})
+}
+
+// Batches returns the records of batches.
+func (p *Parts) Batches() *dynamo.Batches {
+	return dynamo.NewBatches(p.Records, p.Required("CUTROOM_USAGE_TABLE"))
+}
+
+// Handler serves the gateway from a function.
+//
+// Errors: the first setting that is missing or wrong.
+func (p *Parts) Handler() (http.Handler, error) {
+	if err := p.Err(); err != nil {
+		return nil, err
+	}
+	return httpserver.Handler(httpserver.Config{
+		Handler: gateway.New(p.Gateway), Logger: p.Logger, Tracer: p.tracer, OnPanic: gateway.PanicHandler(p.Gateway.Origins),
+	}), nil
+}

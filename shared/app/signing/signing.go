@@ -1,0 +1,210 @@
+// Package signing makes what signs results by the settings CUTROOM_C2PA…, for the programs
+// that run a worker.
+package signing
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"cutroom/shared/app/engines"
+	"cutroom/shared/platform/c2pa"
+	"cutroom/shared/platform/fence"
+	"cutroom/shared/service/provenance"
+	"cutroom/shared/service/worker"
+)
+
+// The values of CUTROOM_C2PA.
+const (
+	// Auto signs what engines with trained models make.
+	Auto = "auto"
+	On   = "on"
+	Off  = "off"
+)
+
+// Settings are the settings.
+type Settings struct {
+	// Mode is Auto, On or Off; "" is Auto.
+	Mode string
+	// Library is the path of libc2pa_c; "" looks for it (see [c2pa.Find]).
+	Library string
+	// Certificates and Key are files in PEM; both are "" for an identity that the service
+	// makes for itself.
+	Certificates, Key string
+}
+
+// errKeyAlone is told where one of two settings is missing.
+var errKeyAlone = errors.New("CUTROOM_C2PA_CERTIFICATES, CUTROOM_C2PA_KEY: both are needed, or neither")
+
+// signs reports whether results of the engine, as CUTROOM_ENGINE names it, are signed.
+func (s Settings) signs(engine string) (bool, error) {
+	switch s.Mode {
+	case "", Auto:
+		return !engines.Parse(engine).BuiltIn(), nil
+	case On:
+		return true, nil
+	case Off:
+		return false, nil
+	}
+	return false, fmt.Errorf("CUTROOM_C2PA: %q is none of %s, %s and %s", s.Mode, Auto, On, Off)
+}
+
+// Config is what [Find] needs.
+type Config struct {
+	Settings
+	// Engine is CUTROOM_ENGINE.
+	Engine string
+	Fence  *fence.Fence
+	// Version is that of the program, "" if it is not known.
+	Version string
+	// Now tells whether a certificate is valid.
+	Now func() time.Time
+}
+
+// Plan is how results will be signed. A nil plan signs none.
+type Plan struct {
+	config   Config
+	library  *c2pa.Library
+	identity *provenance.Identity
+}
+
+// Find reads the settings, and finds the library and a deployer's own identity. It returns
+// nil if nothing is to be signed.
+//
+// Errors: what is wrong, with the setting's name. Nothing is left unsigned for it.
+func Find(ctx context.Context, c Config) (*Plan, error) {
+	signs, err := c.signs(c.Engine)
+	if err != nil {
+		return nil, err
+	}
+	if (c.Certificates == "") != (c.Key == "") {
+		return nil, errKeyAlone
+	}
+	if !signs {
+		return nil, nil
+	}
+	p := &Plan{config: c}
+	if p.library, err = c2pa.Find(ctx, c.Fence, c.Library); err != nil {
+		return nil, fmt.Errorf("CUTROOM_C2PA: results are to be signed, and the library is missing: %w; "+
+			"scripts/install-c2pa.sh puts it beside the program, CUTROOM_C2PA_LIBRARY names it elsewhere, "+
+			"and CUTROOM_C2PA=off signs nothing (docs/provenance.md)", err)
+	}
+	if c.Certificates == "" {
+		return p, nil
+	}
+	certificates, err := os.ReadFile(c.Certificates)
+	if err != nil {
+		return nil, fmt.Errorf("CUTROOM_C2PA_CERTIFICATES: %w", err)
+	}
+	key, err := os.ReadFile(c.Key)
+	if err != nil {
+		return nil, fmt.Errorf("CUTROOM_C2PA_KEY: %w", err)
+	}
+	if p.identity, err = provenance.ParseIdentity(certificates, key, c.Now(), rand.Reader); err != nil {
+		return nil, fmt.Errorf("CUTROOM_C2PA_CERTIFICATES, CUTROOM_C2PA_KEY: %w", err)
+	}
+	return p, nil
+}
+
+// Keeper keeps the identity that a service makes for itself, in PEM.
+type Keeper interface {
+	// Kept returns what is kept, and otherwise what make makes, which it keeps. Of several
+	// programs that ask at once all get the same.
+	Kept(ctx context.Context, make func() ([]byte, error)) ([]byte, error)
+}
+
+// expiring is how long before its end a certificate is warned of.
+const expiring = 30 * 24 * time.Hour
+
+// Parts are what a plan needs to sign.
+type Parts struct {
+	// Keeper is nil where a deployer has to bring an identity.
+	Keeper Keeper
+	// Folder is for scratch files.
+	Folder string
+	// Now is the time that results are said to be made at.
+	Now    func() time.Time
+	Logger *slog.Logger
+}
+
+// Signer returns what signs, nil if nothing is to be signed. It has signed a picture, to
+// know that it can.
+func (p *Plan) Signer(ctx context.Context, parts Parts) (worker.Signer, error) {
+	if p == nil {
+		return nil, nil
+	}
+	signer, by, err := p.try(ctx, parts)
+	if err != nil {
+		return nil, err
+	}
+	parts.Logger.Info("results are signed", "by", by.Name, "until", by.Until, "library", by.Library)
+	if by.Expiring {
+		parts.Logger.Warn("the certificate that signs results expires soon", "at", by.Until)
+	}
+	return signer, nil
+}
+
+// By is who signs results, and by what.
+type By struct {
+	// Name is whom the certificate names, Until when it expires.
+	Name  string
+	Until time.Time
+	// Expiring reports whether that is within a month.
+	Expiring bool
+	// Library names the library with its version.
+	Library string
+}
+
+// Try signs a picture, and returns who did. A nil plan signs none, and returns nil.
+func (p *Plan) Try(ctx context.Context, parts Parts) (*By, error) {
+	if p == nil {
+		return nil, nil
+	}
+	_, by, err := p.try(ctx, parts)
+	if err != nil {
+		return nil, err
+	}
+	return &by, nil
+}
+
+func (p *Plan) try(ctx context.Context, parts Parts) (*provenance.Signer, By, error) {
+	identity, err := p.identityOf(ctx, parts.Keeper)
+	if err != nil {
+		return nil, By{}, err
+	}
+	signer := provenance.New(provenance.Config{
+		Library: p.library, Identity: identity, Generative: !engines.Parse(p.config.Engine).BuiltIn(),
+		Version: p.config.Version, Now: parts.Now, Logger: parts.Logger,
+	})
+	if err := signer.Check(ctx, parts.Folder); err != nil {
+		return nil, By{}, fmt.Errorf("CUTROOM_C2PA: a picture that was signed to try it is not valid: %w", err)
+	}
+	return signer, By{
+		Name: identity.Name(), Until: identity.Expires(), Library: p.library.String(),
+		Expiring: identity.Expires().Sub(p.config.Now()) < expiring,
+	}, nil
+}
+
+// identityOf returns the deployer's identity, or the one that the keeper keeps.
+func (p *Plan) identityOf(ctx context.Context, keeper Keeper) (*provenance.Identity, error) {
+	switch {
+	case p.identity != nil:
+		return p.identity, nil
+	case keeper == nil:
+		return nil, errors.New("CUTROOM_C2PA: results are to be signed, and nothing says by whom: " +
+			"set CUTROOM_C2PA_SECRET_ARN, or CUTROOM_C2PA_CERTIFICATES and CUTROOM_C2PA_KEY, or CUTROOM_C2PA=off")
+	}
+	text, err := keeper.Kept(ctx, func() ([]byte, error) { return provenance.NewIdentity(p.config.Now(), rand.Reader) })
+	if err != nil {
+		return nil, fmt.Errorf("keep the identity that signs results: %w", err)
+	}
+	identity, err := provenance.ParseIdentity(text, text, p.config.Now(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("the identity that signs results, which the service keeps: %w", err)
+	}
+	return identity, nil
+}

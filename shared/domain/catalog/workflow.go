@@ -1,0 +1,168 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/dustin/go-humanize"
+)
+
+// Workflow is a workflow of ComfyUI and where the values of an edit go in it
+// (docs/comfyui.md#the-catalog). What the file contains is not known here.
+type Workflow struct {
+	// File is the path of the workflow in API format, as the catalog has it.
+	File string
+	// Prompt and Seed are where these go; Data and Reference where the names of the
+	// uploaded input and of the reference image go. Those that a model does not take
+	// are empty.
+	Prompt, Seed, Data, Reference []Place
+	// Width, Height, Frames and FPS are where the size in pixels, the number of
+	// frames and the frames per second of the result go; empty where the workflow
+	// finds them out itself.
+	Width, Height, Frames, FPS []Place
+	// Options maps other fields of the form to where their values go.
+	Options map[string][]Place
+	// WithoutReference are the nodes that a run without a reference image leaves out.
+	WithoutReference []string
+	// Result is the node whose output is the result.
+	Result string
+	// Multiple is what width and height are a multiple of; at least 2.
+	Multiple int
+	// FrameStep makes the number of frames 1 and a multiple of it; at least 1.
+	FrameStep int
+	// MaxFrames bounds the number of frames; 0 is no bound.
+	MaxFrames int
+	// Memory is how much memory of a device the run needs, in bytes; 0 if that is not
+	// known.
+	Memory uint64
+}
+
+// Place is an input of a node of a workflow.
+type Place struct{ Node, Input string }
+
+// String returns the place as the catalog has it, such as "6.text".
+func (p Place) String() string { return p.Node + "." + p.Input }
+
+// Places returns every place of the workflow, in a fixed order.
+func (w *Workflow) Places() []Place {
+	all := slices.Concat(w.Prompt, w.Seed, w.Data, w.Reference, w.Width, w.Height, w.Frames, w.FPS)
+	for _, name := range slices.Sorted(maps.Keys(w.Options)) {
+		all = append(all, w.Options[name]...)
+	}
+	return all
+}
+
+// workflowEntry is "comfyui" of a model in the file.
+type workflowEntry struct {
+	Workflow                                                  string
+	Prompt, Seed, Data, Reference, Width, Height, Frames, FPS places
+	Options                                                   map[string]places
+	WithoutReference                                          names `yaml:"without_reference"`
+	Result                                                    string
+	Multiple                                                  int
+	FrameStep                                                 int `yaml:"frame_step"`
+	MaxFrames                                                 int `yaml:"max_frames"`
+	Memory                                                    string
+}
+
+// names is a name or a list of names.
+type names []string
+
+// UnmarshalYAML reads either.
+func (n *names) UnmarshalYAML(read func(any) error) error {
+	var one string
+	if read(&one) == nil {
+		*n = names{one}
+		return nil
+	}
+	return read((*[]string)(n))
+}
+
+// places is a place or a list of places, each as "node.input".
+type places struct{ names }
+
+// parse returns the places.
+func (p places) parse() (parsed []Place, err error) {
+	for _, text := range p.names {
+		node, input, found := strings.Cut(text, ".")
+		if !found || node == "" || input == "" {
+			return nil, fmt.Errorf("%.64q is not the id of a node and the name of an input, such as 6.text", text)
+		}
+		parsed = append(parsed, Place{node, input})
+	}
+	return parsed, nil
+}
+
+const (
+	// mostMultiple bounds what sizes are a multiple of, mostFrames the number of frames.
+	mostMultiple, mostFrames = 256, 100_000
+)
+
+// workflow returns the workflow of a model, nil if the entry is nil.
+func (e *workflowEntry) workflow(m *Model) (*Workflow, error) {
+	if e == nil {
+		return nil, nil //nolint:nilnil // A model need not have one.
+	}
+	w := &Workflow{
+		File: e.Workflow, WithoutReference: e.WithoutReference, Result: e.Result,
+		Multiple: max(e.Multiple, 2), FrameStep: max(e.FrameStep, 1), MaxFrames: e.MaxFrames,
+	}
+	if err := e.places(w, m); err != nil {
+		return nil, err
+	}
+	switch {
+	case w.File == "":
+		return nil, errors.New("workflow is missing, the file with the workflow in API format")
+	case w.Result == "":
+		return nil, errors.New("result is missing, the node whose output is the result")
+	case len(w.Prompt) == 0:
+		return nil, errors.New("prompt is missing, where the prompt goes")
+	case (m.Kind == TextToVideo) != (len(w.Data) == 0):
+		return nil, errors.New("data is where the input goes, unless the kind is text-to-video")
+	case len(w.WithoutReference) > 0 && len(w.Reference) == 0:
+		return nil, errors.New("without_reference needs reference, where the reference image goes")
+	case m.Kind == Image && len(w.Frames)+len(w.FPS)+e.FrameStep+e.MaxFrames > 0:
+		return nil, errors.New("an image has no frames")
+	case e.Multiple < 0 || e.Multiple > mostMultiple || e.Multiple%2 != 0:
+		return nil, fmt.Errorf("multiple is even, and at most %d", mostMultiple)
+	case e.FrameStep < 0 || e.MaxFrames < 0 || e.FrameStep > mostFrames || e.MaxFrames > mostFrames:
+		return nil, fmt.Errorf("frame_step and max_frames are 0 to %d", mostFrames)
+	}
+	if e.Memory != "" {
+		var err error
+		if w.Memory, err = humanize.ParseBytes(e.Memory); err != nil {
+			return nil, fmt.Errorf("memory %.32q is not a size such as 12GiB", e.Memory)
+		}
+	}
+	return w, nil
+}
+
+// places reads where the values go.
+func (e *workflowEntry) places(w *Workflow, m *Model) (err error) {
+	for _, value := range []struct {
+		name string
+		text places
+		to   *[]Place
+	}{
+		{"prompt", e.Prompt, &w.Prompt}, {"seed", e.Seed, &w.Seed}, {"data", e.Data, &w.Data},
+		{"reference", e.Reference, &w.Reference}, {"width", e.Width, &w.Width}, {"height", e.Height, &w.Height},
+		{"frames", e.Frames, &w.Frames}, {"fps", e.FPS, &w.FPS},
+	} {
+		if *value.to, err = value.text.parse(); err != nil {
+			return fmt.Errorf("%s: %w", value.name, err)
+		}
+	}
+	w.Options = map[string][]Place{}
+	for name, text := range e.Options {
+		if _, known := m.Form.Field(name); !known {
+			return fmt.Errorf("options: the form %s has no field %.64q", m.Form.Name, name)
+		}
+		if w.Options[name], err = text.parse(); err != nil {
+			return fmt.Errorf("options: %s: %w", name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,283 @@
+package media
+
+import (
+	"encoding/binary"
+	"io"
+	"math"
+)
+
+// maxTimes bounds the entries of a table of times that are read: a clip whose frames all
+// last equally long has one.
+const maxTimes = 1024
+
+// Describe returns everything that is known of a video by its header alone, and whether
+// the header says it all: as ffprobe would find it, by decoding. It knows the plainest
+// clips, which most are: an MP4 of one H.264 track of 4:2:0 with 8 bits, upright, with
+// square pixels, progressive, of limited range, and of at most one track of AAC. Of any
+// other it reports false, and a probe has to look.
+//
+// Errors: only those of r.
+func Describe(r io.ReaderAt, size int64, mime string) (info Info, whole bool, err error) {
+	if mime != "video/mp4" && mime != "video/quicktime" {
+		return Info{}, false, nil
+	}
+	w := &window{source: r, size: size}
+	for top := range boxes(w, 0, size) {
+		if top.kind == "moov" {
+			info, whole = describeMovie(w, top)
+			break
+		}
+	}
+	if w.err != nil || !whole {
+		return Info{}, false, w.err
+	}
+	return info, true, nil
+}
+
+// describeMovie describes a movie of at most one track of each kind.
+func describeMovie(w *window, moov box) (info Info, whole bool) {
+	var video, audio *track
+	movie := 0.0 // seconds
+	for b := range boxes(w, moov.start, moov.end) {
+		switch b.kind {
+		case "mvhd":
+			scale, duration := movieTime(w, b)
+			if scale == 0 || movie > 0 || !upright(w, b, movieMatrix) {
+				return Info{}, false
+			}
+			movie = float64(duration) / float64(scale)
+		case "trak":
+			t := readTrack(w, b)
+			switch {
+			case t.kind == "vide" && video == nil:
+				video = &t
+			case t.kind == "soun" && audio == nil:
+				audio = &t
+			default:
+				return Info{}, false
+			}
+		case "mvex":
+			return Info{}, false
+		}
+	}
+	if movie == 0 || video == nil || !video.plain || audio != nil && audio.codec != "mp4a" {
+		return Info{}, false
+	}
+	return video.describe(movie, audio != nil)
+}
+
+// describe returns what a plain track of a movie of that many seconds shows.
+func (t *track) describe(movie float64, audio bool) (info Info, whole bool) {
+	shown, ok := readAVC(t.config)
+	if !ok || shown.Width != t.width || shown.Height != t.height || t.frames == 0 || t.times == 0 || t.scale == 0 {
+		return Info{}, false
+	}
+	if t.primaries != 0 && (shown.Matrix == "" || shown.Primaries != ordinaryColours[uint32(t.primaries)] ||
+		shown.Transfer != ordinaryColours[uint32(t.transfer)] || shown.Matrix != ordinaryColours[uint32(t.matrix)]) {
+		return Info{}, false // the header says more than the stream, or contradicts it
+	}
+	length := float64(min(t.length, t.times)) / float64(t.scale)
+	// Beyond rounding, a track that is longer than its movie is cut by an edit list.
+	if length > movie+0.002 {
+		return Info{}, false
+	}
+	info = shown
+	// FFmpeg prints microseconds.
+	info.Duration = Seconds(math.Round(max(movie, length)*1e6) / 1e6)
+	info.FrameRate = float64(t.frames) * float64(t.scale) / float64(t.times)
+	info.Audio = audio
+	return info, info.Duration > 0
+}
+
+// track is what the header says of a track.
+type track struct {
+	kind, codec string
+	// plain is false if anything about its picture is more than Describe knows.
+	plain bool
+	// width and height are the displayed ones and those of its samples, which are equal.
+	width, height int
+	// config is the decoder's configuration; primaries, transfer and matrix are the colours
+	// that the header declares beside it, by their numbers, all 0 if it does not.
+	config                      []byte
+	primaries, transfer, matrix uint16
+	// scale is the units per second of length, the declared duration, and of times, the
+	// sum of those of its frames.
+	scale, length, times uint64
+	frames               uint64
+	// seen are the kinds of the boxes that a track has once.
+	seen map[string]bool
+}
+
+// once notes a box of a kind that a track has once. Of two, programs read this or that.
+func (t *track) once(kind string) {
+	t.plain = t.plain && !t.seen[kind]
+	t.seen[kind] = true
+}
+
+func readTrack(w *window, trak box) track {
+	t := track{plain: true, seen: map[string]bool{}}
+	for b := range boxes(w, trak.start, trak.end) {
+		switch b.kind {
+		case "tkhd":
+			t.once(b.kind)
+			t.width, t.height = trackSize(w, b)
+			t.plain = t.plain && upright(w, b, trackMatrix)
+		case "edts":
+			t.plain = t.plain && plainEdits(w, b)
+		case "mdia":
+			t.readMedia(w, b)
+		}
+	}
+	return t
+}
+
+// Where the matrix is in the headers of a movie and of a track, whose times have 32 bits.
+const movieMatrix, trackMatrix = 36, 40
+
+// upright reports whether such a header asks for neither a turn nor a scaling.
+func upright(w *window, b box, at int64) bool {
+	matrix := b.start + at
+	if version := w.at(b.start, 1); version == nil || version[0] > 1 {
+		return false
+	} else if version[0] == 1 {
+		matrix += 12
+	}
+	content := w.at(matrix, 36)
+	if content == nil || matrix+36 > b.end {
+		return false
+	}
+	for i, want := range [9]uint32{1 << 16, 0, 0, 0, 1 << 16, 0, 0, 0, 1 << 30} {
+		if binary.BigEndian.Uint32(content[4*i:]) != want {
+			return false
+		}
+	}
+	return true
+}
+
+// plainEdits reports whether an edit list plays the track once, from near its start: as
+// encoders write to make up for frames that are decoded before they are shown.
+func plainEdits(w *window, edts box) bool {
+	for b := range boxes(w, edts.start, edts.end) {
+		if b.kind != "elst" {
+			continue
+		}
+		content := w.at(b.start, 20)
+		if content == nil || b.end-b.start < 20 || content[0] != 0 || binary.BigEndian.Uint32(content[4:]) != 1 {
+			return false
+		}
+		start, rate := int32(binary.BigEndian.Uint32(content[12:])), binary.BigEndian.Uint32(content[16:])
+		if start < 0 || rate != 1<<16 {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *track) readMedia(w *window, mdia box) {
+	for b := range boxes(w, mdia.start, mdia.end) {
+		switch b.kind {
+		case "mdhd":
+			t.once(b.kind)
+			t.scale, t.length = movieTime(w, b) // of the same form as a movie's
+		case "hdlr":
+			t.kind = string(w.at(b.start+8, 4))
+		case "minf":
+			for inner := range boxes(w, b.start, b.end) {
+				if inner.kind == "stbl" {
+					t.readSamples(w, inner)
+				}
+			}
+		}
+	}
+}
+
+func (t *track) readSamples(w *window, stbl box) {
+	for b := range boxes(w, stbl.start, stbl.end) {
+		switch b.kind {
+		case "stts":
+			t.once(b.kind)
+			t.readTimes(w, b)
+		case "stsd":
+			t.once(b.kind)
+			t.readFormat(w, b)
+		}
+	}
+}
+
+// readTimes sums a table of runs of frames that last equally long.
+func (t *track) readTimes(w *window, b box) {
+	head := w.at(b.start, 8)
+	if head == nil {
+		return
+	}
+	entries := int64(binary.BigEndian.Uint32(head[4:]))
+	if entries > maxTimes || b.start+8+8*entries > b.end {
+		t.plain = false
+		return
+	}
+	for i := range entries {
+		entry := w.at(b.start+8+8*i, 8)
+		if entry == nil {
+			t.plain = false
+			return
+		}
+		count := uint64(binary.BigEndian.Uint32(entry))
+		lasts := count * uint64(binary.BigEndian.Uint32(entry[4:]))
+		if t.times > math.MaxUint64-lasts {
+			t.plain = false
+			return
+		}
+		t.frames, t.times = t.frames+count, t.times+lasts
+	}
+}
+
+// readFormat reads the one sample entry of a track.
+func (t *track) readFormat(w *window, stsd box) {
+	head := w.at(stsd.start, 8)
+	if head == nil || binary.BigEndian.Uint32(head[4:]) != 1 {
+		t.plain = false
+		return
+	}
+	for entry := range boxes(w, stsd.start+8, stsd.end) {
+		t.codec = entry.kind
+		if entry.kind != "avc1" {
+			t.plain = false
+			return
+		}
+		const fields = 78 // of a visual sample entry, before its boxes
+		content := w.at(entry.start, fields)
+		if content == nil || int(binary.BigEndian.Uint16(content[24:])) != t.width ||
+			int(binary.BigEndian.Uint16(content[26:])) != t.height {
+			t.plain = false
+			return
+		}
+		t.readExtensions(w, box{start: entry.start + fields, end: entry.end})
+		return
+	}
+}
+
+// readExtensions reads the boxes of a visual sample entry.
+func (t *track) readExtensions(w *window, entry box) {
+	for b := range boxes(w, entry.start, entry.end) {
+		switch b.kind {
+		case "avcC":
+			t.once(b.kind)
+			t.config = append([]byte(nil), w.at(b.start, int(min(b.end-b.start, 4096)))...)
+		case "pasp":
+			content := w.at(b.start, 8)
+			t.plain = t.plain && content != nil && binary.BigEndian.Uint32(content) == binary.BigEndian.Uint32(content[4:])
+		case "colr":
+			content := w.at(b.start, 10)
+			if content == nil || string(content[:3]) != "ncl" { // "nclx" or "nclc", not a profile
+				t.plain = false
+				return
+			}
+			number := func(i int) uint16 { return binary.BigEndian.Uint16(content[4+2*i:]) }
+			t.primaries, t.transfer, t.matrix = number(0), number(1), number(2)
+		case "btrt":
+			// How many bits a second there are changes nothing.
+		default:
+			t.plain = false
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package ratelimit
+
+import (
+	"context"
+	"slices"
+	"sync"
+)
+
+// Turns bounds how many calls are made at once, and shares them among accounts: the
+// next one is of the account that has the fewest, and of those the one that waited
+// longest for a turn. The last ones are kept for accounts that have none, so that the slow
+// calls of one account do not keep others waiting.
+type Turns struct {
+	mu   sync.Mutex
+	free int
+	// kept is how many are given only to accounts that have none.
+	kept    int
+	held    map[string]int
+	waiting []*turn
+	// served says when an account had its last turn, by the count of all turns.
+	served map[string]uint64
+	count  uint64
+}
+
+// turn is a call that waits for its turn.
+type turn struct {
+	account string
+	given   chan struct{}
+}
+
+// NewTurns returns turns, of which so many calls have one at once.
+func NewTurns(calls int) *Turns {
+	kept := min(max(calls/4, 1), calls-1)
+	return &Turns{free: calls, kept: kept, held: map[string]int{}, served: map[string]uint64{}}
+}
+
+// Take waits for a turn of the account; Release ends it. It reports whether there is
+// one: the context may end before.
+func (t *Turns) Take(ctx context.Context, account string) bool {
+	t.mu.Lock()
+	mine := &turn{account, make(chan struct{})}
+	t.waiting = append(t.waiting, mine)
+	t.handOut()
+	t.mu.Unlock()
+	select {
+	case <-mine.given:
+		return true
+	case <-ctx.Done():
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if at := slices.Index(t.waiting, mine); at >= 0 {
+		t.waiting = slices.Delete(t.waiting, at, at+1)
+		return false
+	}
+	t.end(account) // it came at the same moment
+	return false
+}
+
+// Release ends a turn of the account.
+func (t *Turns) Release(account string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.end(account)
+}
+
+func (t *Turns) end(account string) {
+	t.free++
+	if t.held[account]--; t.held[account] == 0 {
+		delete(t.held, account)
+	}
+	t.handOut()
+}
+
+// OthersWait reports whether another account waits for a turn.
+func (t *Turns) OthersWait(account string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.ContainsFunc(t.waiting, func(one *turn) bool { return one.account != account })
+}
+
+// handOut gives the turns that are free to those who wait; the lock is held.
+func (t *Turns) handOut() {
+	for t.free > 0 && len(t.waiting) > 0 {
+		next := 0
+		for i, other := range t.waiting {
+			if t.before(other.account, t.waiting[next].account) {
+				next = i
+			}
+		}
+		if t.free <= t.kept && t.held[t.waiting[next].account] > 0 {
+			break
+		}
+		chosen := t.waiting[next]
+		t.waiting = slices.Delete(t.waiting, next, next+1)
+		t.free--
+		t.held[chosen.account]++
+		t.count++
+		t.served[chosen.account] = t.count
+		close(chosen.given)
+	}
+	if len(t.waiting) == 0 && len(t.held) == 0 {
+		clear(t.served)
+	}
+}
+
+// before reports whether an account's turn comes before another's.
+func (t *Turns) before(account, other string) bool {
+	if t.held[account] != t.held[other] {
+		return t.held[account] < t.held[other]
+	}
+	return t.served[account] < t.served[other]
+}

@@ -1,0 +1,81 @@
+package ratelimit
+
+import (
+	"context"
+	"slices"
+	"testing"
+	"testing/synctest"
+)
+
+// Accounts take turns, however many calls one of them has waiting; who stops waiting takes
+// no turn.
+func TestTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := NewTurns(1)
+		if !turns.Take(t.Context(), "a") {
+			t.Fatal("there is a turn")
+		}
+		var got []string
+		next := make(chan bool)
+		wait := func(ctx context.Context, account string) {
+			go func() {
+				if turns.Take(ctx, account) {
+					got = append(got, account)
+					<-next
+					turns.Release(account)
+				}
+			}()
+			synctest.Wait()
+		}
+		leaving, leave := context.WithCancel(t.Context())
+		wait(leaving, "a")
+		for _, account := range []string{"a", "a", "b", "b", "c"} {
+			wait(t.Context(), account)
+		}
+		leave()
+		synctest.Wait()
+		turns.Release("a")
+		for range 5 {
+			synctest.Wait()
+			next <- true
+		}
+		synctest.Wait()
+		if want := []string{"b", "c", "a", "b", "a"}; !slices.Equal(got, want) {
+			t.Errorf("turns of %v, want %v", got, want)
+		}
+		if turns.free != 1 || len(turns.held) > 0 || len(turns.served) > 0 {
+			t.Errorf("left over: %+v", turns)
+		}
+	})
+}
+
+// One account leaves a quarter of the turns to those that have none, and who has the most
+// gets none while another waits.
+func TestTurnsThatAreKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := NewTurns(16)
+		waiting, leave := context.WithCancel(t.Context())
+		want := func(calls int, account string) {
+			for range calls {
+				go turns.Take(waiting, account)
+			}
+			synctest.Wait()
+		}
+		want(20, "a")
+		if turns.held["a"] != 12 || turns.OthersWait("a") || !turns.OthersWait("b") {
+			t.Errorf("one account: %v", turns.held)
+		}
+		for _, account := range []string{"b", "c", "d", "e", "f"} {
+			want(2, account)
+		}
+		if turns.held["a"] != 12 || turns.held["b"] != 1 || turns.held["e"] != 1 || turns.held["f"] != 0 {
+			t.Errorf("five accounts: %v", turns.held)
+		}
+		turns.Release("a")
+		if turns.held["a"] != 11 || turns.held["f"] != 1 {
+			t.Errorf("one call has ended: %v", turns.held)
+		}
+		leave()
+		synctest.Wait()
+	})
+}

@@ -1,0 +1,203 @@
+// Package comfyui edits media by ComfyUI servers: a model of the catalog names a
+// workflow in API format, and where the values of an edit go in it.
+//
+// An input is brought to the result's size and rate on this machine and uploaded
+// (POST /upload/image), the workflow is sent (POST /prompt), followed by the
+// server's WebSocket, and its result is fetched (GET /history/{id}, GET /view) and
+// brought to the size, rate, length and sound that the catalog promises. What the
+// WebSocket says is only progress: how a run ended is read from the history, so
+// that a lost connection costs nothing.
+//
+// A server is distrusted as any upstream is: answers are bounded, redirects are not
+// followed, and every call ends when the server is silent for too long.
+package comfyui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/engine"
+	"cutroom/shared/engine/transfer"
+	"cutroom/shared/platform/contain"
+)
+
+// Name is how the engine calls itself.
+const Name = "comfyui"
+
+// Shares of the progress: a run is sent when prepared is reached, and made when
+// generated is.
+const prepared, generated = 0.05, 0.9
+
+const (
+	// defaultSilence is far longer than the time between two polls of a server that
+	// lives.
+	defaultSilence = 2 * time.Minute
+	// defaultStall is longer than any node without progress takes, such as one that
+	// loads a large model from a slow disk.
+	defaultStall = 5 * time.Minute
+	// defaultStarting is enough for a server that crashed to start again.
+	defaultStarting = 2 * time.Minute
+	// defaultPollEvery is the time between two polls of the queue.
+	defaultPollEvery = 5 * time.Second
+	// knockEvery is the time between two looks at servers that take no run.
+	knockEvery = 500 * time.Millisecond
+	// lookTime bounds a look at a server.
+	lookTime = 5 * time.Second
+	// forgetTime bounds the cancellation of a run.
+	forgetTime = 5 * time.Second
+)
+
+// Config is what an [Engine] needs.
+type Config struct {
+	// Servers are the URLs of the servers, http or https, such as
+	// http://127.0.0.1:8188.
+	Servers []string
+	// Key is sent to them as a bearer token, for a proxy that asks for one; if it is
+	// empty, none is sent.
+	Key string
+	// Models are those of the catalog. Those without a workflow are not edited.
+	Models []*catalog.Model
+	// Folder is what the paths of workflows are relative to.
+	Folder string
+	Runner transfer.Runner
+	// Random names runs.
+	Random io.Reader
+	// Silence is how long a server may send nothing before it is considered hung; 0
+	// is two minutes.
+	Silence time.Duration
+	// Stall is how long a workflow may run without progress before it is considered
+	// hung; 0 is five minutes.
+	Stall time.Duration
+	// Starting is how long a run waits for servers that take none; 0 is two minutes.
+	Starting time.Duration
+	// PollEvery is the time between two polls of a run; 0 is five seconds.
+	PollEvery time.Duration
+}
+
+// Engine edits by ComfyUI servers. It is safe for concurrent use.
+type Engine struct {
+	pool      pool
+	workflows map[string]*workflow
+	finisher  transfer.Finisher
+	random    io.Reader
+	stall     time.Duration
+	pollEvery time.Duration
+}
+
+var (
+	_ engine.Engine    = (*Engine)(nil)
+	_ engine.Inspected = (*Engine)(nil)
+)
+
+// New reads the workflows and returns an engine. It does not check whether the
+// servers are running: see [Engine.Inspect].
+func New(c Config) (*Engine, error) {
+	e := &Engine{
+		workflows: map[string]*workflow{}, finisher: transfer.Finisher{Runner: c.Runner, Done: generated},
+		random: c.Random, stall: orElse(c.Stall, defaultStall),
+		pollEvery: orElse(c.PollEvery, defaultPollEvery), pool: pool{starting: orElse(c.Starting, defaultStarting)},
+	}
+	seen := map[string]bool{}
+	for _, address := range c.Servers {
+		base, err := baseURL(address)
+		if err != nil {
+			return nil, err
+		}
+		if seen[base] {
+			return nil, fmt.Errorf("%q is named twice", address)
+		}
+		seen[base] = true
+		e.pool.servers = append(e.pool.servers, newServer(base, c.Key, orElse(c.Silence, defaultSilence)))
+	}
+	if len(e.pool.servers) == 0 {
+		return nil, errors.New("no server is named")
+	}
+	for _, m := range c.Models {
+		if m.Workflow == nil {
+			continue
+		}
+		w, err := readWorkflow(c.Folder, m)
+		if err != nil {
+			return nil, fmt.Errorf("model %q: %w", m.ID, err)
+		}
+		e.workflows[m.ID] = w
+	}
+	if len(e.workflows) == 0 {
+		return nil, errors.New("no model of the catalog names a workflow")
+	}
+	return e, nil
+}
+
+func orElse(d, otherwise time.Duration) time.Duration {
+	if d == 0 {
+		return otherwise
+	}
+	return d
+}
+
+// baseURL returns the prefix of the URLs of a server's calls.
+func baseURL(address string) (string, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" ||
+		u.RawQuery != "" || u.Fragment != "" || u.User != nil {
+		return "", fmt.Errorf("%q is not a URL such as http://127.0.0.1:8188", address)
+	}
+	return strings.TrimSuffix(address, "/"), nil
+}
+
+// Capabilities says that the servers have hardware of their own.
+func (e *Engine) Capabilities() engine.Capabilities { return engine.Capabilities{Prefetch: true} }
+
+// Health returns nil when a server takes runs.
+func (e *Engine) Health(ctx context.Context) error { return e.pool.health(ctx) }
+
+// Run edits as [engine.Engine] specifies. If no server takes runs, Run waits for
+// one, so that its restart costs a job none of its runs.
+func (e *Engine) Run(
+	ctx context.Context, spec engine.Spec, progress func(engine.Progress),
+) (told engine.Outcome, err error) {
+	defer contain.Error(&err)
+	told.Engine = Name
+	w, known := e.workflows[spec.Model]
+	if !known {
+		return told, failed("The engine has no workflow for this model.", false, nil)
+	}
+	if err := w.takes(spec); err != nil {
+		return told, err
+	}
+	progress(engine.Progress{Stage: "prepare"})
+	inputs, err := e.prepare(ctx, w, spec)
+	if err != nil {
+		return told, err
+	}
+	s, err := e.pool.choose(ctx, w)
+	if err != nil {
+		return told, err
+	}
+	defer e.pool.leave(s)
+	r := &run{engine: e, server: s, workflow: w, spec: spec, inputs: inputs, progress: progress}
+	made, err := r.generate(ctx)
+	if err != nil {
+		return told, err
+	}
+	if spec.Kind == catalog.Image {
+		return told, e.finisher.Image(ctx, spec, made, progress)
+	}
+	return told, e.finisher.Video(ctx, spec, made, progress)
+}
+
+func failed(message string, retryable bool, cause error) *engine.Error {
+	return &engine.Error{Code: job.EngineError, Message: message, Retryable: retryable, Err: cause}
+}
+
+// garbled returns the error of an answer that violates the interface.
+func garbled(cause error) *engine.Error {
+	return failed("The engine gave an answer that makes no sense.", true, cause)
+}

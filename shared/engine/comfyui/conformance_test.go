@@ -1,0 +1,27 @@
+package comfyui_test
+
+import (
+	"testing"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine"
+	"cutroom/shared/engine/enginetest"
+)
+
+// harness is the suite's of an engine whose servers have the classes of the tests.
+func harness(e engine.Engine) enginetest.Harness {
+	small := catalog.Size{Width: 160, Height: 96}
+	return enginetest.Harness{Engine: e, Models: map[catalog.Kind]string{
+		catalog.Restyle: "restyle", catalog.Edit: "edit", catalog.TryOn: "try-on", catalog.Clip: "clip",
+		catalog.TextToVideo: "text-to-video", catalog.Image: "image",
+	}, Video: small, Image: small, FPS: 10}
+}
+
+// TestConformance runs the suite with the stand-in.
+func TestConformance(t *testing.T) {
+	s := standIn(t)
+	s.Preview = preview(t)
+	h := harness(newEngine(t, config(t, serve(t, s))))
+	h.Previews = true
+	enginetest.Run(t, h)
+}

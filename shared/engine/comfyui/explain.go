@@ -1,0 +1,166 @@
+package comfyui
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/engine"
+)
+
+// maxReason bounds what is logged of a server's words, in code points.
+const maxReason = 300
+
+// explain returns what an error of a run means. ctx is the caller's context, within
+// the run's.
+func explain(ctx, within context.Context, err error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	switch cause := context.Cause(within); {
+	case errors.Is(cause, errSilent), errors.Is(cause, errStalled):
+		return failed("The engine stopped answering.", true, fmt.Errorf("comfyui: %w", cause))
+	}
+	var known *engine.Error
+	var nonsense *nonsenseError
+	var status *statusError
+	switch {
+	case errors.As(err, &known):
+		return err
+	case errors.As(err, &nonsense):
+		return garbled(fmt.Errorf("comfyui: %w", err))
+	case errors.As(err, &status):
+		// A refusal is permanent, unless the server failed.
+		again := status.status >= 500 || status.status == http.StatusTooManyRequests
+		return failed("The engine did not take the edit.", again, fmt.Errorf("comfyui: %w", err))
+	}
+	return failed("The engine ended in the middle of the edit.", true, fmt.Errorf("comfyui: %w", err))
+}
+
+// invalid returns what it means that the server found the workflow invalid.
+func (r *run) invalid(refused *statusError) error {
+	var told struct {
+		Error struct {
+			Type string `json:"type"`
+		} `json:"error"`
+		Nodes map[string]struct {
+			Class  string `json:"class_type"`
+			Errors []struct {
+				Type string `json:"type"`
+				Info struct {
+					Input string `json:"input_name"`
+				} `json:"extra_info"`
+			} `json:"errors"`
+		} `json:"node_errors"`
+	}
+	// Values are not logged, as the prompt is among them.
+	again := false
+	var reasons []string
+	if json.Unmarshal(refused.body, &told) == nil {
+		reasons = append(reasons, told.Error.Type)
+		for _, id := range slices.Sorted(maps.Keys(told.Nodes)) {
+			for _, e := range told.Nodes[id].Errors {
+				reasons = append(reasons, fmt.Sprintf("%s of %q of node %s (%s)", e.Type, e.Info.Input, id, told.Nodes[id].Class))
+				// A server that was started again has lost what was uploaded.
+				at := catalog.Place{Node: id, Input: e.Info.Input}
+				again = again || slices.Contains(r.workflow.Data, at) || slices.Contains(r.workflow.Reference, at)
+			}
+		}
+	}
+	return failed("The engine did not take the edit.", again,
+		fmt.Errorf("comfyui: %w: %s", refused, oneLine(strings.Join(reasons, "; "))))
+}
+
+// failure returns why the run failed, nil if it did not.
+func (d *record) failure(prompt string) error {
+	if d.Status == nil || d.Status.Said != "error" {
+		return nil
+	}
+	for _, message := range d.Status.Messages {
+		var name string
+		var data struct {
+			Class   string `json:"node_type"`
+			Type    string `json:"exception_type"`
+			Message string `json:"exception_message"`
+		}
+		if len(message) < 2 || json.Unmarshal(message[0], &name) != nil || json.Unmarshal(message[1], &data) != nil {
+			continue
+		}
+		switch name {
+		case "execution_interrupted":
+			return failed("The edit was interrupted at the engine.", true, errors.New("comfyui: the run was interrupted"))
+		case "execution_error":
+			reason := fmt.Sprintf("%s in %s: %s", data.Type, data.Class, data.Message)
+			short := outOfMemory(data.Type, data.Message)
+			if prompt != "" && strings.Contains(reason, prompt) {
+				reason = "a message with the prompt in it"
+			}
+			reason = oneLine(reason)
+			if short {
+				return failed("The engine ran out of memory.", true, fmt.Errorf("comfyui: %s", reason))
+			}
+			return failed(job.EngineFailedMessage, true, fmt.Errorf("comfyui: %s", reason))
+		}
+	}
+	return failed(job.EngineFailedMessage, true, errors.New("comfyui: the run failed without a reason"))
+}
+
+// outOfMemory reports whether an exception is that memory was short. Those of a GPU have
+// a type of their own, in most cases; those of a processor do not.
+func outOfMemory(kind, message string) bool {
+	message = strings.ToLower(message)
+	return strings.Contains(kind, "OutOfMemory") || slices.ContainsFunc(
+		[]string{"out of memory", "can't allocate memory", "not enough memory"},
+		func(words string) bool { return strings.Contains(message, words) })
+}
+
+// file is a file of a server.
+type file struct {
+	Name      string `json:"filename"`
+	Subfolder string `json:"subfolder"`
+	Type      string `json:"type"`
+}
+
+// resultOf returns the first file of what a node put out. Nodes that save images and
+// videos call their lists "images"; others have names of their own, such as "gifs".
+func resultOf(output map[string]json.RawMessage) (file, bool) {
+	lists := slices.Sorted(maps.Keys(output))
+	slices.SortStableFunc(lists, func(a, b string) int { return first(b) - first(a) })
+	for _, list := range lists {
+		var files []file
+		if json.Unmarshal(output[list], &files) != nil || len(files) == 0 || files[0].Name == "" {
+			continue
+		}
+		if f := files[0]; max(len(f.Name), len(f.Subfolder), len(f.Type)) <= maxFileName {
+			return f, true
+		}
+	}
+	return file{}, false
+}
+
+// first is 1 for the list that comes first.
+func first(list string) int {
+	if list == "images" {
+		return 1
+	}
+	return 0
+}
+
+// oneLine returns a server's text for the log: without control characters and line
+// breaks, and cut off.
+func oneLine(text string) string {
+	text = strings.Join(
+		strings.FieldsFunc(text, func(r rune) bool { return unicode.IsControl(r) || unicode.IsSpace(r) }), " ")
+	if points := []rune(text); len(points) > maxReason {
+		return string(points[:maxReason]) + "…"
+	}
+	return text
+}

@@ -1,0 +1,231 @@
+package comfyui
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"cutroom/shared/engine"
+)
+
+// settleEvery is the time between two looks for a run that is about to be in the
+// history.
+const settleEvery = 50 * time.Millisecond
+
+// follow waits until the run has ended, and reports its progress.
+func (r *run) follow(
+	ctx context.Context, stop context.CancelCauseFunc, listening *listener, m *meter,
+) (*record, error) {
+	r.progress(engine.Progress{Fraction: prepared, Stage: "wait"})
+	stalled := time.AfterFunc(r.engine.stall, func() { stop(errStalled) })
+	defer stalled.Stop()
+	wait := r.engine.pollEvery
+	poll := time.NewTimer(wait)
+	defer poll.Stop()
+	ended := false
+	for {
+		select {
+		case e := <-listening.events:
+			r.alive()
+			if e.preview != nil {
+				r.show(e.preview, m)
+			}
+			if e.Data.Run != r.id {
+				continue
+			}
+			stalled.Reset(r.engine.stall)
+			if e.ends() {
+				// A run ends once. A server that tells so again and again does not put the
+				// poll off.
+				if !ended {
+					ended, wait = true, settleEvery
+					poll.Reset(wait)
+				}
+				continue
+			}
+			if fraction, moved := m.note(e); moved {
+				r.progress(progressAt(fraction))
+			}
+		case <-poll.C:
+			done, where, err := r.look(ctx)
+			if done != nil || err != nil {
+				return done, err
+			}
+			// Without its WebSocket, and while others are served, a run that makes
+			// progress looks like one that makes none.
+			if where == pending || !listening.connected.Load() {
+				stalled.Reset(r.engine.stall)
+			}
+			wait = min(2*wait, r.engine.pollEvery)
+			poll.Reset(wait)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// progressAt returns the progress of a run whose workflow is that far, 0 to 1.
+func progressAt(fraction float64) engine.Progress {
+	return engine.Progress{Fraction: prepared + (generated-prepared)*fraction, Stage: "generate"}
+}
+
+// show reports a preview, if one is wanted now.
+func (r *run) show(preview []byte, m *meter) {
+	every := r.spec.PreviewEvery
+	if every <= 0 || !r.shown.IsZero() && time.Since(r.shown) < every || engine.CheckPreview(preview) != nil {
+		return
+	}
+	r.shown = time.Now()
+	p := progressAt(m.reached)
+	p.Preview = preview
+	r.progress(p)
+}
+
+// look returns the record of the run if it has ended, else where it is. A server
+// that cannot be asked now is asked again, until it has been silent for too long; one
+// that is gone takes the run with it.
+func (r *run) look(ctx context.Context) (*record, place, error) {
+	bounded, cancel := context.WithTimeout(ctx, r.engine.pollEvery+lookTime)
+	defer cancel()
+	// In this order: a run is in the history before it leaves the queue.
+	where, err := r.server.find(bounded, r.id)
+	if err == nil && where == nowhere {
+		var done *record
+		if done, err = r.server.history(bounded, r.id); err == nil {
+			r.alive()
+			if done == nil {
+				return nil, nowhere, failed("The engine ended in the middle of the edit.", true,
+					errors.New("comfyui: the server does not know the run any more"))
+			}
+			return done, nowhere, done.failure(r.spec.Prompt)
+		}
+	}
+	var nonsense *nonsenseError
+	var status *statusError
+	switch {
+	case err == nil:
+		r.alive()
+	case ctx.Err() != nil:
+		return nil, nowhere, ctx.Err()
+	case isAbsent(err), errors.As(err, &nonsense), errors.As(err, &status) && status.status < 500:
+		return nil, nowhere, err
+	}
+	return nil, where, nil
+}
+
+// event is a message of the WebSocket.
+type event struct {
+	Type string `json:"type"`
+	Data struct {
+		Run string `json:"prompt_id"`
+		// Node is the node that runs, nil when none does any more.
+		Node  *string         `json:"node"`
+		Nodes json.RawMessage `json:"nodes"`
+		// Value of Max steps are done.
+		Value float64 `json:"value"`
+		Max   float64 `json:"max"`
+	} `json:"data"`
+	// preview is a JPEG of what the node that runs has so far.
+	preview []byte
+}
+
+// ends reports whether the message is one of a run's end.
+func (e event) ends() bool {
+	switch e.Type {
+	case "execution_success", "execution_error", "execution_interrupted":
+		return true
+	case "executing":
+		return e.Data.Node == nil
+	}
+	return false
+}
+
+// meter tells from messages how far a run is: each node counts once, and each step of
+// a sampler, as far as the workflow names their number, as much as a node.
+type meter struct {
+	nodes, steps int
+	current      string
+	finished     map[string]bool
+	// stepped are the steps that nodes have told of.
+	stepped map[string]float64
+	reached float64
+}
+
+// maxSteps bounds the steps that count.
+const maxSteps = 1000
+
+func newMeter(g graph) *meter {
+	m := &meter{nodes: len(g), finished: map[string]bool{}, stepped: map[string]float64{}}
+	for _, n := range g {
+		number, _ := n.Inputs["steps"].(json.Number)
+		if steps, err := number.Int64(); err == nil && steps > 0 && steps <= maxSteps {
+			m.steps += int(steps)
+		}
+	}
+	return m
+}
+
+// note returns the progress, 0 to 1, after a message, and reports whether there is any
+// to tell.
+func (m *meter) note(e event) (fraction float64, moved bool) {
+	switch e.Type {
+	case "execution_start":
+		return m.reached, true
+	case "execution_cached":
+		var cached []string
+		_ = json.Unmarshal(e.Data.Nodes, &cached) // what is no list of nodes tells nothing
+		for _, id := range cached[:min(len(cached), m.nodes)] {
+			m.finish(id)
+		}
+	case "executing":
+		m.finish(m.current)
+		m.current = *e.Data.Node
+	case "progress":
+		// A node with more steps than the workflow names, such as one that decodes
+		// tiles, counts once.
+		if e.Data.Node == nil || len(*e.Data.Node) > maxID || !(e.Data.Max >= 1) || e.Data.Max > float64(m.steps) ||
+			len(m.stepped) > m.nodes {
+			return m.reached, false
+		}
+		m.stepped[*e.Data.Node] = min(max(e.Data.Value, 0), e.Data.Max)
+	default:
+		return m.reached, false
+	}
+	steps := 0.0
+	for _, n := range m.stepped {
+		steps += n
+	}
+	units := float64(min(len(m.finished), m.nodes)) + min(steps, float64(m.steps))
+	m.reached = max(m.reached, units/float64(m.nodes+m.steps))
+	return m.reached, true
+}
+
+// finish notes that a node is done. Of a server that names more nodes than the workflow has,
+// or names that no node has, no more is remembered.
+func (m *meter) finish(id string) {
+	if id != "" && len(id) <= maxID && len(m.finished) < m.nodes {
+		m.finished[id] = true
+	}
+}
+
+// parseEvent reads a message, and reports whether it is one of those that are known:
+// nodes of all kinds send messages of their own.
+func parseEvent(text []byte) (e event, known bool) {
+	return e, json.Unmarshal(text, &e) == nil && e.Type != ""
+}
+
+// The kinds of binary messages, and of the pictures in them.
+const previewMessage, jpegPicture = 1, 1
+
+// parsePreview reads a binary message: its kind and that of the picture, four bytes
+// each, and the picture. It reports whether it is a preview that can be shown.
+func parsePreview(content []byte) (event, bool) {
+	const head = 8
+	if len(content) <= head || binary.BigEndian.Uint32(content) != previewMessage ||
+		binary.BigEndian.Uint32(content[4:]) != jpegPicture {
+		return event{}, false
+	}
+	return event{preview: content[head:]}, true
+}

@@ -1,0 +1,425 @@
+package comfyui_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image"
+	"image/jpeg"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine"
+	"cutroom/shared/engine/comfyui"
+	"cutroom/shared/engine/comfyui/comfyuitest"
+
+	"github.com/coder/websocket"
+)
+
+// calls are those of a run with an input.
+var calls = []string{
+	"GET /prompt", "GET /object_info", "GET /system_stats", "POST /upload/image", "GET /ws", "POST /prompt", "GET /queue",
+	"GET /history", "GET /view", "POST /history",
+}
+
+// impatient returns an engine that soon gives up on a server.
+func impatient(t *testing.T, s http.Handler) *comfyui.Engine {
+	t.Helper()
+	configured := config(t, serve(t, s))
+	configured.PollEvery, configured.Silence, configured.Starting = 10*time.Millisecond, aLittle, aLittle
+	for _, m := range configured.Models {
+		m.Workflow.Memory = 1 << 30
+	}
+	return newEngine(t, configured)
+}
+
+// still returns the edit of an image; its input is made once.
+func still(t *testing.T) func() engine.Spec {
+	t.Helper()
+	spec := newSpec(t, catalog.Image)
+	return func() engine.Spec {
+		one := spec
+		one.Folder = t.TempDir()
+		one.Output = one.Folder + "/output.png"
+		return one
+	}
+}
+
+// No call is led to another host, which a server may want to reach from here.
+func TestNoRedirectIsFollowed(t *testing.T) {
+	var led atomic.Int64
+	elsewhere := serve(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { led.Add(1) }))
+	spec := still(t)
+	for _, call := range calls {
+		s := standIn(t)
+		s.Break = on(call, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, elsewhere+r.URL.Path, http.StatusTemporaryRedirect)
+		})
+		// What becomes of the run differs from call to call.
+		_, _ = impatient(t, s).Run(t.Context(), spec(), ignore)
+		if led.Load() > 0 {
+			t.Errorf("%s was led to another host", call)
+		}
+	}
+}
+
+// No call waits for the end of a connection that a server made of its answer.
+func TestNoProtocolIsSwitched(t *testing.T) {
+	spec := still(t)
+	for _, call := range calls {
+		s := standIn(t)
+		s.Break = on(call, func(w http.ResponseWriter, _ *http.Request) {
+			connection, buffered, err := http.NewResponseController(w).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			defer connection.Close()
+			_, _ = io.WriteString(connection, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+			_, _ = io.Copy(io.Discard, buffered) // until the caller hangs up
+		})
+		_, _ = impatient(t, s).Run(t.Context(), spec(), ignore) // a run that waits ends by the limit of the test
+	}
+}
+
+// An answer that drips does not count as a sign of life, and a result that is no media is
+// refused before its end.
+func TestAnswersWithoutAnEnd(t *testing.T) {
+	for _, call := range []string{"POST /upload/image", "POST /prompt", "GET /view"} {
+		t.Run(call, func(t *testing.T) {
+			t.Parallel()
+			s := standIn(t)
+			s.Break = on(call, func(w http.ResponseWriter, r *http.Request) {
+				for space := bytes.Repeat([]byte(" "), 1<<10); r.Context().Err() == nil; {
+					if _, err := w.Write(space); err != nil {
+						return
+					}
+					_ = http.NewResponseController(w).Flush() // the next write fails
+					time.Sleep(10 * time.Millisecond)
+				}
+			})
+			var failure *engine.Error
+			if _, err := impatient(t, s).Run(t.Context(), newSpec(t, catalog.Image), ignore); !errors.As(err, &failure) || !failure.Retryable {
+				t.Errorf("error %v", err)
+			}
+		})
+	}
+}
+
+// What a server says of its queue does not take many times as much memory.
+func TestMemoryOfAnswers(t *testing.T) {
+	s := standIn(t)
+	answer := []byte(`{"queue_running":[],"queue_pending":[[` + strings.Repeat("0,", 2<<20) + `0]]}`)
+	s.Break = on("GET /queue", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(answer) })
+	e, spec := newEngine(t, config(t, serve(t, s))), newSpec(t, catalog.TextToVideo)
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := e.Run(t.Context(), spec, ignore)
+	runtime.ReadMemStats(&after)
+	asked := len(slices.DeleteFunc(s.Calls(), func(call string) bool { return call != "GET /queue" }))
+	if took := int(after.TotalAlloc-before.TotalAlloc) / max(asked, 1); err != nil || asked == 0 || took > 12*len(answer) {
+		t.Errorf("error %v; %d answers of %d bytes took %d bytes each", err, asked, len(answer), took)
+	}
+}
+
+// frame is a message of a server's WebSocket.
+type frame struct {
+	kind    websocket.MessageType
+	content []byte
+}
+
+func text(format string, values ...any) frame {
+	return frame{websocket.MessageText, fmt.Appendf(nil, format, values...)}
+}
+
+// picture returns a binary message with a picture.
+func pictured(content []byte) frame {
+	return frame{websocket.MessageBinary, append([]byte{0, 0, 0, 1, 0, 0, 0, 1}, content...)}
+}
+
+// claiming returns a JPEG whose header claims another size.
+func claiming(t *testing.T, width, height uint16) []byte {
+	t.Helper()
+	content := preview(t)
+	at := bytes.Index(content, []byte{0xff, 0xc0}) // the frame's header: length, precision, height, width
+	binary.BigEndian.PutUint16(content[at+5:], height)
+	binary.BigEndian.PutUint16(content[at+7:], width)
+	return content
+}
+
+// Whatever a server sends by its WebSocket, the run is followed to its end, what is no
+// preview is not shown, and progress stays within its bounds.
+func TestHostileMessages(t *testing.T) {
+	var large bytes.Buffer
+	if err := jpeg.Encode(&large, image.NewGray(image.Rect(0, 0, 513, 4)), nil); err != nil {
+		t.Fatal(err)
+	}
+	zeros := make([]byte, 200<<10)
+	for name, frames := range map[string]func(id string) []frame{
+		"binary messages with wrong headers": func(string) []frame {
+			return []frame{
+				{websocket.MessageBinary, nil}, {websocket.MessageBinary, []byte{0, 0, 0}},
+				{websocket.MessageBinary, []byte{0, 0, 0, 1, 0, 0, 0, 1}},
+				{websocket.MessageBinary, append([]byte{0, 0, 0, 9, 0, 0, 0, 1}, preview(t)...)},
+				{websocket.MessageBinary, append([]byte{0, 0, 0, 1, 255, 255, 255, 255}, preview(t)...)},
+				{websocket.MessageText, []byte{0, 0, 0, 1, 0, 0, 0, 1}},
+			}
+		},
+		"previews that are none": func(string) []frame {
+			return []frame{
+				pictured([]byte("<html>")), pictured([]byte{0xff, 0xd8, 0xff}), pictured(append(preview(t), zeros...)),
+				pictured(large.Bytes()), pictured(claiming(t, 65535, 65535)), pictured(claiming(t, 0, 0)),
+			}
+		},
+		"messages that are none": func(string) []frame {
+			return []frame{
+				text(""), text("null"), text("[]"), text("%s", strings.Repeat("[", 1<<20)), text(`{"type":7}`),
+				text(`{"type":"executing"}`), text(`{"type":"progress","data":[]}`),
+			}
+		},
+		"messages of others": func(string) []frame {
+			return []frame{
+				text(`{"type":"executing","data":{"node":null,"prompt_id":"another"}}`),
+				text(`{"type":"execution_error","data":{"prompt_id":"another"}}`),
+				text(`{"type":"progress","data":{"node":"2","value":1,"max":1,"prompt_id":"another"}}`),
+			}
+		},
+		"progress out of bounds": func(id string) (sent []frame) {
+			for _, values := range []string{
+				`"value":1e300,"max":1e300`, `"value":-1e300,"max":1`, `"value":1e300,"max":1`, `"value":1,"max":0`, `"value":1,"max":-1`,
+			} {
+				sent = append(sent, text(`{"type":"progress","data":{"node":"2",%s,"prompt_id":%q}}`, values, id))
+			}
+			for i := range 100 {
+				sent = append(sent, text(`{"type":"executing","data":{"node":"x%d","prompt_id":%q}}`, i, id))
+			}
+			return append(sent, text(`{"type":"execution_cached","data":{"nodes":[1,{},"a"],"timestamp":-1e99,"prompt_id":%q}}`, id))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := standIn(t)
+			s.Hold = make(chan struct{})
+			last := preview(t)
+			s.Break = on("GET /ws", sends(append([]frame{text("{}")}, slices.Concat(
+				[]frame{}, frames("%id"), []frame{pictured(last)})...), nil))
+			configured := config(t, serve(t, s))
+			configured.PollEvery = 10 * time.Millisecond
+			spec := newSpec(t, catalog.TextToVideo)
+			spec.PreviewEvery = 1
+			reached := 0.0
+			var read sync.Once
+			_, err := newEngine(t, configured).Run(t.Context(), spec, func(p engine.Progress) {
+				if p.Fraction < reached || p.Fraction > 1 {
+					t.Errorf("progress %g after %g", p.Fraction, reached)
+				}
+				reached = p.Fraction
+				switch {
+				case p.Preview == nil:
+				case bytes.Equal(p.Preview, last):
+					read.Do(func() { close(s.Hold) }) // all was read
+				default:
+					t.Errorf("a preview of %d bytes is shown", len(p.Preview))
+				}
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// sends serves a WebSocket that sends these messages, with the caller's id for %id, and
+// then, unless after is nil, calls that and closes.
+func sends(frames []frame, after func()) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		socket, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer func() { _ = socket.CloseNow() }()
+		for _, f := range frames {
+			content := bytes.ReplaceAll(f.content, []byte("%id"), []byte(r.URL.Query().Get("clientId")))
+			if socket.Write(r.Context(), f.kind, content) != nil {
+				break
+			}
+		}
+		if after == nil {
+			_, _, _ = socket.Read(r.Context()) // until the caller hangs up
+			return
+		}
+		after()
+	}
+}
+
+// A WebSocket that is lost as soon as it is there costs a run its progress alone.
+func TestAWebSocketThatIsLostAgainAndAgain(t *testing.T) {
+	for name, frames := range map[string][]frame{
+		"it closes at once": {text("{}")}, "it sends a huge message": {text("{}"), text("%s", strings.Repeat(" ", 9<<20))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := standIn(t)
+			s.Hold = make(chan struct{})
+			var lost atomic.Int64
+			s.Break = on("GET /ws", sends(frames, func() {
+				if lost.Add(1) == 2 {
+					close(s.Hold)
+				}
+			}))
+			configured := config(t, serve(t, s))
+			configured.PollEvery = 10 * time.Millisecond
+			if _, err := newEngine(t, configured).Run(t.Context(), newSpec(t, catalog.TextToVideo), ignore); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A server that tells of a run's end for ever does not keep the run from ending.
+func TestAnEndThatIsToldForEver(t *testing.T) {
+	s := standIn(t)
+	s.Break = on("GET /ws", func(w http.ResponseWriter, r *http.Request) {
+		socket, err := websocket.Accept(w, r, nil)
+		if err != nil {
+			return
+		}
+		defer func() { _ = socket.CloseNow() }()
+		end := text(`{"type":"execution_success","data":{"prompt_id":%q}}`, r.URL.Query().Get("clientId"))
+		for socket.Write(r.Context(), end.kind, end.content) == nil {
+			time.Sleep(time.Millisecond)
+		}
+	})
+	if _, err := newEngine(t, config(t, serve(t, s))).Run(t.Context(), newSpec(t, catalog.TextToVideo), ignore); err != nil {
+		t.Error(err)
+	}
+}
+
+// A server that fails and recovers keeps its run.
+func TestAFlappingServer(t *testing.T) {
+	s := standIn(t)
+	var asked atomic.Int64
+	s.Break = on("GET /queue", func(w http.ResponseWriter, _ *http.Request) {
+		switch n := asked.Add(1); {
+		case n > 6:
+			says(200, `{"queue_running":null}`)(w, nil)
+		case n%2 == 0:
+			crashes(w, nil)
+		default:
+			says(503, "")(w, nil)
+		}
+	})
+	configured := config(t, serve(t, s))
+	configured.PollEvery = 10 * time.Millisecond
+	if _, err := newEngine(t, configured).Run(t.Context(), newSpec(t, catalog.TextToVideo), ignore); err != nil || asked.Load() <= 6 {
+		t.Errorf("error %v after %d polls", err, asked.Load())
+	}
+}
+
+// A run never gets the id, and with it the result, of another one.
+func TestAnIDThatIsTaken(t *testing.T) {
+	s := standIn(t)
+	s.Hold = make(chan struct{})
+	var mu sync.Mutex
+	var taken string
+	s.Break = func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method+" "+r.URL.Path != "POST /prompt" {
+			return false
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if taken != "" {
+			says(200, fmt.Sprintf(`{"prompt_id":%q}`, taken))(w, r)
+			return true
+		}
+		var sent struct {
+			ID string `json:"prompt_id"`
+		}
+		if err := json.Unmarshal(comfyuitest.Peek(r), &sent); err != nil {
+			t.Error(err)
+		}
+		taken = sent.ID
+		return false
+	}
+	e := newEngine(t, config(t, serve(t, s)))
+	first, started := make(chan error, 1), make(chan struct{})
+	var once sync.Once
+	go func() {
+		_, err := e.Run(t.Context(), newSpec(t, catalog.TextToVideo), func(p engine.Progress) {
+			if p.Stage == "generate" {
+				once.Do(func() { close(started) })
+			}
+		})
+		first <- err
+	}()
+	<-started
+	var failure *engine.Error
+	if _, err := e.Run(t.Context(), newSpec(t, catalog.TextToVideo), ignore); !errors.As(err, &failure) ||
+		failure.Message != "The engine gave an answer that makes no sense." {
+		t.Errorf("the second run: %v", err)
+	}
+	close(s.Hold)
+	if err := <-first; err != nil {
+		t.Errorf("the first run: %v", err)
+	}
+	if slices.Contains(s.Calls(), "POST /interrupt") {
+		t.Error("the first run was interrupted")
+	}
+}
+
+// What a server calls its files says nothing about where they are stored here.
+func TestNamesOfResults(t *testing.T) {
+	edit := still(t)
+	for _, name := range []string{"../../x.png", "/etc/passwd", "a\x00b\n"} {
+		s := standIn(t)
+		named, err := json.Marshal([]any{map[string]string{"filename": name, "subfolder": name, "type": name}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Break = func(w http.ResponseWriter, r *http.Request) bool {
+			switch {
+			case on("GET /history", record(`"outputs":{"5":{"images":`+string(named)+`}}`))(w, r):
+			case r.URL.Path == "/view":
+				if got := r.URL.Query(); got.Get("filename") != name || got.Get("subfolder") != name || got.Get("type") != name {
+					t.Errorf("asked for %v", got)
+				}
+				_, _ = w.Write(s.Image(1))
+			default:
+				return false
+			}
+			return true
+		}
+		configured, spec := config(t, serve(t, s)), edit()
+		configured.PollEvery = 10 * time.Millisecond
+		if _, err := newEngine(t, configured).Run(t.Context(), spec, ignore); err != nil {
+			t.Errorf("%q: %v", name, err)
+		}
+		if _, err := os.Stat(spec.Output); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// What is told of a server is bounded, however it calls things.
+func TestWhatIsToldOfAServerIsBounded(t *testing.T) {
+	s := standIn(t)
+	endless := strings.Repeat("x", 1<<20)
+	s.Classes["SaveVideo"] = []byte(`{"input":{"required":{"` + endless + `":["INT",{}]}},"output":[]}`)
+	for _, found := range newEngine(t, config(t, serve(t, s))).Inspect(context.WithoutCancel(t.Context())) {
+		if told := fmt.Sprint(found.Lacks); found.Err != nil || len(found.Lacks) == 0 || len(told) > 10_000 {
+			t.Errorf("error %v, told %d bytes", found.Err, len(told))
+		}
+	}
+}

@@ -1,0 +1,164 @@
+package comfyui
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+
+	"cutroom/shared/engine"
+	"cutroom/shared/platform/contain"
+)
+
+// maxLacks bounds what is told of one workflow.
+const maxLacks = 20
+
+// class is what a server tells of a class of nodes.
+type class struct {
+	Input struct {
+		Required map[string]inputType `json:"required"`
+		Optional map[string]inputType `json:"optional"`
+		Hidden   map[string]any       `json:"hidden"`
+	} `json:"input"`
+	Output []json.RawMessage `json:"output"`
+}
+
+// inputType is what a class tells of an input: a list of its type, or of the values
+// that it may have, and its options.
+type inputType []json.RawMessage
+
+// values returns the values that the input may have, and reports whether it tells them.
+func (t inputType) values() (values []any, told bool) {
+	if len(t) == 0 {
+		return nil, false
+	}
+	if json.Unmarshal(t[0], &values) == nil {
+		return values, true
+	}
+	var kind string
+	var options struct {
+		Options []any `json:"options"`
+	}
+	if len(t) < 2 || json.Unmarshal(t[0], &kind) != nil || kind != "COMBO" || json.Unmarshal(t[1], &options) != nil {
+		return nil, false
+	}
+	return options.Options, options.Options != nil
+}
+
+// Inspect asks every server what it lacks of what the workflows need.
+func (e *Engine) Inspect(ctx context.Context) []engine.Inspection {
+	var found []engine.Inspection
+	for _, s := range e.pool.servers {
+		inspection := engine.Inspection{Server: s.base, Lacks: map[string][]string{}}
+		for _, id := range slices.Sorted(maps.Keys(e.workflows)) {
+			lacks, err := s.inspect(ctx, e.workflows[id])
+			if err != nil {
+				inspection.Err = err
+				break
+			}
+			if len(lacks) > 0 {
+				inspection.Lacks[id] = lacks
+			}
+		}
+		found = append(found, inspection)
+	}
+	return found
+}
+
+func (s *server) inspect(ctx context.Context, w *workflow) (lacks []string, err error) {
+	defer contain.Error(&err)
+	l := s.look(ctx, w)
+	return l.lacks, l.err
+}
+
+// lacks returns what the server lacks of what a workflow needs, in words. What is
+// complete is not asked for again until the server refuses a run.
+func (s *server) lacks(ctx context.Context, w *workflow) ([]string, error) {
+	s.mu.Lock()
+	complete := s.complete[w]
+	s.mu.Unlock()
+	if complete {
+		return nil, nil
+	}
+	classes := map[string]*class{}
+	for _, n := range w.graph {
+		if _, asked := classes[n.Class]; asked {
+			continue
+		}
+		var told map[string]*class
+		if err := s.get(ctx, "/object_info/"+url.PathEscape(n.Class), &told); err != nil {
+			return nil, err
+		}
+		classes[n.Class] = told[n.Class]
+	}
+	lacks := w.missing(classes)
+	s.setComplete(w, len(lacks) == 0)
+	return lacks[:min(len(lacks), maxLacks)], nil
+}
+
+func (s *server) setComplete(w *workflow, complete bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.complete[w] = complete
+}
+
+// missing compares the workflow with a server's classes.
+func (w *workflow) missing(classes map[string]*class) []string {
+	filledIn := map[string]bool{}
+	for _, place := range w.Places() {
+		filledIn[place.String()] = true
+	}
+	var lacks []string
+	for _, id := range slices.Sorted(maps.Keys(w.graph)) {
+		n := w.graph[id]
+		c := classes[n.Class]
+		if c == nil {
+			lacks = append(lacks, fmt.Sprintf("the node class %q", n.Class))
+			continue
+		}
+		at := func(input string) string { return fmt.Sprintf("%.100q of node %s (%s)", input, id, n.Class) }
+		for _, name := range slices.Sorted(maps.Keys(n.Inputs)) {
+			lacks = append(lacks, missingValue(c.input(name), n.Inputs[name], filledIn[id+"."+name], at(name))...)
+			if from, output, linked := link(n.Inputs[name]); linked {
+				if source := classes[w.graph[from].Class]; source != nil && output >= len(source.Output) {
+					lacks = append(lacks, fmt.Sprintf("output %d of node %s (%s)", output, from, w.graph[from].Class))
+				}
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(c.Input.Required)) {
+			if _, given := n.Inputs[name]; !given && !filledIn[id+"."+name] {
+				lacks = append(lacks, "a value for the input "+at(name))
+			}
+		}
+		for _, place := range w.Places() {
+			if place.Node == id && c.input(place.Input) == nil {
+				lacks = append(lacks, "the input "+at(place.Input))
+			}
+		}
+	}
+	slices.Sort(lacks)
+	return slices.Compact(lacks)
+}
+
+// input returns what the class tells of an input, nil if it has none of the name.
+func (c *class) input(name string) inputType {
+	if t, known := c.Input.Required[name]; known {
+		return t
+	}
+	return c.Input.Optional[name]
+}
+
+// missingValue returns the value of an input if the server does not have it among
+// those that it may have, such as the file of a model.
+func missingValue(t inputType, value any, filledIn bool, at string) []string {
+	if _, _, linked := link(value); linked || filledIn {
+		return nil
+	}
+	values, told := t.values()
+	if !told || slices.ContainsFunc(values, func(one any) bool { return fmt.Sprint(one) == fmt.Sprint(value) }) {
+		return nil
+	}
+	return []string{fmt.Sprintf("%.200q for %s", fmt.Sprint(value), at)}
+}

@@ -1,0 +1,101 @@
+package comfyui
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/coder/websocket"
+)
+
+const (
+	// maxMessage bounds a message of the WebSocket, in bytes; previews are among them.
+	maxMessage = 8 << 20
+	// redialEvery is the time between two attempts to connect.
+	redialEvery = time.Second
+)
+
+// listener is the WebSocket of a run, which is connected again when it is lost.
+type listener struct {
+	client string
+	events chan event
+	// connected is true while there is a connection.
+	connected atomic.Bool
+	stop      context.CancelFunc
+	done      sync.WaitGroup
+	// first is closed after the first attempt to connect.
+	first chan struct{}
+}
+
+// listen connects to the server's WebSocket and returns after the first attempt, so
+// that a run that is sent then is told of from its beginning. The caller closes the
+// listener.
+func (r *run) listen(ctx context.Context) *listener {
+	ctx, stop := context.WithCancel(ctx)
+	l := &listener{client: r.id, events: make(chan event), stop: stop, first: make(chan struct{})}
+	l.done.Go(func() {
+		for attempt := 0; ctx.Err() == nil; attempt++ {
+			l.once(ctx, r.server, attempt == 0)
+			select {
+			case <-time.After(redialEvery):
+			case <-ctx.Done():
+			}
+		}
+	})
+	<-l.first
+	return l
+}
+
+func (l *listener) close() {
+	l.stop()
+	l.done.Wait()
+}
+
+// once connects, and reads messages until the connection is lost. What is wrong with
+// it is of no interest: how a run ends is not learnt here.
+func (l *listener) once(ctx context.Context, s *server, first bool) {
+	dialing, cancel := context.WithTimeout(ctx, lookTime)
+	connection, response, err := websocket.Dial(dialing, s.base+"/ws?clientId="+l.client, &websocket.DialOptions{
+		HTTPClient: s.client, HTTPHeader: s.header(),
+	})
+	if response != nil && response.Body != nil {
+		defer response.Body.Close()
+	}
+	if err == nil {
+		// A server greets a listener once it knows it: messages before that are lost.
+		connection.SetReadLimit(maxMessage)
+		_, _, err = connection.Read(dialing)
+	}
+	cancel()
+	l.connected.Store(err == nil)
+	if first {
+		close(l.first)
+	}
+	if connection != nil {
+		defer func() { _ = connection.CloseNow() }() // what is lost is of no interest
+	}
+	if err != nil {
+		return
+	}
+	defer l.connected.Store(false)
+	for {
+		kind, content, err := connection.Read(ctx)
+		if err != nil {
+			return
+		}
+		parse := parseEvent
+		if kind == websocket.MessageBinary {
+			parse = parsePreview
+		}
+		e, known := parse(content)
+		if !known {
+			continue
+		}
+		select {
+		case l.events <- e:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,252 @@
+package comfyui
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"cutroom/shared/engine"
+	"cutroom/shared/platform/contain"
+)
+
+// pool is the servers. A run goes to the one that has the least to do among those
+// that lack nothing of what it needs.
+type pool struct {
+	mu       sync.Mutex
+	servers  []*server
+	starting time.Duration
+}
+
+// look is what is known of a server before a run is sent to it.
+type look struct {
+	server *server
+	// err is why it takes no runs now, else nil.
+	err error
+	// lacks is what it lacks for the run.
+	lacks []string
+	// short is true if its memory is used by others.
+	short bool
+	// queued is how many runs it has, of whoever uses it.
+	queued int
+}
+
+// choose returns the server for a run, and counts the run. While no server takes the
+// run it waits.
+func (p *pool) choose(ctx context.Context, w *workflow) (*server, error) {
+	patience := time.NewTimer(p.starting)
+	defer patience.Stop()
+	for {
+		looks := p.look(ctx, w)
+		if s := p.take(looks); s != nil {
+			return s, nil
+		}
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		err := refusal(looks)
+		if !err.Retryable {
+			return nil, err
+		}
+		select {
+		case <-time.After(knockEvery):
+		case <-patience.C:
+			return nil, err
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// look looks at every server at once.
+func (p *pool) look(ctx context.Context, w *workflow) []look {
+	looks := make([]look, len(p.servers))
+	var all sync.WaitGroup
+	for i, s := range p.servers {
+		all.Go(func() {
+			looks[i].server = s
+			defer contain.Error(&looks[i].err)
+			looks[i] = s.look(ctx, w)
+		})
+	}
+	all.Wait()
+	return looks
+}
+
+// take counts a run for the server that has the least to do; it returns nil if none
+// takes runs.
+func (p *pool) take(looks []look) *server {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var best *server
+	least := 0
+	for _, l := range looks {
+		if l.err != nil || len(l.lacks) > 0 || l.short {
+			continue
+		}
+		// A run that was just given to it may not be in its queue yet.
+		if load := max(l.queued, l.server.runs); best == nil || load < least {
+			best, least = l.server, load
+		}
+	}
+	if best != nil {
+		best.runs++
+	}
+	return best
+}
+
+func (p *pool) leave(s *server) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s.runs--
+}
+
+// refusal returns why no server takes a run. Another run may succeed if a server
+// lacks nothing, or cannot tell.
+func refusal(looks []look) *engine.Error {
+	var causes []error
+	var unreachable, short bool
+	for _, l := range looks {
+		switch {
+		case l.err != nil:
+			unreachable = true
+			causes = append(causes, fmt.Errorf("%s: %w", l.server.base, l.err))
+		case len(l.lacks) > 0:
+			causes = append(causes, fmt.Errorf("%s lacks %s", l.server.base, strings.Join(l.lacks, ", ")))
+		case l.short:
+			short = true
+			causes = append(causes, fmt.Errorf("%s has not enough memory free", l.server.base))
+		}
+	}
+	cause := errors.Join(causes...)
+	switch {
+	case unreachable:
+		return failed("The engine cannot be reached.", true, cause)
+	case short:
+		return failed("The engine's memory is in use.", true, cause)
+	}
+	return failed("The engine lacks what this model needs.", false, cause)
+}
+
+// health returns nil when a server takes runs.
+func (p *pool) health(ctx context.Context) error {
+	var causes []error
+	for _, l := range p.look(ctx, nil) {
+		if l.err == nil {
+			return nil
+		}
+		causes = append(causes, fmt.Errorf("comfyui: %s: %w", l.server.base, l.err))
+	}
+	return errors.Join(causes...)
+}
+
+// look looks at the server before a run of the workflow; of nil it tells only whether
+// it takes runs.
+func (s *server) look(ctx context.Context, w *workflow) look {
+	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	defer cancel()
+	l := look{server: s}
+	if l.queued, l.err = s.queued(ctx); l.err == nil {
+		l.err = s.checkStuck(ctx)
+	}
+	if l.err != nil || w == nil {
+		return l
+	}
+	if l.lacks, l.err = s.lacks(ctx, w); l.err != nil || len(l.lacks) > 0 || w.Memory == 0 {
+		return l
+	}
+	free, total, err := s.memory(ctx)
+	switch {
+	case err != nil:
+		l.err = err
+	case total < w.Memory:
+		l.lacks = []string{fmt.Sprintf("memory: it has %d MiB, and %d are needed", total>>20, w.Memory>>20)}
+	default:
+		l.short = free < w.Memory
+	}
+	return l
+}
+
+// queued returns how many runs the server has.
+func (s *server) queued(ctx context.Context) (int, error) {
+	var told struct {
+		Info *struct {
+			Remaining int `json:"queue_remaining"`
+		} `json:"exec_info"`
+	}
+	if err := s.get(ctx, "/prompt", &told); err != nil {
+		return 0, err
+	}
+	if told.Info == nil || told.Info.Remaining < 0 {
+		return 0, &nonsenseError{errors.New("the length of the queue is missing")}
+	}
+	return told.Info.Remaining, nil
+}
+
+// checkStuck returns an error while a run goes on that was cancelled.
+func (s *server) checkStuck(ctx context.Context) error {
+	s.mu.Lock()
+	stuck := s.stuck
+	s.mu.Unlock()
+	if stuck == "" {
+		return nil
+	}
+	where, err := s.find(ctx, stuck)
+	if err != nil {
+		return err
+	}
+	if where != nowhere {
+		return errors.New("a run that was cancelled does not end")
+	}
+	s.setStuck("")
+	return nil
+}
+
+// take notes what the server calls a run, and reports whether it calls no other one that.
+func (s *server) take(id string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.taken[id] {
+		return false
+	}
+	s.taken[id] = true
+	return true
+}
+
+// release forgets what the server called a run.
+func (s *server) release(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.taken, id)
+}
+
+func (s *server) setStuck(id string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stuck = id
+}
+
+// memory returns how much of the memory of the server's device a run can have, which
+// is what is free and what the server itself holds, and how much there is, in bytes.
+func (s *server) memory(ctx context.Context) (free, total uint64, err error) {
+	var told struct {
+		Devices []struct {
+			Total     uint64 `json:"vram_total"`
+			Free      uint64 `json:"vram_free"`
+			TorchHas  uint64 `json:"torch_vram_total"`
+			TorchFree uint64 `json:"torch_vram_free"`
+		} `json:"devices"`
+	}
+	if err := s.get(ctx, "/system_stats", &told); err != nil {
+		return 0, 0, err
+	}
+	if len(told.Devices) == 0 {
+		return 0, 0, &nonsenseError{errors.New("it has no device")}
+	}
+	d := told.Devices[0]
+	// What is free within torch is part of what is free.
+	free = min(d.Free+d.TorchHas-min(d.TorchFree, d.TorchHas), d.Total)
+	return free, d.Total, nil
+}

@@ -1,0 +1,51 @@
+package comfyui_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine/comfyui"
+)
+
+// readyFolder has the ready workflows, as seen from testdata; readyFile is what the real
+// program told of their classes when it had their models.
+const readyFolder = "../../../../comfyui"
+
+var readyFile = filepath.Join("testdata", "ready.json")
+
+// ready returns the configuration of an engine with the ready workflows.
+func ready(t *testing.T, server string) comfyui.Config {
+	t.Helper()
+	c := config(t, server)
+	c.Folder = filepath.Join("testdata", filepath.FromSlash(readyFolder))
+	source, err := os.ReadFile(filepath.Join(c.Folder, "catalog.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	known, err := catalog.Parse(source, "gen")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Models = known.Models()
+	return c
+}
+
+// The ready workflows have nodes, inputs, links and values that the real program has.
+func TestReadyWorkflows(t *testing.T) {
+	s := standIn(t)
+	content, err := os.ReadFile(readyFile)
+	s.Classes = nil
+	if err == nil {
+		err = json.Unmarshal(content, &s.Classes)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := newEngine(t, ready(t, serve(t, s))).Inspect(t.Context())
+	if len(found) != 1 || found[0].Err != nil || len(found[0].Lacks) > 0 {
+		t.Errorf("found %+v", found)
+	}
+}

@@ -1,0 +1,261 @@
+package comfyui_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/media/mediatest"
+
+	"github.com/coder/websocket"
+)
+
+// recordedFile has the answers of the real program, classesFile what it tells of the
+// classes of nodes that the workflows of the tests have.
+var (
+	recordedFile = filepath.Join("testdata", "recorded.json")
+	classesFile  = filepath.Join("testdata", "classes.json")
+)
+
+// The stand-in for ComfyUI answers as the real program did when it was recorded.
+func TestTheStandInAnswersAsRecorded(t *testing.T) {
+	server := httptest.NewServer(standIn(t))
+	defer server.Close()
+	var recorded map[string]any
+	content, err := os.ReadFile(recordedFile)
+	if err == nil {
+		err = json.Unmarshal(content, &recorded)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, told := range scenario(t, server.URL) {
+		for _, wrong := range differs(told, recorded[name], name) {
+			t.Error(wrong)
+		}
+	}
+}
+
+// differs returns what an answer has that the recorded one has not, or has of another
+// kind. The stand-in leaves out what nobody reads.
+func differs(told, recorded any, at string) (wrong []string) {
+	switch told := told.(type) {
+	case map[string]any:
+		other, same := recorded.(map[string]any)
+		if !same {
+			return []string{fmt.Sprintf("%s is an object, and was recorded as %T", at, recorded)}
+		}
+		for key, value := range told {
+			if was, known := other[key]; !known {
+				wrong = append(wrong, fmt.Sprintf("%s.%s was not recorded", at, key))
+			} else {
+				wrong = append(wrong, differs(value, was, at+"."+key)...)
+			}
+		}
+	case []any:
+		other, same := recorded.([]any)
+		if !same {
+			return []string{fmt.Sprintf("%s is a list, and was recorded as %T", at, recorded)}
+		}
+		if strings.HasSuffix(at, ".sequence") && fmt.Sprint(told) != fmt.Sprint(other) {
+			return []string{fmt.Sprintf("%s is %v, and was recorded as %v", at, told, other)}
+		}
+		for i := range told[:min(len(told), len(other))] {
+			wrong = append(wrong, differs(told[i], other[i], fmt.Sprintf("%s[%d]", at, i))...)
+		}
+	default:
+		if fmt.Sprintf("%T", told) != fmt.Sprintf("%T", recorded) {
+			wrong = append(wrong, fmt.Sprintf("%s is %v, and was recorded as %v", at, told, recorded))
+		}
+	}
+	return wrong
+}
+
+// scenario makes the calls that the engine makes, and returns the answers, with ids,
+// times and paths replaced.
+func scenario(t *testing.T, base string) map[string]any {
+	s := &session{T: t, base: base, told: map[string]any{}}
+	stats := s.get("stats", "/system_stats").(map[string]any)
+	delete(stats["system"].(map[string]any), "argv") // it names the machine's folders
+	// Names that no earlier run had: what is the same is not run again.
+	still, other, moving := "data-"+rand.Text()+".png", "data-"+rand.Text()+".png", "data-"+rand.Text()+".mp4"
+	s.get("idle", "/prompt")
+	s.get("no run", "/history/absent")
+	s.get("no class", "/object_info/NoSuchClass")
+	s.get("empty queue", "/queue")
+	s.upload("upload", still, mediatest.Image{Name: "a.png", Width: 32, Height: 32}.Make(t))
+	s.upload("upload of a reference", other, mediatest.Image{Name: "b.png", Width: 24, Height: 32}.Make(t))
+	s.upload("upload of a clip", moving, mediatest.Video{Width: 32, Height: 32, Seconds: 0.3, Silent: true}.Make(t))
+	image := s.workflow("image.json", map[string]any{
+		"1.image": "cutroom/" + still + " [temp]", "2.image": "cutroom/" + other + " [temp]", "4.seed": 7,
+	})
+	s.run("image", image)
+	clip := s.workflow("clip.json", map[string]any{
+		"1.file": "cutroom/" + moving + " [temp]", "3.image": "cutroom/" + other + " [temp]", "5.seed": 7, "8.filename_prefix": "cutroom/x",
+	})
+	s.run("clip", clip)
+	s.submit("invalid", s.workflow("image.json", nil))
+	image["9"] = map[string]any{"class_type": "NoSuchClass", "inputs": map[string]any{}}
+	s.submit("unknown class", image)
+	return s.told
+}
+
+type session struct {
+	*testing.T
+	base string
+	told map[string]any
+}
+
+// keep keeps an answer.
+func (s *session) keep(name string, body []byte) any {
+	s.Helper()
+	var value any
+	if err := json.Unmarshal(body, &value); err != nil {
+		s.Fatalf("%s: %v in %.300s", name, err, body)
+	}
+	s.told[name] = value
+	return value
+}
+
+func (s *session) call(method, path string, body io.Reader, contentType string) []byte {
+	s.Helper()
+	request, err := http.NewRequestWithContext(s.Context(), method, s.base+path, body)
+	if err != nil {
+		s.Fatal(err)
+	}
+	request.Header.Set("Content-Type", contentType)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer response.Body.Close()
+	content, err := io.ReadAll(response.Body)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return content
+}
+
+func (s *session) get(name, path string) any {
+	s.Helper()
+	return s.keep(name, s.call(http.MethodGet, path, nil, ""))
+}
+
+func (s *session) upload(name, as, path string) {
+	s.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		s.Fatal(err)
+	}
+	var body bytes.Buffer
+	form := multipart.NewWriter(&body)
+	for field, value := range map[string]string{"type": "temp", "subfolder": "cutroom", "overwrite": "true"} {
+		if err := form.WriteField(field, value); err != nil {
+			s.Fatal(err)
+		}
+	}
+	part, err := form.CreateFormFile("image", as)
+	if err == nil {
+		_, err = part.Write(content)
+	}
+	if err == nil {
+		err = form.Close()
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.keep(name, s.call(http.MethodPost, "/upload/image", &body, form.FormDataContentType()))
+}
+
+// workflow returns a workflow of the tests with values in it.
+func (s *session) workflow(name string, values map[string]any) map[string]any {
+	s.Helper()
+	content, err := os.ReadFile(filepath.Join("testdata", filepath.FromSlash(name)))
+	var graph map[string]any
+	if err == nil {
+		err = json.Unmarshal(content, &graph)
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+	for place, value := range values {
+		id, input, _ := strings.Cut(place, ".")
+		graph[id].(map[string]any)["inputs"].(map[string]any)[input] = value
+	}
+	return graph
+}
+
+const runID = "00000000-0000-4000-8000-000000000000"
+
+func (s *session) submit(name string, graph map[string]any) {
+	s.Helper()
+	body, err := json.Marshal(map[string]any{"prompt": graph, "client_id": "recorder", "prompt_id": runID})
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.keep(name, s.call(http.MethodPost, "/prompt", bytes.NewReader(body), "application/json"))
+}
+
+// run runs a workflow and keeps its messages, one of each kind and the order in which
+// they came, and its record.
+func (s *session) run(name string, graph map[string]any) {
+	s.Helper()
+	ctx, cancel := context.WithTimeout(s.Context(), 10*time.Minute)
+	defer cancel()
+	socket, response, err := websocket.Dial(ctx, s.base+"/ws?clientId=recorder", nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if response.Body != nil {
+		defer response.Body.Close()
+	}
+	defer func() { _ = socket.CloseNow() }()
+	socket.SetReadLimit(8 << 20)
+	// It greets a listener once it knows it.
+	if _, _, err := socket.Read(ctx); err != nil {
+		s.Fatal(err)
+	}
+	s.submit(name+": sent", graph)
+	var sequence []any
+	messages := map[string]any{}
+	for {
+		_, content, err := socket.Read(ctx)
+		if err != nil {
+			s.Fatal(err)
+		}
+		var message struct {
+			Type string
+			Data map[string]any
+		}
+		if err := json.Unmarshal(content, &message); err != nil {
+			s.Fatal(err)
+		}
+		delete(message.Data, "timestamp")
+		if !slices.Contains([]string{"progress_state", "progress", "status"}, message.Type) {
+			sequence = append(sequence, message.Type)
+			messages[message.Type] = message.Data
+		}
+		if message.Type == "executing" && message.Data["node"] == nil {
+			break
+		}
+	}
+	s.told[name+": messages"] = messages
+	// How many nodes run depends on what the program remembers.
+	sequence = slices.Compact(sequence)
+	s.told[name+": told"] = map[string]any{"sequence": sequence}
+	record := s.get(name+": record", "/history/"+runID).(map[string]any)[runID].(map[string]any)
+	delete(record, "prompt")
+	delete(record, "meta")
+}

@@ -1,0 +1,225 @@
+package comfyui
+
+import (
+	"bufio"
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/media"
+	"cutroom/shared/engine"
+	"cutroom/shared/engine/transfer"
+)
+
+const (
+	// maxResult bounds what is downloaded, in bytes.
+	maxResult = 2 << 30
+	// maxID and maxFileName bound what a server calls a run and a file.
+	maxID, maxFileName = 128, 1024
+	// folder is the subfolder of a server's folders that files go to.
+	folder = "cutroom"
+)
+
+// run is one run at a server.
+type run struct {
+	engine   *Engine
+	server   *server
+	workflow *workflow
+	spec     engine.Spec
+	inputs   inputs
+	progress func(engine.Progress)
+
+	// id is what the server calls the run; until it answered, what this engine does.
+	id string
+	// watch ends the run when the server is silent.
+	watch *time.Timer
+	// shown is when the last preview was reported.
+	shown time.Time
+}
+
+var (
+	errSilent  = errors.New("the server is silent")
+	errStalled = errors.New("the workflow makes no progress")
+)
+
+// generate uploads the inputs, runs the workflow and downloads its result.
+func (r *run) generate(ctx context.Context) (made transfer.Made, err error) {
+	random := make([]byte, 16)
+	if _, err := io.ReadFull(r.engine.random, random); err != nil {
+		return made, fmt.Errorf("comfyui: %w", err)
+	}
+	r.id = uuid(random)
+	within, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	r.watch = time.AfterFunc(r.server.silence, func() { stop(errSilent) })
+	defer r.watch.Stop()
+	made, err = r.steps(within, stop)
+	if err != nil {
+		return made, explain(ctx, within, err)
+	}
+	return made, nil
+}
+
+// uuid returns the form of random bytes that servers know their runs by (RFC 9562,
+// version 4).
+func uuid(b []byte) string {
+	b[6], b[8] = b[6]&0x0f|0x40, b[8]&0x3f|0x80
+	text := hex.EncodeToString(b)
+	return strings.Join([]string{text[:8], text[8:12], text[12:16], text[16:20], text[20:]}, "-")
+}
+
+// alive notes that the server has sent something.
+func (r *run) alive() { r.watch.Reset(r.server.silence) }
+
+func (r *run) steps(ctx context.Context, stop context.CancelCauseFunc) (made transfer.Made, err error) {
+	var uploaded names
+	if uploaded.data, err = r.upload(ctx, r.inputs.data, "data"); err != nil {
+		return made, err
+	}
+	if uploaded.reference, err = r.upload(ctx, r.inputs.reference, "reference"); err != nil {
+		return made, err
+	}
+	filled := r.workflow.fill(r.spec, uploaded, folder+"/"+r.id)
+	// The id of the run is that of its connection too: nothing else is told there.
+	listening := r.listen(ctx)
+	defer listening.close()
+	defer func() {
+		if !r.server.forget(ctx, r.id) {
+			r.server.setStuck(r.id)
+		}
+	}()
+	if err := r.submit(ctx, filled, listening.client); err != nil {
+		return made, err
+	}
+	defer r.server.release(r.id)
+	done, err := r.follow(ctx, stop, listening, newMeter(filled))
+	if err != nil {
+		return made, err
+	}
+	return r.download(ctx, done)
+}
+
+// upload uploads a file and returns the name by which nodes load it.
+func (r *run) upload(ctx context.Context, file transfer.Made, called string) (string, error) {
+	if file.Path == "" {
+		return "", nil
+	}
+	r.progress(engine.Progress{Fraction: prepared, Stage: "upload"})
+	name := r.id + "-" + called + filepath.Ext(file.Path)
+	// The folder for temporary files is emptied when a server starts.
+	form, contentType := transfer.Form(
+		[]transfer.Field{{Name: "type", Value: "temp"}, {Name: "subfolder", Value: folder}, {Name: "overwrite", Value: "true"}},
+		transfer.File{Field: "image", Name: name, Path: file.Path, MIME: file.MIME})
+	defer form.Close()
+	response, err := r.server.send(ctx, http.MethodPost, "/upload/image", &watched{form, r.alive}, contentType)
+	var status *statusError
+	if errors.As(err, &status) && status.status == http.StatusRequestEntityTooLarge {
+		return "", failed("The input is too large for the engine.", false,
+			fmt.Errorf("%w: see --max-upload-size of ComfyUI", err))
+	}
+	if err != nil {
+		return "", fmt.Errorf("upload: %w", err)
+	}
+	var stored struct{ Name, Subfolder, Type string }
+	if err := decode(response, maxAnswer, &stored); err != nil {
+		return "", err
+	}
+	r.alive()
+	if stored.Name != name || stored.Subfolder != folder || stored.Type != "temp" {
+		return "", &nonsenseError{fmt.Errorf("the upload was stored as %.100q in %.100q of %.100q",
+			stored.Name, stored.Subfolder, stored.Type)}
+	}
+	return folder + "/" + name + " [temp]", nil
+}
+
+// submit sends the workflow.
+func (r *run) submit(ctx context.Context, filled graph, client string) error {
+	var accepted struct {
+		ID string `json:"prompt_id"`
+	}
+	err := r.server.post(ctx, "/prompt", map[string]any{
+		"prompt": filled, "client_id": client, "prompt_id": r.id,
+	}, &accepted)
+	var status *statusError
+	if errors.As(err, &status) && status.status == http.StatusBadRequest {
+		// What the server has may have changed since it was asked.
+		r.server.setComplete(r.workflow, false)
+		return r.invalid(status)
+	}
+	if err != nil {
+		return err
+	}
+	r.alive()
+	if accepted.ID == "" || len(accepted.ID) > maxID {
+		return &nonsenseError{errors.New("a run without an id")}
+	}
+	if !r.server.take(accepted.ID) {
+		return &nonsenseError{errors.New("a run with the id of another one")}
+	}
+	// Older versions choose the id themselves.
+	r.id = accepted.ID
+	return nil
+}
+
+// download downloads the result.
+func (r *run) download(ctx context.Context, done *record) (made transfer.Made, err error) {
+	file, found := resultOf(done.Outputs[r.workflow.Result])
+	if !found {
+		return made, failed(job.NoResultMessage, true,
+			fmt.Errorf("comfyui: node %s has no output that is a file", r.workflow.Result))
+	}
+	query := url.Values{"filename": {file.Name}, "subfolder": {file.Subfolder}, "type": {file.Type}}
+	response, err := r.server.send(ctx, http.MethodGet, "/view?"+query.Encode(), nil, "")
+	if err != nil {
+		return made, fmt.Errorf("download: %w", err)
+	}
+	defer response.Body.Close()
+	content := bufio.NewReader(&watched{response.Body, r.alive})
+	// What is no media is refused before it fills the disk.
+	head, err := content.Peek(media.SniffLen)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return made, fmt.Errorf("download: %w", err)
+	}
+	kind, known := media.Sniff(head)
+	if !known || r.spec.Kind == catalog.Image && !kind.Image || r.spec.Kind != catalog.Image && !kind.Video {
+		return made, failed(job.NoResultMessage, true, fmt.Errorf("comfyui: the result is %q", kind.MIME))
+	}
+	made.Path, made.MIME = filepath.Join(r.spec.Folder, "generated"), kind.MIME
+	to, err := os.OpenFile(made.Path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return made, fmt.Errorf("comfyui: %w", err)
+	}
+	defer to.Close()
+	written, err := io.Copy(to, io.LimitReader(content, maxResult+1))
+	if err != nil {
+		return made, fmt.Errorf("download: %w", err)
+	}
+	if written > maxResult {
+		return made, failed(job.NoResultMessage, true, fmt.Errorf("comfyui: the result has more than %d bytes", maxResult))
+	}
+	return made, nil
+}
+
+// watched is a reader that tells of what it reads.
+type watched struct {
+	from  io.Reader
+	alive func()
+}
+
+func (w *watched) Read(p []byte) (int, error) {
+	n, err := w.from.Read(p)
+	if n > 0 {
+		w.alive()
+	}
+	return n, err
+}

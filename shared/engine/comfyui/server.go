@@ -1,0 +1,286 @@
+package comfyui
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+)
+
+const (
+	// maxAnswer bounds an answer in JSON, in bytes. A loader's node lists every file.
+	maxAnswer = 8 << 20
+	// maxQueue bounds the queue, which holds whole workflows of whoever else uses the
+	// server.
+	maxQueue = 32 << 20
+	// maxRefusal bounds what is read of an answer that refuses.
+	maxRefusal = 1 << 20
+	// maxHeader bounds the header of an answer.
+	maxHeader = 256 << 10
+	// dialTime bounds connecting to a server.
+	dialTime = 10 * time.Second
+)
+
+// server is one ComfyUI server.
+type server struct {
+	base, key string
+	silence   time.Duration
+	client    *http.Client
+
+	mu sync.Mutex
+	// runs is how many runs of this engine it has.
+	runs int
+	// taken has what the server calls the runs of this engine.
+	taken map[string]bool
+	// stuck is a run that did not end when it was cancelled; empty if there is none.
+	stuck string
+	// complete has the workflows for which the server was found to lack nothing.
+	complete map[*workflow]bool
+}
+
+func newServer(base, key string, silence time.Duration) *server {
+	dialer := &net.Dialer{Timeout: dialTime}
+	return &server{
+		base: base, key: key, silence: silence, complete: map[*workflow]bool{}, taken: map[string]bool{},
+		client: &http.Client{
+			Transport: &http.Transport{
+				Proxy: http.ProxyFromEnvironment, DialContext: dialer.DialContext, TLSHandshakeTimeout: dialTime,
+				MaxIdleConnsPerHost: 4, IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: maxHeader,
+				DisableCompression: true,
+			},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
+}
+
+// statusError is an answer with a status other than 200, and its body as far as it
+// was read.
+type statusError struct {
+	status int
+	body   []byte
+}
+
+func (e *statusError) Error() string {
+	return fmt.Sprintf("the server answered with status %d", e.status)
+}
+
+// header is what every request has.
+func (s *server) header() http.Header {
+	header := http.Header{}
+	if s.key != "" {
+		header.Set("Authorization", "Bearer "+s.key)
+	}
+	return header
+}
+
+// send sends a request and returns the answer, whose body the caller closes.
+//
+// Errors: [*statusError] for a status other than 200; those of the connection.
+func (s *server) send(
+	ctx context.Context, method, path string, body io.Reader, contentType string,
+) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, method, s.base+path, body)
+	if err != nil {
+		return nil, err
+	}
+	request.Header = s.header()
+	if contentType != "" {
+		request.Header.Set("Content-Type", contentType)
+	}
+	response, err := s.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode == http.StatusOK {
+		return response, nil
+	}
+	defer response.Body.Close()
+	refused := &statusError{status: response.StatusCode}
+	// The body of an answer that switches protocols is a connection, whose end no
+	// context brings about.
+	if refused.status >= http.StatusBadRequest {
+		// An answer that is cut off is not read: its status says enough.
+		refused.body, _ = io.ReadAll(io.LimitReader(response.Body, maxRefusal))
+	}
+	return nil, refused
+}
+
+// get asks for JSON.
+func (s *server) get(ctx context.Context, path string, into any) error {
+	return s.getLarge(ctx, path, maxAnswer, into)
+}
+
+// getLarge asks for JSON of at most that many bytes.
+func (s *server) getLarge(ctx context.Context, path string, most int64, into any) error {
+	response, err := s.send(ctx, http.MethodGet, path, nil, "")
+	if err != nil {
+		return fmt.Errorf("GET %s: %w", path, err)
+	}
+	return decode(response, most, into)
+}
+
+// post sends JSON; into is nil if the answer is of no interest.
+func (s *server) post(ctx context.Context, path string, value, into any) error {
+	body, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	response, err := s.send(ctx, http.MethodPost, path, bytes.NewReader(body), "application/json")
+	if err != nil {
+		return fmt.Errorf("POST %s: %w", path, err)
+	}
+	if into == nil {
+		return response.Body.Close()
+	}
+	return decode(response, maxAnswer, into)
+}
+
+// nonsenseError is an answer that is not what the interface has.
+type nonsenseError struct{ cause error }
+
+func (e *nonsenseError) Error() string { return fmt.Sprintf("the answer makes no sense: %v", e.cause) }
+
+func decode(response *http.Response, most int64, into any) error {
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, most+1))
+	if err != nil {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	if int64(len(body)) > most {
+		return &nonsenseError{fmt.Errorf("it has more than %d bytes", most)}
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return &nonsenseError{err}
+	}
+	return nil
+}
+
+// isAbsent reports whether an error is that nothing listens at an address.
+func isAbsent(err error) bool {
+	var network *net.OpError
+	return errors.As(err, &network) && network.Op == "dial"
+}
+
+// place is where a run is.
+type place int
+
+const (
+	nowhere place = iota
+	pending
+	running
+)
+
+// find returns where a run is.
+func (s *server) find(ctx context.Context, id string) (place, error) {
+	var queue struct {
+		Running json.RawMessage `json:"queue_running"`
+		Pending json.RawMessage `json:"queue_pending"`
+	}
+	if err := s.getLarge(ctx, "/queue", maxQueue, &queue); err != nil {
+		return nowhere, err
+	}
+	for _, list := range []struct {
+		items json.RawMessage
+		place place
+	}{{queue.Running, running}, {queue.Pending, pending}} {
+		found, err := hasRun(list.items, id)
+		if err != nil {
+			return nowhere, &nonsenseError{err}
+		}
+		if found {
+			return list.place, nil
+		}
+	}
+	return nowhere, nil
+}
+
+// hasRun reports whether a list of the queue has a run. It decodes one item at a time,
+// as a list of small ones takes many times its length.
+func hasRun(list json.RawMessage, id string) (bool, error) {
+	items := json.NewDecoder(bytes.NewReader(list))
+	switch opening, err := items.Token(); {
+	case errors.Is(err, io.EOF), err == nil && opening == nil: // there is no list, or it is null
+		return false, nil
+	case err != nil:
+		return false, err
+	case opening != json.Delim('['):
+		return false, errors.New("the queue is no list")
+	}
+	for items.More() {
+		var item json.RawMessage
+		if err := items.Decode(&item); err != nil {
+			return false, err
+		}
+		if bytes.Contains(item, []byte(id)) && runOf(item) == id {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// runOf returns the id of an item of the queue, "" if it has none. An item is a list: a
+// number, the id of the run, and its workflow.
+func runOf(item json.RawMessage) (id string) {
+	parts := json.NewDecoder(bytes.NewReader(item))
+	opening, err := parts.Token()
+	var number json.RawMessage
+	if err != nil || opening != json.Delim('[') || parts.Decode(&number) != nil || parts.Decode(&id) != nil {
+		return ""
+	}
+	return id
+}
+
+// record is what the history has of a run.
+type record struct {
+	Outputs map[string]map[string]json.RawMessage `json:"outputs"`
+	Status  *struct {
+		Said string `json:"status_str"`
+		// Messages are pairs of a name and its data.
+		Messages [][]json.RawMessage `json:"messages"`
+	} `json:"status"`
+}
+
+// history returns the record of a run, nil if there is none.
+func (s *server) history(ctx context.Context, id string) (*record, error) {
+	var records map[string]*record
+	if err := s.get(ctx, "/history/"+url.PathEscape(id), &records); err != nil {
+		return nil, err
+	}
+	return records[id], nil
+}
+
+// forget takes a run from the queue, or interrupts it, and deletes what the history
+// has of it. It reports whether the run has ended.
+func (s *server) forget(ctx context.Context, id string) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetTime)
+	defer cancel()
+	for wait := 50 * time.Millisecond; ; wait = min(2*wait, time.Second) {
+		where, err := s.find(ctx, id)
+		switch {
+		case isAbsent(err):
+			return true
+		case err != nil:
+			return false
+		case where == nowhere:
+			_ = s.post(ctx, "/history", map[string]any{"delete": []string{id}}, nil) // nothing more can be done
+			return true
+		case where == pending:
+			_ = s.post(ctx, "/queue", map[string]any{"delete": []string{id}}, nil) // tried again below
+		case where == running:
+			// Older versions interrupt whatever runs, so it is asked before.
+			_ = s.post(ctx, "/interrupt", map[string]any{"prompt_id": id}, nil) // tried again below
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return false
+		}
+	}
+}

@@ -1,0 +1,94 @@
+"""Writes the models of the ready workflows as tiny checkpoints with random weights.
+
+    python checkpoints.py COMFYUI MODELS
+
+COMFYUI is the folder of ComfyUI, whose own classes say which weights a model has, and
+whose Python runs this; MODELS is the folder that it loads models from. The files have the
+names that the ready workflows name, so that these run as they are. They fit a ComfyUI that
+has loaded custom_nodes beside this file.
+"""
+
+import io
+import json
+import os
+import sys
+
+import torch
+from safetensors.torch import save_file
+
+
+def random_weights(model):
+    """Returns weights, the same in each run, that keep activations near 1."""
+    generator = torch.Generator().manual_seed(1)
+    weights = {}
+    for name, weight in model.state_dict().items():
+        if name.endswith(("gamma", "scale", "norm.weight")) or "norm" in name and weight.ndim == 1 and "bias" not in name:
+            weights[name] = torch.ones(weight.shape)
+        elif weight.ndim < 2:
+            weights[name] = torch.zeros(weight.shape)
+        else:
+            weights[name] = torch.randn(weight.shape, generator=generator) * weight[0].numel() ** -0.5
+    return weights
+
+
+def models():
+    """Yields each file's path in the folder of models, and its weights."""
+    import comfy.ops
+    import comfy.text_encoders
+    from comfy.ldm.qwen_image.model import QwenImageTransformer2DModel
+    from comfy.ldm.wan.model import VaceWanModel, WanModel
+    from comfy.ldm.wan.vae import WanVAE
+    from comfy.text_encoders.llama import Qwen25_7BVLI
+    from comfy.text_encoders.t5 import T5
+
+    ops = {"operations": comfy.ops.disable_weight_init, "dtype": torch.float32, "device": None}
+    # Wan has 128 channels for each of its heads.
+    wan = {"dim": 128, "ffn_dim": 128, "num_heads": 1, "num_layers": 1, **ops}
+    yield "diffusion_models/wan2.1_t2v_1.3B_fp16", random_weights(WanModel(**wan))
+    yield "diffusion_models/wan2.1_vace_1.3B_fp16", random_weights(VaceWanModel(vace_layers=1, vace_in_dim=96, **wan))
+    yield "diffusion_models/qwen_image_edit_2509_fp8_e4m3fn", random_weights(QwenImageTransformer2DModel(num_layers=1, **ops))
+
+    autoencoder = random_weights(
+        WanVAE(z_dim=16, dim_mult=[1, 2, 4, 4], num_res_blocks=2, attn_scales=[], temperal_downsample=[False, True, True]))
+    yield "vae/wan_2.1_vae", autoencoder
+    yield "vae/qwen_image_vae", autoencoder
+
+    yield "text_encoders/qwen_2.5_vl_7b_fp8_scaled", random_weights(Qwen25_7BVLI({}, **ops))
+    with open(os.path.join(comfy.text_encoders.__path__[0], "umt5_config_xxl.json")) as file:
+        umt5 = random_weights(T5(json.load(file), **ops))
+    umt5["spiece_model"] = torch.frombuffer(bytearray(vocabulary()), dtype=torch.uint8)
+    # By its last layer ComfyUI knows this text encoder. The layer is not loaded.
+    umt5["encoder.block.23.layer.1.DenseReluDense.wi_1.weight"] = torch.zeros(1, 4096)
+    yield "text_encoders/umt5_xxl_fp8_e4m3fn_scaled", umt5
+
+
+def vocabulary():
+    """Returns a vocabulary of single characters."""
+    import sentencepiece
+
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(["abcdefghijklmnopqrstuvwxyz ,.JPEG"]), model_writer=model, vocab_size=64, model_type="char",
+        pad_id=0, eos_id=1, unk_id=2, bos_id=-1, hard_vocab_limit=False, minloglevel=2)
+    return model.getvalue()
+
+
+def main():
+    comfyui, folder = sys.argv[1:]
+    here = os.path.dirname(os.path.abspath(__file__))
+    # ComfyUI reads the command line when it is imported, unless a program says otherwise.
+    sys.argv = [sys.argv[0], "--cpu"]
+    sys.path[:0] = [comfyui, os.path.join(here, "custom_nodes")]
+    import comfy.options
+
+    comfy.options.enable_args_parsing()
+    import small_models  # noqa: F401
+
+    for name, weights in models():
+        path = os.path.join(folder, name + ".safetensors")
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        save_file({name: weight.contiguous() for name, weight in weights.items()}, path)
+
+
+if __name__ == "__main__":
+    main()

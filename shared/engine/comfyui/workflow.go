@@ -1,0 +1,210 @@
+package comfyui
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine"
+	"cutroom/shared/engine/transfer"
+)
+
+// maxWorkflow bounds the file of a workflow, in bytes.
+const maxWorkflow = 4 << 20
+
+// node is a node of a workflow in API format. Its inputs are values, or links to
+// other nodes: a list of the node's id and the number of its output.
+type node struct {
+	Class  string         `json:"class_type"`
+	Inputs map[string]any `json:"inputs"`
+}
+
+// graph is a workflow in API format: its nodes by their ids.
+type graph map[string]node
+
+// workflow is the workflow of a model.
+type workflow struct {
+	*catalog.Workflow
+	model *catalog.Model
+	graph graph
+}
+
+// readWorkflow reads the workflow of a model, whose path is relative to the folder,
+// and checks that the places which the catalog names are in it.
+func readWorkflow(folder string, m *catalog.Model) (*workflow, error) {
+	path := m.Workflow.File
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(folder, path)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("the workflow cannot be read: %w", err)
+	}
+	w := &workflow{Workflow: m.Workflow, model: m}
+	if w.graph, err = parseGraph(content); err != nil {
+		return nil, fmt.Errorf("the workflow %s: %w", path, err)
+	}
+	if err := w.check(); err != nil {
+		return nil, fmt.Errorf("the workflow %s: %w", path, err)
+	}
+	return w, nil
+}
+
+// parseGraph reads a workflow in API format.
+func parseGraph(content []byte) (graph, error) {
+	if len(content) > maxWorkflow {
+		return nil, fmt.Errorf("it has more than %d bytes", maxWorkflow)
+	}
+	// What the editor saves has a list of nodes, and no inputs by name.
+	var saved struct{ Nodes []any }
+	if json.Unmarshal(content, &saved) == nil && saved.Nodes != nil {
+		return nil, errors.New("it is not in API format: export it by \"Export (API)\"")
+	}
+	decoder := json.NewDecoder(bytes.NewReader(content))
+	// Numbers stay as they are written: seeds have 64 bits.
+	decoder.UseNumber()
+	var g graph
+	if err := decoder.Decode(&g); err != nil {
+		return nil, fmt.Errorf("it is not a workflow in API format: %w", err)
+	}
+	if len(g) == 0 {
+		return nil, errors.New("it has no nodes")
+	}
+	for id, n := range g {
+		if n.Class == "" {
+			return nil, fmt.Errorf("node %q has no class_type", id)
+		}
+		for name, value := range n.Inputs {
+			if from, _, linked := link(value); linked {
+				if _, known := g[from]; !known {
+					return nil, fmt.Errorf("input %q of node %q (%s) is linked to node %q, which it lacks", name, id, n.Class, from)
+				}
+			}
+		}
+	}
+	return g, nil
+}
+
+// link returns the node and the number of its output that a value is linked to, and
+// reports whether it is a link.
+func link(value any) (from string, output int, linked bool) {
+	pair, _ := value.([]any)
+	if len(pair) != 2 {
+		return "", 0, false
+	}
+	from, isText := pair[0].(string)
+	number, isNumber := pair[1].(json.Number)
+	if !isText || !isNumber {
+		return "", 0, false
+	}
+	n, err := number.Int64()
+	return from, int(n), err == nil
+}
+
+// check checks that the places of the catalog are in the workflow.
+func (w *workflow) check() error {
+	for _, place := range w.Places() {
+		if _, known := w.graph[place.Node]; !known {
+			return fmt.Errorf("it has no node %q, which comfyui of the catalog names by %q", place.Node, place)
+		}
+	}
+	for _, id := range append([]string{w.Result}, w.WithoutReference...) {
+		if _, known := w.graph[id]; !known {
+			return fmt.Errorf("it has no node %q, which comfyui of the catalog names", id)
+		}
+	}
+	if slices.Contains(w.WithoutReference, w.Result) {
+		return errors.New("without_reference leaves out the node of the result")
+	}
+	return nil
+}
+
+// takes returns an error if the workflow cannot make the edit.
+func (w *workflow) takes(spec engine.Spec) error {
+	if spec.Reference != nil && len(w.Reference) == 0 {
+		return engine.InvalidInput(nil, "This model takes no reference image.")
+	}
+	if n := transfer.FrameCount(spec); w.MaxFrames > 0 && n > w.MaxFrames {
+		return engine.InvalidInput(nil, "This model edits at most %.1f seconds.", float64(w.MaxFrames)/float64(spec.FPS))
+	}
+	return nil
+}
+
+// size returns the size that the workflow works at.
+func (w *workflow) size(spec engine.Spec) catalog.Size {
+	round := func(n int) int { return max(w.Multiple, (n+w.Multiple/2)/w.Multiple*w.Multiple) }
+	return catalog.Size{Width: round(spec.Size.Width), Height: round(spec.Size.Height)}
+}
+
+// frames returns the number of frames that the workflow works at: no fewer than the
+// result's.
+func (w *workflow) frames(spec engine.Spec) int {
+	return (transfer.FrameCount(spec)-1+w.FrameStep-1)/w.FrameStep*w.FrameStep + 1
+}
+
+// names are those of uploaded files, as nodes that load them take them; "" for none.
+type names struct{ data, reference string }
+
+// fill returns the workflow with the values of an edit. The prefix is that of the
+// file that its result is saved in.
+func (w *workflow) fill(spec engine.Spec, uploaded names, prefix string) graph {
+	filled := graph{}
+	for id, n := range w.graph {
+		filled[id] = node{n.Class, maps.Clone(n.Inputs)}
+	}
+	if spec.Reference == nil {
+		filled.leaveOut(w.WithoutReference)
+	}
+	size := w.size(spec)
+	filled.set(w.Prompt, spec.Prompt)
+	filled.set(w.Seed, spec.Seed)
+	filled.set(w.Data, uploaded.data)
+	filled.set(w.Reference, uploaded.reference)
+	filled.set(w.Width, size.Width)
+	filled.set(w.Height, size.Height)
+	filled.set(w.Frames, w.frames(spec))
+	filled.set(w.FPS, spec.FPS)
+	for name, places := range w.Options {
+		if value, given := spec.Options[name]; given {
+			filled.set(places, value)
+		}
+	}
+	// A server keeps results of earlier runs and does not save them again, though the
+	// file may be gone. A name of its own makes it save.
+	if _, saves := filled[w.Result].Inputs["filename_prefix"]; saves {
+		filled.set([]catalog.Place{{Node: w.Result, Input: "filename_prefix"}}, prefix)
+	}
+	return filled
+}
+
+// set sets inputs, of nodes that were not left out.
+func (g graph) set(places []catalog.Place, value any) {
+	for _, place := range places {
+		if n, there := g[place.Node]; there {
+			if n.Inputs == nil {
+				n.Inputs = map[string]any{}
+			}
+			n.Inputs[place.Input] = value
+			g[place.Node] = n
+		}
+	}
+}
+
+// leaveOut removes nodes, and links to them.
+func (g graph) leaveOut(ids []string) {
+	for _, id := range ids {
+		delete(g, id)
+	}
+	for _, n := range g {
+		maps.DeleteFunc(n.Inputs, func(_ string, value any) bool {
+			from, _, linked := link(value)
+			return linked && slices.Contains(ids, from)
+		})
+	}
+}

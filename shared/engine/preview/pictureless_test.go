@@ -1,0 +1,34 @@
+package preview_test
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/media/mediatest"
+	"cutroom/shared/engine"
+)
+
+// A clip whose header is good, and of whose pictures none can be decoded, is refused: its
+// sound alone is no result.
+func TestAClipWithoutPictures(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "a.mp4")
+	mediatest.Run(t, "-i", mediatest.Video{}.Make(t), "-c", "copy", "-bsf:v", "filter_units=remove_types=5", path)
+	found, err := tools()
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, whole, err := found.DescribeVideo(path, "video/mp4")
+	if err != nil || !whole || !info.Audio {
+		t.Fatalf("the header says %+v, %v, %v", info, whole, err)
+	}
+	spec := small(t, "a watercolor painting")
+	spec.Data = &engine.Input{Path: path, MIME: "video/mp4", Info: info}
+	_, _, err = attempt(t, t.Context(), spec, func(engine.Progress) {})
+	var failure *engine.Error
+	if !errors.As(err, &failure) || failure.Code != job.InvalidInput {
+		t.Errorf("the edit ends with %v, want %s", err, job.InvalidInput)
+	}
+}

@@ -1,0 +1,69 @@
+package preview
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine"
+)
+
+const (
+	// previewFile is where ffmpeg writes the latest picture, again and again.
+	previewFile = "preview.jpg"
+	// previewSide is the longer side of previews, in pixels.
+	previewSide = 320
+	// previewedFrom is the length of the shortest result that has previews, in seconds:
+	// a shorter one is done before anybody has seen one.
+	previewedFrom = 2
+)
+
+// previews are those of one run: one picture for each second of the result is written
+// beside it, of frames that the graph has already made, so that they cost no pass of
+// their own.
+type previews struct {
+	// written is when the last one that was sent was written, and sent when that was;
+	// both are zero before the first.
+	written, sent time.Time
+}
+
+// watch adds previews of a link to the graph, where they are wanted. It returns the
+// link to go on with and the arguments of the second output; none without previews.
+func (e *edit) watch(link string) (next string, args []string) {
+	if e.spec.PreviewEvery <= 0 || e.spec.Duration.Seconds() < previewedFrom {
+		return link, nil
+	}
+	size := e.size
+	if longest := max(size.Width, size.Height); longest > previewSide {
+		size = catalog.Size{
+			Width: max(2, size.Width*previewSide/longest/2*2), Height: max(2, size.Height*previewSide/longest/2*2),
+		}
+	}
+	next, aside := e.split(link)
+	small := e.filter(fmt.Sprintf("fps=1,scale=%d:%d:out_range=pc,format=yuvj420p", size.Width, size.Height), aside)
+	return next, []string{
+		"-map", small, "-c:v", "mjpeg", "-q:v", "5", "-threads", "1",
+		// Whole or not at all: it is read while the next one is written.
+		"-update", "1", "-atomic_writing", "1", "-f", "image2", "file:" + filepath.Join(e.folder, previewFile),
+	}
+}
+
+// show sends the latest preview, if there is a new one and it is time.
+func (e *edit) show() {
+	if e.spec.PreviewEvery <= 0 || !e.shown.sent.IsZero() && time.Since(e.shown.sent) < e.spec.PreviewEvery {
+		return
+	}
+	path := filepath.Join(e.folder, previewFile)
+	info, err := os.Stat(path)
+	if err != nil || !info.ModTime().After(e.shown.written) {
+		return
+	}
+	picture, err := os.ReadFile(path)
+	if err != nil || engine.CheckPreview(picture) != nil {
+		return // previews are not worth a run
+	}
+	e.shown.written, e.shown.sent = info.ModTime(), time.Now()
+	e.progress(engine.Progress{Fraction: e.reported, Stage: "edit", Preview: picture})
+}

@@ -1,0 +1,88 @@
+package preview
+
+import (
+	"os"
+	"path/filepath"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine"
+	"cutroom/shared/engine/ffmpeg"
+)
+
+// The files that hold the pictures for the thumbnails of a run.
+const (
+	resultThumbnail = "result.pam"
+	inputThumbnail  = "input.pam"
+	// resultPoster is that of the poster, a JPEG.
+	resultPoster = "poster.jpg"
+)
+
+// pose has the first picture of a link written to a file beside the result, if thumbnails
+// are wanted, and returns the link to go on with. The picture has been decoded anyway, and
+// another start of ffmpeg would take longer than the picture does. The first of a video that
+// is the result is written as its poster too.
+func (e *edit) pose(link, file string) (next string) {
+	if !e.spec.Thumbnails {
+		return link
+	}
+	next, aside := e.split(link)
+	first := e.filter("trim=end_frame=1", aside)
+	if file == resultThumbnail && e.spec.Kind != catalog.Image {
+		small, large := e.split(first)
+		first = small
+		// ffmpeg encodes it, so that the pixels, which are megabytes, need no file.
+		e.write(e.filter(ffmpeg.PosterFilters(), large), resultPoster, "mjpeg", "-q:v", "4", "-threads", "1")
+	}
+	e.write(e.filter(ffmpeg.ThumbnailFilters(), first), file, "pam")
+	return next
+}
+
+// write has a picture written to a file beside the result.
+func (e *edit) write(link, file, codec string, options ...string) {
+	e.poses = append(append(e.poses, "-map", link, "-frames:v", "1", "-c:v", codec), options...)
+	e.poses = append(e.poses, "-f", "image2pipe", "file:"+filepath.Join(e.folder, file))
+}
+
+// readPoster returns the poster. It is nil if there is none: the file that ffmpeg has written
+// may be too large, and one is made of the result then.
+func (e *edit) readPoster() []byte {
+	path := filepath.Join(e.folder, resultPoster)
+	info, err := os.Stat(path)
+	if err != nil || info.Size() > engine.MaxPoster {
+		return nil
+	}
+	poster, err := os.ReadFile(path)
+	if err != nil || engine.CheckPoster(poster) != nil {
+		return nil
+	}
+	return poster
+}
+
+// thumbnails returns those that were wanted, once ffmpeg has ended.
+func (e *edit) thumbnails() engine.Thumbnails {
+	if !e.spec.Thumbnails {
+		return engine.Thumbnails{}
+	}
+	blank := false
+	read := func(file string) []byte {
+		// Without one it is made of the file.
+		picture, err := ffmpeg.ReadThumbnail(filepath.Join(e.folder, file))
+		if err != nil {
+			return nil
+		}
+		blank = blank || picture.Blank
+		return picture.JPEG
+	}
+	made := engine.Thumbnails{Result: read(resultThumbnail)}
+	if e.spec.Data != nil {
+		made.Input = read(inputThumbnail)
+	}
+	if blank && e.spec.Kind != catalog.Image {
+		// They are made of the files, which takes a look at more of a clip.
+		return engine.Thumbnails{}
+	}
+	if e.spec.Kind != catalog.Image {
+		made.Poster = e.readPoster()
+	}
+	return made
+}

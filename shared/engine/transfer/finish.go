@@ -1,0 +1,100 @@
+package transfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"cutroom/shared/domain/job"
+	"cutroom/shared/engine"
+	"cutroom/shared/engine/ffmpeg"
+)
+
+// Runner runs one command of FFmpeg to its end, as [ffmpeg.Tools] does.
+type Runner interface {
+	Run(ctx context.Context, command ffmpeg.Command) error
+}
+
+// Finisher converts what a server made to what the catalog promises.
+type Finisher struct {
+	Runner Runner
+	// Done is the share of the progress, 0 to 1, that is behind a run when it is
+	// finished.
+	Done float64
+}
+
+// Made is a file that a server made, whose type was detected from its content.
+type Made struct{ Path, MIME string }
+
+// FrameCount returns the number of the result's frames: as long as the input,
+// and at least one.
+func FrameCount(spec engine.Spec) int {
+	return max(1, int(math.Round(spec.Duration.Seconds()*float64(spec.FPS))))
+}
+
+// Video converts a server's video to the requested size, rate and length,
+// and adds the input's sound.
+func (f Finisher) Video(ctx context.Context, spec engine.Spec, made Made, progress func(engine.Progress)) error {
+	frames := FrameCount(spec)
+	seconds := float64(frames) / float64(spec.FPS)
+	graph := fmt.Sprintf(
+		"[0:V:0]fps=%d:start_time=0,tpad=stop=-1:stop_mode=clone,trim=end_frame=%d,"+
+			"scale=%d:%d:flags=bicubic:out_color_matrix=bt709:out_range=tv,setsar=1,format=yuv420p[v]",
+		spec.FPS, frames, spec.Size.Width, spec.Size.Height)
+	inputs := []ffmpeg.Source{{Path: made.Path, MIME: made.MIME}}
+	args := []string{"-map", "[v]"}
+	if spec.Data != nil && spec.Data.Info.Audio {
+		inputs = append(inputs, ffmpeg.Source{Path: spec.Data.Path, MIME: spec.Data.MIME})
+		graph += fmt.Sprintf(
+			";[1:a:0]aresample=async=1:first_pts=0,"+
+				"aformat=sample_rates=48000|44100:channel_layouts=stereo|mono,apad,atrim=end=%.6f[a]",
+			seconds,
+		)
+		args = append(args, "-map", "[a]", "-c:a", "aac", "-b:a", "160k")
+	}
+	args = append([]string{"-filter_complex", graph}, args...)
+	args = append(args,
+		"-c:v", "libx264", "-profile:v", "high", "-preset", "veryfast", "-crf", "18", "-g", strconv.Itoa(2*spec.FPS),
+		"-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc", "bt709", "-color_range", "tv",
+		// Nothing about the machine and no tags of the files go into the
+		// result.
+		"-fflags", "+bitexact", "-flags:v", "+bitexact", "-flags:a", "+bitexact", "-map_metadata", "-1", "-map_chapters",
+		"-1",
+		"-movflags", "+faststart", "-f", "mp4", "file:"+spec.Output)
+	return f.finish(ctx, progress, ffmpeg.Command{
+		Folder: spec.Folder, Inputs: inputs, Args: args,
+		Progress: func(written time.Duration) {
+			progress(engine.Progress{Fraction: min(1, f.Done+(1-f.Done)*written.Seconds()/seconds), Stage: "finish"})
+		},
+	})
+}
+
+// Image converts a server's image to the requested size, as a PNG.
+func (f Finisher) Image(ctx context.Context, spec engine.Spec, made Made, progress func(engine.Progress)) error {
+	return f.finish(ctx, progress, ffmpeg.Command{
+		Folder: spec.Folder, Inputs: []ffmpeg.Source{{Path: made.Path, MIME: made.MIME}},
+		Args: []string{
+			"-vf", fmt.Sprintf("scale=%d:%d:flags=bicubic,setsar=1", spec.Size.Width, spec.Size.Height),
+			"-frames:v", "1", "-c:v", "png", "-fflags", "+bitexact", "-flags:v", "+bitexact", "-map_metadata", "-1",
+			"-update", "1", "-f", "image2", "file:" + spec.Output,
+		},
+	})
+}
+
+func (f Finisher) finish(ctx context.Context, progress func(engine.Progress), command ffmpeg.Command) error {
+	progress(engine.Progress{Fraction: f.Done, Stage: "finish"})
+	err := f.Runner.Run(ctx, command)
+	var known *engine.Error
+	if errors.As(err, &known) && known.Code == job.InvalidInput {
+		// The file that cannot be decoded is the server's, not the person's.
+		return &engine.Error{Code: job.EngineError, Message: job.NoResultMessage, Retryable: true, Err: err}
+	}
+	if err != nil {
+		return err
+	}
+	progress(engine.Progress{Fraction: 1, Stage: "finish"})
+	return nil
+}

@@ -1,0 +1,71 @@
+// Package transfer is what engines share whose servers have no disk in common with
+// this machine: forms with files, downloads, and the conversion of what a server made
+// to what the catalog promises.
+package transfer
+
+import (
+	"fmt"
+	"io"
+	"mime/multipart"
+	"net/textproto"
+	"os"
+
+	"cutroom/shared/platform/contain"
+)
+
+// Field is a field of a form.
+type Field struct{ Name, Value string }
+
+// File is a file of a form.
+type File struct {
+	// Field is the name of the field, Name that of the file. Neither may contain a
+	// quote.
+	Field, Name string
+	// Path is the file, MIME its type.
+	Path, MIME string
+}
+
+// Form returns a multipart form that is generated while it is read, so that
+// no file is held in memory. The caller closes it, which ends the goroutine
+// that writes it.
+func Form(fields []Field, files ...File) (body io.ReadCloser, contentType string) {
+	read, write := io.Pipe()
+	form := multipart.NewWriter(write)
+	go func() {
+		// The reader of the form receives the error; after a close nobody does.
+		_ = write.CloseWithError(fill(form, fields, files))
+	}()
+	return read, form.FormDataContentType()
+}
+
+func fill(form *multipart.Writer, fields []Field, files []File) (err error) {
+	defer contain.Error(&err)
+	for _, f := range fields {
+		if err := form.WriteField(f.Name, f.Value); err != nil {
+			return err
+		}
+	}
+	for _, f := range files {
+		if err := copyFile(form, f); err != nil {
+			return err
+		}
+	}
+	return form.Close()
+}
+
+func copyFile(form *multipart.Writer, f File) error {
+	source, err := os.Open(f.Path)
+	if err != nil {
+		return fmt.Errorf("transfer: %w", err)
+	}
+	defer source.Close()
+	head := textproto.MIMEHeader{}
+	head.Set("Content-Disposition", fmt.Sprintf(`form-data; name="%s"; filename="%s"`, f.Field, f.Name))
+	head.Set("Content-Type", f.MIME)
+	part, err := form.CreatePart(head)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(part, source)
+	return err
+}

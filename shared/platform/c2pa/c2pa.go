@@ -1,0 +1,211 @@
+// Package c2pa writes and verifies Content Credentials, the signed record of where a
+// picture or a video comes from (C2PA, c2pa.org), by the library libc2pa_c of the
+// Content Authenticity Initiative.
+//
+// That library parses files of strangers. So every call has a helper, this program run
+// again within a [fence.Fence], that loads the library, is given open files, and ends.
+// The key that signs stays in the server: a helper asks for one signature by a pipe, and
+// one is all that it gets. Nothing here uses a network.
+package c2pa
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"cutroom/shared/platform/c2pa/libc2pa"
+	"cutroom/shared/platform/fence"
+)
+
+// The errors of a call.
+var (
+	// ErrNone means that a file has no Content Credentials.
+	ErrNone = errors.New("c2pa: the file has no Content Credentials")
+	// ErrElsewhere means that a file only names a server that has its Content Credentials,
+	// which is not asked: whoever made the file chose the address.
+	ErrElsewhere = errors.New("c2pa: the file's Content Credentials are on a server, and no server is asked")
+	// ErrLost means that the helper ended while it worked: the file made it crash, or
+	// took too much memory or time.
+	ErrLost = errors.New("c2pa: the helper ended")
+)
+
+// Refusal is what the library says of files that it does not take.
+type Refusal struct{ Problem string }
+
+func (e *Refusal) Error() string { return "c2pa: " + e.Problem }
+
+// Library is the libc2pa_c of this machine. It is safe for concurrent use.
+type Library struct {
+	fenced *fence.Fence
+	self   fence.Program
+	found  found
+}
+
+// found is what this program, run as the search, tells of the library.
+type found struct {
+	Path    string
+	Version string
+	// Loaded is what loading it takes.
+	Loaded fence.Loaded
+	// Problem is why there is no library that can be used.
+	Problem string
+}
+
+// Find loads the library from the path, or, if that is "", from the folder of this
+// program, the folder lib beside that, or wherever the system has libraries.
+//
+// Errors: the context's; what is wrong with the library.
+func Find(ctx context.Context, fenced *fence.Fence, path string) (*Library, error) {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	self, err := fence.Self(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if path == "" {
+		path = beside(os.Executable)
+	} else if path, err = filepath.Abs(path); err != nil {
+		return nil, fmt.Errorf("c2pa: %w", err)
+	}
+	l := &Library{fenced: fenced, self: self}
+	cmd := exec.CommandContext(ctx, self.Path, searchName, path)
+	cmd.Env = environment("")
+	out, err := cmd.Output()
+	if err == nil {
+		err = json.Unmarshal(out, &l.found)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		return nil, fmt.Errorf("c2pa: this program cannot look for the library: %w", err)
+	case l.found.Problem != "":
+		return nil, errors.New("c2pa: " + l.found.Problem)
+	}
+	return l, nil
+}
+
+// beside returns the path of a library beside this program, and else its name, by which
+// the system finds it.
+func beside(executable func() (string, error)) string {
+	program, err := executable()
+	if err != nil {
+		return libc2pa.Name()
+	}
+	folder := filepath.Dir(program)
+	for _, path := range []string{folder, filepath.Join(folder, "..", "lib")} {
+		path = filepath.Join(path, libc2pa.Name())
+		if _, err := os.Stat(path); err == nil {
+			return path
+		}
+	}
+	return libc2pa.Name()
+}
+
+// String returns the library's version.
+func (l *Library) String() string { return l.found.Version }
+
+// environment is that of helpers, with a folder for temporary files.
+func environment(folder string) []string {
+	return []string{"PATH=" + os.Getenv("PATH"), "GOMAXPROCS=2", "MALLOC_ARENA_MAX=2", "TMPDIR=" + folder}
+}
+
+// settings returns the library's settings: what it reads is verified, what it wrote too,
+// and it asks nobody. Anchors are certificates in PEM, "" for none.
+func settings(anchors string) string {
+	all := map[string]any{
+		"version": 1,
+		"verify": map[string]any{
+			"verify_after_reading": true, "verify_after_sign": true, "verify_trust": true, "ocsp_fetch": false,
+			"remote_manifest_fetch": false,
+		},
+		"core":    map[string]any{"allowed_network_hosts": []string{}},
+		"builder": map[string]any{"thumbnail": map[string]any{"enabled": false}},
+	}
+	if anchors != "" {
+		all["trust"] = map[string]any{"user_anchors": anchors}
+	}
+	text, _ := json.Marshal(all) // strings and bools
+	return string(text)
+}
+
+// Read verifies a file's Content Credentials and returns the library's report on them, a
+// JSON object of reports.md of c2pa-rs. A signer whose chain ends at one of the anchors,
+// certificates in PEM, is trusted. Bytes that were changed are no error: the report says
+// it.
+//
+// Errors: the context's; ErrNone; ErrElsewhere; ErrLost; *Refusal; what keeps the helper from its work.
+func (l *Library) Read(ctx context.Context, file *os.File, mime, anchors string) ([]byte, error) {
+	told, err := l.run(ctx, call{
+		order: order{Settings: settings(anchors), MIME: mime}, files: []*os.File{file},
+	})
+	return []byte(told.Report), err
+}
+
+// Ingredient is a file that another was made of.
+type Ingredient struct {
+	// JSON describes it, as c2pa-rs's documentation of its manifest definition says.
+	JSON string
+	MIME string
+	// File is open for reading. Its own Content Credentials become part of those that are
+	// written.
+	File *os.File
+}
+
+// Signing is a file that is to get Content Credentials.
+type Signing struct {
+	// Manifest is a manifest definition of c2pa-rs, in JSON.
+	Manifest string
+	MIME     string
+	// From is open for reading, To for reading and writing and empty.
+	From, To    *os.File
+	Ingredients []Ingredient
+	// Folder is an empty folder for the helper's temporary files.
+	Folder string
+	Signer Signer
+}
+
+// Signer signs. Its key never leaves the process.
+type Signer interface {
+	// Algorithm is the name that C2PA has for it, such as "es256".
+	Algorithm() string
+	// Chain are its certificates in PEM, the signer's first.
+	Chain() string
+	// Sign returns the signature of bytes in the form of COSE (RFC 9053).
+	Sign(data []byte) ([]byte, error)
+}
+
+// algorithms are the numbers that the library has for the algorithms.
+var algorithms = map[string]int32{"es256": 0, "es384": 1, "es512": 2, "ps256": 3, "ps384": 4, "ps512": 5, "ed25519": 6}
+
+// Sign copies a file with Content Credentials that it verifies afterwards.
+//
+// Errors: the context's; ErrLost; *Refusal; what keeps the helper from its work.
+func (l *Library) Sign(ctx context.Context, s Signing) error {
+	algorithm, known := algorithms[s.Signer.Algorithm()]
+	if !known {
+		return fmt.Errorf("c2pa: the algorithm %q is not known", s.Signer.Algorithm())
+	}
+	from, err := s.From.Stat()
+	if err != nil {
+		return fmt.Errorf("c2pa: %w", err)
+	}
+	c := call{
+		order: order{
+			Sign: true, Settings: settings(""), MIME: s.MIME, Manifest: s.Manifest, Algorithm: algorithm,
+			Chain: s.Signer.Chain(),
+		},
+		files: []*os.File{s.From, s.To}, folder: s.Folder, most: from.Size() + MaxGrowth, sign: s.Signer.Sign,
+	}
+	for _, part := range s.Ingredients {
+		c.order.Ingredients = append(c.order.Ingredients, ingredient{JSON: part.JSON, MIME: part.MIME})
+		c.files = append(c.files, part.File)
+	}
+	_, err = l.run(ctx, c)
+	return err
+}

@@ -1,0 +1,101 @@
+package c2pa
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"cutroom/shared/platform/c2pa/libc2pa"
+	"cutroom/shared/platform/fence"
+)
+
+// The arguments by which this program is a helper, or the search for the library. Both
+// have the library's path as their second.
+const (
+	helperName = "cutroom-c2pa-helper"
+	searchName = "cutroom-c2pa-search"
+)
+
+// A program that is run with one of these names as its first argument is a helper,
+// whichever program of the service it is, including tests: see package vp8, which does
+// the same for the same reasons.
+func init() {
+	if len(os.Args) != 3 {
+		return
+	}
+	switch os.Args[1] {
+	case searchName:
+		exit(json.NewEncoder(os.Stdout).Encode(search(os.Args[2])))
+	case helperName:
+		exit(help(os.Args[2]))
+	}
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "c2pa:", err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// search loads the library and finds out what that takes.
+func search(path string) found {
+	library, err := libc2pa.Load(path)
+	if err != nil {
+		return found{Problem: err.Error()}
+	}
+	f := found{Path: path, Version: library.Version(), Loaded: fence.LoadedNow()}
+	if real := f.Loaded.Find(libc2pa.Name()); real != "" {
+		f.Path = real
+	}
+	return f
+}
+
+// help does the one thing that the server asks for on standard input.
+func help(path string) error {
+	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
+	var do order
+	if err := in.Decode(&do); err != nil {
+		return err
+	}
+	library, err := libc2pa.Load(path)
+	if err != nil {
+		return err
+	}
+	told := answer{Done: true}
+	if do.Sign {
+		err = sign(library, do, in, out)
+	} else {
+		told.Report, err = library.Read(do.Settings, do.MIME, descriptor(0))
+	}
+	if err != nil {
+		told = answer{
+			None: errors.Is(err, libc2pa.ErrNone), Elsewhere: errors.Is(err, libc2pa.ErrElsewhere), Problem: err.Error(),
+		}
+	}
+	return out.Encode(told)
+}
+
+// descriptor returns an inherited file by its number among them.
+func descriptor(number int) *os.File { return os.NewFile(uintptr(3+number), "inherited") }
+
+// sign signs a file. The signature is asked for on standard output.
+func sign(library *libc2pa.Library, do order, in *json.Decoder, out *json.Encoder) error {
+	s := libc2pa.Signing{
+		Settings: do.Settings, Manifest: do.Manifest, MIME: do.MIME, From: descriptor(0), To: descriptor(1),
+		Algorithm: do.Algorithm, Chain: do.Chain,
+		Sign: func(data []byte) (signature []byte, err error) {
+			if err := out.Encode(answer{ToSign: data}); err != nil {
+				return nil, err
+			}
+			err = in.Decode(&signature)
+			return signature, err
+		},
+	}
+	for i, part := range do.Ingredients {
+		s.Ingredients = append(s.Ingredients, libc2pa.Ingredient{JSON: part.JSON, MIME: part.MIME, File: descriptor(2 + i)})
+	}
+	return library.Sign(s)
+}

@@ -1,0 +1,185 @@
+package c2pa
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+
+	"cutroom/shared/platform/fence"
+)
+
+const (
+	// spareSpace is the address space that a helper has for its work, in bytes.
+	spareSpace = 2 << 30
+	// processorTime is what a helper may use. Hashing 2 GB three times takes some 15 s.
+	processorTime = 2 * time.Minute
+	// workTime bounds all of it. A disk that is busy may take a minute for 2 GB.
+	workTime = 5 * time.Minute
+	// MaxGrowth is how much larger than the file the signed one may be, in bytes: the
+	// credentials of inputs are copied.
+	MaxGrowth = 32 << 20
+	// maxTold bounds what it tells, in bytes.
+	maxTold = 16 << 20
+	// maxSigned bounds what it asks to be signed, which is the claim alone, in bytes.
+	maxSigned = 1 << 20
+	// drainTime is how long the pipes of a helper that has ended may stay open.
+	drainTime = 5 * time.Second
+)
+
+// order is what a helper is to do, the first line that it reads. Its files are the
+// descriptors from 3 on: what is read or signed, what is written, the ingredients.
+type order struct {
+	Sign            bool
+	Settings, MIME  string
+	Manifest, Chain string       `json:",omitempty"`
+	Algorithm       int32        `json:",omitempty"`
+	Ingredients     []ingredient `json:",omitempty"`
+}
+
+type ingredient struct{ JSON, MIME string }
+
+// answer is a line that a helper writes. One with ToSign asks for a signature, the next
+// line that it reads; any other is the last.
+type answer struct {
+	ToSign    []byte `json:",omitempty"`
+	Done      bool   `json:",omitempty"`
+	None      bool   `json:",omitempty"`
+	Elsewhere bool   `json:",omitempty"`
+	Report    string `json:",omitempty"`
+	Problem   string `json:",omitempty"`
+}
+
+// call is what one helper does.
+type call struct {
+	order  order
+	files  []*os.File
+	folder string
+	// most is what it may write to a file, in bytes.
+	most int64
+	sign func([]byte) ([]byte, error)
+}
+
+// run starts a helper, answers what it asks, and returns what it tells in the end.
+func (l *Library) run(ctx context.Context, c call) (answer, error) {
+	// The process dies with the thread that started it, see [fence.Fence.Command].
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	ctx, cancel := context.WithTimeout(ctx, workTime)
+	defer cancel()
+	theirIn, in, err := os.Pipe()
+	if err != nil {
+		return answer{}, fmt.Errorf("c2pa: %w", err)
+	}
+	defer in.Close()
+	defer theirIn.Close()
+	out, theirOut, err := os.Pipe()
+	if err != nil {
+		return answer{}, fmt.Errorf("c2pa: %w", err)
+	}
+	defer out.Close()
+	defer theirOut.Close()
+	space := int64(1) << 62
+	if l.found.Loaded.Space > 0 {
+		space = l.found.Loaded.Space + spareSpace
+	}
+	cmd, start, err := l.fenced.Command(ctx, fence.Plan{
+		Program: l.self, Args: []string{helperName, l.found.Path}, Inputs: l.found.Loaded.Files, Extra: c.files,
+		Folder: c.folder, Memory: space, MaxFile: c.most, ProcessorTime: processorTime,
+	})
+	if err != nil {
+		return answer{}, err
+	}
+	var said head
+	cmd.Env, cmd.WaitDelay = environment(c.folder), drainTime
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirIn, theirOut, &said
+	if err := cmd.Start(); err != nil {
+		start.Ended()
+		return answer{}, fmt.Errorf("c2pa: %w", err)
+	}
+	theirIn.Close()
+	theirOut.Close()
+	told, talked := c.converse(in, out)
+	if talked != nil {
+		_ = cmd.Process.Kill() // fails if it has ended
+	}
+	return told, c.outcome(ctx, told, talked, ended(cmd, start, &said))
+}
+
+// ended waits for the end of a helper and returns why it ended, nil if it was done.
+func ended(cmd *exec.Cmd, start *fence.Start, said *head) error {
+	err := cmd.Wait()
+	if ran, why := start.Ended(); !ran {
+		return fmt.Errorf("c2pa: the helper was not started: %s", why)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w: %s", ErrLost, err, said)
+	}
+	return nil
+}
+
+// outcome returns the error of a call.
+func (c call) outcome(ctx context.Context, told answer, talked, ended error) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case ended != nil:
+		return errors.Join(ended, talked)
+	case talked != nil:
+		return fmt.Errorf("%w: %w", ErrLost, talked)
+	case told.None:
+		return ErrNone
+	case told.Elsewhere:
+		return ErrElsewhere
+	case told.Problem != "":
+		return &Refusal{told.Problem}
+	}
+	return nil
+}
+
+// converse sends the order, answers one wish for a signature, and returns the last answer.
+func (c call) converse(in io.Writer, out io.Reader) (answer, error) {
+	to, from := json.NewEncoder(in), json.NewDecoder(io.LimitReader(out, maxTold))
+	if err := to.Encode(c.order); err != nil {
+		return answer{}, err
+	}
+	for signed := false; ; signed = true {
+		var told answer
+		if err := from.Decode(&told); err != nil {
+			return answer{}, err
+		}
+		if told.ToSign == nil {
+			return told, nil
+		}
+		if signed || c.sign == nil || len(told.ToSign) > maxSigned {
+			return answer{}, errors.New("it asks for more than one signature, or for one of too much")
+		}
+		signature, err := c.sign(told.ToSign)
+		if err != nil {
+			return answer{}, fmt.Errorf("sign: %w", err)
+		}
+		if err := to.Encode(signature); err != nil {
+			return answer{}, err
+		}
+	}
+}
+
+// head keeps the first bytes written to it.
+type head struct{ kept []byte }
+
+// keptLog is how much of the beginning of a helper's messages is kept.
+const keptLog = 2 << 10
+
+func (h *head) Write(p []byte) (int, error) {
+	h.kept = append(h.kept, p[:min(len(p), keptLog-len(h.kept))]...)
+	return len(p), nil
+}
+
+// String returns what was kept, in one line.
+func (h *head) String() string { return strings.Join(strings.Fields(string(h.kept)), " ") }

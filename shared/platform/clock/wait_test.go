@@ -1,0 +1,20 @@
+package clock_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"cutroom/shared/platform/clock"
+)
+
+func TestWait(t *testing.T) {
+	if !clock.Wait(t.Context(), time.Millisecond) {
+		t.Error("a wait was cut short")
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if clock.Wait(ended, time.Hour) {
+		t.Error("a wait outlived its context")
+	}
+}

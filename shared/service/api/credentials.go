@@ -1,0 +1,115 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	"cutroom/shared/domain/batch"
+	"cutroom/shared/domain/blob"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/origin"
+)
+
+// Verifier verifies Content Credentials.
+type Verifier interface {
+	// Verify returns what the Content Credentials of a file say, and whether that holds.
+	//
+	// Errors: origin.ErrNoReader.
+	Verify(ctx context.Context, file *os.File) (origin.Report, error)
+}
+
+const (
+	// verifyWait is how long a request waits for its turn to verify a file, which takes
+	// less than a second as a rule.
+	verifyWait = 20 * time.Second
+	// verifyRetry is the Retry-After when a file's turn did not come.
+	verifyRetry = 5 * time.Second
+)
+
+// errNoVerifier is returned where nothing verifies files.
+var errNoVerifier = fault.New(fault.NotFound, "This service does not verify Content Credentials: it lacks the library "+
+	"libc2pa_c. cutroom inspect and every other reader of C2PA verify a file.")
+
+// showCredentials is GET /v1/jobs/{id of a job}/credentials
+// (docs/contract/jobs.md#content-credentials).
+func (s *service) showCredentials(w http.ResponseWriter, r *http.Request, c call) error {
+	j, err := s.namedJob(r, c)
+	if err == nil {
+		err = s.Jobs.CheckResult(j)
+	}
+	if err != nil {
+		return err
+	}
+	return s.sendCredentials(w, r, c, j.Result.Blob, job.ErrResultExpired)
+}
+
+// showFileCredentials is GET /v1/uploads/{file_id}/credentials
+// (docs/contract/media.md#credentials-of-files).
+func (s *service) showFileCredentials(w http.ResponseWriter, r *http.Request, c call) error {
+	f, err := s.Files.Get(r.Context(), c.who.Account(), r.PathValue("file_id"))
+	if err == nil {
+		err = batch.CheckResult(c.who, f)
+	}
+	if err != nil {
+		return err
+	}
+	return s.sendCredentials(w, r, c, f.Blob, file.ErrNotFound)
+}
+
+// sendCredentials verifies a blob and responds with the report, one at a time: what is
+// verified must not take the engine's processors. Accounts take turns, as a file that is made
+// to harm takes a minute. gone is the refusal if the blob was deleted a moment ago.
+func (s *service) sendCredentials(w http.ResponseWriter, r *http.Request, c call, name string, gone error) error {
+	if s.Verifier == nil {
+		return errNoVerifier
+	}
+	account := c.who.Account()
+	if !takeTurn(r.Context(), s.verifying, account, verifyWait) {
+		busy := fault.New(fault.Unavailable, "Other files are being verified. Try again.")
+		busy.RetryAfter = verifyRetry
+		return cmp.Or(r.Context().Err(), error(busy))
+	}
+	defer s.verifying.Release(account)
+	report, err := s.verify(r.Context(), name)
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return gone
+	case errors.Is(err, origin.ErrNoReader):
+		s.Logger.WarnContext(r.Context(), "Content Credentials cannot be verified; scripts/install-c2pa.sh puts the library "+
+			"beside the program", "error", err)
+		return errNoVerifier
+	case err != nil:
+		return fmt.Errorf("verify Content Credentials: %w", err)
+	}
+	s.writeJSON(w, r, http.StatusOK, report)
+	return nil
+}
+
+// verify verifies a blob.
+//
+// Errors: fault.NotFound if it is gone; those of the stores and of Verifier.
+func (s *service) verify(ctx context.Context, name string) (report origin.Report, err error) {
+	folder, err := os.MkdirTemp(s.Scratch, "credentials-")
+	if err != nil {
+		return report, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	path := filepath.Join(folder, "file")
+	if err := blob.Fetch(ctx, s.Blobs, name, path); err != nil {
+		return report, err
+	}
+	opened, err := os.Open(path)
+	if err != nil {
+		return report, err
+	}
+	defer opened.Close()
+	return s.Verifier.Verify(ctx, opened)
+}

@@ -1,0 +1,47 @@
+package api
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net/http"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/engine"
+)
+
+// The refusals of a preview that is not there (docs/contract/jobs.md#previews).
+var (
+	errNoPreview   = fault.New(fault.NotFound, "There is no preview of the job yet.")
+	errPreviewOver = fault.New(fault.NotFound, "The job has ended, and its previews are gone.")
+)
+
+// showPreview is GET /v1/jobs/{id of a job}/preview (docs/contract/jobs.md#previews).
+func (s *service) showPreview(w http.ResponseWriter, r *http.Request, c call) error {
+	j, err := s.namedJob(r, c)
+	switch {
+	case err != nil:
+		return err
+	case j.Status.Terminal():
+		return errPreviewOver
+	case j.Nonce == "":
+		return errNoPreview
+	}
+	blob, err := s.Blobs.Open(r.Context(), j.PreviewBlob(), 0, engine.MaxPreview)
+	if fault.Is(err, fault.NotFound) {
+		return errNoPreview
+	}
+	if err != nil {
+		return fmt.Errorf("open a preview: %w", err)
+	}
+	defer blob.Close()
+	picture, err := io.ReadAll(blob)
+	if err != nil {
+		return fmt.Errorf("read a preview: %w", err)
+	}
+	hash := sha256.Sum256(picture)
+	sendPicture(w, r, picture, "private, no-cache", `"`+hex.EncodeToString(hash[:])+`"`,
+		disposition("inline", j.ResultName()+"-preview", j.ID+"-preview", ".jpg"))
+	return nil
+}

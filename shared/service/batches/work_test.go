@@ -1,0 +1,96 @@
+package batches_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/batch"
+	"cutroom/shared/service/batches"
+	"cutroom/shared/service/gateway"
+	"cutroom/shared/testkit/busytest"
+)
+
+// Processes that take each other for dead work on one batch at once: each line is answered
+// once and billed once, and there is one file with the results.
+func TestTwoProcessesAtOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.rhythm = batches.Rhythm{Keep: time.Millisecond, Watch: time.Millisecond}
+	b := w.create("acme", lines(200))
+	// The first calls of each wait for those of the other.
+	var first atomic.Int32
+	both := make(chan struct{})
+	w.set(func(_ context.Context, body string) gateway.LineAnswer {
+		if first.Add(1) == 6 { // an account has three quarters of four
+			close(both)
+		}
+		<-both
+		return answered("acme", "key_acme", body)
+	})
+	var working sync.WaitGroup
+	for range 2 {
+		runner := w.newRunner()
+		working.Go(func() { runner.Work(t.Context(), b, time.Hour) })
+	}
+	working.Wait()
+	b = w.reaches(b, batch.Completed)
+	if results := w.results("acme", b.Output); len(results) != 200 || b.Answered != 200 || w.billed("acme") != 200 {
+		t.Errorf("%d calls have results, %d are counted, %d billed", len(results), b.Answered, w.billed("acme"))
+	}
+	files, _, err := w.files.ListAfter(t.Context(), "acme", "", 10)
+	if w.must(err); len(files) != 2 {
+		t.Errorf("there are %d files, want the input and the output", len(files))
+	}
+}
+
+// Work on a batch ends after its time, and goes on later where it was: a call that was cut
+// off is made again.
+func TestWorkEndsAfterItsTime(t *testing.T) {
+	t.Parallel()
+	busytest.Try(t, 2*time.Second, func(d time.Duration) error {
+		w := newWorld(t)
+		w.rhythm = batches.Rhythm{Keep: time.Millisecond, Watch: time.Millisecond, Grace: time.Nanosecond}
+		b := w.create("acme", lines(20))
+		made := make(chan struct{}, 20)
+		w.set(func(ctx context.Context, body string) gateway.LineAnswer {
+			if body == bodyOf(3) {
+				made <- struct{}{}
+				<-ctx.Done()
+				return gateway.LineAnswer{Cut: true}
+			}
+			return answered("acme", "key_acme", body)
+		})
+		w.newRunner().Work(t.Context(), b, d)
+		b, err := w.service.Get(t.Context(), "acme", b.ID)
+		w.must(err)
+		if b.Status != batch.InProgress || len(made) != 1 || b.Attempts.Count != 0 {
+			return fmt.Errorf("the call was begun %d times; the batch is %+v", len(made), b)
+		}
+		w.set(nil)
+		w.newRunner().Work(t.Context(), b, time.Hour)
+		if b = w.reaches(b, batch.Completed); len(w.results("acme", b.Output)) != 20 || w.billed("acme") != 20 {
+			t.Errorf("%d are billed of %+v", w.billed("acme"), b)
+		}
+		return nil
+	})
+}
+
+// A process does not wait for a model server that refuses all calls.
+func TestWorkHasPatience(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.rhythm = batches.Rhythm{Watch: time.Millisecond, Patience: 2 * time.Second}
+	b := w.create("acme", lines(20))
+	w.set(func(context.Context, string) gateway.LineAnswer {
+		return gateway.LineAnswer{Status: http.StatusTooManyRequests, RetryAfter: time.Second}
+	})
+	w.newRunner().Work(t.Context(), b, time.Hour)
+	if b = w.reaches(b, batch.InProgress); b.Answered+b.Failed != 0 {
+		t.Errorf("got %+v", b)
+	}
+}

@@ -1,0 +1,96 @@
+// What the pages of the account share: amounts and keys in words, and the links between
+// pages that belong together.
+
+import { button, make, number } from "./dom.js";
+import { media } from "./service.js";
+
+const families = {
+  usage: [["usage", "Usage"], ["budgets", "Budgets"]],
+  keys: [["keys", "Keys"], ["audit", "Audit"]],
+};
+
+// links returns the links between the pages of a family; here is the page that has them.
+export const links = (family, here) => make("nav", { class: "choices", "aria-label": families[family].map(([, title]) => title).join(" and ") },
+  families[family].map(([id, title]) => make("a", { href: `#${id}`, "aria-current": id === here && "page" }, make("span", {}, title))));
+
+// cash returns an amount of a currency in words. What is less than a tenth keeps two
+// digits, so that little is not nothing.
+export function cash(amount, currency) {
+  const style = currency ? { style: "currency", currency } : {};
+  const digits = amount > 0 && amount < 0.1 ? { maximumSignificantDigits: 2 } : { maximumFractionDigits: 2 };
+  return new Intl.NumberFormat("en", { ...style, ...digits }).format(amount);
+}
+
+// short returns a number with few letters.
+export const short = (value, style = {}) => new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3, ...style }).format(value);
+
+// plural returns a count of things, such as "1 edit" or "2 edits".
+export const plural = (count, one) => `${number(count)} ${one}${count === 1 ? "" : "s"}`;
+
+// units are what budgets are of.
+export const units = {
+  cost: { title: "Cost", words: (value, currency) => cash(value, currency) },
+  tokens: { title: "Tokens", words: value => plural(value, "token") },
+  jobs: { title: "Edits", words: value => plural(value, "edit") },
+  session_seconds: { title: "Realtime seconds", words: value => plural(value, "realtime second") },
+};
+
+// periods are how long budgets last, each in words.
+export const periods = { day: "a day", month: "a month" };
+
+// idOf returns the id of a key, undefined if the browser cannot compute it:
+// browsers hash only on pages from HTTPS or from this machine.
+export async function idOf(key) {
+  const sum = await crypto.subtle?.digest("SHA-256", new TextEncoder().encode(key));
+  return sum && `key_${[...new Uint8Array(sum).slice(0, 6)].map(byte => byte.toString(16).padStart(2, "0")).join("")}`;
+}
+
+// keysOf resolves to the keys of the account, by their ids.
+export async function keysOf() {
+  const { keys } = await (await media("GET", "/v1/keys")).json();
+  return new Map(keys.map(key => [key.id, key]));
+}
+
+// nameOf returns what to call a key by its id, among those of keysOf.
+export const nameOf = (id, keys) => keys?.get(id)?.label || id;
+
+// dayOf returns the day of a time, in UTC.
+export const dayOf = time => new Date(time).toISOString().slice(0, 10);
+
+// dayWords returns a day in words.
+export const dayWords = (day, parts = { day: "numeric", month: "short" }) => new Date(day).toLocaleDateString("en-GB", { ...parts, timeZone: "UTC" });
+
+// field returns a control with its label above it, and with words below it, if any.
+export function field(label, control, hint) {
+  if (hint) control.setAttribute("aria-describedby", `${control.id}-hint`);
+  return make("div", { class: "field" }, make("label", { for: control.id }, label), control, hint && make("p", { class: "note", id: `${control.id}-hint` }, hint));
+}
+
+// menu returns a menu of [value, words].
+export const menu = (id, options, properties = {}) => make("select", { id, ...properties }, options.map(([value, words]) => make("option", { value }, words)));
+
+// ask opens a dialog with a form. send(dialog) is called when it is submitted, and what it
+// throws is said in the dialog, which send closes otherwise.
+export function ask(title, fields, yes, send) {
+  const refused = make("p", { class: "problem", role: "alert" });
+  const enter = make("button", { class: "primary" }, yes);
+  const dialog = make("dialog", { class: "dialog", "aria-labelledby": "dialog-title" });
+  const submit = async event => {
+    event.preventDefault();
+    enter.disabled = true;
+    refused.textContent = "";
+    try {
+      await send(dialog);
+    } catch (refusal) {
+      refused.textContent = refusal.message;
+    }
+    enter.disabled = false;
+  };
+  dialog.append(make("h2", { id: "dialog-title" }, title),
+    make("form", { class: "new-key", on: { submit } }, fields, refused,
+      make("div", { class: "row end" }, button("", "Cancel", () => dialog.close()), enter)));
+  dialog.addEventListener("close", () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+  return dialog;
+}

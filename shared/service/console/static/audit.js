@@ -1,0 +1,117 @@
+// The page Audit: what admins and the operator have changed, newest first, shown for admin
+// keys.
+
+import { dayOf, keysOf, links, nameOf, periods, units } from "./account.js";
+import { arrange, button, icon, make, since } from "./dom.js";
+import { hear } from "./news.js";
+import { settle } from "./router.js";
+import { media } from "./service.js";
+
+export const open = section => new Audit(section);
+
+const pageSize = 25, mostOfPage = 1000;
+const titles = { "key.created": "Key made", "key.revoked": "Key revoked", "budget.set": "Budget set", "budget.deleted": "Budget removed" };
+
+class Audit {
+  constructor(section) {
+    this.problem = make("p", { class: "notice", role: "alert", hidden: true });
+    this.list = make("ol", { class: "rows", "aria-label": "Changes" });
+    this.none = make("div", { class: "blankslate", hidden: true }, icon("docs"), make("h2", {}, "No changes"), this.why = make("p", {}));
+    this.more = button("add", "More changes", () => this.next(), { hidden: true });
+    this.bounds = ["from", "to"].map(name => make("input", { type: "date", name, max: dayOf(Date.now()), on: { change: () => {
+      settle("audit", [], this.asked());
+      this.read();
+    } } }));
+    section.append(
+      make("div", { class: "page-tools" }, links("keys", "audit"),
+        make("div", { class: "row" }, this.bounds.map((input, i) => make("label", { class: "kept-for" }, ["From", "To"][i], input)))),
+      make("p", { class: "note" }, "Every change of keys and budgets, whoever made it. Nothing can change this list; entries stay for 400 days. Days are those of UTC."),
+      this.problem, this.list, this.none, make("div", { class: "row end" }, this.more));
+    hear("keys", () => section.hidden || this.read());
+    hear("budgets", () => section.hidden || this.read());
+  }
+
+  asked() { return Object.fromEntries(this.bounds.map(({ name, value }) => [name, value])); }
+
+  shown({ query }) {
+    for (const input of this.bounds) input.value = query.get(input.name) || "";
+    return this.read();
+  }
+
+  // read reads anew as many changes as are shown. Those that stay are not touched.
+  async read() {
+    const reading = this.reading = {};
+    const [page, keys] = await Promise.all([this.page(Math.min(mostOfPage, Math.max(pageSize, this.list.children.length))), keysOf().catch(() => this.keys)]);
+    if (!page || this.reading !== reading) return;
+    this.keys = keys;
+    const rows = new Map([...this.list.children].map(row => [row.dataset.id, row]));
+    arrange(this.list, page.entries.map(entry => rows.get(entry.id) || this.row(entry)));
+    this.settle(page);
+  }
+
+  // next adds the next page.
+  async next() {
+    const { reading } = this, page = await this.page(pageSize, this.cursor);
+    if (!page || this.reading !== reading) return;
+    const rows = page.entries.map(entry => this.row(entry));
+    this.list.append(...rows);
+    rows[0]?.querySelector("summary").focus();
+    this.settle(page);
+  }
+
+  async page(limit, cursor) {
+    const told = Object.entries({ limit, cursor, ...this.asked() }).filter(([, value]) => value);
+    try {
+      const page = await (await media("GET", `/v1/audit?${new URLSearchParams(told)}`)).json();
+      this.problem.hidden = true;
+      return page;
+    } catch (refusal) {
+      this.problem.textContent = refusal.message;
+      this.problem.hidden = false;
+      return undefined;
+    }
+  }
+
+  settle({ next_cursor: next }) {
+    this.cursor = next;
+    this.more.hidden = next === null;
+    this.none.hidden = this.list.children.length > 0;
+    this.why.textContent = this.bounds.some(({ value }) => value) ? "Nothing was changed in these days." : "What is changed of keys and budgets shows here.";
+  }
+
+  row(entry) {
+    const { before, after } = entry, who = entry.by === "operator" ? "the operator" : nameOf(entry.by, this.keys);
+    const names = Object.keys({ ...before, ...after }).filter(name => (before?.[name] ?? after?.[name]) !== null);
+    const changed = names.filter(name => text(before?.[name]) !== text(after?.[name]));
+    // What changed is said at once, and the limit of a budget that is new or gone.
+    const limit = (after || before)?.limit;
+    const news = before && after ? changed.map(name => `${words(name)} ${text(before[name])} → ${text(after[name])}`).join(", ") : limit !== undefined && `limit ${text(limit)}`;
+    return make("li", { "data-id": entry.id },
+      make("div", { class: "about" },
+        make("p", {}, make("strong", {}, titles[entry.action] || entry.action), make("span", {}, this.subject(entry))),
+        make("p", { class: "note" }, `by ${who} · `, since(entry.at), ` · ${new Date(entry.at).toLocaleString()}`),
+        make("details", { class: "asked" }, make("summary", {}, news || (after ? "What was made" : "What was removed")),
+          make("div", { class: "wide-table", tabindex: 0, role: "region", "aria-label": "Before and after" },
+            make("table", {}, make("thead", {}, make("tr", {}, ["", "Before", "After"].map(title => make(title ? "th" : "td", title ? { scope: "col" } : {}, title)))),
+              make("tbody", {}, names.map(name => make("tr", { class: changed.includes(name) && before && after ? "changed" : "" }, make("th", { scope: "row" }, words(name)), make("td", {}, text(before?.[name])), make("td", {}, text(after?.[name]))))))),
+          make("p", { class: "note" }, make("code", {}, entry.id), entry.request_id && [" · request ", make("code", {}, entry.request_id)]))));
+  }
+
+  // subject returns in words what was changed.
+  subject({ action, subject, before, after }) {
+    const of = after || before || {};
+    if (action.startsWith("key.")) return of.label || subject;
+    if (!action.startsWith("budget.")) return subject;
+    return `${of.key ? nameOf(of.key, this.keys) : "the whole account"}, ${(units[of.unit]?.title || of.unit).toLowerCase()} ${periods[of.period] || of.period}`;
+  }
+}
+
+const words = name => name.replaceAll("_", " ");
+
+// text returns a value of an entry in words.
+function text(value) {
+  if (value === null || value === undefined) return "–";
+  if (typeof value === "boolean") return value ? "yes" : "no";
+  if (Array.isArray(value)) return value.join(", ");
+  return typeof value === "string" && /^\d{4}-\d\d-\d\dT/.test(value) ? new Date(value).toLocaleString() : typeof value === "object" ? JSON.stringify(value) : String(value);
+}

@@ -1,0 +1,108 @@
+// The dialog that verifies Content Credentials: those of a result, of a stored file, or of any
+// file that is dropped onto it.
+
+import { button, icon, make, say } from "./dom.js";
+import { kindOf } from "./result.js";
+import { media } from "./service.js";
+import { store } from "./upload.js";
+
+// verdicts are the states of a report: their icon, their words, and what they mean.
+const verdicts = {
+  trusted: ["check", "Unchanged, and the signer is known", "Neither the picture nor the sound was changed since it was signed, and an authority that this service trusts vouches for the signer."],
+  own: ["check", "Unchanged, and signed by this service", "Neither the picture nor the sound was changed since this service signed it, by a key that it made for itself. To others its name is a claim: nobody vouches for it."],
+  valid: ["info", "Unchanged, by a signer whom nobody vouches for", "Neither the picture nor the sound was changed since it was signed. Whether the signer's name is true is another matter: anybody can make such a key and certificate."],
+  changed: ["alert", "Changed since it was signed", "Its bytes are not those that were signed. Do not rely on what it says of itself."],
+  invalid: ["alert", "Not to be believed", "Its credentials are damaged, expired or forged. Do not rely on what it says of itself."],
+  none: ["info", "No Content Credentials", "Nothing in the file says where it comes from. That proves nothing: what is re-encoded, sent through a chat or photographed from a screen loses them."],
+  unreadable: ["alert", "The file cannot be read", ""],
+};
+
+const opened = "c2pa.opened";
+
+// timeOf shows a signer's time, which may be any text.
+function timeOf(when) {
+  const time = new Date(when || NaN);
+  return isNaN(time) ? when : time.toLocaleString();
+}
+
+// rowsOf describes what one signer says.
+function rowsOf({ signed_by: by, common_name: name, generator, actions, inputs }) {
+  const rows = actions.filter(({ action }) => action !== opened || actions.length === 1).map(({ action, source_type: type, model, agent, when }) => [
+    "How", [kindOf(type) || action.replace("c2pa.", ""), model && `model ${model}`, agent && `engine ${agent}`, timeOf(when)].filter(Boolean).join(" · "),
+  ]);
+  if (by) rows.push(["Signed by", name && name !== by ? `${by} (${name})` : by]);
+  if (generator) rows.push(["Written by", generator]);
+  for (const { relationship, format, sha256, record } of inputs || []) {
+    const what = relationship === "parentOf" ? "Edited from" : "Made with";
+    rows.push([what, [format, record ? list(rowsOf(record)) : "without credentials of its own", sha256 && make("code", {}, `SHA-256 ${sha256}`)]]);
+  }
+  return rows;
+}
+
+const list = rows => make("dl", { class: "facts-list" }, rows.map(([name, what]) => [make("dt", {}, name), make("dd", {}, [what].flat().filter(Boolean).map(part => part instanceof Node ? part : make("span", {}, part)))]));
+
+// reportOf shows what a file says of itself, and whether that holds.
+function reportOf(name, report) {
+  const changed = report.state === "invalid" && /Hash\.mismatch/.test(report.problems?.[0]);
+  const state = changed ? "changed" : report.own ? "own" : report.state, [sign, words, meaning] = verdicts[state];
+  say(`${name}: ${words}`);
+  const told = report.problems?.length > 0 && make("ul", { class: "note problems" }, report.problems.slice(0, 5).map(problem => make("li", {}, problem)));
+  const rows = rowsOf(report);
+  return [
+    make("div", { class: `verdict ${state}` }, icon(sign), make("div", {}, make("strong", {}, words), meaning && make("p", {}, meaning), told)),
+    rows.length > 0 && make("p", { class: "note" }, report.state === "invalid" ? "What it claims:" : "What it says:"),
+    rows.length > 0 && list(rows),
+  ].filter(Boolean);
+}
+
+// verify opens the dialog and verifies what is at a path of the service, or a file that is
+// chosen there. name is what people call it.
+export function verify(name, path) {
+  const place = make("div", { class: "report" }), title = make("h2", { id: "dialog-title" });
+  const working = new AbortController();
+  let turn;
+  const show = async (what, work) => {
+    const mine = turn = {}, words = make("p", { class: "note", role: "status" }, "Verifying …");
+    title.textContent = what;
+    place.replaceChildren(words);
+    try {
+      const shown = reportOf(what, await work(text => { words.textContent = text; }));
+      if (turn === mine) place.replaceChildren(...shown);
+    } catch (refusal) {
+      if (turn === mine) place.replaceChildren(make("p", { class: "problem", role: "alert" }, refusal.message));
+    }
+  };
+  const read = async from => (await media("GET", `${from}/credentials`, { signal: working.signal })).json();
+  // A file is stored for as long as it takes to verify it.
+  const take = file => file && show(file.name, async tell => {
+    const watch = { signal: working.signal, progress: share => tell(share < 1 ? `Uploading ${Math.floor(share * 100)} %` : "Verifying …"), reading: share => tell(`Reading ${Math.floor(share * 100)} %`) };
+    const { id } = await store(file, watch, 3600);
+    try {
+      return await read(`/v1/uploads/${id}`);
+    } finally {
+      media("DELETE", `/v1/files/${id}`).catch(() => {}); // it expires by itself
+    }
+  });
+  const picker = make("input", { type: "file", accept: "image/*,video/*", class: "unseen", tabindex: -1, "aria-hidden": "true", on: { change: () => {
+    take(picker.files[0]);
+    picker.value = "";
+  } } });
+  const dialog = make("dialog", { class: "dialog verify", "aria-labelledby": "dialog-title" }, title, place, picker,
+    make("p", { class: "drop note" }, "Drop any picture or video here to verify it. It is stored for as long as that takes."),
+    make("div", { class: "row end" }, button("files", "Choose a file", () => picker.click()), button("", "Close", () => dialog.close(), { class: "primary" })));
+  const over = is => event => {
+    event.preventDefault();
+    event.stopPropagation(); // the page below stores what is dropped
+    dialog.classList.toggle("over", is);
+    if (event.type === "drop") take(event.dataTransfer.files[0]);
+  };
+  for (const [event, is] of [["dragover", true], ["dragleave", false], ["drop", false]]) dialog.addEventListener(event, over(is));
+  dialog.addEventListener("close", () => {
+    working.abort();
+    dialog.remove();
+  });
+  document.body.append(dialog);
+  dialog.showModal();
+  if (path) show(name, () => read(path));
+  else title.textContent = "Who made it?";
+}

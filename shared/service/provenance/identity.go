@@ -1,0 +1,263 @@
+package provenance
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"crypto/sha256"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"time"
+
+	_ "crypto/sha512" // for the keys of 384 and 521 bits
+)
+
+// SelfMadeAge is how long certificates that the service makes for itself are valid.
+// Without a time stamp of an authority, what they signed is valid as long as they are.
+const SelfMadeAge = 10 * 365 * 24 * time.Hour
+
+// claimSigning is C2PA's purpose of a certificate (C2PA specification, 14.5.1).
+var claimSigning = asn1.ObjectIdentifier{1, 3, 6, 1, 4, 1, 62558, 2, 1}
+
+// Identity is whom results are signed by: a key and its certificates. It is safe for
+// concurrent use.
+type Identity struct {
+	key       crypto.Signer
+	leaf      *x509.Certificate
+	chain     string
+	algorithm string
+	hash      crypto.Hash
+	random    io.Reader
+}
+
+// ParseIdentity reads an identity: certificates in PEM, the signer's first and each
+// followed by the one that signed it, and a private key in PEM (PKCS #8 or SEC 1). Both
+// may be the same text.
+//
+// Errors: what is missing, does not fit together, is not accepted by C2PA, or is not valid
+// now.
+func ParseIdentity(certificates, key []byte, now time.Time, random io.Reader) (*Identity, error) {
+	chain, leaf, err := parseChain(certificates)
+	if err != nil {
+		return nil, err
+	}
+	i := &Identity{leaf: leaf, chain: chain, random: random}
+	if i.key, err = parseKey(key); err != nil {
+		return nil, err
+	}
+	if i.algorithm, i.hash, err = algorithmOf(i.key); err != nil {
+		return nil, err
+	}
+	if public, ok := leaf.PublicKey.(interface{ Equal(crypto.PublicKey) bool }); !ok || !public.Equal(i.key.Public()) {
+		return nil, errors.New("the key is not that of the first certificate")
+	}
+	switch {
+	case leaf.IsCA:
+		return nil, errors.New(
+			"the first certificate is that of an authority: C2PA wants one of the signer's own, which it signed")
+	case now.Before(leaf.NotBefore):
+		return nil, fmt.Errorf("the certificate is not valid before %s", leaf.NotBefore.UTC().Format(time.RFC3339))
+	case now.After(leaf.NotAfter):
+		return nil, fmt.Errorf("the certificate has expired at %s", leaf.NotAfter.UTC().Format(time.RFC3339))
+	}
+	return i, nil
+}
+
+func parseChain(text []byte) (string, *x509.Certificate, error) {
+	var chain bytes.Buffer
+	var leaf *x509.Certificate
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return "", nil, errors.New("a certificate cannot be read")
+		}
+		if leaf == nil {
+			leaf = certificate
+		}
+		_ = pem.Encode(&chain, &pem.Block{Type: "CERTIFICATE", Bytes: block.Bytes}) // a buffer takes everything
+	}
+	if leaf == nil {
+		return "", nil, errors.New("there is no certificate in PEM")
+	}
+	return chain.String(), leaf, nil
+}
+
+// Anchors returns the certificates in a text in PEM, without what else is in it.
+//
+// Errors: there is none, or one that cannot be read.
+func Anchors(text []byte) (string, error) {
+	chain, _, err := parseChain(text)
+	return chain, err
+}
+
+// parseKey reads a private key. No error says anything of it.
+func parseKey(text []byte) (crypto.Signer, error) {
+	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
+		switch block.Type {
+		case "PRIVATE KEY":
+			key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+			if signer, ok := key.(crypto.Signer); ok && err == nil {
+				return signer, nil
+			}
+			return nil, errors.New("the private key cannot be read")
+		case "EC PRIVATE KEY":
+			key, err := x509.ParseECPrivateKey(block.Bytes)
+			if err != nil {
+				return nil, errors.New("the private key cannot be read")
+			}
+			return key, nil
+		}
+	}
+	return nil, errors.New("there is no private key in PEM (PKCS #8, without a password)")
+}
+
+// algorithmOf returns how C2PA signs by a key.
+func algorithmOf(key crypto.Signer) (name string, hash crypto.Hash, err error) {
+	switch public := key.Public().(type) {
+	case *ecdsa.PublicKey:
+		switch public.Curve {
+		case elliptic.P256():
+			return "es256", crypto.SHA256, nil
+		case elliptic.P384():
+			return "es384", crypto.SHA384, nil
+		case elliptic.P521():
+			return "es512", crypto.SHA512, nil
+		}
+	case ed25519.PublicKey:
+		return "ed25519", 0, nil
+	case *rsa.PublicKey:
+		return "ps256", crypto.SHA256, nil
+	}
+	return "", 0, errors.New("the key is of a kind that C2PA does not sign by: make one of P-256")
+}
+
+// Name returns whom the certificate names.
+func (i *Identity) Name() string {
+	if len(i.leaf.Subject.Organization) > 0 {
+		return i.leaf.Subject.Organization[0]
+	}
+	return i.leaf.Subject.CommonName
+}
+
+// Expires returns when the certificate is no longer valid.
+func (i *Identity) Expires() time.Time { return i.leaf.NotAfter }
+
+// Algorithm, Chain and Sign are for [c2pa.Signer].
+
+// Algorithm returns C2PA's name of the algorithm.
+func (i *Identity) Algorithm() string { return i.algorithm }
+
+// Chain returns the certificates in PEM.
+func (i *Identity) Chain() string { return i.chain }
+
+// Sign returns a signature in the form of COSE (RFC 9053).
+func (i *Identity) Sign(data []byte) ([]byte, error) {
+	digest := data
+	var options crypto.SignerOpts = i.hash
+	if i.hash != 0 {
+		sum := i.hash.New()
+		sum.Write(data)
+		digest = sum.Sum(nil)
+	}
+	switch key := i.key.(type) {
+	case *ecdsa.PrivateKey:
+		r, s, err := ecdsa.Sign(i.random, key, digest)
+		if err != nil {
+			return nil, fmt.Errorf("sign: %w", err)
+		}
+		size := (key.Curve.Params().BitSize + 7) / 8
+		signature := make([]byte, 2*size)
+		r.FillBytes(signature[:size])
+		s.FillBytes(signature[size:])
+		return signature, nil
+	case *rsa.PrivateKey:
+		options = &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash, Hash: i.hash}
+	}
+	signature, err := i.key.Sign(i.random, digest, options)
+	if err != nil {
+		return nil, fmt.Errorf("sign: %w", err)
+	}
+	return signature, nil
+}
+
+// NewIdentity makes an identity for a deployer who has none: a key, its certificate and
+// that of an authority whose own key is forgotten at once. It returns all in PEM, for
+// [ParseIdentity]. Verifiers can tell that the same service signed, and not who runs it.
+func NewIdentity(now time.Time, random io.Reader) ([]byte, error) {
+	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), random)
+	if err != nil {
+		return nil, fmt.Errorf("make a key: %w", err)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), random)
+	if err != nil {
+		return nil, fmt.Errorf("make a key: %w", err)
+	}
+	authority, err := template(now, random, "Self-made authority for Content Credentials")
+	if err != nil {
+		return nil, err
+	}
+	authority.IsCA, authority.KeyUsage = true, x509.KeyUsageCertSign|x509.KeyUsageCRLSign
+	leaf, err := template(now, random, "Self-made key for Content Credentials")
+	if err != nil {
+		return nil, err
+	}
+	leaf.KeyUsage = x509.KeyUsageDigitalSignature
+	leaf.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageEmailProtection} // the one that every reader accepts
+	leaf.UnknownExtKeyUsage = []asn1.ObjectIdentifier{claimSigning}
+	public, err := x509.MarshalPKIXPublicKey(key.Public())
+	if err != nil {
+		return nil, fmt.Errorf("make a key: %w", err)
+	}
+	id := sha256.Sum256(public)
+	leaf.SubjectKeyId = id[:20]
+	authorityDER, err := x509.CreateCertificate(random, authority, authority, authorityKey.Public(), authorityKey)
+	if err != nil {
+		return nil, fmt.Errorf("make a certificate: %w", err)
+	}
+	if authority, err = x509.ParseCertificate(authorityDER); err != nil {
+		return nil, fmt.Errorf("make a certificate: %w", err)
+	}
+	leafDER, err := x509.CreateCertificate(random, leaf, authority, key.Public(), authorityKey)
+	if err != nil {
+		return nil, fmt.Errorf("make a certificate: %w", err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("make a key: %w", err)
+	}
+	var out bytes.Buffer
+	for _, block := range []*pem.Block{
+		{Type: "CERTIFICATE", Bytes: leafDER}, {Type: "CERTIFICATE", Bytes: authorityDER},
+		{Type: "PRIVATE KEY", Bytes: secret},
+	} {
+		_ = pem.Encode(&out, block) // a buffer takes everything
+	}
+	return out.Bytes(), nil
+}
+
+// template returns what the two certificates share.
+func template(now time.Time, random io.Reader, name string) (*x509.Certificate, error) {
+	serial := make([]byte, 16)
+	if _, err := io.ReadFull(random, serial); err != nil {
+		return nil, fmt.Errorf("draw a number: %w", err)
+	}
+	serial[0] &= 0x7f // positive
+	return &x509.Certificate{
+		SerialNumber: new(big.Int).SetBytes(serial),
+		Subject:      pkix.Name{Organization: []string{"Cutroom"}, CommonName: name},
+		// Clocks of readers may be slow.
+		NotBefore: now.Add(-time.Hour), NotAfter: now.Add(SelfMadeAge), BasicConstraintsValid: true,
+	}, nil
+}

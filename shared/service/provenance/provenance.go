@@ -1,0 +1,206 @@
+// Package provenance says in results how they were made: it writes Content Credentials
+// (C2PA) into what an engine made, signed by the deployer's identity, and reads those of
+// any file. The library that does it is behind package c2pa.
+package provenance
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/engine"
+	"cutroom/shared/platform/c2pa"
+)
+
+// Config is what [New] needs.
+type Config struct {
+	Library  *c2pa.Library
+	Identity *Identity
+	// Generative is true if the engine's pictures come from a trained model.
+	Generative bool
+	// Version is that of the program.
+	Version string
+	Now     func() time.Time
+	Logger  *slog.Logger
+	// InputTime is how long an attempt with the inputs' own credentials may take, beside
+	// the time for their sizes. It is half a minute if it is not set.
+	InputTime time.Duration
+}
+
+// Signer puts Content Credentials into results. It is safe for concurrent use.
+type Signer struct{ config Config }
+
+// New returns a signer. Call Check before it is used.
+func New(c Config) *Signer {
+	if c.InputTime == 0 {
+		c.InputTime = 30 * time.Second
+	}
+	return &Signer{config: c}
+}
+
+// Check signs a small picture in the folder, so that a certificate that the library does
+// not accept, or a machine on which it does not work, is told at a start and not by every
+// job.
+func (s *Signer) Check(ctx context.Context, folder string) error {
+	folder, err := os.MkdirTemp(folder, "credentials-")
+	if err != nil {
+		return fmt.Errorf("make a scratch folder: %w", err)
+	}
+	defer os.RemoveAll(folder)
+	path := filepath.Join(folder, "picture.png")
+	if err := os.WriteFile(path, picture(), 0o600); err != nil {
+		return fmt.Errorf("write a picture to sign: %w", err)
+	}
+	spec := engine.Spec{Model: "check", Kind: catalog.Image, Output: path}
+	_, err = s.Sign(ctx, spec, engine.Outcome{Engine: "check"}, "image/png", filepath.Join(folder, "signed.png"))
+	return err
+}
+
+// Sign copies the engine's output to the path with Content Credentials: how it was made,
+// by which model, engine and service, when, and the hashes of its inputs, whose own
+// credentials become part of them. No prompt, no name of a file and no account is in them.
+// An input whose credentials cannot be read, or not in the time that its size takes, is
+// named by its hash alone. What is beside the path is the signer's for the time.
+//
+// Errors: the context's; what keeps the result from being signed.
+func (s *Signer) Sign(
+	ctx context.Context, spec engine.Spec, made engine.Outcome, mime, path string,
+) (job.Credentials, error) {
+	now := s.config.Now()
+	inputs, err := inputsOf(ctx, spec)
+	if err != nil {
+		return job.Credentials{}, err
+	}
+	w := work{spec: spec, made: made, mime: mime, inputs: inputs, generative: s.config.Generative, at: now}
+	err = s.writeWithin(ctx, w, path)
+	if err != nil && ctx.Err() == nil && len(inputs) > 0 {
+		s.config.Logger.Warn("the credentials of an input are left out", "job", spec.Job, "error", err)
+		w.bare = true
+		err = s.write(ctx, w, path)
+	}
+	if err != nil {
+		return job.Credentials{}, err
+	}
+	return job.Credentials{SourceType: w.sourceType(), SignedBy: s.config.Identity.Name(), SignedAt: now}, nil
+}
+
+// input is a file that the result was made of.
+type input struct {
+	// label is the form's field.
+	label, relationship, mime, path, sha256 string
+}
+
+// inputsOf returns the inputs with their hashes.
+func inputsOf(ctx context.Context, spec engine.Spec) ([]input, error) {
+	var inputs []input
+	for _, in := range []struct {
+		file                *engine.Input
+		label, relationship string
+	}{
+		{spec.Data, catalog.DataField, "parentOf"}, {spec.Reference, catalog.ReferenceField, "inputTo"},
+	} {
+		if in.file == nil {
+			continue
+		}
+		sum, err := hash(ctx, in.file.Path)
+		if err != nil {
+			return nil, fmt.Errorf("hash %s: %w", in.label, err)
+		}
+		inputs = append(inputs, input{in.label, in.relationship, in.file.MIME, in.file.Path, sum})
+	}
+	return inputs, nil
+}
+
+func hash(ctx context.Context, path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	sum := sha256.New()
+	for err == nil {
+		if err = ctx.Err(); err == nil {
+			_, err = io.CopyN(sum, file, 8<<20)
+		}
+	}
+	if !errors.Is(err, io.EOF) {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// slowest is how many bytes of inputs and output are read, hashed and copied in a second at
+// the least.
+const slowest = 10_000_000
+
+// writeWithin is write, in bounded time if there are inputs: a file of few megabytes can keep
+// the library busy for minutes.
+func (s *Signer) writeWithin(ctx context.Context, w work, path string) error {
+	if len(w.inputs) == 0 {
+		return s.write(ctx, w, path)
+	}
+	paths, size := []string{w.spec.Output}, int64(0)
+	for _, in := range w.inputs {
+		paths = append(paths, in.path)
+	}
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			return fmt.Errorf("look at what is to be signed: %w", err)
+		}
+		size += info.Size()
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.config.InputTime+time.Duration(size/slowest)*time.Second)
+	defer cancel()
+	return s.write(ctx, w, path)
+}
+
+// write writes the signed file, or leaves none.
+func (s *Signer) write(ctx context.Context, w work, path string) (err error) {
+	manifest, err := w.manifest(s.config.Version)
+	if err != nil {
+		return err
+	}
+	folder, err := os.MkdirTemp(filepath.Dir(path), "credentials-")
+	if err != nil {
+		return fmt.Errorf("make a scratch folder: %w", err)
+	}
+	defer os.RemoveAll(folder)
+	from, err := os.Open(w.spec.Output)
+	if err != nil {
+		return fmt.Errorf("open the engine's output: %w", err)
+	}
+	defer from.Close()
+	to, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("make the signed file: %w", err)
+	}
+	defer func() {
+		if err = errors.Join(err, to.Close()); err != nil {
+			os.Remove(path)
+		}
+	}()
+	signing := c2pa.Signing{
+		Manifest: manifest, MIME: w.mime, From: from, To: to, Folder: folder, Signer: s.config.Identity,
+	}
+	if !w.bare {
+		for _, in := range w.inputs {
+			file, err := os.Open(in.path)
+			if err != nil {
+				return fmt.Errorf("open %s: %w", in.label, err)
+			}
+			defer file.Close()
+			signing.Ingredients = append(signing.Ingredients, c2pa.Ingredient{JSON: in.json(), MIME: in.mime, File: file})
+		}
+	}
+	return s.config.Library.Sign(ctx, signing)
+}

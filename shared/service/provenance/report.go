@@ -1,0 +1,224 @@
+package provenance
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"cutroom/shared/domain/media"
+	"cutroom/shared/domain/origin"
+	"cutroom/shared/platform/c2pa"
+)
+
+var errNoMedia = errors.New("it is no picture or video")
+
+// Inspect verifies the Content Credentials of a file. A signer whose chain ends at one of
+// the anchors, certificates in PEM, is trusted.
+//
+// Errors: c2pa.ErrNone; c2pa.ErrElsewhere; c2pa.ErrLost; that it is no picture or video; those of reading.
+func Inspect(ctx context.Context, library *c2pa.Library, file *os.File, anchors string) (origin.Report, error) {
+	head := make([]byte, media.SniffLen)
+	n, err := file.ReadAt(head, 0)
+	if err != nil && err != io.EOF { //nolint:errorlint // ReaderAt returns it bare
+		return origin.Report{}, fmt.Errorf("read the file: %w", err)
+	}
+	mime, told := media.Detect(head[:n])
+	if !told {
+		return origin.Report{}, fmt.Errorf("%s: %w", file.Name(), errNoMedia)
+	}
+	text, err := library.Read(ctx, file, mime, anchors)
+	if err != nil {
+		return origin.Report{}, err
+	}
+	return parseReport(text)
+}
+
+// told is what c2pa-rs reports.
+type told struct {
+	Active    string              `json:"active_manifest"`
+	Manifests map[string]manifest `json:"manifests"`
+	State     string              `json:"validation_state"`
+	Results   struct {
+		Active findings `json:"activeManifest"`
+		Deltas []struct {
+			Findings findings `json:"validationDeltas"`
+		} `json:"ingredientDeltas"`
+	} `json:"validation_results"`
+}
+
+type findings struct {
+	Failure []struct {
+		Code        string `json:"code"`
+		Explanation string `json:"explanation"`
+	} `json:"failure"`
+}
+
+type manifest struct {
+	Generators []struct {
+		Name    string `json:"name"`
+		Version string `json:"version"`
+	} `json:"claim_generator_info"`
+	Ingredients []struct {
+		Format       string `json:"format"`
+		Relationship string `json:"relationship"`
+		Active       string `json:"active_manifest"`
+		Metadata     struct {
+			// SHA256 has the name hashName.
+			SHA256 json.RawMessage `json:"cutroom.sha256"`
+		} `json:"metadata"`
+	} `json:"ingredients"`
+	Assertions []struct {
+		Label string          `json:"label"`
+		Data  json.RawMessage `json:"data"`
+	} `json:"assertions"`
+	Signature struct {
+		Issuer     string `json:"issuer"`
+		CommonName string `json:"common_name"`
+	} `json:"signature_info"`
+
+	actions []origin.Action
+}
+
+// The bounds of a report: maxDepth generations of inputs, maxParts of anything in one record,
+// maxTold records, actions and inputs in all, and maxText bytes of a text. A file that names one
+// input many times, which does the same with another, has few manifests and endless inputs, and
+// each manifest may have megabytes of actions.
+const maxDepth, maxParts, maxTold, maxText = 8, 64, 2048, 512
+
+func parseReport(text []byte) (origin.Report, error) {
+	var all told
+	if err := json.Unmarshal(text, &all); err != nil {
+		return origin.Report{}, fmt.Errorf("the library's report: %w", err)
+	}
+	r := origin.Report{State: origin.Invalid}
+	switch all.State {
+	case "Trusted":
+		r.State = origin.Trusted
+	case "Valid":
+		r.State = origin.Valid
+	}
+	if r.State == origin.Invalid {
+		lists := []findings{all.Results.Active}
+		for _, delta := range all.Results.Deltas[:min(len(all.Results.Deltas), maxParts)] {
+			lists = append(lists, delta.Findings)
+		}
+		for _, list := range lists {
+			for _, failure := range list.Failure[:min(len(list.Failure), maxParts)] {
+				if failure.Code != "signingCredential.untrusted" {
+					r.Problems = append(r.Problems, clip(failure.Code)+": "+clip(failure.Explanation))
+				}
+			}
+		}
+	}
+	for label, m := range all.Manifests {
+		m.actions = m.readActions()
+		all.Manifests[label] = m
+	}
+	left := maxTold
+	if record := all.record(all.Active, maxDepth, &left); record != nil {
+		r.Record = *record
+	}
+	return r, nil
+}
+
+// record returns what a manifest says, nil if it is not there or beyond what is reported.
+// left is how many records, actions and inputs may still be told.
+func (t told) record(label string, depth int, left *int) *origin.Record {
+	m, found := t.Manifests[label]
+	if !found || depth == 0 || *left <= 0 {
+		return nil
+	}
+	*left--
+	r := &origin.Record{
+		SignedBy: clip(m.Signature.Issuer), CommonName: clip(m.Signature.CommonName),
+		Actions: append([]origin.Action{}, m.actions[:min(len(m.actions), *left)]...),
+	}
+	*left -= len(r.Actions)
+	if len(m.Generators) > 0 {
+		r.Generator = strings.TrimSpace(clip(m.Generators[0].Name) + " " + clip(m.Generators[0].Version))
+	}
+	for _, in := range m.Ingredients[:min(len(m.Ingredients), maxParts)] {
+		if *left <= 0 {
+			break
+		}
+		*left--
+		r.Inputs = append(r.Inputs, origin.Input{
+			Relationship: clip(in.Relationship), Format: clip(in.Format), SHA256: textOf(in.Metadata.SHA256),
+			Record: t.record(in.Active, depth-1, left),
+		})
+	}
+	return r
+}
+
+// readActions returns the actions of a manifest's assertions. What is not in its form is left
+// out: anybody may have signed it.
+func (m manifest) readActions() (actions []origin.Action) {
+	for _, assertion := range m.Assertions {
+		var list struct {
+			Actions []json.RawMessage `json:"actions"`
+		}
+		if !strings.HasPrefix(assertion.Label, "c2pa.actions") || json.Unmarshal(assertion.Data, &list) != nil {
+			continue
+		}
+		for _, text := range list.Actions {
+			if len(actions) == maxParts {
+				return actions
+			}
+			if action, ok := actionOf(text); ok {
+				actions = append(actions, action)
+			}
+		}
+	}
+	return actions
+}
+
+// actionOf reads an action; ok is false if it is not in its form.
+func actionOf(text json.RawMessage) (action origin.Action, ok bool) {
+	var a struct {
+		Action     string          `json:"action"`
+		When       string          `json:"when"`
+		SourceType string          `json:"digitalSourceType"`
+		Agent      json.RawMessage `json:"softwareAgent"`
+		Parameters struct {
+			// Model has the name modelName.
+			Model json.RawMessage `json:"cutroom.model"`
+		} `json:"parameters"`
+	}
+	if json.Unmarshal(text, &a) != nil {
+		return origin.Action{}, false
+	}
+	return origin.Action{
+		Action: clip(a.Action), When: clip(a.When), SourceType: clip(a.SourceType[strings.LastIndexByte(a.SourceType, '/')+1:]),
+		Agent: agentName(a.Agent), Model: textOf(a.Parameters.Model),
+	}, true
+}
+
+// agentName returns the name of a software agent, which is a text or an object.
+func agentName(data json.RawMessage) string {
+	var agent struct {
+		Name json.RawMessage `json:"name"`
+	}
+	if json.Unmarshal(data, &agent) == nil {
+		data = agent.Name
+	}
+	return textOf(data)
+}
+
+// textOf returns a text in JSON, and "" for anything else.
+func textOf(data json.RawMessage) string {
+	var text string
+	_ = json.Unmarshal(data, &text) // what is none is ""
+	return clip(text)
+}
+
+// clip returns a text of a file, cut after maxText bytes, without half a character.
+func clip(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxText], "") + "…"
+}

@@ -1,0 +1,121 @@
+package worker
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"cutroom/shared/domain/job"
+	"cutroom/shared/engine"
+	"cutroom/shared/platform/clock"
+	"cutroom/shared/platform/contain"
+)
+
+// previews stores the previews of a run while its engine works, the latest in the place of
+// the one before (docs/contract/jobs.md#previews). A failure costs the preview, never the
+// run.
+type previews struct {
+	worker *Worker
+	blob   string
+	logger *slog.Logger
+	end    context.CancelFunc
+	done   chan struct{}
+
+	mu     sync.Mutex
+	latest []byte
+	// fresh holds a value when there is a latest one that was not taken.
+	fresh chan struct{}
+	// stored is true once a blob may be there.
+	stored bool
+}
+
+// startPreviews starts to store previews. The caller stops them, and removes them when
+// the job has ended. It returns nil where none are wanted.
+func (w *Worker) startPreviews(ctx context.Context, logger *slog.Logger, j job.Job) *previews {
+	if w.config.PreviewEvery <= 0 {
+		return nil
+	}
+	ctx, end := context.WithCancel(ctx)
+	p := &previews{
+		worker: w, blob: j.PreviewBlob(), logger: logger, end: end,
+		done: make(chan struct{}), fresh: make(chan struct{}, 1),
+	}
+	go func() {
+		defer close(p.done)
+		contain.Run(logger, "previews", func() { p.keep(ctx) })
+	}()
+	return p
+}
+
+// report notes an engine's preview, if there is one.
+func (p *previews) report(progress engine.Progress) {
+	if p == nil || progress.Preview == nil {
+		return
+	}
+	p.mu.Lock()
+	p.latest = progress.Preview
+	p.mu.Unlock()
+	select {
+	case p.fresh <- struct{}{}:
+	default:
+	}
+}
+
+// keep stores the latest preview, again and again. The first waits as long as the others: a
+// run that is done by then has none, and costs no write.
+func (p *previews) keep(ctx context.Context) {
+	failing := false // a disk that is full is told once
+	for clock.Wait(ctx, p.worker.config.PreviewEvery) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.fresh:
+		}
+		p.mu.Lock()
+		latest := p.latest
+		p.mu.Unlock()
+		if err := engine.CheckPreview(latest); err != nil {
+			p.logger.Warn("the engine's previews are not shown", "error", err)
+			return
+		}
+		p.stored = true
+		err := p.store(ctx, latest)
+		if err != nil && ctx.Err() == nil && !failing {
+			p.logger.Warn("store a preview; that others fail too is not told", "error", err)
+		}
+		failing = err != nil
+	}
+}
+
+// previewTime bounds the write of a preview.
+const previewTime = 30 * time.Second
+
+func (p *previews) store(ctx context.Context, picture []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, previewTime)
+	defer cancel()
+	_, err := p.worker.config.Blobs.Put(ctx, p.blob, bytes.NewReader(picture))
+	return err
+}
+
+// stop ends the writes and waits for the last one.
+func (p *previews) stop() {
+	if p != nil {
+		p.end()
+		<-p.done
+	}
+}
+
+// remove deletes what was stored, once previews are stopped.
+func (p *previews) remove(ctx context.Context) {
+	if p == nil || !p.stored {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleTime)
+	defer cancel()
+	if err := p.worker.config.Blobs.Delete(ctx, p.blob); err != nil {
+		// It goes with the job's other blobs.
+		p.logger.Warn("remove a preview", "error", err)
+	}
+}

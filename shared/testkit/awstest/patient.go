@@ -1,0 +1,39 @@
+package awstest
+
+import (
+	"context"
+	"errors"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/smithy-go/middleware"
+)
+
+// patient returns the configuration with clients that wait for their answers, as tests wait.
+// On a busy machine the local AWS stands still for longer than the product waits for AWS. A
+// call that is made once more then has its effect twice, such as a second message that is
+// received and lost with the first answer. What the product does without an answer is tested
+// with a [Proxy] that gives none.
+func patient(config aws.Config) aws.Config {
+	config.HTTPClient = awshttp.NewBuildableClient()
+	config.APIOptions = append(config.APIOptions, func(stack *middleware.Stack) error {
+		return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("Patient", func(
+			ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
+		) (middleware.InitializeOutput, middleware.Metadata, error) {
+			return next.HandleInitialize(withoutDeadline(ctx), in)
+		}), middleware.Before)
+	})
+	return config
+}
+
+// withoutDeadline returns a context that ends when the given one is cancelled, and not at
+// its deadline.
+func withoutDeadline(ctx context.Context) context.Context {
+	patient, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.Canceled) {
+			cancel()
+		}
+	})
+	return patient
+}

@@ -1,0 +1,59 @@
+package patience
+
+import (
+	"sync"
+	"testing"
+	"time"
+)
+
+const (
+	// beat is how often a clock is looked at, at the least, and longestBeat what passes by
+	// the clock between two looks at the most.
+	beat, longestBeat = 20 * time.Millisecond, 100 * time.Millisecond
+)
+
+// Clock is a clock that stands still while the machine does. By it no lease ends because a
+// test was kept from extending it, and what waits for a lease to end waits for little longer
+// than by the machine's clock. It is safe for concurrent use.
+type Clock struct {
+	mu sync.Mutex
+	// seen is the machine's time of the last look, skipped what did not pass by this clock.
+	seen    time.Time
+	skipped time.Duration
+}
+
+// NewClock returns a clock that begins at the machine's time, and runs until the test ends.
+func NewClock(t testing.TB) *Clock {
+	c := &Clock{seen: time.Now()}
+	over := make(chan struct{})
+	var beats sync.WaitGroup
+	beats.Go(func() {
+		ticker := time.NewTicker(beat)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-ticker.C:
+				c.Now()
+			}
+		}
+	})
+	t.Cleanup(func() {
+		close(over)
+		beats.Wait()
+	})
+	return c
+}
+
+// Now returns the time.
+func (c *Clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	if stood := now.Sub(c.seen) - longestBeat; stood > 0 {
+		c.skipped += stood
+	}
+	c.seen = now
+	return now.Add(-c.skipped)
+}
