@@ -48,8 +48,7 @@ trusting() {
 	# shellcheck disable=SC2086 # a list of folders
 	unseen=$(scripts/unseen.sh $2) || return 1
 	shift 2
-	# shellcheck disable=SC2086 # a command
-	$how -vet=off -timeout 60m -skip "^unseen $unseen$" "$@"
+	tested "$how" -vet=off -timeout 60m -skip "^unseen $unseen$" "$@"
 }
 if [ -n "${PACKAGES:-}" ]; then
 	took "tools of the tests" scripts/install-test-tools.sh
@@ -139,7 +138,7 @@ pictures() {
 }
 # They look at the whole repository, also as Git and Go list it.
 repository() {
-	with_tools released test -count=1 -vet=off ./docs ./scripts ./shared
+	with_tools tested "released test" -count=1 -vet=off ./docs ./scripts ./shared
 }
 engine() {
 	with_tools scripts/test-engine.sh .tools/engine --ignore tests/models

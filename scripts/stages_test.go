@@ -1,0 +1,91 @@
+package scripts_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A failed test is tried again where that is asked for, and nothing else is: neither a
+// second time nor what a second try can hide.
+func TestTryAgain(t *testing.T) {
+	const failed = "--- FAIL: TestOne (0.01s)\n    a_test.go:1: no\nFAIL\nFAIL\tcutroom/a\t0.02s\n"
+	tests := map[string]struct {
+		again     bool
+		first     string
+		passes    bool // the second time
+		wantTries int
+		want      bool
+		unsteady  string
+	}{
+		"passes":              {again: true, first: "ok\tcutroom/a\t0.02s\n", wantTries: 1, want: true},
+		"nobody asks":         {first: failed, passes: true, wantTries: 1},
+		"by chance":           {again: true, first: failed, passes: true, wantTries: 2, want: true, unsteady: "cutroom/a TestOne\n"},
+		"fails again":         {again: true, first: failed, wantTries: 2},
+		"by a race":           {again: true, first: "WARNING: DATA RACE\n" + failed, passes: true, wantTries: 1},
+		"by a panic":          {again: true, first: "panic: no\n" + failed, passes: true, wantTries: 1},
+		"does not compile":    {again: true, first: failed + "FAIL\tcutroom/b [build failed]\n", passes: true, wantTries: 1},
+		"outside of its test": {again: true, first: failed + "FAIL\nFAIL\tcutroom/b\t0.1s\n", passes: true, wantTries: 1},
+		"too many":            {again: true, first: strings.Repeat("--- FAIL: TestX (0s)\n", 4) + failed, passes: true, wantTries: 1},
+		"killed":              {again: true, first: "--- FAIL: TestOne (0.01s)\n", passes: true, wantTries: 1},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			must := func(err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			must(os.MkdirAll(filepath.Join(root, "test-output"), 0o755))
+			scripts, err := filepath.Abs(".")
+			must(err)
+			must(os.Symlink(scripts, filepath.Join(root, "scripts")))
+			must(os.WriteFile(filepath.Join(root, "first"), []byte(test.first), 0o644))
+			second := "false"
+			if test.passes {
+				second = "true"
+			}
+			status := "1"
+			if strings.HasPrefix(test.first, "ok") {
+				status = "0"
+			}
+			script := `. scripts/stages.sh
+run() {
+	echo "$*" >>tries
+	[ "$(wc -l <tries)" -eq 1 ] || { echo "$*" | grep -q -- "-count=1 -run ^TestOne\$ cutroom/a" && ` + second + `; return; }
+	cat first
+	return ` + status + `
+}
+tested run -vet=off ./...
+`
+			command := exec.CommandContext(t.Context(), "sh", "-eu", "-c", script)
+			command.Dir, command.Env = root, os.Environ()
+			if test.again {
+				command.Env = append(command.Env, "TRY_AGAIN=1")
+			} else {
+				command.Env = append(command.Env, "TRY_AGAIN=")
+			}
+			var out []byte
+			out, err = command.CombinedOutput()
+			if (err == nil) != test.want {
+				t.Errorf("passes: %v, want %v: %s", err == nil, test.want, out)
+			}
+			tries, err := os.ReadFile(filepath.Join(root, "tries"))
+			must(err)
+			if got := strings.Count(string(tries), "\n"); got != test.wantTries {
+				t.Errorf("%d tries, want %d: %s", got, test.wantTries, out)
+			}
+			unsteady, _ := os.ReadFile(filepath.Join(root, "test-output", "unsteady"))
+			if string(unsteady) != test.unsteady {
+				t.Errorf("unsteady %q, want %q", unsteady, test.unsteady)
+			}
+			if !strings.Contains(string(out), strings.TrimSpace(strings.Split(test.first, "\n")[0])) {
+				t.Errorf("what the first try said is not told: %s", out)
+			}
+		})
+	}
+}
