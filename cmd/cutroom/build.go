@@ -14,6 +14,7 @@ import (
 	"cutroom/shared/app/records"
 	"cutroom/shared/app/signing"
 	"cutroom/shared/app/tracing"
+	"cutroom/shared/app/verifying"
 	"cutroom/shared/app/webrtc"
 	"cutroom/shared/domain/batch"
 	"cutroom/shared/domain/budget"
@@ -91,7 +92,7 @@ type parts struct {
 	// signer is nil where results are not signed.
 	signer worker.Signer
 	// verifier verifies files, whether results are signed or not.
-	verifier *signing.Reader
+	verifier *verifying.Reader
 
 	// buildServices sets these.
 	jobs          *job.Service
@@ -156,8 +157,9 @@ func (s *server) openData(ctx context.Context, c *devCommand, machine machineClo
 	p.signer, err = p.signing.Signer(ctx, signing.Parts{
 		Keeper: keeper, Folder: p.scratch, Now: s.clock.Now, Logger: s.logger,
 	})
-	p.verifier = signing.NewReader(signing.ReaderConfig{
-		Settings: c.signingFlags.settings(), Fence: p.tools.Fence(), Plan: p.signing, Keeper: keeper, Logger: s.logger,
+	p.verifier = verifying.NewReader(verifying.Config{
+		Library: c.C2PALibrary, Fence: p.tools.Fence(), Signers: keeper.Certificates,
+		Certificates: c.C2PACertificates, Logger: s.logger,
 	})
 	return err
 }

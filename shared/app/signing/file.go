@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"cutroom/shared/platform/durable"
+	"cutroom/shared/service/provenance"
 )
 
 // File keeps an identity in a file, which only its owner can read. One program uses it at
@@ -30,6 +31,20 @@ func (f File) read(make func() ([]byte, error)) (text []byte, kept bool, err err
 	}
 	text, err = make()
 	return text, false, err
+}
+
+// Certificates returns the certificates of the identity that is kept, in PEM; none if no
+// identity was made yet.
+func (f File) Certificates(context.Context) ([]string, error) {
+	text, err := os.ReadFile(string(f))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	certificates, err := provenance.Anchors(text)
+	return []string{certificates}, err
 }
 
 // ReadOnly is a file of which an identity is read. Where there is none, one is made and not

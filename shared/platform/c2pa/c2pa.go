@@ -44,6 +44,8 @@ type Library struct {
 	fenced *fence.Fence
 	self   fence.Program
 	found  found
+	// spare is the address space that a helper has for its work, in bytes.
+	spare int64
 }
 
 // found is what this program, run as the search, tells of the library.
@@ -72,7 +74,7 @@ func Find(ctx context.Context, fenced *fence.Fence, path string) (*Library, erro
 	} else if path, err = filepath.Abs(path); err != nil {
 		return nil, fmt.Errorf("c2pa: %w", err)
 	}
-	l := &Library{fenced: fenced, self: self}
+	l := &Library{fenced: fenced, self: self, spare: spareSpace}
 	cmd := exec.CommandContext(ctx, self.Path, searchName, path)
 	cmd.Env = environment("")
 	out, err := cmd.Output()
@@ -109,6 +111,14 @@ func beside(executable func() (string, error)) string {
 
 // String returns the library's version.
 func (l *Library) String() string { return l.found.Version }
+
+// Within returns the library with another bound on the address space that a helper has for
+// its work, in bytes, where the machine has less memory.
+func (l *Library) Within(spare int64) *Library {
+	bounded := *l
+	bounded.spare = spare
+	return &bounded
+}
 
 // environment is that of helpers, with a folder for temporary files.
 func environment(folder string) []string {

@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	// spareSpace is the address space that a helper has for its work, in bytes.
+	// spareSpace is the address space that a helper has for its work, in bytes, unless
+	// [Library.Within] says it.
 	spareSpace = 2 << 30
 	// processorTime is what a helper may use. Hashing 2 GB three times takes some 15 s.
 	processorTime = 2 * time.Minute
@@ -87,7 +88,7 @@ func (l *Library) run(ctx context.Context, c call) (answer, error) {
 	defer theirOut.Close()
 	space := int64(1) << 62
 	if l.found.Loaded.Space > 0 {
-		space = l.found.Loaded.Space + spareSpace
+		space = l.found.Loaded.Space + l.spare
 	}
 	cmd, start, err := l.fenced.Command(ctx, fence.Plan{
 		Program: l.self, Args: []string{helperName, l.found.Path}, Inputs: l.found.Loaded.Files, Extra: c.files,

@@ -83,8 +83,6 @@ func (s *service) sendCredentials(w http.ResponseWriter, r *http.Request, c call
 	case fault.Is(err, fault.NotFound):
 		return gone
 	case errors.Is(err, origin.ErrNoReader):
-		s.Logger.WarnContext(r.Context(), "Content Credentials cannot be verified; scripts/install-c2pa.sh puts the library "+
-			"beside the program", "error", err)
 		return errNoVerifier
 	case err != nil:
 		return fmt.Errorf("verify Content Credentials: %w", err)

@@ -35,7 +35,7 @@ func signer(t *testing.T) (*provenance.Signer, provenance.Reader) {
 	return provenance.New(provenance.Config{
 			Library: c2patest.Library(t), Identity: who, Generative: true, Now: time.Now, Logger: logger, InputTime: patience.Max,
 		}), provenance.Reader{
-			Library: c2patest.Library(t), Own: who, SelfMade: true, Time: patience.Max, Logger: logger,
+			Library: c2patest.Library(t), Own: who.Chain(), Time: patience.Max, Logger: logger,
 		}
 }
 

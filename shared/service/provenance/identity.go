@@ -102,6 +102,16 @@ func Anchors(text []byte) (string, error) {
 	return chain, err
 }
 
+// SelfMade reports whether certificates in PEM are those of an identity that NewIdentity made:
+// their authority has signed no other.
+func SelfMade(certificates string) bool {
+	_, leaf, err := parseChain([]byte(certificates))
+	return err == nil && leaf.Issuer.CommonName == authorityName
+}
+
+// authorityName is the name of the authorities that NewIdentity makes.
+const authorityName = "Self-made authority for Content Credentials"
+
 // parseKey reads a private key. No error says anything of it.
 func parseKey(text []byte) (crypto.Signer, error) {
 	for block, rest := pem.Decode(text); block != nil; block, rest = pem.Decode(rest) {
@@ -204,7 +214,7 @@ func NewIdentity(now time.Time, random io.Reader) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a key: %w", err)
 	}
-	authority, err := template(now, random, "Self-made authority for Content Credentials")
+	authority, err := template(now, random, authorityName)
 	if err != nil {
 		return nil, err
 	}

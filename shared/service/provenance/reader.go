@@ -16,11 +16,11 @@ import (
 // use.
 type Reader struct {
 	Library *c2pa.Library
-	// Own is whom this service signs by; nil if it signs nothing.
-	Own *Identity
-	// SelfMade is true if the service made that identity: a reader then knows that it is
-	// this service's, and nobody vouches for its name.
-	SelfMade bool
+	// Own are the certificates, in PEM, of the identities that this service made for itself:
+	// a reader then knows that a file is this service's, and nobody vouches for its name.
+	Own string
+	// Trusted are those of authorities that vouch for signers, in PEM.
+	Trusted string
 	// Time is how long a file may take, beside the time for its size.
 	Time   time.Duration
 	Logger *slog.Logger
@@ -32,17 +32,13 @@ type Reader struct {
 //
 // Errors: the context's; what keeps the machine from reading it.
 func (r Reader) Verify(ctx context.Context, file *os.File) (origin.Report, error) {
-	anchors := ""
-	if r.Own != nil {
-		anchors = r.Own.Chain()
-	}
 	info, err := file.Stat()
 	if err != nil {
 		return origin.Report{}, fmt.Errorf("look at the file: %w", err)
 	}
 	within, cancel := context.WithTimeout(ctx, r.Time+time.Duration(info.Size()/slowest)*time.Second)
 	defer cancel()
-	report, err := Inspect(within, r.Library, file, anchors)
+	report, err := r.inspect(within, file)
 	var refusal *c2pa.Refusal
 	switch {
 	case ctx.Err() != nil:
@@ -61,10 +57,23 @@ func (r Reader) Verify(ctx context.Context, file *os.File) (origin.Report, error
 	case err != nil:
 		return origin.Report{}, err
 	}
-	if r.SelfMade && report.State == origin.Trusted {
-		// The authority of a certificate that the service made has signed no other.
-		report.State, report.Own = origin.Valid, true
+	return report, nil
+}
+
+// inspect verifies a file, and tells the service's own signature from those that others vouch
+// for.
+func (r Reader) inspect(ctx context.Context, file *os.File) (origin.Report, error) {
+	report, err := Inspect(ctx, r.Library, file, r.Trusted+r.Own)
+	if err != nil || report.State != origin.Trusted || r.Own == "" {
+		return report, err
 	}
+	if r.Trusted != "" {
+		if own, err := Inspect(ctx, r.Library, file, r.Own); err != nil || own.State != origin.Trusted {
+			return report, err
+		}
+	}
+	// The authority of a certificate that the service made has signed no other.
+	report.State, report.Own = origin.Valid, true
 	return report, nil
 }
 

@@ -1,0 +1,143 @@
+// Package verifying makes what verifies Content Credentials for people who ask a service
+// about files, for the programs that serve them.
+package verifying
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"cutroom/shared/domain/origin"
+	"cutroom/shared/platform/c2pa"
+	"cutroom/shared/platform/fence"
+	"cutroom/shared/service/provenance"
+)
+
+// readTime is how long it may take to verify a small file, unless Config says it.
+const readTime = time.Minute
+
+// Config is what [NewReader] needs.
+type Config struct {
+	// Library is the path of libc2pa_c; "" looks for it (see [c2pa.Find]).
+	Library string
+	// Fence is made when a file is first verified if it is nil.
+	Fence *fence.Fence
+	// Signers returns the certificates, in PEM, of each identity that the service signs by
+	// or signed by, whether it signs now or not.
+	Signers func(context.Context) ([]string, error)
+	// Certificates is a file with the certificates of a deployer, in PEM; "" for none.
+	Certificates string
+	// Time is how long a file may take, beside the time for its size; 0 means a minute.
+	Time time.Duration
+	// Memory bounds the address space of what reads a file, in bytes, beside what the
+	// library takes; 0 means c2pa's own.
+	Memory int64
+	Logger *slog.Logger
+}
+
+// Reader verifies the Content Credentials of files, whether results are signed or not. It
+// looks for the library when it is first asked, and again until it is there. It is safe for
+// concurrent use.
+type Reader struct {
+	config Config
+
+	mu      sync.Mutex
+	library *c2pa.Library
+	// missed reports whether it was said that the library is missing.
+	missed bool
+}
+
+// NewReader returns a reader.
+func NewReader(c Config) *Reader {
+	if c.Time == 0 {
+		c.Time = readTime
+	}
+	return &Reader{config: c}
+}
+
+// Verify returns what the Content Credentials of a file say, and whether that holds.
+//
+// Errors: origin.ErrNoReader; those of [provenance.Reader.Verify]; those of reading the
+// certificates.
+func (r *Reader) Verify(ctx context.Context, file *os.File) (origin.Report, error) {
+	library, err := r.find(ctx)
+	if err != nil {
+		return origin.Report{}, err
+	}
+	reader := provenance.Reader{Library: library, Time: r.config.Time, Logger: r.config.Logger}
+	if reader.Own, reader.Trusted, err = r.certificates(ctx); err != nil {
+		return origin.Report{}, err
+	}
+	return reader.Verify(ctx, file)
+}
+
+// find finds the library. That it is missing is said once, and so is that it has come.
+func (r *Reader) find(ctx context.Context) (*c2pa.Library, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.library != nil {
+		return r.library, nil
+	}
+	library, err := r.load(ctx)
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case err != nil:
+		if !r.missed {
+			r.config.Logger.Warn("Content Credentials cannot be verified; scripts/install-c2pa.sh puts the library beside "+
+				"the program, where it is found without a restart", "error", err)
+		}
+		r.missed = true
+		return nil, fmt.Errorf("%w: %w", origin.ErrNoReader, err)
+	}
+	r.config.Logger.Info("Content Credentials can be verified", "library", library.String())
+	r.library = library
+	return library, nil
+}
+
+func (r *Reader) load(ctx context.Context) (*c2pa.Library, error) {
+	if r.config.Fence == nil {
+		fenced, err := fence.New(ctx)
+		if err != nil {
+			return nil, err
+		}
+		fenced.Tell(r.config.Logger)
+		r.config.Fence = fenced
+	}
+	library, err := c2pa.Find(ctx, r.config.Fence, r.config.Library)
+	if err == nil && r.config.Memory > 0 {
+		library = library.Within(r.config.Memory)
+	}
+	return library, err
+}
+
+// certificates returns those of the identities that the service made, and those of
+// identities that a deployer gave it.
+func (r *Reader) certificates(ctx context.Context) (own, trusted string, err error) {
+	texts, err := r.config.Signers(ctx)
+	if err != nil {
+		return "", "", fmt.Errorf("the certificates of this service: %w", err)
+	}
+	if r.config.Certificates != "" {
+		text, err := os.ReadFile(r.config.Certificates)
+		if err != nil {
+			return "", "", fmt.Errorf("CUTROOM_C2PA_CERTIFICATES: %w", err)
+		}
+		certificates, err := provenance.Anchors(text)
+		if err != nil {
+			return "", "", fmt.Errorf("CUTROOM_C2PA_CERTIFICATES: %w", err)
+		}
+		texts = append(texts, certificates)
+	}
+	for _, text := range texts {
+		if provenance.SelfMade(text) {
+			own += text
+		} else {
+			trusted += text
+		}
+	}
+	return own, trusted, nil
+}

@@ -1,0 +1,194 @@
+package verifying_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"log/slog"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/app/signing"
+	"cutroom/shared/app/verifying"
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/media/mediatest"
+	"cutroom/shared/domain/origin"
+	"cutroom/shared/engine"
+	"cutroom/shared/service/provenance"
+	"cutroom/shared/testkit/c2patest"
+	"cutroom/shared/testkit/patience"
+)
+
+// identity returns an identity that a service made, and its text.
+func identity(t *testing.T) (*provenance.Identity, []byte) {
+	t.Helper()
+	text, err := provenance.NewIdentity(time.Now(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	who, err := provenance.ParseIdentity(text, text, time.Now(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return who, text
+}
+
+// signed returns an open picture that was signed by the identity.
+func signed(t *testing.T, by *provenance.Identity) *os.File {
+	t.Helper()
+	signer := provenance.New(provenance.Config{
+		Library: c2patest.Library(t), Identity: by, Generative: true, Now: time.Now,
+		Logger: slog.New(slog.DiscardHandler), InputTime: patience.Max,
+	})
+	path := filepath.Join(t.TempDir(), "signed.png")
+	spec := engine.Spec{Model: "gen-image-2", Kind: catalog.Image, Output: mediatest.Image{}.Make(t)}
+	if _, err := signer.Sign(t.Context(), spec, engine.Outcome{Engine: "an engine"}, "image/png", path); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { file.Close() })
+	return file
+}
+
+// A server verifies files once the library has come, and says once that it is missing. It
+// knows what it signed before, though it signs nothing now.
+func TestReader(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	library, kept := filepath.Join(folder, "libc2pa_c.so"), signing.File(filepath.Join(folder, "c2pa.pem"))
+	var log bytes.Buffer
+	reader := verifying.NewReader(verifying.Config{
+		Library: library, Signers: kept.Certificates, Time: patience.Max, Logger: slog.New(slog.NewTextHandler(&log, nil)),
+	})
+	who, text := identity(t)
+	file := signed(t, who)
+	for range 3 {
+		if _, err := reader.Verify(t.Context(), file); !errors.Is(err, origin.ErrNoReader) {
+			t.Errorf("without the library: %v", err)
+		}
+	}
+	if told := strings.Count(log.String(), "cannot be verified"); told != 1 {
+		t.Errorf("it was said %d times that the library is missing:\n%s", told, &log)
+	}
+	if err := os.Symlink(c2patest.Path(t), library); err != nil {
+		t.Fatal(err)
+	}
+	verify := func(file *os.File) origin.Report {
+		t.Helper()
+		report, err := reader.Verify(t.Context(), file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return report
+	}
+	if r := verify(file); r.State != origin.Valid || r.Own {
+		t.Errorf("before there is an identity: %+v", r)
+	}
+	if err := os.WriteFile(string(kept), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r := verify(file); r.State != origin.Valid || !r.Own {
+		t.Errorf("of what the service has signed: %+v", r)
+	}
+	other, _ := identity(t)
+	if r := verify(signed(t, other)); r.State != origin.Valid || r.Own {
+		t.Errorf("of what another has signed: %+v", r)
+	}
+}
+
+// The certificates of a deployer vouch for signers, and do not make them the service.
+func TestReaderTrustsTheDeployersCertificates(t *testing.T) {
+	t.Parallel()
+	own, _ := identity(t)
+	deployer, _ := identity(t)
+	given := filepath.Join(t.TempDir(), "certificates.pem")
+	reader := func(signers ...string) *verifying.Reader {
+		return verifying.NewReader(verifying.Config{
+			Library:      c2patest.Path(t),
+			Signers:      func(context.Context) ([]string, error) { return signers, nil },
+			Certificates: given, Time: patience.Max, Logger: slog.New(slog.DiscardHandler),
+		})
+	}
+	if err := os.WriteFile(given, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err := reader().Verify(t.Context(), signed(t, own))
+	if err == nil || !strings.Contains(err.Error(), "CUTROOM_C2PA_CERTIFICATES") {
+		t.Errorf("without a certificate in the file: %v", err)
+	}
+	authority := deployers(t)
+	if err := os.WriteFile(given, []byte(authority.Chain()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		by    *provenance.Identity
+		state string
+		own   bool
+	}{
+		"the deployer": {authority, origin.Trusted, false}, "the service": {own, origin.Valid, true},
+		"another": {deployer, origin.Valid, false},
+	} {
+		r, err := reader(own.Chain()).Verify(t.Context(), signed(t, c.by))
+		if err != nil || r.State != c.state || r.Own != c.own {
+			t.Errorf("signed by %s: %+v, %v", name, r, err)
+		}
+	}
+}
+
+// deployers returns an identity that an authority vouches for, as a deployer would bring it.
+func deployers(t *testing.T) *provenance.Identity {
+	t.Helper()
+	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	authority := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{Organization: []string{"An authority"}}, IsCA: true,
+		BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign, SubjectKeyId: []byte("an authority"),
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+	}
+	leaf := &x509.Certificate{
+		SerialNumber: big.NewInt(2), Subject: pkix.Name{Organization: []string{"Studio"}, CommonName: "Studio"},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageEmailProtection},
+		SubjectKeyId: []byte("a studio"), BasicConstraintsValid: true,
+		NotBefore: authority.NotBefore, NotAfter: authority.NotAfter,
+	}
+	var text bytes.Buffer
+	for _, c := range []struct {
+		what   *x509.Certificate
+		public any
+	}{{leaf, key.Public()}, {authority, authorityKey.Public()}} {
+		der, err := x509.CreateCertificate(rand.Reader, c.what, authority, c.public, authorityKey)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = pem.Encode(&text, &pem.Block{Type: "CERTIFICATE", Bytes: der})
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = pem.Encode(&text, &pem.Block{Type: "PRIVATE KEY", Bytes: secret})
+	who, err := provenance.ParseIdentity(text.Bytes(), text.Bytes(), time.Now(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return who
+}
