@@ -16,7 +16,7 @@ help: ## List the targets.
 
 .PHONY: run
 run: need-run build ## Serve everything on this machine. Settings are CUTROOM_… variables.
-	@! scripts/wants-c2pa.sh || scripts/install-c2pa.sh bin || true # the server says what is missing
+	@scripts/bring-c2pa.sh || true # the server says what is missing
 	@CUTROOM_RTC_ADDR="$${CUTROOM_RTC_ADDR-auto}" exec bin/cutroom dev
 
 .PHONY: run-llm

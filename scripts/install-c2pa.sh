@@ -29,6 +29,10 @@ echo "Installing libc2pa_c, which writes Content Credentials." >&2
 mkdir -p "$folder"
 work=$(mktemp -d "$folder/c2pa.XXXXXX")
 trap 'rm -rf "$work"' EXIT
+if ! command -v python3 >/dev/null 2>&1; then
+	echo "It comes in a package for Python: this needs Python with pip or venv." >&2
+	exit 1
+fi
 pip="python3 -m pip"
 if ! $pip --version >/dev/null 2>&1; then
 	python3 -m venv "$work/pip"

@@ -76,5 +76,5 @@ ROW
 ROW
 } >"$folder/row"
 sed "/^inference:/r $folder/row" "${CUTROOM_CATALOG:-shared/domain/catalog/catalog.yaml}" >"$folder/catalog.yaml"
-! scripts/wants-c2pa.sh || scripts/install-c2pa.sh bin || true # the server says what is missing
+scripts/bring-c2pa.sh || true # the server says what is missing
 CUTROOM_CATALOG="$folder/catalog.yaml" bin/cutroom dev
