@@ -29,6 +29,10 @@ func (g *graph) apply(link string, l look.Look) (string, error) {
 	return link, nil
 }
 
+// halvedFrom is the radius in pixels from which a picture is smoothed at half size: a smaller
+// one would keep detail that half the size has no room for.
+const halvedFrom = 2.5
+
 // soften returns the filters of the first operations that leave no detail: they work at
 // half size, and with colour at half of that, one after the other, which is far cheaper.
 func (g *graph) soften(ops []look.Op) (filters []string) {
@@ -37,7 +41,7 @@ func (g *graph) soften(ops []look.Op) (filters []string) {
 		case look.Flatten:
 			filters = append(filters, fmt.Sprintf("median=radius=%d", g.pixels(op.Radius/2)))
 		case look.Smooth:
-			if g.length(op.Radius) < 6 {
+			if g.length(op.Radius) < halvedFrom {
 				return filters
 			}
 			filters = append(filters, bilateral(g.length(op.Radius)/2, op.Range))
@@ -203,6 +207,8 @@ func (g *graph) pixels(units float64) int {
 // blurred over a number of pixels: the blur hides the loss.
 func blurFactor(pixels float64) int {
 	switch {
+	case pixels >= 20:
+		return 8
 	case pixels >= 12:
 		return 4
 	case pixels >= 5:
