@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -219,8 +220,8 @@ func (s *Batches) Change(ctx context.Context, from batch.Status, b batch.Batch) 
 // Save keeps chunks of a batch with what they used in one transaction. It has a write for
 // each chunk, one for the counts, and one for each key, model and day.
 //
-// Errors: fault.Conflict if another blob is a chunk of the same number; fault.NotFound if
-// there is no such batch; fault.Unavailable.
+// Errors: fault.Conflict if another blob is a chunk of the same number, or the batch has ended;
+// fault.NotFound if there is no such batch; fault.Unavailable.
 func (s *Batches) Save(ctx context.Context, id string, chunks []batch.Chunk, used []usage.Record) error {
 	for len(chunks) > 0 {
 		err := transact(ctx, s.client, s.saves(id, chunks, used))
@@ -229,6 +230,9 @@ func (s *Batches) Save(ctx context.Context, id string, chunks []batch.Chunk, use
 			return storeError("save a batch's results", err)
 		}
 		if r.failed[len(chunks)] {
+			if len(r.items[len(chunks)]) > 0 {
+				return batch.ErrEnded
+			}
 			return batch.ErrNotFound
 		}
 		// What was kept before is left out.
@@ -268,8 +272,11 @@ func (s *Batches) saves(id string, chunks []batch.Chunk, used []usage.Record) []
 	}
 	writes = append(writes, types.TransactWriteItem{Update: &types.Update{
 		TableName: &s.table, Key: batchKey(id), UpdateExpression: aws.String("ADD answered :answered, failed :failed"),
-		ConditionExpression:       aws.String("attribute_exists(id)"),
-		ExpressionAttributeValues: item{":answered": number(answered), ":failed": number(failed)},
+		ConditionExpression: aws.String("ended_at = :open"),
+		ExpressionAttributeValues: item{
+			":answered": number(answered), ":failed": number(failed), ":open": number(optionalMillis(time.Time{})),
+		},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}})
 	for _, sum := range sums(used) {
 		if write, counts := s.usage.addition(sum); counts {

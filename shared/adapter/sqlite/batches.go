@@ -145,20 +145,28 @@ func (s *Batches) Change(ctx context.Context, from batch.Status, b batch.Batch) 
 
 // Save keeps chunks of a batch with what they used in one commit.
 //
-// Errors: fault.Conflict if another blob is a chunk of the same number; fault.NotFound if
-// there is no such batch; fault.StorageFull.
+// Errors: fault.Conflict if another blob is a chunk of the same number, or the batch has ended;
+// fault.NotFound if there is no such batch; fault.StorageFull.
 func (s *Batches) Save(ctx context.Context, id string, chunks []batch.Chunk, used []usage.Record) error {
 	return s.db.write(ctx, "save a batch's results", func(ctx context.Context, tx *sql.Tx) error {
+		var ended bool
+		err := tx.QueryRowContext(ctx, "select ended_at is not null from batch where id = ?", id).Scan(&ended)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			return batch.ErrNotFound
+		case err != nil:
+			return err
+		case ended:
+			return batch.ErrEnded
+		}
 		var answered, failed, added int
 		for _, c := range chunks {
 			lines, err := json.Marshal(c.Lines)
 			if err != nil {
 				return err
 			}
-			// A batch that does not exist violates the foreign key only at the commit.
 			done, err := tx.ExecContext(ctx, `insert into batch_chunk (batch, number, blob, failures, lines)
-				select id, ?, ?, ?, ? from batch where id = ? on conflict do nothing`,
-				c.Number, c.Blob, c.Failures, string(lines), id)
+				values (?, ?, ?, ?, ?) on conflict do nothing`, id, c.Number, c.Blob, c.Failures, string(lines))
 			if err != nil {
 				return err
 			}
@@ -191,10 +199,7 @@ func (s *Batches) Save(ctx context.Context, id string, chunks []batch.Chunk, use
 func isKept(ctx context.Context, tx *sql.Tx, id string, c batch.Chunk) error {
 	var blob string
 	err := tx.QueryRowContext(ctx, "select blob from batch_chunk where batch = ? and number = ?", id, c.Number).Scan(&blob)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return batch.ErrNotFound
-	case err == nil && blob != c.Blob:
+	if err == nil && blob != c.Blob {
 		return fault.New(fault.Conflict, "Somebody else has kept results of the batch.")
 	}
 	return err

@@ -141,6 +141,9 @@ type Chunk struct {
 // ErrNotFound is the one error for a batch that does not exist or is another account's.
 var ErrNotFound = fault.New(fault.NotFound, "Batch not found.")
 
+// ErrEnded is the error for results of a batch that has ended.
+var ErrEnded = fault.New(fault.Conflict, "The batch has ended.")
+
 // blobPrefix begins the names of all blobs of batches.
 const blobPrefix = "batches"
 

@@ -38,8 +38,8 @@ type Progress interface {
 	// batch, and what was used, whose records have ids that are unique for ever.
 	// Chunks that are kept already change nothing, together with what they used.
 	//
-	// Errors: fault.Conflict if another blob is kept as a chunk of the same number: somebody
-	// else works on the batch; fault.NotFound if there is no such batch.
+	// Errors: fault.Conflict if another blob is kept as a chunk of the same number, or the batch
+	// has ended: somebody else works on it; fault.NotFound if there is no such batch.
 	Save(ctx context.Context, id string, chunks []Chunk, used []usage.Record) error
 	// Chunks returns the chunks of a batch by their numbers.
 	Chunks(ctx context.Context, id string) ([]Chunk, error)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -199,9 +200,22 @@ func (k *keeper) save(ctx context.Context) error {
 		return nil
 	}
 	if err := k.config.Store.Save(ctx, k.batch.ID, chunks, k.used); err != nil {
+		if fault.Is(err, fault.Conflict) {
+			err = errors.Join(err, k.discard(ctx, chunks))
+		}
 		return err
 	}
 	k.chunks += len(chunks)
 	k.answers, k.failures, k.used = gathered{}, gathered{}, nil
 	return nil
+}
+
+// discard deletes blobs that are not kept. Where somebody else has ended the batch, its blobs
+// may have been deleted before these were written.
+func (k *keeper) discard(ctx context.Context, chunks []batch.Chunk) error {
+	var failures []error
+	for _, c := range chunks {
+		failures = append(failures, k.config.Blobs.Delete(ctx, c.Blob))
+	}
+	return errors.Join(failures...)
 }

@@ -48,6 +48,42 @@ func TestTwoProcessesAtOnce(t *testing.T) {
 	}
 }
 
+// A process whose last calls are answered when another has ended the batch, and its blobs are
+// deleted, changes nothing and leaves nothing behind.
+func TestAnswersAfterTheEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	b := w.create("acme", lines(20))
+	var calls atomic.Int32
+	under, over := make(chan struct{}), make(chan struct{})
+	w.set(func(_ context.Context, body string) gateway.LineAnswer {
+		if n := calls.Add(1); n <= 3 { // those of the first process: three quarters of four
+			if n == 3 {
+				close(under)
+			}
+			<-over
+		}
+		return answered("acme", "key_acme", body)
+	})
+	late := make(chan struct{})
+	go func() {
+		defer close(late)
+		w.runner.Work(t.Context(), b, time.Hour)
+	}()
+	<-under
+	w.newRunner().Work(t.Context(), b, time.Hour)
+	ended := w.reaches(b, batch.Completed)
+	w.must((&batch.Sweeper{Store: w.db.Batches(), Blobs: w.blobs, Now: w.now}).Sweep(t.Context()))
+	close(over)
+	<-late
+	if now := w.reaches(b, batch.Completed); now.Answered != 20 || now.Revision != ended.Revision || w.billed("acme") != 20 {
+		t.Errorf("%d are billed of %+v, which was %+v", w.billed("acme"), now, ended)
+	}
+	for entry, err := range w.blobs.List(t.Context(), "batches/"+b.ID) {
+		t.Errorf("%s is left, %v", entry.Name, err)
+	}
+}
+
 // Work on a batch ends after its time, and goes on later where it was: a call that was cut
 // off is made again.
 func TestWorkEndsAfterItsTime(t *testing.T) {

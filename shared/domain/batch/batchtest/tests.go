@@ -195,6 +195,23 @@ var tests = []test{
 		s.fails(err, fault.NotFound)
 		s.used("acme", 0)
 	}},
+	{"nothing is saved of a batch that has ended, by a run that had not noticed", func(s *suite) {
+		b := s.create("acme")
+		kept, late := batch.Chunk{Number: 0, Blob: "a", Lines: []int{1}}, batch.Chunk{Number: 1, Blob: "b", Lines: []int{1}}
+		s.save(b.ID, []usage.Record{line(b, 1)}, kept)
+		b = s.end(b, begun)
+		b.Answered = 1
+		for range 2 {
+			for _, chunk := range []batch.Chunk{late, {Number: 0, Blob: "b", Lines: []int{1}}} {
+				s.fails(s.Save(s.ctx, b.ID, []batch.Chunk{chunk}, []usage.Record{line(b, 2)}), fault.Conflict)
+			}
+			s.is(b)
+			s.used("acme", 1)
+			if err := s.Cleared(s.ctx, b.ID); err != nil {
+				s.Error(err)
+			}
+		}
+	}},
 	{"a batch that has ended is cleared once, and forgotten later", func(s *suite) {
 		b, open := s.create("acme"), s.create("acme")
 		s.save(b.ID, nil, batch.Chunk{Number: 0, Blob: "a", Lines: []int{1}})
