@@ -314,6 +314,7 @@ func TestAFlappingServer(t *testing.T) {
 	s.Break = on("GET /queue", func(w http.ResponseWriter, _ *http.Request) {
 		switch n := asked.Add(1); {
 		case n > 6:
+			s.Wait() // or it would have lost the run
 			says(200, `{"queue_running":null}`)(w, nil)
 		case n%2 == 0:
 			crashes(w, nil)

@@ -315,8 +315,12 @@ func (s *Server) takePrompt(w http.ResponseWriter, r *http.Request) {
 	s.number++
 	s.pending = append(s.pending, j)
 	s.mu.Unlock()
+	s.runs.Add(1) // Wait waits for whatever is answered
 	s.answer(w, map[string]any{"prompt_id": j.id, "number": j.number, "node_errors": map[string]any{}})
-	s.runs.Go(func() { s.work(j) })
+	go func() {
+		defer s.runs.Done()
+		s.work(j)
+	}()
 }
 
 // inputs returns the required inputs of a class.
