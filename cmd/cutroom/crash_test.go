@@ -22,6 +22,7 @@ import (
 	"cutroom/shared/adapter/sqlite"
 	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
+	"cutroom/shared/domain/budget/budgettest"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/platform/boottime"
@@ -53,7 +54,7 @@ func TestCrash(t *testing.T) {
 	c := &crash{t: t, data: t.TempDir(), random: rand.New(rand.NewPCG(seed, 0)), jobs: map[string]*crashJob{}}
 	settings := []string{"CUTROOM_WORKERS=2", "CUTROOM_CATALOG=" + smallPictures(t)}
 	c.calibrate(settings)
-	budgets := c.setBudgets()
+	began, budgets := time.Now(), c.setBudgets()
 
 	for kill := 0; kill < kills || c.tooLight() && kill < 10*kills; kill++ {
 		server, err := program.Launch(c.data, settings...)
@@ -86,7 +87,7 @@ func TestCrash(t *testing.T) {
 	c.checkFolder()
 	used := c.checkBills(server)
 	stop(t, server)
-	c.checkBudgets(budgets, used)
+	c.checkBudgets(budgets, began, used)
 }
 
 // smallPictures is a catalog whose results are small, so that many runs fit into
@@ -124,7 +125,7 @@ func (c *crash) budgets(do func(*sqlite.Budgets) error) {
 }
 
 // setBudgets sets budgets that are never used up, of what the jobs cost and of their number.
-func (c *crash) setBudgets() (counters []budget.Counter) {
+func (c *crash) setBudgets() (all []budget.Budget) {
 	c.budgets(func(b *sqlite.Budgets) error {
 		var failed error
 		for _, unit := range []budget.Unit{budget.Cost, budget.Jobs} {
@@ -132,24 +133,25 @@ func (c *crash) setBudgets() (counters []budget.Counter) {
 				ID: budget.ID{Account: "dev", Period: budget.Month, Unit: unit}, Limit: 1e15,
 			}
 			failed = errors.Join(failed, b.Set(bounded(c.t), audit.Operator(time.Now()), large))
-			counters = append(counters, large.Counter(time.Now()))
+			all = append(all, large)
 		}
 		return failed
 	})
-	return counters
+	return all
 }
 
 // checkBudgets checks that exactly what the jobs did cost is used of the budgets: nothing
 // stays reserved by jobs that have ended, whatever was killed.
-func (c *crash) checkBudgets(counters []budget.Counter, billed sums) {
+func (c *crash) checkBudgets(all []budget.Budget, since time.Time, billed sums) {
 	c.budgets(func(b *sqlite.Budgets) error {
-		used, err := b.Used(bounded(c.t), counters)
-		cost, exact := new(big.Rat).Mul(&billed.cost, big.NewRat(1e9, 1)).Num(), false
-		if err == nil {
-			exact = cost.IsInt64() && used[0] == cost.Int64() && used[1] == int64(billed.completed)
+		ofCost, err := budgettest.UsedSince(bounded(c.t), b, all[0], since)
+		if err != nil {
+			return err
 		}
-		if !exact {
-			c.t.Errorf("%d of the budgets is used, and the usage has %s", used, billed.told())
+		ofJobs, err := budgettest.UsedSince(bounded(c.t), b, all[1], since)
+		cost := new(big.Rat).Mul(&billed.cost, big.NewRat(1e9, 1)).Num()
+		if !cost.IsInt64() || ofCost != cost.Int64() || ofJobs != int64(billed.completed) {
+			c.t.Errorf("%d and %d of the budgets are used, and the usage has %s", ofCost, ofJobs, billed.told())
 		}
 		return err
 	})

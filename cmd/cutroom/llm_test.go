@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -25,6 +26,7 @@ import (
 	"github.com/openai/openai-go/v3/packages/param"
 
 	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/programtest"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -79,12 +81,16 @@ type languageModel struct {
 // freePort returns a port that nobody has.
 func freePort(t *testing.T) int {
 	t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := programtest.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer free.Close()
-	return free.Addr().(*net.TCPAddr).Port
+	_, text, _ := net.SplitHostPort(address)
+	port, err := strconv.Atoi(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
 }
 
 // serveModel serves a model in a file until the end of the test, and returns the

@@ -15,6 +15,7 @@ import (
 	"cutroom/shared/adapter/s3blob"
 	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
+	"cutroom/shared/domain/budget/budgettest"
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/platform/boottime"
@@ -57,7 +58,7 @@ func TestInstancesInAWS(t *testing.T) {
 	if err := budgets.Set(ctx, audit.Operator(time.Now()), large); err != nil {
 		t.Fatal(err)
 	}
-	counter := large.Counter(time.Now())
+	began := time.Now()
 	stored := storeImage(t, tables, bucket, cloud, record.ID, true)
 	gone := storeImage(t, tables, bucket, cloud, record.ID, false)
 
@@ -105,9 +106,7 @@ func TestInstancesInAWS(t *testing.T) {
 	if err != nil || len(wrong) > 0 {
 		t.Errorf("the permissions of %s: %v %v", role, wrong, err)
 	}
-	today := usage.DayOf(time.Now())
-	totals, err := dynamo.NewUsage(records, tables["usage"]).Totals(ctx, account, usage.DayOf(time.Now().Add(-time.Hour)),
-		today)
+	totals, err := dynamo.NewUsage(records, tables["usage"]).Totals(ctx, account, usage.DayOf(began), usage.DayOf(time.Now()))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,8 +114,8 @@ func TestInstancesInAWS(t *testing.T) {
 	for _, total := range totals {
 		sum.Add(total.Counts)
 	}
-	used, err := budgets.Used(ctx, []budget.Counter{counter})
-	if err != nil || sum.Requests != 3 || used[0] != sum.SessionSeconds {
+	used, err := budgettest.UsedSince(ctx, budgets, large, began)
+	if err != nil || sum.Requests != 3 || used != sum.SessionSeconds {
 		t.Errorf("the usage records have %+v, and the budget %d, %v", totals, used, err)
 	}
 }

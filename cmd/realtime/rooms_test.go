@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -18,6 +17,7 @@ import (
 	"github.com/coder/websocket"
 
 	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/programtest"
 )
 
 // python is LiveKit's client for Python in a room.
@@ -235,18 +235,17 @@ func TestRecordsThatLieAboutInstances(t *testing.T) {
 		w.WriteHeader(http.StatusTeapot)
 	}))
 	t.Cleanup(peer.Close)
-	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	gone, err := programtest.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
-	gone.Close()
 	for _, c := range []struct {
 		epoch, address string
 		want           int
 	}{
 		{"other", strings.TrimPrefix(peer.URL, "http://"), http.StatusTeapot},
 		{"loop", i.address, http.StatusNotFound},
-		{"gone", gone.Addr().String(), http.StatusServiceUnavailable},
+		{"gone", gone, http.StatusServiceUnavailable},
 		{"name", "localhost:" + strings.TrimPrefix(peer.URL, "http://127.0.0.1:"), http.StatusServiceUnavailable},
 		{"url", peer.URL, http.StatusServiceUnavailable},
 		{"alone", "", http.StatusNotFound},

@@ -163,6 +163,7 @@ func TestBudgetOfManyProcesses(t *testing.T) {
 	conformance.OK(t, budgets.Set(ctx, audit.Operator(time.Now()), monthly))
 	clock, err := boottime.Open()
 	conformance.OK(t, err)
+	now := time.Now() // of all of it, which is in one month
 	var spent atomic.Int64
 	var all, running sync.WaitGroup
 	ending, stop := context.WithCancel(context.Background())
@@ -170,7 +171,7 @@ func TestBudgetOfManyProcesses(t *testing.T) {
 	for i := range 4 {
 		k := budget.NewKeeper(budget.KeeperConfig{
 			Store:   dynamo.NewBudgets(dynamo.NewClient(proxy.Config()), table, clock, rand.Text),
-			Machine: clock, Now: time.Now,
+			Machine: clock, Now: func() time.Time { return now },
 			NewID: rand.Text, MayFreeze: i%2 == 1, Logger: slog.New(slog.DiscardHandler),
 		})
 		running.Go(func() { k.Run(ending) })
@@ -198,7 +199,7 @@ func TestBudgetOfManyProcesses(t *testing.T) {
 	stop()
 	running.Wait()
 	later := dynamo.NewBudgets(client(cloud), table, &machine{}, rand.Text)
-	counter := monthly.Counter(time.Now())
+	counter := monthly.Counter(now)
 	used, err := later.Used(ctx, []budget.Counter{counter})
 	conformance.OK(t, err)
 	if used[0] != spent.Load() || used[0] > limit || used[0] == 0 {

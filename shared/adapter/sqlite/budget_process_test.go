@@ -15,6 +15,7 @@ import (
 	"cutroom/shared/adapter/sqlite"
 	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
+	"cutroom/shared/domain/budget/budgettest"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/platform/boottime"
 	"cutroom/shared/testkit/conformance"
@@ -93,7 +94,8 @@ func TestBudgetOfProcessesThatAreKilled(t *testing.T) {
 	budgets := db.Budgets(machine)
 	monthly := budget.Budget{ID: budget.ID{Account: "acme", Period: budget.Month, Unit: budget.Cost}, Limit: limit}
 	conformance.OK(t, budgets.Set(ctx, audit.Operator(time.Now()), monthly))
-	counters := []budget.Counter{monthly.Counter(time.Now())}
+	began := time.Now()
+	counters := []budget.Counter{monthly.Counter(began)}
 
 	var served atomic.Int64
 	var all sync.WaitGroup
@@ -128,17 +130,20 @@ func TestBudgetOfProcessesThatAreKilled(t *testing.T) {
 		}
 	}
 	later := db.Budgets(ahead{machine, budget.EndAfter + time.Minute})
-	used, err := later.Used(ctx, counters)
+	used, err := budgettest.UsedSince(ctx, later, monthly, began)
 	conformance.OK(t, err)
 	cost := served.Load() * callCost
 	// A killed process may have held a thirty-second of what remained, and its eight calls.
 	const held = killed * (limit/32 + 16*callMost)
-	if cost > used[0] || used[0] > limit || used[0]-cost > held {
-		t.Errorf("%d were served, and %d are used of %d", cost, used[0], limit)
+	last := monthly.Counter(time.Now())
+	inMonth, err := later.Used(ctx, []budget.Counter{last})
+	conformance.OK(t, err)
+	if cost > used || inMonth[0] > limit || used-cost > held {
+		t.Errorf("%d were served, and %d are used of %d", cost, used, limit)
 	}
-	t.Logf("%d were served, and %d are used of %d", cost, used[0], limit)
-	lease := budget.Lease{Counter: counters[0], ID: "lease-last"}
-	if taken, err := later.Take(ctx, lease, limit, 1, limit); err != nil || taken.Share > limit-used[0] {
+	t.Logf("%d were served, and %d are used of %d", cost, used, limit)
+	lease := budget.Lease{Counter: last, ID: "lease-last"}
+	if taken, err := later.Take(ctx, lease, limit, 1, limit); err != nil || taken.Share > limit-inMonth[0] {
 		t.Errorf("%+v, %v was left", taken, err)
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"cutroom/shared/domain/webhook"
 	"cutroom/shared/testkit/busytest"
 	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/programtest"
 )
 
 // here allows messages to this machine.
@@ -147,12 +148,10 @@ func TestReceiversThatMisbehave(t *testing.T) {
 	read := func(conn net.Conn) { _, _ = http.ReadRequest(bufio.NewReader(conn)) }
 	untilClosed := func(conn net.Conn) { _, _ = io.Copy(io.Discard, conn) }
 	closed := listen(t, func(net.Conn) {})
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	deaf, err := programtest.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
-	deaf := listener.Addr().String()
-	listener.Close()
 	const broke = "The connection broke before there was an answer."
 	for _, c := range []struct {
 		name, url string

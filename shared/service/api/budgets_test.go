@@ -22,6 +22,7 @@ func (w *world) putBudget(key, body string) answer {
 // only an operator sets.
 func TestBudgetsOfKeys(t *testing.T) {
 	w := newWorld(t, setup{})
+	w.stopClock() // midnight may be near
 	admin := w.newAdmin("studio")
 	key := w.createdKey(w.askKey(admin, `{"label": "render farm"}`)).ID
 	must := func(what string, a answer, status int, parts ...string) {

@@ -466,7 +466,8 @@ func TestLinesHaveBudgets(t *testing.T) {
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 10, price: {input: 1, output: 1, batch: 0.25}, upstreams: [{url: URL0, model: weights}]}
 `
 	store, machine := openBudgets(t, 10_000_000)
-	k, stop := keep(t, store, machine, time.Now)
+	now := standing()
+	k, stop := keep(t, store, machine, now)
 	ctx, leave := context.WithCancel(t.Context())
 	w := newWorld(t, setup{rows: row, budgets: k, upstreams: []*modelServer{newUpstream(t, func(c *call) {
 		if strings.Contains(c.body, "held") {
@@ -484,7 +485,7 @@ func TestLinesHaveBudgets(t *testing.T) {
 		t.Errorf("a call that is given up: %+v", given)
 	}
 	stop() // which gives back what was not used
-	if used := usedOf(t, store, time.Now()); used != got.Used[0].Cost {
+	if used := usedOf(t, store, now()); used != got.Used[0].Cost {
 		t.Errorf("%d of the budget are used, and the call cost %d", used, got.Used[0].Cost)
 	}
 	small, machine := openBudgets(t, 100)

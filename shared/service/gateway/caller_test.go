@@ -50,6 +50,7 @@ func TestOrderOfChecks(t *testing.T) {
   - {id: talker, routes: [chat], context_length: 8, max_output_length: 8, upstreams: [{url: URL0}]}
   - {id: later, placeholder: true}
 `})
+	w.stopClock()
 	scoped := w.token(credential.Scope{Models: []string{"talker"}, Origins: []string{"https://a.example"}})
 	const (
 		model   = `{"model":"none","messages":0}`
@@ -353,6 +354,7 @@ func TestModels(t *testing.T) {
   - {id: org/talker:v2, routes: [chat], context_length: 80, max_output_length: 8, upstreams: [{url: URL0}]}
   - {id: later, placeholder: true}
 `})
+	w.stopClock()
 	created := fmt.Sprint(w.now().Unix())[:5]
 	one := func(id, length, context, capabilities string) string {
 		return `{"id":"` + id + `","object":"model","created":` + created + `,"owned_by":"cutroom","max_output_length":` +

@@ -252,6 +252,7 @@ func TestRefusedOnTheOtherRoutes(t *testing.T) {
 func TestKeyAndErrorsOfMessages(t *testing.T) {
 	u := newUpstream(t, always(200, whole))
 	w := newWorld(t, setup{upstreams: []*modelServer{u}, tier: credential.Tier{InferenceRequestsPerMinute: 2}})
+	w.stopClock()
 	const body = `{"model":"small","max_tokens":5,"messages":[{"role":"user","content":"x"}]}`
 	call := func(path string, fields ...string) answer {
 		return w.do(w.request(t.Context(), http.MethodPost, path, "", strings.NewReader(body), fields...))

@@ -38,6 +38,12 @@ func openBudgets(t testing.TB, limit int64) (budget.Store, *boottime.Clock) {
 	return store, machine
 }
 
+// standing returns a clock that stands still: midnight may pass while a test is running.
+func standing() func() time.Time {
+	now := time.Now()
+	return func() time.Time { return now }
+}
+
 // keep starts a keeper, which stop ends.
 func keep(t testing.TB, store budget.Store, machine *boottime.Clock, now func() time.Time) (*budget.Keeper, func()) {
 	k := budget.NewKeeper(budget.KeeperConfig{
@@ -180,10 +186,10 @@ func TestBudgetsAreSettled(t *testing.T) {
 		t.Run(c.says, func(t *testing.T) {
 			t.Parallel()
 			store, machine := openBudgets(t, 1e9)
-			k, stop := keep(t, store, machine, time.Now)
+			now := standing()
+			k, stop := keep(t, store, machine, now)
 			w := newWorld(t, setup{rows: pricedRows, budgets: k,
 				upstreams: []*modelServer{newUpstream(t, c.first), newUpstream(t, always(200, whole))}})
-			began := time.Now()
 			if c.leave {
 				ctx, leave := context.WithCancel(t.Context())
 				response := w.open(ctx, c.body)
@@ -196,7 +202,7 @@ func TestBudgetsAreSettled(t *testing.T) {
 			w.completed(1)
 			w.stop()
 			stop()
-			got, want := usedOf(t, store, began), c.want
+			got, want := usedOf(t, store, now()), c.want
 			if want < 0 {
 				if want = w.spent(); want == 0 {
 					t.Error("it was metered for nothing")
@@ -213,7 +219,8 @@ func TestBudgetsAreSettled(t *testing.T) {
 func TestFallbackBeyondTheBudget(t *testing.T) {
 	t.Parallel()
 	store, machine := openBudgets(t, 5_000_000) // 1,000 tokens of the second row are 20,000,000
-	k, stop := keep(t, store, machine, time.Now)
+	now := standing()
+	k, stop := keep(t, store, machine, now)
 	second := newUpstream(t, always(200, whole))
 	w := newWorld(t, setup{rows: pricedRows, budgets: k, upstreams: []*modelServer{newUpstream(t, always(503, `{}`)), second}})
 	if a := w.chat(plain); a.status != 429 || !strings.Contains(a.body, "insufficient_quota") {
@@ -223,7 +230,7 @@ func TestFallbackBeyondTheBudget(t *testing.T) {
 		t.Errorf("%d %s", a.status, a.body) // its prompt alone is
 	}
 	stop()
-	if n := usedOf(t, store, time.Now()); n != 0 {
+	if n := usedOf(t, store, now()); n != 0 {
 		t.Errorf("%d are used", n)
 	}
 }
@@ -265,17 +272,17 @@ func TestBudgetUnderFire(t *testing.T) {
 	u := newUpstream(t, misbehave)
 	var worlds []*world
 	var stops []func()
+	now := standing()
 	for range instances {
-		k, stop := keep(t, store, machine, time.Now)
+		k, stop := keep(t, store, machine, now)
 		w := newWorld(t, setup{rows: oneRowPriced, upstreams: []*modelServer{u}, budgets: k})
 		worlds, stops = append(worlds, w), append(stops, stop)
 	}
-	began := time.Now()
 	ended, sampled := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(sampled)
 		for {
-			if n := usedOf(t, store, began); n > limit {
+			if n := usedOf(t, store, now()); n > limit {
 				t.Errorf("%d are used of %d", n, limit)
 			}
 			select {
@@ -327,12 +334,12 @@ func TestBudgetUnderFire(t *testing.T) {
 	worlds[instances-1].eventually("calls that use the budget up", func() bool {
 		more++
 		a := worlds[instances-1].chat(strings.Replace(plain, "{", `{"max_tokens":400,`, 1))
-		return a.status == 429 && usedOf(t, store, began) > limit-most
+		return a.status == 429 && usedOf(t, store, now()) > limit-most
 	})
 	end(instances-1, callers/instances*each+more)
 	close(ended)
 	<-sampled
-	if got := usedOf(t, store, began); got != metered || got > limit {
+	if got := usedOf(t, store, now()); got != metered || got > limit {
 		t.Errorf("%d are used of %d, and %d were metered", got, limit, metered)
 	}
 	if limit-metered > most || count(&refused) == 0 {

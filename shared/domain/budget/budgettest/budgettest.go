@@ -88,3 +88,17 @@ func (s *suite) budgets(account string, want ...budget.Budget) {
 	conformance.OK(s, err)
 	conformance.SameList(s, "the budgets", got, want)
 }
+
+// UsedSince returns what was used of a budget from a time until now: also of the window before,
+// where one has ended meanwhile.
+func UsedSince(ctx context.Context, store budget.Store, b budget.Budget, since time.Time) (sum int64, err error) {
+	counters := []budget.Counter{b.Counter(since)}
+	if now := b.Counter(time.Now()); now != counters[0] {
+		counters = append(counters, now)
+	}
+	used, err := store.Used(ctx, counters)
+	for _, n := range used {
+		sum += n
+	}
+	return sum, err
+}

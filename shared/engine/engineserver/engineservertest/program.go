@@ -3,7 +3,6 @@ package engineservertest
 import (
 	"context"
 	"encoding/json"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -14,6 +13,7 @@ import (
 
 	"cutroom/shared/engine/engineserver/livewire"
 	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/programtest"
 )
 
 // StartProgram starts the real engine server with tiny random models, which it
@@ -35,12 +35,10 @@ func StartProgram(t *testing.T) (url string) {
 	if out, err := making.CombinedOutput(); err != nil {
 		t.Fatalf("make tiny models: %v\n%s", err, out)
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	address, err := programtest.FreeAddress()
 	if err != nil {
 		t.Fatal(err)
 	}
-	address := listener.Addr().String()
-	listener.Close()
 
 	var log strings.Builder
 	server := exec.Command(python, "-m", "cutroom_engine")
