@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 
+	"cutroom/shared/domain/catalog"
 	"cutroom/shared/engine/preview/look"
 )
 
@@ -13,20 +14,45 @@ import (
 // speed: filters written in C that process slices in parallel.
 func (g *graph) apply(link string, l look.Look) (string, error) {
 	for at := 0; at < len(l.Ops); {
-		if soften := g.soften(l.Ops[at:]); len(soften) > 0 {
-			link = g.filter(
-				fmt.Sprintf("%s,format=yuv420p,%s,format=gbrp,%s", g.reduce(2), strings.Join(soften, ","), g.restore()), link,
-			)
-			at += len(soften)
+		softened, did, err := g.halve(link, l.Ops[at:], l.Seed)
+		if err != nil {
+			return "", err
+		}
+		if did > 0 {
+			link, at = softened, at+did
 			continue
 		}
-		var err error
 		if link, err = g.op(link, l.Ops[at], l.Seed); err != nil {
 			return "", err
 		}
 		at++
 	}
 	return link, nil
+}
+
+// halve renders the first operations at half size, if they leave no detail, and returns how
+// many these are. The points that a warp moves before them need no more either.
+func (g *graph) halve(link string, ops []look.Op, seed uint32) (out string, did int, err error) {
+	warp, warps := ops[0].(look.Warp)
+	if warps {
+		did, ops = 1, ops[1:]
+	}
+	soften := g.soften(ops)
+	if len(soften) == 0 {
+		return "", 0, nil
+	}
+	link = g.filter(g.reduce(2), link)
+	if warps {
+		full := g.size
+		g.size = catalog.Size{Width: max(1, full.Width/2), Height: max(1, full.Height/2)}
+		link, err = g.warp(link, warp, seed)
+		g.size = full
+		if err != nil {
+			return "", 0, err
+		}
+	}
+	link = g.filter(fmt.Sprintf("format=yuv420p,%s,format=gbrp,%s", strings.Join(soften, ","), g.restore()), link)
+	return link, did + len(soften), nil
 }
 
 // halvedFrom is the radius in pixels from which a picture is smoothed at half size: a smaller

@@ -16,10 +16,9 @@ type brush struct {
 	swirl float64
 
 	mu sync.Mutex
-	// laid are the last strokes, which several textures of a look need, and on is the sheet
-	// that they were drawn for, without its values.
+	// laid are the last strokes, which several textures of a look need. Sheets of other sizes
+	// have the same ones where only the pixels are larger.
 	laid strokes
-	on   Sheet
 }
 
 // strokes are noise that is smeared along lines, of mean 0 and standard deviation 1, and
@@ -33,16 +32,18 @@ type strokes struct {
 func (b *brush) lay(s *Sheet) strokes {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.laid.Sheet == nil || b.on.Width != s.Width || b.on.Height != s.Height || b.on.Unit != s.Unit || b.on.Seed != s.Seed {
-		b.laid, b.on = b.draw(s), Sheet{Width: s.Width, Height: s.Height, Unit: s.Unit, Seed: s.Seed}
+	sheet := s.coarse(b.bristle)
+	if last := b.laid.Sheet; last == nil || last.Width != sheet.Width || last.Height != sheet.Height ||
+		math.Abs(last.Unit-sheet.Unit) > 1e-6*sheet.Unit || last.Seed != sheet.Seed {
+		b.laid = b.draw(s, sheet)
 	}
 	return b.laid
 }
 
-// draw draws the strokes, by line integral convolution (Cabral and Leedom, 1993).
-func (b *brush) draw(s *Sheet) strokes {
+// draw draws the strokes for a sheet on a coarse one of it, by line integral convolution
+// (Cabral and Leedom, 1993).
+func (b *brush) draw(s, laid *Sheet) strokes {
 	flow := s.field(5)
-	laid := s.coarse(b.bristle)
 	spots := &Sheet{Width: laid.Width, Height: laid.Height, Unit: laid.Unit, Values: make([]float32, len(laid.Values))}
 	directions := make([][2]float32, len(laid.Values))
 	laid.rows(func(row int) {

@@ -240,3 +240,18 @@ func TestLayersBecomeOne(t *testing.T) {
 		}
 	}
 }
+
+// TestABrushPaintsOnce: textures of a brush have the same strokes, those of half the size too,
+// which takes longer than the rest of them.
+func TestABrushPaintsOnce(t *testing.T) {
+	b := &brush{bristle: 0.004, length: 0.034, swirl: 1}
+	laid := b.lay(newSheet(640, 360, 1, Motion{}))
+	if again := b.lay(newSheet(1280, 720, 1, Motion{})); again.Sheet != laid.Sheet {
+		t.Error("strokes were drawn again for a sheet of twice the size")
+	}
+	for _, other := range []*Sheet{newSheet(640, 360, 2, Motion{}), newSheet(480, 360, 1, Motion{})} {
+		if next := b.lay(other); next.Sheet == laid.Sheet {
+			t.Errorf("the strokes of another sheet were taken for %dx%d, seed %d", other.Width, other.Height, other.Seed)
+		}
+	}
+}
