@@ -38,6 +38,10 @@ func All() []Function {
 			Variables: with(callers, "CUTROOM_JOBS_TABLE", "CUTROOM_FILES_TABLE", "CUTROOM_BUCKET", "CUTROOM_CONTENT_REDIRECT",
 				"CUTROOM_PUBLIC_S3_URL", "CUTROOM_SECRET_ARN"),
 		},
+		{
+			Name:      "credentials",
+			Variables: with(callers, "CUTROOM_JOBS_TABLE", "CUTROOM_FILES_TABLE", "CUTROOM_BUCKET"),
+		},
 		{Name: "images", Streams: true, Variables: submits},
 		{
 			Name: "files",

@@ -23,6 +23,7 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/platform/boottime"
 	"cutroom/shared/testkit/awstest"
+	"cutroom/shared/testkit/c2patest"
 	"cutroom/shared/testkit/iamtest"
 	"cutroom/shared/testkit/lambdatest"
 	"cutroom/shared/testkit/programtest"
@@ -103,6 +104,8 @@ type world struct {
 	stamps *dynamo.FleetStamps
 	bucket *s3blob.Store
 	usage  *dynamo.Usage
+	// signers are the certificates that workers have signed by.
+	signers *dynamo.Signers
 	// claims are the records of idempotency keys.
 	claims *dynamo.IdempotencyKeys
 	// budgets has one of jobs, which is large.
@@ -189,7 +192,7 @@ func worldOf(t *testing.T, cloud *awstest.Cloud, tables map[string]string, bucke
 		cloud: cloud, keys: dynamo.NewKeys(client, tables["credentials"], tables["usage"]),
 		files: dynamo.NewFiles(client, tables["files"]), usage: usage,
 		claims:  dynamo.NewIdempotencyKeys(client, tables["usage"]),
-		budgets: budgets,
+		budgets: budgets, signers: dynamo.NewSigners(client, tables["jobs"]),
 		workers: dynamo.NewWorkers(client, tables["jobs"], time.Now),
 		stamps:  dynamo.NewFleetStamps(client, tables["jobs"]),
 		jobs:    dynamo.NewJobs(dynamo.NewRuns(client, tables["jobs"]).CountIn(usage).HoldIn(budgets), nobody{}, nil, time.Now),
@@ -334,6 +337,10 @@ func (w *world) start(t *testing.T, name string, settings ...string) *lambdatest
 	function, ok := functions.Find(name)
 	if !ok {
 		t.Fatalf("there is no function %s", name)
+	}
+	if name == "credentials" {
+		// A deploy has it beside the program.
+		endpoint = append(endpoint, "CUTROOM_C2PA_LIBRARY="+c2patest.Path(t))
 	}
 	settings = slices.Concat(function.Environment(w.settings), endpoint, settings)
 	f, err := lambdatest.Start(t.Context(), lambdatest.Program(program(t, name)), settings...)

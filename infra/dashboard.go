@@ -24,8 +24,10 @@ func (s *stack) newDashboard(alarms []interfacesawscloudwatch.IAlarmRef, media, 
 		help += " Where its time went: [Traces](#xray:traces/query), such as by `annotation.cutroom_job`."
 	}
 	// The function models answers from memory and has nothing that could fail; what fails in
-	// batches is among the 5xx.
-	failing := slices.DeleteFunc(functions.Names(), func(name string) bool { return name == "models" || name == "batches" })
+	// batches and credentials is among the 5xx.
+	failing := slices.DeleteFunc(functions.Names(), func(name string) bool {
+		return name == "models" || name == "batches" || name == "credentials"
+	})
 	rows := [][]awscloudwatch.IWidget{
 		{awscloudwatch.NewTextWidget(&awscloudwatch.TextWidgetProps{
 			Markdown: jsii.String(help), Width: jsii.Number(24), Height: jsii.Number(1),

@@ -47,6 +47,9 @@ const (
 	// synchronous video routes wait 270 s (docs/contract/jobs.md#synchronous-calls),
 	// and API Gateway ends a stream that is silent for 300 s.
 	waitTimeout = 290
+	// verifyMemory is that of the function that verifies files, in MB: with it comes more
+	// than one processor.
+	verifyMemory = 2048
 	// internalTimeout limits the functions that events start, in seconds.
 	internalTimeout = 60
 )
@@ -69,20 +72,22 @@ func (s *stack) describeFunctions() []function {
 		return f
 	}
 	deployed := map[string]function{
-		"jobs":      callers(function{memory: 512, timeout: bufferedTimeout, may: append(s.submitJobs(), s.listJobs()...)}),
-		"content":   callers(function{memory: 512, timeout: streamTimeout, may: s.readContent()}),
-		"images":    callers(function{memory: 512, timeout: waitTimeout, may: s.submitJobs()}),
-		"files":     callers(function{memory: 512, timeout: bufferedTimeout, may: s.keepFiles()}),
-		"tokens":    callers(function{memory: 256, timeout: bufferedTimeout, may: s.keepKeys()}),
-		"models":    {memory: 256, timeout: bufferedTimeout},
-		"quota":     callers(function{memory: 256, timeout: bufferedTimeout, may: s.readSessions()}),
-		"inference": callers(function{memory: 512, timeout: streamTimeout, may: s.meterInference(), private: true}),
-		"batches":   callers(function{memory: 512, timeout: streamTimeout, may: s.keepBatches()}),
-		"steps":     {memory: stepMemory, timeout: streamTimeout, may: s.makeSteps(), private: true},
-		"reaper":    {memory: 256, timeout: internalTimeout, may: s.endJobs()},
-		"arrived":   {memory: 256, timeout: internalTimeout, may: s.publishUploads()},
-		"expiry":    {memory: 256, timeout: internalTimeout, may: s.deleteFiles()},
-		"webhooks":  {memory: 256, timeout: internalTimeout, may: s.sendWebhooks(), private: len(s.WebhookAllow) > 0},
+		"jobs":    callers(function{memory: 512, timeout: bufferedTimeout, may: append(s.submitJobs(), s.listJobs()...)}),
+		"content": callers(function{memory: 512, timeout: streamTimeout, may: s.readContent()}),
+		// Reading a file has a processor of its own, and what reads it 1 GiB beside this program.
+		"credentials": callers(function{memory: verifyMemory, timeout: bufferedTimeout, may: s.verifyFiles()}),
+		"images":      callers(function{memory: 512, timeout: waitTimeout, may: s.submitJobs()}),
+		"files":       callers(function{memory: 512, timeout: bufferedTimeout, may: s.keepFiles()}),
+		"tokens":      callers(function{memory: 256, timeout: bufferedTimeout, may: s.keepKeys()}),
+		"models":      {memory: 256, timeout: bufferedTimeout},
+		"quota":       callers(function{memory: 256, timeout: bufferedTimeout, may: s.readSessions()}),
+		"inference":   callers(function{memory: 512, timeout: streamTimeout, may: s.meterInference(), private: true}),
+		"batches":     callers(function{memory: 512, timeout: streamTimeout, may: s.keepBatches()}),
+		"steps":       {memory: stepMemory, timeout: streamTimeout, may: s.makeSteps(), private: true},
+		"reaper":      {memory: 256, timeout: internalTimeout, may: s.endJobs()},
+		"arrived":     {memory: 256, timeout: internalTimeout, may: s.publishUploads()},
+		"expiry":      {memory: 256, timeout: internalTimeout, may: s.deleteFiles()},
+		"webhooks":    {memory: 256, timeout: internalTimeout, may: s.sendWebhooks(), private: len(s.WebhookAllow) > 0},
 	}
 	// Every function can be tried locally, whatever takes the jobs there.
 	if s.hasWorker() || s.Endpoint != "" {

@@ -33,4 +33,11 @@ for program in "$built"/programs/*; do
 	cp "$program" "$built/bootstrap"
 	mv "$built/bootstrap" "$folder/$name/bootstrap"
 done
+# What reads Content Credentials is beside the one program that loads it, where it looks
+# first. A folder that is not Linux's is for trying functions on this machine.
+case ${FUNCTIONS_OS:-linux} in
+linux) system=Linux ;;
+*) system=$(uname) ;;
+esac
+scripts/install-c2pa.sh "$folder/credentials" "$architecture" "$system"
 [ -e "$kept" ] || mv "$built/programs" "$kept"

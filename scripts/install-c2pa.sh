@@ -1,15 +1,16 @@
 #!/bin/sh
-# install-c2pa.sh [FOLDER [ARCHITECTURE]]: puts libc2pa_c, which writes and verifies
+# install-c2pa.sh [FOLDER [ARCHITECTURE [SYSTEM]]]: puts libc2pa_c, which writes and verifies
 # Content Credentials, into a folder, unless it is there already: bin, beside the program,
 # where the program looks for it. The architecture is Debian's name, such as arm64, for
-# Linux on another processor than this machine's. It takes the library out of its package
+# Linux on another processor than this machine's; the system is that of uname, such as
+# Linux. It takes the library out of its package
 # for Python, pinned by hashes, and needs Python with pip or venv.
 set -eu
 cd "$(dirname "$0")/.."
 folder=${1:-bin}
 requirements=scripts/requirements-c2pa.txt
 
-system=$(uname)
+system=${3:-$(uname)}
 architecture=${2:-$(uname -m)}
 case $system/$architecture in
 Linux/x86_64 | Linux/amd64) platform=manylinux_2_28_x86_64 library=libc2pa_c.so ;;
@@ -25,6 +26,15 @@ wanted="$platform $(cat "$requirements")"
 if [ -s "$folder/$library" ] && [ "$(cat "$folder/libc2pa_c.made-of" 2>/dev/null)" = "$wanted" ]; then
 	exit 0
 fi
+for kept in bin .tools/c2pa; do
+	if [ -s "$kept/$library" ] && [ "$(cat "$kept/libc2pa_c.made-of" 2>/dev/null)" = "$wanted" ]; then
+		mkdir -p "$folder"
+		cp -p "$kept/$library" "$folder/$library.new"
+		mv "$folder/$library.new" "$folder/$library"
+		cp "$kept/libc2pa_c.made-of" "$folder/"
+		exit 0
+	fi
+done
 echo "Installing libc2pa_c, which writes Content Credentials." >&2
 mkdir -p "$folder"
 work=$(mktemp -d "$folder/c2pa.XXXXXX")

@@ -29,12 +29,13 @@ test | race | audit) needs=$tests ;;
 bench) needs="$tests nginx" ;;
 licenses) needs="go certificates python" ;;
 sbom) needs="go certificates python${IMAGES:+ docker}" ;;
-bootstrap | synth | import | destroy) needs="go certificates npm" ;;
+# The functions are packed with a library that comes in a package for Python.
+bootstrap | synth | import | destroy) needs="go certificates npm pip" ;;
 deploy)
 	# The workers' image is built, but where there are no workers or one is given.
 	case ${CONTEXT:-} in
-	*worker=none* | *workerImage=*) needs="go certificates npm" ;;
-	*) needs="go certificates npm docker" ;;
+	*worker=none* | *workerImage=*) needs="go certificates npm pip" ;;
+	*) needs="go certificates npm pip docker" ;;
 	esac
 	;;
 images | pin-images) needs="docker" ;;

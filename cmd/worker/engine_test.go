@@ -255,6 +255,12 @@ func TestAnInterruptedWorkerHandsBackAllItHas(t *testing.T) {
 			t.Errorf("%s is %s after %d runs: %+v", id, j.Status, j.Runs, j.Failure)
 		}
 	}
+	// Both workers have signed by one identity, and leave its certificates without the key.
+	signers, err := w.signers.Certificates(t.Context())
+	if err != nil || len(signers) != 1 || !strings.Contains(signers[0], "BEGIN CERTIFICATE") ||
+		strings.Contains(signers[0], "KEY") {
+		t.Errorf("who verifies finds %d identities, %v", len(signers), err)
+	}
 }
 
 // awaitPath waits until something has a path of the pattern.

@@ -276,7 +276,19 @@ func newSigner(
 	if arn := s.Optional("CUTROOM_C2PA_SECRET_ARN"); arn != "" {
 		parts.Keeper = secrets.NewKept(clients, arn)
 	}
-	return edits.signing.Signer(ctx, parts)
+	signer, err := edits.signing.Signer(ctx, parts)
+	if err != nil || signer == nil {
+		return signer, err
+	}
+	certificates, err := edits.signing.Certificates(ctx, parts.Keeper)
+	if err == nil {
+		err = dynamo.NewSigners(dynamo.NewClient(clients), s.table).Add(ctx, certificates)
+	}
+	if err != nil {
+		// Results are signed all the same.
+		logger.Warn("who verifies results will not know that this service signed them", "error", err)
+	}
+	return signer, nil
 }
 
 // version returns the version that the program was built from, "" if it is not known.

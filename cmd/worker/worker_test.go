@@ -40,6 +40,7 @@ type world struct {
 	jobs     *dynamo.Jobs
 	bucket   *s3blob.Store
 	workers  *dynamo.Workers
+	signers  *dynamo.Signers
 	settings []string
 }
 
@@ -57,6 +58,7 @@ func newWorld(t *testing.T) *world {
 	return &world{
 		jobs:   dynamo.NewJobs(dynamo.NewRuns(client, table), machine, sqsqueue.NewLengths(cloud.Config(), queues), time.Now),
 		bucket: s3blob.New(cloud.Config(), bucket), workers: dynamo.NewWorkers(client, table, time.Now),
+		signers: dynamo.NewSigners(client, table),
 		settings: append(cloud.Environment(),
 			"CUTROOM_JOBS_TABLE="+table, "CUTROOM_USAGE_TABLE="+usage, "CUTROOM_BUCKET="+bucket,
 			"CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_WORKERS=1",

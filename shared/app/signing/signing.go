@@ -148,6 +148,15 @@ func (p *Plan) Signer(ctx context.Context, parts Parts) (worker.Signer, error) {
 	return signer, nil
 }
 
+// Certificates returns the certificates that results are signed by, in PEM.
+func (p *Plan) Certificates(ctx context.Context, keeper Keeper) (string, error) {
+	identity, err := p.identityOf(ctx, keeper)
+	if err != nil {
+		return "", err
+	}
+	return identity.Chain(), nil
+}
+
 // By is who signs results, and by what.
 type By struct {
 	// Name is whom the certificate names, Until when it expires.

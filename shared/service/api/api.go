@@ -83,6 +83,10 @@ type Config struct {
 	Scratch string
 	// Verifier verifies files for people, in folders below Scratch. nil verifies none.
 	Verifier Verifier
+	// MaxVerified is the size of the largest file that it verifies, in bytes, and VerifyTime
+	// how long a request for that may take; 0 sets no limit, for machines with room and time.
+	MaxVerified int64
+	VerifyTime  time.Duration
 	// Downloads signs the URLs that the content route redirects to; if nil, the
 	// route sends the bytes itself.
 	Downloads DownloadSigner
@@ -152,7 +156,7 @@ type Group func(*service) []route
 
 // allGroups returns every group, for a server that serves everything.
 func allGroups() []Group {
-	return []Group{Jobs, Content, Events, Generate, Tokens, Keys, Budgets, Audit, Models, Files, FileContent, Uploads,
+	return []Group{Jobs, Content, Credentials, Events, Generate, Tokens, Keys, Budgets, Audit, Models, Files, FileContent, Uploads,
 		Realtime, RealtimePage, Webhooks, OpenAPI, Root, Health}
 }
 

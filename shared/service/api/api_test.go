@@ -87,6 +87,9 @@ type setup struct {
 	posters api.Posters
 	// verifier verifies files; nil verifies none.
 	verifier api.Verifier
+	// maxVerified and verifyTime bound that; 0 does not.
+	maxVerified int64
+	verifyTime  time.Duration
 	// above is RedirectAbove.
 	above int64
 }
@@ -222,6 +225,7 @@ func newWorld(t *testing.T, s setup) *world {
 			Sessions: w.live, QuotaReads: ratelimit.NewWindow(w.ownTime),
 			Shares: job.NewShares(secret, w.now), Signer: urls, UploadURLs: urls, MaxUpload: s.maxUpload, Ready: s.ready, Logger: logger,
 			Posters: s.posters, Scratch: t.TempDir(), Verifier: s.verifier,
+			MaxVerified: s.maxVerified, VerifyTime: s.verifyTime,
 			Warm: s.warm, Downloads: s.signs, RedirectAbove: s.above, EventsOnce: s.eventsOnce,
 			WebhookLog: db.Webhooks(), WebhookSecrets: webhook.NewSecrets(secret),
 		}, s.groups...),

@@ -33,7 +33,6 @@ func Content(s *service) []route {
 			method: http.MethodGet, path: "/v1/jobs/{id}/preview", access: keyOrToken, queryToken: true, unlimited: true,
 			handle: s.showPreview,
 		},
-		{method: http.MethodGet, path: "/v1/jobs/{id}/credentials", access: keyOrToken, handle: s.showCredentials},
 		{method: http.MethodGet, path: sharesPath + "{job_id}", access: public, handle: s.showShared},
 	})
 }

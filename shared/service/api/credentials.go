@@ -12,6 +12,7 @@ import (
 
 	"cutroom/shared/domain/batch"
 	"cutroom/shared/domain/blob"
+	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/job"
@@ -38,6 +39,15 @@ const (
 var errNoVerifier = fault.New(fault.NotFound, "This service does not verify Content Credentials: it lacks the library "+
 	"libc2pa_c. cutroom inspect and every other reader of C2PA verify a file.")
 
+// Credentials is the group that verifies results and stored files.
+func Credentials(s *service) []route {
+	return append(within(credential.JobRoutes, []route{
+		{method: http.MethodGet, path: "/v1/jobs/{id}/credentials", access: keyOrToken, handle: s.showCredentials},
+	}), within(credential.FileRoutes, []route{
+		{method: http.MethodGet, path: "/v1/uploads/{file_id}/credentials", access: keyOrToken, handle: s.showFileCredentials},
+	})...)
+}
+
 // showCredentials is GET /v1/jobs/{id of a job}/credentials
 // (docs/contract/jobs.md#content-credentials).
 func (s *service) showCredentials(w http.ResponseWriter, r *http.Request, c call) error {
@@ -48,7 +58,7 @@ func (s *service) showCredentials(w http.ResponseWriter, r *http.Request, c call
 	if err != nil {
 		return err
 	}
-	return s.sendCredentials(w, r, c, j.Result.Blob, job.ErrResultExpired)
+	return s.sendCredentials(w, r, c, j.Result.Blob, j.Result.Size, job.ErrResultExpired)
 }
 
 // showFileCredentials is GET /v1/uploads/{file_id}/credentials
@@ -61,15 +71,21 @@ func (s *service) showFileCredentials(w http.ResponseWriter, r *http.Request, c 
 	if err != nil {
 		return err
 	}
-	return s.sendCredentials(w, r, c, f.Blob, file.ErrNotFound)
+	return s.sendCredentials(w, r, c, f.Blob, f.Size, file.ErrNotFound)
 }
 
-// sendCredentials verifies a blob and responds with the report, one at a time: what is
+// sendCredentials verifies a blob of so many bytes and responds with the report, one at a time: what is
 // verified must not take the engine's processors. Accounts take turns, as a file that is made
 // to harm takes a minute. gone is the refusal if the blob was deleted a moment ago.
-func (s *service) sendCredentials(w http.ResponseWriter, r *http.Request, c call, name string, gone error) error {
+func (s *service) sendCredentials(
+	w http.ResponseWriter, r *http.Request, c call, name string, size int64, gone error,
+) error {
 	if s.Verifier == nil {
 		return errNoVerifier
+	}
+	if s.MaxVerified > 0 && size > s.MaxVerified {
+		return fault.New(fault.TooLarge, fmt.Sprintf("The file has %d bytes, and this service verifies files of at most %d. "+
+			"cutroom inspect and every other reader of C2PA verify it.", size, s.MaxVerified))
 	}
 	account := c.who.Account()
 	if !takeTurn(r.Context(), s.verifying, account, verifyWait) {
@@ -78,8 +94,17 @@ func (s *service) sendCredentials(w http.ResponseWriter, r *http.Request, c call
 		return cmp.Or(r.Context().Err(), error(busy))
 	}
 	defer s.verifying.Release(account)
-	report, err := s.verify(r.Context(), name)
+	ctx := r.Context()
+	if s.VerifyTime > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.VerifyTime)
+		defer cancel()
+	}
+	report, err := s.verify(ctx, name)
 	switch {
+	case err != nil && ctx.Err() != nil && r.Context().Err() == nil:
+		return fault.New(fault.Timeout, "The file could not be verified in the time that a request has. "+
+			"cutroom inspect and every other reader of C2PA verify it.")
 	case fault.Is(err, fault.NotFound):
 		return gone
 	case errors.Is(err, origin.ErrNoReader):

@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"log/slog"
@@ -109,6 +110,27 @@ func TestCredentials(t *testing.T) {
 	if a := w.get(path, rival); a.status != 404 {
 		t.Errorf("another account: %d %s", a.status, a.body)
 	}
+}
+
+// A file beyond the service's limit is refused before a byte of it is read, and one that takes
+// too long when its time is over.
+func TestCredentialsAreBounded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, setup{verifier: endless{}, maxVerified: 6, verifyTime: time.Millisecond})
+	for content, status := range map[string]int{"a text": 504, "a longer text": 413} {
+		a := w.get("/v1/uploads/"+w.keep(studio, content).ID+"/credentials", studio)
+		if a.status != status || !strings.Contains(a.detail(), "cutroom inspect") {
+			t.Errorf("%q: %d %s", content, a.status, a.body)
+		}
+	}
+}
+
+// endless is a verifier that works until its time is over.
+type endless struct{}
+
+func (endless) Verify(ctx context.Context, _ *os.File) (origin.Report, error) {
+	<-ctx.Done()
+	return origin.Report{}, ctx.Err()
 }
 
 // Where nothing verifies files, that is said, and what does.

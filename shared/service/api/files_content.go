@@ -11,7 +11,7 @@ import (
 )
 
 // FileContent is the group that serves the content and the thumbnails of stored files, for
-// pages that browse them, and verifies them.
+// pages that browse them.
 func FileContent(s *service) []route {
 	return within(credential.FileRoutes, []route{
 		{
@@ -22,7 +22,6 @@ func FileContent(s *service) []route {
 			method: http.MethodGet, path: "/v1/uploads/{file_id}/thumbnail", access: keyOrToken, queryToken: true, unlimited: true,
 			handle: s.showFileThumbnail,
 		},
-		{method: http.MethodGet, path: "/v1/uploads/{file_id}/credentials", access: keyOrToken, handle: s.showFileCredentials},
 	})
 }
 

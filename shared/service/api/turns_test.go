@@ -46,7 +46,7 @@ func TestAccountsTakeTurnsToVerify(t *testing.T) {
 			go func() {
 				who := credential.Principal{Key: credential.Key{Account: account}}
 				r := httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)
-				if err := s.sendCredentials(httptest.NewRecorder(), r, call{who: who}, name, nil); err != nil {
+				if err := s.sendCredentials(httptest.NewRecorder(), r, call{who: who}, name, 1, nil); err != nil {
 					refused <- err
 				}
 			}()

@@ -1,0 +1,47 @@
+// Function credentials verifies the Content Credentials of results and of stored files: GET
+// /v1/jobs/{id}/credentials and /v1/uploads/{file_id}/credentials. It is apart from content,
+// which may read a secret and starts faster: this one loads a library that reads files of
+// strangers, in a process of its own with as much of a fence as Lambda has.
+package main
+
+import (
+	"net/http"
+	"time"
+
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/app/awsapp"
+	"cutroom/shared/app/verifying"
+	"cutroom/shared/platform/lambdahttp"
+	"cutroom/shared/service/api"
+)
+
+const (
+	// maxFile is half of the function's disk, in bytes. To fetch and read so much takes
+	// seconds.
+	maxFile = 256 << 20
+	// requestTime is less than the 29 s that API Gateway waits.
+	requestTime = 24 * time.Second
+	// fileTime is how long a small file may take: one that needs more is made to harm.
+	fileTime = 10 * time.Second
+	// readerMemory leaves the half of the function's memory to this program.
+	readerMemory = 1 << 30
+)
+
+func main() { lambdahttp.Main(credentials) }
+
+func credentials() (http.Handler, lambdahttp.Mode, error) {
+	f, err := awsapp.NewFunction()
+	if err != nil {
+		return nil, 0, err
+	}
+	f.ReadJobs()
+	f.ReadFiles()
+	f.Config.Blobs = f.Bucket()
+	f.Config.Verifier = verifying.NewReader(verifying.Config{
+		Library: f.Optional("CUTROOM_C2PA_LIBRARY"), Time: fileTime, Memory: readerMemory, Logger: f.Config.Logger,
+		Signers: dynamo.NewSigners(f.Records, f.Required("CUTROOM_JOBS_TABLE")).Certificates,
+	})
+	f.Config.MaxVerified, f.Config.VerifyTime = maxFile, requestTime
+	handler, err := f.Handler(api.Credentials)
+	return handler, lambdahttp.Buffered, err
+}

@@ -1,0 +1,27 @@
+package dynamo_test
+
+import (
+	"slices"
+	"testing"
+
+	"cutroom/shared/adapter/dynamo"
+)
+
+// The certificates of all signers stay, each once, whoever adds them and how often.
+func TestSigners(t *testing.T) {
+	cloud := local.Cloud(t)
+	signers := dynamo.NewSigners(dynamo.NewClient(cloud.Config()), cloud.MakeTable(t, "jobs"))
+	is := func(want ...string) {
+		t.Helper()
+		if got, err := signers.Certificates(t.Context()); err != nil || !slices.Equal(got, want) {
+			t.Errorf("the certificates are %q (%v), want %q", got, err, want)
+		}
+	}
+	is()
+	for _, certificates := range []string{"of today", "of today", "of before"} {
+		if err := signers.Add(t.Context(), certificates); err != nil {
+			t.Fatal(err)
+		}
+	}
+	is("of before", "of today")
+}
