@@ -4,10 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
+	"sync"
 	"testing"
-	"time"
 
 	"cutroom/shared/testkit/servertest"
 )
@@ -128,27 +132,55 @@ func (d *deployed) moves(t *testing.T, fails, data string, flags ...string) stri
 	return ended.Stdout
 }
 
-// moveKilled moves a data folder by a command that is killed, each time a little later,
-// until it gets to its end.
+// moveKilled moves a data folder by a command that is killed at one of its calls, each time
+// at a later one, until it gets to its end. Half of these calls have their effect.
 func (d *deployed) moveKilled(t *testing.T, data string) {
 	t.Helper()
-	killed, late := 0, false
-	for within := 100 * time.Millisecond; ; within += within / 3 {
-		begun := time.Now()
-		ctx, cancel := context.WithTimeout(bounded(t), within)
-		ended, err := d.program.Run(ctx, d.environment(), "move", "--to-stage", stage, "--data", data, "--check")
-		cancel()
+	target, err := url.Parse(d.cloud.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var left int
+	var kill func()
+	forward := httputil.NewSingleHostReverseProxy(target)
+	calls := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		left--
+		last, end := left == 0, kill
+		mu.Unlock()
+		if last && r.Method != http.MethodGet && rand.IntN(2) == 0 {
+			forward.ServeHTTP(httptest.NewRecorder(), r)
+		}
+		if last {
+			end()
+			return
+		}
+		forward.ServeHTTP(w, r)
+	}))
+	defer calls.Close()
+	environment := append(d.environment(), "AWS_ENDPOINT_URL="+calls.URL, "AWS_ENDPOINT_URL_S3="+calls.URL)
+	killed := 0
+	for at := 3; ; at += at / 3 {
+		ctx, cancel := context.WithCancel(bounded(t))
+		mu.Lock()
+		left, kill = at, cancel
+		mu.Unlock()
+		ended, err := d.program.Run(ctx, environment, "move", "--to-stage", stage, "--data", data, "--check")
 		if err == nil && ended.ExitCode != 0 {
 			t.Fatalf("%+v", ended)
 		}
+		stopped := ctx.Err() != nil
+		cancel()
 		if err == nil {
-			// It would have been killed by then, had this machine not stood still.
-			late = time.Since(begun) > within
 			break
+		}
+		if !stopped {
+			t.Fatal(err)
 		}
 		killed++
 	}
-	if killed < 3 && !late {
+	if killed < 3 {
 		t.Errorf("it was killed %d times", killed)
 	}
 	t.Logf("the move was killed %d times", killed)

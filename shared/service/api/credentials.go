@@ -84,8 +84,8 @@ func (s *service) sendCredentials(
 		return errNoVerifier
 	}
 	if s.MaxVerified > 0 && size > s.MaxVerified {
-		return fault.New(fault.TooLarge, fmt.Sprintf("The file has %d bytes, and this service verifies files of at most %d. "+
-			"cutroom inspect and every other reader of C2PA verify it.", size, s.MaxVerified))
+		return fault.New(fault.TooLarge, "The file has %d bytes, and this service verifies files of at most %d. "+
+			"cutroom inspect and every other reader of C2PA verify it.", size, s.MaxVerified)
 	}
 	account := c.who.Account()
 	if !takeTurn(r.Context(), s.verifying, account, verifyWait) {
