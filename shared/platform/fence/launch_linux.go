@@ -226,9 +226,19 @@ func restrictFiles(o order) error {
 
 // dropRights drops all of root's capabilities but the one to read, as the
 // inputs belong to whichever user the server was when it stored them: Landlock
-// restricts what is read.
+// restricts what is read. Root of a container may lack that one too: then it reads what is
+// its own, and no other user can read that in its place.
 func dropRights(own bool) error {
 	const kept = unix.CAP_DAC_READ_SEARCH
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var held [2]unix.CapUserData
+	if err := unix.Capget(&header, &held[0]); err != nil {
+		return fmt.Errorf("look at capabilities: %w", err)
+	}
+	bits := held[0].Permitted & (1 << kept)
+	if own && bits == 0 {
+		return errors.New("there is no right to read for another user")
+	}
 	for capability := range uintptr(64) {
 		if capability == kept {
 			continue
@@ -236,7 +246,6 @@ func dropRights(own bool) error {
 		// A capability that the kernel does not know cannot be held either.
 		_ = unix.Prctl(unix.PR_CAPBSET_DROP, capability, 0, 0, 0)
 	}
-	const bits = 1 << kept
 	if own {
 		if err := unix.Prctl(unix.PR_SET_KEEPCAPS, 1, 0, 0, 0); err != nil {
 			return fmt.Errorf("keep a capability: %w", err)
@@ -253,7 +262,6 @@ func dropRights(own bool) error {
 			}
 		}
 	}
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	data := [2]unix.CapUserData{{Effective: bits, Permitted: bits, Inheritable: bits}}
 	if err := unix.Capset(&header, &data[0]); err != nil {
 		return fmt.Errorf("drop capabilities: %w", err)
