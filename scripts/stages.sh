@@ -56,26 +56,38 @@ raced() {
 # TRY_AGAIN is set, tests that fail are run once more by themselves, if failed-tests.awk
 # allows it. Those that pass then are written to test-output/unsteady: they are to be mended,
 # and until then do not hold up a change that has nothing to do with them.
+# It is a shell of its own, so that its variables are not those of its callers.
 # shellcheck disable=SC2086 # a command
-tested() {
+tested() (
 	how=$1
 	shift
 	if [ -z "${TRY_AGAIN:-}" ]; then
 		$how "$@"
-		return
+		exit
 	fi
 	first=$(mktemp test-output/first-try.XXXXXX)
 	if $how "$@" >"$first" 2>&1; then
 		cat "$first"
-		return
+		exit
 	fi
 	if ! failed=$(awk -f scripts/failed-tests.awk "$first"); then
 		cat "$first"
-		return 1
+		exit 1
 	fi
 	sed 's/^/first try: /' "$first"
 	echo "$failed" | while read -r package test; do
 		$how -vet=off -timeout 60m -count=1 -run "^$test\$" "$package" || exit 1
 		echo "$package $test" >>test-output/unsteady
 	done
-}
+)
+
+# in_turn STAGE…: runs all, each in a shell of its own, and prints how long each took.
+in_turn() (
+	failed=0
+	for stage; do
+		began=$(date +%s)
+		("$stage") || failed=1
+		echo "--- $stage: $(($(date +%s) - began)) s"
+	done
+	exit "$failed"
+)

@@ -89,3 +89,56 @@ tested run -vet=off ./...
 		})
 	}
 }
+
+// A stage that passes at its second try passes, and one that fails fails all, whatever runs
+// after it.
+func TestInTurn(t *testing.T) {
+	const failed = "--- FAIL: TestOne (0.01s)\nFAIL\nFAIL\tcutroom/a\t0.02s\n"
+	for name, test := range map[string]struct {
+		stages string
+		want   bool
+	}{
+		"all pass":               {"quick quick", true},
+		"one passes when again":  {"unsteady quick", true},
+		"one fails":              {"broken quick", false},
+		"one fails after others": {"quick unsteady broken", false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			scripts, err := filepath.Abs(".")
+			if err == nil {
+				err = os.Symlink(scripts, filepath.Join(root, "scripts"))
+			}
+			if err == nil {
+				err = os.WriteFile(filepath.Join(root, "failed"), []byte(failed), 0o600)
+			}
+			if err == nil {
+				err = os.Mkdir(filepath.Join(root, "test-output"), 0o700)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			command := exec.CommandContext(t.Context(), "sh", "-eu", "-c", `. scripts/stages.sh
+once() { [ -e tried ] || { touch tried; cat failed; return 1; }; }
+never() { cat failed; return 1; }
+quick() { tested true; }
+unsteady() { tested once; }
+broken() { tested never; }
+in_turn `+test.stages+` >log &
+finished ../log $!`)
+			command.Dir, command.Env = root, append(os.Environ(), "TRY_AGAIN=1")
+			out, err := command.CombinedOutput()
+			if (err == nil) != test.want {
+				t.Errorf("passes: %v, want %v: %s", err == nil, test.want, out)
+			}
+			for stage := range strings.FieldsSeq(test.stages) {
+				if !strings.Contains(string(out), "--- "+stage+": ") {
+					t.Errorf("not told how long %s took: %s", stage, out)
+				}
+			}
+			if strings.Contains(string(out), "Illegal") {
+				t.Errorf("%s", out)
+			}
+		})
+	}
+}

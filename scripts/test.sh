@@ -149,16 +149,6 @@ repository() {
 engine() {
 	with_tools scripts/test-engine.sh .tools/engine --ignore tests/models
 }
-# in_turn STAGE…: runs all, and prints how long each took.
-in_turn() {
-	failed=0
-	for stage; do
-		began=$(date +%s)
-		"$stage" || failed=1
-		echo "--- $stage: $(($(date +%s) - began)) s"
-	done
-	return "$failed"
-}
 # Five rows of stages run beside each other, at most seven packages: those of the deploy mostly
 # wait for a local AWS, and those of programs for the programs, while others compute, which
 # keeps two processors busy. With more at once each test would only take longer, beyond what
