@@ -11,7 +11,7 @@ const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
 export const media = name => join(env.MEDIA, name);
-export const patience = +env.PATIENCE || 1_800_000; // milliseconds
+export const patience = +env.PATIENCE || 600_000; // milliseconds
 
 export const launch = () => chromium.launch({
   executablePath: env.CHROMIUM, timeout: patience,
