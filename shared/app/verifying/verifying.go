@@ -13,11 +13,13 @@ import (
 	"cutroom/shared/domain/origin"
 	"cutroom/shared/platform/c2pa"
 	"cutroom/shared/platform/fence"
+	"cutroom/shared/service/api"
 	"cutroom/shared/service/provenance"
 )
 
-// readTime is how long it may take to verify a small file, unless Config says it.
-const readTime = time.Minute
+// readTime is how long it may take to verify a small file, unless Config says it: a hundred times
+// what it takes, and less than others wait for their turns.
+const readTime = api.VerifyWait * 3 / 4
 
 // Config is what [NewReader] needs.
 type Config struct {
@@ -30,7 +32,7 @@ type Config struct {
 	Signers func(context.Context) ([]string, error)
 	// Certificates is a file with the certificates of a deployer, in PEM; "" for none.
 	Certificates string
-	// Time is how long a file may take, beside the time for its size; 0 means a minute.
+	// Time is how long a file may take, beside the time for its size; 0 means 15 s.
 	Time time.Duration
 	// Memory bounds the address space of what reads a file, in bytes, beside what the
 	// library takes; 0 means c2pa's own.
