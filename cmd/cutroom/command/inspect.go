@@ -134,6 +134,9 @@ func recordRows(record origin.Record) [][]string {
 			text += ", SHA-256 " + in.SHA256
 		}
 		rows = append(rows, []string{"made of", text})
+		for _, problem := range in.Problems {
+			rows = append(rows, []string{"  problem", problem})
+		}
 		if in.Record == nil {
 			continue
 		}

@@ -77,7 +77,10 @@ type Input struct {
 	Format       string `json:"format,omitempty"`
 	// SHA256 is the hash of its bytes in hex; empty if that was not recorded.
 	SHA256 string `json:"sha256,omitempty"`
-	// Record is what its own credentials say; nil if it had none.
+	// Problems are why its own credentials did not hold when it was used, by the word of who
+	// signed what was made of it.
+	Problems []string `json:"problems,omitempty"`
+	// Record is what its own credentials say, whether they held or not; nil if it had none.
 	Record *Record `json:"record,omitempty"`
 }
 

@@ -162,7 +162,8 @@ func TestAnEditedClip(t *testing.T) {
 	if report, err = s.inspect(again, true); err != nil || report.State != origin.Trusted {
 		t.Fatalf("%+v, %v", report, err)
 	}
-	if len(report.Inputs) != 1 || report.Inputs[0].Record == nil || len(report.Inputs[0].Record.Inputs) != 2 {
+	if len(report.Inputs) != 1 || report.Inputs[0].Record == nil || len(report.Inputs[0].Record.Inputs) != 2 ||
+		report.Inputs[0].Problems != nil {
 		t.Errorf("the history is %+v", report.Inputs)
 	}
 
@@ -176,7 +177,8 @@ func TestAnEditedClip(t *testing.T) {
 	}
 	spec.Data = input(tampered, "video/mp4")
 	again, _ = s.sign(spec, "video/mp4")
-	if report, err = s.inspect(again, true); err != nil || len(report.Inputs) != 1 {
+	if report, err = s.inspect(again, true); err != nil || report.State != origin.Trusted || len(report.Inputs) != 1 ||
+		len(report.Inputs[0].Problems) != 1 || !strings.HasPrefix(report.Inputs[0].Problems[0], "assertion.bmffHash.mismatch: ") {
 		t.Errorf("of one with a changed input: %+v, %v", report, err)
 	}
 }

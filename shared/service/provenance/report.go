@@ -51,17 +51,31 @@ type told struct {
 }
 
 type findings struct {
-	Failure []struct {
-		Code        string `json:"code"`
-		Explanation string `json:"explanation"`
-	} `json:"failure"`
+	Failure []failure `json:"failure"`
+}
+
+type failure struct {
+	Code        string `json:"code"`
+	Explanation string `json:"explanation"`
+}
+
+// problems returns what a reader found wrong. That nobody vouches for a signer is no fault of
+// a file.
+func (f findings) problems(most int) (problems []string) {
+	for _, failure := range f.Failure {
+		if len(problems) == most {
+			return problems
+		}
+		if failure.Code != "signingCredential.untrusted" {
+			problems = append(problems, clip(failure.Code)+": "+clip(failure.Explanation))
+		}
+	}
+	return problems
 }
 
 type manifest struct {
-	Generators []struct {
-		Name    string `json:"name"`
-		Version string `json:"version"`
-	} `json:"claim_generator_info"`
+	// Generators may have any other members too.
+	Generators  []map[string]json.RawMessage `json:"claim_generator_info"`
 	Ingredients []struct {
 		Format       string `json:"format"`
 		Relationship string `json:"relationship"`
@@ -70,6 +84,12 @@ type manifest struct {
 			// SHA256 has the name hashName.
 			SHA256 json.RawMessage `json:"cutroom.sha256"`
 		} `json:"metadata"`
+		// Results are what its signer found of the file that it names, Status the same in
+		// earlier versions of C2PA.
+		Results struct {
+			Active findings `json:"activeManifest"`
+		} `json:"validation_results"`
+		Status []failure `json:"validation_status"`
 	} `json:"ingredients"`
 	Assertions []struct {
 		Label string          `json:"label"`
@@ -84,10 +104,11 @@ type manifest struct {
 }
 
 // The bounds of a report: maxDepth generations of inputs, maxParts of anything in one record,
-// maxTold records, actions and inputs in all, and maxText bytes of a text. A file that names one
+// maxTold records, actions, inputs and their problems in all, maxFound problems of an input, and
+// maxText bytes of a text. A file that names one
 // input many times, which does the same with another, has few manifests and endless inputs, and
 // each manifest may have megabytes of actions.
-const maxDepth, maxParts, maxTold, maxText = 8, 64, 2048, 512
+const maxDepth, maxParts, maxTold, maxFound, maxText = 8, 64, 2048, 4, 512
 
 func parseReport(text []byte) (origin.Report, error) {
 	var all told
@@ -107,11 +128,7 @@ func parseReport(text []byte) (origin.Report, error) {
 			lists = append(lists, delta.Findings)
 		}
 		for _, list := range lists {
-			for _, failure := range list.Failure[:min(len(list.Failure), maxParts)] {
-				if failure.Code != "signingCredential.untrusted" {
-					r.Problems = append(r.Problems, clip(failure.Code)+": "+clip(failure.Explanation))
-				}
-			}
+			r.Problems = append(r.Problems, list.problems(maxParts)...)
 		}
 	}
 	for label, m := range all.Manifests {
@@ -139,15 +156,17 @@ func (t told) record(label string, depth int, left *int) *origin.Record {
 	}
 	*left -= len(r.Actions)
 	if len(m.Generators) > 0 {
-		r.Generator = strings.TrimSpace(clip(m.Generators[0].Name) + " " + clip(m.Generators[0].Version))
+		r.Generator = strings.TrimSpace(textOf(m.Generators[0]["name"]) + " " + textOf(m.Generators[0]["version"]))
 	}
 	for _, in := range m.Ingredients[:min(len(m.Ingredients), maxParts)] {
 		if *left <= 0 {
 			break
 		}
 		*left--
+		found := findings{append(in.Results.Active.Failure, in.Status...)}.problems(min(maxFound, *left))
+		*left -= len(found)
 		r.Inputs = append(r.Inputs, origin.Input{
-			Relationship: clip(in.Relationship), Format: clip(in.Format), SHA256: textOf(in.Metadata.SHA256),
+			Relationship: clip(in.Relationship), Format: clip(in.Format), SHA256: textOf(in.Metadata.SHA256), Problems: found,
 			Record: t.record(in.Active, depth-1, left),
 		})
 	}

@@ -2,6 +2,7 @@ package provenance
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -13,7 +14,8 @@ func TestReportOfEndlessInputs(t *testing.T) {
 	text := `{"active_manifest": "one", "validation_state": "Invalid", "manifests": {"one": {
 		"signature_info": {"issuer": "` + strings.Repeat("é", maxText) + `"}, "assertions": [{"label": "c2pa.actions.v2",
 		"data": {"actions": [{"action": 1},` + again(`{"action": "c2pa.edited", "softwareAgent": "`+strings.Repeat("a", 2*maxText)+`"}`) + `]}}],
-		"ingredients": [` + again(`{"relationship": "inputTo", "active_manifest": "one"}`) + `]}}}`
+		"ingredients": [` + again(`{"relationship": "inputTo", "active_manifest": "one", "validation_status": [`+
+		again(`{"code": "wrong"}`)+`]}`) + `]}}}`
 	report, err := parseReport([]byte(text))
 	if err != nil {
 		t.Fatal(err)
@@ -25,11 +27,37 @@ func TestReportOfEndlessInputs(t *testing.T) {
 		t.Errorf("the first record has %d actions and %d inputs", len(report.Actions), len(report.Inputs))
 	}
 	told, err := json.Marshal(report)
-	parts := strings.Count(string(told), `"action"`) + strings.Count(string(told), `"relationship"`) + strings.Count(string(told), "signed_by")
+	parts := strings.Count(string(told), `"action"`) + strings.Count(string(told), `"wrong: "`) + strings.Count(string(told), `"relationship"`) + strings.Count(string(told), "signed_by")
 	if err != nil || parts > maxTold || parts < maxTold/2 || len(told) > 2*maxText*maxTold {
 		t.Errorf("the report has %d parts and %d bytes: %v", parts, len(told), err)
 	}
 	if report.ByModel() {
 		t.Error("the report says that a model made the file")
+	}
+}
+
+// What a generator says of itself beside its name and version, whatever that is, is not read.
+func TestReportOfAGeneratorsOwnMembers(t *testing.T) {
+	report, err := parseReport([]byte(`{"active_manifest": "one", "validation_state": "Valid", "manifests": {"one": {
+		"claim_generator_info": [{"name": "a program", "Name": 1, "version": "2", "VERSION": {}}]}}}`))
+	if err != nil || report.Generator != "a program 2" {
+		t.Errorf("it was written by %q: %v", report.Generator, err)
+	}
+}
+
+// What others found wrong with an input is told, as versions of C2PA have written it.
+func TestReportOfInputsThatDidNotHold(t *testing.T) {
+	report, err := parseReport([]byte(`{"active_manifest": "one", "validation_state": "Valid", "manifests": {"one": {"ingredients": [
+		{"validation_status": [{"code": "signingCredential.untrusted"}, {"code": "assertion.dataHash.mismatch", "explanation": null}]},
+		{"validation_results": {"activeManifest": {"failure": [{"code": "signingCredential.expired", "explanation": "expired"}]}}},
+		{"validation_results": {"activeManifest": {"failure": [{"code": "signingCredential.untrusted"}]}}},
+		{"validation_results": null, "validation_status": null}]}}}`))
+	var got []string
+	for _, in := range report.Inputs {
+		got = append(got, strings.Join(in.Problems, "|"))
+	}
+	want := []string{"assertion.dataHash.mismatch: ", "signingCredential.expired: expired", "", ""}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("the problems are %q, want %q: %v", got, want, err)
 	}
 }

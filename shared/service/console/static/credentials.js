@@ -25,6 +25,8 @@ function timeOf(when) {
   return isNaN(time) ? when : time.toLocaleString();
 }
 
+const isChanged = problems => /Hash\.mismatch/.test(problems?.[0]);
+
 // rowsOf describes what one signer says.
 function rowsOf({ signed_by: by, common_name: name, generator, actions, inputs }) {
   const rows = actions.filter(({ action }) => action !== opened || actions.length === 1).map(({ action, source_type: type, model, agent, when }) => [
@@ -32,9 +34,10 @@ function rowsOf({ signed_by: by, common_name: name, generator, actions, inputs }
   ]);
   if (by) rows.push(["Signed by", name && name !== by ? `${by} (${name})` : by]);
   if (generator) rows.push(["Written by", generator]);
-  for (const { relationship, format, sha256, record } of inputs || []) {
+  for (const { relationship, format, sha256, problems, record } of inputs || []) {
     const what = relationship === "parentOf" ? "Edited from" : "Made with";
-    rows.push([what, [format, record ? list(rowsOf(record)) : "without credentials of its own", sha256 && make("code", {}, `SHA-256 ${sha256}`)]]);
+    const found = problems && `Its own credentials did not hold: it was ${isChanged(problems) ? "changed after it was signed" : "not to be believed"}. What it claims:`;
+    rows.push([what, [format, found && make("span", { class: "problem" }, found), record ? list(rowsOf(record)) : "without credentials of its own", sha256 && make("code", {}, `SHA-256 ${sha256}`)]]);
   }
   return rows;
 }
@@ -43,7 +46,7 @@ const list = rows => make("dl", { class: "facts-list" }, rows.map(([name, what])
 
 // reportOf shows what a file says of itself, and whether that holds.
 function reportOf(name, report) {
-  const changed = report.state === "invalid" && /Hash\.mismatch/.test(report.problems?.[0]);
+  const changed = report.state === "invalid" && isChanged(report.problems);
   const state = changed ? "changed" : report.own ? "own" : report.state, [sign, words, meaning] = verdicts[state];
   say(`${name}: ${words}`);
   const told = report.problems?.length > 0 && make("ul", { class: "note problems" }, report.problems.slice(0, 5).map(problem => make("li", {}, problem)));
