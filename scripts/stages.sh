@@ -52,6 +52,31 @@ raced() {
 		'-gcflags=compress/...=-race=false -d=checkptr=0 -dwarf=false' "$@"
 }
 
+# failures LOG: writes to test-output/failed what in the log tells of a failure. Of a log that is
+# none of go test these are its last lines.
+failures() {
+	found=$(awk -f scripts/failures.awk "$1")
+	echo "${found:-$(tail -n 5 "$1")}" >>test-output/failed
+}
+
+# told COMMAND…: runs the command, and keeps what it prints if it fails, for retold.
+told() (
+	log=$(mktemp test-output/told.XXXXXX)
+	{ "$@" 2>&1 || touch "$log.failed"; } | tee "$log"
+	if [ ! -e "$log.failed" ]; then
+		rm "$log"
+		exit
+	fi
+	rm "$log.failed"
+	failures "$log"
+	exit 1
+)
+
+# retold prints at the end of all what has failed, which may be far above by then.
+retold() {
+	[ ! -s test-output/failed ] || { echo "--- FAILED:"; cat test-output/failed; } >&2
+}
+
 # tested HOW FLAGS… PACKAGES…: runs tests, HOW being "released test" or "raced". Where
 # TRY_AGAIN is set, tests that fail are run once more by themselves, if failed-tests.awk
 # allows it. Those that pass then are written to test-output/unsteady: they are to be mended,
@@ -62,7 +87,7 @@ tested() (
 	how=$1
 	shift
 	if [ -z "${TRY_AGAIN:-}" ]; then
-		$how "$@"
+		told $how "$@"
 		exit
 	fi
 	first=$(mktemp test-output/first-try.XXXXXX)
@@ -72,11 +97,12 @@ tested() (
 	fi
 	if ! failed=$(awk -f scripts/failed-tests.awk "$first"); then
 		cat "$first"
+		failures "$first"
 		exit 1
 	fi
 	sed 's/^/first try: /' "$first"
 	echo "$failed" | while read -r package test; do
-		$how -vet=off -timeout 60m -count=1 -run "^$test\$" "$package" || exit 1
+		told $how -vet=off -timeout 60m -count=1 -run "^$test\$" "$package" || { failures "$first"; exit 1; }
 		echo "$package $test" >>test-output/unsteady
 	done
 )

@@ -142,3 +142,75 @@ finished ../log $!`)
 		})
 	}
 }
+
+// What failed is repeated at the end of all, with the first lines of each message alone.
+func TestRetold(t *testing.T) {
+	const long = "--- FAIL: TestOne (1.01s)\n    --- FAIL: TestOne/case (0.00s)\n        a_test.go:1: no: 1\n          2\n          3\n" +
+		"          4\n          5\n          6\nFAIL\nFAIL\tcutroom/a\t0.02s\nok  \tcutroom/b\t0.01s\nFAIL\n"
+	const short = "--- FAIL: TestOne (1.01s)\n    --- FAIL: TestOne/case (0.00s)\n        a_test.go:1: no: 1\n          2\n          3\n" +
+		"          4\n          5\nFAIL\tcutroom/a\t0.02s\n"
+	const race = "WARNING: DATA RACE\nWrite at 0x1 by goroutine 8:\n  cutroom/a.one()\n"
+	for name, test := range map[string]struct {
+		stages string
+		again  bool
+		want   string
+	}{
+		"nothing failed":           {stages: "passes"},
+		"a test":                   {stages: "passes long passes", want: short},
+		"a test that is no chance": {stages: "raced_test passes", again: true, want: race + short},
+		"a test, twice":            {stages: "long", again: true, want: short + short},
+		"a test by chance":         {stages: "chance", again: true},
+		"what does not compile":    {stages: "compiles", want: "# cutroom/a\na.go:1:2: undefined: b\nFAIL\tcutroom/a [build failed]\n"},
+		"no test":                  {stages: "words", want: "2\n3\n4\n5\n6\n"},
+		"two":                      {stages: "words compiles", want: "2\n3\n4\n5\n6\n# cutroom/a\na.go:1:2: undefined: b\nFAIL\tcutroom/a [build failed]\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			root := t.TempDir()
+			scripts, err := filepath.Abs(".")
+			if err == nil {
+				err = os.Symlink(scripts, filepath.Join(root, "scripts"))
+			}
+			for file, text := range map[string]string{
+				"long": long, "race": "==================\n" + race + "\n==================\n" + long,
+				"compiles": "# cutroom/a\na.go:1:2: undefined: b\nFAIL\tcutroom/a [build failed]\nok  \tcutroom/b\t0.01s\n",
+				"words":    "1\n2\n3\n4\n5\n6\n",
+			} {
+				if err == nil {
+					err = os.WriteFile(filepath.Join(root, file), []byte(text), 0o600)
+				}
+			}
+			if err == nil {
+				err = os.Mkdir(filepath.Join(root, "test-output"), 0o700)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			command := exec.CommandContext(t.Context(), "sh", "-eu", "-c", `. scripts/stages.sh
+trap 'echo end; retold' EXIT
+print_long() { cat long; return 1; }
+print_race() { cat race; return 1; }
+print_compiles() { cat compiles; return 1; }
+print_words() { cat words; return 1; }
+once() { [ -e tried ] || { touch tried; cat long; return 1; }; }
+passes() { tested echo ok; }
+long() { tested print_long; }
+raced_test() { tested print_race; }
+chance() { tested once; }
+compiles() { tested print_compiles; }
+words() { told print_words; }
+in_turn `+test.stages)
+			command.Dir, command.Env = root, append(os.Environ(), "TRY_AGAIN=")
+			if test.again {
+				command.Env = append(command.Env, "TRY_AGAIN=1")
+			}
+			out, err := command.CombinedOutput()
+			if (err == nil) != (test.want == "") {
+				t.Errorf("%v: %s", err, out)
+			}
+			_, got, _ := strings.Cut(string(out), "end\n")
+			if want := test.want; want != "" && got != "--- FAILED:\n"+want || want == "" && got != "" {
+				t.Errorf("at the end it says\n%s\nwant\n%s\nof\n%s", got, want, out)
+			}
+		})
+	}
+}

@@ -17,6 +17,7 @@ cd "$(dirname "$0")/.."
 # The tests keep their local AWS there, each stage in a folder of its own.
 export LOCAL_AWS="$PWD/test-output/local-aws"
 mkdir -p test-output
+rm -f test-output/failed
 building=
 started=$(scripts/docker-engine.sh start)
 # What a killed test left behind has the label of the tests, or the name of one of their
@@ -43,14 +44,14 @@ clean() {
 	done
 	[ -z "$started" ] || scripts/docker-engine.sh stop
 }
-trap clean EXIT
+trap 'clean; retold' EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
 # tests NAMES: runs the images' tests of these names. More run at once than there are
 # processors, because they mostly wait for containers.
 tests() {
-	TAG='test' released test -tags docker -count=1 -parallel 4 -timeout 60m -run "$1" ./packaging/imagetest
+	TAG='test' told released test -tags docker -count=1 -parallel 4 -timeout 60m -run "$1" ./packaging/imagetest
 }
 
 # images NAME…: begins to build the images, in a session of their own where the system has
@@ -80,7 +81,7 @@ programs() {
 
 # In turn they make what both are made of; what follows is in folders of their own.
 sam() {
-	took "functions by SAM" released test -tags docker -count=1 -p 2 -timeout 60m \
+	took "functions by SAM" told released test -tags docker -count=1 -p 2 -timeout 60m \
 		-run 'TestEventsBySAM|TestLocal' ./functions ./infra/deployment
 }
 

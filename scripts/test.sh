@@ -70,7 +70,7 @@ if [ -n "${PACKAGES:-}" ]; then
 	exit
 fi
 # What runs in the background ends too if something else fails.
-trap 'touch test-output/tools-failed; wait' EXIT
+trap 'touch test-output/tools-failed; wait; retold' EXIT
 # The tools of the tests are downloaded while the code is compiled, and while the tests run
 # that need none.
 install_tools() {
@@ -147,7 +147,7 @@ repository() {
 	with_tools tested "released test" -count=1 -vet=off ./docs ./scripts ./shared
 }
 engine() {
-	with_tools scripts/test-engine.sh .tools/engine --ignore tests/models
+	with_tools told scripts/test-engine.sh .tools/engine --ignore tests/models
 }
 # Five rows of stages run beside each other, at most seven packages: those of the deploy mostly
 # wait for a local AWS, and those of programs for the programs, while others compute, which
@@ -162,9 +162,9 @@ programs=$!
 in_turn race >test-output/race.log 2>&1 &
 race=$!
 # It mostly waits for registries.
-with_tools scripts/audit.sh >test-output/audit.log 2>&1 &
+with_tools told scripts/audit.sh >test-output/audit.log 2>&1 &
 audit=$!
-took lint scripts/lint.sh
+took lint told scripts/lint.sh
 took "go test of the repository" repository
 took "go test of pictures" pictures
 took "tools of the tests, the rest" finished tools.log "$tools"
