@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/testkit/awstest"
 )
 
 // The certificates of all signers stay, each once, whoever adds them and how often.
@@ -24,4 +25,14 @@ func TestSigners(t *testing.T) {
 		}
 	}
 	is("of before", "of today")
+}
+
+func TestCallsOfSigners(t *testing.T) {
+	cloud := local.Cloud(t)
+	proxy := cloud.Proxy(t, 1, awstest.Faults{})
+	signers := dynamo.NewSigners(dynamo.NewClient(proxy.Config()), cloud.MakeTable(t, "jobs"))
+	asDocumented(t, proxy, "Signers", calls{
+		{"Add", func() error { return signers.Add(t.Context(), "of today") }},
+		{"Certificates", func() error { _, err := signers.Certificates(t.Context()); return err }},
+	})
 }
