@@ -22,6 +22,7 @@ import (
 	"github.com/aws/aws-lambda-go/events"
 
 	"cutroom/shared/domain/job"
+	"cutroom/shared/testkit/c2patest"
 	"cutroom/shared/testkit/patience"
 )
 
@@ -40,7 +41,7 @@ func (w *world) serve(t *testing.T) *container {
 	c := &container{command: exec.Command(program(t, "media")), log: &listening{found: make(chan string, 1)},
 		ended: make(chan struct{})}
 	c.command.Env = slices.Concat(os.Environ(), w.settings, w.endpoint(t, "MediaTaskRole"),
-		[]string{"CUTROOM_ADDR=127.0.0.1:0"})
+		[]string{"CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_C2PA_LIBRARY=" + c2patest.Path(t)})
 	c.command.Stdout, c.command.Stderr = c.log, c.log
 	c.command.WaitDelay = 5 * time.Second
 	if err := c.command.Start(); err != nil {
@@ -120,7 +121,7 @@ func TestTheContainer(t *testing.T) {
 // testAnswers checks that the container answers the requests of the functions' events
 // as the functions do.
 func (c *container) testAnswers(t *testing.T) {
-	for _, name := range []string{"jobs", "content", "files", "tokens", "models", "quota"} {
+	for _, name := range []string{"jobs", "content", "credentials", "files", "tokens", "models", "quota"} {
 		cases, err := filepath.Glob(filepath.Join("..", "events", name, "*.want.json"))
 		if err != nil {
 			t.Fatal(err)

@@ -9,12 +9,20 @@ import (
 	"cutroom/shared/adapter/sqsqueue"
 	"cutroom/shared/adapter/stepfn"
 	"cutroom/shared/app/awsapp"
+	"cutroom/shared/app/verifying"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/webhook"
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/service/api"
+)
+
+const (
+	// verifyTime bounds a request that verifies a file, so that a stop waits for it.
+	verifyTime = shutdownTime - 10*time.Second
+	// readerMemory is what reads a file takes at most: half of the task's memory.
+	readerMemory = 1 << 30
 )
 
 // newSurface configures every route of the media service except that of signed
@@ -39,6 +47,11 @@ func newSurface(p *awsapp.Parts) (httpserver.Config, error) {
 	if p.Flag("CUTROOM_CONTENT_REDIRECT") {
 		p.Config.Downloads = signer
 	}
+	p.Config.Verifier = verifying.NewReader(verifying.Config{
+		Library: p.Optional("CUTROOM_C2PA_LIBRARY"), Memory: readerMemory, Logger: p.Config.Logger,
+		Signers: dynamo.NewSigners(p.Records, p.Required("CUTROOM_JOBS_TABLE")).Certificates,
+	})
+	p.Config.VerifyTime = verifyTime
 	p.Config.VideoWait = awsapp.VideoWait
 	p.Config.InferenceURL = p.Optional("CUTROOM_PUBLIC_INFERENCE_URL")
 	p.RefuseCold()

@@ -25,7 +25,7 @@ import (
 const beyondGateway = 12 << 20
 
 // A file larger than API Gateway carries goes through the container of the media
-// service, and comes back.
+// service, and comes back. The service verifies it.
 func TestMediaTakesALargeUpload(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
@@ -50,6 +50,10 @@ func TestMediaTakesALargeUpload(t *testing.T) {
 	content, err := client.Get(t.Context(), "/v1/uploads/"+stored.ID)
 	if err != nil || !bytes.Equal(content.Body, file) {
 		t.Errorf("the content has %d bytes, want %d, %v", len(content.Body), len(file), err)
+	}
+	verified, err := client.Get(t.Context(), "/v1/uploads/"+stored.ID+"/credentials")
+	if err != nil || verified.Status != http.StatusOK {
+		t.Errorf("the image does not verify files: %d %s, %v", verified.Status, verified.Body, err)
 	}
 }
 
