@@ -103,7 +103,16 @@ func (c *awsCloud) Workers(ctx context.Context) (wanted, running int, err error)
 	return 0, 0, errors.New("the deploy has no service of workers")
 }
 
-// DeadLetters counts the messages of the three dead-letter queues.
+// waiting are the attributes that together count the messages of a queue. One that no
+// function can take is visible for a moment every few minutes, and in flight else.
+var waiting = []sqstypes.QueueAttributeName{
+	sqstypes.QueueAttributeNameApproximateNumberOfMessages,
+	sqstypes.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
+	sqstypes.QueueAttributeNameApproximateNumberOfMessagesDelayed,
+}
+
+// DeadLetters counts the messages of the three dead-letter queues, whether they can be
+// received now or not.
 func (c *awsCloud) DeadLetters(ctx context.Context) (map[string]int, error) {
 	counts := map[string]int{}
 	for _, what := range []string{"video-dead-letters", "image-dead-letters", "webhook-dead-letters"} {
@@ -111,14 +120,18 @@ func (c *awsCloud) DeadLetters(ctx context.Context) (map[string]int, error) {
 		if err != nil {
 			return nil, fmt.Errorf("find the queue %s: %w", c.name(what), err)
 		}
-		const messages = sqstypes.QueueAttributeNameApproximateNumberOfMessages
-		got, err := c.queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: found.QueueUrl,
-			AttributeNames: []sqstypes.QueueAttributeName{messages}})
+		got, err := c.queues.GetQueueAttributes(ctx,
+			&sqs.GetQueueAttributesInput{QueueUrl: found.QueueUrl, AttributeNames: waiting})
 		if err != nil {
 			return nil, fmt.Errorf("look at the queue %s: %w", c.name(what), err)
 		}
-		if counts[what], err = strconv.Atoi(got.Attributes[string(messages)]); err != nil {
-			return nil, fmt.Errorf("the queue %s has %q messages", c.name(what), got.Attributes[string(messages)])
+		for _, attribute := range waiting {
+			messages, err := strconv.Atoi(got.Attributes[string(attribute)])
+			if err != nil {
+				return nil, fmt.Errorf("the queue %s has %q messages (%s)", c.name(what),
+					got.Attributes[string(attribute)], attribute)
+			}
+			counts[what] += messages
 		}
 	}
 	return counts, nil

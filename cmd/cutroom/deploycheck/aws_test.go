@@ -1,7 +1,10 @@
 package deploycheck_test
 
 import (
+	"cmp"
+	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"path"
@@ -49,6 +52,47 @@ func alarmService(t *testing.T, history ...string) (url string, fired *[]byte) {
 	}))
 	t.Cleanup(server.Close)
 	return server.URL, fired
+}
+
+// queueService answers as SQS is documented to: every queue is there, and of its messages it
+// tells the counts that are asked for.
+func queueService(t *testing.T, counts map[string]map[string]string) (url string) {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var call struct {
+			QueueName, QueueUrl string
+			AttributeNames      []string
+		}
+		if err := json.NewDecoder(r.Body).Decode(&call); err != nil {
+			t.Error(err)
+		}
+		answer := map[string]any{"QueueUrl": "http://" + r.Host + "/1/" + call.QueueName}
+		if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".GetQueueAttributes") {
+			attributes := map[string]string{}
+			for _, name := range call.AttributeNames {
+				attributes[name] = cmp.Or(counts[path.Base(call.QueueUrl)][name], "0")
+			}
+			answer = map[string]any{"Attributes": attributes}
+		}
+		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+		_ = json.NewEncoder(w).Encode(answer) // fails if the caller has gone
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// A message that was given up on counts wherever it is: one that its function cannot take is
+// in flight nearly always.
+func TestDeadLettersInFlight(t *testing.T) {
+	cloud := deploycheck.NewCloud(awstest.ConfigFor(queueService(t, map[string]map[string]string{
+		"cutroom-test-video-dead-letters":   {"ApproximateNumberOfMessagesNotVisible": "1"},
+		"cutroom-test-webhook-dead-letters": {"ApproximateNumberOfMessages": "2", "ApproximateNumberOfMessagesDelayed": "3"},
+	})), deploycheck.Deploy{Stage: "test"})
+	got, err := cloud.DeadLetters(t.Context())
+	want := map[string]int{"video-dead-letters": 1, "image-dead-letters": 0, "webhook-dead-letters": 5}
+	if err != nil || !maps.Equal(got, want) {
+		t.Errorf("the queues have %v, %v, want %v", got, err, want)
+	}
 }
 
 func TestAlarmStories(t *testing.T) {

@@ -33,7 +33,8 @@ type Deploy struct {
 type Cloud interface {
 	// Workers returns how many workers are wanted, and how many run.
 	Workers(ctx context.Context) (wanted, running int, err error)
-	// DeadLetters returns how many messages each dead-letter queue has, by its name.
+	// DeadLetters returns how many messages each dead-letter queue has, by its name, in
+	// flight or not.
 	DeadLetters(ctx context.Context) (map[string]int, error)
 	// Lifetimes returns the names of tables whose items should end by themselves and do
 	// not.
