@@ -90,6 +90,10 @@ const (
 	samplePurged    = "job_01K000000000000000000PURGE"
 )
 
+// sampleAge is the time that the jobs have which no worker gets, from their creation to
+// their deadline: longer than any test takes.
+const sampleAge = 12 * time.Hour
+
 // world is a part of a local AWS with the records and blobs that the events refer to.
 type world struct {
 	cloud *awstest.Cloud
@@ -113,8 +117,6 @@ type world struct {
 	// receiver is the webhook of a job; turns is the queue of attempts to call it.
 	receiver *receiver
 	turns    awstest.Queue
-	// age is the time that jobs have from their creation to their deadline.
-	age time.Duration
 	// settings are the environment of the functions and the worker.
 	settings []string
 	// faults apply to the AWS calls of programs that are started from now on.
@@ -196,7 +198,7 @@ func worldOf(t *testing.T, cloud *awstest.Cloud, tables map[string]string, bucke
 		workers: dynamo.NewWorkers(client, tables["jobs"], time.Now),
 		stamps:  dynamo.NewFleetStamps(client, tables["jobs"]),
 		jobs:    dynamo.NewJobs(dynamo.NewRuns(client, tables["jobs"]).CountIn(usage).HoldIn(budgets), nobody{}, nil, time.Now),
-		bucket:  s3blob.New(cloud.Config(), bucket), receiver: newReceiver(t), age: job.MaxAge,
+		bucket:  s3blob.New(cloud.Config(), bucket), receiver: newReceiver(t),
 	}
 }
 
@@ -278,7 +280,7 @@ func (w *world) fillJobs(t *testing.T, key string, now time.Time) {
 	ctx := t.Context()
 	pending := job.Job{
 		Account: "acme", Key: key, Model: "gen-2.5", Lane: job.VideoLane, Seed: 7, Status: job.Pending,
-		CreatedAt: now, Deadline: now.Add(w.age),
+		CreatedAt: now, Deadline: now.Add(sampleAge),
 		Request: job.Request{
 			Prompt: "watercolor", Options: map[string]any{"resolution": "720p"},
 			Inputs: map[string]job.Input{"data": {Blob: "jobs/x/data", Name: "beach.mp4", MIME: "video/mp4", Size: 5}},

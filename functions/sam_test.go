@@ -24,8 +24,6 @@ func TestEventsBySAM(t *testing.T) {
 		tables[table.Name] = dynamo.TableName(local.Stage, table.Name)
 	}
 	w := worldOf(t, local.Cloud, tables, "cutroom-"+local.Stage+"-"+awstest.Account+"-"+awstest.Region)
-	// The test takes longer than the age that jobs may reach.
-	w.age = time.Hour
 	w.fill(t)
 	url := local.ServeBySAM(t, "sam-lambda")
 	// The events of these have an order, as those of TestEvents have: what one makes or

@@ -54,9 +54,9 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	w.WriteHeader(r.status)
 }
 
-// queued takes the attempts that are due from the queue, and counts those that are
-// not due yet.
-func (w *world) queued(t *testing.T) (turns []webhook.ScheduledAttempt, delayed int) {
+// queued takes the attempts that are due from the queue, and counts all that have been
+// queued, due or not.
+func (w *world) queued(t *testing.T) (due []webhook.ScheduledAttempt, all int) {
 	t.Helper()
 	client := sqs.NewFromConfig(w.cloud.Config())
 	received, err := client.ReceiveMessage(t.Context(),
@@ -69,19 +69,26 @@ func (w *world) queued(t *testing.T) (turns []webhook.ScheduledAttempt, delayed 
 		if err := json.Unmarshal([]byte(*message.Body), &turn); err != nil {
 			t.Fatal(err)
 		}
-		turns = append(turns, turn)
+		due = append(due, turn)
 	}
-	name := types.QueueAttributeNameApproximateNumberOfMessagesDelayed
+	names := []types.QueueAttributeName{
+		types.QueueAttributeNameApproximateNumberOfMessages,
+		types.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
+		types.QueueAttributeNameApproximateNumberOfMessagesDelayed,
+	}
 	found, err := client.GetQueueAttributes(t.Context(),
-		&sqs.GetQueueAttributesInput{QueueUrl: &w.turns.URL, AttributeNames: []types.QueueAttributeName{name}})
+		&sqs.GetQueueAttributesInput{QueueUrl: &w.turns.URL, AttributeNames: names})
 	if err != nil {
 		t.Fatal(err)
 	}
-	delayed, err = strconv.Atoi(found.Attributes[string(name)])
-	if err != nil {
-		t.Fatal(err)
+	for _, name := range names {
+		n, err := strconv.Atoi(found.Attributes[string(name)])
+		if err != nil {
+			t.Fatal(err)
+		}
+		all += n
 	}
-	return turns, delayed
+	return due, all
 }
 
 // told checks what the sample events have caused: one signed report of the job's end
@@ -110,17 +117,17 @@ func (w *world) told(t *testing.T) {
 		header.Get("Webhook-Signature") == "" {
 		t.Errorf("with the header %v", header)
 	}
-	turns, delayed := w.queued(t)
+	due, all := w.queued(t)
 	at := time.Date(2026, 11, 20, 12, 0, 9, 0, time.UTC)
 	for _, want := range []webhook.ScheduledAttempt{
 		webhook.First(sampleHooked, "acme", at), webhook.First("warn_0123456789abcdef0123456789abcdef", "acme", at),
 	} {
-		if !slices.Contains(turns, want) {
-			t.Errorf("queued are %v, which lack %v", turns, want)
+		if !slices.Contains(due, want) {
+			t.Errorf("due are %v, which lack %v", due, want)
 		}
 	}
-	if len(turns) != 2 || delayed != 1 {
-		t.Errorf("queued are %v, and %d for later", turns, delayed)
+	if all != 3 {
+		t.Errorf("%d attempts are queued, want 3", all)
 	}
 }
 
@@ -166,9 +173,10 @@ func TestAWebhookThatFailsIsTriedAgain(t *testing.T) {
 	w := newWorld(t)
 	w.receiver.status = http.StatusInternalServerError
 	f := w.start(t, "webhooks")
+	began := time.Now()
 	for _, c := range []struct {
-		event         string
-		told, delayed int
+		event        string
+		told, queued int
 	}{
 		{"due", 1, 1},
 		// The function may have died after it recorded the attempt.
@@ -181,8 +189,14 @@ func TestAWebhookThatFailsIsTriedAgain(t *testing.T) {
 		if _, err := f.Invoke(t.Context(), event); err != nil {
 			t.Fatal(err)
 		}
-		if turns, delayed := w.queued(t); len(w.receiver.told) != c.told || len(turns) != 0 || delayed != c.delayed {
-			t.Errorf("%s: told %d times, queued are %v, and %d for later", c.event, len(w.receiver.told), turns, delayed)
+		due, queued := w.queued(t)
+		if len(w.receiver.told) != c.told || queued != c.queued {
+			t.Errorf("%s: told %d times, %d attempts are queued", c.event, len(w.receiver.told), queued)
+		}
+		for _, attempt := range due { // after half a minute
+			if attempt.Number != 2 || attempt.At.Before(began.Add(30*time.Second)) || attempt.At.After(time.Now()) {
+				t.Errorf("%s: %v is due", c.event, attempt)
+			}
 		}
 	}
 }
