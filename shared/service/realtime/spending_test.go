@@ -11,11 +11,20 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
+// noon sets the server's clock to noon in the middle of the month, so that neither the day
+// nor the month ends while a test runs.
+func (w *world) noon() {
+	now := w.clock.Now()
+	year, month, _ := now.UTC().Date()
+	w.later.Store(int64(time.Date(year, month, 15, 12, 0, 0, 0, time.UTC).Sub(now)))
+}
+
 // Sessions use up a budget of seconds to its end, and not beyond: then they end, and no
 // other begins. What a session has reserved and not used is there for the next.
 func TestSessionsDrawFromBudgets(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
+	w.noon()
 	const limit = 3
 	seconds := budget.Budget{
 		ID: budget.ID{Account: "studio", Period: budget.Month, Unit: budget.SessionSeconds}, Limit: limit,
@@ -23,7 +32,7 @@ func TestSessionsDrawFromBudgets(t *testing.T) {
 	if err := w.budgets.Set(t.Context(), audit.Operator(time.Now()), seconds); err != nil {
 		t.Fatal(err)
 	}
-	month := time.Now()
+	month := w.now()
 	w.open("gen-2.5", studio).leave()
 	w.active("studio", 0)
 	c := w.open("gen-2.5", studio)
@@ -54,11 +63,12 @@ func TestSessionsAreBilled(t *testing.T) {
 	t.Parallel()
 	const price, limit = 20_000, 65_000_000 // 0.02 a second: the budget is enough for three
 	w := newWorld(t, setup{price: price})
+	w.noon()
 	cost := budget.Budget{ID: budget.ID{Account: "studio", Period: budget.Month, Unit: budget.Cost}, Limit: limit}
 	if err := w.budgets.Set(t.Context(), audit.Operator(time.Now()), cost); err != nil {
 		t.Fatal(err)
 	}
-	began := time.Now()
+	began := w.now()
 	ended := w.open("gen-2.5", studio).ends("insufficient_quota", websocket.StatusPolicyViolation, "A budget is used up.")
 	if ended.Seconds == nil || *ended.Seconds != 3 {
 		t.Errorf("ended after %v seconds", ended.Seconds)
@@ -78,6 +88,7 @@ func TestSessionsAreBilled(t *testing.T) {
 func TestSessionAtMidnight(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, setup{})
+	w.noon()
 	const limit = 4 // below it a session takes pieces of a second
 	daily := budget.Budget{ID: budget.ID{Account: "studio", Period: budget.Day, Unit: budget.SessionSeconds}, Limit: limit}
 	if err := w.budgets.Set(t.Context(), audit.Operator(time.Now()), daily); err != nil {
@@ -89,7 +100,7 @@ func TestSessionAtMidnight(t *testing.T) {
 		for {
 			used, err := w.budgets.Used(t.Context(), []budget.Counter{daily.Counter(began)})
 			if err != nil || used[0] > 0 {
-				w.later.Store(int64(24 * time.Hour))
+				w.later.Add(int64(24 * time.Hour))
 				midnight <- err
 				return
 			}
@@ -114,7 +125,7 @@ func TestSessionAtMidnight(t *testing.T) {
 // used returns what an account has used since a time.
 func (w *world) used(account string, since time.Time) (sum usage.Counts) {
 	w.t.Helper()
-	totals, err := w.usage.Totals(w.t.Context(), account, usage.DayOf(since), usage.DayOf(time.Now()))
+	totals, err := w.usage.Totals(w.t.Context(), account, usage.DayOf(since), usage.DayOf(w.now()))
 	if err != nil {
 		w.t.Fatal(err)
 	}
