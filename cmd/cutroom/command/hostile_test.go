@@ -114,7 +114,7 @@ func TestServersDoNotChooseWhereResultsGo(t *testing.T) {
 
 // A server's text does not control the terminal that shows it.
 func TestServersDoNotActOnTerminals(t *testing.T) {
-	const evil = `\u001b]0;owned\u0007\u009b2J\r`
+	const evil = `\u001b]0;owned\u0007\u009b2J\r\u202e\u2066\u2028`
 	job := `{"job_id":"job_1` + evil + `","status":"completed` + evil + `","model":"gen-2.5` + evil +
 		`","error":{"code":"x` + evil + `","message":"x` + evil + `"}}`
 	url := serve(t, map[string]string{
@@ -138,9 +138,11 @@ func TestServersDoNotActOnTerminals(t *testing.T) {
 		{"files", "put", clip},
 		{"files", "get", "file_1"}, {"token"}, {"webhook-secret"}, {"usage"},
 	} {
-		seen, _ := run(t, url, arguments...)
-		if seen == "" || strings.ContainsAny(seen, "\x1b\a\r\u009b") {
-			t.Errorf("%v shows %q", arguments, seen)
+		for _, arguments := range [][]string{arguments, append(arguments, "--json")} {
+			seen, _ := run(t, url, arguments...)
+			if seen == "" || strings.ContainsAny(seen, "\x1b\a\r\u009b\u202e\u2066\u2028") {
+				t.Errorf("%v shows %q", arguments, seen)
+			}
 		}
 	}
 }

@@ -3,18 +3,51 @@ package command
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"github.com/dustin/go-humanize"
 )
 
 // Print prints a value as one line of JSON.
-func (s *Session) Print(value any) error {
-	encoder := json.NewEncoder(s.Out)
+func (s *Session) Print(value any) error { return printJSON(s.Out, value) }
+
+// printJSON writes a value as one line of JSON that does not act on a terminal.
+func printJSON(out io.Writer, value any) error {
+	var text strings.Builder
+	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	return encoder.Encode(value)
+	if err := encoder.Encode(value); err != nil {
+		return err
+	}
+	_, err := io.WriteString(out, escaped(text.String()))
+	return err
+}
+
+// escaped escapes in JSON what would act on a terminal; encoding/json does the same with
+// other characters below the space.
+func escaped(text string) string {
+	if strings.IndexFunc(text, acts) < 0 {
+		return text
+	}
+	var safe strings.Builder
+	for _, r := range text {
+		if r != '\n' && acts(r) {
+			fmt.Fprintf(&safe, `\u%04x`, r)
+		} else {
+			safe.WriteRune(r)
+		}
+	}
+	return safe.String()
+}
+
+// acts reports whether a character acts on a terminal: control characters, what turns the
+// direction of a text, so that it reads as another, and what ends lines and paragraphs.
+func acts(r rune) bool {
+	return unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp)
 }
 
 // list prints items as rows of a table or as lines of JSON.
@@ -55,7 +88,7 @@ func (l *list) end() error { return l.table.Flush() }
 // because file names and messages come from outside.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
-		if r < ' ' || r >= 0x7f && r < 0xa0 {
+		if acts(r) {
 			return ' '
 		}
 		return r

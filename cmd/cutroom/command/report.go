@@ -2,7 +2,6 @@ package command
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -195,7 +194,7 @@ func (s *Session) Report(err error) int {
 	case errors.As(err, &interrupt):
 		view.JobID = interrupt.JobID
 	}
-	_ = json.NewEncoder(s.Err).Encode(map[string]errorView{"error": view}) // there is nowhere else to report it
+	_ = printJSON(s.Err, map[string]errorView{"error": view}) // there is nowhere else to report it
 	return code
 }
 
