@@ -7,8 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/coder/websocket"
-
 	"cutroom/shared/testkit/lossytest"
 	"cutroom/shared/testkit/programtest"
 	"cutroom/shared/testkit/servertest"
@@ -310,15 +308,8 @@ func TestRealtimePageRefusals(t *testing.T) {
 	}
 
 	page.do(fmt.Sprintf(`document.getElementById("key").value = %q`, servertest.Key))
-	conn, _, err := websocket.Dial(bounded(t), "ws"+strings.TrimPrefix(server.URL(), "http")+
-		"/v1/stream?model=gen-2.5&api_key="+servertest.Key, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.CloseNow()
-	if _, _, err := conn.Read(bounded(t)); err != nil {
-		t.Fatal(err)
-	}
+	conn := openControl(bounded(t), t, server, "gen-2.5", servertest.Key)
+	expect(t, bounded(t), conn, `"session_started"`)
 	inLine := `document.body.dataset.state === "opening" && ` +
 		`document.getElementById("empty").textContent.includes("number 1 of 1 in line")`
 	page.click("#connect")

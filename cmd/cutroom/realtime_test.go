@@ -41,13 +41,7 @@ func TestRealtimeSession(t *testing.T) {
 	}
 	file := post(t, client, "/v1/files", contentType, form.Bytes())["id"].(string)
 
-	conn, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(server.URL(), "http")+"/v1/stream?model=gen-2.5&api_key="+
-		token, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.CloseNow()
-	conn.SetReadLimit(-1)
+	conn := openControl(ctx, t, server, "gen-2.5", token)
 	expect(t, ctx, conn, `"session_started"`)
 	if got := quota(); got != `{"limit":5,"active":1,"remaining":4}` {
 		t.Errorf("with a session: %s", got)
@@ -82,8 +76,8 @@ func TestRealtimeSession(t *testing.T) {
 		stop(t, server)
 	}()
 	expect(t, ctx, conn, `"server_stopping"`)
-	if _, _, err := conn.Read(ctx); websocket.CloseStatus(err) != websocket.StatusGoingAway {
-		t.Errorf("the end was %v", err)
+	if last := conn.next(ctx); websocket.CloseStatus(last.err) != websocket.StatusGoingAway {
+		t.Errorf("the end was %v", last.err)
 	}
 	<-stopped
 	if strings.Contains(server.Log(), token) {
@@ -106,22 +100,77 @@ func post(t *testing.T, client *servertest.Client, path, contentType string, bod
 	return object
 }
 
-// expect reads the next message that is not a tick: a frame if text is empty, otherwise a
-// text message with the text in it.
-func expect(t *testing.T, ctx context.Context, conn *websocket.Conn, text string) []byte {
+// controlConn is a client's connection to its session. It is read all the time, as the server
+// takes for gone who does not answer its pings, and only a reader answers them.
+type controlConn struct {
+	*websocket.Conn
+	messages chan controlMessage
+}
+
+// controlMessage is a message of a session, or the error that ended the connection.
+type controlMessage struct {
+	kind    websocket.MessageType
+	content []byte
+	err     error
+}
+
+// openControl opens a session that ends with the test.
+func openControl(ctx context.Context, t *testing.T, server *servertest.Server, model, key string) *controlConn {
 	t.Helper()
-	for {
-		kind, message, err := conn.Read(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		switch {
-		case kind == websocket.MessageText && strings.Contains(string(message), `"generation_tick"`):
-			continue
-		case kind == websocket.MessageText && (text == "" || !strings.Contains(string(message), text)),
-			kind == websocket.MessageBinary && text != "":
-			t.Fatalf("got %.300s, want %s", message, text)
-		}
-		return message
+	conn, _, err := websocket.Dial(ctx, socketURL(server)+"/v1/stream?model="+model+"&api_key="+key, nil)
+	if err != nil {
+		t.Fatal(err)
 	}
+	t.Cleanup(func() { conn.CloseNow() })
+	conn.SetReadLimit(-1)
+	c := &controlConn{conn, make(chan controlMessage, 1000)}
+	go c.read(ctx)
+	return c
+}
+
+func socketURL(server *servertest.Server) string {
+	return "ws" + strings.TrimPrefix(server.URL(), "http")
+}
+
+// read reads messages, without the ticks, until the connection ends.
+func (c *controlConn) read(ctx context.Context) {
+	for {
+		kind, content, err := c.Read(ctx)
+		if err == nil && kind == websocket.MessageText && strings.Contains(string(content), `"generation_tick"`) {
+			continue
+		}
+		select {
+		case c.messages <- controlMessage{kind, content, err}:
+		case <-ctx.Done():
+			return
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// next returns the next message.
+func (c *controlConn) next(ctx context.Context) controlMessage {
+	select {
+	case message := <-c.messages:
+		return message
+	case <-ctx.Done():
+		return controlMessage{err: ctx.Err()}
+	}
+}
+
+// expect takes the next message: a frame if text is empty, otherwise a text message with
+// the text in it.
+func expect(t *testing.T, ctx context.Context, c *controlConn, text string) []byte {
+	t.Helper()
+	message := c.next(ctx)
+	if message.err != nil {
+		t.Fatalf("the session ended before %s: %v", text, message.err)
+	}
+	isText := message.kind == websocket.MessageText
+	if isText != (text != "") || !strings.Contains(string(message.content), text) {
+		t.Fatalf("got %.300s, want %s", message.content, text)
+	}
+	return message.content
 }

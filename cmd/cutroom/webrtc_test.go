@@ -33,7 +33,7 @@ func TestNoLiveVideo(t *testing.T) {
 	t.Parallel()
 	ctx := bounded(t)
 	server := start(t, t.TempDir(), "CUTROOM_RTC_ADDR=off")
-	control := openControl(ctx, t, server)
+	control := openControl(ctx, t, server, "gen-latest", servertest.Key)
 	expect(t, ctx, control, `"session_started"`)
 	say(ctx, t, control, `{"type":"livekit_join","passthrough":true}`)
 	expect(t, ctx, control, `{"type":"error","error":"LiveKit transport not allowed on this server"}`)
@@ -43,22 +43,7 @@ func TestNoLiveVideo(t *testing.T) {
 	}
 }
 
-func socketURL(server *servertest.Server) string {
-	return "ws" + strings.TrimPrefix(server.URL(), "http")
-}
-
-func openControl(ctx context.Context, t *testing.T, server *servertest.Server) *websocket.Conn {
-	t.Helper()
-	control, _, err := websocket.Dial(ctx, socketURL(server)+"/v1/stream?model=gen-latest&api_key="+servertest.Key, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { control.CloseNow() })
-	control.SetReadLimit(-1)
-	return control
-}
-
-func say(ctx context.Context, t *testing.T, control *websocket.Conn, text string) {
+func say(ctx context.Context, t *testing.T, control *controlConn, text string) {
 	t.Helper()
 	if err := control.Write(ctx, websocket.MessageText, []byte(text)); err != nil {
 		t.Fatal(err)
@@ -69,6 +54,8 @@ func say(ctx context.Context, t *testing.T, control *websocket.Conn, text string
 type pythonRoom struct {
 	*testing.T
 	lines chan map[string]any
+	// told is what it told last.
+	told []map[string]any
 }
 
 func joinByPython(ctx context.Context, t *testing.T, arguments ...string) *pythonRoom {
@@ -87,7 +74,7 @@ func joinByPython(ctx context.Context, t *testing.T, arguments ...string) *pytho
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	r := &pythonRoom{t, make(chan map[string]any, 1000)}
+	r := &pythonRoom{T: t, lines: make(chan map[string]any, 1000)}
 	go func() {
 		defer close(r.lines)
 		for lines := bufio.NewScanner(out); lines.Scan(); {
@@ -108,11 +95,12 @@ func joinByPython(ctx context.Context, t *testing.T, arguments ...string) *pytho
 func (r *pythonRoom) await(what string, condition func(line map[string]any) bool) map[string]any {
 	r.Helper()
 	for line := range r.lines {
+		r.told = append(r.told, line)
 		if condition(line) {
 			return line
 		}
 	}
-	r.Fatalf("the client ended before %s", what)
+	r.Fatalf("the client ended before %s; it told last %v", what, r.told[max(0, len(r.told)-12):])
 	return nil
 }
 
@@ -132,7 +120,7 @@ func isFaded(line map[string]any) bool { return chroma(line) >= 0 && chroma(line
 // watches.
 func testPythonRoom(t *testing.T, server *servertest.Server) {
 	ctx := bounded(t)
-	control := openControl(ctx, t, server)
+	control := openControl(ctx, t, server, "gen-latest", servertest.Key)
 	expect(t, ctx, control, `"session_started"`)
 	say(ctx, t, control, `{"type":"livekit_join"}`)
 	// The acknowledgement does not wait for media.

@@ -72,9 +72,13 @@ async def main():
         tell(subscribed=str(participant.identity), kind=int(track.kind))
         tasks.append(asyncio.create_task(show(track) if track.kind == rtc.TrackKind.KIND_VIDEO else hear(track)))
 
+    @room.on("connection_state_changed")
+    def _(state):
+        tell(state=rtc.ConnectionState.Name(state))
+
     @room.on("disconnected")
     def _(reason):
-        tell(left=int(reason))
+        tell(left=rtc.DisconnectReason.Name(reason))
         ended.set()
 
     await room.connect(url, token, rtc.RoomOptions(auto_subscribe=True))
