@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/pion/rtp"
-	"github.com/pion/rtp/codecs"
 	"github.com/pion/webrtc/v4"
 
 	"cutroom/shared/service/realtime/livekit"
@@ -95,8 +94,7 @@ func newRoom(s *Server, name string, c Config) (r *Room, err error) {
 	r = &Room{
 		config: c, server: s, name: name, sid: "RM_" + s.config.NewID(), host: "PA_" + s.config.NewID(), began: s.config.Now(),
 		frames: make(chan Frame, maxFrames), participants: map[string]*participant{}, times: timeline{rate: videoClock},
-		packets: rtp.NewPacketizer(packetSize, payloadVP8, 0, &codecs.VP8Payloader{EnablePictureID: true},
-			rtp.NewRandomSequencer(), videoClock),
+		packets: rtp.NewPacketizer(packetSize, payloadVP8, 0, &payloader{}, rtp.NewRandomSequencer(), videoClock),
 	}
 	capability := webrtc.RTPCodecCapability{MimeType: webrtc.MimeTypeVP8, ClockRate: videoClock}
 	r.video, err = webrtc.NewTrackLocalStaticRTP(capability, "TR_"+s.config.NewID(), r.host+"|"+cameraStream)
