@@ -542,7 +542,7 @@ export async function large(visit) {
   await page.route("**/config.json", async route => {
     const answer = await route.fetch();
     return route.fulfill({ response: answer, json: { ...await answer.json(), max_upload: 1000 } });
-  });
+  }, { times: 1 });
   await person.signIn("files");
   await page.evaluate(() => {
     window.states = [];
@@ -576,14 +576,43 @@ export async function lostConnection(visit) {
     await person.accessible("an interrupted upload");
     await person.shot("interrupted");
     wire.mend();
-    const submitted = page.waitForResponse(answer => answer.request().method() === "POST" && answer.url().includes("/v1/jobs/") && answer.ok(), { timeout: patience });
+    wire.cutAt = "/events";
     await page.getByRole("button", { name: "Try again" }).click();
-    await submitted;
-    wire.cut();
     await page.locator(".phase").filter({ hasText: "The connection is lost" }).waitFor();
     wire.mend();
     await page.getByLabel("Where the original ends").waitFor();
     equal(await page.getByLabel("Prompt", { exact: true }).inputValue(), "film noir", "the prompt is still");
+  } finally {
+    wire.close();
+  }
+}
+
+// A connection that is gone without a word is noticed, wherever an edit stands.
+export async function silentConnection(visit) {
+  const wire = await Wire.lay();
+  try {
+    const person = await visit({ url: wire.url }), { page } = person;
+    await page.clock.install();
+    await person.signIn();
+    await choose(page, "clip.mp4");
+    await page.getByLabel("Prompt", { exact: true }).fill("film noir");
+    const asked = request => page.waitForRequest(one => request.test(`${one.method()} ${new URL(one.url()).pathname}`));
+    const passes = async (request, time, press) => {
+      const begun = asked(request);
+      await press();
+      await begun;
+      await page.clock.fastForward(time);
+    };
+    wire.holdAt = "POST /v1/jobs/";
+    await passes(/^POST .v1.jobs./, 125_000, () => page.getByRole("button", { name: "Run edit" }).click());
+    await page.getByText("The upload was interrupted.").waitFor();
+    wire.mend();
+    wire.holdAt = "/events";
+    await passes(/events$/, 65_000, () => page.getByRole("button", { name: "Try again" }).click());
+    await page.locator(".phase").filter({ hasText: "The connection is lost" }).waitFor();
+    wire.mend();
+    await page.clock.fastForward(5_000);
+    await page.getByLabel("Where the original ends").waitFor();
   } finally {
     wire.close();
   }

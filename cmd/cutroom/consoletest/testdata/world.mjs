@@ -117,7 +117,9 @@ export async function api(method, path, body) {
 }
 
 // Wire stands between a browser and the service. While a wire is cut, nothing
-// passes; cutAfter lets so many bytes of each connection pass before that.
+// passes; cutAfter lets so many bytes of each connection pass before that, and cutAt
+// names what is asked for when that happens. While it is held, nothing passes either,
+// and no connection ends.
 export class Wire {
   static async lay() {
     const wire = new Wire();
@@ -137,8 +139,11 @@ export class Wire {
           close();
         });
       });
+      if (wire.held) both.forEach(end => end.pause());
       near.on("data", data => {
         sent += data.length;
+        if (wire.cutAt && data.includes(wire.cutAt)) wire.cut();
+        if (wire.holdAt && data.includes(wire.holdAt)) wire.hold();
         if (sent > wire.cutAfter) return close();
         if (!far.write(data)) near.pause();
       });
@@ -155,7 +160,17 @@ export class Wire {
     this.ends.forEach(end => end.destroy());
   }
 
-  mend() { this.cutAfter = Infinity; }
+  hold() {
+    this.held = true;
+    this.ends.forEach(end => end.pause());
+  }
+
+  // mend lets pass what comes from now on. What was held is gone.
+  mend() {
+    if (this.held) this.ends.forEach(end => end.destroy());
+    this.cutAfter = Infinity;
+    this.held = this.cutAt = this.holdAt = undefined;
+  }
 
   close() {
     this.cut();

@@ -1,10 +1,14 @@
 // Jobs: submitting one, following it to its end, and fetching its result.
 
-import { events, key, media, Refusal, settings } from "./service.js";
+import { chunks, events, key, media, Refusal, settings } from "./service.js";
 import { send, store } from "./upload.js";
 
 // for polling, where the event stream is not available
 const pollEvery = 700, retryAfter = 1500;
+
+// quiet is how long nothing may come of a stream or a result, in milliseconds: the service
+// says every 15 seconds that a job goes on.
+const quiet = 45_000;
 
 export const ended = job => job.status === "completed" || job.status === "failed";
 
@@ -54,7 +58,7 @@ export async function follow(id, { seen, lost, signal }) {
       if (streams) {
         try {
           const answer = await media("GET", `/v1/jobs/${id}/events`, { signal });
-          for await (const { event, data } of events(answer)) {
+          for await (const { event, data } of events(answer, quiet)) {
             if (gone) lost(gone = false);
             if (event !== "job") continue;
             const job = JSON.parse(data);
@@ -109,7 +113,9 @@ export async function share(id, seconds) {
 // result fetches a job's result.
 export async function result(id, signal) {
   const answer = await media("GET", `/v1/jobs/${id}/content`, { signal });
-  return answer.blob();
+  const parts = [];
+  for await (const part of chunks(answer.body, quiet)) parts.push(part);
+  return new Blob(parts, { type: answer.headers.get("content-type") || "" });
 }
 
 // list returns a page of the account's jobs, {jobs, next_cursor}, undefined if the

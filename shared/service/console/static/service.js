@@ -147,28 +147,39 @@ function encoded(body, headers) {
   return { body: JSON.stringify(body), headers: { ...headers, "content-type": "application/json" } };
 }
 
-// events reads the server-sent events of a response (the HTML standard,
-// "Server-sent events"): it yields {event, data} until the stream ends.
-export async function* events(answer) {
-  const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
-  let rest = "", event = "", data = [];
+// chunks yields the body of an answer as it comes, and ends with a TypeError, as for any
+// other lost connection, if nothing comes for so many milliseconds: a connection may be gone
+// without a word, as after a sleep.
+export async function* chunks(body, quiet) {
+  const reader = body.getReader();
   try {
     for (;;) {
-      const { value, done } = await reader.read();
+      let timer;
+      const silence = new Promise((_, reject) => { timer = setTimeout(() => reject(new TypeError("Nothing comes any more.")), quiet); });
+      const { value, done } = await Promise.race([reader.read(), ...quiet ? [silence] : []]).finally(() => clearTimeout(timer));
       if (done) return;
-      const lines = (rest + value).split("\n");
-      rest = lines.pop();
-      for (const line of lines.map(line => line.replace(/\r$/, ""))) {
-        if (line === "") {
-          if (data.length) yield { event, data: data.join("\n") };
-          event = "";
-          data = [];
-        } else if (line.startsWith("data:")) data.push(line.slice(5).replace(/^ /, ""));
-        else if (line.startsWith("event:")) event = line.slice(6).trim();
-      }
+      yield value;
     }
   } finally {
     // Whoever has read enough leaves no stream open.
     reader.cancel().catch(() => {});
+  }
+}
+
+// events reads the server-sent events of a response (the HTML standard,
+// "Server-sent events"): it yields {event, data} until the stream ends.
+export async function* events(answer, quiet) {
+  let rest = "", event = "", data = [];
+  for await (const value of chunks(answer.body.pipeThrough(new TextDecoderStream()), quiet)) {
+    const lines = (rest + value).split("\n");
+    rest = lines.pop();
+    for (const line of lines.map(line => line.replace(/\r$/, ""))) {
+      if (line === "") {
+        if (data.length) yield { event, data: data.join("\n") };
+        event = "";
+        data = [];
+      } else if (line.startsWith("data:")) data.push(line.slice(5).replace(/^ /, ""));
+      else if (line.startsWith("event:")) event = line.slice(6).trim();
+    }
   }
 }

@@ -16,17 +16,33 @@ export const release = () => { released = true; };
 // Leaving loses an upload, so the browser asks first.
 addEventListener("beforeunload", event => uploading() && !released && event.preventDefault());
 
+// quiet is how long an upload may stand still, and its answer be waited for, in
+// milliseconds.
+const quiet = 120_000;
+
 // send sends a request and reports its upload: it calls progress(share) with 0 to
 // 1, and resolves to the JSON of the response. fetch cannot report progress.
 export function send(method, url, headers, body, { progress, signal }) {
   sending++;
+  let timer;
   return new Promise((resolve, reject) => {
     const request = new XMLHttpRequest();
     const cut = () => reject(new Refusal(0, "The upload was interrupted. Nothing is lost on this page: try it again."));
     request.open(method, url);
     request.responseType = "json";
     for (const [name, value] of Object.entries(headers)) request.setRequestHeader(name, value);
-    request.upload.onprogress = event => progress(event.total ? event.loaded / event.total : 0);
+    const alive = () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => {
+        cut();
+        request.abort();
+      }, quiet);
+    };
+    request.upload.onprogress = event => {
+      alive();
+      progress(event.total ? event.loaded / event.total : 0);
+    };
+    request.upload.onload = alive;
     request.onerror = request.ontimeout = cut;
     request.onabort = () => reject(new DOMException("The upload was cancelled.", "AbortError"));
     request.onload = () => {
@@ -36,8 +52,12 @@ export function send(method, url, headers, body, { progress, signal }) {
     };
     if (signal.aborted) return request.onabort();
     signal.addEventListener("abort", () => request.abort(), { once: true });
+    alive();
     request.send(body);
-  }).finally(() => sending--);
+  }).finally(() => {
+    clearTimeout(timer);
+    sending--;
+  });
 }
 
 // store uploads a file to the service and returns its reference. lifetime, if any, is
