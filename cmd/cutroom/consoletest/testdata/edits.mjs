@@ -5,7 +5,7 @@ import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { api, check, env, equal, media, patience, until, Wire } from "./world.mjs";
+import { api, check, env, equal, media, until, Wire } from "./world.mjs";
 
 const choose = async (page, file) => {
   const [chooser] = await Promise.all([page.waitForEvent("filechooser"), page.locator("#choose").click()]);
