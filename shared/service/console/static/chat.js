@@ -245,7 +245,7 @@ class Chat {
     };
     try {
       const answer = await inference("POST", "/v1/chat/completions", { body: this.body(), signal: controller.signal, patience: thinking });
-      for await (const { data } of events(answer)) {
+      for await (const { data } of events(answer, thinking)) {
         if (data === "[DONE]") break;
         const chunk = JSON.parse(data);
         if (chunk.error) throw new Refusal(502, chunk.error.message);

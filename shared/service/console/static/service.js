@@ -147,6 +147,13 @@ function encoded(body, headers) {
   return { body: JSON.stringify(body), headers: { ...headers, "content-type": "application/json" } };
 }
 
+// within settles as a promise does, or rejects after so many milliseconds.
+function within(promise, time) {
+  let timer;
+  const late = new Promise((_, reject) => { timer = setTimeout(() => reject(new TypeError("Nothing comes any more.")), time); });
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
 // chunks yields the body of an answer as it comes, and ends with a TypeError, as for any
 // other lost connection, if nothing comes for so many milliseconds: a connection may be gone
 // without a word, as after a sleep.
@@ -154,9 +161,7 @@ export async function* chunks(body, quiet) {
   const reader = body.getReader();
   try {
     for (;;) {
-      let timer;
-      const silence = new Promise((_, reject) => { timer = setTimeout(() => reject(new TypeError("Nothing comes any more.")), quiet); });
-      const { value, done } = await Promise.race([reader.read(), ...quiet ? [silence] : []]).finally(() => clearTimeout(timer));
+      const { value, done } = await within(reader.read(), quiet);
       if (done) return;
       yield value;
     }
@@ -166,8 +171,8 @@ export async function* chunks(body, quiet) {
   }
 }
 
-// events reads the server-sent events of a response (the HTML standard,
-// "Server-sent events"): it yields {event, data} until the stream ends.
+// events reads the server-sent events of a response (the HTML standard, "Server-sent
+// events"): it yields {event, data} until the stream ends. quiet is as for chunks.
 export async function* events(answer, quiet) {
   let rest = "", event = "", data = [];
   for await (const value of chunks(answer.body.pipeThrough(new TextDecoderStream()), quiet)) {
