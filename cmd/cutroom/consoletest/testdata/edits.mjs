@@ -489,6 +489,7 @@ export async function reloaded(visit) {
   await page.getByLabel("The original video").waitFor(); // this browser has kept it
   await page.locator(".share").filter({ hasText: /^[1-9]\d* % · (a moment|about [\d.]+ (s|min).*) left/ }).waitFor();
   check(await page.getByLabel("Progress").evaluate(bar => bar.value > 0 && bar.value < 1), "the bar shows the progress");
+  await page.locator(".stage .preview").waitFor(); // what is there so far lies under the button
   await person.shot("run-reloaded");
   await page.getByRole("button", { name: "Cancel", exact: true }).click();
   await page.getByRole("heading", { name: "Cancelled" }).waitFor();
