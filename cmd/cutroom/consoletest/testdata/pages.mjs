@@ -704,6 +704,8 @@ export async function verified(visit) {
   await person.signIn("files");
   await page.getByRole("button", { name: "Verify a file" }).click();
   const dialog = page.getByRole("dialog"), verdict = dialog.locator(".verdict strong");
+  await dialog.waitFor();
+  equal(await page.evaluate(() => document.activeElement.textContent), "Choose a file", "the focus is on");
   const choose = async name => {
     const [chooser] = await Promise.all([page.waitForEvent("filechooser"), dialog.getByRole("button", { name: "Choose a file" }).click()]);
     await chooser.setFiles(name);
@@ -730,7 +732,23 @@ export async function verified(visit) {
   }, [...readFileSync(media("garment.png"))]);
   await dialog.dispatchEvent("drop", { dataTransfer: dropped });
   await verdict.filter({ hasText: "No Content Credentials" }).waitFor();
-  const mine = async () => (await api("GET", "/v1/files?limit=1000")).body.files.filter(file => ["signed.png", "changed.png", "dropped.png"].includes(file.filename));
+  // Of several files it says which one it verifies, and a later one takes an earlier one's place.
+  const several = await page.evaluateHandle(() => {
+    const carried = new DataTransfer();
+    carried.items.add(new File([new Uint8Array(8 << 20)], "first.mp4", { type: "video/mp4" }));
+    carried.items.add(new File(["two"], "second.png", { type: "image/png" }));
+    return carried;
+  });
+  const stopped = page.waitForEvent("requestfailed", { predicate: one => one.method() === "POST" && one.url().endsWith("/v1/files") });
+  await page.route("**/v1/files", route => route.request().method() === "POST" ? undefined : route.fallback(), { times: 1 });
+  await dialog.dispatchEvent("drop", { dataTransfer: several });
+  await dialog.getByText("Of 2 files this is the first.").waitFor();
+  await dialog.getByRole("heading", { name: "first.mp4" }).waitFor();
+  await dialog.dispatchEvent("drop", { dataTransfer: dropped });
+  await stopped;
+  await dialog.getByRole("heading", { name: "dropped.png" }).waitFor();
+  await verdict.filter({ hasText: "No Content Credentials" }).waitFor();
+  const mine = async () => (await api("GET", "/v1/files?limit=1000")).body.files.filter(file => ["signed.png", "changed.png", "dropped.png", "first.mp4"].includes(file.filename));
   await until("none of them is kept", async () => (await mine()).length === 0);
   await dialog.getByRole("button", { name: "Close" }).click();
   await dialog.waitFor({ state: "detached" });

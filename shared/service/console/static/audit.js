@@ -39,10 +39,14 @@ class Audit {
   }
 
   // read reads anew as many changes as are shown. Those that stay are not touched.
-  async read() {
-    const reading = this.reading = {};
+  read() {
+    this.reading = this.readAnew(this.turn = {});
+    return this.reading;
+  }
+
+  async readAnew(turn) {
     const [page, keys] = await Promise.all([this.page(Math.min(mostOfPage, Math.max(pageSize, this.list.children.length))), keysOf().catch(() => this.keys)]);
-    if (!page || this.reading !== reading) return;
+    if (!page || this.turn !== turn) return;
     this.keys = keys;
     const rows = new Map([...this.list.children].map(row => [row.dataset.id, row]));
     arrange(this.list, page.entries.map(entry => rows.get(entry.id) || this.row(entry)));
@@ -51,8 +55,10 @@ class Audit {
 
   // next adds the next page.
   async next() {
-    const { reading } = this, page = await this.page(pageSize, this.cursor);
-    if (!page || this.reading !== reading) return;
+    const cursor = this.cursor, page = await this.page(pageSize, cursor);
+    if (!page) return;
+    await this.reading;
+    if (this.cursor !== cursor) return this.next(); // they were read anew meanwhile
     const rows = page.entries.map(entry => this.row(entry));
     this.list.append(...rows);
     rows[0]?.querySelector("summary").focus();

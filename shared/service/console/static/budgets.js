@@ -24,10 +24,12 @@ class Budgets {
   }
 
   async shown() {
+    const reading = this.reading = {};
     try {
       this.own ??= await idOf(own());
       const [answer, keys] = await Promise.all([media("GET", "/v1/budgets"), keysOf()]);
       const told = await answer.text();
+      if (this.reading !== reading) return; // a later answer is newer
       this.problem.hidden = true;
       if (this.told === told) return; // nothing has changed
       this.told = told;
@@ -35,7 +37,7 @@ class Budgets {
       this.keys = keys;
       this.show();
     } catch (refusal) {
-      this.complain(refusal);
+      if (this.reading === reading) this.complain(refusal);
     }
   }
 

@@ -59,45 +59,47 @@ function reportOf(name, report) {
 }
 
 // verify opens the dialog and verifies what is at a path of the service, or a file that is
-// chosen there. name is what people call it.
+// chosen there, which takes the place of what is being verified. name is what people call it.
 export function verify(name, path) {
   const place = make("div", { class: "report" }), title = make("h2", { id: "dialog-title" });
-  const working = new AbortController();
-  let turn;
+  let working = new AbortController();
   const show = async (what, work) => {
-    const mine = turn = {}, words = make("p", { class: "note", role: "status" }, "Verifying …");
+    working.abort();
+    const { signal } = working = new AbortController(), words = make("p", { class: "note", role: "status" }, "Verifying …");
     title.textContent = what;
     place.replaceChildren(words);
     try {
-      const shown = reportOf(what, await work(text => { words.textContent = text; }));
-      if (turn === mine) place.replaceChildren(...shown);
+      const report = await work(signal, text => { words.textContent = text; });
+      if (!signal.aborted) place.replaceChildren(...reportOf(what, report));
     } catch (refusal) {
-      if (turn === mine) place.replaceChildren(make("p", { class: "problem", role: "alert" }, refusal.message));
+      if (!signal.aborted) place.replaceChildren(make("p", { class: "problem", role: "alert" }, refusal.message));
     }
   };
-  const read = async from => (await media("GET", `${from}/credentials`, { signal: working.signal })).json();
+  const read = async (from, signal) => (await media("GET", `${from}/credentials`, { signal })).json();
+  const others = make("p", { class: "note", role: "status" });
   // A file is stored for as long as it takes to verify it.
-  const take = file => file && show(file.name, async tell => {
-    const watch = { signal: working.signal, progress: share => tell(share < 1 ? `Uploading ${Math.floor(share * 100)} %` : "Verifying …"), reading: share => tell(`Reading ${Math.floor(share * 100)} %`) };
+  const take = ([file, ...rest]) => file && show(file.name, async (signal, tell) => {
+    others.textContent = rest.length ? `Of ${rest.length + 1} files this is the first. Drop the others one by one.` : "";
+    const watch = { signal, progress: share => tell(share < 1 ? `Uploading ${Math.floor(share * 100)} %` : "Verifying …"), reading: share => tell(`Reading ${Math.floor(share * 100)} %`) };
     const { id } = await store(file, watch, 3600);
     try {
-      return await read(`/v1/uploads/${id}`);
+      return await read(`/v1/uploads/${id}`, signal);
     } finally {
       media("DELETE", `/v1/files/${id}`).catch(() => {}); // it expires by itself
     }
   });
   const picker = make("input", { type: "file", accept: "image/*,video/*", class: "unseen", tabindex: -1, "aria-hidden": "true", on: { change: () => {
-    take(picker.files[0]);
+    take(picker.files);
     picker.value = "";
   } } });
-  const dialog = make("dialog", { class: "dialog verify", "aria-labelledby": "dialog-title" }, title, place, picker,
+  const dialog = make("dialog", { class: "dialog verify", "aria-labelledby": "dialog-title" }, title, place, others, picker,
     make("p", { class: "drop note" }, "Drop any picture or video here to verify it. It is stored for as long as that takes."),
-    make("div", { class: "row end" }, button("files", "Choose a file", () => picker.click()), button("", "Close", () => dialog.close(), { class: "primary" })));
+    make("div", { class: "row end" }, button("files", "Choose a file", () => picker.click(), { autofocus: !path }), button("", "Close", () => dialog.close(), { class: "primary", autofocus: Boolean(path) })));
   const over = is => event => {
     event.preventDefault();
     event.stopPropagation(); // the page below stores what is dropped
     dialog.classList.toggle("over", is);
-    if (event.type === "drop") take(event.dataTransfer.files[0]);
+    if (event.type === "drop") take(event.dataTransfer.files);
   };
   for (const [event, is] of [["dragover", true], ["dragleave", false], ["drop", false]]) dialog.addEventListener(event, over(is));
   dialog.addEventListener("close", () => {
@@ -106,6 +108,6 @@ export function verify(name, path) {
   });
   document.body.append(dialog);
   dialog.showModal();
-  if (path) show(name, () => read(path));
+  if (path) show(name, signal => read(path, signal));
   else title.textContent = "Who made it?";
 }

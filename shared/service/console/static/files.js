@@ -55,10 +55,14 @@ class Files {
   }
 
   // read reads anew as many files as are shown.
-  async read() {
-    const reading = this.reading = {};
+  read() {
+    this.reading = this.readAnew(this.turn = {});
+    return this.reading;
+  }
+
+  async readAnew(turn) {
     const page = await this.page(Math.min(mostOfPage, Math.max(pageSize, this.grid.children.length)));
-    if (!page || this.reading !== reading) return;
+    if (!page || this.turn !== turn) return;
     const cards = new Map([...this.grid.children].map(card => [card.dataset.id, card]));
     arrange(this.grid, page.files.map(file => cards.get(file.id) || this.card(file)));
     this.settle(page);
@@ -66,8 +70,10 @@ class Files {
 
   // next adds the next page.
   async next() {
-    const { reading } = this, page = await this.page(pageSize, this.cursor);
-    if (!page || this.reading !== reading) return;
+    const cursor = this.cursor, page = await this.page(pageSize, cursor);
+    if (!page) return;
+    await this.reading;
+    if (this.cursor !== cursor) return this.next(); // they were read anew meanwhile
     const cards = page.files.map(file => this.card(file));
     this.grid.append(...cards);
     cards[0]?.querySelector("button").focus();

@@ -35,13 +35,16 @@ class Keys {
   }
 
   async shown() {
+    const reading = this.reading = {};
     try {
       this.own ??= await idOf(own());
-      this.keys = (await (await media("GET", "/v1/keys")).json()).keys;
+      const { keys } = await (await media("GET", "/v1/keys")).json();
+      if (this.reading !== reading) return; // a later answer is newer
+      this.keys = keys;
       this.problem.hidden = true;
       this.show();
     } catch (refusal) {
-      this.complain(refusal);
+      if (this.reading === reading) this.complain(refusal);
     }
   }
 
@@ -50,12 +53,15 @@ class Keys {
     this.problem.hidden = false;
   }
 
+  // show keeps the focus where it is.
   show() {
+    const held = document.activeElement?.closest(".keys .rows li")?.dataset.id;
     const gone = key => key.revoked_at || expired(key), past = this.keys.filter(gone);
     this.working.replaceChildren(...this.keys.filter(key => !gone(key)).map(key => this.row(key)));
     this.revoked.replaceChildren(...past.map(key => this.row(key)));
     this.count.textContent = `${past.some(expired) ? "Revoked or expired" : "Revoked"} (${past.length})`;
     this.past.hidden = past.length === 0;
+    if (held) [...this.working.children].find(row => row.dataset.id === held)?.querySelector("button")?.focus();
   }
 
   row(key) {
@@ -82,6 +88,7 @@ class Keys {
       if (refusal.status !== 404) return this.complain(refusal);
     }
     tell("keys");
+    this.reading = undefined; // what was asked for before knows nothing of it
     key.revoked_at = new Date().toISOString();
     this.problem.hidden = true;
     this.show();
@@ -115,6 +122,7 @@ class Keys {
       dialog.replaceChildren(...secretOf(made, () => dialog.close()));
       dialog.querySelector("#copy-key").focus();
       delete made.key;
+      this.reading = undefined;
       this.keys.unshift(made);
       this.show();
       say("The key is made.");

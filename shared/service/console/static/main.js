@@ -39,7 +39,7 @@ async function check(candidate) {
   if (candidate.startsWith("ek_")) throw new Refusal(403, "This is a client token, which is for apps. Sign in with a permanent key (ck_…).");
   if (!candidate.startsWith("ck_")) throw new Refusal(401, "This is no key of this service: keys begin with ck_.");
   try {
-    await media("GET", "/v1/files?limit=1", { key: candidate, patience: 15_000 });
+    await media("GET", "/v1/files?limit=1", { key: candidate, patience: 30_000 });
   } catch (refusal) {
     if (refusal.status !== 403) throw refusal;
   }

@@ -45,8 +45,8 @@ function previewOf(run) {
     }
     if (run.phase !== "editing" || !run.id || Date.now() < next) return;
     next = Infinity;
-    const answer = await media("GET", `/v1/jobs/${run.id}/preview`).catch(() => undefined);
-    const url = answer && URL.createObjectURL(await answer.blob());
+    const blob = await media("GET", `/v1/jobs/${run.id}/preview`).then(answer => answer.blob()).catch(() => undefined);
+    const url = blob && URL.createObjectURL(blob);
     next = Date.now() + (url ? lookEvery : missed);
     if (!url) return;
     URL.revokeObjectURL(picture.src);
