@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 
@@ -44,7 +45,10 @@ func (f File) Certificates(context.Context) ([]string, error) {
 		return nil, err
 	}
 	certificates, err := provenance.Anchors(text)
-	return []string{certificates}, err
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f, err)
+	}
+	return []string{certificates}, nil
 }
 
 // ReadOnly is a file of which an identity is read. Where there is none, one is made and not

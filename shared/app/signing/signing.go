@@ -213,7 +213,8 @@ func (p *Plan) identityOf(ctx context.Context, keeper Keeper) (*provenance.Ident
 	}
 	identity, err := provenance.ParseIdentity(text, text, p.config.Now(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("the identity that signs results, which the service keeps: %w", err)
+		return nil, fmt.Errorf("the identity that the service made to sign results and keeps (c2pa.pem in the data folder, "+
+			"in AWS the secret of CUTROOM_C2PA_SECRET_ARN): %w; docs/provenance.md says how to begin with another", err)
 	}
 	return identity, nil
 }

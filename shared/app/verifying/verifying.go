@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/origin"
 	"cutroom/shared/platform/c2pa"
 	"cutroom/shared/platform/fence"
@@ -40,6 +41,10 @@ type Config struct {
 	Logger *slog.Logger
 }
 
+// errCertificates says nothing of what is wrong, which is for the log.
+var errCertificates = fault.New(fault.Unavailable,
+	"The certificates that this service verifies by cannot be read. Its log says why.")
+
 // Reader verifies the Content Credentials of files, whether results are signed or not. It
 // looks for the library when it is first asked, and again until it is there. It is safe for
 // concurrent use.
@@ -62,8 +67,8 @@ func NewReader(c Config) *Reader {
 
 // Verify returns what the Content Credentials of a file say, and whether that holds.
 //
-// Errors: origin.ErrNoReader; those of [provenance.Reader.Verify]; those of reading the
-// certificates.
+// Errors: origin.ErrNoReader; those of [provenance.Reader.Verify]; fault.Unavailable if the
+// certificates cannot be read. Without them it could not be said whose a file is.
 func (r *Reader) Verify(ctx context.Context, file *os.File) (origin.Report, error) {
 	library, err := r.find(ctx)
 	if err != nil {
@@ -71,7 +76,11 @@ func (r *Reader) Verify(ctx context.Context, file *os.File) (origin.Report, erro
 	}
 	reader := provenance.Reader{Library: library, Time: r.config.Time, Logger: r.config.Logger}
 	if reader.Own, reader.Trusted, err = r.certificates(ctx); err != nil {
-		return origin.Report{}, err
+		if ctx.Err() != nil {
+			return origin.Report{}, ctx.Err()
+		}
+		r.config.Logger.Error("no file can be verified", "error", err)
+		return origin.Report{}, errCertificates
 	}
 	return reader.Verify(ctx, file)
 }

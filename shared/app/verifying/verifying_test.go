@@ -21,6 +21,7 @@ import (
 	"cutroom/shared/app/signing"
 	"cutroom/shared/app/verifying"
 	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/domain/origin"
 	"cutroom/shared/engine"
@@ -103,6 +104,15 @@ func TestReader(t *testing.T) {
 	if r := verify(file); r.State != origin.Valid || !r.Own {
 		t.Errorf("of what the service has signed: %+v", r)
 	}
+	if err := os.WriteFile(string(kept), text[:100], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := reader.Verify(t.Context(), file); !fault.Is(err, fault.Unavailable) || !strings.Contains(log.String(), string(kept)) {
+		t.Errorf("with a damaged identity: %v; the log:\n%s", err, &log)
+	}
+	if err := os.WriteFile(string(kept), text, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	other, _ := identity(t)
 	if r := verify(signed(t, other)); r.State != origin.Valid || r.Own {
 		t.Errorf("of what another has signed: %+v", r)
@@ -125,8 +135,7 @@ func TestReaderTrustsTheDeployersCertificates(t *testing.T) {
 	if err := os.WriteFile(given, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := reader().Verify(t.Context(), signed(t, own))
-	if err == nil || !strings.Contains(err.Error(), "CUTROOM_C2PA_CERTIFICATES") {
+	if _, err := reader().Verify(t.Context(), signed(t, own)); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("without a certificate in the file: %v", err)
 	}
 	authority := deployers(t)
