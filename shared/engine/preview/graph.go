@@ -15,12 +15,18 @@ import (
 )
 
 // graph is a filter graph under construction, with the files that it reads.
-// Between its filters pictures are planar RGB of the result's size.
+// Between its filters pictures are planar RGB of a size, the result's at first, or have luma
+// and chroma.
 type graph struct {
 	folder string
 	// prefix is the prefix of the names of this graph's files in the folder.
 	prefix string
 	size   catalog.Size
+	// luma is true while pictures are of 8 bits of luma and, at half size, chroma. Their
+	// frames say which of their matrices.
+	luma bool
+	// gray is true while red, green and blue are the same.
+	gray bool
 	// fps is the frame rate; 0 for a single picture.
 	fps int
 	// frames, when not nil, are the first input, before the files.
@@ -104,7 +110,11 @@ func (g *graph) table(lut *look.LUT) (string, error) {
 	if lut.Nearest {
 		return fmt.Sprintf("lut3d=file=%s:interp=nearest", name), nil
 	}
-	// With 16 bits the filter is several times as fast as with 8, which more than makes up
-	// for the conversions. zscale's take a quarter of the time of scale's.
-	return fmt.Sprintf("zscale=%s,format=gbrp16,lut3d=file=%s:interp=tetrahedral,zscale=%[1]s,format=gbrp", asItIs, name), nil
+	from := asItIs
+	if g.luma {
+		from = "rin=limited:r=full:d=none"
+	}
+	return fmt.Sprintf(
+		"zscale=%s,format=gbrp16,lut3d=file=%s:interp=tetrahedral,zscale=%s,format=gbrp", from, name, asItIs,
+	), nil
 }

@@ -17,7 +17,7 @@ func (e *edit) image(ctx context.Context) error {
 		link, shape = e.split(link)
 		alpha = e.filter(ffmpeg.Plain(data.Info, e.size)+",format=rgba,alphaextract", shape)
 	}
-	link, err := e.style(ctx, e.pose(e.source(link, data), inputThumbnail))
+	link, err := e.style(ctx, e.pose(e.upright(link, data), inputThumbnail))
 	if err != nil {
 		return err
 	}

@@ -130,11 +130,11 @@ func (e *edit) look() look.Look {
 // video edits a clip: its look, over the whole frame or over the subject.
 func (e *edit) video(ctx context.Context) error {
 	data := *e.spec.Data
-	link := e.source(e.input(ffmpeg.Source{Path: data.Path, MIME: data.MIME}), data)
+	link := e.upright(e.input(ffmpeg.Source{Path: data.Path, MIME: data.MIME}), data)
 	link = e.pose(link, inputThumbnail)
 	var err error
 	if e.spec.Kind == catalog.TryOn && len(e.asked.Understood) > 0 {
-		link, err = e.dress(ctx, link)
+		link, err = e.dress(ctx, e.colors(link))
 	} else if e.spec.Kind != catalog.TryOn {
 		link, err = e.style(ctx, link)
 	}

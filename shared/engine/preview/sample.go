@@ -40,7 +40,7 @@ func (e *edit) sample(ctx context.Context, after look.Look) ([]byte, catalog.Siz
 		apart := data.Info.Duration.Seconds() / sampleFrames
 		link = small.filter(fmt.Sprintf("select='isnan(prev_selected_t)+gte(t-prev_selected_t,%.3f)'", apart), link)
 	}
-	link, err := small.apply(small.source(link, data), after)
+	link, err := small.apply(small.upright(link, data), after)
 	if err != nil {
 		return nil, small.size, err
 	}

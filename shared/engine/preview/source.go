@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/media"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/ffmpeg"
 )
@@ -12,6 +14,11 @@ import (
 // result's size and frame rate, opaque, in sRGB colours. FFmpeg itself rotates
 // pictures that ask for it.
 func (e *edit) source(link string, input engine.Input) string {
+	return e.colors(e.upright(link, input))
+}
+
+// upright is source for what takes luma and chroma too.
+func (e *edit) upright(link string, input engine.Input) string {
 	var filters []string
 	if e.fps > 0 {
 		// The first picture is extended to the start and the last one to the
@@ -21,6 +28,12 @@ func (e *edit) source(link string, input engine.Input) string {
 		)
 	}
 	filters = append(filters, ffmpeg.Plain(input.Info, e.size))
+	same := catalog.Size{Width: input.Info.Width, Height: input.Info.Height} == e.size && e.even()
+	if matrix := matrixOf(input.Info); same && matrix != "" {
+		e.luma = true
+		filters = append(filters, "setsar=1,format=yuv420p,setparams=range=tv:colorspace="+matrix)
+		return e.filter(strings.Join(filters, ","), link)
+	}
 	if !input.Info.Alpha {
 		return e.filter(strings.Join(append(filters, "setsar=1,format=gbrp"), ","), link)
 	}
@@ -32,4 +45,22 @@ func (e *edit) source(link string, input engine.Input) string {
 func (e *edit) opaque(link string) string {
 	ground := e.filter(fmt.Sprintf("color=c=white:s=%s:r=%d,format=gbrp", e.size, max(e.fps, 1)))
 	return e.filter("overlay=format=gbrp:shortest=1,format=gbrp", ground, link)
+}
+
+// matrixOf returns the matrix of pictures that are used as they are decoded, if they need not
+// be scaled: those of most videos. It is empty for others.
+func matrixOf(info media.Info) string {
+	if info.PixelFormat != "yuv420p" || info.HDR() || info.FullRange {
+		return ""
+	}
+	switch info.Matrix {
+	case "bt709", "smpte170m", "bt470bg":
+		return info.Matrix
+	case "", "unknown":
+		if max(info.Width, info.Height) >= 1280 {
+			return "bt709" // as [ffmpeg.Plain] does
+		}
+		return "smpte170m"
+	}
+	return ""
 }

@@ -89,7 +89,7 @@ func (l Layer) Draw(width, height int, seed uint32) image.Image {
 	sheet := newSheet(width, height, seed, l.Motion)
 	l.Texture(sheet)
 	bounds := image.Rect(0, 0, sheet.Width, sheet.Height)
-	if l.gray() {
+	if l.Gray() {
 		picture := image.NewGray(bounds)
 		for i, v := range sheet.Values {
 			picture.Pix[i] = level(float64(v))
@@ -120,7 +120,7 @@ func (l Layer) Draw(width, height int, seed uint32) image.Image {
 // with returns the layer of both layers' textures, nil if they cannot be one: they are
 // combined with the picture in different ways, move apart, or have colours.
 func (l Layer) with(other Layer) Op {
-	if l.Mode != other.Mode || l.Motion != other.Motion || !l.gray() || !other.gray() {
+	if l.Mode != other.Mode || l.Motion != other.Motion || !l.Gray() || !other.Gray() {
 		return nil
 	}
 	combine := func(a, b float32) float32 { return a * b }
@@ -143,8 +143,8 @@ func (l Layer) with(other Layer) Op {
 	return l
 }
 
-// gray reports whether the tint leaves the texture as it is drawn.
-func (l Layer) gray() bool {
+// Gray reports whether the tint leaves the texture as it is drawn.
+func (l Layer) Gray() bool {
 	switch l.Mode {
 	case Multiply:
 		return l.Tint == [3]float64{}

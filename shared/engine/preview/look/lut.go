@@ -102,6 +102,50 @@ func (l *LUT) Then(next *LUT) *LUT {
 	return both
 }
 
+// A table is gentle if a colour changes over one step of a channel by at most gentleSteps
+// steps of the table, but for one in abruptIn places, such as at the limits of the cube.
+const (
+	gentleSteps = 4.0
+	abruptIn    = 200
+)
+
+// Gentle reports whether colours that are close to each other stay close, so that no border
+// appears where the picture has none.
+func (l *LUT) Gentle() bool {
+	if l.Nearest {
+		return false
+	}
+	const most = gentleSteps / (lutSize - 1)
+	places, abrupt := 0, 0
+	for _, step := range []int{3, 3 * l.size, 3 * l.size * l.size} {
+		for i := 0; i < len(l.values); i += 3 {
+			if i/step%l.size == l.size-1 {
+				continue
+			}
+			places++
+			for c := range 3 {
+				if d := l.values[i+c] - l.values[i+step+c]; d > most || d < -most {
+					abrupt++
+					break
+				}
+			}
+		}
+	}
+	return abrupt*abruptIn <= places
+}
+
+// Gray reports whether every colour becomes gray.
+func (l *LUT) Gray() bool {
+	const most = 0.5 / 255
+	for i := 0; i < len(l.values); i += 3 {
+		r, g, b := l.values[i], l.values[i+1], l.values[i+2]
+		if max(r, g, b)-min(r, g, b) > most {
+			return false
+		}
+	}
+	return true
+}
+
 // Points returns the table itself for engines that apply it: side points along
 // each side of the cube, as red, green and blue from 0 to 1, red's index running
 // fastest. It is not to be written to.

@@ -272,7 +272,7 @@ func woodblock() []Op {
 		Flatten{0.011},
 		Lines{Width: 0.010, From: 0.76, To: 0.93, Ink: [3]float64{0.08, 0.10, 0.2}},
 		grade(light(0.04), contrast(1.1, 0.5), palette(1.15, colors...)),
-		add((&brush{bristle: 0.002, length: 0.12, swirl: 0.3}).ridges(0.10)),
+		add((&brush{bristle: 0.0026, length: 0.12, swirl: 0.3}).ridges(0.115)),
 		add(paper(0.16)),
 		screen(frame(0.95, 0.02), 0.96, 0.91, 0.80),
 	}

@@ -217,11 +217,11 @@ func fog() []Op {
 
 func fire() []Op {
 	return []Op{
-		Warp{Across: ripples(9, false), Reach: 0.0035, Motion: Motion{Down: -0.35}},
 		Clarity{0.03, 0.5},
 		grade(light(-0.04), contrast(1.35, 0.5), gradientMap(0.86,
 			colorStop{0, hex(0x0a0204)}, colorStop{0.28, hex(0x3d0608)}, colorStop{0.48, hex(0xa81a06)},
 			colorStop{0.66, hex(0xf2600c)}, colorStop{0.83, hex(0xffb52e)}, colorStop{1, hex(0xfff4c4)})),
+		Warp{Across: ripples(9, false), Reach: 0.0035, Motion: Motion{Down: -0.35}},
 		Bloom{0.05, 0.55, 1.1},
 		screen(embers(0.95, 170), 1, 0.62, 0.2).drifting(0.05, -0.24),
 		screen(embers(1, 40), 1, 0.75, 0.35).drifting(0.10, -0.42),
@@ -237,7 +237,7 @@ func desert() []Op {
 			contrast(1.15, 0.5), light(0.02),
 		),
 		screen(mist(0.26), 1, 0.72, 0.42).drifting(0.16, 0),
-		add(grain(0.04, 0.002)).jumping(12),
+		add(grain(0.04, 0.0025)).jumping(8),
 		multiply(vignette(0.4, 0.5)),
 	}
 }
@@ -328,7 +328,7 @@ func vintageFilm() []Op {
 		Bloom{0.03, 0.7, 0.5},
 		screen(leak(0.55), 1, 0.42, 0.16),
 		screen(scratches(0.75), 1, 0.96, 0.86).jumping(9),
-		add(grain(0.075, 0.003)).jumping(16),
+		add(grain(0.075, 0.003)).jumping(12),
 		multiply(vignette(0.6, 0.4)),
 	}
 }
@@ -366,7 +366,7 @@ func nightVision() []Op {
 			colorStop{0, hex(0x010a03)}, colorStop{0.4, hex(0x0d5a1e)},
 			colorStop{0.72, hex(0x3fd65a)}, colorStop{1, hex(0xe4ffdc)})),
 		Bloom{0.04, 0.62, 0.9},
-		add(grain(0.11, 0.0035)).jumping(15),
+		add(grain(0.11, 0.0035)).jumping(12),
 		multiply(scanlines(0.18, 1.0/150)),
 		multiply(vignette(1, 0.35)),
 	}

@@ -93,11 +93,16 @@ func (asked request) look(seed uint32) Look {
 
 // begin puts a change of colours before the look's first own one, so that both
 // are one table. What lies before works on shapes, to which a small change of
-// colours does not matter.
+// colours does not matter. Where no table is near it comes after what evens the picture out,
+// which may leave a smaller one to change.
 func begin(start *LUT, ops []Op) []Op {
+	first := 0
 	for i, op := range ops {
 		switch op := op.(type) {
-		case Smooth, Flatten, Pixelate, Clarity, Warp, Fringe:
+		case Smooth, Flatten:
+			first = i + 1
+			continue
+		case Pixelate, Clarity, Warp, Fringe:
 			continue
 		case Grade:
 			return slices.Replace(slices.Clone(ops), i, i+1, Op(Grade{start.Then(op.LUT)}))
@@ -110,7 +115,7 @@ func begin(start *LUT, ops []Op) []Op {
 		}
 		break
 	}
-	return append([]Op{Grade{start}}, ops...)
+	return slices.Insert(slices.Clone(ops), first, Op(Grade{start}))
 }
 
 // Names returns the name of every look of the lexicon.

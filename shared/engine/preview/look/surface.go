@@ -58,15 +58,20 @@ func pigment(depth float64) Texture {
 func hatching(depth float64) Texture {
 	return func(s *Sheet) {
 		hand := s.field(7)
-		lines := func(x, y, angle, every float64) float64 {
+		// Two layers of strokes, each of a hand of its own.
+		lines := func(angle, every, apart float64) func(x, y float64) float64 {
 			sin, cos := math.Sincos(angle)
-			across := x*sin + y*cos + 0.006*hand.Fractal(x*5, y*5, 2)
-			stroke := math.Abs(math.Mod(math.Abs(across)/every, 1)*2 - 1)
-			pressure := 0.75 + 0.5*hand.At(x*22, y*22)
-			return stroke * pressure
+			bend := s.smooth(1.0/80, func(x, y float64) float64 { return hand.Fractal((x+apart)*5, y*5, 2) })
+			pressure := s.smooth(1.0/176, func(x, y float64) float64 { return hand.At((x+apart)*22, y*22) })
+			return func(x, y float64) float64 {
+				across := (x+apart)*sin + y*cos + 0.006*bend(x, y)
+				stroke := math.Abs(math.Mod(math.Abs(across)/every, 1)*2 - 1)
+				return stroke * (0.75 + 0.5*pressure(x, y))
+			}
 		}
+		one, other := lines(0.85, 0.0115, 0), lines(-0.55, 0.014, 3)
 		s.fill(func(x, y float64) float64 {
-			v := max(lines(x, y, 0.85, 0.0115), 0.7*lines(x+3, y, -0.55, 0.014))
+			v := max(one(x, y), 0.7*other(x, y))
 			return 0.5 + depth*(v-0.6+0.5*hand.Fractal(x*170, y*170, 2))
 		})
 	}
