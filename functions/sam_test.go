@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	"cutroom/functions"
 	"cutroom/shared/adapter/dynamo"
