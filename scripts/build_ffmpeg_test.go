@@ -1,0 +1,114 @@
+package scripts_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// The ffmpeg of the images has only the filters that build-ffmpeg.sh lists. A filter that is in
+// Debian's own and not in that list works everywhere but in the images.
+func TestTheImagesFFmpegHasEveryFilter(t *testing.T) {
+	script, err := os.ReadFile("build-ffmpeg.sh")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var built []string
+	for _, line := range regexp.MustCompile(`(?m)^filters=(.*)$`).FindAllSubmatch(script, -1) {
+		built = append(built, strings.Split(strings.TrimPrefix(string(line[1]), "$filters,"), ",")...)
+	}
+	listed, err := exec.CommandContext(t.Context(), "ffmpeg", "-v", "error", "-filters").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, line := range strings.Split(string(listed), "\n") {
+		if fields := strings.Fields(line); len(fields) > 2 && strings.Contains(fields[2], "->") {
+			known[fields[1]] = true
+		}
+	}
+	for _, name := range built {
+		if !known[name] {
+			t.Errorf("build-ffmpeg.sh lists %s, which is no filter of ffmpeg", name)
+		}
+	}
+
+	// Words of the code that are names of filters too.
+	delete(known, "multiply") // a mode of blend
+	used := map[string]string{}
+	root := filepath.Join("..", "shared", "engine")
+	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if entry != nil && entry.Name() == "look" { // The words of prompts. Its pictures are drawn.
+			return filepath.SkipDir
+		}
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		for _, literal := range literals(t, path) {
+			for _, name := range filtersIn(literal) {
+				if known[name] {
+					used[name] = path
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if used["zscale"] == "" || used["lut3d"] == "" {
+		t.Fatalf("no filter graph was found under %s", root)
+	}
+	for name, path := range used {
+		if !slices.Contains(built, name) {
+			t.Errorf("%s uses the filter %s, which build-ffmpeg.sh does not list", path, name)
+		}
+	}
+}
+
+// literals returns the strings that a Go file has in its code.
+func literals(t *testing.T, path string) []string {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	ast.Inspect(file, func(node ast.Node) bool {
+		if literal, is := node.(*ast.BasicLit); is && literal.Kind == token.STRING {
+			text, err := strconv.Unquote(literal.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found = append(found, text)
+		}
+		return true
+	})
+	return found
+}
+
+// filter is a name where a filter graph has those of filters: at its beginning, after a comma, a
+// semicolon or a link, and before its options, a comma, a semicolon, a link or the end.
+var filter = regexp.MustCompile(`(?:^|[,;\]])([a-z][a-z0-9_]*)(?:$|[=,;\[])`)
+
+// filtersIn returns what may be the names of filters in a part of a filter graph.
+func filtersIn(text string) []string {
+	var names []string
+	for {
+		at := filter.FindStringSubmatchIndex(text)
+		if at == nil {
+			return names
+		}
+		names = append(names, text[at[2]:at[3]])
+		text = text[at[3]:]
+	}
+}
