@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"time"
 
+	"cutroom/functions"
 	"cutroom/shared/testkit/lambdatest"
 )
 
@@ -25,18 +27,20 @@ const (
 	clientsFunction = "cutroom/bench/functions/clients"
 )
 
-// startSettings are enough for any function to start; none is used before the
-// first event.
+// startSettings are enough for any function to start: a name for each resource that one is
+// told of. None is used before the first event.
 func startSettings() []string {
-	settings := []string{"CUTROOM_BUCKET=bench", "CUTROOM_WAKE_FUNCTION=bench"}
-	for _, name := range []string{
-		"JOBS_TABLE", "FILES_TABLE", "CREDENTIALS_TABLE", "USAGE_TABLE", "SESSIONS_TABLE", "STATE_MACHINE", "VIDEO_QUEUE",
-		"IMAGE_QUEUE",
-		"SECRET_ARN", "CLUSTER", "WORKER_SERVICE", "WEBHOOK_QUEUE",
-	} {
-		settings = append(settings, "CUTROOM_"+name+"=bench")
+	resource := regexp.MustCompile(`_(ARN|BUCKET|CLUSTER|FUNCTION|MACHINE|QUEUE|SERVICE|TABLE)$`)
+	var settings []string
+	for _, f := range functions.All() {
+		for _, variable := range f.Variables {
+			if resource.MatchString(variable) {
+				settings = append(settings, variable+"=bench")
+			}
+		}
 	}
-	return settings
+	slices.Sort(settings)
+	return slices.Compact(settings)
 }
 
 // started is what was measured of one function.
