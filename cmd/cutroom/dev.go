@@ -12,6 +12,7 @@ import (
 	"cutroom/cmd/cutroom/command"
 	"cutroom/shared/app/engines"
 	"cutroom/shared/app/setting"
+	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/service/console"
 )
 
@@ -96,6 +97,7 @@ func (c *devCommand) Validate() error {
 
 // Run serves until the context ends.
 func (c *devCommand) Run(ctx context.Context, out *command.Session) error {
+	httpserver.SpareProcessor()
 	c.readAlong = out.ShowsErr()
 	logger := newLogger(out, c.LogLevel)
 	machine, err := clocksOfMachine()

@@ -69,6 +69,7 @@ func main() {
 
 // run serves until the context ends.
 func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) error {
+	httpserver.SpareProcessor()
 	catalog, tiers, origins := env.Catalog(), env.Tiers(), httpserver.Origins(env.Origins())
 	address := cmp.Or(env.Optional("CUTROOM_ADDR"), defaultAddress)
 	media := strings.TrimSuffix(env.Optional("CUTROOM_PUBLIC_URL"), "/")

@@ -30,7 +30,7 @@ func (e *edit) compose(ctx context.Context) error {
 		Size:   size, FPS: e.fps,
 	}
 	link := e.filter(fmt.Sprintf("scale=%d:%d:flags=bicubic,setsar=1,format=gbrp", e.size.Width, e.size.Height), "[0:v:0]")
-	link, err := e.apply(link, look.Scenery(e.spec.Prompt, e.spec.Seed))
+	link, err := e.draw(ctx, link, look.Scenery(e.spec.Prompt, e.spec.Seed))
 	if err != nil {
 		return err
 	}

@@ -31,6 +31,8 @@ import (
 	"math"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/ffmpeg"
@@ -45,12 +47,17 @@ type Runner interface {
 
 // Engine is the preview engine. It keeps nothing between edits and is safe for
 // concurrent use.
-type Engine struct{ runner Runner }
+type Engine struct {
+	runner Runner
+	// drawing is held by the edit that draws its textures. A drawing works on half of the
+	// processors; several at once would leave none for a server in the same process.
+	drawing *semaphore.Weighted
+}
 
 var _ engine.Engine = (*Engine)(nil)
 
 // New returns a preview engine.
-func New(runner Runner) *Engine { return &Engine{runner} }
+func New(runner Runner) *Engine { return &Engine{runner, semaphore.NewWeighted(1)} }
 
 // Capabilities says that the engine decodes its inputs by FFmpeg.
 func (*Engine) Capabilities() engine.Capabilities { return engine.Capabilities{Decodes: true} }
@@ -152,7 +159,7 @@ func (e *edit) video(ctx context.Context) error {
 // reference image.
 func (e *edit) style(ctx context.Context, link string) (string, error) {
 	asked := e.look()
-	link, err := e.apply(link, asked)
+	link, err := e.draw(ctx, link, asked)
 	if err != nil || e.spec.Reference == nil || len(e.asked.Understood) == 0 {
 		return link, err
 	}
@@ -165,6 +172,15 @@ func (e *edit) style(ctx context.Context, link string) (string, error) {
 		return "", err
 	}
 	return e.filter(table, link), nil
+}
+
+// draw applies a look to a picture once no other edit draws.
+func (e *edit) draw(ctx context.Context, link string, asked look.Look) (string, error) {
+	if err := e.drawing.Acquire(ctx, 1); err != nil {
+		return "", err
+	}
+	defer e.drawing.Release(1)
+	return e.apply(link, asked)
 }
 
 // encode writes the result: H.264 and AAC in an MP4 with its index in front.

@@ -92,8 +92,8 @@ type Config struct {
 	WebRTC *WebRTC
 	// Origins are those whose pages may open sessions.
 	Origins httpserver.Origins
-	// Edits is how many frames are edited at once; 0 means the number of
-	// processors.
+	// Edits is how many frames are edited at once; 0 means all of the scheduler's
+	// processors but one (httpserver.SpareProcessor).
 	Edits int
 	// TextMemory is how many bytes the text messages over 64 KiB of one account may
 	// have together until they are handled; 0 means three of the longest. All
@@ -198,7 +198,7 @@ var _ http.Handler = (*Server)(nil)
 func New(c Config) *Server {
 	c.Times = c.Times.withDefaults()
 	if c.Edits == 0 {
-		c.Edits = runtime.GOMAXPROCS(0)
+		c.Edits = max(1, runtime.GOMAXPROCS(0)-1)
 	}
 	passing, endPassing := context.WithCancel(context.Background())
 	return &Server{

@@ -4,6 +4,7 @@ import (
 	"image"
 	"image/color"
 	"math"
+	"runtime"
 
 	"cutroom/shared/engine/preview/look/noise"
 	"cutroom/shared/platform/contain"
@@ -168,9 +169,11 @@ func (s *Sheet) fill(value func(x, y float64) float64) {
 	})
 }
 
-// rows calls do for every row, a band of rows to a goroutine.
+// rows calls do for every row, a band of rows to a goroutine. There are half as many as
+// processors, and at least two: the scheduler of a server in the same process looks for
+// what has arrived from the network when one of its processors is idle.
 func (s *Sheet) rows(do func(row int)) {
-	const bands = 4
+	bands := max(2, runtime.GOMAXPROCS(0)/2)
 	var done contain.Group
 	for band := range bands {
 		done.Go(func() {
