@@ -29,7 +29,8 @@ func (b *bench) cost(ctx context.Context) error {
 	b.table.add(row{
 		what: "cost of an idle month, default stack", measured: fmt.Sprintf("$%.2f list, $%.2f beyond the free tier",
 			counts.IdleMonth().Dollars(), counts.IdleMonth().DollarsAboveFree()),
-		floor: "-", ratio: "-", bar: "-", verdict: noBar,
+		floor: "-", ratio: "-", bar: fmt.Sprintf("$%.2f", awscost.IdleBar),
+		verdict: verdictOf(counts.IdleMonth().Dollars() <= awscost.IdleBar),
 	})
 	return nil
 }

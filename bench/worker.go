@@ -32,7 +32,7 @@ const (
 	workerRuns = 8
 	workerEdit = time.Second
 	// The bar of what the worker adds to the time of its engine.
-	workerPart = 0.02
+	workerPart = 0.005
 	// slowStore is the latency of a distant blob store.
 	slowStore = 150 * time.Millisecond
 )
@@ -74,7 +74,7 @@ func (b *bench) worker(ctx context.Context) error {
 			ratio: fmt.Sprintf("%+.1f %%", 100*part), bar: "-", verdict: noBar,
 		}
 		if c.bar {
-			r.bar, r.verdict = "2 %", verdictOf(part <= workerPart)
+			r.bar, r.verdict = "0.5 %", verdictOf(part <= workerPart)
 		}
 		b.table.add(r)
 	}

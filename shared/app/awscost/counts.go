@@ -104,6 +104,10 @@ func (c Counts) Scenario(name string) (s Scenario, ok bool) {
 // state, in dollars (docs/cost.md).
 const JobBar = 0.12
 
+// IdleBar is what a month of the default deploy may cost in which nobody calls, in
+// dollars at list price.
+const IdleBar = 3.00
+
 // Per1000Jobs is what 1,000 video jobs cost.
 func (c Counts) Per1000Jobs() float64 {
 	s, _ := c.Scenario("job")
