@@ -1,7 +1,8 @@
 // Command bench measures the cost of the service, each figure beside a floor
 // measured in the same run: the same work on this machine without the service. It
 // prints one table with the project's bars and whether each is met; it does not
-// fail if one is not.
+// fail if one is not. A section that fails keeps no other from being measured: the table
+// has what was measured, the errors follow it, and the status is 1.
 //
 // Run it in the repository's folder: `go run ./bench`, or with the names of some
 // sections: upload, overhead, edits, worker, image, burst, outlook, list, auth, gateway, budgets,
@@ -13,7 +14,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -81,16 +84,15 @@ func main() {
 	err := run(ctx, os.Args[1:])
 	stop()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "bench:", err)
+		fmt.Fprintf(os.Stderr, "bench failed:\n%v\n", err)
 		os.Exit(1)
 	}
 }
 
 func run(ctx context.Context, names []string) error {
-	for _, name := range names {
-		if !slices.ContainsFunc(sections, func(s section) bool { return s.name == name }) {
-			return fmt.Errorf("there is no section %q", name)
-		}
+	chosen, err := choose(names)
+	if err != nil {
+		return err
 	}
 	clip, err := filepath.Abs(filepath.Join("testdata", "clip.mp4"))
 	if err != nil {
@@ -106,15 +108,42 @@ func run(ctx context.Context, names []string) error {
 		return err
 	}
 	b := &bench{program: program, folder: folder, clip: clip, table: &table{}}
-	for _, section := range sections {
-		named := slices.Contains(names, section.name)
-		if !named && (section.byName || len(names) > 0) {
-			continue
-		}
-		fmt.Fprintf(os.Stderr, "%s ...\n", section.name)
-		if err := section.run(b, ctx); err != nil {
-			return fmt.Errorf("%s: %w", section.name, err)
+	return b.measure(ctx, chosen, os.Stdout, os.Stderr)
+}
+
+// choose returns the sections of the names, in their order, or without names all but those
+// that run only by name.
+func choose(names []string) ([]section, error) {
+	for _, name := range names {
+		if !slices.ContainsFunc(sections, func(s section) bool { return s.name == name }) {
+			return nil, fmt.Errorf("there is no section %q", name)
 		}
 	}
-	return b.table.print(os.Stdout)
+	var chosen []section
+	for _, s := range sections {
+		if slices.Contains(names, s.name) || len(names) == 0 && !s.byName {
+			chosen = append(chosen, s)
+		}
+	}
+	return chosen, nil
+}
+
+// measure runs the sections and prints the table of what they measured, also of those that
+// failed. The sections are named on progress as they begin. Once ctx has ended no other
+// section begins.
+//
+// Errors: those of the sections, each with its name, and of writing the table.
+func (b *bench) measure(ctx context.Context, chosen []section, out, progress io.Writer) error {
+	var failed []error
+	for _, s := range chosen {
+		if ctx.Err() != nil {
+			failed = append(failed, fmt.Errorf("%s: not run: %w", s.name, context.Cause(ctx)))
+			continue
+		}
+		fmt.Fprintf(progress, "%s ...\n", s.name)
+		if err := s.run(b, ctx); err != nil {
+			failed = append(failed, fmt.Errorf("%s: %w", s.name, err))
+		}
+	}
+	return errors.Join(b.table.print(out), errors.Join(failed...))
 }
