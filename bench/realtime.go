@@ -39,6 +39,9 @@ const (
 	realtimeTime = 4 * time.Second
 	// realtimeIdle sessions are open at once and idle.
 	realtimeIdle = 500
+	// realtimeOpening sessions are being opened at once. A server takes 32 from one address
+	// that have not begun yet, and refuses more; how many are open is another matter.
+	realtimeOpening = 16
 	// frameBar is how much longer a frame may take through the server than by the
 	// engine.
 	frameBar = 1.5
@@ -66,13 +69,13 @@ func (b *bench) realtime(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	url := "ws" + strings.TrimPrefix(server.URL(), "http") + "/v1/stream?model=gen-2.5&api_key=" + servertest.Key
+	stream := newDoor("ws" + strings.TrimPrefix(server.URL(), "http") + "/v1/stream?model=gen-2.5&api_key=" + servertest.Key)
 	for _, measure := range []func() error{
 		// First, because the server's memory only grows later.
-		func() error { return b.idleSessions(ctx, url, server.PID()) },
-		func() error { return b.frameLatency(ctx, url, picture) },
-		func() error { return b.sessionsAtOnce(ctx, url, picture) },
-		func() error { return b.connectRate(ctx, url) },
+		func() error { return b.idleSessions(ctx, stream, server.PID()) },
+		func() error { return b.frameLatency(ctx, stream, picture) },
+		func() error { return b.sessionsAtOnce(ctx, stream, picture) },
+		func() error { return b.connectRate(ctx, stream) },
 		func() error { return b.looks(ctx, decoded) },
 	} {
 		if err := measure(); err != nil {
@@ -85,9 +88,24 @@ func (b *bench) realtime(ctx context.Context) error {
 // live is a session of the benchmark.
 type live struct{ *websocket.Conn }
 
-// openLive opens a session.
-func openLive(ctx context.Context, url string) (*live, error) {
-	conn, _, err := websocket.Dial(ctx, url, nil)
+// door opens sessions at an address, realtimeOpening at a time.
+type door struct {
+	url string
+	// opening has a place for each session that is being opened.
+	opening chan struct{}
+}
+
+func newDoor(url string) *door { return &door{url, make(chan struct{}, realtimeOpening)} }
+
+// open opens a session, and returns once it has begun.
+func (d *door) open(ctx context.Context) (*live, error) {
+	select {
+	case d.opening <- struct{}{}:
+		defer func() { <-d.opening }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	conn, _, err := websocket.Dial(ctx, d.url, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -137,7 +155,7 @@ func (l *live) edit(ctx context.Context, picture []byte) (time.Duration, error) 
 
 // frameLatency has one session's frames edited, one after the other. The floor is
 // the engine alone.
-func (b *bench) frameLatency(ctx context.Context, url string, picture []byte) error {
+func (b *bench) frameLatency(ctx context.Context, stream *door, picture []byte) error {
 	known, err := catalog.Default("gen")
 	if err != nil {
 		return err
@@ -151,7 +169,7 @@ func (b *bench) frameLatency(ctx context.Context, url string, picture []byte) er
 	if _, err := editor.SetPrompt(ctx, realtimePrompt); err != nil {
 		return err
 	}
-	session, err := openLive(ctx, url)
+	session, err := stream.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -208,11 +226,11 @@ func decodeJPEG(frame []byte) (*engine.Picture, error) {
 }
 
 // sessionsAtOnce doubles the number of sessions until their frames are too late.
-func (b *bench) sessionsAtOnce(ctx context.Context, url string, picture []byte) error {
+func (b *bench) sessionsAtOnce(ctx context.Context, stream *door, picture []byte) error {
 	best, wait := 0, time.Duration(0)
 	var middle, last time.Duration
 	for sessions := 1; sessions <= 64; sessions *= 2 {
-		took, err := paced(ctx, url, picture, sessions)
+		took, err := paced(ctx, stream, picture, sessions)
 		if err != nil {
 			return err
 		}
@@ -231,13 +249,13 @@ func (b *bench) sessionsAtOnce(ctx context.Context, url string, picture []byte) 
 
 // paced opens sessions that send frames at the rate, and returns what each took. A
 // session whose frame is not back in time sends the next one late.
-func paced(ctx context.Context, url string, picture []byte, sessions int) ([]time.Duration, error) {
+func paced(ctx context.Context, stream *door, picture []byte, sessions int) ([]time.Duration, error) {
 	var mu sync.Mutex
 	var all []time.Duration
 	group, ctx := errgroup.WithContext(ctx)
 	for range sessions {
 		group.Go(func() error {
-			session, err := openLive(ctx, url)
+			session, err := stream.open(ctx)
 			if err != nil {
 				return err
 			}
@@ -264,7 +282,7 @@ func paced(ctx context.Context, url string, picture []byte, sessions int) ([]tim
 }
 
 // idleSessions opens many idle sessions.
-func (b *bench) idleSessions(ctx context.Context, url string, pid int) error {
+func (b *bench) idleSessions(ctx context.Context, stream *door, pid int) error {
 	before, err := memory(pid, "VmRSS")
 	if err != nil {
 		return err
@@ -276,7 +294,7 @@ func (b *bench) idleSessions(ctx context.Context, url string, pid int) error {
 		}
 	}()
 	for range realtimeIdle {
-		session, err := openLive(ctx, url)
+		session, err := stream.open(ctx)
 		if err != nil {
 			return err
 		}
@@ -296,7 +314,7 @@ func (b *bench) idleSessions(ctx context.Context, url string, pid int) error {
 
 // connectRate opens and closes sessions. The floor is the WebSocket library without
 // the service.
-func (b *bench) connectRate(ctx context.Context, url string) error {
+func (b *bench) connectRate(ctx context.Context, stream *door) error {
 	bare := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		conn, err := websocket.Accept(w, r, nil)
 		if err != nil {
@@ -308,20 +326,20 @@ func (b *bench) connectRate(ctx context.Context, url string) error {
 		}
 	}))
 	defer bare.Close()
-	visit := func(url string) func(context.Context) error {
+	visit := func(at *door) func(context.Context) error {
 		return func(ctx context.Context) error {
-			session, err := openLive(ctx, url)
+			session, err := at.open(ctx)
 			if err != nil {
 				return err
 			}
 			return session.Close(websocket.StatusNormalClosure, "")
 		}
 	}
-	floor, err := perSecond(ctx, visit("ws"+strings.TrimPrefix(bare.URL, "http")))
+	floor, err := perSecond(ctx, visit(newDoor("ws"+strings.TrimPrefix(bare.URL, "http"))))
 	if err != nil {
 		return err
 	}
-	rate, err := perSecond(ctx, visit(url))
+	rate, err := perSecond(ctx, visit(stream))
 	if err != nil {
 		return err
 	}

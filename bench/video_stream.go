@@ -213,7 +213,7 @@ type stream struct {
 
 // openStream opens a session and joins its room.
 func openStream(ctx context.Context, url string, frames [][]byte) (*stream, error) {
-	session, err := openLive(ctx, url)
+	session, err := newDoor(url).open(ctx)
 	if err != nil {
 		return nil, err
 	}
