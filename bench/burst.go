@@ -27,9 +27,10 @@ const (
 	burstBar, burstReadBar = 1.05, 3.0
 )
 
-// burst submits many jobs at once and reads their states meanwhile. Then the engine
-// alone does the same edits, as many at once as the server, and states are read
-// from the idle server.
+// burst submits many jobs at once and reads their states meanwhile. Then states are read
+// from the idle server, and the engine alone does the same edits, as many at once as the
+// server, while the same states are read from the idle server as often: the reads take
+// from the same processors, and are in what is measured and in its floor alike.
 func (b *bench) burst(ctx context.Context) error {
 	path, clip, err := b.shortClip(ctx)
 	if err != nil {
@@ -51,15 +52,11 @@ func (b *bench) burst(ctx context.Context) error {
 		return err
 	}
 
-	f, err := measureBurst(ctx, server, clip, e.prompt)
+	accepted, f, err := measureBurst(ctx, server, clip, e.prompt)
 	if err != nil {
 		return err
 	}
-	f.usedAlone, err = timed(func() (err error) {
-		f.floor, err = engineAlone(ctx, e, f.accepted)
-		return err
-	})
-	if err != nil {
+	if err := measureAlone(ctx, server, e, accepted, &f); err != nil {
 		return err
 	}
 	b.reportBurst(f)
@@ -67,18 +64,18 @@ func (b *bench) burst(ctx context.Context) error {
 }
 
 // measureBurst submits the jobs and reads their states until all have ended, and then
-// for two seconds more, while the server is idle.
-func measureBurst(ctx context.Context, server *servertest.Server, clip []byte, prompt string) (burstFigures, error) {
-	var f burstFigures
+// for two seconds more, while the server is idle. It returns the jobs that were accepted.
+func measureBurst(ctx context.Context, server *servertest.Server, clip []byte,
+	prompt string) (accepted []string, f burstFigures, err error) {
 	client := server.Client()
 	own, children, err := processorTimes(server.PID())
 	if err != nil {
-		return f, err
+		return nil, f, err
 	}
 	begun := time.Now()
 	accepted, refused, slowest, err := submitAtOnce(ctx, client, clip, prompt)
 	if err != nil {
-		return f, err
+		return nil, f, err
 	}
 	f.accepted, f.refused, f.slowest = len(accepted), refused, slowest
 	f.during, err = readStates(ctx, client, accepted, func(ctx context.Context) error {
@@ -94,34 +91,63 @@ func measureBurst(ctx context.Context, server *servertest.Server, clip []byte, p
 		return nil
 	})
 	if err != nil {
-		return f, err
+		return accepted, f, err
 	}
 	f.took = time.Since(begun)
 	// The last thumbnails may still be made: they belong to the jobs.
 	used, err := settledTime(ctx, server.PID())
 	if err != nil {
-		return f, err
+		return accepted, f, err
 	}
 	f.used = used - own - children
-	f.idle, err = readStates(ctx, client, accepted, func(ctx context.Context) error {
-		select {
-		case <-time.After(2 * time.Second):
-		case <-ctx.Done():
-		}
-		return nil
+	reading, err := timed(func() (err error) {
+		f.idle, err = readStates(ctx, client, accepted, func(ctx context.Context) error {
+			clock.Wait(ctx, 2*time.Second)
+			return nil
+		})
+		return err
 	})
-	return f, err
+	if err == nil {
+		f.readCost = reading / time.Duration(len(f.idle))
+	}
+	return accepted, f, err
+}
+
+// measureAlone has the engine alone do as many edits as there are jobs, while their states
+// are read as in the burst. What the server spends on the reads is in both processor times.
+// What this process spends on them, by what it did on those of the idle server, is in
+// neither.
+func measureAlone(ctx context.Context, server *servertest.Server, e *edit, jobs []string, f *burstFigures) error {
+	own, children, err := processorTimes(server.PID())
+	if err != nil {
+		return err
+	}
+	var reads []time.Duration
+	used, err := timed(func() (err error) {
+		reads, err = readStates(ctx, server.Client(), jobs, func(ctx context.Context) (err error) {
+			f.floor, err = engineAlone(ctx, e, len(jobs))
+			return err
+		})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	ownAfter, childrenAfter, err := processorTimes(server.PID())
+	f.usedAlone = used - time.Duration(len(reads))*f.readCost + ownAfter + childrenAfter - own - children
+	return err
 }
 
 // burstFigures are what a burst measured.
 type burstFigures struct {
 	accepted, refused, lost int
 	// slowest is the time of the last answer, took that until all jobs were completed,
-	// and floor that of the engine alone.
+	// and floor that of the engine alone. States are read during the last two.
 	slowest, took, floor time.Duration
 	// used is the processor time of the server, which draws for its programs, and of these;
-	// usedAlone is the same of the engine alone.
-	used, usedAlone time.Duration
+	// usedAlone is the same of the engine alone and of the server that is read from.
+	// readCost is what a read costs this process.
+	used, usedAlone, readCost time.Duration
 	// during and idle are the times of reading a state.
 	during, idle []time.Duration
 }
