@@ -65,7 +65,11 @@ func (c *moveCommand) Run(ctx context.Context, out *command.Session) error {
 		return err
 	}
 	if c.Ahead {
-		copied, err := mover.CopyBlobs(ctx)
+		source, err := c.source(ctx)
+		if err != nil {
+			return err
+		}
+		copied, err := mover.CopyBlobs(ctx, source)
 		if err != nil {
 			return err
 		}
@@ -76,6 +80,19 @@ func (c *moveCommand) Run(ctx context.Context, out *command.Session) error {
 		mover.Records = r.All
 		return c.move(ctx, out, mover)
 	})
+}
+
+// source returns the id of the database that the bytes belong to, which they usually know.
+func (c *moveCommand) source(ctx context.Context) (id string, err error) {
+	mark, err := diskblob.ReadMark(c.blobFolder())
+	if err != nil || mark.Database != "" {
+		return mark.Database, err
+	}
+	err = c.withSnapshot(ctx, func(r *records.Records) (err error) {
+		id, err = r.All.ID(ctx)
+		return err
+	})
+	return id, err
 }
 
 // move moves, counts or checks.

@@ -76,13 +76,7 @@ func (b *Budgets) Budgets(ctx context.Context, account string) ([]budget.Budget,
 	var budgets []budget.Budget
 	for _, i := range items {
 		r := reader{item: i}
-		budgets = append(budgets, budget.Budget{
-			ID: budget.ID{
-				Account: account, Key: r.text("budget_key"), Period: budget.Period(r.text("period")),
-				Unit: budget.Unit(r.text("unit")),
-			},
-			Limit: r.number("max_used"), WarnURL: r.text("warn_url"),
-		})
+		budgets = append(budgets, readBudget(account, &r))
 		if r.err != nil {
 			return nil, r.err
 		}
@@ -93,19 +87,35 @@ func (b *Budgets) Budgets(ctx context.Context, account string) ([]budget.Budget,
 	return budgets, nil
 }
 
-// Set creates a budget, or replaces the one of its ID: a transaction with the entry in the
-// audit log, after a read of what was there.
-//
-// Errors: fault.Unavailable.
-func (b *Budgets) Set(ctx context.Context, from audit.Origin, one budget.Budget) error {
+// readBudget returns the budget of an item.
+func readBudget(account string, r *reader) budget.Budget {
+	return budget.Budget{
+		ID: budget.ID{
+			Account: account, Key: r.text("budget_key"), Period: budget.Period(r.text("period")),
+			Unit: budget.Unit(r.text("unit")),
+		},
+		Limit: r.number("max_used"), WarnURL: r.text("warn_url"),
+	}
+}
+
+// budgetItem returns the item of a budget.
+func budgetItem(one budget.Budget) item {
 	i := budgetKey(one.ID)
 	i["budget_key"], i["period"], i["unit"] = text(one.Key), text(string(one.Period)), text(string(one.Unit))
 	i["max_used"] = number(one.Limit)
 	if one.WarnURL != "" {
 		i["warn_url"] = text(one.WarnURL)
 	}
+	return i
+}
+
+// Set creates a budget, or replaces the one of its ID: a transaction with the entry in the
+// audit log, after a read of what was there.
+//
+// Errors: fault.Unavailable.
+func (b *Budgets) Set(ctx context.Context, from audit.Origin, one budget.Budget) error {
 	err := b.change(ctx, from, one.ID, &one, func(unchanged condition) types.TransactWriteItem {
-		return types.TransactWriteItem{Put: &types.Put{TableName: &b.table, Item: i,
+		return types.TransactWriteItem{Put: &types.Put{TableName: &b.table, Item: budgetItem(one),
 			ConditionExpression: &unchanged.expression, ExpressionAttributeValues: unchanged.values}}
 	})
 	return storeError("set a budget", err)
@@ -128,12 +138,12 @@ type condition struct {
 	values     item
 }
 
-// change makes a budget what it is to be, nil for none, with the entry in the audit log. It
-// starts over if another call has changed the budget since it was read.
+// change makes a budget what it is to be, nil for none, with the entry in the audit log and
+// other writes. It starts over if another call has changed the budget since it was read.
 //
 // Errors: fault.NotFound for a budget that is to be deleted and is not there.
 func (b *Budgets) change(ctx context.Context, from audit.Origin, id budget.ID, after *budget.Budget,
-	write func(unchanged condition) types.TransactWriteItem) error {
+	write func(unchanged condition) types.TransactWriteItem, others ...types.TransactWriteItem) error {
 	for try := 1; ; try++ {
 		all, err := b.Budgets(ctx, id.Account)
 		if err != nil {
@@ -159,7 +169,7 @@ func (b *Budgets) change(ctx context.Context, from audit.Origin, id budget.ID, a
 		if err != nil {
 			return err
 		}
-		err = transact(ctx, b.client, []types.TransactWriteItem{write(unchanged), note(b.table, entry)})
+		err = transact(ctx, b.client, append([]types.TransactWriteItem{write(unchanged), note(b.table, entry)}, others...))
 		if refused(err) == nil || try == conflictTries {
 			return err
 		}

@@ -3,7 +3,6 @@ package dynamo
 import (
 	"context"
 	"fmt"
-	"net/url"
 	"reflect"
 	"time"
 
@@ -23,7 +22,8 @@ import (
 )
 
 // Moved is a move.Target: the tables of a deploy, as records of another installation are
-// written to them. Each write is on the condition that nothing is there.
+// written to them. Each write is on the condition that nothing is there, or else that it has
+// the mark of the same source and that the move from there is begun (see moved_marks.go).
 type Moved struct {
 	client *dynamodb.Client
 	// ledger is the table that has the ledger, which is that of credentials.
@@ -82,48 +82,6 @@ func (m *Moved) SetLedger(ctx context.Context, source string, state move.State) 
 	return storeError("write the ledger", err)
 }
 
-// Holds says what the deploy holds of an account.
-func (m *Moved) Holds(ctx context.Context, account string) (string, error) {
-	for _, held := range []struct {
-		what, table, index, key string
-		// partitions are over how many an account may be spread.
-		partitions uint32
-		partition  func(account string, n uint32) string
-	}{
-		{"keys", m.keys.table, keysByAccount, "account", 1, indexPartition},
-		{"files", m.files.table, "", "account", 1, indexPartition},
-		{"usage", m.usage.table, "", "id", usageShards, usagePartition},
-		{"jobs", m.jobs.table, jobsByAccount, "account", indexPartitions, indexPartition},
-	} {
-		for n := range held.partitions {
-			found, err := m.any(ctx, held.table, held.index, held.key, held.partition(account, n))
-			if err != nil {
-				return "", storeError("look for an account", err)
-			}
-			if found {
-				return held.what, nil
-			}
-		}
-	}
-	return "", nil
-}
-
-// any reports whether a partition of a table, or of its index, has an item.
-func (m *Moved) any(ctx context.Context, table, index, key, partition string) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	query := &dynamodb.QueryInput{
-		TableName: &table, Limit: aws.Int32(1), KeyConditionExpression: aws.String("#key = :partition"),
-		ExpressionAttributeNames:  map[string]string{"#key": key},
-		ExpressionAttributeValues: item{":partition": text(partition)},
-	}
-	if index != "" {
-		query.IndexName = &index
-	}
-	found, err := m.client.Query(ctx, query)
-	return err == nil && len(found.Items) > 0, err
-}
-
 // differs is the error for something that is not as it should be.
 func differs(what, id string) error { return fmt.Errorf("%w: %s %s", move.ErrDiffers, what, id) }
 
@@ -161,10 +119,10 @@ func plain(f file.File) file.File {
 }
 
 // PutFile records a stored file.
-func (m *Moved) PutFile(ctx context.Context, f file.File) error {
+func (m *Moved) PutFile(ctx context.Context, source string, f file.File) error {
 	_, err := m.files.get(ctx, f.Account, f.ID)
 	if fault.Is(err, fault.NotFound) {
-		err = m.files.Create(ctx, plain(f), 0)
+		err = m.createFile(ctx, source, plain(f))
 	}
 	if err != nil {
 		return storeError("move a file", err)
@@ -172,10 +130,22 @@ func (m *Moved) PutFile(ctx context.Context, f file.File) error {
 	return m.HasFile(ctx, f)
 }
 
+// createFile records a file that is not there, with its entry and what it counts.
+func (m *Moved) createFile(ctx context.Context, source string, f file.File) error {
+	writes, err := m.files.puts(ownItem(f), entryOf(f))
+	if err != nil {
+		return err
+	}
+	for _, write := range writes {
+		mark(write.Put.Item, source)
+	}
+	return transact(ctx, m.client, append(writes, m.files.count(f.Account, tally{bytes: f.Counts()})))
+}
+
 // usageItemOf returns the one item of what a key has used of a model on a day.
 func usageItemOf(u move.Usage) usageItem {
 	return usageItem{
-		Account: u.Account, Part: fmt.Sprintf("%s/%s/%s/0", u.Day, u.Model, url.PathEscape(u.Key)),
+		Account: u.Account, Part: usagePart(u.Day, u.Model, u.Key, 0),
 		Day: u.Day, Model: u.Model, Key: u.Key, Requests: u.Requests, PromptTokens: u.PromptTokens,
 		CachedTokens: u.CachedTokens, CompletionTokens: u.CompletionTokens, ReasoningTokens: u.ReasoningTokens,
 		Estimated: u.Estimated, SessionSeconds: u.SessionSeconds, Jobs: u.Jobs, JobsCompleted: u.JobsCompleted, Cost: u.Cost,
@@ -184,12 +154,16 @@ func usageItemOf(u move.Usage) usageItem {
 }
 
 // PutUsage records what was used.
-func (m *Moved) PutUsage(ctx context.Context, u move.Usage) error {
+func (m *Moved) PutUsage(ctx context.Context, source string, u move.Usage) error {
 	values, err := attributevalue.MarshalMap(usageItemOf(u))
 	if err != nil {
 		return fmt.Errorf("dynamo: move usage: %w", err)
 	}
-	if _, err := m.put(ctx, m.usage.table, values); err != nil {
+	there, err := m.put(ctx, m.usage.table, mark(values, source))
+	if err == nil && marked(there, source) && !reflect.DeepEqual(there, values) {
+		err = m.replace(ctx, source, m.usage.table, values)
+	}
+	if err != nil {
 		return storeError("move usage", err)
 	}
 	return m.HasUsage(ctx, u)
@@ -218,22 +192,51 @@ func (m *Moved) HasUsage(ctx context.Context, u move.Usage) error {
 }
 
 // PutBudget sets a budget.
-func (m *Moved) PutBudget(ctx context.Context, b budget.Budget) error {
-	return m.budgets.Set(ctx, audit.Operator(m.now()), b)
+func (m *Moved) PutBudget(ctx context.Context, source string, b budget.Budget) error {
+	return m.changeBudget(ctx, source, b.ID, &b)
+}
+
+// changeBudget makes a budget what it is to be, nil for none, if it has the mark of the
+// source or there is none.
+func (m *Moved) changeBudget(ctx context.Context, source string, id budget.ID, after *budget.Budget) error {
+	table := m.budgets.table
+	err := m.budgets.change(ctx, audit.Operator(m.now()), id, after, func(unchanged condition) types.TransactWriteItem {
+		if unchanged.values != nil {
+			unchanged.expression += " AND " + hasMark
+			unchanged.values[":source"] = text(source)
+		}
+		if after == nil {
+			return types.TransactWriteItem{Delete: &types.Delete{TableName: &table, Key: budgetKey(id),
+				ConditionExpression: &unchanged.expression, ExpressionAttributeValues: unchanged.values}}
+		}
+		return types.TransactWriteItem{Put: &types.Put{TableName: &table, Item: mark(budgetItem(*after), source),
+			ConditionExpression: &unchanged.expression, ExpressionAttributeValues: unchanged.values}}
+	}, m.begun(source))
+	switch {
+	case refused(err) != nil:
+		return differs("the budget", fmt.Sprintf("%+v", id))
+	case after == nil && fault.Is(err, fault.NotFound):
+		return nil
+	}
+	return storeError("move a budget", err)
 }
 
 // PutCounter records what was used of a budget.
-func (m *Moved) PutCounter(ctx context.Context, c move.Counter) error {
-	values := usedKey(c.Counter)
+func (m *Moved) PutCounter(ctx context.Context, source string, c move.Counter) error {
+	values := mark(usedKey(c.Counter), source)
 	values["used"], values[ttlAttribute] = number(c.Used), counterEnd(c.Counter)
 	if c.Warned > 0 {
 		values["warned"] = number(c.Warned)
 	}
 	there, err := m.put(ctx, m.usage.table, values)
+	same := there == nil || numberOf(there["used"]) == c.Used
+	if err == nil && !same && marked(there, source) {
+		same, err = true, m.replace(ctx, source, m.usage.table, values)
+	}
 	if err != nil {
 		return storeError("move a counter", err)
 	}
-	if there != nil && numberOf(there["used"]) != c.Used {
+	if !same {
 		return differs("the counter", counterID(c.Counter))
 	}
 	return nil
@@ -255,30 +258,77 @@ func (m *Moved) PutKey(ctx context.Context, key credential.Key) error {
 // PutJob records a job that has ended, and before it the attempts of its webhook: the
 // stream of the table begins with the first attempt that was not made. Attempts that go on
 // begin anew.
-func (m *Moved) PutJob(ctx context.Context, j job.Job, attempts []webhook.Attempt) error {
-	if n := len(attempts); n > 0 && attempts[n-1].Next.IsZero() {
-		told := webhook.Event{ID: j.ID, Account: j.Account, URL: j.Webhook, Begun: j.Deadline}
-		for _, a := range attempts {
-			if err := m.webhooks.Record(ctx, told, a); err != nil {
-				return fmt.Errorf("the webhook of %s: %w", j.ID, err)
-			}
-		}
-	}
+func (m *Moved) PutJob(ctx context.Context, source string, j job.Job, attempts []webhook.Attempt) error {
 	record, request, err := endedItems(j)
 	if err != nil {
 		return err
 	}
-	err = transact(ctx, m.client, []types.TransactWriteItem{
-		{Put: &types.Put{
-			TableName: &m.jobs.table, Item: record,
-			ConditionExpression: aws.String("attribute_not_exists(#id)"), ExpressionAttributeNames: named("id"),
-		}},
-		{Put: &types.Put{TableName: &m.jobs.table, Item: request}},
-	})
+	there, err := m.jobItem(ctx, j.ID, RecordPart)
+	if err != nil {
+		return storeError("move a job", err)
+	}
+	if there != nil && !marked(there, source) {
+		return m.HasJob(ctx, j)
+	}
+	if n := len(attempts); n > 0 && attempts[n-1].Next.IsZero() {
+		if err := m.putAttempts(ctx, source, j, attempts); err != nil {
+			return fmt.Errorf("the webhook of %s: %w", j.ID, err)
+		}
+	}
+	mark(record, source)
+	if there != nil && !reflect.DeepEqual(there, record) {
+		err = m.replace(ctx, source, m.jobs.table, record, request)
+	}
+	if there == nil {
+		err = transact(ctx, m.client, []types.TransactWriteItem{
+			{Put: &types.Put{
+				TableName: &m.jobs.table, Item: record,
+				ConditionExpression: aws.String("attribute_not_exists(#id)"), ExpressionAttributeNames: named("id"),
+			}},
+			{Put: &types.Put{TableName: &m.jobs.table, Item: mark(request, source)}},
+		})
+	}
 	if err != nil && refused(err) == nil {
 		return storeError("move a job", err)
 	}
 	return m.HasJob(ctx, j)
+}
+
+// putAttempts records the attempts at the webhook of a job. Others are replaced: an earlier
+// attempt of the move wrote them, or they were made here because the webhook was not done when it wrote the
+// job.
+func (m *Moved) putAttempts(ctx context.Context, source string, j job.Job, attempts []webhook.Attempt) error {
+	kept := make([]types.AttributeValue, len(attempts))
+	for i, a := range attempts {
+		var err error
+		if kept[i], err = encodeAttempt(a); err != nil {
+			return err
+		}
+	}
+	there, err := m.jobItem(ctx, j.ID, webhookPart)
+	if err != nil {
+		return err
+	}
+	list := &types.AttributeValueMemberL{Value: kept}
+	if reflect.DeepEqual(there[attemptsAttribute], types.AttributeValue(list)) {
+		return nil
+	}
+	values := jobKey(j.ID, webhookPart)
+	values[attemptsAttribute], values[ttlAttribute] = list, seconds(j.Deadline.Add(recordAge))
+	return m.whileBegun(ctx, source, types.TransactWriteItem{Put: &types.Put{TableName: &m.jobs.table, Item: values}})
+}
+
+// jobItem reads an item of a job, nil if there is none.
+func (m *Moved) jobItem(ctx context.Context, id, part string) (item, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	found, err := m.client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: &m.jobs.table, Key: jobKey(id, part), ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found.Item, nil
 }
 
 // endedItems returns the items of a job that has ended.

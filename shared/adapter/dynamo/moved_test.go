@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"reflect"
 	"strings"
@@ -142,20 +143,28 @@ func (b *brokenOff) SetLedger(ctx context.Context, id string, s move.State) erro
 	return b.write(func() error { return b.Target.SetLedger(ctx, id, s) })
 }
 
-func (b *brokenOff) PutFile(ctx context.Context, f file.File) error {
-	return b.write(func() error { return b.Target.PutFile(ctx, f) })
+func (b *brokenOff) PutFile(ctx context.Context, id string, f file.File) error {
+	return b.write(func() error { return b.Target.PutFile(ctx, id, f) })
 }
 
-func (b *brokenOff) PutUsage(ctx context.Context, u move.Usage) error {
-	return b.write(func() error { return b.Target.PutUsage(ctx, u) })
+func (b *brokenOff) PutUsage(ctx context.Context, id string, u move.Usage) error {
+	return b.write(func() error { return b.Target.PutUsage(ctx, id, u) })
 }
 
-func (b *brokenOff) PutCounter(ctx context.Context, c move.Counter) error {
-	return b.write(func() error { return b.Target.PutCounter(ctx, c) })
+func (b *brokenOff) PutBudget(ctx context.Context, id string, one budget.Budget) error {
+	return b.write(func() error { return b.Target.PutBudget(ctx, id, one) })
 }
 
-func (b *brokenOff) PutJob(ctx context.Context, j job.Job, a []webhook.Attempt) error {
-	return b.write(func() error { return b.Target.PutJob(ctx, j, a) })
+func (b *brokenOff) PutCounter(ctx context.Context, id string, c move.Counter) error {
+	return b.write(func() error { return b.Target.PutCounter(ctx, id, c) })
+}
+
+func (b *brokenOff) PutJob(ctx context.Context, id string, j job.Job, a []webhook.Attempt) error {
+	return b.write(func() error { return b.Target.PutJob(ctx, id, j, a) })
+}
+
+func (b *brokenOff) Remove(ctx context.Context, id string, r move.Record) error {
+	return b.write(func() error { return b.Target.Remove(ctx, id, r) })
 }
 
 func (b *brokenOff) PutKey(ctx context.Context, k credential.Key) error {
@@ -164,6 +173,20 @@ func (b *brokenOff) PutKey(ctx context.Context, k credential.Key) error {
 
 func (b *brokenOff) Accept(ctx context.Context, j job.Job) error {
 	return b.write(func() error { return b.Target.Accept(ctx, j) })
+}
+
+// brokenStore is a store whose writes count among those of a target that is broken off.
+type brokenStore struct {
+	*diskblob.Store
+	with *brokenOff
+}
+
+func (s brokenStore) Put(ctx context.Context, name string, r io.Reader) (n int64, err error) {
+	return n, s.with.write(func() error { n, err = s.Store.Put(ctx, name, r); return err })
+}
+
+func (s brokenStore) Delete(ctx context.Context, name string) error {
+	return s.with.write(func() error { return s.Store.Delete(ctx, name) })
 }
 
 // deployTables is a deploy without functions.
@@ -281,7 +304,7 @@ func wantDeploy(t *testing.T, cloud *awstest.Cloud, d *deployTables, from *sourc
 	if err != nil || len(attempts) != 2 {
 		t.Errorf("the attempts are %+v, %v", attempts, err)
 	}
-	held, err := d.Holds(t.Context(), "acme")
+	held, err := d.Holds(t.Context(), "another", "acme")
 	if err != nil || held == "" {
 		t.Errorf("it holds %q, %v", held, err)
 	}
@@ -319,9 +342,9 @@ func TestMoveToAnotherAccount(t *testing.T) {
 	key := from.keys[0]
 	key.CreatedAt = key.CreatedAt.Add(time.Hour)
 	for what, put := range map[string]error{
-		"a file": d.PutFile(t.Context(), changed), "usage": d.PutUsage(t.Context(), used),
-		"a job":     d.PutJob(t.Context(), ended, nil),
-		"a counter": d.PutCounter(t.Context(), move.Counter{Counter: from.counters[0].Counter, Used: 99}),
+		"a file": d.PutFile(t.Context(), from.id, changed), "usage": d.PutUsage(t.Context(), from.id, used),
+		"a job":     d.PutJob(t.Context(), from.id, ended, nil),
+		"a counter": d.PutCounter(t.Context(), from.id, move.Counter{Counter: from.counters[0].Counter, Used: 99}),
 		"a key":     d.PutKey(t.Context(), key), "an open job": d.Accept(t.Context(), stranger(from.jobs[1])),
 	} {
 		if !errors.Is(put, move.ErrDiffers) {
@@ -348,7 +371,7 @@ func TestWhatIsHeldInOtherPartitions(t *testing.T) {
 		conformance.OK(t, err)
 	}
 	for account, want := range map[string]string{"acme": "usage", "large": "jobs", "small": ""} {
-		held, err := d.Holds(t.Context(), account)
+		held, err := d.Holds(t.Context(), "another", account)
 		conformance.OK(t, err)
 		conformance.Same(t, "what it holds of "+account, held, want)
 	}

@@ -116,6 +116,11 @@ func usagePartition(account string, shard uint32) string {
 	return fmt.Sprintf("%s#%d", account, shard)
 }
 
+// usagePart returns the part of the item of what a key uses of a model on a day.
+func usagePart(day usage.Day, model, key string, shard uint32) string {
+	return fmt.Sprintf("%s/%s/%s/%d", day, model, url.PathEscape(key), shard)
+}
+
 // token returns the token of a record's transaction. Tokens are shared by all tables of an
 // AWS account, and have at most 36 characters.
 func (u *Usage) token(record usage.Record) string {
@@ -148,7 +153,7 @@ func (u *Usage) addition(record usage.Record) (write types.TransactWriteItem, co
 		TableName: &u.table,
 		Key: item{
 			"id":   text(usagePartition(record.Account, place)),
-			"part": text(fmt.Sprintf("%s/%s/%s/%d", record.Day, record.Model, url.PathEscape(record.Key), place)),
+			"part": text(usagePart(record.Day, record.Model, record.Key, place)),
 		},
 		UpdateExpression:          aws.String("SET usage_day = :day, model = :model, used_key = :key ADD " + strings.Join(additions, ", ")),
 		ExpressionAttributeValues: values,

@@ -81,16 +81,25 @@ func readAttempts(from item) ([]webhook.Attempt, error) {
 	return attempts, nil
 }
 
-// Record adds an attempt by one write, on the condition that it is the next.
-//
-// Errors: fault.Conflict if it is not; fault.Unavailable.
-func (w *Webhooks) Record(ctx context.Context, e webhook.Event, a webhook.Attempt) error {
+// encodeAttempt returns an attempt as it is stored.
+func encodeAttempt(a webhook.Attempt) (types.AttributeValue, error) {
 	kept, err := encoded(attemptItem{
 		At: a.At.UnixMilli(), Duration: a.Duration.Milliseconds(), Status: a.Status, Error: a.Error,
 		Next: optionalMillis(a.Next),
 	})
 	if err != nil {
-		return fmt.Errorf("dynamo: record an attempt at a webhook: %w", err)
+		return nil, fmt.Errorf("dynamo: record an attempt at a webhook: %w", err)
+	}
+	return kept, nil
+}
+
+// Record adds an attempt by one write, on the condition that it is the next.
+//
+// Errors: fault.Conflict if it is not; fault.Unavailable.
+func (w *Webhooks) Record(ctx context.Context, e webhook.Event, a webhook.Attempt) error {
+	kept, err := encodeAttempt(a)
+	if err != nil {
+		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()

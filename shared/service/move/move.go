@@ -9,8 +9,14 @@
 //     ended are accepted there;
 //   - the ledger is done.
 //
-// Each step can be broken off at any point and be done again: nothing is written over, and
-// what is there already has to be the same.
+// Each step can be broken off at any point and be done again: nothing is written over that
+// the move did not write itself, and what else is there has to be the same.
+//
+// Until the ledger is opened the source may be served again between two attempts. What the
+// earlier one wrote then gives way to what the source has now, and what the source has no
+// longer is removed: records by the mark of the source that each of them has at the deploy,
+// bytes by the journal (see journal.go). What lacks the mark is somebody else's, is never
+// changed, and ends the move before it changes anything.
 package move
 
 import (
@@ -83,19 +89,28 @@ const (
 )
 
 // Target is a deploy. Its methods that put something do nothing if the very same is there
-// already, and fail with ErrDiffers if it differs.
+// already. Those that are told the source mark what they write with it, and replace what
+// has that mark as long as the ledger is Begun. Anything else that differs is left as it is,
+// and they fail with ErrDiffers.
 type Target interface {
 	// Ledger returns the state of the move from a source. SetLedger changes it.
 	Ledger(ctx context.Context, source string) (State, error)
 	SetLedger(ctx context.Context, source string, state State) error
-	// Holds says what a deploy holds of an account, such as "files"; "" for nothing.
-	Holds(ctx context.Context, account string) (string, error)
-	PutFile(ctx context.Context, f file.File) error
-	PutUsage(ctx context.Context, u Usage) error
-	PutBudget(ctx context.Context, b budget.Budget) error
-	PutCounter(ctx context.Context, c Counter) error
+	// Holds says what a deploy holds of an account without the mark of the source, such as
+	// "files"; "" for nothing.
+	Holds(ctx context.Context, source, account string) (string, error)
+	// Written returns the records of an account with the mark of the source, but for
+	// counters: those that a source has no longer are of windows that are over, and go by
+	// themselves.
+	Written(ctx context.Context, source, account string) iter.Seq2[Record, error]
+	// Remove removes a record with the mark of the source as long as the ledger is Begun.
+	Remove(ctx context.Context, source string, r Record) error
+	PutFile(ctx context.Context, source string, f file.File) error
+	PutUsage(ctx context.Context, source string, u Usage) error
+	PutBudget(ctx context.Context, source string, b budget.Budget) error
+	PutCounter(ctx context.Context, source string, c Counter) error
 	// PutJob records a job that has ended, with the attempts of its webhook.
-	PutJob(ctx context.Context, j job.Job, attempts []webhook.Attempt) error
+	PutJob(ctx context.Context, source string, j job.Job, attempts []webhook.Attempt) error
 	PutKey(ctx context.Context, key credential.Key) error
 	// Accept accepts a job that has not ended, to be run from its beginning, once.
 	Accept(ctx context.Context, j job.Job) error
@@ -104,6 +119,42 @@ type Target interface {
 	HasUsage(ctx context.Context, u Usage) error
 	HasJob(ctx context.Context, j job.Job) error
 }
+
+// Record names a record. Those that are equal are the same one.
+type Record struct {
+	Kind    Kind
+	Account string
+	// ID is that of a file or a job.
+	ID string
+	// Usage is what usage is told by, and Budget a budget.
+	Usage  UsageID
+	Budget budget.ID
+}
+
+// Kind is the kind of a record.
+type Kind string
+
+// The kinds.
+const (
+	AFile   Kind = "file"
+	SomeUse Kind = "usage"
+	ABudget Kind = "budget"
+	AJob    Kind = "job"
+)
+
+// UsageID tells what a key has used of a model on a day from other usage of the account.
+type UsageID struct {
+	Day        usage.Day
+	Model, Key string
+}
+
+// FileRecord names a file, UsageRecord usage, BudgetRecord a budget and JobRecord a job.
+func FileRecord(f file.File) Record { return Record{Kind: AFile, Account: f.Account, ID: f.ID} }
+func UsageRecord(u Usage) Record {
+	return Record{Kind: SomeUse, Account: u.Account, Usage: UsageID{u.Day, u.Model, u.Key}}
+}
+func BudgetRecord(b budget.ID) Record { return Record{Kind: ABudget, Account: b.Account, Budget: b} }
+func JobRecord(j job.Job) Record      { return Record{Kind: AJob, Account: j.Account, ID: j.ID} }
 
 // ErrDiffers means that a deploy has something else under the same id, or lacks it.
 var ErrDiffers = errors.New("the deploy has something else")
@@ -159,19 +210,25 @@ func (m Mover) Count(ctx context.Context) (Counts, State, error) {
 		return Counts{}, state, err
 	}
 	counts, accounts, err := m.count(ctx)
-	if err != nil || state != None {
-		return counts, state, err
+	if err == nil && (state == None || state == Begun) {
+		err = m.checkUnheld(ctx, source, accounts)
 	}
+	return counts, state, err
+}
+
+// checkUnheld fails with ErrDiffers if the target has anything of the accounts that this
+// move did not write, such as a key that somebody made there meanwhile.
+func (m Mover) checkUnheld(ctx context.Context, source string, accounts map[string]bool) error {
 	for account := range accounts {
-		held, err := m.Target.Holds(ctx, account)
+		held, err := m.Target.Holds(ctx, source, account)
 		if err != nil {
-			return counts, state, err
+			return err
 		}
 		if held != "" {
-			return counts, state, fmt.Errorf("%w: the account %s has %s there already", ErrDiffers, account, held)
+			return fmt.Errorf("%w: the account %s has %s there already", ErrDiffers, account, held)
 		}
 	}
-	return counts, state, nil
+	return nil
 }
 
 // checkClosed fails with ErrReopened if a source that was moved is served again: a move that
@@ -247,19 +304,16 @@ func (m Mover) Move(ctx context.Context) (Counts, error) {
 	if err != nil {
 		return counts, err
 	}
+	if state == Done {
+		return counts, nil
+	}
 	if state == None || state == Begun {
 		if err := m.Target.SetLedger(ctx, source, Begun); err != nil {
 			return counts, err
 		}
-		if counts.Copied, err = m.copyAll(ctx); err != nil {
+		if counts.Copied, err = m.copyAll(ctx, source); err != nil {
 			return counts, err
 		}
-		if err := m.Check(ctx); err != nil {
-			return counts, err
-		}
-	}
-	if state == Done {
-		return counts, nil
 	}
 	if err := m.Close(); err != nil {
 		return counts, err
@@ -270,7 +324,10 @@ func (m Mover) Move(ctx context.Context) (Counts, error) {
 	if err := m.open(ctx); err != nil {
 		return counts, err
 	}
-	return counts, m.Target.SetLedger(ctx, source, Done)
+	if err := m.Target.SetLedger(ctx, source, Done); err != nil {
+		return counts, err
+	}
+	return counts, m.Store.Delete(ctx, journalName(source))
 }
 
 // open makes the keys, and accepts the jobs that have not ended.
@@ -294,21 +351,67 @@ func Anew(j job.Job, now time.Time) job.Job {
 	return j
 }
 
-// copyAll copies what keys lead to, and returns how many blobs were not there yet.
-func (m Mover) copyAll(ctx context.Context) (copied int, err error) {
-	if copied, err = m.CopyBlobs(ctx); err != nil {
+// copyAll makes the target have what keys lead to, as the source has it, and compares the
+// two. It returns how many blobs were not there yet.
+func (m Mover) copyAll(ctx context.Context, source string) (copied int, err error) {
+	if copied, err = m.copyBlobs(ctx, source, true); err != nil {
 		return copied, err
 	}
+	_, accounts, err := m.count(ctx)
+	if err != nil {
+		return copied, err
+	}
+	if err := m.removeRecords(ctx, source, accounts); err != nil {
+		return copied, err
+	}
+	if err := m.putRecords(ctx, source); err != nil {
+		return copied, err
+	}
+	if err := m.Check(ctx); err != nil {
+		return copied, err
+	}
+	// Once more, as it took its time: from here on nothing is removed any more.
+	return copied, m.checkUnheld(ctx, source, accounts)
+}
+
+// removeRecords removes what an earlier attempt wrote and the source has no longer.
+func (m Mover) removeRecords(ctx context.Context, source string, accounts map[string]bool) error {
+	has := map[Record]bool{}
+	err := errors.Join(
+		each(m.files(ctx), func(f file.File) error { has[FileRecord(f)] = true; return nil }),
+		each(m.Records.Usage(ctx), func(u Usage) error { has[UsageRecord(u)] = true; return nil }),
+		each(m.Records.Budgets(ctx), func(b budget.Budget) error { has[BudgetRecord(b.ID)] = true; return nil }),
+		each(m.Records.Jobs(ctx), func(j job.Job) error { has[JobRecord(j)] = j.Status.Terminal(); return nil }),
+	)
+	if err != nil {
+		return err
+	}
+	for account := range accounts {
+		err := each(m.Target.Written(ctx, source, account), func(r Record) error {
+			if has[r] {
+				return nil
+			}
+			return m.Target.Remove(ctx, source, r)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// putRecords writes all that keys lead to.
+func (m Mover) putRecords(ctx context.Context, source string) error {
 	held := map[budget.Counter]int64{}
 	for _, step := range []func() error{
 		func() error {
-			return each(m.files(ctx), func(f file.File) error { return m.Target.PutFile(ctx, f) })
+			return each(m.files(ctx), func(f file.File) error { return m.Target.PutFile(ctx, source, f) })
 		},
 		func() error {
-			return each(m.Records.Usage(ctx), func(u Usage) error { return m.Target.PutUsage(ctx, u) })
+			return each(m.Records.Usage(ctx), func(u Usage) error { return m.Target.PutUsage(ctx, source, u) })
 		},
 		func() error {
-			return each(m.Records.Budgets(ctx), func(b budget.Budget) error { return m.Target.PutBudget(ctx, b) })
+			return each(m.Records.Budgets(ctx), func(b budget.Budget) error { return m.Target.PutBudget(ctx, source, b) })
 		},
 		func() error {
 			return each(m.Records.Jobs(ctx), func(j job.Job) error {
@@ -323,48 +426,21 @@ func (m Mover) copyAll(ctx context.Context) (copied int, err error) {
 				if err != nil {
 					return err
 				}
-				return m.Target.PutJob(ctx, j, attempts)
+				return m.Target.PutJob(ctx, source, j, attempts)
 			})
 		},
 		func() error {
 			return each(m.Records.Counters(ctx), func(c Counter) error {
 				c.Used = max(0, c.Used-held[c.Counter])
-				return m.Target.PutCounter(ctx, c)
+				return m.Target.PutCounter(ctx, source, c)
 			})
 		},
 	} {
 		if err := step(); err != nil {
-			return copied, err
+			return err
 		}
 	}
-	return copied, nil
-}
-
-// CopyBlobs copies the blobs that are not there yet, which may be done ahead, while the
-// source is served. It returns how many those were.
-func (m Mover) CopyBlobs(ctx context.Context) (copied int, err error) {
-	return copied, each(m.Blobs.List(ctx, ""), func(b blob.Entry) error {
-		have, err := m.Store.Head(ctx, b.Name)
-		if err == nil && have.Size == b.Size {
-			return nil
-		}
-		if err != nil && !fault.Is(err, fault.NotFound) {
-			return err
-		}
-		r, err := m.Blobs.Open(ctx, b.Name, 0, -1)
-		if fault.Is(err, fault.NotFound) {
-			return nil // deleted since it was listed
-		}
-		if err != nil {
-			return err
-		}
-		defer r.Close()
-		if _, err := m.Store.Put(ctx, b.Name, r); err != nil {
-			return fmt.Errorf("%s: %w", b.Name, err)
-		}
-		copied++
-		return nil
-	})
+	return nil
 }
 
 // Check fails with ErrDiffers unless the target has all files, blobs, usage and ended jobs
