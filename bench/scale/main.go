@@ -10,8 +10,10 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"runtime/debug"
 	"strconv"
@@ -27,14 +29,19 @@ func main() {
 	whole := flag.Int("whole", 10_000, "the most jobs a day of which a whole day is simulated")
 	flag.Parse()
 	debug.SetGCPercent(garbage)
-	if err := run(*seed, *sizes, *whole); err != nil {
+	if err := run(os.Stdout, os.Stderr, *seed, *sizes, *whole); err != nil {
 		fmt.Fprintln(os.Stderr, "scale:", err)
 		os.Exit(1)
 	}
 }
 
-// run simulates the sizes and prints what it finds.
-func run(seed uint64, sizes string, whole int) error {
+// run simulates the sizes and writes what it finds. What goes to out follows from the seed
+// alone; how long each took goes to progress.
+//
+// Errors: a size that cannot be read; a simulation that lost a job or completed one twice,
+// once all sizes are written.
+func run(out, progress io.Writer, seed uint64, sizes string, whole int) error {
+	var wrong []error
 	for text := range strings.SplitSeq(sizes, ",") {
 		jobs, err := strconv.ParseFloat(text, 64)
 		if err != nil || jobs < 100 || jobs > 1e9 {
@@ -45,10 +52,23 @@ func run(seed uint64, sizes string, whole int) error {
 		if err != nil {
 			return err
 		}
-		write(os.Stdout, result)
-		fmt.Printf("\n(%.0f s)\n\n", time.Since(begun).Seconds())
+		write(out, result)
+		fmt.Fprintln(out)
+		fmt.Fprintf(progress, "(%s jobs: %.0f s)\n", text, time.Since(begun).Seconds())
+		wrong = append(wrong, exactness(result))
 	}
-	return nil
+	return errors.Join(wrong...)
+}
+
+// exactness reports what a service must never do and did.
+//
+// Errors: of a whole day, a job was lost, or completed or billed twice.
+func exactness(r *sim.Result) error {
+	if r.Window > 0 || r.Lost == 0 && r.Doubled == 0 && r.BilledJobs == r.Completed {
+		return nil
+	}
+	return fmt.Errorf("%s jobs a day: %d were lost and %d completed twice; %d are billed, and %d completed",
+		number(float64(r.Jobs)), r.Lost, r.Doubled, r.BilledJobs, r.Completed)
 }
 
 // windowJobs is about how many jobs the busiest part of a day has that is simulated, and

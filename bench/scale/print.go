@@ -124,7 +124,8 @@ func writeMoney(out io.Writer, r *sim.Result) {
 	}
 	parts := map[string]float64{}
 	total := 0.0
-	for item, n := range r.Used {
+	for _, item := range slices.Sorted(maps.Keys(r.Used)) { // sums of floats depend on their order
+		n := r.Used[item]
 		service, _, _ := strings.Cut(string(item), ":")
 		dollars := times * awscost.Quantities{item: n}.Dollars()
 		parts[service] += dollars
