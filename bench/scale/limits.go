@@ -23,7 +23,6 @@ type limit struct {
 // The parts of a worker's container, and what else the limits are in.
 const (
 	workerCPUs = 2
-	putsOfJob  = 3
 	// lockTime is how long a transaction is taken to hold its items, in seconds: two that
 	// overlap on one item cancel each other.
 	lockTime = 0.01
@@ -69,16 +68,16 @@ var limits = []limit{
 		return float64(r.Peaks.Describes)
 	}},
 	{awscost.ServiceTasks, awscost.QuotaOf(awscost.ServiceTasks).Default, "Service Quotas", func(r *sim.Result) float64 {
-		return float64(r.Peaks.WorkersMax)
+		return float64(r.Peaks.Tasks)
 	}},
 	{awscost.FargateCPUs, awscost.QuotaOf(awscost.FargateCPUs).Default, "Service Quotas", func(r *sim.Result) float64 {
-		return workerCPUs * float64(r.Peaks.WorkersMax)
+		return workerCPUs * float64(r.Peaks.Tasks)
 	}},
 	{"S3: PUT requests of one prefix a second", 3500, "", func(r *sim.Result) float64 {
-		return putsOfJob * float64(r.Peaks.Starts)
+		return float64(r.Peaks.Puts)
 	}},
 	{"Cutroom: workers (option workerMax)", sim.MostWorkers, "", func(r *sim.Result) float64 {
-		return float64(r.Peaks.WorkersMax)
+		return float64(r.Peaks.Tasks)
 	}},
 	{"Cutroom: open jobs of one account", sim.MostOpen, "", func(r *sim.Result) float64 {
 		return float64(r.Peaks.OpenJobs)
@@ -99,6 +98,12 @@ type reached struct {
 }
 
 func (r reached) share() float64 { return r.value / r.quota }
+
+// first returns the fullest of the limits that somebody raises, or of those that nobody does.
+func first(all []reached, raised bool) reached {
+	i := slices.IndexFunc(all, func(r reached) bool { return (r.raise != "") == raised })
+	return all[i]
+}
 
 // reachedBy returns the limits, the fullest first.
 func reachedBy(r *sim.Result) []reached {

@@ -38,11 +38,11 @@ func TestInexactnessIsAnError(t *testing.T) {
 		result sim.Result
 		wrong  bool
 	}{
-		"all well":        {sim.Result{Completed: 5, BilledJobs: 5}, false},
+		"all well":        {sim.Result{Completed: 5}, false},
 		"one lost":        {sim.Result{Lost: 1}, true},
 		"one twice":       {sim.Result{Doubled: 1}, true},
-		"one not billed":  {sim.Result{Completed: 5, BilledJobs: 4}, true},
-		"one billed more": {sim.Result{Completed: 5, BilledJobs: 6}, true},
+		"one not billed":  {sim.Result{Unbilled: 1}, true},
+		"one billed more": {sim.Result{Unbilled: -1}, true},
 	} {
 		if err := exactness(&c.result); (err != nil) != c.wrong {
 			t.Errorf("%s: error %v", what, err)

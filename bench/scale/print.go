@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"cutroom/bench/scale/cloud"
 	"cutroom/bench/scale/sim"
 	"cutroom/shared/app/awscost"
 )
@@ -17,7 +18,7 @@ import (
 func write(out io.Writer, r *sim.Result) {
 	how := "a whole day, every event simulated, with its failures"
 	if r.Window > 0 {
-		how = fmt.Sprintf("%v of the busiest time at the full rate; a day's sums are multiplied up", r.Window.Round(time.Second))
+		how = fmt.Sprintf("%v of the busiest time at the full rate, with its failures, and on until all jobs have ended; a day's sums are multiplied up", r.Window.Round(time.Second))
 	}
 	fmt.Fprintf(out, "## %s jobs a day: %s\n", number(float64(r.Jobs)), how)
 	writeJobs(out, r)
@@ -36,9 +37,12 @@ func writeJobs(out io.Writer, r *sim.Result) {
 	fmt.Fprintf(out, " in all %d\n", sumOf(r.Refused))
 	fmt.Fprintf(out, "ended: %d, of them completed %s; %d runs, of which %d found that another has the job\n",
 		r.Ended, percent(float64(r.Completed), float64(r.Ended)), r.Runs, r.LostRuns)
-	if r.Window == 0 {
-		fmt.Fprintf(out, "lost: %d, completed twice: %d\n", r.Lost, r.Doubled)
+	fmt.Fprintf(out, "lost: %d, completed twice: %d, completed and not billed: %d\n", r.Lost, r.Doubled, r.Unbilled)
+	fmt.Fprintf(out, "completions: %d; sessions: %d asked for, refused", r.Completions, r.Connects)
+	for _, reason := range slices.Sorted(maps.Keys(r.SessionsRefused)) {
+		fmt.Fprintf(out, " %s %d,", reason, r.SessionsRefused[reason])
 	}
+	fmt.Fprintf(out, " in all %d\n", sumOf(r.SessionsRefused))
 }
 
 // shown are the accounts whose waits are shown: large, middling and small.
@@ -55,27 +59,67 @@ func shown(r *sim.Result) []string {
 
 func writeWaits(out io.Writer, r *sim.Result) {
 	fmt.Fprintf(out, "\n%-14s %8s %10s %10s %10s %9s\n", "account", "jobs", "wait p50", "p90", "p99", "in time")
-	for _, name := range shown(r) {
+	line := func(name string) {
 		waits := r.Waits[name]
 		fmt.Fprintf(out, "%-14s %8d %10s %10s %10s %8.1f%%\n", name, len(waits), seconds(sim.Quantile(waits, 0.5)),
 			seconds(sim.Quantile(waits, 0.9)), seconds(sim.Quantile(waits, 0.99)), 100*r.InTime[name])
 	}
+	for _, name := range shown(r) {
+		line(name)
+	}
+	waiting, late := "", ""
+	for _, name := range slices.Sorted(maps.Keys(r.InTime)) {
+		if waiting == "" || sim.Quantile(r.Waits[name], 0.99) > sim.Quantile(r.Waits[waiting], 0.99) {
+			waiting = name
+		}
+		if late == "" || r.InTime[name] < r.InTime[late] {
+			late = name
+		}
+	}
+	if waiting == "" {
+		return
+	}
+	fmt.Fprintf(out, "of all %d accounts, the longest p99 and the smallest part in time:\n", len(r.InTime))
+	line(waiting)
+	line(late)
 }
 
-// writeWorkers prints the state at the minutes of a day that tell most: one in two hours,
-// and that with the longest queue.
+// Of a day, the minutes around each fault are printed, from a little before it until what it
+// did should be over, and one in two hours.
+const (
+	beforeFault, afterFault = 2 * time.Minute, 15 * time.Minute
+	seldom                  = 120
+)
+
+// near returns the fault that a minute is near to, if there is one.
+func near(r *sim.Result, m sim.Minute) bool {
+	return slices.ContainsFunc(r.Faults, func(f sim.Fault) bool {
+		return m.At >= f.At-beforeFault && m.At <= f.At+afterFault ||
+			m.At >= f.At+f.Length-beforeFault && m.At <= f.At+f.Length+afterFault
+	})
+}
+
+// writeWorkers prints the failures and the workers around them, and the minute with the
+// longest queue.
 func writeWorkers(out io.Writer, r *sim.Result) {
-	fmt.Fprintf(out, "\n%-8s %9s %9s %9s %9s\n", "minute", "workers", "desired", "waiting", "in flight")
+	fmt.Fprintln(out)
+	for _, f := range r.Faults {
+		fmt.Fprintf(out, "%s %s", clock(f.At), f.What)
+		if f.Length > 0 {
+			fmt.Fprintf(out, ", for %v", f.Length.Round(100*time.Millisecond))
+		}
+		fmt.Fprintln(out)
+	}
+	fmt.Fprintf(out, "\n%-8s %9s %9s %9s %9s\n", "time", "workers", "desired", "waiting", "in flight")
 	worst := sim.Minute{}
 	line := func(m sim.Minute) {
-		fmt.Fprintf(out, "%02d:%02d    %9d %9d %9d %9d\n", int(m.At.Hours()), int(m.At.Minutes())%60, m.Workers, m.Desired,
-			m.Waiting, m.InFlight)
+		fmt.Fprintf(out, "%s %9d %9d %9d %9d\n", clock(m.At), m.Workers, m.Desired, m.Waiting, m.InFlight)
 	}
 	for _, m := range r.Minutes {
 		if m.Waiting > worst.Waiting {
 			worst = m
 		}
-		if r.Window > 0 || int(m.At.Minutes())%120 == 0 {
+		if r.Window > 0 || int(m.At.Minutes())%seldom == 0 || near(r, m) {
 			line(m)
 		}
 	}
@@ -85,35 +129,51 @@ func writeWorkers(out io.Writer, r *sim.Result) {
 	}
 }
 
+func clock(at time.Duration) string {
+	at = at.Round(time.Second)
+	return fmt.Sprintf("%02d:%02d:%02d", int(at.Hours()), int(at.Minutes())%60, int(at.Seconds())%60)
+}
+
+// writePartitions prints, for each table and each index, its hottest partition, and how often
+// it refused for want of capacity.
 func writePartitions(out io.Writer, r *sim.Result) {
-	fmt.Fprintf(out, "\n%-22s %-36s %8s %8s %12s\n", "table", "hottest partition of a kind", "reads/s", "writes/s", "of its limit")
-	for i, h := range r.Hottest {
-		if i >= 12 || h.Share() < 0.001 {
-			break
-		}
-		fmt.Fprintf(out, "%-22s %-36.36s %8.0f %8.0f %11.1f%%\n", h.Table, h.Key, h.Reads, h.Writes, 100*h.Share())
-	}
+	fmt.Fprintf(out, "\n%-26s %-34s %14s %14s %9s %9s\n", "table or index", "hottest partition", "reads of 3000",
+		"writes of 1000", "share", "throttled")
 	throttled := 0
-	for _, t := range r.Tables {
-		throttled += t.Throttled
+	for _, name := range slices.Sorted(maps.Keys(r.Tables)) {
+		// Those of a table are in order.
+		i := slices.IndexFunc(r.Hottest, func(h cloud.Heat) bool { return h.Table == name })
+		h := cloud.Heat{}
+		if i >= 0 {
+			h = r.Hottest[i]
+		}
+		fmt.Fprintf(out, "%-26s %-34.34s %14.0f %14.0f %8.1f%% %9d\n", name, h.Key, h.Reads, h.Writes, 100*h.Share(),
+			r.Tables[name].Throttled)
+		throttled += r.Tables[name].Throttled
 	}
 	fmt.Fprintf(out, "calls that were throttled: %d\n", throttled)
 }
 
 func writeLimits(out io.Writer, r *sim.Result) {
 	fmt.Fprintf(out, "\n%-58s %10s %10s %8s  %s\n", "limit", "most used", "quota", "share", "raised by")
-	for i, l := range reachedBy(r) {
+	all := reachedBy(r)
+	for i, l := range all {
 		if i >= 5 && l.share() < 0.2 {
 			break
 		}
 		fmt.Fprintf(out, "%-58s %10s %10s %7.0f%%  %s\n", l.name, number(l.value), number(l.quota), 100*l.share(),
 			cmp.Or(l.raise, "nobody"))
 	}
-	if first := reachedBy(r)[0]; first.share() >= 1 {
-		fmt.Fprintf(out, "the limit that is met first: %s\n", first.name)
-	} else {
-		fmt.Fprintf(out, "no limit is met; the nearest: %s\n", first.name)
+	writeFirst(out, "of the limits that AWS raises", first(all, true))
+	writeFirst(out, "of those that nobody raises", first(all, false))
+}
+
+func writeFirst(out io.Writer, which string, l reached) {
+	how := "none is met; the nearest is"
+	if l.share() >= 1 {
+		how = "the first that is met is"
 	}
+	fmt.Fprintf(out, "%s, %s %s, at %.0f%%\n", which, how, l.name, 100*l.share())
 }
 
 // writeMoney prints what a day costs by the parts of AWS.

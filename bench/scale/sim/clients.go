@@ -14,7 +14,9 @@ import (
 
 // tracked is a job as its client and the simulation know it.
 type tracked struct {
-	id       string
+	id string
+	// count is where the job is counted: with those that were asked for when it was.
+	count    *count
 	account  *Account
 	lane     job.Lane
 	work     time.Duration
@@ -55,24 +57,34 @@ func (w *World) video() {
 // images are clients of one account that send images within five seconds.
 func (w *World) images() {
 	account := w.chooser.choose(w.random)
+	// What is left of a burst when the load stops does not come.
+	submit := func(c *client) func() {
+		return func() {
+			if !w.closed {
+				c.submit()
+			}
+		}
+	}
 	for range 1 + int(w.random.ExpFloat64()*(imageBurst-0.5)) {
 		c := w.newClient(account, job.ImageLane, imageWork(w.random))
-		w.clock.After(between(w.random, 0, 5*time.Second), c.submit)
+		w.clock.After(between(w.random, 0, 5*time.Second), submit(c))
 	}
 }
 
 func (w *World) newClient(account *Account, lane job.Lane, work time.Duration) *client {
 	return &client{
 		World: w, impatient: w.random.Float64() < impatientClients,
-		job: &tracked{account: account, lane: lane, work: work, asked: w.clock.Now()},
+		job: &tracked{account: account, lane: lane, work: work, count: w.count, asked: w.clock.Now()},
 	}
 }
 
 // submit submits the job, and tries again if it is refused.
 func (c *client) submit() {
 	if c.tries == 0 {
-		c.job.asked = c.clock.Now()
-		c.count.asked++
+		c.job.asked, c.job.count = c.clock.Now(), c.count
+		c.job.count.asked++
+	} else {
+		c.trying--
 	}
 	c.tries++
 	instance := c.service.instances[c.random.IntN(len(c.service.instances))]
@@ -89,11 +101,12 @@ func (c *client) submit() {
 	if c.job.lane == job.ImageLane {
 		c.busy(function, lambdaTime[function])
 	}
-	c.count.refused[refusalOf(err)]++
+	c.job.count.refused[refusalOf(err)]++
 	if c.tries >= mostTries {
-		c.count.gaveUp++
+		c.job.count.gaveUp++
 		return
 	}
+	c.trying++
 	wait := between(c.random, 2*time.Second, 5*time.Second)
 	if c.impatient {
 		wait = between(c.random, 200*time.Millisecond, time.Second)
@@ -144,8 +157,10 @@ func (c *client) accept(instance *instance) (job.Job, error) {
 	// A worker may have the message before the submission returns.
 	c.job.id = id
 	c.jobs[id] = c.job
+	asked := request(kind, instance.jobs.InputBlob(id, "data"))
+	c.count.puts.add(c.clock.Now(), asked.Inputs["data"].Blob, 1)
 	j, err := instance.jobs.Submit(ctx, job.Job{
-		ID: id, Account: who.Account(), Key: who.Key.ID, Model: model, Lane: c.job.lane, Seed: 42, Request: request(kind),
+		ID: id, Account: who.Account(), Key: who.Key.ID, Model: model, Lane: c.job.lane, Seed: 42, Request: asked,
 	}, limit)
 	if err != nil {
 		delete(c.jobs, id)
@@ -169,7 +184,7 @@ func (c *client) authenticate(ctx context.Context, instance *instance) (credenti
 
 // accepted follows an accepted job to its end.
 func (c *client) accepted(j job.Job, instance *instance) {
-	c.count.accepted++
+	c.job.count.accepted++
 	c.open[c.job.account.Name]++
 	c.most.openJobs = max(c.most.openJobs, c.open[c.job.account.Name])
 	c.job.accepted, c.job.status = j.CreatedAt, j.Status
@@ -244,7 +259,7 @@ func (c *client) ended(j job.Job) {
 	c.clock.After(2*time.Minute, func() {
 		c.cloud.DynamoDB.Forget("jobs", id)
 		if c.job.completions > 1 {
-			c.count.doubled++
+			c.job.count.doubled++
 		}
 		delete(c.jobs, id)
 	})

@@ -45,15 +45,11 @@ func (c *containers) reach() {
 	if c.most > 0 {
 		want = min(want, c.most)
 	}
-	running := 0
-	for _, one := range w.fleetOf {
-		if one.alive {
-			running++
-		}
-	}
+	running := w.running()
 	for ; running+c.starting < want; c.starting++ {
 		w.clock.After(between(w.random, shortestStart, longestStart), c.started)
 	}
+	w.manyTasks()
 	for i := len(w.fleetOf) - 1; i >= 0 && running > c.desired; i-- {
 		if one := w.fleetOf[i]; one.alive && !one.working() {
 			one.kill()
@@ -94,11 +90,5 @@ func (w *World) prune() {
 	}
 }
 
-func (w *World) running() (n int) {
-	for _, one := range w.fleetOf {
-		if one.alive {
-			n++
-		}
-	}
-	return n
-}
+// running returns how many workers run.
+func (w *World) running() int { return w.aliveNow }

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"path"
 	"time"
 
 	"cutroom/shared/domain/job"
@@ -18,6 +19,8 @@ type count struct {
 	requests                map[string]int
 	apiRate                 rates
 	starts                  rates
+	// puts are those to the prefixes of blobs.
+	puts puts
 	// gigabyteSeconds are of all functions, busySeconds of workers that have a job.
 	gigabyteSeconds float64
 	workerSeconds   float64
@@ -25,6 +28,16 @@ type count struct {
 	// ended are accepted jobs whose clients saw their end, completedJobs those with a result.
 	ended, completedJobs int
 	wakes                int
+	// waits are those of jobs for their first run, and ends their ends, by account.
+	waits map[string][]time.Duration
+	ends  map[string]ends
+}
+
+func newCount() *count {
+	return &count{
+		refused: map[string]int{}, sessionsRefused: map[string]int{}, requests: map[string]int{},
+		waits: map[string][]time.Duration{}, ends: map[string]ends{},
+	}
 }
 
 // rates counts by second and remembers the busiest.
@@ -40,6 +53,25 @@ func (r *rates) add(at time.Time, n int64) {
 	r.now += n
 	r.total += n
 	r.most = max(r.most, r.now)
+}
+
+// puts counts PUT requests by the prefixes of their names, and remembers the busiest.
+type puts struct {
+	second int64
+	now    map[string]int
+	most   int
+	total  int
+}
+
+// add counts the requests for names that are alike up to the last slash but one.
+func (p *puts) add(at time.Time, name string, n int) {
+	if second := at.Unix(); second != p.second || p.now == nil {
+		p.second, p.now = second, map[string]int{}
+	}
+	prefix := path.Dir(path.Dir(name))
+	p.now[prefix] += n
+	p.total += n
+	p.most = max(p.most, p.now[prefix])
 }
 
 // Most returns the count of the busiest second.
@@ -85,29 +117,35 @@ func (w *World) occupy(function string) (done func()) {
 type most struct {
 	lambdas    int
 	byFunction map[string]int
-	workers    int
+	// tasks are containers of workers that run or start.
+	tasks int
 	// openJobs are those of one account.
 	openJobs int
 }
 
+// tasks returns how many containers of workers run or start. Those that a deploy starts in
+// the place of others are left out: ECS stops the others first where there is no room.
+func (w *World) tasks() int { return w.running() + w.containers.starting }
+
+// manyTasks notes how many containers there are.
+func (w *World) manyTasks() { w.most.tasks = max(w.most.tasks, w.tasks()) }
+
 // waited notes how long a job has waited for its first run.
 func (w *World) waited(j *tracked) {
 	wait := j.started.Sub(j.accepted)
-	w.waits[j.account.Name] = append(w.waits[j.account.Name], wait)
+	j.count.waits[j.account.Name] = append(j.count.waits[j.account.Name], wait)
 }
 
 // finish notes the end of a job that was accepted.
 func (w *World) finish(j *tracked) {
-	w.count.ended++
-	if j.status == job.Completed {
-		w.count.completedJobs++
-	}
-	e := w.ends[j.account.Name]
+	e := j.count.ends[j.account.Name]
+	j.count.ended++
 	e.all++
 	if j.status == job.Completed {
+		j.count.completedJobs++
 		e.completed++
 	}
-	w.ends[j.account.Name] = e
+	j.count.ends[j.account.Name] = e
 }
 
 // ends counts the jobs of an account that have ended.
@@ -127,15 +165,19 @@ func (w *World) watch() {
 		if w.stopped {
 			return
 		}
+		w.prune()
 		m := Minute{At: w.clock.Since(), Workers: w.running(), Desired: w.containers.desired}
 		for _, url := range queueURLs {
 			q := w.cloud.SQS.Queue(url)
 			m.Waiting += q.Waiting()
 			m.InFlight += q.InFlight()
 		}
-		w.most.workers = max(w.most.workers, m.Workers)
 		w.minutes = append(w.minutes, m)
-		w.clock.After(time.Minute, look)
+		next := time.Minute
+		if w.Window > 0 && !w.closed {
+			next = min(next, max(w.Window/8, time.Second))
+		}
+		w.clock.After(next, look)
 	}
 	look()
 	var poll func()

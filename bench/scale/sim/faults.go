@@ -7,14 +7,15 @@ const zones = 3
 
 // Faults says what goes wrong during a simulated day.
 type Faults struct {
-	// Zone loses all workers and realtime instances of one zone, at the noon wave.
+	// Zone loses all workers and realtime instances of one zone.
 	Zone bool
 	// Twice is the part of messages that queues deliver twice, and Late the part that
 	// arrives up to two minutes late.
 	Twice, Late float64
-	// Scarce lets only half of the workers run for an hour.
+	// Scarce takes a quarter of the workers that run, and lets no others run in their place
+	// for an hour.
 	Scarce bool
-	// Deploy replaces all workers within ten minutes.
+	// Deploy replaces all workers one after another.
 	Deploy bool
 	// Throttle makes partitions of tables refuse what is beyond their capacity.
 	Throttle bool
@@ -25,36 +26,67 @@ func AllFaults() Faults {
 	return Faults{Zone: true, Twice: 0.01, Late: 0.01, Scarce: true, Deploy: true, Throttle: true}
 }
 
-// When they happen.
-const (
-	zoneLostAt = 14*time.Hour + 5*time.Minute
-	scarceAt   = 10 * time.Hour
-	deployAt   = 16 * time.Hour
-	lateness   = 2 * time.Minute
-)
+// Fault is something that went wrong, and for how long.
+type Fault struct {
+	What   string
+	At     time.Duration
+	Length time.Duration
+}
+
+// span is when a fault begins and how long it lasts.
+type span struct{ at, length time.Duration }
+
+// When they happen in a day: each at a time at which the fleet has grown.
+var ofDay = struct{ scarce, zone, deploy span }{
+	scarce: span{10*time.Hour + 10*time.Minute, time.Hour},
+	zone:   span{14*time.Hour + 10*time.Minute, 0},
+	deploy: span{16 * time.Hour, 10 * time.Minute},
+}
+
+// lateness is how late messages are at the most.
+const lateness = 2 * time.Minute
 
 // plan schedules the faults.
-func (w *World) plan(f Faults) {
+// In a window of the length, which begins now, they begin in its middle, and what lasts longer
+// than what is left of it ends in the time without load.
+func (w *World) plan(f Faults, length time.Duration) {
 	w.cloud.DynamoDB.Limit(f.Throttle)
 	w.cloud.SQS.Twice, w.cloud.SQS.Late, w.cloud.SQS.Lateness = f.Twice, f.Late, lateness
-	at := func(when time.Duration, happen func()) {
-		if wait := when - w.clock.Since(); wait >= 0 {
-			w.clock.After(wait, happen)
+	when := ofDay
+	if w.Window > 0 {
+		now := w.clock.Since()
+		when.scarce = span{now + length*3/8, min(time.Hour, length)}
+		when.zone = span{now + length/2, 0}
+		when.deploy = span{now + length*5/8, min(10*time.Minute, length/4)}
+	}
+	plan := func(planned bool, what string, s span, happen func(time.Duration)) {
+		if !planned {
+			return
+		}
+		w.faults = append(w.faults, Fault{what, s.at, s.length})
+		w.clock.After(s.at-w.clock.Since(), func() { happen(s.length) })
+	}
+	plan(f.Scarce, "a quarter of the workers is taken, and not replaced", when.scarce, w.makeScarce)
+	plan(f.Zone, "a zone is lost", when.zone, func(time.Duration) { w.loseZone(1) })
+	plan(f.Deploy, "a deploy replaces the workers", when.deploy, w.deploy)
+}
+
+// makeScarce ends a quarter of the workers without a word, and bounds their number by what is
+// left.
+func (w *World) makeScarce(length time.Duration) {
+	taken := (w.running() + 3) / 4
+	w.containers.most = max(1, w.running()-taken)
+	for i, one := range w.fleetOf {
+		if i%4 == 0 && taken > 0 && one.alive {
+			one.kill()
+			taken--
 		}
 	}
-	if f.Zone {
-		at(zoneLostAt, func() { w.loseZone(1) })
-	}
-	if f.Scarce {
-		at(scarceAt, func() { w.containers.most = max(1, w.rules.Max/2) })
-		at(scarceAt+time.Hour, func() {
-			w.containers.most = 0
-			w.containers.reach()
-		})
-	}
-	if f.Deploy {
-		at(deployAt, w.deploy)
-	}
+	w.prune()
+	w.clock.After(length, func() {
+		w.containers.most = 0
+		w.containers.reach()
+	})
 }
 
 // loseZone ends everything in a zone without a word. The containers' service notices.
@@ -69,21 +101,16 @@ func (w *World) loseZone(zone int) {
 	w.clock.After(30*time.Second, w.containers.reach)
 }
 
-// deploy replaces the workers one after another within ten minutes. A new one takes a
-// minute to start: its image is there.
-func (w *World) deploy() {
-	for i, one := range append([]*worker(nil), w.fleetOf...) {
-		w.clock.After(time.Duration(i)*10*time.Minute/time.Duration(len(w.fleetOf)), func() {
-			if !one.alive {
-				return
+// deploy replaces the workers one after another. ECS starts the new ones before it stops the
+// old ones.
+func (w *World) deploy(length time.Duration) {
+	all := append([]*worker(nil), w.fleetOf...)
+	for i, one := range all {
+		w.clock.After(time.Duration(i)*length/time.Duration(len(all)), func() {
+			if one.alive {
+				one.drain()
+				w.startWorker()
 			}
-			one.drain()
-			w.prune()
-			w.clock.After(time.Minute, func() {
-				if w.running() < w.containers.desired {
-					w.startWorker()
-				}
-			})
 		})
 	}
 }

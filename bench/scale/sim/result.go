@@ -2,7 +2,6 @@ package sim
 
 import (
 	"maps"
-	"slices"
 	"time"
 
 	"cutroom/bench/scale/cloud"
@@ -22,9 +21,13 @@ type Result struct {
 	Refused                 map[string]int
 	// Ended are the accepted jobs whose clients saw their end, Completed those with a
 	// result. Lost have no end long after their deadline, and Doubled were completed more
-	// than once. BilledJobs are those that the usage of accounts has as completed. These
-	// three are counted of whole days alone.
-	Ended, Completed, Lost, Doubled, BilledJobs int
+	// than once. Unbilled is how many more jobs completed than the usage of their accounts
+	// has. These three are of all jobs, of those before a window too.
+	Ended, Completed, Lost, Doubled, Unbilled int
+	// Completions were asked for, Connects are clients that opened a session, and
+	// SessionsRefused those that were refused, by reason.
+	Completions, Connects int
+	SessionsRefused       map[string]int
 	// Runs were started by workers; LostRuns found that another run has the job.
 	Runs, LostRuns int
 	// Waits are those of jobs for their first run, by account, in order.
@@ -32,6 +35,7 @@ type Result struct {
 	// InTime is the part of ended jobs that completed, by account.
 	InTime  map[string]float64
 	Minutes []Minute
+	Faults  []Fault
 	// Hottest are the kinds of partitions, the busiest first; Tables what tables used.
 	Hottest []cloud.Heat
 	Tables  map[string]cloud.Total
@@ -43,41 +47,38 @@ type Result struct {
 
 // Peaks are the highest counts at once, or in a second.
 type Peaks struct {
-	Lambdas    int
-	Functions  map[string]int
-	Workers    int
-	WorkersMax int
+	Lambdas   int
+	Functions map[string]int
+	// Tasks are containers of workers that run or start.
+	Tasks int
 	// InFlight are the messages of the busier queue, OpenExecutions those of jobs.
 	InFlight, OpenExecutions int
 	// Requests of the API, Starts of executions and Describes of the containers' service
 	// are in the busiest second.
 	Requests, Starts, Describes int
+	// Puts are those of the busiest prefix of blobs in the busiest second.
+	Puts int
 	// OpenJobs is the largest set of open jobs of an account.
 	OpenJobs int
 }
 
-// measure returns what was counted.
+// measure returns what was counted while there was load. Of what becomes of the jobs afterwards
+// drain tells.
 func (w *World) measure(length time.Duration) *Result {
 	r := &Result{
-		Config: w.Config, Length: length, Asked: w.count.asked, Accepted: w.count.accepted, GaveUp: w.count.gaveUp,
-		Refused: w.count.refused, Ended: w.count.ended, Completed: w.count.completedJobs, Runs: w.count.runs,
-		LostRuns: w.count.lost, Waits: w.waits, InTime: map[string]float64{}, Minutes: w.minutes,
-		Hottest: w.cloud.DynamoDB.Hottest(), Tables: w.cloud.DynamoDB.Totals(), Calls: w.cloud.Calls(),
-	}
-	for _, waits := range r.Waits {
-		slices.Sort(waits)
-	}
-	for account, e := range w.ends {
-		r.InTime[account] = float64(e.completed) / float64(e.all)
+		Config: w.Config, Length: length, Completions: w.count.completions, Connects: w.count.connects,
+		SessionsRefused: maps.Clone(w.count.sessionsRefused),
+		Hottest:         w.cloud.DynamoDB.Hottest(), Tables: w.cloud.DynamoDB.Totals(), Calls: w.cloud.Calls(),
 	}
 	for _, lane := range []job.Lane{job.VideoLane, job.ImageLane} {
 		r.Peaks.InFlight = max(r.Peaks.InFlight, w.cloud.SQS.Queue(queueURLs[lane]).MostInFlight)
 	}
 	r.Peaks.Lambdas, r.Peaks.Functions = w.most.lambdas, maps.Clone(w.most.byFunction)
-	r.Peaks.Workers, r.Peaks.WorkersMax = w.most.workers, w.rules.Max
+	r.Peaks.Tasks = w.most.tasks
 	r.Peaks.OpenJobs = w.most.openJobs
 	r.Peaks.OpenExecutions = w.cloud.StepFn.MostOpen
 	r.Peaks.Requests, r.Peaks.Starts = w.count.apiRate.Most(), w.count.starts.Most()
+	r.Peaks.Puts = w.count.puts.most
 	r.Peaks.Describes = w.containers.reads.Most()
 	r.Used = w.used()
 	return r
@@ -91,11 +92,11 @@ func Quantile(waits []time.Duration, q float64) time.Duration {
 	return waits[min(int(q*float64(len(waits))), len(waits)-1)]
 }
 
-// blobsWritten and blobsRead are the requests of S3 for each job, and the logs' bytes those
-// of each request, as bench/cost has counted them.
+// blobsRead are the requests of S3 that read, for each job, and the logs' bytes those of each
+// request, as bench/cost has counted them.
 const (
-	blobsWritten, blobsRead = 3, 3
-	logBytes                = 1400
+	blobsRead = 3
+	logBytes  = 1400
 )
 
 // used returns what is billed of what was counted.
@@ -120,7 +121,7 @@ func (w *World) used() awscost.Quantities {
 	}
 	used[awscost.QueueRequest], used[awscost.FairQueueRequest] = messages, messages
 	used[awscost.Transition] = float64(w.cloud.StepFn.Transitions)
-	used[awscost.BlobWrite] = blobsWritten * float64(w.count.accepted)
+	used[awscost.BlobWrite] = float64(w.count.puts.total)
 	used[awscost.BlobRead] = blobsRead * float64(w.count.accepted)
 	used[awscost.LogByte] = logBytes * float64(requests)
 	hours := w.count.workerSeconds / 3600

@@ -84,8 +84,8 @@ func (w *World) newService() (*service, error) {
 			auth: credential.NewAuthenticator(keys, tiers, now), rates: dynamo.NewRates(client, "usage", now, newID),
 			jobs: job.NewService(job.Config{
 				Store: store, Now: now, Random: randomBytes{w.random},
-				Workers: map[job.Lane]int{job.VideoLane: w.rules.Max, job.ImageLane: w.rules.Max},
-				Budgets: keeper, Estimates: dynamo.NewEstimates(client, "jobs"),
+				Workers:     map[job.Lane]int{job.VideoLane: w.rules.Max, job.ImageLane: w.rules.Max},
+				SpreadBlobs: true, Budgets: keeper, Estimates: dynamo.NewEstimates(client, "jobs"),
 			}),
 		})
 	}
@@ -164,12 +164,12 @@ func (w *World) makeAccounts(keys *dynamo.Keys, budgets *dynamo.Budgets) (creden
 }
 
 // request is what a job asks for.
-func request(kind catalog.Kind) job.Request {
+func request(kind catalog.Kind, blob string) job.Request {
 	return job.Request{
 		Prompt:  "Make it look like a rainy evening in a city of neon lights, filmed from a moving tram",
 		Options: map[string]any{"resolution": "720p"},
 		Inputs: map[string]job.Input{"data": {
-			Blob: "jobs/job_01K9ZZZZZZZZZZZZZZZZZZZZZZ/data", Name: "clip." + string(kind), MIME: "video/mp4", Size: 9_876_543,
+			Blob: blob, Name: "clip." + string(kind), MIME: "video/mp4", Size: 9_876_543,
 			MD5: "d41d8cd98f00b204e9800998ecf8427e",
 		}},
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/session"
 )
 
@@ -63,6 +64,10 @@ func (r *realtime) connect() {
 	r.made++
 	slot := session.Slot{ID: fmt.Sprintf("session-%08d", r.made), Account: account.Name, Epoch: r.epochs[place]}
 	r.count.connects++
+	if slot.Epoch == "" { // the instance was lost, and nothing has noticed yet
+		r.count.sessionsRefused[string(fault.Unavailable)]++
+		return
+	}
 	limit := r.sessionLimits[account.Name]
 	if err := r.service.sessions.Take(context.Background(), slot, limit); err != nil {
 		r.count.sessionsRefused[refusalOf(err)]++

@@ -51,8 +51,8 @@ func TestBadDayLosesAndDoublesNothing(t *testing.T) {
 	if r.Lost != 0 || r.Doubled != 0 {
 		t.Errorf("%d jobs were lost, and %d were completed twice", r.Lost, r.Doubled)
 	}
-	if r.BilledJobs != r.Completed {
-		t.Errorf("%d jobs were billed, and %d were completed", r.BilledJobs, r.Completed)
+	if r.Unbilled != 0 {
+		t.Errorf("%d more jobs completed than were billed", r.Unbilled)
 	}
 	if r.Runs == r.Accepted {
 		t.Error("no job had more than one run: the failures did not happen")
@@ -109,8 +109,49 @@ func TestWorkersOfShortWindow(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := float64(r.Peaks.WorkersMax) * 3 / 3600 * counts.WorkerHour[awscost.ContainerCPU]
+	want := float64(r.Peaks.Tasks) * 3 / 3600 * counts.WorkerHour[awscost.ContainerCPU]
 	if got := r.Used[awscost.ContainerCPU]; got < want/2 || got > 1.5*want {
 		t.Errorf("the workers' processors are %g, want about %g", got, want)
+	}
+}
+
+// The busiest part of a day with each failure in its middle: time goes on until each of its
+// jobs has ended, none is lost or doubled, and none is missing where waits are told.
+func TestBadWindowLosesAndDoublesNothing(t *testing.T) {
+	t.Parallel()
+	faults := AllFaults()
+	faults.Twice, faults.Late = 0.2, 0.1
+	c := window(100_000, 2*time.Minute, faults)
+	r := of(t, c)
+	if r.Accepted < 100 || r.Lost != 0 || r.Doubled != 0 || r.Unbilled != 0 || r.Ended != r.Accepted {
+		t.Errorf("%d accepted, %d ended, %d lost, %d doubled, %d unbilled", r.Accepted, r.Ended, r.Lost, r.Doubled,
+			r.Unbilled)
+	}
+	if r.Runs <= r.Accepted {
+		t.Error("no job had more than one run: the failures did not happen")
+	}
+	begun, ended := peakAt, peakAt+c.Window
+	for _, f := range r.Faults {
+		if f.At <= begun || f.At >= ended {
+			t.Errorf("at %v, outside of the window: %s", f.At, f.What)
+		}
+	}
+	if len(r.Faults) != 3 {
+		t.Errorf("the failures are %v", r.Faults)
+	}
+	told, least := 0, math.MaxInt
+	for _, waits := range r.Waits {
+		told += len(waits)
+	}
+	for _, m := range r.Minutes {
+		if m.At >= begun {
+			least = min(least, m.Workers)
+		}
+	}
+	if told < r.Completed {
+		t.Errorf("%d waits are told, and %d jobs completed", told, r.Completed)
+	}
+	if least > r.Peaks.Tasks*3/4 {
+		t.Errorf("of %d workers at least %d ran all the time: none was lost", r.Peaks.Tasks, least)
 	}
 }

@@ -56,6 +56,8 @@ func (w *World) startWorker() *worker {
 		World: w, number: w.workersMade, zone: w.workersMade % zones, alive: true, holds: map[job.Lane]*holding{},
 	}
 	w.fleetOf = append(w.fleetOf, one)
+	w.aliveNow++
+	w.manyTasks()
 	var beat func()
 	beat = func() {
 		if !one.alive || w.stopped {
@@ -141,7 +143,7 @@ func (h *holding) start(lane job.Lane) {
 		return
 	}
 	known.runs++
-	w.count.runs++
+	known.count.runs++
 	if known.started.IsZero() {
 		known.started = w.clock.Now()
 		w.waited(known)
@@ -198,16 +200,19 @@ func (h *holding) progress(lane job.Lane, work time.Duration) {
 
 // lost leaves a job that another run has.
 func (h *holding) lost(lane job.Lane) {
-	h.worker.count.lost++
+	if known := h.worker.jobs[h.job.ID]; known != nil {
+		known.count.lost++
+	}
 	h.free(lane)
 }
 
 func (h *holding) complete(lane job.Lane, known *tracked) {
 	w := h.worker
 	result := job.Result{
-		Blob: job.ResultBlob(h.job.ID, h.nonce), MIME: "video/mp4", Size: 7_654_321, Width: 1280, Height: 720,
+		Blob: h.job.ResultBlob(), MIME: "video/mp4", Size: 7_654_321, Width: 1280, Height: 720,
 		SHA256: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", Duration: known.work, Engine: "simulated",
 	}
+	w.count.puts.add(w.clock.Now(), result.Blob, 2) // and its thumbnails
 	h.settle(lane, func() error {
 		err := h.delivery.Complete(context.Background(), h.nonce, result)
 		if err == nil {
@@ -258,7 +263,12 @@ func (h *holding) free(lane job.Lane) {
 func (w *worker) working() bool { return len(w.holds) > 0 }
 
 // kill ends the worker without a word.
-func (w *worker) kill() { w.alive = false }
+func (w *worker) kill() {
+	if w.alive {
+		w.alive = false
+		w.aliveNow--
+	}
+}
 
 // drain hands the worker's jobs back, which costs them no run, and ends it.
 func (w *worker) drain() {
@@ -273,5 +283,5 @@ func (w *worker) drain() {
 		_ = w.service.runs.Release(ctx, h.job.ID, h.nonce) // the lease's end repeats it
 		_ = h.delivery.Nack(ctx, 0)
 	}
-	w.alive = false
+	w.kill()
 }

@@ -9,6 +9,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"cutroom/bench/scale/cloud"
@@ -23,8 +24,9 @@ type Config struct {
 	Seed uint64
 	// Jobs is how many there are in a day.
 	Jobs int
-	// Window is how long the load lasts at the busiest time of the day, after WarmUp, which
-	// is not counted. Without it, it lasts the whole day.
+	// Window is how long what is counted lasts at the busiest time of the day, after WarmUp,
+	// which is not. Without it, it lasts the whole day. In both cases the load stops then, the
+	// peaks stand, and time goes on until the jobs have ended.
 	Window, WarmUp time.Duration
 	Faults         Faults
 }
@@ -49,21 +51,24 @@ type World struct {
 	// jobs are those that clients know, by id.
 	jobs map[string]*tracked
 	// fleetOf are the workers, idle their free slots.
-	fleetOf       []*worker
-	workersMade   int
-	idle          map[job.Lane][]slot
-	matching      map[job.Lane]bool
-	lambdas       map[string]int
-	lambdasNow    int
-	sessionLimits map[string]int
+	fleetOf []*worker
+	// aliveNow are the workers that run, workersMade all that ever did.
+	aliveNow, workersMade int
+	idle                  map[job.Lane][]slot
+	matching              map[job.Lane]bool
+	lambdas               map[string]int
+	lambdasNow            int
+	sessionLimits         map[string]int
+	// trying are the clients that will try again to submit their jobs.
+	trying int
 	// open counts the jobs of accounts that their clients wait for.
 	open map[string]int
 
-	count   *count
-	most    most
-	waits   map[string][]time.Duration
-	ends    map[string]ends
-	minutes []Minute
+	// count is of what is asked for now, warmUp of what was before the window.
+	count, warmUp *count
+	most          most
+	faults        []Fault
+	minutes       []Minute
 }
 
 // Run runs a simulation.
@@ -74,26 +79,25 @@ func Run(c Config) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	w.plan(c.Faults)
 	w.watch()
 	w.look()
 	w.arrivals(float64(c.Jobs)*videos, w.video)
 	w.arrivals(float64(c.Jobs)*(1-videos)/imageBurst, w.images)
 	w.arrivals(float64(c.Jobs)*completionsEach, w.completion)
 	w.arrivals(float64(c.Jobs)*sessionsEach, w.realtime.connect)
-	if c.Window == 0 {
-		w.reset()
-		w.clock.Run(begin.Add(day))
-		w.closed = true
-		result := w.measure(day)
-		w.drain(result)
-		return result, nil
+	length := day
+	if c.Window > 0 {
+		length = c.Window
+		w.clock.Run(w.clock.Now().Add(c.WarmUp))
+		w.warmUp = w.count
 	}
-	w.clock.Run(w.clock.Now().Add(c.WarmUp))
 	w.reset()
-	w.clock.Run(w.clock.Now().Add(c.Window))
-	w.closed, w.stopped = true, true
-	return w.measure(c.Window), nil
+	w.plan(c.Faults, length)
+	w.clock.Run(w.clock.Now().Add(length))
+	w.closed = true
+	result := w.measure(length)
+	w.drain(result)
+	return result, nil
 }
 
 func newWorld(c Config) (*World, error) {
@@ -104,12 +108,12 @@ func newWorld(c Config) (*World, error) {
 	w := &World{
 		Config: c, clock: NewClock(at), random: rand.New(rand.NewPCG(c.Seed, c.Seed)), accounts: newAccounts(c.Jobs),
 		jobs: map[string]*tracked{}, idle: map[job.Lane][]slot{}, matching: map[job.Lane]bool{}, lambdas: map[string]int{},
-		sessionLimits: map[string]int{}, open: map[string]int{},
+		sessionLimits: map[string]int{}, open: map[string]int{}, count: newCount(), warmUp: newCount(),
 	}
-	w.forget()
 	w.chooser = newChooser(w.accounts)
 	w.cloud = cloud.New(w.clock, w.random, dynamo.Tables())
 	w.containers = &containers{world: w}
+	w.reset()
 	w.rules = fleet.Rules{Max: w.workersFor(1.3), Backlog: 2, Idle: 10 * time.Minute}
 	var err error
 	if w.service, err = w.newService(); err != nil {
@@ -159,29 +163,44 @@ func (w *World) wake() {
 	_, _ = w.service.fleet.Wake(context.Background()) // the look repeats it
 }
 
-// forget begins the counts of the simulation itself.
-func (w *World) forget() {
-	w.count = &count{refused: map[string]int{}, sessionsRefused: map[string]int{}, requests: map[string]int{}}
-	w.most = most{byFunction: map[string]int{}, lambdas: w.lambdasNow}
-	w.waits, w.ends, w.minutes = map[string][]time.Duration{}, map[string]ends{}, nil
-}
-
-// reset forgets what was counted so far, by the simulation and by the cloud.
+// reset forgets what was counted so far, by the simulation and by the cloud. What belongs to
+// jobs goes on to be counted with those that were asked for when they were.
 func (w *World) reset() {
-	w.forget()
+	w.count = newCount()
+	w.most = most{byFunction: map[string]int{}, lambdas: w.lambdasNow, tasks: w.tasks()}
 	w.cloud.Reset()
 	w.containers.reads = rates{}
 }
 
-// drain lets the jobs of the day end, and notes those that are not told of.
+// drainTime is longer than any job may take, and than what comes after its end.
+const drainTime = 15 * time.Minute
+
+// drain lets time go on without load until every accepted job has ended, or should have, and
+// notes what became of them.
 func (w *World) drain(r *Result) {
-	w.clock.Run(w.clock.Now().Add(15 * time.Minute))
+	for until := w.clock.Now().Add(drainTime); w.clock.Now().Before(until); {
+		w.clock.Run(w.clock.Now().Add(time.Second))
+		if len(w.jobs) == 0 && w.trying == 0 {
+			break
+		}
+	}
 	w.stopped = true
-	r.Accepted, r.Ended = w.count.accepted, w.count.ended
-	r.Lost = w.count.accepted - w.count.ended
-	r.Doubled = w.count.doubled
-	r.Completed = w.count.completedJobs
-	r.BilledJobs = w.billed()
+	c := w.count
+	r.Asked, r.Accepted, r.GaveUp, r.Refused = c.asked, c.accepted, c.gaveUp, c.refused
+	r.Ended, r.Completed, r.Runs, r.LostRuns = c.ended, c.completedJobs, c.runs, c.lost
+	r.Waits, r.InTime, r.Minutes, r.Faults = c.waits, map[string]float64{}, w.minutes, w.faults
+	for _, waits := range r.Waits {
+		slices.Sort(waits)
+	}
+	for account, e := range c.ends {
+		r.InTime[account] = float64(e.completed) / float64(e.all)
+	}
+	for _, one := range []*count{w.warmUp, w.count} {
+		r.Lost += one.accepted - one.ended
+		r.Doubled += one.doubled
+		r.Unbilled += one.completedJobs
+	}
+	r.Unbilled -= w.billed()
 }
 
 // billed returns how many jobs are billed to all accounts, by their usage.
