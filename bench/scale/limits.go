@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"slices"
+	"time"
 
 	"cutroom/bench/scale/cloud"
 	"cutroom/bench/scale/sim"
@@ -23,9 +24,6 @@ type limit struct {
 // The parts of a worker's container, and what else the limits are in.
 const (
 	workerCPUs = 2
-	// lockTime is how long a transaction is taken to hold its items, in seconds: two that
-	// overlap on one item cancel each other.
-	lockTime = 0.01
 )
 
 // limits are those that a simulation is held against.
@@ -36,7 +34,7 @@ var limits = []limit{
 		}
 		return r.Hottest[0].Share()
 	}},
-	{"DynamoDB: transactions on one item (at 10 ms each)", 1 / lockTime, "", func(r *sim.Result) float64 {
+	{"DynamoDB: transactions on one item (at 10 ms each)", float64(time.Second / cloud.TransactionTime), "", func(r *sim.Result) float64 {
 		most := 0
 		for _, h := range r.Hottest {
 			most = max(most, h.Transactions)

@@ -137,9 +137,9 @@ func clock(at time.Duration) string {
 // writePartitions prints, for each table and each index, its hottest partition, and how often
 // it refused for want of capacity.
 func writePartitions(out io.Writer, r *sim.Result) {
-	fmt.Fprintf(out, "\n%-26s %-34s %14s %14s %9s %9s\n", "table or index", "hottest partition", "reads of 3000",
-		"writes of 1000", "share", "throttled")
-	throttled := 0
+	fmt.Fprintf(out, "\n%-26s %-34s %14s %14s %9s %9s %9s\n", "table or index", "hottest partition", "reads of 3000",
+		"writes of 1000", "share", "throttled", "conflicts")
+	throttled, conflicts := 0, 0
 	for _, name := range slices.Sorted(maps.Keys(r.Tables)) {
 		// Those of a table are in order.
 		i := slices.IndexFunc(r.Hottest, func(h cloud.Heat) bool { return h.Table == name })
@@ -147,11 +147,12 @@ func writePartitions(out io.Writer, r *sim.Result) {
 		if i >= 0 {
 			h = r.Hottest[i]
 		}
-		fmt.Fprintf(out, "%-26s %-34.34s %14.0f %14.0f %8.1f%% %9d\n", name, h.Key, h.Reads, h.Writes, 100*h.Share(),
-			r.Tables[name].Throttled)
+		fmt.Fprintf(out, "%-26s %-34.34s %14.0f %14.0f %8.1f%% %9d %9d\n", name, h.Key, h.Reads, h.Writes, 100*h.Share(),
+			r.Tables[name].Throttled, r.Tables[name].Conflicts)
 		throttled += r.Tables[name].Throttled
+		conflicts += r.Tables[name].Conflicts
 	}
-	fmt.Fprintf(out, "calls that were throttled: %d\n", throttled)
+	fmt.Fprintf(out, "attempts that were throttled: %d; that met a transaction: %d\n", throttled, conflicts)
 }
 
 func writeLimits(out io.Writer, r *sim.Result) {

@@ -5,7 +5,9 @@
 // requests that the adapters make, with the keys, conditions and sizes that they have in
 // AWS, and a change of a layout is seen without a change here.
 //
-// Calls are answered at once: simulated time passes between calls, never within one. A
+// Calls are answered at once: simulated time passes between calls, never within one. What a
+// call would take longer for, another attempt after a refusal or a wait for items that a
+// transaction holds, is counted in the seconds in which it would have been (see attempts). A
 // Cloud is not safe for concurrent use, except that DynamoDB takes concurrent calls.
 package cloud
 
@@ -27,6 +29,9 @@ import (
 // Clock tells simulated time, and calls functions at simulated times.
 type Clock interface {
 	Now() time.Time
+	// Turn numbers what happens: calls with one number are of one caller, who makes them one
+	// after another.
+	Turn() int64
 	// After calls the function when so much time has passed.
 	After(wait time.Duration, call func())
 }
@@ -88,7 +93,7 @@ func (c *Cloud) metadata(ctx context.Context) middleware.Metadata {
 
 // call answers a call by the type of its input.
 func (c *Cloud) call(input any) (any, error) {
-	if answer, err, known := c.DynamoDB.call(input); known {
+	if answer, err, known := c.DynamoDB.try(input); known {
 		return answer, err
 	}
 	if answer, err, known := c.SQS.call(input); known {

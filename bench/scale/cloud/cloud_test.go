@@ -19,13 +19,24 @@ import (
 )
 
 // still is a clock that stands until the test moves it.
-type still struct{ now time.Time }
+type still struct {
+	now  time.Time
+	turn int64
+	// one says that all calls are of one caller.
+	one bool
+}
 
-func (s *still) Now() time.Time              { return s.now }
+func (s *still) Now() time.Time { return s.now }
+func (s *still) Turn() int64 {
+	if !s.one {
+		s.turn++
+	}
+	return s.turn
+}
 func (s *still) After(time.Duration, func()) {}
 
 func newTest() (*Cloud, *dynamodb.Client, *still) {
-	clock := &still{time.Unix(1_800_000_000, 0)}
+	clock := &still{now: time.Unix(1_800_000_000, 0)}
 	c := New(clock, rand.New(rand.NewPCG(1, 1)), dynamo.Tables())
 	return c, dynamo.NewClient(c.Config()), clock
 }
@@ -154,4 +165,71 @@ func TestThrottledTransaction(t *testing.T) {
 		}
 	}
 	t.Error("nothing was throttled")
+}
+
+// Two transactions that hold one item at the same time: the later one is tried again when the
+// first is over, which is counted. One caller's come one after another, and meet nothing.
+func TestTransactionsMeet(t *testing.T) {
+	t.Parallel()
+	c, client, clock := newTest()
+	added := 0
+	add := func() error {
+		added++
+		return dynamo.NewUsage(client, "usage").Add(context.Background(), []usage.Record{{
+			ID: strconv.Itoa(added), Account: "acme", Model: "m", Day: "2027-01-15",
+			Counts: usage.Counts{Requests: 1},
+		}})
+	}
+	if err := add(); err != nil {
+		t.Fatal(err)
+	}
+	for range 40 { // an account's usage is in eight partitions
+		if err := add(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	met := c.DynamoDB.Totals()["usage"].Conflicts
+	if met == 0 {
+		t.Error("of 41 transactions at one time on eight items none met another")
+	}
+	clock.now = clock.now.Add(time.Minute)
+	if err := add(); err != nil || c.DynamoDB.Totals()["usage"].Conflicts != met {
+		t.Errorf("a minute later: error %v, %d conflicts after %d", err, c.DynamoDB.Totals()["usage"].Conflicts, met)
+	}
+	clock.one = true
+	for range 40 {
+		if err := add(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := c.DynamoDB.Totals()["usage"].Conflicts; got != met {
+		t.Errorf("one caller's transactions met each other %d times", got-met)
+	}
+}
+
+// What is throttled is tried four times, each in the second in which it would come.
+func TestThrottledCallsAreTriedAgain(t *testing.T) {
+	t.Parallel()
+	c, client, _ := newTest()
+	c.DynamoDB.Limit(true)
+	read := func() error {
+		_, err := client.GetItem(context.Background(), &dynamodb.GetItemInput{
+			TableName: aws.String("usage"), ConsistentRead: aws.Bool(true),
+			Key: item{
+				"id": &types.AttributeValueMemberS{Value: "hot"}, "part": &types.AttributeValueMemberS{Value: "p"},
+			},
+		})
+		return err
+	}
+	for range PartitionReads {
+		if err := read(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := read(); !awsclient.IsThrottle(err) {
+		t.Errorf("read %d of a second: %v", PartitionReads+1, err)
+	}
+	if got := c.DynamoDB.Totals()["usage"].Throttled; got != awsclient.Attempts {
+		t.Errorf("%d attempts were throttled, want %d", got, awsclient.Attempts)
+	}
 }

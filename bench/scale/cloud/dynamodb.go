@@ -30,12 +30,19 @@ type DynamoDB struct {
 	// tokens are those of transactions that were written, and recent the same in order.
 	tokens map[string]time.Time
 	recent []string
+	// locks are the items that transactions hold. now and turn are those of the attempt that
+	// is made, and refused is the last partition that refused one.
+	locks   locks
+	now     time.Time
+	turn    int64
+	refused string
 }
 
 func newDynamoDB(clock Clock, tables []dynamo.Table) *DynamoDB {
 	d := &DynamoDB{
 		clock: clock, tables: map[string]*table{}, meter: newMeter(), calls: map[string]int{},
 		conditions: map[string]condition{}, updates: map[string]update{}, tokens: map[string]time.Time{},
+		locks: locks{},
 	}
 	for _, t := range tables {
 		d.tables[t.Name] = newTable(t)
@@ -83,10 +90,19 @@ func (d *DynamoDB) Item(name, hash, sort string) map[string]types.AttributeValue
 	return d.tables[name].get(hash, sort)
 }
 
+// call makes one attempt of a call.
 func (d *DynamoDB) call(input any) (answer any, err error, known bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.meter.at(d.clock.Now().Unix())
+	return d.attempt(input, d.clock.Now(), d.clock.Turn())
+}
+
+// attempt makes one attempt of a call, at a time that may be ahead of the clock.
+func (d *DynamoDB) attempt(input any, at time.Time, turn int64) (answer any, err error, known bool) {
+	d.now, d.turn = at, turn
+	if d.meter.at(d.clock.Now().Unix(), at.Unix()) {
+		d.locks.forget(d.clock.Now())
+	}
 	switch in := input.(type) {
 	case *dynamodb.GetItemInput:
 		answer, err = d.getItem(in)
@@ -109,8 +125,9 @@ func (d *DynamoDB) call(input any) (answer any, err error, known bool) {
 func (d *DynamoDB) counted(operation string) { d.calls[operation]++ }
 
 // throttled notes a refusal, and returns its error.
-func (d *DynamoDB) throttled(table string) error {
-	d.meter.of(table).Throttled++
+func (d *DynamoDB) throttled(p partition) error {
+	d.meter.of(p.table).Throttled++
+	d.refused = p.key
 	return &types.ProvisionedThroughputExceededException{Message: aws.String("The partition is busy.")}
 }
 
@@ -120,7 +137,7 @@ func (d *DynamoDB) getItem(in *dynamodb.GetItemInput) (*dynamodb.GetItemOutput, 
 	hash, sort := t.keyOf(in.Key)
 	p := partition{t.Name, hash}
 	if !d.meter.fits(p) {
-		return nil, d.throttled(t.Name)
+		return nil, d.throttled(p)
 	}
 	found := t.get(hash, sort)
 	d.meter.read(p, capacity.Reads(sizeOf(found), aws.ToBool(in.ConsistentRead)))
@@ -136,7 +153,7 @@ func (d *DynamoDB) batchGet(in *dynamodb.BatchGetItemInput) (*dynamodb.BatchGetI
 			hash, sort := t.keyOf(key)
 			p := partition{t.Name, hash}
 			if !d.meter.fits(p) {
-				return nil, d.throttled(t.Name)
+				return nil, d.throttled(p)
 			}
 			found := t.get(hash, sort)
 			d.meter.read(p, capacity.Reads(sizeOf(found), aws.ToBool(asked.ConsistentRead)))
@@ -165,7 +182,7 @@ func (d *DynamoDB) query(in *dynamodb.QueryInput) (*dynamodb.QueryOutput, error)
 	hash := hashIn(*in.KeyConditionExpression, hashName, sc)
 	p := partition{name, hash}
 	if !d.meter.fits(p) {
-		return nil, d.throttled(t.Name)
+		return nil, d.throttled(p)
 	}
 	after := ""
 	if start := in.ExclusiveStartKey; start != nil {

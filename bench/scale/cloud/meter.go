@@ -43,19 +43,29 @@ type Total struct {
 	Reads, Writes float64
 	// MostReads and MostWrites are those of its busiest seconds.
 	MostReads, MostWrites float64
-	Throttled             int
+	// Throttled are attempts that found no capacity left, Conflicts those that met a
+	// transaction on one of their items.
+	Throttled, Conflicts int
 }
 
 // meter counts capacity units by partition and second.
 type meter struct {
-	second int64
-	now    map[partition]*load
-	items  map[partition]int
-	tables map[string]*load
-	heat   map[partition]*Heat
-	total  map[string]*Total
+	// present is the second that it is, and seconds are that and later ones, for which
+	// attempts were made ahead of the clock. now is that of the present attempt.
+	present int64
+	seconds map[int64]*second
+	now     *second
+	heat    map[partition]*Heat
+	total   map[string]*Total
 	// limited makes partitions refuse what is beyond their capacity.
 	limited bool
+}
+
+// second is what was asked for in one second.
+type second struct {
+	loads  map[partition]*load
+	items  map[partition]int
+	tables map[string]*load
 }
 
 func newMeter() *meter {
@@ -65,22 +75,39 @@ func newMeter() *meter {
 }
 
 func (m *meter) reset() {
-	m.now, m.items, m.tables = map[partition]*load{}, map[partition]int{}, map[string]*load{}
-	m.heat, m.total = map[partition]*Heat{}, map[string]*Total{}
+	m.seconds, m.heat, m.total = map[int64]*second{}, map[partition]*Heat{}, map[string]*Total{}
+	m.at(m.present, m.present)
 }
 
-// at closes the second before, if this is another.
-func (m *meter) at(second int64) {
-	if second == m.second {
-		return
+// at makes an attempt be counted in its second, and closes those before the present one. It
+// reports whether the present one is new.
+func (m *meter) at(present, attempt int64) (changed bool) {
+	if present != m.present {
+		m.present, changed = present, true
+		for at := range m.seconds {
+			if at < present {
+				m.closeOne(at)
+			}
+		}
 	}
-	m.close()
-	m.second = second
+	m.now = m.seconds[attempt]
+	if m.now == nil {
+		m.now = &second{map[partition]*load{}, map[partition]int{}, map[string]*load{}}
+		m.seconds[attempt] = m.now
+	}
+	return changed
 }
 
-// close notes the second that is over.
+// close notes all seconds.
 func (m *meter) close() {
-	for p, l := range m.now {
+	for at := range m.seconds {
+		m.closeOne(at)
+	}
+	m.at(m.present, m.present)
+}
+
+func (m *meter) closeOne(at int64) {
+	for p, l := range m.seconds[at].loads {
 		kind := partition{p.table, kindOf(p.key)}
 		h := m.heat[kind]
 		if h == nil {
@@ -94,13 +121,11 @@ func (m *meter) close() {
 		h.Reads, h.Writes = max(h.Reads, l.reads), max(h.Writes, l.writes)
 		h.Transactions = max(h.Transactions, l.transactions)
 	}
-	for name, l := range m.tables {
+	for name, l := range m.seconds[at].tables {
 		t := m.of(name)
 		t.MostReads, t.MostWrites = max(t.MostReads, l.reads), max(t.MostWrites, l.writes)
 	}
-	clear(m.now)
-	clear(m.items)
-	clear(m.tables)
+	delete(m.seconds, at)
 }
 
 func (m *meter) of(table string) *Total {
@@ -115,7 +140,7 @@ func (m *meter) of(table string) *Total {
 // fits reports whether a partition can take more this second. A call that is larger than
 // what is left is taken if the partition is not used up, as DynamoDB does.
 func (m *meter) fits(p partition) bool {
-	l := m.now[p]
+	l := m.now.loads[p]
 	return !m.limited || l == nil || l.reads < PartitionReads && l.writes < PartitionWrites
 }
 
@@ -134,25 +159,25 @@ func (m *meter) write(p partition, units float64) {
 // transaction notes a transaction that writes to an item.
 func (m *meter) transaction(p partition, sort string) {
 	id := partition{p.table + "\x00" + p.key, sort}
-	m.items[id]++
+	m.now.items[id]++
 	l := m.load(p)
-	l.transactions = max(l.transactions, m.items[id])
+	l.transactions = max(l.transactions, m.now.items[id])
 }
 
 func (m *meter) load(p partition) *load {
-	l := m.now[p]
+	l := m.now.loads[p]
 	if l == nil {
 		l = &load{}
-		m.now[p] = l
+		m.now.loads[p] = l
 	}
 	return l
 }
 
 func (m *meter) table(name string) *load {
-	l := m.tables[name]
+	l := m.now.tables[name]
 	if l == nil {
 		l = &load{}
-		m.tables[name] = l
+		m.now.tables[name] = l
 	}
 	return l
 }

@@ -3,6 +3,7 @@ package cloud
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -61,6 +62,14 @@ func (s *StepFunctions) call(input any) (answer any, err error, known bool) {
 	case *sfn.SendTaskFailureInput:
 		s.calls["SendTaskFailure"]++
 		answer, err = &sfn.SendTaskFailureOutput{}, s.fail(*in.TaskToken, *in.Error, *in.Cause)
+	case *sfn.StopExecutionInput:
+		s.calls["StopExecution"]++
+		arn := *in.ExecutionArn
+		answer = &sfn.StopExecutionOutput{}
+		_, err = s.end("token-" + arn[strings.LastIndexByte(arn, ':')+1:])
+		if err != nil {
+			err = &types.ExecutionDoesNotExist{}
+		}
 	default:
 		return nil, nil, false
 	}
@@ -140,7 +149,7 @@ func (s *StepFunctions) timeOut(token string) {
 	s.write(e.job, dynamo.FailJob(), item{":failure": &dynamotypes.AttributeValueMemberS{Value: string(failure)}}, 0)
 }
 
-// writeTries is how often the machine tries a write that is throttled, in seconds that
+// writeTries is how often the machine tries a write that is throttled or meets a transaction, in seconds that
 // double.
 const writeTries = 4
 
@@ -161,7 +170,9 @@ func (s *StepFunctions) write(id string, end dynamo.JobEnd, values item, tried i
 		UpdateExpression: &end.Update, ConditionExpression: &end.Condition,
 		ExpressionAttributeNames: end.Names, ExpressionAttributeValues: values,
 	})
-	if _, busy := err.(*dynamotypes.ProvisionedThroughputExceededException); busy && tried+1 < writeTries {
+	_, busy := err.(*dynamotypes.ProvisionedThroughputExceededException)
+	_, met := err.(*dynamotypes.TransactionConflictException)
+	if (busy || met) && tried+1 < writeTries {
 		s.cloud.clock.After(time.Second<<tried, func() { s.write(id, end, values, tried+1) })
 		return
 	}

@@ -63,6 +63,14 @@ func (d *DynamoDB) make(w write, before item, each float64) item {
 	return after
 }
 
+func (w write) key() itemKey { return itemKey{w.table.Name, w.hash, w.sort} }
+
+// conflict notes a write that met a transaction.
+func (d *DynamoDB) conflict(w write) {
+	d.meter.of(w.table.Name).Conflicts++
+	d.refused = w.hash
+}
+
 func (d *DynamoDB) writeTo(name *string, key item) write {
 	t := d.tables[*name]
 	hash, sort := t.keyOf(key)
@@ -73,7 +81,11 @@ func (d *DynamoDB) writeTo(name *string, key item) write {
 func (d *DynamoDB) alone(w write) (after item, err error) {
 	p := partition{w.table.Name, w.hash}
 	if !d.meter.fits(p) || !d.indexesFit(w) {
-		return nil, d.throttled(w.table.Name)
+		return nil, d.throttled(p)
+	}
+	if d.locks.meets(w.key(), d.now, d.now, d.turn) {
+		d.conflict(w)
+		return nil, &types.TransactionConflictException{Message: aws.String("A transaction holds the item.")}
 	}
 	before, ok := d.before(w)
 	if !ok {
@@ -138,7 +150,7 @@ func (d *DynamoDB) transact(in *dynamodb.TransactWriteItemsInput) (*dynamodb.Tra
 	writes := make([]write, len(in.TransactItems))
 	befores := make([]item, len(writes))
 	reasons := make([]types.CancellationReason, len(writes))
-	refused, busy := false, ""
+	refused, met, busy := false, false, ""
 	for i, part := range in.TransactItems {
 		w := d.part(part)
 		var ok bool
@@ -154,12 +166,17 @@ func (d *DynamoDB) transact(in *dynamodb.TransactWriteItemsInput) (*dynamodb.Tra
 			if w.wantOld {
 				reasons[i].Item = befores[i]
 			}
+		case d.locks.meets(w.key(), d.now, d.now.Add(TransactionTime), d.turn):
+			met = true
+			reasons[i].Code = aws.String("TransactionConflict")
+			d.conflict(w)
 		}
 	}
 	if busy != "" {
 		d.meter.of(busy).Throttled++
+		d.refused = busy
 	}
-	if refused || busy != "" {
+	if refused || met || busy != "" {
 		for i, w := range writes {
 			d.meter.write(partition{w.table.Name, w.hash}, 2*writeUnits(befores[i], nil))
 		}
@@ -168,6 +185,7 @@ func (d *DynamoDB) transact(in *dynamodb.TransactWriteItemsInput) (*dynamodb.Tra
 	for i, w := range writes {
 		d.make(w, befores[i], 2)
 		d.meter.transaction(partition{w.table.Name, w.hash}, w.sort)
+		d.locks.hold(w.key(), d.now, d.turn)
 	}
 	d.remember(token)
 	return &dynamodb.TransactWriteItemsOutput{}, nil

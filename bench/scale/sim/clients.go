@@ -44,8 +44,9 @@ const (
 	impatientClients = 0.3
 	// mostTries is how often a client tries to submit.
 	mostTries = 20
-	// imageWait is how long a call for an image may wait.
-	imageWait = 60 * time.Second
+	// imageWait is how long a call for an image may wait, and cancelWait how long it takes at
+	// most to fail its job then.
+	imageWait, cancelWait = 60 * time.Second, 10 * time.Second
 )
 
 // video is a client that submits a video, polls its status and fetches the result.
@@ -228,7 +229,7 @@ func (c *client) await(instance *instance) {
 	begun := c.clock.Now()
 	done := c.occupy("images")
 	var look func()
-	last := job.Job{}
+	last, cancelled := job.Job{}, false
 	look = func() {
 		j, err := instance.jobs.Get(context.Background(), c.job.account.Name, c.job.id)
 		switch {
@@ -236,11 +237,14 @@ func (c *client) await(instance *instance) {
 			done()
 			c.ended(j)
 			return
-		case c.clock.Now().Sub(begun) >= imageWait:
-			// The call has timed out; the job goes on.
+		case c.clock.Now().Sub(begun) >= imageWait+cancelWait:
 			done()
 			c.clock.After(5*time.Second, c.poll)
 			return
+		case c.clock.Now().Sub(begun) >= imageWait && !cancelled:
+			// By the contract, the job fails with its call.
+			reason := job.Failure{Code: job.TimedOut, Message: "The image was not edited within 60 seconds."}
+			cancelled = instance.jobs.Cancel(context.Background(), c.job.id, reason) == nil
 		}
 		if err == nil {
 			last = j

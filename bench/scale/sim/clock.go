@@ -10,6 +10,7 @@ type Clock struct {
 	now    time.Time
 	events events
 	last   int64
+	turn   int64
 }
 
 // begin is when every simulation begins: midnight.
@@ -20,6 +21,15 @@ func NewClock(at time.Duration) *Clock { return &Clock{now: begin.Add(at)} }
 
 // Now returns the simulated time.
 func (c *Clock) Now() time.Time { return c.now }
+
+// Turn implements cloud.Clock: each event is a turn.
+func (c *Clock) Turn() int64 { return c.turn }
+
+// Apart says that what follows in this event is of another caller than what was before.
+func (c *Clock) Apart() {
+	c.last++
+	c.turn = c.last
+}
 
 // Since returns the simulated time since the first midnight.
 func (c *Clock) Since() time.Duration { return c.now.Sub(begin) }
@@ -35,7 +45,7 @@ func (c *Clock) After(wait time.Duration, call func()) {
 func (c *Clock) Run(until time.Time) {
 	for len(c.events) > 0 && !c.events[0].at.After(until) {
 		next := heap.Pop(&c.events).(event)
-		c.now = next.at
+		c.now, c.turn = next.at, next.order
 		next.call()
 	}
 	c.now = until

@@ -85,7 +85,7 @@ func (w *World) newService() (*service, error) {
 			jobs: job.NewService(job.Config{
 				Store: store, Now: now, Random: randomBytes{w.random},
 				Workers:     map[job.Lane]int{job.VideoLane: w.rules.Max, job.ImageLane: w.rules.Max},
-				SpreadBlobs: true, Budgets: keeper, Estimates: dynamo.NewEstimates(client, "jobs"),
+				SpreadBlobs: true, Orchestrator: dispatch, Lines: store, Logger: slog.New(slog.DiscardHandler), Budgets: keeper, Estimates: dynamo.NewEstimates(client, "jobs"),
 			}),
 		})
 	}

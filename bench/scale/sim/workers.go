@@ -99,6 +99,7 @@ func (w *World) match(lane job.Lane) {
 			s := w.idle[lane][0]
 			w.idle[lane] = w.idle[lane][1:]
 			if s.worker.alive && !s.worker.draining {
+				w.clock.Apart()
 				s.worker.receive(lane)
 			}
 		}

@@ -1,0 +1,149 @@
+package cloud
+
+import (
+	"encoding/binary"
+	"errors"
+	"hash/fnv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/platform/awsclient"
+)
+
+// Attempts after the first are what the SDK's retryer and package dynamo would make: of a call
+// that is throttled or meets a transaction as many as awsclient allows, and of a transaction
+// that meets another up to 40. Both would really sleep in between, while simulated time
+// stands, so they are made here: a later attempt is counted in the second in which it would
+// come, and what it writes is there at once. The budget of attempts that each client has is
+// left out.
+const (
+	firstWait, longestWait = 50 * time.Millisecond, time.Second
+	// Those of package dynamo for transactions.
+	conflictTries                     = 40
+	conflictWait, longestConflictWait = 10 * time.Millisecond, 400 * time.Millisecond
+)
+
+// TransactionTime is how long a transaction is taken to hold its items: a write that comes in
+// this time, and a transaction that would hold one of them at the same time, is refused.
+const TransactionTime = 10 * time.Millisecond
+
+// try makes a call, with further attempts where a client would make them.
+func (d *DynamoDB) try(input any) (answer any, err error, known bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at, turn := d.clock.Now(), d.clock.Turn()
+	for tries := 1; ; tries++ {
+		answer, err, known = d.attempt(input, at, turn)
+		if err == nil || !known {
+			return answer, err, known
+		}
+		wait, most := waitAfter(err, tries)
+		if wait == 0 {
+			return answer, err, known
+		}
+		if tries == most {
+			if isConflict(err) {
+				// Package dynamo would go on, without simulated time between its tries.
+				err = fault.New(fault.Unavailable, "The records are busy. Try again.")
+			}
+			return nil, err, known
+		}
+		at = at.Add(d.jitter(wait, at, tries))
+	}
+}
+
+// waitAfter returns the longest wait before another attempt, 0 if there is none, and how many
+// attempts there are at the most.
+func waitAfter(err error, tries int) (wait time.Duration, most int) {
+	var one *types.TransactionConflictException
+	switch {
+	case isConflict(err):
+		return min(conflictWait<<min(tries-1, 10), longestConflictWait), conflictTries
+	case errors.As(err, &one), awsclient.IsThrottle(err):
+		return min(firstWait<<min(tries-1, 10), longestWait), awsclient.Attempts
+	}
+	return 0, 0
+}
+
+// isConflict reports whether a transaction was cancelled by another and by nothing else.
+func isConflict(err error) bool {
+	var cancelled *types.TransactionCanceledException
+	if !errors.As(err, &cancelled) {
+		return false
+	}
+	conflict := false
+	for _, reason := range cancelled.CancellationReasons {
+		switch aws.ToString(reason.Code) {
+		case "None":
+		case "TransactionConflict":
+			conflict = true
+		default:
+			return false
+		}
+	}
+	return conflict
+}
+
+// jitter draws a wait up to the longest. It follows from what was refused and when, and not
+// from the order of calls: those that a program makes at the same time have none.
+func (d *DynamoDB) jitter(longest time.Duration, at time.Time, tries int) time.Duration {
+	h := fnv.New64a()
+	var number [16]byte
+	binary.LittleEndian.PutUint64(number[:], uint64(at.UnixNano()))
+	binary.LittleEndian.PutUint64(number[8:], uint64(tries))
+	_, _ = h.Write(number[:]) // it never fails
+	_, _ = h.Write([]byte(d.refused))
+	return time.Duration(h.Sum64() % uint64(longest))
+}
+
+// itemKey names an item.
+type itemKey struct{ table, hash, sort string }
+
+// hold is a time in which a transaction holds an item.
+type hold struct {
+	from, until time.Time
+	turn        int64
+}
+
+// locks are the items that transactions hold.
+type locks map[itemKey][]hold
+
+// meets reports whether another's transaction holds the item at some time between the two.
+func (l locks) meets(key itemKey, from, until time.Time, turn int64) bool {
+	for _, h := range l[key] {
+		if h.turn != turn && from.Before(h.until) && !until.Before(h.from) {
+			return true
+		}
+	}
+	return false
+}
+
+// hold makes a transaction hold an item. One that the same caller has made before is over then.
+func (l locks) hold(key itemKey, at time.Time, turn int64) {
+	for _, h := range l[key] {
+		if h.turn == turn && h.until.After(at) {
+			at = h.until
+		}
+	}
+	l[key] = append(l[key], hold{at, at.Add(TransactionTime), turn})
+}
+
+// forget forgets what was over before the time.
+func (l locks) forget(now time.Time) {
+	for key, holds := range l {
+		kept := holds[:0]
+		for _, h := range holds {
+			if h.until.After(now) {
+				kept = append(kept, h)
+			}
+		}
+		if len(kept) == 0 {
+			delete(l, key)
+		} else {
+			l[key] = kept
+		}
+	}
+}
