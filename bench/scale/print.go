@@ -30,19 +30,24 @@ func write(out io.Writer, r *sim.Result) {
 }
 
 func writeJobs(out io.Writer, r *sim.Result) {
-	fmt.Fprintf(out, "\njobs: %d asked for, %d accepted, %d given up by their clients; refusals", r.Asked, r.Accepted, r.GaveUp)
-	for _, reason := range slices.Sorted(maps.Keys(r.Refused)) {
-		fmt.Fprintf(out, " %s %d,", reason, r.Refused[reason])
-	}
-	fmt.Fprintf(out, " in all %d\n", sumOf(r.Refused))
+	fmt.Fprintf(out, "\njobs: %d asked for, %d accepted, %d given up by their clients; refusals%s\n", r.Asked, r.Accepted,
+		r.GaveUp, refusals(r.Refused))
 	fmt.Fprintf(out, "ended: %d, of them completed %s; %d runs, of which %d found that another has the job\n",
 		r.Ended, percent(float64(r.Completed), float64(r.Ended)), r.Runs, r.LostRuns)
 	fmt.Fprintf(out, "lost: %d, completed twice: %d, completed and not billed: %d\n", r.Lost, r.Doubled, r.Unbilled)
-	fmt.Fprintf(out, "completions: %d; sessions: %d asked for, refused", r.Completions, r.Connects)
-	for _, reason := range slices.Sorted(maps.Keys(r.SessionsRefused)) {
-		fmt.Fprintf(out, " %s %d,", reason, r.SessionsRefused[reason])
+	fmt.Fprintf(out, "completions: %d; uploads stored: %d, refused%s; pages listed: %d, refused%s\n", r.Completions, r.Uploads,
+		refusals(r.FilesRefused), r.Listed, refusals(r.ListsRefused))
+	fmt.Fprintf(out, "sessions: %d asked for, refused%s\n", r.Connects, refusals(r.SessionsRefused))
+}
+
+// refusals formats how many there were, by reason.
+func refusals(by map[string]int) string {
+	var text strings.Builder
+	for _, reason := range slices.Sorted(maps.Keys(by)) {
+		fmt.Fprintf(&text, " %s %d,", reason, by[reason])
 	}
-	fmt.Fprintf(out, " in all %d\n", sumOf(r.SessionsRefused))
+	fmt.Fprintf(&text, " in all %d", sumOf(by))
+	return text.String()
 }
 
 // shown are the accounts whose waits are shown: large, middling and small.

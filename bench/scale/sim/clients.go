@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"cutroom/shared/domain/catalog"
-	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/ratelimit"
@@ -88,19 +87,19 @@ func (c *client) submit() {
 		c.trying--
 	}
 	c.tries++
-	instance := c.service.instances[c.random.IntN(len(c.service.instances))]
 	function := "jobs"
 	if c.job.lane == job.ImageLane {
 		function = "images"
 	}
 	c.request(function)
+	instance, done := c.begin(function)
 	accepted, err := c.accept(instance)
-	if err == nil {
-		c.accepted(accepted, instance)
-		return
+	if err != nil || c.job.lane == job.VideoLane {
+		c.clock.After(c.times.submit, done)
 	}
-	if c.job.lane == job.ImageLane {
-		c.busy(function, lambdaTime[function])
+	if err == nil {
+		c.accepted(accepted, instance, done)
+		return
 	}
 	c.job.count.refused[refusalOf(err)]++
 	if c.tries >= mostTries {
@@ -128,12 +127,12 @@ func refusalOf(err error) string {
 // accept does what the API does for a submission, in its order.
 func (c *client) accept(instance *instance) (job.Job, error) {
 	ctx := context.Background()
-	who, err := c.authenticate(ctx, instance)
+	who, err := instance.authenticate(ctx, c.job.account)
 	if err != nil {
 		return job.Job{}, err
 	}
 	if c.job.lane == job.ImageLane {
-		warm, err := c.service.workers.Warm(ctx, c.job.lane)
+		warm, err := instance.workers.Warm(ctx, c.job.lane)
 		if err != nil {
 			return job.Job{}, err
 		}
@@ -159,6 +158,12 @@ func (c *client) accept(instance *instance) (job.Job, error) {
 	c.job.id = id
 	c.jobs[id] = c.job
 	asked := request(kind, instance.jobs.InputBlob(id, "data"))
+	if stored := c.job.account.files; kind == catalog.Edit && len(stored) > 0 && c.random.Float64() < referring {
+		// The file is copied, so that the job owns what it works on.
+		if _, err := instance.files.Get(ctx, who.Account(), stored[c.random.IntN(len(stored))]); err != nil {
+			return job.Job{}, err
+		}
+	}
 	c.count.puts.add(c.clock.Now(), asked.Inputs["data"].Blob, 1)
 	j, err := instance.jobs.Submit(ctx, job.Job{
 		ID: id, Account: who.Account(), Key: who.Key.ID, Model: model, Lane: c.job.lane, Seed: 42, Request: asked,
@@ -169,31 +174,16 @@ func (c *client) accept(instance *instance) (job.Job, error) {
 	return j, err
 }
 
-// authenticate finds the caller and counts its call.
-func (c *client) authenticate(ctx context.Context, instance *instance) (credential.Principal, error) {
-	who, err := instance.auth.Authenticate(ctx, c.job.account.secret)
-	if err != nil {
-		return who, err
-	}
-	rate := ratelimit.Rate{PerSecond: who.Tier.RequestsPerSecond, Burst: who.Tier.Burst}
-	state, err := instance.rates.Take(ctx, "requests/"+who.Account(), 1, rate)
-	if err == nil && !state.Allowed {
-		err = fault.New(fault.Limited, "too many requests")
-	}
-	return who, err
-}
-
 // accepted follows an accepted job to its end.
-func (c *client) accepted(j job.Job, instance *instance) {
+func (c *client) accepted(j job.Job, instance *instance, done func()) {
 	c.job.count.accepted++
 	c.open[c.job.account.Name]++
 	c.most.openJobs = max(c.most.openJobs, c.open[c.job.account.Name])
 	c.job.accepted, c.job.status = j.CreatedAt, j.Status
 	if c.job.lane == job.ImageLane {
-		c.await(instance)
+		c.await(instance, done)
 		return
 	}
-	c.busy("jobs", lambdaTime["jobs"])
 	c.clock.After(c.pollEvery(), c.poll)
 }
 
@@ -206,28 +196,34 @@ func (c *client) pollEvery() time.Duration {
 
 // poll reads the status, until the job has ended; then it fetches the result.
 func (c *client) poll() {
-	instance := c.service.instances[c.random.IntN(len(c.service.instances))]
+	ctx := context.Background()
 	c.request("status")
-	c.busy("status", lambdaTime["status"])
-	if _, err := instance.auth.Authenticate(context.Background(), c.job.account.secret); err != nil {
+	instance := c.serve("jobs", c.times.status)
+	who, err := instance.auth.Authenticate(ctx, c.job.account.secret)
+	if err != nil {
 		c.clock.After(c.pollEvery(), c.poll)
 		return
 	}
-	j, err := instance.jobs.Get(context.Background(), c.job.account.Name, c.job.id)
+	j, err := instance.jobs.Get(ctx, c.job.account.Name, c.job.id)
+	if err == nil && j.Status == job.Pending {
+		_, _ = instance.jobs.Outlook(ctx, j, who.Tier.PendingJobs) // without it the answer says less
+	}
 	if err != nil || !j.Status.Terminal() {
 		c.clock.After(c.pollEvery(), c.poll)
 		return
 	}
 	c.request("content")
-	c.busy("content", lambdaTime["content"])
+	download := c.serve("content", c.times.content)
+	if _, err := download.auth.Authenticate(ctx, c.job.account.secret); err == nil {
+		_, _ = download.jobs.Get(ctx, c.job.account.Name, c.job.id) // the end was seen already
+	}
 	c.ended(j)
 }
 
 // await waits for an image within the call, as job.Service's Wait does.
-func (c *client) await(instance *instance) {
+func (c *client) await(instance *instance, done func()) {
 	var pace job.Pace
 	begun := c.clock.Now()
-	done := c.occupy("images")
 	var look func()
 	last, cancelled := job.Job{}, false
 	look = func() {
@@ -272,9 +268,8 @@ func (c *client) ended(j job.Job) {
 // completion is a call of the gateway.
 func (w *World) completion() {
 	account := w.chooser.choose(w.random)
-	instance := w.service.instances[w.random.IntN(len(w.service.instances))]
 	w.request("inference")
-	w.busy("inference", between(w.random, time.Second, 20*time.Second))
+	instance := w.serve("inference", w.times.completion+between(w.random, time.Second, 20*time.Second))
 	w.count.completions++
 	ctx := context.Background()
 	who, err := instance.auth.Authenticate(ctx, account.secret)

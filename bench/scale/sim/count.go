@@ -19,6 +19,10 @@ type count struct {
 	requests                map[string]int
 	apiRate                 rates
 	starts                  rates
+	// uploads were stored, and listed are pages that were read; files and lists count what
+	// was refused, by reason.
+	uploads, listed int
+	files, lists    map[string]int
 	// puts are those to the prefixes of blobs.
 	puts puts
 	// gigabyteSeconds are of all functions, busySeconds of workers that have a job.
@@ -37,6 +41,7 @@ func newCount() *count {
 	return &count{
 		refused: map[string]int{}, sessionsRefused: map[string]int{}, requests: map[string]int{},
 		waits: map[string][]time.Duration{}, ends: map[string]ends{},
+		files: map[string]int{}, lists: map[string]int{},
 	}
 }
 
@@ -77,17 +82,6 @@ func (p *puts) add(at time.Time, name string, n int) {
 // Most returns the count of the busiest second.
 func (r *rates) Most() int { return int(r.most) }
 
-// lambdaTime is how long the functions take, as bench/cost has measured it, and lambdaMemory
-// is theirs, in GB. Completions and images take as long as their callers wait.
-var lambdaTime = map[string]time.Duration{
-	"jobs": 77 * time.Millisecond, "images": 90 * time.Millisecond, "status": 10 * time.Millisecond,
-	"content": 16 * time.Millisecond, "wake": 8 * time.Millisecond,
-}
-
-var lambdaMemory = map[string]float64{
-	"jobs": 0.5, "images": 0.5, "status": 0.5, "content": 0.5, "inference": 0.5, "wake": 0.25,
-}
-
 // request counts a call of the API.
 func (w *World) request(function string) {
 	w.count.requests[function]++
@@ -109,7 +103,7 @@ func (w *World) occupy(function string) (done func()) {
 	return func() {
 		w.lambdas[function]--
 		w.lambdasNow--
-		w.count.gigabyteSeconds += w.clock.Now().Sub(begun).Seconds() * lambdaMemory[function]
+		w.count.gigabyteSeconds += w.clock.Now().Sub(begun).Seconds() * w.times.memory[function]
 	}
 }
 
@@ -117,6 +111,8 @@ func (w *World) occupy(function string) (done func()) {
 type most struct {
 	lambdas    int
 	byFunction map[string]int
+	// made are the instances that were started.
+	made map[string]int
 	// tasks are containers of workers that run or start.
 	tasks int
 	// openJobs are those of one account.

@@ -28,6 +28,8 @@ type Account struct {
 	Share  float64
 	secret string
 	tier   string
+	// files are its latest stored files, by id.
+	files []string
 }
 
 // newAccounts returns the accounts of a service with so many jobs a day: one with half of

@@ -26,8 +26,12 @@ type Result struct {
 	Ended, Completed, Lost, Doubled, Unbilled int
 	// Completions were asked for, Connects are clients that opened a session, and
 	// SessionsRefused those that were refused, by reason.
-	Completions, Connects int
-	SessionsRefused       map[string]int
+	// Uploads were stored, and Listed are pages that were read; FilesRefused and ListsRefused
+	// count refusals by reason.
+	Completions, Connects      int
+	Uploads, Listed            int
+	FilesRefused, ListsRefused map[string]int
+	SessionsRefused            map[string]int
 	// Runs were started by workers; LostRuns found that another run has the job.
 	Runs, LostRuns int
 	// Waits are those of jobs for their first run, by account, in order.
@@ -49,6 +53,8 @@ type Result struct {
 type Peaks struct {
 	Lambdas   int
 	Functions map[string]int
+	// Made are the instances of functions that were started.
+	Made map[string]int
 	// Tasks are containers of workers that run or start.
 	Tasks int
 	// InFlight are the messages of the busier queue, OpenExecutions those of jobs.
@@ -67,13 +73,15 @@ type Peaks struct {
 func (w *World) measure(length time.Duration) *Result {
 	r := &Result{
 		Config: w.Config, Length: length, Completions: w.count.completions, Connects: w.count.connects,
-		SessionsRefused: maps.Clone(w.count.sessionsRefused),
-		Hottest:         w.cloud.DynamoDB.Hottest(), Tables: w.cloud.DynamoDB.Totals(), Calls: w.cloud.Calls(),
+		SessionsRefused: maps.Clone(w.count.sessionsRefused), Uploads: w.count.uploads, Listed: w.count.listed,
+		FilesRefused: maps.Clone(w.count.files), ListsRefused: maps.Clone(w.count.lists),
+		Hottest: w.cloud.DynamoDB.Hottest(), Tables: w.cloud.DynamoDB.Totals(), Calls: w.cloud.Calls(),
 	}
 	for _, lane := range []job.Lane{job.VideoLane, job.ImageLane} {
 		r.Peaks.InFlight = max(r.Peaks.InFlight, w.cloud.SQS.Queue(queueURLs[lane]).MostInFlight)
 	}
 	r.Peaks.Lambdas, r.Peaks.Functions = w.most.lambdas, maps.Clone(w.most.byFunction)
+	r.Peaks.Made = maps.Clone(w.most.made)
 	r.Peaks.Tasks = w.most.tasks
 	r.Peaks.OpenJobs = w.most.openJobs
 	r.Peaks.OpenExecutions = w.cloud.StepFn.MostOpen

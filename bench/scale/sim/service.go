@@ -5,8 +5,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"log/slog"
-	"math"
 	"math/rand/v2"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/adapter/sqsqueue"
@@ -19,77 +20,50 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// service is the service's own parts, put together as the programs of a deploy do.
+// service is the service's own parts, put together as the programs of a deploy do. What the
+// functions have beside their caches is here; instances are made of it.
 type service struct {
-	// instances are those of the functions: each has its own caches.
-	instances []*instance
-	runs      *dynamo.Runs
-	queue     *sqsqueue.Queue
-	workers   *dynamo.Workers
-	usage     *dynamo.Usage
-	sessions  *dynamo.Sessions
-	fleet     *fleet.Fleet
-}
-
-// instance is one running instance of the functions.
-type instance struct {
-	auth  *credential.Authenticator
-	jobs  *job.Service
-	rates *dynamo.Rates
+	client   *dynamodb.Client
+	keys     *dynamo.Keys
+	tiers    credential.Tiers
+	budgets  *dynamo.Budgets
+	runs     *dynamo.Runs
+	files    *dynamo.Files
+	machine  *stepfn.Machine
+	lengths  *sqsqueue.Lengths
+	queue    *sqsqueue.Queue
+	workers  *dynamo.Workers
+	usage    *dynamo.Usage
+	sessions *dynamo.Sessions
+	fleet    *fleet.Fleet
 }
 
 // The URLs of the queues.
 var queueURLs = map[job.Lane]string{job.VideoLane: "video", job.ImageLane: "image"}
 
-// mostInstances bounds how many instances have caches of their own.
-const mostInstances = 32
-
 func (w *World) newService() (*service, error) {
 	config, now := w.cloud.Config(), w.clock.Now
 	client := dynamo.NewClient(config)
-	newID := w.newID
 	s := &service{
-		workers:  dynamo.NewWorkers(client, "jobs", now),
-		usage:    dynamo.NewUsage(client, "usage"),
-		sessions: dynamo.NewSessions(client, "sessions"),
+		client: client, keys: dynamo.NewKeys(client, "credentials", "usage"), files: dynamo.NewFiles(client, "files"),
+		workers: dynamo.NewWorkers(client, "jobs", now), usage: dynamo.NewUsage(client, "usage"),
+		sessions: dynamo.NewSessions(client, "sessions"), lengths: sqsqueue.NewLengths(config, queueURLs),
+		budgets: dynamo.NewBudgets(client, "usage", machine{w.clock}, w.newID),
+		machine: stepfn.NewMachine(config, "arn:aws:states:us-east-1:0:stateMachine:jobs", queueURLs),
 	}
-	budgets := dynamo.NewBudgets(client, "usage", machine{w.clock}, newID)
-	s.runs = dynamo.NewRuns(client, "jobs").CountIn(s.usage).HoldIn(budgets)
+	s.runs = dynamo.NewRuns(client, "jobs").CountIn(s.usage).HoldIn(s.budgets)
 	s.queue = sqsqueue.New(sqsqueue.Config{
 		AWS: config, URLs: queueURLs, Jobs: s.runs, Tasks: stepfn.NewTasks(config), Now: now,
 		Logger: slog.New(slog.DiscardHandler),
 	})
-	lengths := sqsqueue.NewLengths(config, queueURLs)
 	s.fleet = &fleet.Fleet{
-		Stamps: dynamo.NewFleetStamps(client, "jobs"), Lengths: lengths, Service: w.containers, Now: now, Rules: w.rules,
+		Stamps: dynamo.NewFleetStamps(client, "jobs"), Lengths: s.lengths, Service: w.containers, Now: now, Rules: w.rules,
 	}
-	keys := dynamo.NewKeys(client, "credentials", "usage")
-	tiers, err := w.makeAccounts(keys, budgets)
-	if err != nil {
+	var err error
+	if s.tiers, err = w.makeAccounts(s.keys, s.budgets); err != nil {
 		return nil, err
 	}
-	dispatch := dispatcher{stepfn.NewMachine(config, "arn:aws:states:us-east-1:0:stateMachine:jobs", queueURLs), s.workers}
-	n := int(math.Ceil(rate(float64(w.Jobs), peakAt)))
-	for range min(max(n, 1), mostInstances) {
-		keeper := budget.NewKeeper(budget.KeeperConfig{
-			Store: budgets, Machine: machine{w.clock}, Now: now, NewID: newID, Logger: slog.New(slog.DiscardHandler),
-		})
-		store := dynamo.NewJobs(s.runs, dispatch, lengths, now)
-		if len(s.instances) == 0 {
-			if err := w.spreadAccounts(store); err != nil {
-				return nil, err
-			}
-		}
-		s.instances = append(s.instances, &instance{
-			auth: credential.NewAuthenticator(keys, tiers, now), rates: dynamo.NewRates(client, "usage", now, newID),
-			jobs: job.NewService(job.Config{
-				Store: store, Now: now, Random: randomBytes{w.random},
-				Workers:     map[job.Lane]int{job.VideoLane: w.rules.Max, job.ImageLane: w.rules.Max},
-				SpreadBlobs: true, Orchestrator: dispatch, Lines: store, Logger: slog.New(slog.DiscardHandler), Budgets: keeper, Estimates: dynamo.NewEstimates(client, "jobs"),
-			}),
-		})
-	}
-	return s, nil
+	return s, w.spreadAccounts(dynamo.NewJobs(s.runs, nil, s.lengths, now))
 }
 
 // spreadAccounts makes accounts that were large before a window begins be spread as they are
@@ -124,6 +98,9 @@ func (d dispatcher) Dispatch(ctx context.Context, j job.Job) error {
 // budgeted is the part of accounts that have a budget of jobs for a day.
 const budgeted = 4
 
+// unlimited is the account that has no limit of open jobs: the second in size.
+const unlimited = 1
+
 // makeAccounts creates the keys and budgets of the accounts, and returns their tiers: what
 // an account needs at the peak, four times over, and the default's limit of open jobs or
 // as many as its videos need.
@@ -141,6 +118,11 @@ func (w *World) makeAccounts(keys *dynamo.Keys, budgets *dynamo.Budgets) (creden
 		tier.RequestsPerSecond = max(tier.RequestsPerSecond, 4*peak)
 		tier.Burst = max(tier.Burst, int(4*tier.RequestsPerSecond))
 		tier.PendingJobs = max(tier.PendingJobs, int(peak*videos*3*meanVideoWork.Seconds()))
+		if i == unlimited {
+			tier.PendingJobs = 0
+		}
+		// What is stored here has no bytes; its sum is counted, and never too much.
+		tier.StoredBytes, tier.Uploads = 1e18, 1e9
 		tier.RealtimeSessions = max(tier.RealtimeSessions, int(4*peak*sessionsEach*sessionLength.Seconds()))
 		tiers[tier.Name] = tier
 		w.sessionLimits[a.Name] = tier.RealtimeSessions

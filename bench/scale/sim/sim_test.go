@@ -72,7 +72,7 @@ func TestFindsHotPartition(t *testing.T) {
 	w.reset()
 	for range 50 {
 		c := w.newClient(w.accounts[0], "video", time.Second)
-		if _, err := c.accept(w.service.instances[0]); err != nil {
+		if _, err := c.accept(w.newInstance("jobs")); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"cutroom/bench/scale/cloud"
 	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/app/awscost"
 	"cutroom/shared/domain/fleet"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/usage"
@@ -61,6 +62,11 @@ type World struct {
 	sessionLimits         map[string]int
 	// trying are the clients that will try again to submit their jobs.
 	trying int
+	// free are the instances of functions that serve no call, in the order in which they
+	// became free.
+	free  map[string][]*instance
+	times times
+	files int
 	// open counts the jobs of accounts that their clients wait for.
 	open map[string]int
 
@@ -85,6 +91,9 @@ func Run(c Config) (*Result, error) {
 	w.arrivals(float64(c.Jobs)*(1-videos)/imageBurst, w.images)
 	w.arrivals(float64(c.Jobs)*completionsEach, w.completion)
 	w.arrivals(float64(c.Jobs)*sessionsEach, w.realtime.connect)
+	w.arrivals(float64(c.Jobs)*uploadsEach, w.upload)
+	w.arrivals(float64(c.Jobs)*fileListsEach, w.listFiles)
+	w.arrivals(float64(c.Jobs)*jobListsEach, w.listJobs)
 	length := day
 	if c.Window > 0 {
 		length = c.Window
@@ -109,13 +118,18 @@ func newWorld(c Config) (*World, error) {
 		Config: c, clock: NewClock(at), random: rand.New(rand.NewPCG(c.Seed, c.Seed)), accounts: newAccounts(c.Jobs),
 		jobs: map[string]*tracked{}, idle: map[job.Lane][]slot{}, matching: map[job.Lane]bool{}, lambdas: map[string]int{},
 		sessionLimits: map[string]int{}, open: map[string]int{}, count: newCount(), warmUp: newCount(),
+		free: map[string][]*instance{},
 	}
+	counts, err := awscost.Kept()
+	if err != nil {
+		return nil, err
+	}
+	w.times = timesOf(counts)
 	w.chooser = newChooser(w.accounts)
 	w.cloud = cloud.New(w.clock, w.random, dynamo.Tables())
 	w.containers = &containers{world: w}
 	w.reset()
 	w.rules = fleet.Rules{Max: w.workersFor(1.3), Backlog: 2, Idle: 10 * time.Minute}
-	var err error
 	if w.service, err = w.newService(); err != nil {
 		return nil, err
 	}
@@ -159,7 +173,7 @@ func (w *World) look() {
 // wake is the function that an execution's start calls.
 func (w *World) wake() {
 	w.count.wakes++
-	w.busy("wake", lambdaTime["wake"])
+	w.busy("wake", w.times.wake)
 	_, _ = w.service.fleet.Wake(context.Background()) // the look repeats it
 }
 
@@ -167,7 +181,7 @@ func (w *World) wake() {
 // jobs goes on to be counted with those that were asked for when they were.
 func (w *World) reset() {
 	w.count = newCount()
-	w.most = most{byFunction: map[string]int{}, lambdas: w.lambdasNow, tasks: w.tasks()}
+	w.most = most{byFunction: map[string]int{}, made: map[string]int{}, lambdas: w.lambdasNow, tasks: w.tasks()}
 	w.cloud.Reset()
 	w.containers.reads = rates{}
 }
