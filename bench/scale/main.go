@@ -74,9 +74,9 @@ func exactness(r *sim.Result) error {
 // windowJobs is about how many jobs the busiest part of a day has that is simulated, and
 // shortest and longest how long it is. After leastWarmUp as many jobs are under way as end.
 const (
-	windowJobs        = 10_000
+	windowJobs        = 5000
 	shortest, longest = 3 * time.Second, 20 * time.Minute
-	leastWarmUp       = 30 * time.Second
+	leastWarmUp       = 20 * time.Second
 )
 
 // garbage is by how many percent of what is in use memory grows before it is collected. The

@@ -102,7 +102,7 @@ func (c *client) submit() {
 		return
 	}
 	c.job.count.refused[refusalOf(err)]++
-	if c.tries >= mostTries {
+	if c.tries >= mostTries || c.closed {
 		c.job.count.gaveUp++
 		return
 	}

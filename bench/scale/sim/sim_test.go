@@ -155,3 +155,29 @@ func TestBadWindowLosesAndDoublesNothing(t *testing.T) {
 		t.Errorf("of %d workers at least %d ran all the time: none was lost", r.Peaks.Tasks, least)
 	}
 }
+
+// The busiest seconds of a day with a million jobs leave two thirds of each partition free, and
+// nothing is throttled: what spreads accounts, counters and lanes holds.
+func TestMillionJobsStayCool(t *testing.T) {
+	t.Parallel()
+	c := window(1_000_000, 8*time.Second, Faults{Throttle: true, Twice: 0.01, Late: 0.01})
+	c.WarmUp = 15 * time.Second
+	r := of(t, c)
+	if h := r.Hottest[0]; h.Share() > 1.0/3 || h.Share() < 0.02 {
+		t.Errorf("the hottest partition is at %.0f %%: %+v", 100*h.Share(), h)
+	}
+	for name, table := range r.Tables {
+		if table.Throttled > 0 {
+			t.Errorf("%s refused %d attempts", name, table.Throttled)
+		}
+	}
+	if r.Lost != 0 || r.Doubled != 0 || r.Unbilled != 0 || r.Accepted < 200 {
+		t.Errorf("%d accepted, %d lost, %d doubled, %d unbilled", r.Accepted, r.Lost, r.Doubled, r.Unbilled)
+	}
+	if r.Uploads == 0 || r.Listed == 0 || r.Completions == 0 || r.Connects == 0 {
+		t.Errorf("%d uploads, %d pages, %d completions, %d sessions", r.Uploads, r.Listed, r.Completions, r.Connects)
+	}
+	if len(r.FilesRefused)+len(r.ListsRefused)+len(r.SessionsRefused) != 0 {
+		t.Errorf("refused: files %v, lists %v, sessions %v", r.FilesRefused, r.ListsRefused, r.SessionsRefused)
+	}
+}
