@@ -20,7 +20,6 @@ const (
 type realtime struct {
 	*World
 	epochs []string
-	made   int
 }
 
 // start begins the leases of as many instances as the peak needs.
@@ -36,8 +35,7 @@ func (r *realtime) start() error {
 
 // begin begins the lease of an instance, and renews it until another takes its place.
 func (r *realtime) begin(place int) error {
-	r.made++
-	epoch := fmt.Sprintf("epoch-%06d", r.made)
+	epoch := r.newID()
 	if err := r.service.sessions.Begin(context.Background(), epoch, "10.0.0.1:8080"); err != nil {
 		return fmt.Errorf("sim: begin a lease: %w", err)
 	}
@@ -61,8 +59,7 @@ func (r *realtime) begin(place int) error {
 func (r *realtime) connect() {
 	account := r.chooser.choose(r.random)
 	place := r.random.IntN(len(r.epochs))
-	r.made++
-	slot := session.Slot{ID: fmt.Sprintf("session-%08d", r.made), Account: account.Name, Epoch: r.epochs[place]}
+	slot := session.Slot{ID: "session_" + r.newID(), Account: account.Name, Epoch: r.epochs[place]}
 	r.count.connects++
 	if slot.Epoch == "" { // the instance was lost, and nothing has noticed yet
 		r.count.sessionsRefused[string(fault.Unavailable)]++

@@ -37,3 +37,9 @@ func (s *Jobs) ReadLittle() *Jobs {
 	s.index.unit = 1
 	return s
 }
+
+// SpreadSoon gives accounts of all limits parts once they have some open slots.
+func (s *Sessions) SpreadSoon() *Sessions {
+	s.spread = slotSpread{above: 0, from: 1, each: 2, parts: 3, block: 2}
+	return s
+}

@@ -57,14 +57,21 @@ func TestFiles(t *testing.T) {
 
 func TestSessions(t *testing.T) {
 	cloud := local.Cloud(t)
-	sessiontest.Run(t, func(t *testing.T) sessiontest.Harness {
-		clock := &storeClock{now: time.Now()}
-		config := cloud.Config()
-		config.HTTPClient = &http.Client{Transport: clock}
-		return sessiontest.Harness{
-			Store: dynamo.NewSessions(dynamo.NewClient(config), cloud.MakeTable(t, "sessions")), Pass: clock.pass,
-		}
-	})
+	spread := map[string]func(*dynamo.Sessions) *dynamo.Sessions{
+		"as they are":    func(s *dynamo.Sessions) *dynamo.Sessions { return s },
+		"spread at once": (*dynamo.Sessions).SpreadSoon,
+	}
+	for name, of := range spread {
+		t.Run(name, func(t *testing.T) {
+			sessiontest.Run(t, func(t *testing.T) sessiontest.Harness {
+				clock := &storeClock{now: time.Now()}
+				config := cloud.Config()
+				config.HTTPClient = &http.Client{Transport: clock}
+				store := of(dynamo.NewSessions(dynamo.NewClient(config), cloud.MakeTable(t, "sessions")))
+				return sessiontest.Harness{Store: store, Pass: clock.pass}
+			})
+		})
+	}
 }
 
 // A crowd waits at instances of which some are killed.

@@ -80,58 +80,81 @@ func (l lineItem) waiting(leases map[string]lease) (tickets []session.Slot) {
 	return tickets
 }
 
-// accountState is an account's item with the leases that it names.
+// accountState is an account's item and its parts, with the leases that they name.
 type accountState struct {
-	slots  slots
+	account string
+	head    slotHead
+	// items has the account's own item first.
+	items  []slotItem
 	line   lineItem
 	leases map[string]lease
 }
 
 // taken returns how many slots count.
 func (a accountState) taken() (count int) {
-	for _, epoch := range a.slots {
-		if a.leases[epoch].alive() {
-			count++
+	for _, i := range a.items {
+		for _, epoch := range i.slots {
+			if a.leases[epoch].alive() {
+				count++
+			}
 		}
 	}
 	return count
 }
 
-// state reads an account and the leases of all epochs that it names, and of this one:
-// two consistent reads.
+// slotEpochs returns the epochs of the slots, each once.
+func (a accountState) slotEpochs() []string {
+	epochs := map[string]bool{}
+	for _, i := range a.items {
+		for _, epoch := range i.slots {
+			epochs[epoch] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(epochs))
+}
+
+// placeOf returns where a slot is.
+func (a accountState) placeOf(slot session.Slot) (at int, found bool) {
+	at = slices.IndexFunc(a.items, func(i slotItem) bool { return i.slots[slot.ID] == slot.Epoch })
+	return at, at >= 0
+}
+
+func (a accountState) has(slot session.Slot) bool {
+	_, found := a.placeOf(slot)
+	return found
+}
+
+// state reads an account, its parts, and the leases of all epochs that they name, and of this
+// one: two consistent reads, or three.
 func (s *Sessions) state(ctx context.Context, account, epoch string) (accountState, error) {
-	reading, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	// The role of the instances may read items in batches only.
-	got, err := s.client.BatchGetItem(reading, &dynamodb.BatchGetItemInput{
-		RequestItems: map[string]types.KeysAndAttributes{
-			s.table: {Keys: []item{accountKey(account)}, ConsistentRead: aws.Bool(true)},
-		},
-	})
+	own, err := s.readOwn(ctx, account)
 	if err != nil {
 		return accountState{}, err
 	}
-	if len(got.UnprocessedKeys) > 0 {
-		return accountState{}, busy(nil)
+	return s.stateOf(ctx, account, epoch, own)
+}
+
+// readOwn reads the account's own item. The role of the instances may read items in batches
+// only.
+func (s *Sessions) readOwn(ctx context.Context, account string) (item, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	found, err := readItems(ctx, s.client, s.table, []item{accountKey(account)})
+	if err != nil || len(found) == 0 {
+		return nil, err
 	}
-	var read item
-	if found := got.Responses[s.table]; len(found) > 0 {
-		read = found[0]
-	}
-	return s.stateOf(ctx, account, epoch, read)
+	return found[0], nil
 }
 
 // stateOf is state of an item that was read already.
-func (s *Sessions) stateOf(ctx context.Context, account, epoch string, read item) (a accountState, err error) {
-	a.slots, a.line = readAccount(read), readLine(account, read)
-	epochs := map[string]bool{epoch: true}
-	for _, epoch := range a.slots {
-		epochs[epoch] = true
+func (s *Sessions) stateOf(ctx context.Context, account, epoch string, own item) (a accountState, err error) {
+	a = accountState{account: account, head: readHead(own), line: readLine(account, own)}
+	if a.items, err = s.itemsOf(ctx, account, own); err != nil {
+		return a, err
 	}
-	for epoch := range a.line.here {
-		epochs[epoch] = true
-	}
-	a.leases, err = s.leases(ctx, slices.Sorted(maps.Keys(epochs)))
+	epochs := slices.Concat([]string{epoch}, a.slotEpochs(), slices.Collect(maps.Keys(a.line.here)))
+	slices.Sort(epochs)
+	a.leases, err = s.leases(ctx, slices.Compact(epochs))
 	return a, err
 }
 
@@ -150,12 +173,16 @@ func (s *Sessions) Join(ctx context.Context, ticket session.Slot, had int64, lon
 		if !own.alive() {
 			return 0, session.ErrLeaseOver
 		}
-		drawn, old, err := s.draw(ctx, ticket, had, longest, own.now)
-		if err != nil || old == nil {
-			return drawn, storeError("join a line", err)
+		after, old, err := s.draw(ctx, ticket, had, longest, own.now)
+		if err != nil {
+			return 0, storeError("join a line", err)
 		}
-		if found, there := old[ticketName(ticket)]; there {
-			return numberOf(found), nil
+		if old != nil {
+			after = old // which has the ticket if it was drawn before
+		}
+		if found, there := after[ticketName(ticket)]; there {
+			err = s.closeParts(ctx, ticket.Account, readHead(after))
+			return numberOf(found), storeError("join a line", err)
 		}
 		a, err := s.stateOf(ctx, ticket.Account, ticket.Epoch, old)
 		if err != nil {
@@ -173,11 +200,11 @@ func (s *Sessions) Join(ctx context.Context, ticket session.Slot, had int64, lon
 	return 0, busy(nil)
 }
 
-// draw writes the ticket, unless it is there or the line is full: it then returns the
-// account's item.
+// draw writes the ticket, and returns the account's item after that. If the ticket is there
+// or the line is full, it returns the item as it was.
 func (s *Sessions) draw(
 	ctx context.Context, ticket session.Slot, had int64, longest int, now int64,
-) (drawn int64, old item, err error) {
+) (after, old item, err error) {
 	names := map[string]string{
 		"#ticket": ticketName(ticket), "#here": herePrefix + ticket.Epoch, "#waiting": waitingCount,
 	}
@@ -197,16 +224,16 @@ func (s *Sessions) draw(
 		ConditionExpression: aws.String(
 			"attribute_not_exists(#ticket) AND (attribute_not_exists(#waiting) OR #waiting < :longest)"),
 		ExpressionAttributeNames: names, ExpressionAttributeValues: values,
-		ReturnValues:                        types.ReturnValueUpdatedNew,
+		ReturnValues:                        types.ReturnValueAllNew,
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
 	if found, failed := conditionFailed(err); failed {
-		return 0, found, nil
+		return nil, found, nil
 	}
 	if err != nil {
-		return 0, nil, err
+		return nil, nil, err
 	}
-	return numberOf(written.Attributes[ticketName(ticket)]), nil, nil
+	return written.Attributes, nil, nil
 }
 
 // Look returns the line of an account: one read of the account, one of the leases, and a
@@ -230,7 +257,14 @@ func (s *Sessions) Look(ctx context.Context, account, epoch string) (session.Lin
 	if _, err := s.clearLine(ctx, account, a); err != nil {
 		return session.Line{}, storeError("look at a line", err)
 	}
-	return session.Line{Tickets: a.line.waiting(a.leases), Taken: a.taken()}, nil
+	line := session.Line{Tickets: a.line.waiting(a.leases), Taken: a.taken()}
+	if len(line.Tickets) > 0 {
+		// Who joined may have died before, or be of an earlier version.
+		if err := s.closeParts(ctx, account, a.head); err != nil {
+			return session.Line{}, storeError("look at a line", err)
+		}
+	}
+	return line, nil
 }
 
 // stay writes an epoch's sign of life. It does nothing when others have removed its
@@ -314,7 +348,8 @@ func (s *Sessions) removeTickets(
 	return err
 }
 
-// Redeem takes a slot for a ticket whose turn it is: two reads and one transaction.
+// Redeem takes a slot for a ticket whose turn it is: two reads, or three where the account has
+// parts, and one transaction.
 // Whose turn it is cannot change to the worse between the two: those before a ticket
 // leave or are served, and each who is served needs one of the slots that were free.
 //
@@ -332,7 +367,7 @@ func (s *Sessions) Redeem(ctx context.Context, ticket session.Slot, limit int) e
 		waiting := a.line.waiting(a.leases)
 		before := slices.Index(waiting, ticket)
 		switch {
-		case a.slots[ticket.ID] == ticket.Epoch:
+		case a.has(ticket):
 			return nil
 		case !a.leases[ticket.Epoch].alive():
 			return session.ErrLeaseOver
@@ -341,8 +376,14 @@ func (s *Sessions) Redeem(ctx context.Context, ticket session.Slot, limit int) e
 		case before >= limit-a.taken():
 			return session.ErrNoSlot
 		}
-		if len(a.slots) >= min(limit, mostSlots) {
-			if _, err := s.freeDead(ctx, ticket.Account, a); err != nil {
+		if a.head.parts > 0 {
+			if done, err := s.redeemSpread(ctx, ticket, limit, a); done || err != nil {
+				return storeError("redeem a ticket", err)
+			}
+			continue
+		}
+		if len(a.items[atAccount].slots) >= min(limit, mostSlots) {
+			if _, err := s.freeDead(ctx, a); err != nil {
 				return storeError("free the slots of dead leases", err)
 			}
 		}
