@@ -285,6 +285,7 @@ func (w *World) completion() {
 	_, err3 := instance.rates.Charge(ctx, "inference-tokens/"+account.Name, int(used), tokens)
 	err4 := w.service.usage.Add(ctx, []usage.Record{{
 		ID: w.newID(), Account: account.Name, Key: who.Key.ID, Model: "chat", Day: usage.DayOf(w.clock.Now()),
+		Busy:   account.busy,
 		Counts: usage.Counts{Requests: 1, PromptTokens: used / 2, CompletionTokens: used / 2},
 	}})
 	for _, err := range []error{err1, err2, err3, err4} {

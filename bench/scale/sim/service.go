@@ -18,6 +18,7 @@ import (
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fleet"
 	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/usage"
 )
 
 // service is the service's own parts, put together as the programs of a deploy do. What the
@@ -63,17 +64,20 @@ func (w *World) newService() (*service, error) {
 	if s.tiers, err = w.makeAccounts(s.keys, s.budgets); err != nil {
 		return nil, err
 	}
-	return s, w.spreadAccounts(dynamo.NewJobs(s.runs, nil, s.lengths, now))
+	return s, w.spreadAccounts(dynamo.NewJobs(s.runs, nil, s.lengths, now), s.usage)
 }
 
 // spreadAccounts makes accounts that were large before a window begins be spread as they are
 // then.
-func (w *World) spreadAccounts(store *dynamo.Jobs) error {
+func (w *World) spreadAccounts(store *dynamo.Jobs, counts *dynamo.Usage) error {
 	for _, a := range w.accounts {
 		if w.Window == 0 {
 			break
 		}
 		if err := store.SpreadJobs(context.Background(), a.Name, begin); err != nil {
+			return err
+		}
+		if err := counts.SpreadUsage(context.Background(), a.Name, usage.DayOf(begin)); err != nil {
 			return err
 		}
 	}
@@ -125,6 +129,7 @@ func (w *World) makeAccounts(keys *dynamo.Keys, budgets *dynamo.Budgets) (creden
 		tier.StoredBytes, tier.Uploads = 1e18, 1e9
 		tier.RealtimeSessions = max(tier.RealtimeSessions, int(4*peak*sessionsEach*sessionLength.Seconds()))
 		tiers[tier.Name] = tier
+		a.busy = 4*peak*completionsEach > 1000
 		w.sessionLimits[a.Name] = tier.RealtimeSessions
 		a.tier = tier.Name
 		key, err := credential.NewKey(a.secret, a.Name, a.tier, "", w.clock.Now())

@@ -60,13 +60,13 @@ func NewJobs(runs *Runs, dispatcher Dispatcher, lengths Lengths, now func() time
 
 // count returns the write that adds so many times a job to the usage of its account,
 // if jobs are counted.
-func (s *Jobs) count(j job.Job, times int64) []types.TransactWriteItem {
+func (s *Jobs) count(j job.Job, times int64, shards uint32) []types.TransactWriteItem {
 	if s.usage == nil {
 		return nil
 	}
 	record := job.Usage(j)
 	record.Jobs *= times
-	write, _ := s.usage.addition(record)
+	write, _ := s.usage.addition(record, shards)
 	return []types.TransactWriteItem{write}
 }
 
@@ -124,14 +124,14 @@ const maxOpen, mostOpen = 5000, 25_000
 func (s *Jobs) record(ctx context.Context, j *job.Job, most int, claims []budget.Claim) (set int, err error) {
 	limit := openLimitOf(most)
 	set = limit.first(j.ID)
-	partition := s.index.partitionOf(ctx, *j, limit)
+	partition, shards := s.index.partitionOf(ctx, *j, limit), s.usageShards(ctx, *j, limit)
 	var at []budget.Claim
 	if len(claims) > 0 {
 		at = s.budgets.spreadClaims(j.ID, claims)
 	}
 	for {
 		j.Holds = holdsOf(at)
-		writes, err := s.acceptance(*j, place{set, limit.room(set), partition}, at)
+		writes, err := s.acceptance(*j, place{set, limit.room(set), partition, shards}, at)
 		if err != nil {
 			return set, err
 		}
@@ -171,11 +171,26 @@ const (
 	claimWrite = 3
 )
 
-// place is where a job is recorded: in a set of open jobs with so much room, and in a partition
-// of the index.
+// place is where a job is recorded: in a set of open jobs with so much room, in a partition of
+// the index, and in one of so many shards of usage.
 type place struct {
 	set, room int
 	partition string
+	shards    uint32
+}
+
+// usageShards returns over how many shards the usage of an account is: more for one that is
+// large enough to be spread in the index. Where it cannot be told, those that are always read.
+func (s *Jobs) usageShards(ctx context.Context, j job.Job, limit openLimit) uint32 {
+	record := job.Usage(j)
+	if record.Busy = limit.sets >= s.index.sets; !record.Busy || s.usage == nil {
+		return usageShards
+	}
+	shards, err := s.usage.shardsOf(ctx, record)
+	if err != nil {
+		return usageShards
+	}
+	return shards
 }
 
 // acceptance returns the writes that record a job at a place. Those with conditions are the
@@ -187,6 +202,9 @@ func (s *Jobs) acceptance(j job.Job, at place, claims []budget.Claim) ([]types.T
 	}
 	if at.set > 0 {
 		record[openSetAttribute] = number(int64(at.set))
+	}
+	if at.shards > usageShards {
+		record[usageAttribute] = number(int64(at.shards))
 	}
 	if at.partition != j.Account {
 		record["account"], record[ownerAttribute] = text(at.partition), text(j.Account)
@@ -214,12 +232,12 @@ func (s *Jobs) acceptance(j job.Job, at place, claims []budget.Claim) ([]types.T
 	for _, h := range j.Holds {
 		writes = append(writes, s.budgets.noteHold(j, h))
 	}
-	return append(writes, s.count(j, 1)...), nil
+	return append(writes, s.count(j, 1, at.shards)...), nil
 }
 
 // withdraw deletes a job that was not handed over.
 func (s *Jobs) withdraw(ctx context.Context, j job.Job, set int) error {
-	back := s.count(j, -1)
+	back := s.count(j, -1, usageShards)
 	for _, h := range budget.Settle(j.Holds, budget.Amounts{}) {
 		back = append(back, s.budgets.settleHold(j.ID, h)...)
 	}
@@ -269,9 +287,9 @@ func (s *Jobs) Expire(ctx context.Context, id string, now time.Time) (job.Job, e
 	if err != nil {
 		return job.Job{}, storeError("expire a job", err)
 	}
-	j, set, err := s.getOpen(ctx, id)
+	j, at, err := s.getOpen(ctx, id)
 	if err == nil && refusing == nil {
-		err = errors.Join(s.settle(ctx, j), s.free(ctx, j, set))
+		err = errors.Join(s.settle(ctx, j), s.free(ctx, j, at.set))
 	}
 	return j, storeError("expire a job", err)
 }
@@ -298,9 +316,9 @@ func (s *Jobs) Fail(ctx context.Context, id, nonce string, failure job.Failure, 
 	if err := s.Runs.Fail(ctx, id, nonce, failure, now); err != nil {
 		return err
 	}
-	j, set, err := s.getOpen(ctx, id)
+	j, at, err := s.getOpen(ctx, id)
 	if err == nil {
-		err = errors.Join(s.settle(ctx, j), s.free(ctx, j, set))
+		err = errors.Join(s.settle(ctx, j), s.free(ctx, j, at.set))
 	}
 	return storeError("fail a job", err)
 }

@@ -68,8 +68,9 @@ func (r *Runs) get(ctx context.Context, id string) (job.Job, error) {
 	return j, err
 }
 
-// getOpen is get, and returns the set of open jobs that has or had the job.
-func (r *Runs) getOpen(ctx context.Context, id string) (j job.Job, set int, err error) {
+// getOpen is get, and returns the set of open jobs that has or had the job, and the shards of
+// its usage.
+func (r *Runs) getOpen(ctx context.Context, id string) (j job.Job, at place, err error) {
 	found, err := r.client.Query(ctx, &dynamodb.QueryInput{
 		TableName: &r.table, ConsistentRead: aws.Bool(true),
 		KeyConditionExpression:    aws.String("#id = :id"),
@@ -77,7 +78,7 @@ func (r *Runs) getOpen(ctx context.Context, id string) (j job.Job, set int, err 
 		ExpressionAttributeValues: item{":id": text(id)},
 	})
 	if err != nil {
-		return job.Job{}, 0, err
+		return job.Job{}, place{}, err
 	}
 	var record, request item
 	for _, part := range found.Items {
@@ -89,12 +90,14 @@ func (r *Runs) getOpen(ctx context.Context, id string) (j job.Job, set int, err 
 		}
 	}
 	if record == nil || request == nil {
-		return job.Job{}, 0, job.ErrNotFound
+		return job.Job{}, place{}, job.ErrNotFound
 	}
 	if j, err = readJob(record, request); err != nil {
-		return job.Job{}, 0, err
+		return job.Job{}, place{}, err
 	}
-	return j, int((&reader{item: record}).number(openSetAttribute)), nil
+	read := reader{item: record}
+	at.set, at.shards = int(read.number(openSetAttribute)), max(uint32(read.number(usageAttribute)), usageShards)
+	return j, at, nil
 }
 
 // Start begins a run under the nonce.
@@ -212,11 +215,11 @@ func (r *Runs) Complete(ctx context.Context, id, nonce string, result job.Result
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	j, set, err := r.getOpen(ctx, id)
+	j, at, err := r.getOpen(ctx, id)
 	var before *job.Job
 	if err == nil {
 		j.Status, j.Result = job.Completed, &result
-		before, err = r.complete(ctx, j, completeRun().with(item{
+		before, err = r.complete(ctx, j, at.shards, completeRun().with(item{
 			":now": text(writeTime(now)), ":result": body, ":nonce": text(nonce),
 		}))
 	}
@@ -226,7 +229,7 @@ func (r *Runs) Complete(ctx context.Context, id, nonce string, result job.Result
 	case err != nil:
 		return storeError("complete a job", err)
 	case before == nil, before.Status == job.Completed && before.Nonce == nonce:
-		_ = r.free(ctx, j, set) // see freeEnded
+		_ = r.free(ctx, j, at.set) // see freeEnded
 		return nil
 	case before.Status.Terminal() && before.Nonce == nonce:
 		return job.ErrEnded
@@ -238,14 +241,14 @@ func (r *Runs) Complete(ctx context.Context, id, nonce string, result job.Result
 
 // complete writes the end of a job that has its result, bills it and settles what it
 // holds. It returns what update does.
-func (r *Runs) complete(ctx context.Context, j job.Job, end update) (*job.Job, error) {
+func (r *Runs) complete(ctx context.Context, j job.Job, shards uint32, end update) (*job.Job, error) {
 	if r.usage == nil {
 		return nil, errors.New("the program bills no jobs: it may complete none")
 	}
 	if len(j.Holds) > 0 && r.budgets == nil {
 		return nil, errNoBudgets
 	}
-	bill, _ := r.usage.addition(job.Billed(j))
+	bill, _ := r.usage.addition(job.Billed(j), shards)
 	writes := []types.TransactWriteItem{{Update: &types.Update{
 		TableName: &r.table, Key: jobKey(j.ID, RecordPart),
 		UpdateExpression: &end.set, ConditionExpression: &end.condition,
