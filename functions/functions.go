@@ -29,7 +29,10 @@ func All() []Function {
 		"CUTROOM_JOBS_TABLE", "CUTROOM_FILES_TABLE", "CUTROOM_BUCKET", "CUTROOM_STATE_MACHINE", "CUTROOM_VIDEO_QUEUE",
 		"CUTROOM_IMAGE_QUEUE", "CUTROOM_MAX_UPLOAD", "CUTROOM_WORKERS", "CUTROOM_WAKE_FUNCTION",
 	})
-	workers := []string{"CUTROOM_JOBS_TABLE", "CUTROOM_CLUSTER", "CUTROOM_WORKER_SERVICE"}
+	workers := []string{
+		"CUTROOM_JOBS_TABLE", "CUTROOM_CLUSTER", "CUTROOM_WORKER_SERVICE", "CUTROOM_VIDEO_QUEUE", "CUTROOM_IMAGE_QUEUE",
+		"CUTROOM_WORKER_MIN", "CUTROOM_WORKER_MAX", "CUTROOM_WORKER_BACKLOG", "CUTROOM_WORKER_IDLE",
+	}
 	with := func(variables []string, more ...string) []string { return slices.Concat(variables, more) }
 	return []Function{
 		{Name: "jobs", Variables: with(submits, "CUTROOM_SECRET_ARN", "CUTROOM_WEBHOOK_ALLOW")},
@@ -71,11 +74,7 @@ func All() []Function {
 			},
 		},
 		{Name: "wake", Variables: workers},
-		{
-			Name: "scale",
-			Variables: with(workers, "CUTROOM_VIDEO_QUEUE", "CUTROOM_IMAGE_QUEUE", "CUTROOM_WORKER_MIN", "CUTROOM_WORKER_MAX",
-				"CUTROOM_WORKER_BACKLOG", "CUTROOM_WORKER_IDLE"),
-		},
+		{Name: "scale", Variables: workers},
 		// Its event says all that it has to know.
 		{Name: "smoke"},
 	}

@@ -200,10 +200,10 @@ func TestFleet(t *testing.T) {
 		video.ARN: "video", image.ARN: "image"}))
 	w.names["cutroom"] = "cutroom-dev"
 	queues := sqs.NewFromConfig(w.cloud.Config())
-	of := []string{"CUTROOM_CLUSTER=cutroom", "CUTROOM_WORKER_SERVICE=worker"}
-	wake := w.start(t, "wake", of...)
-	scale := w.start(t, "scale", append(of, "CUTROOM_VIDEO_QUEUE="+video.URL, "CUTROOM_IMAGE_QUEUE="+image.URL,
-		"CUTROOM_WORKER_MAX=4", "CUTROOM_WORKER_BACKLOG=2", "CUTROOM_WORKER_IDLE=10")...)
+	of := []string{"CUTROOM_CLUSTER=cutroom", "CUTROOM_VIDEO_QUEUE=" + video.URL, "CUTROOM_IMAGE_QUEUE=" + image.URL,
+		"CUTROOM_WORKER_MAX=4", "CUTROOM_WORKER_BACKLOG=2", "CUTROOM_WORKER_IDLE=10"}
+	wake := w.start(t, "wake", append(of, "CUTROOM_WORKER_SERVICE=worker")...)
+	scale := w.start(t, "scale", append(of, "CUTROOM_WORKER_SERVICE=worker")...)
 	start := func(name string, f *lambdatest.Function, event string, want int) {
 		t.Helper()
 		text, err := os.ReadFile(filepath.Join("..", "events", name, event+".json"))
@@ -233,13 +233,13 @@ func TestFleet(t *testing.T) {
 		t.Fatal(err)
 	}
 	start("scale", scale, "minute", 4)
-	if err := w.stamps.SetExcess(ctx, time.Now().Add(-11*time.Minute)); err != nil {
+	if err := w.stamps.Saw(ctx, time.Now().Add(-11*time.Minute), job.Fleet{SeenAt: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	// The wake-up of a moment ago keeps one.
 	start("scale", scale, "minute", 1)
 
-	unknown := w.start(t, "wake", "CUTROOM_CLUSTER=cutroom", "CUTROOM_WORKER_SERVICE=other")
+	unknown := w.start(t, "wake", append(of, "CUTROOM_WORKER_SERVICE=other")...)
 	if _, err := unknown.Invoke(ctx, []byte("{}")); err == nil {
 		t.Error("a service that is not there was raised")
 	}

@@ -92,9 +92,7 @@ func (s *stack) describeFunctions() []function {
 	// Every function can be tried locally, whatever takes the jobs there.
 	if s.hasWorker() || s.Endpoint != "" {
 		deployed["wake"] = function{memory: 256, timeout: internalTimeout, may: s.setWorkers()}
-		deployed["scale"] = function{
-			memory: 256, timeout: internalTimeout, may: append(s.setWorkers(), s.onQueues(queueARN, "GetQueueAttributes")),
-		}
+		deployed["scale"] = function{memory: 256, timeout: internalTimeout, may: s.setWorkers()}
 	}
 	var described []function
 	for _, f := range functions.All() {

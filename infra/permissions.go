@@ -203,11 +203,12 @@ func (s *stack) deleteFiles() []permission {
 	}
 }
 
-// setWorkers is for the function that sets the number of workers.
+// setWorkers is for the functions that set the number of workers, by the jobs in the queues.
 func (s *stack) setWorkers() []permission {
 	return []permission{
 		{actions: []string{"ecs:DescribeServices", "ecs:UpdateService"}, resources: []*string{s.workerServiceARN()}},
 		s.onTable("jobs", "GetItem", "UpdateItem"),
+		s.onQueues(queueARN, "GetQueueAttributes"),
 	}
 }
 

@@ -1,6 +1,7 @@
-// Function wake starts workers when work arrives and none are running. Every execution
-// that begins starts it, and so do submissions that find no worker and calls that wait
-// for one. It does not read its event.
+// Function wake starts workers when work arrives: as many as are missing for what is queued.
+// Every execution that begins starts it, and so do submissions that find no worker and calls
+// that wait for one. It does not read its event. A run that starts workers looks again within
+// the minute, as the rest of a burst may not be counted yet.
 package main
 
 import (
@@ -8,6 +9,7 @@ import (
 
 	"cutroom/shared/app/awsapp"
 	"cutroom/shared/app/eventapp"
+	"cutroom/shared/platform/clock"
 )
 
 func main() { eventapp.Main(wake) }
@@ -15,9 +17,12 @@ func main() { eventapp.Main(wake) }
 func wake(p *eventapp.Parts) func(context.Context, any) (any, error) {
 	workers := awsapp.NewFleet(p.Environment, p.AWS)
 	return func(ctx context.Context, _ any) (any, error) {
-		woken, err := workers.Wake(ctx)
-		if woken {
-			p.Logger.InfoContext(ctx, "the workers were woken")
+		look, err := workers.Wake(ctx)
+		if err == nil {
+			look, err = workers.Follow(ctx, look, clock.Wait)
+		}
+		if look.Rose() {
+			p.Logger.InfoContext(ctx, "workers were woken", "jobs", look.Jobs, "from", look.From, "to", look.To)
 		}
 		return nil, err
 	}

@@ -47,7 +47,7 @@ func TestTasksScaleFromNoneAndBack(t *testing.T) {
 	})
 
 	id := submit(t, client, "film noir")
-	if woken, err := workers.Wake(t.Context()); err != nil || !woken {
+	if woken, err := workers.Wake(t.Context()); err != nil || !woken.Rose() {
 		t.Fatalf("woken: %v, %v", woken, err)
 	}
 	if running(t, tasks) != 1 {

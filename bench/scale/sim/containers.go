@@ -25,10 +25,10 @@ const MostWorkers, MostOpen = 5000, 25_000
 // How long a container takes to start.
 const shortestStart, longestStart = time.Minute, 10 * time.Minute
 
-// Desired implements fleet.Service.
-func (c *containers) Desired(context.Context) (int, error) {
+// Tasks implements fleet.Service.
+func (c *containers) Tasks(context.Context) (desired, running int, err error) {
 	c.reads.add(c.world.clock.Now(), 1)
-	return c.desired, nil
+	return c.desired, c.world.running(), nil
 }
 
 // SetDesired implements fleet.Service.

@@ -166,15 +166,33 @@ func (w *World) look() {
 	if w.stopped {
 		return
 	}
-	_, _ = w.service.fleet.Look(context.Background()) // the next look repeats it
+	look, _ := w.service.fleet.Look(context.Background()) // the next look repeats it
+	w.follow(look, fleet.MostRises)
 	w.clock.After(time.Minute, w.look)
+}
+
+// follow looks again after a look that has raised the number of workers, as Follow does.
+func (w *World) follow(look fleet.Look, left int) {
+	if !look.Rose() || left == 0 {
+		return
+	}
+	done := w.occupy("wake")
+	w.clock.After(fleet.RiseEvery, func() {
+		done()
+		if w.stopped {
+			return
+		}
+		look, _ := w.service.fleet.Rise(context.Background()) // the next look repeats it
+		w.follow(look, left-1)
+	})
 }
 
 // wake is the function that an execution's start calls.
 func (w *World) wake() {
 	w.count.wakes++
 	w.busy("wake", w.times.wake)
-	_, _ = w.service.fleet.Wake(context.Background()) // the look repeats it
+	look, _ := w.service.fleet.Wake(context.Background()) // the look repeats it
+	w.follow(look, fleet.MostRises)
 }
 
 // reset forgets what was counted so far, by the simulation and by the cloud. What belongs to

@@ -2,12 +2,15 @@ package dynamo
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"cutroom/shared/domain/fleet"
+	"cutroom/shared/domain/job"
 )
 
 // FleetStamps keeps the stamp of the fleet of workers, in the table of the jobs. It
@@ -26,7 +29,9 @@ func NewFleetStamps(client *dynamodb.Client, table string) *FleetStamps {
 
 // fleetKey is the key of the stamp. A wake and a look write different attributes of
 // it, so neither overwrites what the other has written.
-func fleetKey() item { return jobKey("fleet", "stamp") }
+func fleetKey() item { return jobKey("fleet", fleetPart) }
+
+const fleetPart = "stamp"
 
 // Read implements fleet.Stamps by one consistent read.
 func (s *FleetStamps) Read(ctx context.Context) (fleet.Stamp, error) {
@@ -39,8 +44,17 @@ func (s *FleetStamps) Read(ctx context.Context) (fleet.Stamp, error) {
 		return fleet.Stamp{}, storeError("read the fleet's stamp", err)
 	}
 	r := reader{item: found.Item}
-	stamp := fleet.Stamp{WokenAt: r.moment("woken_at"), ExcessSince: r.moment("excess_since")}
+	stamp := fleet.Stamp{WokenAt: r.moment("woken_at"), ExcessSince: r.moment("excess_since"), Fleet: r.fleet()}
 	return stamp, r.err
+}
+
+// fleet returns what a look saw of the workers.
+func (r *reader) fleet() job.Fleet {
+	return job.Fleet{
+		SeenAt: r.moment("seen_at"), Running: int(r.number("running")), Wanted: int(r.number("wanted")),
+		Most: int(r.number("most")), WantedSince: r.moment("wanted_since"), ShortSince: r.moment("short_since"),
+		StartTime: milliseconds(r.number("start_millis")),
+	}
 }
 
 // Wake implements fleet.Stamps by one write.
@@ -60,19 +74,34 @@ func (s *FleetStamps) Wake(ctx context.Context, at time.Time) error {
 	return storeError("record a wake", err)
 }
 
-// SetExcess implements fleet.Stamps by one write.
-func (s *FleetStamps) SetExcess(ctx context.Context, since time.Time) error {
+// Saw implements fleet.Stamps by one write.
+func (s *FleetStamps) Saw(ctx context.Context, excessSince time.Time, seen job.Fleet) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	update := &dynamodb.UpdateItemInput{
-		TableName: &s.table, Key: fleetKey(),
-		UpdateExpression:         aws.String("REMOVE #excess_since"),
-		ExpressionAttributeNames: named("excess_since"),
+	set := "SET #seen_at = :seen_at, #running = :running, #wanted = :wanted, #most = :most, #start_millis = :start_millis"
+	names := named("seen_at", "running", "wanted", "most", "start_millis", "excess_since", "wanted_since", "short_since")
+	values := item{
+		":seen_at": moment(seen.SeenAt), ":running": number(int64(seen.Running)), ":wanted": number(int64(seen.Wanted)),
+		":most": number(int64(seen.Most)), ":start_millis": number(seen.StartTime.Milliseconds()),
 	}
-	if !since.IsZero() {
-		update.UpdateExpression = aws.String("SET #excess_since = :since")
-		update.ExpressionAttributeValues = item{":since": moment(since)}
+	var without []string
+	for _, of := range []struct {
+		name string
+		at   time.Time
+	}{{"excess_since", excessSince}, {"wanted_since", seen.WantedSince}, {"short_since", seen.ShortSince}} {
+		if of.at.IsZero() {
+			without = append(without, "#"+of.name)
+			continue
+		}
+		set += fmt.Sprintf(", #%s = :%s", of.name, of.name)
+		values[":"+of.name] = moment(of.at)
 	}
-	_, err := s.client.UpdateItem(ctx, update)
-	return storeError("record idle workers", err)
+	if len(without) > 0 {
+		set += " REMOVE " + strings.Join(without, ", ")
+	}
+	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: &s.table, Key: fleetKey(), UpdateExpression: &set, ExpressionAttributeNames: names,
+		ExpressionAttributeValues: values,
+	})
+	return storeError("record what was seen of the workers", err)
 }

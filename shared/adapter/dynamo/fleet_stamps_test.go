@@ -6,6 +6,7 @@ import (
 
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/domain/fleet"
+	"cutroom/shared/domain/job"
 )
 
 // A wake and a look write the same stamp at the same time: neither undoes the other.
@@ -26,14 +27,16 @@ func TestFleetStamps(t *testing.T) {
 		}
 	}
 	is(fleet.Stamp{})
-	must(stamps.SetExcess(ctx, time.Time{}))
-	is(fleet.Stamp{})
+	must(stamps.Saw(ctx, time.Time{}, job.Fleet{SeenAt: now}))
+	is(fleet.Stamp{Fleet: job.Fleet{SeenAt: now}})
 	must(stamps.Wake(ctx, now))
-	must(stamps.SetExcess(ctx, now.Add(time.Minute)))
-	is(fleet.Stamp{WokenAt: now, ExcessSince: now.Add(time.Minute)})
+	seen := job.Fleet{SeenAt: now, Running: 1, Wanted: 3, Most: 8, WantedSince: now.Add(-time.Minute),
+		ShortSince: now.Add(-time.Second), StartTime: 90 * time.Second}
+	must(stamps.Saw(ctx, now.Add(time.Minute), seen))
+	is(fleet.Stamp{WokenAt: now, ExcessSince: now.Add(time.Minute), Fleet: seen})
 	must(stamps.Wake(ctx, now.Add(-time.Second))) // by a clock that is behind
-	is(fleet.Stamp{WokenAt: now, ExcessSince: now.Add(time.Minute)})
+	is(fleet.Stamp{WokenAt: now, ExcessSince: now.Add(time.Minute), Fleet: seen})
 	must(stamps.Wake(ctx, now.Add(time.Second)))
-	must(stamps.SetExcess(ctx, time.Time{}))
-	is(fleet.Stamp{WokenAt: now.Add(time.Second)})
+	must(stamps.Saw(ctx, time.Time{}, job.Fleet{SeenAt: now.Add(time.Hour)}))
+	is(fleet.Stamp{WokenAt: now.Add(time.Second), Fleet: job.Fleet{SeenAt: now.Add(time.Hour)}})
 }

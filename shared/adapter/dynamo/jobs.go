@@ -45,6 +45,7 @@ type Jobs struct {
 	dispatcher Dispatcher
 	lengths    Lengths
 	index      *jobIndex
+	lanes      laneStates
 	now        func() time.Time
 }
 
@@ -305,6 +306,7 @@ func (s *Jobs) Complete(ctx context.Context, id, nonce string, result job.Result
 	if err != nil {
 		return err
 	}
+	defer s.lanes.forget(j.Lane)
 	return s.RecordRunTime(ctx, j.Lane, id, j.Model, j.CompletedAt.Sub(j.StartedAt))
 }
 
@@ -348,7 +350,8 @@ func (s *Jobs) Forget(ctx context.Context, id string) error {
 }
 
 // Backlog returns the work that is ahead of a new job on the lane. The number of all
-// jobs is the queue's, which may lag. That of the account includes jobs that failed a moment
+// jobs is the queue's, which may lag; run times and workers are as they were within
+// laneStateFor. That of the account includes jobs that failed a moment
 // ago, as long as neither is more than there can be.
 //
 // Errors: fault.Unavailable.
@@ -362,9 +365,11 @@ func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string, limit
 	if backlog.Jobs, err = s.lengths.Length(ctx, lane); err != nil {
 		return job.Backlog{}, err
 	}
-	if backlog.RunTime, err = s.meanRunTime(ctx, lane); err != nil {
+	state, err := s.lane(ctx, lane)
+	if err != nil {
 		return job.Backlog{}, storeError("read the backlog", err)
 	}
+	backlog.RunTime, backlog.Fleet = state.mean(), state.fleet
 	if backlog.AccountJobs, err = s.openOn(ctx, lane, account, openLimitOf(limit), backlog.Jobs); err != nil {
 		return job.Backlog{}, storeError("read the backlog", err)
 	}

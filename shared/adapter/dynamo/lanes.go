@@ -4,13 +4,11 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"cutroom/shared/domain/job"
 )
@@ -56,42 +54,6 @@ func (r *Runs) RecordRunTime(ctx context.Context, lane job.Lane, id, model strin
 		ExpressionAttributeValues: item{":took": number(took.Milliseconds()), ":model": text(model)},
 	})
 	return storeError("record a run time", err)
-}
-
-// runTimes returns the recorded run times of a lane: one read of each of their items, which
-// is not consistent.
-func (r *Runs) runTimes(ctx context.Context, lane job.Lane) (runs []job.RunTime, err error) {
-	var keys []item
-	for n := range uint32(runTimeItems) {
-		keys = append(keys, runTimesKey(lane, n))
-	}
-	found, err := readAsked(ctx, r.client, r.table, types.KeysAndAttributes{Keys: keys})
-	if err != nil {
-		return nil, err
-	}
-	for _, one := range found {
-		values := reader{item: one}
-		for name := range one {
-			if place, is := strings.CutPrefix(name, runTimePrefix); is {
-				runs = append(runs, job.RunTime{
-					Model: values.text(runModelPrefix + place), Took: time.Duration(values.number(name)) * time.Millisecond,
-				})
-			}
-		}
-		if values.err != nil {
-			return nil, values.err
-		}
-	}
-	return runs, nil
-}
-
-// meanRunTime returns the mean of the recorded run times, or 0 if there are none.
-func (r *Runs) meanRunTime(ctx context.Context, lane job.Lane) (mean time.Duration, err error) {
-	runs, err := r.runTimes(ctx, lane)
-	for _, run := range runs {
-		mean += run.Took / time.Duration(len(runs))
-	}
-	return mean, err
 }
 
 const (

@@ -10,7 +10,8 @@ import (
 
 var _ job.Lines = (*Jobs)(nil)
 
-// Line returns the line of a lane: one call of the queue and one read. The queue tells
+// Line returns the line of a lane: one call of the queue and one read, or none within
+// laneStateFor. The queue tells
 // nothing about accounts.
 //
 // Errors: fault.Unavailable.
@@ -20,7 +21,8 @@ func (s *Jobs) Line(ctx context.Context, lane job.Lane) (line job.Line, err erro
 	if line.Waiting, line.Running, err = s.lengths.Depth(ctx, lane); err != nil {
 		return job.Line{}, err
 	}
-	line.Runs, err = s.runTimes(ctx, lane)
+	state, err := s.lane(ctx, lane)
+	line.Runs = state.runs
 	return line, storeError("read a line", err)
 }
 

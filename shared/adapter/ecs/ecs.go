@@ -30,21 +30,21 @@ func NewService(config aws.Config, cluster, name string) *Service {
 	})}
 }
 
-// Desired returns how many tasks the service is to have.
+// Tasks returns how many tasks the service is to have, and how many of them run: one call.
 //
 // It fails if there is no such service.
-func (s *Service) Desired(ctx context.Context) (int, error) {
+func (s *Service) Tasks(ctx context.Context) (desired, running int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()
 	found, err := s.client.DescribeServices(ctx,
 		&ecs.DescribeServicesInput{Cluster: &s.cluster, Services: []string{s.name}})
 	if err != nil {
-		return 0, fmt.Errorf("ecs: describe the service: %w", err)
+		return 0, 0, fmt.Errorf("ecs: describe the service: %w", err)
 	}
 	if len(found.Services) != 1 {
-		return 0, fmt.Errorf("ecs: there is no service %s in the cluster %s", s.name, s.cluster)
+		return 0, 0, fmt.Errorf("ecs: there is no service %s in the cluster %s", s.name, s.cluster)
 	}
-	return int(found.Services[0].DesiredCount), nil
+	return int(found.Services[0].DesiredCount), int(found.Services[0].RunningCount), nil
 }
 
 // SetDesired sets how many tasks the service is to have. ECS does not stop a task

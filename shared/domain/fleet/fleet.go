@@ -1,10 +1,10 @@
 // Package fleet decides how many workers there are to be where they scale to zero.
 //
-// A wake raises the fleet from none as soon as work is accepted. From then on a
-// look, once a minute, compares the jobs in the queues with the workers and
-// decides. Nothing else changes the number: metrics of queues lag by minutes, and by
-// a quarter of an hour after hours of silence, so what acts on them stops workers
-// that were just started.
+// A wake raises the fleet to what is queued as soon as work is accepted. A look, once a
+// minute, compares the jobs in the queues with the workers and decides; it alone lowers
+// the number. While either raises it, it is followed by others within the minute. Nothing
+// else changes the number: metrics of queues lag by minutes, and by a quarter of an hour
+// after hours of silence, so what acts on them stops workers that were just started.
 package fleet
 
 import (
@@ -52,6 +52,8 @@ type Stamp struct {
 	// ExcessSince is when there began to be more workers than needed, zero if
 	// there are not.
 	ExcessSince time.Time
+	// Fleet is what the last look saw of the workers, for admission.
+	Fleet job.Fleet
 }
 
 // Decide returns how many workers should run, and when there began to be
@@ -61,7 +63,7 @@ type Stamp struct {
 // The number rises at once. It falls only after each look of Idle found it too
 // high: one look can miss a job that has just been accepted.
 func (r Rules) Decide(now time.Time, jobs, desired int, s Stamp) (count int, excessSince time.Time) {
-	need := r.clamp((max(jobs, 0) + r.Backlog - 1) / r.Backlog)
+	need := r.need(jobs)
 	held := need
 	if !s.WokenAt.IsZero() && now.Sub(s.WokenAt) < r.Idle {
 		held = r.clamp(max(need, 1))
@@ -83,7 +85,56 @@ func (r Rules) Decide(now time.Time, jobs, desired int, s Stamp) (count int, exc
 	return count, excessSince
 }
 
+// need returns how many workers so many jobs take.
+func (r Rules) need(jobs int) int { return r.clamp((max(jobs, 0) + r.Backlog - 1) / r.Backlog) }
+
 func (r Rules) clamp(n int) int { return min(max(n, r.Min), r.Max) }
+
+// see returns what admission is told: how many workers run and are to be, since when others
+// are missing, and how long they took to start.
+func (r Rules) see(now time.Time, running, wanted int, s Stamp) job.Fleet {
+	last, seen := s.Fleet, s.Fleet
+	seen.SeenAt, seen.Running, seen.Wanted, seen.Most = now, running, wanted, r.Max
+	if wanted > last.Wanted {
+		seen.WantedSince = now
+		if last.Wanted == 0 && s.WokenAt.After(last.SeenAt) && s.WokenAt.Before(now) {
+			seen.WantedSince = s.WokenAt // which has raised the number
+		}
+	}
+	switch {
+	case running >= wanted:
+		seen.ShortSince = time.Time{}
+		// All have come, the last of them this long after they were wanted.
+		if running > last.Running && !last.ShortSince.IsZero() && !last.Stuck(now) {
+			seen.StartTime = learn(last.Starts(), now.Sub(last.WantedSince))
+		}
+	case last.ShortSince.IsZero() && wanted > last.Wanted:
+		seen.ShortSince = seen.WantedSince
+	case last.ShortSince.IsZero() || running > last.Running:
+		seen.ShortSince = now
+	}
+	return seen
+}
+
+// learn returns how long a start is taken to last after one that took so long. It is as
+// cautious as the longest, and forgets it by and by.
+func learn(known, took time.Duration) time.Duration {
+	took = min(max(took, 0), job.MaxAge)
+	return max(took, (3*known+took)/4)
+}
+
+// seenEvery is how old what admission was told may become while there are workers.
+const seenEvery = 5 * time.Minute
+
+// worthTelling reports whether admission is to be told: a deploy that sleeps costs no write.
+func worthTelling(seen, last job.Fleet) bool {
+	someone := seen.Running > 0 || seen.Wanted > 0
+	if last.SeenAt.IsZero() || someone && seen.SeenAt.Sub(last.SeenAt).Abs() >= seenEvery {
+		return true
+	}
+	last.SeenAt = seen.SeenAt
+	return seen != last
+}
 
 // Stamps keeps the stamp of a fleet.
 type Stamps interface {
@@ -95,10 +146,11 @@ type Stamps interface {
 	//
 	// Errors: fault.Unavailable.
 	Wake(ctx context.Context, at time.Time) error
-	// SetExcess records when there began to be too many workers; zero for none.
+	// Saw records when there began to be too many workers, zero for none, and what a look
+	// saw of them.
 	//
 	// Errors: fault.Unavailable.
-	SetExcess(ctx context.Context, since time.Time) error
+	Saw(ctx context.Context, excessSince time.Time, seen job.Fleet) error
 }
 
 // Lengths reports how long the queues are.
@@ -109,8 +161,8 @@ type Lengths interface {
 
 // Service runs the workers.
 type Service interface {
-	// Desired returns how many workers there are to be.
-	Desired(ctx context.Context) (int, error)
+	// Tasks returns how many workers there are to be, and how many run.
+	Tasks(ctx context.Context) (desired, running int, err error)
 	// SetDesired sets how many there are to be. A worker that is busy is not stopped.
 	SetDesired(ctx context.Context, n int) error
 }
@@ -124,65 +176,29 @@ type Fleet struct {
 	Now     func() time.Time
 
 	mu sync.Mutex
-	// awakeAt is when a wake last found that there was to be a worker.
+	// awakeAt is when a wake last succeeded.
 	awakeAt time.Time
 }
 
-// wakeEvery is how old a recorded wake may be for another one not to be recorded.
-// It is far below MinIdle, so that a wake that is not recorded is held as well.
-const wakeEvery = time.Minute
-
-// awakeFor is for how long a wake trusts the last one of its process: each job wakes, and
-// ECS takes few questions a second. The last one found a worker, and a recorded wake that
-// was at most wakeEvery old; after both times together that wake still holds the worker.
-const awakeFor = 30 * time.Second
-
-// Wake ensures that there is a worker, and reports whether there was to be none. It
-// may be called at any time and by many. Within awakeFor of one that succeeded it asks
-// nobody.
-//
-// The wake is recorded first: a look that stops the last worker at the same time
-// finds it afterwards and starts one again.
-func (f *Fleet) Wake(ctx context.Context) (woken bool, err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	now := f.Now()
-	if age := now.Sub(f.awakeAt); age >= 0 && age < awakeFor {
-		return false, nil
-	}
-	if woken, err = f.wake(ctx, now); err == nil {
-		f.awakeAt = now
-	}
-	return woken, err
-}
-
-func (f *Fleet) wake(ctx context.Context, now time.Time) (woken bool, err error) {
-	stamp, err := f.Stamps.Read(ctx)
-	if err != nil {
-		return false, fmt.Errorf("fleet: wake: %w", err)
-	}
-	if now.Sub(stamp.WokenAt) >= wakeEvery {
-		if err := f.Stamps.Wake(ctx, now); err != nil {
-			return false, fmt.Errorf("fleet: wake: %w", err)
-		}
-	}
-	desired, err := f.Service.Desired(ctx)
-	if err != nil {
-		return false, fmt.Errorf("fleet: wake: %w", err)
-	}
-	if desired > 0 {
-		return false, nil
-	}
-	if err := f.Service.SetDesired(ctx, 1); err != nil {
-		return false, fmt.Errorf("fleet: wake: %w", err)
-	}
-	return true, nil
-}
-
-// Look is what a look found and decided.
+// Look is what a look, or a wake, found and decided.
 type Look struct {
 	// Jobs wait or are in work; workers were to be From, and are to be To.
 	Jobs, From, To int
+}
+
+// Rose reports whether there are to be more workers.
+func (l Look) Rose() bool { return l.To > l.From }
+
+// jobs returns how many wait or are in work.
+func (f *Fleet) jobs(ctx context.Context) (jobs int, err error) {
+	for _, lane := range []job.Lane{job.VideoLane, job.ImageLane} {
+		n, err := f.Lengths.Length(ctx, lane)
+		if err != nil {
+			return 0, err
+		}
+		jobs += n
+	}
+	return jobs, nil
 }
 
 // Look sets how many workers there are to be. If anything cannot be read, it changes
@@ -196,24 +212,30 @@ func (f *Fleet) Look(ctx context.Context) (Look, error) {
 	if err != nil {
 		return fail(err)
 	}
-	for _, lane := range []job.Lane{job.VideoLane, job.ImageLane} {
-		n, err := f.Lengths.Length(ctx, lane)
-		if err != nil {
-			return fail(err)
-		}
-		look.Jobs += n
-	}
-	if look.From, err = f.Service.Desired(ctx); err != nil {
+	if look.Jobs, err = f.jobs(ctx); err != nil {
 		return fail(err)
 	}
-	count, excess := f.Rules.Decide(f.Now(), look.Jobs, look.From, stamp)
+	var running int
+	if look.From, running, err = f.Service.Tasks(ctx); err != nil {
+		return fail(err)
+	}
 	look.To = look.From
-	if !excess.Equal(stamp.ExcessSince) {
-		if err := f.Stamps.SetExcess(ctx, excess); err != nil {
+	now := f.Now()
+	count, excess := f.Rules.Decide(now, look.Jobs, look.From, stamp)
+	if count > look.From {
+		// At once: what is told of it can wait.
+		if err := f.Service.SetDesired(ctx, count); err != nil {
+			return fail(err)
+		}
+		look.To = count
+	}
+	seen := f.Rules.see(now, running, count, stamp)
+	if !excess.Equal(stamp.ExcessSince) || worthTelling(seen, stamp.Fleet) {
+		if err := f.Stamps.Saw(ctx, excess, seen); err != nil {
 			return fail(err)
 		}
 	}
-	if count == look.From {
+	if count >= look.From {
 		return look, nil
 	}
 	if err := f.Service.SetDesired(ctx, count); err != nil {

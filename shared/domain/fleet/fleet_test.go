@@ -76,6 +76,8 @@ type parts struct {
 	stamp   fleet.Stamp
 	jobs    int
 	desired int
+	running int
+	saw     int
 	fails   string
 	// stopping is called before the service is set to none.
 	stopping func()
@@ -100,11 +102,12 @@ func (p *parts) Wake(_ context.Context, at time.Time) error {
 	return nil
 }
 
-func (p *parts) SetExcess(_ context.Context, since time.Time) error {
+func (p *parts) Saw(_ context.Context, since time.Time, seen job.Fleet) error {
 	if err := p.fail("excess"); err != nil {
 		return err
 	}
-	p.stamp.ExcessSince = since
+	p.stamp.ExcessSince, p.stamp.Fleet = since, seen
+	p.saw++
 	return nil
 }
 
@@ -115,7 +118,9 @@ func (p *parts) Length(_ context.Context, lane job.Lane) (int, error) {
 	return p.jobs, p.fail("video")
 }
 
-func (p *parts) Desired(context.Context) (int, error) { return p.desired, p.fail("desired") }
+func (p *parts) Tasks(context.Context) (desired, running int, err error) {
+	return p.desired, p.running, p.fail("desired")
+}
 
 func (p *parts) SetDesired(_ context.Context, n int) error {
 	if err := p.fail("set"); err != nil {
@@ -155,7 +160,7 @@ func TestAWakeDuringAStop(t *testing.T) {
 	f := newFleet(p, &now)
 	p.stopping = func() {
 		p.stopping = nil
-		if woken, err := f.Wake(t.Context()); woken || err != nil {
+		if woken, err := f.Wake(t.Context()); woken.Rose() || err != nil {
 			t.Errorf("woken: %v, %v; the worker was still there", woken, err)
 		}
 	}
@@ -191,21 +196,36 @@ func TestWake(t *testing.T) {
 	t.Run("from none", func(t *testing.T) {
 		now, p := start, &parts{}
 		woken, err := newFleet(p, &now).Wake(t.Context())
-		if !woken || err != nil || p.desired != 1 || !p.stamp.WokenAt.Equal(start) {
+		if !woken.Rose() || err != nil || p.desired != 1 || !p.stamp.WokenAt.Equal(start) {
 			t.Errorf("woken: %v, %v; %+v", woken, err, p)
 		}
 	})
 	t.Run("with workers there", func(t *testing.T) {
 		now, p := start, &parts{desired: 3}
 		woken, err := newFleet(p, &now).Wake(t.Context())
-		if woken || err != nil || p.desired != 3 || !p.stamp.WokenAt.Equal(start) {
+		if woken.Rose() || err != nil || p.desired != 3 || !p.stamp.WokenAt.Equal(start) {
 			t.Errorf("woken: %v, %v; %+v", woken, err, p)
+		}
+	})
+	t.Run("as many as the queues tell of", func(t *testing.T) {
+		for desired, want := range []int{4, 4, 4, 4, 4, 5} { // at most four, and none is stopped
+			now, p := start, &parts{jobs: 9, desired: desired}
+			woken, err := newFleet(p, &now).Wake(t.Context())
+			if woken.Rose() != (desired < want) || err != nil || p.desired != want {
+				t.Errorf("from %d: %+v, %v; %d workers", desired, woken, err, p.desired)
+			}
+		}
+	})
+	t.Run("the queues do not answer", func(t *testing.T) {
+		now, p := start, &parts{fails: "video"}
+		if _, err := newFleet(p, &now).Wake(t.Context()); !errors.Is(err, errPart) || p.desired != 1 {
+			t.Errorf("%v; %d workers, want one all the same", err, p.desired)
 		}
 	})
 	t.Run("again within a minute", func(t *testing.T) {
 		now, p := start, &parts{stamp: fleet.Stamp{WokenAt: start.Add(-59 * time.Second)}}
 		woken, err := newFleet(p, &now).Wake(t.Context())
-		if !woken || err != nil || p.desired != 1 || p.stamp.WokenAt.Equal(start) {
+		if !woken.Rose() || err != nil || p.desired != 1 || p.stamp.WokenAt.Equal(start) {
 			t.Errorf("woken: %v, %v; %+v", woken, err, p)
 		}
 	})
@@ -214,7 +234,7 @@ func TestWake(t *testing.T) {
 		f := newFleet(p, &now)
 		for _, wait := range []time.Duration{0, 29 * time.Second} {
 			now, p.fails = start.Add(wait), map[bool]string{true: "read"}[wait > 0]
-			if woken, err := f.Wake(t.Context()); woken != (wait == 0) || err != nil {
+			if woken, err := f.Wake(t.Context()); woken.Rose() != (wait == 0) || err != nil {
 				t.Errorf("after %v: woken: %v, %v", wait, woken, err)
 			}
 		}

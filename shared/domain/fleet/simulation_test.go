@@ -27,6 +27,8 @@ type cloud struct {
 	// nextLook is when the schedule starts the next look; lookLost says whether it
 	// is lost.
 	nextLook time.Time
+	// rises are those that follow when the number was raised.
+	rises []simRise
 
 	workers []*simWorker
 	waiting map[job.Lane][]*simJob
@@ -34,6 +36,12 @@ type cloud struct {
 	lengths map[job.Lane][]int
 	jobs    []*simJob
 	changes int
+}
+
+// simRise is a look that a run of a function takes after it has raised the number.
+type simRise struct {
+	at   time.Time
+	left int
 }
 
 type simJob struct {
@@ -83,6 +91,40 @@ func (c *cloud) SetDesired(ctx context.Context, n int) error {
 	return c.parts.SetDesired(ctx, n)
 }
 
+// Tasks tells of the workers that have started.
+func (c *cloud) Tasks(ctx context.Context) (desired, running int, err error) {
+	for _, w := range c.workers {
+		if !c.now.Before(w.ready) {
+			running++
+		}
+	}
+	desired, _, err = c.parts.Tasks(ctx)
+	return desired, running, err
+}
+
+// rise looks again for those runs whose time has come.
+func (c *cloud) rise() {
+	due := c.rises
+	c.rises = nil
+	for _, r := range due {
+		if c.now.Before(r.at) {
+			c.rises = append(c.rises, r)
+			continue
+		}
+		look, err := c.fleet.Rise(c.t.Context())
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		c.followed(look, r.left)
+	}
+}
+
+func (c *cloud) followed(look fleet.Look, left int) {
+	if look.Rose() && left > 0 {
+		c.rises = append(c.rises, simRise{c.now.Add(fleet.RiseEvery), left - 1})
+	}
+}
+
 // follow does as ECS does: it starts workers, and stops some that are not busy.
 func (c *cloud) follow() {
 	for len(c.workers) < c.desired {
@@ -122,11 +164,14 @@ func (c *cloud) work() {
 func (c *cloud) pass(d time.Duration) {
 	for end := c.now.Add(d); c.now.Before(end); c.now = c.now.Add(time.Second) {
 		if !c.now.Before(c.nextLook) {
-			if _, err := c.fleet.Look(c.t.Context()); err != nil {
+			look, err := c.fleet.Look(c.t.Context())
+			if err != nil {
 				c.t.Fatal(err)
 			}
+			c.followed(look, fleet.MostRises)
 			c.nextLook = c.now.Truncate(time.Minute).Add(time.Minute + time.Duration(c.random.IntN(60))*time.Second)
 		}
+		c.rise()
 		c.follow()
 		c.work()
 		if len(c.workers) > c.fleet.Rules.Max && c.desired > c.fleet.Rules.Max {
@@ -146,9 +191,11 @@ func (c *cloud) accept(lane job.Lane, takes time.Duration, wakes int) *simJob {
 }
 
 func (c *cloud) wake() {
-	if _, err := c.fleet.Wake(c.t.Context()); err != nil {
+	look, err := c.fleet.Wake(c.t.Context())
+	if err != nil {
 		c.t.Fatal(err)
 	}
+	c.followed(look, fleet.MostRises)
 }
 
 // quiet checks that the workers go once nothing is to be done.
@@ -250,13 +297,63 @@ func TestABurst(t *testing.T) {
 	for range 100 {
 		c.accept(job.VideoLane, 10*time.Second, 1)
 	}
-	c.pass(4 * time.Minute)
+	c.pass(time.Minute)
 	if c.desired != rules.Max {
-		t.Errorf("%d workers", c.desired)
+		t.Errorf("%d workers are to be a minute after a burst", c.desired)
 	}
-	c.pass(20 * time.Minute)
+	c.pass(23 * time.Minute)
 	c.startsWithin(mustStart)
 	c.quiet()
+	if c.changes > 6 {
+		t.Errorf("the number changed %d times", c.changes)
+	}
+}
+
+// A fleet learns how long its workers take to start, and tells when none comes any more.
+func TestAdmissionIsTold(t *testing.T) {
+	for name, kind := range fleets {
+		t.Run(name, func(t *testing.T) {
+			c := newCloud(t, kind.rules, kind.startTime, 10)
+			for range 12 {
+				c.accept(job.VideoLane, 10*time.Second, 1)
+				c.pass(kind.startTime + time.Minute)
+				if told := c.stamp.Fleet; told.Stuck(c.now) || told.Running > told.Wanted {
+					t.Fatalf("while a worker starts: %+v", told)
+				}
+				c.quiet()
+			}
+			if told := c.stamp.Fleet.Starts(); told < kind.startTime || told > kind.startTime+2*time.Minute {
+				t.Errorf("workers take %v to start, %v was learned", kind.startTime, told)
+			}
+			if told := c.stamp.Fleet; told.Running != 0 || told.Wanted != 0 || told.Stuck(c.now) {
+				t.Errorf("asleep: %+v", told)
+			}
+			// Nobody comes any more.
+			c.startTime = time.Hour
+			for range 8 {
+				c.accept(job.VideoLane, 10*time.Second, 1)
+			}
+			c.pass(2 * time.Minute)
+			if told := c.stamp.Fleet; told.Stuck(c.now) || told.Wanted == 0 {
+				t.Errorf("soon after workers were wanted: %+v", told)
+			}
+			c.pass(kind.startTime + 3*time.Minute)
+			if told := c.stamp.Fleet; !told.Stuck(c.now) {
+				t.Errorf("long after: %+v at %v", told, c.now)
+			}
+		})
+	}
+}
+
+// A deploy that sleeps records nothing.
+func TestSleepCostsNoWrite(t *testing.T) {
+	c := newCloud(t, rules, 100*time.Second, 11)
+	c.pass(5 * time.Minute)
+	saw := c.saw
+	c.pass(6 * time.Hour)
+	if c.saw != saw {
+		t.Errorf("%d writes in six hours without work", c.saw-saw)
+	}
 }
 
 // Work that comes now and then keeps a worker, which is not stopped between two

@@ -14,6 +14,25 @@ type Backlog struct {
 	// RunTime is the mean time from start to end of the jobs that ended most
 	// recently, 0 if none has.
 	RunTime time.Duration
+	// Fleet is what is known of the workers where they come and go.
+	Fleet Fleet
+}
+
+// Fleet is what was seen of workers that come and go. The zero value tells nothing: then
+// all workers are taken to be there.
+type Fleet struct {
+	// SeenAt is when somebody last looked.
+	SeenAt time.Time
+	// Running is how many there were, Wanted how many there were to be, and Most how many
+	// there may be at the most.
+	Running, Wanted, Most int
+	// WantedSince is when Wanted last rose.
+	WantedSince time.Time
+	// ShortSince is since when fewer run than are wanted and none has come; zero while as
+	// many run.
+	ShortSince time.Time
+	// StartTime is how long workers took to start, as was learned; 0 if nothing was.
+	StartTime time.Duration
 }
 
 const (
@@ -28,24 +47,71 @@ const (
 	// while it alone has work queued, so that another's first job is still
 	// accepted: the last quarter is for accounts that have less.
 	accountShare = 0.75
+
+	// firstStartTime is assumed until it was seen how long workers take to start, which
+	// is a minute for a container and several for a machine with a GPU.
+	firstStartTime = 5 * time.Minute
+	// startMargin is for how long beyond the time of a start a worker is still expected,
+	// and leastPatience how long one is expected at the least.
+	startMargin, leastPatience = 2 * time.Minute, 3 * time.Minute
+	// seenFor is how long what was seen of workers holds. Who looks at them says so more
+	// often; that there are none and none are wanted holds until a wake.
+	seenFor = 15 * time.Minute
+	// noWorkerRetry is when to try again where nobody works: workers are looked at once a
+	// minute.
+	noWorkerRetry = 30 * time.Second
 )
 
-// Admit decides whether one more job can be expected to be served in time by
-// the lane's workers (docs/contract/jobs.md#admission).
+// Starts returns how long a worker takes to start, as it was learned or is assumed.
+func (f Fleet) Starts() time.Duration {
+	if f.StartTime <= 0 {
+		return firstStartTime
+	}
+	return f.StartTime
+}
+
+// Stuck reports whether workers have been wanted for so long, without one having come, that
+// none is to be expected: hardware may be scarce.
+func (f Fleet) Stuck(now time.Time) bool {
+	return !f.ShortSince.IsZero() && now.Sub(f.ShortSince) >= max(f.Starts()+startMargin, leastPatience)
+}
+
+// expect returns how many jobs of a lane are worked on at once, and how many more will be
+// after start, of workers that all together take so many.
+func (f Fleet) expect(workers int, now time.Time) (running, more int, start time.Duration) {
+	someone := f.Running > 0 || f.Wanted > 0
+	if f.SeenAt.IsZero() || someone && now.Sub(f.SeenAt) >= seenFor {
+		return workers, 0, 0
+	}
+	each := max(1, workers/max(f.Most, 1))
+	running = min(f.Running*each, workers)
+	if !f.Stuck(now) {
+		more = workers - running
+	}
+	return running, more, f.Starts()
+}
+
+// Admit decides whether one more job can be expected to be served in time by the lane's
+// workers, of which there are so many at the most (docs/contract/jobs.md#admission).
 //
 // Errors: fault.Limited with the time after which there should be room.
-func (b Backlog) Admit(workers int) error {
+func (b Backlog) Admit(workers int, now time.Time) error {
 	runTime := b.RunTime
 	if runTime <= 0 {
 		runTime = firstRunTime
 	}
-	room := int(servable / runTime * time.Duration(max(workers, 1)))
-	room = max(room, max(workers, 1)) // a lane with idle workers is never full
-	share := max(int(float64(room)*accountShare), 1)
-	if b.Jobs < room && (b.AccountJobs < share || b.Jobs < max(workers, 1)) {
+	running, more, start := b.Fleet.expect(max(workers, 1), now)
+	all := running + more
+	room := running*int(servable/runTime) + more*int(max(servable-start, 0)/runTime)
+	room = max(room, all) // a lane with idle workers is never full
+	share := max(int(float64(room)*accountShare), min(room, 1))
+	if b.Jobs < room && (b.AccountJobs < share || b.Jobs < all) {
 		return nil
 	}
 	refusal := fault.New(fault.Limited, "The queue is full: a job accepted now might not finish in time. Try again later.")
-	refusal.RetryAfter = max(time.Second, runTime/time.Duration(max(workers, 1)))
+	refusal.RetryAfter = max(time.Second, runTime/time.Duration(max(running, 1)))
+	if running == 0 {
+		refusal.RetryAfter = max(refusal.RetryAfter, noWorkerRetry)
+	}
 	return refusal
 }

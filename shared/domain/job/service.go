@@ -210,7 +210,7 @@ func (s *Service) CheckCapacity(ctx context.Context, lane Lane, account string, 
 		full.RetryAfter = retryAfter()
 		return full
 	}
-	return backlog.Admit(s.config.Workers[lane])
+	return backlog.Admit(s.config.Workers[lane], s.config.Now())
 }
 
 // retryAfter returns when to try again at an account's limit. It varies, so

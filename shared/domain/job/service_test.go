@@ -38,7 +38,7 @@ func TestAdmission(t *testing.T) {
 		{"long jobs, every worker busy", job.Backlog{Jobs: 2, AccountJobs: 0, RunTime: 8 * time.Minute}, 2, false},
 		{"long jobs, one worker idle", job.Backlog{Jobs: 1, AccountJobs: 1, RunTime: 8 * time.Minute}, 2, true},
 	} {
-		err := c.backlog.Admit(c.workers)
+		err := c.backlog.Admit(c.workers, time.Now())
 		if (err == nil) != c.admit {
 			t.Errorf("%s: got %v, want admitted=%v", c.name, err, c.admit)
 		}
@@ -61,7 +61,7 @@ func TestAdmissionIsExactUnderConcurrency(t *testing.T) {
 	// How many jobs one account can submit one after the other, on an idle
 	// lane.
 	want := 0
-	for (job.Backlog{Jobs: want, AccountJobs: want}).Admit(1) == nil {
+	for (job.Backlog{Jobs: want, AccountJobs: want}).Admit(1, time.Now()) == nil {
 		want++
 	}
 	var accepted atomic.Int32

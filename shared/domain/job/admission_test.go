@@ -1,0 +1,78 @@
+package job_test
+
+import (
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+)
+
+// Where workers come and go, those count that run, and others only for the time that is
+// left when they have started, if they are to be expected at all.
+func TestAdmissionByTheWorkersThatAre(t *testing.T) {
+	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	ago := func(d time.Duration) time.Time { return now.Add(-d) }
+	const most, runTime = 8, 30 * time.Second // 15 jobs of a worker that runs
+	for _, c := range []struct {
+		name  string
+		fleet job.Fleet
+		jobs  int // how many jobs of many accounts are accepted
+	}{
+		{"nobody tells", job.Fleet{}, 120},
+		{"all run", job.Fleet{SeenAt: now, Running: 8, Wanted: 8, Most: 8}, 120},
+		{"none runs or is wanted", job.Fleet{SeenAt: ago(20 * time.Hour), Most: 8}, 40},
+		{"none runs, and they start in a minute", job.Fleet{SeenAt: now, Most: 8, StartTime: time.Minute}, 104},
+		{"none runs, and they take as long as jobs have", job.Fleet{SeenAt: now, Most: 8, StartTime: 10 * time.Minute}, 8},
+		{"some run, and nothing more was wanted yet", job.Fleet{SeenAt: now, Running: 2, Wanted: 2, Most: 8}, 60},
+		{"some run, and others were wanted a minute ago",
+			job.Fleet{SeenAt: now, Running: 2, Wanted: 8, Most: 8, ShortSince: ago(time.Minute)}, 60},
+		{"some run, and no other has come for long",
+			job.Fleet{SeenAt: now, Running: 2, Wanted: 8, Most: 8, ShortSince: ago(8 * time.Minute)}, 30},
+		{"some run, and others, which start quickly, have not come",
+			job.Fleet{SeenAt: now, Running: 2, Wanted: 8, Most: 8, ShortSince: ago(4 * time.Minute), StartTime: time.Minute}, 30},
+		{"none runs, and none has come for long",
+			job.Fleet{SeenAt: now, Wanted: 8, Most: 8, ShortSince: ago(8 * time.Minute)}, 0},
+		{"nobody has looked for long",
+			job.Fleet{SeenAt: ago(20 * time.Minute), Wanted: 8, Most: 8, ShortSince: ago(25 * time.Minute)}, 120},
+		{"a worker takes two jobs of the lane at once", job.Fleet{SeenAt: now, Running: 1, Wanted: 4, Most: 4,
+			ShortSince: ago(time.Hour)}, 30},
+		{"more run than may", job.Fleet{SeenAt: now, Running: 12, Wanted: 8, Most: 8}, 120},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			backlog := job.Backlog{RunTime: runTime, Fleet: c.fleet}
+			var err error
+			for err == nil && backlog.Jobs < 1000 {
+				if err = backlog.Admit(most, now); err == nil {
+					backlog.Jobs++
+				}
+			}
+			if backlog.Jobs != c.jobs || !fault.Is(err, fault.Limited) {
+				t.Errorf("%d jobs were accepted, want %d; then %v", backlog.Jobs, c.jobs, err)
+			}
+			if c.fleet.Running == 0 && !c.fleet.SeenAt.IsZero() && c.name != "nobody has looked for long" &&
+				err.(*fault.Error).RetryAfter < 30*time.Second {
+				t.Errorf("nobody works, and callers are to come back in %v", err.(*fault.Error).RetryAfter)
+			}
+		})
+	}
+}
+
+// The first jobs of a deploy that has scaled to zero are accepted, of one account alone too.
+func TestTheFirstJobsWithoutAWorkerAreAccepted(t *testing.T) {
+	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	for name, fleet := range map[string]job.Fleet{
+		"asleep":            {SeenAt: now.Add(-time.Hour), Most: 4},
+		"asleep, and slow":  {SeenAt: now.Add(-time.Hour), Most: 4, StartTime: 9 * time.Minute},
+		"being started":     {SeenAt: now, Wanted: 1, Most: 4, ShortSince: now.Add(-2 * time.Minute)},
+		"starting for long": {SeenAt: now, Wanted: 1, Most: 4, ShortSince: now.Add(-6 * time.Minute)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for jobs := range 4 {
+				if err := (job.Backlog{Jobs: jobs, AccountJobs: jobs, Fleet: fleet}).Admit(4, now); err != nil {
+					t.Errorf("job %d: %v", jobs, err)
+				}
+			}
+		})
+	}
+}
