@@ -55,8 +55,9 @@ type repair struct {
 	now  func() time.Time
 }
 
-// checkTimeOfRepair is long enough for any database: a person waits for the repair.
-const checkTimeOfRepair = time.Hour
+// checkTimeOfRepair is long enough for any database, whatever its size: a person waits for
+// the repair.
+func checkTimeOfRepair(int64) time.Duration { return time.Hour }
 
 func (r *repair) run(ctx context.Context) (err error) {
 	if _, err := os.Stat(r.data.Data); err != nil {

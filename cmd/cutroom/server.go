@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"sync"
@@ -88,8 +89,8 @@ func newServer(ctx context.Context, c *devCommand, machine machineClocks, logger
 
 // recover cleans up after a crash. This process holds the folder's lock, so every
 // lease belongs to a dead worker, every unsettled claim to a dead request, and
-// every reservation to a dead upload. Unknown blobs are probably interrupted
-// uploads, and are set aside.
+// every reservation to a dead upload. What takes the longer the more is stored is left
+// to lookOver and to the sweepers, while the server serves.
 func (s *server) recover(ctx context.Context) error {
 	if err := s.records.Queue.RecoverLeases(ctx); err != nil {
 		return err
@@ -104,27 +105,16 @@ func (s *server) recover(ctx context.Context) error {
 	if err := s.sweeper.Expire(ctx); err != nil {
 		return err
 	}
-	if err := s.putBackKnown(ctx, s.logger); err != nil {
-		return err
-	}
-	unknown, err := s.setAsideUnknown(ctx, s.sweeper, s.files, s.ended)
-	if err != nil {
-		return err
-	}
-	if unknown > 0 {
-		s.logger.Warn("files that no record knows were set aside; cutroom doctor --repair lists them", "blobs", unknown,
-			"kept_for", s.keepUnknown)
-	}
-	if err := s.sweeper.Sweep(ctx); err != nil {
-		return err
-	}
-	return s.files.Sweep(ctx)
+	s.blobs.RememberNewcomers()
+	return s.putBackKnown(ctx, s.logger)
 }
 
-// run serves until the context ends, then stops in order: it accepts no new
+// run serves until the context ends, or the database is found damaged, then stops in order: it accepts no new
 // requests, refuses calls that wait for a model server, hands jobs back, and finishes
 // requests under way.
 func (s *server) run(ctx context.Context) error {
+	ctx, stopFor := context.WithCancelCause(ctx)
+	defer stopFor(nil)
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	running.Go(func() { s.worker.Run(background) })
@@ -134,6 +124,7 @@ func (s *server) run(ctx context.Context) error {
 	running.Go(func() { s.files.Run(background) })
 	running.Go(func() { s.tokens.Run(background) })
 	running.Go(func() { s.watchStorage(background) })
+	running.Go(func() { s.lookOver(background, stopFor) })
 	running.Go(func() { s.clock.Run(background, s.records.ShiftTimes) })
 	running.Go(func() { s.webhooks.loop.Run(background) })
 	running.Go(func() { s.gateway.followCatalog(background) })
@@ -150,13 +141,18 @@ func (s *server) run(ctx context.Context) error {
 	defer live.Wait()
 	defer stop()
 
-	return httpserver.Run(ctx, shutdownTime, func() {
+	err := httpserver.Run(ctx, shutdownTime, func() {
 		s.logger.Info("stopping")
 		s.gateway.gateway.Drain()
 		s.stop()
 		stop()
 	}, httpserver.Surface{Server: s.http, Listener: s.listener},
 		httpserver.Surface{Server: s.gateway.http, Listener: s.gateway.listener})
+	var refused *refusal
+	if errors.As(context.Cause(ctx), &refused) {
+		err = errors.Join(refused, err)
+	}
+	return err
 }
 
 // ready returns an error while requests cannot be served.

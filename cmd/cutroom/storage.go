@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"strings"
@@ -12,15 +13,9 @@ import (
 	"cutroom/shared/adapter/diskblob"
 	"cutroom/shared/app/records"
 	"cutroom/shared/domain/batch"
-	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/integrity"
-	"cutroom/shared/domain/job"
 	"cutroom/shared/service/health"
 )
-
-// checkTimeAtStart bounds the check of the database at a start. A database of
-// several gigabytes takes longer; `cutroom doctor` checks all of it.
-const checkTimeAtStart = 10 * time.Second
 
 // storage is what the data folder keeps: records and blobs.
 type storage struct {
@@ -29,21 +24,43 @@ type storage struct {
 	// marker notes beside the blobs what the records must contain at the next
 	// start.
 	marker *diskblob.Marker
+	// unchecked is the database whose pages are still to be checked, nil if they were.
+	unchecked records.Database
+	// damagedFile is dataFlag.damagedFile.
+	damagedFile string
 }
 
 // openStorage opens records and blobs after checking that they belong together.
 //
 // Errors: those of checkStorage, before anything is changed; fault.StorageFull.
 func openStorage(ctx context.Context, f dataFlag, options records.Options, logger *slog.Logger) (s storage, err error) {
-	whole, err := checkStorage(ctx, f, checkTimeAtStart)
+	within, err := checkAtStart(f)
 	if err != nil {
 		return s, err
 	}
-	if !whole {
-		logger.Warn("the database is too large to be checked at a start; cutroom doctor checks all of it", "checked_for",
-			checkTimeAtStart)
+	whole, err := checkStorage(ctx, f, within)
+	if err != nil {
+		return s, err
 	}
-	return openBoth(ctx, f, options)
+	if s, err = openBoth(ctx, f, options); err != nil {
+		return s, err
+	}
+	if whole {
+		// What was found damaged before was mended, or put back.
+		return s, removed(os.Remove(f.damagedFile()))
+	}
+	logger.Info("the database is checked while it is served")
+	s.damagedFile = f.damagedFile()
+	s.unchecked, err = f.database()
+	return s, err
+}
+
+// removed is the error of removing a file that need not have been there.
+func removed(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // openBoth opens records and blobs, without checking that they belong together.
@@ -95,14 +112,20 @@ type refusal struct {
 	flaw string
 	// cause is the underlying error; nil if flaw says everything.
 	cause error
+	// served is true if the server had begun to serve.
+	served bool
 }
 
 // why names the database and says what is wrong with it.
 func (r *refusal) why() string { return r.database.Name() + " " + r.flaw }
 
 func (r *refusal) Error() string {
-	text := fmt.Sprintf(`%s. Nothing was changed. Put the newest copy back, %s, `+
-		`or run "cutroom doctor --repair" to go on with what is there`, r.why(), r.database.Backup())
+	state := "Nothing was changed"
+	if r.served {
+		state = "The server has stopped, and the next start checks all of it before it serves"
+	}
+	text := fmt.Sprintf(`%s. %s. Put the newest copy back, %s, `+
+		`or run "cutroom doctor --repair" to go on with what is there`, r.why(), state, r.database.Backup())
 	if r.cause != nil {
 		text += fmt.Sprintf(" (%v)", r.cause)
 	}
@@ -113,11 +136,11 @@ func (r *refusal) Unwrap() error { return r.cause }
 
 // checkStorage checks, without changing anything, that the database is sound and is
 // not older than the blobs. With a missing database, or an earlier copy, files that
-// belong to somebody would count as unknown. It reports whether the whole database
-// was checked in the time.
+// belong to somebody would count as unknown. Within says how long all of a database may
+// be checked, given its size; it reports whether that was enough.
 //
 // Errors: *refusal; others of the file system.
-func checkStorage(ctx context.Context, f dataFlag, within time.Duration) (whole bool, err error) {
+func checkStorage(ctx context.Context, f dataFlag, within func(bytes int64) time.Duration) (whole bool, err error) {
 	mark, err := diskblob.ReadMark(f.blobFolder())
 	if err != nil {
 		return false, err
@@ -129,12 +152,17 @@ func checkStorage(ctx context.Context, f dataFlag, within time.Duration) (whole 
 	if err != nil {
 		return false, err
 	}
-	found, err := database.Inspect(ctx, within)
+	found, err := database.Inspect(ctx, 0)
+	if err == nil {
+		if most := within(found.Bytes); most > 0 {
+			found, err = database.Inspect(ctx, most)
+		}
+	}
 	switch {
 	case errors.Is(err, integrity.ErrNone):
 		return true, nil
 	case errors.Is(err, integrity.ErrDamaged):
-		return false, &refusal{database, "is damaged", err}
+		return false, &refusal{database: database, flaw: "is damaged", cause: err}
 	case err != nil:
 		return false, err
 	case mark == integrity.Mark{}:
@@ -166,7 +194,7 @@ func checkNotLost(ctx context.Context, f dataFlag) error {
 	err = database.Present()
 	switch {
 	case errors.Is(err, integrity.ErrLostMain):
-		return &refusal{database, "is missing or empty, though its log is there", err}
+		return &refusal{database: database, flaw: "is missing or empty, though its log is there", cause: err}
 	case !errors.Is(err, integrity.ErrNone):
 		return err
 	}
@@ -242,21 +270,6 @@ type unknownSweeper interface {
 	SweepUnknown(ctx context.Context) (blobs int, err error)
 }
 
-// countMissing counts the blobs that records refer to and that are missing.
-func (s storage) countMissing(ctx context.Context, now time.Time) (missing int, err error) {
-	for name, err := range s.records.Expected(ctx, now, now.Add(-job.DefaultResultAge)) {
-		if err != nil {
-			return missing, err
-		}
-		if _, err := s.blobs.Head(ctx, name); fault.Is(err, fault.NotFound) {
-			missing++
-		} else if err != nil {
-			return missing, err
-		}
-	}
-	return missing, nil
-}
-
 // asideEvery is how often expired blobs among those set aside are deleted.
 const asideEvery = time.Hour
 
@@ -264,18 +277,9 @@ const asideEvery = time.Hour
 // finds it given up also tries.
 const restoreEvery = time.Minute
 
-// watchStorage counts missing blobs once. Then, until the context ends, it deletes
-// blobs that were set aside long enough ago, and restores the reserve.
+// watchStorage deletes, until the context ends, blobs that were set aside long enough
+// ago, and restores the reserve.
 func (s *server) watchStorage(ctx context.Context) {
-	switch missing, err := s.countMissing(ctx, s.clock.Now()); {
-	case ctx.Err() != nil:
-		return
-	case err != nil:
-		s.logger.Error("look for missing files", "error", err)
-	case missing > 0:
-		s.logger.Error("files or results that the database knows are not there; put back the blobs folder from a backup",
-			"blobs", missing)
-	}
 	ticker := time.NewTicker(asideEvery)
 	defer ticker.Stop()
 	restore := time.NewTicker(restoreEvery)

@@ -13,7 +13,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
+	"cutroom/bench/filled"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -258,9 +260,9 @@ func TestUnknownFilesAreAdoptedOrDropped(t *testing.T) {
 		}
 	}
 	server := start(t, v.data)
-	if !strings.Contains(server.Log(), "set aside") || !strings.Contains(server.Log(), "blobs=3") {
-		t.Errorf("the log does not count what was set aside:\n%s", tail(server.Log()))
-	}
+	eventually(t, "the log counts what was set aside", func() bool {
+		return strings.Contains(server.Log(), "set aside") && strings.Contains(server.Log(), "blobs=3")
+	})
 	ended, err := program.Run(bounded(t), []string{"CUTROOM_DATA=" + v.data}, "doctor", "--repair")
 	if err != nil || ended.ExitCode == 0 || !strings.Contains(ended.Stderr, "stopped") {
 		t.Errorf("a repair beside a server: %+v, %v", ended, err)
@@ -345,4 +347,74 @@ func TestMissingFilesAreTold(t *testing.T) {
 	}
 	server := start(t, v.data)
 	eventually(t, "the log tells what is missing", func() bool { return strings.Contains(server.Log(), "blobs=20") })
+}
+
+// TestStartDoesNotWaitForTheCheck: a large database that is damaged deep within is served
+// until the check has found it; then the server stops and says what to do, and the next
+// start is refused. Mended, it starts again.
+func TestStartDoesNotWaitForTheCheck(t *testing.T) {
+	t.Parallel()
+	v := newVault(t, nil)
+	now := time.Now()
+	if err := filled.Write(t.Context(), v.path(""), filled.Files{
+		Account: "many", Count: 60_000, Name: filled.LongName, Now: now}); err != nil {
+		t.Fatal(err)
+	}
+	sound := start(t, v.data)
+	eventually(t, "a sound one is checked", func() bool { return strings.Contains(sound.Log(), "is in order") })
+	v.wantAll(sound.Client())
+	stop(t, sound)
+	whole := v.copyOfDatabase()
+	v.wipe()
+	server, err := program.Launch(v.data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Kill)
+	code, err := server.Wait(bounded(t))
+	if err != nil || code != 1 {
+		t.Fatalf("it ended with %d, %v", code, err)
+	}
+	if server.URL() == "" {
+		t.Errorf("it has not served before:\n%s", tail(server.Log()))
+	}
+	for _, words := range []string{"is damaged", "cutroom.db with its cutroom.db-wal", "cutroom doctor --repair"} {
+		if !strings.Contains(server.Log(), words) {
+			t.Errorf("the log does not say %q:\n%s", words, tail(server.Log()))
+		}
+	}
+	v.refused("is damaged")
+	v.wantAllBytes("refused")
+	// The copy is sound, and is checked before it is served this once.
+	v.putBack(whole)
+	server = start(t, v.data)
+	if strings.Contains(server.Log(), "checked while it is served") {
+		t.Errorf("what was put back was not checked first:\n%s", tail(server.Log()))
+	}
+	v.wantAll(server.Client())
+	stop(t, server)
+	server = start(t, v.data)
+	eventually(t, "the next start checks while it serves", func() bool {
+		return strings.Contains(server.Log(), "checked while it is served") && strings.Contains(server.Log(), "is in order")
+	})
+	v.wantAll(server.Client())
+}
+
+// wipe overwrites some pages in the midst of the database, whose log has to be empty.
+func (v *vault) wipe() {
+	v.t.Helper()
+	file, err := os.OpenFile(v.path(""), os.O_RDWR, 0)
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	info, err := file.Stat()
+	if err == nil {
+		_, err = file.WriteAt(bytes.Repeat([]byte{0xa5}, 64<<10), info.Size()/2&^0xffff)
+	}
+	if err := errors.Join(err, file.Close()); err != nil {
+		v.t.Fatal(err)
+	}
+	if size, err := os.Stat(v.path("-wal")); err == nil && size.Size() > 0 {
+		v.t.Fatal("the log is not empty")
+	}
 }

@@ -32,10 +32,11 @@ type Aside struct {
 }
 
 // SetAside moves a blob, or everything below a prefix, out of the store without
-// deleting it, and returns the number of blobs. It removes prefixes without blobs.
+// deleting it, and returns the number of blobs. It removes prefixes without blobs, and
+// leaves newcomers where they are (see RememberNewcomers).
 func (s *Store) SetAside(ctx context.Context, name string, now time.Time) (blobs int, err error) {
 	path, err := s.path(name)
-	if err != nil {
+	if err != nil || s.newcomers.have(path) {
 		return 0, err
 	}
 	if blobs, err = s.count(ctx, path); err != nil || blobs == 0 {
@@ -51,10 +52,16 @@ func (s *Store) SetAside(ctx context.Context, name string, now time.Time) (blobs
 	}
 	s.folders.Lock()
 	defer s.folders.Unlock()
+	if s.newcomers.have(path) {
+		return 0, nil // since it was counted
+	}
 	if _, err := makeFolders(filepath.Dir(target)); err != nil {
 		return 0, fileError("set aside", err)
 	}
 	if err := os.Rename(path, target); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return 0, nil // somebody else has moved it
+		}
 		return 0, fileError("set aside", err)
 	}
 	return blobs, fileError("set aside", errors.Join(syncFolder(filepath.Dir(target)), syncFolder(filepath.Dir(path))))

@@ -77,6 +77,39 @@ func TestSetAside(t *testing.T) {
 	}
 }
 
+// What is stored while newcomers are remembered is not set aside, nor are prefixes with
+// such a blob.
+func TestSetAsideLeavesNewcomers(t *testing.T) {
+	ctx := t.Context()
+	store := openAt(t, t.TempDir())
+	put(t, store, "files/old", "one")
+	put(t, store, "jobs/old/data", "two")
+	put(t, store, "jobs/both/old", "three")
+	store.RememberNewcomers()
+	put(t, store, "files/new", "four")
+	put(t, store, "jobs/new/deep/er", "five")
+	put(t, store, "jobs/both/new", "six")
+	if err := store.Copy(ctx, "files/old", "files/copy"); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]int{
+		"files/old": 1, "files/new": 0, "files/copy": 0, "jobs/old": 1, "jobs/new": 0, "jobs/both": 0,
+	} {
+		if n, err := store.SetAside(ctx, name, time.Now()); n != want || err != nil {
+			t.Errorf("set %s aside: %d, %v; want %d", name, n, err, want)
+		}
+	}
+	for _, name := range []string{"files/new", "files/copy", "jobs/new/deep/er", "jobs/both/old", "jobs/both/new"} {
+		if _, err := store.Head(ctx, name); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	store.ForgetNewcomers()
+	if n, err := store.SetAside(ctx, "jobs/both", time.Now()); n != 2 || err != nil {
+		t.Errorf("forgotten: %d, %v", n, err)
+	}
+}
+
 func TestMark(t *testing.T) {
 	root := t.TempDir()
 	if mark, err := diskblob.ReadMark(root); err != nil || mark != (integrity.Mark{}) {

@@ -40,7 +40,8 @@ type Store struct {
 	arrived atomic.Uint64
 	// folders is locked for writing while folders are created and not yet synced,
 	// and while they are removed, so that a folder that exists can be relied on.
-	folders sync.RWMutex
+	folders   sync.RWMutex
+	newcomers newcomers
 }
 
 var (

@@ -12,6 +12,7 @@ import (
 // fails.
 func (s *Store) rename(from, path string) error {
 	folder := filepath.Dir(path)
+	s.newcomers.add(s.root, path)
 	s.folders.RLock()
 	err := os.Rename(from, path)
 	s.folders.RUnlock()

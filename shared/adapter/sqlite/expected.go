@@ -6,34 +6,70 @@ import (
 	"time"
 )
 
-// expectedBlobs are the blobs of files that requests may see, and the results of
-// jobs that ended after the second time.
-const expectedBlobs = `select blob from file where ` + current + `
-	union all select json_extract(result, '$.blob') from job where status = 'completed' and completed_at > ?2`
+// expectedPage is how many rows one read looks at. Whoever takes the names is slow, and the
+// log of writes does not begin anew while a read lasts.
+const expectedPage = 1000
+
+// Each returns, for the rows after a place, the place, the blob, and whether it must exist:
+// those of files that requests may see, and the results of jobs that ended after the second
+// time.
+const (
+	expectedFiles = `select rowid, blob, ` + current + ` from file where rowid > ?3 order by rowid limit ?4`
+
+	expectedResults = `select id, coalesce(json_extract(result, '$.blob'), ''), status = 'completed' and completed_at > ?2
+		from job where id > ?3 order by id limit ?4`
+)
 
 // Expected returns the names of the blobs that must exist according to the records:
 // those of files that requests may see at now, and results of jobs that ended after
-// endedAfter.
+// endedAfter. It reads page by page: what is stored meanwhile may be missing.
 func (db *DB) Expected(ctx context.Context, now, endedAfter time.Time) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		rows, err := db.reader.QueryContext(ctx, expectedBlobs, millis(now), millis(endedAfter))
-		if err != nil {
-			yield("", storeError("list the blobs of records", err))
-			return
-		}
-		defer rows.Close()
-		for rows.Next() {
-			var name string
-			if err := rows.Scan(&name); err != nil {
-				yield("", storeError("list the blobs of records", err))
-				return
+		for _, part := range []struct {
+			query string
+			first any
+		}{{expectedFiles, 0}, {expectedResults, ""}} {
+			for place := part.first; place != nil; {
+				names, next, err := db.expected(ctx, part.query, millis(now), millis(endedAfter), place)
+				if err != nil {
+					yield("", storeError("list the blobs of records", err))
+					return
+				}
+				for _, name := range names {
+					if !yield(name, nil) {
+						return
+					}
+				}
+				place = next
 			}
-			if !yield(name, nil) {
-				return
-			}
-		}
-		if err := rows.Err(); err != nil {
-			yield("", storeError("list the blobs of records", err))
 		}
 	}
+}
+
+// expected reads one page of names; next is nil at the end.
+func (db *DB) expected(ctx context.Context, query string, now, endedAfter int64, place any) (
+	names []string, next any, err error,
+) {
+	rows, err := db.reader.QueryContext(ctx, query, now, endedAfter, place, expectedPage)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer rows.Close()
+	read := 0
+	for ; rows.Next(); read++ {
+		var (
+			name string
+			must bool
+		)
+		if err := rows.Scan(&place, &name, &must); err != nil {
+			return nil, nil, err
+		}
+		if must {
+			names = append(names, name)
+		}
+	}
+	if read < expectedPage {
+		place = nil
+	}
+	return names, place, rows.Err()
 }

@@ -31,7 +31,9 @@ const (
 		where account = ? and key = ? and resource = ? and settled = 0`
 	withdrawClaim = "delete from idempotency where account = ? and key = ? and resource = ? and settled = 0"
 	knownClaim    = "select exists (select 1 from idempotency where account = ? and key = ? and claimed_at > ?)"
-	abandonClaims = "update idempotency set claimed_at = min(claimed_at, ?) where settled = 0"
+	// Older claims are abandoned already. The index by age finds the others, however many
+	// there are.
+	abandonClaims = "update idempotency set claimed_at = ?1 where claimed_at > ?1 and settled = 0"
 )
 
 // Claim records the claim if its key has no record, or one that may be replaced,

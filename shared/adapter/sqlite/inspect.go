@@ -17,8 +17,9 @@ import (
 	"cutroom/shared/domain/integrity"
 )
 
-// Inspect examines a database that is not open, without changing it: whether it
-// exists, its mark, and, for at most the time within, whether it is intact.
+// Inspect examines a database that is not open, without changing it: whether it exists,
+// whether it can be read and has its length, its mark, and, for at most the time within,
+// whether all of it is intact. Without that its time does not grow with the database.
 //
 // Errors: integrity.ErrNone, ErrLostMain, ErrDamaged; others of the file system.
 func Inspect(ctx context.Context, path string, within time.Duration) (integrity.Inspection, error) {
@@ -36,6 +37,12 @@ func Inspect(ctx context.Context, path string, within time.Duration) (integrity.
 	if found.Mark, err = markOf(ctx, pool); err != nil {
 		return integrity.Inspection{}, damage("read the mark", err)
 	}
+	if found.Bytes, err = checkLength(ctx, pool, path); err != nil {
+		return integrity.Inspection{}, damage("check the database's length", err)
+	}
+	if within <= 0 {
+		return found, nil
+	}
 	bounded, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	err = checkPages(bounded, pool)
@@ -48,6 +55,9 @@ func Inspect(ctx context.Context, path string, within time.Duration) (integrity.
 	found.Whole = err == nil
 	return found, damage("check the database", err)
 }
+
+// sound is what SQLite's own check says of what is in order.
+const sound = "ok"
 
 // Present checks whether the files of a database exist, without opening them.
 //
@@ -92,21 +102,44 @@ func markOf(ctx context.Context, pool *sql.DB) (mark integrity.Mark, err error) 
 	return mark, err
 }
 
+// checkLength checks whether the files of a database are long enough for its pages, and
+// returns its size. SQLite does so itself only where there is no log.
+func checkLength(ctx context.Context, pool *sql.DB, path string) (bytes int64, err error) {
+	var page, pages, free int64
+	// In one statement, which sees one state of the database.
+	err = pool.QueryRowContext(ctx, `select page_size, page_count, freelist_count
+		from pragma_page_size, pragma_page_count, pragma_freelist_count`).Scan(&page, &pages, &free)
+	if err != nil {
+		return 0, err
+	}
+	size, err := sizeOf(path)
+	if err != nil {
+		return 0, err
+	}
+	log, err := sizeOf(path + "-wal")
+	if err != nil {
+		return 0, err
+	}
+	// A page that is free need not have been written; each frame of the log has a header.
+	const frameHeader = 24
+	if have := size/page + log/(page+frameHeader); have+free < pages {
+		return 0, fmt.Errorf("%w: of its %d pages only %d are there", integrity.ErrDamaged, pages, have)
+	}
+	return page * pages, nil
+}
+
 // checkPages checks whether the database's pages are intact.
 func checkPages(ctx context.Context, pool *sql.DB) error {
-	var found string
-	if err := pool.QueryRowContext(ctx, "pragma quick_check(1)").Scan(&found); err != nil {
-		return err
-	}
-	if found != "ok" {
-		return fmt.Errorf("%w: %s", integrity.ErrDamaged, found)
-	}
-	return nil
+	return expectSound(pool.QueryRowContext(ctx, "pragma quick_check(1)"))
 }
 
 // checkReferences checks whether each row that another refers to exists.
 func checkReferences(ctx context.Context, pool *sql.DB) error {
-	rows, err := pool.QueryContext(ctx, "pragma foreign_key_check")
+	return expectReferences(pool.QueryContext(ctx, "pragma foreign_key_check"))
+}
+
+// expectReferences reads the first line of SQLite's check of references.
+func expectReferences(rows *sql.Rows, err error) error {
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,9 @@
 package sqlite_test
 
 import (
+	"bytes"
+	"context"
+	"database/sql"
 	"errors"
 	"fmt"
 	"os"
@@ -106,6 +109,105 @@ func TestInspect(t *testing.T) {
 	}
 	if found, err := inspect(path); err == nil && found.Mark.Writes >= mark.Writes {
 		t.Errorf("without its log the mark is %+v, and with it %+v", found.Mark, mark)
+	}
+}
+
+// What is found without reading all of a database: files that are too short, with and
+// without the log, and no damage where the newest pages are in the log alone.
+func TestInspectLength(t *testing.T) {
+	path, mark := keyed(t)
+	if found, err := sqlite.Inspect(t.Context(), path, 0); err != nil || found.Mark != mark || found.Whole || found.Bytes == 0 {
+		t.Errorf("pages in the log: %+v, %v; the mark is %+v", found, err, mark)
+	}
+	db, err := sqlite.Open(t.Context(), path, sqlite.Options{Now: time.Now})
+	if err == nil {
+		err = db.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, log := range []bool{false, true} {
+		path := filepath.Join(t.TempDir(), "cutroom.db")
+		if err := os.WriteFile(path, whole, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if log {
+			// A write since, which is in the log of a process that was killed.
+			killed := openAt(t, path)
+			key := credential.Key{ID: "key_more", Account: "acme", Tier: "dev", Label: "more", CreatedAt: time.Now()}
+			if err := killed.Keys().CreateKey(t.Context(), audit.Operator(key.CreatedAt), key); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := sqlite.Inspect(t.Context(), path, 0); err != nil {
+			t.Errorf("a whole one, its log %t: %v", log, err)
+		}
+		if err := os.Truncate(path, int64(len(whole)/2)); err != nil {
+			t.Fatal(err)
+		}
+		if found, err := sqlite.Inspect(t.Context(), path, 0); !errors.Is(err, integrity.ErrDamaged) {
+			t.Errorf("half of one, its log %t: %+v, %v", log, found, err)
+		}
+	}
+}
+
+// Check sees what is wrong in any table while others write, and gives up only what would
+// make the log grow.
+func TestCheck(t *testing.T) {
+	path, _ := keyed(t)
+	db, err := sqlite.Open(t.Context(), path, sqlite.Options{Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if skipped, err := sqlite.Check(t.Context(), path); err != nil || len(skipped) > 0 {
+		t.Errorf("a database in use: %v were skipped, %v", skipped, err)
+	}
+	stopped, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := sqlite.Check(stopped, path); !errors.Is(err, context.Canceled) {
+		t.Errorf("stopped: %v", err)
+	}
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The last pages hold the keys, which were written last.
+	copy(content[info.Size()-8192:], bytes.Repeat([]byte{0xa5}, 4096))
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sqlite.Inspect(t.Context(), path, 0); err != nil {
+		t.Fatalf("it is seen without a check of the pages: %v", err)
+	}
+	if skipped, err := sqlite.Check(t.Context(), path); !errors.Is(err, integrity.ErrDamaged) {
+		t.Errorf("damaged: %v were skipped, %v", skipped, err)
+	}
+}
+
+// A row that refers to one that is not there is damage too.
+func TestCheckReferences(t *testing.T) {
+	path, _ := keyed(t)
+	raw, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = raw.ExecContext(t.Context(), "pragma foreign_keys = off; insert into job_request (job, body) values ('none', '')")
+	if err := errors.Join(err, raw.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if skipped, err := sqlite.Check(t.Context(), path); !errors.Is(err, integrity.ErrDamaged) {
+		t.Errorf("%v were skipped, %v", skipped, err)
 	}
 }
 

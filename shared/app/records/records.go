@@ -78,10 +78,17 @@ type Database interface {
 	// Errors: integrity.ErrNone, integrity.ErrLostMain; others of the store.
 	Present() error
 	// Inspect checks a database that is not open, and changes nothing: that it
-	// exists, its mark, and, for at most the time given, that it is sound.
+	// exists, its mark, and, for at most the time given, that it is sound. With no
+	// time it checks what it can without reading more of a larger database.
 	//
 	// Errors: those of Present; integrity.ErrDamaged.
 	Inspect(ctx context.Context, within time.Duration) (integrity.Inspection, error)
+	// Check checks that a database is sound, while it may be in use, and keeps nobody
+	// waiting. It returns the names of parts that it could not check, as too much was
+	// written meanwhile.
+	//
+	// Errors: integrity.ErrDamaged; that of the context.
+	Check(ctx context.Context) (skipped []string, err error)
 	// Open opens the database, which is made if there is none, and brings its
 	// schema up to date.
 	//

@@ -29,6 +29,8 @@ func (f sqliteFile) Inspect(ctx context.Context, within time.Duration) (integrit
 	return sqlite.Inspect(ctx, f.path, within)
 }
 
+func (f sqliteFile) Check(ctx context.Context) ([]string, error) { return sqlite.Check(ctx, f.path) }
+
 func (f sqliteFile) Open(ctx context.Context, options Options) (*Records, error) {
 	db, err := sqlite.Open(ctx, f.path, sqlite.Options{
 		Now: options.Now, Settled: options.Settled, Reserve: options.Reserve, Committed: options.Committed,

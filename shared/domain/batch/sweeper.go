@@ -61,7 +61,7 @@ func (s *Sweeper) clear(ctx context.Context, b Batch) error {
 }
 
 // SweepUnknown sets aside the blobs of batches that no record has, and returns their
-// number. Call it at the start, before any batch is made.
+// number (see blob.SetAsideUnknown).
 func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
 	return blob.SetAsideUnknown(ctx, s.Shelf, blobPrefix, s.Now, func(ctx context.Context, name string) (bool, error) {
 		return s.Store.Known(ctx, path.Base(name))

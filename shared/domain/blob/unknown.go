@@ -18,7 +18,8 @@ type Shelf interface {
 
 // SetAsideUnknown sets aside the entries directly below a prefix that no record knows,
 // mostly of uploads that a crash cut off, and returns the number of blobs. It is for a
-// start, before anything is stored: what is not recorded yet would be unknown too.
+// start: what is stored meanwhile and not recorded yet would be unknown too, unless the
+// shelf leaves that where it is.
 func SetAsideUnknown(ctx context.Context, shelf Shelf, prefix string, now func() time.Time,
 	known func(ctx context.Context, name string) (bool, error)) (blobs int, err error) {
 	for entry, err := range shelf.Children(ctx, prefix) {

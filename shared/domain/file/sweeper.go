@@ -34,19 +34,19 @@ const (
 	sweepBatch = 100
 )
 
-// Run sweeps until the context ends. It logs a failure and retries in the next
-// sweep.
+// Run sweeps at once, and then until the context ends. It logs a failure and retries in
+// the next sweep.
 func (s *Sweeper) Run(ctx context.Context) {
 	ticker := time.NewTicker(sweepEvery)
 	defer ticker.Stop()
 	for {
+		if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
+			s.Logger.Error("sweep files", "error", err)
+		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-		}
-		if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
-			s.Logger.Error("sweep files", "error", err)
 		}
 	}
 }
@@ -82,7 +82,7 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 
 // SweepUnknown sets aside the blobs that no record has, mostly of uploads that a
 // crash cut off, and returns their number. Thumbnails of files that no record has are
-// deleted, because they can be made again. Call it at startup, before any upload begins.
+// deleted, because they can be made again (see blob.SetAsideUnknown).
 func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
 	blobs, err = blob.SetAsideUnknown(ctx, s.Blobs, "files", s.Now, s.Store.KnownBlob)
 	if err != nil {

@@ -30,6 +30,8 @@ type Inspection struct {
 	// Mark is zero if the records were last written by a version of the program
 	// that kept none.
 	Mark Mark
+	// Bytes is the size of the records.
+	Bytes int64
 	// Whole reports whether everything was checked in the time given.
 	Whole bool
 }

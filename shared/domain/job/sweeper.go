@@ -56,9 +56,12 @@ const (
 	sweepBatch = 100
 )
 
-// Run sweeps until the context ends. A failure is logged and the sweep tried
-// again next time.
+// Run sweeps at once, and then until the context ends. A failure is logged and the
+// sweep tried again next time.
 func (s *Sweeper) Run(ctx context.Context) {
+	if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
+		s.Logger.Error("sweep", "error", err)
+	}
 	overdue := time.NewTicker(overdueEvery)
 	defer overdue.Stop()
 	sweep := time.NewTicker(sweepEvery)
@@ -99,8 +102,7 @@ func (s *Sweeper) Expire(ctx context.Context) error {
 }
 
 // SweepUnknown sets aside the blobs of jobs that have no record, mostly uploads
-// that a crash interrupted, and returns their number. It is called at the
-// start, while no upload is in progress.
+// that a crash interrupted, and returns their number (see blob.SetAsideUnknown).
 func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
 	return blob.SetAsideUnknown(ctx, s.Blobs, "jobs", s.Now, func(ctx context.Context, name string) (bool, error) {
 		return s.Store.Known(ctx, path.Base(name))

@@ -155,6 +155,18 @@ func (s *Server) Interrupt(ctx context.Context) (exitCode int, err error) {
 	return s.end(ctx, -s.cmd.Process.Pid, syscall.SIGINT)
 }
 
+// Wait waits for the server to end by itself and returns its exit code. The server is
+// killed if the context ends first.
+func (s *Server) Wait(ctx context.Context) (exitCode int, err error) {
+	select {
+	case <-s.ended:
+		return s.cmd.ProcessState.ExitCode(), nil
+	case <-ctx.Done():
+		s.Kill()
+		return 0, fmt.Errorf("the server did not end: %w\n%s", context.Cause(ctx), s.Log())
+	}
+}
+
 func (s *Server) end(ctx context.Context, target int, signal syscall.Signal) (int, error) {
 	select {
 	case <-s.ended:
