@@ -80,7 +80,7 @@ func measureBurst(ctx context.Context, server *servertest.Server, clip []byte,
 	f.accepted, f.refused, f.slowest = len(accepted), refused, slowest
 	f.during, err = readStates(ctx, client, accepted, func(ctx context.Context) error {
 		for _, id := range accepted {
-			job, err := client.Await(ctx, id, nil)
+			job, err := awaitByEvents(ctx, client, id)
 			if err != nil {
 				return err
 			}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"time"
 
@@ -88,6 +89,24 @@ func (b *bench) reportOverhead(f overheadFigures) {
 	}
 }
 
+// awaitByEvents waits for a job's end by its events, whose stream ends with it, and returns
+// the job. To ask for its state again and again would take of the processors that edit.
+func awaitByEvents(ctx context.Context, client *servertest.Client, id string) (servertest.Job, error) {
+	events, err := client.Get(ctx, "/v1/jobs/"+id+"/events")
+	if err != nil {
+		return servertest.Job{}, err
+	}
+	if events.Status != http.StatusOK {
+		refusal := servertest.Refusal(events)
+		return servertest.Job{}, &refusal
+	}
+	job, err := client.Job(ctx, id)
+	if err == nil && !job.Ended() {
+		err = fmt.Errorf("the events of job %s ended while it was %s", id, job.Status)
+	}
+	return job, err
+}
+
 // editByService edits a clip, from its submission to the downloaded result.
 func editByService(ctx context.Context, client *servertest.Client, clip servertest.Part, prompt string) error {
 	job, err := client.Submit(ctx, benchModel, servertest.Form{clip, servertest.Text("prompt", prompt),
@@ -95,7 +114,7 @@ func editByService(ctx context.Context, client *servertest.Client, clip serverte
 	if err != nil {
 		return err
 	}
-	if job, err = client.Await(ctx, job.ID, nil); err != nil {
+	if job, err = awaitByEvents(ctx, client, job.ID); err != nil {
 		return err
 	}
 	if job.Status != "completed" {
