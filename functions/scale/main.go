@@ -7,7 +7,7 @@ import (
 	"context"
 	"os"
 
-	"cutroom/shared/app/awsapp"
+	"cutroom/shared/app/fleetapp"
 	"cutroom/shared/app/setting"
 	"cutroom/shared/platform/awsconfig"
 	"cutroom/shared/platform/clock"
@@ -23,7 +23,7 @@ func scale() (func(context.Context, any) (any, error), error) {
 		return nil, err
 	}
 	env := setting.NewEnvironment(os.Getenv)
-	workers := awsapp.NewFleet(env, config)
+	workers := fleetapp.New(env, config)
 	if err := env.Err(); err != nil {
 		return nil, err
 	}

@@ -7,15 +7,15 @@ package main
 import (
 	"context"
 
-	"cutroom/shared/app/awsapp"
 	"cutroom/shared/app/eventapp"
+	"cutroom/shared/app/fleetapp"
 	"cutroom/shared/platform/clock"
 )
 
 func main() { eventapp.Main(wake) }
 
 func wake(p *eventapp.Parts) func(context.Context, any) (any, error) {
-	workers := awsapp.NewFleet(p.Environment, p.AWS)
+	workers := fleetapp.New(p.Environment, p.AWS)
 	return func(ctx context.Context, _ any) (any, error) {
 		look, err := workers.Wake(ctx)
 		if err == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"cutroom/shared/adapter/sqsqueue"
-	"cutroom/shared/app/awsapp"
+	"cutroom/shared/app/fleetapp"
 	"cutroom/shared/app/setting"
 	"cutroom/shared/domain/fleet"
 	"cutroom/shared/domain/job"
@@ -35,7 +35,7 @@ func TestTasksScaleFromNoneAndBack(t *testing.T) {
 		settings[name] = value
 	}
 	environment := setting.NewEnvironment(func(name string) string { return settings[name] })
-	workers := awsapp.NewFleet(environment, w.cloud.Config())
+	workers := fleetapp.New(environment, w.cloud.Config())
 	if err := environment.Err(); err != nil {
 		t.Fatal(err)
 	}
