@@ -70,8 +70,15 @@ func startNginx(ctx context.Context, folder, upstream string) (*nginxProxy, erro
 	if err != nil {
 		return nil, err
 	}
+	defer listener.Close()
+	// nginx inherits the socket, as it does from one that it replaces: a port that was given
+	// back could be another's by the time that it listens.
+	socket, err := listener.(*net.TCPListener).File()
+	if err != nil {
+		return nil, err
+	}
+	defer socket.Close()
 	address := listener.Addr().String()
-	listener.Close()
 	config := filepath.Join(folder, "nginx.conf")
 	if err := os.WriteFile(config, fmt.Appendf(nil, nginxConfig, folder, address, upstream), 0o644); err != nil {
 		return nil, err
@@ -79,21 +86,20 @@ func startNginx(ctx context.Context, folder, upstream string) (*nginxProxy, erro
 	cmd := exec.CommandContext(ctx, path, "-p", folder, "-c", config)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.Stderr = os.Stderr
+	cmd.ExtraFiles = []*os.File{socket} // the descriptor 3
+	cmd.Env = append(os.Environ(), "NGINX=3;")
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
 	proxy := &nginxProxy{address: address, cmd: cmd}
+	// The socket takes connections before nginx does, which has its worker by then.
 	for until := time.Now().Add(nginxTime); ; time.Sleep(10 * time.Millisecond) {
-		if conn, err := net.Dial("tcp", address); err == nil {
-			conn.Close()
-			if proxy.worker, err = onlyChild(cmd.Process.Pid); err != nil {
-				proxy.stop()
-			}
-			return proxy, err
+		if proxy.worker, err = onlyChild(cmd.Process.Pid); err == nil {
+			return proxy, nil
 		}
 		if time.Now().After(until) {
 			proxy.stop()
-			return nil, errors.New("nginx does not listen")
+			return nil, fmt.Errorf("nginx has no worker: %w", err)
 		}
 	}
 }

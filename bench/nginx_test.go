@@ -1,0 +1,29 @@
+package main
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+)
+
+// TestNginxServes checks that nginx serves at the address that was chosen for it.
+func TestNginxServes(t *testing.T) {
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, "from the upstream") // fails if nginx has gone
+	}))
+	defer upstream.Close()
+	nginx, err := startNginx(t.Context(), t.TempDir(), upstream.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nginx.stop()
+	answer, err := http.Get("http://" + nginx.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if text, err := io.ReadAll(answer.Body); err != nil || string(text) != "from the upstream" {
+		t.Errorf("it answers %q, %v", text, err)
+	}
+}
