@@ -42,6 +42,8 @@ func checkLive(ctx context.Context, v *visit) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	ctx, leave := attend(ctx, socket)
+	defer leave()
 	var found []string
 	for _, by := range []struct {
 		name     string
@@ -52,6 +54,9 @@ func checkLive(ctx context.Context, v *visit) (string, error) {
 	} {
 		began := v.Now()
 		at, err := v.reach(ctx, room, by.networks)
+		if ctx.Err() != nil {
+			return "", fmt.Errorf("live video by %s: %w", by.name, context.Cause(ctx))
+		}
 		if err != nil {
 			return "", fmt.Errorf("live video by %s: %w", by.name, err)
 		}

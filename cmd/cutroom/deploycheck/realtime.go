@@ -94,3 +94,25 @@ func expect(ctx context.Context, socket *websocket.Conn, kind string) (message, 
 		}
 	}
 }
+
+// attend reads what a session says and leaves it, so that the session's pings are answered
+// while other things are done; the server drops a client that answers none. The returned
+// context ends with the session, whose end is its cause. Nobody else reads the session until
+// leave has closed it, and leave waits for the reading to end.
+func attend(ctx context.Context, socket *websocket.Conn) (within context.Context, leave func()) {
+	within, end := context.WithCancelCause(ctx)
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		for {
+			if _, _, err := socket.Read(ctx); err != nil {
+				end(fmt.Errorf("the session has ended: %w", err))
+				return
+			}
+		}
+	}()
+	return within, func() {
+		socket.CloseNow()
+		<-read
+	}
+}
