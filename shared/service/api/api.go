@@ -61,6 +61,9 @@ type Config struct {
 	// VideoWait is how long the deprecated routes wait for a video; 0 means until
 	// the job's deadline. The job continues after the wait.
 	VideoWait time.Duration
+	// AfterWait calls a function in a goroutine of its own when a wait is over, unless it is
+	// stopped before; nil means time.AfterFunc.
+	AfterWait func(wait time.Duration, over func()) (stop func() bool)
 	// Warm reports whether a worker is taking the lane's jobs, and starts one if
 	// none is. An image that would have to wait for a worker to start is refused.
 	// nil means that a worker is always there.
@@ -170,6 +173,9 @@ func New(c Config, groups ...Group) http.Handler {
 	}
 	if c.ImageWait == 0 {
 		c.ImageWait = DefaultImageWait
+	}
+	if c.AfterWait == nil {
+		c.AfterWait = func(wait time.Duration, over func()) func() bool { return time.AfterFunc(wait, over).Stop }
 	}
 	if c.Stopping == nil {
 		c.Stopping = context.Background()

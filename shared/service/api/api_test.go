@@ -64,6 +64,7 @@ type setup struct {
 	stopping, draining context.Context
 	// imageWait and videoWait are those of synchronous calls.
 	imageWait, videoWait time.Duration
+	afterWait            func(time.Duration, func()) func() bool
 	workers              int
 	ready                func(context.Context) error
 	// sessions is how many realtime sessions an account may have.
@@ -216,7 +217,7 @@ func newWorld(t *testing.T, s setup) *world {
 			Keys:    &credential.KeyService{Store: db.Keys(), Random: rand.Reader, Now: w.now},
 			Budgets: keeper, AuditLog: db.Audit(),
 			Origins: s.origins, Stopping: s.stopping, Draining: s.draining,
-			ImageWait: cmp.Or(s.imageWait, patience.Max), VideoWait: s.videoWait,
+			ImageWait: cmp.Or(s.imageWait, patience.Max), VideoWait: s.videoWait, AfterWait: s.afterWait,
 			Blobs: blobs, Files: file.NewService(file.Config{
 				Store: shelf, Blobs: blobs, IDs: file.NewIDs(w.now, rand.Reader), Cursors: file.NewCursors(secret), Now: w.now,
 				Extender: w.shelf,

@@ -121,8 +121,7 @@ func (s *service) await(ctx context.Context, accepted job.Job, m *catalog.Model,
 		limit = s.ImageWait
 	}
 	if limit > 0 {
-		timer := time.AfterFunc(limit, func() { stop(errWaitOver) })
-		defer timer.Stop()
+		defer s.AfterWait(limit, func() { stop(errWaitOver) })()
 	}
 	j, err := s.Jobs.Wait(waiting, accepted.Account, accepted.ID)
 	if waiting.Err() == nil {

@@ -324,8 +324,17 @@ func (w *world) model(name string) *catalog.Model {
 }
 
 func TestALateImageIsCancelled(t *testing.T) {
-	w := newWorld(t, setup{imageWait: 5 * time.Second})
 	slow := newStuck(true)
+	w := newWorld(t, setup{imageWait: 5 * time.Second, afterWait: func(wait time.Duration, over func()) func() bool {
+		if wait != 5*time.Second {
+			t.Errorf("the caller waits for %s", wait)
+		}
+		go func() {
+			<-slow.started // however long that takes here
+			over()
+		}()
+		return func() bool { return false }
+	}})
 	w.work(slow, blind{})
 	a := w.generate("gen-image-2", studio, upload("data", picture(t)), text("prompt", "x"))
 	if a.status != 504 || a.detail() != "The image was not edited within 5 seconds." {
