@@ -89,6 +89,10 @@ race: need-race ## Run the Go tests of everything but the deploy under the race 
 soak: need-soak ## Run everything at once for a while, and check that all comes back: MINUTES=10 SEED=1 FILES=1000000
 	@$(GO) run ./bench/soak -minutes $(or $(MINUTES),10) -seed $(or $(SEED),1) -files $(or $(FILES),1000000)
 
+.PHONY: scale
+scale: need-scale ## Simulate 10^3 to 10^8 jobs a day in AWS, and the limits that are met: SIZES=1e3,1e6 SEED=1
+	@$(GO) run ./bench/scale $(if $(SIZES),-sizes $(SIZES)) -seed $(or $(SEED),1)
+
 .PHONY: fuzz
 fuzz: need-fuzz ## Run every fuzz target beyond its corpus: RUNS=50000 of each.
 	@RUNS=$(or $(RUNS),50000) scripts/fuzz.sh

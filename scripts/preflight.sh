@@ -14,7 +14,7 @@ target=${1:?a target of the Makefile}
 linters="git python npm"
 tests="make go certificates $linters curl gcc ffmpeg libvpx chromium strace namespaces"
 case $target in
-build | check-deploy | fuzz) needs="go certificates" ;;
+build | check-deploy | fuzz | scale) needs="go certificates" ;;
 clients) needs="go certificates python npm" ;;
 run)
 	needs="go certificates ffmpeg"
