@@ -14,7 +14,7 @@ func TestSameSeedPrintsTheSame(t *testing.T) {
 	t.Parallel()
 	report := func(seed uint64) string {
 		var out bytes.Buffer
-		if err := run(&out, io.Discard, seed, "300", 10_000); err != nil {
+		if err := run(&out, io.Discard, seed, "200", 10_000); err != nil {
 			t.Fatal(err)
 		}
 		return out.String()

@@ -24,6 +24,7 @@ func write(out io.Writer, r *sim.Result) {
 	writeJobs(out, r)
 	writeWaits(out, r)
 	writeWorkers(out, r)
+	writeFunctions(out, r)
 	writePartitions(out, r)
 	writeLimits(out, r)
 	writeMoney(out, r)
@@ -137,6 +138,19 @@ func writeWorkers(out io.Writer, r *sim.Result) {
 func clock(at time.Duration) string {
 	at = at.Round(time.Second)
 	return fmt.Sprintf("%02d:%02d:%02d", int(at.Hours()), int(at.Minutes())%60, int(at.Seconds())%60)
+}
+
+// writeFunctions prints how many instances of each function served calls at once, and how
+// many were started while it was counted: each of these begins with empty caches.
+func writeFunctions(out io.Writer, r *sim.Result) {
+	fmt.Fprint(out, "\nfunctions at once, and started:")
+	for i, name := range slices.Sorted(maps.Keys(r.Peaks.Functions)) {
+		if i > 0 {
+			fmt.Fprint(out, ";")
+		}
+		fmt.Fprintf(out, " %s %d, %d", name, r.Peaks.Functions[name], r.Peaks.Made[name])
+	}
+	fmt.Fprintln(out)
 }
 
 // writePartitions prints, for each table and each index, its hottest partition, and how often

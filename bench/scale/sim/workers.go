@@ -60,7 +60,7 @@ func (w *World) startWorker() *worker {
 	w.manyTasks()
 	var beat func()
 	beat = func() {
-		if !one.alive || w.stopped {
+		if !one.alive || w.closed { // without load nobody asks for warm workers
 			return
 		}
 		for _, lane := range lanes {
