@@ -1,6 +1,7 @@
 package dynamo_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"testing"
@@ -104,3 +105,43 @@ func TestEventOfSpreadJob(t *testing.T) {
 		t.Errorf("the attempt is %+v, %v", first, there)
 	}
 }
+
+// Of an account with a high limit a part of its open jobs is counted, for an estimate that is not
+// too low; all of them are where the queue says otherwise, or whoever asks wants it.
+func TestBacklogOfALargeAccount(t *testing.T) {
+	jobs, _ := newJobs(t, local.Cloud(t), &handedOver{})
+	const limit, n = 2500, 60
+	queue := &queueOf{length: 10_000}
+	large := dynamo.NewJobs(jobs.Runs, &handedOver{}, queue, time.Now)
+	for i := range n {
+		conformance.OK(t, large.Accept(t.Context(), newJob(fmt.Sprintf("job_%03d", i)), limit))
+	}
+	backlog := func() job.Backlog {
+		t.Helper()
+		got, err := large.Backlog(t.Context(), job.VideoLane, "acme", limit)
+		conformance.OK(t, err)
+		return got
+	}
+	for range 5 {
+		rough := backlog()
+		if rough.Recount == nil || rough.AccountJobs < n || rough.AccountJobs > 4*n || rough.Jobs != queue.length {
+			t.Errorf("the estimate is %+v", rough)
+		}
+		exact, err := rough.Recount(t.Context())
+		conformance.OK(t, err)
+		if exact.AccountJobs != n || exact.Recount != nil {
+			t.Errorf("counted are %+v", exact)
+		}
+	}
+	queue.length = 5
+	if exact := backlog(); exact.AccountJobs != n || exact.Jobs != n || exact.Recount != nil {
+		t.Errorf("where the queue has less, counted are %+v", exact)
+	}
+}
+
+// queueOf is queues of a length.
+type queueOf struct{ length int }
+
+func (q *queueOf) Length(context.Context, job.Lane) (int, error) { return q.length, nil }
+
+func (q *queueOf) Depth(context.Context, job.Lane) (int, int, error) { return q.length, 0, nil }

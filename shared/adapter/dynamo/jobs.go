@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -47,6 +48,8 @@ type Jobs struct {
 	index      *jobIndex
 	lanes      laneStates
 	now        func() time.Time
+	// samples counts the samples of open jobs, so that each reads other sets.
+	samples atomic.Uint32
 }
 
 var _ job.Store = (*Jobs)(nil)
@@ -352,7 +355,8 @@ func (s *Jobs) Forget(ctx context.Context, id string) error {
 // Backlog returns the work that is ahead of a new job on the lane. The number of all
 // jobs is the queue's, which may lag; run times and workers are as they were within
 // laneStateFor. That of the account includes jobs that failed a moment
-// ago, as long as neither is more than there can be.
+// ago, as long as neither is more than there can be. Where the limit is so high that there are
+// many sets of open jobs, it reads some of them for an estimate.
 //
 // Errors: fault.Unavailable.
 func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string, limit int) (job.Backlog, error) {
@@ -370,12 +374,30 @@ func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string, limit
 		return job.Backlog{}, storeError("read the backlog", err)
 	}
 	backlog.RunTime, backlog.Fleet = state.mean(), state.fleet
-	if backlog.AccountJobs, err = s.openOn(ctx, lane, account, openLimitOf(limit), backlog.Jobs); err != nil {
+	spread := openLimitOf(limit)
+	exactly := func(ctx context.Context) (job.Backlog, error) {
+		open, err := s.openOn(ctx, lane, account, spread, backlog.Jobs)
+		if err != nil {
+			return job.Backlog{}, storeError("read the backlog", err)
+		}
+		// The queue's number may lag behind the account's own.
+		exact := backlog
+		exact.Jobs, exact.AccountJobs = max(backlog.Jobs, open), open
+		return exact, nil
+	}
+	if spread.sets <= setsRead {
+		return exactly(ctx)
+	}
+	mean, most, all, err := s.sampleOpen(ctx, lane, account, spread)
+	if err != nil {
 		return job.Backlog{}, storeError("read the backlog", err)
 	}
-	// The queue's number may lag behind the account's own.
-	backlog.Jobs = max(backlog.Jobs, backlog.AccountJobs)
-	return backlog, nil
+	if all >= spread.jobs || mean > backlog.Jobs {
+		return exactly(ctx)
+	}
+	estimate := backlog
+	estimate.Jobs, estimate.AccountJobs, estimate.Recount = max(backlog.Jobs, most), most, exactly
+	return estimate, nil
 }
 
 // openOn returns how many open jobs an account has on a lane, whose queue has so many of all

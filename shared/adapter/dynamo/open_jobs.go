@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
+	"math"
 	"strings"
 	"time"
 
@@ -133,6 +134,41 @@ func (s *Jobs) allOpen(ctx context.Context, account string, limit openLimit) (se
 		sets[places[(&reader{item: i}).text("id")]] = elementsOf(i)
 	}
 	return sets, err
+}
+
+const (
+	// setsRead is how many sets an account may have of which all are read to count its jobs.
+	// Of one with more, setsSampled are read.
+	setsRead, setsSampled = 8, 4
+	// surely is by how many standard deviations of what was counted in a sample the count is
+	// raised, so that it is hardly ever too low.
+	surely = 4
+)
+
+// sampleOpen estimates how many open jobs an account has on a lane, from some of its sets: the
+// mean, and what they hardly exceed; and likewise what those on all lanes do. Jobs are spread
+// over sets by their ids.
+func (s *Jobs) sampleOpen(
+	ctx context.Context, lane job.Lane, account string, limit openLimit,
+) (mean, most, all int, err error) {
+	first := int(s.samples.Add(1)) * setsSampled
+	keys := make([]item, setsSampled)
+	for i := range keys {
+		keys[i] = openKey(account, (first+i)%limit.sets)
+	}
+	// A moment old will do for an estimate.
+	found, err := readAsked(ctx, s.client, s.table, types.KeysAndAttributes{Keys: keys})
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	var sets [][]string
+	for _, i := range found {
+		sets = append(sets, elementsOf(i))
+	}
+	inAll, onLane := countOpen(sets, lane)
+	scaled := func(count float64) int { return int(math.Ceil(count * float64(limit.sets) / setsSampled)) }
+	raised := func(count int) int { return scaled(float64(count) + surely*math.Sqrt(float64(count)+1)) }
+	return scaled(float64(onLane)), raised(onLane), raised(inAll), nil
 }
 
 // freeEnded removes from a set the jobs that have ended, and returns the others.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/adapter/sqsqueue"
 	"cutroom/shared/adapter/stepfn"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/testkit/awstest"
@@ -70,7 +71,19 @@ func TestCallsAreAsDocumented(t *testing.T) {
 	if err := d.Nack(ctx, 0); err != nil {
 		t.Fatal(err)
 	}
-	counted("Jobs.Backlog, with open jobs", backlog)
+	// Another process, which has read no run times within the second before.
+	other := func() *dynamo.Jobs {
+		machine := stepfn.NewMachine(proxy.Config(), h.machine, h.urls)
+		return dynamo.NewJobs(h.runs, machine, sqsqueue.NewLengths(proxy.Config(), h.urls), time.Now)
+	}
+	counted("Jobs.Backlog, with open jobs", func() error {
+		_, err := other().Backlog(ctx, job.VideoLane, "acme", 10)
+		return err
+	})
+	counted("Jobs.Backlog, of a high limit", func() error {
+		_, err := other().Backlog(ctx, job.VideoLane, "acme", 3000)
+		return err
+	})
 	counted("Queue.Receive", func() (err error) {
 		d, err = h.queue.Receive(ctx, job.VideoLane, time.Minute)
 		return err

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"context"
 	"time"
 
 	"cutroom/shared/domain/fault"
@@ -16,6 +17,9 @@ type Backlog struct {
 	RunTime time.Duration
 	// Fleet is what is known of the workers where they come and go.
 	Fleet Fleet
+	// Recount counts exactly, where Jobs and AccountJobs were estimated from a part of the
+	// account's jobs so that they are hardly too low. It is nil where they are exact.
+	Recount func(ctx context.Context) (Backlog, error)
 }
 
 // Fleet is what was seen of workers that come and go. The zero value tells nothing: then

@@ -205,6 +205,18 @@ func (s *Service) CheckCapacity(ctx context.Context, lane Lane, account string, 
 	if err != nil {
 		return fmt.Errorf("job: read the backlog: %w", err)
 	}
+	err = s.admit(backlog, lane, limit)
+	if err == nil || backlog.Recount == nil {
+		return err
+	}
+	if backlog, err = backlog.Recount(ctx); err != nil {
+		return fmt.Errorf("job: read the backlog: %w", err)
+	}
+	return s.admit(backlog, lane, limit)
+}
+
+// admit refuses a job by the account's limit and by the lane's backlog.
+func (s *Service) admit(backlog Backlog, lane Lane, limit int) error {
 	if limit > 0 && backlog.AccountJobs >= limit {
 		full := TooManyOpen(limit)
 		full.RetryAfter = retryAfter()
