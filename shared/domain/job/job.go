@@ -117,6 +117,10 @@ type Request struct {
 	// Length that of the result as far as it was known then, 0 if it was not.
 	Price  *catalog.MediaPrice `json:"price,omitempty"`
 	Length time.Duration       `json:"length,omitempty"`
+	// Spread says that the job has no inputs whose names tell where its blobs are, and that
+	// theirs begin with random digits (see Config.SpreadBlobs). It is set with the acceptance,
+	// as versions that know no such names are still at work during an update.
+	Spread bool `json:"spread,omitempty"`
 }
 
 // Cost returns what the job costs by its model's price when it was accepted, in
@@ -282,13 +286,16 @@ func resultIn(folder, nonce string) string { return folder + "/result-" + nonce 
 // ResultBlob names the blob of the current run's result, beside the inputs.
 func (j Job) ResultBlob() string { return resultIn(j.folder(), j.Nonce) }
 
-// folder returns the prefix of the names of the job's blobs: that of its inputs, or Folder of
-// a job that has none.
+// folder returns the prefix of the names of the job's blobs: that of its inputs, or what the
+// request says of a job that has none.
 func (j Job) folder() string {
 	for _, input := range j.Request.Inputs {
 		if folder := path.Dir(input.Blob); path.Base(folder) == j.ID {
 			return folder
 		}
+	}
+	if j.Request.Spread {
+		return spreadFolder(j.ID)
 	}
 	return Folder(j.ID)
 }

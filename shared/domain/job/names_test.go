@@ -1,10 +1,51 @@
 package job_test
 
 import (
+	"context"
 	"testing"
+	"time"
 
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/job"
 )
+
+// A job without inputs says itself where its blobs are, from its acceptance on.
+func TestNamesOfJobsWithoutInputs(t *testing.T) {
+	const id = "job_01K9ZZZZZZZZZZZZZZZZZZZZ7X"
+	for spread, want := range map[bool]string{true: "jobs/7X/" + id + "/", false: "jobs/" + id + "/"} {
+		store := &accepting{}
+		service := job.NewService(job.Config{
+			Store: store, SpreadBlobs: spread, Now: time.Now, Workers: map[job.Lane]int{job.VideoLane: 1},
+		})
+		_, err := service.Submit(t.Context(), job.Job{ID: id, Account: "acme", Lane: job.VideoLane}, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j := store.accepted
+		j.Nonce = "n1"
+		if got := j.ResultBlob(); got != want+"result-n1" {
+			t.Errorf("the result is %q", got)
+		}
+		if got := j.PreviewBlob(); got != want+"preview-n1" {
+			t.Errorf("the preview is %q", got)
+		}
+	}
+}
+
+// accepting is a store that accepts everything.
+type accepting struct {
+	job.Store
+	accepted job.Job
+}
+
+func (*accepting) Backlog(context.Context, job.Lane, string, int) (job.Backlog, error) {
+	return job.Backlog{}, nil
+}
+
+func (a *accepting) Accept(_ context.Context, j job.Job, _ int, _ ...budget.Claim) error {
+	a.accepted = j
+	return nil
+}
 
 // Names of blobs begin with random digits where the store divides names by their beginnings.
 // What a run stores is beside the inputs, and thumbnails are beside the result, also of a job

@@ -168,6 +168,7 @@ func (s *Service) accept(ctx context.Context, j Job, limit int) (Job, []budget.C
 		return Job{}, nil, err
 	}
 	j.Status = Pending
+	j.Request.Spread = s.config.SpreadBlobs && len(j.Request.Inputs) == 0
 	j.CreatedAt = s.config.Now().UTC().Truncate(time.Millisecond)
 	j.Deadline = j.CreatedAt.Add(MaxAge)
 	var claims []budget.Claim
