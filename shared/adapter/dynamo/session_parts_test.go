@@ -294,3 +294,90 @@ func TestSpreadSessionsAreOneAccount(t *testing.T) {
 		})
 	}
 }
+
+// Whatever calls race, the account's number is that of its own slots and of the room of its
+// parts, in which no more are taken, and all of the limit is free at the end.
+func TestSpreadSessionsKeepTheirSums(t *testing.T) {
+	s := newSlotTable(t)
+	processes := []*dynamo.Sessions{s.process().SpreadSoon(), s.process().SpreadSoon(), s.process().SpreadSoon()}
+	conformance.OK(t, processes[0].Begin(t.Context(), "epoch", ""))
+	refusedOr := func(err error) error {
+		if fault.Is(err, fault.Limited) || fault.Is(err, fault.Unavailable) {
+			return nil
+		}
+		return err
+	}
+	for _, err := range conformance.Race(9, func(racer int) error {
+		p, random := processes[racer%3], rand.New(rand.NewPCG(uint64(racer), 2))
+		for turn := range 20 {
+			slot := session.Slot{ID: fmt.Sprint("session_", racer, "x", turn), Account: "acme", Epoch: "epoch"}
+			limit := []int{6, 9, 9, 12, 0}[random.IntN(5)]
+			var err error
+			if random.IntN(4) == 0 {
+				if _, err = p.Join(t.Context(), slot, 0, 100); err == nil {
+					err = refusedOr(p.Redeem(t.Context(), slot, limit))
+				}
+				if err == nil {
+					err = p.Leave(t.Context(), slot)
+				}
+			} else {
+				err = refusedOr(p.Take(t.Context(), slot, limit))
+			}
+			if err == nil && random.IntN(3) > 0 {
+				err = p.Free(t.Context(), slot)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}) {
+		conformance.OK(t, err)
+	}
+	s.checkSums()
+	for racer := range 9 {
+		for turn := range 20 {
+			slot := session.Slot{ID: fmt.Sprint("session_", racer, "x", turn), Account: "acme", Epoch: "epoch"}
+			conformance.OK(t, processes[0].Free(t.Context(), slot))
+		}
+	}
+	for i := range 10 {
+		slot := session.Slot{ID: fmt.Sprint("last_", i), Account: "acme", Epoch: "epoch"}
+		if err := processes[i%3].Take(t.Context(), slot, 9); fault.Is(err, fault.Limited) != (i == 9) {
+			t.Errorf("slot %d of 9: %v", i+1, err)
+		}
+	}
+	s.checkSums()
+}
+
+// checkSums compares the numbers of the account's items with their slots.
+func (s *slotTable) checkSums() {
+	s.Helper()
+	found, err := s.records.Scan(s.Context(), &dynamodb.ScanInput{TableName: &s.table})
+	conformance.OK(s, err)
+	slots, room, open := s.items(), 0, 0
+	for _, i := range found.Items {
+		id, at := i["id"].(*types.AttributeValueMemberS).Value, func(name string) (n int) {
+			if value, there := i[name].(*types.AttributeValueMemberN); there {
+				_, err := fmt.Sscan(value.Value, &n)
+				conformance.OK(s, err)
+			}
+			return n
+		}
+		switch {
+		case id == "account/acme":
+			open = at("open_slots") - slots[id]
+			if waiting := at("waiting"); waiting != 0 {
+				s.Errorf("%d wait", waiting)
+			}
+		case strings.HasPrefix(id, "account/acme#"):
+			room += at("slot_room")
+			if at("open_slots") != slots[id] || slots[id] > at("slot_room") {
+				s.Errorf("%s has %d slots, says %d, and has room for %d", id, slots[id], at("open_slots"), at("slot_room"))
+			}
+		}
+	}
+	if open != room {
+		s.Errorf("the account has moved room for %d slots, and its parts have %d", open, room)
+	}
+}
