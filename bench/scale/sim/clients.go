@@ -222,7 +222,7 @@ func (c *client) poll() {
 
 // await waits for an image within the call, as job.Service's Wait does.
 func (c *client) await(instance *instance, done func()) {
-	var pace job.Pace
+	pace := instance.jobs.Pace(context.Background())
 	begun := c.clock.Now()
 	var look func()
 	last, cancelled := job.Job{}, false

@@ -8,7 +8,10 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-var _ job.Lines = (*Jobs)(nil)
+var (
+	_ job.Lines    = (*Jobs)(nil)
+	_ job.RunTimes = (*Jobs)(nil)
+)
 
 // Line returns the line of a lane: one call of the queue and one read, or none within
 // laneStateFor. The queue tells
@@ -24,6 +27,16 @@ func (s *Jobs) Line(ctx context.Context, lane job.Lane) (line job.Line, err erro
 	state, err := s.lane(ctx, lane)
 	line.Runs = state.runs
 	return line, storeError("read a line", err)
+}
+
+// RunTimes returns the run times of a lane, as they were within laneStateFor.
+//
+// Errors: fault.Unavailable.
+func (s *Jobs) RunTimes(ctx context.Context, lane job.Lane) ([]job.RunTime, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	state, err := s.lane(ctx, lane)
+	return state.runs, storeError("read run times", err)
 }
 
 // Own counts the open jobs of an account on a lane before and after one of them: one read

@@ -43,6 +43,8 @@ type Config struct {
 	Estimates EstimateReader
 	// Lines tells what pending jobs wait for; nil if nobody does.
 	Lines Lines
+	// RunTimes tells how long jobs took; nil if nobody does.
+	RunTimes RunTimes
 	// Budgets tells what jobs have to take from budgets; nil if there are none.
 	Budgets Budgets
 	// MaxLength is how long a result is at most whose length is not known when its job is

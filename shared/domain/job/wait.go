@@ -26,6 +26,12 @@ const (
 	processingLooks = 20 * time.Millisecond
 	longestLook     = time.Second
 	lookPart        = 10
+	// Where it is known how long such jobs take, nobody looks before notYet of the shortest
+	// time; but a failure may come sooner, and is told after longestSleep at the latest.
+	notYet       = 0.8
+	longestSleep = 2 * time.Second
+	// knownRuns is how many runs of a model have to be known for the shortest to tell.
+	knownRuns = 3
 	// changeLooks is for clients that follow a job to its end, perhaps for
 	// minutes: each read has a cost.
 	changeLooks = 2 * time.Second
@@ -36,7 +42,7 @@ const (
 //
 // Errors: the context's when it ends first; those of Get.
 func (s *Service) Wait(ctx context.Context, account, id string) (Job, error) {
-	var pace Pace
+	pace := s.Pace(ctx)
 	for j, err := range s.looks(ctx, account, id, pace.Next) {
 		if err != nil || j.Status.Terminal() {
 			return j, err
@@ -45,8 +51,56 @@ func (s *Service) Wait(ctx context.Context, account, id string) (Job, error) {
 	return Job{}, ctx.Err()
 }
 
-// Pace is how often a job is read that a client waits for. The zero value has read nothing.
-type Pace struct{ pause time.Duration }
+// RunTimes tells how long jobs took.
+type RunTimes interface {
+	// RunTimes returns those of the runs of a lane that completed last, in no order. They may
+	// be some seconds old.
+	RunTimes(ctx context.Context, lane Lane) ([]RunTime, error)
+}
+
+// Pace is how often a job is read that a client waits for. The zero value has read nothing,
+// and does not know how long jobs take.
+type Pace struct {
+	pause time.Duration
+	// takes returns how long a job takes at the least, 0 if that is not known; it is asked
+	// once, and may be nil.
+	takes func(Job) time.Duration
+	asked bool
+	least time.Duration
+}
+
+// Pace returns a pace for one job.
+func (s *Service) Pace(ctx context.Context) *Pace {
+	return &Pace{takes: func(j Job) time.Duration { return s.leastTime(ctx, j) }}
+}
+
+// leastTime returns how long a job's run probably takes at the least: what its engine has
+// told, or the shortest of the last runs of its model if that is less.
+func (s *Service) leastTime(ctx context.Context, j Job) time.Duration {
+	if s.config.RunTimes == nil {
+		return j.Estimate
+	}
+	runs, err := s.config.RunTimes.RunTimes(ctx, j.Lane)
+	if err != nil {
+		return 0 // the client waits all the same
+	}
+	shortest, known := time.Duration(0), 0
+	for _, run := range runs {
+		if run.Model != j.Model {
+			continue
+		}
+		if known++; known == 1 || run.Took < shortest {
+			shortest = run.Took
+		}
+	}
+	switch {
+	case known < knownRuns:
+		return j.Estimate
+	case j.Estimate > 0:
+		return min(shortest, j.Estimate)
+	}
+	return shortest
+}
 
 // Next returns how long to wait for the next read, given the job as it was at the last one,
 // which is the zero value before the first.
@@ -55,13 +109,21 @@ func (p *Pace) Next(last Job, now time.Time) time.Duration {
 		p.pause = firstLook
 		return p.pause
 	}
+	if !p.asked && p.takes != nil {
+		p.asked, p.least = true, p.takes(last)
+	}
 	// A run begins anew: it may be much shorter than the wait for it.
 	since := last.CreatedAt
 	if !last.StartedAt.IsZero() {
 		since = last.StartedAt
 	}
 	p.pause = min(p.pause*3/2, max(processingLooks, now.Sub(since)/lookPart), longestLook)
-	return p.pause
+	sleep := since.Add(time.Duration(notYet * float64(p.least))).Sub(now)
+	if sleep <= p.pause {
+		return p.pause
+	}
+	p.pause = longestLook // from here on a part of the time decides
+	return min(sleep, longestSleep)
 }
 
 // Changes yields an account's job as it is, and then after each observed change

@@ -1,0 +1,105 @@
+package job_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/job"
+)
+
+// knownRuns are the run times of a lane.
+type knownRuns struct {
+	runs []job.RunTime
+	err  error
+}
+
+func (k knownRuns) RunTimes(context.Context, job.Lane) ([]job.RunTime, error) { return k.runs, k.err }
+
+// paced lets a job wait and run, and returns how often its pace reads it, and how long after
+// its end that ends.
+func paced(pace *job.Pace, j job.Job, waits, runs time.Duration) (reads int, after time.Duration) {
+	created := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+	j.CreatedAt = created
+	started, ended := created.Add(waits), created.Add(waits+runs)
+	now, last := created, job.Job{}
+	for {
+		now = now.Add(pace.Next(last, now))
+		reads++
+		if !now.Before(ended) {
+			return reads, now.Sub(ended)
+		}
+		last = j
+		last.Status = job.Pending
+		if !now.Before(started) {
+			last.Status, last.StartedAt = job.Processing, started
+		}
+	}
+}
+
+// Who waits for a job whose model is known reads it a few times, and does not hear of its end
+// later than by the pace of one that is not known.
+func TestPaceByWhatIsKnown(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	takes := func() time.Duration { return time.Duration(1300+random.IntN(600)) * time.Millisecond }
+	var known []job.RunTime
+	for range 20 {
+		known = append(known, job.RunTime{Model: "image", Took: takes()})
+	}
+	known = append(known, job.RunTime{Model: "other", Took: time.Millisecond})
+	service := job.NewService(job.Config{RunTimes: knownRuns{runs: known}})
+	measure := func(pace func() *job.Pace) (reads []int, after []time.Duration) {
+		random = rand.New(rand.NewPCG(3, 4))
+		for range 500 {
+			waits := time.Duration(10+random.IntN(100)) * time.Millisecond
+			n, late := paced(pace(), job.Job{Model: "image", Lane: job.ImageLane}, waits, takes())
+			reads, after = append(reads, n), append(after, late)
+		}
+		slices.Sort(reads)
+		slices.Sort(after)
+		return reads, after
+	}
+	blindReads, blindAfter := measure(func() *job.Pace { return new(job.Pace) })
+	reads, after := measure(func() *job.Pace { return service.Pace(t.Context()) })
+	const half, most = 250, 475
+	t.Logf("reads %d, then %d; after the end %v, then %v; 95th percentile %v, then %v",
+		blindReads[half], reads[half], blindAfter[half], after[half], blindAfter[most], after[most])
+	if reads[half] > 10 || reads[most] > 15 || blindReads[half] < 3*reads[half] {
+		t.Errorf("%d and %d reads at the median and the 95th percentile, %d without what is known", reads[half], reads[most],
+			blindReads[half])
+	}
+	if after[half] > blindAfter[half] || after[most] > blindAfter[most]*11/10 {
+		t.Errorf("%v and %v after the end, %v and %v without what is known", after[half], after[most], blindAfter[half],
+			blindAfter[most])
+	}
+}
+
+// A job that ends long before its time, as one that fails does, is told of within two seconds.
+func TestPaceOfAQuickEnd(t *testing.T) {
+	runs := slices.Repeat([]job.RunTime{{Model: "slow", Took: time.Minute}}, 5)
+	few := runs[:2]
+	for name, c := range map[string]struct {
+		known    knownRuns
+		estimate time.Duration
+		runs     time.Duration
+		after    time.Duration // at most
+	}{
+		"known by its runs":                    {knownRuns{runs: runs}, 0, 100 * time.Millisecond, 2 * time.Second},
+		"known by its engine":                  {knownRuns{}, time.Minute, 100 * time.Millisecond, 2 * time.Second},
+		"the engine says less than runs":       {knownRuns{runs: runs}, 50 * time.Millisecond, 100 * time.Millisecond, 20 * time.Millisecond},
+		"two runs are too few":                 {knownRuns{runs: few}, 0, 100 * time.Millisecond, 20 * time.Millisecond},
+		"runs cannot be read":                  {knownRuns{err: errors.New("throttled")}, 0, 100 * time.Millisecond, 20 * time.Millisecond},
+		"a long run, heard of by its own part": {knownRuns{runs: runs}, 0, time.Minute, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			service := job.NewService(job.Config{RunTimes: c.known})
+			_, after := paced(service.Pace(t.Context()), job.Job{Model: "slow", Estimate: c.estimate}, 0, c.runs)
+			if after > c.after {
+				t.Errorf("its end was heard of after %v, want %v at most", after, c.after)
+			}
+		})
+	}
+}
