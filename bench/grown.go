@@ -7,20 +7,22 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/dustin/go-humanize"
+
 	"cutroom/bench/filled"
 )
 
 const (
-	// grownSize is the size of the database's file, and grownStep how many records are
-	// written before it is looked at again.
+	// grownSize is the size of the database's file, and grownStep how many records of each
+	// kind are written before it is looked at again.
 	grownSize = 10 << 30
-	grownStep = 1_000_000
+	grownStep = 500_000
 	// grownBar is how long a start may take on it.
 	grownBar = 2 * time.Second
 )
 
-// grown measures a server whose database has grown to 10 GB, all of it records of files of
-// one account: how long its start takes, and pages beside those of an account with few
+// grown measures a server whose database has grown to 10 GB, of files and of what else a
+// service has: how long its start takes, and pages beside those of an account with few
 // files. It takes minutes and as much room, and so runs only by its name.
 func (b *bench) grown(ctx context.Context) error {
 	data := filepath.Join(b.folder, "grown")
@@ -32,47 +34,57 @@ func (b *bench) grown(ctx context.Context) error {
 	if err := fillFiles(ctx, path, now); err != nil {
 		return fmt.Errorf("fill the database: %w", err)
 	}
-	small, err := b.startTime(ctx, data)
+	small, smallSize, err := b.startTime(ctx, data, now)
 	if err != nil {
 		return err
 	}
-	files, size := manyFiles, int64(0)
-	for size < grownSize {
-		more := filled.Files{
-			Account: manyAccount, From: files, Count: files + grownStep, Name: filled.LongName, Now: now,
-		}
-		if err := filled.Write(ctx, path, more); err != nil {
+	files, others := manyFiles, 0
+	for size := int64(0); size < grownSize; {
+		more, most := files+grownStep, others+grownStep
+		err := filled.Write(ctx, path, filled.Service{From: others, Count: most, Now: now},
+			filled.Files{Account: manyAccount, From: files, Count: more, Name: filled.LongName, Now: now},
+			unswept(files, more, now))
+		if err != nil {
 			return fmt.Errorf("fill the database: %w", err)
 		}
 		info, err := os.Stat(path)
 		if err != nil {
 			return err
 		}
-		files, size = more.Count, info.Size()
+		files, others, size = more, most, info.Size()
 	}
-	large, err := b.startTime(ctx, data)
+	large, largeSize, err := b.startTime(ctx, data, now)
 	if err != nil {
 		return err
 	}
 	b.table.add(row{
-		what: fmt.Sprintf("start with a database of %.1f GiB, %d files", float64(size)/(1<<30), files), measured: short(large),
-		floor: short(small) + " with 1,001,000 files", ratio: ratio(large, small), bar: short(grownBar),
-		verdict: verdictOf(large <= grownBar),
+		what: fmt.Sprintf("start with a database of %s: %s files, %s jobs", humanize.IBytes(largeSize),
+			humanize.Comma(int64(2*files+fewFiles)), humanize.Comma(int64(others))),
+		measured: short(large), floor: short(small) + " with " + humanize.IBytes(smallSize), ratio: ratio(large, small),
+		bar: short(grownBar), verdict: verdictOf(large <= grownBar),
 	})
-	return b.listByHTTP(ctx, data)
+	return b.listByHTTP(ctx, data, files)
 }
 
-// startTime returns the median time from a server's start on a folder until it serves.
-func (b *bench) startTime(ctx context.Context, data string) (time.Duration, error) {
+// startTime returns the median time from a server's start on a folder until it serves, and
+// the size of its database. The servers sweep nothing.
+func (b *bench) startTime(ctx context.Context, data string, now time.Time) (time.Duration, uint64, error) {
 	var took []time.Duration
 	for range 3 {
+		if err := stopSweeps(data, now); err != nil {
+			return 0, 0, err
+		}
 		begun := time.Now()
 		server, err := b.program.Start(ctx, data)
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 		took = append(took, time.Since(begun))
 		server.Kill()
 	}
-	return median(took), nil
+	info, err := os.Stat(filepath.Join(data, "cutroom.db"))
+	if err != nil {
+		return 0, 0, err
+	}
+	return median(took), uint64(info.Size()), nil
 }

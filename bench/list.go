@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/dustin/go-humanize"
 
 	"cutroom/bench/filled"
 	"cutroom/shared/adapter/sqlite"
@@ -25,10 +28,13 @@ const (
 	// first page among few.
 	listBar = 1.2
 	// fewKey is the key of the account with few files, manyAccount the account
-	// with many, whose key is the development key.
-	fewKey      = "ck_bench-few-files"
-	fewAccount  = "few"
-	manyAccount = "dev"
+	// with many, whose key is the development key, and unsweptKey that of the account with
+	// as many, nine in ten of which have expired.
+	fewKey         = "ck_bench-few-files"
+	fewAccount     = "few"
+	manyAccount    = "dev"
+	unsweptKey     = "ck_bench-unswept-files"
+	unsweptAccount = "unswept"
 )
 
 // pageReader reads one page of files.
@@ -50,16 +56,31 @@ func (b *bench) list(ctx context.Context) error {
 	if err := b.listByCode(ctx, path, now); err != nil {
 		return err
 	}
-	return b.listByHTTP(ctx, data)
+	return b.listByHTTP(ctx, data, manyFiles)
 }
 
-// fillFiles makes the two accounts. Nine in ten files of either expire a day later.
+// fillFiles makes the three accounts. Nine in ten files of the first two expire a day
+// later.
 func fillFiles(ctx context.Context, path string, now time.Time) error {
-	if err := filled.Key(ctx, path, fewKey, fewAccount, now); err != nil {
-		return err
+	for key, account := range map[string]string{fewKey: fewAccount, unsweptKey: unsweptAccount} {
+		if err := filled.Key(ctx, path, key, account, now); err != nil {
+			return err
+		}
 	}
 	return filled.Write(ctx, path, filled.Files{Account: fewAccount, Count: fewFiles, Now: now},
-		filled.Files{Account: manyAccount, Count: manyFiles, Now: now})
+		filled.Files{Account: manyAccount, Count: manyFiles, Now: now}, unswept(0, manyFiles, now))
+}
+
+// unswept are files of which nine in ten expired an hour ago.
+func unswept(from, count int, now time.Time) filled.Files {
+	return filled.Files{Account: unsweptAccount, From: from, Count: count, Now: now.Add(-file.DefaultLifetime - time.Hour)}
+}
+
+// stopSweeps lets the next server on a folder sweep nothing for ten minutes: it finds that
+// the machine was off for a week, by a clock that may be wrong.
+func stopSweeps(data string, now time.Time) error {
+	text := fmt.Sprintf("cutroom-clock %020d %020d before\n", now.Add(-7*24*time.Hour).UnixMilli(), 0)
+	return os.WriteFile(filepath.Join(data, "clock"), []byte(text), 0o600)
 }
 
 // listByCode reads pages by the code that serves them, without HTTP.
@@ -100,52 +121,60 @@ func (b *bench) listByCode(ctx context.Context, path string, now time.Time) erro
 	})
 }
 
-// listByHTTP reads pages as a client does.
-func (b *bench) listByHTTP(ctx context.Context, data string) error {
+// listByHTTP reads pages as a client does, of accounts with the given number of files.
+func (b *bench) listByHTTP(ctx context.Context, data string, files int) error {
+	if err := stopSweeps(data, time.Now()); err != nil {
+		return err
+	}
 	server, err := b.program.Start(ctx, data)
 	if err != nil {
 		return err
 	}
 	defer server.Kill()
-	few, many := &servertest.Client{URL: server.URL(), Key: fewKey}, server.Client()
-	read := func(client *servertest.Client, cursor func() string) pageReader {
+	secret, err := os.ReadFile(filepath.Join(data, "secret"))
+	if err != nil {
+		return err
+	}
+	cursors := file.NewCursors(bytes.TrimSpace(secret))
+	first := func(client *servertest.Client) pageReader {
+		return func(ctx context.Context) error { return readPage(ctx, client, "", listPage) }
+	}
+	deep := func(client *servertest.Client, account string) pageReader {
 		return func(ctx context.Context) error {
-			_, err := readPage(ctx, client, cursor(), listPage)
-			return err
+			// Anywhere, with some pages to follow.
+			cursor, err := cursors.Make(ctx, account, filled.ID(account, files/100+rand.IntN(files-files/100)))
+			if err != nil {
+				return err
+			}
+			return readPage(ctx, client, cursor, listPage)
 		}
 	}
-	// The cursors of deep pages are found by following pages, as a client does.
-	var cursors []string
-	for cursor := ""; len(cursors) < manyFiles/2/1000; cursors = append(cursors, cursor) {
-		if cursor, err = readPage(ctx, many, cursor, 1000); err != nil {
-			return err
-		}
-	}
-	first := func() string { return "" }
-	deep := func() string { return cursors[rand.IntN(len(cursors))] }
-	return b.listRows(ctx, "list page of 100, through HTTP", read(few, first), []namedPage{
-		{"first of 1,000,000", read(many, first)},
-		{"deep in 1,000,000", read(many, deep)},
+	client := func(key string) *servertest.Client { return &servertest.Client{URL: server.URL(), Key: key} }
+	of := humanize.Comma(int64(files))
+	return b.listRows(ctx, "list page of 100, through HTTP", first(client(fewKey)), []namedPage{
+		{"first of " + of, first(server.Client())},
+		{"deep in " + of, deep(server.Client(), manyAccount)},
+		{"first of " + of + ", 9 in 10 expired, none swept", first(client(unsweptKey))},
+		{"deep in " + of + ", 9 in 10 expired, none swept", deep(client(unsweptKey), unsweptAccount)},
 	})
 }
 
-// readPage reads a page that must be full, and returns the next one's cursor.
-func readPage(ctx context.Context, client *servertest.Client, cursor string, limit int) (next string, err error) {
+// readPage reads a page that must be full.
+func readPage(ctx context.Context, client *servertest.Client, cursor string, limit int) error {
 	answer, err := client.Get(ctx, fmt.Sprintf("/v1/files?limit=%d", limit)+cursorParameter(cursor))
 	if err != nil {
-		return "", err
+		return err
 	}
 	var page struct {
 		Files []struct{} `json:"files"`
-		Next  string     `json:"next_cursor"`
 	}
 	if answer.Status == http.StatusOK {
 		err = json.Unmarshal(answer.Body, &page)
 	}
 	if err != nil || len(page.Files) != limit {
-		return "", fmt.Errorf("no page of %d files: status %d: %.200s", limit, answer.Status, answer.Body)
+		return fmt.Errorf("no page of %d files: status %d: %.200s", limit, answer.Status, answer.Body)
 	}
-	return page.Next, nil
+	return nil
 }
 
 func cursorParameter(cursor string) string {

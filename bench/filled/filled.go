@@ -47,9 +47,17 @@ type Files struct {
 // ID is the id of a file of an account by its number, from 1.
 func ID(account string, number int) string { return fmt.Sprintf("file_%s%024d", account, number) }
 
+// Records are what Write writes.
+type Records interface {
+	// span says which records are written, by their numbers.
+	span() (from, count int)
+	// write writes those beyond from, up to the number to.
+	write(ctx context.Context, db *sql.DB, from, to int) error
+}
+
 // Write writes the records into the database at the path, which no other process has open.
 // The database is made if there is none.
-func Write(ctx context.Context, path string, all ...Files) error {
+func Write(ctx context.Context, path string, all ...Records) error {
 	store, err := sqlite.Open(ctx, path, sqlite.Options{Now: time.Now})
 	if err != nil {
 		return err
@@ -68,9 +76,10 @@ func Write(ctx context.Context, path string, all ...Files) error {
 	if _, err := db.ExecContext(ctx, settings); err != nil {
 		return err
 	}
-	for _, files := range all {
-		for from := files.From; from < files.Count; from += chunk {
-			if err := files.write(ctx, db, from, min(from+chunk, files.Count)); err != nil {
+	for _, records := range all {
+		from, count := records.span()
+		for ; from < count; from += chunk {
+			if err := records.write(ctx, db, from, min(from+chunk, count)); err != nil {
 				return err
 			}
 		}
@@ -78,6 +87,8 @@ func Write(ctx context.Context, path string, all ...Files) error {
 	_, err = db.ExecContext(ctx, "pragma journal_mode = wal")
 	return err
 }
+
+func (f Files) span() (from, count int) { return f.From, f.Count }
 
 func (f Files) write(ctx context.Context, db *sql.DB, from, to int) error {
 	name := f.Name
