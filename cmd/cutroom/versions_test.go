@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"compress/gzip"
 	"context"
+	"crypto/md5"
 	"crypto/sha256"
 	"database/sql"
 	"encoding/hex"
@@ -21,8 +22,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coder/websocket"
 	_ "modernc.org/sqlite"
 
+	"cutroom/shared/domain/file"
+	"cutroom/shared/service/api"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -50,8 +54,27 @@ type version struct {
 	Files map[string]string `json:"files"`
 	Ended map[string]string `json:"ended"`
 	Open  []string          `json:"open"`
-	// Completions is how many completions were asked for.
+	// Completions is how many completions were asked for, and sessions were open. Calls of
+	// batches do not count.
 	Completions int `json:"completions"`
+	// More is what fixtures have since v0.1.0.
+	More *versionMore `json:"more,omitempty"`
+}
+
+// versionMore is what else a fixture has.
+type versionMore struct {
+	// Budget is what the account may use up of jobs in a month.
+	Budget int `json:"budget"`
+	// Batch is a batch of so many calls that had not ended.
+	Batch      string `json:"batch"`
+	BatchCalls int    `json:"batch_calls"`
+	// SessionSeconds is how long sessions were open, by the usage.
+	SessionSeconds int `json:"session_seconds"`
+	// Told is a job whose receiver could not be told of its end, and is to be tried again.
+	Told string `json:"told"`
+	// Announced is an upload that was announced and has not come, with its bytes.
+	Announced string `json:"announced"`
+	Content   string `json:"content"`
 }
 
 func digestOf(content []byte) string {
@@ -74,16 +97,27 @@ func ask(t *testing.T, server *servertest.Server, key, method, path, body string
 // was made.
 func (v version) requests(t *testing.T, server *servertest.Server) int {
 	t.Helper()
+	requests, _ := v.used(t, server)
+	return requests
+}
+
+// used returns what requests counts, and how many seconds sessions were open on that day.
+func (v version) used(t *testing.T, server *servertest.Server) (requests, sessionSeconds int) {
+	t.Helper()
 	day := v.MadeAt.UTC().Format(time.DateOnly)
 	var used struct {
-		Data []struct{ Requests int }
+		Data []struct {
+			Requests       int
+			BatchRequests  int `json:"batch_requests"`
+			SessionSeconds int `json:"session_seconds"`
+		}
 	}
 	ask(t, server, v.Key, http.MethodGet, "/v1/usage?from="+day+"&to="+day, "", &used)
-	n := 0
 	for _, row := range used.Data {
-		n += row.Requests
+		requests += row.Requests - row.BatchRequests
+		sessionSeconds += row.SessionSeconds
 	}
-	return n
+	return requests, sessionSeconds
 }
 
 // A data folder of each earlier version opens in this one: keys work, files and results
@@ -137,6 +171,135 @@ func (v version) want(t *testing.T, data string, server *servertest.Server) {
 	if counted := v.requests(t, server); counted != v.Completions || counted == 0 {
 		t.Errorf("%d completions were counted, want %d", counted, v.Completions)
 	}
+	if v.More != nil {
+		v.More.want(t, data, server, v)
+	}
+}
+
+// want fails unless all that else the fixture has is there, and goes on.
+func (m versionMore) want(t *testing.T, data string, server *servertest.Server, v version) {
+	t.Helper()
+	ctx := bounded(t)
+	client := &servertest.Client{URL: server.URL(), Key: v.Key}
+	ended, err := program.Run(ctx, []string{"CUTROOM_DATA=" + data}, "budgets", "list", "--account", "acme", "--json")
+	if err != nil || ended.ExitCode != 0 || !strings.Contains(ended.Stdout, fmt.Sprint(m.Budget)) {
+		t.Errorf("the budget of %d: %+v, %v", m.Budget, ended, err)
+	}
+	if _, seconds := v.used(t, server); seconds != m.SessionSeconds || seconds == 0 {
+		t.Errorf("sessions were open for %d s, want %d", seconds, m.SessionSeconds)
+	}
+	var deliveries struct {
+		Deliveries []struct{} `json:"deliveries"`
+	}
+	call(t, client, http.MethodGet, "/v1/jobs/"+m.Told+"/deliveries", nil, "", &deliveries)
+	if len(deliveries.Deliveries) == 0 {
+		t.Errorf("the attempts at the webhook of %s are gone", m.Told)
+	}
+	eventually(t, "the batch ends", func() bool {
+		var batch struct {
+			Status string
+			Counts struct{ Completed, Failed int } `json:"request_counts"`
+		}
+		ask(t, server, v.Key, http.MethodGet, "/v1/batches/"+m.Batch, "", &batch)
+		if batch.Status == "completed" && (batch.Counts.Completed != m.BatchCalls || batch.Counts.Failed != 0) {
+			t.Fatalf("the batch is %+v, want %d calls", batch, m.BatchCalls)
+		}
+		return batch.Status == "completed"
+	})
+	m.wantAnnounced(t, data, server, client)
+}
+
+// wantAnnounced fails unless the bytes of the announced upload are taken.
+func (m versionMore) wantAnnounced(
+	t *testing.T, data string, server *servertest.Server, client *servertest.Client,
+) {
+	t.Helper()
+	if answer, err := client.Get(bounded(t), "/v1/files/"+m.Announced); err != nil || answer.Status != http.StatusNotFound {
+		t.Errorf("before its bytes come the file is there: %d, %v", answer.Status, err)
+	}
+	// The URL that the client got has expired; the announcement has not, as its times are
+	// shifted.
+	secret, err := os.ReadFile(filepath.Join(data, "secret"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed, err := api.NewUploadURLs(bytes.TrimSpace(secret), time.Now).Sign(t.Context(),
+		file.File{ID: m.Announced, CreatedAt: time.Now(), UploadUntil: time.Now().Add(time.Minute)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := (&servertest.Client{URL: server.URL()}).Call(bounded(t), http.MethodPut, signed.URL,
+		strings.NewReader(m.Content), int64(len(m.Content)))
+	if err != nil || answer.Status != http.StatusOK && answer.Status != http.StatusNoContent {
+		t.Errorf("the bytes of the announced upload: %d %s, %v", answer.Status, answer.Body, err)
+	}
+	var found storedFile
+	call(t, client, http.MethodGet, "/v1/files/"+m.Announced, nil, "", &found)
+}
+
+// keepMore makes what else a fixture has; the batch comes last.
+func (v *version) keepMore(t *testing.T, server *servertest.Server, old servertest.Program, data string) {
+	t.Helper()
+	ctx, client := bounded(t), &servertest.Client{URL: server.URL(), Key: v.Key}
+	more := &versionMore{Budget: 123456, BatchCalls: 3000, Content: "announced, and not here yet"}
+	ended, err := old.Run(ctx, []string{"CUTROOM_DATA=" + data}, "budgets", "set", "--account", "acme", "--period", "month",
+		"--unit", "jobs", "--limit", fmt.Sprint(more.Budget))
+	if err != nil || ended.ExitCode != 0 {
+		t.Fatalf("%+v, %v", ended, err)
+	}
+	conn := openControl(ctx, t, server, "gen-2.5", v.Key)
+	expect(t, ctx, conn, `"session_started"`)
+	time.Sleep(1100 * time.Millisecond) // the usage counts seconds
+	if err := conn.Close(websocket.StatusNormalClosure, ""); err != nil {
+		t.Fatal(err)
+	}
+	v.Completions++ // a session counts as a request
+	eventually(t, "the session is counted", func() bool {
+		_, more.SessionSeconds = v.used(t, server)
+		return more.SessionSeconds > 0
+	})
+	// Nobody listens there.
+	job, err := client.Submit(ctx, "gen-pro-t2v", servertest.Form{
+		servertest.Text("prompt", "waves"), servertest.Text("webhook_url", "http://127.0.0.1:9/hook"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	more.Told = job.ID
+	eventually(t, "an attempt was made", func() bool {
+		answer, err := client.Get(ctx, "/v1/jobs/"+job.ID+"/deliveries")
+		return err == nil && strings.Contains(string(answer.Body), `"at"`)
+	})
+	var announced storedFile
+	announcement := fmt.Sprintf(`{"filename":"film.txt","mime_type":"text/plain","size_bytes":%d,"md5":"%x"}`,
+		len(more.Content), md5.Sum([]byte(more.Content)))
+	call(t, client, http.MethodPost, "/v1/files", []byte(announcement), "application/json", &announced)
+	more.Announced = announced.ID
+	more.Batch = v.keepBatch(t, server, more.BatchCalls)
+	v.More = more
+}
+
+// keepBatch makes a batch.
+func (v version) keepBatch(t *testing.T, server *servertest.Server, calls int) (id string) {
+	t.Helper()
+	var lines strings.Builder
+	for n := range calls {
+		fmt.Fprintf(&lines, `{"custom_id":"%d","method":"POST","url":"/v1/chat/completions","body":{"model":"cutroom-echo",`+
+			`"messages":[{"role":"user","content":"%d"}]}}`+"\n", n, n)
+	}
+	body, length, contentType := servertest.Form{
+		servertest.Text("purpose", "batch"), servertest.File("file", "batch.jsonl", []byte(lines.String())),
+	}.Encode()
+	gateway := &servertest.Client{URL: server.InferenceURL(), Key: v.Key}
+	answer, err := gateway.Call(bounded(t), http.MethodPost, "/v1/files", body, length, "Content-Type", contentType,
+		"Authorization", "Bearer "+v.Key)
+	var made struct{ ID string }
+	if err != nil || answer.Status != http.StatusOK || json.Unmarshal(answer.Body, &made) != nil {
+		t.Fatalf("%d %s, %v", answer.Status, answer.Body, err)
+	}
+	ask(t, server, v.Key, http.MethodPost, "/v1/batches", `{"input_file_id":"`+made.ID+
+		`","endpoint":"/v1/chat/completions","completion_window":"24h"}`, &made)
+	return made.ID
 }
 
 // A backup that was made of an earlier version's folder is restored, and one of a newer
@@ -311,7 +474,10 @@ func TestKeepVersion(t *testing.T) {
 	if *keepVersion == "" {
 		t.Skip("no version is named by -keep-version")
 	}
-	old, settings := program, []string{"CUTROOM_WORKERS=1", "CUTROOM_CATALOG=" + cmp.Or(*keepCatalog, smallResults)}
+	old, settings := program, []string{
+		"CUTROOM_WORKERS=1", "CUTROOM_CATALOG=" + cmp.Or(*keepCatalog, smallResults), "CUTROOM_WEBHOOK_ALLOW=127.0.0.1",
+		"CUTROOM_BATCH_CALLS=1",
+	}
 	if *oldProgram != "" {
 		old = servertest.Program(*oldProgram)
 	}
@@ -354,6 +520,7 @@ func TestKeepVersion(t *testing.T) {
 			t.Fatal("the completions are not counted")
 		}
 	}
+	v.keepMore(t, server, old, data)
 	for range 2 {
 		submit(ctx, t, client, fixtures.tiny)
 	}
@@ -367,6 +534,13 @@ func TestKeepVersion(t *testing.T) {
 	if len(v.Open) == 0 {
 		t.Fatal("all jobs had ended before the server was killed")
 	}
+	change(t, filepath.Join(data, "cutroom.db"), func(db *sql.DB) error {
+		open, err := texts(ctx, db, "select id from batch where ended_at is null")
+		if err == nil && len(open) != 1 {
+			t.Fatal("the batch had ended before the server was killed")
+		}
+		return err
+	})
 	v.pack(t, data)
 }
 

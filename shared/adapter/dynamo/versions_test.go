@@ -2,6 +2,7 @@ package dynamo_test
 
 import (
 	"bytes"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -15,6 +16,8 @@ import (
 
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/domain/audit"
+	"cutroom/shared/domain/batch"
+	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/job"
@@ -42,6 +45,9 @@ type kept struct {
 	files  *dynamo.Files
 	usage  *dynamo.Usage
 	jobs   *dynamo.Jobs
+	// budgets and batches are in fixtures since v0.1.0.
+	budgets *dynamo.Budgets
+	batches *dynamo.Batches
 }
 
 func newKept(t *testing.T) kept {
@@ -51,6 +57,8 @@ func newKept(t *testing.T) kept {
 	client := dynamo.NewClient(k.cloud.Config())
 	k.keys = dynamo.NewKeys(client, k.tables["credentials"], k.tables["usage"])
 	k.files, k.usage = dynamo.NewFiles(client, k.tables["files"]), dynamo.NewUsage(client, k.tables["usage"])
+	k.budgets = dynamo.NewBudgets(client, k.tables["usage"], &machine{}, rand.Text)
+	k.batches = dynamo.NewBatches(client, k.tables["usage"])
 	k.jobs = dynamo.NewJobs(dynamo.NewRuns(client, k.tables["jobs"]).CountIn(k.usage), &handedOver{},
 		counted{client, k.tables["jobs"]}, time.Now)
 	return k
@@ -138,6 +146,9 @@ func TestItemsOfEarlierVersions(t *testing.T) {
 			}
 			k.wantItems(t)
 			k.wantJobs(t)
+			if !strings.HasPrefix(filepath.Base(name), "schema-") {
+				k.wantMore(t)
+			}
 		})
 	}
 }
@@ -197,6 +208,61 @@ func (k kept) wantJobs(t *testing.T) {
 	}
 }
 
+// itemsBudget and itemsBatch are those of the fixtures, itemsUpload is an upload that was
+// announced.
+var (
+	itemsBudget = budget.Budget{
+		ID: budget.ID{Account: "acme", Period: "month", Unit: budget.Jobs}, Limit: 123456,
+	}
+	itemsBatch = batch.Batch{
+		ID: "batch_kept", Account: "acme", Key: "key_0123456789ab", Endpoint: "/v1/embeddings", Input: "file_1",
+		InputBlob: "batches/batch_kept/input", OutputLifetime: time.Hour, Status: batch.Validating, CreatedAt: longAgo,
+		ExpiresAt: farAway,
+	}
+	itemsUpload = file.File{
+		ID: "file_announced", Account: "acme", Key: "key_0123456789ab", Filename: "b.mp4", MIME: "video/mp4", Size: 9,
+		MD5: "0123456789abcdef0123456789abcdef", Blob: "files/file_announced", CreatedAt: longAgo, Lifetime: time.Hour,
+		Pending: true, UploadUntil: farAway,
+	}
+)
+
+// wantMore fails unless what fixtures have since v0.1.0 is there, and goes on.
+func (k kept) wantMore(t *testing.T) {
+	t.Helper()
+	ctx := t.Context()
+	if budgets, err := k.budgets.Budgets(ctx, "acme"); err != nil || len(budgets) != 1 || budgets[0] != itemsBudget {
+		t.Errorf("the budgets are %+v, %v", budgets, err)
+	}
+	open, err := k.batches.Open(ctx)
+	if err != nil || len(open) != 1 || open[0].ID != itemsBatch.ID || !open[0].ExpiresAt.Equal(farAway) {
+		t.Fatalf("the open batches are %+v, %v", open, err)
+	}
+	changed := open[0]
+	changed.Status = batch.InProgress
+	if err := k.batches.Change(ctx, batch.Validating, changed); err != nil {
+		t.Errorf("the batch does not go on: %v", err)
+	}
+	upload, err := k.files.PendingUpload(ctx, itemsUpload.ID)
+	if err != nil || upload.MD5 != itemsUpload.MD5 {
+		t.Fatalf("the announced upload is %+v, %v", upload, err)
+	}
+	upload.Pending, upload.ExpiresAt = false, farAway
+	if err := k.files.Finalize(ctx, upload, time.Now()); err != nil {
+		t.Errorf("the announced upload is not stored: %v", err)
+	}
+	if f, err := k.files.Get(ctx, "acme", itemsUpload.ID, time.Now()); err != nil || f.Size != itemsUpload.Size {
+		t.Errorf("stored it is %+v, %v", f, err)
+	}
+	totals, err := k.usage.Totals(ctx, "acme", "2026-02-01", "2026-02-28")
+	seconds := int64(0)
+	for _, total := range totals {
+		seconds += total.SessionSeconds
+	}
+	if err != nil || seconds != 61 {
+		t.Errorf("sessions were open for %d s, %v", seconds, err)
+	}
+}
+
 // It keeps the items that this version writes.
 func TestKeepItems(t *testing.T) {
 	if *keepVersion == "" {
@@ -212,7 +278,11 @@ func TestKeepItems(t *testing.T) {
 				Counts: usage.Counts{Requests: 1, PromptTokens: 4}},
 			{ID: "two", Account: "acme", Key: "key_0123456789ab", Model: "chat", Day: "2026-02-03",
 				Counts: usage.Counts{Requests: 1, PromptTokens: 5}},
+			{ID: "three", Account: "acme", Key: "key_0123456789ab", Model: "gen-2.5", Day: "2026-02-03",
+				Counts: usage.Counts{SessionSeconds: 61}},
 		}),
+		k.budgets.Set(ctx, audit.Operator(longAgo), itemsBudget), k.batches.Create(ctx, itemsBatch, 0, 0),
+		k.files.Create(ctx, itemsUpload, 0),
 	}
 	for _, id := range []string{"waiting", "begun", "ended"} {
 		errs = append(errs, k.jobs.Accept(ctx, itemsJob(id), 10))
