@@ -15,7 +15,7 @@ import (
 // batch has some calls made as a batch, follows it to its end, and checks that each call
 // was answered once.
 func (l *load) batch(ctx context.Context, random *rand.Rand) {
-	calls := 1 + random.IntN(40)
+	calls := 1 + random.IntN(batchMost)
 	err := l.makeBatch(ctx, calls)
 	switch {
 	case ctx.Err() != nil:
@@ -23,6 +23,7 @@ func (l *load) batch(ctx context.Context, random *rand.Rand) {
 	case err != nil:
 		l.ledger.wrong("a batch: %v", err)
 	default:
+		l.ledger.called(calls)
 		l.ledger.did("batches")
 	}
 }

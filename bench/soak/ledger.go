@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,13 +18,19 @@ import (
 // says then.
 type ledger struct {
 	mu sync.Mutex
-	// jobs are the accepted jobs.
+	// jobs are the accepted jobs, with whether their input may be to blame if they fail.
 	jobs map[string]bool
+	// files are those that stay, by their ids, with the SHA-256 of their bytes.
+	files map[string][sha256.Size]byte
+	// calls is how many calls the batches had that ended.
+	calls int
 	// counts are how often each thing was done.
 	counts map[string]int
 }
 
-func newLedger() *ledger { return &ledger{jobs: map[string]bool{}, counts: map[string]int{}} }
+func newLedger() *ledger {
+	return &ledger{jobs: map[string]bool{}, files: map[string][sha256.Size]byte{}, counts: map[string]int{}}
+}
 
 // anyJob returns one of the jobs, "" if there is none.
 func (l *ledger) anyJob() string {
@@ -34,14 +42,28 @@ func (l *ledger) anyJob() string {
 	return ""
 }
 
-// accepted records a job.
-func (l *ledger) accepted(id string) {
+// accepted records a job. Nonsense is one whose input cannot be edited.
+func (l *ledger) accepted(id string, nonsense bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.jobs[id] {
+	if _, known := l.jobs[id]; known {
 		l.counts["WRONG: a job's id came twice"]++
 	}
-	l.jobs[id] = true
+	l.jobs[id] = nonsense
+}
+
+// stays records a file that the load does not delete.
+func (l *ledger) stays(id string, content []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.files[id] = sha256.Sum256(content)
+}
+
+// called records the calls of a batch that has ended.
+func (l *ledger) called(calls int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.calls += calls
 }
 
 // did records that something was done, and wrong something that should not have happened.
@@ -67,18 +89,22 @@ func (l *ledger) String() string {
 }
 
 // check waits until every job has ended, downloads the results, and fails if something is
-// lost, exists twice, or went wrong meanwhile.
+// lost, exists twice, or went wrong meanwhile. A job that failed although the load gave it
+// no reason to is wrong.
 func (l *ledger) check(ctx context.Context, server *servertest.Server) error {
 	ctx, cancel := context.WithTimeout(ctx, endTime)
 	defer cancel()
 	client := server.Client()
 	states := map[string]int{}
-	for id := range l.jobs {
+	for id, nonsense := range l.jobs {
 		job, err := client.Await(ctx, id, nil)
 		if err != nil {
 			return fmt.Errorf("a job that was accepted: %w", err)
 		}
 		states[job.Status]++
+		if job.Status != "completed" && (!nonsense || job.Error == nil || job.Error.Code != "invalid_input") {
+			return fmt.Errorf("the job %s is %s, and nothing was wrong with it: %+v", id, job.Status, job.Error)
+		}
 		if job.Status != "completed" {
 			continue
 		}
@@ -98,6 +124,10 @@ func (l *ledger) check(ctx context.Context, server *servertest.Server) error {
 		if listed[id] != 1 {
 			return fmt.Errorf("%s is %d times in the list of jobs", id, listed[id])
 		}
+	}
+	if err := errors.Join(l.checkFiles(ctx, client), l.checkUsage(ctx, server, states["completed"]),
+		checkSessions(ctx, client)); err != nil {
+		return err
 	}
 	for what, count := range l.counts {
 		if strings.HasPrefix(what, "WRONG") {

@@ -125,7 +125,7 @@ func (l *load) submitNonsense(ctx context.Context, random *rand.Rand) error {
 	job, err := l.server.Client().Submit(ctx, "gen-image-2", servertest.Form{
 		servertest.File("data", "a.jpg", content), servertest.Text("prompt", strings.Repeat("x", random.IntN(6000)))})
 	if err == nil {
-		l.ledger.accepted(job.ID)
+		l.ledger.accepted(job.ID, true)
 		return nil
 	}
 	if refusal, ok := err.(*servertest.Refusal); !ok || refusal.Status/100 != 4 {

@@ -123,7 +123,7 @@ func (l *load) edit(ctx context.Context, random *rand.Rand, model string, input 
 		l.ledger.wrong("a job was not accepted: %v", err)
 		return
 	}
-	l.ledger.accepted(job.ID)
+	l.ledger.accepted(job.ID, false)
 	l.ledger.did("jobs of " + model)
 	if random.IntN(4) == 0 {
 		left, leave := context.WithTimeout(ctx, time.Duration(random.IntN(300))*time.Millisecond)
@@ -165,7 +165,9 @@ func (l *load) upload(ctx context.Context, random *rand.Rand) {
 		if gone, err := client.Call(ctx, "DELETE", "/v1/files/"+id, nil, 0); err != nil || gone.Status/100 != 2 {
 			l.ledger.wrong("a deletion: status %d, %v", gone.Status, err)
 		}
+		return
 	}
+	l.ledger.stays(id, content)
 }
 
 // idIn finds the id of a file in an answer.

@@ -1,9 +1,11 @@
 // Command soak runs the one-machine server for some minutes with everything at once: jobs
 // with their events, uploads, chats, batches, realtime sessions, reads beside a million
 // records of files, and hostile requests. From outside it checks that every accepted job
-// ends once and is counted once by a budget, that completed results can be downloaded, that
-// each call of a batch is answered once, that memory, goroutines, files, processes and the
-// size of the database return to what they were, and that reads stay as quick. It prints what it saw, and exits with 1 if something is wrong.
+// ends once and is counted once by a budget and the usage, that none fails without a reason,
+// that completed results can be downloaded and files are what was stored, that each call of
+// a batch is answered once, that memory, goroutines, files, processes, sessions and the size
+// of the database return to what they were, that no bytes are left that nobody knows, and
+// that reads stay as quick. It prints what it saw, and exits with 1 if something is wrong.
 //
 // Run it in the repository's folder: `go run ./bench/soak -minutes 10`. What is sent
 // follows from -seed. It needs Linux, for a process is watched by /proc, and ffmpeg.
@@ -75,6 +77,9 @@ func soak(ctx context.Context, length time.Duration, seed uint64, files int) err
 	}
 	if code, err := server.Stop(ctx); err != nil || code != 0 {
 		return fmt.Errorf("the server's stop: exit code %d, %v", code, err)
+	}
+	if err := checkLeft(ctx, program, data); err != nil {
+		return err
 	}
 	fmt.Println("Everything that was accepted has ended, once, and what was taken came back.")
 	return nil

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"database/sql"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -19,7 +20,8 @@ type sample struct {
 	// memory is the resident memory, in MiB.
 	memory                       int
 	goroutines, files, processes int
-	// database is the size of the database with its log, in MiB.
+	// database is the size of the database's pages in use, in MiB. Its file keeps those that
+	// are free again.
 	database int
 }
 
@@ -74,12 +76,8 @@ func (w *watch) look(ctx context.Context) (s sample, err error) {
 	if s.processes, err = children(w.server.PID()); err != nil {
 		return s, err
 	}
-	for _, part := range []string{database, database + "-wal"} {
-		info, err := os.Stat(filepath.Join(w.data, part))
-		if err != nil {
-			return s, err
-		}
-		s.database += int(info.Size() >> 20)
+	if s.database, err = w.inUse(ctx); err != nil {
+		return s, err
 	}
 	client := &servertest.Client{URL: w.server.InferenceURL()}
 	answer, err := client.Get(ctx, "/metrics", "Authorization", "Bearer "+metricsKey)
@@ -92,6 +90,18 @@ func (w *watch) look(ctx context.Context) (s sample, err error) {
 		}
 	}
 	return s, err
+}
+
+// inUse returns the size of the database's pages that hold something, in MiB.
+func (w *watch) inUse(ctx context.Context) (size int, err error) {
+	db, err := sql.Open("sqlite", "file:"+filepath.Join(w.data, database)+"?mode=ro&_busy_timeout=10000")
+	if err != nil {
+		return 0, err
+	}
+	defer db.Close()
+	err = db.QueryRowContext(ctx, `select (page_count - freelist_count) * page_size >> 20
+		from pragma_page_count, pragma_freelist_count, pragma_page_size`).Scan(&size)
+	return size, err
 }
 
 // children counts the running child processes of a process.
@@ -145,8 +155,8 @@ const database = "cutroom.db"
 
 const (
 	// recordSize is the most that one thing that was done leaves behind in the database, in
-	// KiB, and logSize the size that its log may have kept, in MiB.
-	recordSize, logSize = 8, 64
+	// KiB, and pageSlack what pages may hold that are not full, in MiB.
+	recordSize, pageSlack = 8, 8
 )
 
 // sized fails if the database grew by more than the records of what was done.
@@ -155,7 +165,7 @@ func (w *watch) sized(before, after sample, done *ledger) error {
 	for _, count := range done.counts {
 		things += count
 	}
-	if most := before.database + things*recordSize>>10 + logSize; after.database > most {
+	if most := before.database + things*recordSize>>10 + pageSlack; after.database > most {
 		return fmt.Errorf("the database grew from %d to %d MiB, for %d things", before.database, after.database, things)
 	}
 	return nil

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"cutroom/shared/platform/clock"
+	"cutroom/shared/testkit/servertest"
+)
+
+const (
+	// settleTime is how long usage may take to be counted, and sessions to be free, after
+	// the load.
+	settleTime = 60 * time.Second
+	// batchMost is the most calls of a batch.
+	batchMost = 40
+)
+
+// checkFiles reads the files that stay once more.
+func (l *ledger) checkFiles(ctx context.Context, client *servertest.Client) error {
+	for id, digest := range l.files {
+		answer, err := client.Get(ctx, "/v1/uploads/"+id)
+		if err != nil || answer.Status != 200 || sha256.Sum256(answer.Body) != digest {
+			return fmt.Errorf("the file %s is not what was stored: status %d, %d bytes, %w", id, answer.Status,
+				len(answer.Body), err)
+		}
+	}
+	fmt.Printf("files    %d are what was stored\n", len(l.files))
+	return nil
+}
+
+// used is what the service has counted.
+type used struct{ jobs, completed, live, batched int }
+
+// checkUsage compares what the service has counted with what was done. What a client left
+// may have been counted or not.
+func (l *ledger) checkUsage(ctx context.Context, server *servertest.Server, completed int) error {
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	leastLive := l.counts["completions"]
+	mostLive := leastLive + l.counts["completions that the client left"]
+	mostBatched := l.calls + batchMost*l.counts["batches that were not followed to their end"]
+	for {
+		u, err := readUsage(ctx, server)
+		if err != nil {
+			return err
+		}
+		if u.jobs == len(l.jobs) && u.completed == completed && u.live >= leastLive && u.live <= mostLive &&
+			u.batched >= l.calls && u.batched <= mostBatched {
+			fmt.Printf("usage    %d jobs, %d completed; %d completions and %d calls of batches\n", u.jobs, u.completed, u.live,
+				u.batched)
+			return nil
+		}
+		if !clock.Wait(ctx, time.Second) {
+			return fmt.Errorf("counted are %+v; there were %d jobs, %d completed, %d to %d completions, and %d to %d calls of batches",
+				u, len(l.jobs), completed, leastLive, mostLive, l.calls, mostBatched)
+		}
+	}
+}
+
+// readUsage reads the usage of two days: the load may run past midnight.
+func readUsage(ctx context.Context, server *servertest.Server) (u used, err error) {
+	now := time.Now().UTC()
+	client := &servertest.Client{URL: server.InferenceURL()}
+	answer, err := client.Get(ctx, fmt.Sprintf("/v1/usage?from=%s&to=%s", now.Add(-24*time.Hour).Format(time.DateOnly),
+		now.Format(time.DateOnly)), "Authorization", bearer)
+	var read struct {
+		Data []struct {
+			Model         string
+			Requests      int
+			BatchRequests int `json:"batch_requests"`
+			Jobs          int
+			JobsCompleted int `json:"jobs_completed"`
+		}
+	}
+	if err := readJSON(answer, err, &read); err != nil {
+		return u, fmt.Errorf("the usage: %w", err)
+	}
+	for _, row := range read.Data {
+		u.jobs += row.Jobs
+		u.completed += row.JobsCompleted
+		u.batched += row.BatchRequests
+		if row.Model == "cutroom-echo" { // the others are of sessions
+			u.live += row.Requests - row.BatchRequests
+		}
+	}
+	return u, nil
+}
+
+// checkSessions waits until no realtime session is open.
+func checkSessions(ctx context.Context, client *servertest.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	for {
+		var quota struct{ Active int }
+		answer, err := client.Get(ctx, "/v1/realtime/quota")
+		if err := readJSON(answer, err, &quota); err != nil {
+			return fmt.Errorf("the quota of sessions: %w", err)
+		}
+		if quota.Active == 0 {
+			return nil
+		}
+		if !clock.Wait(ctx, time.Second) {
+			return fmt.Errorf("%d sessions are still open", quota.Active)
+		}
+	}
+}
+
+// checkLeft fails if a server that has stopped has left files behind that nobody needs:
+// temporary ones, or blobs that no record knows.
+func checkLeft(ctx context.Context, program servertest.Program, data string) error {
+	var failures []error
+	for _, folder := range []string{filepath.Join("blobs", ".tmp"), filepath.Join("blobs", ".unknown"), "scratch"} {
+		err := filepath.WalkDir(filepath.Join(data, folder), func(path string, entry fs.DirEntry, err error) error {
+			if errors.Is(err, os.ErrNotExist) {
+				return nil
+			}
+			if err == nil && !entry.IsDir() {
+				failures = append(failures, fmt.Errorf("%s is left", path))
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	// It sets aside what no record knows, and lists it.
+	told, err := program.Run(ctx, []string{"CUTROOM_DATA=" + data}, "doctor", "--repair")
+	if err == nil && told.ExitCode != 0 {
+		err = fmt.Errorf("doctor --repair: %s", told.Stderr)
+	}
+	if strings.Contains(told.Stdout, "set aside on") {
+		failures = append(failures, fmt.Errorf("blobs are left that no record knows:\n%s", told.Stdout))
+	}
+	return errors.Join(append(failures, err)...)
+}
