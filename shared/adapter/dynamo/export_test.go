@@ -43,3 +43,9 @@ func (s *Sessions) SpreadSoon() *Sessions {
 	s.spread = slotSpread{above: 0, from: 1, each: 2, parts: 3, block: 2}
 	return s
 }
+
+// SpreadAbove makes the limit the highest of accounts that have no parts.
+func (s *Sessions) SpreadAbove(limit int) *Sessions {
+	s.spread.above = limit
+	return s
+}

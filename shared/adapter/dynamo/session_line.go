@@ -42,7 +42,7 @@ type numbered struct {
 type lineItem struct {
 	// tickets are in order.
 	tickets []numbered
-	// here has the last signs of life by epoch.
+	// here has the last signs of life by epoch, 0 for one that has tickets and no sign.
 	here map[string]int64
 }
 
@@ -57,6 +57,10 @@ func readLine(account string, i item) lineItem {
 			line.tickets = append(line.tickets,
 				numbered{session.Slot{ID: id, Account: account, Epoch: epoch}, numberOf(value)})
 		}
+	}
+	for _, t := range line.tickets {
+		// Its sign may have been removed at the moment at which the ticket came.
+		line.here[t.Epoch] += 0
 	}
 	slices.SortFunc(line.tickets, func(a, b numbered) int {
 		return cmp.Or(cmp.Compare(a.number, b.number), strings.Compare(a.ID, b.ID))
@@ -321,6 +325,10 @@ func (s *Sessions) removeTickets(
 	names := map[string]string{"#here": herePrefix + epoch}
 	values := item{":seen": number(seen)}
 	condition, update := "#here = :seen", ""
+	if seen == 0 {
+		condition = "attribute_not_exists(#here)"
+		delete(values, ":seen")
+	}
 	var removed []string
 	if last {
 		removed = append(removed, "#here")

@@ -1,0 +1,1010 @@
+package dynamo_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/middleware"
+
+	"cutroom/bench/scale/cloud"
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/session"
+	"cutroom/shared/testkit/conformance"
+)
+
+// chaos runs calls of many processes on an account's sessions at once. Each request waits until
+// it is drawn; then it arrives, is lost, loses its answer, arrives twice, or arrives late. After
+// each, the items are compared with what was promised.
+type chaos struct {
+	*testing.T
+	random *rand.Rand
+	plan   chaosPlan
+	cloud  *cloud.Cloud
+	now    time.Time
+	client *dynamodb.Client
+	table  string
+
+	mu     sync.Mutex
+	paused []*pausedCall
+	// quiet says that requests pass at once.
+	quiet bool
+
+	processes []*chaosProcess
+	slots     map[string]*chaosSlot
+	active    int
+	number    int
+	seen      map[string]int
+	counts    map[string]int
+	history   []string
+}
+
+// chaosPlan is what a run is about.
+type chaosPlan struct {
+	limits []int
+	above  int
+	// old says that an earlier version takes part, dead that leases die.
+	old, dead, line, faults bool
+	tasks                   int
+}
+
+type chaosProcess struct {
+	*dynamo.Sessions
+	epoch string
+	// silent processes renew no more.
+	silent bool
+}
+
+// chaosSlot is what the callers know of a slot.
+type chaosSlot struct {
+	session.Slot
+	limit   int
+	by      string
+	process *chaosProcess
+	// state is taking, open, freeing, waiting, redeeming, gone, unsure.
+	state  string
+	number int64
+	// may says that a refusal is right, as something was so during the call.
+	may bool
+	// during are the slots that counted at some time of the call: a refused one has read parts
+	// one after another, and so may have counted those that were never open together.
+	during map[string]bool
+	busy   bool
+	joined bool
+	unsure bool
+}
+
+type pausedCall struct {
+	what string
+	fate chan fate
+}
+
+type fate int
+
+const (
+	arrives fate = iota
+	isLost
+	losesAnswer
+	arrivesTwice
+	arrivesLate
+	conflicts
+)
+
+var errGone = errors.New("the connection is gone")
+
+type pausing struct{ *chaos }
+
+func (pausing) ID() string { return "Pausing" }
+
+func (p pausing) HandleInitialize(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
+	out middleware.InitializeOutput, metadata middleware.Metadata, err error,
+) {
+	batch, isBatch := in.Parameters.(*dynamodb.BatchGetItemInput)
+	if !isBatch {
+		return p.one(ctx, in, next)
+	}
+	// The items of a batch are read one after another, in any order.
+	result := &dynamodb.BatchGetItemOutput{Responses: map[string][]map[string]types.AttributeValue{}}
+	for name, asked := range batch.RequestItems {
+		for _, at := range p.perm(len(asked.Keys)) {
+			single := in
+			single.Parameters = &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
+				name: {Keys: asked.Keys[at : at+1], ConsistentRead: asked.ConsistentRead},
+			}}
+			if out, metadata, err = p.one(ctx, single, next); err != nil {
+				return out, metadata, err
+			}
+			result.Responses[name] = append(result.Responses[name], out.Result.(*dynamodb.BatchGetItemOutput).Responses[name]...)
+		}
+	}
+	out.Result = result
+	return out, metadata, nil
+}
+
+func (p *chaos) perm(n int) []int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.quiet {
+		all := make([]int, n)
+		for i := range all {
+			all[i] = i
+		}
+		return all
+	}
+	return p.random.Perm(n)
+}
+
+func (p *chaos) wait(what string) fate {
+	p.mu.Lock()
+	if p.quiet {
+		p.mu.Unlock()
+		return arrives
+	}
+	call := &pausedCall{what, make(chan fate)}
+	p.paused = append(p.paused, call)
+	p.mu.Unlock()
+	return <-call.fate
+}
+
+func (p pausing) one(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
+	out middleware.InitializeOutput, metadata middleware.Metadata, err error,
+) {
+	what := describe(in.Parameters)
+	switch p.wait(what) {
+	case isLost:
+		return out, metadata, errGone
+	case losesAnswer:
+		_, _, _ = next.HandleInitialize(ctx, in)
+		return out, metadata, errGone
+	case arrivesTwice:
+		_, _, _ = next.HandleInitialize(ctx, in)
+		p.wait("again " + what)
+		return next.HandleInitialize(ctx, in)
+	case arrivesLate:
+		go func() {
+			p.wait("late " + what)
+			_, _, _ = next.HandleInitialize(context.WithoutCancel(ctx), in)
+		}()
+		return out, metadata, errGone
+	case conflicts:
+		if transaction, ok := in.Parameters.(*dynamodb.TransactWriteItemsInput); ok {
+			reasons := make([]types.CancellationReason, len(transaction.TransactItems))
+			for i := range reasons {
+				reasons[i].Code = aws.String("TransactionConflict")
+			}
+			return out, metadata, &types.TransactionCanceledException{CancellationReasons: reasons}
+		}
+	}
+	return next.HandleInitialize(ctx, in)
+}
+
+func describe(input any) string {
+	key := func(k map[string]types.AttributeValue) string { return k["id"].(*types.AttributeValueMemberS).Value }
+	switch in := input.(type) {
+	case *dynamodb.BatchGetItemInput:
+		for _, asked := range in.RequestItems {
+			return "read " + key(asked.Keys[0])
+		}
+	case *dynamodb.GetItemInput:
+		return "read " + key(in.Key)
+	case *dynamodb.UpdateItemInput:
+		return fmt.Sprint("update ", key(in.Key), ": ", *in.UpdateExpression, in.ExpressionAttributeNames)
+	case *dynamodb.TransactWriteItemsInput:
+		text := "transact"
+		for _, w := range in.TransactItems {
+			if w.Update != nil {
+				text += fmt.Sprint(" ", key(w.Update.Key), ": ", *w.Update.UpdateExpression, w.Update.ExpressionAttributeNames, ";")
+			}
+		}
+		return text
+	}
+	return fmt.Sprintf("%T", input)
+}
+
+// Now, Turn and After make it a clock.
+func (c *chaos) Now() time.Time            { return c.now }
+func (c *chaos) Turn() int64               { return 0 }
+func (*chaos) After(time.Duration, func()) {}
+
+func newChaos(t *testing.T, seed uint64, plan chaosPlan) *chaos {
+	c := &chaos{
+		T: t, random: rand.New(rand.NewPCG(seed, 7)), plan: plan, now: time.Unix(1_800_000_000, 0), table: "sessions",
+		slots: map[string]*chaosSlot{}, counts: map[string]int{}, seen: map[string]int{},
+	}
+	c.cloud = cloud.New(c, c.random, dynamo.Tables())
+	config := c.cloud.Config()
+	config.APIOptions = append(config.APIOptions, func(stack *middleware.Stack) error {
+		return stack.Initialize.Insert(pausing{c}, "Simulation", middleware.Before)
+	})
+	c.client = dynamo.NewClient(config)
+	c.quiet = true
+	for range 3 {
+		c.begin()
+	}
+	return c
+}
+
+func (c *chaos) begin() *chaosProcess {
+	c.number++
+	p := &chaosProcess{Sessions: dynamo.NewSessions(c.client, c.table).SpreadSoon().SpreadAbove(c.plan.above),
+		epoch: fmt.Sprint("e", c.number)}
+	if err := p.Begin(c.Context(), p.epoch, ""); err != nil {
+		c.Fatal(err)
+	}
+	c.processes = append(c.processes, p)
+	return p
+}
+
+const partsSeen = 8
+
+// world is what the items say.
+type world struct {
+	own   map[string]types.AttributeValue
+	parts []map[string]types.AttributeValue
+	// at has the places of slots by id, and epochs theirs.
+	at     map[string][]int
+	epochs map[string]string
+}
+
+func num(i map[string]types.AttributeValue, name string) int64 {
+	v, ok := i[name].(*types.AttributeValueMemberN)
+	if !ok {
+		return 0
+	}
+	n, _ := strconv.ParseInt(v.Value, 10, 64)
+	return n
+}
+
+func (c *chaos) item(id string) map[string]types.AttributeValue {
+	return c.cloud.DynamoDB.Item(c.table, id, "")
+}
+
+func (c *chaos) world() *world {
+	w := &world{own: c.item("account/acme"), at: map[string][]int{}, epochs: map[string]string{}}
+	for at := 0; at <= partsSeen; at++ {
+		i := w.own
+		if at > 0 {
+			i = c.item(fmt.Sprint("account/acme#", at))
+			w.parts = append(w.parts, i)
+		}
+		for name, value := range i {
+			if id, ok := strings.CutPrefix(name, "slot/"); ok {
+				w.at[id] = append(w.at[id], at)
+				w.epochs[id] = value.(*types.AttributeValueMemberS).Value
+			}
+		}
+	}
+	return w
+}
+
+// alive reports whether an epoch counts; dead whether it is marked.
+func (c *chaos) alive(epoch string) bool {
+	i := c.item("lease/" + epoch)
+	return i != nil && i["dead"] == nil && time.Duration(c.now.Unix()-num(i, "renewed_at"))*time.Second < session.TakeAfter
+}
+
+func (c *chaos) dead(epoch string) bool { return c.item("lease/" + epoch)["dead"] != nil }
+
+func (c *chaos) live(w *world) (alive, undead int) {
+	for id := range w.at {
+		if c.alive(w.epochs[id]) {
+			alive++
+		}
+		if !c.dead(w.epochs[id]) {
+			undead++
+		}
+	}
+	return alive, undead
+}
+
+type lineTicket struct {
+	id, epoch string
+	number    int64
+}
+
+// line returns the tickets that count.
+func (c *chaos) line(w *world) (counting []lineTicket, all int) {
+	for name, value := range w.own {
+		rest, ok := strings.CutPrefix(name, "ticket/")
+		if !ok {
+			continue
+		}
+		all++
+		epoch, id, _ := strings.Cut(rest, "/")
+		if c.alive(epoch) && time.Duration(c.now.Unix()-num(w.own, "here/"+epoch))*time.Second < session.GoneAfter {
+			n, _ := strconv.ParseInt(value.(*types.AttributeValueMemberN).Value, 10, 64)
+			counting = append(counting, lineTicket{id, epoch, n})
+		}
+	}
+	slices.SortFunc(counting, func(a, b lineTicket) int { return int(a.number - b.number) })
+	return counting, all
+}
+
+func (c *chaos) fail(format string, args ...any) {
+	c.Helper()
+	w := c.world()
+	text := fmt.Sprintf("  own %s\n", show(w.own))
+	for at, p := range w.parts {
+		if p != nil {
+			text += fmt.Sprintf("  part %d %s\n", at+1, show(p))
+		}
+	}
+	n := len(c.history)
+	c.end()
+	c.Fatalf("%s\n%s\n%s", fmt.Sprintf(format, args...), strings.Join(c.history[max(0, n-120):], "\n"), text)
+}
+
+// end ends all calls.
+func (c *chaos) end() {
+	c.quiet = true
+	for {
+		synctest.Wait()
+		c.mu.Lock()
+		paused, active := c.paused, c.active
+		c.paused = nil
+		c.mu.Unlock()
+		for _, call := range paused {
+			call.fate <- isLost
+		}
+		if active == 0 && len(paused) == 0 {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func show(i map[string]types.AttributeValue) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(i)) {
+		switch v := i[name].(type) {
+		case *types.AttributeValueMemberN:
+			all = append(all, name+"="+v.Value)
+		case *types.AttributeValueMemberS:
+			all = append(all, name+"="+v.Value)
+		}
+	}
+	return strings.Join(all, " ")
+}
+
+func (c *chaos) log(format string, args ...any) {
+	c.history = append(c.history, fmt.Sprintf(format, args...))
+}
+
+// check compares the items with what must always be so, and notes what justifies refusals.
+func (c *chaos) check() {
+	c.Helper()
+	w := c.world()
+	alive, undead := c.live(w)
+	tickets, all := c.line(w)
+	rooms := int64(0)
+	for at, p := range w.parts {
+		slots := int64(0)
+		for _, places := range w.at {
+			if slices.Contains(places, at+1) {
+				slots++
+			}
+		}
+		if num(p, "open_slots") != slots || num(p, "slot_room") < slots {
+			c.fail("part %d says %d slots, has %d and room %d", at+1, num(p, "open_slots"), slots, num(p, "slot_room"))
+		}
+		if num(p, "slot_room") > 0 && int64(at+1) > num(w.own, "slot_parts") {
+			c.fail("part %d has room and is none", at+1)
+		}
+		if w.own["line_closed"] != nil && int64(at+1) <= num(w.own, "slot_parts") && p["line_closed"] == nil {
+			c.fail("part %d is open, and the account says it is not", at+1)
+		}
+		rooms += num(p, "slot_room")
+	}
+	own := int64(0)
+	for id, places := range w.at {
+		if slices.Contains(places, 0) {
+			own++
+		}
+		if len(places) > 1 {
+			c.fail("slot %s is at %v", id, places)
+		}
+	}
+	if open := num(w.own, "open_slots"); open != own+rooms {
+		c.fail("the account says %d open, has %d and room %d", open, own, rooms)
+	}
+	if num(w.own, "waiting") != int64(all) {
+		c.fail("the account says %d wait, has %d", num(w.own, "waiting"), all)
+	}
+	for id := range w.at {
+		if c.seen[id] == 1 {
+			continue
+		}
+		c.seen[id] = 1
+		s := c.slots[id]
+		if s == nil {
+			c.fail("slot %s is nobody's", id)
+		}
+		if s.limit > 0 && undead > s.limit {
+			c.fail("%s of %s under limit %d: %d are open", s.by, id, s.limit, undead)
+		}
+		if s.by == "take" && s.limit > 0 {
+			for _, t := range tickets {
+				if c.slots[t.id].joined {
+					c.fail("take of %s passed %s, which waits", id, t.id)
+				}
+			}
+		}
+	}
+	for _, s := range c.slots {
+		if s.busy && !s.may && s.limit > 0 {
+			switch s.by {
+			case "take":
+				s.may = alive >= s.limit || len(tickets) > 0
+				c.during(s, w)
+			case "redeem":
+				before := slices.IndexFunc(tickets, func(t lineTicket) bool { return t.id == s.ID })
+				s.may = before < 0 || before >= s.limit-alive
+				c.during(s, w)
+			}
+		}
+		if s.state == "open" && !c.dead(s.Epoch) && len(w.at[s.ID]) != 1 {
+			c.fail("slot %s is open and is at %v", s.ID, w.at[s.ID])
+		}
+	}
+}
+
+func (c *chaos) during(s *chaosSlot, w *world) {
+	for id := range w.at {
+		if c.alive(w.epochs[id]) {
+			s.during[id] = true
+		}
+	}
+	for name := range w.own {
+		if strings.HasPrefix(name, "ticket/") {
+			s.during[name] = true
+		}
+	}
+}
+
+// pick draws a slot in a state.
+func (c *chaos) pick(state string) *chaosSlot {
+	var found []*chaosSlot
+	for _, s := range c.slots {
+		if s.state == state && !s.busy {
+			found = append(found, s)
+		}
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	slices.SortFunc(found, func(a, b *chaosSlot) int { return strings.Compare(a.ID, b.ID) })
+	return found[c.random.IntN(len(found))]
+}
+
+// start begins a call, which done ends.
+func (c *chaos) start(what string, s *chaosSlot, call func() error, done func(error)) {
+	c.active++
+	c.counts[what]++
+	if s != nil {
+		s.busy, s.may, s.during = true, false, map[string]bool{}
+		c.log("%s %s limit %d epoch %s", what, s.ID, s.limit, s.Epoch)
+	} else {
+		c.log("%s", what)
+	}
+	c.check()
+	go func() {
+		err := call()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.active--
+		if s != nil {
+			s.busy = false
+			c.log("-> %s %s: %v", what, s.ID, err)
+		}
+		switch {
+		case err == nil:
+		case fault.Is(err, fault.Limited):
+			c.counts[what+" limited"]++
+		case errors.Is(err, errGone):
+			c.counts[what+" lost"]++
+		default:
+			c.counts[fmt.Sprint(what, " ", err)]++
+		}
+		done(err)
+	}()
+}
+
+func (c *chaos) choose() {
+	p := c.processes[c.random.IntN(len(c.processes))]
+	switch draw := c.random.IntN(100); {
+	case draw < 35:
+		c.take(p)
+	case draw < 60:
+		if s := c.pick("open"); s != nil {
+			c.free(s)
+		} else if s := c.pick("unsure"); s != nil {
+			c.free(s)
+		}
+	case draw < 64:
+		if s := c.pick("unsure"); s != nil {
+			c.free(s)
+		}
+	case draw < 72 && c.plan.line:
+		c.join(p)
+	case draw < 86 && c.plan.line:
+		if s := c.pick("waiting"); s != nil {
+			c.redeem(s)
+		}
+	case draw < 92 && c.plan.line:
+		if !p.silent {
+			c.start("look", nil, func() error { _, err := p.Look(c.Context(), "acme", p.epoch); return err }, func(error) {})
+		}
+	case draw < 93 && c.plan.line:
+		if s := c.pick("waiting"); s != nil {
+			s.by, s.state = "leave", "leaving"
+			c.start("leave", s, func() error { return s.process.Leave(c.Context(), s.Slot) }, func(err error) {
+				s.state = "unsure"
+				s.joined = false
+			})
+		}
+	case draw < 98:
+		if !p.silent {
+			c.start("renew", nil, func() error { return p.Renew(c.Context(), p.epoch) }, func(error) {})
+		}
+	case c.plan.dead:
+		switch c.random.IntN(3) {
+		case 0:
+			p.silent = true
+			c.counts["silenced"]++
+			c.begins()
+		case 1:
+			c.now = c.now.Add(time.Duration(c.random.IntN(12)) * time.Second)
+		case 2:
+			p.silent = true
+			c.begins()
+			c.start("end", nil, func() error { return p.End(c.Context(), p.epoch) }, func(error) {})
+		}
+	}
+}
+
+func (c *chaos) begins() {
+	c.quiet = true
+	c.begin()
+	c.quiet = false
+	live := c.processes[:0]
+	for _, p := range c.processes {
+		if !p.silent {
+			live = append(live, p)
+		}
+	}
+	c.processes = live
+}
+
+func (c *chaos) newSlot(p *chaosProcess, by, state string) *chaosSlot {
+	c.number++
+	s := &chaosSlot{Slot: session.Slot{ID: fmt.Sprint("s", c.number), Account: "acme", Epoch: p.epoch}, process: p,
+		limit: c.plan.limits[c.random.IntN(len(c.plan.limits))], by: by, state: state}
+	c.slots[s.ID] = s
+	return s
+}
+
+func (c *chaos) take(p *chaosProcess) {
+	s := c.newSlot(p, "take", "taking")
+	again := func(err error) {}
+	call := func() error { return p.Take(c.Context(), s.Slot, s.limit) }
+	what := "take"
+	if c.plan.old && c.random.IntN(2) == 0 && s.limit > 0 {
+		s.by, what = "old take", "old take"
+		call = func() error { return c.oldTake(s.Slot, s.limit) }
+	}
+	again = func(err error) {
+		switch {
+		case err == nil:
+			s.state = "open"
+		case fault.Is(err, fault.Limited):
+			s.state = "gone"
+			if !s.may && s.by == "take" {
+				c.counts["take refused for slots that were never open together"]++
+				if len(s.during) >= s.limit {
+					return
+				}
+				c.strange("take of %s limit %d was refused without a reason", s.ID, s.limit)
+			}
+		case fault.Is(err, fault.Conflict):
+			s.state = "gone"
+			if c.alive(s.Epoch) {
+				c.strange("take of %s: the lease is alive", s.ID)
+			}
+		case c.random.IntN(3) == 0:
+			// The caller repeats it.
+			c.start("take again", s, call, again)
+		default:
+			s.state = "unsure"
+		}
+	}
+	c.start(what, s, call, again)
+}
+
+// strange fails the test once the goroutine of the scheduler sees it.
+func (c *chaos) strange(format string, args ...any) {
+	c.log("STRANGE "+format, args...)
+	c.counts["strange"]++
+}
+
+func (c *chaos) free(s *chaosSlot) {
+	wasOpen := s.state == "open"
+	s.state = "freeing"
+	p := s.process
+	if c.random.IntN(4) == 0 {
+		p = c.processes[c.random.IntN(len(c.processes))]
+	}
+	call := func() error { return p.Free(c.Context(), s.Slot) }
+	if s.by == "old take" && c.random.IntN(2) == 0 {
+		call = func() error { return c.oldFree(s.Slot) }
+	}
+	c.start("free", s, call, func(err error) {
+		s.state = "unsure"
+		if err == nil && wasOpen {
+			s.state = "freed"
+		}
+	})
+}
+
+func (c *chaos) join(p *chaosProcess) {
+	if p.silent {
+		return
+	}
+	s := c.newSlot(p, "redeem", "joining")
+	c.joins(s)
+}
+
+func (c *chaos) joins(s *chaosSlot) {
+	s.state = "joining"
+	var number int64
+	c.start("join", s, func() (err error) { number, err = s.process.Join(c.Context(), s.Slot, s.number, 20); return err },
+		func(err error) {
+			switch {
+			case err == nil:
+				s.state, s.number, s.joined = "waiting", number, true
+			case fault.Is(err, fault.Limited), fault.Is(err, fault.Conflict):
+				s.state = "gone"
+			default:
+				s.state = "waiting"
+			}
+		})
+}
+
+func (c *chaos) redeem(s *chaosSlot) {
+	s.state, s.by = "redeeming", "redeem"
+	c.start("redeem", s, func() error { return s.process.Redeem(c.Context(), s.Slot, s.limit) }, func(err error) {
+		switch {
+		case err == nil:
+			s.state, s.joined = "open", false
+		case fault.Is(err, fault.Limited):
+			s.state = "waiting"
+			if !s.may && s.limit > 0 {
+				c.counts["redeem refused for slots that were never open together"]++
+				if len(s.during) >= s.limit {
+					return
+				}
+				c.strange("redeem of %s limit %d was refused without a reason", s.ID, s.limit)
+			}
+		case fault.Is(err, fault.NotFound):
+			s.joined = false
+			c.joins(s)
+		case fault.Is(err, fault.Conflict):
+			s.state, s.joined = "gone", false
+		default:
+			s.state = "waiting"
+		}
+	})
+}
+
+func (c *chaos) oldTake(slot session.Slot, limit int) error {
+	_, err := c.client.TransactWriteItems(c.Context(), &dynamodb.TransactWriteItemsInput{
+		TransactItems: []types.TransactWriteItem{
+			{ConditionCheck: &types.ConditionCheck{
+				TableName: &c.table, Key: keyed("lease/" + slot.Epoch),
+				ConditionExpression: aws.String("attribute_exists(id) AND attribute_not_exists(dead)"),
+			}},
+			{Update: &types.Update{
+				TableName: &c.table, Key: keyed("account/" + slot.Account),
+				UpdateExpression: aws.String("SET #slot = :epoch ADD open_slots :one"),
+				ConditionExpression: aws.String("attribute_not_exists(#slot) AND (attribute_not_exists(open_slots) OR " +
+					"open_slots < :limit) AND (attribute_not_exists(#waiting) OR #waiting < :one)"),
+				ExpressionAttributeNames: map[string]string{"#slot": "slot/" + slot.ID, "#waiting": "waiting"},
+				ExpressionAttributeValues: map[string]types.AttributeValue{
+					":epoch": &types.AttributeValueMemberS{Value: slot.Epoch},
+					":one":   &types.AttributeValueMemberN{Value: "1"},
+					":limit": &types.AttributeValueMemberN{Value: fmt.Sprint(limit)},
+				},
+			}},
+		},
+	})
+	if err != nil && !errors.Is(err, errGone) {
+		return session.ErrNoSlot
+	}
+	return err
+}
+
+func (c *chaos) oldFree(slot session.Slot) error {
+	_, err := c.client.UpdateItem(c.Context(), &dynamodb.UpdateItemInput{
+		TableName: &c.table, Key: keyed("account/" + slot.Account),
+		UpdateExpression:         aws.String("REMOVE #slot ADD open_slots :less"),
+		ConditionExpression:      aws.String("#slot = :epoch"),
+		ExpressionAttributeNames: map[string]string{"#slot": "slot/" + slot.ID},
+		ExpressionAttributeValues: map[string]types.AttributeValue{
+			":epoch": &types.AttributeValueMemberS{Value: slot.Epoch}, ":less": &types.AttributeValueMemberN{Value: "-1"},
+		},
+	})
+	var failed *types.ConditionalCheckFailedException
+	if errors.As(err, &failed) {
+		return nil
+	}
+	return err
+}
+
+// step lets one request arrive.
+func (c *chaos) step(faults bool) {
+	synctest.Wait()
+	c.mu.Lock()
+	n := len(c.paused)
+	if n == 0 {
+		c.mu.Unlock()
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		c.check()
+		return
+	}
+	at := c.random.IntN(n)
+	call := c.paused[at]
+	c.paused = slices.Delete(c.paused, at, at+1)
+	end := arrives
+	if faults && c.random.IntN(12) == 0 {
+		end = fate(c.random.IntN(6))
+	}
+	c.log("   [%d] %s", end, call.what)
+	c.counts["requests"]++
+	if end != arrives {
+		c.counts[fmt.Sprint("fate ", end)]++
+	}
+	c.now = c.now.Add(time.Duration(c.random.IntN(20)) * time.Millisecond)
+	c.mu.Unlock()
+	call.fate <- end
+	synctest.Wait()
+	c.check()
+}
+
+func (c *chaos) settled() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.active == 0 && len(c.paused) == 0
+}
+
+func (c *chaos) run(steps int) {
+	c.quiet = false
+	for range steps {
+		if c.active < c.plan.tasks && c.random.IntN(3) == 0 {
+			c.choose()
+		}
+		c.step(c.plan.faults)
+		if c.counts["strange"] > 0 && os.Getenv("CHAOS_GO_ON") == "" {
+			c.fail("strange")
+		}
+	}
+	for !c.settled() {
+		c.step(false)
+	}
+	c.quiet = true
+	c.after()
+}
+
+// after looks whether what is left can all be used.
+func (c *chaos) after() {
+	ctx := c.Context()
+	c.log("AFTER")
+	p := c.begin()
+	for _, id := range slices.Sorted(maps.Keys(c.slots)) {
+		if s := c.slots[id]; s.state != "open" && s.state != "waiting" {
+			if err := s.process.Free(ctx, s.Slot); err != nil {
+				c.fail("free: %v", err)
+			}
+			if err := p.Leave(ctx, s.Slot); err != nil {
+				c.fail("leave: %v", err)
+			}
+		}
+	}
+	c.check()
+	active := func() int {
+		alive, _ := c.live(c.world())
+		n, err := p.Active(ctx, "acme")
+		if err != nil || n != alive {
+			c.fail("active is %d, want %d: %v", n, alive, err)
+		}
+		return n
+	}
+	active()
+	// Who waits is served in order, if there is a slot.
+	for {
+		w := c.world()
+		alive, _ := c.live(w)
+		tickets, _ := c.line(w)
+		if len(tickets) == 0 {
+			break
+		}
+		s := c.slots[tickets[0].id]
+		s.by = "redeem"
+		err := p.Redeem(ctx, s.Slot, s.limit)
+		free := s.limit <= 0 || alive < s.limit
+		if (err == nil) != free || err != nil && !fault.Is(err, fault.Limited) {
+			c.fail("redeem of %s limit %d with %d open: %v", s.ID, s.limit, alive, err)
+		}
+		c.counts["after redeem"]++
+		if err != nil {
+			if err := p.Leave(ctx, s.Slot); err != nil {
+				c.fail("leave: %v", err)
+			}
+		} else {
+			s.state = "open"
+		}
+		c.check()
+	}
+	for _, limit := range c.plan.limits {
+		if limit <= 0 {
+			continue
+		}
+		before := active()
+		var mine []session.Slot
+		for {
+			c.number++
+			s := &chaosSlot{Slot: session.Slot{ID: fmt.Sprint("s", c.number), Account: "acme", Epoch: p.epoch}, by: "take",
+				limit: limit, process: p, state: "gone"}
+			c.slots[s.ID] = s
+			err := p.Take(ctx, s.Slot, limit)
+			c.counts["after take"]++
+			if fault.Is(err, fault.Limited) {
+				break
+			}
+			if err != nil {
+				c.fail("take: %v", err)
+			}
+			mine = append(mine, s.Slot)
+			c.check()
+		}
+		if len(mine) != max(0, limit-before) {
+			c.fail("%d were taken beside %d, limit %d", len(mine), before, limit)
+		}
+		q := p
+		for _, slot := range mine {
+			if c.random.IntN(2) == 0 {
+				q = c.processes[c.random.IntN(len(c.processes))]
+			}
+			if err := q.Free(ctx, slot); err != nil {
+				c.fail("free: %v", err)
+			}
+		}
+		if now := active(); now != before {
+			c.fail("%d are left, want %d", now, before)
+		}
+		c.check()
+	}
+	for _, id := range slices.Sorted(maps.Keys(c.slots)) {
+		c.slots[id].state = "gone"
+		if err := p.Free(ctx, c.slots[id].Slot); err != nil {
+			c.fail("free: %v", err)
+		}
+	}
+	if n := len(c.world().at); n != 0 {
+		c.fail("%d slots are left", n)
+	}
+	c.check()
+}
+
+func TestSessionChaos(t *testing.T) {
+	setting := func(name string, usual uint64) uint64 {
+		if n, err := strconv.ParseUint(os.Getenv("CHAOS_"+name), 10, 64); err == nil {
+			return n
+		}
+		return usual
+	}
+	from, runs, steps := setting("FROM", 0), setting("RUNS", 1), setting("STEPS", 500)
+	plans := map[string]chaosPlan{
+		"one limit":   {limits: []int{6}, above: 0, tasks: 6},
+		"limits":      {limits: []int{4, 7, 9, 0}, above: 0, tasks: 6},
+		"small large": {limits: []int{3, 5, 7, 9, 0}, above: 5, tasks: 6},
+		"faults":      {limits: []int{4, 7, 9, 0}, above: 0, tasks: 6, faults: true},
+		"dead":        {limits: []int{5, 8}, above: 0, tasks: 6, faults: true, dead: true},
+		"line":        {limits: []int{5}, above: 0, tasks: 6, line: true},
+		"line limits": {limits: []int{3, 5, 7, 0}, above: 4, tasks: 6, line: true},
+		"all":         {limits: []int{3, 5, 7, 9, 0}, above: 4, tasks: 8, line: true, faults: true, dead: true},
+		"old":         {limits: []int{6}, above: 0, tasks: 6, old: true},
+		"old all":     {limits: []int{6}, above: 0, tasks: 6, old: true, faults: true, dead: true, line: true},
+	}
+	if only := os.Getenv("CHAOS_PLAN"); only != "" {
+		plans = map[string]chaosPlan{only: plans[only]}
+	}
+	for _, name := range slices.Sorted(maps.Keys(plans)) {
+		t.Run(name, func(t *testing.T) {
+			counts := map[string]int{}
+			for seed := from; seed < from+runs; seed++ {
+				t.Run(fmt.Sprint(seed), func(t *testing.T) {
+					synctest.Test(t, func(t *testing.T) {
+						c := newChaos(t, seed, plans[name])
+						c.run(int(steps))
+						for what, n := range c.counts {
+							counts[what] += n
+						}
+					})
+				})
+			}
+			for _, what := range slices.Sorted(maps.Keys(counts)) {
+				t.Logf("%7d %s", counts[what], what)
+			}
+		})
+	}
+}
+
+// let lets a request arrive whose description has the text.
+func (c *chaos) let(text string) {
+	c.Helper()
+	synctest.Wait()
+	c.mu.Lock()
+	at := slices.IndexFunc(c.paused, func(p *pausedCall) bool { return strings.Contains(p.what, text) })
+	if at < 0 {
+		c.mu.Unlock()
+		c.fail("no call %q is there", text)
+	}
+	call := c.paused[at]
+	c.paused = slices.Delete(c.paused, at, at+1)
+	c.mu.Unlock()
+	call.fate <- arrives
+	synctest.Wait()
+}
+
+// A ticket that comes in the moment in which the line is cleared of its instance, which has
+// ended, holds up nobody: neither who comes nor who waits.
+func TestTicketOfAnInstanceThatEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newChaos(t, 1, chaosPlan{above: 250})
+		ctx := t.Context()
+		p, q := c.processes[0], c.processes[1]
+		slot := func(id string, of *chaosProcess) session.Slot {
+			return session.Slot{ID: id, Account: "acme", Epoch: of.epoch}
+		}
+		join := func(of *chaosProcess, id string) {
+			if _, err := of.Join(ctx, slot(id, of), 0, 10); err != nil {
+				t.Error(err)
+			}
+		}
+		join(p, "first")
+		c.quiet = false
+		go join(p, "second")
+		c.let("read lease/")
+		c.quiet = true
+		conformance.OK(t, p.End(ctx, p.epoch))
+		c.quiet = false
+		go func() {
+			if _, err := q.Look(ctx, "acme", q.epoch); err != nil {
+				t.Error(err)
+			}
+		}()
+		c.let("read account/acme")
+		c.let("read lease/")
+		c.let("read lease/")
+		c.let("SET #ticket") // the second's
+		c.let("REMOVE")      // what the look has seen, the first's
+		c.end()
+		join(q, "third")
+		conformance.OK(t, q.Redeem(ctx, slot("third", q), 1))
+		conformance.OK(t, q.Take(ctx, slot("fourth", q), 2))
+	})
+}
