@@ -40,12 +40,18 @@ func (s *Jobs) ReadLittle() *Jobs {
 
 // SpreadSoon gives accounts of all limits parts once they have some open slots.
 func (s *Sessions) SpreadSoon() *Sessions {
-	s.spread = slotSpread{above: 0, from: 1, each: 2, parts: 3, block: 2}
+	s.spread = slotSpread{above: 0, from: 1, each: 2, parts: 3, block: 2, full: mostSlots}
 	return s
 }
 
 // SpreadAbove makes the limit the highest of accounts that have no parts.
 func (s *Sessions) SpreadAbove(limit int) *Sessions {
 	s.spread.above = limit
+	return s
+}
+
+// FullAt makes parts full with room for so many slots.
+func (s *Sessions) FullAt(slots int64) *Sessions {
+	s.spread.full = slots
 	return s
 }

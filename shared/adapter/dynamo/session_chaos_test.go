@@ -1008,3 +1008,29 @@ func TestTicketOfAnInstanceThatEnds(t *testing.T) {
 		conformance.OK(t, q.Take(ctx, slot("fourth", q), 2))
 	})
 }
+
+// An account without a limit is never refused, so slots of instances that crashed are freed
+// once its parts are full of them. Full ones that are open make way to other parts.
+func TestPartsFullOfDeadSessions(t *testing.T) {
+	c := newChaos(t, 1, chaosPlan{})
+	ctx, full := t.Context(), int64(6)
+	take := func(p *chaosProcess, n int) error {
+		p.FullAt(full)
+		for range n {
+			c.number++
+			slot := session.Slot{ID: fmt.Sprint("s", c.number), Account: "acme", Epoch: p.epoch}
+			if err := p.Take(ctx, slot, 0); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	p := c.processes[0]
+	for range 3 {
+		conformance.OK(t, take(p, 12))
+		conformance.OK(t, p.End(ctx, p.epoch))
+		p = c.begin()
+	}
+	conformance.OK(t, take(p, 15)) // of 19, of which one is the account's own
+	conformance.Fails(t, take(p, 8), fault.Limited)
+}

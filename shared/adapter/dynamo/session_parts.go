@@ -2,6 +2,7 @@ package dynamo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 
@@ -40,11 +41,12 @@ type slotSpread struct {
 	// each is for how many slots of the limit there is a part, and parts how many there are at
 	// most.
 	each, parts int
-	// block is for how many slots room is moved at once at most.
-	block int64
+	// block is for how many slots room is moved at once at most, and full for how many a part
+	// has room at most.
+	block, full int64
 }
 
-var usualSlotSpread = slotSpread{above: 250, from: 50, each: 64, parts: 64, block: 32}
+var usualSlotSpread = slotSpread{above: 250, from: 50, each: 64, parts: 64, block: 32, full: mostSlots}
 
 const (
 	// atAccount is the place of a slot that is in the account's own item; those in parts are
@@ -252,6 +254,10 @@ func (s *Sessions) makeRoom(ctx context.Context, slot session.Slot, limit, at in
 				g.amount = 1
 			}
 			taken, err = s.grow(ctx, g)
+			if errors.Is(err, errFull) {
+				next, err = s.besideFull(ctx, slot, own)
+				return next, false, err
+			}
 			return g.at, taken, err
 		}
 		at = g.at
@@ -276,6 +282,31 @@ func (s *Sessions) takeDespiteLine(ctx context.Context, slot session.Slot) (take
 	return false, nil
 }
 
+// errFull says that a part has all the room that an item takes.
+var errFull = errors.New("the part is full")
+
+// besideFull frees slots of dead leases, of which an account that is never refused would get
+// ever more. If there are none it returns the part with the least room.
+//
+// Errors: fault.Limited if all parts are full.
+func (s *Sessions) besideFull(ctx context.Context, slot session.Slot, own item) (next int, err error) {
+	a, err := s.stateOf(ctx, slot.Account, slot.Epoch, own)
+	if err != nil {
+		return atAccount, err
+	}
+	next = 1
+	for at := range a.items {
+		if at > 1 && a.items[at].room < a.items[next].room {
+			next = at
+		}
+	}
+	freed, err := s.freeDead(ctx, a)
+	if err == nil && !freed && (len(a.items) == 1 || a.items[next].room >= s.spread.full) {
+		err = session.ErrNoSlot
+	}
+	return next, err
+}
+
 // growth is a move of room to a part and the slot that is taken there.
 type growth struct {
 	slot  session.Slot
@@ -291,7 +322,7 @@ type growth struct {
 // grow moves room to a part and takes a slot there, unless the account has changed. If nobody
 // waits it opens the part.
 //
-// Errors: fault.Conflict if the epoch is dead.
+// Errors: errFull; fault.Conflict if the epoch is dead.
 func (s *Sessions) grow(ctx context.Context, g growth) (taken bool, err error) {
 	s.note(g.slot.ID, g.at, g.limit)
 	// The lower of the two is what the account's open slots are within.
@@ -311,7 +342,13 @@ func (s *Sessions) grow(ctx context.Context, g growth) (taken bool, err error) {
 	case r.failed[0]:
 		return false, session.ErrLeaseOver
 	}
-	return readAccount(r.items[2])[g.slot.ID] == g.slot.Epoch, nil
+	switch there := readSlots(r.items[2]); {
+	case there.slots[g.slot.ID] == g.slot.Epoch:
+		return true, nil
+	case g.amount > 0 && there.room >= s.spread.full:
+		return false, errFull
+	}
+	return false, nil
 }
 
 // growOwn returns the write of a growth to the account's own item.
@@ -359,7 +396,7 @@ func (s *Sessions) growPart(g growth, most int64) *types.Update {
 		values[":most"] = number(capOf(g.limit))
 	} else {
 		condition += " AND (attribute_not_exists(slot_room) OR slot_room < :full)"
-		values[":full"] = number(mostSlots)
+		values[":full"] = number(s.spread.full)
 	}
 	if g.head.waiting <= 0 {
 		update += " REMOVE line_closed"
