@@ -114,13 +114,16 @@ func (c cells) dabs(depth float64) Texture {
 func (c cells) caustics(amount float64) Texture {
 	return func(s *Sheet) {
 		d := c.on(s)
-		s.fill(func(x, y float64) float64 {
+		// Threads are soft, and wide: a twentieth of a unit and more.
+		threads := s.smooth(1.0/360, func(x, y float64) float64 {
 			// Bent threads; the bends fit together at the borders.
 			turnX, turnY := x/d.width*2*math.Pi, y/d.height*2*math.Pi
 			u := x + 0.05*math.Sin(turnY*3+math.Sin(turnX*2))
 			v := y + 0.05*math.Sin(turnX*4+math.Sin(turnY))
 			_, _, first, second := d.nearest(u, v)
-			return amount * math.Pow(smoothstep(0.42, 0, second-first), 2)
+			thread := smoothstep(0.42, 0, second-first)
+			return amount * thread * thread
 		})
+		s.fill(threads)
 	}
 }

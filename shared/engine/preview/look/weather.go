@@ -109,12 +109,15 @@ func mist(amount float64) Texture {
 	return func(s *Sheet) {
 		bank := s.field(47)
 		width, height := s.aspect()
-		s.fill(func(x, y float64) float64 {
+		// A quarter of the finest wave, which is a thirtieth of the whole height.
+		density := s.smooth(1.0/216, func(x, y float64) float64 {
 			// The field repeats every 256: both ends of a row show one place.
 			turn := x / width * 2 * math.Pi
 			sin, cos := math.Sincos(turn)
-			n := bank.Fractal(20+0.5*cos+y*0.3, 20+0.5*sin+y*3.4, 5)
-			return amount * clamp(0.32+0.5*smoothstep(0.1, 0.9, y/height)+0.6*n)
+			return bank.Fractal(20+0.5*cos+y*0.3, 20+0.5*sin+y*3.4, 5)
+		})
+		s.fill(func(x, y float64) float64 {
+			return amount * clamp(0.32+0.5*smoothstep(0.1, 0.9, y/height)+0.6*density(x, y))
 		})
 	}
 }
