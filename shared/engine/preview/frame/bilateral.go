@@ -3,104 +3,99 @@ package frame
 import "math"
 
 // bilateral evens out a plane and keeps its edges, in a time that does not
-// depend on the radius: two recursive passes across and two down, whose reach
-// shrinks at edges (Yang, "Recursive Bilateral Filtering", 2012). It keeps its
-// scratch memory and serves one goroutine at a time.
+// depend on the radius: passes there and back, across and down, each of which
+// pulls a pixel towards the one before it by a share that shrinks at edges
+// (Gastal and Oliveira, "Domain Transform for Edge-Aware Image and Video
+// Processing", 2011: the recursive filter). The shares of a pixel add up to
+// one, so that there is nothing to divide by. It keeps its scratch memory and
+// serves one goroutine at a time.
 type bilateral struct {
-	rows, weights   []float32
-	sums, factors   []float32
-	lastRow, lastWt []float32
+	// evened is the plane with evenedBits below the level.
+	evened []int32
+	// pull is the share of 1<<pullBits by a difference of levels, plus 255: without its sign
+	// to look at, no branch depends on the picture.
+	pull [512]int32
+	// radius and levels are what pull is for.
+	radius, levels float64
 }
+
+const (
+	evenedBits = 8
+	pullBits   = 14
+)
 
 // smooth filters by a standard deviation over the picture in pixels, and one
 // over levels as a share of their range.
 func (b *bilateral) smooth(plane []uint8, width, height int, radius, levels float64) {
-	alpha := float32(math.Exp(-math.Sqrt2 / radius))
-	rest := 1 - alpha
-	var reach [256]float32
-	for i := range reach {
-		reach[i] = alpha * float32(math.Exp(-float64(i)/(255*levels)))
+	if b.radius != radius || b.levels != levels {
+		b.radius, b.levels = radius, levels
+		alpha := math.Exp(-math.Sqrt2 / radius)
+		for i := range b.pull {
+			b.pull[i] = int32(alpha*math.Exp(-math.Abs(float64(i-255))/(255*levels))*(1<<pullBits) + 0.5)
+		}
 	}
-	b.rows, b.weights = grown(b.rows, width*height), grown(b.weights, width*height)
-	for y := range height {
-		line := plane[y*width:][:width]
-		b.across(b.rows[y*width:][:width], b.weights[y*width:][:width], line, &reach, rest)
+	b.evened = grown(b.evened, width*height)
+	y := 0
+	for ; y+1 < height; y += 2 {
+		at, next := y*width, (y+1)*width
+		b.across(b.evened[at:][:width], b.evened[next:][:width], plane[at:][:width], plane[next:][:width])
 	}
-	b.down(plane, width, height, &reach, rest)
-}
-
-// across filters one line, there and back, and returns the weight of each result.
-func (b *bilateral) across(out, weights []float32, line []uint8, reach *[256]float32, rest float32) {
-	sum, weight := float32(line[0]), float32(1)
-	out[0], weights[0] = sum, weight
-	last := int(line[0])
-	for x := 1; x < len(line); x++ {
-		here := int(line[x])
-		a := reach[distance(here, last)]
-		last = here
-		sum = rest*float32(here) + a*sum
-		weight = rest + a*weight
-		out[x], weights[x] = sum, weight
+	if y < height {
+		line, out := plane[y*width:][:width], b.evened[y*width:][:width]
+		b.across(out, out, line, line)
 	}
-	end := len(line) - 1
-	last = int(line[end])
-	sum, weight = float32(last), 1
-	out[end], weights[end] = 0.5*(out[end]+sum), 0.5*(weights[end]+weight)
-	for x := end - 1; x >= 0; x-- {
-		here := int(line[x])
-		a := reach[distance(here, last)]
-		last = here
-		sum = rest*float32(here) + a*sum
-		weight = rest + a*weight
-		out[x], weights[x] = 0.5*(out[x]+sum), 0.5*(weights[x]+weight)
-	}
-}
-
-// down filters columns, there and back, row by row.
-func (b *bilateral) down(plane []uint8, width, height int, reach *[256]float32, rest float32) {
-	b.sums, b.factors = grown(b.sums, width*height), grown(b.factors, width*height)
-	copy(b.sums[:width], b.rows[:width])
-	copy(b.factors[:width], b.weights[:width])
 	for y := 1; y < height; y++ {
-		at := y * width
-		row, above := plane[at:][:width], plane[at-width:][:width]
-		in, inWeights := b.rows[at:][:width], b.weights[at:][:width]
-		sums, factors := b.sums[at:][:width], b.factors[at:][:width]
-		sumsAbove, factorsAbove := b.sums[at-width:][:width], b.factors[at-width:][:width]
-		for x := range row {
-			a := reach[distance(int(row[x]), int(above[x]))]
-			sums[x] = rest*in[x] + a*sumsAbove[x]
-			factors[x] = rest*inWeights[x] + a*factorsAbove[x]
+		b.towards(plane, width, y, y-1)
+	}
+	for y := height - 1; y >= 0; y-- {
+		if y < height-1 {
+			b.towards(plane, width, y, y+1)
+			// The row below has been compared with this one.
+			rounded(plane[(y+1)*width:][:width], b.evened[(y+1)*width:][:width])
 		}
 	}
-	b.lastRow, b.lastWt = grown(b.lastRow, width), grown(b.lastWt, width)
-	end := (height - 1) * width
-	copy(b.lastRow, b.rows[end:][:width])
-	copy(b.lastWt, b.weights[end:][:width])
-	// The row below is needed as it was before it is written.
-	below := make([]uint8, width)
-	copy(below, plane[end:][:width])
-	for y := height - 1; y >= 0; y-- {
-		at := y * width
-		row := plane[at:][:width]
-		in, inWeights := b.rows[at:][:width], b.weights[at:][:width]
-		sums, factors := b.sums[at:][:width], b.factors[at:][:width]
-		for x := range row {
-			here := row[x]
-			if y < height-1 {
-				a := reach[distance(int(here), int(below[x]))]
-				b.lastRow[x] = rest*in[x] + a*b.lastRow[x]
-				b.lastWt[x] = rest*inWeights[x] + a*b.lastWt[x]
-			}
-			row[x] = uint8((sums[x]+b.lastRow[x])/(factors[x]+b.lastWt[x]) + 0.5)
-			below[x] = here
-		}
+	rounded(plane[:width], b.evened[:width])
+}
+
+// across filters two lines, there and back: side by side, as each pixel waits for the one
+// before it.
+func (b *bilateral) across(out, out2 []int32, line, line2 []uint8) {
+	out, out2, line2 = out[:len(line)], out2[:len(line)], line2[:len(line)]
+	pull := &b.pull
+	last, last2 := int32(line[0]), int32(line2[0])
+	value, value2 := last<<evenedBits, last2<<evenedBits
+	for x, v := range line {
+		here, here2 := int32(v), int32(line2[x])
+		share, share2 := pull[uint32(here-last+255)&511], pull[uint32(here2-last2+255)&511]
+		last, last2 = here, here2
+		here, here2 = here<<evenedBits, here2<<evenedBits
+		value, value2 = here+(value-here)*share>>pullBits, here2+(value2-here2)*share2>>pullBits
+		out[x], out2[x] = value, value2
+	}
+	for x := len(line) - 2; x >= 0; x-- {
+		here, here2 := int32(line[x]), int32(line2[x])
+		share, share2 := pull[uint32(here-last+255)&511], pull[uint32(here2-last2+255)&511]
+		last, last2 = here, here2
+		value, value2 = out[x]+(value-out[x])*share>>pullBits, out2[x]+(value2-out2[x])*share2>>pullBits
+		out[x], out2[x] = value, value2
 	}
 }
 
-func distance(a, b int) int {
-	if a < b {
-		return b - a
+// towards pulls a row towards its neighbour.
+func (b *bilateral) towards(plane []uint8, width, y, neighbour int) {
+	row, beside := plane[y*width:][:width], plane[neighbour*width:][:width]
+	out, by := b.evened[y*width:][:width], b.evened[neighbour*width:][:width]
+	pull := &b.pull
+	for x, v := range row {
+		share := pull[uint32(int32(v)-int32(beside[x])+255)&511]
+		out[x] += (by[x] - out[x]) * share >> pullBits
 	}
-	return a - b
+}
+
+// rounded sets a row of a plane to evened levels.
+func rounded(row []uint8, evened []int32) {
+	evened = evened[:len(row)]
+	for x := range row {
+		row[x] = uint8((evened[x] + 1<<(evenedBits-1)) >> evenedBits)
+	}
 }

@@ -162,10 +162,10 @@ func (e *editor) plan(asked request, size catalog.Size) *plan {
 		p.program = &program{size: size}
 		p.settle = p.program.dress(asked, e.seed)
 	case read.ByReference:
-		p.program = compile(look.Reference(e.seed), size)
+		p.program = compile(look.Reference(e.seed), size, false)
 		p.settle = asked.image.transfer
 	default:
-		p.program = compile(look.Parse(asked.prompt, e.seed), size)
+		p.program = compile(look.Parse(asked.prompt, e.seed), size, asked.image == nil)
 		if asked.image != nil {
 			p.settle = asked.image.transfer
 		}
@@ -203,10 +203,13 @@ func (e *editor) Edit(ctx context.Context, picture *engine.Picture) (*engine.Pic
 	case idle:
 		e.work.resize(&picture.YCbCr, size)
 	default:
-		e.work.load(&picture.YCbCr, size, by)
+		e.work.begin(p.program, &picture.YCbCr, by)
 		p.run(e.work, now.Sub(e.began))
 		e.work.colors.sized(size)
 		e.work.picture.split(&e.work.colors.YCbCr, by)
+		for _, over := range p.program.over {
+			over(e.work, now.Sub(e.began), by)
+		}
 	}
 	e.say(e.work.notice)
 	e.edited = engine.Picture{YCbCr: e.work.colors.YCbCr, Narrow: picture.Narrow}
@@ -228,7 +231,9 @@ func (e *editor) Notice() string {
 }
 
 // idle reports whether the plan leaves pictures as they are.
-func (p *plan) idle() bool { return len(p.program.steps) == 0 && p.settle == nil && p.finish == nil }
+func (p *plan) idle() bool {
+	return len(p.program.steps)+len(p.program.over) == 0 && p.settle == nil && p.finish == nil
+}
 
 // run edits the picture in the workspace. It is called by one edit of the
 // session at a time.
@@ -254,26 +259,28 @@ func (w *workspace) load(from image.Image, size catalog.Size, by *colors) {
 		w.loadAny(from, size)
 		return
 	}
-	bounds := planes.Bounds().Size()
-	have := catalog.Size{Width: bounds.X, Height: bounds.Y}
-	direct := planes.SubsampleRatio == image.YCbCrSubsampleRatio420 ||
-		planes.SubsampleRatio == image.YCbCrSubsampleRatio444
-	if have == size && direct {
-		w.picture.join(planes, by)
-		return
+	if planes.Bounds().Size() != (image.Point{X: size.Width, Y: size.Height}) ||
+		planes.SubsampleRatio != image.YCbCrSubsampleRatio420 {
+		w.resize(planes, size)
+		planes = &w.colors.YCbCr
 	}
-	w.other.sized(size)
-	full := image.YCbCr{
-		Y: w.other.planes[0], Cb: w.other.planes[1], Cr: w.other.planes[2],
-		YStride: size.Width, CStride: size.Width, SubsampleRatio: image.YCbCrSubsampleRatio444,
-		Rect: image.Rect(0, 0, size.Width, size.Height),
+	w.picture.join(planes, by)
+}
+
+// begin sets the picture for a program from a decoded one, or the planes of luma and chroma,
+// if the program begins with those.
+func (w *workspace) begin(p *program, from image.Image, by *colors) {
+	planes, ok := from.(*image.YCbCr)
+	switch {
+	case p.planar == catalog.Size{}:
+		w.load(from, p.size, by)
+	case ok:
+		w.resize(planes, p.planar)
+		by.widen(&w.colors)
+	default:
+		w.load(from, p.size, by)
+		(&program{size: p.planar}).divide(w, 0)
 	}
-	w.scaler(have, size).scale(full.Y, planes.Y, planes.YStride)
-	coarse := chromaSize(planes)
-	s := w.scaler(coarse, size)
-	s.scale(full.Cb, planes.Cb, planes.CStride)
-	s.scale(full.Cr, planes.Cr, planes.CStride)
-	w.picture.join(&full, by)
 }
 
 // resize sets the colours from a picture, scaled to a size, and nothing else.

@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"encoding/binary"
 	"image"
 	"math"
 	"time"
@@ -11,30 +12,37 @@ import (
 // The operations that lay light and textures over the picture, and that move it.
 
 func (p *program) bloom(op look.Bloom) step {
-	factor := blurFactor(p.length(op.Radius))
-	sigma := p.length(op.Radius) / float64(factor)
+	sigma := p.length(op.Radius)
+	factor := 1
+	for factor < 8 && sigma >= glowFrom {
+		factor, sigma = 2*factor, sigma/2
+	}
+	part := p.part(factor)
 	var bright [256]uint8
 	for v := range bright {
 		bright[v] = uint8(min(255, max(float64(v)-255*op.Threshold, 0)*op.Amount/(1-op.Threshold)+0.5))
 	}
 	return func(w *workspace, _ time.Duration) {
-		small := w.shrunk(p.part(factor))
-		for _, plane := range small.planes {
-			for i, v := range plane {
-				plane[i] = bright[v]
-			}
-			w.blur.gaussian(plane, small.size.Width, small.size.Height, sigma)
-		}
-		w.other.sized(p.size)
-		w.enlarge(w.other)
-		for i, plane := range w.picture.planes {
-			light := w.other.planes[i][:len(plane)]
+		small := w.shrunk(part)
+		for i, plane := range small.planes {
+			var any uint8
 			for at, v := range plane {
-				plane[at] = 255 - multiplied(255-v, 255-light[at])
+				light := bright[v]
+				plane[at] = light
+				any |= light
 			}
+			if any == 0 {
+				continue
+			}
+			w.blur.gaussian(plane, part.Width, part.Height, sigma)
+			w.over(w.picture.planes[i], p.size, plane, part, screen)
 		}
 	}
 }
+
+// glowFrom is the standard deviation in pixels from which light is blurred at half the size,
+// and at half of that, and so on: what is left of it hides the loss.
+const glowFrom = 3
 
 // fringe shifts red to the left and blue to the right; the border smears.
 func fringe(w *workspace, shift int) {
@@ -124,23 +132,59 @@ func (p *program) layer(op look.Layer, seed uint32) step {
 
 func multiply(to, from []uint8) {
 	from = from[:len(to)]
+	for len(to) >= 8 {
+		if binary.LittleEndian.Uint64(from) != allBytes {
+			to, from := to[:8], from[:8]
+			for i, v := range to {
+				to[i] = multiplied(v, from[i])
+			}
+		}
+		to, from = to[8:], from[8:]
+	}
 	for i, v := range to {
 		to[i] = multiplied(v, from[i])
 	}
 }
 
+// screen lightens, and skips what is dark over eight pixels, as most of a sheet of rain is.
 func screen(to, from []uint8) {
 	from = from[:len(to)]
+	for len(to) >= 8 {
+		if binary.LittleEndian.Uint64(from) != 0 {
+			to, from := to[:8], from[:8]
+			for i, v := range to {
+				to[i] = 255 - multiplied(255-v, 255-from[i])
+			}
+		}
+		to, from = to[8:], from[8:]
+	}
 	for i, v := range to {
 		to[i] = 255 - multiplied(255-v, 255-from[i])
 	}
 }
 
+const allBytes = 1<<64 - 1
+
+// add lightens and darkens, four pixels at a time: in each lane the sum is shifted so that
+// its highest bit says whether it is at least 0, and bit 8 then whether it is above 255.
 func add(to, from []uint8) {
 	from = from[:len(to)]
+	for len(to) >= 8 {
+		a, b := binary.LittleEndian.Uint64(to), binary.LittleEndian.Uint64(from)
+		even, odd := added(a&evenBytes+b&evenBytes), added(a>>8&evenBytes+b>>8&evenBytes)
+		binary.LittleEndian.PutUint64(to, even|odd<<8)
+		to, from = to[8:], from[8:]
+	}
 	for i, v := range to {
 		to[i] = clip8(int32(v) + int32(from[i]) - 128)
 	}
+}
+
+// added takes 128 from the sums in four lanes, and clips them to a byte.
+func added(sums uint64) uint64 {
+	sums += (1<<15 - 128) * lanesOf1
+	least, most := sums>>15&lanesOf1, sums>>8&lanesOf1
+	return (sums | most*255) & (least * 255)
 }
 
 // warp moves points by maps whose levels are pixels; see look.WarpZero. At the
@@ -164,21 +208,44 @@ func (p *program) warp(op look.Warp, seed uint32) step {
 	if down == nil {
 		s.planes[1] = still(len(s.planes[0]))
 	}
+	// Away from the borders a point is moved by so many places in a plane.
+	width, height := p.size.Width, p.size.Height
+	moves := make([]int32, len(s.planes[0]))
+	reach, drop := 0, 0
+	for i, level := range s.planes[0] {
+		x, y := int(level)-look.WarpZero, int(s.planes[1][i])-look.WarpZero
+		moves[i] = int32(y*width + x)
+		reach, drop = max(reach, x, -x), max(drop, y, -y)
+	}
 	return func(w *workspace, at time.Duration) {
 		w.other.sized(p.size)
-		width, height := p.size.Width, p.size.Height
 		x0, y0 := p.place(op.Motion, s, at)
 		to, from := w.other.planes, w.picture.planes
+		clipped := func(at, start, length int) {
+			row, column := at/width, at%width
+			for i := range length {
+				x := min(max(column+i+int(s.planes[0][start+i])-look.WarpZero, 0), width-1)
+				y := min(max(row+int(s.planes[1][start+i])-look.WarpZero, 0), height-1)
+				source := y*width + x
+				to[0][at+i], to[1][at+i], to[2][at+i] = from[0][source], from[1][source], from[2][source]
+			}
+		}
 		p.rows(s, x0, y0, func(at, start, length int) {
 			row, column := at/width, at%width
-			horizontal, vertical := s.planes[0][start:][:length], s.planes[1][start:][:length]
-			toRed, toGreen, toBlue := to[0][at:][:length], to[1][at:][:length], to[2][at:][:length]
-			for i := range length {
-				x := min(max(column+i+int(horizontal[i])-look.WarpZero, 0), width-1)
-				y := min(max(row+int(vertical[i])-look.WarpZero, 0), height-1)
-				source := y*width + x
-				toRed[i], toGreen[i], toBlue[i] = from[0][source], from[1][source], from[2][source]
+			first := min(max(reach-column, 0), length)
+			last := min(max(width-reach-column, first), length)
+			if row < drop || row >= height-drop {
+				first, last = length, length
 			}
+			clipped(at, start, first)
+			reds, greens, blues := to[0][at+first:at+last], to[1][at+first:at+last], to[2][at+first:at+last]
+			red, green, blue := from[0], from[1][:len(from[0])], from[2][:len(from[0])]
+			greens, blues = greens[:len(reds)], blues[:len(reds)]
+			for i, move := range moves[start+first:][:len(reds)] {
+				source := at + first + i + int(move)
+				reds[i], greens[i], blues[i] = red[source], green[source], blue[source]
+			}
+			clipped(at+last, start+last, length-last)
 		})
 		w.picture, w.other = w.other, w.picture
 	}

@@ -13,6 +13,11 @@ import (
 type program struct {
 	size  catalog.Size
 	steps []step
+	// planar is the size of luma and chroma with which the first step begins; without one it
+	// begins with the picture.
+	planar catalog.Size
+	// over is what is laid over the edited picture's planes.
+	over []overlay
 }
 
 // step is one operation on the picture in the workspace. At is the time since
@@ -31,7 +36,8 @@ type workspace struct {
 	blur      blurrer
 	bilateral bilateral
 	scalers   map[[4]int]*resampler
-	plane     []uint8
+	// plane, row and ratios are scratch memory for a plane, a line, and a plane of lines.
+	plane, row, ratios []uint8
 	// notice is what a step has to say of the frame, empty for nothing.
 	notice string
 }
@@ -56,16 +62,60 @@ func (w *workspace) scaler(from, to catalog.Size) *resampler {
 }
 
 // compile prepares a look for a size.
-func compile(l look.Look, size catalog.Size) *program {
+//
+// What leaves no detail is rendered at half size, and so is what follows it and makes none.
+// What shapes alone matter to has luma and chroma, as pictures come. So have the last layers,
+// if the look is all that happens to the picture.
+func compile(l look.Look, size catalog.Size, all bool) *program {
 	p := &program{size: size}
+	if all {
+		p.over, l.Ops = p.overlays(l.Ops, l.Seed)
+	}
+	half := &program{size: p.part(2)}
+	// now is p or half, whichever size the picture has.
+	now := p
 	for at := 0; at < len(l.Ops); {
-		if soften := p.softenings(l.Ops[at:]); len(soften) > 0 {
-			p.steps = append(p.steps, p.soften(2, soften...))
-			at += len(soften)
+		op := l.Ops[at]
+		before := now
+		switch {
+		case now == p && p.halves(op):
+			now = half
+		case now == half && !coarse(op):
+			now = p
+		}
+		if shapings := now.shapings(l.Ops[at:], at == 0, now == p); len(shapings) > 0 {
+			if at == 0 {
+				p.planar = now.size
+			} else {
+				p.steps = append(p.steps, now.divide)
+			}
+			p.steps = append(p.steps, now.shape(shapings))
+			at += len(shapings)
 			continue
 		}
-		p.steps = append(p.steps, p.step(l.Ops[at], l.Seed))
 		at++
+		if lines, ok := op.(look.Lines); ok {
+			p.steps = append(p.steps, p.lines(lines, before))
+			continue
+		}
+		if now != before {
+			p.steps = append(p.steps, p.restore)
+		}
+		if blocks, ok := op.(look.Pixelate); ok {
+			var grade *table
+			if at < len(l.Ops) {
+				if next, ok := l.Ops[at].(look.Grade); ok {
+					grade = newTable(next.LUT)
+					at++
+				}
+			}
+			p.steps = append(p.steps, p.pixelate(blocks, grade))
+			continue
+		}
+		p.steps = append(p.steps, now.step(op, l.Seed))
+	}
+	if now == half {
+		p.steps = append(p.steps, p.restore)
 	}
 	return p
 }
@@ -75,18 +125,11 @@ func compile(l look.Look, size catalog.Size) *program {
 // are cheaper where that is hard to see.
 func (p *program) step(op look.Op, seed uint32) step {
 	switch op := op.(type) {
-	case look.Smooth:
-		return p.soften(1, smooth(p.length(op.Radius), op.Range))
-	case look.Pixelate:
-		block := p.pixels(op.Block)
-		return func(w *workspace, _ time.Duration) { pixelate(w.picture, block) }
 	case look.Clarity:
-		return p.clarity(op)
+		return p.sharpened(op)
 	case look.Grade:
 		t := newTable(op.LUT)
 		return func(w *workspace, _ time.Duration) { t.apply(w.picture) }
-	case look.Lines:
-		return p.lines(op)
 	case look.Bloom:
 		return p.bloom(op)
 	case look.Fringe:

@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"encoding/binary"
 	"image"
 
 	"cutroom/shared/domain/catalog"
@@ -68,57 +69,119 @@ var (
 	}
 )
 
+// white is the luma of white.
+func (c *colors) white() uint8 {
+	return uint8((c.luma[0]*255 + c.luma[1]*255 + c.luma[2]*255 + uint32(c.black)<<16 + 1<<15) >> 16)
+}
+
+// widen gives planes of luma and chroma the full range.
+func (c *colors) widen(planes *chroma) {
+	if c == fullRange {
+		return
+	}
+	var luma, color [256]uint8
+	for v := range luma {
+		luma[v] = clip8(((int32(v)-c.black)*c.light + 1<<15) >> 16)
+		color[v] = clip8((int32(v)-128)*255/224 + 128)
+	}
+	planes.planes(func(plane []uint8, _, _ int, chroma bool) {
+		table := &luma
+		if chroma {
+			table = &color
+		}
+		for i, v := range plane {
+			plane[i] = table[v]
+		}
+	})
+}
+
 // split sets a plane of luma at full size and two of chroma at half size (4:2:0)
 // from the picture.
 func (r raster) split(to *image.YCbCr, by *colors) {
 	kr, kg, kb, black := by.luma[0], by.luma[1], by.luma[2], uint32(by.black)<<16+1<<15
-	cbr, cbg, cbb, crr, crg, crb := by.cb[0], by.cb[1], by.cb[2], by.cr[0], by.cr[1], by.cr[2]
 	width, height := r.size.Width, r.size.Height
 	red, green, blue := r.planes[0], r.planes[1], r.planes[2]
 	for y := range height {
 		at := y * width
 		line := to.Y[y*to.YStride:][:width]
-		rs, gs, bs := red[at:][:width], green[at:][:width], blue[at:][:width]
+		rs, gs, bs := red[at:][:len(line)], green[at:][:len(line)], blue[at:][:len(line)]
 		for x := range line {
 			line[x] = uint8((kr*uint32(rs[x]) + kg*uint32(gs[x]) + kb*uint32(bs[x]) + black) >> 16)
 		}
-	}
-	for y := 0; y < height; y += 2 {
-		top, bottom := y*width, min(y+1, height-1)*width
-		cb, cr := to.Cb[y/2*to.CStride:], to.Cr[y/2*to.CStride:]
-		for x := 0; x < width; x += 2 {
-			next := min(x+1, width-1)
-			sum := func(plane []uint8) int32 {
-				return int32(plane[top+x]) + int32(plane[top+next]) + int32(plane[bottom+x]) + int32(plane[bottom+next])
-			}
-			sr, sg, sb := sum(red), sum(green), sum(blue)
-			cb[x/2] = clip8((cbr*sr + cbg*sg + cbb*sb + 128<<18 + 1<<17) >> 18)
-			cr[x/2] = clip8((crr*sr + crg*sg + crb*sb + 128<<18 + 1<<17) >> 18)
+		if y%2 == 0 {
+			continue
 		}
+		r.splitChroma(to, by, y-1, y)
+	}
+	if height%2 == 1 {
+		r.splitChroma(to, by, height-1, height-1)
 	}
 }
 
-// join sets the picture from planes of luma and chroma of its size, all three
-// full size or chroma half size.
+// splitChroma sets a line of chroma from two lines of the picture.
+func (r raster) splitChroma(to *image.YCbCr, by *colors, y, next int) {
+	cbr, cbg, cbb, crr, crg, crb := by.cb[0], by.cb[1], by.cb[2], by.cr[0], by.cr[1], by.cr[2]
+	width := r.size.Width
+	half := (width + 1) / 2
+	cb, cr := to.Cb[y/2*to.CStride:][:half], to.Cr[y/2*to.CStride:][:half]
+	set := func(x int, sr, sg, sb int32) {
+		cb[x] = clip8((cbr*sr + cbg*sg + cbb*sb + 128<<18 + 1<<17) >> 18)
+		cr[x] = clip8((crr*sr + crg*sg + crb*sb + 128<<18 + 1<<17) >> 18)
+	}
+	var tops, bottoms [3][]uint8
+	for i, plane := range r.planes {
+		tops[i], bottoms[i] = plane[y*width:][:width], plane[next*width:][:width]
+	}
+	x := 0
+	for ; 2*x+8 <= width; x += 4 {
+		// The sums of four squares of two by two, in lanes.
+		sr, sg, sb := squares(tops[0][2*x:], bottoms[0][2*x:]), squares(tops[1][2*x:], bottoms[1][2*x:]),
+			squares(tops[2][2*x:], bottoms[2][2*x:])
+		cb, cr := cb[x:][:4], cr[x:][:4]
+		for i := range cb {
+			r, g, b := int32(uint16(sr)), int32(uint16(sg)), int32(uint16(sb))
+			sr, sg, sb = sr>>16, sg>>16, sb>>16
+			cb[i] = clip8((cbr*r + cbg*g + cbb*b + 128<<18 + 1<<17) >> 18)
+			cr[i] = clip8((crr*r + crg*g + crb*b + 128<<18 + 1<<17) >> 18)
+		}
+	}
+	for ; x < half; x++ {
+		first, second := 2*x, min(2*x+1, width-1)
+		sum := func(i int) int32 {
+			return int32(tops[i][first]) + int32(tops[i][second]) + int32(bottoms[i][first]) + int32(bottoms[i][second])
+		}
+		set(x, sum(0), sum(1), sum(2))
+	}
+}
+
+// squares returns the sums of four squares of two by two pixels.
+func squares(top, bottom []uint8) uint64 {
+	a, b := binary.LittleEndian.Uint64(top), binary.LittleEndian.Uint64(bottom)
+	return a&evenBytes + a>>8&evenBytes + b&evenBytes + b>>8&evenBytes
+}
+
+// join sets the picture from a plane of luma and two of chroma at half size (4:2:0).
 func (r raster) join(from *image.YCbCr, by *colors) {
 	gain, black := by.light, by.black
 	crInRed, cbInGreen, crInGreen, cbInBlue := by.crInRed, by.cbInGreen, by.crInGreen, by.cbInBlue
 	width, height := r.size.Width, r.size.Height
-	shift := 0
-	if from.SubsampleRatio == image.YCbCrSubsampleRatio420 {
-		shift = 1
-	}
 	for y := range height {
 		at := y * width
 		luma := from.Y[y*from.YStride:][:width]
-		cbs, crs := from.Cb[y>>shift*from.CStride:], from.Cr[y>>shift*from.CStride:]
+		cbs, crs := from.Cb[y/2*from.CStride:][:(width+1)/2], from.Cr[y/2*from.CStride:][:(width+1)/2]
 		rs, gs, bs := r.planes[0][at:][:width], r.planes[1][at:][:width], r.planes[2][at:][:width]
-		for x := range luma {
-			light := (int32(luma[x])-black)*gain + 1<<15
-			cb, cr := int32(cbs[x>>shift])-128, int32(crs[x>>shift])-128
-			rs[x] = clip8((light + crInRed*cr) >> 16)
-			gs[x] = clip8((light + cbInGreen*cb + crInGreen*cr) >> 16)
-			bs[x] = clip8((light + cbInBlue*cb) >> 16)
+		for i, v := range cbs {
+			cb, cr := int32(v)-128, int32(crs[i])-128
+			red, green, blue := crInRed*cr+1<<15, cbInGreen*cb+crInGreen*cr+1<<15, cbInBlue*cb+1<<15
+			if len(luma) == 1 {
+				light := (int32(luma[0]) - black) * gain
+				rs[0], gs[0], bs[0] = clip8((light+red)>>16), clip8((light+green)>>16), clip8((light+blue)>>16)
+				break
+			}
+			light, next := (int32(luma[0])-black)*gain, (int32(luma[1])-black)*gain
+			rs[0], gs[0], bs[0] = clip8((light+red)>>16), clip8((light+green)>>16), clip8((light+blue)>>16)
+			rs[1], gs[1], bs[1] = clip8((next+red)>>16), clip8((next+green)>>16), clip8((next+blue)>>16)
+			luma, rs, gs, bs = luma[2:], rs[2:], gs[2:], bs[2:]
 		}
 	}
 }
@@ -136,6 +199,7 @@ func clip8(v int32) uint8 {
 // gray sets a plane to the picture's luma.
 func (r raster) gray(to []uint8) {
 	red, green, blue := r.planes[0], r.planes[1], r.planes[2]
+	red, green, blue = red[:len(to)], green[:len(to)], blue[:len(to)]
 	for i := range to {
 		to[i] = uint8((19595*uint32(red[i]) + 38470*uint32(green[i]) + 7471*uint32(blue[i]) + 1<<15) >> 16)
 	}

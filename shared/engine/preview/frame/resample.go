@@ -3,6 +3,7 @@ package frame
 import (
 	"encoding/binary"
 	"math"
+	"math/bits"
 )
 
 // resampler scales planes from one size to another: with a triangle over the
@@ -15,8 +16,8 @@ type resampler struct {
 	// factor is by how much both sides shrink, where that is a whole number:
 	// the mean of the pixels in each place is then enough. Else it is 0.
 	factor int
-	// doubles is true if both sides become twice as long.
-	doubles      bool
+	// grows is by how much both sides grow, where that is 2, 4 or 8; else it is 0.
+	grows        int
 	across, down []taps
 	squeezed     []uint8
 	sums         []int32
@@ -30,12 +31,15 @@ type taps struct {
 }
 
 func newResampler(fromWidth, fromHeight, width, height int) *resampler {
-	if factor := fromWidth / width; factor > 1 && factor*width == fromWidth && factor*height == fromHeight {
+	if factor := fromWidth / width; factor > 0 && factor*width == fromWidth && factor*height == fromHeight {
 		return &resampler{width: width, height: height, fromWidth: fromWidth, factor: factor}
 	}
-	if width == 2*fromWidth && height == 2*fromHeight {
-		return &resampler{
-			width: width, height: height, fromWidth: fromWidth, doubles: true, squeezed: make([]uint8, fromWidth),
+	for grows := 2; grows <= 8; grows *= 2 {
+		if width == grows*fromWidth && height == grows*fromHeight {
+			return &resampler{
+				width: width, height: height, fromWidth: fromWidth, grows: grows,
+				squeezed: make([]uint8, fromWidth),
+			}
 		}
 	}
 	return &resampler{
@@ -81,8 +85,21 @@ func (s *resampler) scale(to, from []uint8, stride int) {
 		s.average(to, from, stride)
 		return
 	}
-	if s.doubles {
-		s.double(to, from, stride)
+	if s.factor == 1 {
+		for y := range s.height {
+			copy(to[y*s.width:][:s.width], from[y*stride:])
+		}
+		return
+	}
+	s.begin(from, stride)
+	for y := range s.height {
+		s.line(to[y*s.width:][:s.width], from, stride, y)
+	}
+}
+
+// begin prepares line for a plane, which does not shrink by a factor.
+func (s *resampler) begin(from []uint8, stride int) {
+	if s.grows > 0 {
 		return
 	}
 	height := len(s.squeezed) / s.width
@@ -95,22 +112,28 @@ func (s *resampler) scale(to, from []uint8, stride int) {
 		}
 		s.squeeze(out, line)
 	}
-	for y := range s.height {
-		t := &s.down[y]
-		out := to[y*s.width:][:s.width]
-		above := s.squeezed[t.first*s.width:][:len(out)]
-		switch len(t.weights) {
-		case 1:
-			copy(out, above)
-		case 2:
-			below := s.squeezed[(t.first+1)*s.width:][:len(out)]
-			w0, w1 := t.weights[0], t.weights[1]
-			for x := range out {
-				out[x] = uint8((int32(above[x])*w0 + int32(below[x])*w1 + 1<<13) >> 14)
-			}
-		default:
-			s.mix(out, t)
+}
+
+// line sets a line of the second size: whoever needs one for a moment only need not wait for
+// the whole plane, nor keep it.
+func (s *resampler) line(out, from []uint8, stride, y int) {
+	if s.grows > 0 {
+		s.grow(out, from, stride, y)
+		return
+	}
+	t := &s.down[y]
+	above := s.squeezed[t.first*s.width:][:len(out)]
+	switch len(t.weights) {
+	case 1:
+		copy(out, above)
+	case 2:
+		below := s.squeezed[(t.first+1)*s.width:][:len(out)]
+		w0, w1 := t.weights[0], t.weights[1]
+		for x := range out {
+			out[x] = uint8((int32(above[x])*w0 + int32(below[x])*w1 + 1<<13) >> 14)
 		}
+	default:
+		s.mix(out, t)
 	}
 }
 
@@ -148,69 +171,200 @@ func (s *resampler) mix(out []uint8, t *taps) {
 	}
 }
 
+// Several pixels are computed in one number: in the lanes of every other byte there is room
+// for sums.
+const (
+	evenBytes = 0x00ff00ff00ff00ff
+	lanesOf1  = 0x0001000100010001
+	evenPairs = 0x0000ffff0000ffff
+)
+
 // average makes each pixel the mean of the square of pixels in its place.
 func (s *resampler) average(to, from []uint8, stride int) {
 	s.sums = grown(s.sums, s.width)
 	sums, factor := s.sums, s.factor
 	count := int32(factor * factor)
 	for y := range s.height {
+		out, done := to[y*s.width:][:s.width], 0
+		switch factor {
+		case 2:
+			done = halved(out, from[2*y*stride:][:s.fromWidth], from[(2*y+1)*stride:][:s.fromWidth])
+		case 4:
+			done = quartered(out, from[4*y*stride:], stride)
+		}
+		if done == s.width {
+			continue
+		}
 		clear(sums)
 		for row := range factor {
 			line := from[(y*factor+row)*stride:][:s.fromWidth]
-			if factor == 2 {
-				for x := range sums {
-					pair := line[2*x:][:2]
-					sums[x] += int32(pair[0]) + int32(pair[1])
-				}
-				continue
-			}
-			for x := range sums {
+			for x := done; x < s.width; x++ {
 				for _, v := range line[x*factor:][:factor] {
 					sums[x] += int32(v)
 				}
 			}
 		}
-		for x, sum := range sums {
-			to[y*s.width+x] = uint8((sum + count/2) / count)
+		for x := done; x < s.width; x++ {
+			out[x] = uint8((sums[x] + count/2) / count)
 		}
 	}
 }
 
-// double makes both sides twice as long: each pixel is three quarters of the nearest one
-// and a quarter of the next, each way.
-func (s *resampler) double(to, from []uint8, stride int) {
-	last := s.height/2 - 1
-	for y := range s.height {
-		near := y / 2
-		next := min(max(near-1+y%2*2, 0), last)
-		line := s.squeezed
-		lean(line, from[near*stride:][:s.fromWidth], from[next*stride:][:s.fromWidth])
-		out := to[y*s.width:][:s.width]
-		left := uint32(line[0])
-		out[0], out[len(out)-1] = line[0], line[len(line)-1]
-		for x, v := range line[1:] {
-			right := uint32(v)
-			pair := out[2*x+1:][:2]
-			pair[0], pair[1] = uint8((3*left+right+2)>>2), uint8((left+3*right+2)>>2)
-			left = right
+// halved makes pixels the mean of two by two, four pixels at a time, and returns how many it
+// has made.
+func halved(out, top, bottom []uint8) int {
+	x := 0
+	for ; x+4 <= len(out); x += 4 {
+		a, b := binary.LittleEndian.Uint64(top[2*x:]), binary.LittleEndian.Uint64(bottom[2*x:])
+		sums := a&evenBytes + a>>8&evenBytes + b&evenBytes + b>>8&evenBytes + 2*lanesOf1
+		binary.LittleEndian.PutUint32(out[x:], packed(sums>>2&evenBytes))
+	}
+	return x
+}
+
+// quartered makes pixels the mean of four by four, four pixels at a time, and returns how many
+// it has made.
+func quartered(out, from []uint8, stride int) int {
+	rows := [4][]uint8{from, from[stride:], from[2*stride:], from[3*stride:]}
+	for i := range rows {
+		rows[i] = rows[i][:4*len(out)]
+	}
+	x := 0
+	for ; x+4 <= len(out); x += 4 {
+		var sums, others uint64
+		for _, row := range rows {
+			pixels := row[4*x:][:16]
+			a, b := binary.LittleEndian.Uint64(pixels), binary.LittleEndian.Uint64(pixels[8:])
+			sums += a&evenBytes + a>>8&evenBytes
+			others += b&evenBytes + b>>8&evenBytes
 		}
+		// Each number has the sums of four pairs.
+		sums, others = sums&evenPairs+sums>>16&evenPairs, others&evenPairs+others>>16&evenPairs
+		sums, others = sums+8<<32+8, others+8<<32+8
+		out := out[x:][:4]
+		out[0], out[1] = uint8(sums>>4), uint8(sums>>36)
+		out[2], out[3] = uint8(others>>4), uint8(others>>36)
+	}
+	return x
+}
+
+// packed returns the bytes of four lanes.
+func packed(lanes uint64) uint32 {
+	lanes = (lanes | lanes>>8) & evenPairs
+	return uint32(lanes | lanes>>16)
+}
+
+// grow sets a line of what becomes larger: each pixel lies between two, each way.
+func (s *resampler) grow(out, from []uint8, stride, y int) {
+	grows := s.grows
+	near, phase := y/grows, y%grows
+	next, weight := near+1, 3*grows-2*phase-1
+	if phase < grows/2 {
+		next, weight = near-1, 2*phase+1+grows
+	}
+	next = min(max(next, 0), s.height/grows-1)
+	line := s.squeezed
+	if grows == 2 {
+		lean(line, from[near*stride:][:s.fromWidth], from[next*stride:][:s.fromWidth])
+	} else {
+		mingle(line, from[near*stride:][:s.fromWidth], from[next*stride:][:s.fromWidth], weight, 2*grows)
+	}
+	first, last := line[0], line[len(line)-1]
+	for x := range grows / 2 {
+		out[x], out[len(out)-1-x] = first, last
+	}
+	between := out[grows/2:]
+	switch grows {
+	case 2:
+		doubled(between, line)
+	case 4:
+		quadrupled(between, line)
+	default:
+		octupled(between, line)
+	}
+}
+
+// doubled sets two pixels for each pair of a line: a quarter and three quarters of the way.
+func doubled(out, line []uint8) {
+	x := 0
+	for ; x+9 <= len(line); x += 8 {
+		a, b := binary.LittleEndian.Uint64(line[x:]), binary.LittleEndian.Uint64(line[x+1:])
+		left, right := leaned(a, b), leaned(b, a)
+		to := out[2*x:][:16]
+		binary.LittleEndian.PutUint64(to, spread(left)|spread(right)<<8)
+		binary.LittleEndian.PutUint64(to[8:], spread(left>>32)|spread(right>>32)<<8)
+	}
+	for ; x+1 < len(line); x++ {
+		left, right := uint32(line[x]), uint32(line[x+1])
+		out[2*x], out[2*x+1] = uint8((3*left+right+2)>>2), uint8((left+3*right+2)>>2)
+	}
+}
+
+// spread puts the lower four bytes into lanes.
+func spread(bytes uint64) uint64 {
+	bytes = (bytes&0xffffffff | bytes<<16) & evenPairs
+	return (bytes | bytes<<8) & evenBytes
+}
+
+// quadrupled sets four pixels for each pair of a line: 1, 3, 5 and 7 eighths of the way.
+func quadrupled(out, line []uint8) {
+	left := uint64(line[0])
+	for x, v := range line[1:] {
+		right := uint64(v)
+		lanes := (left*0x0001000300050007 + right*0x0007000500030001 + 4*lanesOf1) >> 3 & evenBytes
+		binary.LittleEndian.PutUint32(out[4*x:], packed(lanes))
+		left = right
+	}
+}
+
+// octupled sets eight pixels for each pair of a line: 1, 3 and so on to 15 sixteenths of the way.
+func octupled(out, line []uint8) {
+	left := uint64(line[0])
+	for x, v := range line[1:] {
+		right := uint64(v)
+		lanes := (left*0x0009000b000d000f + right*0x0007000500030001 + 8*lanesOf1) >> 4 & evenBytes
+		more := (left*0x0001000300050007 + right*0x000f000d000b0009 + 8*lanesOf1) >> 4 & evenBytes
+		binary.LittleEndian.PutUint64(out[8*x:], uint64(packed(lanes))|uint64(packed(more))<<32)
+		left = right
+	}
+}
+
+// mingle sets a line to the weighted mean of two.
+func mingle(to, near, next []uint8, weight, of int) {
+	next, to = next[:len(near)], to[:len(near)]
+	w, rest, shift := uint64(weight), uint64(of-weight), bits.Len(uint(of))-1
+	round := uint64(of/2) * lanesOf1
+	at := 0
+	for ; at+8 <= len(near); at += 8 {
+		a, b := binary.LittleEndian.Uint64(near[at:]), binary.LittleEndian.Uint64(next[at:])
+		even := (a&evenBytes*w + b&evenBytes*rest + round) >> shift & evenBytes
+		odd := (a>>8&evenBytes*w + b>>8&evenBytes*rest + round) >> shift & evenBytes
+		binary.LittleEndian.PutUint64(to[at:], even|odd<<8)
+	}
+	for ; at < len(near); at++ {
+		to[at] = uint8((int(near[at])*weight + int(next[at])*(of-weight) + of/2) / of)
 	}
 }
 
 // lean sets a line to three quarters of one and a quarter of another, eight pixels at a
-// time: the mean of the near one and of the mean of both, of which one is rounded up and
-// the other down.
+// time.
 func lean(to, near, next []uint8) {
-	const low7 = 0x7f7f7f7f7f7f7f7f
 	next, to = next[:len(near)], to[:len(near)]
 	at := 0
 	for ; at+8 <= len(near); at += 8 {
 		a, b := binary.LittleEndian.Uint64(near[at:]), binary.LittleEndian.Uint64(next[at:])
-		mean := a&b + (a^b)>>1&low7
-		binary.LittleEndian.PutUint64(to[at:], (a|mean)-(a^mean)>>1&low7)
+		binary.LittleEndian.PutUint64(to[at:], leaned(a, b))
 	}
 	for ; at < len(near); at++ {
 		mean := (uint32(near[at]) + uint32(next[at])) / 2
 		to[at] = uint8((uint32(near[at]) + mean + 1) / 2)
 	}
+}
+
+// leaned is three quarters of the bytes of one number and a quarter of those of another: the
+// mean of the near one and of the mean of both, of which one is rounded up and the other down.
+func leaned(near, next uint64) uint64 {
+	const low7 = 0x7f7f7f7f7f7f7f7f
+	mean := near&next + (near^next)>>1&low7
+	return (near | mean) - (near^mean)>>1&low7
 }

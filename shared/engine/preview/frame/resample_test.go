@@ -1,33 +1,107 @@
 package frame
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 )
 
-// TestDouble: what becomes twice as large in one go is what the taps make of it, but for
+// TestGrow: what becomes larger by a whole number is what the taps make of it, but for
 // rounding.
-func TestDouble(t *testing.T) {
+func TestGrow(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for _, size := range [][2]int{{1, 1}, {1, 9}, {9, 1}, {8, 8}, {37, 5}, {64, 33}} {
 		width, height := size[0], size[1]
 		stride := width + 3
-		from := make([]uint8, stride*height)
-		for i := range from {
-			from[i] = uint8(random.Uint32())
-		}
-		quick := newResampler(width, height, 2*width, 2*height)
-		taps := &resampler{
-			width: 2 * width, height: 2 * height, fromWidth: width,
-			across: tapsOf(width, 2*width), down: tapsOf(height, 2*height), squeezed: make([]uint8, 2*width*height),
-		}
-		got, want := make([]uint8, 4*width*height), make([]uint8, 4*width*height)
-		quick.scale(got, from, stride)
-		taps.scale(want, from, stride)
-		for i := range got {
-			if distance(int(got[i]), int(want[i])) > 1 {
-				t.Fatalf("%dx%d: pixel %d is %d, want %d", width, height, i, got[i], want[i])
+		from := noise(random, stride*height)
+		for _, by := range []int{2, 4, 8} {
+			quick := newResampler(width, height, by*width, by*height)
+			taps := &resampler{
+				width: by * width, height: by * height, fromWidth: width,
+				across: tapsOf(width, by*width), down: tapsOf(height, by*height), squeezed: make([]uint8, by*width*height),
 			}
+			got, want := make([]uint8, by*by*width*height), make([]uint8, by*by*width*height)
+			quick.scale(got, from, stride)
+			taps.scale(want, from, stride)
+			alikeWithin(t, fmt.Sprintf("%dx%d by %d", width, height, by), got, want, 1)
+		}
+	}
+}
+
+// TestShrink: what becomes smaller by a whole number is the mean.
+func TestShrink(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for _, size := range [][2]int{{1, 1}, {3, 2}, {4, 4}, {9, 5}, {21, 3}} {
+		width, height := size[0], size[1]
+		for _, by := range []int{1, 2, 3, 4, 5} {
+			stride := by*width + 3
+			from := noise(random, stride*by*height)
+			var want []uint8
+			for y := range height {
+				for x := range width {
+					sum := by * by / 2
+					for i := range by * by {
+						sum += int(from[(y*by+i/by)*stride+x*by+i%by])
+					}
+					want = append(want, uint8(sum/(by*by)))
+				}
+			}
+			got := make([]uint8, width*height)
+			newResampler(by*width, by*height, width, height).scale(got, from, stride)
+			alikeWithin(t, fmt.Sprintf("%dx%d by %d", width, height, by), got, want, 0)
+		}
+	}
+}
+
+// TestLayersPixelByPixel: what is done to eight pixels at once is what is done to each.
+func TestLayersPixelByPixel(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	for name, do := range map[string]func(to, from []uint8){
+		"multiply": multiply, "screen": screen, "add": add,
+		"approach black": func(to, from []uint8) { approach(to, from, 0) },
+		"approach gray":  func(to, from []uint8) { approach(to, from, 128) },
+	} {
+		to, from := noise(random, 1003), noise(random, 1003)
+		copy(from[80:], make([]uint8, 40))
+		for i := range 40 {
+			from[160+i] = 255
+		}
+		var want []uint8
+		for i := range to {
+			one := []uint8{to[i]}
+			do(one, from[i:][:1])
+			want = append(want, one...)
+		}
+		for i, v := range want {
+			exact := map[string]int{
+				"multiply": int(to[i]) * int(from[i]) / 255, "screen": 255 - (255-int(to[i]))*(255-int(from[i]))/255,
+				"add":            min(255, max(0, int(to[i])+int(from[i])-128)),
+				"approach black": (int(to[i])*int(from[i]) + 127) / 255,
+				"approach gray":  (int(to[i])*int(from[i]) + 128*(255-int(from[i])) + 127) / 255,
+			}[name]
+			if int(v) != exact {
+				t.Fatalf("%s: %d and %d are %d, want %d", name, to[i], from[i], v, exact)
+			}
+		}
+		do(to, from)
+		alikeWithin(t, name, to, want, 0)
+	}
+}
+
+func noise(random *rand.Rand, length int) []uint8 {
+	levels := make([]uint8, length)
+	for i := range levels {
+		levels[i] = uint8(random.Uint32())
+	}
+	return levels
+}
+
+// alikeWithin fails unless levels are at most so far from others.
+func alikeWithin(t *testing.T, what string, got, want []uint8, most int) {
+	t.Helper()
+	for i := range got {
+		if d := int(got[i]) - int(want[i]); max(d, -d) > most {
+			t.Fatalf("%s: pixel %d is %d, want %d", what, i, got[i], want[i])
 		}
 	}
 }

@@ -19,8 +19,9 @@ func Sample(photograph []byte, prompt string, size catalog.Size) ([]byte, error)
 		return nil, fmt.Errorf("frame: %w", err)
 	}
 	w, small := newWorkspace(), newRaster(size)
-	w.load(picture, Box, fullRange)
-	compile(look.Parse(prompt, 1), Box).run(w, 0)
+	p := compile(look.Parse(prompt, 1), Box, false)
+	w.begin(p, picture, fullRange)
+	p.run(w, 0)
 	s := w.scaler(Box, size)
 	for i := range small.planes {
 		s.scale(small.planes[i], w.picture.planes[i], Box.Width)

@@ -24,11 +24,11 @@ func (c *chroma) sized(size catalog.Size) {
 }
 
 // planes calls do with each plane and its size.
-func (c *chroma) planes(do func(plane []uint8, width, height int)) {
+func (c *chroma) planes(do func(plane []uint8, width, height int, chroma bool)) {
 	size := c.Rect.Size()
-	do(c.Y, size.X, size.Y)
-	do(c.Cb, c.CStride, len(c.Cb)/c.CStride)
-	do(c.Cr, c.CStride, len(c.Cr)/c.CStride)
+	do(c.Y, size.X, size.Y, false)
+	do(c.Cb, c.CStride, len(c.Cb)/c.CStride, true)
+	do(c.Cr, c.CStride, len(c.Cr)/c.CStride, true)
 }
 
 // shrunk sets the small picture from the whole one.
@@ -45,34 +45,57 @@ func (w *workspace) shrunk(size catalog.Size) *raster {
 	return &w.small
 }
 
-// enlarge sets a picture of the whole size from the small one.
-func (w *workspace) enlarge(to raster) {
-	if w.small.size == to.size {
-		to.copyFrom(w.small)
-		return
+// shaping is an operation on a plane of luma or chroma. It changes shapes alone, and does so
+// without red, green and blue: chroma has half the sides.
+type shaping func(w *workspace, plane []uint8, width, height int, chroma bool)
+
+// halvedFrom is the radius in pixels from which a picture is smoothed at half size, which
+// leaves no detail that would need more.
+const halvedFrom = 2
+
+// halves reports whether an operation leaves no detail that would need the whole size.
+func (p *program) halves(op look.Op) bool {
+	switch op := op.(type) {
+	case look.Flatten:
+		return true
+	case look.Smooth:
+		return p.length(op.Radius) >= halvedFrom
 	}
-	s := w.scaler(w.small.size, to.size)
-	for i := range to.planes {
-		s.scale(to.planes[i], w.small.planes[i], w.small.size.Width)
-	}
+	return false
 }
 
-// softening evens out a plane of luma or chroma.
-type softening func(w *workspace, plane []uint8, width, height int)
+// coarse reports whether an operation makes no detail of a picture that has none, so that it
+// goes on at half size, as in package preview.
+func coarse(op look.Op) bool {
+	switch op := op.(type) {
+	case look.Smooth, look.Flatten, look.Clarity, look.Fringe, look.Bloom:
+		return true
+	case look.Grade:
+		return op.LUT.Gentle()
+	}
+	return false
+}
 
-// softenings returns those of the first operations that even out at half size: patches,
-// and what is smooth over so many pixels that it hides the size. Sharing the size spares
-// all but the first to reduce the picture.
-func (p *program) softenings(ops []look.Op) (all []softening) {
-	for _, op := range ops {
+// shapings returns those of the first operations that work on luma and chroma. To
+// sharpen only pays where the picture is in luma and chroma anyhow.
+func (p *program) shapings(ops []look.Op, planar, whole bool) (all []shaping) {
+	for i, op := range ops {
+		if i > 0 && whole && p.halves(op) {
+			return all
+		}
 		switch op := op.(type) {
 		case look.Flatten:
 			all = append(all, p.flatten(op))
 		case look.Smooth:
-			if p.length(op.Radius) < 2 {
-				return all
+			radius := p.length(op.Radius)
+			all = append(all, func(w *workspace, plane []uint8, width, height int, _ bool) {
+				w.bilateral.smooth(plane, width, height, radius, op.Range)
+			})
+		case look.Clarity:
+			if !planar && i == 0 {
+				return nil
 			}
-			all = append(all, smooth(p.length(op.Radius)/2, op.Range))
+			all = append(all, p.clarity(op))
 		default:
 			return all
 		}
@@ -80,97 +103,182 @@ func (p *program) softenings(ops []look.Op) (all []softening) {
 	return all
 }
 
-func smooth(radius, within float64) softening {
-	return func(w *workspace, plane []uint8, width, height int) {
-		w.bilateral.smooth(plane, width, height, radius, within)
-	}
-}
+// chromaRange is how different two colours may be and still become one in a patch, as
+// [look.Smooth] says.
+const chromaRange = 0.1
 
-func (p *program) flatten(op look.Flatten) softening {
-	radius := p.pixels(op.Radius / 2)
-	return func(w *workspace, plane []uint8, width, height int) {
+// flatten makes patches of luma. Chroma, which has few pixels and soft borders, needs no
+// median, which takes long.
+func (p *program) flatten(op look.Flatten) shaping {
+	radius, even := p.pixels(op.Radius), p.length(op.Radius)/2
+	return func(w *workspace, plane []uint8, width, height int, chroma bool) {
+		if chroma {
+			w.bilateral.smooth(plane, width, height, even, chromaRange)
+			return
+		}
 		w.plane = grown(w.plane, len(plane))
 		median(w.plane, plane, width, height, radius)
 		copy(plane, w.plane)
 	}
 }
 
-// soften evens out the picture, reduced by a factor.
-func (p *program) soften(factor int, all ...softening) step {
+// shape shapes the planes in the workspace, and sets the picture from them.
+func (p *program) shape(all []shaping) step {
 	return func(w *workspace, _ time.Duration) {
-		small := w.shrunk(p.part(factor))
-		w.colors.sized(small.size)
-		small.split(&w.colors.YCbCr, fullRange)
-		w.colors.planes(func(plane []uint8, width, height int) {
+		w.colors.planes(func(plane []uint8, width, height int, chroma bool) {
 			for _, do := range all {
-				do(w, plane, width, height)
+				do(w, plane, width, height, chroma)
 			}
 		})
-		small.join(&w.colors.YCbCr, fullRange)
-		w.enlarge(w.picture)
+		w.picture.sized(p.size)
+		w.picture.join(&w.colors.YCbCr, fullRange)
 	}
 }
 
-// pixelate makes blocks of their mean colour.
-func pixelate(r raster, block int) {
-	width, height := r.size.Width, r.size.Height
-	for _, plane := range r.planes {
-		for y0 := 0; y0 < height; y0 += block {
-			rows := min(block, height-y0)
-			for x0 := 0; x0 < width; x0 += block {
-				columns := min(block, width-x0)
-				sum := 0
-				for y := range rows {
-					for _, v := range plane[(y0+y)*width+x0:][:columns] {
-						sum += int(v)
-					}
-				}
-				mean := uint8(sum / (rows * columns))
-				for y := range rows {
-					line := plane[(y0+y)*width+x0:][:columns]
-					for x := range line {
-						line[x] = mean
-					}
-				}
-			}
-		}
+// divide sets luma and chroma from the picture, reduced to the size of the program.
+func (p *program) divide(w *workspace, _ time.Duration) {
+	from := w.picture
+	if from.size != p.size {
+		from = *w.shrunk(p.size)
 	}
+	w.colors.sized(p.size)
+	from.split(&w.colors.YCbCr, fullRange)
 }
 
-func (p *program) clarity(op look.Clarity) step {
-	factor := blurFactor(p.length(op.Radius))
-	radius := p.pixels(op.Radius / float64(factor))
-	// The weights of the picture and of its blur, of 1<<10.
-	sharp, wide := int32((1+op.Amount)*(1<<10)+0.5), int32(op.Amount*(1<<10)+0.5)
+// restore enlarges the picture to the size of the program.
+func (p *program) restore(w *workspace, _ time.Duration) {
+	w.other.sized(p.size)
+	s := w.scaler(w.picture.size, p.size)
+	for i, plane := range w.other.planes {
+		s.scale(plane, w.picture.planes[i], w.picture.size.Width)
+	}
+	w.picture, w.other = w.other, w.picture
+}
+
+// pixelate makes blocks of their mean colour, which a table may change.
+func (p *program) pixelate(op look.Pixelate, grade *table) step {
+	block := p.pixels(op.Block)
+	width, height := p.size.Width, p.size.Height
+	few := catalog.Size{Width: (width + block - 1) / block, Height: (height + block - 1) / block}
 	return func(w *workspace, _ time.Duration) {
-		small := w.shrunk(p.part(factor))
-		for _, plane := range small.planes {
-			w.blur.box(plane, small.size.Width, small.size.Height, radius)
-		}
-		w.other.sized(p.size)
-		w.enlarge(w.other)
+		w.small.sized(few)
 		for i, plane := range w.picture.planes {
-			blurred := w.other.planes[i][:len(plane)]
-			for at, v := range plane {
-				plane[at] = clip8((int32(v)*sharp - int32(blurred[at])*wide + 1<<9) >> 10)
+			means := w.small.planes[i]
+			for y := range few.Height {
+				rows := min(block, height-y*block)
+				for x := range few.Width {
+					columns := min(block, width-x*block)
+					sum := 0
+					for row := range rows {
+						for _, v := range plane[(y*block+row)*width+x*block:][:columns] {
+							sum += int(v)
+						}
+					}
+					means[y*few.Width+x] = uint8(sum / (rows * columns))
+				}
+			}
+		}
+		if grade != nil {
+			grade.apply(w.small)
+		}
+		for i, plane := range w.picture.planes {
+			for y := range few.Height {
+				first := plane[y*block*width:][:width]
+				for x, mean := range w.small.planes[i][y*few.Width:][:few.Width] {
+					square := first[x*block : min((x+1)*block, width)]
+					for at := range square {
+						square[at] = mean
+					}
+				}
+				for row := 1; row < min(block, height-y*block); row++ {
+					copy(plane[(y*block+row)*width:], first)
+				}
 			}
 		}
 	}
 }
 
-func (p *program) lines(op look.Lines) step {
+// clarity strengthens the difference to the surroundings.
+func (p *program) clarity(op look.Clarity) shaping {
+	// The weights of a plane and of its blur, of 1<<10.
+	sharp, wide := int32((1+op.Amount)*(1<<10)+0.5), int32(op.Amount*(1<<10)+0.5)
+	sharpen := func(plane, blurred []uint8) {
+		blurred = blurred[:len(plane)]
+		for at, v := range plane {
+			plane[at] = clip8((int32(v)*sharp - int32(blurred[at])*wide + 1<<9) >> 10)
+		}
+	}
+	return func(w *workspace, plane []uint8, width, height int, chroma bool) {
+		length := p.length(op.Radius)
+		if chroma {
+			length /= 2
+		}
+		factor := blurFactor(length)
+		radius := max(1, int(length/float64(factor)+0.5))
+		if factor == 1 {
+			w.plane = grown(w.plane, len(plane))
+			copy(w.plane, plane)
+			w.blur.box(w.plane, width, height, radius)
+			sharpen(plane, w.plane)
+			return
+		}
+		size := catalog.Size{Width: width, Height: height}
+		small := catalog.Size{Width: max(1, width/factor), Height: max(1, height/factor)}
+		w.plane = grown(w.plane, small.Width*small.Height)
+		w.scaler(size, small).scale(w.plane, plane, width)
+		w.blur.box(w.plane, small.Width, small.Height, radius)
+		w.over(plane, size, w.plane, small, sharpen)
+	}
+}
+
+// over calls combine with each line of a plane and that of a smaller one, enlarged.
+func (w *workspace) over(plane []uint8, size catalog.Size, from []uint8, small catalog.Size,
+	combine func(line, other []uint8),
+) {
+	if size == small {
+		combine(plane, from)
+		return
+	}
+	s := w.scaler(small, size)
+	s.begin(from, small.Width)
+	w.row = grown(w.row, size.Width)
+	for y := range size.Height {
+		s.line(w.row, from, small.Width, y)
+		combine(plane[y*size.Width:][:size.Width], w.row)
+	}
+}
+
+// sharpened is clarity of red, green and blue.
+func (p *program) sharpened(op look.Clarity) step {
+	do := p.clarity(op)
+	return func(w *workspace, _ time.Duration) {
+		for _, plane := range w.picture.planes {
+			do(w, plane, p.size.Width, p.size.Height, false)
+		}
+	}
+}
+
+// lines draws lines on a picture of the program's size. They are found at the size that
+// the picture has when the step begins, of which found is the program: what was evened
+// out at half size has no others.
+func (p *program) lines(op look.Lines, found *program) step {
 	var biased [256]uint8
 	bias := 255 * look.LinesBias
 	for v := range biased {
 		biased[v] = uint8((float64(v)+bias)/(255+bias)*255 + 0.5)
 	}
-	// Inks give what to multiply a channel with, by the ratio to the surroundings.
+	// Inks give what to multiply a channel with, by the ratio to the surroundings; from
+	// clear on none of them changes anything.
 	var inks [3][256]uint8
+	clear := 0
 	for v := range 256 {
 		share := min(max((float64(v)/255-op.From)/(op.To-op.From), 0), 1)
 		curve := share * share * (3 - 2*share)
 		for channel, ink := range op.Ink {
 			inks[channel][v] = uint8(255*(ink+(1-ink)*curve) + 0.5)
+			if inks[channel][v] < 255 {
+				clear = v + 1
+			}
 		}
 	}
 	// Ratios are rounded as they are looked up: 255 x fine / wide.
@@ -178,42 +286,58 @@ func (p *program) lines(op look.Lines) step {
 	for v := 1; v < 256; v++ {
 		inverse[v] = (255 << 16) / uint32(v)
 	}
-	radius := p.pixels(op.Width)
+	radius := found.pixels(op.Width)
 	var fill *table
+	early := false
 	if op.Fill != nil {
 		fill = newTable(op.Fill)
+		early = found == p || op.Fill.Gentle()
 	}
-	return func(w *workspace, _ time.Duration) {
-		pixels := p.size.Width * p.size.Height
-		w.other.sized(p.size)
-		fine, wide := w.other.planes[0], w.other.planes[1]
-		w.picture.gray(fine)
-		for i, v := range fine {
-			fine[i] = biased[v]
+	return func(w *workspace, at time.Duration) {
+		pixels := found.size.Width * found.size.Height
+		w.ratios, w.plane = grown(w.ratios, pixels), grown(w.plane, pixels)
+		ratios, wide := w.ratios, w.plane
+		w.picture.gray(ratios)
+		for i, v := range ratios {
+			ratios[i] = biased[v]
 		}
-		copy(wide, fine)
-		w.blur.box(wide, p.size.Width, p.size.Height, radius)
-		if fill != nil {
-			fill.apply(w.picture)
-		}
-		red, green, blue := w.picture.planes[0][:pixels], w.picture.planes[1][:pixels], w.picture.planes[2][:pixels]
-		for i, v := range fine {
-			ratio := min((uint32(v)*inverse[wide[i]])>>16, 255)
-			if wide[i] == 0 || ratio == 255 && inks[0][255] == 255 && inks[1][255] == 255 && inks[2][255] == 255 {
+		copy(wide, ratios)
+		w.blur.box(wide, found.size.Width, found.size.Height, radius)
+		for i, v := range wide {
+			if v == 0 {
+				ratios[i] = 255
 				continue
 			}
-			red[i] = multiplied(red[i], inks[0][ratio])
-			green[i] = multiplied(green[i], inks[1][ratio])
-			blue[i] = multiplied(blue[i], inks[2][ratio])
+			ratios[i] = uint8(min((uint32(ratios[i])*inverse[v])>>16, 255))
 		}
+		if early {
+			fill.apply(w.picture)
+		}
+		if found != p {
+			p.restore(w, at)
+		}
+		if fill != nil && !early {
+			fill.apply(w.picture)
+		}
+		line := 0
+		red, green, blue := w.picture.planes[0], w.picture.planes[1], w.picture.planes[2]
+		w.over(red, p.size, ratios, found.size, func(reds, ratios []uint8) {
+			greens, blues, ratios := green[line:][:len(reds)], blue[line:][:len(reds)], ratios[:len(reds)]
+			line += len(reds)
+			for i, ratio := range ratios {
+				if int(ratio) >= clear {
+					continue
+				}
+				reds[i] = multiplied(reds[i], inks[0][ratio])
+				greens[i] = multiplied(greens[i], inks[1][ratio])
+				blues[i] = multiplied(blues[i], inks[2][ratio])
+			}
+		})
 	}
 }
 
 // multiplied is a x b of 255, rounded down.
-func multiplied(a, b uint8) uint8 {
-	v := uint32(a) * uint32(b)
-	return uint8((v + 1 + v>>8) >> 8)
-}
+func multiplied(a, b uint8) uint8 { return by255(uint32(a) * uint32(b)) }
 
 // blurFactor is by how much a picture may shrink before it is blurred over a
 // number of pixels: the blur hides the loss.

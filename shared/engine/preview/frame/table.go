@@ -6,14 +6,15 @@ import "cutroom/shared/engine/preview/look"
 type table struct {
 	nearest bool
 	// points are red, green and blue in one number each, in lanes of laneBits,
-	// with levelBits below the level: weighing a point weighs all three.
-	points []uint64
+	// with levelBits below the level: weighing a point weighs all three. There are
+	// fewer; an index of 16 bits needs no check of bounds.
+	points *[1 << 16]uint64
 	// step is how far a point is from its neighbours in red, green and blue.
-	step [channelMask + 1]int32
-	// at is, for each level, the index of the point below it, and fraction
-	// how far the level is on the way to the next point, of 1<<fractionBits, with
-	// room for a channel below.
-	at, fraction [256]int32
+	step [channelMask + 1]uint32
+	// places say, for each level of red, green and blue, where it is: the index of the point
+	// below it, above placeBits, and how far it is on the way to the next point, of
+	// 1<<fractionBits, with the channel below.
+	places [3][256]uint32
 }
 
 // A lane holds a level, the bits below it, and those of a weight.
@@ -23,6 +24,8 @@ const (
 	laneBits     = 8 + levelBits + fractionBits
 	channelBits  = 2
 	channelMask  = 1<<channelBits - 1
+	placeBits    = 16
+	placeMask    = 1<<placeBits - 1
 	// half rounds the weighted levels of all lanes.
 	half = (1<<(2*laneBits) + 1<<laneBits + 1) << (levelBits + fractionBits - 1)
 )
@@ -30,25 +33,27 @@ const (
 func newTable(lut *look.LUT) *table {
 	side, values := lut.Points()
 	t := &table{
-		nearest: lut.Nearest, points: make([]uint64, 0, len(values)/3),
-		step: [...]int32{1, int32(side), int32(side * side), 0},
+		nearest: lut.Nearest, points: new([1 << 16]uint64),
+		step: [...]uint32{1, uint32(side), uint32(side * side), 0},
 	}
 	for i := 0; i < len(values); i += 3 {
 		point := uint64(0)
 		for channel, v := range values[i : i+3] {
 			point |= uint64(v*255*(1<<levelBits)+0.5) << (channel * laneBits)
 		}
-		t.points = append(t.points, point)
+		t.points[i/3] = point
 	}
-	top := int32(side - 1)
-	for level := range t.at {
-		scaled := (int32(level)*top<<fractionBits + 127) / 255
-		if t.nearest {
-			t.at[level] = (int32(level)*top*2 + 255) / 510
-			continue
+	top := uint32(side - 1)
+	for level := range uint32(256) {
+		at, fraction := (level*top*2+255)/510, uint32(0)
+		if !t.nearest {
+			scaled := (level*top<<fractionBits + 127) / 255
+			at = min(scaled>>fractionBits, top-1)
+			fraction = scaled - at<<fractionBits
 		}
-		t.at[level] = min(scaled>>fractionBits, top-1)
-		t.fraction[level] = (scaled - t.at[level]<<fractionBits) << channelBits
+		for channel := range t.places {
+			t.places[channel][level] = at*t.step[channel]<<placeBits | fraction<<channelBits | uint32(channel)
+		}
 	}
 	return t
 }
@@ -57,10 +62,11 @@ func newTable(lut *look.LUT) *table {
 func (t *table) apply(r raster) {
 	red, green, blue := r.planes[0], r.planes[1], r.planes[2]
 	green, blue = green[:len(red)], blue[:len(red)]
+	reds, greens, blues, points := &t.places[0], &t.places[1], &t.places[2], t.points
 	if t.nearest {
 		for i := range red {
-			point := t.points[t.at[red[i]]*t.step[0]+t.at[green[i]]*t.step[1]+t.at[blue[i]]*t.step[2]]
-			red[i], green[i], blue[i] = levels(point<<fractionBits + half)
+			place := reds[red[i]] + greens[green[i]] + blues[blue[i]]
+			red[i], green[i], blue[i] = levels(points[place>>placeBits]<<fractionBits + half)
 		}
 		return
 	}
@@ -68,17 +74,21 @@ func (t *table) apply(r raster) {
 	// in, whose corners are reached by the greatest fraction first. The fractions
 	// have their channel below them, so that finding the greatest and the least
 	// tells their channels, and no branch depends on the picture.
-	all := t.step[0] + t.step[1] + t.step[2]
+	step := t.step
+	all := step[0] + step[1] + step[2]
 	for i := range red {
-		rl, gl, bl := red[i], green[i], blue[i]
-		rf, gf, bf := t.fraction[rl], t.fraction[gl]|1, t.fraction[bl]|2
-		base := t.at[rl]*t.step[0] + t.at[gl]*t.step[1] + t.at[bl]*t.step[2]
+		rp, gp, bp := reds[red[i]], greens[green[i]], blues[blue[i]]
+		place := rp + gp + bp
+		rf, gf, bf := rp&placeMask, gp&placeMask, bp&placeMask
 		greatest, least := max(rf, gf, bf), min(rf, gf, bf)
-		high, middle, low := greatest>>channelBits, (rf+gf+bf-greatest-least)>>channelBits, least>>channelBits
-		first, second := t.step[greatest&channelMask], all-t.step[least&channelMask]
-		red[i], green[i], blue[i] = levels(t.points[base]*uint64(1<<fractionBits-high) +
-			t.points[base+first]*uint64(high-middle) +
-			t.points[base+second]*uint64(middle-low) + t.points[base+all]*uint64(low) + half)
+		high, low := greatest>>channelBits, least>>channelBits
+		middle := (place&placeMask - greatest - least) >> channelBits
+		base := place >> placeBits
+		p0, p1 := points[uint16(base)], points[uint16(base+step[greatest&channelMask])]
+		p2, p3 := points[uint16(base+all-step[least&channelMask])], points[uint16(base+all)]
+		// The lanes may borrow from each other on the way: their sums are whole again.
+		red[i], green[i], blue[i] = levels(p0<<fractionBits + half +
+			(p1-p0)*uint64(high) + (p2-p1)*uint64(middle) + (p3-p2)*uint64(low))
 	}
 }
 
