@@ -83,14 +83,22 @@ func compile(l look.Look, size catalog.Size, all bool) *program {
 		case now == half && !coarse(op):
 			now = p
 		}
-		if shapings := now.shapings(l.Ops[at:], at == 0, now == p); len(shapings) > 0 {
+		shapings := now.shapings(l.Ops[at:], at == 0, now == p)
+		var tones *tones
+		if len(shapings) > 0 || at == 0 {
+			tones = now.tones(l.Ops[at+len(shapings):], now == p)
+		}
+		if len(shapings) > 0 || tones != nil {
 			if at == 0 {
 				p.planar = now.size
 			} else {
 				p.steps = append(p.steps, now.divide)
 			}
-			p.steps = append(p.steps, now.shape(shapings))
+			p.steps = append(p.steps, now.shape(shapings, tones))
 			at += len(shapings)
+			if tones != nil {
+				at++
+			}
 			continue
 		}
 		at++
@@ -118,6 +126,17 @@ func compile(l look.Look, size catalog.Size, all bool) *program {
 		p.steps = append(p.steps, p.restore)
 	}
 	return p
+}
+
+// tones returns the change of colours that operations begin with, nil if there is none that
+// the size is enough for.
+func (p *program) tones(ops []look.Op, whole bool) *tones {
+	if len(ops) > 0 {
+		if op, ok := ops[0].(look.Grade); ok && !op.LUT.Nearest && (whole || coarse(op)) {
+			return newTones(op.LUT)
+		}
+	}
+	return nil
 }
 
 // step returns the rendering of one operation. The renderings follow those of

@@ -1,7 +1,6 @@
 package frame
 
 import (
-	"encoding/binary"
 	"image"
 
 	"cutroom/shared/domain/catalog"
@@ -152,12 +151,6 @@ func (r raster) splitChroma(to *image.YCbCr, by *colors, y, next int) {
 		}
 		set(x, sum(0), sum(1), sum(2))
 	}
-}
-
-// squares returns the sums of four squares of two by two pixels.
-func squares(top, bottom []uint8) uint64 {
-	a, b := binary.LittleEndian.Uint64(top), binary.LittleEndian.Uint64(bottom)
-	return a&evenBytes + a>>8&evenBytes + b&evenBytes + b>>8&evenBytes
 }
 
 // join sets the picture from a plane of luma and two of chroma at half size (4:2:0).

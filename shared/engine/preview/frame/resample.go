@@ -215,8 +215,7 @@ func (s *resampler) average(to, from []uint8, stride int) {
 func halved(out, top, bottom []uint8) int {
 	x := 0
 	for ; x+4 <= len(out); x += 4 {
-		a, b := binary.LittleEndian.Uint64(top[2*x:]), binary.LittleEndian.Uint64(bottom[2*x:])
-		sums := a&evenBytes + a>>8&evenBytes + b&evenBytes + b>>8&evenBytes + 2*lanesOf1
+		sums := squares(top[2*x:], bottom[2*x:]) + 2*lanesOf1
 		binary.LittleEndian.PutUint32(out[x:], packed(sums>>2&evenBytes))
 	}
 	return x
@@ -225,20 +224,15 @@ func halved(out, top, bottom []uint8) int {
 // quartered makes pixels the mean of four by four, four pixels at a time, and returns how many
 // it has made.
 func quartered(out, from []uint8, stride int) int {
-	rows := [4][]uint8{from, from[stride:], from[2*stride:], from[3*stride:]}
-	for i := range rows {
-		rows[i] = rows[i][:4*len(out)]
-	}
+	width := 4 * len(out)
+	first, second := from[:width], from[stride:][:width]
+	third, fourth := from[2*stride:][:width], from[3*stride:][:width]
 	x := 0
 	for ; x+4 <= len(out); x += 4 {
-		var sums, others uint64
-		for _, row := range rows {
-			pixels := row[4*x:][:16]
-			a, b := binary.LittleEndian.Uint64(pixels), binary.LittleEndian.Uint64(pixels[8:])
-			sums += a&evenBytes + a>>8&evenBytes
-			others += b&evenBytes + b>>8&evenBytes
-		}
-		// Each number has the sums of four pairs.
+		a, b, c, d := first[4*x:][:16], second[4*x:][:16], third[4*x:][:16], fourth[4*x:][:16]
+		// Each number has the sums of four columns of two, then those of two squares.
+		sums := squares(a, b) + squares(c, d)
+		others := squares(a[8:], b[8:]) + squares(c[8:], d[8:])
 		sums, others = sums&evenPairs+sums>>16&evenPairs, others&evenPairs+others>>16&evenPairs
 		sums, others = sums+8<<32+8, others+8<<32+8
 		out := out[x:][:4]
@@ -246,6 +240,12 @@ func quartered(out, from []uint8, stride int) int {
 		out[2], out[3] = uint8(others>>4), uint8(others>>36)
 	}
 	return x
+}
+
+// squares returns the sums of four squares of two by two pixels.
+func squares(top, bottom []uint8) uint64 {
+	a, b := binary.LittleEndian.Uint64(top), binary.LittleEndian.Uint64(bottom)
+	return a&evenBytes + a>>8&evenBytes + b&evenBytes + b>>8&evenBytes
 }
 
 // packed returns the bytes of four lanes.

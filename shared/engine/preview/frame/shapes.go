@@ -122,8 +122,9 @@ func (p *program) flatten(op look.Flatten) shaping {
 	}
 }
 
-// shape shapes the planes in the workspace, and sets the picture from them.
-func (p *program) shape(all []shaping) step {
+// shape shapes the planes in the workspace, and sets the picture from them, with other
+// tones unless they are nil.
+func (p *program) shape(all []shaping, other *tones) step {
 	return func(w *workspace, _ time.Duration) {
 		w.colors.planes(func(plane []uint8, width, height int, chroma bool) {
 			for _, do := range all {
@@ -131,6 +132,10 @@ func (p *program) shape(all []shaping) step {
 			}
 		})
 		w.picture.sized(p.size)
+		if other != nil {
+			other.join(w.picture, &w.colors.YCbCr)
+			return
+		}
 		w.picture.join(&w.colors.YCbCr, fullRange)
 	}
 }

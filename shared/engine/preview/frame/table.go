@@ -1,6 +1,11 @@
 package frame
 
-import "cutroom/shared/engine/preview/look"
+import (
+	"image"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine/preview/look"
+)
 
 // table is a look.LUT in whole numbers.
 type table struct {
@@ -95,5 +100,80 @@ func (t *table) apply(r raster) {
 // levels takes the levels out of weighted lanes.
 func levels(lanes uint64) (red, green, blue uint8) {
 	const below = levelBits + fractionBits
+	return uint8(lanes >> below), uint8(lanes >> (laneBits + below)), uint8(lanes >> (2*laneBits + below))
+}
+
+// tones is a table for colours that are given as luma and chroma: pictures get their colours
+// on the way to red, green and blue.
+type tones struct {
+	// points are the colours by Cr and Cb in steps of toneStep, and by every luma, as a
+	// table's are. What is between two steps is weighed.
+	points []uint64
+}
+
+const (
+	toneBits = 3
+	toneStep = 1 << toneBits
+	// toneSide is the number of steps, of which the last is one above the greatest level.
+	toneSide = 256/toneStep + 1
+	// halfTone rounds levels that are weighed in both directions.
+	halfTone = (1<<(2*laneBits) + 1<<laneBits + 1) << (levelBits + 2*toneBits - 1)
+)
+
+func newTones(lut *look.LUT) *tones {
+	by := fullRange
+	r := newRaster(catalog.Size{Width: 256, Height: toneSide * toneSide})
+	at := 0
+	for cr := int32(-128); cr <= 128; cr += toneStep {
+		for cb := int32(-128); cb <= 128; cb += toneStep {
+			for luma := range int32(256) {
+				light := luma*by.light + 1<<15
+				r.planes[0][at] = clip8((light + by.crInRed*cr) >> 16)
+				r.planes[1][at] = clip8((light + by.cbInGreen*cb + by.crInGreen*cr) >> 16)
+				r.planes[2][at] = clip8((light + by.cbInBlue*cb) >> 16)
+				at++
+			}
+		}
+	}
+	newTable(lut).apply(r)
+	t := &tones{points: make([]uint64, at)}
+	for i := range t.points {
+		t.points[i] = (uint64(r.planes[0][i]) | uint64(r.planes[1][i])<<laneBits |
+			uint64(r.planes[2][i])<<(2*laneBits)) << levelBits
+	}
+	return t
+}
+
+// join sets a picture from luma and chroma at half size (4:2:0) of the full range.
+func (t *tones) join(r raster, from *image.YCbCr) {
+	width := r.size.Width
+	for y := range r.size.Height {
+		at := y * width
+		luma := from.Y[y*from.YStride:][:width]
+		cbs, crs := from.Cb[y/2*from.CStride:][:(width+1)/2], from.Cr[y/2*from.CStride:][:(width+1)/2]
+		rs, gs, bs := r.planes[0][at:][:width], r.planes[1][at:][:width], r.planes[2][at:][:width]
+		for i, cb := range cbs {
+			cr := crs[i]
+			points := t.points[(int(cr>>toneBits)*toneSide+int(cb>>toneBits))<<8:]
+			here, right := (*[256]uint64)(points), (*[256]uint64)(points[256:])
+			below, across := (*[256]uint64)(points[toneSide<<8:]), (*[256]uint64)(points[(toneSide+1)<<8:])
+			u, v := uint64(cb%toneStep), uint64(cr%toneStep)
+			uv := u * v
+			wr, wb, wh := u<<toneBits-uv, v<<toneBits-uv, (toneStep-u)<<toneBits-v<<toneBits+uv
+			l := luma[0]
+			rs[0], gs[0], bs[0] = toned(here[l]*wh + right[l]*wr + below[l]*wb + across[l]*uv + halfTone)
+			if len(luma) == 1 {
+				break
+			}
+			l = luma[1]
+			rs[1], gs[1], bs[1] = toned(here[l]*wh + right[l]*wr + below[l]*wb + across[l]*uv + halfTone)
+			luma, rs, gs, bs = luma[2:], rs[2:], gs[2:], bs[2:]
+		}
+	}
+}
+
+// toned takes the levels out of lanes that were weighed in both directions.
+func toned(lanes uint64) (red, green, blue uint8) {
+	const below = levelBits + 2*toneBits
 	return uint8(lanes >> below), uint8(lanes >> (laneBits + below)), uint8(lanes >> (2*laneBits + below))
 }
