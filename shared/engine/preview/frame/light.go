@@ -188,26 +188,52 @@ func added(sums uint64) uint64 {
 }
 
 // warp moves points by maps whose levels are pixels; see look.WarpZero. At the
-// borders the last pixels repeat.
-func (p *program) warp(op look.Warp, seed uint32) step {
+// borders the last pixels repeat. The maps are drawn for the program's size, which is that of
+// the picture or twice as large: brushes would draw other strokes on a smaller one.
+func (p *program) warp(op look.Warp, seed uint32, now *program) step {
 	across, down := op.Draw(p.size.Width, p.size.Height, seed)
-	var s sheet
-	if across != nil {
-		s = newSheet(across)
+	drawn := across
+	if drawn == nil {
+		drawn = down
 	}
-	if down != nil {
-		vertical := newSheet(down)
-		s.width, s.height, s.planes[1] = vertical.width, vertical.height, vertical.planes[0]
+	if drawn == nil {
+		return func(*workspace, time.Duration) {}
 	}
-	if across == nil {
-		if down == nil {
-			return func(*workspace, time.Duration) {}
+	s := newSheet(drawn)
+	s.planes = [3][]uint8{mapOf(across, s), mapOf(down, s)}
+	if now != p {
+		s = s.halved()
+	}
+	return now.moved(op.Motion, s)
+}
+
+// mapOf returns the levels of a warp's map of a sheet's size. One that is nil moves nothing.
+func mapOf(drawn *image.Gray, s sheet) []uint8 {
+	if drawn != nil {
+		return drawn.Pix
+	}
+	levels := make([]uint8, s.width*s.height)
+	for i := range levels {
+		levels[i] = look.WarpZero
+	}
+	return levels
+}
+
+// halved returns the maps of a warp for half the size.
+func (s sheet) halved() sheet {
+	half := sheet{width: max(1, s.width/2), height: max(1, s.height/2)}
+	for i, levels := range s.planes[:2] {
+		half.planes[i] = make([]uint8, half.width*half.height)
+		newResampler(s.width, s.height, half.width, half.height).scale(half.planes[i], levels, s.width)
+		for at, level := range half.planes[i] {
+			half.planes[i][at] = uint8((int(level) + look.WarpZero + 1) / 2)
 		}
-		s.planes[0] = still(len(s.planes[1]))
 	}
-	if down == nil {
-		s.planes[1] = still(len(s.planes[0]))
-	}
+	return half
+}
+
+// moved moves points by a sheet of maps.
+func (p *program) moved(motion look.Motion, s sheet) step {
 	// Away from the borders a point is moved by so many places in a plane.
 	width, height := p.size.Width, p.size.Height
 	moves := make([]int32, len(s.planes[0]))
@@ -219,7 +245,7 @@ func (p *program) warp(op look.Warp, seed uint32) step {
 	}
 	return func(w *workspace, at time.Duration) {
 		w.other.sized(p.size)
-		x0, y0 := p.place(op.Motion, s, at)
+		x0, y0 := p.place(motion, s, at)
 		to, from := w.other.planes, w.picture.planes
 		clipped := func(at, start, length int) {
 			row, column := at/width, at%width
@@ -249,13 +275,4 @@ func (p *program) warp(op look.Warp, seed uint32) step {
 		})
 		w.picture, w.other = w.other, w.picture
 	}
-}
-
-// still is a map of a warp that moves nothing.
-func still(length int) []uint8 {
-	level := make([]uint8, length)
-	for i := range level {
-		level[i] = look.WarpZero
-	}
-	return level
 }

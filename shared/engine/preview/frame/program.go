@@ -78,7 +78,7 @@ func compile(l look.Look, size catalog.Size, all bool) *program {
 		op := l.Ops[at]
 		before := now
 		switch {
-		case now == p && p.halves(op):
+		case p.halves(l.Ops[at:]):
 			now = half
 		case now == half && !coarse(op):
 			now = p
@@ -101,13 +101,25 @@ func compile(l look.Look, size catalog.Size, all bool) *program {
 			}
 			continue
 		}
+		if now == half && before == p {
+			if at == 0 {
+				p.planar = half.size
+				p.steps = append(p.steps, half.shape(nil, nil))
+			} else {
+				p.steps = append(p.steps, half.reduce)
+			}
+		}
 		at++
 		if lines, ok := op.(look.Lines); ok {
 			p.steps = append(p.steps, p.lines(lines, before))
 			continue
 		}
-		if now != before {
+		if now == p && before == half {
 			p.steps = append(p.steps, p.restore)
+		}
+		if warp, ok := op.(look.Warp); ok {
+			p.steps = append(p.steps, p.warp(warp, l.Seed, now))
+			continue
 		}
 		if blocks, ok := op.(look.Pixelate); ok {
 			var grade *table
@@ -154,8 +166,6 @@ func (p *program) step(op look.Op, seed uint32) step {
 	case look.Fringe:
 		shift := p.pixels(op.Shift)
 		return func(w *workspace, _ time.Duration) { fringe(w, shift) }
-	case look.Warp:
-		return p.warp(op, seed)
 	case look.Layer:
 		return p.layer(op, seed)
 	}

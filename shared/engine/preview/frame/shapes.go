@@ -53,13 +53,19 @@ type shaping func(w *workspace, plane []uint8, width, height int, chroma bool)
 // leaves no detail that would need more.
 const halvedFrom = 2
 
-// halves reports whether an operation leaves no detail that would need the whole size.
-func (p *program) halves(op look.Op) bool {
-	switch op := op.(type) {
-	case look.Flatten:
-		return true
-	case look.Smooth:
-		return p.length(op.Radius) >= halvedFrom
+// halves reports whether operations begin with one that leaves no detail that would need the
+// whole size. What moves points or colours before it needs none either.
+func (p *program) halves(ops []look.Op) bool {
+	for _, op := range ops {
+		switch op := op.(type) {
+		case look.Warp, look.Fringe:
+			continue
+		case look.Flatten:
+			return true
+		case look.Smooth:
+			return p.length(op.Radius) >= halvedFrom
+		}
+		return false
 	}
 	return false
 }
@@ -80,7 +86,7 @@ func coarse(op look.Op) bool {
 // sharpen only pays where the picture is in luma and chroma anyhow.
 func (p *program) shapings(ops []look.Op, planar, whole bool) (all []shaping) {
 	for i, op := range ops {
-		if i > 0 && whole && p.halves(op) {
+		if i > 0 && whole && p.halves(ops[i:]) {
 			return all
 		}
 		switch op := op.(type) {
@@ -148,6 +154,12 @@ func (p *program) divide(w *workspace, _ time.Duration) {
 	}
 	w.colors.sized(p.size)
 	from.split(&w.colors.YCbCr, fullRange)
+}
+
+// reduce makes the picture smaller, of the size of the program.
+func (p *program) reduce(w *workspace, _ time.Duration) {
+	w.shrunk(p.size)
+	w.picture, w.small = w.small, w.picture
 }
 
 // restore enlarges the picture to the size of the program.
