@@ -60,13 +60,15 @@ func (b *brush) draw(s, laid *Sheet) strokes {
 	laid.rows(func(row int) {
 		for i := range laid.Width {
 			sum := spots.Values[row*laid.Width+i]
-			for _, sign := range []float64{-1, 1} {
-				x, y := float64(i)+0.5, float64(row)+0.5
-				for range steps {
-					d := directions[wrap(int(y), laid.Height)*laid.Width+wrap(int(x), laid.Width)]
-					x, y = x+sign*float64(d[0]), y+sign*float64(d[1])
-					sum += float32(spots.between(x, y))
-				}
+			// Both ways side by side: each step waits for the one before it.
+			x, y := float64(i)+0.5, float64(row)+0.5
+			ahead, behind := [2]float64{x, y}, [2]float64{x, y}
+			for range steps {
+				d := directions[wrap(int(ahead[1]), laid.Height)*laid.Width+wrap(int(ahead[0]), laid.Width)]
+				e := directions[wrap(int(behind[1]), laid.Height)*laid.Width+wrap(int(behind[0]), laid.Width)]
+				ahead = [2]float64{ahead[0] + float64(d[0]), ahead[1] + float64(d[1])}
+				behind = [2]float64{behind[0] - float64(e[0]), behind[1] - float64(e[1])}
+				sum += float32(spots.between(ahead[0], ahead[1])) + float32(spots.between(behind[0], behind[1]))
 			}
 			// Between spots, noise has 4/9 of its variance on average.
 			laid.Values[row*laid.Width+i] = sum / float32(math.Sqrt(1+float64(2*steps)*4/9))

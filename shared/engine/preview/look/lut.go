@@ -26,8 +26,14 @@ type LUT struct {
 
 // NewLUT makes the table of adjustments, applied in order.
 func NewLUT(adjustments ...Adjust) *LUT {
+	// All points have the same few levels.
+	var light [lutSize]float64
+	for i := range light {
+		light[i] = oklab.Light(float64(i) / (lutSize - 1))
+	}
+	of := func(level float64) float64 { return light[int(level*(lutSize-1)+0.5)] }
 	return LUTOf(func(r, g, b float64) (float64, float64, float64) {
-		c := oklab.FromSRGB(r, g, b)
+		c := oklab.FromLinear(of(r), of(g), of(b))
 		for _, adjust := range adjustments {
 			c = adjust(c)
 		}
