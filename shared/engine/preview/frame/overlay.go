@@ -12,15 +12,16 @@ import (
 // colours: what is the same to red, green and blue needs half the work there.
 type overlay func(w *workspace, at time.Duration, by *colors)
 
-// overlays returns the layers that a look ends with and that can be overlays.
-func (p *program) overlays(ops []look.Op, seed uint32) (all []overlay, rest []look.Op) {
+// overlays reports whether an operation can be an overlay. Chroma has no half of what moves.
+func overlays(op look.Op) bool {
+	layer, ok := op.(look.Layer)
+	return ok && layer.Gray() && (layer.Mode == look.Add || layer.Motion == look.Motion{})
+}
+
+// lastLayers returns the layers that a look ends with and that can be overlays.
+func (p *program) lastLayers(ops []look.Op, seed uint32) (all []overlay, rest []look.Op) {
 	first := len(ops)
-	for first > 0 {
-		layer, ok := ops[first-1].(look.Layer)
-		// Chroma has no half of what moves.
-		if !ok || !layer.Gray() || layer.Mode != look.Add && layer.Motion != (look.Motion{}) {
-			break
-		}
+	for first > 0 && overlays(ops[first-1]) {
 		first--
 	}
 	for _, op := range ops[first:] {

@@ -69,7 +69,7 @@ func (w *workspace) scaler(from, to catalog.Size) *resampler {
 func compile(l look.Look, size catalog.Size, all bool) *program {
 	p := &program{size: size}
 	if all {
-		p.over, l.Ops = p.overlays(l.Ops, l.Seed)
+		p.over, l.Ops = p.lastLayers(l.Ops, l.Seed)
 	}
 	half := &program{size: p.part(2)}
 	// now is p or half, whichever size the picture has.
@@ -100,6 +100,13 @@ func compile(l look.Look, size catalog.Size, all bool) *program {
 				at++
 			}
 			continue
+		}
+		if at > 0 && now == p {
+			if steps, done := p.regraded(l.Ops[at:], l.Seed); done > 0 {
+				p.steps = append(p.steps, steps...)
+				at += done
+				continue
+			}
 		}
 		if now == half && before == p {
 			if at == 0 {
@@ -149,6 +156,35 @@ func (p *program) tones(ops []look.Op, whole bool) *tones {
 		}
 	}
 	return nil
+}
+
+// regraded returns the steps of those of the first operations, layers and clarity, that are
+// done to luma and chroma before a change of colours makes red, green and blue again: half
+// the planes more than make up for the conversion. Where the change makes borders,
+// chroma at half size would show in them.
+func (p *program) regraded(ops []look.Op, seed uint32) (steps []step, done int) {
+	layers := 0
+	for layers < len(ops) && overlays(ops[layers]) {
+		layers++
+	}
+	if p.halves(ops[layers:]) {
+		return nil, 0
+	}
+	shapings := p.shapings(ops[layers:], true, true)
+	done = layers + len(shapings)
+	if done == 0 || done == len(ops) || !coarse(ops[done]) {
+		return nil, 0
+	}
+	tones := p.tones(ops[done:], true)
+	if tones == nil {
+		return nil, 0
+	}
+	steps = append(steps, p.divide)
+	for _, op := range ops[:layers] {
+		over := p.overlay(op.(look.Layer), seed)
+		steps = append(steps, func(w *workspace, at time.Duration) { over(w, at, fullRange) })
+	}
+	return append(steps, p.shape(shapings, tones)), done + 1
 }
 
 // step returns the rendering of one operation. The renderings follow those of

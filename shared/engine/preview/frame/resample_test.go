@@ -88,6 +88,21 @@ func TestLayersPixelByPixel(t *testing.T) {
 	}
 }
 
+// TestSharpen: eight pixels at once become what each of them is to become.
+func TestSharpen(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 8))
+	for _, amount := range []float64{0.3, 0.5, 1.1, 1.5} {
+		plane, blurred := noise(random, 1003), noise(random, 1003)
+		var want []uint8
+		for i, v := range plane {
+			sharp := float64(v) + amount*(float64(v)-float64(blurred[i]))
+			want = append(want, uint8(min(255, max(0, sharp+0.5))))
+		}
+		newSharpener(amount).apply(plane, blurred)
+		alikeWithin(t, fmt.Sprint(amount), plane, want, 3) // amounts are in steps of 1/64
+	}
+}
+
 func noise(random *rand.Rand, length int) []uint8 {
 	levels := make([]uint8, length)
 	for i := range levels {

@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"encoding/binary"
 	"image"
 	"time"
 
@@ -217,14 +218,7 @@ func (p *program) pixelate(op look.Pixelate, grade *table) step {
 
 // clarity strengthens the difference to the surroundings.
 func (p *program) clarity(op look.Clarity) shaping {
-	// The weights of a plane and of its blur, of 1<<10.
-	sharp, wide := int32((1+op.Amount)*(1<<10)+0.5), int32(op.Amount*(1<<10)+0.5)
-	sharpen := func(plane, blurred []uint8) {
-		blurred = blurred[:len(plane)]
-		for at, v := range plane {
-			plane[at] = clip8((int32(v)*sharp - int32(blurred[at])*wide + 1<<9) >> 10)
-		}
-	}
+	sharpen := newSharpener(op.Amount).apply
 	return func(w *workspace, plane []uint8, width, height int, chroma bool) {
 		length := p.length(op.Radius)
 		if chroma {
@@ -246,6 +240,52 @@ func (p *program) clarity(op look.Clarity) shaping {
 		w.blur.box(w.plane, small.Width, small.Height, radius)
 		w.over(plane, size, w.plane, small, sharpen)
 	}
+}
+
+// sharpener strengthens the difference to a blurred plane.
+type sharpener struct {
+	// sharp and wide are the weights of the plane and of the blurred one, of 1<<sharpBits.
+	sharp, wide uint64
+	// ground is what is added to a weighted sum in which the blurred plane is turned round, so
+	// that it is never negative; zero is what it then is above its true value, without its bits
+	// below the level.
+	ground, zero uint64
+}
+
+const (
+	sharpBits = 6
+	// maxWide is the weight with which the sums fit into lanes.
+	maxWide = 96
+)
+
+func newSharpener(amount float64) sharpener {
+	wide := uint64(min(amount*(1<<sharpBits)+0.5, maxWide))
+	above := wide*255>>sharpBits + 1
+	return sharpener{
+		sharp: 1<<sharpBits + wide, wide: wide,
+		ground: (1<<(sharpBits-1) + above<<sharpBits - wide*255) * lanesOf1, zero: (1<<15 - above) * lanesOf1,
+	}
+}
+
+func (s sharpener) apply(plane, blurred []uint8) {
+	blurred = blurred[:len(plane)]
+	for len(plane) >= 8 {
+		a, b := binary.LittleEndian.Uint64(plane), ^binary.LittleEndian.Uint64(blurred)
+		even, odd := s.lanes(a&evenBytes, b&evenBytes), s.lanes(a>>8&evenBytes, b>>8&evenBytes)
+		binary.LittleEndian.PutUint64(plane, even|odd<<8)
+		plane, blurred = plane[8:], blurred[8:]
+	}
+	for i, v := range plane {
+		plane[i] = uint8(s.lanes(uint64(v), uint64(^blurred[i])))
+	}
+}
+
+// lanes sharpens four levels, and clips them as [added] does.
+func (s sharpener) lanes(levels, turned uint64) uint64 {
+	const low10 = 0x03ff03ff03ff03ff
+	sums := (levels*s.sharp+turned*s.wide+s.ground)>>sharpBits&low10 + s.zero
+	least, most := sums>>15&lanesOf1, (sums>>8|sums>>9)&lanesOf1
+	return (sums | most*255) & (least * 255)
 }
 
 // over calls combine with each line of a plane and that of a smaller one, enlarged.
