@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"image"
 	"math"
+	"slices"
 	"time"
 
 	"cutroom/shared/engine/preview/look"
@@ -118,8 +119,30 @@ func (p *program) rows(s sheet, x, y int, do func(at, from, length int)) {
 	}
 }
 
-func (p *program) layer(op look.Layer, seed uint32) step {
+// shades returns those of the first operations that darken as a layer does, and stay where
+// they are: with colours of their own or without, they are one sheet.
+func shades(op look.Layer, ops []look.Op) (more []look.Layer) {
+	still := func(l look.Layer) bool { return l.Mode == look.Multiply && l.Motion == look.Motion{} }
+	for _, next := range ops {
+		layer, ok := next.(look.Layer)
+		if !ok || !still(op) || !still(layer) {
+			break
+		}
+		more = append(more, layer)
+	}
+	return more
+}
+
+// layer lays a layer over the picture, with more that are shades of it.
+func (p *program) layer(op look.Layer, more []look.Layer, seed uint32) step {
 	s := newSheet(op.Draw(p.size.Width, p.size.Height, seed))
+	for _, other := range more {
+		shade := newSheet(other.Draw(p.size.Width, p.size.Height, seed))
+		for i, plane := range s.planes {
+			s.planes[i] = slices.Clone(plane) // a gray sheet has one for all
+			multiply(s.planes[i], shade.planes[i])
+		}
+	}
 	blend := map[look.Mode]func(to, from []uint8){look.Multiply: multiply, look.Screen: screen, look.Add: add}[op.Mode]
 	return func(w *workspace, at time.Duration) {
 		x, y := p.place(op.Motion, s, at)

@@ -139,7 +139,13 @@ func compile(l look.Look, size catalog.Size, all bool) *program {
 			p.steps = append(p.steps, p.pixelate(blocks, grade))
 			continue
 		}
-		p.steps = append(p.steps, now.step(op, l.Seed))
+		if layer, ok := op.(look.Layer); ok {
+			more := shades(layer, l.Ops[at:])
+			p.steps = append(p.steps, p.layer(layer, more, l.Seed))
+			at += len(more)
+			continue
+		}
+		p.steps = append(p.steps, now.step(op))
 	}
 	if now == half {
 		p.steps = append(p.steps, p.restore)
@@ -190,7 +196,7 @@ func (p *program) regraded(ops []look.Op, seed uint32) (steps []step, done int) 
 // step returns the rendering of one operation. The renderings follow those of
 // package preview, so that the live picture looks like the finished video; they
 // are cheaper where that is hard to see.
-func (p *program) step(op look.Op, seed uint32) step {
+func (p *program) step(op look.Op) step {
 	switch op := op.(type) {
 	case look.Clarity:
 		return p.sharpened(op)
@@ -202,8 +208,6 @@ func (p *program) step(op look.Op, seed uint32) step {
 	case look.Fringe:
 		shift := p.pixels(op.Shift)
 		return func(w *workspace, _ time.Duration) { fringe(w, shift) }
-	case look.Layer:
-		return p.layer(op, seed)
 	}
 	panic(fmt.Sprintf("frame: no rendering of %T", op))
 }
