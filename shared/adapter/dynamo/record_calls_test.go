@@ -145,7 +145,10 @@ func TestCallsOfUsage(t *testing.T) {
 			busy.ID, busy.Busy = "b", true
 			return store.Add(t.Context(), []usage.Record{busy})
 		}},
-		{"Totals, busy", func() error { _, err := store.Totals(t.Context(), "acme", "2026-02-01", "2026-02-28"); return err }},
+		{"Totals, busy", func() error {
+			_, err := store.Totals(t.Context(), "acme", "2026-02-01", "2026-02-28")
+			return err
+		}},
 	})
 }
 

@@ -207,8 +207,10 @@ func (s *Sessions) takePart(at int, slot session.Slot, limit int) types.Transact
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName: &s.table, Key: slotsKey(slot.Account, at),
 		UpdateExpression: aws.String("SET #slot = :epoch ADD open_slots :one"), ConditionExpression: &condition,
-		ExpressionAttributeNames:            map[string]string{"#slot": slotPrefix + slot.ID},
-		ExpressionAttributeValues:           item{":epoch": text(slot.Epoch), ":one": number(1), ":limit": number(capOf(limit))},
+		ExpressionAttributeNames: map[string]string{"#slot": slotPrefix + slot.ID},
+		ExpressionAttributeValues: item{
+			":epoch": text(slot.Epoch), ":one": number(1), ":limit": number(capOf(limit)),
+		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}}
 }
@@ -355,7 +357,8 @@ func (s *Sessions) grow(ctx context.Context, g growth) (taken bool, err error) {
 func (s *Sessions) growOwn(g growth, most int64) *types.Update {
 	names := map[string]string{}
 	values := item{
-		":amount": number(g.amount), ":most": number(most), ":parts": number(int64(g.parts)), ":free": number(most - g.amount),
+		":amount": number(g.amount), ":most": number(most), ":free": number(most - g.amount),
+		":parts": number(int64(g.parts)),
 	}
 	update := "SET most_slots = :most, slot_parts = :parts"
 	condition := "attribute_not_exists(raising_to) AND (attribute_not_exists(open_slots) OR open_slots <= :free)"
@@ -474,7 +477,8 @@ func (s *Sessions) drain(ctx context.Context, account string, at int, i slotItem
 	less := number(-amount)
 	err := transact(ctx, s.client, []types.TransactWriteItem{
 		{Update: &types.Update{
-			TableName: &s.table, Key: accountKey(account), UpdateExpression: aws.String("ADD open_slots :less, drain_count :one"),
+			TableName: &s.table, Key: accountKey(account),
+			UpdateExpression:          aws.String("ADD open_slots :less, drain_count :one"),
 			ExpressionAttributeValues: item{":less": less, ":one": number(1)},
 		}},
 		{Update: &types.Update{
@@ -623,7 +627,8 @@ func (s *Sessions) redeemSpread(ctx context.Context, ticket session.Slot, limit 
 	case a.head.open < most:
 		at = firstPart(ticket.ID, a.head.parts)
 		g := growth{slot: ticket, limit: limit, at: at, parts: a.head.parts, amount: 1, head: a.head}
-		writes = append(writes, s.redeemMove(ticket, most, a.head), types.TransactWriteItem{Update: s.growPart(g, most)})
+		part := types.TransactWriteItem{Update: s.growPart(g, most)}
+		writes = append(writes, s.redeemMove(ticket, most, a.head), part)
 	case len(spare) > 0:
 		at = spare[hashOf(ticket.ID)%uint32(len(spare))]
 		// That it is closed is no matter.
