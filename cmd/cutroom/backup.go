@@ -25,7 +25,7 @@ import (
 
 // savedSettings are the files of the data folder that belong to its records: who signs
 // with other secrets invalidates all links and cursors, and what was moved is not served.
-var savedSettings = []string{"secret", "metrics-key", "dev-key", signerName, movedName}
+var savedSettings = []string{"secret", "metrics-key", "dev-key", signerName, signersName, movedName}
 
 // backupCommand saves the data folder, even while a server uses it.
 type backupCommand struct {

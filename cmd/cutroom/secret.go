@@ -23,8 +23,9 @@ func ensureSecret(c *devCommand) ([]byte, error) {
 // secretFile returns the path of that secret in the data folder.
 func secretFile(data string) string { return filepath.Join(data, "secret") }
 
-// signerName is the file of the identity that signs results, in the data folder.
-const signerName = "c2pa.pem"
+// signerName is the file of the identity that signs results, in the data folder, and
+// signersName that of its certificates and those of earlier ones (see signing.File).
+const signerName, signersName = "c2pa.pem", "c2pa-signers.pem"
 
 // ensureMetricsKey returns the key that reads /metrics.
 func ensureMetricsKey(c *devCommand) (string, error) {

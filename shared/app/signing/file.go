@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
+	"strings"
 
 	"cutroom/shared/platform/durable"
 	"cutroom/shared/service/provenance"
@@ -14,15 +16,58 @@ import (
 
 // File keeps an identity in a file, which only its owner can read. One program uses it at
 // a time.
+//
+// A file beside it, with -signers in its name, has the certificates of this identity and of
+// those that were there before it. So what they signed stays the service's own when another
+// identity takes their place, by the first one being moved away. It has no key.
 type File string
 
 // Kept implements [Keeper].
 func (f File) Kept(_ context.Context, make func() ([]byte, error)) ([]byte, error) {
 	text, kept, err := f.read(make)
-	if err != nil || kept {
+	if err != nil {
 		return text, err
 	}
-	return text, durable.Write(string(f), bytes.NewReader(text), nil)
+	if !kept {
+		if err := durable.Write(string(f), bytes.NewReader(text), nil); err != nil {
+			return text, err
+		}
+	}
+	return text, f.addSigner(text)
+}
+
+// addSigner keeps the certificates of an identity, beside those that are kept already. Who
+// reads the identity next says what is wrong with one that cannot be read.
+func (f File) addSigner(identity []byte) error {
+	certificates, err := provenance.Anchors(identity)
+	if err != nil {
+		return nil
+	}
+	signers, err := f.signers()
+	if err != nil || slices.Contains(signers, certificates) {
+		return err
+	}
+	return durable.Write(f.signersFile(), strings.NewReader(strings.Join(append(signers, certificates), "")), nil)
+}
+
+// signersFile is the path of the file with the certificates of all identities.
+func (f File) signersFile() string { return strings.TrimSuffix(string(f), ".pem") + "-signers.pem" }
+
+// signers returns the certificates of each identity that is or was kept; none if none was
+// kept since there is that file.
+func (f File) signers() ([]string, error) {
+	text, err := os.ReadFile(f.signersFile())
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(bytes.TrimSpace(text)) == 0 {
+		return nil, nil // or somebody has taken out the only ones
+	}
+	if err != nil {
+		return nil, err
+	}
+	signers, err := provenance.Identities(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", f.signersFile(), err)
+	}
+	return signers, nil
 }
 
 // read returns what is kept, and otherwise what make makes.
@@ -34,12 +79,16 @@ func (f File) read(make func() ([]byte, error)) (text []byte, kept bool, err err
 	return text, false, err
 }
 
-// Certificates returns the certificates of the identity that is kept, in PEM; none if no
-// identity was made yet.
+// Certificates returns the certificates of the identity that is kept and of those that were
+// kept before it, in PEM; none if no identity was made yet.
 func (f File) Certificates(context.Context) ([]string, error) {
+	signers, err := f.signers()
+	if err != nil {
+		return nil, err
+	}
 	text, err := os.ReadFile(string(f))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
+		return signers, nil
 	}
 	if err != nil {
 		return nil, err
@@ -48,7 +97,10 @@ func (f File) Certificates(context.Context) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f, err)
 	}
-	return []string{certificates}, nil
+	if !slices.Contains(signers, certificates) {
+		signers = append(signers, certificates)
+	}
+	return signers, nil
 }
 
 // ReadOnly is a file of which an identity is read. Where there is none, one is made and not

@@ -117,6 +117,26 @@ func TestReader(t *testing.T) {
 	if r := verify(signed(t, other)); r.State != origin.Valid || r.Own {
 		t.Errorf("of what another has signed: %+v", r)
 	}
+
+	// The service goes on with another identity.
+	if _, err := kept.Kept(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(string(kept)); err != nil {
+		t.Fatal(err)
+	}
+	next, text := identity(t)
+	if _, err := kept.Kept(t.Context(), func() ([]byte, error) { return text, nil }); err != nil {
+		t.Fatal(err)
+	}
+	for whose, who := range map[string]*provenance.Identity{"the earlier": who, "the next": next} {
+		if r := verify(signed(t, who)); r.State != origin.Valid || !r.Own {
+			t.Errorf("of what %s identity has signed: %+v", whose, r)
+		}
+	}
+	if r := verify(signed(t, other)); r.State != origin.Valid || r.Own {
+		t.Errorf("of what another has signed, once more: %+v", r)
+	}
 }
 
 // The certificates of a deployer vouch for signers, and do not make them the service.

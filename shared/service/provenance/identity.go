@@ -102,6 +102,28 @@ func Anchors(text []byte) (string, error) {
 	return chain, err
 }
 
+// Identities returns the certificates of each of several identities in a text in PEM, in
+// which each begins with the signer's own and goes on with those of authorities.
+//
+// Errors: there is none, or one that cannot be read.
+func Identities(text []byte) (chains []string, err error) {
+	certificates, _, err := parseChain(text)
+	if err != nil {
+		return nil, err
+	}
+	for block, rest := pem.Decode([]byte(certificates)); block != nil; block, rest = pem.Decode(rest) {
+		certificate, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, errors.New("a certificate cannot be read")
+		}
+		if len(chains) == 0 || !certificate.IsCA {
+			chains = append(chains, "")
+		}
+		chains[len(chains)-1] += string(pem.EncodeToMemory(block))
+	}
+	return chains, nil
+}
+
 // SelfMade reports whether certificates in PEM are those of an identity that NewIdentity made:
 // their authority has signed no other.
 func SelfMade(certificates string) bool {

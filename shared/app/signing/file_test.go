@@ -1,0 +1,106 @@
+package signing_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/app/signing"
+	"cutroom/shared/service/provenance"
+)
+
+// TestEarlierIdentitiesStayKnown checks that the certificates of an identity that was moved
+// away are told beside those of the one that took its place, and their keys are not kept.
+func TestEarlierIdentitiesStayKnown(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "c2pa.pem")
+	newIdentity := func() ([]byte, error) { return provenance.NewIdentity(time.Now(), rand.Reader) }
+	var made, want []string
+	for range 3 {
+		for range 2 { // the second start finds the identity of the first
+			text, err := signing.File(path).Kept(t.Context(), newIdentity)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if made = append(made, string(text)); len(made)%2 == 0 && made[len(made)-1] != made[len(made)-2] {
+				t.Error("another start has another identity")
+			}
+		}
+		certificates, err := provenance.Anchors([]byte(made[len(made)-1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, certificates)
+		wantCertificates(t, path, want)
+		if err := os.Rename(path, filepath.Join(t.TempDir(), "away")); err != nil {
+			t.Fatal(err)
+		}
+		wantCertificates(t, path, want) // of a service that signs nothing now
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		text, err := os.ReadFile(filepath.Join(folder, entry.Name()))
+		if err != nil || bytes.Contains(text, []byte("PRIVATE KEY")) {
+			t.Errorf("%s holds a key: %v", entry.Name(), err)
+		}
+	}
+}
+
+func wantCertificates(t *testing.T, path string, want []string) {
+	t.Helper()
+	got, err := signing.File(path).Certificates(t.Context())
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("the certificates are\n%s\n%v, want\n%s", strings.Join(got, "\n"), err, strings.Join(want, "\n"))
+	}
+}
+
+// TestAnIdentityOfBefore checks that an identity that was kept by an earlier version is known
+// as before, and once more when it is used.
+func TestAnIdentityOfBefore(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "c2pa.pem")
+	text, err := provenance.NewIdentity(time.Now(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	certificates, err := provenance.Anchors(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantCertificates(t, path, []string{certificates})
+	if _, err := signing.File(path).Kept(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	wantCertificates(t, path, []string{certificates})
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	wantCertificates(t, path, []string{certificates})
+}
+
+// TestADamagedListOfSigners checks that what cannot be read is named.
+func TestADamagedListOfSigners(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "c2pa.pem")
+	damaged := filepath.Join(filepath.Dir(path), "c2pa-signers.pem")
+	if err := os.WriteFile(damaged, []byte("-----BEGIN"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := signing.File(path).Certificates(t.Context()); err == nil || !strings.Contains(err.Error(), damaged) {
+		t.Errorf("%v, %v, want an error with its path", got, err)
+	}
+	// One of which somebody took everything out is not damaged.
+	if err := os.WriteFile(damaged, []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantCertificates(t, path, nil)
+}
