@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -45,6 +46,9 @@ func testMove(t *testing.T, d *deployed) {
 		t.Errorf("it would move %q", text)
 	}
 	d.moves(t, "", data, "--ahead")
+	server.Kill()
+	files, server = d.moveBegun(t, data, files)
+	client.URL = server.URL()
 	var open []string
 	for {
 		for range 3 {
@@ -88,6 +92,33 @@ func testMove(t *testing.T, d *deployed) {
 			t.Errorf("the job %s that had not ended is %+v", id, job)
 		}
 	}
+}
+
+// moveBegun moves a data folder by a command that is killed when it writes usage, which is
+// after the files. Then it serves the folder again, and deletes and stores a file there. It
+// returns the files that there are.
+func (d *deployed) moveBegun(t *testing.T, data string, files []string) ([]string, *servertest.Server) {
+	t.Helper()
+	killed := d.moveUntil(t, data, func(r *http.Request, body []byte) bool {
+		return strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".PutItem") && bytes.Contains(body, []byte("-usage"))
+	})
+	if !killed {
+		t.Fatal("the move wrote no usage")
+	}
+	server, err := d.program.Start(bounded(t), data, "CUTROOM_WORKERS=1")
+	if err != nil {
+		t.Fatalf("the server does not start between two attempts: %v", err)
+	}
+	t.Cleanup(server.Kill)
+	client := &servertest.Client{URL: server.URL(), Key: d.keyOf(t, data, "mover")}
+	answer, err := client.Call(bounded(t), http.MethodDelete, "/v1/files/"+files[0], nil, 0)
+	if err != nil || answer.Status/100 != 2 {
+		t.Fatalf("delete a file: %d %s, %v", answer.Status, answer.Body, err)
+	}
+	if job := ended(t, client, submit(t, client, short(t)).ID); job.Status != "completed" {
+		t.Fatalf("the job ended as %+v", job)
+	}
+	return append(files[1:], uploaded(t, client, short(t))), server
 }
 
 // wantMoved fails unless a client finds its files and the result of its job.
@@ -136,47 +167,11 @@ func (d *deployed) moves(t *testing.T, fails, data string, flags ...string) stri
 // at a later one, until it gets to its end. Half of these calls have their effect.
 func (d *deployed) moveKilled(t *testing.T, data string) {
 	t.Helper()
-	target, err := url.Parse(d.cloud.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var mu sync.Mutex
-	var left int
-	var kill func()
-	forward := httputil.NewSingleHostReverseProxy(target)
-	calls := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		mu.Lock()
-		left--
-		last, end := left == 0, kill
-		mu.Unlock()
-		if last && r.Method != http.MethodGet && rand.IntN(2) == 0 {
-			forward.ServeHTTP(httptest.NewRecorder(), r)
-		}
-		if last {
-			end()
-			return
-		}
-		forward.ServeHTTP(w, r)
-	}))
-	defer calls.Close()
-	environment := append(d.environment(), "AWS_ENDPOINT_URL="+calls.URL, "AWS_ENDPOINT_URL_S3="+calls.URL)
 	killed := 0
 	for at := 3; ; at += at / 3 {
-		ctx, cancel := context.WithCancel(bounded(t))
-		mu.Lock()
-		left, kill = at, cancel
-		mu.Unlock()
-		ended, err := d.program.Run(ctx, environment, "move", "--to-stage", stage, "--data", data, "--check")
-		if err == nil && ended.ExitCode != 0 {
-			t.Fatalf("%+v", ended)
-		}
-		stopped := ctx.Err() != nil
-		cancel()
-		if err == nil {
+		left := at
+		if !d.moveUntil(t, data, func(*http.Request, []byte) bool { left--; return left == 0 }) {
 			break
-		}
-		if !stopped {
-			t.Fatal(err)
 		}
 		killed++
 	}
@@ -184,6 +179,48 @@ func (d *deployed) moveKilled(t *testing.T, data string) {
 		t.Errorf("it was killed %d times", killed)
 	}
 	t.Logf("the move was killed %d times", killed)
+}
+
+// moveUntil moves a data folder by a command that is killed at the first of its calls that
+// last is true of, and reports whether there was one. Half of these calls have their effect.
+func (d *deployed) moveUntil(t *testing.T, data string, last func(r *http.Request, body []byte) bool) bool {
+	t.Helper()
+	target, err := url.Parse(d.cloud.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, kill := context.WithCancel(bounded(t))
+	defer kill()
+	var mu sync.Mutex
+	forward := httputil.NewSingleHostReverseProxy(target)
+	calls := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return // it was killed
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		mu.Lock()
+		dies := ctx.Err() == nil && last(r, body)
+		mu.Unlock()
+		if dies && r.Method != http.MethodGet && rand.IntN(2) == 0 {
+			forward.ServeHTTP(httptest.NewRecorder(), r)
+		}
+		if dies {
+			kill()
+			return
+		}
+		forward.ServeHTTP(w, r)
+	}))
+	defer calls.Close()
+	environment := append(d.environment(), "AWS_ENDPOINT_URL="+calls.URL, "AWS_ENDPOINT_URL_S3="+calls.URL)
+	ended, err := d.program.Run(ctx, environment, "move", "--to-stage", stage, "--data", data, "--check")
+	switch {
+	case err == nil && ended.ExitCode != 0:
+		t.Fatalf("%+v", ended)
+	case err != nil && ctx.Err() == nil:
+		t.Fatal(err)
+	}
+	return err != nil
 }
 
 // uploaded stores a file and returns its id.
