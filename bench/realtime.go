@@ -69,7 +69,8 @@ func (b *bench) realtime(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	stream := newDoor("ws" + strings.TrimPrefix(server.URL(), "http") + "/v1/stream?model=gen-2.5&api_key=" + servertest.Key)
+	url := "ws" + strings.TrimPrefix(server.URL(), "http") + "/v1/stream?model=gen-2.5&api_key=" + servertest.Key
+	stream := newDoor(url)
 	for _, measure := range []func() error{
 		// First, because the server's memory only grows later.
 		func() error { return b.idleSessions(ctx, stream, server.PID()) },

@@ -47,7 +47,8 @@ func liveServer(t *testing.T, inRoom func(session *websocket.Conn, r *http.Reque
 		}
 		defer room.CloseNow()
 		inRoom(<-sessions, r)
-		leave, _ := proto.Marshal(&livekit.SignalResponse{Message: &livekit.SignalResponse_Leave{Leave: &livekit.LeaveRequest{}}})
+		leave, _ := proto.Marshal(
+			&livekit.SignalResponse{Message: &livekit.SignalResponse_Leave{Leave: &livekit.LeaveRequest{}}})
 		_ = room.Write(r.Context(), websocket.MessageBinary, leave)
 		_, _, _ = room.Read(r.Context()) // until the client closes
 	})
@@ -55,7 +56,8 @@ func liveServer(t *testing.T, inRoom func(session *websocket.Conn, r *http.Reque
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &visit{http: server.Client(), Config: Config{Catalog: known, Now: time.Now, Deploy: Deploy{RealtimeURL: at + "/session"}}}
+	config := Config{Catalog: known, Now: time.Now, Deploy: Deploy{RealtimeURL: at + "/session"}}
+	return &visit{http: server.Client(), Config: config}
 }
 
 // A session is read while its room is tried: the server pings it meanwhile.

@@ -71,8 +71,8 @@ func servedAgain(t *testing.T, before *source, blobs *diskblob.Store) *source {
 func firstSource(t *testing.T, secret string) (*source, *diskblob.Store) {
 	t.Helper()
 	from := newSource(t, secret, "acme")
-	daily := budget.Budget{ID: budget.ID{Account: "acme", Key: from.keys[0].ID, Period: budget.Day, Unit: budget.Jobs}, Limit: 9}
-	from.budgets = append(from.budgets, daily)
+	daily := budget.ID{Account: "acme", Key: from.keys[0].ID, Period: budget.Day, Unit: budget.Jobs}
+	from.budgets = append(from.budgets, budget.Budget{ID: daily, Limit: 9})
 	used := from.usage[0]
 	used.Model = "purged-model"
 	from.usage = append(from.usage, used)
@@ -138,8 +138,9 @@ func wantOnly(t *testing.T, cloud *awstest.Cloud, d *deployTables, from *source,
 		t.Errorf("the files are %+v, %v", files, err)
 	}
 	table := d.tables["files"]
-	stored, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: map[string]types.AttributeValue{
-		"account": &types.AttributeValueMemberS{Value: "acme"}, "id": &types.AttributeValueMemberS{Value: "storage"}}})
+	count := map[string]types.AttributeValue{
+		"account": &types.AttributeValueMemberS{Value: "acme"}, "id": &types.AttributeValueMemberS{Value: "storage"}}
+	stored, err := client.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: &table, Key: count})
 	conformance.OK(t, err)
 	if n, _ := stored.Item["stored_bytes"].(*types.AttributeValueMemberN); n == nil || n.Value != "11" {
 		t.Errorf("the account's count is %v, want 11 bytes", stored.Item)

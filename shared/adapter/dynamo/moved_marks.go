@@ -88,20 +88,20 @@ type part struct {
 // parts returns what a deploy may hold of an account. The keys come first: who has one can
 // make all the rest.
 func (m *Moved) parts(ctx context.Context, account string) []part {
-	any := func(item) bool { return true }
+	every := func(item) bool { return true }
 	parts := []part{
-		{"keys", m.partition(ctx, m.keys.table, keysByAccount, "account", account), any},
+		{"keys", m.partition(ctx, m.keys.table, keysByAccount, "account", account), every},
 		{"files", m.partition(ctx, m.files.table, "", "account", account), func(i item) bool {
 			r := reader{item: i}
 			return r.text("id") != storageItem // which counts what all others are
 		}},
-		{"budgets", m.partition(ctx, m.budgets.table, "", "id", budgetPrefix+account), any},
+		{"budgets", m.partition(ctx, m.budgets.table, "", "id", budgetPrefix+account), every},
 	}
 	for n := range uint32(usageShards) {
-		parts = append(parts, part{"usage", m.partition(ctx, m.usage.table, "", "id", usagePartition(account, n)), any})
+		parts = append(parts, part{"usage", m.partition(ctx, m.usage.table, "", "id", usagePartition(account, n)), every})
 	}
 	for n := range uint32(indexPartitions) {
-		parts = append(parts, part{"jobs", m.records(ctx, indexPartition(account, n)), any})
+		parts = append(parts, part{"jobs", m.records(ctx, indexPartition(account, n)), every})
 	}
 	return parts
 }
@@ -246,8 +246,9 @@ func (m *Moved) Remove(ctx context.Context, source string, r move.Record) error 
 	case move.AFile:
 		err = m.removeFile(ctx, source, r)
 	case move.SomeUse:
-		part := usagePart(r.Usage.Day, r.Usage.Model, r.Usage.Key, 0)
-		err = m.whileBegun(ctx, source, removal(m.usage.table, source, item{"id": text(r.Account), "part": text(part)}))
+		err = m.whileBegun(ctx, source, removal(m.usage.table, source, item{
+			"id": text(r.Account), "part": text(usagePart(r.Usage.Day, r.Usage.Model, r.Usage.Key, 0)),
+		}))
 	case move.ABudget:
 		err = m.changeBudget(ctx, source, r.Budget, nil)
 	case move.AJob:
