@@ -46,12 +46,16 @@ var ofDay = struct{ scarce, zone, deploy span }{
 // lateness is how late messages are at the most.
 const lateness = 2 * time.Minute
 
-// plan schedules the faults.
+// bear makes the cloud have the faults that are there all the time.
+func (w *World) bear(f Faults) {
+	w.cloud.DynamoDB.Limit(f.Throttle)
+	w.cloud.SQS.Twice, w.cloud.SQS.Late, w.cloud.SQS.Lateness = f.Twice, f.Late, lateness
+}
+
+// plan schedules the others.
 // In a window of the length, which begins now, they begin in its middle, and what lasts longer
 // than what is left of it ends in the time without load.
 func (w *World) plan(f Faults, length time.Duration) {
-	w.cloud.DynamoDB.Limit(f.Throttle)
-	w.cloud.SQS.Twice, w.cloud.SQS.Late, w.cloud.SQS.Lateness = f.Twice, f.Late, lateness
 	when := ofDay
 	if w.Window > 0 {
 		now := w.clock.Since()

@@ -85,6 +85,7 @@ func Run(c Config) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	w.bear(c.Faults)
 	w.watch()
 	w.look()
 	w.arrivals(float64(c.Jobs)*videos, w.video)
