@@ -71,7 +71,7 @@ func (w *World) plan(f Faults, length time.Duration) {
 		w.clock.After(s.at-w.clock.Since(), func() { happen(s.length) })
 	}
 	plan(f.Scarce, "a quarter of the workers is taken, and not replaced", when.scarce, w.makeScarce)
-	plan(f.Zone, "a zone is lost", when.zone, func(time.Duration) { w.loseZone(1) })
+	plan(f.Zone, "a zone is lost", when.zone, func(time.Duration) { w.loseZone(w.busiestZone()) })
 	plan(f.Deploy, "a deploy replaces the workers", when.deploy, w.deploy)
 }
 
@@ -87,11 +87,32 @@ func (w *World) makeScarce(length time.Duration) {
 		}
 	}
 	w.prune()
+	w.clock.After(noticeTime, w.containers.reach)
 	w.clock.After(length, func() {
 		w.containers.most = 0
 		w.containers.reach()
 	})
 }
+
+// busiestZone returns the zone with the most workers.
+func (w *World) busiestZone() int {
+	var workers [zones]int
+	most := 0
+	for _, one := range w.fleetOf {
+		if one.alive {
+			workers[one.zone]++
+		}
+	}
+	for zone, n := range workers {
+		if n > workers[most] {
+			most = zone
+		}
+	}
+	return most
+}
+
+// noticeTime is how long the containers' service takes to notice that tasks have gone.
+const noticeTime = 30 * time.Second
 
 // loseZone ends everything in a zone without a word. The containers' service notices.
 func (w *World) loseZone(zone int) {
@@ -102,7 +123,7 @@ func (w *World) loseZone(zone int) {
 	}
 	w.prune()
 	w.realtime.lose(zone)
-	w.clock.After(30*time.Second, w.containers.reach)
+	w.clock.After(noticeTime, w.containers.reach)
 }
 
 // deploy replaces the workers one after another. ECS starts the new ones before it stops the

@@ -85,6 +85,29 @@ func TestScarceWorkers(t *testing.T) {
 	}
 }
 
+// A fleet of one worker feels both: another starts in its place.
+func TestSmallFleetLosesItsWorker(t *testing.T) {
+	t.Parallel()
+	for what, fault := range map[string]func(*World){
+		"scarce": func(w *World) { w.makeScarce(time.Hour) },
+		"zone":   func(w *World) { w.loseZone(w.busiestZone()) },
+	} {
+		w := newTest(t)
+		for _, one := range w.fleetOf[1:] {
+			one.kill()
+		}
+		w.prune()
+		w.containers.desired = 1
+		if fault(w); w.running() != 0 {
+			t.Errorf("%s: %d workers run on", what, w.running())
+		}
+		w.clock.Run(w.clock.Now().Add(noticeTime + longestStart))
+		if w.running() != 1 {
+			t.Errorf("%s: %d workers run later", what, w.running())
+		}
+	}
+}
+
 // PUT requests are counted by what S3 divides names by.
 func TestPutsByPrefix(t *testing.T) {
 	t.Parallel()
