@@ -72,10 +72,11 @@ func exactness(r *sim.Result) error {
 }
 
 // windowJobs is about how many jobs the busiest part of a day has that is simulated, and
-// shortest and longest how long it is. After leastWarmUp as many jobs are under way as end.
+// shortest and longest how long it is: the campaign that is the busiest time ends after the
+// longest. After leastWarmUp as many jobs are under way as end.
 const (
 	windowJobs        = 5000
-	shortest, longest = 3 * time.Second, 20 * time.Minute
+	shortest, longest = 3 * time.Second, 10 * time.Minute
 	leastWarmUp       = 20 * time.Second
 )
 
