@@ -85,6 +85,12 @@ func Run(c Config) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	return w.run(), nil
+}
+
+// run runs the simulation of a world that was made.
+func (w *World) run() *Result {
+	c := w.Config
 	w.bear(c.Faults)
 	w.watch()
 	w.look()
@@ -107,7 +113,7 @@ func Run(c Config) (*Result, error) {
 	w.closed = true
 	result := w.measure(length)
 	w.drain(result)
-	return result, nil
+	return result
 }
 
 func newWorld(c Config) (*World, error) {
