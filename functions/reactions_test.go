@@ -187,8 +187,8 @@ func TestAnImageWithoutAWorkerWakesOne(t *testing.T) {
 	}
 }
 
-// wake starts the first task of the service, and does nothing if there are to be some
-// already; scale raises their number by the backlog, keeps those that were just
+// wake starts as many tasks as the queues' jobs take, one at the least, and does nothing if
+// there are to be as many already; scale raises their number by the backlog, keeps those that were just
 // woken, and lowers it after idle time.
 func TestFleet(t *testing.T) {
 	t.Parallel()
@@ -228,7 +228,13 @@ func TestFleet(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	start("wake", w.start(t, "wake", append(of, "CUTROOM_WORKER_SERVICE=worker")...), "running", 4)
+	service.set(t, 1)
 	start("scale", scale, "minute", 4)
+	stamp, err := w.stamps.Read(ctx)
+	if seen := stamp.Fleet; err != nil || seen.Wanted != 4 || seen.Most != 4 || time.Since(seen.SeenAt) > time.Hour {
+		t.Errorf("admission is told %+v, %v", seen, err)
+	}
 	if _, err := queues.PurgeQueue(ctx, &sqs.PurgeQueueInput{QueueUrl: &video.URL}); err != nil {
 		t.Fatal(err)
 	}

@@ -42,6 +42,10 @@ func (w *world) newWork(ctx context.Context, t *tally) (*work, error) {
 	if err != nil {
 		return nil, err
 	}
+	// One that runs needs no wake, and no run of the function that waits for the rest of a burst.
+	if err := w.want(ctx, 1); err != nil {
+		return nil, err
+	}
 	k := &work{
 		w: w, t: t, wake: wake, wakeEvent: event, worker: worker, machine: sfn.NewFromConfig(w.cloud.Config()),
 		through: through, seen: map[string]bool{},
@@ -154,5 +158,5 @@ func (k *work) latest(ctx context.Context) (string, error) {
 func (k *work) end() error {
 	bytes, err := k.worker.stop()
 	k.t.others[awscost.LogByte] += float64(bytes) * float64(k.t.runs) / float64(k.jobs)
-	return err
+	return errors.Join(err, k.w.want(context.Background(), 0))
 }

@@ -120,6 +120,14 @@ func (w *world) makeService(ctx context.Context) error {
 	return err
 }
 
+// want sets how many tasks the container service is to have.
+func (w *world) want(ctx context.Context, n int32) error {
+	_, err := ecs.NewFromConfig(w.cloud.Config()).UpdateService(ctx, &ecs.UpdateServiceInput{
+		Cluster: aws.String("cutroom"), Service: aws.String("worker"), DesiredCount: &n,
+	})
+	return err
+}
+
 // key returns the next key.
 func (w *world) key() string {
 	w.used++
