@@ -1,0 +1,163 @@
+package sqsqueue_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/adapter/sqsqueue"
+	"cutroom/shared/adapter/stepfn"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/testkit/awstest"
+)
+
+// keepVersion names a version whose executions are kept as a fixture. CONTRIBUTING.md says
+// when.
+var keepVersion = flag.String("keep-version", "", "keep the executions of this version")
+
+// executionsFolder has the executions of each version.
+var executionsFolder = filepath.Join("testdata", "versions")
+
+// keptExecution is how a version runs jobs: the state machine, and what starts an execution.
+// They say TABLE, QUEUE and JOB where a deploy has names.
+type keptExecution struct {
+	Definition string          `json:"definition"`
+	Input      json.RawMessage `json:"input"`
+}
+
+// handedOver hands no job over.
+type handedOver struct{}
+
+func (handedOver) Dispatch(context.Context, job.Job) error { return nil }
+
+// Jobs that an earlier version began, in every state, end once when a deploy replaces its
+// state machine and its workers by today's.
+func TestExecutionsOfEarlierVersions(t *testing.T) {
+	t.Parallel()
+	names, err := filepath.Glob(filepath.Join(executionsFolder, "*.json"))
+	if err != nil || len(names) == 0 {
+		t.Fatalf("the fixtures are %v, %v", names, err)
+	}
+	cloud := local.Cloud(t)
+	for _, name := range names {
+		t.Run(strings.TrimSuffix(filepath.Base(name), ".json"), func(t *testing.T) {
+			text, err := os.ReadFile(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var kept keptExecution
+			if err := json.Unmarshal(text, &kept); err != nil {
+				t.Fatal(err)
+			}
+			testUpdate(t, cloud, kept)
+		})
+	}
+}
+
+func testUpdate(t *testing.T, cloud *awstest.Cloud, kept keptExecution) {
+	h := newHome(t, cloud)
+	client := sfn.NewFromConfig(cloud.Config())
+	today, err := stepfn.Definition("aws", h.table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	define := func(definition string) {
+		t.Helper()
+		if _, err := client.UpdateStateMachine(t.Context(), &sfn.UpdateStateMachineInput{
+			StateMachineArn: &h.machine, Definition: &definition,
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	define(strings.ReplaceAll(kept.Definition, "TABLE", h.table))
+	service := h.jobs
+	h.jobs = dynamo.NewJobs(h.runs, handedOver{}, sqsqueue.NewLengths(cloud.Config(), h.urls), time.Now)
+	begin := func(id string) {
+		t.Helper()
+		h.accept(t, id)
+		input := strings.NewReplacer("QUEUE", h.video.URL, "JOB", id).Replace(string(kept.Input))
+		if _, err := client.StartExecution(t.Context(), &sfn.StartExecutionInput{
+			StateMachineArn: &h.machine, Name: &id, Input: &input,
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// One is with a worker of the earlier version, whose lease ends with it, one waits in the
+	// queue, and one has failed a run, which its next worker reports.
+	begin("job_begun")
+	if d := h.receive(t, time.Second); d.JobID() != "job_begun" {
+		t.Fatalf("%s was received", d.JobID())
+	}
+	h.start(t, "job_begun", "old")
+	begin("job_waiting")
+	begin("job_failing")
+
+	define(today)
+	h.jobs = service
+	h.accept(t, "job_new")
+	failure := job.Failure{Code: job.EngineError, Message: "The engine failed."}
+	for done := 0; done < 4; done++ {
+		d := h.receive(t, time.Hour)
+		id := d.JobID()
+		h.start(t, id, "new")
+		if id == "job_failing" {
+			err = d.Fail(t.Context(), "new", failure)
+		} else {
+			err = d.Complete(t.Context(), "new", result)
+		}
+		if err != nil {
+			t.Errorf("the end of %s: %v", id, err)
+		}
+	}
+	for _, id := range []string{"job_begun", "job_waiting", "job_failing", "job_new"} {
+		if status := h.stopped(t, cloud.Config(), id); status != "SUCCEEDED" {
+			t.Errorf("the execution of %s has %s", id, status)
+		}
+		want := job.Completed
+		if id == "job_failing" {
+			want = job.Failed
+		}
+		got, err := h.runs.Get(t.Context(), id)
+		if err != nil || got.Status != want || got.Nonce != "new" {
+			t.Errorf("%s is %+v, %v", id, got, err)
+		}
+		// What the worker of before reports later changes nothing.
+		if err := h.runs.Complete(t.Context(), id, "old", result, time.Now()); err == nil {
+			t.Errorf("%s ends twice", id)
+		}
+	}
+}
+
+// It keeps the executions of this version.
+func TestKeepExecution(t *testing.T) {
+	if *keepVersion == "" {
+		t.Skip("no version is named by -keep-version")
+	}
+	cloud := local.Cloud(t)
+	h := newHome(t, cloud)
+	h.accept(t, "job_1")
+	arn := strings.Replace(h.machine, ":stateMachine:", ":execution:", 1) + ":job_1"
+	begun, err := sfn.NewFromConfig(cloud.Config()).DescribeExecution(t.Context(), &sfn.DescribeExecutionInput{ExecutionArn: &arn})
+	if err != nil {
+		t.Fatal(err)
+	}
+	definition, err := stepfn.Definition("aws", "TABLE")
+	if err != nil {
+		t.Fatal(err)
+	}
+	input := strings.NewReplacer(h.video.URL, "QUEUE", "job_1", "JOB").Replace(*begun.Input)
+	text, err := json.MarshalIndent(keptExecution{definition, json.RawMessage(input)}, "", "  ")
+	if err := errors.Join(err, os.MkdirAll(executionsFolder, 0o755),
+		os.WriteFile(filepath.Join(executionsFolder, *keepVersion+".json"), append(text, '\n'), 0o644)); err != nil {
+		t.Fatal(err)
+	}
+}
