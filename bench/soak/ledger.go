@@ -113,6 +113,9 @@ func (l *ledger) check(ctx context.Context, server *servertest.Server) error {
 		}
 	}
 	fmt.Printf("jobs     %v of %d accepted\n", states, len(l.jobs))
+	if states["completed"] == 0 {
+		return errors.New("no job was completed")
+	}
 	if err := checkBudget(ctx, client, states["completed"]); err != nil {
 		return err
 	}

@@ -3,11 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"image"
 	"image/color"
 	"image/jpeg"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -119,7 +121,13 @@ func (l *load) edit(ctx context.Context, random *rand.Rand, model string, input 
 	client := l.server.Client()
 	job, err := client.Submit(ctx, model, servertest.Form{input,
 		servertest.Text("prompt", prompts[random.IntN(len(prompts))])})
-	if err != nil {
+	var refused *servertest.Refusal
+	switch {
+	case errors.As(err, &refused) && refused.Status == http.StatusTooManyRequests:
+		// A slow machine has more than it can do within a job's time.
+		l.ledger.did("jobs that were refused, as the queue was full")
+		return
+	case err != nil:
 		l.ledger.wrong("a job was not accepted: %v", err)
 		return
 	}

@@ -148,13 +148,19 @@ func (v version) want(t *testing.T, data string, server *servertest.Server) {
 	for content := range (&vault{t: t, data: data}).bytesBelow("blobs/files") {
 		kept[digestOf([]byte(content))] = true
 	}
+	found := 0
 	for _, f := range listed.Files {
-		if !kept[v.Files[f.ID]] {
+		digest, known := v.Files[f.ID]
+		if !known && v.More != nil {
+			continue // the answers of the batch, which may have ended by now
+		}
+		if !kept[digest] {
 			t.Errorf("the bytes of the file %s are gone", f.ID)
 		}
+		found++
 	}
-	if len(listed.Files) != len(v.Files) || len(v.Files) == 0 {
-		t.Errorf("%d files are listed, want %d", len(listed.Files), len(v.Files))
+	if found != len(v.Files) || found == 0 {
+		t.Errorf("%d files are listed, want %d", found, len(v.Files))
 	}
 	for id, digest := range v.Ended {
 		answer, err := client.Content(ctx, id)
@@ -297,6 +303,7 @@ func (v version) keepBatch(t *testing.T, server *servertest.Server, calls int) (
 	if err != nil || answer.Status != http.StatusOK || json.Unmarshal(answer.Body, &made) != nil {
 		t.Fatalf("%d %s, %v", answer.Status, answer.Body, err)
 	}
+	v.Files[made.ID] = digestOf([]byte(lines.String()))
 	ask(t, server, v.Key, http.MethodPost, "/v1/batches", `{"input_file_id":"`+made.ID+
 		`","endpoint":"/v1/chat/completions","completion_window":"24h"}`, &made)
 	return made.ID
