@@ -152,12 +152,14 @@ func newJournal() (*journal, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Where a file that is open can lose its name, a move that is killed leaves none.
+	os.Remove(file.Name())
 	return &journal{file, bufio.NewWriter(file)}, nil
 }
 
 func (j *journal) close() {
 	j.file.Close()
-	os.Remove(j.file.Name())
+	os.Remove(j.file.Name()) // where it has kept it
 }
 
 func (j *journal) add(b blob.Entry) error {
