@@ -416,6 +416,25 @@ func TestFramesOfAllSizes(t *testing.T) {
 	}
 }
 
+// Every look and two at once edit pictures that have hardly a line or a column, of either range.
+func TestEveryLookEditsThinFrames(t *testing.T) {
+	names := look.Names()
+	for i, name := range names {
+		if i%compareEach != 0 {
+			continue
+		}
+		e := editor(t, catalog.Edit)
+		e.SetPrompt(t.Context(), name+" "+names[(i+7)%len(names)])
+		for _, size := range []image.Point{{1800, 2}, {2, 1800}} {
+			in := image.NewYCbCr(image.Rectangle{Max: size}, image.YCbCrSubsampleRatio420)
+			out := edited(t, e, &engine.Picture{YCbCr: *in, Narrow: i%2 == 0}).Bounds().Size()
+			if want := (image.Point{max(2, size.X*16/45), max(2, size.Y*16/45)}); out != want {
+				t.Errorf("%q: a frame of %v becomes one of %v, want %v", name, size, out, want)
+			}
+		}
+	}
+}
+
 func TestBadFramesAreRefused(t *testing.T) {
 	e := editor(t, catalog.Edit)
 	for what, size := range map[string]image.Point{"an empty one": {0, 360}, "a large one": {4000, 3000}} {
