@@ -27,6 +27,8 @@ type graph struct {
 	luma bool
 	// gray is true while red, green and blue are the same.
 	gray bool
+	// single is true while pictures are one plane, which is red, green and blue.
+	single bool
 	// fps is the frame rate; 0 for a single picture.
 	fps int
 	// frames, when not nil, are the first input, before the files.

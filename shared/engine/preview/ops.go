@@ -21,6 +21,9 @@ func (g *graph) apply(link string, l look.Look) (string, error) {
 		var err error
 		switch lines, draws := op.(look.Lines); {
 		case g.size == full && g.softens(l.Ops[at:]):
+			if g.single {
+				link = g.colors(link)
+			}
 			part := g.part(l.Ops[at:])
 			g.size = catalog.Size{Width: evened(full.Width / part), Height: evened(full.Height / part)}
 			link = g.filter(g.reduce(1), link)
@@ -93,6 +96,19 @@ func (g *graph) coarse(op look.Op) bool {
 }
 
 func (g *graph) op(link string, op look.Op, seed uint32) (string, error) {
+	if g.single {
+		switch op := op.(type) {
+		case look.Layer:
+			if op.Gray() {
+				return g.layer(link, op, seed)
+			}
+		case look.Grade:
+			if !op.LUT.Nearest {
+				return g.grade(link, op.LUT)
+			}
+		}
+		link = g.colors(link)
+	}
 	switch op := op.(type) {
 	case look.Smooth:
 		return g.shape(link, bilateral(g.length(op.Radius), op.Range, 7)), nil
@@ -144,8 +160,12 @@ func (g *graph) shape(link, filters string) string {
 // even reports whether both sides of pictures are even.
 func (g *graph) even() bool { return g.size.Width%2 == 0 && g.size.Height%2 == 0 }
 
-// colors converts a picture to red, green and blue if it has luma and chroma.
+// colors converts a picture to red, green and blue if it has luma and chroma, or one plane.
 func (g *graph) colors(link string) string {
+	if g.single {
+		g.single = false
+		return g.triple(link)
+	}
 	if !g.luma {
 		return link
 	}
@@ -210,7 +230,7 @@ func (g *graph) toned(link string, lut *look.LUT) string {
 		return fmt.Sprintf("if(lt(val,%.5f),%s,%s)", float64(middle)*step, below, above)
 	}
 	red, green, blue := curve(0, 0, side-1), curve(1, 0, side-1), curve(2, 0, side-1)
-	return g.filter(fmt.Sprintf("lutrgb=r='%s':g='%s':b='%s'", red, green, blue), link)
+	return g.filter(fmt.Sprintf("lutrgb=r='%s':g='%s':b='%s'", red, green, blue), g.colors(link))
 }
 
 // clarity works on luma and chroma as well as on colours.
@@ -270,7 +290,8 @@ func (g *graph) linesOf(link string, op look.Lines, at catalog.Size) (string, er
 		ratio = g.filter("lut=c0="+curve(op, op.Ink[0]), ratio)
 	}
 	if single {
-		return g.triple(g.filter("blend=all_mode=multiply", picture, ratio)), nil
+		g.single = true
+		return g.filter("blend=all_mode=multiply", picture, ratio), nil
 	}
 	ratio = g.triple(ratio)
 	if !gray {
@@ -338,16 +359,16 @@ func (g *graph) warp(link string, op look.Warp, seed uint32) (string, error) {
 func (g *graph) move(drawn string, motion look.Motion) string {
 	switch {
 	case g.fps == 0 && motion.Hold > 0:
-		return g.filter(fmt.Sprintf("crop=%d:%d:0:0,format=gbrp", g.size.Width, g.size.Height), drawn)
+		return g.filter(fmt.Sprintf("crop=%d:%d:0:0,%s", g.size.Width, g.size.Height, g.drawn()), drawn)
 	case g.fps == 0 || motion == look.Motion{}:
 		// One picture is enough: the last one of an input that has ended is
 		// repeated.
-		return g.filter("format=gbrp", drawn)
+		return g.filter(g.drawn(), drawn)
 	case motion.Hold > 0:
 		held := max(1, int(math.Round(motion.Hold*float64(g.fps))))
 		margin := int(look.JumpMargin * g.length(1))
-		return g.filter(fmt.Sprintf("format=gbrp,loop=loop=-1:size=1,crop=%d:%d:x='%s':y='%s'",
-			g.size.Width, g.size.Height, jump(look.JumpAcross, held, margin), jump(look.JumpDown, held, margin)), drawn)
+		return g.filter(fmt.Sprintf("%s,loop=loop=-1:size=1,crop=%d:%d:x='%s':y='%s'",
+			g.drawn(), g.size.Width, g.size.Height, jump(look.JumpAcross, held, margin), jump(look.JumpDown, held, margin)), drawn)
 	}
 	return g.drift(drawn, motion)
 }
@@ -355,7 +376,7 @@ func (g *graph) move(drawn string, motion look.Motion) string {
 // drift moves a drawn picture that goes on at its other side: parts of one that is tiled are
 // cut out, which copies nothing.
 func (g *graph) drift(drawn string, motion look.Motion) string {
-	drawn = g.filter("format=gbrp", drawn)
+	drawn = g.filter(g.drawn(), drawn)
 	tile := func(stack string, speed float64, side int) string {
 		if speed == 0 {
 			return "0"
@@ -368,6 +389,14 @@ func (g *graph) drift(drawn string, motion look.Motion) string {
 	x := tile("hstack", motion.Right, g.size.Width)
 	y := tile("vstack", motion.Down, g.size.Height)
 	return g.filter(fmt.Sprintf("loop=loop=-1:size=1,crop=%d:%d:x='%s':y='%s'", g.size.Width, g.size.Height, x, y), drawn)
+}
+
+// drawn is the format of drawn pictures, that of the picture which they are laid over.
+func (g *graph) drawn() string {
+	if g.single {
+		return "format=gray"
+	}
+	return "format=gbrp"
 }
 
 // shortest ends the output with the picture where a drawn picture's frames
