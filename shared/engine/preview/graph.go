@@ -29,6 +29,8 @@ type graph struct {
 	gray bool
 	// single is true while pictures are one plane, which is red, green and blue.
 	single bool
+	// crisp is true if pictures have blocks of few colours, which blend at no border.
+	crisp bool
 	// fps is the frame rate; 0 for a single picture.
 	fps int
 	// frames, when not nil, are the first input, before the files.

@@ -202,7 +202,7 @@ func (g *graph) grade(link string, lut *look.LUT) (string, error) {
 		return "", err
 	}
 	if lut.Nearest {
-		link = g.colors(link)
+		link, g.crisp = g.colors(link), true
 	}
 	g.luma = false
 	return g.filter(table, link), nil

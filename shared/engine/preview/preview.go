@@ -228,9 +228,10 @@ func (e *edit) encode(ctx context.Context, link, audio string) error {
 }
 
 // broadcast returns the filter that converts RGB to the luma and chroma that results have.
-// zscale takes two fifths of the time of scale, but has no chroma of half a pixel.
+// zscale takes two fifths of the time of scale, but has no chroma of half a pixel, and that of
+// a point reaches further.
 func (e *edit) broadcast() string {
-	if e.even() {
+	if e.even() && !e.crisp {
 		return "zscale=m=709:rin=full:r=limited:d=none"
 	}
 	return "scale=out_color_matrix=bt709:out_range=tv"
