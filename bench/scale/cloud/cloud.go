@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -42,6 +43,11 @@ type Cloud struct {
 	SQS      *SQS
 	StepFn   *StepFunctions
 	clock    Clock
+
+	mu sync.Mutex
+	// told is what answers of the second toldAt tell besides their content.
+	told   middleware.Metadata
+	toldAt int64
 }
 
 // New returns an account that has the tables and nothing else. The random source decides
@@ -80,6 +86,15 @@ func (a answering) HandleInitialize(ctx context.Context, in middleware.Initializ
 // metadata returns what an answer tells besides its content: the time of the server, in
 // whole seconds.
 func (c *Cloud) metadata(ctx context.Context) middleware.Metadata {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now := c.clock.Now().Unix(); now != c.toldAt {
+		c.told, c.toldAt = c.newMetadata(ctx), now
+	}
+	return c.told.Clone()
+}
+
+func (c *Cloud) newMetadata(ctx context.Context) middleware.Metadata {
 	response := &smithyhttp.Response{Response: &http.Response{Header: http.Header{}}}
 	response.Header.Set("Date", c.clock.Now().UTC().Format(http.TimeFormat))
 	_, metadata, _ := awsmiddleware.RecordResponseTiming{}.HandleDeserialize(ctx, middleware.DeserializeInput{},
