@@ -72,13 +72,25 @@ func (m *Moved) Ledger(ctx context.Context, source string) (move.State, error) {
 	return move.State(r.text("state")), r.err
 }
 
-// SetLedger changes the state of the move from a source.
+// SetLedger changes the state of the move from a source. One that another attempt has brought
+// further is not begun again: what was written is served then.
+//
+// Errors: move.ErrDiffers if it is further.
 func (m *Moved) SetLedger(ctx context.Context, source string, state move.State) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	_, err := m.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: &m.ledger, Item: item{
+	put := &dynamodb.PutItemInput{TableName: &m.ledger, Item: item{
 		"id": text(ledgerPrefix + source), "state": text(string(state)), "changed_at": number(m.now().UnixMilli()),
-	}})
+	}}
+	if state == move.Begun {
+		put.ConditionExpression = aws.String("attribute_not_exists(#state) OR #state = :begun")
+		put.ExpressionAttributeNames = named("state")
+		put.ExpressionAttributeValues = item{":begun": text(string(state))}
+	}
+	_, err := m.client.PutItem(ctx, put)
+	if _, failed := conditionFailed(err); failed {
+		return fmt.Errorf("%w: another attempt has gone on meanwhile", move.ErrDiffers)
+	}
 	return storeError("write the ledger", err)
 }
 

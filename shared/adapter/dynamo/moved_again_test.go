@@ -262,6 +262,12 @@ func TestMoveThatIsOpenReplacesNothing(t *testing.T) {
 	after := servedAgain(t, from, blobs)
 	for _, state := range []move.State{move.Open, move.Done} {
 		conformance.OK(t, d.SetLedger(t.Context(), from.id, state))
+		if err := d.SetLedger(t.Context(), from.id, move.Begun); !errors.Is(err, move.ErrDiffers) {
+			t.Errorf("a move that is %s begins: %v", state, err)
+		}
+		if copied, err := opening.CopyBlobs(t.Context(), from.id); !errors.Is(err, move.ErrServed) {
+			t.Errorf("ahead of a move that is %s %d blobs are copied: %v", state, copied, err)
+		}
 		before := allItems(t, cloud, d)
 		for what, err := range map[string]error{
 			"usage":     d.PutUsage(t.Context(), from.id, after.usage[0]),

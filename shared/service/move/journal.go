@@ -27,8 +27,18 @@ func journalName(source string) string { return "moves/" + source }
 const replacedWithin = time.Minute
 
 // CopyBlobs copies the blobs that are not there yet, which may be done ahead, while the
-// source is served. It returns how many those were.
+// source is served. It returns how many those were. Once the deploy is served it has changed and
+// deleted some itself, so then there is nothing to copy.
+//
+// Errors: ErrServed if it is.
 func (m Mover) CopyBlobs(ctx context.Context, source string) (copied int, err error) {
+	state, err := m.Target.Ledger(ctx, source)
+	if err != nil {
+		return 0, err
+	}
+	if state != None && state != Begun {
+		return 0, ErrServed
+	}
 	return m.copyBlobs(ctx, source, false)
 }
 

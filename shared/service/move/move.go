@@ -93,7 +93,8 @@ const (
 // has that mark as long as the ledger is Begun. Anything else that differs is left as it is,
 // and they fail with ErrDiffers.
 type Target interface {
-	// Ledger returns the state of the move from a source. SetLedger changes it.
+	// Ledger returns the state of the move from a source. SetLedger changes it, and fails with
+	// ErrDiffers if it is to be Begun and is further.
 	Ledger(ctx context.Context, source string) (State, error)
 	SetLedger(ctx context.Context, source string, state State) error
 	// Holds says what a deploy holds of an account without the mark of the source, such as
@@ -162,6 +163,9 @@ var ErrDiffers = errors.New("the deploy has something else")
 // ErrReopened means that a source that was moved is, or was, served again.
 var ErrReopened = errors.New("it was moved before, and opened again since: what changed here is not moved, " +
 	"as the deploy keeps what it has")
+
+// ErrServed means that nothing is copied ahead of a move whose records are there already.
+var ErrServed = errors.New("the deploy has the keys already, and deletes files itself: nothing is copied ahead any more")
 
 // Counts count what is moved.
 type Counts struct {
