@@ -437,12 +437,19 @@ func (s *Sessions) findRoom(
 	if freed || err != nil {
 		return at, false, err
 	}
-	// Meanwhile room may have been moved from parts that were not read yet.
-	again, err := s.readOwn(ctx, slot.Account)
+	return at, false, s.stillFull(ctx, a)
+}
+
+// stillFull looks again at an account that was found full: meanwhile room may have been moved
+// from parts that were not read yet.
+//
+// Errors: fault.Limited if it is full.
+func (s *Sessions) stillFull(ctx context.Context, a accountState) error {
+	again, err := s.readOwn(ctx, a.account)
 	if now := readHead(again); err == nil && now.drains == a.head.drains && now.open >= a.head.open {
 		err = session.ErrNoSlot
 	}
-	return at, false, err
+	return err
 }
 
 // spareFor returns the parts in which a slot under the limit can be taken.
@@ -637,7 +644,7 @@ func (s *Sessions) redeemSpread(ctx context.Context, ticket session.Slot, limit 
 	default:
 		freed, err := s.freeSpare(ctx, a)
 		if err == nil && !freed {
-			err = session.ErrNoSlot
+			err = s.stillFull(ctx, a)
 		}
 		return false, err
 	}
