@@ -85,7 +85,6 @@ type chaosSlot struct {
 	during map[string]bool
 	busy   bool
 	joined bool
-	unsure bool
 }
 
 type pausedCall struct {
@@ -599,7 +598,7 @@ func (c *chaos) newSlot(p *chaosProcess, by, state string) *chaosSlot {
 
 func (c *chaos) take(p *chaosProcess) {
 	s := c.newSlot(p, "take", "taking")
-	again := func(err error) {}
+	var again func(error)
 	call := func() error { return p.Take(c.Context(), s.Slot, s.limit) }
 	what := "take"
 	if c.plan.old && c.random.IntN(2) == 0 && s.limit > 0 {
@@ -909,6 +908,9 @@ func (c *chaos) after() {
 	c.check()
 }
 
+// Under any order of requests and any loss, limits are exact, the counts of items are those of
+// what they have, nobody passes who waits, what is open stays, and what was freed can all be
+// taken. CHAOS_RUNS, CHAOS_STEPS, CHAOS_FROM and CHAOS_PLAN make it try more.
 func TestSessionChaos(t *testing.T) {
 	setting := func(name string, usual uint64) uint64 {
 		if n, err := strconv.ParseUint(os.Getenv("CHAOS_"+name), 10, 64); err == nil {
@@ -927,6 +929,8 @@ func TestSessionChaos(t *testing.T) {
 		"line limits": {limits: []int{3, 5, 7, 0}, above: 4, tasks: 6, line: true},
 		"all":         {limits: []int{3, 5, 7, 9, 0}, above: 4, tasks: 8, line: true, faults: true, dead: true},
 		"old":         {limits: []int{6}, above: 0, tasks: 6, old: true},
+		// Beside an earlier version limits do not differ: it takes more slots than parts were told
+		// of, so a key with a lower limit may get a slot that is beyond it.
 		"old all":     {limits: []int{6}, above: 0, tasks: 6, old: true, faults: true, dead: true, line: true},
 	}
 	if only := os.Getenv("CHAOS_PLAN"); only != "" {
