@@ -127,7 +127,8 @@ func (p pausing) HandleInitialize(ctx context.Context, in middleware.InitializeI
 			if out, metadata, err = p.one(ctx, single, next); err != nil {
 				return out, metadata, err
 			}
-			result.Responses[name] = append(result.Responses[name], out.Result.(*dynamodb.BatchGetItemOutput).Responses[name]...)
+			read := out.Result.(*dynamodb.BatchGetItemOutput).Responses[name]
+			result.Responses[name] = append(result.Responses[name], read...)
 		}
 	}
 	out.Result = result
@@ -931,7 +932,7 @@ func TestSessionChaos(t *testing.T) {
 		"old":         {limits: []int{6}, above: 0, tasks: 6, old: true},
 		// Beside an earlier version limits do not differ: it takes more slots than parts were told
 		// of, so a key with a lower limit may get a slot that is beyond it.
-		"old all":     {limits: []int{6}, above: 0, tasks: 6, old: true, faults: true, dead: true, line: true},
+		"old all": {limits: []int{6}, above: 0, tasks: 6, old: true, faults: true, dead: true, line: true},
 	}
 	if only := os.Getenv("CHAOS_PLAN"); only != "" {
 		plans = map[string]chaosPlan{only: plans[only]}
