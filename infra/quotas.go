@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -20,7 +21,12 @@ func (s *stack) tellQuotas() {
 	for _, low := range s.lowOptions() {
 		awscdk.Annotations_Of(s.Stack).AddWarningV2(jsii.String("cutroom:"+low.option), jsii.String(low.why))
 	}
-	asks := s.quotasToRaise()
+	asks, begins := s.quotasToRaise()
+	if len(begins) > 0 {
+		awscdk.Annotations_Of(s.Stack).AddWarningV2(jsii.String("cutroom:beginnings"), jsii.String(
+			"Nobody raises these limits, which hold until AWS has followed the load (docs/scale.md):\n  "+
+				strings.Join(begins, "\n  ")))
+	}
 	if len(asks) == 0 {
 		return
 	}
@@ -32,22 +38,24 @@ func (s *stack) tellQuotas() {
 // previewWorkers reports whether the deploy's own workers take the jobs.
 func (s *stack) previewWorkers() bool { return s.hasWorker() && !s.GPU.On }
 
-// quotasToRaise returns the quotas with what they are to be. Workers that were asked for
-// count whether or not a size was.
-func (s *stack) quotasToRaise() (asks []string) {
+// quotasToRaise returns the quotas with what they are to be, and the limits that nobody
+// raises. Workers that were asked for count whether or not a size was.
+func (s *stack) quotasToRaise() (asks, begins []string) {
 	jobs := float64(s.DailyJobs)
 	for _, quota := range awscost.Quotas() {
-		ofWorkers := quota.Name == awscost.FargateCPUs || quota.Name == awscost.ServiceTasks
+		ofWorkers := slices.Contains([]string{awscost.FargateCPUs, awscost.ServiceTasks, awscost.TaskLaunches}, quota.Name)
 		cpus := float64(workerCPUs * s.WorkerMax)
 		switch {
 		case ofWorkers && !s.previewWorkers():
 		case quota.Name == awscost.FargateCPUs && s.WorkerMax > defaultWorkerMax && cpus > max(quota.Default, quota.Needed(jobs)):
 			asks = append(asks, fmt.Sprintf("%s: %.0f (for workerMax; an account begins with %.0f)", quota.Name, cpus, quota.Default))
+		case quota.Needed(jobs) > quota.Default && quota.Mend != "":
+			begins = append(begins, quota.Ask(jobs))
 		case quota.Needed(jobs) > quota.Default:
 			asks = append(asks, quota.Ask(jobs))
 		}
 	}
-	return asks
+	return asks, begins
 }
 
 // lowOption is an option that is too low for the jobs a day.

@@ -121,9 +121,9 @@ func needOf(quota, name string, least float64, why string) need {
 // dailyNeeds returns the needs of the jobs of a day alone.
 func (q quotas) dailyNeeds() (needs []need) {
 	names := []string{awscost.TableReads, awscost.TableWrites, awscost.ExecutionStarts, awscost.OpenExecutions,
-		awscost.MessagesInFlight}
+		awscost.MessagesInFlight, awscost.TaskReports, awscost.Transitions}
 	if q.options["gpu"] != "true" && q.options["worker"] != "none" {
-		names = append(names, awscost.ServiceTasks)
+		names = append(names, awscost.ServiceTasks, awscost.TaskLaunches)
 	}
 	for _, name := range names {
 		if n := q.daily(name); n > 0 {

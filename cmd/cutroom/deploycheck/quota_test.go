@@ -72,6 +72,7 @@ func TestQuotas(t *testing.T) {
 	byDefault := map[string]float64{
 		rate: 10_000, tasks: 6, onDemand: 0, spot: 0, p: 0, p5Spot: 0, p4Spot: 0, "dynamodb L-CF0CBE56": 40_000,
 		"dynamodb L-AB614373": 40_000, ofService: 5000, starts: 300, open: 1_000_000, inFlight: 120_000,
+		"ecs L-0314F8C9": 500, "states L-EACE83FA": 500, "states L-AD9B4E93": 5000,
 	}
 	titles := map[string]string{
 		onDemand: "Running On-Demand G and VT instances", tasks: "Fargate On-Demand vCPU resource count",
@@ -99,7 +100,8 @@ func TestQuotas(t *testing.T) {
 			map[string]string{"dailyJobs": "10000000"},
 			map[string]string{
 				"Lambda": "warn", "API Gateway": "ok", "Fargate": "warn", "DynamoDB: read": "ok", "DynamoDB: write": "ok",
-				"Step Functions: executions": "warn", "Step Functions: open": "ok", "SQS": "ok", "ECS": "ok",
+				"Step Functions: executions": "warn", "Step Functions: open": "ok", "SQS": "ok", "ECS: tasks of": "ok",
+				"ECS: tasks that": "warn", "Step Functions: SendTaskSuccess": "ok", "Step Functions: state": "ok",
 			},
 			"--service-code states --quota-code L-1B55A735 --desired-value 370"},
 		{"what Service Quotas does not raise",
@@ -108,6 +110,7 @@ func TestQuotas(t *testing.T) {
 			map[string]string{
 				"Lambda": "ok", "API Gateway": "ok", "DynamoDB: read": "ok", "DynamoDB: write": "ok",
 				"Step Functions: executions": "warn", "Step Functions: open": "ok", "SQS": "ok",
+				"Step Functions: SendTaskSuccess": "ok", "Step Functions: state": "ok",
 			},
 			"Ask AWS Support for 370"},
 		{"a code of another quota", account{concurrency: 1000, titles: map[string]string{onDemand: "Dedicated hosts"}},

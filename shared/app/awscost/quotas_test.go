@@ -55,4 +55,18 @@ func TestNeeded(t *testing.T) {
 	if got := quota.Ask(1e7); got != asks {
 		t.Errorf("%q, want %q", got, asks)
 	}
+	const begins = "DynamoDB: write units a second of a table that is new: 7000, of 4000: give the table a warm throughput"
+	if got := awscost.QuotaOf(awscost.NewTableWrites).Ask(1e7); !strings.HasPrefix(got, begins) {
+		t.Errorf("%q, want %q", got, begins)
+	}
+}
+
+// A quota has a code by which it is read, or something to do about it.
+func TestQuotasCanBeMended(t *testing.T) {
+	for _, q := range awscost.Quotas() {
+		coded := q.Service != "" && q.Code != "" && q.Title != ""
+		if coded == (q.Mend != "") || !coded && q.Service+q.Code+q.Title != "" {
+			t.Errorf("%+v", q)
+		}
+	}
 }
