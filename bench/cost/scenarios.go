@@ -16,9 +16,10 @@ import (
 	"cutroom/shared/testkit/servertest"
 )
 
-// How often each thing is done and counted, after two uncounted runs.
+// How often each thing is done and counted, after uncounted runs: as many as it takes until
+// the time of a run is known (job.Pace).
 const (
-	uncounted = 2
+	uncounted = 3
 	jobRuns   = 10
 	imageRuns = 5
 	fastRuns  = 20
