@@ -228,10 +228,11 @@ func (e *edit) encode(ctx context.Context, link, audio string) error {
 }
 
 // broadcast returns the filter that converts RGB to the luma and chroma that results have.
+// A picture that is not edited keeps to scale, whose chroma is nearest to what was decoded.
 // zscale takes two fifths of the time of scale, but has no chroma of half a pixel, and that of
 // a point reaches further.
 func (e *edit) broadcast() string {
-	if e.even() && !e.crisp {
+	if len(e.asked.Understood) > 0 && e.even() && !e.crisp {
 		return "zscale=m=709:rin=full:r=limited:d=none"
 	}
 	return "scale=out_color_matrix=bt709:out_range=tv"
