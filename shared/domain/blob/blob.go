@@ -8,11 +8,12 @@ package blob
 
 import (
 	"context"
+	"cutroom/shared/domain/ascii"
 	"cutroom/shared/domain/fault"
 	"fmt"
 	"io"
 	"os"
-	"regexp"
+	"strings"
 	"time"
 )
 
@@ -81,13 +82,14 @@ type Linker interface {
 	Link(ctx context.Context, name, path string) error
 }
 
-// nameForm matches a blob's name; see the package comment.
-var nameForm = regexp.MustCompile(`^[0-9A-Za-z_-][0-9A-Za-z._-]*(/[0-9A-Za-z_-][0-9A-Za-z._-]*)*$`)
-
 // CheckName returns an error unless the name has the form given in the package
 // comment. Adapters call it first, so that no name can escape the store.
 func CheckName(name string) error {
-	if len(name) > 512 || !nameForm.MatchString(name) {
+	wellFormed := len(name) <= 512
+	for segment := range strings.SplitSeq(name, "/") {
+		wellFormed = wellFormed && ascii.Only(segment, "._-") && segment[0] != '.'
+	}
+	if !wellFormed {
 		return fmt.Errorf("blob: malformed name %q", name)
 	}
 	return nil

@@ -5,13 +5,16 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"cutroom/shared/domain/usage"
 )
 
 // amountForm matches an amount as people write it. Only costs have a fraction, of
 // billionths at the finest.
-var amountForm = regexp.MustCompile(`^[0-9]{1,10}(\.[0-9]{1,9})?$`)
+//
+// It is compiled on first use, because few functions need it.
+var amountForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]{1,10}(\.[0-9]{1,9})?$`) })
 
 // ParseAmount reads an amount of a unit: a cost in the currency, such as 12.5, and anything
 // else as an integer.
@@ -25,7 +28,7 @@ func (u Unit) ParseAmount(text string) (int64, error) {
 	}
 	whole, fraction, _ := strings.Cut(text, ".")
 	n, err := strconv.ParseInt(whole+(fraction + "000000000")[:9], 10, 64)
-	if !amountForm.MatchString(text) || err != nil || n > MaxLimit {
+	if !amountForm().MatchString(text) || err != nil || n > MaxLimit {
 		return 0, fmt.Errorf("%.32q is no amount from 0 to a billion such as 12.50", text)
 	}
 	return n, nil

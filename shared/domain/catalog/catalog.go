@@ -5,12 +5,13 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/goccy/go-yaml"
+
+	"cutroom/shared/domain/ascii"
 )
 
 // The patterns of names do not include their maximum lengths: a counted
@@ -20,12 +21,15 @@ const (
 	maxName   = 128
 )
 
-// familyForm is the form of CUTROOM_FAMILY
+// isFamily reports whether a text has the form of CUTROOM_FAMILY
 // (docs/contract/README.md#the-family-name).
-var familyForm = regexp.MustCompile(`^[0-9A-Za-z-]+$`)
+func isFamily(text string) bool { return len(text) <= maxFamily && ascii.Only(text, "-") }
 
-// nameForm is the form of a model's id or alias, which is a segment of a path.
-var nameForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]*$`)
+// isName reports whether a text has the form of a model's id or alias, which is a segment
+// of a path.
+func isName(text string) bool {
+	return len(text) <= maxName && ascii.Only(text, "._-") && ascii.IsAlphanumeric(text[0])
+}
 
 const (
 	// seedField is the name of the field that a job's seed comes from.
@@ -107,7 +111,7 @@ func Parse(source []byte, family string) (*Catalog, error) {
 
 // withFamily replaces $family in a file.
 func withFamily(source []byte, family string) ([]byte, error) {
-	if len(family) > maxFamily || !familyForm.MatchString(family) {
+	if !isFamily(family) {
 		return nil, fmt.Errorf("family %q: only letters, digits and '-', at most %d", family, maxFamily)
 	}
 	return bytes.ReplaceAll(source, []byte("$family"), []byte(family)), nil
@@ -207,7 +211,7 @@ func (file *catalogFile) catalog() (*Catalog, error) {
 	if c.Limits.VideoWidth <= 0 || c.Limits.VideoHeight <= 0 || c.Limits.ImagePixels <= 0 {
 		return nil, wrongAt("$.limits", "limits: width, height and pixels are greater than 0")
 	}
-	if file.Currency != "" && !currencyForm.MatchString(file.Currency) {
+	if file.Currency != "" && !currencyForm().MatchString(file.Currency) {
 		return nil, wrongAt("$.currency", "the currency %.32q is not a code such as EUR", file.Currency)
 	}
 	c.Currency = cmp.Or(file.Currency, defaultCurrency)
@@ -236,7 +240,7 @@ func (file *catalogFile) catalog() (*Catalog, error) {
 			return nil, wrongAt(path+".comfyui", "model %q: comfyui: %w", m.ID, err)
 		}
 		for _, name := range m.Names() {
-			if len(name) > maxName || !nameForm.MatchString(name) {
+			if !isName(name) {
 				return nil, wrongAt(path, "model %q: the name %q is not of letters, digits, '.', '_' and '-'", m.ID, name)
 			}
 			if other, taken := c.byName[name]; taken {

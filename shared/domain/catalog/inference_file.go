@@ -5,21 +5,26 @@ import (
 	"fmt"
 	"net/netip"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
+
+	"cutroom/shared/domain/ascii"
 )
 
-// slugForm is the form of an inference model's id. Unlike a media model's id it
-// is not a segment of a path, and names such as organisation/model are common.
-var slugForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._:/-]*$`)
+// isSlug reports whether a text has the form of an inference model's id. Unlike a media
+// model's id it is not a segment of a path, and names such as organisation/model are common.
+func isSlug(text string) bool {
+	return len(text) <= maxName && ascii.Only(text, "._:/-") && ascii.IsAlphanumeric(text[0])
+}
 
-// fieldForm is the form of a request field's name.
-var fieldForm = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+// isField reports whether a text has the form of a request field's name.
+func isField(text string) bool {
+	return len(text) <= maxName && ascii.Only(text, "_") && !ascii.IsDigit(text[0])
+}
 
-// versionForm is the form of an upstream's version.
-var versionForm = regexp.MustCompile(`^[0-9A-Za-z.-]{1,64}$`)
+// isVersion reports whether a text has the form of an upstream's version.
+func isVersion(text string) bool { return len(text) <= 64 && ascii.Only(text, ".-") }
 
 // Servers that take the key in x-api-key require a version beside it.
 const apiKeyHeader, defaultVersion = "x-api-key", "2023-06-01"
@@ -94,7 +99,7 @@ type (
 func (c *Catalog) inference(entries []inferenceEntry) error {
 	for i, entry := range entries {
 		path := fmt.Sprintf("$.inference[%d]", i)
-		if len(entry.ID) > maxName || !slugForm.MatchString(entry.ID) {
+		if !isSlug(entry.ID) {
 			return wrongAt(path, "inference model %q: an id has letters, digits, '.', '_', ':', '/' and '-'", entry.ID)
 		}
 		if c.Knows(entry.ID) {
@@ -217,7 +222,7 @@ func (e inferenceEntry) check(m *Inference) (field string, err error) {
 		return ".context_length", errors.New("context_length is a number of tokens, at least max_output_length")
 	case !between(e.DefaultMaxTokens, 0):
 		return ".default_max_tokens", errors.New("default_max_tokens is a number of tokens, or absent")
-	case len(m.MaxTokensField) > maxName || !fieldForm.MatchString(m.MaxTokensField):
+	case !isField(m.MaxTokensField):
 		return ".max_tokens_field", fmt.Errorf("max_tokens_field %q is not the name of a field", e.MaxTokensField)
 	case e.Effort != EffortTopLevel && e.Effort != EffortTemplate:
 		return ".reasoning_effort", errors.New("reasoning_effort is \"template\" or absent")
@@ -308,7 +313,7 @@ func (e inferenceEntry) bounds(m *Inference) (field string, err error) {
 			m.AnyField = true
 			continue
 		}
-		if len(name) > maxName || !fieldForm.MatchString(name) {
+		if !isField(name) {
 			return fmt.Sprintf(".fields[%d]", i), fmt.Errorf("%q is not the name of a field; %q stands for all", name, anyField)
 		}
 		m.Fields = append(m.Fields, name)
@@ -376,7 +381,7 @@ func (e upstreamEntry) credential(u *Upstream) (field string, err error) {
 	if u.Version == "" && u.KeyHeader == apiKeyHeader {
 		u.Version = defaultVersion
 	}
-	if u.Version != "" && !versionForm.MatchString(u.Version) {
+	if u.Version != "" && !isVersion(u.Version) {
 		return ".version", errors.New("version has letters, digits, '.' and '-', such as 2023-06-01")
 	}
 	return "", nil

@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -143,10 +144,11 @@ func (p TokenPrice) Most(prompt, completion int64) (billionths int64) {
 	return p.Of(Tokens{Prompt: prompt, Completion: completion})
 }
 
+// The forms of prices are compiled on first use, because few catalogs have prices.
 var (
 	// amountForm matches a price in the file, such as 0.05.
-	amountForm   = regexp.MustCompile(`^[0-9]{1,6}(\.[0-9]{1,6})?$`)
-	currencyForm = regexp.MustCompile(`^[A-Z]{3}$`)
+	amountForm   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]{1,6}(\.[0-9]{1,6})?$`) })
+	currencyForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Z]{3}$`) })
 )
 
 // priceEntry is a price in the file.
@@ -236,7 +238,7 @@ func (e *tokenPriceEntry) price() (*TokenPrice, error) {
 
 // millionths reads an amount, exactly.
 func millionths(amount string) (int64, error) {
-	if !amountForm.MatchString(amount) {
+	if !amountForm().MatchString(amount) {
 		return 0, fmt.Errorf("the price %.32q is not a number such as 0.05", amount)
 	}
 	whole, fraction, _ := strings.Cut(amount, ".")

@@ -16,10 +16,10 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"time"
 
+	"cutroom/shared/domain/ascii"
 	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/fault"
 )
@@ -107,17 +107,10 @@ func (p Principal) Scope() Scope {
 	return p.Token.Scope
 }
 
-// The patterns leave out the lengths, because compiling a counted repetition is
-// slow, and a function does so at every start.
-var (
-	secretForm  = regexp.MustCompile(`^[0-9A-Za-z_-]+$`)
-	accountForm = regexp.MustCompile(`^[0-9A-Za-z][0-9A-Za-z._-]*$`)
-)
-
 // isSecret reports whether a secret is the prefix and 8 to 128 characters.
 func isSecret(secret, prefix string) bool {
 	random, found := strings.CutPrefix(secret, prefix)
-	return found && len(random) >= 8 && len(random) <= 128 && secretForm.MatchString(random)
+	return found && len(random) >= 8 && len(random) <= 128 && ascii.Only(random, "_-")
 }
 
 // CheckSecret returns an error unless the secret has the form of a permanent key.
@@ -130,7 +123,7 @@ func CheckSecret(secret string) error {
 
 // CheckAccount returns an error unless the name is valid for an account.
 func CheckAccount(name string) error {
-	if len(name) > 64 || !accountForm.MatchString(name) {
+	if len(name) > 64 || !ascii.Only(name, "._-") || !ascii.IsAlphanumeric(name[0]) {
 		return fault.New(fault.Invalid, "an account's name is 1 to 64 of letters, digits, '.', '_' and '-'")
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/golang-jwt/jwt/v5"
 
+	"cutroom/shared/domain/ascii"
 	"cutroom/shared/domain/fault"
 )
 
@@ -82,7 +83,7 @@ func signToken(token Token, signer ed25519.PrivateKey) (string, error) {
 // JWT has one spelling.
 func isJWT(secret string) bool {
 	return len(secret) <= maxJWT && strings.HasPrefix(secret, "eyJ") && strings.Count(secret, ".") == 2 &&
-		secretForm.MatchString(strings.ReplaceAll(secret, ".", ""))
+		ascii.Only(secret, "._-")
 }
 
 var errForged = errors.New("the JWT is not one that this service has signed")

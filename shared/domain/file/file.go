@@ -5,8 +5,9 @@ package file
 
 import (
 	"context"
+	"cutroom/shared/domain/ascii"
 	"cutroom/shared/domain/fault"
-	"regexp"
+	"strings"
 	"time"
 )
 
@@ -75,12 +76,11 @@ func (f File) Expired(now time.Time) bool {
 	return !f.ExpiresAt.IsZero() && !now.Before(f.ExpiresAt)
 }
 
-// referenceForm matches a reference (docs/contract/media.md#references).
-var referenceForm = regexp.MustCompile(`^file_[0-9A-Za-z]+$`)
-
-// IsReference reports whether the text has the form of a file's id.
+// IsReference reports whether the text has the form of a file's id
+// (docs/contract/media.md#references).
 func IsReference(text string) bool {
-	return len(text) <= MaxReference && referenceForm.MatchString(text)
+	random, found := strings.CutPrefix(text, "file_")
+	return found && len(text) <= MaxReference && ascii.Only(random, "")
 }
 
 // MaxReference is the length of the longest reference, in bytes.

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"cutroom/shared/domain/ascii"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
 	"cutroom/shared/platform/httpserver"
@@ -124,14 +125,21 @@ func base(r *http.Request) string {
 		scheme = "https://"
 	}
 	prefix := strings.TrimSuffix(r.Header.Get(httpserver.PrefixHeader), "/")
-	if !prefixForm.MatchString(prefix) {
+	if !isPrefix(prefix) {
 		prefix = ""
 	}
 	return scheme + r.Host + prefix
 }
 
-// prefixForm matches the path that a proxy serves this service below.
-var prefixForm = regexp.MustCompile(`^(/[0-9A-Za-z._~-]+)+$`)
+// isPrefix reports whether a text has the form of the path that a proxy serves this service
+// below.
+func isPrefix(text string) bool {
+	rest, found := strings.CutPrefix(text, "/")
+	for segment := range strings.SplitSeq(rest, "/") {
+		found = found && ascii.Only(segment, "._~-")
+	}
+	return found
+}
 
 const (
 	// mimePattern matches a media type without parameters (RFC 6838, 4.2).

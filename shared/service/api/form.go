@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"cutroom/shared/domain/catalog"
@@ -173,8 +174,11 @@ func (o *order) set(field *catalog.Field, value any) {
 	}
 }
 
-// integerForm matches text that pydantic accepts as an integer, once it is trimmed.
-var integerForm = regexp.MustCompile(`^([+-]?[0-9]+(?:_[0-9]+)*)(?:\.0+)?$`)
+// integerForm matches text that pydantic accepts as an integer, once it is trimmed. It is
+// compiled on first use, because few functions need it.
+var integerForm = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([+-]?[0-9]+(?:_[0-9]+)*)(?:\.0+)?$`)
+})
 
 // parse parses the value of a field that is not a file, as a string, an int64 or a
 // bool.
@@ -191,7 +195,7 @@ func parse(field *catalog.Field, s *sent) (any, *problem) {
 	var wrong problem
 	switch field.Type {
 	case catalog.Integer:
-		match := integerForm.FindStringSubmatch(strings.TrimSpace(s.text))
+		match := integerForm().FindStringSubmatch(strings.TrimSpace(s.text))
 		if match == nil {
 			wrong = integerUnparsable(s.name, s.text)
 			break

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"cutroom/shared/service/console/theme"
 )
@@ -19,8 +20,9 @@ var pageSources embed.FS
 // page is a self-contained HTML page, which loads no other file.
 type page struct{ text, policy string }
 
-// pagePart matches a placeholder for a file or for data in a page's source.
-var pagePart = regexp.MustCompile(`\{\{[a-z.]+\}\}`)
+// pagePart matches a placeholder for a file or for data in a page's source. It is compiled
+// on first use, because few functions have pages.
+var pagePart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{\{[a-z.]+\}\}`) })
 
 // newPage builds the page of a folder. In its page.html, {{theme.css}} stands for
 // the style that all pages share, {{name.css}} and {{name.js}} for files of the
@@ -39,7 +41,7 @@ func newPage(folder string, data any, directives ...string) (*page, error) {
 		return nil, err
 	}
 	hashes := map[string]string{}
-	text := pagePart.ReplaceAllFunc(source, func(part []byte) []byte {
+	text := pagePart().ReplaceAllFunc(source, func(part []byte) []byte {
 		name := string(part[2 : len(part)-2])
 		if name == "data" {
 			return encoded // json.Marshal escapes <, which could end the element

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"sync"
 )
 
 // apply returns the document that an overlay makes of another (OpenAPI Overlay 1.0.0).
@@ -29,8 +30,10 @@ func apply(document, overlay object) (object, error) {
 }
 
 // segment is a name or an index of a JSONPath (RFC 9535, section 2.5.1), after a dot or
-// in brackets.
-var segment = regexp.MustCompile(`^(?:\.([A-Za-z_][0-9A-Za-z_]*)|\['([^'\\]*)'\]|\[(0|[1-9][0-9]*)\])`)
+// in brackets. It is compiled on first use, because few functions serve the document.
+var segment = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:\.([A-Za-z_][0-9A-Za-z_]*)|\['([^'\\]*)'\]|\[(0|[1-9][0-9]*)\])`)
+})
 
 // parsePath returns the names (string) and indexes (int) of a JSONPath.
 func parsePath(text string) (path []any, err error) {
@@ -38,7 +41,7 @@ func parsePath(text string) (path []any, err error) {
 		return nil, fmt.Errorf("it does not begin with $")
 	}
 	for text = text[1:]; text != ""; {
-		found := segment.FindStringSubmatch(text)
+		found := segment().FindStringSubmatch(text)
 		switch {
 		case found == nil:
 			return nil, fmt.Errorf("%q names no one place", text)
