@@ -59,6 +59,10 @@ check: need-check ## The checks for every change: format, vet, lint, and the qui
 test: need-test ## Check the code and run all tests. PACKAGES="./shared/domain/job …" runs these alone.
 	@scripts/test.sh
 
+.PHONY: test-update
+test-update: need-test-update ## Update a deploy of an earlier version in the local AWS while its jobs run: FROM=v0.1.0
+	@scripts/test-update.sh $(FROM)
+
 .PHONY: test-bare
 test-bare: need-test-bare ## Try make run and make test on a minimal Debian, as root: SUITE=trixie
 	@scripts/test-bare.sh

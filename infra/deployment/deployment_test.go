@@ -78,15 +78,30 @@ func deploy(t *testing.T) *deployed {
 	if err != nil {
 		t.Fatal(err)
 	}
+	d := &deployed{root: root}
+	// The program is found if another test has built it.
 	folder := t.TempDir()
-	built := filepath.Join(programtest.Folder(folder), "deploy")
-	d := &deployed{root: root, functions: filepath.Join(built, "functions"), worker: filepath.Join(built, "worker")}
-	d.run(t, nil, filepath.Join(root, "scripts", "build-functions.sh"), architecture(), d.functions)
-	d.functions = launched(t, d.functions)
-	d.run(t, nil, "go", "build", "-o", d.worker, "./cmd/worker")
+	d.build(t, filepath.Join(programtest.Folder(folder), "deploy"))
 	if d.program, err = servertest.Build(t.Context(), folder); err != nil {
 		t.Fatal(err)
 	}
+	d.startCloud(t)
+	d.redeploy(t)
+	return d
+}
+
+// build builds the functions and the worker of the version at root into a folder.
+func (d *deployed) build(t *testing.T, folder string) {
+	t.Helper()
+	d.functions, d.worker = filepath.Join(folder, "functions"), filepath.Join(folder, "worker")
+	d.run(t, nil, filepath.Join(d.root, "scripts", "build-functions.sh"), architecture(), d.functions)
+	d.functions = launched(t, d.functions)
+	d.run(t, nil, "go", "build", "-o", d.worker, "./cmd/worker")
+}
+
+// startCloud starts the local AWS and prepares it for deploys.
+func (d *deployed) startCloud(t *testing.T) {
+	t.Helper()
 	// What the functions call at is told to the local AWS as it starts.
 	d.calls = awstest.NewProxy(t, "", 1, awstest.Faults{})
 	d.cloud = awstest.Start(t, "LAMBDA_EXECUTOR=local", "AWS_ENDPOINT_URL="+d.calls.URL)
@@ -94,12 +109,10 @@ func deploy(t *testing.T) *deployed {
 	cdk := awstest.Tool(t, "cdk/node_modules/.bin/cdk")
 	// CDK synthesizes the app first if it runs in the app's folder.
 	bootstrap := exec.CommandContext(bounded(t), cdk, "bootstrap", "aws://"+awstest.Account+"/"+awstest.Region)
-	bootstrap.Dir, bootstrap.Env = folder, d.environment()
+	bootstrap.Dir, bootstrap.Env = t.TempDir(), d.environment()
 	if out, err := bootstrap.CombinedOutput(); err != nil {
 		t.Fatalf("cdk bootstrap: %v\n%s", err, out)
 	}
-	d.redeploy(t)
-	return d
 }
 
 // launched returns a folder of functions that start the built ones where they are: to pack

@@ -1,0 +1,126 @@
+package deployment
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"cutroom/shared/testkit/servertest"
+)
+
+// from is a checkout of the version that TestUpdate updates: see CONTRIBUTING.md.
+var from = flag.String("from", "", "a checkout of the version that is updated")
+
+// TestUpdate updates a deploy of an earlier version to this one while its clients submit
+// jobs and its worker runs them. Every job that either version accepted ends once and is
+// counted once, whichever functions and workers have had it; results, files and keys of
+// before are there.
+func TestUpdate(t *testing.T) {
+	if *from == "" {
+		t.Skip("no checkout of an earlier version is named by -from")
+	}
+	now, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	before, after := deployed{root: *from}, deployed{root: now}
+	before.build(t, filepath.Join(folder, "before"))
+	before.program = servertest.Program(filepath.Join(folder, "before", "cutroom"))
+	before.run(t, nil, "go", "build", "-o", string(before.program), "./cmd/cutroom")
+	after.build(t, filepath.Join(folder, "after"))
+	if after.program, err = servertest.Build(t.Context(), folder); err != nil {
+		t.Fatal(err)
+	}
+
+	d := &before
+	d.startCloud(t)
+	d.redeploy(t)
+	client := d.client(t, "update")
+	file := uploaded(t, client, short(t))
+	oldWorker := d.startWorker(t)
+	done := submit(t, client, short(t))
+	if ended := ended(t, client, done.ID); ended.Status != "completed" {
+		t.Fatalf("the job ended as %+v", ended)
+	}
+	result, err := client.Get(bounded(t), "/v1/jobs/"+done.ID+"/content", "Accept", anything)
+	if err != nil || result.Status != http.StatusOK {
+		t.Fatalf("its result: %d, %v", result.Status, err)
+	}
+
+	// Clients submit before, in and after the update.
+	clip := short(t)
+	accepted, stopClients := make(chan string, 1000), make(chan struct{})
+	var clients sync.WaitGroup
+	clients.Go(func() {
+		for {
+			select {
+			case <-stopClients:
+				return
+			case <-time.After(time.Second):
+			}
+			job, err := client.Submit(bounded(t), "gen-2.5",
+				servertest.Form{servertest.File("data", "clip.mp4", clip), servertest.Text("prompt", "film noir")})
+			if err != nil {
+				t.Logf("refused in the update: %v", err) // it is not accepted, and the client knows
+				continue
+			}
+			accepted <- job.ID
+		}
+	})
+	after.cloud, after.calls, d = before.cloud, before.calls, &after
+	d.redeploy(t)
+	// Two versions of workers take jobs side by side; then the old one is stopped.
+	d.startWorker(t)
+	sideBySide := submit(t, client, clip)
+	oldWorker.stop(t)
+	close(stopClients)
+	clients.Wait()
+	close(accepted)
+	byReference, err := client.Submit(bounded(t), "gen-2.5",
+		servertest.Form{servertest.File("data", "a.txt", []byte(file)), servertest.Text("prompt", "pop art")})
+	if err != nil {
+		t.Fatalf("a job of a file of before the update: %v", err)
+	}
+	jobs := []string{done.ID, sideBySide.ID, byReference.ID}
+	for id := range accepted {
+		jobs = append(jobs, id)
+	}
+	for _, id := range jobs {
+		if job := ended(t, client, id); job.Status != "completed" {
+			t.Errorf("a job of the update ended as %+v, %+v", job, job.Error)
+		}
+	}
+	t.Logf("%d jobs were accepted and completed", len(jobs))
+	if len(jobs) < 6 {
+		t.Errorf("only %d jobs were accepted", len(jobs))
+	}
+
+	wantMoved(t, client, []string{file}, done.ID, result.Body)
+	until(t, "each job is counted once", func(ctx context.Context) (bool, error) {
+		inference := &servertest.Client{URL: d.url(t, "InferenceUrl")}
+		answer, err := inference.Call(ctx, http.MethodGet, "/v1/usage", nil, 0, "Authorization", "Bearer "+client.Key)
+		var used struct {
+			Data []struct {
+				Jobs      int
+				Completed int `json:"jobs_completed"`
+			}
+		}
+		if err == nil {
+			err = json.Unmarshal(answer.Body, &used)
+		}
+		counted, completed := 0, 0
+		for _, row := range used.Data { // midnight may have passed
+			counted, completed = counted+row.Jobs, completed+row.Completed
+		}
+		if counted > len(jobs) || completed > len(jobs) {
+			t.Fatalf("%d jobs are counted and %d as completed, want %d", counted, completed, len(jobs))
+		}
+		return counted == len(jobs) && completed == len(jobs), err
+	})
+}
