@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/platform/awsclient"
 )
@@ -19,12 +20,6 @@ import (
 // stands, so they are made here: a later attempt is counted in the second in which it would
 // come, and what it writes is there at once. The budget of attempts that each client has is
 // left out.
-const (
-	firstWait, longestWait = 50 * time.Millisecond, time.Second
-	// Those of package dynamo for transactions.
-	conflictTries                     = 40
-	conflictWait, longestConflictWait = 10 * time.Millisecond, 400 * time.Millisecond
-)
 
 // TransactionTime is how long a transaction is taken to hold its items: a write that comes in
 // this time, and a transaction that would hold one of them at the same time, is refused.
@@ -61,9 +56,9 @@ func waitAfter(err error, tries int) (wait time.Duration, most int) {
 	var one *types.TransactionConflictException
 	switch {
 	case isConflict(err):
-		return min(conflictWait<<min(tries-1, 10), longestConflictWait), conflictTries
+		return dynamo.LongestConflictWait(tries), dynamo.ConflictTries
 	case errors.As(err, &one), awsclient.IsThrottle(err):
-		return min(firstWait<<min(tries-1, 10), longestWait), awsclient.Attempts
+		return awsclient.LongestWait(tries), awsclient.Attempts
 	}
 	return 0, 0
 }

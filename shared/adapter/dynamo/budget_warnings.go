@@ -28,7 +28,7 @@ const WarningPart = "warning"
 // Errors: fault.Unavailable.
 func (b *Budgets) Warn(ctx context.Context, c budget.Counter, missed int64, at time.Time) (budget.Noted, error) {
 	at = at.UTC().Truncate(time.Millisecond)
-	for range conflictTries {
+	for range ConflictTries {
 		noted, err := b.findWarning(ctx, c, missed, at)
 		if err != nil || noted.Warning.Percent == 0 {
 			return noted, storeError("look for a warning", err)

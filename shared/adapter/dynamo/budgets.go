@@ -170,7 +170,7 @@ func (b *Budgets) change(ctx context.Context, from audit.Origin, id budget.ID, a
 			return err
 		}
 		err = transact(ctx, b.client, append([]types.TransactWriteItem{write(unchanged), note(b.table, entry)}, others...))
-		if refused(err) == nil || try == conflictTries {
+		if refused(err) == nil || try == ConflictTries {
 			return err
 		}
 	}

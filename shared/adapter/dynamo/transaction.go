@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// conflictTries is how often a transaction is tried that conflicts with another on
+	// ConflictTries is how often a transaction is tried that conflicts with another on
 	// the same items, and conflictWait the longest wait before the second try. The wait
 	// doubles up to longestWait. With these, fifty concurrent writers of one item all
 	// succeed.
-	conflictTries = 40
+	ConflictTries = 40
 	conflictWait  = 10 * time.Millisecond
 	longestWait   = 400 * time.Millisecond
 )
@@ -52,25 +52,29 @@ func transact(ctx context.Context, client *dynamodb.Client, writes []types.Trans
 func transactOnce(ctx context.Context, client *dynamodb.Client, writes []types.TransactWriteItem, token *string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	wait := conflictWait
 	for try := 1; ; try++ {
 		_, err := client.TransactWriteItems(ctx,
 			&dynamodb.TransactWriteItemsInput{TransactItems: writes, ClientRequestToken: token})
 		if err == nil {
 			return nil
 		}
-		if !conflicts(err) || try == conflictTries {
+		if !conflicts(err) || try == ConflictTries {
 			return asRefusal(err)
 		}
-		timer := time.NewTimer(rand.N(wait))
+		timer := time.NewTimer(rand.N(LongestConflictWait(try)))
 		select {
 		case <-ctx.Done():
 			timer.Stop()
 			return errors.Join(ctx.Err(), err)
 		case <-timer.C:
 		}
-		wait = min(2*wait, longestWait)
 	}
+}
+
+// LongestConflictWait returns the longest wait after a try of a transaction, of which the first
+// is 1, before the next one.
+func LongestConflictWait(try int) time.Duration {
+	return min(conflictWait<<min(max(try-1, 0), 10), longestWait)
 }
 
 // conflicts reports whether a transaction was cancelled only because of a concurrent

@@ -37,8 +37,12 @@ func Retryer() aws.Retryer {
 	})
 }
 
-func backoff(attempt int, _ error) (time.Duration, error) {
-	return rand.N(min(firstBackoff<<min(max(attempt-1, 0), 10), longestBackoff)), nil
+func backoff(attempt int, _ error) (time.Duration, error) { return rand.N(LongestWait(attempt)), nil }
+
+// LongestWait returns the longest wait after an attempt, of which the first is 1, before the
+// next one.
+func LongestWait(attempt int) time.Duration {
+	return min(firstBackoff<<min(max(attempt-1, 0), 10), longestBackoff)
 }
 
 // HTTPClient returns the transport of one client: the configuration's own, such as one that
