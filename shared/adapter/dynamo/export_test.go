@@ -26,6 +26,9 @@ func (b *Budgets) Spread() *Budgets {
 	return b
 }
 
+// BelievedFor is how long the result of a comparison with records is believed.
+const BelievedFor = believedFor
+
 // SpreadAtOnce makes every account spread as soon as it has a job.
 func (s *Jobs) SpreadAtOnce() *Jobs {
 	s.index.sets, s.index.delay = 0, 0

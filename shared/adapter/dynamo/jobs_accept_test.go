@@ -116,7 +116,9 @@ func TestOpenJobsThatWereEndedElsewhere(t *testing.T) {
 	})
 	t.Run("make room for exactly as many", func(t *testing.T) {
 		const limit = 260 // two sets, each of more than one batch of reads
-		jobs, _ := newJobs(t, cloud, &handedOver{})
+		first, count := newJobs(t, cloud, &handedOver{})
+		now := time.Now()
+		jobs := dynamo.NewJobs(first.Runs, &handedOver{}, count, func() time.Time { return now })
 		for i := range limit {
 			if err := jobs.Accept(t.Context(), newJob(fmt.Sprint("job_", i)), limit); err != nil {
 				t.Fatal(err)
@@ -130,6 +132,7 @@ func TestOpenJobsThatWereEndedElsewhere(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+		now = now.Add(dynamo.BelievedFor)
 		for i := range 3 {
 			err := jobs.Accept(t.Context(), newJob(fmt.Sprint("job_more_", i)), limit)
 			if accepted := err == nil; accepted != (i < 2) {

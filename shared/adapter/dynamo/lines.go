@@ -55,7 +55,11 @@ func (s *Jobs) Own(ctx context.Context, j job.Job, limit int) (own job.Own, err 
 	if err != nil {
 		return job.Own{}, storeError("read an account's open jobs", err)
 	}
-	for _, element := range elementsOf(found.Item) {
+	set, err := readOpenSet(found.Item)
+	if err != nil {
+		return job.Own{}, storeError("read an account's open jobs", err)
+	}
+	for _, element := range set.elements {
 		open := readOpenJob(element)
 		switch {
 		case open.lane != j.Lane:

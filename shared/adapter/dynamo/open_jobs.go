@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
-	"math"
 	"strings"
 	"time"
 
@@ -21,7 +20,7 @@ import (
 // transaction that records a job adds it to a set; the worker that completes it removes it
 // afterwards. The state machine, which ends the others, does not: one more state transition
 // for each job would cost more than all other calls of a job together. So a set is never too
-// small, and a set that looks full is compared with the records of its jobs.
+// small, and a set that looks full is compared with the records of its jobs (freeEnded).
 
 // openJob is an element of the set.
 type openJob struct {
@@ -97,106 +96,51 @@ func openKey(account string, set int) item {
 	return jobKey(fmt.Sprintf("account#%s#%d", account, set), "open")
 }
 
-// openSet reads a set.
-func (s *Jobs) openSet(ctx context.Context, account string, set int) ([]string, error) {
-	found, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &s.table, Key: openKey(account, set), ConsistentRead: aws.Bool(true),
-	})
-	if err != nil {
-		return nil, err
-	}
-	return elementsOf(found.Item), nil
+// openSet is a set as it was read.
+type openSet struct {
+	elements []string
+	// believed is until when all of it is taken to be open, see freeEnded.
+	believed time.Time
 }
 
-func elementsOf(i item) []string {
-	set, _ := i["open"].(*types.AttributeValueMemberSS)
-	if set == nil {
-		return nil
+func readOpenSet(i item) (openSet, error) {
+	r := reader{item: i}
+	set := openSet{believed: r.moment(believedAttribute)}
+	if elements, there := i["open"].(*types.AttributeValueMemberSS); there {
+		set.elements = elements.Value
 	}
-	return set.Value
+	return set, r.err
 }
 
 // allOpen reads the sets of an account with the limit, without a look at the records.
-func (s *Jobs) allOpen(ctx context.Context, account string, limit openLimit) (sets [][]string, err error) {
-	n := limit.sets
-	sets = make([][]string, n)
-	if n == 1 {
-		sets[0], err = s.openSet(ctx, account, 0)
+func (s *Jobs) allOpen(ctx context.Context, account string, limit openLimit) (sets []openSet, err error) {
+	sets = make([]openSet, limit.sets)
+	if len(sets) == 1 {
+		found, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
+			TableName: &s.table, Key: openKey(account, 0), ConsistentRead: aws.Bool(true),
+		})
+		if err != nil {
+			return nil, err
+		}
+		sets[0], err = readOpenSet(found.Item)
 		return sets, err
 	}
-	keys, places := make([]item, n), map[string]int{}
-	for set := range n {
-		keys[set] = openKey(account, set)
-		places[(&reader{item: keys[set]}).text("id")] = set
+	keys, places := make([]item, len(sets)), map[string]int{}
+	for i := range sets {
+		keys[i] = openKey(account, i)
+		places[(&reader{item: keys[i]}).text("id")] = i
 	}
 	found, err := s.items(ctx, keys)
-	for _, i := range found {
-		sets[places[(&reader{item: i}).text("id")]] = elementsOf(i)
+	for _, one := range found {
+		if err == nil {
+			sets[places[(&reader{item: one}).text("id")]], err = readOpenSet(one)
+		}
 	}
 	return sets, err
 }
 
-const (
-	// setsRead is how many sets an account may have of which all are read to count its jobs.
-	// Of one with more, setsSampled are read.
-	setsRead, setsSampled = 8, 4
-	// surely is by how many standard deviations of what was counted in a sample the count is
-	// raised, so that it is hardly ever too low.
-	surely = 4
-)
-
-// sampleOpen estimates how many open jobs an account has on a lane, from some of its sets: the
-// mean, and what they hardly exceed; and likewise what those on all lanes do. Jobs are spread
-// over sets by their ids.
-func (s *Jobs) sampleOpen(
-	ctx context.Context, lane job.Lane, account string, limit openLimit,
-) (mean, most, all int, err error) {
-	first := int(s.samples.Add(1)) * setsSampled
-	keys := make([]item, setsSampled)
-	for i := range keys {
-		keys[i] = openKey(account, (first+i)%limit.sets)
-	}
-	// A moment old will do for an estimate.
-	found, err := readAsked(ctx, s.client, s.table, types.KeysAndAttributes{Keys: keys})
-	if err != nil {
-		return 0, 0, 0, err
-	}
-	var sets [][]string
-	for _, i := range found {
-		sets = append(sets, elementsOf(i))
-	}
-	inAll, onLane := countOpen(sets, lane)
-	scaled := func(count float64) int { return int(math.Ceil(count * float64(limit.sets) / setsSampled)) }
-	raised := func(count int) int { return scaled(float64(count) + surely*math.Sqrt(float64(count)+1)) }
-	return scaled(float64(onLane)), raised(onLane), raised(inAll), nil
-}
-
-// freeEnded removes from a set the jobs that have ended, and returns the others.
-func (s *Jobs) freeEnded(ctx context.Context, account string, set int, elements []string) (open []string, err error) {
-	var ended []string
-	for rest := elements; len(rest) > 0; rest = rest[min(itemsAtOnce, len(rest)):] {
-		part := rest[:min(itemsAtOnce, len(rest))]
-		isOpen, err := s.areOpen(ctx, part)
-		if err != nil {
-			return nil, err
-		}
-		for _, element := range part {
-			if isOpen[readOpenJob(element).id] {
-				open = append(open, element)
-			} else {
-				ended = append(ended, element)
-			}
-		}
-	}
-	if len(ended) > 0 {
-		// A job that has ended stays ended, so the removal needs no condition.
-		err = s.freeAll(ctx, account, set, ended)
-	}
-	return open, err
-}
-
-// findRoom returns the set with the most room after the jobs that have ended are out of
-// all of them.
+// findRoom returns the set with the most room: where all sets look full, after the jobs that
+// have ended are out of them.
 //
 // Errors: fault.Limited if there is none.
 func (s *Jobs) findRoom(ctx context.Context, account string, limit openLimit) (set int, err error) {
@@ -204,56 +148,39 @@ func (s *Jobs) findRoom(ctx context.Context, account string, limit openLimit) (s
 	if err != nil {
 		return 0, err
 	}
-	most := 0
-	for i, elements := range sets {
-		if elements, err = s.freeEnded(ctx, account, i, elements); err != nil {
+	set, there := limit.roomiest(sets)
+	if there {
+		return set, nil
+	}
+	for i := range sets {
+		if sets[i], err = s.freeEnded(ctx, account, i, sets[i]); err != nil {
 			return 0, err
 		}
-		if room := limit.room(i) - len(elements); room > most {
-			set, most = i, room
-		}
 	}
-	if most == 0 {
+	if set, there = limit.roomiest(sets); !there {
 		return 0, job.TooManyOpen(limit.jobs)
 	}
 	return set, nil
 }
 
-// areOpen returns which of the jobs, at most itemsAtOnce, have not ended. A job past its
-// deadline has ended, whether or not that is recorded; so has one without a record,
-// which was withdrawn.
-func (s *Jobs) areOpen(ctx context.Context, elements []string) (map[string]bool, error) {
-	keys := make([]item, 0, len(elements))
-	for _, element := range elements {
-		keys = append(keys, jobKey(readOpenJob(element).id, RecordPart))
-	}
-	records, err := s.items(ctx, keys, "id", "status", "deadline")
-	if err != nil {
-		return nil, err
-	}
-	isOpen := map[string]bool{}
-	for _, record := range records {
-		r := reader{item: record}
-		id, status := r.text("id"), job.Status(r.text("status"))
-		deadline, err := readTime(r.text("deadline"))
-		if err != nil {
-			return nil, err
+// roomiest returns which of the sets has the most room, if one has any.
+func (l openLimit) roomiest(sets []openSet) (set int, there bool) {
+	most := 0
+	for i, one := range sets {
+		if room := l.room(i) - len(one.elements); room > most {
+			set, most = i, room
 		}
-		isOpen[id] = !status.Terminal() && s.now().Before(deadline)
 	}
-	return isOpen, nil
+	return set, most > 0
 }
 
 // free removes a job that has ended from the set that has it.
 func (r *Runs) free(ctx context.Context, j job.Job, set int) error {
-	return r.freeAll(ctx, j.Account, set, []string{openJob{j.Lane, j.ID}.String()})
-}
-
-func (r *Runs) freeAll(ctx context.Context, account string, set int, elements []string) error {
 	_, err := r.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: &r.table, Key: openKey(account, set),
-		UpdateExpression:         aws.String("DELETE #open :ended"),
-		ExpressionAttributeNames: named("open"), ExpressionAttributeValues: item{":ended": texts(elements...)},
+		TableName: &r.table, Key: openKey(j.Account, set),
+		UpdateExpression:          aws.String("DELETE #open :ended"),
+		ExpressionAttributeNames:  named("open"),
+		ExpressionAttributeValues: item{":ended": texts(openJob{j.Lane, j.ID}.String())},
 	})
 	return err
 }

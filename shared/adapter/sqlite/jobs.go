@@ -34,6 +34,7 @@ const (
 	backlogOfLane = `select
 		(select count(*) from job where lane = ?1 and completed_at is null),
 		(select count(*) from job where lane = ?1 and account = ?2 and completed_at is null),
+		(select count(*) from job indexed by job_open_by_account where account = ?2 and completed_at is null),
 		(select avg(completed_at - started_at) from (select completed_at, started_at from job
 			where lane = ?1 and status = 'completed' order by completed_at desc limit ?3))`
 )
@@ -149,7 +150,7 @@ func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string, _ int
 		mean    sql.NullFloat64
 	)
 	err := s.db.reader.QueryRowContext(ctx, backlogOfLane, lane, account, recentRuns).
-		Scan(&backlog.Jobs, &backlog.AccountJobs, &mean)
+		Scan(&backlog.Jobs, &backlog.AccountJobs, &backlog.AccountOpen, &mean)
 	backlog.RunTime = time.Duration(mean.Float64 * float64(time.Millisecond))
 	return backlog, storeError("read the backlog", err)
 }

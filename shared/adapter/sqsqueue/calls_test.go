@@ -141,6 +141,23 @@ func TestCallsAreAsDocumented(t *testing.T) {
 		first.Account = "large"
 		return h.jobs.Accept(ctx, first, 501)
 	})
+	quiet := dynamo.NewJobs(h.runs, handedOver{}, nil, time.Now)
+	many := func(account string, n int) {
+		for i := range n {
+			one := newJob(fmt.Sprint("job_", account, i))
+			one.Account = account
+			if err := quiet.Accept(ctx, one, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	many("full", 25)
+	full := func() error {
+		_, err := other().Backlog(ctx, job.VideoLane, "full", 25)
+		return err
+	}
+	counted("Jobs.Backlog, at a limit of 25 or more", full)
+	counted("Jobs.Backlog, at such a limit again", full)
 	workers := dynamo.NewWorkers(dynamo.NewClient(proxy.Config()), h.table, time.Now)
 	counted("Workers.Beat", func() error { return workers.Beat(ctx, job.ImageLane) })
 	estimates := dynamo.NewEstimates(dynamo.NewClient(proxy.Config()), h.table)

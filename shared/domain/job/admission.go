@@ -10,15 +10,16 @@ import (
 // Backlog is the work queued ahead of a new job on a lane.
 type Backlog struct {
 	// Jobs is how many jobs of the lane are pending or processing, of all
-	// accounts; AccountJobs is how many of them are the account's own.
-	Jobs, AccountJobs int
+	// accounts; AccountJobs is how many of them are the account's own, and AccountOpen how
+	// many that has on all lanes.
+	Jobs, AccountJobs, AccountOpen int
 	// RunTime is the mean time from start to end of the jobs that ended most
 	// recently, 0 if none has.
 	RunTime time.Duration
 	// Fleet is what is known of the workers where they come and go.
 	Fleet Fleet
-	// Recount counts exactly, where Jobs and AccountJobs were estimated from a part of the
-	// account's jobs so that they are hardly too low. It is nil where they are exact.
+	// Recount counts exactly, where the account's jobs were estimated from a part of them so
+	// that the numbers are hardly too low. It is nil where they are exact.
 	Recount func(ctx context.Context) (Backlog, error)
 }
 

@@ -220,7 +220,7 @@ func (s *Service) CheckCapacity(ctx context.Context, lane Lane, account string, 
 
 // admit refuses a job by the account's limit and by the lane's backlog.
 func (s *Service) admit(backlog Backlog, lane Lane, limit int) error {
-	if limit > 0 && backlog.AccountJobs >= limit {
+	if limit > 0 && backlog.AccountOpen >= limit {
 		full := TooManyOpen(limit)
 		full.RetryAfter = retryAfter()
 		return full

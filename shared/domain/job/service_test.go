@@ -66,7 +66,8 @@ func (s *roughStore) Backlog(context.Context, job.Lane, string, int) (job.Backlo
 
 // No job is refused because of an estimate, and none is counted twice that it admits.
 func TestEstimatesOfABacklogRefuseNothing(t *testing.T) {
-	few, many := job.Backlog{Jobs: 20, AccountJobs: 20}, job.Backlog{Jobs: 50, AccountJobs: 50}
+	few := job.Backlog{Jobs: 20, AccountJobs: 20, AccountOpen: 20}
+	many := job.Backlog{Jobs: 50, AccountJobs: 50, AccountOpen: 50}
 	for _, c := range []struct {
 		rough, exact job.Backlog
 		limit        int
@@ -74,7 +75,7 @@ func TestEstimatesOfABacklogRefuseNothing(t *testing.T) {
 		recounted    int
 	}{
 		{few, many, 100, true, 0}, {many, few, 100, true, 1}, {many, many, 100, false, 1},
-		{few, few, 20, false, 1}, {few, job.Backlog{Jobs: 20, AccountJobs: 19}, 20, true, 1},
+		{few, few, 20, false, 1}, {few, job.Backlog{Jobs: 20, AccountJobs: 20, AccountOpen: 19}, 20, true, 1},
 	} {
 		store := &roughStore{rough: c.rough, exact: c.exact}
 		service := job.NewService(job.Config{Store: store, Now: time.Now, Workers: map[job.Lane]int{job.VideoLane: 1}})

@@ -22,7 +22,7 @@ var raceTests = []test{
 			s, conformance.Race(racers, func(i int) error { return s.Store.Accept(s.ctx, jobs[i], limit) }), fault.Limited,
 		)
 		s.same("jobs accepted", len(won), limit)
-		s.backlog(job.VideoLane, "acme", job.Backlog{Jobs: limit, AccountJobs: limit})
+		s.backlog(job.VideoLane, "acme", job.Backlog{Jobs: limit, AccountJobs: limit, AccountOpen: limit})
 		for _, i := range won {
 			s.unchanged(jobs[i])
 		}
@@ -33,7 +33,7 @@ var raceTests = []test{
 			s, conformance.Race(racers, func(int) error { return s.Store.Accept(s.ctx, j, 1) }), fault.Limited,
 		)
 		s.same("calls that succeeded", len(won), racers)
-		s.backlog(job.VideoLane, "acme", job.Backlog{Jobs: 1, AccountJobs: 1})
+		s.backlog(job.VideoLane, "acme", job.Backlog{Jobs: 1, AccountJobs: 1, AccountOpen: 1})
 	}},
 	{"start no more runs than there are", func(s *suite) {
 		j := s.accept()

@@ -87,6 +87,39 @@ var acceptTests = []test{
 		conformance.OK(s, err)
 		conformance.OK(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), 1))
 	}},
+	{"has room at once for each job that ends, however often a full account was refused", func(s *suite) {
+		const limit = 30
+		open := make([]job.Job, limit)
+		for i := range open {
+			open[i] = s.new([]job.Lane{job.VideoLane, job.ImageLane}[i%2], "acme")
+			conformance.OK(s, s.Store.Accept(s.ctx, open[i], limit))
+		}
+		full := func() {
+			s.Helper()
+			for range 3 {
+				backlog, err := s.Store.Backlog(s.ctx, job.VideoLane, "acme", limit)
+				conformance.OK(s, err)
+				s.same("open jobs", backlog.AccountOpen, limit)
+				conformance.Fails(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), limit), fault.Limited)
+			}
+		}
+		for i, end := range []func(id string) error{
+			func(id string) error {
+				s.start(id, "n1", s.at(1))
+				return s.Runs.Complete(s.ctx, id, "n1", result, s.at(2))
+			},
+			func(id string) error { return s.Store.Fail(s.ctx, id, "", broken, s.at(2)) },
+			func(id string) error {
+				_, err := s.Store.Expire(s.ctx, id, open[0].Deadline)
+				return err
+			},
+		} {
+			full()
+			conformance.OK(s, end(open[i].ID))
+			conformance.OK(s, s.Store.Accept(s.ctx, s.new(job.ImageLane, "acme"), limit))
+		}
+		full()
+	}},
 	{"takes a limit of 0 as none", func(s *suite) {
 		for range 5 {
 			s.accept()
@@ -177,16 +210,16 @@ var backlogTests = []test{
 	{"of an idle lane is empty", func(s *suite) {
 		s.backlog(job.VideoLane, "acme", job.Backlog{})
 	}},
-	{"counts the lane's pending and processing jobs, and the account's own", func(s *suite) {
+	{"counts the lane's pending and processing jobs, and the account's own on it and on all lanes", func(s *suite) {
 		s.accept()
 		s.acceptFor(job.ImageLane, "acme")
 		s.acceptFor(job.VideoLane, "zoo")
 		processing := s.accept()
 		s.start(processing.ID, "n1", s.at(1))
-		s.backlog(job.VideoLane, "acme", job.Backlog{Jobs: 3, AccountJobs: 2})
-		s.backlog(job.VideoLane, "zoo", job.Backlog{Jobs: 3, AccountJobs: 1})
+		s.backlog(job.VideoLane, "acme", job.Backlog{Jobs: 3, AccountJobs: 2, AccountOpen: 3})
+		s.backlog(job.VideoLane, "zoo", job.Backlog{Jobs: 3, AccountJobs: 1, AccountOpen: 1})
 		s.backlog(job.VideoLane, "new", job.Backlog{Jobs: 3})
-		s.backlog(job.ImageLane, "acme", job.Backlog{Jobs: 1, AccountJobs: 1})
+		s.backlog(job.ImageLane, "acme", job.Backlog{Jobs: 1, AccountJobs: 1, AccountOpen: 3})
 	}},
 	{"forgets jobs that have ended, either way", func(s *suite) {
 		failed, expired := s.accept(), s.accept()

@@ -1,0 +1,134 @@
+package dynamo
+
+import (
+	"context"
+	"math"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"cutroom/shared/domain/job"
+)
+
+const (
+	// setsRead is how many sets an account may have of which all are read to count its jobs.
+	// Of one with more, setsSampled are read.
+	setsRead, setsSampled = 8, 4
+	// surely is by how many standard deviations of what was counted in a sample the count is
+	// raised, so that it is hardly ever too low.
+	surely = 4
+)
+
+// Backlog returns the work that is ahead of a new job on the lane. The number of all
+// jobs is the queue's, which may lag; run times and workers are as they were within
+// laneStateFor. That of the account includes jobs that failed a moment
+// ago, as long as neither is more than there can be. Where the limit is so high that there are
+// many sets of open jobs, it reads some of them for an estimate.
+//
+// Errors: fault.Unavailable.
+func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string, limit int) (job.Backlog, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
+	var (
+		backlog job.Backlog
+		err     error
+	)
+	if backlog.Jobs, err = s.lengths.Length(ctx, lane); err != nil {
+		return job.Backlog{}, err
+	}
+	state, err := s.lane(ctx, lane)
+	if err != nil {
+		return job.Backlog{}, storeError("read the backlog", err)
+	}
+	backlog.RunTime, backlog.Fleet = state.mean(), state.fleet
+	of := openLimitOf(limit)
+	exactly := func(ctx context.Context) (job.Backlog, error) {
+		open, err := s.countOpen(ctx, lane, account, of, backlog.Jobs)
+		if err != nil {
+			return job.Backlog{}, storeError("read the backlog", err)
+		}
+		// The queue's number may lag behind the account's own.
+		exact := backlog
+		exact.Jobs, exact.AccountJobs, exact.AccountOpen = max(backlog.Jobs, open.lane), open.lane, open.all
+		return exact, nil
+	}
+	if of.sets <= setsRead {
+		return exactly(ctx)
+	}
+	mean, most, err := s.sampleOpen(ctx, lane, account, of)
+	if err != nil {
+		return job.Backlog{}, storeError("read the backlog", err)
+	}
+	if most.all >= of.jobs || mean.lane > backlog.Jobs {
+		return exactly(ctx)
+	}
+	estimate := backlog
+	estimate.Jobs, estimate.AccountJobs, estimate.AccountOpen = max(backlog.Jobs, most.lane), most.lane, most.all
+	estimate.Recount = exactly
+	return estimate, nil
+}
+
+// openCount is how many jobs of an account are open on all lanes, and on one of them.
+type openCount struct{ all, lane int }
+
+// countOpen returns how many open jobs an account has, on all lanes and on one, whose queue has
+// so many of all accounts. The records are read where the sets must be wrong or would mean a
+// refusal.
+func (s *Jobs) countOpen(
+	ctx context.Context, lane job.Lane, account string, limit openLimit, queued int,
+) (openCount, error) {
+	sets, err := s.allOpen(ctx, account, limit)
+	if err != nil {
+		return openCount{}, err
+	}
+	count := countIn(sets, lane)
+	if count.all < limit.jobs && count.lane <= queued {
+		return count, nil
+	}
+	for i := range sets {
+		if sets[i], err = s.freeEnded(ctx, account, i, sets[i]); err != nil {
+			return openCount{}, err
+		}
+	}
+	return countIn(sets, lane), nil
+}
+
+// countIn counts the elements of sets, and those of a lane.
+func countIn(sets []openSet, lane job.Lane) (count openCount) {
+	for _, set := range sets {
+		count.all += len(set.elements)
+		for _, element := range set.elements {
+			if readOpenJob(element).lane == lane {
+				count.lane++
+			}
+		}
+	}
+	return count
+}
+
+// sampleOpen estimates how many open jobs an account has, on all lanes and on one, from some of
+// its sets: the mean, and what they hardly exceed. Jobs are spread over sets by their ids.
+func (s *Jobs) sampleOpen(
+	ctx context.Context, lane job.Lane, account string, limit openLimit,
+) (mean, most openCount, err error) {
+	first := int(s.samples.Add(1)) * setsSampled
+	keys := make([]item, setsSampled)
+	for i := range keys {
+		keys[i] = openKey(account, (first+i)%limit.sets)
+	}
+	// A moment old will do for an estimate.
+	found, err := readAsked(ctx, s.client, s.table, types.KeysAndAttributes{Keys: keys})
+	if err != nil {
+		return mean, most, err
+	}
+	sets := make([]openSet, len(found))
+	for i, one := range found {
+		if sets[i], err = readOpenSet(one); err != nil {
+			return mean, most, err
+		}
+	}
+	counted := countIn(sets, lane)
+	scaled := func(count float64) int { return int(math.Ceil(count * float64(limit.sets) / setsSampled)) }
+	raised := func(count int) int { return scaled(float64(count) + surely*math.Sqrt(float64(count)+1)) }
+	return openCount{scaled(float64(counted.all)), scaled(float64(counted.lane))},
+		openCount{raised(counted.all), raised(counted.lane)}, nil
+}
