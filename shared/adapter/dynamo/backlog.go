@@ -40,12 +40,13 @@ func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string, limit
 		return job.Backlog{}, storeError("read the backlog", err)
 	}
 	backlog.RunTime, backlog.Fleet = state.mean(), state.fleet
-	of := openLimitOf(limit)
+	of := s.limitOf(account, limit)
 	exactly := func(ctx context.Context) (job.Backlog, error) {
 		open, err := s.countOpen(ctx, lane, account, of, backlog.Jobs)
 		if err != nil {
 			return job.Backlog{}, storeError("read the backlog", err)
 		}
+		s.stayWide(ctx, account, of, open.all)
 		// The queue's number may lag behind the account's own.
 		exact := backlog
 		exact.Jobs, exact.AccountJobs, exact.AccountOpen = max(backlog.Jobs, open.lane), open.lane, open.all
@@ -61,6 +62,7 @@ func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string, limit
 	if most.all >= of.jobs || mean.lane > backlog.Jobs {
 		return exactly(ctx)
 	}
+	s.stayWide(ctx, account, of, mean.all)
 	estimate := backlog
 	estimate.Jobs, estimate.AccountJobs, estimate.AccountOpen = max(backlog.Jobs, most.lane), most.lane, most.all
 	estimate.Recount = exactly
@@ -84,10 +86,8 @@ func (s *Jobs) countOpen(
 	if count.all < limit.jobs && count.lane <= queued {
 		return count, nil
 	}
-	for i := range sets {
-		if sets[i], err = s.freeEnded(ctx, account, i, sets[i]); err != nil {
-			return openCount{}, err
-		}
+	if sets, err = s.freeEnded(ctx, account, sets); err != nil {
+		return openCount{}, err
 	}
 	return countIn(sets, lane), nil
 }
@@ -106,29 +106,45 @@ func countIn(sets []openSet, lane job.Lane) (count openCount) {
 }
 
 // sampleOpen estimates how many open jobs an account has, on all lanes and on one, from some of
-// its sets: the mean, and what they hardly exceed. Jobs are spread over sets by their ids.
+// its sets: the mean, and what they hardly exceed. Jobs are spread over sets by their ids, but
+// the first set of an account without a limit may have more, from before it had others, and is
+// always read.
 func (s *Jobs) sampleOpen(
 	ctx context.Context, lane job.Lane, account string, limit openLimit,
 ) (mean, most openCount, err error) {
-	first := int(s.samples.Add(1)) * setsSampled
-	keys := make([]item, setsSampled)
-	for i := range keys {
-		keys[i] = openKey(account, (first+i)%limit.sets)
+	own := 0
+	if limit.none {
+		own = 1
+	}
+	sampled, all := setsSampled-own, limit.sets-own
+	first := int(s.samples.Add(1)) * sampled
+	keys := make([]item, setsSampled) // the first of them is that of the first set, if own is 1
+	for i := range sampled {
+		keys[own+i] = openKey(account, own+(first+i)%all)
+	}
+	if own == 1 {
+		keys[0] = openKey(account, 0)
 	}
 	// A moment old will do for an estimate.
 	found, err := readAsked(ctx, s.client, s.table, types.KeysAndAttributes{Keys: keys})
 	if err != nil {
 		return mean, most, err
 	}
-	sets := make([]openSet, len(found))
-	for i, one := range found {
-		if sets[i], err = readOpenSet(one); err != nil {
+	var counted, others openCount
+	firstID := (&reader{item: openKey(account, 0)}).text("id")
+	for _, one := range found {
+		set, err := readOpenSet(one)
+		if err != nil {
 			return mean, most, err
 		}
+		if count := countIn([]openSet{set}, lane); own == 1 && (&reader{item: one}).text("id") == firstID {
+			counted = count
+		} else {
+			others.all, others.lane = others.all+count.all, others.lane+count.lane
+		}
 	}
-	counted := countIn(sets, lane)
-	scaled := func(count float64) int { return int(math.Ceil(count * float64(limit.sets) / setsSampled)) }
+	scaled := func(count float64) int { return int(math.Ceil(count * float64(all) / float64(sampled))) }
 	raised := func(count int) int { return scaled(float64(count) + surely*math.Sqrt(float64(count)+1)) }
-	return openCount{scaled(float64(counted.all)), scaled(float64(counted.lane))},
-		openCount{raised(counted.all), raised(counted.lane)}, nil
+	return openCount{counted.all + scaled(float64(others.all)), counted.lane + scaled(float64(others.lane))},
+		openCount{counted.all + raised(others.all), counted.lane + raised(others.lane)}, nil
 }

@@ -35,6 +35,12 @@ func (s *Jobs) SpreadAtOnce() *Jobs {
 	return s
 }
 
+// LargeFrom makes the index be spread for accounts without a limit that have so many open jobs.
+func (s *Jobs) LargeFrom(open int) *Jobs {
+	s.widths.large = open
+	return s
+}
+
 // ReadLittle makes lists read few entries of each partition of the index at once.
 func (s *Jobs) ReadLittle() *Jobs {
 	s.index.unit = 1

@@ -27,7 +27,7 @@ import (
 // first is that of every account, and of all jobs of earlier versions; the others have a name
 // that no account has, and their records say whose they are in another attribute. An item
 // says from when on an account is spread. That is spreadDelay after the first job with such a
-// limit, because earlier versions do not understand these records, and who lists jobs looks
+// limit, or without one while largeFrom are open, because earlier versions do not understand these records, and who lists jobs looks
 // for the item only once in spreadLook. It stays when the limit is lowered.
 const jobsByAccount = "jobs-by-account"
 
@@ -89,10 +89,14 @@ func indexPartition(account string, n uint32) string {
 
 func spreadKey(account string) item { return jobKey("account#"+account, spreadPart) }
 
+// isFor reports whether an account with such a limit, or one without that has many open jobs,
+// is to be spread.
+func (x *jobIndex) isFor(limit openLimit) bool { return limit.sets >= x.sets && !limit.quiet }
+
 // partitionOf returns the partition of a new job. Where it cannot be told whether the account is
 // spread, that is the first, which is always listed.
 func (x *jobIndex) partitionOf(ctx context.Context, j job.Job, limit openLimit) string {
-	if limit.sets < x.sets {
+	if !x.isFor(limit) {
 		return j.Account
 	}
 	from, err := x.spreadFrom(ctx, j.Account)
@@ -153,8 +157,8 @@ func (x *jobIndex) remember(account string, from time.Time) {
 }
 
 // SpreadJobs makes the jobs of an account that are accepted from a time on be in all
-// partitions of the index, if its limit of open jobs is high. Accept does it by itself, for an
-// hour later; who knows an account to be large can do it before.
+// partitions of the index, if its limit of open jobs is high, or it has none and many are open.
+// Accept does it by itself, for an hour later; who knows an account to be large can do it before.
 //
 // Errors: fault.Unavailable.
 func (s *Jobs) SpreadJobs(ctx context.Context, account string, from time.Time) error {

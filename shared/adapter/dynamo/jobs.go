@@ -50,6 +50,7 @@ type Jobs struct {
 	now        func() time.Time
 	// samples counts the samples of open jobs, so that each reads other sets.
 	samples atomic.Uint32
+	widths  widths
 }
 
 var _ job.Store = (*Jobs)(nil)
@@ -59,6 +60,7 @@ var _ job.Store = (*Jobs)(nil)
 func NewJobs(runs *Runs, dispatcher Dispatcher, lengths Lengths, now func() time.Time) *Jobs {
 	return &Jobs{
 		Runs: runs, dispatcher: dispatcher, lengths: lengths, index: newJobIndex(runs.client, runs.table, now), now: now,
+		widths: widths{large: largeFrom},
 	}
 }
 
@@ -126,7 +128,7 @@ const maxOpen, mostOpen = 5000, 25_000
 //
 // Errors: errRecorded; fault.Limited; fault.Exhausted.
 func (s *Jobs) record(ctx context.Context, j *job.Job, most int, claims []budget.Claim) (set int, err error) {
-	limit := openLimitOf(most)
+	limit := s.limitOf(j.Account, most)
 	set = limit.first(j.ID)
 	partition, shards := s.index.partitionOf(ctx, *j, limit), s.usageShards(ctx, *j, limit)
 	var at []budget.Claim
@@ -149,7 +151,7 @@ func (s *Jobs) record(ctx context.Context, j *job.Job, most int, claims []budget
 		}
 		if refusal.failed[openWrite] {
 			// The set may be full of jobs that have ended, and others may have room.
-			if set, err = s.findRoom(ctx, j.Account, limit); err != nil {
+			if set, limit, err = s.findRoom(ctx, *j, limit); err != nil {
 				return set, err
 			}
 		}
@@ -187,7 +189,7 @@ type place struct {
 // large enough to be spread in the index. Where it cannot be told, those that are always read.
 func (s *Jobs) usageShards(ctx context.Context, j job.Job, limit openLimit) uint32 {
 	record := job.Usage(j)
-	if record.Busy = limit.sets >= s.index.sets; !record.Busy || s.usage == nil {
+	if record.Busy = s.index.isFor(limit); !record.Busy || s.usage == nil {
 		return usageShards
 	}
 	shards, err := s.usage.shardsOf(ctx, record)

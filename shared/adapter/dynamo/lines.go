@@ -40,17 +40,16 @@ func (s *Jobs) RunTimes(ctx context.Context, lane job.Lane) ([]job.RunTime, erro
 }
 
 // Own counts the open jobs of an account on a lane before and after one of them: one read
-// of the set that has the job. Where the limit is so high that there are several, the others
-// are taken to be alike.
+// of the set that has the job. Where there are several, the others are taken to be alike.
 //
 // Errors: fault.Unavailable.
 func (s *Jobs) Own(ctx context.Context, j job.Job, limit int) (own job.Own, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	spread := openLimitOf(limit)
+	of := s.limitOf(j.Account, limit)
 	// A moment old will do.
 	found, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &s.table, Key: openKey(j.Account, spread.first(j.ID)),
+		TableName: &s.table, Key: openKey(j.Account, of.first(j.ID)),
 	})
 	if err != nil {
 		return job.Own{}, storeError("read an account's open jobs", err)
@@ -59,14 +58,18 @@ func (s *Jobs) Own(ctx context.Context, j job.Job, limit int) (own job.Own, err 
 	if err != nil {
 		return job.Own{}, storeError("read an account's open jobs", err)
 	}
+	sets := of.sets
+	if s.hasWide(j.Account, set) {
+		sets = max(sets, wideSets)
+	}
 	for _, element := range set.elements {
 		open := readOpenJob(element)
 		switch {
 		case open.lane != j.Lane:
 		case open.id < j.ID:
-			own.Before += spread.sets
+			own.Before += sets
 		case open.id > j.ID:
-			own.After += spread.sets
+			own.After += sets
 		}
 	}
 	return own, nil

@@ -2,10 +2,12 @@ package dynamo
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"golang.org/x/sync/errgroup"
 
 	"cutroom/shared/domain/job"
 )
@@ -26,9 +28,10 @@ import (
 const (
 	// believedFor is how long the result of a comparison is believed.
 	believedFor = 2 * time.Second
-	// believedFrom is how many jobs a set has of which the result is noted: the write costs as
-	// much as a read of five records for each KB. Smaller sets are compared each time.
-	believedFrom = 25
+	// believedFrom is how many jobs an account has of which the result is noted, and
+	// believedEach how many a set of it: the write costs as much as five reads for each KB.
+	// The jobs of smaller accounts are compared each time.
+	believedFrom, believedEach = 25, 5
 	// clockSlack is how much the clocks of processes may differ.
 	clockSlack = time.Second
 	// believedAttribute is the attribute of a set with the time until which it is believed.
@@ -41,49 +44,76 @@ func (o openSet) isBelieved(now time.Time) bool {
 	return now.Before(o.believed) && !o.believed.After(now.Add(believedFor+clockSlack))
 }
 
-// freeEnded compares a set with the records of its jobs, removes those that have ended, and
-// returns what is left; or the set as it is, where it is believed. Of a set that takes several
-// reads one process compares it, and the others believe it meanwhile.
-func (s *Jobs) freeEnded(ctx context.Context, account string, number int, set openSet) (openSet, error) {
-	now := s.now()
-	if len(set.elements) == 0 || set.isBelieved(now) {
-		return set, nil
-	}
-	until, noted := now.Add(believedFor).Truncate(time.Millisecond), time.Time{}
-	if len(set.elements) > itemsAtOnce {
-		mine, err := s.claimComparison(ctx, account, number, set, until)
-		if err != nil || !mine {
-			return set, err
+// comparison is that of a set.
+type comparison struct {
+	number      int
+	open, ended []string
+	// until is until when what was found is believed, and noted what the set says already.
+	until, noted time.Time
+}
+
+// freeEnded compares the sets of an account, from the first on, with the records of their jobs,
+// removes those that have ended, and returns what is left; of a set that is believed, all. Of
+// one that takes several reads one process compares it, and the others believe it meanwhile.
+func (s *Jobs) freeEnded(ctx context.Context, account string, sets []openSet) ([]openSet, error) {
+	now, all, from := s.now(), 0, believedFrom
+	var comparisons []comparison
+	var elements []string
+	for i, set := range sets {
+		all += len(set.elements)
+		if len(set.elements) == 0 || set.isBelieved(now) {
+			continue
 		}
-		noted = until
-	}
-	var open, ended []string
-	for rest := set.elements; len(rest) > 0; rest = rest[min(itemsAtOnce, len(rest)):] {
-		part := rest[:min(itemsAtOnce, len(rest))]
-		deadlines, err := s.deadlines(ctx, part)
-		if err != nil {
-			return openSet{}, err
-		}
-		for _, element := range part {
-			deadline, there := deadlines[readOpenJob(element).id]
-			if !there || !s.now().Before(deadline) {
-				ended = append(ended, element)
+		c := comparison{number: i, until: now.Add(believedFor).Truncate(time.Millisecond)}
+		if len(set.elements) > itemsAtOnce {
+			mine, err := s.claimComparison(ctx, account, i, set, c.until)
+			if err != nil {
+				return nil, err
+			}
+			if !mine {
 				continue
 			}
-			open = append(open, element)
-			if deadline.Before(until) {
-				until = deadline
-			}
+			c.noted = c.until
+		}
+		comparisons, elements = append(comparisons, c), append(elements, set.elements...)
+	}
+	deadlines, err := s.deadlines(ctx, elements)
+	if err != nil {
+		return nil, err
+	}
+	if all >= believedFrom {
+		from = believedEach
+	}
+	left := slices.Clone(sets)
+	writing, within := errgroup.WithContext(ctx)
+	writing.SetLimit(writesAtOnce)
+	for _, c := range comparisons {
+		c.sort(sets[c.number].elements, deadlines, s.now())
+		left[c.number].elements = c.open
+		if len(c.open) < from && c.noted.IsZero() {
+			c.until = c.noted
+		}
+		if len(c.ended) > 0 || !c.until.Equal(c.noted) {
+			writing.Go(func() error { return s.noteComparison(within, account, c) })
 		}
 	}
-	set.elements, set.believed = open, until
-	if len(open) < believedFrom && noted.IsZero() {
-		until = noted
+	return left, writing.Wait()
+}
+
+// sort sorts elements into those that are open and those that have ended, by the deadlines of
+// the first.
+func (c *comparison) sort(elements []string, deadlines map[string]time.Time, now time.Time) {
+	for _, element := range elements {
+		deadline, there := deadlines[readOpenJob(element).id]
+		if !there || !now.Before(deadline) {
+			c.ended = append(c.ended, element)
+			continue
+		}
+		c.open = append(c.open, element)
+		if deadline.Before(c.until) {
+			c.until = deadline
+		}
 	}
-	if len(ended) == 0 && until.Equal(noted) {
-		return set, nil
-	}
-	return set, s.noteComparison(ctx, account, number, ended, until)
 }
 
 // claimComparison notes that a set is believed until a time, and reports whether nobody else
@@ -111,18 +141,18 @@ func (s *Jobs) claimComparison(
 // noteComparison removes from a set the jobs that have ended, and notes until when the others
 // are believed to be open, unless that is zero. A job that has ended stays ended, so neither
 // depends on what the set has now.
-func (s *Jobs) noteComparison(ctx context.Context, account string, number int, ended []string, until time.Time) error {
+func (s *Jobs) noteComparison(ctx context.Context, account string, c comparison) error {
 	var change string
 	names, values := named("open"), item{}
-	if len(ended) > 0 {
-		change, values[":ended"] = "DELETE #open :ended", texts(ended...)
+	if len(c.ended) > 0 {
+		change, values[":ended"] = "DELETE #open :ended", texts(c.ended...)
 	}
-	if !until.IsZero() {
+	if !c.until.IsZero() {
 		change += " SET #believed_until = :until"
-		names["#believed_until"], values[":until"] = believedAttribute, moment(until)
+		names["#believed_until"], values[":until"] = believedAttribute, moment(c.until)
 	}
 	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: &s.table, Key: openKey(account, number), UpdateExpression: &change,
+		TableName: &s.table, Key: openKey(account, c.number), UpdateExpression: &change,
 		// Otherwise nothing is left to remove, and the item may be gone.
 		ConditionExpression:      aws.String("attribute_exists(#open)"),
 		ExpressionAttributeNames: names, ExpressionAttributeValues: values,
@@ -133,27 +163,29 @@ func (s *Jobs) noteComparison(ctx context.Context, account string, number int, e
 	return err
 }
 
-// deadlines returns those of the jobs, at most itemsAtOnce, that are recorded as open. One
-// without a record was withdrawn.
+// deadlines returns those of the jobs that are recorded as open. One without a record was
+// withdrawn.
 func (s *Jobs) deadlines(ctx context.Context, elements []string) (map[string]time.Time, error) {
-	keys := make([]item, 0, len(elements))
-	for _, element := range elements {
-		keys = append(keys, jobKey(readOpenJob(element).id, RecordPart))
-	}
-	records, err := s.items(ctx, keys, "id", "status", "deadline")
-	if err != nil {
-		return nil, err
-	}
 	open := map[string]time.Time{}
-	for _, record := range records {
-		r := reader{item: record}
-		id, status := r.text("id"), job.Status(r.text("status"))
-		deadline, err := readTime(r.text("deadline"))
+	for part := range slices.Chunk(elements, itemsAtOnce) {
+		keys := make([]item, 0, len(part))
+		for _, element := range part {
+			keys = append(keys, jobKey(readOpenJob(element).id, RecordPart))
+		}
+		records, err := s.items(ctx, keys, "id", "status", "deadline")
 		if err != nil {
 			return nil, err
 		}
-		if !status.Terminal() {
-			open[id] = deadline
+		for _, record := range records {
+			r := reader{item: record}
+			id, status := r.text("id"), job.Status(r.text("status"))
+			deadline, err := readTime(r.text("deadline"))
+			if err != nil {
+				return nil, err
+			}
+			if !status.Terminal() {
+				open[id] = deadline
+			}
 		}
 	}
 	return open, nil

@@ -57,22 +57,32 @@ const (
 
 // openLimit is how many open jobs an account may have, and over how many sets they are
 // spread.
-type openLimit struct{ jobs, sets int }
+type openLimit struct {
+	jobs, sets int
+	// none says that its tier sets no limit, and quiet that one without a limit has not so
+	// many open jobs that the index is to be spread for it (see widths).
+	none, quiet bool
+}
 
-// openLimitOf returns the limit that holds for an account whose tier says so. Who has none
-// has one set: a lower limit finds there what was accepted under none. Jobs that were
-// accepted under a limit of more sets are not counted under one of fewer; within job.MaxAge
-// of such a change they have ended.
+// openLimitOf returns the limit that holds for an account whose tier says so; of who has none
+// Jobs.limitOf tells more. Jobs that were accepted under a limit of more sets are not counted
+// under one of fewer; within job.MaxAge of such a change they have ended.
 func openLimitOf(limit int) openLimit {
 	if limit <= 0 {
-		return openLimit{maxOpen, 1}
+		return openLimit{jobs: maxOpen, sets: 1, none: true}
 	}
 	limit = min(limit, mostOpen)
-	return openLimit{limit, (limit + setRoom - 1) / setRoom}
+	return openLimit{jobs: limit, sets: (limit + setRoom - 1) / setRoom}
 }
+
+// narrow reports whether there is one set because there is no limit.
+func (l openLimit) narrow() bool { return l.none && l.sets == 1 }
 
 // room returns how many of the limit are those of a set.
 func (l openLimit) room(set int) int {
+	if l.narrow() {
+		return narrowRoom
+	}
 	room := l.jobs / l.sets
 	if set < l.jobs%l.sets {
 		room++
@@ -101,23 +111,36 @@ type openSet struct {
 	elements []string
 	// believed is until when all of it is taken to be open, see freeEnded.
 	believed time.Time
+	// wide is of the first set, see widths.
+	wide time.Time
 }
 
 func readOpenSet(i item) (openSet, error) {
 	r := reader{item: i}
-	set := openSet{believed: r.moment(believedAttribute)}
+	set := openSet{believed: r.moment(believedAttribute), wide: r.moment(wideAttribute)}
 	if elements, there := i["open"].(*types.AttributeValueMemberSS); there {
 		set.elements = elements.Value
 	}
 	return set, r.err
 }
 
-// allOpen reads the sets of an account with the limit, without a look at the records.
-func (s *Jobs) allOpen(ctx context.Context, account string, limit openLimit) (sets []openSet, err error) {
-	sets = make([]openSet, limit.sets)
+// allOpen reads the sets of an account with the limit, without a look at the records. Where
+// keys of the account have no limit, and its jobs are in more sets, those are the last.
+func (s *Jobs) allOpen(ctx context.Context, account string, limit openLimit) ([]openSet, error) {
+	sets, err := s.openSets(ctx, account, 0, limit.sets)
+	if err != nil || limit.sets >= wideSets || !s.hasWide(account, sets[0]) {
+		return sets, err
+	}
+	more, err := s.openSets(ctx, account, limit.sets, wideSets)
+	return append(sets, more...), err
+}
+
+// openSets reads the sets of an account from a number to another, which is left out.
+func (s *Jobs) openSets(ctx context.Context, account string, from, to int) (sets []openSet, err error) {
+	sets = make([]openSet, to-from)
 	if len(sets) == 1 {
 		found, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
-			TableName: &s.table, Key: openKey(account, 0), ConsistentRead: aws.Bool(true),
+			TableName: &s.table, Key: openKey(account, from), ConsistentRead: aws.Bool(true),
 		})
 		if err != nil {
 			return nil, err
@@ -127,7 +150,7 @@ func (s *Jobs) allOpen(ctx context.Context, account string, limit openLimit) (se
 	}
 	keys, places := make([]item, len(sets)), map[string]int{}
 	for i := range sets {
-		keys[i] = openKey(account, i)
+		keys[i] = openKey(account, from+i)
 		places[(&reader{item: keys[i]}).text("id")] = i
 	}
 	found, err := s.items(ctx, keys)
@@ -139,39 +162,44 @@ func (s *Jobs) allOpen(ctx context.Context, account string, limit openLimit) (se
 	return sets, err
 }
 
-// findRoom returns the set with the most room: where all sets look full, after the jobs that
-// have ended are out of them.
+// findRoom returns the set with the most room, and the limit by which it is one: where all sets
+// look full, after the jobs that have ended are out of them.
 //
 // Errors: fault.Limited if there is none.
-func (s *Jobs) findRoom(ctx context.Context, account string, limit openLimit) (set int, err error) {
-	sets, err := s.allOpen(ctx, account, limit)
+func (s *Jobs) findRoom(ctx context.Context, j job.Job, limit openLimit) (set int, by openLimit, err error) {
+	sets, err := s.allOpen(ctx, j.Account, limit)
 	if err != nil {
-		return 0, err
+		return 0, limit, err
+	}
+	if limit.narrow() {
+		return s.findWidth(ctx, j, limit, sets)
 	}
 	set, there := limit.roomiest(sets)
 	if there {
-		return set, nil
+		return set, limit, nil
 	}
-	for i := range sets {
-		if sets[i], err = s.freeEnded(ctx, account, i, sets[i]); err != nil {
-			return 0, err
-		}
+	if sets, err = s.freeEnded(ctx, j.Account, sets); err != nil {
+		return 0, limit, err
 	}
 	if set, there = limit.roomiest(sets); !there {
-		return 0, job.TooManyOpen(limit.jobs)
+		return 0, limit, job.TooManyOpen(limit.jobs)
 	}
-	return set, nil
+	return set, limit, nil
 }
 
-// roomiest returns which of the sets has the most room, if one has any.
+// roomiest returns which of the limit's sets has the most room, if one has any.
 func (l openLimit) roomiest(sets []openSet) (set int, there bool) {
-	most := 0
+	most, all := 0, 0
 	for i, one := range sets {
+		all += len(one.elements)
+		if i >= l.sets {
+			continue
+		}
 		if room := l.room(i) - len(one.elements); room > most {
 			set, most = i, room
 		}
 	}
-	return set, most > 0
+	return set, most > 0 && all < l.jobs
 }
 
 // free removes a job that has ended from the set that has it.

@@ -42,7 +42,7 @@ const (
 	atAccount = 0
 	// noLimit stands for the limit of an account without one.
 	noLimit = int64(1) << 50
-	// writesAtOnce is how many parts are written at the same time.
+	// writesAtOnce is how many parts, or sets of open jobs, are written at the same time.
 	writesAtOnce = 8
 )
 

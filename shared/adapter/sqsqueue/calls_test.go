@@ -158,6 +158,12 @@ func TestCallsAreAsDocumented(t *testing.T) {
 	}
 	counted("Jobs.Backlog, at a limit of 25 or more", full)
 	counted("Jobs.Backlog, at such a limit again", full)
+	many("free", 100)
+	counted("Jobs.Accept, the 101st without a limit", func() error {
+		next := newJob("job_8")
+		next.Account = "free"
+		return h.jobs.Accept(ctx, next, 0)
+	})
 	workers := dynamo.NewWorkers(dynamo.NewClient(proxy.Config()), h.table, time.Now)
 	counted("Workers.Beat", func() error { return workers.Beat(ctx, job.ImageLane) })
 	estimates := dynamo.NewEstimates(dynamo.NewClient(proxy.Config()), h.table)
