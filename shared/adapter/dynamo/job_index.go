@@ -4,14 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"hash/fnv"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"golang.org/x/sync/errgroup"
 
 	"cutroom/shared/domain/job"
@@ -38,13 +35,6 @@ const (
 	// is then above 500. A job is open for some seconds, so with less there are not enough of
 	// them to fill a partition.
 	spreadSets = 3
-	// spreadDelay is how long after the decision an account is spread. A deploy has replaced
-	// all functions and workers by then.
-	spreadDelay = time.Hour
-	// spreadLook is how long a process relies on an account's not being spread.
-	spreadLook = 10 * time.Minute
-	// mostSpreads bounds how many accounts a process remembers.
-	mostSpreads = 20_000
 	// unitEntries is how many entries of the index a query reads for the least that it costs.
 	unitEntries = 25
 	// spreadPart is the part of the item that says from when on an account is spread.
@@ -53,29 +43,14 @@ const (
 
 // jobIndex says which accounts are spread over partitions of the index.
 type jobIndex struct {
-	client *dynamodb.Client
-	table  string
-	now    func() time.Time
-	// sets, delay and unit are spreadSets, spreadDelay and unitEntries.
-	sets  int
-	delay time.Duration
-	unit  int
-
-	mu    sync.Mutex
-	known map[string]spreadState
-}
-
-// spreadState is what is known of an account.
-type spreadState struct {
-	// from is when it is spread, zero for never; that was read at readAt.
-	from, readAt time.Time
+	*spreads
+	// sets and unit are spreadSets and unitEntries.
+	sets int
+	unit int
 }
 
 func newJobIndex(client *dynamodb.Client, table string, now func() time.Time) *jobIndex {
-	return &jobIndex{
-		client: client, table: table, now: now, sets: spreadSets, delay: spreadDelay, unit: unitEntries,
-		known: map[string]spreadState{},
-	}
+	return &jobIndex{spreads: newSpreads(client, table, now, spreadKey), sets: spreadSets, unit: unitEntries}
 }
 
 // indexPartition names a partition of an account in the index.
@@ -96,64 +71,10 @@ func (x *jobIndex) isFor(limit openLimit) bool { return limit.sets >= x.sets && 
 // partitionOf returns the partition of a new job. Where it cannot be told whether the account is
 // spread, that is the first, which is always listed.
 func (x *jobIndex) partitionOf(ctx context.Context, j job.Job, limit openLimit) string {
-	if !x.isFor(limit) {
+	if !x.isFor(limit) || !x.isSpread(ctx, j.Account) {
 		return j.Account
 	}
-	from, err := x.spreadFrom(ctx, j.Account)
-	if err == nil && from.IsZero() {
-		from, err = x.spread(ctx, j.Account, x.now().Add(x.delay))
-	}
-	if err != nil || x.now().Before(from) {
-		return j.Account
-	}
-	hash := fnv.New32a()
-	_, _ = hash.Write([]byte(j.ID)) // a hash never fails
-	return indexPartition(j.Account, hash.Sum32()%indexPartitions)
-}
-
-// spreadFrom returns from when on an account is spread, zero for never: one read, unless what
-// was read before is known.
-func (x *jobIndex) spreadFrom(ctx context.Context, account string) (time.Time, error) {
-	x.mu.Lock()
-	known, there := x.known[account]
-	x.mu.Unlock()
-	if there && (!known.from.IsZero() || x.now().Sub(known.readAt) < spreadLook) {
-		return known.from, nil
-	}
-	found, err := x.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &x.table, Key: spreadKey(account)})
-	if err != nil {
-		return time.Time{}, err
-	}
-	r := reader{item: found.Item}
-	from := r.moment("spread_from")
-	x.remember(account, from)
-	return from, r.err
-}
-
-// spread makes an account spread from a time on, unless it is spread already. It returns when
-// that is.
-func (x *jobIndex) spread(ctx context.Context, account string, from time.Time) (time.Time, error) {
-	written, err := x.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: &x.table, Key: spreadKey(account), ReturnValues: types.ReturnValueUpdatedNew,
-		UpdateExpression:          aws.String("SET spread_from = if_not_exists(spread_from, :from)"),
-		ExpressionAttributeValues: item{":from": moment(from)},
-	})
-	if err != nil {
-		return time.Time{}, err
-	}
-	r := reader{item: written.Attributes}
-	from = r.moment("spread_from")
-	x.remember(account, from)
-	return from, r.err
-}
-
-func (x *jobIndex) remember(account string, from time.Time) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if len(x.known) >= mostSpreads {
-		clear(x.known)
-	}
-	x.known[account] = spreadState{from, x.now()}
+	return indexPartition(j.Account, hashOf(j.ID)%indexPartitions)
 }
 
 // SpreadJobs makes the jobs of an account that are accepted from a time on be in all
