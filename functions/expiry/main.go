@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 
@@ -18,14 +19,14 @@ func main() { eventapp.Main(expiry) }
 
 func expiry(p *eventapp.Parts) func(context.Context, events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
 	bucket := s3blob.New(p.AWS, p.Required("CUTROOM_BUCKET"))
-	files := dynamo.NewFiles(dynamo.NewClient(p.AWS), p.Required("CUTROOM_FILES_TABLE"))
+	files := dynamo.NewFiles(dynamo.NewClient(p.AWS), p.Required("CUTROOM_FILES_TABLE"), time.Now)
 	return func(ctx context.Context, event events.DynamoDBEvent) (answer events.DynamoDBEventResponse, _ error) {
 		for _, record := range event.Records {
 			f, ended := dynamo.RemovedFile(record.Change.OldImage)
 			if !ended || record.EventName != string(events.DynamoDBOperationTypeRemove) {
 				continue
 			}
-			err := file.DeleteBytes(ctx, bucket, f)
+			err := file.DeleteBytes(ctx, bucket, f.File)
 			if err == nil {
 				err = files.Free(ctx, f)
 			}

@@ -46,7 +46,7 @@ func (w *World) newService() (*service, error) {
 	config, now := w.cloud.Config(), w.clock.Now
 	client := dynamo.NewClient(config)
 	s := &service{
-		client: client, keys: dynamo.NewKeys(client, "credentials", "usage"), files: dynamo.NewFiles(client, "files"),
+		client: client, keys: dynamo.NewKeys(client, "credentials", "usage"), files: dynamo.NewFiles(client, "files", now),
 		workers: dynamo.NewWorkers(client, "jobs", now), usage: dynamo.NewUsage(client, "usage"),
 		sessions: dynamo.NewSessions(client, "sessions"), lengths: sqsqueue.NewLengths(config, queueURLs),
 		budgets: dynamo.NewBudgets(client, "usage", machine{w.clock}, w.newID),
@@ -64,12 +64,12 @@ func (w *World) newService() (*service, error) {
 	if s.tiers, err = w.makeAccounts(s.keys, s.budgets); err != nil {
 		return nil, err
 	}
-	return s, w.spreadAccounts(dynamo.NewJobs(s.runs, nil, s.lengths, now), s.usage)
+	return s, w.spreadAccounts(dynamo.NewJobs(s.runs, nil, s.lengths, now), s)
 }
 
 // spreadAccounts makes accounts that were large before a window begins be spread as they are
 // then.
-func (w *World) spreadAccounts(store *dynamo.Jobs, counts *dynamo.Usage) error {
+func (w *World) spreadAccounts(store *dynamo.Jobs, s *service) error {
 	for _, a := range w.accounts {
 		if w.Window == 0 {
 			break
@@ -77,7 +77,10 @@ func (w *World) spreadAccounts(store *dynamo.Jobs, counts *dynamo.Usage) error {
 		if err := store.SpreadJobs(context.Background(), a.Name, begin); err != nil {
 			return err
 		}
-		if err := counts.SpreadUsage(context.Background(), a.Name, usage.DayOf(begin)); err != nil {
+		if err := s.usage.SpreadUsage(context.Background(), a.Name, usage.DayOf(begin)); err != nil {
+			return err
+		}
+		if err := s.files.SpreadFiles(context.Background(), a.Name, begin); err != nil {
 			return err
 		}
 	}

@@ -12,7 +12,8 @@ import (
 )
 
 // The items of the table of files. An account's name contains no slash, so that no item
-// can be mistaken for another.
+// can be mistaken for another. The partition of an account is one of several if it is spread
+// (see file_places.go).
 const (
 	// filePrefix begins the id of a file's own item, in its account's partition.
 	// An account's list is these items in the order of their ids.
@@ -64,6 +65,9 @@ type fileItem struct {
 	// of an earlier version has neither, and is not in the count of pending files.
 	PromiseBytes int64 `dynamodbav:"promise_bytes,omitempty"`
 	PromiseLimit int64 `dynamodbav:"promise_limit,omitempty"`
+	// Spread says that the file's entry is not in the first partition of its account. Own
+	// items and pending files have it.
+	Spread bool `dynamodbav:"spread,omitempty"`
 }
 
 // fields returns what all items of a file have in common.
@@ -78,9 +82,10 @@ func fields(f file.File) fileItem {
 }
 
 // ownItem returns the item of a stored file.
-func ownItem(f file.File) fileItem {
+func (s *Files) ownItem(f file.File, spread bool) fileItem {
 	i := fields(f)
-	i.Partition, i.ID, i.TTL = f.Account, f.ID, optionalSeconds(f.ExpiresAt)
+	i.Partition, i.ID, i.TTL = s.placeOf(f.Account, f.ID, spread).partition(), f.ID, optionalSeconds(f.ExpiresAt)
+	i.Spread = spread
 	return i
 }
 
@@ -89,8 +94,9 @@ func ownItem(f file.File) fileItem {
 const promiseGrace = time.Hour
 
 // promiseOf returns the item of a file that is or was pending.
-func promiseOf(f file.File) fileItem {
+func promiseOf(f file.File, spread bool) fileItem {
 	i := fields(f)
+	i.Spread = spread
 	i.Partition, i.ID, i.TTL = promisePrefix+f.ID, promiseItem, optionalSeconds(f.ExpiresAt)
 	if f.Pending {
 		i.TTL = optionalSeconds(f.UploadUntil.Add(promiseGrace))
@@ -98,10 +104,18 @@ func promiseOf(f file.File) fileItem {
 	return i
 }
 
+// entryPlace returns where the entry of a file is.
+func (s *Files) entryPlace(f file.File, spread bool) filePlace {
+	if f.Pending {
+		return s.placeOf(f.Account, f.ID, spread)
+	}
+	return s.placeOf(f.Account, f.MD5, spread)
+}
+
 // entryOf returns the entry that counts a file.
-func entryOf(f file.File) fileItem {
+func entryOf(f file.File, at filePlace) fileItem {
 	i := fields(f)
-	i.Partition, i.ID = f.Account, entryID(f)
+	i.Partition, i.ID = at.partition(), entryID(f)
 	switch {
 	case f.Pending:
 		i.EndsAt = endText(f.UploadUntil)
@@ -131,20 +145,37 @@ func (i fileItem) file() file.File {
 	}
 }
 
+// fileRecord is a file as its own item or that of the pending file says; spread is fileItem.Spread.
+type fileRecord struct {
+	file.File
+	spread bool
+}
+
 // readFile reads any item of a file.
 func readFile(i item) (file.File, error) {
+	r, err := readFileRecord(i)
+	return r.File, err
+}
+
+func readFileRecord(i item) (fileRecord, error) {
 	var read fileItem
 	if err := attributevalue.UnmarshalMap(i, &read); err != nil {
-		return file.File{}, fmt.Errorf("dynamo: read a file: %w", err)
+		return fileRecord{}, fmt.Errorf("dynamo: read a file: %w", err)
 	}
-	return read.file(), nil
+	return fileRecord{read.file(), read.Spread}, nil
+}
+
+// Removed is a file whose own item, or that of the pending file, was removed.
+type Removed struct {
+	file.File
+	spread bool
 }
 
 // RemovedFile returns the file of an item that was removed, according to the table's
 // stream: one that expired, was deleted, or was pending and never arrived. The caller
 // deletes its bytes and then frees what it counted (see Free); doing so twice is
 // harmless. It returns false for items whose removal is not the end of a file.
-func RemovedFile(image map[string]events.DynamoDBAttributeValue) (file.File, bool) {
+func RemovedFile(image map[string]events.DynamoDBAttributeValue) (Removed, bool) {
 	text := func(name string) string {
 		value, there := image[name]
 		if !there || value.DataType() != events.DataTypeString {
@@ -152,10 +183,13 @@ func RemovedFile(image map[string]events.DynamoDBAttributeValue) (file.File, boo
 		}
 		return value.String()
 	}
-	promised, there := image["promised"]
+	boolean := func(name string) bool {
+		value, there := image[name]
+		return there && value.DataType() == events.DataTypeBoolean && value.Boolean()
+	}
 	f := file.File{
 		ID: text("file_id"), Account: text("file_account"), MD5: text("md5"), Blob: text("blob_name"),
-		Pending: there && promised.DataType() == events.DataTypeBoolean && promised.Boolean(),
+		Pending: boolean("promised"),
 	}
 	number := func(name string) int64 {
 		value, there := image[name]
@@ -168,5 +202,5 @@ func RemovedFile(image map[string]events.DynamoDBAttributeValue) (file.File, boo
 	f.Size, f.Upload.Bytes = number("size_bytes"), number("promise_bytes")
 	own := strings.HasPrefix(text("id"), filePrefix)
 	unkept := text("id") == promiseItem && f.Pending
-	return f, (own || unkept) && f.ID != "" && f.Account != "" && f.Blob != ""
+	return Removed{f, boolean("spread")}, (own || unkept) && f.ID != "" && f.Account != "" && f.Blob != ""
 }

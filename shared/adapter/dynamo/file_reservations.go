@@ -37,38 +37,43 @@ func (s *Files) Reserve(
 func (s *Files) reserve(
 	ctx context.Context, r file.Reservation, least, most, limit int64, now time.Time,
 ) (file.Reservation, error) {
-	held, last := r.Bytes, false
+	held, last := holding{r.Bytes, s.placeOf(r.Account, r.ID, s.spreadNow(ctx, r.Account, limit))}, false
 	for range reserveTries {
 		// More than the least is reserved only if the account has ample storage.
-		want, within := max(most, held), limit
+		want, spare := max(most, held.bytes), int64(0)
 		if limit > 0 {
-			within -= file.Ample * (most - least)
+			spare = file.Ample * (most - least)
 		}
-		if least <= held {
-			want = held // a renewal, which never fails for lack of storage
-		} else if limit > 0 && within < want {
-			want, within = least, limit
+		if least <= held.bytes {
+			want = held.bytes // a renewal, which never fails for lack of storage
+		} else if limit > 0 && limit-spare < want {
+			want, spare = least, 0
 		}
-		full, err := s.hold(ctx, r, held, want, within)
-		if full && want > least {
+		full, err := s.hold(ctx, r, held, want, tally{limit: limit, spare: spare})
+		if full.any() && want > least {
 			want = least
-			full, err = s.hold(ctx, r, held, want, limit)
+			full, err = s.hold(ctx, r, held, want, tally{limit: limit})
 		}
 		switch {
-		case err == nil && !full:
+		case err == nil && !full.any():
 			r.Bytes = want
 			return r, nil
 		case refused(err) != nil:
 			// It ended and was given to others, or this write was made before.
-			if held, err = s.held(ctx, r); err != nil {
+			found, err := s.held(ctx, r)
+			if err != nil {
 				return r, err
 			}
+			if found.bytes == 0 {
+				found.at = held.at // where it is made anew
+			}
+			held = found
 		case err != nil:
 			return r, err
 		case last:
 			return r, noRoom(limit)
 		default:
-			freed, err := s.freeEnded(ctx, r.Account, now)
+			freed, err := s.freeEnded(ctx, r.Account, full.parted, now)
 			if err != nil {
 				return r, err
 			}
@@ -78,48 +83,54 @@ func (s *Files) reserve(
 	return r, busy(nil)
 }
 
-// hold makes a reservation hold after bytes, and reports whether the account is too full
-// for that.
+// holding is what a reservation holds, and where its entry is.
+type holding struct {
+	bytes int64
+	at    filePlace
+}
+
+// expected returns what a reservation holds as its holder knows it.
+func (s *Files) expected(r file.Reservation) holding {
+	from, _ := s.spreads.remembers(r.Account)
+	return holding{r.Bytes, s.placeOf(r.Account, r.ID, s.spreads.reached(from))}
+}
+
+// hold makes a reservation hold after bytes, unless the account is too full by the limits of the
+// tally.
 //
 // Errors: refusal if it does not hold what its holder knows.
-func (s *Files) hold(ctx context.Context, r file.Reservation, before, after, limit int64) (full bool, err error) {
-	if limit > 0 && after-before > limit {
-		return true, nil
+func (s *Files) hold(ctx context.Context, r file.Reservation, before holding, after int64, c tally) (full, error) {
+	if c.bytes = after - before.bytes; c.limit > 0 && c.bytes > max(c.limit-c.spare, 0) {
+		return full{bytes: true, parted: before.at.spread}, nil
 	}
-	err = transact(ctx, s.client, []types.TransactWriteItem{
-		s.holds(r, before, after), s.count(r.Account, tally{bytes: after - before, limit: limit}),
-	})
-	if isFull(err) {
-		return true, nil
-	}
-	return false, err
+	return s.commit(ctx, before.at, []types.TransactWriteItem{s.holds(r, before, after)}, c)
 }
 
 // holds returns the write that changes what a reservation holds, on the condition that
 // it holds what its holder knows.
-func (s *Files) holds(r file.Reservation, before, after int64) types.TransactWriteItem {
+func (s *Files) holds(r file.Reservation, before holding, after int64) types.TransactWriteItem {
 	put := &types.Put{TableName: &s.table, Item: item{
-		"account": text(r.Account), "id": text(roomPrefix + r.ID), "ends_at": text(endText(r.Until)),
+		"account": text(before.at.partition()), "id": text(roomPrefix + r.ID), "ends_at": text(endText(r.Until)),
 		"size_bytes": number(after),
 	}}
-	if before == 0 {
+	if before.bytes == 0 {
 		put.ConditionExpression = aws.String("attribute_not_exists(id)")
 	} else {
 		put.ConditionExpression = aws.String("size_bytes = :before")
-		put.ExpressionAttributeValues = item{":before": number(before)}
+		put.ExpressionAttributeValues = item{":before": number(before.bytes)}
 	}
 	return types.TransactWriteItem{Put: put}
 }
 
 // releases returns the write that ends a reservation, if it holds something.
-func (s *Files) releases(r file.Reservation, held int64) []types.TransactWriteItem {
-	if r.ID == "" || held == 0 {
+func (s *Files) releases(r file.Reservation, held holding) []types.TransactWriteItem {
+	if r.ID == "" || held.bytes == 0 {
 		return nil
 	}
 	return []types.TransactWriteItem{{Delete: &types.Delete{
-		TableName: &s.table, Key: fileKey(r.Account, roomPrefix+r.ID),
+		TableName: &s.table, Key: fileKey(held.at.partition(), roomPrefix+r.ID),
 		ConditionExpression:       aws.String("size_bytes = :held"),
-		ExpressionAttributeValues: item{":held": number(held)},
+		ExpressionAttributeValues: item{":held": number(held.bytes)},
 	}}}
 }
 
@@ -127,10 +138,10 @@ func (s *Files) releases(r file.Reservation, held int64) []types.TransactWriteIt
 //
 // Errors: fault.Unavailable.
 func (s *Files) Release(ctx context.Context, r file.Reservation) error {
-	held := r.Bytes
+	held := s.expected(r)
 	for range reserveTries {
-		if held > 0 {
-			err := transact(ctx, s.client, append(s.releases(r, held), s.count(r.Account, tally{bytes: -held})))
+		if held.bytes > 0 {
+			err := transact(ctx, s.client, append(s.releases(r, held), s.countOff(held.at, tally{bytes: -held.bytes})))
 			if refused(err) == nil {
 				return storeError("release storage", err)
 			}
@@ -139,7 +150,7 @@ func (s *Files) Release(ctx context.Context, r file.Reservation) error {
 		if err != nil {
 			return storeError("release storage", err)
 		}
-		if now == 0 {
+		if now.bytes == 0 {
 			return nil
 		}
 		held = now
@@ -147,15 +158,20 @@ func (s *Files) Release(ctx context.Context, r file.Reservation) error {
 	return fmt.Errorf("dynamo: release storage: the reservation %s keeps changing", r.ID)
 }
 
-// held returns what a reservation holds, or 0 if there is none.
-func (s *Files) held(ctx context.Context, r file.Reservation) (int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	got, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &s.table, Key: fileKey(r.Account, roomPrefix+r.ID), ConsistentRead: aws.Bool(true),
+// held returns what a reservation holds, or 0 bytes if there is none.
+func (s *Files) held(ctx context.Context, r file.Reservation) (holding, error) {
+	var bytes int64
+	at, _, err := s.search(ctx, r.Account, r.ID, func(partition string) (bool, error) {
+		ctx, cancel := context.WithTimeout(ctx, callTime)
+		defer cancel()
+		got, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
+			TableName: &s.table, Key: fileKey(partition, roomPrefix+r.ID), ConsistentRead: aws.Bool(true),
+		})
+		if err != nil {
+			return false, err
+		}
+		bytes = numberOf(got.Item["size_bytes"])
+		return got.Item != nil, nil
 	})
-	if err != nil {
-		return 0, err
-	}
-	return numberOf(got.Item["size_bytes"]), nil
+	return holding{bytes, at}, err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
 )
 
@@ -21,36 +22,44 @@ import (
 // transaction that subtracts its bytes from the count, so that the count is always the
 // sum of the entries, whoever removes them and however often: a delete, the stream of
 // items whose TTL has passed, or an upload that would not fit beside expired files.
+//
+// All of them are in the partition of the account, or those of an account whose limit is high in
+// several (see file_places.go).
 type Files struct {
-	client *dynamodb.Client
-	table  string
+	client  *dynamodb.Client
+	table   string
+	spread  fileSpread
+	spreads *spreads
 }
 
 var _ file.Store = (*Files)(nil)
 
-// NewFiles returns the files in the table.
-func NewFiles(client *dynamodb.Client, table string) *Files { return &Files{client, table} }
+// NewFiles returns the files in the table. The clock tells when an account is spread.
+func NewFiles(client *dynamodb.Client, table string, now func() time.Time) *Files {
+	return &Files{client, table, usualFileSpread, newSpreads(client, table, now, filesSpreadKey)}
+}
 
 // Create records a file whose bytes are stored or pending, by one transaction.
 //
 // Errors: fault.Limited if the account would then store more than limit bytes
 // (0 is no limit), or have more than Promise.Most; fault.Unavailable.
 func (s *Files) Create(ctx context.Context, f file.File, limit int64) error {
-	own, promises := ownItem(f), 0
+	spread, promises := s.spreadNow(ctx, f.Account, limit), 0
+	own, at := s.ownItem(f, spread), s.entryPlace(f, spread)
 	if f.Pending {
-		own = promiseOf(f)
+		own = promiseOf(f, spread)
 	}
 	if f.Pending && f.Upload.Bytes > 0 {
 		promises = 1
 	}
-	writes, err := s.puts(own, entryOf(f))
+	writes, err := s.puts(own, entryOf(f, at))
 	if err != nil {
 		return err
 	}
-	return storeError("create a file", s.within(ctx, f.Account, f.CreatedAt, f.Room, limit, func(held int64) change {
+	return storeError("create a file", s.within(ctx, at, f.CreatedAt, f.Room, limit, func(held holding) change {
 		return change{
 			writes: append(writes[:len(writes):len(writes)], s.releases(f.Room, held)...),
-			count:  tally{bytes: f.Counts() - held, promises: promises, limit: limit, most: f.Upload.Most},
+			count:  tally{bytes: f.Counts() - held.bytes, promises: promises, limit: limit, most: f.Upload.Most},
 		}
 	}))
 }
@@ -79,19 +88,35 @@ func (s *Files) remove(partition, id string) types.TransactWriteItem {
 
 func fileKey(partition, id string) item { return item{"account": text(partition), "id": text(id)} }
 
-// Get returns an account's file, by one consistent read.
+// Get returns an account's file, by one consistent read, or two of a spread account.
 //
 // Errors: fault.NotFound; fault.Unavailable.
 func (s *Files) Get(ctx context.Context, account, id string, now time.Time) (file.File, error) {
+	f, err := s.own(ctx, account, id, now)
+	return f.File, err
+}
+
+// own returns an account's file as its own item says.
+//
+// Errors: fault.NotFound; fault.Unavailable.
+func (s *Files) own(ctx context.Context, account, id string, now time.Time) (fileRecord, error) {
 	if !strings.HasPrefix(id, filePrefix) {
-		return file.File{}, file.ErrNotFound
+		return fileRecord{}, file.ErrNotFound
 	}
-	f, err := s.get(ctx, account, id)
+	var f fileRecord
+	_, found, err := s.search(ctx, account, id, func(partition string) (bool, error) {
+		var err error
+		f, err = s.get(ctx, partition, id)
+		if fault.Is(err, fault.NotFound) {
+			return false, nil
+		}
+		return err == nil, err
+	})
 	if err != nil {
-		return file.File{}, storeError("get a file", err)
+		return fileRecord{}, storeError("get a file", err)
 	}
-	if f.Expired(now) {
-		return file.File{}, file.ErrNotFound
+	if !found || f.Expired(now) {
+		return fileRecord{}, file.ErrNotFound
 	}
 	return f, nil
 }
@@ -99,19 +124,19 @@ func (s *Files) Get(ctx context.Context, account, id string, now time.Time) (fil
 // get reads an item.
 //
 // Errors: fault.NotFound.
-func (s *Files) get(ctx context.Context, partition, id string) (file.File, error) {
+func (s *Files) get(ctx context.Context, partition, id string) (fileRecord, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	got, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &s.table, Key: fileKey(partition, id), ConsistentRead: aws.Bool(true),
 	})
 	if err != nil {
-		return file.File{}, err
+		return fileRecord{}, err
 	}
 	if got.Item == nil {
-		return file.File{}, file.ErrNotFound
+		return fileRecord{}, file.ErrNotFound
 	}
-	return readFile(got.Item)
+	return readFileRecord(got.Item)
 }
 
 // Delete removes the record of an account's file and returns the file: one read, and one
@@ -119,12 +144,13 @@ func (s *Files) get(ctx context.Context, partition, id string) (file.File, error
 //
 // Errors: fault.NotFound; fault.Unavailable.
 func (s *Files) Delete(ctx context.Context, account, id string, now time.Time) (file.File, error) {
-	f, err := s.Get(ctx, account, id, now)
+	f, err := s.own(ctx, account, id, now)
 	if err != nil {
 		return file.File{}, err
 	}
-	writes := []types.TransactWriteItem{s.remove(account, id), s.remove(account, entryID(f)),
-		s.count(account, tally{bytes: -f.Size})}
+	at := s.entryPlace(f.File, f.spread)
+	writes := []types.TransactWriteItem{s.remove(s.placeOf(account, id, f.spread).partition(), id),
+		s.remove(at.partition(), entryID(f.File)), s.countOff(at, tally{bytes: -f.Size})}
 	if !f.UploadUntil.IsZero() {
 		writes = append(writes, s.remove(promisePrefix+id, promiseItem))
 	}
@@ -133,5 +159,5 @@ func (s *Files) Delete(ctx context.Context, account, id string, now time.Time) (
 	} else if err != nil {
 		return file.File{}, storeError("delete a file", err)
 	}
-	return f, nil
+	return f.File, nil
 }

@@ -30,8 +30,19 @@ func newFileTable(t *testing.T, cloud *awstest.Cloud) *fileTable {
 	t.Helper()
 	s := &fileTable{t: t, client: client(cloud), table: cloud.MakeTable(t, "files"),
 		now: time.Now().UTC().Truncate(time.Millisecond)}
-	s.Files = dynamo.NewFiles(s.client, s.table)
+	s.Files = dynamo.NewFiles(s.client, s.table, time.Now)
 	return s
+}
+
+// eachFileTable runs a test with a table whose accounts are in one partition, and with one whose
+// accounts are spread.
+func eachFileTable(t *testing.T, test func(t *testing.T, s *fileTable)) {
+	t.Run("in one partition", func(t *testing.T) { test(t, newFileTable(t, local.Cloud(t))) })
+	t.Run("spread", func(t *testing.T) {
+		s := newFileTable(t, local.Cloud(t))
+		s.SpreadAtOnce()
+		test(t, s)
+	})
 }
 
 // new returns the record of a file of the size, which expires in an hour.
@@ -58,20 +69,30 @@ func (s *fileTable) items() []map[string]types.AttributeValue {
 	return got.Items
 }
 
-// remove removes a file's own item as the TTL does, and returns the stream's record of
-// it.
-func (s *fileTable) remove(partition, id string) map[string]events.DynamoDBAttributeValue {
+// remove removes an item of a file as the TTL does, and returns the stream's record of it.
+func (s *fileTable) remove(f file.File, id string) map[string]events.DynamoDBAttributeValue {
 	s.t.Helper()
-	gone, err := s.client.DeleteItem(s.t.Context(), &dynamodb.DeleteItemInput{
-		TableName: &s.table, ReturnValues: types.ReturnValueAllOld,
-		Key: map[string]types.AttributeValue{"account": &types.AttributeValueMemberS{Value: partition},
-			"id": &types.AttributeValueMemberS{Value: id}},
-	})
-	conformance.OK(s.t, err)
-	if gone.Attributes == nil {
-		s.t.Fatalf("there is no item %s of %s", id, partition)
+	for _, i := range s.items() {
+		if textIn(i, "file_id") != f.ID || textIn(i, "id") != id {
+			continue
+		}
+		_, err := s.client.DeleteItem(s.t.Context(), &dynamodb.DeleteItemInput{
+			TableName: &s.table, Key: map[string]types.AttributeValue{"account": i["account"], "id": i["id"]},
+		})
+		conformance.OK(s.t, err)
+		return image(s.t, i)
 	}
-	return image(s.t, gone.Attributes)
+	s.t.Fatalf("there is no item %s of %s", id, f.ID)
+	return nil
+}
+
+// textIn returns an attribute, or "" if it is no text.
+func textIn(i map[string]types.AttributeValue, name string) string {
+	value, _ := i[name].(*types.AttributeValueMemberS)
+	if value == nil {
+		return ""
+	}
+	return value.Value
 }
 
 // image returns an item in the form of the stream's events.
@@ -108,12 +129,13 @@ func (s *fileTable) wantStorageLeft(left, limit int64) {
 
 // The storage of a file that the TTL removed is freed once, however often the stream sends
 // its record.
-func TestAFileThatTheTTLRemovedIsFreedOnce(t *testing.T) {
-	s := newFileTable(t, local.Cloud(t))
+func TestAFileThatTheTTLRemovedIsFreedOnce(t *testing.T) { eachFileTable(t, removedByTTL) }
+
+func removedByTTL(t *testing.T, s *fileTable) {
 	const limit = 100
 	f := s.create(s.new(1, 30), limit)
 	s.create(s.new(2, 30), limit)
-	record := s.remove(f.Account, f.ID)
+	record := s.remove(f, f.ID)
 	s.wantStorageLeft(40, limit)
 	removed, ok := dynamo.RemovedFile(record)
 	if !ok || removed.ID != f.ID || removed.Blob != f.Blob || removed.Account != f.Account {
@@ -129,12 +151,15 @@ func TestAFileThatTheTTLRemovedIsFreedOnce(t *testing.T) {
 }
 
 func TestAPendingFileThatTheTTLRemovedIsFreedOnce(t *testing.T) {
-	s := newFileTable(t, local.Cloud(t))
+	eachFileTable(t, pendingRemovedByTTL)
+}
+
+func pendingRemovedByTTL(t *testing.T, s *fileTable) {
 	const limit = 100
 	f := s.new(1, 30)
 	f.Pending, f.UploadUntil = true, s.now.Add(time.Hour)
 	s.create(f, limit)
-	removed, ok := dynamo.RemovedFile(s.remove("promise/"+f.ID, "promise"))
+	removed, ok := dynamo.RemovedFile(s.remove(f, "promise"))
 	if !ok || removed.ID != f.ID || removed.Blob != f.Blob {
 		t.Fatalf("the stream's record is of %+v, %v", removed, ok)
 	}
@@ -172,11 +197,18 @@ func TestRemovedFileIgnoresOtherItems(t *testing.T) {
 
 // A file that a delete, an upload that needs storage, and the stream free concurrently is
 // freed once.
-func TestConcurrentFreesCountOnce(t *testing.T) {
-	s := newFileTable(t, local.Cloud(t))
+func TestConcurrentFreesCountOnce(t *testing.T) { eachFileTable(t, freedAtOnce) }
+
+func freedAtOnce(t *testing.T, s *fileTable) {
 	const files, limit = 20, 200
 	for i := range files {
 		s.create(s.new(i, 10), limit)
+	}
+	removed := map[string]dynamo.Removed{}
+	for _, i := range s.items() {
+		if f, ok := dynamo.RemovedFile(image(t, i)); ok {
+			removed[f.ID] = f
+		}
 	}
 	for _, err := range conformance.Race(3*files, func(racer int) error {
 		f := s.new(racer%files, 10)
@@ -188,7 +220,7 @@ func TestConcurrentFreesCountOnce(t *testing.T) {
 			}
 			return err
 		case 1:
-			return s.Free(t.Context(), f)
+			return s.Free(t.Context(), removed[f.ID])
 		}
 		late := s.new(1000+racer, 1)
 		late.CreatedAt, late.ExpiresAt = s.now.Add(time.Hour), s.now.Add(2*time.Hour)
@@ -200,8 +232,9 @@ func TestConcurrentFreesCountOnce(t *testing.T) {
 }
 
 // Expired files never make an upload fail, however many there are.
-func TestAnUploadFreesAsManyFilesAsItNeeds(t *testing.T) {
-	s := newFileTable(t, local.Cloud(t))
+func TestAnUploadFreesAsManyFilesAsItNeeds(t *testing.T) { eachFileTable(t, freedAsNeeded) }
+
+func freedAsNeeded(t *testing.T, s *fileTable) {
 	const files = 120 // more than two transactions free
 	for i := range files {
 		s.create(s.new(i, 1), 0)
@@ -253,4 +286,66 @@ func TestAListPassesOverExpiredFilesInSteps(t *testing.T) {
 	if pages < 2 || pages > 5 {
 		t.Errorf("%d pages, want from 2 to 5", pages)
 	}
+}
+
+// A file that takes the place of a reservation of before its account was spread is counted in the
+// sum itself. What is subtracted from a part with it is found by who does not know parts yet.
+func TestAFileInThePlaceOfAReservationOfBeforeItWasSpread(t *testing.T) {
+	s := newFileTable(t, local.Cloud(t))
+	const limit = 100
+	room := file.Reservation{Account: "acme", ID: "a", Until: s.now.Add(time.Hour)}
+	room, err := s.Reserve(t.Context(), room, 80, 80, limit, s.now)
+	conformance.OK(t, err)
+	spread := dynamo.NewFiles(s.client, s.table, time.Now).SpreadAtOnce()
+	f := s.new(1, 70)
+	f.Room = room
+	conformance.OK(t, spread.Create(t.Context(), f, limit))
+	s.wantStorageLeft(30, limit)
+	_, err = spread.Delete(t.Context(), f.Account, f.ID, s.now)
+	conformance.OK(t, err)
+	s.wantStorageLeft(100, limit)
+}
+
+// An account that was not spread has its files where they were, and lists, finds and deletes them
+// beside new ones.
+func TestFilesOfBeforeTheirAccountWasSpread(t *testing.T) {
+	s := newFileTable(t, local.Cloud(t))
+	const limit = 1000
+	pending := s.new(3, 30)
+	pending.Pending, pending.UploadUntil = true, s.now.Add(time.Hour)
+	before := []file.File{s.create(s.new(1, 10), limit), s.create(s.new(2, 20), limit)}
+	s.create(pending, limit)
+	room, err := s.Reserve(t.Context(), file.Reservation{Account: "acme", ID: "a", Until: s.now.Add(time.Hour)},
+		40, 40, limit, s.now)
+	conformance.OK(t, err)
+	s.SpreadAtOnce()
+	after := s.new(4, 50)
+	after.MD5 = before[0].MD5
+	s.create(after, limit)
+	pending.Pending = false
+	conformance.OK(t, s.Finalize(t.Context(), pending, s.now))
+	var listed []string
+	for id := ""; ; {
+		page, next, err := s.List(t.Context(), "acme", id, 1, s.now)
+		conformance.OK(t, err)
+		for _, f := range page {
+			listed = append(listed, f.ID)
+		}
+		if id = next; id == "" {
+			break
+		}
+	}
+	conformance.Same(t, "the list", listed, []string{after.ID, pending.ID, before[1].ID, before[0].ID})
+	for _, want := range []file.File{after, before[0]} {
+		found, err := s.FindMD5(t.Context(), "acme", before[0].MD5, s.now)
+		conformance.OK(t, err)
+		conformance.Same(t, "the file of the MD5", found.ID, want.ID)
+		_, err = s.Delete(t.Context(), "acme", want.ID, s.now)
+		conformance.OK(t, err)
+	}
+	room, err = s.Reserve(t.Context(), room, 60, 60, limit, s.now)
+	conformance.OK(t, err)
+	s.wantStorageLeft(limit-20-30-60, limit)
+	conformance.OK(t, s.Release(t.Context(), room))
+	s.wantStorageLeft(limit-20-30, limit)
 }

@@ -48,7 +48,7 @@ func NewMoved(
 	credentials, usage, jobs := name("credentials"), name("usage"), name("jobs")
 	return &Moved{
 		client: client, ledger: credentials, keys: NewKeys(client, credentials, usage), budgets: budgets,
-		files: NewFiles(client, name("files")), usage: NewUsage(client, usage),
+		files: NewFiles(client, name("files"), now), usage: NewUsage(client, usage),
 		// The jobs were counted in the usage when they were accepted at first.
 		jobs:     NewJobs(NewRuns(client, jobs).HoldIn(budgets), dispatcher, nil, now),
 		webhooks: NewWebhooks(client, jobs), now: now,
@@ -118,7 +118,7 @@ func (m *Moved) HasFile(ctx context.Context, f file.File) error {
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return storeError("read a file", err)
 	}
-	if err != nil || !reflect.DeepEqual(there, plain(f)) {
+	if err != nil || !reflect.DeepEqual(there.File, plain(f)) {
 		return differs("the file", f.ID)
 	}
 	return nil
@@ -142,16 +142,19 @@ func (m *Moved) PutFile(ctx context.Context, source string, f file.File) error {
 	return m.HasFile(ctx, f)
 }
 
-// createFile records a file that is not there, with its entry and what it counts.
+// createFile records a file that is not there, with its entry and what it counts. All are in the
+// first partition, where every version finds them.
 func (m *Moved) createFile(ctx context.Context, source string, f file.File) error {
-	writes, err := m.files.puts(ownItem(f), entryOf(f))
+	at := m.files.entryPlace(f, false)
+	writes, err := m.files.puts(m.files.ownItem(f, false), entryOf(f, at))
 	if err != nil {
 		return err
 	}
 	for _, write := range writes {
 		mark(write.Put.Item, source)
 	}
-	return transact(ctx, m.client, append(writes, m.files.count(f.Account, tally{bytes: f.Counts()})))
+	_, err = m.files.commit(ctx, at, writes, tally{bytes: f.Counts()})
+	return err
 }
 
 // usageItemOf returns the one item of what a key has used of a model on a day.

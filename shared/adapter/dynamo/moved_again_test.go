@@ -133,7 +133,7 @@ func wantOnly(t *testing.T, cloud *awstest.Cloud, d *deployTables, from *source,
 	t.Helper()
 	client := dynamo.NewClient(cloud.Config())
 	conformance.Same(t, "the blobs", blobNames(t, to), blobNames(t, blobs))
-	files, _, err := dynamo.NewFiles(client, d.tables["files"]).List(t.Context(), "acme", "", 10, time.Now())
+	files, _, err := dynamo.NewFiles(client, d.tables["files"], time.Now).List(t.Context(), "acme", "", 10, time.Now())
 	if err != nil || len(files) != 1 || files[0].ID != from.files[0].ID {
 		t.Errorf("the files are %+v, %v", files, err)
 	}
@@ -209,7 +209,7 @@ func TestMoveMeetsOthers(t *testing.T) {
 		{"files", func(t *testing.T, d *deployTables, s *source) {
 			f := s.files[0]
 			f.ID, f.Blob, f.UploadUntil = "file_of_the_deploy", "files/file_of_the_deploy", time.Time{}
-			files := dynamo.NewFiles(dynamo.NewClient(cloud.Config()), d.tables["files"])
+			files := dynamo.NewFiles(dynamo.NewClient(cloud.Config()), d.tables["files"], time.Now)
 			conformance.OK(t, files.Create(t.Context(), f, 0))
 		}},
 		{"jobs", func(t *testing.T, d *deployTables, s *source) {

@@ -91,11 +91,13 @@ func (m *Moved) parts(ctx context.Context, account string) []part {
 	every := func(item) bool { return true }
 	parts := []part{
 		{"keys", m.partition(ctx, m.keys.table, keysByAccount, "account", account), every},
-		{"files", m.partition(ctx, m.files.table, "", "account", account), func(i item) bool {
+		{"budgets", m.partition(ctx, m.budgets.table, "", "id", budgetPrefix+account), every},
+	}
+	for _, partition := range m.files.partitions(account, true) {
+		parts = append(parts, part{"files", m.partition(ctx, m.files.table, "", "account", partition), func(i item) bool {
 			r := reader{item: i}
 			return r.text("id") != storageItem // which counts what all others are
-		}},
-		{"budgets", m.partition(ctx, m.budgets.table, "", "id", budgetPrefix+account), every},
+		}})
 	}
 	for n := range uint32(usageShards) {
 		parts = append(parts, part{"usage", m.partition(ctx, m.usage.table, "", "id", usagePartition(account, n)), every})
@@ -267,8 +269,8 @@ func (m *Moved) removeFile(ctx context.Context, source string, r move.Record) er
 		return err
 	}
 	writes := []types.TransactWriteItem{removal(m.files.table, source, fileKey(r.Account, r.ID))}
-	if _, err := m.files.get(ctx, r.Account, entryID(f)); err == nil {
-		writes = append(writes, m.files.remove(r.Account, entryID(f)), m.files.count(r.Account, tally{bytes: -f.Counts()}))
+	if _, err := m.files.get(ctx, r.Account, entryID(f.File)); err == nil {
+		writes = append(writes, m.files.remove(r.Account, entryID(f.File)), m.files.count(r.Account, tally{bytes: -f.Counts()}))
 	} else if !fault.Is(err, fault.NotFound) {
 		return err
 	}

@@ -50,16 +50,41 @@ func transact(ctx context.Context, client *dynamodb.Client, writes []types.Trans
 // transactOnce is transact with a token of the caller: calls with the same token and the
 // same writes within ten minutes are written once.
 func transactOnce(ctx context.Context, client *dynamodb.Client, writes []types.TransactWriteItem, token *string) error {
+	return asRefusal(withoutConflict(ctx, func(ctx context.Context) error {
+		_, err := client.TransactWriteItems(ctx,
+			&dynamodb.TransactWriteItemsInput{TransactItems: writes, ClientRequestToken: token})
+		return err
+	}))
+}
+
+// transactGet reads items of a table as they are at one time, nil for each that there is not.
+func transactGet(ctx context.Context, client *dynamodb.Client, table string, keys []item) (items []item, err error) {
+	var gets []types.TransactGetItem
+	for _, key := range keys {
+		gets = append(gets, types.TransactGetItem{Get: &types.Get{TableName: &table, Key: key}})
+	}
+	err = withoutConflict(ctx, func(ctx context.Context) error {
+		got, err := client.TransactGetItems(ctx, &dynamodb.TransactGetItemsInput{TransactItems: gets})
+		if err != nil {
+			return err
+		}
+		items = nil
+		for _, response := range got.Responses {
+			items = append(items, response.Item)
+		}
+		return nil
+	})
+	return items, err
+}
+
+// withoutConflict makes a transaction, and makes it again if it conflicts with another.
+func withoutConflict(ctx context.Context, transaction func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	for try := 1; ; try++ {
-		_, err := client.TransactWriteItems(ctx,
-			&dynamodb.TransactWriteItemsInput{TransactItems: writes, ClientRequestToken: token})
-		if err == nil {
-			return nil
-		}
-		if !conflicts(err) || try == ConflictTries {
-			return asRefusal(err)
+		err := transaction(ctx)
+		if err == nil || !conflicts(err) || try == ConflictTries {
+			return err
 		}
 		timer := time.NewTimer(rand.N(LongestConflictWait(try)))
 		select {

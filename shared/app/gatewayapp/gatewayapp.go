@@ -111,7 +111,7 @@ func (p *Parts) Bucket() *s3blob.Store { return s3blob.New(p.AWS, p.Required("CU
 // Files returns the stored files, whose bytes are in the bucket.
 func (p *Parts) Files(bucket *s3blob.Store) *file.Service {
 	return file.NewService(file.Config{
-		Store: dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE")), Blobs: bucket, Signed: bucket,
+		Store: dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE"), time.Now), Blobs: bucket, Signed: bucket,
 		SpreadBlobs: true, IDs: file.NewIDs(time.Now, rand.Reader), Now: time.Now,
 	})
 }

@@ -33,7 +33,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		test.run(&suite{T: t, Harness: h, ctx: conformance.Context(t), now: conformance.Tomorrow()})
 	},
 		conformance.About("Create", createTests), conformance.About("Limit", limitTests),
-		conformance.About("Reserve", reserveTests),
+		conformance.About("Reserve", reserveTests), conformance.About("Exact", exactTests),
 		conformance.About("Get", getTests), conformance.About("List", listTests), conformance.About("FindMD5", md5Tests),
 		conformance.About("Delete", deleteTests), conformance.About("PendingUpload", pendingTests),
 		conformance.About("Pages", pageTests), conformance.About("Races", raceTests),

@@ -1,0 +1,372 @@
+package dynamo_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go/middleware"
+
+	"cutroom/bench/scale/cloud"
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
+)
+
+// storageChaos runs uploads and deletes of processes whose clocks differ in one account at once,
+// while it becomes spread. Each request waits until it is drawn; then it arrives, is lost, loses
+// its answer, arrives twice, or meets a conflict. After each, the items are compared with what was
+// promised.
+type storageChaos struct {
+	*testing.T
+	random *rand.Rand
+	cloud  *cloud.Cloud
+	passed atomic.Int64
+	// again is how many requests will arrive again, which they do within a minute.
+	again atomic.Int32
+
+	mu            sync.Mutex
+	paused        []*pausedCall
+	quiet, failed bool
+
+	processes []*dynamo.Files
+	calls     []*storageCall
+	stored    []file.File
+	// held may be gone where they hold nothing, and promised may be pending, stored, or gone.
+	held     []file.Reservation
+	promised []file.File
+	number   int
+	counts   map[string]int
+	history  []string
+}
+
+// storageCall is a call that has not ended.
+type storageCall struct {
+	what         string
+	bytes, limit int64
+	// promise says that the call adds a pending file, of which there may be mostPromises.
+	promise bool
+	// may says that a refusal is right: at some time of the call too little remained.
+	may bool
+}
+
+const mostPromises = 4
+
+type storageCallKey struct{}
+
+var chaosBegins = time.Unix(1_800_000_000, 0).UTC()
+
+// Now, Turn and After make it a clock.
+func (c *storageChaos) Now() time.Time            { return chaosBegins.Add(time.Duration(c.passed.Load())) }
+func (*storageChaos) Turn() int64                 { return 0 }
+func (*storageChaos) After(time.Duration, func()) {}
+
+// ID and HandleInitialize make it the middleware that decides what becomes of a request.
+func (*storageChaos) ID() string { return "Pausing" }
+
+func (c *storageChaos) HandleInitialize(ctx context.Context, in middleware.InitializeInput,
+	next middleware.InitializeHandler) (out middleware.InitializeOutput, metadata middleware.Metadata, err error) {
+	call, _ := ctx.Value(storageCallKey{}).(*storageCall)
+	arrive := func() { c.arrive(call, func() { out, metadata, err = next.HandleInitialize(ctx, in) }) }
+	switch c.wait(call, describe(in.Parameters)) {
+	case isLost:
+		return out, metadata, errGone
+	case losesAnswer:
+		arrive()
+		return out, metadata, errGone
+	case arrivesTwice:
+		arrive()
+		c.again.Add(1)
+		c.wait(call, "again "+describe(in.Parameters))
+		c.again.Add(-1)
+	case conflicts:
+		if transaction, ok := in.Parameters.(*dynamodb.TransactWriteItemsInput); ok {
+			reasons := make([]types.CancellationReason, len(transaction.TransactItems))
+			reasons[0].Code = aws.String("TransactionConflict")
+			return out, metadata, &types.TransactionCanceledException{CancellationReasons: reasons}
+		}
+	}
+	arrive()
+	return out, metadata, err
+}
+
+func (c *storageChaos) wait(of *storageCall, what string) fate {
+	c.mu.Lock()
+	if c.quiet {
+		c.mu.Unlock()
+		return arrives
+	}
+	call := &pausedCall{of.what + ": " + what, make(chan fate)}
+	c.paused = append(c.paused, call)
+	c.mu.Unlock()
+	return <-call.fate
+}
+
+// arrive makes a request, and checks that its call was within its limits.
+func (c *storageChaos) arrive(call *storageCall, request func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before, _ := c.state()
+	request()
+	bytes, promises := c.state()
+	if call != nil && bytes > before && call.limit > 0 && bytes > call.limit || promises > mostPromises {
+		c.fail("%v made it %d bytes and %d promises", call, bytes, promises)
+	}
+	c.allow(bytes, promises)
+}
+
+// state returns what is stored, and checks what always holds between the sums and their parts.
+func (c *storageChaos) state() (bytes, promises int64) {
+	own, room, places := map[string]types.AttributeValue(nil), [2]int64{}, int64(0)
+	for _, partition := range []string{"acme", "acme#0", "acme#1", "acme#2"} {
+		for _, i := range c.cloud.DynamoDB.Items("files", partition) {
+			id := i["id"].(*types.AttributeValueMemberS).Value
+			switch {
+			case id == "storage" && partition == "acme":
+				own = i
+			case id == "storage":
+				room[0], places = room[0]+num(i, "room_bytes"), places+num(i, "room_promises")
+				if num(i, "room_bytes") < 0 || num(i, "room_promises") < 0 {
+					c.fail("a part has %s", show(i))
+				}
+			case strings.HasPrefix(id, "promise/"):
+				bytes, promises = bytes+num(i, "promise_bytes"), promises+1
+			case !strings.HasPrefix(id, "file_"):
+				bytes += num(i, "size_bytes")
+			}
+		}
+	}
+	if num(own, "stored_bytes") != bytes+room[0] || num(own, "promises") != promises+places {
+		c.fail("%d bytes and %d promises are stored, the sums are %s", bytes, promises, show(own))
+	}
+	for used, most := range map[string]string{"stored_bytes": "most_bytes", "promises": "most_promises"} {
+		if own[most] != nil && num(own, used) > num(own, most) {
+			c.fail("the sum is above its bound: %s", show(own))
+		}
+		for part := range 3 {
+			i := c.cloud.DynamoDB.Item("files", fmt.Sprint("acme#", part), "storage")
+			if i[most] != nil && num(i, most) < num(own, most) {
+				c.fail("a part has %s, the sums are %s", show(i), show(own))
+			}
+		}
+	}
+	return bytes, promises
+}
+
+// allow notes which refusals are right.
+func (c *storageChaos) allow(bytes, promises int64) {
+	for _, call := range c.calls {
+		call.may = call.may || call.limit > 0 && bytes+call.bytes > call.limit || call.promise && promises >= mostPromises
+	}
+}
+
+func (c *storageChaos) fail(format string, args ...any) {
+	if !c.failed {
+		c.Errorf("%s\n%s", fmt.Sprintf(format, args...), strings.Join(c.history[max(0, len(c.history)-60):], "\n"))
+	}
+	c.failed = true
+}
+
+// do makes a call while others go on. done is called if it was made, or may have been.
+func (c *storageChaos) do(call *storageCall, run func(context.Context, *dynamo.Files) error, done func(err error)) {
+	files := c.processes[c.random.IntN(len(c.processes))]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls = append(c.calls, call)
+	c.allow(c.state())
+	go func() {
+		err := run(context.WithValue(c.Context(), storageCallKey{}, call), files)
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.calls = slices.DeleteFunc(c.calls, func(other *storageCall) bool { return other == call })
+		outcome := string(fault.CodeOf(err))
+		switch {
+		case err == nil:
+			outcome = "done"
+		case errors.Is(err, errGone):
+			outcome = "lost"
+		case isLimited(err) && !call.may:
+			c.fail("%s was refused, and nothing was in its way", call.what)
+		case !isLimited(err) && !fault.Is(err, fault.NotFound):
+			c.fail("%s: %v", call.what, err)
+		}
+		done(err)
+		c.counts[strings.Fields(call.what)[0]+" "+outcome]++
+		c.history = append(c.history, fmt.Sprintf("-> %s: %v", call.what, err))
+	}()
+}
+
+func isLimited(err error) bool { return fault.Is(err, fault.Limited) }
+
+// choose begins a call.
+func (c *storageChaos) choose() {
+	limits := []int64{100, 100, 100, 160, 60, 0}
+	limit, size, now := limits[c.random.IntN(len(limits))], 1+c.random.Int64N(25), chaosBegins
+	c.number++
+	f := file.File{ID: fmt.Sprintf("file_%05d", c.number), Account: "acme", MD5: fmt.Sprintf("%032x", c.number), Size: size,
+		Blob: "a", CreatedAt: now}
+	call := &storageCall{what: fmt.Sprintf("create %s of %d under %d", f.ID, size, limit), bytes: size, limit: limit}
+	create := func(ctx context.Context, s *dynamo.Files) error { return s.Create(ctx, f, limit) }
+	switch draw := c.random.IntN(8); {
+	case draw < 2:
+		c.do(call, create, func(err error) {
+			if !isLimited(err) {
+				c.stored = append(c.stored, f)
+			}
+		})
+	case draw < 4:
+		call.what = strings.Replace(call.what, "create", "reserve", 1)
+		r := file.Reservation{Account: "acme", ID: f.ID, Until: now.Add(time.Hour)}
+		c.do(call, func(ctx context.Context, s *dynamo.Files) (err error) {
+			r, err = s.Reserve(ctx, r, size, size, limit, now)
+			return err
+		}, func(error) { c.held = append(c.held, r) })
+	case draw == 4 && len(c.held) > 0 && c.held[0].Bytes > 0:
+		f.Room, c.held = c.held[0], c.held[1:]
+		call.what, call.bytes = fmt.Sprintf("replace %v by %s", f.Room, call.what), size-f.Room.Bytes
+		c.do(call, create, func(err error) {
+			if !isLimited(err) {
+				c.stored, f.Room.Bytes = append(c.stored, f), 0 // it may be replaced
+			}
+			if err != nil {
+				c.held = append(c.held, f.Room)
+			}
+		})
+	case draw < 6 && len(c.held) > 0:
+		r := c.held[0]
+		c.held = c.held[1:]
+		c.do(&storageCall{what: "release " + r.ID}, func(ctx context.Context, s *dynamo.Files) error {
+			return s.Release(ctx, r)
+		}, func(err error) {
+			if r.Bytes = 0; err != nil {
+				c.held = append(c.held, r)
+			}
+		})
+	case draw == 6 && len(c.stored) > 0:
+		c.delete(c.stored[0])
+		c.stored = c.stored[1:]
+	case draw == 7 && len(c.promised) > 0 && c.random.IntN(2) == 0:
+		c.delete(c.promised[0])
+		c.promised = c.promised[1:]
+	case draw == 7:
+		f.Pending, f.UploadUntil, f.Size = true, now.Add(time.Hour), f.Size+2
+		f.Upload = file.PendingUpload{Bytes: 2, Limit: limit, Most: mostPromises}
+		call.what, call.bytes, call.promise = strings.Replace(call.what, "create", "announce", 1), 2, true
+		c.do(call, func(ctx context.Context, s *dynamo.Files) error {
+			if err := s.Create(ctx, f, limit); err != nil {
+				return err
+			}
+			c.mu.Lock()
+			call.bytes, call.promise, call.may = f.Size-2, false, false
+			c.allow(c.state())
+			c.mu.Unlock()
+			return s.Finalize(ctx, f, now)
+		}, func(error) { c.promised = append(c.promised, f) })
+	}
+}
+
+// delete deletes a file that may be stored, pending, or neither.
+func (c *storageChaos) delete(f file.File) {
+	c.do(&storageCall{what: "delete " + f.ID}, func(ctx context.Context, s *dynamo.Files) error {
+		if err := s.Abandon(ctx, f.ID); err != nil && !fault.Is(err, fault.NotFound) {
+			return err
+		}
+		_, err := s.Delete(ctx, "acme", f.ID, chaosBegins)
+		return err
+	}, func(err error) {
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			c.promised = append(c.promised, f)
+		}
+	})
+}
+
+// step begins a call, lets a request arrive, or lets time pass.
+func (c *storageChaos) step() {
+	synctest.Wait()
+	c.mu.Lock()
+	n, active := len(c.paused), len(c.calls)
+	c.mu.Unlock()
+	switch draw := c.random.IntN(100); {
+	case n == 0 && active > 0:
+		time.Sleep(time.Millisecond) // they wait for another attempt
+	case n == 0 || draw < 20 && active < 8:
+		c.choose()
+	case draw < 23 && c.again.Load() == 0:
+		c.passed.Add(c.random.Int64N(int64(8 * time.Minute)))
+	default:
+		at, end := c.random.IntN(n), arrives
+		if c.random.IntN(15) == 0 {
+			end = []fate{isLost, losesAnswer, arrivesTwice, conflicts}[c.random.IntN(4)]
+		}
+		slices.SortFunc(c.paused, func(a, b *pausedCall) int { return strings.Compare(a.what, b.what) })
+		call := c.paused[at]
+		c.paused = slices.Delete(c.paused, at, at+1)
+		c.history = append(c.history, fmt.Sprintf("%v %s", end, call.what))
+		call.fate <- end
+	}
+}
+
+// end lets all requests arrive, and checks that just what is left can be stored.
+func (c *storageChaos) end() {
+	c.mu.Lock()
+	c.quiet = true
+	for _, call := range c.paused {
+		go func() { call.fate <- arrives }()
+	}
+	c.mu.Unlock()
+	time.Sleep(time.Hour)
+	bytes, _ := c.state()
+	limit := bytes + 50
+	f := file.File{ID: "file_last", Account: "acme", MD5: "last", Size: 51, Blob: "a", CreatedAt: chaosBegins}
+	if err := c.processes[0].Create(c.Context(), f, limit); !fault.Is(err, fault.Limited) {
+		c.Errorf("one byte more than is left: %v", err)
+	}
+	f.Size = 50
+	if err := c.processes[0].Create(c.Context(), f, limit); err != nil {
+		c.Errorf("as much as is left: %v", err)
+	}
+}
+
+// Whatever happens to requests, no limit is exceeded, and nothing is refused while there is room.
+func TestStorageChaos(t *testing.T) {
+	const seeds, steps = 60, 1200
+	counts := map[string]int{}
+	for seed := range uint64(seeds) {
+		synctest.Test(t, func(t *testing.T) {
+			c := &storageChaos{T: t, random: rand.New(rand.NewPCG(seed, 11)), counts: counts}
+			c.cloud = cloud.New(c, c.random, dynamo.Tables())
+			config := c.cloud.Config()
+			config.APIOptions = append(config.APIOptions, func(stack *middleware.Stack) error {
+				return stack.Initialize.Insert(c, "Simulation", middleware.Before)
+			})
+			for _, skew := range []time.Duration{0, -9 * time.Minute, 9 * time.Minute} {
+				c.processes = append(c.processes, dynamo.NewFiles(dynamo.NewClient(config), "files",
+					func() time.Time { return c.Now().Add(skew) }).SpreadAtOnce().SpreadAfter(time.Hour))
+			}
+			c.processes[1].SpreadAbove(100)
+			for range steps {
+				if c.step(); c.failed {
+					break
+				}
+			}
+			c.end()
+		})
+		if t.Failed() {
+			t.Fatalf("with the seed %d", seed)
+		}
+	}
+	for what, n := range counts {
+		t.Logf("%7d %s", n, what)
+	}
+}

@@ -1,0 +1,201 @@
+package filetest
+
+import (
+	"fmt"
+	"math/rand/v2"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
+	"cutroom/shared/testkit/conformance"
+)
+
+// A store may keep what an account stores in several sums. Its limit is exact all the same.
+var exactTests = []test{
+	{"of many uploads at once all are created that fit, to the last byte", func(s *suite) {
+		files := make([]file.File, racers)
+		for i := range files {
+			files[i] = s.sized("acme", 2)
+		}
+		for _, err := range conformance.Race(racers, func(i int) error {
+			return s.Store.Create(s.ctx, files[i], 2*racers)
+		}) {
+			conformance.OK(s, err)
+		}
+		s.stores("acme", 2*racers, 2*racers)
+	}},
+	{"storage that was freed here and there is enough for one large file", func(s *suite) {
+		const count = 24
+		var files []file.File
+		for range count {
+			f := s.sized("acme", 5)
+			conformance.OK(s, s.Store.Create(s.ctx, f, 5*count))
+			files = append(files, f)
+		}
+		s.stores("acme", 5*count, 5*count)
+		for i, f := range files {
+			if i%3 > 0 {
+				_, err := s.Store.Delete(s.ctx, "acme", f.ID, s.now)
+				conformance.OK(s, err)
+			}
+		}
+		s.stores("acme", 5*count/3, 5*count)
+	}},
+	{"who stays within the limit is not refused while others come and go", func(s *suite) {
+		const each, count = 10, 6
+		for _, err := range conformance.Race(count, func(int) error {
+			for range 8 {
+				f := s.sized("acme", each)
+				if err := s.Store.Create(s.ctx, f, each*count); err != nil {
+					return err
+				}
+				if _, err := s.Store.Delete(s.ctx, "acme", f.ID, s.now); err != nil {
+					return err
+				}
+				r, err := s.Store.Reserve(s.ctx, s.room("acme"), each, each, each*count, s.now)
+				if err != nil {
+					return err
+				}
+				if err := s.Store.Release(s.ctx, r); err != nil {
+					return err
+				}
+			}
+			return nil
+		}) {
+			conformance.OK(s, err)
+		}
+		s.stores("acme", 0, each*count)
+	}},
+	{"each upload has a limit of its own, whatever that of others is", func(s *suite) {
+		for seed := range uint64(6) {
+			newAccounts(s, seed).play(40)
+		}
+	}},
+	{"of many pending files at once as many are created as there may be", func(s *suite) {
+		const most = 7
+		files := make([]file.File, racers)
+		for i := range files {
+			files[i] = s.big("acme", 60, 0)
+			files[i].Upload.Most = most
+		}
+		won := conformance.Winners(s, conformance.Race(racers,
+			func(i int) error { return s.Store.Create(s.ctx, files[i], 0) }), fault.Limited)
+		s.same("pending files", len(won), most)
+		for _, i := range won {
+			conformance.OK(s, s.Store.Abandon(s.ctx, files[i].ID))
+		}
+		s.stores("acme", 0, 100)
+	}},
+	{"what is done again counts once", func(s *suite) {
+		f := s.sized("acme", 60)
+		conformance.OK(s, s.Store.Create(s.ctx, f, 200))
+		if s.Store.Create(s.ctx, f, 200) == nil {
+			s.Error("a file is created twice")
+		}
+		s.stores("acme", 60, 200)
+		r := s.room("acme")
+		for range 3 {
+			// The answer of an earlier call was lost.
+			s.reserve(r, 30, 200)
+			s.stores("acme", 90, 200)
+		}
+		r = s.reserve(r, 40, 200)
+		for range 3 {
+			conformance.OK(s, s.Store.Release(s.ctx, r))
+			s.stores("acme", 60, 200)
+		}
+		p := s.big("acme", 50, 200)
+		conformance.OK(s, s.Store.Create(s.ctx, p, 200))
+		for range 3 {
+			s.finalize(p)
+			s.stores("acme", 110, 200)
+		}
+		_, err := s.Store.Delete(s.ctx, "acme", p.ID, s.now)
+		conformance.OK(s, err)
+		_, err = s.Store.Delete(s.ctx, "acme", p.ID, s.now)
+		conformance.Fails(s, err, fault.NotFound)
+		s.stores("acme", 60, 200)
+	}},
+}
+
+// accounts makes random changes under changing limits, one after another, and knows which must be
+// refused.
+type accounts struct {
+	*suite
+	random *rand.Rand
+	name   string
+	used   int64
+	files  []file.File
+	rooms  []file.Reservation
+	// promised are pending files, which count 10.
+	promised []file.File
+}
+
+func newAccounts(s *suite, seed uint64) *accounts {
+	return &accounts{suite: s, random: rand.New(rand.NewPCG(seed, 5)), name: fmt.Sprint("account", seed)}
+}
+
+func (a *accounts) play(turns int) {
+	a.Helper()
+	limits := []int64{0, 60, 100, 100, 150}
+	for range turns {
+		limit := limits[a.random.IntN(len(limits))]
+		switch size := 1 + a.random.Int64N(40); a.random.IntN(7) {
+		case 0, 1:
+			f := a.sized(a.name, size)
+			if a.fits(a.Store.Create(a.ctx, f, limit), size, limit) {
+				a.files = append(a.files, f)
+			}
+		case 2:
+			r, err := a.Store.Reserve(a.ctx, a.room(a.name), size, size, limit, a.now)
+			if a.fits(err, size, limit) {
+				a.rooms = append(a.rooms, r)
+			}
+		case 3:
+			f := a.big(a.name, 10+size, limit)
+			if a.fits(a.Store.Create(a.ctx, f, limit), 10, limit) {
+				a.promised = append(a.promised, f)
+			}
+		case 4:
+			if len(a.promised) > 0 {
+				f := a.promised[0]
+				f.Pending = false
+				if a.fits(a.Store.Finalize(a.ctx, f, a.now), f.Size-10, f.Upload.Limit) {
+					a.files, a.promised = append(a.files, f), a.promised[1:]
+				}
+			}
+		case 5:
+			if len(a.rooms) > 0 {
+				f := a.sized(a.name, size)
+				f.Room = a.rooms[0]
+				if size <= f.Room.Bytes {
+					limit = 0 // what adds nothing may or may not be refused where others were let in beyond
+				}
+				if a.fits(a.Store.Create(a.ctx, f, limit), size-f.Room.Bytes, limit) {
+					f.Room = file.Reservation{}
+					a.files, a.rooms = append(a.files, f), a.rooms[1:]
+				}
+			}
+		case 6:
+			if len(a.files) > 0 {
+				_, err := a.Store.Delete(a.ctx, a.name, a.files[0].ID, a.now)
+				conformance.OK(a, err)
+				a.used -= a.files[0].Size
+				a.files = a.files[1:]
+			}
+		}
+	}
+	a.stores(a.name, a.used, a.used+10)
+}
+
+// fits checks that a change which adds so many bytes was refused if and only if they did not fit.
+// It reports whether they did.
+func (a *accounts) fits(err error, bytes, limit int64) bool {
+	a.Helper()
+	if bytes > 0 && limit > 0 && a.used+bytes > limit {
+		conformance.Fails(a, err, fault.Limited)
+		return false
+	}
+	conformance.OK(a, err)
+	a.used += bytes
+	return true
+}
