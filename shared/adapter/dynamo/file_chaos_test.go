@@ -61,7 +61,7 @@ type storageCall struct {
 	may bool
 }
 
-const mostPromises = 4
+const mostPromises = 2
 
 type storageCallKey struct{}
 
