@@ -16,9 +16,6 @@ TEXTS = {
     "Python Software Foundation License": "PSF-2.0",
 }
 
-# Modules under several licences from which users choose, and the choice.
-CHOSEN = {"kernel.org/pub/linux/libs/security/libcap/psx": "BSD-3-Clause (chosen; GPL-2.0 is the other)"}
-
 # Code that was copied from modules that are no longer required. The licence's text is
 # beside the copy.
 COPIED = [
@@ -54,7 +51,7 @@ def table(rows: list[tuple[str, str, str]]) -> str:
 def main(go: str, pip: str) -> None:
     with open(go, encoding="utf-8") as report:
         rows = [line.rstrip("\n").split("\t") for line in report if line.strip()]
-    modules = sorted({(name, version, CHOSEN.get(name, text)) for name, version, text in rows})
+    modules = sorted({(name, version, text) for name, version, text in rows})
     with open(pip, encoding="utf-8") as report:
         packages = [one["metadata"] for one in json.load(report)["install"]]
     print(f"""# Third-party licences

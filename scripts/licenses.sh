@@ -33,11 +33,8 @@ if [ "${1:-}" = --texts ]; then
 	exit
 fi
 
-# psx is offered under two licences, and taken under the one that is accepted: see
-# CHOSEN in licenses.py.
 # shellcheck disable=SC2086
-quiet "$tool" check $programs --ignore cutroom --ignore kernel.org/pub/linux/libs/security/libcap/psx \
-	--allowed_licenses "$accepted"
+quiet "$tool" check $programs --ignore cutroom --allowed_licenses "$accepted"
 printf '{{range .}}{{.Name}}\t{{.Version}}\t{{.LicenseName}}\n{{end}}' >"$work/template"
 # shellcheck disable=SC2086
 quiet "$tool" report $programs --ignore cutroom --template "$work/template" >"$work/go.tsv"

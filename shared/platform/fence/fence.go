@@ -19,12 +19,11 @@
 //
 // Some layers can only be applied by the process itself before it becomes the
 // program. For that, this program runs itself again under another name: see
-// launch.go.
+// package launcher.
 package fence
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -33,8 +32,9 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
+
+	"cutroom/shared/platform/fence/launcher"
 )
 
 // Layers are the parts of a fence that a machine may lack.
@@ -51,6 +51,8 @@ type Fence struct {
 	// landlock is the version of the kernel's interface, 0 for none.
 	landlock int
 	root     bool
+	// filter is the program of seccomp, none if there is none for this machine.
+	filter []uint64
 }
 
 // Program is a program, with what it needs of the system.
@@ -84,12 +86,6 @@ type Plan struct {
 	Reserve bool
 }
 
-// maxOpen bounds the files that a program has open at once.
-const maxOpen = 64
-
-// exitNotRun is the exit code of a launcher that could not start its program.
-const exitNotRun = 126
-
 // New finds out which layers this machine supports.
 //
 // Errors: the context's; this program cannot run itself.
@@ -99,6 +95,9 @@ func New(ctx context.Context) (*Fence, error) {
 		return nil, fmt.Errorf("fence: %w", err)
 	}
 	f := &Fence{self: self, root: os.Geteuid() == 0}
+	if f.filter, err = callFilter(); err != nil {
+		return nil, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	able, err := f.ask(ctx, Layers{Namespaces: runtime.GOOS == "linux"})
@@ -118,22 +117,12 @@ func New(ctx context.Context) (*Fence, error) {
 	return f, nil
 }
 
-// ability is what a launcher answers about the layers.
-type ability struct {
-	Landlock      int
-	Seccomp, User bool
-}
-
 // ask runs a launcher to find out what it can do.
-func (f *Fence) ask(ctx context.Context, layers Layers) (ability, error) {
-	var able ability
-	cmd, err := f.launcher(ctx, order{Ask: true, Root: f.root}, nil, layers)
-	if err != nil {
-		return able, err
-	}
+func (f *Fence) ask(ctx context.Context, layers Layers) (able launcher.Ability, err error) {
+	cmd := f.launcher(ctx, launcher.Order{Ask: true, Root: f.root, Filter: f.filter}, nil, layers)
 	answer, err := cmd.Output()
 	if err == nil {
-		err = json.Unmarshal(answer, &able)
+		able, err = launcher.ParseAbility(string(answer))
 	}
 	if err != nil {
 		return able, fmt.Errorf("fence: this program cannot run itself: %w", err)
@@ -213,7 +202,7 @@ func (f *Fence) Without(out Layers) *Fence {
 // Errors: those of opening a pipe and of handing the folder over.
 func (f *Fence) Command(ctx context.Context, plan Plan) (*exec.Cmd, *Start, error) {
 	if f.layers.User && plan.Folder != "" {
-		if err := os.Chown(plan.Folder, ownUser, ownUser); err != nil {
+		if err := os.Chown(plan.Folder, launcher.OwnUser, launcher.OwnUser); err != nil {
 			return nil, nil, fmt.Errorf("fence: hand over the folder: %w", err)
 		}
 	}
@@ -221,19 +210,17 @@ func (f *Fence) Command(ctx context.Context, plan Plan) (*exec.Cmd, *Start, erro
 	if err != nil {
 		return nil, nil, fmt.Errorf("fence: %w", err)
 	}
-	o := order{
+	o := launcher.Order{
 		Program: plan.Program.Path, Args: plan.Args, Executes: plan.Program.executes,
 		Reads: append(append([]string{}, plan.Program.reads...), plan.Inputs...), Folder: plan.Folder,
-		Seccomp: f.layers.Seccomp, Landlock: f.layers.Landlock, User: f.layers.User, Root: f.root,
+		Landlock: f.layers.Landlock, User: f.layers.User, Root: f.root,
 		Memory: plan.Memory, MaxFile: plan.MaxFile, Seconds: max(1, int64(plan.ProcessorTime.Seconds())),
 		Reserve: plan.Reserve, Background: plan.Background, Status: 3 + len(plan.Extra),
 	}
-	cmd, err := f.launcher(ctx, o, append(append([]*os.File{}, plan.Extra...), write), f.layers)
-	if err != nil {
-		read.Close()
-		write.Close()
-		return nil, nil, err
+	if f.layers.Seccomp {
+		o.Filter = f.filter
 	}
+	cmd := f.launcher(ctx, o, append(append([]*os.File{}, plan.Extra...), write), f.layers)
 	if cmd.Dir = plan.Folder; cmd.Dir == "" {
 		cmd.Dir = "/"
 	}
@@ -241,17 +228,13 @@ func (f *Fence) Command(ctx context.Context, plan Plan) (*exec.Cmd, *Start, erro
 }
 
 // launcher prepares a run of the launcher.
-func (f *Fence) launcher(ctx context.Context, o order, files []*os.File, layers Layers) (*exec.Cmd, error) {
-	encoded, err := json.Marshal(o)
-	if err != nil {
-		return nil, fmt.Errorf("fence: %w", err)
-	}
+func (f *Fence) launcher(ctx context.Context, o launcher.Order, files []*os.File, layers Layers) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, f.self)
-	cmd.Args = []string{launcherName, string(encoded)}
+	cmd.Args = o.CommandLine()
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH")}
 	cmd.ExtraFiles = files
 	cmd.SysProcAttr = attributes(layers.Namespaces, f.root)
-	return cmd, nil
+	return cmd
 }
 
 // Start knows whether a program was started.
@@ -267,33 +250,4 @@ func (s *Start) Ended() (ran bool, reason string) {
 		return false, "it ended before its start"
 	}
 	return len(told) == 1, string(told[1:])
-}
-
-// order is what a launcher is to do.
-type order struct {
-	// Ask makes it report what it can do, and nothing else.
-	Ask bool `json:",omitempty"`
-
-	Program         string
-	Args            []string
-	Executes, Reads []string
-	Folder          string
-
-	Seccomp, Landlock, User, Root bool
-
-	Memory, MaxFile, Seconds int64
-	Reserve, Background      bool
-	// Status is the descriptor on which it reports that it becomes the program.
-	Status int
-}
-
-// ownUser is the user and the group that decoders run as if the server is root.
-// No distribution assigns it: systemd's list of users has it as unused.
-const ownUser = 65533
-
-// notRun reports why a launcher failed.
-func notRun(status int, err error) {
-	fmt.Fprintln(os.Stderr, "fence:", err)
-	_, _ = syscall.Write(status, []byte("\n"+err.Error()))
-	os.Exit(exitNotRun)
 }

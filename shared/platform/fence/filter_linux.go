@@ -1,11 +1,14 @@
 package fence
 
 import (
-	"os"
+	"fmt"
 
 	seccomp "github.com/elastic/go-seccomp-bpf"
 	"github.com/elastic/go-seccomp-bpf/arch"
+	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
+
+	"cutroom/shared/platform/fence/launcher"
 )
 
 // allowed are the system calls of a program that reads files, computes with
@@ -56,13 +59,35 @@ var requests = []uint64{unix.TCGETS, unix.TIOCGWINSZ, unix.TIOCINQ, 0x5421, 0x54
 // The options of prctl: names of threads and of memory.
 var options = []uint64{unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_SET_VMA, unix.PR_GET_DUMPABLE, unix.PR_CAPBSET_READ}
 
-// filterCalls restricts this thread, and the program that it becomes, to the
-// calls that are allowed: clone only for threads, and signals only to itself.
-func filterCalls() error {
+// callFilter returns the filter that restricts a program to the calls that are allowed: clone
+// only for threads, and signals only to itself. It is made once, by the server: the
+// library's tables take longer to prepare than all that a launcher does.
+//
+// There is none for an architecture whose calls are not known. Errors: those of a filter
+// that cannot be made.
+func callFilter() ([]uint64, error) {
 	known, err := arch.GetInfo("")
 	if err != nil {
-		return err
+		return nil, nil
 	}
+	policy := policyOf(known)
+	assembled, err := policy.Assemble()
+	if err != nil {
+		return nil, fmt.Errorf("fence: assemble the filter: %w", err)
+	}
+	raw, err := bpf.Assemble(assembled)
+	if err != nil {
+		return nil, fmt.Errorf("fence: assemble the filter: %w", err)
+	}
+	filter := make([]uint64, len(raw))
+	for i, one := range raw {
+		filter[i] = uint64(one.Op)<<48 | uint64(one.Jt)<<40 | uint64(one.Jf)<<32 | uint64(one.K)
+	}
+	return filter, nil
+}
+
+// policyOf returns what is allowed on an architecture.
+func policyOf(known *arch.Info) seccomp.Policy {
 	there := func(names []string) []string {
 		var found []string
 		for _, name := range names {
@@ -81,19 +106,19 @@ func filterCalls() error {
 		}
 		return rules
 	}
-	self := uint64(os.Getpid())
-	conditional := append(only("clone", seccomp.BitsSet, unix.CLONE_THREAD), only("tgkill", seccomp.Equal, self)...)
+	conditional := append(
+		only("clone", seccomp.BitsSet, unix.CLONE_THREAD), only("tgkill", seccomp.Equal, launcher.OwnProcess)...)
 	conditional = append(conditional, only("prctl", seccomp.Equal, options...)...)
 	for _, request := range requests {
 		conditional = append(conditional, seccomp.NameWithConditions{
 			Name: "ioctl", Conditions: seccomp.ArgumentConditions{{Argument: 1, Operation: seccomp.Equal, Value: request}},
 		})
 	}
-	return seccomp.LoadFilter(seccomp.Filter{NoNewPrivs: true, Policy: seccomp.Policy{
+	return seccomp.Policy{
 		DefaultAction: seccomp.ActionErrno,
 		Syscalls: []seccomp.SyscallGroup{
 			{Action: seccomp.ActionErrno | seccomp.Action(unix.ENOSYS), Names: there(unknown)},
 			{Action: seccomp.ActionAllow, Names: there(allowed), NamesWithCondtions: conditional},
 		},
-	}})
+	}
 }

@@ -1,0 +1,4 @@
+package launcher
+
+// Parse reads the arguments that follow the launcher's name.
+var Parse = parse

@@ -1,0 +1,227 @@
+package launcher
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"strconv"
+	"syscall"
+	"unsafe"
+)
+
+// tryLayers finds out what this process can do, by trying it.
+func tryLayers(o Order) Ability {
+	var able Ability
+	if version, err := landlockVersion(); err == nil {
+		able.Landlock = version
+	}
+	if o.Root {
+		able.User = dropRights(true) == nil
+	}
+	able.Seccomp = filterCalls(o.Filter) == nil
+	return able
+}
+
+// launch applies the fence and becomes the program. It returns only if that
+// fails. It runs on the main thread, to which the settings made here apply.
+func launch(o Order) error {
+	runtime.LockOSThread()
+	// First of all, so that nothing of the launcher takes the processor from the server.
+	if o.Background {
+		if err := yield(); err != nil {
+			return failed("priority", err)
+		}
+	}
+	// The status is the last descriptor that is meant to be open: nothing that
+	// the server's own parent left open reaches the program.
+	const last = 1<<32 - 1
+	if _, _, errno := syscall.RawSyscall(sysCloseRange, uintptr(o.Status), last, closeRangeCloexec); errno != 0 {
+		syscall.CloseOnExec(o.Status) // before Linux 5.11
+	}
+	if o.Reserve {
+		if err := reserve(o.Memory); err != nil {
+			return err
+		}
+	}
+	if err := control(prSetNoNewPrivs, 1, 0, 0); err != nil {
+		return failed("no_new_privs", err)
+	}
+	if o.Landlock {
+		if err := restrictFiles(o); err != nil {
+			return failed("restrict files", err)
+		}
+	}
+	if o.Root {
+		if err := dropRights(o.User); err != nil {
+			return err
+		}
+		// The kernel resets it when a process changes its user. If the server
+		// has died meanwhile, nobody reads the status, and the write to it
+		// fails.
+		if err := control(syscall.PR_SET_PDEATHSIG, uintptr(syscall.SIGKILL), 0, 0); err != nil {
+			return failed("death signal", err)
+		}
+	}
+	if len(o.Filter) > 0 {
+		if err := filterCalls(o.Filter); err != nil {
+			return failed("seccomp", err)
+		}
+	}
+	return become(o)
+}
+
+// backgroundNice is how much nicer programs in the background are than the server: a
+// thread of theirs has a third of the share of one of the server's, which seldom waits for
+// it.
+const backgroundNice = 5
+
+// yield lowers the priority of this thread, and of the program that it becomes.
+func yield() error {
+	const most = 20 // the system call returns this, less the nice value
+	now, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
+	if err != nil {
+		return err
+	}
+	return syscall.Setpriority(syscall.PRIO_PROCESS, 0, min(most-now+backgroundNice, most-1))
+}
+
+// reserveStep is how much address space is requested at once, in bytes: a
+// system refuses a request for more than it has in total.
+const reserveStep = 256 << 20
+
+// reserve finds out whether the system would provide the memory, without using
+// it.
+func reserve(memory int64) error {
+	for got := int64(0); got < memory; got += reserveStep {
+		_, err := syscall.Mmap(
+			-1, 0, reserveStep, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+		if err != nil {
+			return failed(strconv.FormatInt(got>>20, 10)+" of "+strconv.FormatInt(memory>>20, 10)+" MiB of memory", err)
+		}
+	}
+	return nil
+}
+
+// filterCalls restricts this thread, and the program that it becomes, to the calls
+// that a filter allows, and to what it may execute without set-user-ID.
+func filterCalls(filter []uint64) error {
+	if len(filter) == 0 {
+		return errors.New("no filter")
+	}
+	instructions := make([]syscall.SockFilter, len(filter))
+	for i, word := range filter {
+		k := uint32(word)
+		if k == OwnProcess {
+			k = uint32(os.Getpid())
+		}
+		instructions[i] = syscall.SockFilter{Code: uint16(word >> 48), Jt: uint8(word >> 40), Jf: uint8(word >> 32), K: k}
+	}
+	program := &syscall.SockFprog{Len: uint16(len(instructions)), Filter: &instructions[0]}
+	if err := control(prSetNoNewPrivs, 1, 0, 0); err != nil {
+		return err
+	}
+	_, _, errno := syscall.RawSyscall(
+		syscall.SYS_PRCTL, syscall.PR_SET_SECCOMP, seccompModeFilter, uintptr(unsafe.Pointer(program)))
+	return fails(errno)
+}
+
+// dropRights drops all of root's capabilities but the one to read, as the
+// inputs belong to whichever user the server was when it stored them: Landlock
+// restricts what is read. Root of a container may lack that one too: then it reads what is
+// its own, and no other user can read that in its place.
+func dropRights(own bool) error {
+	const kept = capDACReadSearch
+	header := capabilityHeader{version: capabilityVersion3}
+	var held [2]capabilities
+	if err := capability(syscall.SYS_CAPGET, &header, &held); err != nil {
+		return failed("look at capabilities", err)
+	}
+	bits := held[0].permitted & (1 << kept)
+	if own && bits == 0 {
+		return errors.New("there is no right to read for another user")
+	}
+	for number := range uintptr(64) {
+		if number == kept {
+			continue
+		}
+		// A capability that the kernel does not know cannot be held either.
+		_ = control(syscall.PR_CAPBSET_DROP, number, 0, 0)
+	}
+	if own {
+		if err := control(syscall.PR_SET_KEEPCAPS, 1, 0, 0); err != nil {
+			return failed("keep a capability", err)
+		}
+		// Setgroups and its like of package syscall change all threads, but only this
+		// one becomes the program; the others end.
+		for _, call := range [][4]uintptr{
+			{syscall.SYS_SETGROUPS},
+			{syscall.SYS_SETRESGID, OwnUser, OwnUser, OwnUser},
+			{syscall.SYS_SETRESUID, OwnUser, OwnUser, OwnUser},
+		} {
+			if _, _, errno := syscall.RawSyscall(call[0], call[1], call[2], call[3]); errno != 0 {
+				return failed("change the user", errno)
+			}
+		}
+	}
+	data := [2]capabilities{{effective: bits, permitted: bits, inheritable: bits}}
+	if err := capability(syscall.SYS_CAPSET, &header, &data); err != nil {
+		return failed("drop capabilities", err)
+	}
+	if own {
+		if err := control(prCapAmbient, prCapAmbientRaise, kept, 0); err != nil {
+			return failed("keep a capability", err)
+		}
+	}
+	return nil
+}
+
+// become sets the limits, reports success, and becomes the program. Once the
+// address space is limited nothing may be allocated: Go's runtime takes more of
+// it than some programs may have.
+func become(o Order) error {
+	program, err := syscall.BytePtrFromString(o.Program)
+	if err != nil {
+		return err
+	}
+	arguments, err := syscall.SlicePtrFromStrings(append([]string{o.Program}, o.Args...))
+	if err != nil {
+		return err
+	}
+	variables, err := syscall.SlicePtrFromStrings(os.Environ())
+	if err != nil {
+		return err
+	}
+	limits := []struct {
+		resource int
+		limit    syscall.Rlimit
+	}{
+		{syscall.RLIMIT_CPU, atMost(syscall.RLIMIT_CPU, o.Seconds)},
+		{syscall.RLIMIT_FSIZE, atMost(syscall.RLIMIT_FSIZE, o.MaxFile)},
+		{syscall.RLIMIT_NOFILE, atMost(syscall.RLIMIT_NOFILE, MaxOpen)},
+		{syscall.RLIMIT_CORE, syscall.Rlimit{}},
+		{syscall.RLIMIT_AS, atMost(syscall.RLIMIT_AS, o.Memory)},
+	}
+	started := [1]byte{'+'}
+	for i := range limits {
+		_, _, errno := syscall.RawSyscall6(syscall.SYS_PRLIMIT64, 0,
+			uintptr(limits[i].resource), uintptr(unsafe.Pointer(&limits[i].limit)), 0, 0, 0)
+		if errno != 0 {
+			return errno
+		}
+	}
+	_, _, errno := syscall.RawSyscall(syscall.SYS_WRITE, uintptr(o.Status), uintptr(unsafe.Pointer(&started)), 1)
+	if errno != 0 {
+		return errno
+	}
+	_, _, errno = syscall.RawSyscall(syscall.SYS_EXECVE,
+		uintptr(unsafe.Pointer(program)), uintptr(unsafe.Pointer(&arguments[0])), uintptr(unsafe.Pointer(&variables[0])))
+	return errno
+}
+
+// atMost returns a limit, or this process's own limit if that is lower.
+func atMost(resource int, limit int64) syscall.Rlimit {
+	now := syscall.Rlimit{Max: ^uint64(0)}
+	_ = syscall.Getrlimit(resource, &now)
+	lower := min(now.Max, uint64(limit))
+	return syscall.Rlimit{Cur: lower, Max: lower}
+}
