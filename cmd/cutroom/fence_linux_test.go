@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	c2pa "cutroom/shared/platform/c2pa/helper"
 	"cutroom/shared/platform/fence/launcher"
+	vp8 "cutroom/shared/platform/vp8/helper"
 )
 
 // initialized matches a line of GODEBUG=inittrace=1.
@@ -21,22 +23,8 @@ const launcherShare = 0.2
 // own packages, and few of others. Each job would take their processor time, at the server's
 // own priority.
 func TestLauncherPrecedesTheRest(t *testing.T) {
-	trace := func(arguments ...string) (packages []string) {
-		cmd := exec.CommandContext(bounded(t), string(program))
-		cmd.Args = arguments
-		cmd.Env = []string{"GODEBUG=inittrace=1"}
-		var told bytes.Buffer
-		cmd.Stderr = &told
-		if err := cmd.Run(); err != nil {
-			t.Fatalf("%v: %s", err, &told)
-		}
-		for _, found := range initialized.FindAllStringSubmatch(told.String(), -1) {
-			packages = append(packages, found[1])
-		}
-		return packages
-	}
-	whole := trace("cutroom", "--version")
-	launching := trace(launcher.Order{Ask: true}.CommandLine()...)
+	whole := initializedFor(t, "cutroom", "--version")
+	launching := initializedFor(t, launcher.Order{Ask: true}.CommandLine()...)
 	t.Logf("%d packages are initialized for the launcher, %d for the program", len(launching), len(whole))
 	if len(launching) == 0 || float64(len(launching)) > launcherShare*float64(len(whole)) {
 		t.Errorf("of %d packages %d are initialized for the launcher: %v", len(whole), len(launching), launching)
@@ -46,4 +34,43 @@ func TestLauncherPrecedesTheRest(t *testing.T) {
 			t.Errorf("%s is initialized before the launcher", path)
 		}
 	}
+}
+
+// TestHelpersPrecedeClients: the helpers of live video and of Content Credentials are spared
+// the clients of AWS, which take time and memory of each.
+func TestHelpersPrecedeClients(t *testing.T) {
+	const clients = "github.com/aws/aws-sdk-go-v2/service/"
+	of := func(paths []string) (found []string) {
+		for _, path := range paths {
+			if strings.HasPrefix(path, clients) {
+				found = append(found, path)
+			}
+		}
+		return found
+	}
+	if len(of(initializedFor(t, "cutroom", "--version"))) == 0 {
+		t.Fatalf("the program initializes nothing of %s: this test sees too little", clients)
+	}
+	for _, arguments := range [][]string{{vp8.SearchName}, {c2pa.SearchName, "/nonexistent"}} {
+		if found := of(initializedFor(t, append([]string{"cutroom"}, arguments...)...)); len(found) > 0 {
+			t.Errorf("before %s are initialized %v", arguments[0], found)
+		}
+	}
+}
+
+// initializedFor returns the packages that the program initializes when it is run so.
+func initializedFor(t *testing.T, arguments ...string) (packages []string) {
+	t.Helper()
+	cmd := exec.CommandContext(bounded(t), string(program))
+	cmd.Args = arguments
+	cmd.Env = []string{"GODEBUG=inittrace=1"}
+	var told bytes.Buffer
+	cmd.Stderr = &told
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v: %s", err, &told)
+	}
+	for _, found := range initialized.FindAllStringSubmatch(told.String(), -1) {
+		packages = append(packages, found[1])
+	}
+	return packages
 }

@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"cutroom/shared/platform/c2pa/helper"
 	"cutroom/shared/platform/c2pa/libc2pa"
 	"cutroom/shared/platform/fence"
 )
@@ -43,19 +44,9 @@ func (e *Refusal) Error() string { return "c2pa: " + e.Problem }
 type Library struct {
 	fenced *fence.Fence
 	self   fence.Program
-	found  found
+	found  helper.Found
 	// spare is the address space that a helper has for its work, in bytes.
 	spare int64
-}
-
-// found is what this program, run as the search, tells of the library.
-type found struct {
-	Path    string
-	Version string
-	// Loaded is what loading it takes.
-	Loaded fence.Loaded
-	// Problem is why there is no library that can be used.
-	Problem string
 }
 
 // Find loads the library from the path, or, if that is "", from the folder of this
@@ -75,7 +66,7 @@ func Find(ctx context.Context, fenced *fence.Fence, path string) (*Library, erro
 		return nil, fmt.Errorf("c2pa: %w", err)
 	}
 	l := &Library{fenced: fenced, self: self, spare: spareSpace}
-	cmd := exec.CommandContext(ctx, self.Path, searchName, path)
+	cmd := exec.CommandContext(ctx, self.Path, helper.SearchName, path)
 	cmd.Env = environment("")
 	out, err := cmd.Output()
 	if err == nil {
@@ -152,7 +143,7 @@ func settings(anchors string) string {
 // Errors: the context's; ErrNone; ErrElsewhere; ErrLost; *Refusal; what keeps the helper from its work.
 func (l *Library) Read(ctx context.Context, file *os.File, mime, anchors string) ([]byte, error) {
 	told, err := l.run(ctx, call{
-		order: order{Settings: settings(anchors), MIME: mime}, files: []*os.File{file},
+		order: helper.Order{Settings: settings(anchors), MIME: mime}, files: []*os.File{file},
 	})
 	return []byte(told.Report), err
 }
@@ -206,14 +197,14 @@ func (l *Library) Sign(ctx context.Context, s Signing) error {
 		return fmt.Errorf("c2pa: %w", err)
 	}
 	c := call{
-		order: order{
+		order: helper.Order{
 			Sign: true, Settings: settings(""), MIME: s.MIME, Manifest: s.Manifest, Algorithm: algorithm,
 			Chain: s.Signer.Chain(),
 		},
 		files: []*os.File{s.From, s.To}, folder: s.Folder, most: from.Size() + MaxGrowth, sign: s.Signer.Sign,
 	}
 	for _, part := range s.Ingredients {
-		c.order.Ingredients = append(c.order.Ingredients, ingredient{JSON: part.JSON, MIME: part.MIME})
+		c.order.Ingredients = append(c.order.Ingredients, helper.Ingredient{JSON: part.JSON, MIME: part.MIME})
 		c.files = append(c.files, part.File)
 	}
 	_, err = l.run(ctx, c)

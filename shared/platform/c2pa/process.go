@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"cutroom/shared/platform/c2pa/helper"
 	"cutroom/shared/platform/fence"
 )
 
@@ -34,32 +35,9 @@ const (
 	drainTime = 5 * time.Second
 )
 
-// order is what a helper is to do, the first line that it reads. Its files are the
-// descriptors from 3 on: what is read or signed, what is written, the ingredients.
-type order struct {
-	Sign            bool
-	Settings, MIME  string
-	Manifest, Chain string       `json:",omitempty"`
-	Algorithm       int32        `json:",omitempty"`
-	Ingredients     []ingredient `json:",omitempty"`
-}
-
-type ingredient struct{ JSON, MIME string }
-
-// answer is a line that a helper writes. One with ToSign asks for a signature, the next
-// line that it reads; any other is the last.
-type answer struct {
-	ToSign    []byte `json:",omitempty"`
-	Done      bool   `json:",omitempty"`
-	None      bool   `json:",omitempty"`
-	Elsewhere bool   `json:",omitempty"`
-	Report    string `json:",omitempty"`
-	Problem   string `json:",omitempty"`
-}
-
 // call is what one helper does.
 type call struct {
-	order  order
+	order  helper.Order
 	files  []*os.File
 	folder string
 	// most is what it may write to a file, in bytes.
@@ -68,7 +46,7 @@ type call struct {
 }
 
 // run starts a helper, answers what it asks, and returns what it tells in the end.
-func (l *Library) run(ctx context.Context, c call) (answer, error) {
+func (l *Library) run(ctx context.Context, c call) (helper.Answer, error) {
 	// The process dies with the thread that started it, see [fence.Fence.Command].
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -76,13 +54,13 @@ func (l *Library) run(ctx context.Context, c call) (answer, error) {
 	defer cancel()
 	theirIn, in, err := os.Pipe()
 	if err != nil {
-		return answer{}, fmt.Errorf("c2pa: %w", err)
+		return helper.Answer{}, fmt.Errorf("c2pa: %w", err)
 	}
 	defer in.Close()
 	defer theirIn.Close()
 	out, theirOut, err := os.Pipe()
 	if err != nil {
-		return answer{}, fmt.Errorf("c2pa: %w", err)
+		return helper.Answer{}, fmt.Errorf("c2pa: %w", err)
 	}
 	defer out.Close()
 	defer theirOut.Close()
@@ -91,18 +69,18 @@ func (l *Library) run(ctx context.Context, c call) (answer, error) {
 		space = l.found.Loaded.Space + l.spare
 	}
 	cmd, start, err := l.fenced.Command(ctx, fence.Plan{
-		Program: l.self, Args: []string{helperName, l.found.Path}, Inputs: l.found.Loaded.Files, Extra: c.files,
+		Program: l.self, Args: []string{helper.Name, l.found.Path}, Inputs: l.found.Loaded.Files, Extra: c.files,
 		Folder: c.folder, Memory: space, MaxFile: c.most, ProcessorTime: processorTime,
 	})
 	if err != nil {
-		return answer{}, err
+		return helper.Answer{}, err
 	}
 	var said head
 	cmd.Env, cmd.WaitDelay = environment(c.folder), drainTime
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirIn, theirOut, &said
 	if err := cmd.Start(); err != nil {
 		start.Ended()
-		return answer{}, fmt.Errorf("c2pa: %w", err)
+		return helper.Answer{}, fmt.Errorf("c2pa: %w", err)
 	}
 	theirIn.Close()
 	theirOut.Close()
@@ -126,7 +104,7 @@ func ended(cmd *exec.Cmd, start *fence.Start, said *head) error {
 }
 
 // outcome returns the error of a call.
-func (c call) outcome(ctx context.Context, told answer, talked, ended error) error {
+func (c call) outcome(ctx context.Context, told helper.Answer, talked, ended error) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -145,28 +123,28 @@ func (c call) outcome(ctx context.Context, told answer, talked, ended error) err
 }
 
 // converse sends the order, answers one wish for a signature, and returns the last answer.
-func (c call) converse(in io.Writer, out io.Reader) (answer, error) {
+func (c call) converse(in io.Writer, out io.Reader) (helper.Answer, error) {
 	to, from := json.NewEncoder(in), json.NewDecoder(io.LimitReader(out, maxTold))
 	if err := to.Encode(c.order); err != nil {
-		return answer{}, err
+		return helper.Answer{}, err
 	}
 	for signed := false; ; signed = true {
-		var told answer
+		var told helper.Answer
 		if err := from.Decode(&told); err != nil {
-			return answer{}, err
+			return helper.Answer{}, err
 		}
 		if told.ToSign == nil {
 			return told, nil
 		}
 		if signed || c.sign == nil || len(told.ToSign) > maxSigned {
-			return answer{}, errors.New("it asks for more than one signature, or for one of too much")
+			return helper.Answer{}, errors.New("it asks for more than one signature, or for one of too much")
 		}
 		signature, err := c.sign(told.ToSign)
 		if err != nil {
-			return answer{}, fmt.Errorf("sign: %w", err)
+			return helper.Answer{}, fmt.Errorf("sign: %w", err)
 		}
 		if err := to.Encode(signature); err != nil {
-			return answer{}, err
+			return helper.Answer{}, err
 		}
 	}
 }

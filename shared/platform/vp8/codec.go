@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/time/rate"
 
+	"cutroom/shared/platform/vp8/helper"
 	"cutroom/shared/platform/vp8/libvpx"
 )
 
@@ -22,11 +23,11 @@ type Codec struct {
 	// mu is held while the helper works.
 	mu sync.Mutex
 	// helper is nil until the next call starts one.
-	helper *helper
+	helper *process
 	// begun is true while its decoder has what frames build on.
 	begun bool
 	// last is the helper that Close ends, while mu is another's.
-	last atomic.Pointer[helper]
+	last atomic.Pointer[process]
 	// restarts counts the helpers that were started after the first.
 	restarts atomic.Int64
 }
@@ -60,8 +61,8 @@ func (c *Codec) Decode(ctx context.Context, frame []byte, picture *image.YCbCr) 
 	case !header.Key && !begun:
 		return false, ErrKeyFrame
 	}
-	copy(h.shared[frameIn:], frame)
-	answer, err := c.ask(ctx, h, request{Do: doDecode, Size: uint32(len(frame))})
+	copy(h.shared[helper.FrameIn:], frame)
+	answer, err := c.ask(ctx, h, helper.Request{Do: helper.DoDecode, Size: uint32(len(frame))})
 	if err != nil {
 		return false, err
 	}
@@ -70,11 +71,11 @@ func (c *Codec) Decode(ctx context.Context, frame []byte, picture *image.YCbCr) 
 	}
 	width, height := int(answer.Width), int(answer.Height)
 	// The helper may have been taken over: what it says is verified too.
-	if width > maxSide || height > maxSide || width*height > MaxPixels {
+	if width > helper.MaxSide || height > helper.MaxSide || width*height > MaxPixels {
 		return false, c.drop(h)
 	}
 	libvpx.Resize(picture, image.Pt(width, height))
-	from := h.shared[pictureOut:]
+	from := h.shared[helper.PictureOut:]
 	n := copy(picture.Y, from)
 	n += copy(picture.Cb, from[n:])
 	copy(picture.Cr, from[n:])
@@ -91,7 +92,7 @@ func (c *Codec) Encode(ctx context.Context, picture *image.YCbCr, how Encoding) 
 	switch {
 	case picture.SubsampleRatio != image.YCbCrSubsampleRatio420:
 		return Frame{}, fmt.Errorf("vp8: a picture of %v instead of 4:2:0", picture.SubsampleRatio)
-	case size.X < 1 || size.Y < 1 || size.X > maxSide || size.Y > maxSide || size.X*size.Y > MaxPixels:
+	case size.X < 1 || size.Y < 1 || size.X > helper.MaxSide || size.Y > helper.MaxSide || size.X*size.Y > MaxPixels:
 		return Frame{}, ErrTooLarge
 	}
 	c.mu.Lock()
@@ -100,9 +101,9 @@ func (c *Codec) Encode(ctx context.Context, picture *image.YCbCr, how Encoding) 
 	if err != nil {
 		return Frame{}, err
 	}
-	write(h.shared[pictureIn:frameOut], picture)
-	order := request{
-		Do: doEncode, Width: uint32(size.X), Height: uint32(size.Y), At: int64(how.At),
+	write(h.shared[helper.PictureIn:helper.FrameOut], picture)
+	order := helper.Request{
+		Do: helper.DoEncode, Width: uint32(size.X), Height: uint32(size.Y), At: int64(how.At),
 		Bitrate: uint32(min(max(how.Bitrate, leastBitrate), mostBitrate)),
 	}
 	if how.Key {
@@ -112,10 +113,10 @@ func (c *Codec) Encode(ctx context.Context, picture *image.YCbCr, how Encoding) 
 	if err != nil {
 		return Frame{}, err
 	}
-	if answer.Size > maxOut {
+	if answer.Size > helper.MaxOut {
 		return Frame{}, c.drop(h)
 	}
-	data := append([]byte(nil), h.shared[frameOut:][:answer.Size]...)
+	data := append([]byte(nil), h.shared[helper.FrameOut:][:answer.Size]...)
 	return Frame{Data: data, Key: len(data) > 0 && data[0]&1 == 0}, nil
 }
 
@@ -143,7 +144,7 @@ func (c *Codec) Restarts() int64 { return c.restarts.Load() }
 // running returns the helper, and starts one if there is none. The caller holds mu.
 //
 // Errors: the context's; ErrFailed, ErrClosed.
-func (c *Codec) running(ctx context.Context) (*helper, error) {
+func (c *Codec) running(ctx context.Context) (*process, error) {
 	switch {
 	case c.closed.Load():
 		return nil, ErrClosed
@@ -164,7 +165,7 @@ func (c *Codec) running(ctx context.Context) (*helper, error) {
 	if c.closed.Load() {
 		h.kill()
 	}
-	if _, err := c.ask(ctx, h, request{Do: doNothing}); err != nil {
+	if _, err := c.ask(ctx, h, helper.Request{Do: helper.DoNothing}); err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
@@ -178,7 +179,7 @@ func (c *Codec) running(ctx context.Context) (*helper, error) {
 
 // ask has the helper do something and returns its answer. If it does not answer
 // as it should, it is ended.
-func (c *Codec) ask(ctx context.Context, h *helper, order request) (answer, error) {
+func (c *Codec) ask(ctx context.Context, h *process, order helper.Request) (helper.Answer, error) {
 	told, err := h.ask(ctx, order)
 	if err != nil {
 		err := c.drop(h)
@@ -188,16 +189,16 @@ func (c *Codec) ask(ctx context.Context, h *helper, order request) (answer, erro
 		return told, err
 	}
 	switch told.Status {
-	case statusDone:
+	case helper.StatusDone:
 		return told, nil
-	case statusBroken:
+	case helper.StatusBroken:
 		return told, ErrBroken
 	}
 	return told, c.drop(h)
 }
 
 // drop ends the helper, and returns the error that its end is.
-func (c *Codec) drop(h *helper) error {
+func (c *Codec) drop(h *process) error {
 	h.end()
 	c.helper, c.begun = nil, false
 	if c.closed.Load() {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"cutroom/shared/platform/fence"
+	"cutroom/shared/platform/vp8/helper"
 )
 
 // Library is the libvpx of this machine. It is safe for concurrent use.
@@ -24,17 +25,7 @@ type Library struct {
 
 	fenced *fence.Fence
 	self   fence.Program
-	found  found
-}
-
-// found is what this program, run as the search, tells of the library.
-type found struct {
-	Path    string
-	Version string
-	// Loaded is what loading it takes.
-	Loaded fence.Loaded
-	// Problem is why there is no library that can be used.
-	Problem string
+	found  helper.Found
 }
 
 // Find finds libvpx, verifies that it is one that this package knows, and that a
@@ -49,7 +40,7 @@ func Find(ctx context.Context, fenced *fence.Fence) (*Library, error) {
 		return nil, err
 	}
 	l := &Library{FrameTime: DefaultFrameTime, fenced: fenced, self: self}
-	cmd := exec.CommandContext(ctx, self.Path, searchName)
+	cmd := exec.CommandContext(ctx, self.Path, helper.SearchName)
 	cmd.Env = environment()
 	out, err := cmd.Output()
 	if err == nil {

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"cutroom/shared/platform/fence"
+	"cutroom/shared/platform/vp8/helper"
 )
 
 const (
@@ -31,8 +32,8 @@ const (
 	drainTime = 5 * time.Second
 )
 
-// helper is a process that decodes and encodes, as the server sees it.
-type helper struct {
+// process is a helper, as the server sees it.
+type process struct {
 	frameTime time.Duration
 	shared    []byte
 	in        *os.File // requests
@@ -49,13 +50,13 @@ type helper struct {
 }
 
 // start starts a helper.
-func (l *Library) start() (*helper, error) {
-	memory, shared, err := newShared(sharedSize)
+func (l *Library) start() (*process, error) {
+	memory, shared, err := newShared(helper.SharedSize)
 	if err != nil {
 		return nil, fmt.Errorf("vp8: memory to share: %w", err)
 	}
 	defer memory.Close()
-	h := &helper{frameTime: l.FrameTime, shared: shared, ended: make(chan struct{})}
+	h := &process{frameTime: l.FrameTime, shared: shared, ended: make(chan struct{})}
 	theirIn, in, err := os.Pipe()
 	if err != nil {
 		return nil, errors.Join(err, release(shared))
@@ -78,7 +79,7 @@ func (l *Library) start() (*helper, error) {
 }
 
 // run starts the process and waits for its end.
-func (h *helper) run(l *Library, memory, in, out *os.File, started chan<- error) {
+func (h *process) run(l *Library, memory, in, out *os.File, started chan<- error) {
 	// The process dies with the thread that started it, see [fence.Fence.Command].
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -87,7 +88,7 @@ func (h *helper) run(l *Library, memory, in, out *os.File, started chan<- error)
 		space = l.found.Loaded.Space + spareSpace
 	}
 	cmd, start, err := l.fenced.Command(context.Background(), fence.Plan{
-		Program: l.self, Args: []string{helperName, l.found.Path}, Inputs: l.found.Loaded.Files,
+		Program: l.self, Args: []string{helper.Name, l.found.Path}, Inputs: l.found.Loaded.Files,
 		Extra: []*os.File{memory}, Memory: space, ProcessorTime: processorTime,
 	})
 	if err != nil {
@@ -119,9 +120,9 @@ func (h *helper) run(l *Library, memory, in, out *os.File, started chan<- error)
 
 // ask sends a request and waits for its answer: the time of a frame at most, and until the
 // context ends.
-func (h *helper) ask(ctx context.Context, order request) (told answer, err error) {
+func (h *process) ask(ctx context.Context, order helper.Request) (told helper.Answer, err error) {
 	limit := h.frameTime
-	if order.Do == doNothing {
+	if order.Do == helper.DoNothing {
 		limit = startTime
 	}
 	if err := h.out.SetReadDeadline(time.Now().Add(limit)); err != nil {
@@ -129,14 +130,14 @@ func (h *helper) ask(ctx context.Context, order request) (told answer, err error
 	}
 	stop := context.AfterFunc(ctx, func() { _ = h.out.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
-	var buffer [max(requestSize, answerSize)]byte
+	var buffer [max(helper.RequestSize, helper.AnswerSize)]byte
 	if _, err := binary.Encode(buffer[:], binary.LittleEndian, order); err != nil {
 		return told, err
 	}
-	if _, err := h.in.Write(buffer[:requestSize]); err != nil {
+	if _, err := h.in.Write(buffer[:helper.RequestSize]); err != nil {
 		return told, err
 	}
-	if _, err := io.ReadFull(h.out, buffer[:answerSize]); err != nil {
+	if _, err := io.ReadFull(h.out, buffer[:helper.AnswerSize]); err != nil {
 		if errors.Is(err, os.ErrDeadlineExceeded) {
 			h.mu.Lock()
 			h.cause = errors.New("it took too long")
@@ -144,17 +145,17 @@ func (h *helper) ask(ctx context.Context, order request) (told answer, err error
 		}
 		return told, err
 	}
-	_, err = binary.Decode(buffer[:answerSize], binary.LittleEndian, &told)
+	_, err = binary.Decode(buffer[:helper.AnswerSize], binary.LittleEndian, &told)
 	return told, err
 }
 
 // kill ends the process, whatever it does. It cannot have started others.
-func (h *helper) kill() {
+func (h *process) kill() {
 	_ = h.cmd.Process.Kill() // fails if it has ended
 }
 
 // end ends the process and frees what it had. No other call follows but why.
-func (h *helper) end() {
+func (h *process) end() {
 	h.in.Close()
 	h.kill()
 	<-h.ended
@@ -164,7 +165,7 @@ func (h *helper) end() {
 }
 
 // why returns why the process ended, for the log.
-func (h *helper) why() string {
+func (h *process) why() string {
 	<-h.ended
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -20,15 +20,16 @@ import (
 	"errors"
 	"time"
 
+	"cutroom/shared/platform/vp8/helper"
 	"cutroom/shared/platform/vp8/libvpx"
 )
 
 // MaxPixels is the largest picture that is decoded or encoded, of any shape: that
 // of 1920x1080, rounded up to whole macroblocks.
-const MaxPixels = 1920 * 1088
+const MaxPixels = helper.MaxPixels
 
 // MaxFrame is the largest compressed frame that is decoded, in bytes.
-const MaxFrame = 1 << 20
+const MaxFrame = helper.MaxFrame
 
 // DefaultFrameTime is how long a helper may take for one frame before it is ended. It
 // needs milliseconds, but the machine may be busy.

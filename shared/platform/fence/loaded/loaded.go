@@ -1,25 +1,26 @@
-package fence
+// Package loaded finds out which libraries a process has loaded. It is apart from package
+// fence because helpers need it, and not what that imports.
+package loaded
 
 import (
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// Loaded is what a process takes to load its libraries: a [Plan] of another run of the
-// same program has to allow it.
-type Loaded struct {
+// Libraries are those of a process, with what it takes to load them: the fence.Plan of
+// another run of the same program has to allow it.
+type Libraries struct {
 	// Files are the libraries. None on systems other than Linux.
 	Files []string
 	// Space is the largest address space so far, in bytes; 0 if the system does not tell.
 	Space int64
 }
 
-// LoadedNow returns what this process has taken so far.
-func LoadedNow() Loaded {
-	var l Loaded
+// Now returns what this process has taken so far.
+func Now() Libraries {
+	var l Libraries
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
 		return l // not Linux
@@ -46,9 +47,10 @@ func LoadedNow() Loaded {
 }
 
 // Find returns the path of the library whose file name begins so, "" for none.
-func (l Loaded) Find(name string) string {
+func (l Libraries) Find(name string) string {
 	for _, path := range l.Files {
-		if strings.HasPrefix(filepath.Base(path), name) {
+		// Package path/filepath would be initialized after much else.
+		if strings.HasPrefix(path[strings.LastIndexByte(path, '/')+1:], name) {
 			return path
 		}
 	}

@@ -1,4 +1,7 @@
-package c2pa
+// Package helper is what this program is while it is run as a helper of package c2pa, or as
+// the search for the library. It imports little, so that it is initialized before most of
+// the program: see package launcher.
+package helper
 
 import (
 	"encoding/json"
@@ -7,27 +10,27 @@ import (
 	"os"
 
 	"cutroom/shared/platform/c2pa/libc2pa"
-	"cutroom/shared/platform/fence"
+	"cutroom/shared/platform/fence/loaded"
 )
 
 // The arguments by which this program is a helper, or the search for the library. Both
 // have the library's path as their second.
 const (
-	helperName = "cutroom-c2pa-helper"
-	searchName = "cutroom-c2pa-search"
+	Name       = "cutroom-c2pa-helper"
+	SearchName = "cutroom-c2pa-search"
 )
 
 // A program that is run with one of these names as its first argument is a helper,
-// whichever program of the service it is, including tests: see package vp8, which does
+// whichever program of the service it is, including tests: see package launcher, which does
 // the same for the same reasons.
 func init() {
 	if len(os.Args) != 3 {
 		return
 	}
 	switch os.Args[1] {
-	case searchName:
+	case SearchName:
 		exit(json.NewEncoder(os.Stdout).Encode(search(os.Args[2])))
-	case helperName:
+	case Name:
 		exit(help(os.Args[2]))
 	}
 }
@@ -41,12 +44,12 @@ func exit(err error) {
 }
 
 // search loads the library and finds out what that takes.
-func search(path string) found {
+func search(path string) Found {
 	library, err := libc2pa.Load(path)
 	if err != nil {
-		return found{Problem: err.Error()}
+		return Found{Problem: err.Error()}
 	}
-	f := found{Path: path, Version: library.Version(), Loaded: fence.LoadedNow()}
+	f := Found{Path: path, Version: library.Version(), Loaded: loaded.Now()}
 	if real := f.Loaded.Find(libc2pa.Name()); real != "" {
 		f.Path = real
 	}
@@ -56,7 +59,7 @@ func search(path string) found {
 // help does the one thing that the server asks for on standard input.
 func help(path string) error {
 	in, out := json.NewDecoder(os.Stdin), json.NewEncoder(os.Stdout)
-	var do order
+	var do Order
 	if err := in.Decode(&do); err != nil {
 		return err
 	}
@@ -64,14 +67,14 @@ func help(path string) error {
 	if err != nil {
 		return err
 	}
-	told := answer{Done: true}
+	told := Answer{Done: true}
 	if do.Sign {
 		err = sign(library, do, in, out)
 	} else {
 		told.Report, err = library.Read(do.Settings, do.MIME, descriptor(0))
 	}
 	if err != nil {
-		told = answer{
+		told = Answer{
 			None: errors.Is(err, libc2pa.ErrNone), Elsewhere: errors.Is(err, libc2pa.ErrElsewhere), Problem: err.Error(),
 		}
 	}
@@ -82,12 +85,12 @@ func help(path string) error {
 func descriptor(number int) *os.File { return os.NewFile(uintptr(3+number), "inherited") }
 
 // sign signs a file. The signature is asked for on standard output.
-func sign(library *libc2pa.Library, do order, in *json.Decoder, out *json.Encoder) error {
+func sign(library *libc2pa.Library, do Order, in *json.Decoder, out *json.Encoder) error {
 	s := libc2pa.Signing{
 		Settings: do.Settings, Manifest: do.Manifest, MIME: do.MIME, From: descriptor(0), To: descriptor(1),
 		Algorithm: do.Algorithm, Chain: do.Chain,
 		Sign: func(data []byte) (signature []byte, err error) {
-			if err := out.Encode(answer{ToSign: data}); err != nil {
+			if err := out.Encode(Answer{ToSign: data}); err != nil {
 				return nil, err
 			}
 			err = in.Decode(&signature)

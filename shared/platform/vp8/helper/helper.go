@@ -1,4 +1,7 @@
-package vp8
+// Package helper is what this program is while it is run as a helper of package vp8, or as
+// the search for libvpx. It imports little, so that it is initialized before most of the
+// program, which would take time and memory of every session: see package launcher.
+package helper
 
 import (
 	"encoding/binary"
@@ -11,25 +14,25 @@ import (
 	"syscall"
 	"time"
 
-	"cutroom/shared/platform/fence"
+	"cutroom/shared/platform/fence/loaded"
 	"cutroom/shared/platform/vp8/libvpx"
 )
 
 // The arguments by which this program is a helper, or the search for libvpx.
 const (
-	helperName = "cutroom-vp8-helper"
-	searchName = "cutroom-vp8-search"
+	Name       = "cutroom-vp8-helper"
+	SearchName = "cutroom-vp8-search"
 )
 
 // A program that is run with one of these names as its first argument is a helper,
-// whichever program of the service it is, including tests. As in package fence this
+// whichever program of the service it is, including tests. As in package launcher this
 // is a case for init: what the rest of the program needs would be prepared for every
 // session, and take the memory of each.
 func init() {
 	switch {
-	case len(os.Args) == 2 && os.Args[1] == searchName:
+	case len(os.Args) == 2 && os.Args[1] == SearchName:
 		exit(json.NewEncoder(os.Stdout).Encode(search()))
-	case len(os.Args) == 3 && os.Args[1] == helperName:
+	case len(os.Args) == 3 && os.Args[1] == Name:
 		exit(help(os.Args[2]))
 	}
 }
@@ -43,16 +46,26 @@ func exit(err error) {
 }
 
 // search finds the library and what loading it takes.
-func search() found {
+func search() Found {
 	library, err := libvpx.Load("")
 	if err != nil {
-		return found{Problem: err.Error()}
+		return Found{Problem: err.Error()}
 	}
-	f := found{Path: library.Path(), Version: library.Version(), Loaded: fence.LoadedNow()}
+	f := Found{Path: library.Path(), Version: library.Version(), Loaded: loaded.Now()}
 	if path := f.Loaded.Find("libvpx"); path != "" {
 		f.Path = path
 	}
 	return f
+}
+
+// Found is what this program, run as the search, tells of the library.
+type Found struct {
+	Path    string
+	Version string
+	// Loaded is what loading it takes.
+	Loaded loaded.Libraries
+	// Problem is why there is no library that can be used.
+	Problem string
 }
 
 // worker is what a helper works with.
@@ -64,7 +77,8 @@ type worker struct {
 
 // help does what the server asks for on standard input, until that ends.
 func help(path string) error {
-	shared, err := mapShared(descriptor, sharedSize)
+	shared, err := syscall.Mmap(
+		descriptor, 0, SharedSize, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
 	if err != nil {
 		return fmt.Errorf("the shared memory: %w", err)
 	}
@@ -73,27 +87,27 @@ func help(path string) error {
 		return err
 	}
 	w := &worker{shared: shared, decoder: libvpx.NewDecoder(library), encoder: libvpx.NewEncoder(library)}
-	var buffer [max(requestSize, answerSize)]byte
+	var buffer [max(RequestSize, AnswerSize)]byte
 	for {
 		// The plain calls of the system, which block: there is nothing else to do.
-		if err := readAll(buffer[:requestSize]); err != nil {
+		if err := readAll(buffer[:RequestSize]); err != nil {
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
 			return err
 		}
-		var order request
-		if _, err := binary.Decode(buffer[:requestSize], binary.LittleEndian, &order); err != nil {
+		var order Request
+		if _, err := binary.Decode(buffer[:RequestSize], binary.LittleEndian, &order); err != nil {
 			return err
 		}
 		told, err := w.do(order)
 		if err != nil {
 			return err
 		}
-		if _, err := binary.Encode(buffer[:answerSize], binary.LittleEndian, told); err != nil {
+		if _, err := binary.Encode(buffer[:AnswerSize], binary.LittleEndian, told); err != nil {
 			return err
 		}
-		if n, err := syscall.Write(1, buffer[:answerSize]); n != answerSize {
+		if n, err := syscall.Write(1, buffer[:AnswerSize]); n != AnswerSize {
 			return fmt.Errorf("answer: %w", err)
 		}
 	}
@@ -116,44 +130,44 @@ func readAll(to []byte) error {
 }
 
 // do does what the server asks for. An error ends the helper.
-func (w *worker) do(order request) (answer, error) {
+func (w *worker) do(order Request) (Answer, error) {
 	switch order.Do {
-	case doDecode:
+	case DoDecode:
 		return w.decode(order)
-	case doEncode:
+	case DoEncode:
 		return w.encode(order)
 	}
-	return answer{}, nil
+	return Answer{}, nil
 }
 
-func (w *worker) decode(order request) (answer, error) {
+func (w *worker) decode(order Request) (Answer, error) {
 	var size image.Point
-	shown, err := w.decoder.Decode(w.shared[frameIn:][:order.Size], func(of image.Point) *image.YCbCr {
+	shown, err := w.decoder.Decode(w.shared[FrameIn:][:order.Size], func(of image.Point) *image.YCbCr {
 		size = of
-		return planes(w.shared[pictureOut:pictureIn], of)
+		return planes(w.shared[PictureOut:PictureIn], of)
 	})
 	switch {
 	case errors.Is(err, libvpx.ErrBroken):
-		return answer{Status: statusBroken}, nil
+		return Answer{Status: StatusBroken}, nil
 	case err != nil || !shown:
-		return answer{}, err
+		return Answer{}, err
 	}
-	return answer{Width: uint32(size.X), Height: uint32(size.Y)}, nil
+	return Answer{Width: uint32(size.X), Height: uint32(size.Y)}, nil
 }
 
-func (w *worker) encode(order request) (answer, error) {
-	picture := planes(w.shared[pictureIn:frameOut], image.Pt(int(order.Width), int(order.Height)))
-	frame, err := w.encoder.Encode(picture, Encoding{
+func (w *worker) encode(order Request) (Answer, error) {
+	picture := planes(w.shared[PictureIn:FrameOut], image.Pt(int(order.Width), int(order.Height)))
+	frame, err := w.encoder.Encode(picture, libvpx.Encoding{
 		At: time.Duration(order.At), Bitrate: int(order.Bitrate), Key: order.Key == 1,
 	})
 	if err != nil {
-		return answer{}, err
+		return Answer{}, err
 	}
-	if len(frame) > maxOut {
-		return answer{}, fmt.Errorf("a frame of %d bytes", len(frame))
+	if len(frame) > MaxOut {
+		return Answer{}, fmt.Errorf("a frame of %d bytes", len(frame))
 	}
-	copy(w.shared[frameOut:], frame)
-	return answer{Size: uint32(len(frame))}, nil
+	copy(w.shared[FrameOut:], frame)
+	return Answer{Size: uint32(len(frame))}, nil
 }
 
 // planes returns the picture of a size that lies in memory.
