@@ -124,6 +124,6 @@ func (c cells) caustics(amount float64) Texture {
 			thread := smoothstep(0.42, 0, second-first)
 			return amount * thread * thread
 		})
-		s.fill(threads)
+		s.fillRows(threads.line)
 	}
 }

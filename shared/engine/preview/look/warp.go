@@ -44,7 +44,10 @@ func (w Warp) Draw(width, height int, seed uint32) (across, down *image.Gray) {
 func wobble(scale float64, purpose uint64) Texture {
 	return func(s *Sheet) {
 		waves := s.fractal(s.field(50+purpose), scale, 2)
-		s.fill(func(x, y float64) float64 { return 0.5 + 0.75*waves(x, y) })
+		s.fillRows(func(y float64) func(x float64) float64 {
+			wave := waves.line(y)
+			return func(x float64) float64 { return 0.5 + 0.75*wave(x) }
+		})
 	}
 }
 
