@@ -212,6 +212,7 @@ type facts struct {
 		PixFmt            string `json:"pix_fmt"`
 		Width, Height     int
 		SampleAspectRatio string `json:"sample_aspect_ratio"`
+		HasBFrames        int    `json:"has_b_frames"`
 		RFrameRate        string `json:"r_frame_rate"`
 		NbFrames          string `json:"nb_frames"`
 		Duration          string

@@ -355,3 +355,17 @@ func TestModifiers(t *testing.T) {
 		})
 	}
 }
+
+// TestTexturesThatNoFrameSharesAreNotSearchedFor: where grain changes or streaks rush by,
+// frames are made of earlier ones alone, and of later ones too where a look stays or moves
+// little.
+func TestTexturesThatNoFrameSharesAreNotSearchedFor(t *testing.T) {
+	for prompt, both := range map[string]bool{
+		"film noir": false, "rain": false, "watercolor in the rain": false, "watercolor": true, "fog": true,
+		"pencil sketch": true, "add a hat": true,
+	} {
+		if got := inspect(t, run(t, small(t, prompt))).Streams[0].HasBFrames > 0; got != both {
+			t.Errorf("%s: frames are made of later ones: %t, want %t", prompt, got, both)
+		}
+	}
+}

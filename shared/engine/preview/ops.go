@@ -327,6 +327,7 @@ func (g *graph) bloom(link string, op look.Bloom) string {
 
 func (g *graph) layer(link string, op look.Layer, seed uint32) (string, error) {
 	g.gray = g.gray && op.Gray()
+	g.stir(op.Motion)
 	drawn, err := g.picture(op.Draw(g.size.Width, g.size.Height, seed))
 	if err != nil {
 		return "", err
