@@ -102,6 +102,8 @@ func (m *Moved) parts(ctx context.Context, account string) []part {
 	for n := range uint32(usageShards) {
 		parts = append(parts, part{"usage", m.partition(ctx, m.usage.table, "", "id", usagePartition(account, n)), every})
 	}
+	// Of a busy account, whose other partitions are not read, it is there before any usage is.
+	parts = append(parts, part{"usage", m.partition(ctx, m.usage.table, "", "id", busyPartition(account)), every})
 	for n := range uint32(indexPartitions) {
 		parts = append(parts, part{"jobs", m.records(ctx, indexPartition(account, n)), every})
 	}

@@ -370,7 +370,13 @@ func TestWhatIsHeldInOtherPartitions(t *testing.T) {
 		_, err := client.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: &name, Item: item})
 		conformance.OK(t, err)
 	}
-	for account, want := range map[string]string{"acme": "usage", "large": "jobs", "small": ""} {
+	// Of a busy account, usage may be in a partition that no other account has.
+	counts := dynamo.NewUsage(client, d.tables["usage"])
+	conformance.OK(t, counts.SpreadUsage(t.Context(), "busy", "2026-11-23"))
+	conformance.OK(t, counts.Add(t.Context(), []usage.Record{{
+		ID: "0", Account: "busy", Key: "k", Model: "m", Day: "2026-11-23", Busy: true, Counts: usage.Counts{Requests: 1},
+	}}))
+	for account, want := range map[string]string{"acme": "usage", "large": "jobs", "busy": "usage", "small": ""} {
 		held, err := d.Holds(t.Context(), "another", account)
 		conformance.OK(t, err)
 		conformance.Same(t, "what it holds of "+account, held, want)

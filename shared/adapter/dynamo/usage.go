@@ -182,9 +182,13 @@ func later(day usage.Day) usage.Day {
 	return usage.DayOf(at.AddDate(0, 0, busyAfter))
 }
 
-// busyKey returns the key of the item that says from when on an account has busyShards. No
-// account has the character in its name.
-func busyKey(account string) item { return item{"id": text(account + "#"), "part": text(busyPart)} }
+// busyKey returns the key of the item that says from when on an account has busyShards.
+func busyKey(account string) item {
+	return item{"id": text(busyPartition(account)), "part": text(busyPart)}
+}
+
+// busyPartition returns the partition of that item. No account has the character in its name.
+func busyPartition(account string) string { return account + "#" }
 
 // readBusy returns from when on an account has busyShards, empty for never: one read.
 func (u *Usage) readBusy(ctx context.Context, account string) (usage.Day, error) {
