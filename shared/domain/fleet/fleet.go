@@ -105,21 +105,30 @@ func (r Rules) see(now time.Time, running, wanted int, s Stamp) job.Fleet {
 	case running >= wanted:
 		seen.ShortSince = time.Time{}
 		// All have come, the last of them this long after they were wanted.
-		if running > last.Running && !last.ShortSince.IsZero() && !last.Stuck(now) {
+		if running > last.Running && !last.ShortSince.IsZero() && !last.WantedSince.IsZero() {
 			seen.StartTime = learn(last.Starts(), now.Sub(last.WantedSince))
 		}
 	case last.ShortSince.IsZero() && wanted > last.Wanted:
 		seen.ShortSince = seen.WantedSince
-	case last.ShortSince.IsZero() || running > last.Running:
+	case last.ShortSince.IsZero():
+		// Some were lost, as in a deploy. They were wanted long ago, which tells nothing of
+		// how long others take to start.
+		seen.ShortSince, seen.WantedSince = now, time.Time{}
+	case running > last.Running:
 		seen.ShortSince = now
 	}
 	return seen
 }
 
+// learnAtOnce is by how much one start can lengthen what is known. A start that lasts longer
+// is one for which there was no hardware; those of a fleet that has become slower come nearer
+// each time.
+const learnAtOnce = 4 * time.Minute
+
 // learn returns how long a start is taken to last after one that took so long. It is as
 // cautious as the longest, and forgets it by and by.
 func learn(known, took time.Duration) time.Duration {
-	took = min(max(took, 0), job.MaxAge)
+	took = min(max(took, 0), known+learnAtOnce, job.MaxAge)
 	return max(took, (3*known+took)/4)
 }
 

@@ -31,7 +31,7 @@ type Fleet struct {
 	// Running is how many there were, Wanted how many there were to be, and Most how many
 	// there may be at the most.
 	Running, Wanted, Most int
-	// WantedSince is when Wanted last rose.
+	// WantedSince is when Wanted last rose, zero if workers were lost since.
 	WantedSince time.Time
 	// ShortSince is since when fewer run than are wanted and none has come; zero while as
 	// many run.
