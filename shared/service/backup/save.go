@@ -82,6 +82,8 @@ type Report struct {
 type saving struct {
 	Saver
 	report Report
+	// last is the id of the backup that this one replaces, empty if there is none.
+	last string
 	// known are the blobs of the last backup and of this one, seen those of this one.
 	known, seen map[string]indexed
 	// kept has the sizes of the contents that the store has, by their names there.
@@ -97,8 +99,8 @@ type saving struct {
 // a result of a batch, lost. What was deleted meanwhile may be there too: a server sets
 // aside the blobs that no record names.
 //
-// Errors: those of the source and of the store; that the store holds other things. The backup that was there is then still
-// there.
+// Errors: those of the source and of the store; that the store holds other things, or that
+// another backup was made meanwhile. The backup that was there is then still there.
 func (s Saver) Save(ctx context.Context) (Report, error) {
 	run := &saving{Saver: s, known: map[string]indexed{}, seen: map[string]indexed{}, kept: map[string]int64{}}
 	run.report.Manifest = Manifest{Format: format, ID: s.NewID(), Version: s.Version, Settings: map[string]Content{}}
@@ -107,6 +109,7 @@ func (s Saver) Save(ctx context.Context) (Report, error) {
 		return run.report, err
 	}
 	if err == nil {
+		run.last = last.ID
 		// Of an index that cannot be read, nothing is known: all is saved again.
 		for line, err := range last.index(ctx, s.Store) {
 			if err != nil {
@@ -217,7 +220,23 @@ func (s *saving) save(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := s.expectLast(ctx); err != nil {
+		return err
+	}
 	_, err = s.Store.Put(ctx, manifestName, bytes.NewReader(append(text, '\n')))
+	return err
+}
+
+// expectLast fails if another backup was made since this one began: it may have deleted what
+// this one names.
+func (s *saving) expectLast(ctx context.Context) error {
+	now, err := Read(ctx, s.Store)
+	if errors.Is(err, ErrNone) || errors.Is(err, ErrDamaged) {
+		now, err = Manifest{}, nil
+	}
+	if err == nil && now.ID != s.last {
+		err = errors.New("another backup was made there meanwhile, and is kept: make one at a time")
+	}
 	return err
 }
 
@@ -332,7 +351,7 @@ func (s *saving) index(ctx context.Context, path string) error {
 	return err
 }
 
-// prune deletes what the backup does not name, and earlier backups with it.
+// prune deletes the backup that this one has replaced, and what none has named for long.
 func (s *saving) prune(ctx context.Context) error {
 	named := map[string]bool{"database/" + s.report.ID: true, "index/" + s.report.ID: true}
 	for _, content := range s.report.Settings {
@@ -341,13 +360,14 @@ func (s *saving) prune(ctx context.Context) error {
 	for _, line := range s.seen {
 		named[line.place()] = true
 	}
+	replaced := map[string]bool{"database/" + s.last: true, "index/" + s.last: true}
 	before := s.Now().Add(-spared)
 	for _, prefix := range []string{"database", "index", "content"} {
 		for entry, err := range s.Store.List(ctx, prefix) {
 			if err != nil {
 				return err
 			}
-			if named[entry.Name] || prefix == "content" && entry.StoredAt.After(before) {
+			if named[entry.Name] || !replaced[entry.Name] && entry.StoredAt.After(before) {
 				continue
 			}
 			if err := s.Store.Delete(ctx, entry.Name); err != nil {
