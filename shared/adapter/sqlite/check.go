@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// checkLog is how much the log of writes may grow, in bytes, while one table is
-	// checked: the log does not begin anew as long as somebody reads an older state.
+	// checkLog is how much the log of writes may grow, in bytes, by a check: the log does
+	// not begin anew as long as somebody reads an older state, and its file keeps its size.
 	checkLog = 64 << 20
 	// lookEvery is how often its size is looked at.
 	lookEvery = 200 * time.Millisecond
@@ -44,8 +44,12 @@ func Check(ctx context.Context, path string) (skipped []string, err error) {
 	if err != nil {
 		return nil, damage("list the tables", err)
 	}
+	log, err := sizeOf(path + "-wal")
+	if err != nil {
+		return nil, err
+	}
 	for _, table := range tables {
-		switch err := checkTable(ctx, pool, path, table); {
+		switch err := checkTable(ctx, pool, path, table, log+checkLog); {
 		case errors.Is(err, errBusy):
 			skipped = append(skipped, table)
 		case ctx.Err() != nil:
@@ -74,14 +78,15 @@ func tablesOf(ctx context.Context, pool *sql.DB) (names []string, err error) {
 	return names, rows.Err()
 }
 
-// checkTable checks the pages of a table and of its indexes, and its references.
+// checkTable checks the pages of a table and of its indexes, and its references, while the
+// log has at most so many bytes.
 //
 // Errors: errBusy; those of checkPages.
-func checkTable(ctx context.Context, pool *sql.DB, path, table string) error {
+func checkTable(ctx context.Context, pool *sql.DB, path, table string, most int64) error {
 	checks := []func(context.Context, *sql.DB, string) error{checkPagesOf, checkReferencesOf}
 	for _, check := range checks {
 		for attempt := 1; ; attempt++ {
-			err := whileQuiet(ctx, path+"-wal", checkLog, func(ctx context.Context) error { return check(ctx, pool, table) })
+			err := whileQuiet(ctx, path+"-wal", most, func(ctx context.Context) error { return check(ctx, pool, table) })
 			if !errors.Is(err, errBusy) || attempt == checkAttempts {
 				if err != nil {
 					return err
@@ -98,7 +103,8 @@ func checkTable(ctx context.Context, pool *sql.DB, path, table string) error {
 	return nil
 }
 
-// whileQuiet reads, and gives up when the log grows by more than a number of bytes.
+// whileQuiet reads, and gives up when the log grows beyond a number of bytes, or beyond what
+// it has if that is more: another attempt is not to make it larger again.
 //
 // Errors: errBusy; those of read.
 func whileQuiet(ctx context.Context, log string, most int64, read func(context.Context) error) error {
@@ -106,6 +112,7 @@ func whileQuiet(ctx context.Context, log string, most int64, read func(context.C
 	if err != nil {
 		return err
 	}
+	limit := max(before, most)
 	reading, giveUp := context.WithCancelCause(ctx)
 	defer giveUp(nil)
 	looking := make(chan struct{})
@@ -119,7 +126,7 @@ func whileQuiet(ctx context.Context, log string, most int64, read func(context.C
 				return
 			case <-ticker.C:
 			}
-			if size, err := sizeOf(log); err == nil && size > before+most {
+			if size, err := sizeOf(log); err == nil && size > limit {
 				giveUp(errBusy)
 			}
 		}

@@ -195,6 +195,30 @@ func TestCheck(t *testing.T) {
 	}
 }
 
+// Each attempt at a table that is written to may let the log grow to the same size, however
+// many there are: its file becomes no smaller.
+func TestACheckLetsTheLogGrowOnce(t *testing.T) {
+	const most = 1 << 20
+	log := filepath.Join(t.TempDir(), "log")
+	written := int64(0)
+	for attempt := range 4 {
+		err := sqlite.WhileQuiet(t.Context(), log, most, func(reading context.Context) error {
+			written += most/2 + 1
+			if err := errors.Join(os.WriteFile(log, nil, 0o600), os.Truncate(log, written)); err != nil {
+				return err
+			}
+			if written <= most {
+				return nil
+			}
+			<-reading.Done()
+			return reading.Err()
+		})
+		if want := attempt > 0; errors.Is(err, sqlite.ErrBusy) != want || err != nil && !want {
+			t.Errorf("attempt %d, the log has %d bytes: %v", attempt, written, err)
+		}
+	}
+}
+
 // A row that refers to one that is not there is damage too.
 func TestCheckReferences(t *testing.T) {
 	path, _ := keyed(t)
