@@ -1,0 +1,85 @@
+package frame_test
+
+import (
+	"bytes"
+	"fmt"
+	"image"
+	"math/rand/v2"
+	"testing"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/engine"
+	"cutroom/shared/engine/preview/frame"
+	"cutroom/shared/engine/preview/look"
+)
+
+// hostileSizes are odd, as small as can be, or as large in one direction.
+var hostileSizes = []image.Point{
+	{1, 1}, {3, 3}, {1, 1920}, {1920, 1}, {2, 1081}, {1087, 3}, {16383, 127}, {127, 16383}, {65535, 31}, {31, 65535},
+	{5, 640}, {641, 7}, {100, 33}, {37, 640}, {1919, 1087},
+}
+
+// subsamplings are all that a JPEG may have.
+var subsamplings = []image.YCbCrSubsampleRatio{
+	image.YCbCrSubsampleRatio420, image.YCbCrSubsampleRatio444, image.YCbCrSubsampleRatio422,
+	image.YCbCrSubsampleRatio440, image.YCbCrSubsampleRatio411, image.YCbCrSubsampleRatio410,
+}
+
+// noisy returns a picture whose lines are longer than it is wide, and whose planes end with its
+// last pixel, so that what is read behind it does not go unnoticed.
+func noisy(size image.Point, ratio image.YCbCrSubsampleRatio, random *rand.Rand) *image.YCbCr {
+	picture := image.NewYCbCr(image.Rect(0, 0, size.X+16, size.Y), ratio)
+	for _, plane := range [][]uint8{picture.Y, picture.Cb, picture.Cr} {
+		for i := range plane {
+			plane[i] = uint8(random.Uint32())
+		}
+	}
+	picture.Rect = image.Rectangle{Max: size}
+	luma := picture.YOffset(size.X-1, size.Y-1) + 1
+	chroma := picture.COffset(size.X-1, size.Y-1) + 1
+	picture.Y, picture.Cb, picture.Cr = picture.Y[:luma:luma], picture.Cb[:chroma:chroma], picture.Cr[:chroma:chroma]
+	return picture
+}
+
+// A session whose pictures change their size with each frame edits them as one does that has
+// just begun, whatever their sizes and looks.
+func TestPicturesOfHostileSizes(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	names := look.Names()
+	ask := func(prompt string) engine.LiveEditor {
+		e := editor(t, catalog.Edit)
+		e.SetPrompt(t.Context(), prompt)
+		return e
+	}
+	turn := 0
+	for i := 0; i < len(names); i += 5 { // all have been tried: this is a part that is quick
+		prompt := names[i]
+		for n := range i / 5 % 3 { // looks may be stacked
+			prompt += " " + names[(i+7+12*n)%len(names)]
+		}
+		session := ask(prompt)
+		for range 2 {
+			size, ratio := hostileSizes[turn%len(hostileSizes)], subsamplings[turn%len(subsamplings)]
+			in := &engine.Picture{YCbCr: *noisy(size, ratio, random), Narrow: turn%4 < 2}
+			turn++
+			what := fmt.Sprintf("%q, %v, %v", prompt, size, in.SubsampleRatio)
+			wantPicture(t, what, edited(t, session, in), edited(t, ask(prompt), in), in)
+		}
+	}
+}
+
+// wantPicture fails unless a session's picture is what a new session makes of the same one, and
+// its planes have the lengths that its size needs.
+func wantPicture(t *testing.T, what string, session, fresh image.Image, in *engine.Picture) {
+	t.Helper()
+	got, want := session.(*image.YCbCr), fresh.(*image.YCbCr)
+	size := frame.Box.Fit(catalog.Size{Width: in.Rect.Dx(), Height: in.Rect.Dy()})
+	chroma := (size.Width + 1) / 2 * ((size.Height + 1) / 2)
+	if got.Rect.Size() != image.Pt(size.Width, size.Height) || got.SubsampleRatio != image.YCbCrSubsampleRatio420 ||
+		len(got.Y) != size.Width*size.Height || len(got.Cb) != chroma || len(got.Cr) != chroma {
+		t.Errorf("%s: %v with planes of %d, %d and %d", what, got.Rect, len(got.Y), len(got.Cb), len(got.Cr))
+	}
+	if !bytes.Equal(got.Y, want.Y) || !bytes.Equal(got.Cb, want.Cb) || !bytes.Equal(got.Cr, want.Cr) {
+		t.Errorf("%s: what was edited before is seen in it", what)
+	}
+}
