@@ -209,14 +209,42 @@ func clearest(stills []still) int {
 	return max(0, slices.IndexFunc(stills, func(s still) bool { return s.deviation() >= clearFrom*most }))
 }
 
+// Picture is what the pictures of a graph are like, of which thumbnails are made.
+type Picture struct {
+	Size catalog.Size
+	// Limited is true of luma and chroma, which have the range of video; others are red,
+	// green and blue, with alpha if Alpha is true.
+	Limited, Alpha bool
+}
+
 // ThumbnailFilters returns the filters that make a picture one that ReadThumbnail reads,
-// written as "-c:v pam -f image2pipe".
-func ThumbnailFilters() string { return fitted(thumbnailSide) }
+// written as "-c:v pam -f image2pipe". zscale takes a third of what scale does, which goes by
+// luma and chroma from colours to colours.
+func (p Picture) ThumbnailFilters() string {
+	planes := "gbrp"
+	if p.Alpha {
+		planes = "gbrap"
+	}
+	return fmt.Sprintf("zscale=%s:f=bicubic:%s,format=%s,format=rgba", within(thumbnailSide), p.fullRange(), planes)
+}
 
 // PosterFilters returns the filters that make a picture one of the size of posters, to be
-// written as a JPEG.
-func PosterFilters() string {
-	return scaled(engine.PosterSide) + ":out_color_matrix=bt601:out_range=pc,format=yuvj420p"
+// written as a JPEG. The sides of the picture are even.
+func (p Picture) PosterFilters() string {
+	if max(p.Size.Width, p.Size.Height) > engine.PosterSide {
+		// A side may be odd then, which zscale has no chroma for.
+		return scaled(engine.PosterSide) + ":out_color_matrix=bt601:out_range=pc,format=yuvj420p"
+	}
+	return "zscale=m=170m:" + p.fullRange() + ",format=yuvj420p"
+}
+
+// fullRange are the options of zscale for full range. Frames of colours may still say that
+// they are of the range that the video had.
+func (p Picture) fullRange() string {
+	if p.Limited {
+		return "rin=limited:r=full:d=none"
+	}
+	return "rin=full:r=full:d=none"
 }
 
 // Thumbnail is a small picture, as a JPEG.

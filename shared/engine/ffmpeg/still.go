@@ -71,9 +71,13 @@ func (t *Tools) stillArgs(input []string, length, side int) []string {
 func fitted(side int) string { return scaled(side) + ",format=rgba" }
 
 // scaled returns the filter that does the scaling.
-func scaled(side int) string {
+func scaled(side int) string { return "scale=" + within(side) + ":flags=bicubic" }
+
+// within returns the options of a scaler that scales a picture down if its longer side is
+// longer than side, in pixels.
+func within(side int) string {
 	fit := fmt.Sprintf("max(1,trunc(%%s*min(1,%d/max(iw,ih))))", side)
-	return fmt.Sprintf("scale=w='%s':h='%s':flags=bicubic", fmt.Sprintf(fit, "iw"), fmt.Sprintf(fit, "ih"))
+	return fmt.Sprintf("w='%s':h='%s'", fmt.Sprintf(fit, "iw"), fmt.Sprintf(fit, "ih"))
 }
 
 // explainStill returns the error to show the person: as the command is always

@@ -27,13 +27,15 @@ func (e *edit) pose(link, file string) (next string) {
 	}
 	next, aside := e.split(link)
 	first := e.filter("trim=end_frame=1", aside)
+	picture := ffmpeg.Picture{Size: e.size, Limited: e.luma}
+	picture.Alpha = file == resultThumbnail && e.spec.Kind == catalog.Image && e.spec.Data.Info.Alpha
 	if file == resultThumbnail && e.spec.Kind != catalog.Image {
 		small, large := e.split(first)
 		first = small
 		// ffmpeg encodes it, so that the pixels, which are megabytes, need no file.
-		e.write(e.filter(ffmpeg.PosterFilters(), large), resultPoster, "mjpeg", "-q:v", "4", "-threads", "1")
+		e.write(e.filter(picture.PosterFilters(), large), resultPoster, "mjpeg", "-q:v", "4", "-threads", "1")
 	}
-	e.write(e.filter(ffmpeg.ThumbnailFilters(), first), file, "pam")
+	e.write(e.filter(picture.ThumbnailFilters(), first), file, "pam")
 	return next
 }
 

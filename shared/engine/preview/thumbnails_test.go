@@ -75,3 +75,62 @@ func TestThumbnailsOfWhatBeginsBlank(t *testing.T) {
 		t.Errorf("pictures of %d, %d and %d bytes, %v", len(pictures.Input), len(pictures.Result), len(pictures.Poster), err)
 	}
 }
+
+// TestThumbnailsShowTheirPictures: whatever the planes of a picture are like, its thumbnails and
+// its poster have its colours, on white where it is transparent.
+func TestThumbnailsShowTheirPictures(t *testing.T) {
+	t.Parallel()
+	clear := mediatest.Image{
+		Width: 321, Height: 161, Source: "color=c=red", PixelFormat: "rgba",
+		Filter: "format=rgba,geq=r='r(X,Y)':g='g(X,Y)':b='b(X,Y)':a='255*lt(X,160)'",
+	}
+	clip := mediatest.Video{
+		Width: 320, Height: 160, FPS: 10, Seconds: 0.2, Source: "color=c=red",
+		Filter: "drawbox=x=160:y=0:w=160:h=160:c=blue:t=fill",
+	}.Make(t)
+	for _, test := range []struct {
+		name, prompt string
+		kind         catalog.Kind
+		data         *engine.Input
+		size         catalog.Size
+		// right is the colour of the right half; the left one is red.
+		right [3]uint32
+	}{
+		{"a clip that is not edited", "qwertz", catalog.Edit, input(t, clip, false),
+			catalog.Size{Width: 320, Height: 160}, [3]uint32{0, 0, 255}},
+		{"a clip that is scaled", "qwertz", catalog.Edit, input(t, clip, false),
+			catalog.Size{Width: 640, Height: 320}, [3]uint32{0, 0, 255}},
+		{"a clip that is larger than a poster", "qwertz", catalog.Edit, input(t, clip, false),
+			catalog.Size{Width: 1440, Height: 722}, [3]uint32{0, 0, 255}},
+		{"a transparent picture", "qwertz", catalog.Image, input(t, clear.Make(t), true),
+			catalog.Size{Width: 321, Height: 161}, [3]uint32{255, 255, 255}},
+	} {
+		spec := small(t, test.prompt)
+		spec.Kind, spec.Data, spec.Size, spec.Thumbnails = test.kind, test.data, test.size, true
+		_, told, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
+		if err != nil {
+			t.Fatalf("%s: %v", test.name, err)
+		}
+		pictures := map[string][]byte{"result": told.Thumbnails.Result, "input": told.Thumbnails.Input}
+		if test.kind != catalog.Image {
+			pictures["poster"] = told.Thumbnails.Poster
+		}
+		for name, encoded := range pictures {
+			picture, err := jpeg.Decode(bytes.NewReader(encoded))
+			if err != nil {
+				t.Errorf("%s: its %s: %v", test.name, name, err)
+				continue
+			}
+			bounds := picture.Bounds()
+			for at, want := range map[int][3]uint32{bounds.Dx() / 4: {255, 0, 0}, bounds.Dx() * 3 / 4: test.right} {
+				r, g, b, _ := picture.At(at, bounds.Dy()/2).RGBA()
+				for i, value := range []uint32{r >> 8, g >> 8, b >> 8} {
+					if max(value, want[i])-min(value, want[i]) > 12 {
+						t.Errorf("%s: its %s has %d %d %d at %d, not %v", test.name, name, r>>8, g>>8, b>>8, at, want)
+						break
+					}
+				}
+			}
+		}
+	}
+}
