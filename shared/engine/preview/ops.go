@@ -55,7 +55,7 @@ func (g *graph) apply(link string, l look.Look) (string, error) {
 const halvedFrom = 2.5
 
 // thirdFrom is the radius in pixels from which patches are made at a third of the size.
-const thirdFrom = 7.5
+const thirdFrom = 5
 
 // softens reports whether the operations begin with one that leaves no detail. What moves
 // points or colours before it needs no detail either.
