@@ -7,6 +7,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"cutroom/shared/domain/job"
 )
@@ -112,18 +113,26 @@ func (s *Jobs) findWidth(ctx context.Context, j job.Job, limit openLimit, sets [
 	return limit.first(j.ID), limit, nil
 }
 
-// widen makes an account without a limit wide from now on for wideFor.
+// widen makes an account without a limit wide from now on for wideFor. A later end stays: others
+// add to its sets until then, and a clock that is behind may not hide what they add.
 func (s *Jobs) widen(ctx context.Context, account string) error {
 	until := s.now().Add(wideFor)
 	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: openKey(account, 0),
-		UpdateExpression:          aws.String("SET #wide_until = :until"),
-		ConditionExpression:       aws.String("attribute_exists(#ttl)"),
-		ExpressionAttributeNames:  named(wideAttribute, ttlAttribute),
-		ExpressionAttributeValues: item{":until": moment(until)},
+		UpdateExpression: aws.String("SET #wide_until = :until"),
+		ConditionExpression: aws.String("attribute_exists(#ttl) AND " +
+			"(attribute_not_exists(#wide_until) OR #wide_until < :until)"),
+		ExpressionAttributeNames:            named(wideAttribute, ttlAttribute),
+		ExpressionAttributeValues:           item{":until": moment(until)},
+		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	if _, failed := conditionFailed(err); failed {
-		return nil // the set was empty for a day: there is room in it
+	if old, failed := conditionFailed(err); failed {
+		// Without an item the set was empty for a day: there is room in it.
+		first, err := readOpenSet(old)
+		if err == nil && !first.wide.IsZero() {
+			s.widths.note(account, first.wide, false)
+		}
+		return err
 	}
 	if err == nil {
 		s.widths.note(account, until, false)

@@ -130,6 +130,42 @@ func TestAccountWithoutLimitBecomesWide(t *testing.T) {
 	conformance.Same(t, "calls when the others have ended", awstest.CallList(p.proxy.Calls()), "BatchGetItem, GetItem")
 }
 
+// A process whose clock is behind, and that remembers an earlier end, does not shorten the time
+// for which an account is wide: others add to its sets until then.
+func TestClockBehindShortensNoWidth(t *testing.T) {
+	p, records := newProcesses(t, 1, awstest.Faults{})
+	ctx := t.Context()
+	ahead := dynamo.NewJobs(dynamo.NewRuns(dynamo.NewClient(p.proxy.Config()), records.table), &handedOver{}, p.queue,
+		func() time.Time { return p.at().Add(10 * time.Minute) })
+	wideUntil := func() string {
+		t.Helper()
+		found, err := records.client.Scan(ctx, &dynamodb.ScanInput{TableName: &records.table})
+		conformance.OK(t, err)
+		for _, i := range found.Items {
+			if until, there := i["wide_until"].(*types.AttributeValueMemberN); there {
+				return until.Value
+			}
+		}
+		return ""
+	}
+	for i := range 161 {
+		conformance.OK(t, p.next().Accept(ctx, p.job(fmt.Sprintf("job_%03d", i)), 0))
+	}
+	first := wideUntil()
+	p.pass(31 * time.Minute)
+	for range 2 { // it finds that the account is wide, and then that this ends soon
+		_, err := ahead.Backlog(ctx, job.VideoLane, "acme", 0)
+		conformance.OK(t, err)
+	}
+	later := wideUntil()
+	if first == "" || later <= first {
+		t.Fatalf("the account is wide until %q, and then until %q", first, later)
+	}
+	_, err := p.next().Backlog(ctx, job.VideoLane, "acme", 0)
+	conformance.OK(t, err)
+	conformance.Same(t, "until when the account is wide", wideUntil(), later)
+}
+
 // The index is spread for an account without a limit that has many open jobs, an hour later, as
 // for one with a high limit, and lists have all of its jobs.
 func TestAccountWithoutLimitIsSpread(t *testing.T) {
