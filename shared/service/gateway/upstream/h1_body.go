@@ -1,0 +1,120 @@
+package upstream
+
+import (
+	"io"
+	"net/http/httputil"
+	"strings"
+	"time"
+)
+
+// maxTrailer bounds the trailer of an answer, in bytes.
+const maxTrailer = 4 << 10
+
+// h1Body is the body of an answer. Once it was read to its end, its connection
+// is free for the next call.
+type h1Body struct {
+	conn *h1Conn
+	// chunks reads a body that is sent in chunks. Otherwise left is how much of
+	// its length is unread, or -1 if the connection's end ends it.
+	chunks io.Reader
+	left   int64
+	// last reports whether the server closes the connection after this answer.
+	last          bool
+	whole, closed bool
+}
+
+// frame decides how the end of the body is found, once the head was read.
+func (b *h1Body) frame(r *Reply, chunked bool) {
+	switch {
+	case r.Status == 204 || r.Status == 304:
+		// They have no body, whatever they declare. If a server sends one all the
+		// same, it must not be read as the next answer.
+		r.Length, b.left, b.last = 0, 0, true
+	case chunked:
+		// Two readers may split an answer that declares both in two ways, so its
+		// connection is not used again (RFC 9112, section 6.3).
+		b.last = b.last || r.Length >= 0
+		r.Length = -1
+		b.chunks = httputil.NewChunkedReader(b.conn.reader)
+	case r.Length >= 0:
+		b.left = r.Length
+	default:
+		b.last, b.left = true, -1
+	}
+	r.Framed = chunked || r.Length >= 0
+	r.Body = b
+}
+
+func (b *h1Body) Allow(silence time.Duration) { b.conn.silence = silence }
+
+// Read reads from the body.
+func (b *h1Body) Read(p []byte) (n int, err error) {
+	switch {
+	case b.whole || len(p) == 0:
+	case b.chunks != nil:
+		if n, err = b.chunks.Read(p); err == io.EOF {
+			if err = b.skipTrailer(); err == nil {
+				b.whole = true
+			}
+		}
+	case b.left < 0:
+		if n, err = b.conn.reader.Read(p); err == io.EOF {
+			b.whole, err = true, nil
+		}
+	case b.left > 0:
+		n, err = b.conn.reader.Read(p[:min(int64(len(p)), b.left)])
+		b.left -= int64(n)
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+	}
+	if b.chunks == nil && b.left == 0 {
+		b.whole = true
+	}
+	if b.whole && n == 0 && err == nil {
+		err = io.EOF
+	}
+	return n, err
+}
+
+// skipTrailer reads the trailer after the last chunk. It is as strict as the
+// reader of chunks: every line must end with CR and LF.
+func (b *h1Body) skipTrailer() error {
+	for left := maxTrailer; ; {
+		line, err := b.conn.reader.ReadSlice('\n')
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return err
+		}
+		left -= len(line)
+		field, ended := strings.CutSuffix(view(line), "\r\n")
+		if left < 0 || !ended {
+			return errNoHTTP
+		}
+		if field == "" {
+			return nil
+		}
+		if _, _, ok := cutField(field); !ok {
+			return errNoHTTP
+		}
+	}
+}
+
+// Close returns the connection to its pool, or closes it.
+func (b *h1Body) Close() error {
+	if b.closed {
+		return nil
+	}
+	b.closed = true
+	// If the context has ended, it has interrupted the connection or is about
+	// to.
+	if b.conn.stop() && b.whole && !b.last && b.conn.isSent() && b.conn.reader.Buffered() == 0 {
+		b.conn.transport.keep(b.conn)
+		return nil
+	}
+	err := b.conn.conn.Close()
+	b.conn.awaitSent()
+	return err
+}
