@@ -27,7 +27,7 @@ func TestTheUnitOfSystemd(t *testing.T) {
 	t.Parallel()
 	unit := packaged(t, "cutroom.service")
 	for _, line := range []string{
-		"ExecStart=/usr/local/bin/cutroom dev", "Restart=always", "KillMode=mixed", "OOMPolicy=continue", "DynamicUser=yes",
+		"ExecStart=/usr/local/bin/cutroom dev", "Restart=always", "RestartPreventExitStatus=8", "KillMode=mixed", "OOMPolicy=continue", "DynamicUser=yes",
 		"StateDirectory=cutroom", "ProtectSystem=strict", "NoNewPrivileges=yes", "CapabilityBoundingSet=",
 		"LimitNOFILE=65536",
 		"EnvironmentFile=-/etc/cutroom/environment", "RestrictNamespaces=user mnt pid net ipc uts cgroup",

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"cutroom/cmd/cutroom/command"
 	"cutroom/shared/adapter/diskblob"
 	"cutroom/shared/app/records"
 	"cutroom/shared/domain/batch"
@@ -139,7 +140,7 @@ func (r *refusal) Unwrap() error { return r.cause }
 // belong to somebody would count as unknown. Within says how long all of a database may
 // be checked, given its size; it reports whether that was enough.
 //
-// Errors: *refusal; others of the file system.
+// Errors: *refusal, in a *command.DamageError if the database is damaged; others of the file system.
 func checkStorage(ctx context.Context, f dataFlag, within func(bytes int64) time.Duration) (whole bool, err error) {
 	mark, err := diskblob.ReadMark(f.blobFolder())
 	if err != nil {
@@ -162,7 +163,7 @@ func checkStorage(ctx context.Context, f dataFlag, within func(bytes int64) time
 	case errors.Is(err, integrity.ErrNone):
 		return true, nil
 	case errors.Is(err, integrity.ErrDamaged):
-		return false, &refusal{database: database, flaw: "is damaged", cause: err}
+		return false, &command.DamageError{Err: &refusal{database: database, flaw: "is damaged", cause: err}}
 	case err != nil:
 		return false, err
 	case mark == integrity.Mark{}:

@@ -153,8 +153,12 @@ func (v *vault) refused(reason string) {
 	if err == nil {
 		v.t.Fatal("the server has started")
 	}
+	code := "exit code 1"
+	if strings.Contains(reason, "damaged") {
+		code = "exit code 8" // which the service of systemd does not start again
+	}
 	for _, words := range []string{
-		reason, "cutroom.db with its cutroom.db-wal", "cutroom doctor --repair", "exit code 1",
+		reason, "cutroom.db with its cutroom.db-wal", "cutroom doctor --repair", code,
 	} {
 		if !strings.Contains(err.Error(), words) {
 			v.t.Errorf("it ended with\n%v\nwhich does not say %q", err, words)

@@ -25,6 +25,7 @@ const (
 	limited
 	jobFailed
 	unreachable
+	damaged
 	interrupted = 130
 )
 
@@ -69,6 +70,13 @@ func (e *InterruptedError) Error() string {
 		"the job goes on: \"cutroom jobs watch %[1]s\" comes back to it, \"cutroom jobs cancel %[1]s\" ends it", e.JobID)
 }
 
+// DamageError means that the database is damaged, and that trying again cannot help.
+type DamageError struct{ Err error }
+
+func (e *DamageError) Error() string { return e.Err.Error() }
+
+func (e *DamageError) Unwrap() error { return e.Err }
+
 // BatchError means that some items of a batch failed. Each was already reported.
 type BatchError struct{ Failed, All int }
 
@@ -86,6 +94,7 @@ func ExitCode(err error) int {
 		broken      *client.ConnectionError
 		job         *JobError
 		interrupt   *InterruptedError
+		damage      *DamageError
 		isMisuse    = errors.As(err, &misused) || errors.As(err, &parse)
 		isInterrupt = errors.As(err, &interrupt) || errors.Is(err, context.Canceled)
 	)
@@ -111,6 +120,8 @@ func ExitCode(err error) int {
 		}
 	case errors.As(err, &broken):
 		return unreachable
+	case errors.As(err, &damage):
+		return damaged
 	}
 	return failed
 }
