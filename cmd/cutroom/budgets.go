@@ -24,7 +24,7 @@ import (
 // (docs/contract/budgets.md), where keysCommand manages keys. Servers learn of a change
 // within a minute.
 type budgetsCommand struct {
-	List   budgetsList   `cmd:"" help:"List the budgets of an account and of its keys, and what is used of them."`
+	List   budgetsList   `cmd:"" aliases:"ls" help:"List the budgets of an account and of its keys, and what is used of them."`
 	Set    budgetsSet    `cmd:"" help:"Set what an account or a key may use up in a day or a month."`
 	Delete budgetsDelete `cmd:"" help:"Delete a budget, which then limits nothing."`
 }

@@ -34,7 +34,7 @@ import (
 // credential.CacheAge.
 type keysCommand struct {
 	Create keysCreate `cmd:"" help:"Make a key and print it, once."`
-	List   keysList   `cmd:"" help:"List keys."`
+	List   keysList   `cmd:"" aliases:"ls" help:"List keys."`
 	Revoke keysRevoke `cmd:"" help:"Revoke a key for good."`
 }
 

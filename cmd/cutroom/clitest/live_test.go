@@ -254,6 +254,11 @@ func files(t *testing.T, s shell) {
 		"stored.png"); path != "stored.png" {
 		t.Errorf("the result is said to be at %q", path)
 	}
+	// Both words list, whatever the list is of.
+	if listed := s.works("files", "list"); !strings.Contains(listed, ids[0]) {
+		t.Errorf("files list says\n%s", listed)
+	}
+	s.works("jobs", "ls")
 	if table := s.works("files"); !strings.Contains(table, ids[0]) || !strings.Contains(table, "image/png") {
 		t.Errorf("the files are\n%s", table)
 	}

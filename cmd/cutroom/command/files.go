@@ -9,7 +9,7 @@ import (
 
 // Files are the commands on stored files. The default is to list them.
 type Files struct {
-	List FilesList `cmd:"" name:"ls" default:"withargs" help:"List stored files, newest first."`
+	List FilesList `cmd:"" name:"ls" aliases:"list" default:"withargs" help:"List stored files, newest first."`
 	Put  FilesPut  `cmd:"" help:"Store files, and print their ids."`
 	Get  FilesGet  `cmd:"" help:"Show a stored file's reference, or fetch its bytes."`
 	Rm   FilesRm   `cmd:"" help:"Delete stored files."`

@@ -18,7 +18,7 @@ import (
 
 // Jobs are the commands on jobs. The default is to list them.
 type Jobs struct {
-	List     JobsList     `cmd:"" default:"withargs" help:"List jobs, newest first."`
+	List     JobsList     `cmd:"" aliases:"ls" default:"withargs" help:"List jobs, newest first."`
 	Show     JobsGet      `cmd:"" aliases:"get" help:"Show a job: what was asked, and what became of it."`
 	Watch    JobsWatch    `cmd:"" help:"Wait for a job's end, and fetch the result."`
 	Cancel   JobsCancel   `cmd:"" help:"Cancel a job that has not ended."`
