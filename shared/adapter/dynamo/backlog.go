@@ -22,7 +22,8 @@ const (
 // jobs is the queue's, which may lag; run times and workers are as they were within
 // laneStateFor. That of the account includes jobs that failed a moment
 // ago, as long as neither is more than there can be. Where the limit is so high that there are
-// many sets of open jobs, it reads some of them for an estimate.
+// many sets of open jobs, it reads some of them for an estimate. A recount reads all sets, and the
+// last one compares them with the records.
 //
 // Errors: fault.Unavailable.
 func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string, limit int) (job.Backlog, error) {
@@ -41,17 +42,7 @@ func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string, limit
 	}
 	backlog.RunTime, backlog.Fleet = state.mean(), state.fleet
 	of := s.limitOf(account, limit)
-	exactly := func(ctx context.Context) (job.Backlog, error) {
-		open, err := s.countOpen(ctx, lane, account, of, backlog.Jobs)
-		if err != nil {
-			return job.Backlog{}, storeError("read the backlog", err)
-		}
-		s.stayWide(ctx, account, of, open.all)
-		// The queue's number may lag behind the account's own.
-		exact := backlog
-		exact.Jobs, exact.AccountJobs, exact.AccountOpen = max(backlog.Jobs, open.lane), open.lane, open.all
-		return exact, nil
-	}
+	exactly := func(ctx context.Context) (job.Backlog, error) { return s.countOpen(ctx, lane, account, of, backlog) }
 	if of.sets <= setsRead {
 		return exactly(ctx)
 	}
@@ -63,8 +54,7 @@ func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string, limit
 		return exactly(ctx)
 	}
 	s.stayWide(ctx, account, of, mean.all)
-	estimate := backlog
-	estimate.Jobs, estimate.AccountJobs, estimate.AccountOpen = max(backlog.Jobs, most.lane), most.lane, most.all
+	estimate := most.in(backlog)
 	estimate.Recount = exactly
 	return estimate, nil
 }
@@ -72,24 +62,41 @@ func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string, limit
 // openCount is how many jobs of an account are open on all lanes, and on one of them.
 type openCount struct{ all, lane int }
 
-// countOpen returns how many open jobs an account has, on all lanes and on one, whose queue has
-// so many of all accounts. The records are read where the sets must be wrong or would mean a
-// refusal.
+// in returns the backlog of a queue with what was counted of an account. The queue's number may
+// lag behind that.
+func (c openCount) in(queued job.Backlog) job.Backlog {
+	queued.Jobs, queued.AccountJobs, queued.AccountOpen = max(queued.Jobs, c.lane), c.lane, c.all
+	return queued
+}
+
+// countOpen counts the open jobs of an account, on all lanes and on one whose backlog is this
+// without them. The records are read where the sets must be wrong or would mean a refusal by the
+// limit; what else would mean one is for the caller, who then asks for a recount.
+//
+// Errors: fault.Unavailable.
 func (s *Jobs) countOpen(
-	ctx context.Context, lane job.Lane, account string, limit openLimit, queued int,
-) (openCount, error) {
+	ctx context.Context, lane job.Lane, account string, limit openLimit, queued job.Backlog,
+) (job.Backlog, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
 	sets, err := s.allOpen(ctx, account, limit)
 	if err != nil {
-		return openCount{}, err
+		return job.Backlog{}, storeError("read the backlog", err)
+	}
+	compared := func(ctx context.Context) (job.Backlog, error) {
+		left, err := s.freeEnded(ctx, account, sets)
+		return countIn(left, lane).in(queued), storeError("read the backlog", err)
 	}
 	count := countIn(sets, lane)
-	if count.all < limit.jobs && count.lane <= queued {
-		return count, nil
+	s.stayWide(ctx, account, limit, count.all)
+	if count.all >= limit.jobs || count.lane > queued.Jobs {
+		return compared(ctx)
 	}
-	if sets, err = s.freeEnded(ctx, account, sets); err != nil {
-		return openCount{}, err
+	counted := count.in(queued)
+	if count.all > 0 {
+		counted.Recount = compared
 	}
-	return countIn(sets, lane), nil
+	return counted, nil
 }
 
 // countIn counts the elements of sets, and those of a lane.

@@ -18,8 +18,9 @@ type Backlog struct {
 	RunTime time.Duration
 	// Fleet is what is known of the workers where they come and go.
 	Fleet Fleet
-	// Recount counts exactly, where the account's jobs were estimated from a part of them so
-	// that the numbers are hardly too low. It is nil where they are exact.
+	// Recount counts the account's jobs anew, where they were estimated from a part of them so
+	// that the numbers are hardly too low, or may have some that have ended. What it returns may
+	// have a Recount that is more exact still; it is nil where none is.
 	Recount func(ctx context.Context) (Backlog, error)
 }
 
@@ -94,6 +95,12 @@ func (f Fleet) expect(workers int, now time.Time) (running, more int, start time
 		more = workers - running
 	}
 	return running, more, f.Starts()
+}
+
+// others returns the backlog without the account's own jobs.
+func (b Backlog) others() Backlog {
+	b.Jobs, b.AccountJobs, b.AccountOpen = max(0, b.Jobs-b.AccountJobs), 0, 0
+	return b
 }
 
 // Admit decides whether one more job can be expected to be served in time by the lane's

@@ -205,17 +205,15 @@ func (s *Service) Resume(ctx context.Context, id string) (accepted bool, err err
 // Errors: fault.Limited when the account's limit or the queue is full.
 func (s *Service) CheckCapacity(ctx context.Context, lane Lane, account string, limit int) error {
 	backlog, err := s.config.Store.Backlog(ctx, lane, account, limit)
-	if err != nil {
-		return fmt.Errorf("job: read the backlog: %w", err)
+	for err == nil {
+		refusal := s.admit(backlog, lane, limit)
+		// Where others fill the lane, it does not matter how many the account has.
+		if refusal == nil || backlog.Recount == nil || s.admit(backlog.others(), lane, limit) != nil {
+			return refusal
+		}
+		backlog, err = backlog.Recount(ctx)
 	}
-	err = s.admit(backlog, lane, limit)
-	if err == nil || backlog.Recount == nil {
-		return err
-	}
-	if backlog, err = backlog.Recount(ctx); err != nil {
-		return fmt.Errorf("job: read the backlog: %w", err)
-	}
-	return s.admit(backlog, lane, limit)
+	return fmt.Errorf("job: read the backlog: %w", err)
 }
 
 // admit refuses a job by the account's limit and by the lane's backlog.
