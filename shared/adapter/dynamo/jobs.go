@@ -51,6 +51,7 @@ type Jobs struct {
 	// samples counts the samples of open jobs, so that each reads other sets.
 	samples atomic.Uint32
 	widths  widths
+	beliefs beliefs
 }
 
 var _ job.Store = (*Jobs)(nil)

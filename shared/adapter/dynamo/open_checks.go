@@ -3,6 +3,7 @@ package dynamo
 import (
 	"context"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -38,6 +39,35 @@ const (
 	believedAttribute = "believed_until"
 )
 
+// beliefs are until when a process believes its own comparisons, which hold by its own clock
+// whatever those of others say. Without them processes whose clocks differ by more than
+// clockSlack would not believe each other, and compare in turn at each refusal.
+type beliefs struct {
+	mu    sync.Mutex
+	until map[setOf]time.Time
+}
+
+// setOf is a set of an account.
+type setOf struct {
+	account string
+	set     int
+}
+
+func (b *beliefs) hold(of setOf, now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return now.Before(b.until[of])
+}
+
+func (b *beliefs) note(of setOf, until time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.until == nil || len(b.until) >= mostWidths {
+		b.until = map[setOf]time.Time{}
+	}
+	b.until[of] = until
+}
+
 // isBelieved reports whether all jobs of a set are taken to be open. A time that lies much
 // further ahead was written by a clock that is wrong.
 func (o openSet) isBelieved(now time.Time) bool {
@@ -61,7 +91,7 @@ func (s *Jobs) freeEnded(ctx context.Context, account string, sets []openSet) ([
 	var elements []string
 	for i, set := range sets {
 		all += len(set.elements)
-		if len(set.elements) == 0 || set.isBelieved(now) {
+		if len(set.elements) == 0 || set.isBelieved(now) || s.beliefs.hold(setOf{account, i}, now) {
 			continue
 		}
 		c := comparison{number: i, until: now.Add(believedFor).Truncate(time.Millisecond)}
@@ -92,6 +122,9 @@ func (s *Jobs) freeEnded(ctx context.Context, account string, sets []openSet) ([
 		left[c.number].elements = c.open
 		if len(c.open) < from && c.noted.IsZero() {
 			c.until = c.noted
+		}
+		if !c.until.IsZero() {
+			s.beliefs.note(setOf{account, c.number}, c.until)
 		}
 		if len(c.ended) > 0 || !c.until.Equal(c.noted) {
 			writing.Go(func() error { return s.noteComparison(within, account, c) })

@@ -165,6 +165,23 @@ func TestWrongClockIsNotBelieved(t *testing.T) {
 	})
 	conformance.OK(t, err)
 	p.failElsewhere("job_000")
+	p.pass(dynamo.BelievedFor) // for which the process believes its own comparison
+	conformance.OK(t, p.next().Accept(t.Context(), p.job("job_more"), limit))
+}
+
+// Processes whose clocks differ by more than is allowed for compare a full account once in a while
+// each, and not in turn at each refusal.
+func TestSkewedClocksDoNotCompareInTurn(t *testing.T) {
+	p, records := newProcesses(t, 1, awstest.Faults{})
+	const limit = 30
+	p.all = append(p.all, dynamo.NewJobs(dynamo.NewRuns(dynamo.NewClient(p.proxy.Config()), records.table), &handedOver{},
+		p.queue, func() time.Time { return p.at().Add(10 * time.Second) }))
+	p.fill(limit, limit)
+	conformance.Same(t, "batches of the first refusals", p.refused(limit), 2)
+	conformance.Same(t, "those of the next", p.refused(limit), 0)
+	conformance.Same(t, "those of the next", p.refused(limit), 0)
+	p.failElsewhere("job_000")
+	p.pass(dynamo.BelievedFor)
 	conformance.OK(t, p.next().Accept(t.Context(), p.job("job_more"), limit))
 }
 
