@@ -46,11 +46,11 @@ func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string, limit
 	if of.sets <= setsRead {
 		return exactly(ctx)
 	}
-	mean, most, err := s.sampleOpen(ctx, lane, account, of)
+	mean, most, there, err := s.sampleOpen(ctx, lane, account, of)
 	if err != nil {
 		return job.Backlog{}, storeError("read the backlog", err)
 	}
-	if most.all >= of.jobs || mean.lane > backlog.Jobs {
+	if !there || most.all >= of.jobs || mean.lane > backlog.Jobs {
 		return exactly(ctx)
 	}
 	s.stayWide(ctx, account, of, mean.all)
@@ -114,44 +114,42 @@ func countIn(sets []openSet, lane job.Lane) (count openCount) {
 
 // sampleOpen estimates how many open jobs an account has, on all lanes and on one, from some of
 // its sets: the mean, and what they hardly exceed. Jobs are spread over sets by their ids, but
-// the first set of an account without a limit may have more, from before it had others, and is
-// always read.
+// the first set of an account without a limit may have more, from before it had others. It is
+// always read, and tells too whether the account has more sets than the limit says: then there
+// is no estimate until the next time.
 func (s *Jobs) sampleOpen(
 	ctx context.Context, lane job.Lane, account string, limit openLimit,
-) (mean, most openCount, err error) {
-	own := 0
-	if limit.none {
-		own = 1
-	}
-	sampled, all := setsSampled-own, limit.sets-own
-	first := int(s.samples.Add(1)) * sampled
-	keys := make([]item, setsSampled) // the first of them is that of the first set, if own is 1
+) (mean, most openCount, there bool, err error) {
+	sets := s.reach(account, limit)
+	sampled, others := setsSampled-1, sets-1
+	from := int(s.samples.Add(1)) * sampled
+	keys := []item{openKey(account, 0)}
 	for i := range sampled {
-		keys[own+i] = openKey(account, own+(first+i)%all)
-	}
-	if own == 1 {
-		keys[0] = openKey(account, 0)
+		keys = append(keys, openKey(account, 1+(from+i)%others))
 	}
 	// A moment old will do for an estimate.
 	found, err := readAsked(ctx, s.client, s.table, types.KeysAndAttributes{Keys: keys})
 	if err != nil {
-		return mean, most, err
+		return mean, most, false, err
 	}
-	var counted, others openCount
-	firstID := (&reader{item: openKey(account, 0)}).text("id")
+	var first, rest openCount
+	firstID := (&reader{item: keys[0]}).text("id")
 	for _, one := range found {
 		set, err := readOpenSet(one)
 		if err != nil {
-			return mean, most, err
+			return mean, most, false, err
 		}
-		if count := countIn([]openSet{set}, lane); own == 1 && (&reader{item: one}).text("id") == firstID {
-			counted = count
+		count := countIn([]openSet{set}, lane)
+		if (&reader{item: one}).text("id") == firstID {
+			first = count
+			s.learn(account, set)
 		} else {
-			others.all, others.lane = others.all+count.all, others.lane+count.lane
+			rest.all, rest.lane = rest.all+count.all, rest.lane+count.lane
 		}
 	}
-	scaled := func(count float64) int { return int(math.Ceil(count * float64(all) / float64(sampled))) }
+	scaled := func(count float64) int { return int(math.Ceil(count * float64(others) / float64(sampled))) }
 	raised := func(count int) int { return scaled(float64(count) + surely*math.Sqrt(float64(count)+1)) }
-	return openCount{counted.all + scaled(float64(others.all)), counted.lane + scaled(float64(others.lane))},
-		openCount{counted.all + raised(others.all), counted.lane + raised(others.lane)}, nil
+	return openCount{first.all + scaled(float64(rest.all)), first.lane + scaled(float64(rest.lane))},
+		openCount{first.all + raised(rest.all), first.lane + raised(rest.lane)},
+		s.reach(account, limit) == sets, nil
 }

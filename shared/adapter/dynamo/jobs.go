@@ -130,44 +130,46 @@ const maxOpen, mostOpen = 5000, 25_000
 // Errors: errRecorded; fault.Limited; fault.Exhausted.
 func (s *Jobs) record(ctx context.Context, j *job.Job, most int, claims []budget.Claim) (set int, err error) {
 	limit := s.limitOf(j.Account, most)
-	set = limit.first(j.ID)
-	partition, shards := s.index.partitionOf(ctx, *j, limit), s.usageShards(ctx, *j, limit)
-	var at []budget.Claim
+	at := place{shards: s.usageShards(ctx, *j, limit), partition: s.index.partitionOf(ctx, *j, limit)}
+	if at.spot, err = s.firstSpot(ctx, *j, limit); err != nil {
+		return 0, err
+	}
+	var taken []budget.Claim
 	if len(claims) > 0 {
-		at = s.budgets.spreadClaims(j.ID, claims)
+		taken = s.budgets.spreadClaims(j.ID, claims)
 	}
 	for {
-		j.Holds = holdsOf(at)
-		writes, err := s.acceptance(*j, place{set, limit.room(set), partition, shards}, at)
+		j.Holds = holdsOf(taken)
+		writes, err := s.acceptance(*j, at, taken)
 		if err != nil {
-			return set, err
+			return 0, err
 		}
 		err = transact(ctx, s.client, writes)
 		refusal := refused(err)
 		switch {
 		case refusal == nil:
-			return set, err
+			return at.set, err
 		case refusal.failed[0]:
-			return set, errRecorded
+			return 0, errRecorded
 		}
 		if refusal.failed[openWrite] {
 			// The set may be full of jobs that have ended, and others may have room.
-			if set, limit, err = s.findRoom(ctx, *j, limit); err != nil {
-				return set, err
+			if at.spot, limit, err = s.findRoom(ctx, *j, limit); err != nil {
+				return 0, err
 			}
 		}
 		for i, c := range claims {
 			if !refusal.failed[claimWrite+i] {
 				continue
 			}
-			if at[i], err = s.budgets.makeRoom(ctx, c, at[i], s.now()); err != nil {
-				return set, err
+			if taken[i], err = s.budgets.makeRoom(ctx, c, taken[i], s.now()); err != nil {
+				return 0, err
 			}
 		}
 		// Others may take what was freed before this call does. It then reads the sets
 		// again, a little later than they do.
 		if !clock.Wait(ctx, rand.N(conflictWait)) {
-			return set, ctx.Err()
+			return 0, ctx.Err()
 		}
 	}
 }
@@ -178,10 +180,10 @@ const (
 	claimWrite = 3
 )
 
-// place is where a job is recorded: in a set of open jobs with so much room, in a partition of
-// the index, and in one of so many shards of usage.
+// place is where a job is recorded: in a set of open jobs, in a partition of the index, and in
+// one of so many shards of usage.
 type place struct {
-	set, room int
+	spot
 	partition string
 	shards    uint32
 }
@@ -222,16 +224,7 @@ func (s *Jobs) acceptance(j job.Job, at place, claims []budget.Claim) ([]types.T
 			ConditionExpression: aws.String("attribute_not_exists(#id)"), ExpressionAttributeNames: named("id"),
 		}},
 		{Put: &types.Put{TableName: &s.table, Item: request}},
-		{Update: &types.Update{
-			TableName: &s.table, Key: openKey(j.Account, at.set),
-			UpdateExpression:         aws.String("ADD #open :job SET #ttl = :ttl"),
-			ConditionExpression:      aws.String("attribute_not_exists(#open) OR size(#open) < :limit"),
-			ExpressionAttributeNames: named("open", "ttl"),
-			ExpressionAttributeValues: item{
-				":job": texts(openJob{j.Lane, j.ID}.String()), ":limit": number(int64(at.room)),
-				":ttl": seconds(j.Deadline.Add(openAge)),
-			},
-		}},
+		{Update: s.addOpen(j, at.spot)},
 	}
 	if len(claims) > 0 {
 		writes = append(writes, s.budgets.claimWrites(claims)...)
@@ -240,6 +233,26 @@ func (s *Jobs) acceptance(j job.Job, at place, claims []budget.Claim) ([]types.T
 		writes = append(writes, s.budgets.noteHold(j, h))
 	}
 	return append(writes, s.count(j, 1, at.shards)...), nil
+}
+
+// addOpen returns the write that adds a job to a set, if that has room.
+func (s *Jobs) addOpen(j job.Job, at spot) *types.Update {
+	add := &types.Update{
+		TableName: &s.table, Key: openKey(j.Account, at.set),
+		UpdateExpression:         aws.String("ADD #open :job SET #ttl = :ttl"),
+		ConditionExpression:      aws.String("(attribute_not_exists(#open) OR size(#open) < :limit)"),
+		ExpressionAttributeNames: named("open", "ttl"),
+		ExpressionAttributeValues: item{
+			":job": texts(openJob{j.Lane, j.ID}.String()), ":limit": number(int64(at.room)),
+			":ttl": seconds(j.Deadline.Add(openAge)),
+		},
+	}
+	if !at.unlessWide.IsZero() {
+		*add.ConditionExpression += " AND (attribute_not_exists(#wide_until) OR #wide_until < :wide)"
+		add.ExpressionAttributeNames["#wide_until"] = wideAttribute
+		add.ExpressionAttributeValues[":wide"] = moment(at.unlessWide)
+	}
+	return add
 }
 
 // withdraw deletes a job that was not handed over.

@@ -40,37 +40,61 @@ func (s *Jobs) RunTimes(ctx context.Context, lane job.Lane) ([]job.RunTime, erro
 }
 
 // Own counts the open jobs of an account on a lane before and after one of them: one read
-// of the set that has the job. Where there are several, the others are taken to be alike.
+// of the set that has the job. Where a limit has several, the others are taken to be alike. The
+// first of an account that is wide has more than they, from before it was, and one of the others
+// is read beside it.
 //
 // Errors: fault.Unavailable.
 func (s *Jobs) Own(ctx context.Context, j job.Job, limit int) (own job.Own, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	of := s.limitOf(j.Account, limit)
-	// A moment old will do.
-	found, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &s.table, Key: openKey(j.Account, of.first(j.ID)),
-	})
+	if !s.outlived(j.Account) {
+		number := of.first(j.ID)
+		set, err := s.glance(ctx, j.Account, number)
+		if err != nil {
+			return job.Own{}, storeError("read an account's open jobs", err)
+		}
+		if number == 0 {
+			s.learn(j.Account, set)
+		}
+		if !s.outlived(j.Account) {
+			return set.own(j, of.sets), nil
+		}
+	}
+	others := s.reach(j.Account, of) - 1
+	first, err := s.glance(ctx, j.Account, 0)
 	if err != nil {
 		return job.Own{}, storeError("read an account's open jobs", err)
 	}
-	set, err := readOpenSet(found.Item)
+	other, err := s.glance(ctx, j.Account, 1+int(hashOf(j.ID)%uint32(others)))
 	if err != nil {
 		return job.Own{}, storeError("read an account's open jobs", err)
 	}
-	sets := of.sets
-	if s.hasWide(j.Account, set) {
-		sets = max(sets, wideSets)
+	own, rest := first.own(j, 1), other.own(j, others)
+	return job.Own{Before: own.Before + rest.Before, After: own.After + rest.After}, nil
+}
+
+// glance reads a set as it was a moment ago.
+func (s *Jobs) glance(ctx context.Context, account string, set int) (openSet, error) {
+	found, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.table, Key: openKey(account, set)})
+	if err != nil {
+		return openSet{}, err
 	}
-	for _, element := range set.elements {
+	return readOpenSet(found.Item)
+}
+
+// own counts the jobs in a set that are on a job's lane before it and after it, so many times.
+func (o openSet) own(j job.Job, times int) (own job.Own) {
+	for _, element := range o.elements {
 		open := readOpenJob(element)
 		switch {
 		case open.lane != j.Lane:
 		case open.id < j.ID:
-			own.Before += sets
+			own.Before += times
 		case open.id > j.ID:
-			own.After += sets
+			own.After += times
 		}
 	}
-	return own, nil
+	return own
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 )
 
@@ -78,16 +79,48 @@ func openLimitOf(limit int) openLimit {
 // narrow reports whether there is one set because there is no limit.
 func (l openLimit) narrow() bool { return l.none && l.sets == 1 }
 
-// room returns how many of the limit are those of a set.
+// room returns how many of the limit are those of a set where no other key of the account has
+// more sets.
 func (l openLimit) room(set int) int {
 	if l.narrow() {
 		return narrowRoom
 	}
-	room := l.jobs / l.sets
-	if set < l.jobs%l.sets {
-		room++
+	return shareOf(l.jobs, l.sets, set)
+}
+
+// shareOf returns what the one at an index gets of a number that so many share out.
+func shareOf(all, among, index int) int {
+	share := all / among
+	if index < all%among {
+		share++
 	}
-	return room
+	return share
+}
+
+// rooms returns how many ids each of the limit's sets may have, 0 where it has too many: of the
+// limit less what is in the other sets, an equal part, and where a set has more than that, an
+// equal part of what it leaves. What is added to a set within its room changes none of them, so
+// whoever adds by them at once adds as many as the limit allows.
+func (l openLimit) rooms(sets []openSet) []int {
+	rooms, over := make([]int, l.sets), make([]bool, l.sets)
+	left, among := l.jobs-countIn(sets[l.sets:], "").all, l.sets
+	for {
+		before, index := among, 0
+		for i := range rooms {
+			if rooms[i] = 0; !over[i] {
+				rooms[i] = shareOf(left, before, index)
+				index++
+			}
+		}
+		for i, set := range sets[:l.sets] {
+			if has := len(set.elements); !over[i] && has > rooms[i] {
+				over[i], left, among = true, left-has, among-1
+			}
+		}
+		if among == before || among == 0 {
+			return rooms
+		}
+	}
 }
 
 // first returns the set that a job is tried in first.
@@ -127,11 +160,17 @@ func readOpenSet(i item) (openSet, error) {
 // allOpen reads the sets of an account with the limit, without a look at the records. Where
 // keys of the account have no limit, and its jobs are in more sets, those are the last.
 func (s *Jobs) allOpen(ctx context.Context, account string, limit openLimit) ([]openSet, error) {
-	sets, err := s.openSets(ctx, account, 0, limit.sets)
-	if err != nil || limit.sets >= wideSets || !s.hasWide(account, sets[0]) {
-		return sets, err
+	known := s.reach(account, limit)
+	sets, err := s.openSets(ctx, account, 0, known)
+	if err != nil {
+		return nil, err
 	}
-	more, err := s.openSets(ctx, account, limit.sets, wideSets)
+	s.learn(account, sets[0])
+	reach := s.reach(account, limit)
+	if reach <= known {
+		return sets, nil
+	}
+	more, err := s.openSets(ctx, account, known, reach)
 	return append(sets, more...), err
 }
 
@@ -162,44 +201,86 @@ func (s *Jobs) openSets(ctx context.Context, account string, from, to int) (sets
 	return sets, err
 }
 
+// spot is a set that a job is tried in, and how many ids that may have.
+type spot struct {
+	set, room int
+	// unlessWide is the time since which the account must not have been wide, zero where all
+	// of its sets were counted for the room, or need not be.
+	unlessWide time.Time
+}
+
+// firstSpot returns where a job is tried first. Where keys without a limit may have added to sets
+// that a limit knows nothing of, all are counted before. A process that has not heard of that is
+// told so by the first set; where a job goes to another, by the backlog that was read before.
+//
+// Errors: errRecorded; fault.Limited if there is no room.
+func (s *Jobs) firstSpot(ctx context.Context, j job.Job, limit openLimit) (spot, error) {
+	if s.isMixed(j.Account, limit) {
+		at, _, err := s.findRoom(ctx, j, limit)
+		if fault.Is(err, fault.Limited) {
+			return at, s.unlessRecorded(ctx, j.ID, err)
+		}
+		return at, err
+	}
+	at := limit.spot(j.ID)
+	if at.set == 0 && !limit.none {
+		at.unlessWide = s.now().Add(-outlives)
+	}
+	return at, nil
+}
+
+// unlessRecorded returns a refusal of a job, or errRecorded if that was accepted before.
+func (s *Jobs) unlessRecorded(ctx context.Context, id string, refusal error) error {
+	found, err := s.items(ctx, []item{jobKey(id, RecordPart)}, "id")
+	switch {
+	case err != nil:
+		return err
+	case len(found) > 0:
+		return errRecorded
+	}
+	return refusal
+}
+
+// spot returns where a job is tried by its id alone.
+func (l openLimit) spot(id string) spot {
+	set := l.first(id)
+	return spot{set: set, room: l.room(set)}
+}
+
 // findRoom returns the set with the most room, and the limit by which it is one: where all sets
 // look full, after the jobs that have ended are out of them.
 //
 // Errors: fault.Limited if there is none.
-func (s *Jobs) findRoom(ctx context.Context, j job.Job, limit openLimit) (set int, by openLimit, err error) {
+func (s *Jobs) findRoom(ctx context.Context, j job.Job, limit openLimit) (spot, openLimit, error) {
 	sets, err := s.allOpen(ctx, j.Account, limit)
 	if err != nil {
-		return 0, limit, err
+		return spot{}, limit, err
 	}
 	if limit.narrow() {
 		return s.findWidth(ctx, j, limit, sets)
 	}
-	set, there := limit.roomiest(sets)
+	at, there := limit.roomiest(sets)
 	if there {
-		return set, limit, nil
+		return at, limit, nil
 	}
 	if sets, err = s.freeEnded(ctx, j.Account, sets); err != nil {
-		return 0, limit, err
+		return spot{}, limit, err
 	}
-	if set, there = limit.roomiest(sets); !there {
-		return 0, limit, job.TooManyOpen(limit.jobs)
+	if at, there = limit.roomiest(sets); !there {
+		return spot{}, limit, job.TooManyOpen(limit.jobs)
 	}
-	return set, limit, nil
+	return at, limit, nil
 }
 
 // roomiest returns which of the limit's sets has the most room, if one has any.
-func (l openLimit) roomiest(sets []openSet) (set int, there bool) {
-	most, all := 0, 0
-	for i, one := range sets {
-		all += len(one.elements)
-		if i >= l.sets {
-			continue
-		}
-		if room := l.room(i) - len(one.elements); room > most {
-			set, most = i, room
+func (l openLimit) roomiest(sets []openSet) (at spot, there bool) {
+	most := 0
+	for i, room := range l.rooms(sets) {
+		if free := room - len(sets[i].elements); free > most {
+			at, most = spot{set: i, room: room}, free
 		}
 	}
-	return set, most > 0 && all < l.jobs
+	return at, most > 0
 }
 
 // free removes a job that has ended from the set that has it.

@@ -20,6 +20,12 @@ import (
 // sets would have to share out exactly, so a process that does not know that an account is
 // wide only adds to the first set, until that is full, and one of an earlier version counts
 // fewer jobs than there are, until no such process runs any more.
+//
+// Other keys of such an account may have a limit. Its sets then have jobs that do not keep to
+// their shares of it, and there are jobs in sets beyond them. So all sets are counted before a
+// job is added, and its transaction holds the limit for what is left (openLimit.rooms): however
+// many are added at once under it, there are no more than it allows. What keys without a limit
+// add between the count and the transaction comes on top, as what they add afterwards does.
 
 const (
 	// narrowRoom is how many ids the one set of an account without a limit has at most: it is
@@ -29,6 +35,8 @@ const (
 	wideSets = maxOpen / setRoom
 	// wideFor is how long an account is wide after it had at least stayWideFrom open jobs.
 	wideFor, stayWideFrom = time.Hour, narrowRoom / 2
+	// outlives is for how long after an account was wide there may be jobs in its other sets.
+	outlives = job.MaxAge + clockSlack
 	// largeFrom is how many open jobs an account without a limit has for which the index is
 	// spread: half of what a limit allows for which it is.
 	largeFrom = spreadSets * setRoom / 3
@@ -86,31 +94,50 @@ func wideLimit(large bool) openLimit {
 	return openLimit{jobs: maxOpen, sets: wideSets, none: true, quiet: !large}
 }
 
-// hasWide reports whether an account with the first set has, or may still have, jobs in the
-// others of a wide one.
-func (s *Jobs) hasWide(account string, first openSet) bool {
-	if s.now().Before(first.wide) {
+// learn remembers what the first set of an account says.
+func (s *Jobs) learn(account string, first openSet) {
+	if first.wide.After(s.widths.of(account).until) {
 		s.widths.note(account, first.wide, false)
 	}
-	return s.now().Before(first.wide.Add(job.MaxAge))
+}
+
+// outlived reports whether a wide account has, or may still have, jobs in its other sets, as far
+// as this process knows.
+func (s *Jobs) outlived(account string) bool {
+	return s.now().Before(s.widths.of(account).until.Add(outlives))
+}
+
+// reach returns in how many sets an account with the limit may have jobs, as far as this process
+// knows.
+func (s *Jobs) reach(account string, limit openLimit) int {
+	if s.outlived(account) {
+		return max(limit.sets, wideSets)
+	}
+	return limit.sets
+}
+
+// isMixed reports whether keys without a limit may have added more to an account's sets than a
+// limit gives them, or to others.
+func (s *Jobs) isMixed(account string, limit openLimit) bool {
+	return !limit.none && s.outlived(account) && (limit.sets < wideSets || limit.room(wideSets-1) < setRoom)
 }
 
 // findWidth is findRoom for an account without a limit whose first set is full.
-func (s *Jobs) findWidth(ctx context.Context, j job.Job, limit openLimit, sets []openSet) (int, openLimit, error) {
+func (s *Jobs) findWidth(ctx context.Context, j job.Job, limit openLimit, sets []openSet) (spot, openLimit, error) {
 	if !s.now().Before(sets[0].wide) {
 		first, err := s.freeEnded(ctx, j.Account, sets[:1])
 		if err != nil {
-			return 0, limit, err
+			return spot{}, limit, err
 		}
 		if len(first[0].elements) < stayWideFrom {
-			return 0, limit, nil
+			return limit.spot(j.ID), limit, nil
 		}
 		if err := s.widen(ctx, j.Account); err != nil {
-			return 0, limit, err
+			return spot{}, limit, err
 		}
 	}
 	limit = s.limitOf(j.Account, 0)
-	return limit.first(j.ID), limit, nil
+	return limit.spot(j.ID), limit, nil
 }
 
 // widen makes an account without a limit wide from now on for wideFor. A later end stays: others
@@ -129,8 +156,8 @@ func (s *Jobs) widen(ctx context.Context, account string) error {
 	if old, failed := conditionFailed(err); failed {
 		// Without an item the set was empty for a day: there is room in it.
 		first, err := readOpenSet(old)
-		if err == nil && !first.wide.IsZero() {
-			s.widths.note(account, first.wide, false)
+		if err == nil {
+			s.learn(account, first)
 		}
 		return err
 	}
