@@ -43,7 +43,7 @@ func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string, limit
 	backlog.RunTime, backlog.Fleet = state.mean(), state.fleet
 	of := s.limitOf(account, limit)
 	exactly := func(ctx context.Context) (job.Backlog, error) { return s.countOpen(ctx, lane, account, of, backlog) }
-	if of.sets <= setsRead {
+	if of.sets <= setsRead || s.isUneven(account, of) {
 		return exactly(ctx)
 	}
 	mean, most, there, err := s.sampleOpen(ctx, lane, account, of)
@@ -85,13 +85,18 @@ func (s *Jobs) countOpen(
 	}
 	compared := func(ctx context.Context) (job.Backlog, error) {
 		left, err := s.freeEnded(ctx, account, sets)
-		return countIn(left, lane).in(queued), storeError("read the backlog", err)
+		if err != nil {
+			return job.Backlog{}, storeError("read the backlog", err)
+		}
+		count := countIn(left, lane)
+		s.stayWide(ctx, account, limit, count.all)
+		return count.in(queued), nil
 	}
 	count := countIn(sets, lane)
-	s.stayWide(ctx, account, limit, count.all)
 	if count.all >= limit.jobs || count.lane > queued.Jobs {
 		return compared(ctx)
 	}
+	s.stayWide(ctx, account, limit, count.all)
 	counted := count.in(queued)
 	if count.all > 0 {
 		counted.Recount = compared
@@ -114,14 +119,13 @@ func countIn(sets []openSet, lane job.Lane) (count openCount) {
 
 // sampleOpen estimates how many open jobs an account has, on all lanes and on one, from some of
 // its sets: the mean, and what they hardly exceed. Jobs are spread over sets by their ids, but
-// the first set of an account without a limit may have more, from before it had others. It is
-// always read, and tells too whether the account has more sets than the limit says: then there
-// is no estimate until the next time.
+// the first set may have more, as that of an account without a limit has from before it had
+// others. It is always read, and tells too whether other keys make the rest uneven: then there is
+// no estimate.
 func (s *Jobs) sampleOpen(
 	ctx context.Context, lane job.Lane, account string, limit openLimit,
 ) (mean, most openCount, there bool, err error) {
-	sets := s.reach(account, limit)
-	sampled, others := setsSampled-1, sets-1
+	sampled, others := setsSampled-1, limit.sets-1
 	from := int(s.samples.Add(1)) * sampled
 	keys := []item{openKey(account, 0)}
 	for i := range sampled {
@@ -151,5 +155,5 @@ func (s *Jobs) sampleOpen(
 	raised := func(count int) int { return scaled(float64(count) + surely*math.Sqrt(float64(count)+1)) }
 	return openCount{first.all + scaled(float64(rest.all)), first.lane + scaled(float64(rest.lane))},
 		openCount{first.all + raised(rest.all), first.lane + raised(rest.lane)},
-		s.reach(account, limit) == sets, nil
+		!s.isUneven(account, limit), nil
 }

@@ -41,15 +41,16 @@ func (s *Jobs) RunTimes(ctx context.Context, lane job.Lane) ([]job.RunTime, erro
 
 // Own counts the open jobs of an account on a lane before and after one of them: one read
 // of the set that has the job. Where a limit has several, the others are taken to be alike. The
-// first of an account that is wide has more than they, from before it was, and one of the others
-// is read beside it.
+// first may have more than they where an account was not always wide, or where other keys have
+// fewer sets: then it is read, and one of the others.
 //
 // Errors: fault.Unavailable.
 func (s *Jobs) Own(ctx context.Context, j job.Job, limit int) (own job.Own, err error) {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	of := s.limitOf(j.Account, limit)
-	if !s.outlived(j.Account) {
+	alike := func() bool { return !s.outlived(j.Account) && len(s.layouts(j.Account, of)) == 0 }
+	if alike() {
 		number := of.first(j.ID)
 		set, err := s.glance(ctx, j.Account, number)
 		if err != nil {
@@ -58,14 +59,17 @@ func (s *Jobs) Own(ctx context.Context, j job.Job, limit int) (own job.Own, err 
 		if number == 0 {
 			s.learn(j.Account, set)
 		}
-		if !s.outlived(j.Account) {
+		if alike() {
 			return set.own(j, of.sets), nil
 		}
 	}
-	others := s.reach(j.Account, of) - 1
 	first, err := s.glance(ctx, j.Account, 0)
 	if err != nil {
 		return job.Own{}, storeError("read an account's open jobs", err)
+	}
+	others := s.reach(j.Account, of) - 1
+	if others == 0 {
+		return first.own(j, 1), nil
 	}
 	other, err := s.glance(ctx, j.Account, 1+int(hashOf(j.ID)%uint32(others)))
 	if err != nil {

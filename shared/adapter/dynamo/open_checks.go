@@ -62,6 +62,9 @@ func (b *beliefs) hold(of setOf, now time.Time) bool {
 func (b *beliefs) note(of setOf, until time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if until.IsZero() {
+		return
+	}
 	if b.until == nil || len(b.until) >= mostWidths {
 		b.until = map[setOf]time.Time{}
 	}
@@ -123,12 +126,15 @@ func (s *Jobs) freeEnded(ctx context.Context, account string, sets []openSet) ([
 		if len(c.open) < from && c.noted.IsZero() {
 			c.until = c.noted
 		}
-		if !c.until.IsZero() {
+		writing.Go(func() error {
+			if len(c.ended) > 0 || !c.until.Equal(c.noted) {
+				if err := s.noteComparison(within, account, c); err != nil {
+					return err
+				}
+			}
 			s.beliefs.note(setOf{account, c.number}, c.until)
-		}
-		if len(c.ended) > 0 || !c.until.Equal(c.noted) {
-			writing.Go(func() error { return s.noteComparison(within, account, c) })
-		}
+			return nil
+		})
 	}
 	return left, writing.Wait()
 }

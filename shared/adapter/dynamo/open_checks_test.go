@@ -186,9 +186,11 @@ func TestSkewedClocksDoNotCompareInTurn(t *testing.T) {
 }
 
 // Whatever calls fail or lose their answers, and whoever compares: there are never more open
-// jobs than the limit, and once all have ended there is room for exactly as many.
+// jobs than the limit, and once all have ended there is room for exactly as many. So it is where
+// a key without a limit has added the first ones, to twenty sets.
 func TestOpenJobsThroughTrouble(t *testing.T) {
-	for _, limit := range []int{7, 40, 120} {
+	for _, c := range []struct{ limit, first int }{{7, 7}, {40, 40}, {120, 120}, {130, 0}} {
+		limit := c.limit
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
 			p, _ := newProcesses(t, 5, trouble)
 			const turns = 20
@@ -196,7 +198,7 @@ func TestOpenJobsThroughTrouble(t *testing.T) {
 			// open are jobs that were accepted for certain and not ended since.
 			open, refused := map[string]bool{}, 0
 			before := max(0, limit-20)
-			p.fill(before, limit)
+			p.fill(before, c.first)
 			for i := range before {
 				open[fmt.Sprintf("job_%03d", i)] = true
 			}

@@ -66,8 +66,7 @@ type openLimit struct {
 }
 
 // openLimitOf returns the limit that holds for an account whose tier says so; of who has none
-// Jobs.limitOf tells more. Jobs that were accepted under a limit of more sets are not counted
-// under one of fewer; within job.MaxAge of such a change they have ended.
+// Jobs.limitOf tells more.
 func openLimitOf(limit int) openLimit {
 	if limit <= 0 {
 		return openLimit{jobs: maxOpen, sets: 1, none: true}
@@ -144,13 +143,14 @@ type openSet struct {
 	elements []string
 	// believed is until when all of it is taken to be open, see freeEnded.
 	believed time.Time
-	// wide is of the first set, see widths.
-	wide time.Time
+	// wide and limits are of the first set, see widths.
+	wide   time.Time
+	limits map[int]time.Time
 }
 
 func readOpenSet(i item) (openSet, error) {
 	r := reader{item: i}
-	set := openSet{believed: r.moment(believedAttribute), wide: r.moment(wideAttribute)}
+	set := openSet{believed: r.moment(believedAttribute), wide: r.moment(wideAttribute), limits: r.limits()}
 	if elements, there := i["open"].(*types.AttributeValueMemberSS); there {
 		set.elements = elements.Value
 	}
@@ -158,7 +158,7 @@ func readOpenSet(i item) (openSet, error) {
 }
 
 // allOpen reads the sets of an account with the limit, without a look at the records. Where
-// keys of the account have no limit, and its jobs are in more sets, those are the last.
+// other keys of the account have more sets, those are the last.
 func (s *Jobs) allOpen(ctx context.Context, account string, limit openLimit) ([]openSet, error) {
 	known := s.reach(account, limit)
 	sets, err := s.openSets(ctx, account, 0, known)
@@ -209,12 +209,15 @@ type spot struct {
 	unlessWide time.Time
 }
 
-// firstSpot returns where a job is tried first. Where keys without a limit may have added to sets
-// that a limit knows nothing of, all are counted before. A process that has not heard of that is
-// told so by the first set; where a job goes to another, by the backlog that was read before.
+// firstSpot returns where a job is tried first. Where other keys of its account do not keep to the
+// sets of its limit, all are counted before. A process knows that by the backlog, which is read
+// before a job is accepted; that an account is wide its first set tells too.
 //
 // Errors: errRecorded; fault.Limited if there is no room.
 func (s *Jobs) firstSpot(ctx context.Context, j job.Job, limit openLimit) (spot, error) {
+	if err := s.tellLimit(ctx, j.Account, limit); err != nil {
+		return spot{}, err
+	}
 	if s.isMixed(j.Account, limit) {
 		at, _, err := s.findRoom(ctx, j, limit)
 		if fault.Is(err, fault.Limited) {
@@ -247,8 +250,8 @@ func (l openLimit) spot(id string) spot {
 	return spot{set: set, room: l.room(set)}
 }
 
-// findRoom returns the set with the most room, and the limit by which it is one: where all sets
-// look full, after the jobs that have ended are out of them.
+// findRoom returns a set with room, and the limit by which it is one: where all sets look full,
+// after the jobs that have ended are out of them.
 //
 // Errors: fault.Limited if there is none.
 func (s *Jobs) findRoom(ctx context.Context, j job.Job, limit openLimit) (spot, openLimit, error) {
@@ -259,25 +262,30 @@ func (s *Jobs) findRoom(ctx context.Context, j job.Job, limit openLimit) (spot, 
 	if limit.narrow() {
 		return s.findWidth(ctx, j, limit, sets)
 	}
-	at, there := limit.roomiest(sets)
+	at, there := limit.roomIn(sets, j.ID)
 	if there {
 		return at, limit, nil
 	}
 	if sets, err = s.freeEnded(ctx, j.Account, sets); err != nil {
 		return spot{}, limit, err
 	}
-	if at, there = limit.roomiest(sets); !there {
+	if at, there = limit.roomIn(sets, j.ID); !there {
 		return spot{}, limit, job.TooManyOpen(limit.jobs)
 	}
 	return at, limit, nil
 }
 
-// roomiest returns which of the limit's sets has the most room, if one has any.
-func (l openLimit) roomiest(sets []openSet) (at spot, there bool) {
-	most := 0
-	for i, room := range l.rooms(sets) {
-		if free := room - len(sets[i].elements); free > most {
-			at, most = spot{set: i, room: room}, free
+// roomIn returns which of the limit's sets has room for a job: that of its id, as all who look at
+// once would go to one set otherwise, or the one with the most.
+func (l openLimit) roomIn(sets []openSet, id string) (at spot, there bool) {
+	rooms, most := l.rooms(sets), 0
+	free := func(set int) int { return rooms[set] - len(sets[set].elements) }
+	if first := l.first(id); free(first) > 0 {
+		return spot{set: first, room: rooms[first]}, true
+	}
+	for set, room := range rooms {
+		if free(set) > most {
+			at, most = spot{set: set, room: room}, free(set)
 		}
 	}
 	return at, most > 0

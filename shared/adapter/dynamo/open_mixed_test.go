@@ -67,6 +67,27 @@ func TestLimitIsExactBesideKeysWithoutOne(t *testing.T) {
 	}
 }
 
+// Keys of an account with different limits share its count, whichever of them has more sets, or
+// more room in one of them.
+func TestDifferentLimitsShareTheCount(t *testing.T) {
+	for _, c := range []struct{ first, open, limit int }{{300, 80, 100}, {250, 200, 260}, {260, 120, 200}} {
+		t.Run(fmt.Sprint(c), func(t *testing.T) {
+			p, _ := newProcesses(t, 3, awstest.Faults{})
+			p.fill(c.open, c.first)
+			conformance.Same(t, "jobs accepted at once", len(p.race("first", c.limit-c.open+30, c.limit)), c.limit-c.open)
+			// The first key has what is left of its own limit.
+			left := max(0, c.first-c.limit)
+			if left > 60 {
+				conformance.OK(t, p.submit(p.next(), "job_of_the_first", c.first))
+			} else {
+				conformance.Same(t, "jobs of the first key", len(p.race("second", left+10, c.first)), left)
+			}
+			p.pass(job.MaxAge + 2*time.Hour)
+			conformance.Same(t, "jobs accepted later", len(p.race("third", 3, 2)), 2)
+		})
+	}
+}
+
 // A process that has read nothing of an account, and one that adds to its first set alone, find
 // there that it has others.
 func TestFirstSetTellsOfOthers(t *testing.T) {

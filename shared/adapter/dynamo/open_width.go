@@ -20,12 +20,6 @@ import (
 // sets would have to share out exactly, so a process that does not know that an account is
 // wide only adds to the first set, until that is full, and one of an earlier version counts
 // fewer jobs than there are, until no such process runs any more.
-//
-// Other keys of such an account may have a limit. Its sets then have jobs that do not keep to
-// their shares of it, and there are jobs in sets beyond them. So all sets are counted before a
-// job is added, and its transaction holds the limit for what is left (openLimit.rooms): however
-// many are added at once under it, there are no more than it allows. What keys without a limit
-// add between the count and the transaction comes on top, as what they add afterwards does.
 
 const (
 	// narrowRoom is how many ids the one set of an account without a limit has at most: it is
@@ -35,8 +29,6 @@ const (
 	wideSets = maxOpen / setRoom
 	// wideFor is how long an account is wide after it had at least stayWideFrom open jobs.
 	wideFor, stayWideFrom = time.Hour, narrowRoom / 2
-	// outlives is for how long after an account was wide there may be jobs in its other sets.
-	outlives = job.MaxAge + clockSlack
 	// largeFrom is how many open jobs an account without a limit has for which the index is
 	// spread: half of what a limit allows for which it is.
 	largeFrom = spreadSets * setRoom / 3
@@ -47,7 +39,7 @@ const (
 	mostWidths = 20_000
 )
 
-// widths remembers the accounts without a limit that are wide.
+// widths remembers the accounts without a limit that are wide, and what limits others have.
 type widths struct {
 	// large is largeFrom.
 	large int
@@ -56,11 +48,12 @@ type widths struct {
 	known map[string]width
 }
 
-// width is what is known of an account: until when it is wide, and whether it was seen to
-// have largeFrom open jobs since.
+// width is what is known of an account: until when it is wide, whether it was seen to have
+// largeFrom open jobs since, and the limits that its first set tells (tellLimit).
 type width struct {
-	until time.Time
-	large bool
+	until  time.Time
+	large  bool
+	limits map[int]time.Time
 }
 
 func (w *widths) of(account string) width {
@@ -70,12 +63,18 @@ func (w *widths) of(account string) width {
 }
 
 func (w *widths) note(account string, until time.Time, large bool) {
+	w.change(account, func(known *width) { known.until, known.large = until, known.large || large })
+}
+
+func (w *widths) change(account string, how func(*width)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.known == nil || len(w.known) >= mostWidths {
 		w.known = map[string]width{}
 	}
-	w.known[account] = width{until, large || w.known[account].large}
+	known := w.known[account]
+	how(&known)
+	w.known[account] = known
 }
 
 // limitOf returns the limit that holds for an account whose tier says so, as far as this
@@ -94,32 +93,10 @@ func wideLimit(large bool) openLimit {
 	return openLimit{jobs: maxOpen, sets: wideSets, none: true, quiet: !large}
 }
 
-// learn remembers what the first set of an account says.
-func (s *Jobs) learn(account string, first openSet) {
-	if first.wide.After(s.widths.of(account).until) {
-		s.widths.note(account, first.wide, false)
-	}
-}
-
 // outlived reports whether a wide account has, or may still have, jobs in its other sets, as far
 // as this process knows.
 func (s *Jobs) outlived(account string) bool {
 	return s.now().Before(s.widths.of(account).until.Add(outlives))
-}
-
-// reach returns in how many sets an account with the limit may have jobs, as far as this process
-// knows.
-func (s *Jobs) reach(account string, limit openLimit) int {
-	if s.outlived(account) {
-		return max(limit.sets, wideSets)
-	}
-	return limit.sets
-}
-
-// isMixed reports whether keys without a limit may have added more to an account's sets than a
-// limit gives them, or to others.
-func (s *Jobs) isMixed(account string, limit openLimit) bool {
-	return !limit.none && s.outlived(account) && (limit.sets < wideSets || limit.room(wideSets-1) < setRoom)
 }
 
 // findWidth is findRoom for an account without a limit whose first set is full.

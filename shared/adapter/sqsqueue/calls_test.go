@@ -141,6 +141,20 @@ func TestCallsAreAsDocumented(t *testing.T) {
 		first.Account = "large"
 		return h.jobs.Accept(ctx, first, 501)
 	})
+	counted("Jobs.Accept, the first above 125", func() error {
+		first := newJob("job_9")
+		first.Account = "larger"
+		return h.jobs.Accept(ctx, first, 126)
+	})
+	small := other()
+	if _, err := small.Backlog(ctx, job.VideoLane, "large", 100); err != nil {
+		t.Fatal(err)
+	}
+	counted("Jobs.Accept, beside another limit", func() error {
+		next := newJob("job_10")
+		next.Account = "large"
+		return small.Accept(ctx, next, 100)
+	})
 	quiet := dynamo.NewJobs(h.runs, handedOver{}, nil, time.Now)
 	many := func(account string, n int) {
 		for i := range n {

@@ -69,6 +69,20 @@ var acceptTests = []test{
 		conformance.OK(s, s.Store.Accept(s.ctx, s.new(job.ImageLane, "acme"), 1))
 		conformance.Fails(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), 1), fault.Limited)
 	}},
+	{"counts an account's jobs under each limit of its keys", func(s *suite) {
+		const open, high = 40, 300
+		for range open {
+			conformance.OK(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), high))
+		}
+		for _, limit := range []int{open + 1, 2 * high, 0} {
+			backlog, err := s.Store.Backlog(s.ctx, job.VideoLane, "acme", limit)
+			conformance.OK(s, err)
+			s.same("open jobs", backlog.AccountOpen, open)
+		}
+		conformance.OK(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), open+1))
+		conformance.Fails(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), open+1), fault.Limited)
+		conformance.OK(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), high))
+	}},
 	{"does not count other accounts' jobs", func(s *suite) {
 		conformance.OK(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), 1))
 		conformance.OK(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "zoo"), 1))
