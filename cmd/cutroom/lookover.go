@@ -54,15 +54,20 @@ func checkAtStart(f dataFlag) (func(bytes int64) time.Duration, error) {
 // lookOver does, while the server serves, what takes the longer the more there is: it
 // checks the database if the start has not, sets aside the blobs that no record knows,
 // mostly of interrupted uploads, and counts those that are missing. A damaged database
-// makes the server stop with a *refusal, and the next start check all of it first.
+// makes the server stop with a *refusal, and the next start check all of it first. One that
+// cannot be checked does not keep it from the rest.
 func (s *server) lookOver(ctx context.Context, stop context.CancelCauseFunc) {
 	defer s.blobs.ForgetNewcomers()
 	if s.unchecked != nil {
-		if err := s.checkDatabase(ctx, s.unchecked); err != nil {
-			if ctx.Err() == nil {
-				s.noteDamage(err, stop)
-			}
+		err := s.checkDatabase(ctx, s.unchecked)
+		switch {
+		case ctx.Err() != nil:
 			return
+		case errors.Is(err, integrity.ErrDamaged):
+			s.noteDamage(err, stop)
+			return
+		case err != nil:
+			s.logger.Error("parts of the database could not be checked", "error", err)
 		}
 	}
 	unknown, err := s.setAsideUnknown(ctx, s.sweeper, s.files, s.ended)
@@ -101,13 +106,8 @@ func (s *server) checkDatabase(ctx context.Context, database records.Database) (
 	return nil
 }
 
-// noteDamage logs why the database could not be checked, and stops the server if it is
-// damaged.
+// noteDamage logs how the database is damaged, and stops the server.
 func (s *server) noteDamage(cause error, stop context.CancelCauseFunc) {
-	if !errors.Is(cause, integrity.ErrDamaged) {
-		s.logger.Error("check the database", "error", cause)
-		return
-	}
 	refused := &refusal{database: s.unchecked, flaw: "is damaged", cause: cause, served: true}
 	s.logger.Error("the database is damaged; the server stops", "error", refused)
 	if err := durable.Write(s.damagedFile, strings.NewReader(cause.Error()+"\n"), nil); err != nil {

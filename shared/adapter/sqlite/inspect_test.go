@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -193,6 +194,44 @@ func TestCheck(t *testing.T) {
 	if skipped, err := sqlite.Check(t.Context(), path); !errors.Is(err, integrity.ErrDamaged) {
 		t.Errorf("damaged: %v were skipped, %v", skipped, err)
 	}
+}
+
+// A table that cannot be read does not keep the others from being checked.
+func TestCheckGoesOnBehindAnUnreadableTable(t *testing.T) {
+	path, _ := keyed(t)
+	raw, err := sql.Open("sqlite", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	exec := func(statement string) {
+		t.Helper()
+		if _, err := raw.ExecContext(t.Context(), statement); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check := func(damaged bool, words ...string) {
+		t.Helper()
+		skipped, err := sqlite.Check(t.Context(), path)
+		if err == nil || errors.Is(err, integrity.ErrDamaged) != damaged {
+			t.Fatalf("%v were skipped, %v", skipped, err)
+		}
+		for _, word := range words {
+			if !strings.Contains(err.Error(), word) {
+				t.Errorf("%v does not name %s", err, word)
+			}
+		}
+	}
+	for _, table := range []string{"first_odd", "second_odd"} { // in an order that nobody knows
+		exec("create table " + table + " (a text); create index " + table + "_a on " + table + " (a collate nocase)")
+	}
+	exec("pragma writable_schema = on; " +
+		"update sqlite_schema set sql = replace(sql, 'nocase', 'unknown') where name like '%_odd_a'")
+	check(false, "first_odd", "second_odd")
+	exec("pragma foreign_keys = off; insert into job_request (job, body) values ('none', '')")
+	if err := raw.Close(); err != nil {
+		t.Fatal(err)
+	}
+	check(true, "job_request")
 }
 
 // Each attempt at a table that is written to may let the log grow to the same size, however
