@@ -120,16 +120,20 @@ func countIn(sets []openSet, lane job.Lane) (count openCount) {
 // sampleOpen estimates how many open jobs an account has, on all lanes and on one, from some of
 // its sets: the mean, and what they hardly exceed. Jobs are spread over sets by their ids, but
 // the first set may have more, as that of an account without a limit has from before it had
-// others. It is always read, and tells too whether other keys make the rest uneven: then there is
-// no estimate.
+// others: then it is always read. Under a limit that is done once in toldFor, as it would be the
+// busiest of all. It tells whether other keys make the rest uneven: then there is no estimate.
 func (s *Jobs) sampleOpen(
 	ctx context.Context, lane job.Lane, account string, limit openLimit,
 ) (mean, most openCount, there bool, err error) {
-	sampled, others := setsSampled-1, limit.sets-1
+	var keys []item
+	if limit.none || !s.isTold(account) || len(s.layouts(account, limit)) > 0 {
+		keys = append(keys, openKey(account, 0))
+	}
+	alone := len(keys)
+	sampled, others := setsSampled-alone, limit.sets-alone
 	from := int(s.samples.Add(1)) * sampled
-	keys := []item{openKey(account, 0)}
 	for i := range sampled {
-		keys = append(keys, openKey(account, 1+(from+i)%others))
+		keys = append(keys, openKey(account, alone+(from+i)%others))
 	}
 	// A moment old will do for an estimate.
 	found, err := readAsked(ctx, s.client, s.table, types.KeysAndAttributes{Keys: keys})
@@ -137,19 +141,22 @@ func (s *Jobs) sampleOpen(
 		return mean, most, false, err
 	}
 	var first, rest openCount
-	firstID := (&reader{item: keys[0]}).text("id")
+	firstID := (&reader{item: openKey(account, 0)}).text("id")
 	for _, one := range found {
 		set, err := readOpenSet(one)
 		if err != nil {
 			return mean, most, false, err
 		}
 		count := countIn([]openSet{set}, lane)
-		if (&reader{item: one}).text("id") == firstID {
+		if alone > 0 && (&reader{item: one}).text("id") == firstID {
 			first = count
 			s.learn(account, set)
 		} else {
 			rest.all, rest.lane = rest.all+count.all, rest.lane+count.lane
 		}
+	}
+	if alone > 0 {
+		s.told(account)
 	}
 	scaled := func(count float64) int { return int(math.Ceil(count * float64(others) / float64(sampled))) }
 	raised := func(count int) int { return scaled(float64(count) + surely*math.Sqrt(float64(count)+1)) }

@@ -18,7 +18,8 @@ import (
 // it gives them. So an account's first set says which limits its keys add under, and until when:
 // who has another counts all sets before a job is added, and the transaction holds its limit for
 // what is left (openLimit.rooms). However many are added at once under one limit, there are no
-// more than it allows. What other keys add between that count and the transaction comes on top.
+// more than it allows. What other keys add between that count and the transaction comes on top;
+// and where a backlog is estimated, what they add within toldFor after their first.
 
 const (
 	// limitPrefix is the prefix of the attributes of a first set that have a limit in their name,
@@ -29,6 +30,9 @@ const (
 	quietLimit = setRoom / 2
 	// outlives is for how long after a layout was in use there may be jobs in its sets.
 	outlives = job.MaxAge + clockSlack
+	// toldFor is how long a process relies on what the first set told it, where it does not read
+	// all sets each time.
+	toldFor = 5 * time.Second
 )
 
 // limits returns the limits that a first set tells, and until when each is in use.
@@ -66,6 +70,17 @@ func (s *Jobs) learn(account string, first openSet) {
 		}
 		known.limits = limits
 	})
+}
+
+// told notes that the first set of an account was read, and isTold reports whether that was
+// within toldFor.
+func (s *Jobs) told(account string) {
+	now := s.now()
+	s.widths.change(account, func(known *width) { known.told = now })
+}
+
+func (s *Jobs) isTold(account string) bool {
+	return s.now().Sub(s.widths.of(account).told).Abs() < toldFor
 }
 
 // layouts returns the limits of an account's other keys, none of which is the same, as far as this

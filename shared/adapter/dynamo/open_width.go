@@ -54,6 +54,8 @@ type width struct {
 	until  time.Time
 	large  bool
 	limits map[int]time.Time
+	// told is when that was last read for an estimate.
+	told time.Time
 }
 
 func (w *widths) of(account string) width {
