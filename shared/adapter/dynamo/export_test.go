@@ -30,6 +30,15 @@ func (b *Budgets) Spread() *Budgets {
 // BelievedFor is how long the result of a comparison with records is believed.
 const BelievedFor = believedFor
 
+// Rooms returns how many ids each set of a limit may have, if an account's sets have so many.
+func Rooms(limit int, sizes []int) []int {
+	sets := make([]openSet, len(sizes))
+	for i, size := range sizes {
+		sets[i].elements = make([]string, size)
+	}
+	return openLimitOf(limit).rooms(sets)
+}
+
 // SpreadAtOnce makes every account spread as soon as it has a job.
 func (s *Jobs) SpreadAtOnce() *Jobs {
 	s.index.sets, s.index.delay = 0, 0

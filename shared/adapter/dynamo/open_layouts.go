@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -38,10 +39,8 @@ const (
 // limits returns the limits that a first set tells, and until when each is in use.
 func (r *reader) limits() (limits map[int]time.Time) {
 	for name := range r.item {
-		if len(name) <= len(limitPrefix) || name[:len(limitPrefix)] != limitPrefix {
-			continue
-		}
-		if limit, err := strconv.Atoi(name[len(limitPrefix):]); err == nil && limit > 0 {
+		told, is := strings.CutPrefix(name, limitPrefix)
+		if limit, err := strconv.Atoi(told); is && err == nil && limit > 0 {
 			if limits == nil {
 				limits = map[int]time.Time{}
 			}

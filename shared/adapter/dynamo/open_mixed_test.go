@@ -2,6 +2,7 @@ package dynamo_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"testing"
 	"time"
 
@@ -85,6 +86,36 @@ func TestDifferentLimitsShareTheCount(t *testing.T) {
 			p.pass(job.MaxAge + 2*time.Hour)
 			conformance.Same(t, "jobs accepted later", len(p.race("third", 3, 2)), 2)
 		})
+	}
+}
+
+// Whatever is in the sets of an account, what a limit gives its own adds up to what is left of it,
+// and does not change by what is added within that. So those who have counted at different times
+// add no more together.
+func TestRoomsAddUpToTheLimit(t *testing.T) {
+	random := rand.New(rand.NewPCG(7, 7))
+	for range 2000 {
+		limit := 251 + random.IntN(1500)
+		own := (limit + 249) / 250
+		sizes := make([]int, own+random.IntN(10))
+		all := 0
+		for i := range sizes {
+			sizes[i] = random.IntN(1 + random.IntN(2*limit/len(sizes)))
+			all += sizes[i]
+		}
+		before := dynamo.Rooms(limit, sizes)
+		left := 0
+		for i, room := range before {
+			for range max(0, room-sizes[i]) {
+				left++
+				if sizes[i]++; random.IntN(50) == 0 {
+					conformance.Same(t, "rooms after some were added", dynamo.Rooms(limit, sizes), before)
+				}
+			}
+		}
+		if want := max(0, limit-all); left != want && (left > want || all <= limit) {
+			t.Fatalf("a limit of %d with %d jobs leaves %d", limit, all, left)
+		}
 	}
 }
 
