@@ -96,9 +96,9 @@ func shareOf(all, among, index int) int {
 	return share
 }
 
-// rooms returns how many ids each of the limit's sets may have, 0 where it has too many: of the
-// limit less what is in the other sets, an equal part, and where a set has more than that, an
-// equal part of what it leaves. What is added to a set within its room changes none of them, so
+// rooms returns how many ids each of the limit's sets may have, fewer where it has too many: of the
+// limit less what is in the other sets, an equal part, and where some have more than that, an
+// equal part of what they leave. What is added to a set within its room changes none of them, so
 // whoever adds by them at once adds as many as the limit allows.
 func (l openLimit) rooms(sets []openSet) []int {
 	rooms, over := make([]int, l.sets), make([]bool, l.sets)

@@ -65,7 +65,12 @@ func (w *widths) of(account string) width {
 }
 
 func (w *widths) note(account string, until time.Time, large bool) {
-	w.change(account, func(known *width) { known.until, known.large = until, known.large || large })
+	w.change(account, func(known *width) {
+		if until.After(known.until) { // it may have been learned meanwhile
+			known.until = until
+		}
+		known.large = known.large || large
+	})
 }
 
 func (w *widths) change(account string, how func(*width)) {
