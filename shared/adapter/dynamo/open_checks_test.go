@@ -189,7 +189,7 @@ func TestSkewedClocksDoNotCompareInTurn(t *testing.T) {
 // jobs than the limit, and once all have ended there is room for exactly as many. So it is where
 // a key without a limit has added the first ones, to twenty sets.
 func TestOpenJobsThroughTrouble(t *testing.T) {
-	for _, c := range []struct{ limit, first int }{{7, 7}, {40, 40}, {120, 120}, {130, 0}} {
+	for _, c := range []struct{ limit, first int }{{7, 7}, {40, 40}, {120, 120}, {130, 0}, {280, 0}} {
 		limit := c.limit
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
 			p, _ := newProcesses(t, 5, trouble)
@@ -205,7 +205,14 @@ func TestOpenJobsThroughTrouble(t *testing.T) {
 			for _, err := range conformance.Race(len(p.all), func(worker int) error {
 				for turn := range turns {
 					id := fmt.Sprintf("job_%d_%03d", worker, turn)
-					err := until(t.Context(), func() error { return p.all[worker].Accept(t.Context(), p.job(id), limit) })
+					err := until(t.Context(), func() error {
+						_, err := p.all[worker].Backlog(t.Context(), job.VideoLane, "acme", limit)
+						return err
+					})
+					if err != nil {
+						return err
+					}
+					err = until(t.Context(), func() error { return p.all[worker].Accept(t.Context(), p.job(id), limit) })
 					mu.Lock()
 					switch {
 					case err == nil:
