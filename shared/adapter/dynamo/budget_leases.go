@@ -241,7 +241,7 @@ func (b *Budgets) endDead(ctx context.Context, c budget.Counter) (read counted, 
 	for _, i := range items {
 		r := reader{item: i}
 		if r.text("part") == usedPart {
-			read.used, read.moves, read.parts = r.number("used"), r.number("moves"), uint32(r.number("parts"))
+			read.used, read.moves, read.parts = r.number("used"), r.number("moves"), partsOf(&r)
 		}
 		if r.err != nil {
 			return read, r.err

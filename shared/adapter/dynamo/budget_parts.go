@@ -30,18 +30,42 @@ import (
 
 // spread says which counters have parts.
 type spread struct {
-	// parts is how many there are.
-	parts uint32
+	// parts is how many there are, and manyParts how many of a limit with room for manyFrom
+	// claims or more.
+	parts, manyParts uint32
 	// from is how many claims a limit has room for, at least, so that they take from
 	// parts. A budget with less cannot be taken from for long by many jobs a second.
-	from int64
+	from, manyFrom int64
 	// fewest and most are for how many claims an amount is moved at once, and portion the
 	// part of what remains that is moved at most. Where that is less than the fewest, claims
 	// take from the counter itself.
 	fewest, most, portion int64
 }
 
-var usualSpread = spread{parts: 16, from: 100_000, fewest: 16, most: 4096, portion: 256}
+var usualSpread = spread{
+	parts: 16, from: 100_000, manyParts: 64, manyFrom: 10_000_000, fewest: 16, most: 4096, portion: 256,
+}
+
+// The attributes of a counter that say how many parts it has. One that had many keeps the
+// second, whatever its limit is later, and programs of before there were many write the first.
+const fewPartsAttribute, manyPartsAttribute = "parts", "many_parts"
+
+// partsFor returns how many parts a claim's limit is spread over, 0 for none, and the attribute
+// that says so.
+func (s spread) partsFor(c budget.Claim) (parts uint32, attribute string) {
+	switch claims := c.Limit / max(c.Amount, 1); {
+	case claims >= s.manyFrom:
+		return s.manyParts, manyPartsAttribute
+	case claims >= s.from:
+		return s.parts, fewPartsAttribute
+	}
+	return 0, fewPartsAttribute
+}
+
+// partsOf returns how many parts a counter has.
+func partsOf(r *reader) uint32 {
+	return uint32(max(r.number(fewPartsAttribute), r.number(manyPartsAttribute)))
+}
 
 // partMark is between the window of a counter and the number of a part.
 const partMark = "#"
@@ -67,8 +91,9 @@ func (b *Budgets) spreadClaims(id string, claims []budget.Claim) []budget.Claim 
 	_, _ = hash.Write([]byte(id)) // a hash never fails
 	at := make([]budget.Claim, len(claims))
 	for i, c := range claims {
-		if at[i] = c; c.Limit/max(c.Amount, 1) >= b.spread.from {
-			at[i].Counter = partOf(c.Counter, hash.Sum32()%b.spread.parts)
+		at[i] = c
+		if parts, _ := b.spread.partsFor(c); parts > 0 {
+			at[i].Counter = partOf(c.Counter, hash.Sum32()%parts)
 		}
 	}
 	return at
@@ -119,15 +144,16 @@ func (b *Budgets) takePart(c budget.Claim) types.TransactWriteItem {
 // unless another call has changed either meanwhile. As the counter, with all that was moved
 // from it, is then within the limit, so is what was left in the part.
 func (b *Budgets) fillPart(ctx context.Context, claim budget.Claim, part budget.Counter, amount int64) error {
+	parts, attribute := b.spread.partsFor(claim)
 	err := transact(ctx, b.client, []types.TransactWriteItem{
 		{Update: &types.Update{
 			TableName: &b.table, Key: usedKey(claim.Counter),
-			UpdateExpression:         aws.String("SET #ttl = :ttl, parts = :parts ADD used :amount, moves :one"),
+			UpdateExpression:         aws.String("SET #ttl = :ttl, #parts = :parts ADD used :amount, moves :one"),
 			ConditionExpression:      aws.String("attribute_not_exists(used) OR used <= :room"),
-			ExpressionAttributeNames: map[string]string{"#ttl": ttlAttribute},
+			ExpressionAttributeNames: map[string]string{"#ttl": ttlAttribute, "#parts": attribute},
 			ExpressionAttributeValues: item{
 				":amount": number(amount), ":room": number(claim.Limit - amount), ":ttl": counterEnd(claim.Counter),
-				":parts": number(int64(b.spread.parts)), ":one": number(1),
+				":parts": number(int64(parts)), ":one": number(1),
 			},
 		}},
 		{Update: &types.Update{

@@ -67,7 +67,7 @@ func (b *Budgets) findWarning(ctx context.Context, c budget.Counter, missed int6
 	r := reader{item: counters[0]}
 	w := budget.Warning{State: budget.State{Budget: budgets[i], Window: c.Window, Used: r.number("used")}, At: at}
 	n.Percent = int(r.number("warned"))
-	if w.Percent = budget.Warnable(w.Used, w.Limit, missed); w.Percent > n.Percent && r.number("parts") > 0 {
+	if w.Percent = budget.Warnable(w.Used, w.Limit, missed); w.Percent > n.Percent && partsOf(&r) > 0 {
 		// What is left in the parts is not used.
 		if w.Used, err = b.usedOf(ctx, c); err != nil {
 			return n, err

@@ -21,9 +21,9 @@ func (b *Budgets) Settle(ctx context.Context, settled ...budget.Settlement) erro
 	return transact(ctx, b.client, b.settleWrites(settled))
 }
 
-// Spread gives counters of all limits three parts, to which little is moved at once.
+// Spread gives counters of all limits three parts, or five, to which little is moved at once.
 func (b *Budgets) Spread() *Budgets {
-	b.spread = spread{parts: 3, from: 1, fewest: 1, most: 3, portion: 2}
+	b.spread = spread{parts: 3, from: 1, manyParts: 5, manyFrom: 500, fewest: 1, most: 3, portion: 2}
 	return b
 }
 
