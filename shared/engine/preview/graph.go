@@ -49,6 +49,10 @@ type restlessness int
 const (
 	// calm pictures move as their input does.
 	calm restlessness = iota
+	// waving pictures move everywhere, a little differently at each place.
+	waving
+	// jumping are textures that stay for some frames and are then in another place.
+	jumping
 	// rushing are textures that move over the picture further each frame than an encoder
 	// looks for them.
 	rushing
@@ -57,7 +61,7 @@ const (
 )
 
 // flickerTo is the longest time in seconds for which a texture stays that flickers. One that
-// stays longer is in most frames where it was in the last.
+// jumps, which stays longer, is in most frames where it was in the last.
 const flickerTo = 0.15
 
 // rushFrom is the speed in units a second from which a texture rushes. In frames of 720 lines,
@@ -69,6 +73,8 @@ func (g *graph) stir(motion look.Motion) {
 	switch {
 	case motion.Hold > 0 && motion.Hold <= flickerTo:
 		g.restless = flickering
+	case motion.Hold > 0:
+		g.restless = max(g.restless, jumping)
 	case math.Hypot(motion.Right, motion.Down) >= rushFrom:
 		g.restless = max(g.restless, rushing)
 	}

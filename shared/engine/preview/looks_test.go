@@ -1,6 +1,8 @@
 package preview_test
 
 import (
+	"bytes"
+	"os"
 	"testing"
 
 	"cutroom/shared/engine"
@@ -356,16 +358,26 @@ func TestModifiers(t *testing.T) {
 	}
 }
 
-// TestTexturesThatNoFrameSharesAreNotSearchedFor: where grain changes or streaks rush by,
-// frames are made of earlier ones alone, and of later ones too where a look stays or moves
-// little.
+// TestTexturesThatNoFrameSharesAreNotSearchedFor: where grain changes, streaks rush by or a
+// drawing jumps, frames are made of earlier ones alone. They are made of later ones too where
+// a look stays or moves little. The encoder looks ahead where frames keep what others had.
 func TestTexturesThatNoFrameSharesAreNotSearchedFor(t *testing.T) {
-	for prompt, both := range map[string]bool{
-		"film noir": false, "rain": false, "watercolor in the rain": false, "watercolor": true, "fog": true,
-		"pencil sketch": true, "add a hat": true,
+	for prompt, want := range map[string]struct{ both, ahead bool }{
+		"film noir": {false, false}, "rain": {false, false}, "watercolor in the rain": {false, false},
+		"pencil sketch": {false, true}, "underwater": {true, false},
+		"watercolor": {true, true}, "fog": {true, true}, "add a hat": {true, true},
 	} {
-		if got := inspect(t, run(t, small(t, prompt))).Streams[0].HasBFrames > 0; got != both {
-			t.Errorf("%s: frames are made of later ones: %t, want %t", prompt, got, both)
+		path := run(t, small(t, prompt))
+		if got := inspect(t, path).Streams[0].HasBFrames > 0; got != want.both {
+			t.Errorf("%s: frames are made of later ones: %t, want %t", prompt, got, want.both)
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// The encoder writes its options into its stream.
+		if got := bytes.Contains(content, []byte(" mbtree=1")); got != want.ahead {
+			t.Errorf("%s: the encoder looks ahead: %t, want %t", prompt, got, want.ahead)
 		}
 	}
 }

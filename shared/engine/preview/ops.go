@@ -2,8 +2,6 @@ package preview
 
 import (
 	"fmt"
-	"image"
-	"math"
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/engine/preview/look"
@@ -17,6 +15,7 @@ import (
 func (g *graph) apply(link string, l look.Look) (string, error) {
 	full := g.size
 	defer func() { g.size = full }()
+	l.Ops = g.early(l.Ops)
 	for at, op := range l.Ops {
 		var err error
 		switch lines, draws := op.(look.Lines); {
@@ -24,8 +23,7 @@ func (g *graph) apply(link string, l look.Look) (string, error) {
 			if g.single {
 				link = g.colors(link)
 			}
-			part := g.part(l.Ops[at:])
-			g.size = catalog.Size{Width: evened(full.Width / part), Height: evened(full.Height / part)}
+			g.size = partOf(full, g.part(l.Ops[at:]))
 			link = g.filter(g.reduce(1), link)
 		case g.size == full || g.coarse(op):
 		case draws:
@@ -34,7 +32,7 @@ func (g *graph) apply(link string, l look.Look) (string, error) {
 			}
 			continue
 		default:
-			g.size = full
+			g.size = g.finer(op, full)
 			link = g.colors(link) // before restore, which goes by the format
 			link = g.filter(g.restore(), link)
 		}
@@ -62,7 +60,12 @@ const thirdFrom = 5
 func (g *graph) softens(ops []look.Op) bool {
 	for _, op := range ops {
 		switch op := op.(type) {
-		case look.Warp, look.Fringe:
+		case look.Warp:
+			if op.Soft {
+				return false
+			}
+			continue
+		case look.Fringe:
 			continue
 		case look.Flatten:
 			return true
@@ -84,6 +87,21 @@ func (g *graph) part(ops []look.Op) int {
 	return 2
 }
 
+// partOf is a size divided by a number.
+func partOf(full catalog.Size, by int) catalog.Size {
+	return catalog.Size{Width: evened(full.Width / by), Height: evened(full.Height / by)}
+}
+
+// finer returns the size for an operation that needs a larger one than there is. Borders that
+// a change of colours makes between patches of a third of the size need no more than half.
+func (g *graph) finer(op look.Op, full catalog.Size) catalog.Size {
+	half := partOf(full, 2)
+	if grade, ok := op.(look.Grade); ok && !grade.LUT.Nearest && g.size.Width < half.Width {
+		return half
+	}
+	return full
+}
+
 // coarse reports whether an operation makes no detail of a picture that has none.
 func (g *graph) coarse(op look.Op) bool {
 	switch op := op.(type) {
@@ -91,6 +109,8 @@ func (g *graph) coarse(op look.Op) bool {
 		return true
 	case look.Grade:
 		return op.LUT.Gentle()
+	case look.Layer:
+		return op.Soft
 	}
 	return false
 }
@@ -118,6 +138,13 @@ func (g *graph) op(link string, op look.Op, seed uint32) (string, error) {
 		return g.clarity(link, op), nil
 	case look.Grade:
 		return g.grade(link, op.LUT)
+	case look.Warp:
+		if op.Soft && op.Motion != (look.Motion{}) {
+			g.restless = max(g.restless, waving)
+		}
+		if op.Soft && g.luma && g.even() {
+			return g.wave(link, op, seed)
+		}
 	}
 	return g.coloured(g.colors(link), op, seed)
 }
@@ -218,7 +245,7 @@ func (g *graph) toned(link string, lut *look.LUT) string {
 		r, green, b := lut.At(v, v, v)
 		return 255 * [3]float64{r, green, b}[channel]
 	}
-	// The filter evaluates an expression 65536 times: it is a tree, of which a branch is.
+	// The expression is a tree, of which one branch is evaluated.
 	var curve func(channel, from, to int) string
 	curve = func(channel, from, to int) string {
 		if to == from+1 {
@@ -229,8 +256,8 @@ func (g *graph) toned(link string, lut *look.LUT) string {
 		below, above := curve(channel, from, middle), curve(channel, middle, to)
 		return fmt.Sprintf("if(lt(val,%.5f),%s,%s)", float64(middle)*step, below, above)
 	}
-	red, green, blue := curve(0, 0, side-1), curve(1, 0, side-1), curve(2, 0, side-1)
-	return g.filter(fmt.Sprintf("lutrgb=r='%s':g='%s':b='%s'", red, green, blue), g.colors(link))
+	of := func(channel int) string { return levels(curve(channel, 0, side-1)) }
+	return g.filter(fmt.Sprintf("lutrgb=r=%s:g=%s:b=%s", of(0), of(1), of(2)), g.colors(link))
 }
 
 // clarity works on luma and chroma as well as on colours.
@@ -248,7 +275,7 @@ func (g *graph) clarity(link string, op look.Clarity) string {
 // linesOf draws lines at a size over a picture that may be smaller.
 func (g *graph) linesOf(link string, op look.Lines, at catalog.Size) (string, error) {
 	picture, drawing := g.split(link)
-	biased := fmt.Sprintf("format=gray,lut=c0='(val+%[1]f)/(255+%[1]f)*255+0.5'", 255*look.LinesBias)
+	biased := "format=gray,lut=c0=" + levels(fmt.Sprintf("(val+%[1]f)/(255+%[1]f)*255+0.5", 255*look.LinesBias))
 	fine, wide := g.split(g.filter(biased, drawing))
 	wide = g.filter(fmt.Sprintf("avgblur=sizeX=%d", g.pixels(op.Width)), wide)
 	ratio := g.filter("blend=all_mode=divide", fine, wide)
@@ -302,11 +329,15 @@ func (g *graph) linesOf(link string, op look.Lines, at catalog.Size) (string, er
 	return g.filter("blend=all_mode=multiply", picture, ratio), nil
 }
 
+// levels makes an expression of a level the argument of a filter that evaluates it for 65536
+// levels, of which pictures have 256.
+func levels(of string) string { return "'if(gt(val,255),0," + of + ")'" }
+
 // curve returns the expression of a channel of the ink where a picture is darker than its
 // surroundings by a ratio.
 func curve(op look.Lines, ink float64) string {
 	share := fmt.Sprintf("clip((val/255-%.4f)/%.4f,0,1)", op.From, op.To-op.From)
-	return fmt.Sprintf("'255*(%.4f+%.4f*(st(0,%s)*ld(0)*(3-2*ld(0))))+0.5'", ink, 1-ink, share)
+	return levels(fmt.Sprintf("255*(%.4f+%.4f*(st(0,%s)*ld(0)*(3-2*ld(0))))+0.5", ink, 1-ink, share))
 }
 
 // triple makes red, green and blue of one plane.
@@ -318,7 +349,7 @@ func (g *graph) triple(link string) string {
 
 func (g *graph) bloom(link string, op look.Bloom) string {
 	picture, light := g.split(link)
-	bright := fmt.Sprintf("'max(val-%.2f,0)*%.4f+0.5'", 255*op.Threshold, op.Amount/(1-op.Threshold))
+	bright := levels(fmt.Sprintf("max(val-%.2f,0)*%.4f+0.5", 255*op.Threshold, op.Amount/(1-op.Threshold)))
 	factor := blurFactor(g.length(op.Radius))
 	light = g.filter(fmt.Sprintf("%s,lutrgb=r=%[2]s:g=%[2]s:b=%[2]s,gblur=sigma=%.3f,%s",
 		g.reduce(factor), bright, g.length(op.Radius)/float64(factor), g.restore()), light)
@@ -335,84 +366,6 @@ func (g *graph) layer(link string, op look.Layer, seed uint32) (string, error) {
 	mode := map[look.Mode]string{look.Multiply: "multiply", look.Screen: "screen", look.Add: "grainmerge"}[op.Mode]
 	drawn = g.move(drawn, op.Motion)
 	return g.filter("blend=all_mode="+mode+":shortest="+g.shortest(op.Motion), link, drawn), nil
-}
-
-func (g *graph) warp(link string, op look.Warp, seed uint32) (string, error) {
-	across, down := op.Draw(g.size.Width, g.size.Height, seed)
-	var maps [2]string
-	for i, drawn := range []*image.Gray{across, down} {
-		if drawn == nil {
-			maps[i] = g.filter(
-				fmt.Sprintf("color=c=0x%[1]x%[1]x%[1]x:s=%[2]s:r=%[3]d,format=gbrp", look.WarpZero, g.size, max(g.fps, 1)),
-			)
-			continue
-		}
-		var err error
-		if maps[i], err = g.picture(drawn); err != nil {
-			return "", err
-		}
-		maps[i] = g.move(maps[i], op.Motion)
-	}
-	return g.filter("displace=edge=smear", link, maps[0], maps[1]), nil
-}
-
-// move returns the frames of a drawn picture that moves.
-func (g *graph) move(drawn string, motion look.Motion) string {
-	switch {
-	case g.fps == 0 && motion.Hold > 0:
-		return g.filter(fmt.Sprintf("crop=%d:%d:0:0,%s", g.size.Width, g.size.Height, g.drawn()), drawn)
-	case g.fps == 0 || motion == look.Motion{}:
-		// One picture is enough: the last one of an input that has ended is
-		// repeated.
-		return g.filter(g.drawn(), drawn)
-	case motion.Hold > 0:
-		held := max(1, int(math.Round(motion.Hold*float64(g.fps))))
-		margin := int(look.JumpMargin * g.length(1))
-		return g.filter(fmt.Sprintf("%s,loop=loop=-1:size=1,crop=%d:%d:x='%s':y='%s'",
-			g.drawn(), g.size.Width, g.size.Height, jump(look.JumpAcross, held, margin), jump(look.JumpDown, held, margin)), drawn)
-	}
-	return g.drift(drawn, motion)
-}
-
-// drift moves a drawn picture that goes on at its other side: parts of one that is tiled are
-// cut out, which copies nothing.
-func (g *graph) drift(drawn string, motion look.Motion) string {
-	drawn = g.filter(g.drawn(), drawn)
-	tile := func(stack string, speed float64, side int) string {
-		if speed == 0 {
-			return "0"
-		}
-		one, other := g.split(drawn)
-		drawn = g.filter(stack, one, other)
-		step := -speed * g.length(1) / float64(g.fps)
-		return fmt.Sprintf("mod(mod(n*%.6f,%[2]d)+%[2]d,%[2]d)", step, side)
-	}
-	x := tile("hstack", motion.Right, g.size.Width)
-	y := tile("vstack", motion.Down, g.size.Height)
-	return g.filter(fmt.Sprintf("loop=loop=-1:size=1,crop=%d:%d:x='%s':y='%s'", g.size.Width, g.size.Height, x, y), drawn)
-}
-
-// drawn is the format of drawn pictures, that of the picture which they are laid over.
-func (g *graph) drawn() string {
-	if g.single {
-		return "format=gray"
-	}
-	return "format=gbrp"
-}
-
-// shortest ends the output with the picture where a drawn picture's frames
-// have no end.
-func (g *graph) shortest(motion look.Motion) string {
-	if g.fps > 0 && motion != (look.Motion{}) {
-		return "1"
-	}
-	return "0"
-}
-
-// jump returns the filter expression for where the part of a layer begins that
-// stays for a number of frames (see look.JumpAcross).
-func jump(step float64, held, margin int) string {
-	return fmt.Sprintf("floor(mod(floor(n/%d)*%f,1)*%d)", held, step, margin)
 }
 
 // length converts units to pixels.

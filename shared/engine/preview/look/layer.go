@@ -18,6 +18,8 @@ type Layer struct {
 	// layer, the shade of a Multiply layer. An Add layer has none.
 	Tint   [3]float64
 	Motion Motion
+	// Soft says that the texture has no detail that half the size has no room for.
+	Soft bool
 }
 
 // Mode is how a texture is combined with the picture. All values are 0 to 1.
@@ -131,6 +133,7 @@ func (l Layer) with(other Layer) Op {
 	case Add:
 		combine = func(a, b float32) float32 { return a + b - 0.5 }
 	}
+	l.Soft = l.Soft && other.Soft
 	first, second := l.Texture, other.Texture
 	l.Texture = func(s *Sheet) {
 		first(s)

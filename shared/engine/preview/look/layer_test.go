@@ -255,3 +255,72 @@ func TestABrushPaintsOnce(t *testing.T) {
 		}
 	}
 }
+
+// TestSoftTexturesNeedHalfTheSize: what is drawn at half size and scaled up is what is drawn at
+// the whole one, and a soft warp tears nothing apart.
+func TestSoftTexturesNeedHalfTheSize(t *testing.T) {
+	const width, height = 640, 360
+	soft := 0
+	for name, ops := range made() {
+		for i, op := range ops {
+			switch op := op.(type) {
+			case Layer:
+				if !op.Soft {
+					continue
+				}
+				soft++
+				whole, half := op.Draw(width, height, 1), op.Draw(width/2, height/2, 1)
+				if most := unlike(whole, half); most > 4 {
+					t.Errorf("%s, operation %d: half the size differs by %d of 255", name, i, most)
+				}
+			case Warp:
+				if !op.Soft {
+					continue
+				}
+				soft++
+				across, down := op.Draw(width, height, 1)
+				for _, m := range []*image.Gray{across, down} {
+					if m != nil && step(m) > 1 {
+						t.Errorf("%s, operation %d: neighbours come from places %d pixels apart", name, i, step(m)+1)
+					}
+				}
+			}
+		}
+	}
+	if soft < 8 {
+		t.Errorf("%d soft textures", soft)
+	}
+}
+
+// unlike is the greatest difference of a channel between the mean of four pixels and the pixel
+// that they are at half size.
+func unlike(whole, half image.Image) int {
+	most := 0
+	bounds := half.Bounds()
+	for y := range bounds.Dy() {
+		for x := range bounds.Dx() {
+			var sum [3]int
+			for i := range 4 {
+				r, g, b, _ := whole.At(2*x+i%2, 2*y+i/2).RGBA()
+				sum[0], sum[1], sum[2] = sum[0]+int(r>>8), sum[1]+int(g>>8), sum[2]+int(b>>8)
+			}
+			r, g, b, _ := half.At(x, y).RGBA()
+			for c, v := range []int{int(r >> 8), int(g >> 8), int(b >> 8)} {
+				most = max(most, sum[c]/4-v, v-sum[c]/4)
+			}
+		}
+	}
+	return most
+}
+
+// step is the greatest difference between neighbours in a row or column.
+func step(m *image.Gray) int {
+	most, size := 0, m.Bounds().Size()
+	for y := 1; y < size.Y; y++ {
+		for x := 1; x < size.X; x++ {
+			at, left, above := int(m.GrayAt(x, y).Y), int(m.GrayAt(x-1, y).Y), int(m.GrayAt(x, y-1).Y)
+			most = max(most, at-left, left-at, at-above, above-at)
+		}
+	}
+	return most
+}

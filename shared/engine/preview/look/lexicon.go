@@ -29,6 +29,12 @@ func (l Layer) jumping(perSecond float64) Layer {
 	return l
 }
 
+// soft says that the layer has no detail that half the size has no room for.
+func (l Layer) soft() Layer {
+	l.Soft = true
+	return l
+}
+
 // drifting moves the layer, in units per second.
 func (l Layer) drifting(right, down float64) Layer {
 	l.Motion = Motion{Right: right, Down: down}

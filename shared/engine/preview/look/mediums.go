@@ -299,6 +299,6 @@ func goldStatue() []Op {
 			colorStop{0, hex(0x140a04)}, colorStop{0.30, hex(0x5a330b)}, colorStop{0.55, hex(0xb9791c)},
 			colorStop{0.78, hex(0xf3c14b)}, colorStop{0.92, hex(0xfff0b8)}, colorStop{1, hex(0xffffff)})),
 		Bloom{0.02, 0.72, 0.7},
-		multiply(vignette(0.45, 0.5)),
+		multiply(vignette(0.45, 0.5)).soft(),
 	}
 }

@@ -160,11 +160,11 @@ func underwater() []Op {
 			light(-0.03),
 		),
 		Bloom{0.05, 0.5, 0.8},
-		Warp{Across: ripples(5, false), Down: ripples(4, true), Reach: 0.014, Motion: Motion{Down: 0.11}},
-		screen(cells{5, 1}.caustics(0.38), 0.55, 0.95, 0.95).drifting(0.05, 0.02),
-		screen(cells{7, 2}.caustics(0.22), 0.5, 0.9, 1).drifting(-0.04, 0.03),
+		Warp{Across: ripples(5, false), Down: ripples(4, true), Reach: 0.014, Motion: Motion{Down: 0.11}, Soft: true},
+		screen(cells{5, 1}.caustics(0.38), 0.55, 0.95, 0.95).drifting(0.05, 0.02).soft(),
+		screen(cells{7, 2}.caustics(0.22), 0.5, 0.9, 1).drifting(-0.04, 0.03).soft(),
+		Layer{Texture: vignette(0.85, 0.3), Mode: Multiply, Tint: [3]float64{0, 0.12, 0.25}}.soft(),
 		screen(bubbles(0.8, 22), 0.8, 1, 1).drifting(0.01, -0.16),
-		Layer{Texture: vignette(0.85, 0.3), Mode: Multiply, Tint: [3]float64{0, 0.12, 0.25}},
 	}
 }
 
@@ -209,8 +209,8 @@ func fog() []Op {
 	return []Op{
 		Smooth{0.008, 0.05},
 		grade(saturate(0.5), contrast(0.66, 0.62), light(0.07), warm(-0.012)),
-		screen(mist(0.62), 0.90, 0.92, 0.94).drifting(0.06, 0),
-		screen(mist(0.34), 0.88, 0.91, 0.95).drifting(-0.10, 0),
+		screen(mist(0.62), 0.90, 0.92, 0.94).drifting(0.06, 0).soft(),
+		screen(mist(0.34), 0.88, 0.91, 0.95).drifting(-0.10, 0).soft(),
 		Bloom{0.06, 0.7, 0.5},
 	}
 }
@@ -221,7 +221,7 @@ func fire() []Op {
 		grade(light(-0.04), contrast(1.35, 0.5), gradientMap(0.86,
 			colorStop{0, hex(0x0a0204)}, colorStop{0.28, hex(0x3d0608)}, colorStop{0.48, hex(0xa81a06)},
 			colorStop{0.66, hex(0xf2600c)}, colorStop{0.83, hex(0xffb52e)}, colorStop{1, hex(0xfff4c4)})),
-		Warp{Across: ripples(9, false), Reach: 0.0035, Motion: Motion{Down: -0.35}},
+		Warp{Across: ripples(9, false), Reach: 0.0035, Motion: Motion{Down: -0.35}, Soft: true},
 		Bloom{0.05, 0.55, 1.1},
 		screen(embers(0.95, 170), 1, 0.62, 0.2).drifting(0.05, -0.24),
 		screen(embers(1, 40), 1, 0.75, 0.35).drifting(0.10, -0.42),
@@ -272,8 +272,8 @@ func dreamy() []Op {
 		Smooth{0.010, 0.07},
 		grade(light(0.07), contrast(0.82, 0.62), saturate(0.95), splitTone(300, 0.035, 10, 0.03), fade(0.14, 1)),
 		Bloom{0.05, 0.42, 0.75},
+		screen(leak(0.35), 1, 0.72, 0.92).soft(),
 		screen(embers(0.8, 70), 1, 0.92, 0.98).drifting(0.02, -0.05),
-		screen(leak(0.35), 1, 0.72, 0.92),
 	}
 }
 
@@ -326,7 +326,7 @@ func vintageFilm() []Op {
 		Smooth{0.004, 0.05},
 		grade(saturate(0.72), contrast(0.95, 0.5), warm(0.035), splitTone(205, 0.035, 75, 0.04), fade(0.22, 0.93)),
 		Bloom{0.03, 0.7, 0.5},
-		screen(leak(0.55), 1, 0.42, 0.16),
+		screen(leak(0.55), 1, 0.42, 0.16).soft(),
 		screen(scratches(0.75), 1, 0.96, 0.86).jumping(9),
 		add(grain(0.075, 0.003)).jumping(12),
 		multiply(vignette(0.6, 0.4)),
@@ -393,6 +393,6 @@ func xray() []Op {
 			colorStop{0, hex(0x01040d)}, colorStop{0.4, hex(0x12395f)},
 			colorStop{0.75, hex(0x7fc4e0)}, colorStop{1, hex(0xf4feff)})),
 		Bloom{0.04, 0.6, 0.9},
-		multiply(vignette(0.6, 0.4)),
+		multiply(vignette(0.6, 0.4)).soft(),
 	}
 }

@@ -14,6 +14,9 @@ type Warp struct {
 	// Reach is in units.
 	Reach  float64
 	Motion Motion
+	// Soft says that places close to each other look to places close to each other, so that a
+	// step of a whole pixel shows.
+	Soft bool
 }
 
 // WarpZero is the level of a warp's map that stands for no move; each level
