@@ -1,6 +1,9 @@
 package look
 
-import "math"
+import (
+	"math"
+	"sync"
+)
 
 // cells are pieces of about equal size around scattered points (a Voronoi
 // diagram). They have no seam at the borders.
@@ -8,6 +11,49 @@ type cells struct {
 	// perUnit is the number of pieces along a unit.
 	perUnit float64
 	purpose uint64
+
+	mu sync.Mutex
+	// found is what was found last, which several textures of a look need.
+	found pieces
+}
+
+// pieces are where the pieces of a sheet are.
+type pieces struct {
+	diagram
+	unit float64
+	seed uint64
+	// across is the number of pixels in a row, near is what [diagram.nearest] returns for each.
+	across int
+	near   [][4]float32
+}
+
+// pieces returns those of a sheet.
+func (c *cells) pieces(s *Sheet) pieces {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if last := &c.found; last.across != s.Width || len(last.near) != len(s.Values) ||
+		last.unit != s.Unit || last.seed != s.Seed {
+		c.found = c.find(s)
+	}
+	return c.found
+}
+
+func (c *cells) find(s *Sheet) pieces {
+	p := pieces{diagram: c.on(s), unit: s.Unit, seed: s.Seed, across: s.Width, near: make([][4]float32, len(s.Values))}
+	s.rows(func(row int) {
+		y := (float64(row) + 0.5) / s.Unit
+		for i := range s.Width {
+			dx, dy, first, second := p.nearest((float64(i)+0.5)/s.Unit, y)
+			p.near[row*s.Width+i] = [4]float32{float32(dx), float32(dy), float32(first), float32(second)}
+		}
+	})
+	return p
+}
+
+// at returns what [diagram.nearest] does for the middle of a pixel.
+func (p pieces) at(x, y float64) (dx, dy, first, second float64) {
+	n := p.near[int(y*p.unit)*p.across+int(x*p.unit)]
+	return float64(n[0]), float64(n[1]), float64(n[2]), float64(n[3])
 }
 
 // diagram is cells on a sheet.
@@ -17,7 +63,7 @@ type diagram struct {
 	points        [][2]float64
 }
 
-func (c cells) on(s *Sheet) diagram {
+func (c *cells) on(s *Sheet) diagram {
 	d := diagram{}
 	d.width, d.height = s.aspect()
 	d.columns, d.rows = max(3, int(d.width*c.perUnit)), max(3, int(d.height*c.perUnit))
@@ -57,13 +103,13 @@ func (d diagram) piece(x, y, dx, dy float64) [2]float64 {
 }
 
 // gathered makes each piece one colour, that of its point.
-func (c cells) gathered() Warp {
+func (c *cells) gathered() Warp {
 	reach := 1.5 / c.perUnit
 	axis := func(down bool) Texture {
 		return func(s *Sheet) {
-			d := c.on(s)
+			d := c.pieces(s)
 			s.fill(func(x, y float64) float64 {
-				dx, dy, _, _ := d.nearest(x, y)
+				dx, dy, _, _ := d.at(x, y)
 				if down {
 					return 0.5 + dy/float64(d.rows)*d.height/(2*reach)
 				}
@@ -76,22 +122,22 @@ func (c cells) gathered() Warp {
 
 // leading is the strips between the pieces, for Multiply layers. Width is in
 // cells.
-func (c cells) leading(width float64) Texture {
+func (c *cells) leading(width float64) Texture {
 	return func(s *Sheet) {
-		d := c.on(s)
+		d := c.pieces(s)
 		s.fill(func(x, y float64) float64 {
-			_, _, first, second := d.nearest(x, y)
+			_, _, first, second := d.at(x, y)
 			return smoothstep(width*0.6, width, second-first)
 		})
 	}
 }
 
 // facets light every piece differently, around 1/2.
-func (c cells) facets(depth float64) Texture {
+func (c *cells) facets(depth float64) Texture {
 	return func(s *Sheet) {
-		d := c.on(s)
+		d := c.pieces(s)
 		s.fill(func(x, y float64) float64 {
-			dx, dy, first, _ := d.nearest(x, y)
+			dx, dy, first, _ := d.at(x, y)
 			piece := d.piece(x, y, dx, dy)
 			return 0.5 + depth*(piece[0]-0.5+0.2*(dx+dy)-0.25*first)
 		})
@@ -99,11 +145,11 @@ func (c cells) facets(depth float64) Texture {
 }
 
 // dabs are round touches of paint with shade between them, around 1/2.
-func (c cells) dabs(depth float64) Texture {
+func (c *cells) dabs(depth float64) Texture {
 	return func(s *Sheet) {
-		d := c.on(s)
+		d := c.pieces(s)
 		s.fill(func(x, y float64) float64 {
-			dx, dy, first, _ := d.nearest(x, y)
+			dx, dy, first, _ := d.at(x, y)
 			piece := d.piece(x, y, dx, dy)
 			return 0.5 + depth*(0.35*(dx+dy)+0.9*(piece[1]-0.5)-0.7*smoothstep(0.35, 0.75, first))
 		})
@@ -111,7 +157,7 @@ func (c cells) dabs(depth float64) Texture {
 }
 
 // caustics is the net of light that waves throw, for Screen layers.
-func (c cells) caustics(amount float64) Texture {
+func (c *cells) caustics(amount float64) Texture {
 	return func(s *Sheet) {
 		d := c.on(s)
 		// Threads are soft, and wide: a twentieth of a unit and more.

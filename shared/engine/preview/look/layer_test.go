@@ -5,6 +5,7 @@ import (
 	"image"
 	"image/color"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -252,6 +253,23 @@ func TestABrushPaintsOnce(t *testing.T) {
 	for _, other := range []*Sheet{newSheet(640, 360, 2, Motion{}), newSheet(480, 360, 1, Motion{})} {
 		if next := b.lay(other); next.Sheet == laid.Sheet {
 			t.Errorf("the strokes of another sheet were taken for %dx%d, seed %d", other.Width, other.Height, other.Seed)
+		}
+	}
+}
+
+// TestPiecesAreFoundOnce: textures of the same cells share what takes longer than the rest of
+// them, and no sheet gets what was found for another.
+func TestPiecesAreFoundOnce(t *testing.T) {
+	c := &cells{perUnit: 22, purpose: 1}
+	sheet := newSheet(320, 180, 1, Motion{})
+	found := c.pieces(sheet)
+	if again := c.pieces(newSheet(320, 180, 1, Motion{})); &again.near[0] != &found.near[0] {
+		t.Error("pieces were found again for the same sheet")
+	}
+	for _, other := range []*Sheet{newSheet(320, 180, 2, Motion{}), newSheet(180, 320, 1, Motion{}), sheet} {
+		got, want := c.pieces(other), (&cells{perUnit: 22, purpose: 1}).pieces(other)
+		if !slices.Equal(got.near, want.near) || !slices.Equal(got.points, want.points) {
+			t.Errorf("the pieces of another sheet were taken for %dx%d, seed %d", other.Width, other.Height, other.Seed)
 		}
 	}
 }

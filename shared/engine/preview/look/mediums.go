@@ -228,7 +228,7 @@ func mosaic() []Op {
 }
 
 func stainedGlass() []Op {
-	panes := cells{perUnit: 22, purpose: 1}
+	panes := &cells{perUnit: 22, purpose: 1}
 	return []Op{
 		panes.gathered(),
 		grade(contrast(1.2, 0.47), saturate(1.75), levels(7, 0.5)),
@@ -241,7 +241,7 @@ func stainedGlass() []Op {
 }
 
 func pointillism() []Op {
-	touch := cells{perUnit: 105, purpose: 2}
+	touch := &cells{perUnit: 105, purpose: 2}
 	return []Op{
 		Clarity{0.03, 0.5},
 		touch.gathered(),
@@ -251,7 +251,7 @@ func pointillism() []Op {
 }
 
 func lowPoly() []Op {
-	facets := cells{perUnit: 34, purpose: 3}
+	facets := &cells{perUnit: 34, purpose: 3}
 	return []Op{
 		Smooth{0.012, 0.1},
 		facets.gathered(),

@@ -161,8 +161,8 @@ func underwater() []Op {
 		),
 		Bloom{0.05, 0.5, 0.8},
 		Warp{Across: ripples(5, false), Down: ripples(4, true), Reach: 0.014, Motion: Motion{Down: 0.11}, Soft: true},
-		screen(cells{5, 1}.caustics(0.38), 0.55, 0.95, 0.95).drifting(0.05, 0.02).soft(),
-		screen(cells{7, 2}.caustics(0.22), 0.5, 0.9, 1).drifting(-0.04, 0.03).soft(),
+		screen((&cells{perUnit: 5, purpose: 1}).caustics(0.38), 0.55, 0.95, 0.95).drifting(0.05, 0.02).soft(),
+		screen((&cells{perUnit: 7, purpose: 2}).caustics(0.22), 0.5, 0.9, 1).drifting(-0.04, 0.03).soft(),
 		Layer{Texture: vignette(0.85, 0.3), Mode: Multiply, Tint: [3]float64{0, 0.12, 0.25}}.soft(),
 		screen(bubbles(0.8, 22), 0.8, 1, 1).drifting(0.01, -0.16),
 	}
