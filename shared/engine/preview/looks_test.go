@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"os"
 	"testing"
+	"time"
 
+	"cutroom/shared/domain/catalog"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/preview/look"
 )
@@ -355,6 +357,20 @@ func TestModifiers(t *testing.T) {
 				t.Errorf("differs from the input by %.1f, want at least 8", d)
 			}
 		})
+	}
+}
+
+// TestLargePicturesLookLikeSmallOnes: what is done at a half or a third of a large picture,
+// and at more of a small one, looks the same.
+func TestLargePicturesLookLikeSmallOnes(t *testing.T) {
+	for _, prompt := range []string{"impressionist", "charcoal", "watercolor", "underwater"} {
+		less, more := small(t, prompt), small(t, prompt)
+		less.Duration, more.Duration = 100*time.Millisecond, 100*time.Millisecond
+		more.Size = catalog.Size{Width: 1280, Height: 720}
+		both := framesOf(t, catalog.Size{Width: 160, Height: 90}, run(t, less), run(t, more))
+		if d := difference(both[0], both[1]); d > 9 {
+			t.Errorf("%s: differs by %.1f of 255", prompt, d)
+		}
 	}
 }
 
