@@ -233,6 +233,8 @@ func (e *edit) encode(ctx context.Context, link, audio string) error {
 func (e *edit) effort() []string {
 	const alone = "bframes=0:rc-lookahead=0:weightp=0"
 	switch e.restless {
+	case calm:
+		return []string{"-preset", "veryfast", "-crf", "20"}
 	case waving:
 		// To look harder finds a seventh of the bytes in almost twice the time.
 		return []string{"-preset", "superfast", "-crf", "22"}
@@ -243,10 +245,8 @@ func (e *edit) effort() []string {
 	case rushing:
 		// Without frames that are made of two others every frame is as good as the best were.
 		return []string{"-preset", "superfast", "-crf", "21", "-x264-params", alone}
-	case flickering:
-		return []string{"-preset", "superfast", "-crf", "20", "-x264-params", alone}
 	}
-	return []string{"-preset", "veryfast", "-crf", "20"}
+	return []string{"-preset", "superfast", "-crf", "20", "-x264-params", alone}
 }
 
 // broadcast returns the filter that converts RGB to the luma and chroma that results have.
