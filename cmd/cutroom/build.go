@@ -326,7 +326,7 @@ func (s *server) buildMedia(c *devCommand, p *parts) error {
 	if err != nil {
 		return err
 	}
-	handler := p.callers.named(pages.Beside(s.sessions.beside(api.New(s.apiConfig(c, p)))))
+	handler := p.callers.named(pages.Beside(s.sessions.beside(api.New(s.apiConfig(c, p), api.AllGroups()...))))
 	s.http = httpserver.New(httpserver.Config{
 		Logger: s.logger, QuietReads: c.readAlong, Tracer: s.traces.Tracer(),
 		Observer: s.gateway.metrics.Surface("media"),

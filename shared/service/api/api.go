@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"path"
 	"strings"
-	"sync"
 	"time"
 
 	"cutroom/shared/domain/blob"
@@ -144,32 +143,28 @@ type service struct {
 	// posing are the turns of requests that make a thumbnail, verifying of those that verify
 	// a file.
 	posing, verifying *ratelimit.Turns
-	// looks returns the looks of the preview engine, which are put together once.
-	looks func() (looksBody, error)
 }
 
 func newService(c Config) *service {
 	return &service{
-		Config: c, posing: ratelimit.NewTurns(1), verifying: ratelimit.NewTurns(1), looks: sync.OnceValues(knownLooks),
+		Config: c, posing: ratelimit.NewTurns(1), verifying: ratelimit.NewTurns(1),
 	}
 }
 
 // Group is a set of endpoints that are deployed together. It returns their routes.
 type Group func(*service) []route
 
-// allGroups returns every group, for a server that serves everything.
-func allGroups() []Group {
+// AllGroups returns every group, for a server that serves everything.
+func AllGroups() []Group {
 	return []Group{Jobs, Content, Credentials, Events, Generate, Tokens, Keys, Budgets, Audit, Models, Files, FileContent, Uploads,
 		Realtime, RealtimePage, Webhooks, OpenAPI, Root, Health}
 }
 
-// New returns the handler of the groups, or of all groups if none is named.
+// New returns the handler of the groups. It must not name any itself: a program links only
+// the groups that it names, and is smaller for it.
 func New(c Config, groups ...Group) http.Handler {
 	if c.MaxUpload == 0 {
 		c.MaxUpload = DefaultMaxUpload
-	}
-	if len(groups) == 0 {
-		groups = allGroups()
 	}
 	if c.ImageWait == 0 {
 		c.ImageWait = DefaultImageWait

@@ -203,6 +203,9 @@ func newWorld(t *testing.T, s setup) *world {
 	w.shelf = db.Files()
 	w.live = db.Sessions(clock)
 	w.sweeper = &file.Sweeper{Store: w.shelf, Blobs: w.blobs, Now: w.now, Logger: logger}
+	if s.groups == nil {
+		s.groups = api.AllGroups()
+	}
 	var shelf file.Store = w.shelf
 	if s.shelf != nil {
 		shelf = s.shelf(shelf)

@@ -9,7 +9,7 @@ type Endpoint struct {
 
 // Endpoints returns every route of every group.
 func Endpoints(c Config) (endpoints []Endpoint) {
-	for _, group := range allGroups() {
+	for _, group := range AllGroups() {
 		for _, route := range group(&service{Config: c}) {
 			endpoints = append(endpoints, Endpoint{route.method, route.path, route.access == public})
 		}

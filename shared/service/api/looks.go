@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -111,22 +112,26 @@ type looksBody struct {
 // program alone.
 const looksAge = "public, max-age=3600"
 
-// listLooks is GET /v1/looks, an extension of this service.
-func (s *service) listLooks(w http.ResponseWriter, r *http.Request, _ call) error {
-	body := looksBody{Engine: s.Engine.name(), Looks: []lookBody{}, Changes: []changeBody{}, Scenes: []string{}}
-	if s.Engine.isPreview() {
-		known, err := s.looks()
+// listLooks is GET /v1/looks, an extension of this service. The looks of the preview engine
+// are put together once, at the first request.
+func (s *service) listLooks() func(http.ResponseWriter, *http.Request, call) error {
+	looks := sync.OnceValues(knownLooks)
+	return func(w http.ResponseWriter, _ *http.Request, _ call) error {
+		body := looksBody{Engine: s.Engine.name(), Looks: []lookBody{}, Changes: []changeBody{}, Scenes: []string{}}
+		if s.Engine.isPreview() {
+			known, err := looks()
+			if err != nil {
+				return err
+			}
+			body = known
+		}
+		text, err := encodeJSON(body)
 		if err != nil {
 			return err
 		}
-		body = known
+		writeKept(w, http.StatusOK, text, looksAge)
+		return nil
 	}
-	text, err := encodeJSON(body)
-	if err != nil {
-		return err
-	}
-	writeKept(w, http.StatusOK, text, looksAge)
-	return nil
 }
 
 // knownLooks returns the looks with their pictures.

@@ -13,7 +13,7 @@ func Models(s *service) []route {
 	return []route{
 		{method: http.MethodPost, path: "/v1/models/resolve", access: public, handle: s.resolveModels},
 		{method: http.MethodGet, path: "/v1/engine", access: public, handle: s.showEngine},
-		{method: http.MethodGet, path: "/v1/looks", access: public, handle: s.listLooks},
+		{method: http.MethodGet, path: "/v1/looks", access: public, handle: s.listLooks()},
 		{method: http.MethodPost, path: "/v1/understand", access: public, handle: s.understand},
 	}
 }

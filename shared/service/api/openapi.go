@@ -43,7 +43,7 @@ func (s *service) inferenceURL() string { return cmp.Or(s.InferenceURL, DefaultI
 // openAPI returns the OpenAPI document of all groups as JSON.
 func (s *service) openAPI() ([]byte, error) {
 	deploy := openapi.Deploy{Catalog: s.Catalog, InferenceURL: s.inferenceURL(), MaxBody: s.maxBody()}
-	for _, group := range allGroups() {
+	for _, group := range AllGroups() {
 		for _, route := range group(s) {
 			if route.serves == nil {
 				continue

@@ -78,7 +78,7 @@ func bareService(t *testing.T, known *catalog.Catalog) *service {
 func readDocument(t *testing.T, known *catalog.Catalog) described {
 	t.Helper()
 	answer := httptest.NewRecorder()
-	New(bareService(t, known).Config).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/openapi.json", nil))
+	New(bareService(t, known).Config, OpenAPI).ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/openapi.json", nil))
 	var d described
 	if err := json.Unmarshal(answer.Body.Bytes(), &d); err != nil || answer.Code != http.StatusOK {
 		t.Fatalf("status %d, %v: %.300s", answer.Code, err, answer.Body)
@@ -118,7 +118,7 @@ func TestOpenAPIDescribesTheRoutes(t *testing.T) {
 	s := bareService(t, known)
 	paths := readDocument(t, known).Paths
 	described := map[string]bool{}
-	for _, group := range allGroups() {
+	for _, group := range AllGroups() {
 		for _, route := range group(s) {
 			var at []string
 			for _, m := range route.models(known) {
@@ -205,7 +205,7 @@ func checkOperation(t *testing.T, route *route, o operation) {
 // 401 without it, any other does not.
 func TestEveryDocumentedOperationAnswers(t *testing.T) {
 	known := family(t, "gen")
-	handler := New(bareService(t, known).Config)
+	handler := New(bareService(t, known).Config, AllGroups()...)
 	ids := map[string]bool{}
 	for path, methods := range readDocument(t, known).Paths {
 		for method, operation := range methods {
