@@ -118,7 +118,7 @@ func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
 		Origins:  c.Origins,
 		Trailers: true, Ready: parts.ready,
 		Now: time.Now, Date: parts.now, Random: mathrand.Float64, Logger: parts.logger,
-	})
+	}, gateway.Models, gateway.FilesAndBatches)
 	metrics.Watch(i.gateway.Health, i.gateway.Queues)
 	i.http = httpserver.New(httpserver.Config{
 		Longest: longestBody,

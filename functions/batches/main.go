@@ -41,7 +41,7 @@ func batches() (http.Handler, lambdahttp.Mode, error) {
 		Files: files, Blobs: bucket, MaxUpload: cmp.Or(p.Size("CUTROOM_MAX_UPLOAD"), file.MaxSignedSize),
 		Downloads: s3blob.NewSigner(bucket, time.Now).At(p.URL("CUTROOM_PUBLIC_S3_URL")), RedirectAbove: mode.MostSent(),
 	}
-	handler, err := p.Handler()
+	handler, err := p.Handler(gateway.FilesAndBatches)
 	return handler, mode, err
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"cutroom/shared/app/gatewayapp"
 	"cutroom/shared/platform/lambdahttp"
+	"cutroom/shared/service/gateway"
 )
 
 func main() { lambdahttp.Main(inference) }
@@ -22,6 +23,9 @@ func inference() (http.Handler, lambdahttp.Mode, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	handler, err := p.Handler()
+	if err := p.CallModels(); err != nil {
+		return nil, 0, err
+	}
+	handler, err := p.Handler(gateway.Models)
 	return handler, mode, err
 }

@@ -28,6 +28,9 @@ func steps() (func(context.Context, any) (any, error), error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := p.CallModels(); err != nil {
+		return nil, err
+	}
 	store, bucket := p.Batches(), p.Bucket()
 	sweeper := &batch.Sweeper{Store: store, Blobs: bucket, Now: time.Now}
 	files, self := p.Files(bucket), lambdainvoke.NewFunction(p.AWS, p.Required("CUTROOM_STEPS_FUNCTION"), time.Now)

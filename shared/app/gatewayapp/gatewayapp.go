@@ -56,7 +56,7 @@ type Parts struct {
 // New returns the parts of a function of the gateway. Wrong settings are left in the
 // environment's error.
 //
-// Errors: an environment that is not that of a function; that of the machine's clock.
+// Errors: an environment that is not that of a function.
 func New() (*Parts, error) {
 	// net/http logs unexpected responses of a server, which may contain a completion.
 	// Nothing else uses this log.
@@ -69,25 +69,33 @@ func New() (*Parts, error) {
 		Environment: setting.NewEnvironment(os.Getenv), AWS: config, Records: dynamo.NewClient(config),
 		Logger: lambdahttp.NewLogger(os.Stdout), tracer: tracer,
 	}
-	tokens, known, table := tokenizer.New(), p.Catalog(), p.Required("CUTROOM_USAGE_TABLE")
-	used := dynamo.NewUsage(p.Records, table)
+	known, table := p.Catalog(), p.Required("CUTROOM_USAGE_TABLE")
 	keys := dynamo.NewKeys(p.Records, p.Required("CUTROOM_CREDENTIALS_TABLE"), table)
 	p.Keys = credential.NewAuthenticator(keys, p.Tiers(), time.Now)
-	budgets, err := keeper(p.Records, table, p.Logger)
-	if err != nil {
-		return nil, err
-	}
 	p.Gateway = gateway.Config{
 		Catalog:       func() *catalog.Catalog { return known },
-		Authenticator: p.Keys,
-		Limiter:       dynamo.NewRates(p.Records, table, time.Now, rand.Text), Meter: usage.NewDirect(used, rand.Text),
-		Budgets: budgets, Usage: used, Tokenizer: tokens,
-		Secrets:  secrets.NewUpstreams(config, upstream.LocalSecrets{}),
-		Embedded: demomodel.New(demomodel.Config{Tokenizer: tokens, Now: time.Now, NewID: rand.Text}),
-		Observer: cloudwatch.New(os.Stdout, time.Now, p.Logger), Origins: p.Origins(),
+		Authenticator: p.Keys, Limiter: dynamo.NewRates(p.Records, table, time.Now, rand.Text), Origins: p.Origins(),
 		Now: time.Now, Random: mathrand.Float64, Tracer: tracer, Logger: p.Logger,
 	}
 	return p, nil
+}
+
+// CallModels lets the gateway call models, and meter the calls.
+//
+// Errors: that of the machine's clock.
+func (p *Parts) CallModels() error {
+	table := p.Required("CUTROOM_USAGE_TABLE")
+	budgets, err := keeper(p.Records, table, p.Logger)
+	if err != nil {
+		return err
+	}
+	tokens, used := tokenizer.New(), dynamo.NewUsage(p.Records, table)
+	p.Gateway.Meter, p.Gateway.Usage, p.Gateway.Budgets = usage.NewDirect(used, rand.Text), used, budgets
+	p.Gateway.Tokenizer = tokens
+	p.Gateway.Secrets = secrets.NewUpstreams(p.AWS, upstream.LocalSecrets{})
+	p.Gateway.Embedded = demomodel.New(demomodel.Config{Tokenizer: tokens, Now: time.Now, NewID: rand.Text})
+	p.Gateway.Observer = cloudwatch.New(os.Stdout, time.Now, p.Logger)
+	return nil
 }
 
 // keeper returns the keeper of budgets of this process, which renews what it holds while a
@@ -121,14 +129,14 @@ func (p *Parts) Batches() *dynamo.Batches {
 	return dynamo.NewBatches(p.Records, p.Required("CUTROOM_USAGE_TABLE"))
 }
 
-// Handler serves the gateway from a function.
+// Handler serves the groups of routes from a function.
 //
 // Errors: the first setting that is missing or wrong.
-func (p *Parts) Handler() (http.Handler, error) {
+func (p *Parts) Handler(groups ...gateway.Group) (http.Handler, error) {
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
 	return httpserver.Handler(httpserver.Config{
-		Handler: gateway.New(p.Gateway), Logger: p.Logger, Tracer: p.tracer, OnPanic: gateway.PanicHandler(p.Gateway.Origins),
+		Handler: gateway.New(p.Gateway, groups...), Logger: p.Logger, Tracer: p.tracer, OnPanic: gateway.PanicHandler(p.Gateway.Origins),
 	}), nil
 }

@@ -62,8 +62,11 @@ const userData = "user_data"
 // purposes are those that a file may be uploaded for.
 var purposes = []string{batch.InputPurpose, userData, "assistants", "vision", "fine-tune", "evals"}
 
-// routeBatches serves files and batches.
-func (g *Gateway) routeBatches() {
+// FilesAndBatches is the group of files and batches. It has no routes without [Config.Batches].
+func FilesAndBatches(g *Gateway) {
+	if g.config.Batches == nil {
+		return
+	}
 	const files, batches = "/v1/files", "/v1/batches"
 	file := func(handle principalHandler) handler { return g.keyOnly(credential.FileRoutes, handle) }
 	batch := func(handle principalHandler) handler { return g.keyOnly(credential.InferenceRoutes, handle) }

@@ -126,8 +126,12 @@ type Gateway struct {
 	started time.Time
 }
 
-// New returns the gateway. Close releases what it holds.
-func New(c Config) *Gateway {
+// Group is a set of routes that are deployed together.
+type Group func(*Gateway)
+
+// New returns the gateway, with the groups' routes. It must not name any itself: a program
+// links only the groups that it names, and is smaller for it. Close releases what it holds.
+func New(c Config, groups ...Group) *Gateway {
 	if c.KeepAlive == 0 {
 		c.KeepAlive = DefaultKeepAlive
 	}
@@ -143,18 +147,8 @@ func New(c Config) *Gateway {
 		Catalog: c.Catalog, Secrets: c.Secrets, Embedded: c.Embedded, Now: c.Now, Random: c.Random, Resolver: c.Resolver,
 		Logger: c.Logger,
 	})
-	g.route("/v1/chat/completions", http.MethodPost, g.authenticated(credential.InferenceRoutes, g.completion(catalog.Chat)))
-	g.route("/v1/completions", http.MethodPost, g.authenticated(credential.InferenceRoutes, g.completion(catalog.Completions)))
-	for _, route := range []catalog.Route{
-		catalog.Responses, catalog.Messages, catalog.CountTokens, catalog.Embeddings, catalog.Rerank, catalog.Score,
-	} {
-		g.route("/v1"+route.Path(), http.MethodPost, g.authenticated(credential.InferenceRoutes, g.completion(route)))
-	}
-	g.route("/v1/models", http.MethodGet, g.authenticated(credential.InferenceRoutes, g.listModels))
-	g.route("/v1/models/{id...}", http.MethodGet, g.authenticated(credential.InferenceRoutes, g.getModel))
-	g.route("/v1/usage", http.MethodGet, g.authenticated(credential.UsageRoutes, g.getUsage))
-	if c.Batches != nil {
-		g.routeBatches()
+	for _, group := range groups {
+		group(g)
 	}
 	g.route("/{$}", http.MethodGet, func(w http.ResponseWriter, _ *http.Request) error {
 		writeJSON(w, http.StatusOK, []byte(rootBody))
@@ -170,6 +164,20 @@ func New(c Config) *Gateway {
 	}
 	g.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { NotFound(w) })
 	return g
+}
+
+// Models is the group of calls of models, their list, and what was used.
+func Models(g *Gateway) {
+	g.route("/v1/chat/completions", http.MethodPost, g.authenticated(credential.InferenceRoutes, g.completion(catalog.Chat)))
+	g.route("/v1/completions", http.MethodPost, g.authenticated(credential.InferenceRoutes, g.completion(catalog.Completions)))
+	for _, route := range []catalog.Route{
+		catalog.Responses, catalog.Messages, catalog.CountTokens, catalog.Embeddings, catalog.Rerank, catalog.Score,
+	} {
+		g.route("/v1"+route.Path(), http.MethodPost, g.authenticated(credential.InferenceRoutes, g.completion(route)))
+	}
+	g.route("/v1/models", http.MethodGet, g.authenticated(credential.InferenceRoutes, g.listModels))
+	g.route("/v1/models/{id...}", http.MethodGet, g.authenticated(credential.InferenceRoutes, g.getModel))
+	g.route("/v1/usage", http.MethodGet, g.authenticated(credential.UsageRoutes, g.getUsage))
 }
 
 // rootBody is the answer to GET /: relative links to go on from. The media

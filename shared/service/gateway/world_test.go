@@ -176,7 +176,7 @@ func newWorld(t testing.TB, s setup) *world {
 		Ready: s.ready, Batches: w.files(), Budgets: s.budgets,
 		BodyWait: s.bodyWait, Resolver: s.resolver,
 		Now: w.now, Random: s.random, Logger: logger,
-	})
+	}, gateway.Models, gateway.FilesAndBatches)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
 	w.server = httpserver.New(httpserver.Config{Handler: w.gateway, Logger: logger,

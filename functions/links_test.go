@@ -1,0 +1,39 @@
+package functions_test
+
+import (
+	"bytes"
+	"os"
+	"slices"
+	"testing"
+
+	"cutroom/functions"
+)
+
+// A function has in it what it serves. What it could never call costs it time at each start:
+// the linker leaves that out, unless something shared names all there is.
+func TestFunctionsHaveWhatTheyServe(t *testing.T) {
+	owners := map[string][]string{
+		// The names of functions are in a program, for traces of its stack.
+		"cutroom/shared/service/api/openapi.Document":                 {"models"},
+		"cutroom/shared/service/api.(*service).createToken":           {"models", "tokens"},
+		"cutroom/shared/service/gateway/tokenizer.(*Tokenizer).Count": {"inference", "steps"},
+		"cutroom/shared/service/gateway.(*Gateway).createBatch":       {"batches"},
+		// These describe all operations of a service when the program starts.
+		"github.com/aws/aws-sdk-go-v2/service/ecs/schemas.init":            nil,
+		"github.com/aws/aws-sdk-go-v2/service/secretsmanager/schemas.init": nil,
+		"github.com/aws/aws-sdk-go-v2/service/sfn/schemas.init":            nil,
+		"github.com/aws/aws-sdk-go-v2/service/sqs/schemas.init":            nil,
+	}
+	for _, f := range functions.All() {
+		text, err := os.ReadFile(program(t, f.Name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, by := range owners {
+			has, want := bytes.Contains(text, []byte(name)), slices.Contains(by, f.Name)
+			if has != want {
+				t.Errorf("%s has %s: %v, want %v", f.Name, name, has, want)
+			}
+		}
+	}
+}
