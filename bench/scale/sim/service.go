@@ -113,10 +113,7 @@ const unlimited = 1
 // as many as its videos need.
 func (w *World) makeAccounts(keys *dynamo.Keys, budgets *dynamo.Budgets) (credential.Tiers, error) {
 	ctx := context.Background()
-	tiers, err := credential.DefaultTiers()
-	if err != nil {
-		return nil, err
-	}
+	tiers := credential.DefaultTiers()
 	from := audit.Operator(w.clock.Now())
 	for i, a := range w.accounts {
 		tier := tiers[credential.DefaultTier]

@@ -18,7 +18,7 @@ import (
 // one if file is "".
 func Tiers(file string) (credential.Tiers, error) {
 	if file == "" {
-		return credential.DefaultTiers()
+		return credential.DefaultTiers(), nil
 	}
 	source, err := os.ReadFile(file)
 	if err != nil {

@@ -132,6 +132,8 @@ func TestInvalidCatalogNamesTheLine(t *testing.T) {
 		{"no such option", workflow("workflow: a.json, prompt: 6.text, data: 1.image, result: 9, options: {steps: 3.steps}"),
 			`comfyui: options: the form f has no field "steps"`},
 		{"no size", workflow("workflow: a.json, prompt: 6.text, data: 1.image, result: 9, memory: much"), `comfyui: memory "much"`},
+		{"no unit", workflow("workflow: a.json, prompt: 6.text, data: 1.image, result: 9, memory: 12gg"), `comfyui: memory "12gg"`},
+		{"too large", workflow("workflow: a.json, prompt: 6.text, data: 1.image, result: 9, memory: 9e9TB"), `comfyui: memory "9e9TB"`},
 		{"an odd multiple", workflow("workflow: a.json, prompt: 6.text, data: 1.image, result: 9, multiple: 15"), "comfyui: multiple is even"},
 		{"no such key", workflow("workflow: a.json, prmpt: 6.text"), "[10:"},
 	} {

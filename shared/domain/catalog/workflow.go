@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
-
-	"github.com/dustin/go-humanize"
 )
 
 // Workflow is a workflow of ComfyUI and where the values of an edit go in it
@@ -133,11 +132,26 @@ func (e *workflowEntry) workflow(m *Model) (*Workflow, error) {
 	}
 	if e.Memory != "" {
 		var err error
-		if w.Memory, err = humanize.ParseBytes(e.Memory); err != nil {
+		if w.Memory, err = parseSize(e.Memory); err != nil {
 			return nil, fmt.Errorf("memory %.32q is not a size such as 12GiB", e.Memory)
 		}
 	}
 	return w, nil
+}
+
+// parseSize reads a size such as "12GiB", "1.5 TB" or "800 mb", in bytes. Every function links
+// this package, and a library for it would make all of them start later.
+func parseSize(text string) (uint64, error) {
+	digits := strings.TrimRight(text, "BIKMGTbikmgt ")
+	scale, known := map[string]float64{
+		"": 1, "b": 1, "k": 1e3, "kb": 1e3, "m": 1e6, "mb": 1e6, "g": 1e9, "gb": 1e9, "t": 1e12, "tb": 1e12,
+		"kib": 1 << 10, "mib": 1 << 20, "gib": 1 << 30, "tib": 1 << 40,
+	}[strings.ToLower(strings.TrimSpace(text[len(digits):]))]
+	number, err := strconv.ParseFloat(digits, 64)
+	if size := number * scale; err == nil && known && size >= 0 && size < 1<<63 {
+		return uint64(size), nil
+	}
+	return 0, errors.New("it is no size")
 }
 
 // places reads where the values go.

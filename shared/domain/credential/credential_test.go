@@ -4,9 +4,12 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"os"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
@@ -35,10 +38,7 @@ func (k *keys) FindKey(_ context.Context, hash credential.Hash) (credential.Key,
 
 func TestAuthenticate(t *testing.T) {
 	ctx, now := t.Context(), time.Now()
-	tiers, err := credential.DefaultTiers()
-	if err != nil {
-		t.Fatal(err)
-	}
+	tiers := credential.DefaultTiers()
 	secret, err := credential.NewSecret(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -108,6 +108,21 @@ func TestKeysAreStoredAsHashesAlone(t *testing.T) {
 		if _, err := credential.NewKey(c.secret, c.account, "dev", "", time.Now()); !fault.Is(err, fault.Invalid) {
 			t.Errorf("key %q of account %q: got %v, want invalid", c.secret, c.account, err)
 		}
+	}
+}
+
+// What a deployer copies to change a limit has the limits that are built in.
+func TestTheFileOfTiersIsWhatIsBuiltIn(t *testing.T) {
+	source, err := os.ReadFile("tiers.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tiers, err := credential.ParseTiers(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(credential.DefaultTiers(), tiers); diff != "" {
+		t.Errorf("tiers.yaml differs from the built-in table (-built-in +file):\n%s", diff)
 	}
 }
 

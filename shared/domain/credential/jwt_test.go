@@ -28,16 +28,13 @@ type jwtWorld struct {
 func newJWTWorld(t *testing.T) *jwtWorld {
 	t.Helper()
 	w := &jwtWorld{T: t, now: time.Now()}
-	tiers, err := credential.DefaultTiers()
-	if err != nil {
-		t.Fatal(err)
-	}
+	var err error
 	if w.key, err = credential.NewKey("ck_development", "acme", "default", "", w.now); err != nil {
 		t.Fatal(err)
 	}
 	w.store = &tokens{keys{byHash: map[credential.Hash]credential.Key{w.key.Hash: w.key}},
 		map[credential.Hash]credential.Token{}, nil}
-	w.authenticator = credential.NewAuthenticator(w.store, tiers, func() time.Time { return w.now })
+	w.authenticator = credential.NewAuthenticator(w.store, credential.DefaultTiers(), func() time.Time { return w.now })
 	return w
 }
 

@@ -2,15 +2,11 @@ package credential
 
 import (
 	"bytes"
-	_ "embed"
 	"errors"
 	"fmt"
 
 	"github.com/goccy/go-yaml"
 )
-
-//go:embed tiers.yaml
-var defaultTiers []byte
 
 const (
 	// DefaultTier is the tier of a key that names none, or one that no longer
@@ -79,8 +75,19 @@ func (t *Tier) UnmarshalYAML(read func(any) error) error {
 // Tiers is the table of tiers by name.
 type Tiers map[string]Tier
 
-// DefaultTiers returns the built-in table.
-func DefaultTiers() (Tiers, error) { return ParseTiers(defaultTiers) }
+// DefaultTiers returns the built-in table, which is that of tiers.yaml: a function needs it at
+// each of its starts, and YAML takes time to read.
+func DefaultTiers() Tiers {
+	return Tiers{
+		DefaultTier: {
+			Name: DefaultTier, PendingJobs: 100, RequestsPerSecond: 50, Burst: 200,
+			StoredBytes: 100 << 30, Uploads: DefaultUploads, RealtimeSessions: 5, RealtimeLine: DefaultLine,
+			EventStreams: DefaultEventStreams, EventStreamsPerKey: DefaultEventStreams / 2,
+			InferenceRequestsPerMinute: 600, InferenceTokensPerMinute: 1_000_000, MaxTokens: 32768,
+		},
+		DevTier: {Name: DevTier, RealtimeSessions: 5, RealtimeLine: DefaultLine},
+	}
+}
 
 // ParseTiers parses a table of tiers (see tiers.yaml). Errors name the line.
 func ParseTiers(source []byte) (Tiers, error) {
