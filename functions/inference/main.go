@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"os"
 
-	"cutroom/shared/app/gatewayapp"
+	"cutroom/shared/app/modelapp"
 	"cutroom/shared/platform/lambdahttp"
 	"cutroom/shared/service/gateway"
 )
@@ -19,11 +19,8 @@ func inference() (http.Handler, lambdahttp.Mode, error) {
 	if err != nil {
 		return nil, 0, err
 	}
-	p, err := gatewayapp.New()
+	p, err := modelapp.New()
 	if err != nil {
-		return nil, 0, err
-	}
-	if err := p.CallModels(); err != nil {
 		return nil, 0, err
 	}
 	handler, err := p.Handler(gateway.Models)

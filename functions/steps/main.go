@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"cutroom/shared/adapter/lambdainvoke"
-	"cutroom/shared/app/gatewayapp"
+	"cutroom/shared/app/modelapp"
 	"cutroom/shared/domain/batch"
 	"cutroom/shared/platform/lambdaevent"
 	"cutroom/shared/service/batches"
@@ -24,11 +24,8 @@ const mostAtOnce = 5
 func main() { lambdaevent.Main(steps) }
 
 func steps() (func(context.Context, any) (any, error), error) {
-	p, err := gatewayapp.New()
+	p, err := modelapp.New()
 	if err != nil {
-		return nil, err
-	}
-	if err := p.CallModels(); err != nil {
 		return nil, err
 	}
 	store, bucket := p.Batches(), p.Bucket()

@@ -5,7 +5,6 @@
 package gatewayapp
 
 import (
-	"context"
 	"crypto/rand"
 	"io"
 	"log"
@@ -19,24 +18,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"go.opentelemetry.io/otel/trace"
 
-	"cutroom/shared/adapter/cloudwatch"
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/adapter/s3blob"
-	"cutroom/shared/adapter/secrets"
 	"cutroom/shared/app/setting"
-	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/file"
-	"cutroom/shared/domain/usage"
 	"cutroom/shared/platform/awsconfig"
-	"cutroom/shared/platform/boottime"
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/platform/lambdahttp"
 	"cutroom/shared/service/gateway"
-	"cutroom/shared/service/gateway/demomodel"
-	"cutroom/shared/service/gateway/tokenizer"
-	"cutroom/shared/service/gateway/upstream"
 )
 
 // Parts are the parts of a function that is being assembled.
@@ -78,39 +69,6 @@ func New() (*Parts, error) {
 		Now: time.Now, Random: mathrand.Float64, Tracer: tracer, Logger: p.Logger,
 	}
 	return p, nil
-}
-
-// CallModels lets the gateway call models, and meter the calls.
-//
-// Errors: that of the machine's clock.
-func (p *Parts) CallModels() error {
-	table := p.Required("CUTROOM_USAGE_TABLE")
-	budgets, err := keeper(p.Records, table, p.Logger)
-	if err != nil {
-		return err
-	}
-	tokens, used := tokenizer.New(), dynamo.NewUsage(p.Records, table)
-	p.Gateway.Meter, p.Gateway.Usage, p.Gateway.Budgets = usage.NewDirect(used, rand.Text), used, budgets
-	p.Gateway.Tokenizer = tokens
-	p.Gateway.Secrets = secrets.NewUpstreams(p.AWS, upstream.LocalSecrets{})
-	p.Gateway.Embedded = demomodel.New(demomodel.Config{Tokenizer: tokens, Now: time.Now, NewID: rand.Text})
-	p.Gateway.Observer = cloudwatch.New(os.Stdout, time.Now, p.Logger)
-	return nil
-}
-
-// keeper returns the keeper of budgets of this process, which renews what it holds while a
-// call is under way and the process runs.
-func keeper(client *dynamodb.Client, table string, logger *slog.Logger) (*budget.Keeper, error) {
-	machine, err := boottime.Open()
-	if err != nil {
-		return nil, err
-	}
-	k := budget.NewKeeper(budget.KeeperConfig{
-		Store: dynamo.NewBudgets(client, table, machine, rand.Text), Machine: machine, Now: time.Now, NewID: rand.Text,
-		MayFreeze: true, Logger: logger,
-	})
-	go k.Run(context.Background()) // until the process ends
-	return k, nil
 }
 
 // Bucket returns the blobs.

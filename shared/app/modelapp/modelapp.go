@@ -1,0 +1,62 @@
+// Package modelapp lets a function of the inference gateway call models. It is apart from
+// gatewayapp because the one of files and batches calls none: the tokenizer and the demo model
+// cost whatever links them time when it starts, and 3 MB.
+package modelapp
+
+import (
+	"context"
+	"crypto/rand"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"cutroom/shared/adapter/cloudwatch"
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/adapter/secrets"
+	"cutroom/shared/app/gatewayapp"
+	"cutroom/shared/domain/budget"
+	"cutroom/shared/domain/usage"
+	"cutroom/shared/platform/boottime"
+	"cutroom/shared/service/gateway/demomodel"
+	"cutroom/shared/service/gateway/tokenizer"
+	"cutroom/shared/service/gateway/upstream"
+)
+
+// New returns the parts of a function of the gateway that calls models, and meters the calls.
+//
+// Errors: those of gatewayapp.New; that of the machine's clock.
+func New() (*gatewayapp.Parts, error) {
+	p, err := gatewayapp.New()
+	if err != nil {
+		return nil, err
+	}
+	table := p.Required("CUTROOM_USAGE_TABLE")
+	budgets, err := keeper(p.Records, table, p.Logger)
+	if err != nil {
+		return nil, err
+	}
+	tokens, used := tokenizer.New(), dynamo.NewUsage(p.Records, table)
+	p.Gateway.Meter, p.Gateway.Usage, p.Gateway.Budgets = usage.NewDirect(used, rand.Text), used, budgets
+	p.Gateway.Tokenizer = tokens
+	p.Gateway.Secrets = secrets.NewUpstreams(p.AWS, upstream.LocalSecrets{})
+	p.Gateway.Embedded = demomodel.New(demomodel.Config{Tokenizer: tokens, Now: time.Now, NewID: rand.Text})
+	p.Gateway.Observer = cloudwatch.New(os.Stdout, time.Now, p.Logger)
+	return p, nil
+}
+
+// keeper returns the keeper of budgets of this process, which renews what it holds while a
+// call is under way and the process runs.
+func keeper(client *dynamodb.Client, table string, logger *slog.Logger) (*budget.Keeper, error) {
+	machine, err := boottime.Open()
+	if err != nil {
+		return nil, err
+	}
+	k := budget.NewKeeper(budget.KeeperConfig{
+		Store: dynamo.NewBudgets(client, table, machine, rand.Text), Machine: machine, Now: time.Now, NewID: rand.Text,
+		MayFreeze: true, Logger: logger,
+	})
+	go k.Run(context.Background()) // until the process ends
+	return k, nil
+}
