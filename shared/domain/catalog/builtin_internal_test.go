@@ -2,10 +2,14 @@ package catalog
 
 import (
 	"bytes"
-	"encoding/json"
 	"flag"
+	"fmt"
+	"go/format"
 	"os"
 	"reflect"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -15,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "write the built-in catalog anew")
 
-// The built-in catalog is catalog.yaml in a form that is faster to read.
+// The built-in catalog is catalog.yaml in Go.
 func TestBuiltinIsTheCatalog(t *testing.T) {
 	source, err := os.ReadFile("catalog.yaml")
 	if err != nil {
@@ -25,19 +29,21 @@ func TestBuiltinIsTheCatalog(t *testing.T) {
 	if err := yaml.UnmarshalWithOptions(source, &file, yaml.Strict()); err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.Marshal(said(reflect.ValueOf(file)))
+	text, err := format.Source([]byte("// Code generated from catalog.yaml by go generate; DO NOT EDIT.\n\n" +
+		"package catalog\n\n// builtin returns catalog.yaml with the models of a family.\n" +
+		"func builtin(family string) catalogFile {\nreturn " + inGo(reflect.ValueOf(file)) + "\n}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	text = append(text, '\n')
+	const name = "builtin_catalog.go"
 	if *update {
-		if err := os.WriteFile("catalog.json", text, 0o644); err != nil {
+		if err := os.WriteFile(name, text, 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return // it is compiled into the next run
 	}
-	if !bytes.Equal(text, builtin) {
-		t.Fatal("catalog.json is not catalog.yaml any more: run go generate ./shared/domain/catalog")
+	if compiled, err := os.ReadFile(name); err != nil || !bytes.Equal(text, compiled) {
+		t.Fatalf("%s is not catalog.yaml any more: run go generate ./shared/domain/catalog (%v)", name, err)
 	}
 	want, err := Parse(source, "acme")
 	if err != nil {
@@ -52,35 +58,55 @@ func TestBuiltinIsTheCatalog(t *testing.T) {
 	}
 }
 
-// said returns a value for JSON without the fields of structs that are not set: they are most
-// of the file, and take time to read at each start.
-func said(v reflect.Value) any {
+// inGo returns a value as an expression of Go. Fields that are not set are left out.
+func inGo(v reflect.Value) string {
+	var text strings.Builder
 	switch v.Kind() {
+	case reflect.String:
+		constant := strconv.Quote(v.String())
+		constant = strings.ReplaceAll(constant, familyPlace, `"+family+"`)
+		return strings.TrimPrefix(strings.TrimSuffix(constant, `+""`), `""+`)
+	case reflect.Pointer:
+		if v.Elem().Kind() == reflect.Struct {
+			return "&" + inGo(v.Elem())
+		}
+		return fmt.Sprintf("new(%s(%v))", v.Elem().Type(), v.Elem())
+	case reflect.Interface:
+		if v.Elem().Kind() == reflect.Uint64 {
+			return fmt.Sprintf("uint64(%v)", v.Elem())
+		}
+		return inGo(v.Elem())
 	case reflect.Struct:
-		fields := map[string]any{}
 		for i := range v.NumField() {
 			if !v.Field(i).IsZero() {
-				fields[v.Type().Field(i).Name] = said(v.Field(i))
+				fmt.Fprintf(&text, "%s: %s,\n", v.Type().Field(i).Name, inGo(v.Field(i)))
 			}
 		}
-		return fields
 	case reflect.Slice:
-		var list []any
+		if v.Type().Elem().Kind() == reflect.String {
+			for i := range v.Len() {
+				fmt.Fprintf(&text, "%s, ", inGo(v.Index(i)))
+			}
+			return typeName(v.Type()) + "{" + strings.TrimSuffix(text.String(), ", ") + "}"
+		}
 		for i := range v.Len() {
-			list = append(list, said(v.Index(i)))
+			fmt.Fprintf(&text, "%s,\n", strings.TrimPrefix(inGo(v.Index(i)), typeName(v.Type().Elem())))
 		}
-		return list
 	case reflect.Map:
-		entries := map[string]any{}
-		for _, key := range v.MapKeys() {
-			entries[key.String()] = said(v.MapIndex(key))
+		keys := v.MapKeys()
+		slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+		for _, key := range keys {
+			value := strings.TrimPrefix(inGo(v.MapIndex(key)), typeName(v.Type().Elem()))
+			fmt.Fprintf(&text, "%s: %s,\n", inGo(key), value)
 		}
-		return entries
-	case reflect.Pointer:
-		return said(v.Elem())
+	default:
+		return fmt.Sprint(v)
 	}
-	return v.Interface()
+	return typeName(v.Type()) + "{\n" + text.String() + "}"
 }
+
+// typeName returns a type as this package names it.
+func typeName(t reflect.Type) string { return strings.ReplaceAll(t.String(), "catalog.", "") }
 
 func TestSizes(t *testing.T) {
 	for text, want := range map[string]uint64{

@@ -92,10 +92,10 @@ func (c *Catalog) Knows(name string) bool {
 // Parse reads a catalog file, with $family replaced by the family. An error
 // names the line that is wrong.
 func Parse(source []byte, family string) (*Catalog, error) {
-	source, err := withFamily(source, family)
-	if err != nil {
+	if err := checkFamily(family); err != nil {
 		return nil, err
 	}
+	source = bytes.ReplaceAll(source, []byte(familyPlace), []byte(family))
 	var file catalogFile
 	decoder := yaml.NewDecoder(bytes.NewReader(source), yaml.Strict())
 	if err := decoder.Decode(&file); err != nil {
@@ -109,12 +109,15 @@ func Parse(source []byte, family string) (*Catalog, error) {
 	return catalog, err
 }
 
-// withFamily replaces $family in a file.
-func withFamily(source []byte, family string) ([]byte, error) {
+// familyPlace stands for the family in a file.
+const familyPlace = "$family"
+
+// checkFamily checks the name of a family.
+func checkFamily(family string) error {
 	if !isFamily(family) {
-		return nil, fmt.Errorf("family %q: only letters, digits and '-', at most %d", family, maxFamily)
+		return fmt.Errorf("family %q: only letters, digits and '-', at most %d", family, maxFamily)
 	}
-	return bytes.ReplaceAll(source, []byte("$family"), []byte(family)), nil
+	return nil
 }
 
 // The types of the file. Their tags, with the comments of catalog.yaml,

@@ -1,0 +1,432 @@
+// Code generated from catalog.yaml by go generate; DO NOT EDIT.
+
+package catalog
+
+// builtin returns catalog.yaml with the models of a family.
+func builtin(family string) catalogFile {
+	return catalogFile{
+		Limits: struct {
+			Video struct {
+				Duration string
+				Width    int
+				Height   int
+			}
+			Image struct{ Pixels int }
+		}{
+			Video: struct {
+				Duration string
+				Width    int
+				Height   int
+			}{
+				Duration: "5m",
+				Width:    4096,
+				Height:   4096,
+			},
+			Image: struct{ Pixels int }{
+				Pixels: 50000000,
+			},
+		},
+		Forms: map[string]formEntry{
+			"clip": {
+				Fields: []fieldEntry{
+					{
+						Name:        "data",
+						Type:        "video",
+						Required:    true,
+						Description: "The video to edit.",
+					},
+					{
+						Name:        "prompt",
+						Type:        "text",
+						Required:    true,
+						Max:         new(int64(4000)),
+						Description: "What to change.",
+					},
+					{
+						Name:        "reference_image",
+						Also:        "reference_image.0",
+						Type:        "image",
+						Description: "A picture of what the edit should look like.",
+					},
+					{
+						Name:        "seed",
+						Type:        "integer",
+						Min:         new(int64(0)),
+						Max:         new(int64(4294967295)),
+						Description: "The same request with the same seed gives the same result.",
+					},
+					{
+						Name:        "resolution",
+						Type:        "choice",
+						Default:     "720p",
+						Values:      []string{"720p"},
+						Description: "The size of the result.",
+					},
+					{
+						Name:        "enhance_prompt",
+						Type:        "boolean",
+						Default:     true,
+						Description: "Whether to enhance the prompt.",
+					},
+				},
+			},
+			"edit": {
+				Fields: []fieldEntry{
+					{
+						Name:        "data",
+						Type:        "video",
+						Required:    true,
+						Description: "The video to edit.",
+					},
+					{
+						Name:        "prompt",
+						Type:        "text",
+						Default:     "",
+						Max:         new(int64(4000)),
+						Description: "What to change.",
+					},
+					{
+						Name:        "reference_image",
+						Also:        "reference_image.0",
+						Type:        "image",
+						Description: "A picture of what the edit should look like, or of the garment to try on.",
+					},
+					{
+						Name:        "seed",
+						Type:        "integer",
+						Min:         new(int64(0)),
+						Max:         new(int64(4294967295)),
+						Description: "The same request with the same seed gives the same result.",
+					},
+					{
+						Name:        "resolution",
+						Type:        "choice",
+						Default:     "720p",
+						Values:      []string{"720p"},
+						Description: "The size of the result.",
+					},
+					{
+						Name:        "enhance_prompt",
+						Type:        "boolean",
+						Default:     true,
+						Description: "Whether to enhance the prompt.",
+					},
+				},
+			},
+			"edit-self-anchored": {
+				Fields: []fieldEntry{
+					{
+						Name:        "data",
+						Type:        "video",
+						Required:    true,
+						Description: "The video to edit.",
+					},
+					{
+						Name:        "prompt",
+						Type:        "text",
+						Default:     "",
+						Max:         new(int64(4000)),
+						Description: "What to change.",
+					},
+					{
+						Name:        "reference_image",
+						Also:        "reference_image.0",
+						Type:        "image",
+						Description: "A picture of what the edit should look like.",
+					},
+					{
+						Name:        "seed",
+						Type:        "integer",
+						Min:         new(int64(0)),
+						Max:         new(int64(4294967295)),
+						Description: "The same request with the same seed gives the same result.",
+					},
+					{
+						Name:        "resolution",
+						Type:        "choice",
+						Default:     "720p",
+						Values:      []string{"720p"},
+						Description: "The size of the result.",
+					},
+					{
+						Name:        "enhance_prompt",
+						Type:        "boolean",
+						Default:     true,
+						Description: "Whether to enhance the prompt.",
+					},
+					{
+						Name:        "self_anchor",
+						Type:        "boolean",
+						Default:     true,
+						Description: "Whether the first edited frame anchors the later ones.",
+					},
+				},
+			},
+			"image": {
+				Fields: []fieldEntry{
+					{
+						Name:        "data",
+						Type:        "image",
+						Required:    true,
+						Description: "The image to edit.",
+					},
+					{
+						Name:        "prompt",
+						Type:        "text",
+						Required:    true,
+						Max:         new(int64(4000)),
+						Description: "What to change.",
+					},
+					{
+						Name:        "reference_image",
+						Also:        "reference_image.0",
+						Type:        "image",
+						Description: "A picture of what the edit should look like.",
+					},
+					{
+						Name:        "seed",
+						Type:        "integer",
+						Min:         new(int64(0)),
+						Max:         new(int64(4294967295)),
+						Description: "The same request with the same seed gives the same result.",
+					},
+					{
+						Name:        "resolution",
+						Type:        "choice",
+						Default:     "720p",
+						Values:      []string{"720p", "480p"},
+						Description: "The size of the result.",
+					},
+					{
+						Name:        "enhance_prompt",
+						Type:        "boolean",
+						Default:     true,
+						Description: "Whether to enhance the prompt.",
+					},
+				},
+			},
+			"restyle": {
+				Fields: []fieldEntry{
+					{
+						Name:        "data",
+						Type:        "video",
+						Required:    true,
+						Description: "The video to restyle.",
+					},
+					{
+						Name:        "prompt",
+						Type:        "text",
+						Max:         new(int64(4000)),
+						Description: "The look to give the video. Send this or a reference image.",
+					},
+					{
+						Name:        "reference_image",
+						Also:        "reference_image.0",
+						Type:        "image",
+						Description: "A picture whose look the video takes on.",
+					},
+					{
+						Name:        "seed",
+						Type:        "integer",
+						Min:         new(int64(0)),
+						Max:         new(int64(4294967295)),
+						Description: "The same request with the same seed gives the same result.",
+					},
+					{
+						Name:        "resolution",
+						Type:        "choice",
+						Default:     "720p",
+						Values:      []string{"720p"},
+						Description: "The size of the result.",
+					},
+					{
+						Name:        "enhance_prompt",
+						Type:        "boolean",
+						Default:     true,
+						Description: "Whether to enhance the prompt.",
+					},
+				},
+				ExactlyOne: []string{"prompt", "reference_image"},
+				OnlyWith: map[string]string{
+					"enhance_prompt": "prompt",
+				},
+			},
+			"text-to-video": {
+				Fields: []fieldEntry{
+					{
+						Name:        "prompt",
+						Type:        "text",
+						Required:    true,
+						Max:         new(int64(4000)),
+						Description: "What the video should show.",
+					},
+					{
+						Name:        "seed",
+						Type:        "integer",
+						Min:         new(int64(0)),
+						Max:         new(int64(4294967295)),
+						Description: "The same request with the same seed gives the same result.",
+					},
+					{
+						Name:        "resolution",
+						Type:        "choice",
+						Default:     "720p",
+						Values:      []string{"720p", "480p"},
+						Description: "The size of the result.",
+					},
+					{
+						Name:        "orientation",
+						Type:        "choice",
+						Default:     "landscape",
+						Values:      []string{"landscape", "portrait"},
+						Description: "Which side of the picture is the longer one.",
+					},
+					{
+						Name:        "enhance_prompt",
+						Type:        "boolean",
+						Default:     true,
+						Description: "Whether to enhance the prompt.",
+					},
+				},
+				URLEncoded: true,
+			},
+		},
+		Models: []modelEntry{
+			{
+				ID:                family + "-restyle-2",
+				Aliases:           []string{family + "-restyle-latest"},
+				DeprecatedAliases: []string{family + "-restyle-v2v"},
+				Kind:              "restyle",
+				Form:              "restyle",
+				Realtime:          true,
+				Sizes: map[string]string{
+					"720p": "1280x704",
+				},
+				FPS:         25,
+				Description: "Restyle a video.",
+				Title:       "Restyle a video",
+				Examples:    []string{"film noir", "anime", "pop art", "oil painting"},
+			},
+			{
+				ID:       family + "-2.5",
+				Aliases:  []string{family + "-latest"},
+				Kind:     "edit",
+				Form:     "edit-self-anchored",
+				Realtime: true,
+				Sizes: map[string]string{
+					"720p": "1280x720",
+				},
+				FPS:         20,
+				Description: "Edit a video with an optional prompt and reference image. Self-anchored unless told otherwise.",
+				Title:       "Edit a video",
+				Examples:    []string{"a watercolor painting", "cyberpunk neon city", "golden hour", "snowy winter"},
+			},
+			{
+				ID:       family + "-2.1",
+				Kind:     "edit",
+				Form:     "edit",
+				Realtime: true,
+				Sizes: map[string]string{
+					"720p": "1088x624",
+				},
+				FPS:         20,
+				Description: "Edit a video with an optional prompt and reference image.",
+				Title:       "Edit a video, in a smaller size",
+				Examples:    []string{"a watercolor painting", "film noir", "pencil sketch"},
+			},
+			{
+				ID:       family + "-vton-3.6",
+				Aliases:  []string{family + "-vton-latest"},
+				Kind:     "try-on",
+				Form:     "edit",
+				Realtime: true,
+				Sizes: map[string]string{
+					"720p": "1280x720",
+				},
+				FPS:         20,
+				Description: "Virtual try-on in a video.",
+				Title:       "Try on a garment",
+				Examples:    []string{"wearing this jacket", "wearing this shirt"},
+			},
+			{
+				ID:                family + "-vton-3.5",
+				DeprecatedAliases: []string{family + "-vton-3", family + "-vton-2", family + "-2.1-vton-2"},
+				Kind:              "try-on",
+				Form:              "edit",
+				Realtime:          true,
+				Sizes: map[string]string{
+					"720p": "1280x720",
+				},
+				FPS:         20,
+				Description: "Virtual try-on in a video.",
+				Title:       "Try on a garment, earlier model",
+				Examples:    []string{"wearing this jacket", "wearing this shirt"},
+			},
+			{
+				ID:                family + "-clip",
+				Aliases:           []string{family + "-clip-latest"},
+				DeprecatedAliases: []string{family + "-pro-v2v"},
+				Kind:              "clip",
+				Form:              "clip",
+				Generate:          "deprecated",
+				Sizes: map[string]string{
+					"720p": "1280x704",
+				},
+				FPS:         25,
+				Description: "Previous-generation clip edit.",
+				Title:       "Edit a clip, previous generation",
+				Examples:    []string{"golden hour", "snowy winter", "film noir"},
+			},
+			{
+				ID:       family + "-pro-t2v",
+				Kind:     "text-to-video",
+				Form:     "text-to-video",
+				Generate: "deprecated",
+				Sizes: map[string]string{
+					"480p": "832x480",
+					"720p": "1280x704",
+				},
+				FPS:         25,
+				Duration:    "5s",
+				Description: "Make a video from a text.",
+				Title:       "Make a video from a text",
+				Examples:    []string{"aurora over the mountains", "a sailing boat at sunset", "city lights in the rain"},
+			},
+			{
+				ID:                family + "-image-2",
+				Aliases:           []string{family + "-image-latest"},
+				DeprecatedAliases: []string{family + "-pro-i2i"},
+				Kind:              "image",
+				Form:              "image",
+				Generate:          "image",
+				Sizes: map[string]string{
+					"480p": "832x480",
+					"720p": "1280x704",
+				},
+				Description: "Edit an image.",
+				Title:       "Edit an image",
+				Examples:    []string{"pencil sketch", "a watercolor painting", "pop art", "golden hour"},
+			},
+		},
+		Inference: []inferenceEntry{
+			{
+				ID:              "cutroom-echo",
+				Description:     "A demonstration without a language model, which makes its answers from the request. Replace it by a model server.",
+				Routes:          []Route{"chat", "completions", "embeddings", "rerank", "score"},
+				ContextLength:   32768,
+				MaxOutputLength: 4096,
+				Upstreams: []upstreamEntry{
+					{
+						URL:   "embedded:",
+						Model: "cutroom-echo",
+					},
+				},
+			},
+			{
+				ID:          "cutroom-chat",
+				Description: "A name kept for the first language model of this deployment.",
+				Placeholder: true,
+			},
+		},
+	}
+}
