@@ -18,7 +18,6 @@ import (
 var parsing = map[string]string{
 	"code.dny.dev/ssrf":                        "v0.3.0",                             // IANA's blocks, for webhooks
 	"github.com/coder/websocket":               "v1.8.15",                            // frames of realtime clients
-	"github.com/dlclark/regexp2/v2":            "v2.5.1",                             // prompts, for the tokenizer
 	"github.com/gabriel-vasile/mimetype":       "v1.4.16",                            // the beginnings of uploads
 	"github.com/go-json-experiment/json":       "v0.0.0-20260820222146-c27c302e5fc3", // requests
 	"github.com/goccy/go-yaml":                 "v1.19.2",                            // the catalog and the tiers
@@ -32,7 +31,6 @@ var parsing = map[string]string{
 	"github.com/tidwall/gjson":                 "v1.20.0",                            // requests, and answers of upstreams
 	"github.com/tidwall/match":                 "v1.1.1",                             // the same
 	"github.com/tidwall/sjson":                 "v1.2.5",                             // the same
-	"github.com/tiktoken-go/tokenizer":         "v0.10.0",                            // prompts
 	"go.opentelemetry.io/otel":                 "v1.47.0",                            // traceparent
 	"go.yaml.in/yaml/v2":                       "v2.4.5",                             // below Prometheus
 	"golang.org/x/net":                         "v0.62.0",                            // HTTP

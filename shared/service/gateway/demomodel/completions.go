@@ -128,14 +128,13 @@ func (s *Server) generateAll(request *completionRequest, n int) (completed, erro
 	var done completed
 	promptSum, answerSum := 0, 0
 	for _, p := range request.Prompt {
-		var err error
 		if p.ids == nil {
-			p.ids, err = s.config.Tokenizer.Encode(p.text)
+			p.ids = s.config.Tokenizer.Encode(p.text)
 		} else {
-			p.text, err = s.config.Tokenizer.Decode(p.ids...)
-		}
-		if err != nil {
-			return completed{}, refuse("prompt", err.Error())
+			var err error
+			if p.text, err = s.config.Tokenizer.Decode(p.ids...); err != nil {
+				return completed{}, refuse("prompt", err.Error())
+			}
 		}
 		limit, err := request.limit(request.MaxTokens, len(p.ids))
 		if err != nil {

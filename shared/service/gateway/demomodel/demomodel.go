@@ -36,7 +36,7 @@ const (
 // Tokenizer splits text into tokens.
 type Tokenizer interface {
 	Count(text string) int
-	Encode(text string) ([]int, error)
+	Encode(text string) []int
 	// Decode fails if an id is not in the vocabulary.
 	Decode(ids ...int) (string, error)
 }

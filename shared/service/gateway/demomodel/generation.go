@@ -30,17 +30,11 @@ type bounds struct {
 // generate tokenizes a text within the bounds.
 func (s *Server) generate(text string, b bounds) (generation, error) {
 	if b.endless {
-		ids, err := s.config.Tokenizer.Encode(text)
-		if err != nil {
-			return generation{}, err
-		}
+		ids := s.config.Tokenizer.Encode(text)
 		text = strings.Repeat(text, b.tokens/max(len(ids), 1)+1)
 	}
 	text, _ = b.stop.before(text)
-	ids, err := s.config.Tokenizer.Encode(text)
-	if err != nil {
-		return generation{}, err
-	}
+	ids := s.config.Tokenizer.Encode(text)
 	g := generation{ids: ids, finish: "stop"}
 	if len(ids) > b.tokens {
 		g.ids, g.finish = ids[:b.tokens], "length"

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"sync"
 	"unicode/utf8"
-
-	"github.com/tiktoken-go/tokenizer/codec"
 )
 
 // chunkSize is how much text is tokenized in one piece, in bytes. It bounds the
@@ -24,64 +22,58 @@ const chunkSize = 4 << 10
 // Tokenizer is safe for use by many goroutines at once. The vocabulary takes
 // about 5 MB of memory from its first use on.
 type Tokenizer struct {
-	codec func() *codec.Codec
+	vocabulary func() *vocabulary
 }
 
 // New returns a tokenizer. It loads the vocabulary on first use.
-func New() *Tokenizer { return &Tokenizer{codec: sync.OnceValue(codec.NewCl100kBase)} }
+func New() *Tokenizer { return &Tokenizer{sync.OnceValue(unpack)} }
 
 // Count returns how many tokens the text has. A text of more than 4 KiB is cut
 // into chunks, and tokens do not span them, so the count may be too high by one
 // per chunk.
 func (t *Tokenizer) Count(text string) int {
 	count := 0
-	for len(text) > 0 {
-		var chunk string
-		chunk, text = cut(text)
-		n, err := t.codec().Count(chunk)
-		if err != nil {
-			// The library's pattern fails only on a time limit, which is not
-			// set. Four bytes per token is the rule of thumb.
-			n = (len(chunk) + 3) / 4
-		}
-		count += n
-	}
+	t.encode(text, func(uint32) { count++ })
 	return count
 }
 
-// Encode returns the tokens of the text, which decode to it again; invalid
-// UTF-8 is replaced by U+FFFD.
-func (t *Tokenizer) Encode(text string) ([]int, error) {
+// Encode returns the tokens of the text, which decode to it again; bytes of invalid UTF-8 are
+// replaced by U+FFFD.
+func (t *Tokenizer) Encode(text string) []int {
 	ids := make([]int, 0, len(text)/4+1)
+	t.encode(text, func(id uint32) { ids = append(ids, int(id)) })
+	return ids
+}
+
+// encode calls yield with each token of the text.
+func (t *Tokenizer) encode(text string, yield func(id uint32)) {
+	known := t.vocabulary()
 	for len(text) > 0 {
 		var chunk string
 		chunk, text = cut(text)
-		found, _, err := t.codec().Encode(chunk)
-		if err != nil {
-			return nil, fmt.Errorf("tokenizer: %w", err)
+		if !utf8.ValidString(chunk) {
+			chunk = string([]rune(chunk))
 		}
-		for _, id := range found {
-			ids = append(ids, int(id))
+		for len(chunk) > 0 {
+			end := pieceEnd(chunk)
+			known.merge(chunk[:end], yield)
+			chunk = chunk[end:]
 		}
 	}
-	return ids, nil
 }
 
 // Decode returns the bytes of the tokens. A single token need not be whole
 // characters. It fails if an id is not in the vocabulary.
 func (t *Tokenizer) Decode(ids ...int) (string, error) {
-	unsigned := make([]uint, len(ids))
-	for i, id := range ids {
-		if id < 0 {
+	known := t.vocabulary()
+	var text strings.Builder
+	for _, id := range ids {
+		if id < 0 || id >= len(known.tokens) {
 			return "", fmt.Errorf("tokenizer: invalid token: %d", id)
 		}
-		unsigned[i] = uint(id)
+		text.WriteString(known.tokens[id])
 	}
-	text, err := t.codec().Decode(unsigned)
-	if err != nil {
-		return "", fmt.Errorf("tokenizer: %w", err)
-	}
-	return text, nil
+	return text.String(), nil
 }
 
 // cut splits a text after its first chunk: before a space if one is near, so

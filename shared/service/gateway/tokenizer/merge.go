@@ -1,0 +1,97 @@
+package tokenizer
+
+// merge encodes a piece of text that may be no token itself: its bytes are tokens, and the two
+// neighbours that make the token with the lowest id become that, until none do ("byte pair
+// encoding"). It calls yield with each token's id. It takes n log n steps for n bytes.
+func (v *vocabulary) merge(piece string, yield func(id uint32)) {
+	if id := v.find(piece); id != none {
+		yield(id)
+		return
+	}
+	// A part is at the place where it begins. The last one is empty, at the end.
+	parts := make([]part, len(piece)+1)
+	for i := range parts {
+		parts[i] = part{next: i + 1, previous: i - 1, pair: none}
+	}
+	var waiting pairs
+	consider := func(i int) {
+		p := &parts[i]
+		p.pair = none
+		if p.next < len(piece) {
+			if p.pair = v.find(piece[i:parts[p.next].next]); p.pair != none {
+				waiting.push(pair(p.pair)<<32 | pair(i))
+			}
+		}
+	}
+	for i := range len(piece) {
+		consider(i)
+	}
+	for len(waiting) > 0 {
+		lowest := waiting.pop()
+		i := int(lowest & none)
+		if parts[i].pair != uint32(lowest>>32) {
+			continue // one of the two has become something else
+		}
+		gone := parts[i].next
+		parts[gone].pair = none
+		parts[i].next = parts[gone].next
+		parts[parts[i].next].previous = i
+		consider(i)
+		if before := parts[i].previous; before >= 0 {
+			consider(before)
+		}
+	}
+	for i := 0; i < len(piece); i = parts[i].next {
+		yield(v.find(piece[i:parts[i].next]))
+	}
+}
+
+// part is a part of a piece: where the next one begins, which is where this ends, and the
+// previous one, and the id of the token that it makes with the next, or none.
+type part struct {
+	next, previous int
+	pair           uint32
+}
+
+// pair is two parts that may become one: the id of the token that they make, and 32 bits of
+// the offset of the first. Among equal ids the first pair is the lowest.
+type pair uint64
+
+// pairs is a binary heap with the lowest pair in front. Unlike one of container/heap it makes
+// no garbage of each pair.
+type pairs []pair
+
+func (h *pairs) push(p pair) {
+	*h = append(*h, p)
+	all := *h
+	for i := len(all) - 1; i > 0; {
+		parent := (i - 1) / 2
+		if all[parent] <= all[i] {
+			return
+		}
+		all[parent], all[i] = all[i], all[parent]
+		i = parent
+	}
+}
+
+func (h *pairs) pop() pair {
+	all := *h
+	lowest, last := all[0], len(all)-1
+	all[0] = all[last]
+	all = all[:last]
+	*h = all
+	for i := 0; ; {
+		child := 2*i + 1
+		if child >= len(all) {
+			return lowest
+		}
+		if child+1 < len(all) && all[child+1] < all[child] {
+			child++
+		}
+		if all[i] <= all[child] {
+			return lowest
+		}
+		all[i], all[child] = all[child], all[i]
+		i = child
+	}
+}

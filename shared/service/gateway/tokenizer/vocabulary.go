@@ -1,0 +1,53 @@
+package tokenizer
+
+import (
+	"bytes"
+	"compress/flate"
+	_ "embed"
+	"fmt"
+	"io"
+)
+
+// packed is the vocabulary cl100k_base of OpenAI's tiktoken, compressed: each token's length
+// in a byte and its bytes, in the order of their ids (LICENSE.tiktoken). As a map in Go it takes
+// five times as much of a program.
+//
+//go:embed cl100k_base.deflate
+var packed []byte
+
+// vocabulary has the tokens by their ids, and the ids by the tokens.
+type vocabulary struct {
+	tokens []string
+	ids    map[string]uint32
+}
+
+// size is the number of tokens.
+const size = 100_256
+
+// unpack returns the vocabulary. It takes some 20 ms.
+func unpack() *vocabulary {
+	text, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
+	if err != nil {
+		panic(fmt.Sprintf("tokenizer: the vocabulary that is compiled in: %v", err)) // never: a test reads it
+	}
+	all := string(text)
+	v := &vocabulary{make([]string, 0, size), make(map[string]uint32, size)}
+	for len(all) > 0 {
+		end := 1 + int(all[0])
+		v.ids[all[1:end]] = uint32(len(v.tokens))
+		v.tokens = append(v.tokens, all[1:end])
+		all = all[end:]
+	}
+	return v
+}
+
+// none is no token's id.
+const none = 1<<32 - 1
+
+// find returns the id of a token, or none.
+func (v *vocabulary) find(token string) uint32 {
+	if id, ok := v.ids[token]; ok {
+		return id
+	}
+	return none
+}
