@@ -82,7 +82,7 @@ func (s *stack) newTask(c container) awsecs.FargateTaskDefinition {
 	})
 	options := &awsecs.ContainerDefinitionOptions{
 		Image:       s.imageOf(c),
-		Environment: s.variables("/etc/cutroom", c.environment),
+		Environment: s.variables(containerFiles, c.environment),
 		StopTimeout: awscdk.Duration_Seconds(jsii.Number(c.grace)),
 		// The root file system is read-only: a container writes to a volume on the
 		// task's own disk, which is deleted with the task. The image declares the

@@ -167,9 +167,9 @@ func (s *stack) queueURL(lane string) *string {
 }
 
 // variables returns the named settings and those that every program of the service
-// has. The files of the settings are in folder.
-func (s *stack) variables(folder string, names []string) *map[string]*string {
-	variables := s.common(folder)
+// has. The files of the settings are at files.
+func (s *stack) variables(files string, names []string) *map[string]*string {
+	variables := s.common(files)
 	if len(names) == 0 {
 		return &variables
 	}
@@ -183,7 +183,7 @@ func (s *stack) variables(folder string, names []string) *map[string]*string {
 }
 
 // common returns the settings that every program of the service has.
-func (s *stack) common(folder string) map[string]*string {
+func (s *stack) common(files string) map[string]*string {
 	variables := map[string]*string{
 		"CUTROOM_STAGE":  jsii.String(s.Stage),
 		"CUTROOM_FAMILY": jsii.String(s.Family),
@@ -192,10 +192,10 @@ func (s *stack) common(folder string) map[string]*string {
 		variables[tracingVariable] = jsii.String("xray")
 	}
 	if s.Catalog != "" {
-		variables["CUTROOM_CATALOG"] = jsii.String(folder + "/" + catalogFile)
+		variables["CUTROOM_CATALOG"] = jsii.String(fmt.Sprintf(files, "catalog"))
 	}
 	if s.Tiers != "" {
-		variables["CUTROOM_TIERS"] = jsii.String(folder + "/" + tiersFile)
+		variables["CUTROOM_TIERS"] = jsii.String(fmt.Sprintf(files, "tiers"))
 	}
 	return variables
 }
@@ -259,7 +259,7 @@ func (o options) architecture() awslambda.Architecture {
 
 // functionVariables returns the environment of a function.
 func (s *stack) functionVariables(f function) *map[string]*string {
-	variables := s.variables("/opt", f.Variables)
+	variables := s.variables(functionFiles, f.Variables)
 	if s.Endpoint != "" {
 		(*variables)["AWS_ENDPOINT_URL"] = jsii.String(s.Endpoint)
 	}

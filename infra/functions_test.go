@@ -66,10 +66,10 @@ func TestFunctionsGetOnlyTheirOwnSettings(t *testing.T) {
 			t.Errorf("%s knows of the secret: %t", name, ok)
 		}
 	}
-	made = synthesize(t, map[string]any{"watch": "off", "worker": "none", "streaming": "off", "catalog": "permissions.go"})
+	made = synthesize(t, map[string]any{"watch": "off", "worker": "none", "streaming": "off", "catalog": "../shared/domain/catalog/catalog.yaml"})
 	for _, f := range made.of(t, "AWS::Lambda::Function") {
 		variables := at(f.Properties, "Environment", "Variables").(map[string]any)
-		if variables["CUTROOM_RESPONSE"] != "buffered" || variables["CUTROOM_CATALOG"] != "/opt/catalog.yaml" ||
+		if variables["CUTROOM_RESPONSE"] != "buffered" || variables["CUTROOM_CATALOG"] != "/opt/catalog.json" ||
 			variables["CUTROOM_TIERS"] != nil {
 			t.Errorf("%v has %v", f.Properties["FunctionName"], variables)
 		}

@@ -115,7 +115,7 @@ func (s *gpuStack) addEngine(task awsecs.Ec2TaskDefinition, image awsecs.Contain
 
 // workerVariables returns the settings of a worker beside an engine server.
 func (s *gpuStack) workerVariables() map[string]*string {
-	variables := s.common("/etc/cutroom")
+	variables := s.common(containerFiles)
 	variables["CUTROOM_JOBS_TABLE"], variables["CUTROOM_BUCKET"] = s.tables["jobs"].TableName(), s.bucketName()
 	variables["CUTROOM_USAGE_TABLE"] = s.tables["usage"].TableName()
 	variables["CUTROOM_VIDEO_QUEUE"], variables["CUTROOM_IMAGE_QUEUE"] = s.queueURL("video"), s.queueURL("image")

@@ -7,13 +7,16 @@ import (
 
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
 	"github.com/aws/jsii-runtime-go"
+
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/credential"
 )
 
-// The names of the deployer's files. Programs read them in /opt in a function, where
-// layers are mounted, and in /etc/cutroom in a container.
+// The places of the deployer's files, "catalog" and "tiers": functions read them in JSON in
+// /opt, where layers are mounted.
 const (
-	catalogFile = "catalog.yaml"
-	tiersFile   = "tiers.yaml"
+	functionFiles  = "/opt/%s.json"
+	containerFiles = "/etc/cutroom/%s.yaml"
 )
 
 // newSettings returns the functions' layer with the deployer's files; nil if only
@@ -28,20 +31,44 @@ func (s *stack) newSettings() (awslambda.LayerVersion, error) {
 	}
 	// CDK copies the folder when the layer is created.
 	defer os.RemoveAll(folder)
-	for name, source := range map[string]string{catalogFile: s.Catalog, tiersFile: s.Tiers} {
-		if source == "" {
+	for _, file := range []struct {
+		name, source string
+		inJSON       func(source []byte) ([]byte, error)
+	}{{"catalog", s.Catalog, s.catalogInJSON}, {"tiers", s.Tiers, tiersInJSON}} {
+		if file.source == "" {
 			continue
 		}
-		text, err := os.ReadFile(source)
+		text, err := os.ReadFile(file.source)
 		if err != nil {
 			return nil, fmt.Errorf("read the settings: %w", err)
 		}
-		if err := os.WriteFile(filepath.Join(folder, name), text, 0o644); err != nil {
-			return nil, fmt.Errorf("copy the settings: %w", err)
+		if text, err = file.inJSON(text); err != nil {
+			return nil, fmt.Errorf("read the settings: %s: %w", file.source, err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, file.name+".json"), text, 0o644); err != nil {
+			return nil, fmt.Errorf("write the settings: %w", err)
 		}
 	}
 	return awslambda.NewLayerVersion(s.Stack, jsii.String("Settings"), &awslambda.LayerVersionProps{
 		Code:        awslambda.Code_FromAsset(jsii.String(folder), nil),
 		Description: jsii.String("The deployer's catalog and tiers of Cutroom"),
 	}), nil
+}
+
+// catalogInJSON returns a catalog as functions read it. One that is wrong stops the deploy, not
+// the functions.
+func (s *stack) catalogInJSON(source []byte) ([]byte, error) {
+	if _, err := catalog.Parse(source, s.Family); err != nil {
+		return nil, err
+	}
+	return catalog.JSON(source)
+}
+
+// tiersInJSON returns a table of tiers as functions read it.
+func tiersInJSON(source []byte) ([]byte, error) {
+	tiers, err := credential.ParseTiers(source)
+	if err != nil {
+		return nil, err
+	}
+	return tiers.JSON()
 }

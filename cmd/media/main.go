@@ -31,6 +31,7 @@ import (
 	"github.com/aws/smithy-go/logging"
 
 	"cutroom/shared/app/awsapp"
+	"cutroom/shared/app/setting"
 	"cutroom/shared/app/tracing"
 	"cutroom/shared/platform/awsclient"
 	"cutroom/shared/platform/httpserver"
@@ -73,7 +74,7 @@ func run(ctx context.Context, logger *slog.Logger) error {
 		return err
 	}
 	defer traces.Close()
-	parts := awsapp.New(awsclient.Trace(clients, traces.Tracer()), traces.Tracer(), logger)
+	parts := awsapp.New(setting.NewEnvironment(os.Getenv), awsclient.Trace(clients, traces.Tracer()), traces.Tracer(), logger)
 	// Workers run elsewhere and go on, and so do the calls that wait for them.
 	parts.Config.Draining = ctx
 	address := cmp.Or(parts.Optional("CUTROOM_ADDR"), defaultAddress)

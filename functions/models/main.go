@@ -17,7 +17,7 @@ import (
 func main() { lambdahttp.Main(models) }
 
 func models() (http.Handler, lambdahttp.Mode, error) {
-	env := setting.NewEnvironment(os.Getenv)
+	env := setting.NewFunction(os.Getenv)
 	config := api.Config{
 		Catalog: env.Catalog(), Origins: env.Origins(), MaxUpload: env.Size("CUTROOM_MAX_UPLOAD"),
 		Engine:       api.EngineFacts{Name: engines.Parse(env.Optional("CUTROOM_ENGINE")).Engine()},

@@ -22,7 +22,7 @@ func scale() (func(context.Context, any) (any, error), error) {
 	if err != nil {
 		return nil, err
 	}
-	env := setting.NewEnvironment(os.Getenv)
+	env := setting.NewFunction(os.Getenv)
 	workers := fleetapp.New(env, config)
 	if err := env.Err(); err != nil {
 		return nil, err

@@ -56,14 +56,14 @@ func NewFunction() (*Parts, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(config, tracer, lambdahttp.NewLogger(os.Stdout)), nil
+	return New(setting.NewFunction(os.Getenv), config, tracer, lambdahttp.NewLogger(os.Stdout)), nil
 }
 
-// New returns the parts of a program whose callers have credentials. The tracer
+// New returns the parts of a program whose callers have credentials, by its settings. The tracer
 // traces requests, if it is not nil; calls to AWS are traced by config. Handler
 // reports wrong settings.
-func New(config aws.Config, tracer trace.Tracer, logger *slog.Logger) *Parts {
-	p := &Parts{Environment: setting.NewEnvironment(os.Getenv), AWS: config, Records: dynamo.NewClient(config),
+func New(env *setting.Environment, config aws.Config, tracer trace.Tracer, logger *slog.Logger) *Parts {
+	p := &Parts{Environment: env, AWS: config, Records: dynamo.NewClient(config),
 		Tracer: tracer}
 	p.Keys = dynamo.NewKeys(p.Records, p.Required("CUTROOM_CREDENTIALS_TABLE"), p.Required("CUTROOM_USAGE_TABLE"))
 	usage := p.Required("CUTROOM_USAGE_TABLE")

@@ -35,7 +35,7 @@ func Main[Event, Answer any](assemble func(*Parts) func(context.Context, Event) 
 		if err != nil {
 			return nil, err
 		}
-		p := &Parts{setting.NewEnvironment(os.Getenv), config, lambdahttp.NewLogger(os.Stdout)}
+		p := &Parts{setting.NewFunction(os.Getenv), config, lambdahttp.NewLogger(os.Stdout)}
 		handle := assemble(p)
 		return handle, p.Err()
 	})

@@ -57,7 +57,7 @@ func New() (*Parts, error) {
 		return nil, err
 	}
 	p := &Parts{
-		Environment: setting.NewEnvironment(os.Getenv), AWS: config, Records: dynamo.NewClient(config),
+		Environment: setting.NewFunction(os.Getenv), AWS: config, Records: dynamo.NewClient(config),
 		Logger: lambdahttp.NewLogger(os.Stdout), tracer: tracer,
 	}
 	known, table := p.Catalog(), p.Required("CUTROOM_USAGE_TABLE")

@@ -16,11 +16,24 @@ import (
 // that a program reads all its settings and checks Err once.
 type Environment struct {
 	getenv func(string) string
+	// people is how people write files, nil for functions, so that those link nothing for it.
+	people *format
 	err    error
 }
 
 // NewEnvironment returns an Environment of the variables that getenv returns.
-func NewEnvironment(getenv func(string) string) *Environment { return &Environment{getenv: getenv} }
+func NewEnvironment(getenv func(string) string) *Environment {
+	return &Environment{getenv: getenv, people: inYAML()}
+}
+
+// NewFunction returns the Environment of a function. The files that its variables name are in
+// JSON (see catalog.JSON), so that no function has what reads YAML in it.
+func NewFunction(getenv func(string) string) *Environment {
+	return &Environment{getenv: getenv}
+}
+
+// files is how the files are written that variables name.
+func (e *Environment) files() *format { return cmp.Or(e.people, inJSON()) }
 
 // Err returns the first setting that is missing or wrong.
 func (e *Environment) Err() error { return e.err }
@@ -95,7 +108,7 @@ func (e *Environment) Size(name string) int64 {
 // Catalog returns the models of CUTROOM_FAMILY and CUTROOM_CATALOG.
 func (e *Environment) Catalog() *catalog.Catalog {
 	family := cmp.Or(e.getenv("CUTROOM_FAMILY"), catalog.DefaultFamily)
-	known, err := Catalog(family, e.getenv("CUTROOM_CATALOG"))
+	known, err := e.files().readCatalog(family, e.getenv("CUTROOM_CATALOG"))
 	if err != nil {
 		e.fail(err)
 	}
@@ -104,7 +117,7 @@ func (e *Environment) Catalog() *catalog.Catalog {
 
 // Tiers returns the table of tiers of CUTROOM_TIERS.
 func (e *Environment) Tiers() credential.Tiers {
-	tiers, err := Tiers(e.getenv("CUTROOM_TIERS"))
+	tiers, err := e.files().readTiers(e.getenv("CUTROOM_TIERS"))
 	if err != nil {
 		e.fail(err)
 	}

@@ -16,7 +16,27 @@ import (
 
 // Tiers reads the table of tiers from a file (CUTROOM_TIERS), or returns the built-in
 // one if file is "".
-func Tiers(file string) (credential.Tiers, error) {
+func Tiers(file string) (credential.Tiers, error) { return inYAML().readTiers(file) }
+
+// Catalog reads the models from a file (CUTROOM_CATALOG), or returns the built-in
+// ones if file is "". The family (CUTROOM_FAMILY) is part of their names.
+func Catalog(family, file string) (*catalog.Catalog, error) {
+	return inYAML().readCatalog(family, file)
+}
+
+// format is how files are written.
+type format struct {
+	tiers   func(source []byte) (credential.Tiers, error)
+	catalog func(source []byte, family string) (*catalog.Catalog, error)
+}
+
+// inYAML is how people write them.
+func inYAML() *format { return &format{credential.ParseTiers, catalog.Parse} }
+
+// inJSON is how a deploy gives them to functions.
+func inJSON() *format { return &format{credential.ParseTiersJSON, catalog.ParseJSON} }
+
+func (f *format) readTiers(file string) (credential.Tiers, error) {
 	if file == "" {
 		return credential.DefaultTiers(), nil
 	}
@@ -24,16 +44,14 @@ func Tiers(file string) (credential.Tiers, error) {
 	if err != nil {
 		return nil, fmt.Errorf("CUTROOM_TIERS: %w", err)
 	}
-	tiers, err := credential.ParseTiers(source)
+	tiers, err := f.tiers(source)
 	if err != nil {
 		return nil, fmt.Errorf("CUTROOM_TIERS: %s: %w", file, err)
 	}
 	return tiers, nil
 }
 
-// Catalog reads the models from a file (CUTROOM_CATALOG), or returns the built-in
-// ones if file is "". The family (CUTROOM_FAMILY) is part of their names.
-func Catalog(family, file string) (*catalog.Catalog, error) {
+func (f *format) readCatalog(family, file string) (*catalog.Catalog, error) {
 	if file == "" {
 		known, err := catalog.Default(family)
 		if err != nil {
@@ -45,7 +63,7 @@ func Catalog(family, file string) (*catalog.Catalog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("CUTROOM_CATALOG: %w", err)
 	}
-	known, err := catalog.Parse(source, family)
+	known, err := f.catalog(source, family)
 	if err != nil {
 		return nil, fmt.Errorf("CUTROOM_CATALOG: %s: %w", file, err)
 	}

@@ -93,3 +93,30 @@ func TestEnvironment(t *testing.T) {
 		}
 	}
 }
+
+// The files of a function are in JSON, those of other programs in YAML.
+func TestFilesOfFunctions(t *testing.T) {
+	folder := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	files := map[string]string{
+		"CUTROOM_TIERS": write("tiers.json", `{"default": {"PendingJobs": 3}}`), "CUTROOM_CATALOG": write("catalog.json", "{}"),
+	}
+	e := setting.NewFunction(func(name string) string { return files[name] })
+	if got := e.Tiers().Find("default").PendingJobs; got != 3 || e.Err() != nil {
+		t.Errorf("a tier has %d pending jobs, %v", got, e.Err())
+	}
+	if e.Catalog(); e.Err() == nil || !strings.Contains(e.Err().Error(), "catalog.json: limits") {
+		t.Errorf("a catalog of nothing: %v", e.Err())
+	}
+	files["CUTROOM_TIERS"] = write("tiers.yaml", "default: {pending_jobs: 3}")
+	e = setting.NewFunction(func(name string) string { return files[name] })
+	if e.Tiers(); e.Err() == nil {
+		t.Error("a function reads YAML")
+	}
+}

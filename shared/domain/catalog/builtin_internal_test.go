@@ -58,6 +58,51 @@ func TestBuiltinIsTheCatalog(t *testing.T) {
 	}
 }
 
+// A catalog in JSON is the one that it was made of, with all that a catalog can say.
+func TestACatalogInJSON(t *testing.T) {
+	source, err := os.ReadFile("catalog.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source = bytes.Replace(source, []byte("kind: image\n"), []byte(`kind: image
+    price: {per_edit: "0.02"}
+    comfyui:
+      workflow: edit.json
+      prompt: 6.text
+      seed: [3.seed, "57:3.noise_seed"]
+      data: 1.image
+      reference: 2.image
+      without_reference: [2, 20]
+      result: 9
+      memory: 12GiB
+      options: {resolution: 7.size}
+`), 1)
+	source = append([]byte("currency: EUR\n"), source...)
+	want, err := Parse(source, "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := JSON(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := ParseJSON(text, "acme")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, cmp.Exporter(func(reflect.Type) bool { return true })); diff != "" {
+		t.Errorf("it differs (-yaml +json):\n%s", diff)
+	}
+	for _, c := range []struct{ source, family string }{{"{", "acme"}, {`{"Modles": []}`, "acme"}, {"{}", "acme"}, {string(text), "a/b"}} {
+		if _, err := ParseJSON([]byte(c.source), c.family); err == nil {
+			t.Errorf("%.20q of the family %s is a catalog", c.source, c.family)
+		}
+	}
+	if _, err := JSON([]byte("modles: []\n")); err == nil {
+		t.Error("a field that is none was taken")
+	}
+}
+
 // inGo returns a value as an expression of Go. Fields that are not set are left out.
 func inGo(v reflect.Value) string {
 	var text strings.Builder

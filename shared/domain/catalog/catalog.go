@@ -3,6 +3,7 @@ package catalog
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -96,10 +97,9 @@ func Parse(source []byte, family string) (*Catalog, error) {
 		return nil, err
 	}
 	source = bytes.ReplaceAll(source, []byte(familyPlace), []byte(family))
-	var file catalogFile
-	decoder := yaml.NewDecoder(bytes.NewReader(source), yaml.Strict())
-	if err := decoder.Decode(&file); err != nil {
-		return nil, errors.New(yaml.FormatError(err, false, false))
+	file, err := readFile(source)
+	if err != nil {
+		return nil, err
 	}
 	catalog, err := file.catalog()
 	var wrong *pathError
@@ -107,6 +107,40 @@ func Parse(source []byte, family string) (*Catalog, error) {
 		return nil, fmt.Errorf("line %d: %w", lineOf(source, wrong.path), wrong.err)
 	}
 	return catalog, err
+}
+
+// readFile reads a catalog file without a look at what it says.
+func readFile(source []byte) (file catalogFile, err error) {
+	if err := yaml.NewDecoder(bytes.NewReader(source), yaml.Strict()).Decode(&file); err != nil {
+		return file, errors.New(yaml.FormatError(err, false, false))
+	}
+	return file, nil
+}
+
+// JSON returns a catalog file in the form that ParseJSON reads. Functions read that at each of
+// their starts: YAML takes ten times as long, and what reads it is 0.6 MB of a program.
+func JSON(source []byte) ([]byte, error) {
+	file, err := readFile(source)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(file)
+}
+
+// ParseJSON reads what JSON returned, with $family replaced by the family. An error does not
+// say where the file is wrong.
+func ParseJSON(source []byte, family string) (*Catalog, error) {
+	if err := checkFamily(family); err != nil {
+		return nil, err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(bytes.ReplaceAll(source, []byte(familyPlace), []byte(family))))
+	decoder.UseNumber() // a float might change a number
+	decoder.DisallowUnknownFields()
+	var file catalogFile
+	if err := decoder.Decode(&file); err != nil {
+		return nil, err
+	}
+	return file.catalog()
 }
 
 // familyPlace stands for the family in a file.

@@ -81,11 +81,14 @@ func (n *names) UnmarshalYAML(read func(any) error) error {
 }
 
 // places is a place or a list of places, each as "node.input".
-type places struct{ names }
+type places names
+
+// UnmarshalYAML reads either.
+func (p *places) UnmarshalYAML(read func(any) error) error { return (*names)(p).UnmarshalYAML(read) }
 
 // parse returns the places.
 func (p places) parse() (parsed []Place, err error) {
-	for _, text := range p.names {
+	for _, text := range p {
 		node, input, found := strings.Cut(text, ".")
 		if !found || node == "" || input == "" {
 			return nil, fmt.Errorf("%.64q is not the id of a node and the name of an input, such as 6.text", text)

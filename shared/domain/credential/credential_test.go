@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -140,6 +141,18 @@ func TestTiers(t *testing.T) {
 	if tiers, err := credential.ParseTiers([]byte("default: {uploads: 0}\n")); err != nil ||
 		tiers.Find("default").Uploads != 0 {
 		t.Errorf("got %+v, %v", tiers, err)
+	}
+	text, err := tiers.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := credential.ParseTiersJSON(text); err != nil || !maps.Equal(got, tiers) {
+		t.Errorf("in JSON they are %+v, %v; want %+v", got, err, tiers)
+	}
+	for _, wrong := range []string{"{", "{}", `{"default": {"Uploads": -1}}`} {
+		if tiers, err := credential.ParseTiersJSON([]byte(wrong)); err == nil {
+			t.Errorf("%s is %+v", wrong, tiers)
+		}
 	}
 	for source, want := range map[string]string{
 		"default: {uploads: -1}\n":                         "0 (none) or more",

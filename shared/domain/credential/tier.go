@@ -2,6 +2,7 @@ package credential
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 
@@ -95,7 +96,25 @@ func ParseTiers(source []byte) (Tiers, error) {
 	if err := yaml.NewDecoder(bytes.NewReader(source), yaml.Strict()).Decode(&tiers); err != nil {
 		return nil, errors.New(yaml.FormatError(err, false, false))
 	}
-	for name, tier := range tiers {
+	return tiers.checked()
+}
+
+// JSON returns the table in the form that ParseTiersJSON reads. Functions read that, as they do
+// the catalog's.
+func (t Tiers) JSON() ([]byte, error) { return json.Marshal(t) }
+
+// ParseTiersJSON reads what JSON returned.
+func ParseTiersJSON(source []byte) (Tiers, error) {
+	tiers := Tiers{}
+	if err := json.Unmarshal(source, &tiers); err != nil {
+		return nil, err
+	}
+	return tiers.checked()
+}
+
+// checked returns the table with the names of its tiers, if it is valid.
+func (t Tiers) checked() (Tiers, error) {
+	for name, tier := range t {
 		lowest := min(int64(tier.PendingJobs), int64(tier.Burst), tier.StoredBytes, int64(tier.Uploads),
 			int64(tier.RealtimeSessions), int64(tier.RealtimeSessionsPerKey), int64(tier.RealtimeLine),
 			int64(tier.EventStreams), int64(tier.EventStreamsPerKey),
@@ -107,12 +126,12 @@ func ParseTiers(source []byte) (Tiers, error) {
 			return nil, fmt.Errorf("tier %q: requests_per_second needs a burst of 1 or more", name)
 		}
 		tier.Name = name
-		tiers[name] = tier
+		t[name] = tier
 	}
-	if _, ok := tiers[DefaultTier]; !ok {
+	if _, ok := t[DefaultTier]; !ok {
 		return nil, fmt.Errorf("there is no tier %q", DefaultTier)
 	}
-	return tiers, nil
+	return t, nil
 }
 
 // Find returns the tier by name, or the default one if there is none: a key must
