@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"maps"
@@ -66,7 +67,8 @@ func TestFunctionsGetOnlyTheirOwnSettings(t *testing.T) {
 			t.Errorf("%s knows of the secret: %t", name, ok)
 		}
 	}
-	made = synthesize(t, map[string]any{"watch": "off", "worker": "none", "streaming": "off", "catalog": "../shared/domain/catalog/catalog.yaml"})
+	catalog := copied(t, "../shared/domain/catalog/catalog.yaml")
+	made = synthesize(t, map[string]any{"watch": "off", "worker": "none", "streaming": "off", "catalog": catalog})
 	for _, f := range made.of(t, "AWS::Lambda::Function") {
 		variables := at(f.Properties, "Environment", "Variables").(map[string]any)
 		if variables["CUTROOM_RESPONSE"] != "buffered" || variables["CUTROOM_CATALOG"] != "/opt/catalog.json" ||
@@ -194,4 +196,32 @@ func (m template) nameOf(value any) string {
 		}
 	}
 	return fmt.Sprint(value)
+}
+
+// copied returns the name of a copy of a file in this folder, where a deploy may read it.
+func copied(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.CreateTemp(".", "copied-*"+filepath.Ext(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Remove(file.Name()) })
+	_, err = file.Write(text)
+	if err := errors.Join(err, file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return filepath.Base(file.Name())
+}
+
+// A file that no function could read stops the deploy.
+func TestWrongFilesOfTheDeployer(t *testing.T) {
+	for _, o := range []options{{Catalog: "permissions.go", Family: "gen"}, {Tiers: "permissions.go"}} {
+		if _, err := (&stack{options: o}).newSettings(); err == nil || !strings.Contains(err.Error(), "permissions.go") {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
 }

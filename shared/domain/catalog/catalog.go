@@ -15,8 +15,7 @@ import (
 	"cutroom/shared/domain/ascii"
 )
 
-// The patterns of names do not include their maximum lengths: a counted
-// repetition is slow to compile, and a function compiles them at every start.
+// The longest names, in bytes.
 const (
 	maxFamily = 64
 	maxName   = 128
