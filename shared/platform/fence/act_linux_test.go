@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -70,7 +71,32 @@ var acts = map[string]func(string) error{
 		_, _, errno := unix.RawSyscall(unix.SYS_KEXEC_LOAD, 0, 0, 0)
 		return failed(errno)
 	},
-	"signal": func(string) error { return unix.Kill(os.Getpid(), 0) },
+	"signal":  func(string) error { return unix.Kill(os.Getpid(), 0) },
+	"shorten": func(path string) error { return unix.Truncate(path, 1) },
+	"age":     func(path string) error { return os.Chtimes(path, time.Unix(1, 0), time.Unix(1, 0)) },
+	// These change the process whose number they are given, which has nothing to do with them.
+	"limit": func(process string) error {
+		pid, limit := number(process), unix.Rlimit{}
+		return errors.Join(unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &limit), unix.Prlimit(pid, unix.RLIMIT_NOFILE, &limit, nil))
+	},
+	"slow": func(process string) error {
+		const most = 20 // the system call returns this, less the nice value
+		level, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+		return errors.Join(err, unix.Setpriority(unix.PRIO_PROCESS, number(process), most-level))
+	},
+	"place": func(process string) error {
+		var processors unix.CPUSet
+		err := unix.SchedGetaffinity(0, &processors)
+		return errors.Join(err, unix.SchedSetaffinity(number(process), &processors))
+	},
+	"alarm": func(process string) error {
+		var ends [2]int
+		if err := unix.Pipe(ends[:]); err != nil {
+			return err
+		}
+		_, err := unix.FcntlInt(uintptr(ends[0]), unix.F_SETOWN, number(process))
+		return err
+	},
 	"start": func(string) error {
 		pid, err := syscall.ForkExec(
 			"/proc/self/exe", []string{"child"}, &syscall.ProcAttr{Env: []string{actName + "=nothing"}},
@@ -123,6 +149,15 @@ func failed(errno syscall.Errno) error {
 		return nil
 	}
 	return errno
+}
+
+// number reads the number of a process.
+func number(process string) int {
+	pid, err := strconv.Atoi(process)
+	if err != nil {
+		panic(err)
+	}
+	return pid
 }
 
 // unsupported makes a call with invalid arguments. If the kernel says that they

@@ -2,6 +2,7 @@ package fence
 
 import (
 	"fmt"
+	"slices"
 
 	seccomp "github.com/elastic/go-seccomp-bpf"
 	"github.com/elastic/go-seccomp-bpf/arch"
@@ -14,32 +15,33 @@ import (
 // allowed are the system calls of a program that reads files, computes with
 // threads, and writes files. All others fail with EPERM: sockets, tracing,
 // mounting, keys, BPF, namespaces, anything about other users and processes,
-// and whatever is added to Linux later.
+// and whatever is added to Linux later. So do those that change a file by its
+// name, which no version of Landlock restricts, or not that of each kernel:
+// truncate is free before Linux 6.2, the times of files always.
 var allowed = []string{
 	// files
 	"access", "faccessat", "faccessat2", "open", "openat", "openat2", "creat", "close", "close_range", "dup",
-	"dup2", "dup3", "fcntl", "read", "pread64", "readv", "preadv", "preadv2", "write", "pwrite64", "writev",
+	"dup2", "dup3", "read", "pread64", "readv", "preadv", "preadv2", "write", "pwrite64", "writev",
 	"pwritev", "pwritev2", "lseek", "stat", "fstat", "lstat", "newfstatat", "statx", "statfs", "fstatfs",
 	"getdents", "getdents64", "readlink", "readlinkat", "getcwd", "chdir", "fchdir", "mkdir", "mkdirat",
-	"unlink", "unlinkat", "rmdir", "rename", "renameat", "renameat2", "truncate", "ftruncate", "fallocate",
+	"unlink", "unlinkat", "rmdir", "rename", "renameat", "renameat2", "ftruncate", "fallocate",
 	"fadvise64", "readahead", "fsync", "fdatasync", "sync_file_range", "sendfile", "copy_file_range", "splice",
-	"umask", "utimensat", "pipe", "pipe2", "poll", "ppoll", "select", "pselect6", "epoll_create",
+	"umask", "pipe", "pipe2", "poll", "ppoll", "select", "pselect6", "epoll_create",
 	"epoll_create1", "epoll_ctl", "epoll_wait", "epoll_pwait", "eventfd", "eventfd2",
 	// memory
 	"brk", "mmap", "munmap", "mremap", "mprotect", "madvise", "mincore", "mlock", "munlock", "msync",
 	"membarrier", "pkey_alloc", "pkey_free", "pkey_mprotect", "get_mempolicy", "set_mempolicy", "mbind",
 	// threads and time
 	"futex", "futex_waitv", "futex_wake", "futex_wait", "futex_requeue", "set_robust_list", "get_robust_list",
-	"set_tid_address", "rseq", "arch_prctl", "sched_yield", "sched_getaffinity", "sched_setaffinity",
-	"sched_getparam", "sched_getscheduler", "sched_setscheduler", "sched_get_priority_max",
-	"sched_get_priority_min", "getpriority", "setpriority", "clock_gettime", "clock_getres", "clock_nanosleep",
+	"set_tid_address", "rseq", "arch_prctl", "sched_yield", "sched_getaffinity", "sched_getparam",
+	"sched_getscheduler", "sched_get_priority_max", "sched_get_priority_min", "getpriority", "clock_gettime", "clock_getres", "clock_nanosleep",
 	"gettimeofday", "time", "times", "nanosleep", "timer_create", "timer_settime", "timer_gettime",
 	"timer_delete", "setitimer", "getitimer", "alarm", "pause", "restart_syscall", "exit", "exit_group",
 	"rt_sigaction", "rt_sigprocmask", "rt_sigreturn", "rt_sigpending", "rt_sigsuspend", "rt_sigtimedwait",
 	"sigaltstack",
 	// itself
 	"execve", "getpid", "getppid", "gettid", "getpgrp", "getpgid", "getuid", "geteuid", "getgid", "getegid",
-	"getresuid", "getresgid", "getgroups", "getrlimit", "setrlimit", "prlimit64", "getrusage", "sysinfo",
+	"getresuid", "getresgid", "getgroups", "getrlimit", "setrlimit", "getrusage", "sysinfo",
 	"uname", "getrandom", "getcpu", "capget", "riscv_hwprobe", "riscv_flush_icache",
 }
 
@@ -59,8 +61,18 @@ var requests = []uint64{unix.TCGETS, unix.TIOCGWINSZ, unix.TIOCINQ, 0x5421, 0x54
 // The options of prctl: names of threads and of memory.
 var options = []uint64{unix.PR_SET_NAME, unix.PR_GET_NAME, unix.PR_SET_VMA, unix.PR_GET_DUMPABLE, unix.PR_CAPBSET_READ}
 
+// commands are those of fcntl: to duplicate a descriptor, its flags, and the size of a pipe.
+// Others have any signal sent to any process of the same user (F_SETOWN, F_SETSIG).
+var commands = []uint64{
+	unix.F_DUPFD, unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL, unix.F_GETPIPE_SZ,
+	unix.F_SETPIPE_SZ, unix.F_GET_SEALS,
+}
+
+// ofProcess are calls whose first argument is a process, which they change. 0 is the caller.
+var ofProcess = []string{"prlimit64", "sched_setaffinity", "sched_setparam", "sched_setscheduler"}
+
 // callFilter returns the filter that restricts a program to the calls that are allowed: clone
-// only for threads, and signals only to itself. It is made once, by the server: the
+// only for threads, and signals, limits and priorities only for itself. It is made once, by the server: the
 // library's tables take longer to prepare than all that a launcher does.
 //
 // There is none for an architecture whose calls are not known. Errors: those of a filter
@@ -97,22 +109,25 @@ func policyOf(known *arch.Info) seccomp.Policy {
 		}
 		return found
 	}
-	only := func(name string, operation seccomp.Operation, values ...uint64) []seccomp.NameWithConditions {
+	only := func(name string, argument uint32, operation seccomp.Operation, values ...uint64) []seccomp.NameWithConditions {
 		var rules []seccomp.NameWithConditions
 		for _, value := range values {
 			rules = append(rules, seccomp.NameWithConditions{
-				Name: name, Conditions: seccomp.ArgumentConditions{{Argument: 0, Operation: operation, Value: value}},
+				Name: name, Conditions: seccomp.ArgumentConditions{{Argument: argument, Operation: operation, Value: value}},
 			})
 		}
 		return rules
 	}
-	conditional := append(
-		only("clone", seccomp.BitsSet, unix.CLONE_THREAD), only("tgkill", seccomp.Equal, launcher.OwnProcess)...)
-	conditional = append(conditional, only("prctl", seccomp.Equal, options...)...)
-	for _, request := range requests {
-		conditional = append(conditional, seccomp.NameWithConditions{
-			Name: "ioctl", Conditions: seccomp.ArgumentConditions{{Argument: 1, Operation: seccomp.Equal, Value: request}},
-		})
+	conditional := slices.Concat(
+		only("clone", 0, seccomp.BitsSet, unix.CLONE_THREAD), only("tgkill", 0, seccomp.Equal, launcher.OwnProcess),
+		only("prctl", 0, seccomp.Equal, options...), only("ioctl", 1, seccomp.Equal, requests...),
+		only("fcntl", 1, seccomp.Equal, commands...),
+		[]seccomp.NameWithConditions{{Name: "setpriority", Conditions: seccomp.ArgumentConditions{
+			{Argument: 0, Operation: seccomp.Equal, Value: unix.PRIO_PROCESS}, {Argument: 1, Operation: seccomp.Equal},
+		}}},
+	)
+	for _, name := range ofProcess {
+		conditional = append(conditional, only(name, 0, seccomp.Equal, 0)...)
 	}
 	return seccomp.Policy{
 		DefaultAction: seccomp.ActionErrno,
