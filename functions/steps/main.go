@@ -30,7 +30,7 @@ func steps() (func(context.Context, any) (any, error), error) {
 	}
 	store, bucket := p.Batches(), p.Bucket()
 	sweeper := &batch.Sweeper{Store: store, Blobs: bucket, Now: time.Now}
-	files, self := p.Files(bucket), lambdainvoke.NewFunction(p.AWS, p.Required("CUTROOM_STEPS_FUNCTION"), time.Now)
+	files, self := p.Results(bucket), lambdainvoke.NewFunction(p.AWS, p.Required("CUTROOM_STEPS_FUNCTION"), time.Now)
 	if err := p.Err(); err != nil {
 		return nil, err
 	}

@@ -85,7 +85,18 @@ func (s *Files) spreadNow(ctx context.Context, account string, limit int64) bool
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
+	if s.follows {
+		from, err := s.spreads.spreadFrom(ctx, account)
+		return err == nil && s.spreads.reached(from)
+	}
 	return s.spreads.isSpread(ctx, account)
+}
+
+// FollowSpread makes Create and Reserve spread only accounts that others have decided to spread.
+// It is for who stores under no limit what belongs to accounts that may have one.
+func (s *Files) FollowSpread() *Files {
+	s.follows = true
+	return s
 }
 
 // everSpread reports whether something of an account may be in other partitions than the first.

@@ -30,13 +30,17 @@ type Files struct {
 	table   string
 	spread  fileSpread
 	spreads *spreads
+	// follows is set by FollowSpread.
+	follows bool
 }
 
 var _ file.Store = (*Files)(nil)
 
 // NewFiles returns the files in the table. The clock tells when an account is spread.
 func NewFiles(client *dynamodb.Client, table string, now func() time.Time) *Files {
-	return &Files{client, table, usualFileSpread, newSpreads(client, table, now, filesSpreadKey)}
+	return &Files{
+		client: client, table: table, spread: usualFileSpread, spreads: newSpreads(client, table, now, filesSpreadKey),
+	}
 }
 
 // Create records a file whose bytes are stored or pending, by one transaction.

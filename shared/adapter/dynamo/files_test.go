@@ -2,6 +2,7 @@ package dynamo_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -348,4 +349,32 @@ func TestFilesOfBeforeTheirAccountWasSpread(t *testing.T) {
 	s.wantStorageLeft(limit-20-30-60, limit)
 	conformance.OK(t, s.Release(t.Context(), room))
 	s.wantStorageLeft(limit-20-30, limit)
+}
+
+// What is stored under no limit for an account that has one, as the results of batches are, does
+// not spread the account, and goes where others have spread it.
+func TestResultsDoNotSpreadAnAccount(t *testing.T) {
+	s := newFileTable(t, local.Cloud(t))
+	results := dynamo.NewFiles(s.client, s.table, time.Now).SpreadAtOnce().FollowSpread()
+	partitions := func() (found int) {
+		for _, i := range s.items() {
+			if strings.HasPrefix(textIn(i, "account"), "acme#") {
+				found++
+			}
+		}
+		return found
+	}
+	const limit = 100
+	conformance.OK(t, results.Create(t.Context(), s.new(1, 30), 0))
+	conformance.Same(t, "items in other partitions", partitions(), 0)
+	s.wantStorageLeft(70, limit)
+	// A process that relied on this account's not being spread would wait for ten minutes.
+	results = dynamo.NewFiles(s.client, s.table, time.Now).SpreadAtOnce().FollowSpread()
+	conformance.OK(t, s.SpreadFiles(t.Context(), "acme", s.now.Add(-time.Hour)))
+	conformance.OK(t, results.Create(t.Context(), s.new(2, 30), 0))
+	if partitions() < 4 { // since when it is spread, the file, its entry, and a part of the sum
+		t.Errorf("%d items are in other partitions", partitions())
+	}
+	s.SpreadAtOnce()
+	s.wantStorageLeft(40, limit)
 }

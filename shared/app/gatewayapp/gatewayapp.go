@@ -75,10 +75,21 @@ func New() (*Parts, error) {
 func (p *Parts) Bucket() *s3blob.Store { return s3blob.New(p.AWS, p.Required("CUTROOM_BUCKET")) }
 
 // Files returns the stored files, whose bytes are in the bucket.
-func (p *Parts) Files(bucket *s3blob.Store) *file.Service {
+func (p *Parts) Files(bucket *s3blob.Store) *file.Service { return filesOf(p.fileRecords(), bucket) }
+
+// Results is Files for who adds the results of batches. They are stored under no limit, also
+// for accounts that have one, and are not to spread those as if they had none.
+func (p *Parts) Results(bucket *s3blob.Store) *file.Service {
+	return filesOf(p.fileRecords().FollowSpread(), bucket)
+}
+
+func (p *Parts) fileRecords() *dynamo.Files {
+	return dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE"), time.Now)
+}
+
+func filesOf(records *dynamo.Files, bucket *s3blob.Store) *file.Service {
 	return file.NewService(file.Config{
-		Store: dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE"), time.Now), Blobs: bucket, Signed: bucket,
-		SpreadBlobs: true, IDs: file.NewIDs(time.Now, rand.Reader), Now: time.Now,
+		Store: records, Blobs: bucket, Signed: bucket, SpreadBlobs: true, IDs: file.NewIDs(time.Now, rand.Reader), Now: time.Now,
 	})
 }
 
