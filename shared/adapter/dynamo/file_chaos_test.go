@@ -40,6 +40,7 @@ type storageChaos struct {
 	paused        []*pausedCall
 	quiet, failed bool
 
+	plain     *dynamodb.Client
 	processes []*dynamo.Files
 	calls     []*storageCall
 	stored    []file.File
@@ -55,6 +56,8 @@ type storageChaos struct {
 type storageCall struct {
 	what         string
 	bytes, limit int64
+	// ended are the entries that had ended when it began, which are not in its way.
+	ended map[string]bool
 	// promise says that the call adds a pending file, of which there may be mostPromises.
 	promise bool
 	// may says that a refusal is right: at some time of the call too little remained.
@@ -167,7 +170,9 @@ func (c *storageChaos) state() (bytes, promises int64) {
 // allow notes which refusals are right.
 func (c *storageChaos) allow(bytes, promises int64) {
 	for _, call := range c.calls {
-		call.may = call.may || call.limit > 0 && bytes+call.bytes > call.limit || call.promise && promises >= mostPromises
+		ended, broken := c.counted(call.ended)
+		full := call.limit > 0 && bytes-ended+call.bytes > call.limit
+		call.may = call.may || full || call.promise && promises-broken >= mostPromises
 	}
 }
 
@@ -183,6 +188,7 @@ func (c *storageChaos) do(call *storageCall, run func(context.Context, *dynamo.F
 	files := c.processes[c.random.IntN(len(c.processes))]
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	call.ended = c.ended()
 	c.calls = append(c.calls, call)
 	c.allow(c.state())
 	go func() {
@@ -212,14 +218,21 @@ func isLimited(err error) bool { return fault.Is(err, fault.Limited) }
 // choose begins a call.
 func (c *storageChaos) choose() {
 	limits := []int64{100, 100, 100, 160, 60, 0}
-	limit, size, now := limits[c.random.IntN(len(limits))], 1+c.random.Int64N(25), chaosBegins
+	limit, size, now := limits[c.random.IntN(len(limits))], 1+c.random.Int64N(25), c.Now()
+	later := func() time.Time { return now.Add(time.Minute + time.Duration(c.random.Int64N(int64(50*time.Minute)))) }
 	c.number++
-	f := file.File{ID: fmt.Sprintf("file_%05d", c.number), Account: "acme", MD5: fmt.Sprintf("%032x", c.number), Size: size,
+	f := file.File{ID: fmt.Sprintf("file_%05d", c.number), Account: "acme", MD5: fmt.Sprintf("%032x", c.number%5), Size: size,
 		Blob: "a", CreatedAt: now}
+	if c.random.IntN(3) > 0 {
+		f.ExpiresAt = later()
+	}
 	call := &storageCall{what: fmt.Sprintf("create %s of %d under %d", f.ID, size, limit), bytes: size, limit: limit}
 	create := func(ctx context.Context, s *dynamo.Files) error { return s.Create(ctx, f, limit) }
-	switch draw := c.random.IntN(8); {
+	switch draw := c.random.IntN(10); {
 	case draw < 2:
+		if c.random.IntN(20) == 0 {
+			f.Size, call.bytes = 0, 0 // which counts nothing, and ends as others do
+		}
 		c.do(call, create, func(err error) {
 			if !isLimited(err) {
 				c.stored = append(c.stored, f)
@@ -227,14 +240,14 @@ func (c *storageChaos) choose() {
 		})
 	case draw < 4:
 		call.what = strings.Replace(call.what, "create", "reserve", 1)
-		r := file.Reservation{Account: "acme", ID: f.ID, Until: now.Add(time.Hour)}
+		r := file.Reservation{Account: "acme", ID: f.ID, Until: later()}
 		c.do(call, func(ctx context.Context, s *dynamo.Files) (err error) {
 			r, err = s.Reserve(ctx, r, size, size, limit, now)
 			return err
 		}, func(error) { c.held = append(c.held, r) })
 	case draw == 4 && len(c.held) > 0 && c.held[0].Bytes > 0:
 		f.Room, c.held = c.held[0], c.held[1:]
-		call.what, call.bytes = fmt.Sprintf("replace %v by %s", f.Room, call.what), size-f.Room.Bytes
+		call.what, call.bytes = fmt.Sprintf("replace %v by %s", f.Room, call.what), size // others may have ended it
 		c.do(call, create, func(err error) {
 			if !isLimited(err) {
 				c.stored, f.Room.Bytes = append(c.stored, f), 0 // it may be replaced
@@ -259,8 +272,22 @@ func (c *storageChaos) choose() {
 	case draw == 7 && len(c.promised) > 0 && c.random.IntN(2) == 0:
 		c.delete(c.promised[0])
 		c.promised = c.promised[1:]
+	case draw == 8:
+		c.expire()
+	case draw == 9 && len(c.held) > 0:
+		r := c.held[0]
+		c.held = c.held[1:]
+		r.Until = later()
+		least := max(1, r.Bytes+c.random.Int64N(20)-5)
+		most := least + c.random.Int64N(5)
+		call.what = fmt.Sprintf("renew %v with %d to %d under %d", r, least, most, limit)
+		call.bytes = least // others may have ended it
+		c.do(call, func(ctx context.Context, s *dynamo.Files) (err error) {
+			r, err = s.Reserve(ctx, r, least, most, limit, now)
+			return err
+		}, func(error) { c.held = append(c.held, r) })
 	case draw == 7:
-		f.Pending, f.UploadUntil, f.Size = true, now.Add(time.Hour), f.Size+2
+		f.Pending, f.UploadUntil, f.Size = true, later(), f.Size+2
 		f.Upload = file.PendingUpload{Bytes: 2, Limit: limit, Most: mostPromises}
 		call.what, call.bytes, call.promise = strings.Replace(call.what, "create", "announce", 1), 2, true
 		c.do(call, func(ctx context.Context, s *dynamo.Files) error {
@@ -271,7 +298,9 @@ func (c *storageChaos) choose() {
 			call.bytes, call.promise, call.may = f.Size-2, false, false
 			c.allow(c.state())
 			c.mu.Unlock()
-			return s.Finalize(ctx, f, now)
+			stored := f
+			stored.Pending = false
+			return s.Finalize(ctx, stored, now)
 		}, func(error) { c.promised = append(c.promised, f) })
 	}
 }
@@ -282,7 +311,7 @@ func (c *storageChaos) delete(f file.File) {
 		if err := s.Abandon(ctx, f.ID); err != nil && !fault.Is(err, fault.NotFound) {
 			return err
 		}
-		_, err := s.Delete(ctx, "acme", f.ID, chaosBegins)
+		_, err := s.Delete(ctx, "acme", f.ID, c.Now())
 		return err
 	}, func(err error) {
 		if err != nil && !fault.Is(err, fault.NotFound) {
@@ -327,6 +356,7 @@ func (c *storageChaos) end() {
 	c.mu.Unlock()
 	time.Sleep(time.Hour)
 	bytes, _ := c.state()
+	c.lists()
 	limit := bytes + 50
 	f := file.File{ID: "file_last", Account: "acme", MD5: "last", Size: 51, Blob: "a", CreatedAt: chaosBegins}
 	if err := c.processes[0].Create(c.Context(), f, limit); !fault.Is(err, fault.Limited) {
@@ -350,6 +380,7 @@ func TestStorageChaos(t *testing.T) {
 			config.APIOptions = append(config.APIOptions, func(stack *middleware.Stack) error {
 				return stack.Initialize.Insert(c, "Simulation", middleware.Before)
 			})
+			c.plain = dynamo.NewClient(c.cloud.Config())
 			for _, skew := range []time.Duration{0, -9 * time.Minute, 9 * time.Minute} {
 				c.processes = append(c.processes, dynamo.NewFiles(dynamo.NewClient(config), "files",
 					func() time.Time { return c.Now().Add(skew) }).SpreadAtOnce().SpreadAfter(time.Hour))

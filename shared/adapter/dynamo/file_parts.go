@@ -149,8 +149,8 @@ func (s *Files) countPart(account string, part uint32, c tally, g roomGrowth) ty
 	values := item{}
 	for n, claim := range c.claims() {
 		sum, grown := storageSums[n], g[n]
-		if claim.amount == 0 {
-			continue
+		if claim.amount == 0 && n != ofBytes {
+			continue // there has to be something to add, be it nothing
 		}
 		add = append(add, sum.room+" :"+sum.room)
 		values[":"+sum.room] = number(grown.amount - claim.amount)
