@@ -71,7 +71,7 @@ func (c *Codec) Decode(ctx context.Context, frame []byte, picture *image.YCbCr) 
 	}
 	width, height := int(answer.Width), int(answer.Height)
 	// The helper may have been taken over: what it says is verified too.
-	if width > helper.MaxSide || height > helper.MaxSide || width*height > MaxPixels {
+	if height < 1 || width > helper.MaxSide || height > helper.MaxSide || width*height > MaxPixels {
 		return false, c.drop(h)
 	}
 	libvpx.Resize(picture, image.Pt(width, height))

@@ -125,7 +125,9 @@ func (h *process) ask(ctx context.Context, order helper.Request) (told helper.An
 	if order.Do == helper.DoNothing {
 		limit = startTime
 	}
-	if err := h.out.SetReadDeadline(time.Now().Add(limit)); err != nil {
+	until := time.Now().Add(limit)
+	// A helper that was taken over may leave the requests where they are.
+	if err := errors.Join(h.in.SetWriteDeadline(until), h.out.SetReadDeadline(until)); err != nil {
 		return told, err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = h.out.SetReadDeadline(time.Unix(1, 0)) })
@@ -134,15 +136,15 @@ func (h *process) ask(ctx context.Context, order helper.Request) (told helper.An
 	if _, err := binary.Encode(buffer[:], binary.LittleEndian, order); err != nil {
 		return told, err
 	}
-	if _, err := h.in.Write(buffer[:helper.RequestSize]); err != nil {
-		return told, err
+	if _, err = h.in.Write(buffer[:helper.RequestSize]); err == nil {
+		_, err = io.ReadFull(h.out, buffer[:helper.AnswerSize])
 	}
-	if _, err := io.ReadFull(h.out, buffer[:helper.AnswerSize]); err != nil {
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			h.mu.Lock()
-			h.cause = errors.New("it took too long")
-			h.mu.Unlock()
-		}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		h.mu.Lock()
+		h.cause = errors.New("it took too long")
+		h.mu.Unlock()
+	}
+	if err != nil {
 		return told, err
 	}
 	_, err = binary.Decode(buffer[:helper.AnswerSize], binary.LittleEndian, &told)
