@@ -61,6 +61,28 @@ func newStepped(t *testing.T) *stepped {
 	elapsed := machine.elapsed
 	machine.wall = func() time.Time { return time.Now().Add(time.Duration(w.wall.Load() + w.elapsed.Load())) }
 	machine.elapsed = func() time.Duration { return elapsed() + time.Duration(w.elapsed.Load()) }
+	ctx, cancel := context.WithCancel(t.Context())
+	w.server = newIdle(ctx, t, machine, &w.log)
+	ended := make(chan error, 1)
+	go func() { ended <- w.server.run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		w.server.close()
+	})
+	w.eventually("the server is ready", func() bool {
+		status,
+			_ := w.call("GET", "/healthz", nil, "")
+		return status == 200
+	})
+	return w
+}
+
+// newIdle opens a server in an empty folder, which does nothing yet.
+func newIdle(ctx context.Context, t *testing.T, machine machineClocks, log io.Writer) *server {
+	t.Helper()
 	var line commandLine
 	parser, err := newParser(&line)
 	if err != nil {
@@ -79,25 +101,11 @@ func newStepped(t *testing.T) *stepped {
 		"--dev-key", "ck_clock_test_key_0123456789", "--workers", "1"}); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	if w.server, err = newServer(ctx, &line.Dev, machine, slog.New(slog.NewTextHandler(&w.log, nil))); err != nil {
+	s, err := newServer(ctx, &line.Dev, machine, slog.New(slog.NewTextHandler(log, nil)))
+	if err != nil {
 		t.Fatal(err)
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- w.server.run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
-		w.server.close()
-	})
-	w.eventually("the server is ready", func() bool {
-		status,
-			_ := w.call("GET", "/healthz", nil, "")
-		return status == 200
-	})
-	return w
+	return s
 }
 
 func (w *stepped) call(method, path string, body io.Reader, contentType string) (int, []byte) {

@@ -54,20 +54,13 @@ func checkAtStart(f dataFlag) (func(bytes int64) time.Duration, error) {
 // lookOver does, while the server serves, what takes the longer the more there is: it
 // checks the database if the start has not, sets aside the blobs that no record knows,
 // mostly of interrupted uploads, and counts those that are missing. A damaged database
-// makes the server stop with a *refusal, and the next start check all of it first. One that
-// cannot be checked does not keep it from the rest.
+// makes the server stop with a *refusal, and the next start check all of it first.
 func (s *server) lookOver(ctx context.Context, stop context.CancelCauseFunc) {
 	defer s.blobs.ForgetNewcomers()
 	if s.unchecked != nil {
 		err := s.checkDatabase(ctx, s.unchecked)
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil || err != nil && s.noteDamage(err, stop) {
 			return
-		case errors.Is(err, integrity.ErrDamaged):
-			s.noteDamage(err, stop)
-			return
-		case err != nil:
-			s.logger.Error("parts of the database could not be checked", "error", err)
 		}
 	}
 	unknown, err := s.setAsideUnknown(ctx, s.sweeper, s.files, s.ended)
@@ -94,26 +87,30 @@ func (s *server) checkDatabase(ctx context.Context, database records.Database) (
 	var skipped []string
 	begun := time.Now()
 	lowpriority.Run(func() { skipped, err = database.Check(ctx) })
-	switch {
-	case err != nil:
-		return err
-	case len(skipped) > 0:
+	if len(skipped) > 0 && ctx.Err() == nil {
 		s.logger.Warn("parts of the database were not checked, as too much was written meanwhile; the next start tries again",
 			"parts", skipped)
-	default:
+	}
+	if err == nil && len(skipped) == 0 {
 		s.logger.Info("the database was checked, and is in order", "took", time.Since(begun))
 	}
-	return nil
+	return err
 }
 
-// noteDamage logs how the database is damaged, and stops the server.
-func (s *server) noteDamage(cause error, stop context.CancelCauseFunc) {
+// noteDamage logs why the database could not be checked, and stops the server if it is
+// damaged, which it reports.
+func (s *server) noteDamage(cause error, stop context.CancelCauseFunc) (damaged bool) {
+	if !errors.Is(cause, integrity.ErrDamaged) {
+		s.logger.Error("parts of the database could not be read to check them", "error", cause)
+		return false
+	}
 	refused := &refusal{database: s.unchecked, flaw: "is damaged", cause: cause, served: true}
 	s.logger.Error("the database is damaged; the server stops", "error", refused)
 	if err := durable.Write(s.damagedFile, strings.NewReader(cause.Error()+"\n"), nil); err != nil {
 		s.logger.Error("note that the database is damaged", "error", err)
 	}
 	stop(refused)
+	return true
 }
 
 // countMissing counts the blobs that records refer to and that are missing.

@@ -255,15 +255,14 @@ func (s storage) knows(ctx context.Context, name string) (bool, error) {
 	return s.records.Files.KnownBlob(ctx, name)
 }
 
-// setAsideUnknown sets aside blobs without a record and returns their number.
+// setAsideUnknown sets aside blobs without a record and returns their number. Where those of one
+// kind cannot be looked up, it goes on with the others.
 func (s storage) setAsideUnknown(ctx context.Context, sweepers ...unknownSweeper) (blobs int, err error) {
 	for _, sweeper := range sweepers {
-		n, err := sweeper.SweepUnknown(ctx)
-		if blobs += n; err != nil {
-			return blobs, err
-		}
+		n, failed := sweeper.SweepUnknown(ctx)
+		blobs, err = blobs+n, errors.Join(err, failed)
 	}
-	return blobs, nil
+	return blobs, err
 }
 
 // unknownSweeper sets aside blobs of one kind without a record and returns their number.

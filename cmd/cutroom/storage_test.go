@@ -3,7 +3,6 @@ package main_test
 import (
 	"bytes"
 	"crypto/md5"
-	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -405,31 +404,6 @@ func TestStartDoesNotWaitForTheCheck(t *testing.T) {
 	eventually(t, "the next start checks while it serves", func() bool {
 		return strings.Contains(server.Log(), "checked while it is served") && strings.Contains(server.Log(), "is in order")
 	})
-	v.wantAll(server.Client())
-}
-
-// TestWhatCannotBeCheckedKeepsNothingElse: where a part of a large database cannot be checked, the
-// log says so, and the server goes on to look for blobs that are missing or unknown.
-func TestWhatCannotBeCheckedKeepsNothingElse(t *testing.T) {
-	t.Parallel()
-	v := newVault(t, nil)
-	if err := filled.Write(t.Context(), v.path(""), filled.Files{
-		Account: "many", Count: 60_000, Name: filled.LongName, Now: time.Now()}); err != nil {
-		t.Fatal(err)
-	}
-	db, err := sql.Open("sqlite", v.path(""))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = db.ExecContext(t.Context(), `create table odd (a text); create index odd_a on odd (a collate nocase);
-		pragma writable_schema = on; update sqlite_schema set sql = replace(sql, 'nocase', 'unknown') where name = 'odd_a'`)
-	if err := errors.Join(err, db.Close()); err != nil {
-		t.Fatal(err)
-	}
-	server := start(t, v.data)
-	for _, words := range []string{"the table odd", "files or results that the database knows are not there"} {
-		eventually(t, "the log says: "+words, func() bool { return strings.Contains(server.Log(), words) })
-	}
 	v.wantAll(server.Client())
 }
 

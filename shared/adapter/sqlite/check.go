@@ -29,11 +29,11 @@ var errBusy = errors.New("sqlite: too much is written for a check")
 
 // Check checks whether the tables of a database are intact, while it may be in use. It
 // reads each by itself, on a connection of its own, and gives a table up while so much is
-// written that the log would grow; skipped names those that it could not check for that.
-// A table that cannot be read hides no damage of others: they are checked all the same, up to
-// the first that is damaged.
+// written that the log would grow; skipped names those that it could not check for that. It
+// ends with the first that is damaged, but goes on after one that cannot be read: others may
+// be damaged.
 //
-// Errors: integrity.ErrDamaged; that of the context; others of the file system, of all tables.
+// Errors: integrity.ErrDamaged; that of the context; others of the file system, joined.
 func Check(ctx context.Context, path string) (skipped []string, err error) {
 	pool, err := openPool(path, url.Values{
 		"mode": {"ro"}, "_busy_timeout": {strconv.FormatInt(busyTimeout.Milliseconds(), 10)}, "_query_only": {"on"},
@@ -50,22 +50,22 @@ func Check(ctx context.Context, path string) (skipped []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var unread []error
+	var unreadable []error
 	for _, table := range tables {
 		err := checkTable(ctx, pool, path, table, log+checkLog)
 		switch {
+		case ctx.Err() != nil:
+			return skipped, errors.Join(append(unreadable, ctx.Err())...)
 		case errors.Is(err, errBusy):
 			skipped = append(skipped, table)
-		case ctx.Err() != nil:
-			return skipped, ctx.Err()
 		case err != nil:
-			unread = append(unread, fmt.Errorf("the table %s: %w", table, damage("check a table", err)))
-		}
-		if err := errors.Join(unread...); errors.Is(err, integrity.ErrDamaged) {
-			return skipped, err
+			err = fmt.Errorf("the table %s: %w", table, damage("check a table", err))
+			if unreadable = append(unreadable, err); errors.Is(err, integrity.ErrDamaged) {
+				return skipped, errors.Join(unreadable...)
+			}
 		}
 	}
-	return skipped, errors.Join(unread...)
+	return skipped, errors.Join(unreadable...)
 }
 
 // tablesOf returns the names of all tables.
