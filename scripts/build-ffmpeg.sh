@@ -17,7 +17,7 @@ export DEBIAN_FRONTEND=noninteractive
 
 filters=aformat,alphaextract,alphamerge,anull,apad,aresample,asetpts,atrim,avgblur,bilateral,blend,color,crop
 filters=$filters,displace,extractplanes,format,fps,gblur,hflip,hstack,loop,lut,lut2,lut3d,lutrgb,lutyuv,maskedmerge
-filters=$filters,median,mergeplanes,null,overlay,pixelize,rgbashift,rotate,scale,select,setparams,setpts,setsar
+filters=$filters,median,mergeplanes,null,overlay,pixelize,removegrain,rgbashift,rotate,scale,select,setparams,setpts,setsar
 filters=$filters,split,tonemap,tpad,transpose,trim,vflip,vstack,zscale
 demuxers=mov,matroska,avi,mpegts,ogg,flv,gif,rawvideo,image2,image2pipe,image_png_pipe,image_jpeg_pipe,image_webp_pipe
 demuxers=$demuxers,image_bmp_pipe,image_tiff_pipe
