@@ -25,6 +25,7 @@ import (
 
 	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/batch"
+	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/usage"
@@ -70,12 +71,14 @@ func newBatchWorld(t *testing.T) *batchWorld {
 	t.Cleanup(lambda.Close)
 	calls := awstest.NewProxy(t, lambda.URL, 1, awstest.Faults{})
 	w.guard(t, calls)
-	catalog, err := os.ReadFile(filepath.Join("..", "shared", "domain", "catalog", "catalog.yaml"))
+	models, err := os.ReadFile(filepath.Join("..", "shared", "domain", "catalog", "catalog.yaml"))
 	must(t, err)
-	catalog = fmt.Appendf(catalog, "\n  - {id: counted, routes: [chat], context_length: 100000, max_output_length: 50, "+
+	models = fmt.Appendf(models, "\n  - {id: counted, routes: [chat], context_length: 100000, max_output_length: 50, "+
 		"price: {input: 1, output: 2, batch: 0.5}, upstreams: [{url: %q, model: counted}]}\n", model.URL+"/v1")
-	path := filepath.Join(t.TempDir(), "catalog.yaml")
-	must(t, os.WriteFile(path, catalog, 0o600))
+	models, err = catalog.JSON(models) // as a deploy gives it to functions
+	must(t, err)
+	path := filepath.Join(t.TempDir(), "catalog.json")
+	must(t, os.WriteFile(path, models, 0o600))
 	w.settings = []string{"CUTROOM_CATALOG=" + path, "AWS_ENDPOINT_URL_LAMBDA=" + calls.URL}
 	stranger, err := credential.NewKey(strangerKey, "stranger", credential.DefaultTier, "", time.Now())
 	must(t, err)

@@ -19,11 +19,6 @@ func TestFunctionsHaveWhatTheyServe(t *testing.T) {
 		"cutroom/shared/service/gateway/tokenizer.(*Tokenizer).Count": {"inference", "steps"},
 		"cutroom/shared/service/gateway.(*Gateway).createBatch":       {"batches"},
 		"github.com/goccy/go-yaml.(*Decoder).Decode":                  {"models"}, // reads its OpenAPI document
-		// These describe all operations of a service when the program starts.
-		"github.com/aws/aws-sdk-go-v2/service/ecs/schemas.init":            nil,
-		"github.com/aws/aws-sdk-go-v2/service/secretsmanager/schemas.init": nil,
-		"github.com/aws/aws-sdk-go-v2/service/sfn/schemas.init":            nil,
-		"github.com/aws/aws-sdk-go-v2/service/sqs/schemas.init":            nil,
 	}
 	for _, f := range functions.All() {
 		text, err := os.ReadFile(program(t, f.Name))
