@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -76,6 +77,8 @@ func TestFullDisk(t *testing.T) {
 
 	t.Run("an upload that does not fit", func(t *testing.T) {
 		before := filesIn(t, filepath.Join(data, "blobs"))
+		// The first job may still be tidied up.
+		isNew := func(blob string) bool { return !slices.Contains(before, blob) && !strings.Contains(blob, first.ID) }
 		const size = 40 << 20
 		clip := io.MultiReader(bytes.NewReader(fixtures.tiny), io.LimitReader(zeros{}, size-int64(len(fixtures.tiny))))
 		_, err := client.Submit(ctx, "gen-2.1", servertest.Form{{Name: "data", FileName: "clip.mp4", Content: clip,
@@ -84,7 +87,7 @@ func TestFullDisk(t *testing.T) {
 			t.Errorf("got %v, want status 507 with a detail that says that there is no room", err)
 		}
 		eventually(t, "nothing of the upload is left", func() bool {
-			return strings.Join(filesIn(t, filepath.Join(data, "blobs")), " ") == strings.Join(before, " ")
+			return !slices.ContainsFunc(filesIn(t, filepath.Join(data, "blobs")), isNew)
 		})
 		if next := edit("gen-2.1", tiny()); next.Status != "completed" {
 			t.Errorf("the next job: %+v (%+v)", next, next.Error)
