@@ -23,10 +23,10 @@ func TestQuotasToRaise(t *testing.T) {
 		"many workers": {map[string]any{"workerMax": "40"}, []string{"vCPUs on demand, 2 a worker: 80 (for workerMax"},
 			[]string{"Fargate: vCPUs"}},
 		"ten million jobs": {map[string]any{"dailyJobs": "10000000", "concurrency": "1000"},
-			[]string{"workerMax is 4, and 10000000 jobs a day need 3500", "requestsPerSecond is 1000, and", "concurrency is 1000, and",
+			[]string{"workerMax is 4, and 10000000 jobs a day need 2900", "requestsPerSecond is 1000, and", "concurrency is 1000, and",
 				"Lambda: concurrent executions: 7200 (an account begins with 1000)",
 				"Nobody raises these limits", "of one function within 10 seconds: 2900, of 1000",
-				"write units a second of a table that is new: 7000, of 4000"},
+				"write units a second of a table that is new: 6400, of 4000"},
 			[]string{"Fargate: vCPUs", "ECS: tasks that a service starts", "Lambda: concurrent", "Step Functions: executions started"}},
 		"other workers": {map[string]any{"dailyJobs": "1000000", "worker": "none", "requestsPerSecond": "5000"}, nil, nil},
 	} {

@@ -53,9 +53,9 @@ const growth = 0.8 / 1.8
 const (
 	startsPerMillion      = 37
 	transitionsOfJob      = 3
-	readsPerMillion       = 1800
-	writesPerMillion      = 700
-	workersPerMillion     = 350
+	readsPerMillion       = 770
+	writesPerMillion      = 640
+	workersPerMillion     = 290
 	completionsPerMillion = 640
 )
 
@@ -63,7 +63,7 @@ const (
 func Quotas() []Quota {
 	warm := "give the table a warm throughput, once and for a fee: aws dynamodb update-table --warm-throughput"
 	return []Quota{
-		{FargateCPUs, "fargate", "L-3032A538", "Fargate On-Demand vCPU resource count", 6, 690, ""},
+		{FargateCPUs, "fargate", "L-3032A538", "Fargate On-Demand vCPU resource count", 6, 580, ""},
 		{ServiceTasks, "ecs", "L-92E49DE3", "Tasks per service", 5000, workersPerMillion, ""},
 		{TaskLaunches, "ecs", "L-0314F8C9", "Rate of tasks launched by a service on AWS Fargate", 500,
 			growth * workersPerMillion, ""},
@@ -73,12 +73,12 @@ func Quotas() []Quota {
 		{APIRate, "apigateway", "L-8A5B8E43", "Throttle rate", 10_000, 230, ""},
 		{ExecutionStarts, "states", "L-1B55A735", "StartExecution throttle token refill rate per second", 300,
 			startsPerMillion, ""},
-		{OpenExecutions, "states", "L-B8A5B662", "Open executions", 1_000_000, 350, ""},
+		{OpenExecutions, "states", "L-B8A5B662", "Open executions", 1_000_000, 400, ""},
 		{TaskReports, "states", "L-EACE83FA", "SendTaskSuccess throttle token refill rate per second", 500,
 			startsPerMillion, ""},
 		{Transitions, "states", "L-AD9B4E93", "StateTransition throttle token refill rate per second", 5000,
 			transitionsOfJob * startsPerMillion, ""},
-		{MessagesInFlight, "sqs", "L-C491D5A4", "In-flight messages per standard queue", 120_000, 350, ""},
+		{MessagesInFlight, "sqs", "L-C491D5A4", "In-flight messages per standard queue", 120_000, 270, ""},
 		{TableReads, "dynamodb", "L-CF0CBE56", "Table-level read throughput limit", 40_000, readsPerMillion, ""},
 		{TableWrites, "dynamodb", "L-AB614373", "Table-level write throughput limit", 40_000, writesPerMillion, ""},
 		{NewTableReads, "", "", "", 12_000, readsPerMillion, warm},

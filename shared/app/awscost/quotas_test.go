@@ -55,7 +55,7 @@ func TestNeeded(t *testing.T) {
 	if got := quota.Ask(1e7); got != asks {
 		t.Errorf("%q, want %q", got, asks)
 	}
-	const begins = "DynamoDB: write units a second of a table that is new: 7000, of 4000: give the table a warm throughput"
+	const begins = "DynamoDB: write units a second of a table that is new: 6400, of 4000: give the table a warm throughput"
 	if got := awscost.QuotaOf(awscost.NewTableWrites).Ask(1e7); !strings.HasPrefix(got, begins) {
 		t.Errorf("%q, want %q", got, begins)
 	}
