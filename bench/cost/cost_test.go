@@ -175,8 +175,8 @@ func TestCountsAreTheDocumentedCalls(t *testing.T) {
 				// A name whose rate is not in use takes one write fewer, and so does a wake within
 				// a minute of the last. An edit that takes long, as on a machine with other load,
 				// records its progress; jobs that come slowly find a wake of half a minute ago, which
-				// asks the queues too. What is read of the
-				// lane's backlog is known for some seconds, which jobs that come quickly share.
+				// asks the queues too. What is read of the lane's backlog is known for some seconds,
+				// which jobs that come quickly share.
 				slack := map[string]float64{"UpdateItem": 2, "GetItem": 1, "BatchGetItem": 2, "GetQueueAttributes": 1}[call]
 				if math.Abs(got[call]-want[call]) > slack {
 					t.Errorf("%s: counted %g, documented %g: %s", call, got[call], want[call], again)
