@@ -136,6 +136,7 @@ bench-gpu: need-bench-gpu build ## Measure the engine server on this machine's G
 bench: need-bench ## Print the benchmarks, each beside its floor.
 	@[ -x .tools/python/bin/python ] || scripts/install-test-tools.sh
 	@[ -x .tools/smg/bin/smg ] || scripts/install-smg.sh
+	@$(GO) test -count=1 -tags nginx -run TestNginxServes ./bench
 	@$(GO) run ./bench
 
 # Context of the deploy, such as CONTEXT="-c stage=test -c arch=x86_64": see
