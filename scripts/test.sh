@@ -106,8 +106,8 @@ esac
 # All that the stages below share is compiled once, before they run beside each other.
 # The linter vets it: go vet would read all of it, and what it is made of, once more.
 took "compile" released list -test -export ./... >test-output/packages
-# So that tests that only make test-docker runs go on compiling.
-took "go vet of the images' tests" released vet -tags docker ./packaging/... ./functions
+# So that tests that only make test-docker and make bench run go on compiling.
+took "go vet of tests with tags" released vet -tags docker,nginx ./packaging/... ./functions ./bench
 # Programs that many packages test are linked once: see programtest.Build.
 export TEST_PROGRAMS="$PWD/.tools/programs"
 # What many tests send is drawn once, by each ffmpeg that is installed: see mediatest.
