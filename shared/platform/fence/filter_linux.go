@@ -72,8 +72,8 @@ var commands = []uint64{
 var ofProcess = []string{"prlimit64", "sched_setaffinity", "sched_setparam", "sched_setscheduler"}
 
 // callFilter returns the filter that restricts a program to the calls that are allowed: clone
-// only for threads, and signals, limits and priorities only for itself. It is made once, by the server: the
-// library's tables take longer to prepare than all that a launcher does.
+// only for threads, and signals, limits and priorities only for itself. It is made once, by the
+// server: the library's tables take longer to prepare than all that a launcher does.
 //
 // There is none for an architecture whose calls are not known. Errors: those of a filter
 // that cannot be made.
