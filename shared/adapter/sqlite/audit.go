@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"time"
 
@@ -51,7 +50,7 @@ const forgottenAtOnce = 500
 
 // note adds an entry in the transaction of its change, and deletes entries that are past
 // their time if the clock can be trusted.
-func (db *DB) note(ctx context.Context, tx *sql.Tx, e audit.Entry) error {
+func (db *DB) note(ctx context.Context, tx *transaction, e audit.Entry) error {
 	if _, err := tx.ExecContext(ctx, `insert into audit (account, id, at, by, action, subject, before, after, request_id)
 		values (?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`,
 		e.Account, e.ID, millis(e.At), e.By, e.Action, e.Subject, string(e.Before), string(e.After), e.RequestID,

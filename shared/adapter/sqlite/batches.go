@@ -47,7 +47,7 @@ func (s *Batches) Create(ctx context.Context, b batch.Batch, most, kept int) err
 	if err != nil {
 		return storeError("create a batch", err)
 	}
-	return s.db.write(ctx, "create a batch", func(ctx context.Context, tx *sql.Tx) error {
+	return s.db.write(ctx, "create a batch", func(ctx context.Context, tx *transaction) error {
 		var open int
 		if err := tx.QueryRowContext(ctx, openBatchCount, b.Account).Scan(&open); err != nil {
 			return err
@@ -119,7 +119,7 @@ func (s *Batches) Change(ctx context.Context, from batch.Status, b batch.Batch) 
 	if err != nil {
 		return storeError("change a batch", err)
 	}
-	return s.db.writeAnyway(ctx, "change a batch", func(ctx context.Context, tx *sql.Tx) error {
+	return s.db.writeAnyway(ctx, "change a batch", func(ctx context.Context, tx *transaction) error {
 		var (
 			status   batch.Status
 			revision int
@@ -148,7 +148,7 @@ func (s *Batches) Change(ctx context.Context, from batch.Status, b batch.Batch) 
 // Errors: fault.Conflict if another blob is a chunk of the same number, or the batch has ended;
 // fault.NotFound if there is no such batch; fault.StorageFull.
 func (s *Batches) Save(ctx context.Context, id string, chunks []batch.Chunk, used []usage.Record) error {
-	return s.db.write(ctx, "save a batch's results", func(ctx context.Context, tx *sql.Tx) error {
+	return s.db.write(ctx, "save a batch's results", func(ctx context.Context, tx *transaction) error {
 		var ended bool
 		err := tx.QueryRowContext(ctx, "select ended_at is not null from batch where id = ?", id).Scan(&ended)
 		switch {
@@ -196,7 +196,7 @@ func (s *Batches) Save(ctx context.Context, id string, chunks []batch.Chunk, use
 }
 
 // isKept returns an error unless the chunk that has the number is this one.
-func isKept(ctx context.Context, tx *sql.Tx, id string, c batch.Chunk) error {
+func isKept(ctx context.Context, tx *transaction, id string, c batch.Chunk) error {
 	var blob string
 	err := tx.QueryRowContext(ctx, "select blob from batch_chunk where batch = ? and number = ?", id, c.Number).Scan(&blob)
 	if err == nil && blob != c.Blob {
@@ -233,7 +233,7 @@ func (s *Batches) Chunks(ctx context.Context, id string) ([]batch.Chunk, error) 
 
 // Cleared says that the blobs of a batch were deleted, and forgets its chunks.
 func (s *Batches) Cleared(ctx context.Context, id string) error {
-	return s.db.writeAnyway(ctx, "clear a batch", func(ctx context.Context, tx *sql.Tx) error {
+	return s.db.writeAnyway(ctx, "clear a batch", func(ctx context.Context, tx *transaction) error {
 		if _, err := tx.ExecContext(ctx, "delete from batch_chunk where batch = ?", id); err != nil {
 			return err
 		}
@@ -250,7 +250,7 @@ func (s *Batches) Forget(ctx context.Context, before time.Time) error {
 	if err != nil || !old {
 		return storeError("look for old batches", err)
 	}
-	return s.db.writeAnyway(ctx, "forget batches", func(ctx context.Context, tx *sql.Tx) error {
+	return s.db.writeAnyway(ctx, "forget batches", func(ctx context.Context, tx *transaction) error {
 		_, err := tx.ExecContext(ctx, forgottenBatch, millis(before))
 		return err
 	})

@@ -21,7 +21,7 @@ const (
 //
 // Errors: fault.Conflict if the lease is over.
 func (b *Budgets) Take(ctx context.Context, l budget.Lease, limit, least, most int64) (taken budget.Taken, err error) {
-	err = b.db.writeVolatile(ctx, "take a share", func(ctx context.Context, tx *sql.Tx) error {
+	err = b.db.writeVolatile(ctx, "take a share", func(ctx context.Context, tx *transaction) error {
 		room, err := b.room(ctx, tx, l.Counter, limit, least)
 		if err != nil {
 			return err
@@ -50,14 +50,14 @@ func (b *Budgets) Take(ctx context.Context, l budget.Lease, limit, least, most i
 //
 // Errors: fault.Conflict if the lease is over.
 func (b *Budgets) Tell(ctx context.Context, l budget.Lease) error {
-	return b.db.writeVolatile(ctx, "tell of a share", func(ctx context.Context, tx *sql.Tx) error {
+	return b.db.writeVolatile(ctx, "tell of a share", func(ctx context.Context, tx *transaction) error {
 		_, err := b.tell(ctx, tx, l, 0)
 		return err
 	})
 }
 
 // tell renews a lease, adds to its share, and returns what that is then.
-func (b *Budgets) tell(ctx context.Context, tx *sql.Tx, l budget.Lease, more int64) (share int64, err error) {
+func (b *Budgets) tell(ctx context.Context, tx *transaction, l budget.Lease, more int64) (share int64, err error) {
 	err = tx.QueryRowContext(ctx, tellLease, more, l.Spent, l.Flight, b.machine.Boot(), b.machine.Now().Milliseconds(),
 		l.ID).Scan(&share)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -71,7 +71,7 @@ func (b *Budgets) tell(ctx context.Context, tx *sql.Tx, l budget.Lease, more int
 // Errors: fault.Conflict if the lease is over.
 func (b *Budgets) Return(ctx context.Context, l budget.Lease, amount int64) (share int64, err error) {
 	amount = max(min(amount, l.Share-l.Spent), 0)
-	err = b.db.writeVolatile(ctx, "return a share", func(ctx context.Context, tx *sql.Tx) error {
+	err = b.db.writeVolatile(ctx, "return a share", func(ctx context.Context, tx *transaction) error {
 		var err error
 		if share, err = b.tell(ctx, tx, l, -amount); err != nil {
 			return err
@@ -84,7 +84,7 @@ func (b *Budgets) Return(ctx context.Context, l budget.Lease, amount int64) (sha
 
 // End ends a lease: what is unused returns to the counter.
 func (b *Budgets) End(ctx context.Context, l budget.Lease) error {
-	return b.db.writeVolatile(ctx, "end a share", func(ctx context.Context, tx *sql.Tx) error {
+	return b.db.writeVolatile(ctx, "end a share", func(ctx context.Context, tx *transaction) error {
 		err := tx.QueryRowContext(ctx, "delete from budget_lease where id = ? returning share", l.ID).Scan(&l.Share)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
@@ -98,7 +98,7 @@ func (b *Budgets) End(ctx context.Context, l budget.Lease) error {
 
 // endDead ends the leases on a counter that were not renewed for budget.EndAfter, or in
 // another life of the machine: what they have told as spent and in flight stays used.
-func (b *Budgets) endDead(ctx context.Context, tx *sql.Tx, c budget.Counter) error {
+func (b *Budgets) endDead(ctx context.Context, tx *transaction, c budget.Counter) error {
 	boot, dead := b.machine.Boot(), (b.machine.Now() - budget.EndAfter).Milliseconds()
 	var leases, unused int64
 	err := tx.QueryRowContext(ctx, "select count(*), coalesce(sum(max(share - spent - flight, 0)), 0) from budget_lease where "+

@@ -26,7 +26,7 @@ func (b *Budgets) Warn(ctx context.Context, c budget.Counter, missed int64, at t
 	if err != nil || noted.Warning.Percent == 0 {
 		return noted, storeError("look for a warning", err)
 	}
-	return noted, b.db.write(ctx, "note a warning", func(ctx context.Context, tx *sql.Tx) error {
+	return noted, b.db.write(ctx, "note a warning", func(ctx context.Context, tx *transaction) error {
 		if noted, err = findWarning(ctx, tx, c, missed, at); err != nil || noted.Warning.Percent == 0 {
 			return err
 		}

@@ -58,7 +58,7 @@ func (b *Budgets) Budgets(ctx context.Context, account string) ([]budget.Budget,
 }
 
 // readBudget returns a budget in a transaction, nil if there is none.
-func readBudget(ctx context.Context, tx *sql.Tx, id budget.ID) (*budget.Budget, error) {
+func readBudget(ctx context.Context, tx *transaction, id budget.ID) (*budget.Budget, error) {
 	kept := budget.Budget{ID: id}
 	err := tx.QueryRowContext(ctx, `select max_used, warn_url from budget
 		where account = ? and key = ? and period = ? and unit = ?`, id.Account, id.Key, id.Period, id.Unit).
@@ -71,7 +71,7 @@ func readBudget(ctx context.Context, tx *sql.Tx, id budget.ID) (*budget.Budget, 
 
 // Set creates a budget, or replaces the one of its ID, with the entry in the audit log.
 func (b *Budgets) Set(ctx context.Context, from audit.Origin, one budget.Budget) error {
-	return b.db.write(ctx, "set a budget", func(ctx context.Context, tx *sql.Tx) error {
+	return b.db.write(ctx, "set a budget", func(ctx context.Context, tx *transaction) error {
 		before, err := readBudget(ctx, tx, one.ID)
 		if err != nil || before != nil && *before == one {
 			return err
@@ -93,7 +93,7 @@ func (b *Budgets) Set(ctx context.Context, from audit.Origin, one budget.Budget)
 //
 // Errors: fault.NotFound.
 func (b *Budgets) Delete(ctx context.Context, from audit.Origin, id budget.ID) error {
-	return b.db.write(ctx, "delete a budget", func(ctx context.Context, tx *sql.Tx) error {
+	return b.db.write(ctx, "delete a budget", func(ctx context.Context, tx *transaction) error {
 		before, err := readBudget(ctx, tx, id)
 		if err != nil {
 			return err
@@ -121,7 +121,7 @@ func (b *Budgets) Used(ctx context.Context, counters []budget.Counter) ([]int64,
 	if len(counters) == 0 {
 		return used, nil
 	}
-	return used, b.db.writeVolatile(ctx, "read counters", func(ctx context.Context, tx *sql.Tx) error {
+	return used, b.db.writeVolatile(ctx, "read counters", func(ctx context.Context, tx *transaction) error {
 		for i, c := range counters {
 			err := b.endDead(ctx, tx, c)
 			if err == nil {
@@ -140,7 +140,7 @@ func (b *Budgets) Used(ctx context.Context, counters []budget.Counter) ([]int64,
 // where too little remains.
 //
 // Errors: fault.Exhausted, after which the transaction has to be undone.
-func (b *Budgets) holdBudgets(ctx context.Context, tx *sql.Tx, claims []budget.Claim) ([]budget.Hold, error) {
+func (b *Budgets) holdBudgets(ctx context.Context, tx *transaction, claims []budget.Claim) ([]budget.Hold, error) {
 	var holds []budget.Hold
 	for _, c := range claims {
 		room, err := b.room(ctx, tx, c.Counter, c.Limit, c.Amount)
@@ -160,7 +160,7 @@ func (b *Budgets) holdBudgets(ctx context.Context, tx *sql.Tx, claims []budget.C
 
 // settleBudgets ends the holds of a job in the transaction that ends it, in the windows
 // that they were taken in.
-func settleBudgets(ctx context.Context, tx *sql.Tx, settled []budget.Settlement) error {
+func settleBudgets(ctx context.Context, tx *transaction, settled []budget.Settlement) error {
 	for _, s := range settled {
 		if n := s.Returned(); n > 0 {
 			if _, err := tx.ExecContext(ctx, addToUsed, append([]any{-n}, counterKey(s.Counter)...)...); err != nil {
@@ -173,7 +173,7 @@ func settleBudgets(ctx context.Context, tx *sql.Tx, settled []budget.Settlement)
 
 // room returns what remains of the limit on a counter. If that is less than needed, leases
 // that are over are ended first.
-func (b *Budgets) room(ctx context.Context, tx *sql.Tx, c budget.Counter, limit, needed int64) (int64, error) {
+func (b *Budgets) room(ctx context.Context, tx *transaction, c budget.Counter, limit, needed int64) (int64, error) {
 	used, err := readUsed(ctx, tx, c)
 	if err != nil || limit-used >= needed {
 		return limit - used, err
@@ -186,7 +186,7 @@ func (b *Budgets) room(ctx context.Context, tx *sql.Tx, c budget.Counter, limit,
 }
 
 // count adds to what is used on a counter, which begins if there is none.
-func count(ctx context.Context, tx *sql.Tx, c budget.Counter, amount int64, now time.Time) error {
+func count(ctx context.Context, tx *transaction, c budget.Counter, amount int64, now time.Time) error {
 	n, err := affected(tx.ExecContext(ctx, addToUsed, append([]any{amount}, counterKey(c)...)...))
 	if err != nil || n > 0 {
 		return err

@@ -28,7 +28,7 @@ func (d *delivery) JobID() string { return d.message.jobID }
 // Errors: fault.Conflict if the delivery is settled or another worker has received
 // the job: the worker must stop.
 func (d *delivery) Extend(ctx context.Context, lease time.Duration) error {
-	return d.db.writeAnyway(ctx, "extend a lease", func(ctx context.Context, tx *sql.Tx) error {
+	return d.db.writeAnyway(ctx, "extend a lease", func(ctx context.Context, tx *transaction) error {
 		held, err := d.held(ctx, tx)
 		if err != nil {
 			return err
@@ -58,7 +58,7 @@ func (d *delivery) Fail(ctx context.Context, nonce string, failure job.Failure) 
 // Nack returns the job to the queue for another worker, after the delay. It does
 // nothing if another worker has received the job since.
 func (d *delivery) Nack(ctx context.Context, delay time.Duration) error {
-	err := d.db.writeAnyway(ctx, "return a message", func(ctx context.Context, tx *sql.Tx) error {
+	err := d.db.writeAnyway(ctx, "return a message", func(ctx context.Context, tx *transaction) error {
 		held, err := d.held(ctx, tx)
 		if err != nil || !held {
 			return err
@@ -76,13 +76,13 @@ func (d *delivery) Nack(ctx context.Context, delay time.Duration) error {
 
 // Drop settles a delivery whose job needs nothing more, whoever holds its lease.
 func (d *delivery) Drop(ctx context.Context) error {
-	return d.db.writeAnyway(ctx, "drop a message", func(ctx context.Context, tx *sql.Tx) error {
+	return d.db.writeAnyway(ctx, "drop a message", func(ctx context.Context, tx *transaction) error {
 		return d.db.deleteMessage(ctx, tx, d.message.id)
 	})
 }
 
 // held reports whether the latest lease of the message is this delivery's.
-func (d *delivery) held(ctx context.Context, tx *sql.Tx) (bool, error) {
+func (d *delivery) held(ctx context.Context, tx *transaction) (bool, error) {
 	var receipt int
 	err := tx.QueryRowContext(ctx, "select receipt from lease where message = ?", d.message.id).Scan(&receipt)
 	if errors.Is(err, sql.ErrNoRows) {

@@ -42,7 +42,7 @@ func (e Estimates) PublishEstimates(ctx context.Context, estimates job.Estimates
 	if err != nil {
 		return fmt.Errorf("sqlite: publish estimates: %w", err)
 	}
-	return e.db.write(ctx, "publish estimates", func(ctx context.Context, tx *sql.Tx) error {
+	return e.db.write(ctx, "publish estimates", func(ctx context.Context, tx *transaction) error {
 		if len(estimates) == 0 {
 			_, err := tx.ExecContext(ctx, "delete from estimates")
 			return err

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
 	"cutroom/shared/domain/budget"
@@ -21,7 +20,7 @@ func (q *Queue) TryReceive(ctx context.Context, lane job.Lane, lease time.Durati
 
 // Hold runs holdBudgets in a transaction of its own.
 func (b *Budgets) Hold(ctx context.Context, claims ...budget.Claim) (holds []budget.Hold, err error) {
-	err = b.db.write(ctx, "hold", func(ctx context.Context, tx *sql.Tx) error {
+	err = b.db.write(ctx, "hold", func(ctx context.Context, tx *transaction) error {
 		holds, err = b.holdBudgets(ctx, tx, claims)
 		return err
 	})
@@ -30,7 +29,7 @@ func (b *Budgets) Hold(ctx context.Context, claims ...budget.Claim) (holds []bud
 
 // Settle runs settleBudgets in a transaction of its own.
 func (b *Budgets) Settle(ctx context.Context, settled ...budget.Settlement) error {
-	return b.db.write(ctx, "settle", func(ctx context.Context, tx *sql.Tx) error {
+	return b.db.write(ctx, "settle", func(ctx context.Context, tx *transaction) error {
 		return settleBudgets(ctx, tx, settled)
 	})
 }

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
 	"cutroom/shared/domain/file"
@@ -27,7 +26,7 @@ const (
 
 // endFiles marks at most endBatch files whose time is over as ended, and returns
 // their number.
-func endFiles(ctx context.Context, tx *sql.Tx, which string, now time.Time, account ...any) (int64, error) {
+func endFiles(ctx context.Context, tx *transaction, which string, now time.Time, account ...any) (int64, error) {
 	changed, err := tx.ExecContext(ctx, which, append([]any{millis(now), endBatch}, account...)...)
 	if err != nil {
 		return 0, err
@@ -42,7 +41,7 @@ func endFiles(ctx context.Context, tx *sql.Tx, which string, now time.Time, acco
 // their bytes are deleted.
 func (s *Files) Ended(ctx context.Context, now time.Time, limit int) ([]file.File, error) {
 	for ended := int64(endBatch); ended == endBatch; {
-		err := s.db.writeAnyway(ctx, "end files", func(ctx context.Context, tx *sql.Tx) (err error) {
+		err := s.db.writeAnyway(ctx, "end files", func(ctx context.Context, tx *transaction) (err error) {
 			ended, err = endFiles(ctx, tx, endOfAll, now)
 			return err
 		})
@@ -56,7 +55,7 @@ func (s *Files) Ended(ctx context.Context, now time.Time, limit int) ([]file.Fil
 
 // Forget deletes the record of a file.
 func (s *Files) Forget(ctx context.Context, id string) error {
-	return s.db.writeAnyway(ctx, "forget a file", func(ctx context.Context, tx *sql.Tx) error {
+	return s.db.writeAnyway(ctx, "forget a file", func(ctx context.Context, tx *transaction) error {
 		_, err := tx.ExecContext(ctx, "delete from file where id = ?", id)
 		return err
 	})

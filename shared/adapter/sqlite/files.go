@@ -47,7 +47,7 @@ func (s *Files) Create(ctx context.Context, f file.File, limit int64) error {
 	if f.Pending {
 		state = "promised"
 	}
-	return s.db.write(ctx, "create a file", func(ctx context.Context, tx *sql.Tx) error {
+	return s.db.write(ctx, "create a file", func(ctx context.Context, tx *transaction) error {
 		if err := checkPendingLimit(ctx, tx, f); err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func (s *Files) FindMD5(ctx context.Context, account, md5 string, now time.Time)
 // Errors: fault.NotFound.
 func (s *Files) Delete(ctx context.Context, account, id string, now time.Time) (file.File, error) {
 	var f file.File
-	err := s.db.writeAnyway(ctx, "delete a file", func(ctx context.Context, tx *sql.Tx) (err error) {
+	err := s.db.writeAnyway(ctx, "delete a file", func(ctx context.Context, tx *transaction) (err error) {
 		f, err = scanFile(tx.QueryRowContext(ctx, deleteFile, millis(now), id, account))
 		return err
 	})
@@ -111,7 +111,7 @@ func (s *Files) PendingUpload(ctx context.Context, id string) (file.File, error)
 // fault.Limited if the account would then store more than its limit;
 // fault.StorageFull.
 func (s *Files) Finalize(ctx context.Context, f file.File, now time.Time) error {
-	return s.db.write(ctx, "publish a file", func(ctx context.Context, tx *sql.Tx) error {
+	return s.db.write(ctx, "publish a file", func(ctx context.Context, tx *transaction) error {
 		promise, err := scanFile(tx.QueryRowContext(ctx, pendingByID, f.ID))
 		if err != nil || !promise.Pending {
 			return err

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"sync"
 )
@@ -31,7 +30,7 @@ type group[T any] struct {
 // gets all items of the transaction. The call that starts a group writes it for
 // those that join, so its context does not end the transaction.
 func (b *groups[T]) write(ctx context.Context, db *DB, what string, item T,
-	do func(ctx context.Context, tx *sql.Tx, items []T) error) error {
+	do func(ctx context.Context, tx *transaction, items []T) error) error {
 	b.mu.Lock()
 	mine, joined := b.next, b.next != nil
 	if !joined {
@@ -47,7 +46,7 @@ func (b *groups[T]) write(ctx context.Context, db *DB, what string, item T,
 	begun := false
 	mine.err = errNotWritten // unless the write returns: those who joined must not wait for ever
 	defer close(mine.done)
-	mine.err = db.write(context.WithoutCancel(ctx), what, func(ctx context.Context, tx *sql.Tx) error {
+	mine.err = db.write(context.WithoutCancel(ctx), what, func(ctx context.Context, tx *transaction) error {
 		begun = true
 		b.close()
 		return do(ctx, tx, mine.items)

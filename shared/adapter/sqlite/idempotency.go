@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
 	"cutroom/shared/domain/idempotency"
@@ -43,7 +42,7 @@ const (
 func (k *IdempotencyKeys) Claim(ctx context.Context, c idempotency.Claim, instead string,
 	now time.Time) (idempotency.Record, error) {
 	var record idempotency.Record
-	err := k.db.write(ctx, "claim an idempotency key", func(ctx context.Context, tx *sql.Tx) error {
+	err := k.db.write(ctx, "claim an idempotency key", func(ctx context.Context, tx *transaction) error {
 		old := millis(now.Add(-idempotency.Age))
 		if _, err := tx.ExecContext(ctx, forgetOldClaims, old); err != nil {
 			return err
@@ -67,7 +66,7 @@ func (k *IdempotencyKeys) Claim(ctx context.Context, c idempotency.Claim, instea
 //
 // Errors: fault.StorageFull.
 func (k *IdempotencyKeys) Settle(ctx context.Context, c idempotency.Claim, answer []byte) error {
-	return k.db.write(ctx, "settle an idempotency key", func(ctx context.Context, tx *sql.Tx) error {
+	return k.db.write(ctx, "settle an idempotency key", func(ctx context.Context, tx *transaction) error {
 		_, err := tx.ExecContext(ctx, settleClaim, answer, c.Account, c.Key, c.Resource)
 		return err
 	})
@@ -77,7 +76,7 @@ func (k *IdempotencyKeys) Settle(ctx context.Context, c idempotency.Claim, answe
 //
 // Errors: fault.StorageFull.
 func (k *IdempotencyKeys) Withdraw(ctx context.Context, c idempotency.Claim) error {
-	return k.db.writeAnyway(ctx, "withdraw an idempotency key", func(ctx context.Context, tx *sql.Tx) error {
+	return k.db.writeAnyway(ctx, "withdraw an idempotency key", func(ctx context.Context, tx *transaction) error {
 		_, err := tx.ExecContext(ctx, withdrawClaim, c.Account, c.Key, c.Resource)
 		return err
 	})
@@ -96,7 +95,7 @@ func (k *IdempotencyKeys) Known(ctx context.Context, account, key string, now ti
 //
 // Errors: fault.StorageFull.
 func (k *IdempotencyKeys) Abandon(ctx context.Context, now time.Time) error {
-	return k.db.writeAnyway(ctx, "abandon claims of idempotency keys", func(ctx context.Context, tx *sql.Tx) error {
+	return k.db.writeAnyway(ctx, "abandon claims of idempotency keys", func(ctx context.Context, tx *transaction) error {
 		_, err := tx.ExecContext(ctx, abandonClaims, millis(now.Add(-idempotency.Abandoned)))
 		return err
 	})

@@ -61,7 +61,7 @@ func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int, claims ...budge
 	if err != nil {
 		return fmt.Errorf("sqlite: accept a job: %w", err)
 	}
-	err = s.db.write(ctx, "accept a job", func(ctx context.Context, tx *sql.Tx) error {
+	err = s.db.write(ctx, "accept a job", func(ctx context.Context, tx *transaction) error {
 		if known, err := known(ctx, tx, j.ID); known || err != nil {
 			return err
 		}
@@ -103,7 +103,7 @@ func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int, claims ...budge
 }
 
 // hold takes claims from budgets, and returns the job's holds as they are stored.
-func (s *Jobs) hold(ctx context.Context, tx *sql.Tx, claims []budget.Claim) (stored sql.NullString, err error) {
+func (s *Jobs) hold(ctx context.Context, tx *transaction, claims []budget.Claim) (stored sql.NullString, err error) {
 	if len(claims) == 0 {
 		return stored, nil
 	}
@@ -131,7 +131,7 @@ func (s *Jobs) Get(ctx context.Context, id string) (job.Job, error) {
 // Errors: fault.NotFound.
 func (s *Jobs) Expire(ctx context.Context, id string, now time.Time) (job.Job, error) {
 	var j job.Job
-	err := s.changeAnyway(ctx, "expire a job", id, func(ctx context.Context, tx *sql.Tx) (err error) {
+	err := s.changeAnyway(ctx, "expire a job", id, func(ctx context.Context, tx *transaction) (err error) {
 		if j, err = find(ctx, tx, id); err != nil || j.Status.Terminal() || now.Before(j.Deadline) {
 			return err
 		}
@@ -163,7 +163,7 @@ func known(ctx context.Context, q querier, id string) (known bool, err error) {
 
 // end records the end of job j, settles its holds of budgets, deletes its message, and
 // schedules its webhook.
-func (db *DB) end(ctx context.Context, tx *sql.Tx, j job.Job) error {
+func (db *DB) end(ctx context.Context, tx *transaction, j job.Job) error {
 	result, err := encodeOptional(j.Result)
 	if err != nil {
 		return err

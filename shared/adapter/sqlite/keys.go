@@ -30,7 +30,7 @@ func (k *Keys) CreateKey(ctx context.Context, from audit.Origin, key credential.
 	if err != nil {
 		return storeError("create a key", err)
 	}
-	return k.db.write(ctx, "create a key", func(ctx context.Context, tx *sql.Tx) error {
+	return k.db.write(ctx, "create a key", func(ctx context.Context, tx *transaction) error {
 		limits, err := encode(key.Limits)
 		if err != nil {
 			return err
@@ -84,7 +84,7 @@ func (k *Keys) ListKeys(ctx context.Context, account string) ([]credential.Key, 
 // unknown.
 func (k *Keys) RevokeKey(ctx context.Context, from audit.Origin, id string) (credential.Key, error) {
 	var key credential.Key
-	err := k.db.writeAnyway(ctx, "revoke a key", func(ctx context.Context, tx *sql.Tx) error {
+	err := k.db.writeAnyway(ctx, "revoke a key", func(ctx context.Context, tx *transaction) error {
 		account := ""
 		if !from.IsOperator() {
 			err := tx.QueryRowContext(ctx, `select account from api_key where id = ? and revoked_at is null

@@ -24,43 +24,27 @@ func (db *DB) Mark(ctx context.Context) (integrity.Mark, error) {
 	return mark, storeError("read the mark", err)
 }
 
-// marking counts the durable transactions. Its statements are prepared, because
-// every write runs them.
-type marking struct {
-	changes, advance *sql.Stmt
-	// committed is called with each count once its transaction is on disk.
-	committed func(writes int64)
-}
-
-// prepareMarking makes the writer count.
-func (db *DB) prepareMarking(ctx context.Context, committed func(int64)) (err error) {
-	db.marking.committed = committed
-	if db.marking.changes, err = db.writer.PrepareContext(ctx, countChanges); err == nil {
-		db.marking.advance, err = db.writer.PrepareContext(ctx, advanceMark)
-	}
-	return storeError("count writes", err)
-}
-
-// transact runs a transaction to its end, and counts it if it changes anything.
-func (m *marking) transact(ctx context.Context, conn *sql.Conn, do func(ctx context.Context, tx *sql.Tx) error) error {
+// transactCounted runs a durable transaction to its end, and counts it if it changes
+// anything.
+func (t *turn) transactCounted(ctx context.Context, do func(ctx context.Context, tx *transaction) error) error {
 	var writes int64
-	err := transact(ctx, conn, func(ctx context.Context, tx *sql.Tx) error {
+	err := t.transact(ctx, func(ctx context.Context, tx *transaction) error {
 		var before int64
-		if err := tx.StmtContext(ctx, m.changes).QueryRowContext(ctx).Scan(&before); err != nil {
+		if err := tx.QueryRowContext(ctx, countChanges).Scan(&before); err != nil {
 			return err
 		}
 		if err := do(ctx, tx); err != nil {
 			return err
 		}
-		err := tx.StmtContext(ctx, m.advance).QueryRowContext(ctx, before).Scan(&writes)
+		err := tx.QueryRowContext(ctx, advanceMark, before).Scan(&writes)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
 		return err
 	})
 	// Called while the connection is held, so that counts arrive in order.
-	if err == nil && writes > 0 && m.committed != nil {
-		m.committed(writes)
+	if err == nil && writes > 0 && t.db.committed != nil {
+		t.db.committed(writes)
 	}
 	return err
 }
@@ -75,7 +59,7 @@ func (db *DB) Probe(ctx context.Context) error {
 	if !os.SameFile(now, db.file) {
 		return errors.New("sqlite: another file has taken the database's place")
 	}
-	return db.write(ctx, "probe", func(ctx context.Context, tx *sql.Tx) error {
+	return db.write(ctx, "probe", func(ctx context.Context, tx *transaction) error {
 		_, err := tx.ExecContext(ctx, "update mark set writes = writes")
 		return err
 	})

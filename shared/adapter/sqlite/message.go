@@ -37,14 +37,14 @@ func (db *DB) moment(after time.Duration) string {
 }
 
 // sendMessage puts a job into a queue and returns the message's id.
-func (db *DB) sendMessage(ctx context.Context, tx *sql.Tx, queue, jobID string) (id string, err error) {
+func (db *DB) sendMessage(ctx context.Context, tx *transaction, queue, jobID string) (id string, err error) {
 	err = tx.QueryRowContext(ctx, insertMessage, db.moment(0), queue, []byte(jobID)).Scan(&id)
 	return id, err
 }
 
 // receiveMessage takes the oldest visible message of a queue and hides it for the
 // duration of the lease; ok is false if there is none.
-func (db *DB) receiveMessage(ctx context.Context, tx *sql.Tx, queue string,
+func (db *DB) receiveMessage(ctx context.Context, tx *transaction, queue string,
 	lease time.Duration) (m message, ok bool, err error) {
 	var body []byte
 	err = tx.QueryRowContext(ctx, receiveMessage, queue, db.moment(0), db.moment(lease)).Scan(&m.id, &body, &m.receipt)
@@ -56,13 +56,13 @@ func (db *DB) receiveMessage(ctx context.Context, tx *sql.Tx, queue string,
 }
 
 // hideMessage hides a message for the duration from now.
-func (db *DB) hideMessage(ctx context.Context, tx *sql.Tx, id string, lease time.Duration) error {
+func (db *DB) hideMessage(ctx context.Context, tx *transaction, id string, lease time.Duration) error {
 	_, err := tx.ExecContext(ctx, hideMessage, db.moment(lease), id)
 	return err
 }
 
 // deleteMessage deletes a message.
-func (db *DB) deleteMessage(ctx context.Context, tx *sql.Tx, id string) error {
+func (db *DB) deleteMessage(ctx context.Context, tx *transaction, id string) error {
 	_, err := tx.ExecContext(ctx, deleteMessage, id)
 	return err
 }
@@ -70,7 +70,7 @@ func (db *DB) deleteMessage(ctx context.Context, tx *sql.Tx, id string) error {
 // ShiftTimes moves deadlines and waits when the clock is set: jobs and batches keep
 // the time they have left, leases their remainder, and webhook deliveries their wait.
 func (db *DB) ShiftTimes(ctx context.Context, by time.Duration) error {
-	return db.writeAnyway(ctx, "move times", func(ctx context.Context, tx *sql.Tx) error {
+	return db.writeAnyway(ctx, "move times", func(ctx context.Context, tx *transaction) error {
 		if _, err := tx.ExecContext(ctx, "update job set deadline = deadline + ? where completed_at is null",
 			by.Milliseconds()); err != nil {
 			return err

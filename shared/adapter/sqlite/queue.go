@@ -99,7 +99,7 @@ func (q *Queue) tryReceive(ctx context.Context, lane job.Lane, lease time.Durati
 		return nil, storeError("look for a message", err)
 	}
 	var received *delivery
-	err = q.db.write(ctx, "receive", func(ctx context.Context, tx *sql.Tx) error {
+	err = q.db.write(ctx, "receive", func(ctx context.Context, tx *transaction) error {
 		// Select again: another receiver may have taken the job that the read
 		// found.
 		if err := tx.QueryRowContext(ctx, nextQueue, lane, q.db.moment(0)).Scan(&name); err != nil {
@@ -148,7 +148,7 @@ const (
 // with it are forgiven, as job.FreeCrashes describes. A server that was stopped
 // properly has returned its jobs and leaves none.
 func (q *Queue) RecoverLeases(ctx context.Context) error {
-	err := q.db.writeAnyway(ctx, "recover leases", func(ctx context.Context, tx *sql.Tx) error {
+	err := q.db.writeAnyway(ctx, "recover leases", func(ctx context.Context, tx *transaction) error {
 		if _, err := tx.ExecContext(ctx, forgiveRuns, job.FreeCrashes); err != nil {
 			return err
 		}

@@ -22,7 +22,7 @@ const (
 func (s *Files) Reserve(
 	ctx context.Context, r file.Reservation, least, most, limit int64, now time.Time,
 ) (file.Reservation, error) {
-	err := s.db.writeVolatile(ctx, "reserve storage", func(ctx context.Context, tx *sql.Tx) error {
+	err := s.db.writeVolatile(ctx, "reserve storage", func(ctx context.Context, tx *transaction) error {
 		var held int64
 		err := tx.QueryRowContext(ctx, "select bytes from reservation where id = ?", r.ID).Scan(&held)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -52,14 +52,14 @@ func (s *Files) Reserve(
 
 // Release ends a reservation.
 func (s *Files) Release(ctx context.Context, r file.Reservation) error {
-	return s.db.writeVolatile(ctx, "release storage", func(ctx context.Context, tx *sql.Tx) error {
+	return s.db.writeVolatile(ctx, "release storage", func(ctx context.Context, tx *transaction) error {
 		_, err := release(ctx, tx, r)
 		return err
 	})
 }
 
 // release ends a reservation and returns how much it held.
-func release(ctx context.Context, tx *sql.Tx, r file.Reservation) (held int64, err error) {
+func release(ctx context.Context, tx *transaction, r file.Reservation) (held int64, err error) {
 	if r.ID == "" {
 		return 0, nil
 	}
@@ -72,7 +72,7 @@ func release(ctx context.Context, tx *sql.Tx, r file.Reservation) (held int64, e
 
 // ReleaseAll ends all reservations.
 func (s *Files) ReleaseAll(ctx context.Context) error {
-	return s.db.write(ctx, "release storage", func(ctx context.Context, tx *sql.Tx) error {
+	return s.db.write(ctx, "release storage", func(ctx context.Context, tx *transaction) error {
 		_, err := tx.ExecContext(ctx, "delete from reservation")
 		return err
 	})
@@ -84,7 +84,7 @@ func (s *Files) ReleaseAll(ctx context.Context) error {
 //
 // Errors: fault.Limited if they are fewer than need.
 func (s *Files) makeRoom(
-	ctx context.Context, tx *sql.Tx, account string, need, limit int64, now time.Time,
+	ctx context.Context, tx *transaction, account string, need, limit int64, now time.Time,
 ) (room int64, err error) {
 	if limit == 0 || need <= 0 {
 		return 0, nil
@@ -111,7 +111,7 @@ func (s *Files) makeRoom(
 
 // endBatchOf ends a batch of an account's files and reservations whose time is over, and
 // returns their number.
-func (s *Files) endBatchOf(ctx context.Context, tx *sql.Tx, account string, now time.Time) (int64, error) {
+func (s *Files) endBatchOf(ctx context.Context, tx *transaction, account string, now time.Time) (int64, error) {
 	// Files only if the clock can be trusted, because ending them is final.
 	if s.db.settled == nil || s.db.settled() {
 		ended, err := endFiles(ctx, tx, endOfAccount, now, account)
@@ -130,7 +130,7 @@ func (s *Files) endBatchOf(ctx context.Context, tx *sql.Tx, account string, now 
 // time do not count.
 //
 // Errors: file.ErrTooManyPending.
-func checkPendingLimit(ctx context.Context, tx *sql.Tx, f file.File) error {
+func checkPendingLimit(ctx context.Context, tx *transaction, f file.File) error {
 	if !f.Pending || f.Upload.Most == 0 {
 		return nil
 	}
@@ -167,7 +167,7 @@ func (s *Files) Extend(ctx context.Context, id string, until time.Time) error {
 }
 
 func (s *Files) changePending(ctx context.Context, what, statement string, values ...any) error {
-	return s.db.write(ctx, what, func(ctx context.Context, tx *sql.Tx) error {
+	return s.db.write(ctx, what, func(ctx context.Context, tx *transaction) error {
 		changed, err := tx.ExecContext(ctx, statement, values...)
 		return oneOf(changed, err)
 	})

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
 	"cutroom/shared/domain/job"
@@ -53,7 +52,7 @@ func (s *Jobs) Ended(ctx context.Context, before time.Time, after string, limit 
 
 // Forget deletes the record of a job if it has ended.
 func (s *Jobs) Forget(ctx context.Context, id string) error {
-	return s.db.writeAnyway(ctx, "forget a job", func(ctx context.Context, tx *sql.Tx) error {
+	return s.db.writeAnyway(ctx, "forget a job", func(ctx context.Context, tx *transaction) error {
 		_, err := tx.ExecContext(ctx, "delete from job where id = ? and completed_at is not null", id)
 		return err
 	})

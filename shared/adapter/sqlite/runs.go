@@ -19,7 +19,7 @@ func (s *Jobs) Start(ctx context.Context, id, nonce string, now time.Time) (job.
 		return job.Job{}, job.ErrNoNonce
 	}
 	var j job.Job
-	err := s.change(ctx, "start a run", id, func(ctx context.Context, tx *sql.Tx) (err error) {
+	err := s.change(ctx, "start a run", id, func(ctx context.Context, tx *transaction) (err error) {
 		if j, err = find(ctx, tx, id); err != nil {
 			return err
 		}
@@ -55,7 +55,7 @@ func (s *Jobs) Progress(ctx context.Context, id, nonce string, fraction float64)
 	if math.IsNaN(fraction) {
 		fraction = 0 // a fraction of nothing; SQLite would store null
 	}
-	return s.change(ctx, "record progress", id, func(ctx context.Context, tx *sql.Tx) error {
+	return s.change(ctx, "record progress", id, func(ctx context.Context, tx *transaction) error {
 		return expectRow(tx.ExecContext(ctx, `update job set progress = max(progress, min(?, 1.0))
 			where id = ? and nonce = ? and nonce <> '' and status = 'processing'`, fraction, id, nonce))
 	})
@@ -64,7 +64,7 @@ func (s *Jobs) Progress(ctx context.Context, id, nonce string, fraction float64)
 // Release takes a run back as if it had not started. It does nothing if the run is
 // no longer the job's current one.
 func (s *Jobs) Release(ctx context.Context, id, nonce string) error {
-	return s.changeAnyway(ctx, "release a run", id, func(ctx context.Context, tx *sql.Tx) error {
+	return s.changeAnyway(ctx, "release a run", id, func(ctx context.Context, tx *transaction) error {
 		_, err := tx.ExecContext(ctx, `update job set runs = runs - 1, nonce = ''
 			where id = ? and nonce = ? and nonce <> '' and status = 'processing'`, id, nonce)
 		return err
@@ -77,7 +77,7 @@ func (s *Jobs) Release(ctx context.Context, id, nonce string) error {
 // Errors: fault.Conflict if the run is no longer the job's current one, or the
 // deadline is not after now; nothing changes then.
 func (s *Jobs) Complete(ctx context.Context, id, nonce string, result job.Result, now time.Time) error {
-	return s.changeAnyway(ctx, "complete a job", id, func(ctx context.Context, tx *sql.Tx) error {
+	return s.changeAnyway(ctx, "complete a job", id, func(ctx context.Context, tx *transaction) error {
 		j, err := find(ctx, tx, id)
 		switch {
 		case fault.Is(err, fault.NotFound):
@@ -108,7 +108,7 @@ func (s *Jobs) Complete(ctx context.Context, id, nonce string, result job.Result
 // Errors: fault.NotFound; fault.Conflict if the job has ended, or the run is no
 // longer its current one.
 func (s *Jobs) Fail(ctx context.Context, id, nonce string, failure job.Failure, now time.Time) error {
-	return s.changeAnyway(ctx, "fail a job", id, func(ctx context.Context, tx *sql.Tx) error {
+	return s.changeAnyway(ctx, "fail a job", id, func(ctx context.Context, tx *transaction) error {
 		j, err := find(ctx, tx, id)
 		switch {
 		case err != nil:

@@ -21,7 +21,7 @@ func (s *Sessions) silent(now int64) int64 { return now - session.GoneAfter.Mill
 // Errors: fault.Limited when the line is full; fault.Conflict when the epoch is dead or
 // unknown.
 func (s *Sessions) Join(ctx context.Context, ticket session.Slot, number int64, longest int) (drawn int64, err error) {
-	err = s.db.writeVolatile(ctx, "join a line", func(ctx context.Context, tx *sql.Tx) error {
+	err = s.db.writeVolatile(ctx, "join a line", func(ctx context.Context, tx *transaction) error {
 		boot, now, stale := s.moment()
 		var alive bool
 		var waiting int
@@ -89,7 +89,7 @@ func (s *Sessions) Look(ctx context.Context, account, epoch string) (line sessio
 // stay is the sign of life of an epoch in the line of an account. Tickets that are
 // silent are removed: also the epoch's own, which others may have passed over.
 func (s *Sessions) stay(ctx context.Context, account, epoch string) error {
-	return s.db.writeVolatile(ctx, "stay in a line", func(ctx context.Context, tx *sql.Tx) error {
+	return s.db.writeVolatile(ctx, "stay in a line", func(ctx context.Context, tx *transaction) error {
 		boot, now, stale := s.moment()
 		if _, err := tx.ExecContext(ctx, `delete from session_ticket where account = ?4 and
 			(seen_at <= ?3 or epoch in (select epoch from session_lease where `+staleLease+"))",
@@ -107,7 +107,7 @@ func (s *Sessions) stay(ctx context.Context, account, epoch string) error {
 // Errors: fault.Limited when it is not; fault.Conflict when its epoch is dead or
 // unknown; session.ErrNoTicket.
 func (s *Sessions) Redeem(ctx context.Context, ticket session.Slot, limit int) error {
-	return s.fill(ctx, "redeem a ticket", ticket, func(ctx context.Context, tx *sql.Tx, taken int) error {
+	return s.fill(ctx, "redeem a ticket", ticket, func(ctx context.Context, tx *transaction, taken int) error {
 		var number int64
 		err := tx.QueryRowContext(ctx, "select number from session_ticket where account = ? and id = ? and epoch = ?",
 			ticket.Account, ticket.ID, ticket.Epoch).Scan(&number)
@@ -134,7 +134,7 @@ func (s *Sessions) Redeem(ctx context.Context, ticket session.Slot, limit int) e
 
 // Leave takes a ticket out of its line.
 func (s *Sessions) Leave(ctx context.Context, ticket session.Slot) error {
-	return s.db.writeVolatile(ctx, "leave a line", func(ctx context.Context, tx *sql.Tx) error {
+	return s.db.writeVolatile(ctx, "leave a line", func(ctx context.Context, tx *transaction) error {
 		_, err := tx.ExecContext(ctx, "delete from session_ticket where account = ? and id = ? and epoch = ?",
 			ticket.Account, ticket.ID, ticket.Epoch)
 		return err

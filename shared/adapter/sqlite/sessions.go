@@ -50,7 +50,7 @@ func (s *Sessions) moment() (boot string, now, stale int64) {
 //
 // Errors: fault.Conflict if the epoch is dead.
 func (s *Sessions) Begin(ctx context.Context, epoch, address string) error {
-	return s.db.writeVolatile(ctx, "begin a lease", func(ctx context.Context, tx *sql.Tx) error {
+	return s.db.writeVolatile(ctx, "begin a lease", func(ctx context.Context, tx *transaction) error {
 		boot, now, _ := s.moment()
 		if _, err := tx.ExecContext(ctx, "delete from session_lease where boot <> ? or dead and renewed_at <= ?",
 			boot, now-deadLeaseAge.Milliseconds()); err != nil {
@@ -80,7 +80,7 @@ func (s *Sessions) Address(ctx context.Context, epoch string) (address string, e
 //
 // Errors: fault.Conflict if the epoch is dead or unknown.
 func (s *Sessions) Renew(ctx context.Context, epoch string) error {
-	return s.db.writeVolatile(ctx, "renew a lease", func(ctx context.Context, tx *sql.Tx) error {
+	return s.db.writeVolatile(ctx, "renew a lease", func(ctx context.Context, tx *transaction) error {
 		boot, now, _ := s.moment()
 		return expectLease(tx.ExecContext(ctx,
 			"update session_lease set renewed_at = ? where epoch = ? and boot = ? and not dead", now, epoch, boot))
@@ -100,7 +100,7 @@ func expectLease(changed sql.Result, err error) error {
 
 // End ends a lease and frees its slots.
 func (s *Sessions) End(ctx context.Context, epoch string) error {
-	return s.db.writeVolatile(ctx, "end a lease", func(ctx context.Context, tx *sql.Tx) error {
+	return s.db.writeVolatile(ctx, "end a lease", func(ctx context.Context, tx *transaction) error {
 		if _, err := tx.ExecContext(ctx, "update session_lease set dead = 1 where epoch = ?", epoch); err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error
 			return session.ErrNoSlot
 		}
 	}
-	return s.fill(ctx, "take a slot", slot, func(ctx context.Context, tx *sql.Tx, taken int) error {
+	return s.fill(ctx, "take a slot", slot, func(ctx context.Context, tx *transaction, taken int) error {
 		if limit > 0 && taken >= limit {
 			return session.ErrNoSlot
 		}
@@ -161,8 +161,8 @@ func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error
 //
 // Errors: session.ErrLeaseOver; those of the check.
 func (s *Sessions) fill(ctx context.Context, what string, slot session.Slot,
-	check func(ctx context.Context, tx *sql.Tx, taken int) error) error {
-	return s.db.writeVolatile(ctx, what, func(ctx context.Context, tx *sql.Tx) error {
+	check func(ctx context.Context, tx *transaction, taken int) error) error {
+	return s.db.writeVolatile(ctx, what, func(ctx context.Context, tx *transaction) error {
 		boot, _, stale := s.moment()
 		if err := s.bury(ctx, tx, boot, stale); err != nil {
 			return err
@@ -184,7 +184,7 @@ func (s *Sessions) fill(ctx context.Context, what string, slot session.Slot,
 }
 
 // bury marks leases that are over as dead and frees their slots.
-func (s *Sessions) bury(ctx context.Context, tx *sql.Tx, boot string, stale int64) error {
+func (s *Sessions) bury(ctx context.Context, tx *transaction, boot string, stale int64) error {
 	buried, err := tx.ExecContext(ctx, "update session_lease set dead = 1 where not dead and "+staleLease, boot, stale)
 	if err != nil {
 		return err
@@ -198,7 +198,7 @@ func (s *Sessions) bury(ctx context.Context, tx *sql.Tx, boot string, stale int6
 
 // slotState reports whether a slot's lease is alive and whether it is taken already, and
 // returns how many slots its account has taken.
-func slotState(ctx context.Context, tx *sql.Tx, slot session.Slot) (alive, own bool, taken int, err error) {
+func slotState(ctx context.Context, tx *transaction, slot session.Slot) (alive, own bool, taken int, err error) {
 	err = tx.QueryRowContext(ctx, `select
 			exists (select 1 from session_lease where epoch = ?3 and not dead),
 			exists (select 1 from session_slot where account = ?1 and id = ?2 and epoch = ?3),
@@ -207,7 +207,7 @@ func slotState(ctx context.Context, tx *sql.Tx, slot session.Slot) (alive, own b
 	return alive, own, taken, err
 }
 
-func insertSlot(ctx context.Context, tx *sql.Tx, slot session.Slot) error {
+func insertSlot(ctx context.Context, tx *transaction, slot session.Slot) error {
 	_, err := tx.ExecContext(ctx, "insert into session_slot (account, id, epoch) values (?, ?, ?)",
 		slot.Account, slot.ID, slot.Epoch)
 	return err
@@ -215,7 +215,7 @@ func insertSlot(ctx context.Context, tx *sql.Tx, slot session.Slot) error {
 
 // Free frees a slot.
 func (s *Sessions) Free(ctx context.Context, slot session.Slot) error {
-	return s.db.writeVolatile(ctx, "free a slot", func(ctx context.Context, tx *sql.Tx) error {
+	return s.db.writeVolatile(ctx, "free a slot", func(ctx context.Context, tx *transaction) error {
 		_, err := tx.ExecContext(ctx, "delete from session_slot where account = ? and id = ? and epoch = ?",
 			slot.Account, slot.ID, slot.Epoch)
 		return err

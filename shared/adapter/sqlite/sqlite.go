@@ -69,9 +69,10 @@ type Reserve interface {
 // valid until Close.
 type DB struct {
 	writer, reader *sql.DB
-	// lookup runs the queries that requests consist of.
-	lookup *statements
-	now    func() time.Time
+	// lookup runs the queries that requests consist of, and changes has the statements
+	// of the writer's transactions.
+	lookup, changes *statements
+	now             func() time.Time
 	// settled and reserve are as in Options.
 	settled func() bool
 	reserve Reserve
@@ -79,7 +80,8 @@ type DB struct {
 	// watches wakes the watchers of jobs.
 	watches watches
 	tokens  groups[credential.Token]
-	marking marking
+	// committed is called with each count of transactions once that transaction is on disk.
+	committed func(writes int64)
 	// file identifies the database file that was at path when it was opened.
 	path string
 	file os.FileInfo
@@ -95,11 +97,7 @@ func Open(ctx context.Context, path string, options Options) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = db.migratePatiently(ctx)
-	if err == nil {
-		err = db.prepareMarking(ctx, options.Committed)
-	}
-	if err != nil {
+	if err := db.migratePatiently(ctx); err != nil {
 		db.Close()
 		return nil, err
 	}
@@ -153,8 +151,9 @@ func connect(path string, options Options) (*DB, error) {
 		return nil, err
 	}
 	return &DB{
-		writer: writer, reader: reader, lookup: &statements{pool: reader, prepared: map[string]*sql.Stmt{}},
-		now: options.Now, settled: options.Settled, reserve: options.Reserve, bell: newBell(), path: path, file: info,
+		writer: writer, reader: reader, lookup: newStatements(reader), changes: newStatements(writer),
+		now: options.Now, settled: options.Settled, reserve: options.Reserve, committed: options.Committed,
+		bell: newBell(), path: path, file: info,
 	}, nil
 }
 
@@ -197,7 +196,7 @@ func (db *DB) Keys() *Keys { return &Keys{db} }
 //
 // While the reserve is released it fails with fault.StorageFull: the rest of the
 // disk is for writeAnyway.
-func (db *DB) write(ctx context.Context, what string, do func(ctx context.Context, tx *sql.Tx) error) error {
+func (db *DB) write(ctx context.Context, what string, do func(ctx context.Context, tx *transaction) error) error {
 	if db.reserve != nil && !db.reserve.Held() && !db.reserve.Restore() {
 		return fullError(nil)
 	}
@@ -206,7 +205,8 @@ func (db *DB) write(ctx context.Context, what string, do func(ctx context.Contex
 
 // writeAnyway is write for what frees space, or must not fail for lack of it: it
 // releases the reserve of a full disk. The transaction may then run twice.
-func (db *DB) writeAnyway(ctx context.Context, what string, do func(ctx context.Context, tx *sql.Tx) error) error {
+func (db *DB) writeAnyway(ctx context.Context, what string,
+	do func(ctx context.Context, tx *transaction) error) error {
 	err := db.writeNow(ctx, what, do)
 	if fault.Is(err, fault.StorageFull) && db.reserve != nil && db.reserve.Release() {
 		err = db.writeNow(ctx, what, do)
@@ -215,34 +215,26 @@ func (db *DB) writeAnyway(ctx context.Context, what string, do func(ctx context.
 }
 
 // writeNow runs a durable transaction, and counts it.
-func (db *DB) writeNow(ctx context.Context, what string, do func(ctx context.Context, tx *sql.Tx) error) error {
-	conn, err := db.writer.Conn(ctx)
-	if err != nil {
-		return storeError(what, err)
-	}
-	defer conn.Close()
-	return storeError(what, db.marking.transact(context.WithoutCancel(ctx), conn, do))
+func (db *DB) writeNow(ctx context.Context, what string, do func(ctx context.Context, tx *transaction) error) error {
+	return db.inTurn(ctx, what, func(ctx context.Context, t *turn) error { return t.transactCounted(ctx, do) })
 }
 
 // writeVolatile is write for what means nothing after a restart of the machine: it
 // survives the process, but need not reach the disk first.
-func (db *DB) writeVolatile(ctx context.Context, what string, do func(ctx context.Context, tx *sql.Tx) error) error {
-	conn, err := db.writer.Conn(ctx)
-	if err != nil {
-		return storeError(what, err)
-	}
-	defer conn.Close()
-	ctx = context.WithoutCancel(ctx)
-	if _, err := conn.ExecContext(ctx, "pragma synchronous = normal"); err != nil {
-		return storeError(what, err)
-	}
-	written := transact(ctx, conn, do)
-	if _, err := conn.ExecContext(ctx, "pragma synchronous = full"); err != nil {
-		// Its settings could not be restored: no other write may use the
-		// connection.
-		_ = conn.Raw(func(any) error { return driver.ErrBadConn })
-	}
-	return storeError(what, written)
+func (db *DB) writeVolatile(ctx context.Context, what string,
+	do func(ctx context.Context, tx *transaction) error) error {
+	return db.inTurn(ctx, what, func(ctx context.Context, t *turn) error {
+		if _, err := t.conn.ExecContext(ctx, "pragma synchronous = normal"); err != nil {
+			return err
+		}
+		written := t.transact(ctx, do)
+		if _, err := t.conn.ExecContext(ctx, "pragma synchronous = full"); err != nil {
+			// Its settings could not be restored: no other write may use the
+			// connection.
+			_ = t.conn.Raw(func(any) error { return driver.ErrBadConn })
+		}
+		return written
+	})
 }
 
 // transact runs a transaction to its end.

@@ -18,6 +18,10 @@ type statements struct {
 
 var _ querier = (*statements)(nil)
 
+func newStatements(pool *sql.DB) *statements {
+	return &statements{pool: pool, prepared: map[string]*sql.Stmt{}}
+}
+
 // QueryRowContext is like that of sql.DB.
 func (s *statements) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	statement, err := s.prepare(ctx, query)
@@ -28,12 +32,17 @@ func (s *statements) QueryRowContext(ctx context.Context, query string, args ...
 	return statement.QueryRowContext(ctx, args...)
 }
 
+// find returns a statement that was prepared before.
+func (s *statements) find(query string) (*sql.Stmt, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	statement, ok := s.prepared[query]
+	return statement, ok
+}
+
 // prepare returns the statement of a query. Closing the pool closes it.
 func (s *statements) prepare(ctx context.Context, query string) (*sql.Stmt, error) {
-	s.mu.Lock()
-	statement, ok := s.prepared[query]
-	s.mu.Unlock()
-	if ok {
+	if statement, ok := s.find(query); ok {
 		return statement, nil
 	}
 	statement, err := s.pool.PrepareContext(ctx, query)

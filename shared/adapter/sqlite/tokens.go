@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"encoding/json"
 	"errors"
 	"time"
@@ -16,9 +15,13 @@ var (
 	_ credential.TokenRetention = (*Keys)(nil)
 )
 
-const tokenByHash = `select scope, metadata, client_token.created_at, client_token.expires_at, verifier,
+const (
+	insertToken = `insert into client_token
+		(hash, key_hash, scope, metadata, created_at, expires_at, verifier) values (?, ?, ?, ?, ?, ?, ?)`
+	tokenByHash = `select scope, metadata, client_token.created_at, client_token.expires_at, verifier,
 		api_key.hash, id, account, tier, label, admin, api_key.created_at, api_key.expires_at, revoked_at, limits
 	from client_token join api_key on api_key.hash = client_token.key_hash where client_token.hash = ?`
+)
 
 // CreateToken stores a new token. Tokens that are created concurrently share a
 // transaction, because minting is the most frequent write.
@@ -26,19 +29,13 @@ func (k *Keys) CreateToken(ctx context.Context, token credential.Token) error {
 	return k.db.tokens.write(ctx, k.db, "create tokens", token, insertTokens)
 }
 
-func insertTokens(ctx context.Context, tx *sql.Tx, tokens []credential.Token) error {
-	insert, err := tx.PrepareContext(ctx, `insert into client_token
-		(hash, key_hash, scope, metadata, created_at, expires_at, verifier) values (?, ?, ?, ?, ?, ?, ?)`)
-	if err != nil {
-		return err
-	}
-	defer insert.Close()
+func insertTokens(ctx context.Context, tx *transaction, tokens []credential.Token) error {
 	for _, token := range tokens {
 		scope, err := encode(token.Scope)
 		if err != nil {
 			return err
 		}
-		if _, err := insert.ExecContext(ctx, token.Hash[:], token.Key.Hash[:], scope, string(token.Metadata),
+		if _, err := tx.ExecContext(ctx, insertToken, token.Hash[:], token.Key.Hash[:], scope, string(token.Metadata),
 			millis(token.CreatedAt), millis(token.ExpiresAt), []byte(token.Verifier)); err != nil {
 			return err
 		}
@@ -83,7 +80,7 @@ const deleteBatch = 500
 func (k *Keys) DeleteTokens(ctx context.Context, before time.Time) error {
 	for {
 		var deleted int64
-		err := k.db.writeAnyway(ctx, "delete tokens", func(ctx context.Context, tx *sql.Tx) error {
+		err := k.db.writeAnyway(ctx, "delete tokens", func(ctx context.Context, tx *transaction) error {
 			done, err := tx.ExecContext(ctx, `delete from client_token where hash in
 				(select hash from client_token where expires_at < ? order by expires_at limit ?)`, millis(before), deleteBatch)
 			if err != nil {

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
 	"cutroom/shared/domain/usage"
@@ -24,7 +23,8 @@ const (
 	// adds, so that their number falls after a burst.
 	sweptRecords = 100
 
-	addCounts = `insert into usage (account, day, model, key,
+	knowRecord = "insert into usage_record (id, added_at) values (?, ?) on conflict do nothing"
+	addCounts  = `insert into usage (account, day, model, key,
 		requests, prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens, estimated, session_seconds, jobs,
 		jobs_completed, cost, batch_requests, batch_cost)
 	values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -48,7 +48,7 @@ func (u *Usage) Add(ctx context.Context, records []usage.Record) error {
 	if len(records) == 0 {
 		return nil
 	}
-	return u.db.write(ctx, "add usage", func(ctx context.Context, tx *sql.Tx) error {
+	return u.db.write(ctx, "add usage", func(ctx context.Context, tx *transaction) error {
 		now := u.db.now()
 		if err := addUsage(ctx, tx, records, now); err != nil {
 			return err
@@ -60,19 +60,9 @@ func (u *Usage) Add(ctx context.Context, records []usage.Record) error {
 	})
 }
 
-func addUsage(ctx context.Context, tx *sql.Tx, records []usage.Record, now time.Time) error {
-	know, err := tx.PrepareContext(ctx, "insert into usage_record (id, added_at) values (?, ?) on conflict do nothing")
-	if err != nil {
-		return err
-	}
-	defer know.Close()
-	add, err := tx.PrepareContext(ctx, addCounts)
-	if err != nil {
-		return err
-	}
-	defer add.Close()
+func addUsage(ctx context.Context, tx *transaction, records []usage.Record, now time.Time) error {
 	for _, r := range records {
-		known, err := know.ExecContext(ctx, r.ID, millis(now))
+		known, err := tx.ExecContext(ctx, knowRecord, r.ID, millis(now))
 		if err != nil {
 			return err
 		}
@@ -81,7 +71,7 @@ func addUsage(ctx context.Context, tx *sql.Tx, records []usage.Record, now time.
 		} else if n == 0 {
 			continue
 		}
-		if _, err := add.ExecContext(ctx, countsOf(r)...); err != nil {
+		if _, err := tx.ExecContext(ctx, addCounts, countsOf(r)...); err != nil {
 			return err
 		}
 	}

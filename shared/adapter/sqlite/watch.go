@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"sync"
 
 	"cutroom/shared/domain/job"
@@ -55,7 +54,7 @@ func (w *watches) changed(id string) {
 }
 
 // change runs a transaction that changes a job, and wakes the job's watchers.
-func (s *Jobs) change(ctx context.Context, what, id string, do func(ctx context.Context, tx *sql.Tx) error) error {
+func (s *Jobs) change(ctx context.Context, what, id string, do func(ctx context.Context, tx *transaction) error) error {
 	err := s.db.write(ctx, what, do)
 	if err == nil {
 		s.db.watches.changed(id)
@@ -65,7 +64,7 @@ func (s *Jobs) change(ctx context.Context, what, id string, do func(ctx context.
 
 // changeAnyway is change by writeAnyway.
 func (s *Jobs) changeAnyway(ctx context.Context, what, id string,
-	do func(ctx context.Context, tx *sql.Tx) error) error {
+	do func(ctx context.Context, tx *transaction) error) error {
 	err := s.db.writeAnyway(ctx, what, do)
 	if err == nil {
 		s.db.watches.changed(id)

@@ -27,7 +27,7 @@ func (db *DB) Webhooks() *Webhooks { return &Webhooks{db} }
 
 // queueWebhook schedules the first attempt for a job that ends, if it has a
 // webhook.
-func queueWebhook(ctx context.Context, tx *sql.Tx, j job.Job) error {
+func queueWebhook(ctx context.Context, tx *transaction, j job.Job) error {
 	if j.Webhook == "" {
 		return nil
 	}
@@ -82,7 +82,7 @@ func scanAttempt(r row) (webhook.Attempt, error) {
 // fault.Conflict if the number is not the next; fault.StorageFull.
 func (s *Webhooks) Record(ctx context.Context, e webhook.Event, a webhook.Attempt) error {
 	next := sql.NullInt64{Int64: millis(a.Next), Valid: !a.Next.IsZero()}
-	return s.db.write(ctx, "record an attempt at a webhook", func(ctx context.Context, tx *sql.Tx) error {
+	return s.db.write(ctx, "record an attempt at a webhook", func(ctx context.Context, tx *transaction) error {
 		var made int
 		err := tx.QueryRowContext(ctx, `select (select count(*) from webhook_attempt where id = webhook.id)
 			from webhook where id = ?`, e.ID).Scan(&made)
@@ -108,7 +108,7 @@ func (s *Webhooks) Record(ctx context.Context, e webhook.Event, a webhook.Attemp
 
 // recordedBefore distinguishes a repeated record from another attempt with the same
 // number.
-func recordedBefore(ctx context.Context, tx *sql.Tx, id string, a webhook.Attempt) error {
+func recordedBefore(ctx context.Context, tx *transaction, id string, a webhook.Attempt) error {
 	var at int64
 	err := tx.QueryRowContext(ctx, "select at from webhook_attempt where id = ? and number = ?", id,
 		a.Number).Scan(&at)

@@ -1,0 +1,95 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+)
+
+// transaction is a write transaction. It prepares each statement once, and those that
+// are known from transactions before it not at all: to parse one, with the triggers of
+// its table, takes longer than to run it.
+type transaction struct {
+	tx    *sql.Tx
+	known *statements
+	// prepared are the statements that were run, and missed those of them that were not
+	// known.
+	prepared map[string]*sql.Stmt
+	missed   []string
+}
+
+var _ querier = (*transaction)(nil)
+
+// ExecContext is like that of sql.Tx.
+func (t *transaction) ExecContext(ctx context.Context, statement string, args ...any) (sql.Result, error) {
+	prepared, err := t.prepare(ctx, statement)
+	if err != nil {
+		return nil, err
+	}
+	return prepared.ExecContext(ctx, args...)
+}
+
+// QueryRowContext is like that of sql.Tx. The row must be scanned before the query is
+// run again.
+func (t *transaction) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
+	prepared, err := t.prepare(ctx, query)
+	if err != nil {
+		return t.tx.QueryRowContext(ctx, query, args...) // only it can return a row that holds an error
+	}
+	return prepared.QueryRowContext(ctx, args...)
+}
+
+// turn is a write's turn with the connection that writes.
+type turn struct {
+	db   *DB
+	conn *sql.Conn
+	// missed are the statements that were run and are not known yet.
+	missed []string
+}
+
+// inTurn waits for a turn and runs do, to its end whatever becomes of the context.
+func (db *DB) inTurn(ctx context.Context, what string, do func(ctx context.Context, t *turn) error) error {
+	t := &turn{db: db}
+	err := t.take(ctx, do)
+	// Only now, as it takes the connection. What cannot be prepared is not known, and
+	// prepared by each transaction.
+	for _, statement := range t.missed {
+		_, _ = db.changes.prepare(ctx, statement)
+	}
+	return storeError(what, err)
+}
+
+func (t *turn) take(ctx context.Context, do func(ctx context.Context, t *turn) error) (err error) {
+	if t.conn, err = t.db.writer.Conn(ctx); err != nil {
+		return err
+	}
+	defer t.conn.Close()
+	return do(context.WithoutCancel(ctx), t)
+}
+
+// transact runs a transaction to its end.
+func (t *turn) transact(ctx context.Context, do func(ctx context.Context, tx *transaction) error) error {
+	return transact(ctx, t.conn, func(ctx context.Context, tx *sql.Tx) error {
+		statements := &transaction{tx: tx, known: t.db.changes, prepared: map[string]*sql.Stmt{}}
+		defer func() { t.missed = statements.missed }()
+		return do(ctx, statements)
+	})
+}
+
+// prepare returns a prepared statement, which is valid until the end of the transaction.
+func (t *transaction) prepare(ctx context.Context, statement string) (*sql.Stmt, error) {
+	if prepared, ok := t.prepared[statement]; ok {
+		return prepared, nil
+	}
+	var prepared *sql.Stmt
+	if known, ok := t.known.find(statement); ok {
+		prepared = t.tx.StmtContext(ctx, known)
+	} else {
+		var err error
+		if prepared, err = t.tx.PrepareContext(ctx, statement); err != nil {
+			return nil, err
+		}
+		t.missed = append(t.missed, statement)
+	}
+	t.prepared[statement] = prepared
+	return prepared, nil
+}
