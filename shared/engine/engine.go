@@ -91,8 +91,10 @@ type Outcome struct {
 	// Notice is what the person should know, such as which words were not
 	// followed, in sentences; empty if there is nothing to say.
 	Notice string
-	// Thumbnails are small pictures, if they were asked for and the engine has made them.
-	Thumbnails Thumbnails
+	// Thumbnails makes small pictures of what the engine left in the run's folder, if they
+	// were asked for; nil if the engine made none on the way. Those who do not wait for them
+	// call it once, while the next run is under way and the folder is there.
+	Thumbnails func() Thumbnails
 }
 
 // Thumbnails are pictures of a result and of what was edited, each a JPEG of

@@ -322,9 +322,12 @@ func (s still) deviation() float64 {
 // allows.
 func (s still) encode(wanted format) ([]byte, error) {
 	area := image.Rect(0, 0, s.size.Width, s.size.Height)
-	opaque := image.NewRGBA(area)
-	draw.Draw(opaque, area, image.NewUniform(color.White), image.Point{}, draw.Src)
-	draw.Draw(opaque, area, &image.NRGBA{Pix: s.pixels, Stride: 4 * s.size.Width, Rect: area}, image.Point{}, draw.Over)
+	opaque := &image.RGBA{Pix: s.pixels, Stride: 4 * s.size.Width, Rect: area}
+	if !opaque.Opaque() {
+		opaque = image.NewRGBA(area)
+		draw.Draw(opaque, area, image.NewUniform(color.White), image.Point{}, draw.Src)
+		draw.Draw(opaque, area, &image.NRGBA{Pix: s.pixels, Stride: 4 * s.size.Width, Rect: area}, image.Point{}, draw.Over)
+	}
 	for quality := bestPoster; ; quality -= 10 {
 		var encoded bytes.Buffer
 		if err := jpeg.Encode(&encoded, opaque, &jpeg.Options{Quality: quality}); err != nil {

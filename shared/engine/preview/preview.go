@@ -75,7 +75,9 @@ func (e *Engine) Run(
 	if err := edit.run(ctx); err != nil {
 		return told, err
 	}
-	told.Thumbnails = edit.thumbnails()
+	if spec.Thumbnails {
+		told.Thumbnails = edit.thumbnails
+	}
 	return told, nil
 }
 

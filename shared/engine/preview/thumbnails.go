@@ -62,9 +62,6 @@ func (e *edit) readPoster() []byte {
 
 // thumbnails returns those that were wanted, once ffmpeg has ended.
 func (e *edit) thumbnails() engine.Thumbnails {
-	if !e.spec.Thumbnails {
-		return engine.Thumbnails{}
-	}
 	blank := false
 	read := func(file string) []byte {
 		// Without one it is made of the file.

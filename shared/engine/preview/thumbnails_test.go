@@ -32,6 +32,13 @@ func TestThumbnails(t *testing.T) {
 			if results[i], err = os.ReadFile(path); err != nil {
 				t.Fatal(err)
 			}
+			if made := told.Thumbnails != nil; made != wanted {
+				t.Fatalf("%s: thumbnails are made: %v, wanted: %v", spec.Kind, made, wanted)
+			}
+			var pictures engine.Thumbnails
+			if wanted {
+				pictures = told.Thumbnails()
+			}
 			for _, one := range []struct {
 				name    string
 				picture []byte
@@ -39,9 +46,9 @@ func TestThumbnails(t *testing.T) {
 				size    catalog.Size
 				most    int
 			}{
-				{"result", told.Thumbnails.Result, wanted, thumbnail, 20_000},
-				{"input", told.Thumbnails.Input, wanted && spec.Data != nil, thumbnail, 20_000},
-				{"poster", told.Thumbnails.Poster, wanted && spec.Kind != catalog.Image, clip.Size, engine.MaxPoster},
+				{"result", pictures.Result, wanted, thumbnail, 20_000},
+				{"input", pictures.Input, wanted && spec.Data != nil, thumbnail, 20_000},
+				{"poster", pictures.Poster, wanted && spec.Kind != catalog.Image, clip.Size, engine.MaxPoster},
 			} {
 				if !one.wanted {
 					if one.picture != nil {
@@ -70,9 +77,12 @@ func TestThumbnailsOfWhatBeginsBlank(t *testing.T) {
 	spec.Data = input(t, mediatest.Video{Seconds: 1, Filter: "fade=d=0.5"}.Make(t), false)
 	spec.Thumbnails = true
 	_, told, err := attempt(t, t.Context(), spec, func(engine.Progress) {})
-	pictures := told.Thumbnails
-	if err != nil || pictures.Input != nil || pictures.Result != nil || pictures.Poster != nil {
-		t.Errorf("pictures of %d, %d and %d bytes, %v", len(pictures.Input), len(pictures.Result), len(pictures.Poster), err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pictures := told.Thumbnails()
+	if pictures.Input != nil || pictures.Result != nil || pictures.Poster != nil {
+		t.Errorf("pictures of %d, %d and %d bytes", len(pictures.Input), len(pictures.Result), len(pictures.Poster))
 	}
 }
 
@@ -111,9 +121,10 @@ func TestThumbnailsShowTheirPictures(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", test.name, err)
 		}
-		pictures := map[string][]byte{"result": told.Thumbnails.Result, "input": told.Thumbnails.Input}
+		made := told.Thumbnails()
+		pictures := map[string][]byte{"result": made.Result, "input": made.Input}
 		if test.kind != catalog.Image {
-			pictures["poster"] = told.Thumbnails.Poster
+			pictures["poster"] = made.Poster
 		}
 		for name, encoded := range pictures {
 			picture, err := jpeg.Decode(bytes.NewReader(encoded))

@@ -44,20 +44,25 @@ type thumbnails struct {
 }
 
 // beginThumbnails starts to make the pictures of a run whose engine is done. The
-// caller ends them. Those that the engine has made already are taken. It returns nil where
+// caller ends them. Those that the engine made on the way are taken. It returns nil where
 // no pictures are made.
-func (w *Worker) beginThumbnails(lease *lease, j job.Job, p *preparation, made engine.Thumbnails) *thumbnails {
+func (w *Worker) beginThumbnails(lease *lease, j job.Job, p *preparation, made func() engine.Thumbnails) *thumbnails {
 	if w.config.Posters == nil {
 		return nil
 	}
 	ctx, cancel := lingering(lease.ctx)
 	t := &thumbnails{
 		worker: w, job: j, folder: p.release(), logger: lease.logger, ctx: ctx, cancel: cancel, made: make(chan struct{}),
-		files: map[string][]byte{}, pictures: job.Thumbnails(made),
+		files: map[string][]byte{},
 	}
 	go func() {
 		defer close(t.made)
-		contain.Run(t.logger, "thumbnails", func() { t.make(p.spec) })
+		contain.Run(t.logger, "thumbnails", func() {
+			if made != nil {
+				t.pictures = job.Thumbnails(made())
+			}
+			t.make(p.spec)
+		})
 	}()
 	return t
 }

@@ -120,6 +120,51 @@ func TestThumbnails(t *testing.T) {
 	s.wantClean(stop)
 }
 
+// depicting is an engine that can make the pictures of its result on the way, but is held
+// by the channel before it tells them.
+type depicting struct {
+	script
+	hold chan struct{}
+}
+
+func (d depicting) Run(
+	ctx context.Context, spec engine.Spec, progress func(engine.Progress),
+) (engine.Outcome, error) {
+	told, err := d.script.Run(ctx, spec, progress)
+	told.Thumbnails = func() engine.Thumbnails {
+		<-d.hold
+		content, err := os.ReadFile(spec.Output) // the folder is still there
+		if err != nil {
+			return engine.Thumbnails{}
+		}
+		return engine.Thumbnails{Result: append([]byte("by the engine: "), content...)}
+	}
+	return told, err
+}
+
+// Pictures that the engine has are taken, and only the others made. Neither the end of the
+// job waits for them, nor the next job.
+func TestThumbnailsByTheEngine(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	p, hold := &photographer{}, make(chan struct{})
+	first := s.submit("one", 0)
+	stop := s.start(succeed, with(p), func(c *worker.Config) { c.Engine = depicting{succeed, hold} })
+	j := s.awaitEnd(first)
+	s.awaitEnd(s.submit("two", 0))
+	if calls := p.calls(); len(calls) != 0 {
+		t.Errorf("pictures were made before the engine told its own: %v", calls)
+	}
+	close(hold)
+	eventually(t, "thumbnails", func() bool { _, made := s.thumbnails(j); return made })
+	pictures, _ := s.thumbnails(j)
+	if string(pictures.Result) != "by the engine: edited: one" || string(pictures.Input) != "small: one" ||
+		string(pictures.Poster) != "poster: edited: one" {
+		t.Errorf("the result's is %q, the input's %q, the poster %q", pictures.Result, pictures.Input, pictures.Poster)
+	}
+	s.wantClean(stop)
+}
+
 // A picture that cannot be made costs nothing but itself.
 func TestThumbnailsThatCannotBeMade(t *testing.T) {
 	t.Parallel()
