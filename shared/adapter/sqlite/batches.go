@@ -245,7 +245,7 @@ func (s *Batches) Cleared(ctx context.Context, id string) error {
 // Forget deletes the records of batches that ended before the time and are cleared.
 func (s *Batches) Forget(ctx context.Context, before time.Time) error {
 	var old bool
-	err := s.db.reader.QueryRowContext(ctx, "select exists (select 1 from batch where ended_at < ? and kept = 0)",
+	err := s.db.lookup.QueryRowContext(ctx, "select exists (select 1 from batch where ended_at < ? and kept = 0)",
 		millis(before)).Scan(&old)
 	if err != nil || !old {
 		return storeError("look for old batches", err)

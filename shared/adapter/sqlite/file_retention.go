@@ -49,7 +49,7 @@ func (s *Files) Ended(ctx context.Context, now time.Time, limit int) ([]file.Fil
 			return nil, err
 		}
 	}
-	files, err := filesOf(s.db.reader.QueryContext(ctx, endedFiles, limit))
+	files, err := filesOf(s.db.lookup.QueryContext(ctx, endedFiles, limit))
 	return files, storeError("find ended files", err)
 }
 
@@ -63,6 +63,6 @@ func (s *Files) Forget(ctx context.Context, id string) error {
 
 // KnownBlob reports whether a record has the blob.
 func (s *Files) KnownBlob(ctx context.Context, blob string) (known bool, err error) {
-	err = s.db.reader.QueryRowContext(ctx, "select exists (select 1 from file where blob = ?)", blob).Scan(&known)
+	err = s.db.lookup.QueryRowContext(ctx, "select exists (select 1 from file where blob = ?)", blob).Scan(&known)
 	return known, storeError("look for a blob", err)
 }

@@ -85,7 +85,7 @@ func (k *IdempotencyKeys) Withdraw(ctx context.Context, c idempotency.Claim) err
 // Known reports whether the key has a record younger than idempotency.Age.
 func (k *IdempotencyKeys) Known(ctx context.Context, account, key string, now time.Time) (bool, error) {
 	var known bool
-	err := k.db.reader.QueryRowContext(ctx, knownClaim, account, key, millis(now.Add(-idempotency.Age))).Scan(&known)
+	err := k.db.lookup.QueryRowContext(ctx, knownClaim, account, key, millis(now.Add(-idempotency.Age))).Scan(&known)
 	return known, storeError("look for an idempotency key", err)
 }
 

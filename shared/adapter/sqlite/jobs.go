@@ -149,7 +149,7 @@ func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string, _ int
 		backlog job.Backlog
 		mean    sql.NullFloat64
 	)
-	err := s.db.reader.QueryRowContext(ctx, backlogOfLane, lane, account, recentRuns).
+	err := s.db.lookup.QueryRowContext(ctx, backlogOfLane, lane, account, recentRuns).
 		Scan(&backlog.Jobs, &backlog.AccountJobs, &backlog.AccountOpen, &mean)
 	backlog.RunTime = time.Duration(mean.Float64 * float64(time.Millisecond))
 	return backlog, storeError("read the backlog", err)

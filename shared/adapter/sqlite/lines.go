@@ -60,7 +60,7 @@ func (s *Jobs) Line(ctx context.Context, lane job.Lane) (job.Line, error) {
 
 // each calls a function with the rows of a query for a text and a number.
 func (s *Jobs) each(ctx context.Context, query string, args []any, row func(string, int64)) error {
-	rows, err := s.db.reader.QueryContext(ctx, query, args...)
+	rows, err := s.db.lookup.QueryContext(ctx, query, args...)
 	if err != nil {
 		return err
 	}
@@ -80,6 +80,6 @@ func (s *Jobs) each(ctx context.Context, query string, args []any, row func(stri
 
 // Own counts the pending jobs of an account on a lane before and after one of them.
 func (s *Jobs) Own(ctx context.Context, j job.Job, _ int) (own job.Own, err error) {
-	err = s.db.reader.QueryRowContext(ctx, ownOnLane, j.Lane, j.Account, j.ID).Scan(&own.Before, &own.After)
+	err = s.db.lookup.QueryRowContext(ctx, ownOnLane, j.Lane, j.Account, j.ID).Scan(&own.Before, &own.After)
 	return own, storeError("read an account's place in the line", err)
 }

@@ -91,7 +91,7 @@ const (
 func (q *Queue) tryReceive(ctx context.Context, lane job.Lane, lease time.Duration) (*delivery, error) {
 	// Look with a read first, so that idle workers leave the writer alone.
 	var name string
-	err := q.db.reader.QueryRowContext(ctx, nextQueue, lane, q.db.moment(0)).Scan(&name)
+	err := q.db.lookup.QueryRowContext(ctx, nextQueue, lane, q.db.moment(0)).Scan(&name)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}

@@ -15,7 +15,7 @@ const (
 // Overdue returns at most limit ids of jobs that have not ended and whose deadline
 // is not after now, longest overdue first.
 func (s *Jobs) Overdue(ctx context.Context, now time.Time, limit int) ([]string, error) {
-	rows, err := s.db.reader.QueryContext(ctx, overdueJobs, millis(now), limit)
+	rows, err := s.db.lookup.QueryContext(ctx, overdueJobs, millis(now), limit)
 	if err != nil {
 		return nil, storeError("find overdue jobs", err)
 	}
@@ -34,7 +34,7 @@ func (s *Jobs) Overdue(ctx context.Context, now time.Time, limit int) ([]string,
 // Ended returns at most limit jobs that ended before the time, ordered by id,
 // starting after the id.
 func (s *Jobs) Ended(ctx context.Context, before time.Time, after string, limit int) ([]job.Job, error) {
-	rows, err := s.db.reader.QueryContext(ctx, endedJobs, after, millis(before), limit)
+	rows, err := s.db.lookup.QueryContext(ctx, endedJobs, after, millis(before), limit)
 	if err != nil {
 		return nil, storeError("find ended jobs", err)
 	}

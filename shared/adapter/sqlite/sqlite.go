@@ -69,8 +69,8 @@ type Reserve interface {
 // valid until Close.
 type DB struct {
 	writer, reader *sql.DB
-	// lookup runs the queries that requests consist of, and changes has the statements
-	// of the writer's transactions.
+	// lookup runs the queries that requests and loops repeat, and changes has the
+	// statements of the writer's transactions.
 	lookup, changes *statements
 	now             func() time.Time
 	// settled and reserve are as in Options.

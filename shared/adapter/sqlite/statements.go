@@ -32,6 +32,15 @@ func (s *statements) QueryRowContext(ctx context.Context, query string, args ...
 	return statement.QueryRowContext(ctx, args...)
 }
 
+// QueryContext is like that of sql.DB.
+func (s *statements) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	statement, err := s.prepare(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return statement.QueryContext(ctx, args...)
+}
+
 // find returns a statement that was prepared before.
 func (s *statements) find(query string) (*sql.Stmt, bool) {
 	s.mu.Lock()

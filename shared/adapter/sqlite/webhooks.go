@@ -120,7 +120,7 @@ func recordedBefore(ctx context.Context, tx *transaction, id string, a webhook.A
 
 // Due returns attempts that are due.
 func (s *Webhooks) Due(ctx context.Context, now time.Time, ofAccount, limit int) ([]webhook.ScheduledAttempt, error) {
-	rows, err := s.db.reader.QueryContext(ctx, dueWebhooks, millis(now), ofAccount, limit)
+	rows, err := s.db.lookup.QueryContext(ctx, dueWebhooks, millis(now), ofAccount, limit)
 	if err != nil {
 		return nil, storeError("find webhooks that are due", err)
 	}
