@@ -94,10 +94,7 @@ func New(ctx context.Context) (*Fence, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fence: %w", err)
 	}
-	f := &Fence{self: self, root: os.Geteuid() == 0}
-	if f.filter, err = callFilter(); err != nil {
-		return nil, err
-	}
+	f := &Fence{self: self, root: os.Geteuid() == 0, filter: callFilter()}
 	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
 	defer cancel()
 	able, err := f.ask(ctx, Layers{Namespaces: runtime.GOOS == "linux"})

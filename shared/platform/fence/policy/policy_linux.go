@@ -1,4 +1,4 @@
-package fence
+package policy
 
 import (
 	"fmt"
@@ -55,7 +55,8 @@ var unknown = []string{
 
 // The ioctl requests that libraries make on any file: whether it is a terminal,
 // and how wide, how much can be read, whether reading blocks (FIONBIO), and
-// whether it is closed on exec (FIOCLEX).
+// whether it is closed on exec (FIOCLEX). Their numbers are those of
+// asm-generic/ioctls.h, which all architectures that have a filter share.
 var requests = []uint64{unix.TCGETS, unix.TIOCGWINSZ, unix.TIOCINQ, 0x5421, 0x5451}
 
 // The options of prctl: names of threads and of memory.
@@ -71,31 +72,41 @@ var commands = []uint64{
 // ofProcess are calls whose first argument is a process, which they change. 0 is the caller.
 var ofProcess = []string{"prlimit64", "sched_setaffinity", "sched_setparam", "sched_setscheduler"}
 
-// callFilter returns the filter that restricts a program to the calls that are allowed: clone
-// only for threads, and signals, limits and priorities only for itself. It is made once, by the
-// server: the library's tables take longer to prepare than all that a launcher does.
+// Filter returns the filter that restricts a program to the calls that are allowed: clone only
+// for threads, and signals, limits and priorities only for itself, with launcher.OwnProcess for
+// the number of its process. The architecture is named as by GOARCH; there is no filter for one
+// whose calls the library does not know.
 //
-// There is none for an architecture whose calls are not known. Errors: those of a filter
-// that cannot be made.
-func callFilter() ([]uint64, error) {
-	known, err := arch.GetInfo("")
+// Errors: those of a filter that cannot be made, as none can on such an architecture.
+func Filter(architecture string) ([]bpf.RawInstruction, error) {
+	known, err := arch.GetInfo(architecture)
 	if err != nil {
 		return nil, nil
 	}
 	policy := policyOf(known)
-	assembled, err := policy.Assemble()
+	assembled, err := assemble(policy, known)
 	if err != nil {
 		return nil, fmt.Errorf("fence: assemble the filter: %w", err)
 	}
-	raw, err := bpf.Assemble(assembled)
+	filter, err := bpf.Assemble(assembled)
 	if err != nil {
 		return nil, fmt.Errorf("fence: assemble the filter: %w", err)
-	}
-	filter := make([]uint64, len(raw))
-	for i, one := range raw {
-		filter[i] = uint64(one.Op)<<48 | uint64(one.Jt)<<40 | uint64(one.Jf)<<32 | uint64(one.K)
 	}
 	return filter, nil
+}
+
+// assemble has the library assemble a policy for any architecture. It does so for this
+// machine's alone, so what it knows of that is replaced meanwhile.
+func assemble(policy seccomp.Policy, wanted *arch.Info) ([]bpf.Instruction, error) {
+	own, err := arch.GetInfo("")
+	if err != nil {
+		return nil, err
+	}
+	// It compares with X86_64, whose calls of x32 it refuses: that stays what it is.
+	keptOwn, keptX86, x86 := *own, arch.X86_64, *arch.X86_64
+	defer func() { *own, arch.X86_64 = keptOwn, keptX86 }()
+	*own, arch.X86_64 = *wanted, &x86
+	return policy.Assemble()
 }
 
 // policyOf returns what is allowed on an architecture.
