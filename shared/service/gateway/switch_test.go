@@ -10,32 +10,22 @@ import (
 // An upstream that switches protocols has failed: its connection is closed, and neither
 // what follows on it nor its end is awaited.
 func TestSwitchesOfProtocols(t *testing.T) {
-	for _, by := range []string{"h1", "net/http"} {
-		t.Run(by, func(t *testing.T) {
-			closed := make(chan struct{})
-			switches := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-				conn, buffered, err := http.NewResponseController(w).Hijack()
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				defer close(closed)
-				defer conn.Close()
-				io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
-				io.Copy(io.Discard, buffered)
-			})
-			s := setup{embedded: switches, rows: `
-  - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{url: "embedded:"}]}
-`}
-			if by == "h1" {
-				server := httptest.NewServer(switches)
-				defer server.Close()
-				s = setup{upstreams: []*modelServer{{url: server.URL + "/v1"}}}
-			}
-			if a := newWorld(t, s).chat(plain); a.status != http.StatusBadGateway {
-				t.Errorf("got %d %s: %v", a.status, a.body, a.err)
-			}
-			<-closed
-		})
+	closed := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, buffered, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer close(closed)
+		defer conn.Close()
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+		io.Copy(io.Discard, buffered)
+	}))
+	defer server.Close()
+	s := setup{upstreams: []*modelServer{{url: server.URL + "/v1"}}}
+	if a := newWorld(t, s).chat(plain); a.status != http.StatusBadGateway {
+		t.Errorf("got %d %s: %v", a.status, a.body, a.err)
 	}
+	<-closed
 }

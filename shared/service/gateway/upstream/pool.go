@@ -39,8 +39,6 @@ type Config struct {
 type Pools struct {
 	config Config
 	dialer dialer
-	// closeEmbedded stops the embedded model server.
-	closeEmbedded func()
 	// life ends with Close, which waits for the lookups under way.
 	life    context.Context
 	end     context.CancelFunc
@@ -85,11 +83,10 @@ func New(c Config) *Pools {
 	if c.Resolver == nil {
 		c.Resolver = net.DefaultResolver
 	}
-	p := &Pools{config: c, closeEmbedded: func() {}, draining: make(chan struct{})}
+	p := &Pools{config: c, draining: make(chan struct{})}
 	p.life, p.end = context.WithCancel(context.Background())
 	if c.Embedded != nil {
-		p.dialer.embedded = newMemoryListener()
-		p.closeEmbedded = serveEmbedded(c.Embedded, p.dialer.embedded, c.Logger)
+		p.dialer.embedded = newEmbedded(c.Embedded, c.Logger)
 	}
 	return p
 }
@@ -106,7 +103,9 @@ func (p *Pools) Close() {
 	if s := p.snapshot.Load(); s != nil {
 		s.retire(nil)
 	}
-	p.closeEmbedded()
+	if p.dialer.embedded != nil {
+		p.dialer.embedded.close()
+	}
 }
 
 // Health returns the state of every upstream, in the catalog's order; those behind

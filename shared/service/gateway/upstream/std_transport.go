@@ -12,8 +12,14 @@ import (
 )
 
 // stdTransport makes calls with http.Transport: over TLS, over HTTP/2 if the
-// server speaks it, and through a proxy if the environment names one.
-type stdTransport struct{ base *http.Transport }
+// server speaks it, and through a proxy if the environment names one. It also
+// calls the embedded server.
+type stdTransport struct{ base roundTripper }
+
+type roundTripper interface {
+	http.RoundTripper
+	CloseIdleConnections()
+}
 
 func (t *stdTransport) closeIdle() { t.base.CloseIdleConnections() }
 

@@ -103,12 +103,15 @@ var (
 // dialer connects to upstreams.
 type dialer struct {
 	// embedded is the model server inside this process, or nil.
-	embedded *memoryListener
+	embedded *embedded
 }
 
 // transport returns the transport for one upstream, which is at the address if one
 // is given, whatever the URL names.
 func (d dialer) transport(base, address string, connect time.Duration) transport {
+	if base == catalog.Embedded && d.embedded != nil {
+		return &stdTransport{d.embedded}
+	}
 	if connect == 0 {
 		connect = connectTime
 	}
@@ -121,11 +124,6 @@ func (d dialer) transport(base, address string, connect time.Duration) transport
 		IdleConnTimeout:        idleConnectionTime,
 		DisableCompression:     true,
 		MaxResponseHeaderBytes: maxAnswerHeader,
-	}
-	if base == catalog.Embedded && d.embedded != nil {
-		std.Proxy = nil
-		std.DialContext = func(ctx context.Context, _, _ string) (net.Conn, error) { return d.embedded.dial(ctx) }
-		return &stdTransport{std}
 	}
 	if address != "" {
 		// No proxy would go to this server rather than to another of the name.

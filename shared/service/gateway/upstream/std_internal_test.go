@@ -1,0 +1,37 @@
+package upstream
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"cutroom/shared/domain/catalog"
+)
+
+// A server that switches protocols has failed, as it has by the other transport, which the
+// gateway's tests have: its connection is closed, and neither what follows on it nor its end is
+// awaited.
+func TestSwitchOfProtocols(t *testing.T) {
+	closed := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		conn, buffered, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer close(closed)
+		defer conn.Close()
+		io.WriteString(conn, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n")
+		io.Copy(io.Discard, buffered)
+	}))
+	defer server.Close()
+	by := &stdTransport{&http.Transport{}}
+	_, err := by.call(t.Context(), routeURLs(server.URL)[catalog.Chat], Request{FirstByte: time.Hour})
+	if !errors.Is(err, errSwitched) {
+		t.Errorf("got %v", err)
+	}
+	<-closed
+}
