@@ -19,6 +19,10 @@ func TestFunctionsHaveWhatTheyServe(t *testing.T) {
 		"cutroom/shared/service/gateway/tokenizer.(*Tokenizer).Count": {"inference", "steps"},
 		"cutroom/shared/service/gateway.(*Gateway).createBatch":       {"batches"},
 		"github.com/goccy/go-yaml.(*Decoder).Decode":                  {"models"}, // reads its OpenAPI document
+		// The groups of the media API are one package, which detects the types of files.
+		"github.com/gabriel-vasile/mimetype.Detect": {
+			"arrived", "batches", "content", "credentials", "files", "images", "jobs", "models",
+		},
 		// Lambda's runtime passes on what there is to serve, and the demo model is called without HTTP.
 		"net/http.(*Server).Serve": nil,
 		// Its tables are for those who change the filters of the fence.

@@ -23,6 +23,7 @@ import (
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/idempotency"
 	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/media/sniff"
 	"cutroom/shared/domain/ratelimit"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/ffmpeg"
@@ -262,7 +263,7 @@ func (s *server) buildGateway(c *devCommand, p *parts) error {
 				Store: s.records.Batches, Files: p.files, Blobs: s.blobs, IDs: p.ids, Now: s.clock.Now,
 				Wake: func(context.Context, batch.Batch) { s.batches.Wake() },
 			}),
-			Files: p.files, Blobs: s.blobs, Intake: p.intake, MaxUpload: int64(c.MaxUpload),
+			Files: p.files, Blobs: s.blobs, Intake: p.intake, Detect: sniff.Any, MaxUpload: int64(c.MaxUpload),
 		},
 	})
 	if err != nil {

@@ -25,6 +25,7 @@ import (
 	"cutroom/shared/domain/integrity"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/media"
+	"cutroom/shared/domain/media/sniff"
 )
 
 // repairFlags are the flags with which doctor changes something.
@@ -247,7 +248,7 @@ func (r *repair) adopt(ctx context.Context, s storage, set diskblob.Aside, key s
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return file.File{}, err
 	}
-	if mime, told := media.Detect(head[:n]); told {
+	if mime, told := sniff.Any(head[:n]); told {
 		f.MIME = mime
 	}
 	sum := md5.New() //nolint:gosec // what the interface gives of a file

@@ -15,6 +15,7 @@ import (
 	"cutroom/shared/app/eventapp"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/media/sniff"
 )
 
 func main() { eventapp.Main(arrived) }
@@ -23,7 +24,7 @@ func arrived(p *eventapp.Parts) func(context.Context, events.S3Event) (any, erro
 	bucket := s3blob.New(p.AWS, p.Required("CUTROOM_BUCKET"))
 	files := file.NewService(file.Config{
 		Store: dynamo.NewFiles(dynamo.NewClient(p.AWS), p.Required("CUTROOM_FILES_TABLE"), time.Now),
-		Blobs: bucket, Signed: bucket,
+		Blobs: bucket, Signed: bucket, Detect: sniff.Any,
 		IDs: file.NewIDs(time.Now, rand.Reader), Now: time.Now,
 	})
 	return func(ctx context.Context, event events.S3Event) (any, error) {

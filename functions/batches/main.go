@@ -16,6 +16,7 @@ import (
 	"cutroom/shared/app/gatewayapp"
 	"cutroom/shared/domain/batch"
 	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/media/sniff"
 	"cutroom/shared/platform/lambdahttp"
 	"cutroom/shared/service/gateway"
 )
@@ -32,13 +33,13 @@ func batches() (http.Handler, lambdahttp.Mode, error) {
 		return nil, 0, err
 	}
 	bucket := p.Bucket()
-	files := p.Files(bucket)
+	files := p.Files(bucket, sniff.Any)
 	p.Gateway.Batches = &gateway.Batches{
 		Service: batch.NewService(batch.Config{
 			Store: p.Batches(), Files: files, Blobs: bucket, IDs: file.NewIDs(time.Now, rand.Reader), Now: time.Now,
 			Wake: wake(lambdainvoke.NewFunction(p.AWS, p.Required("CUTROOM_STEPS_FUNCTION"), time.Now), p.Logger),
 		}),
-		Files: files, Blobs: bucket, MaxUpload: cmp.Or(p.Size("CUTROOM_MAX_UPLOAD"), file.MaxSignedSize),
+		Files: files, Blobs: bucket, Detect: sniff.Any, MaxUpload: cmp.Or(p.Size("CUTROOM_MAX_UPLOAD"), file.MaxSignedSize),
 		Downloads: s3blob.NewSigner(bucket, time.Now).At(p.URL("CUTROOM_PUBLIC_S3_URL")), RedirectAbove: mode.MostSent(),
 	}
 	handler, err := p.Handler(gateway.FilesAndBatches)

@@ -13,6 +13,7 @@ import (
 	"cutroom/shared/client"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/media"
+	"cutroom/shared/domain/media/sniff"
 )
 
 // order has the flags of all edits.
@@ -206,7 +207,7 @@ func isHEIC(path string) bool {
 	if err != nil {
 		return false
 	}
-	mime, _ := media.Detect(head)
+	mime, _ := sniff.Any(head)
 	return strings.HasPrefix(mime, "image/heic") || strings.HasPrefix(mime, "image/heif")
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"cutroom/shared/client"
 	"cutroom/shared/domain/media"
+	"cutroom/shared/domain/media/sniff"
 )
 
 // Folder is the one folder whose files the tools read and write.
@@ -126,10 +127,10 @@ func typeOf(source client.Source) (media.Type, error) {
 	if err != nil {
 		return media.Type{}, err
 	}
-	if kind, known := media.Sniff(head); known {
+	if kind, known := sniff.Media(head); known {
 		return kind, nil
 	}
-	if mime, _ := media.Detect(head); strings.HasPrefix(mime, "image/heic") || strings.HasPrefix(mime, "image/heif") {
+	if mime, _ := sniff.Any(head); strings.HasPrefix(mime, "image/heic") || strings.HasPrefix(mime, "image/heif") {
 		return media.Type{}, errors.New("is a HEIC picture, which the service does not read: save it as JPEG or PNG")
 	}
 	names := media.Names(func(media.Type) bool { return true })

@@ -15,6 +15,7 @@ import (
 
 	"cutroom/shared/client"
 	"cutroom/shared/domain/media"
+	"cutroom/shared/domain/media/sniff"
 )
 
 type listJobsInput struct {
@@ -203,7 +204,7 @@ func (d *draft) inspect() (media.Type, int64, error) {
 	if err != nil {
 		return media.Type{}, 0, err
 	}
-	kind, known := media.Sniff(head)
+	kind, known := sniff.Media(head)
 	if !known {
 		return media.Type{}, 0, errors.New("what the server sent is no video or picture, and was not kept")
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"cutroom/shared/domain/media"
+	"cutroom/shared/domain/media/sniff"
 )
 
 type lookInput struct {
@@ -93,7 +93,7 @@ func (t tools) look(ctx context.Context, c *call, in lookInput) (lookOutput, err
 	if err != nil {
 		return lookOutput{}, err
 	}
-	kind, known := media.Sniff(picture)
+	kind, known := sniff.Media(picture)
 	if !known || !kind.Image {
 		return lookOutput{}, errors.New("what the server sent is no picture")
 	}

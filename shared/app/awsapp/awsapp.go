@@ -25,6 +25,7 @@ import (
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/idempotency"
 	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/media/sniff"
 	"cutroom/shared/platform/awsconfig"
 	"cutroom/shared/platform/boottime"
 	"cutroom/shared/platform/httpserver"
@@ -96,7 +97,7 @@ func (p *Parts) Signer(bucket *s3blob.Store) *s3blob.Signer {
 func (p *Parts) Files(bucket *s3blob.Store, cursors file.Cursors) *file.Service {
 	return file.NewService(file.Config{
 		Store: dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE"), time.Now), Blobs: bucket, Signed: bucket,
-		SpreadBlobs: true, IDs: file.NewIDs(time.Now, rand.Reader), Cursors: cursors, Now: time.Now,
+		Detect: sniff.Any, SpreadBlobs: true, IDs: file.NewIDs(time.Now, rand.Reader), Cursors: cursors, Now: time.Now,
 	})
 }
 

@@ -74,23 +74,29 @@ func New() (*Parts, error) {
 // Bucket returns the blobs.
 func (p *Parts) Bucket() *s3blob.Store { return s3blob.New(p.AWS, p.Required("CUTROOM_BUCKET")) }
 
-// Files returns the stored files, whose bytes are in the bucket.
-func (p *Parts) Files(bucket *s3blob.Store) *file.Service { return filesOf(p.fileRecords(), bucket) }
+// Files returns the stored files, whose bytes are in the bucket. Detect returns the type of one
+// by its first bytes, as sniff.Any does, which not every function of the gateway needs.
+func (p *Parts) Files(bucket *s3blob.Store, detect func(head []byte) (mime string, told bool)) *file.Service {
+	config := filesOf(p.fileRecords(), bucket)
+	config.Signed, config.Detect = bucket, detect
+	return file.NewService(config)
+}
 
-// Results is Files for who adds the results of batches. They are stored under no limit, also
-// for accounts that have one, and are not to spread those as if they had none.
+// Results is Files for who adds the results of batches, and waits for no file that is yet to
+// arrive. They are stored under no limit, also for accounts that have one, and are not to
+// spread those as if they had none.
 func (p *Parts) Results(bucket *s3blob.Store) *file.Service {
-	return filesOf(p.fileRecords().FollowSpread(), bucket)
+	return file.NewService(filesOf(p.fileRecords().FollowSpread(), bucket))
 }
 
 func (p *Parts) fileRecords() *dynamo.Files {
 	return dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE"), time.Now)
 }
 
-func filesOf(records *dynamo.Files, bucket *s3blob.Store) *file.Service {
-	return file.NewService(file.Config{
-		Store: records, Blobs: bucket, Signed: bucket, SpreadBlobs: true, IDs: file.NewIDs(time.Now, rand.Reader), Now: time.Now,
-	})
+func filesOf(records *dynamo.Files, bucket *s3blob.Store) file.Config {
+	return file.Config{
+		Store: records, Blobs: bucket, SpreadBlobs: true, IDs: file.NewIDs(time.Now, rand.Reader), Now: time.Now,
+	}
 }
 
 // Batches returns the records of batches.

@@ -99,7 +99,7 @@ func (s *Service) publish(ctx context.Context, f File) (File, error) {
 	if err != nil {
 		return File{}, fmt.Errorf("file: read the bytes of %s: %w", f.ID, err)
 	}
-	mime, told := media.Detect(head)
+	mime, told := s.config.Detect(head)
 	if !told {
 		mime = ""
 	}

@@ -12,6 +12,7 @@ import (
 
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/media/sniff"
 )
 
 // bucket is a blob store that receives signed uploads itself.
@@ -62,7 +63,7 @@ func TestAFileThatTheBlobStoreHasTaken(t *testing.T) {
 		"it is read first": func(*world, file.File) error { return nil },
 	} {
 		w, b := newWorld(t), &bucket{stored: map[string][]byte{}}
-		w.configure(func(c *file.Config) { c.Signed = b })
+		w.configure(func(c *file.Config) { c.Signed, c.Detect = b, sniff.Any })
 		f := w.announce(t, "acme", pdf)
 		if _, err := w.service.Get(t.Context(), "acme", f.ID); !fault.Is(err, fault.NotFound) {
 			t.Errorf("%s: before it came: %v", name, err)
@@ -91,7 +92,7 @@ func TestAFileThatTheBlobStoreHasTaken(t *testing.T) {
 
 func TestBytesThatTellNoTypeHaveTheDeclaredOne(t *testing.T) {
 	w, b := newWorld(t), &bucket{stored: map[string][]byte{}}
-	w.configure(func(c *file.Config) { c.Signed = b })
+	w.configure(func(c *file.Config) { c.Signed, c.Detect = b, sniff.Any })
 	f := w.announce(t, "acme", "plain text")
 	b.stored[f.Blob] = []byte("plain text")
 	if got, err := w.service.Get(t.Context(), "acme", f.ID); err != nil || got.MIME != "application/x-mine" {
@@ -102,7 +103,7 @@ func TestBytesThatTellNoTypeHaveTheDeclaredOne(t *testing.T) {
 // Bytes that belong to no file are deleted, and create none.
 func TestBytesThatAreNoFiles(t *testing.T) {
 	w, b := newWorld(t), &bucket{stored: map[string][]byte{}}
-	w.configure(func(c *file.Config) { c.Signed = b })
+	w.configure(func(c *file.Config) { c.Signed, c.Detect = b, sniff.Any })
 	deleted := w.announce(t, "acme", pdf)
 	b.stored[deleted.Blob] = []byte(pdf)
 	if err := w.service.Delete(t.Context(), "acme", deleted.ID); err != nil {

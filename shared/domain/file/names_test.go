@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/media/sniff"
 )
 
 // Names of blobs begin with random digits where the store divides names by their beginnings,
 // and those that were given before go on to be those of their files.
 func TestNamesOfBlobs(t *testing.T) {
 	w, b := newWorld(t), &bucket{stored: map[string][]byte{}}
-	w.configure(func(c *file.Config) { c.Signed = b })
+	w.configure(func(c *file.Config) { c.Signed, c.Detect = b, sniff.Any })
 	before := w.announce(t, "acme", pdf)
 	if before.Blob != file.BlobOf(before.ID)+file.SignedSuffix {
 		t.Errorf("the blob of %s is %s", before.ID, before.Blob)

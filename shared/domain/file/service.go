@@ -63,6 +63,9 @@ type Config struct {
 	// Signed is the blob store if it receives the bytes of pending files itself;
 	// nil if this service receives them.
 	Signed SignedBlobs
+	// Detect returns the type of a file by its first media.SniffLen bytes, and whether they
+	// tell it, as sniff.Any does; required if Signed is.
+	Detect func(head []byte) (mime string, told bool)
 	// Extender extends a pending file whose bytes begin to arrive, if this service
 	// receives them; nil if it does not.
 	Extender interface {

@@ -8,6 +8,7 @@ import (
 
 	"cutroom/shared/domain/media"
 	"cutroom/shared/domain/media/mediatest"
+	"cutroom/shared/domain/media/sniff"
 )
 
 // FuzzInspect looks for a header that makes Inspect or Describe panic, hang or return what
@@ -54,10 +55,10 @@ func FuzzInspect(f *testing.F) {
 			!math.IsInf(info.FrameRate, 0); whole != plain {
 			t.Errorf("Describe returned %+v, %v", info, whole)
 		}
-		if kind, ok := media.Sniff(content); ok && kind.MIME == "" {
+		if kind, ok := sniff.Media(content); ok && kind.MIME == "" {
 			t.Error("Sniff returned a type without a name")
 		}
-		if name, told := media.Detect(content); told && name == "" {
+		if name, told := sniff.Any(content); told && name == "" {
 			t.Error("Detect returned a type without a name")
 		}
 	})

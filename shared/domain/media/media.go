@@ -1,7 +1,7 @@
-// Package media detects what bytes are: the kind of file ([Sniff], from its
-// first bytes) and what its header says about size and length ([Inspect]). It
-// trusts neither names nor declared types, never runs a program, and reads
-// little of a file, so that it suits a Lambda as well as a server.
+// Package media says which kinds of files are accepted ([Type]), and what the header
+// of a file says about size and length ([Inspect]). Package sniff tells the kind of a
+// file. Both trust neither names nor declared types, never run a program, and read
+// little of a file, so that they suit a Lambda as well as a server.
 package media
 
 import (

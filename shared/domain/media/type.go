@@ -2,6 +2,9 @@ package media
 
 import "strings"
 
+// SniffLen is how many bytes from the front of a file tell its type, at most (package sniff).
+const SniffLen = 3072
+
 // Type is a kind of file that the service accepts.
 type Type struct {
 	// MIME is the media type, such as "video/mp4".

@@ -17,6 +17,7 @@ import (
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/media"
+	"cutroom/shared/domain/media/sniff"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/transfer"
 )
@@ -190,7 +191,7 @@ func (r *run) download(ctx context.Context, done *record) (made transfer.Made, e
 	if err != nil && !errors.Is(err, io.EOF) {
 		return made, fmt.Errorf("download: %w", err)
 	}
-	kind, known := media.Sniff(head)
+	kind, known := sniff.Media(head)
 	if !known || r.spec.Kind == catalog.Image && !kind.Image || r.spec.Kind != catalog.Image && !kind.Video {
 		return made, failed(job.NoResultMessage, true, fmt.Errorf("comfyui: the result is %q", kind.MIME))
 	}

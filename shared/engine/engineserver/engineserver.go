@@ -25,6 +25,7 @@ import (
 
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/media"
+	"cutroom/shared/domain/media/sniff"
 	"cutroom/shared/engine"
 	"cutroom/shared/platform/trace"
 )
@@ -230,7 +231,7 @@ func check(spec engine.Spec, result Result) error {
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
 		return broken(err)
 	}
-	if kind, known := media.Sniff(head[:n]); !known || kind.MIME != resultType(spec) {
+	if kind, known := sniff.Media(head[:n]); !known || kind.MIME != resultType(spec) {
 		return broken(fmt.Errorf("%s is %q, want %s", spec.Output, kind.MIME, resultType(spec)))
 	}
 	return nil

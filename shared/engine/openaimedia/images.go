@@ -14,6 +14,7 @@ import (
 
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/media"
+	"cutroom/shared/domain/media/sniff"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/transfer"
 )
@@ -63,7 +64,7 @@ func (e *Engine) image(ctx context.Context, spec engine.Spec, progress func(engi
 		return failed(job.NoResultMessage, true, errors.New("an answer without an image"))
 	}
 	made := answer.Data[0].Image
-	kind, known := media.Sniff(made)
+	kind, known := sniff.Media(made)
 	if !known || !kind.Image {
 		return failed(job.NoResultMessage, true, errors.New("the server's image is of no known type"))
 	}

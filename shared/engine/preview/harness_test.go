@@ -14,6 +14,7 @@ import (
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/media"
+	"cutroom/shared/domain/media/sniff"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/ffmpeg"
 	"cutroom/shared/engine/preview"
@@ -60,7 +61,7 @@ func input(t testing.TB, path string, image bool) *engine.Input {
 	defer file.Close()
 	head := make([]byte, media.SniffLen)
 	n, _ := file.Read(head)
-	kind, ok := media.Sniff(head[:n])
+	kind, ok := sniff.Media(head[:n])
 	if !ok {
 		t.Fatalf("%s is no media", path)
 	}

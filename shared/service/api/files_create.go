@@ -16,6 +16,7 @@ import (
 	"cutroom/shared/domain/idempotency"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/media"
+	"cutroom/shared/domain/media/sniff"
 )
 
 const (
@@ -216,7 +217,7 @@ const undeclared = "application/octet-stream"
 // typeOf returns the type of a file: detected from its first bytes, or else as
 // declared (docs/contract/media.md#file-reference).
 func typeOf(head []byte, declared string) string {
-	detected, told := media.Detect(head)
+	detected, told := sniff.Any(head)
 	if told {
 		return detected
 	}

@@ -139,7 +139,7 @@ func (s *service) pose(ctx context.Context, f file.File) (picture []byte, err er
 //
 // Errors: fault.NotFound; those of the store.
 func (s *service) kindOf(ctx context.Context, f file.File) (media.Type, bool, error) {
-	kind, known, err := sniff(ctx, s.Blobs, f.Blob)
+	kind, known, err := typeOfBlob(ctx, s.Blobs, f.Blob)
 	if err != nil || !known {
 		return kind, false, err
 	}

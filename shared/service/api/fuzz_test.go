@@ -20,7 +20,7 @@ import (
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/job"
-	"cutroom/shared/domain/media"
+	"cutroom/shared/domain/media/sniff"
 )
 
 // memory is an in-memory blob store, because a disk would slow fuzzing down.
@@ -180,7 +180,7 @@ func FuzzMultipart(f *testing.F) {
 					s.input.MD5 != hex.EncodeToString(sum[:]) {
 					t.Errorf("the input %+v is stored as %q", s.input, bytes)
 				}
-				if kind, ok := media.Sniff([]byte(bytes)); !ok || !kind.Image && !kind.Video {
+				if kind, ok := sniff.Media([]byte(bytes)); !ok || !kind.Image && !kind.Video {
 					t.Errorf("what is stored is no media: %q", bytes)
 				}
 			}

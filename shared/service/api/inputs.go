@@ -14,6 +14,7 @@ import (
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/media"
+	"cutroom/shared/domain/media/sniff"
 )
 
 // emptyFile is the message for a file without bytes.
@@ -49,7 +50,7 @@ func (in *inputs) take(ctx context.Context, p filePart) (*job.Input, *problem, e
 	case whole && file.IsReference(string(head)):
 		return in.refer(ctx, p.field, p.name, string(head))
 	}
-	kind, known := media.Sniff(head)
+	kind, known := sniff.Media(head)
 	if !known || !accepts(p.field, kind) {
 		wrong := unsupportedKind(p.name, p.field)
 		return nil, &wrong, nil
@@ -90,7 +91,7 @@ func (in *inputs) refer(
 	}
 	// The type is detected from the content, as for any other file: the recorded
 	// type may be what a client declared.
-	kind, known, err := sniff(ctx, in.service.Blobs, stored.Blob)
+	kind, known, err := typeOfBlob(ctx, in.service.Blobs, stored.Blob)
 	switch {
 	case fault.Is(err, fault.NotFound):
 		return nil, &unknown, nil // deleted or expired a moment ago
@@ -115,17 +116,17 @@ func (in *inputs) refer(
 	return input, wrong, err
 }
 
-// sniff detects the type of a blob, as media.Sniff does.
+// typeOfBlob detects the type of a blob, as sniff.Media does.
 //
 // Errors: fault.NotFound; those of the store.
-func sniff(ctx context.Context, blobs blob.Store, name string) (media.Type, bool, error) {
+func typeOfBlob(ctx context.Context, blobs blob.Store, name string) (media.Type, bool, error) {
 	r, err := blobs.Open(ctx, name, 0, media.SniffLen)
 	if err != nil {
 		return media.Type{}, false, err
 	}
 	defer r.Close()
 	head, err := io.ReadAll(r)
-	kind, known := media.Sniff(head)
+	kind, known := sniff.Media(head)
 	return kind, known, err
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
-	"cutroom/shared/domain/media"
+	"cutroom/shared/domain/media/sniff"
 	"cutroom/shared/platform/httpserver"
 )
 
@@ -97,7 +97,7 @@ func (s *service) storePending(ctx context.Context, b *body, upload *file.Upload
 	case err != nil:
 		return "", fmt.Errorf("store a pending file: %w", err)
 	}
-	if detected, told := media.Detect(head); told {
+	if detected, told := sniff.Any(head); told {
 		return detected, nil
 	}
 	return "", nil

@@ -19,6 +19,7 @@ import (
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/file"
+	"cutroom/shared/domain/media/sniff"
 	"cutroom/shared/service/gateway"
 	"cutroom/shared/testkit/patience"
 )
@@ -48,7 +49,7 @@ func (w *world) files() *gateway.Batches {
 			Store: db.Batches(), Files: files, Blobs: blobs, IDs: ids, Now: w.now,
 			Wake: func(context.Context, batch.Batch) {},
 		}),
-		Files: files, Blobs: blobs, MaxUpload: maxFile,
+		Files: files, Blobs: blobs, Detect: sniff.Any, MaxUpload: maxFile,
 		Intake: &file.Intake{Reservations: db.Files(), NewID: rand.Text, Now: w.now},
 	}
 }

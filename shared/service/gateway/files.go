@@ -34,6 +34,8 @@ type Batches struct {
 	Files   *file.Service
 	Blobs   blob.Store
 	Intake  *file.Intake
+	// Detect returns the type of a file by its first media.SniffLen bytes, as sniff.Any does.
+	Detect func(head []byte) (mime string, told bool)
 	// MaxUpload is the size of the largest file, in bytes.
 	MaxUpload int64
 	// Downloads signs the URLs that the answer for a file's bytes redirects to if these are
@@ -260,7 +262,7 @@ func (g *Gateway) storePart(r *http.Request, part *multipart.Part, upload *file.
 		return err
 	}
 	f.Filename, f.MD5 = part.FileName(), hex.EncodeToString(hash.Sum(nil))
-	f.MIME, _ = media.Detect(head)
+	f.MIME, _ = b.Detect(head)
 	return nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"cutroom/shared/domain/media"
+	"cutroom/shared/domain/media/sniff"
 	"cutroom/shared/domain/origin"
 	"cutroom/shared/platform/c2pa"
 )
@@ -26,7 +27,7 @@ func Inspect(ctx context.Context, library *c2pa.Library, file *os.File, anchors 
 	if err != nil && err != io.EOF { //nolint:errorlint // ReaderAt returns it bare
 		return origin.Report{}, fmt.Errorf("read the file: %w", err)
 	}
-	mime, told := media.Detect(head[:n])
+	mime, told := sniff.Any(head[:n])
 	if !told {
 		return origin.Report{}, fmt.Errorf("%s: %w", file.Name(), errNoMedia)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/media"
+	"cutroom/shared/domain/media/sniff"
 	"cutroom/shared/engine"
 )
 
@@ -173,7 +174,7 @@ func checkImage(data []byte) (mime string, err error) {
 	if len(data) > maxImage {
 		return "", errImageSize()
 	}
-	kind, known := media.Sniff(data)
+	kind, known := sniff.Media(data)
 	if !known || !kind.Image {
 		return "", fault.New(fault.Invalid, "The image is of no type that is known.")
 	}

@@ -9,6 +9,7 @@ import (
 
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/media"
+	"cutroom/shared/domain/media/sniff"
 	"cutroom/shared/engine"
 )
 
@@ -76,7 +77,7 @@ func encodeFrame(picture *engine.Picture) ([]byte, error) {
 //
 // Errors: fault.Invalid.
 func checkFrame(frame []byte) error {
-	kind, known := media.Sniff(frame)
+	kind, known := sniff.Media(frame)
 	if !known || kind.MIME != "image/jpeg" {
 		return fault.New(fault.Invalid, "A binary message is a JPEG frame, and this one is not.")
 	}

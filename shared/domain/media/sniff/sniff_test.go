@@ -1,4 +1,4 @@
-package media_test
+package sniff_test
 
 import (
 	"os"
@@ -6,18 +6,19 @@ import (
 
 	"cutroom/shared/domain/media"
 	"cutroom/shared/domain/media/mediatest"
+	"cutroom/shared/domain/media/sniff"
 )
 
-func sniff(t *testing.T, path string) (media.Type, bool) {
+func sniffed(t *testing.T, path string) (media.Type, bool) {
 	t.Helper()
 	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return media.Sniff(content[:min(len(content), media.SniffLen)])
+	return sniff.Media(content[:min(len(content), media.SniffLen)])
 }
 
-func TestSniff(t *testing.T) {
+func TestMedia(t *testing.T) {
 	video := func(v mediatest.Video) func(*testing.T) string {
 		return func(t *testing.T) string { return v.Make(t) }
 	}
@@ -56,15 +57,15 @@ func TestSniff(t *testing.T) {
 		{"AVIF", image(mediatest.Image{Name: "a.avif"}), "image/avif", false, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, ok := sniff(t, test.make(t))
+			got, ok := sniffed(t, test.make(t))
 			if !ok || got.MIME != test.mime || got.Video != test.video || got.Image != test.pic {
-				t.Errorf("Sniff returned %+v, %v", got, ok)
+				t.Errorf("Media returned %+v, %v", got, ok)
 			}
 		})
 	}
 }
 
-func TestSniffRefuses(t *testing.T) {
+func TestMediaRefuses(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		make func(*testing.T) string
@@ -84,12 +85,12 @@ func TestSniffRefuses(t *testing.T) {
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if got, ok := sniff(t, test.make(t)); ok {
-				t.Errorf("Sniff took it for %+v", got)
+			if got, ok := sniffed(t, test.make(t)); ok {
+				t.Errorf("Media took it for %+v", got)
 			}
 		})
 	}
-	if got, ok := media.Sniff(nil); ok {
-		t.Errorf("Sniff took nothing for %+v", got)
+	if got, ok := sniff.Media(nil); ok {
+		t.Errorf("Media took nothing for %+v", got)
 	}
 }

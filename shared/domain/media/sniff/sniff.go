@@ -1,14 +1,15 @@
-package media
+// Package sniff detects the type of a file from its first bytes, whatever its name and
+// whoever declares another. It is apart from package media because the library that knows
+// hundreds of types costs each program that links it time at its start, and 0.3 MB.
+package sniff
 
 import (
 	"strings"
 
 	"github.com/gabriel-vasile/mimetype"
-)
 
-// SniffLen is the maximum number of bytes from the front of a file that [Sniff]
-// reads.
-const SniffLen = 3072
+	"cutroom/shared/domain/media"
+)
 
 // synonyms are subtypes that mimetype distinguishes and this service does not.
 var synonyms = map[string]string{
@@ -19,28 +20,28 @@ var synonyms = map[string]string{
 	"video/matroska":         "video/x-matroska", // its registered name (RFC 9559); files are kept under the older one
 }
 
-// Sniff detects the type of a file from its first bytes, of which it reads at
-// most SniffLen, and reports whether the service accepts it.
-func Sniff(head []byte) (Type, bool) {
-	head = head[:min(len(head), SniffLen)]
+// Media detects the type of a file from its first bytes, of which it reads at
+// most media.SniffLen, and reports whether the service accepts it.
+func Media(head []byte) (media.Type, bool) {
+	head = head[:min(len(head), media.SniffLen)]
 	if isTransportStream(head) {
-		return Find("video/mp2t")
+		return media.Find("video/mp2t")
 	}
 	mime := mimetype.Detect(head).String()
 	if synonym, ok := synonyms[mime]; ok {
 		mime = synonym
 	}
-	return Find(mime)
+	return media.Find(mime)
 }
 
-// Detect returns the type of any file from its first bytes, without parameters,
+// Any returns the type of any file from its first bytes, without parameters,
 // and reports whether they identify it. Text, or unknown bytes, identify none:
 // many types look the same.
-func Detect(head []byte) (mime string, told bool) {
-	if kind, known := Sniff(head); known {
+func Any(head []byte) (mime string, told bool) {
+	if kind, known := Media(head); known {
 		return kind.MIME, true
 	}
-	mime, _, _ = strings.Cut(mimetype.Detect(head[:min(len(head), SniffLen)]).String(), ";")
+	mime, _, _ = strings.Cut(mimetype.Detect(head[:min(len(head), media.SniffLen)]).String(), ";")
 	return mime, mime != "application/octet-stream" && mime != "text/plain"
 }
 
