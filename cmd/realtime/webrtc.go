@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"cutroom/shared/adapter/ecs"
+	"cutroom/shared/adapter/ec2"
 	"cutroom/shared/adapter/secrets"
 	"cutroom/shared/app/setting"
 	"cutroom/shared/app/webrtc"
@@ -54,7 +54,7 @@ func findTask(ctx context.Context, metadata string) ([]netip.Addr, error) {
 	if err != nil {
 		return nil, err
 	}
-	task, err := ecs.NewTaskAddress(metadata, config, time.Now)
+	task, err := ec2.NewTaskAddress(metadata, config, time.Now)
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package ecs
+package ec2
 
 import "time"
 

@@ -1,4 +1,4 @@
-package ecs_test
+package ec2_test
 
 import (
 	"context"
@@ -15,7 +15,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
-	"cutroom/shared/adapter/ecs"
+	"cutroom/shared/adapter/ec2"
 	"cutroom/shared/testkit/awstest"
 )
 
@@ -49,14 +49,14 @@ type answer struct {
 
 // inTask returns what finds the addresses of a task whose metadata is told, while EC2 gives
 // the answers one after another, the last one for ever.
-func inTask(t *testing.T, told string, answers ...answer) *ecs.TaskAddress {
+func inTask(t *testing.T, told string, answers ...answer) *ec2.TaskAddress {
 	t.Helper()
 	return inTaskThat(t, told, func() {}, answers...)
 }
 
 // inTaskThat is inTask with a function that is called when the metadata is asked for the
 // second time.
-func inTaskThat(t *testing.T, told string, again func(), answers ...answer) *ecs.TaskAddress {
+func inTaskThat(t *testing.T, told string, again func(), answers ...answer) *ec2.TaskAddress {
 	t.Helper()
 	mux, asked := http.NewServeMux(), 0
 	mux.HandleFunc("GET /v4/5a1b", func(w http.ResponseWriter, _ *http.Request) {
@@ -88,11 +88,11 @@ func inTaskThat(t *testing.T, told string, again func(), answers ...answer) *ecs
 	})
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
-	found, err := ecs.NewTaskAddress(server.URL+"/v4/5a1b", awstest.ConfigFor(server.URL), time.Now)
+	found, err := ec2.NewTaskAddress(server.URL+"/v4/5a1b", awstest.ConfigFor(server.URL), time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ecs.LookAgainAfter(found, time.Millisecond)
+	ec2.LookAgainAfter(found, time.Millisecond)
 	return found
 }
 
@@ -154,7 +154,7 @@ func TestATaskThatMayNotAsk(t *testing.T) {
 }
 
 func TestMetadataThatIsNone(t *testing.T) {
-	if _, err := ecs.NewTaskAddress("", aws.Config{}, time.Now); err == nil {
+	if _, err := ec2.NewTaskAddress("", aws.Config{}, time.Now); err == nil {
 		t.Error("a program outside of ECS finds an address")
 	}
 	for _, told := range []string{"", "[]", `{"Networks": []}`, strings.Repeat("{", 1<<17)} {

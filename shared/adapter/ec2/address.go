@@ -1,4 +1,6 @@
-package ecs
+// Package ec2 finds the addresses by which the internet reaches a task. It is apart from package
+// ecs, which has the SDK's client of ECS: that costs each program that links it 1 ms at its start.
+package ec2
 
 import (
 	"context"
@@ -27,7 +29,11 @@ const (
 	addressTime = time.Minute
 	// addressAgain is how long it is waited until the next look.
 	addressAgain = 2 * time.Second
-	// longestInterfaces is how much of EC2's answer is read, in bytes.
+	// callTime bounds one call.
+	callTime = 10 * time.Second
+	// longestMetadata and longestInterfaces are how much is read of the task's metadata and
+	// of EC2's answer, in bytes.
+	longestMetadata   = 64 << 10
 	longestInterfaces = 1 << 20
 )
 
@@ -59,7 +65,7 @@ type TaskAddress struct {
 func NewTaskAddress(metadataURI string, config aws.Config, now func() time.Time) (*TaskAddress, error) {
 	base, err := url.Parse(metadataURI)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
-		return nil, fmt.Errorf("ecs: %q is not the URI of a task's metadata", metadataURI)
+		return nil, fmt.Errorf("ec2: %q is not the URI of a task's metadata", metadataURI)
 	}
 	return &TaskAddress{
 		metadata: base.String(), config: config, now: now, again: addressAgain, signer: v4.NewSigner(),
@@ -115,14 +121,14 @@ func (a *TaskAddress) look(ctx context.Context) (found []netip.Addr, err error) 
 	for _, text := range own.IPv6Addresses {
 		address, err := netip.ParseAddr(text)
 		if err != nil {
-			return nil, fmt.Errorf("ecs: the task's metadata has the address %q", text)
+			return nil, fmt.Errorf("ec2: the task's metadata has the address %q", text)
 		}
 		if address.IsGlobalUnicast() && !address.IsPrivate() {
 			found = append(found, address)
 		}
 	}
 	if len(found) == 0 {
-		return nil, fmt.Errorf("ecs: %w", errNoPublic)
+		return nil, fmt.Errorf("ec2: %w", errNoPublic)
 	}
 	return found, nil
 }
@@ -131,15 +137,15 @@ func (a *TaskAddress) look(ctx context.Context) (found []netip.Addr, err error) 
 func (a *TaskAddress) network(ctx context.Context) (network, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.metadata, nil)
 	if err != nil {
-		return network{}, fmt.Errorf("ecs: read the task's metadata: %w", err)
+		return network{}, fmt.Errorf("ec2: read the task's metadata: %w", err)
 	}
-	text, status, err := a.send(request, longestAnswer)
+	text, status, err := a.send(request, longestMetadata)
 	if err != nil {
-		return network{}, fmt.Errorf("ecs: read the task's metadata: %w", err)
+		return network{}, fmt.Errorf("ec2: read the task's metadata: %w", err)
 	}
 	var answer struct{ Networks []network }
 	if err := json.Unmarshal(text, &answer); err != nil || status != http.StatusOK || len(answer.Networks) != 1 {
-		return network{}, fmt.Errorf("ecs: the task's metadata is no description of one network: status %d", status)
+		return network{}, fmt.Errorf("ec2: the task's metadata is no description of one network: status %d", status)
 	}
 	return answer.Networks[0], nil
 }
@@ -164,11 +170,11 @@ func (a *TaskAddress) public(ctx context.Context, own network) (netip.Addr, erro
 		"Filter.2.Name": {"private-ip-address"}, "Filter.2.Value.1": {own.IPv4Addresses[0]},
 	})
 	if err != nil {
-		return netip.Addr{}, fmt.Errorf("ecs: describe the task's interface: %w", err)
+		return netip.Addr{}, fmt.Errorf("ec2: describe the task's interface: %w", err)
 	}
 	var answer interfaces
 	if err := xml.Unmarshal(text, &answer); err != nil {
-		return netip.Addr{}, fmt.Errorf("ecs: describe the task's interface: %w", err)
+		return netip.Addr{}, fmt.Errorf("ec2: describe the task's interface: %w", err)
 	}
 	for _, one := range answer.Found {
 		if !strings.EqualFold(one.MAC, own.MACAddress) || one.Private != own.IPv4Addresses[0] {
@@ -178,7 +184,7 @@ func (a *TaskAddress) public(ctx context.Context, own network) (netip.Addr, erro
 			return address, nil
 		}
 	}
-	return netip.Addr{}, fmt.Errorf("ecs: %w", errNoPublic)
+	return netip.Addr{}, fmt.Errorf("ec2: %w", errNoPublic)
 }
 
 // refusedError says that EC2 does not let the task's role ask.
@@ -226,7 +232,7 @@ func (a *TaskAddress) ask(ctx context.Context, parameters url.Values) ([]byte, e
 
 // send sends a request and reads the answer.
 func (a *TaskAddress) send(request *http.Request, longest int64) (text []byte, status int, err error) {
-	ctx, cancel := context.WithTimeout(request.Context(), agentTime)
+	ctx, cancel := context.WithTimeout(request.Context(), callTime)
 	defer cancel()
 	response, err := a.client.Do(request.WithContext(ctx))
 	if err != nil {
