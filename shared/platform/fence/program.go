@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -29,10 +30,11 @@ var wide = []string{
 	"/snap",
 }
 
-// libraryForm matches a library in the dynamic linker's output for a program:
+// libraryForm matches a library in the dynamic linker's output for a program. It is compiled
+// when it is first used, because a function starts long before that.
 //
 //	libm.so.6 => /lib/x86_64-linux-gnu/libm.so.6 (0x00007f...)
-var libraryForm = regexp.MustCompile(`(?m)(/\S+) \(0x[0-9a-f]+\)$`)
+var libraryForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)(/\S+) \(0x[0-9a-f]+\)$`) })
 
 // NewProgram finds out what a program needs to run: its libraries, one by one.
 // The needs of a script are not known, so it may read all folders of the
@@ -104,7 +106,7 @@ func dependencies(ctx context.Context, path string) []string {
 		return nil
 	}
 	var libraries []string
-	for _, found := range libraryForm.FindAllSubmatch(out, -1) {
+	for _, found := range libraryForm().FindAllSubmatch(out, -1) {
 		libraries = append(libraries, string(found[1]))
 	}
 	return libraries
