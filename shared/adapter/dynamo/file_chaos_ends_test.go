@@ -2,6 +2,7 @@ package dynamo_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -10,9 +11,12 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
 )
 
-// What ends by itself in the account of storageChaos, and what clients see of the rest.
+// What ends by itself in the account of storageChaos, the results of batches, and what clients see
+// of the rest.
 
 // entries returns what counts in the account.
 func (c *storageChaos) entries() (all []map[string]types.AttributeValue) {
@@ -93,6 +97,29 @@ func (c *storageChaos) free(f dynamo.Removed) {
 		}
 		return err
 	}, func(error) {})
+}
+
+// result records a file whose id was written down before, as others may do at the same time, and
+// tries again until it is there.
+func (c *storageChaos) result() {
+	n := c.number / 10
+	f := file.File{ID: fmt.Sprintf("file_result_%d", n), Account: "acme", MD5: fmt.Sprintf("%032x", 100+n),
+		Size: int64(1 + n%20), Blob: "a", CreatedAt: c.Now()}
+	record := func(ctx context.Context, s *dynamo.Files) (err error) {
+		for range 20 {
+			if _, err = s.Get(ctx, f.Account, f.ID, c.Now()); err == nil {
+				return nil
+			}
+			if fault.Is(err, fault.NotFound) {
+				err = s.Create(ctx, f, 0)
+			}
+			if err == nil {
+				return nil
+			}
+		}
+		return err
+	}
+	c.doBy(c.writers, &storageCall{what: "result " + f.ID, bytes: f.Size}, record, func(error) {})
 }
 
 // lists checks that each file that is there is listed once and found, page by page.

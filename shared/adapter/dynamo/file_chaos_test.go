@@ -42,8 +42,10 @@ type storageChaos struct {
 
 	plain     *dynamodb.Client
 	processes []*dynamo.Files
-	calls     []*storageCall
-	stored    []file.File
+	// writers are processes that write the results of batches.
+	writers []*dynamo.Files
+	calls   []*storageCall
+	stored  []file.File
 	// held may be gone where they hold nothing, and promised may be pending, stored, or gone.
 	held     []file.Reservation
 	promised []file.File
@@ -132,6 +134,7 @@ func (c *storageChaos) arrive(call *storageCall, request func()) {
 // state returns what is stored, and checks what always holds between the sums and their parts.
 func (c *storageChaos) state() (bytes, promises int64) {
 	own, room, places := map[string]types.AttributeValue(nil), [2]int64{}, int64(0)
+	files := map[string]bool{}
 	for _, partition := range []string{"acme", "acme#0", "acme#1", "acme#2"} {
 		for _, i := range c.cloud.DynamoDB.Items("files", partition) {
 			id := i["id"].(*types.AttributeValueMemberS).Value
@@ -147,6 +150,10 @@ func (c *storageChaos) state() (bytes, promises int64) {
 				bytes, promises = bytes+num(i, "promise_bytes"), promises+1
 			case !strings.HasPrefix(id, "file_"):
 				bytes += num(i, "size_bytes")
+			case files[id]:
+				c.fail("%s is in two partitions", id)
+			default:
+				files[id] = true
 			}
 		}
 	}
@@ -185,7 +192,14 @@ func (c *storageChaos) fail(format string, args ...any) {
 
 // do makes a call while others go on. done is called if it was made, or may have been.
 func (c *storageChaos) do(call *storageCall, run func(context.Context, *dynamo.Files) error, done func(err error)) {
-	files := c.processes[c.random.IntN(len(c.processes))]
+	c.doBy(c.processes, call, run, done)
+}
+
+// doBy is do by one of these processes.
+func (c *storageChaos) doBy(
+	processes []*dynamo.Files, call *storageCall, run func(context.Context, *dynamo.Files) error, done func(err error),
+) {
+	files := processes[c.random.IntN(len(processes))]
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	call.ended = c.ended()
@@ -228,7 +242,9 @@ func (c *storageChaos) choose() {
 	}
 	call := &storageCall{what: fmt.Sprintf("create %s of %d under %d", f.ID, size, limit), bytes: size, limit: limit}
 	create := func(ctx context.Context, s *dynamo.Files) error { return s.Create(ctx, f, limit) }
-	switch draw := c.random.IntN(10); {
+	switch draw := c.random.IntN(11); {
+	case draw == 10:
+		c.result()
 	case draw < 2:
 		if c.random.IntN(20) == 0 {
 			f.Size, call.bytes = 0, 0 // which counts nothing, and ends as others do
@@ -382,8 +398,11 @@ func TestStorageChaos(t *testing.T) {
 			})
 			c.plain = dynamo.NewClient(c.cloud.Config())
 			for _, skew := range []time.Duration{0, -9 * time.Minute, 9 * time.Minute} {
-				c.processes = append(c.processes, dynamo.NewFiles(dynamo.NewClient(config), "files",
-					func() time.Time { return c.Now().Add(skew) }).SpreadAtOnce().SpreadAfter(time.Hour))
+				files := func() *dynamo.Files {
+					return dynamo.NewFiles(dynamo.NewClient(config), "files",
+						func() time.Time { return c.Now().Add(skew) }).SpreadAtOnce().SpreadAfter(time.Hour)
+				}
+				c.processes, c.writers = append(c.processes, files()), append(c.writers, files().ForResults())
 			}
 			c.processes[1].SpreadAbove(100)
 			for range steps {

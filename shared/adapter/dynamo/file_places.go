@@ -85,17 +85,20 @@ func (s *Files) spreadNow(ctx context.Context, account string, limit int64) bool
 	}
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
-	if s.follows {
+	if s.results {
 		from, err := s.spreads.spreadFrom(ctx, account)
 		return err == nil && s.spreads.reached(from)
 	}
 	return s.spreads.isSpread(ctx, account)
 }
 
-// FollowSpread makes Create and Reserve spread only accounts that others have decided to spread.
-// It is for who stores under no limit what belongs to accounts that may have one.
-func (s *Files) FollowSpread() *Files {
-	s.follows = true
+// ForResults is for who records the results of batches. They are stored under no limit, also in
+// accounts that have one, so Create and Reserve spread only accounts that others have decided to
+// spread. And the id of a result is written down before its file is, so two may record one file,
+// of which one knows that the account is spread and the other does not yet. Create checks that it
+// is in neither place, by a condition in its transaction.
+func (s *Files) ForResults() *Files {
+	s.results = true
 	return s
 }
 

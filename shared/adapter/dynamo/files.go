@@ -30,8 +30,8 @@ type Files struct {
 	table   string
 	spread  fileSpread
 	spreads *spreads
-	// follows is set by FollowSpread.
-	follows bool
+	// results is set by ForResults.
+	results bool
 }
 
 var _ file.Store = (*Files)(nil)
@@ -60,12 +60,20 @@ func (s *Files) Create(ctx context.Context, f file.File, limit int64) error {
 	if err != nil {
 		return err
 	}
-	return storeError("create a file", s.within(ctx, at, f.CreatedAt, f.Room, limit, func(held holding) change {
+	if s.results {
+		writes = append(writes, s.absent(s.placeOf(f.Account, f.ID, !spread).partition(), f.ID))
+	}
+	err = s.within(ctx, at, f.CreatedAt, f.Room, limit, func(held holding) change {
 		return change{
 			writes: append(writes[:len(writes):len(writes)], s.releases(f.Room, held)...),
 			count:  tally{bytes: f.Counts() - held.bytes, promises: promises, limit: limit, most: f.Upload.Most},
 		}
-	}))
+	})
+	if s.results && refused(err) != nil {
+		// Another has recorded it, maybe where this process does not know to look.
+		s.spreads.forget(f.Account)
+	}
+	return storeError("create a file", err)
 }
 
 // puts returns the writes of new items.
@@ -87,6 +95,13 @@ func (s *Files) puts(items ...fileItem) ([]types.TransactWriteItem, error) {
 func (s *Files) remove(partition, id string) types.TransactWriteItem {
 	return types.TransactWriteItem{Delete: &types.Delete{
 		TableName: &s.table, Key: fileKey(partition, id), ConditionExpression: aws.String("attribute_exists(id)"),
+	}}
+}
+
+// absent returns the condition that an item does not exist.
+func (s *Files) absent(partition, id string) types.TransactWriteItem {
+	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
+		TableName: &s.table, Key: fileKey(partition, id), ConditionExpression: aws.String("attribute_not_exists(id)"),
 	}}
 }
 

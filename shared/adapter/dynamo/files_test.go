@@ -355,7 +355,7 @@ func TestFilesOfBeforeTheirAccountWasSpread(t *testing.T) {
 // not spread the account, and goes where others have spread it.
 func TestResultsDoNotSpreadAnAccount(t *testing.T) {
 	s := newFileTable(t, local.Cloud(t))
-	results := dynamo.NewFiles(s.client, s.table, time.Now).SpreadAtOnce().FollowSpread()
+	results := dynamo.NewFiles(s.client, s.table, time.Now).SpreadAtOnce().ForResults()
 	partitions := func() (found int) {
 		for _, i := range s.items() {
 			if strings.HasPrefix(textIn(i, "account"), "acme#") {
@@ -369,7 +369,7 @@ func TestResultsDoNotSpreadAnAccount(t *testing.T) {
 	conformance.Same(t, "items in other partitions", partitions(), 0)
 	s.wantStorageLeft(70, limit)
 	// A process that relied on this account's not being spread would wait for ten minutes.
-	results = dynamo.NewFiles(s.client, s.table, time.Now).SpreadAtOnce().FollowSpread()
+	results = dynamo.NewFiles(s.client, s.table, time.Now).SpreadAtOnce().ForResults()
 	conformance.OK(t, s.SpreadFiles(t.Context(), "acme", s.now.Add(-time.Hour)))
 	conformance.OK(t, results.Create(t.Context(), s.new(2, 30), 0))
 	if partitions() < 4 { // since when it is spread, the file, its entry, and a part of the sum
@@ -377,4 +377,51 @@ func TestResultsDoNotSpreadAnAccount(t *testing.T) {
 	}
 	s.SpreadAtOnce()
 	s.wantStorageLeft(40, limit)
+}
+
+// Two writers of a batch's results may be at work while its account becomes spread, of which one
+// does not see it yet. The file is recorded once: it counts once, a list has it once, a delete
+// leaves nothing, and who came second finds it.
+func TestResultsAreRecordedOnceWhileTheirAccountBecomesSpread(t *testing.T) {
+	begun := func(s *fileTable, late time.Duration) *dynamo.Files {
+		now := func() time.Time { return s.now.Add(-late) }
+		return dynamo.NewFiles(s.client, s.table, now).SpreadAtOnce().ForResults()
+	}
+	// from is when the account is spread, as the writers' clocks tell, one of which is late.
+	const limit, late, from = 100, time.Minute, -30 * time.Second
+	for name, order := range map[string][]int{"by the new layout second": {0, 1}, "by the old layout second": {1, 0}} {
+		for name, spreadFirst := range map[string]bool{name + ", decided before": true, name + ", decided since": false} {
+			t.Run(name, func(t *testing.T) {
+				s := newFileTable(t, local.Cloud(t))
+				f, writers := s.new(1, 30), []*dynamo.Files{begun(s, late), begun(s, 0)}
+				if spreadFirst {
+					conformance.OK(t, s.SpreadFiles(t.Context(), f.Account, s.now.Add(from)))
+				}
+				_, err := writers[0].Get(t.Context(), f.Account, f.ID, s.now)
+				conformance.Fails(t, err, fault.NotFound)
+				conformance.OK(t, s.SpreadFiles(t.Context(), f.Account, s.now.Add(from)))
+				_, err = writers[1].Get(t.Context(), f.Account, f.ID, s.now)
+				conformance.Fails(t, err, fault.NotFound)
+				conformance.OK(t, writers[order[0]].Create(t.Context(), f, 0))
+				if err := writers[order[1]].Create(t.Context(), f, 0); err == nil {
+					t.Error("it was recorded twice")
+				}
+				for n, s := range writers {
+					if _, err := s.Get(t.Context(), f.Account, f.ID, f.CreatedAt); err != nil {
+						t.Errorf("writer %d does not find it: %v", n, err)
+					}
+				}
+				listed, _, err := s.List(t.Context(), f.Account, "", 10, s.now)
+				conformance.OK(t, err)
+				conformance.Same(t, "the files of the list", len(listed), 1)
+				s.SpreadAtOnce()
+				s.wantStorageLeft(limit-30, limit)
+				_, err = s.Delete(t.Context(), f.Account, f.ID, s.now)
+				conformance.OK(t, err)
+				_, err = s.Get(t.Context(), f.Account, f.ID, s.now)
+				conformance.Fails(t, err, fault.NotFound)
+				s.wantStorageLeft(limit, limit)
+			})
+		}
+	}
 }

@@ -88,6 +88,7 @@ func TestCallsOfFiles(t *testing.T) {
 	s := newFileTable(t, cloud)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
 	store := dynamo.NewFiles(dynamo.NewClient(proxy.Config()), s.table, time.Now)
+	results := dynamo.NewFiles(dynamo.NewClient(proxy.Config()), s.table, time.Now).ForResults()
 	ctx, account := t.Context(), "acme"
 	f, promise, late := s.new(1, 60), s.new(2, 10), s.new(3, 60)
 	promise.Pending, promise.UploadUntil = true, s.now.Add(time.Hour)
@@ -97,6 +98,8 @@ func TestCallsOfFiles(t *testing.T) {
 	published.Pending, published.ExpiresAt = false, s.now.Add(2*time.Hour)
 	// Lists have looked whether the account is spread, and it is not.
 	_, _, err := store.List(ctx, account, "", 1, s.now)
+	conformance.OK(t, err)
+	_, _, err = results.List(ctx, "other", "", 1, s.now)
 	conformance.OK(t, err)
 	const high = 2 << 40
 	of := func(account string, number int, size int64) file.File {
@@ -112,6 +115,7 @@ func TestCallsOfFiles(t *testing.T) {
 	asDocumented(t, proxy, "Files", calls{
 		{"Create", func() error { return store.Create(ctx, f, 100) }},
 		{"Create of a promise", func() error { return store.Create(ctx, promise, 100) }},
+		{"Create of a result", func() error { return results.Create(ctx, of("other", 7, 60), 0) }},
 		{"PendingUpload", func() error { _, err := store.PendingUpload(ctx, promise.ID); return err }},
 		{"Finalize", func() error { return store.Finalize(ctx, published, s.now) }},
 		{"Get", func() error { _, err := store.Get(ctx, account, f.ID, s.now); return err }},

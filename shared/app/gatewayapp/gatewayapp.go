@@ -82,11 +82,10 @@ func (p *Parts) Files(bucket *s3blob.Store, detect func(head []byte) (mime strin
 	return file.NewService(config)
 }
 
-// Results is Files for who adds the results of batches, and waits for no file that is yet to
-// arrive. They are stored under no limit, also for accounts that have one, and are not to
-// spread those as if they had none.
+// Results is Files for who adds the results of batches, see dynamo.Files.ForResults, and waits
+// for no file that is yet to arrive.
 func (p *Parts) Results(bucket *s3blob.Store) *file.Service {
-	return file.NewService(filesOf(p.fileRecords().FollowSpread(), bucket))
+	return file.NewService(filesOf(p.fileRecords().ForResults(), bucket))
 }
 
 func (p *Parts) fileRecords() *dynamo.Files {
