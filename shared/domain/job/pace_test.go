@@ -40,8 +40,11 @@ func paced(pace *job.Pace, j job.Job, waits, runs time.Duration) (reads int, aft
 	}
 }
 
-// Who waits for a job whose model is known reads it a few times, and does not hear of its end
-// later than by the pace of one that is not known.
+// Who waits for a job whose model is known reads it at most ten times: once when it is accepted,
+// twice at four fifths of the shortest run, 1.04 s, as it had not begun at first, and then at each
+// tenth more until the longest run's 1.9 s. Each hears of its end within a tenth of its run, whether
+// its model is known or not, and half of them no later for it. The reads that come last come at
+// other moments, so one in twenty may hear a few milliseconds later, within the same tenth.
 func TestPaceByWhatIsKnown(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	takes := func() time.Duration { return time.Duration(1300+random.IntN(600)) * time.Millisecond }
@@ -51,29 +54,31 @@ func TestPaceByWhatIsKnown(t *testing.T) {
 	}
 	known = append(known, job.RunTime{Model: "other", Took: time.Millisecond})
 	service := job.NewService(job.Config{RunTimes: knownRuns{runs: known}})
-	measure := func(pace func() *job.Pace) (reads []int, after []time.Duration) {
+	measure := func(what string, pace func() *job.Pace) (reads []int, after []time.Duration) {
 		random = rand.New(rand.NewPCG(3, 4))
 		for range 500 {
-			waits := time.Duration(10+random.IntN(100)) * time.Millisecond
-			n, late := paced(pace(), job.Job{Model: "image", Lane: job.ImageLane}, waits, takes())
+			waits, runs := time.Duration(10+random.IntN(100))*time.Millisecond, takes()
+			n, late := paced(pace(), job.Job{Model: "image", Lane: job.ImageLane}, waits, runs)
+			if late > runs/10 {
+				t.Errorf("%s: the end of a run of %v is heard of after %v", what, runs, late)
+			}
 			reads, after = append(reads, n), append(after, late)
 		}
 		slices.Sort(reads)
 		slices.Sort(after)
 		return reads, after
 	}
-	blindReads, blindAfter := measure(func() *job.Pace { return new(job.Pace) })
-	reads, after := measure(func() *job.Pace { return service.Pace(t.Context()) })
-	const half, most = 250, 475
-	t.Logf("reads %d, then %d; after the end %v, then %v; 95th percentile %v, then %v",
-		blindReads[half], reads[half], blindAfter[half], after[half], blindAfter[most], after[most])
-	if reads[half] > 10 || reads[most] > 15 || blindReads[half] < 3*reads[half] {
-		t.Errorf("%d and %d reads at the median and the 95th percentile, %d without what is known", reads[half], reads[most],
-			blindReads[half])
+	blindReads, blindAfter := measure("not known", func() *job.Pace { return new(job.Pace) })
+	reads, after := measure("known", func() *job.Pace { return service.Pace(t.Context()) })
+	const half, last = 250, 499
+	t.Logf("reads %d to %d, then %d to %d", blindReads[0], blindReads[last], reads[0], reads[last])
+	t.Logf("half of the ends within %v, all within %v, then %v and %v", blindAfter[half], blindAfter[last], after[half],
+		after[last])
+	if reads[last] > 10 || blindReads[0] < 3*reads[last] {
+		t.Errorf("up to %d reads, from %d on without what is known", reads[last], blindReads[0])
 	}
-	if after[half] > blindAfter[half] || after[most] > blindAfter[most]*11/10 {
-		t.Errorf("%v and %v after the end, %v and %v without what is known", after[half], after[most], blindAfter[half],
-			blindAfter[most])
+	if after[half] > blindAfter[half] {
+		t.Errorf("%v after the end, %v without what is known", after[half], blindAfter[half])
 	}
 }
 
