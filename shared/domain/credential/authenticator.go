@@ -13,7 +13,8 @@ import (
 const (
 	// CacheAge is how long a result of the store is trusted. It is the longest time
 	// until a revoked key stops working, or until a new key that was tried too
-	// early starts to.
+	// early starts to. So a store has to return what was written before the read
+	// began: an older answer would add its age, which is not bounded.
 	CacheAge = 5 * time.Second
 	// cacheSize limits the memory that callers with made-up keys can use.
 	cacheSize = 10_000

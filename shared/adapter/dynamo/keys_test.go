@@ -1,0 +1,73 @@
+package dynamo_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/smithy-go/middleware"
+
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/domain/audit"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/testkit/conformance"
+)
+
+// laggard answers reads that need not be consistent with what the first read of the item found,
+// however long ago: DynamoDB names no bound.
+type laggard struct {
+	first map[string]middleware.InitializeOutput
+}
+
+// ID names the middleware.
+func (laggard) ID() string { return "Laggard" }
+
+// HandleInitialize answers a read.
+func (l laggard) HandleInitialize(
+	ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
+) (middleware.InitializeOutput, middleware.Metadata, error) {
+	read, is := in.Parameters.(*dynamodb.GetItemInput)
+	if !is {
+		return next.HandleInitialize(ctx, in)
+	}
+	key := fmt.Sprint(*read.TableName, textIn(read.Key, "id"))
+	if out, known := l.first[key]; known && !aws.ToBool(read.ConsistentRead) {
+		return out, middleware.Metadata{}, nil
+	}
+	out, metadata, err := next.HandleInitialize(ctx, in)
+	if _, known := l.first[key]; err == nil && !known {
+		l.first[key] = out
+	}
+	return out, metadata, err
+}
+
+// What is remembered of a key for credential.CacheAge was true when it was read, so that a revoked
+// key stops working within that time, and its client tokens with it.
+func TestARevokedKeyIsNotReadAsItWas(t *testing.T) {
+	cloud := local.Cloud(t)
+	config, lags := cloud.Config(), laggard{map[string]middleware.InitializeOutput{}}
+	config.APIOptions = append(config.APIOptions, func(stack *middleware.Stack) error {
+		return stack.Initialize.Add(lags, middleware.Before)
+	})
+	store := dynamo.NewKeys(dynamo.NewClient(config), cloud.MakeTable(t, "credentials"), cloud.MakeTable(t, "usage"))
+	ctx, now := t.Context(), time.Now()
+	key, err := credential.NewKey("ck_development", "acme", "default", "", now)
+	conformance.OK(t, err)
+	token := credential.Token{Hash: credential.HashOf("ek_a"), Key: key, CreatedAt: now, ExpiresAt: now.Add(time.Hour)}
+	find := func() [2]bool {
+		foundKey, err := store.FindKey(ctx, key.Hash)
+		conformance.OK(t, err)
+		foundToken, err := store.FindToken(ctx, token.Hash)
+		conformance.OK(t, err)
+		return [2]bool{foundKey.RevokedAt.IsZero(), foundToken.Key.RevokedAt.IsZero()}
+	}
+	conformance.OK(t, store.CreateKey(ctx, audit.Operator(now), key))
+	conformance.OK(t, store.CreateToken(ctx, token))
+	conformance.Same(t, "the key works, and by its token", find(), [2]bool{true, true})
+	_, err = store.RevokeKey(ctx, audit.Operator(now), key.ID)
+	conformance.OK(t, err)
+	conformance.Same(t, "once it is revoked", find(), [2]bool{false, false})
+}
