@@ -142,7 +142,11 @@ func (c *client) accept(instance *instance) (job.Job, error) {
 		}
 	}
 	limit := who.Tier.PendingJobs
-	if err := instance.jobs.CheckCapacity(ctx, c.job.lane, who.Account(), limit); err != nil {
+	wait := time.Duration(0)
+	if c.job.lane == job.ImageLane {
+		wait = imageWait
+	}
+	if err := instance.jobs.CheckWait(ctx, c.job.lane, who.Account(), limit, wait); err != nil {
 		return job.Job{}, err
 	}
 	model, kind := "gen-2.5", catalog.Edit

@@ -62,10 +62,11 @@ func TestBadDayLosesAndDoublesNothing(t *testing.T) {
 	}
 }
 
-// Where one worker of five can run for an hour and a half, most of what is accepted ends in
-// time all the same: no job is accepted on the word of workers that do not come. Counting all
-// five, 66 % of them ended in time; now 88 %. The others are of the account that has most of
-// the queue, which others then overtake.
+// Where one worker of five can run for an hour and a half, what is accepted ends in time all the
+// same: no job is accepted on the word of workers that do not come, no account has more waiting
+// than its turns with the others serve, and no image whose turn comes too late for its caller. With
+// three other seeds up to 1.6 % do not end in time: who sends jobs after them, and so takes turns
+// with them, can be guessed only from whose jobs ended last.
 func TestScarceWorkersKeepWhatIsAccepted(t *testing.T) {
 	t.Parallel()
 	w, err := newWorld(Config{Seed: 7, Jobs: 10_000, Window: 75 * time.Minute, WarmUp: 15 * time.Minute})
@@ -80,7 +81,7 @@ func TestScarceWorkersKeepWhatIsAccepted(t *testing.T) {
 	r := w.run()
 	part := float64(r.Completed) / float64(r.Ended)
 	t.Logf("%d asked, %d accepted, %.3f of %d in time, %d refused", r.Asked, r.Accepted, part, r.Ended, r.Refused["limited"])
-	if part < 0.8 || r.Ended < 200 {
+	if part < 0.97 || r.Ended < 400 {
 		t.Errorf("%.3f of %d accepted jobs ended in time", part, r.Ended)
 	}
 	if r.Refused["limited"] == 0 {

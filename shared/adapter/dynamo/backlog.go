@@ -40,7 +40,7 @@ func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string, limit
 	if err != nil {
 		return job.Backlog{}, storeError("read the backlog", err)
 	}
-	backlog.RunTime, backlog.Fleet = state.mean(), state.fleet
+	backlog.RunTime, backlog.Fleet, backlog.Others = state.mean(), state.fleet, job.OthersOf(state.ran, account)
 	of := s.limitOf(account, limit)
 	exactly := func(ctx context.Context) (job.Backlog, error) { return s.countOpen(ctx, lane, account, of, backlog) }
 	if of.sets <= setsRead || s.isUneven(account, of) {

@@ -326,7 +326,7 @@ func (s *Jobs) Complete(ctx context.Context, id, nonce string, result job.Result
 		return err
 	}
 	defer s.lanes.forget(j.Lane)
-	return s.RecordRunTime(ctx, j.Lane, id, j.Model, j.CompletedAt.Sub(j.StartedAt))
+	return s.RecordRunTime(ctx, j, j.CompletedAt.Sub(j.StartedAt))
 }
 
 // Fail is Runs' Fail. It also returns what the job holds of budgets, and updates the

@@ -17,7 +17,9 @@ const laneStateFor = 5 * time.Second
 
 // laneState is what is recorded of a lane: its last runs, and the workers.
 type laneState struct {
-	runs  []job.RunTime
+	runs []job.RunTime
+	// ran are the accounts of the runs, as far as they were recorded.
+	ran   []string
 	fleet job.Fleet
 	at    time.Time
 }
@@ -75,7 +77,7 @@ func (s *Jobs) readLane(ctx context.Context, lane job.Lane) (state laneState, er
 		case workersPart:
 			alive = values.moment("seen")
 		default:
-			state.runs = append(state.runs, values.runTimes()...)
+			values.runTimes(&state)
 		}
 		if values.err != nil {
 			return laneState{}, values.err
@@ -88,22 +90,27 @@ func (s *Jobs) readLane(ctx context.Context, lane job.Lane) (state laneState, er
 	return state, nil
 }
 
-// runTimes returns the run times that an item holds.
-func (r *reader) runTimes() (runs []job.RunTime) {
+// runTimes adds the run times that an item holds.
+func (r *reader) runTimes(state *laneState) {
 	for name := range r.item {
-		if place, is := strings.CutPrefix(name, runTimePrefix); is {
-			runs = append(runs, job.RunTime{
-				Model: r.text(runModelPrefix + place), Took: milliseconds(r.number(name)),
-			})
+		place, is := strings.CutPrefix(name, runTimePrefix)
+		if !is {
+			continue
+		}
+		state.runs = append(state.runs, job.RunTime{
+			Model: r.text(runModelPrefix + place), Took: milliseconds(r.number(name)),
+		})
+		if account := r.text(runAccountPrefix + place); account != "" {
+			state.ran = append(state.ran, account)
 		}
 	}
-	return runs
 }
 
 // mean returns the mean of the run times, or 0 if there are none.
-func (l laneState) mean() (mean time.Duration) {
+func (l laneState) mean() time.Duration {
+	var all time.Duration
 	for _, run := range l.runs {
-		mean += run.Took / time.Duration(len(l.runs))
+		all += run.Took
 	}
-	return mean
+	return all / time.Duration(max(len(l.runs), 1))
 }

@@ -23,8 +23,9 @@ const (
 	// write changes nothing.
 	runTimePrefix = "run_"
 	recentRuns    = 20
-	// runModelPrefix is that of the attributes with their models.
-	runModelPrefix = "model_"
+	// runModelPrefix and runAccountPrefix are those of the attributes with their models and
+	// accounts; earlier versions wrote no accounts.
+	runModelPrefix, runAccountPrefix = "model_", "account_"
 	// runTimeItems is over how many partitions the run times of a lane are spread: each
 	// takes a thousand writes a second.
 	runTimeItems = 4
@@ -39,19 +40,22 @@ func runTimesKey(lane job.Lane, n uint32) item {
 // its lane: one write.
 //
 // Errors: fault.Unavailable.
-func (r *Runs) RecordRunTime(ctx context.Context, lane job.Lane, id, model string, took time.Duration) error {
+func (r *Runs) RecordRunTime(ctx context.Context, j job.Job, took time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	hash := fnv.New32a()
-	hash.Write([]byte(id))
+	hash.Write([]byte(j.ID))
 	place := hash.Sum32() % recentRuns
 	_, err := r.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: &r.table, Key: runTimesKey(lane, place%runTimeItems),
-		UpdateExpression: aws.String("SET #run = :took, #model = :model"),
+		TableName: &r.table, Key: runTimesKey(j.Lane, place%runTimeItems),
+		UpdateExpression: aws.String("SET #run = :took, #model = :model, #account = :account"),
 		ExpressionAttributeNames: map[string]string{
 			"#run": fmt.Sprint(runTimePrefix, place), "#model": fmt.Sprint(runModelPrefix, place),
+			"#account": fmt.Sprint(runAccountPrefix, place),
 		},
-		ExpressionAttributeValues: item{":took": number(took.Milliseconds()), ":model": text(model)},
+		ExpressionAttributeValues: item{
+			":took": number(took.Milliseconds()), ":model": text(j.Model), ":account": text(j.Account),
+		},
 	})
 	return storeError("record a run time", err)
 }

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -31,12 +32,13 @@ var (
 const (
 	openOfAccount = "select count(*) from job indexed by job_open_by_account where account = ? and completed_at is null"
 
-	backlogOfLane = `select
+	backlogOfLane = `with ran as materialized (select completed_at - started_at as took, account from job
+			where lane = ?1 and status = 'completed' order by completed_at desc limit ?3)
+		select
 		(select count(*) from job where lane = ?1 and completed_at is null),
 		(select count(*) from job where lane = ?1 and account = ?2 and completed_at is null),
 		(select count(*) from job indexed by job_open_by_account where account = ?2 and completed_at is null),
-		(select avg(completed_at - started_at) from (select completed_at, started_at from job
-			where lane = ?1 and status = 'completed' order by completed_at desc limit ?3))`
+		(select avg(took) from ran), (select json_group_array(account) from ran)`
 )
 
 // recentRuns is how many runs the mean run time of a backlog is computed from:
@@ -143,15 +145,21 @@ func (s *Jobs) Expire(ctx context.Context, id string, now time.Time) (job.Job, e
 
 // Backlog returns what is ahead of a new job on the lane. The run time is the mean
 // of the lane's recentRuns last completed jobs: failures may be short or last until
-// the deadline, and say nothing about the work.
+// the deadline, and say nothing about the work. Whose they are tells of the others.
 func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string, _ int) (job.Backlog, error) {
 	var (
 		backlog job.Backlog
 		mean    sql.NullFloat64
+		ran     []byte
 	)
 	err := s.db.lookup.QueryRowContext(ctx, backlogOfLane, lane, account, recentRuns).
-		Scan(&backlog.Jobs, &backlog.AccountJobs, &backlog.AccountOpen, &mean)
+		Scan(&backlog.Jobs, &backlog.AccountJobs, &backlog.AccountOpen, &mean, &ran)
+	var accounts []string
+	if err == nil {
+		err = json.Unmarshal(ran, &accounts)
+	}
 	backlog.RunTime = time.Duration(mean.Float64 * float64(time.Millisecond))
+	backlog.Others = job.OthersOf(accounts, account)
 	return backlog, storeError("read the backlog", err)
 }
 

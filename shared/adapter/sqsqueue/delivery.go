@@ -95,7 +95,7 @@ func (d *delivery) Complete(ctx context.Context, nonce string, result job.Result
 	if err := d.queue.Jobs.Complete(ctx, d.Job, nonce, result, d.queue.Now()); err != nil {
 		return err
 	}
-	if err := d.queue.Jobs.RecordRunTime(ctx, j.Lane, j.ID, j.Model, d.queue.Now().Sub(j.StartedAt)); err != nil {
+	if err := d.queue.Jobs.RecordRunTime(ctx, j, d.queue.Now().Sub(j.StartedAt)); err != nil {
 		// One of many run times that make the mean may be missing.
 		d.queue.Logger.Warn("record a run time", "job", d.Job, "error", err)
 	}

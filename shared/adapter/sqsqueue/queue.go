@@ -37,7 +37,7 @@ type Jobs interface {
 	Complete(ctx context.Context, id, nonce string, result job.Result, now time.Time) error
 	Fail(ctx context.Context, id, nonce string, failure job.Failure, now time.Time) error
 	// RecordRunTime records how long a completed job took.
-	RecordRunTime(ctx context.Context, lane job.Lane, id, model string, took time.Duration) error
+	RecordRunTime(ctx context.Context, j job.Job, took time.Duration) error
 }
 
 // Tasks reports to the executions of jobs.

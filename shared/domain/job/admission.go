@@ -16,6 +16,8 @@ type Backlog struct {
 	// RunTime is the mean time from start to end of the jobs that ended most
 	// recently, 0 if none has.
 	RunTime time.Duration
+	// Others is how many other accounts had jobs among those that ended most recently.
+	Others int
 	// Fleet is what is known of the workers where they come and go.
 	Fleet Fleet
 	// Recount counts the account's jobs anew, where they were estimated from a part of them so
@@ -68,6 +70,16 @@ const (
 	noWorkerRetry = 30 * time.Second
 )
 
+// OthersOf returns how many of the accounts of some jobs are others than one, each counted once.
+func OthersOf(accounts []string, account string) int {
+	others := map[string]bool{}
+	for _, of := range accounts {
+		others[of] = of != account
+	}
+	delete(others, account)
+	return len(others)
+}
+
 // Starts returns how long a worker takes to start, as it was learned or is assumed.
 func (f Fleet) Starts() time.Duration {
 	if f.StartTime <= 0 {
@@ -103,6 +115,15 @@ func (b Backlog) others() Backlog {
 	return b
 }
 
+// part returns the part of a servable backlog that the account may fill, where so many jobs are
+// worked on at once. While others keep all workers busy it takes turns with them, and what they
+// send later overtakes what it has waiting: it may have what its turns will serve. Who they will
+// be is told by whose jobs were served last, as most come again.
+func (b Backlog) part(atOnce int) float64 {
+	idle := 1 - float64(b.Jobs-b.AccountJobs)/float64(max(atOnce, 1))
+	return min(accountShare, max(1/float64(b.Others+1), idle))
+}
+
 // Admit decides whether one more job can be expected to be served in time by the lane's
 // workers, of which there are so many at the most (docs/contract/jobs.md#admission).
 //
@@ -116,10 +137,32 @@ func (b Backlog) Admit(workers int, now time.Time) error {
 	all := running + more
 	room := running*int(servable/runTime) + more*int(max(servable-start, 0)/runTime)
 	room = max(room, all) // a lane with idle workers is never full
-	share := max(int(float64(room)*accountShare), min(room, 1))
+	share := max(int(float64(room)*b.part(all)), min(room, 1))
 	if b.Jobs < room && (b.AccountJobs < share || b.Jobs < all) {
 		return nil
 	}
+	return queueFull(runTime, running)
+}
+
+// AdmitWaiting is Admit for a job whose caller waits so long for its end, 0 for as long as it
+// takes. As accounts take turns, of another's many jobs only those count whose turn comes first.
+//
+// Errors: as Admit.
+func (b Backlog) AdmitWaiting(wait time.Duration, workers int, now time.Time) error {
+	if err := b.Admit(workers, now); err != nil || wait <= 0 {
+		return err
+	}
+	running, _, _ := b.Fleet.expect(max(workers, 1), now)
+	ahead := min(b.Jobs, (b.AccountJobs+1)*(b.Others+1)-1)
+	// Until a job has ended nobody knows, and a caller hears within its wait.
+	if b.Jobs < running || time.Duration(ahead)*b.RunTime < time.Duration(max(running, 1))*(wait*3/4) {
+		return nil
+	}
+	return queueFull(b.RunTime, running)
+}
+
+// queueFull refuses a job of a lane with so many workers.
+func queueFull(runTime time.Duration, running int) error {
 	refusal := fault.New(fault.Limited, "The queue is full: a job accepted now might not finish in time. Try again later.")
 	refusal.RetryAfter = max(time.Second, runTime/time.Duration(max(running, 1)))
 	if running == 0 {

@@ -204,11 +204,19 @@ func (s *Service) Resume(ctx context.Context, id string) (accepted bool, err err
 //
 // Errors: fault.Limited when the account's limit or the queue is full.
 func (s *Service) CheckCapacity(ctx context.Context, lane Lane, account string, limit int) error {
+	return s.CheckWait(ctx, lane, account, limit, 0)
+}
+
+// CheckWait is CheckCapacity for a caller who waits so long for the job's end, 0 for as long as
+// it takes.
+//
+// Errors: as CheckCapacity, also when the job would probably not end while its caller waits.
+func (s *Service) CheckWait(ctx context.Context, lane Lane, account string, limit int, wait time.Duration) error {
 	backlog, err := s.config.Store.Backlog(ctx, lane, account, limit)
 	for err == nil {
-		refusal := s.admit(backlog, lane, limit)
+		refusal := s.admit(backlog, lane, limit, wait)
 		// Where others fill the lane, it does not matter how many the account has.
-		if refusal == nil || backlog.Recount == nil || s.admit(backlog.others(), lane, limit) != nil {
+		if refusal == nil || backlog.Recount == nil || s.admit(backlog.others(), lane, limit, wait) != nil {
 			return refusal
 		}
 		backlog, err = backlog.Recount(ctx)
@@ -217,13 +225,13 @@ func (s *Service) CheckCapacity(ctx context.Context, lane Lane, account string, 
 }
 
 // admit refuses a job by the account's limit and by the lane's backlog.
-func (s *Service) admit(backlog Backlog, lane Lane, limit int) error {
+func (s *Service) admit(backlog Backlog, lane Lane, limit int, wait time.Duration) error {
 	if limit > 0 && backlog.AccountOpen >= limit {
 		full := TooManyOpen(limit)
 		full.RetryAfter = retryAfter()
 		return full
 	}
-	return backlog.Admit(s.config.Workers[lane], s.config.Now())
+	return backlog.AdmitWaiting(wait, s.config.Workers[lane], s.config.Now())
 }
 
 // retryAfter returns when to try again at an account's limit. It varies, so

@@ -35,6 +35,13 @@ func TestAdmission(t *testing.T) {
 			false,
 		},
 		{"which others may use", job.Backlog{Jobs: 34, AccountJobs: 0, RunTime: 10 * time.Second}, 1, true},
+		{"it takes turns with two others, and has its third", job.Backlog{Jobs: 20, AccountJobs: 15, Others: 2,
+			RunTime: 10 * time.Second}, 1, false},
+		{"it has less", job.Backlog{Jobs: 20, AccountJobs: 14, Others: 2, RunTime: 10 * time.Second}, 1, true},
+		{"others keep one worker of four", job.Backlog{Jobs: 135, AccountJobs: 134, Others: 9, RunTime: 10 * time.Second}, 4,
+			true},
+		{"others keep two", job.Backlog{Jobs: 136, AccountJobs: 134, Others: 9, RunTime: 10 * time.Second}, 4, false},
+		{"many take turns, one comes", job.Backlog{Jobs: 40, Others: 100, RunTime: 10 * time.Second}, 1, true},
 		{"long jobs, every worker busy", job.Backlog{Jobs: 2, AccountJobs: 0, RunTime: 8 * time.Minute}, 2, false},
 		{"long jobs, one worker idle", job.Backlog{Jobs: 1, AccountJobs: 1, RunTime: 8 * time.Minute}, 2, true},
 	} {
@@ -44,6 +51,35 @@ func TestAdmission(t *testing.T) {
 		}
 		if err != nil && (!fault.Is(err, fault.Limited) || err.(*fault.Error).RetryAfter < time.Second) {
 			t.Errorf("%s: the refusal %v says neither limited nor when to come back", c.name, err)
+		}
+	}
+}
+
+// Who waits for a job has it accepted if it ends in that time, however long the queue of others is
+// whose turn comes later.
+func TestAdmissionOfWhoWaits(t *testing.T) {
+	const each = 2 * time.Second
+	for _, c := range []struct {
+		name    string
+		backlog job.Backlog
+		wait    time.Duration
+		workers int
+		admit   bool
+	}{
+		{"an idle lane", job.Backlog{}, time.Minute, 1, true},
+		{"nobody knows how long a job takes", job.Backlog{Jobs: 10, AccountJobs: 10}, time.Minute, 1, true},
+		{"22 jobs of 2 s before it", job.Backlog{Jobs: 22, AccountJobs: 22, RunTime: each}, time.Minute, 1, true},
+		{"23 jobs of 2 s before it", job.Backlog{Jobs: 23, AccountJobs: 23, RunTime: each}, time.Minute, 1, false},
+		{"with a second worker", job.Backlog{Jobs: 23, AccountJobs: 23, RunTime: each}, time.Minute, 2, true},
+		{"for who comes back later", job.Backlog{Jobs: 23, AccountJobs: 23, RunTime: each}, 0, 1, true},
+		{"jobs of another, who takes turns", job.Backlog{Jobs: 150, Others: 1, RunTime: each}, time.Minute, 1, true},
+		{"and own ones, each after one of theirs", job.Backlog{Jobs: 150, AccountJobs: 11, Others: 1, RunTime: each},
+			time.Minute, 1, false},
+		{"one worker idle", job.Backlog{Jobs: 1, AccountJobs: 1, RunTime: time.Minute}, time.Minute, 2, true},
+		{"a queue that is full", job.Backlog{Jobs: 225, Others: 1, RunTime: each}, time.Minute, 1, false},
+	} {
+		if err := c.backlog.AdmitWaiting(c.wait, c.workers, time.Now()); (err == nil) != c.admit {
+			t.Errorf("%s: got %v, want admitted=%v", c.name, err, c.admit)
 		}
 	}
 }

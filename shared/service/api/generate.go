@@ -33,7 +33,8 @@ var (
 // docs/contract/README.md#versioning).
 func Generate(s *service) []route {
 	return within(credential.ImageRoutes, []route{{
-		method: http.MethodPost, path: "/v1/generate/{id}", access: keyOrToken, serves: isGenerated, handle: s.generate,
+		method: http.MethodPost, path: "/v1/generate/{id}", access: keyOrToken, serves: isGenerated, waits: true,
+		handle: s.generate,
 	}})
 }
 

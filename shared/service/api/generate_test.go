@@ -323,6 +323,24 @@ func (w *world) model(name string) *catalog.Model {
 	return m
 }
 
+// crowded is a store of which one account has forty jobs waiting on each lane, of two seconds each.
+type crowded struct{ job.Store }
+
+func (crowded) Backlog(context.Context, job.Lane, string, int) (job.Backlog, error) {
+	return job.Backlog{Jobs: 40, AccountJobs: 40, AccountOpen: 40, RunTime: 2 * time.Second}, nil
+}
+
+// An image that would not be edited while its caller waits is refused. As a job it has ten minutes.
+func TestAnImageBehindALongQueue(t *testing.T) {
+	w := newWorld(t, setup{imageWait: time.Minute, workers: 1, pending: 100,
+		store: func(s job.Store) job.Store { return crowded{s} }})
+	form := []part{upload("data", picture(t)), text("prompt", "x")}
+	if a := w.generate("gen-image-2", studio, form...); a.status != 429 || a.header.Get("Retry-After") == "" {
+		t.Errorf("%d %s", a.status, a.body)
+	}
+	w.accepted(w.post("gen-image-2", studio, form...))
+}
+
 func TestALateImageIsCancelled(t *testing.T) {
 	slow := newStuck(true)
 	w := newWorld(t, setup{imageWait: 5 * time.Second, afterWait: func(wait time.Duration, over func()) func() bool {

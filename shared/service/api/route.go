@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"time"
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
@@ -51,6 +52,8 @@ type route struct {
 	// model's id or alias; the call then submits a job to the model. It is nil if
 	// the path names no model.
 	serves func(*catalog.Model) bool
+	// waits says that the call then waits for the job's end.
+	waits bool
 	// form returns the request form for a model; nil means the model's own.
 	form   func(*catalog.Model) *catalog.Form
 	handle handler
@@ -120,7 +123,11 @@ func (s *service) admit(w http.ResponseWriter, r *http.Request, route *route) (c
 			return c, fault.New(fault.NotFound, "The model %s is not served here. Submit a job to /v1/jobs/%s.", m.ID, name)
 		}
 		c.model = m
-		room := s.Jobs.CheckCapacity(r.Context(), job.LaneOf(m.Kind), c.who.Account(), c.who.Tier.PendingJobs)
+		var wait time.Duration // who waits for a video has it go on afterwards
+		if route.waits && m.Kind == catalog.Image {
+			wait = s.ImageWait
+		}
+		room := s.Jobs.CheckWait(r.Context(), job.LaneOf(m.Kind), c.who.Account(), c.who.Tier.PendingJobs, wait)
 		if err := s.unlessRepeated(r, c, room); err != nil {
 			return c, err
 		}

@@ -251,6 +251,17 @@ var backlogTests = []test{
 		s.backlog(job.VideoLane, "acme", job.Backlog{RunTime: 4 * time.Second})
 		s.backlog(job.ImageLane, "acme", job.Backlog{})
 	}},
+	{"tells how many other accounts completed jobs of the lane", func(s *suite) {
+		// Some may take the place of others, by their ids: twenty are kept.
+		for range 6 {
+			j := s.acceptFor(job.VideoLane, "zoo")
+			s.start(j.ID, "n1", s.at(10))
+			conformance.OK(s, s.Runs.Complete(s.ctx, j.ID, "n1", result, s.at(14)))
+		}
+		s.backlog(job.VideoLane, "zoo", job.Backlog{RunTime: 4 * time.Second})
+		s.backlog(job.VideoLane, "acme", job.Backlog{RunTime: 4 * time.Second, Others: 1})
+		s.backlog(job.ImageLane, "acme", job.Backlog{})
+	}},
 }
 
 // backlog checks the backlog of a lane as an account sees it.
