@@ -72,6 +72,9 @@ func (s *server) build(ctx context.Context, c *devCommand, machine machineClocks
 	return s.buildMedia(c, p)
 }
 
+// scratchName is the folder of the data folder in which engines work.
+const scratchName = "scratch"
+
 // parts are what the stages of a server share.
 type parts struct {
 	live        *catalog.Live
@@ -188,7 +191,7 @@ func (s *server) openFolder(ctx context.Context, c *devCommand, machine machineC
 		return err
 	}
 	// Absolute, because ffmpeg runs in other folders.
-	p.scratch, err = filepath.Abs(filepath.Join(c.Data, "scratch"))
+	p.scratch, err = filepath.Abs(filepath.Join(c.Data, scratchName))
 	return errors.Join(err, emptyFolder(p.scratch))
 }
 

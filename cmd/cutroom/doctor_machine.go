@@ -72,7 +72,7 @@ func checkSigning(ctx context.Context, e examination) []finding {
 	if err != nil {
 		return fail(err)
 	}
-	folder, err := os.MkdirTemp("", "cutroom-doctor-")
+	folder, err := makeTrialFolder(e.settings.Data)
 	if err != nil {
 		return fail(err)
 	}
@@ -94,6 +94,22 @@ func checkSigning(ctx context.Context, e examination) []finding {
 		found.State, found.Mend = warning, "Get a new certificate before then: a server does not start without one."
 	}
 	return []finding{found}
+}
+
+// makeTrialFolder makes a folder to try things in, which the caller removes: where the server
+// itself works if that can be written, as in a container nothing else may be, else where the
+// system keeps what is temporary.
+func makeTrialFolder(data string) (string, error) {
+	const name = "cutroom-doctor-"
+	// Absolute, because the programs that are tried run in other folders.
+	scratch, err := filepath.Abs(filepath.Join(data, scratchName))
+	if err != nil {
+		return "", err
+	}
+	if folder, err := os.MkdirTemp(scratch, name); err == nil {
+		return folder, nil
+	}
+	return os.MkdirTemp("", name)
 }
 
 const (

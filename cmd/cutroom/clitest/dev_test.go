@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"cutroom/shared/testkit/c2patest"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -61,6 +62,14 @@ func TestDevInTheWorkingDirectory(t *testing.T) {
 	}
 	if told := s.run("doctor"); !strings.Contains(told.stdout, "ok    database    it is in order") {
 		t.Errorf("doctor says %s", told.stdout)
+	}
+	// In a container the data folder may be all that can be written.
+	told := s.with("TMPDIR=/dev/null", "CUTROOM_C2PA=on", "CUTROOM_C2PA_LIBRARY="+c2patest.Path(t)).run("doctor")
+	if !strings.Contains(told.stdout, "ok    signing") {
+		t.Errorf("where nothing but the data folder can be written doctor says %s", told.stdout)
+	}
+	if left, err := os.ReadDir(filepath.Join(s.folder, ".cutroom", "scratch")); err != nil || len(left) > 0 {
+		t.Errorf("doctor left %v (%v)", left, err)
 	}
 	s.works("keys", "list")
 	if told := s.works("doctor", "--repair"); strings.Contains(told, "warn") || strings.Contains(told, "fail") {
