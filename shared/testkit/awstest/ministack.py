@@ -6,6 +6,9 @@ every call for the next one. A function makes such a call when it has answered, 
 ended only then: on a busy machine it has by that time done once more what the event asks
 for. Lambda gives an event once, and the call for the next one waits.
 
+It mounts no layers in /opt for those functions. A variable that names a file of a layer names
+it where the layer is unpacked instead.
+
 Each function signs its calls with its name as the access key, so that who stands before
 MiniStack knows which role calls.
 
@@ -16,14 +19,18 @@ ALSO_BIND is one more address to serve on, at the same port. On Linux it need no
 yet: a bridge of Docker's comes and goes with Docker.
 """
 
+import hashlib
 import http.server
+import io
 import os
 import platform
 import runpy
 import socket
 import socketserver
 import subprocess
+import tempfile
 import threading
+import zipfile
 
 import hypercorn.config
 
@@ -51,16 +58,57 @@ def made(handler, **arguments):
 
 http.server.BaseHTTPRequestHandler.__init_subclass__ = classmethod(made)
 
+# The folders of layers, by the SHA-256 of their archives.
+unpacked = {}
+unpacking = threading.Lock()
+
+
+def unpack(archive):
+    digest = hashlib.sha256(archive).hexdigest()
+    with unpacking:
+        if digest not in unpacked:
+            folder = tempfile.mkdtemp(prefix="layer-")
+            with zipfile.ZipFile(io.BytesIO(archive)) as files:
+                files.extractall(folder)
+            unpacked[digest] = folder
+        return unpacked[digest]
+
+
+def layers_of(function):
+    """The folders of a function's layers, the one that wins first."""
+    from ministack.services import lambda_svc  # which is not to be loaded before it runs
+
+    known = lambda_svc._functions.get(function, {}).get("config", {})
+    archives = [lambda_svc._resolve_layer_zip(layer["Arn"]) for layer in known.get("Layers", [])]
+    return [unpack(archive) for archive in reversed(archives) if archive]
+
+
+def in_layers(value, layers):
+    for layer in layers:
+        path = os.path.join(layer, value.removeprefix("/opt/"))
+        if os.path.exists(path):
+            return path
+    return value
+
+
+def as_lambda_sets(env):
+    """The variables of a function's process, of those that MiniStack sets."""
+    function = env["AWS_LAMBDA_FUNCTION_NAME"]
+    layers = layers_of(function)
+    mounted = {name: in_layers(value, layers) for name, value in env.items() if value.startswith("/opt/")}
+    return {**env, **mounted, "AWS_ACCESS_KEY_ID": function}
+
+
 start_process = subprocess.Popen.__init__
 
 
-def sign_by_name(self, *arguments, env=None, **others):
+def start_function(self, *arguments, env=None, **others):
     if env and "AWS_LAMBDA_RUNTIME_API" in env:
-        env = {**env, "AWS_ACCESS_KEY_ID": env["AWS_LAMBDA_FUNCTION_NAME"]}
+        env = as_lambda_sets(env)
     start_process(self, *arguments, env=env, **others)
 
 
-subprocess.Popen.__init__ = sign_by_name
+subprocess.Popen.__init__ = start_function
 
 start_thread = threading.Thread.start
 
