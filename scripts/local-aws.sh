@@ -115,14 +115,22 @@ programs() {
 	mv bin/programs-making bin/programs-made
 }
 
-# start_worker starts a worker, and another in its place where the program has changed.
+# start_worker starts a worker, and another in its place where the program or its catalog has
+# changed.
 start_worker() {
-	if runs "$of/worker.pid" bin/worker && [ ! bin/programs-made -nt "$of/worker.pid" ]; then
+	catalog=$(chosen catalog)
+	family=$(chosen family)
+	if runs "$of/worker.pid" bin/worker && [ ! bin/programs-made -nt "$of/worker.pid" ] &&
+		[ "$(cat "$of/worker.models")" = "$family $catalog" ] &&
+		{ [ -z "$catalog" ] || [ ! "$catalog" -nt "$of/worker.pid" ]; }; then
 		return
 	fi
 	ends "$of/worker.pid" bin/worker
 	mkdir -p "$of/scratch"
+	echo "$family $catalog" >"$of/worker.models"
 	(
+		[ -z "$catalog" ] || export CUTROOM_CATALOG="$catalog"
+		[ -z "$family" ] || export CUTROOM_FAMILY="$family"
 		export CUTROOM_JOBS_TABLE="cutroom-$stage-jobs" CUTROOM_USAGE_TABLE="cutroom-$stage-usage"
 		export CUTROOM_BUCKET="cutroom-$stage-$account-$AWS_REGION"
 		export CUTROOM_VIDEO_QUEUE="http://127.0.0.1:$port/$account/cutroom-$stage-video" CUTROOM_IMAGE_QUEUE="http://127.0.0.1:$port/$account/cutroom-$stage-image"

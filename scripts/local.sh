@@ -16,6 +16,15 @@ case $port in *[!0-9]* | "") echo "LOCAL_AWS_PORT: $port is no port." >&2; exit 
 of=$home/$stage
 context=${CONTEXT:-}
 
+# chosen NAME prints what the context says of it, for what is no part of the stack here.
+chosen() {
+	value=
+	for word in $context; do
+		case $word in "$1="*) value=${word#*=} ;; esac
+	done
+	printf %s "$value"
+}
+
 # What runs here runs on this machine's processor.
 case $(uname -m) in
 arm64 | aarch64) architecture=arm64 ;;
