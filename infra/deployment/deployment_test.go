@@ -275,10 +275,10 @@ func (d *deployed) url(t *testing.T, output string) string {
 	return d.cloud.URL + "/restapis/" + id + "/live/_user_request_"
 }
 
-// key creates a key with the command in the deploy's output.
-func (d *deployed) key(t *testing.T, account string) string {
+// key creates a key with the command in the deploy's output, and more flags.
+func (d *deployed) key(t *testing.T, account string, flags ...string) string {
 	t.Helper()
-	command := strings.Fields(strings.ReplaceAll(d.outputs["FirstKey"], "ACCOUNT", account))
+	command := append(strings.Fields(strings.ReplaceAll(d.outputs["FirstKey"], "ACCOUNT", account)), flags...)
 	ended, err := d.program.Run(bounded(t), d.environment(), command[1:]...)
 	if err != nil || ended.ExitCode != 0 {
 		t.Fatalf("%v: %v %s", command, err, ended.Stderr)

@@ -321,13 +321,13 @@ func testSleepingWorkers(t *testing.T, d *deployed) {
 }
 
 // testDeployWhileJobsRun checks that a deploy that changes the functions loses no
-// job.
+// job, and that what it brings holds.
 func testDeployWhileJobsRun(t *testing.T, d *deployed) {
 	client := d.client(t, "deploy")
 	waiting := submit(t, client, short(t))
-	d.redeploy(t, "origins=https://app.example.com", "logDays=7")
+	d.redeploy(t, append(slices.Clone(ownFiles), "origins=https://app.example.com", "logDays=7")...)
 	after := submit(t, client, short(t))
-	d.startWorker(t)
+	d.startWorker(t, d.ownCatalog())
 	for _, job := range []servertest.Job{waiting, after} {
 		if job = ended(t, client, job.ID); job.Status != "completed" {
 			t.Errorf("a job ended as %+v %+v", job, job.Error)
@@ -337,6 +337,7 @@ func testDeployWhileJobsRun(t *testing.T, d *deployed) {
 	if err != nil || answer.Header.Get("Access-Control-Allow-Origin") != "https://app.example.com" {
 		t.Errorf("after the deploy: %v %v", err, answer.Header)
 	}
+	testOwnFiles(t, d)
 }
 
 // execution returns the execution of a job.

@@ -71,10 +71,11 @@ func testLocalAgain(t *testing.T, local *awstest.Local) {
 	}
 }
 
-// testLocalChanged checks that changes are deployed and that the data in the local
-// AWS stays.
+// testLocalChanged checks that changes are deployed, those of the models to the worker too, and
+// that the data in the local AWS stays.
 func testLocalChanged(t *testing.T, local *awstest.Local) {
-	if _, err := local.Make(t.Context(), "local-aws", "CONTEXT=-c origins=https://app.example.com"); err != nil {
+	context := "CONTEXT=-c origins=https://app.example.com -c " + strings.Join(ownFiles, " -c ")
+	if _, err := local.Make(t.Context(), "local-aws", context); err != nil {
 		t.Fatal(err)
 	}
 	client := &servertest.Client{URL: local.Media, Key: local.Key}
@@ -82,6 +83,7 @@ func testLocalChanged(t *testing.T, local *awstest.Local) {
 	if err != nil || answer.Status != http.StatusOK || answer.Header.Get("Access-Control-Allow-Origin") != "https://app.example.com" {
 		t.Errorf("after the deploy: %v %d %v", err, answer.Status, answer.Header)
 	}
+	testOwnFiles(t, deployedOf(t, local))
 }
 
 // testTakenPort checks that the error for a port in use names it and what to do.
