@@ -189,6 +189,10 @@ func TestKeysWhileServing(t *testing.T) {
 	if listed := keys("list", "--account", "acme"); !strings.Contains(listed.Stdout, "revoked") {
 		t.Errorf("keys list printed %s after the revocation", listed.Stdout)
 	}
+	if ended := keys("create", "--account", "acme", "--tier", "platinum"); !strings.Contains(ended.Stderr,
+		"default, dev; --tiers") {
+		t.Errorf("an unknown tier: %+v; want the names of the tiers, and the flag for others", ended)
+	}
 	for name, c := range map[string]struct {
 		code int
 		args []string

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -122,7 +123,8 @@ func (c *keysCreate) Run(ctx context.Context, out *command.Session) error {
 		return err
 	}
 	if _, ok := tiers[c.Tier]; !ok {
-		return fmt.Errorf("there is no tier %q", c.Tier)
+		names := slices.Sorted(maps.Keys(tiers))
+		return fmt.Errorf("there is no tier %q, but %s; --tiers names a file of others", c.Tier, strings.Join(names, ", "))
 	}
 	secret, key, err := c.draw(time.Now())
 	if err != nil {
