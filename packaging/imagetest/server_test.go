@@ -8,13 +8,16 @@ import (
 	"crypto/rand"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/engine/preview/look"
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -173,6 +176,30 @@ func TestServerKnowsEveryLook(t *testing.T) {
 	}
 	completed(t, client, worn.ID)
 	completed(t, client, made.ID)
+}
+
+// Every look of a video is what it is to be with the image's FFmpeg: the tests of the preview
+// engine that measure them run in the image.
+func TestServerDrawsEveryLook(t *testing.T) {
+	t.Parallel()
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(t.TempDir(), "preview.test")
+	build := exec.CommandContext(patience.Context(t), "go", "test", "-c", "-o", program, "./shared/engine/preview")
+	build.Dir, build.Env = root, append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	options := slices.Concat([]string{"run", "--rm", "--label", label, "--tmpfs", "/tmp:mode=1777"}, hardened, []string{
+		"--volume", root + ":/source:ro", "--workdir", "/source/shared/engine/preview",
+		"--volume", program + ":/preview.test:ro", "--entrypoint", "/preview.test", imageOf("cutroom"),
+		"-test.v", "-test.run", "^(TestLooks|TestModifiers|TestScenes|TestTryOnLeavesTheFaceAlone)$",
+	})
+	if told := docker(t, options...); !strings.Contains(told, "--- PASS: TestLooks") {
+		t.Errorf("the looks were not drawn:\n%s", told)
+	}
 }
 
 // generate has an image edited, and wants a PNG.
