@@ -121,7 +121,7 @@ start_worker() {
 	catalog=$(chosen catalog)
 	family=$(chosen family)
 	if runs "$of/worker.pid" bin/worker && [ ! bin/programs-made -nt "$of/worker.pid" ] &&
-		[ "$(cat "$of/worker.models")" = "$family $catalog" ] &&
+		[ "$(cat "$of/worker.models" 2>/dev/null)" = "$family $catalog" ] &&
 		{ [ -z "$catalog" ] || [ ! "$catalog" -nt "$of/worker.pid" ]; }; then
 		return
 	fi
