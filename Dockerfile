@@ -32,8 +32,11 @@ ARG TARGETARCH
 # All that are asked for at once: what they share is compiled once for all images. What
 # is stripped in the end need not be written before.
 ARG PROGRAMS=./cmd/...
-RUN CGO_ENABLED=0 GOARCH=$TARGETARCH go build -buildvcs=false -trimpath -gcflags=all=-dwarf=false -ldflags "-s -w" \
-    -o /programs/ ${PROGRAMS}
+ENV CGO_ENABLED=0 GOFLAGS="-buildvcs=false -trimpath -gcflags=all=-dwarf=false"
+RUN GOARCH=$TARGETARCH go build ${PROGRAMS}
+# Another version of the same source is only linked anew.
+ARG VERSION=devel
+RUN GOARCH=$TARGETARCH go build -ldflags "-s -w -X main.built=${VERSION}" -o /programs/ ${PROGRAMS}
 COPY LICENSE ./
 COPY scripts/module-licenses.sh scripts/
 RUN install -D LICENSE /image/usr/share/doc/cutroom/LICENSE && scripts/module-licenses.sh /image/usr/share/doc/cutroom

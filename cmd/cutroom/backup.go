@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
 
 	"cutroom/cmd/cutroom/command"
 	"cutroom/shared/adapter/diskblob"
@@ -82,9 +83,10 @@ func (c *backupCommand) Run(ctx context.Context, out *command.Session) error {
 	if report.Damaged > 0 {
 		fmt.Fprintf(out.Err, "%d parts of earlier backups were damaged, and are replaced where they are needed.\n", report.Damaged)
 	}
-	fmt.Fprintf(out.Out, "Saved in %s, in %s: the records (%s) and %d files (%s). %s of it are new.\n", c.To,
+	fmt.Fprintf(out.Out, "Saved in %s, in %s: the records (%s) and %s (%s). %s of it are new.\n", c.To,
 		time.Since(began).Round(100*time.Millisecond), humanize.Bytes(uint64(report.Database.Size)),
-		report.Blobs, humanize.Bytes(uint64(report.Bytes)), humanize.Bytes(uint64(report.Database.Size+report.NewBytes)))
+		english.Plural(int(report.Blobs), "file", ""), humanize.Bytes(uint64(report.Bytes)),
+		humanize.Bytes(uint64(report.Database.Size+report.NewBytes)))
 	return nil
 }
 
@@ -119,12 +121,12 @@ func (c *restoreCommand) Run(ctx context.Context, out *command.Session) error {
 		if err := backup.Verify(ctx, store, manifest); err != nil {
 			return fmt.Errorf("%s: %w; \"cutroom backup --reread\" replaces what is damaged", c.From, err)
 		}
-		return c.tell(out, "The backup of %s is whole: the records (%s) and %d files (%s).\n", manifest)
+		return c.tell(out, "The backup of %s is whole: the records (%s) and %s (%s).\n", manifest)
 	}
 	if err := c.restore(ctx, store, manifest); err != nil {
 		return err
 	}
-	return c.tell(out, "Restored as of %s: the records (%s) and %d files (%s).\n", manifest)
+	return c.tell(out, "Restored as of %s: the records (%s) and %s (%s).\n", manifest)
 }
 
 func (c *restoreCommand) tell(out *command.Session, text string, m backup.Manifest) error {
@@ -132,7 +134,7 @@ func (c *restoreCommand) tell(out *command.Session, text string, m backup.Manife
 		return out.Print(m)
 	}
 	fmt.Fprintf(out.Out, text, m.MadeAt.Local().Format(time.DateTime), humanize.Bytes(uint64(m.Database.Size)),
-		m.Blobs, humanize.Bytes(uint64(m.Bytes)))
+		english.Plural(int(m.Blobs), "file", ""), humanize.Bytes(uint64(m.Bytes)))
 	return nil
 }
 

@@ -53,9 +53,16 @@ func main() {
 	}
 }
 
+// built is the version, set by the linker where the program is built without the
+// repository, as for images.
+var built string
+
 // version returns the version that the program was built from, as far as it is
 // known.
 func version() string {
+	if built != "" {
+		return built
+	}
 	if build, ok := debug.ReadBuildInfo(); ok && build.Main.Version != "" && build.Main.Version != "(devel)" {
 		return build.Main.Version
 	}

@@ -291,8 +291,15 @@ func newSigner(
 	return signer, nil
 }
 
+// built is the version, set by the linker where the program is built without the
+// repository, as for images.
+var built string
+
 // version returns the version that the program was built from, "" if it is not known.
 func version() string {
+	if built != "" {
+		return built
+	}
 	if build, ok := debug.ReadBuildInfo(); ok && build.Main.Version != "(devel)" {
 		return build.Main.Version
 	}

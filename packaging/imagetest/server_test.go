@@ -83,6 +83,11 @@ func TestServerImage(t *testing.T) {
 	if _, err := tryDocker(t.Context(), "exec", c.id, "/bin/sh", "-c", "true"); err == nil {
 		t.Error("there is a shell")
 	}
+	version := docker(t, "image", "inspect", "--format", `{{index .Config.Labels "org.opencontainers.image.version"}}`,
+		imageOf("cutroom"))
+	if told := docker(t, "exec", c.id, "cutroom", "--version"); version == "" || told != "cutroom "+version {
+		t.Errorf("it is of version %q, and says %q", version, told)
+	}
 	// Of a stranger's file nothing is reached from a decoder but itself: see docs/fence.md.
 	found := docker(t, "exec", c.id, "cutroom", "doctor")
 	for _, layer := range []string{"seccomp", "Landlock"} {
