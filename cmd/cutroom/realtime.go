@@ -18,6 +18,7 @@ import (
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/engine"
 	"cutroom/shared/platform/boottime"
+	"cutroom/shared/platform/clock"
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/service/realtime"
 )
@@ -52,12 +53,12 @@ type sessionParts struct {
 
 // newSessions makes the session server, which serves once Run is called.
 func newSessions(parts sessionParts) (*sessions, error) {
-	clock, err := boottime.Open()
+	uptime, err := boottime.Open()
 	if err != nil {
 		return nil, err
 	}
-	counted := parts.records.Sessions(clock)
-	instance := session.NewInstance(session.Config{Store: counted, Uptime: clock.Now, NewID: rand.Text,
+	counted := parts.records.Sessions(uptime)
+	instance := session.NewInstance(session.Config{Store: counted, Uptime: uptime.Now, NewID: rand.Text,
 		Logger: parts.logger})
 	server := realtime.New(realtime.Config{
 		Catalog: parts.catalog, Authenticator: parts.authenticator, Keys: parts.records.Keys, Sessions: instance,
@@ -80,6 +81,18 @@ func (s *sessions) beside(handler http.Handler) http.Handler {
 		r.Pattern = pattern // for the access log
 		s.server.ServeHTTP(w, r)
 	})
+}
+
+// firstLease is how long a server that starts waits until sessions can be opened.
+const firstLease = 5 * time.Second
+
+// await waits until sessions can be opened, for as long as firstLease: what a client asks
+// first may be whether the server is ready.
+func (s *sessions) await(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, firstLease)
+	defer cancel()
+	for !s.instance.Ready() && clock.Wait(ctx, 5*time.Millisecond) {
+	}
 }
 
 // ready returns an error while no sessions can be opened.

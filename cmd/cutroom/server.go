@@ -141,6 +141,7 @@ func (s *server) run(ctx context.Context) error {
 	defer live.Wait()
 	defer stop()
 
+	s.sessions.await(ctx)
 	err := httpserver.Run(ctx, shutdownTime, func() {
 		s.logger.Info("stopping")
 		s.gateway.gateway.Drain()
