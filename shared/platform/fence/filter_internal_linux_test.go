@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"flag"
 	"fmt"
+	"go/build"
 	"go/format"
 	"os"
 	"os/exec"
@@ -39,7 +40,7 @@ func TestFiltersAreThePolicy(t *testing.T) {
 	if !slices.Contains(filtered, "amd64") || !slices.Contains(filtered, "arm64") {
 		t.Errorf("there are filters for %v alone", filtered)
 	}
-	files["filter_linux_other.go"] = inGo("//go:build !"+strings.Join(filtered, " && !"),
+	files["filter_linux_other.go"] = inGo("//go:build linux && !"+strings.Join(filtered, " && !"),
 		"for an architecture whose system calls are not known: none", nil)
 	for _, name := range existing(t) {
 		if _, ok := files[name]; !ok {
@@ -61,15 +62,42 @@ func TestFiltersAreThePolicy(t *testing.T) {
 	}
 }
 
-// architectures returns those of Linux that Go knows.
-func architectures(t *testing.T) []string {
+// The package has one function for the filter on each platform that it is compiled for.
+func TestPlatformsHaveOneFilter(t *testing.T) {
+	for _, platform := range platforms(t) {
+		context := build.Default
+		context.GOOS, context.GOARCH, _ = strings.Cut(platform, "/")
+		var compiled []string
+		for _, name := range append(existing(t), "system_other.go") {
+			matches, err := context.MatchFile(".", name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if matches {
+				compiled = append(compiled, name)
+			}
+		}
+		if len(compiled) > 1 || context.GOOS == "linux" && len(compiled) == 0 {
+			t.Errorf("%s: %v", platform, compiled)
+		}
+	}
+}
+
+// platforms returns those that Go knows, as GOOS/GOARCH.
+func platforms(t *testing.T) []string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "tool", "dist", "list").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
+	return strings.Fields(string(out))
+}
+
+// architectures returns those of Linux that Go knows.
+func architectures(t *testing.T) []string {
+	t.Helper()
 	var all []string
-	for _, platform := range strings.Fields(string(out)) {
+	for _, platform := range platforms(t) {
 		if architecture, ok := strings.CutPrefix(platform, "linux/"); ok {
 			all = append(all, architecture)
 		}

@@ -1,6 +1,6 @@
 // Code generated from package policy by go generate; DO NOT EDIT.
 
-//go:build !386 && !amd64 && !arm && !arm64
+//go:build linux && !386 && !amd64 && !arm && !arm64
 
 package fence
 
