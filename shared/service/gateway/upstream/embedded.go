@@ -130,8 +130,9 @@ type embeddedAnswer struct {
 
 func (a *embeddedAnswer) Header() http.Header { return a.header }
 
+// WriteHeader begins the answer, unless the status says that it is still to come.
 func (a *embeddedAnswer) WriteHeader(status int) {
-	if a.sent == nil {
+	if a.sent == nil && status >= http.StatusOK {
 		a.status, a.sent = status, a.header.Clone()
 		close(a.begun)
 	}

@@ -37,6 +37,7 @@ func TestEmbeddedAnswers(t *testing.T) {
 		}
 		w.Header().Set("Content-Type", "text/plain")
 		if size > 0 {
+			w.WriteHeader(http.StatusEarlyHints) // is no answer yet
 			w.WriteHeader(http.StatusTeapot)
 			w.Header().Set("Content-Type", "too/late")
 			io.WriteString(w, strings.Repeat("x", size))
