@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -160,6 +161,28 @@ func TestSettings(t *testing.T) {
 		if got != c.want {
 			t.Errorf("%s of the %s is %s, want %s", c.pragma, c.whose, got, c.want)
 		}
+	}
+}
+
+// A panic in a write that need not reach the disk leaves the settings of those that must.
+func TestSettingsAfterAPanic(t *testing.T) {
+	db := openFile(t, filepath.Join(t.TempDir(), "a.db"))
+	func() {
+		defer func() { _ = recover() }()
+		_ = db.writeVolatile(t.Context(), "panic", func(ctx context.Context, tx *transaction) error {
+			if _, err := tx.ExecContext(ctx, "update mark set writes = writes + 100"); err != nil {
+				t.Error(err)
+			}
+			panic("a mistake")
+		})
+	}()
+	var synchronous, writes int
+	if err := db.writer.QueryRowContext(t.Context(), "pragma synchronous").Scan(&synchronous); err != nil || synchronous != 2 {
+		t.Errorf("synchronous is %d, want 2: %v", synchronous, err)
+	}
+	err := db.writer.QueryRowContext(t.Context(), "update mark set writes = writes returning writes").Scan(&writes)
+	if err != nil || writes >= 100 {
+		t.Errorf("%d writes, %v; want none of those that were undone", writes, err)
 	}
 }
 

@@ -227,13 +227,14 @@ func (db *DB) writeVolatile(ctx context.Context, what string,
 		if _, err := t.conn.ExecContext(ctx, "pragma synchronous = normal"); err != nil {
 			return err
 		}
-		written := t.transact(ctx, do)
-		if _, err := t.conn.ExecContext(ctx, "pragma synchronous = full"); err != nil {
-			// Its settings could not be restored: no other write may use the
-			// connection.
-			_ = t.conn.Raw(func(any) error { return driver.ErrBadConn })
-		}
-		return written
+		defer func() { // also after a panic
+			if _, err := t.conn.ExecContext(ctx, "pragma synchronous = full"); err != nil {
+				// Its settings could not be restored: no other write may use the
+				// connection.
+				_ = t.conn.Raw(func(any) error { return driver.ErrBadConn })
+			}
+		}()
+		return t.transact(ctx, do)
 	})
 }
 
