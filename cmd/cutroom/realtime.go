@@ -18,7 +18,6 @@ import (
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/engine"
 	"cutroom/shared/platform/boottime"
-	"cutroom/shared/platform/clock"
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/service/realtime"
 )
@@ -83,15 +82,16 @@ func (s *sessions) beside(handler http.Handler) http.Handler {
 	})
 }
 
-// firstLease is how long a server that starts waits until sessions can be opened.
+// firstLease is how long a server that starts waits for its lease of sessions.
 const firstLease = 5 * time.Second
 
-// await waits until sessions can be opened, for as long as firstLease: what a client asks
-// first may be whether the server is ready.
+// await waits until sessions can be opened, or the first attempt at a lease has failed, for
+// as long as firstLease: what a client asks first may be whether the server is ready.
 func (s *sessions) await(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, firstLease)
-	defer cancel()
-	for !s.instance.Ready() && clock.Wait(ctx, 5*time.Millisecond) {
+	select {
+	case <-s.instance.Tried():
+	case <-time.After(firstLease):
+	case <-ctx.Done():
 	}
 }
 

@@ -45,6 +45,9 @@ type Config struct {
 // can be opened while it has one.
 type Instance struct {
 	config Config
+	// tried is closed when the first attempt at a lease has ended.
+	tried     chan struct{}
+	tellTried func()
 
 	mu sync.Mutex
 	// lease is the current one, nil if there is none.
@@ -77,7 +80,10 @@ type debt struct {
 // NewInstance returns an instance, which has no lease yet.
 func NewInstance(c Config) *Instance {
 	c.LookEvery = cmp.Or(c.LookEvery, LookEvery)
-	return &Instance{config: c, queues: map[string]*queue{}}
+	tried := make(chan struct{})
+	return &Instance{
+		config: c, queues: map[string]*queue{}, tried: tried, tellTried: sync.OnceFunc(func() { close(tried) }),
+	}
 }
 
 // Run keeps a lease until the context ends, and then ends the lease, which
@@ -111,10 +117,12 @@ func (i *Instance) begin(ctx context.Context) *lease {
 		if err == nil && i.config.Uptime()-began < FenceAfter {
 			l := &lease{epoch: epoch, renewed: began, lost: make(chan struct{})}
 			i.mu.Lock()
-			defer i.mu.Unlock()
 			i.lease = l
+			i.mu.Unlock()
+			i.tellTried()
 			return l
 		}
+		i.tellTried()
 		select {
 		case <-ctx.Done():
 			return nil
@@ -267,6 +275,10 @@ func (i *Instance) Find(ctx context.Context, epoch string) (address string, own 
 
 // Ready reports whether sessions can be opened.
 func (i *Instance) Ready() bool { return i.held() != nil }
+
+// Tried returns a channel that is closed once Run has a lease, or its first attempt at one
+// has failed.
+func (i *Instance) Tried() <-chan struct{} { return i.tried }
 
 // Count returns how many sessions of this instance are open.
 func (i *Instance) Count() int {
