@@ -146,7 +146,7 @@ func (c *client) accept(instance *instance) (job.Job, error) {
 	if c.job.lane == job.ImageLane {
 		wait = imageWait
 	}
-	if err := instance.jobs.CheckWait(ctx, c.job.lane, who.Account(), limit, wait); err != nil {
+	if err := instance.jobs.CheckCapacity(ctx, c.job.lane, who.Account(), limit, wait); err != nil {
 		return job.Job{}, err
 	}
 	model, kind := "gen-2.5", catalog.Edit
@@ -171,7 +171,7 @@ func (c *client) accept(instance *instance) (job.Job, error) {
 	c.count.puts.add(c.clock.Now(), asked.Inputs["data"].Blob, 1)
 	j, err := instance.jobs.Submit(ctx, job.Job{
 		ID: id, Account: who.Account(), Key: who.Key.ID, Model: model, Lane: c.job.lane, Seed: 42, Request: asked,
-	}, limit)
+	}, limit, wait)
 	if err != nil {
 		delete(c.jobs, id)
 	}

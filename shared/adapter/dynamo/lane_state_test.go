@@ -30,7 +30,7 @@ func TestAdmissionByTheFleet(t *testing.T) {
 	stamps, workers := dynamo.NewFleetStamps(client, count.table), dynamo.NewWorkers(client, count.table, clock)
 	admitted := func(what string, want bool) {
 		t.Helper()
-		err := service.CheckCapacity(ctx, job.VideoLane, "acme", 0)
+		err := service.CheckCapacity(ctx, job.VideoLane, "acme", 0, 0)
 		if err == nil != want || err != nil && !fault.Is(err, fault.Limited) {
 			t.Errorf("%s: %v, want it admitted: %t", what, err, want)
 		}

@@ -27,7 +27,7 @@ func TestRefusalByTheShareIsCompared(t *testing.T) {
 			service := job.NewService(job.Config{
 				Store: p.all[0], Now: p.at, Random: rand.Reader, Workers: map[job.Lane]int{job.VideoLane: 1},
 			})
-			check := func() error { return service.CheckCapacity(t.Context(), job.VideoLane, "acme", limit) }
+			check := func() error { return service.CheckCapacity(t.Context(), job.VideoLane, "acme", limit, 0) }
 			conformance.Fails(t, check(), fault.Limited)
 			p.proxy.Calls()
 			conformance.Fails(t, check(), fault.Limited)

@@ -87,7 +87,7 @@ func TestNoAcceptedJobIsLostOrDoubled(t *testing.T) {
 				if _, err := service.Submit(ctx, job.Job{
 					ID: id, Account: "acme", Key: "key_0123456789ab", Model: "gen-pro-t2v", Lane: job.VideoLane,
 					Request: job.Request{Prompt: "a heron", Options: map[string]any{"resolution": "720p"}},
-				}, limit); err == nil {
+				}, limit, 0); err == nil {
 					mu.Lock()
 					accepted = append(accepted, id)
 					mu.Unlock()

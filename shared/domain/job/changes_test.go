@@ -34,7 +34,7 @@ func TestChanges(t *testing.T) {
 				config.Watcher = db.Jobs()
 			}
 			service := job.NewService(config)
-			j, err := service.Submit(ctx, job.Job{ID: "job_1", Account: "acme", Model: "m", Lane: job.VideoLane}, 0)
+			j, err := service.Submit(ctx, job.Job{ID: "job_1", Account: "acme", Model: "m", Lane: job.VideoLane}, 0, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -85,7 +85,7 @@ func TestCancelWithoutItsOrchestrator(t *testing.T) {
 	machine := &broken{}
 	service := job.NewService(job.Config{Store: db.Jobs(), Now: time.Now, Random: rand.Reader, Orchestrator: machine})
 	if _, err := service.Submit(
-		ctx, job.Job{ID: "job_1", Account: "acme", Model: "m", Lane: job.VideoLane}, 0,
+		ctx, job.Job{ID: "job_1", Account: "acme", Model: "m", Lane: job.VideoLane}, 0, 0,
 	); err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ func TestNamesOfJobsWithoutInputs(t *testing.T) {
 		service := job.NewService(job.Config{
 			Store: store, SpreadBlobs: spread, Now: time.Now, Workers: map[job.Lane]int{job.VideoLane: 1},
 		})
-		_, err := service.Submit(t.Context(), job.Job{ID: id, Account: "acme", Lane: job.VideoLane}, 0)
+		_, err := service.Submit(t.Context(), job.Job{ID: id, Account: "acme", Lane: job.VideoLane}, 0, 0)
 		if err != nil {
 			t.Fatal(err)
 		}

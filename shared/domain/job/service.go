@@ -140,13 +140,12 @@ func (s *Service) NewSeed() (uint32, error) {
 
 // Submit accepts a job whose inputs are stored. The caller fills ID, Account,
 // Key, Model, Lane, Seed, Request and Estimate; limit is the account's limit of pending
-// and processing jobs, 0 for none. After a definite refusal the caller deletes
-// the inputs.
+// and processing jobs, 0 for none, and wait is how long the caller waits for the job's end,
+// 0 for as long as it takes. After a definite refusal the caller deletes the inputs.
 //
-// Errors: fault.Limited when the account's limit or the queue is full; fault.Exhausted when
-// a budget has too little left.
-func (s *Service) Submit(ctx context.Context, j Job, limit int) (Job, error) {
-	j, claims, err := s.accept(ctx, j, limit)
+// Errors: as CheckCapacity; fault.Exhausted when a budget has too little left.
+func (s *Service) Submit(ctx context.Context, j Job, limit int, wait time.Duration) (Job, error) {
+	j, claims, err := s.accept(ctx, j, limit, wait)
 	if len(claims) > 0 && (err == nil || fault.Is(err, fault.Exhausted)) {
 		s.config.Budgets.Warn(ctx, claims, err != nil)
 	}
@@ -162,11 +161,11 @@ func (s *Service) Submit(ctx context.Context, j Job, limit int) (Job, error) {
 
 // accept accepts a job. The claims are what it has taken from budgets, or what a budget
 // refused.
-func (s *Service) accept(ctx context.Context, j Job, limit int) (Job, []budget.Claim, error) {
+func (s *Service) accept(ctx context.Context, j Job, limit int, wait time.Duration) (Job, []budget.Claim, error) {
 	// One at a time, or every job of a burst would find the same free capacity.
 	s.admitting.Lock()
 	defer s.admitting.Unlock()
-	if err := s.CheckCapacity(ctx, j.Lane, j.Account, limit); err != nil {
+	if err := s.CheckCapacity(ctx, j.Lane, j.Account, limit, wait); err != nil {
 		return Job{}, nil, err
 	}
 	j.Status = Pending
@@ -202,16 +201,9 @@ func (s *Service) Resume(ctx context.Context, id string) (accepted bool, err err
 // CheckCapacity refuses early what Submit would refuse, so that nobody sends a
 // large upload in vain. Success guarantees nothing.
 //
-// Errors: fault.Limited when the account's limit or the queue is full.
-func (s *Service) CheckCapacity(ctx context.Context, lane Lane, account string, limit int) error {
-	return s.CheckWait(ctx, lane, account, limit, 0)
-}
-
-// CheckWait is CheckCapacity for a caller who waits so long for the job's end, 0 for as long as
-// it takes.
-//
-// Errors: as CheckCapacity, also when the job would probably not end while its caller waits.
-func (s *Service) CheckWait(ctx context.Context, lane Lane, account string, limit int, wait time.Duration) error {
+// Errors: fault.Limited when the account's limit or the queue is full, or the job would probably
+// not end while its caller waits.
+func (s *Service) CheckCapacity(ctx context.Context, lane Lane, account string, limit int, wait time.Duration) error {
 	backlog, err := s.config.Store.Backlog(ctx, lane, account, limit)
 	for err == nil {
 		refusal := s.admit(backlog, lane, limit, wait)

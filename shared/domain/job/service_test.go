@@ -115,7 +115,7 @@ func TestEstimatesOfABacklogRefuseNothing(t *testing.T) {
 	} {
 		store := &roughStore{rough: c.rough, exact: c.exact}
 		service := job.NewService(job.Config{Store: store, Now: time.Now, Workers: map[job.Lane]int{job.VideoLane: 1}})
-		err := service.CheckCapacity(t.Context(), job.VideoLane, "acme", c.limit)
+		err := service.CheckCapacity(t.Context(), job.VideoLane, "acme", c.limit, 0)
 		if (err == nil) != c.admit || store.recounted != c.recounted {
 			t.Errorf("%+v: got %v after %d counts", c, err, store.recounted)
 		}
@@ -129,36 +129,59 @@ func TestAdmissionIsExactUnderConcurrency(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer db.Close()
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 	service := job.NewService(job.Config{
-		Store: db.Jobs(), Now: time.Now, Random: rand.Reader, Workers: map[job.Lane]int{job.VideoLane: 1},
+		Store: db.Jobs(), Now: time.Now, Random: rand.Reader,
+		Workers: map[job.Lane]int{job.VideoLane: 1, job.ImageLane: 1},
 	})
+	submit := func(lane job.Lane, wait time.Duration) (string, error) {
+		id, err := service.NewID()
+		if err != nil {
+			t.Error(err)
+		}
+		_, err = service.Submit(t.Context(), job.Job{ID: id, Account: "acme", Model: "m", Lane: lane}, 0, wait)
+		return id, err
+	}
+	atOnce := func(calls int, lane job.Lane, wait time.Duration) int {
+		var accepted atomic.Int32
+		var callers sync.WaitGroup
+		for range calls {
+			callers.Go(func() {
+				_, err := submit(lane, wait)
+				switch {
+				case err == nil:
+					accepted.Add(1)
+				case !fault.Is(err, fault.Limited):
+					t.Error(err)
+				}
+			})
+		}
+		callers.Wait()
+		return int(accepted.Load())
+	}
 	// How many jobs one account can submit one after the other, on an idle
 	// lane.
 	want := 0
 	for (job.Backlog{Jobs: want, AccountJobs: want}).Admit(1, time.Now()) == nil {
 		want++
 	}
-	var accepted atomic.Int32
-	var callers sync.WaitGroup
-	for range want + 30 {
-		callers.Go(func() {
-			id, err := service.NewID()
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			_, err = service.Submit(t.Context(), job.Job{ID: id, Account: "acme", Model: "m", Lane: job.VideoLane}, 0)
-			switch {
-			case err == nil:
-				accepted.Add(1)
-			case !fault.Is(err, fault.Limited):
-				t.Error(err)
-			}
-		})
+	if accepted := atOnce(want+30, job.VideoLane, 0); accepted != want {
+		t.Errorf("%d jobs were accepted at once, want %d", accepted, want)
 	}
-	callers.Wait()
-	if int(accepted.Load()) != want {
-		t.Errorf("%d jobs were accepted at once, want %d", accepted.Load(), want)
+	id, err := submit(job.ImageLane, 0)
+	must(err)
+	now := time.Now()
+	_, err = db.Jobs().Start(t.Context(), id, "n1", now)
+	must(err)
+	must(db.Jobs().Complete(t.Context(), id, "n1", job.Result{Blob: "b"}, now.Add(5*time.Second)))
+	// Of nine images of 5 s the last is done after 45 s.
+	if accepted := atOnce(20, job.ImageLane, time.Minute); accepted != 9 {
+		t.Errorf("%d images were accepted at once whose callers wait for a minute, want 9", accepted)
 	}
 }
 
@@ -184,7 +207,7 @@ func TestADeadlineHoldsOnAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := service.Submit(
-		t.Context(), job.Job{ID: id, Account: "acme", Model: "m", Lane: job.VideoLane}, 0,
+		t.Context(), job.Job{ID: id, Account: "acme", Model: "m", Lane: job.VideoLane}, 0, 0,
 	); err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func (w *sweepWorld) submit(name string) string {
 	}
 	w.put(job.InputBlob(id, "data"))
 	submitted := job.Job{ID: id, Account: "acme", Model: "m", Lane: job.VideoLane}
-	if _, err := w.service.Submit(w.t.Context(), submitted, 0); err != nil {
+	if _, err := w.service.Submit(w.t.Context(), submitted, 0, 0); err != nil {
 		w.t.Fatal(err)
 	}
 	w.names[id] = name

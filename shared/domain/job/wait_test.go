@@ -30,7 +30,7 @@ func TestWaitAndCancel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := service.Submit(ctx, job.Job{ID: id, Account: "acme", Model: "m", Lane: job.ImageLane}, 0); err != nil {
+		if _, err := service.Submit(ctx, job.Job{ID: id, Account: "acme", Model: "m", Lane: job.ImageLane}, 0, 0); err != nil {
 			t.Fatal(err)
 		}
 		return id

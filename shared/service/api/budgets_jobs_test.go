@@ -94,7 +94,7 @@ func TestBudgetsOfJobs(t *testing.T) {
 	w.submit(studio)
 	w.overBudget(w.post("gen-2.5", studio, upload("data", clip(t))))
 	w.used(made, 1)
-	_, err := w.jobs.Submit(t.Context(), job.Job{ID: "job_other", Account: "studio"}, 0)
+	_, err := w.jobs.Submit(t.Context(), job.Job{ID: "job_other", Account: "studio"}, 0, 0)
 	if !fault.Is(err, fault.Exhausted) {
 		t.Errorf("error %v", err)
 	}

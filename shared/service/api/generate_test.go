@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -339,6 +340,33 @@ func TestAnImageBehindALongQueue(t *testing.T) {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 	w.accepted(w.post("gen-image-2", studio, form...))
+}
+
+// filling is a store whose lanes are idle when it is asked first, and crowded afterwards.
+type filling struct {
+	crowded
+	asked *atomic.Int32
+}
+
+func (f filling) Backlog(ctx context.Context, lane job.Lane, account string, limit int) (job.Backlog, error) {
+	if f.asked.Add(1) == 1 {
+		return job.Backlog{RunTime: 2 * time.Second}, nil
+	}
+	return f.crowded.Backlog(ctx, lane, account, limit)
+}
+
+// So is one before which the queue grows while its bytes arrive, as it does when a client sends
+// many at once; nothing of it is kept.
+func TestAnImageBehindAQueueThatGrowsWhileItArrives(t *testing.T) {
+	w := newWorld(t, setup{imageWait: time.Minute, workers: 1, pending: 100,
+		store: func(s job.Store) job.Store { return filling{crowded{s}, new(atomic.Int32)} }})
+	a := w.generate("gen-image-2", studio, upload("data", picture(t)), text("prompt", "x"))
+	if a.status != 429 || a.header.Get("Retry-After") != "2" || a.header.Get("X-Job-Id") != "" {
+		t.Errorf("%d %s %v", a.status, a.body, a.header)
+	}
+	if left := w.files(); len(left) > 0 {
+		t.Errorf("%v is left", left)
+	}
 }
 
 func TestALateImageIsCancelled(t *testing.T) {

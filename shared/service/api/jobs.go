@@ -122,7 +122,7 @@ func (s *service) submitOnce(
 				return nil, err
 			}
 			in.kept = true
-			accepted, err = s.Jobs.Submit(ctx, accepted, c.who.Tier.PendingJobs)
+			accepted, err = s.Jobs.Submit(ctx, accepted, c.who.Tier.PendingJobs, c.wait)
 			in.kept = !refused(err)
 			return nil, err
 		},

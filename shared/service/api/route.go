@@ -89,6 +89,9 @@ type call struct {
 	who credential.Principal
 	// model is the model that the path names, nil if it names none.
 	model *catalog.Model
+	// wait is how long the call waits for the end of the job that it submits, at most: then the
+	// job is failed. It is 0 for a job that goes on.
+	wait time.Duration
 }
 
 // handler responds to a request, or returns the error to respond with.
@@ -123,11 +126,10 @@ func (s *service) admit(w http.ResponseWriter, r *http.Request, route *route) (c
 			return c, fault.New(fault.NotFound, "The model %s is not served here. Submit a job to /v1/jobs/%s.", m.ID, name)
 		}
 		c.model = m
-		var wait time.Duration // who waits for a video has it go on afterwards
 		if route.waits && m.Kind == catalog.Image {
-			wait = s.ImageWait
+			c.wait = s.ImageWait
 		}
-		room := s.Jobs.CheckWait(r.Context(), job.LaneOf(m.Kind), c.who.Account(), c.who.Tier.PendingJobs, wait)
+		room := s.Jobs.CheckCapacity(r.Context(), job.LaneOf(m.Kind), c.who.Account(), c.who.Tier.PendingJobs, c.wait)
 		if err := s.unlessRepeated(r, c, room); err != nil {
 			return c, err
 		}
