@@ -146,6 +146,8 @@ func (b Backlog) Admit(workers int, now time.Time) error {
 
 // AdmitWaiting is Admit for a job whose caller waits so long for its end, 0 for as long as it
 // takes. As accounts take turns, of another's many jobs only those count whose turn comes first.
+// The turn has to come within three quarters of the wait, as those before may take longer than
+// the mean, and the job to end within all of it.
 //
 // Errors: as Admit.
 func (b Backlog) AdmitWaiting(wait time.Duration, workers int, now time.Time) error {
@@ -154,8 +156,9 @@ func (b Backlog) AdmitWaiting(wait time.Duration, workers int, now time.Time) er
 	}
 	running, _, _ := b.Fleet.expect(max(workers, 1), now)
 	ahead := min(b.Jobs, (b.AccountJobs+1)*(b.Others+1)-1)
+	turn := time.Duration(ahead) * b.RunTime / time.Duration(max(running, 1))
 	// Until a job has ended nobody knows, and a caller hears within its wait.
-	if b.Jobs < running || time.Duration(ahead)*b.RunTime < time.Duration(max(running, 1))*(wait*3/4) {
+	if b.Jobs < running || ahead == 0 || turn < wait*3/4 && turn+b.RunTime < wait {
 		return nil
 	}
 	return queueFull(b.RunTime, running)

@@ -59,6 +59,7 @@ func TestAdmission(t *testing.T) {
 // whose turn comes later.
 func TestAdmissionOfWhoWaits(t *testing.T) {
 	const each = 2 * time.Second
+	asleep := job.Fleet{SeenAt: time.Now(), Most: 1}
 	for _, c := range []struct {
 		name    string
 		backlog job.Backlog
@@ -75,6 +76,10 @@ func TestAdmissionOfWhoWaits(t *testing.T) {
 		{"jobs of another, who takes turns", job.Backlog{Jobs: 150, Others: 1, RunTime: each}, time.Minute, 1, true},
 		{"and own ones, each after one of theirs", job.Backlog{Jobs: 150, AccountJobs: 11, Others: 1, RunTime: each},
 			time.Minute, 1, false},
+		{"one of 25 s before it", job.Backlog{Jobs: 1, AccountJobs: 1, RunTime: 25 * time.Second}, time.Minute, 1, true},
+		{"one of 40 s, after which its own ends late", job.Backlog{Jobs: 1, AccountJobs: 1, RunTime: 40 * time.Second},
+			time.Minute, 1, false},
+		{"before the first worker starts", job.Backlog{RunTime: 2 * time.Minute, Fleet: asleep}, time.Minute, 1, true},
 		{"one worker idle", job.Backlog{Jobs: 1, AccountJobs: 1, RunTime: time.Minute}, time.Minute, 2, true},
 		{"a queue that is full", job.Backlog{Jobs: 225, Others: 1, RunTime: each}, time.Minute, 1, false},
 	} {
