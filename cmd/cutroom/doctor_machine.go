@@ -97,17 +97,19 @@ func checkSigning(ctx context.Context, e examination) []finding {
 }
 
 // makeTrialFolder makes a folder to try things in, which the caller removes: where the server
-// itself works if that can be written, as in a container nothing else may be, else where the
-// system keeps what is temporary.
+// itself works, or before its first start in its data folder, as in a container nothing else may
+// be writable; where neither is, where the system keeps what is temporary.
 func makeTrialFolder(data string) (string, error) {
 	const name = "cutroom-doctor-"
 	// Absolute, because the programs that are tried run in other folders.
-	scratch, err := filepath.Abs(filepath.Join(data, scratchName))
+	data, err := filepath.Abs(data)
 	if err != nil {
 		return "", err
 	}
-	if folder, err := os.MkdirTemp(scratch, name); err == nil {
-		return folder, nil
+	for _, place := range []string{filepath.Join(data, scratchName), data} {
+		if folder, err := os.MkdirTemp(place, name); err == nil {
+			return folder, nil
+		}
 	}
 	return os.MkdirTemp("", name)
 }

@@ -52,6 +52,23 @@ func TestDevForPeople(t *testing.T) {
 func TestDevInTheWorkingDirectory(t *testing.T) {
 	t.Parallel()
 	s := newShell(t, "CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_INFERENCE_ADDR=127.0.0.1:0")
+	data := filepath.Join(s.folder, ".cutroom")
+	if err := os.Mkdir(data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	// In a container the data folder may be all that can be written, and be empty before the
+	// first start.
+	signs := func() {
+		t.Helper()
+		told := s.with("TMPDIR=/dev/null", "CUTROOM_C2PA=on", "CUTROOM_C2PA_LIBRARY="+c2patest.Path(t)).run("doctor")
+		if !strings.Contains(told.stdout, "ok    signing") {
+			t.Errorf("where nothing but the data folder can be written doctor says %s", told.stdout)
+		}
+	}
+	signs()
+	if left, err := os.ReadDir(data); err != nil || len(left) > 0 {
+		t.Errorf("doctor left %v (%v)", left, err)
+	}
 	for _, start := range []string{"first", "second"} {
 		server := s.open("dev")
 		server.waitFor("Ctrl-C stops it.", 1)
@@ -63,12 +80,8 @@ func TestDevInTheWorkingDirectory(t *testing.T) {
 	if told := s.run("doctor"); !strings.Contains(told.stdout, "ok    database    it is in order") {
 		t.Errorf("doctor says %s", told.stdout)
 	}
-	// In a container the data folder may be all that can be written.
-	told := s.with("TMPDIR=/dev/null", "CUTROOM_C2PA=on", "CUTROOM_C2PA_LIBRARY="+c2patest.Path(t)).run("doctor")
-	if !strings.Contains(told.stdout, "ok    signing") {
-		t.Errorf("where nothing but the data folder can be written doctor says %s", told.stdout)
-	}
-	if left, err := os.ReadDir(filepath.Join(s.folder, ".cutroom", "scratch")); err != nil || len(left) > 0 {
+	signs()
+	if left, err := os.ReadDir(filepath.Join(data, "scratch")); err != nil || len(left) > 0 {
 		t.Errorf("doctor left %v (%v)", left, err)
 	}
 	s.works("keys", "list")
