@@ -18,7 +18,7 @@ const laneStateFor = 5 * time.Second
 // laneState is what is recorded of a lane: its last runs, and the workers.
 type laneState struct {
 	runs []job.RunTime
-	// ran are the accounts of the runs, as far as they were recorded.
+	// ran are the accounts of the runs that ended within job.OthersFor, as far as they were recorded.
 	ran   []string
 	fleet job.Fleet
 	at    time.Time
@@ -77,7 +77,7 @@ func (s *Jobs) readLane(ctx context.Context, lane job.Lane) (state laneState, er
 		case workersPart:
 			alive = values.moment("seen")
 		default:
-			values.runTimes(&state)
+			values.runTimes(&state, s.now().Add(-job.OthersFor))
 		}
 		if values.err != nil {
 			return laneState{}, values.err
@@ -90,8 +90,8 @@ func (s *Jobs) readLane(ctx context.Context, lane job.Lane) (state laneState, er
 	return state, nil
 }
 
-// runTimes adds the run times that an item holds.
-func (r *reader) runTimes(state *laneState) {
+// runTimes adds the run times that an item holds, and the accounts of those that ended since.
+func (r *reader) runTimes(state *laneState, since time.Time) {
 	for name := range r.item {
 		place, is := strings.CutPrefix(name, runTimePrefix)
 		if !is {
@@ -100,7 +100,7 @@ func (r *reader) runTimes(state *laneState) {
 		state.runs = append(state.runs, job.RunTime{
 			Model: r.text(runModelPrefix + place), Took: milliseconds(r.number(name)),
 		})
-		if account := r.text(runAccountPrefix + place); account != "" {
+		if account := r.text(runAccountPrefix + place); account != "" && r.moment(runEndPrefix+place).After(since) {
 			state.ran = append(state.ran, account)
 		}
 	}

@@ -23,9 +23,9 @@ const (
 	// write changes nothing.
 	runTimePrefix = "run_"
 	recentRuns    = 20
-	// runModelPrefix and runAccountPrefix are those of the attributes with their models and
-	// accounts; earlier versions wrote no accounts.
-	runModelPrefix, runAccountPrefix = "model_", "account_"
+	// runModelPrefix, runAccountPrefix and runEndPrefix are those of the attributes with their
+	// models, accounts and ends; earlier versions wrote neither accounts nor ends.
+	runModelPrefix, runAccountPrefix, runEndPrefix = "model_", "account_", "ended_"
 	// runTimeItems is over how many partitions the run times of a lane are spread: each
 	// takes a thousand writes a second.
 	runTimeItems = 4
@@ -48,13 +48,14 @@ func (r *Runs) RecordRunTime(ctx context.Context, j job.Job, took time.Duration)
 	place := hash.Sum32() % recentRuns
 	_, err := r.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &r.table, Key: runTimesKey(j.Lane, place%runTimeItems),
-		UpdateExpression: aws.String("SET #run = :took, #model = :model, #account = :account"),
+		UpdateExpression: aws.String("SET #run = :took, #model = :model, #account = :account, #ended = :ended"),
 		ExpressionAttributeNames: map[string]string{
 			"#run": fmt.Sprint(runTimePrefix, place), "#model": fmt.Sprint(runModelPrefix, place),
-			"#account": fmt.Sprint(runAccountPrefix, place),
+			"#account": fmt.Sprint(runAccountPrefix, place), "#ended": fmt.Sprint(runEndPrefix, place),
 		},
 		ExpressionAttributeValues: item{
 			":took": number(took.Milliseconds()), ":model": text(j.Model), ":account": text(j.Account),
+			":ended": moment(j.StartedAt.Add(took)),
 		},
 	})
 	return storeError("record a run time", err)

@@ -32,13 +32,13 @@ var (
 const (
 	openOfAccount = "select count(*) from job indexed by job_open_by_account where account = ? and completed_at is null"
 
-	backlogOfLane = `with ran as materialized (select completed_at - started_at as took, account from job
+	backlogOfLane = `with ran as materialized (select completed_at, completed_at - started_at as took, account from job
 			where lane = ?1 and status = 'completed' order by completed_at desc limit ?3)
 		select
 		(select count(*) from job where lane = ?1 and completed_at is null),
 		(select count(*) from job where lane = ?1 and account = ?2 and completed_at is null),
 		(select count(*) from job indexed by job_open_by_account where account = ?2 and completed_at is null),
-		(select avg(took) from ran), (select json_group_array(account) from ran)`
+		(select avg(took) from ran), (select json_group_array(account) from ran where completed_at > ?4)`
 )
 
 // recentRuns is how many runs the mean run time of a backlog is computed from:
@@ -152,7 +152,8 @@ func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string, _ int
 		mean    sql.NullFloat64
 		ran     []byte
 	)
-	err := s.db.lookup.QueryRowContext(ctx, backlogOfLane, lane, account, recentRuns).
+	since := millis(s.db.now().Add(-job.OthersFor))
+	err := s.db.lookup.QueryRowContext(ctx, backlogOfLane, lane, account, recentRuns, since).
 		Scan(&backlog.Jobs, &backlog.AccountJobs, &backlog.AccountOpen, &mean, &ran)
 	var accounts []string
 	if err == nil {

@@ -16,7 +16,8 @@ type Backlog struct {
 	// RunTime is the mean time from start to end of the jobs that ended most
 	// recently, 0 if none has.
 	RunTime time.Duration
-	// Others is how many other accounts had jobs among those that ended most recently.
+	// Others is how many other accounts had jobs among those that completed most recently, within
+	// OthersFor.
 	Others int
 	// Fleet is what is known of the workers where they come and go.
 	Fleet Fleet
@@ -51,6 +52,11 @@ const (
 	// servable is the part of MaxAge that a backlog may fill; the rest allows
 	// for a run that takes longer than the mean or is repeated.
 	servable = MaxAge * 3 / 4
+	// OthersFor is how long an account is taken to come again after a job of it has completed.
+	// With the ten minutes of a job, one of a hundred jobs more ended late in the simulation of
+	// scarce workers. Without a bound, those that left count for as long as nothing completes,
+	// and who sends jobs that fail could keep it so.
+	OthersFor = time.Hour
 	// accountShare is the part of a servable backlog that one account may fill
 	// while it alone has work queued, so that another's first job is still
 	// accepted: the last quarter is for accounts that have less.

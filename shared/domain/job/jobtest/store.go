@@ -262,6 +262,13 @@ var backlogTests = []test{
 		s.backlog(job.VideoLane, "acme", job.Backlog{RunTime: 4 * time.Second, Others: 1})
 		s.backlog(job.ImageLane, "acme", job.Backlog{})
 	}},
+	{"counts no account whose jobs completed too long ago", func(s *suite) {
+		j := s.acceptFor(job.VideoLane, "zoo")
+		began := s.now.Add(-job.OthersFor - time.Minute)
+		s.start(j.ID, "n1", began)
+		conformance.OK(s, s.Runs.Complete(s.ctx, j.ID, "n1", result, began.Add(4*time.Second)))
+		s.backlog(job.VideoLane, "acme", job.Backlog{RunTime: 4 * time.Second})
+	}},
 }
 
 // backlog checks the backlog of a lane as an account sees it.
