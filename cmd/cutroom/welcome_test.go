@@ -73,16 +73,3 @@ func TestTheWelcomeGoesByTheCatalog(t *testing.T) {
 		})
 	}
 }
-
-// Who reads the welcome finds the server ready.
-func TestTheWelcomeIsOfAReadyServer(t *testing.T) {
-	t.Parallel()
-	ctx, data := bounded(t), t.TempDir()
-	for range 3 {
-		server := start(t, data)
-		if health, err := server.Client().Get(ctx, "/healthz"); err != nil || health.Status != 200 {
-			t.Errorf("%d %s, %v", health.Status, health.Body, err)
-		}
-		server.Kill()
-	}
-}

@@ -199,6 +199,40 @@ func isLost(s *session.Session) bool {
 	}
 }
 
+// Who waits for a server to be ready hears once its first attempt at a lease has ended,
+// whether or not it has one then, and no sooner.
+func TestTheFirstAttemptAtALeaseIsTold(t *testing.T) {
+	for name, failure := range map[string]error{"it has a lease": nil, "the store is down": errDown} {
+		t.Run(name, func(t *testing.T) {
+			slow := func(call string) error {
+				if call == "begin" {
+					time.Sleep(time.Second)
+				}
+				return failure
+			}
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				i := session.NewInstance(session.Config{
+					Store: &records{slots: map[string]bool{}, failing: slow}, NewID: func() string { return "1" },
+					Uptime: func() time.Duration { return time.Since(start) }, Logger: slog.New(slog.DiscardHandler),
+				})
+				ctx, cancel := context.WithCancel(t.Context())
+				var running sync.WaitGroup
+				running.Go(func() { i.Run(ctx) })
+				select {
+				case <-i.Tried():
+				case <-time.After(time.Minute):
+				}
+				if took := time.Since(start); took != time.Second || i.Ready() != (failure == nil) {
+					t.Errorf("after %s it is ready: %v", took, i.Ready())
+				}
+				cancel()
+				running.Wait()
+			})
+		})
+	}
+}
+
 func TestOneWriteForAllSessionsEveryFifteenSeconds(t *testing.T) {
 	live(t, func(t *testing.T, w *world) {
 		for range 50 {
