@@ -190,7 +190,7 @@ func (w *batchWorld) create(calls int) shownBatch {
 	if status, answer := w.call(sampleKey, http.MethodDelete, "/v1/files/{file_id}", file.ID, "", nil); status != http.StatusOK {
 		w.t.Fatalf("delete: %d %s", status, answer)
 	}
-	<-w.started // work on it
+	patience.Receive(w.t, "w.started", w.started) // work on it
 	return b
 }
 
@@ -207,15 +207,7 @@ func (w *batchWorld) get(id string) (b shownBatch) {
 // until waits until a batch is as a function wants it.
 func (w *batchWorld) until(id, what string, holds func(shownBatch) bool) shownBatch {
 	w.t.Helper()
-	for end := time.Now().Add(patience.Max); ; time.Sleep(100 * time.Millisecond) {
-		b := w.get(id)
-		if holds(b) {
-			return b
-		}
-		if time.Now().After(end) {
-			w.t.Fatalf("waiting until %s: %+v", what, b)
-		}
-	}
+	return patience.Await(w.t, what, func() shownBatch { return w.get(id) }, holds)
 }
 
 // step has a process make a step; the channel has its error once it has ended.
@@ -307,20 +299,20 @@ func TestBatchOutlivesItsProcesses(t *testing.T) {
 	ended := w.step(first)
 	w.until(b.ID, "some answers are kept", reaches(1))
 	first.Kill()
-	if err := <-ended; err == nil {
+	if err := patience.Receive(t, "ended", ended); err == nil {
 		t.Log("the batch was done before the process was killed")
 	}
 	// Another finds it claimed, until the time of the first one is over.
 	second, third := w.start(t, "steps", w.settings...), w.start(t, "steps", w.settings...)
-	must(t, <-w.step(second))
+	must(t, patience.Receive(t, "w.step(second)", w.step(second)))
 	kept := w.get(b.ID).Counts.Completed
 	w.change(b.ID, "REMOVE held_until", nil)
 	one := w.step(second)
 	w.until(b.ID, "more answers are kept", reaches(min(kept+1, lines)))
 	w.change(b.ID, "REMOVE held_until", nil)
 	two := w.step(third)
-	must(t, <-one)
-	must(t, <-two)
+	must(t, patience.Receive(t, "one", one))
+	must(t, patience.Receive(t, "two", two))
 	b = w.until(b.ID, "it is completed", func(b shownBatch) bool { return b.Status == "completed" })
 	results := w.results(b.Output)
 	for n := range lines {
@@ -378,16 +370,16 @@ func TestBatchesThatEndEarly(t *testing.T) {
 		t.Fatalf("cancel: %d %s", status, answer)
 	}
 	release()
-	<-w.started
-	must(t, <-ended)
+	patience.Receive(t, "w.started", w.started)
+	must(t, patience.Receive(t, "ended", ended))
 	if b = w.get(b.ID); b.Status == "cancelling" { // the process had seen it just before
-		must(t, <-w.step(steps))
+		must(t, patience.Receive(t, "w.step(steps)", w.step(steps)))
 	}
 	w.whole(b.ID, "cancelled", "batch_cancelled", lines)
 
 	late := w.create(lines)
 	w.change(late.ID, "SET expires_at = :past", map[string]types.AttributeValue{":past": &types.AttributeValueMemberN{Value: "1"}})
-	must(t, <-w.step(steps))
+	must(t, patience.Receive(t, "w.step(steps)", w.step(steps)))
 	if b := w.whole(late.ID, "expired", "batch_expired", lines); b.Counts.Completed != 0 {
 		t.Errorf("%d calls were made after the time", b.Counts.Completed)
 	}

@@ -78,7 +78,7 @@ func (c *container) stop(t *testing.T) {
 	case <-time.After(patience.Max):
 		t.Error("the container goes on after a stop")
 		_ = c.command.Process.Kill() // it may have ended just now
-		<-c.ended
+		patience.Receive(t, "c.ended", c.ended)
 	}
 	if code := c.command.ProcessState.ExitCode(); code != 0 {
 		t.Errorf("the container ended with %d", code)

@@ -116,13 +116,11 @@ func (w *world) testSubmissions(t *testing.T) {
 	w.faults = awstest.Faults{}
 	w.work(t)
 	for _, id := range accepted {
-		var j job.Job
-		for deadline := time.Now().Add(patience.Max); !j.Status.Terminal(); time.Sleep(100 * time.Millisecond) {
-			var err error
-			if j, err = w.jobs.Get(ctx, id); err != nil || time.Now().After(deadline) {
-				t.Fatalf("%s, which was accepted, is %s, %v", id, j.Status, err)
-			}
-		}
+		j := patience.Await(t, id+", which was accepted, ends", func() job.Job {
+			j, err := w.jobs.Get(ctx, id)
+			must(t, err)
+			return j
+		}, func(j job.Job) bool { return j.Status.Terminal() })
 		sum := sha256.Sum256(w.stored(t, j.Result.Blob))
 		if j.Status != job.Completed || hex.EncodeToString(sum[:]) != j.Result.SHA256 {
 			t.Errorf("%s is %s %+v", id, j.Status, j.Failure)

@@ -52,15 +52,11 @@ func (w *world) work(t *testing.T) {
 			t.Errorf("the worker ended with %v", err)
 		}
 	})
-	for deadline := time.Now().Add(patience.Max); ; time.Sleep(20 * time.Millisecond) {
+	patience.Until(t, "the worker is there", func() bool {
 		warm, err := w.workers.Warm(t.Context(), job.ImageLane)
-		if err != nil || time.Now().After(deadline) {
-			t.Fatalf("the worker is not there: %v", err)
-		}
-		if warm {
-			return
-		}
-	}
+		must(t, err)
+		return warm
+	})
 }
 
 // upload stores the blobs that clients upload by signed URLs.
@@ -124,14 +120,7 @@ func (w *world) pictured(t *testing.T) {
 		t.Fatalf("%d %.300s, %v", answer.Status, body, err)
 	}
 	name := file.ThumbnailBlob("files/" + samplePromise + file.SignedSuffix)
-	for deadline := time.Now().Add(patience.Max); ; time.Sleep(20 * time.Millisecond) {
-		if picture := w.stored(t, name); len(picture) > 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the worker made no thumbnail of the file")
-		}
-	}
+	patience.Until(t, "the worker made a thumbnail of the file", func() bool { return len(w.stored(t, name)) > 0 })
 }
 
 // metered returns the usage of the account over two days, because a test may run over

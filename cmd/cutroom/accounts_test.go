@@ -16,7 +16,7 @@ import (
 // exactly the answer for an unknown job, byte for byte (docs/contract/auth.md#keys).
 func TestAccountsAreApart(t *testing.T) {
 	t.Parallel()
-	ctx, data := bounded(t), t.TempDir()
+	ctx, data := steps(t), t.TempDir()
 	server := start(t, data)
 	as := func(key string) *servertest.Client { return &servertest.Client{URL: server.URL(), Key: key} }
 	owner := as(newKey(t, data, nil, "--account", "acme"))
@@ -28,7 +28,7 @@ func TestAccountsAreApart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if job, err = owner.Await(ctx, job.ID, nil); err != nil || job.Status != "completed" {
+	if job, err = owner.Await(bounded(t), job.ID, nil); err != nil || job.Status != "completed" {
 		t.Fatalf("%+v, %v", job, err)
 	}
 	result, err := owner.Content(ctx, job.ID)
@@ -75,7 +75,7 @@ func TestAccountsAreApart(t *testing.T) {
 // sees that they hold.
 func budgetsWhileServing(t *testing.T, data string, server *servertest.Server, key, secret string) {
 	t.Helper()
-	ctx := bounded(t)
+	ctx := steps(t)
 	budgets := func(code int, args ...string) string {
 		t.Helper()
 		ended, err := program.Run(ctx, []string{"CUTROOM_DATA=" + data}, append([]string{"budgets"}, args...)...)
@@ -113,7 +113,7 @@ func budgetsWhileServing(t *testing.T, data string, server *servertest.Server, k
 // server.
 func TestKeysWhileServing(t *testing.T) {
 	t.Parallel()
-	ctx, data := bounded(t), t.TempDir()
+	ctx, data := steps(t), t.TempDir()
 	server := start(t, data)
 	keys := func(args ...string) servertest.Ended {
 		t.Helper()
@@ -216,7 +216,7 @@ func TestKeysWhileServing(t *testing.T) {
 // where. A revoked key is replaced by a new one.
 func TestDevelopmentKey(t *testing.T) {
 	t.Parallel()
-	ctx, data := bounded(t), t.TempDir()
+	ctx, data := steps(t), t.TempDir()
 	printed := func() string {
 		t.Helper()
 		server := start(t, data, "CUTROOM_DEV_KEY=")

@@ -21,7 +21,7 @@ import (
 // there, and jobs go on.
 func TestBackupAndRestore(t *testing.T) {
 	t.Parallel()
-	ctx := bounded(t)
+	ctx := steps(t)
 	data, kept := t.TempDir(), filepath.Join(t.TempDir(), "kept", "here")
 	v := &vault{t, data, map[string][]byte{}}
 	server := start(t, data, "CUTROOM_LOG_LEVEL=warn")
@@ -30,7 +30,7 @@ func TestBackupAndRestore(t *testing.T) {
 	for range 3 {
 		jobs = append(jobs, submit(ctx, t, client, fixtures.tiny))
 	}
-	done, err := client.Await(ctx, jobs[0], nil)
+	done, err := client.Await(bounded(t), jobs[0], nil)
 	if err != nil || done.Status != "completed" {
 		t.Fatalf("the first job is %+v, %v", done, err)
 	}
@@ -115,7 +115,7 @@ func TestBackupAndRestore(t *testing.T) {
 	client = server.Client()
 	(&vault{t, into, acknowledged}).wantAll(client)
 	for _, id := range jobs {
-		job, err := client.Await(ctx, id, nil)
+		job, err := client.Await(bounded(t), id, nil)
 		if err != nil || job.Status != "completed" {
 			t.Errorf("the job %s is %+v, %v", id, job, err)
 		}

@@ -36,7 +36,7 @@ func TestBurst(t *testing.T) {
 		{"above the limit of the account's tier", limited, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ctx := bounded(t)
+			ctx := steps(t)
 			var all sync.WaitGroup
 			var mu sync.Mutex
 			accepted, refused := map[string]bool{}, 0
@@ -68,7 +68,7 @@ func TestBurst(t *testing.T) {
 				t.Errorf("of %d at once %d were accepted and %d refused", burst, len(accepted), refused)
 			}
 			for id := range accepted {
-				if job, err := c.client.Await(ctx, id, nil); err != nil || job.Status != "completed" {
+				if job, err := c.client.Await(bounded(t), id, nil); err != nil || job.Status != "completed" {
 					t.Errorf("%+v (%+v), %v", job, job.Error, err)
 				}
 			}

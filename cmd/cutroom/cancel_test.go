@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -15,7 +16,7 @@ import (
 // the job's event stream reports the end, and the worker takes the next job.
 func TestACancelledEditStops(t *testing.T) {
 	t.Parallel()
-	ctx, data := bounded(t), t.TempDir()
+	ctx, data := steps(t), t.TempDir()
 	server := start(t, data, "CUTROOM_WORKERS=1", "CUTROOM_CATALOG="+save(t, defaultCatalog(t)))
 	client := server.Client()
 	running, waiting := submit(ctx, t, client, fixtures.endless), submit(ctx, t, client, fixtures.tiny)
@@ -30,11 +31,11 @@ func TestACancelledEditStops(t *testing.T) {
 	if err != nil || answer.Status != http.StatusOK || !bytes.Contains(answer.Body, []byte(`"code":"cancelled"`)) {
 		t.Fatalf("the cancellation: %v, %d %s", err, answer.Status, answer.Body)
 	}
-	if events := string((<-told).Body); !strings.HasPrefix(events, "retry: 2000\n\n") ||
+	if events := string(patience.Receive(t, "told", told).Body); !strings.HasPrefix(events, "retry: 2000\n\n") ||
 		!strings.HasSuffix(events, "data: "+string(answer.Body)+"\n\n") {
 		t.Errorf("the events are %q, and end without %s", events, answer.Body)
 	}
-	if job, err := client.Await(ctx, waiting, nil); err != nil || job.Status != "completed" {
+	if job, err := client.Await(bounded(t), waiting, nil); err != nil || job.Status != "completed" {
 		t.Errorf("the next job: %+v, %v", job, err)
 	}
 	eventually(t, "the programs of the cancelled job are gone", func() bool { return len(processesOn(t, data)) == 0 })

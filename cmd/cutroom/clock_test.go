@@ -13,13 +13,14 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"sync"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"cutroom/shared/platform/clock"
 	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/programtest"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -29,25 +30,7 @@ type stepped struct {
 	server *server
 	// wall and elapsed are added to the machine's clocks.
 	wall, elapsed atomic.Int64
-	log           lockedBuffer
-}
-
-// lockedBuffer is a log that can be read while it is written.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) holds(words string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return bytes.Contains(l.b.Bytes(), []byte(words))
+	log           programtest.Output
 }
 
 // newStepped serves from an empty folder until the test ends.
@@ -67,7 +50,7 @@ func newStepped(t *testing.T) *stepped {
 	go func() { ended <- w.server.run(ctx) }()
 	t.Cleanup(func() {
 		cancel()
-		if err := <-ended; err != nil {
+		if err := patience.Receive(t, "ended", ended); err != nil {
 			t.Error(err)
 		}
 		w.server.close()
@@ -153,13 +136,7 @@ func (w *stepped) post(path, field string) map[string]any {
 
 func (w *stepped) eventually(what string, holds func() bool) {
 	w.Helper()
-	deadline := time.Now().Add(patience.Max)
-	for !holds() {
-		if time.Now().After(deadline) {
-			w.Fatalf("it never came to this: %s", what)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	patience.Until(w, what, holds, func() any { return w.log.String() })
 }
 
 // completes fails the test unless the job completes.
@@ -207,7 +184,7 @@ func TestTheMachinesClockIsSet(t *testing.T) {
 			w.wall.Store(int64(by))
 			w.completes(before["job_id"])
 			w.completes(w.post("/v1/jobs/gen-image-2", "data")["job_id"])
-			w.eventually("the step is told", func() bool { return w.log.holds("was set") })
+			w.eventually("the step is told", func() bool { return strings.Contains(w.log.String(), "was set") })
 			begun := time.Now().Add(-time.Minute)
 			made := w.post("/v1/files", "file")
 			created, err := time.Parse(time.RFC3339, fmt.Sprint(made["created_at"]))
@@ -233,9 +210,9 @@ func TestAStepThatLastsIsFollowed(t *testing.T) {
 	t.Parallel()
 	w := newStepped(t)
 	w.wall.Store(int64(5 * time.Hour))
-	w.eventually("the step is told", func() bool { return w.log.holds("was set forward") })
+	w.eventually("the step is told", func() bool { return strings.Contains(w.log.String(), "was set forward") })
 	w.elapsed.Store(int64(clock.Hold + time.Second))
-	w.eventually("the step is followed", func() bool { return w.log.holds("follows the machine's") })
+	w.eventually("the step is followed", func() bool { return strings.Contains(w.log.String(), "follows the machine's") })
 	if ahead := time.Until(w.server.clock.Now()); ahead < 5*time.Hour {
 		t.Errorf("the server's clock is ahead by %v", ahead)
 	}

@@ -34,7 +34,7 @@ func TestProgramEndToEnd(t *testing.T) {
 	})
 	t.Run("edit an image", func(t *testing.T) {
 		form := servertest.Form{servertest.Text("prompt", "make it snow"), servertest.File("data", "a.png", fixtures.picture)}
-		ctx := bounded(t)
+		ctx := steps(t)
 		call := func() (servertest.Answer, error) {
 			body, length, contentType := form.Encode()
 			return client.Call(ctx, http.MethodPost, "/v1/generate/gen-image-2", body, length, "Content-Type", contentType)
@@ -52,7 +52,7 @@ func TestProgramEndToEnd(t *testing.T) {
 		}
 	})
 	t.Run("a cancelled job", func(t *testing.T) {
-		ctx := bounded(t)
+		ctx := steps(t)
 		id := sampling(ctx, t, client)
 		answer, err := client.Call(ctx, http.MethodDelete, "/v1/jobs/"+id, nil, 0)
 		if err != nil || answer.Status != http.StatusOK {
@@ -61,19 +61,19 @@ func TestProgramEndToEnd(t *testing.T) {
 		eventually(t, "the program's queue is free", func() bool { return remaining(t, comfyui.URL) == 0 })
 	})
 	t.Run("a program that is killed", func(t *testing.T) {
-		ctx := bounded(t)
+		ctx := steps(t)
 		id := sampling(ctx, t, client)
 		comfyui.Kill()
 		comfyui.Start(t)
-		if job, err := client.Await(ctx, id, nil); err != nil || job.Status != "completed" {
+		if job, err := client.Await(bounded(t), id, nil); err != nil || job.Status != "completed" {
 			t.Errorf("the job ended as %+v, %+v, %v", job, job.Error, err)
 		}
 	})
 	t.Run("too little memory", func(t *testing.T) {
-		ctx := bounded(t)
+		ctx := steps(t)
 		job, err := client.Submit(ctx, "gen-huge", servertest.Form{servertest.Text("prompt", "a paper boat")})
 		if err == nil {
-			job, err = client.Await(ctx, job.ID, nil)
+			job, err = client.Await(bounded(t), job.ID, nil)
 		}
 		if err != nil || job.Error == nil || job.Error.Message != "The engine ran out of memory." {
 			t.Errorf("the job ended as %+v, %+v, %v", job, job.Error, err)
@@ -139,14 +139,14 @@ func smallWorkflows(t *testing.T) string {
 // ran runs a job, and checks its progress, previews and result.
 func ran(t *testing.T, client *servertest.Client, model string, width int, form ...servertest.Part) {
 	t.Helper()
-	ctx := bounded(t)
+	ctx := steps(t)
 	job, err := client.Submit(ctx, model, form)
 	if err != nil {
 		t.Fatal(err)
 	}
 	progress, previews := map[float64]bool{}, map[string]bool{}
 	last := 0.0
-	job, err = client.Await(ctx, job.ID, func(now servertest.Job) {
+	job, err = client.Await(bounded(t), job.ID, func(now servertest.Job) {
 		if now.Progress < last {
 			t.Errorf("progress %g after %g", now.Progress, last)
 		}

@@ -39,7 +39,7 @@ func TestComfyUI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := bounded(t)
+	ctx := steps(t)
 	client := start(t, t.TempDir(), "CUTROOM_ENGINE=comfyui:"+server.URL, "CUTROOM_CATALOG="+catalog).Client()
 	job, err := client.Submit(ctx, "gen-pro-t2v", servertest.Form{servertest.Text("prompt", "a paper boat")})
 	if err != nil {
@@ -57,7 +57,7 @@ func TestComfyUI(t *testing.T) {
 		t.Errorf("the preview is %d bytes, %v, %v", len(preview.Body), preview.Header, err)
 	}
 	close(standIn.Hold)
-	if job, err = client.Await(ctx, job.ID, nil); err != nil || job.Status != "completed" {
+	if job, err = client.Await(bounded(t), job.ID, nil); err != nil || job.Status != "completed" {
 		t.Fatalf("the job ended as %+v, %+v, %v", job, job.Error, err)
 	}
 	if content, err := client.Content(ctx, job.ID); err != nil || len(probe(t, content.Body).Streams) != 1 {

@@ -202,7 +202,10 @@ func (p *tab) do(script string) {
 // await waits until an expression is true on the page; what describes it.
 func (p *tab) await(what, expression string) {
 	p.t.Helper()
-	eventually(p.t, what, func() bool { return eval[bool](p, "!!("+expression+")") })
+	eventually(p.t, what, func() bool { return eval[bool](p, "!!("+expression+")") }, func() any {
+		return fmt.Sprintf("%s is false on a page of %s", expression,
+			eval[string](p, `JSON.stringify(document.body.dataset) + "\n" + document.body.innerText.slice(0, 2000)`))
+	})
 }
 
 // press presses a key that has a name, such as Tab.

@@ -45,7 +45,7 @@ var saysFull = regexp.MustCompile(`(?i)\b(disk is full|no room left)\b`)
 // nothing behind, and harms nothing else.
 func TestFullDisk(t *testing.T) {
 	t.Parallel()
-	ctx := bounded(t)
+	ctx := steps(t)
 	disk := disktest.Small(t, "size=24m")
 	data := filepath.Join(disk, "data")
 	// Those of gen-2.5 have full size, so that they do not fit.
@@ -59,7 +59,7 @@ func TestFullDisk(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if job, err = client.Await(ctx, job.ID, nil); err != nil {
+		if job, err = client.Await(bounded(t), job.ID, nil); err != nil {
 			t.Fatal(err)
 		}
 		return job
@@ -126,7 +126,7 @@ func TestFullDisk(t *testing.T) {
 // does not fit, and can delete; once there is space everything works again.
 func TestStartOnAFullDisk(t *testing.T) {
 	t.Parallel()
-	ctx := bounded(t)
+	ctx := steps(t)
 	disk := disktest.Small(t, "size=32m")
 	data := filepath.Join(disk, "data")
 	server := start(t, data)

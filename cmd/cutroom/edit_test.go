@@ -20,7 +20,7 @@ import (
 // is seen, and the result is a video that a browser plays and that follows the prompt.
 func TestEdit(t *testing.T) {
 	t.Parallel()
-	ctx := bounded(t)
+	ctx := steps(t)
 	// TestEveryModel looks at results of full size.
 	small := bytes.ReplaceAll(defaultCatalog(t), []byte("1280x720"), []byte("320x180"))
 	server := start(t, t.TempDir(), "CUTROOM_WORKERS=1", "CUTROOM_CATALOG="+save(t, small))
@@ -49,7 +49,7 @@ func TestEdit(t *testing.T) {
 
 	var states []string
 	var progress []float64
-	ended, err := client.Await(ctx, sketch.ID, func(j servertest.Job) {
+	ended, err := client.Await(bounded(t), sketch.ID, func(j servertest.Job) {
 		if len(states) == 0 || states[len(states)-1] != j.Status {
 			states = append(states, j.Status)
 		}
@@ -85,7 +85,7 @@ func TestEdit(t *testing.T) {
 	if light, colour := lightness(after); light < 160 || colour > 24 {
 		t.Errorf("a pencil sketch is light and grey; lightness %.0f, colour %.0f of 255", light, colour)
 	}
-	if _, err := client.Await(ctx, neon.ID, nil); err != nil {
+	if _, err := client.Await(bounded(t), neon.ID, nil); err != nil {
 		t.Fatal(err)
 	}
 	other, err := client.Content(ctx, neon.ID)
@@ -101,7 +101,7 @@ func TestEdit(t *testing.T) {
 // (docs/contract/jobs.md#results).
 func checkContent(t *testing.T, client *servertest.Client, id string, whole servertest.Answer) {
 	t.Helper()
-	ctx := bounded(t)
+	ctx := steps(t)
 	path := "/v1/jobs/" + id + "/content"
 	sum := sha256.Sum256(whole.Body)
 	tag := `"` + hex.EncodeToString(sum[:]) + `"`
@@ -194,14 +194,14 @@ func checkVideo(t *testing.T, content []byte, want video) {
 // and the sound begins: in the input they are one.
 func TestSoundStaysInSync(t *testing.T) {
 	t.Parallel()
-	ctx := bounded(t)
+	ctx := steps(t)
 	client := start(t, t.TempDir(), "CUTROOM_CATALOG="+smallPictures(t)).Client()
 	job, err := client.Submit(ctx, "gen-2.1", servertest.Form{servertest.File("data", "flash.mp4", fixtures.flash),
 		servertest.Text("prompt", "brighter")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if job, err = client.Await(ctx, job.ID, nil); err != nil || job.Status != "completed" {
+	if job, err = client.Await(bounded(t), job.ID, nil); err != nil || job.Status != "completed" {
 		t.Fatalf("%+v, %v", job, err)
 	}
 	result, err := client.Content(ctx, job.ID)
@@ -266,7 +266,7 @@ func TestEveryModel(t *testing.T) {
 		t.Errorf("the catalog offers %v, the table tries %v", offered, tried)
 	}
 
-	ctx := bounded(t)
+	ctx := steps(t)
 	// What has no input to take its length from takes the catalog's.
 	if m, ok := known.Find("gen-pro-t2v"); !ok || m.Duration != 5*time.Second {
 		t.Errorf("a video from text is %+v, want one of 5 s", m)
@@ -309,7 +309,7 @@ func TestEveryModel(t *testing.T) {
 		}
 		for i, name := range c.names[:len(ids)] {
 			t.Run(name, func(t *testing.T) {
-				job, err := client.Await(ctx, ids[i], nil)
+				job, err := client.Await(bounded(t), ids[i], nil)
 				if err != nil || job.Status != "completed" || job.Model != c.names[0] {
 					t.Fatalf("%+v (%+v), %v", job, job.Error, err)
 				}

@@ -23,7 +23,7 @@ import (
 func TestEngineProgramLive(t *testing.T) {
 	engine := engineservertest.StartProgram(t)
 	engineservertest.AwaitLive(t, engine, "gen-2.5")
-	ctx := bounded(t)
+	ctx := steps(t)
 	server := start(t, t.TempDir(), "CUTROOM_LIVE_ENGINE="+engine)
 	address := "ws" + strings.TrimPrefix(server.URL(), "http") + "/v1/stream?model=gen-2.5&api_key=" +
 		url.QueryEscape(servertest.Key)

@@ -16,7 +16,7 @@ import (
 // pipeline of a real class with tiny weights, a video out.
 func TestEngineProgram(t *testing.T) {
 	url := engineservertest.StartProgram(t)
-	ctx := bounded(t)
+	ctx := steps(t)
 	// Small pictures, because even a tiny model takes long for large ones on this
 	// machine.
 	catalog := filepath.Join(t.TempDir(), "catalog.yaml")
@@ -31,7 +31,7 @@ func TestEngineProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if job, err = client.Await(ctx, job.ID, nil); err != nil || job.Status != "completed" {
+	if job, err = client.Await(bounded(t), job.ID, nil); err != nil || job.Status != "completed" {
 		t.Fatalf("the job ended as %+v, %+v, %v", job, job.Error, err)
 	}
 	content, err := client.Content(ctx, job.ID)

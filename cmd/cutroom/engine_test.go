@@ -40,7 +40,7 @@ func TestEngineServer(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(engineservertest.Handler(newPreview(t)))
 	defer server.Close()
-	ctx := bounded(t)
+	ctx := steps(t)
 	data := t.TempDir()
 	client := start(t, data, "CUTROOM_ENGINE="+server.URL).Client()
 	job, err := client.Submit(ctx, "gen-2.5", servertest.Form{servertest.File("data", "clip.mp4", fixtures.tiny),
@@ -48,7 +48,7 @@ func TestEngineServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if job, err = client.Await(ctx, job.ID, nil); err != nil {
+	if job, err = client.Await(bounded(t), job.ID, nil); err != nil {
 		t.Fatal(err)
 	}
 	if job.Status != "completed" {
@@ -118,7 +118,7 @@ func TestClipsThatAreTooLongForTheEngineServer(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(engineservertest.Handler(slow{newPreview(t)}))
 	defer server.Close()
-	ctx := bounded(t)
+	ctx := steps(t)
 	client := start(t, t.TempDir(), "CUTROOM_ENGINE="+server.URL).Client()
 	long, err := os.ReadFile(mediatest.Video{Seconds: 3, Width: 64, Height: 36}.Make(t))
 	if err != nil {
@@ -185,11 +185,11 @@ func TestEngineServers(t *testing.T) {
 		}))
 		t.Cleanup(servers[i].Close) // after the program and its runs have ended
 	}
-	ctx := bounded(t)
+	ctx := steps(t)
 	client := start(t, t.TempDir(), "CUTROOM_ENGINE="+servers[0].URL+","+servers[1].URL).Client()
 	ends := func(id string) {
 		t.Helper()
-		if job, err := client.Await(ctx, id, nil); err != nil || job.Status != "completed" {
+		if job, err := client.Await(bounded(t), id, nil); err != nil || job.Status != "completed" {
 			t.Fatalf("the job ended as %+v, %v", job, err)
 		}
 	}

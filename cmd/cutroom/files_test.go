@@ -122,7 +122,7 @@ func TestAnotherSecret(t *testing.T) {
 // job completes all the same, however often it referred to the file.
 func TestAJobOwnsItsFiles(t *testing.T) {
 	t.Parallel()
-	ctx, data := bounded(t), t.TempDir()
+	ctx, data := steps(t), t.TempDir()
 	client := start(t, data, "CUTROOM_WORKERS=1").Client()
 	file := store(t, client, fixtures.tiny)
 	var ids []string
@@ -139,7 +139,7 @@ func TestAJobOwnsItsFiles(t *testing.T) {
 		t.Errorf("the file's bytes are there: %v, %v", left, err)
 	}
 	for _, id := range ids {
-		if job, err := client.Await(ctx, id, nil); err != nil || job.Status != "completed" {
+		if job, err := client.Await(bounded(t), id, nil); err != nil || job.Status != "completed" {
 			t.Errorf("%+v (%+v), %v", job, job.Error, err)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"testing"
 
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -12,7 +13,7 @@ import (
 // key at the same address is not. An answer reveals only that a key is wrong.
 func TestGuessesAreSlowed(t *testing.T) {
 	t.Parallel()
-	ctx, data := bounded(t), t.TempDir()
+	ctx, data := steps(t), t.TempDir()
 	server := start(t, data, "CUTROOM_TRUSTED_PROXIES=127.0.0.1")
 	fresh := newKey(t, data, nil, "--account", "acme")
 	const guesser, other = "198.51.100.1", "198.51.100.2"
@@ -40,7 +41,7 @@ func TestGuessesAreSlowed(t *testing.T) {
 	}
 	seen := map[int]int{}
 	for i := range cap(statuses) {
-		status := <-statuses
+		status := patience.Receive(t, "statuses", statuses)
 		if seen[status]++; status == 429 && seen[status] == 1 || i == cap(statuses)-1 {
 			// While as many wait as may, a new valid key is let in.
 			if status := as(fresh, guesser); status != 200 {

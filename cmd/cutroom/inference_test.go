@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -191,7 +192,8 @@ func TestStopWaitsForStreams(t *testing.T) {
 		stopped <- err
 	}()
 	eventually(t, "the server stops", func() bool { return strings.Contains(server.Log(), "stopping") })
-	if got := <-waiting; !strings.HasPrefix(got, "<nil> 503 ") || !strings.Contains(got, "The gateway stops") {
+	if got := patience.Receive(t, "waiting", waiting); !strings.HasPrefix(got, "<nil> 503 ") ||
+		!strings.Contains(got, "The gateway stops") {
 		t.Errorf("the call that waits: %s", got)
 	}
 	close(goOn)
@@ -199,7 +201,7 @@ func TestStopWaitsForStreams(t *testing.T) {
 	if err != nil || !strings.Contains(string(rest), "last") || !strings.HasSuffix(string(rest), "data: [DONE]\n\n") {
 		t.Errorf("the rest of the stream is %q, %v", rest, err)
 	}
-	if err := <-stopped; err != nil {
+	if err := patience.Receive(t, "stopped", stopped); err != nil {
 		t.Error(err)
 	}
 	if requests, tokens := usedOf(t, start(t, data), servertest.Key); requests != 1 || tokens == 0 {

@@ -78,7 +78,7 @@ func fuzz(t *testing.T, server *servertest.Server, selection ...string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx := bounded(t)
+	ctx := steps(t)
 	command := exec.CommandContext(ctx, pythonProgram(t, "schemathesis"), append([]string{
 		"--no-color", "--config-file", filepath.Join(settings, "schemathesis.toml"), "run", server.URL() + "/openapi.json",
 		"--url", server.URL(),

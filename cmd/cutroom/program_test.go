@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/servertest"
@@ -65,11 +64,9 @@ func runAll(m *testing.M) int {
 // catalogPath is where the catalog of the program is in the repository.
 var catalogPath = filepath.Join("..", "..", "shared", "domain", "catalog", "catalog.yaml")
 
-// bounded returns the test's context, bounded by patience.
-func bounded(t *testing.T) context.Context {
-	t.Helper()
-	return patience.Context(t)
-}
+// bounded returns a context for one wait, steps one for a test of many.
+func bounded(t *testing.T) context.Context { return patience.Context(t) }
+func steps(t *testing.T) context.Context   { return patience.TestContext(t) }
 
 // submit submits an edit of the clip, and returns the job's id.
 func submit(ctx context.Context, t *testing.T, client *servertest.Client, clip []byte) string {
@@ -156,19 +153,10 @@ func processesOn(t *testing.T, data string) []string {
 	return found
 }
 
-// eventually waits until the condition holds; what describes it.
-func eventually(t *testing.T, what string, condition func() bool) {
+// eventually is patience.Until.
+func eventually(t *testing.T, what string, condition func() bool, seen ...func() any) {
 	t.Helper()
-	ctx := bounded(t)
-	ticker := time.NewTicker(20 * time.Millisecond)
-	defer ticker.Stop()
-	for !condition() {
-		select {
-		case <-ticker.C:
-		case <-ctx.Done():
-			t.Fatalf("it never came to this: %s", what)
-		}
-	}
+	patience.Until(t, what, condition, seen...)
 }
 
 // filesIn lists the files below a folder, relative to it.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/coder/websocket"
 
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -18,7 +19,7 @@ import (
 // and a stored image, and ends with the server.
 func TestRealtimeSession(t *testing.T) {
 	t.Parallel()
-	ctx := bounded(t)
+	ctx := steps(t)
 	server := start(t, t.TempDir())
 	client := server.Client()
 	quota := func() string {
@@ -79,7 +80,7 @@ func TestRealtimeSession(t *testing.T) {
 	if last := conn.next(ctx); websocket.CloseStatus(last.err) != websocket.StatusGoingAway {
 		t.Errorf("the end was %v", last.err)
 	}
-	<-stopped
+	patience.Receive(t, "stopped", stopped)
 	if strings.Contains(server.Log(), token) {
 		t.Error("the log has the token in it")
 	}

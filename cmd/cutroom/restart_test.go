@@ -20,14 +20,14 @@ func TestStopAndStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, data := bounded(t), t.TempDir()
+			ctx, data := steps(t), t.TempDir()
 			// A tenth of the pixels still takes long enough to be stopped in.
 			settings := []string{"CUTROOM_WORKERS=1", "CUTROOM_CATALOG=" +
 				save(t, bytes.ReplaceAll(defaultCatalog(t), []byte("1088x624"), []byte("320x180")))}
 			server := start(t, data, settings...)
 			client := server.Client()
 			done := submit(ctx, t, client, fixtures.tiny)
-			if job, err := client.Await(ctx, done, nil); err != nil || job.Status != "completed" {
+			if job, err := client.Await(bounded(t), done, nil); err != nil || job.Status != "completed" {
 				t.Fatalf("%+v, %v", job, err)
 			}
 			before, err := client.Content(ctx, done)
@@ -62,7 +62,7 @@ func TestStopAndStart(t *testing.T) {
 				t.Errorf("the result is not the one from before the stop: %v", err)
 			}
 			for _, id := range []string{running, waiting} {
-				if job, err := client.Await(ctx, id, nil); err != nil || job.Status != "completed" {
+				if job, err := client.Await(bounded(t), id, nil); err != nil || job.Status != "completed" {
 					t.Errorf("after the start: %+v (%+v), %v", job, job.Error, err)
 				}
 			}

@@ -213,7 +213,7 @@ func TestFFmpegIsMissing(t *testing.T) {
 // does not disturb it.
 func TestOneServerPerFolder(t *testing.T) {
 	t.Parallel()
-	ctx, data := bounded(t), t.TempDir()
+	ctx, data := steps(t), t.TempDir()
 	client := start(t, data).Client()
 	refused(t, []string{"CUTROOM_ADDR=127.0.0.1:0", "CUTROOM_DATA=" + data}, "CUTROOM_DATA", data, "another server")
 	job, err := client.Submit(ctx, "gen-image-2", servertest.Form{
@@ -221,7 +221,7 @@ func TestOneServerPerFolder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if job, err = client.Await(ctx, job.ID, nil); err != nil || job.Status != "completed" {
+	if job, err = client.Await(bounded(t), job.ID, nil); err != nil || job.Status != "completed" {
 		t.Errorf("%+v, %v", job, err)
 	}
 }
@@ -229,7 +229,7 @@ func TestOneServerPerFolder(t *testing.T) {
 // TestAnotherFamily serves the same models under another name, by one setting.
 func TestAnotherFamily(t *testing.T) {
 	t.Parallel()
-	ctx := bounded(t)
+	ctx := steps(t)
 	client := start(t, t.TempDir(), "CUTROOM_FAMILY=acme").Client()
 	form := func() servertest.Form {
 		return servertest.Form{servertest.File("data", "picture.png", fixtures.picture),
@@ -239,7 +239,7 @@ func TestAnotherFamily(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if job, err = client.Await(ctx, job.ID, nil); err != nil || job.Status != "completed" || job.Model != "acme-image-2" {
+	if job, err = client.Await(bounded(t), job.ID, nil); err != nil || job.Status != "completed" || job.Model != "acme-image-2" {
 		t.Errorf("%+v, %v", job, err)
 	}
 	for _, name := range []string{"gen-image-2", "gen-image-latest", "acme", "acme-"} {
@@ -253,7 +253,7 @@ func TestAnotherFamily(t *testing.T) {
 // no code.
 func TestOneMoreModel(t *testing.T) {
 	t.Parallel()
-	ctx := bounded(t)
+	ctx := steps(t)
 	catalog := filepath.Join(t.TempDir(), "catalog.yaml")
 	entry := `
   - id: $family-poster-1
@@ -279,7 +279,7 @@ func TestOneMoreModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if job, err = client.Await(ctx, job.ID, nil); err != nil || job.Status != "completed" || job.Model != "gen-poster-1" {
+	if job, err = client.Await(bounded(t), job.ID, nil); err != nil || job.Status != "completed" || job.Model != "gen-poster-1" {
 		t.Fatalf("%+v (%+v), %v", job, job.Error, err)
 	}
 	result, err := client.Content(ctx, job.ID)
@@ -293,7 +293,7 @@ func TestOneMoreModel(t *testing.T) {
 // request that declares a far larger size is refused before it is sent.
 func TestUploadLimit(t *testing.T) {
 	t.Parallel()
-	ctx := bounded(t)
+	ctx := steps(t)
 	client := start(t, t.TempDir(), "CUTROOM_MAX_UPLOAD=64KiB").Client()
 	submit := func(size int) error {
 		clip := append(append([]byte{}, fixtures.tiny...), make([]byte, max(0, size-len(fixtures.tiny)))...)
@@ -315,7 +315,7 @@ func TestUploadLimit(t *testing.T) {
 // TestTheWelcomeWorks runs the curl lines that the server prints, unchanged.
 func TestTheWelcomeWorks(t *testing.T) {
 	t.Parallel()
-	ctx := bounded(t)
+	ctx := steps(t)
 	server := start(t, t.TempDir())
 	client := server.Client()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
@@ -350,7 +350,7 @@ func TestTheWelcomeWorks(t *testing.T) {
 	if state := paste(lines[1], id); !strings.Contains(state, id) || !strings.Contains(state, `"progress"`) {
 		t.Errorf("the second line gave %s", state)
 	}
-	if job, err := client.Await(ctx, id, nil); err != nil || job.Status != "completed" {
+	if job, err := client.Await(bounded(t), id, nil); err != nil || job.Status != "completed" {
 		t.Fatalf("%+v, %v", job, err)
 	}
 	if chat := paste(lines[3], ""); !strings.Contains(chat, `"chat.completion"`) ||

@@ -22,7 +22,7 @@ import (
 // from where it was started, as the default one is.
 func TestSynchronousCalls(t *testing.T) {
 	t.Parallel()
-	ctx := bounded(t)
+	ctx := steps(t)
 	here, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
@@ -77,7 +77,7 @@ func TestSynchronousCalls(t *testing.T) {
 	}
 	eventually(t, "the clip is being edited", log("run started", "model=gen-clip"))
 	cancel()
-	if err := <-left; err == nil {
+	if err := patience.Receive(t, "left", left); err == nil {
 		t.Error("the caller who hung up has an answer")
 	}
 	eventually(t, "its run is stopped", log("run lost", "model=gen-clip"))
@@ -98,7 +98,7 @@ func TestSynchronousCalls(t *testing.T) {
 	if code, err := server.Stop(ctx); err != nil || code != 0 {
 		t.Errorf("exit code %d, %v", code, err)
 	}
-	if answer := <-stopped; answer.Status != http.StatusServiceUnavailable {
+	if answer := patience.Receive(t, "stopped", stopped); answer.Status != http.StatusServiceUnavailable {
 		t.Errorf("the caller who waited has %d %s", answer.Status, answer.Body)
 	}
 }
@@ -106,7 +106,7 @@ func TestSynchronousCalls(t *testing.T) {
 // A prompt is expanded by the chat model that is set, and the job shows it.
 func TestPromptsAreExpandedByAModel(t *testing.T) {
 	t.Parallel()
-	ctx := bounded(t)
+	ctx := steps(t)
 	const expanded = "A loose watercolor of a bay at dusk."
 	asked := make(chan string, 1)
 	writer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -122,7 +122,7 @@ func TestPromptsAreExpandedByAModel(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if job, err = client.Await(ctx, job.ID, nil); err != nil || job.Status != "completed" {
+	if job, err = client.Await(bounded(t), job.ID, nil); err != nil || job.Status != "completed" {
 		t.Fatalf("%+v, %v", job, err)
 	}
 	answer, err := client.Get(ctx, "/v1/jobs/"+job.ID)

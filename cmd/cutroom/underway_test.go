@@ -42,7 +42,7 @@ func dribble(t *testing.T, server *servertest.Server, key string, bytes int) slo
 		t.Fatal(err)
 	}
 	stopped := make(chan struct{})
-	t.Cleanup(func() { conn.Close(); <-stopped })
+	t.Cleanup(func() { conn.Close(); patience.Receive(t, "stopped", stopped) })
 	go func() {
 		defer close(stopped)
 		fmt.Fprintf(conn, "POST /v1/files HTTP/1.1\r\nHost: x\r\nx-api-key: %s\r\n"+

@@ -27,6 +27,7 @@ import (
 
 	"cutroom/shared/domain/file"
 	"cutroom/shared/service/api"
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -140,7 +141,7 @@ func TestEarlierVersions(t *testing.T) {
 // want fails unless all that the fixture has is there.
 func (v version) want(t *testing.T, data string, server *servertest.Server) {
 	t.Helper()
-	ctx := bounded(t)
+	ctx := steps(t)
 	client := &servertest.Client{URL: server.URL(), Key: v.Key}
 	var listed struct{ Files []storedFile }
 	call(t, client, http.MethodGet, "/v1/files", nil, "", &listed)
@@ -169,7 +170,7 @@ func (v version) want(t *testing.T, data string, server *servertest.Server) {
 		}
 	}
 	for _, id := range v.Open {
-		job, err := client.Await(ctx, id, nil)
+		job, err := client.Await(bounded(t), id, nil)
 		if err != nil || job.Status != "completed" {
 			t.Errorf("the job %s that had not ended is %+v, %v", id, job, err)
 		}
@@ -185,7 +186,7 @@ func (v version) want(t *testing.T, data string, server *servertest.Server) {
 // want fails unless all that else the fixture has is there, and goes on.
 func (m versionMore) want(t *testing.T, data string, server *servertest.Server, v version) {
 	t.Helper()
-	ctx := bounded(t)
+	ctx := steps(t)
 	client := &servertest.Client{URL: server.URL(), Key: v.Key}
 	ended, err := program.Run(ctx, []string{"CUTROOM_DATA=" + data}, "budgets", "list", "--account", "acme", "--json")
 	if err != nil || ended.ExitCode != 0 || !strings.Contains(ended.Stdout, fmt.Sprint(m.Budget)) {
@@ -246,7 +247,7 @@ func (m versionMore) wantAnnounced(
 // keepMore makes what else a fixture has; the batch comes last.
 func (v *version) keepMore(t *testing.T, server *servertest.Server, old servertest.Program, data string) {
 	t.Helper()
-	ctx, client := bounded(t), &servertest.Client{URL: server.URL(), Key: v.Key}
+	ctx, client := steps(t), &servertest.Client{URL: server.URL(), Key: v.Key}
 	more := &versionMore{Budget: 123456, BatchCalls: 3000, Content: "announced, and not here yet"}
 	ended, err := old.Run(ctx, []string{"CUTROOM_DATA=" + data}, "budgets", "set", "--account", "acme", "--period", "month",
 		"--unit", "jobs", "--limit", fmt.Sprint(more.Budget))
@@ -488,7 +489,7 @@ func TestKeepVersion(t *testing.T) {
 	if *oldProgram != "" {
 		old = servertest.Program(*oldProgram)
 	}
-	ctx, data := bounded(t), t.TempDir()
+	ctx, data := steps(t), t.TempDir()
 	ended, err := old.Run(ctx, nil, "keys", "create", "--account", "acme", "--label", "laptop", "--data", data)
 	if err != nil || ended.ExitCode != 0 {
 		t.Fatalf("%+v, %v", ended, err)
@@ -508,7 +509,7 @@ func TestKeepVersion(t *testing.T) {
 		v.Files[store(t, client, content).ID] = digestOf(content)
 	}
 	done := submit(ctx, t, client, fixtures.tiny)
-	if job, err := client.Await(ctx, done, nil); err != nil || job.Status != "completed" {
+	if job, err := client.Await(bounded(t), done, nil); err != nil || job.Status != "completed" {
 		t.Fatalf("%+v, %v", job, err)
 	}
 	result, err := client.Content(ctx, done)
@@ -520,13 +521,7 @@ func TestKeepVersion(t *testing.T) {
 		ask(t, server, v.Key, http.MethodPost, "/v1/chat/completions",
 			`{"model":"cutroom-echo","messages":[{"role":"user","content":"hello"}]}`, &struct{}{})
 	}
-	for v.requests(t, server) < v.Completions {
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
-			t.Fatal("the completions are not counted")
-		}
-	}
+	patience.Until(t, "the completions are counted", func() bool { return v.requests(t, server) >= v.Completions })
 	v.keepMore(t, server, old, data)
 	for range 2 {
 		submit(ctx, t, client, fixtures.tiny)

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -25,7 +26,7 @@ type told struct {
 // while it tells them, and verify the messages by the library of Standard Webhooks.
 func TestWebhooksSurviveTheServer(t *testing.T) {
 	t.Parallel()
-	ctx, data := bounded(t), t.TempDir()
+	ctx, data := steps(t), t.TempDir()
 	// Nothing is answered until the server is dead: a first message, or more of them where a
 	// job takes longer than a receiver may.
 	messages, dead := map[string]chan told{"/hook": make(chan told, 10), "/budget": make(chan told, 10)}, make(chan struct{})
@@ -84,7 +85,7 @@ func TestWebhooksSurviveTheServer(t *testing.T) {
 	server.Kill()
 	for _, unanswered := range messages {
 		for len(unanswered) > 0 {
-			<-unanswered
+			patience.Receive(t, "unanswered", unanswered)
 		}
 	}
 	close(dead)

@@ -31,7 +31,7 @@ func TestLiveVideo(t *testing.T) {
 // A server that has no such transport says so.
 func TestNoLiveVideo(t *testing.T) {
 	t.Parallel()
-	ctx := bounded(t)
+	ctx := steps(t)
 	server := start(t, t.TempDir(), "CUTROOM_RTC_ADDR=off")
 	control := openControl(ctx, t, server, "gen-latest", servertest.Key)
 	expect(t, ctx, control, `"session_started"`)
@@ -119,7 +119,7 @@ func isFaded(line map[string]any) bool { return chroma(line) >= 0 && chroma(line
 // testPythonRoom publishes a red camera and sound, and has it edited; somebody else
 // watches.
 func testPythonRoom(t *testing.T, server *servertest.Server) {
-	ctx := bounded(t)
+	ctx := steps(t)
 	control := openControl(ctx, t, server, "gen-latest", servertest.Key)
 	expect(t, ctx, control, `"session_started"`)
 	say(ctx, t, control, `{"type":"livekit_join"}`)

@@ -21,6 +21,7 @@ import (
 	"cutroom/shared/platform/boottime"
 	"cutroom/shared/testkit/awstest"
 	"cutroom/shared/testkit/iamtest"
+	"cutroom/shared/testkit/patience"
 )
 
 // Instances whose records are in DynamoDB count together, read images from S3 and
@@ -94,12 +95,12 @@ func TestInstancesInAWS(t *testing.T) {
 	for _, c := range []*client{second, third} {
 		c.isToldOfTheEnd(t, stopped)
 	}
-	if err := <-two.ended; err != nil {
+	if err := patience.Receive(t, "two.ended", two.ended); err != nil {
 		t.Errorf("the program ended with %v", err)
 	}
 	f.becomes(0)
 	one.signal(t, syscall.SIGTERM)
-	if err := <-one.ended; err != nil {
+	if err := patience.Receive(t, "one.ended", one.ended); err != nil {
 		t.Errorf("the program ended with %v", err)
 	}
 	wrong, err := asked.Judge(allowed, []string{role}, nil)

@@ -282,7 +282,7 @@ func TestTheEndOfAnInstance(t *testing.T) {
 	for _, c := range []*client{first, second} {
 		c.isToldOfTheEnd(t, stopped)
 	}
-	if err := <-ending.ended; err != nil {
+	if err := patience.Receive(t, "ending.ended", ending.ended); err != nil {
 		t.Errorf("the program ended with %v", err)
 	}
 	if n := f.active(); n != 1 {

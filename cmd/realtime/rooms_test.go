@@ -91,7 +91,7 @@ type roomInfo struct {
 // join opens a session with a room.
 func (i *instance) join(t *testing.T) (info roomInfo) {
 	t.Helper()
-	ctx := patience.Context(t)
+	ctx := patience.TestContext(t)
 	control, err := dial(ctx, i, "")
 	if err == nil {
 		err = control.Write(ctx, websocket.MessageText, []byte(`{"type":"livekit_join"}`))
@@ -113,7 +113,7 @@ func (i *instance) join(t *testing.T) (info roomInfo) {
 // ask sends a request with the test's key and returns the status and the body.
 func ask(t *testing.T, method, address string) (int, string) {
 	t.Helper()
-	ctx := patience.Context(t)
+	ctx := patience.TestContext(t)
 	request, err := http.NewRequestWithContext(ctx, method, strings.Replace(address, "ws://", "http://", 1), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -167,7 +167,7 @@ func TestARoomIsReachedThroughEveryInstance(t *testing.T) {
 
 	// An instance that stops takes what it passes on with it, and the room goes on.
 	third.signal(t, os.Interrupt)
-	<-third.ended
+	patience.Receive(t, "third.ended", third.ended)
 	client.tells(t, "means")
 	owner.kill()
 	// At once, as its lease may be over by the time that the client gives up.
@@ -192,7 +192,7 @@ func TestAClientOfRoomsWaits(t *testing.T) {
 	f.settings = append(f.settings, "CUTROOM_RTC_ADDR=127.0.0.1:0")
 	i := f.start()
 	holder := f.open(i)
-	ctx := patience.Context(t)
+	ctx := patience.TestContext(t)
 	control, err := dial(ctx, i, "")
 	if err != nil {
 		t.Fatal(err)

@@ -62,7 +62,7 @@ func inTask(t *testing.T, role string, guard awstest.Guard) []string {
 // by another task that the load balancer may lead to.
 func (c *client) joinsRoom(t *testing.T, by *instance) {
 	t.Helper()
-	ctx := patience.Context(t)
+	ctx := patience.TestContext(t)
 	if err := c.Write(ctx, websocket.MessageText, []byte(`{"type":"livekit_join"}`)); err != nil {
 		t.Fatal(err)
 	}

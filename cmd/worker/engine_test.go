@@ -14,7 +14,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine/engineserver"
@@ -227,7 +226,7 @@ func TestAnInterruptedWorkerHandsBackAllItHas(t *testing.T) {
 	leaving := w.start(t, scratch, "CUTROOM_ENGINE="+url, "ECS_AGENT_URI="+agentServer.URL)
 	const first, second = "job_01K00000000000000000WRKERB", "job_01K00000000000000000WRKERC"
 	w.submit(t, first, "wait")
-	<-engine.begun
+	patience.Receive(t, "engine.begun", engine.begun)
 	if !task.isProtected() {
 		t.Error("the task is not protected from scale-in while it has a job")
 	}
@@ -236,7 +235,7 @@ func TestAnInterruptedWorkerHandsBackAllItHas(t *testing.T) {
 	if err := leaving.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	<-engine.left
+	patience.Receive(t, "engine.left", engine.left)
 	if err := leaving.Wait(); err != nil {
 		t.Errorf("it ended with %v", err)
 	}
@@ -266,12 +265,11 @@ func TestAnInterruptedWorkerHandsBackAllItHas(t *testing.T) {
 // awaitPath waits until something has a path of the pattern.
 func awaitPath(t *testing.T, pattern string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience.Max); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
-		if found, err := filepath.Glob(pattern); err != nil {
+	patience.Until(t, "something is at "+pattern, func() bool {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
 			t.Fatal(err)
-		} else if len(found) > 0 {
-			return
 		}
-	}
-	t.Fatalf("nothing is at %s", pattern)
+		return len(found) > 0
+	})
 }

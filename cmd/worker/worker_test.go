@@ -93,20 +93,13 @@ func (w *world) submit(t *testing.T, id, prompt string) {
 // await waits until a job is as the condition says.
 func (w *world) await(t *testing.T, id, what string, is func(job.Job) bool) job.Job {
 	t.Helper()
-	deadline := time.Now().Add(patience.Max)
-	for {
+	return patience.Await(t, "the job is "+what, func() job.Job {
 		j, err := w.jobs.Get(t.Context(), id)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if is(j) {
-			return j
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("the job is not %s: %+v", what, j)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
+		return j
+	}, is)
 }
 
 // process is a running worker.
@@ -138,16 +131,15 @@ func (w *world) start(t *testing.T, scratch string, settings ...string) *process
 // address waits until a worker tells its health, and returns the address where it does.
 func (p *process) address(t *testing.T) string {
 	t.Helper()
-	for deadline := time.Now().Add(patience.Max); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+	return patience.Await(t, "the address of the worker's health", func() (address string) {
 		for line := range strings.Lines(p.log.String()) {
 			var entry struct{ Address string }
 			if json.Unmarshal([]byte(line), &entry) == nil && entry.Address != "" {
 				return entry.Address
 			}
 		}
-	}
-	t.Fatal("the worker does not tell its health")
-	return ""
+		return ""
+	}, func(address string) bool { return address != "" })
 }
 
 // A worker that is told to end hands its job back at once, which costs the job

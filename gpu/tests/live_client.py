@@ -9,7 +9,7 @@ from typing import Any
 
 from cutroom_engine import live_wire as wire
 
-_PATIENCE = 600.0
+_PATIENCE = 120.0
 
 
 class LiveClient:

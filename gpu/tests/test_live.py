@@ -6,6 +6,7 @@ import itertools
 import queue
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -27,7 +28,7 @@ from .conftest import Inverter, model_map
 from .live_client import LiveClient, picture
 from .test_runs import Shelf
 
-PATIENCE = 600.0
+PATIENCE = 120.0
 
 
 class Mirror:
@@ -87,11 +88,11 @@ class Place:
     def becomes(self, is_so: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """Waits until what it says of itself is so."""
         pause = threading.Event()
-        for _ in range(600_000):
-            if is_so(told := self.catalogue()):
-                return told
+        end = time.monotonic() + PATIENCE
+        while not is_so(told := self.catalogue()):
+            assert time.monotonic() < end, told
             pause.wait(0.01)
-        raise AssertionError("it never came to this")
+        return told
 
     def open(self) -> LiveClient:
         """Opens a session, once there is room and the model is ready."""

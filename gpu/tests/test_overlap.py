@@ -45,9 +45,9 @@ def test_it_reads_so_many_ahead_and_no_more() -> None:
 
     with ReadAhead(items(), 3) as ahead:
         # Three are in the queue, and one waits for room there.
-        assert [taken.get(timeout=600) for _ in range(4)] == [0, 1, 2, 3]
+        assert [taken.get(timeout=120) for _ in range(4)] == [0, 1, 2, 3]
         assert next(ahead) == 0
-        assert taken.get(timeout=600) == 4
+        assert taken.get(timeout=120) == 4
         assert taken.empty()
     assert not threads()
 
@@ -97,14 +97,14 @@ def test_an_error_drops_what_is_not_written() -> None:
 
     def slow(item: int) -> None:
         begun.set()
-        go_on.wait(600)
+        go_on.wait(120)
         written.append(item)
 
     def give() -> None:
         with WriteBehind(slow, 10) as write:
             for i in range(5):
                 write(i)
-            begun.wait(600)
+            begun.wait(120)
             threading.Timer(0.01, go_on.set).start()
             raise RunCancelled
 
@@ -156,9 +156,9 @@ def test_the_next_window_is_decoded_and_the_last_encoded_while_one_is_denoised(
         def run(self, shot: Shot, on_step: object, check: object, previews: object = None) -> list[Frame]:
             # Of 25 frames in windows of 9 that share 3: the first window, and one more.
             if not self.shots:
-                met.extend(decoded.acquire(timeout=600) for _ in range(15))
+                met.extend(decoded.acquire(timeout=120) for _ in range(15))
             elif len(self.shots) == 1:
-                met.extend(encoded.acquire(timeout=600) for _ in range(6))
+                met.extend(encoded.acquire(timeout=120) for _ in range(6))
             return super().run(shot, lambda _: None, lambda: None)
 
     data = clip(video="testsrc2=s=96x64:r=10:d=2.5", sound=None)

@@ -38,7 +38,7 @@ def test_a_preview_is_a_small_jpeg_of_the_results_shape(size: tuple[int, int], w
     sent: queue.Queue[bytes] = queue.Queue()
     with Previews(ONCE, *size, sent.put) as previews:
         previews.offer(lambda: red)
-        content = sent.get(timeout=600)
+        content = sent.get(timeout=120)
         previews.offer(lambda: red)
     assert sent.empty(), "the next was not due"
     assert len(content) < 128 << 10
@@ -56,7 +56,7 @@ def test_each_is_offered_once_the_last_is_done() -> None:
     go_on = threading.Event()
 
     def slow() -> Frame:
-        go_on.wait(600)
+        go_on.wait(120)
         return red()
 
     def begin(number: int, draw: Draw) -> Draw:
@@ -67,7 +67,7 @@ def test_each_is_offered_once_the_last_is_done() -> None:
         previews.offer(lambda: begin(0, slow))
         previews.offer(lambda: begin(1, red))  # while the first is being drawn
         go_on.set()
-        sent.get(timeout=600)
+        sent.get(timeout=120)
         while sent.empty():
             previews.offer(lambda: begin(2, red))
     assert set(begun) == {0, 2}
@@ -92,7 +92,7 @@ def test_a_preview_that_fails_is_the_last(where: str) -> None:
 
     with Previews(ALWAYS, 64, 48, lambda _: fail("send")) as previews:
         previews.offer(begin)
-        while tries.get(timeout=600) != where:
+        while tries.get(timeout=120) != where:
             pass
         while not previews._over:
             previews.offer(begin)

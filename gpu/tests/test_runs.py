@@ -89,9 +89,9 @@ class World:
 
 
 def until_the_end(lines: queue.Queue[dict[str, Any]]) -> list[dict[str, Any]]:
-    got = [lines.get(timeout=600)]
+    got = [lines.get(timeout=120)]
     while not {"result", "error"} & set(got[-1]):
-        got.append(lines.get(timeout=600))
+        got.append(lines.get(timeout=120))
     return got
 
 
@@ -382,7 +382,7 @@ def test_a_run_is_cancelled_in_every_stage(
 
     def cancel(at: str) -> None:
         if at == stage:
-            run = begun.get(timeout=600)
+            run = begun.get(timeout=120)
             run.cancel()
             begun.put(run)
 
@@ -420,7 +420,7 @@ def test_a_run_is_cancelled_between_steps(world: MakeRunner, ask: Ask, clip: Cli
     place = world(lambda: Endless(stepped))
     run, lines = place.begin(ask(clip()))
     waiting, others = place.begin(ask(clip()))
-    stepped.get(timeout=600)
+    stepped.get(timeout=120)
     waiting.cancel()
     run.cancel()
     assert "error" in until_the_end(lines)[-1]
@@ -434,7 +434,7 @@ def test_a_run_that_does_not_end_is_told_by_the_health(
     last: queue.Queue[None] = queue.Queue()
     place = world(lambda: Endless(stepped, last))
     run, lines = place.begin(ask(clip()))
-    stepped.get(timeout=600)
+    stepped.get(timeout=120)
     run.cancel()
     assert place.runner.health() == "ok"
     monkeypatch.setattr(runs, "STUCK_AFTER", 0.0)
@@ -455,20 +455,20 @@ def test_minutes_of_silence_are_no_hang_and_five_are(
 
     def load() -> None:
         loading.put(None)
-        loaded.get(timeout=600)
+        loaded.get(timeout=120)
 
     place = world(lambda: Endless(stepped, last), load=load)
     run, lines = place.begin(ask(clip()))
-    loading.get(timeout=600)
+    loading.get(timeout=120)
     now[0] += 3000
     assert place.runner.health() == "ok", "loading takes as long as it takes"
     loaded.put(None)
     for _ in range(5):
-        stepped.get(timeout=600)
+        stepped.get(timeout=120)
         now[0] += 299
         assert place.runner.health() == "ok"
         last.put(None)
-    stepped.get(timeout=600)
+    stepped.get(timeout=120)
     now[0] += 301
     assert place.runner.health() == "stuck"
     run.cancel()
@@ -481,7 +481,7 @@ def test_more_runs_than_may_wait_are_refused(world: MakeRunner, ask: Ask, clip: 
     place = world(lambda: Endless(stepped), waiting=2)
     data = clip()
     begun = [place.begin(ask(data))]
-    stepped.get(timeout=600)
+    stepped.get(timeout=120)
     begun += [place.begin(ask(data)), place.begin(ask(data))]
     with pytest.raises(RunError, match="too many") as refused:
         place.begin(ask(data))
@@ -499,7 +499,7 @@ def test_a_server_that_ends_hands_its_runs_back_at_once(world: MakeRunner, ask: 
     data = clip()
     _, lines = place.begin(ask(data))
     _, others = place.begin(ask(data))
-    stepped.get(timeout=600)
+    stepped.get(timeout=120)
     place.runner.drain()  # in the middle of a step
     for each in (lines, others):
         error = until_the_end(each)[-1]["error"]
@@ -522,7 +522,7 @@ def test_a_run_waits_for_its_weights_and_keeps_no_other_waiting(
     data = clip()
     run, lines = place.begin(ask(data, reference=picture))
     gone, nothing = place.begin(ask(data, reference=picture))
-    place.shelf.missed.get(timeout=600)
+    place.shelf.missed.get(timeout=120)
     assert run.stage == "wait"
     assert "result" in place.run(ask(data))[-1]
     gone.cancel()
@@ -539,7 +539,7 @@ def test_images_and_videos_take_turns(world: MakeRunner, ask: Ask, clip: Clip, p
     class Turn(Inverter):
         def run(self, shot: Shot, on_step: Step, check: Check, previews: Previews | None = None) -> list[Frame]:
             begun.put(shot.prompt)
-            go_on.get(timeout=600)
+            go_on.get(timeout=120)
             return super().run(shot, on_step, check, previews)
 
     place = world(Turn)
@@ -554,11 +554,11 @@ def test_images_and_videos_take_turns(world: MakeRunner, ask: Ask, clip: Clip, p
 
     asked = [video("video 1"), video("video 2"), video("video 3"), still("image 1"), still("image 2")]
     first = [place.begin(asked[0])[1]]
-    order = [begun.get(timeout=600)]
+    order = [begun.get(timeout=120)]
     rest = [place.begin(request)[1] for request in asked[1:]]
     for _ in rest:
         go_on.put(None)
-        order.append(begun.get(timeout=600))
+        order.append(begun.get(timeout=120))
     go_on.put(None)
     for lines in first + rest:
         assert "result" in until_the_end(lines)[-1]

@@ -55,7 +55,7 @@ def await_ready(process: subprocess.Popen[bytes], url: str) -> None:
     for _ in range(6000):
         assert process.poll() is None, "the local AWS ended"
         try:
-            with urlopen(url, timeout=600):
+            with urlopen(url, timeout=120):
                 return
         except OSError:
             time.sleep(0.1)

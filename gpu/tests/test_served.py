@@ -71,7 +71,7 @@ class Mock:
             return scripted
         if call.path == "/v1/images/edits":
             if self.hold is not None:
-                self.hold.wait(600)
+                self.hold.wait(120)
             return 200, json.dumps({"data": [{"b64_json": base64.b64encode(png(BLUE)).decode()}]}).encode()
         if (call.method, call.path) == ("POST", "/v1/videos"):
             return 200, b'{"id":"video gen/1","object":"video","status":"queued","progress":0}'

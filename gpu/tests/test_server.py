@@ -52,7 +52,7 @@ def serve(servers: list[Server]) -> Iterator[Serve]:
         listener = socket.create_server(("127.0.0.1", 0))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
-        client = httpx2.Client(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=600)
+        client = httpx2.Client(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=120)
 
         def end() -> None:
             client.close()
@@ -130,7 +130,7 @@ def test_a_caller_that_leaves_cancels_its_run(serve: Serve, clip: Clip, ask: Ask
         # An iterator that nobody references closes the connection.
         lines = answer.iter_lines()
         next(lines)
-        stepped.get(timeout=600)
+        stepped.get(timeout=120)
     # The next run begins only when that one has ended. It uses another pipeline, so that
     # the model that never ends is evicted.
     request = ask(model="gen-pro-t2v", kind="text-to-video")
@@ -152,7 +152,7 @@ def test_who_waits_hears_that_it_waits(serve: Serve, clip: Clip, ask: Ask) -> No
     with client.stream("POST", "/v1/runs", json=ask(clip()).model_dump()) as first:
         held = first.iter_lines()  # the connection closes with it
         next(held)
-        stepped.get(timeout=600)
+        stepped.get(timeout=120)
         with client.stream("POST", "/v1/runs", json=ask(clip()).model_dump()) as second:
             lines = second.iter_lines()
             assert [json.loads(next(lines)) for _ in range(3)] == [{"progress": 0.0, "stage": "wait"}] * 3
@@ -166,7 +166,7 @@ def test_a_quiet_run_is_heard_of_all_the_time(serve: Serve, clip: Clip, ask: Ask
     client = serve(lambda: Endless(stepped, last), heartbeat=0.01)
     with client.stream("POST", "/v1/runs", json=ask(clip()).model_dump()) as answer:
         lines = answer.iter_lines()
-        stepped.get(timeout=600)
+        stepped.get(timeout=120)
         heard = [json.loads(line) for line in itertools.islice(lines, 20)]
         lines.close()
     assert {line["stage"] for line in heard[-10:]} == {"denoise"}
@@ -188,7 +188,7 @@ def test_a_line_comes_every_ten_seconds(serve: Serve, clip: Clip, ask: Ask, monk
     client = serve(lambda: Endless(stepped, last), heartbeat=None)
     with client.stream("POST", "/v1/runs", json=ask(clip()).model_dump()) as answer:
         lines = answer.iter_lines()
-        stepped.get(timeout=600)
+        stepped.get(timeout=120)
         for _ in itertools.islice(lines, 30):
             pass
         lines.close()
@@ -204,7 +204,7 @@ def test_a_server_that_is_told_to_end_answers_its_runs(
     with client.stream("POST", "/v1/runs", json=ask(clip()).model_dump()) as answer:
         lines = answer.iter_lines()
         next(lines)
-        stepped.get(timeout=600)
+        stepped.get(timeout=120)
         servers[0].should_exit = True
         *_, last = lines
     error = json.loads(last)["error"]
@@ -228,7 +228,7 @@ def test_a_server_whose_run_does_not_end_ends(
     with client.stream("POST", "/v1/runs", json=ask(clip()).model_dump()) as answer:
         lines = answer.iter_lines()  # the connection closes with it
         next(lines)
-        stepped.get(timeout=600)
+        stepped.get(timeout=120)
     lines.close()
     until_gone(client)
     last.put(None)

@@ -250,7 +250,7 @@ def test_servers_with_one_cache_copy_once(tmp_path: Path, monkeypatch: pytest.Mo
     bucket, other = Bucket(MODEL), Bucket(MODEL)
     looked = threading.Event()
     other.before = lambda _: pytest.fail("both copy")
-    bucket.before = lambda _: looked.wait(600) and None
+    bucket.before = lambda _: looked.wait(120) and None
     with ThreadPoolExecutor(2) as servers:
         first = servers.submit(copied, bucket, tmp_path)
         await_true(lambda: bool(bucket.asked))
@@ -261,7 +261,7 @@ def test_servers_with_one_cache_copy_once(tmp_path: Path, monkeypatch: pytest.Mo
         with pytest.raises(Cancelled):
             synchronize(Bucket(MODEL), "s3://models/lucy", tmp_path, stop)
         looked.set()
-        assert content(first.result(600)) == content(second.result(600)) == WHOLE
+        assert content(first.result(120)) == content(second.result(120)) == WHOLE
 
 
 def await_true(check: Callable[[], bool]) -> None:
@@ -286,7 +286,7 @@ def held(bucket: Bucket) -> tuple[threading.Event, threading.Event]:
 
     def hold(_: str) -> None:
         begun.set()
-        go_on.wait(600)
+        go_on.wait(120)
 
     bucket.before = hold
     return begun, go_on
@@ -297,7 +297,7 @@ def test_weights_come_in_the_background(tmp_path: Path) -> None:
     begun, go_on = held(bucket)
     weights = Weights(tmp_path, lambda: bucket)
     weights.start(["/models/a", "s3://models/lucy"])
-    assert begun.wait(600)
+    assert begun.wait(120)
     assert not weights.ready(["/models/a", "s3://models/lucy"])
     with pytest.raises(WeightsError, match="still being copied"):
         weights.folder("s3://models/lucy")
@@ -313,7 +313,7 @@ def test_what_a_run_wants_comes_first(tmp_path: Path) -> None:
     begun, go_on = held(bucket)
     weights = Weights(tmp_path, lambda: bucket)
     weights.start([f"s3://models/{name}" for name in "abc"])
-    assert begun.wait(600)
+    assert begun.wait(120)
     weights.want(["s3://models/c"])
     weights.want(["s3://models/c"])
     go_on.set()
@@ -351,11 +351,11 @@ def test_a_server_that_ends_ends_the_copying(tmp_path: Path) -> None:
     begun, go_on = held(bucket)
     weights = Weights(tmp_path, lambda: bucket)
     weights.start(["s3://models/lucy"])
-    assert begun.wait(600)
+    assert begun.wait(120)
     with ThreadPoolExecutor(1) as ending:
         closed = ending.submit(weights.close)
         await_true(lambda: weights._closed)
         go_on.set()
-        closed.result(600)
+        closed.result(120)
     assert len(bucket.asked) == 1
     assert [Path(name).suffix for name in folders(tmp_path)] == [".partial"]

@@ -14,7 +14,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
@@ -223,10 +222,7 @@ func (d *deployed) redrive(t *testing.T) {
 // run runs a program in the repository and waits for its end.
 func (d *deployed) run(t *testing.T, environment []string, name string, arguments ...string) {
 	t.Helper()
-	// Without a build cache, and with other tests running, builds take minutes.
-	ctx, cancel := context.WithTimeout(t.Context(), 3*patience.Max)
-	defer cancel()
-	command := exec.CommandContext(ctx, name, arguments...)
+	command := exec.CommandContext(patience.TestContext(t), name, arguments...)
 	command.Dir, command.Env = d.root, environment
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v\n%s", filepath.Base(name), err, out)
@@ -295,23 +291,14 @@ func (d *deployed) client(t *testing.T, account string) *servertest.Client {
 // until waits until a check reports true.
 func until(t *testing.T, what string, done func(context.Context) (bool, error)) {
 	t.Helper()
-	ctx := bounded(t)
-	again := time.NewTicker(200 * time.Millisecond)
-	defer again.Stop()
-	for {
+	ctx := patience.TestContext(t)
+	patience.Until(t, what, func() bool {
 		ok, err := done(ctx)
 		if err != nil {
 			t.Fatalf("%s: %v", what, err)
 		}
-		if ok {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("%s: never", what)
-		case <-again.C:
-		}
-	}
+		return ok
+	})
 }
 
 // ended waits for the end of a job and returns it.

@@ -8,15 +8,15 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
-	"time"
 
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/servertest"
 )
 
 // testWebhooks checks that the stream of the jobs' table reports a job's end, that
 // the queue delivers the attempt, and that a failed attempt is repeated.
 func testWebhooks(t *testing.T, d *deployed) {
-	ctx := bounded(t)
+	ctx := patience.TestContext(t)
 	client := d.client(t, "webhooks")
 	type message struct{ id, body string }
 	told := make(chan message, 10)
@@ -56,13 +56,13 @@ func testWebhooks(t *testing.T, d *deployed) {
 	var log struct {
 		Deliveries []struct{ Status int }
 	}
-	for len(log.Deliveries) < 2 {
+	patience.Until(t, "the log has two attempts", func() bool {
 		answer, err := client.Get(ctx, "/v1/jobs/"+job.ID+"/deliveries")
 		if err != nil || answer.Status != http.StatusOK || json.Unmarshal(answer.Body, &log) != nil {
 			t.Fatalf("the log: %v %d %s", err, answer.Status, answer.Body)
 		}
-		time.Sleep(100 * time.Millisecond)
-	}
+		return len(log.Deliveries) >= 2
+	}, func() any { return log })
 	// The first has no status where this machine stood still for as long as a receiver may take.
 	first, second := log.Deliveries[0].Status, log.Deliveries[1].Status
 	if first != http.StatusServiceUnavailable && first != 0 || second != http.StatusNoContent {

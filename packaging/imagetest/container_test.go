@@ -208,7 +208,7 @@ func reachable(t *testing.T, address string) string {
 	}()
 	t.Cleanup(func() {
 		listener.Close()
-		<-ended
+		patience.Receive(t, "ended", ended)
 	})
 	return listener.Addr().String()
 }

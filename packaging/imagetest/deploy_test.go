@@ -105,7 +105,7 @@ func TestRealtimeContainer(t *testing.T) {
 	w := newWorld(t)
 	c := w.start(t, "realtime", "CUTROOM_RTC_ADDR=:8082", "CUTROOM_RTC_PUBLIC=203.0.113.7")
 	url := c.ready(8080)
-	ctx := patience.Context(t)
+	ctx := patience.TestContext(t)
 	conn, _, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(url, "http")+"/v1/stream?model=gen-2.5&api_key="+key, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -155,7 +155,7 @@ func TestRealtimeContainer(t *testing.T) {
 	if code := c.stop(time.Minute); code != 0 {
 		t.Errorf("told to stop it ended with %d", code)
 	}
-	if err := <-ended; websocket.CloseStatus(err) != websocket.StatusGoingAway {
+	if err := patience.Receive(t, "ended", ended); websocket.CloseStatus(err) != websocket.StatusGoingAway {
 		t.Errorf("the session ended with %v", err)
 	}
 }

@@ -21,6 +21,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/programtest"
 	"cutroom/shared/testkit/servertest"
 )
@@ -353,7 +354,7 @@ func TestAgentsEnd(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		<-asked
+		patience.Receive(t, "asked", asked)
 		if err := end(process, stdin); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

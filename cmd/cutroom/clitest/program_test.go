@@ -173,7 +173,7 @@ func (s shell) open(args ...string) *terminal {
 	s.t.Cleanup(func() {
 		_ = command.Process.Kill() // it may have ended
 		keys.Close()
-		<-opened.read
+		patience.Receive(s.t, "opened.read", opened.read)
 	})
 	return opened
 }

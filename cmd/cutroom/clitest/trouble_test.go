@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"cutroom/shared/testkit/patience"
 )
 
 // serve serves one path for each pattern, and nothing else.
@@ -227,7 +229,7 @@ func TestChatInTurns(t *testing.T) {
 		{`"model":"writer"`, "Be brief.", "endless", `"role":"assistant"`, "again"},
 		{`"model":"other"`, "Be brief.", "anew"},
 	} {
-		got := <-asked
+		got := patience.Receive(t, "asked", asked)
 		for _, words := range want {
 			if !strings.Contains(got, words) {
 				t.Errorf("question %d does not hold %q: %s", i, words, got)

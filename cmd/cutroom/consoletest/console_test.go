@@ -44,7 +44,7 @@ type outcome struct{ Flow, Failure string }
 // anything but the service, breaks its policy, or has a serious fault for users of a
 // keyboard or a screen reader.
 func TestConsole(t *testing.T) {
-	ctx := patience.Context(t)
+	ctx := patience.TestContext(t)
 	server, err := servertest.Program(program).Start(ctx, t.TempDir(), "CUTROOM_CATALOG="+catalog(t), "CUTROOM_WORKERS=2",
 		"CUTROOM_LOG_LEVEL=warn")
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/service/realtime/livekit"
+	"cutroom/shared/testkit/patience"
 )
 
 // liveServer serves a session whose room does something with the session before it sends its
@@ -112,7 +113,7 @@ func TestASessionThatIsReadCloses(t *testing.T) {
 	if err := socket.Close(websocket.StatusNormalClosure, ""); err != nil {
 		t.Errorf("to close it: %v", err)
 	}
-	if err := <-closed; websocket.CloseStatus(err) != websocket.StatusNormalClosure {
+	if err := patience.Receive(t, "closed", closed); websocket.CloseStatus(err) != websocket.StatusNormalClosure {
 		t.Errorf("the server sees %v", err)
 	}
 }

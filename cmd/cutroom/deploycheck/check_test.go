@@ -133,7 +133,7 @@ type deployment struct {
 
 func start(t *testing.T) deployment {
 	t.Helper()
-	ctx := patience.Context(t)
+	ctx := patience.TestContext(t)
 	program, err := servertest.Build(ctx, t.TempDir())
 	if err != nil {
 		t.Fatal(err)

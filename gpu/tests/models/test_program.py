@@ -37,7 +37,7 @@ def start(models: Path) -> Iterator[Start]:
         env = {"CUTROOM_ENGINE_MODELS": str(models), "CUTROOM_ENGINE_DEVICE": "cpu", "CUTROOM_ENGINE_ADDR": address}
         process = subprocess.Popen([sys.executable, *program], env=os.environ | env, cwd=Path(__file__).parents[2])
         started.append(process)
-        client = httpx2.Client(base_url=f"http://{address}", timeout=600)
+        client = httpx2.Client(base_url=f"http://{address}", timeout=120)
         for _ in range(6000):
             assert process.poll() is None, "the server ended"
             try:
@@ -136,7 +136,7 @@ def test_a_server_that_was_killed_edits_the_same_again(
     assert "result" in lines_of(other, again.model_dump())[-1]
     assert Path(first.output).read_bytes() == Path(again.output).read_bytes()
     process.send_signal(signal.SIGTERM)
-    assert process.wait(600) in (0, -signal.SIGTERM)
+    assert process.wait(120) in (0, -signal.SIGTERM)
 
 
 # The program, with a transformer that fails as on a card that computes no more.
@@ -157,7 +157,7 @@ def test_a_server_that_has_lost_its_device_asks_to_be_started_anew(start: Start,
     process, client = start(("-c", _LOSES_ITS_DEVICE))
     error = lines_of(client, ask(clip()).model_dump())[-1]["error"]
     assert (error["code"], error["retryable"]) == ("engine_error", True)
-    assert process.wait(600) == os.EX_TEMPFAIL
+    assert process.wait(120) == os.EX_TEMPFAIL
 
 
 @pytest.mark.parametrize(

@@ -56,11 +56,7 @@ func createWhileBusy(t *testing.T, db *DB, ctx context.Context, tokens []credent
 		}
 		return len(db.tokens.next.items)
 	}
-	for deadline := time.Now().Add(patience.Max); waiting() < len(tokens); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d of %d wait for one transaction", waiting(), len(tokens))
-		}
-	}
+	patience.Becomes(t, "tokens that wait for one transaction", len(tokens), waiting)
 	if err := busy.Close(); err != nil {
 		t.Fatal(err)
 	}

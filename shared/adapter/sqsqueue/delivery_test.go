@@ -59,20 +59,13 @@ func (h home) stopped(t *testing.T, config aws.Config, id string) string {
 	t.Helper()
 	client := sfn.NewFromConfig(config)
 	arn := strings.Replace(h.machine, ":stateMachine:", ":execution:", 1) + ":" + id
-	for {
+	return patience.Await(t, "the execution stops", func() string {
 		execution, err := client.DescribeExecution(t.Context(), &sfn.DescribeExecutionInput{ExecutionArn: &arn})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if execution.Status != "RUNNING" {
-			return string(execution.Status)
-		}
-		select {
-		case <-t.Context().Done():
-			t.Fatal("the execution has not stopped")
-		case <-time.After(50 * time.Millisecond):
-		}
-	}
+		return string(execution.Status)
+	}, func(status string) bool { return status != "RUNNING" })
 }
 
 func TestReports(t *testing.T) {

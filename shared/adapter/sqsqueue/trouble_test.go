@@ -54,7 +54,7 @@ func TestNoAcceptedJobIsLostOrDoubled(t *testing.T) {
 		t.Fatal(err)
 	}
 	logger := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	ctx := patience.Context(t)
+	ctx := patience.TestContext(t)
 	work, stop := context.WithCancel(ctx)
 	var workers sync.WaitGroup
 	workers.Go(func() {
@@ -131,20 +131,13 @@ func TestNoAcceptedJobIsLostOrDoubled(t *testing.T) {
 // ended returns a job once it has ended.
 func ended(t *testing.T, ctx context.Context, runs *dynamo.Runs, id string) job.Job {
 	t.Helper()
-	for {
+	return patience.Await(t, "job "+id+" ends", func() job.Job {
 		j, err := runs.Get(ctx, id)
 		if err != nil {
 			t.Fatalf("job %s: %v", id, err)
 		}
-		if j.Status.Terminal() {
-			return j
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("job %s is lost: it is still %s, after %d runs", id, j.Status, j.Runs)
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
+		return j
+	}, func(j job.Job) bool { return j.Status.Terminal() })
 }
 
 // checkResult checks that the result of a job exists and is its own.

@@ -117,7 +117,7 @@ func TestWhichServerEditsLive(t *testing.T) {
 			}
 		})
 	}
-	awaitLive(t, "the session's end", func() bool { return serves.Open() == 0 })
+	patience.Becomes(t, "open sessions", 0, serves.Open)
 	l := newLive(t, patience.Max, one, two)
 	first := openLive(t, l)
 	openLive(t, l)
@@ -128,23 +128,13 @@ func TestWhichServerEditsLive(t *testing.T) {
 		t.Errorf("when all are full: %v", err)
 	}
 	first.Close()
-	awaitLive(t, "room for another", func() bool {
+	patience.Until(t, "room for another", func() bool {
 		editor, err := l.Open(t.Context(), liveModel)
 		if err == nil {
 			editor.Close()
 		}
 		return err == nil
 	})
-}
-
-// awaitLive waits until is returns true.
-func awaitLive(t *testing.T, what string, is func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience.Max); !is(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("it never came to this: %s", what)
-		}
-	}
 }
 
 // liveScript is a server that says that it is ready, and then does what the test says with each
@@ -416,8 +406,8 @@ func TestLiveSessionsLeaveNothing(t *testing.T) {
 	for range 5 {
 		edits(2)
 	}
-	awaitLive(t, "no session is left", func() bool { return server.Open() == 0 })
-	awaitLive(t, "no goroutine is left", func() bool { return runtime.NumGoroutine() <= before })
+	patience.Becomes(t, "open sessions", 0, server.Open)
+	patience.Await(t, "no goroutine is left", runtime.NumGoroutine, func(now int) bool { return now <= before })
 }
 
 // A reference image that the engine refuses changes nothing.

@@ -13,6 +13,7 @@ import (
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/engineserver"
 	"cutroom/shared/engine/engineserver/engineservertest"
+	"cutroom/shared/testkit/patience"
 )
 
 // gated is an engine whose edits wait until the test lets them end.
@@ -70,7 +71,7 @@ func (p *pool) run() string {
 			p.t.Errorf("a run failed: %v", err)
 		}
 	})
-	return <-p.begun
+	return patience.Receive(p.t, "p.begun", p.begun)
 }
 
 // Runs are spread over the servers, and the next one goes to the first that is

@@ -17,7 +17,7 @@ import (
 func TestEngineProgram(t *testing.T) {
 	url := engineservertest.StartProgram(t)
 	enginetest.Run(t, enginetest.Harness{
-		Engine: newEngine(t, url, 5*patience.Max),
+		Engine: newEngine(t, url, patience.MaxTest),
 		Models: map[catalog.Kind]string{
 			catalog.Restyle: "gen-restyle-2", catalog.Edit: "gen-2.5", catalog.TryOn: "gen-vton-3.6", catalog.Clip: "gen-clip",
 			catalog.TextToVideo: "gen-pro-t2v", catalog.Image: "gen-image-2",

@@ -17,6 +17,7 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/engine/ffmpeg"
+	"cutroom/shared/testkit/patience"
 )
 
 // resize scales a picture down, as an engine would.
@@ -144,5 +145,5 @@ func TestWholeGroupIsKilled(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	waitForEnd(t, <-grandchild)
+	waitForEnd(t, patience.Receive(t, "grandchild", grandchild))
 }

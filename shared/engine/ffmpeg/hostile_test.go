@@ -14,6 +14,7 @@ import (
 	"cutroom/shared/domain/media"
 	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/engine/ffmpeg"
+	"cutroom/shared/testkit/patience"
 )
 
 // videoTypes and imageTypes are the types that a hostile file may be taken for.
@@ -58,7 +59,7 @@ func setTrap(t *testing.T) *trap {
 	}()
 	t.Cleanup(func() {
 		listener.Close()
-		<-done
+		patience.Receive(t, "done", done)
 	})
 	return tr
 }

@@ -136,13 +136,8 @@ func waitForEnd(t *testing.T, pid int) {
 	if pid <= 1 {
 		t.Fatalf("%d is no process of a test", pid)
 	}
-	for deadline := time.Now().Add(patience.Max); ; time.Sleep(10 * time.Millisecond) {
+	patience.Until(t, fmt.Sprintf("process %d is gone", pid), func() bool {
 		fields := afterName(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-		if gone := errors.Is(syscall.Kill(pid, 0), syscall.ESRCH); gone || len(fields) > 0 && fields[0] == "Z" {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("process %d is left", pid)
-		}
-	}
+		return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) || len(fields) > 0 && fields[0] == "Z"
+	})
 }

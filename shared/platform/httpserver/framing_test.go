@@ -87,7 +87,7 @@ func TestLengthAndChunksEndTheConnection(t *testing.T) {
 		t.Errorf("got %q", text)
 	}
 	if len(served) > 0 {
-		t.Errorf("%s was served", <-served)
+		t.Errorf("%s was served", patience.Receive(t, "served", served))
 	}
 }
 

@@ -39,7 +39,7 @@ func start(t *testing.T, c httpserver.Config) (address string, server *httpserve
 		ended, end := context.WithCancel(context.Background())
 		end()
 		server.Shutdown(ended)
-		if err := <-served; err != nil {
+		if err := patience.Receive(t, "served", served); err != nil {
 			t.Errorf("serve: %v", err)
 		}
 	})
@@ -109,7 +109,8 @@ func TestRequestIDs(t *testing.T) {
 			t.Fatal(err)
 		}
 		answer.Body.Close()
-		if got, inContext := answer.Header.Get("x-request-id"), <-seen; got != c.want || inContext != c.want {
+		if got, inContext := answer.Header.Get("x-request-id"), patience.Receive(t, "seen", seen); got != c.want ||
+			inContext != c.want {
 			t.Errorf("%s: %q on the answer and %q in the context, want %q", c.name, got, inContext, c.want)
 		}
 	}
@@ -386,7 +387,7 @@ func TestShutdownLetsRequestsFinish(t *testing.T) {
 		body, _ := io.ReadAll(answer.Body)
 		got <- string(body)
 	}()
-	<-entered
+	patience.Receive(t, "entered", entered)
 	stopped := make(chan error, 1)
 	go func() { stopped <- server.Shutdown(context.Background()) }()
 	for { // until the listener is closed
@@ -397,10 +398,10 @@ func TestShutdownLetsRequestsFinish(t *testing.T) {
 		conn.Close()
 	}
 	close(leave)
-	if err := <-stopped; err != nil {
+	if err := patience.Receive(t, "stopped", stopped); err != nil {
 		t.Errorf("shutdown: %v", err)
 	}
-	if body := <-got; body != "done" {
+	if body := patience.Receive(t, "got", got); body != "done" {
 		t.Errorf("the request under way got %q", body)
 	}
 }
@@ -428,7 +429,7 @@ func TestShutdownCutsOffWhatDoesNotFinish(t *testing.T) {
 		body, err := io.ReadAll(answer.Body)
 		got <- fmt.Sprintf("%s: %v", body, err)
 	}()
-	<-entered
+	patience.Receive(t, "entered", entered)
 	ended, end := context.WithCancel(context.Background())
 	end()
 	if err := server.Shutdown(ended); !errors.Is(err, context.Canceled) {
@@ -439,7 +440,8 @@ func TestShutdownCutsOffWhatDoesNotFinish(t *testing.T) {
 	default:
 		t.Error("shutdown returned before the handler did")
 	}
-	if text, want := <-got, fmt.Sprintf("begun, cut off as %v: <nil>", httpserver.ErrStopping); text != want {
+	want := fmt.Sprintf("begun, cut off as %v: <nil>", httpserver.ErrStopping)
+	if text := patience.Receive(t, "got", got); text != want {
 		t.Errorf("the client got %q, want %q", text, want)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/testkit/busytest"
+	"cutroom/shared/testkit/patience"
 )
 
 // takeAll reads a request's body, answers 408 if that takes too long, and sends how the
@@ -67,7 +68,7 @@ func TestABodyThatIsTooSlowEnds(t *testing.T) {
 		defer conn.Close()
 		io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\n"+c.head)
 		go drip(conn, 5*time.Millisecond)
-		if err := <-results; !errors.Is(err, os.ErrDeadlineExceeded) {
+		if err := patience.Receive(t, "results", results); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%s: got %v, want a timeout", says, err)
 		}
 		if answer, _ := io.ReadAll(conn); !strings.HasPrefix(string(answer), "HTTP/1.1 408 ") {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/testkit/patience"
 )
 
 // surface returns a surface on the loopback interface, which logs to the buffer.
@@ -47,7 +48,7 @@ func TestRunLetsRequestsFinish(t *testing.T) {
 	if response.StatusCode != http.StatusTeapot {
 		t.Errorf("the request under way was answered with %d", response.StatusCode)
 	}
-	if err := <-ended; err != nil {
+	if err := patience.Receive(t, "ended", ended); err != nil {
 		t.Error(err)
 	}
 	if strings.Contains(log.String(), "cut off") {
@@ -68,7 +69,7 @@ func TestRunCutsOffWhatTakesTooLong(t *testing.T) {
 	if response, err := http.Get("http://" + endless.Listener.Addr().String()); err == nil {
 		response.Body.Close()
 	}
-	if err := <-ended; err != nil {
+	if err := patience.Receive(t, "ended", ended); err != nil {
 		t.Error(err)
 	}
 	if !strings.Contains(log.String(), "cut off") {

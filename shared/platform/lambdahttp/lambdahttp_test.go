@@ -22,6 +22,7 @@ import (
 	"cutroom/shared/platform/lambdahttp"
 	"cutroom/shared/platform/trace"
 	"cutroom/shared/testkit/lambdatest"
+	"cutroom/shared/testkit/patience"
 )
 
 // When Lambda starts this test program, it is the function.
@@ -447,7 +448,7 @@ func TestARequestIsBeneathItsTrace(t *testing.T) {
 		if closer, ok := answer.Body.(io.Closer); ok {
 			closer.Close()
 		}
-		if got := <-parents; got != c.want {
+		if got := patience.Receive(t, "parents", parents); got != c.want {
 			t.Errorf("with %q and %q: %q, want %q", c.segment, c.header, got, c.want)
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"cutroom/shared/platform/fence"
 	"cutroom/shared/platform/vp8"
@@ -151,11 +150,8 @@ func TestBrokenVideoEndsNothing(t *testing.T) {
 		t.Errorf("a good frame afterwards: %v, %v", shown, err)
 	}
 	c.Close()
-	for end := time.Now().Add(patience.Max); inventory(t).moreThan(before); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("before there were %+v, afterwards there are %+v", before, inventory(t))
-		}
-	}
+	patience.Await(t, fmt.Sprintf("at most %+v is left", before), func() left { return inventory(t) },
+		func(now left) bool { return !now.moreThan(before) })
 }
 
 // Decoding cannot be made to take over the server: what a helper may do is little.

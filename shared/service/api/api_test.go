@@ -246,7 +246,7 @@ func newWorld(t *testing.T, s setup) *world {
 		if err := server.Shutdown(ctx); err != nil {
 			t.Errorf("shutdown: %v", err)
 		}
-		if err := <-served; err != nil {
+		if err := patience.Receive(t, "served", served); err != nil {
 			t.Errorf("serve: %v", err)
 		}
 	})

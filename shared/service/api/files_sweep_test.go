@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"cutroom/shared/domain/file"
+	"cutroom/shared/testkit/patience"
 )
 
 // The next sweep deletes the bytes of an expired file, and of a pending file that
@@ -108,7 +109,7 @@ func TestPendingFilesThatEndWhileBytesArrive(t *testing.T) {
 		c.end()
 		io.WriteString(writer, bytes[len(bytes)/2:])
 		writer.Close()
-		if a := <-answered; a.status != 404 || a.detail() != "File not found." {
+		if a := patience.Receive(t, "answered", answered); a.status != 404 || a.detail() != "File not found." {
 			t.Errorf("got %d %s", a.status, a.body)
 		}
 		w.nothingStays()

@@ -17,6 +17,7 @@ import (
 	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/ffmpeg"
+	"cutroom/shared/testkit/patience"
 )
 
 // counted counts the calls of ffmpeg for posters.
@@ -200,7 +201,7 @@ func TestAThumbnailIsMadeOnce(t *testing.T) {
 	for range 5 {
 		asking.Go(func() { answers <- w.get("/v1/uploads/"+kept.ID+"/thumbnail", studio) })
 	}
-	<-p.begun
+	patience.Receive(t, "p.begun", p.begun)
 	p.release <- struct{}{}
 	asking.Wait()
 	close(answers)
@@ -215,12 +216,12 @@ func TestAThumbnailIsMadeOnce(t *testing.T) {
 
 	late := make(chan answer, 1)
 	go func() { late <- w.get("/v1/uploads/"+gone.ID+"/thumbnail", studio) }()
-	<-p.begun
+	patience.Receive(t, "p.begun", p.begun)
 	if a := w.request("DELETE", "/v1/files/"+gone.ID, studio, nil); a.status != 204 {
 		t.Fatal(a.body)
 	}
 	p.release <- struct{}{}
-	if a := <-late; a.status != 404 {
+	if a := patience.Receive(t, "late", late); a.status != 404 {
 		t.Errorf("of a file that was deleted meanwhile: %d %s", a.status, a.body)
 	}
 }

@@ -24,6 +24,7 @@ import (
 	"cutroom/shared/engine/ffmpeg"
 	"cutroom/shared/engine/preview"
 	"cutroom/shared/service/worker"
+	"cutroom/shared/testkit/patience"
 )
 
 // script is an engine whose runs are written by the test.
@@ -68,7 +69,7 @@ func (w *world) work(e engine.Engine, prober worker.Prober) {
 	}()
 	w.t.Cleanup(func() {
 		stop()
-		<-done
+		patience.Receive(w.t, "done", done)
 	})
 }
 
@@ -255,7 +256,7 @@ func TestNoVideoDelaysAnImage(t *testing.T) {
 	for range 3 {
 		w.submit(studio)
 	}
-	<-slow.started // on the only slot for videos
+	patience.Receive(t, "slow.started", slow.started) // on the only slot for videos
 	if a := w.generate("gen-image-2", studio, upload("data", picture(t)), text("prompt", "x")); a.status != 200 {
 		t.Errorf("%d %s", a.status, a.body)
 	}
@@ -298,13 +299,13 @@ func TestHangingUpCancels(t *testing.T) {
 			})
 		}
 		first := call()
-		id := <-slow.started
+		id := patience.Receive(t, "slow.started", slow.started)
 		second := call()
 		backlog(2)
 		second() // while its job is pending
 		backlog(1)
 		first() // while its job is being processed
-		if stopped := <-slow.stopped; stopped != id {
+		if stopped := patience.Receive(t, "slow.stopped", slow.stopped); stopped != id {
 			t.Errorf("%s: the engine stopped %s", name, stopped)
 		}
 		backlog(0)
@@ -386,7 +387,7 @@ func TestALateImageIsCancelled(t *testing.T) {
 	if a.status != 504 || a.detail() != "The image was not edited within 5 seconds." {
 		t.Errorf("%d %s", a.status, a.body)
 	}
-	id := <-slow.stopped
+	id := patience.Receive(t, "slow.stopped", slow.stopped)
 	if j := w.record(id); j.Status != job.Failed || j.Failure.Code != job.TimedOut || a.header.Get("X-Job-Id") != id {
 		t.Errorf("the job is %s, %+v; the answer's header is %v", j.Status, j.Failure, a.header)
 	}
@@ -446,9 +447,9 @@ func TestAStopEndsTheWait(t *testing.T) {
 	go func() {
 		answers <- w.generate("gen-image-2", studio, upload("data", picture(t)), text("prompt", "x"))
 	}()
-	<-slow.started
+	patience.Receive(t, "slow.started", slow.started)
 	stop()
-	if a := <-answers; a.status != 503 || a.detail() != "The service was stopped." {
+	if a := patience.Receive(t, "answers", answers); a.status != 503 || a.detail() != "The service was stopped." {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }
@@ -464,7 +465,7 @@ func TestTheDeadlineEndsTheWait(t *testing.T) {
 		return err == nil && backlog.AccountJobs == 1
 	})
 	w.later.Store(int64(job.MaxAge))
-	if a := <-answers; a.status != 504 || a.detail() != job.TimeoutFailure().Message {
+	if a := patience.Receive(t, "answers", answers); a.status != 504 || a.detail() != job.TimeoutFailure().Message {
 		t.Errorf("%d %s", a.status, a.body)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
+	"cutroom/shared/testkit/patience"
 )
 
 func (w *world) cancel(id, key string) answer {
@@ -84,9 +85,9 @@ func TestAProcessingJobIsCancelled(t *testing.T) {
 		return ctx.Err()
 	}), blind{})
 	id := w.submit(studio)
-	<-started
+	patience.Receive(t, "started", started)
 	w.wantCancelled(w.cancel(id, studio))
-	<-stopped
+	patience.Receive(t, "stopped", stopped)
 	w.nothingStays()
 	w.wantCancelled(w.get("/v1/jobs/"+id, studio))
 }
@@ -105,7 +106,7 @@ func TestAJobIsCancelledBeforeItsResultIsRecorded(t *testing.T) {
 		return os.WriteFile(spec.Output, []byte("the result"), 0o600)
 	}), blind{})
 	id, next := w.submit(studio), w.submit(studio)
-	w.wantCancelled(<-answers)
+	w.wantCancelled(patience.Receive(t, "answers", answers))
 	eventually(t, "the worker has gone on", func() bool { return w.record(next).Status == job.Completed })
 	eventually(t, "only the next job has a result", func() bool {
 		files := w.files()
@@ -130,7 +131,7 @@ func TestACancellationRacesWithTheCompletion(t *testing.T) {
 	const rounds = 12
 	for round := range rounds {
 		id := w.submit(studio)
-		ready := <-done
+		ready := patience.Receive(t, "done", done)
 		close(ready)
 		time.Sleep(time.Duration(round) * time.Millisecond) // varies which of them is likely to win
 		a := w.cancel(id, studio)

@@ -8,6 +8,7 @@ import (
 
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/job"
+	"cutroom/shared/testkit/patience"
 )
 
 // photograph stores the thumbnails of a completed job.
@@ -109,7 +110,7 @@ func TestThumbnailsThatFollow(t *testing.T) {
 	go func() { answers <- w.get(path, studio) }()
 	time.Sleep(20 * time.Millisecond) // it may look before the pictures are there, or after
 	w.photograph(id, "small result", "")
-	if a := <-answers; a.status != 200 || a.body != "small result" {
+	if a := patience.Receive(t, "answers", answers); a.status != 200 || a.body != "small result" {
 		t.Errorf("got %d %s", a.status, a.body)
 	}
 	const none = `{"detail":"There is no such thumbnail."}`

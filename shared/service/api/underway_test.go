@@ -56,7 +56,7 @@ func (w *world) begin(head string) *underWay {
 		w.t.Fatal(err)
 	}
 	u := &underWay{w: w, conn: conn, done: make(chan struct{})}
-	w.t.Cleanup(func() { conn.Close(); <-u.done })
+	w.t.Cleanup(func() { conn.Close(); patience.Receive(w.t, "u.done", u.done) })
 	if _, err := io.WriteString(conn, head); err != nil {
 		w.t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestUploadsUnderWayHoldNoMoreThanTheStorage(t *testing.T) {
 		}
 	}
 	close(stop)
-	<-watched
+	patience.Receive(t, "watched", watched)
 	if most <= stored/2 || most > stored {
 		t.Errorf("%d bytes were on the disk, of %d that may be", most, stored)
 	}

@@ -3,6 +3,8 @@ package batches
 import (
 	"context"
 	"testing"
+
+	"cutroom/shared/testkit/patience"
 )
 
 // What is left goes to the account that has the least, a line that does not fit is waited
@@ -53,7 +55,7 @@ func TestMemory(t *testing.T) {
 	take(t.Context(), "d", 1) // it would, and waits for c
 	wants()
 	leave()
-	wantBoth := map[string]bool{<-given: true, <-given: true}
+	wantBoth := map[string]bool{patience.Receive(t, "given", given): true, patience.Receive(t, "given", given): true}
 	if !wantBoth["c left"] || !wantBoth["d"] {
 		t.Fatalf("got %v", wantBoth)
 	}

@@ -14,6 +14,7 @@ import (
 	"cutroom/shared/domain/batch"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/service/gateway"
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/racetest"
 )
 
@@ -580,7 +581,7 @@ func TestSlowLongLines(t *testing.T) {
 	w.run()
 	for n := range 2 {
 		w.create(fmt.Sprintf("account-%d", n), longLine(n, 30))
-		<-under
+		patience.Receive(t, "under", under)
 	}
 	b := w.reaches(w.create("acme", longLine(2, 30)), batch.InProgress)
 	_, err := w.service.Cancel(t.Context(), "acme", b.ID)

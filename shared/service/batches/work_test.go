@@ -13,6 +13,7 @@ import (
 	"cutroom/shared/service/batches"
 	"cutroom/shared/service/gateway"
 	"cutroom/shared/testkit/busytest"
+	"cutroom/shared/testkit/patience"
 )
 
 // Processes that take each other for dead work on one batch at once: each line is answered
@@ -70,12 +71,12 @@ func TestAnswersAfterTheEnd(t *testing.T) {
 		defer close(late)
 		w.runner.Work(t.Context(), b, time.Hour)
 	}()
-	<-under
+	patience.Receive(t, "under", under)
 	w.newRunner().Work(t.Context(), b, time.Hour)
 	ended := w.reaches(b, batch.Completed)
 	w.must((&batch.Sweeper{Store: w.db.Batches(), Blobs: w.blobs, Now: w.now}).Sweep(t.Context()))
 	close(over)
-	<-late
+	patience.Receive(t, "late", late)
 	if now := w.reaches(b, batch.Completed); now.Answered != 20 || now.Revision != ended.Revision || w.billed("acme") != 20 {
 		t.Errorf("%d are billed of %+v, which was %+v", w.billed("acme"), now, ended)
 	}

@@ -284,35 +284,35 @@ func TestLineYields(t *testing.T) {
 		return answers
 	}
 	yielding := line("l0")
-	if got := <-g.entered; got != "l0" {
+	if got := patience.Receive(t, "g.entered", g.entered); got != "l0" {
 		t.Fatalf("%q came first", got)
 	}
 	first := w.chatAs(t.Context(), studio, "a0")
-	if got := <-g.entered; got != "a0" {
+	if got := patience.Receive(t, "g.entered", g.entered); got != "a0" {
 		t.Fatalf("%q came next", got)
 	}
-	if got := <-yielding; !got.Cut || len(got.Used) > 0 {
+	if got := patience.Receive(t, "yielding", yielding); !got.Cut || len(got.Used) > 0 {
 		t.Errorf("the call that yields: %+v", got)
 	}
-	if got := <-line("l1"); got.Status != 429 || got.RetryAfter == 0 {
+	if got := patience.Receive(t, "line(\"l1\")", line("l1")); got.Status != 429 || got.RetryAfter == 0 {
 		t.Errorf("while a live call has the place: %+v", got)
 	}
 	waiting := w.chatAs(t.Context(), studio, "a1")
 	w.queued(1)
 	g.open <- true // l0, which nobody waits for
 	g.open <- true
-	if got := <-first; got.status != 200 {
+	if got := patience.Receive(t, "first", first); got.status != 200 {
 		t.Errorf("got %+v", got)
 	}
-	<-g.entered
+	patience.Receive(t, "g.entered", g.entered)
 	g.open <- true
-	if got := <-waiting; got.status != 200 {
+	if got := patience.Receive(t, "waiting", waiting); got.status != 200 {
 		t.Errorf("got %+v", got)
 	}
 	last := line("l2")
-	<-g.entered
+	patience.Receive(t, "g.entered", g.entered)
 	g.open <- true
-	if got := <-last; got.Status != 200 || len(got.Used) != 1 {
+	if got := patience.Receive(t, "last", last); got.Status != 200 || len(got.Used) != 1 {
 		t.Errorf("once nobody else calls: %+v", got)
 	}
 	w.recorded(2)
@@ -329,9 +329,9 @@ func TestLineThatIsGivenUp(t *testing.T) {
 		ctx, cut := context.WithCancelCause(t.Context())
 		answers := make(chan gateway.LineAnswer, 1)
 		go func() { answers <- w.lineOf(ctx, plain) }()
-		<-g.entered
+		patience.Receive(t, "g.entered", g.entered)
 		cut(c.cause)
-		got := <-answers
+		got := patience.Receive(t, "answers", answers)
 		if !got.Cut || len(got.Used) != c.used || c.used > 0 && got.Used[0].PromptTokens == 0 {
 			t.Errorf("%v: %+v", c.cause, got)
 		}
@@ -349,21 +349,21 @@ func TestLinesLeavePlaces(t *testing.T) {
 		go func() { answers <- w.lineOf(t.Context(), plain) }()
 	}
 	for range 3 {
-		<-g.entered
+		patience.Receive(t, "g.entered", g.entered)
 	}
-	if got := <-answers; got.Status != 429 {
+	if got := patience.Receive(t, "answers", answers); got.Status != 429 {
 		t.Errorf("the fourth: %+v", got)
 	}
 	live := w.chatAs(t.Context(), studio, "live")
-	<-g.entered
+	patience.Receive(t, "g.entered", g.entered)
 	for range 4 {
 		g.open <- true
 	}
-	if got := <-live; got.status != 200 {
+	if got := patience.Receive(t, "live", live); got.status != 200 {
 		t.Errorf("got %+v", got)
 	}
 	for range 3 {
-		if got := <-answers; got.Status != 200 {
+		if got := patience.Receive(t, "answers", answers); got.Status != 200 {
 			t.Errorf("got %+v", got)
 		}
 	}
@@ -422,7 +422,7 @@ func TestLinesLeaveMemory(t *testing.T) {
 	chat := of(plain, 28)
 	for range 4 {
 		line(catalog.Chat, chat)
-		<-entered
+		patience.Receive(t, "entered", entered)
 	}
 	live := w.request(t.Context(), http.MethodPost, "/v1/chat/completions", studio,
 		bytes.NewReader(bytes.Replace(chat, []byte("held"), []byte("live"), 1)))
@@ -434,11 +434,12 @@ func TestLinesLeaveMemory(t *testing.T) {
 	const message = `{"model":"small","max_tokens":10,"messages":[{"role":"user","content":"one two"}]}`
 	half := of(message, 16)
 	first := line(catalog.Messages, half)
-	<-entered
+	patience.Receive(t, "entered", entered)
 	second := line(catalog.Messages, half)
-	<-entered
+	patience.Receive(t, "entered", entered)
 	// They have 40 of the 64 MiB, and a third one would need 20 more and has no room with 25.
-	if got := <-line(catalog.Messages, of(message, 20)); got.Status != 429 || got.RetryAfter == 0 {
+	if got := patience.Receive(t, "an answer", line(catalog.Messages, of(message, 20))); got.Status != 429 ||
+		got.RetryAfter == 0 {
 		t.Errorf("beyond a quarter: %d %s", got.Status, got.Body)
 	}
 	filler := bytes.Repeat([]byte("x"), 1<<20)

@@ -134,7 +134,7 @@ func TestBodyWaitsForMemory(t *testing.T) {
 	for _, h := range held {
 		h.conn.Close()
 	}
-	if a := <-got; a.status != 200 {
+	if a := patience.Receive(t, "got", got); a.status != 200 {
 		t.Errorf("got %d %s", a.status, a.body)
 	}
 }

@@ -261,9 +261,9 @@ func TestCallersThatLeave(t *testing.T) {
 				}
 				ended <- err
 			}()
-			<-entered
+			patience.Receive(t, "entered", entered)
 			if strings.HasPrefix(c.before, "data") {
-				<-seen
+				patience.Receive(t, "seen", seen)
 			}
 			leave()
 			select {
@@ -271,7 +271,7 @@ func TestCallersThatLeave(t *testing.T) {
 			case <-time.After(patience.Max):
 				t.Fatal("the call to the upstream did not end")
 			}
-			if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+			if err := patience.Receive(t, "ended", ended); err != nil && !errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}
 			if r := w.recorded(1)[0]; r.Counts != c.counts {
@@ -327,12 +327,12 @@ func TestCallersAreToldOfAStop(t *testing.T) {
 				body, err := io.ReadAll(response.Body)
 				got <- answer{response.StatusCode, response.Header, string(body), response.Trailer, err}
 			}()
-			<-entered
+			patience.Receive(t, "entered", entered)
 			if c.status == 200 {
-				<-begun
+				patience.Receive(t, "begun", begun)
 			}
 			w.stop()
-			if a := <-got; a.err != nil || a.status != c.status || a.body != c.want ||
+			if a := patience.Receive(t, "got", got); a.err != nil || a.status != c.status || a.body != c.want ||
 				(a.header.Get("Retry-After") == "1") != (c.status == 503) {
 				t.Errorf("got %d %v %s: %v", a.status, a.header, a.body, a.err)
 			}

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"cutroom/shared/testkit/patience"
+
 	"golang.org/x/net/dns/dnsmessage"
 )
 
@@ -314,7 +316,7 @@ func TestTheFirstAnswer(t *testing.T) {
 	default:
 	}
 	close(late)
-	if got := <-waiting; got.status != 200 {
+	if got := patience.Receive(t, "waiting", waiting); got.status != 200 {
 		t.Errorf("after the answer: got %+v", got)
 	}
 	if seen := server.seen(); len(seen) != 1 || seen[0].host != fleetName+":"+fmt.Sprint(at.Port()) {

@@ -17,6 +17,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"cutroom/shared/testkit/patience"
 )
 
 // scripted serves every connection with the function, which gets the
@@ -87,7 +89,7 @@ func TestUnsolicitedBytesAreNotAnAnswer(t *testing.T) {
 				}
 				if call == 0 {
 					said <- true
-					<-said
+					patience.Receive(t, "said", said)
 				}
 			}
 			if n := connections.Load(); n != 2 {

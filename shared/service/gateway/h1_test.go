@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"cutroom/shared/testkit/patience"
 )
 
 // keeping serves every connection with these answers in order, and closes it
@@ -234,7 +236,7 @@ func TestLeavingWhileALargeRequestIsWritten(t *testing.T) {
 	_, err = http.ReadRequest(bufio.NewReader(conn))
 	must(t, err)
 	leave()
-	<-ended
+	patience.Receive(t, "ended", ended)
 	if o := w.completed(1)[0]; o.Status != 499 {
 		t.Errorf("observed %+v", o)
 	}

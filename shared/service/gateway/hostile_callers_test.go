@@ -252,7 +252,7 @@ func TestCallersOfDialectsThatLeave(t *testing.T) {
 					}
 					leave()
 				}()
-				<-entered
+				patience.Receive(t, "entered", entered)
 				if point != "after an event" {
 					leave()
 				}
@@ -261,7 +261,7 @@ func TestCallersOfDialectsThatLeave(t *testing.T) {
 				case <-time.After(patience.Max):
 					t.Fatal("the call to the upstream did not end")
 				}
-				<-ended
+				patience.Receive(t, "ended", ended)
 				got := w.recorded(1)[0].Counts
 				words := map[bool]int64{true: 3}[point == "after an event"]
 				if got.CompletionTokens != words || got.PromptTokens == 0 || got.Estimated != 1 || got.Requests != 1 {
@@ -305,12 +305,12 @@ func TestCallersOfDialectsAreToldOfAStop(t *testing.T) {
 				body, err := io.ReadAll(response.Body)
 				got <- answer{response.StatusCode, response.Header, string(body), response.Trailer, err}
 			}()
-			<-entered
+			patience.Receive(t, "entered", entered)
 			if made.stream {
-				<-begun
+				patience.Receive(t, "begun", begun)
 			}
 			w.stop()
-			a := <-got
+			a := patience.Receive(t, "got", got)
 			checkDialect(t, made, a)
 			if !strings.Contains(a.body, "The gateway stops") || made.stream != (a.status == 200) || !made.stream && a.status != 503 {
 				t.Errorf("%d %s: %v", a.status, a.body, a.err)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"cutroom/shared/testkit/patience"
 )
 
 // narrowRow is a model on a server that takes one call at a time, while others wait.
@@ -59,7 +61,7 @@ func TestQueue(t *testing.T) {
 	w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{g.modelServer}})
 	ctx := t.Context()
 	first := w.chatAs(ctx, studio, "a0")
-	if got := <-g.entered; got != "a0" {
+	if got := patience.Receive(t, "g.entered", g.entered); got != "a0" {
 		t.Fatalf("%q came first", got)
 	}
 	a1 := w.chatAs(ctx, studio, "a1")
@@ -68,7 +70,7 @@ func TestQueue(t *testing.T) {
 	a2 := w.chatAs(leaving, studio, "a2")
 	w.queued(2)
 	leave()
-	if got := <-a2; got.err == nil {
+	if got := patience.Receive(t, "a2", a2); got.err == nil {
 		t.Errorf("a call that was given up got %+v", got)
 	}
 	w.queued(1)
@@ -76,23 +78,24 @@ func TestQueue(t *testing.T) {
 	w.queued(2)
 	a4 := w.chatAs(ctx, studio, "a4")
 	w.queued(3)
-	if got := <-w.chatAs(ctx, studio, "a5"); got.status != 429 || got.header.Get("Retry-After") == "" {
+	if got := patience.Receive(t, "a5", w.chatAs(ctx, studio, "a5")); got.status != 429 ||
+		got.header.Get("Retry-After") == "" {
 		t.Errorf("beyond the queue: got %+v", got)
 	}
 	b1 := w.chatAs(ctx, rival, "b1")
-	if got := <-a4; got.status != 429 {
+	if got := patience.Receive(t, "a4", a4); got.status != 429 {
 		t.Errorf("the last one of many got %+v", got)
 	}
 	w.queued(3)
 	for _, want := range []string{"a1", "b1", "a3"} {
 		g.open <- true
-		if got := <-g.entered; got != want {
+		if got := patience.Receive(t, "g.entered", g.entered); got != want {
 			t.Errorf("%s came before %s", got, want)
 		}
 	}
 	g.open <- true
 	for name, answers := range map[string]<-chan answer{"a0": first, "a1": a1, "a3": a3, "b1": b1} {
-		if got := <-answers; got.status != 200 {
+		if got := patience.Receive(t, "answers", answers); got.status != 200 {
 			t.Errorf("%s: got %+v", name, got)
 		}
 	}
@@ -117,8 +120,9 @@ func TestQueueEnds(t *testing.T) {
 		g := newGate(t)
 		w := newWorld(t, setup{rows: strings.Replace(narrowRow, "1m", "30ms", 1), upstreams: []*modelServer{g.modelServer}})
 		w.chatAs(t.Context(), studio, "a0")
-		<-g.entered
-		if got := <-w.chatAs(t.Context(), studio, "a1"); got.status != 429 || !strings.Contains(got.body, "rate_limit_exceeded") {
+		patience.Receive(t, "g.entered", g.entered)
+		if got := patience.Receive(t, "a1", w.chatAs(t.Context(), studio, "a1")); got.status != 429 ||
+			!strings.Contains(got.body, "rate_limit_exceeded") {
 			t.Errorf("got %+v", got)
 		}
 		w.queued(0)
@@ -128,11 +132,11 @@ func TestQueueEnds(t *testing.T) {
 		g := newGate(t)
 		w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{g.modelServer}})
 		w.chatAs(t.Context(), studio, "a0")
-		<-g.entered
+		patience.Receive(t, "g.entered", g.entered)
 		waiting := w.chatAs(t.Context(), studio, "a1")
 		w.queued(1)
 		w.stop()
-		if got := <-waiting; got.err == nil && got.status != 503 {
+		if got := patience.Receive(t, "waiting", waiting); got.err == nil && got.status != 503 {
 			t.Errorf("got %+v", got)
 		}
 		w.queued(0)
@@ -142,11 +146,11 @@ func TestQueueEnds(t *testing.T) {
 		g := newGate(t)
 		w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{g.modelServer}})
 		w.chatAs(t.Context(), studio, "a0")
-		<-g.entered
+		patience.Receive(t, "g.entered", g.entered)
 		w.chatAs(t.Context(), studio, "a1")
 		w.queued(1)
 		w.load(strings.Replace(narrowRow, "concurrency: 1", "concurrency: 2", 1))
-		if got := <-g.entered; got != "a1" {
+		if got := patience.Receive(t, "g.entered", g.entered); got != "a1" {
 			t.Errorf("%q came", got)
 		}
 	})
@@ -155,11 +159,11 @@ func TestQueueEnds(t *testing.T) {
 		g, other := newGate(t), newUpstream(t, always(200, whole))
 		w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{g.modelServer, other}})
 		w.chatAs(t.Context(), studio, "a0")
-		<-g.entered
+		patience.Receive(t, "g.entered", g.entered)
 		waiting := w.chatAs(t.Context(), studio, "a1")
 		w.queued(1)
 		w.load(strings.Replace(narrowRow, "upstreams: [", "upstreams: [{name: second, url: URL1}, ", 1))
-		if got := <-waiting; got.status != 200 {
+		if got := patience.Receive(t, "waiting", waiting); got.status != 200 {
 			t.Errorf("got %+v", got)
 		}
 	})
@@ -172,7 +176,7 @@ func TestQueueDrains(t *testing.T) {
 	row := strings.Replace(narrowRow, "calls: 3", "calls: 5", 1)
 	w := newWorld(t, setup{rows: row, upstreams: []*modelServer{g.modelServer}})
 	inHand := w.chatAs(t.Context(), studio, "a0")
-	<-g.entered
+	patience.Receive(t, "g.entered", g.entered)
 	post := func(path, body string) <-chan answer {
 		answers := make(chan answer, 1)
 		request := w.request(t.Context(), http.MethodPost, path, studio, strings.NewReader(body))
@@ -201,20 +205,20 @@ func TestQueueDrains(t *testing.T) {
 	}
 	w.gateway.Drain()
 	for i := range calls {
-		check("waiting", i, <-waiting[i])
+		check("waiting", i, patience.Receive(t, "waiting[i]", waiting[i]))
 	}
 	w.queued(0)
 	for i, c := range calls {
-		check("later", i, <-post(c.path, c.body))
+		check("later", i, patience.Receive(t, "post(c.path, c.body)", post(c.path, c.body)))
 	}
 	g.open <- true
-	if got := <-inHand; got.status != 200 {
+	if got := patience.Receive(t, "inHand", inHand); got.status != 200 {
 		t.Errorf("the call in hand: got %+v", got)
 	}
 	w.gateway.Drain() // again, as a second signal does
 	next := w.chatAs(t.Context(), studio, "a1")
 	g.open <- true
-	if got := <-next; got.status != 200 {
+	if got := patience.Receive(t, "next", next); got.status != 200 {
 		t.Errorf("a call that needs not wait: got %+v", got)
 	}
 }
@@ -226,7 +230,7 @@ func TestQueueDrainsBehindABusyServer(t *testing.T) {
 	waiting := w.chatAs(t.Context(), studio, "a0")
 	w.queued(1)
 	w.gateway.Drain()
-	if got := <-waiting; got.status != 429 || got.header.Get("Retry-After") != "50" {
+	if got := patience.Receive(t, "waiting", waiting); got.status != 429 || got.header.Get("Retry-After") != "50" {
 		t.Errorf("got %+v", got)
 	}
 	w.queued(0)
@@ -269,7 +273,7 @@ func TestQueueBeforeFallbacks(t *testing.T) {
 	g := newGate(t)
 	w := newWorld(t, setup{rows: rows, upstreams: []*modelServer{g.modelServer, newUpstream(t, always(200, whole))}})
 	w.chatAs(t.Context(), studio, "a0")
-	<-g.entered
+	patience.Receive(t, "g.entered", g.entered)
 	if got := w.chat(plain); got.status != 200 || got.header.Get("X-Served-Model") != "other" {
 		t.Errorf("got %+v", got)
 	}

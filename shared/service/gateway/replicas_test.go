@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"cutroom/shared/domain/catalog"
+	"cutroom/shared/testkit/patience"
 )
 
 // names answers lookups of two names, by address and by service.
@@ -77,7 +78,7 @@ func TestReplicas(t *testing.T) {
 	known.set(nil, one)
 	w := newWorld(t, setup{rows: serviceRow, upstreams: []*modelServer{one}, resolver: known})
 	held := w.chatAs(t.Context(), studio, "held")
-	<-g.entered
+	patience.Receive(t, "g.entered", g.entered)
 	known.set(nil, other)
 	w.wait(time.Minute)
 	w.eventually("calls of the other server", func() bool {
@@ -91,7 +92,7 @@ func TestReplicas(t *testing.T) {
 	for range 16 {
 		g.open <- true
 	}
-	if got := <-held; got.status != 200 {
+	if got := patience.Receive(t, "held", held); got.status != 200 {
 		t.Errorf("a call of a server that left: %+v", got)
 	}
 	known.set(errors.New("the resolver is down"))

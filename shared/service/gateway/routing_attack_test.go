@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"cutroom/shared/domain/credential"
+	"cutroom/shared/testkit/patience"
 )
 
 // Callers that crowd a queue and leave it again leave nothing behind, and keep no
@@ -20,7 +21,7 @@ func TestAQueueThatIsFlooded(t *testing.T) {
 	g := newGate(t)
 	w := newWorld(t, setup{rows: strings.Replace(narrowRow, "calls: 3", "calls: 20", 1), upstreams: []*modelServer{g.modelServer}})
 	first := w.chatAs(t.Context(), studio, "a0")
-	<-g.entered
+	patience.Receive(t, "g.entered", g.entered)
 	flood, leave := context.WithCancel(t.Context())
 	var left []<-chan answer
 	for i := range 60 {
@@ -41,17 +42,17 @@ func TestAQueueThatIsFlooded(t *testing.T) {
 	leave()
 	w.queued(1)
 	g.open <- true
-	if got := <-g.entered; got != "b0" {
+	if got := patience.Receive(t, "g.entered", g.entered); got != "b0" {
 		t.Errorf("%s came next", got)
 	}
 	g.open <- true
 	for _, answers := range []<-chan answer{first, other} {
-		if got := <-answers; got.status != 200 {
+		if got := patience.Receive(t, "answers", answers); got.status != 200 {
 			t.Errorf("got %+v", got)
 		}
 	}
 	for _, answers := range left {
-		<-answers
+		patience.Receive(t, "answers", answers)
 	}
 	w.eventually("no calls under way", func() bool { return w.gateway.Health()[0].InFlight == 0 })
 	w.recorded(2)
@@ -63,16 +64,16 @@ func TestAQueueWithoutServers(t *testing.T) {
 	g := newGate(t)
 	w := newWorld(t, setup{rows: narrowRow, upstreams: []*modelServer{g.modelServer}})
 	w.chatAs(t.Context(), studio, "a0")
-	<-g.entered
+	patience.Receive(t, "g.entered", g.entered)
 	waiting := w.chatAs(t.Context(), studio, "a1")
 	w.queued(1)
 	w.load(strings.Replace(oneRow, "small", "another", 1))
 	g.open <- true
-	if got := <-g.entered; got != "a1" {
+	if got := patience.Receive(t, "g.entered", g.entered); got != "a1" {
 		t.Errorf("%s came", got)
 	}
 	g.open <- true
-	if got := <-waiting; got.status != 200 {
+	if got := patience.Receive(t, "waiting", waiting); got.status != 200 {
 		t.Errorf("of a row that was taken out: got %+v", got)
 	}
 
@@ -84,11 +85,11 @@ func TestAQueueWithoutServers(t *testing.T) {
 	for i := range 8 {
 		all = append(all, w.chatAs(t.Context(), []string{studio, rival}[i%2], "x"))
 	}
-	<-entered
+	patience.Receive(t, "entered", entered)
 	w.queued(7)
 	close(fail)
 	for _, answers := range all {
-		if got := <-answers; got.status != 502 {
+		if got := patience.Receive(t, "answers", answers); got.status != 502 {
 			t.Errorf("of a server that breaks down: got %+v", got)
 		}
 	}

@@ -20,6 +20,7 @@ import (
 	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/platform/boottime"
+	"cutroom/shared/testkit/patience"
 )
 
 // daily is what the account of the tests may spend in a day.
@@ -338,7 +339,7 @@ func TestBudgetUnderFire(t *testing.T) {
 	})
 	end(instances-1, callers/instances*each+more)
 	close(ended)
-	<-sampled
+	patience.Receive(t, "sampled", sampled)
 	if got := usedOf(t, store, now()); got != metered || got > limit {
 		t.Errorf("%d are used of %d, and %d were metered", got, limit, metered)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"cutroom/shared/domain/usage"
+	"cutroom/shared/testkit/patience"
 )
 
 // reported is the usage of the chunk "used".
@@ -363,12 +364,12 @@ func TestBackpressure(t *testing.T) {
 		len(streamed), streamed)
 	_, err = io.ReadFull(conn, make([]byte, 100))
 	must(t, err)
-	<-standstill // a write of the upstream has timed out
+	patience.Receive(t, "standstill", standstill) // a write of the upstream has timed out
 	if most := int64(receiving + 256<<10); wrote.Load() > most {
 		t.Errorf("%d KiB were taken for a reader that reads nothing, want %d at most", wrote.Load()>>10, most>>10)
 	}
 	conn.Close()
-	<-handled
+	patience.Receive(t, "handled", handled)
 	if r := w.recorded(1)[0]; r.Estimated != 1 || r.CompletionTokens == 0 {
 		t.Errorf("recorded %+v", r)
 	}

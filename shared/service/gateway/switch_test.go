@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"cutroom/shared/testkit/patience"
 )
 
 // An upstream that switches protocols has failed: its connection is closed, and neither
@@ -27,5 +29,5 @@ func TestSwitchesOfProtocols(t *testing.T) {
 	if a := newWorld(t, s).chat(plain); a.status != http.StatusBadGateway {
 		t.Errorf("got %d %s: %v", a.status, a.body, a.err)
 	}
-	<-closed
+	patience.Receive(t, "closed", closed)
 }

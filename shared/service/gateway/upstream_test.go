@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"cutroom/shared/testkit/busytest"
+	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/programtest"
 )
 
@@ -161,7 +162,7 @@ func TestConcurrency(t *testing.T) {
 	answers := make(chan answer, 2)
 	for range 2 {
 		go func() { answers <- w.chat(plain) }()
-		<-entered
+		patience.Receive(t, "entered", entered)
 	}
 	if len(first.seen()) != 1 || len(second.seen()) != 1 {
 		t.Errorf("%d and %d calls", len(first.seen()), len(second.seen()))
@@ -178,7 +179,7 @@ func TestConcurrency(t *testing.T) {
 	}
 	close(release)
 	for range 2 {
-		if a := <-answers; a.status != 200 {
+		if a := patience.Receive(t, "answers", answers); a.status != 200 {
 			t.Errorf("got %d", a.status)
 		}
 	}
@@ -397,7 +398,7 @@ func TestBreakerProbesOneAtATime(t *testing.T) {
 	u.now(func(c *call) { entered <- true; <-c.left })
 	ctx, leave := context.WithCancel(t.Context())
 	go func() { w.do(w.request(ctx, "POST", "/v1/chat/completions", studio, strings.NewReader(plain))) }()
-	<-entered
+	patience.Receive(t, "entered", entered)
 	if a := w.chat(plain); a.status != 502 || len(u.seen()) != 6 {
 		t.Errorf("beside the probe: %d %s", a.status, a.body)
 	}
@@ -682,7 +683,7 @@ func TestEmbedded(t *testing.T) {
 		t.Fatal(err)
 	}
 	leave()
-	<-left
+	patience.Receive(t, "left", left)
 	if w.gateway.Health()[0].Upstream == "" {
 		t.Error("it has no name")
 	}
@@ -715,14 +716,14 @@ func TestHangingSecrets(t *testing.T) {
 	w := newWorld(t, setup{rows: rows, upstreams: []*modelServer{u}, secrets: keys})
 	ctx, leave := context.WithCancel(t.Context())
 	go func() { w.do(w.request(ctx, "POST", "/v1/chat/completions", studio, strings.NewReader(plain))) }()
-	<-keys.asked
+	patience.Receive(t, "keys.asked", keys.asked)
 	got := make(chan answer, 1)
 	go func() {
 		got <- w.do(w.request(t.Context(), "POST", "/v1/chat/completions", rival, strings.NewReader(plain)))
 	}()
 	leave()
 	keys.release <- "old"
-	if a := <-got; a.status != 200 {
+	if a := patience.Receive(t, "got", got); a.status != 200 {
 		t.Errorf("beside a caller that left: %d %s", a.status, a.body)
 	}
 	w.wait(6 * time.Minute)
@@ -731,7 +732,7 @@ func TestHangingSecrets(t *testing.T) {
 			t.Errorf("while the key is asked for again: %d %s", a.status, a.body)
 		}
 	}
-	<-keys.asked
+	patience.Receive(t, "keys.asked", keys.asked)
 	if n := len(keys.asked); n > 0 {
 		t.Errorf("it was asked for %d times at once", n+1)
 	}

@@ -185,7 +185,7 @@ func newWorld(t testing.TB, s setup) *world {
 	go func() { served <- w.server.Serve(narrow{listener, s.socketBuffer}) }()
 	t.Cleanup(func() {
 		w.stop()
-		must(t, <-served)
+		must(t, patience.Receive(t, "served", served))
 		w.gateway.Close()
 		if strings.Contains(w.log.String(), "panic") {
 			t.Errorf("a handler panicked: %s", w.log)
@@ -289,7 +289,7 @@ func (w *world) open(ctx context.Context, body string) *http.Response {
 	return response
 }
 
-var client = &http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: 2 * patience.Max}
+var client = &http.Client{Transport: &http.Transport{DisableCompression: true}, Timeout: patience.Max}
 
 // Chats with the model "small".
 const (

@@ -11,6 +11,7 @@ import (
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/engine"
+	"cutroom/shared/testkit/patience"
 )
 
 // remote is an engine on other hardware: it has room for so many sessions, takes no images,
@@ -72,7 +73,7 @@ func TestAnEngineThatHangsElsewhere(t *testing.T) {
 	r.before.Store(&hang)
 	for range cap(hung) {
 		w.open("gen-2.5", studio).show(plain(32, 16, color.White))
-		<-hung
+		patience.Receive(t, "hung", hung)
 	}
 	r.before.Store(nil)
 	w.open("gen-2.5", studio).painted(colorOf(""))

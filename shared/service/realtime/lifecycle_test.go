@@ -3,6 +3,7 @@ package realtime_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"image"
 	"math/rand/v2"
 	"strings"
@@ -49,15 +50,8 @@ func TestTicksSayWhatTheEngineSaysOfFrames(t *testing.T) {
 	c := w.open("gen-2.5", studio)
 	await := func(notice string) {
 		t.Helper()
-		for limit := time.Now().Add(patience.Max); ; {
-			m := c.any()
-			if m.Type == "generation_tick" && m.Notice == notice {
-				return
-			}
-			if time.Now().After(limit) {
-				t.Fatalf("no tick said %q", notice)
-			}
-		}
+		patience.Await(t, fmt.Sprintf("a tick says %q", notice), c.any,
+			func(m message) bool { return m.Type == "generation_tick" && m.Notice == notice })
 	}
 	await("")
 	says.notice.Store("No face shows.")
@@ -149,7 +143,7 @@ func TestTheStopOfTheServer(t *testing.T) {
 	for _, c := range all {
 		c.ends("server_stopping", websocket.StatusGoingAway, "The server is stopping.")
 	}
-	<-stopped
+	patience.Receive(t, "stopped", stopped)
 	w.active("studio", 0)
 	if n := strings.Count(w.log.String(), `reason=server_stopping`); n != 5 {
 		t.Errorf("%d sessions ended so in the log", n)
@@ -187,7 +181,7 @@ func TestIdleSessionsEnd(t *testing.T) {
 	}()
 	c.ends("idle", websocket.StatusNormalClosure, "The session was idle.")
 	close(idle)
-	<-done
+	patience.Receive(t, "done", done)
 	w.active("studio", 1)
 }
 
@@ -241,7 +235,7 @@ func TestASuspendedProcessFencesItself(t *testing.T) {
 	w.engine.before.Store(&before)
 	c := w.open("gen-2.5", studio)
 	c.show(plain(32, 16, red))
-	<-begun // the process is suspended during an edit
+	patience.Receive(t, "begun", begun) // the process is suspended during an edit
 	w.engine.before.Store(nil)
 	c.ends("session_lost", websocket.StatusInternalError, "The session was lost. Connect again.")
 	w.active("studio", 0)
@@ -302,7 +296,7 @@ func TestASlotIsFreeWhileTheEngineIsBusy(t *testing.T) {
 	defer close(release)
 	c := w.open("gen-2.5", studio)
 	c.say(`{"type":"prompt","prompt":"x"}`)
-	<-begun
+	patience.Receive(t, "begun", begun)
 	w.active("studio", 1)
 	c.drop()
 	w.active("studio", 0)

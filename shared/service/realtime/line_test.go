@@ -88,7 +88,7 @@ const isFull = "Concurrent session limit reached."
 // waits is not counted.
 func TestTheLine(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, setup{limit: 1, line: 3, times: realtime.Times{Ping: patience.Max}})
+	w := newWorld(t, setup{limit: 1, line: 3, times: realtime.Times{Ping: time.Hour}})
 	holder := w.open("gen-2.5", studio)
 	first := w.queue(studio, "true")
 	first.waits(1, 1)
@@ -122,7 +122,7 @@ func TestTheLine(t *testing.T) {
 // What a client sends while it waits is kept for its session, but for frames.
 func TestWhatIsSentWhileWaiting(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, setup{limit: 1, times: realtime.Times{Ping: patience.Max}})
+	w := newWorld(t, setup{limit: 1, times: realtime.Times{Ping: time.Hour}})
 	holder := w.open("gen-2.5", studio)
 	c := w.queue(studio, "true")
 	c.waits(1, 1)
@@ -146,7 +146,7 @@ func TestWhatIsSentWhileWaiting(t *testing.T) {
 // misbehaves.
 func TestTheEndsOfAWait(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, setup{limit: 1, times: realtime.Times{Ping: patience.Max, Revocation: 50 * time.Millisecond}})
+	w := newWorld(t, setup{limit: 1, times: realtime.Times{Ping: time.Hour, Revocation: 50 * time.Millisecond}})
 	const parent = "ck_parent_key"
 	key, err := credential.NewKey(parent, "studio", credential.DefaultTier, "", time.Now())
 	if err == nil {
@@ -190,7 +190,7 @@ func TestTheEndsOfAWait(t *testing.T) {
 	}()
 	stays.refused(websocket.StatusGoingAway, "The server is stopping.")
 	holder.ends("server_stopping", websocket.StatusGoingAway, "The server is stopping.")
-	<-stopped
+	patience.Receive(t, "stopped", stopped)
 	w.active("studio", 0)
 }
 
@@ -198,7 +198,7 @@ func TestTheEndsOfAWait(t *testing.T) {
 // nothing, is refused as it always was.
 func TestAJoinWaits(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, setup{limit: 1, webrtc: true, times: realtime.Times{Ping: patience.Max, Join: patience.Max}})
+	w := newWorld(t, setup{limit: 1, webrtc: true, times: realtime.Times{Ping: time.Hour, Join: patience.Max}})
 	w.open("gen-2.5", studio)
 	c := w.queue(studio, "")
 	c.say(`{"type":"livekit_join","passthrough":true}`)
@@ -220,7 +220,7 @@ func TestAJoinWaits(t *testing.T) {
 
 // Clients that come, wait and go without a word leave nothing behind.
 func TestThoseWhoLeaveTheLine(t *testing.T) {
-	w := newWorld(t, setup{limit: 1, line: 200, times: realtime.Times{Ping: patience.Max, Close: 300 * time.Millisecond}})
+	w := newWorld(t, setup{limit: 1, line: 200, times: realtime.Times{Ping: time.Hour, Close: 300 * time.Millisecond}})
 	holder := w.open("gen-2.5", studio)
 	before := runtime.NumGoroutine()
 	for range 3 {

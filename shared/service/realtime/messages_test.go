@@ -20,6 +20,7 @@ import (
 	"github.com/coder/websocket"
 
 	"cutroom/shared/engine/preview/frame"
+	"cutroom/shared/testkit/patience"
 )
 
 // square is a PNG of one colour.
@@ -185,7 +186,7 @@ func TestTheNewestFrameWins(t *testing.T) {
 	w.engine.before.Store(&before)
 	frame := func(number int) []byte { return plain(16*number, 16, color.White) }
 	c.show(frame(1))
-	<-begun
+	patience.Receive(t, "begun", begun)
 	for number := 2; number <= 20; number++ {
 		c.show(frame(number))
 	}

@@ -18,6 +18,7 @@ import (
 	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/preview/frame"
+	"cutroom/shared/testkit/patience"
 )
 
 // A hostile picture costs at most the session that sent it, and does not delay
@@ -186,7 +187,7 @@ func TestSlowImagesDelayTheirOwnAccount(t *testing.T) {
 	}
 	first, second, other := w.open("gen-2.5", studio), w.open("gen-2.5", studio), w.open("gen-2.5", rival)
 	set(first, slow.slow)
-	<-slow.begun
+	patience.Receive(t, "slow.begun", slow.begun)
 	set(second, slow.slow)
 	set(other, square(t, 16, red))
 	other.ack("set_image_ack", "")

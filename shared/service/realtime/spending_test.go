@@ -9,6 +9,7 @@ import (
 	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/usage"
+	"cutroom/shared/testkit/patience"
 )
 
 // noon sets the server's clock to noon in the middle of the month, so that neither the day
@@ -108,7 +109,7 @@ func TestSessionAtMidnight(t *testing.T) {
 		}
 	}()
 	ended := w.open("gen-2.5", studio).ends("insufficient_quota", websocket.StatusPolicyViolation, "A budget is used up.")
-	if err := <-midnight; err != nil {
+	if err := patience.Receive(t, "midnight", midnight); err != nil {
 		t.Fatal(err)
 	}
 	after := w.now()

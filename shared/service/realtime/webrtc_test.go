@@ -282,7 +282,7 @@ func TestIdlenessWithoutMedia(t *testing.T) {
 	// It joins and never sends a camera.
 	w.goLive(w.open("gen-2.5", studio), nil).ends("idle", websocket.StatusNormalClosure, "The session was idle.")
 	for len(films.Seen) > 0 {
-		<-films.Seen
+		patience.Receive(t, "films.Seen", films.Seen)
 	}
 	films.Sees(5)
 	// Everything is blocked: no media, and no room that could say so.
@@ -319,7 +319,7 @@ func TestAFloodOfBrokenFrames(t *testing.T) {
 	}
 	c.Publish()
 	for len(other.Seen) > 0 {
-		<-other.Seen
+		patience.Receive(t, "other.Seen", other.Seen)
 	}
 	other.Sees(50)
 	good.Store(true)
@@ -349,7 +349,7 @@ func TestAKilledHelper(t *testing.T) {
 	}
 	eventually(t, "the log has it", func() bool { return strings.Contains(w.log.String(), "a codec ended and is started again") })
 	for len(c.Seen) > 0 {
-		<-c.Seen
+		patience.Receive(t, "c.Seen", c.Seen)
 	}
 	c.Sees(5)
 	ended := make(chan message, 1)
@@ -379,7 +379,7 @@ func TestAKilledHelper(t *testing.T) {
 	again := w.goLive(w.open("gen-2.5", studio), newCamera(t, 320, 180))
 	again.shows(320, 180)
 	for len(other.Seen) > 0 {
-		<-other.Seen
+		patience.Receive(t, "other.Seen", other.Seen)
 	}
 	other.Sees(5)
 	for pid := range before {

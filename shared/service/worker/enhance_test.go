@@ -15,6 +15,7 @@ import (
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/enhance"
 	"cutroom/shared/service/worker"
+	"cutroom/shared/testkit/patience"
 )
 
 // submitPrompt accepts a job with the prompt; enhancer is the form's
@@ -82,7 +83,7 @@ func TestPromptsAreEnhanced(t *testing.T) {
 				config.Enhancer = enhancer
 			})
 			j := s.awaitEnd(s.submitPrompt(c.prompt, c.asked))
-			used := <-prompts
+			used := patience.Receive(t, "prompts", prompts)
 			shown := c.want
 			if c.want == c.prompt {
 				shown = ""
@@ -114,7 +115,7 @@ func TestARunThatWaitsForItsPromptCanBeCancelled(t *testing.T) {
 		config.Enhancer, config.CheckEvery = enhancer, 20*time.Millisecond
 	})
 	id := s.submitPrompt("watercolor", true)
-	<-enhancer.asked
+	patience.Receive(t, "enhancer.asked", enhancer.asked)
 	if err := s.service.Cancel(
 		t.Context(), id, job.Failure{Code: job.Cancelled, Message: "No longer wanted."},
 	); err != nil {

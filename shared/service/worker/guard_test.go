@@ -8,6 +8,7 @@ import (
 
 	"cutroom/shared/domain/job"
 	"cutroom/shared/service/worker"
+	"cutroom/shared/testkit/patience"
 )
 
 // guard records how it was called.
@@ -67,20 +68,20 @@ func TestGuard(t *testing.T) {
 		c.Guard, c.GuardEvery, c.Queue = g, 50*time.Millisecond, guarding{s.queue, t, g}
 	})
 	for _, want := range []string{"busy", "idle", "busy", "idle"} {
-		if call := <-g.calls; call != want {
+		if call := patience.Receive(t, "g.calls", g.calls); call != want {
 			t.Fatalf("the guard of an idle worker was told %s, want %s", call, want)
 		}
 	}
 	id := s.submit("one", 0)
-	<-stage.begun
+	patience.Receive(t, "stage.begun", stage.begun)
 	if !g.isBusy() {
 		t.Error("a worker with a job is not protected")
 	}
 	for len(g.calls) > 0 {
-		<-g.calls
+		patience.Receive(t, "g.calls", g.calls)
 	}
 	for range 3 {
-		if call := <-g.calls; call != "busy" {
+		if call := patience.Receive(t, "g.calls", g.calls); call != "busy" {
 			t.Errorf("the guard of a worker with a job was told %s", call)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"cutroom/shared/engine"
 	"cutroom/shared/service/worker"
 	"cutroom/shared/testkit/disktest"
+	"cutroom/shared/testkit/patience"
 )
 
 // A worker whose engine takes no runs leaves its jobs to others, which costs
@@ -34,7 +35,7 @@ func TestAWorkerWithoutItsEngine(t *testing.T) {
 		}
 	})
 	first := s.submit("one", 0)
-	<-asked
+	patience.Receive(t, "asked", asked)
 	stopOther := s.start(succeed)
 	if j := s.awaitEnd(first); j.Status != job.Completed || j.Runs != 1 {
 		t.Errorf("got %+v", j)
@@ -61,7 +62,7 @@ func TestStuck(t *testing.T) {
 		c.Now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
 	})
 	s.submit("one", 0)
-	<-begun
+	patience.Receive(t, "begun", begun)
 	if s.worker.Stuck() {
 		t.Error("it is stuck with a new job")
 	}
@@ -150,7 +151,7 @@ func TestAFullScratchDisk(t *testing.T) {
 	large := s.submit(string(make([]byte, 2<<20)), 0)
 	last := s.submit("three", 0)
 	stop := s.start(stage.run, prefetch, func(c *worker.Config) { c.Folder, c.Blobs = disk, blobs })
-	<-stage.begun
+	patience.Receive(t, "stage.begun", stage.begun)
 	// The first writes its result once the part of the large input is off the disk.
 	for name := range blobs.opened {
 		if name == job.InputBlob(large, "data") {

@@ -63,24 +63,23 @@ func (w watched) Open(ctx context.Context, name string, offset, length int64) (i
 // awaitFetched waits until the job's input is complete in the scratch folder.
 func (s *fixture) awaitFetched(id, content string) {
 	s.t.Helper()
-	for limit := time.Now().Add(patience.Max); time.Now().Before(limit); time.Sleep(5 * time.Millisecond) {
+	patience.Await(s.t, "the input of "+id, func() (fetched []string) {
 		paths, err := filepath.Glob(filepath.Join(s.scratch, id+"-*", "data"))
 		if err != nil {
 			s.t.Fatal(err)
 		}
 		for _, path := range paths {
-			if got, err := os.ReadFile(path); err == nil && string(got) == content {
-				return
-			}
+			got, _ := os.ReadFile(path) // it may have been removed
+			fetched = append(fetched, string(got))
 		}
-	}
-	s.t.Fatalf("the input of %s was not fetched", id)
+		return fetched
+	}, func(fetched []string) bool { return slices.Contains(fetched, content) })
 }
 
 // awaitLoad waits until the load of the video lane satisfies ok.
 func (s *fixture) awaitLoad(what string, ok func(worker.Load) bool) {
 	s.t.Helper()
-	patience.Until(s.t, what, func() bool { return ok(s.worker.Loads()[0]) })
+	patience.Await(s.t, what, func() worker.Load { return s.worker.Loads()[0] }, ok)
 }
 
 func (s *fixture) get(id string) job.Job {
@@ -100,7 +99,7 @@ func TestTheNextJobIsPrefetched(t *testing.T) {
 	blobs := watch(s)
 	first, second, third := s.submit("one", 0), s.submit("two", 0), s.submit("three", 0)
 	stop := s.start(stage.run, prefetch, func(c *worker.Config) { c.Blobs = blobs })
-	if id := <-stage.begun; id != first {
+	if id := patience.Receive(t, "stage.begun", stage.begun); id != first {
 		t.Fatalf("%s began first", id)
 	}
 	s.awaitFetched(second, "two")
@@ -108,12 +107,12 @@ func TestTheNextJobIsPrefetched(t *testing.T) {
 		t.Errorf("a prefetched job is %s after %d runs", j.Status, j.Runs)
 	}
 	stage.let <- struct{}{}
-	if id := <-stage.begun; id != second {
+	if id := patience.Receive(t, "stage.begun", stage.begun); id != second {
 		t.Fatalf("%s began second", id)
 	}
 	s.awaitFetched(third, "three")
 	stage.let <- struct{}{}
-	<-stage.begun
+	patience.Receive(t, "stage.begun", stage.begun)
 	stage.let <- struct{}{}
 	for _, id := range []string{first, second, third} {
 		if j := s.awaitEnd(id); j.Status != job.Completed || j.Runs != 1 {
@@ -141,18 +140,18 @@ func TestWhatIsNotPrefetched(t *testing.T) {
 	first := s.submit("one", 0)
 	busy.fraction = 0 // it reports no progress
 	s.start(busy.run, prefetch)
-	<-busy.begun
+	patience.Receive(t, "busy.begun", busy.begun)
 	second := s.submit("two", 0)
 	other := newStage()
 	s.start(other.run, prefetch)
-	if id := <-other.begun; id != second {
+	if id := patience.Receive(t, "other.begun", other.begun); id != second {
 		t.Fatalf("%s began at the idle worker", id)
 	}
 	third, fourth := s.submit("three", 0), s.submit("four", 0)
 	s.awaitFetched(third, "three")
 	idle := newStage()
 	s.start(idle.run, prefetch)
-	if id := <-idle.begun; id != fourth {
+	if id := patience.Receive(t, "idle.begun", idle.begun); id != fourth {
 		t.Errorf("%s began at the idle worker, want the one that no other has prefetched", id)
 	}
 	close(busy.let)
@@ -172,12 +171,12 @@ func TestAnyFreeSlotRunsAPrefetchedJob(t *testing.T) {
 	s.submit("one", 0)
 	s.submit("two", 0)
 	stop := s.start(stage.run, prefetch, func(c *worker.Config) { c.Slots = map[job.Lane]int{job.VideoLane: 2} })
-	<-stage.begun
-	<-stage.begun
+	patience.Receive(t, "stage.begun", stage.begun)
+	patience.Receive(t, "stage.begun", stage.begun)
 	third := s.submit("three", 0)
 	s.awaitFetched(third, "three")
 	stage.let <- struct{}{} // either of the two runs
-	if id := <-stage.begun; id != third {
+	if id := patience.Receive(t, "stage.begun", stage.begun); id != third {
 		t.Errorf("%s began", id)
 	}
 	close(stage.let)
@@ -194,7 +193,7 @@ func TestADrainReleasesAPrefetchedJob(t *testing.T) {
 	s, stage := newFixture(t), newStage()
 	first, second := s.submit("one", 0), s.submit("two", 0)
 	stop := s.start(stage.run, prefetch)
-	<-stage.begun
+	patience.Receive(t, "stage.begun", stage.begun)
 	s.awaitFetched(second, "two")
 	s.wantClean(stop)
 	if j := s.get(first); j.Status != job.Processing || j.Runs != 0 {
@@ -218,7 +217,7 @@ func TestAPrefetchedJobThatEnds(t *testing.T) {
 	s.submit("one", 0)
 	cancelled := s.submit("two", 0)
 	stop := s.start(stage.run, prefetch)
-	<-stage.begun
+	patience.Receive(t, "stage.begun", stage.begun)
 	s.awaitFetched(cancelled, "two")
 	if err := s.jobs.Fail(
 		t.Context(), cancelled, "", job.Failure{Code: job.Cancelled, Message: "Cancelled."}, time.Now(),
@@ -243,7 +242,7 @@ func TestAPrefetchedJobThatIsOverdue(t *testing.T) {
 	s, stage := newFixture(t), newStage()
 	s.submit("one", 0)
 	stop := s.start(stage.run, prefetch)
-	<-stage.begun
+	patience.Receive(t, "stage.begun", stage.begun)
 	late := s.submit("two", job.MaxAge-4*time.Second)
 	s.wantFailure(late, job.TimedOut, "10 minutes")
 	if j := s.get(late); j.Runs != 0 {
@@ -278,7 +277,7 @@ func TestAFailedPrefetch(t *testing.T) {
 	reads := new(atomic.Int64)
 	reads.Store(1)
 	stop := s.start(stage.run, prefetch, func(c *worker.Config) { c.Blobs = failing{s.blobs, unlucky, reads} })
-	<-stage.begun
+	patience.Receive(t, "stage.begun", stage.begun)
 	eventually(t, "something is prefetched", func() bool { return reads.Load() <= 0 })
 	close(stage.let)
 	if j := s.awaitEnd(unlucky); j.Status != job.Completed || j.Runs != 1 {
@@ -298,18 +297,18 @@ func TestTheLeaseOfAPrefetchedJobIsExtended(t *testing.T) {
 	s.submit("one", 0)
 	extended := slow{s.blobs, new(atomic.Int64), make(chan struct{})}
 	s.start(stage.run, prefetch, shortLease, func(c *worker.Config) { c.Queue = counting{s.queue, extended} })
-	<-stage.begun
+	patience.Receive(t, "stage.begun", stage.begun)
 	held := s.submit("two", 0)
 	s.awaitFetched(held, "two")
 	other := newStage()
 	s.start(other.run)
 	last := s.submit("three", 0)
-	if id := <-other.begun; id != last {
+	if id := patience.Receive(t, "other.begun", other.begun); id != last {
 		t.Errorf("%s began elsewhere", id)
 	}
-	<-extended.enough // its first lease has ended
+	patience.Receive(t, "extended.enough", extended.enough) // its first lease has ended
 	stage.let <- struct{}{}
-	if id := <-stage.begun; id != held {
+	if id := patience.Receive(t, "stage.begun", stage.begun); id != held {
 		t.Errorf("%s began", id)
 	}
 	close(stage.let)
@@ -344,7 +343,7 @@ func TestTheLeaseOfAPrefetchedJobIsLost(t *testing.T) {
 	s, stage := newFixture(t), newStage()
 	s.submit("one", 0)
 	stop := s.start(stage.run, prefetch, shortLease, func(c *worker.Config) { c.Queue = hanging{s.queue, new(atomic.Int64)} })
-	<-stage.begun
+	patience.Receive(t, "stage.begun", stage.begun)
 	held := s.submit("two", 0)
 	s.awaitFetched(held, "two")
 	stopOther := s.start(succeed)
@@ -380,12 +379,12 @@ func TestAResultIsStoredWhileTheEngineWorks(t *testing.T) {
 	store := tardy{s.blobs, make(chan string, 10), make(chan struct{})}
 	jobs := []string{s.submit("one", 0), s.submit("two", 0), s.submit("three", 0)}
 	stop := s.start(stage.run, prefetch, func(c *worker.Config) { c.Blobs = store })
-	<-stage.begun
+	patience.Receive(t, "stage.begun", stage.begun)
 	stage.let <- struct{}{}
-	if name := <-store.storing; !strings.HasPrefix(name, job.Folder(jobs[0])) {
+	if name := patience.Receive(t, "store.storing", store.storing); !strings.HasPrefix(name, job.Folder(jobs[0])) {
 		t.Errorf("%s is stored", name)
 	}
-	if id := <-stage.begun; id != jobs[1] {
+	if id := patience.Receive(t, "stage.begun", stage.begun); id != jobs[1] {
 		t.Errorf("%s began", id)
 	}
 	stage.let <- struct{}{}
@@ -399,7 +398,7 @@ func TestAResultIsStoredWhileTheEngineWorks(t *testing.T) {
 	default:
 	}
 	close(store.let)
-	if id := <-stage.begun; id != jobs[2] {
+	if id := patience.Receive(t, "stage.begun", stage.begun); id != jobs[2] {
 		t.Errorf("%s began", id)
 	}
 	close(stage.let)
@@ -436,10 +435,10 @@ func TestADrainLetsAResultBeStored(t *testing.T) {
 	stop := s.start(succeed, func(c *worker.Config) {
 		c.Blobs, c.Queue, c.Slots = store, drain, map[job.Lane]int{job.VideoLane: 2}
 	})
-	<-store.storing
+	patience.Receive(t, "store.storing", store.storing)
 	var stopping sync.WaitGroup
 	stopping.Go(stop)
-	<-drain.begun
+	patience.Receive(t, "drain.begun", drain.begun)
 	close(store.let)
 	stopping.Wait()
 	if j := s.get(id); j.Status != job.Completed || j.Runs != 1 {

@@ -17,6 +17,7 @@ import (
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/engineserver"
 	"cutroom/shared/service/worker"
+	"cutroom/shared/testkit/patience"
 )
 
 // serve starts an engine server whose runs the test defines: run gets the
@@ -150,9 +151,9 @@ func TestADrainStopsTheEngineServer(t *testing.T) {
 	})
 	id := s.submit("clip", 0)
 	stop := s.start(by(e))
-	<-running
+	patience.Receive(t, "running", running)
 	s.wantClean(stop)
-	<-left
+	patience.Receive(t, "left", left)
 	if j := s.await(id, "there", func(job.Job) bool { return true }); j.Status != job.Processing || j.Runs != 0 {
 		t.Fatalf("after a drain the job is %s with %d runs", j.Status, j.Runs)
 	}
@@ -179,7 +180,7 @@ func TestALostLeaseStopsTheEngineServer(t *testing.T) {
 	})
 	id := s.submit("clip", 0)
 	s.start(by(e), shortLease, func(c *worker.Config) { c.Queue = silent{s.queue} })
-	<-left
+	patience.Receive(t, "left", left)
 	if j := s.awaitEnd(id); j.Status != job.Completed || j.Runs != 2 {
 		t.Errorf("got %+v", j)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"cutroom/shared/adapter/diskblob"
 	"cutroom/shared/domain/blob"
@@ -17,7 +18,6 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
 	"cutroom/shared/service/worker"
-	"cutroom/shared/testkit/patience"
 )
 
 // photographer takes each file's first bytes for its picture.
@@ -206,7 +206,7 @@ func TestNoThumbnailsWithoutAResult(t *testing.T) {
 			t.Error(err)
 		}
 		return succeed(t.Context(), spec, progress)
-	}, with(p), func(c *worker.Config) { c.CheckEvery, c.ProgressEvery = patience.Max, patience.Max })
+	}, with(p), func(c *worker.Config) { c.CheckEvery, c.ProgressEvery = time.Hour, time.Hour })
 	s.wantFailure(id, job.Cancelled, "")
 	s.wantClean(stop)
 	for entry, err := range s.blobs.(*diskblob.Store).List(t.Context(), job.Folder(id)) {

@@ -192,20 +192,13 @@ func eventually(t *testing.T, what string, condition func() bool) {
 // await waits until the job satisfies ok.
 func (s *fixture) await(id, what string, ok func(job.Job) bool) job.Job {
 	s.t.Helper()
-	limit := time.Now().Add(patience.Max)
-	for {
+	return patience.Await(s.t, "the job is "+what, func() job.Job {
 		j, err := s.jobs.Get(s.t.Context(), id)
 		if err != nil {
 			s.t.Fatal(err)
 		}
-		if ok(j) {
-			return j
-		}
-		if time.Now().After(limit) {
-			s.t.Fatalf("the job never became %s: %+v", what, j)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+		return j
+	}, ok)
 }
 
 func (s *fixture) awaitEnd(id string) job.Job {
@@ -403,7 +396,7 @@ func TestADrainHandsTheJobBack(t *testing.T) {
 			<-ctx.Done()
 			return ctx.Err()
 		})
-		<-running
+		patience.Receive(t, "running", running)
 		s.wantClean(stop)
 		if j := s.await(id, "there", func(job.Job) bool { return true }); j.Status != job.Processing || j.Runs != 0 {
 			t.Fatalf("after a drain the job is %s with %d runs", j.Status, j.Runs)
@@ -427,13 +420,13 @@ func TestACancelledJobStopsItsEngine(t *testing.T) {
 		close(stopped)
 		return succeed(ctx, spec, progress) // an engine that finishes all the same
 	})
-	<-running
+	patience.Receive(t, "running", running)
 	if err := s.jobs.Fail(
 		t.Context(), id, "", job.Failure{Code: job.Cancelled, Message: "Cancelled."}, time.Now(),
 	); err != nil {
 		t.Fatal(err)
 	}
-	<-stopped
+	patience.Receive(t, "stopped", stopped)
 	s.wantFailure(id, job.Cancelled, "Cancelled.")
 }
 
@@ -473,7 +466,7 @@ func TestAWorkerThatLostItsLeaseChangesNothing(t *testing.T) {
 		<-woken // deaf to its context
 		return os.WriteFile(spec.Output, []byte("late"), 0o600)
 	}, shortLease, func(c *worker.Config) { c.Queue = silent{s.queue} })
-	<-hung
+	patience.Receive(t, "hung", hung)
 	s.start(succeed)
 	first := s.awaitEnd(id)
 	if first.Status != job.Completed || first.Runs != 2 {

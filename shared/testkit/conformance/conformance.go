@@ -41,11 +41,11 @@ func Run[T Statement](t *testing.T, run func(t *testing.T, group string, test T)
 	}
 }
 
-// Context returns a context for one test. It ends after three minutes, so that
-// nothing hangs.
+// Context returns a context for one test. It ends after
+// patience.MaxTest.
 func Context(t testing.TB) context.Context {
 	t.Helper()
-	return patience.Context(t)
+	return patience.TestContext(t)
 }
 
 // Tomorrow is when the time of a suite begins. A platform deletes what has expired by

@@ -1,52 +1,90 @@
-// Package patience bounds what tests wait for, in one place. A test waits for an event, and
-// never for a time: the bound exists only to end a test that would hang, with a message that
-// names what did not come.
+// Package patience limits how long tests wait, in one place. A test waits for an event and
+// never for a duration. The limit only ends a test that would hang. The message names the event
+// that did not happen, and the last state that the test saw.
 package patience
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 )
 
-// Max bounds a wait that is over as soon as something happens. It is far above what anything
-// takes on a machine that does forty things at once, where one wait may take a hundred times
-// as long as on a quiet one, and well below the -timeout of go test, which names no wait. A
-// bound that decides what a test sees, such as a product's timeout that a test shortens, is
-// none of this.
-const Max = 30 * time.Minute
+const (
+	// Max limits one wait. A quiet machine needs a hundredth of it. Do not use it for a
+	// product's timeout that changes the result of a test.
+	Max = 2 * time.Minute
+	// MaxTest limits a test of many steps, and a build.
+	MaxTest = 15 * time.Minute
+	// longestPause is the longest pause between two checks of a condition.
+	longestPause = 50 * time.Millisecond
+)
 
-// often is the pause between two looks at a condition.
-const often = 5 * time.Millisecond
-
-// Until waits until the condition holds. The test fails at once if it never does; what names
-// it in the message.
-func Until(t testing.TB, what string, holds func() bool) {
+// Until waits until the condition holds. After Max the test fails. The message has the name of
+// the condition and the values that seen returns.
+func Until(t testing.TB, what string, holds func() bool, seen ...func() any) {
 	t.Helper()
-	for end := time.Now().Add(Max); !holds(); time.Sleep(often) {
+	pause := time.Millisecond
+	for end := time.Now().Add(Max); !holds(); time.Sleep(pause) {
 		if time.Now().After(end) {
-			t.Fatalf("%s: it has not come after %s", what, Max)
+			t.Fatalf("%s: not within %s%s", what, Max, last(seen))
 		}
+		pause = min(2*pause, longestPause)
 	}
 }
 
-// Context returns the test's context, which ends after Max.
+// Await waits until get returns a value that is ok, and returns it. After Max the test fails
+// with the value that get returned last.
+func Await[T any](t testing.TB, what string, get func() T, ok func(T) bool) (got T) {
+	t.Helper()
+	Until(t, what, func() bool { got = get(); return ok(got) }, func() any { return got })
+	return got
+}
+
+// Becomes waits until get returns the wanted value. After Max the test fails with the value
+// that get returned last.
+func Becomes[T comparable](t testing.TB, what string, want T, get func() T) {
+	t.Helper()
+	Await(t, fmt.Sprintf("%s: %v", what, want), get, func(got T) bool { return got == want })
+}
+
+// last returns the end of a message, which shows the last state.
+func last(seen []func() any) (text string) {
+	for _, see := range seen {
+		text += fmt.Sprintf("; last seen: %+v", see())
+	}
+	return text
+}
+
+// Context returns the test's context, which ends after Max. It is for one wait.
 func Context(t testing.TB) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), Max)
+	return within(t, Max)
+}
+
+// TestContext returns the test's context, which ends after MaxTest. It is for a test of many
+// steps, in which each wait has its limit, and for a build.
+func TestContext(t testing.TB) context.Context {
+	t.Helper()
+	return within(t, MaxTest)
+}
+
+func within(t testing.TB, limit time.Duration) context.Context {
+	ctx, cancel := context.WithTimeoutCause(t.Context(), limit,
+		fmt.Errorf("%s: %w after %s", t.Name(), context.DeadlineExceeded, limit))
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// Receive returns what comes through the channel next. The test fails at once if nothing
-// does; what names it in the message.
-func Receive[T any](t testing.TB, what string, from <-chan T) T {
+// Receive returns the next value from the channel. After Max the test fails. The message
+// has the name and the values that seen returns.
+func Receive[T any](t testing.TB, what string, from <-chan T, seen ...func() any) T {
 	t.Helper()
 	select {
 	case got := <-from:
 		return got
 	case <-time.After(Max):
-		t.Fatalf("%s: it has not come after %s", what, Max)
+		t.Fatalf("%s: not within %s%s", what, Max, last(seen))
 		panic("unreachable")
 	}
 }

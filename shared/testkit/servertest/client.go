@@ -7,6 +7,8 @@ import (
 	"io"
 	"net/http"
 	"time"
+
+	"cutroom/shared/testkit/patience"
 )
 
 // Client calls the media API with one key.
@@ -65,11 +67,13 @@ func (r *Refusal) Detail() string {
 }
 
 // Call sends a request with the client's key and reads the whole answer,
-// whatever its status. The headers are pairs of name and value.
+// whatever its status, within patience.Max. The headers are pairs of name and value.
 //
 // Errors: those of the transport.
 func (c *Client) Call(ctx context.Context, method, path string, body io.Reader, length int64,
 	headers ...string) (Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience.Max)
+	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, method, c.URL+path, body)
 	if err != nil {
 		return Answer{}, err

@@ -11,7 +11,7 @@ const { chromium } = require("playwright-core");
 const axe = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 
 export const media = name => join(env.MEDIA, name);
-export const patience = +env.PATIENCE || 600_000; // milliseconds
+export const patience = +env.PATIENCE || 120_000; // milliseconds
 
 export const launch = () => chromium.launch({
   executablePath: env.CHROMIUM, timeout: patience,
@@ -31,7 +31,7 @@ export async function until(what, condition) {
   for (const end = Date.now() + patience; Date.now() < end; await new Promise(resolve => setTimeout(resolve, 50))) {
     if (await condition()) return;
   }
-  throw new Error(`${what}: it did not come`);
+  throw new Error(`${what}: not within ${patience / 1000} s`);
 }
 
 // Visit is one person in one tab, who wants less motion unless it is said: without a

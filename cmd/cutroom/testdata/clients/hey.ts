@@ -15,7 +15,7 @@ async function main() {
 
   const made = await createJobGen21({ body: { data: video(), prompt: "winter", seed: 7 } });
   must(made.data, made.error);
-  const path = { job_id: made.data.job_id }, deadline = Date.now() + 1_800_000;
+  const path = { job_id: made.data.job_id }, deadline = Date.now() + 120_000;
   let job = await getJob({ path });
   while (job.data?.status === "pending" || job.data?.status === "processing") {
     must(Date.now() < deadline, job.data);

@@ -31,7 +31,7 @@ def create(file, endpoint=ENDPOINT, **options):
 
 
 def ended(batch, status):
-    until = time.monotonic() + 1800
+    until = time.monotonic() + 120
     while batch.status not in ENDED:
         assert time.monotonic() < until, batch
         time.sleep(0.1)

@@ -155,11 +155,7 @@ func (w *crowd) start() *member {
 	})
 	m.ctx, m.cancel = context.WithCancel(w.Context())
 	m.running.Go(func() { m.Run(m.ctx) })
-	for end := time.Now().Add(patience.Max); !m.Ready(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			w.Fatal("the instance has no lease")
-		}
-	}
+	patience.Until(w, "the instance has a lease", m.Ready)
 	return m
 }
 

@@ -50,7 +50,7 @@ func StartProgram(t *testing.T) *Program {
 	// On a busy machine threads wait for one another most of the time.
 	t.Setenv("OMP_NUM_THREADS", "1")
 	t.Setenv("PYTHONDONTWRITEBYTECODE", "1")
-	making := exec.CommandContext(patience.Context(t), "nice", python, filepath.Join(tiny, "checkpoints.py"), home,
+	making := exec.CommandContext(patience.TestContext(t), "nice", python, filepath.Join(tiny, "checkpoints.py"), home,
 		filepath.Join(base, "models"))
 	if out, err := making.CombinedOutput(); err != nil {
 		t.Fatalf("make tiny checkpoints: %v\n%s", err, out)
@@ -95,7 +95,7 @@ func (p *Program) Start(t *testing.T) {
 		defer close(ended)
 		_ = process.Wait() // how it ended is in its log
 	}(p.process)
-	ctx := patience.Context(t)
+	ctx := patience.TestContext(t)
 	for !p.answers(ctx) {
 		select {
 		case <-ended:

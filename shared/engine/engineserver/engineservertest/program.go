@@ -27,7 +27,7 @@ func StartProgram(t *testing.T) (url string) {
 	}
 	root := filepath.Dir(strings.TrimSpace(string(module)))
 	python := filepath.Join(root, ".tools", "gpu", "bin", "python")
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience.Max)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience.MaxTest)
 	defer cancel()
 	weights := t.TempDir()
 	making := exec.CommandContext(ctx, python, "-m", "tests.models.tiny", weights)

@@ -14,6 +14,7 @@ import (
 	"cutroom/shared/service/gateway/demomodel"
 	"cutroom/shared/service/gateway/tokenizer"
 	"cutroom/shared/testkit/conformance"
+	"cutroom/shared/testkit/patience"
 )
 
 // newServer serves a model server on a real socket.
@@ -437,7 +438,7 @@ func TestStreamEndsWithItsCaller(t *testing.T) {
 	}
 	cancel()
 	response.Body.Close()
-	<-ended
+	patience.Receive(t, "ended", ended)
 }
 
 func before(text, end string) string {

@@ -12,6 +12,7 @@ import (
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/service/gateway/jsonedit"
+	"cutroom/shared/testkit/patience"
 )
 
 // newEmbeddedCalls returns an embedded server, and what calls it.
@@ -113,14 +114,14 @@ func TestEmbeddedEnds(t *testing.T) {
 			ctx, leave := context.WithCancel(t.Context())
 			failed := called(ctx)
 			leave()
-			<-ended
-			if err := <-failed; !errors.Is(err, context.Canceled) {
+			patience.Receive(t, "ended", ended)
+			if err := patience.Receive(t, "failed", failed); !errors.Is(err, context.Canceled) {
 				t.Errorf("after its caller left: %v", err)
 			}
 			failed = called(t.Context())
 			go e.close()
-			<-ended
-			if err := <-failed; !errors.Is(err, http.ErrServerClosed) {
+			patience.Receive(t, "ended", ended)
+			if err := patience.Receive(t, "failed", failed); !errors.Is(err, http.ErrServerClosed) {
 				t.Errorf("after the server was closed: %v", err)
 			}
 			if _, err := call(t.Context()); !errors.Is(err, http.ErrServerClosed) {
@@ -142,7 +143,7 @@ func TestEmbeddedIsClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	reply.Body.Close()
-	if err := <-wrote; err == nil {
+	if err := patience.Receive(t, "wrote", wrote); err == nil {
 		t.Error("the handler's write succeeded")
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cutroom/shared/domain/catalog"
+	"cutroom/shared/testkit/patience"
 )
 
 // A server that switches protocols has failed, as it has by the other transport, which the
@@ -33,5 +34,5 @@ func TestSwitchOfProtocols(t *testing.T) {
 	if !errors.Is(err, errSwitched) {
 		t.Errorf("got %v", err)
 	}
-	<-closed
+	patience.Receive(t, "closed", closed)
 }

@@ -14,6 +14,7 @@ import (
 
 	"cutroom/shared/service/realtime/livekit"
 	"cutroom/shared/service/realtime/livekit/livekittest"
+	"cutroom/shared/testkit/patience"
 )
 
 // world is a server of rooms with ports of its own.
@@ -71,7 +72,7 @@ func (w *world) mirror() (r *Room, heard *atomic.Int64) {
 	}()
 	w.Cleanup(func() {
 		r.Close(livekit.DisconnectReason_ROOM_DELETED)
-		<-done
+		patience.Receive(w, "done", done)
 	})
 	return r, heard
 }

@@ -439,7 +439,7 @@ func TestHugeDataMessages(t *testing.T) {
 		}
 	}
 	for len(c.Seen) > 0 {
-		<-c.Seen
+		patience.Receive(t, "c.Seen", c.Seen)
 	}
 	c.Sees(25)
 }

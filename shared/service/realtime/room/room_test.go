@@ -3,7 +3,6 @@ package room
 import (
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pion/webrtc/v4"
 
@@ -28,10 +27,10 @@ func TestARoomSendsBack(t *testing.T) {
 			r, heard := w.mirror()
 			c := w.join(r, of.version, true, of.network)
 			c.Sees(30)
-			<-c.Heard
+			patience.Receive(t, "c.Heard", c.Heard)
 			viewer := w.join(r, of.version, false, of.network)
 			viewer.Sees(10)
-			<-viewer.Heard
+			patience.Receive(t, "viewer.Heard", viewer.Heard)
 			if heard.Load() == 0 {
 				t.Error("the room heard nothing of the client")
 			}
@@ -123,7 +122,7 @@ func TestTracksComeAndGo(t *testing.T) {
 		c.Sees(3)
 		c.Unpublish()
 		for len(c.Seen) > 0 {
-			<-c.Seen
+			patience.Receive(t, "c.Seen", c.Seen)
 		}
 		c.Publish()
 	}
@@ -151,12 +150,9 @@ func TestResumptionsThatFail(t *testing.T) {
 	tells("one of another token", w.token(r, true), sid, livekit.LeaveRequest_RECONNECT)
 	c.Sees(1)
 	c.Drop()
-	for limit := time.Now().Add(patience.Max); r.find(c.Joined.GetParticipant().GetIdentity(), sid) != nil; {
-		if time.Now().After(limit) {
-			t.Fatal("one that stays away is not forgotten")
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	patience.Until(t, "one that stays away is forgotten", func() bool {
+		return r.find(c.Joined.GetParticipant().GetIdentity(), sid) == nil
+	})
 	tells("one that was away for too long", c.Token, sid, livekit.LeaveRequest_RECONNECT)
 	r.Close(livekit.DisconnectReason_ROOM_DELETED)
 	tells("one of a room that is gone", c.Token, sid, livekit.LeaveRequest_DISCONNECT)
