@@ -53,8 +53,9 @@ type Proxy struct {
 	faults Faults
 	calls  map[string]int
 	met    map[string]int
-	// guard evaluates the calls, if it is there.
+	// guard evaluates the calls, if it is there. known are the refusals that Refused returned.
 	guard *guarding
+	known []string
 }
 
 // Proxy starts a proxy that ends with the test. The faults depend on the seed and
