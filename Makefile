@@ -52,11 +52,11 @@ clients: need-clients ## Build the client packages for Python and TypeScript in 
 	@scripts/clients.sh bin/clients $(DOCUMENT)
 
 .PHONY: check
-check: need-check ## The checks for every change: format, vet, lint, and the quick tests.
+check: need-check ## The checks for every change: the linters and the quick tests.
 	@scripts/check.sh
 
 .PHONY: test
-test: need-test ## Check the code and run all tests. PACKAGES="./shared/domain/job …" runs these alone.
+test: need-test ## Run all tests. PACKAGES="./shared/domain/job …" runs only these.
 	@scripts/test.sh
 
 .PHONY: test-update
@@ -68,12 +68,11 @@ test-bare: need-test-bare ## Try make run and make test on a minimal Debian, as 
 	@scripts/test-bare.sh
 
 .PHONY: audit
-audit: need-audit ## Hold the dependencies against the vulnerabilities that the registries know.
-	@scripts/install-test-tools.sh
+audit: need-audit ## Check the dependencies for vulnerabilities that the registries know.
 	@scripts/audit.sh
 
 .PHONY: lint
-lint: need-lint ## Lint Go, shell scripts and the pages' JavaScript.
+lint: need-lint ## Lint Go, shell scripts, JavaScript, Dockerfiles and Python.
 	@scripts/lint.sh
 
 .PHONY: licenses
@@ -87,7 +86,7 @@ sbom: need-sbom ## Write SBOMs of the programs and the engine server to bin/sbom
 .PHONY: race
 race: need-race ## Run the Go tests of everything but the deploy under the race detector. Takes long.
 	@scripts/install-test-tools.sh
-	@$(GO) test -race -p 4 -timeout 30m $$($(GO) list ./... | grep -v '^cutroom/infra')
+	@$(GO) test -race -p 4 -timeout 20m $$($(GO) list ./... | grep -v '^cutroom/infra')
 
 .PHONY: soak
 soak: need-soak ## Run everything at once for a while, and check that all comes back: MINUTES=10 SEED=1 FILES=1000000
@@ -124,7 +123,7 @@ ifeq ($(COMFYUI_HOME),)
 	@CUTROOM_TEST_COMFYUI=$(COMFYUI) $(GO) test -count=1 -tags comfyui -run '^TestProgram' ./shared/engine/comfyui
 else
 	@CUTROOM_TEST_COMFYUI_HOME=$(abspath $(COMFYUI_HOME)) CUTROOM_TEST_COMFYUI_PYTHON=$(shell command -v $(COMFYUI_PYTHON)) \
-		$(GO) test -count=1 -p 1 -timeout 60m -tags comfyui -run '^TestProgram' ./shared/engine/comfyui ./cmd/cutroom
+		$(GO) test -count=1 -p 1 -timeout 30m -tags comfyui -run '^TestProgram' ./shared/engine/comfyui ./cmd/cutroom
 endif
 
 .PHONY: bench-gpu

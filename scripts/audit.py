@@ -28,6 +28,7 @@ REQUIREMENTS = [
     "scripts/requirements-c2pa-test.txt",
     "scripts/requirements-audit.txt",
     "scripts/llm-requirements.txt",
+    "scripts/tools/lint/requirements.txt",
     "gpu/requirements.txt",
     "gpu/requirements-test.txt",
 ]

@@ -1,7 +1,8 @@
 #!/bin/sh
-# audit.sh: holds the pinned dependencies against the vulnerabilities that the
-# registries know; see audit.py. Run scripts/install-test-tools.sh first.
+# audit.sh: checks the pinned dependencies for vulnerabilities that the registries know. See
+# audit.py.
 set -eu
 cd "$(dirname "$0")/.."
 command -v npm >/dev/null 2>&1 || { echo "missing tool: npm" >&2; exit 1; }
+scripts/install-python.sh .tools/audit scripts/requirements-audit.txt
 exec python3 scripts/audit.py "$PWD/.tools/audit/bin/pip-audit" "$PWD"

@@ -1,22 +1,22 @@
 #!/bin/sh
-# Installs what only the tests need, where it is missing: the system's packages that
-# preflight.sh names for them, a browser among them, the Python programs of
-# requirements.txt in .tools/python, of requirements-c2pa-test.txt in .tools/c2papython, of
-# requirements-template.txt in .tools/template, of gpu/requirements-test.txt in
-# .tools/engine and of requirements-audit.txt in .tools/audit, what builds the client
-# packages (install-clients.sh), the library of Content Credentials in .tools/c2pa, the
-# command line of AWS CDK, in .tools/node the client library for Node with a Node that it
-# runs on, in .tools/console what drives the browser and checks its pages, in
-# .tools/livevideo the client library of live video for browsers, and in .tools/generators
-# what lints an OpenAPI document and makes another client of it.
+# Installs the tools that only the tests need, if they are missing: the system packages that
+# preflight.sh names, and below .tools
+#   python, template, engine, c2papython   Python programs, by the requirements below
+#   clients, typescript                    build tools of the client packages
+#   c2pa                                   the library of Content Credentials
+#   cdk                                    the command line of AWS CDK
+#   node                                   OpenAI's client library, with its Node
+#   console                                the browser's driver and checks of its pages
+#   livevideo                              the client library of live video for browsers
+#   generators                             a linter of OpenAPI documents, and a generator
 set -eu
 cd "$(dirname "$0")"
 
-# Python is asked for its version below, so it has to be there by now.
+# Python must be there before the lines below.
 ./preflight.sh test
 
-# Chromium's headless shell takes half of the browser's processor time. Where it is not a
-# package, or may not be installed without asking, the tests take the browser.
+# Chromium's headless shell takes half of the browser's processor time. If it is not a
+# package, or needs a password to install, the tests use the browser.
 if ! command -v chromium-headless-shell >/dev/null 2>&1 && { [ "$(id -u)" -eq 0 ] || sudo -n true; } >/dev/null 2>&1 &&
 	apt-cache madison chromium-headless-shell 2>/dev/null | grep -q .; then
 	./install-package.sh "Chromium's headless shell" apt-get=chromium-headless-shell ||
@@ -26,7 +26,6 @@ fi
 ./install-python.sh ../.tools/python requirements.txt
 ./install-python.sh ../.tools/template requirements-template.txt
 ./install-python.sh ../.tools/engine ../gpu/requirements-test.txt
-./install-python.sh ../.tools/audit requirements-audit.txt
 ./install-python.sh ../.tools/c2papython requirements-c2pa-test.txt
 ./install-clients.sh
 ./install-c2pa.sh .tools/c2pa

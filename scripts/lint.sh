@@ -1,8 +1,8 @@
 #!/bin/sh
-# Lints what no compiler checks: Go by .golangci.yml, shell scripts by .shellcheckrc,
-# the JavaScript of pages and tests by scripts/tools/lint/eslint.config.mjs. Its tools
-# are pinned in scripts/tools/lint and installed into .tools/lint.
-#   scripts/lint.sh [go] [shell] [js]   all of them without a word
+# Lints the repository: its format, Go by .golangci.yml, shell scripts by .shellcheckrc, the
+# JavaScript of pages and tests by scripts/tools/lint/eslint.config.mjs, the Dockerfiles, and
+# the engine server's Python. The linters are pinned, and installed into .tools.
+#   scripts/lint.sh [format] [go] [shell] [js] [docker] [python]   all if none is named
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/stages.sh
@@ -10,8 +10,13 @@ source=scripts/tools/lint
 tools=$PWD/.tools/lint
 mkdir -p "$tools"
 
-# golangci_source prints the folder of golangci-lint's source with linters.go.txt in place of
-# its own list of linters, which spares a third of what there is to compile.
+lint_format() {
+	unformatted=$("$("$GO" env GOROOT)/bin/gofmt" -l cmd functions infra shared bench testdata docs scripts packaging)
+	[ -z "$unformatted" ] || { echo "not gofmt-ed: $unformatted" >&2; return 1; }
+}
+
+# golangci_source prints the folder of golangci-lint's source in which linters.go.txt replaces
+# its own list of linters. The short list saves a third of the compilation.
 golangci_source() {
 	copy=$tools/source-$(cat "$source/go.sum" "$source/linters.go.txt" | cksum | cut -d ' ' -f 1)
 	if [ ! -d "$copy" ]; then
@@ -29,26 +34,32 @@ golangci_source() {
 	echo "$copy"
 }
 
+# golangci-lint is built, and run, with the build flags of the tests: what either compiles, the
+# other finds in Go's cache.
 lint_go() {
 	golangci=github.com/golangci/golangci-lint/v2
 	copy=$(golangci_source "$golangci")
 	cp "$source/go.mod" "$tools/golangci.mod"
 	cp "$source/go.sum" "$tools/golangci.sum"
 	"$GO" mod edit "-replace=$golangci=$copy" "$tools/golangci.mod"
-	# Built with the flags of the tests, it needs no standard library of its own.
 	released build -C "$source" "-modfile=$tools/golangci.mod" -o "$tools/golangci-lint" "$golangci/cmd/golangci-lint"
-	# With the flags of the tests, what those compile need not be compiled again. Checks
-	# of two copies of the repository may run at once.
+	# Two copies of the repository may be linted at the same time.
 	CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -trimpath $undebugged" "$tools/golangci-lint" run --allow-parallel-runners ./...
+	# golangci-lint does not see these tests, as they have build tags.
+	released vet -tags docker,nginx ./packaging/... ./functions ./bench
 }
 
+# python_tools installs the linters that come as Python packages.
+python_tools() { scripts/install-python.sh .tools/lint/python "$source/requirements.txt"; }
+
 lint_shell() {
-	if ! cmp -s "$source/requirements.txt" "$tools/python/made-of"; then
-		python3 -m venv --clear "$tools/python"
-		"$tools/python/bin/pip" install --quiet --disable-pip-version-check --requirement "$source/requirements.txt"
-		cp "$source/requirements.txt" "$tools/python/made-of"
-	fi
+	python_tools
 	git ls-files -z '*.sh' .ci/run | xargs -0 "$tools/python/bin/shellcheck"
+}
+
+lint_docker() {
+	python_tools
+	"$tools/python/bin/hadolint" Dockerfile gpu/Dockerfile
 }
 
 lint_js() {
@@ -57,16 +68,27 @@ lint_js() {
 		(cd "$tools" && npm ci --ignore-scripts --no-audit --no-fund --loglevel error >&2)
 		cp "$source/package-lock.json" "$tools/made-of"
 	fi
-	# The rules' imports are found beside them.
+	# eslint looks for the imports of its configuration next to that file.
 	cp "$source/eslint.config.mjs" "$tools"
 	git ls-files -z '*.js' '*.mjs' ':!scripts' |
 		xargs -0 "$tools/node_modules/.bin/eslint" --config "$tools/eslint.config.mjs"
 }
 
-[ $# -gt 0 ] || set -- go shell js
+# mypy checks the calls of packages that the tests install.
+lint_python() {
+	scripts/install-python.sh .tools/engine gpu/requirements-test.txt
+	(
+		cd gpu
+		../.tools/engine/bin/ruff check --quiet --no-cache .
+		../.tools/engine/bin/ruff format --check --quiet --no-cache .
+		../.tools/engine/bin/mypy --cache-dir ../.tools/engine/mypy
+	)
+}
+
+[ $# -gt 0 ] || set -- format go shell js docker python
 for part in "$@"; do
 	case $part in
-	go | shell | js) "lint_$part" ;;
-	*) echo "lint.sh: $part is not one of go, shell or js" >&2; exit 2 ;;
+	format | go | shell | js | docker | python) took "lint $part" "lint_$part" ;;
+	*) echo "lint.sh: $part is not one of format, go, shell, js, docker or python" >&2; exit 2 ;;
 	esac
 done

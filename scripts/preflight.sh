@@ -24,8 +24,9 @@ run)
 soak | test-comfyui) needs="go certificates ffmpeg" ;;
 run-llm | test-llm | run-gpu | test-gpu | bench-gpu) needs="go certificates ffmpeg curl python" ;;
 lint) needs="go certificates $linters" ;;
+audit) needs="certificates python npm" ;;
 check) needs="go certificates $linters ffmpeg" ;;
-test | race | audit | test-update) needs=$tests ;;
+test | race | test-update) needs=$tests ;;
 bench) needs="$tests nginx" ;;
 licenses) needs="go certificates python" ;;
 sbom) needs="go certificates python${IMAGES:+ docker}" ;;

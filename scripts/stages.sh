@@ -1,10 +1,12 @@
 # shellcheck shell=sh
-# Functions that the scripts for checks and tests share. They source this file.
+# Functions for the scripts that lint and test, which source this file.
 
 GO=${GO:-go}
-# Without caches, compiling takes longer than all tests. Nobody debugs test binaries:
-# leaving out debug information saves a fifth of the time. Optimizing CDK's large bindings
-# takes longer than running them.
+# limit is how long the tests of one package may take. Each wait in them is much shorter: see
+# testkit/patience.
+limit=20m
+# Without caches, compiling takes longer than all tests. Leaving out debug information saves a
+# fifth of that, and optimizing CDK's large bindings takes longer than running them.
 undebugged="-ldflags=-w -gcflags=all=-dwarf=false '-gcflags=github.com/aws/aws-cdk-go/...=-N -l -dwarf=false'"
 
 # took NAME COMMAND…: runs the command and prints how long it took.
@@ -24,23 +26,15 @@ finished() {
 	return "$status"
 }
 
-# formatted fails on code that gofmt would change.
-formatted() {
-	unformatted=$("$("$GO" env GOROOT)/bin/gofmt" -l cmd functions infra shared bench testdata docs scripts packaging)
-	[ -z "$unformatted" ] || { echo "not gofmt-ed: $unformatted" >&2; return 1; }
-}
-
-# released builds as functions and containers are built, so that what one compiles need
-# not be compiled for the others.
+# released builds with the flags of functions and containers, so that all of them share Go's
+# cache.
 released() {
 	CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -trimpath $undebugged" "$GO" "$@"
 }
 
-# raced tests under the race detector. SQLite is C translated to Go, and used by one
-# goroutine at a time: watching its memory takes six times as long and reveals nothing
-# about the code that calls it. What draws and reads pictures, and what packs bytes, works
-# on one goroutine too, on memory that it shares with nobody. Instead of the usual second,
-# a program waits 50 ms at its end for others to race with.
+# raced tests under the race detector. It does not watch packages that work on one goroutine:
+# SQLite, which is C translated to Go and takes six times as long under it, pictures and
+# compression. At the end, programs wait 50 ms for late races, not the usual second.
 raced() {
 	GORACE="atexit_sleep_ms=50 ${GORACE:-}" CGO_ENABLED=1 GOFLAGS="${GOFLAGS:-} $undebugged" "$GO" test -race \
 		'-gcflags=modernc.org/sqlite/lib=-race=false -d=checkptr=0 -dwarf=false' \
@@ -52,14 +46,14 @@ raced() {
 		'-gcflags=compress/...=-race=false -d=checkptr=0 -dwarf=false' "$@"
 }
 
-# failures LOG: writes to test-output/failed what in the log tells of a failure. Of a log that is
-# none of go test these are its last lines.
+# failures LOG: appends the failures in a log of go test to test-output/failed, and the last
+# lines of any other log.
 failures() {
 	found=$(awk -f scripts/failures.awk "$1")
 	echo "${found:-$(tail -n 5 "$1")}" >>test-output/failed
 }
 
-# told COMMAND…: runs the command, and keeps what it prints if it fails, for retold.
+# told COMMAND…: runs the command. If it fails, retold repeats its failures.
 told() (
 	log=$(mktemp test-output/told.XXXXXX)
 	{ "$@" 2>&1 || touch "$log.failed"; } | tee "$log"
@@ -72,16 +66,15 @@ told() (
 	exit 1
 )
 
-# retold prints at the end of all what has failed, which may be far above by then.
+# retold prints all failures again, at the end, as they may be far above by then.
 retold() {
 	[ ! -s test-output/failed ] || { echo "--- FAILED:"; cat test-output/failed; } >&2
 }
 
-# tested HOW FLAGS… PACKAGES…: runs tests, HOW being "released test" or "raced". Where
-# TRY_AGAIN is set, tests that fail are run once more by themselves, if failed-tests.awk
-# allows it. Those that pass then are written to test-output/unsteady: they are to be mended,
-# and until then do not hold up a change that has nothing to do with them.
-# It is a shell of its own, so that its variables are not those of its callers.
+# tested HOW FLAGS… PACKAGES…: runs tests, HOW being "released test" or "raced". If TRY_AGAIN
+# is set, each test that fails runs once more without the others, if failed-tests.awk allows it. Tests
+# that pass then are listed in test-output/unsteady, to be mended.
+# It runs in a subshell, to keep its variables from its callers.
 # shellcheck disable=SC2086 # a command
 tested() (
 	how=$1
@@ -102,12 +95,13 @@ tested() (
 	fi
 	sed 's/^/first try: /' "$first"
 	echo "$failed" | while read -r package test; do
-		told $how -vet=off -timeout 60m -count=1 -run "^$test\$" "$package" || { failures "$first"; exit 1; }
+		told $how -vet=off -timeout "$limit" -count=1 -run "^$test\$" "$package" || { failures "$first"; exit 1; }
 		echo "$package $test" >>test-output/unsteady
 	done
 )
 
-# in_turn STAGE…: runs all, each in a shell of its own, and prints how long each took.
+# in_turn STAGE…: runs the stages, each in a subshell, and prints how long each took. It fails
+# at the end if any stage failed.
 in_turn() (
 	failed=0
 	for stage; do

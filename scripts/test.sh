@@ -1,61 +1,58 @@
 #!/bin/sh
-# All checks and tests, and how long each took. A missing tool is a failure, never a skip.
-# PACKAGES="./shared/domain/job …" runs only the format, the tools and the tests of these
-# packages.
+# Runs all tests, and prints how long each stage took. A missing tool is a failure, never a
+# skip.
+# PACKAGES="./shared/domain/job …" runs only the tests of these packages.
 set -eu
 cd "$(dirname "$0")/.."
 . scripts/stages.sh
 
 scripts/preflight.sh test
 
-# Some tests mount a small disk to fill it, which needs root, or root in a user namespace
-# of its own. Nothing can be installed for the system there.
+# Some tests mount a small disk to fill it. Without root they run as root of a user namespace.
+# System packages cannot be installed there.
 if [ "$(uname)" = Linux ] && [ "$(id -u)" -ne 0 ]; then
 	took "tools of the tests" scripts/install-test-tools.sh
 	exec unshare --map-root-user --mount "scripts/$(basename "$0")"
 fi
 
-# What the server edits with is nicer than the server (platform/fence). Beside compilers and
-# linters it would hardly run: here it shares the processors with all others.
+# The server runs its editing programs at a low priority. They would hardly run next to the
+# compiler, so everything here runs at that priority.
 if [ "$(nice 2>/dev/null || echo 18)" -lt 18 ]; then
 	exec nice -n 18 "scripts/$(basename "$0")"
 fi
 
-took gofmt formatted
-# Logs are there, and the screenshots of pages where all tests are run anew.
 rm -rf test-output
-mkdir test-output
-# The race detector takes several times as long, and compiles all anew. It watches
-# what goroutines share within a process: not what draws and reads pictures on one,
-# nor what runs in programs of its own (ffmpeg, and the tests of programs, which run as
-# they are built for users), nor the adapters of AWS, whose records are shared by
-# conditional writes. `make race` watches all. Go keeps the results of what has not changed
-# since: these tests start no program that is built here. GOFLAGS=-count=1 runs them again.
+mkdir test-output # logs and, if all tests run again, screenshots of pages
+
+# The race detector takes several times as long. These packages run under it: those whose
+# goroutines share memory. Left out are packages that draw pictures on one goroutine, that
+# start programs, and the adapters of AWS. `make race` watches everything.
 watched=$("$GO" list ./shared/domain/... ./shared/service/... ./shared/engine/... ./shared/platform/... ./shared/client/... \
 	./shared/adapter/sqlite/... ./shared/adapter/diskblob/... ./shared/adapter/prometheus/... |
 	grep -v -e /engine/preview -e /engine/ffmpeg -e /domain/media -e /platform/lambda -e /platform/fence)
-# What takes longest begins first.
+# The slowest packages start first.
 slow=$(echo "$watched" | grep -x -e '.*/service/gateway' -e '.*/service/api' -e '.*/service/realtime' -e '.*/engine/engineserver' \
 	-e '.*/adapter/sqlite' -e '.*/service/batches')
 watched=$(echo "$slow" && echo "$watched" | grep -vxF "$slow")
 pictures=$("$GO" list ./shared/engine/... | grep -vxF "$watched")
-# What takes longest begins first.
+# This stage leaves out the packages that have another one.
 plain=$("$GO" list ./cmd/cutroom/... ./cmd/... ./shared/adapter/... ./functions/... ./clients/... ./bench/... \
 	./docs/... ./scripts/... ./shared/... | grep -vxF -e "$watched" -e "$pictures" |
 	grep -vx -e cutroom/cmd/cutroom -e cutroom/cmd/cutroom/consoletest -e cutroom/functions -e cutroom/docs -e cutroom/scripts \
 		-e cutroom/shared)
-# trusting HOW FOLDERS FLAGS… PACKAGES…: tests packages, "released test" or "raced". Go keeps
-# the results of those that passed until something changes. What Go does not see of that is
-# in a flag: it names no test to skip, and results are kept for the same flags. The folders
-# have nothing to do with these packages; "." is all of them, for tests that start programs
-# of the machine and of the tools alone.
+
+# trusting HOW FOLDERS FLAGS… PACKAGES…: tests packages, HOW being "released test" or "raced".
+# Go keeps the results of tests that passed until something changes that it knows of. Other
+# changes count by their digest in -skip, which names no test. The tests do not depend on the
+# folders; "." means that they depend on no file that Go does not know of.
 trusting() {
 	how=$1
 	# shellcheck disable=SC2086 # a list of folders
 	unseen=$(scripts/unseen.sh $2) || return 1
 	shift 2
-	tested "$how" -vet=off -timeout 60m -skip "^unseen $unseen$" "$@"
+	tested "$how" -vet=off -timeout "$limit" -skip "^unseen $unseen$" "$@"
 }
+
 if [ -n "${PACKAGES:-}" ]; then
 	took "tools of the tests" scripts/install-test-tools.sh
 	# shellcheck disable=SC2086 # a list of packages
@@ -69,15 +66,16 @@ if [ -n "${PACKAGES:-}" ]; then
 	done
 	exit
 fi
-# What runs in the background ends too if something else fails.
+
+# If a stage fails, those in the background end too.
 trap 'touch test-output/tools-failed; wait; retold' EXIT
-# The tools of the tests are downloaded while the code is compiled, and while the tests run
-# that need none.
+
+# The tools are installed while the code is compiled and the tests run that need none.
 install_tools() {
 	scripts/install-test-tools.sh || { touch test-output/tools-failed; return 1; }
 	touch test-output/tools-installed
 }
-# with_tools COMMAND…: runs the command once the tools of the tests are installed.
+# with_tools COMMAND…: runs the command once the tools are installed.
 with_tools() {
 	until [ -e test-output/tools-installed ]; do
 		[ ! -e test-output/tools-failed ] || return 1
@@ -87,9 +85,14 @@ with_tools() {
 }
 install_tools >test-output/tools.log 2>&1 &
 tools=$!
-# link_programs builds those of cmd. Go dates what it builds anew even if it has not changed, by
-# which its cache of tests takes it for another program: a program is replaced by another
-# alone.
+
+# Everything that the stages share is compiled once, before they run side by side.
+took "compile" released list -test -export ./... >test-output/packages
+
+# The programs of cmd are linked once, for all packages that test them: see programtest.Build.
+# A program is replaced only if it has changed. Its date is part of the key under which Go
+# keeps test results.
+export TEST_PROGRAMS="$PWD/.tools/programs"
 link_programs() {
 	released build -buildvcs=false -o "$TEST_PROGRAMS/built/" ./cmd/cutroom ./cmd/worker ./cmd/realtime || return 1
 	for program in cutroom worker realtime; do
@@ -98,24 +101,20 @@ link_programs() {
 			mv "$TEST_PROGRAMS/built/new" "$TEST_PROGRAMS/$program" || return 1
 	done
 }
-# Go keeps no results of tests that keep screenshots for people to look at.
+took programs link_programs
+
+# The media that many tests send are drawn once for each version of ffmpeg: see mediatest.
+TEST_MEDIA="$PWD/.tools/media/$(ffmpeg -version | cksum | cut -d ' ' -f 1)"
+export TEST_MEDIA
+mkdir -p "$TEST_MEDIA"
+
+# Go keeps no results of tests that write screenshots.
 artifacts=''
 case "${CI:-} ${GOFLAGS:-}" in
 " "*-count=* | [!\ ]*) artifacts='-artifacts -outputdir test-output' ;;
 esac
-# All that the stages below share is compiled once, before they run beside each other.
-# The linter vets it: go vet would read all of it, and what it is made of, once more.
-took "compile" released list -test -export ./... >test-output/packages
-# So that tests that only make test-docker and make bench run go on compiling.
-took "go vet of tests with tags" released vet -tags docker,nginx ./packaging/... ./functions ./bench
-# Programs that many packages test are linked once: see programtest.Build.
-export TEST_PROGRAMS="$PWD/.tools/programs"
-# What many tests send is drawn once, by each ffmpeg that is installed: see mediatest.
-TEST_MEDIA="$PWD/.tools/media/$(ffmpeg -version | cksum | cut -d ' ' -f 1)"
-export TEST_MEDIA
-mkdir -p "$TEST_MEDIA"
-took programs link_programs
-# The tests of the server and of its console are the most work.
+
+# The stages.
 server() {
 	# shellcheck disable=SC2086 # several flags
 	with_tools trusting "released test" "infra functions events bench" $artifacts ./cmd/cutroom
@@ -126,6 +125,9 @@ console() {
 }
 functions() {
 	with_tools trusting "released test" bench ./functions
+}
+engine() {
+	with_tools told scripts/test-engine.sh .tools/engine --ignore tests/models
 }
 deploy() {
 	with_tools trusting "released test" bench -p 2 ./infra/...
@@ -142,17 +144,14 @@ pictures() {
 	# shellcheck disable=SC2086 # a list of packages
 	trusting "released test" . -p 1 $pictures
 }
-# They look at the whole repository, also as Git and Go list it.
+# These read the whole repository, also through Git and Go.
 repository() {
-	with_tools tested "released test" -count=1 -vet=off ./docs ./scripts ./shared
+	with_tools tested "released test" -count=1 -vet=off -timeout "$limit" ./docs ./scripts ./shared
 }
-engine() {
-	with_tools told scripts/test-engine.sh .tools/engine --ignore tests/models
-}
-# Five rows of stages run beside each other, at most seven packages: those of the deploy mostly
-# wait for a local AWS, and those of programs for the programs, while others compute, which
-# keeps two processors busy. With more at once each test would only take longer, beyond what
-# bounds some of them on a busy machine.
+
+# Five rows of stages run side by side, at most seven packages at once. Tests of the deploy and
+# of programs mostly wait while others compute, which keeps two processors busy. With more at
+# once each test would only take longer.
 in_turn server >test-output/server.log 2>&1 &
 server=$!
 in_turn console functions engine >test-output/console.log 2>&1 &
@@ -161,15 +160,9 @@ in_turn deploy programs >test-output/programs.log 2>&1 &
 programs=$!
 in_turn race >test-output/race.log 2>&1 &
 race=$!
-# It mostly waits for registries.
-with_tools told scripts/audit.sh >test-output/audit.log 2>&1 &
-audit=$!
-took lint told scripts/lint.sh
 took "go test of the repository" repository
 took "go test of pictures" pictures
 took "tools of the tests, the rest" finished tools.log "$tools"
-took "vulnerabilities of dependencies" finished audit.log "$audit"
-took "container files" .tools/engine/bin/hadolint Dockerfile gpu/Dockerfile
 took "go test -race, the rest" finished race.log "$race"
 took "go test of the deploy and of programs, the rest" finished programs.log "$programs"
 took "go test of the console, of functions and of the engine server, the rest" finished console.log "$console"
