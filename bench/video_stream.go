@@ -20,7 +20,6 @@ import (
 	"github.com/pion/webrtc/v4"
 	"github.com/pion/webrtc/v4/pkg/media"
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/protobuf/proto"
 
 	"cutroom/shared/platform/clock"
 	"cutroom/shared/platform/vp8/libvpx"
@@ -310,14 +309,10 @@ func (s *stream) offer() (string, error) {
 
 // enter signals until the room has answered.
 func (s *stream) enter(ctx context.Context, url, offer string) (err error) {
-	request, err := proto.Marshal(&livekit.JoinRequest{PublisherOffer: &livekit.SessionDescription{Type: "offer", Sdp: offer}})
-	if err != nil {
-		return err
-	}
-	wrapped, err := proto.Marshal(&livekit.WrappedJoinRequest{JoinRequest: request})
-	if err != nil {
-		return err
-	}
+	request := livekit.Marshal(&livekit.JoinRequest{
+		PublisherOffer: &livekit.SessionDescription{Type: "offer", Sdp: offer},
+	})
+	wrapped := livekit.Marshal(&livekit.WrappedJoinRequest{JoinRequest: request})
 	url += "&join_request=" + base64.RawURLEncoding.EncodeToString(wrapped)
 	if s.signal, _, err = websocket.Dial(ctx, url, nil); err != nil {
 		return err
@@ -329,11 +324,11 @@ func (s *stream) enter(ctx context.Context, url, offer string) (err error) {
 			return err
 		}
 		var message livekit.SignalResponse
-		if err := proto.Unmarshal(content, &message); err != nil {
+		if err := livekit.Unmarshal(content, &message); err != nil {
 			return err
 		}
-		if answer := message.GetAnswer(); answer != nil {
-			return s.peer.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeAnswer, SDP: answer.GetSdp()})
+		if answer := message.Answer; answer != nil {
+			return s.peer.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeAnswer, SDP: answer.Sdp})
 		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-	"google.golang.org/protobuf/proto"
 
 	"cutroom/shared/service/realtime/livekit"
 	"cutroom/shared/testkit/awstest"
@@ -88,25 +87,25 @@ func (c *client) joinsRoom(t *testing.T, by *instance) {
 			t.Fatalf("the server offers no media: %v", err)
 		}
 		var message livekit.SignalResponse
-		if err := proto.Unmarshal(content, &message); err != nil {
+		if err := livekit.Unmarshal(content, &message); err != nil {
 			t.Fatal(err)
 		}
-		if join := message.GetJoin(); join != nil {
-			told = join.GetIceServers()
+		if join := message.Join; join != nil {
+			told = join.IceServers
 		}
-		if offer := message.GetOffer(); offer != nil {
-			for line := range strings.Lines(offer.GetSdp()) {
+		if offer := message.Offer; offer != nil {
+			for line := range strings.Lines(offer.Sdp) {
 				if strings.HasPrefix(line, "a=candidate:") && !strings.Contains(line, " "+publicAddress+" ") {
 					t.Errorf("clients are told %s", line)
 				}
 			}
-			if !strings.Contains(offer.GetSdp(), " "+publicAddress+" ") {
-				t.Errorf("clients are not told the public address: %s", offer.GetSdp())
+			if !strings.Contains(offer.Sdp, " "+publicAddress+" ") {
+				t.Errorf("clients are not told the public address: %s", offer.Sdp)
 			}
 			break
 		}
 	}
-	if len(told) != 1 || told[0].GetUrls()[0] != relayURL || told[0].GetCredential() == "" {
+	if len(told) != 1 || told[0].Urls[0] != relayURL || told[0].Credential == "" {
 		t.Errorf("clients are told of %v", told)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-	"google.golang.org/protobuf/proto"
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/service/realtime/livekit"
@@ -48,8 +47,8 @@ func liveServer(t *testing.T, inRoom func(session *websocket.Conn, r *http.Reque
 		}
 		defer room.CloseNow()
 		inRoom(<-sessions, r)
-		leave, _ := proto.Marshal(
-			&livekit.SignalResponse{Message: &livekit.SignalResponse_Leave{Leave: &livekit.LeaveRequest{}}})
+		leave := livekit.Marshal(
+			&livekit.SignalResponse{Leave: &livekit.LeaveRequest{}})
 		_ = room.Write(r.Context(), websocket.MessageBinary, leave)
 		_, _, _ = room.Read(r.Context()) // until the client closes
 	})

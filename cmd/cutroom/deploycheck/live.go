@@ -10,7 +10,6 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/pion/webrtc/v4"
-	"google.golang.org/protobuf/proto"
 
 	"cutroom/shared/service/realtime/livekit"
 )
@@ -118,14 +117,14 @@ func awaitOffer(ctx context.Context, signalling *websocket.Conn) (string, error)
 			return "", fmt.Errorf("wait for the room's media: %w", err)
 		}
 		var told livekit.SignalResponse
-		if err := proto.Unmarshal(content, &told); err != nil {
+		if err := livekit.Unmarshal(content, &told); err != nil {
 			return "", fmt.Errorf("read a message of the room: %w", err)
 		}
-		if told.GetLeave() != nil {
+		if told.Leave != nil {
 			return "", errors.New("the room sends everybody away")
 		}
-		if offer := told.GetOffer(); offer != nil {
-			return offer.GetSdp(), nil
+		if offer := told.Offer; offer != nil {
+			return offer.Sdp, nil
 		}
 	}
 }
@@ -143,12 +142,9 @@ func answerOffer(ctx context.Context, signalling *websocket.Conn, peer *webrtc.P
 	if err != nil {
 		return fmt.Errorf("answer the room's offer: %w", err)
 	}
-	content, err := proto.Marshal(&livekit.SignalRequest{Message: &livekit.SignalRequest_Answer{
+	content := livekit.Marshal(&livekit.SignalRequest{
 		Answer: &livekit.SessionDescription{Type: "answer", Sdp: answer.SDP},
-	}})
-	if err != nil {
-		return err
-	}
+	})
 	if err := signalling.Write(ctx, websocket.MessageBinary, content); err != nil {
 		return fmt.Errorf("answer the room's offer: %w", err)
 	}

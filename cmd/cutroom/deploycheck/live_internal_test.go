@@ -10,7 +10,6 @@ import (
 
 	"github.com/coder/websocket"
 	"github.com/pion/webrtc/v4"
-	"google.golang.org/protobuf/proto"
 
 	"cutroom/shared/service/realtime/livekit"
 )
@@ -38,12 +37,9 @@ func offerAt(t *testing.T, address string) string {
 // A task that is not there at the address that its room tells is named with it.
 func TestATaskThatNobodyReaches(t *testing.T) {
 	const nobody = "198.51.100.1" // of documentation (RFC 5737)
-	content, err := proto.Marshal(&livekit.SignalResponse{Message: &livekit.SignalResponse_Offer{
+	content := livekit.Marshal(&livekit.SignalResponse{
 		Offer: &livekit.SessionDescription{Type: "offer", Sdp: offerAt(t, nobody)},
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	})
 	answered := make(chan struct{})
 	room := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		socket, err := websocket.Accept(w, r, nil)

@@ -36,12 +36,10 @@ func beyond(caller netip.Addr, header http.Header, trusted []netip.Prefix) netip
 	isTrusted := func() bool {
 		return slices.ContainsFunc(trusted, func(p netip.Prefix) bool { return p.Contains(caller) })
 	}
-	hops := strings.Split(strings.Join(header.Values("X-Forwarded-For"), ","), ",")
-	for _, hop := range slices.Backward(hops) {
-		if !isTrusted() {
-			break
-		}
-		address, err := netip.ParseAddr(strings.TrimSpace(hop))
+	for hops := strings.Join(header.Values("X-Forwarded-For"), ","); hops != "" && isTrusted(); {
+		last := strings.LastIndexByte(hops, ',')
+		address, err := netip.ParseAddr(strings.TrimSpace(hops[last+1:]))
+		hops = hops[:max(last, 0)]
 		if err != nil {
 			break
 		}

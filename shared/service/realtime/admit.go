@@ -11,6 +11,7 @@ import (
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/session"
+	"cutroom/shared/platform/httpserver"
 )
 
 // refusal is why a connection gets no session
@@ -59,7 +60,7 @@ type admission struct {
 func (s *Server) admit(ctx context.Context, r *http.Request) (admission, error) {
 	secret := r.Header.Get("x-api-key")
 	if secret == "" {
-		secret = r.URL.Query().Get("api_key")
+		secret = httpserver.Parameter(r, "api_key")
 	}
 	who, err := s.config.Authenticator.Authenticate(ctx, secret)
 	if fault.Is(err, fault.Unauthorized) {
@@ -77,7 +78,7 @@ func (s *Server) admit(ctx context.Context, r *http.Request) (admission, error) 
 	if who.CheckRoutes(credential.RealtimeRoutes) != nil {
 		return admission{who: who}, routeRefused
 	}
-	m, ok := s.config.Catalog.Find(r.URL.Query().Get("model"))
+	m, ok := s.config.Catalog.Find(httpserver.Parameter(r, "model"))
 	if !ok || !m.Realtime || !who.AllowsModel(m.Names()...) {
 		return admission{who: who}, modelRefused
 	}
@@ -85,7 +86,7 @@ func (s *Server) admit(ctx context.Context, r *http.Request) (admission, error) 
 	if !who.Scope().AllowsOrigin(origin) || origin != "" && !s.config.Origins.Allows(origin) {
 		return admission{who: who}, originRefused
 	}
-	return admission{who, m, baseOf(r), r.URL.Query().Get("queue")}, nil
+	return admission{who, m, baseOf(r), httpserver.Parameter(r, "queue")}, nil
 }
 
 // openOrWait takes a slot. If none is free and the client asks for it, the client waits

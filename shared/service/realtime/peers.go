@@ -147,7 +147,7 @@ func (s *Server) passOn(w http.ResponseWriter, r *http.Request, name string, gon
 	defer cancel()
 	// What is passed on ends with the server.
 	defer context.AfterFunc(s.passing, cancel)()
-	s.peers.proxy(address, w.Header()).ServeHTTP(w, r.WithContext(ctx))
+	s.peers.proxy(address, r.URL.RawQuery, w.Header()).ServeHTTP(w, withoutQuery(r.WithContext(ctx)))
 	return true
 }
 
@@ -157,13 +157,23 @@ func cannotReach(w http.ResponseWriter) {
 	answerDetail(w, http.StatusServiceUnavailable, "The room cannot be reached now. Try again.")
 }
 
-// proxy returns what passes a request on to an address, upgrades included. The header
-// fields of the answer replace those that have been set.
-func (p *peers) proxy(address string, set http.Header) http.Handler {
+// withoutQuery returns a request without its query, which the library would otherwise parse:
+// it may have 20,000 parameters, and the other instance verifies the token.
+func withoutQuery(r *http.Request) *http.Request {
+	at := *r.URL
+	at.RawQuery = ""
+	r.URL = &at
+	return r
+}
+
+// proxy returns a handler that passes a request on to an address with the query, upgrades
+// included. The header fields of the answer replace the fields that have been set.
+func (p *peers) proxy(address, query string, set http.Header) http.Handler {
 	upgraded := false
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(&url.URL{Scheme: "http", Host: address})
+			r.Out.URL.RawQuery = query
 			// The answer tells the caller addresses of this server as the caller knows it.
 			r.Out.Host = r.In.Host
 			if strings.HasPrefix(baseOf(r.In), "wss:") {

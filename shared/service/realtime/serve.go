@@ -50,6 +50,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serveSession serves one connection of a session until it ends.
 func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
+	httpserver.TrimUpgrade(r.Header)
 	if status, detail := handshake(r); status != 0 {
 		s.answerPlain(w, r, status, detail)
 		return

@@ -104,7 +104,7 @@ func (c *connection) openLive(timing bool) (*live, error) {
 	defer c.mu.Unlock()
 	if c.life.Err() != nil {
 		codec.Close()
-		opened.Close(livekit.DisconnectReason_ROOM_DELETED)
+		opened.Close(livekit.ReasonRoomDeleted)
 		return nil, c.life.Err()
 	}
 	c.live = l
@@ -125,9 +125,9 @@ func (c *connection) leaveRoom(why *ending) {
 	if l == nil {
 		return
 	}
-	reason := livekit.DisconnectReason_ROOM_DELETED
+	reason := livekit.ReasonRoomDeleted
 	if why == endedByStop {
-		reason = livekit.DisconnectReason_SERVER_SHUTDOWN
+		reason = livekit.ReasonServerShutdown
 	}
 	l.room.Close(reason)
 }

@@ -87,7 +87,7 @@ func TestEndsOfLiveVideo(t *testing.T) {
 				return w.mint(studio, credential.Scope{MaxSession: 10 * time.Second}, time.Minute)
 			},
 			reason: "max_session_duration", code: websocket.StatusNormalClosure, text: "Maximum session duration reached.",
-			left: livekit.DisconnectReason_ROOM_DELETED,
+			left: livekit.ReasonRoomDeleted,
 		},
 		"a key that is revoked": {
 			setup: setup{times: realtime.Times{Revocation: 50 * time.Millisecond}},
@@ -102,22 +102,22 @@ func TestEndsOfLiveVideo(t *testing.T) {
 				}
 			},
 			reason: "key_revoked", code: websocket.StatusPolicyViolation, text: "Invalid API key",
-			left: livekit.DisconnectReason_ROOM_DELETED,
+			left: livekit.ReasonRoomDeleted,
 		},
 		"a stop of the server": {
 			end:    func(_ *testing.T, w *world, _ *videoClient) { go w.stop() },
 			reason: "server_stopping", code: websocket.StatusGoingAway, text: "The server is stopping.",
-			left: livekit.DisconnectReason_SERVER_SHUTDOWN,
+			left: livekit.ReasonServerShutdown,
 		},
 		"a lost control channel": {
 			end:  func(_ *testing.T, _ *world, c *videoClient) { c.drop() },
-			left: livekit.DisconnectReason_ROOM_DELETED,
+			left: livekit.ReasonRoomDeleted,
 		},
 		"an engine that fails": {
 			setup:  setup{engine: &failing{}},
 			end:    func(_ *testing.T, _ *world, c *videoClient) { c.say(`{"type":"prompt","prompt":"fail"}`) },
 			reason: "internal_error", code: websocket.StatusInternalError, text: "Internal error",
-			left: livekit.DisconnectReason_ROOM_DELETED,
+			left: livekit.ReasonRoomDeleted,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +136,7 @@ func TestEndsOfLiveVideo(t *testing.T) {
 				of.end(t, w, c)
 			}
 			for _, one := range []*livekittest.Client{c.Client, viewer} {
-				if leave := one.Left(); leave.GetReason() != of.left || leave.GetAction() != livekit.LeaveRequest_DISCONNECT {
+				if leave := one.Left(); leave.Reason != of.left || leave.Action != livekit.ActionDisconnect {
 					t.Errorf("the room ends with %v", leave)
 				}
 			}
@@ -470,7 +470,7 @@ func TestLiveVideoLeavesNothingBehind(t *testing.T) {
 			live.Left()
 			live.Close()
 		case 2: // the room first
-			live.Say(&livekit.SignalRequest{Message: &livekit.SignalRequest_Leave{Leave: &livekit.LeaveRequest{}}})
+			live.Say(&livekit.SignalRequest{Leave: &livekit.LeaveRequest{}})
 			live.Left()
 			live.Close()
 			c.drop()

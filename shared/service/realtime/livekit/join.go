@@ -1,22 +1,22 @@
 package livekit
 
 import (
-	"bytes"
-	"compress/gzip"
 	"encoding/base64"
-	"io"
 	"net/http"
-	"net/url"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
-
 	"cutroom/shared/domain/fault"
+	"cutroom/shared/platform/httpserver"
 )
 
-// maxJoin is how long a join request may be, in bytes, also once it is expanded: it
-// contains one session description.
-const maxJoin = 256 << 10
+const (
+	// MaxJoin is the maximum size of a join request in bytes, after it is expanded: it
+	// contains a session description.
+	MaxJoin = 128 << 10
+	// MaxResume is the maximum size of one that only resumes. Those of clients have 150
+	// bytes.
+	MaxResume = 4 << 10
+)
 
 // Version is one of the two ways to signal.
 type Version int
@@ -31,8 +31,6 @@ const (
 // Join is a request to open a room's signalling.
 type Join struct {
 	Version Version
-	// Token is what admits to the room.
-	Token string
 	// Resume is the sid of the participant whose signalling was lost and is to go on,
 	// empty for one that joins.
 	Resume string
@@ -40,33 +38,33 @@ type Join struct {
 	Request *JoinRequest
 }
 
-// ReadJoin reads the request that opens a room's signalling in the version.
+// ReadJoin reads the request that opens a room's signalling in the version. Its join request
+// has at most that many bytes, before and after it is expanded.
 //
 // Errors: fault.Invalid.
-func ReadJoin(r *http.Request, version Version) (join Join, err error) {
-	query := r.URL.Query()
-	join = Join{Version: version, Token: tokenOf(r, query), Request: &JoinRequest{}}
+func ReadJoin(r *http.Request, version Version, most int) (join Join, err error) {
+	join = Join{Version: version, Request: &JoinRequest{}}
 	if version == Version0 {
-		if query.Get("reconnect") == "1" || query.Get("reconnect") == "true" {
-			join.Resume = query.Get("sid")
+		if again := httpserver.Parameter(r, "reconnect"); again == "1" || again == "true" {
+			join.Resume = httpserver.Parameter(r, "sid")
 		}
 		return join, nil
 	}
-	if wrapped := query.Get("join_request"); wrapped != "" {
-		if join.Request, err = unwrap(wrapped); err != nil {
+	if wrapped := httpserver.Parameter(r, "join_request"); wrapped != "" {
+		if join.Request, err = unwrap(wrapped, most); err != nil {
 			return Join{}, err
 		}
 	}
-	if join.Request.GetReconnect() {
-		join.Resume = join.Request.GetParticipantSid()
+	if join.Request.Reconnect {
+		join.Resume = join.Request.ParticipantSid
 	}
 	return join, nil
 }
 
-// tokenOf returns the token of a request: browsers have no header fields of their own
-// for a WebSocket.
-func tokenOf(r *http.Request, query url.Values) string {
-	if token := query.Get("access_token"); token != "" {
+// TokenOf returns the token of a request, a query parameter or a bearer token: browsers cannot
+// set header fields of a WebSocket.
+func TokenOf(r *http.Request) string {
+	if token := httpserver.Parameter(r, "access_token"); token != "" {
 		return token
 	}
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
@@ -76,45 +74,33 @@ func tokenOf(r *http.Request, query url.Values) string {
 	return token
 }
 
-func errJoin() error { return fault.New(fault.Invalid, "join_request is no join request.") }
-
 // unwrap decodes the parameter join_request.
 //
 // Errors: fault.Invalid.
-func unwrap(text string) (*JoinRequest, error) {
+func unwrap(text string, most int) (*JoinRequest, error) {
+	if base64.RawURLEncoding.DecodedLen(len(text)) > most {
+		return nil, fault.New(fault.Invalid, "join_request has more than %d bytes.", most)
+	}
+	malformed := fault.New(fault.Invalid, "join_request is malformed or, when expanded, has more than %d bytes.", most)
 	// Clients differ in whether they pad.
 	wrapped, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(text, "="))
 	if err != nil {
-		return nil, errJoin()
+		return nil, malformed
 	}
 	var envelope WrappedJoinRequest
-	if proto.Unmarshal(wrapped, &envelope) != nil {
-		return nil, errJoin()
+	if Unmarshal(wrapped, &envelope) != nil {
+		return nil, malformed
 	}
-	content := envelope.GetJoinRequest()
-	if envelope.GetCompression() == WrappedJoinRequest_GZIP {
-		if content, err = expand(content); err != nil {
-			return nil, err
+	content := envelope.JoinRequest
+	if envelope.Compression == Gzip {
+		var ok bool
+		if content, ok = gunzip(content, most); !ok {
+			return nil, malformed
 		}
 	}
 	request := &JoinRequest{}
-	if len(content) > maxJoin || proto.Unmarshal(content, request) != nil {
-		return nil, errJoin()
+	if Unmarshal(content, request) != nil {
+		return nil, malformed
 	}
 	return request, nil
-}
-
-// expand expands what was compressed by gzip.
-//
-// Errors: fault.Invalid.
-func expand(compressed []byte) ([]byte, error) {
-	reader, err := gzip.NewReader(bytes.NewReader(compressed))
-	if err != nil {
-		return nil, errJoin()
-	}
-	content, err := io.ReadAll(io.LimitReader(reader, maxJoin+1))
-	if err != nil {
-		return nil, errJoin()
-	}
-	return content, nil
 }

@@ -7,35 +7,30 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"reflect"
+	"strings"
 	"testing"
 	"time"
-
-	"google.golang.org/protobuf/proto"
 
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/service/realtime/livekit"
 )
 
 // encode returns a join request as clients send it.
-func encode(t testing.TB, join *livekit.JoinRequest, compressed bool) []byte {
-	t.Helper()
-	content, err := proto.Marshal(join)
-	if err != nil {
-		t.Fatal(err)
+func encode(join *livekit.JoinRequest, compressed bool) []byte {
+	content := livekit.Marshal(join)
+	if !compressed {
+		return livekit.Marshal(&livekit.WrappedJoinRequest{JoinRequest: content})
 	}
-	wrapped := &livekit.WrappedJoinRequest{JoinRequest: content}
-	if compressed {
-		var b bytes.Buffer
-		w := gzip.NewWriter(&b)
-		w.Write(content)
-		w.Close()
-		wrapped = &livekit.WrappedJoinRequest{Compression: livekit.WrappedJoinRequest_GZIP, JoinRequest: b.Bytes()}
-	}
-	content, err = proto.Marshal(wrapped)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return content
+	return livekit.Marshal(&livekit.WrappedJoinRequest{Compression: livekit.Gzip, JoinRequest: zipped(content)})
+}
+
+func zipped(content []byte) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	w.Write(content)
+	w.Close()
+	return b.Bytes()
 }
 
 func request(query url.Values) *http.Request {
@@ -47,19 +42,20 @@ func TestReadJoin(t *testing.T) {
 		PublisherOffer: &livekit.SessionDescription{Type: "offer", Sdp: "v=0", Id: 7}, Reconnect: true, ParticipantSid: "PA_1",
 	}
 	for name, text := range map[string]string{
-		"plain":      base64.URLEncoding.EncodeToString(encode(t, asked, false)),
-		"compressed": base64.URLEncoding.EncodeToString(encode(t, asked, true)),
-		"unpadded":   base64.RawURLEncoding.EncodeToString(encode(t, asked, true)),
+		"plain":      base64.URLEncoding.EncodeToString(encode(asked, false)),
+		"compressed": base64.URLEncoding.EncodeToString(encode(asked, true)),
+		"unpadded":   base64.RawURLEncoding.EncodeToString(encode(asked, true)),
 	} {
-		join, err := livekit.ReadJoin(request(url.Values{"join_request": {text}, "access_token": {"t"}}), livekit.Version1)
-		if err != nil || !proto.Equal(join.Request, asked) || join.Resume != "PA_1" || join.Token != "t" {
+		r := request(url.Values{"join_request": {text}, "access_token": {"t"}})
+		join, err := livekit.ReadJoin(r, livekit.Version1, livekit.MaxJoin)
+		if err != nil || !reflect.DeepEqual(join.Request, asked) || join.Resume != "PA_1" || livekit.TokenOf(r) != "t" {
 			t.Errorf("%s: %+v, %v", name, join, err)
 		}
 	}
 	r := request(url.Values{"reconnect": {"1"}, "sid": {"PA_2"}})
 	r.Header.Set("Authorization", "bearer header")
-	join, err := livekit.ReadJoin(r, livekit.Version0)
-	if err != nil || join.Resume != "PA_2" || join.Token != "header" || join.Request.GetPublisherOffer() != nil {
+	join, err := livekit.ReadJoin(r, livekit.Version0, livekit.MaxJoin)
+	if err != nil || join.Resume != "PA_2" || livekit.TokenOf(r) != "header" || join.Request.PublisherOffer != nil {
 		t.Errorf("version 0: %+v, %v", join, err)
 	}
 }
@@ -69,11 +65,11 @@ func TestJoinsThatAreNone(t *testing.T) {
 	bomb := &livekit.JoinRequest{ParticipantSid: string(make([]byte, 10<<20))}
 	for name, text := range map[string]string{
 		"not base64": "?", "no message": base64.URLEncoding.EncodeToString([]byte{0xff}),
-		"a bomb": base64.URLEncoding.EncodeToString(encode(t, bomb, true)),
+		"a bomb": base64.URLEncoding.EncodeToString(encode(bomb, true)),
 		"not compressed": base64.URLEncoding.EncodeToString(
-			[]byte{8, byte(livekit.WrappedJoinRequest_GZIP), 18, 2, 'n', 'o'}),
+			[]byte{8, byte(livekit.Gzip), 18, 2, 'n', 'o'}),
 	} {
-		_, err := livekit.ReadJoin(request(url.Values{"join_request": {text}}), livekit.Version1)
+		_, err := livekit.ReadJoin(request(url.Values{"join_request": {text}}), livekit.Version1, livekit.MaxJoin)
 		if !fault.Is(err, fault.Invalid) {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -82,11 +78,11 @@ func TestJoinsThatAreNone(t *testing.T) {
 
 func FuzzReadJoin(f *testing.F) {
 	asked := &livekit.JoinRequest{PublisherOffer: &livekit.SessionDescription{Sdp: "v=0"}}
-	f.Add(encode(f, asked, false))
-	f.Add(encode(f, asked, true))
+	f.Add(encode(asked, false))
+	f.Add(encode(asked, true))
 	f.Fuzz(func(t *testing.T, wrapped []byte) {
 		query := url.Values{"join_request": {base64.URLEncoding.EncodeToString(wrapped)}}
-		join, err := livekit.ReadJoin(request(query), livekit.Version1)
+		join, err := livekit.ReadJoin(request(query), livekit.Version1, livekit.MaxJoin)
 		if err == nil && join.Request == nil || err != nil && !fault.Is(err, fault.Invalid) {
 			t.Errorf("%+v, %v", join, err)
 		}
@@ -113,7 +109,7 @@ func TestTokens(t *testing.T) {
 	}
 	// The head of a token that is not signed, with the claims of this one.
 	unsigned := "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0" + token[bytes.IndexByte([]byte(token), '.'):]
-	for _, wrong := range []string{"", "a.b.c", token + "a", unsigned} {
+	for _, wrong := range []string{"", "a.b.c", token + "a", unsigned, token + strings.Repeat(" ", 1<<10)} {
 		if _, _, err := tokens.Read(wrong); !fault.Is(err, fault.Unauthorized) {
 			t.Errorf("%q: %v", wrong, err)
 		}

@@ -71,7 +71,7 @@ func (w *world) mirror() (r *Room, heard *atomic.Int64) {
 		}
 	}()
 	w.Cleanup(func() {
-		r.Close(livekit.DisconnectReason_ROOM_DELETED)
+		r.Close(livekit.ReasonRoomDeleted)
 		patience.Receive(w, "done", done)
 	})
 	return r, heard

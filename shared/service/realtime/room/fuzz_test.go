@@ -10,7 +10,6 @@ import (
 	"github.com/pion/rtcp"
 	"github.com/pion/sdp/v3"
 	"github.com/pion/webrtc/v4"
-	"google.golang.org/protobuf/proto"
 
 	"cutroom/shared/service/realtime/livekit"
 )
@@ -86,32 +85,28 @@ func FuzzSignals(f *testing.F) {
 	})
 	offer := anOffer(f)
 	for _, seed := range []*livekit.SignalRequest{
-		{Message: &livekit.SignalRequest_Offer{Offer: &livekit.SessionDescription{Type: "offer", Sdp: offer, Id: 1}}},
-		{Message: &livekit.SignalRequest_Offer{}},
-		{Message: &livekit.SignalRequest_Answer{Answer: &livekit.SessionDescription{Type: "answer", Sdp: offer}}},
-		{Message: &livekit.SignalRequest_AddTrack{AddTrack: &livekit.AddTrackRequest{
-			Cid: "camera", Type: livekit.TrackType_VIDEO, Width: 1 << 31, Height: 1, Layers: []*livekit.VideoLayer{{}},
-		}}},
-		{Message: &livekit.SignalRequest_Trickle{Trickle: &livekit.TrickleRequest{CandidateInit: "{"}}},
-		{Message: &livekit.SignalRequest_PingReq{PingReq: &livekit.Ping{Timestamp: -1, Rtt: 1 << 62}}},
+		{Offer: &livekit.SessionDescription{Type: "offer", Sdp: offer, Id: 1}},
+		{Offer: &livekit.SessionDescription{}},
+		{Answer: &livekit.SessionDescription{Type: "answer", Sdp: offer}},
+		{AddTrack: &livekit.AddTrackRequest{
+			Cid: "camera", Type: livekit.TrackVideo, Width: 1 << 31, Height: 1, Layers: []*livekit.VideoLayer{{}},
+		}},
+		{PingReq: &livekit.Ping{Timestamp: -1}},
 	} {
-		content, err := proto.Marshal(seed)
-		if err != nil {
-			f.Fatal(err)
-		}
+		content := livekit.Marshal(seed)
 		f.Add(content, true, true)
 		f.Add(content, false, false)
 	}
 	f.Fuzz(func(t *testing.T, content []byte, newer, publishes bool) {
 		var message livekit.SignalRequest
-		if proto.Unmarshal(content, &message) != nil {
+		if livekit.Unmarshal(content, &message) != nil {
 			return
 		}
 		r, err := server.Open(Config{Account: "acme", Session: "session_1", Heard: func() {}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer r.Close(livekit.DisconnectReason_ROOM_DELETED)
+		defer r.Close(livekit.ReasonRoomDeleted)
 		version := livekit.Version0
 		if newer {
 			version = livekit.Version1
@@ -123,7 +118,7 @@ func FuzzSignals(f *testing.F) {
 		if !r.enter(p) {
 			t.Fatal("a room that is open lets nobody in")
 		}
-		p.welcome(&livekit.JoinRequest{PublisherOffer: message.GetOffer()})
+		p.welcome(&livekit.JoinRequest{PublisherOffer: message.Offer})
 		p.obey(&message)
 		p.obey(&message)
 		if !publishes && len(r.Frames()) > 0 {

@@ -16,6 +16,7 @@ import (
 	"github.com/pion/rtp"
 	"github.com/pion/stun/v3"
 	"github.com/pion/webrtc/v4"
+	"google.golang.org/protobuf/encoding/protowire"
 
 	"cutroom/shared/service/realtime/livekit"
 	"cutroom/shared/service/realtime/livekit/livekittest"
@@ -25,7 +26,7 @@ import (
 // offers sends another offer, changed.
 func offers(c *livekittest.Client, change func(offer string) string) {
 	c.Change = change
-	c.Say(&livekit.SignalRequest{Message: &livekit.SignalRequest_Offer{Offer: c.Offer(9, false)}})
+	c.Say(&livekit.SignalRequest{Offer: c.Offer(9, false)})
 	c.Change = nil
 }
 
@@ -74,7 +75,7 @@ func TestOffersThatLie(t *testing.T) {
 			offers(c, of.change)
 			if !of.refused {
 				livekittest.Await(c, "the offer is answered", c.Answered)
-			} else if leave := c.Left(); leave.GetReason() != livekit.DisconnectReason_JOIN_FAILURE {
+			} else if leave := c.Left(); leave.Reason != livekit.ReasonJoinFailure {
 				t.Errorf("the server ends with %v", leave)
 			}
 		})
@@ -109,9 +110,10 @@ func TestNobodyElseIsCalled(t *testing.T) {
 	}
 	c := livekittest.Join(t, config)
 	for _, candidate := range []string{udp, tcp} {
-		c.Say(&livekit.SignalRequest{Message: &livekit.SignalRequest_Trickle{Trickle: &livekit.TrickleRequest{
-			CandidateInit: fmt.Sprintf(`{"candidate":%q,"sdpMid":"0","sdpMLineIndex":0}`, candidate),
-		}}})
+		// Field 3 of a SignalRequest is a TrickleRequest, whose field 1 is a candidate.
+		trickle := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType),
+			fmt.Sprintf(`{"candidate":%q,"sdpMid":"0","sdpMLineIndex":0}`, candidate))
+		c.Write(protowire.AppendBytes(protowire.AppendTag(nil, 3, protowire.BytesType), trickle))
 	}
 	// One more, who is no such liar, has long seen more than it takes to call.
 	w.join(r, livekit.Version1, false)
@@ -341,7 +343,7 @@ func TestThoseWhoOpenTooMuch(t *testing.T) {
 			c := livekittest.Join(t, w.as(r, livekit.Version1, true))
 			c.Sees(1)
 			opens(c)
-			if leave := c.Left(); leave.GetReason() != livekit.DisconnectReason_JOIN_FAILURE {
+			if leave := c.Left(); leave.Reason != livekit.ReasonJoinFailure {
 				t.Errorf("the server ends with %v", leave)
 			}
 			// It may come again.
@@ -396,7 +398,7 @@ func TestKeyFramesForThoseWhoAsk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer r.Close(livekit.DisconnectReason_ROOM_DELETED)
+	defer r.Close(livekit.ReasonRoomDeleted)
 	viewer := w.join(r, livekit.Version1, false)
 	sends := w.join(r, livekit.Version1, true)
 	keys, began := 0, time.Now()
@@ -465,7 +467,7 @@ func TestATokenAtManyPlaces(t *testing.T) {
 	for range places - 1 {
 		select {
 		case leave := <-leaves:
-			if leave.GetReason() != livekit.DisconnectReason_DUPLICATE_IDENTITY {
+			if leave.Reason != livekit.ReasonDuplicateIdentity {
 				t.Errorf("one is told %v", leave)
 			}
 		case <-time.After(patience.Max):

@@ -10,7 +10,6 @@ import (
 	"github.com/pion/rtcp"
 	"github.com/pion/webrtc/v4"
 	"golang.org/x/time/rate"
-	"google.golang.org/protobuf/proto"
 
 	"cutroom/shared/service/realtime/livekit"
 )
@@ -152,12 +151,12 @@ func (p *participant) detach(socket *websocket.Conn) {
 	}
 	p.socket = nil
 	p.away = time.AfterFunc(resumeTime, func() {
-		p.end(livekit.DisconnectReason_STATE_MISMATCH, livekit.LeaveRequest_DISCONNECT)
+		p.end(livekit.ReasonStateMismatch, livekit.ActionDisconnect)
 	})
 }
 
 // end tells the client to leave, and ends its connections.
-func (p *participant) end(why livekit.DisconnectReason, action livekit.LeaveRequest_Action) {
+func (p *participant) end(why livekit.DisconnectReason, action livekit.LeaveAction) {
 	p.mu.Lock()
 	if p.left {
 		p.mu.Unlock()
@@ -182,10 +181,10 @@ func (p *participant) end(why livekit.DisconnectReason, action livekit.LeaveRequ
 }
 
 // leave returns the message that ends a client's stay.
-func leave(why livekit.DisconnectReason, action livekit.LeaveRequest_Action) *livekit.SignalResponse {
-	return &livekit.SignalResponse{Message: &livekit.SignalResponse_Leave{Leave: &livekit.LeaveRequest{
-		Reason: why, Action: action, CanReconnect: action != livekit.LeaveRequest_DISCONNECT,
-	}}}
+func leave(why livekit.DisconnectReason, action livekit.LeaveAction) *livekit.SignalResponse {
+	return &livekit.SignalResponse{Leave: &livekit.LeaveRequest{
+		Reason: why, Action: action, CanReconnect: action != livekit.ActionDisconnect,
+	}}
 }
 
 // say sends a message, if there is a socket.
@@ -200,16 +199,11 @@ func (p *participant) say(message *livekit.SignalResponse) {
 
 // write writes a message. A client that does not read it loses the socket, and resumes.
 func (p *participant) write(socket *websocket.Conn, message *livekit.SignalResponse) {
-	content, err := proto.Marshal(message)
-	if err != nil {
-		p.room.server.config.Logger.Error("a message of a room cannot be written", "error", err)
-		return
-	}
 	p.talking.Lock()
 	defer p.talking.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), sayTime)
 	defer cancel()
-	_ = socket.Write(ctx, websocket.MessageBinary, content)
+	_ = socket.Write(ctx, websocket.MessageBinary, livekit.Marshal(message))
 }
 
 // offerMedia offers the server's tracks, where the server offers.
@@ -223,7 +217,7 @@ func (p *participant) offerMedia(restart bool) error {
 	offer, err := p.nextOffer(restart)
 	p.mu.Unlock()
 	if offer != nil {
-		p.say(&livekit.SignalResponse{Message: &livekit.SignalResponse_Offer{Offer: offer}})
+		p.say(&livekit.SignalResponse{Offer: offer})
 	}
 	return err
 }
@@ -299,11 +293,10 @@ func (p *participant) readReports(sender *webrtc.RTPSender) {
 
 // trackIDs returns which sections have which of the server's tracks. The caller has
 // locked the participant.
-func (p *participant) trackIDs() map[string]string {
-	ids := map[string]string{}
+func (p *participant) trackIDs() (ids []*livekit.MidTrack) {
 	for _, one := range p.other.GetTransceivers() {
 		if sender := one.Sender(); sender != nil && sender.Track() != nil && one.Mid() != "" {
-			ids[one.Mid()] = sender.Track().ID()
+			ids = append(ids, &livekit.MidTrack{Mid: one.Mid(), TrackID: sender.Track().ID()})
 		}
 	}
 	return ids
@@ -320,9 +313,9 @@ func (p *participant) addSound() {
 	p.mu.Unlock()
 	if pending {
 		// The client offers again, with a section for it.
-		p.say(&livekit.SignalResponse{Message: &livekit.SignalResponse_MediaSectionsRequirement{
+		p.say(&livekit.SignalResponse{
 			MediaSectionsRequirement: &livekit.MediaSectionsRequirement{NumAudios: 1},
-		}})
+		})
 	}
 }
 
@@ -332,5 +325,5 @@ func (p *participant) fails(err error) {
 		return
 	}
 	p.room.server.config.Logger.Debug("a participant cannot be served", "session", p.room.config.Session, "error", err)
-	go p.end(livekit.DisconnectReason_JOIN_FAILURE, livekit.LeaveRequest_DISCONNECT)
+	go p.end(livekit.ReasonJoinFailure, livekit.ActionDisconnect)
 }

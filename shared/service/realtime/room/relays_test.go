@@ -88,14 +88,14 @@ func TestARelayPassesMediaOn(t *testing.T) {
 		Address: "127.0.0.1:0", Wrap: func(c net.PacketConn) net.PacketConn { return guarded{c, &stopped, &passed} },
 	}, Relays{URLs: []string{url}, Secret: []byte(relaySecret)})
 	r, _ := w.mirror()
-	told := w.join(r, livekit.Version0, false).Joined.GetIceServers()
-	if len(told) != 1 || len(told[0].GetUrls()) != 1 || told[0].GetUrls()[0] != url {
+	told := w.join(r, livekit.Version0, false).Joined.IceServers
+	if len(told) != 1 || len(told[0].Urls) != 1 || told[0].Urls[0] != url {
 		t.Fatalf("clients are told of %v, want %s", told, url)
 	}
 	w.reach = func(s *webrtc.SettingEngine, way *webrtc.Configuration) {
 		s.SetICEProxyDialer(throughTLS{trust})
 		way.ICEServers = []webrtc.ICEServer{{
-			URLs: told[0].GetUrls(), Username: told[0].GetUsername(), Credential: told[0].GetCredential(),
+			URLs: told[0].Urls, Username: told[0].Username, Credential: told[0].Credential,
 		}}
 	}
 	for name, version := range map[string]livekit.Version{"version 1": livekit.Version1, "version 0": livekit.Version0} {
@@ -114,7 +114,7 @@ func TestARelayPassesMediaOn(t *testing.T) {
 func TestThereIsNoRelayUnlessOneIsSet(t *testing.T) {
 	w := newWorld(t, nil)
 	r, _ := w.mirror()
-	if told := w.join(r, livekit.Version1, false).Joined.GetIceServers(); len(told) > 0 {
+	if told := w.join(r, livekit.Version1, false).Joined.IceServers; len(told) > 0 {
 		t.Errorf("clients are told of %v", told)
 	}
 }

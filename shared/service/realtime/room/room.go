@@ -222,9 +222,9 @@ func (r *Room) hears() {
 	if !first {
 		return
 	}
-	update := &livekit.SignalResponse{Message: &livekit.SignalResponse_Update{
+	update := &livekit.SignalResponse{
 		Update: &livekit.ParticipantUpdate{Participants: []*livekit.ParticipantInfo{r.hostInfo()}},
-	}}
+	}
 	for _, one := range everyone {
 		one.say(update)
 		one.addSound()
@@ -270,7 +270,7 @@ func (r *Room) Close(why livekit.DisconnectReason) {
 	r.mu.Unlock()
 	var leaving sync.WaitGroup
 	for _, one := range everyone {
-		leaving.Go(func() { one.end(why, livekit.LeaveRequest_DISCONNECT) })
+		leaving.Go(func() { one.end(why, livekit.ActionDisconnect) })
 	}
 	leaving.Wait()
 	r.sound.close()
@@ -291,7 +291,7 @@ func (r *Room) enter(p *participant) bool {
 	r.participants[p.identity] = p
 	r.mu.Unlock()
 	if before != nil {
-		before.end(livekit.DisconnectReason_DUPLICATE_IDENTITY, livekit.LeaveRequest_DISCONNECT)
+		before.end(livekit.ReasonDuplicateIdentity, livekit.ActionDisconnect)
 	}
 	return true
 }
@@ -330,22 +330,22 @@ func (r *Room) hostInfo() *livekit.ParticipantInfo {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	camera := &livekit.TrackInfo{
-		Sid: r.video.ID(), Type: livekit.TrackType_VIDEO, Name: "video", Source: livekit.TrackSource_CAMERA,
+		Sid: r.video.ID(), Type: livekit.TrackVideo, Name: "video", Source: livekit.SourceCamera,
 		MimeType: webrtc.MimeTypeVP8, Stream: cameraStream, Width: max(r.width, 2), Height: max(r.height, 2),
 		Codecs: []*livekit.SimulcastCodecInfo{{MimeType: webrtc.MimeTypeVP8}},
 	}
 	if r.config.FrameTiming {
-		camera.PacketTrailerFeatures = []livekit.PacketTrailerFeature{livekit.PacketTrailerFeature_PTF_USER_TIMESTAMP}
+		camera.PacketTrailerFeatures = []livekit.TrailerFeature{livekit.TrailerUserTimestamp}
 	}
 	info := &livekit.ParticipantInfo{
-		Sid: r.host, Identity: hostName + r.host, State: livekit.ParticipantInfo_ACTIVE, JoinedAt: r.began.Unix(),
+		Sid: r.host, Identity: hostName + r.host, State: livekit.StateActive, JoinedAt: r.began.Unix(),
 		Version: 1, IsPublisher: true, Permission: &livekit.ParticipantPermission{CanPublish: true},
 		Tracks: []*livekit.TrackInfo{camera},
 	}
 	if r.heard {
 		info.Version = 2
 		info.Tracks = append(info.Tracks, &livekit.TrackInfo{
-			Sid: r.audio.ID(), Type: livekit.TrackType_AUDIO, Name: "audio", Source: livekit.TrackSource_MICROPHONE,
+			Sid: r.audio.ID(), Type: livekit.TrackAudio, Name: "audio", Source: livekit.SourceMicrophone,
 			MimeType: webrtc.MimeTypeOpus, Stream: cameraStream,
 			Codecs: []*livekit.SimulcastCodecInfo{{MimeType: webrtc.MimeTypeOpus}},
 		})

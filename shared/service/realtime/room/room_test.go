@@ -34,9 +34,9 @@ func TestARoomSendsBack(t *testing.T) {
 			if heard.Load() == 0 {
 				t.Error("the room heard nothing of the client")
 			}
-			r.Close(livekit.DisconnectReason_ROOM_DELETED)
+			r.Close(livekit.ReasonRoomDeleted)
 			for _, one := range []*livekittest.Client{c, viewer} {
-				if leave := one.Left(); leave.GetAction() != livekit.LeaveRequest_DISCONNECT {
+				if leave := one.Left(); leave.Action != livekit.ActionDisconnect {
 					t.Errorf("the server ends with %v", leave)
 				}
 			}
@@ -84,7 +84,7 @@ func TestATokenTwice(t *testing.T) {
 	first.Sees(5)
 	config.Camera = numbered()
 	second := livekittest.Join(t, config)
-	if leave := first.Left(); leave.GetReason() != livekit.DisconnectReason_DUPLICATE_IDENTITY {
+	if leave := first.Left(); leave.Reason != livekit.ReasonDuplicateIdentity {
 		t.Errorf("the first is told %v", leave)
 	}
 	second.Sees(5)
@@ -101,13 +101,13 @@ func TestManyViewers(t *testing.T) {
 	}
 	tooMany := livekittest.New(t, w.as(r, livekit.Version1, false))
 	tooMany.Dial("")
-	if leave := tooMany.Left(); leave.GetReason() != livekit.DisconnectReason_JOIN_FAILURE {
+	if leave := tooMany.Left(); leave.Reason != livekit.ReasonJoinFailure {
 		t.Errorf("one too many is told %v", leave)
 	}
 	for _, viewer := range viewers {
 		viewer.Sees(3)
 	}
-	viewers[0].Say(&livekit.SignalRequest{Message: &livekit.SignalRequest_Leave{Leave: &livekit.LeaveRequest{}}})
+	viewers[0].Say(&livekit.SignalRequest{Leave: &livekit.LeaveRequest{}})
 	viewers[0].Left()
 	w.join(r, livekit.Version1, false).Sees(3)
 	viewers[1].Sees(3)
@@ -137,23 +137,23 @@ func TestResumptionsThatFail(t *testing.T) {
 	r, _ := w.mirror()
 	c := w.join(r, livekit.Version1, true)
 	c.Sees(1)
-	tells := func(what, token string, sid string, action livekit.LeaveRequest_Action) {
+	tells := func(what, token string, sid string, action livekit.LeaveAction) {
 		t.Helper()
 		one := livekittest.New(t, livekittest.Config{URL: c.URL, Token: token, Version: livekit.Version1})
-		one.Dial("&join_request=" + livekittest.Wrapped(t, &livekit.JoinRequest{Reconnect: true, ParticipantSid: sid}))
-		if leave := one.Left(); leave.GetAction() != action {
+		one.Dial("&join_request=" + livekittest.Wrapped(&livekit.JoinRequest{Reconnect: true, ParticipantSid: sid}))
+		if leave := one.Left(); leave.Action != action {
 			t.Errorf("%s is told %v", what, leave)
 		}
 	}
-	sid := c.Joined.GetParticipant().GetSid()
-	tells("one of another name", c.Token, "PA_1", livekit.LeaveRequest_RECONNECT)
-	tells("one of another token", w.token(r, true), sid, livekit.LeaveRequest_RECONNECT)
+	sid := c.Joined.Participant.Sid
+	tells("one of another name", c.Token, "PA_1", livekit.ActionReconnect)
+	tells("one of another token", w.token(r, true), sid, livekit.ActionReconnect)
 	c.Sees(1)
 	c.Drop()
 	patience.Until(t, "one that stays away is forgotten", func() bool {
-		return r.find(c.Joined.GetParticipant().GetIdentity(), sid) == nil
+		return r.find(c.Joined.Participant.Identity, sid) == nil
 	})
-	tells("one that was away for too long", c.Token, sid, livekit.LeaveRequest_RECONNECT)
-	r.Close(livekit.DisconnectReason_ROOM_DELETED)
-	tells("one of a room that is gone", c.Token, sid, livekit.LeaveRequest_DISCONNECT)
+	tells("one that was away for too long", c.Token, sid, livekit.ActionReconnect)
+	r.Close(livekit.ReasonRoomDeleted)
+	tells("one of a room that is gone", c.Token, sid, livekit.ActionDisconnect)
 }

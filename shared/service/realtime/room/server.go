@@ -126,13 +126,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusMethodNotAllowed, "Method Not Allowed")
 		return
 	}
-	join, err := livekit.ReadJoin(r, version)
+	grant, expired, err := s.authenticate(r, name)
+	if err != nil {
+		refuse(w, http.StatusUnauthorized, err.Error())
+		return
+	}
+	join, err := livekit.ReadJoin(r, version, livekit.MaxJoin)
 	if err != nil {
 		refuse(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	grant, err := s.admit(join, name)
-	switch {
+	switch err := s.admit(join, grant, expired); {
 	case fault.Is(err, fault.NotFound) && join.Resume != "" && !asks:
 		s.sendAway(w, r)
 	case fault.Is(err, fault.NotFound):
@@ -155,13 +159,14 @@ func readPath(path string) (name string, version livekit.Version, asks, known bo
 	return name, version, asks, known
 }
 
-// Gone answers a GET below Path for a room that no server has any longer: whoever wants to
-// resume in it is told to begin anew.
+// Gone answers a GET below Path for a room that no server has any longer: it makes a
+// client that wants to resume join again. No server can verify the token, so Gone reads a join
+// request only up to the size that a client needs to resume.
 func (s *Server) Gone(w http.ResponseWriter, r *http.Request) {
 	s.config.Origins.Allow(w.Header(), r, "X-Request-Id, Allow")
 	w.Header().Set("Cache-Control", "no-store")
 	_, version, asks, known := readPath(r.URL.Path)
-	join, err := livekit.ReadJoin(r, version)
+	join, err := livekit.ReadJoin(r, version, livekit.MaxResume)
 	if known && err == nil && join.Resume != "" && !asks {
 		s.sendAway(w, r)
 		return
@@ -169,26 +174,31 @@ func (s *Server) Gone(w http.ResponseWriter, r *http.Request) {
 	refuse(w, http.StatusNotFound, "There is no such room.")
 }
 
-// admit reads the token of a request that opens the signalling of the room.
+// authenticate verifies the token of a request for the room, and reports whether it has
+// expired.
+//
+// Errors: fault.Unauthorized.
+func (s *Server) authenticate(r *http.Request, name string) (grant livekit.Grant, expired bool, err error) {
+	grant, expired, err = s.tokens.Read(livekit.TokenOf(r))
+	if err == nil && grant.Room != name {
+		err = fault.New(fault.Unauthorized, "The token is of another room.")
+	}
+	return grant, expired, err
+}
+
+// admit reports whether a verified token admits to its room now.
 //
 // Errors: fault.Unauthorized; fault.NotFound when there is no such room any longer.
-func (s *Server) admit(join livekit.Join, name string) (livekit.Grant, error) {
-	grant, expired, err := s.tokens.Read(join.Token)
-	if err != nil {
-		return grant, err
-	}
-	if grant.Room != name {
-		return grant, fault.New(fault.Unauthorized, "The token is of another room.")
-	}
-	r := s.Find(name)
+func (s *Server) admit(join livekit.Join, grant livekit.Grant, expired bool) error {
+	r := s.Find(grant.Room)
 	if r == nil {
-		return grant, fault.New(fault.NotFound, "There is no such room.")
+		return fault.New(fault.NotFound, "There is no such room.")
 	}
-	// Whoever is in the room may come back by the token that they came by.
+	// A client that is in the room may come back with the token that it joined with.
 	if expired && r.find(grant.Identity, join.Resume) == nil {
-		return grant, fault.New(fault.Unauthorized, "The token has expired.")
+		return fault.New(fault.Unauthorized, "The token has expired.")
 	}
-	return grant, nil
+	return nil
 }
 
 // sendAway tells a client that wants to resume in a room that is gone to begin anew.
@@ -199,7 +209,7 @@ func (s *Server) sendAway(w http.ResponseWriter, r *http.Request) {
 	}
 	defer socket.CloseNow()
 	nobody := &participant{room: &Room{server: s}}
-	nobody.write(socket, leave(livekit.DisconnectReason_ROOM_DELETED, livekit.LeaveRequest_DISCONNECT))
+	nobody.write(socket, leave(livekit.ReasonRoomDeleted, livekit.ActionDisconnect))
 	_ = socket.Close(websocket.StatusNormalClosure, "")
 }
 
@@ -207,6 +217,7 @@ func (s *Server) sendAway(w http.ResponseWriter, r *http.Request) {
 //
 // Errors: those of the library, which has answered.
 func accept(w http.ResponseWriter, r *http.Request) (*websocket.Conn, error) {
+	httpserver.TrimUpgrade(r.Header)
 	socket, err := websocket.Accept(w, r, &websocket.AcceptOptions{
 		InsecureSkipVerify: true, CompressionMode: websocket.CompressionDisabled,
 	})
@@ -232,7 +243,7 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request, grant livekit.Gran
 		p := room.find(grant.Identity, join.Resume)
 		if p == nil || p.version != join.Version || !p.attach(socket) {
 			nobody := &participant{room: room}
-			nobody.write(socket, leave(livekit.DisconnectReason_STATE_MISMATCH, livekit.LeaveRequest_RECONNECT))
+			nobody.write(socket, leave(livekit.ReasonStateMismatch, livekit.ActionReconnect))
 			_ = socket.Close(websocket.StatusNormalClosure, "")
 			return
 		}
@@ -247,7 +258,7 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request, grant livekit.Gran
 		return
 	}
 	if !p.attach(socket) || !room.enter(p) {
-		p.end(livekit.DisconnectReason_JOIN_FAILURE, livekit.LeaveRequest_DISCONNECT)
+		p.end(livekit.ReasonJoinFailure, livekit.ActionDisconnect)
 		return
 	}
 	p.welcome(join.Request)
@@ -257,7 +268,7 @@ func (s *Server) join(w http.ResponseWriter, r *http.Request, grant livekit.Gran
 // follow listens to a participant until its socket ends.
 func (s *Server) follow(p *participant, socket *websocket.Conn) {
 	if p.listen(socket) {
-		p.end(livekit.DisconnectReason_CLIENT_INITIATED, livekit.LeaveRequest_DISCONNECT)
+		p.end(livekit.ReasonClientInitiated, livekit.ActionDisconnect)
 		return
 	}
 	p.detach(socket)

@@ -7,7 +7,6 @@ import (
 	"github.com/coder/websocket"
 	"github.com/pion/webrtc/v4"
 	"golang.org/x/time/rate"
-	"google.golang.org/protobuf/proto"
 
 	"cutroom/shared/service/realtime/livekit"
 )
@@ -25,17 +24,21 @@ const (
 	likeVersion, likeProtocol = "1.13.0", 16
 )
 
-// newSignals limits a client's messages: while it joins there are some dozens.
+// newSignals limits the cost of a client's messages a second: while it joins there are some
+// dozens, of which two have 20 kB.
 func newSignals() *rate.Limiter { return rate.NewLimiter(50, 300) }
+
+// costOf returns the cost of a message: 1, and 1 more for each KiB.
+func costOf(message []byte) int { return 1 + len(message)>>10 }
 
 // welcome tells a participant who is here, and begins to negotiate.
 func (p *participant) welcome(join *livekit.JoinRequest) {
-	p.say(&livekit.SignalResponse{Message: &livekit.SignalResponse_Join{Join: p.joined()}})
-	for _, track := range join.GetAddTrackRequests() {
+	p.say(&livekit.SignalResponse{Join: p.joined()})
+	for _, track := range join.AddTrackRequests {
 		p.addTrack(track)
 	}
 	p.fails(p.offerMedia(false))
-	if offer := join.GetPublisherOffer(); offer.GetSdp() != "" {
+	if offer := join.PublisherOffer; offer != nil && offer.Sdp != "" {
 		p.answerOffer(offer)
 	}
 }
@@ -45,7 +48,7 @@ func (p *participant) joined() *livekit.JoinResponse {
 	return &livekit.JoinResponse{
 		Room: &livekit.Room{Sid: r.sid, Name: r.name, CreationTime: r.began.Unix(), NumParticipants: 2},
 		Participant: &livekit.ParticipantInfo{
-			Sid: p.sid, Identity: p.identity, State: livekit.ParticipantInfo_JOINED,
+			Sid: p.sid, Identity: p.identity, State: livekit.StateJoined,
 			JoinedAt: r.server.config.Now().Unix(), Version: 1, IsPublisher: p.publishes,
 			Permission: &livekit.ParticipantPermission{CanSubscribe: true, CanPublish: p.publishes, CanPublishData: p.publishes},
 		},
@@ -66,11 +69,11 @@ func serverInfo() *livekit.ServerInfo {
 
 // resumed tells a participant that it goes on where its signalling was lost.
 func (p *participant) resumed(join *livekit.JoinRequest) {
-	p.say(&livekit.SignalResponse{Message: &livekit.SignalResponse_Reconnect{
+	p.say(&livekit.SignalResponse{
 		Reconnect: &livekit.ReconnectResponse{ServerInfo: serverInfo(), IceServers: p.room.relays()},
-	}})
+	})
 	p.fails(p.offerMedia(true))
-	if offer := join.GetPublisherOffer(); offer.GetSdp() != "" {
+	if offer := join.PublisherOffer; offer != nil && offer.Sdp != "" {
 		p.answerOffer(offer)
 	}
 }
@@ -86,15 +89,15 @@ func (p *participant) listen(socket *websocket.Conn) (left bool) {
 		}
 		var message livekit.SignalRequest
 		switch {
-		case !signals.Allow():
-			go p.end(livekit.DisconnectReason_PARTICIPANT_REMOVED, livekit.LeaveRequest_DISCONNECT)
+		case !signals.AllowN(time.Now(), costOf(content)):
+			go p.end(livekit.ReasonParticipantRemoved, livekit.ActionDisconnect)
 			return false
-		case proto.Unmarshal(content, &message) != nil:
+		case livekit.Unmarshal(content, &message) != nil:
 			// A message of a newer client may be one that this server does not know; none is one
 			// that it cannot read.
 			continue
 		}
-		if message.GetLeave() != nil {
+		if message.Leave != nil {
 			return true
 		}
 		p.obey(&message)
@@ -113,39 +116,40 @@ func read(socket *websocket.Conn) ([]byte, error) {
 
 // obey handles a message. Those that the server has no use for are ignored.
 func (p *participant) obey(message *livekit.SignalRequest) {
-	switch m := message.GetMessage().(type) {
-	case *livekit.SignalRequest_Offer:
-		p.answerOffer(m.Offer)
-	case *livekit.SignalRequest_Answer:
-		p.takeAnswer(m.Answer)
-	case *livekit.SignalRequest_AddTrack:
-		p.addTrack(m.AddTrack)
-	case *livekit.SignalRequest_Ping:
-		p.say(&livekit.SignalResponse{Message: &livekit.SignalResponse_Pong{Pong: time.Now().UnixMilli()}})
-	case *livekit.SignalRequest_PingReq:
-		p.say(&livekit.SignalResponse{Message: &livekit.SignalResponse_PongResp{PongResp: &livekit.Pong{
-			LastPingTimestamp: m.PingReq.GetTimestamp(), Timestamp: time.Now().UnixMilli(),
-		}}})
+	switch {
+	case message.Offer != nil:
+		p.answerOffer(message.Offer)
+	case message.Answer != nil:
+		p.takeAnswer(message.Answer)
+	case message.AddTrack != nil:
+		p.addTrack(message.AddTrack)
+	case message.Ping != nil:
+		now := time.Now().UnixMilli()
+		p.say(&livekit.SignalResponse{Pong: &now})
+	case message.PingReq != nil:
+		p.say(&livekit.SignalResponse{PongResp: &livekit.Pong{
+			LastPingTimestamp: message.PingReq.Timestamp, Timestamp: time.Now().UnixMilli(),
+		}})
 	}
 }
 
 // answerOffer answers an offer of the client.
 func (p *participant) answerOffer(offer *livekit.SessionDescription) {
 	if !p.offers.Allow() {
-		go p.end(livekit.DisconnectReason_PARTICIPANT_REMOVED, livekit.LeaveRequest_DISCONNECT)
+		go p.end(livekit.ReasonParticipantRemoved, livekit.ActionDisconnect)
 		return
 	}
-	if p.publishes && offersAudio(offer.GetSdp()) {
+	if p.publishes && offersAudio(offer.Sdp) {
 		p.room.hears()
 	}
 	p.mu.Lock()
-	answer, err := p.own.answer(offer.GetSdp(), func() error {
+	answer, err := p.own.answer(offer.Sdp, func() error {
 		if p.version == livekit.Version0 {
 			return nil
 		}
 		return p.addTracks()
 	})
-	var ids map[string]string
+	var ids []*livekit.MidTrack
 	if err == nil {
 		ids = p.trackIDs()
 	}
@@ -154,9 +158,9 @@ func (p *participant) answerOffer(offer *livekit.SessionDescription) {
 		p.fails(err)
 		return
 	}
-	p.say(&livekit.SignalResponse{Message: &livekit.SignalResponse_Answer{Answer: &livekit.SessionDescription{
-		Type: "answer", Sdp: answer, Id: offer.GetId(), MidToTrackId: ids,
-	}}})
+	p.say(&livekit.SignalResponse{Answer: &livekit.SessionDescription{
+		Type: "answer", Sdp: answer, Id: offer.Id, MidToTrackId: ids,
+	}})
 }
 
 // takeAnswer takes the client's answer to the server's offer.
@@ -164,7 +168,7 @@ func (p *participant) takeAnswer(answer *livekit.SessionDescription) {
 	if p.version != livekit.Version0 || !p.offers.Allow() {
 		return
 	}
-	text, err := readOffer(answer.GetSdp())
+	text, err := readOffer(answer.Sdp)
 	if err == nil {
 		err = p.other.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeAnswer, SDP: text})
 	}
@@ -190,18 +194,18 @@ func (p *participant) addTrack(asked *livekit.AddTrackRequest) {
 		return
 	}
 	track := &livekit.TrackInfo{
-		Sid: "TR_" + p.room.server.config.NewID(), Type: asked.GetType(), Name: asked.GetName(), Muted: asked.GetMuted(),
-		Width: asked.GetWidth(), Height: asked.GetHeight(), Source: asked.GetSource(), Layers: asked.GetLayers(),
-		MimeType: webrtc.MimeTypeOpus, Stream: asked.GetStream(), PacketTrailerFeatures: asked.GetPacketTrailerFeatures(),
+		Sid: "TR_" + p.room.server.config.NewID(), Type: asked.Type, Name: asked.Name, Muted: asked.Muted,
+		Width: asked.Width, Height: asked.Height, Source: asked.Source, Layers: asked.Layers,
+		MimeType: webrtc.MimeTypeOpus, Stream: asked.Stream, PacketTrailerFeatures: asked.PacketTrailerFeatures,
 	}
-	if asked.GetType() == livekit.TrackType_VIDEO {
-		p.room.announce(asked.GetWidth(), asked.GetHeight())
+	if asked.Type == livekit.TrackVideo {
+		p.room.announce(asked.Width, asked.Height)
 		track.MimeType = webrtc.MimeTypeVP8
 		track.Codecs = []*livekit.SimulcastCodecInfo{
-			{MimeType: webrtc.MimeTypeVP8, Cid: asked.GetCid(), Layers: asked.GetLayers()},
+			{MimeType: webrtc.MimeTypeVP8, Cid: asked.Cid, Layers: asked.Layers},
 		}
 	}
-	p.say(&livekit.SignalResponse{Message: &livekit.SignalResponse_TrackPublished{
-		TrackPublished: &livekit.TrackPublishedResponse{Cid: asked.GetCid(), Track: track},
-	}})
+	p.say(&livekit.SignalResponse{
+		TrackPublished: &livekit.TrackPublishedResponse{Cid: asked.Cid, Track: track},
+	})
 }

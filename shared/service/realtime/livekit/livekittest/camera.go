@@ -30,9 +30,9 @@ func (c *Client) Publish() {
 		c.must(err)
 		go c.readReports(transceiver.Sender())
 	}
-	c.Say(&livekit.SignalRequest{Message: &livekit.SignalRequest_AddTrack{AddTrack: &livekit.AddTrackRequest{
-		Cid: "camera", Type: livekit.TrackType_VIDEO, Width: 640, Height: 360,
-	}}})
+	c.Say(&livekit.SignalRequest{AddTrack: &livekit.AddTrackRequest{
+		Cid: "camera", Type: livekit.TrackVideo, Width: 640, Height: 360,
+	}})
 	c.Negotiate(false)
 	filming, stop := context.WithCancel(c.life)
 	c.filming.Go(func() { c.film(filming, camera, microphone) })

@@ -19,7 +19,6 @@ import (
 	"github.com/pion/rtp/codecs"
 	"github.com/pion/webrtc/v4"
 	"github.com/pion/webrtc/v4/pkg/media/samplebuilder"
-	"google.golang.org/protobuf/proto"
 
 	"cutroom/shared/service/realtime/livekit"
 	"cutroom/shared/testkit/patience"
@@ -143,7 +142,7 @@ func (c *Client) Open() {
 		}
 		_, err := c.Own.CreateDataChannel("_reliable", nil)
 		c.must(err)
-		query = "&join_request=" + Wrapped(c.TB, &livekit.JoinRequest{PublisherOffer: c.Offer(1, false)})
+		query = "&join_request=" + Wrapped(&livekit.JoinRequest{PublisherOffer: c.Offer(1, false)})
 	}
 	c.Dial(query)
 	select {
@@ -169,16 +168,9 @@ func Await[T any](c *Client, what string, from <-chan T) T {
 }
 
 // Wrapped returns a join request as version 1 has it in a query.
-func Wrapped(t testing.TB, join *livekit.JoinRequest) string {
-	t.Helper()
-	content, err := proto.Marshal(join)
-	if err == nil {
-		content, err = proto.Marshal(&livekit.WrappedJoinRequest{JoinRequest: content})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return base64.URLEncoding.EncodeToString(content)
+func Wrapped(join *livekit.JoinRequest) string {
+	return base64.URLEncoding.EncodeToString(
+		livekit.Marshal(&livekit.WrappedJoinRequest{JoinRequest: livekit.Marshal(join)}))
 }
 
 // Forged returns a token with another signature.
@@ -340,10 +332,10 @@ func (c *Client) Drop() { _ = c.socket.CloseNow() }
 // Resume opens the signalling again after it was lost, with an offer that restarts ICE.
 func (c *Client) Resume() {
 	c.Helper()
-	query := "&reconnect=1&sid=" + c.Joined.GetParticipant().GetSid()
+	query := "&reconnect=1&sid=" + c.Joined.Participant.Sid
 	if c.Version == livekit.Version1 {
-		query = "&join_request=" + Wrapped(c.TB, &livekit.JoinRequest{
-			Reconnect: true, ParticipantSid: c.Joined.GetParticipant().GetSid(),
+		query = "&join_request=" + Wrapped(&livekit.JoinRequest{
+			Reconnect: true, ParticipantSid: c.Joined.Participant.Sid,
 		})
 	}
 	c.Dial(query)
@@ -353,9 +345,7 @@ func (c *Client) Resume() {
 
 // Say sends a message. It fails once the signalling is lost.
 func (c *Client) Say(m *livekit.SignalRequest) {
-	content, err := proto.Marshal(m)
-	c.must(err)
-	c.Write(content)
+	c.Write(livekit.Marshal(m))
 }
 
 // Write sends what may be a message.
@@ -370,20 +360,20 @@ func (c *Client) listen(socket *websocket.Conn) {
 			return
 		}
 		var m livekit.SignalResponse
-		c.must(proto.Unmarshal(content, &m))
-		switch m := m.GetMessage().(type) {
-		case *livekit.SignalResponse_Join:
+		c.must(livekit.Unmarshal(content, &m))
+		switch {
+		case m.Join != nil:
 			put(c.joined, m.Join)
-		case *livekit.SignalResponse_Reconnect:
+		case m.Reconnect != nil:
 			put(c.Resumed, struct{}{})
-		case *livekit.SignalResponse_Answer:
-			c.must(c.Own.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeAnswer, SDP: m.Answer.GetSdp()}))
+		case m.Answer != nil:
+			c.must(c.Own.SetRemoteDescription(webrtc.SessionDescription{Type: webrtc.SDPTypeAnswer, SDP: m.Answer.Sdp}))
 			put(c.Answered, struct{}{})
-		case *livekit.SignalResponse_Offer:
-			c.answer(m.Offer.GetSdp())
-		case *livekit.SignalResponse_Update:
+		case m.Offer != nil:
+			c.answer(m.Offer.Sdp)
+		case m.Update != nil:
 			put(c.Updates, m.Update)
-		case *livekit.SignalResponse_Leave:
+		case m.Leave != nil:
 			put(c.Leaves, m.Leave)
 		}
 	}
@@ -394,9 +384,9 @@ func (c *Client) answer(offer string) {
 	answer, err := c.Other.CreateAnswer(nil)
 	c.must(err)
 	c.must(c.Other.SetLocalDescription(answer))
-	c.Say(&livekit.SignalRequest{Message: &livekit.SignalRequest_Answer{
+	c.Say(&livekit.SignalRequest{
 		Answer: &livekit.SessionDescription{Type: "answer", Sdp: answer.SDP},
-	}})
+	})
 }
 
 // The rates of RTP timestamps.
@@ -405,7 +395,7 @@ const videoClock, audioClock = 90_000, 48_000
 // Negotiate makes an offer, which restarts ICE or not, and waits for the answer.
 func (c *Client) Negotiate(restart bool) {
 	c.Helper()
-	c.Say(&livekit.SignalRequest{Message: &livekit.SignalRequest_Offer{Offer: c.Offer(2, restart)}})
+	c.Say(&livekit.SignalRequest{Offer: c.Offer(2, restart)})
 	Await(c, "the offer is answered", c.Answered)
 }
 

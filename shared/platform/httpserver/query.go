@@ -1,0 +1,45 @@
+package httpserver
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// Parameter returns the value of a query parameter, or "" if it is missing or has an invalid
+// escape. If it occurs twice, the first value counts. Unlike Query of a URL it stores no other
+// parameters, of which a request line may have 20,000.
+func Parameter(r *http.Request, name string) string {
+	for pair := range strings.SplitSeq(r.URL.RawQuery, "&") {
+		key, value, _ := strings.Cut(pair, "=")
+		if key != name {
+			continue
+		}
+		value, err := url.QueryUnescape(value)
+		if err != nil {
+			return ""
+		}
+		return value
+	}
+	return ""
+}
+
+// TrimUpgrade removes header fields that a WebSocket library would split into their elements
+// and that no client of this server needs: extensions, protocols, and long lists in Connection
+// and Upgrade.
+func TrimUpgrade(header http.Header) {
+	header.Del("Sec-WebSocket-Extensions")
+	header.Del("Sec-WebSocket-Protocol")
+	for _, field := range []string{"Connection", "Upgrade"} {
+		size := 0
+		for _, line := range header[field] {
+			size += 1 + len(line)
+		}
+		if size > maxUpgrade {
+			header.Del(field)
+		}
+	}
+}
+
+// maxUpgrade is the maximum size of the field Connection or Upgrade in bytes.
+const maxUpgrade = 256

@@ -1,0 +1,157 @@
+package livekit
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/encoding/protowire"
+
+	"cutroom/shared/testkit/allocated"
+)
+
+// maxSignal is the size of the messages of this test, in bytes.
+const maxSignal = 256 << 10
+
+// nested returns content in fields of the numbers, the first one outermost.
+func nested(content []byte, numbers ...protowire.Number) []byte {
+	for i := len(numbers) - 1; i >= 0; i-- {
+		content = protowire.AppendBytes(protowire.AppendTag(nil, numbers[i], protowire.BytesType), content)
+	}
+	return content
+}
+
+// A message of the maximum size that has nothing but the cheapest elements takes at most 20
+// times as much memory as it has bytes.
+func TestCheapElements(t *testing.T) {
+	of := func(element string) []byte { return bytes.Repeat([]byte(element), maxSignal/len(element)) }
+	for name, content := range map[string][]byte{
+		"empty fields that are unknown": of("\xfa\x01\x00"),
+		"numbers that are unknown":      of("\x78\x00"),
+		"pings":                         of("\x70\x00"),
+		"offers":                        of("\x0a\x00"),
+		"tracks":                        of("\x22\x00"),
+		"tracks with a name":            of("\x22\x02\x12\x00"),
+		"pings in messages":             of("\x82\x01\x02\x08\x00"),
+		"layers":                        nested(of("\x4a\x00"), 4),
+		"features":                      nested(of("\x90\x01\x00"), 4),
+		"packed features":               nested(nested(of("\x00"), 18), 4),
+		"names":                         nested(of("\x12\x02aa"), 4),
+		"mids":                          nested(of("\x22\x00"), 1),
+		"mids with a name":              nested(of("\x22\x04\x0a\x02aa"), 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			allocated.Check(t, len(content), func() { _ = Unmarshal(content, &SignalRequest{}) })
+		})
+	}
+	for name, content := range map[string][]byte{"requests": of("\x2a\x00"), "layers": nested(of("\x4a\x00"), 5)} {
+		t.Run("join with "+name, func(t *testing.T) {
+			allocated.Check(t, len(content), func() { _ = Unmarshal(content, &JoinRequest{}) })
+		})
+	}
+}
+
+// A list that has as many elements as it may is read, and one with one more is refused.
+func TestMaximumOfEachList(t *testing.T) {
+	for _, of := range []struct {
+		name    string
+		message Message
+		element []byte
+		most    int
+	}{
+		{"layers of a request", &AddTrackRequest{}, nested(nil, 9), maxLayers},
+		{"features of a request", &AddTrackRequest{}, []byte{0x90, 1, 1}, maxFeatures},
+		{"packed features of a request", &AddTrackRequest{}, nested([]byte{1}, 18), maxFeatures},
+		{"URLs", &ICEServer{}, nested(nil, 1), maxURLs},
+		{"layers of a codec", &SimulcastCodecInfo{}, nested(nil, 4), maxLayers},
+		{"layers of a track", &TrackInfo{}, nested(nil, 10), maxLayers},
+		{"codecs of a track", &TrackInfo{}, nested(nil, 13), maxCodecs},
+		{"features of a track", &TrackInfo{}, []byte{0xa8, 1, 1}, maxFeatures},
+		{"tracks", &ParticipantInfo{}, nested(nil, 4), maxTracks},
+		{"other participants", &JoinResponse{}, nested(nil, 3), maxOthers},
+		{"relays", &JoinResponse{}, nested(nil, 5), maxServers},
+		{"codecs", &JoinResponse{}, nested(nil, 14), maxCodecs},
+		{"relays to resume with", &ReconnectResponse{}, nested(nil, 1), maxServers},
+		{"participants", &ParticipantUpdate{}, nested(nil, 1), maxOthers},
+		{"mids", &SessionDescription{}, nested(nil, 4), maxMids},
+		{"requests", &JoinRequest{}, nested(nil, 5), maxRequests},
+	} {
+		fresh := func() Message { return reflect.New(reflect.TypeOf(of.message).Elem()).Interface().(Message) }
+		if err := Unmarshal(bytes.Repeat(of.element, of.most), fresh()); err != nil {
+			t.Errorf("%s: %d are refused: %v", of.name, of.most, err)
+		}
+		if err := Unmarshal(bytes.Repeat(of.element, of.most+1), fresh()); !errors.Is(err, ErrMessage) {
+			t.Errorf("%s: %d are read", of.name, of.most+1)
+		}
+	}
+}
+
+// Broken messages are refused.
+func TestBrokenMessages(t *testing.T) {
+	for name, content := range map[string]string{
+		"a tag without an end": "\xff", "a field 0": "\x02\x00", "a number without an end": "\x70\xff",
+		"bytes that are missing": "\x0a\x05v", "a group": "\x0b\x0c", "a broken message in it": "\x0a\x01\xff",
+		"text that is no UTF-8": "\x0a\x03\x12\x01\xff", "fixed bytes that are missing": "\x7d\x00",
+		"packed numbers without an end": "\x22\x04\x92\x01\x01\xff",
+	} {
+		if err := Unmarshal([]byte(content), &SignalRequest{}); !errors.Is(err, ErrMessage) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A decoded message can be encoded, and decoded again to the same.
+func FuzzUnmarshal(f *testing.F) {
+	f.Add([]byte("\x0a\x0a\x0a\x05offer\x18\x01"), true)
+	f.Add([]byte("\x22\x0a\x0a\x01c\x4a\x02\x08\x02\x90\x01\x01"), true)
+	f.Add(nested([]byte("\x2a\x00\x38\x01\x4a\x04PA_1"), 2), false)
+	f.Fuzz(func(t *testing.T, content []byte, isRequest bool) {
+		fresh := func() Message { return &JoinRequest{} }
+		if isRequest {
+			fresh = func() Message { return &SignalRequest{} }
+		}
+		first, second := fresh(), fresh()
+		if Unmarshal(content, first) != nil {
+			return
+		}
+		encoded := Marshal(first)
+		if err := Unmarshal(encoded, second); err != nil || !bytes.Equal(Marshal(second), encoded) {
+			t.Errorf("%q becomes %q, and that %q, %v", content, encoded, Marshal(second), err)
+		}
+	})
+}
+
+// If gunzip expands something, the standard library expands it to the same.
+func FuzzGunzip(f *testing.F) {
+	for _, content := range []string{"", "a", strings.Repeat("abcabcabd", 1000), strings.Repeat("a", 1<<17)} {
+		for _, level := range []int{gzip.NoCompression, gzip.BestSpeed, gzip.BestCompression, gzip.HuffmanOnly} {
+			var b bytes.Buffer
+			w, _ := gzip.NewWriterLevel(&b, level)
+			_, _ = io.WriteString(w, content)
+			w.Close()
+			f.Add(b.Bytes())
+		}
+	}
+	f.Fuzz(func(t *testing.T, compressed []byte) {
+		content, ok := gunzip(compressed, MaxJoin)
+		if !ok && len(content) > 0 {
+			t.Error("there is content of what is refused")
+		}
+		reader, err := gzip.NewReader(bytes.NewReader(compressed))
+		if err != nil {
+			if ok {
+				t.Errorf("the library says %v", err)
+			}
+			return
+		}
+		reader.Multistream(false)
+		want, err := io.ReadAll(io.LimitReader(reader, MaxJoin+1))
+		if ok && (err != nil || !bytes.Equal(content, want)) {
+			t.Errorf("%d bytes are expanded, want %d, %v", len(content), len(want), err)
+		}
+	})
+}

@@ -1,0 +1,235 @@
+package livekit
+
+import (
+	"errors"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Message is a message of this package.
+type Message interface {
+	// fields visits all fields of the message, each with its number.
+	fields(w *wire)
+}
+
+// pointer is implemented by the pointer to a message.
+type pointer[T any] interface {
+	*T
+	Message
+}
+
+// ErrMessage says that bytes are not the message that they should be, or that a list in it
+// has more elements than its maximum.
+var ErrMessage = errors.New("livekit: the message is malformed or has too many elements")
+
+// Marshal encodes a message.
+func Marshal(m Message) []byte {
+	w := &wire{}
+	m.fields(w)
+	return w.out
+}
+
+// Unmarshal decodes a message. It skips unknown fields and allocates nothing for them. A
+// list beyond its maximum makes it fail before it allocates the element.
+//
+// Errors: ErrMessage.
+func Unmarshal(content []byte, m Message) error {
+	w := &wire{}
+	w.read(content, m)
+	return w.err
+}
+
+// wire visits the fields of a message to write all of them, or to read one. Then it skips the
+// fields that have another number or type.
+type wire struct {
+	// out is the encoding, while number is 0.
+	out []byte
+	// number and kind are the number and the type of the field that is read. Its value is in
+	// value if it is a number, and in content otherwise.
+	number  protowire.Number
+	kind    protowire.Type
+	value   uint64
+	content []byte
+	err     error
+}
+
+// read reads a message. Afterwards the wire has the field that it had before.
+func (w *wire) read(content []byte, m Message) {
+	outer := *w
+	for len(content) > 0 && outer.err == nil {
+		number, kind, n := protowire.ConsumeTag(content)
+		if n < 0 {
+			outer.err = ErrMessage
+			break
+		}
+		content = content[n:]
+		*w = wire{number: number, kind: kind}
+		switch kind {
+		case protowire.VarintType:
+			w.value, n = protowire.ConsumeVarint(content)
+		case protowire.BytesType:
+			w.content, n = protowire.ConsumeBytes(content)
+		case protowire.Fixed32Type, protowire.Fixed64Type:
+			n = protowire.ConsumeFieldValue(number, kind, content)
+		default: // groups, which the protocol does not have and which nest
+			n = -1
+		}
+		if n < 0 {
+			outer.err = ErrMessage
+			break
+		}
+		content = content[n:]
+		m.fields(w)
+		outer.err = w.err
+	}
+	*w = outer
+}
+
+func (w *wire) writes() bool { return w.number == 0 }
+
+func (w *wire) reads(number protowire.Number, kind protowire.Type) bool {
+	return w.number == number && w.kind == kind
+}
+
+// fits reports whether a list may have one more element.
+func (w *wire) fits(has, most int) bool {
+	if has >= most {
+		w.err = ErrMessage
+	}
+	return has < most
+}
+
+func (w *wire) write(number protowire.Number, content []byte) {
+	w.out = protowire.AppendTag(w.out, number, protowire.BytesType)
+	w.out = protowire.AppendBytes(w.out, content)
+}
+
+// text returns the content that is read as text.
+func (w *wire) text() string {
+	if !utf8.Valid(w.content) {
+		w.err = ErrMessage
+		return ""
+	}
+	return string(w.content)
+}
+
+type integer interface{ ~int32 | ~uint32 | ~int64 }
+
+// visitNumber visits a number.
+func visitNumber[T integer](w *wire, number protowire.Number, field *T) {
+	switch {
+	case w.writes() && *field != 0:
+		w.out = protowire.AppendTag(w.out, number, protowire.VarintType)
+		w.out = protowire.AppendVarint(w.out, uint64(*field))
+	case w.reads(number, protowire.VarintType):
+		*field = T(w.value)
+	}
+}
+
+// visitChoice visits a number of a oneof, which is written even if it is 0.
+func visitChoice(w *wire, number protowire.Number, field **int64) {
+	switch {
+	case w.writes() && *field != nil:
+		w.out = protowire.AppendTag(w.out, number, protowire.VarintType)
+		w.out = protowire.AppendVarint(w.out, uint64(**field))
+	case w.reads(number, protowire.VarintType):
+		read := int64(w.value)
+		*field = &read
+	}
+}
+
+// visitNumbers visits a list of numbers. It reads packed ones and others.
+func visitNumbers[T integer](w *wire, number protowire.Number, most int, field *[]T) {
+	switch {
+	case w.writes() && len(*field) > 0:
+		var packed []byte
+		for _, each := range *field {
+			packed = protowire.AppendVarint(packed, uint64(each))
+		}
+		w.write(number, packed)
+	case w.reads(number, protowire.VarintType) && w.fits(len(*field), most):
+		*field = append(*field, T(w.value))
+	case w.reads(number, protowire.BytesType):
+		for packed := w.content; len(packed) > 0; {
+			each, n := protowire.ConsumeVarint(packed)
+			if n < 0 {
+				w.err = ErrMessage
+				return
+			}
+			if !w.fits(len(*field), most) {
+				return
+			}
+			*field, packed = append(*field, T(each)), packed[n:]
+		}
+	}
+}
+
+// visitFlag visits a boolean.
+func visitFlag(w *wire, number protowire.Number, field *bool) {
+	value := int32(0)
+	if *field {
+		value = 1
+	}
+	visitNumber(w, number, &value)
+	*field = value != 0
+}
+
+// visitText visits a string.
+func visitText(w *wire, number protowire.Number, field *string) {
+	switch {
+	case w.writes() && *field != "":
+		w.write(number, []byte(*field))
+	case w.reads(number, protowire.BytesType):
+		*field = w.text()
+	}
+}
+
+// visitBytes visits bytes. They share memory with the content that Unmarshal was given.
+func visitBytes(w *wire, number protowire.Number, field *[]byte) {
+	switch {
+	case w.writes() && len(*field) > 0:
+		w.write(number, *field)
+	case w.reads(number, protowire.BytesType):
+		*field = w.content
+	}
+}
+
+// visitTexts visits a list of strings.
+func visitTexts(w *wire, number protowire.Number, most int, field *[]string) {
+	switch {
+	case w.writes():
+		for _, each := range *field {
+			w.write(number, []byte(each))
+		}
+	case w.reads(number, protowire.BytesType) && w.fits(len(*field), most):
+		*field = append(*field, w.text())
+	}
+}
+
+// visitMessage visits a message in a message. One that occurs again adds to the first.
+func visitMessage[T any, M pointer[T]](w *wire, number protowire.Number, field **T) {
+	switch {
+	case w.writes() && *field != nil:
+		w.write(number, Marshal(M(*field)))
+	case w.reads(number, protowire.BytesType):
+		if *field == nil {
+			*field = new(T)
+		}
+		w.read(w.content, M(*field))
+	}
+}
+
+// visitMessages visits a list of messages.
+func visitMessages[T any, M pointer[T]](w *wire, number protowire.Number, most int, field *[]*T) {
+	switch {
+	case w.writes():
+		for _, each := range *field {
+			w.write(number, Marshal(M(each)))
+		}
+	case w.reads(number, protowire.BytesType) && w.fits(len(*field), most):
+		read := new(T)
+		w.read(w.content, M(read))
+		*field = append(*field, read)
+	}
+}
