@@ -7,11 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The filter of seccomp is compiled in for each architecture: to make it takes longer than all
-// else that the start of a small program does.
-//
-//go:generate go test -run TestFiltersAreThePolicy -update .
-
 // ownProgram returns the file of this program, even after another replaced it.
 func ownProgram() (string, error) { return "/proc/self/exe", nil }
 

@@ -72,16 +72,15 @@ var commands = []uint64{
 // ofProcess are calls whose first argument is a process, which they change. 0 is the caller.
 var ofProcess = []string{"prlimit64", "sched_setaffinity", "sched_setparam", "sched_setscheduler"}
 
-// Filter returns the filter that restricts a program to the calls that are allowed: clone only
-// for threads, and signals, limits and priorities only for itself, with launcher.OwnProcess for
-// the number of its process. The architecture is named as by GOARCH; there is no filter for one
-// whose calls the library does not know.
+// Filter returns the seccomp filter for an architecture, which is a value of GOARCH. The filter
+// allows only the calls above, clone only for threads, and signals, limits and priorities only
+// for the program itself. It contains launcher.OwnProcess instead of the process id.
 //
-// Errors: those of a filter that cannot be made, as none can on such an architecture.
+// Errors: the seccomp library does not know the architecture.
 func Filter(architecture string) ([]bpf.RawInstruction, error) {
 	known, err := arch.GetInfo(architecture)
 	if err != nil {
-		return nil, nil
+		return nil, fmt.Errorf("fence: %w", err)
 	}
 	policy := policyOf(known)
 	assembled, err := assemble(policy, known)

@@ -1,0 +1,29 @@
+package fence
+
+import (
+	_ "embed"
+	"encoding/binary"
+	"runtime"
+)
+
+// The seccomp filters are embedded because assembling one takes longer than the rest of a
+// program's start. testdata/filter_<architecture>.txt shows them as text.
+//
+//go:generate go test -run TestFiltersMatchPolicy -update .
+var (
+	//go:embed filter_amd64.bin
+	filterAMD64 string
+	//go:embed filter_arm64.bin
+	filterARM64 string
+)
+
+// callFilter returns this architecture's seccomp filter, one instruction per word (see
+// launcher.Order). It returns nil for architectures other than amd64 and arm64.
+func callFilter() []uint64 {
+	encoded := map[string]string{"amd64": filterAMD64, "arm64": filterARM64}[runtime.GOARCH]
+	filter := make([]uint64, len(encoded)/8)
+	for i := range filter {
+		filter[i] = binary.BigEndian.Uint64([]byte(encoded[8*i:]))
+	}
+	return filter
+}
