@@ -126,7 +126,7 @@ func (v version) used(t *testing.T, server *servertest.Server) (requests, sessio
 func TestEarlierVersions(t *testing.T) {
 	t.Parallel()
 	names, err := filepath.Glob(filepath.Join(versionsFolder, "*.json"))
-	if err != nil || len(names) < 6 {
+	if err != nil || len(names) == 0 {
 		t.Fatalf("the fixtures are %v, %v", names, err)
 	}
 	for _, name := range names {

@@ -9,23 +9,14 @@ import (
 	"time"
 )
 
-// migrations are numbered from 1 without gaps. A released one is never edited: a
+// baseline is the schema's version in release 0.1.0, the oldest that this program opens.
+const baseline = 29
+
+// migrations are numbered from baseline without gaps. A released one is never edited: a
 // change of the schema is a new file.
 //
 //go:embed migrations/*.sql
 var migrations embed.FS
-
-// migrate brings the schema to the newest version, in one transaction: a new file
-// waits for the disk once, not for every step. The version is the file's user_version,
-// which the transaction covers, so that two processes that open a new file run each
-// step once.
-func (db *DB) migrate(ctx context.Context) error {
-	steps, err := fs.Glob(migrations, "migrations/*.sql")
-	if err != nil {
-		return fmt.Errorf("sqlite: %w", err)
-	}
-	return db.migrateTo(ctx, steps, len(steps))
-}
 
 // migratePatiently retries migrate while other processes open the file at the same
 // moment: if two of them initialize a new file, SQLite fails one at once, because
@@ -45,18 +36,26 @@ func (db *DB) migratePatiently(ctx context.Context) error {
 	}
 }
 
-// migrateTo applies the steps up to the version.
-func (db *DB) migrateTo(ctx context.Context, steps []string, version int) error {
+// migrate brings the schema to the newest version, in one transaction: a new file
+// waits for the disk once, not for every step. The version is the file's user_version,
+// which the transaction covers, so that two processes that open a new file run each
+// step once.
+func (db *DB) migrate(ctx context.Context) error {
+	steps, err := fs.Glob(migrations, "migrations/*.sql")
+	if err != nil {
+		return fmt.Errorf("sqlite: %w", err)
+	}
 	// Check without writing first, so that opening an up-to-date file waits for no
 	// other process.
 	current, err := versionOf(ctx, db.writer)
 	if err != nil {
 		return storeError("read the schema's version", err)
 	}
-	if err := checkVersion(current, len(steps)); err != nil {
+	newest := baseline + len(steps) - 1
+	if err := checkVersion(current, newest); err != nil {
 		return err
 	}
-	if current >= version {
+	if current == newest {
 		return nil
 	}
 	return db.writeSchema(ctx, func(ctx context.Context, tx *sql.Tx) error {
@@ -64,16 +63,16 @@ func (db *DB) migrateTo(ctx context.Context, steps []string, version int) error 
 		if err != nil {
 			return err
 		}
-		for ; current < version; current++ {
-			step, err := migrations.ReadFile(steps[current])
+		for _, name := range steps[max(0, current-baseline+1):] {
+			step, err := migrations.ReadFile(name)
 			if err != nil {
 				return err
 			}
 			if _, err := tx.ExecContext(ctx, string(step)); err != nil {
-				return fmt.Errorf("%s: %w", steps[current], err)
+				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
-		_, err = tx.ExecContext(ctx, fmt.Sprintf("pragma user_version = %d", current))
+		_, err = tx.ExecContext(ctx, fmt.Sprintf("pragma user_version = %d", newest))
 		return err
 	})
 }
@@ -81,16 +80,21 @@ func (db *DB) migrateTo(ctx context.Context, steps []string, version int) error 
 // newestVersion returns the version of this program's schema.
 func newestVersion() (int, error) {
 	steps, err := fs.Glob(migrations, "migrations/*.sql")
-	return len(steps), err
+	return baseline + len(steps) - 1, err
 }
 
-// checkVersion fails if the schema of a database is newer than this program's.
+// checkVersion returns an error if this program cannot open a schema of the version. 0 is a
+// new file.
 func checkVersion(version, newest int) error {
-	if version <= newest {
-		return nil
+	switch {
+	case version > newest:
+		return fmt.Errorf("sqlite: the database has version %d, which is newer than version %d of this program: use the "+
+			"program that wrote it, or a later one", version, newest)
+	case version != 0 && version < baseline:
+		return fmt.Errorf("sqlite: the database has version %d, which is older than version %d of release 0.1.0: open it "+
+			"with release 0.1.0 first", version, baseline)
 	}
-	return fmt.Errorf("sqlite: the database is of version %d, which is newer than version %d of this program: use the "+
-		"program that wrote it, or a later one", version, newest)
+	return nil
 }
 
 // writeSchema is write for the schema, which includes the table that counts writes.

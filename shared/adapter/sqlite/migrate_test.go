@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"io/fs"
 	"path/filepath"
@@ -52,44 +51,20 @@ func openFile(t *testing.T, path string) *DB {
 	return db
 }
 
-func TestMigrationsFromEveryVersion(t *testing.T) {
+func TestMigrationsAreNumberedFromTheBaseline(t *testing.T) {
 	steps, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, step := range steps {
-		if want := fmt.Sprintf("migrations/%04d_", i+1); !strings.HasPrefix(step, want) {
+		if want := fmt.Sprintf("migrations/%04d_", baseline+i); !strings.HasPrefix(step, want) {
 			t.Errorf("step %d is %s, want %s…", i+1, step, want)
 		}
 	}
-	want := schemaOf(t, openFile(t, filepath.Join(t.TempDir(), "new.db")))
-	for version := range len(steps) + 1 {
-		path := filepath.Join(t.TempDir(), "old.db")
-		old := openEmpty(t, path)
-		if err := old.migrateTo(t.Context(), steps, version); err != nil {
-			t.Fatal(err)
-		}
-		if err := old.Close(); err != nil {
-			t.Fatal(err)
-		}
-		db := openFile(t, path)
-		if got, err := versionOf(t.Context(), db.reader); err != nil || got != len(steps) {
-			t.Errorf("from version %d to %d, %v; want %d", version, got, err, len(steps))
-		}
-		if got := schemaOf(t, db); strings.Join(got, "\n") != strings.Join(want, "\n") {
-			t.Errorf("from version %d the schema is\n%v\nwant\n%v", version, got, want)
-		}
+	db := openFile(t, filepath.Join(t.TempDir(), "new.db"))
+	if got, err := versionOf(t.Context(), db.reader); err != nil || got != baseline+len(steps)-1 {
+		t.Errorf("a new file has version %d, %v; want %d", got, err, baseline+len(steps)-1)
 	}
-}
-
-// openEmpty opens a new file without its schema.
-func openEmpty(t *testing.T, path string) *DB {
-	t.Helper()
-	db, err := connect(path, Options{Now: time.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return db
 }
 
 func TestFailedMigrationLeavesTheVersionBefore(t *testing.T) {
@@ -110,15 +85,18 @@ func TestFailedMigrationLeavesTheVersionBefore(t *testing.T) {
 	}
 }
 
-func TestNewerDatabaseIsRefused(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a.db")
-	db := openFile(t, path)
-	if _, err := db.writer.ExecContext(t.Context(), "pragma user_version = 1000"); err != nil {
-		t.Fatal(err)
-	}
-	_, err := Open(t.Context(), path, Options{Now: time.Now})
-	if err == nil || !strings.Contains(err.Error(), "version 1000") || !strings.Contains(err.Error(), "newer") {
-		t.Errorf("error %v, want one that names the version", err)
+func TestDatabaseOfAnUnknownVersionIsRefused(t *testing.T) {
+	for version, want := range map[int]string{1000: "newer than", baseline - 1: "older than version 29 of release 0.1.0"} {
+		path := filepath.Join(t.TempDir(), "a.db")
+		db := openFile(t, path)
+		if _, err := db.writer.ExecContext(t.Context(), fmt.Sprintf("pragma user_version = %d", version)); err != nil {
+			t.Fatal(err)
+		}
+		_, err := Open(t.Context(), path, Options{Now: time.Now})
+		if err == nil || !strings.Contains(err.Error(), fmt.Sprintf("version %d", version)) ||
+			!strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want one with version %d and %q", err, version, want)
+		}
 	}
 }
 
@@ -246,36 +224,4 @@ func planOf(t *testing.T, pool *sql.DB, query string) string {
 		plan.WriteString(step + "\n")
 	}
 	return plan.String()
-}
-
-// The development key of an older data folder becomes an admin key; no other key
-// does.
-func TestTheDevelopmentKeyBecomesAnAdmins(t *testing.T) {
-	steps, err := fs.Glob(migrations, "migrations/*.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(t.TempDir(), "old.db")
-	old := openEmpty(t, path)
-	if err := old.migrateTo(t.Context(), steps, 11); err != nil {
-		t.Fatal(err)
-	}
-	_, err = old.writer.ExecContext(t.Context(), `insert into api_key (hash, id, account, tier, label, created_at) values
-		(x'01', 'dev', 'dev', 'dev', 'development key', 1),
-		(x'02', 'mine', 'dev', 'default', 'mine', 2), (x'03', 'theirs', 'acme', 'dev', 'development key', 3)`)
-	if err := errors.Join(err, old.Close()); err != nil {
-		t.Fatal(err)
-	}
-	keys, err := openFile(t, path).Keys().ListKeys(t.Context(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, key := range keys {
-		if key.Admin != (key.ID == "dev") {
-			t.Errorf("whether %s is an admin's is %t", key.ID, key.Admin)
-		}
-	}
-	if len(keys) != 3 {
-		t.Errorf("there are %d keys", len(keys))
-	}
 }
