@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"cutroom/shared/domain/credential"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -263,6 +264,66 @@ func TestDevelopmentKey(t *testing.T) {
 		t.Fatalf("%+v, %v", made, err)
 	}
 	refused(t, append(settings, "CUTROOM_DEV_KEY="+strings.TrimSpace(made.Stdout)), "CUTROOM_DEV_KEY", "acme")
+}
+
+// Keys that were exported work on a server that imports them, with their limits.
+func TestImportedKeysWork(t *testing.T) {
+	t.Parallel()
+	ctx, from, to := bounded(t), t.TempDir(), t.TempDir()
+	list := filepath.Join(t.TempDir(), "keys.jsonl")
+	run := func(data string, args ...string) servertest.Ended {
+		t.Helper()
+		ended, err := program.Run(ctx, []string{"CUTROOM_DATA=" + data}, append([]string{"keys"}, args...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ended
+	}
+	key := strings.TrimSpace(run(from, "create", "--account", "acme", "--routes", "files").Stdout)
+	gone := strings.TrimSpace(run(from, "create", "--account", "acme").Stdout)
+	if ended := run(from, "revoke", credential.KeyID(credential.HashOf(gone))); ended.ExitCode != 0 {
+		t.Fatalf("revoke: %+v", ended)
+	}
+	exported := run(from, "export")
+	if strings.Count(exported.Stdout, "\n") != 1 || strings.Contains(exported.Stdout, key) {
+		t.Fatalf("keys export printed %q; want one line without the key", exported.Stdout)
+	}
+	if err := os.WriteFile(list, []byte(exported.Stdout), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := start(t, to)
+	for _, want := range []string{"Added 1 keys.", "Added 0 keys."} {
+		if ended := run(to, "import", list); ended.ExitCode != 0 || !strings.Contains(ended.Stderr, want) {
+			t.Errorf("keys import: %+v; want %q", ended, want)
+		}
+	}
+	for _, c := range []struct {
+		key, path string
+		status    int
+	}{{key, "/v1/files", 200}, {key, "/v1/realtime/quota", 403}, {gone, "/v1/files", 401}} {
+		answer, err := (&servertest.Client{URL: server.URL(), Key: c.key}).Get(ctx, c.path)
+		if err != nil || answer.Status != c.status {
+			t.Errorf("%s: status %d, %v; want %d", c.path, answer.Status, err, c.status)
+		}
+	}
+	line := strings.TrimSpace(exported.Stdout)
+	for change, want := range map[string]string{
+		strings.Replace(line, `"hash":"`, `"hash":"00`, 1):                 "64 hex digits",
+		strings.Replace(line, `"tier":"default"`, `"tier":"none"`, 1):      "unknown tier",
+		strings.Replace(line, `"account":"acme"`, `"account":"a/b"`, 1):    "account",
+		strings.Replace(line, `"account":"acme"`, `"account":"other"`, 1):  "another account",
+		strings.Replace(line, `"routes":["files"]`, `"routes":["all"]`, 1): "routes",
+		line + "\n{}":                            "line 2",
+		line + "\n" + strings.Repeat("x", 2<<20): "line 2",
+	} {
+		if err := os.WriteFile(list, []byte(change), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ended := run(to, "import", list)
+		if ended.ExitCode != 1 || !strings.Contains(ended.Stderr, want) || strings.Count(ended.Stderr, "\n") != 1 {
+			t.Errorf("import of %.200q: %+v; want one line with %q", change, ended, want)
+		}
+	}
 }
 
 // A folder that does not exist is a mistyped name, not a place for a new database.

@@ -24,9 +24,9 @@ import (
 	"cutroom/shared/service/backup"
 )
 
-// savedSettings are the files of the data folder that belong to its records: who signs
-// with other secrets invalidates all links and cursors, and what was moved is not served.
-var savedSettings = []string{"secret", "metrics-key", "dev-key", signerName, signersName, movedName}
+// savedSettings are the files of the data folder that belong to its records. Other secrets
+// would invalidate all links and cursors.
+var savedSettings = []string{"secret", "metrics-key", "dev-key", signerName, signersName}
 
 // backupCommand saves the data folder, even while a server uses it.
 type backupCommand struct {

@@ -177,9 +177,6 @@ func (s *server) openFolder(ctx context.Context, c *devCommand, machine machineC
 	if s.lock, err = lockFolder(c.Data); err != nil {
 		return err
 	}
-	if err := checkNotMoved(c.Data); err != nil {
-		return err
-	}
 	// Even a full disk then has room to start and to delete.
 	s.reserve = reserve.Open(filepath.Join(c.Data, "reserve"), reserved)
 	s.reserve.ReleaseIfFull()

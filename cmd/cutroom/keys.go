@@ -37,6 +37,8 @@ type keysCommand struct {
 	Create keysCreate `cmd:"" help:"Make a key and print it, once."`
 	List   keysList   `cmd:"" aliases:"ls" help:"List keys."`
 	Revoke keysRevoke `cmd:"" help:"Revoke a key for good."`
+	Export keysExport `cmd:"" help:"Print the hashes, tiers and limits of keys, to import them elsewhere."`
+	Import keysImport `cmd:"" help:"Add the keys that keys export has written."`
 }
 
 type keysCreate struct {

@@ -62,7 +62,7 @@ func TestDeployment(t *testing.T) {
 		{"Aborted", testAborted},
 		{"TaskTimeout", testTaskTimeout},
 		{"Jobs", testJobs},
-		{"Move", testMove},
+		{"ImportedKey", testImportedKey},
 		{"Check", testCheck},
 		{"DeployWhileJobsRun", testDeployWhileJobsRun},
 	} {
@@ -358,5 +358,31 @@ func testKeys(t *testing.T, d *deployed) {
 	if want := fmt.Sprintf("there is no deploy of the stage %q", "missing"); missing.ExitCode == 0 ||
 		!strings.Contains(missing.Stderr, want) {
 		t.Errorf("keys of no deploy: exit code %d, %q", missing.ExitCode, missing.Stderr)
+	}
+}
+
+// testImportedKey checks that a key of one machine works at the deploy after keys import.
+func testImportedKey(t *testing.T, d *deployed) {
+	data, list := t.TempDir(), filepath.Join(t.TempDir(), "keys.jsonl")
+	made, err := d.program.Run(bounded(t), nil, "keys", "create", "--account", "moving", "--data", data)
+	if err != nil || made.ExitCode != 0 {
+		t.Fatalf("keys create: %+v, %v", made, err)
+	}
+	exported, err := d.program.Run(bounded(t), nil, "keys", "export", "--data", data)
+	if err != nil || exported.ExitCode != 0 {
+		t.Fatalf("keys export: %+v, %v", exported, err)
+	}
+	if err := os.WriteFile(list, []byte(exported.Stdout), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	client := &servertest.Client{URL: d.url(t, "MediaUrl"), Key: strings.TrimSpace(made.Stdout)}
+	for _, want := range []string{"Added 1 keys.", "Added 0 keys."} {
+		imported, err := d.program.Run(bounded(t), d.environment(), "keys", "import", "--stage", stage, list)
+		if err != nil || imported.ExitCode != 0 || !strings.Contains(imported.Stderr, want) {
+			t.Fatalf("keys import: %+v, %v; want %q", imported, err, want)
+		}
+	}
+	if answer, err := client.Get(bounded(t), "/v1/files"); err != nil || answer.Status != http.StatusOK {
+		t.Errorf("the imported key: status %d, %v; want 200", answer.Status, err)
 	}
 }

@@ -3,6 +3,7 @@ package deployment
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -391,4 +392,16 @@ func (d *deployed) drain(t *testing.T) {
 		&sqs.PurgeQueueInput{QueueUrl: aws.String(d.outputs["VideoQueueUrl"])}); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// uploaded stores a file and returns its id.
+func uploaded(t *testing.T, client *servertest.Client, content []byte) string {
+	t.Helper()
+	var file struct{ ID string }
+	body, length, kind := servertest.Form{servertest.File("file", "clip.mp4", content)}.Encode()
+	answer, err := client.Call(bounded(t), http.MethodPost, "/v1/files", body, length, "Content-Type", kind)
+	if err != nil || answer.Status != http.StatusOK || json.Unmarshal(answer.Body, &file) != nil {
+		t.Fatalf("the upload: %v %d %s", err, answer.Status, answer.Body)
+	}
+	return file.ID
 }

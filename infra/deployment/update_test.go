@@ -1,6 +1,7 @@
 package deployment
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
@@ -101,7 +102,7 @@ func TestUpdate(t *testing.T) {
 		t.Errorf("only %d jobs were accepted", len(jobs))
 	}
 
-	wantMoved(t, client, []string{file}, done.ID, result.Body)
+	wantKept(t, client, []string{file}, done.ID, result.Body)
 	until(t, "each job is counted once", func(ctx context.Context) (bool, error) {
 		inference := &servertest.Client{URL: d.url(t, "InferenceUrl")}
 		answer, err := inference.Call(ctx, http.MethodGet, "/v1/usage", nil, 0, "Authorization", "Bearer "+client.Key)
@@ -123,4 +124,24 @@ func TestUpdate(t *testing.T) {
 		}
 		return counted == len(jobs) && completed == len(jobs), err
 	})
+}
+
+// wantKept fails unless a client finds its files and the result of its job.
+func wantKept(t *testing.T, client *servertest.Client, files []string, done string, result []byte) {
+	t.Helper()
+	var listed struct{ Files []struct{ ID string } }
+	answer, err := client.Get(bounded(t), "/v1/files")
+	if err != nil || answer.Status != http.StatusOK || json.Unmarshal(answer.Body, &listed) != nil ||
+		len(listed.Files) != len(files) {
+		t.Errorf("the files are %d %s, %v", answer.Status, answer.Body, err)
+	}
+	for _, id := range files {
+		if answer, err := client.Get(bounded(t), "/v1/files/"+id); err != nil || answer.Status != http.StatusOK {
+			t.Errorf("the file %s: %d, %v", id, answer.Status, err)
+		}
+	}
+	content, err := client.Get(bounded(t), "/v1/jobs/"+done+"/content", "Accept", anything)
+	if err != nil || !bytes.Equal(content.Body, result) {
+		t.Errorf("the result of %s: %d, %v", done, content.Status, err)
+	}
 }

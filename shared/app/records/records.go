@@ -22,7 +22,6 @@ import (
 	"cutroom/shared/domain/session"
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/domain/webhook"
-	"cutroom/shared/service/move"
 	"cutroom/shared/service/worker"
 )
 
@@ -153,8 +152,6 @@ type Records struct {
 	// clock. Jobs take from them from then on.
 	Budgets func(Machine) budget.Store
 	Batches Batches
-	// All reads all records of all accounts, to move them elsewhere.
-	All move.Records
 	// Sessions returns the records of realtime sessions, whose leases are timed by
 	// the machine's clock.
 	Sessions func(Machine) Sessions

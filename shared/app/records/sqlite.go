@@ -42,7 +42,7 @@ func (f sqliteFile) Open(ctx context.Context, options Options) (*Records, error)
 	return &Records{
 		Whole: db, Jobs: jobs, Queue: db.Queue(), Files: db.Files(), Keys: db.Keys(),
 		IdempotencyKeys: db.IdempotencyKeys(), Usage: db.Usage(), Webhooks: db.Webhooks(),
-		Estimates: db.Estimates(), Batches: db.Batches(), Audit: db.Audit(), All: db.All(),
+		Estimates: db.Estimates(), Batches: db.Batches(), Audit: db.Audit(),
 		Budgets: func(machine Machine) budget.Store {
 			budgets := db.Budgets(machine)
 			jobs.HoldIn(budgets)

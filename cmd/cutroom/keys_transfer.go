@@ -1,0 +1,187 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"slices"
+	"time"
+
+	"cutroom/cmd/cutroom/command"
+	"cutroom/shared/domain/audit"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/fault"
+)
+
+// maxExportedKey is the longest line that keys import reads, in bytes.
+const maxExportedKey = 1 << 20
+
+// exportedKey is a key as keys export prints it: one JSON object per line. It contains the
+// SHA-256 of the key in hex, not the key.
+type exportedKey struct {
+	Hash      string                  `json:"hash"`
+	Account   string                  `json:"account"`
+	Tier      string                  `json:"tier"`
+	Label     string                  `json:"label,omitempty"`
+	Admin     bool                    `json:"admin,omitempty"`
+	CreatedAt time.Time               `json:"created_at"`
+	ExpiresAt time.Time               `json:"expires_at,omitzero"`
+	Models    []string                `json:"models,omitempty"`
+	Routes    []credential.RouteGroup `json:"routes,omitempty"`
+}
+
+type keysExport struct {
+	keysFlags
+	Account string `help:"Only this account's."`
+}
+
+// Help is the help text beyond the flags.
+func (keysExport) Help() string {
+	return "Prints one JSON object per key: its hash, account, tier and limits. Revoked and expired keys are left out. " +
+		"Clients keep their keys when another data folder or deploy imports this list."
+}
+
+// Run prints the keys that work.
+func (c *keysExport) Run(ctx context.Context, out *command.Session) error {
+	return c.withStore(ctx, func(store credential.Store) error {
+		keys, err := store.ListKeys(ctx, c.Account)
+		if err != nil {
+			return err
+		}
+		encoder := json.NewEncoder(out.Out)
+		for _, key := range keys {
+			if !key.Works(time.Now()) {
+				continue
+			}
+			if err := encoder.Encode(exportedKey{
+				Hash: key.Hash.String(), Account: key.Account, Tier: key.Tier, Label: key.Label, Admin: key.Admin,
+				CreatedAt: key.CreatedAt.UTC(), ExpiresAt: key.ExpiresAt.UTC(), Models: key.Limits.Models,
+				Routes: key.Limits.Routes,
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+type keysImport struct {
+	keysFlags
+	tiersFlag
+	File string `arg:"" help:"File that keys export wrote."`
+}
+
+// Help is the help text beyond the flags.
+func (keysImport) Help() string {
+	return "Adds the keys that keys export has written. Nothing is added unless every line is valid. Keys that are " +
+		"there already stay unchanged, so the command can be repeated."
+}
+
+// Run checks all keys of the file and then adds them.
+func (c *keysImport) Run(ctx context.Context, out *command.Session) error {
+	keys, err := c.read()
+	if err != nil {
+		return err
+	}
+	if c.Stage == "" {
+		if err := os.MkdirAll(c.Data, 0o700); err != nil {
+			return fmt.Errorf("CUTROOM_DATA: %w", err)
+		}
+	}
+	return c.withStore(ctx, func(store credential.Store) error {
+		added := 0
+		for _, key := range keys {
+			err := store.CreateKey(ctx, audit.Operator(time.Now().UTC()), key)
+			if fault.Is(err, fault.Conflict) {
+				if err = c.same(ctx, store, key); err == nil {
+					continue
+				}
+			}
+			if err != nil {
+				return fmt.Errorf("%s: %w; %d keys were added before it", key.ID, err, added)
+			}
+			added++
+		}
+		fmt.Fprintf(out.Err, "Added %d keys. %d were there already.\n", added, len(keys)-added)
+		return nil
+	})
+}
+
+// same returns an error unless the store has the key with the same account, tier and limits.
+func (c *keysImport) same(ctx context.Context, store credential.Store, key credential.Key) error {
+	there, err := store.FindKey(ctx, key.Hash)
+	if err != nil {
+		return err
+	}
+	if there.Account != key.Account || there.Tier != key.Tier || there.Admin != key.Admin ||
+		!there.ExpiresAt.Equal(key.ExpiresAt) || !reflect.DeepEqual(there.Limits, key.Limits) {
+		return errors.New("the key exists with another account, tier, expiry or limits")
+	}
+	if !there.RevokedAt.IsZero() {
+		return errors.New("the key exists and is revoked")
+	}
+	return nil
+}
+
+// read reads and checks the keys of the file.
+func (c *keysImport) read() ([]credential.Key, error) {
+	tiers, err := c.table()
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.Open(c.File)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	var keys []credential.Key
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, maxExportedKey)
+	for number := 1; lines.Scan(); number++ {
+		key, err := parseExportedKey(lines.Bytes())
+		if _, known := tiers[key.Tier]; err == nil && !known {
+			err = fmt.Errorf("unknown tier %q; --tiers names a file with other tiers", key.Tier)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: line %d: %w", c.File, number, err)
+		}
+		keys = append(keys, key)
+	}
+	if err := lines.Err(); err != nil {
+		return nil, fmt.Errorf("%s: line %d: %w", c.File, len(keys)+1, err)
+	}
+	return keys, nil
+}
+
+// parseExportedKey reads a line that keys export has written.
+func parseExportedKey(line []byte) (key credential.Key, err error) {
+	var read exportedKey
+	if err := json.Unmarshal(line, &read); err != nil {
+		return key, fmt.Errorf("not a key that keys export has written: %w", err)
+	}
+	hash, err := hex.DecodeString(read.Hash)
+	if err != nil || copy(key.Hash[:], hash) != len(key.Hash) || len(hash) != len(key.Hash) {
+		return key, errors.New("hash: want 64 hex digits")
+	}
+	if err := credential.CheckAccount(read.Account); err != nil {
+		return key, err
+	}
+	if len(read.Models) > credential.MaxKeyModels {
+		return key, fmt.Errorf("models: a key has at most %d", credential.MaxKeyModels)
+	}
+	for _, name := range read.Routes {
+		if !slices.Contains(credential.RouteGroups(), name) {
+			return key, fmt.Errorf("routes: unknown group %q; known are %s", name, routeGroups())
+		}
+	}
+	return credential.Key{
+		ID: credential.KeyID(key.Hash), Hash: key.Hash, Account: read.Account, Tier: read.Tier, Label: read.Label,
+		Admin: read.Admin, CreatedAt: read.CreatedAt.UTC(), ExpiresAt: read.ExpiresAt.UTC(),
+		Limits: credential.Limits{Models: read.Models, Routes: read.Routes},
+	}, nil
+}
