@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"cutroom/shared/adapter/diskblob"
-	"cutroom/shared/app/records"
+	"cutroom/shared/adapter/sqlite"
 	"cutroom/shared/domain/blob"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/job"
@@ -175,7 +175,7 @@ func (p *pipeline) byWorker(ctx context.Context, b *bench, edits *engineserver.E
 	if err != nil {
 		return 0, err
 	}
-	kept, err := records.Open(ctx, "", data, records.Options{Now: time.Now})
+	kept, err := sqlite.Open(ctx, filepath.Join(data, "cutroom.db"), sqlite.Options{Now: time.Now})
 	if err != nil {
 		return 0, err
 	}
@@ -184,8 +184,8 @@ func (p *pipeline) byWorker(ctx context.Context, b *bench, edits *engineserver.E
 	if blobs, err = diskblob.Open(filepath.Join(data, "blobs")); err != nil {
 		return 0, err
 	}
-	service := job.NewService(job.Config{Store: kept.Jobs, Now: time.Now, Random: rand.Reader})
-	ids, err := b.submitClips(ctx, service, kept.Jobs, blobs)
+	service := job.NewService(job.Config{Store: kept.Jobs(), Now: time.Now, Random: rand.Reader})
+	ids, err := b.submitClips(ctx, service, kept.Jobs(), blobs)
 	if err != nil {
 		return 0, err
 	}
@@ -193,7 +193,7 @@ func (p *pipeline) byWorker(ctx context.Context, b *bench, edits *engineserver.E
 		blobs = distant{blobs}
 	}
 	w := worker.New(worker.Config{
-		Queue: kept.Queue, Runs: kept.Jobs, Blobs: blobs, Engine: edits, Prober: tools, Catalog: known, Folder: data,
+		Queue: kept.Queue(), Runs: kept.Jobs(), Blobs: blobs, Engine: edits, Prober: tools, Catalog: known, Folder: data,
 		Slots: map[job.Lane]int{job.VideoLane: 1}, Prefetch: prefetch, Lease: 30 * time.Second, ProgressEvery: time.Second,
 		Now: time.Now, Random: rand.Reader, Logger: slog.New(slog.DiscardHandler),
 	})
@@ -203,7 +203,7 @@ func (p *pipeline) byWorker(ctx context.Context, b *bench, edits *engineserver.E
 	defer running.Wait()
 	defer stop()
 	for _, id := range ids {
-		if err := awaitCompletion(ctx, kept.Jobs, id); err != nil {
+		if err := awaitCompletion(ctx, kept.Jobs(), id); err != nil {
 			return 0, err
 		}
 	}

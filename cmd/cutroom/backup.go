@@ -18,6 +18,7 @@ import (
 	"cutroom/cmd/cutroom/command"
 	"cutroom/shared/adapter/diskblob"
 	"cutroom/shared/adapter/s3blob"
+	"cutroom/shared/adapter/sqlite"
 	"cutroom/shared/domain/blob"
 	"cutroom/shared/domain/integrity"
 	"cutroom/shared/platform/durable"
@@ -37,10 +38,6 @@ type backupCommand struct {
 
 // Run makes a backup.
 func (c *backupCommand) Run(ctx context.Context, out *command.Session) error {
-	database, err := c.database()
-	if err != nil {
-		return err
-	}
 	if _, err := os.Stat(c.Data); err != nil {
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
@@ -66,7 +63,7 @@ func (c *backupCommand) Run(ctx context.Context, out *command.Session) error {
 	removeLeftWork(c.Data)
 	began := time.Now()
 	report, err := backup.Saver{
-		Source:  backup.Source{Snapshot: database.Snapshot, Blobs: blobs, Settings: settings},
+		Source:  backup.Source{Snapshot: c.snapshot, Blobs: blobs, Settings: settings},
 		Store:   store,
 		Work:    c.Data,
 		Version: out.Version,
@@ -88,6 +85,11 @@ func (c *backupCommand) Run(ctx context.Context, out *command.Session) error {
 		english.Plural(int(report.Blobs), "file", ""), humanize.Bytes(uint64(report.Bytes)),
 		humanize.Bytes(uint64(report.Database.Size+report.NewBytes)))
 	return nil
+}
+
+// snapshot writes a checked copy of the database to the path, which must not exist.
+func (c *backupCommand) snapshot(ctx context.Context, into string) error {
+	return sqlite.Snapshot(ctx, c.database(), into)
 }
 
 // removeLeftWork deletes what backups that were killed have left in the data folder.
@@ -151,10 +153,6 @@ func (c *restoreCommand) restore(ctx context.Context, store backup.Opener, m bac
 	}
 	defer lock.release()
 	defer func() { err = errors.Join(err, giveToOwner(c.Data, true)) }()
-	database, err := c.database()
-	if err != nil {
-		return err
-	}
 	if err := c.begin(ctx, m); err != nil {
 		return err
 	}
@@ -162,11 +160,11 @@ func (c *restoreCommand) restore(ctx context.Context, store backup.Opener, m bac
 	if err != nil {
 		return err
 	}
-	if err := database.Present(); err == nil {
+	if err := sqlite.Present(c.database()); err == nil {
 		// A restore that was broken off after its last step.
 		return os.Remove(restoringFile(c.Data))
 	}
-	_, err = backup.Restore(ctx, store, m, backup.Target{Blobs: blobs, Setting: c.setting, Records: database.Place})
+	_, err = backup.Restore(ctx, store, m, backup.Target{Blobs: blobs, Setting: c.setting, Records: c.place})
 	if err != nil {
 		return fmt.Errorf("the restore is not complete; run it again to go on: %w", err)
 	}
@@ -186,18 +184,19 @@ func (c *restoreCommand) begin(ctx context.Context, m backup.Manifest) error {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
-	database, err := c.database()
-	if err != nil {
-		return err
-	}
 	blobs, err := holdsBlobs(ctx, c.blobFolder())
 	if err != nil {
 		return err
 	}
-	if blobs || !errors.Is(database.Present(), integrity.ErrNone) {
+	if blobs || !errors.Is(sqlite.Present(c.database()), integrity.ErrNone) {
 		return fmt.Errorf("%s holds a service already: name an empty folder by --data", c.Data)
 	}
 	return durable.Write(restoringFile(c.Data), strings.NewReader(m.ID), nil)
+}
+
+// place makes a snapshot of the backup the database.
+func (c *restoreCommand) place(ctx context.Context, snapshot io.Reader) error {
+	return sqlite.Place(ctx, c.database(), snapshot)
 }
 
 // setting keeps a file of the backup in the data folder.

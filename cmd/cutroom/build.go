@@ -10,8 +10,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"cutroom/shared/adapter/sqlite"
 	"cutroom/shared/app/engines"
-	"cutroom/shared/app/records"
 	"cutroom/shared/app/signing"
 	"cutroom/shared/app/tracing"
 	"cutroom/shared/app/verifying"
@@ -151,7 +151,7 @@ func (s *server) openData(ctx context.Context, c *devCommand, machine machineClo
 	}
 	s.checker = s.storage.health(p.scratch, s.logger)
 	var err error
-	if s.devKey, err = ensureDevKey(ctx, c, s.records.Keys, s.clock.Now()); err != nil {
+	if s.devKey, err = ensureDevKey(ctx, c, s.records.Keys(), s.clock.Now()); err != nil {
 		return err
 	}
 	if p.secret, err = ensureSecret(c); err != nil {
@@ -183,8 +183,8 @@ func (s *server) openFolder(ctx context.Context, c *devCommand, machine machineC
 	if s.clock, err = openClock(c.dataFlag, machine, s.logger); err != nil {
 		return err
 	}
-	options := records.Options{Now: s.clock.Now, Settled: s.clock.Settled, Reserve: s.reserve}
-	if s.storage, err = openStorage(ctx, c.dataFlag, options, s.logger); err != nil {
+	options := sqlite.Options{Now: s.clock.Now, Settled: s.clock.Settled, Reserve: s.reserve}
+	if s.storage, err = openStorage(ctx, c.dataFlag, options); err != nil {
 		return err
 	}
 	// Absolute, because ffmpeg runs in other folders.
@@ -220,28 +220,28 @@ func (s *server) buildServices(c *devCommand, p *parts) (err error) {
 	})
 	p.slots = map[job.Lane]int{job.VideoLane: c.workers(), job.ImageLane: c.workers()}
 	p.jobs = job.NewService(job.Config{
-		Store: s.records.Jobs, Now: now, Random: rand.Reader, Workers: p.slots, Cursors: job.NewCursors(p.secret),
-		Watcher: s.records.Jobs, Lines: s.records.Jobs, Estimates: s.records.Estimates, Logger: s.logger,
+		Store: s.records.Jobs().HoldIn(budgets), Now: now, Random: rand.Reader, Workers: p.slots, Cursors: job.NewCursors(p.secret),
+		Watcher: s.records.Jobs(), Lines: s.records.Jobs(), Estimates: s.records.Estimates(), Logger: s.logger,
 		Budgets: s.budgets, MaxLength: p.catalog.Limits.VideoDuration,
 	})
 	p.ids = file.NewIDs(now, rand.Reader)
 	p.files = file.NewService(file.Config{
-		Store: s.records.Files, Blobs: s.blobs, IDs: p.ids, Cursors: file.NewCursors(p.secret),
-		Now: now, Extender: s.records.Files,
+		Store: s.records.Files(), Blobs: s.blobs, IDs: p.ids, Cursors: file.NewCursors(p.secret),
+		Now: now, Extender: s.records.Files(),
 	})
 	resultAge, recordAge := p.jobs.Ages()
 	s.sweeper = &job.Sweeper{
-		Store: s.records.Jobs, Blobs: s.blobs, Now: now, Settled: settled, Logger: s.logger,
+		Store: s.records.Jobs(), Blobs: s.blobs, Now: now, Settled: settled, Logger: s.logger,
 		ResultAge: resultAge, RecordAge: recordAge,
 	}
-	s.files = &file.Sweeper{Store: s.records.Files, Blobs: s.blobs, Now: now, Settled: settled, Logger: s.logger}
-	s.ended = &batch.Sweeper{Store: s.records.Batches, Blobs: s.blobs, Shelf: s.blobs, Now: now, Settled: settled}
+	s.files = &file.Sweeper{Store: s.records.Files(), Blobs: s.blobs, Now: now, Settled: settled, Logger: s.logger}
+	s.ended = &batch.Sweeper{Store: s.records.Batches(), Blobs: s.blobs, Shelf: s.blobs, Now: now, Settled: settled}
 	p.intake = &file.Intake{
-		Reservations: s.records.Files, Free: func() (int64, error) { return s.blobs.Room(int64(c.DiskReserve)) },
+		Reservations: s.records.Files(), Free: func() (int64, error) { return s.blobs.Room(int64(c.DiskReserve)) },
 		Most: c.Uploads, NewID: rand.Text, Now: now,
 	}
-	s.tokens = &credential.TokenSweeper{Store: s.records.Keys, Now: now, Settled: settled, Logger: s.logger}
-	p.authenticator = credential.NewAuthenticator(s.records.Keys, p.tiers, now)
+	s.tokens = &credential.TokenSweeper{Store: s.records.Keys(), Now: now, Settled: settled, Logger: s.logger}
+	p.authenticator = credential.NewAuthenticator(s.records.Keys(), p.tiers, now)
 	p.limiter, p.failures = ratelimit.New(time.Now), ratelimit.NewFailures(time.Now)
 	p.authenticator.Guard(p.failures)
 	s.webhooks, err = newWebhooks(c, s.records, budgets, p.catalog.Currency, p.secret, now, s.logger)
@@ -260,7 +260,7 @@ func (s *server) buildGateway(c *devCommand, p *parts) error {
 		budgets: s.budgets, metricsKey: metricsKey, tracer: s.traces.Tracer(), logger: s.logger,
 		batches: &gateway.Batches{
 			Service: batch.NewService(batch.Config{
-				Store: s.records.Batches, Files: p.files, Blobs: s.blobs, IDs: p.ids, Now: s.clock.Now,
+				Store: s.records.Batches(), Files: p.files, Blobs: s.blobs, IDs: p.ids, Now: s.clock.Now,
 				Wake: func(context.Context, batch.Batch) { s.batches.Wake() },
 			}),
 			Files: p.files, Blobs: s.blobs, Intake: p.intake, Detect: sniff.Any, MaxUpload: int64(c.MaxUpload),
@@ -270,7 +270,7 @@ func (s *server) buildGateway(c *devCommand, p *parts) error {
 		return err
 	}
 	s.batches = batches.New(batches.Config{
-		Store: s.records.Batches, Sweeper: s.ended, Files: p.files, Blobs: s.blobs, Keys: p.authenticator,
+		Store: s.records.Batches(), Sweeper: s.ended, Files: p.files, Blobs: s.blobs, Keys: p.authenticator,
 		Gateway: s.gateway.gateway, Free: p.intake.Free, Calls: c.BatchCalls, Now: s.clock.Now, NewID: rand.Text,
 		Settled: s.clock.Settled, Logger: s.logger,
 	})
@@ -307,7 +307,7 @@ func (s *server) buildWorker(c *devCommand, p *parts) {
 		describer = p.tools
 	}
 	s.worker = worker.New(worker.Config{
-		Queue: s.records.Queue, Runs: s.records.Jobs, Blobs: s.blobs, Engine: p.engine, Prober: p.tools, Posters: p.tools,
+		Queue: s.records.Queue(), Runs: s.records.Jobs(), Blobs: s.blobs, Engine: p.engine, Prober: p.tools, Posters: p.tools,
 		Catalog: p.catalog, Describer: describer, Enhancer: p.enhancer, Signer: p.signer,
 		Folder: p.scratch, Slots: p.slots,
 		Lease: lease, ProgressEvery: progressEvery, PreviewEvery: previewEvery, CheckEvery: checkEvery,
@@ -316,7 +316,7 @@ func (s *server) buildWorker(c *devCommand, p *parts) {
 	})
 	runs.Watch(s.worker.Loads)
 	s.estimating = worker.Estimating{
-		Engine: p.engine, Catalog: p.catalog, Publisher: s.records.Estimates, Now: s.clock.Now, Logger: s.logger,
+		Engine: p.engine, Catalog: p.catalog, Publisher: s.records.Estimates(), Now: s.clock.Now, Logger: s.logger,
 	}
 }
 
@@ -338,15 +338,15 @@ func (s *server) buildMedia(c *devCommand, p *parts) error {
 
 // apiConfig returns the configuration of the media API.
 func (s *server) apiConfig(c *devCommand, p *parts) api.Config {
-	now, keys := s.clock.Now, s.records.Keys
+	now, keys := s.clock.Now, s.records.Keys()
 	uploads := api.NewUploadURLs(p.secret, now)
 	return api.Config{
 		Catalog: p.catalog, KnowsModel: p.live.Knows, Jobs: p.jobs, Shares: job.NewShares(p.secret, now),
 		Authenticator: p.authenticator, Limiter: p.limiter,
-		Idempotency: &idempotency.Service{Store: s.records.IdempotencyKeys, Now: now},
+		Idempotency: &idempotency.Service{Store: s.records.IdempotencyKeys(), Now: now},
 		Minter:      &credential.Minter{Store: keys, Random: rand.Reader, Now: now},
 		Keys:        &credential.KeyService{Store: keys, Random: rand.Reader, Now: now},
-		Budgets:     s.budgets, AuditLog: s.records.Audit,
+		Budgets:     s.budgets, AuditLog: s.records.Audit(),
 		Origins: c.Origins, Stopping: s.stopping, ConsoleURL: "." + console.Path + "/",
 		Engine:       api.EngineFacts{Name: engines.Parse(c.Engine).Engine(), Enhances: c.EnhanceURL != ""},
 		InferenceURL: cmp.Or(c.PublicInferenceURL, s.gateway.url()),

@@ -79,9 +79,6 @@ func (c *devCommand) Validate() error {
 	if c.Data == "" {
 		return fmt.Errorf("CUTROOM_DATA: it is empty")
 	}
-	if _, err := c.database(); err != nil {
-		return err
-	}
 	if c.Addr == "" {
 		return fmt.Errorf("CUTROOM_ADDR: it is empty")
 	}

@@ -170,13 +170,12 @@ func checkRecords(ctx context.Context, e examination) []finding {
 			detail = refused.cause.Error()
 		}
 		return []finding{{"database", failing, detail,
-			"Put the newest copy back, " + refused.database.Backup() + ", or run cutroom doctor --repair."}}
+			"Put the newest copy back, cutroom.db with its cutroom.db-wal, or run cutroom doctor --repair."}}
 	case err != nil:
 		return []finding{{"database", failing, err.Error(), ""}}
 	case !whole:
 		return []finding{{Check: "database", State: fine,
-			Detail: "what was checked of it is in order; it is too large to check all of it now; " +
-				"a server does so while it serves"}}
+			Detail: "what was checked of it is in order; it is too large to check all of it now; each backup checks its copy"}}
 	}
 	return []finding{{Check: "database", State: fine, Detail: "it is in order"}}
 }

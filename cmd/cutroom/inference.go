@@ -12,7 +12,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"cutroom/shared/adapter/prometheus"
-	"cutroom/shared/app/records"
+	"cutroom/shared/adapter/sqlite"
 	"cutroom/shared/app/setting"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/catalog"
@@ -76,7 +76,7 @@ type inferenceParts struct {
 	now func() time.Time
 	// ready reports why requests cannot be served.
 	ready         func(context.Context) error
-	records       *records.Records
+	records       *sqlite.DB
 	catalog       *catalog.Live
 	file          catalog.File
 	authenticator *credential.Authenticator
@@ -106,7 +106,7 @@ func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
 	i := &inference{
 		listener: listener, catalog: parts.catalog, metrics: metrics, file: parts.file, logger: parts.logger,
 		ballast: make([]byte, heapBallast),
-		writer:  usage.NewWriter(usage.WriterConfig{Store: parts.records.Usage, NewID: rand.Text, Logger: parts.logger}),
+		writer:  usage.NewWriter(usage.WriterConfig{Store: parts.records.Usage(), NewID: rand.Text, Logger: parts.logger}),
 	}
 	i.gateway = gateway.New(gateway.Config{
 		Catalog: parts.catalog.Catalog, Authenticator: parts.authenticator, Limiter: parts.limiter,

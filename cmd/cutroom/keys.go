@@ -21,7 +21,7 @@ import (
 
 	"cutroom/cmd/cutroom/command"
 	"cutroom/shared/adapter/dynamo"
-	"cutroom/shared/app/records"
+	"cutroom/shared/adapter/sqlite"
 	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/catalog"
@@ -302,7 +302,7 @@ func (f keysFlags) withRecords(ctx context.Context, use func(managed) error) err
 	if err := checkNotLost(ctx, f.dataFlag); err != nil {
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
-	opened, err := records.Open(ctx, f.Records, f.Data, records.Options{Now: time.Now})
+	opened, err := sqlite.Open(ctx, f.database(), sqlite.Options{Now: time.Now})
 	if err != nil {
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
@@ -311,7 +311,7 @@ func (f keysFlags) withRecords(ctx context.Context, use func(managed) error) err
 	if err := giveToOwner(f.Data, false); err != nil {
 		return fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
-	return use(managed{keys: opened.Keys, budgets: opened.Budgets(machine)})
+	return use(managed{keys: opened.Keys(), budgets: opened.Budgets(machine)})
 }
 
 // keyView is a key as the command line shows it.

@@ -5,15 +5,15 @@ import (
 	"time"
 
 	"cutroom/shared/adapter/prometheus"
-	"cutroom/shared/app/records"
+	"cutroom/shared/adapter/sqlite"
 )
 
 // stateOf returns a function that reads the state of the records for /metrics.
-func stateOf(kept *records.Records, sessions records.Sessions,
+func stateOf(kept *sqlite.DB, sessions *sqlite.Sessions,
 	now func() time.Time) func(context.Context) (prometheus.State, error) {
 	return func(ctx context.Context) (prometheus.State, error) {
 		var state prometheus.State
-		jobs, err := kept.Jobs.Open(ctx)
+		jobs, err := kept.Jobs().Open(ctx)
 		if err != nil {
 			return state, err
 		}
@@ -22,7 +22,7 @@ func stateOf(kept *records.Records, sessions records.Sessions,
 				Lane: open.Lane, Status: open.Status, Count: open.Count, Age: max(now().Sub(open.Oldest), 0),
 			})
 		}
-		if state.StoredBytes, err = kept.Files.StoredBytes(ctx); err != nil {
+		if state.StoredBytes, err = kept.Files().StoredBytes(ctx); err != nil {
 			return state, err
 		}
 		if state.Sessions, err = sessions.Open(ctx); err != nil {

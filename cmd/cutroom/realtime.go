@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"cutroom/shared/app/records"
+	"cutroom/shared/adapter/sqlite"
 	"cutroom/shared/app/webrtc"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/catalog"
@@ -27,7 +27,7 @@ type sessions struct {
 	server   *realtime.Server
 	instance *session.Instance
 	// records hold the sessions of accounts, by which they are counted.
-	records records.Sessions
+	records *sqlite.Sessions
 	webrtc  *webrtc.Transport
 }
 
@@ -35,7 +35,7 @@ type sessions struct {
 type sessionParts struct {
 	// now is the server's clock.
 	now           func() time.Time
-	records       *records.Records
+	records       *sqlite.DB
 	catalog       *catalog.Catalog
 	authenticator *credential.Authenticator
 	files         *file.Service
@@ -60,7 +60,7 @@ func newSessions(parts sessionParts) (*sessions, error) {
 	instance := session.NewInstance(session.Config{Store: counted, Uptime: uptime.Now, NewID: rand.Text,
 		Logger: parts.logger})
 	server := realtime.New(realtime.Config{
-		Catalog: parts.catalog, Authenticator: parts.authenticator, Keys: parts.records.Keys, Sessions: instance,
+		Catalog: parts.catalog, Authenticator: parts.authenticator, Keys: parts.records.Keys(), Sessions: instance,
 		Files: parts.files, Blobs: parts.blobs, Usage: parts.usage, Budgets: parts.budgets, Engine: parts.engine,
 		Pictures: parts.pictures, Enhancer: parts.enhancer, Origins: parts.origins, Now: parts.now,
 		WebRTC: parts.webrtc.For(), Logger: parts.logger,

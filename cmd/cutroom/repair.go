@@ -19,7 +19,7 @@ import (
 
 	"cutroom/cmd/cutroom/command"
 	"cutroom/shared/adapter/diskblob"
-	"cutroom/shared/app/records"
+	"cutroom/shared/adapter/sqlite"
 	"cutroom/shared/domain/batch"
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/integrity"
@@ -30,7 +30,7 @@ import (
 
 // repairFlags are the flags with which doctor changes something.
 type repairFlags struct {
-	Repair bool     `help:"Mend the data folder of a server that is stopped: go on with the database that is there, save what a damaged one still holds, and list the files that it does not know."`
+	Repair bool     `help:"Mend the data folder of a server that is stopped: go on with the database that is there, and list the files that it does not know."`
 	Adopt  string   `placeholder:"ACCOUNT" help:"With --repair: make the files that no record knows files of the account."`
 	Drop   bool     `help:"With --repair: delete the files that no record knows."`
 	Only   []string `placeholder:"NAME" help:"With --adopt or --drop: just these of the listed files, with commas between them."`
@@ -73,7 +73,7 @@ func (r *repair) run(ctx context.Context) (err error) {
 	if err := r.database(ctx); err != nil {
 		return err
 	}
-	s, err := openBoth(ctx, r.data, records.Options{Now: r.now})
+	s, err := openBoth(ctx, r.data, sqlite.Options{Now: r.now})
 	if err != nil {
 		return err
 	}
@@ -82,59 +82,33 @@ func (r *repair) run(ctx context.Context) (err error) {
 
 // database repairs the database so that a server starts with it.
 func (r *repair) database(ctx context.Context) error {
-	database, err := r.data.database()
-	if err != nil {
-		return err
-	}
-	_, err = checkStorage(ctx, r.data, checkTimeOfRepair)
+	database := r.data.database()
+	_, err := checkStorage(ctx, r.data, checkTimeOfRepair)
 	var refused *refusal
 	switch {
 	case err == nil:
 		return r.tell(finding{Check: "database", State: fine,
-			Detail: database.Name() + " is in order, and knows what it should"})
-	case errors.Is(err, integrity.ErrDamaged):
-		return r.salvage(ctx, database)
-	case errors.Is(err, integrity.ErrLostMain):
-		kept, err := database.SetAside(r.now())
+			Detail: database + " is in order, and knows what it should"})
+	case errors.Is(err, integrity.ErrDamaged), errors.Is(err, integrity.ErrLostMain):
+		kept, err := sqlite.SetAside(database, r.now())
 		if err != nil {
 			return err
 		}
 		return r.tell(finding{"database", warning,
-			"a new database is made; what is left of the lost one is kept as " + strings.Join(kept, " and "), ""})
+			"a new database is made; what is left of the old one is kept as " + strings.Join(kept, " and "),
+			"docs/runbook.md says how to save what it still contains."})
 	case errors.As(err, &refused):
 		return r.tell(finding{"database", warning, refused.why() + ": it counts from now on", ""})
 	}
 	return err
 }
 
-// salvage replaces a damaged database by a new one with what can still be read.
-func (r *repair) salvage(ctx context.Context, damaged records.Database) error {
-	kept, tables, err := damaged.Salvage(ctx, r.now())
-	if err != nil {
-		return err
-	}
-	var parts []string
-	for _, table := range tables {
-		if table.Rows == 0 && table.Whole {
-			continue
-		}
-		part := fmt.Sprintf("%d of %s", table.Rows, table.Table)
-		if !table.Whole {
-			part += " (not all)"
-		}
-		parts = append(parts, part)
-	}
-	return r.tell(finding{"database", warning,
-		"it was damaged, and is kept as " + kept + "; the new one has these rows of it: " + strings.Join(parts, ", "),
-		"Where a backup is at hand, it may hold more."})
-}
-
 // unknown adopts, drops or lists the files that the database does not know.
 func (r *repair) unknown(ctx context.Context, s storage) error {
 	quiet := slog.New(slog.DiscardHandler)
-	jobs := &job.Sweeper{Store: s.records.Jobs, Blobs: s.blobs, Now: r.now, Logger: quiet}
-	files := &file.Sweeper{Store: s.records.Files, Blobs: s.blobs, Now: r.now, Logger: quiet}
-	batches := &batch.Sweeper{Store: s.records.Batches, Blobs: s.blobs, Shelf: s.blobs, Now: r.now}
+	jobs := &job.Sweeper{Store: s.records.Jobs(), Blobs: s.blobs, Now: r.now, Logger: quiet}
+	files := &file.Sweeper{Store: s.records.Files(), Blobs: s.blobs, Now: r.now, Logger: quiet}
+	batches := &batch.Sweeper{Store: s.records.Batches(), Blobs: s.blobs, Shelf: s.blobs, Now: r.now}
 	if _, err := s.setAsideUnknown(ctx, jobs, files, batches); err != nil {
 		return err
 	}
@@ -189,7 +163,7 @@ func (r *repair) keyOfAdopter(ctx context.Context, s storage) (string, error) {
 	if r.Adopt == "" {
 		return "", nil
 	}
-	keys, err := s.records.Keys.ListKeys(ctx, r.Adopt)
+	keys, err := s.records.Keys().ListKeys(ctx, r.Adopt)
 	if err == nil && len(keys) == 0 {
 		err = fmt.Errorf("--adopt: the account %s has no key; make one with cutroom keys create", r.Adopt)
 	}
@@ -224,7 +198,7 @@ func (r *repair) settle(ctx context.Context, s storage, set diskblob.Aside, key 
 // adopt makes an unknown file a file of the account. It does not expire.
 func (r *repair) adopt(ctx context.Context, s storage, set diskblob.Aside, key string) (file.File, error) {
 	service := file.NewService(file.Config{
-		Store: s.records.Files, Blobs: s.blobs, IDs: file.NewIDs(r.now, rand.Reader), Now: r.now,
+		Store: s.records.Files(), Blobs: s.blobs, IDs: file.NewIDs(r.now, rand.Reader), Now: r.now,
 	})
 	blob, err := service.NewBlob()
 	if err != nil {

@@ -90,16 +90,16 @@ func newServer(ctx context.Context, c *devCommand, machine machineClocks, logger
 // recover cleans up after a crash. This process holds the folder's lock, so every
 // lease belongs to a dead worker, every unsettled claim to a dead request, and
 // every reservation to a dead upload. What takes the longer the more is stored is left
-// to lookOver and to the sweepers, while the server serves.
+// to checkBlobs and to the sweepers, while the server serves.
 func (s *server) recover(ctx context.Context) error {
-	if err := s.records.Queue.RecoverLeases(ctx); err != nil {
+	if err := s.records.Queue().RecoverLeases(ctx); err != nil {
 		return err
 	}
-	if err := s.records.IdempotencyKeys.Abandon(ctx, s.clock.Now()); err != nil {
+	if err := s.records.IdempotencyKeys().Abandon(ctx, s.clock.Now()); err != nil {
 		return err
 	}
 	// On a full disk the reservations expire by themselves.
-	if err := s.records.Files.ReleaseAll(ctx); err != nil && !fault.Is(err, fault.StorageFull) {
+	if err := s.records.Files().ReleaseAll(ctx); err != nil && !fault.Is(err, fault.StorageFull) {
 		return err
 	}
 	if err := s.sweeper.Expire(ctx); err != nil {
@@ -109,12 +109,10 @@ func (s *server) recover(ctx context.Context) error {
 	return s.putBackKnown(ctx, s.logger)
 }
 
-// run serves until the context ends, or the database is found damaged, then stops in order: it accepts no new
+// run serves until the context ends, then stops in order: it accepts no new
 // requests, refuses calls that wait for a model server, hands jobs back, and finishes
 // requests under way.
 func (s *server) run(ctx context.Context) error {
-	ctx, stopFor := context.WithCancelCause(ctx)
-	defer stopFor(nil)
 	background, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var running sync.WaitGroup
 	running.Go(func() { s.worker.Run(background) })
@@ -124,7 +122,7 @@ func (s *server) run(ctx context.Context) error {
 	running.Go(func() { s.files.Run(background) })
 	running.Go(func() { s.tokens.Run(background) })
 	running.Go(func() { s.watchStorage(background) })
-	running.Go(func() { s.lookOver(background, stopFor) })
+	running.Go(func() { s.checkBlobs(background) })
 	running.Go(func() { s.clock.Run(background, s.records.ShiftTimes) })
 	running.Go(func() { s.webhooks.loop.Run(background) })
 	running.Go(func() { s.gateway.followCatalog(background) })

@@ -3,7 +3,6 @@ package main
 import (
 	"path/filepath"
 
-	"cutroom/shared/app/records"
 	"cutroom/shared/app/setting"
 	"cutroom/shared/app/signing"
 	"cutroom/shared/domain/catalog"
@@ -14,12 +13,11 @@ import (
 
 // dataFlag has the settings of every command that uses the data folder.
 type dataFlag struct {
-	Data    string `env:"CUTROOM_DATA" default:".cutroom" help:"Folder of everything that is kept (${env})."`
-	Records string `env:"CUTROOM_RECORDS" default:"sqlite" help:"What keeps the records: sqlite, a database in that folder (${env})."`
+	Data string `env:"CUTROOM_DATA" default:".cutroom" help:"Folder of everything that is kept (${env})."`
 }
 
-// database returns the database of the data folder, which need not exist yet.
-func (f dataFlag) database() (records.Database, error) { return records.Find(f.Records, f.Data) }
+// database returns the path of the database in the data folder.
+func (f dataFlag) database() string { return filepath.Join(f.Data, "cutroom.db") }
 
 // blobFolder returns the folder of the blobs.
 func (f dataFlag) blobFolder() string { return filepath.Join(f.Data, "blobs") }

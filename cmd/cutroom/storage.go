@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"strings"
@@ -12,7 +11,7 @@ import (
 
 	"cutroom/cmd/cutroom/command"
 	"cutroom/shared/adapter/diskblob"
-	"cutroom/shared/app/records"
+	"cutroom/shared/adapter/sqlite"
 	"cutroom/shared/domain/batch"
 	"cutroom/shared/domain/integrity"
 	"cutroom/shared/service/health"
@@ -20,52 +19,35 @@ import (
 
 // storage is what the data folder keeps: records and blobs.
 type storage struct {
-	records *records.Records
+	records *sqlite.DB
 	blobs   *diskblob.Store
 	// marker notes beside the blobs what the records must contain at the next
 	// start.
 	marker *diskblob.Marker
-	// unchecked is the database whose pages are still to be checked, nil if they were.
-	unchecked records.Database
-	// damagedFile is dataFlag.damagedFile.
-	damagedFile string
 }
 
 // openStorage opens records and blobs after checking that they belong together.
 //
 // Errors: those of checkStorage, before anything is changed; fault.StorageFull.
-func openStorage(ctx context.Context, f dataFlag, options records.Options, logger *slog.Logger) (s storage, err error) {
-	within, err := checkAtStart(f)
-	if err != nil {
+func openStorage(ctx context.Context, f dataFlag, options sqlite.Options) (s storage, err error) {
+	if _, err := checkStorage(ctx, f, checkAtStart); err != nil {
 		return s, err
 	}
-	whole, err := checkStorage(ctx, f, within)
-	if err != nil {
-		return s, err
-	}
-	if s, err = openBoth(ctx, f, options); err != nil {
-		return s, err
-	}
-	if whole {
-		// What was found damaged before was mended, or put back.
-		return s, removed(os.Remove(f.damagedFile()))
-	}
-	logger.Info("the database is checked while it is served")
-	s.damagedFile = f.damagedFile()
-	s.unchecked, err = f.database()
-	return s, err
+	return openBoth(ctx, f, options)
 }
 
-// removed is the error of removing a file that need not have been there.
-func removed(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+// checkAtStart returns how long the pages of a database are checked before the server serves.
+// A database of more than 32 MiB would delay the start, so its pages are not checked then:
+// each backup checks its copy.
+func checkAtStart(bytes int64) time.Duration {
+	if bytes > 32<<20 {
+		return 0
 	}
-	return err
+	return 10 * time.Second
 }
 
 // openBoth opens records and blobs, without checking that they belong together.
-func openBoth(ctx context.Context, f dataFlag, options records.Options) (s storage, err error) {
+func openBoth(ctx context.Context, f dataFlag, options sqlite.Options) (s storage, err error) {
 	if s.blobs, err = diskblob.Open(f.blobFolder()); err != nil {
 		return s, err
 	}
@@ -75,11 +57,7 @@ func openBoth(ctx context.Context, f dataFlag, options records.Options) (s stora
 			told(writes)
 		}
 	}
-	database, err := f.database()
-	if err != nil {
-		return s, err
-	}
-	if s.records, err = database.Open(ctx, options); err != nil {
+	if s.records, err = sqlite.Open(ctx, f.database(), options); err != nil {
 		return s, err
 	}
 	mark, err := s.records.Mark(ctx)
@@ -108,25 +86,24 @@ func (s storage) close() error {
 // refusal is the error that records and blobs do not belong together. It says what
 // to do.
 type refusal struct {
-	database records.Database
-	// flaw says what is wrong with the database; the message begins with its name.
+	// database is the path of the database.
+	database string
+	// flaw says what is wrong with the database; the message begins with its path.
 	flaw string
 	// cause is the underlying error; nil if flaw says everything.
 	cause error
-	// served is true if the server had begun to serve.
-	served bool
 }
 
 // why names the database and says what is wrong with it.
-func (r *refusal) why() string { return r.database.Name() + " " + r.flaw }
+func (r *refusal) why() string { return r.database + " " + r.flaw }
 
 func (r *refusal) Error() string {
-	state := "Nothing was changed"
-	if r.served {
-		state = "The server has stopped, and the next start checks all of it before it serves"
+	instead := "go on with what is there"
+	if errors.Is(r.cause, integrity.ErrDamaged) {
+		instead = "go on without it; docs/runbook.md says how to save what it still contains"
 	}
-	text := fmt.Sprintf(`%s. %s. Put the newest copy back, %s, `+
-		`or run "cutroom doctor --repair" to go on with what is there`, r.why(), state, r.database.Backup())
+	text := fmt.Sprintf(`%s. Nothing was changed. Put the newest copy back, cutroom.db with its cutroom.db-wal, `+
+		`or run "cutroom doctor --repair" to %s`, r.why(), instead)
 	if r.cause != nil {
 		text += fmt.Sprintf(" (%v)", r.cause)
 	}
@@ -149,14 +126,11 @@ func checkStorage(ctx context.Context, f dataFlag, within func(bytes int64) time
 	if err := checkNotLost(ctx, f); err != nil {
 		return false, err
 	}
-	database, err := f.database()
-	if err != nil {
-		return false, err
-	}
-	found, err := database.Inspect(ctx, 0)
+	database := f.database()
+	found, err := sqlite.Inspect(ctx, database, 0)
 	if err == nil {
 		if most := within(found.Bytes); most > 0 {
-			found, err = database.Inspect(ctx, most)
+			found, err = sqlite.Inspect(ctx, database, most)
 		}
 	}
 	switch {
@@ -188,11 +162,8 @@ func checkNotLost(ctx context.Context, f dataFlag) error {
 	if err := checkNotRestoring(f.Data); err != nil {
 		return err
 	}
-	database, err := f.database()
-	if err != nil {
-		return err
-	}
-	err = database.Present()
+	database := f.database()
+	err := sqlite.Present(database)
 	switch {
 	case errors.Is(err, integrity.ErrLostMain):
 		return &refusal{database: database, flaw: "is missing or empty, though its log is there", cause: err}
@@ -247,12 +218,12 @@ func (s storage) putBackKnown(ctx context.Context, logger *slog.Logger) error {
 func (s storage) knows(ctx context.Context, name string) (bool, error) {
 	if rest, ok := strings.CutPrefix(name, "jobs/"); ok {
 		id, _, _ := strings.Cut(rest, "/")
-		return s.records.Jobs.Known(ctx, id)
+		return s.records.Jobs().Known(ctx, id)
 	}
 	if id, ok := batch.Owner(name); ok {
-		return s.records.Batches.Known(ctx, id)
+		return s.records.Batches().Known(ctx, id)
 	}
-	return s.records.Files.KnownBlob(ctx, name)
+	return s.records.Files().KnownBlob(ctx, name)
 }
 
 // setAsideUnknown sets aside blobs without a record and returns their number. Where those of one

@@ -356,55 +356,33 @@ func TestMissingFilesAreTold(t *testing.T) {
 	eventually(t, "the log tells what is missing", func() bool { return strings.Contains(server.Log(), "blobs=20") })
 }
 
-// TestStartDoesNotWaitForTheCheck: a large database that is damaged deep within is served
-// until the check has found it; then the server stops and says what to do, and the next
-// start is refused. Mended, it starts again.
-func TestStartDoesNotWaitForTheCheck(t *testing.T) {
+// A backup of a database that is damaged deep within fails and leaves the last good one.
+func TestBackupKeepsTheLastGoodOne(t *testing.T) {
 	t.Parallel()
 	v := newVault(t, nil)
-	now := time.Now()
 	if err := filled.Write(t.Context(), v.path(""), filled.Files{
-		Account: "many", Count: 60_000, Name: filled.LongName, Now: now}); err != nil {
+		Account: "many", Count: 60_000, Name: filled.LongName, Now: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	sound := start(t, v.data)
-	eventually(t, "a sound one is checked", func() bool { return strings.Contains(sound.Log(), "is in order") })
-	v.wantAll(sound.Client())
-	stop(t, sound)
-	whole := v.copyOfDatabase()
-	v.wipe()
-	server, err := program.Launch(v.data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Kill)
-	code, err := server.Wait(bounded(t))
-	if err != nil || code != 1 {
-		t.Fatalf("it ended with %d, %v", code, err)
-	}
-	if server.URL() == "" {
-		t.Errorf("it has not served before:\n%s", tail(server.Log()))
-	}
-	for _, words := range []string{"is damaged", "cutroom.db with its cutroom.db-wal", "cutroom doctor --repair"} {
-		if !strings.Contains(server.Log(), words) {
-			t.Errorf("the log does not say %q:\n%s", words, tail(server.Log()))
+	saved := filepath.Join(t.TempDir(), "backup")
+	run := func(args ...string) servertest.Ended {
+		t.Helper()
+		ended, err := program.Run(bounded(t), []string{"CUTROOM_DATA=" + v.data}, args...)
+		if err != nil {
+			t.Fatal(err)
 		}
+		return ended
 	}
-	v.refused("is damaged")
-	v.wantAllBytes("refused")
-	// The copy is sound, and is checked before it is served this once.
-	v.putBack(whole)
-	server = start(t, v.data)
-	if strings.Contains(server.Log(), "checked while it is served") {
-		t.Errorf("what was put back was not checked first:\n%s", tail(server.Log()))
+	if ended := run("backup", saved); ended.ExitCode != 0 {
+		t.Fatalf("the first backup: %+v", ended)
 	}
-	v.wantAll(server.Client())
-	stop(t, server)
-	server = start(t, v.data)
-	eventually(t, "the next start checks while it serves", func() bool {
-		return strings.Contains(server.Log(), "checked while it is served") && strings.Contains(server.Log(), "is in order")
-	})
-	v.wantAll(server.Client())
+	v.wipe()
+	if ended := run("backup", saved); ended.ExitCode == 0 || !strings.Contains(ended.Stderr, "damaged") {
+		t.Errorf("a backup of the damaged database: %+v", ended)
+	}
+	if ended := run("restore", "--check", saved); ended.ExitCode != 0 || !strings.Contains(ended.Stdout, "is whole") {
+		t.Errorf("the last good backup: %+v", ended)
+	}
 }
 
 // wipe overwrites some pages in the midst of the database, whose log has to be empty.

@@ -14,7 +14,7 @@ import (
 	"cutroom/shared/adapter/diskblob"
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/adapter/s3blob"
-	"cutroom/shared/app/records"
+	"cutroom/shared/adapter/sqlite"
 	"cutroom/shared/app/setting"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/credential"
@@ -42,7 +42,7 @@ type stores struct {
 // openStores opens the stores that the settings name.
 func openStores(ctx context.Context, env *setting.Environment, clock *boottime.Clock) (*stores, error) {
 	if data := env.Optional("CUTROOM_DATA"); data != "" {
-		return openFolder(ctx, env.Optional("CUTROOM_RECORDS"), data, clock)
+		return openFolder(ctx, data, clock)
 	}
 	config, err := loadAWS(ctx)
 	if err != nil {
@@ -72,17 +72,17 @@ func loadAWS(ctx context.Context) (aws.Config, error) {
 }
 
 // openFolder opens the data folder of a server on this machine.
-func openFolder(ctx context.Context, kind, data string, clock *boottime.Clock) (*stores, error) {
+func openFolder(ctx context.Context, data string, clock *boottime.Clock) (*stores, error) {
 	blobs, err := diskblob.NewView(filepath.Join(data, "blobs"))
 	if err != nil {
 		return nil, fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
-	opened, err := records.Open(ctx, kind, data, records.Options{Now: time.Now})
+	opened, err := sqlite.Open(ctx, filepath.Join(data, "cutroom.db"), sqlite.Options{Now: time.Now})
 	if err != nil {
 		return nil, fmt.Errorf("CUTROOM_DATA: %w", err)
 	}
 	return &stores{
-		keys: opened.Keys, sessions: opened.Sessions(clock), usage: opened.Usage, files: newFiles(opened.Files), blobs: blobs,
+		keys: opened.Keys(), sessions: opened.Sessions(clock), usage: opened.Usage(), files: newFiles(opened.Files()), blobs: blobs,
 		budgets: opened.Budgets(clock), close: func() { opened.Close() },
 	}, nil
 }

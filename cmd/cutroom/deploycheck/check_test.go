@@ -25,7 +25,7 @@ import (
 	"time"
 
 	"cutroom/cmd/cutroom/deploycheck"
-	"cutroom/shared/app/records"
+	"cutroom/shared/adapter/sqlite"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/job"
@@ -154,7 +154,7 @@ func start(t *testing.T) deployment {
 		t.Fatal(err)
 	}
 	t.Cleanup(server.Kill)
-	opened, err := records.Open(ctx, "sqlite", data, records.Options{Now: time.Now})
+	opened, err := sqlite.Open(ctx, filepath.Join(data, "cutroom.db"), sqlite.Options{Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func start(t *testing.T) deployment {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return deployment{server, opened.Keys, models}
+	return deployment{server, opened.Keys(), models}
 }
 
 // breakage does something wrong with a call. It reports whether the call is answered.

@@ -33,9 +33,3 @@ func (b *Budgets) Settle(ctx context.Context, settled ...budget.Settlement) erro
 		return settleBudgets(ctx, tx, settled)
 	})
 }
-
-// ErrBusy and WhileQuiet are errBusy and whileQuiet.
-var (
-	ErrBusy    = errBusy
-	WhileQuiet = whileQuiet
-)

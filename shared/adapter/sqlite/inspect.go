@@ -56,9 +56,6 @@ func Inspect(ctx context.Context, path string, within time.Duration) (integrity.
 	return found, damage("check the database", err)
 }
 
-// sound is what SQLite's own check says of what is in order.
-const sound = "ok"
-
 // Present checks whether the files of a database exist, without opening them.
 //
 // Errors: integrity.ErrNone, ErrLostMain.
@@ -130,16 +127,19 @@ func checkLength(ctx context.Context, pool *sql.DB, path string) (bytes int64, e
 
 // checkPages checks whether the database's pages are intact.
 func checkPages(ctx context.Context, pool *sql.DB) error {
-	return expectSound(pool.QueryRowContext(ctx, "pragma quick_check(1)"))
+	var found string
+	if err := pool.QueryRowContext(ctx, "pragma quick_check(1)").Scan(&found); err != nil {
+		return err
+	}
+	if found != "ok" {
+		return fmt.Errorf("%w: %s", integrity.ErrDamaged, found)
+	}
+	return nil
 }
 
 // checkReferences checks whether each row that another refers to exists.
 func checkReferences(ctx context.Context, pool *sql.DB) error {
-	return expectReferences(pool.QueryContext(ctx, "pragma foreign_key_check"))
-}
-
-// expectReferences reads the first line of SQLite's check of references.
-func expectReferences(rows *sql.Rows, err error) error {
+	rows, err := pool.QueryContext(ctx, "pragma foreign_key_check")
 	if err != nil {
 		return err
 	}

@@ -1,14 +1,11 @@
 package sqlite_test
 
 import (
-	"bytes"
-	"context"
 	"database/sql"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -156,72 +153,8 @@ func TestInspectLength(t *testing.T) {
 	}
 }
 
-// Check sees what is wrong in any table while others write, and gives up only what would
-// make the log grow.
-func TestCheck(t *testing.T) {
-	path, _ := keyed(t)
-	db, err := sqlite.Open(t.Context(), path, sqlite.Options{Now: time.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if skipped, err := sqlite.Check(t.Context(), path); err != nil || len(skipped) > 0 {
-		t.Errorf("a database in use: %v were skipped, %v", skipped, err)
-	}
-	stopped, stop := context.WithCancel(t.Context())
-	stop()
-	if _, err := sqlite.Check(stopped, path); !errors.Is(err, context.Canceled) {
-		t.Errorf("stopped: %v", err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The last pages hold the keys, which were written last.
-	copy(content[info.Size()-8192:], bytes.Repeat([]byte{0xa5}, 4096))
-	if err := os.WriteFile(path, content, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := sqlite.Inspect(t.Context(), path, 0); err != nil {
-		t.Fatalf("it is seen without a check of the pages: %v", err)
-	}
-	if skipped, err := sqlite.Check(t.Context(), path); !errors.Is(err, integrity.ErrDamaged) {
-		t.Errorf("damaged: %v were skipped, %v", skipped, err)
-	}
-}
-
-// Each attempt at a table that is written to may let the log grow to the same size, however
-// many there are: its file becomes no smaller.
-func TestACheckLetsTheLogGrowOnce(t *testing.T) {
-	const most = 1 << 20
-	log := filepath.Join(t.TempDir(), "log")
-	written := int64(0)
-	for attempt := range 4 {
-		err := sqlite.WhileQuiet(t.Context(), log, most, func(reading context.Context) error {
-			written += most/2 + 1
-			if err := errors.Join(os.WriteFile(log, nil, 0o600), os.Truncate(log, written)); err != nil {
-				return err
-			}
-			if written <= most {
-				return nil
-			}
-			<-reading.Done()
-			return reading.Err()
-		})
-		if want := attempt > 0; errors.Is(err, sqlite.ErrBusy) != want || err != nil && !want {
-			t.Errorf("attempt %d, the log has %d bytes: %v", attempt, written, err)
-		}
-	}
-}
-
-// A row that refers to one that is not there is damage too.
-func TestCheckReferences(t *testing.T) {
+// A snapshot of a database with a row that refers to a missing one is not made.
+func TestSnapshotChecksReferences(t *testing.T) {
 	path, _ := keyed(t)
 	raw, err := sql.Open("sqlite", path)
 	if err != nil {
@@ -231,93 +164,7 @@ func TestCheckReferences(t *testing.T) {
 	if err := errors.Join(err, raw.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if skipped, err := sqlite.Check(t.Context(), path); !errors.Is(err, integrity.ErrDamaged) {
-		t.Errorf("%v were skipped, %v", skipped, err)
+	if err := sqlite.Snapshot(t.Context(), path, filepath.Join(t.TempDir(), "copy")); !errors.Is(err, integrity.ErrDamaged) {
+		t.Errorf("a snapshot was made: %v", err)
 	}
-}
-
-// A table that cannot be read does not keep the check from finding what is damaged after it.
-func TestCheckGoesOnAfterATableThatCannotBeRead(t *testing.T) {
-	path, _ := keyed(t)
-	change := func(statements string) {
-		t.Helper()
-		raw, err := sql.Open("sqlite", path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = raw.ExecContext(t.Context(), statements)
-		if err := errors.Join(err, raw.Close()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	// Its references cannot be checked, as what they refer to has no index.
-	change("create table unreadable_one (a references job_request (body)); insert into unreadable_one values (1);" +
-		"create table unreadable_two (a references job_request (body)); insert into unreadable_two values (1)")
-	_, err := sqlite.Check(t.Context(), path)
-	for _, name := range []string{"unreadable_one", "unreadable_two"} {
-		if err == nil || errors.Is(err, integrity.ErrDamaged) || !strings.Contains(err.Error(), name) {
-			t.Errorf("of %s it says %v", name, err)
-		}
-	}
-	change("create table parent (a integer primary key); create table broken (a references parent (a)); insert into broken values (1)")
-	if _, err := sqlite.Check(t.Context(), path); !errors.Is(err, integrity.ErrDamaged) ||
-		!strings.Contains(err.Error(), "unreadable_one") {
-		t.Errorf("with a damaged one after them: %v", err)
-	}
-}
-
-// What a damaged database still holds is brought into a new one.
-func TestSalvage(t *testing.T) {
-	ctx := t.Context()
-	path := filepath.Join(t.TempDir(), "cutroom.db")
-	db := openAt(t, path)
-	for i := range 300 {
-		key := credential.Key{ID: fmt.Sprintf("key_%03d", i), Account: "acme", Tier: "dev", Label: fmt.Sprintf("%0300d", i),
-			CreatedAt: time.Now()}
-		key.Hash[0], key.Hash[1] = byte(i), byte(i>>8)
-		if err := db.Keys().CreateKey(ctx, audit.Operator(key.CreatedAt), key); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := db.Jobs().Accept(ctx, newJob("job_a", "acme"), 0); err != nil {
-		t.Fatal(err)
-	}
-	if err := db.Close(); err != nil {
-		t.Fatal(err)
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	// The last pages hold the keys, which were written last.
-	if err := os.Truncate(path, info.Size()-40<<10); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := sqlite.Inspect(ctx, path, time.Minute); !errors.Is(err, integrity.ErrDamaged) {
-		t.Fatalf("the damage is not seen: %v", err)
-	}
-	into := filepath.Join(t.TempDir(), "new.db")
-	kept, err := sqlite.Salvage(ctx, path, into)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rows := map[string]integrity.Salvaged{}
-	for _, table := range kept {
-		rows[table.Table] = table
-	}
-	if keys := rows["api_key"]; keys.Rows == 0 || keys.Rows >= 300 || keys.Whole {
-		t.Errorf("of the keys %+v", keys)
-	}
-	if jobs := rows["job"]; jobs.Rows != 1 || !jobs.Whole {
-		t.Errorf("of the jobs %+v", jobs)
-	}
-	if found, err := sqlite.Inspect(ctx, into, time.Minute); err != nil || !found.Whole {
-		t.Errorf("the new database: %+v, %v", found, err)
-	}
-	made := openAt(t, into)
-	keys, err := made.Keys().ListKeys(ctx, "acme")
-	if err != nil || len(keys) != rows["api_key"].Rows {
-		t.Errorf("it has %d keys, %v", len(keys), err)
-	}
-	receive(t, made, "job_a", time.Minute)
 }

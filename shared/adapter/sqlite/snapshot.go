@@ -15,8 +15,8 @@ import (
 )
 
 // Snapshot writes a copy of the database at the path, as of one moment, to the path
-// into, which must not exist. The database may be in use; it is not changed, and its
-// writers do not wait.
+// into, which must not exist, and checks the copy. The database may be in use; it is not
+// changed, and its writers do not wait.
 //
 // Errors: integrity.ErrNone, ErrLostMain, ErrDamaged; one that says so if a newer version of
 // the program wrote it; others of the file system.
@@ -34,8 +34,25 @@ func Snapshot(ctx context.Context, path, into string) error {
 	if err := checkKnown(ctx, pool); err != nil {
 		return err
 	}
-	_, err = pool.ExecContext(ctx, "vacuum into ?", into)
-	return damage("copy the database", err)
+	if _, err = pool.ExecContext(ctx, "vacuum into ?", into); err != nil {
+		return damage("copy the database", err)
+	}
+	return checkCopy(ctx, into)
+}
+
+// checkCopy checks all pages and references of a snapshot.
+//
+// Errors: integrity.ErrDamaged; others of the file system.
+func checkCopy(ctx context.Context, path string) error {
+	pool, err := openPool(path, url.Values{"mode": {"ro"}}, 1)
+	if err != nil {
+		return err
+	}
+	defer pool.Close()
+	if err := checkPages(ctx, pool); err != nil {
+		return damage("check the copy of the database", err)
+	}
+	return damage("check the copy of the database", checkReferences(ctx, pool))
 }
 
 // placeCheck bounds the check of a database that is placed.

@@ -35,11 +35,3 @@ type Inspection struct {
 	// Whole reports whether everything was checked in the time given.
 	Whole bool
 }
-
-// Salvaged says how much of a table could be read.
-type Salvaged struct {
-	Table string
-	Rows  int
-	// Whole reports whether the table was read to its end.
-	Whole bool
-}

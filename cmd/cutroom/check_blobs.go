@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"time"
+
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/job"
+)
+
+// checkBlobs compares the blobs with the records while the server serves, as its time grows
+// with their number. It sets aside blobs without a record, mostly of interrupted uploads, and
+// counts missing blobs.
+func (s *server) checkBlobs(ctx context.Context) {
+	defer s.blobs.ForgetNewcomers()
+	unknown, err := s.setAsideUnknown(ctx, s.sweeper, s.files, s.ended)
+	if unknown > 0 {
+		s.logger.Warn("files that no record knows were set aside; cutroom doctor --repair lists them", "blobs", unknown,
+			"kept_for", s.keepUnknown)
+	}
+	if err != nil && ctx.Err() == nil {
+		s.logger.Error("look for files that no record knows", "error", err)
+	}
+	s.blobs.ForgetNewcomers()
+	switch missing, err := s.countMissing(ctx, s.clock.Now()); {
+	case ctx.Err() != nil:
+	case err != nil:
+		s.logger.Error("look for missing files", "error", err)
+	case missing > 0:
+		s.logger.Error("files or results that the database knows are not there; put back the blobs folder from a backup",
+			"blobs", missing)
+	}
+}
+
+// countMissing counts the blobs that records refer to and that are missing.
+func (s storage) countMissing(ctx context.Context, now time.Time) (missing int, err error) {
+	for name, err := range s.records.Expected(ctx, now, now.Add(-job.DefaultResultAge)) {
+		if err != nil {
+			return missing, err
+		}
+		if _, err := s.blobs.Head(ctx, name); fault.Is(err, fault.NotFound) {
+			missing++
+		} else if err != nil {
+			return missing, err
+		}
+	}
+	return missing, nil
+}
