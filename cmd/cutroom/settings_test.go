@@ -49,7 +49,6 @@ func TestWrongSettings(t *testing.T) {
 		{"a public URL that is not a URL", "CUTROOM_PUBLIC_INFERENCE_URL=llm.example.com",
 			[]string{"llm.example.com", "https://"}},
 		{"no data folder", "CUTROOM_DATA=", []string{"empty"}},
-		{"unknown records", "CUTROOM_RECORDS=paper", []string{"paper", "sqlite"}},
 		{"a file as data folder", "CUTROOM_DATA=" + write("file", ""), []string{"file"}},
 		{"a path as family", "CUTROOM_FAMILY=a/b", []string{`"a/b"`, "letters"}},
 		{"an empty family", "CUTROOM_FAMILY=", []string{"letters"}},
@@ -107,7 +106,7 @@ func TestFlags(t *testing.T) {
 		t.Fatalf("%+v, %v", help, err)
 	}
 	for flag, setting := range map[string]string{
-		"--addr": "CUTROOM_ADDR", "--data": "CUTROOM_DATA", "--records": "CUTROOM_RECORDS", "--family": "CUTROOM_FAMILY",
+		"--addr": "CUTROOM_ADDR", "--data": "CUTROOM_DATA", "--family": "CUTROOM_FAMILY",
 		"--dev-key": "CUTROOM_DEV_KEY", "--secret": "CUTROOM_SECRET",
 		"--max-upload": "CUTROOM_MAX_UPLOAD", "--catalog": "CUTROOM_CATALOG", "--tiers": "CUTROOM_TIERS",
 		"--workers": "CUTROOM_WORKERS", "--engine": "CUTROOM_ENGINE", "--engine-key": "CUTROOM_ENGINE_KEY",
