@@ -235,7 +235,10 @@ func (s *server) buildServices(c *devCommand, p *parts) (err error) {
 		ResultAge: resultAge, RecordAge: recordAge,
 	}
 	s.files = &file.Sweeper{Store: s.records.Files(), Blobs: s.blobs, Now: now, Settled: settled, Logger: s.logger}
-	s.ended = &batch.Sweeper{Store: s.records.Batches(), Blobs: s.blobs, Shelf: s.blobs, Now: now, Settled: settled}
+	s.ended = &batch.Sweeper{
+		Store: s.records.Batches(), Blobs: s.blobs, Shelf: s.blobs, Now: now, Settled: settled,
+		Storage: batch.Storage{Reservations: s.records.Files(), Now: now},
+	}
 	p.intake = &file.Intake{
 		Reservations: s.records.Files(), Free: func() (int64, error) { return s.blobs.Room(int64(c.DiskReserve)) },
 		Most: c.Uploads, NewID: rand.Text, Now: now,
@@ -261,7 +264,8 @@ func (s *server) buildGateway(c *devCommand, p *parts) error {
 		batches: &gateway.Batches{
 			Service: batch.NewService(batch.Config{
 				Store: s.records.Batches(), Files: p.files, Blobs: s.blobs, IDs: p.ids, Now: s.clock.Now,
-				Wake: func(context.Context, batch.Batch) { s.batches.Wake() },
+				Storage: s.ended.Storage,
+				Wake:    func(context.Context, batch.Batch) { s.batches.Wake() },
 			}),
 			Files: p.files, Blobs: s.blobs, Intake: p.intake, Detect: sniff.Any, MaxUpload: int64(c.MaxUpload),
 		},
@@ -270,9 +274,9 @@ func (s *server) buildGateway(c *devCommand, p *parts) error {
 		return err
 	}
 	s.batches = batches.New(batches.Config{
-		Store: s.records.Batches(), Sweeper: s.ended, Files: p.files, Blobs: s.blobs, Keys: p.authenticator,
-		Gateway: s.gateway.gateway, Free: p.intake.Free, Calls: c.BatchCalls, Now: s.clock.Now, NewID: rand.Text,
-		Settled: s.clock.Settled, Logger: s.logger,
+		Store: s.records.Batches(), Sweeper: s.ended, Files: p.files, Blobs: s.blobs, Storage: s.ended.Storage,
+		Keys: p.authenticator, Gateway: s.gateway.gateway, Free: p.intake.Free, Calls: c.BatchCalls,
+		Now: s.clock.Now, NewID: rand.Text, Settled: s.clock.Settled, Logger: s.logger,
 	})
 	return nil
 }

@@ -37,7 +37,8 @@ func batches() (http.Handler, lambdahttp.Mode, error) {
 	p.Gateway.Batches = &gateway.Batches{
 		Service: batch.NewService(batch.Config{
 			Store: p.Batches(), Files: files, Blobs: bucket, IDs: file.NewIDs(time.Now, rand.Reader), Now: time.Now,
-			Wake: wake(lambdainvoke.NewFunction(p.AWS, p.Required("CUTROOM_STEPS_FUNCTION"), time.Now), p.Logger),
+			Storage: p.Storage(),
+			Wake:    wake(lambdainvoke.NewFunction(p.AWS, p.Required("CUTROOM_STEPS_FUNCTION"), time.Now), p.Logger),
 		}),
 		Files: files, Blobs: bucket, Detect: sniff.Any, MaxUpload: cmp.Or(p.Size("CUTROOM_MAX_UPLOAD"), file.MaxSignedSize),
 		Downloads: s3blob.NewSigner(bucket, time.Now).At(p.URL("CUTROOM_PUBLIC_S3_URL")), RedirectAbove: mode.MostSent(),

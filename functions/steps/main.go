@@ -29,15 +29,16 @@ func steps() (func(context.Context, any) (any, error), error) {
 		return nil, err
 	}
 	store, bucket := p.Batches(), p.Bucket()
-	sweeper := &batch.Sweeper{Store: store, Blobs: bucket, Now: time.Now}
+	sweeper := &batch.Sweeper{Store: store, Blobs: bucket, Storage: p.Storage(), Now: time.Now}
 	files, self := p.Results(bucket), lambdainvoke.NewFunction(p.AWS, p.Required("CUTROOM_STEPS_FUNCTION"), time.Now)
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
 	s := &batches.Steps{
 		Runner: batches.New(batches.Config{
-			Store: store, Sweeper: sweeper, Files: files, Blobs: bucket, Keys: p.Keys, Gateway: gateway.New(p.Gateway),
-			Now: time.Now, NewID: rand.Text, Rhythm: batches.StepRhythm(), Logger: p.Logger,
+			Store: store, Sweeper: sweeper, Files: files, Blobs: bucket, Storage: sweeper.Storage,
+			Keys: p.Keys, Gateway: gateway.New(p.Gateway), Now: time.Now, NewID: rand.Text,
+			Rhythm: batches.StepRhythm(), Logger: p.Logger,
 		}),
 		Claims: store, Sweeper: sweeper, Others: self, Most: mostAtOnce, NewID: rand.Text, Now: time.Now, Logger: p.Logger,
 	}

@@ -44,6 +44,7 @@ func TestBatches(t *testing.T) {
 		table := cloud.MakeTable(t, "usage")
 		return batchtest.Harness{
 			Batches: dynamo.NewBatches(client(cloud), table), Usage: dynamo.NewUsage(client(cloud), table),
+			Files: dynamo.NewFiles(client(cloud), cloud.MakeTable(t, "files"), time.Now),
 		}
 	})
 }

@@ -9,6 +9,6 @@ import (
 func TestBatches(t *testing.T) {
 	batchtest.Run(t, func(t *testing.T) batchtest.Harness {
 		db := open(t)
-		return batchtest.Harness{Batches: db.Batches(), Usage: db.Usage()}
+		return batchtest.Harness{Batches: db.Batches(), Usage: db.Usage(), Files: db.Files()}
 	})
 }

@@ -11,12 +11,14 @@ import (
 )
 
 const (
-	endReservations = "delete from reservation where account = ? and until <= ?"
+	// unlessBatch excludes the reservations of batches that have blobs.
+	unlessBatch     = " not exists (select 1 from batch where batch.id = reservation.id and kept = 1)"
+	endReservations = "delete from reservation where account = ? and until <= ? and" + unlessBatch
 	countPending    = "select count(*) from file indexed by file_promised where account = ? and state = 'promised'"
 )
 
-// Reserve enlarges a reservation. The write need not reach the disk first, because
-// no reservation outlives the process.
+// Reserve enlarges a reservation. The write need not reach the disk first: an upload does not
+// outlive the process, and a batch's record, which is written next, takes it along.
 //
 // Errors: fault.Limited; fault.StorageFull.
 func (s *Files) Reserve(
@@ -70,10 +72,10 @@ func release(ctx context.Context, tx *transaction, r file.Reservation) (held int
 	return held, err
 }
 
-// ReleaseAll ends all reservations.
+// ReleaseAll ends all reservations, except if a batch that has blobs holds them.
 func (s *Files) ReleaseAll(ctx context.Context) error {
 	return s.db.write(ctx, "release storage", func(ctx context.Context, tx *transaction) error {
-		_, err := tx.ExecContext(ctx, "delete from reservation")
+		_, err := tx.ExecContext(ctx, "delete from reservation where"+unlessBatch)
 		return err
 	})
 }

@@ -21,6 +21,7 @@ import (
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/adapter/s3blob"
 	"cutroom/shared/app/setting"
+	"cutroom/shared/domain/batch"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/file"
@@ -96,6 +97,11 @@ func filesOf(records *dynamo.Files, bucket *s3blob.Store) file.Config {
 	return file.Config{
 		Store: records, Blobs: bucket, SpreadBlobs: true, IDs: file.NewIDs(time.Now, rand.Reader), Now: time.Now,
 	}
+}
+
+// Storage counts the blobs of batches towards the storage of their accounts.
+func (p *Parts) Storage() batch.Storage {
+	return batch.Storage{Reservations: p.fileRecords(), Now: time.Now}
 }
 
 // Batches returns the records of batches.

@@ -33,6 +33,7 @@ type Config struct {
 		Copy(ctx context.Context, from, to string) error
 		Delete(ctx context.Context, name string) error
 	}
+	Storage Storage
 	// IDs draws ids; those of batches have the same form as those of files.
 	IDs *file.IDs
 	Now func() time.Time
@@ -53,13 +54,20 @@ type Request struct {
 	Metadata                      map[string]string
 	// OutputLifetime is how long the results are kept; 0 means FileLifetime.
 	OutputLifetime time.Duration
+	// StoredBytes is how many bytes the account may store; 0 means no limit.
+	StoredBytes int64
 }
 
-// Create makes a batch from a file of the account. The batch owns its input from then
-// on: the file may be deleted.
+// createTime is the time limit for recording a batch. It does not depend on the request,
+// whose end would leave open whether the batch exists.
+const createTime = 30 * time.Second
+
+// Create makes a batch from a file of the account. The batch has a copy of the file, which
+// counts towards the account's storage until the batch has ended: the file may be deleted.
 //
 // Errors: fault.NotFound if there is no such file; fault.Invalid if it is not for
-// batches or too large, or the metadata are; fault.Limited if the account has MaxOpen.
+// batches or too large, or the metadata are; fault.Limited if the account has MaxOpen or
+// its storage has no space for the copy.
 func (s *Service) Create(ctx context.Context, r Request) (Batch, error) {
 	if err := checkMetadata(r.Metadata); err != nil {
 		return Batch{}, err
@@ -87,20 +95,44 @@ func (s *Service) Create(ctx context.Context, r Request) (Batch, error) {
 	if b.OutputLifetime == 0 {
 		b.OutputLifetime = FileLifetime
 	}
-	if err := s.config.Blobs.Copy(ctx, input.Blob, b.InputBlob); err != nil {
-		if fault.Is(err, fault.NotFound) {
-			return Batch{}, file.ErrNotFound // it was deleted meanwhile
-		}
-		return Batch{}, fmt.Errorf("batch: copy the input: %w", err)
-	}
-	if err := s.config.Store.Create(ctx, b, MaxOpen, MaxKept); err != nil {
-		if fault.Is(err, fault.Limited) {
-			err = errors.Join(tooManyOpen(), s.config.Blobs.Delete(ctx, b.InputBlob))
-		}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTime)
+	defer cancel()
+	if err := s.record(ctx, b, input, r.StoredBytes); err != nil {
 		return Batch{}, err
 	}
 	s.config.Wake(ctx, b)
 	return b, nil
+}
+
+// record reserves storage for a batch's copy of its input, makes the copy, and records the
+// batch. If the batch certainly does not exist after an error, nothing of it is left.
+func (s *Service) record(ctx context.Context, b Batch, input file.File, limit int64) error {
+	_, err := s.config.Storage.Hold(ctx, Reservation(b), input.Size, limit)
+	if fault.Is(err, fault.Limited) {
+		return file.StorageFull(limit)
+	}
+	if err != nil {
+		return fmt.Errorf("batch: reserve storage for the input: %w", err)
+	}
+	copied := s.config.Blobs.Copy(ctx, input.Blob, b.InputBlob)
+	if copied == nil {
+		err = s.config.Store.Create(ctx, b, MaxOpen, MaxKept)
+	}
+	switch {
+	case fault.Is(copied, fault.NotFound):
+		err = file.ErrNotFound // it has just been deleted
+	case copied != nil:
+		err = fmt.Errorf("batch: copy the input: %w", copied)
+	case fault.Is(err, fault.Limited):
+		err = tooManyOpen()
+	case !fault.Is(err, fault.StorageFull):
+		return err // after an unknown error the batch may exist
+	}
+	deleted := s.config.Blobs.Delete(ctx, b.InputBlob)
+	if deleted == nil {
+		deleted = s.config.Storage.Release(ctx, b)
+	}
+	return errors.Join(err, deleted)
 }
 
 func tooManyOpen() error {

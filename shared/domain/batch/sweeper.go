@@ -24,6 +24,8 @@ type Sweeper struct {
 		// DeleteAll deletes everything below a prefix.
 		DeleteAll(ctx context.Context, prefix string) error
 	}
+	// Storage is released when the blobs were deleted.
+	Storage Storage
 	// Shelf is what SweepUnknown works on; nil where blobs that no record knows end by
 	// themselves.
 	Shelf blob.Shelf
@@ -52,9 +54,13 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// clear deletes the blobs of a batch.
+// clear deletes the blobs of a batch. It releases their storage before it says that they are
+// gone: after a crash in between all of it is done again.
 func (s *Sweeper) clear(ctx context.Context, b Batch) error {
 	if err := s.Blobs.DeleteAll(ctx, blobPrefix+"/"+b.ID); err != nil {
+		return err
+	}
+	if err := s.Storage.Release(ctx, b); err != nil {
 		return err
 	}
 	return s.Store.Cleared(ctx, b.ID)

@@ -192,8 +192,8 @@ type Retention interface {
 	Ended(ctx context.Context, now time.Time, limit int) ([]File, error)
 	// Forget deletes the record of a file.
 	Forget(ctx context.Context, id string) error
-	// ReleaseAll ends all reservations. Call it at startup, when the uploads that
-	// made them are gone.
+	// ReleaseAll ends the reservations of all uploads. Call it at startup, when the
+	// uploads that made them are gone. Those of batches remain (see batch.Storage).
 	ReleaseAll(ctx context.Context) error
 	// Extend extends a pending file whose bytes have begun to arrive.
 	//

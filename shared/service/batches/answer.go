@@ -29,6 +29,8 @@ const (
 	grace, shortGrace = time.Minute, 3 * time.Second
 	// maxFailures is how often a call is made that a model server fails.
 	maxFailures = 3
+	// fullPause is how long a batch makes no calls while the storage of its account is full.
+	fullPause = 5 * time.Second
 )
 
 // Why no more calls of a batch are made.
@@ -63,6 +65,7 @@ func (r *Runner) answer(ctx, staying context.Context, handOver context.CancelCau
 	if a.keep, err = r.newKeeper(ctx, b); err != nil {
 		return err
 	}
+	a.keep.limit = a.storedBytes
 	taking, stop := context.WithCancelCause(staying)
 	defer stop(nil)
 	if err := a.look(taking, stop, true); err != nil {
@@ -78,6 +81,14 @@ func (r *Runner) answer(ctx, staying context.Context, handOver context.CancelCau
 		return errors.Join(err, ctx.Err())
 	}
 	return a.goOn(ctx, cause)
+}
+
+// storedBytes returns how many bytes the account may store; 0 means no limit.
+func (a *answering) storedBytes() int64 {
+	if who := a.who.Load(); who != nil {
+		return who.Tier.StoredBytes
+	}
+	return 0
 }
 
 // goOn records what comes after the calls.
@@ -258,21 +269,28 @@ func (a *answering) call(doing, taking context.Context, at place) (made result, 
 	}
 }
 
-// tryCall makes a call once it may be made; ok is false if it may not any more. The
-// caller tells the pace how it ended, if it was made.
+// tryCall makes a call once it may be made; ok is false if it may not any more. While the
+// account's storage is full the call is refused. The caller tells the pace how it ended, if
+// it was made.
 func (a *answering) tryCall(doing, taking context.Context, at place) (made result, ok bool, err error) {
 	if !a.pace.begin(taking) {
 		return made, false, nil
 	}
-	err = a.withLine(taking, a.calling, a.batch, at, func(line []byte) {
-		if !a.turns.Take(taking, a.batch.Account) {
-			return
-		}
-		defer a.turns.Release(a.batch.Account)
-		one := parsed(line)
-		answer := a.config.Gateway.AnswerLine(doing, *a.who.Load(), a.route, one.body)
-		made, ok = result{number: at.call, customID: one.customID, answer: &answer}, true
-	})
+	fits, err := a.keep.space.fits(taking, a.storedBytes())
+	if err == nil && !fits {
+		return result{answer: &gateway.LineAnswer{Status: http.StatusTooManyRequests, RetryAfter: fullPause}}, true, nil
+	}
+	if err == nil {
+		err = a.withLine(taking, a.calling, a.batch, at, func(line []byte) {
+			if !a.turns.Take(taking, a.batch.Account) {
+				return
+			}
+			defer a.turns.Release(a.batch.Account)
+			one := parsed(line)
+			answer := a.config.Gateway.AnswerLine(doing, *a.who.Load(), a.route, one.body)
+			made, ok = result{number: at.call, customID: one.customID, answer: &answer}, true
+		})
+	}
 	if !ok {
 		a.pace.end()
 	}

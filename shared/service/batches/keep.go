@@ -55,7 +55,7 @@ type resultError struct {
 	Message string `json:"message"`
 }
 
-// keeper keeps the results of a batch in chunks. One goroutine uses it, besides has.
+// keeper keeps the results of a batch in chunks. Only has and space are for several goroutines.
 type keeper struct {
 	*Runner
 	batch batch.Batch
@@ -68,6 +68,9 @@ type keeper struct {
 	// answers and failures are the results that gather, and used what they used.
 	answers, failures gathered
 	used              []usage.Record
+	space             *space
+	// limit returns how many bytes the account may store; 0 means no limit.
+	limit func() int64
 }
 
 // gathered are results that are kept together.
@@ -82,7 +85,14 @@ func (r *Runner) newKeeper(ctx context.Context, b batch.Batch) (*keeper, error) 
 	if err != nil {
 		return nil, err
 	}
-	k := &keeper{Runner: r, batch: b, name: r.config.NewID(), done: make([]bool, b.Total+1), chunks: len(chunks)}
+	room, err := newSpace(ctx, r.config.Storage, b)
+	if err != nil {
+		return nil, err
+	}
+	k := &keeper{
+		Runner: r, batch: b, name: r.config.NewID(), done: make([]bool, b.Total+1), chunks: len(chunks), space: room,
+		limit: func() int64 { return 0 },
+	}
 	for _, c := range chunks {
 		for _, line := range c.Lines {
 			k.done[line] = true
@@ -179,7 +189,11 @@ func (k *keeper) flush(ctx context.Context) error {
 func (k *keeper) save(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastKeep)
 	defer cancel()
-	if err := k.fits(int64(k.answers.text.Len() + k.failures.text.Len())); err != nil {
+	size := int64(k.answers.text.Len() + k.failures.text.Len())
+	if err := k.fits(size); err != nil {
+		return err
+	}
+	if err := k.space.hold(ctx, size, k.limit()); err != nil {
 		return err
 	}
 	var chunks []batch.Chunk
@@ -203,8 +217,12 @@ func (k *keeper) save(ctx context.Context) error {
 		if fault.Is(err, fault.Conflict) {
 			err = errors.Join(err, k.discard(ctx, chunks))
 		}
+		if errors.Is(err, batch.ErrEnded) { // its storage may have been released before
+			err = errors.Join(err, k.config.Storage.Release(ctx, k.batch))
+		}
 		return err
 	}
+	k.space.keep(size)
 	k.chunks += len(chunks)
 	k.answers, k.failures, k.used = gathered{}, gathered{}, nil
 	return nil

@@ -43,6 +43,8 @@ type Config struct {
 	Sweeper *batch.Sweeper
 	Files   Files
 	Blobs   Blobs
+	// Storage counts results towards the storage of the account until the batch has ended.
+	Storage batch.Storage
 	// Keys returns the holders of the keys that batches were made with.
 	Keys interface {
 		Holder(ctx context.Context, account, keyID string) (credential.Principal, error)

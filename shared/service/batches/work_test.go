@@ -74,7 +74,7 @@ func TestAnswersAfterTheEnd(t *testing.T) {
 	patience.Receive(t, "under", under)
 	w.newRunner().Work(t.Context(), b, time.Hour)
 	ended := w.reaches(b, batch.Completed)
-	w.must((&batch.Sweeper{Store: w.db.Batches(), Blobs: w.blobs, Now: w.now}).Sweep(t.Context()))
+	w.must((&batch.Sweeper{Store: w.db.Batches(), Blobs: w.blobs, Storage: w.storage(), Now: w.now}).Sweep(t.Context()))
 	close(over)
 	patience.Receive(t, "late", late)
 	if now := w.reaches(b, batch.Completed); now.Answered != 20 || now.Revision != ended.Revision || w.billed("acme") != 20 {

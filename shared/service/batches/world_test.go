@@ -36,7 +36,9 @@ const endpoint = "/v1/chat/completions"
 // world is what a runner works with, on a real database and folder.
 type world struct {
 	*testing.T
-	db      *sqlite.DB
+	db *sqlite.DB
+	// folder is the root of the blobs.
+	folder  string
 	blobs   *diskblob.Store
 	files   *file.Service
 	service *batch.Service
@@ -55,9 +57,14 @@ type world struct {
 	mu sync.Mutex
 	// made counts how often each call was made, by its body; nil counts none.
 	made map[string]int
+	// tier has the limits of every account.
+	tier credential.Tier
 }
 
 func (w *world) now() time.Time { return time.Now().Add(time.Duration(w.ahead.Load())) }
+
+// storage counts the blobs of batches.
+func (w *world) storage() batch.Storage { return batch.Storage{Reservations: w.db.Files(), Now: w.now} }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
@@ -70,12 +77,13 @@ func newWorld(t *testing.T) *world {
 		}
 	})
 	var err error
-	w.blobs, err = diskblob.Open(filepath.Join(folder, "blobs"))
+	w.folder = filepath.Join(folder, "blobs")
+	w.blobs, err = diskblob.Open(w.folder)
 	w.must(err)
 	ids := file.NewIDs(w.now, rand.Reader)
 	w.files = file.NewService(file.Config{Store: w.db.Files(), Blobs: w.blobs, IDs: ids, Now: w.now})
 	w.service = batch.NewService(batch.Config{
-		Store: w.db.Batches(), Files: w.files, Blobs: w.blobs, IDs: ids, Now: w.now,
+		Store: w.db.Batches(), Files: w.files, Blobs: w.blobs, IDs: ids, Now: w.now, Storage: w.storage(),
 		Wake: func(context.Context, batch.Batch) { w.runner.Wake() },
 	})
 	w.runner = w.newRunner()
@@ -108,8 +116,9 @@ func (m mortal) Save(ctx context.Context, id string, chunks []batch.Chunk, used 
 func (w *world) newRunner() *batches.Runner {
 	w.dead = &atomic.Bool{}
 	return batches.New(batches.Config{
-		Store: mortal{w.db.Batches(), w.dead}, Sweeper: &batch.Sweeper{Store: w.db.Batches(), Blobs: w.blobs, Now: w.now},
-		Files: w.files, Blobs: w.blobs, Keys: holder{w}, Gateway: caller{w}, Calls: 4, Now: w.now, NewID: rand.Text, Rhythm: w.rhythm,
+		Store: mortal{w.db.Batches(), w.dead}, Sweeper: &batch.Sweeper{Store: w.db.Batches(), Blobs: w.blobs, Storage: w.storage(), Now: w.now},
+		Storage: w.storage(),
+		Files:   w.files, Blobs: w.blobs, Keys: holder{w}, Gateway: caller{w}, Calls: 4, Now: w.now, NewID: rand.Text, Rhythm: w.rhythm,
 		Free: func() (int64, error) {
 			if w.full.Load() {
 				return 0, nil
@@ -143,7 +152,9 @@ func (h holder) Holder(_ context.Context, account, keyID string) (credential.Pri
 	if h.revoked.Load() {
 		return credential.Principal{}, fault.New(fault.Unauthorized, "The API key is not valid.")
 	}
-	return credential.Principal{Key: credential.Key{ID: keyID, Account: account}}, nil
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return credential.Principal{Key: credential.Key{ID: keyID, Account: account}, Tier: h.tier}, nil
 }
 
 // caller makes calls.
@@ -211,6 +222,14 @@ func lines(n int) string {
 // upload stores an input of the account.
 func (w *world) upload(account string, content io.Reader) file.File {
 	w.Helper()
+	f, err := w.uploadWithin(account, content, 0)
+	w.must(err)
+	return f
+}
+
+// uploadWithin stores an input of an account that may store limit bytes.
+func (w *world) uploadWithin(account string, content io.Reader, limit int64) (file.File, error) {
+	w.Helper()
 	blob, err := w.files.NewBlob()
 	w.must(err)
 	size, err := w.blobs.Put(w.Context(), blob, content)
@@ -218,9 +237,11 @@ func (w *world) upload(account string, content io.Reader) file.File {
 	f, err := w.files.Create(w.Context(), file.File{
 		Account: account, Filename: "calls.jsonl", MD5: "00000000000000000000000000000000", Size: size, Blob: blob,
 		Purpose: batch.InputPurpose, Lifetime: time.Hour,
-	}, 0)
-	w.must(err)
-	return f
+	}, limit)
+	if err != nil {
+		w.must(w.blobs.Delete(w.Context(), blob))
+	}
+	return f, err
 }
 
 // create makes a batch of an account from an input.

@@ -123,6 +123,7 @@ func (g *Gateway) createBatch(w http.ResponseWriter, r *http.Request, who creden
 	}
 	request := batch.Request{
 		Account: who.Account(), Key: who.Key.ID, Endpoint: asked.Endpoint, Input: asked.InputFileID, Metadata: asked.Metadata,
+		StoredBytes: who.Tier.StoredBytes,
 	}
 	if after := asked.OutputExpiresAfter; after != nil {
 		if after.Anchor != fileAnchor {

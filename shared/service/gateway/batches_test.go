@@ -47,7 +47,8 @@ func (w *world) files() *gateway.Batches {
 	return &gateway.Batches{
 		Service: batch.NewService(batch.Config{
 			Store: db.Batches(), Files: files, Blobs: blobs, IDs: ids, Now: w.now,
-			Wake: func(context.Context, batch.Batch) {},
+			Storage: batch.Storage{Reservations: db.Files(), Now: w.now},
+			Wake:    func(context.Context, batch.Batch) {},
 		}),
 		Files: files, Blobs: blobs, Detect: sniff.Any, MaxUpload: maxFile,
 		Intake: &file.Intake{Reservations: db.Files(), NewID: rand.Text, Now: w.now},

@@ -11,6 +11,7 @@ import (
 
 	"cutroom/shared/domain/batch"
 	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/testkit/conformance"
 )
@@ -27,6 +28,8 @@ type Harness struct {
 	Batches Store
 	// Usage is the store that Save adds to.
 	Usage usage.Store
+	// Files is the store in which the blobs of batches count.
+	Files file.Store
 }
 
 // Run runs the suite. The function opens an empty store, and closes it with the test.
@@ -34,7 +37,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			h := open(t)
-			test.run(&suite{T: t, Store: h.Batches, usage: h.Usage, ctx: conformance.Context(t)})
+			test.run(&suite{T: t, Store: h.Batches, usage: h.Usage, files: h.Files, ctx: conformance.Context(t)})
 		})
 	}
 }
@@ -50,6 +53,7 @@ type suite struct {
 	*testing.T
 	Store
 	usage usage.Store
+	files file.Store
 	ctx   context.Context
 	made  int
 }

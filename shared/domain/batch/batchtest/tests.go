@@ -8,11 +8,57 @@ import (
 
 	"cutroom/shared/domain/batch"
 	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/usage"
 )
 
 var tests = []test{
 	{"a batch is as it was made", func(s *suite) { s.is(s.create("acme")) }},
+	{"what a batch holds of its account's storage counts until it is cleared and released", func(s *suite) {
+		b, now := s.create("acme"), begun
+		storage := batch.Storage{Reservations: s.files, Now: func() time.Time { return now }}
+		_, err := storage.Hold(s.ctx, batch.Reservation(b), 101, 100)
+		s.fails(err, fault.Limited)
+		held, err := storage.Hold(s.ctx, batch.Reservation(b), 60, 100)
+		if err != nil || held.Bytes != 60 {
+			s.Fatalf("it holds %d bytes, %v", held.Bytes, err)
+		}
+		hold := func(bytes, want int64) {
+			s.Helper()
+			if got, err := storage.Hold(s.ctx, batch.Reservation(b), bytes, 0); err != nil || got.Bytes != want {
+				s.Fatalf("it holds %d bytes, not %d: %v", got.Bytes, want, err)
+			}
+		}
+		other := func(id string, bytes int64) error {
+			r := file.Reservation{Account: "acme", ID: id, Until: now.Add(time.Minute)}
+			_, err := s.files.Reserve(s.ctx, r, bytes, bytes, 100, now)
+			return err
+		}
+		hold(1, 60) // by a process that does not know
+		hold(90, 90)
+		s.fails(other("a", 11), fault.Limited)
+		if start, ok := s.files.(file.Retention); ok {
+			if err := start.ReleaseAll(s.ctx); err != nil {
+				s.Fatal(err)
+			}
+			s.fails(other("a", 11), fault.Limited)
+		}
+		now = now.Add(3 * batch.Window)
+		s.fails(other("a", 11), fault.Limited)
+		b = s.end(b, now)
+		s.fails(other("a", 11), fault.Limited)
+		for range 2 { // after a crash all of it is done again
+			if err := storage.Release(s.ctx, b); err != nil {
+				s.Fatal(err)
+			}
+			if err := s.Cleared(s.ctx, b.ID); err != nil {
+				s.Fatal(err)
+			}
+		}
+		if err := other("a", 100); err != nil {
+			s.Error(err)
+		}
+	}},
 	{"another account's batch and one that does not exist are not found", func(s *suite) {
 		b := s.create("acme")
 		_, err := s.Get(s.ctx, "other", b.ID)

@@ -81,6 +81,16 @@ var reserveTests = []test{
 		conformance.Fails(s, err, fault.Limited)
 		s.stores("acme", 60, 100)
 	}},
+	{"a renewal tells what it holds to a holder who does not know", func(s *suite) {
+		r := s.room("acme")
+		s.reserve(r, 60, 100)
+		got, err := s.Store.Reserve(s.ctx, r, 1, 1, 0, s.now)
+		conformance.OK(s, err)
+		s.same("bytes", got.Bytes, int64(60))
+		s.stores("acme", 60, 100)
+		conformance.OK(s, s.Store.Release(s.ctx, r))
+		s.stores("acme", 0, 100)
+	}},
 	{"one may be renewed in an account that is too full", func(s *suite) {
 		r := s.reserve(s.room("acme"), 60, 100)
 		r.Until = s.at(1000)

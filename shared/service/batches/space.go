@@ -1,0 +1,73 @@
+package batches
+
+import (
+	"context"
+	"sync"
+
+	"cutroom/shared/domain/batch"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
+)
+
+// space counts the blobs of a batch towards the storage of its account.
+type space struct {
+	storage batch.Storage
+
+	mu   sync.Mutex
+	held file.Reservation
+	// used is how many bytes the blobs have. More may be held: a process that has died may
+	// have reserved space for results that it did not keep.
+	used int64
+	// full reports that the account may have no space for results.
+	full bool
+}
+
+// newSpace returns the space of a batch with the bytes that its blobs count so far. That is at
+// least one, because no input is empty.
+func newSpace(ctx context.Context, storage batch.Storage, b batch.Batch) (*space, error) {
+	held, err := storage.Hold(ctx, batch.Reservation(b), 1, 0)
+	return &space{storage: storage, held: held, used: held.Bytes, full: true}, err
+}
+
+// fits reports whether the account, which may store limit bytes, has space for more results. It
+// asks the store only if the account was full before.
+func (s *space) fits(ctx context.Context, limit int64) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.full {
+		return true, nil
+	}
+	held, err := s.storage.Hold(ctx, s.held, s.held.Bytes+1, limit)
+	if fault.Is(err, fault.Limited) {
+		return false, nil
+	}
+	if err == nil {
+		s.held, s.full = held, false
+	}
+	return err == nil, err
+}
+
+// hold makes space for results of calls that were made, even if the account is full.
+func (s *space) hold(ctx context.Context, bytes, limit int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	need := s.used + bytes
+	if need <= s.held.Bytes {
+		return nil
+	}
+	held, err := s.storage.Hold(ctx, s.held, need, limit)
+	if s.full = fault.Is(err, fault.Limited); s.full {
+		held, err = s.storage.Hold(ctx, s.held, need, 0)
+	}
+	if err == nil {
+		s.held = held
+	}
+	return err
+}
+
+// keep says that results were kept that hold has made space for.
+func (s *space) keep(bytes int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used += bytes
+}
