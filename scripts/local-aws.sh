@@ -33,7 +33,8 @@ start_ministack() {
 	for old in "$home"/*/; do
 		ends "${old}worker.pid" bin/worker
 	done
-	rm -rf "${home:?}"/*/ "$home/bootstrapped"
+	find "${home:?}" -mindepth 1 -maxdepth 1 -type d -exec rm -rf {} +
+	rm -f "$home/bootstrapped"
 	mkdir -p "$home/tmp"
 	bridge=$(.tools/python/bin/python scripts/docker-bridge.py)
 	(

@@ -209,9 +209,11 @@ func (c *restoreCommand) setting(_ context.Context, name string, content io.Read
 	return nil // of a later version of the program, which this one has no use for
 }
 
+const restoringName = "restoring"
+
 // restoringFile is in the data folder while a restore is not complete. It has the id of
 // the backup.
-func restoringFile(data string) string { return filepath.Join(data, "restoring") }
+func restoringFile(data string) string { return filepath.Join(data, restoringName) }
 
 // checkNotRestoring fails if the data folder is half of a backup.
 func checkNotRestoring(data string) error {

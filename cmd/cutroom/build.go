@@ -189,20 +189,17 @@ func (s *server) openFolder(ctx context.Context, c *devCommand, machine machineC
 	}
 	// Absolute, because ffmpeg runs in other folders.
 	p.scratch, err = filepath.Abs(filepath.Join(c.Data, scratchName))
-	return errors.Join(err, emptyFolder(p.scratch))
-}
-
-// emptyFolder makes a folder, or empties it. It does not replace it, because a full
-// disk has no room for a new one.
-func emptyFolder(path string) error {
-	if err := os.MkdirAll(path, 0o700); err != nil {
+	if err != nil {
 		return err
 	}
-	children, err := os.ReadDir(path)
-	for _, child := range children {
-		err = errors.Join(err, os.RemoveAll(filepath.Join(path, child.Name())))
+	if err := os.MkdirAll(p.scratch, 0o700); err != nil {
+		return err
 	}
-	return err
+	// It may be a link to a folder that another server has too.
+	if err := s.lock.lockFolderItself(p.scratch); err != nil {
+		return fmt.Errorf("the folder %s is in use by another server: %w", p.scratch, err)
+	}
+	return emptyScratch(p.scratch)
 }
 
 // buildServices makes the services on the records: jobs, files, keys, webhooks, and

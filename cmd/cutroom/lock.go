@@ -14,13 +14,18 @@ import (
 // releases it when the process ends, however it ends.
 type folderLock struct {
 	file *os.File
-	// folder is locked too, because people delete lock files that look left over.
-	// It is nil on file systems that cannot lock folders.
-	folder *os.File
+	// folders are locked too: the folder itself, because people delete lock files that
+	// look left over, and the one for engines. Those on file systems that cannot lock
+	// folders are left out.
+	folders []*os.File
 }
 
-// lockFolder takes the lock, or fails and says which process has it.
+// lockFolder takes the lock, or fails and says which process has it. It refuses a folder
+// with an entry that the program must not write to (see checkEntries).
 func lockFolder(path string) (*folderLock, error) {
+	if err := checkEntries(path); err != nil {
+		return nil, err
+	}
 	file, err := os.OpenFile(filepath.Join(path, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
@@ -55,7 +60,7 @@ func (l *folderLock) lockFolderItself(path string) error {
 	}
 	switch err := lockFile(folder); {
 	case err == nil:
-		l.folder = folder
+		l.folders = append(l.folders, folder)
 		return nil
 	case errors.Is(err, unix.EWOULDBLOCK):
 		return errors.Join(err, folder.Close())
@@ -67,7 +72,7 @@ func lockFile(file *os.File) error { return unix.Flock(int(file.Fd()), unix.LOCK
 
 func (l *folderLock) release() {
 	l.file.Close()
-	if l.folder != nil {
-		l.folder.Close()
+	for _, folder := range l.folders {
+		folder.Close()
 	}
 }

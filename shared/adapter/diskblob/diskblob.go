@@ -62,17 +62,59 @@ func Open(root string) (*Store, error) {
 	if _, err := makeFolders(filepath.Join(root, arrivals)); err != nil {
 		return nil, fileError("open", err)
 	}
+	if err := checkRoot(root); err != nil {
+		return nil, fileError("open", err)
+	}
 	if err := empty(filepath.Join(root, arrivals)); err != nil {
 		return nil, fileError("open", err)
 	}
 	return &Store{root: root, buffers: sync.Pool{New: func() any { return new([bufferSize]byte) }}}, nil
 }
 
-// empty removes everything in a folder.
+// checkRoot returns an error if an entry of the root leads to another place: blobs are moved
+// between the folders of the root, and those without a record are set aside.
+func checkRoot(root string) error {
+	children, err := os.ReadDir(root)
+	if err != nil {
+		return err
+	}
+	for _, child := range children {
+		path := filepath.Join(root, child.Name())
+		switch {
+		case child.Type() == fs.ModeSymlink:
+			return fmt.Errorf("%s is a link: only the folder %s itself may be one; put back the files that it leads to",
+				path, root)
+		case child.IsDir():
+			if err := sameDisk(root, path); err != nil {
+				return err
+			}
+		case child.Name() == arrivals, child.Name() == aside, child.Name() == markFile && !child.Type().IsRegular():
+			return fmt.Errorf("%s is not what the server has made: move it away", path)
+		}
+	}
+	return nil
+}
+
+// sameDisk returns an error if a folder of the root is a mount of another file system, into
+// which no file can be renamed.
+func sameDisk(root, path string) error {
+	var of, below syscall.Stat_t
+	if err := errors.Join(syscall.Stat(root, &of), syscall.Stat(path, &below)); err != nil {
+		return err
+	}
+	if of.Dev != below.Dev {
+		return fmt.Errorf("%s is on another file system than %s: mount all of %s there", path, root, root)
+	}
+	return nil
+}
+
+// empty removes the arrivals of an earlier run from their folder.
 func empty(path string) error {
 	children, err := os.ReadDir(path)
 	for _, child := range children {
-		err = errors.Join(err, os.RemoveAll(filepath.Join(path, child.Name())))
+		if _, other := strconv.ParseUint(child.Name(), 10, 64); other == nil {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(path, child.Name())))
+		}
 	}
 	return err
 }

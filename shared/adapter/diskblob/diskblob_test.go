@@ -1,9 +1,11 @@
 package diskblob_test
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -77,5 +79,40 @@ func TestPipe(t *testing.T) {
 	}
 	if _, err := store.Open(t.Context(), "pipe", 0, -1); !fault.Is(err, fault.NotFound) {
 		t.Errorf("it was opened: %v", err)
+	}
+}
+
+// A root whose folder is a link to another place is refused, and a start removes only the
+// arrivals that a crash has left.
+func TestRootLeadsNowhereElse(t *testing.T) {
+	for _, name := range []string{"jobs", ".tmp", ".unknown", ".mark"} {
+		root, outside := t.TempDir(), t.TempDir()
+		link := filepath.Join(root, name)
+		if err := errors.Join(os.Mkdir(filepath.Join(outside, "mine"), 0o700), os.Symlink(outside, link)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := diskblob.Open(root); err == nil || !strings.Contains(err.Error(), link+" is a link") {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if _, err := os.Stat(filepath.Join(outside, "mine")); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	outside := t.TempDir()
+	for _, name := range []string{"7", "notes"} {
+		if err := os.MkdirAll(filepath.Join(outside, ".tmp", name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	root := filepath.Join(t.TempDir(), "blobs")
+	if err := os.Symlink(outside, root); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := diskblob.Open(root); err != nil {
+		t.Fatal(err)
+	}
+	left, err := os.ReadDir(filepath.Join(outside, ".tmp"))
+	if err != nil || len(left) != 1 || left[0].Name() != "notes" {
+		t.Errorf("left are %v, %v", left, err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 )
 
 // Write replaces the file at the path by the content, for its owner alone to read. Before
@@ -15,7 +16,8 @@ import (
 //
 // Errors: those of the content and of check, unchanged; others of the file system.
 func Write(path string, content io.Reader, check func(path string) error) error {
-	part, err := os.OpenFile(path+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	// A link of that name would lead to a file of others.
+	part, err := os.OpenFile(path+".part", os.O_CREATE|os.O_TRUNC|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+)
+
+// An entry of the data folder is one of these.
+const (
+	// ownFile is a file that is written or truncated in place, or removed.
+	ownFile = iota
+	// anyFile is a file that may be a link, for example to a secret that is mounted.
+	anyFile
+	// anyFolder is a folder that may be a link, for example to a larger disk.
+	anyFolder
+)
+
+// entries are the names in the data folder that the program uses.
+var entries = map[string]int{
+	"lock": ownFile, "reserve": ownFile, "clock": ownFile, restoringName: ownFile,
+	"secret": anyFile, "metrics-key": anyFile, "dev-key": anyFile, signerName: anyFile, signersName: anyFile,
+	"cutroom.db": anyFile, "cutroom.db-wal": anyFile, "cutroom.db-shm": anyFile,
+	"blobs": anyFolder, scratchName: anyFolder,
+}
+
+// checkEntries returns an error if an entry of the data folder is of a kind that the program
+// cannot use, or a link through which it would change a file elsewhere.
+func checkEntries(data string) error {
+	for name, kind := range entries {
+		path, look := filepath.Join(data, name), os.Stat
+		if kind == ownFile {
+			look = os.Lstat
+		}
+		info, err := look(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			if _, err := os.Lstat(path); err == nil {
+				return fmt.Errorf("%s is a link to something that does not exist: make it, or remove the link", path)
+			}
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		switch {
+		case kind == anyFolder && !info.IsDir():
+			return fmt.Errorf("%s is not a folder: move it away", path)
+		case kind == ownFile && info.Mode().Type() == fs.ModeSymlink:
+			return fmt.Errorf("%s is a link, and the server would change the file that it leads to: remove the link", path)
+		case kind != anyFolder && !info.Mode().IsRegular():
+			return fmt.Errorf("%s is not a file: move it away", path)
+		}
+	}
+	return nil
+}
+
+// scratchNames matches the names of the folders and files that the server makes in the folder
+// for engines.
+var scratchNames = regexp.MustCompile(`^(job_[0-9A-Za-z]+|credentials|thumbnail|cutroom-doctor|\.probe)-[0-9]+$`)
+
+// emptyScratch removes the files of an earlier run from the folder for engines. The folder may be
+// a link to one with files of others, which stay. It is not replaced, because a full disk has no
+// space for a new one.
+func emptyScratch(path string) error {
+	folder, err := os.OpenRoot(path)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	children, err := fs.ReadDir(folder.FS(), ".")
+	for _, child := range children {
+		if scratchNames.MatchString(child.Name()) {
+			err = errors.Join(err, folder.RemoveAll(child.Name()))
+		}
+	}
+	return err
+}
