@@ -88,7 +88,7 @@ func (s storage) close() error {
 type refusal struct {
 	// database is the path of the database.
 	database string
-	// flaw says what is wrong with the database; the message begins with its path.
+	// flaw is the second half of the message, after the path.
 	flaw string
 	// cause is the underlying error; nil if flaw says everything.
 	cause error

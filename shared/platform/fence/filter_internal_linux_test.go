@@ -17,8 +17,7 @@ import (
 
 var update = flag.Bool("update", false, "write the filters from the policy")
 
-// The embedded filters and their readable form are what the seccomp library assembles from
-// the policy today.
+// The seccomp library assembles the embedded filters and their readable form from the policy.
 func TestFiltersMatchPolicy(t *testing.T) {
 	for _, architecture := range []string{"amd64", "arm64"} {
 		var encoded []byte
