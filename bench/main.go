@@ -6,10 +6,10 @@
 //
 // Run it in the repository's folder: `go run ./bench`, or with the names of some
 // sections: upload, overhead, edits, worker, image, burst, outlook, list, auth, gateway, budgets,
-// affinity, realtime, codec, video, signing, start, cost. One more, grown, runs only by its
+// affinity, realtime, codec, video, signing, start. One more, grown, runs only by its
 // name: it fills a database of 10 GiB. It needs Linux, because a process's memory is
-// read from /proc, the programs ffmpeg, curl, tee, md5sum, nginx and chromium, for cost
-// the tools of the tests, and 3 GiB of room for temporary files.
+// read from /proc, the programs ffmpeg, curl, tee, md5sum, nginx and chromium,
+// and 3 GiB of room for temporary files.
 package main
 
 import (
@@ -60,7 +60,6 @@ var sections = []section{
 	{name: "video", run: (*bench).video},
 	{name: "signing", run: (*bench).signing},
 	{name: "start", run: (*bench).start},
-	{name: "cost", run: (*bench).cost},
 	{name: "grown", run: (*bench).grown, byName: true},
 }
 

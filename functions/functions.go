@@ -1,6 +1,5 @@
 // Package functions lists the Lambda functions of the service. Each is a program in
-// the folder of its name. The deployment, the tests and the cost benchmark read this
-// list, so that none of them keeps its own.
+// the folder of its name. The deployment and the tests read this list.
 package functions
 
 import (

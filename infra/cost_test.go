@@ -1,49 +1,86 @@
 package main
 
-import (
-	"encoding/json"
-	"maps"
-	"testing"
+import "testing"
 
-	"cutroom/bench/cost"
-	"cutroom/shared/app/awscost"
+// List prices in US East (N. Virginia) in November 2026, in dollars.
+const (
+	alarmMetricMonth = 0.10
+	dashboardMonth   = 3.00
+	secretMonth      = 0.40
+	queueRequest     = 0.40 / 1e6
+	fairQueueRequest = 0.10 / 1e6
+	functionRequest  = 0.20 / 1e6
+	gigabyteSecond   = 13.3334 / 1e6
+	readUnit         = 0.125 / 1e6
+	logByte          = 0.50 / 1e9
 )
 
-// docs/cost.md gives the price of exactly the resources of this stack.
-func TestCostPageMatchesTheStack(t *testing.T) {
-	counts, err := awscost.Kept()
-	if err != nil {
-		t.Fatal(err)
-	}
+const hoursOfMonth = 730
+
+// pollsOfQueue is how often a month Lambda polls a queue that starts a function: five pollers,
+// 20 seconds at a time, even while the queue is empty.
+const pollsOfQueue = 5 * 3 * 60 * hoursOfMonth
+
+// schedules are the scheduled rules with what all of their runs in a month cost.
+var schedules = map[string]float64{
+	// The function scale: one read unit, two requests to fair queues, 5 ms with 256 MB, and
+	// 349 bytes of log.
+	"rate(1 minute)": 60 * hoursOfMonth *
+		(functionRequest + 0.005*0.25*gigabyteSecond + readUnit + 2*(queueRequest+fairQueueRequest) + 349*logByte),
+	// The function steps: three read units and 30 ms with 1 GB.
+	"rate(5 minutes)": 12 * hoursOfMonth * (functionRequest + 0.03*gigabyteSecond + 3*readUnit),
+}
+
+// TestIdleMonthCostsLessThanThreeDollars prices a month of the default stack without any
+// calls. docs/cost.md shows the result.
+func TestIdleMonthCostsLessThanThreeDollars(t *testing.T) {
 	made := synthesize(t, nil)
-	text, err := json.Marshal(made.ToJSON())
-	if err != nil {
-		t.Fatal(err)
-	}
-	idle, looks, err := cost.Month(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	const again = "run `go run ./bench/costpage`"
-	if !maps.Equal(idle, counts.Idle) {
-		t.Errorf("an idle month takes %v, priced is %v: %s", idle, counts.Idle, again)
-	}
-	if looks != counts.Looks {
-		t.Errorf("workers are looked after %v times a month, priced are %v: %s", looks, counts.Looks, again)
-	}
-	const bar = 3
-	if month := counts.IdleMonth().Dollars(); month >= bar {
-		t.Errorf("an idle month costs $%.2f, the bar is $%d", month, bar)
-	}
-	memory := map[any]any{}
-	for _, r := range made.of(t, "AWS::Lambda::Function") {
-		memory[r.Properties["FunctionName"]] = r.Properties["MemorySize"]
-	}
-	for _, s := range counts.Scenarios {
-		for _, f := range s.Functions {
-			if memory["cutroom-dev-"+f.Function] != float64(f.Memory) {
-				t.Errorf("%s has %v MB, priced are %d: %s", f.Function, memory["cutroom-dev-"+f.Function], f.Memory, again)
+	dollars := 0.0
+	for name, r := range made.resources {
+		switch r.Type {
+		case "AWS::CloudWatch::Alarm":
+			dollars += float64(metricsOf(r)) * alarmMetricMonth
+		case "AWS::CloudWatch::Dashboard":
+			dollars += dashboardMonth
+		case "AWS::SecretsManager::Secret":
+			dollars += secretMonth
+		case "AWS::Lambda::EventSourceMapping":
+			// Polling the stream of a table is free.
+			source, _ := r.Properties["EventSourceArn"].(map[string]any)
+			if att, _ := source["Fn::GetAtt"].([]any); len(att) > 0 && made.resources[att[0].(string)].Type == "AWS::SQS::Queue" {
+				dollars += pollsOfQueue * queueRequest
 			}
+		case "AWS::Events::Rule":
+			if schedule, ok := r.Properties["ScheduleExpression"].(string); ok {
+				price, known := schedules[schedule]
+				if !known {
+					t.Errorf("%s runs at %s: add what a month of it costs to schedules", name, schedule)
+				}
+				dollars += price
+			}
+		case "AWS::ECS::Service":
+			if n := r.Properties["DesiredCount"]; n != nil && n != 0.0 {
+				t.Errorf("%s runs %v tasks while idle, want 0", name, n)
+			}
+		case "AWS::EC2::NatGateway", "AWS::EC2::EIP", "AWS::KMS::Key", "AWS::ElasticLoadBalancingV2::LoadBalancer":
+			t.Errorf("%s is billed by time, and this test has no price for %s", name, r.Type)
 		}
 	}
+	if dollars >= 3 || dollars < 1 {
+		t.Errorf("an idle month costs $%.2f, want $1 to $3", dollars)
+	}
+	t.Logf("an idle month costs $%.2f", dollars)
+}
+
+// metricsOf returns the number of metrics that an alarm is billed for: one, or those in its
+// expression.
+func metricsOf(alarm resource) int {
+	n := 0
+	list, _ := alarm.Properties["Metrics"].([]any)
+	for _, m := range list {
+		if _, ok := m.(map[string]any)["MetricStat"]; ok {
+			n++
+		}
+	}
+	return max(1, n)
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 
-	"cutroom/shared/app/awscost"
 	"cutroom/shared/app/signing"
 )
 
@@ -60,9 +59,6 @@ type options struct {
 	WorkerImage string
 	// WorkerMax is the maximum number of workers at once.
 	WorkerMax int
-	// DailyJobs is how many jobs a day the deploy is made for: quotas that are too low for
-	// them are named. 0 says nothing.
-	DailyJobs int
 	// Smoke tries a task of the workers in each deploy that changes it.
 	Smoke bool
 	// C2PA says whether workers sign results, as CUTROOM_C2PA does.
@@ -186,7 +182,6 @@ func readOptions(values map[string]any) (options, error) {
 		Worker:      r.oneOf("worker", "preview", "preview", "none"),
 		WorkerImage: r.text("workerImage"),
 		WorkerMax:   r.number("workerMax", defaultWorkerMax, 1, 5000),
-		DailyJobs:   r.number("dailyJobs", 0, 1, awscost.MostDailyJobs),
 		Smoke:       r.oneOf("smoke", "on", "on", "off") == "on",
 		C2PA:        r.oneOf("c2pa", signing.Auto, signing.Auto, signing.On, signing.Off),
 		GPU:         r.gpu(),

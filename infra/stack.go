@@ -100,7 +100,6 @@ func newStack(app awscdk.App, o options) (*stack, error) {
 		}
 	}
 	s.newOutputs(media, inference)
-	s.tellQuotas()
 	return s, nil
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"cutroom/bench/scale/cloud"
 	"cutroom/bench/scale/sim"
-	"cutroom/shared/app/awscost"
 )
 
 // limit is a quota of AWS, or a bound of the service, and what a simulation has used of it
@@ -41,34 +40,34 @@ var limits = []limit{
 		}
 		return float64(most)
 	}},
-	{awscost.TableWrites, awscost.QuotaOf(awscost.TableWrites).Default, "Service Quotas", func(r *sim.Result) float64 {
+	{"DynamoDB: write units of one table a second", 40_000, "Service Quotas", func(r *sim.Result) float64 {
 		return tables(r, func(t cloud.Total) float64 { return t.MostWrites })
 	}},
-	{awscost.TableReads, awscost.QuotaOf(awscost.TableReads).Default, "Service Quotas", func(r *sim.Result) float64 {
+	{"DynamoDB: read units of one table a second", 40_000, "Service Quotas", func(r *sim.Result) float64 {
 		return tables(r, func(t cloud.Total) float64 { return t.MostReads })
 	}},
-	{awscost.LambdaConcurrency, awscost.QuotaOf(awscost.LambdaConcurrency).Default, "Service Quotas", func(r *sim.Result) float64 {
+	{"Lambda: concurrent executions", 1000, "Service Quotas", func(r *sim.Result) float64 {
 		return float64(r.Peaks.Lambdas)
 	}},
-	{awscost.APIRate, awscost.QuotaOf(awscost.APIRate).Default, "Service Quotas", func(r *sim.Result) float64 {
+	{"API Gateway: requests a second", 10_000, "Service Quotas", func(r *sim.Result) float64 {
 		return float64(r.Peaks.Requests)
 	}},
-	{awscost.ExecutionStarts, awscost.QuotaOf(awscost.ExecutionStarts).Default, "Service Quotas", func(r *sim.Result) float64 {
+	{"Step Functions: executions started a second", 300, "Service Quotas", func(r *sim.Result) float64 {
 		return float64(r.Peaks.Starts)
 	}},
-	{awscost.OpenExecutions, awscost.QuotaOf(awscost.OpenExecutions).Default, "Service Quotas", func(r *sim.Result) float64 {
+	{"Step Functions: open executions", 1_000_000, "Service Quotas", func(r *sim.Result) float64 {
 		return float64(r.Peaks.OpenExecutions)
 	}},
-	{awscost.MessagesInFlight, awscost.QuotaOf(awscost.MessagesInFlight).Default, "AWS Support", func(r *sim.Result) float64 {
+	{"SQS: messages in flight in a queue", 120_000, "AWS Support", func(r *sim.Result) float64 {
 		return float64(r.Peaks.InFlight)
 	}},
 	{"ECS: DescribeServices a second", 20, "AWS Support", func(r *sim.Result) float64 {
 		return float64(r.Peaks.Describes)
 	}},
-	{awscost.ServiceTasks, awscost.QuotaOf(awscost.ServiceTasks).Default, "Service Quotas", func(r *sim.Result) float64 {
+	{"ECS: tasks of one service", 5000, "Service Quotas", func(r *sim.Result) float64 {
 		return float64(r.Peaks.Tasks)
 	}},
-	{awscost.FargateCPUs, awscost.QuotaOf(awscost.FargateCPUs).Default, "Service Quotas", func(r *sim.Result) float64 {
+	{"Fargate: vCPUs on demand, 2 a worker", 6, "Service Quotas", func(r *sim.Result) float64 {
 		return workerCPUs * float64(r.Peaks.Tasks)
 	}},
 	{"S3: PUT requests of one prefix a second", 3500, "", func(r *sim.Result) float64 {

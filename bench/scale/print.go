@@ -11,14 +11,13 @@ import (
 
 	"cutroom/bench/scale/cloud"
 	"cutroom/bench/scale/sim"
-	"cutroom/shared/app/awscost"
 )
 
 // write prints what a simulation has found.
 func write(out io.Writer, r *sim.Result) {
 	how := "a whole day, every event simulated, with its failures"
 	if r.Window > 0 {
-		how = fmt.Sprintf("%v of the busiest time at the full rate, with its failures, and on until all jobs have ended; a day's sums are multiplied up", r.Window.Round(time.Second))
+		how = fmt.Sprintf("%v of the busiest time at the full rate, with its failures, and on until all jobs have ended", r.Window.Round(time.Second))
 	}
 	fmt.Fprintf(out, "## %s jobs a day: %s\n", number(float64(r.Jobs)), how)
 	writeJobs(out, r)
@@ -27,7 +26,6 @@ func write(out io.Writer, r *sim.Result) {
 	writeFunctions(out, r)
 	writePartitions(out, r)
 	writeLimits(out, r)
-	writeMoney(out, r)
 }
 
 func writeJobs(out io.Writer, r *sim.Result) {
@@ -194,31 +192,6 @@ func writeFirst(out io.Writer, which string, l reached) {
 		how = "the first that is met is"
 	}
 	fmt.Fprintf(out, "%s, %s %s, at %.0f%%\n", which, how, l.name, 100*l.share())
-}
-
-// writeMoney prints what a day costs by the parts of AWS.
-func writeMoney(out io.Writer, r *sim.Result) {
-	times := 1.0
-	if r.Window > 0 {
-		times = float64(r.Jobs) / float64(max(r.Asked, 1))
-	}
-	parts := map[string]float64{}
-	total := 0.0
-	for _, item := range slices.Sorted(maps.Keys(r.Used)) { // sums of floats depend on their order
-		n := r.Used[item]
-		service, _, _ := strings.Cut(string(item), ":")
-		dollars := times * awscost.Quantities{item: n}.Dollars()
-		parts[service] += dollars
-		total += dollars
-	}
-	names := slices.SortedFunc(maps.Keys(parts), func(a, b string) int {
-		return cmp.Or(cmp.Compare(parts[b], parts[a]), strings.Compare(a, b))
-	})
-	fmt.Fprintf(out, "\ndollars a day, at list price, without transfer, storage and GPUs: %.2f, which is %.5f a job\n", total,
-		total/float64(r.Jobs))
-	for _, name := range names {
-		fmt.Fprintf(out, "  %-24s %12.2f\n", name, parts[name])
-	}
 }
 
 func sumOf(counts map[string]int) (sum int) {

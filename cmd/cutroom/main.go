@@ -33,7 +33,6 @@ type commandLine struct {
 	Doctor     doctorCommand      `cmd:"" group:"Server" help:"Check what Cutroom needs on this machine, and say how to mend it."`
 	Backup     backupCommand      `cmd:"" group:"Server" help:"Save the data folder, while the server goes on, in a folder or a bucket."`
 	Restore    restoreCommand     `cmd:"" group:"Server" help:"Make a data folder from a backup."`
-	Cost       costCommand        `cmd:"" group:"Server" help:"Say what a month of a deploy in AWS costs, by part."`
 	Check      checkCommand       `cmd:"" group:"Server" help:"Check a deploy in AWS from outside, or the account before one."`
 	Health     healthCommand      `cmd:"" group:"Server" help:"Ask the server of these settings for its health, for what watches its container."`
 	Completion command.Completion `cmd:"" group:"Server" help:"Print what a shell needs to complete commands."`

@@ -91,11 +91,11 @@ func (c *client) submit() {
 	if c.job.lane == job.ImageLane {
 		function = "images"
 	}
-	c.request(function)
+	c.request()
 	instance, done := c.begin(function)
 	accepted, err := c.accept(instance)
 	if err != nil || c.job.lane == job.VideoLane {
-		c.clock.After(c.times.submit, done)
+		c.clock.After(submitTime, done)
 	}
 	if err == nil {
 		c.accepted(accepted, instance, done)
@@ -201,8 +201,8 @@ func (c *client) pollEvery() time.Duration {
 // poll reads the status, until the job has ended; then it fetches the result.
 func (c *client) poll() {
 	ctx := context.Background()
-	c.request("status")
-	instance := c.serve("jobs", c.times.status)
+	c.request()
+	instance := c.serve("jobs", statusTime)
 	who, err := instance.auth.Authenticate(ctx, c.job.account.secret)
 	if err != nil {
 		c.clock.After(c.pollEvery(), c.poll)
@@ -216,8 +216,8 @@ func (c *client) poll() {
 		c.clock.After(c.pollEvery(), c.poll)
 		return
 	}
-	c.request("content")
-	download := c.serve("content", c.times.content)
+	c.request()
+	download := c.serve("content", contentTime)
 	if _, err := download.auth.Authenticate(ctx, c.job.account.secret); err == nil {
 		_, _ = download.jobs.Get(ctx, c.job.account.Name, c.job.id) // the end was seen already
 	}
@@ -272,8 +272,8 @@ func (c *client) ended(j job.Job) {
 // completion is a call of the gateway.
 func (w *World) completion() {
 	account := w.chooser.choose(w.random)
-	w.request("inference")
-	instance := w.serve("inference", w.times.completion+between(w.random, time.Second, 20*time.Second))
+	w.request()
+	instance := w.serve("inference", completionTime+between(w.random, time.Second, 20*time.Second))
 	w.count.completions++
 	ctx := context.Background()
 	who, err := instance.auth.Authenticate(ctx, account.secret)

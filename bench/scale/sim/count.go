@@ -16,7 +16,6 @@ type count struct {
 	completions             int
 	connects                int
 	sessionsRefused         map[string]int
-	requests                map[string]int
 	apiRate                 rates
 	starts                  rates
 	// uploads were stored, and listed are pages that were read; files and lists count what
@@ -25,13 +24,8 @@ type count struct {
 	files, lists    map[string]int
 	// puts are those to the prefixes of blobs.
 	puts puts
-	// gigabyteSeconds are of all functions, busySeconds of workers that have a job.
-	gigabyteSeconds float64
-	workerSeconds   float64
-	idlePolls       float64
 	// ended are accepted jobs whose clients saw their end, completedJobs those with a result.
 	ended, completedJobs int
-	wakes                int
 	// waits are those of jobs for their first run, and ends their ends, by account.
 	waits map[string][]time.Duration
 	ends  map[string]ends
@@ -39,7 +33,7 @@ type count struct {
 
 func newCount() *count {
 	return &count{
-		refused: map[string]int{}, sessionsRefused: map[string]int{}, requests: map[string]int{},
+		refused: map[string]int{}, sessionsRefused: map[string]int{},
 		waits: map[string][]time.Duration{}, ends: map[string]ends{},
 		files: map[string]int{}, lists: map[string]int{},
 	}
@@ -83,8 +77,7 @@ func (p *puts) add(at time.Time, name string, n int) {
 func (r *rates) Most() int { return int(r.most) }
 
 // request counts a call of the API.
-func (w *World) request(function string) {
-	w.count.requests[function]++
+func (w *World) request() {
 	w.count.apiRate.add(w.clock.Now(), 1)
 }
 
@@ -99,11 +92,9 @@ func (w *World) occupy(function string) (done func()) {
 	w.lambdasNow++
 	w.most.lambdas = max(w.most.lambdas, w.lambdasNow)
 	w.most.byFunction[function] = max(w.most.byFunction[function], w.lambdas[function])
-	begun := w.clock.Now()
 	return func() {
 		w.lambdas[function]--
 		w.lambdasNow--
-		w.count.gigabyteSeconds += w.clock.Now().Sub(begun).Seconds() * w.times.memory[function]
 	}
 }
 
@@ -176,21 +167,4 @@ func (w *World) watch() {
 		w.clock.After(next, look)
 	}
 	look()
-	var poll func()
-	const idlePoll = 10 * time.Second // of a slot without a job
-	every := idlePoll
-	if w.Window > 0 {
-		every = min(every, w.Window/3)
-	}
-	poll = func() {
-		if w.stopped {
-			return
-		}
-		w.count.workerSeconds += float64(w.running()) * every.Seconds()
-		for _, idle := range w.idle {
-			w.count.idlePolls += float64(len(idle)) * every.Seconds() / idlePoll.Seconds()
-		}
-		w.clock.After(every, poll)
-	}
-	w.clock.After(every, poll)
 }

@@ -43,10 +43,10 @@ func (w *World) upload() {
 		Account: account.Name, Key: account.Name, Filename: "clip.mp4", MIME: "video/mp4", Size: 2_345_678,
 		MD5: fmt.Sprintf("%032x", w.files), Lifetime: file.DefaultLifetime,
 	}
-	w.request("files")
-	took := w.times.upload
+	w.request()
+	took := uploadTime
 	if signed {
-		took = w.times.announce
+		took = announceTime
 	}
 	i := w.serve("files", took)
 	ctx := context.Background()
@@ -70,7 +70,7 @@ func (w *World) upload() {
 	}
 	w.clock.After(between(w.random, 0, 2*signedUpload), func() {
 		w.count.puts.add(w.clock.Now(), f.Blob+"/", 1)
-		arrived := w.serve("arrived", w.times.arrived)
+		arrived := w.serve("arrived", arrivedTime)
 		final, err := arrived.files.Finalize(ctx, f, f.MIME)
 		w.stored(account, final, err)
 	})
@@ -106,8 +106,8 @@ func (w *World) listJobs() {
 
 func (w *World) list(function string, read func(context.Context, *instance, string) error) {
 	account := w.chooser.choose(w.random)
-	w.request(function)
-	i := w.serve(function, w.times.status)
+	w.request()
+	i := w.serve(function, statusTime)
 	_, err := i.authenticate(context.Background(), account)
 	if err == nil {
 		err = read(context.Background(), i, account.Name)

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"cutroom/bench/scale/cloud"
-	"cutroom/shared/app/awscost"
 	"cutroom/shared/domain/job"
 )
 
@@ -45,8 +44,6 @@ type Result struct {
 	Tables  map[string]cloud.Total
 	Calls   map[string]int
 	Peaks   Peaks
-	// Used is what is billed, of the time that was counted.
-	Used awscost.Quantities
 }
 
 // Peaks are the highest counts at once, or in a second.
@@ -88,7 +85,6 @@ func (w *World) measure(length time.Duration) *Result {
 	r.Peaks.Requests, r.Peaks.Starts = w.count.apiRate.Most(), w.count.starts.Most()
 	r.Peaks.Puts = w.count.puts.most
 	r.Peaks.Describes = w.containers.reads.Most()
-	r.Used = w.used()
 	return r
 }
 
@@ -98,47 +94,4 @@ func Quantile(waits []time.Duration, q float64) time.Duration {
 		return 0
 	}
 	return waits[min(int(q*float64(len(waits))), len(waits)-1)]
-}
-
-// blobsRead are the requests of S3 that read, for each job, and the logs' bytes those of each
-// request, as bench/cost has counted them.
-const (
-	blobsRead = 3
-	logBytes  = 1400
-)
-
-// used returns what is billed of what was counted.
-func (w *World) used() awscost.Quantities {
-	used := awscost.Quantities{}
-	requests := 0
-	for _, n := range w.count.requests {
-		requests += n
-	}
-	used[awscost.APIRequest] = float64(requests)
-	used[awscost.FunctionRequest] = float64(requests + w.count.wakes)
-	used[awscost.FunctionTime] = w.count.gigabyteSeconds
-	for _, t := range w.cloud.DynamoDB.Totals() {
-		used[awscost.ReadUnit] += t.Reads
-		used[awscost.WriteUnit] += t.Writes
-	}
-	calls := w.cloud.Calls()
-	messages := w.count.idlePolls
-	for _, operation := range []string{"SendMessage", "ReceiveMessage", "ChangeMessageVisibility", "DeleteMessage",
-		"GetQueueAttributes"} {
-		messages += float64(calls["SQS."+operation])
-	}
-	used[awscost.QueueRequest], used[awscost.FairQueueRequest] = messages, messages
-	used[awscost.Transition] = float64(w.cloud.StepFn.Transitions)
-	used[awscost.BlobWrite] = float64(w.count.puts.total)
-	used[awscost.BlobRead] = blobsRead * float64(w.count.accepted)
-	used[awscost.LogByte] = logBytes * float64(requests)
-	hours := w.count.workerSeconds / 3600
-	counts, err := awscost.Kept()
-	if err != nil {
-		panic(err) // it is compiled in, and its test reads it
-	}
-	for _, item := range []awscost.Item{awscost.ContainerCPU, awscost.ContainerMemory, awscost.ContainerDisk, awscost.PublicAddress} {
-		used[item] = hours * counts.WorkerHour[item]
-	}
-	return used
 }

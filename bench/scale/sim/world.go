@@ -14,7 +14,6 @@ import (
 
 	"cutroom/bench/scale/cloud"
 	"cutroom/shared/adapter/dynamo"
-	"cutroom/shared/app/awscost"
 	"cutroom/shared/domain/fleet"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/usage"
@@ -65,7 +64,6 @@ type World struct {
 	// free are the instances of functions that serve no call, in the order in which they
 	// became free.
 	free  map[string][]*instance
-	times times
 	files int
 	// open counts the jobs of accounts that their clients wait for.
 	open map[string]int
@@ -127,16 +125,12 @@ func newWorld(c Config) (*World, error) {
 		sessionLimits: map[string]int{}, open: map[string]int{}, count: newCount(), warmUp: newCount(),
 		free: map[string][]*instance{},
 	}
-	counts, err := awscost.Kept()
-	if err != nil {
-		return nil, err
-	}
-	w.times = timesOf(counts)
 	w.chooser = newChooser(w.accounts)
 	w.cloud = cloud.New(w.clock, w.random, dynamo.Tables())
 	w.containers = &containers{world: w}
 	w.reset()
 	w.rules = fleet.Rules{Max: w.workersFor(1.3), Backlog: 2, Idle: 10 * time.Minute}
+	var err error
 	if w.service, err = w.newService(); err != nil {
 		return nil, err
 	}
@@ -196,8 +190,7 @@ func (w *World) follow(look fleet.Look, left int) {
 
 // wake is the function that an execution's start calls.
 func (w *World) wake() {
-	w.count.wakes++
-	w.busy("wake", w.times.wake)
+	w.busy("wake", wakeTime)
 	look, _ := w.service.fleet.Wake(context.Background()) // the look repeats it
 	w.follow(look, fleet.MostRises)
 }

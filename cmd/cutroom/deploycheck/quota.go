@@ -13,8 +13,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
 	"github.com/aws/aws-sdk-go-v2/service/servicequotas/types"
 	"github.com/aws/smithy-go"
-
-	"cutroom/shared/app/awscost"
 )
 
 // Quota is what was found about a quota of an account.
@@ -52,8 +50,9 @@ type quotas struct {
 	functions *lambda.Client
 }
 
-// need is a quota that a deploy needs to be so high. Its title and its codes are those of
-// Service Quotas, see awscost.Quota.
+// need is a quota and the least value with which a deploy works. Service, code and title are
+// those of Service Quotas. The codes come from a public list of 2024 (PyPI,
+// reapit-cdk-service-quotas 0.1.2) and not from AWS, so look compares the titles.
 type need struct {
 	name, service, code, title string
 
@@ -85,9 +84,11 @@ func (q quotas) number(name string, other int) int {
 
 // needs returns the quotas that matter, by the codes of Service Quotas.
 func (q quotas) needs() []need {
-	rate := max(float64(q.number("requestsPerSecond", ratePerSecond)), q.daily(awscost.APIRate))
-	needs := []need{needOf(awscost.APIRate, "API Gateway: Throttle rate, in requests per second", rate,
-		"each API takes as many (requestsPerSecond)")}
+	needs := []need{{
+		name: "API Gateway: Throttle rate, in requests per second", service: "apigateway", code: "L-8A5B8E43",
+		title: "Throttle rate", least: float64(q.number("requestsPerSecond", ratePerSecond)),
+		why: "each API takes as many (requestsPerSecond)",
+	}}
 	containers := 0
 	if q.options["realtime"] == "true" {
 		containers += serviceCPUs
@@ -97,50 +98,22 @@ func (q quotas) needs() []need {
 	}
 	gpu := q.options["gpu"]
 	if gpu != "true" && q.options["worker"] != "none" {
-		containers += max(workerCPUs*q.number("workerMax", defaultWorkers), int(q.daily(awscost.FargateCPUs)))
+		containers += workerCPUs * q.number("workerMax", defaultWorkers)
 	}
 	if q.options["worker"] != "none" && q.options["smoke"] != "off" {
 		containers += workerCPUs
 	}
 	if containers > 0 {
-		needs = append(needs, needOf(awscost.FargateCPUs, "Fargate: On-Demand vCPU resource count", float64(containers),
-			"so many run at most (workerMax), and a deploy tries a task besides"))
+		needs = append(needs, need{
+			name: "Fargate: On-Demand vCPU resource count", service: "fargate", code: "L-3032A538",
+			title: "Fargate On-Demand vCPU resource count", least: float64(containers),
+			why: "so many run at most (workerMax), and a deploy tries a task besides",
+		})
 	}
 	if gpu == "true" || gpu == "prepare" {
 		needs = append(needs, q.instances()...)
 	}
-	return append(needs, q.dailyNeeds()...)
-}
-
-// needOf returns the need of a quota, by the name that the check has for it.
-func needOf(quota, name string, least float64, why string) need {
-	found := awscost.QuotaOf(quota)
-	return need{name: name, service: found.Service, code: found.Code, title: found.Title, least: least, why: why}
-}
-
-// dailyNeeds returns the needs of the jobs of a day alone.
-func (q quotas) dailyNeeds() (needs []need) {
-	names := []string{awscost.TableReads, awscost.TableWrites, awscost.ExecutionStarts, awscost.OpenExecutions,
-		awscost.MessagesInFlight, awscost.TaskReports, awscost.Transitions}
-	if q.options["gpu"] != "true" && q.options["worker"] != "none" {
-		names = append(names, awscost.ServiceTasks, awscost.TaskLaunches)
-	}
-	for _, name := range names {
-		if n := q.daily(name); n > 0 {
-			needs = append(needs, needOf(name, name, n, "for the jobs of a day (dailyJobs)"))
-		}
-	}
 	return needs
-}
-
-// daily returns what the jobs a day need of a quota that the deploy is made for, 0 if it does
-// not say.
-func (q quotas) daily(name string) float64 {
-	jobs := q.number("dailyJobs", 0)
-	if jobs <= 0 || jobs > awscost.MostDailyJobs {
-		return 0
-	}
-	return awscost.QuotaOf(name).Needed(float64(jobs))
 }
 
 // instances returns the needs of the instances with GPUs: one task has one.
@@ -276,11 +249,11 @@ func (q quotas) concurrency(ctx context.Context) Quota {
 	if got.AccountLimit == nil {
 		return unknown(name, errors.New("AWS says nothing of it"))
 	}
-	value, least := int(got.AccountLimit.ConcurrentExecutions), max(leastConcurrency, int(q.daily(awscost.LambdaConcurrency)))
+	value := int(got.AccountLimit.ConcurrentExecutions)
 	found := Quota{Name: name, State: QuotaFine, Detail: fmt.Sprintf("%d, and %d should be: an open stream of events, a "+
-		"waiting image edit and a completion take one each", value, least)}
-	if value < least {
-		found.State, found.Mend = QuotaLow, q.raise("lambda", "L-B99A9384", float64(max(least, 1000)))
+		"waiting image edit and a completion take one each", value, leastConcurrency)}
+	if value < leastConcurrency {
+		found.State, found.Mend = QuotaLow, q.raise("lambda", "L-B99A9384", 1000)
 	}
 	return found
 }
