@@ -199,6 +199,9 @@ func (s *Signer) write(ctx context.Context, w work, path string) (err error) {
 				return fmt.Errorf("open %s: %w", in.label, err)
 			}
 			defer file.Close()
+			if err := checkBoxes(file); err != nil {
+				return fmt.Errorf("%s: %w", in.label, err)
+			}
 			signing.Ingredients = append(signing.Ingredients, c2pa.Ingredient{JSON: in.json(), MIME: in.mime, File: file})
 		}
 	}

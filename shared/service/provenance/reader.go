@@ -51,7 +51,7 @@ func (r Reader) Verify(ctx context.Context, file *os.File) (origin.Report, error
 		return without(origin.Unreadable, "It is neither a picture nor a video."), nil
 	case errors.As(err, &refusal):
 		return without(origin.Unreadable, "It is damaged, or of a format that C2PA does not have."), nil
-	case errors.Is(err, c2pa.ErrLost), within.Err() != nil:
+	case errors.Is(err, c2pa.ErrLost), errors.Is(err, errBoxes), within.Err() != nil:
 		r.Logger.Warn("read Content Credentials", "error", err)
 		return without(origin.Unreadable, "To read it takes more memory or time than its size explains."), nil
 	case err != nil:
@@ -63,6 +63,9 @@ func (r Reader) Verify(ctx context.Context, file *os.File) (origin.Report, error
 // inspect verifies a file, and tells the service's own signature from those that others vouch
 // for.
 func (r Reader) inspect(ctx context.Context, file *os.File) (origin.Report, error) {
+	if err := checkBoxes(file); err != nil {
+		return origin.Report{}, err
+	}
 	report, err := Inspect(ctx, r.Library, file, r.Trusted+r.Own)
 	if err != nil || report.State != origin.Trusted || r.Own == "" {
 		return report, err
