@@ -18,9 +18,9 @@ import (
 	"cutroom/shared/service/provenance"
 )
 
-// readTime is how long it may take to verify a small file, unless Config says it: a hundred times
-// what it takes, and less than others wait for their turns.
-const readTime = api.VerifyWait * 3 / 4
+// readTime is how long it may take to verify a small file, unless Config says otherwise.
+// A harmless file takes a fiftieth of that.
+const readTime = api.MaxTurn
 
 // Config is what [NewReader] needs.
 type Config struct {
@@ -33,7 +33,7 @@ type Config struct {
 	Signers func(context.Context) ([]string, error)
 	// Certificates is a file with the certificates of a deployer, in PEM; "" for none.
 	Certificates string
-	// Time is how long a file may take, beside the time for its size; 0 means 15 s.
+	// Time is how long a file may take, plus the time for its size; 0 means readTime.
 	Time time.Duration
 	// Memory bounds the address space of what reads a file, in bytes, beside what the
 	// library takes; 0 means c2pa's own.

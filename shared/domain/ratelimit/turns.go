@@ -6,10 +6,10 @@ import (
 	"sync"
 )
 
-// Turns bounds how many calls are made at once, and shares them among accounts: the
-// next one is of the account that has the fewest, and of those the one that waited
-// longest for a turn. The last ones are kept for accounts that have none, so that the slow
-// calls of one account do not keep others waiting.
+// Turns limits how many calls are made at once, and shares them among accounts: the next
+// turn goes to the account that has the fewest. Among several such accounts it goes to the one
+// that was served longest ago. Some turns may be kept for accounts that have none, so that the slow calls of
+// one account do not keep others waiting.
 type Turns struct {
 	mu   sync.Mutex
 	free int
@@ -28,9 +28,9 @@ type turn struct {
 	given   chan struct{}
 }
 
-// NewTurns returns turns, of which so many calls have one at once.
-func NewTurns(calls int) *Turns {
-	kept := min(max(calls/4, 1), calls-1)
+// NewTurns returns turns for the given number of calls at once. As many as kept are given
+// only to accounts that have none.
+func NewTurns(calls, kept int) *Turns {
 	return &Turns{free: calls, kept: kept, held: map[string]int{}, served: map[string]uint64{}}
 }
 

@@ -11,7 +11,7 @@ import (
 // no turn.
 func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := NewTurns(1)
+		turns := NewTurns(1, 0)
 		if !turns.Take(t.Context(), "a") {
 			t.Fatal("there is a turn")
 		}
@@ -49,11 +49,11 @@ func TestTurns(t *testing.T) {
 	})
 }
 
-// One account leaves a quarter of the turns to those that have none, and who has the most
-// gets none while another waits.
+// The kept turns go to accounts that have none, and the account with the most turns gets no
+// other while another account waits.
 func TestTurnsThatAreKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := NewTurns(16)
+		turns := NewTurns(16, 4)
 		waiting, leave := context.WithCancel(t.Context())
 		want := func(calls int, account string) {
 			for range calls {

@@ -72,7 +72,7 @@ func defaultBounds() bounds {
 	return bounds{
 		memory:    4<<30 + int64(cores)*32<<20,
 		runTime:   job.MaxAge * time.Duration(cores),
-		probeTime: 30 * time.Second,
+		probeTime: 20 * time.Second, // a third of the wait for an image
 	}
 }
 

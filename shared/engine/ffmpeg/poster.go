@@ -27,9 +27,10 @@ const (
 	// its size in bytes (docs/contract/jobs.md#thumbnails).
 	thumbnailSide = 320
 	maxThumbnail  = 20_000
-	// posterTime is the processor time that pictures may take together: a few
-	// of the largest video are decoded for each.
-	posterTime = 20 * time.Second
+	// posterTime is the processor time that the first picture of a file may take: the
+	// largest image takes about a second. laterTime is the processor time of the search
+	// for a later picture, which decodes two seconds of a video.
+	posterTime, laterTime = 4 * time.Second, 2 * time.Second
 	// bestPoster and worstPoster are qualities of a JPEG. The first is good enough
 	// for the size; even noise is small with the last.
 	bestPoster, worstPoster = 80, 10
@@ -98,8 +99,14 @@ func (t *Tools) Posters(ctx context.Context, folder string, of []engine.Depicted
 
 // lookLater replaces the pictures of videos, some of which begin blank, by those of the time
 // at which the last of these shows something. A video that cannot be decoded that far keeps
-// its own.
+// its own. The search leaves a quarter of the context's time, so that Posters still returns
+// the first pictures.
 func (t *Tools) lookLater(ctx context.Context, folder string, of []engine.Depicted, blank []bool, posters [][]byte) {
+	if end, limited := ctx.Deadline(); limited {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithDeadline(ctx, end.Add(-time.Until(end)/4))
+		defer cancel()
+	}
 	stills := make([][]still, len(of))
 	from := 0
 	for i, picture := range of {
@@ -135,7 +142,6 @@ func isVideo(input engine.Input) bool {
 // two are wanted is decoded once.
 func (t *Tools) firstPictures(ctx context.Context, folder string, of []engine.Depicted) error {
 	args := append(t.globalArgs(), "-filter_threads", "1")
-	var sources []Source
 	var paths, outputs []string
 	largest := int64(0)
 	for i, picture := range of {
@@ -147,7 +153,7 @@ func (t *Tools) firstPictures(ctx context.Context, folder string, of []engine.De
 			if err != nil {
 				return err
 			}
-			args, sources, paths = append(args, options...), append(sources, source), append(paths, picture.Path)
+			args, paths = append(args, options...), append(paths, picture.Path)
 		}
 		outputs = append(outputs, "-map", fmt.Sprintf("%d:V:0", number), "-vf", fitted(formatOf(picture).side),
 			"-frames:v", "1", "-c:v", "pam", "-f", "image2pipe", "file:"+posterFile(i))
@@ -155,12 +161,9 @@ func (t *Tools) firstPictures(ctx context.Context, folder string, of []engine.De
 	}
 	err := t.run(ctx, process{
 		program: t.ffmpeg, args: append(args, outputs...), folder: folder, inputs: paths,
-		processorTime: posterTime, background: true, maxFile: largest,
+		processorTime: posterTime * time.Duration(len(paths)), background: true, maxFile: largest,
 	})
-	if err != nil {
-		return t.explainRun(ctx, sources, err)
-	}
-	return nil
+	return t.explainProbe(ctx, err)
 }
 
 func posterFile(i int) string { return fmt.Sprintf("poster-%d.pam", i) }
@@ -168,8 +171,9 @@ func posterFile(i int) string { return fmt.Sprintf("poster-%d.pam", i) }
 // laterFile has the candidates of a video that begins blank.
 const laterFile = "poster-later.pam"
 
-// candidates returns those of a video, so many at most; for a poster the last of them alone,
-// as the others are large too.
+// candidates returns the candidates of a video, at most the given number. For a poster it
+// returns only the last one, as the others are large too. If the time ends before ffmpeg
+// does, candidates returns the pictures that were written by then.
 func (t *Tools) candidates(ctx context.Context, folder string, of engine.Depicted, most int) ([]still, error) {
 	source := Source{
 		Path: of.Path, MIME: of.MIME,
@@ -185,10 +189,12 @@ func (t *Tools) candidates(ctx context.Context, folder string, of engine.Depicte
 		args: append(args, "-map", "0:V:0", "-vf", fmt.Sprintf(
 			"select='isnan(prev_selected_t)+gte(t-prev_selected_t,%g)',%s", candidatesApart, fitted(formatOf(of).side),
 		), "-frames:v", fmt.Sprint(most), "-vsync", "passthrough", "-c:v", "pam", "-f", "image2pipe", "file:"+laterFile),
-		processorTime: posterTime, background: true, maxFile: formatOf(of).decoded(most),
+		processorTime: laterTime, background: true, maxFile: formatOf(of).decoded(most),
 	})
-	if err != nil {
-		return nil, t.explainRun(ctx, []Source{source}, err)
+	var ended *failure
+	late := errors.As(err, &ended) && ended.overTime || errors.Is(err, context.DeadlineExceeded)
+	if err != nil && !late {
+		return nil, err
 	}
 	var found []still
 	err = eachStill(filepath.Join(folder, laterFile), formatOf(of).side, most, func(one still) {
@@ -197,6 +203,9 @@ func (t *Tools) candidates(ctx context.Context, folder string, of engine.Depicte
 		}
 		found = append(found, one)
 	})
+	if late && len(found) > 0 {
+		return found, nil // the last picture may be cut off
+	}
 	return found, err
 }
 

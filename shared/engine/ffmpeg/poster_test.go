@@ -9,7 +9,9 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
+	"time"
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/job"
@@ -115,6 +117,44 @@ func TestPostersOfWhatBeginsBlank(t *testing.T) {
 			t.Errorf("%s: the brightness deviates by %.1f, want %.1f to %.1f", c.name, spread, c.least, c.most)
 		}
 	}
+}
+
+// The search for a later picture of a video that begins blank is given up soon, however many
+// frames the first two seconds have. The first picture is the poster then. What counts is the
+// processor time, which does not depend on how busy the machine is.
+func TestPostersOfManyBlankFrames(t *testing.T) {
+	tools := find(t)
+	folder := t.TempDir()
+	frame, path := filepath.Join(folder, "frame.h264"), filepath.Join(folder, "blank.mp4")
+	mediatest.Run(t, "-f", "lavfi", "-i", "color=black:s=4096x4096", "-frames:v", "1", "-c:v", "libx264",
+		"-f", "h264", frame)
+	one, err := os.ReadFile(frame) // 4 KB, which take 13 ms to decode
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(frame, bytes.Repeat(one, 1600), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mediatest.Run(t, "-r", "700", "-f", "h264", "-i", frame, "-c", "copy", path)
+	before := childrenTime(t)
+	posters, err := tools.Posters(t.Context(), t.TempDir(), pictures(engine.Input{Path: path, MIME: "video/mp4"}))
+	if err != nil || len(posters) != 1 {
+		t.Fatalf("%d posters, %v", len(posters), err)
+	}
+	if took := childrenTime(t) - before; took > 7*time.Second {
+		t.Errorf("the programs took %v of processor time", took)
+	}
+}
+
+// childrenTime returns the processor time of all programs that the test has started and that
+// have ended.
+func childrenTime(t *testing.T) time.Duration {
+	t.Helper()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &used); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // What an edit draws on the black of its input does not make it the poster: a result has that

@@ -147,7 +147,7 @@ type service struct {
 
 func newService(c Config) *service {
 	return &service{
-		Config: c, posing: ratelimit.NewTurns(1), verifying: ratelimit.NewTurns(1),
+		Config: c, posing: ratelimit.NewTurns(turnsAtOnce, 1), verifying: ratelimit.NewTurns(turnsAtOnce, 1),
 	}
 }
 

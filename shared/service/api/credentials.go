@@ -27,15 +27,8 @@ type Verifier interface {
 	Verify(ctx context.Context, file *os.File) (origin.Report, error)
 }
 
-// VerifyWait is how long a request waits for its turn to verify a file, which takes less than a
-// second as a rule. A verifier that gives up sooner on a file that is made to harm lets all
-// accounts have their turns.
-const VerifyWait = 20 * time.Second
-
-const (
-	// verifyRetry is the Retry-After when a file's turn did not come.
-	verifyRetry = 5 * time.Second
-)
+// verifyRetry is the Retry-After when a file's turn did not come.
+const verifyRetry = 5 * time.Second
 
 // errNoVerifier is returned where nothing verifies files.
 var errNoVerifier = fault.New(fault.NotFound, "This service does not verify Content Credentials: it lacks the library "+
@@ -76,9 +69,9 @@ func (s *service) showFileCredentials(w http.ResponseWriter, r *http.Request, c 
 	return s.sendCredentials(w, r, c, f.Blob, f.Size, file.ErrNotFound)
 }
 
-// sendCredentials verifies a blob of so many bytes and responds with the report, one at a time: what is
-// verified must not take the engine's processors. Accounts take turns, as a file that is made
-// to harm takes as long as the verifier lets it. gone is the refusal if the blob was deleted a moment ago.
+// sendCredentials verifies a blob of size bytes and responds with the report. Accounts take
+// turns, as a hostile file takes as long as the verifier allows. gone is the refusal if the
+// blob was deleted a moment ago.
 func (s *service) sendCredentials(
 	w http.ResponseWriter, r *http.Request, c call, name string, size int64, gone error,
 ) error {
@@ -90,7 +83,7 @@ func (s *service) sendCredentials(
 			"cutroom inspect and every other reader of C2PA verify it.", size, s.MaxVerified)
 	}
 	account := c.who.Account()
-	if !takeTurn(r.Context(), s.verifying, account, VerifyWait) {
+	if !takeTurn(r.Context(), s.verifying, account) {
 		busy := fault.New(fault.Unavailable, "Other files are being verified. Try again.")
 		busy.RetryAfter = verifyRetry
 		return cmp.Or(r.Context().Err(), error(busy))

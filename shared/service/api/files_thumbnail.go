@@ -29,10 +29,14 @@ type Posters interface {
 }
 
 const (
-	// posingWait is how long a request waits for its turn to make a thumbnail, which
-	// takes a tenth of a second as a rule; posingTime limits the making.
-	posingWait = 10 * time.Second
-	posingTime = 30 * time.Second
+	// turnWait is how long a request waits for its turn to make a thumbnail or to verify a
+	// file. MaxTurn is how long it may then take, plus the time for the file's size. It is
+	// a third of turnWait, so that several slow turns do not use up the wait of others.
+	turnWait = 20 * time.Second
+	MaxTurn  = turnWait / 3
+	// turnsAtOnce is how many thumbnails are made at once, and how many files are verified.
+	// One account has at most one of these turns.
+	turnsAtOnce = 2
 	// posingRetry is the Retry-After when a thumbnail's turn did not come.
 	posingRetry = 2 * time.Second
 )
@@ -58,28 +62,26 @@ func (s *service) showFileThumbnail(w http.ResponseWriter, r *http.Request, c ca
 	return nil
 }
 
-// takeTurn waits for an account's turn, for so long at most. It reports whether it came.
-func takeTurn(ctx context.Context, turns *ratelimit.Turns, account string, wait time.Duration) bool {
-	ctx, cancel := context.WithTimeout(ctx, wait)
+// takeTurn waits for an account's turn, at most turnWait, and reports whether it came.
+func takeTurn(ctx context.Context, turns *ratelimit.Turns, account string) bool {
+	ctx, cancel := context.WithTimeout(ctx, turnWait)
 	defer cancel()
 	return turns.Take(ctx, account)
 }
 
-// makeThumbnail makes a file's thumbnail and stores it, one at a time: pictures must not
-// take the engine's processors. Accounts take turns. It is empty if none can be made of the file, which is
-// stored too, so that a broken file is read once.
+// makeThumbnail makes a file's thumbnail and stores it. Accounts take turns. If none can be
+// made of the file, the thumbnail is empty, and that is stored too, so that a broken file is
+// read once.
 //
-// Errors: fault.NotFound if the file is gone, or there is nothing here that makes
-// thumbnails; fault.Unavailable if others are being made for too long, or the machine lacks
-// something.
+// Errors: fault.NotFound if the file is gone, or nothing here makes thumbnails;
+// fault.Unavailable if the turn does not come, the machine is too busy to end the work in
+// time, or it lacks something.
 func (s *service) makeThumbnail(ctx context.Context, f file.File) ([]byte, error) {
 	if s.Posters == nil {
 		return nil, errNoThumbnail
 	}
-	if !takeTurn(ctx, s.posing, f.Account, posingWait) {
-		busy := fault.New(fault.Unavailable, "Other thumbnails are being made. Try again.")
-		busy.RetryAfter = posingRetry
-		return nil, cmp.Or(ctx.Err(), error(busy))
+	if !takeTurn(ctx, s.posing, f.Account) {
+		return nil, cmp.Or(ctx.Err(), thumbnailLater(nil, "Other thumbnails are being made. Try again."))
 	}
 	defer s.posing.Release(f.Account)
 	// Another request may have made it meanwhile.
@@ -87,9 +89,9 @@ func (s *service) makeThumbnail(ctx context.Context, f file.File) ([]byte, error
 	if !fault.Is(err, fault.NotFound) {
 		return picture, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, posingTime)
+	within, cancel := context.WithTimeout(ctx, MaxTurn)
 	defer cancel()
-	picture, err = s.pose(ctx, f)
+	picture, err = s.pose(within, f)
 	if fault.Is(err, fault.NotFound) {
 		return nil, file.ErrNotFound // deleted or expired a moment ago
 	}
@@ -97,14 +99,24 @@ func (s *service) makeThumbnail(ctx context.Context, f file.File) ([]byte, error
 	switch {
 	case errors.As(err, &refused) && refused.Code == job.InvalidInput:
 		picture = nil
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
 	case errors.As(err, &refused):
-		later := fault.Wrap(err, fault.Unavailable, "The thumbnail cannot be made now. Try again.")
-		later.RetryAfter = posingRetry
-		return nil, later
+		return nil, thumbnailLater(err, "The thumbnail cannot be made now. Try again.")
+	case within.Err() != nil:
+		// A file that takes too much processor time is refused before. So the machine is busy.
+		return nil, thumbnailLater(nil, "The thumbnail cannot be made now. Try again.")
 	case err != nil:
 		return nil, fmt.Errorf("make the thumbnail of %s: %w", f.ID, err)
 	}
 	return picture, file.StoreThumbnail(ctx, s.Blobs, f.Blob, picture)
+}
+
+// thumbnailLater returns the refusal of a request that may be repeated soon.
+func thumbnailLater(cause error, message string) error {
+	later := fault.Wrap(cause, fault.Unavailable, "%s", message)
+	later.RetryAfter = posingRetry
+	return later
 }
 
 // pose returns the small picture of a file, empty if it is neither an image nor a video,

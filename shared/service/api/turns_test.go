@@ -12,9 +12,12 @@ import (
 	"testing/synctest"
 
 	"cutroom/shared/domain/blob"
+	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/origin"
+	"cutroom/shared/engine"
 )
 
 // named is a store of blobs that hold their names.
@@ -24,8 +27,31 @@ func (named) Open(_ context.Context, name string, _, _ int64) (io.ReadCloser, er
 	return io.NopCloser(strings.NewReader(name)), nil
 }
 
-// slow is a verifier whose files each take until the test ends them.
+// gifs is a store of small pictures that hold their names, none of which has a thumbnail.
+type gifs struct{ named }
+
+func (gifs) Open(_ context.Context, name string, _, _ int64) (io.ReadCloser, error) {
+	if strings.HasPrefix(name, "thumbnails/") {
+		return nil, fault.New(fault.NotFound, "There is no blob.")
+	}
+	return io.NopCloser(strings.NewReader("GIF89a\x01\x00\x01\x00\x00\x00\x00 " + name)), nil
+}
+
+func (gifs) Put(context.Context, string, io.Reader) (int64, error) { return 0, nil }
+
+func (gifs) Head(context.Context, string) (blob.Info, error) { return blob.Info{}, nil }
+
+// slow is a verifier, and a maker of pictures, whose files each take until the test ends them.
 type slow struct{ begun, end chan string }
+
+// Posters makes the picture of a file whose name is its content.
+func (v slow) Posters(_ context.Context, _ string, of []engine.Depicted) ([][]byte, error) {
+	content, err := os.ReadFile(of[0].Path)
+	_, name, _ := strings.Cut(string(content), " ")
+	v.begun <- strings.TrimRight(name, " ")
+	<-v.end
+	return [][]byte{content}, err
+}
 
 func (v slow) Verify(_ context.Context, file *os.File) (origin.Report, error) {
 	content, err := io.ReadAll(file)
@@ -34,44 +60,70 @@ func (v slow) Verify(_ context.Context, file *os.File) (origin.Report, error) {
 	return origin.Report{State: origin.None}, err
 }
 
-// An account whose files take long to verify delays another's by one of them, however many it
-// has in line. Who waits for too long is told when to come again.
+// An account whose files take long to verify does not delay another's, and two such accounts
+// delay a third by one file, however many requests they send. A request that waits too long is
+// asked to come again.
 func TestAccountsTakeTurnsToVerify(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := slow{make(chan string), make(chan string)}
 		c := Config{Blobs: named{}, Verifier: v, Scratch: t.TempDir(), Logger: slog.New(slog.DiscardHandler)}
 		s := newService(c)
-		refused := make(chan error, 8)
-		ask := func(account, name string) {
+		takeTurns(t, v, func(account, name string) error {
+			who := credential.Principal{Key: credential.Key{Account: account}}
+			r := httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)
+			return s.sendCredentials(httptest.NewRecorder(), r, call{who: who}, name, 1, nil)
+		})
+	})
+}
+
+// Thumbnails of stored files are shared among accounts as the verifier is.
+func TestAccountsTakeTurnsForThumbnails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		v := slow{make(chan string), make(chan string)}
+		known, err := catalog.Default("gen")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := Config{Blobs: gifs{}, Posters: v, Catalog: known, Scratch: t.TempDir(), Logger: slog.New(slog.DiscardHandler)}
+		s := newService(c)
+		takeTurns(t, v, func(account, name string) error {
+			_, err := s.makeThumbnail(t.Context(), file.File{Account: account, Blob: name, Size: 100})
+			return err
+		})
+	})
+}
+
+// takeTurns sends requests of accounts for files that take until the test ends them.
+func takeTurns(t *testing.T, v slow, send func(account, name string) error) {
+	t.Helper()
+	refused := make(chan error, 8)
+	ask := func(account string, names ...string) {
+		for _, name := range names {
 			go func() {
-				who := credential.Principal{Key: credential.Key{Account: account}}
-				r := httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)
-				if err := s.sendCredentials(httptest.NewRecorder(), r, call{who: who}, name, 1, nil); err != nil {
+				if err := send(account, name); err != nil {
 					refused <- err
 				}
 			}()
 			synctest.Wait()
 		}
-		ask("greedy", "first")
-		for _, name := range []string{"second", "third", "fourth"} {
-			ask("greedy", name)
+	}
+	ask("greedy", "first", "second", "third", "fourth")
+	ask("modest", "one", "two")
+	ask("late", "only")
+	got := []string{<-v.begun, <-v.begun}
+	v.end <- "" // one of them, whichever it is
+	got = append(got, <-v.begun)
+	slices.Sort(got[:2])
+	if want := []string{"first", "one", "only"}; !slices.Equal(got, want) {
+		t.Errorf("served were %v, want %v", got, want)
+	}
+	for range 4 {
+		if err := <-refused; !fault.Is(err, fault.Unavailable) {
+			t.Errorf("those that wait too long are told %v", err)
 		}
-		ask("modest", "one")
-		var got []string
-		for range 2 {
-			got = append(got, <-v.begun)
-			v.end <- ""
-		}
-		if want := []string{"first", "one"}; !slices.Equal(got, want) {
-			t.Errorf("verified were %v, want %v", got, want)
-		}
-		<-v.begun
-		for range 2 {
-			if err := <-refused; !fault.Is(err, fault.Unavailable) {
-				t.Errorf("those that wait too long are told %v", err)
-			}
-		}
+	}
+	for range 2 {
 		v.end <- ""
-		synctest.Wait()
-	})
+	}
+	synctest.Wait()
 }

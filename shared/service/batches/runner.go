@@ -131,7 +131,8 @@ func New(c Config) *Runner {
 		c.Settled = func() bool { return true }
 	}
 	return &Runner{
-		config: c, turns: ratelimit.NewTurns(c.Calls), calling: newMemory(callMemory), checking: newMemory(checkMemory),
+		config: c, turns: ratelimit.NewTurns(c.Calls, min(max(c.Calls/4, 1), c.Calls-1)),
+		calling: newMemory(callMemory), checking: newMemory(checkMemory),
 		wake: make(chan struct{}, 1), slots: newSlots(), changed: make(chan struct{}),
 	}
 }

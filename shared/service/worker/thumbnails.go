@@ -105,19 +105,17 @@ func (t *thumbnails) missing(spec engine.Spec) []wanted {
 	return all
 }
 
-// make makes the pictures that are missing, those of one run at a time: they must not
-// take the engine's processors.
+// make makes the missing pictures when it is the account's turn.
 func (t *thumbnails) make(spec engine.Spec) {
 	missing := t.missing(spec)
 	if len(missing) == 0 {
 		return
 	}
-	select {
-	case t.worker.posing <- struct{}{}:
-		defer func() { <-t.worker.posing }()
-	case <-t.ctx.Done():
+	account := t.job.Account
+	if !t.worker.posing.Take(t.ctx, account) {
 		return
 	}
+	defer t.worker.posing.Release(account)
 	of, own := make([]engine.Depicted, len(missing)), 0
 	for i, one := range missing {
 		of[i] = one.of

@@ -23,6 +23,7 @@ import (
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/media"
+	"cutroom/shared/domain/ratelimit"
 	"cutroom/shared/engine"
 	"cutroom/shared/platform/clock"
 )
@@ -132,13 +133,14 @@ type Worker struct {
 	config   Config
 	inflight *inflight
 	loads    map[job.Lane]*load
-	// posing is held by the run whose thumbnails are being made.
-	posing chan struct{}
+	// posing are the turns of the accounts whose thumbnails are being made. Two are made at
+	// once, so that one account's slow files do not delay all others.
+	posing *ratelimit.Turns
 }
 
 // New returns a worker; call Run to run it.
 func New(c Config) *Worker {
-	w := &Worker{config: c, inflight: newInflight(), loads: map[job.Lane]*load{}, posing: make(chan struct{}, 1)}
+	w := &Worker{config: c, inflight: newInflight(), loads: map[job.Lane]*load{}, posing: ratelimit.NewTurns(2, 1)}
 	for lane, n := range c.Slots {
 		w.loads[lane] = &load{slots: n}
 	}
