@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/coder/websocket"
-	"golang.org/x/sync/semaphore"
 
 	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/ratelimit"
 	"cutroom/shared/domain/session"
 	"cutroom/shared/engine"
 	"cutroom/shared/platform/contain"
@@ -54,7 +54,7 @@ type connection struct {
 	editor  engine.LiveEditor
 	// edits and changes are the server's, or this session's own if its frames are edited
 	// by other hardware, which may be slow or hang.
-	edits, changes *semaphore.Weighted
+	edits, changes *ratelimit.Turns
 	// life ends with the session, with an *ending as its cause; stop ends it.
 	life context.Context
 	stop context.CancelCauseFunc
@@ -83,6 +83,9 @@ type connection struct {
 	live *live
 }
 
+// account returns the account whose session it is.
+func (c *connection) account() string { return c.admission.who.Account() }
+
 func newConnection(
 	ctx context.Context, s *Server, accepted *socket, reserved *spending, opened *session.Session,
 	editor engine.LiveEditor, waited *lobby,
@@ -95,7 +98,7 @@ func newConnection(
 	}
 	c.edits, c.changes = s.edits, s.changes
 	if o, ok := editor.(engine.LiveOffloaded); ok && o.Offloaded() {
-		c.edits, c.changes = semaphore.NewWeighted(1), semaphore.NewWeighted(1)
+		c.edits, c.changes = ratelimit.NewTurns(1, 0), ratelimit.NewTurns(1, 0)
 	}
 	c.video = newNewest(func(picture videoPicture) { c.spares.put(picture.Picture) })
 	if waited != nil {
@@ -138,7 +141,7 @@ func (c *connection) serve() {
 	metered := s.meter.begin(c)
 	defer func() { c.spending.end(c.wire, s.meter.end(c.wire, metered)) }()
 	log := s.config.Logger.With(
-		"session", c.session.ID(), "account", c.admission.who.Account(), "key", c.admission.who.Key.ID,
+		"session", c.session.ID(), "account", c.account(), "key", c.admission.who.Key.ID,
 		"model", c.admission.model.ID,
 	)
 	log.Info("a session began")
@@ -173,7 +176,7 @@ func (c *connection) serve() {
 // the session and not the process.
 func (c *connection) contained(name string, work func()) func() {
 	return func() {
-		log := c.server.config.Logger.With("session", c.session.ID(), "account", c.admission.who.Account())
+		log := c.server.config.Logger.With("session", c.session.ID(), "account", c.account())
 		if !contain.Run(log, "session: "+name, work) {
 			c.end(endedByFailure)
 		}

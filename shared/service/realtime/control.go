@@ -144,9 +144,9 @@ func isNull(member json.RawMessage) bool {
 // beginChange waits for the session's turn to prepare a prompt or an image, and
 // reports whether it came before the session ended. It is called before
 // prompts.mu is locked.
-func (c *connection) beginChange() bool { return c.changes.Acquire(c.life, 1) == nil }
+func (c *connection) beginChange() bool { return c.changes.Take(c.life, c.account()) }
 
-func (c *connection) endChange() { c.changes.Release(1) }
+func (c *connection) endChange() { c.changes.Release(c.account()) }
 
 // prompts serializes the changes of an editor.
 type prompts struct {

@@ -75,7 +75,7 @@ func (c *connection) edit() {
 		}
 		// The frame is taken only when it is this session's turn, so that it is
 		// the newest.
-		if c.edits.Acquire(c.life, 1) != nil {
+		if !c.edits.Take(c.life, c.account()) {
 			return
 		}
 		send, err := next()
@@ -95,13 +95,13 @@ func (c *connection) edit() {
 	}
 }
 
-// editNewest edits the waiting JPEG, and then lets another session have its turn:
+// editNewest edits the waiting JPEG, and then ends its turn:
 // decoding and encoding are a part of it. It returns what sends the result, nil if no
 // frame waits.
 //
 // Errors: fault.Invalid when it is not a frame; those of the engine.
 func (c *connection) editNewest() (send func(), err error) {
-	defer c.edits.Release(1)
+	defer c.edits.Release(c.account())
 	frame, there := c.frames.take()
 	if !there || !c.serving() {
 		return nil, nil

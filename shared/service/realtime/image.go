@@ -14,9 +14,9 @@ import (
 	"cutroom/shared/engine"
 )
 
-// imagesAtOnce is how many are decoded at once, each by a program that may use a few
-// hundred megabytes. An account has one of them at most, so that none keeps the others
-// waiting by images that are slow to decode.
+// imagesAtOnce is how many images are decoded at once, each by a program that may use a few
+// hundred megabytes. An account decodes at most one of them (ratelimit.Turns), so that its
+// slow images do not keep others waiting.
 const imagesAtOnce = 2
 
 // changeImage handles a message of type set_image. The image and the prompt, if
@@ -99,15 +99,11 @@ func (c *connection) decode(ctx context.Context, data []byte, mime string) (*eng
 	if c.server.config.Pictures == nil {
 		return nil, fault.New(fault.Invalid, "This server takes no images.")
 	}
-	endTurn, err := c.server.turns.take(ctx, c.admission.who.Account())
-	if err != nil {
-		return nil, err
+	account := c.account()
+	if !c.server.decodes.Take(ctx, account) {
+		return nil, ctx.Err()
 	}
-	defer endTurn()
-	if err := c.server.decodes.Acquire(ctx, 1); err != nil {
-		return nil, err
-	}
-	defer c.server.decodes.Release(1)
+	defer c.server.decodes.Release(account)
 	ctx, cancel := context.WithTimeout(ctx, c.server.config.Times.Decode)
 	defer cancel()
 	pixels, size, err := c.server.config.Pictures.Still(ctx, data, mime, imageSide)
@@ -127,7 +123,7 @@ func errImageSize() error {
 // large.
 func (c *connection) storedImage(ctx context.Context, id string) ([]byte, error) {
 	missing := fault.New(fault.Invalid, "image_ref names no stored file.")
-	f, err := c.server.config.Files.Get(ctx, c.admission.who.Account(), id)
+	f, err := c.server.config.Files.Get(ctx, c.account(), id)
 	if fault.Is(err, fault.NotFound) {
 		return nil, missing
 	}

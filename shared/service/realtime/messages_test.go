@@ -11,6 +11,7 @@ import (
 	"image/draw"
 	"image/jpeg"
 	"image/png"
+	"runtime"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -225,6 +226,40 @@ func TestSessionsTakeTurns(t *testing.T) {
 	}
 	if edits.Load() != 40 {
 		t.Errorf("%d edits", edits.Load())
+	}
+}
+
+// The frames of an account with many sessions and of one with a single session take turns: the
+// latter waits for an edit or two, not for one of each other session.
+func TestAccountsTakeTurnsForFrames(t *testing.T) {
+	w := newWorld(t, setup{})
+	places := max(1, runtime.GOMAXPROCS(0)-1)
+	begun, end := make(chan struct{}, 100), make(chan struct{}, 100)
+	defer close(end)
+	before := func(context.Context) {
+		begun <- struct{}{}
+		<-end
+	}
+	w.engine.before.Store(&before)
+	var many []*client
+	for range places + 8 {
+		many = append(many, w.open("gen-2.5", studio))
+	}
+	other := w.open("gen-2.5", rival)
+	for _, c := range many {
+		c.show(plain(16, 16, color.White))
+	}
+	for range places {
+		<-begun
+	}
+	other.show(plain(32, 16, color.White))
+	other.say(`{"type": "prompt", "prompt": "read after the frame"}`)
+	other.ack("prompt_ack", "")
+	for range 3 {
+		end <- struct{}{}
+	}
+	if m := other.next(); m.frame == nil || m.frame.Bounds().Dx() != 32 {
+		t.Errorf("the other account got %+v", m)
 	}
 }
 

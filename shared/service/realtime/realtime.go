@@ -19,8 +19,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/semaphore"
-
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/file"
@@ -164,17 +162,16 @@ func (t Times) withDefaults() Times {
 // the work behind the connections.
 type Server struct {
 	config Config
-	edits  *semaphore.Weighted
+	// edits limits how many frames are edited at once. Accounts take turns, however many
+	// sessions each has.
+	edits *ratelimit.Turns
 	// changes limits how many prompts and images are prepared at once: half as
 	// many as edits, so that a flood of prompts leaves processors to frames.
-	changes *semaphore.Weighted
-	// decodes limits how many reference images are decoded at once. Each
-	// session decodes one at a time, and sessions take turns.
-	decodes *semaphore.Weighted
+	changes *ratelimit.Turns
+	// decodes limits how many reference images are decoded at once. Accounts take turns.
+	decodes *ratelimit.Turns
 	// texts limits the memory of long text messages.
 	texts *texts
-	// turns keeps each account to one decode at a time.
-	turns turns
 	meter *meter
 
 	// crowd counts connections and sessions.
@@ -203,8 +200,8 @@ func New(c Config) *Server {
 	passing, endPassing := context.WithCancel(context.Background())
 	return &Server{
 		peers: newPeers(c), passing: passing, endPassing: endPassing,
-		config: c, edits: semaphore.NewWeighted(int64(c.Edits)), changes: semaphore.NewWeighted(int64(max(c.Edits/2, 1))),
-		decodes: semaphore.NewWeighted(imagesAtOnce), texts: newTexts(c.TextMemory), meter: newMeter(c),
+		config: c, edits: ratelimit.NewTurns(c.Edits, 0), changes: ratelimit.NewTurns(max(c.Edits/2, 1), 0),
+		decodes: ratelimit.NewTurns(imagesAtOnce, 1), texts: newTexts(c.TextMemory), meter: newMeter(c),
 		open: map[guest]struct{}{},
 	}
 }

@@ -93,7 +93,7 @@ func (c *connection) openLive(timing bool) (*live, error) {
 		owner = c.session.Epoch()
 	}
 	opened, err := transport.Rooms.Open(room.Config{
-		Owner: owner, Account: c.admission.who.Account(), Session: c.session.ID(), FrameTiming: timing, Heard: c.heard,
+		Owner: owner, Account: c.account(), Session: c.session.ID(), FrameTiming: timing, Heard: c.heard,
 	})
 	if err != nil {
 		codec.Close()
@@ -173,12 +173,12 @@ func (c *connection) decodeVideo(l *live) {
 	}
 }
 
-// editPicture edits the waiting picture of the camera, and then lets another session have
-// its turn. It returns what sends the result; nil if no picture waits.
+// editPicture edits the waiting picture of the camera, and then ends its turn. It returns
+// what sends the result; nil if no picture waits.
 //
 // Errors: those of the engine and of the codec.
 func (c *connection) editPicture() (send func(), err error) {
-	defer c.edits.Release(1)
+	defer c.edits.Release(c.account())
 	picture, there := c.video.take()
 	if !there || !c.serving() {
 		return nil, nil
