@@ -30,7 +30,7 @@ type assembler struct {
 	// latest packet.
 	next, newest uint16
 	have         map[uint16]part
-	missing      map[uint16]*absence
+	missing      map[uint16]absence
 	// reached is the first packet of the next frame that has not been looked at, size the
 	// bytes of those before it.
 	reached uint16
@@ -64,7 +64,7 @@ type assembled struct {
 }
 
 func newAssembler() *assembler {
-	return &assembler{have: map[uint16]part{}, missing: map[uint16]*absence{}}
+	return &assembler{have: map[uint16]part{}, missing: map[uint16]absence{}}
 }
 
 // push adds a packet, and returns the frames that it completes.
@@ -88,7 +88,7 @@ func (a *assembler) push(p *rtp.Packet, now time.Time) []assembled {
 		return nil
 	case ahead > 0:
 		for absent := a.newest + 1; absent != number; absent++ {
-			a.missing[absent] = &absence{since: now}
+			a.missing[absent] = absence{since: now}
 		}
 		a.newest = number
 	default:
@@ -113,8 +113,9 @@ func partOf(p *rtp.Packet) (part, bool) {
 
 // restart forgets everything: what was missing will not come.
 func (a *assembler) restart() {
-	*a = *newAssembler()
-	a.gap = true
+	clear(a.have)
+	clear(a.missing)
+	*a = assembler{have: a.have, missing: a.missing, gap: true}
 }
 
 // frames takes the frames that are whole.
@@ -194,6 +195,7 @@ func (a *assembler) ask(now time.Time) (numbers []uint16, lost bool, whole []ass
 		case age >= reorderTime && now.Sub(absent.asked) >= repeatAfter(absent.times):
 			absent.asked = now
 			absent.times++
+			a.missing[number] = absent
 			numbers = append(numbers, number)
 		}
 	}

@@ -1,6 +1,7 @@
 package room
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -475,4 +476,18 @@ func TestATokenAtManyPlaces(t *testing.T) {
 		}
 	}
 	livekittest.Join(t, config).Sees(5)
+}
+
+// A client may send as many bytes of messages as it needs to negotiate. One that sends more
+// has to leave.
+func TestLongMessages(t *testing.T) {
+	w := newWorld(t, nil)
+	r, _ := w.mirror()
+	c := livekittest.Join(t, w.as(r, livekit.Version1, false))
+	for range 10 {
+		c.Write(append([]byte("\x22\xc0\x9a\x0c"), bytes.Repeat([]byte("\x4a\x00"), 100_000)...)) // layers of a track
+	}
+	if leave := c.Left(); leave.Reason != livekit.ReasonParticipantRemoved {
+		t.Errorf("the server ends with %v", leave)
+	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"io"
+	"math/bits"
 	"net"
 	"sync"
 	"sync/atomic"
@@ -103,6 +104,7 @@ func (i *intake) BindRTCPReader(reader interceptor.RTCPReader) interceptor.RTCPR
 			if attributes == nil {
 				attributes = interceptor.Attributes{}
 			}
+			n = copy(b, known(b[:n]))
 			if i.feedback.AllowN(time.Now(), told(b[:n])) && isReport(bytes.Clone(b[:n]), attributes) {
 				return n, attributes, nil
 			}
@@ -116,6 +118,60 @@ const (
 	aboutTransport       = 205
 	asksAgain, tellsTime = 1, 15
 )
+
+// The server reads reports of senders and receivers, names, farewells, and feedback about the
+// transport and about pictures (RFC 3550, section 12.1, and RFC 4585).
+const firstKind, otherKind, aboutPictures = 200, 204, 206
+
+// known returns reports without the kinds that the server does not read, and without reports
+// of times that do not have all times: the library allocates 30 bytes or more for an element of
+// either, before it has seen it.
+func known(reports []byte) []byte {
+	kept := reports[:0]
+	for len(reports) >= 4 {
+		size := min(4+4*int(binary.BigEndian.Uint16(reports[2:])), len(reports))
+		kind, report := reports[1], reports[:size]
+		reports = reports[size:]
+		if kind < firstKind || kind > aboutPictures || kind == otherKind {
+			continue
+		}
+		if kind == aboutTransport && report[0]&31 == tellsTime && !hasTimes(report) {
+			continue
+		}
+		kept = append(kept, report...)
+	}
+	return kept
+}
+
+// hasTimes reports whether a report of times has at least one byte for each time that it
+// announces (draft-holmer-rmcat-transport-wide-cc-extensions-01, section 3.1).
+func hasTimes(report []byte) bool {
+	const head, run, vectorOfBits, vectorOfPairs = 20, 0, 2, 3
+	if len(report) < head {
+		return false
+	}
+	times, packets := 0, int(binary.BigEndian.Uint16(report[14:]))
+	for report = report[head:]; packets > 0; report = report[2:] {
+		if len(report) < 2 {
+			return false
+		}
+		switch chunk := binary.BigEndian.Uint16(report); chunk >> 14 {
+		case vectorOfBits:
+			times += bits.OnesCount16(chunk & 0x3fff)
+			packets -= 14
+		case vectorOfPairs: // a pair of bits is 0 for a packet that is lost
+			times += bits.OnesCount16((chunk | chunk>>1) & 0x1555)
+			packets -= 7
+		default: // a run of equal symbols
+			length := min(int(chunk&0x1fff), packets)
+			if chunk>>13 != run {
+				times += length
+			}
+			packets -= length
+		}
+	}
+	return times <= len(report)
+}
 
 // told returns of how many packets reports tell, or ask for, by their heads alone: reading
 // them whole is what takes time.

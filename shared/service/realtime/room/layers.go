@@ -14,6 +14,9 @@ const (
 	// maxFormats is how many codecs a section may offer, each with its retransmissions. For
 	// each, the library reads all lines of the section.
 	maxFormats = 96
+	// leastElement is how many bytes a line, or a codec of a section, has on average. Those of
+	// clients have 25.
+	leastElement = 8
 )
 
 // errOffer refuses an offer that would take too much time to read, or is read in two ways.
@@ -27,6 +30,9 @@ var errOffer = errors.New("room: a session description of more sections, codecs 
 func readOffer(text string) (string, error) {
 	// The library ends a line there the second time that it reads it, not the first.
 	if strings.Contains(strings.ReplaceAll(text, "\r\n", "\n"), "\r") {
+		return "", errOffer
+	}
+	if !isCompact(text) {
 		return "", errOffer
 	}
 	var offer sdp.SessionDescription
@@ -54,6 +60,25 @@ func readOffer(text string) (string, error) {
 	}
 	out, err := offer.Marshal()
 	return string(out), err
+}
+
+// isCompact reports whether a description has so few elements for its size that the library
+// may parse it, which takes 100 bytes of memory or more for each. Clients send no times beside
+// one, and no repetitions of it (RFC 8866, sections 5.9 to 5.11).
+func isCompact(text string) bool {
+	elements, times := 0, 0
+	for line := range strings.Lines(text) {
+		elements++
+		switch line[0] {
+		case 'm':
+			elements += strings.Count(line, " ")
+		case 't':
+			times++
+		case 'r', 'z':
+			return false
+		}
+	}
+	return times <= 1 && elements*leastElement <= len(text)
 }
 
 // isUsual reports whether a client may have made the offer: what the library does with
@@ -127,7 +152,7 @@ func ridOf(value string) string {
 // offersAudio reports whether the client sends audio by its offer.
 func offersAudio(text string) bool {
 	var offer sdp.SessionDescription
-	if offer.UnmarshalString(text) != nil {
+	if !isCompact(text) || offer.UnmarshalString(text) != nil {
 		return false
 	}
 	for _, media := range offer.MediaDescriptions {

@@ -1,6 +1,7 @@
 package room
 
 import (
+	"bytes"
 	"sync"
 	"time"
 
@@ -15,6 +16,8 @@ const (
 )
 
 const (
+	// maxPacket is the maximum size of a packet in bytes.
+	maxPacket = 1500
 	// askEvery is how often missing packets are looked for.
 	askEvery = 5 * time.Millisecond
 	// keyEvery is how often a key frame is asked for while one is needed, and sent at the
@@ -49,12 +52,17 @@ func (v *receiver) run() {
 	packets := make(chan *rtp.Packet, 256)
 	go func() {
 		defer close(packets)
+		// The library's own way allocates the longest packet for each.
+		content := make([]byte, maxPacket)
 		for {
-			packet, _, err := v.track.ReadRTP()
+			n, _, err := v.track.Read(content)
 			if err != nil {
 				return
 			}
-			packets <- packet
+			packet := &rtp.Packet{}
+			if packet.Unmarshal(bytes.Clone(content[:n])) == nil {
+				packets <- packet
+			}
 		}
 	}()
 	ticker := time.NewTicker(keyEvery)

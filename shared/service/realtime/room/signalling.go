@@ -90,7 +90,7 @@ func (p *participant) listen(socket *websocket.Conn) (left bool) {
 		var message livekit.SignalRequest
 		switch {
 		case !signals.AllowN(time.Now(), costOf(content)):
-			go p.end(livekit.ReasonParticipantRemoved, livekit.ActionDisconnect)
+			p.end(livekit.ReasonParticipantRemoved, livekit.ActionDisconnect)
 			return false
 		case livekit.Unmarshal(content, &message) != nil:
 			// A message of a newer client may be one that this server does not know; none is one
