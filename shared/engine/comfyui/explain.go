@@ -14,6 +14,7 @@ import (
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
+	"cutroom/shared/platform/boundedjson"
 )
 
 // maxReason bounds what is logged of a server's words, in code points.
@@ -64,7 +65,7 @@ func (r *run) invalid(refused *statusError) error {
 	// Values are not logged, as the prompt is among them.
 	again := false
 	var reasons []string
-	if json.Unmarshal(refused.body, &told) == nil {
+	if boundedjson.Unmarshal(refused.body, maxValues, &told) == nil {
 		reasons = append(reasons, told.Error.Type)
 		for _, id := range slices.Sorted(maps.Keys(told.Nodes)) {
 			for _, e := range told.Nodes[id].Errors {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"cutroom/shared/engine"
+	"cutroom/shared/platform/boundedjson"
 )
 
 // settleEvery is the time between two looks for a run that is about to be in the
@@ -213,7 +214,7 @@ func (m *meter) finish(id string) {
 // parseEvent reads a message, and reports whether it is one of those that are known:
 // nodes of all kinds send messages of their own.
 func parseEvent(text []byte) (e event, known bool) {
-	return e, json.Unmarshal(text, &e) == nil && e.Type != ""
+	return e, boundedjson.Unmarshal(text, maxValues, &e) == nil && e.Type != ""
 }
 
 // The kinds of binary messages, and of the pictures in them.

@@ -12,7 +12,6 @@ import (
 	"io"
 	"net/http"
 	"os"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +23,7 @@ import (
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/comfyui"
 	"cutroom/shared/engine/comfyui/comfyuitest"
+	"cutroom/shared/testkit/alloctest"
 
 	"github.com/coder/websocket"
 )
@@ -118,19 +118,47 @@ func TestAnswersWithoutAnEnd(t *testing.T) {
 	}
 }
 
-// What a server says of its queue does not take many times as much memory.
+// An answer of many small elements takes little more memory than its bytes.
 func TestMemoryOfAnswers(t *testing.T) {
-	s := standIn(t)
-	answer := []byte(`{"queue_running":[],"queue_pending":[[` + strings.Repeat("0,", 2<<20) + `0]]}`)
-	s.Break = on("GET /queue", func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(answer) })
-	e, spec := newEngine(t, config(t, serve(t, s))), newSpec(t, catalog.TextToVideo)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	_, err := e.Run(t.Context(), spec, ignore)
-	runtime.ReadMemStats(&after)
-	asked := len(slices.DeleteFunc(s.Calls(), func(call string) bool { return call != "GET /queue" }))
-	if took := int(after.TotalAlloc-before.TotalAlloc) / max(asked, 1); err != nil || asked == 0 || took > 12*len(answer) {
-		t.Errorf("error %v; %d answers of %d bytes took %d bytes each", err, asked, len(answer), took)
+	const most = 8<<20 - 100
+	many := func(piece string) string { return strings.Repeat(piece, most/len(piece)) }
+	// As many values as are accepted, in as many bytes.
+	full := func(piece string, each int) string {
+		text := strings.Repeat(piece, 99_900/each)
+		return text + strings.Repeat(" ", most-len(text))
+	}
+	for name, c := range map[string]struct {
+		call   string
+		status int
+		answer string
+	}{
+		"queue":              {"GET /queue", 200, `{"queue_running":[],"queue_pending":[[` + strings.Repeat("0,", 2<<20) + `0]]}`},
+		"history":            {"GET /history", 200, `{"x":{"status":{"messages":[` + many("[],") + `[]]}}}`},
+		"longest history":    {"GET /history", 200, `{"x":{"status":{"messages":[` + full("[],", 2) + `[]]}}}`},
+		"outputs":            {"GET /history", 200, `{"x":{"outputs":{"4":{"images":[` + many("{},") + `{}]}}}}`},
+		"runs":               {"GET /history", 200, `{"x":{}` + many(`,"x":{}`) + `}`},
+		"classes":            {"GET /object_info", 200, `{"EmptyImage":{"input":{"required":{"a":[[` + many("0,") + `0]]}}}}`},
+		"longest classes":    {"GET /object_info", 200, `{"EmptyImage":{"output":[` + full("0,", 1) + `0]}}`},
+		"stored":             {"POST /prompt", 200, `{"node_errors":[` + many("0,") + `0]}`},
+		"refusal":            {"POST /prompt", 400, `{"node_errors":{"1":{"errors":[` + strings.Repeat("{},", 300<<10) + `{}]}}}`},
+		"names in a refusal": {"POST /prompt", 400, `{"node_errors":{"1":{}` + strings.Repeat(`,"1":{}`, 140<<10) + `}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := standIn(t)
+			var sent int
+			s.Break = on(c.call, func(w http.ResponseWriter, r *http.Request) {
+				sent += len(c.answer)
+				w.WriteHeader(c.status)
+				_, _ = io.WriteString(w, c.answer)
+			})
+			configured, spec := config(t, serve(t, s)), newSpec(t, catalog.TextToVideo)
+			configured.Starting = aLittle
+			e := newEngine(t, configured)
+			took := alloctest.Of(func() { _, _ = e.Run(t.Context(), spec, ignore) })
+			if sent == 0 || took > 20*sent+2<<20 {
+				t.Errorf("answers of %d bytes took %d bytes of memory", sent, took)
+			}
+		})
 	}
 }
 

@@ -20,7 +20,6 @@ type class struct {
 	Input struct {
 		Required map[string]inputType `json:"required"`
 		Optional map[string]inputType `json:"optional"`
-		Hidden   map[string]any       `json:"hidden"`
 	} `json:"input"`
 	Output []json.RawMessage `json:"output"`
 }

@@ -132,7 +132,7 @@ func (r *run) upload(ctx context.Context, file transfer.Made, called string) (st
 		return "", fmt.Errorf("upload: %w", err)
 	}
 	var stored struct{ Name, Subfolder, Type string }
-	if err := decode(response, maxAnswer, &stored); err != nil {
+	if err := decode(response, &stored); err != nil {
 		return "", err
 	}
 	r.alive()

@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"sync"
 	"time"
+
+	"cutroom/shared/platform/boundedjson"
 )
 
 const (
@@ -20,6 +22,9 @@ const (
 	// maxQueue bounds the queue, which holds whole workflows of whoever else uses the
 	// server.
 	maxQueue = 32 << 20
+	// maxValues bounds the values of an answer in JSON, of which a list of files has
+	// one for each.
+	maxValues = 100_000
 	// maxRefusal bounds what is read of an answer that refuses.
 	maxRefusal = 1 << 20
 	// maxHeader bounds the header of an answer.
@@ -114,16 +119,11 @@ func (s *server) send(
 
 // get asks for JSON.
 func (s *server) get(ctx context.Context, path string, into any) error {
-	return s.getLarge(ctx, path, maxAnswer, into)
-}
-
-// getLarge asks for JSON of at most that many bytes.
-func (s *server) getLarge(ctx context.Context, path string, most int64, into any) error {
 	response, err := s.send(ctx, http.MethodGet, path, nil, "")
 	if err != nil {
 		return fmt.Errorf("GET %s: %w", path, err)
 	}
-	return decode(response, most, into)
+	return decode(response, into)
 }
 
 // post sends JSON; into is nil if the answer is of no interest.
@@ -139,7 +139,7 @@ func (s *server) post(ctx context.Context, path string, value, into any) error {
 	if into == nil {
 		return response.Body.Close()
 	}
-	return decode(response, maxAnswer, into)
+	return decode(response, into)
 }
 
 // nonsenseError is an answer that is not what the interface has.
@@ -147,19 +147,28 @@ type nonsenseError struct{ cause error }
 
 func (e *nonsenseError) Error() string { return fmt.Sprintf("the answer makes no sense: %v", e.cause) }
 
-func decode(response *http.Response, most int64, into any) error {
-	defer response.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(response.Body, most+1))
+func decode(response *http.Response, into any) error {
+	body, err := read(response, maxAnswer)
 	if err != nil {
-		return fmt.Errorf("read the answer: %w", err)
+		return err
 	}
-	if int64(len(body)) > most {
-		return &nonsenseError{fmt.Errorf("it has more than %d bytes", most)}
-	}
-	if err := json.Unmarshal(body, into); err != nil {
+	if err := boundedjson.Unmarshal(body, maxValues, into); err != nil {
 		return &nonsenseError{err}
 	}
 	return nil
+}
+
+// read reads an answer of at most that many bytes.
+func read(response *http.Response, most int64) ([]byte, error) {
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, most+1))
+	if err != nil {
+		return nil, fmt.Errorf("read the answer: %w", err)
+	}
+	if int64(len(body)) > most {
+		return nil, &nonsenseError{fmt.Errorf("it has more than %d bytes", most)}
+	}
+	return body, nil
 }
 
 // isAbsent reports whether an error is that nothing listens at an address.
@@ -183,8 +192,16 @@ func (s *server) find(ctx context.Context, id string) (place, error) {
 		Running json.RawMessage `json:"queue_running"`
 		Pending json.RawMessage `json:"queue_pending"`
 	}
-	if err := s.getLarge(ctx, "/queue", maxQueue, &queue); err != nil {
+	response, err := s.send(ctx, http.MethodGet, "/queue", nil, "")
+	if err != nil {
+		return nowhere, fmt.Errorf("GET /queue: %w", err)
+	}
+	body, err := read(response, maxQueue)
+	if err != nil {
 		return nowhere, err
+	}
+	if err := json.Unmarshal(body, &queue); err != nil {
+		return nowhere, &nonsenseError{err}
 	}
 	for _, list := range []struct {
 		items json.RawMessage

@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
+	"cutroom/shared/platform/boundedjson"
 	"cutroom/shared/platform/contain"
 )
 
@@ -110,7 +110,7 @@ func (e *Engine) estimates(ctx context.Context, asked []engine.Question) (told E
 	if response.StatusCode != http.StatusOK {
 		return told, fmt.Errorf("the engine server answers with status %d", response.StatusCode)
 	}
-	return told, json.NewDecoder(io.LimitReader(response.Body, maxEstimates)).Decode(&told)
+	return told, boundedjson.Read(response.Body, maxEstimates, maxValues, &told)
 }
 
 // Estimates asks the first server that answers: servers of a pool have the same models

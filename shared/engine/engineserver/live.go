@@ -3,10 +3,8 @@ package engineserver
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"slices"
 	"sync"
@@ -17,6 +15,7 @@ import (
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/engineserver/livewire"
+	"cutroom/shared/platform/boundedjson"
 	"cutroom/shared/platform/contain"
 )
 
@@ -154,7 +153,7 @@ func (e *Engine) liveCatalogue(ctx context.Context) (told livewire.Catalogue, er
 	if response.StatusCode != http.StatusOK {
 		return told, fmt.Errorf("engineserver: live models: the engine server answers with status %d", response.StatusCode)
 	}
-	if err := json.NewDecoder(io.LimitReader(response.Body, maxCatalogue)).Decode(&told); err != nil {
+	if err := boundedjson.Read(response.Body, maxCatalogue, maxValues, &told); err != nil {
 		return told, fmt.Errorf("engineserver: live models: %w", err)
 	}
 	if told.Version != livewire.Version {

@@ -3,7 +3,6 @@ package engineserver
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +14,7 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/engineserver/livewire"
+	"cutroom/shared/platform/boundedjson"
 	"cutroom/shared/platform/contain"
 )
 
@@ -145,7 +145,7 @@ func (s *liveServer) begin(request *http.Request) (response *http.Response, read
 		return response, reader, err
 	}
 	var line livewire.Line
-	if kind != livewire.Text || json.Unmarshal(payload, &line) != nil || line.Ready == nil {
+	if kind != livewire.Text || boundedjson.Unmarshal(payload, maxValues, &line) != nil || line.Ready == nil {
 		return response, reader, fmt.Errorf("the first message is of kind %d: %.100q", kind, payload)
 	}
 	reader.ready = *line.Ready
@@ -182,7 +182,7 @@ func liveRefusal(response *http.Response) error {
 		body, _ = io.ReadAll(io.LimitReader(response.Body, livewire.MaxText)) // what is cut off is no line
 	}
 	var line livewire.Line
-	if json.Unmarshal(body, &line) != nil || line.Error == nil {
+	if boundedjson.Unmarshal(body, maxValues, &line) != nil || line.Error == nil {
 		return fmt.Errorf("the engine server answered with status %d", response.StatusCode)
 	}
 	return fmt.Errorf("the engine server answered with status %d: %s", response.StatusCode,
@@ -275,7 +275,7 @@ func (c *liveConnection) read(from *livewire.Reader) error {
 // Errors: the session's end, told by the server; a text that makes no sense.
 func (c *liveConnection) hear(text []byte) error {
 	var line livewire.Line
-	if err := json.Unmarshal(text, &line); err != nil {
+	if err := boundedjson.Unmarshal(text, maxValues, &line); err != nil {
 		return fmt.Errorf("%.100q: %w", text, err)
 	}
 	switch {

@@ -1,7 +1,6 @@
 package engineserver
 
 import (
-	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
+	"cutroom/shared/platform/boundedjson"
 )
 
 // Request is a run for an engine server. Paths are absolute, on the disk that
@@ -107,6 +107,9 @@ func (r Result) outcome() engine.Outcome {
 // metric.
 var stageName = regexp.MustCompile(`^[a-z][a-z_]{0,31}$`)
 
+// maxValues bounds the values of an answer in JSON.
+const maxValues = 10_000
+
 // maxStages bounds the stages of a run.
 const maxStages = 16
 
@@ -196,7 +199,7 @@ func oneLine(text string, longest int) string {
 // parse reads a line.
 func parse(line []byte) (Line, error) {
 	var l Line
-	if err := json.Unmarshal(line, &l); err != nil {
+	if err := boundedjson.Unmarshal(line, maxValues, &l); err != nil {
 		return l, garbled(fmt.Errorf("%.100q: %w", line, err))
 	}
 	return l, nil

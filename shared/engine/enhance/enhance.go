@@ -8,12 +8,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"cutroom/shared/platform/boundedjson"
 )
 
 const (
@@ -21,6 +22,8 @@ const (
 	enhanceTime = 8 * time.Second
 	// maxAnswer bounds the answer that is read, in bytes.
 	maxAnswer = 1 << 20
+	// maxValues bounds the values of the answer.
+	maxValues = 10_000
 	// maxTokens bounds what is generated.
 	maxTokens = 300
 )
@@ -109,7 +112,7 @@ func (e *Enhancer) Enhance(ctx context.Context, prompt string, maxLength int) (s
 			FinishReason string  `json:"finish_reason"`
 		} `json:"choices"`
 	}
-	if err := json.NewDecoder(io.LimitReader(response.Body, maxAnswer)).Decode(&answer); err != nil {
+	if err := boundedjson.Read(response.Body, maxAnswer, maxValues, &answer); err != nil {
 		return "", fmt.Errorf("enhance: read the answer: %w", err)
 	}
 	if len(answer.Choices) == 0 {

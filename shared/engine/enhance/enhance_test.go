@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"cutroom/shared/engine/enhance"
+	"cutroom/shared/testkit/alloctest"
 	"cutroom/shared/testkit/patience"
 )
 
@@ -120,4 +121,20 @@ func TestNewEnhancerRefusesInvalidURLs(t *testing.T) {
 			t.Errorf("%q was accepted", base)
 		}
 	}
+}
+
+// A model's answer of many small elements takes little more memory than its bytes.
+func TestMemoryOfAnswers(t *testing.T) {
+	answer := `{"choices":[{}` + strings.Repeat(",{}", 340<<10) + `]}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, answer) }))
+	defer server.Close()
+	enhancer, err := enhance.NewEnhancer(server.URL, "writer", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	alloctest.Check(t, len(answer), func() {
+		if _, err := enhancer.Enhance(t.Context(), "a bay", 100); err == nil {
+			t.Error("the answer was accepted")
+		}
+	})
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -17,12 +16,16 @@ import (
 	"cutroom/shared/domain/media/sniff"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/transfer"
+	"cutroom/shared/platform/boundedjson"
 )
 
 // maxImage bounds the response with an image, in bytes: base64 inside JSON,
 // which is read completely. It is far above a PNG of the largest size of the
 // catalog.
 const maxImage = 64 << 20
+
+// maxValues bounds the values of an answer in JSON.
+const maxValues = 1000
 
 // image edits an image, which the server does within the call.
 func (e *Engine) image(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
@@ -51,12 +54,13 @@ func (e *Engine) image(ctx context.Context, spec engine.Spec, progress func(engi
 			Image []byte `json:"b64_json"`
 		} `json:"data"`
 	}
-	err = json.NewDecoder(io.LimitReader(response.Body, maxImage)).Decode(&answer)
+	err = boundedjson.Read(response.Body, maxImage, maxValues, &answer)
 	var corrupt base64.CorruptInputError
 	var syntax *json.SyntaxError
 	var mistyped *json.UnmarshalTypeError
+	var limit *boundedjson.LimitError
 	switch {
-	case errors.As(err, &corrupt), errors.As(err, &syntax), errors.As(err, &mistyped):
+	case errors.As(err, &corrupt), errors.As(err, &syntax), errors.As(err, &mistyped), errors.As(err, &limit):
 		return failed("The engine gave an answer that makes no sense.", true, err)
 	case err != nil:
 		return ours(ctx, fmt.Errorf("openaimedia: read the answer: %w", err))

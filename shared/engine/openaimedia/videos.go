@@ -2,7 +2,6 @@ package openaimedia
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +16,7 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/engine"
 	"cutroom/shared/engine/transfer"
+	"cutroom/shared/platform/boundedjson"
 )
 
 // maxVideo bounds what is downloaded, in bytes; maxRecord bounds the record of
@@ -139,7 +139,7 @@ func (e *Engine) look(ctx context.Context, target string) (record, error) {
 func readRecord(response *http.Response) (record, error) {
 	defer response.Body.Close()
 	var r record
-	if err := json.NewDecoder(io.LimitReader(response.Body, maxRecord)).Decode(&r); err != nil {
+	if err := boundedjson.Read(response.Body, maxRecord, maxValues, &r); err != nil {
 		return r, failed("The engine gave an answer that makes no sense.", true, err)
 	}
 	return r, nil

@@ -1,0 +1,32 @@
+// Package alloctest measures how much memory code allocates for what it receives.
+package alloctest
+
+import (
+	"runtime"
+	"testing"
+)
+
+const (
+	// perByte is how many bytes may be allocated for each byte received, and
+	// slack how many besides.
+	perByte = 20
+	slack   = 64 << 10
+)
+
+// Of returns how many bytes the process allocates while work runs, freed or not.
+func Of(work func()) int {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	work()
+	runtime.ReadMemStats(&after)
+	return int(after.TotalAlloc - before.TotalAlloc)
+}
+
+// Check fails the test if work allocates more than 20 bytes for each byte that it
+// receives. No parallel test may run meanwhile.
+func Check(t testing.TB, received int, work func()) {
+	t.Helper()
+	if took := Of(work); took > perByte*received+slack {
+		t.Errorf("%d bytes took %d bytes of memory, %.1f for each", received, took, float64(took)/float64(received))
+	}
+}
