@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strconv"
@@ -22,12 +23,17 @@ import (
 // memory whole, because its header reports what stands at its end: the tokens.
 const maxAnswer = 16 << 20
 
+// maxEdits is how many changes an answer may need. Each takes many times the memory of
+// an empty choice.
+const maxEdits = 10_000
+
 // trustedAnswer is how large a buffer is made for a declared length before its
 // bytes have arrived.
 const trustedAnswer = 1 << 20
 
 var (
 	errAnswerTooLong = errors.New("its answer is longer than 16 MiB")
+	errManyEdits     = fmt.Errorf("its answer needs more than %d changes, as one with as many choices does", maxEdits)
 	errNoCompletion  = errors.New("its answer is not a completion")
 )
 
@@ -157,7 +163,7 @@ func (c *completion) rewriteAnswer(answer gjson.Result, secret string) ([]jsoned
 		case "error":
 			broken = value.Type != gjson.Null
 		}
-		return true
+		return len(edits) <= maxEdits
 	})
 	c.tally.report(used)
 	if broken {
@@ -173,8 +179,11 @@ func (c *completion) rewriteAnswer(answer gjson.Result, secret string) ([]jsoned
 		}
 		edits = appendChoice(edits, choice, position, c.request.Route)
 		position++
-		return true
+		return len(edits) <= maxEdits
 	})
+	if len(edits) > maxEdits {
+		return nil, failed(errManyEdits)
+	}
 	c.settle()
 	members := c.missing(id, object, created, named)
 	if used.Exists() {

@@ -10,11 +10,15 @@ import (
 	"cutroom/shared/domain/batch"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
+	"cutroom/shared/platform/boundedjson"
 	"cutroom/shared/service/gateway/apierror"
 )
 
 // maxBatchRequest is the size of the largest request for a batch, in bytes.
 const maxBatchRequest = 256 << 10
+
+// maxBatchValues is how many values and names of members it may have.
+const maxBatchValues = 10_000
 
 // batchBody is a batch (docs/contract/batches.md#batch-record).
 type batchBody struct {
@@ -150,10 +154,14 @@ func readBatchRequest(w http.ResponseWriter, r *http.Request) (asked batchReques
 	if err != nil {
 		return asked, formError(err)
 	}
-	if err := json.Unmarshal(body, &asked); err != nil {
+	if err := boundedjson.Unmarshal(body, maxBatchValues, &asked); err != nil {
 		var wrong *json.UnmarshalTypeError
 		if errors.As(err, &wrong) {
 			return asked, apierror.Invalid(wrong.Field, apierror.InvalidType, "The field has the wrong type.")
+		}
+		var limit *boundedjson.LimitError
+		if errors.As(err, &limit) {
+			return asked, apierror.Invalid("", apierror.InvalidJSON, "The body has more than %d values.", maxBatchValues)
 		}
 		return asked, apierror.Invalid("", apierror.InvalidJSON, "The body is not valid JSON.")
 	}

@@ -211,9 +211,13 @@ type uploadForm struct {
 // Errors: *apierror.Error; those of the upload and the store.
 func (g *Gateway) readUpload(r *http.Request, upload *file.Upload) (uploadForm, error) {
 	form := uploadForm{values: map[string]string{}}
+	noForm := apierror.Invalid("", apierror.InvalidValue, "The body must be multipart/form-data with a boundary.")
+	if httpserver.HasManyParameters(r.Header.Get("Content-Type")) {
+		return form, noForm
+	}
 	reader, err := r.MultipartReader()
 	if err != nil {
-		return form, apierror.Invalid("", apierror.InvalidValue, "The body must be multipart/form-data with a boundary.")
+		return form, noForm
 	}
 	for range maxFormParts {
 		part, err := reader.NextRawPart()
@@ -222,6 +226,9 @@ func (g *Gateway) readUpload(r *http.Request, upload *file.Upload) (uploadForm, 
 		}
 		if err != nil {
 			return form, formError(err)
+		}
+		if httpserver.HasManyParameters(part.Header.Get("Content-Disposition")) {
+			return form, apierror.Invalid("", apierror.InvalidValue, "The Content-Disposition of a part has too many parameters.")
 		}
 		if part.FormName() == "file" && form.file.Blob == "" {
 			if err := g.storePart(r, part, upload, &form.file); err != nil {

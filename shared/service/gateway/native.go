@@ -52,8 +52,11 @@ func (c *completion) rewriteOther(answer gjson.Result, secret string) ([]jsonedi
 		case "error":
 			broken = value.Type != gjson.Null
 		}
-		return true
+		return len(edits) <= maxEdits
 	})
+	if len(edits) > maxEdits {
+		return nil, failed(errManyEdits)
+	}
 	c.tally.take(usageOn(c.route, used))
 	if broken {
 		return nil, errorInAnswer(answer, secret)

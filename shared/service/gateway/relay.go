@@ -144,6 +144,9 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 	if broken || e.name == "error" {
 		return false, errorInAnswer(chunk, r.secret)
 	}
+	if len(edits) > maxEdits {
+		return false, failed(errManyEdits)
+	}
 	if !r.begun {
 		r.begun, r.completion.firstToken = true, r.completion.gateway.config.Now()
 		r.passed = true
@@ -209,7 +212,7 @@ func (r *relay) readChunk(chunk gjson.Result) (edits []jsonedit.Edit, choices, u
 				r.created = strings.Clone(value.Raw)
 			}
 		}
-		return true
+		return len(edits) <= maxEdits
 	})
 	if !named {
 		edits = append(edits, jsonedit.InsertMembers(chunk, `"model":`+string(r.completion.pool.Slug)))

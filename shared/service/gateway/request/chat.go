@@ -34,7 +34,7 @@ func (s *scan) message(i int) error {
 	r := s.reader
 	if r.kind() != '{' {
 		_, _, err := r.value()
-		s.wrongType(messagesField, messagePath(i, ""), "an object")
+		s.wrongType(messagesField, s.messagePath(i, ""), "an object")
 		return err
 	}
 	start, err := r.open()
@@ -47,13 +47,13 @@ func (s *scan) message(i int) error {
 			return err
 		}
 	}
-	if !has.role {
-		s.wrong(messagesField, messagePath(i, ".role"), apierror.MissingParameter, "%s is missing.", messagePath(i, ".role"))
+	if !has.role && !s.knows(messagesField) {
+		s.wrong(messagesField, s.messagePath(i, ".role"), apierror.MissingParameter, "%s is missing.", s.messagePath(i, ".role"))
 	}
 	// A message of an assistant may hold only tool calls, reasoning, a refusal
 	// or audio.
-	if !has.content && !has.assistant {
-		s.wrong(messagesField, messagePath(i, ".content"), apierror.MissingParameter, "%s is missing.", messagePath(i, ".content"))
+	if !has.content && !has.assistant && !s.knows(messagesField) {
+		s.wrong(messagesField, s.messagePath(i, ".content"), apierror.MissingParameter, "%s is missing.", s.messagePath(i, ".content"))
 	}
 	_, err = r.close(start)
 	return err
@@ -87,17 +87,17 @@ func (s *scan) messageMember(i int, has *seen) error {
 	case content:
 		has.content = true
 		if kind != '"' {
-			s.wrongType(messagesField, messagePath(i, ".content"), "a string or an array of parts")
+			s.wrongType(messagesField, s.messagePath(i, ".content"), "a string or an array of parts")
 		}
 	case calls && kind != '[':
-		s.wrongType(messagesField, messagePath(i, ".tool_calls"), "an array")
+		s.wrongType(messagesField, s.messagePath(i, ".tool_calls"), "an array")
 	}
 	return nil
 }
 
 func (s *scan) role(i int, value jsontext.Value, has *seen) {
 	if value.Kind() != '"' {
-		s.wrongType(messagesField, messagePath(i, ".role"), "a string")
+		s.wrongType(messagesField, s.messagePath(i, ".role"), "a string")
 		return
 	}
 	switch string(s.reader.string(value)) {
@@ -105,13 +105,19 @@ func (s *scan) role(i int, value jsontext.Value, has *seen) {
 		has.assistant = true
 	case "system", "user", "tool", "developer":
 	default:
-		s.wrong(messagesField, messagePath(i, ".role"), apierror.InvalidValue,
-			"%s: expected one of system, developer, user, assistant and tool.", messagePath(i, ".role"))
+		s.wrong(messagesField, s.messagePath(i, ".role"), apierror.InvalidValue,
+			"%s: expected one of system, developer, user, assistant and tool.", s.messagePath(i, ".role"))
 	}
 }
 
-// messagePath names a place in a message, such as messages[0].role.
-func messagePath(i int, rest string) string { return fmt.Sprintf("messages[%d]%s", i, rest) }
+// messagePath names a place in a message, such as messages[0].role. It is "" once a problem
+// is known: it would not be reported.
+func (s *scan) messagePath(i int, rest string) string {
+	if s.knows(messagesField) {
+		return ""
+	}
+	return fmt.Sprintf("messages[%d]%s", i, rest)
+}
 
 // parts reads a content that is an array of objects, each with a type. Which
 // types exist is left to the upstream.
@@ -131,7 +137,12 @@ func (s *scan) parts(message int) error {
 
 func (s *scan) part(message, i int) error {
 	r := s.reader
-	path := func(rest string) string { return messagePath(message, fmt.Sprintf(".content[%d]%s", i, rest)) }
+	path := func(rest string) string {
+		if s.knows(messagesField) {
+			return ""
+		}
+		return s.messagePath(message, fmt.Sprintf(".content[%d]%s", i, rest))
+	}
 	if r.kind() != '{' {
 		_, _, err := r.value()
 		s.wrongType(messagesField, path(""), "an object")

@@ -18,7 +18,9 @@ func (s *scan) tools() (span, error) {
 	}
 	for i := 0; r.kind() != ']'; i++ {
 		if r.kind() != '{' {
-			s.wrongType(toolsField, fmt.Sprintf("tools[%d]", i), "an object")
+			if !s.knows(toolsField) {
+				s.wrongType(toolsField, fmt.Sprintf("tools[%d]", i), "an object")
+			}
 			if _, _, err := r.value(); err != nil {
 				return span{}, err
 			}

@@ -88,14 +88,20 @@ func (s *scan) free() {
 
 // wrong records a problem, unless there is one of an earlier field.
 func (s *scan) wrong(f field, param, code, format string, args ...any) {
-	if s.problem == nil || f < s.problemField {
+	if !s.knows(f) {
 		s.problem, s.problemField = apierror.Invalid(param, code, format, args...), f
 	}
 }
 
+// knows reports whether a problem of the field or an earlier one was recorded. Others are
+// not worth their words: a body may have millions of them.
+func (s *scan) knows(f field) bool { return s.problem != nil && f >= s.problemField }
+
 // wrongType records that a value has the wrong type.
 func (s *scan) wrongType(f field, param, want string) {
-	s.wrong(f, param, apierror.InvalidType, "%s: expected %s.", param, want)
+	if !s.knows(f) {
+		s.wrong(f, param, apierror.InvalidType, "%s: expected %s.", param, want)
+	}
 }
 
 // body walks over the request. It fails if the body is not one JSON object.
