@@ -17,6 +17,7 @@ import (
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/media"
 	"cutroom/shared/domain/media/sniff"
+	"cutroom/shared/platform/httpserver"
 )
 
 const (
@@ -47,7 +48,7 @@ func (s *service) createFile(w http.ResponseWriter, r *http.Request, c call) err
 	if r.ContentLength > s.maxBody() {
 		return s.errBodyTooLarge()
 	}
-	kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	kind, parameters, err := contentType(r)
 	switch {
 	case err == nil && kind == "application/json":
 		return s.announceFile(w, r, c)
@@ -61,6 +62,15 @@ func (s *service) createFile(w http.ResponseWriter, r *http.Request, c call) err
 	}
 	return problems{bodyProblem("The body must be multipart/form-data with a boundary, or application/json to announce " +
 		"a large file.")}
+}
+
+// contentType parses the media type of a request's body.
+func contentType(r *http.Request) (kind string, parameters map[string]string, err error) {
+	declared := r.Header.Get("Content-Type")
+	if httpserver.HasManyParameters(declared) {
+		return "", nil, errors.New("api: the media type has too many parameters")
+	}
+	return mime.ParseMediaType(declared)
 }
 
 // upload stores the file of a form, records it, and returns the response's body. If
@@ -219,6 +229,9 @@ const undeclared = "application/octet-stream"
 func typeOf(head []byte, declared string) string {
 	detected, told := sniff.Any(head)
 	if told {
+		return detected
+	}
+	if httpserver.HasManyParameters(declared) {
 		return detected
 	}
 	declared, _, err := mime.ParseMediaType(declared)

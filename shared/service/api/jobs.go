@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"errors"
-	"mime"
 	"net/http"
 	"time"
 
@@ -157,7 +156,7 @@ func refused(err error) bool {
 func (s *service) readForm(
 	ctx context.Context, r *http.Request, b *body, form *catalog.Form, in *inputs,
 ) (submission, error) {
-	kind, parameters, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	kind, parameters, err := contentType(r)
 	switch {
 	case err == nil && kind == "application/x-www-form-urlencoded":
 		return readURLEncoded(b, form)

@@ -12,10 +12,14 @@ import (
 	"unicode/utf8"
 
 	"cutroom/shared/domain/fault"
+	"cutroom/shared/platform/boundedjson"
 )
 
 // maxJSON is the size limit of a JSON body, in bytes.
 const maxJSON = 1 << 20
+
+// maxJSONValues is how many values and names of members a JSON body may have.
+const maxJSONValues = 10_000
 
 // jsonObject is a JSON object of a request's body, its values not yet parsed. A
 // member that is null counts as absent (see member), and unknown members are
@@ -49,7 +53,12 @@ func parseJSON(text []byte) (jsonObject, error) {
 		return nil, problems{invalidJSON("the text is not valid UTF-8", 0)}
 	}
 	var whole json.RawMessage
-	if err := json.Unmarshal(text, &whole); err != nil {
+	err := boundedjson.Unmarshal(text, maxJSONValues, &whole)
+	var limit *boundedjson.LimitError
+	if errors.As(err, &limit) {
+		return nil, problems{bodyProblem(fmt.Sprintf("The body has more than %d values.", maxJSONValues))}
+	}
+	if err != nil {
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
 			return nil, problems{invalidJSON(syntax.Error(), syntax.Offset)}

@@ -11,6 +11,7 @@ import (
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/job"
+	"cutroom/shared/platform/httpserver"
 )
 
 const (
@@ -98,7 +99,10 @@ func readMultipart(b *body, boundary string, form *catalog.Form, take takeFile) 
 
 // readPart reads one part, as far as it is needed.
 func readPart(sub submission, p *partContent, form *catalog.Form, take takeFile) error {
-	name := p.part.FormName()
+	name := ""
+	if !httpserver.HasManyParameters(p.part.Header.Get("Content-Disposition")) {
+		name = p.part.FormName()
+	}
 	if name == "" {
 		return problems{bodyProblem("A part has no name, or its Content-Disposition cannot be read.")}
 	}
