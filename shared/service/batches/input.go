@@ -173,11 +173,39 @@ func parsed(line []byte) call {
 	if !ok {
 		return call{} // it was one when it was checked
 	}
-	body := object.Get("body")
-	return call{
-		customID: strings.Clone(object.Get("custom_id").Str),
-		body:     line[body.Index : body.Index+len(body.Raw) : body.Index+len(body.Raw)],
-	}
+	m, _ := membersOf(object)
+	end := m.body.Index + len(m.body.Raw)
+	return call{customID: strings.Clone(m.customID.Str), body: line[m.body.Index:end:end]}
+}
+
+// members are those of a line that mean something.
+type members struct{ customID, method, url, body gjson.Result }
+
+// membersOf returns the members of a line. repeated is the name of one that the line has
+// twice, which two readers may understand differently.
+func membersOf(line gjson.Result) (m members, repeated string) {
+	line.ForEach(func(name, value gjson.Result) bool {
+		var member *gjson.Result
+		switch name.Str {
+		case "custom_id":
+			member = &m.customID
+		case "method":
+			member = &m.method
+		case "url":
+			member = &m.url
+		case "body":
+			member = &m.body
+		default:
+			return true
+		}
+		if member.Exists() {
+			repeated = name.Str
+			return false
+		}
+		*member = value
+		return true
+	})
+	return m, repeated
 }
 
 // checker checks the lines of a batch.
@@ -198,7 +226,11 @@ func (c *checker) check(line []byte) (wrong batch.Error, ok bool) {
 	if !isObject || !utf8.Valid(line) {
 		return flaw("invalid_json_line", "", notAnObject)
 	}
-	id := object.Get("custom_id")
+	m, repeated := membersOf(object)
+	if repeated != "" {
+		return flaw("invalid_json_line", repeated, "The line has the field twice.")
+	}
+	id := m.customID
 	if !id.Exists() {
 		return flaw("missing_required_parameter", "custom_id", "The line has no custom_id.")
 	}
@@ -210,13 +242,13 @@ func (c *checker) check(line []byte) (wrong batch.Error, ok bool) {
 		return flaw("duplicate_custom_id", "custom_id", "An earlier line has the same custom_id.")
 	}
 	c.seen[[16]byte(digest[:16])] = struct{}{}
-	if object.Get("method").Str != "POST" {
+	if m.method.Str != "POST" {
 		return flaw("invalid_method", "method", "The method is not POST.")
 	}
-	if object.Get("url").Str != c.endpoint {
+	if m.url.Str != c.endpoint {
 		return flaw("invalid_url", "url", "The url is not the endpoint of the batch.")
 	}
-	return c.checkBody(object.Get("body"), flaw)
+	return c.checkBody(m.body, flaw)
 }
 
 func (c *checker) checkBody(
