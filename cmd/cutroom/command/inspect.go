@@ -90,11 +90,13 @@ func (s *Session) showReport(report origin.Report) error {
 	switch report.State {
 	case origin.Trusted:
 		rows = append(rows, []string{
-			"verified", "unchanged since it was signed, by someone whom a trusted authority vouches for",
+			"verified", "picture, sound and credentials unchanged since it was signed, by someone whom a trusted " +
+				"authority vouches for",
 		})
 	case origin.Valid:
 		rows = append(rows, []string{
-			"verified", "unchanged since it was signed; that the signer's name is true nobody vouches for (--trust)",
+			"verified", "picture, sound and credentials unchanged since it was signed; no authority confirms the " +
+				"signer's name (--trust)",
 		})
 	}
 	for _, row := range rows {

@@ -16,11 +16,12 @@ const (
 
 // The states of a file's Content Credentials.
 const (
-	// Trusted means that nothing was changed, and that the signer's chain ends at a
-	// certificate that the reader trusts.
+	// Trusted means that picture, sound and credentials were not changed, and that the
+	// signer's chain ends at a certificate that the reader trusts.
 	Trusted = "trusted"
-	// Valid means that nothing was changed since somebody signed, whose certificate says a
-	// name that nobody vouches for.
+	// Valid means that picture, sound and credentials were not changed since somebody
+	// signed, whose certificate says a name that nobody vouches for. C2PA does not check
+	// some other bytes, such as padding.
 	Valid = "valid"
 	// Invalid means that the file was changed, or that its credentials cannot be believed.
 	Invalid = "invalid"
