@@ -19,9 +19,9 @@ const (
 	// Trusted means that picture, sound and credentials were not changed, and that the
 	// signer's chain ends at a certificate that the reader trusts.
 	Trusted = "trusted"
-	// Valid means that picture, sound and credentials were not changed since somebody
-	// signed, whose certificate says a name that nobody vouches for. C2PA does not check
-	// some other bytes, such as padding.
+	// Valid means that picture, sound and credentials were not changed since the file was
+	// signed. No authority confirms the signer's name. C2PA does not check some other
+	// bytes, such as padding.
 	Valid = "valid"
 	// Invalid means that the file was changed, or that its credentials cannot be believed.
 	Invalid = "invalid"

@@ -39,7 +39,7 @@ func TestMemoryOfAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			url := scripted(t, http.StatusOK, c.answer, closes)
-			_ = c.call(url) // makes the connection, and what is made once
+			_ = c.call(url) // opens the connection
 			alloctest.Check(t, len(c.answer), func() {
 				if err := c.call(url); err == nil {
 					t.Error("the answer was accepted")

@@ -22,8 +22,8 @@ func (e *LimitError) Error() string {
 
 // Read reads to the end and decodes the first text, as json.Decoder does.
 //
-// Errors: those of the reader; a LimitError for more than maxBytes or maxValues; those
-// of json.Decoder, such as io.ErrUnexpectedEOF for a text that is cut off.
+// Errors: LimitError for more than maxBytes or maxValues; errors of the reader and of
+// json.Decoder, such as io.ErrUnexpectedEOF for a text that is cut off.
 func Read(from io.Reader, maxBytes, maxValues int, into any) error {
 	text, err := io.ReadAll(io.LimitReader(from, int64(maxBytes)+1))
 	if err != nil {
@@ -40,7 +40,7 @@ func Read(from io.Reader, maxBytes, maxValues int, into any) error {
 
 // Unmarshal decodes a text with json.Unmarshal. The names of members count as values.
 //
-// Errors: a LimitError for more than maxValues; those of json.Unmarshal.
+// Errors: LimitError for more than maxValues; errors of json.Unmarshal.
 func Unmarshal(text []byte, maxValues int, into any) error {
 	if hasMore(text, maxValues) {
 		return &LimitError{maxValues, "values"}
@@ -48,7 +48,7 @@ func Unmarshal(text []byte, maxValues int, into any) error {
 	return json.Unmarshal(text, into)
 }
 
-// hasMore reports whether a text, which need not be JSON, has more than so many values.
+// hasMore reports whether a text, which need not be JSON, has more than most values.
 // All but the first value of an array or object follow a comma, the first an opening
 // bracket, and values of members a colon.
 func hasMore(text []byte, most int) bool {

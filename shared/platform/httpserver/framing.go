@@ -7,13 +7,17 @@ import (
 )
 
 // errFraming is a request whose end two readers may see in different places (RFC 9112,
-// sections 6.1 and 11.2). net/http answers with 400 and closes the connection when a read
+// sections 6.1 and 11.2), or whose header has more than maxFields fields. net/http answers with 400 and closes the connection when a read
 // fails with it.
 var errFraming = errors.New("httpserver: the end of a request is ambiguous")
 
 // maxFieldLine bounds what is kept of a line that arrives in several reads, in bytes.
 // net/http refuses a longer header.
 const maxFieldLine = maxHeaderBytes + 8<<10
+
+// maxFields is how many fields a header may have. net/http takes 25 times the length of
+// a header of very short ones.
+const maxFields = 500
 
 // maxKeptLine bounds the memory that is kept for such lines between them, in bytes.
 const maxKeptLine = 1 << 10
@@ -45,6 +49,7 @@ type framing struct {
 	left uint64
 	// What the header says so far.
 	isOld, hasLength, isChunked bool
+	fields                      int
 	length                      uint64
 }
 
@@ -137,6 +142,9 @@ func (f *framing) take(line []byte) (fault bool) {
 
 // field processes a line of a header, and reports whether it is faulty.
 func (f *framing) field(line []byte) (fault bool) {
+	if f.fields++; f.fields > maxFields {
+		return true
+	}
 	if line[0] == ' ' || line[0] == '\t' {
 		return true // RFC 9112, section 5.2
 	}

@@ -115,17 +115,18 @@ const looksAge = "public, max-age=3600"
 // listLooks is GET /v1/looks, an extension of this service. The looks of the preview engine
 // are put together once, at the first request.
 func (s *service) listLooks() func(http.ResponseWriter, *http.Request, call) error {
-	looks := sync.OnceValues(knownLooks)
-	return func(w http.ResponseWriter, _ *http.Request, _ call) error {
+	encoded := sync.OnceValues(func() ([]byte, error) {
 		body := looksBody{Engine: s.Engine.name(), Looks: []lookBody{}, Changes: []changeBody{}, Scenes: []string{}}
 		if s.Engine.isPreview() {
-			known, err := looks()
-			if err != nil {
-				return err
+			var err error
+			if body, err = knownLooks(); err != nil {
+				return nil, err
 			}
-			body = known
 		}
-		text, err := encodeJSON(body)
+		return encodeJSON(body)
+	})
+	return func(w http.ResponseWriter, _ *http.Request, _ call) error {
+		text, err := encoded()
 		if err != nil {
 			return err
 		}

@@ -15,8 +15,8 @@ import (
 	"cutroom/shared/testkit/patience"
 )
 
-// sendBytes sends the bytes of a request on a connection of its own and returns the
-// status of the response, 0 if there is none.
+// sendBytes sends the bytes of a request on a new connection and returns the status of
+// the response, or 0 without a response.
 func (w *world) sendBytes(request []byte) int {
 	w.t.Helper()
 	conn, err := net.Dial("tcp", w.address)
@@ -51,7 +51,7 @@ func requestBytes(line, body string, fields ...string) []byte {
 	return text.Bytes()
 }
 
-// filled returns about so many bytes: head, as many pieces as fit, and tail.
+// filled returns head, as many pieces as fit into the bytes, and tail.
 func filled(bytes int, head, piece, tail string) string {
 	return head + strings.Repeat(piece, (bytes-len(head)-len(tail))/len(piece)) + tail
 }

@@ -5,14 +5,21 @@ import (
 	"strings"
 )
 
+// maxNames is how many names of a query are kept.
+const maxNames = 100
+
 // readQuery parses a query. If a name occurs twice the last value counts, and an
 // invalid escape stands for itself. Unlike url.ParseQuery, it drops nothing
-// silently.
+// silently, but of more than 100 names it keeps the first 100: a query may have
+// thousands, also of callers without a credential.
 func readQuery(raw string) map[string]string {
 	values := map[string]string{}
 	for pair := range strings.SplitSeq(raw, "&") {
 		name, value, _ := strings.Cut(pair, "=")
-		values[unescaped(name)] = unescaped(value)
+		name = unescaped(name)
+		if _, known := values[name]; known || len(values) < maxNames {
+			values[name] = unescaped(value)
+		}
 	}
 	return values
 }

@@ -178,7 +178,7 @@ func parsed(line []byte) call {
 	return call{customID: strings.Clone(m.customID.Str), body: line[m.body.Index:end:end]}
 }
 
-// members are those of a line that mean something.
+// members are the members of a line that the service reads.
 type members struct{ customID, method, url, body gjson.Result }
 
 // membersOf returns the members of a line. repeated is the name of one that the line has

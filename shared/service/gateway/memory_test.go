@@ -25,7 +25,7 @@ func (w *world) allocates(method, path, key, body string, fields ...string) int 
 	})
 }
 
-// filled returns about so many bytes: head, as many pieces as fit, and tail.
+// filled returns head, as many pieces as fit into the bytes, and tail.
 func filled(bytes int, head, piece, tail string) string {
 	return head + strings.Repeat(piece, (bytes-len(head)-len(tail))/len(piece)) + tail
 }

@@ -1,4 +1,4 @@
-// Package alloctest measures how much memory code allocates for what it receives.
+// Package alloctest measures how much memory code allocates for the bytes it receives.
 package alloctest
 
 import (
@@ -8,7 +8,7 @@ import (
 
 const (
 	// perByte is how many bytes may be allocated for each byte received, and
-	// slack how many besides.
+	// slack how many in addition.
 	perByte = 20
 	slack   = 64 << 10
 )
@@ -23,7 +23,7 @@ func Of(work func()) int {
 }
 
 // Check fails the test if work allocates more than 20 bytes for each byte that it
-// receives. No parallel test may run meanwhile.
+// receives. No parallel test may run at the same time.
 func Check(t testing.TB, received int, work func()) {
 	t.Helper()
 	if took := Of(work); took > perByte*received+slack {
