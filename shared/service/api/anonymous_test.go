@@ -78,7 +78,8 @@ func TestMemoryOfAnonymousCalls(t *testing.T) {
 		t.Helper()
 		var status int
 		calls++
-		if took := alloctest.Of(func() { status = w.sendBytes(request) }); took > 20*len(request)+128<<10 {
+		most := 20*len(request) + 128<<10
+		if took := alloctest.Least(func() { status = w.sendBytes(request) }, most); took > most {
 			t.Errorf("%s: %d bytes took %d bytes of memory, status %d", name, len(request), took, status)
 		}
 		if status >= 500 || refused && status < 400 && status != 0 {

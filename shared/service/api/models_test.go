@@ -45,12 +45,15 @@ func TestResolveModels(t *testing.T) {
 		outcomes = append(outcomes, outcome{c.says, a.status, []any{json.RawMessage(a.body)}})
 	}
 	golden(t, "resolve", outcomes)
-	// A list with a hundred thousand problems is reported as one problem.
-	long := `{"models": [` + strings.Repeat("1,", 100_000) + `1]}`
-	a := w.request(http.MethodPost, "/v1/models/resolve", "", strings.NewReader(long), "Content-Type: application/json")
-	if a.status != 422 || len(a.body) > 2*len(long) ||
-		!strings.Contains(string(a.body), "The list has 100001 items, more than 1000.") {
-		t.Errorf("a long list of numbers: %d with %d bytes", a.status, len(a.body))
+	// A list with thousands of problems is reported as one problem.
+	for items, message := range map[int]string{
+		5_001: "The list has 5001 items, more than 1000.", 100_001: "The body has more than 10000 values.",
+	} {
+		long := `{"models": [` + strings.Repeat("1,", items-1) + `1]}`
+		a := w.request(http.MethodPost, "/v1/models/resolve", "", strings.NewReader(long), "Content-Type: application/json")
+		if a.status != 422 || len(a.body) > 2*len(long) || !strings.Contains(a.body, message) {
+			t.Errorf("a list of %d numbers: %d with %d bytes, %.200s", items, a.status, len(a.body), a.body)
+		}
 	}
 	for _, key := range []string{studio, "garbage"} {
 		if a := w.request(http.MethodPost, "/v1/models/resolve", key,

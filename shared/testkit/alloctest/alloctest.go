@@ -22,11 +22,24 @@ func Of(work func()) int {
 	return int(after.TotalAlloc - before.TotalAlloc)
 }
 
+// Least returns the least of three measurements, or the first one that is at most
+// enough: other goroutines of the process allocate too.
+func Least(work func(), enough int) int {
+	least := Of(work)
+	for range 2 {
+		if least <= enough {
+			break
+		}
+		least = min(least, Of(work))
+	}
+	return least
+}
+
 // Check fails the test if work allocates more than 20 bytes for each byte that it
 // receives. No parallel test may run at the same time.
 func Check(t testing.TB, received int, work func()) {
 	t.Helper()
-	if took := Of(work); took > perByte*received+slack {
+	if took := Least(work, perByte*received+slack); took > perByte*received+slack {
 		t.Errorf("%d bytes took %d bytes of memory, %.1f for each", received, took, float64(took)/float64(received))
 	}
 }

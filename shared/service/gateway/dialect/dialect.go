@@ -8,6 +8,7 @@
 package dialect
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -100,6 +101,12 @@ type openCall struct {
 	index int64
 	id    string
 }
+
+// maxCalls is how many calls of functions an answer may have. In both dialects each takes
+// hundreds of times the bytes of an empty one.
+const maxCalls = 1000
+
+var errManyCalls = fmt.Errorf("it calls more than %d functions", maxCalls)
 
 // errInterleaved is the error of a server that goes back to an earlier call.
 var errInterleaved = interleaved{}
@@ -203,6 +210,9 @@ func (w *walk) callsOf(calls gjson.Result) error {
 		position++
 		arguments := call.Get("function.arguments")
 		switch {
+		case w.isNew(index, call) && w.calls >= maxCalls:
+			err = errManyCalls
+			return false
 		case w.isNew(index, call):
 			w.begin(index, call)
 		case w.now != called || index != w.call.index:
