@@ -20,8 +20,8 @@ func TestWrite(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if skipped, err := sqlite.Check(t.Context(), path); err != nil || len(skipped) > 0 {
-		t.Errorf("the database: %v were not checked, %v", skipped, err)
+	if found, err := sqlite.Inspect(t.Context(), path, time.Minute); err != nil || !found.Whole {
+		t.Errorf("the database: %+v, %v", found, err)
 	}
 	db, err := sqlite.Open(t.Context(), path, sqlite.Options{Now: time.Now})
 	if err != nil {

@@ -94,9 +94,6 @@ func (c *devCommand) Validate() error {
 
 // Run serves until the context ends.
 func (c *devCommand) Run(ctx context.Context, out *command.Session) error {
-	if err := checkAddressSpace(); err != nil {
-		return err
-	}
 	httpserver.SpareProcessor()
 	c.readAlong = out.ShowsErr()
 	logger := newLogger(out, c.LogLevel)

@@ -19,6 +19,7 @@ import (
 	"cutroom/cmd/cutroom/command"
 	"cutroom/cmd/cutroom/deploycheck"
 	"cutroom/shared/domain/catalog"
+	_ "cutroom/shared/platform/addressspace" // ends the program before main
 	"cutroom/shared/platform/signals"
 )
 
