@@ -7,19 +7,34 @@ import (
 	"strings"
 )
 
-// chatRequest is a request for a chat completion.
-type chatRequest struct {
-	common
-	MaxCompletionTokens *int            `json:"max_completion_tokens"`
-	Messages            []message       `json:"messages"`
-	Tools               []tool          `json:"tools"`
-	ToolChoice          json.RawMessage `json:"tool_choice"`
-	ResponseFormat      struct {
+// request has the fields of chat and of text completions.
+type request struct {
+	Model         string `json:"model"`
+	Stream        bool   `json:"stream"`
+	StreamOptions struct {
+		IncludeUsage bool `json:"include_usage"`
+	} `json:"stream_options"`
+	MaxTokens           *int  `json:"max_tokens"`
+	MaxCompletionTokens *int  `json:"max_completion_tokens"`
+	Stop                stops `json:"stop"`
+	N                   *int  `json:"n"`
+	Seed                int64 `json:"seed"`
+
+	Messages       []message       `json:"messages"`
+	Tools          []tool          `json:"tools"`
+	ToolChoice     json.RawMessage `json:"tool_choice"`
+	ResponseFormat struct {
 		Type       string `json:"type"`
 		JSONSchema struct {
 			Schema json.RawMessage `json:"schema"`
 		} `json:"json_schema"`
 	} `json:"response_format"`
+
+	Prompt inputs `json:"prompt"`
+	// Echo puts the prompt before the answer. ReturnTokenIDs adds the ids of the tokens, as
+	// vLLM does.
+	Echo           bool `json:"echo"`
+	ReturnTokenIDs bool `json:"return_token_ids"`
 }
 
 type message struct {
@@ -28,29 +43,40 @@ type message struct {
 	ToolCalls []toolCall `json:"tool_calls"`
 }
 
-// content is the text of a message, which is sent as a string, as null, or as
-// parts of which some are text.
+// content is a text: a string, null, an object with a text, or parts of which some have one.
 type content string
 
 // UnmarshalJSON reads every form.
 func (c *content) UnmarshalJSON(text []byte) error {
-	var one *string
-	if json.Unmarshal(text, &one) == nil {
-		if one != nil {
-			*c = content(*one)
-		}
+	if json.Unmarshal(text, (*string)(c)) == nil {
 		return nil
 	}
-	var parts []struct {
+	type part struct {
 		Text string `json:"text"`
 	}
-	if err := json.Unmarshal(text, &parts); err != nil {
-		return err
+	parts := []part{{}}
+	if json.Unmarshal(text, &parts[0]) != nil {
+		if err := json.Unmarshal(text, &parts); err != nil {
+			return err
+		}
 	}
 	for _, part := range parts {
 		*c += content(part.Text)
 	}
 	return nil
+}
+
+// stops are stop sequences, sent as a string or an array.
+type stops []string
+
+// UnmarshalJSON reads both forms.
+func (s *stops) UnmarshalJSON(text []byte) error {
+	var one string
+	if json.Unmarshal(text, &one) == nil {
+		*s = stops{one}
+		return nil
+	}
+	return json.Unmarshal(text, (*[]string)(s))
 }
 
 type tool struct {
@@ -60,243 +86,174 @@ type tool struct {
 	} `json:"function"`
 }
 
-type toolCall struct {
-	Index    *int         `json:"index,omitempty"`
-	ID       string       `json:"id,omitempty"`
-	Type     string       `json:"type,omitempty"`
-	Function functionCall `json:"function"`
-}
-
-type functionCall struct {
-	Name      string `json:"name,omitempty"`
-	Arguments string `json:"arguments"`
-}
-
-// answerMessage is the message of a whole answer.
-type answerMessage struct {
-	Role      string     `json:"role"`
-	Content   *string    `json:"content"`
-	ToolCalls []toolCall `json:"tool_calls,omitempty"`
-}
-
-// messageDelta is what a chunk adds to a message.
-type messageDelta struct {
-	Role      string     `json:"role,omitempty"`
-	Content   *string    `json:"content,omitempty"`
-	ToolCalls []toolCall `json:"tool_calls,omitempty"`
-}
-
-type chatChoice struct {
-	Index        int            `json:"index"`
-	Message      *answerMessage `json:"message,omitempty"`
-	Delta        *messageDelta  `json:"delta,omitempty"`
-	Logprobs     any            `json:"logprobs"`
-	FinishReason *string        `json:"finish_reason"`
-}
-
-type chatCompletion struct {
-	ID      string       `json:"id"`
-	Object  string       `json:"object"`
-	Created int64        `json:"created"`
-	Model   string       `json:"model"`
-	Choices []chatChoice `json:"choices"`
-	Usage   *usage       `json:"usage,omitempty"`
-}
-
-// reply is one choice before it is put into the shape of an answer or a stream.
-type reply struct {
-	generation
-	// function is the function to call with the text as its arguments; if it is
-	// empty, the text is the content.
-	function, callID string
-}
-
-func (s *Server) chat(w http.ResponseWriter, r *http.Request, body []byte) error {
-	var request chatRequest
-	if err := decode(body, &request); err != nil {
+func (s *Server) chat(w http.ResponseWriter, body []byte) error {
+	var q request
+	if err := decode(body, &q); err != nil {
 		return err
 	}
-	n, err := request.choices()
-	if err != nil {
-		return err
-	}
-	if len(request.Messages) == 0 {
+	if len(q.Messages) == 0 {
 		return refuse("messages", "A message is required.")
 	}
-	promptTokens := s.config.Tokenizer.Count(request.prompt())
-	asked := request.MaxTokens
-	if request.MaxCompletionTokens != nil {
-		asked = request.MaxCompletionTokens
+	if q.MaxCompletionTokens != nil {
+		q.MaxTokens = q.MaxCompletionTokens
 	}
-	limit, err := request.limit(asked, promptTokens)
-	if err != nil {
-		return err
-	}
-	called, err := request.called()
-	if err != nil {
-		return err
-	}
-	replies := make([]reply, n)
-	sum := 0
-	for i := range replies {
-		if replies[i], err = s.reply(&request, called, int64(i), limit); err != nil {
-			return err
-		}
-		sum += len(replies[i].ids)
-	}
-	answer := chatCompletion{
-		ID: "chatcmpl-" + s.config.NewID(), Object: "chat.completion",
-		Created: s.config.Now().Unix(), Model: request.Model,
-		Choices: []chatChoice{},
-	}
-	used := usageOf(promptTokens, sum)
-	if request.Stream {
-		// The answer has begun: an error now means that the caller has left.
-		_ = streamChat(newStream(w), answer, replies, request.StreamOptions.IncludeUsage, used)
-		return nil
-	}
-	for i := range replies {
-		answer.Choices = append(answer.Choices, replies[i].choice(i))
-	}
-	answer.Usage = used
-	sendJSON(w, http.StatusOK, answer)
-	return nil
-}
-
-// prompt is the conversation as one text, to count its tokens.
-func (r *chatRequest) prompt() string {
 	var text strings.Builder
-	for _, m := range r.Messages {
+	for _, m := range q.Messages {
 		fmt.Fprintf(&text, "%s: %s\n", m.Role, m.Content)
 		for _, call := range m.ToolCalls {
 			fmt.Fprintf(&text, "%s(%s)\n", call.Function.Name, call.Function.Arguments)
 		}
 	}
-	return text.String()
+	prompt := reply{promptIDs: s.config.Tokenizer.Encode(text.String())}
+	return s.answer(w, &q, prompt)
 }
 
-// called returns the tool to call, or nil: the one that tool_choice names, else
-// the first one, until a tool has answered.
-func (r *chatRequest) called() (*tool, error) {
+// completions answers each prompt as chat answers a message.
+func (s *Server) completions(w http.ResponseWriter, body []byte) error {
+	var q request
+	if err := decode(body, &q); err != nil {
+		return err
+	}
+	texts, err := s.decoded(q.Prompt, "prompt")
+	if err != nil {
+		return err
+	}
+	var prompts []reply
+	for _, text := range texts {
+		prompts = append(prompts, reply{completion: true, prompt: text, promptIDs: s.config.Tokenizer.Encode(text)})
+	}
+	return s.answer(w, &q, prompts...)
+}
+
+// answer replies n times to each prompt.
+func (s *Server) answer(w http.ResponseWriter, q *request, prompts ...reply) error {
+	n := 1
+	if q.N != nil {
+		n = *q.N
+	}
+	if n < 1 || n > maxChoices {
+		return refuse("n", fmt.Sprintf("n is 1 to %d.", maxChoices))
+	}
+	if len(prompts)*n > maxChoices {
+		return refuse("prompt", fmt.Sprintf("A call has at most %d answers.", maxChoices))
+	}
+	var replies []reply
+	read, written := 0, 0
+	for _, r := range prompts {
+		read += len(r.promptIDs)
+		for i := range n {
+			r := r
+			if err := s.fill(&r, q, q.Seed+int64(i)); err != nil {
+				return err
+			}
+			written += len(r.ids)
+			replies = append(replies, r)
+		}
+	}
+	return s.send(w, q, replies, usageOf(read, written))
+}
+
+// fill writes a reply. variant chooses its first sentence.
+func (s *Server) fill(r *reply, q *request, variant int64) error {
+	limit := min(MaxOutput, ContextLength-len(r.promptIDs))
+	if limit < 1 {
+		return &refusal{"messages", "context_length_exceeded", "The prompt is longer than the model's context."}
+	}
+	if q.MaxTokens != nil {
+		if limit = min(limit, *q.MaxTokens); limit < 1 {
+			return refuse("max_tokens", "max_tokens is 1 or more.")
+		}
+	}
+	if r.completion {
+		if err := s.generate(r, " "+say(variant, " You wrote "+quoted(r.prompt)+"."), limit, q.Stop); err != nil {
+			return err
+		}
+		if q.Echo {
+			r.pieces = append([]string{r.prompt}, r.pieces...)
+		}
+		return nil
+	}
+	called, err := q.called()
+	if err != nil {
+		return err
+	}
+	if called != nil {
+		r.function, r.callID = called.Function.Name, "call_"+s.config.NewID()
+		arguments, err := exampleOf(called.Function.Parameters)
+		if err != nil {
+			return refuse("tools", err.Error())
+		}
+		return s.generate(r, arguments, limit, nil)
+	}
+	text, err := q.content(variant)
+	if err != nil {
+		return err
+	}
+	return s.generate(r, text, limit, q.Stop)
+}
+
+// called returns the tool to call, or nil: the tool that tool_choice names, else the first
+// one until a tool has answered.
+func (q *request) called() (*tool, error) {
 	var mode string
 	var named tool
-	if len(r.ToolChoice) > 0 && json.Unmarshal(r.ToolChoice, &mode) != nil {
-		if err := json.Unmarshal(r.ToolChoice, &named); err != nil {
+	if len(q.ToolChoice) > 0 && json.Unmarshal(q.ToolChoice, &mode) != nil {
+		if err := json.Unmarshal(q.ToolChoice, &named); err != nil {
 			return nil, refuse("tool_choice", "tool_choice is auto, none, required, or names a function.")
 		}
-		for i := range r.Tools {
-			if r.Tools[i].Function.Name == named.Function.Name {
-				return &r.Tools[i], nil
+		for i := range q.Tools {
+			if q.Tools[i].Function.Name == named.Function.Name {
+				return &q.Tools[i], nil
 			}
 		}
 		return nil, refuse("tool_choice", "tool_choice names a function that is not among the tools.")
 	}
-	answered := r.Messages[len(r.Messages)-1].Role == "tool"
-	if len(r.Tools) == 0 || mode == "none" || mode != "required" && answered {
+	answered := q.Messages[len(q.Messages)-1].Role == "tool"
+	if len(q.Tools) == 0 || mode == "none" || mode != "required" && answered {
 		return nil, nil
 	}
-	return &r.Tools[0], nil
+	return &q.Tools[0], nil
 }
 
-// reply returns the choice with the number.
-func (s *Server) reply(request *chatRequest, called *tool, number int64, limit int) (reply, error) {
-	if called != nil {
-		arguments, err := exampleOf(called.Function.Parameters)
-		if err != nil {
-			return reply{}, refuse("tools", err.Error())
-		}
-		g, err := s.generate(arguments, bounds{tokens: limit})
-		return reply{g, called.Function.Name, "call_" + s.config.NewID()}, err
-	}
-	text, err := request.content(number)
-	if err != nil {
-		return reply{}, err
-	}
-	g, err := s.generate(text, bounds{limit, request.Stop, request.IgnoreEOS})
-	return reply{generation: g}, err
-}
-
-// content returns the text of the answer.
-func (r *chatRequest) content(number int64) (string, error) {
-	last := r.Messages[len(r.Messages)-1]
-	switch r.ResponseFormat.Type {
+// content returns the text of an answer to the last message.
+func (q *request) content(variant int64) (string, error) {
+	last := q.Messages[len(q.Messages)-1]
+	switch q.ResponseFormat.Type {
 	case "json_schema":
-		text, err := exampleOf(r.ResponseFormat.JSONSchema.Schema)
+		text, err := exampleOf(q.ResponseFormat.JSONSchema.Schema)
 		if err != nil {
 			return "", refuse("response_format", err.Error())
 		}
 		return text, nil
 	case "json_object":
-		text, err := json.Marshal(map[string]any{
-			"answer": say(r.Seed+number, ""), "last_message": string(last.Content), "messages": len(r.Messages),
-		})
+		text, err := json.Marshal(map[string]any{"answer": say(variant, ""), "last_message": string(last.Content)})
 		return string(text), err
 	}
-	about := " You wrote " + quoted(string(last.Content)) + "."
+	about := " You wrote "
 	if last.Role == "tool" {
-		about = " The tool answered " + quoted(string(last.Content)) + "."
+		about = " The tool answered "
 	}
-	return say(r.Seed+number, about), nil
+	return say(variant, about+quoted(string(last.Content))+"."), nil
 }
 
-// choice returns the reply as a choice of a whole answer.
-func (r *reply) choice(index int) chatChoice {
-	text, finish := r.text(), r.finishReason()
-	m := &answerMessage{Role: "assistant", Content: &text}
-	if r.function != "" {
-		m.Content = nil
-		m.ToolCalls = []toolCall{{ID: r.callID, Type: "function", Function: functionCall{r.function, text}}}
+// quoted returns the beginning of a text on one line, in quotation marks.
+func quoted(text string) string {
+	const shown = 200
+	text = strings.Join(strings.Fields(text), " ")
+	if runes := []rune(text); len(runes) > shown {
+		text = string(runes[:shown]) + "…"
 	}
-	return chatChoice{Index: index, Message: m, FinishReason: &finish}
+	return "“" + text + "”"
 }
 
-func (r *reply) finishReason() string {
-	if r.function != "" && r.finish == "stop" {
-		return "tool_calls"
+// say composes an answer around a sentence about the request.
+func say(variant int64, about string) string {
+	openings := []string{
+		"This is Cutroom's demonstration model.", "You have reached Cutroom's demonstration model.",
+		"Cutroom's demonstration model answers.", "Hello from Cutroom's demonstration model.",
 	}
-	return r.finish
-}
-
-// deltas returns the reply as the deltas of a stream.
-func (r *reply) deltas() []messageDelta {
-	empty, index := "", 0
-	if r.function == "" {
-		deltas := []messageDelta{{Role: "assistant", Content: &empty}}
-		for i := range r.pieces {
-			deltas = append(deltas, messageDelta{Content: &r.pieces[i]})
-		}
-		return deltas
-	}
-	first := toolCall{&index, r.callID, "function", functionCall{Name: r.function}}
-	deltas := []messageDelta{{Role: "assistant", ToolCalls: []toolCall{first}}}
-	for _, piece := range r.pieces {
-		next := toolCall{Index: &index, Function: functionCall{Arguments: piece}}
-		deltas = append(deltas, messageDelta{ToolCalls: []toolCall{next}})
-	}
-	return deltas
-}
-
-func streamChat(events *stream, chunk chatCompletion, replies []reply, includeUsage bool, used *usage) error {
-	chunk.Object = "chat.completion.chunk"
-	none := chunk.Choices
-	for i := range replies {
-		for _, delta := range replies[i].deltas() {
-			chunk.Choices = []chatChoice{{Index: i, Delta: &delta}}
-			if err := events.send(chunk); err != nil {
-				return err
-			}
-		}
-		finish := replies[i].finishReason()
-		chunk.Choices = []chatChoice{{Index: i, Delta: &messageDelta{}, FinishReason: &finish}}
-		if err := events.send(chunk); err != nil {
-			return err
-		}
-	}
-	if includeUsage {
-		chunk.Choices, chunk.Usage = none, used
-		if err := events.send(chunk); err != nil {
-			return err
-		}
-	}
-	return events.end()
+	n := int64(len(openings))
+	return openings[(variant%n+n)%n] +
+		" It is no language model and understands nothing: it makes this answer from your request alone." + about +
+		" To talk to a language model, add a model server to the catalog."
 }

@@ -1,47 +1,56 @@
 package demomodel
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
+	"math"
 	"strings"
 )
 
-const (
-	// fullDepth is the depth up to which optional properties and items are
-	// filled in; below it, only what a schema requires is.
-	fullDepth = 4
-	// maxDepth and maxValues bound an example, because a schema may require
-	// itself.
-	maxDepth  = 64
-	maxValues = 10_000
-)
+// maxDepth and maxValues limit an example, because a schema may require itself.
+const maxDepth, maxValues = 32, 10_000
 
-// schema is a JSON Schema's keywords.
-type schema map[string]json.RawMessage
-
-// unsupported are keywords that restrict values in ways that examples do not
-// take into account.
+// unsupported are keywords that restrict values and that examples do not follow.
 var unsupported = []string{
-	"not", "if", "contains", "propertyNames", "dependentSchemas", "dependentRequired", "$dynamicRef", "unevaluatedItems",
+	"not", "if", "contains", "pattern", "format", "multipleOf", "maxLength", "prefixItems", "uniqueItems", "minProperties",
+	"propertyNames", "dependentSchemas", "dependentRequired", "$dynamicRef",
 }
 
-// exampleOf returns a value that the JSON Schema allows, as JSON with the
-// properties in the schema's order. Without a schema it is an empty object.
+// schema has the keywords that examples follow.
+type schema struct {
+	Ref              string                     `json:"$ref"`
+	Type             any                        `json:"type"`
+	Enum             []json.RawMessage          `json:"enum"`
+	AnyOf            []json.RawMessage          `json:"anyOf"`
+	OneOf            []json.RawMessage          `json:"oneOf"`
+	AllOf            []json.RawMessage          `json:"allOf"`
+	Properties       map[string]json.RawMessage `json:"properties"`
+	Required         []string                   `json:"required"`
+	Items            json.RawMessage            `json:"items"`
+	MinItems         int                        `json:"minItems"`
+	MinLength        int                        `json:"minLength"`
+	Minimum          *float64                   `json:"minimum"`
+	Maximum          *float64                   `json:"maximum"`
+	ExclusiveMinimum *float64                   `json:"exclusiveMinimum"`
+	ExclusiveMaximum *float64                   `json:"exclusiveMaximum"`
+}
+
+// exampleOf returns a value that the JSON Schema allows, with the required properties only.
+// The example of no schema is an empty object.
 //
-// It fails if the schema is invalid, or uses what is not supported.
+// Errors: the schema is invalid, or uses a keyword that examples do not follow.
 func exampleOf(text json.RawMessage) (string, error) {
 	if len(text) == 0 || string(text) == "null" {
 		return "{}", nil
 	}
 	e := &exampler{root: text}
-	var out bytes.Buffer
-	if err := e.value(&out, text, 0, 0); err != nil {
+	value, err := e.value(text, 0)
+	if err != nil {
 		return "", fmt.Errorf("the demonstration model makes no example of this schema: %w", err)
 	}
-	return out.String(), nil
+	example, err := json.Marshal(value)
+	return string(example), err
 }
 
 // exampler builds one example.
@@ -50,257 +59,136 @@ type exampler struct {
 	values int
 }
 
-// value writes a value that the schema allows. number distinguishes the items
-// of an array, from 0.
-func (e *exampler) value(out *bytes.Buffer, text json.RawMessage, depth, number int) error {
+// value returns a value that the schema allows.
+func (e *exampler) value(text json.RawMessage, depth int) (any, error) {
 	if e.values++; e.values > maxValues || depth > maxDepth {
-		return errors.New("it has no end")
+		return nil, errors.New("it requires too many values")
 	}
-	s, err := e.resolve(text, depth)
-	if err != nil {
-		return err
+	if len(text) == 0 || string(text) == "true" {
+		return "example", nil
+	}
+	var keywords map[string]json.RawMessage
+	var s schema
+	if json.Unmarshal(text, &keywords) != nil || json.Unmarshal(text, &s) != nil || keywords == nil {
+		return nil, errors.New("it has a part that is no object, or a keyword of the wrong type")
 	}
 	for _, keyword := range unsupported {
-		if _, ok := s[keyword]; ok {
-			return fmt.Errorf("%s is not supported", keyword)
+		if keywords[keyword] != nil {
+			return nil, fmt.Errorf("%s is not supported", keyword)
 		}
 	}
-	if value, ok := s["const"]; ok {
-		return compact(out, value)
-	}
-	if text, ok := s["enum"]; ok {
-		var values []json.RawMessage
-		if err := json.Unmarshal(text, &values); err != nil || len(values) == 0 {
-			return errors.New("enum is no list of values")
-		}
-		return compact(out, values[number%len(values)])
-	}
-	for _, keyword := range []string{"anyOf", "oneOf"} {
-		if text, ok := s[keyword]; ok {
-			delete(s, keyword)
-			return e.alternative(out, s, text, depth, number)
-		}
-	}
-	switch kind := s.kind(depth); kind {
-	case "object":
-		return e.object(out, s, depth)
-	case "array":
-		return e.array(out, s, depth)
-	case "string":
-		return s.string(out, number)
-	case "integer", "number":
-		return s.number(out, kind == "integer", number)
-	case "boolean":
-		fmt.Fprint(out, number%2 == 0)
-	case "null":
-		out.WriteString("null")
-	default:
-		return fmt.Errorf("type %q is unknown", kind)
-	}
-	return nil
-}
-
-// alternative writes a value by the first alternative that allows one.
-func (e *exampler) alternative(out *bytes.Buffer, s schema, text json.RawMessage, depth, number int) error {
-	var alternatives []json.RawMessage
-	if err := json.Unmarshal(text, &alternatives); err != nil || len(alternatives) == 0 {
-		return errors.New("anyOf or oneOf is no list of schemas")
-	}
-	if depth >= fullDepth {
-		// Deep down, alternatives that end a recursion come first.
-		slices.SortStableFunc(alternatives, func(a, b json.RawMessage) int {
-			return bytes.Count(a, []byte(`"$ref"`)) - bytes.Count(b, []byte(`"$ref"`))
-		})
-	}
-	var failed error
-	for _, each := range alternatives {
-		chosen, err := e.resolve(each, depth)
-		if err == nil {
-			chosen, err = merge(s, chosen)
-		}
-		var text []byte
-		if err == nil {
-			text, err = json.Marshal(chosen)
-		}
-		if err == nil {
-			length := out.Len()
-			if err = e.value(out, text, depth+1, number); err == nil {
-				return nil
-			}
-			out.Truncate(length)
-		}
-		failed = errors.Join(failed, err)
-		if e.values > maxValues {
-			break
-		}
-	}
-	return failed
-}
-
-// kind returns the type of the value to write.
-func (s schema) kind(depth int) string {
-	var kind string
-	if json.Unmarshal(s["type"], &kind) == nil {
-		return kind
-	}
-	var kinds []string
-	if json.Unmarshal(s["type"], &kinds) == nil && len(kinds) > 0 {
-		if depth >= fullDepth && slices.Contains(kinds, "null") {
-			return "null"
-		}
-		if i := slices.IndexFunc(kinds, func(kind string) bool { return kind != "null" }); i >= 0 {
-			return kinds[i]
-		}
-		return "null"
-	}
-	for _, sign := range []struct{ kind, keywords string }{
-		{"array", "items prefixItems minItems maxItems uniqueItems"},
-		{"string", "pattern minLength maxLength format"},
-		{"number", "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf"},
-	} {
-		for keyword := range strings.FieldsSeq(sign.keywords) {
-			if _, ok := s[keyword]; ok {
-				return sign.kind
-			}
-		}
-	}
-	return "object"
-}
-
-func (e *exampler) object(out *bytes.Buffer, s schema, depth int) error {
-	var properties map[string]json.RawMessage
-	var required []string
-	var least int
-	if err := errors.Join(
-		s.read("properties", &properties), s.read("required", &required), s.read("minProperties", &least),
-	); err != nil {
-		return err
-	}
-	names, err := keys(s["properties"])
-	if err != nil {
-		return err
-	}
-	if depth > fullDepth {
-		names = slices.DeleteFunc(names, func(name string) bool { return !slices.Contains(required, name) })
-	}
-	for _, name := range required {
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
-	if least > maxValues {
-		return errors.New("minProperties is too great")
-	}
-	for i := 1; len(names) < least; i++ {
-		names = append(names, fmt.Sprint("property_", i))
-	}
-	out.WriteByte('{')
-	for i, name := range names {
-		if i > 0 {
-			out.WriteByte(',')
-		}
-		if err := writeString(out, name); err != nil {
-			return err
-		}
-		out.WriteByte(':')
-		property, ok := properties[name]
-		if !ok {
-			property = s["additionalProperties"]
-			if string(property) == "false" {
-				return fmt.Errorf("%q is required and not allowed", name)
-			}
-		}
-		if err := e.value(out, property, depth+1, 0); err != nil {
-			return err
-		}
-	}
-	out.WriteByte('}')
-	return nil
-}
-
-func (e *exampler) array(out *bytes.Buffer, s schema, depth int) error {
-	var first []json.RawMessage
-	least, most := 0, maxValues
-	if err := errors.Join(
-		s.read("prefixItems", &first), s.read("minItems", &least), s.read("maxItems", &most),
-	); err != nil {
-		return err
-	}
-	count := max(least, len(first))
-	if depth < fullDepth {
-		count = max(count, 1)
-	}
-	count = min(count, most)
-	if string(s["items"]) == "false" {
-		count = min(count, len(first))
-	}
-	if count < least {
-		return errors.New("it has more items than it may have")
-	}
-	out.WriteByte('[')
-	for i := range count {
-		if i > 0 {
-			out.WriteByte(',')
-		}
-		item := s["items"]
-		if i < len(first) {
-			item = first[i]
-		}
-		if err := e.value(out, item, depth+1, i); err != nil {
-			return err
-		}
-	}
-	out.WriteByte(']')
-	return nil
-}
-
-// read decodes a keyword, which may be absent.
-func (s schema) read(keyword string, into any) error {
-	text, ok := s[keyword]
-	if !ok {
-		return nil
-	}
-	if err := json.Unmarshal(text, into); err != nil {
-		return fmt.Errorf("%s has the wrong form", keyword)
-	}
-	return nil
-}
-
-// keys returns the names of an object's members in order.
-func keys(object json.RawMessage) ([]string, error) {
-	if len(object) == 0 {
-		return nil, nil
-	}
-	decoder := json.NewDecoder(bytes.NewReader(object))
-	if _, err := decoder.Token(); err != nil {
-		return nil, err
-	}
-	var names []string
-	for decoder.More() {
-		name, err := decoder.Token()
+	switch {
+	case keywords["const"] != nil:
+		return keywords["const"], nil
+	case len(s.Enum) > 0:
+		return s.Enum[0], nil
+	case s.Ref != "":
+		target, err := e.lookUp(s.Ref)
 		if err != nil {
 			return nil, err
 		}
-		var value json.RawMessage
-		if err := decoder.Decode(&value); err != nil {
-			return nil, err
-		}
-		if name, ok := name.(string); ok && !slices.Contains(names, name) {
-			names = append(names, name)
-		}
+		return e.value(target, depth+1)
 	}
-	return names, nil
+	if some := append(append(s.AllOf, s.AnyOf...), s.OneOf...); len(some) > 0 {
+		if s.Properties != nil || s.Required != nil || len(s.AllOf) > 1 || len(s.AllOf) > 0 && len(some) > 1 {
+			return nil, errors.New("allOf, anyOf and oneOf are not supported next to other keywords, nor several schemas in allOf")
+		}
+		return e.first(some, depth)
+	}
+	return e.typed(&s, depth)
 }
 
-// compact writes JSON without its spaces.
-func compact(out *bytes.Buffer, text json.RawMessage) error { return json.Compact(out, text) }
-
-func writeString(out *bytes.Buffer, text string) error {
-	encoder := json.NewEncoder(out)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(text); err != nil {
-		return err
+// first returns a value for the first alternative that allows one, or null if one of them is
+// null, so that a schema that refers to itself ends.
+func (e *exampler) first(alternatives []json.RawMessage, depth int) (value any, err error) {
+	for _, each := range alternatives {
+		var s schema
+		if json.Unmarshal(each, &s) == nil && s.Type == "null" {
+			return nil, nil
+		}
 	}
-	out.Truncate(out.Len() - 1) // the encoder's line break
-	return nil
+	for _, each := range alternatives {
+		if value, err = e.value(each, depth+1); err == nil {
+			return value, nil
+		}
+	}
+	return nil, err
+}
+
+// typed returns a value of the schema's type.
+func (e *exampler) typed(s *schema, depth int) (any, error) {
+	kind := s.Type
+	if kinds, ok := kind.([]any); ok && len(kinds) > 0 {
+		kind = kinds[0]
+	}
+	if s.MinItems > maxValues || s.MinLength > maxValues {
+		return nil, errors.New("it requires too many values")
+	}
+	switch kind {
+	case "object", nil:
+		object := map[string]any{}
+		for _, name := range s.Required {
+			value, err := e.value(s.Properties[name], depth+1)
+			if err != nil {
+				return nil, err
+			}
+			object[name] = value
+		}
+		return object, nil
+	case "array":
+		items := []any{}
+		for range s.MinItems {
+			item, err := e.value(s.Items, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			items = append(items, item)
+		}
+		return items, nil
+	case "string":
+		return "example" + strings.Repeat("x", max(0, s.MinLength-len("example"))), nil
+	case "integer", "number":
+		return s.number(kind == "integer")
+	case "boolean":
+		return true, nil
+	case "null":
+		return nil, nil
+	}
+	return nil, fmt.Errorf("type %v is unknown", kind)
+}
+
+// number returns 1 if the limits allow it, else a number next to one of them.
+func (s *schema) number(integer bool) (any, error) {
+	within := func(n float64) bool {
+		return (s.Minimum == nil || n >= *s.Minimum) && (s.Maximum == nil || n <= *s.Maximum) &&
+			(s.ExclusiveMinimum == nil || n > *s.ExclusiveMinimum) && (s.ExclusiveMaximum == nil || n < *s.ExclusiveMaximum)
+	}
+	tries := []float64{1}
+	for _, limit := range []*float64{s.Minimum, s.Maximum, s.ExclusiveMinimum, s.ExclusiveMaximum} {
+		if limit != nil {
+			tries = append(tries, *limit, math.Ceil(*limit), math.Floor(*limit), math.Floor(*limit)+1, math.Ceil(*limit)-1)
+		}
+	}
+	for _, n := range tries {
+		if within(n) && (!integer || n == math.Trunc(n)) {
+			return n, nil
+		}
+	}
+	return nil, errors.New("no number was found within its limits")
+}
+
+// lookUp returns the part of the root that a reference such as #/$defs/name points to.
+func (e *exampler) lookUp(reference string) (json.RawMessage, error) {
+	part := e.root
+	for name := range strings.SplitSeq(reference, "/") {
+		if name == "#" {
+			continue
+		}
+		var members map[string]json.RawMessage
+		if _ = json.Unmarshal(part, &members); members[name] == nil { // no object has no members
+			return nil, fmt.Errorf("the reference %q is not part of the schema", reference)
+		}
+		part = members[name]
+	}
+	return part, nil
 }

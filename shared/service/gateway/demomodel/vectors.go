@@ -2,6 +2,7 @@ package demomodel
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/json"
@@ -16,14 +17,13 @@ import (
 const (
 	// dimensions is how long an embedding is, unless the request says otherwise.
 	dimensions = 256
-	// maxDimensions and maxTexts bound what one call makes.
+	// maxDimensions and maxTexts limit one call.
 	maxDimensions = 4096
 	maxTexts      = 2048
 )
 
-// vector counts the words of a text in as many places as there are dimensions,
-// with a length of 1. Texts with words in common are near each other, and that is
-// all it knows.
+// vector hashes each word of a text to one dimension and counts it there. The vector has the
+// length 1. Texts with words in common are near each other.
 func vector(text string, size int) []float32 {
 	v := make([]float32, size)
 	for _, word := range strings.FieldsFunc(strings.ToLower(text), func(c rune) bool {
@@ -80,7 +80,7 @@ func (in *inputs) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// decoded returns the texts, those of token ids too.
+// decoded returns the texts and decodes token ids.
 func (s *Server) decoded(in inputs, field string) ([]string, error) {
 	for _, ids := range in.ids {
 		text, err := s.config.Tokenizer.Decode(ids...)
@@ -109,7 +109,7 @@ func readUsage(tokens int) map[string]int {
 }
 
 // embeddings answers with a vector for each text.
-func (s *Server) embeddings(w http.ResponseWriter, _ *http.Request, body []byte) error {
+func (s *Server) embeddings(w http.ResponseWriter, body []byte) error {
 	var request struct {
 		Model      string `json:"model"`
 		Input      inputs `json:"input"`
@@ -146,85 +146,62 @@ func (s *Server) embeddings(w http.ResponseWriter, _ *http.Request, body []byte)
 	return nil
 }
 
-// document is what is ranked: a text, or an object with one.
-type document struct {
-	Text string `json:"text"`
-}
-
-// UnmarshalJSON reads both forms.
-func (d *document) UnmarshalJSON(text []byte) error {
-	if json.Unmarshal(text, &d.Text) == nil {
-		return nil
+// rerank answers with the documents by how many words they have in common with the query.
+func (s *Server) rerank(w http.ResponseWriter, body []byte) error {
+	var q struct {
+		Model           string    `json:"model"`
+		Query           string    `json:"query"`
+		Documents       []content `json:"documents"`
+		TopN            int       `json:"top_n"`
+		ReturnDocuments *bool     `json:"return_documents"`
 	}
-	type plain document
-	return json.Unmarshal(text, (*plain)(d))
-}
-
-// rerank answers with the documents by how much they have in common with the
-// query.
-func (s *Server) rerank(w http.ResponseWriter, _ *http.Request, body []byte) error {
-	var request struct {
-		Model           string     `json:"model"`
-		Query           string     `json:"query"`
-		Documents       []document `json:"documents"`
-		TopN            int        `json:"top_n"`
-		ReturnDocuments *bool      `json:"return_documents"`
-	}
-	if err := decode(body, &request); err != nil {
+	if err := decode(body, &q); err != nil {
 		return err
 	}
-	if len(request.Documents) == 0 || len(request.Documents) > maxTexts {
+	if len(q.Documents) == 0 || len(q.Documents) > maxTexts {
 		return refuse("documents", fmt.Sprintf("Expected 1 to %d documents.", maxTexts))
 	}
 	type result struct {
-		Index    int       `json:"index"`
-		Score    float32   `json:"relevance_score"`
-		Document *document `json:"document,omitempty"`
+		Index    int               `json:"index"`
+		Score    float32           `json:"relevance_score"`
+		Document map[string]string `json:"document,omitempty"`
 	}
-	about, used := vector(request.Query, dimensions), s.count(request.Query)
-	results := make([]result, len(request.Documents))
-	for i := range request.Documents {
-		d := &request.Documents[i]
-		results[i] = result{Index: i, Score: similarity(about, vector(d.Text, dimensions)), Document: d}
-		if request.ReturnDocuments != nil && !*request.ReturnDocuments {
-			results[i].Document = nil
+	about, used := vector(q.Query, dimensions), s.count(q.Query)
+	results := make([]result, len(q.Documents))
+	for i, d := range q.Documents {
+		text := string(d)
+		results[i] = result{Index: i, Score: similarity(about, vector(text, dimensions))}
+		if q.ReturnDocuments == nil || *q.ReturnDocuments {
+			results[i].Document = map[string]string{"text": text}
 		}
-		used += s.count(d.Text)
+		used += s.count(text)
 	}
-	slices.SortStableFunc(results, func(a, b result) int {
-		switch {
-		case a.Score > b.Score:
-			return -1
-		case a.Score < b.Score:
-			return 1
-		}
-		return 0
-	})
-	if request.TopN > 0 {
-		results = results[:min(request.TopN, len(results))]
+	slices.SortStableFunc(results, func(a, b result) int { return cmp.Compare(b.Score, a.Score) })
+	if q.TopN > 0 {
+		results = results[:min(q.TopN, len(results))]
 	}
 	sendJSON(w, http.StatusOK, map[string]any{
-		"id": "rerank-" + s.config.NewID(), "model": request.Model, "results": results, "usage": readUsage(used),
+		"id": "rerank-" + s.config.NewID(), "model": q.Model, "results": results, "usage": readUsage(used),
 	})
 	return nil
 }
 
-// score answers with how much pairs of texts have in common: one with each of
+// score answers with how many words pairs of texts have in common: one text with each of
 // many, or each with its counterpart.
-func (s *Server) score(w http.ResponseWriter, _ *http.Request, body []byte) error {
-	var request struct {
+func (s *Server) score(w http.ResponseWriter, body []byte) error {
+	var q struct {
 		Model string `json:"model"`
 		Text1 inputs `json:"text_1"`
 		Text2 inputs `json:"text_2"`
 	}
-	if err := decode(body, &request); err != nil {
+	if err := decode(body, &q); err != nil {
 		return err
 	}
-	first, err := s.decoded(request.Text1, "text_1")
+	first, err := s.decoded(q.Text1, "text_1")
 	if err != nil {
 		return err
 	}
-	second, err := s.decoded(request.Text2, "text_2")
+	second, err := s.decoded(q.Text2, "text_2")
 	if err != nil {
 		return err
 	}
@@ -233,16 +210,11 @@ func (s *Server) score(w http.ResponseWriter, _ *http.Request, body []byte) erro
 	}
 	data := make([]any, len(second))
 	for i, text := range second {
-		with := first[0]
-		if len(first) > 1 {
-			with = first[i]
-		}
-		data[i] = map[string]any{
-			"object": "score", "index": i, "score": similarity(vector(with, dimensions), vector(text, dimensions)),
-		}
+		near := similarity(vector(first[min(i, len(first)-1)], dimensions), vector(text, dimensions))
+		data[i] = map[string]any{"object": "score", "index": i, "score": near}
 	}
 	sendJSON(w, http.StatusOK, map[string]any{
-		"id": "score-" + s.config.NewID(), "object": "list", "created": s.config.Now().Unix(), "model": request.Model,
+		"id": "score-" + s.config.NewID(), "object": "list", "created": s.config.Now().Unix(), "model": q.Model,
 		"data": data, "usage": readUsage(s.count(first...) + s.count(second...)),
 	})
 	return nil
