@@ -6,7 +6,7 @@
 //
 // Run it in the repository's folder: `go run ./bench`, or with the names of some
 // sections: upload, overhead, edits, worker, image, burst, outlook, list, auth, gateway, budgets,
-// affinity, realtime, codec, video, signing, start. One more, grown, runs only by its
+// realtime, codec, video, signing, start. One more, grown, runs only by its
 // name: it fills a database of 10 GiB. It needs Linux, because a process's memory is
 // read from /proc, the programs ffmpeg, curl, tee, md5sum, nginx and chromium,
 // and 3 GiB of room for temporary files.
@@ -54,7 +54,6 @@ var sections = []section{
 	{name: "auth", run: (*bench).auth},
 	{name: "gateway", run: (*bench).gateway},
 	{name: "budgets", run: (*bench).budgets},
-	{name: "affinity", run: (*bench).affinity},
 	{name: "realtime", run: (*bench).realtime},
 	{name: "codec", run: (*bench).codec},
 	{name: "video", run: (*bench).video},

@@ -69,3 +69,5 @@ func short(d time.Duration) string {
 	}
 	return d.Round(10 * time.Microsecond).String()
 }
+
+func percent(part float64) string { return fmt.Sprintf("%.1f %%", 100*part) }
