@@ -355,7 +355,7 @@ func (s *server) apiConfig(c *devCommand, p *parts) api.Config {
 		Blobs: s.blobs, Files: p.files, Signer: uploads, UploadURLs: uploads, MaxUpload: int64(c.MaxUpload),
 		Intake:         p.intake,
 		WebhookTargets: s.webhooks.targets, WebhookLog: s.webhooks.log, WebhookSecrets: s.webhooks.secrets,
-		Sessions: s.sessions.records, QuotaReads: ratelimit.NewWindow(time.Now), LiveVideo: s.sessions.webrtc.For() != nil,
+		Sessions: s.sessions.records, LiveVideo: s.sessions.webrtc.For() != nil,
 		Ready: s.ready, Logger: s.logger,
 	}
 }

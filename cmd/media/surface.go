@@ -62,7 +62,6 @@ func newSurface(p *awsapp.Parts) (httpserver.Config, error) {
 	p.Config.WebhookSecrets = webhook.NewSecretsFrom(secret.Value)
 	p.Config.WebhookLog = dynamo.NewWebhooks(p.Records, p.Required("CUTROOM_JOBS_TABLE"))
 	p.Config.Sessions = dynamo.NewSessions(p.Records, p.Required("CUTROOM_SESSIONS_TABLE"))
-	p.Config.QuotaReads = dynamo.NewWindows(p.Records, p.Required("CUTROOM_USAGE_TABLE"), time.Now, rand.Text)
 	return p.Surface(api.Jobs, api.Content, api.Credentials, api.Events, api.Generate, api.Files, api.FileContent, api.Tokens, api.Keys,
 		api.Budgets, api.Audit, api.Models, api.Realtime, api.Webhooks, api.OpenAPI, api.Root, api.Health)
 }

@@ -2,9 +2,7 @@
 package main
 
 import (
-	"crypto/rand"
 	"net/http"
-	"time"
 
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/app/awsapp"
@@ -20,7 +18,6 @@ func quota() (http.Handler, lambdahttp.Mode, error) {
 		return nil, 0, err
 	}
 	f.Config.Sessions = dynamo.NewSessions(f.Records, f.Required("CUTROOM_SESSIONS_TABLE"))
-	f.Config.QuotaReads = dynamo.NewWindows(f.Records, f.Required("CUTROOM_USAGE_TABLE"), time.Now, rand.Text)
 	handler, err := f.Handler(api.Realtime)
 	return handler, lambdahttp.Buffered, err
 }

@@ -40,7 +40,8 @@ type Config struct {
 	// Shares signs and checks the links to results, for the groups Jobs and Content.
 	Shares        job.Shares
 	Authenticator *credential.Authenticator
-	// Limiter enforces the request rates of tiers; nil enforces none.
+	// Limiter enforces the request rates of tiers and of the session quota. Without a Limiter
+	// there are no limits.
 	Limiter Limiter
 	// Idempotency ties each Idempotency-Key to one request; nil ignores the header.
 	Idempotency *idempotency.Service
@@ -102,10 +103,8 @@ type Config struct {
 	// EventsOnce makes the event stream end after the job's present state, where
 	// responses cannot be streamed. The client then asks again.
 	EventsOnce bool
-	// Sessions counts realtime sessions, and QuotaReads limits how often a key may
-	// ask for that count (nil sets no limit), for the group Realtime.
-	Sessions   Sessions
-	QuotaReads Limiter
+	// Sessions counts realtime sessions, for the group Realtime.
+	Sessions Sessions
 	// LiveVideo is true if sessions take video over WebRTC, for the group RealtimePage.
 	LiveVideo bool
 	// MediaURL is the base URL at which the group RealtimePage finds the other groups;

@@ -122,9 +122,6 @@ type world struct {
 	log       *programtest.Output
 }
 
-// ownTime is a clock that only the test advances.
-func (w *world) ownTime() time.Time { return time.Unix(0, w.later.Load()) }
-
 func (w *world) now() time.Time {
 	now := time.Now()
 	if at := w.stopped.Load(); at != nil {
@@ -226,8 +223,8 @@ func newWorld(t *testing.T, s setup) *world {
 				Extender: w.shelf,
 			}),
 			Intake:   &file.Intake{Reservations: shelf, Free: s.free, Most: s.allUploads, NewID: rand.Text, Now: w.now},
-			Sessions: w.live, QuotaReads: ratelimit.NewWindow(w.ownTime),
-			Shares: job.NewShares(secret, w.now), Signer: urls, UploadURLs: urls, MaxUpload: s.maxUpload, Ready: s.ready, Logger: logger,
+			Sessions: w.live,
+			Shares:   job.NewShares(secret, w.now), Signer: urls, UploadURLs: urls, MaxUpload: s.maxUpload, Ready: s.ready, Logger: logger,
 			Posters: s.posters, Scratch: t.TempDir(), Verifier: s.verifier,
 			MaxVerified: s.maxVerified, VerifyTime: s.verifyTime,
 			Warm: s.warm, Downloads: s.signs, RedirectAbove: s.above, EventsOnce: s.eventsOnce,

@@ -23,9 +23,9 @@ func Realtime(s *service) []route {
 	return within(credential.RealtimeRoutes, []route{{method: http.MethodGet, path: "/v1/realtime/quota", access: keyOnly, handle: s.readQuota}})
 }
 
-// quotaReads is how often a key may read the quota: the tenth read within a second
-// is refused (docs/contract/realtime.md#quota).
-var quotaReads = ratelimit.Rate{PerSecond: 9, Burst: 9}
+// quotaReads is how often a key may read the quota: once a second, with a burst of nine. So
+// the tenth read within a second is refused (docs/contract/realtime.md#quota).
+var quotaReads = ratelimit.Rate{PerSecond: 1, Burst: 9}
 
 // noSessionLimit is the reported limit of a tier without one: the contract requires
 // a number (docs/contract/realtime.md#quota), and clients expect one.
@@ -40,14 +40,13 @@ type quotaBody struct {
 
 // readQuota is GET /v1/realtime/quota.
 func (s *service) readQuota(w http.ResponseWriter, r *http.Request, c call) error {
-	if s.QuotaReads != nil {
-		state, err := s.QuotaReads.Take(r.Context(), "quota/"+c.who.Key.ID, 1, quotaReads)
+	if s.Limiter != nil {
+		state, err := s.Limiter.Take(r.Context(), "quota/"+c.who.Key.ID, 1, quotaReads)
 		if err != nil {
 			return err
 		}
 		if !state.Allowed {
-			over := fault.New(fault.Limited, "The quota is read more than %g times within a second. Once a second is enough.",
-				quotaReads.PerSecond)
+			over := fault.New(fault.Limited, "The quota was read too often. Read it at most once a second.")
 			over.RetryAfter = time.Second
 			return over
 		}
