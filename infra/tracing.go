@@ -6,8 +6,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// tracingVariable makes the programs send their spans to X-Ray (see
-// shared/platform/xray).
+// tracingVariable makes containers send their spans to X-Ray.
 const tracingVariable = "CUTROOM_TRACING"
 
 // functionTracing returns the tracing mode of the functions. With tracing, the
@@ -23,7 +22,7 @@ func (s *stack) functionTracing() awslambda.Tracing {
 const whyAnyTrace = "X-Ray's actions for sending traces do not support resource-level permissions."
 
 // sendTraces is for containers, which send their spans to X-Ray's OTLP endpoint.
-// Lambda itself permits traced functions to use its daemon.
+// Lambda itself records the segments of functions.
 func (s *stack) sendTraces() []permission {
 	if !s.Tracing {
 		return nil

@@ -53,11 +53,11 @@ type Parts struct {
 // credentials. It fails if the environment is not that of a function. Handler
 // reports wrong settings.
 func NewFunction() (*Parts, error) {
-	config, tracer, err := awsconfig.Traced(os.Getenv)
+	config, err := awsconfig.FromEnvironment(os.Getenv)
 	if err != nil {
 		return nil, err
 	}
-	return New(setting.NewFunction(os.Getenv), config, tracer, lambdahttp.NewLogger(os.Stdout)), nil
+	return New(setting.NewFunction(os.Getenv), config, nil, lambdahttp.NewLogger(os.Stdout)), nil
 }
 
 // New returns the parts of a program whose callers have credentials, by its settings. The tracer

@@ -16,7 +16,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"go.opentelemetry.io/otel/trace"
 
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/adapter/s3blob"
@@ -42,7 +41,6 @@ type Parts struct {
 	// Keys are the credentials of its callers.
 	Keys   *credential.Authenticator
 	Logger *slog.Logger
-	tracer trace.Tracer
 }
 
 // New returns the parts of a function of the gateway. Wrong settings are left in the
@@ -53,13 +51,13 @@ func New() (*Parts, error) {
 	// net/http logs unexpected responses of a server, which may contain a completion.
 	// Nothing else uses this log.
 	log.SetOutput(io.Discard)
-	config, tracer, err := awsconfig.Traced(os.Getenv)
+	config, err := awsconfig.FromEnvironment(os.Getenv)
 	if err != nil {
 		return nil, err
 	}
 	p := &Parts{
 		Environment: setting.NewFunction(os.Getenv), AWS: config, Records: dynamo.NewClient(config),
-		Logger: lambdahttp.NewLogger(os.Stdout), tracer: tracer,
+		Logger: lambdahttp.NewLogger(os.Stdout),
 	}
 	known, table := p.Catalog(), p.Required("CUTROOM_USAGE_TABLE")
 	keys := dynamo.NewKeys(p.Records, p.Required("CUTROOM_CREDENTIALS_TABLE"), table)
@@ -67,7 +65,7 @@ func New() (*Parts, error) {
 	p.Gateway = gateway.Config{
 		Catalog:       func() *catalog.Catalog { return known },
 		Authenticator: p.Keys, Limiter: dynamo.NewRates(p.Records, table, time.Now, rand.Text), Origins: p.Origins(),
-		Now: time.Now, Random: mathrand.Float64, Tracer: tracer, Logger: p.Logger,
+		Now: time.Now, Random: mathrand.Float64, Logger: p.Logger,
 	}
 	return p, nil
 }
@@ -117,6 +115,6 @@ func (p *Parts) Handler(groups ...gateway.Group) (http.Handler, error) {
 		return nil, err
 	}
 	return httpserver.Handler(httpserver.Config{
-		Handler: gateway.New(p.Gateway, groups...), Logger: p.Logger, Tracer: p.tracer, OnPanic: gateway.PanicHandler(p.Gateway.Origins),
+		Handler: gateway.New(p.Gateway, groups...), Logger: p.Logger, OnPanic: gateway.PanicHandler(p.Gateway.Origins),
 	}), nil
 }

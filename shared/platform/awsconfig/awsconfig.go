@@ -11,10 +11,6 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"go.opentelemetry.io/otel/trace"
-
-	"cutroom/shared/platform/awsclient"
-	"cutroom/shared/platform/xray"
 )
 
 // FromEnvironment reads the configuration of AWS clients: AWS_REGION,
@@ -48,23 +44,6 @@ func FromEnvironment(getenv func(string) string) (aws.Config, error) {
 		config.BaseEndpoint = &url
 	}
 	return config, nil
-}
-
-// Traced is FromEnvironment with clients that make spans of their calls, if the
-// environment asks for tracing (see xray.FunctionFromEnvironment). Otherwise the tracer
-// is nil.
-//
-// Errors: those of FromEnvironment and of the environment's tracing.
-func Traced(getenv func(string) string) (aws.Config, trace.Tracer, error) {
-	config, err := FromEnvironment(getenv)
-	if err != nil {
-		return aws.Config{}, nil, err
-	}
-	tracer, err := xray.FunctionFromEnvironment(getenv)
-	if err != nil {
-		return aws.Config{}, nil, err
-	}
-	return awsclient.Trace(config, tracer), tracer, nil
 }
 
 // endpoints looks up the endpoints of single services for the SDK's clients.

@@ -1,8 +1,7 @@
 // Package trace carries traces through the service: from a request to the job that it
-// submits, and from that to the worker and the engine that do it. It knows
-// OpenTelemetry's API, but not where traces are sent; shared/platform/otlp and
-// shared/platform/xray know that. If neither is set up, a trace that a client began is
-// still passed on, and shows in the logs.
+// submits, and from that to the worker and the engine that do it. It uses
+// OpenTelemetry's API; shared/platform/otlp sends the traces. Without a receiver, a trace that
+// a client began is still passed on, and shows in the logs.
 //
 // Names and attributes of spans hold no prompt, no key, no file name and no address with
 // a query.

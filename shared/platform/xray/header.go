@@ -1,3 +1,5 @@
+// Package xray reads and writes the tracing header of AWS X-Ray, and names its annotations.
+// Programs send their spans by OTLP (shared/app/tracing).
 package xray
 
 import (
@@ -42,5 +44,6 @@ func Header(ctx context.Context) string {
 	if !span.IsValid() || !span.IsSampled() {
 		return ""
 	}
-	return "Root=" + traceID(span.TraceID()) + ";Parent=" + span.SpanID().String() + ";Sampled=1"
+	id := span.TraceID().String()
+	return "Root=1-" + id[:8] + "-" + id[8:] + ";Parent=" + span.SpanID().String() + ";Sampled=1"
 }
