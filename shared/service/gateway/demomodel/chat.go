@@ -20,7 +20,7 @@ type request struct {
 	N                   *int  `json:"n"`
 	Seed                int64 `json:"seed"`
 
-	Messages       []message       `json:"messages"`
+	Messages       messages        `json:"messages"`
 	Tools          []tool          `json:"tools"`
 	ToolChoice     json.RawMessage `json:"tool_choice"`
 	ResponseFormat struct {
@@ -37,10 +37,17 @@ type request struct {
 	ReturnTokenIDs bool `json:"return_token_ids"`
 }
 
-type message struct {
-	Role      string     `json:"role"`
-	Content   content    `json:"content"`
-	ToolCalls []toolCall `json:"tool_calls"`
+// messages are those of a conversation, as they were sent.
+type messages []json.RawMessage
+
+// last returns the role and the text of the last message. Content that is not text is empty.
+func (m messages) last() (role, text string) {
+	var last struct {
+		Role    string  `json:"role"`
+		Content content `json:"content"`
+	}
+	_ = json.Unmarshal(m[len(m)-1], &last) // the gateway has checked it
+	return last.Role, string(last.Content)
 }
 
 // content is a text: a string, null, an object with a text, or parts of which some have one.
@@ -97,15 +104,11 @@ func (s *Server) chat(w http.ResponseWriter, body []byte) error {
 	if q.MaxCompletionTokens != nil {
 		q.MaxTokens = q.MaxCompletionTokens
 	}
-	var text strings.Builder
+	var prompt []int
 	for _, m := range q.Messages {
-		fmt.Fprintf(&text, "%s: %s\n", m.Role, m.Content)
-		for _, call := range m.ToolCalls {
-			fmt.Fprintf(&text, "%s(%s)\n", call.Function.Name, call.Function.Arguments)
-		}
+		prompt = append(prompt, s.config.Tokenizer.Encode(string(m))...)
 	}
-	prompt := reply{promptIDs: s.config.Tokenizer.Encode(text.String())}
-	return s.answer(w, &q, prompt)
+	return s.answer(w, &q, reply{promptIDs: prompt})
 }
 
 // completions answers each prompt as chat answers a message.
@@ -150,7 +153,8 @@ func (s *Server) answer(w http.ResponseWriter, q *request, prompts ...reply) err
 			replies = append(replies, r)
 		}
 	}
-	return s.send(w, q, replies, usageOf(read, written))
+	s.send(w, q, replies, usageOf(read, written))
+	return nil
 }
 
 // fill writes a reply. variant chooses its first sentence.
@@ -197,10 +201,7 @@ func (s *Server) fill(r *reply, q *request, variant int64) error {
 func (q *request) called() (*tool, error) {
 	var mode string
 	var named tool
-	if len(q.ToolChoice) > 0 && json.Unmarshal(q.ToolChoice, &mode) != nil {
-		if err := json.Unmarshal(q.ToolChoice, &named); err != nil {
-			return nil, refuse("tool_choice", "tool_choice is auto, none, required, or names a function.")
-		}
+	if json.Unmarshal(q.ToolChoice, &mode) != nil && json.Unmarshal(q.ToolChoice, &named) == nil {
 		for i := range q.Tools {
 			if q.Tools[i].Function.Name == named.Function.Name {
 				return &q.Tools[i], nil
@@ -208,8 +209,8 @@ func (q *request) called() (*tool, error) {
 		}
 		return nil, refuse("tool_choice", "tool_choice names a function that is not among the tools.")
 	}
-	answered := q.Messages[len(q.Messages)-1].Role == "tool"
-	if len(q.Tools) == 0 || mode == "none" || mode != "required" && answered {
+	role, _ := q.Messages.last()
+	if len(q.Tools) == 0 || mode == "none" || mode != "required" && role == "tool" {
 		return nil, nil
 	}
 	return &q.Tools[0], nil
@@ -217,7 +218,7 @@ func (q *request) called() (*tool, error) {
 
 // content returns the text of an answer to the last message.
 func (q *request) content(variant int64) (string, error) {
-	last := q.Messages[len(q.Messages)-1]
+	role, last := q.Messages.last()
 	switch q.ResponseFormat.Type {
 	case "json_schema":
 		text, err := exampleOf(q.ResponseFormat.JSONSchema.Schema)
@@ -226,14 +227,13 @@ func (q *request) content(variant int64) (string, error) {
 		}
 		return text, nil
 	case "json_object":
-		text, err := json.Marshal(map[string]any{"answer": say(variant, ""), "last_message": string(last.Content)})
+		text, err := json.Marshal(object{"answer": say(variant, ""), "last_message": last})
 		return string(text), err
 	}
-	about := " You wrote "
-	if last.Role == "tool" {
-		about = " The tool answered "
+	if role == "tool" {
+		return say(variant, " The tool answered "+quoted(last)+"."), nil
 	}
-	return say(variant, about+quoted(string(last.Content))+"."), nil
+	return say(variant, " You wrote "+quoted(last)+"."), nil
 }
 
 // quoted returns the beginning of a text on one line, in quotation marks.

@@ -68,12 +68,8 @@ func New(c Config) *Server {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
 func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
-	sendJSON(w, http.StatusOK, map[string]any{
-		"object": "list",
-		"data": []any{map[string]any{
-			"id": Model, "object": "model", "created": 0, "owned_by": "cutroom", "max_model_len": ContextLength,
-		}},
-	})
+	model := object{"id": Model, "object": "model", "created": 0, "owned_by": "cutroom", "max_model_len": ContextLength}
+	sendJSON(w, http.StatusOK, object{"object": "list", "data": []object{model}})
 }
 
 // handle reads the body for a route and sends the error that the route returns.
@@ -98,29 +94,20 @@ func (e *refusal) Error() string { return e.message }
 func refuse(param, message string) error { return &refusal{param: param, message: message} }
 
 func sendError(w http.ResponseWriter, err error) {
-	status, kind := http.StatusBadRequest, "invalid_request_error"
-	var (
-		refused *refusal
-		large   *http.MaxBytesError
-		param   any
-		code    any
-	)
-	switch {
-	case errors.As(err, &refused):
+	status, kind := http.StatusInternalServerError, "api_error"
+	param, code := any(nil), any(nil)
+	if refused, ok := errors.AsType[*refusal](err); ok {
+		status, kind = http.StatusBadRequest, "invalid_request_error"
 		if refused.param != "" {
 			param = refused.param
 		}
 		if refused.code != "" {
 			code = refused.code
 		}
-	case errors.As(err, &large):
-		status = http.StatusRequestEntityTooLarge
-	default:
-		status, kind = http.StatusInternalServerError, "api_error"
+	} else if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		status, kind = http.StatusRequestEntityTooLarge, "invalid_request_error"
 	}
-	sendJSON(w, status, map[string]any{
-		"error": map[string]any{"message": err.Error(), "type": kind, "param": param, "code": code},
-	})
+	sendJSON(w, status, object{"error": object{"message": err.Error(), "type": kind, "param": param, "code": code}})
 }
 
 func sendJSON(w http.ResponseWriter, status int, body any) {
@@ -133,12 +120,11 @@ func sendJSON(w http.ResponseWriter, status int, body any) {
 // decode reads a request's JSON.
 func decode(body []byte, into any) error {
 	err := json.Unmarshal(body, into)
-	var field *json.UnmarshalTypeError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &field):
+	if field, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return refuse(field.Field, "The field has the wrong type.")
 	}
-	return refuse("", "The body is not valid JSON: "+err.Error())
+	if err != nil {
+		return refuse("", "The body is not valid JSON: "+err.Error())
+	}
+	return nil
 }

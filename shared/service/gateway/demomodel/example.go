@@ -13,7 +13,7 @@ const maxDepth, maxValues = 32, 10_000
 
 // unsupported are keywords that restrict values and that examples do not follow.
 var unsupported = []string{
-	"not", "if", "contains", "pattern", "format", "multipleOf", "maxLength", "prefixItems", "uniqueItems", "minProperties",
+	"allOf", "not", "if", "contains", "pattern", "format", "multipleOf", "maxLength", "prefixItems", "uniqueItems", "minProperties",
 	"propertyNames", "dependentSchemas", "dependentRequired", "$dynamicRef",
 }
 
@@ -24,7 +24,6 @@ type schema struct {
 	Enum             []json.RawMessage          `json:"enum"`
 	AnyOf            []json.RawMessage          `json:"anyOf"`
 	OneOf            []json.RawMessage          `json:"oneOf"`
-	AllOf            []json.RawMessage          `json:"allOf"`
 	Properties       map[string]json.RawMessage `json:"properties"`
 	Required         []string                   `json:"required"`
 	Items            json.RawMessage            `json:"items"`
@@ -89,30 +88,23 @@ func (e *exampler) value(text json.RawMessage, depth int) (any, error) {
 		}
 		return e.value(target, depth+1)
 	}
-	if some := append(append(s.AllOf, s.AnyOf...), s.OneOf...); len(some) > 0 {
-		if s.Properties != nil || s.Required != nil || len(s.AllOf) > 1 || len(s.AllOf) > 0 && len(some) > 1 {
-			return nil, errors.New("allOf, anyOf and oneOf are not supported next to other keywords, nor several schemas in allOf")
+	if some := append(s.AnyOf, s.OneOf...); len(some) > 0 {
+		if s.Properties != nil || s.Required != nil {
+			return nil, errors.New("anyOf and oneOf are not supported next to other keywords")
 		}
 		return e.first(some, depth)
 	}
 	return e.typed(&s, depth)
 }
 
-// first returns a value for the first alternative that allows one, or null if one of them is
-// null, so that a schema that refers to itself ends.
+// first returns a value for the first alternative that allows one.
 func (e *exampler) first(alternatives []json.RawMessage, depth int) (value any, err error) {
 	for _, each := range alternatives {
-		var s schema
-		if json.Unmarshal(each, &s) == nil && s.Type == "null" {
-			return nil, nil
-		}
-	}
-	for _, each := range alternatives {
 		if value, err = e.value(each, depth+1); err == nil {
-			return value, nil
+			break
 		}
 	}
-	return nil, err
+	return value, err
 }
 
 // typed returns a value of the schema's type.

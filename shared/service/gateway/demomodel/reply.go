@@ -20,7 +20,7 @@ type reply struct {
 	// a character spans them.
 	pieces []string
 	ids    []int
-	// finish is why the answer ended: "stop" or "length".
+	// finish is why the answer ended: "stop", "tool_calls" or "length".
 	finish string
 }
 
@@ -52,110 +52,77 @@ func (s *Server) generate(r *reply, text string, tokens int, stop stops) error {
 	return nil
 }
 
-// answer is a whole answer, or a chunk of one.
-type answer struct {
-	ID      string         `json:"id"`
-	Object  string         `json:"object"`
-	Created int64          `json:"created"`
-	Model   string         `json:"model"`
-	Choices []choice       `json:"choices"`
-	Usage   map[string]any `json:"usage,omitempty"`
-}
+// object is a JSON object of an answer.
+type object = map[string]any
 
-type choice struct {
-	Index          int     `json:"index"`
-	Text           *string `json:"text,omitempty"`
-	Message        *said   `json:"message,omitempty"`
-	Delta          *said   `json:"delta,omitempty"`
-	Logprobs       any     `json:"logprobs"`
-	FinishReason   *string `json:"finish_reason"`
-	PromptTokenIDs []int   `json:"prompt_token_ids,omitempty"`
-	TokenIDs       []int   `json:"token_ids,omitempty"`
-}
-
-// said is a message of the model, or what a chunk adds to it. Content is a string or null.
-type said struct {
-	Role      string     `json:"role,omitempty"`
-	Content   any        `json:"content,omitempty"`
-	ToolCalls []toolCall `json:"tool_calls,omitempty"`
-}
-
-type toolCall struct {
-	Index    *int   `json:"index,omitempty"`
-	ID       string `json:"id,omitempty"`
-	Type     string `json:"type,omitempty"`
-	Function struct {
-		Name      string `json:"name,omitempty"`
-		Arguments string `json:"arguments"`
-	} `json:"function"`
-}
-
-func usageOf(prompt, completion int) map[string]any {
-	return map[string]any{
+func usageOf(prompt, completion int) object {
+	return object{
 		"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion,
-		"prompt_tokens_details":     map[string]int{"cached_tokens": 0},
-		"completion_tokens_details": map[string]int{"reasoning_tokens": 0},
+		"prompt_tokens_details": object{"cached_tokens": 0}, "completion_tokens_details": object{"reasoning_tokens": 0},
 	}
 }
 
 // send sends the replies as one answer or as a stream.
-func (s *Server) send(w http.ResponseWriter, q *request, replies []reply, used map[string]any) error {
-	a := answer{ID: "chatcmpl-" + s.config.NewID(), Object: "chat.completion", Created: s.config.Now().Unix(), Model: q.Model}
+func (s *Server) send(w http.ResponseWriter, q *request, replies []reply, used object) {
+	id, kind := "chatcmpl-", "chat.completion"
 	if replies[0].completion {
-		a.ID, a.Object = "cmpl-"+s.config.NewID(), "text_completion"
+		id, kind = "cmpl-", "text_completion"
 	} else if q.Stream {
-		a.Object += ".chunk"
+		kind += ".chunk"
 	}
+	answer := object{"id": id + s.config.NewID(), "object": kind, "created": s.config.Now().Unix(), "model": q.Model}
 	if q.Stream {
 		// The answer has begun: an error now means that the caller has left.
-		_ = a.stream(w, replies, q.StreamOptions.IncludeUsage, used)
-		return nil
+		_ = stream(w, answer, replies, q.StreamOptions.IncludeUsage, used)
+		return
 	}
+	var choices []object
 	for i, r := range replies {
-		a.Choices = append(a.Choices, r.choice(i, q.ReturnTokenIDs))
+		c := r.piece(i, strings.Join(r.pieces, ""), true)
+		if !r.completion {
+			message, _ := c["delta"].(object)
+			if r.function != "" {
+				message["content"] = nil
+			}
+			c["message"] = message
+			delete(c, "delta")
+		} else if q.ReturnTokenIDs {
+			c["prompt_token_ids"], c["token_ids"] = r.promptIDs, r.ids
+		}
+		c["finish_reason"] = r.finish
+		choices = append(choices, c)
 	}
-	a.Usage = used
-	sendJSON(w, http.StatusOK, a)
-	return nil
-}
-
-// choice returns the reply as a choice of a whole answer.
-func (r *reply) choice(index int, ids bool) choice {
-	c := r.piece(index, strings.Join(r.pieces, ""), true)
-	if c.Message, c.Delta = c.Delta, nil; r.function != "" {
-		c.Message.Content, c.Message.ToolCalls[0].Index = json.RawMessage("null"), nil
-	}
-	if ids {
-		c.PromptTokenIDs, c.TokenIDs = r.promptIDs, r.ids
-	}
-	c.FinishReason = &r.finish
-	return c
+	answer["choices"], answer["usage"] = choices, used
+	sendJSON(w, http.StatusOK, answer)
 }
 
 // piece returns a text of the reply as a choice of a chunk.
-func (r *reply) piece(index int, text string, first bool) choice {
+func (r *reply) piece(index int, text string, first bool) object {
+	c := object{"index": index, "logprobs": nil, "finish_reason": nil}
 	if r.completion {
-		return choice{Index: index, Text: &text}
+		c["text"] = text
+		return c
 	}
-	delta := &said{}
+	delta := object{}
 	if first {
-		delta.Role = "assistant"
+		delta["role"] = "assistant"
 	}
 	if r.function == "" {
-		delta.Content = text
-		return choice{Index: index, Delta: delta}
+		delta["content"] = text
+	} else {
+		function := object{"arguments": text}
+		call := object{"index": 0, "function": function}
+		if first {
+			call["id"], call["type"], function["name"] = r.callID, "function", r.function
+		}
+		delta["tool_calls"] = []object{call}
 	}
-	call := toolCall{Index: new(int)}
-	if first {
-		call.ID, call.Type, call.Function.Name = r.callID, "function", r.function
-	}
-	call.Function.Arguments = text
-	delta.ToolCalls = []toolCall{call}
-	return choice{Index: index, Delta: delta}
+	c["delta"] = delta
+	return c
 }
 
 // stream sends the replies as Server-Sent Events. It fails if the caller has left.
-func (a answer) stream(w http.ResponseWriter, replies []reply, includeUsage bool, used map[string]any) error {
+func stream(w http.ResponseWriter, chunk object, replies []reply, includeUsage bool, used object) error {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-cache")
 	w.WriteHeader(http.StatusOK)
@@ -166,9 +133,9 @@ func (a answer) stream(w http.ResponseWriter, replies []reply, includeUsage bool
 		}
 		return controller.Flush()
 	}
-	send := func(choices ...choice) error {
-		a.Choices = append([]choice{}, choices...)
-		text, err := json.Marshal(a)
+	send := func(choices ...object) error {
+		chunk["choices"] = append([]object{}, choices...)
+		text, err := json.Marshal(chunk)
 		if err != nil {
 			return err
 		}
@@ -182,15 +149,15 @@ func (a answer) stream(w http.ResponseWriter, replies []reply, includeUsage bool
 			}
 		}
 		last := r.piece(i, "", false)
-		if last.FinishReason = &r.finish; last.Delta != nil {
-			last.Delta = &said{}
+		if last["finish_reason"] = r.finish; !r.completion {
+			last["delta"] = object{}
 		}
 		if err := send(last); err != nil {
 			return err
 		}
 	}
 	if includeUsage {
-		a.Usage = used
+		chunk["usage"] = used
 		if err := send(); err != nil {
 			return err
 		}

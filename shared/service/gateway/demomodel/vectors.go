@@ -95,17 +95,13 @@ func (s *Server) decoded(in inputs, field string) ([]string, error) {
 	return in.texts, nil
 }
 
-// count counts the tokens of texts.
-func (s *Server) count(texts ...string) (n int) {
+// readUsage is the usage of a call that reads texts.
+func (s *Server) readUsage(texts ...string) object {
+	n := 0
 	for _, text := range texts {
 		n += s.config.Tokenizer.Count(text)
 	}
-	return n
-}
-
-// readUsage is the usage of a call that generates nothing.
-func readUsage(tokens int) map[string]int {
-	return map[string]int{"prompt_tokens": tokens, "total_tokens": tokens}
+	return object{"prompt_tokens": n, "total_tokens": n}
 }
 
 // embeddings answers with a vector for each text.
@@ -138,10 +134,10 @@ func (s *Server) embeddings(w http.ResponseWriter, body []byte) error {
 			_ = binary.Write(&out, binary.LittleEndian, embedding) // a slice of numbers always writes
 			embedding = base64.StdEncoding.EncodeToString(out.Bytes())
 		}
-		data[i] = map[string]any{"object": "embedding", "index": i, "embedding": embedding}
+		data[i] = object{"object": "embedding", "index": i, "embedding": embedding}
 	}
-	sendJSON(w, http.StatusOK, map[string]any{
-		"object": "list", "model": request.Model, "data": data, "usage": readUsage(s.count(texts...)),
+	sendJSON(w, http.StatusOK, object{
+		"object": "list", "model": request.Model, "data": data, "usage": s.readUsage(texts...),
 	})
 	return nil
 }
@@ -161,27 +157,24 @@ func (s *Server) rerank(w http.ResponseWriter, body []byte) error {
 	if len(q.Documents) == 0 || len(q.Documents) > maxTexts {
 		return refuse("documents", fmt.Sprintf("Expected 1 to %d documents.", maxTexts))
 	}
-	type result struct {
-		Index    int               `json:"index"`
-		Score    float32           `json:"relevance_score"`
-		Document map[string]string `json:"document,omitempty"`
-	}
-	about, used := vector(q.Query, dimensions), s.count(q.Query)
-	results := make([]result, len(q.Documents))
+	about, read := vector(q.Query, dimensions), []string{q.Query}
+	results := make([]object, len(q.Documents))
 	for i, d := range q.Documents {
 		text := string(d)
-		results[i] = result{Index: i, Score: similarity(about, vector(text, dimensions))}
+		results[i] = object{"index": i, "relevance_score": similarity(about, vector(text, dimensions))}
 		if q.ReturnDocuments == nil || *q.ReturnDocuments {
-			results[i].Document = map[string]string{"text": text}
+			results[i]["document"] = object{"text": text}
 		}
-		used += s.count(text)
+		read = append(read, text)
 	}
-	slices.SortStableFunc(results, func(a, b result) int { return cmp.Compare(b.Score, a.Score) })
+	slices.SortStableFunc(results, func(a, b object) int {
+		return cmp.Compare(b["relevance_score"].(float32), a["relevance_score"].(float32))
+	})
 	if q.TopN > 0 {
 		results = results[:min(q.TopN, len(results))]
 	}
-	sendJSON(w, http.StatusOK, map[string]any{
-		"id": "rerank-" + s.config.NewID(), "model": q.Model, "results": results, "usage": readUsage(used),
+	sendJSON(w, http.StatusOK, object{
+		"id": "rerank-" + s.config.NewID(), "model": q.Model, "results": results, "usage": s.readUsage(read...),
 	})
 	return nil
 }
@@ -211,11 +204,11 @@ func (s *Server) score(w http.ResponseWriter, body []byte) error {
 	data := make([]any, len(second))
 	for i, text := range second {
 		near := similarity(vector(first[min(i, len(first)-1)], dimensions), vector(text, dimensions))
-		data[i] = map[string]any{"object": "score", "index": i, "score": near}
+		data[i] = object{"object": "score", "index": i, "score": near}
 	}
-	sendJSON(w, http.StatusOK, map[string]any{
+	sendJSON(w, http.StatusOK, object{
 		"id": "score-" + s.config.NewID(), "object": "list", "created": s.config.Now().Unix(), "model": q.Model,
-		"data": data, "usage": readUsage(s.count(first...) + s.count(second...)),
+		"data": data, "usage": s.readUsage(append(first, second...)...),
 	})
 	return nil
 }

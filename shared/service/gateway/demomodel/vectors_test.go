@@ -52,7 +52,7 @@ func TestVectors(t *testing.T) {
 		{"embeddings", `{"model":"m","input":[1,2]}`, `"index":0`},
 		{"embeddings", `{"model":"m","input":[[1],[2]]}`, `"index":1`},
 		{"embeddings", `{"model":"m","input":""}`, `"index":0`},
-		{"rerank", `{"model":"m","query":"red fox","documents":["tax",{"text":"a red fox"}],"top_n":1}`, `"results":[{"index":1,`},
+		{"rerank", `{"model":"m","query":"red fox","documents":["tax",{"text":"a red fox"}],"top_n":1}`, `"index":1,"relevance_score":`},
 		{"score", `{"model":"m","text_1":"a","text_2":["a","b"]}`, `"index":0,"object":"score","score":1`},
 		{"score", `{"model":"m","text_1":["a","b"],"text_2":["c","b"]}`, `"index":1,"object":"score","score":1`},
 	} {
