@@ -9,7 +9,7 @@ import (
 )
 
 // callTime bounds a call with its retries. Every write of this package is safe to
-// repeat, see docs/aws-calls.md.
+// repeat, see calls.md of awstest.
 const callTime = awsclient.CallTime
 
 // NewClient returns a client for the stores of this package.

@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/testkit/awstest"
 )
 
-// Each operation makes the calls that docs/aws-calls.md lists, counted on the wire.
+// Each operation makes the calls that calls.md of awstest lists, counted on the wire.
 func TestCallsAreAsDocumented(t *testing.T) {
 	t.Parallel()
 	cloud := local.Cloud(t)

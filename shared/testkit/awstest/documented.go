@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// Documented returns the calls that docs/aws-calls.md lists for the operations of a
-// type, such as "Files", by operation.
+// Documented returns the calls that testdata/calls.md lists for the operations of a type,
+// such as "Files", by operation.
 func Documented(t T, of string) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(moduleRoot(t), "docs", "aws-calls.md"))
+	text, err := os.ReadFile(filepath.Join(moduleRoot(t), "shared", "testkit", "awstest", "testdata", "calls.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
