@@ -95,15 +95,17 @@ func checkRoot(root string) error {
 	return nil
 }
 
-// sameDisk returns an error if a folder of the root is a mount of another file system, into
-// which no file can be renamed.
+// sameDisk returns an error if a folder of the root is a mount, into which no file can be
+// renamed. A mount of another folder of the same file system is one too.
 func sameDisk(root, path string) error {
 	var of, below syscall.Stat_t
 	if err := errors.Join(syscall.Stat(root, &of), syscall.Stat(path, &below)); err != nil {
 		return err
 	}
-	if of.Dev != below.Dev {
-		return fmt.Errorf("%s is on another file system than %s: mount all of %s there", path, root, root)
+	// This never renames anything, because the name is a dot. Linux refuses another mount first.
+	mounted := syscall.Rename(path+"/.", root+"/.")
+	if of.Dev != below.Dev || errors.Is(mounted, syscall.EXDEV) {
+		return fmt.Errorf("%s is a mount: mount all of %s there", path, root)
 	}
 	return nil
 }

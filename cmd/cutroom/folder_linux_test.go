@@ -1,0 +1,191 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"cutroom/shared/adapter/sqlite"
+)
+
+// asRoot skips a test that only root can make.
+func asRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can mount, make devices and act as another user")
+	}
+}
+
+// asOther calls do with the rights of a user who owns nothing.
+func asOther(t *testing.T, do func() error) error {
+	t.Helper()
+	const other, unchanged = 65534, ^uintptr(0)
+	var failed syscall.Errno
+	ended := make(chan error)
+	go func() {
+		// Only this thread changes its user. It ends with the goroutine, because it stays locked.
+		runtime.LockOSThread()
+		if _, _, failed = unix.RawSyscall(unix.SYS_SETRESUID, unchanged, other, unchanged); failed != 0 {
+			ended <- failed
+			return
+		}
+		ended <- do()
+	}()
+	err := <-ended
+	if failed != 0 {
+		t.Skip("no other user can act: ", err)
+	}
+	return err
+}
+
+// open locks the data folder, and opens and closes its database and blobs.
+func open(t *testing.T, data string) error {
+	t.Helper()
+	lock, err := lockFolder(data)
+	if err != nil {
+		return err
+	}
+	defer lock.release()
+	opened, err := openBoth(t.Context(), dataFlag{Data: data}, sqlite.Options{Now: time.Now})
+	if err != nil {
+		return err
+	}
+	return opened.close()
+}
+
+// entriesOf returns the paths and modes of everything in a folder.
+func entriesOf(t *testing.T, folder string) (all []string) {
+	t.Helper()
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := entry.Info()
+		all = append(all, path+" "+info.Mode().String())
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// A data folder that the user of the server may not use is refused with its path, and stays
+// unchanged.
+func TestDataFolderOfAnotherOwner(t *testing.T) {
+	asRoot(t)
+	for name, mode := range map[string]os.FileMode{"unreadable": 0o700, "read-only": 0o755, "unlistable": 0o733} {
+		t.Run(name, func(t *testing.T) {
+			parent, err := os.MkdirTemp("", "folder")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { os.RemoveAll(parent) })
+			data := filepath.Join(parent, "data")
+			if err := errors.Join(os.Chmod(parent, 0o755), os.Mkdir(data, 0o700), open(t, data)); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Chmod(data, mode); err != nil {
+				t.Fatal(err)
+			}
+			before := entriesOf(t, data)
+			err = asOther(t, func() error {
+				lock, err := lockFolder(data)
+				if err == nil {
+					lock.release()
+				}
+				return err
+			})
+			if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), data) {
+				t.Errorf("got %v, want that %s is not permitted", err, data)
+			}
+			if after := entriesOf(t, data); !slices.Equal(before, after) {
+				t.Errorf("it has %q, and had %q", after, before)
+			}
+		})
+	}
+}
+
+// Root may serve the folder of another user.
+func TestRootServesFolderOfAnotherOwner(t *testing.T) {
+	asRoot(t)
+	data := t.TempDir()
+	if err := errors.Join(os.Chown(data, 65534, 65534), open(t, data)); err != nil {
+		t.Error(err)
+	}
+}
+
+// A device in place of an entry of the data folder is refused and not opened.
+func TestDeviceInDataFolder(t *testing.T) {
+	asRoot(t)
+	for name, kind := range entries {
+		data := t.TempDir()
+		path := filepath.Join(data, name)
+		if err := unix.Mknod(path, unix.S_IFCHR|0o600, int(unix.Mkdev(1, 3))); err != nil { // as /dev/null
+			t.Skip("no device can be made: ", err)
+		}
+		wrong := "is not a file"
+		if kind == anyFolder {
+			wrong = "is not a folder"
+		}
+		if err := open(t, data); err == nil || !strings.Contains(err.Error(), path+" "+wrong) {
+			t.Errorf("%s: got %v, want that it %s", name, err, wrong)
+		}
+	}
+}
+
+// A mount below the blobs is refused, even one of the same file system: no file can be renamed
+// into it.
+func TestMountBelowBlobs(t *testing.T) {
+	asRoot(t)
+	for _, name := range []string{"files", "jobs", "batches", "thumbnails", ".tmp", ".unknown"} {
+		data, other := t.TempDir(), t.TempDir()
+		path := filepath.Join(data, "blobs", name)
+		kept := filepath.Join(other, "1")
+		if err := errors.Join(os.MkdirAll(path, 0o700), os.WriteFile(kept, nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Mount(other, path, "", unix.MS_BIND, ""); err != nil {
+			t.Skip("nothing can be mounted: ", err)
+		}
+		err := open(t, data)
+		if err := unix.Unmount(path, unix.MNT_DETACH); err != nil {
+			t.Fatal(err)
+		}
+		if err == nil || !strings.Contains(err.Error(), path+" is a mount") {
+			t.Errorf("got %v, want that %s is a mount", err, path)
+		}
+		if _, err := os.Stat(kept); err != nil {
+			t.Errorf("a file of the mount is gone: %v", err)
+		}
+		if err := open(t, data); err != nil {
+			t.Errorf("without the mount: %v", err)
+		}
+	}
+}
+
+// A mount of all of the blobs is used.
+func TestMountOfBlobs(t *testing.T) {
+	asRoot(t)
+	data := t.TempDir()
+	path := filepath.Join(data, "blobs")
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount(t.TempDir(), path, "", unix.MS_BIND, ""); err != nil {
+		t.Skip("nothing can be mounted: ", err)
+	}
+	err := open(t, data)
+	if err := errors.Join(err, unix.Unmount(path, unix.MNT_DETACH)); err != nil {
+		t.Error(err)
+	}
+}
