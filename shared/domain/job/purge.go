@@ -31,6 +31,15 @@ func (s *Service) Purge(ctx context.Context, j Job, blobs interface {
 			return fmt.Errorf("job: purge %s: %w", j.ID, err)
 		}
 	}
+	// On a disk, a run that a crash has ended may have left a preview or a result, which no
+	// sweep would find without the record. Object storage deletes them by their age.
+	if folders, ok := blobs.(interface {
+		DeleteAll(ctx context.Context, prefix string) error
+	}); ok {
+		if err := folders.DeleteAll(ctx, Folder(j.ID)); err != nil {
+			return fmt.Errorf("job: purge %s: %w", j.ID, err)
+		}
+	}
 	if err := s.config.Store.Forget(ctx, j.ID); err != nil {
 		return fmt.Errorf("job: purge %s: %w", j.ID, err)
 	}

@@ -25,6 +25,11 @@ func TestAnEndedJobIsDeleted(t *testing.T) {
 	}
 	w.complete(completed, "the result", "video/mp4")
 	w.photograph(completed, "small", "small")
+	for _, left := range []string{"preview-lost", "result-lost"} { // by a run that a crash has ended
+		if _, err := w.blobs.Put(t.Context(), job.Folder(completed)+"/"+left, strings.NewReader("lost")); err != nil {
+			t.Fatal(err)
+		}
+	}
 	_, shared := w.share(completed, "")
 	w.start(failed)
 	w.fail(failed, job.Failure{Code: job.EngineError, Message: "x"})
