@@ -25,21 +25,6 @@ func (w *world) allocates(path, body string) int {
 	})
 }
 
-// filled returns head, as many pieces as fit into the bytes, and tail.
-func filled(bytes int, head, piece, tail string) string {
-	return head + strings.Repeat(piece, (bytes-len(head)-len(tail))/len(piece)) + tail
-}
-
-// numbered is filled with pieces that differ.
-func numbered(bytes int, head, piece, tail string) string {
-	var text strings.Builder
-	text.WriteString(head)
-	for n := 0; text.Len() < bytes-len(tail)-20; n++ {
-		fmt.Fprintf(&text, piece, n)
-	}
-	return text.String() + tail
-}
-
 // perByte and connection bound what may be allocated: for each byte that is received, and
 // for a call without any.
 const perByte, connection = 20, 512 << 10
@@ -58,17 +43,17 @@ func TestMemoryOfBodies(t *testing.T) {
 		"flat tools": {`{"type":"function","name":"a"},`, `{"type":"function","name":"a"}`},
 	} {
 		for _, field := range []string{"messages", "input", "prompt", "tools", "stop", "models", "documents", "system"} {
-			bodies[field+" of "+name] = filled(most, `{"model":"small","max_tokens":9,"messages":[{"role":"user","content":"a"}],"input":"a","`+
+			bodies[field+" of "+name] = alloctest.Filled(most, `{"model":"small","max_tokens":9,"messages":[{"role":"user","content":"a"}],"input":"a","`+
 				field+`_":0,"`+field+`":[`, c[0], c[1]+`]}`)
 			if field == "messages" || field == "input" {
-				bodies[field+" of "+name] = filled(most, `{"model":"small","max_tokens":9,"`+field+`":[`, c[0], c[1]+`]}`)
+				bodies[field+" of "+name] = alloctest.Filled(most, `{"model":"small","max_tokens":9,"`+field+`":[`, c[0], c[1]+`]}`)
 			}
 		}
 	}
-	bodies["one message of parts"] = filled(most, `{"model":"small","max_tokens":9,"messages":[{"role":"user","content":[`,
+	bodies["one message of parts"] = alloctest.Filled(most, `{"model":"small","max_tokens":9,"messages":[{"role":"user","content":[`,
 		`{"type":"text","text":""},`, `{"type":"text","text":""}]}]}`)
-	bodies["members"] = numbered(most, `{"model":"small"`, `,"%x":0`, `}`)
-	bodies["inner members"] = numbered(most, `{"model":"small","metadata":{"a":0`, `,"%x":0`, `}}`)
+	bodies["members"] = alloctest.Numbered(most, `{"model":"small"`, `,"%x":0`, `}`)
+	bodies["inner members"] = alloctest.Numbered(most, `{"model":"small","metadata":{"a":0`, `,"%x":0`, `}}`)
 	bodies["deep"] = strings.Repeat("[", most)
 	for _, row := range []string{oneRow, nativeRow} {
 		w := newWorld(t, setup{upstreams: []*modelServer{u}, rows: row})
@@ -90,22 +75,22 @@ func TestMemoryOfAnswers(t *testing.T) {
 	const most, event = 4 << 20, 2 << 20
 	pieces := func(most int) map[string]string {
 		return map[string]string{
-			"choices":    filled(most, `{"choices":[`, "{},", `{}]}`),
-			"messages":   filled(most, `{"choices":[`, `{"message":{}},`, `{}]}`),
-			"nulls":      filled(most, `{"choices":[`, `0,`, `0]}`),
-			"calls":      filled(most, `{"choices":[{"message":{"tool_calls":[`, `{},`, `{}]}}]}`),
-			"functions":  filled(most, `{"choices":[{"message":{"tool_calls":[`, `{"id":"a","function":{"name":"a","arguments":""}},`, `{}]}}]}`),
-			"deltas":     filled(most, `{"choices":[{"delta":{"tool_calls":[`, `{"index":0},`, `{}]}}]}`),
-			"parts":      filled(most, `{"choices":[{"message":{"content":[`, `{},`, `{}]}}]}`),
-			"models":     filled(most, `{"choices":[]`, `,"model":0`, `}`),
-			"twice":      filled(most, `{"choices":[]`, `,"choices":[]`, `}`),
-			"usage":      filled(most, `{"choices":[],"usage":{"prompt_tokens":1`, `,"cost":0`, `}}`),
-			"usages":     filled(most, `{"choices":[]`, `,"usage":{}`, `}`),
-			"content":    filled(most, `{"type":"message","content":[`, `{},`, `{}]}`),
-			"output":     filled(most, `{"object":"response","output":[`, `{},`, `{}]}`),
-			"data":       filled(most, `{"data":[`, `{},`, `{}]}`),
-			"embeddings": filled(most, `{"data":[{"embedding":[`, `0,`, `0]}]}`),
-			"errors":     filled(most, `{"error":{"a":[`, `0,`, `0]}}`),
+			"choices":    alloctest.Filled(most, `{"choices":[`, "{},", `{}]}`),
+			"messages":   alloctest.Filled(most, `{"choices":[`, `{"message":{}},`, `{}]}`),
+			"nulls":      alloctest.Filled(most, `{"choices":[`, `0,`, `0]}`),
+			"calls":      alloctest.Filled(most, `{"choices":[{"message":{"tool_calls":[`, `{},`, `{}]}}]}`),
+			"functions":  alloctest.Filled(most, `{"choices":[{"message":{"tool_calls":[`, `{"id":"a","function":{"name":"a","arguments":""}},`, `{}]}}]}`),
+			"deltas":     alloctest.Filled(most, `{"choices":[{"delta":{"tool_calls":[`, `{"index":0},`, `{}]}}]}`),
+			"parts":      alloctest.Filled(most, `{"choices":[{"message":{"content":[`, `{},`, `{}]}}]}`),
+			"models":     alloctest.Filled(most, `{"choices":[]`, `,"model":0`, `}`),
+			"twice":      alloctest.Filled(most, `{"choices":[]`, `,"choices":[]`, `}`),
+			"usage":      alloctest.Filled(most, `{"choices":[],"usage":{"prompt_tokens":1`, `,"cost":0`, `}}`),
+			"usages":     alloctest.Filled(most, `{"choices":[]`, `,"usage":{}`, `}`),
+			"content":    alloctest.Filled(most, `{"type":"message","content":[`, `{},`, `{}]}`),
+			"output":     alloctest.Filled(most, `{"object":"response","output":[`, `{},`, `{}]}`),
+			"data":       alloctest.Filled(most, `{"data":[`, `{},`, `{}]}`),
+			"embeddings": alloctest.Filled(most, `{"data":[{"embedding":[`, `0,`, `0]}]}`),
+			"errors":     alloctest.Filled(most, `{"error":{"a":[`, `0,`, `0]}}`),
 			"deep":       strings.Repeat(`{"choices":`, most/12),
 		}
 	}

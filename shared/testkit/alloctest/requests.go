@@ -1,0 +1,190 @@
+package alloctest
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/testkit/patience"
+)
+
+// Send sends the bytes of a request on a new connection, and returns the status of the
+// response and its size, or 0 without a response.
+func Send(t testing.TB, address string, request []byte) (status, received int) {
+	t.Helper()
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(patience.Max)); err != nil {
+		t.Fatal(err)
+	}
+	_, _ = conn.Write(request) // the server may answer before the end
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return 0, 0
+	}
+	defer response.Body.Close()
+	size, _ := io.Copy(io.Discard, response.Body)
+	return response.StatusCode, int(size)
+}
+
+// Request returns the bytes of a request with a body, unless the body is empty.
+func Request(line, body string, fields ...string) []byte {
+	var text bytes.Buffer
+	fmt.Fprintf(&text, "%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n", line)
+	for _, field := range fields {
+		text.WriteString(field + "\r\n")
+	}
+	if body != "" {
+		fmt.Fprintf(&text, "Content-Length: %d\r\n", len(body))
+	}
+	text.WriteString("\r\n" + body)
+	return text.Bytes()
+}
+
+// Filled returns head, as many pieces as fit into the bytes, and tail.
+func Filled(bytes int, head, piece, tail string) string {
+	return head + strings.Repeat(piece, (bytes-len(head)-len(tail))/len(piece)) + tail
+}
+
+// Numbered is Filled with pieces that differ: each is a format for its number.
+func Numbered(bytes int, head, piece, tail string) string {
+	var text strings.Builder
+	text.WriteString(head)
+	for n := 0; text.Len() < bytes-len(tail)-20; n++ {
+		fmt.Fprintf(&text, piece, n)
+	}
+	return text.String() + tail
+}
+
+// Headers returns header fields of callers without a valid credential, as large as a
+// header may be, by name. The field before a credential is credential, such as
+// "x-api-key: ".
+func Headers(credential string) map[string][]string {
+	const most = 60 << 10
+	jwt := func(header, claims string) string {
+		return base64.RawURLEncoding.EncodeToString([]byte(header)) + "." +
+			base64.RawURLEncoding.EncodeToString([]byte(claims)) + "." + strings.Repeat("A", 86)
+	}
+	const alg = `{"alg":"EdDSA","typ":"JWT"}`
+	headers := map[string][]string{
+		"nothing":      nil,
+		"header lines": strings.Split(strings.TrimSuffix(Numbered(most, "", "a%x:\n", ""), "\n"), "\n"),
+		"same lines":   strings.Split(strings.TrimSuffix(Filled(most, "", "a:\n", ""), "\n"), "\n"),
+		"cookies":      {Numbered(most, "Cookie: a=b", "; a%x=b", "")},
+		"ranges":       {Filled(most, "Range: bytes=0-0", ",0-0", "")},
+		"etags":        {Filled(most, "If-None-Match: \"a\"", ",\"\"", "")},
+		"accepts":      {Filled(most, "Accept: a/b", ",*/*", "")},
+		"languages":    {Filled(most, "Accept-Language: a", ",a", "")},
+		"encodings":    {Filled(most, "Accept-Encoding: gzip", ",a", "")},
+		"hops":         {Filled(most, "X-Forwarded-For: 1.1.1.1", ",1.1.1.1", "")},
+		"forwarded":    {Filled(most, "Forwarded: for=a", ",for=a", "")},
+		"origin":       {Filled(most, "Origin: https://a", "a", ""), "Access-Control-Request-Method: GET"},
+		"media type":   {Numbered(most, "Content-Type: multipart/form-data; boundary=x", ";a%x=b", "")},
+		"traces":       {Filled(most, "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\r\ntracestate: a=b", ",a=b", "")},
+		"baggage":      {Numbered(most, "baggage: a=b", ",a%x=b", "")},
+		"both schemes": {Filled(most, "Authorization: Bearer ", "a.", "")},
+	}
+	for name, secret := range map[string]string{
+		"long key":        Filled(most, "ck_", "a", ""),
+		"junk key":        "ck_" + strings.Repeat("a", 40),
+		"junk token":      "ek_" + strings.Repeat("a", 40),
+		"long token":      Filled(most, "ek_", "a", ""),
+		"deep token":      jwt(alg, strings.Repeat("[", 40<<10)),
+		"token of dots":   Filled(most, "a", ".a", ""),
+		"token header":    jwt(Filled(40<<10, `{"alg":"EdDSA","crit":[`, `"",`, `""]}`), "{}"),
+		"token of lists":  jwt(alg, Filled(40<<10, `{"aud":[`, `"",`, `""]}`)),
+		"token of claims": jwt(alg, Numbered(40<<10, `{"a":0`, `,"%x":0`, `}`)),
+		// As long as one that is decoded may be.
+		"short deep token":      jwt(alg, strings.Repeat("[", 11<<10)),
+		"short token of models": jwt(alg, Filled(11<<10, `{"permissions":{"models":[`, `"",`, `""]}}`)),
+		"short token of lists":  jwt(alg, Filled(11<<10, `{"aud":[`, `"",`, `""]}`)),
+		"short token of claims": jwt(alg, Numbered(11<<10, `{"a":0`, `,"%x":0`, `}`)),
+		"short token header":    jwt(Filled(11<<10, `{"alg":"EdDSA","crit":[`, `[],`, `0]}`), "{}"),
+		"short header claims":   jwt(Numbered(11<<10, `{"alg":"EdDSA"`, `,"%x":0`, `}`), "{}"),
+		"short header objects":  jwt(Filled(11<<10, `{"alg":"EdDSA","crit":[`, `{"":0},`, `0]}`), "{}"),
+	} {
+		headers[name] = []string{credential + secret}
+	}
+	return headers
+}
+
+// Queries returns queries of such callers, which follow a path, by name.
+func Queries() map[string]string {
+	const most = 60 << 10
+	return map[string]string{
+		"no query": "", "pairs": Filled(most, "?", "&", ""), "names": Numbered(most, "?a", "&%x", ""),
+		"same names": Filled(most, "?a", "&a=", ""), "a signature": "?" + Filled(most, "signature=", "a", ""),
+		"a cursor": "?cursor=" + Filled(most, "", "A", ""), "escapes": Filled(most, "?api_key=", "%20", ""),
+		"a token": "?api_key=ek_" + strings.Repeat("a", 40),
+	}
+}
+
+// anonymousSlack is how much memory a call without a credential may take in addition to
+// 20 bytes for each byte received.
+const anonymousSlack = 128 << 10
+
+// CheckAnonymous sends hostile requests without a valid credential, with each line, such
+// as "GET /v1/jobs". It fails the test if one takes more than 20 bytes of memory for each
+// byte received and 128 KiB, or has the status 5xx. Lines that are refused must have the
+// status 4xx. It returns how many requests it sent.
+func CheckAnonymous(t testing.TB, address, credential string, refused bool, lines ...string) (sent int) {
+	t.Helper()
+	check := func(name string, request []byte) {
+		t.Helper()
+		sent++
+		status, size := 0, 0
+		most := perByte*len(request) + anonymousSlack
+		if took := Least(func() { status, size = Send(t, address, request) }, most); took > most {
+			t.Errorf("%s: %d bytes took %d bytes of memory, status %d, %d bytes returned", name, len(request), took, status, size)
+		}
+		if status >= 500 || refused && status < 400 && status != 0 {
+			t.Errorf("%s: status %d", name, status)
+		}
+	}
+	for _, line := range lines {
+		Send(t, address, Request(line, "")) // opens and caches
+		for name, fields := range Headers(credential) {
+			check(fmt.Sprintf("%.60s with %s", line, name), Request(line, "", fields...))
+		}
+		if len(line) < 1000 {
+			for name, query := range Queries() {
+				if strings.Contains(line, "?") {
+					query = strings.Replace(query, "?", "&", 1)
+				}
+				check(fmt.Sprintf("%.60s with %s", line, name), Request(line+query, ""))
+			}
+		}
+		waits := Request(line, "", "Expect: 100-continue", "Content-Length: 1000000000")
+		check(fmt.Sprintf("%.60s with a body that waits", line), waits)
+		chunks := append(Request(line, "", "Transfer-Encoding: chunked"), strings.Repeat("1\r\na\r\n", 10<<10)+"0\r\n\r\n"...)
+		check(fmt.Sprintf("%.60s with a chunked body", line), chunks)
+	}
+	return sent
+}
+
+// CheckUnread sends requests without a valid credential whose bodies stop after their
+// first byte. It fails the test unless each is answered with the status, which a server
+// that waits for the body cannot do.
+func CheckUnread(t testing.TB, address string, status int, lines ...string) {
+	t.Helper()
+	for _, line := range lines {
+		for _, begun := range []string{
+			"Content-Length: 1000\r\n\r\na", "Content-Length: 1000000000\r\n\r\na", "Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n",
+		} {
+			request := fmt.Sprintf("%s HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n%s", line, begun)
+			if got, _ := Send(t, address, []byte(request)); got != status {
+				t.Errorf("%.80s with the first byte of a body (%.24q): status %d, want %d", line, begun, got, status)
+			}
+		}
+	}
+}
