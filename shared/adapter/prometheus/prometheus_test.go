@@ -11,6 +11,7 @@ import (
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/service/gateway"
 	"cutroom/shared/service/gateway/upstream"
+	"cutroom/shared/testkit/alloctest"
 )
 
 // reading returns the text of the metrics.
@@ -104,4 +105,12 @@ func TestWhoMayRead(t *testing.T) {
 			t.Errorf("%s: %s tells that there is something", test.name, got.Body)
 		}
 	}
+}
+
+// A request without the key takes at most 20 bytes of memory for each byte received, and
+// 128 KiB, and its body is not read.
+func TestMemoryOfAnonymousCalls(t *testing.T) {
+	address := alloctest.Serve(t, prometheus.New().Handler("operator", nil))
+	alloctest.CheckAnonymous(t, address, "Authorization: Bearer ", true, "GET /metrics", "POST /metrics")
+	alloctest.CheckUnread(t, address, 404, "GET /metrics", "POST /metrics")
 }

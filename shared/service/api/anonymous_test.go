@@ -3,6 +3,7 @@ package api_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/testkit/alloctest"
@@ -28,4 +29,39 @@ func TestMemoryOfAnonymousCalls(t *testing.T) {
 		alloctest.CheckAnonymous(t, w.address, credential, true, protected...)
 	t.Logf("%d calls of %d routes", calls, len(lines)+len(protected))
 	alloctest.CheckUnread(t, w.address, 401, protected...)
+}
+
+// The bytes of an upload are read only if the URL's signature is valid for the file and
+// has not expired. Neither a signed upload nor a share takes much memory.
+func TestAnonymousCallsOfSignedURLs(t *testing.T) {
+	w := newWorld(t, setup{})
+	id := w.accepted(w.post("gen-2.5", studio, part{"data", "a.mp4", clip(t)}, text("prompt", "a")))
+	w.start(id)
+	w.complete(id, "0123456789", "video/mp4")
+	_, share := w.share(id, "")
+	signed := w.announceBytes(studio, clip(t))
+	other := w.announceBytes(studio, clip(t)+"a")
+	upload := strings.TrimPrefix(signed.Upload.URL, w.url)
+	path, query, _ := strings.Cut(upload, "?")
+	const never = "01JZZZZZZZZZZZZZZZZZZZZZZZ"
+	invalid := []string{
+		"PUT " + path, "PUT " + path + "?expires=99999999999&signature=" + strings.Repeat("A", 43),
+		"PUT " + upload + "a", "PUT " + strings.Replace(upload, "expires=", "expires=1", 1),
+		"PUT " + strings.Replace(upload, signed.ID, other.ID, 1), "PUT /v1/uploads/file_" + never + "?" + query,
+		"PUT /v1/uploads/" + strings.Repeat("a", 800) + "?" + query,
+		"GET " + share + "a", "GET /v1/shares/" + id, "GET " + strings.Replace(share, "expires=", "expires=1", 1),
+		"GET /v1/shares/job_" + never + share[strings.Index(share, "?"):],
+	}
+	const credential = "x-api-key: "
+	alloctest.CheckAnonymous(t, w.address, credential, true, invalid...)
+	alloctest.CheckAnonymous(t, w.address, credential, false, "GET "+share, "HEAD "+share)
+	alloctest.CheckUnread(t, w.address, 403, invalid...)
+	// A body of another length is refused by its header.
+	if status, _ := alloctest.Send(t, w.address, []byte("PUT "+upload+" HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\n")); status != 422 {
+		t.Errorf("a body of another length: status %d", status)
+	}
+	w.later.Store(int64(48 * time.Hour))
+	expired := []string{"PUT " + upload, "GET " + share}
+	alloctest.CheckAnonymous(t, w.address, credential, true, expired...)
+	alloctest.CheckUnread(t, w.address, 403, expired...)
 }

@@ -15,6 +15,7 @@ import (
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/service/console"
+	"cutroom/shared/testkit/alloctest"
 )
 
 const (
@@ -256,4 +257,14 @@ func TestSettings(t *testing.T) {
 	if !models["acme-pro-t2v"].URLEncoded {
 		t.Errorf("the form of a text to video is %+v", models["acme-pro-t2v"])
 	}
+}
+
+// A request without a credential takes at most 20 bytes of memory for each byte received,
+// and 128 KiB, whatever it asks for: a file is not copied.
+func TestMemoryOfAnonymousCalls(t *testing.T) {
+	address := alloctest.Serve(t, newConsole(t))
+	calls := alloctest.CheckAnonymous(t, address, "x-api-key: ", false, "GET /", "GET /console", "GET /console/", "HEAD /console/",
+		"GET /console/main.js", "GET /console/sample.mp4", "GET /console/config.json", "GET /console/"+strings.Repeat("a/", 20<<10),
+		"GET /console/"+strings.Repeat("%2e%2e/", 100))
+	t.Logf("%d calls", calls)
 }

@@ -33,6 +33,7 @@ type Console struct {
 // served is a file as it is sent.
 type served struct {
 	File
+	// zipped is the compressed content, nil if the file is sent uncompressed.
 	zipped []byte
 	// tag is the ETag of the content, without its quotes.
 	tag string
@@ -46,21 +47,27 @@ func New(c Config) (*Console, error) {
 	}
 	console := &Console{c, map[string]*served{}}
 	for _, file := range files {
-		console.served[file.Name] = newServed(file)
+		s := newServed(file)
+		s.compress()
+		console.served[file.Name] = s
 	}
 	return console, nil
 }
 
+// newServed returns a file that is not compressed.
 func newServed(file File) *served {
 	sum := sha256.Sum256(file.Content)
-	s := &served{File: file, tag: hex.EncodeToString(sum[:16])}
+	return &served{File: file, tag: hex.EncodeToString(sum[:16])}
+}
+
+// compress compresses a file, which takes about 800 KB of memory.
+func (s *served) compress() {
 	// Neither call can fail: the level is valid and a buffer accepts everything.
 	var zipped bytes.Buffer
 	writer, _ := gzip.NewWriterLevel(&zipped, gzip.BestCompression)
-	_, _ = writer.Write(file.Content)
+	_, _ = writer.Write(s.Content)
 	_ = writer.Close()
 	s.zipped = zipped.Bytes()
-	return s
 }
 
 // Beside serves the console on its path, and everything else by the handler. It
@@ -122,7 +129,7 @@ func (c *Console) serve(w http.ResponseWriter, r *http.Request, name string) boo
 	header.Set("Cache-Control", "no-cache")
 	header.Set("Vary", "Accept-Encoding")
 	content, tag := file.Content, `"`+file.tag+`"`
-	if strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
+	if file.zipped != nil && strings.Contains(r.Header.Get("Accept-Encoding"), "gzip") {
 		content, tag = file.zipped, `"`+file.tag+`-gzip"`
 		header.Set("Content-Encoding", "gzip")
 	}

@@ -3,17 +3,40 @@ package alloctest
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/base64"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
+	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/testkit/patience"
 )
+
+// Serve serves a handler until the end of the test, as the services do, and returns the
+// address.
+func Serve(t testing.TB, handler http.Handler) (address string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httpserver.New(httpserver.Config{Handler: handler, Logger: slog.New(slog.DiscardHandler)})
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	t.Cleanup(func() {
+		server.Shutdown(context.Background())
+		if err := patience.Receive(t, "served", served); err != nil {
+			t.Error(err)
+		}
+	})
+	return listener.Addr().String()
+}
 
 // Send sends the bytes of a request on a new connection, and returns the status of the
 // response and its size, or 0 without a response.
