@@ -1,14 +1,20 @@
 package realtime_test
 
 import (
+	"bytes"
 	"encoding/base64"
+	"encoding/binary"
+	"errors"
 	"io"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"cutroom/shared/service/realtime"
 	"cutroom/shared/testkit/allocated"
+	"cutroom/shared/testkit/alloctest"
 	"cutroom/shared/testkit/patience"
 )
 
@@ -65,4 +71,56 @@ func (w *world) askOnce(request string) {
 	}
 	_ = conn.(*net.TCPConn).CloseWrite()
 	_, _ = io.Copy(io.Discard, conn)
+}
+
+// A WebSocket without a valid credential is open only to say why it is refused. The server
+// decodes no message of such a client, and closes the connection even if the client sends
+// nothing, never stops sending, or does not answer the close.
+func TestAnonymousWebSockets(t *testing.T) {
+	w := newWorld(t, setup{webrtc: true, times: realtime.Times{Close: 100 * time.Millisecond}})
+	// In bytes of memory. Dropping an empty frame of 6 bytes takes up to 160, which are free
+	// again at once.
+	const most, forEmptyFrames = 512 << 10, 20 << 20
+	frame := func(kind byte, size int) string {
+		head := binary.BigEndian.AppendUint64([]byte{0x80 | kind, 0x80 | 127}, uint64(size))
+		return string(head) + "mask" + strings.Repeat("a", size)
+	}
+	for name, text := range map[string]string{
+		"nothing":            "",
+		"a long text":        frame(1, 10<<20),
+		"a picture":          frame(2, 1<<20),
+		"half of a message":  frame(1, 1<<20)[:1<<10],
+		"pings":              strings.Repeat("\x89\x80mask", 100_000),
+		"empty continuation": "\x01\x80mask" + strings.Repeat("\x00\x80mask", 100_000),
+		"junk":               strings.Repeat("\xff", 1<<20),
+	} {
+		sends, most := []byte(text), most
+		if name == "empty continuation" {
+			most = forEmptyFrames
+		}
+		for _, key := range []string{"", "api_key=ck_not_a_key", "api_key=ek_" + strings.Repeat("a", 40)} {
+			var heard []byte
+			took := alloctest.Least(func() {
+				conn, err := net.Dial("tcp", w.address)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer conn.Close()
+				_ = conn.SetDeadline(time.Now().Add(patience.Max))
+				_, _ = io.WriteString(conn, "GET /v1/stream?model=gen-latest&"+key+" HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\n"+
+					"Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+				go func() { _, _ = conn.Write(sends) }() // it fails when the server closes
+				heard, err = io.ReadAll(conn)
+				if errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Errorf("with %q a client that sends %s stays connected", key, name)
+				}
+			}, most)
+			if took > most {
+				t.Errorf("with %q a client that sends %s takes %d bytes of memory", key, name, took)
+			}
+			if !bytes.Contains(heard, []byte("Invalid API key")) {
+				t.Errorf("with %q a client that sends %s hears %q", key, name, heard)
+			}
+		}
+	}
 }
