@@ -1,11 +1,13 @@
 package credential_test
 
 import (
+	"context"
 	"crypto/ed25519"
 	"crypto/rand"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +16,7 @@ import (
 
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
+	"cutroom/shared/testkit/alloctest"
 )
 
 // jwtWorld is a store with one key, and a minter and an authenticator over it.
@@ -218,3 +221,92 @@ func FuzzAuthenticateJWT(f *testing.F) {
 		}
 	})
 }
+
+// A JWT is decoded before its signature is verified, because its claims name the key. That
+// takes at most 20 bytes of memory for each byte.
+func TestMemoryOfForgedJWTs(t *testing.T) {
+	w := newJWTWorld(t)
+	const most = 12 << 10 // 16 KiB in base64 are the longest that is decoded
+	jwt := func(header, claims string) string {
+		encode := base64.RawURLEncoding.EncodeToString
+		return encode([]byte(header)) + "." + encode([]byte(claims)) + "." + strings.Repeat("A", 86)
+	}
+	const header = `{"alg":"EdDSA"`
+	for name, text := range map[string]string{
+		"header of members": jwt(alloctest.Numbered(most-200, header, `,"%x":0`, `}`), `{}`),
+		"header of lists":   jwt(alloctest.Filled(most-200, header+`,"a":[0`, `,[]`, `]}`), `{}`),
+		"header of numbers": jwt(alloctest.Filled(most-200, header+`,"a":[0`, `,0`, `]}`), `{}`),
+		"header of objects": jwt(alloctest.Filled(most-200, header+`,"a":[0`, `,{"":0}`, `]}`), `{}`),
+		"deep header":       jwt(alloctest.Filled(most-200, "", `{"":`, ""), `{}`),
+		"claims":            jwt(header+`}`, alloctest.Numbered(most-200, `{"a":0`, `,"%x":0`, `}`)),
+		"audiences":         jwt(header+`}`, alloctest.Filled(most-200, `{"aud":[""`, `,""`, `]}`)),
+		"numbers":           jwt(header+`}`, alloctest.Filled(most-200, `{"aud":[0`, `,0`, `]}`)),
+		"models":            jwt(header+`}`, alloctest.Filled(most-200, `{"permissions":{"models":[""`, `,""`, `]}}`)),
+		"same claim":        jwt(header+`}`, alloctest.Filled(most-200, `{"iss":""`, `,"aud":""`, `}`)),
+		"times":             jwt(header+`}`, alloctest.Filled(most-200, `{"exp":0`, `,"exp":0`, `}`)),
+		"deep claims":       jwt(header+`}`, strings.Repeat("[", most-200)),
+	} {
+		if len(text) < 15<<10 || len(text) > 16<<10 {
+			t.Fatalf("%s has %d bytes", name, len(text))
+		}
+		took := alloctest.Of(func() {
+			if _, err := w.authenticator.Authenticate(t.Context(), text); !fault.Is(err, fault.Unauthorized) {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+		if took > 20*len(text) {
+			t.Errorf("%s: %d bytes took %d bytes of memory, %.1f for each", name, len(text), took, float64(took)/float64(len(text)))
+		}
+	}
+	if w.store.reads > 0 {
+		t.Errorf("they took %d reads", w.store.reads)
+	}
+}
+
+// A secret that does not work takes at most one read of the records, and none if it is tried
+// again soon. While as many failures of a caller wait as may, short secrets, which can be
+// guessed, take none.
+func TestReadsForInvalidSecrets(t *testing.T) {
+	w := newJWTWorld(t)
+	issued, _ := w.mint(credential.Scope{}, time.Hour)
+	forged := issued.JWT[:len(issued.JWT)-4] + "AAAA"
+	reads := func() int {
+		before := w.store.reads
+		w.store.reads = 0
+		return before
+	}
+	reads()
+	for name, c := range map[string]struct {
+		secret string
+		most   int
+	}{
+		"empty": {"", 0}, "junk": {"junk", 0}, "a long key": {"ck_" + strings.Repeat("a", 60_000), 0},
+		"a key": {"ck_not_a_key", 1}, "a token": {"ek_" + strings.Repeat("a", 40), 1}, "a forged JWT": {forged, 1},
+		"dots": {"eyJ..", 0},
+	} {
+		for try := range 3 {
+			if _, err := w.authenticator.Authenticate(t.Context(), c.secret); !fault.Is(err, fault.Unauthorized) {
+				t.Errorf("%s: %v", name, err)
+			}
+			if got := reads(); got > c.most || try > 0 && got > 0 {
+				t.Errorf("%s, attempt %d: %d reads", name, try, got)
+			}
+		}
+	}
+	w.authenticator.Guard(full{})
+	ctx := credential.WithCaller(t.Context(), "192.0.2.1")
+	for i := range 100 {
+		if _, err := w.authenticator.Authenticate(ctx, fmt.Sprint("ck_guess_number_", i)); !fault.Is(err, fault.Limited) {
+			t.Fatalf("a guess: %v", err)
+		}
+	}
+	if got := reads(); got > 0 {
+		t.Errorf("guesses that may not wait took %d reads", got)
+	}
+}
+
+// full is a guard at which as many failures wait as may.
+type full struct{}
+
+func (full) Admit(string) error                   { return fault.New(fault.Limited, "too many") }
+func (full) Failed(context.Context, string) error { return fault.New(fault.Limited, "too many") }
