@@ -10,9 +10,12 @@ package demomodel
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"time"
+
+	"cutroom/shared/platform/boundedjson"
 )
 
 const (
@@ -25,6 +28,9 @@ const (
 	MaxOutput = 4096
 	// maxBody limits a request, in bytes.
 	maxBody = 32 << 20
+	// maxRequestValues is how many values and names the JSON of a request may have. A
+	// context of token ids has 32,768. Each takes up to 200 bytes of memory.
+	maxRequestValues = 40_000
 	// maxChoices limits the answers of a call, over all of its prompts.
 	maxChoices = 128
 )
@@ -119,7 +125,10 @@ func sendJSON(w http.ResponseWriter, status int, body any) {
 
 // decode reads a request's JSON.
 func decode(body []byte, into any) error {
-	err := json.Unmarshal(body, into)
+	err := boundedjson.Unmarshal(body, maxRequestValues, into)
+	if limit, ok := errors.AsType[*boundedjson.LimitError](err); ok {
+		return refuse("", fmt.Sprintf("The demonstration model reads at most %d values in a request.", limit.Most))
+	}
 	if field, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		return refuse(field.Field, "The field has the wrong type.")
 	}

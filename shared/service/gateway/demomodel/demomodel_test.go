@@ -13,6 +13,7 @@ import (
 
 	"cutroom/shared/service/gateway/demomodel"
 	"cutroom/shared/service/gateway/tokenizer"
+	"cutroom/shared/testkit/alloctest"
 	"cutroom/shared/testkit/conformance"
 	"cutroom/shared/testkit/patience"
 )
@@ -447,4 +448,41 @@ func must(text []byte, err error) []byte {
 		panic(err)
 	}
 	return text
+}
+
+// A request of the cheapest elements takes at most 20 bytes of memory for each byte.
+func TestMemoryOfRequests(t *testing.T) {
+	server := newServer(t)
+	address := strings.TrimPrefix(server.URL, "http://")
+	const most = 1 << 20
+	for path, fields := range map[string][]string{
+		"chat/completions": {"messages", "tools"}, "completions": {"prompt"}, "embeddings": {"input"},
+		"rerank": {"documents"}, "score": {"text_1"},
+	} {
+		for _, field := range fields {
+			for name, element := range map[string]string{
+				"numbers": `0`, "texts": `""`, "objects": `{}`, "lists of numbers": `[0]`,
+				"parts": `{"role":"user","content":[{}]}`, "calls": `{"role":"assistant","tool_calls":[{}]}`,
+			} {
+				head := `{"model":"a","max_tokens":1,"query":"a","text_1":"a","messages":[{"role":"user","content":"a"}],"prompt":"a","` + field + `":[`
+				body := alloctest.Filled(most, head, element+",", element+"]}")
+				request := alloctest.Request("POST /v1/"+path, body, "Content-Type: application/json")
+				t.Run(path+" "+field+" of "+name, func(t *testing.T) {
+					alloctest.Check(t, len(request), func() { alloctest.Send(t, address, request) })
+				})
+			}
+		}
+		for name, body := range map[string]string{
+			"members": alloctest.Numbered(most, `{"model":"a"`, `,"%x":0`, `}`), "deep": strings.Repeat("[", most),
+			"parts of a message": alloctest.Filled(most, `{"messages":[{"role":"user","content":[`, `{},`, `{}]}]}`),
+			"calls of a message": alloctest.Filled(most, `{"messages":[{"role":"user","tool_calls":[`, `{},`, `{}]}]}`),
+			"schema": alloctest.Numbered(most, `{"messages":[{"role":"user","content":"a"}],"response_format":{"type":"json_schema",`+
+				`"json_schema":{"schema":{"type":"object","properties":{"a":{}`, `,"%x":{}`, `}}}}}`),
+		} {
+			request := alloctest.Request("POST /v1/"+path, body, "Content-Type: application/json")
+			t.Run(path+" "+name, func(t *testing.T) {
+				alloctest.Check(t, len(request), func() { alloctest.Send(t, address, request) })
+			})
+		}
+	}
 }
