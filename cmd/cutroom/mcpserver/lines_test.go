@@ -3,9 +3,13 @@ package mcpserver
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"strings"
 	"testing"
+
+	"cutroom/shared/client"
+	"cutroom/shared/testkit/alloctest"
 )
 
 // What is no message is answered with an error, and what follows is read all the same.
@@ -61,5 +65,33 @@ func TestLines(t *testing.T) {
 			answer.Error.Code != c.code || answer.Error.Message == "" || !strings.Contains(answers.String(), `"id":null`) {
 			t.Errorf("%s: answered %s", name, &answers)
 		}
+	}
+}
+
+// A message of the cheapest elements takes at most 20 bytes of memory for each byte, until
+// it is answered.
+func TestMemoryOfMessages(t *testing.T) {
+	const most = 1 << 20
+	const call = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"get_job","arguments":{"job_id":"a"`
+	const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",` +
+		`"clientInfo":{"name":"a","version":"1"},"capabilities":{`
+	const begin = initialize + `}}}` + "\n" + `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
+	for name, text := range map[string]string{
+		"arguments":    begin + alloctest.Numbered(most, call, `,"%x":0`, `}}}`+"\n"),
+		"numbers":      begin + alloctest.Filled(most, call+`,"a":[0`, `,0`, `]}}}`+"\n"),
+		"objects":      begin + alloctest.Filled(most, call+`,"a":[0`, `,{}`, `]}}}`+"\n"),
+		"meta":         begin + alloctest.Numbered(most, call+`},"_meta":{"a":0`, `,"%x":0`, `}}}`+"\n"),
+		"capabilities": alloctest.Numbered(most, initialize+`"experimental":{"a":0`, `,"%x":{}`, `}}}}`+"\n"),
+		"deep":         strings.Repeat("[", most) + "\n",
+		"empty lines":  strings.Repeat("\n", most),
+		"members":      alloctest.Numbered(most, `{"jsonrpc":"2.0"`, `,"%x":0`, `}`+"\n"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			alloctest.Check(t, len(text), func() {
+				_ = Serve(t.Context(), Config{
+					Connect: func() (*client.Client, error) { return nil, errors.New("there is no service") }, NewID: func() string { return "1" },
+				}, strings.NewReader(text), io.Discard)
+			})
+		})
 	}
 }

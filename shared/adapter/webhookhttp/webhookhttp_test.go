@@ -22,6 +22,7 @@ import (
 
 	"cutroom/shared/adapter/webhookhttp"
 	"cutroom/shared/domain/webhook"
+	"cutroom/shared/testkit/alloctest"
 	"cutroom/shared/testkit/busytest"
 	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/programtest"
@@ -330,4 +331,27 @@ func newResolver(t *testing.T, address func(number int32) [4]byte) *net.Resolver
 	return &net.Resolver{PreferGo: true, Dial: func(ctx context.Context, _, _ string) (net.Conn, error) {
 		return (&net.Dialer{}).DialContext(ctx, "udp", server.LocalAddr().String())
 	}}
+}
+
+// An answer of the cheapest elements takes at most 20 bytes of memory for each byte.
+func TestMemoryOfAnswers(t *testing.T) {
+	const head, most = "HTTP/1.1 200 OK\r\n", 60 << 10
+	for name, answer := range map[string]string{
+		"fields":       alloctest.Numbered(most, head, "a%x:\r\n", "\r\n"),
+		"short fields": alloctest.Filled(most, head, "a:\n", "\r\n"),
+		"early hints":  strings.Repeat("HTTP/1.1 103 A\r\na:\r\n\r\n", most/22) + head + "\r\n",
+		"chunks":       head + "Transfer-Encoding: chunked\r\n\r\n" + strings.Repeat("1\r\na\r\n", most) + "0\r\n\r\n",
+		"trailers":     head + "Transfer-Encoding: chunked\r\n\r\n0\r\n" + alloctest.Numbered(most, "", "a%x:\r\n", "\r\n"),
+		"a body":       head + "\r\n" + strings.Repeat("a", 1<<20),
+		"Retry-After":  alloctest.Filled(most, head+"Retry-After: ", "1", "\r\n\r\n"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := []byte(answer)
+			address := listen(t, func(conn net.Conn) {
+				_, _ = conn.Read(make([]byte, 1<<10))
+				_, _ = conn.Write(text) // the sender may close before the end
+			})
+			alloctest.Check(t, len(text), func() { _, _ = send(t, webhookhttp.Config{Targets: here(t)}, "http://"+address) })
+		})
+	}
 }

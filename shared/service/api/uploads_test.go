@@ -19,6 +19,7 @@ import (
 
 	"cutroom/shared/domain/file"
 	"cutroom/shared/testkit/busytest"
+	"cutroom/shared/testkit/patience"
 )
 
 // announced is the response to an announcement as a client decodes it.
@@ -243,7 +244,7 @@ func TestURLsThatWereNotSigned(t *testing.T) {
 // The same bytes may be uploaded twice at once, as when a client times out and
 // retries: the file is complete either way.
 func TestASignedURLThatIsUsedTwiceAtOnce(t *testing.T) {
-	w := newWorld(t, setup{})
+	w := newWorld(t, setup{stored: 100 << 20})
 	bytes := string(frames(2 << 20))
 	signed := w.announceBytes(studio, bytes)
 	var running sync.WaitGroup
@@ -266,6 +267,13 @@ func TestASignedURLThatIsUsedTwiceAtOnce(t *testing.T) {
 	if content(t, w.root+"/"+w.blobOf(signed.ID)) != bytes || len(w.files()) != 1 {
 		t.Errorf("the file is not whole, or not alone: %v", w.files())
 	}
+	patience.Becomes(t, "the stored bytes", int64(len(bytes)), func() int64 {
+		counted, err := w.shelf.StoredBytes(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return counted
+	})
 }
 
 // All problems of an announcement are returned at once.
