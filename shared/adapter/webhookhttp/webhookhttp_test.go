@@ -347,11 +347,11 @@ func TestMemoryOfAnswers(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			text := []byte(answer)
-			address := listen(t, func(conn net.Conn) {
+			url := listen(t, func(conn net.Conn) {
 				_, _ = conn.Read(make([]byte, 1<<10))
 				_, _ = conn.Write(text) // the sender may close before the end
 			})
-			alloctest.Check(t, len(text), func() { _, _ = send(t, webhookhttp.Config{Targets: here(t)}, "http://"+address) })
+			alloctest.Check(t, len(text), func() { _, _ = send(t, webhookhttp.Config{Targets: here(t)}, url) })
 		})
 	}
 }
