@@ -10,10 +10,17 @@ import (
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+
+	"cutroom/shared/platform/boundedjson"
 )
 
-// maxLine is how long a message may be, in bytes.
-const maxLine = 16 << 20
+const (
+	// maxLine is how long a message may be, in bytes.
+	maxLine = 16 << 20
+	// maxValues is how many values and names a message may have: the SDK takes up to 1 KB
+	// of memory for each.
+	maxValues = 10_000
+)
 
 // lines reads the messages of an agent, one a line as the protocol has it, and passes on
 // those that are messages. Any other line is answered with an error and left out: version
@@ -84,21 +91,29 @@ func (l *lines) line() ([]byte, error) {
 // refusal returns the answer to a line that is no message, nil if it is one, or is empty.
 // The answer names no id, as JSON-RPC has it where none can be told (section 5).
 func refusal(line []byte, err error) []byte {
-	code, message := int64(0), ""
+	if err != errLongLine && (err != nil || len(line) == 0) {
+		return nil
+	}
+	code, message := int64(jsonrpc.CodeInvalidRequest), ""
+	if err == nil {
+		var text json.RawMessage
+		err = boundedjson.Unmarshal(line, maxValues, &text)
+	}
+	limit, isLimit := errors.AsType[*boundedjson.LimitError](err)
 	switch {
 	case err == errLongLine:
-		code, message = jsonrpc.CodeInvalidRequest, fmt.Sprintf("the message is longer than %d bytes", maxLine)
-	case err != nil || len(line) == 0:
-		return nil
-	case !json.Valid(line):
+		message = fmt.Sprintf("the message is longer than %d bytes", maxLine)
+	case isLimit:
+		message = fmt.Sprintf("the message has more than %d values", limit.Most)
+	case err != nil:
 		code, message = jsonrpc.CodeParseError, "the line is not JSON: a message is one line"
 	case line[0] == '[':
-		code, message = jsonrpc.CodeInvalidRequest, "the protocol has no batches"
+		message = "the protocol has no batches"
 	default:
 		if _, err := jsonrpc.DecodeMessage(line); err == nil {
 			return nil
 		}
-		code, message = jsonrpc.CodeInvalidRequest, "the line is no message of JSON-RPC 2.0"
+		message = "the line is not a message of JSON-RPC 2.0"
 	}
 	return fmt.Appendf(nil, `{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":%q}}`+"\n", code, message)
 }

@@ -10,6 +10,7 @@ import (
 
 	"cutroom/shared/client"
 	"cutroom/shared/testkit/alloctest"
+	"cutroom/shared/testkit/patience"
 )
 
 // What is no message is answered with an error, and what follows is read all the same.
@@ -73,25 +74,40 @@ func TestLines(t *testing.T) {
 func TestMemoryOfMessages(t *testing.T) {
 	const most = 1 << 20
 	const call = `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"get_job","arguments":{"job_id":"a"`
-	const initialize = `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18",` +
+	const initialize = `"method":"initialize","params":{"protocolVersion":"2025-06-18",` +
 		`"clientInfo":{"name":"a","version":"1"},"capabilities":{`
-	const begin = initialize + `}}}` + "\n" + `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
+	const begin = `{"jsonrpc":"2.0","id":1,` + initialize + `}}}` + "\n" + `{"jsonrpc":"2.0","method":"notifications/initialized"}` + "\n"
 	for name, text := range map[string]string{
 		"arguments":    begin + alloctest.Numbered(most, call, `,"%x":0`, `}}}`+"\n"),
 		"numbers":      begin + alloctest.Filled(most, call+`,"a":[0`, `,0`, `]}}}`+"\n"),
 		"objects":      begin + alloctest.Filled(most, call+`,"a":[0`, `,{}`, `]}}}`+"\n"),
 		"meta":         begin + alloctest.Numbered(most, call+`},"_meta":{"a":0`, `,"%x":0`, `}}}`+"\n"),
-		"capabilities": alloctest.Numbered(most, initialize+`"experimental":{"a":0`, `,"%x":{}`, `}}}}`+"\n"),
+		"capabilities": alloctest.Numbered(most, `{"jsonrpc":"2.0","id":7,`+initialize+`"experimental":{"a":0`, `,"%x":{}`, `}}}}`+"\n"),
 		"deep":         strings.Repeat("[", most) + "\n",
 		"empty lines":  strings.Repeat("\n", most),
 		"members":      alloctest.Numbered(most, `{"jsonrpc":"2.0"`, `,"%x":0`, `}`+"\n"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			alloctest.Check(t, len(text), func() {
-				_ = Serve(t.Context(), Config{
-					Connect: func() (*client.Client, error) { return nil, errors.New("there is no service") }, NewID: func() string { return "1" },
-				}, strings.NewReader(text), io.Discard)
+				waits, end := io.Pipe()
+				agent := untilAnswered{end}
+				if name == "empty lines" {
+					end.Close() // nothing is answered
+				}
+				_ = Serve(patience.Context(t), Config{
+					Connect: func() (*client.Client, error) { return nil, errors.New("there is no service") },
+				}, io.MultiReader(strings.NewReader(text), waits), agent)
 			})
 		})
 	}
+}
+
+// untilAnswered is an agent that ends when it has the answer to the last message.
+type untilAnswered struct{ end io.Closer }
+
+func (u untilAnswered) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte(`"id":7`)) || bytes.Contains(p, []byte(`"id":null`)) {
+		u.end.Close()
+	}
+	return len(p), nil
 }
