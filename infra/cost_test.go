@@ -21,7 +21,7 @@ const hoursOfMonth = 730
 // 20 seconds at a time, even while the queue is empty.
 const pollsOfQueue = 5 * 3 * 60 * hoursOfMonth
 
-// schedules are the scheduled rules with what all of their runs in a month cost.
+// schedules are the scheduled rules with the price of all their runs in a month.
 var schedules = map[string]float64{
 	// The function scale: one read unit, two requests to fair queues, 5 ms with 256 MB, and
 	// 349 bytes of log.

@@ -19,8 +19,8 @@ import (
 	"cutroom/cmd/cutroom/command"
 	"cutroom/cmd/cutroom/deploycheck"
 	"cutroom/shared/domain/catalog"
-	_ "cutroom/shared/platform/addressspace" // ends the program before main
 	"cutroom/shared/platform/signals"
+	_ "cutroom/shared/platform/ulimit" // ends the program before main
 )
 
 // commandLine is the command line: its flags and commands.

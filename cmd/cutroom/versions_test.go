@@ -132,10 +132,22 @@ func TestEarlierVersions(t *testing.T) {
 	for _, name := range names {
 		t.Run(strings.TrimSuffix(filepath.Base(name), ".json"), func(t *testing.T) {
 			data, v := unpacked(t, strings.TrimSuffix(name, ".json"))
-			server := start(t, data, "CUTROOM_LOG_LEVEL=warn")
+			server := start(t, data, "CUTROOM_LOG_LEVEL=warn", fastBatches(t))
 			v.want(t, data, server)
 		})
 	}
+}
+
+// fastBatches is a setting without limits on calls per minute, which would delay the end of a
+// fixture's batch by minutes.
+func fastBatches(t *testing.T) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "tiers.yaml")
+	tiers := "default: {pending_jobs: 100, realtime_sessions: 5}\ndev: {realtime_sessions: 5}\n"
+	if err := os.WriteFile(name, []byte(tiers), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "CUTROOM_TIERS=" + name
 }
 
 // want fails unless all that the fixture has is there.
@@ -325,7 +337,7 @@ func TestNewerVersion(t *testing.T) {
 			t.Fatalf("cutroom %v: %+v, %v", args, ended, err)
 		}
 	}
-	restored := start(t, into, "CUTROOM_LOG_LEVEL=warn")
+	restored := start(t, into, "CUTROOM_LOG_LEVEL=warn", fastBatches(t))
 	v.want(t, into, restored)
 	restored.Kill()
 

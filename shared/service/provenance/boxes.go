@@ -18,7 +18,7 @@ var errBoxes = errors.New("it has too many boxes")
 // checkBoxes counts the boxes of a file of the ISO base media file format, as the library
 // does. Other files have none.
 //
-// Errors: errBoxes; those of reading.
+// Errors: errBoxes; errors of reading.
 func checkBoxes(file *os.File) error {
 	info, err := file.Stat()
 	if err != nil {

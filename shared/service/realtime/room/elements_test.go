@@ -50,7 +50,7 @@ func TestCheapDescriptions(t *testing.T) {
 }
 
 // A packet of reports takes at most 20 times as much memory as it has bytes, whatever its
-// kind, until somebody has read or dropped it.
+// kind, until it has been read or dropped.
 func TestCheapReports(t *testing.T) {
 	const size = 1200
 	reports := map[string][]byte{}
@@ -68,7 +68,7 @@ func TestCheapReports(t *testing.T) {
 			reports[fmt.Sprintf("empty ones of %d/%d", kind, format)] = small
 		}
 	}
-	// One that tells of 8,000 packets that came, by one run.
+	// One run says that 8,000 packets arrived.
 	reports["a run"] = []byte{
 		128 | tellsTime, aboutTransport, 0, 5, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 31, 64, 0, 0, 0, 0, 0x3f, 255, 0, 0,
 	}

@@ -1,10 +1,10 @@
-// Package addressspace ends a server that cannot reserve enough address space, with one line
+// Package ulimit ends a server that cannot reserve enough address space, with one line
 // that names the limit. Below about 2 GiB the Go runtime would end it with a stack trace before
 // main, while it initializes other packages.
 //
 // It imports few packages of the standard library only, so Go initializes it before packages
 // whose paths begin with a host.
-package addressspace
+package ulimit
 
 import (
 	"os"
