@@ -113,12 +113,12 @@ func (s *Files) PendingUpload(ctx context.Context, id string) (file.File, error)
 func (s *Files) Finalize(ctx context.Context, f file.File, now time.Time) error {
 	return s.db.write(ctx, "publish a file", func(ctx context.Context, tx *transaction) error {
 		promise, err := scanFile(tx.QueryRowContext(ctx, pendingByID, f.ID))
-		if err != nil || !promise.Pending {
+		if err != nil {
 			return err
 		}
 		held, err := release(ctx, tx, f.Room)
-		if err != nil {
-			return err
+		if err != nil || !promise.Pending {
+			return err // another upload of the same bytes was first
 		}
 		need := promise.Size - promise.Counts() - held
 		if _, err := s.makeRoom(ctx, tx, promise.Account, need, promise.Upload.Limit, now); err != nil {
