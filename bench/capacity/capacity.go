@@ -1,5 +1,5 @@
-// Package capacity is what DynamoDB counts a call by (DynamoDB Developer Guide, "DynamoDB
-// item sizes and formats"): the counts of cost and the simulation of scale share it.
+// Package capacity computes the units that DynamoDB counts for a call (DynamoDB Developer
+// Guide, "DynamoDB item sizes and formats").
 package capacity
 
 import (
