@@ -13,7 +13,7 @@ import (
 // seconds. A fragmented video of an hour has about as many.
 const maxBoxes = 20_000
 
-var errBoxes = errors.New("it has too many boxes")
+var errBoxes = errors.New("it has too many boxes or values")
 
 // checkBoxes counts the boxes of a file of the ISO base media file format, as the library
 // does. Other files have none.

@@ -12,6 +12,7 @@ import (
 	"cutroom/shared/domain/media"
 	"cutroom/shared/domain/media/sniff"
 	"cutroom/shared/domain/origin"
+	"cutroom/shared/platform/boundedjson"
 	"cutroom/shared/platform/c2pa"
 )
 
@@ -37,6 +38,10 @@ func Inspect(ctx context.Context, library *c2pa.Library, file *os.File, anchors 
 	}
 	return parseReport(text)
 }
+
+// maxValues limits the values in a report of the library. A file with 100 ingredients has
+// about 20,000.
+const maxValues = 200_000
 
 // told is what c2pa-rs reports.
 type told struct {
@@ -113,7 +118,11 @@ const maxDepth, maxParts, maxTold, maxFound, maxText = 8, 64, 2048, 4, 512
 
 func parseReport(text []byte) (origin.Report, error) {
 	var all told
-	if err := json.Unmarshal(text, &all); err != nil {
+	err := boundedjson.Unmarshal(text, maxValues, &all)
+	if _, tooMany := errors.AsType[*boundedjson.LimitError](err); tooMany {
+		return origin.Report{}, errBoxes
+	}
+	if err != nil {
 		return origin.Report{}, fmt.Errorf("the library's report: %w", err)
 	}
 	r := origin.Report{State: origin.Invalid}

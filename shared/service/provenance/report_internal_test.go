@@ -2,6 +2,7 @@ package provenance
 
 import (
 	"encoding/json"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -59,5 +60,13 @@ func TestReportOfInputsThatDidNotHold(t *testing.T) {
 	want := []string{"assertion.dataHash.mismatch: ", "signingCredential.expired: expired", "", ""}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("the problems are %q, want %q: %v", got, want, err)
+	}
+}
+
+// A report with millions of values is refused before it is decoded.
+func TestReportWithTooManyValues(t *testing.T) {
+	text := `{"manifests": {"one": {"assertions": [` + strings.Repeat("{},", maxValues) + `{}]}}}`
+	if _, err := parseReport([]byte(text)); !errors.Is(err, errBoxes) {
+		t.Errorf("it was read: %v", err)
 	}
 }
