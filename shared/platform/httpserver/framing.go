@@ -7,19 +7,17 @@ import (
 )
 
 // errFraming is a request whose end two readers may see in different places (RFC 9112,
-// sections 6.1 and 11.2), or whose header has more than maxFields fields. net/http answers with 400 and closes the connection when a read
-// fails with it.
+// sections 6.1 and 11.2), or whose header has more than maxFields fields, or that has a length or
+// the extension of a chunk of more than maxKeptLine bytes. net/http answers with 400 and closes the connection when a read fails
+// with it.
 var errFraming = errors.New("httpserver: the end of a request is ambiguous")
-
-// maxFieldLine bounds what is kept of a line that arrives in several reads, in bytes.
-// net/http refuses a longer header.
-const maxFieldLine = maxHeaderBytes + 8<<10
 
 // maxFields is how many fields a header may have. net/http takes 25 times the length of
 // a header of very short ones.
 const maxFields = 500
 
-// maxKeptLine bounds the memory that is kept for such lines between them, in bytes.
+// maxKeptLine is how many bytes of a line are kept that arrives in several reads. What follows
+// does not matter to any line but a start line, of which the end is kept.
 const maxKeptLine = 1 << 10
 
 // The parts of a stream of requests.
@@ -71,19 +69,19 @@ func (f *framing) follow(read []byte) (int, error) {
 		}
 		end := bytes.IndexByte(read[at:], '\n')
 		if end < 0 {
-			f.keep(read[at:])
+			if f.keep(read[at:]) {
+				return at, errFraming
+			}
 			return len(read), nil
 		}
 		line := read[at : at+end]
+		fault := false
 		if len(f.line) > 0 {
-			f.keep(line)
+			fault = f.keep(line)
 			line = f.line
 		}
-		fault := f.take(bytes.TrimSuffix(line, []byte("\r")))
-		if f.line = f.line[:0]; cap(f.line) > maxKeptLine {
-			f.line = nil
-		}
-		if fault {
+		fault = fault || f.take(bytes.TrimSuffix(line, []byte("\r")))
+		if f.line = f.line[:0]; fault {
 			return at, errFraming
 		}
 		at += end + 1
@@ -91,13 +89,36 @@ func (f *framing) follow(read []byte) (int, error) {
 	return len(read), nil
 }
 
-// keep stores the beginning of a line.
-func (f *framing) keep(text []byte) {
-	if len(f.line)+len(text) > maxFieldLine {
-		f.part = lost
-		return
+// keep stores as much of a line's beginning as matters, and reports whether the line is faulty.
+func (f *framing) keep(text []byte) (fault bool) {
+	const version = len(" HTTP/1.0\r")
+	more := len(f.line) + len(text) - maxKeptLine
+	if more <= 0 {
+		f.line = append(f.line, text...)
+		return false
 	}
-	f.line = append(f.line, text...)
+	switch f.part {
+	case startLine:
+		// Only the version matters, and that there is a line.
+		if len(text) < version {
+			text = append(f.line[max(0, len(f.line)-version):len(f.line):len(f.line)], text...)
+		}
+		f.line = append(f.line[:0], text[len(text)-version:]...)
+		return false
+	case chunkSize:
+		return true
+	}
+	f.line = append(f.line, text[:len(text)-more]...)
+	if f.part != fieldLine {
+		return false
+	}
+	colon := bytes.IndexByte(f.line, ':')
+	if colon < 0 {
+		f.line[len(f.line)-1] = ':' // take needs one; so long a name is neither of these
+		return false
+	}
+	name := f.line[:colon]
+	return isField(name, "Content-Length") || isField(name, "Transfer-Encoding")
 }
 
 // endBody continues after a body, or after the bytes of a chunk.

@@ -143,7 +143,7 @@ func New(c Config) *Server {
 // Serve accepts connections until Shutdown, and then returns nil. It closes the listener.
 // A request whose end is ambiguous is answered with 400, and its connection closed.
 func (s *Server) Serve(l net.Listener) error {
-	if err := s.http.Serve(watchedListener{l, s.newRequestID}); !errors.Is(err, http.ErrServerClosed) {
+	if err := s.http.Serve(watchedListener{l, s.newRequestID, newConnections()}); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
 	return nil

@@ -2,10 +2,12 @@ package httpserver
 
 import (
 	"bytes"
+	"container/list"
 	"context"
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -25,14 +27,26 @@ const (
 type watchedListener struct {
 	net.Listener
 	newRequestID func() string
+	connections  *connections
 }
 
+// Accept returns the next connection that the limits admit.
 func (l watchedListener) Accept() (net.Conn, error) {
-	conn, err := l.Listener.Accept()
-	if tcp, ok := conn.(*net.TCPConn); ok && err == nil {
-		return &watchedConn{TCPConn: tcp, newRequestID: l.newRequestID}, nil
+	for {
+		conn, err := l.Listener.Accept()
+		tcp, ok := conn.(*net.TCPConn)
+		if err != nil || !ok {
+			return conn, err
+		}
+		watched := &watchedConn{TCPConn: tcp, newRequestID: l.newRequestID, connections: l.connections}
+		if address, ok := tcp.RemoteAddr().(*net.TCPAddr); ok {
+			watched.network = networkOf(address.AddrPort().Addr())
+		}
+		if l.connections.admit(watched) {
+			return watched, nil
+		}
+		tcp.Close()
 	}
-	return conn, err
 }
 
 // watchedConn is a connection whose faulty requests are refused. One goroutine at a time
@@ -40,8 +54,13 @@ func (l watchedListener) Accept() (net.Conn, error) {
 type watchedConn struct {
 	*net.TCPConn
 	newRequestID func() string
-	framing      framing
-	fault        error
+	// network, idle and forgotten belong to connections.
+	connections *connections
+	network     netip.Prefix
+	idle        *list.Element
+	forgotten   bool
+	framing     framing
+	fault       error
 	// refused is set once net/http has answered without asking a handler, just before it
 	// closes the connection.
 	refused atomic.Bool
@@ -108,6 +127,7 @@ func (c *watchedConn) WriteTo(w io.Writer) (int64, error) {
 // the client loses the part of the answer that it has not read yet. So Close first sends
 // the end of the answer and drops what arrives.
 func (c *watchedConn) Close() error {
+	c.connections.closed(c)
 	if c.refused.Load() {
 		_ = c.CloseWrite() // fails if the client is gone
 		_ = c.SetReadDeadline(time.Now().Add(lingerTime))
@@ -139,6 +159,9 @@ func followState(conn net.Conn, state http.ConnState) {
 	case !ok:
 	case state == http.StateIdle:
 		watched.answering.Store(false)
+		watched.connections.note(watched, true)
+	case state == http.StateActive:
+		watched.connections.note(watched, false)
 	case state == http.StateHijacked:
 		watched.upgraded.Store(true)
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 // maxJSON is the size limit of a JSON body, in bytes.
-const maxJSON = 1 << 20
+const maxJSON = 256 << 10
 
 // maxJSONValues is how many values and names of members a JSON body may have.
 const maxJSONValues = 10_000

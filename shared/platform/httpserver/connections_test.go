@@ -1,0 +1,91 @@
+package httpserver_test
+
+import (
+	"bufio"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"cutroom/shared/platform/httpserver"
+	"cutroom/shared/testkit/alloctest"
+	"cutroom/shared/testkit/patience"
+)
+
+// perAddress is how many connections one address may have.
+const perAddress = 1024
+
+// dialFrom connects to a server from a loopback address.
+func dialFrom(t *testing.T, from, to string) net.Conn {
+	t.Helper()
+	conn, err := (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}, Timeout: patience.Max}).DialContext(
+		t.Context(), "tcp", to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { conn.Close() })
+	if err := conn.SetDeadline(time.Now().Add(patience.Max)); err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+// asks sends a request and reports whether it is answered.
+func asks(t *testing.T, conn net.Conn) bool {
+	t.Helper()
+	if _, err := io.WriteString(conn, "GET / HTTP/1.1\r\nHost: a\r\n\r\n"); err != nil {
+		return false
+	}
+	answer, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		return false
+	}
+	_, err = io.Copy(io.Discard, answer.Body)
+	return err == nil && answer.StatusCode == http.StatusOK
+}
+
+// A new connection takes the place of the longest idle one of its address, and other
+// addresses keep theirs.
+func TestNewConnectionReplacesAnIdleOne(t *testing.T) {
+	address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})})
+	other := dialFrom(t, "127.0.0.2", address)
+	if !asks(t, other) {
+		t.Fatal("the other address is not served")
+	}
+	first := dialFrom(t, "127.0.0.1", address)
+	if !asks(t, first) {
+		t.Fatal("the first connection is not served")
+	}
+	for i := range perAddress {
+		if !asks(t, dialFrom(t, "127.0.0.1", address)) {
+			t.Fatalf("connection %d is not served", i+2)
+		}
+	}
+	if n, err := first.Read(make([]byte, 1)); err != io.EOF {
+		t.Errorf("the longest idle connection reads %d bytes, %v; want its end", n, err)
+	}
+	if !asks(t, other) {
+		t.Error("the other address has lost its connection")
+	}
+}
+
+// Unfinished requests of one address neither keep others out nor take more memory than they
+// have bytes, but for a small factor.
+func TestUnfinishedHeadersLeaveOthersTheirPlace(t *testing.T) {
+	address, _ := start(t, httpserver.Config{Handler: http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})})
+	head := "GET / HTTP/1.1\r\nHost: a\r\nX-A: " + strings.Repeat("a", 60_000)
+	took := alloctest.Of(func() {
+		for range perAddress + 10 {
+			conn := dialFrom(t, "127.0.0.1", address)
+			_, _ = io.WriteString(conn, head) // the last ones are closed
+		}
+		if !asks(t, dialFrom(t, "127.0.0.2", address)) {
+			t.Error("another address is not served")
+		}
+	})
+	if most := 6 * len(head) * (perAddress + 10); took > most {
+		t.Errorf("the connections took %d bytes, more than %d", took, most)
+	}
+}
