@@ -31,6 +31,8 @@ func (d *disk) Delete(_ context.Context, name string) error {
 	return nil
 }
 
+func (d *disk) Head(context.Context, string) (blob.Info, error) { return blob.Info{}, nil }
+
 func (d *disk) SetAside(context.Context, string, time.Time) (int, error) { return 0, nil }
 
 func (d *disk) Children(context.Context, string) iter.Seq2[blob.Entry, error] {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"cutroom/shared/domain/blob"
+	"cutroom/shared/domain/fault"
 )
 
 // Sweeper does on one machine what a store's TTL and its stream do in AWS: it
@@ -19,6 +20,7 @@ type Sweeper struct {
 	Blobs interface {
 		Blobs
 		blob.Shelf
+		Head(ctx context.Context, name string) (blob.Info, error)
 	}
 	Now func() time.Time
 	// Settled reports whether the clock can be trusted to tell what is old; nothing
@@ -81,8 +83,8 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 }
 
 // SweepUnknown sets aside the blobs that no record has, mostly of uploads that a
-// crash cut off, and returns their number. Thumbnails of files that no record has are
-// deleted, because they can be made again (see blob.SetAsideUnknown).
+// crash cut off, and returns their number (see blob.SetAsideUnknown). Then it deletes the
+// thumbnails of files that have no bytes.
 func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
 	blobs, err = blob.SetAsideUnknown(ctx, s.Blobs, "files", s.Now, s.Store.KnownBlob)
 	if err != nil {
@@ -91,14 +93,14 @@ func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
 	return blobs, s.sweepThumbnails(ctx)
 }
 
-// sweepThumbnails deletes the thumbnails of files that no record has.
+// sweepThumbnails deletes the thumbnails of files that have no bytes.
 func (s *Sweeper) sweepThumbnails(ctx context.Context) error {
 	for entry, err := range s.Blobs.Children(ctx, thumbnailPrefix) {
 		if err != nil {
 			return fmt.Errorf("list the files' thumbnails: %w", err)
 		}
-		known, err := s.Store.KnownBlob(ctx, filePrefix+path.Base(entry.Name))
-		if err == nil && !known {
+		_, err := s.Blobs.Head(ctx, filePrefix+path.Base(entry.Name))
+		if fault.Is(err, fault.NotFound) {
 			err = s.Blobs.Delete(ctx, entry.Name)
 		}
 		if err != nil {

@@ -119,11 +119,15 @@ func TestAThumbnailThatCannotBe(t *testing.T) {
 	}
 }
 
-// A start deletes the thumbnails of files that no record has, and keeps the others.
-func TestAStartDeletesThumbnailsOfUnknownFiles(t *testing.T) {
+// A start deletes the thumbnails of files that have no record, or no bytes because a crash
+// cut off their deletion. It keeps the others.
+func TestAStartDeletesThumbnailsWithoutAFile(t *testing.T) {
 	w := newWorld(t)
 	blobs := w.onDisk(t)
 	f := w.pictured(t, blobs)
+	if err := blobs.Delete(t.Context(), w.pictured(t, blobs).Blob); err != nil {
+		t.Fatal(err)
+	}
 	for _, name := range []string{"thumbnails/file_gone", "thumbnails/file_gone.signed"} {
 		if _, err := blobs.Put(t.Context(), name, strings.NewReader("small")); err != nil {
 			t.Fatal(err)
