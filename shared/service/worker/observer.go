@@ -37,7 +37,7 @@ const (
 	Failed Outcome = "failed"
 	// Repeated runs failed too, but their jobs run again.
 	Repeated Outcome = "repeated"
-	// HandedBack runs were released by a drain.
+	// HandedBack runs were released by a drain or in a shortage of the machine.
 	HandedBack Outcome = "handed_back"
 	// Lost runs found at their end that the job belonged to another worker or
 	// had ended.

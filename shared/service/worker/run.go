@@ -101,6 +101,10 @@ func (l *lane) run(lease *lease, j job.Job, slot slot) Outcome {
 		lease.logger.Info("run handed back")
 		l.release(lease, j.Nonce, 0)
 		ended.Outcome = HandedBack
+	case ended.Stages[stageStore] == 0 && fault.IsShortage(err):
+		lease.logger.Warn("run handed back because the machine is short of resources", "error", err)
+		l.release(lease, j.Nonce, troublePause)
+		ended.Outcome = HandedBack
 	default:
 		ended.Outcome, ended.Code = l.failOrRepeat(lease, j, err)
 	}

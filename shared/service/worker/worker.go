@@ -124,7 +124,8 @@ const (
 	// deadlineSlack is how long before its job's deadline a run is stopped, so
 	// that its end is recorded in time.
 	deadlineSlack = 3 * time.Second
-	// troublePause is how long a lane waits after its queue failed.
+	// troublePause is how long a lane waits after its queue failed, and how long a job
+	// waits that was handed back because of trouble.
 	troublePause = time.Second
 )
 

@@ -15,6 +15,8 @@ import (
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -515,4 +517,39 @@ func TestAFullDiskFailsTheJobAndNotTheWorker(t *testing.T) {
 	if j := s.awaitEnd(s.submit("another", 0)); j.Status != job.Completed {
 		t.Errorf("got %+v", j)
 	}
+}
+
+// short is a blob store whose blobs cannot be opened at first, for lack of file descriptors.
+type short struct {
+	blob.Store
+	failures *atomic.Int64
+}
+
+func (s short) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
+	if s.failures.Add(-1) >= 0 {
+		return nil, &os.PathError{Op: "open", Path: name, Err: syscall.EMFILE}
+	}
+	return s.Store.Open(ctx, name, offset, length)
+}
+
+// A run that could not begin for lack of file descriptors does not count. The job runs when
+// there are some again.
+func TestAShortageCostsNoRun(t *testing.T) {
+	t.Parallel()
+	s := newFixture(t)
+	id := s.submit("clip", 0)
+	var reading, editing atomic.Int64
+	reading.Store(job.MaxRuns)
+	editing.Store(1)
+	stop := s.start(func(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
+		if editing.Add(-1) >= 0 {
+			return fmt.Errorf("start ffmpeg: %w", os.NewSyscallError("pipe2", syscall.EMFILE))
+		}
+		return succeed(ctx, spec, progress)
+	}, func(c *worker.Config) { c.Blobs = short{s.blobs, &reading} })
+	j := s.awaitEnd(id)
+	if j.Status != job.Completed || j.Runs != 1 {
+		t.Errorf("got %s after %d runs, %+v", j.Status, j.Runs, j.Failure)
+	}
+	s.wantClean(stop)
 }
