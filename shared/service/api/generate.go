@@ -150,15 +150,28 @@ func (s *service) await(ctx context.Context, accepted job.Job, m *catalog.Model,
 	return j, err
 }
 
-// cancel ends a job for the reason, and returns the job as it ended: it may have
-// completed first.
+// cancel ends a job for the reason and deletes its inputs. It returns the job as it ended: it
+// may have completed first.
 func (s *service) cancel(ctx context.Context, accepted job.Job, reason job.Failure) (job.Job, error) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
 	defer stop()
-	if err := s.Jobs.Cancel(ctx, accepted.ID, reason); err != nil && !fault.Is(err, fault.Conflict) {
+	switch err := s.Jobs.Cancel(ctx, accepted.ID, reason); {
+	case err == nil:
+		s.deleteInputs(ctx, accepted)
+	case !fault.Is(err, fault.Conflict):
 		return job.Job{}, err
 	}
 	return s.Jobs.Get(ctx, accepted.Account, accepted.ID)
+}
+
+// deleteInputs deletes the inputs of a job that has ended. If it fails, a later sweep deletes
+// them.
+func (s *service) deleteInputs(ctx context.Context, j job.Job) {
+	for _, input := range j.Request.Inputs {
+		if err := s.Blobs.Delete(ctx, input.Blob); err != nil {
+			s.Logger.WarnContext(ctx, "delete an input of a cancelled job", "job", j.ID, "error", err)
+		}
+	}
 }
 
 // failureOf returns the error for a caller who waited for a job that failed. An

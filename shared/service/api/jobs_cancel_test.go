@@ -174,3 +174,17 @@ func TestAnEndedJobIsNotCancelled(t *testing.T) {
 		}
 	}
 }
+
+// A cancelled job leaves no inputs on the disk, even before the next sweep.
+func TestInputsOfACancelledJobAreDeletedAtOnce(t *testing.T) {
+	w := newWorld(t, setup{})
+	id := w.accepted(w.post("gen-2.5", studio, upload("data", clip(t))))
+	input := job.InputBlob(id, "data")
+	if _, err := w.blobs.Head(t.Context(), input); err != nil {
+		t.Fatal(err)
+	}
+	w.wantCancelled(w.cancel(id, studio))
+	if _, err := w.blobs.Head(t.Context(), input); !fault.Is(err, fault.NotFound) {
+		t.Errorf("the input is left: %v", err)
+	}
+}
