@@ -89,10 +89,14 @@ func checkRoot(root string) error {
 				return err
 			}
 		case child.Name() == arrivals, child.Name() == aside, child.Name() == markFile && !child.Type().IsRegular():
-			return fmt.Errorf("%s is not what the server has made: move it away", path)
+			return notMade(path)
 		}
 	}
 	return nil
+}
+
+func notMade(path string) error {
+	return fmt.Errorf("%s is not what the server has made: move it away", path)
 }
 
 // sameDisk returns an error if a folder of the root is a mount, into which no file can be

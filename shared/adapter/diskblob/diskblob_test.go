@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"cutroom/shared/adapter/diskblob"
 	"cutroom/shared/domain/blob/blobtest"
@@ -79,6 +80,28 @@ func TestPipe(t *testing.T) {
 	}
 	if _, err := store.Open(t.Context(), "pipe", 0, -1); !fault.Is(err, fault.NotFound) {
 		t.Errorf("it was opened: %v", err)
+	}
+}
+
+// A pipe in the place of the mark is refused, and the program does not wait for it.
+func TestPipeForMark(t *testing.T) {
+	root := t.TempDir()
+	path := filepath.Join(root, ".mark")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan error, 1)
+	go func() {
+		_, err := diskblob.ReadMark(root)
+		read <- err
+	}()
+	select {
+	case err := <-read:
+		if err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("got %v, want an error that names %s", err, path)
+		}
+	case <-time.After(time.Minute):
+		t.Error("it waits for the pipe")
 	}
 }
 

@@ -19,8 +19,18 @@ const markForm = "cutroom %s %020d\n"
 
 // ReadMark returns the mark of a root, zero if there is none that can be read. The
 // root need not be open.
+//
+// Errors: the mark is not a regular file. To read a pipe would never end.
 func ReadMark(root string) (integrity.Mark, error) {
-	content, err := os.ReadFile(filepath.Join(root, markFile))
+	path := filepath.Join(root, markFile)
+	var content []byte
+	info, err := os.Lstat(path)
+	switch {
+	case err == nil && !info.Mode().IsRegular():
+		err = notMade(path)
+	case err == nil:
+		content, err = os.ReadFile(path)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return integrity.Mark{}, nil
 	}
