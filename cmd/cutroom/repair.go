@@ -77,7 +77,10 @@ func (r *repair) run(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	return errors.Join(r.unknown(ctx, s), s.close())
+	if err = s.records.Files().RecountStorage(ctx); err == nil {
+		err = r.unknown(ctx, s)
+	}
+	return errors.Join(err, s.close())
 }
 
 // database repairs the database so that a server starts with it.

@@ -3,6 +3,7 @@ package main_test
 import (
 	"bytes"
 	"crypto/md5"
+	"database/sql"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -299,6 +300,37 @@ func TestUnknownFilesAreAdoptedOrDropped(t *testing.T) {
 	have := v.bytes()
 	if !have["two"] || have["three"] {
 		t.Errorf("what was left aside is there: %t; what was dropped: %t", have["two"], have["three"])
+	}
+}
+
+// A database that was saved in part may count more or fewer bytes of an account than its rows
+// have. A repair counts them again.
+func TestRepairCountsStorageAgain(t *testing.T) {
+	t.Parallel()
+	v := newVault(t, nil)
+	database, err := sql.Open("sqlite", v.path(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer database.Close()
+	_, err = database.ExecContext(t.Context(), `
+		insert into reservation (id, account, bytes, until) values ('one', 'other', 7, 0);
+		update storage set bytes = 1 << 40 where account = 'dev';
+		delete from storage where account = 'other';
+		insert into storage (account, bytes) values ('gone', 5)`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.doctor()
+	size := 0
+	for _, content := range v.content {
+		size += len(content)
+	}
+	var got string
+	err = database.QueryRowContext(t.Context(),
+		"select group_concat(account || ' ' || bytes, ', ' order by account) from storage").Scan(&got)
+	if want := fmt.Sprintf("dev %d, other 7", size); err != nil || got != want {
+		t.Errorf("storage has %q, %v; want %q", got, err, want)
 	}
 }
 

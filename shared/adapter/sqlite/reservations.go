@@ -80,6 +80,19 @@ func (s *Files) ReleaseAll(ctx context.Context) error {
 	})
 }
 
+// RecountStorage counts the bytes of all accounts again, from their files and reservations. A
+// database that was saved in part may have other counts.
+func (s *Files) RecountStorage(ctx context.Context) error {
+	return s.db.write(ctx, "count storage", func(ctx context.Context, tx *transaction) error {
+		if _, err := tx.ExecContext(ctx, "delete from storage"); err != nil {
+			return err
+		}
+		_, err := tx.ExecContext(ctx, `insert into storage (account, bytes) select account, sum(bytes) from (
+			select account, counts as bytes from file union all select account, bytes from reservation) group by account`)
+		return err
+	})
+}
+
 // makeRoom returns how many bytes the account may still store, after ending what is
 // over if necessary. A limit of 0 means none; then, and if nothing is needed, it
 // returns 0.
