@@ -187,6 +187,10 @@ func (s *server) openFolder(ctx context.Context, c *devCommand, machine machineC
 	if s.storage, err = openStorage(ctx, c.dataFlag, options); err != nil {
 		return err
 	}
+	// The first start has made the blobs.
+	if err := s.lock.lockEntries(c.Data); err != nil {
+		return err
+	}
 	// Absolute, because ffmpeg runs in other folders.
 	p.scratch, err = filepath.Abs(filepath.Join(c.Data, scratchName))
 	if err != nil {

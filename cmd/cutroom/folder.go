@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"syscall"
 )
 
 // An entry of the data folder is one of these.
@@ -52,6 +53,10 @@ func checkEntries(data string) error {
 			return fmt.Errorf("%s is a link, and the server would change the file that it leads to: remove the link", path)
 		case kind != anyFolder && !info.Mode().IsRegular():
 			return fmt.Errorf("%s is not a file: move it away", path)
+		}
+		// Another server may open the database by its other name, with another log.
+		if of, ok := info.Sys().(*syscall.Stat_t); ok && name == "cutroom.db" && of.Nlink > 1 {
+			return fmt.Errorf("%s has %d hard links: replace it by a copy of the file", path, of.Nlink)
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -15,8 +16,8 @@ import (
 type folderLock struct {
 	file *os.File
 	// folders are locked too: the folder itself, because people delete lock files that
-	// look left over, and the one for engines. Those on file systems that cannot lock
-	// folders are left out.
+	// look left over, and the folders of the database, the blobs and the engines, which may be
+	// elsewhere. Folders on file systems that cannot lock them are left out.
 	folders []*os.File
 }
 
@@ -44,19 +45,58 @@ func lockFolder(path string) (*folderLock, error) {
 		}
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
+	if err := l.lockEntries(path); err != nil {
+		l.release()
+		return nil, err
+	}
 	if err := file.Truncate(0); err == nil {
 		fmt.Fprintf(file, "%d", os.Getpid())
 	}
 	return l, nil
 }
 
-// lockFolderItself locks the folder if the file system can.
+// lockEntries locks the folders in which the database and the blobs really are, if they exist:
+// the data folders of two servers may have links to the same place.
+func (l *folderLock) lockEntries(path string) error {
+	for _, name := range []string{"cutroom.db", "blobs"} {
+		target, err := filepath.EvalSymlinks(filepath.Join(path, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil {
+			if name != "blobs" {
+				target = filepath.Dir(target)
+			}
+			err = l.lockFolderItself(target)
+		}
+		if errors.Is(err, unix.EWOULDBLOCK) {
+			return fmt.Errorf("%s: the folder %s is in use by another server: give each server another folder",
+				filepath.Join(path, name), target)
+		}
+		if err != nil {
+			return fmt.Errorf("lock %s: %w", filepath.Join(path, name), err)
+		}
+	}
+	return nil
+}
+
+// lockFolderItself locks the folder if the file system can. It does nothing if this lock already
+// has the folder.
 //
 // Errors: unix.EWOULDBLOCK if another process holds the lock.
 func (l *folderLock) lockFolderItself(path string) error {
 	folder, err := os.Open(path)
 	if err != nil {
 		return err
+	}
+	info, err := folder.Stat()
+	if err != nil {
+		return errors.Join(err, folder.Close())
+	}
+	for _, locked := range l.folders {
+		if other, err := locked.Stat(); err == nil && os.SameFile(info, other) {
+			return folder.Close()
+		}
 	}
 	switch err := lockFile(folder); {
 	case err == nil:

@@ -435,3 +435,14 @@ func (v *vault) wipe() {
 		v.t.Fatal("the log is not empty")
 	}
 }
+
+// A server locks the blobs that it makes at its first start.
+func TestServerLocksItsNewBlobs(t *testing.T) {
+	t.Parallel()
+	first, second := t.TempDir(), t.TempDir()
+	start(t, first)
+	if err := os.Symlink(filepath.Join(first, "blobs"), filepath.Join(second, "blobs")); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, []string{"CUTROOM_DATA=" + second}, filepath.Join(first, "blobs"), "in use by another server")
+}
