@@ -13,6 +13,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -79,6 +81,15 @@ func (c *keysCreate) limits() (credential.Limits, error) {
 		limits.Routes = append(limits.Routes, credential.RouteGroup(name))
 	}
 	return limits, nil
+}
+
+// checkLabel returns an error unless a label is within the limits of the API. It may be empty.
+func checkLabel(label string) error {
+	if utf8.RuneCountInString(label) > credential.MaxLabel || strings.ContainsFunc(label, unicode.IsControl) {
+		return fmt.Errorf("label: invalid %.50q; want at most %d characters, without control characters", label,
+			credential.MaxLabel)
+	}
+	return nil
 }
 
 // routeGroups lists the groups of calls that a key may be limited to.
@@ -162,6 +173,9 @@ func (c *keysCreate) draw(now time.Time) (secret string, key credential.Key, err
 	expiresAt, err := parseExpiry(c.Expires, now)
 	if err != nil {
 		return "", key, err
+	}
+	if err := checkLabel(c.Label); err != nil {
+		return "", key, fmt.Errorf("--%w", err)
 	}
 	if secret, err = credential.NewSecret(rand.Reader); err != nil {
 		return "", key, err

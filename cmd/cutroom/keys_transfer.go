@@ -10,7 +10,9 @@ import (
 	"os"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
+	"unicode"
 
 	"cutroom/cmd/cutroom/command"
 	"cutroom/shared/domain/audit"
@@ -20,6 +22,9 @@ import (
 
 // maxExportedKey is the longest line that keys import reads, in bytes.
 const maxExportedKey = 1 << 20
+
+// maxExportedModel is the longest name of a model that a catalog may have, in bytes.
+const maxExportedModel = 128
 
 // exportedKey is a key as keys export prints it: one JSON object per line. It contains the
 // SHA-256 of the key in hex, not the key.
@@ -171,8 +176,14 @@ func parseExportedKey(line []byte) (key credential.Key, err error) {
 	if err := credential.CheckAccount(read.Account); err != nil {
 		return key, err
 	}
-	if len(read.Models) > credential.MaxKeyModels {
-		return key, fmt.Errorf("models: a key has at most %d", credential.MaxKeyModels)
+	if err := checkModelNames(read.Models); err != nil {
+		return key, err
+	}
+	if err := checkLabel(read.Label); err != nil {
+		return key, err
+	}
+	if read.CreatedAt.IsZero() {
+		return key, errors.New("created_at: missing; want a time such as 2027-01-31T12:00:00Z")
 	}
 	for _, name := range read.Routes {
 		if !slices.Contains(credential.RouteGroups(), name) {
@@ -184,4 +195,18 @@ func parseExportedKey(line []byte) (key credential.Key, err error) {
 		Admin: read.Admin, CreatedAt: read.CreatedAt.UTC(), ExpiresAt: read.ExpiresAt.UTC(),
 		Limits: credential.Limits{Models: read.Models, Routes: read.Routes},
 	}, nil
+}
+
+// checkModelNames checks the models of an exported key. They are not looked up, because the
+// server may have other models than this machine.
+func checkModelNames(names []string) error {
+	if len(names) > credential.MaxKeyModels {
+		return fmt.Errorf("models: a key has at most %d", credential.MaxKeyModels)
+	}
+	for _, name := range names {
+		if name == "" || len(name) > maxExportedModel || strings.ContainsFunc(name, unicode.IsControl) {
+			return fmt.Errorf("models: invalid name %.50q; want 1 to %d printable characters", name, maxExportedModel)
+		}
+	}
+	return nil
 }
