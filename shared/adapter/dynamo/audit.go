@@ -60,8 +60,6 @@ func (a *Audit) Entries(ctx context.Context, account string, query audit.Query) 
 }
 
 func (a *Audit) page(ctx context.Context, account, low, high string, limit int, start item) ([]item, item, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	got, err := a.client.Query(ctx, &dynamodb.QueryInput{
 		TableName: &a.table, ConsistentRead: aws.Bool(true), ScanIndexForward: aws.Bool(false),
 		Limit: aws.Int32(int32(limit)), ExclusiveStartKey: start, //nolint:gosec // a page has 100 entries at most

@@ -27,8 +27,6 @@ const (
 //
 // Errors: fault.Unavailable.
 func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string, limit int) (job.Backlog, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	var (
 		backlog job.Backlog
 		err     error
@@ -77,8 +75,6 @@ func (c openCount) in(queued job.Backlog) job.Backlog {
 func (s *Jobs) countOpen(
 	ctx context.Context, lane job.Lane, account string, limit openLimit, queued job.Backlog,
 ) (job.Backlog, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	sets, err := s.allOpen(ctx, account, limit)
 	if err != nil {
 		return job.Backlog{}, storeError("read the backlog", err)

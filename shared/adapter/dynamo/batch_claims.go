@@ -43,8 +43,6 @@ func (s *Batches) Standings(ctx context.Context) ([]batch.Standing, error) {
 //
 // Errors: fault.Unavailable.
 func (s *Batches) Claim(ctx context.Context, id, holder string, now, until time.Time) (claimed bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	_, err = s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: batchKey(id), UpdateExpression: aws.String("SET held_by = :holder, held_until = :until"),
 		ConditionExpression: aws.String(
@@ -61,8 +59,6 @@ func (s *Batches) Claim(ctx context.Context, id, holder string, now, until time.
 //
 // Errors: fault.Unavailable.
 func (s *Batches) Release(ctx context.Context, id, holder string, due time.Time, fruitless int) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: batchKey(id),
 		UpdateExpression:    aws.String("SET due_at = :due, fruitless = :fruitless REMOVE held_until"),

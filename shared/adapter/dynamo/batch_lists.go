@@ -89,16 +89,12 @@ func (s *Batches) parts(ctx context.Context, partition, from, to string, page in
 }
 
 func (s *Batches) query(ctx context.Context, input *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	return s.client.Query(ctx, input)
 }
 
 // records returns the items of the batches with the ids in their order. Those that are gone
 // are left out.
 func (s *Batches) records(ctx context.Context, ids []string) ([]item, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	known := make(map[string]item, len(ids))
 	for left := ids; len(left) > 0; left = left[min(itemsAtOnce, len(left)):] {
 		var keys []item
@@ -211,8 +207,6 @@ func (s *Batches) Cleared(ctx context.Context, id string) error {
 }
 
 func (s *Batches) remove(ctx context.Context, key item) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	_, err := s.client.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: &s.table, Key: key})
 	return err
 }

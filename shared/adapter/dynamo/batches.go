@@ -150,8 +150,6 @@ func (s *Batches) Get(ctx context.Context, account, id string) (batch.Batch, err
 //
 // Errors: fault.NotFound.
 func (s *Batches) get(ctx context.Context, id string) (b batch.Batch, cleared bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	got, err := s.client.GetItem(ctx,
 		&dynamodb.GetItemInput{TableName: &s.table, Key: batchKey(id), ConsistentRead: aws.Bool(true)})
 	if err != nil {

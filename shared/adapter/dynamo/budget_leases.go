@@ -12,8 +12,7 @@ import (
 	"cutroom/shared/domain/budget"
 )
 
-// shareTries is how often a write of a lease is tried that finds the lease or its counter
-// changed.
+// shareTries is how often a write of a lease is tried while others change the lease or its counter.
 const shareTries = 20
 
 // shareLease is a lease as it was read.
@@ -31,8 +30,8 @@ func readShareLease(i item) (shareLease, error) {
 	return l, r.err
 }
 
-// Take enlarges the share of a lease: one query, which tells what remains and DynamoDB's
-// time, and one transaction.
+// Take enlarges the share of a lease by one query, which returns the rest and DynamoDB's time, and
+// one transaction.
 //
 // Errors: fault.Conflict if the lease is over; fault.Unavailable.
 func (b *Budgets) Take(ctx context.Context, l budget.Lease, limit, least, most int64) (budget.Taken, error) {
@@ -41,22 +40,13 @@ func (b *Budgets) Take(ctx context.Context, l budget.Lease, limit, least, most i
 		if err != nil {
 			return budget.Taken{}, storeError("take a share", err)
 		}
-		room := max(limit-before.used, 0)
-		if before.any && room < max(least, most) {
-			continue // what was ended is not in the number
+		rest := max(limit-before.used, 0)
+		if before.ended && rest < max(least, most) {
+			continue // the number does not include what the ended leases returned
 		}
-		if room < least {
-			freed, err := b.freed(ctx, l.Counter, before)
-			if err != nil {
-				return budget.Taken{}, storeError("take a share", err)
-			}
-			if freed {
-				continue
-			}
-		}
-		more := min(room, max(least, most))
+		more := min(rest, max(least, most))
 		if more < least {
-			return budget.Taken{Share: l.Share, Remaining: room}, nil
+			return budget.Taken{Share: l.Share, Remaining: rest}, nil
 		}
 		now, _ := b.storeNow()
 		err = transact(ctx, b.client, []types.TransactWriteItem{
@@ -64,7 +54,7 @@ func (b *Budgets) Take(ctx context.Context, l budget.Lease, limit, least, most i
 		})
 		switch refusal := refused(err); {
 		case err == nil:
-			return budget.Taken{Share: l.Share + more, Remaining: room - more}, nil
+			return budget.Taken{Share: l.Share + more, Remaining: rest - more}, nil
 		case refusal == nil:
 			return budget.Taken{}, storeError("take a share", err)
 		case refusal.failed[1]:
@@ -72,9 +62,9 @@ func (b *Budgets) Take(ctx context.Context, l budget.Lease, limit, least, most i
 			if over || err != nil {
 				return budget.Taken{}, err
 			}
-			// An earlier write, whose answer was lost, took as much.
+			// An earlier write took as much, and its answer was lost.
 			if was.share >= l.Share+least {
-				return budget.Taken{Share: was.share, Remaining: room}, nil
+				return budget.Taken{Share: was.share, Remaining: rest}, nil
 			}
 			l.Share = was.share
 		}
@@ -82,8 +72,7 @@ func (b *Budgets) Take(ctx context.Context, l budget.Lease, limit, least, most i
 	return budget.Taken{}, busy(errors.New("a counter changes all the time"))
 }
 
-// foundLease returns the lease that a write has found with another share than it expected,
-// or reports that the lease is over.
+// foundLease returns the lease that a refused write found, or reports that the lease is over.
 func foundLease(found item, l budget.Lease) (was shareLease, over bool, err error) {
 	if len(found) == 0 {
 		return was, true, budget.ErrLeaseOver
@@ -112,19 +101,17 @@ func (b *Budgets) setLease(l budget.Lease, share, now int64) types.TransactWrite
 	}}
 }
 
-// Tell notes what was spent of a lease and what is in flight: one write.
+// Tell records how much of a lease was spent and how much is in flight, by one write.
 //
 // Errors: fault.Conflict if the lease is over; fault.Unavailable.
 func (b *Budgets) Tell(ctx context.Context, l budget.Lease) error {
 	now, known := b.storeNow()
 	if !known {
 		if _, err := b.query(ctx, counterID(l.Counter), usedPart); err != nil {
-			return storeError("tell of a share", err)
+			return storeError("record a share", err)
 		}
 		now, _ = b.storeNow()
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	told, err := b.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &b.table, Key: shareKey(l),
 		UpdateExpression: aws.String("SET spent = :spent, flight = :flight, renewed_at = :now"),
@@ -144,10 +131,10 @@ func (b *Budgets) Tell(ctx context.Context, l budget.Lease) error {
 	if err == nil {
 		b.hear(told.ResultMetadata)
 	}
-	return storeError("tell of a share", err)
+	return storeError("record a share", err)
 }
 
-// Return gives some of the share of a lease back to the counter: one transaction.
+// Return gives a part of a lease's share back to the counter, by one transaction.
 //
 // Errors: fault.Conflict if the lease is over; fault.Unavailable.
 func (b *Budgets) Return(ctx context.Context, l budget.Lease, amount int64) (share int64, err error) {
@@ -166,14 +153,14 @@ func (b *Budgets) Return(ctx context.Context, l budget.Lease, amount int64) (sha
 			return l.Share, err
 		}
 		if n > 0 && was.share == l.Share-n {
-			return was.share, nil // an earlier write did it, and its answer was lost
+			return was.share, nil // an earlier write did this, and its answer was lost
 		}
 		l.Share = was.share
 	}
 	return l.Share, busy(errors.New("a lease changes all the time"))
 }
 
-// End ends a lease: one read and one transaction.
+// End ends a lease by one read and one transaction.
 //
 // Errors: fault.Unavailable.
 func (b *Budgets) End(ctx context.Context, l budget.Lease) error {
@@ -182,7 +169,7 @@ func (b *Budgets) End(ctx context.Context, l budget.Lease) error {
 		if err != nil || len(items) == 0 {
 			return storeError("end a share", err)
 		}
-		// The lease may have more than its owner knows of, where an answer was lost.
+		// If an answer was lost, the lease has more than its owner knows.
 		found, err := readShareLease(items[0])
 		if err != nil {
 			return err
@@ -216,22 +203,18 @@ func (b *Budgets) endLease(ctx context.Context, c budget.Counter, l shareLease, 
 	return err == nil, err
 }
 
-// isSeen is the condition of a lease that was not changed since it was read.
+// isSeen is the condition that a lease has not changed since it was read.
 const isSeen = "taken = :share AND spent = :spent AND flight = :flight AND renewed_at = :renewed"
 
-// counted is a counter as it was read: what is used, and whether there were any leases on it
-// that had to be ended, so that it has changed since.
+// counted is a counter as it was read. ended says that leases on it had to be ended, so the number
+// has changed since.
 type counted struct {
-	used int64
-	any  bool
-	// parts is how many parts it has, and moves how often amounts were moved to them and
-	// back.
-	parts uint32
-	moves int64
+	used  int64
+	ended bool
 }
 
-// endDead reads a counter by one query, and ends the leases on it that are over by a
-// transaction each: what they have told as spent and in flight stays used.
+// endDead reads a counter by one query, and ends expired leases on it by one transaction each. What
+// their owners recorded as spent and in flight stays used.
 func (b *Budgets) endDead(ctx context.Context, c budget.Counter) (read counted, err error) {
 	items, err := b.query(ctx, counterID(c), "")
 	if err != nil {
@@ -241,26 +224,31 @@ func (b *Budgets) endDead(ctx context.Context, c budget.Counter) (read counted, 
 	for _, i := range items {
 		r := reader{item: i}
 		if r.text("part") == usedPart {
-			read.used, read.moves, read.parts = r.number("used"), r.number("moves"), partsOf(&r)
-		}
-		if r.err != nil {
-			return read, r.err
-		}
-	}
-	for _, i := range items {
-		l, err := readShareLease(i)
-		if part := (&reader{item: i}).text("part"); part == usedPart || err != nil {
+			if read.used = r.number("used"); r.err != nil {
+				return read, r.err
+			}
 			continue
 		}
-		if time.Duration(now-l.renewed)*time.Second < budget.EndAfter {
+		l, err := readShareLease(i)
+		if err != nil || time.Duration(now-l.renewed)*time.Second < budget.EndAfter {
 			continue
 		}
 		if _, err := b.endLease(ctx, c, l, isSeen); err != nil {
 			return read, err
 		}
-		read.any = true // or somebody else has ended or renewed it meanwhile
+		read.ended = true // or another process has ended or renewed it meanwhile
 	}
 	return read, nil
+}
+
+// usedOf returns what is used on a counter once all expired leases on it have ended.
+func (b *Budgets) usedOf(ctx context.Context, c budget.Counter) (int64, error) {
+	for {
+		read, err := b.endDead(ctx, c)
+		if err != nil || !read.ended {
+			return read.used, err
+		}
+	}
 }
 
 func shareKey(l budget.Lease) item {

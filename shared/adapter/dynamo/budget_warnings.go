@@ -18,12 +18,12 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// WarningPart is the part of the item of a warning that a receiver is told of. It is written
-// once, so that the stream of the table brings it once.
+// WarningPart is the part of the item of a warning that has a receiver. The item is written once, so
+// the stream of the table brings it once.
 const WarningPart = "warning"
 
-// Warn notes the warning that is due for a counter: two reads, and a transaction where one
-// is.
+// Warn records the warning that is due for a counter: two reads, and a transaction if a warning is
+// due.
 //
 // Errors: fault.Unavailable.
 func (b *Budgets) Warn(ctx context.Context, c budget.Counter, missed int64, at time.Time) (budget.Noted, error) {
@@ -43,14 +43,13 @@ func (b *Budgets) Warn(ctx context.Context, c budget.Counter, missed int64, at t
 			writes = append(writes, b.keepWarning(w))
 		}
 		if err := transact(ctx, b.client, writes); err == nil || refused(err) == nil {
-			return noted, storeError("note a warning", err)
+			return noted, storeError("record a warning", err)
 		}
 	}
 	return budget.Noted{}, busy(errors.New("a counter changes all the time"))
 }
 
-// findWarning returns the warning that is due for a counter, and the highest percentage that
-// is noted with it.
+// findWarning returns the warning that is due for a counter, and the highest recorded percentage.
 func (b *Budgets) findWarning(ctx context.Context, c budget.Counter, missed int64, at time.Time) (n budget.Noted, err error) {
 	counters, err := b.query(ctx, counterID(c), usedPart)
 	if err != nil || len(counters) == 0 {
@@ -67,21 +66,14 @@ func (b *Budgets) findWarning(ctx context.Context, c budget.Counter, missed int6
 	r := reader{item: counters[0]}
 	w := budget.Warning{State: budget.State{Budget: budgets[i], Window: c.Window, Used: r.number("used")}, At: at}
 	n.Percent = int(r.number("warned"))
-	if w.Percent = budget.Warnable(w.Used, w.Limit, missed); w.Percent > n.Percent && partsOf(&r) > 0 {
-		// What is left in the parts is not used.
-		if w.Used, err = b.usedOf(ctx, c); err != nil {
-			return n, err
-		}
-		w.Percent = budget.Warnable(w.Used, w.Limit, missed)
-	}
-	if w.Percent > n.Percent {
+	if w.Percent = budget.Warnable(w.Used, w.Limit, missed); w.Percent > n.Percent {
 		n = budget.Noted{Warning: w, Percent: w.Percent}
 	}
 	return n, r.err
 }
 
-// keepWarning returns the write of a warning that a receiver is told of. It is an update, as
-// not everybody who takes from budgets may put items into the table.
+// keepWarning returns the write of a warning that has a receiver. It is an update because some roles
+// that take from budgets may not put items into the table.
 func (b *Budgets) keepWarning(w budget.Warning) types.TransactWriteItem {
 	attributes := item{
 		"warning": text(w.EventID()), "account": text(w.Account), "budget_key": text(w.Key), "period": text(string(w.Period)),
@@ -95,21 +87,21 @@ func (b *Budgets) keepWarning(w budget.Warning) types.TransactWriteItem {
 		names["#"+name], values[":"+name] = name, value
 		set = append(set, "#"+name+" = :"+name)
 	}
-	slices.Sort(set) // so that a repetition is the same to the byte
+	slices.Sort(set) // a repetition must have the same bytes
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName: &b.table, Key: warningKey(w.EventID()), UpdateExpression: aws.String("SET " + strings.Join(set, ", ")),
 		ExpressionAttributeNames: names, ExpressionAttributeValues: values,
 	}}
 }
 
-// Warning returns a warning that was kept for a receiver, as Warnings does.
+// Warning returns a warning that has a receiver, see Warnings.Warning.
 //
 // Errors: fault.NotFound; fault.Unavailable.
 func (b *Budgets) Warning(ctx context.Context, id string) (budget.Warning, error) {
 	return NewWarnings(b.client, b.table).Warning(ctx, id)
 }
 
-// Warnings reads the warnings in the table of usage, for what tells their receivers.
+// Warnings reads the warnings in the table of usage, for the function that sends them.
 type Warnings struct {
 	client *dynamodb.Client
 	table  string
@@ -120,12 +112,10 @@ var _ webhook.Warnings = (*Warnings)(nil)
 // NewWarnings returns the warnings in the table.
 func NewWarnings(client *dynamodb.Client, table string) *Warnings { return &Warnings{client, table} }
 
-// Warning returns a warning that was kept for a receiver: one consistent read.
+// Warning returns a warning that has a receiver, by one consistent read.
 //
 // Errors: fault.NotFound; fault.Unavailable.
 func (w *Warnings) Warning(ctx context.Context, id string) (budget.Warning, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	found, err := w.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &w.table, Key: warningKey(id), ConsistentRead: aws.Bool(true),
 	})
@@ -152,8 +142,8 @@ func warningKey(id string) item {
 	return item{"id": text(warningsPrefix + id), "part": text(WarningPart)}
 }
 
-// NewWarning returns the first attempt to tell of a warning, from a new image of the stream
-// of the table of usage. It returns false for any other item.
+// NewWarning returns the first attempt to send a warning, from a new image of the stream of the
+// table of usage. It returns false for any other item.
 func NewWarning(image map[string]events.DynamoDBAttributeValue) (webhook.ScheduledAttempt, bool) {
 	text := textOf(image)
 	noted, there := image["noted_at"]

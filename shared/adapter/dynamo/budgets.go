@@ -21,28 +21,26 @@ import (
 
 // Budgets is a budget.Store in the table of usage.
 //
-// The budgets of an account are the items of one partition. Each counter has a partition of
-// its own, with an item of the number that is used and one for each lease, so that one query
-// reads both; one that many jobs take from has parts besides. Whatever moves that number and a lease is one transaction, in which the
-// number's condition keeps the limit and the lease's tells a repetition from another write.
-// A warning that somebody is told of has a partition of one item; the stream of the table
-// brings it to the function that tells.
+// The budgets of an account are the items of one partition. Each counter has its own partition, with
+// an item for the used number and an item for each lease, so one query reads both. One transaction
+// changes the number and a lease. The condition on the number keeps the limit. The condition on the
+// lease distinguishes a repetition from another write. A warning with a receiver has a partition of
+// one item, which the stream of the table brings to the function that sends it.
 type Budgets struct {
 	client  *dynamodb.Client
 	table   string
 	machine Machine
 	newID   func() string
-	spread  spread
 
 	mu sync.Mutex
-	// storeTime is the time of an answer of DynamoDB, in seconds since 1970, and heard
-	// when it came; it is 0 before the first.
+	// storeTime is the time in the last answer of DynamoDB, in seconds since 1970, 0 before the
+	// first answer. heard is the machine's time when the answer came.
 	storeTime int64
 	heard     time.Duration
 }
 
-// Machine is a clock that goes on while the process is stopped and that nobody sets (see
-// package boottime).
+// Machine is a clock that runs while the process is stopped and that cannot be set, see package
+// boottime.
 type Machine interface {
 	// Now returns the time since the machine's start.
 	Now() time.Duration
@@ -50,10 +48,10 @@ type Machine interface {
 
 var _ budget.Store = (*Budgets)(nil)
 
-// NewBudgets returns the budgets in the table. newID returns a unique text, by which a
-// write that is repeated after a lost answer is known.
+// NewBudgets returns the budgets in the table. newID returns a unique text that identifies a write
+// that is repeated after a lost answer.
 func NewBudgets(client *dynamodb.Client, table string, machine Machine, newID func() string) *Budgets {
-	return &Budgets{client: client, table: table, machine: machine, newID: newID, spread: usualSpread}
+	return &Budgets{client: client, table: table, machine: machine, newID: newID}
 }
 
 const (
@@ -64,8 +62,8 @@ const (
 	keptCounters = 400 * 24 * time.Hour
 )
 
-// Budgets returns the budgets of an account and of its keys, in the order of key, period
-// and unit: one consistent read.
+// Budgets returns the budgets of an account and of its keys in the order of key, period and unit, by
+// one consistent read.
 //
 // Errors: fault.Unavailable.
 func (b *Budgets) Budgets(ctx context.Context, account string) ([]budget.Budget, error) {
@@ -109,8 +107,8 @@ func budgetItem(one budget.Budget) item {
 	return i
 }
 
-// Set creates a budget, or replaces the one of its ID: a transaction with the entry in the
-// audit log, after a read of what was there.
+// Set creates a budget or replaces the budget with its ID: one read, and one transaction that
+// includes the entry in the audit log.
 //
 // Errors: fault.Unavailable.
 func (b *Budgets) Set(ctx context.Context, from audit.Origin, one budget.Budget) error {
@@ -121,7 +119,7 @@ func (b *Budgets) Set(ctx context.Context, from audit.Origin, one budget.Budget)
 	return storeError("set a budget", err)
 }
 
-// Delete deletes a budget, as Set sets one.
+// Delete deletes a budget with the same calls as Set.
 //
 // Errors: fault.NotFound; fault.Unavailable.
 func (b *Budgets) Delete(ctx context.Context, from audit.Origin, id budget.ID) error {
@@ -132,18 +130,18 @@ func (b *Budgets) Delete(ctx context.Context, from audit.Origin, id budget.ID) e
 	return storeError("delete a budget", err)
 }
 
-// condition holds while a budget is as it was read.
+// condition is true while a budget has not changed since it was read.
 type condition struct {
 	expression string
 	values     item
 }
 
-// change makes a budget what it is to be, nil for none, with the entry in the audit log and
-// other writes. It starts over if another call has changed the budget since it was read.
+// change writes a budget, nil to delete it, with its entry in the audit log. It starts again if
+// another call has changed the budget since it was read.
 //
-// Errors: fault.NotFound for a budget that is to be deleted and is not there.
+// Errors: fault.NotFound if the budget to delete does not exist.
 func (b *Budgets) change(ctx context.Context, from audit.Origin, id budget.ID, after *budget.Budget,
-	write func(unchanged condition) types.TransactWriteItem, others ...types.TransactWriteItem) error {
+	write func(unchanged condition) types.TransactWriteItem) error {
 	for try := 1; ; try++ {
 		all, err := b.Budgets(ctx, id.Account)
 		if err != nil {
@@ -169,16 +167,15 @@ func (b *Budgets) change(ctx context.Context, from audit.Origin, id budget.ID, a
 		if err != nil {
 			return err
 		}
-		err = transact(ctx, b.client, append([]types.TransactWriteItem{write(unchanged), note(b.table, entry)}, others...))
+		err = transact(ctx, b.client, []types.TransactWriteItem{write(unchanged), note(b.table, entry)})
 		if refused(err) == nil || try == ConflictTries {
 			return err
 		}
 	}
 }
 
-// Used returns what was settled and is reserved on counters: one consistent read of each,
-// one more of it and one of each of its parts where it has some, and a transaction for each
-// lease that is over.
+// Used returns what was settled and is reserved on counters: one consistent read of each, and a
+// transaction for each expired lease.
 //
 // Errors: fault.Unavailable.
 func (b *Budgets) Used(ctx context.Context, counters []budget.Counter) ([]int64, error) {
@@ -192,20 +189,27 @@ func (b *Budgets) Used(ctx context.Context, counters []budget.Counter) ([]int64,
 	return used, nil
 }
 
-// claimWrites returns the writes that take the holds of a job in the transaction that
-// accepts it, one for each claim in their order. If the condition of one is false
-// (refusal.failed), too little remains on that counter, or in that part of it: makeRoom then
-// says where to try, or refuses the job.
+// claimWrites returns the writes that take the holds of a job in the transaction that accepts it,
+// one for each claim in their order. If the condition of a write is false (refusal.failed), too
+// little remains on that counter: retake then decides.
 func (b *Budgets) claimWrites(claims []budget.Claim) []types.TransactWriteItem {
 	var writes []types.TransactWriteItem
 	for _, c := range claims {
-		if isPart(c.Counter) {
-			writes = append(writes, b.takePart(c))
-		} else {
-			writes = append(writes, b.takeUsed(c.Counter, c.Limit, c.Amount))
-		}
+		writes = append(writes, b.takeUsed(c.Counter, c.Limit, c.Amount))
 	}
 	return writes
+}
+
+// retake returns nil if a refused claim can be tried again, because expired leases have returned
+// enough.
+//
+// Errors: fault.Exhausted if too little remains.
+func (b *Budgets) retake(ctx context.Context, c budget.Claim, now time.Time) error {
+	used, err := b.usedOf(ctx, c.Counter)
+	if err == nil && c.Limit-used < c.Amount {
+		err = budget.UsedUp(c.Counter, now)
+	}
+	return err
 }
 
 // settleWrites returns the writes that end holds in the transaction that ends the job.
@@ -219,12 +223,12 @@ func (b *Budgets) settleWrites(settled []budget.Settlement) []types.TransactWrit
 	return writes
 }
 
-// takeUsed returns the write that takes an amount from a counter, which begins if there is
-// none, on the condition that so much remains of the limit.
+// takeUsed returns the write that takes an amount from a counter if the limit has that much left. A
+// missing counter starts at 0.
 func (b *Budgets) takeUsed(c budget.Counter, limit, amount int64) types.TransactWriteItem {
 	condition := "attribute_not_exists(used) OR used <= :room"
 	if amount > limit {
-		condition = "used <= :room" // which is below 0
+		condition = "used <= :room" // a negative number
 	}
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName: &b.table, Key: usedKey(c),
@@ -245,11 +249,8 @@ func (b *Budgets) returnUsed(c budget.Counter, amount int64) types.TransactWrite
 	}}
 }
 
-// query returns the items of a partition whose parts begin with a text, by consistent
-// reads.
+// query returns the items of a partition whose parts begin with a prefix, by consistent reads.
 func (b *Budgets) query(ctx context.Context, id, prefix string) ([]item, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	input := &dynamodb.QueryInput{
 		TableName: &b.table, ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("id = :id"),
 		ExpressionAttributeValues: item{":id": text(id)},
@@ -273,7 +274,7 @@ func (b *Budgets) query(ctx context.Context, id, prefix string) ([]item, error) 
 	}
 }
 
-// hear notes the time in an answer.
+// hear remembers the time in an answer.
 func (b *Budgets) hear(metadata smithy.Metadata) {
 	now, err := storeTime(metadata)
 	if err != nil {
@@ -284,8 +285,8 @@ func (b *Budgets) hear(metadata smithy.Metadata) {
 	b.storeTime, b.heard = now, b.machine.Now()
 }
 
-// storeNow returns DynamoDB's time by its last answer, in seconds since 1970. It is never
-// late: the answer was made before it was heard, and whole seconds are rounded down.
+// storeNow returns DynamoDB's time in seconds since 1970, from its last answer. It is never ahead:
+// the answer was made before it was heard, and DynamoDB rounds seconds down.
 func (b *Budgets) storeNow() (now int64, known bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -306,7 +307,7 @@ func counterID(c budget.Counter) string {
 
 func usedKey(c budget.Counter) item { return item{"id": text(counterID(c)), "part": text(usedPart)} }
 
-// counterEnd is the TTL of what belongs to a counter or a part of it.
+// counterEnd is the TTL of a counter and its leases.
 func counterEnd(c budget.Counter) types.AttributeValue {
-	return seconds(wholeWindow(c).Ends().Add(keptCounters))
+	return seconds(c.Window.Ends().Add(keptCounters))
 }

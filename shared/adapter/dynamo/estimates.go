@@ -34,8 +34,6 @@ func estimatesKey() item { return jobKey("engine", "estimates") }
 //
 // Errors: fault.Unavailable.
 func (e *Estimates) Estimates(ctx context.Context) (job.Estimates, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	found, err := e.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &e.table, Key: estimatesKey()})
 	if err != nil {
 		return nil, storeError("read estimates", err)
@@ -56,8 +54,6 @@ func (e *Estimates) Estimates(ctx context.Context) (job.Estimates, error) {
 //
 // Errors: fault.Unavailable.
 func (e *Estimates) PublishEstimates(ctx context.Context, estimates job.Estimates, now time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	update := &dynamodb.UpdateItemInput{
 		TableName: &e.table, Key: estimatesKey(), UpdateExpression: aws.String("REMOVE #body SET #ttl = :ttl"),
 		ExpressionAttributeNames:  named("body", "ttl"),

@@ -21,12 +21,6 @@ func (b *Budgets) Settle(ctx context.Context, settled ...budget.Settlement) erro
 	return transact(ctx, b.client, b.settleWrites(settled))
 }
 
-// Spread gives counters of all limits three parts, or five, to which little is moved at once.
-func (b *Budgets) Spread() *Budgets {
-	b.spread = spread{parts: 3, from: 1, manyParts: 5, manyFrom: 500, fewest: 1, most: 3, portion: 2}
-	return b
-}
-
 // BelievedFor is how long the result of a comparison with records is believed.
 const BelievedFor = believedFor
 
@@ -73,23 +67,5 @@ func (s *Files) SpreadAfter(delay time.Duration) *Files {
 // SpreadAbove makes the limit the highest of accounts that are not spread.
 func (s *Files) SpreadAbove(limit int64) *Files {
 	s.spread.above = limit
-	return s
-}
-
-// SpreadSoon gives accounts of all limits parts once they have some open slots.
-func (s *Sessions) SpreadSoon() *Sessions {
-	s.spread = slotSpread{above: 0, from: 1, each: 2, parts: 3, block: 2, full: mostSlots}
-	return s
-}
-
-// SpreadAbove makes the limit the highest of accounts that have no parts.
-func (s *Sessions) SpreadAbove(limit int) *Sessions {
-	s.spread.above = limit
-	return s
-}
-
-// FullAt makes parts full with room for so many slots.
-func (s *Sessions) FullAt(slots int64) *Sessions {
-	s.spread.full = slots
 	return s
 }

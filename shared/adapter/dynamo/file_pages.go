@@ -176,8 +176,6 @@ func (of *partitionPages) newest() string {
 }
 
 func (p *pages) read(ctx context.Context, of *partitionPages) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	got, err := p.files.client.Query(ctx, &dynamodb.QueryInput{
 		TableName: &p.files.table, ConsistentRead: aws.Bool(true), ScanIndexForward: aws.Bool(false),
 		Limit: aws.Int32(int32(min(of.size, longestPage))), ExclusiveStartKey: of.start,

@@ -322,8 +322,6 @@ func (s *Files) isAmple(ctx context.Context, account string, c tally) (bool, err
 
 // readSums reads the sums of a partition.
 func (s *Files) readSums(ctx context.Context, partition string) (storagePart, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	got, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &s.table, Key: fileKey(partition, storageItem), ConsistentRead: aws.Bool(true),
 	})
@@ -382,8 +380,6 @@ func (s *Files) raise(ctx context.Context, account string, sum int, own storageP
 
 // writeSums writes the sums of a partition, and returns them, or nil if the condition is false.
 func (s *Files) writeSums(ctx context.Context, partition, update, condition string, values item) (item, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	written, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: fileKey(partition, storageItem), UpdateExpression: &update,
 		ConditionExpression: &condition, ExpressionAttributeValues: values, ReturnValues: types.ReturnValueAllNew,

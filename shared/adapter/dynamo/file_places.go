@@ -83,8 +83,6 @@ func (s *Files) spreadNow(ctx context.Context, account string, limit int64) bool
 		from, _ := s.spreads.remembers(account)
 		return s.spreads.reached(from)
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	if s.results {
 		from, err := s.spreads.spreadFrom(ctx, account)
 		return err == nil && s.spreads.reached(from)
@@ -104,8 +102,6 @@ func (s *Files) ForResults() *Files {
 
 // everSpread reports whether something of an account may be in other partitions than the first.
 func (s *Files) everSpread(ctx context.Context, account string) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	from, err := s.spreads.spreadFrom(ctx, account)
 	return !from.IsZero(), err
 }
@@ -139,8 +135,6 @@ func (s *Files) search(ctx context.Context, account, key string, read func(parti
 //
 // Errors: fault.Unavailable.
 func (s *Files) SpreadFiles(ctx context.Context, account string, from time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	_, err := s.spreads.spread(ctx, account, from)
 	return storeError("spread the files of an account", err)
 }

@@ -162,8 +162,6 @@ func (s *Files) Release(ctx context.Context, r file.Reservation) error {
 func (s *Files) held(ctx context.Context, r file.Reservation) (holding, error) {
 	var bytes int64
 	at, _, err := s.search(ctx, r.Account, r.ID, func(partition string) (bool, error) {
-		ctx, cancel := context.WithTimeout(ctx, callTime)
-		defer cancel()
 		got, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
 			TableName: &s.table, Key: fileKey(partition, roomPrefix+r.ID), ConsistentRead: aws.Bool(true),
 		})

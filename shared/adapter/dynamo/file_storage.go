@@ -257,7 +257,7 @@ func (s *Files) freeEnded(ctx context.Context, account string, spread bool, now 
 	}
 	var freed atomic.Int64
 	all, ctx := errgroup.WithContext(ctx)
-	all.SetLimit(partsAtOnce)
+	all.SetLimit(writesAtOnce)
 	for _, p := range places {
 		all.Go(func() error {
 			n, err := s.freeEndedAt(ctx, p, now)
@@ -288,8 +288,6 @@ func (s *Files) freeEndedAt(ctx context.Context, p filePlace, now time.Time) (fr
 // ended reads a page of the index.
 func (s *Files) ended(ctx context.Context, partition string, now time.Time, start item) (entries []entry, next item,
 	err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	got, err := s.client.Query(ctx, &dynamodb.QueryInput{
 		TableName: &s.table, IndexName: aws.String(filesByEnd), Limit: aws.Int32(freeBatch), ExclusiveStartKey: start,
 		KeyConditionExpression:    aws.String("account = :account AND ends_at <= :now"),

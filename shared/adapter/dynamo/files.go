@@ -144,8 +144,6 @@ func (s *Files) own(ctx context.Context, account, id string, now time.Time) (fil
 //
 // Errors: fault.NotFound.
 func (s *Files) get(ctx context.Context, partition, id string) (fileRecord, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	got, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &s.table, Key: fileKey(partition, id), ConsistentRead: aws.Bool(true),
 	})

@@ -35,8 +35,6 @@ const fleetPart = "stamp"
 
 // Read implements fleet.Stamps by one consistent read.
 func (s *FleetStamps) Read(ctx context.Context) (fleet.Stamp, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	found, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &s.table, Key: fleetKey(), ConsistentRead: aws.Bool(true),
 	})
@@ -59,8 +57,6 @@ func (r *reader) fleet() job.Fleet {
 
 // Wake implements fleet.Stamps by one write.
 func (s *FleetStamps) Wake(ctx context.Context, at time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: fleetKey(),
 		UpdateExpression:          aws.String("SET #woken_at = :at"),
@@ -76,8 +72,6 @@ func (s *FleetStamps) Wake(ctx context.Context, at time.Time) error {
 
 // Saw implements fleet.Stamps by one write.
 func (s *FleetStamps) Saw(ctx context.Context, excessSince time.Time, seen job.Fleet) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	set := "SET #seen_at = :seen_at, #running = :running, #wanted = :wanted, #most = :most, #start_millis = :start_millis"
 	names := named("seen_at", "running", "wanted", "most", "start_millis", "excess_since", "wanted_since", "short_since")
 	values := item{

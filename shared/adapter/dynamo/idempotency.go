@@ -120,8 +120,6 @@ func (k *IdempotencyKeys) Withdraw(ctx context.Context, c idempotency.Claim) err
 //
 // Errors: fault.Unavailable.
 func (k *IdempotencyKeys) Known(ctx context.Context, account, key string, now time.Time) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	got, err := k.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &k.table, Key: claimKey(idempotency.Claim{Account: account, Key: key}), ConsistentRead: aws.Bool(true),
 	})
@@ -139,8 +137,6 @@ func (k *IdempotencyKeys) Known(ctx context.Context, account, key string, now ti
 // false, and nil if the write was made.
 func (k *IdempotencyKeys) update(ctx context.Context, c idempotency.Claim, write dynamodb.UpdateItemInput) (item,
 	error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	write.TableName, write.Key = &k.table, claimKey(c)
 	write.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
 	_, err := k.client.UpdateItem(ctx, &write)

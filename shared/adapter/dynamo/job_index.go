@@ -83,8 +83,6 @@ func (x *jobIndex) partitionOf(ctx context.Context, j job.Job, limit openLimit) 
 //
 // Errors: fault.Unavailable.
 func (s *Jobs) SpreadJobs(ctx context.Context, account string, from time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	_, err := s.index.spread(ctx, account, from)
 	return storeError("spread the jobs of an account", err)
 }
@@ -92,8 +90,6 @@ func (s *Jobs) SpreadJobs(ctx context.Context, account string, from time.Time) e
 // entries reads about so many entries of the index, below the id after, the highest id first;
 // more reports whether the index continues.
 func (s *Jobs) entries(ctx context.Context, account, after string, size int) (entries []job.Job, more bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	from, err := s.index.spreadFrom(ctx, account)
 	if err != nil {
 		return nil, false, err

@@ -87,8 +87,6 @@ func (s *Jobs) matching(ctx context.Context, ids []string, filter job.Filter, no
 	if len(ids) == 0 {
 		return nil, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	var keys []item
 	for _, id := range ids {
 		keys = append(keys, jobKey(id, RecordPart), jobKey(id, requestPart))

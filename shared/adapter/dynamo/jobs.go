@@ -134,13 +134,9 @@ func (s *Jobs) record(ctx context.Context, j *job.Job, most int, claims []budget
 	if at.spot, err = s.firstSpot(ctx, *j, limit); err != nil {
 		return 0, err
 	}
-	var taken []budget.Claim
-	if len(claims) > 0 {
-		taken = s.budgets.spreadClaims(j.ID, claims)
-	}
+	j.Holds = holdsOf(claims)
 	for {
-		j.Holds = holdsOf(taken)
-		writes, err := s.acceptance(*j, at, taken)
+		writes, err := s.acceptance(*j, at, claims)
 		if err != nil {
 			return 0, err
 		}
@@ -162,7 +158,7 @@ func (s *Jobs) record(ctx context.Context, j *job.Job, most int, claims []budget
 			if !refusal.failed[claimWrite+i] {
 				continue
 			}
-			if taken[i], err = s.budgets.makeRoom(ctx, c, taken[i], s.now()); err != nil {
+			if err := s.budgets.retake(ctx, c, s.now()); err != nil {
 				return 0, err
 			}
 		}
@@ -289,8 +285,6 @@ func (s *Jobs) withdraw(ctx context.Context, j job.Job, set int) error {
 //
 // Errors: fault.NotFound; fault.Unavailable.
 func (s *Jobs) Expire(ctx context.Context, id string, now time.Time) (job.Job, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	body, err := encoded(job.TimeoutFailure())
 	if err != nil {
 		return job.Job{}, err
@@ -316,8 +310,6 @@ func (s *Jobs) Expire(ctx context.Context, id string, now time.Time) (job.Job, e
 
 // Complete is Runs' Complete. It also updates the lane's run times.
 func (s *Jobs) Complete(ctx context.Context, id, nonce string, result job.Result, now time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	if err := s.Runs.Complete(ctx, id, nonce, result, now); err != nil {
 		return err
 	}
@@ -332,8 +324,6 @@ func (s *Jobs) Complete(ctx context.Context, id, nonce string, result job.Result
 // Fail is Runs' Fail. It also returns what the job holds of budgets, and updates the
 // account's set of open jobs.
 func (s *Jobs) Fail(ctx context.Context, id, nonce string, failure job.Failure, now time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	if err := s.Runs.Fail(ctx, id, nonce, failure, now); err != nil {
 		return err
 	}
@@ -348,8 +338,6 @@ func (s *Jobs) Fail(ctx context.Context, id, nonce string, failure job.Failure, 
 //
 // Errors: fault.Unavailable.
 func (s *Jobs) Forget(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	err := transact(ctx, s.client, []types.TransactWriteItem{
 		{Delete: &types.Delete{
 			TableName: &s.table, Key: jobKey(id, RecordPart),

@@ -98,8 +98,6 @@ func (k *Keys) key(ctx context.Context, id string) (credential.Key, error) {
 
 // get reads an item and returns nil if there is none.
 func (k *Keys) get(ctx context.Context, id string) (item, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	got, err := k.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &k.table, Key: item{"id": text(id)}, ConsistentRead: aws.Bool(true),
 	})
@@ -138,8 +136,6 @@ func (k *Keys) ListKeys(ctx context.Context, account string) ([]credential.Key, 
 
 // page reads one page of the index.
 func (k *Keys) page(ctx context.Context, account string, start item) (items []item, next item, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	if account == "" {
 		got, err := k.client.Scan(ctx,
 			&dynamodb.ScanInput{TableName: &k.table, IndexName: aws.String(keysByAccount), ExclusiveStartKey: start})

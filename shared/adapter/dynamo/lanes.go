@@ -41,8 +41,6 @@ func runTimesKey(lane job.Lane, n uint32) item {
 //
 // Errors: fault.Unavailable.
 func (r *Runs) RecordRunTime(ctx context.Context, j job.Job, took time.Duration) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	hash := fnv.New32a()
 	hash.Write([]byte(j.ID))
 	place := hash.Sum32() % recentRuns
@@ -92,8 +90,6 @@ func NewWorkers(client *dynamodb.Client, table string, now func() time.Time) *Wo
 //
 // Errors: fault.Unavailable.
 func (w *Workers) Beat(ctx context.Context, lane job.Lane) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	seen, err := w.read(ctx, lane)
 	if err != nil {
 		return storeError("record a worker", err)
@@ -128,8 +124,6 @@ func (w *Workers) Warm(ctx context.Context, lane job.Lane) (bool, error) {
 	if w.now().Sub(known) < WarmFor {
 		return true, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	seen, err := w.read(ctx, lane)
 	if err != nil {
 		return false, storeError("look for workers", err)

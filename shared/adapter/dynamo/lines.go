@@ -19,8 +19,6 @@ var (
 //
 // Errors: fault.Unavailable.
 func (s *Jobs) Line(ctx context.Context, lane job.Lane) (line job.Line, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	if line.Waiting, line.Running, err = s.lengths.Depth(ctx, lane); err != nil {
 		return job.Line{}, err
 	}
@@ -33,8 +31,6 @@ func (s *Jobs) Line(ctx context.Context, lane job.Lane) (line job.Line, err erro
 //
 // Errors: fault.Unavailable.
 func (s *Jobs) RunTimes(ctx context.Context, lane job.Lane) ([]job.RunTime, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	state, err := s.lane(ctx, lane)
 	return state.runs, storeError("read run times", err)
 }
@@ -46,8 +42,6 @@ func (s *Jobs) RunTimes(ctx context.Context, lane job.Lane) ([]job.RunTime, erro
 //
 // Errors: fault.Unavailable.
 func (s *Jobs) Own(ctx context.Context, j job.Job, limit int) (own job.Own, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	of := s.limitOf(j.Account, limit)
 	alike := func() bool { return !s.outlived(j.Account) && len(s.layouts(j.Account, of)) == 0 }
 	if alike() {

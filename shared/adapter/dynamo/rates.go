@@ -96,8 +96,6 @@ func (r *Rates) Take(ctx context.Context, name string, n int, rate ratelimit.Rat
 		return ratelimit.Unlimited(), nil
 	}
 	c := r.newCount(name, n, rate)
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	var best ratelimit.State
 	for i := range c.items {
 		state, err := c.take(ctx)
@@ -124,8 +122,6 @@ func (r *Rates) Charge(ctx context.Context, name string, n int, rate ratelimit.R
 		return ratelimit.Unlimited(), nil
 	}
 	c := r.newCount(name, n, rate)
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	state, err := c.charge(ctx)
 	return state, storeError("count a rate", err)
 }

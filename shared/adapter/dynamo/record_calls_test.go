@@ -243,7 +243,6 @@ func TestCallsOfSessions(t *testing.T) {
 	store, uncounted := open(proxy.Config()), open(cloud.Config())
 	ctx := t.Context()
 	slot := func(id, epoch string) session.Slot { return session.Slot{ID: id, Account: "acme", Epoch: epoch} }
-	of := func(account, id string) session.Slot { return session.Slot{ID: id, Account: account, Epoch: "two"} }
 	asDocumented(t, proxy, "Sessions", calls{
 		{"Active, none", func() error { _, err := store.Active(ctx, "acme"); return err }},
 		{"Begin", func() error { return store.Begin(ctx, "one", "") }},
@@ -280,14 +279,6 @@ func TestCallsOfSessions(t *testing.T) {
 			_, err = store.Look(ctx, "acme", "two")
 			return err
 		}},
-		{"Take, with room for a part", func() error {
-			conformance.OK(t, uncounted.SpreadSoon().Take(ctx, of("large", "g"), 2))
-			return store.SpreadSoon().Take(ctx, of("large", "h"), 2)
-		}},
-		{"Free, in a part", func() error { return store.Free(ctx, of("large", "h")) }},
-		{"Take, in a part", func() error { return store.Take(ctx, of("large", "i"), 2) }},
-		{"Take, all parts full", func() error { return limited(store.Take(ctx, of("large", "j"), 2)) }},
-		{"Free, by another process", func() error { return open(proxy.Config()).Free(ctx, of("large", "i")) }},
 		{"End", func() error { return store.End(ctx, "two") }},
 	})
 }

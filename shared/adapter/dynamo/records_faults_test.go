@@ -235,17 +235,10 @@ func TestJobsThroughTrouble(t *testing.T) {
 
 // Exactly the slots that were taken and not freed count.
 func TestSessionsThroughTrouble(t *testing.T) {
-	t.Run("in one item", func(t *testing.T) {
-		sessionsThroughTrouble(t, func(s *dynamo.Sessions) *dynamo.Sessions { return s })
-	})
-	t.Run("in parts", func(t *testing.T) { sessionsThroughTrouble(t, (*dynamo.Sessions).SpreadSoon) })
-}
-
-func sessionsThroughTrouble(t *testing.T, of func(*dynamo.Sessions) *dynamo.Sessions) {
 	cloud := local.Cloud(t)
 	table := cloud.MakeTable(t, "sessions")
 	proxy := cloud.Proxy(t, 13, trouble)
-	store := of(dynamo.NewSessions(dynamo.NewClient(proxy.Config()), table))
+	store := dynamo.NewSessions(dynamo.NewClient(proxy.Config()), table)
 	const workers, turns, limit = 5, 8, 3
 	conformance.OK(t, until(t.Context(), func() error { return store.Begin(t.Context(), "epoch", "") }))
 	held := make(chan struct{}, limit)
@@ -273,7 +266,7 @@ func sessionsThroughTrouble(t *testing.T, of func(*dynamo.Sessions) *dynamo.Sess
 	}) {
 		conformance.OK(t, err)
 	}
-	calm := of(dynamo.NewSessions(client(cloud), table))
+	calm := dynamo.NewSessions(client(cloud), table)
 	for i := range limit + 1 {
 		active, err := calm.Active(t.Context(), "acme")
 		conformance.OK(t, err)

@@ -10,13 +10,16 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/domain/batch/batchtest"
 	"cutroom/shared/domain/credential/credentialtest"
+	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file/filetest"
 	"cutroom/shared/domain/ratelimit"
 	"cutroom/shared/domain/ratelimit/ratelimittest"
+	"cutroom/shared/domain/session"
 	"cutroom/shared/domain/session/sessiontest"
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/domain/usage/usagetest"
@@ -65,21 +68,32 @@ func TestFiles(t *testing.T) {
 
 func TestSessions(t *testing.T) {
 	cloud := local.Cloud(t)
-	spread := map[string]func(*dynamo.Sessions) *dynamo.Sessions{
-		"as they are":    func(s *dynamo.Sessions) *dynamo.Sessions { return s },
-		"spread at once": (*dynamo.Sessions).SpreadSoon,
+	sessiontest.Run(t, func(t *testing.T) sessiontest.Harness {
+		clock := &storeClock{now: time.Now()}
+		config := cloud.Config()
+		config.HTTPClient = &http.Client{Transport: clock}
+		store := dynamo.NewSessions(dynamo.NewClient(config), cloud.MakeTable(t, "sessions"))
+		return sessiontest.Harness{Store: store, Pass: clock.pass}
+	})
+}
+
+// Version 0.1.0 also counted slots that it kept in other items. They do not reduce the limit.
+func TestSlotsOfOtherItemsAreNotCounted(t *testing.T) {
+	cloud, ctx := local.Cloud(t), t.Context()
+	records, table := client(cloud), cloud.MakeTable(t, "sessions")
+	_, err := records.PutItem(ctx, &dynamodb.PutItemInput{TableName: &table, Item: map[string]types.AttributeValue{
+		"id":         &types.AttributeValueMemberS{Value: "account/acme"},
+		"slot/a":     &types.AttributeValueMemberS{Value: "epoch"},
+		"open_slots": &types.AttributeValueMemberN{Value: "300"},
+		"slot_parts": &types.AttributeValueMemberN{Value: "4"},
+	}})
+	conformance.OK(t, err)
+	store := dynamo.NewSessions(records, table)
+	conformance.OK(t, store.Begin(ctx, "epoch", ""))
+	for _, id := range []string{"b", "c"} {
+		conformance.OK(t, store.Take(ctx, session.Slot{ID: id, Account: "acme", Epoch: "epoch"}, 3))
 	}
-	for name, of := range spread {
-		t.Run(name, func(t *testing.T) {
-			sessiontest.Run(t, func(t *testing.T) sessiontest.Harness {
-				clock := &storeClock{now: time.Now()}
-				config := cloud.Config()
-				config.HTTPClient = &http.Client{Transport: clock}
-				store := of(dynamo.NewSessions(dynamo.NewClient(config), cloud.MakeTable(t, "sessions")))
-				return sessiontest.Harness{Store: store, Pass: clock.pass}
-			})
-		})
-	}
+	conformance.Fails(t, store.Take(ctx, session.Slot{ID: "d", Account: "acme", Epoch: "epoch"}, 3), fault.Limited)
 }
 
 // A crowd waits at instances of which some are killed.

@@ -57,8 +57,6 @@ func (r *Runs) HoldIn(budgets *Budgets) *Runs {
 //
 // Errors: fault.NotFound; fault.Unavailable.
 func (r *Runs) Get(ctx context.Context, id string) (job.Job, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	j, err := r.get(ctx, id)
 	return j, storeError("get a job", err)
 }
@@ -109,8 +107,6 @@ func (r *Runs) Start(ctx context.Context, id, nonce string, now time.Time) (job.
 	if nonce == "" {
 		return job.Job{}, job.ErrNoNonce
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	before, err := r.update(ctx, id, update{
 		set: "SET #status = if_not_exists(#open_status, :processing), #nonce = :nonce, #runs = #runs + :one, " +
 			"#started_at = if_not_exists(#started_at, :now)",
@@ -152,8 +148,6 @@ func (r *Runs) Progress(ctx context.Context, id, nonce string, done float64) err
 		done = 0
 	}
 	done = max(0, min(done, 1))
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	before, err := r.update(ctx, id, update{
 		set:       "SET #progress = :done",
 		condition: isRun + " AND #progress < :done",
@@ -182,8 +176,6 @@ func (r *Runs) Release(ctx context.Context, id, nonce string) error {
 	if nonce == "" {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	_, err := r.update(ctx, id, update{
 		set:       "SET #runs = #runs - :one, #nonce = :none",
 		condition: isRun,
@@ -213,8 +205,6 @@ func (r *Runs) Complete(ctx context.Context, id, nonce string, result job.Result
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	j, at, err := r.getOpen(ctx, id)
 	var before *job.Job
 	if err == nil {
@@ -283,8 +273,6 @@ func (r *Runs) complete(ctx context.Context, j job.Job, shards uint32, end updat
 // Errors: fault.NotFound; fault.Conflict when the job has ended, or the run is
 // no longer its own; fault.Unavailable.
 func (r *Runs) Fail(ctx context.Context, id, nonce string, failure job.Failure, now time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	body, err := encoded(failure)
 	if err != nil {
 		return err

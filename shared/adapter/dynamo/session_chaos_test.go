@@ -53,13 +53,12 @@ type chaos struct {
 	history   []string
 }
 
-// chaosPlan is what a run is about.
+// chaosPlan describes a run.
 type chaosPlan struct {
 	limits []int
-	above  int
-	// old says that an earlier version takes part, dead that leases die.
-	old, dead, line, faults bool
-	tasks                   int
+	// dead says that leases die.
+	dead, line, faults bool
+	tasks              int
 }
 
 type chaosProcess struct {
@@ -78,10 +77,9 @@ type chaosSlot struct {
 	// state is taking, open, freeing, waiting, redeeming, gone, unsure.
 	state  string
 	number int64
-	// may says that a refusal is right, as something was so during the call.
+	// may says that a refusal is right, because of a state during the call.
 	may bool
-	// during are the slots that counted at some time of the call: a refused one has read parts
-	// one after another, and so may have counted those that were never open together.
+	// during are the slots that counted at some time of the call.
 	during map[string]bool
 	busy   bool
 	joined bool
@@ -240,7 +238,7 @@ func newChaos(t *testing.T, seed uint64, plan chaosPlan) *chaos {
 
 func (c *chaos) begin() *chaosProcess {
 	c.number++
-	p := &chaosProcess{Sessions: dynamo.NewSessions(c.client, c.table).SpreadSoon().SpreadAbove(c.plan.above),
+	p := &chaosProcess{Sessions: dynamo.NewSessions(c.client, c.table),
 		epoch: fmt.Sprint("e", c.number)}
 	if err := p.Begin(c.Context(), p.epoch, ""); err != nil {
 		c.Fatal(err)
@@ -249,14 +247,9 @@ func (c *chaos) begin() *chaosProcess {
 	return p
 }
 
-const partsSeen = 8
-
-// world is what the items say.
+// world is the account's item, with the epochs of its slots by id.
 type world struct {
-	own   map[string]types.AttributeValue
-	parts []map[string]types.AttributeValue
-	// at has the places of slots by id, and epochs theirs.
-	at     map[string][]int
+	own    map[string]types.AttributeValue
 	epochs map[string]string
 }
 
@@ -274,18 +267,10 @@ func (c *chaos) item(id string) map[string]types.AttributeValue {
 }
 
 func (c *chaos) world() *world {
-	w := &world{own: c.item("account/acme"), at: map[string][]int{}, epochs: map[string]string{}}
-	for at := 0; at <= partsSeen; at++ {
-		i := w.own
-		if at > 0 {
-			i = c.item(fmt.Sprint("account/acme#", at))
-			w.parts = append(w.parts, i)
-		}
-		for name, value := range i {
-			if id, ok := strings.CutPrefix(name, "slot/"); ok {
-				w.at[id] = append(w.at[id], at)
-				w.epochs[id] = value.(*types.AttributeValueMemberS).Value
-			}
+	w := &world{own: c.item("account/acme"), epochs: map[string]string{}}
+	for name, value := range w.own {
+		if id, ok := strings.CutPrefix(name, "slot/"); ok {
+			w.epochs[id] = value.(*types.AttributeValueMemberS).Value
 		}
 	}
 	return w
@@ -300,7 +285,7 @@ func (c *chaos) alive(epoch string) bool {
 func (c *chaos) dead(epoch string) bool { return c.item("lease/" + epoch)["dead"] != nil }
 
 func (c *chaos) live(w *world) (alive, undead int) {
-	for id := range w.at {
+	for id := range w.epochs {
 		if c.alive(w.epochs[id]) {
 			alive++
 		}
@@ -337,15 +322,9 @@ func (c *chaos) line(w *world) (counting []lineTicket, all int) {
 func (c *chaos) fail(format string, args ...any) {
 	c.Helper()
 	w := c.world()
-	text := fmt.Sprintf("  own %s\n", show(w.own))
-	for at, p := range w.parts {
-		if p != nil {
-			text += fmt.Sprintf("  part %d %s\n", at+1, show(p))
-		}
-	}
 	n := len(c.history)
 	c.end()
-	c.Fatalf("%s\n%s\n%s", fmt.Sprintf(format, args...), strings.Join(c.history[max(0, n-120):], "\n"), text)
+	c.Fatalf("%s\n%s\n  %s", fmt.Sprintf(format, args...), strings.Join(c.history[max(0, n-120):], "\n"), show(w.own))
 }
 
 // end ends all calls.
@@ -390,41 +369,13 @@ func (c *chaos) check() {
 	w := c.world()
 	alive, undead := c.live(w)
 	tickets, all := c.line(w)
-	rooms := int64(0)
-	for at, p := range w.parts {
-		slots := int64(0)
-		for _, places := range w.at {
-			if slices.Contains(places, at+1) {
-				slots++
-			}
-		}
-		if num(p, "open_slots") != slots || num(p, "slot_room") < slots {
-			c.fail("part %d says %d slots, has %d and room %d", at+1, num(p, "open_slots"), slots, num(p, "slot_room"))
-		}
-		if num(p, "slot_room") > 0 && int64(at+1) > num(w.own, "slot_parts") {
-			c.fail("part %d has room and is none", at+1)
-		}
-		if w.own["line_closed"] != nil && int64(at+1) <= num(w.own, "slot_parts") && p["line_closed"] == nil {
-			c.fail("part %d is open, and the account says it is not", at+1)
-		}
-		rooms += num(p, "slot_room")
-	}
-	own := int64(0)
-	for id, places := range w.at {
-		if slices.Contains(places, 0) {
-			own++
-		}
-		if len(places) > 1 {
-			c.fail("slot %s is at %v", id, places)
-		}
-	}
-	if open := num(w.own, "open_slots"); open != own+rooms {
-		c.fail("the account says %d open, has %d and room %d", open, own, rooms)
+	if open := num(w.own, "open_slots"); open != int64(len(w.epochs)) {
+		c.fail("the account says %d open, and has %d", open, len(w.epochs))
 	}
 	if num(w.own, "waiting") != int64(all) {
 		c.fail("the account says %d wait, has %d", num(w.own, "waiting"), all)
 	}
-	for id := range w.at {
+	for id := range w.epochs {
 		if c.seen[id] == 1 {
 			continue
 		}
@@ -456,14 +407,14 @@ func (c *chaos) check() {
 				c.during(s, w)
 			}
 		}
-		if s.state == "open" && !c.dead(s.Epoch) && len(w.at[s.ID]) != 1 {
-			c.fail("slot %s is open and is at %v", s.ID, w.at[s.ID])
+		if _, there := w.epochs[s.ID]; s.state == "open" && !c.dead(s.Epoch) && !there {
+			c.fail("slot %s is open, and the item does not have it", s.ID)
 		}
 	}
 }
 
 func (c *chaos) during(s *chaosSlot, w *world) {
-	for id := range w.at {
+	for id := range w.epochs {
 		if c.alive(w.epochs[id]) {
 			s.during[id] = true
 		}
@@ -601,18 +552,13 @@ func (c *chaos) take(p *chaosProcess) {
 	s := c.newSlot(p, "take", "taking")
 	var again func(error)
 	call := func() error { return p.Take(c.Context(), s.Slot, s.limit) }
-	what := "take"
-	if c.plan.old && c.random.IntN(2) == 0 && s.limit > 0 {
-		s.by, what = "old take", "old take"
-		call = func() error { return c.oldTake(s.Slot, s.limit) }
-	}
 	again = func(err error) {
 		switch {
 		case err == nil:
 			s.state = "open"
 		case fault.Is(err, fault.Limited):
 			s.state = "gone"
-			if !s.may && s.by == "take" {
+			if !s.may {
 				c.counts["take refused for slots that were never open together"]++
 				if len(s.during) >= s.limit {
 					return
@@ -631,7 +577,7 @@ func (c *chaos) take(p *chaosProcess) {
 			s.state = "unsure"
 		}
 	}
-	c.start(what, s, call, again)
+	c.start("take", s, call, again)
 }
 
 // strange fails the test once the goroutine of the scheduler sees it.
@@ -648,9 +594,6 @@ func (c *chaos) free(s *chaosSlot) {
 		p = c.processes[c.random.IntN(len(c.processes))]
 	}
 	call := func() error { return p.Free(c.Context(), s.Slot) }
-	if s.by == "old take" && c.random.IntN(2) == 0 {
-		call = func() error { return c.oldFree(s.Slot) }
-	}
 	c.start("free", s, call, func(err error) {
 		s.state = "unsure"
 		if err == nil && wasOpen {
@@ -707,50 +650,6 @@ func (c *chaos) redeem(s *chaosSlot) {
 			s.state = "waiting"
 		}
 	})
-}
-
-func (c *chaos) oldTake(slot session.Slot, limit int) error {
-	_, err := c.client.TransactWriteItems(c.Context(), &dynamodb.TransactWriteItemsInput{
-		TransactItems: []types.TransactWriteItem{
-			{ConditionCheck: &types.ConditionCheck{
-				TableName: &c.table, Key: keyed("lease/" + slot.Epoch),
-				ConditionExpression: aws.String("attribute_exists(id) AND attribute_not_exists(dead)"),
-			}},
-			{Update: &types.Update{
-				TableName: &c.table, Key: keyed("account/" + slot.Account),
-				UpdateExpression: aws.String("SET #slot = :epoch ADD open_slots :one"),
-				ConditionExpression: aws.String("attribute_not_exists(#slot) AND (attribute_not_exists(open_slots) OR " +
-					"open_slots < :limit) AND (attribute_not_exists(#waiting) OR #waiting < :one)"),
-				ExpressionAttributeNames: map[string]string{"#slot": "slot/" + slot.ID, "#waiting": "waiting"},
-				ExpressionAttributeValues: map[string]types.AttributeValue{
-					":epoch": &types.AttributeValueMemberS{Value: slot.Epoch},
-					":one":   &types.AttributeValueMemberN{Value: "1"},
-					":limit": &types.AttributeValueMemberN{Value: fmt.Sprint(limit)},
-				},
-			}},
-		},
-	})
-	if err != nil && !errors.Is(err, errGone) {
-		return session.ErrNoSlot
-	}
-	return err
-}
-
-func (c *chaos) oldFree(slot session.Slot) error {
-	_, err := c.client.UpdateItem(c.Context(), &dynamodb.UpdateItemInput{
-		TableName: &c.table, Key: keyed("account/" + slot.Account),
-		UpdateExpression:         aws.String("REMOVE #slot ADD open_slots :less"),
-		ConditionExpression:      aws.String("#slot = :epoch"),
-		ExpressionAttributeNames: map[string]string{"#slot": "slot/" + slot.ID},
-		ExpressionAttributeValues: map[string]types.AttributeValue{
-			":epoch": &types.AttributeValueMemberS{Value: slot.Epoch}, ":less": &types.AttributeValueMemberN{Value: "-1"},
-		},
-	})
-	var failed *types.ConditionalCheckFailedException
-	if errors.As(err, &failed) {
-		return nil
-	}
-	return err
 }
 
 // step lets one request arrive.
@@ -903,7 +802,7 @@ func (c *chaos) after() {
 			c.fail("free: %v", err)
 		}
 	}
-	if n := len(c.world().at); n != 0 {
+	if n := len(c.world().epochs); n != 0 {
 		c.fail("%d slots are left", n)
 	}
 	c.check()
@@ -921,18 +820,13 @@ func TestSessionChaos(t *testing.T) {
 	}
 	from, runs, steps := setting("FROM", 0), setting("RUNS", 1), setting("STEPS", 500)
 	plans := map[string]chaosPlan{
-		"one limit":   {limits: []int{6}, above: 0, tasks: 6},
-		"limits":      {limits: []int{4, 7, 9, 0}, above: 0, tasks: 6},
-		"small large": {limits: []int{3, 5, 7, 9, 0}, above: 5, tasks: 6},
-		"faults":      {limits: []int{4, 7, 9, 0}, above: 0, tasks: 6, faults: true},
-		"dead":        {limits: []int{5, 8}, above: 0, tasks: 6, faults: true, dead: true},
-		"line":        {limits: []int{5}, above: 0, tasks: 6, line: true},
-		"line limits": {limits: []int{3, 5, 7, 0}, above: 4, tasks: 6, line: true},
-		"all":         {limits: []int{3, 5, 7, 9, 0}, above: 4, tasks: 8, line: true, faults: true, dead: true},
-		"old":         {limits: []int{6}, above: 0, tasks: 6, old: true},
-		// Beside an earlier version limits do not differ: it takes more slots than parts were told
-		// of, so a key with a lower limit may get a slot that is beyond it.
-		"old all": {limits: []int{6}, above: 0, tasks: 6, old: true, faults: true, dead: true, line: true},
+		"one limit":   {limits: []int{6}, tasks: 6},
+		"limits":      {limits: []int{4, 7, 9, 0}, tasks: 6},
+		"faults":      {limits: []int{4, 7, 9, 0}, tasks: 6, faults: true},
+		"dead":        {limits: []int{5, 8}, tasks: 6, faults: true, dead: true},
+		"line":        {limits: []int{5}, tasks: 6, line: true},
+		"line limits": {limits: []int{3, 5, 7, 0}, tasks: 6, line: true},
+		"all":         {limits: []int{3, 5, 7, 9, 0}, tasks: 8, line: true, faults: true, dead: true},
 	}
 	if only := os.Getenv("CHAOS_PLAN"); only != "" {
 		plans = map[string]chaosPlan{only: plans[only]}
@@ -979,7 +873,7 @@ func (c *chaos) let(text string) {
 // ended, holds up nobody: neither who comes nor who waits.
 func TestTicketOfAnInstanceThatEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newChaos(t, 1, chaosPlan{above: 250})
+		c := newChaos(t, 1, chaosPlan{})
 		ctx := t.Context()
 		p, q := c.processes[0], c.processes[1]
 		slot := func(id string, of *chaosProcess) session.Slot {
@@ -1012,30 +906,4 @@ func TestTicketOfAnInstanceThatEnds(t *testing.T) {
 		conformance.OK(t, q.Redeem(ctx, slot("third", q), 1))
 		conformance.OK(t, q.Take(ctx, slot("fourth", q), 2))
 	})
-}
-
-// An account without a limit is never refused, so slots of instances that crashed are freed
-// once its parts are full of them. Full ones that are open make way to other parts.
-func TestPartsFullOfDeadSessions(t *testing.T) {
-	c := newChaos(t, 1, chaosPlan{})
-	ctx, full := t.Context(), int64(6)
-	take := func(p *chaosProcess, n int) error {
-		p.FullAt(full)
-		for range n {
-			c.number++
-			slot := session.Slot{ID: fmt.Sprint("s", c.number), Account: "acme", Epoch: p.epoch}
-			if err := p.Take(ctx, slot, 0); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	p := c.processes[0]
-	for range 3 {
-		conformance.OK(t, take(p, 12))
-		conformance.OK(t, p.End(ctx, p.epoch))
-		p = c.begin()
-	}
-	conformance.OK(t, take(p, 15)) // of 19, of which one is the account's own
-	conformance.Fails(t, take(p, 8), fault.Limited)
 }

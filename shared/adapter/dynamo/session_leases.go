@@ -102,8 +102,6 @@ func (s *Sessions) renew(ctx context.Context, epoch, condition, address string) 
 	if address != "" {
 		set, values[":address"] = set+", address = :address", text(address)
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	_, err = s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: leaseKey(epoch),
 		UpdateExpression:         aws.String(set),
@@ -129,8 +127,6 @@ func (s *Sessions) renew(ctx context.Context, epoch, condition, address string) 
 //
 // Errors: fault.Unavailable.
 func (s *Sessions) End(ctx context.Context, epoch string) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: leaseKey(epoch),
 		UpdateExpression:          aws.String("SET dead = :dead"),
@@ -146,8 +142,6 @@ func (s *Sessions) End(ctx context.Context, epoch string) error {
 // kill marks a lease as dead unless it was renewed since it was read. It reports
 // whether the lease is dead, whoever marked it.
 func (s *Sessions) kill(ctx context.Context, l lease) (bool, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: leaseKey(l.epoch),
 		UpdateExpression:    aws.String("SET dead = :dead"),

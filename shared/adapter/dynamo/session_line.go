@@ -84,23 +84,21 @@ func (l lineItem) waiting(leases map[string]lease) (tickets []session.Slot) {
 	return tickets
 }
 
-// accountState is an account's item and its parts, with the leases that they name.
+// accountState is an account's item, with the leases that it names.
 type accountState struct {
 	account string
-	head    slotHead
-	// items has the account's own item first.
-	items  []slotItem
+	slots   slots
+	// open is the number of slots that the item says it has.
+	open   int64
 	line   lineItem
 	leases map[string]lease
 }
 
 // taken returns how many slots count.
 func (a accountState) taken() (count int) {
-	for _, i := range a.items {
-		for _, epoch := range i.slots {
-			if a.leases[epoch].alive() {
-				count++
-			}
+	for _, epoch := range a.slots {
+		if a.leases[epoch].alive() {
+			count++
 		}
 	}
 	return count
@@ -108,53 +106,28 @@ func (a accountState) taken() (count int) {
 
 // slotEpochs returns the epochs of the slots, each once.
 func (a accountState) slotEpochs() []string {
-	epochs := map[string]bool{}
-	for _, i := range a.items {
-		for _, epoch := range i.slots {
-			epochs[epoch] = true
-		}
-	}
-	return slices.Sorted(maps.Keys(epochs))
+	epochs := slices.Sorted(maps.Values(a.slots))
+	return slices.Compact(epochs)
 }
 
-// placeOf returns where a slot is.
-func (a accountState) placeOf(slot session.Slot) (at int, found bool) {
-	at = slices.IndexFunc(a.items, func(i slotItem) bool { return i.slots[slot.ID] == slot.Epoch })
-	return at, at >= 0
-}
-
-func (a accountState) has(slot session.Slot) bool {
-	_, found := a.placeOf(slot)
-	return found
-}
-
-// state reads an account, its parts, and the leases of all epochs that they name, and of this
-// one: two consistent reads, or three.
+// state reads an account and the leases of this epoch and of all epochs that the account names, by
+// two consistent reads. The role of the instances may read items only in batches.
 func (s *Sessions) state(ctx context.Context, account, epoch string) (accountState, error) {
-	own, err := s.readOwn(ctx, account)
+	found, err := readItems(ctx, s.client, s.table, []item{accountKey(account)})
 	if err != nil {
 		return accountState{}, err
+	}
+	var own item
+	if len(found) > 0 {
+		own = found[0]
 	}
 	return s.stateOf(ctx, account, epoch, own)
 }
 
-// readOwn reads the account's own item. The role of the instances may read items in batches
-// only.
-func (s *Sessions) readOwn(ctx context.Context, account string) (item, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	found, err := readItems(ctx, s.client, s.table, []item{accountKey(account)})
-	if err != nil || len(found) == 0 {
-		return nil, err
-	}
-	return found[0], nil
-}
-
-// stateOf is state of an item that was read already.
+// stateOf is state of an item that was already read.
 func (s *Sessions) stateOf(ctx context.Context, account, epoch string, own item) (a accountState, err error) {
-	a = accountState{account: account, head: readHead(own), line: readLine(account, own)}
-	if a.items, err = s.itemsOf(ctx, account, own); err != nil {
-		return a, err
+	a = accountState{
+		account: account, slots: readAccount(own), open: numberOf(own["open_slots"]), line: readLine(account, own),
 	}
 	epochs := slices.Concat([]string{epoch}, a.slotEpochs(), slices.Collect(maps.Keys(a.line.here)))
 	slices.Sort(epochs)
@@ -185,8 +158,7 @@ func (s *Sessions) Join(ctx context.Context, ticket session.Slot, had int64, lon
 			after = old // which has the ticket if it was drawn before
 		}
 		if found, there := after[ticketName(ticket)]; there {
-			err = s.closeParts(ctx, ticket.Account, readHead(after))
-			return numberOf(found), storeError("join a line", err)
+			return numberOf(found), nil
 		}
 		a, err := s.stateOf(ctx, ticket.Account, ticket.Epoch, old)
 		if err != nil {
@@ -220,8 +192,6 @@ func (s *Sessions) draw(
 		names["#last"], values[":zero"] = lastTicket, number(0)
 		set = "#ticket = if_not_exists(#last, :zero) + :one, #last = if_not_exists(#last, :zero) + :one"
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	written, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: accountKey(ticket.Account),
 		UpdateExpression: aws.String("SET " + set + ", #here = :now ADD #waiting :one"),
@@ -261,21 +231,12 @@ func (s *Sessions) Look(ctx context.Context, account, epoch string) (session.Lin
 	if _, err := s.clearLine(ctx, account, a); err != nil {
 		return session.Line{}, storeError("look at a line", err)
 	}
-	line := session.Line{Tickets: a.line.waiting(a.leases), Taken: a.taken()}
-	if len(line.Tickets) > 0 {
-		// Who joined may have died before, or be of an earlier version.
-		if err := s.closeParts(ctx, account, a.head); err != nil {
-			return session.Line{}, storeError("look at a line", err)
-		}
-	}
-	return line, nil
+	return session.Line{Tickets: a.line.waiting(a.leases), Taken: a.taken()}, nil
 }
 
 // stay writes an epoch's sign of life. It does nothing when others have removed its
 // tickets, or when a later sign is there.
 func (s *Sessions) stay(ctx context.Context, account, epoch string, now int64) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: accountKey(account),
 		UpdateExpression:          aws.String("SET #here = :now"),
@@ -343,8 +304,6 @@ func (s *Sessions) removeTickets(
 		names["#waiting"], values[":less"] = waitingCount, number(-int64(len(tickets)))
 		update = " ADD #waiting :less"
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: accountKey(account),
 		UpdateExpression:    aws.String("REMOVE " + strings.Join(removed, ", ") + update),
@@ -356,10 +315,9 @@ func (s *Sessions) removeTickets(
 	return err
 }
 
-// Redeem takes a slot for a ticket whose turn it is: two reads, or three where the account has
-// parts, and one transaction.
-// Whose turn it is cannot change to the worse between the two: those before a ticket
-// leave or are served, and each who is served needs one of the slots that were free.
+// Redeem takes a slot for a ticket whose turn it is, by two reads and one transaction. The turn cannot
+// be lost between them: the tickets before it leave or are served, and each served ticket needs one
+// of the slots that were free.
 //
 // Errors: fault.Limited when it is not the ticket's turn; fault.Conflict when its epoch
 // is dead or unknown; session.ErrNoTicket; fault.Unavailable.
@@ -375,7 +333,7 @@ func (s *Sessions) Redeem(ctx context.Context, ticket session.Slot, limit int) e
 		waiting := a.line.waiting(a.leases)
 		before := slices.Index(waiting, ticket)
 		switch {
-		case a.has(ticket):
+		case a.slots[ticket.ID] == ticket.Epoch:
 			return nil
 		case !a.leases[ticket.Epoch].alive():
 			return session.ErrLeaseOver
@@ -384,15 +342,12 @@ func (s *Sessions) Redeem(ctx context.Context, ticket session.Slot, limit int) e
 		case before >= limit-a.taken():
 			return session.ErrNoSlot
 		}
-		if a.head.parts > 0 {
-			if done, err := s.redeemSpread(ctx, ticket, limit, a); done || err != nil {
-				return storeError("redeem a ticket", err)
-			}
-			continue
-		}
-		if len(a.items[atAccount].slots) >= min(limit, mostSlots) {
+		if a.open >= slotsWithin(limit) {
 			if _, err := s.freeDead(ctx, a); err != nil {
 				return storeError("free the slots of dead leases", err)
+			}
+			if _, err := s.correct(ctx, a); err != nil {
+				return storeError("redeem a ticket", err)
 			}
 		}
 		err = transact(ctx, s.client, []types.TransactWriteItem{s.aliveCheck(ticket.Epoch), s.redeemWrite(ticket, limit)})
@@ -418,7 +373,7 @@ func (s *Sessions) redeemWrite(ticket session.Slot, limit int) types.TransactWri
 		},
 		ExpressionAttributeValues: item{
 			":epoch": text(ticket.Epoch), ":one": number(1), ":less": number(-1),
-			":limit": number(int64(min(limit, mostSlots))),
+			":limit": number(slotsWithin(limit)),
 		},
 	}}
 }
@@ -427,8 +382,6 @@ func (s *Sessions) redeemWrite(ticket session.Slot, limit int) types.TransactWri
 //
 // Errors: fault.Unavailable.
 func (s *Sessions) Leave(ctx context.Context, ticket session.Slot) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: accountKey(ticket.Account),
 		UpdateExpression:          aws.String("REMOVE #ticket ADD #waiting :less"),

@@ -2,8 +2,8 @@ package dynamo
 
 import (
 	"context"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -16,99 +16,71 @@ import (
 
 // Sessions is a session.Store.
 //
-// An account is one item: an attribute for each open slot, whose value is the slot's
-// epoch, and their number. So a slot is taken by one write on the condition of the number,
-// and no two callers can take the last one. A lease is an item too; taking a slot is a
-// transaction on the condition that the slot's epoch is alive. An account with many sessions
-// has parts, which are items of the same kind (session_parts.go).
+// An account is one item: an attribute for each open slot, whose value is the slot's epoch, and
+// their number. The write that takes a slot depends on the number, so two callers cannot take the
+// last slot. A lease is an item too. A transaction takes a slot only while the slot's epoch is
+// alive.
 //
-// A slot whose epoch is dead no longer counts, and stays in the item until the space is
-// needed: ending a lease is one write, however many sessions it had.
+// A slot whose epoch is dead does not count. It stays in the item until the space is needed, so
+// ending a lease is one write, however many sessions it had.
 type Sessions struct {
 	client *dynamodb.Client
 	table  string
-	spread slotSpread
-
-	mu sync.Mutex
-	// places are where slots of this process are, or were tried last, by session, for
-	// those of accounts that may have parts. It is only a hint.
-	places map[string]int
-	// parted are the accounts that are known to have parts, which they keep.
-	parted map[string]bool
 }
 
 var _ session.Store = (*Sessions)(nil)
 
 // NewSessions returns the leases and slots in the table.
 func NewSessions(client *dynamodb.Client, table string) *Sessions {
-	return &Sessions{
-		client: client, table: table, spread: usualSlotSpread, places: map[string]int{}, parted: map[string]bool{},
-	}
+	return &Sessions{client: client, table: table}
 }
 
 const (
-	// accountPrefix and an account's name are the id of an item, and so are leasePrefix
-	// and an epoch; slotPrefix and a session's id are the name of a slot's attribute.
+	// accountPrefix and an account's name are the id of an item, as are leasePrefix and an epoch.
+	// slotPrefix and a session's id are the name of a slot's attribute.
 	accountPrefix = "account/"
 	leasePrefix   = "lease/"
 	slotPrefix    = "slot/"
 
-	// mostSlots is how many slots one item can have: it is then about as large as DynamoDB
+	// mostSlots limits the open slots of an account: its item is then about as large as DynamoDB
 	// allows.
 	mostSlots = 4000
-	// takeTries is how often Take tries again after it has found or freed slots.
+	// takeTries is how often Take tries again after it has freed slots.
 	takeTries = 20
 	// slotBatch is how many slots one write removes.
 	slotBatch = 50
 )
 
-// Take takes a slot: one transaction, and if the account is full one read of the leases of
-// its slots, two writes for each dead one, and the transaction again; likewise if those
-// who wait in its line are silent. Of an account with parts the transaction is that of one
-// part; if that has no room left, some is moved there by the transaction that takes the slot,
-// after a read; and before the account is found full all parts are read.
+// Take takes a slot by one transaction. If the account is full, Take reads the leases of its slots
+// once, makes two writes for each dead lease, and repeats the transaction. It does the same if the
+// clients in the account's line are silent. Without a limit, 0, an account has at most mostSlots
+// slots and its line does not matter.
 //
-// Errors: fault.Limited if no slot is free, or others wait for one; fault.Conflict if the slot's epoch is dead or
-// unknown; fault.Unavailable.
+// Errors: fault.Limited if no slot is free, or others wait for a slot; fault.Conflict if the slot's
+// epoch is dead or unknown; fault.Unavailable.
 func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error {
-	at := s.startingPlace(slot, limit)
 	for range takeTries {
-		s.note(slot.ID, at, limit)
-		err := transact(ctx, s.client, []types.TransactWriteItem{s.aliveCheck(slot.Epoch), s.takeWrite(at, slot, limit)})
+		err := transact(ctx, s.client, []types.TransactWriteItem{s.aliveCheck(slot.Epoch), s.takeWrite(slot, limit)})
 		r := refused(err)
 		switch {
 		case r == nil:
 			return storeError("take a slot", err)
 		case r.failed[0]:
-			s.forget(slot.ID)
 			return session.ErrLeaseOver
 		case readAccount(r.items[1])[slot.ID] == slot.Epoch:
 			return nil
 		}
-		next, taken := at, false
-		if at == atAccount && !s.isLarge(limit) && readHead(r.items[1]).parts == 0 {
-			err = s.freeSome(ctx, slot, r.items[1])
-		} else {
-			next, taken, err = s.makeRoom(ctx, slot, limit, at)
-		}
-		if taken && err == nil {
-			return nil
-		}
-		if err != nil {
-			if fault.Is(err, fault.Limited) || fault.Is(err, fault.Conflict) {
-				s.forget(slot.ID)
-			}
+		if err := s.freeSome(ctx, slot, limit, r.items[1]); err != nil {
 			return storeError("take a slot", err)
 		}
-		at = next
 	}
 	return fault.New(fault.Unavailable, "The sessions are busy. Try again.")
 }
 
-// freeSome frees what no longer counts of an account without parts that was found full.
+// freeSome frees slots and tickets that no longer count in an account that was found full.
 //
-// Errors: fault.Limited if all of it counts.
-func (s *Sessions) freeSome(ctx context.Context, slot session.Slot, full item) error {
+// Errors: fault.Limited if all of them count.
+func (s *Sessions) freeSome(ctx context.Context, slot session.Slot, limit int, full item) error {
 	a, err := s.stateOf(ctx, slot.Account, slot.Epoch, full)
 	if err != nil {
 		return err
@@ -117,14 +89,32 @@ func (s *Sessions) freeSome(ctx context.Context, slot session.Slot, full item) e
 	if err != nil {
 		return err
 	}
+	corrected, err := s.correct(ctx, a)
+	if err != nil {
+		return err
+	}
 	cleared, err := s.clearLine(ctx, slot.Account, a)
 	if err != nil {
 		return err
 	}
-	if !freed && !cleared || len(a.line.waiting(a.leases)) > 0 {
+	if !freed && !cleared && !corrected || limit > 0 && len(a.line.waiting(a.leases)) > 0 {
 		return session.ErrNoSlot
 	}
 	return nil
+}
+
+// correct corrects the number of open slots if it is above that of the slots, and reports whether it
+// was. Version 0.1.0 also counted slots that it kept in other items.
+func (s *Sessions) correct(ctx context.Context, a accountState) (corrected bool, err error) {
+	if a.open <= int64(len(a.slots)) {
+		return false, nil
+	}
+	_, _, err = tryUpdate(ctx, s.client, &dynamodb.UpdateItemInput{
+		TableName: &s.table, Key: accountKey(a.account), UpdateExpression: aws.String("SET open_slots = :slots"),
+		ConditionExpression:       aws.String("open_slots = :seen"),
+		ExpressionAttributeValues: item{":slots": number(int64(len(a.slots))), ":seen": number(a.open)},
+	})
+	return true, err
 }
 
 // aliveCheck makes a transaction depend on the epoch being alive.
@@ -134,70 +124,55 @@ func (s *Sessions) aliveCheck(epoch string) types.TransactWriteItem {
 	}}
 }
 
-// takeWrite returns the write that takes a slot in the account's item or a part.
-func (s *Sessions) takeWrite(at int, slot session.Slot, limit int) types.TransactWriteItem {
-	if at != atAccount {
-		return s.takePart(at, slot, limit)
-	}
+// takeWrite returns the write that takes a slot.
+func (s *Sessions) takeWrite(slot session.Slot, limit int) types.TransactWriteItem {
 	condition := "attribute_not_exists(#slot) AND (attribute_not_exists(open_slots) OR open_slots < :limit)"
 	names := map[string]string{"#slot": slotPrefix + slot.ID}
-	values := item{":epoch": text(slot.Epoch), ":one": number(1)}
 	if limit > 0 {
 		condition += " AND (attribute_not_exists(#waiting) OR #waiting < :one)"
 		names["#waiting"] = waitingCount
 	}
-	if s.isLarge(limit) {
-		condition += " AND attribute_not_exists(slot_parts)"
-		limit = s.spread.from
-	}
-	values[":limit"] = number(int64(limit))
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName: &s.table, Key: accountKey(slot.Account),
 		UpdateExpression:         aws.String("SET #slot = :epoch ADD open_slots :one"),
 		ConditionExpression:      aws.String(condition),
-		ExpressionAttributeNames: names, ExpressionAttributeValues: values,
+		ExpressionAttributeNames: names,
+		ExpressionAttributeValues: item{
+			":epoch": text(slot.Epoch), ":one": number(1), ":limit": number(slotsWithin(limit)),
+		},
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}}
 }
 
-// Free frees a slot by one write. It does nothing if the slot is free already, or was
-// taken over. Of an account with parts it reads all of them first, if another process took
-// the slot.
+// slotsWithin returns how many slots an account may have under a limit, 0 for none.
+func slotsWithin(limit int) int64 {
+	if limit <= 0 {
+		return mostSlots
+	}
+	return int64(min(limit, mostSlots))
+}
+
+// Free frees a slot by one write. It does nothing if the slot is free already, or another epoch has
+// it.
 //
 // Errors: fault.Unavailable.
 func (s *Sessions) Free(ctx context.Context, slot session.Slot) error {
-	at := s.placeOf(slot.ID)
-	after, removed, err := s.remove(ctx, slot.Account, at, slot.Epoch, []string{slot.ID})
-	if err == nil && !removed {
-		at, after, err = s.freeElsewhere(ctx, slot, at, after)
-	}
-	if err == nil && at != atAccount {
-		err = s.giveBack(ctx, slot.Account, at, after)
-	}
-	if err == nil {
-		s.forget(slot.ID)
-	}
+	_, err := s.remove(ctx, slot.Account, slot.Epoch, []string{slot.ID})
 	return storeError("free a slot", err)
 }
 
-// Active returns the number of the account's open slots: one read of the account, one of its
-// parts if it has some, and one of the leases if there are slots. All are consistent.
+// Active returns the number of the account's open slots: one consistent read of the account, and
+// another of the leases if there are slots.
 //
 // Errors: fault.Unavailable.
 func (s *Sessions) Active(ctx context.Context, account string) (int, error) {
-	reading, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	got, err := s.client.GetItem(reading, &dynamodb.GetItemInput{
+	got, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &s.table, Key: accountKey(account), ConsistentRead: aws.Bool(true),
 	})
 	if err != nil {
 		return 0, storeError("count the slots of an account", err)
 	}
-	items, err := s.itemsOf(ctx, account, got.Item)
-	if err != nil {
-		return 0, storeError("count the slots of an account", err)
-	}
-	a := accountState{account: account, items: items}
+	a := accountState{account: account, slots: readAccount(got.Item)}
 	if a.leases, err = s.leases(ctx, a.slotEpochs()); err != nil {
 		return 0, storeError("count the slots of an account", err)
 	}
@@ -230,8 +205,8 @@ func (s slots) of(epoch string) []string {
 	return ids
 }
 
-// freeDead frees slots whose leases are dead, or old enough to be marked as dead. It
-// reports whether there were any, whoever freed them.
+// freeDead frees slots of leases that are dead, or old enough to be marked as dead. It reports
+// whether there were any, even if another process freed them.
 func (s *Sessions) freeDead(ctx context.Context, a accountState) (bool, error) {
 	freed := false
 	for _, epoch := range a.slotEpochs() {
@@ -244,17 +219,13 @@ func (s *Sessions) freeDead(ctx context.Context, a accountState) (bool, error) {
 				if err != nil {
 					return false, err
 				}
-				continue // renewed meanwhile
+				continue // its instance has renewed it meanwhile
 			}
 		}
 		freed = true
-		for at := range a.items {
-			for ids := a.items[at].slots.of(epoch); len(ids) > 0; {
-				n := min(len(ids), slotBatch)
-				if err := s.removeEach(ctx, a.account, at, epoch, ids[:n]); err != nil {
-					return false, err
-				}
-				ids = ids[n:]
+		for ids := range slices.Chunk(a.slots.of(epoch), slotBatch) {
+			if err := s.removeEach(ctx, a.account, epoch, ids); err != nil {
+				return false, err
 			}
 		}
 	}
@@ -262,24 +233,21 @@ func (s *Sessions) freeDead(ctx context.Context, a accountState) (bool, error) {
 }
 
 // removeEach removes slots, one by one if some of them are gone already.
-func (s *Sessions) removeEach(ctx context.Context, account string, at int, epoch string, ids []string) error {
-	_, removed, err := s.remove(ctx, account, at, epoch, ids)
+func (s *Sessions) removeEach(ctx context.Context, account, epoch string, ids []string) error {
+	removed, err := s.remove(ctx, account, epoch, ids)
 	if err != nil || removed || len(ids) == 1 {
 		return err
 	}
 	for _, id := range ids {
-		if _, _, err := s.remove(ctx, account, at, epoch, []string{id}); err != nil {
+		if _, err := s.remove(ctx, account, epoch, []string{id}); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// remove removes slots of an epoch from the account's item or a part: all, or none if one of
-// them is missing. It returns the item as it is then.
-func (s *Sessions) remove(
-	ctx context.Context, account string, at int, epoch string, ids []string,
-) (after item, removed bool, err error) {
+// remove removes slots of an epoch: all of them, or none if one is missing.
+func (s *Sessions) remove(ctx context.Context, account, epoch string, ids []string) (removed bool, err error) {
 	names, conditions := map[string]string{}, []string{}
 	var removals []string
 	for i, id := range ids {
@@ -288,24 +256,14 @@ func (s *Sessions) remove(
 		removals = append(removals, name)
 		conditions = append(conditions, name+" = :epoch")
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
-	written, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: &s.table, Key: slotsKey(account, at),
-		UpdateExpression:                    aws.String("REMOVE " + strings.Join(removals, ", ") + " ADD open_slots :less"),
-		ConditionExpression:                 aws.String(strings.Join(conditions, " AND ")),
-		ExpressionAttributeNames:            names,
-		ExpressionAttributeValues:           item{":epoch": text(epoch), ":less": number(-int64(len(ids)))},
-		ReturnValues:                        types.ReturnValueAllNew,
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+	_, missing, err := tryUpdate(ctx, s.client, &dynamodb.UpdateItemInput{
+		TableName: &s.table, Key: accountKey(account),
+		UpdateExpression:          aws.String("REMOVE " + strings.Join(removals, ", ") + " ADD open_slots :less"),
+		ConditionExpression:       aws.String(strings.Join(conditions, " AND ")),
+		ExpressionAttributeNames:  names,
+		ExpressionAttributeValues: item{":epoch": text(epoch), ":less": number(-int64(len(ids)))},
 	})
-	if old, failed := conditionFailed(err); failed {
-		return old, false, nil
-	}
-	if err != nil {
-		return nil, false, err
-	}
-	return written.Attributes, true, nil
+	return err == nil && !missing, err
 }
 
 func accountKey(account string) item { return item{"id": text(accountPrefix + account)} }

@@ -2,6 +2,7 @@ package dynamo
 
 import (
 	"context"
+	"hash/fnv"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -26,8 +27,6 @@ func signersKey() item { return jobKey("engine", "signers") }
 //
 // Errors: fault.Unavailable.
 func (s *Signers) Add(ctx context.Context, certificates string) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: signersKey(), UpdateExpression: aws.String("ADD #signers :new"),
 		ExpressionAttributeNames: named("signers"), ExpressionAttributeValues: item{":new": texts(certificates)},
@@ -40,8 +39,6 @@ func (s *Signers) Add(ctx context.Context, certificates string) error {
 //
 // Errors: fault.Unavailable.
 func (s *Signers) Certificates(ctx context.Context) ([]string, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	found, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.table, Key: signersKey()})
 	if err != nil {
 		return nil, storeError("read the certificates of signers", err)
@@ -52,3 +49,11 @@ func (s *Signers) Certificates(ctx context.Context) ([]string, error) {
 	}
 	return slices.Sorted(slices.Values(set.Value)), nil
 }
+
+func hashOf(id string) uint32 {
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(id)) // a hash never fails
+	return hash.Sum32()
+}
+
+const writesAtOnce = 8

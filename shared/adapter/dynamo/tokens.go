@@ -52,8 +52,6 @@ func (k *Keys) CreateToken(ctx context.Context, token credential.Token) error {
 	if err != nil {
 		return fmt.Errorf("dynamo: create a token: %w", err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	_, err = k.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: &k.table, Item: values})
 	return storeError("create a token", err)
 }

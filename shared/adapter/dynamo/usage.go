@@ -116,8 +116,6 @@ func (u *Usage) Add(ctx context.Context, records []usage.Record) error {
 
 // Reach reports whether the table can be written, without a change to it.
 func (u *Usage) Reach(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	_, err := u.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &u.table, Key: item{"id": text("smoke"), "part": text("smoke")},
 		ConditionExpression: aws.String("attribute_exists(id)"), UpdateExpression: aws.String("SET usage_day = :none"),
@@ -192,8 +190,6 @@ func busyPartition(account string) string { return account + "#" }
 
 // readBusy returns from when on an account has busyShards, empty for never: one read.
 func (u *Usage) readBusy(ctx context.Context, account string) (usage.Day, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	found, err := u.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &u.table, Key: busyKey(account), ConsistentRead: aws.Bool(true),
 	})
@@ -205,8 +201,6 @@ func (u *Usage) readBusy(ctx context.Context, account string) (usage.Day, error)
 
 // busy gives an account busyShards from a day on, unless it has them. It returns the day.
 func (u *Usage) busy(ctx context.Context, account string, from usage.Day) (usage.Day, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	written, err := u.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &u.table, Key: busyKey(account), ReturnValues: types.ReturnValueAllNew,
 		UpdateExpression:          aws.String("SET busy_from = if_not_exists(busy_from, :from)"),
@@ -358,8 +352,6 @@ func (u *Usage) shard(ctx context.Context, partition string, first, last usage.D
 
 func (u *Usage) page(ctx context.Context, partition string, first, last usage.Day, start item) ([]usageItem, item,
 	error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	got, err := u.client.Query(ctx, &dynamodb.QueryInput{
 		TableName: &u.table, ConsistentRead: aws.Bool(true), ExclusiveStartKey: start,
 		KeyConditionExpression: aws.String("id = :partition AND part BETWEEN :first AND :last"),

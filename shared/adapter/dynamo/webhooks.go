@@ -47,8 +47,6 @@ type attemptItem struct {
 //
 // Errors: fault.Unavailable.
 func (w *Webhooks) Attempts(ctx context.Context, event string) ([]webhook.Attempt, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	found, err := w.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &w.table, Key: jobKey(event, webhookPart), ConsistentRead: aws.Bool(true),
 	})
@@ -101,8 +99,6 @@ func (w *Webhooks) Record(ctx context.Context, e webhook.Event, a webhook.Attemp
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	values := item{
 		":none": &types.AttributeValueMemberL{}, ":attempt": &types.AttributeValueMemberL{Value: []types.AttributeValue{kept}},
 		":ttl": seconds(e.Begun.Add(recordAge)),

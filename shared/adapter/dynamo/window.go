@@ -55,8 +55,6 @@ func (w *Windows) Take(ctx context.Context, name string, n int, rate ratelimit.R
 	if rate.PerSecond <= 0 {
 		return ratelimit.Unlimited(), nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTime)
-	defer cancel()
 	key := item{"id": text(windowPart + "/" + name), "part": text(windowPart)}
 	state, err := w.take(ctx, key, n, rate)
 	return state, storeError("count in a window", err)
