@@ -192,7 +192,7 @@ func worldOf(t *testing.T, cloud *awstest.Cloud, tables map[string]string, bucke
 	budgets := dynamo.NewBudgets(client, tables["usage"], clock, rand.Text)
 	return &world{
 		cloud: cloud, keys: dynamo.NewKeys(client, tables["credentials"], tables["usage"]),
-		files: dynamo.NewFiles(client, tables["files"], time.Now), usage: usage,
+		files: dynamo.NewFiles(client, tables["files"]), usage: usage,
 		claims:  dynamo.NewIdempotencyKeys(client, tables["usage"]),
 		budgets: budgets, signers: dynamo.NewSigners(client, tables["jobs"]),
 		workers: dynamo.NewWorkers(client, tables["jobs"], time.Now),

@@ -41,7 +41,7 @@ func newSurface(p *awsapp.Parts) (httpserver.Config, error) {
 	p.Config.Files = p.Files(bucket, file.NewCursorsFrom(secret.Value))
 	// Functions are called with the whole body; here it arrives as a stream.
 	p.Config.Intake = &file.Intake{
-		Reservations: dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE"), time.Now),
+		Reservations: dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE")),
 		Most:         p.Number("CUTROOM_UPLOADS", 1, 100_000, file.DefaultUploads), NewID: rand.Text, Now: time.Now,
 	}
 	if p.Flag("CUTROOM_CONTENT_REDIRECT") {

@@ -127,7 +127,7 @@ func storeImage(t *testing.T, tables map[string]string, bucket string, cloud *aw
 	t.Helper()
 	ctx, blobs := t.Context(), s3blob.New(cloud.Config(), bucket)
 	files := file.NewService(file.Config{
-		Store: dynamo.NewFiles(dynamo.NewClient(cloud.Config()), tables["files"], time.Now), Blobs: blobs,
+		Store: dynamo.NewFiles(dynamo.NewClient(cloud.Config()), tables["files"]), Blobs: blobs,
 		IDs: file.NewIDs(time.Now, rand.Reader), Now: time.Now,
 	})
 	name, err := files.NewBlob()

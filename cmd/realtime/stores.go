@@ -55,7 +55,7 @@ func openStores(ctx context.Context, env *setting.Environment, clock *boottime.C
 		sessions: dynamo.NewSessions(client, env.Required("CUTROOM_SESSIONS_TABLE")),
 		usage:    dynamo.NewUsage(client, usageTable),
 		budgets:  dynamo.NewBudgets(client, usageTable, clock, rand.Text),
-		files:    newFiles(dynamo.NewFiles(client, env.Required("CUTROOM_FILES_TABLE"), time.Now)),
+		files:    newFiles(dynamo.NewFiles(client, env.Required("CUTROOM_FILES_TABLE"))),
 		blobs:    bucket,
 		close:    func() {},
 	}, nil

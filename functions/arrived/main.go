@@ -23,7 +23,7 @@ func main() { eventapp.Main(arrived) }
 func arrived(p *eventapp.Parts) func(context.Context, events.S3Event) (any, error) {
 	bucket := s3blob.New(p.AWS, p.Required("CUTROOM_BUCKET"))
 	files := file.NewService(file.Config{
-		Store: dynamo.NewFiles(dynamo.NewClient(p.AWS), p.Required("CUTROOM_FILES_TABLE"), time.Now),
+		Store: dynamo.NewFiles(dynamo.NewClient(p.AWS), p.Required("CUTROOM_FILES_TABLE")),
 		Blobs: bucket, Signed: bucket, Detect: sniff.Any,
 		IDs: file.NewIDs(time.Now, rand.Reader), Now: time.Now,
 	})

@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"time"
 
 	"github.com/aws/aws-lambda-go/events"
 
@@ -19,14 +18,14 @@ func main() { eventapp.Main(expiry) }
 
 func expiry(p *eventapp.Parts) func(context.Context, events.DynamoDBEvent) (events.DynamoDBEventResponse, error) {
 	bucket := s3blob.New(p.AWS, p.Required("CUTROOM_BUCKET"))
-	files := dynamo.NewFiles(dynamo.NewClient(p.AWS), p.Required("CUTROOM_FILES_TABLE"), time.Now)
+	files := dynamo.NewFiles(dynamo.NewClient(p.AWS), p.Required("CUTROOM_FILES_TABLE"))
 	return func(ctx context.Context, event events.DynamoDBEvent) (answer events.DynamoDBEventResponse, _ error) {
 		for _, record := range event.Records {
 			f, ended := dynamo.RemovedFile(record.Change.OldImage)
 			if !ended || record.EventName != string(events.DynamoDBOperationTypeRemove) {
 				continue
 			}
-			err := file.DeleteBytes(ctx, bucket, f.File)
+			err := file.DeleteBytes(ctx, bucket, f)
 			if err == nil {
 				err = files.Free(ctx, f)
 			}

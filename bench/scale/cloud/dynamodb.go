@@ -126,8 +126,6 @@ func (d *DynamoDB) attempt(input any, at time.Time, turn int64) (answer any, err
 		answer, err = d.putItem(in)
 	case *dynamodb.UpdateItemInput:
 		answer, err = d.updateItem(in)
-	case *dynamodb.TransactGetItemsInput:
-		answer, err = d.transactGet(in)
 	case *dynamodb.TransactWriteItemsInput:
 		answer, err = d.transact(in)
 	default:
@@ -175,34 +173,6 @@ func (d *DynamoDB) batchGet(in *dynamodb.BatchGetItemInput) (*dynamodb.BatchGetI
 				out.Responses[name] = append(out.Responses[name], found)
 			}
 		}
-	}
-	return out, nil
-}
-
-// transactGet reads items at one time, for twice the units. It meets transactions that write them.
-func (d *DynamoDB) transactGet(in *dynamodb.TransactGetItemsInput) (*dynamodb.TransactGetItemsOutput, error) {
-	d.counted("TransactGetItems")
-	out := &dynamodb.TransactGetItemsOutput{}
-	reasons := make([]types.CancellationReason, len(in.TransactItems))
-	met := false
-	for i, part := range in.TransactItems {
-		w := d.writeTo(part.Get.TableName, part.Get.Key)
-		p := partition{w.table.Name, w.hash}
-		if !d.meter.fits(p) {
-			return nil, d.throttled(p)
-		}
-		found := w.table.get(w.hash, w.sort)
-		d.meter.read(p, 2*capacity.Reads(sizeOf(found), true))
-		out.Responses = append(out.Responses, types.ItemResponse{Item: found})
-		reasons[i].Code = aws.String("None")
-		if d.locks.meets(w.key(), d.now, d.now, d.turn) {
-			met = true
-			reasons[i].Code = aws.String("TransactionConflict")
-			d.conflict(w)
-		}
-	}
-	if met {
-		return nil, &types.TransactionCanceledException{CancellationReasons: reasons}
 	}
 	return out, nil
 }

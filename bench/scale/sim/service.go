@@ -46,7 +46,7 @@ func (w *World) newService() (*service, error) {
 	config, now := w.cloud.Config(), w.clock.Now
 	client := dynamo.NewClient(config)
 	s := &service{
-		client: client, keys: dynamo.NewKeys(client, "credentials", "usage"), files: dynamo.NewFiles(client, "files", now),
+		client: client, keys: dynamo.NewKeys(client, "credentials", "usage"), files: dynamo.NewFiles(client, "files"),
 		workers: dynamo.NewWorkers(client, "jobs", now), usage: dynamo.NewUsage(client, "usage"),
 		sessions: dynamo.NewSessions(client, "sessions"), lengths: sqsqueue.NewLengths(config, queueURLs),
 		budgets: dynamo.NewBudgets(client, "usage", machine{w.clock}, w.newID),
@@ -78,9 +78,6 @@ func (w *World) spreadAccounts(store *dynamo.Jobs, s *service) error {
 			return err
 		}
 		if err := s.usage.SpreadUsage(context.Background(), a.Name, usage.DayOf(begin)); err != nil {
-			return err
-		}
-		if err := s.files.SpreadFiles(context.Background(), a.Name, begin); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,6 @@ package dynamo
 
 import (
 	"context"
-	"time"
 
 	"cutroom/shared/domain/budget"
 )
@@ -48,24 +47,5 @@ func (s *Jobs) LargeFrom(open int) *Jobs {
 // ReadLittle makes lists read few entries of each partition of the index at once.
 func (s *Jobs) ReadLittle() *Jobs {
 	s.index.unit = 1
-	return s
-}
-
-// SpreadAtOnce makes accounts of all limits spread over three partitions, in which little room is
-// moved to parts at once.
-func (s *Files) SpreadAtOnce() *Files {
-	s.spread, s.spreads.delay = fileSpread{above: 0, parts: 3, most: 3, portion: 2}, 0
-	return s
-}
-
-// SpreadAfter makes accounts spread so long after the decision.
-func (s *Files) SpreadAfter(delay time.Duration) *Files {
-	s.spreads.delay = delay
-	return s
-}
-
-// SpreadAbove makes the limit the highest of accounts that are not spread.
-func (s *Files) SpreadAbove(limit int64) *Files {
-	s.spread.above = limit
 	return s
 }

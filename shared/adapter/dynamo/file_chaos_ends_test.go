@@ -20,19 +20,17 @@ import (
 
 // entries returns what counts in the account.
 func (c *storageChaos) entries() (all []map[string]types.AttributeValue) {
-	for _, partition := range []string{"acme", "acme#0", "acme#1", "acme#2"} {
-		for _, i := range c.cloud.DynamoDB.Items("files", partition) {
-			if id := textIn(i, "id"); id != "storage" && !strings.HasPrefix(id, "file_") {
-				all = append(all, i)
-			}
+	for _, i := range c.cloud.DynamoDB.Items("files", "acme") {
+		if id := textIn(i, "id"); id != "storage" && !strings.HasPrefix(id, "file_") {
+			all = append(all, i)
 		}
 	}
 	return all
 }
 
-// nameOf names an entry as it is.
+// nameOf names an entry.
 func nameOf(entry map[string]types.AttributeValue) string {
-	return textIn(entry, "account") + " " + textIn(entry, "id") + " " + textIn(entry, "ends_at")
+	return textIn(entry, "id") + " " + textIn(entry, "ends_at")
 }
 
 // ended returns the entries that have ended.
@@ -63,32 +61,30 @@ func (c *storageChaos) counted(names map[string]bool) (bytes, promises int64) {
 // expire does what DynamoDB does some time after an item's TTL has passed: it removes the item of
 // a file, and tells of it, maybe twice.
 func (c *storageChaos) expire() {
-	for _, partition := range []string{"acme", "acme#0", "acme#1", "acme#2"} {
-		for _, i := range c.cloud.DynamoDB.Items("files", partition) {
-			end := num(i, "expires_at")
-			if !strings.HasPrefix(textIn(i, "id"), "file_") || end == 0 || end > c.Now().UnixMilli() {
-				continue
-			}
-			removed, ok := dynamo.RemovedFile(image(c.T, i))
-			if !ok {
-				c.fail("%s is no file", show(i))
-			}
-			_, err := c.plain.TransactWriteItems(context.Background(), &dynamodb.TransactWriteItemsInput{
-				TransactItems: []types.TransactWriteItem{{Delete: &types.Delete{TableName: aws.String("files"),
-					Key: map[string]types.AttributeValue{"account": i["account"], "id": i["id"]}}}}})
-			if err != nil {
-				c.fail("%v", err)
-			}
-			for range 1 + c.random.IntN(2) {
-				c.free(removed)
-			}
-			return
+	for _, i := range c.cloud.DynamoDB.Items("files", "acme") {
+		end := num(i, "expires_at")
+		if !strings.HasPrefix(textIn(i, "id"), "file_") || end == 0 || end > c.Now().UnixMilli() {
+			continue
 		}
+		removed, ok := dynamo.RemovedFile(image(c.T, i))
+		if !ok {
+			c.fail("%s is no file", show(i))
+		}
+		_, err := c.plain.TransactWriteItems(context.Background(), &dynamodb.TransactWriteItemsInput{
+			TransactItems: []types.TransactWriteItem{{Delete: &types.Delete{TableName: aws.String("files"),
+				Key: map[string]types.AttributeValue{"account": i["account"], "id": i["id"]}}}}})
+		if err != nil {
+			c.fail("%v", err)
+		}
+		for range 1 + c.random.IntN(2) {
+			c.free(removed)
+		}
+		return
 	}
 }
 
 // free frees a file until it has been done, as the stream does.
-func (c *storageChaos) free(f dynamo.Removed) {
+func (c *storageChaos) free(f file.File) {
 	c.do(&storageCall{what: "free " + f.ID}, func(ctx context.Context, s *dynamo.Files) (err error) {
 		for range 20 {
 			if err = s.Free(ctx, f); err == nil {
@@ -119,45 +115,40 @@ func (c *storageChaos) result() {
 		}
 		return err
 	}
-	c.doBy(c.writers, &storageCall{what: "result " + f.ID, bytes: f.Size}, record, func(error) {})
+	c.do(&storageCall{what: "result " + f.ID, bytes: f.Size}, record, func(error) {})
 }
 
 // lists checks that each file that is there is listed once and found, page by page.
 func (c *storageChaos) lists() {
 	var there, listed []string
-	for _, partition := range []string{"acme", "acme#0", "acme#1", "acme#2"} {
-		for _, i := range c.cloud.DynamoDB.Items("files", partition) {
-			end := num(i, "expires_at")
-			if id := textIn(i, "id"); strings.HasPrefix(id, "file_") && (end == 0 || end > c.Now().UnixMilli()) {
-				there = append(there, id)
-			}
+	for _, i := range c.cloud.DynamoDB.Items("files", "acme") {
+		end := num(i, "expires_at")
+		if id := textIn(i, "id"); strings.HasPrefix(id, "file_") && (end == 0 || end > c.Now().UnixMilli()) {
+			there = append(there, id)
 		}
 	}
 	slices.Sort(there)
 	slices.Reverse(there)
-	for _, process := range c.processes {
-		listed = nil
-		for after := ""; ; {
-			page, next, err := process.List(c.Context(), "acme", after, 1+c.random.IntN(3), c.Now())
-			if err != nil {
-				c.Error(err)
+	for after := ""; ; {
+		page, next, err := c.files.List(c.Context(), "acme", after, 1+c.random.IntN(3), c.Now())
+		if err != nil {
+			c.Error(err)
+		}
+		for _, f := range page {
+			listed = append(listed, f.ID)
+			found, err := c.files.FindMD5(c.Context(), "acme", f.MD5, c.Now())
+			if err != nil || found.MD5 != f.MD5 || found.ID < f.ID {
+				c.Errorf("of %s it finds %s, %v", f.ID, found.ID, err)
 			}
-			for _, f := range page {
-				listed = append(listed, f.ID)
-				found, err := process.FindMD5(c.Context(), "acme", f.MD5, c.Now())
-				if err != nil || found.MD5 != f.MD5 || found.ID < f.ID {
-					c.Errorf("of %s it finds %s, %v", f.ID, found.ID, err)
-				}
-				if _, err := process.Get(c.Context(), "acme", f.ID, c.Now()); err != nil {
-					c.Errorf("get %s: %v", f.ID, err)
-				}
-			}
-			if after = next; after == "" {
-				break
+			if _, err := c.files.Get(c.Context(), "acme", f.ID, c.Now()); err != nil {
+				c.Errorf("get %s: %v", f.ID, err)
 			}
 		}
-		if !slices.Equal(listed, there) {
-			c.Errorf("it lists %v, there are %v", listed, there)
+		if after = next; after == "" {
+			break
 		}
+	}
+	if !slices.Equal(listed, there) {
+		c.Errorf("it lists %v, there are %v", listed, there)
 	}
 }

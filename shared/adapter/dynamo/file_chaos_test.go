@@ -24,8 +24,7 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// storageChaos runs uploads and deletes of processes whose clocks differ in one account at once,
-// while it becomes spread. Each request waits until it is drawn; then it arrives, is lost, loses
+// storageChaos runs uploads and deletes in one account at once. Each request waits until it is drawn; then it arrives, is lost, loses
 // its answer, arrives twice, or meets a conflict. After each, the items are compared with what was
 // promised.
 type storageChaos struct {
@@ -40,12 +39,10 @@ type storageChaos struct {
 	paused        []*pausedCall
 	quiet, failed bool
 
-	plain     *dynamodb.Client
-	processes []*dynamo.Files
-	// writers are processes that write the results of batches.
-	writers []*dynamo.Files
-	calls   []*storageCall
-	stored  []file.File
+	plain  *dynamodb.Client
+	files  *dynamo.Files
+	calls  []*storageCall
+	stored []file.File
 	// held may be gone where they hold nothing, and promised may be pending, stored, or gone.
 	held     []file.Reservation
 	promised []file.File
@@ -131,45 +128,21 @@ func (c *storageChaos) arrive(call *storageCall, request func()) {
 	c.allow(bytes, promises)
 }
 
-// state returns what is stored, and checks what always holds between the sums and their parts.
+// state returns what is stored, and checks the sums.
 func (c *storageChaos) state() (bytes, promises int64) {
-	own, room, places := map[string]types.AttributeValue(nil), [2]int64{}, int64(0)
-	files := map[string]bool{}
-	for _, partition := range []string{"acme", "acme#0", "acme#1", "acme#2"} {
-		for _, i := range c.cloud.DynamoDB.Items("files", partition) {
-			id := i["id"].(*types.AttributeValueMemberS).Value
-			switch {
-			case id == "storage" && partition == "acme":
-				own = i
-			case id == "storage":
-				room[0], places = room[0]+num(i, "room_bytes"), places+num(i, "room_promises")
-				if num(i, "room_bytes") < 0 || num(i, "room_promises") < 0 {
-					c.fail("a part has %s", show(i))
-				}
-			case strings.HasPrefix(id, "promise/"):
-				bytes, promises = bytes+num(i, "promise_bytes"), promises+1
-			case !strings.HasPrefix(id, "file_"):
-				bytes += num(i, "size_bytes")
-			case files[id]:
-				c.fail("%s is in two partitions", id)
-			default:
-				files[id] = true
-			}
+	var sums map[string]types.AttributeValue
+	for _, i := range c.cloud.DynamoDB.Items("files", "acme") {
+		switch id := textIn(i, "id"); {
+		case id == "storage":
+			sums = i
+		case strings.HasPrefix(id, "promise/"):
+			bytes, promises = bytes+num(i, "promise_bytes"), promises+1
+		case !strings.HasPrefix(id, "file_"):
+			bytes += num(i, "size_bytes")
 		}
 	}
-	if num(own, "stored_bytes") != bytes+room[0] || num(own, "promises") != promises+places {
-		c.fail("%d bytes and %d promises are stored, the sums are %s", bytes, promises, show(own))
-	}
-	for used, most := range map[string]string{"stored_bytes": "most_bytes", "promises": "most_promises"} {
-		if own[most] != nil && num(own, used) > num(own, most) {
-			c.fail("the sum is above its bound: %s", show(own))
-		}
-		for part := range 3 {
-			i := c.cloud.DynamoDB.Item("files", fmt.Sprint("acme#", part), "storage")
-			if i[most] != nil && num(i, most) < num(own, most) {
-				c.fail("a part has %s, the sums are %s", show(i), show(own))
-			}
-		}
+	if num(sums, "stored_bytes") != bytes || num(sums, "promises") != promises {
+		c.fail("%d bytes and %d promises are stored, the sums are %s", bytes, promises, show(sums))
 	}
 	return bytes, promises
 }
@@ -190,23 +163,15 @@ func (c *storageChaos) fail(format string, args ...any) {
 	c.failed = true
 }
 
-// do makes a call while others go on. done is called if it was made, or may have been.
+// do makes a call while others go on, and passes its error to done.
 func (c *storageChaos) do(call *storageCall, run func(context.Context, *dynamo.Files) error, done func(err error)) {
-	c.doBy(c.processes, call, run, done)
-}
-
-// doBy is do by one of these processes.
-func (c *storageChaos) doBy(
-	processes []*dynamo.Files, call *storageCall, run func(context.Context, *dynamo.Files) error, done func(err error),
-) {
-	files := processes[c.random.IntN(len(processes))]
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	call.ended = c.ended()
 	c.calls = append(c.calls, call)
 	c.allow(c.state())
 	go func() {
-		err := run(context.WithValue(c.Context(), storageCallKey{}, call), files)
+		err := run(context.WithValue(c.Context(), storageCallKey{}, call), c.files)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.calls = slices.DeleteFunc(c.calls, func(other *storageCall) bool { return other == call })
@@ -375,18 +340,18 @@ func (c *storageChaos) end() {
 	c.lists()
 	limit := bytes + 50
 	f := file.File{ID: "file_last", Account: "acme", MD5: "last", Size: 51, Blob: "a", CreatedAt: chaosBegins}
-	if err := c.processes[0].Create(c.Context(), f, limit); !fault.Is(err, fault.Limited) {
+	if err := c.files.Create(c.Context(), f, limit); !fault.Is(err, fault.Limited) {
 		c.Errorf("one byte more than is left: %v", err)
 	}
 	f.Size = 50
-	if err := c.processes[0].Create(c.Context(), f, limit); err != nil {
+	if err := c.files.Create(c.Context(), f, limit); err != nil {
 		c.Errorf("as much as is left: %v", err)
 	}
 }
 
 // Whatever happens to requests, no limit is exceeded, and nothing is refused while there is room.
 func TestStorageChaos(t *testing.T) {
-	const seeds, steps = 60, 1200
+	const seeds, steps = 30, 1200
 	counts := map[string]int{}
 	for seed := range uint64(seeds) {
 		synctest.Test(t, func(t *testing.T) {
@@ -397,14 +362,7 @@ func TestStorageChaos(t *testing.T) {
 				return stack.Initialize.Insert(c, "Simulation", middleware.Before)
 			})
 			c.plain = dynamo.NewClient(c.cloud.Config())
-			for _, skew := range []time.Duration{0, -9 * time.Minute, 9 * time.Minute} {
-				files := func() *dynamo.Files {
-					return dynamo.NewFiles(dynamo.NewClient(config), "files",
-						func() time.Time { return c.Now().Add(skew) }).SpreadAtOnce().SpreadAfter(time.Hour)
-				}
-				c.processes, c.writers = append(c.processes, files()), append(c.writers, files().ForResults())
-			}
-			c.processes[1].SpreadAbove(100)
+			c.files = dynamo.NewFiles(dynamo.NewClient(config), "files")
 			for range steps {
 				if c.step(); c.failed {
 					break

@@ -11,21 +11,19 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// The items of the table of files. An account's name contains no slash, so that no item
-// can be mistaken for another. The partition of an account is one of several if it is spread
-// (see file_places.go).
+// The items of the table of files. An account's name contains no slash, so the names of partitions
+// do not collide.
 const (
-	// filePrefix begins the id of a file's own item, in its account's partition.
-	// An account's list is these items in the order of their ids.
+	// filePrefix begins the id of a file's own item, in its account's partition. An account's list
+	// is these items in the order of their ids.
 	filePrefix = "file_"
-	// md5Prefix, an MD5, a slash and a file's id are the id of a stored file's entry.
-	// It leads from the MD5 to the file, and while it exists the file counts towards
-	// its account's storage. It has no TTL, so that it is removed only together with
-	// the file's bytes in the count.
+	// md5Prefix, an MD5, a slash and a file's id are the id of a stored file's entry. It leads from
+	// the MD5 to the file. While it exists, the file counts towards its account's storage. It has no
+	// TTL: the transaction that removes it subtracts the file's bytes from the count.
 	md5Prefix = "md5/"
-	// promisePrefix and a file's id are the id of a pending file's entry, which counts
-	// it likewise, and the partition of the pending file itself, which is so found
-	// without knowing its account.
+	// promisePrefix and a file's id are the id of a pending file's entry, which counts the file in
+	// the same way. They are also the partition of the pending file, which can so be read without
+	// its account.
 	promisePrefix = "promise/"
 	promiseItem   = "promise"
 	// roomPrefix and the id of a reservation are the id of its entry.
@@ -37,12 +35,12 @@ const (
 	filesByEnd = "files-by-end"
 )
 
-// fileItem is the item of a file or a pending file, or an entry. All hold the same, so
-// that one read finds a file by its MD5. Times are in milliseconds.
+// fileItem is the item of a file or a pending file, or an entry. All have the same attributes, so one
+// read finds a file by its MD5. Times are in milliseconds.
 type fileItem struct {
 	Partition string `dynamodbav:"account"`
 	ID        string `dynamodbav:"id"`
-	// EndsAt has one width, so that it sorts as text; only entries have it.
+	// EndsAt has a fixed width, so it sorts as text. Only entries have it.
 	EndsAt string `dynamodbav:"ends_at,omitempty"`
 	// TTL is in seconds; entries have none.
 	TTL int64 `dynamodbav:"ttl,omitempty"`
@@ -61,13 +59,10 @@ type fileItem struct {
 	Lifetime    int64  `dynamodbav:"lifetime,omitempty"`
 	UploadUntil int64  `dynamodbav:"upload_until,omitempty"`
 	Promised    bool   `dynamodbav:"promised,omitempty"`
-	// PromiseBytes and PromiseLimit are those of a file that was pending. A pending file
-	// of an earlier version has neither, and is not in the count of pending files.
+	// PromiseBytes and PromiseLimit belong to a file that was pending. A pending file of an earlier
+	// version has neither, and the count of pending files does not include it.
 	PromiseBytes int64 `dynamodbav:"promise_bytes,omitempty"`
 	PromiseLimit int64 `dynamodbav:"promise_limit,omitempty"`
-	// Spread says that the file's entry is not in the first partition of its account. Own
-	// items and pending files have it.
-	Spread bool `dynamodbav:"spread,omitempty"`
 }
 
 // fields returns what all items of a file have in common.
@@ -82,21 +77,19 @@ func fields(f file.File) fileItem {
 }
 
 // ownItem returns the item of a stored file.
-func (s *Files) ownItem(f file.File, spread bool) fileItem {
+func ownItem(f file.File) fileItem {
 	i := fields(f)
-	i.Partition, i.ID, i.TTL = s.placeOf(f.Account, f.ID, spread).partition(), f.ID, optionalSeconds(f.ExpiresAt)
-	i.Spread = spread
+	i.Partition, i.ID, i.TTL = f.Account, f.ID, optionalSeconds(f.ExpiresAt)
 	return i
 }
 
-// promiseGrace is how long a pending file is kept past its time, because a request that
-// began in time may still be sending the bytes.
+// promiseGrace is how long a pending file is kept past its time: a request that started in time may
+// still send the bytes.
 const promiseGrace = time.Hour
 
 // promiseOf returns the item of a file that is or was pending.
-func promiseOf(f file.File, spread bool) fileItem {
+func promiseOf(f file.File) fileItem {
 	i := fields(f)
-	i.Spread = spread
 	i.Partition, i.ID, i.TTL = promisePrefix+f.ID, promiseItem, optionalSeconds(f.ExpiresAt)
 	if f.Pending {
 		i.TTL = optionalSeconds(f.UploadUntil.Add(promiseGrace))
@@ -104,18 +97,10 @@ func promiseOf(f file.File, spread bool) fileItem {
 	return i
 }
 
-// entryPlace returns where the entry of a file is.
-func (s *Files) entryPlace(f file.File, spread bool) filePlace {
-	if f.Pending {
-		return s.placeOf(f.Account, f.ID, spread)
-	}
-	return s.placeOf(f.Account, f.MD5, spread)
-}
-
 // entryOf returns the entry that counts a file.
-func entryOf(f file.File, at filePlace) fileItem {
+func entryOf(f file.File) fileItem {
 	i := fields(f)
-	i.Partition, i.ID = at.partition(), entryID(f)
+	i.Partition, i.ID = f.Account, entryID(f)
 	switch {
 	case f.Pending:
 		i.EndsAt = endText(f.UploadUntil)
@@ -145,44 +130,21 @@ func (i fileItem) file() file.File {
 	}
 }
 
-// fileRecord is a file as its own item or that of the pending file says; spread is fileItem.Spread.
-type fileRecord struct {
-	file.File
-	spread bool
-}
-
 // readFile reads any item of a file.
 func readFile(i item) (file.File, error) {
-	r, err := readFileRecord(i)
-	return r.File, err
-}
-
-func readFileRecord(i item) (fileRecord, error) {
 	var read fileItem
 	if err := attributevalue.UnmarshalMap(i, &read); err != nil {
-		return fileRecord{}, fmt.Errorf("dynamo: read a file: %w", err)
+		return file.File{}, fmt.Errorf("dynamo: read a file: %w", err)
 	}
-	return fileRecord{read.file(), read.Spread}, nil
+	return read.file(), nil
 }
 
-// Removed is a file whose own item, or that of the pending file, was removed.
-type Removed struct {
-	file.File
-	spread bool
-}
-
-// RemovedFile returns the file of an item that was removed, according to the table's
-// stream: one that expired, was deleted, or was pending and never arrived. The caller
-// deletes its bytes and then frees what it counted (see Free); doing so twice is
-// harmless. It returns false for items whose removal is not the end of a file.
-func RemovedFile(image map[string]events.DynamoDBAttributeValue) (Removed, bool) {
-	text := func(name string) string {
-		value, there := image[name]
-		if !there || value.DataType() != events.DataTypeString {
-			return ""
-		}
-		return value.String()
-	}
+// RemovedFile returns the file of an item that was removed, from an old image of the table's stream:
+// the file expired, was deleted, or was pending and never arrived. The caller deletes its bytes and
+// then calls Free; both may be repeated. RemovedFile returns false for items whose removal is not the
+// end of a file.
+func RemovedFile(image map[string]events.DynamoDBAttributeValue) (file.File, bool) {
+	text := textOf(image)
 	boolean := func(name string) bool {
 		value, there := image[name]
 		return there && value.DataType() == events.DataTypeBoolean && value.Boolean()
@@ -202,5 +164,5 @@ func RemovedFile(image map[string]events.DynamoDBAttributeValue) (Removed, bool)
 	f.Size, f.Upload.Bytes = number("size_bytes"), number("promise_bytes")
 	own := strings.HasPrefix(text("id"), filePrefix)
 	unkept := text("id") == promiseItem && f.Pending
-	return Removed{f, boolean("spread")}, (own || unkept) && f.ID != "" && f.Account != "" && f.Blob != ""
+	return f, (own || unkept) && f.ID != "" && f.Account != "" && f.Blob != ""
 }

@@ -12,38 +12,34 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// PendingUpload returns a file that is pending, or was until it was finalized, by one
-// consistent read.
+// PendingUpload returns a file that is or was pending, by one consistent read.
 //
 // Errors: fault.NotFound; fault.Unavailable.
 func (s *Files) PendingUpload(ctx context.Context, id string) (file.File, error) {
 	f, err := s.get(ctx, promisePrefix+id, promiseItem)
-	return f.File, storeError("get a promised file", err)
+	return f, storeError("get a pending file", err)
 }
 
-// Finalize makes a pending file a stored one, with the MIME type and the expiry of f:
-// one read, and one transaction. If several callers finalize a file, one does and all
-// succeed.
+// Finalize makes a pending file a stored file with the MIME type and the expiry of f, by one read and
+// one transaction. If several callers finalize a file, one does it and all succeed.
 //
-// Errors: fault.NotFound if there is no such pending file, or its time was over and its
-// storage was given to others; fault.Limited if the account would store more than its
-// limit; fault.Unavailable.
+// Errors: fault.NotFound if there is no such pending file, or its time was over and others got its
+// storage; fault.Limited if the account would store more than its limit; fault.Unavailable.
 func (s *Files) Finalize(ctx context.Context, f file.File, now time.Time) error {
 	promise, err := s.get(ctx, promisePrefix+f.ID, promiseItem)
 	if err != nil || !promise.Pending {
-		return storeError("get a promised file", err)
+		return storeError("get a pending file", err)
 	}
-	at := s.placeOf(promise.Account, promise.MD5, promise.spread)
 	writes, err := s.publication(promise, f)
 	if err != nil {
 		return err
 	}
 	limit := promise.Upload.Limit
-	err = s.within(ctx, at, now, f.Room, limit, func(held holding) change {
+	err = s.within(ctx, promise.Account, now, f.Room, limit, func(held int64) change {
 		return change{
 			writes: append(writes[:len(writes):len(writes)], s.releases(f.Room, held)...),
 			count: tally{
-				bytes: promise.Size - promise.Counts() - held.bytes, promises: -entryFor(promise.File).promises, limit: limit,
+				bytes: promise.Size - promise.Counts() - held, promises: -entryFor(promise).promises, limit: limit,
 			},
 		}
 	})
@@ -58,21 +54,19 @@ func (s *Files) Finalize(ctx context.Context, f file.File, now time.Time) error 
 	return fmt.Errorf("dynamo: finalize a file: the items of the pending file %s disagree", f.ID)
 }
 
-// publication returns the writes that turn a pending file into a stored one, except for
-// the count. A file that was announced before its account was spread stays in the first partition.
-func (s *Files) publication(promise fileRecord, f file.File) ([]types.TransactWriteItem, error) {
-	published, spread := promise.File, promise.spread
+// publication returns the writes that turn a pending file into a stored file, except for the count.
+func (s *Files) publication(promise, f file.File) ([]types.TransactWriteItem, error) {
+	published := promise
 	published.Pending, published.MIME, published.ExpiresAt = false, f.MIME, f.ExpiresAt
-	kept, err := attributevalue.MarshalMap(promiseOf(published, spread))
+	kept, err := attributevalue.MarshalMap(promiseOf(published))
 	if err != nil {
 		return nil, fmt.Errorf("dynamo: write a file: %w", err)
 	}
-	writes, err := s.puts(s.ownItem(published, spread), entryOf(published, s.entryPlace(published, spread)))
+	writes, err := s.puts(ownItem(published), entryOf(published))
 	if err != nil {
 		return nil, err
 	}
-	was := s.entryPlace(promise.File, spread).partition()
-	return append(writes, s.remove(was, entryID(promise.File)), types.TransactWriteItem{Put: &types.Put{
+	return append(writes, s.remove(promise.Account, entryID(promise)), types.TransactWriteItem{Put: &types.Put{
 		TableName: &s.table, Item: kept, ConditionExpression: aws.String("promised = :promised"),
 		ExpressionAttributeValues: item{":promised": &types.AttributeValueMemberBOOL{Value: true}},
 	}}), nil

@@ -12,16 +12,15 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// reserveTries bounds how often a reservation is retried if it is not as its holder knows
-// it, or if others compete for the last of the storage.
+// reserveTries limits how often a reservation is tried while its size is not the one that its holder
+// knows, or while others compete for the last of the storage.
 const reserveTries = 20
 
-// A reservation is an entry (see file_item.go), which counts until it is removed: when
-// its upload has ended, or when its time is over and an upload of its account needs the
-// storage.
+// A reservation is an entry (see file_item.go). It counts until it is removed: when its upload has
+// ended, or when its time is over and an upload of its account needs the storage.
 
-// Reserve makes a reservation hold more, by one transaction, and by more calls if the
-// account is nearly full.
+// Reserve makes a reservation hold more by one transaction. If the account is nearly full, it takes
+// more calls.
 //
 // Errors: fault.Limited; fault.Unavailable.
 func (s *Files) Reserve(
@@ -37,15 +36,15 @@ func (s *Files) Reserve(
 func (s *Files) reserve(
 	ctx context.Context, r file.Reservation, least, most, limit int64, now time.Time,
 ) (file.Reservation, error) {
-	held, last := holding{r.Bytes, s.placeOf(r.Account, r.ID, s.spreadNow(ctx, r.Account, limit))}, false
+	held, last := r.Bytes, false
 	for range reserveTries {
 		// More than the least is reserved only if the account has ample storage.
-		want, spare := max(most, held.bytes), int64(0)
+		want, spare := max(most, held), int64(0)
 		if limit > 0 {
 			spare = file.Ample * (most - least)
 		}
-		if least <= held.bytes {
-			want = held.bytes // a renewal, which never fails for lack of storage
+		if least <= held {
+			want = held // a renewal, which never fails for lack of storage
 		} else if limit > 0 && limit-spare < want {
 			want, spare = least, 0
 		}
@@ -59,21 +58,16 @@ func (s *Files) reserve(
 			r.Bytes = want
 			return r, nil
 		case refused(err) != nil:
-			// It ended and was given to others, or this write was made before.
-			found, err := s.held(ctx, r)
-			if err != nil {
+			// The reservation ended and others got its storage, or an earlier write made this one.
+			if held, err = s.held(ctx, r); err != nil {
 				return r, err
 			}
-			if found.bytes == 0 {
-				found.at = held.at // where it is made anew
-			}
-			held = found
 		case err != nil:
 			return r, err
 		case last:
 			return r, noRoom(limit)
 		default:
-			freed, err := s.freeEnded(ctx, r.Account, full.parted, now)
+			freed, err := s.freeEnded(ctx, r.Account, now)
 			if err != nil {
 				return r, err
 			}
@@ -83,93 +77,71 @@ func (s *Files) reserve(
 	return r, busy(nil)
 }
 
-// holding is what a reservation holds, and where its entry is.
-type holding struct {
-	bytes int64
-	at    filePlace
-}
-
-// expected returns what a reservation holds as its holder knows it.
-func (s *Files) expected(r file.Reservation) holding {
-	from, _ := s.spreads.remembers(r.Account)
-	return holding{r.Bytes, s.placeOf(r.Account, r.ID, s.spreads.reached(from))}
-}
-
-// hold makes a reservation hold after bytes, unless the account is too full by the limits of the
-// tally.
+// hold changes a reservation from before to after bytes, unless the account is too full by the limits
+// of the tally.
 //
-// Errors: refusal if it does not hold what its holder knows.
-func (s *Files) hold(ctx context.Context, r file.Reservation, before holding, after int64, c tally) (full, error) {
-	if c.bytes = after - before.bytes; c.limit > 0 && c.bytes > max(c.limit-c.spare, 0) {
-		return full{bytes: true, parted: before.at.spread}, nil
+// Errors: refusal if the reservation does not hold the bytes before.
+func (s *Files) hold(ctx context.Context, r file.Reservation, before, after int64, c tally) (full, error) {
+	if c.bytes = after - before; c.limit > 0 && c.bytes > max(c.limit-c.spare, 0) {
+		return full{bytes: true}, nil
 	}
-	return s.commit(ctx, before.at, []types.TransactWriteItem{s.holds(r, before, after)}, c)
+	return s.commit(ctx, r.Account, []types.TransactWriteItem{s.holds(r, before, after)}, c)
 }
 
-// holds returns the write that changes what a reservation holds, on the condition that
-// it holds what its holder knows.
-func (s *Files) holds(r file.Reservation, before holding, after int64) types.TransactWriteItem {
+// holds returns the write that changes a reservation from before to after bytes.
+func (s *Files) holds(r file.Reservation, before, after int64) types.TransactWriteItem {
 	put := &types.Put{TableName: &s.table, Item: item{
-		"account": text(before.at.partition()), "id": text(roomPrefix + r.ID), "ends_at": text(endText(r.Until)),
+		"account": text(r.Account), "id": text(roomPrefix + r.ID), "ends_at": text(endText(r.Until)),
 		"size_bytes": number(after),
 	}}
-	if before.bytes == 0 {
+	if before == 0 {
 		put.ConditionExpression = aws.String("attribute_not_exists(id)")
 	} else {
 		put.ConditionExpression = aws.String("size_bytes = :before")
-		put.ExpressionAttributeValues = item{":before": number(before.bytes)}
+		put.ExpressionAttributeValues = item{":before": number(before)}
 	}
 	return types.TransactWriteItem{Put: put}
 }
 
-// releases returns the write that ends a reservation, if it holds something.
-func (s *Files) releases(r file.Reservation, held holding) []types.TransactWriteItem {
-	if r.ID == "" || held.bytes == 0 {
+// releases returns the write that ends a reservation, if it holds anything.
+func (s *Files) releases(r file.Reservation, held int64) []types.TransactWriteItem {
+	if r.ID == "" || held == 0 {
 		return nil
 	}
 	return []types.TransactWriteItem{{Delete: &types.Delete{
-		TableName: &s.table, Key: fileKey(held.at.partition(), roomPrefix+r.ID),
+		TableName: &s.table, Key: fileKey(r.Account, roomPrefix+r.ID),
 		ConditionExpression:       aws.String("size_bytes = :held"),
-		ExpressionAttributeValues: item{":held": number(held.bytes)},
+		ExpressionAttributeValues: item{":held": number(held)},
 	}}}
 }
 
-// Release ends a reservation, by one transaction if it holds what its holder knows.
+// Release ends a reservation, by one transaction if it has the size that its holder knows.
 //
 // Errors: fault.Unavailable.
 func (s *Files) Release(ctx context.Context, r file.Reservation) error {
-	held := s.expected(r)
+	held := r.Bytes
 	for range reserveTries {
-		if held.bytes > 0 {
-			err := transact(ctx, s.client, append(s.releases(r, held), s.countOff(held.at, tally{bytes: -held.bytes})))
+		if held > 0 {
+			err := transact(ctx, s.client, append(s.releases(r, held), s.count(r.Account, tally{bytes: -held})))
 			if refused(err) == nil {
 				return storeError("release storage", err)
 			}
 		}
-		now, err := s.held(ctx, r)
-		if err != nil {
+		var err error
+		if held, err = s.held(ctx, r); held == 0 || err != nil {
 			return storeError("release storage", err)
 		}
-		if now.bytes == 0 {
-			return nil
-		}
-		held = now
 	}
 	return fmt.Errorf("dynamo: release storage: the reservation %s keeps changing", r.ID)
 }
 
-// held returns what a reservation holds, or 0 bytes if there is none.
-func (s *Files) held(ctx context.Context, r file.Reservation) (holding, error) {
-	var bytes int64
-	at, _, err := s.search(ctx, r.Account, r.ID, func(partition string) (bool, error) {
-		got, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
-			TableName: &s.table, Key: fileKey(partition, roomPrefix+r.ID), ConsistentRead: aws.Bool(true),
-		})
-		if err != nil {
-			return false, err
-		}
-		bytes = numberOf(got.Item["size_bytes"])
-		return got.Item != nil, nil
+// held returns how many bytes a reservation holds, 0 if it does not exist.
+func (s *Files) held(ctx context.Context, r file.Reservation) (int64, error) {
+	got, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName: &s.table, Key: fileKey(r.Account, roomPrefix+r.ID), ConsistentRead: aws.Bool(true),
 	})
-	return holding{bytes, at}, err
+	if err != nil {
+		return 0, err
+	}
+	return numberOf(got.Item["size_bytes"]), nil
 }

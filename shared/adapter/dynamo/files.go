@@ -11,68 +11,45 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
 )
 
 // Files is a file.Store.
 //
-// A file has its own item and an entry (see file_item.go), which one transaction writes
-// together with the account's count of stored bytes. An entry is removed only in a
-// transaction that subtracts its bytes from the count, so that the count is always the
-// sum of the entries, whoever removes them and however often: a delete, the stream of
-// items whose TTL has passed, or an upload that would not fit beside expired files.
-//
-// All of them are in the partition of the account, or those of an account whose limit is high in
-// several (see file_places.go).
+// A file has its own item and an entry (see file_item.go), both in the partition of its account. One
+// transaction writes them together with the account's count of stored bytes. The transaction that
+// removes an entry subtracts its bytes from the count, so the count is always the sum of the
+// entries. A delete removes entries, as does the stream of items whose TTL has passed, and an upload
+// that needs the storage of expired files.
 type Files struct {
-	client  *dynamodb.Client
-	table   string
-	spread  fileSpread
-	spreads *spreads
-	// results is set by ForResults.
-	results bool
+	client *dynamodb.Client
+	table  string
 }
 
 var _ file.Store = (*Files)(nil)
 
-// NewFiles returns the files in the table. The clock tells when an account is spread.
-func NewFiles(client *dynamodb.Client, table string, now func() time.Time) *Files {
-	return &Files{
-		client: client, table: table, spread: usualFileSpread, spreads: newSpreads(client, table, now, filesSpreadKey),
-	}
-}
+// NewFiles returns the files in the table.
+func NewFiles(client *dynamodb.Client, table string) *Files { return &Files{client, table} }
 
 // Create records a file whose bytes are stored or pending, by one transaction.
 //
 // Errors: fault.Limited if the account would then store more than limit bytes
 // (0 is no limit), or have more than Promise.Most; fault.Unavailable.
 func (s *Files) Create(ctx context.Context, f file.File, limit int64) error {
-	spread, promises := s.spreadNow(ctx, f.Account, limit), 0
-	own, at := s.ownItem(f, spread), s.entryPlace(f, spread)
+	own := ownItem(f)
 	if f.Pending {
-		own = promiseOf(f, spread)
+		own = promiseOf(f)
 	}
-	if f.Pending && f.Upload.Bytes > 0 {
-		promises = 1
-	}
-	writes, err := s.puts(own, entryOf(f, at))
+	writes, err := s.puts(own, entryOf(f))
 	if err != nil {
 		return err
 	}
-	if s.results {
-		writes = append(writes, s.absent(s.placeOf(f.Account, f.ID, !spread).partition(), f.ID))
-	}
-	err = s.within(ctx, at, f.CreatedAt, f.Room, limit, func(held holding) change {
+	err = s.within(ctx, f.Account, f.CreatedAt, f.Room, limit, func(held int64) change {
 		return change{
 			writes: append(writes[:len(writes):len(writes)], s.releases(f.Room, held)...),
-			count:  tally{bytes: f.Counts() - held.bytes, promises: promises, limit: limit, most: f.Upload.Most},
+			count:  tally{bytes: f.Counts() - held, promises: entryFor(f).promises, limit: limit, most: f.Upload.Most},
 		}
 	})
-	if s.results && refused(err) != nil {
-		// Another has recorded it, maybe where this process does not know to look.
-		s.spreads.forget(f.Account)
-	}
 	return storeError("create a file", err)
 }
 
@@ -91,51 +68,28 @@ func (s *Files) puts(items ...fileItem) ([]types.TransactWriteItem, error) {
 	return writes, nil
 }
 
-// remove returns the write that removes an item, on the condition that it exists.
+// remove returns the write that removes an item, provided that it exists.
 func (s *Files) remove(partition, id string) types.TransactWriteItem {
 	return types.TransactWriteItem{Delete: &types.Delete{
 		TableName: &s.table, Key: fileKey(partition, id), ConditionExpression: aws.String("attribute_exists(id)"),
 	}}
 }
 
-// absent returns the condition that an item does not exist.
-func (s *Files) absent(partition, id string) types.TransactWriteItem {
-	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
-		TableName: &s.table, Key: fileKey(partition, id), ConditionExpression: aws.String("attribute_not_exists(id)"),
-	}}
-}
-
 func fileKey(partition, id string) item { return item{"account": text(partition), "id": text(id)} }
 
-// Get returns an account's file, by one consistent read, or two of a spread account.
+// Get returns an account's file, by one consistent read.
 //
 // Errors: fault.NotFound; fault.Unavailable.
 func (s *Files) Get(ctx context.Context, account, id string, now time.Time) (file.File, error) {
-	f, err := s.own(ctx, account, id, now)
-	return f.File, err
-}
-
-// own returns an account's file as its own item says.
-//
-// Errors: fault.NotFound; fault.Unavailable.
-func (s *Files) own(ctx context.Context, account, id string, now time.Time) (fileRecord, error) {
 	if !strings.HasPrefix(id, filePrefix) {
-		return fileRecord{}, file.ErrNotFound
+		return file.File{}, file.ErrNotFound
 	}
-	var f fileRecord
-	_, found, err := s.search(ctx, account, id, func(partition string) (bool, error) {
-		var err error
-		f, err = s.get(ctx, partition, id)
-		if fault.Is(err, fault.NotFound) {
-			return false, nil
-		}
-		return err == nil, err
-	})
+	f, err := s.get(ctx, account, id)
 	if err != nil {
-		return fileRecord{}, storeError("get a file", err)
+		return file.File{}, storeError("get a file", err)
 	}
-	if !found || f.Expired(now) {
-		return fileRecord{}, file.ErrNotFound
+	if f.Expired(now) {
+		return file.File{}, file.ErrNotFound
 	}
 	return f, nil
 }
@@ -143,31 +97,31 @@ func (s *Files) own(ctx context.Context, account, id string, now time.Time) (fil
 // get reads an item.
 //
 // Errors: fault.NotFound.
-func (s *Files) get(ctx context.Context, partition, id string) (fileRecord, error) {
+func (s *Files) get(ctx context.Context, partition, id string) (file.File, error) {
 	got, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: &s.table, Key: fileKey(partition, id), ConsistentRead: aws.Bool(true),
 	})
 	if err != nil {
-		return fileRecord{}, err
+		return file.File{}, err
 	}
 	if got.Item == nil {
-		return fileRecord{}, file.ErrNotFound
+		return file.File{}, file.ErrNotFound
 	}
-	return readFileRecord(got.Item)
+	return readFile(got.Item)
 }
 
-// Delete removes the record of an account's file and returns the file: one read, and one
-// transaction, which succeeds for one of several callers.
+// Delete removes the record of an account's file and returns the file, by one read and one
+// transaction. It succeeds for one of several callers.
 //
 // Errors: fault.NotFound; fault.Unavailable.
 func (s *Files) Delete(ctx context.Context, account, id string, now time.Time) (file.File, error) {
-	f, err := s.own(ctx, account, id, now)
+	f, err := s.Get(ctx, account, id, now)
 	if err != nil {
 		return file.File{}, err
 	}
-	at := s.entryPlace(f.File, f.spread)
-	writes := []types.TransactWriteItem{s.remove(s.placeOf(account, id, f.spread).partition(), id),
-		s.remove(at.partition(), entryID(f.File)), s.countOff(at, tally{bytes: -f.Size})}
+	writes := []types.TransactWriteItem{
+		s.remove(account, id), s.remove(account, entryID(f)), s.count(account, tally{bytes: -f.Size}),
+	}
 	if !f.UploadUntil.IsZero() {
 		writes = append(writes, s.remove(promisePrefix+id, promiseItem))
 	}
@@ -176,5 +130,5 @@ func (s *Files) Delete(ctx context.Context, account, id string, now time.Time) (
 	} else if err != nil {
 		return file.File{}, storeError("delete a file", err)
 	}
-	return f.File, nil
+	return f, nil
 }

@@ -2,7 +2,6 @@ package dynamo_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -31,19 +30,8 @@ func newFileTable(t *testing.T, cloud *awstest.Cloud) *fileTable {
 	t.Helper()
 	s := &fileTable{t: t, client: client(cloud), table: cloud.MakeTable(t, "files"),
 		now: time.Now().UTC().Truncate(time.Millisecond)}
-	s.Files = dynamo.NewFiles(s.client, s.table, time.Now)
+	s.Files = dynamo.NewFiles(s.client, s.table)
 	return s
-}
-
-// eachFileTable runs a test with a table whose accounts are in one partition, and with one whose
-// accounts are spread.
-func eachFileTable(t *testing.T, test func(t *testing.T, s *fileTable)) {
-	t.Run("in one partition", func(t *testing.T) { test(t, newFileTable(t, local.Cloud(t))) })
-	t.Run("spread", func(t *testing.T) {
-		s := newFileTable(t, local.Cloud(t))
-		s.SpreadAtOnce()
-		test(t, s)
-	})
 }
 
 // new returns the record of a file of the size, which expires in an hour.
@@ -130,9 +118,8 @@ func (s *fileTable) wantStorageLeft(left, limit int64) {
 
 // The storage of a file that the TTL removed is freed once, however often the stream sends
 // its record.
-func TestAFileThatTheTTLRemovedIsFreedOnce(t *testing.T) { eachFileTable(t, removedByTTL) }
-
-func removedByTTL(t *testing.T, s *fileTable) {
+func TestAFileThatTheTTLRemovedIsFreedOnce(t *testing.T) {
+	s := newFileTable(t, local.Cloud(t))
 	const limit = 100
 	f := s.create(s.new(1, 30), limit)
 	s.create(s.new(2, 30), limit)
@@ -152,10 +139,7 @@ func removedByTTL(t *testing.T, s *fileTable) {
 }
 
 func TestAPendingFileThatTheTTLRemovedIsFreedOnce(t *testing.T) {
-	eachFileTable(t, pendingRemovedByTTL)
-}
-
-func pendingRemovedByTTL(t *testing.T, s *fileTable) {
+	s := newFileTable(t, local.Cloud(t))
 	const limit = 100
 	f := s.new(1, 30)
 	f.Pending, f.UploadUntil = true, s.now.Add(time.Hour)
@@ -198,14 +182,13 @@ func TestRemovedFileIgnoresOtherItems(t *testing.T) {
 
 // A file that a delete, an upload that needs storage, and the stream free concurrently is
 // freed once.
-func TestConcurrentFreesCountOnce(t *testing.T) { eachFileTable(t, freedAtOnce) }
-
-func freedAtOnce(t *testing.T, s *fileTable) {
+func TestConcurrentFreesCountOnce(t *testing.T) {
+	s := newFileTable(t, local.Cloud(t))
 	const files, limit = 20, 200
 	for i := range files {
 		s.create(s.new(i, 10), limit)
 	}
-	removed := map[string]dynamo.Removed{}
+	removed := map[string]file.File{}
 	for _, i := range s.items() {
 		if f, ok := dynamo.RemovedFile(image(t, i)); ok {
 			removed[f.ID] = f
@@ -233,9 +216,8 @@ func freedAtOnce(t *testing.T, s *fileTable) {
 }
 
 // Expired files never make an upload fail, however many there are.
-func TestAnUploadFreesAsManyFilesAsItNeeds(t *testing.T) { eachFileTable(t, freedAsNeeded) }
-
-func freedAsNeeded(t *testing.T, s *fileTable) {
+func TestAnUploadFreesAsManyFilesAsItNeeds(t *testing.T) {
+	s := newFileTable(t, local.Cloud(t))
 	const files = 120 // more than two transactions free
 	for i := range files {
 		s.create(s.new(i, 1), 0)
@@ -286,142 +268,5 @@ func TestAListPassesOverExpiredFilesInSteps(t *testing.T) {
 	}
 	if pages < 2 || pages > 5 {
 		t.Errorf("%d pages, want from 2 to 5", pages)
-	}
-}
-
-// A file that takes the place of a reservation of before its account was spread is counted in the
-// sum itself. What is subtracted from a part with it is found by who does not know parts yet.
-func TestAFileInThePlaceOfAReservationOfBeforeItWasSpread(t *testing.T) {
-	s := newFileTable(t, local.Cloud(t))
-	const limit = 100
-	room := file.Reservation{Account: "acme", ID: "a", Until: s.now.Add(time.Hour)}
-	room, err := s.Reserve(t.Context(), room, 80, 80, limit, s.now)
-	conformance.OK(t, err)
-	spread := dynamo.NewFiles(s.client, s.table, time.Now).SpreadAtOnce()
-	f := s.new(1, 70)
-	f.Room = room
-	conformance.OK(t, spread.Create(t.Context(), f, limit))
-	s.wantStorageLeft(30, limit)
-	_, err = spread.Delete(t.Context(), f.Account, f.ID, s.now)
-	conformance.OK(t, err)
-	s.wantStorageLeft(100, limit)
-}
-
-// An account that was not spread has its files where they were, and lists, finds and deletes them
-// beside new ones.
-func TestFilesOfBeforeTheirAccountWasSpread(t *testing.T) {
-	s := newFileTable(t, local.Cloud(t))
-	const limit = 1000
-	pending := s.new(3, 30)
-	pending.Pending, pending.UploadUntil = true, s.now.Add(time.Hour)
-	before := []file.File{s.create(s.new(1, 10), limit), s.create(s.new(2, 20), limit)}
-	s.create(pending, limit)
-	room, err := s.Reserve(t.Context(), file.Reservation{Account: "acme", ID: "a", Until: s.now.Add(time.Hour)},
-		40, 40, limit, s.now)
-	conformance.OK(t, err)
-	s.SpreadAtOnce()
-	after := s.new(4, 50)
-	after.MD5 = before[0].MD5
-	s.create(after, limit)
-	pending.Pending = false
-	conformance.OK(t, s.Finalize(t.Context(), pending, s.now))
-	var listed []string
-	for id := ""; ; {
-		page, next, err := s.List(t.Context(), "acme", id, 1, s.now)
-		conformance.OK(t, err)
-		for _, f := range page {
-			listed = append(listed, f.ID)
-		}
-		if id = next; id == "" {
-			break
-		}
-	}
-	conformance.Same(t, "the list", listed, []string{after.ID, pending.ID, before[1].ID, before[0].ID})
-	for _, want := range []file.File{after, before[0]} {
-		found, err := s.FindMD5(t.Context(), "acme", before[0].MD5, s.now)
-		conformance.OK(t, err)
-		conformance.Same(t, "the file of the MD5", found.ID, want.ID)
-		_, err = s.Delete(t.Context(), "acme", want.ID, s.now)
-		conformance.OK(t, err)
-	}
-	room, err = s.Reserve(t.Context(), room, 60, 60, limit, s.now)
-	conformance.OK(t, err)
-	s.wantStorageLeft(limit-20-30-60, limit)
-	conformance.OK(t, s.Release(t.Context(), room))
-	s.wantStorageLeft(limit-20-30, limit)
-}
-
-// What is stored under no limit for an account that has one, as the results of batches are, does
-// not spread the account, and goes where others have spread it.
-func TestResultsDoNotSpreadAnAccount(t *testing.T) {
-	s := newFileTable(t, local.Cloud(t))
-	results := dynamo.NewFiles(s.client, s.table, time.Now).SpreadAtOnce().ForResults()
-	partitions := func() (found int) {
-		for _, i := range s.items() {
-			if strings.HasPrefix(textIn(i, "account"), "acme#") {
-				found++
-			}
-		}
-		return found
-	}
-	const limit = 100
-	conformance.OK(t, results.Create(t.Context(), s.new(1, 30), 0))
-	conformance.Same(t, "items in other partitions", partitions(), 0)
-	s.wantStorageLeft(70, limit)
-	// A process that relied on this account's not being spread would wait for ten minutes.
-	results = dynamo.NewFiles(s.client, s.table, time.Now).SpreadAtOnce().ForResults()
-	conformance.OK(t, s.SpreadFiles(t.Context(), "acme", s.now.Add(-time.Hour)))
-	conformance.OK(t, results.Create(t.Context(), s.new(2, 30), 0))
-	if partitions() < 4 { // since when it is spread, the file, its entry, and a part of the sum
-		t.Errorf("%d items are in other partitions", partitions())
-	}
-	s.SpreadAtOnce()
-	s.wantStorageLeft(40, limit)
-}
-
-// Two writers of a batch's results may be at work while its account becomes spread, of which one
-// does not see it yet. The file is recorded once: it counts once, a list has it once, a delete
-// leaves nothing, and who came second finds it.
-func TestResultsAreRecordedOnceWhileTheirAccountBecomesSpread(t *testing.T) {
-	begun := func(s *fileTable, late time.Duration) *dynamo.Files {
-		now := func() time.Time { return s.now.Add(-late) }
-		return dynamo.NewFiles(s.client, s.table, now).SpreadAtOnce().ForResults()
-	}
-	// from is when the account is spread, as the writers' clocks tell, one of which is late.
-	const limit, late, from = 100, time.Minute, -30 * time.Second
-	for name, order := range map[string][]int{"by the new layout second": {0, 1}, "by the old layout second": {1, 0}} {
-		for name, spreadFirst := range map[string]bool{name + ", decided before": true, name + ", decided since": false} {
-			t.Run(name, func(t *testing.T) {
-				s := newFileTable(t, local.Cloud(t))
-				f, writers := s.new(1, 30), []*dynamo.Files{begun(s, late), begun(s, 0)}
-				if spreadFirst {
-					conformance.OK(t, s.SpreadFiles(t.Context(), f.Account, s.now.Add(from)))
-				}
-				_, err := writers[0].Get(t.Context(), f.Account, f.ID, s.now)
-				conformance.Fails(t, err, fault.NotFound)
-				conformance.OK(t, s.SpreadFiles(t.Context(), f.Account, s.now.Add(from)))
-				_, err = writers[1].Get(t.Context(), f.Account, f.ID, s.now)
-				conformance.Fails(t, err, fault.NotFound)
-				conformance.OK(t, writers[order[0]].Create(t.Context(), f, 0))
-				if err := writers[order[1]].Create(t.Context(), f, 0); err == nil {
-					t.Error("it was recorded twice")
-				}
-				for n, s := range writers {
-					if _, err := s.Get(t.Context(), f.Account, f.ID, f.CreatedAt); err != nil {
-						t.Errorf("writer %d does not find it: %v", n, err)
-					}
-				}
-				listed, _, err := s.List(t.Context(), f.Account, "", 10, s.now)
-				conformance.OK(t, err)
-				conformance.Same(t, "the files of the list", len(listed), 1)
-				s.SpreadAtOnce()
-				s.wantStorageLeft(limit-30, limit)
-				_, err = s.Delete(t.Context(), f.Account, f.ID, s.now)
-				conformance.OK(t, err)
-				_, err = s.Get(t.Context(), f.Account, f.ID, s.now)
-				conformance.Fails(t, err, fault.NotFound)
-				s.wantStorageLeft(limit, limit)
-			})
-		}
 	}
 }

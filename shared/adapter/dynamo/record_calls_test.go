@@ -87,8 +87,7 @@ func TestCallsOfFiles(t *testing.T) {
 	cloud := local.Cloud(t)
 	s := newFileTable(t, cloud)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})
-	store := dynamo.NewFiles(dynamo.NewClient(proxy.Config()), s.table, time.Now)
-	results := dynamo.NewFiles(dynamo.NewClient(proxy.Config()), s.table, time.Now).ForResults()
+	store := dynamo.NewFiles(dynamo.NewClient(proxy.Config()), s.table)
 	ctx, account := t.Context(), "acme"
 	f, promise, late := s.new(1, 60), s.new(2, 10), s.new(3, 60)
 	promise.Pending, promise.UploadUntil = true, s.now.Add(time.Hour)
@@ -96,26 +95,9 @@ func TestCallsOfFiles(t *testing.T) {
 	room := file.Reservation{Account: account, ID: "a", Until: s.now.Add(time.Hour)}
 	published := promise
 	published.Pending, published.ExpiresAt = false, s.now.Add(2*time.Hour)
-	// Lists have looked whether the account is spread, and it is not.
-	_, _, err := store.List(ctx, account, "", 1, s.now)
-	conformance.OK(t, err)
-	_, _, err = results.List(ctx, "other", "", 1, s.now)
-	conformance.OK(t, err)
-	const high = 2 << 40
-	of := func(account string, number int, size int64) file.File {
-		f := s.new(number, size)
-		f.Account, f.MD5 = account, fmt.Sprintf("%032x", 100)
-		return f
-	}
-	for _, large := range []string{"large", "full"} {
-		conformance.OK(t, s.Create(ctx, of(large, 9, 1), 100))
-		conformance.OK(t, store.SpreadFiles(ctx, large, s.now.Add(-time.Hour)))
-	}
-	ahead := file.Reservation{Account: "large", ID: "a", Until: s.now.Add(time.Hour)}
 	asDocumented(t, proxy, "Files", calls{
 		{"Create", func() error { return store.Create(ctx, f, 100) }},
 		{"Create of a promise", func() error { return store.Create(ctx, promise, 100) }},
-		{"Create of a result", func() error { return results.Create(ctx, of("other", 7, 60), 0) }},
 		{"PendingUpload", func() error { _, err := store.PendingUpload(ctx, promise.ID); return err }},
 		{"Finalize", func() error { return store.Finalize(ctx, published, s.now) }},
 		{"Get", func() error { _, err := store.Get(ctx, account, f.ID, s.now); return err }},
@@ -145,32 +127,8 @@ func TestCallsOfFiles(t *testing.T) {
 			proxy.Calls()
 			return store.Abandon(ctx, broken.ID)
 		}},
-		{"Free", func() error { return store.Free(ctx, dynamo.Removed{File: published}) }},
-		{"Free, again", func() error { return store.Free(ctx, dynamo.Removed{File: published}) }},
-		{"Create, spread, with room for more", func() error { return store.Create(ctx, of("large", 10, 60), 0) }},
-		{"Create, spread", func() error { return store.Create(ctx, of("large", 11, 60), 0) }},
-		{"Get, spread", func() error { _, err := store.Get(ctx, "large", of("", 11, 0).ID, s.now); return err }},
-		{"Get, of before it was spread", func() error { _, err := store.Get(ctx, "large", of("", 9, 0).ID, s.now); return err }},
-		{"FindMD5, spread", func() error { _, err := store.FindMD5(ctx, "large", of("", 11, 0).MD5, s.now); return err }},
-		{"List, spread", func() error { _, _, err := store.List(ctx, "large", "", 100, s.now); return err }},
-		{"Delete, spread", func() error { _, err := store.Delete(ctx, "large", of("", 11, 0).ID, s.now); return err }},
-		{"Reserve, spread", func() (err error) {
-			conformance.OK(t, store.Create(ctx, of("large", 12, high/2), high))
-			// Its part has room afterwards.
-			ahead, err = store.Reserve(ctx, ahead, 10, 20, high, s.now)
-			conformance.OK(t, err)
-			conformance.OK(t, store.Release(ctx, ahead))
-			ahead.Bytes = 0
-			proxy.Calls()
-			ahead, err = store.Reserve(ctx, ahead, 10, 20, high, s.now)
-			return err
-		}},
-		{"Release, spread", func() error { return store.Release(ctx, ahead) }},
-		{"Create, spread and full", func() error {
-			conformance.OK(t, store.Create(ctx, of("full", 13, high-1), high))
-			proxy.Calls()
-			return limited(store.Create(ctx, of("full", 14, 1), high))
-		}},
+		{"Free", func() error { return store.Free(ctx, published) }},
+		{"Free, again", func() error { return store.Free(ctx, published) }},
 	})
 }
 

@@ -48,18 +48,10 @@ func until(ctx context.Context, call func() error) error {
 // No acknowledged file is missing, no deleted one exists, and the count of stored bytes is
 // right, whatever faults the calls meet.
 func TestFilesThroughTrouble(t *testing.T) {
-	t.Run("in one partition", func(t *testing.T) {
-		filesThroughTrouble(t, func(s *dynamo.Files) *dynamo.Files { return s })
-	})
-	t.Run("spread", func(t *testing.T) { filesThroughTrouble(t, (*dynamo.Files).SpreadAtOnce) })
-}
-
-func filesThroughTrouble(t *testing.T, of func(*dynamo.Files) *dynamo.Files) {
 	cloud := local.Cloud(t)
 	s := newFileTable(t, cloud)
 	proxy := cloud.Proxy(t, 7, trouble)
-	files := of(dynamo.NewFiles(dynamo.NewClient(proxy.Config()), s.table, time.Now))
-	of(s.Files)
+	files := dynamo.NewFiles(dynamo.NewClient(proxy.Config()), s.table)
 	const workers, turns, limit = 6, 12, 250
 	var mu sync.Mutex
 	there, gone := map[string]file.File{}, map[string]file.File{}

@@ -54,16 +54,9 @@ func TestBatches(t *testing.T) {
 
 func TestFiles(t *testing.T) {
 	cloud := local.Cloud(t)
-	for name, of := range map[string]func(*dynamo.Files) *dynamo.Files{
-		"as they are":    func(s *dynamo.Files) *dynamo.Files { return s },
-		"spread at once": (*dynamo.Files).SpreadAtOnce,
-	} {
-		t.Run(name, func(t *testing.T) {
-			filetest.Run(t, func(t *testing.T) filetest.Harness {
-				return filetest.Harness{Store: of(dynamo.NewFiles(client(cloud), cloud.MakeTable(t, "files"), time.Now))}
-			})
-		})
-	}
+	filetest.Run(t, func(t *testing.T) filetest.Harness {
+		return filetest.Harness{Store: dynamo.NewFiles(client(cloud), cloud.MakeTable(t, "files"))}
+	})
 }
 
 func TestSessions(t *testing.T) {

@@ -9,13 +9,14 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"cutroom/shared/platform/clock"
 )
 
 const (
-	// ConflictTries is how often a transaction is tried that conflicts with another on
-	// the same items, and conflictWait the longest wait before the second try. The wait
-	// doubles up to longestWait. With these, fifty concurrent writers of one item all
-	// succeed.
+	// ConflictTries is how often a transaction is tried that conflicts with another on the same
+	// items. conflictWait is the longest wait before the second try; it doubles up to longestWait.
+	// Fifty concurrent writers of one item all succeed with these.
 	ConflictTries = 40
 	conflictWait  = 10 * time.Millisecond
 	longestWait   = 400 * time.Millisecond
@@ -28,8 +29,8 @@ const (
 	reasonConflict = "TransactionConflict"
 )
 
-// throttled reports whether a transaction was cancelled because a partition or a table has
-// no capacity left. The SDK knows only throttling of whole calls.
+// throttled reports whether a transaction was cancelled because a partition or a table has no
+// capacity left. The SDK recognizes only throttled calls.
 func throttled(err error) bool {
 	var cancelled *types.TransactionCanceledException
 	return errors.As(err, &cancelled) && slices.ContainsFunc(cancelled.CancellationReasons,
@@ -38,72 +39,38 @@ func throttled(err error) bool {
 		})
 }
 
-// transact writes all or nothing. A transaction that conflicts with another is retried;
-// nothing of it was written. The SDK adds a token to each call, so that one that it
-// repeats after a lost answer is written once.
+// transact writes all or nothing. A transaction that conflicts with another wrote nothing and is
+// tried again. The SDK adds a token to each call, so a call that it repeats after a lost answer is
+// written once.
 //
 // Errors: refusal if a condition failed.
 func transact(ctx context.Context, client *dynamodb.Client, writes []types.TransactWriteItem) error {
 	return transactOnce(ctx, client, writes, nil)
 }
 
-// transactOnce is transact with a token of the caller: calls with the same token and the
-// same writes within ten minutes are written once.
+// transactOnce is transact with a token of the caller: DynamoDB writes calls with the same token and the
+// same writes once within ten minutes.
 func transactOnce(ctx context.Context, client *dynamodb.Client, writes []types.TransactWriteItem, token *string) error {
-	return asRefusal(withoutConflict(ctx, func(ctx context.Context) error {
-		_, err := client.TransactWriteItems(ctx,
-			&dynamodb.TransactWriteItemsInput{TransactItems: writes, ClientRequestToken: token})
-		return err
-	}))
-}
-
-// transactGet reads items of a table as they are at one time, nil for each that there is not.
-func transactGet(ctx context.Context, client *dynamodb.Client, table string, keys []item) (items []item, err error) {
-	var gets []types.TransactGetItem
-	for _, key := range keys {
-		gets = append(gets, types.TransactGetItem{Get: &types.Get{TableName: &table, Key: key}})
-	}
-	err = withoutConflict(ctx, func(ctx context.Context) error {
-		got, err := client.TransactGetItems(ctx, &dynamodb.TransactGetItemsInput{TransactItems: gets})
-		if err != nil {
-			return err
-		}
-		items = nil
-		for _, response := range got.Responses {
-			items = append(items, response.Item)
-		}
-		return nil
-	})
-	return items, err
-}
-
-// withoutConflict makes a transaction, and makes it again if it conflicts with another.
-func withoutConflict(ctx context.Context, transaction func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
 	for try := 1; ; try++ {
-		err := transaction(ctx)
+		_, err := client.TransactWriteItems(ctx,
+			&dynamodb.TransactWriteItemsInput{TransactItems: writes, ClientRequestToken: token})
 		if err == nil || !conflicts(err) || try == ConflictTries {
-			return err
+			return asRefusal(err)
 		}
-		timer := time.NewTimer(rand.N(LongestConflictWait(try)))
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if !clock.Wait(ctx, rand.N(LongestConflictWait(try))) {
 			return errors.Join(ctx.Err(), err)
-		case <-timer.C:
 		}
 	}
 }
 
-// LongestConflictWait returns the longest wait after a try of a transaction, of which the first
-// is 1, before the next one.
+// LongestConflictWait returns the longest wait after a try of a transaction; the first try is 1.
 func LongestConflictWait(try int) time.Duration {
 	return min(conflictWait<<min(max(try-1, 0), 10), longestWait)
 }
 
-// conflicts reports whether a transaction was cancelled only because of a concurrent
-// write.
+// conflicts reports whether a transaction was cancelled only because of a concurrent write.
 func conflicts(err error) bool {
 	var cancelled *types.TransactionCanceledException
 	if !errors.As(err, &cancelled) {
@@ -132,8 +99,8 @@ func code(reason types.CancellationReason) string {
 
 // refusal is a transaction that was cancelled by conditions.
 type refusal struct {
-	// failed reports for each write whether its condition was false. items are the items
-	// as they were, for the writes that asked for them.
+	// failed says for each write whether its condition was false. items are the previous items of
+	// the writes that asked for them.
 	failed []bool
 	items  []item
 	err    error
@@ -145,8 +112,8 @@ func (r *refusal) Error() string { return r.err.Error() }
 // Unwrap returns the error of the call.
 func (r *refusal) Unwrap() error { return r.err }
 
-// asRefusal returns the error of a cancelled transaction as a refusal if at least one
-// condition was false.
+// asRefusal converts the error of a cancelled transaction to a refusal if at least one condition was
+// false.
 func asRefusal(err error) error {
 	var cancelled *types.TransactionCanceledException
 	if !errors.As(err, &cancelled) {
@@ -163,7 +130,7 @@ func asRefusal(err error) error {
 	return r
 }
 
-// refused returns the refusal in an error, or nil if there is none.
+// refused returns the refusal in an error, or nil.
 func refused(err error) *refusal {
 	var r *refusal
 	errors.As(err, &r)

@@ -56,7 +56,7 @@ func newKept(t *testing.T) kept {
 	k.tables = k.cloud.MakeTables(t)
 	client := dynamo.NewClient(k.cloud.Config())
 	k.keys = dynamo.NewKeys(client, k.tables["credentials"], k.tables["usage"])
-	k.files, k.usage = dynamo.NewFiles(client, k.tables["files"], time.Now), dynamo.NewUsage(client, k.tables["usage"])
+	k.files, k.usage = dynamo.NewFiles(client, k.tables["files"]), dynamo.NewUsage(client, k.tables["usage"])
 	k.budgets = dynamo.NewBudgets(client, k.tables["usage"], &machine{}, rand.Text)
 	k.batches = dynamo.NewBatches(client, k.tables["usage"])
 	k.jobs = dynamo.NewJobs(dynamo.NewRuns(client, k.tables["jobs"]).CountIn(k.usage), &handedOver{},

@@ -96,7 +96,7 @@ func (p *Parts) Signer(bucket *s3blob.Store) *s3blob.Signer {
 // needed to list them.
 func (p *Parts) Files(bucket *s3blob.Store, cursors file.Cursors) *file.Service {
 	return file.NewService(file.Config{
-		Store: dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE"), time.Now), Blobs: bucket, Signed: bucket,
+		Store: dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE")), Blobs: bucket, Signed: bucket,
 		Detect: sniff.Any, SpreadBlobs: true, IDs: file.NewIDs(time.Now, rand.Reader), Cursors: cursors, Now: time.Now,
 	})
 }
@@ -104,7 +104,7 @@ func (p *Parts) Files(bucket *s3blob.Store, cursors file.Cursors) *file.Service 
 // ReadFiles lets the program read files, but not store any.
 func (p *Parts) ReadFiles() {
 	p.Config.Files = file.NewService(file.Config{
-		Store: dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE"), time.Now), Now: time.Now,
+		Store: dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE")), Now: time.Now,
 	})
 }
 

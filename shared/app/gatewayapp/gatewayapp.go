@@ -81,14 +81,13 @@ func (p *Parts) Files(bucket *s3blob.Store, detect func(head []byte) (mime strin
 	return file.NewService(config)
 }
 
-// Results is Files for who adds the results of batches, see dynamo.Files.ForResults, and waits
-// for no file that is yet to arrive.
+// Results returns the stored files without what only uploads need, for the results of batches.
 func (p *Parts) Results(bucket *s3blob.Store) *file.Service {
-	return file.NewService(filesOf(p.fileRecords().ForResults(), bucket))
+	return file.NewService(filesOf(p.fileRecords(), bucket))
 }
 
 func (p *Parts) fileRecords() *dynamo.Files {
-	return dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE"), time.Now)
+	return dynamo.NewFiles(p.Records, p.Required("CUTROOM_FILES_TABLE"))
 }
 
 func filesOf(records *dynamo.Files, bucket *s3blob.Store) file.Config {
