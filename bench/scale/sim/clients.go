@@ -282,14 +282,12 @@ func (w *World) completion() {
 		return
 	}
 	requests, tokens := ratelimit.PerMinute(1e7), ratelimit.PerMinute(1e9)
-	tokens.Each = 500
 	_, err1 := instance.rates.Take(ctx, "inference-requests/"+account.Name, 1, requests)
 	_, err2 := instance.rates.Take(ctx, "inference-tokens/"+account.Name, 0, tokens)
 	used := int64(200 + w.random.IntN(1000))
 	_, err3 := instance.rates.Charge(ctx, "inference-tokens/"+account.Name, int(used), tokens)
 	err4 := w.service.usage.Add(ctx, []usage.Record{{
 		ID: w.newID(), Account: account.Name, Key: who.Key.ID, Model: "chat", Day: usage.DayOf(w.clock.Now()),
-		Busy:   account.busy,
 		Counts: usage.Counts{Requests: 1, PromptTokens: used / 2, CompletionTokens: used / 2},
 	}})
 	for _, err := range []error{err1, err2, err3, err4} {

@@ -30,8 +30,6 @@ type Account struct {
 	tier   string
 	// files are its latest stored files, by id.
 	files []string
-	// busy says that its tier allows more than a thousand completions a second.
-	busy bool
 }
 
 // newAccounts returns the accounts of a service with so many jobs a day: one with half of

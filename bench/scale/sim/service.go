@@ -18,7 +18,6 @@ import (
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fleet"
 	"cutroom/shared/domain/job"
-	"cutroom/shared/domain/usage"
 )
 
 // service is the service's own parts, put together as the programs of a deploy do. What the
@@ -77,9 +76,6 @@ func (w *World) spreadAccounts(store *dynamo.Jobs, s *service) error {
 		if err := store.SpreadJobs(context.Background(), a.Name, begin); err != nil {
 			return err
 		}
-		if err := s.usage.SpreadUsage(context.Background(), a.Name, usage.DayOf(begin)); err != nil {
-			return err
-		}
 	}
 	return nil
 }
@@ -126,7 +122,6 @@ func (w *World) makeAccounts(keys *dynamo.Keys, budgets *dynamo.Budgets) (creden
 		tier.StoredBytes, tier.Uploads = 1e18, 1e9
 		tier.RealtimeSessions = max(tier.RealtimeSessions, int(4*peak*sessionsEach*sessionLength.Seconds()))
 		tiers[tier.Name] = tier
-		a.busy = 4*peak*completionsEach > 1000
 		w.sessionLimits[a.Name] = tier.RealtimeSessions
 		a.tier = tier.Name
 		key, err := credential.NewKey(a.secret, a.Name, a.tier, "", w.clock.Now())

@@ -277,7 +277,7 @@ func (s *Batches) saves(id string, chunks []batch.Chunk, used []usage.Record) []
 		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	}})
 	for _, sum := range sums(used) {
-		if write, counts := s.usage.addition(sum, usageShards); counts {
+		if write, counts := s.usage.addition(sum); counts {
 			writes = append(writes, write)
 		}
 	}

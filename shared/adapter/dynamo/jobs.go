@@ -67,13 +67,13 @@ func NewJobs(runs *Runs, dispatcher Dispatcher, lengths Lengths, now func() time
 
 // count returns the write that adds so many times a job to the usage of its account,
 // if jobs are counted.
-func (s *Jobs) count(j job.Job, times int64, shards uint32) []types.TransactWriteItem {
+func (s *Jobs) count(j job.Job, times int64) []types.TransactWriteItem {
 	if s.usage == nil {
 		return nil
 	}
 	record := job.Usage(j)
 	record.Jobs *= times
-	write, _ := s.usage.addition(record, shards)
+	write, _ := s.usage.addition(record)
 	return []types.TransactWriteItem{write}
 }
 
@@ -130,7 +130,7 @@ const maxOpen, mostOpen = 5000, 25_000
 // Errors: errRecorded; fault.Limited; fault.Exhausted.
 func (s *Jobs) record(ctx context.Context, j *job.Job, most int, claims []budget.Claim) (set int, err error) {
 	limit := s.limitOf(j.Account, most)
-	at := place{shards: s.usageShards(ctx, *j, limit), partition: s.index.partitionOf(ctx, *j, limit)}
+	at := place{partition: s.index.partitionOf(ctx, *j, limit)}
 	if at.spot, err = s.firstSpot(ctx, *j, limit); err != nil {
 		return 0, err
 	}
@@ -181,21 +181,6 @@ const (
 type place struct {
 	spot
 	partition string
-	shards    uint32
-}
-
-// usageShards returns over how many shards the usage of an account is: more for one that is
-// large enough to be spread in the index. Where it cannot be told, those that are always read.
-func (s *Jobs) usageShards(ctx context.Context, j job.Job, limit openLimit) uint32 {
-	record := job.Usage(j)
-	if record.Busy = s.index.isFor(limit); !record.Busy || s.usage == nil {
-		return usageShards
-	}
-	shards, err := s.usage.shardsOf(ctx, record)
-	if err != nil {
-		return usageShards
-	}
-	return shards
 }
 
 // acceptance returns the writes that record a job at a place. Those with conditions are the
@@ -207,9 +192,6 @@ func (s *Jobs) acceptance(j job.Job, at place, claims []budget.Claim) ([]types.T
 	}
 	if at.set > 0 {
 		record[openSetAttribute] = number(int64(at.set))
-	}
-	if at.shards > usageShards {
-		record[usageAttribute] = number(int64(at.shards))
 	}
 	if at.partition != j.Account {
 		record["account"], record[ownerAttribute] = text(at.partition), text(j.Account)
@@ -228,7 +210,7 @@ func (s *Jobs) acceptance(j job.Job, at place, claims []budget.Claim) ([]types.T
 	for _, h := range j.Holds {
 		writes = append(writes, s.budgets.noteHold(j, h))
 	}
-	return append(writes, s.count(j, 1, at.shards)...), nil
+	return append(writes, s.count(j, 1)...), nil
 }
 
 // addOpen returns the write that adds a job to a set, if that has room.
@@ -253,7 +235,7 @@ func (s *Jobs) addOpen(j job.Job, at spot) *types.Update {
 
 // withdraw deletes a job that was not handed over.
 func (s *Jobs) withdraw(ctx context.Context, j job.Job, set int) error {
-	back := s.count(j, -1, usageShards)
+	back := s.count(j, -1)
 	for _, h := range budget.Settle(j.Holds, budget.Amounts{}) {
 		back = append(back, s.budgets.settleHold(j.ID, h)...)
 	}

@@ -51,9 +51,6 @@ const (
 	// openSetAttribute is the attribute of a record with the number of the set that has the
 	// job, missing for 0.
 	openSetAttribute = "open_set"
-	// usageAttribute is the attribute of a record with how many shards the usage of its
-	// account had when the job was accepted, missing for usageShards.
-	usageAttribute = "usage_shards"
 )
 
 // openLimit is how many open jobs an account may have, and over how many sets they are

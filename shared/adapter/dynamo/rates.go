@@ -3,8 +3,6 @@ package dynamo
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
-	"math"
 	"sync"
 	"time"
 
@@ -16,18 +14,14 @@ import (
 	"cutroom/shared/domain/ratelimit"
 )
 
-// Rates counts what accounts and keys use against the rates of a tier. It is a
+// Rates counts requests and tokens of accounts and keys against the rates of a tier. It is a
 // ratelimit.Limiter whose counts several processes share.
 //
-// A name is one item with one number, the time at which its burst is whole again (the
-// generic cell rate algorithm). Each count moves that time forward; the write's condition
-// refuses a count that would move it further than the burst allows. So the rate is exact
-// under any concurrency, as far as the callers' clocks agree. A count is one write, or
-// two where this process does not know that the name is in use; to look is a read.
-//
-// One item takes a thousand writes a second. The name of a rate that allows too many counts
-// for that is several items, which share the rate out. A count tries one, and the others
-// before it is refused, so the rate is never exceeded and can be used up.
+// A name is one item with one number: the time at which its burst is whole again (the generic cell
+// rate algorithm). Each count moves that time forward. The write's condition refuses a count that
+// would move it further than the burst allows. So the rate is exact under any concurrency, as far as
+// the callers' clocks agree. A count is one write, or two if this process does not know that the name
+// is in use. A count of 0 is a read. One item takes about a thousand writes a second.
 type Rates struct {
 	client *dynamodb.Client
 	table  string
@@ -35,14 +29,13 @@ type Rates struct {
 	newID  func() string
 
 	mu sync.Mutex
-	// seen are the times that items had when this process saw them last. As they only
-	// increase, one that refuses a count goes on refusing until it has passed.
+	// seen are the times of items when this process last saw them. Times only increase, so an item
+	// refuses counts until its time has passed.
 	seen map[string]int64
 }
 
-// NewRates returns the rates that are counted in the table, which is that of usage. newID
-// returns a unique text, which distinguishes a write that is repeated after a lost
-// answer from another caller's.
+// NewRates returns the rates that are counted in the table of usage. newID returns a unique text that
+// distinguishes a repeated write from the write of another caller.
 func NewRates(client *dynamodb.Client, table string, now func() time.Time, newID func() string) *Rates {
 	return &Rates{client: client, table: table, now: now, newID: newID, seen: map[string]int64{}}
 }
@@ -50,13 +43,10 @@ func NewRates(client *dynamodb.Client, table string, now func() time.Time, newID
 const (
 	// ratePart is the part of the item of a rate.
 	ratePart = "rate"
-	// keptRates is how long the item of a rate is kept once its burst is whole again. It
-	// then means the same as no item.
+	// keptRates is how long the item of a rate is kept once its burst is whole again. It then means
+	// the same as no item.
 	keptRates = time.Hour
-	// rateOfItem is for how many counts a second a name has an item, and mostItems how many
-	// it has at most.
-	rateOfItem, mostItems = 400, 16
-	// mostSeen bounds how many items a process remembers.
+	// mostSeen limits how many items a process remembers.
 	mostSeen = 20_000
 )
 
@@ -66,29 +56,21 @@ type rateItem struct {
 	Last    string `dynamodbav:"last_count"`
 }
 
-// count is one count of a name, at one of its items.
+// count is one count of a name.
 type count struct {
 	*Rates
-	id string
-	// whole is the rate of the name, and rate that of one of its items.
-	whole, rate ratelimit.Rate
-	name        string
-	items, item uint32
-	n           int
-	// now is the time of the count, and cost how far it moves an item's time. An item
-	// whose time is after far was moved there by a wrong clock, and starts over.
+	id   string
+	rate ratelimit.Rate
+	// partition is the partition key of the item.
+	partition string
+	n         int
+	// now is the time of the count. cost is how far it moves the item's time. If the item's time is
+	// after far, a wrong clock has moved it there, and it starts again.
 	now, cost, far int64
 }
 
-// itemsOf returns how many items the name of a rate has.
-func itemsOf(rate ratelimit.Rate) uint32 {
-	counts := rate.PerSecond / float64(max(rate.Each, 1))
-	return uint32(max(min(math.Ceil(counts/rateOfItem), mostItems, float64(rate.Burst)), 1))
-}
-
-// Take counts n if the rate allows them now, and returns the state of the name. A name
-// whose rate changes starts over. Where a name has several items, n is at most the burst of
-// one, and the state is what the item that was counted at says of all.
+// Take counts n if the rate allows them now, and returns the state of the name. A name whose rate
+// changes starts again.
 //
 // Errors: fault.Unavailable.
 func (r *Rates) Take(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error) {
@@ -96,25 +78,12 @@ func (r *Rates) Take(ctx context.Context, name string, n int, rate ratelimit.Rat
 		return ratelimit.Unlimited(), nil
 	}
 	c := r.newCount(name, n, rate)
-	var best ratelimit.State
-	for i := range c.items {
-		state, err := c.take(ctx)
-		if err != nil {
-			return state, storeError("count a rate", err)
-		}
-		if state.Allowed && (n > 0 || state.Remaining > 0) {
-			return state, nil
-		}
-		if i == 0 || state.RetryAfter < best.RetryAfter {
-			best = state
-		}
-		c.goTo((c.item + 1) % c.items)
-	}
-	return best, nil
+	state, err := c.take(ctx)
+	return state, storeError("count a rate", err)
 }
 
-// Charge counts n that are already used, whether or not the rate allows them: the excess
-// is a debt, up to ratelimit.MaxDebt, that delays later calls of Take.
+// Charge counts n that are already used, even if the rate does not allow them. The excess is a debt,
+// up to ratelimit.MaxDebt, that delays later calls of Take.
 //
 // Errors: fault.Unavailable.
 func (r *Rates) Charge(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error) {
@@ -128,39 +97,20 @@ func (r *Rates) Charge(ctx context.Context, name string, n int, rate ratelimit.R
 
 func (r *Rates) newCount(name string, n int, rate ratelimit.Rate) *count {
 	rate.Burst = max(rate.Burst, 1)
-	c := &count{Rates: r, id: r.newID(), whole: rate, name: name, items: itemsOf(rate), n: n, now: r.now().UnixNano()}
-	hash := fnv.New32a()
-	_, _ = hash.Write([]byte(c.id)) // a hash never fails
-	c.goTo(hash.Sum32() % c.items)
-	return c
-}
-
-// goTo makes an item the one that is counted at.
-func (c *count) goTo(item uint32) {
-	c.item = item
-	c.rate = ratelimit.Rate{PerSecond: c.whole.PerSecond / float64(c.items), Burst: c.whole.Burst / int(c.items)}
-	if item < uint32(c.whole.Burst)%c.items {
-		c.rate.Burst++
+	now := r.now().UnixNano()
+	return &count{
+		Rates: r, id: r.newID(), rate: rate, n: n, now: now, cost: int64(rate.Cost(n)), far: now + 2*int64(rate.MaxAhead()),
+		partition: fmt.Sprintf("rate/%s/%g/%d", name, rate.PerSecond, rate.Burst),
 	}
-	c.cost, c.far = int64(c.rate.Cost(c.n)), c.now+2*int64(c.rate.MaxAhead())
 }
 
-// partition returns the partition key of the item that is counted at.
-func (c *count) partition() string {
-	key := fmt.Sprintf("rate/%s/%g/%d", c.name, c.whole.PerSecond, c.whole.Burst)
-	if c.items > 1 {
-		key += fmt.Sprintf("/%d", c.item)
-	}
-	return key
-}
+func (c *count) key() item { return item{"id": text(c.partition), "part": text(ratePart)} }
 
-func (c *count) key() item { return item{"id": text(c.partition()), "part": text(ratePart)} }
-
-// lastSeen returns the time that this process saw last at the item, 0 for none that counts.
+// lastSeen returns the time of the item that this process saw last, 0 if it saw none that counts.
 func (c *count) lastSeen() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if seen := c.seen[c.partition()]; seen <= c.far {
+	if seen := c.seen[c.partition]; seen <= c.far {
 		return seen
 	}
 	return 0
@@ -168,20 +118,20 @@ func (c *count) lastSeen() int64 {
 
 func (c *count) see(wholeAt int64) {
 	if wholeAt > c.far {
-		return // somebody will have it start over
+		return // a later count will start the item again
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.seen) >= mostSeen {
 		clear(c.seen)
 	}
-	c.seen[c.partition()] = wholeAt
+	c.seen[c.partition] = wholeAt
 }
 
 func (c *count) take(ctx context.Context) (ratelimit.State, error) {
 	until := c.now + int64(c.rate.BurstTime()) - c.cost
 	if until < c.now || c.n <= 0 {
-		// More than the burst is never allowed, and nothing moves no time.
+		// More than the burst is never allowed, and a count of 0 writes nothing.
 		found, err := c.read(ctx)
 		return c.state(until >= c.now && (found <= until || found > c.far), found), err
 	}
@@ -240,45 +190,38 @@ func (c *count) start(ctx context.Context) (done bool, wholeAt int64, err error)
 		item{":whole": number(whole), ":now": number(c.now), ":far": number(c.far)})
 }
 
-// moveOn adds the cost to the time of a name that is in use, unless others have moved that
-// beyond until meanwhile, or it has passed. A name in use has a time after now, which only
-// increases.
+// moveOn adds the cost to the time of a name that is in use, unless others have moved the time beyond
+// until, or it has passed. The time of a name in use is after now and only increases.
 func (c *count) moveOn(ctx context.Context, found, until int64) (done bool, wholeAt int64, err error) {
 	return c.write(ctx, found+c.cost, "SET whole_at = whole_at + :cost",
 		"whole_at BETWEEN :now AND :until AND last_count <> :count",
 		item{":cost": number(c.cost), ":now": number(c.now), ":until": number(until)})
 }
 
-// write moves the name's time if the condition is true. It reports whether it was, and
-// when the name's burst is then whole.
+// write moves the name's time if the condition is true. It reports whether it was, and when the name's
+// burst is whole then.
 func (c *count) write(ctx context.Context, whole int64, update, condition string, values item) (done bool,
 	wholeAt int64, err error) {
 	values[":count"] = text(c.id)
 	values[":ttl"] = seconds(time.Unix(0, whole).Add(keptRates))
-	written, err := c.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	found, refused, err := tryUpdate(ctx, c.client, &dynamodb.UpdateItemInput{
 		TableName: &c.table, Key: c.key(),
-		UpdateExpression:                    aws.String(update + ", last_count = :count, #ttl = :ttl"),
-		ConditionExpression:                 aws.String(condition),
-		ExpressionAttributeNames:            map[string]string{"#ttl": ttlAttribute},
-		ExpressionAttributeValues:           values,
-		ReturnValues:                        types.ReturnValueUpdatedNew,
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		UpdateExpression:          aws.String(update + ", last_count = :count, #ttl = :ttl"),
+		ConditionExpression:       aws.String(condition),
+		ExpressionAttributeNames:  map[string]string{"#ttl": ttlAttribute},
+		ExpressionAttributeValues: values,
+		ReturnValues:              types.ReturnValueUpdatedNew,
 	})
-	old, failed := conditionFailed(err)
-	if err != nil && !failed {
+	if err != nil {
 		return false, 0, err
 	}
-	if !failed {
-		old = written.Attributes
-	}
 	var read rateItem
-	if err := attributevalue.UnmarshalMap(old, &read); err != nil {
+	if err := attributevalue.UnmarshalMap(found, &read); err != nil {
 		return false, 0, err
 	}
 	c.see(read.WholeAt)
-	// If the item has this count's id, the write was made before and its answer was
-	// lost.
-	return !failed || read.Last == c.id, read.WholeAt, nil
+	// If the item has this count's id, an earlier write was made and its answer was lost.
+	return !refused || read.Last == c.id, read.WholeAt, nil
 }
 
 // read returns when the name's burst is whole.
@@ -293,15 +236,10 @@ func (c *count) read(ctx context.Context) (wholeAt int64, err error) {
 	return read.WholeAt, err
 }
 
-// state returns the state of a name by an item whose burst is whole at the time.
+// state returns the state of a name whose burst is whole at the time.
 func (c *count) state(allowed bool, wholeAt int64) ratelimit.State {
 	if wholeAt > c.far {
-		wholeAt = c.now // it starts over
+		wholeAt = c.now // it starts again
 	}
-	ahead := time.Duration(wholeAt - c.now)
-	state := c.whole.State(allowed, ahead)
-	if !allowed {
-		state.RetryAfter = c.rate.State(false, ahead).RetryAfter
-	}
-	return state
+	return c.rate.State(allowed, time.Duration(wholeAt-c.now))
 }

@@ -140,15 +140,6 @@ func TestCallsOfUsage(t *testing.T) {
 	asDocumented(t, proxy, "Usage", calls{
 		{"Add", func() error { return store.Add(t.Context(), []usage.Record{record}) }},
 		{"Totals", func() error { _, err := store.Totals(t.Context(), "acme", "2026-02-01", "2026-02-28"); return err }},
-		{"Add, busy", func() error {
-			busy := record
-			busy.ID, busy.Busy = "b", true
-			return store.Add(t.Context(), []usage.Record{busy})
-		}},
-		{"Totals, busy", func() error {
-			_, err := store.Totals(t.Context(), "acme", "2026-02-01", "2026-02-28")
-			return err
-		}},
 	})
 }
 

@@ -2,10 +2,8 @@ package dynamo_test
 
 import (
 	"crypto/rand"
-	"errors"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,7 +15,6 @@ import (
 	"cutroom/shared/domain/credential/credentialtest"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file/filetest"
-	"cutroom/shared/domain/ratelimit"
 	"cutroom/shared/domain/ratelimit/ratelimittest"
 	"cutroom/shared/domain/session"
 	"cutroom/shared/domain/session/sessiontest"
@@ -47,7 +44,7 @@ func TestBatches(t *testing.T) {
 		table := cloud.MakeTable(t, "usage")
 		return batchtest.Harness{
 			Batches: dynamo.NewBatches(client(cloud), table), Usage: dynamo.NewUsage(client(cloud), table),
-			Files: dynamo.NewFiles(client(cloud), cloud.MakeTable(t, "files"), time.Now),
+			Files: dynamo.NewFiles(client(cloud), cloud.MakeTable(t, "files")),
 		}
 	})
 }
@@ -127,54 +124,6 @@ func TestUsage(t *testing.T) {
 	usagetest.Run(t, func(t *testing.T) usage.Store {
 		return dynamo.NewUsage(client(cloud), cloud.MakeTable(t, "usage"))
 	})
-}
-
-// A rate that is too much for one item is exact too: all of its burst is allowed, and no
-// more, whichever processes count, and a debt keeps all of them out.
-func TestRatesOfSeveralItems(t *testing.T) {
-	cloud, ctx := local.Cloud(t), t.Context()
-	now, records, table := time.Now(), client(cloud), cloud.MakeTable(t, "usage")
-	var processes [4]*dynamo.Rates
-	for i := range processes {
-		processes[i] = dynamo.NewRates(records, table, func() time.Time { return now }, rand.Text)
-	}
-	rate := ratelimit.Rate{PerSecond: 1500, Burst: 23}
-	take := func() (allowed int64) {
-		var count atomic.Int64
-		for _, err := range conformance.Race(len(processes), func(i int) error {
-			for range 10 {
-				state, err := processes[i].Take(ctx, "a", 1, rate)
-				if err != nil {
-					return err
-				}
-				if state.Allowed {
-					count.Add(1)
-				} else if state.RetryAfter <= 0 {
-					return errors.New("a refusal does not say how long to wait")
-				}
-			}
-			return nil
-		}) {
-			conformance.OK(t, err)
-		}
-		return count.Load()
-	}
-	conformance.Same(t, "calls that were allowed at once", take(), int64(23))
-	now = now.Add(4 * time.Millisecond) // in which 1.5 come back at each of four items
-	conformance.Same(t, "calls that were allowed 4 ms later", take(), int64(4))
-
-	tokens := ratelimit.Rate{PerSecond: 1500, Burst: 4000}
-	for _, process := range processes {
-		for range 30 {
-			_, err := process.Charge(ctx, "b", 600, tokens)
-			conformance.OK(t, err)
-		}
-	}
-	state, err := processes[0].Take(ctx, "b", 0, tokens)
-	conformance.OK(t, err)
-	if state.Remaining > 0 || state.RetryAfter <= 0 {
-		t.Errorf("after 72,000 of 4000 the state is %+v", state)
-	}
 }
 
 func TestRates(t *testing.T) {

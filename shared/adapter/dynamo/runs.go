@@ -94,7 +94,7 @@ func (r *Runs) getOpen(ctx context.Context, id string) (j job.Job, at place, err
 		return job.Job{}, place{}, err
 	}
 	read := reader{item: record}
-	at.set, at.shards = int(read.number(openSetAttribute)), max(uint32(read.number(usageAttribute)), usageShards)
+	at.set = int(read.number(openSetAttribute))
 	return j, at, nil
 }
 
@@ -209,7 +209,7 @@ func (r *Runs) Complete(ctx context.Context, id, nonce string, result job.Result
 	var before *job.Job
 	if err == nil {
 		j.Status, j.Result = job.Completed, &result
-		before, err = r.complete(ctx, j, at.shards, completeRun().with(item{
+		before, err = r.complete(ctx, j, completeRun().with(item{
 			":now": text(writeTime(now)), ":result": body, ":nonce": text(nonce),
 		}))
 	}
@@ -231,14 +231,14 @@ func (r *Runs) Complete(ctx context.Context, id, nonce string, result job.Result
 
 // complete writes the end of a job that has its result, bills it and settles what it
 // holds. It returns what update does.
-func (r *Runs) complete(ctx context.Context, j job.Job, shards uint32, end update) (*job.Job, error) {
+func (r *Runs) complete(ctx context.Context, j job.Job, end update) (*job.Job, error) {
 	if r.usage == nil {
 		return nil, errors.New("the program bills no jobs: it may complete none")
 	}
 	if len(j.Holds) > 0 && r.budgets == nil {
 		return nil, errNoBudgets
 	}
-	bill, _ := r.usage.addition(job.Billed(j), shards)
+	bill, _ := r.usage.addition(job.Billed(j))
 	writes := []types.TransactWriteItem{{Update: &types.Update{
 		TableName: &r.table, Key: jobKey(j.ID, RecordPart),
 		UpdateExpression: &end.set, ConditionExpression: &end.condition,

@@ -6,12 +6,9 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"fmt"
-	"hash/fnv"
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
@@ -23,47 +20,31 @@ import (
 )
 
 const (
-	// usageShards is how many items hold the use of one model on one day, each in a
-	// partition of its own, so that concurrent calls rarely write the same item, and an
-	// account is not bound to the thousand writes a second of one partition.
+	// usageShards is how many items hold the use of one model on one day, each in its own partition,
+	// so concurrent transactions rarely write the same item.
 	usageShards = 8
-	// busyShards is how many those of a busy account have, and busyAfter how many days after
-	// its first busy record that begins. Who adds a record again must find the same item, so
-	// its day decides; and an earlier version, which reads usageShards alone, runs no more.
-	busyShards = 64
-	busyAfter  = 2
-	// busyPart is the part of the item that says from which day on an account has them.
-	busyPart = "busy"
 	// addsAtOnce is how many records one Add writes at the same time.
 	addsAtOnce = 8
-	// afterSlash is the character after the slash in sort order. A slash ends the day in
-	// the part of an item.
+	// afterSlash is the character after the slash in sort order. A slash ends the day in the part of
+	// an item.
 	afterSlash = "0"
 )
 
 // Usage is a usage.Store.
 //
-// An item has what a key of an account used of one model on one day, in one of usageShards, or
-// of busyShards where the account makes so many calls that those would be full; items of earlier
-// versions have no key. A
-// record is added by a transaction of one write, whose token is derived from the record's
-// id: DynamoDB writes transactions with the same token once within ten minutes, so that
-// no item is needed for each record.
+// An item has what a key of an account used of one model on one day, in one of usageShards; items of
+// earlier versions have no key. A transaction of one write adds a record. Its token is derived from
+// the record's id: DynamoDB writes transactions with the same token once within ten minutes, so
+// records need no items of their own.
 type Usage struct {
 	client *dynamodb.Client
 	table  string
-
-	mu sync.Mutex
-	// busyFrom are the days from which on accounts have busyShards. They never change.
-	busyFrom map[string]usage.Day
 }
 
 var _ usage.Store = (*Usage)(nil)
 
 // NewUsage returns the usage in the table.
-func NewUsage(client *dynamodb.Client, table string) *Usage {
-	return &Usage{client: client, table: table, busyFrom: map[string]usage.Day{}}
-}
+func NewUsage(client *dynamodb.Client, table string) *Usage { return &Usage{client, table} }
 
 // usageItem is an item of the use of a model on a day.
 type usageItem struct {
@@ -86,8 +67,7 @@ type usageItem struct {
 	BatchCost        int64     `dynamodbav:"batch_cost"`
 }
 
-// Add adds records: one transaction each. Before the first of a busy account it reads from when
-// on that has more shards.
+// Add adds records, by one transaction each.
 //
 // Errors: fault.Unavailable. Any of the records may then have been added.
 func (u *Usage) Add(ctx context.Context, records []usage.Record) error {
@@ -100,11 +80,7 @@ func (u *Usage) Add(ctx context.Context, records []usage.Record) error {
 		}
 		seen[record.ID] = true
 		adding.Go(func() error {
-			shards, err := u.shardsOf(ctx, record)
-			if err != nil {
-				return err
-			}
-			if write, counts := u.addition(record, shards); counts {
+			if write, counts := u.addition(record); counts {
 				token := u.token(record)
 				return transactOnce(ctx, u.client, []types.TransactWriteItem{write}, &token)
 			}
@@ -114,7 +90,7 @@ func (u *Usage) Add(ctx context.Context, records []usage.Record) error {
 	return storeError("add usage", adding.Wait())
 }
 
-// Reach reports whether the table can be written, without a change to it.
+// Reach reports whether the table can be written, without changing it.
 func (u *Usage) Reach(ctx context.Context) error {
 	_, err := u.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &u.table, Key: item{"id": text("smoke"), "part": text("smoke")},
@@ -127,8 +103,8 @@ func (u *Usage) Reach(ctx context.Context) error {
 	return err
 }
 
-// usagePartition returns the partition of a shard of an account's usage. The first is that
-// of all shards of earlier versions. No account has the character in its name.
+// usagePartition returns the partition of a shard of an account's usage. The first partition has all
+// shards of earlier versions. No account has a "#" in its name.
 func usagePartition(account string, shard uint32) string {
 	if shard == 0 {
 		return account
@@ -136,109 +112,21 @@ func usagePartition(account string, shard uint32) string {
 	return fmt.Sprintf("%s#%d", account, shard)
 }
 
-// usagePart returns the part of the item of what a key uses of a model on a day.
+// usagePart returns the part of the item for the use of a model by a key on a day.
 func usagePart(day usage.Day, model, key string, shard uint32) string {
 	return fmt.Sprintf("%s/%s/%s/%d", day, model, url.PathEscape(key), shard)
 }
 
-// token returns the token of a record's transaction. Tokens are shared by all tables of an
-// AWS account, and have at most 36 characters.
+// token returns the token of a record's transaction. All tables of an AWS account share their tokens,
+// which have at most 36 characters.
 func (u *Usage) token(record usage.Record) string {
 	hash := sha256.Sum256([]byte(u.table + "\x00" + record.ID))
 	return base64.RawURLEncoding.EncodeToString(hash[:])[:36]
 }
 
-// shardsOf returns over how many shards the records of the account and the day are.
-func (u *Usage) shardsOf(ctx context.Context, record usage.Record) (uint32, error) {
-	if !record.Busy {
-		return usageShards, nil
-	}
-	u.mu.Lock()
-	from := u.busyFrom[record.Account]
-	u.mu.Unlock()
-	var err error
-	if from == "" {
-		if from, err = u.readBusy(ctx, record.Account); err == nil && from == "" {
-			from, err = u.busy(ctx, record.Account, later(record.Day))
-		}
-		if err != nil {
-			return 0, err
-		}
-	}
-	if record.Day < from {
-		return usageShards, nil
-	}
-	return busyShards, nil
-}
-
-// later returns the day that is busyAfter days after a day.
-func later(day usage.Day) usage.Day {
-	at, err := time.Parse(time.DateOnly, string(day))
-	if err != nil {
-		at = time.Unix(1<<40, 0) // of no day of ours: never
-	}
-	return usage.DayOf(at.AddDate(0, 0, busyAfter))
-}
-
-// busyKey returns the key of the item that says from when on an account has busyShards.
-func busyKey(account string) item {
-	return item{"id": text(busyPartition(account)), "part": text(busyPart)}
-}
-
-// busyPartition returns the partition of that item. No account has the character in its name.
-func busyPartition(account string) string { return account + "#" }
-
-// readBusy returns from when on an account has busyShards, empty for never: one read.
-func (u *Usage) readBusy(ctx context.Context, account string) (usage.Day, error) {
-	found, err := u.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &u.table, Key: busyKey(account), ConsistentRead: aws.Bool(true),
-	})
-	if err != nil {
-		return "", err
-	}
-	return u.noteBusy(account, found.Item)
-}
-
-// busy gives an account busyShards from a day on, unless it has them. It returns the day.
-func (u *Usage) busy(ctx context.Context, account string, from usage.Day) (usage.Day, error) {
-	written, err := u.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: &u.table, Key: busyKey(account), ReturnValues: types.ReturnValueAllNew,
-		UpdateExpression:          aws.String("SET busy_from = if_not_exists(busy_from, :from)"),
-		ExpressionAttributeValues: item{":from": text(string(from))},
-	})
-	if err != nil {
-		return "", err
-	}
-	return u.noteBusy(account, written.Attributes)
-}
-
-func (u *Usage) noteBusy(account string, i item) (usage.Day, error) {
-	if i == nil {
-		return "", nil
-	}
-	r := reader{item: i}
-	from := usage.Day(r.text("busy_from"))
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	u.busyFrom[account] = from
-	return from, r.err
-}
-
-// SpreadUsage gives an account that is busy more shards from a day on. Add does it by itself,
-// for two days later; who knows an account to be busy can do it before.
-//
-// Errors: fault.Unavailable.
-func (u *Usage) SpreadUsage(ctx context.Context, account string, from usage.Day) error {
-	_, err := u.busy(ctx, account, from)
-	return storeError("spread the usage of an account", err)
-}
-
-// addition returns the write that adds a record in one of so many shards, or none if the record
-// counts nothing.
-func (u *Usage) addition(record usage.Record, shards uint32) (write types.TransactWriteItem, counts bool) {
-	shard := fnv.New32a()
-	_, _ = shard.Write([]byte(record.ID)) // a hash never fails
-	place := shard.Sum32() % shards
+// addition returns the write that adds a record. counts is false if the record is empty.
+func (u *Usage) addition(record usage.Record) (write types.TransactWriteItem, counts bool) {
+	place := hashOf(record.ID) % usageShards
 	values := item{":day": text(string(record.Day)), ":model": text(record.Model), ":key": text(record.Key)}
 	var additions []string
 	for name, n := range map[string]int64{
@@ -253,7 +141,7 @@ func (u *Usage) addition(record usage.Record, shards uint32) (write types.Transa
 			values[":"+name] = number(n)
 		}
 	}
-	// The same record must make the same transaction each time.
+	// The same record must make the same transaction every time.
 	slices.Sort(additions)
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName: &u.table,
@@ -266,10 +154,9 @@ func (u *Usage) addition(record usage.Record, shards uint32) (write types.Transa
 	}}, len(additions) > 0
 }
 
-// Totals returns an account's use from the first to the last day, both included, in the
-// order of day, model and key: a consistent read of each of usageShards partitions, for each
-// megabyte of it, which has some thousands of models and days, and one that tells whether to
-// read the others of a busy account too.
+// Totals returns an account's use from the first to the last day, both included, in the order of day,
+// model and key. It makes a consistent read of each of usageShards partitions, and another for each
+// further megabyte, which has some thousands of models and days.
 //
 // Errors: fault.Unavailable.
 func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Day) ([]usage.Total, error) {
@@ -296,7 +183,7 @@ func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Da
 	var totals []usage.Total
 	for key, sum := range sums {
 		if sum == (usage.Counts{}) {
-			continue // of a job that was not accepted after all
+			continue // a job that was not accepted in the end
 		}
 		totals = append(totals, usage.Total{Day: key.day, Model: key.model, Key: key.key, Counts: sum})
 	}
@@ -308,31 +195,15 @@ func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Da
 
 // shards reads the partitions of an account.
 func (u *Usage) shards(ctx context.Context, account string, first, last usage.Day) ([][]usageItem, error) {
-	pages := make([][]usageItem, busyShards)
-	read := func(reading *errgroup.Group, ctx context.Context, from, to int) {
-		for shard := from; shard < to; shard++ {
-			reading.Go(func() (err error) {
-				pages[shard], err = u.shard(ctx, usagePartition(account, uint32(shard)), first, last)
-				return err
-			})
-		}
+	pages := make([][]usageItem, usageShards)
+	reading, ctx := errgroup.WithContext(ctx)
+	for shard := range pages {
+		reading.Go(func() (err error) {
+			pages[shard], err = u.shard(ctx, usagePartition(account, uint32(shard)), first, last)
+			return err
+		})
 	}
-	var busyFrom usage.Day
-	reading, within := errgroup.WithContext(ctx)
-	reading.Go(func() (err error) {
-		busyFrom, err = u.readBusy(within, account)
-		return err
-	})
-	read(reading, within, 0, usageShards)
-	if err := reading.Wait(); err != nil {
-		return nil, err
-	}
-	if busyFrom == "" || last < busyFrom {
-		return pages, nil
-	}
-	more, within := errgroup.WithContext(ctx)
-	read(more, within, usageShards, busyShards)
-	return pages, more.Wait()
+	return pages, reading.Wait()
 }
 
 // shard reads a partition.

@@ -15,9 +15,6 @@ const MaxDebt = 10
 type Rate struct {
 	PerSecond float64
 	Burst     int
-	// Each is about how many are counted at once; 0 means 1. It tells how often something
-	// is counted at this rate, and changes nothing else.
-	Each int
 }
 
 // PerMinute returns a rate of n a minute, all of which may come at once; 0

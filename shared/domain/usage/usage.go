@@ -83,9 +83,6 @@ type Record struct {
 	// model.
 	Model string
 	Day   Day
-	// Busy says that the account may make more than a thousand calls a second, so that a
-	// store may have to spread its records. It stays the same when a record is added again.
-	Busy bool
 	Counts
 }
 

@@ -60,7 +60,6 @@ type Writer struct {
 type group struct {
 	account, key, model string
 	day                 Day
-	busy                bool
 }
 
 // NewWriter returns a writer; Run makes it write.
@@ -75,7 +74,7 @@ func NewWriter(c WriterConfig) *Writer {
 //
 // Errors: the context's, if it ends during the wait.
 func (w *Writer) Record(ctx context.Context, record Record) error {
-	g := group{record.Account, record.Key, record.Model, record.Day, record.Busy}
+	g := group{record.Account, record.Key, record.Model, record.Day}
 	for {
 		w.mu.Lock()
 		counts, ok := w.waiting[g]
@@ -195,7 +194,7 @@ func (w *Writer) take() []Record {
 	records := make([]Record, 0, len(w.waiting))
 	for g, counts := range w.waiting {
 		records = append(records, Record{
-			ID: w.config.NewID(), Account: g.account, Key: g.key, Model: g.model, Day: g.day, Busy: g.busy, Counts: *counts,
+			ID: w.config.NewID(), Account: g.account, Key: g.key, Model: g.model, Day: g.day, Counts: *counts,
 		})
 	}
 	clear(w.waiting)

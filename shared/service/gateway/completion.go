@@ -194,7 +194,7 @@ func (c *completion) settle() {
 	c.gateway.charge(ctx, c.w.Header(), c.who, billed(c.counts))
 	record := usage.Record{
 		Account: c.who.Account(), Key: c.who.Key.ID, Model: c.request.Model.ID,
-		Day: usage.DayOf(c.gateway.config.Date()), Busy: isBusy(c.who.Tier), Counts: c.counts,
+		Day: usage.DayOf(c.gateway.config.Date()), Counts: c.counts,
 	}
 	if c.line != nil {
 		c.line.used = append(c.line.used, record)
@@ -202,12 +202,6 @@ func (c *completion) settle() {
 		c.log(slog.LevelError, "a completion was not metered", slog.Any("error", err))
 	}
 	c.spend(c.counts)
-}
-
-// isBusy reports whether an account of the tier may make more than a thousand calls a second.
-func isBusy(tier credential.Tier) bool {
-	const most = 60_000 // a minute
-	return tier.InferenceRequestsPerMinute == 0 || tier.InferenceRequestsPerMinute > most
 }
 
 // price returns what the call costs, in billionths of the currency.

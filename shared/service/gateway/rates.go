@@ -13,16 +13,6 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// tokensEach is about how many tokens a completion uses.
-const tokensEach = 500
-
-// tokenRate returns the rate of n tokens a minute.
-func tokenRate(n int) ratelimit.Rate {
-	rate := ratelimit.PerMinute(n)
-	rate.Each = tokensEach
-	return rate
-}
-
 // count counts a completion against the rates of the caller's tier: as one
 // request, and there must be tokens left. How many tokens it uses is known only
 // later (see charge). It sets the rate limit fields that client libraries read. A call
@@ -50,7 +40,7 @@ func (g *Gateway) count(ctx context.Context, header http.Header, who credential.
 	}
 	if n := who.Tier.InferenceTokensPerMinute; n > 0 {
 		name := "inference-tokens/" + who.Account()
-		rate := tokenRate(n)
+		rate := ratelimit.PerMinute(n)
 		if err := g.leaveHalf(ctx, name, rate, ofBatch); err != nil {
 			return err
 		}
@@ -88,7 +78,7 @@ func (g *Gateway) charge(ctx context.Context, header http.Header, who credential
 	if g.config.Limiter == nil || n <= 0 || tokens == 0 {
 		return
 	}
-	state, err := g.config.Limiter.Charge(ctx, "inference-tokens/"+who.Account(), int(tokens), tokenRate(n))
+	state, err := g.config.Limiter.Charge(ctx, "inference-tokens/"+who.Account(), int(tokens), ratelimit.PerMinute(n))
 	if err != nil {
 		// The answer stands and is metered; only the rate misses it.
 		g.config.Logger.LogAttrs(ctx, slog.LevelError, "tokens were not counted against the rate",
