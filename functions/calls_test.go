@@ -31,8 +31,9 @@ var callsOfAJob = map[string]struct{ least, most int }{
 	"StepFunctions.StartExecution":  {1, 1},
 	"StepFunctions.SendTaskSuccess": {1, 1},
 	"transitions":                   {3, 3},
-	// Caches expire between two jobs, and the worker reports and polls while it works.
-	"DynamoDB.BatchGetItem":       {0, 1},
+	// Two checks of the capacity and the acceptance read the account's sets of open jobs. Caches expire
+	// between two jobs, and the worker reports and polls while it works.
+	"DynamoDB.BatchGetItem":       {3, 4},
 	"DynamoDB.GetItem":            {1, 6},
 	"DynamoDB.UpdateItem":         {2, 7},
 	"SQS.GetQueueAttributes":      {0, 2},

@@ -132,7 +132,7 @@ type world struct {
 // nobody is a dispatcher for jobs that no worker is to get.
 type nobody struct{}
 
-func (nobody) Dispatch(context.Context, job.Job) error { return nil }
+func (nobody) Dispatch(context.Context, job.Job, dynamo.OpenEntry) error { return nil }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()

@@ -35,6 +35,7 @@ var unseen = []iamtest.Unseen{
 	{Role: "*", Action: "lambda:InvokeFunction", Why: "Each that accepts jobs wakes workers; here images does."},
 	{Role: "JobsRole", Action: "dynamodb:GetItem", Resource: "cutroom-dev-usage", Why: "A repetition where there is no room."},
 	{Role: "ImagesRole", Action: "dynamodb:GetItem", Resource: "cutroom-dev-usage", Why: "A repetition where there is no room."},
+	{Role: "MediaTaskRole", Action: "dynamodb:GetItem", Resource: "cutroom-dev-usage", Why: "A repetition while a limit refuses jobs."},
 	{Role: "*", Action: "dynamodb:BatchGetItem", Resource: "cutroom-dev-sessions", Why: "No session is open here."},
 	{Role: "*", Action: "dynamodb:DeleteItem", Resource: "cutroom-dev-jobs", Why: "A job whose execution could not begin."},
 	{Role: "*", Action: "dynamodb:Query", Resource: "cutroom-dev-files/index/", Why: "The room that expired files make, when there is none."},

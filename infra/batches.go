@@ -52,7 +52,7 @@ func (s *stack) makeSteps() []permission {
 	return append(s.meterInference(),
 		s.onIndexes("credentials"), // a key is found by its id
 		s.onTable("usage", "GetItem", "BatchGetItem", "PutItem", "UpdateItem"),
-		s.onTable("files", "GetItem", "PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem"),
+		s.onTable("files", "GetItem", "PutItem", "UpdateItem", "DeleteItem"),
 		s.onIndexes("files"), // expired files are freed for results
 		s.onBlobs("files/", "PutObject", "AbortMultipartUpload"),
 		s.onBlobs("batches/", "GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload"),

@@ -157,10 +157,9 @@ func (s *stack) keepKeys() []permission {
 		s.onIndexes("credentials"), s.onTable("usage", "Query", "PutItem", "DeleteItem")}
 }
 
-// readSessions is for programs that tell how many sessions an account has. Its reads are
-// counted in a window, which is read first.
+// readSessions is for programs that report how many sessions an account has.
 func (s *stack) readSessions() []permission {
-	return []permission{s.onTable("sessions", "GetItem", "BatchGetItem"), s.onTable("usage", "GetItem")}
+	return []permission{s.onTable("sessions", "GetItem", "BatchGetItem")}
 }
 
 // meterInference is for the inference gateway, which counts usage and requests, reads the

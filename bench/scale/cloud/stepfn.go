@@ -33,8 +33,17 @@ type StepFunctions struct {
 	Transitions int
 }
 
-// execution is one that has not ended.
-type execution struct{ job string }
+// execution is an execution that has not ended.
+type execution struct {
+	job  string
+	open openEntry
+}
+
+// openEntry is where the job is in the sets of its account's open jobs.
+type openEntry struct {
+	Set      string
+	Elements []string
+}
 
 // wholeJob is the error of a report that ends a job whatever its run (see package stepfn).
 const wholeJob = "job"
@@ -61,7 +70,7 @@ func (s *StepFunctions) call(input any) (answer any, err error, known bool) {
 		answer, err = &sfn.SendTaskSuccessOutput{}, s.succeed(*in.TaskToken)
 	case *sfn.SendTaskFailureInput:
 		s.calls["SendTaskFailure"]++
-		answer, err = &sfn.SendTaskFailureOutput{}, s.fail(*in.TaskToken, *in.Error, *in.Cause)
+		answer, err = &sfn.SendTaskFailureOutput{}, s.report(*in.TaskToken, *in.Error, *in.Cause)
 	case *sfn.StopExecutionInput:
 		s.calls["StopExecution"]++
 		arn := *in.ExecutionArn
@@ -83,6 +92,7 @@ func (s *StepFunctions) start(in *sfn.StartExecutionInput) (*sfn.StartExecutionO
 	var about struct {
 		Job, Account, Queue string
 		Timeout             int
+		Open                openEntry
 	}
 	if err := json.Unmarshal([]byte(*in.Input), &about); err != nil {
 		return nil, err
@@ -93,7 +103,7 @@ func (s *StepFunctions) start(in *sfn.StartExecutionInput) (*sfn.StartExecutionO
 		return nil, err
 	}
 	s.names[*in.Name] = true
-	s.open[token] = &execution{about.Job}
+	s.open[token] = &execution{about.Job, about.Open}
 	s.MostOpen = max(s.MostOpen, len(s.open))
 	s.Transitions += 2 // the start, and the state that waits
 	s.cloud.SQS.Send(about.Queue, about.Account, string(body))
@@ -121,18 +131,18 @@ func (s *StepFunctions) succeed(token string) error {
 	return err
 }
 
-func (s *StepFunctions) fail(token, reason, cause string) error {
+func (s *StepFunctions) report(token, reason, cause string) error {
 	e, err := s.end(token)
 	if err != nil {
 		return err
 	}
 	values := item{":failure": &dynamotypes.AttributeValueMemberS{Value: cause}}
 	if reason == wholeJob {
-		s.write(e.job, dynamo.FailJob(), values, 0)
+		s.fail(e, dynamo.FailJob(), values)
 		return nil
 	}
 	values[":nonce"] = &dynamotypes.AttributeValueMemberS{Value: reason}
-	s.write(e.job, dynamo.FailRun(), values, 0)
+	s.fail(e, dynamo.FailRun(), values)
 	return nil
 }
 
@@ -146,37 +156,52 @@ func (s *StepFunctions) timeOut(token string) {
 	if err != nil {
 		panic(fmt.Sprintf("cloud: a timeout's failure: %v", err))
 	}
-	s.write(e.job, dynamo.FailJob(), item{":failure": &dynamotypes.AttributeValueMemberS{Value: string(failure)}}, 0)
+	s.fail(e, dynamo.FailJob(), item{":failure": &dynamotypes.AttributeValueMemberS{Value: string(failure)}})
 }
 
 // writeTries is how often the machine tries a write that is throttled or meets a transaction, in seconds that
 // double.
 const writeTries = 4
 
-// write makes the write that ends a job.
-func (s *StepFunctions) write(id string, end dynamo.JobEnd, values item, tried int) {
+// fail makes the write that ends a job, and then removes the job from its account's open jobs.
+func (s *StepFunctions) fail(e *execution, end dynamo.JobEnd, values item) {
 	for name, value := range end.Values {
 		values[name] = value
 	}
 	now := s.cloud.clock.Now().UTC().Format(dynamo.JobTimeLayout)
 	values[":now"] = &dynamotypes.AttributeValueMemberS{Value: now}
-	s.Transitions++
-	_, err, _ := s.cloud.DynamoDB.call(&dynamodb.UpdateItemInput{
-		TableName: aws.String("jobs"),
-		Key: item{
-			"id":   &dynamotypes.AttributeValueMemberS{Value: id},
-			"part": &dynamotypes.AttributeValueMemberS{Value: dynamo.RecordPart},
-		},
+	s.write(&dynamodb.UpdateItemInput{
+		TableName: aws.String("jobs"), Key: keyOf(e.job, dynamo.RecordPart),
 		UpdateExpression: &end.Update, ConditionExpression: &end.Condition,
 		ExpressionAttributeNames: end.Names, ExpressionAttributeValues: values,
+	}, 0, func() {
+		free := dynamo.FreeOpen()
+		s.write(&dynamodb.UpdateItemInput{
+			TableName: aws.String("jobs"), Key: keyOf(e.open.Set, dynamo.OpenPart),
+			UpdateExpression: &free.Update, ExpressionAttributeNames: free.Names,
+			ExpressionAttributeValues: item{":ended": &dynamotypes.AttributeValueMemberSS{Value: e.open.Elements}},
+		}, 0, func() {})
 	})
+}
+
+func keyOf(id, part string) item {
+	return item{
+		"id": &dynamotypes.AttributeValueMemberS{Value: id}, "part": &dynamotypes.AttributeValueMemberS{Value: part},
+	}
+}
+
+// write makes a write of a state, and then calls next.
+func (s *StepFunctions) write(in *dynamodb.UpdateItemInput, tried int, next func()) {
+	s.Transitions++
+	_, err, _ := s.cloud.DynamoDB.call(in)
 	_, busy := err.(*dynamotypes.ProvisionedThroughputExceededException)
 	_, met := err.(*dynamotypes.TransactionConflictException)
-	if (busy || met) && tried+1 < writeTries {
-		s.cloud.clock.After(time.Second<<tried, func() { s.write(id, end, values, tried+1) })
-		return
-	}
-	if err != nil {
+	switch {
+	case (busy || met) && tried+1 < writeTries:
+		s.cloud.clock.After(time.Second<<tried, func() { s.write(in, tried+1, next) })
+	case err != nil:
 		s.Failed++
+	default:
+		next()
 	}
 }

@@ -63,21 +63,7 @@ func (w *World) newService() (*service, error) {
 	if s.tiers, err = w.makeAccounts(s.keys, s.budgets); err != nil {
 		return nil, err
 	}
-	return s, w.spreadAccounts(dynamo.NewJobs(s.runs, nil, s.lengths, now), s)
-}
-
-// spreadAccounts makes accounts that were large before a window begins be spread as they are
-// then.
-func (w *World) spreadAccounts(store *dynamo.Jobs, s *service) error {
-	for _, a := range w.accounts {
-		if w.Window == 0 {
-			break
-		}
-		if err := store.SpreadJobs(context.Background(), a.Name, begin); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s, nil
 }
 
 // dispatcher hands jobs over as the functions do: then it looks whether a worker runs.
@@ -87,8 +73,8 @@ type dispatcher struct {
 }
 
 // Dispatch implements dynamo.Dispatcher.
-func (d dispatcher) Dispatch(ctx context.Context, j job.Job) error {
-	if err := d.Machine.Dispatch(ctx, j); err != nil {
+func (d dispatcher) Dispatch(ctx context.Context, j job.Job, open dynamo.OpenEntry) error {
+	if err := d.Machine.Dispatch(ctx, j, open); err != nil {
 		return err
 	}
 	_, _ = d.workers.Warm(ctx, j.Lane) // a failure only delays a wake

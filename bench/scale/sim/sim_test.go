@@ -87,7 +87,7 @@ func TestScarceWorkersKeepWhatIsAccepted(t *testing.T) {
 	}
 }
 
-// An account whose jobs all come to one partition is found as the hottest.
+// The budget's counter of an account, in one partition with the holds of its jobs, is found as the hottest.
 func TestFindsHotPartition(t *testing.T) {
 	t.Parallel()
 	w, err := newWorld(window(1000, time.Minute, Faults{}))
@@ -102,7 +102,8 @@ func TestFindsHotPartition(t *testing.T) {
 		}
 	}
 	h := w.cloud.DynamoDB.Hottest()[0]
-	if h.Table != "jobs" || !strings.HasSuffix(h.Key, "#"+w.accounts[0].Name) || h.Transactions < 50 || h.Writes < 100 {
+	if h.Table != "usage" || !strings.HasPrefix(h.Key, "budget-used/"+w.accounts[0].Name) || h.Transactions < 50 ||
+		h.Writes < 100 {
 		t.Errorf("the hottest is %+v", h)
 	}
 }

@@ -2,6 +2,7 @@ package dynamo
 
 import (
 	"fmt"
+	"hash/fnv"
 	"strconv"
 	"time"
 
@@ -17,8 +18,7 @@ func number(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }
 
-// moment returns a time as it is stored: in milliseconds, so that it is read back
-// unchanged.
+// moment returns the stored form of a time: milliseconds, which read back unchanged.
 func moment(t time.Time) types.AttributeValue { return number(t.UnixMilli()) }
 
 // seconds returns a time in the form of a TTL attribute.
@@ -52,14 +52,13 @@ func optionalTime(millis int64) time.Time {
 	return time.UnixMilli(millis).UTC()
 }
 
-// reader reads attributes of an item. Its error is that of the first attribute of
-// another type than expected.
+// reader reads attributes of an item. err is the error of the first attribute with an unexpected type.
 type reader struct {
 	item item
 	err  error
 }
 
-// text returns an attribute, or "" if there is none.
+// text returns an attribute, or "" if the item does not have it.
 func (r *reader) text(name string) string {
 	switch value := r.item[name].(type) {
 	case nil:
@@ -71,7 +70,7 @@ func (r *reader) text(name string) string {
 	return ""
 }
 
-// number returns an attribute, or 0 if there is none.
+// number returns an attribute, or 0 if the item does not have it.
 func (r *reader) number(name string) int64 {
 	switch value := r.item[name].(type) {
 	case nil:
@@ -85,7 +84,7 @@ func (r *reader) number(name string) int64 {
 	return 0
 }
 
-// moment returns a time, or the zero time if there is none.
+// moment returns a time, or the zero time if the item does not have it.
 func (r *reader) moment(name string) time.Time {
 	if r.item[name] == nil {
 		return time.Time{}
@@ -109,4 +108,10 @@ func numberOf(value types.AttributeValue) int64 {
 	}
 	parsed, _ := strconv.ParseInt(n.Value, 10, 64)
 	return parsed
+}
+
+func hashOf(id string) uint32 {
+	hash := fnv.New32a()
+	_, _ = hash.Write([]byte(id)) // a hash never fails
+	return hash.Sum32()
 }

@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/domain/audit"
 )
 
-// auditPrefix and an account's name are the partition of its entries in the table of usage.
-// The id of an entry is its sort key.
+// auditPrefix and an account's name are the partition of its entries in the table of usage. The id of an
+// entry is its sort key.
 const auditPrefix = "audit/"
 
 // Audit is an audit.Log in the table of usage, whose TTL removes entries.
@@ -27,51 +27,35 @@ var _ audit.Log = (*Audit)(nil)
 // NewAudit returns the log in the table of usage.
 func NewAudit(client *dynamodb.Client, table string) *Audit { return &Audit{client, table} }
 
-// Entries returns entries of an account, newest first: one consistent read for each
-// megabyte.
-//
-// Errors: fault.Unavailable.
-func (a *Audit) Entries(ctx context.Context, account string, query audit.Query) ([]audit.Entry, error) {
+// Entries returns entries of an account, newest first, by one consistent read for each megabyte.
+func (a *Audit) Entries(ctx context.Context, account string, query audit.Query) (entries []audit.Entry, err error) {
 	low, high := query.Range()
-	var entries []audit.Entry
 	if low >= high {
 		return nil, nil
 	}
-	for start := item(nil); ; {
-		items, next, err := a.page(ctx, account, low, high, query.Limit-len(entries), start)
-		if err != nil {
-			return nil, storeError("read the audit log", err)
-		}
-		for _, i := range items {
-			// Both bounds are included in what is read.
-			e, err := readAuditEntry(account, i)
-			if err != nil {
-				return nil, err
-			}
-			if e.ID != high {
-				entries = append(entries, e)
-			}
-		}
-		if next == nil || len(entries) >= query.Limit {
-			return entries, nil
-		}
-		start = next
-	}
-}
-
-func (a *Audit) page(ctx context.Context, account, low, high string, limit int, start item) ([]item, item, error) {
-	got, err := a.client.Query(ctx, &dynamodb.QueryInput{
+	for i, err := range queried(ctx, a.client, &dynamodb.QueryInput{
 		TableName: &a.table, ConsistentRead: aws.Bool(true), ScanIndexForward: aws.Bool(false),
-		Limit: aws.Int32(int32(limit)), ExclusiveStartKey: start, //nolint:gosec // a page has 100 entries at most
+		Limit:                  aws.Int32(int32(query.Limit + 1)), //nolint:gosec // a page has 100 entries at most
 		KeyConditionExpression: aws.String("id = :account AND part BETWEEN :low AND :high"),
 		ExpressionAttributeValues: item{
 			":account": text(auditPrefix + account), ":low": text(low), ":high": text(high),
 		},
-	})
-	if err != nil {
-		return nil, nil, err
+	}) {
+		if err != nil {
+			return nil, storeError("read the audit log", err)
+		}
+		e, err := readAuditEntry(account, i)
+		if err != nil {
+			return nil, err
+		}
+		if e.ID == high {
+			continue // the query includes both limits
+		}
+		if entries = append(entries, e); len(entries) == query.Limit {
+			break
+		}
 	}
-	return got.Items, got.LastEvaluatedKey, nil
+	return entries, nil
 }
 
 func readAuditEntry(account string, i item) (audit.Entry, error) {
@@ -91,8 +75,8 @@ func readAuditEntry(account string, i item) (audit.Entry, error) {
 	return e, r.err
 }
 
-// note returns the write that adds an entry, for the transaction of its change. No entry
-// is written over by another.
+// note returns the write that adds an entry, for the transaction of its change. It does not overwrite
+// an entry.
 func note(table string, e audit.Entry) types.TransactWriteItem {
 	return types.TransactWriteItem{Put: &types.Put{
 		TableName: &table,

@@ -13,10 +13,8 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// List returns batches of an account, newest first, after the one with the id: a consistent
-// read of the list, and one of each hundred records.
-//
-// Errors: fault.Unavailable.
+// List returns batches of an account, newest first, after the batch with the id, by a consistent read of
+// the list and another of each hundred records.
 func (s *Batches) List(ctx context.Context, account, after string, limit int) ([]batch.Batch, error) {
 	if after == "" {
 		after = afterBatchIDs
@@ -32,8 +30,8 @@ func (s *Batches) List(ctx context.Context, account, after string, limit int) ([
 	return readBatches(items)
 }
 
-// listed returns the ids of an account's batches, newest first, after the one with the id; a
-// limit of 0 returns all.
+// listed returns the ids of an account's batches, newest first, after the batch with the id. A limit of 0
+// returns all.
 func (s *Batches) listed(ctx context.Context, account, after string, limit int) (ids []string, err error) {
 	page := 0
 	if limit > 0 {
@@ -44,7 +42,7 @@ func (s *Batches) listed(ctx context.Context, account, after string, limit int) 
 			return nil, err
 		}
 		r := reader{item: i}
-		// Both bounds are included in what is read.
+		// The query includes both limits.
 		if id := r.text("part"); id != after {
 			ids = append(ids, id)
 		}
@@ -55,9 +53,8 @@ func (s *Batches) listed(ctx context.Context, account, after string, limit int) 
 	return ids, nil
 }
 
-// parts returns the items of a partition from one part to another, both included, in the
-// order of these: ascending or descending. A page has at most so many; 0 means as many as
-// fit into a megabyte.
+// parts returns the items of a partition from one part to another, both included, in ascending or
+// descending order of their parts. A page has at most page items; 0 means as many as fit into a megabyte.
 func (s *Batches) parts(ctx context.Context, partition, from, to string, page int) iter.Seq2[item, error] {
 	ascending := from <= to
 	input := &dynamodb.QueryInput{
@@ -68,32 +65,11 @@ func (s *Batches) parts(ctx context.Context, partition, from, to string, page in
 	if page > 0 {
 		input.Limit = aws.Int32(int32(min(page, longestPage)))
 	}
-	return func(yield func(item, error) bool) {
-		for {
-			got, err := s.query(ctx, input)
-			if err != nil {
-				yield(nil, err)
-				return
-			}
-			for _, i := range got.Items {
-				if !yield(i, nil) {
-					return
-				}
-			}
-			if got.LastEvaluatedKey == nil {
-				return
-			}
-			input.ExclusiveStartKey = got.LastEvaluatedKey
-		}
-	}
+	return queried(ctx, s.client, input)
 }
 
-func (s *Batches) query(ctx context.Context, input *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {
-	return s.client.Query(ctx, input)
-}
-
-// records returns the items of the batches with the ids in their order. Those that are gone
-// are left out.
+// records returns the items of the batches with the ids, in the order of the ids. It leaves out batches
+// that are gone.
 func (s *Batches) records(ctx context.Context, ids []string) ([]item, error) {
 	known := make(map[string]item, len(ids))
 	for left := ids; len(left) > 0; left = left[min(itemsAtOnce, len(left)):] {
@@ -131,15 +107,11 @@ func readBatches(items []item) (batches []batch.Batch, err error) {
 }
 
 // Open returns the batches of all accounts that have not ended, oldest first.
-//
-// Errors: fault.Unavailable.
 func (s *Batches) Open(ctx context.Context) ([]batch.Batch, error) {
 	return s.standing(ctx, openBatches, 0)
 }
 
 // Finished returns batches that have ended and whose blobs were not deleted yet.
-//
-// Errors: fault.Unavailable.
 func (s *Batches) Finished(ctx context.Context, limit int) ([]batch.Batch, error) {
 	return s.standing(ctx, endedBatches, limit)
 }
@@ -153,8 +125,7 @@ func (s *Batches) standing(ctx context.Context, list string, limit int) ([]batch
 	return readBatches(items)
 }
 
-// listItems returns the items of the batches of a list of all accounts; a limit of 0 returns
-// all.
+// listItems returns the items of the batches of a list of all accounts; a limit of 0 returns all.
 func (s *Batches) listItems(ctx context.Context, list string, limit int) ([]item, error) {
 	var ids []string
 	for i, err := range s.parts(ctx, batchIndex, list, list+afterBatchIDs, limit) {
@@ -170,10 +141,8 @@ func (s *Batches) listItems(ctx context.Context, list string, limit int) ([]item
 	return s.records(ctx, ids)
 }
 
-// Cleared says that the blobs of a batch were deleted, and forgets its chunks: a write for
-// each chunk, and a transaction.
-//
-// Errors: fault.Unavailable.
+// Cleared records that the blobs of a batch were deleted, and forgets its chunks, by a write for each
+// chunk and a transaction.
 func (s *Batches) Cleared(ctx context.Context, id string) error {
 	b, cleared, err := s.get(ctx, id)
 	if fault.Is(err, fault.NotFound) || err == nil && (cleared || !b.Status.Ended()) {
@@ -201,7 +170,7 @@ func (s *Batches) Cleared(ctx context.Context, id string) error {
 		{Put: &types.Put{TableName: &s.table, Item: listed}},
 	})
 	if refused(err) != nil {
-		return nil // it was forgotten meanwhile
+		return nil // another process has forgotten it
 	}
 	return storeError("clear a batch", err)
 }
@@ -216,8 +185,6 @@ func clearedPart(b batch.Batch) string { return clearedBatches + endText(b.Ended
 
 // Forget deletes the records of batches that ended before the time and are cleared: one read,
 // and a transaction for each.
-//
-// Errors: fault.Unavailable.
 func (s *Batches) Forget(ctx context.Context, before time.Time) error {
 	for i, err := range s.parts(ctx, batchIndex, clearedBatches, clearedBatches+endText(before), 0) {
 		if err == nil {
@@ -240,8 +207,7 @@ func (s *Batches) forget(ctx context.Context, account, id, part string) error {
 	return transact(ctx, s.client, writes)
 }
 
-// forgetOld forgets batches of an account before its newest ones, as far as they are
-// cleared.
+// forgetOld forgets the cleared batches of an account, except for its newest ones.
 func (s *Batches) forgetOld(ctx context.Context, account string, kept int) error {
 	ids, err := s.listed(ctx, account, afterBatchIDs, 0)
 	if err != nil || len(ids) <= kept {
@@ -260,12 +226,61 @@ func (s *Batches) forgetOld(ctx context.Context, account string, kept int) error
 }
 
 // Known reports whether there is a batch with the id that is not cleared.
-//
-// Errors: fault.Unavailable.
 func (s *Batches) Known(ctx context.Context, id string) (bool, error) {
 	_, cleared, err := s.get(ctx, id)
 	if fault.Is(err, fault.NotFound) {
 		return false, nil
 	}
 	return err == nil && !cleared, storeError("look for a batch", err)
+}
+
+var _ batch.Claims = (*Batches)(nil)
+
+// Standings returns the batches of all accounts that have not ended, oldest first, by a consistent read of
+// the list and another of each hundred records.
+func (s *Batches) Standings(ctx context.Context) ([]batch.Standing, error) {
+	items, err := s.listItems(ctx, openBatches, 0)
+	if err != nil {
+		return nil, storeError("list open batches", err)
+	}
+	var all []batch.Standing
+	for _, i := range items {
+		b, err := readBatch(i)
+		if err != nil {
+			return nil, err
+		}
+		r := reader{item: i}
+		one := batch.Standing{
+			Batch: b, HeldUntil: r.moment("held_until"), Due: r.moment("due_at"), Fruitless: int(r.number("fruitless")),
+		}
+		if r.err != nil {
+			return nil, r.err
+		}
+		all = append(all, one)
+	}
+	return all, nil
+}
+
+// Claim claims a batch by one write.
+func (s *Batches) Claim(ctx context.Context, id, holder string, now, until time.Time) (claimed bool, err error) {
+	_, refused, err := tryUpdate(ctx, s.client, &dynamodb.UpdateItemInput{
+		TableName: &s.table, Key: batchKey(id), UpdateExpression: aws.String("SET held_by = :holder, held_until = :until"),
+		ConditionExpression: aws.String(
+			"attribute_exists(id) AND (attribute_not_exists(held_until) OR held_until <= :now OR held_by = :holder)"),
+		ExpressionAttributeValues: item{":holder": text(holder), ":until": moment(until), ":now": moment(now)},
+	})
+	return err == nil && !refused, storeError("claim a batch", err)
+}
+
+// Release ends a claim by one write.
+func (s *Batches) Release(ctx context.Context, id, holder string, due time.Time, fruitless int) error {
+	_, _, err := tryUpdate(ctx, s.client, &dynamodb.UpdateItemInput{
+		TableName: &s.table, Key: batchKey(id),
+		UpdateExpression:    aws.String("SET due_at = :due, fruitless = :fruitless REMOVE held_until"),
+		ConditionExpression: aws.String("held_by = :holder"),
+		ExpressionAttributeValues: item{
+			":holder": text(holder), ":due": moment(due), ":fruitless": number(int64(fruitless)),
+		},
+	})
+	return storeError("release a batch", err)
 }

@@ -17,14 +17,13 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// Batches implements batch.Store, batch.Progress and batch.Retention in the table of usage,
-// because one transaction keeps results and counts what they used.
+// Batches implements batch.Store, batch.Progress and batch.Retention in the table of usage, because one
+// transaction keeps results and counts their usage.
 //
-// A batch has a partition of its own, with its record and an item for each chunk. An
-// account's partition lists its batches, by items that have nothing but the ids, and has the
-// set of those that are open. One more partition lists the batches of all accounts by where
-// they stand: open, ended, or cleared of their blobs. The transaction that changes a record
-// keeps these lists.
+// Each batch has its own partition, with its record and an item for each chunk. An account's partition
+// lists its batches by items that have only the ids, and has the set of its open batches. Another
+// partition lists the batches of all accounts by their state: open, ended, or cleared of their blobs. The
+// transaction that changes a record keeps these lists.
 type Batches struct {
 	client *dynamodb.Client
 	table  string
@@ -49,10 +48,10 @@ const (
 	// chunkPrefix begins the parts of chunks; a chunk's number follows with leading zeros.
 	chunkPrefix = "chunk/"
 	chunkDigits = 9
-	// batchListPrefix and an account are the partition of the list of its batches, and
-	// openPart is the part of the set of those that are open.
+	// batchListPrefix and an account are the partition of the list of its batches. openBatchPart is the part of
+	// the set of open batches.
 	batchListPrefix = "batches/"
-	openPart        = "open"
+	openBatchPart   = "open"
 	// batchIDs and afterBatchIDs are around the ids of all batches in sort order.
 	batchIDs, afterBatchIDs = "batch_", "batch`"
 
@@ -78,10 +77,9 @@ func indexOf(b batch.Batch) string {
 	return openBatches + b.ID
 }
 
-// Create records a new batch by one transaction, and forgets those before the account's
-// newest ones.
+// Create records a new batch by one transaction, and forgets those before the account's newest ones.
 //
-// Errors: fault.Limited if the account has most open batches already; fault.Unavailable.
+// Errors: fault.Limited if the account has most open batches already.
 func (s *Batches) Create(ctx context.Context, b batch.Batch, most, kept int) error {
 	record, err := json.Marshal(b)
 	if err != nil {
@@ -94,7 +92,7 @@ func (s *Batches) Create(ctx context.Context, b batch.Batch, most, kept int) err
 	own["account"], own["answered"], own["failed"] = text(b.Account), number(0), number(0)
 	listed := listKey(b.Account, b.ID)
 	open := &types.Update{
-		TableName: &s.table, Key: listKey(b.Account, openPart), UpdateExpression: aws.String("ADD #open :batch"),
+		TableName: &s.table, Key: listKey(b.Account, openBatchPart), UpdateExpression: aws.String("ADD #open :batch"),
 		ExpressionAttributeNames: named("open"), ExpressionAttributeValues: item{":batch": texts(b.ID)},
 	}
 	if most > 0 {
@@ -116,15 +114,14 @@ func (s *Batches) Create(ctx context.Context, b batch.Batch, most, kept int) err
 	return storeError("create a batch", err)
 }
 
-// index returns the write that lists a batch where it stands.
+// index returns the write that lists a batch under its state.
 func (s *Batches) index(b batch.Batch) types.TransactWriteItem {
 	listed := indexKey(indexOf(b))
 	listed["batch"] = text(b.ID)
 	return types.TransactWriteItem{Put: &types.Put{TableName: &s.table, Item: listed}}
 }
 
-// batchValues returns what a change writes of a batch, by the names of attributes after a
-// colon.
+// batchValues returns the values that a change of a batch writes, by the names of attributes after a colon.
 func batchValues(b batch.Batch, record []byte) item {
 	return item{
 		":batch_status": text(string(b.Status)), ":expires_at": moment(b.ExpiresAt),
@@ -134,7 +131,7 @@ func batchValues(b batch.Batch, record []byte) item {
 
 // Get returns a batch of an account, by one consistent read.
 //
-// Errors: fault.NotFound; fault.Unavailable.
+// Errors: fault.NotFound.
 func (s *Batches) Get(ctx context.Context, account, id string) (batch.Batch, error) {
 	b, _, err := s.get(ctx, id)
 	if err == nil && b.Account != account {
@@ -150,16 +147,15 @@ func (s *Batches) Get(ctx context.Context, account, id string) (batch.Batch, err
 //
 // Errors: fault.NotFound.
 func (s *Batches) get(ctx context.Context, id string) (b batch.Batch, cleared bool, err error) {
-	got, err := s.client.GetItem(ctx,
-		&dynamodb.GetItemInput{TableName: &s.table, Key: batchKey(id), ConsistentRead: aws.Bool(true)})
+	got, err := readItem(ctx, s.client, s.table, batchKey(id))
 	if err != nil {
 		return b, false, err
 	}
-	if got.Item == nil {
+	if got == nil {
 		return b, false, batch.ErrNotFound
 	}
-	b, err = readBatch(got.Item)
-	return b, got.Item["cleared"] != nil, err
+	b, err = readBatch(got)
+	return b, got["cleared"] != nil, err
 }
 
 // readBatch reads the item of a batch.
@@ -174,10 +170,10 @@ func readBatch(i item) (b batch.Batch, err error) {
 	return b, r.err
 }
 
-// Change replaces the record of a batch by one transaction, if its status is the one given
-// and its revision that of b.
+// Change replaces the record of a batch by one transaction, if its status is from and its revision is the
+// same as in b.
 //
-// Errors: fault.Conflict if they are not; fault.NotFound; fault.Unavailable.
+// Errors: fault.Conflict if they are not; fault.NotFound.
 func (s *Batches) Change(ctx context.Context, from batch.Status, b batch.Batch) error {
 	read := b.Revision
 	b.Revision++
@@ -200,7 +196,7 @@ func (s *Batches) Change(ctx context.Context, from batch.Status, b batch.Batch) 
 		writes = append(writes, s.index(b),
 			types.TransactWriteItem{Delete: &types.Delete{TableName: &s.table, Key: indexKey(openBatches + b.ID)}},
 			types.TransactWriteItem{Update: &types.Update{
-				TableName: &s.table, Key: listKey(b.Account, openPart), UpdateExpression: aws.String("DELETE #open :batch"),
+				TableName: &s.table, Key: listKey(b.Account, openBatchPart), UpdateExpression: aws.String("DELETE #open :batch"),
 				ExpressionAttributeNames: named("open"), ExpressionAttributeValues: item{":batch": texts(b.ID)},
 			}})
 	}
@@ -215,11 +211,11 @@ func (s *Batches) Change(ctx context.Context, from batch.Status, b batch.Batch) 
 	return storeError("change a batch", err)
 }
 
-// Save keeps chunks of a batch with what they used in one transaction. It has a write for
-// each chunk, one for the counts, and one for each key, model and day.
+// Save keeps chunks of a batch and counts their usage in one transaction. It has a write for each chunk,
+// one for the counts, and one for each key, model and day.
 //
 // Errors: fault.Conflict if another blob is a chunk of the same number, or the batch has ended;
-// fault.NotFound if there is no such batch; fault.Unavailable.
+// fault.NotFound if there is no such batch.
 func (s *Batches) Save(ctx context.Context, id string, chunks []batch.Chunk, used []usage.Record) error {
 	for len(chunks) > 0 {
 		err := transact(ctx, s.client, s.saves(id, chunks, used))
@@ -233,7 +229,7 @@ func (s *Batches) Save(ctx context.Context, id string, chunks []batch.Chunk, use
 			}
 			return batch.ErrNotFound
 		}
-		// What was kept before is left out.
+		// Chunks that were kept before are left out.
 		var left []batch.Chunk
 		for i, c := range chunks {
 			old := reader{item: r.items[i]}
@@ -249,7 +245,7 @@ func (s *Batches) Save(ctx context.Context, id string, chunks []batch.Chunk, use
 	return nil
 }
 
-// saves returns the writes of Save: those of the chunks, that of the counts, and the rest.
+// saves returns the writes of Save: first the chunks, then the counts, then the usage.
 func (s *Batches) saves(id string, chunks []batch.Chunk, used []usage.Record) []types.TransactWriteItem {
 	var (
 		writes           []types.TransactWriteItem
@@ -284,7 +280,7 @@ func (s *Batches) saves(id string, chunks []batch.Chunk, used []usage.Record) []
 	return writes
 }
 
-// sums adds records up that are counted in one item. The sum has the id of the first.
+// sums adds up records that are counted in one item. The sum has the id of the first record.
 func sums(records []usage.Record) []usage.Record {
 	type counted struct {
 		account, key, model string
@@ -309,10 +305,7 @@ func chunkKey(id string, n int) item {
 	return item{"id": text(batchPrefix + id), "part": text(fmt.Sprintf("%s%0*d", chunkPrefix, chunkDigits, n))}
 }
 
-// Chunks returns the chunks of a batch by their numbers, by one consistent read for each
-// megabyte.
-//
-// Errors: fault.Unavailable.
+// Chunks returns the chunks of a batch by their numbers, by one consistent read for each megabyte.
 func (s *Batches) Chunks(ctx context.Context, id string) ([]batch.Chunk, error) {
 	var chunks []batch.Chunk
 	for i, err := range s.parts(ctx, batchPrefix+id, chunkPrefix, chunkPrefix+":", 0) {
@@ -331,8 +324,8 @@ func (s *Batches) Chunks(ctx context.Context, id string) ([]batch.Chunk, error) 
 	return chunks, nil
 }
 
-// encodeLines writes numbers of lines as JSON in ascending order, each as its distance to the
-// one before, so that they are short.
+// encodeLines writes line numbers as JSON in ascending order, each as its distance to the one before,
+// which keeps them short.
 func encodeLines(lines []int) string {
 	steps, last := slices.Clone(lines), 0
 	slices.Sort(steps)

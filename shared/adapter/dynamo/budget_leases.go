@@ -15,7 +15,7 @@ import (
 // shareTries is how often a write of a lease is tried while others change the lease or its counter.
 const shareTries = 20
 
-// shareLease is a lease as it was read.
+// shareLease is the content of a lease's item.
 type shareLease struct {
 	key                           item
 	share, spent, flight, renewed int64
@@ -33,7 +33,7 @@ func readShareLease(i item) (shareLease, error) {
 // Take enlarges the share of a lease by one query, which returns the rest and DynamoDB's time, and
 // one transaction.
 //
-// Errors: fault.Conflict if the lease is over; fault.Unavailable.
+// Errors: fault.Conflict if the lease is over.
 func (b *Budgets) Take(ctx context.Context, l budget.Lease, limit, least, most int64) (budget.Taken, error) {
 	for range shareTries {
 		before, err := b.endDead(ctx, l.Counter)
@@ -42,7 +42,7 @@ func (b *Budgets) Take(ctx context.Context, l budget.Lease, limit, least, most i
 		}
 		rest := max(limit-before.used, 0)
 		if before.ended && rest < max(least, most) {
-			continue // the number does not include what the ended leases returned
+			continue // the number lacks the amounts that the ended leases returned
 		}
 		more := min(rest, max(least, most))
 		if more < least {
@@ -91,8 +91,7 @@ func (b *Budgets) setLease(l budget.Lease, share, now int64) types.TransactWrite
 		TableName: &b.table, Key: shareKey(l),
 		UpdateExpression: aws.String(
 			"SET taken = :share, spent = :spent, flight = :flight, renewed_at = :now, #ttl = :ttl"),
-		ConditionExpression:      &condition,
-		ExpressionAttributeNames: map[string]string{"#ttl": ttlAttribute},
+		ConditionExpression: &condition, ExpressionAttributeNames: map[string]string{"#ttl": ttlAttribute},
 		ExpressionAttributeValues: item{
 			":share": number(share), ":old": number(l.Share), ":spent": number(l.Spent), ":flight": number(l.Flight),
 			":now": number(now), ":ttl": counterEnd(l.Counter),
@@ -103,7 +102,7 @@ func (b *Budgets) setLease(l budget.Lease, share, now int64) types.TransactWrite
 
 // Tell records how much of a lease was spent and how much is in flight, by one write.
 //
-// Errors: fault.Conflict if the lease is over; fault.Unavailable.
+// Errors: fault.Conflict if the lease is over.
 func (b *Budgets) Tell(ctx context.Context, l budget.Lease) error {
 	now, known := b.storeNow()
 	if !known {
@@ -136,7 +135,7 @@ func (b *Budgets) Tell(ctx context.Context, l budget.Lease) error {
 
 // Return gives a part of a lease's share back to the counter, by one transaction.
 //
-// Errors: fault.Conflict if the lease is over; fault.Unavailable.
+// Errors: fault.Conflict if the lease is over.
 func (b *Budgets) Return(ctx context.Context, l budget.Lease, amount int64) (share int64, err error) {
 	now, _ := b.storeNow()
 	for range shareTries {
@@ -161,8 +160,6 @@ func (b *Budgets) Return(ctx context.Context, l budget.Lease, amount int64) (sha
 }
 
 // End ends a lease by one read and one transaction.
-//
-// Errors: fault.Unavailable.
 func (b *Budgets) End(ctx context.Context, l budget.Lease) error {
 	for range shareTries {
 		items, err := b.query(ctx, counterID(l.Counter), shareLeasePrefix+l.ID)
@@ -206,8 +203,8 @@ func (b *Budgets) endLease(ctx context.Context, c budget.Counter, l shareLease, 
 // isSeen is the condition that a lease has not changed since it was read.
 const isSeen = "taken = :share AND spent = :spent AND flight = :flight AND renewed_at = :renewed"
 
-// counted is a counter as it was read. ended says that leases on it had to be ended, so the number
-// has changed since.
+// counted is the content of a counter. ended says that leases on it had to be ended, so the number has
+// changed since.
 type counted struct {
 	used  int64
 	ended bool
@@ -236,12 +233,12 @@ func (b *Budgets) endDead(ctx context.Context, c budget.Counter) (read counted, 
 		if _, err := b.endLease(ctx, c, l, isSeen); err != nil {
 			return read, err
 		}
-		read.ended = true // or another process has ended or renewed it meanwhile
+		read.ended = true // here, or by another process
 	}
 	return read, nil
 }
 
-// usedOf returns what is used on a counter once all expired leases on it have ended.
+// usedOf returns the used number of a counter once all expired leases on it have ended.
 func (b *Budgets) usedOf(ctx context.Context, c budget.Counter) (int64, error) {
 	for {
 		read, err := b.endDead(ctx, c)

@@ -22,10 +22,7 @@ import (
 // the stream of the table brings it once.
 const WarningPart = "warning"
 
-// Warn records the warning that is due for a counter: two reads, and a transaction if a warning is
-// due.
-//
-// Errors: fault.Unavailable.
+// Warn records the warning that is due for a counter: two reads, and a transaction if a warning is due.
 func (b *Budgets) Warn(ctx context.Context, c budget.Counter, missed int64, at time.Time) (budget.Noted, error) {
 	at = at.UTC().Truncate(time.Millisecond)
 	for range ConflictTries {
@@ -96,7 +93,7 @@ func (b *Budgets) keepWarning(w budget.Warning) types.TransactWriteItem {
 
 // Warning returns a warning that has a receiver, see Warnings.Warning.
 //
-// Errors: fault.NotFound; fault.Unavailable.
+// Errors: fault.NotFound.
 func (b *Budgets) Warning(ctx context.Context, id string) (budget.Warning, error) {
 	return NewWarnings(b.client, b.table).Warning(ctx, id)
 }
@@ -114,18 +111,16 @@ func NewWarnings(client *dynamodb.Client, table string) *Warnings { return &Warn
 
 // Warning returns a warning that has a receiver, by one consistent read.
 //
-// Errors: fault.NotFound; fault.Unavailable.
+// Errors: fault.NotFound.
 func (w *Warnings) Warning(ctx context.Context, id string) (budget.Warning, error) {
-	found, err := w.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &w.table, Key: warningKey(id), ConsistentRead: aws.Bool(true),
-	})
+	found, err := readItem(ctx, w.client, w.table, warningKey(id))
 	if err != nil {
 		return budget.Warning{}, storeError("read a warning", err)
 	}
-	if len(found.Item) == 0 {
+	if len(found) == 0 {
 		return budget.Warning{}, fault.New(fault.NotFound, "There is no such warning.")
 	}
-	r := reader{item: found.Item}
+	r := reader{item: found}
 	read := budget.Warning{Percent: int(r.number("percentage")), At: r.moment("noted_at")}
 	read.Window, read.Used = budget.Window(r.text("term")), r.number("used")
 	read.Budget = budget.Budget{

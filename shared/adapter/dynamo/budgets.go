@@ -39,8 +39,7 @@ type Budgets struct {
 	heard     time.Duration
 }
 
-// Machine is a clock that runs while the process is stopped and that cannot be set, see package
-// boottime.
+// Machine is a clock that runs while the process is stopped and that cannot be set, see package boottime.
 type Machine interface {
 	// Now returns the time since the machine's start.
 	Now() time.Duration
@@ -64,8 +63,6 @@ const (
 
 // Budgets returns the budgets of an account and of its keys in the order of key, period and unit, by
 // one consistent read.
-//
-// Errors: fault.Unavailable.
 func (b *Budgets) Budgets(ctx context.Context, account string) ([]budget.Budget, error) {
 	items, err := b.query(ctx, budgetPrefix+account, "")
 	if err != nil {
@@ -109,8 +106,6 @@ func budgetItem(one budget.Budget) item {
 
 // Set creates a budget or replaces the budget with its ID: one read, and one transaction that
 // includes the entry in the audit log.
-//
-// Errors: fault.Unavailable.
 func (b *Budgets) Set(ctx context.Context, from audit.Origin, one budget.Budget) error {
 	err := b.change(ctx, from, one.ID, &one, func(unchanged condition) types.TransactWriteItem {
 		return types.TransactWriteItem{Put: &types.Put{TableName: &b.table, Item: budgetItem(one),
@@ -121,7 +116,7 @@ func (b *Budgets) Set(ctx context.Context, from audit.Origin, one budget.Budget)
 
 // Delete deletes a budget with the same calls as Set.
 //
-// Errors: fault.NotFound; fault.Unavailable.
+// Errors: fault.NotFound.
 func (b *Budgets) Delete(ctx context.Context, from audit.Origin, id budget.ID) error {
 	err := b.change(ctx, from, id, nil, func(unchanged condition) types.TransactWriteItem {
 		return types.TransactWriteItem{Delete: &types.Delete{TableName: &b.table, Key: budgetKey(id),
@@ -174,10 +169,8 @@ func (b *Budgets) change(ctx context.Context, from audit.Origin, id budget.ID, a
 	}
 }
 
-// Used returns what was settled and is reserved on counters: one consistent read of each, and a
+// Used returns the amounts that are settled or reserved on counters: one consistent read of each, and a
 // transaction for each expired lease.
-//
-// Errors: fault.Unavailable.
 func (b *Budgets) Used(ctx context.Context, counters []budget.Counter) ([]int64, error) {
 	used := make([]int64, len(counters))
 	for i, c := range counters {
@@ -200,8 +193,7 @@ func (b *Budgets) claimWrites(claims []budget.Claim) []types.TransactWriteItem {
 	return writes
 }
 
-// retake returns nil if a refused claim can be tried again, because expired leases have returned
-// enough.
+// retake returns nil if a refused claim can be tried again, because expired leases have returned enough.
 //
 // Errors: fault.Exhausted if too little remains.
 func (b *Budgets) retake(ctx context.Context, c budget.Claim, now time.Time) error {
@@ -231,10 +223,8 @@ func (b *Budgets) takeUsed(c budget.Counter, limit, amount int64) types.Transact
 		condition = "used <= :room" // a negative number
 	}
 	return types.TransactWriteItem{Update: &types.Update{
-		TableName: &b.table, Key: usedKey(c),
-		UpdateExpression:         aws.String("SET #ttl = :ttl ADD used :amount"),
-		ConditionExpression:      &condition,
-		ExpressionAttributeNames: map[string]string{"#ttl": ttlAttribute},
+		TableName: &b.table, Key: usedKey(c), UpdateExpression: aws.String("SET #ttl = :ttl ADD used :amount"),
+		ConditionExpression: &condition, ExpressionAttributeNames: map[string]string{"#ttl": ttlAttribute},
 		ExpressionAttributeValues: item{
 			":amount": number(amount), ":room": number(limit - amount), ":ttl": counterEnd(c),
 		},

@@ -2,6 +2,7 @@ package dynamo
 
 import (
 	"context"
+	"iter"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
@@ -12,8 +13,7 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// callTime limits a call with its retries, see docs/aws-calls.md. Every write of this package may be
-// repeated safely.
+// callTime limits a call with its retries, see calls.md of awstest. Every write here may be repeated.
 const callTime = awsclient.CallTime
 
 // NewClient returns a client for the stores of this package. Each of its calls ends after callTime.
@@ -36,8 +36,35 @@ func withDeadline(
 	return next.HandleInitialize(ctx, in)
 }
 
+// readItem returns an item by one consistent read, or nil if it does not exist.
+func readItem(ctx context.Context, client *dynamodb.Client, table string, key item) (item, error) {
+	got, err := client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &table, Key: key, ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		return nil, err
+	}
+	return got.Item, nil
+}
+
+// queried returns the items that a query finds, page by page.
+func queried(ctx context.Context, client *dynamodb.Client, query *dynamodb.QueryInput) iter.Seq2[item, error] {
+	return func(yield func(item, error) bool) {
+		for pages := dynamodb.NewQueryPaginator(client, query); pages.HasMorePages(); {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, i := range page.Items {
+				if !yield(i, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // tryUpdate performs a conditional update and returns the attributes that the input asks for. If the
-// condition fails, refused is true and found is the item as it is, nil if there is none.
+// condition fails, refused is true and found is the current item, nil if it does not exist.
 func tryUpdate(
 	ctx context.Context, client *dynamodb.Client, input *dynamodb.UpdateItemInput,
 ) (found item, refused bool, err error) {

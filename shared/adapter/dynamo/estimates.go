@@ -12,12 +12,10 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// estimatesAge is how long estimates are kept that nobody publishes again: no worker may
-// run for days.
+// estimatesAge is how long estimates are kept that no worker publishes again: no worker may run for days.
 const estimatesAge = 14 * 24 * time.Hour
 
-// Estimates keeps how long edits take, in the table of jobs. It implements
-// job.EstimateStore.
+// Estimates keeps how long edits take, in the table of jobs. It implements job.EstimateStore.
 type Estimates struct {
 	client *dynamodb.Client
 	table  string
@@ -31,8 +29,6 @@ func NewEstimates(client *dynamodb.Client, table string) *Estimates { return &Es
 func estimatesKey() item { return jobKey("engine", "estimates") }
 
 // Estimates implements job.EstimateReader by one read, which is not consistent.
-//
-// Errors: fault.Unavailable.
 func (e *Estimates) Estimates(ctx context.Context) (job.Estimates, error) {
 	found, err := e.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &e.table, Key: estimatesKey()})
 	if err != nil {
@@ -51,8 +47,6 @@ func (e *Estimates) Estimates(ctx context.Context) (job.Estimates, error) {
 }
 
 // PublishEstimates implements job.EstimatePublisher by one write.
-//
-// Errors: fault.Unavailable.
 func (e *Estimates) PublishEstimates(ctx context.Context, estimates job.Estimates, now time.Time) error {
 	update := &dynamodb.UpdateItemInput{
 		TableName: &e.table, Key: estimatesKey(), UpdateExpression: aws.String("REMOVE #body SET #ttl = :ttl"),

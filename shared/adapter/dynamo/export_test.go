@@ -2,9 +2,14 @@ package dynamo
 
 import (
 	"context"
+	"time"
 
 	"cutroom/shared/domain/budget"
+	"cutroom/shared/domain/job"
 )
+
+// CompareEvery is how often a process compares sets of open jobs with records at most.
+const CompareEvery = compareEvery
 
 // Hold takes holds in a transaction of their own, and reports which were refused.
 func (b *Budgets) Hold(ctx context.Context, claims ...budget.Claim) (failed []bool, err error) {
@@ -20,32 +25,16 @@ func (b *Budgets) Settle(ctx context.Context, settled ...budget.Settlement) erro
 	return transact(ctx, b.client, b.settleWrites(settled))
 }
 
-// BelievedFor is how long the result of a comparison with records is believed.
-const BelievedFor = believedFor
+// WriteFailure writes the end of a job and nothing else, as a process does that dies after it.
+func (r *Runs) WriteFailure(ctx context.Context, id string, failure job.Failure, now time.Time) error {
+	return r.writeFailure(ctx, id, "", failure, now)
+}
 
-// Rooms returns how many ids each set of a limit may have, if an account's sets have so many.
-func Rooms(limit int, sizes []int) []int {
-	sets := make([]openSet, len(sizes))
+// Capacities returns how many jobs each of an account's sets may have under a limit.
+func Capacities(limit int, sizes []int) []int {
+	sets := make([][]string, len(sizes))
 	for i, size := range sizes {
-		sets[i].elements = make([]string, size)
+		sets[i] = make([]string, size)
 	}
-	return openLimitOf(limit).rooms(sets)
-}
-
-// SpreadAtOnce makes every account spread as soon as it has a job.
-func (s *Jobs) SpreadAtOnce() *Jobs {
-	s.index.sets, s.index.delay = 0, 0
-	return s
-}
-
-// LargeFrom makes the index be spread for accounts without a limit that have so many open jobs.
-func (s *Jobs) LargeFrom(open int) *Jobs {
-	s.widths.large = open
-	return s
-}
-
-// ReadLittle makes lists read few entries of each partition of the index at once.
-func (s *Jobs) ReadLittle() *Jobs {
-	s.index.unit = 1
-	return s
+	return capacities(limit, sets)
 }

@@ -128,7 +128,7 @@ func (c *storageChaos) arrive(call *storageCall, request func()) {
 	c.allow(bytes, promises)
 }
 
-// state returns what is stored, and checks the sums.
+// state returns the stored bytes and pending files, and checks the sums.
 func (c *storageChaos) state() (bytes, promises int64) {
 	var sums map[string]types.AttributeValue
 	for _, i := range c.cloud.DynamoDB.Items("files", "acme") {

@@ -21,9 +21,8 @@ const (
 	// the MD5 to the file. While it exists, the file counts towards its account's storage. It has no
 	// TTL: the transaction that removes it subtracts the file's bytes from the count.
 	md5Prefix = "md5/"
-	// promisePrefix and a file's id are the id of a pending file's entry, which counts the file in
-	// the same way. They are also the partition of the pending file, which can so be read without
-	// its account.
+	// promisePrefix and a file's id are the id of a pending file's entry, which counts the file in the same
+	// way. They are also the partition of the pending file, which can so be read without its account.
 	promisePrefix = "promise/"
 	promiseItem   = "promise"
 	// roomPrefix and the id of a reservation are the id of its entry.
@@ -139,10 +138,9 @@ func readFile(i item) (file.File, error) {
 	return read.file(), nil
 }
 
-// RemovedFile returns the file of an item that was removed, from an old image of the table's stream:
-// the file expired, was deleted, or was pending and never arrived. The caller deletes its bytes and
-// then calls Free; both may be repeated. RemovedFile returns false for items whose removal is not the
-// end of a file.
+// RemovedFile returns the file of an item that was removed, from an old image of the table's stream: the
+// file expired, was deleted, or was pending and never arrived. The caller deletes its bytes and then calls
+// Free; both may be repeated. RemovedFile returns false for items whose removal is not the end of a file.
 func RemovedFile(image map[string]events.DynamoDBAttributeValue) (file.File, bool) {
 	text := textOf(image)
 	boolean := func(name string) bool {

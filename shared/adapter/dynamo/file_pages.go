@@ -14,8 +14,7 @@ const (
 	// walk is how many files one List reads at most. It limits a read of expired files that
 	// DynamoDB has not deleted yet.
 	walk = 2000
-	// longestPage is how many files one call reads at most: they fit into the megabyte that a call
-	// returns.
+	// longestPage is how many files one call reads at most: they fit into the megabyte that a call returns.
 	longestPage = 1000
 	// firstMatches is how many files the first call for an MD5 reads.
 	firstMatches = 5
@@ -25,8 +24,6 @@ const (
 // id; an empty id begins with the newest. It may return fewer files, or none, even if more follow:
 // next is the id to continue from, and is empty if nothing follows. List makes one consistent read,
 // and more if files have expired.
-//
-// Errors: fault.Unavailable.
 func (s *Files) List(ctx context.Context, account, after string, limit int, now time.Time) (files []file.File,
 	next string, err error) {
 	p := s.pagesOf(account, filePrefix, after, limit)
@@ -55,7 +52,7 @@ func (s *Files) List(ctx context.Context, account, after string, limit int, now 
 // FindMD5 returns an account's newest file with the MD5 in lower-case hex. It makes one consistent
 // read of entries, which are written and removed with their files, and more if files have expired.
 //
-// Errors: fault.NotFound; fault.Unavailable.
+// Errors: fault.NotFound.
 func (s *Files) FindMD5(ctx context.Context, account, md5 string, now time.Time) (file.File, error) {
 	p := s.pagesOf(account, md5Prefix+md5+"/", "", firstMatches)
 	for !p.ended {
@@ -76,15 +73,15 @@ func (s *Files) FindMD5(ctx context.Context, account, md5 string, now time.Time)
 type pages struct {
 	files           *Files
 	account, prefix string
-	// size is how many items the next call reads. It doubles with each call, so many expired items
-	// take few calls.
+	// size is how many items the next call reads. It doubles with each call, so a long row of expired
+	// items takes few calls.
 	size int
 	// start is the item before the next page. ended says that no page follows.
 	start item
 	ended bool
 }
 
-// pagesOf returns the pages after the item with the id; the first has so many items at most.
+// pagesOf returns the pages after the item with the id. size is how many items the first page has at most.
 func (s *Files) pagesOf(account, prefix, after string, size int) *pages {
 	p := &pages{files: s, account: account, prefix: prefix, size: size}
 	if after != "" {

@@ -6,14 +6,13 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"cutroom/shared/domain/file"
 )
 
-// reserveTries limits how often a reservation is tried while its size is not the one that its holder
-// knows, or while others compete for the last of the storage.
+// reserveTries limits how often a reservation is tried while its size is unexpected, or while others
+// compete for the last of the storage.
 const reserveTries = 20
 
 // A reservation is an entry (see file_item.go). It counts until it is removed: when its upload has
@@ -22,7 +21,7 @@ const reserveTries = 20
 // Reserve makes a reservation hold more by one transaction. If the account is nearly full, it takes
 // more calls.
 //
-// Errors: fault.Limited; fault.Unavailable.
+// Errors: fault.Limited.
 func (s *Files) Reserve(
 	ctx context.Context, r file.Reservation, least, most, limit int64, now time.Time,
 ) (file.Reservation, error) {
@@ -116,8 +115,6 @@ func (s *Files) releases(r file.Reservation, held int64) []types.TransactWriteIt
 }
 
 // Release ends a reservation, by one transaction if it has the size that its holder knows.
-//
-// Errors: fault.Unavailable.
 func (s *Files) Release(ctx context.Context, r file.Reservation) error {
 	held := r.Bytes
 	for range reserveTries {
@@ -137,11 +134,9 @@ func (s *Files) Release(ctx context.Context, r file.Reservation) error {
 
 // held returns how many bytes a reservation holds, 0 if it does not exist.
 func (s *Files) held(ctx context.Context, r file.Reservation) (int64, error) {
-	got, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &s.table, Key: fileKey(r.Account, roomPrefix+r.ID), ConsistentRead: aws.Bool(true),
-	})
+	got, err := readItem(ctx, s.client, s.table, fileKey(r.Account, roomPrefix+r.ID))
 	if err != nil {
 		return 0, err
 	}
-	return numberOf(got.Item["size_bytes"]), nil
+	return numberOf(got["size_bytes"]), nil
 }

@@ -17,7 +17,7 @@ import (
 // for a pending file, and one for the count.
 const freeBatch = 49
 
-// tally is a change of what an account stores, and its limits.
+// tally is a change of an account's stored bytes and pending files, with their limits.
 type tally struct {
 	bytes    int64
 	promises int
@@ -139,15 +139,14 @@ func isFull(err error) bool {
 	return r.failed[last]
 }
 
-// last returns the item of the last write as it was before.
+// last returns the previous item of the last write.
 func (r *refusal) last() item { return r.items[len(r.items)-1] }
 
 // entry is the item that counts a file, a pending file or a reservation.
 type entry struct {
 	id     string
 	counts int64
-	// promise is the id of the entry's pending file, and promises how many pending files the entry
-	// counts.
+	// promise is the id of the entry's pending file, and promises how many pending files the entry counts.
 	promise  string
 	promises int
 	// bytes and end belong to a reservation, which may have been renewed since it was read.
@@ -179,8 +178,6 @@ func readEntry(i item) (entry, error) {
 }
 
 // Free subtracts a file that has ended from its account's storage. A repetition changes nothing.
-//
-// Errors: fault.Unavailable.
 func (s *Files) Free(ctx context.Context, f file.File) error {
 	_, err := s.free(ctx, f.Account, []entry{entryFor(f)})
 	return storeError("free a file", err)
@@ -188,7 +185,7 @@ func (s *Files) Free(ctx context.Context, f file.File) error {
 
 // Abandon removes a pending file, by one read and one transaction.
 //
-// Errors: fault.NotFound if there is no such pending file, or it was finalized; fault.Unavailable.
+// Errors: fault.NotFound if there is no such pending file, or it was finalized.
 func (s *Files) Abandon(ctx context.Context, id string) error {
 	f, err := s.get(ctx, promisePrefix+id, promiseItem)
 	if err != nil {

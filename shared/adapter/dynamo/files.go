@@ -34,7 +34,7 @@ func NewFiles(client *dynamodb.Client, table string) *Files { return &Files{clie
 // Create records a file whose bytes are stored or pending, by one transaction.
 //
 // Errors: fault.Limited if the account would then store more than limit bytes
-// (0 is no limit), or have more than Promise.Most; fault.Unavailable.
+// (0 means no limit), or have more than Promise.Most.
 func (s *Files) Create(ctx context.Context, f file.File, limit int64) error {
 	own := ownItem(f)
 	if f.Pending {
@@ -79,7 +79,7 @@ func fileKey(partition, id string) item { return item{"account": text(partition)
 
 // Get returns an account's file, by one consistent read.
 //
-// Errors: fault.NotFound; fault.Unavailable.
+// Errors: fault.NotFound.
 func (s *Files) Get(ctx context.Context, account, id string, now time.Time) (file.File, error) {
 	if !strings.HasPrefix(id, filePrefix) {
 		return file.File{}, file.ErrNotFound
@@ -98,22 +98,20 @@ func (s *Files) Get(ctx context.Context, account, id string, now time.Time) (fil
 //
 // Errors: fault.NotFound.
 func (s *Files) get(ctx context.Context, partition, id string) (file.File, error) {
-	got, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &s.table, Key: fileKey(partition, id), ConsistentRead: aws.Bool(true),
-	})
+	got, err := readItem(ctx, s.client, s.table, fileKey(partition, id))
 	if err != nil {
 		return file.File{}, err
 	}
-	if got.Item == nil {
+	if got == nil {
 		return file.File{}, file.ErrNotFound
 	}
-	return readFile(got.Item)
+	return readFile(got)
 }
 
 // Delete removes the record of an account's file and returns the file, by one read and one
 // transaction. It succeeds for one of several callers.
 //
-// Errors: fault.NotFound; fault.Unavailable.
+// Errors: fault.NotFound.
 func (s *Files) Delete(ctx context.Context, account, id string, now time.Time) (file.File, error) {
 	f, err := s.Get(ctx, account, id, now)
 	if err != nil {
@@ -131,4 +129,64 @@ func (s *Files) Delete(ctx context.Context, account, id string, now time.Time) (
 		return file.File{}, storeError("delete a file", err)
 	}
 	return f, nil
+}
+
+// PendingUpload returns a file that is or was pending, by one consistent read.
+//
+// Errors: fault.NotFound.
+func (s *Files) PendingUpload(ctx context.Context, id string) (file.File, error) {
+	f, err := s.get(ctx, promisePrefix+id, promiseItem)
+	return f, storeError("get a pending file", err)
+}
+
+// Finalize makes a pending file a stored file with the MIME type and the expiry of f, by one read and
+// one transaction. If several callers finalize a file, one does it and all succeed.
+//
+// Errors: fault.NotFound if there is no such pending file, or its time was over and others got its
+// storage; fault.Limited if the account would store more than its limit.
+func (s *Files) Finalize(ctx context.Context, f file.File, now time.Time) error {
+	promise, err := s.get(ctx, promisePrefix+f.ID, promiseItem)
+	if err != nil || !promise.Pending {
+		return storeError("get a pending file", err)
+	}
+	writes, err := s.publication(promise, f)
+	if err != nil {
+		return err
+	}
+	limit := promise.Upload.Limit
+	err = s.within(ctx, promise.Account, now, f.Room, limit, func(held int64) change {
+		return change{
+			writes: append(writes[:len(writes):len(writes)], s.releases(f.Room, held)...),
+			count: tally{
+				bytes: promise.Size - promise.Counts() - held, promises: -entryFor(promise).promises, limit: limit,
+			},
+		}
+	})
+	if refused(err) == nil {
+		return storeError("finalize a file", err)
+	}
+	// Another caller has just finalized or abandoned it. A pending file and its entry
+	// are removed in the same transaction.
+	if promise, err := s.PendingUpload(ctx, f.ID); err != nil || !promise.Pending {
+		return err
+	}
+	return fmt.Errorf("dynamo: finalize a file: the items of the pending file %s disagree", f.ID)
+}
+
+// publication returns the writes that turn a pending file into a stored file, except for the count.
+func (s *Files) publication(promise, f file.File) ([]types.TransactWriteItem, error) {
+	published := promise
+	published.Pending, published.MIME, published.ExpiresAt = false, f.MIME, f.ExpiresAt
+	kept, err := attributevalue.MarshalMap(promiseOf(published))
+	if err != nil {
+		return nil, fmt.Errorf("dynamo: write a file: %w", err)
+	}
+	writes, err := s.puts(ownItem(published), entryOf(published))
+	if err != nil {
+		return nil, err
+	}
+	return append(writes, s.remove(promise.Account, entryID(promise)), types.TransactWriteItem{Put: &types.Put{
+		TableName: &s.table, Item: kept, ConditionExpression: aws.String("promised = :promised"),
+		ExpressionAttributeValues: item{":promised": &types.AttributeValueMemberBOOL{Value: true}},
+	}}), nil
 }

@@ -13,8 +13,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// FleetStamps keeps the stamp of the fleet of workers, in the table of the jobs. It
-// is a fleet.Stamps.
+// FleetStamps keeps the stamp of the fleet of workers, in the table of the jobs. It is a fleet.Stamps.
 type FleetStamps struct {
 	client *dynamodb.Client
 	table  string
@@ -27,26 +26,24 @@ func NewFleetStamps(client *dynamodb.Client, table string) *FleetStamps {
 	return &FleetStamps{client, table}
 }
 
-// fleetKey is the key of the stamp. A wake and a look write different attributes of
-// it, so neither overwrites what the other has written.
+// fleetKey is the key of the stamp. A wake and a check of the fleet write different attributes of it, so
+// neither overwrites the other.
 func fleetKey() item { return jobKey("fleet", fleetPart) }
 
 const fleetPart = "stamp"
 
 // Read implements fleet.Stamps by one consistent read.
 func (s *FleetStamps) Read(ctx context.Context) (fleet.Stamp, error) {
-	found, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &s.table, Key: fleetKey(), ConsistentRead: aws.Bool(true),
-	})
+	found, err := readItem(ctx, s.client, s.table, fleetKey())
 	if err != nil {
 		return fleet.Stamp{}, storeError("read the fleet's stamp", err)
 	}
-	r := reader{item: found.Item}
+	r := reader{item: found}
 	stamp := fleet.Stamp{WokenAt: r.moment("woken_at"), ExcessSince: r.moment("excess_since"), Fleet: r.fleet()}
 	return stamp, r.err
 }
 
-// fleet returns what a look saw of the workers.
+// fleet returns the workers that the last check of the fleet found.
 func (r *reader) fleet() job.Fleet {
 	return job.Fleet{
 		SeenAt: r.moment("seen_at"), Running: int(r.number("running")), Wanted: int(r.number("wanted")),
@@ -57,16 +54,11 @@ func (r *reader) fleet() job.Fleet {
 
 // Wake implements fleet.Stamps by one write.
 func (s *FleetStamps) Wake(ctx context.Context, at time.Time) error {
-	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: &s.table, Key: fleetKey(),
-		UpdateExpression:          aws.String("SET #woken_at = :at"),
-		ConditionExpression:       aws.String("attribute_not_exists(#woken_at) OR #woken_at < :at"),
-		ExpressionAttributeNames:  named("woken_at"),
-		ExpressionAttributeValues: item{":at": moment(at)},
+	_, _, err := tryUpdate(ctx, s.client, &dynamodb.UpdateItemInput{
+		TableName: &s.table, Key: fleetKey(), UpdateExpression: aws.String("SET #woken_at = :at"),
+		ConditionExpression:      aws.String("attribute_not_exists(#woken_at) OR #woken_at < :at"),
+		ExpressionAttributeNames: named("woken_at"), ExpressionAttributeValues: item{":at": moment(at)},
 	})
-	if _, failed := conditionFailed(err); failed {
-		return nil // a later wake is recorded
-	}
 	return storeError("record a wake", err)
 }
 

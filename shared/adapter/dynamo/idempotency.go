@@ -50,8 +50,6 @@ func claimKey(c idempotency.Claim) item {
 
 // Claim records the claim if its key has no record, or one that may be replaced, and
 // returns the record of the key, by one write.
-//
-// Errors: fault.Unavailable.
 func (k *IdempotencyKeys) Claim(ctx context.Context, c idempotency.Claim, instead string,
 	now time.Time) (idempotency.Record, error) {
 	old, err := k.update(ctx, c, dynamodb.UpdateItemInput{
@@ -85,8 +83,6 @@ func (k *IdempotencyKeys) Claim(ctx context.Context, c idempotency.Claim, instea
 }
 
 // Settle records that the claim's resource was made.
-//
-// Errors: fault.Unavailable.
 func (k *IdempotencyKeys) Settle(ctx context.Context, c idempotency.Claim, answer []byte) error {
 	_, err := k.update(ctx, c, dynamodb.UpdateItemInput{
 		UpdateExpression:         aws.String("SET #settled = :yes, #answer = :answer"),
@@ -103,8 +99,6 @@ func (k *IdempotencyKeys) Settle(ctx context.Context, c idempotency.Claim, answe
 
 // Withdraw removes an unsettled claim. Its item stays until its TTL, without the
 // attributes of a claim: functions may write items of this table, not delete them.
-//
-// Errors: fault.Unavailable.
 func (k *IdempotencyKeys) Withdraw(ctx context.Context, c idempotency.Claim) error {
 	_, err := k.update(ctx, c, dynamodb.UpdateItemInput{
 		UpdateExpression:          aws.String("REMOVE #resource"),
@@ -115,33 +109,26 @@ func (k *IdempotencyKeys) Withdraw(ctx context.Context, c idempotency.Claim) err
 	return storeError("withdraw an idempotency key", err)
 }
 
-// Known reports whether the key has a record younger than idempotency.Age, by one
-// consistent read.
-//
-// Errors: fault.Unavailable.
+// Known reports whether the key has a record younger than idempotency.Age, by one consistent read.
 func (k *IdempotencyKeys) Known(ctx context.Context, account, key string, now time.Time) (bool, error) {
-	got, err := k.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &k.table, Key: claimKey(idempotency.Claim{Account: account, Key: key}), ConsistentRead: aws.Bool(true),
-	})
+	got, err := readItem(ctx, k.client, k.table, claimKey(idempotency.Claim{Account: account, Key: key}))
 	if err != nil {
 		return false, storeError("look for an idempotency key", err)
 	}
 	var found claimItem
-	if err := attributevalue.UnmarshalMap(got.Item, &found); err != nil {
+	if err := attributevalue.UnmarshalMap(got, &found); err != nil {
 		return false, fmt.Errorf("dynamo: read an idempotency key: %w", err)
 	}
 	return found.Resource != "" && found.ClaimedAt > now.Add(-idempotency.Age).UnixMilli(), nil
 }
 
-// update writes a key's item. It returns the item as it is if the write's condition was
-// false, and nil if the write was made.
+// update writes a key's item and returns nil. If the write's condition was false, it returns the current
+// item.
 func (k *IdempotencyKeys) update(ctx context.Context, c idempotency.Claim, write dynamodb.UpdateItemInput) (item,
 	error) {
 	write.TableName, write.Key = &k.table, claimKey(c)
-	write.ReturnValuesOnConditionCheckFailure = types.ReturnValuesOnConditionCheckFailureAllOld
-	_, err := k.client.UpdateItem(ctx, &write)
-	old, failed := conditionFailed(err)
-	if !failed {
+	old, refused, err := tryUpdate(ctx, k.client, &write)
+	if !refused {
 		return nil, err
 	}
 	if old == nil {

@@ -14,21 +14,18 @@ const isOpen = "#status IN (:pending, :processing)"
 // isRun is the condition of an open job whose current run has the nonce.
 const isRun = "#nonce = :nonce AND " + isOpen
 
-// JobEnd is the write that ends a job: one update of its record, on a condition. Runs
-// makes it by a call, and where it is a failure the state machine of package stepfn by
-// its definition too, so that both end jobs on the same conditions.
+// JobEnd is a conditional update that ends a job. Runs makes it by a call. The state machine of package
+// stepfn has the updates of failures in its definition, so both end jobs on the same conditions.
 type JobEnd struct {
-	// Update and Condition are expressions, in which Names are the placeholders of
-	// attributes.
+	// Update and Condition are expressions, in which Names are the placeholders of attributes.
 	Update, Condition string
 	Names             map[string]string
-	// Values are the placeholders' values that are the same for every job. The writer
-	// adds ":now", the time of the write in JobTimeLayout, and the values that the
-	// comments of CompleteRun, FailRun and FailJob name.
+	// Values are the placeholders' values that are the same for every job. The writer adds ":now", the time
+	// of the write in JobTimeLayout, and the values in the comments of completeRun, FailRun and FailJob.
 	Values map[string]types.AttributeValue
 }
 
-// completeRun is the write of a job's result. It adds ":nonce", that of the run, and
+// completeRun is the write of a job's result. The writer adds ":nonce", the run's nonce, and
 // ":result", a job.Result in JSON.
 func completeRun() JobEnd {
 	return JobEnd{
@@ -42,8 +39,8 @@ func completeRun() JobEnd {
 	}
 }
 
-// FailRun returns the write that fails a job by its run. The writer adds ":nonce", that
-// of the run, and ":failure", a job.Failure in JSON.
+// FailRun returns the write that fails a job by its run. The writer adds ":nonce", the run's nonce,
+// and ":failure", a job.Failure in JSON.
 func FailRun() JobEnd {
 	return JobEnd{
 		Update:    "SET #status = :status, #failure = :failure, #completed_at = :now",
@@ -56,9 +53,8 @@ func FailRun() JobEnd {
 	}
 }
 
-// FailJob returns the write that fails a job whatever its run. The writer adds
-// ":failure", a job.Failure in JSON. The record then has no nonce, so that the run that
-// lost the job does not take this end for its own.
+// FailJob returns the write that fails a job in any run. The writer adds ":failure", a job.Failure in
+// JSON. The write removes the nonce, so the run that lost the job does not take this end for its own.
 func FailJob() JobEnd {
 	return JobEnd{
 		Update:    "SET #status = :status, #failure = :failure, #completed_at = :now, #nonce = :none",

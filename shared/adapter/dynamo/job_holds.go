@@ -12,14 +12,13 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// What a job holds of budgets is in its record, and beside each counter as a lease whose
-// id is that of the job. The transaction that completes the job ends it. So does whoever
-// ends the job otherwise, after its record is written. Where nobody does, because the state
-// machine has written the end or a process died, it ends as any lease does that is not
-// renewed: holdSlack after the job's deadline, when it can no longer complete.
+// A job's holds of budgets are in its record, and each is also a lease next to its counter, with the job's
+// id. The transaction that completes the job ends the lease. A process that ends the job otherwise ends it
+// after writing the record. If the state machine wrote the end, or a process died, the lease ends like any
+// lease that is not renewed: holdSlack after the job's deadline, when the job can no longer complete.
 const holdSlack = 5 * time.Minute
 
-// holdsOf returns what a job has taken by its claims.
+// holdsOf returns the holds of a job with the claims.
 func holdsOf(claims []budget.Claim) []budget.Hold {
 	var holds []budget.Hold
 	for _, c := range claims {
@@ -32,7 +31,7 @@ func holdKey(h budget.Hold, id string) item {
 	return shareKey(budget.Lease{Counter: h.Counter, ID: id})
 }
 
-// noteHold returns the write of the lease that stands for what a job holds.
+// noteHold returns the write of the lease for a hold.
 func (b *Budgets) noteHold(j job.Job, h budget.Hold) types.TransactWriteItem {
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName: &b.table, Key: holdKey(h, j.ID),
@@ -45,23 +44,21 @@ func (b *Budgets) noteHold(j job.Job, h budget.Hold) types.TransactWriteItem {
 	}}
 }
 
-// settleHold returns the writes that end what a job holds: the first is refused if that has
-// ended.
+// settleHold returns the writes that end a hold. The first write is refused if the hold has ended.
 func (b *Budgets) settleHold(id string, s budget.Settlement) []types.TransactWriteItem {
 	return append([]types.TransactWriteItem{{Delete: &types.Delete{
 		TableName: &b.table, Key: holdKey(s.Hold, id), ConditionExpression: aws.String("attribute_exists(taken)"),
 	}}}, b.settleWrites([]budget.Settlement{s})...)
 }
 
-// errNoBudgets is the error of a program that was made without budgets for a job that has
-// to do with some.
-var errNoBudgets = errors.New("the program knows no budgets, and the job holds of some")
+// errNoBudgets is the error of a program without budgets for a job with holds.
+var errNoBudgets = errors.New("job has budget holds, but no budget store is configured")
 
-// settle ends what a job that has ended holds, one transaction for each hold. What has ended
-// already is left alone.
+// settle ends the holds of a job that has ended, by a transaction for each. It leaves out holds that have
+// ended before.
 func (r *Runs) settle(ctx context.Context, ended job.Job) error {
 	if len(ended.Holds) > 0 && r.budgets == nil {
-		return nil // they end by themselves
+		return nil // they end after holdSlack
 	}
 	for _, s := range job.Settled(ended) {
 		err := transact(ctx, r.client, r.budgets.settleHold(ended.ID, s))

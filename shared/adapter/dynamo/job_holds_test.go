@@ -39,7 +39,7 @@ func TestHoldsThatNobodySettles(t *testing.T) {
 		conformance.OK(t, err)
 	}
 	// As the state machine writes it.
-	conformance.OK(t, runs.Fail(ctx, failed.ID, "n1", job.TimeoutFailure(), time.Now()))
+	conformance.OK(t, runs.WriteFailure(ctx, failed.ID, job.TimeoutFailure(), time.Now()))
 	want(80)
 	clock.pass(job.MaxAge + 4*time.Minute)
 	passed.now.Add(int64(job.MaxAge + 4*time.Minute))

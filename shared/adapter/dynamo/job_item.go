@@ -14,28 +14,27 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// The parts of a job, which are two items under its id: the record changes while the
-// job is under way, the request does not.
+// The parts of a job are two items under its id. The record changes while the job is under way, the
+// request does not.
 const (
 	RecordPart  = "record"
 	requestPart = "request"
 )
 
-// JobTimeLayout is the layout of times in a job's record. It is that of the state
-// machine's own times, so that conditions can compare the two as text.
+// JobTimeLayout is the layout of times in a job's record. The state machine uses the same layout, so
+// conditions can compare times as text.
 const JobTimeLayout = "2006-01-02T15:04:05.000Z"
 
-// recordAge is how long after the job's deadline DynamoDB may delete its items. The job's
-// end is not known when the TTL is set; the extra day ensures that no record is deleted
-// before the service forgets it.
+// recordAge is how long after the job's deadline DynamoDB may delete its items. The job's end is not
+// known when the TTL is set. With the extra day no record is deleted before the service forgets it.
 const recordAge = job.DefaultRecordAge + 24*time.Hour
 
 // jobRecord is the item that changes while a job is under way.
 type jobRecord struct {
 	ID   string `dynamodbav:"id"`
 	Part string `dynamodbav:"part"`
-	// Account is the partition of jobsByAccount that has the job. Where that is not the
-	// account, Owner is.
+	// Account is the account, or in some records of version 0.1.0 a partition of it. Owner is the
+	// account then.
 	Account string     `dynamodbav:"account"`
 	Owner   string     `dynamodbav:"owner,omitempty"`
 	Key     string     `dynamodbav:"key"`
@@ -43,9 +42,9 @@ type jobRecord struct {
 	Lane    job.Lane   `dynamodbav:"lane"`
 	Seed    uint32     `dynamodbav:"seed"`
 	Status  job.Status `dynamodbav:"status"`
-	// OpenStatus is what Status stays at while the job is open, so that a start does not write
-	// the index of the account's jobs: that it was started says StartedAt. It is empty in the
-	// records of earlier versions, whose Status a start changes.
+	// OpenStatus is the value of Status while the job is open, so a start does not write the index
+	// of the account's jobs; StartedAt says that it was started. It is empty in records of earlier
+	// versions, whose Status a start changes.
 	OpenStatus  job.Status `dynamodbav:"open_status,omitempty"`
 	Progress    float64    `dynamodbav:"progress"`
 	Runs        int        `dynamodbav:"runs"`
@@ -66,7 +65,7 @@ type jobRecord struct {
 	TTL   int64  `dynamodbav:"ttl"`
 }
 
-// ownerAttribute is the attribute of jobRecord.Owner.
+// ownerAttribute is the name of jobRecord.Owner.
 const ownerAttribute = "owner"
 
 // jobRequest is the item that never changes.
@@ -105,7 +104,7 @@ func jobItems(j job.Job) (record, request item, err error) {
 	return record, request, err
 }
 
-// encodeHolds returns what a job holds of budgets as JSON, empty for nothing.
+// encodeHolds returns a job's holds as JSON, empty if it does not have any.
 func encodeHolds(holds []budget.Hold) (string, error) {
 	if len(holds) == 0 {
 		return "", nil
@@ -177,8 +176,8 @@ func readRecord(recordItem item) (job.Job, error) {
 
 func writeTime(t time.Time) string { return t.UTC().Format(JobTimeLayout) }
 
-// readTime parses a time with any number of decimals, because the state machine may omit
-// those that are 0. An empty text is the zero time.
+// readTime parses a time with any number of decimals, because the state machine may omit zeros. An
+// empty text is the zero time.
 func readTime(text string) (time.Time, error) {
 	if text == "" {
 		return time.Time{}, nil
@@ -197,8 +196,8 @@ func encoded(value any) (types.AttributeValue, error) {
 	return text(string(body)), err
 }
 
-// named returns the placeholders of attributes in expressions, such as "#status" for
-// "status", because many of the names are reserved words of DynamoDB.
+// named returns the placeholders of attributes in expressions, such as "#status" for "status".
+// DynamoDB reserves many of the names.
 func named(attributes ...string) map[string]string {
 	names := map[string]string{}
 	for _, attribute := range attributes {

@@ -14,26 +14,27 @@ import (
 )
 
 const (
-	// pageBatch is how many whole jobs, of two items each, DynamoDB reads at once at
-	// most.
+	// pageBatch is how many whole jobs, of two items each, DynamoDB reads at once at most.
 	pageBatch = itemsAtOnce / 2
-	// searchWalk is the most jobs that one List reads for a search, which no index
-	// helps.
+	// searchWalk is how many jobs one List reads for a search at most; no index helps a search.
 	searchWalk = 500
 )
 
-// List returns an account's jobs that match the filter as they are at now, the highest
-// id first, at most limit, beginning below the id after. It may return fewer, or none,
-// even if more follow: next is the id to continue from, and is empty if nothing follows.
-// It is one read of the index, which has a record within about a second, or of each partition
-// of an account that is spread, and a batch read of each pageBatch of the jobs, which have the
-// current state; more of both if few match.
-//
-// Errors: fault.Unavailable.
+// jobsByAccount is the index of an account's jobs in the order of their ids. Only the record of a job
+// has the attribute account, so the index has nothing else. It includes status and model for
+// filters: without them a list of one status would read every record. A start does not change the
+// attribute status (jobRecord.OpenStatus), so a job writes the index twice.
+const jobsByAccount = "jobs-by-account"
+
+// List returns an account's jobs that match the filter at the time now, the highest id first, at most
+// limit, beginning below the id after. It may return fewer jobs, or none, even if more follow: next is the
+// id to continue from, and is empty if nothing follows. It makes one read of the index, which has a record
+// within about a second, and a batch read of each pageBatch of jobs, which returns their current state. It
+// makes more of both if few jobs match.
 func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, after string, limit int,
 	now time.Time) (jobs []job.Job, next string, err error) {
 	size, most := limit, max(walk, limit)
-	// spare is how many more jobs are read at once than there is room for.
+	// spare is how many more jobs are read at once than fit on the page.
 	spare := 0
 	if filter.Search != "" {
 		size, most, spare = max(limit, pageBatch), max(searchWalk, limit), pageBatch
@@ -70,19 +71,45 @@ func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, afte
 	}
 }
 
-// mayMatch reports whether a job may match the filter, by its entry in the index. The
-// index may lag, and does not say what has started: a job that has not ended there may be in
-// any state.
+// mayMatch reports whether a job may match the filter, by its entry in the index. The index may lag
+// and has no starts, so a job that has not ended there may be in any state.
 func mayMatch(entry job.Job, filter job.Filter) bool {
 	if !entry.Status.Terminal() {
 		filter.Status = ""
 	}
-	filter.Search = "" // the index does not have what a search is in
+	filter.Search = "" // the index does not have the searched attributes
 	return filter.Matches(entry)
 }
 
-// matching returns the jobs with the ids, at most pageBatch, that match the filter as they
-// are at now, in the order of the ids.
+// entries reads a page of at most size entries of the index below the id after, the highest id first.
+// more reports whether entries follow.
+func (s *Jobs) entries(ctx context.Context, account, after string, size int) (entries []job.Job, more bool, err error) {
+	condition, values := "#account = :account", item{":account": text(account)}
+	names := named("account")
+	if after != "" {
+		condition += " AND #id < :after"
+		names["#id"], values[":after"] = "id", text(after)
+	}
+	got, err := s.client.Query(ctx, &dynamodb.QueryInput{
+		TableName: &s.table, IndexName: aws.String(jobsByAccount), ScanIndexForward: aws.Bool(false),
+		Limit:                  aws.Int32(int32(min(size, longestPage))),
+		KeyConditionExpression: &condition, ExpressionAttributeNames: names, ExpressionAttributeValues: values,
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	for _, entry := range got.Items {
+		r := reader{item: entry}
+		entries = append(entries, job.Job{ID: r.text("id"), Status: job.Status(r.text("status")), Model: r.text("model")})
+		if r.err != nil {
+			return nil, false, r.err
+		}
+	}
+	return entries, got.LastEvaluatedKey != nil && len(entries) > 0, nil
+}
+
+// matching returns the jobs with the ids, at most pageBatch, that match the filter at the time now, in the
+// order of the ids.
 func (s *Jobs) matching(ctx context.Context, ids []string, filter job.Filter, now time.Time) ([]job.Job, error) {
 	if len(ids) == 0 {
 		return nil, nil
@@ -91,7 +118,7 @@ func (s *Jobs) matching(ctx context.Context, ids []string, filter job.Filter, no
 	for _, id := range ids {
 		keys = append(keys, jobKey(id, RecordPart), jobKey(id, requestPart))
 	}
-	items, err := s.items(ctx, keys)
+	items, err := readItems(ctx, s.client, s.table, keys)
 	if err != nil {
 		return nil, err
 	}
@@ -117,13 +144,8 @@ func (s *Jobs) matching(ctx context.Context, ids []string, filter job.Filter, no
 	return jobs, nil
 }
 
-// items reads at most itemsAtOnce items, see readItems.
-func (s *Jobs) items(ctx context.Context, keys []item, attributes ...string) (items []item, err error) {
-	return readItems(ctx, s.client, s.table, keys, attributes...)
-}
-
-// readItems reads at most itemsAtOnce items by their keys, in any order: of each the named
-// attributes, or all. A missing item is left out.
+// readItems reads at most itemsAtOnce items by their keys, in any order, with the named attributes or
+// all. It leaves out missing items.
 func readItems(
 	ctx context.Context, client *dynamodb.Client, table string, keys []item, attributes ...string,
 ) (items []item, err error) {
@@ -135,10 +157,12 @@ func readItems(
 	return readAsked(ctx, client, table, asked)
 }
 
-// readAsked is readItems of what is asked for.
+// readAsked reads the items of a request, in any order. It leaves out missing items.
 func readAsked(
 	ctx context.Context, client *dynamodb.Client, table string, asked types.KeysAndAttributes,
 ) (items []item, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTime)
+	defer cancel()
 	for request := (map[string]types.KeysAndAttributes{table: asked}); len(request) > 0; {
 		answer, err := client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: request})
 		if err != nil {

@@ -12,6 +12,7 @@ import (
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
+	"cutroom/shared/testkit/conformance"
 )
 
 func newJob(id string) job.Job {
@@ -73,6 +74,7 @@ func TestAcceptanceThatIsNotHandedOver(t *testing.T) {
 		if last := dispatcher.jobs[len(dispatcher.jobs)-1]; len(dispatcher.jobs) != 2 || last.Account != "acme" {
 			t.Errorf("handed over %+v, want the recorded job twice", dispatcher.jobs)
 		}
+		conformance.Same(t, "the entry of the open jobs", dispatcher.open[1], dispatcher.open[0])
 	})
 	t.Run("a refusal of a repeated acceptance does not undo the first", func(t *testing.T) {
 		dispatcher := &handedOver{}
@@ -86,68 +88,6 @@ func TestAcceptanceThatIsNotHandedOver(t *testing.T) {
 		}
 		if _, err := jobs.Get(t.Context(), "job_1"); err != nil {
 			t.Error(err)
-		}
-	})
-}
-
-// The state machine ends jobs without updating the account's set of open jobs.
-func TestOpenJobsThatWereEndedElsewhere(t *testing.T) {
-	cloud := local.Cloud(t)
-	end := func(jobs *dynamo.Jobs, id string) error {
-		if _, err := jobs.Start(t.Context(), id, "n1", time.Now()); err != nil {
-			return err
-		}
-		return jobs.Runs.Fail(t.Context(), id, "n1", job.TimeoutFailure(), time.Now())
-	}
-	t.Run("leave the backlog the next time it is read", func(t *testing.T) {
-		jobs, _ := newJobs(t, cloud, &handedOver{})
-		for i := range 3 {
-			if err := jobs.Accept(t.Context(), newJob(fmt.Sprint("job_", i)), 0); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := end(jobs, "job_1"); err != nil {
-			t.Fatal(err)
-		}
-		backlog, err := jobs.Backlog(t.Context(), job.VideoLane, "acme", 0)
-		if err != nil || backlog.AccountJobs != 2 {
-			t.Errorf("the account has %d jobs (%v), want 2", backlog.AccountJobs, err)
-		}
-	})
-	t.Run("make room for exactly as many", func(t *testing.T) {
-		const limit = 260 // two sets, each of more than one batch of reads
-		first, count := newJobs(t, cloud, &handedOver{})
-		now := time.Now()
-		jobs := dynamo.NewJobs(first.Runs, &handedOver{}, count, func() time.Time { return now })
-		for i := range limit {
-			if err := jobs.Accept(t.Context(), newJob(fmt.Sprint("job_", i)), limit); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := jobs.Accept(t.Context(), newJob("job_over"), limit); !fault.Is(err, fault.Limited) {
-			t.Fatalf("one job too many: %v", err)
-		}
-		for _, id := range []string{"job_3", "job_227"} {
-			if err := end(jobs, id); err != nil {
-				t.Fatal(err)
-			}
-		}
-		now = now.Add(dynamo.BelievedFor)
-		for i := range 3 {
-			err := jobs.Accept(t.Context(), newJob(fmt.Sprint("job_more_", i)), limit)
-			if accepted := err == nil; accepted != (i < 2) {
-				t.Errorf("job %d after two ended: %v", i, err)
-			}
-		}
-	})
-	t.Run("count until their deadline if nobody ended them", func(t *testing.T) {
-		jobs, count := newJobs(t, cloud, &handedOver{})
-		if err := jobs.Accept(t.Context(), newJob("job_1"), 1); err != nil {
-			t.Fatal(err)
-		}
-		later := dynamo.NewJobs(jobs.Runs, &handedOver{}, count, func() time.Time { return time.Now().Add(job.MaxAge) })
-		if err := later.Accept(t.Context(), newJob("job_2"), 1); err != nil {
-			t.Errorf("a job after the deadline of the other: %v", err)
 		}
 	})
 }

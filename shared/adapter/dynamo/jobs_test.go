@@ -23,13 +23,14 @@ import (
 type handedOver struct {
 	mu   sync.Mutex
 	jobs []job.Job
+	open []dynamo.OpenEntry
 	err  error
 }
 
-func (h *handedOver) Dispatch(_ context.Context, j job.Job) error {
+func (h *handedOver) Dispatch(_ context.Context, j job.Job, open dynamo.OpenEntry) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.jobs = append(h.jobs, j)
+	h.jobs, h.open = append(h.jobs, j), append(h.open, open)
 	return h.err
 }
 
@@ -80,21 +81,9 @@ func newJobs(t *testing.T, cloud *awstest.Cloud, dispatcher dynamo.Dispatcher) (
 }
 
 func TestJobs(t *testing.T) {
-	jobtest.Run(t, harness(t, func(*dynamo.Jobs) {}))
-}
-
-// The jobs of accounts that are spread over partitions of the index are listed and billed like
-// any others.
-func TestSpreadJobs(t *testing.T) {
-	jobtest.RunLists(t, harness(t, func(jobs *dynamo.Jobs) { jobs.SpreadAtOnce().ReadLittle() }))
-}
-
-// harness returns what opens the jobs of an empty table for the suite.
-func harness(t *testing.T, with func(*dynamo.Jobs)) func(*testing.T) jobtest.Harness {
 	cloud := local.Cloud(t)
-	return func(t *testing.T) jobtest.Harness {
+	jobtest.Run(t, func(t *testing.T) jobtest.Harness {
 		jobs, records := newJobs(t, cloud, &handedOver{})
-		with(jobs)
 		counts := dynamo.NewUsage(records.client, cloud.MakeTable(t, "usage"))
 		budgets := dynamo.NewBudgets(records.client, cloud.MakeTable(t, "usage"), &machine{}, rand.Text)
 		jobs.CountIn(counts).HoldIn(budgets)
@@ -102,7 +91,7 @@ func harness(t *testing.T, with func(*dynamo.Jobs)) func(*testing.T) jobtest.Har
 			Store: jobs, Runs: jobs, Usage: counts, Budgets: budgets, Lines: jobs,
 			Estimates: dynamo.NewEstimates(records.client, records.table),
 		}
-	}
+	})
 }
 
 // A start does not change what the index of an account's jobs has, and a job of an earlier

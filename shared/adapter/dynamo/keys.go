@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
+	"iter"
 	"reflect"
 	"slices"
 	"time"
@@ -21,10 +23,9 @@ import (
 
 // Keys is a credential.Store and a credential.TokenStore.
 //
-// The id of a key is the beginning of its hash, and the key of its item. So the id and
-// the secret lead to the same item, and revoking a key is one write. A token's item is
-// found by the token's hash and names its key, whose item is read for each use of the
-// token: tokens need no update when their key is revoked.
+// The id of a key is the beginning of its hash, and the key of its item. So the id and the secret lead to
+// the same item, and revoking a key is one write. A token's item is found by the token's hash and names
+// its key, whose item is read for each use of the token. So revoking a key does not update its tokens.
 type Keys struct {
 	client *dynamodb.Client
 	// table has the keys, log the audit log.
@@ -43,10 +44,9 @@ func NewKeys(client *dynamodb.Client, table, usage string) *Keys { return &Keys{
 // keysByAccount is the index of keys; it has no tokens.
 const keysByAccount = "keys-by-account"
 
-// CreateKey stores a new key and its entry in the audit log by one transaction, which can
-// be repeated.
+// CreateKey stores a new key and its entry in the audit log by one transaction, which can be repeated.
 //
-// Errors: fault.Conflict if another key has its hash or its id; fault.Unavailable.
+// Errors: fault.Conflict if another key has its hash or its id.
 func (k *Keys) CreateKey(ctx context.Context, from audit.Origin, key credential.Key) error {
 	values, err := attributevalue.MarshalMap(newKeyItem(key))
 	if err != nil {
@@ -58,8 +58,7 @@ func (k *Keys) CreateKey(ctx context.Context, from audit.Origin, key credential.
 	}
 	err = transact(ctx, k.client, []types.TransactWriteItem{
 		{Put: &types.Put{
-			TableName: &k.table, Item: values,
-			ConditionExpression:                 aws.String("attribute_not_exists(id)"),
+			TableName: &k.table, Item: values, ConditionExpression: aws.String("attribute_not_exists(id)"),
 			ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 		}},
 		note(k.log, created),
@@ -86,7 +85,7 @@ func (k *Keys) FindKey(ctx context.Context, hash credential.Hash) (credential.Ke
 
 // key returns the key with the id.
 func (k *Keys) key(ctx context.Context, id string) (credential.Key, error) {
-	found, err := k.get(ctx, id)
+	found, err := readItem(ctx, k.client, k.table, item{"id": text(id)})
 	if err != nil {
 		return credential.Key{}, storeError("find a key", err)
 	}
@@ -96,37 +95,18 @@ func (k *Keys) key(ctx context.Context, id string) (credential.Key, error) {
 	return readKey(found)
 }
 
-// get reads an item and returns nil if there is none.
-func (k *Keys) get(ctx context.Context, id string) (item, error) {
-	got, err := k.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &k.table, Key: item{"id": text(id)}, ConsistentRead: aws.Bool(true),
-	})
-	if err != nil {
-		return nil, err
-	}
-	return got.Item, nil
-}
-
-// ListKeys returns the keys of an account, or of all if it is empty, oldest first. It
-// reads an index, which lags by about a second.
-func (k *Keys) ListKeys(ctx context.Context, account string) ([]credential.Key, error) {
-	var keys []credential.Key
-	for start := item(nil); ; {
-		items, next, err := k.page(ctx, account, start)
+// ListKeys returns the keys of an account, or of all accounts if it is empty, oldest first. It reads an
+// index, which lags by about a second.
+func (k *Keys) ListKeys(ctx context.Context, account string) (keys []credential.Key, err error) {
+	for found, err := range k.listed(ctx, account) {
 		if err != nil {
 			return nil, storeError("list keys", err)
 		}
-		for _, found := range items {
-			key, err := readKey(found)
-			if err != nil {
-				return nil, err
-			}
-			keys = append(keys, key)
+		key, err := readKey(found)
+		if err != nil {
+			return nil, err
 		}
-		if next == nil {
-			break
-		}
-		start = next
+		keys = append(keys, key)
 	}
 	slices.SortFunc(keys, func(a, b credential.Key) int {
 		return cmp.Or(a.CreatedAt.Compare(b.CreatedAt), cmp.Compare(a.ID, b.ID))
@@ -134,33 +114,36 @@ func (k *Keys) ListKeys(ctx context.Context, account string) ([]credential.Key, 
 	return keys, nil
 }
 
-// page reads one page of the index.
-func (k *Keys) page(ctx context.Context, account string, start item) (items []item, next item, err error) {
-	if account == "" {
-		got, err := k.client.Scan(ctx,
-			&dynamodb.ScanInput{TableName: &k.table, IndexName: aws.String(keysByAccount), ExclusiveStartKey: start})
-		if err != nil {
-			return nil, nil, err
+// listed returns the items of an account's keys, or of all keys.
+func (k *Keys) listed(ctx context.Context, account string) iter.Seq2[item, error] {
+	if account != "" {
+		return queried(ctx, k.client, &dynamodb.QueryInput{
+			TableName: &k.table, IndexName: aws.String(keysByAccount), KeyConditionExpression: aws.String("account = :account"),
+			ExpressionAttributeValues: item{":account": text(account)},
+		})
+	}
+	return func(yield func(item, error) bool) {
+		scan := &dynamodb.ScanInput{TableName: &k.table, IndexName: aws.String(keysByAccount)}
+		for pages := dynamodb.NewScanPaginator(k.client, scan); pages.HasMorePages(); {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				yield(nil, err)
+				return
+			}
+			for _, i := range page.Items {
+				if !yield(i, nil) {
+					return
+				}
+			}
 		}
-		return got.Items, got.LastEvaluatedKey, nil
 	}
-	got, err := k.client.Query(ctx, &dynamodb.QueryInput{
-		TableName: &k.table, IndexName: aws.String(keysByAccount), ExclusiveStartKey: start,
-		KeyConditionExpression:    aws.String("account = :account"),
-		ExpressionAttributeValues: item{":account": text(account)},
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	return got.Items, got.LastEvaluatedKey, nil
 }
 
-// RevokeKey marks the key with the id as revoked and returns it: a transaction with the
-// entry in the audit log, and for a key that acts on the condition that it works, after
-// reads of both.
+// RevokeKey marks the key with the id as revoked and returns it, by a read and a transaction with the
+// entry in the audit log. For a key that acts, it also reads that key, and the transaction requires that
+// it works.
 //
-// Errors: fault.NotFound; fault.Unauthorized if the key that acts is revoked, expired or
-// unknown; fault.Unavailable.
+// Errors: fault.NotFound; fault.Unauthorized if the key that acts is revoked, expired or unknown.
 func (k *Keys) RevokeKey(ctx context.Context, from audit.Origin, id string) (credential.Key, error) {
 	account := ""
 	if !from.IsOperator() {
@@ -191,7 +174,7 @@ func (k *Keys) RevokeKey(ctx context.Context, from audit.Origin, id string) (cre
 		if len(writes) > 2 && r.failed[2] {
 			return credential.Key{}, credential.KeyInvalid(from.By)
 		}
-		return k.key(ctx, id) // another call has revoked it meanwhile
+		return k.key(ctx, id) // another call has revoked it
 	}
 	if err != nil {
 		return credential.Key{}, storeError("revoke a key", err)
@@ -200,8 +183,8 @@ func (k *Keys) RevokeKey(ctx context.Context, from audit.Origin, id string) (cre
 	return key, nil
 }
 
-// revocation returns the writes that revoke a key: of the key, of the entry, and the
-// condition of a key that acts.
+// revocation returns the writes that revoke a key: of the key, of the entry, and the condition of the
+// acting key.
 func (k *Keys) revocation(from audit.Origin, key credential.Key) ([]types.TransactWriteItem, error) {
 	entry, err := credential.RevocationEntry(from, key)
 	if err != nil {
@@ -269,4 +252,77 @@ func readKey(i item) (credential.Key, error) {
 	}
 	copy(key.Hash[:], hash)
 	return key, nil
+}
+
+const (
+	// tokenPrefix and a token's hash are the id of its item.
+	tokenPrefix = "token/"
+	// keptExpired is how long an expired token is still distinguished from an unknown one.
+	keptExpired = time.Hour
+)
+
+// tokenItem is the item of a token. Times are in milliseconds, TTL is in seconds.
+type tokenItem struct {
+	ID string `dynamodbav:"id"`
+	// Key is the id of the key that the token was minted from.
+	Key string `dynamodbav:"key_id"`
+	// Scope and Metadata are JSON.
+	Scope     string `dynamodbav:"scope"`
+	Metadata  string `dynamodbav:"metadata,omitempty"`
+	CreatedAt int64  `dynamodbav:"created_at"`
+	ExpiresAt int64  `dynamodbav:"expires_at"`
+	TTL       int64  `dynamodbav:"ttl"`
+	Verifier  []byte `dynamodbav:"verifier,omitempty"`
+}
+
+// CreateToken stores a new token by one write, which can be repeated. The table's TTL removes it.
+func (k *Keys) CreateToken(ctx context.Context, token credential.Token) error {
+	scope, err := json.Marshal(token.Scope)
+	if err != nil {
+		return fmt.Errorf("dynamo: create a token: %w", err)
+	}
+	values, err := attributevalue.MarshalMap(tokenItem{
+		ID: tokenPrefix + token.Hash.String(), Key: token.Key.ID, Scope: string(scope), Metadata: string(token.Metadata),
+		CreatedAt: token.CreatedAt.UnixMilli(), ExpiresAt: token.ExpiresAt.UnixMilli(),
+		TTL: optionalSeconds(token.ExpiresAt.Add(keptExpired)), Verifier: token.Verifier,
+	})
+	if err != nil {
+		return fmt.Errorf("dynamo: create a token: %w", err)
+	}
+	_, err = k.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: &k.table, Item: values})
+	return storeError("create a token", err)
+}
+
+// FindToken returns the token with the hash and its current key, by two consistent reads: of the token and
+// then of its key. One read would be enough if a revocation marked every token of a key. But that needs a
+// list of the key's tokens: three writes in a transaction for each new token, at twelve times the price of
+// the read.
+//
+// Errors: fault.NotFound.
+func (k *Keys) FindToken(ctx context.Context, hash credential.Hash) (credential.Token, error) {
+	found, err := readItem(ctx, k.client, k.table, item{"id": text(tokenPrefix + hash.String())})
+	if err != nil {
+		return credential.Token{}, storeError("find a token", err)
+	}
+	if found == nil {
+		return credential.Token{}, credential.ErrTokenNotFound
+	}
+	var read tokenItem
+	if err := attributevalue.UnmarshalMap(found, &read); err != nil {
+		return credential.Token{}, fmt.Errorf("dynamo: read a token: %w", err)
+	}
+	token := credential.Token{
+		Hash: hash, CreatedAt: time.UnixMilli(read.CreatedAt).UTC(), ExpiresAt: time.UnixMilli(read.ExpiresAt).UTC(),
+		Verifier: read.Verifier,
+	}
+	if read.Metadata != "" {
+		token.Metadata = json.RawMessage(read.Metadata)
+	}
+	if err := json.Unmarshal([]byte(read.Scope), &token.Scope); err != nil {
+		return credential.Token{}, fmt.Errorf("dynamo: the scope of a token: %w", err)
+	}
+	if token.Key, err = k.key(ctx, read.Key); fault.Is(err, fault.NotFound) {
+		return credential.Token{}, credential.ErrTokenNotFound
+	}
+	return token, err
 }

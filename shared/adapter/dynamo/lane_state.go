@@ -11,14 +11,14 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// laneStateFor is how long a process remembers what is recorded of a lane: it reads it twice
-// for each submission, and again for each pending job that is asked for.
+// laneStateFor is how long a process remembers the state of a lane. Each submission needs it twice, and
+// each request for a pending job once.
 const laneStateFor = 5 * time.Second
 
-// laneState is what is recorded of a lane: its last runs, and the workers.
+// laneState is the recorded state of a lane: its last runs, and the workers.
 type laneState struct {
 	runs []job.RunTime
-	// ran are the accounts of the runs that ended within job.OthersFor, as far as they were recorded.
+	// ran are the recorded accounts of the runs that ended within job.OthersFor.
 	ran   []string
 	fleet job.Fleet
 	at    time.Time
@@ -37,8 +37,8 @@ func (l *laneStates) forget(lane job.Lane) {
 	delete(l.known, lane)
 }
 
-// lane returns what is recorded of a lane, as it was within laneStateFor: one call, which is
-// not consistent, or none.
+// lane returns the recorded state of a lane, at most laneStateFor old, by one call that is not consistent,
+// or none.
 func (s *Jobs) lane(ctx context.Context, lane job.Lane) (laneState, error) {
 	s.lanes.mu.Lock()
 	defer s.lanes.mu.Unlock()
@@ -83,14 +83,14 @@ func (s *Jobs) readLane(ctx context.Context, lane job.Lane) (state laneState, er
 			return laneState{}, values.err
 		}
 	}
-	// What a worker says itself is newer than what was seen of it.
+	// A worker's own sign of life is newer than the last check of the fleet.
 	if s.now().Sub(alive) < WarmFor && !state.fleet.SeenAt.IsZero() {
 		state.fleet.Running = max(state.fleet.Running, 1)
 	}
 	return state, nil
 }
 
-// runTimes adds the run times that an item holds, and the accounts of those that ended since.
+// runTimes adds the run times of an item, and the accounts of the runs that ended after since.
 func (r *reader) runTimes(state *laneState, since time.Time) {
 	for name := range r.item {
 		place, is := strings.CutPrefix(name, runTimePrefix)
@@ -106,11 +106,55 @@ func (r *reader) runTimes(state *laneState, since time.Time) {
 	}
 }
 
-// mean returns the mean of the run times, or 0 if there are none.
+// mean returns the mean of the run times, or 0 without any.
 func (l laneState) mean() time.Duration {
 	var all time.Duration
 	for _, run := range l.runs {
 		all += run.Took
 	}
 	return all / time.Duration(max(len(l.runs), 1))
+}
+
+var (
+	_ job.Lines    = (*Jobs)(nil)
+	_ job.RunTimes = (*Jobs)(nil)
+)
+
+// Line returns the queue of a lane, by one call of SQS and one read, or no read within laneStateFor.
+// SQS says nothing about accounts.
+func (s *Jobs) Line(ctx context.Context, lane job.Lane) (line job.Line, err error) {
+	if line.Waiting, line.Running, err = s.lengths.Depth(ctx, lane); err != nil {
+		return job.Line{}, err
+	}
+	state, err := s.lane(ctx, lane)
+	line.Runs = state.runs
+	return line, storeError("read a line", err)
+}
+
+// RunTimes returns the run times of a lane, at most laneStateFor old.
+func (s *Jobs) RunTimes(ctx context.Context, lane job.Lane) ([]job.RunTime, error) {
+	state, err := s.lane(ctx, lane)
+	return state.runs, storeError("read run times", err)
+}
+
+// Own counts the open jobs of an account on a lane before and after one of them, by one read of the
+// account's sets of open jobs, which is not consistent.
+func (s *Jobs) Own(ctx context.Context, j job.Job, _ int) (own job.Own, err error) {
+	sets, err := s.readOpen(ctx, j.Account, false)
+	if err != nil {
+		return job.Own{}, storeError("read an account's open jobs", err)
+	}
+	for _, set := range sets {
+		for _, element := range set {
+			open := readOpenJob(element)
+			switch {
+			case open.lane != j.Lane:
+			case open.id < j.ID:
+				own.Before++
+			case open.id > j.ID:
+				own.After++
+			}
+		}
+	}
+	return own, nil
 }

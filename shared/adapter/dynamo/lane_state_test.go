@@ -56,7 +56,7 @@ func TestAdmissionByTheFleet(t *testing.T) {
 	for range 3 {
 		admitted("no worker comes", false)
 	}
-	if calls := awstest.CallList(proxy.Calls()); calls != "3 GetItem" {
+	if calls := awstest.CallList(proxy.Calls()); calls != "3 BatchGetItem" {
 		t.Errorf("three submissions within seconds made the calls %s", calls)
 	}
 	if err := workers.Beat(ctx, job.VideoLane); err != nil {

@@ -3,7 +3,6 @@ package dynamo
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"sync"
 	"time"
 
@@ -17,17 +16,16 @@ func laneKey(lane job.Lane, part string) item { return jobKey("lane#"+string(lan
 
 const (
 	runTimesPart = "run_times"
-	// runTimePrefix is the prefix of the attributes that hold run times, in
-	// milliseconds; recentRuns is how many there are. A job's id decides which one it
-	// writes, so that one write without a read keeps roughly the latest, and a repeated
-	// write changes nothing.
+	// runTimePrefix is the prefix of the attributes with run times, in milliseconds. recentRuns is how
+	// many there are. A job's id decides which one it writes. So one write without a read keeps roughly
+	// the latest, and a repeated write changes nothing.
 	runTimePrefix = "run_"
 	recentRuns    = 20
-	// runModelPrefix, runAccountPrefix and runEndPrefix are those of the attributes with their
-	// models, accounts and ends; earlier versions wrote neither accounts nor ends.
+	// runModelPrefix, runAccountPrefix and runEndPrefix are the prefixes of the attributes with models,
+	// accounts and ends. Earlier versions wrote neither accounts nor ends.
 	runModelPrefix, runAccountPrefix, runEndPrefix = "model_", "account_", "ended_"
-	// runTimeItems is over how many partitions the run times of a lane are spread: each
-	// takes a thousand writes a second.
+	// runTimeItems is how many partitions share the run times of a lane: each takes a thousand writes a
+	// second.
 	runTimeItems = 4
 )
 
@@ -36,14 +34,9 @@ func runTimesKey(lane job.Lane, n uint32) item {
 	return laneKey(lane+job.Lane(fmt.Sprint("#", n)), runTimesPart)
 }
 
-// RecordRunTime records how long the run of a completed job took, for the run times of
-// its lane: one write.
-//
-// Errors: fault.Unavailable.
+// RecordRunTime records the run time of a completed job among the run times of its lane, by one write.
 func (r *Runs) RecordRunTime(ctx context.Context, j job.Job, took time.Duration) error {
-	hash := fnv.New32a()
-	hash.Write([]byte(j.ID))
-	place := hash.Sum32() % recentRuns
+	place := hashOf(j.ID) % recentRuns
 	_, err := r.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &r.table, Key: runTimesKey(j.Lane, place%runTimeItems),
 		UpdateExpression: aws.String("SET #run = :took, #model = :model, #account = :account, #ended = :ended"),
@@ -76,7 +69,7 @@ type Workers struct {
 	now    func() time.Time
 
 	mu sync.Mutex
-	// seen is when workers of a lane were seen, as it was read last. It only becomes later.
+	// seen is when workers of a lane were last seen, from the last read. It only becomes later.
 	seen map[job.Lane]time.Time
 }
 
@@ -85,10 +78,8 @@ func NewWorkers(client *dynamodb.Client, table string, now func() time.Time) *Wo
 	return &Workers{client: client, table: table, now: now, seen: map[job.Lane]time.Time{}}
 }
 
-// Beat records that a worker of the lane is running: one read, and one write unless another
-// worker has just made it. It is to be repeated every BeatEvery.
-//
-// Errors: fault.Unavailable.
+// Beat records that a worker of the lane is running, by one read, and one write unless another worker has
+// just made it. Workers call it every BeatEvery.
 func (w *Workers) Beat(ctx context.Context, lane job.Lane) error {
 	seen, err := w.read(ctx, lane)
 	if err != nil {
@@ -98,25 +89,19 @@ func (w *Workers) Beat(ctx context.Context, lane job.Lane) error {
 	if age := now.Sub(seen); age >= 0 && age < freshFor {
 		return nil
 	}
-	_, err = w.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	// The write is refused if another worker has recorded a later time.
+	_, _, err = tryUpdate(ctx, w.client, &dynamodb.UpdateItemInput{
 		TableName: &w.table, Key: laneKey(lane, workersPart),
-		UpdateExpression:         aws.String("SET #seen = :now, #ttl = :ttl"),
-		ConditionExpression:      aws.String("attribute_not_exists(#seen) OR #seen < :now"),
-		ExpressionAttributeNames: named("seen", "ttl"),
-		ExpressionAttributeValues: item{
-			":now": moment(now), ":ttl": seconds(now.Add(24 * time.Hour)),
-		},
+		UpdateExpression:          aws.String("SET #seen = :now, #ttl = :ttl"),
+		ConditionExpression:       aws.String("attribute_not_exists(#seen) OR #seen < :now"),
+		ExpressionAttributeNames:  named("seen", "ttl"),
+		ExpressionAttributeValues: item{":now": moment(now), ":ttl": seconds(now.Add(24 * time.Hour))},
 	})
-	if _, failed := conditionFailed(err); failed {
-		return nil // another worker has recorded a later time
-	}
 	return storeError("record a worker", err)
 }
 
-// Warm reports whether a worker of the lane was running within WarmFor: one read, unless what
-// was read last says so.
-//
-// Errors: fault.Unavailable.
+// Warm reports whether a worker of the lane was running within WarmFor, by one read, unless the last read
+// shows it.
 func (w *Workers) Warm(ctx context.Context, lane job.Lane) (bool, error) {
 	w.mu.Lock()
 	known := w.seen[lane]

@@ -71,8 +71,6 @@ type count struct {
 
 // Take counts n if the rate allows them now, and returns the state of the name. A name whose rate
 // changes starts again.
-//
-// Errors: fault.Unavailable.
 func (r *Rates) Take(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error) {
 	if rate.PerSecond <= 0 {
 		return ratelimit.Unlimited(), nil
@@ -84,8 +82,6 @@ func (r *Rates) Take(ctx context.Context, name string, n int, rate ratelimit.Rat
 
 // Charge counts n that are already used, even if the rate does not allow them. The excess is a debt,
 // up to ratelimit.MaxDebt, that delays later calls of Take.
-//
-// Errors: fault.Unavailable.
 func (r *Rates) Charge(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error) {
 	if rate.PerSecond <= 0 {
 		return ratelimit.Unlimited(), nil
@@ -206,11 +202,10 @@ func (c *count) write(ctx context.Context, whole int64, update, condition string
 	values[":ttl"] = seconds(time.Unix(0, whole).Add(keptRates))
 	found, refused, err := tryUpdate(ctx, c.client, &dynamodb.UpdateItemInput{
 		TableName: &c.table, Key: c.key(),
-		UpdateExpression:          aws.String(update + ", last_count = :count, #ttl = :ttl"),
-		ConditionExpression:       aws.String(condition),
-		ExpressionAttributeNames:  map[string]string{"#ttl": ttlAttribute},
-		ExpressionAttributeValues: values,
-		ReturnValues:              types.ReturnValueUpdatedNew,
+		UpdateExpression:         aws.String(update + ", last_count = :count, #ttl = :ttl"),
+		ConditionExpression:      aws.String(condition),
+		ExpressionAttributeNames: map[string]string{"#ttl": ttlAttribute}, ExpressionAttributeValues: values,
+		ReturnValues: types.ReturnValueUpdatedNew,
 	})
 	if err != nil {
 		return false, 0, err
@@ -226,13 +221,12 @@ func (c *count) write(ctx context.Context, whole int64, update, condition string
 
 // read returns when the name's burst is whole.
 func (c *count) read(ctx context.Context) (wholeAt int64, err error) {
-	got, err := c.client.GetItem(ctx,
-		&dynamodb.GetItemInput{TableName: &c.table, Key: c.key(), ConsistentRead: aws.Bool(true)})
+	got, err := readItem(ctx, c.client, c.table, c.key())
 	if err != nil {
 		return 0, err
 	}
 	var read rateItem
-	err = attributevalue.UnmarshalMap(got.Item, &read)
+	err = attributevalue.UnmarshalMap(got, &read)
 	return read.WholeAt, err
 }
 

@@ -167,19 +167,6 @@ func TestCallsOfRates(t *testing.T) {
 	})
 }
 
-func TestCallsOfWindows(t *testing.T) {
-	cloud := local.Cloud(t)
-	proxy := cloud.Proxy(t, 1, awstest.Faults{})
-	now := time.Now()
-	store := dynamo.NewWindows(dynamo.NewClient(proxy.Config()), cloud.MakeTable(t, "usage"),
-		func() time.Time { return now }, rand.Text)
-	one := func() error {
-		_, err := store.Take(t.Context(), "a", 1, ratelimit.Rate{PerSecond: 1, Burst: 1})
-		return err
-	}
-	asDocumented(t, proxy, "Windows", calls{{"Take", one}, {"Take, over the limit", one}})
-}
-
 func TestCallsOfSessions(t *testing.T) {
 	cloud := local.Cloud(t)
 	proxy := cloud.Proxy(t, 1, awstest.Faults{})

@@ -136,10 +136,3 @@ func TestRates(t *testing.T) {
 		}
 	})
 }
-
-func TestWindows(t *testing.T) {
-	now := time.Now()
-	cloud := local.Cloud(t)
-	windows := dynamo.NewWindows(client(cloud), cloud.MakeTable(t, "usage"), func() time.Time { return now }, rand.Text)
-	ratelimittest.RunWindow(t, windows, func(d time.Duration) { now = now.Add(d) })
-}

@@ -14,21 +14,19 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Runs is a job.Runs: what a worker needs of the records of jobs. Each write is
-// one update of the record, conditional on its state, deadline and nonce. That of Complete
-// is in one transaction with the usage of the account.
+// Runs is a job.Runs: the records of jobs as a worker needs them. Each write is one update of the
+// record, conditional on its state, deadline and nonce. Complete also writes the usage of the account
+// in the same transaction.
 //
-// Complete is how a worker ends a job with its result. In the ordinary course of things
-// the state machine writes any other end; Fail is for the worker whose task token is no
-// longer taken, and for who ends a job from outside.
+// A worker ends a job with its result by Complete. The state machine usually writes any other end. Fail is
+// for a worker whose task token is no longer accepted, and for callers who end a job from outside.
 type Runs struct {
 	client *dynamodb.Client
 	table  string
-	// usage is where jobs count and are billed; nil is for programs that neither accept
-	// nor complete any.
+	// usage is where jobs are counted and billed. It is nil in programs that neither accept nor
+	// complete jobs.
 	usage *Usage
-	// budgets are what jobs take from; nil is for programs that neither accept nor
-	// complete any.
+	// budgets are what jobs take from. It is nil in programs that neither accept nor complete jobs.
 	budgets *Budgets
 }
 
@@ -39,23 +37,23 @@ func NewRuns(client *dynamodb.Client, table string) *Runs {
 	return &Runs{client: client, table: table}
 }
 
-// CountIn makes the jobs count in the usage, in the transactions that accept and
-// complete them. It returns the runs.
+// CountIn makes the transactions that accept and complete jobs count them in the usage. It returns the
+// runs.
 func (r *Runs) CountIn(usage *Usage) *Runs {
 	r.usage = usage
 	return r
 }
 
-// HoldIn lets jobs take from the budgets, and settles what they hold in the transaction
-// that completes them. It returns the runs.
+// HoldIn lets jobs take from the budgets. The transaction that completes a job settles its holds. It
+// returns the runs.
 func (r *Runs) HoldIn(budgets *Budgets) *Runs {
 	r.budgets = budgets
 	return r
 }
 
-// Get returns the job, by one read of both its items.
+// Get returns the job, by one read of its two items.
 //
-// Errors: fault.NotFound; fault.Unavailable.
+// Errors: fault.NotFound.
 func (r *Runs) Get(ctx context.Context, id string) (job.Job, error) {
 	j, err := r.get(ctx, id)
 	return j, storeError("get a job", err)
@@ -66,17 +64,14 @@ func (r *Runs) get(ctx context.Context, id string) (job.Job, error) {
 	return j, err
 }
 
-// getOpen is get, and returns the set of open jobs that has or had the job, and the shards of
-// its usage.
-func (r *Runs) getOpen(ctx context.Context, id string) (j job.Job, at place, err error) {
+// getOpen is get, and also returns the number of the job's set of open jobs.
+func (r *Runs) getOpen(ctx context.Context, id string) (j job.Job, set int, err error) {
 	found, err := r.client.Query(ctx, &dynamodb.QueryInput{
-		TableName: &r.table, ConsistentRead: aws.Bool(true),
-		KeyConditionExpression:    aws.String("#id = :id"),
-		ExpressionAttributeNames:  named("id"),
-		ExpressionAttributeValues: item{":id": text(id)},
+		TableName: &r.table, ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("#id = :id"),
+		ExpressionAttributeNames: named("id"), ExpressionAttributeValues: item{":id": text(id)},
 	})
 	if err != nil {
-		return job.Job{}, place{}, err
+		return job.Job{}, 0, err
 	}
 	var record, request item
 	for _, part := range found.Items {
@@ -88,21 +83,19 @@ func (r *Runs) getOpen(ctx context.Context, id string) (j job.Job, at place, err
 		}
 	}
 	if record == nil || request == nil {
-		return job.Job{}, place{}, job.ErrNotFound
+		return job.Job{}, 0, job.ErrNotFound
 	}
 	if j, err = readJob(record, request); err != nil {
-		return job.Job{}, place{}, err
+		return job.Job{}, 0, err
 	}
 	read := reader{item: record}
-	at.set = int(read.number(openSetAttribute))
-	return j, at, nil
+	return j, int(read.number(openSetAttribute)), read.err
 }
 
 // Start begins a run under the nonce.
 //
 // Errors: fault.NotFound; fault.Conflict when the job has ended,
-// job.ErrOverdue, job.ErrNoRunsLeft; fault.Invalid when the nonce is empty;
-// fault.Unavailable.
+// job.ErrOverdue, job.ErrNoRunsLeft; fault.Invalid when the nonce is empty.
 func (r *Runs) Start(ctx context.Context, id, nonce string, now time.Time) (job.Job, error) {
 	if nonce == "" {
 		return job.Job{}, job.ErrNoNonce
@@ -135,11 +128,10 @@ func (r *Runs) Start(ctx context.Context, id, nonce string, now time.Time) (job.
 	return j, storeError("start a run", err)
 }
 
-// Progress records how far the run is, as a fraction that is kept within 0 and
-// 1; a lower figure than the recorded one is not written.
+// Progress records the progress of a run as a fraction, limited to 0 and 1. It does not write a lower
+// value than the recorded one.
 //
-// Errors: fault.Conflict when the run is no longer the job's own;
-// fault.Unavailable.
+// Errors: fault.Conflict if the run is no longer the job's own.
 func (r *Runs) Progress(ctx context.Context, id, nonce string, done float64) error {
 	if nonce == "" {
 		return job.ErrNotOwn
@@ -168,10 +160,8 @@ func (r *Runs) Progress(ctx context.Context, id, nonce string, done float64) err
 	return nil
 }
 
-// Release takes a run back as if it had not started. A run that is no longer
-// the job's own is left alone, without error.
-//
-// Errors: fault.Unavailable.
+// Release takes a run back as if it had not started. It changes nothing, without error, if the run is
+// no longer the job's own.
 func (r *Runs) Release(ctx context.Context, id, nonce string) error {
 	if nonce == "" {
 		return nil
@@ -191,12 +181,10 @@ func (r *Runs) Release(ctx context.Context, id, nonce string) error {
 	return storeError("release a run", err)
 }
 
-// Complete ends the job with its result and full progress, and bills it in the usage of
-// its account: one read and one transaction. Then it removes the job from the account's open
-// ones by one write; whoever finds them full makes up for one that is cut off.
+// Complete ends the job with its result and full progress, and bills it in the usage of its account,
+// by one read and one transaction. Then it removes the job from the account's open jobs by one write.
 //
-// Errors: fault.Conflict when the run is no longer the job's own, or the
-// deadline is not ahead of now; fault.Unavailable.
+// Errors: fault.Conflict if the run is no longer the job's own, or the deadline is not after now.
 func (r *Runs) Complete(ctx context.Context, id, nonce string, result job.Result, now time.Time) error {
 	if nonce == "" {
 		return job.ErrNotOwn
@@ -205,7 +193,7 @@ func (r *Runs) Complete(ctx context.Context, id, nonce string, result job.Result
 	if err != nil {
 		return err
 	}
-	j, at, err := r.getOpen(ctx, id)
+	j, set, err := r.getOpen(ctx, id)
 	var before *job.Job
 	if err == nil {
 		j.Status, j.Result = job.Completed, &result
@@ -219,7 +207,7 @@ func (r *Runs) Complete(ctx context.Context, id, nonce string, result job.Result
 	case err != nil:
 		return storeError("complete a job", err)
 	case before == nil, before.Status == job.Completed && before.Nonce == nonce:
-		_ = r.free(ctx, j, at.set) // see freeEnded
+		_ = r.FreeOpen(ctx, openEntry(j, set)) // or else dropEnded does
 		return nil
 	case before.Status.Terminal() && before.Nonce == nonce:
 		return job.ErrEnded
@@ -229,8 +217,8 @@ func (r *Runs) Complete(ctx context.Context, id, nonce string, result job.Result
 	return job.ErrOverdue
 }
 
-// complete writes the end of a job that has its result, bills it and settles what it
-// holds. It returns what update does.
+// complete writes the end of a job that has its result, bills it and settles its holds. It returns the
+// same as update.
 func (r *Runs) complete(ctx context.Context, j job.Job, end update) (*job.Job, error) {
 	if r.usage == nil {
 		return nil, errors.New("the program bills no jobs: it may complete none")
@@ -252,7 +240,7 @@ func (r *Runs) complete(ctx context.Context, j job.Job, end update) (*job.Job, e
 	err := transact(ctx, r.client, writes)
 	refusal := refused(err)
 	if refusal != nil && !refusal.failed[0] {
-		// A hold has ended, because this process's clock is minutes late.
+		// A hold has ended because this process's clock is minutes late.
 		err = transact(ctx, r.client, writes[:alone])
 		if refusal = refused(err); refusal == nil && err == nil {
 			return nil, r.settle(ctx, j)
@@ -268,11 +256,23 @@ func (r *Runs) complete(ctx context.Context, j job.Job, end update) (*job.Job, e
 	return &before, err
 }
 
-// Fail ends the job with a failure; an empty nonce ends it whatever the run.
+// Fail ends the job with a failure, settles its holds and removes it from the account's open jobs, by
+// one read and two writes, and a transaction for each hold. An empty nonce stands for any run.
 //
-// Errors: fault.NotFound; fault.Conflict when the job has ended, or the run is
-// no longer its own; fault.Unavailable.
+// Errors: fault.NotFound; fault.Conflict if the job has ended, or the run is no longer its own.
 func (r *Runs) Fail(ctx context.Context, id, nonce string, failure job.Failure, now time.Time) error {
+	if err := r.writeFailure(ctx, id, nonce, failure, now); err != nil {
+		return err
+	}
+	j, set, err := r.getOpen(ctx, id)
+	if err == nil {
+		err = errors.Join(r.settle(ctx, j), r.FreeOpen(ctx, openEntry(j, set)))
+	}
+	return storeError("fail a job", err)
+}
+
+// writeFailure writes the end of a job, as the state machine does.
+func (r *Runs) writeFailure(ctx context.Context, id, nonce string, failure job.Failure, now time.Time) error {
 	body, err := encoded(failure)
 	if err != nil {
 		return err
@@ -294,7 +294,7 @@ func (r *Runs) Fail(ctx context.Context, id, nonce string, failure job.Failure, 
 	return job.ErrNotOwn
 }
 
-// runs reports whether the nonce is that of the run in progress.
+// runs reports whether the nonce belongs to the run in progress.
 func runs(j job.Job, nonce string) bool {
 	return j.Nonce == nonce && j.Status == job.Processing
 }
@@ -306,20 +306,18 @@ type update struct {
 	values         item
 }
 
-// update makes the write. A write that its condition refuses returns the job,
-// without its request, as it is; one that was made returns nil.
+// update performs the write and returns nil. If the condition fails, it returns the current job
+// without its request.
 //
-// Errors: fault.NotFound when there is no record.
+// Errors: fault.NotFound if the job has no record.
 func (r *Runs) update(ctx context.Context, id string, u update) (*job.Job, error) {
-	_, err := r.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	old, refused, err := tryUpdate(ctx, r.client, &dynamodb.UpdateItemInput{
 		TableName: &r.table, Key: jobKey(id, RecordPart),
 		UpdateExpression: &u.set, ConditionExpression: &u.condition,
 		ExpressionAttributeNames: u.names, ExpressionAttributeValues: u.values,
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	old, failed := conditionFailed(err)
 	switch {
-	case !failed:
+	case !refused:
 		return nil, err
 	case old == nil:
 		return nil, job.ErrNotFound

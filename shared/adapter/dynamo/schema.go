@@ -1,11 +1,13 @@
-// Package dynamo keeps records in DynamoDB. Every write is one conditional call or one
-// transaction, so that a write that is repeated or arrives late does no harm.
+// Package dynamo keeps records in DynamoDB. Every write is one conditional call or one transaction, so a
+// write that is repeated or arrives late does no harm.
+//
+// Every method that calls DynamoDB returns fault.Unavailable if the records are busy or throttled. The
+// comments name only its other errors.
 package dynamo
 
 // Table describes a table, as deployments and tests create it.
 type Table struct {
-	// Name is the table's name within a deployment, such as "jobs". A deployment adds
-	// its own prefix.
+	// Name is the table's name within a deployment, such as "jobs". A deployment adds its own prefix.
 	Name string
 	// PartitionKey and SortKey are attributes with string values. SortKey may be empty.
 	PartitionKey, SortKey string
@@ -13,11 +15,10 @@ type Table struct {
 	// TTL is the attribute with the Unix time, in seconds, after which DynamoDB deletes
 	// an item. It is empty for a table whose items do not expire.
 	TTL string
-	// StreamsOldImages reports whether the table has a stream of its items as they were
-	// before they changed or were removed.
+	// StreamsOldImages reports whether the table has a stream of its items before each change or removal.
 	StreamsOldImages bool
-	// StreamsNewImages reports whether the table has a stream of its items as they are
-	// after a change. A table has at most one stream.
+	// StreamsNewImages reports whether the table has a stream of its items after each change. A table has
+	// at most one stream.
 	StreamsNewImages bool
 }
 
@@ -25,13 +26,13 @@ type Table struct {
 type Index struct {
 	Name                  string
 	PartitionKey, SortKey string
-	// Includes are the attributes that the index has besides the keys. If there are
-	// none, it has whole items.
+	// Includes are the attributes of the index in addition to the keys. If it is empty, the index has
+	// whole items.
 	Includes []string
 }
 
-// TableName returns the name of a table of the schema in the deployment of a stage. The
-// command line finds tables by it without asking AWS.
+// TableName returns the name of a table of the schema in the deployment of a stage. The command line finds
+// tables by it without a call of AWS.
 func TableName(stage, name string) string { return "cutroom-" + stage + "-" + name }
 
 // ttlAttribute is the TTL attribute of every table whose items expire.
@@ -40,8 +41,7 @@ const ttlAttribute = "ttl"
 // Tables describes all tables.
 func Tables() []Table {
 	return []Table{
-		// The request of a job has an item of its own, which keeps the writes of its
-		// progress small.
+		// The request of a job has its own item, which keeps the writes of its progress small.
 		{
 			Name: "jobs", PartitionKey: "id", SortKey: "part", TTL: ttlAttribute, StreamsNewImages: true,
 			Indexes: []Index{

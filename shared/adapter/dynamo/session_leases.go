@@ -15,19 +15,19 @@ import (
 	"cutroom/shared/domain/session"
 )
 
-// isAlive is the condition of a lease that is not dead. An old lease is alive until
-// someone who needs its slots marks it as dead.
+// isAlive is the condition of a lease that is not dead. An old lease is alive until a process that needs
+// its slots marks it as dead.
 const isAlive = "attribute_exists(id) AND attribute_not_exists(dead)"
 
-// lease is a lease as it was read.
+// lease is the content of a lease's item.
 type lease struct {
 	epoch string
-	// renewed is the store's time of the last renewal, in seconds since 1970, and now
-	// its time when the lease was read.
+	// renewed is the store's time of the last renewal, in seconds since 1970. now is its time when the
+	// lease was read.
 	renewed, now int64
 	// dead is also true for a lease that no longer exists.
 	dead bool
-	// address is that of the instance.
+	// address is the address of the instance.
 	address string
 }
 
@@ -46,14 +46,14 @@ func (l lease) alive() bool {
 
 // Begin starts a lease, or renews it: one read, for the time, and one write.
 //
-// Errors: fault.Conflict if the epoch is dead; fault.Unavailable.
+// Errors: fault.Conflict if the epoch is dead.
 func (s *Sessions) Begin(ctx context.Context, epoch, address string) error {
 	return s.renew(ctx, epoch, "attribute_not_exists(dead)", address)
 }
 
 // Address returns the address of a lease by one read.
 //
-// Errors: fault.Conflict if it is over; fault.Unavailable.
+// Errors: fault.Conflict if it is over.
 func (s *Sessions) Address(ctx context.Context, epoch string) (string, error) {
 	leases, err := s.leases(ctx, []string{epoch})
 	if err != nil {
@@ -68,29 +68,27 @@ func (s *Sessions) Address(ctx context.Context, epoch string) (string, error) {
 
 // Renew keeps the lease alive: one read, for the time, and one write.
 //
-// Errors: fault.Conflict if the epoch is dead or unknown; fault.Unavailable.
+// Errors: fault.Conflict if the epoch is dead or unknown.
 func (s *Sessions) Renew(ctx context.Context, epoch string) error {
 	return s.renew(ctx, epoch, isAlive, "")
 }
 
-// renew writes the store's time to the lease. DynamoDB has no expression for its time, but
-// each of its answers has it, in whole seconds. The lease gets the time of an answer to a
-// request that was sent after the renewal had begun. It never gets an earlier time than
-// it has, so a write that arrives late, after the next renewal, undoes nothing.
+// renew writes the store's time to the lease. DynamoDB has no expression for its time, but each of its
+// answers has it, in whole seconds. The lease gets the time of an answer to a request that was sent after
+// the renewal started. It never gets an earlier time than it has, so a write that arrives late, after the
+// next renewal, changes nothing.
 //
-// So a lease is never taken too early. Let an instance's last successful renewal begin at
-// a time b. The instance is fenced at b + FenceAfter by its own clock, and has closed its
-// clients' connections some seconds later (realtime.Times, Close). The time that the
-// renewal wrote, or found and kept, is later than b - 1 s, because whole seconds are
-// rounded down. Whoever takes the slots has read a time that is TakeAfter later, which is
-// not before b + TakeAfter - 1 s. Between the two are nine seconds, less twice the
-// difference between the clocks of DynamoDB.
+// So a lease is never taken too early. Let an instance's last successful renewal start at a time b. The
+// instance stops its sessions at b + FenceAfter by its own clock, and has closed its clients' connections
+// some seconds later (realtime.Times, Close). The time that the renewal wrote, or found, is later than b -
+// 1 s, because DynamoDB rounds seconds down. A process that takes the slots has read a time that is
+// TakeAfter later, which is not before b + TakeAfter - 1 s. Between the two are nine seconds, less twice
+// the difference between the clocks of DynamoDB.
 //
-// The write that marks an epoch as dead requires that the lease was not renewed since it
-// was read, and a renewal requires that the epoch is not dead, so one of the two fails,
-// however late either arrives. A renewal that writes the time that was already read,
-// within the same second, began less than a second after the one that was read, so the
-// argument above holds for it too.
+// The write that marks an epoch as dead requires that the lease was not renewed since it was read. A
+// renewal requires that the epoch is not dead. So one of the two fails, however late either arrives. A
+// renewal that writes the time that was already read, within the same second, started less than a second
+// after that renewal, so the same argument holds for it.
 func (s *Sessions) renew(ctx context.Context, epoch, condition, address string) error {
 	read, err := s.leases(ctx, []string{epoch})
 	if err != nil {
@@ -102,15 +100,12 @@ func (s *Sessions) renew(ctx context.Context, epoch, condition, address string) 
 	if address != "" {
 		set, values[":address"] = set+", address = :address", text(address)
 	}
-	_, err = s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: &s.table, Key: leaseKey(epoch),
-		UpdateExpression:         aws.String(set),
+	old, refused, err := tryUpdate(ctx, s.client, &dynamodb.UpdateItemInput{
+		TableName: &s.table, Key: leaseKey(epoch), UpdateExpression: aws.String(set),
 		ConditionExpression:      aws.String(condition + " AND (attribute_not_exists(renewed_at) OR renewed_at <= :now)"),
 		ExpressionAttributeNames: names, ExpressionAttributeValues: values,
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
 	})
-	old, failed := conditionFailed(err)
-	if !failed {
+	if !refused {
 		return storeError("renew a lease", err)
 	}
 	var found leaseItem
@@ -124,36 +119,25 @@ func (s *Sessions) renew(ctx context.Context, epoch, condition, address string) 
 }
 
 // End ends a lease by one write. Its slots no longer count.
-//
-// Errors: fault.Unavailable.
 func (s *Sessions) End(ctx context.Context, epoch string) error {
-	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: &s.table, Key: leaseKey(epoch),
-		UpdateExpression:          aws.String("SET dead = :dead"),
+	// The write is refused if the lease never started.
+	_, _, err := tryUpdate(ctx, s.client, &dynamodb.UpdateItemInput{
+		TableName: &s.table, Key: leaseKey(epoch), UpdateExpression: aws.String("SET dead = :dead"),
 		ConditionExpression:       aws.String("attribute_exists(id)"),
-		ExpressionAttributeValues: item{":dead": &types.AttributeValueMemberBOOL{Value: true}},
+		ExpressionAttributeValues: item{":dead": boolean(true)},
 	})
-	if _, failed := conditionFailed(err); failed {
-		return nil // it never began
-	}
 	return storeError("end a lease", err)
 }
 
-// kill marks a lease as dead unless it was renewed since it was read. It reports
-// whether the lease is dead, whoever marked it.
+// kill marks a lease as dead unless it was renewed since it was read. It reports whether the lease is
+// dead, even if another process marked it.
 func (s *Sessions) kill(ctx context.Context, l lease) (bool, error) {
-	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: &s.table, Key: leaseKey(l.epoch),
-		UpdateExpression:    aws.String("SET dead = :dead"),
-		ConditionExpression: aws.String("renewed_at = :seen"),
-		ExpressionAttributeValues: item{
-			":dead": &types.AttributeValueMemberBOOL{Value: true}, ":seen": number(l.renewed),
-		},
+	_, refused, err := tryUpdate(ctx, s.client, &dynamodb.UpdateItemInput{
+		TableName: &s.table, Key: leaseKey(l.epoch), UpdateExpression: aws.String("SET dead = :dead"),
+		ConditionExpression:       aws.String("renewed_at = :seen"),
+		ExpressionAttributeValues: item{":dead": boolean(true), ":seen": number(l.renewed)},
 	})
-	if _, failed := conditionFailed(err); failed {
-		return false, nil
-	}
-	return err == nil, err
+	return err == nil && !refused, err
 }
 
 // leases reads leases by one consistent read. It returns one for each epoch.

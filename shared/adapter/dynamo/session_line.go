@@ -17,11 +17,10 @@ import (
 	"cutroom/shared/domain/session"
 )
 
-// An account's line is in the item of its slots, so that one condition of a write
-// covers both: an attribute for each ticket, whose name has the epoch and the session
-// and whose value is the number; their count; the last number that was drawn; and for
-// each epoch the store's time of its last sign of life, in seconds since 1970. Tickets
-// that no longer count stay until somebody looks at the line, or needs the place.
+// An account's line is in the item of its slots, so one condition of a write covers both: an attribute for
+// each ticket, whose name has the epoch and the session and whose value is the number; their count; the
+// last number that was drawn; and for each epoch the store's time of its last sign of life, in seconds
+// since 1970. Tickets that no longer count stay until a process reads the line or needs their place.
 const (
 	ticketPrefix = "ticket/"
 	herePrefix   = "here/"
@@ -38,7 +37,7 @@ type numbered struct {
 	number int64
 }
 
-// lineItem is what an account's item has of its line.
+// lineItem is the queue in an account's item.
 type lineItem struct {
 	// tickets are in order.
 	tickets []numbered
@@ -135,11 +134,10 @@ func (s *Sessions) stateOf(ctx context.Context, account, epoch string, own item)
 	return a, err
 }
 
-// Join puts a ticket into the line: one read of the lease and one write. If the line is
-// full, tickets that no longer count make room first.
+// Join puts a ticket into the line, by one read of the lease and one write. If the line is full, it first
+// removes tickets that no longer count.
 //
-// Errors: fault.Limited when the line is full; fault.Conflict when the epoch is dead or
-// unknown; fault.Unavailable.
+// Errors: fault.Limited when the line is full; fault.Conflict when the epoch is dead or unknown.
 func (s *Sessions) Join(ctx context.Context, ticket session.Slot, had int64, longest int) (int64, error) {
 	leases, err := s.leases(ctx, []string{ticket.Epoch})
 	if err != nil {
@@ -150,17 +148,14 @@ func (s *Sessions) Join(ctx context.Context, ticket session.Slot, had int64, lon
 		if !own.alive() {
 			return 0, session.ErrLeaseOver
 		}
-		after, old, err := s.draw(ctx, ticket, had, longest, own.now)
+		after, err := s.draw(ctx, ticket, had, longest, own.now)
 		if err != nil {
 			return 0, storeError("join a line", err)
-		}
-		if old != nil {
-			after = old // which has the ticket if it was drawn before
 		}
 		if found, there := after[ticketName(ticket)]; there {
 			return numberOf(found), nil
 		}
-		a, err := s.stateOf(ctx, ticket.Account, ticket.Epoch, old)
+		a, err := s.stateOf(ctx, ticket.Account, ticket.Epoch, after)
 		if err != nil {
 			return 0, storeError("join a line", err)
 		}
@@ -176,11 +171,11 @@ func (s *Sessions) Join(ctx context.Context, ticket session.Slot, had int64, lon
 	return 0, busy(nil)
 }
 
-// draw writes the ticket, and returns the account's item after that. If the ticket is there
-// or the line is full, it returns the item as it was.
+// draw writes the ticket and returns the account's item after that. If the ticket is there or the line is
+// full, it writes nothing and returns the current item.
 func (s *Sessions) draw(
 	ctx context.Context, ticket session.Slot, had int64, longest int, now int64,
-) (after, old item, err error) {
+) (item, error) {
 	names := map[string]string{
 		"#ticket": ticketName(ticket), "#here": herePrefix + ticket.Epoch, "#waiting": waitingCount,
 	}
@@ -192,28 +187,18 @@ func (s *Sessions) draw(
 		names["#last"], values[":zero"] = lastTicket, number(0)
 		set = "#ticket = if_not_exists(#last, :zero) + :one, #last = if_not_exists(#last, :zero) + :one"
 	}
-	written, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	found, _, err := tryUpdate(ctx, s.client, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: accountKey(ticket.Account),
 		UpdateExpression: aws.String("SET " + set + ", #here = :now ADD #waiting :one"),
 		ConditionExpression: aws.String(
 			"attribute_not_exists(#ticket) AND (attribute_not_exists(#waiting) OR #waiting < :longest)"),
-		ExpressionAttributeNames: names, ExpressionAttributeValues: values,
-		ReturnValues:                        types.ReturnValueAllNew,
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		ExpressionAttributeNames: names, ExpressionAttributeValues: values, ReturnValues: types.ReturnValueAllNew,
 	})
-	if found, failed := conditionFailed(err); failed {
-		return nil, found, nil
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	return written.Attributes, nil, nil
+	return found, err
 }
 
 // Look returns the line of an account: one read of the account, one of the leases, and a
 // write in session.HereEvery. Tickets that no longer count are removed.
-//
-// Errors: fault.Unavailable.
 func (s *Sessions) Look(ctx context.Context, account, epoch string) (session.Line, error) {
 	a, err := s.state(ctx, account, epoch)
 	if err != nil {
@@ -237,22 +222,18 @@ func (s *Sessions) Look(ctx context.Context, account, epoch string) (session.Lin
 // stay writes an epoch's sign of life. It does nothing when others have removed its
 // tickets, or when a later sign is there.
 func (s *Sessions) stay(ctx context.Context, account, epoch string, now int64) error {
-	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: &s.table, Key: accountKey(account),
-		UpdateExpression:          aws.String("SET #here = :now"),
+	_, _, err := tryUpdate(ctx, s.client, &dynamodb.UpdateItemInput{
+		TableName: &s.table, Key: accountKey(account), UpdateExpression: aws.String("SET #here = :now"),
 		ConditionExpression:       aws.String("#here < :now"),
 		ExpressionAttributeNames:  map[string]string{"#here": herePrefix + epoch},
 		ExpressionAttributeValues: item{":now": number(now)},
 	})
-	if _, failed := conditionFailed(err); failed {
-		return nil
-	}
 	return err
 }
 
-// clearLine removes the tickets and the signs of life of epochs that no longer count, on
-// the condition that they have not given a sign since. It reports whether there were
-// tickets among them, whoever removed them.
+// clearLine removes the tickets and the signs of life of epochs that no longer count, unless they have
+// given a sign since. It reports whether there were tickets to remove, even if another process removed
+// them.
 func (s *Sessions) clearLine(ctx context.Context, account string, a accountState) (cleared bool, err error) {
 	for epoch, last := range a.line.here {
 		if a.line.counts(epoch, a.leases) {
@@ -278,8 +259,8 @@ func (s *Sessions) clearLine(ctx context.Context, account string, a accountState
 	return cleared, nil
 }
 
-// removeTickets removes tickets of an epoch whose last sign of life is as it was seen:
-// all, or none if one of them is gone. The last call for an epoch removes the sign too.
+// removeTickets removes tickets of an epoch whose last sign of life has not changed: all of them, or none
+// if one is gone. The last call for an epoch removes the sign too.
 func (s *Sessions) removeTickets(
 	ctx context.Context, account, epoch string, seen int64, tickets []string, last bool,
 ) error {
@@ -304,14 +285,11 @@ func (s *Sessions) removeTickets(
 		names["#waiting"], values[":less"] = waitingCount, number(-int64(len(tickets)))
 		update = " ADD #waiting :less"
 	}
-	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	_, _, err := tryUpdate(ctx, s.client, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: accountKey(account),
 		UpdateExpression:    aws.String("REMOVE " + strings.Join(removed, ", ") + update),
 		ConditionExpression: aws.String(condition), ExpressionAttributeNames: names, ExpressionAttributeValues: values,
 	})
-	if _, failed := conditionFailed(err); failed {
-		return nil
-	}
 	return err
 }
 
@@ -320,7 +298,7 @@ func (s *Sessions) removeTickets(
 // of the slots that were free.
 //
 // Errors: fault.Limited when it is not the ticket's turn; fault.Conflict when its epoch
-// is dead or unknown; session.ErrNoTicket; fault.Unavailable.
+// is dead or unknown; session.ErrNoTicket.
 func (s *Sessions) Redeem(ctx context.Context, ticket session.Slot, limit int) error {
 	if limit <= 0 {
 		limit = math.MaxInt
@@ -379,18 +357,13 @@ func (s *Sessions) redeemWrite(ticket session.Slot, limit int) types.TransactWri
 }
 
 // Leave takes a ticket out of its line by one write.
-//
-// Errors: fault.Unavailable.
 func (s *Sessions) Leave(ctx context.Context, ticket session.Slot) error {
-	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	_, _, err := tryUpdate(ctx, s.client, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: accountKey(ticket.Account),
 		UpdateExpression:          aws.String("REMOVE #ticket ADD #waiting :less"),
 		ConditionExpression:       aws.String("attribute_exists(#ticket)"),
 		ExpressionAttributeNames:  map[string]string{"#ticket": ticketName(ticket), "#waiting": waitingCount},
 		ExpressionAttributeValues: item{":less": number(-1)},
 	})
-	if _, failed := conditionFailed(err); failed {
-		return nil
-	}
 	return storeError("leave a line", err)
 }

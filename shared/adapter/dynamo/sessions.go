@@ -16,10 +16,9 @@ import (
 
 // Sessions is a session.Store.
 //
-// An account is one item: an attribute for each open slot, whose value is the slot's epoch, and
-// their number. The write that takes a slot depends on the number, so two callers cannot take the
-// last slot. A lease is an item too. A transaction takes a slot only while the slot's epoch is
-// alive.
+// An account is one item: an attribute for each open slot, whose value is the slot's epoch, and their
+// number. The write that takes a slot depends on the number, so two callers cannot take the last slot. A
+// lease is an item too. A transaction takes a slot only while the slot's epoch is alive.
 //
 // A slot whose epoch is dead does not count. It stays in the item until the space is needed, so
 // ending a lease is one write, however many sessions it had.
@@ -42,8 +41,7 @@ const (
 	leasePrefix   = "lease/"
 	slotPrefix    = "slot/"
 
-	// mostSlots limits the open slots of an account: its item is then about as large as DynamoDB
-	// allows.
+	// mostSlots limits the open slots of an account: its item is then about as large as DynamoDB allows.
 	mostSlots = 4000
 	// takeTries is how often Take tries again after it has freed slots.
 	takeTries = 20
@@ -51,13 +49,12 @@ const (
 	slotBatch = 50
 )
 
-// Take takes a slot by one transaction. If the account is full, Take reads the leases of its slots
-// once, makes two writes for each dead lease, and repeats the transaction. It does the same if the
-// clients in the account's line are silent. Without a limit, 0, an account has at most mostSlots
-// slots and its line does not matter.
+// Take takes a slot by one transaction. If the account is full, Take reads the leases of its slots once,
+// makes two writes for each dead lease, and repeats the transaction. It does the same if the clients in
+// the account's line are silent. A limit of 0 allows mostSlots slots and ignores the line.
 //
 // Errors: fault.Limited if no slot is free, or others wait for a slot; fault.Conflict if the slot's
-// epoch is dead or unknown; fault.Unavailable.
+// epoch is dead or unknown.
 func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error {
 	for range takeTries {
 		err := transact(ctx, s.client, []types.TransactWriteItem{s.aliveCheck(slot.Epoch), s.takeWrite(slot, limit)})
@@ -103,8 +100,8 @@ func (s *Sessions) freeSome(ctx context.Context, slot session.Slot, limit int, f
 	return nil
 }
 
-// correct corrects the number of open slots if it is above that of the slots, and reports whether it
-// was. Version 0.1.0 also counted slots that it kept in other items.
+// correct lowers the number of open slots to the number of slots in the item, and reports whether it was
+// too high. Version 0.1.0 also counted slots that it kept in other items.
 func (s *Sessions) correct(ctx context.Context, a accountState) (corrected bool, err error) {
 	if a.open <= int64(len(a.slots)) {
 		return false, nil
@@ -134,9 +131,8 @@ func (s *Sessions) takeWrite(slot session.Slot, limit int) types.TransactWriteIt
 	}
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName: &s.table, Key: accountKey(slot.Account),
-		UpdateExpression:         aws.String("SET #slot = :epoch ADD open_slots :one"),
-		ConditionExpression:      aws.String(condition),
-		ExpressionAttributeNames: names,
+		UpdateExpression:    aws.String("SET #slot = :epoch ADD open_slots :one"),
+		ConditionExpression: aws.String(condition), ExpressionAttributeNames: names,
 		ExpressionAttributeValues: item{
 			":epoch": text(slot.Epoch), ":one": number(1), ":limit": number(slotsWithin(limit)),
 		},
@@ -152,10 +148,7 @@ func slotsWithin(limit int) int64 {
 	return int64(min(limit, mostSlots))
 }
 
-// Free frees a slot by one write. It does nothing if the slot is free already, or another epoch has
-// it.
-//
-// Errors: fault.Unavailable.
+// Free frees a slot by one write. It does nothing if the slot is free already, or another epoch has it.
 func (s *Sessions) Free(ctx context.Context, slot session.Slot) error {
 	_, err := s.remove(ctx, slot.Account, slot.Epoch, []string{slot.ID})
 	return storeError("free a slot", err)
@@ -163,16 +156,12 @@ func (s *Sessions) Free(ctx context.Context, slot session.Slot) error {
 
 // Active returns the number of the account's open slots: one consistent read of the account, and
 // another of the leases if there are slots.
-//
-// Errors: fault.Unavailable.
 func (s *Sessions) Active(ctx context.Context, account string) (int, error) {
-	got, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &s.table, Key: accountKey(account), ConsistentRead: aws.Bool(true),
-	})
+	got, err := readItem(ctx, s.client, s.table, accountKey(account))
 	if err != nil {
 		return 0, storeError("count the slots of an account", err)
 	}
-	a := accountState{account: account, slots: readAccount(got.Item)}
+	a := accountState{account: account, slots: readAccount(got)}
 	if a.leases, err = s.leases(ctx, a.slotEpochs()); err != nil {
 		return 0, storeError("count the slots of an account", err)
 	}
@@ -219,7 +208,7 @@ func (s *Sessions) freeDead(ctx context.Context, a accountState) (bool, error) {
 				if err != nil {
 					return false, err
 				}
-				continue // its instance has renewed it meanwhile
+				continue // its instance has just renewed it
 			}
 		}
 		freed = true
@@ -258,9 +247,8 @@ func (s *Sessions) remove(ctx context.Context, account, epoch string, ids []stri
 	}
 	_, missing, err := tryUpdate(ctx, s.client, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: accountKey(account),
-		UpdateExpression:          aws.String("REMOVE " + strings.Join(removals, ", ") + " ADD open_slots :less"),
-		ConditionExpression:       aws.String(strings.Join(conditions, " AND ")),
-		ExpressionAttributeNames:  names,
+		UpdateExpression:    aws.String("REMOVE " + strings.Join(removals, ", ") + " ADD open_slots :less"),
+		ConditionExpression: aws.String(strings.Join(conditions, " AND ")), ExpressionAttributeNames: names,
 		ExpressionAttributeValues: item{":epoch": text(epoch), ":less": number(-int64(len(ids)))},
 	})
 	return err == nil && !missing, err

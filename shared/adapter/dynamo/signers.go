@@ -2,7 +2,6 @@ package dynamo
 
 import (
 	"context"
-	"hash/fnv"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -10,8 +9,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Signers keeps the certificates that workers sign results by, in the table of jobs: who
-// verifies results knows the service's own by them, and needs no access to the key.
+// Signers keeps the certificates of workers that sign results, in the table of jobs. A program that
+// verifies results recognizes the service by them, and needs no access to the key.
 type Signers struct {
 	client *dynamodb.Client
 	table  string
@@ -22,10 +21,7 @@ func NewSigners(client *dynamodb.Client, table string) *Signers { return &Signer
 
 func signersKey() item { return jobKey("engine", "signers") }
 
-// Add keeps the certificates of an identity, in PEM, beside those that are kept already. To
-// add them again changes nothing.
-//
-// Errors: fault.Unavailable.
+// Add adds the certificates of an identity, in PEM. A repetition changes nothing.
 func (s *Signers) Add(ctx context.Context, certificates string) error {
 	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: signersKey(), UpdateExpression: aws.String("ADD #signers :new"),
@@ -34,10 +30,8 @@ func (s *Signers) Add(ctx context.Context, certificates string) error {
 	return storeError("keep the certificates of a signer", err)
 }
 
-// Certificates returns those of each identity that workers have signed by, in PEM, by one
-// read, which is not consistent.
-//
-// Errors: fault.Unavailable.
+// Certificates returns the certificates of each identity that signed results, in PEM, by one read that is
+// not consistent.
 func (s *Signers) Certificates(ctx context.Context) ([]string, error) {
 	found, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.table, Key: signersKey()})
 	if err != nil {
@@ -49,11 +43,3 @@ func (s *Signers) Certificates(ctx context.Context) ([]string, error) {
 	}
 	return slices.Sorted(slices.Values(set.Value)), nil
 }
-
-func hashOf(id string) uint32 {
-	hash := fnv.New32a()
-	_, _ = hash.Write([]byte(id)) // a hash never fails
-	return hash.Sum32()
-}
-
-const writesAtOnce = 8

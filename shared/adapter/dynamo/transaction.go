@@ -39,9 +39,8 @@ func throttled(err error) bool {
 		})
 }
 
-// transact writes all or nothing. A transaction that conflicts with another wrote nothing and is
-// tried again. The SDK adds a token to each call, so a call that it repeats after a lost answer is
-// written once.
+// transact writes all or nothing. A transaction that conflicts with another wrote nothing and is tried
+// again. The SDK adds a token to each call, so a call that it repeats after a lost answer is written once.
 //
 // Errors: refusal if a condition failed.
 func transact(ctx context.Context, client *dynamodb.Client, writes []types.TransactWriteItem) error {
@@ -112,8 +111,7 @@ func (r *refusal) Error() string { return r.err.Error() }
 // Unwrap returns the error of the call.
 func (r *refusal) Unwrap() error { return r.err }
 
-// asRefusal converts the error of a cancelled transaction to a refusal if at least one condition was
-// false.
+// asRefusal converts the error of a cancelled transaction to a refusal if at least one condition was false.
 func asRefusal(err error) error {
 	var cancelled *types.TransactionCanceledException
 	if !errors.As(err, &cancelled) {

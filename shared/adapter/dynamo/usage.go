@@ -32,10 +32,10 @@ const (
 
 // Usage is a usage.Store.
 //
-// An item has what a key of an account used of one model on one day, in one of usageShards; items of
-// earlier versions have no key. A transaction of one write adds a record. Its token is derived from
-// the record's id: DynamoDB writes transactions with the same token once within ten minutes, so
-// records need no items of their own.
+// An item has the use of one model by a key of an account on one day, in one of usageShards; items of
+// earlier versions have no key. A transaction of one write adds a record. Its token is derived from the
+// record's id: DynamoDB writes transactions with the same token once within ten minutes, so records do not
+// need items.
 type Usage struct {
 	client *dynamodb.Client
 	table  string
@@ -92,14 +92,11 @@ func (u *Usage) Add(ctx context.Context, records []usage.Record) error {
 
 // Reach reports whether the table can be written, without changing it.
 func (u *Usage) Reach(ctx context.Context) error {
-	_, err := u.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	_, _, err := tryUpdate(ctx, u.client, &dynamodb.UpdateItemInput{
 		TableName: &u.table, Key: item{"id": text("smoke"), "part": text("smoke")},
 		ConditionExpression: aws.String("attribute_exists(id)"), UpdateExpression: aws.String("SET usage_day = :none"),
 		ExpressionAttributeValues: item{":none": text("")},
 	})
-	if _, failed := conditionFailed(err); failed {
-		return nil
-	}
 	return err
 }
 
@@ -157,8 +154,6 @@ func (u *Usage) addition(record usage.Record) (write types.TransactWriteItem, co
 // Totals returns an account's use from the first to the last day, both included, in the order of day,
 // model and key. It makes a consistent read of each of usageShards partitions, and another for each
 // further megabyte, which has some thousands of models and days.
-//
-// Errors: fault.Unavailable.
 func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Day) ([]usage.Total, error) {
 	if first > last {
 		return nil, nil
@@ -208,36 +203,23 @@ func (u *Usage) shards(ctx context.Context, account string, first, last usage.Da
 
 // shard reads a partition.
 func (u *Usage) shard(ctx context.Context, partition string, first, last usage.Day) (all []usageItem, err error) {
-	for start := item(nil); ; {
-		page, next, err := u.page(ctx, partition, first, last, start)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, page...)
-		if next == nil {
-			return all, nil
-		}
-		start = next
-	}
-}
-
-func (u *Usage) page(ctx context.Context, partition string, first, last usage.Day, start item) ([]usageItem, item,
-	error) {
-	got, err := u.client.Query(ctx, &dynamodb.QueryInput{
-		TableName: &u.table, ConsistentRead: aws.Bool(true), ExclusiveStartKey: start,
+	for found, err := range queried(ctx, u.client, &dynamodb.QueryInput{
+		TableName: &u.table, ConsistentRead: aws.Bool(true),
 		KeyConditionExpression: aws.String("id = :partition AND part BETWEEN :first AND :last"),
 		ExpressionAttributeValues: item{
 			":partition": text(partition), ":first": text(string(first)), ":last": text(string(last) + afterSlash),
 		},
-	})
-	if err != nil {
-		return nil, nil, err
+	}) {
+		var i usageItem
+		if err == nil {
+			err = attributevalue.UnmarshalMap(found, &i)
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, i)
 	}
-	var page []usageItem
-	if err := attributevalue.UnmarshalListOfMaps(got.Items, &page); err != nil {
-		return nil, nil, err
-	}
-	return page, got.LastEvaluatedKey, nil
+	return all, nil
 }
 
 func (i usageItem) counts() usage.Counts {

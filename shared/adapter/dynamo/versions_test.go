@@ -193,6 +193,7 @@ func (k kept) wantJobs(t *testing.T) {
 		waiting.Request.Options["strength"] != int64(3) {
 		t.Errorf("the job that waited is %+v, %v", waiting, err)
 	}
+	k.wantOpen(t, 2)
 	for id, nonce := range map[string]string{"job_waiting": "new", "job_begun": "old"} {
 		if err := k.jobs.Progress(t.Context(), id, nonce, 0.9); err != nil {
 			t.Errorf("progress of %s: %v", id, err)
@@ -203,6 +204,15 @@ func (k kept) wantJobs(t *testing.T) {
 		if j, err := k.jobs.Get(t.Context(), id); err != nil || j.Status != job.Completed {
 			t.Errorf("%s is %+v, %v", id, j, err)
 		}
+	}
+	k.wantOpen(t, 0)
+}
+
+// wantOpen fails unless the account has want open jobs.
+func (k kept) wantOpen(t *testing.T, want int) {
+	t.Helper()
+	if backlog, err := k.jobs.Backlog(t.Context(), job.VideoLane, "acme", 0); err != nil || backlog.AccountOpen != want {
+		t.Errorf("%d jobs are open, %v, want %d", backlog.AccountOpen, err, want)
 	}
 }
 

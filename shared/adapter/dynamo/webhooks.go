@@ -15,15 +15,14 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// webhookPart is the part of the item that has the attempts to tell of an event. It
-// exists once an attempt was made.
+// webhookPart is the part of the item with the delivery attempts of an event. It exists once an attempt
+// was made.
 const webhookPart = "webhook"
 
 // attemptsAttribute is the list of attempts, each of them JSON.
 const attemptsAttribute = "attempts"
 
-// Webhooks is a webhook.Store in the table of jobs, which has the attempts at warnings of
-// budgets too.
+// Webhooks is a webhook.Store in the table of jobs, which has the attempts at warnings of budgets too.
 type Webhooks struct {
 	client *dynamodb.Client
 	table  string
@@ -43,17 +42,13 @@ type attemptItem struct {
 	Next     int64  `json:"next,omitempty"`
 }
 
-// Attempts returns the attempts to tell of an event: one consistent read.
-//
-// Errors: fault.Unavailable.
+// Attempts returns the delivery attempts of an event, by one consistent read.
 func (w *Webhooks) Attempts(ctx context.Context, event string) ([]webhook.Attempt, error) {
-	found, err := w.client.GetItem(ctx, &dynamodb.GetItemInput{
-		TableName: &w.table, Key: jobKey(event, webhookPart), ConsistentRead: aws.Bool(true),
-	})
+	found, err := readItem(ctx, w.client, w.table, jobKey(event, webhookPart))
 	if err != nil {
 		return nil, storeError("read the attempts of a webhook", err)
 	}
-	return readAttempts(found.Item)
+	return readAttempts(found)
 }
 
 func readAttempts(from item) ([]webhook.Attempt, error) {
@@ -79,7 +74,7 @@ func readAttempts(from item) ([]webhook.Attempt, error) {
 	return attempts, nil
 }
 
-// encodeAttempt returns an attempt as it is stored.
+// encodeAttempt returns the stored form of an attempt.
 func encodeAttempt(a webhook.Attempt) (types.AttributeValue, error) {
 	kept, err := encoded(attemptItem{
 		At: a.At.UnixMilli(), Duration: a.Duration.Milliseconds(), Status: a.Status, Error: a.Error,
@@ -93,7 +88,7 @@ func encodeAttempt(a webhook.Attempt) (types.AttributeValue, error) {
 
 // Record adds an attempt by one write, on the condition that it is the next.
 //
-// Errors: fault.Conflict if it is not; fault.Unavailable.
+// Errors: fault.Conflict if it is not.
 func (w *Webhooks) Record(ctx context.Context, e webhook.Event, a webhook.Attempt) error {
 	kept, err := encodeAttempt(a)
 	if err != nil {
@@ -108,16 +103,13 @@ func (w *Webhooks) Record(ctx context.Context, e webhook.Event, a webhook.Attemp
 		condition = "size(#attempts) = :made"
 		values[":made"] = number(int64(a.Number - 1))
 	}
-	_, err = w.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	old, refused, err := tryUpdate(ctx, w.client, &dynamodb.UpdateItemInput{
 		TableName: &w.table, Key: jobKey(e.ID, webhookPart), ConditionExpression: &condition,
 		UpdateExpression: aws.String(
 			"SET #attempts = list_append(if_not_exists(#attempts, :none), :attempt), #ttl = :ttl"),
-		ExpressionAttributeNames:            named(attemptsAttribute, ttlAttribute),
-		ExpressionAttributeValues:           values,
-		ReturnValuesOnConditionCheckFailure: types.ReturnValuesOnConditionCheckFailureAllOld,
+		ExpressionAttributeNames: named(attemptsAttribute, ttlAttribute), ExpressionAttributeValues: values,
 	})
-	old, failed := conditionFailed(err)
-	if !failed {
+	if !refused {
 		return storeError("record an attempt at a webhook", err)
 	}
 	made, err := readAttempts(old)
@@ -130,8 +122,8 @@ func (w *Webhooks) Record(ctx context.Context, e webhook.Event, a webhook.Attemp
 	return webhook.ErrNotNext
 }
 
-// EndedWithWebhook returns the first attempt of a job that has a webhook and has ended, from
-// a new image of the table's stream. It returns false for any other item.
+// EndedWithWebhook returns the first attempt of a job that has a webhook and has ended, from a new image
+// of the table's stream. It returns false for any other item.
 func EndedWithWebhook(image map[string]events.DynamoDBAttributeValue) (webhook.ScheduledAttempt, bool) {
 	text := textOf(image)
 	if text("part") != RecordPart || text("webhook") == "" || text("id") == "" || !job.Status(text("status")).Terminal() {
@@ -141,7 +133,7 @@ func EndedWithWebhook(image map[string]events.DynamoDBAttributeValue) (webhook.S
 	return webhook.First(text("id"), cmp.Or(text(ownerAttribute), text("account")), ended), err == nil
 }
 
-// textOf returns what reads the attributes of a stream's image that are texts.
+// textOf returns a function that reads text attributes of a stream's image.
 func textOf(image map[string]events.DynamoDBAttributeValue) func(name string) string {
 	return func(name string) string {
 		value, there := image[name]

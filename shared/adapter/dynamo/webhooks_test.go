@@ -104,3 +104,18 @@ func TestNewWarning(t *testing.T) {
 		t.Error("what has gone is a turn")
 	}
 }
+
+// Version 0.1.0 kept some jobs in another partition of the index. Their account is their owner.
+func TestEventOfAJobInAnotherPartition(t *testing.T) {
+	image := map[string]events.DynamoDBAttributeValue{}
+	for name, value := range map[string]string{
+		"id": "job_1", "part": dynamo.RecordPart, "status": "completed", "webhook": "https://hooks.example",
+		"account": "acme#3", "owner": "acme", "completed_at": "2026-11-23T17:00:00.000Z",
+	} {
+		image[name] = events.NewStringAttribute(value)
+	}
+	first, there := dynamo.EndedWithWebhook(image)
+	if !there || first.Account != "acme" {
+		t.Errorf("the attempt is %+v, %v", first, there)
+	}
+}

@@ -1,6 +1,7 @@
 package sqsqueue_test
 
 import (
+	"crypto/rand"
 	"fmt"
 	"strings"
 	"testing"
@@ -9,8 +10,10 @@ import (
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/adapter/sqsqueue"
 	"cutroom/shared/adapter/stepfn"
+	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/testkit/awstest"
+	"cutroom/shared/testkit/conformance"
 )
 
 // Each operation makes the calls that calls.md of awstest lists, counted on the wire.
@@ -39,6 +42,12 @@ func TestCallsAreAsDocumented(t *testing.T) {
 		delete(want, operation)
 	}
 	now := time.Now().UTC().Truncate(time.Millisecond)
+	ids := make([]string, 10)
+	for i := range ids {
+		var err error
+		ids[i], err = job.NewID(now, rand.Reader)
+		conformance.OK(t, err)
+	}
 	newJob := func(id string) job.Job {
 		return job.Job{
 			ID: id, Account: "acme", Model: "gen-2.5", Lane: job.VideoLane, Status: job.Pending,
@@ -63,121 +72,69 @@ func TestCallsAreAsDocumented(t *testing.T) {
 	}
 
 	counted("Jobs.Backlog", backlog)
-	counted("Jobs.Accept", accept("job_1"))
-	counted("Jobs.Accept, again", accept("job_1"))
+	counted("Jobs.Accept", accept(ids[1]))
+	counted("Jobs.Accept, again", accept(ids[1]))
 	counted("Jobs.Get", func() error {
-		_, err := h.jobs.Get(ctx, "job_1")
+		_, err := h.jobs.Get(ctx, ids[1])
 		return err
 	})
 	d := h.receive(t, time.Minute) // so that the message is there for the next
 	if err := d.Nack(ctx, 0); err != nil {
 		t.Fatal(err)
 	}
-	// Another process, which has read no run times within the second before.
-	other := func() *dynamo.Jobs {
-		machine := stepfn.NewMachine(proxy.Config(), h.machine, h.urls)
-		return dynamo.NewJobs(h.runs, machine, sqsqueue.NewLengths(proxy.Config(), h.urls), time.Now)
-	}
-	counted("Jobs.Backlog, with open jobs", func() error {
-		_, err := other().Backlog(ctx, job.VideoLane, "acme", 10)
-		return err
-	})
-	counted("Jobs.Backlog, of a high limit", func() error {
-		_, err := other().Backlog(ctx, job.VideoLane, "acme", 3000)
-		return err
-	})
 	counted("Queue.Receive", func() (err error) {
 		d, err = h.queue.Receive(ctx, job.VideoLane, time.Minute)
 		return err
 	})
 	counted("Queue.Reach", func() error { return h.queue.Reach(ctx, job.VideoLane) })
-	counted("Runs.Start", start("job_1", "n1"))
-	counted("Runs.Progress", func() error { return h.runs.Progress(ctx, "job_1", "n1", 0.5) })
+	counted("Runs.Start", start(ids[1], "n1"))
+	counted("Runs.Progress", func() error { return h.runs.Progress(ctx, ids[1], "n1", 0.5) })
 	counted("Delivery.Extend", func() error { return d.Extend(ctx, time.Minute) })
-	counted("Runs.Release", func() error { return h.runs.Release(ctx, "job_1", "n1") })
+	counted("Runs.Release", func() error { return h.runs.Release(ctx, ids[1], "n1") })
 	counted("Delivery.Nack", func() error { return d.Nack(ctx, 0) })
 	d = h.receive(t, time.Minute)
-	h.start(t, "job_1", "n2")
+	h.start(t, ids[1], "n2")
 	counted("Delivery.Complete", func() error { return d.Complete(ctx, "n2", result) })
-	ended(t, ctx, h.runs, "job_1")
+	ended(t, ctx, h.runs, ids[1])
 
-	h.accept(t, "job_2")
+	h.accept(t, ids[2])
 	d = h.receive(t, time.Minute)
-	h.start(t, "job_2", "n1")
+	h.start(t, ids[2], "n1")
 	counted("Delivery.Fail", func() error { return d.Fail(ctx, "n1", job.TimeoutFailure()) })
-	h.accept(t, "job_3")
+	h.accept(t, ids[3])
 	d = h.receive(t, time.Minute)
 	counted("Delivery.Drop", func() error { return d.Drop(ctx) })
-	counted("Jobs.Fail", func() error { return h.jobs.Fail(ctx, "job_3", "", job.WorkerLostFailure(), now) })
-	h.accept(t, "job_4")
+	counted("Jobs.Fail", func() error { return h.jobs.Fail(ctx, ids[3], "", job.WorkerLostFailure(), now) })
+	h.accept(t, ids[4])
 	counted("Machine.Stop",
-		func() error { return stepfn.NewMachine(proxy.Config(), h.machine, h.urls).Stop(ctx, "job_3") })
+		func() error { return stepfn.NewMachine(proxy.Config(), h.machine, h.urls).Stop(ctx, ids[3]) })
 	list := func() error {
 		_, _, err := h.jobs.List(ctx, "acme", job.Filter{}, "", 2, now)
 		return err
 	}
 	counted("Jobs.List", list)
-	if err := h.jobs.SpreadJobs(ctx, "acme", now); err != nil {
-		t.Fatal(err)
-	}
-	counted("Jobs.List, of a spread account", list)
-	counted("Jobs.Forget", func() error { return h.jobs.Forget(ctx, "job_1") })
+	counted("Jobs.Forget", func() error { return h.jobs.Forget(ctx, ids[1]) })
 	counted("Jobs.Expire", func() error {
-		_, err := h.jobs.Expire(ctx, "job_4", now.Add(2*job.MaxAge))
+		_, err := h.jobs.Expire(ctx, ids[4], now.Add(2*job.MaxAge))
 		return err
-	})
-	counted("Jobs.Accept, with ended jobs in the way", func() error {
-		return h.jobs.Accept(ctx, newJob("job_6"), 1)
 	})
 	unreachable := dynamo.NewJobs(h.runs, stepfn.NewMachine(proxy.Config(), h.machine+"-gone", h.urls), nil, time.Now)
 	counted("Jobs.Accept, not handed over", func() error {
-		if err := unreachable.Accept(ctx, newJob("job_5"), 10); err == nil {
+		if err := unreachable.Accept(ctx, newJob(ids[5]), 10); err == nil {
 			return fmt.Errorf("a job was handed to a machine that does not exist")
 		}
 		return nil
 	})
-	counted("Jobs.Accept, the first above 500", func() error {
-		first := newJob("job_7")
-		first.Account = "large"
-		return h.jobs.Accept(ctx, first, 501)
+	counted("Jobs.Accept, at the limit", func() error {
+		conformance.OK(t, h.jobs.Accept(ctx, newJob(ids[6]), 10))
+		proxy.Calls()
+		conformance.Fails(t, h.jobs.Accept(ctx, newJob(ids[7]), 1), fault.Limited)
+		return nil
 	})
-	counted("Jobs.Accept, the first above 125", func() error {
-		first := newJob("job_9")
-		first.Account = "larger"
-		return h.jobs.Accept(ctx, first, 126)
-	})
-	small := other()
-	if _, err := small.Backlog(ctx, job.VideoLane, "large", 100); err != nil {
-		t.Fatal(err)
-	}
-	counted("Jobs.Accept, beside another limit", func() error {
-		next := newJob("job_10")
-		next.Account = "large"
-		return small.Accept(ctx, next, 100)
-	})
-	quiet := dynamo.NewJobs(h.runs, handedOver{}, nil, time.Now)
-	many := func(account string, n int) {
-		for i := range n {
-			one := newJob(fmt.Sprint("job_", account, i))
-			one.Account = account
-			if err := quiet.Accept(ctx, one, 0); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	many("full", 25)
-	full := func() error {
-		_, err := other().Backlog(ctx, job.VideoLane, "full", 25)
-		return err
-	}
-	counted("Jobs.Backlog, at a limit of 25 or more", full)
-	counted("Jobs.Backlog, at such a limit again", full)
-	many("free", 100)
-	counted("Jobs.Accept, the 101st without a limit", func() error {
-		next := newJob("job_8")
-		next.Account = "free"
-		return h.jobs.Accept(ctx, next, 0)
-	})
+	// By this clock the open job is past its deadline.
+	later := dynamo.NewJobs(h.runs, stepfn.NewMachine(proxy.Config(), h.machine, h.urls), nil,
+		func() time.Time { return now.Add(job.MaxAge) })
+	counted("Jobs.Accept, with an ended job in the way", func() error { return later.Accept(ctx, newJob(ids[8]), 1) })
 	workers := dynamo.NewWorkers(dynamo.NewClient(proxy.Config()), h.table, time.Now)
 	counted("Workers.Beat", func() error { return workers.Beat(ctx, job.ImageLane) })
 	estimates := dynamo.NewEstimates(dynamo.NewClient(proxy.Config()), h.table)

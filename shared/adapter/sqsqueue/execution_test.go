@@ -12,6 +12,7 @@ import (
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/testkit/awstest"
+	"cutroom/shared/testkit/conformance"
 )
 
 // The state machine writes an end on the same conditions as everybody else: what
@@ -80,9 +81,18 @@ func TestExecutionWritesOnCondition(t *testing.T) {
 			if err := c.report(t.Context(), h, token); !fault.Is(err, fault.Conflict) {
 				t.Errorf("the token was taken twice: %v", err)
 			}
-			if states := h.statesOf(t, cloud); states != 2 {
-				t.Errorf("the execution passed %d states, want 2", states)
+			states := 2
+			if c.writes {
+				states = 3
 			}
+			conformance.Same(t, "states that the execution passed", h.statesOf(t, cloud), states)
+			backlog, err := h.jobs.Backlog(t.Context(), job.VideoLane, "acme", 0)
+			conformance.OK(t, err)
+			open := 0
+			if c.status == job.Processing {
+				open = 1
+			}
+			conformance.Same(t, "open jobs", backlog.AccountOpen, open)
 		})
 	}
 }

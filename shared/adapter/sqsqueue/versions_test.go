@@ -37,7 +37,7 @@ type keptExecution struct {
 // handedOver hands no job over.
 type handedOver struct{}
 
-func (handedOver) Dispatch(context.Context, job.Job) error { return nil }
+func (handedOver) Dispatch(context.Context, job.Job, dynamo.OpenEntry) error { return nil }
 
 // Jobs that an earlier version began, in every state, end once when a deploy replaces its
 // state machine and its workers by today's.
@@ -119,12 +119,14 @@ func testUpdate(t *testing.T, cloud *awstest.Cloud, kept keptExecution) {
 		}
 	}
 	for _, id := range []string{"job_begun", "job_waiting", "job_failing", "job_new"} {
-		if status := h.stopped(t, cloud.Config(), id); status != "SUCCEEDED" {
-			t.Errorf("the execution of %s has %s", id, status)
-		}
-		want := job.Completed
+		want, ends := job.Completed, "SUCCEEDED"
 		if id == "job_failing" {
-			want = job.Failed
+			// The input of an earlier version does not name the set of open jobs. The execution
+			// fails after its job has ended, and job.Reaper finds nothing to do.
+			want, ends = job.Failed, "FAILED"
+		}
+		if status := h.stopped(t, cloud.Config(), id); status != ends {
+			t.Errorf("the execution of %s has %s", id, status)
 		}
 		got, err := h.runs.Get(t.Context(), id)
 		if err != nil || got.Status != want || got.Nonce != "new" {

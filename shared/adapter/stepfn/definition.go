@@ -20,6 +20,7 @@ const (
 	failRunState  = "FailRun"
 	failJobState  = "FailJob"
 	timeOutState  = "TimeOut"
+	freeOpenState = "FreeOpen"
 )
 
 // wholeJob is the error of a report that ends a job whatever its run. The error of any
@@ -34,21 +35,30 @@ type input struct {
 	// Queue is the URL of the lane's queue.
 	Queue string `json:"queue"`
 	// Timeout is how long the queue and the workers may have the job, in seconds.
-	Timeout int `json:"timeout"`
+	Timeout int  `json:"timeout"`
+	Open    open `json:"open"`
+}
+
+// open is where the job is in the sets of its account's open jobs.
+type open struct {
+	// Set is the id of the set's item.
+	Set string `json:"set"`
+	// Elements has the job's element of the set.
+	Elements []string `json:"elements"`
 }
 
 // object is a part of a definition.
 type object = map[string]any
 
-// Definition returns the state machine of jobs in the Amazon States Language, for the
-// partition of AWS, such as "aws" or "aws-cn", and the table that holds the records.
-// Both may be placeholders that are filled in later. The writes that end jobs are those of package dynamo.
+// Definition returns the state machine of jobs in the Amazon States Language, for the partition of
+// AWS, such as "aws" or "aws-cn", and the table that holds the records. Both may be placeholders that
+// are filled in later. Package dynamo defines the writes that end jobs.
 //
-// The execution of a job that gets its result passes one state, which AWS bills as three
-// transitions, start and end included, as the worker has written the result before it
-// reports. Any other passes two. A write that its condition refuses fails the execution: the
-// job has then ended otherwise, or another run has it, and whoever hears of the
-// failed execution looks (see job.Reaper).
+// The execution of a job that gets its result passes one state, because the worker has written the
+// result before it reports. AWS bills three transitions for it, including start and end. The
+// execution of any other job passes two more: one writes the failure, the other removes the job from
+// its account's open jobs. A refused write fails the execution: the job has ended otherwise, or
+// another run has it. Then job.Reaper checks the job.
 func Definition(partition, table string) (string, error) {
 	timeout, err := json.Marshal(job.TimeoutFailure())
 	if err != nil {
@@ -67,8 +77,8 @@ func Definition(partition, table string) (string, error) {
 					// On a standard queue the group only affects fairness.
 					"MessageGroupId.$": "$.account",
 				},
-				// There is no heartbeat, as it would start while the message waits for a
-				// worker. The queue's visibility timeout notices a worker that died.
+				// A heartbeat is not possible: it would start while the message waits for a worker. The
+				// queue's visibility timeout detects a worker that died.
 				"TimeoutSecondsPath": "$.timeout",
 				// Only errors of SQS: a failed run must not send the message again.
 				"Retry": []object{retry("SQS.AmazonSQSException", "SQS.SqsException", "SQS.SdkClientException")},
@@ -79,11 +89,15 @@ func Definition(partition, table string) (string, error) {
 				},
 				"End": true,
 			},
-			failRunState: write(partition, table, dynamo.FailRun(), object{
+			failRunState: fail(partition, table, dynamo.FailRun(), object{
 				":nonce": object{"S.$": "$.Error"}, ":failure": object{"S.$": "$.Cause"},
 			}),
-			failJobState: write(partition, table, dynamo.FailJob(), object{":failure": object{"S.$": "$.Cause"}}),
-			timeOutState: write(partition, table, dynamo.FailJob(), object{":failure": object{"S": string(timeout)}}),
+			failJobState: fail(partition, table, dynamo.FailJob(), object{":failure": object{"S.$": "$.Cause"}}),
+			timeOutState: fail(partition, table, dynamo.FailJob(), object{":failure": object{"S": string(timeout)}}),
+			freeOpenState: with(write(partition, table, dynamo.FreeOpen(), object{
+				"id":   object{"S.$": "$$.Execution.Input.open.set"},
+				"part": object{"S": dynamo.OpenPart},
+			}, object{":ended": object{"SS.$": "$$.Execution.Input.open.elements"}}), "End", true),
 		},
 	}, "", "  ")
 	if err != nil {
@@ -92,10 +106,16 @@ func Definition(partition, table string) (string, error) {
 	return string(definition), nil
 }
 
-// write returns a state that ends a job and the execution. The values are those that end
-// does not have, except for the time of the write: that is when the state is entered.
-func write(partition, table string, end dynamo.JobEnd, values object) object {
+// fail returns a state that ends a job. values are specific to this state; the values of end and the time
+// at which the state is entered are added.
+func fail(partition, table string, end dynamo.JobEnd, values object) object {
 	values[":now"] = object{"S.$": "$$.State.EnteredTime"}
+	key := object{"id": object{"S.$": "$$.Execution.Input.job"}, "part": object{"S": dynamo.RecordPart}}
+	return with(write(partition, table, end, key, values), "Next", freeOpenState)
+}
+
+// write returns a state that makes a write.
+func write(partition, table string, end dynamo.JobEnd, key, values object) object {
 	for name, value := range end.Values {
 		switch value := value.(type) {
 		case *types.AttributeValueMemberS:
@@ -104,22 +124,26 @@ func write(partition, table string, end dynamo.JobEnd, values object) object {
 			values[name] = object{"N": value.Value}
 		}
 	}
+	parameters := object{
+		"TableName": table, "Key": key, "UpdateExpression": end.Update,
+		"ExpressionAttributeNames": end.Names, "ExpressionAttributeValues": values,
+	}
+	if end.Condition != "" {
+		parameters["ConditionExpression"] = end.Condition
+	}
 	return object{
-		"Type":     "Task",
-		"Resource": "arn:" + partition + ":states:::dynamodb:updateItem",
-		"Parameters": object{
-			"TableName":                 table,
-			"Key":                       object{"id": object{"S.$": "$$.Execution.Input.job"}, "part": object{"S": dynamo.RecordPart}},
-			"UpdateExpression":          end.Update,
-			"ConditionExpression":       end.Condition,
-			"ExpressionAttributeNames":  end.Names,
-			"ExpressionAttributeValues": values,
-		},
+		"Type":       "Task",
+		"Resource":   "arn:" + partition + ":states:::dynamodb:updateItem",
+		"Parameters": parameters,
 		"Retry": []object{retry("DynamoDB.ProvisionedThroughputExceededException", "DynamoDB.RequestLimitExceeded",
 			"DynamoDB.ThrottlingException", "DynamoDB.InternalServerErrorException", "DynamoDB.InternalServerError",
-			"DynamoDB.SdkClientException")},
-		"End": true,
+			"DynamoDB.SdkClientException", "DynamoDB.TransactionConflictException")},
 	}
+}
+
+func with(state object, name string, value any) object {
+	state[name] = value
+	return state
 }
 
 // retry retries within 7 s, because the dispatch ends only 15 s before a job's deadline.

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sfn"
 	"github.com/aws/aws-sdk-go-v2/service/sfn/types"
 
+	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/platform/awsclient"
@@ -44,13 +45,13 @@ func newClient(config aws.Config) *sfn.Client {
 	})
 }
 
-// Dispatch starts the execution of a job. The execution has the job's id as its name,
-// and its input depends on the job alone, so that Step Functions recognizes a repeated
-// start. It succeeds if the execution exists or has ended.
+// Dispatch starts the execution of a job. The execution has the job's id as its name, and its input
+// depends only on the job's record, so Step Functions recognizes a repeated start. Dispatch succeeds
+// if the execution exists or has ended.
 //
 // Errors: a fault if the execution was definitely not started, such as fault.Limited;
 // after any other error it may have been started.
-func (m *Machine) Dispatch(ctx context.Context, j job.Job) error {
+func (m *Machine) Dispatch(ctx context.Context, j job.Job, at dynamo.OpenEntry) error {
 	queue, ok := m.queues[j.Lane]
 	if !ok {
 		return fault.New(fault.Internal, "There is no queue for the lane %q.", j.Lane)
@@ -58,6 +59,7 @@ func (m *Machine) Dispatch(ctx context.Context, j job.Job) error {
 	body, err := json.Marshal(input{
 		Job: j.ID, Account: j.Account, Queue: queue,
 		Timeout: int((j.Deadline.Sub(j.CreatedAt) - timeToEnd) / time.Second),
+		Open:    open{Set: at.Set, Elements: []string{at.Element}},
 	})
 	if err != nil {
 		return fault.Wrap(err, fault.Internal, "The job cannot be handed over.")

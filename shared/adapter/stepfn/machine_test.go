@@ -3,6 +3,7 @@ package stepfn_test
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
+	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/adapter/stepfn"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
@@ -25,6 +27,8 @@ func newJob() job.Job {
 		CreatedAt: now, Deadline: now.Add(job.MaxAge),
 	}
 }
+
+var entry = dynamo.OpenEntry{Set: "account#acme#3", Element: "video/job_1"}
 
 // newMachine makes a state machine with a queue for videos only.
 func newMachine(t *testing.T, cloud *awstest.Cloud) (arn string, queue awstest.Queue) {
@@ -41,7 +45,7 @@ func TestDispatch(t *testing.T) {
 	t.Run("sends the job to its lane's queue, in its account's group", func(t *testing.T) {
 		arn, queue := newMachine(t, cloud)
 		machine := stepfn.NewMachine(cloud.Config(), arn, map[job.Lane]string{job.VideoLane: queue.URL})
-		if err := machine.Dispatch(t.Context(), newJob()); err != nil {
+		if err := machine.Dispatch(t.Context(), newJob(), entry); err != nil {
 			t.Fatal(err)
 		}
 		message := receive(t, cloud, queue)
@@ -56,7 +60,7 @@ func TestDispatch(t *testing.T) {
 		arn, queue := newMachine(t, cloud)
 		machine := stepfn.NewMachine(cloud.Config(), arn, map[job.Lane]string{job.VideoLane: queue.URL})
 		for range 3 {
-			if err := machine.Dispatch(t.Context(), newJob()); err != nil {
+			if err := machine.Dispatch(t.Context(), newJob(), entry); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -69,10 +73,10 @@ func TestDispatch(t *testing.T) {
 			t.Errorf("there are %d executions", len(executions.Executions))
 		}
 	})
-	t.Run("times out 15 s before the deadline", func(t *testing.T) {
+	t.Run("times out 15 s before the deadline, and knows the set of open jobs", func(t *testing.T) {
 		arn, queue := newMachine(t, cloud)
 		machine := stepfn.NewMachine(cloud.Config(), arn, map[job.Lane]string{job.VideoLane: queue.URL})
-		if err := machine.Dispatch(t.Context(), newJob()); err != nil {
+		if err := machine.Dispatch(t.Context(), newJob(), entry); err != nil {
 			t.Fatal(err)
 		}
 		execution := strings.Replace(arn, ":stateMachine:", ":execution:", 1) + ":job_1"
@@ -81,12 +85,21 @@ func TestDispatch(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var input struct{ Timeout int }
+		var input struct {
+			Timeout int
+			Open    struct {
+				Set      string
+				Elements []string
+			}
+		}
 		if err := json.Unmarshal([]byte(*started.Input), &input); err != nil {
 			t.Fatal(err)
 		}
 		if input.Timeout != 585 {
 			t.Errorf("the timeout is %d s, want 585", input.Timeout)
+		}
+		if got := input.Open; got.Set != entry.Set || !slices.Equal(got.Elements, []string{entry.Element}) {
+			t.Errorf("the entry of the open jobs is %+v, want %+v", got, entry)
 		}
 	})
 }
@@ -96,7 +109,7 @@ func TestStop(t *testing.T) {
 	cloud := local.Cloud(t)
 	arn, queue := newMachine(t, cloud)
 	machine := stepfn.NewMachine(cloud.Config(), arn, map[job.Lane]string{job.VideoLane: queue.URL})
-	if err := machine.Dispatch(t.Context(), newJob()); err != nil {
+	if err := machine.Dispatch(t.Context(), newJob(), entry); err != nil {
 		t.Fatal(err)
 	}
 	for range 2 {
@@ -144,7 +157,7 @@ func TestDispatchThatFails(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			proxy := cloud.Proxy(t, 1, c.faults)
-			err := stepfn.NewMachine(proxy.Config(), c.arn, urls).Dispatch(t.Context(), c.job)
+			err := stepfn.NewMachine(proxy.Config(), c.arn, urls).Dispatch(t.Context(), c.job, entry)
 			if err == nil {
 				t.Fatal("the job was handed over")
 			}

@@ -93,8 +93,8 @@ type wakingMachine struct {
 }
 
 // Dispatch implements dynamo.Dispatcher.
-func (m wakingMachine) Dispatch(ctx context.Context, j job.Job) error {
-	if err := m.Machine.Dispatch(ctx, j); err != nil {
+func (m wakingMachine) Dispatch(ctx context.Context, j job.Job, open dynamo.OpenEntry) error {
+	if err := m.Machine.Dispatch(ctx, j, open); err != nil {
 		return err
 	}
 	waking, cancel := context.WithTimeout(context.WithoutCancel(ctx), wakeTime)

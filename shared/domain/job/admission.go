@@ -1,7 +1,6 @@
 package job
 
 import (
-	"context"
 	"time"
 
 	"cutroom/shared/domain/fault"
@@ -21,10 +20,6 @@ type Backlog struct {
 	Others int
 	// Fleet is what is known of the workers where they come and go.
 	Fleet Fleet
-	// Recount counts the account's jobs anew, where they were estimated from a part of them so
-	// that the numbers are hardly too low, or may have some that have ended. What it returns may
-	// have a Recount that is more exact still; it is nil where none is.
-	Recount func(ctx context.Context) (Backlog, error)
 }
 
 // Fleet is what was seen of workers that come and go. The zero value tells nothing: then
@@ -113,12 +108,6 @@ func (f Fleet) expect(workers int, now time.Time) (running, more int, start time
 		more = workers - running
 	}
 	return running, more, f.Starts()
-}
-
-// others returns the backlog without the account's own jobs.
-func (b Backlog) others() Backlog {
-	b.Jobs, b.AccountJobs, b.AccountOpen = max(0, b.Jobs-b.AccountJobs), 0, 0
-	return b
 }
 
 // part returns the part of a servable backlog that the account may fill, where so many jobs are

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"time"
 
@@ -129,6 +130,15 @@ func NewID(now time.Time, random io.Reader) (string, error) {
 	return "job_" + id.String(), nil
 }
 
+// IDTime returns the time at which NewID drew an id, or the zero time if it did not.
+func IDTime(id string) time.Time {
+	drawn, err := ulid.ParseStrict(strings.TrimPrefix(id, "job_"))
+	if err != nil {
+		return time.Time{}
+	}
+	return ulid.Time(drawn.Time())
+}
+
 // NewSeed returns a random seed for a job that came without one.
 func (s *Service) NewSeed() (uint32, error) {
 	var bytes [4]byte
@@ -205,15 +215,10 @@ func (s *Service) Resume(ctx context.Context, id string) (accepted bool, err err
 // not end while its caller waits.
 func (s *Service) CheckCapacity(ctx context.Context, lane Lane, account string, limit int, wait time.Duration) error {
 	backlog, err := s.config.Store.Backlog(ctx, lane, account, limit)
-	for err == nil {
-		refusal := s.admit(backlog, lane, limit, wait)
-		// Where others fill the lane, it does not matter how many the account has.
-		if refusal == nil || backlog.Recount == nil || s.admit(backlog.others(), lane, limit, wait) != nil {
-			return refusal
-		}
-		backlog, err = backlog.Recount(ctx)
+	if err != nil {
+		return fmt.Errorf("job: read the backlog: %w", err)
 	}
-	return fmt.Errorf("job: read the backlog: %w", err)
+	return s.admit(backlog, lane, limit, wait)
 }
 
 // admit refuses a job by the account's limit and by the lane's backlog.

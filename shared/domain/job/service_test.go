@@ -89,44 +89,6 @@ func TestAdmissionOfWhoWaits(t *testing.T) {
 	}
 }
 
-// roughStore estimates a backlog, and counts it exactly when that is asked for.
-type roughStore struct {
-	job.Store
-	rough, exact job.Backlog
-	recounted    int
-}
-
-func (s *roughStore) Backlog(context.Context, job.Lane, string, int) (job.Backlog, error) {
-	b := s.rough
-	b.Recount = func(context.Context) (job.Backlog, error) {
-		s.recounted++
-		return s.exact, nil
-	}
-	return b, nil
-}
-
-// No job is refused because of an estimate, and none is counted twice that it admits.
-func TestEstimatesOfABacklogRefuseNothing(t *testing.T) {
-	few := job.Backlog{Jobs: 20, AccountJobs: 20, AccountOpen: 20}
-	many := job.Backlog{Jobs: 50, AccountJobs: 50, AccountOpen: 50}
-	for _, c := range []struct {
-		rough, exact job.Backlog
-		limit        int
-		admit        bool
-		recounted    int
-	}{
-		{few, many, 100, true, 0}, {many, few, 100, true, 1}, {many, many, 100, false, 1},
-		{few, few, 20, false, 1}, {few, job.Backlog{Jobs: 20, AccountJobs: 20, AccountOpen: 19}, 20, true, 1},
-	} {
-		store := &roughStore{rough: c.rough, exact: c.exact}
-		service := job.NewService(job.Config{Store: store, Now: time.Now, Workers: map[job.Lane]int{job.VideoLane: 1}})
-		err := service.CheckCapacity(t.Context(), job.VideoLane, "acme", c.limit, 0)
-		if (err == nil) != c.admit || store.recounted != c.recounted {
-			t.Errorf("%+v: got %v after %d counts", c, err, store.recounted)
-		}
-	}
-}
-
 // The jobs of a burst do not all find the same free capacity.
 func TestAdmissionIsExactUnderConcurrency(t *testing.T) {
 	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "cutroom.db"), sqlite.Options{Now: time.Now})

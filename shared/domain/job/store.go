@@ -23,8 +23,7 @@ type Store interface {
 	// Errors: fault.Limited when the account has limit or more jobs pending or
 	// processing (limit 0 means no limit); fault.Exhausted when a counter has too little
 	// left for its claim. Both are exact under concurrency. Keys of an account may have
-	// different limits; what calls with another limit add after Backlog was read with this
-	// one, which is to be read before, need not be counted.
+	// different limits; jobs that concurrent calls with another limit add need not be counted.
 	Accept(ctx context.Context, j Job, limit int, claims ...budget.Claim) error
 
 	// Get returns the job. The caller checks which account it belongs to.
