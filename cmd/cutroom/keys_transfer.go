@@ -101,28 +101,27 @@ func (c *keysImport) Run(ctx context.Context, out *command.Session) error {
 	return c.withStore(ctx, func(store credential.Store) error {
 		added := 0
 		for _, key := range keys {
-			err := store.CreateKey(ctx, audit.Operator(time.Now().UTC()), key)
-			if fault.Is(err, fault.Conflict) {
-				if err = c.same(ctx, store, key); err == nil {
-					continue
+			there, err := store.FindKey(ctx, key.Hash)
+			switch {
+			case fault.Is(err, fault.NotFound):
+				if err = store.CreateKey(ctx, audit.Operator(time.Now().UTC()), key); err == nil {
+					added++
 				}
+			case err == nil:
+				err = same(there, key)
 			}
 			if err != nil {
 				return fmt.Errorf("%s: %w; %d keys were added before it", key.ID, err, added)
 			}
-			added++
 		}
 		fmt.Fprintf(out.Err, "Added %d keys. %d were there already.\n", added, len(keys)-added)
 		return nil
 	})
 }
 
-// same returns an error unless the store has the key with the same account, tier and limits.
-func (c *keysImport) same(ctx context.Context, store credential.Store, key credential.Key) error {
-	there, err := store.FindKey(ctx, key.Hash)
-	if err != nil {
-		return err
-	}
+// same returns an error unless an existing key works and has the account, tier and limits of
+// the imported one.
+func same(there, key credential.Key) error {
 	if there.Account != key.Account || there.Tier != key.Tier || there.Admin != key.Admin ||
 		!there.ExpiresAt.Equal(key.ExpiresAt) || !reflect.DeepEqual(there.Limits, key.Limits) {
 		return errors.New("the key exists with another account, tier, expiry or limits")

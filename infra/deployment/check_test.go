@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"cutroom/cmd/cutroom/deploycheck"
+	"cutroom/shared/testkit/patience"
 )
 
 // testCheck runs the deployer's own check of a deploy, as far as a local AWS goes, and
@@ -70,7 +71,7 @@ func (d *deployed) check(t *testing.T, exitCode int, flags ...string) map[string
 		"check", "--stage", stage, "--local", "--json", "--upload-size=6000000",
 		"--media-url", d.url(t, "MediaUrl"), "--inference-url", d.url(t, "InferenceUrl"),
 	}, flags...)
-	ended, err := d.program.Run(bounded(t), d.environment(), arguments...)
+	ended, err := d.program.Run(patience.TestContext(t), d.environment(), arguments...)
 	if err != nil || ended.ExitCode != exitCode {
 		t.Fatalf("the check: %v, exit code %d, want %d\n%s%s", err, ended.ExitCode, exitCode, ended.Stdout, ended.Stderr)
 	}
