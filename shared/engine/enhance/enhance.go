@@ -68,9 +68,13 @@ func NewEnhancer(base, model, key string) (*Enhancer, error) {
 		return nil, fmt.Errorf("%q is no http or https URL", base)
 	}
 	return &Enhancer{
-		client: &http.Client{Timeout: enhanceTime},
-		url:    strings.TrimSuffix(strings.TrimSuffix(base, "/"), "/v1") + "/v1/chat/completions",
-		model:  model, key: key,
+		client: &http.Client{
+			Timeout: enhanceTime,
+			// A redirect would send the key to another server.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+		url:   strings.TrimSuffix(strings.TrimSuffix(base, "/"), "/v1") + "/v1/chat/completions",
+		model: model, key: key,
 	}, nil
 }
 

@@ -57,9 +57,21 @@ type Engine struct {
 
 var _ engine.Engine = (*Engine)(nil)
 
+// newClient returns a client that distrusts the server: it follows no redirect, which would send
+// the key to another server, reads at most 64 KiB of a header, and does not decompress.
+func newClient() *http.Client {
+	return &http.Client{
+		Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, TLSHandshakeTimeout: 10 * time.Second, MaxIdleConnsPerHost: 4,
+			IdleConnTimeout: 30 * time.Second, MaxResponseHeaderBytes: 64 << 10, DisableCompression: true,
+		},
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+}
+
 // New returns an engine. It does not check whether the servers are running.
 func New(c Config) (*Engine, error) {
-	e := &Engine{client: &http.Client{}, key: c.Key, pollEvery: c.PollEvery}
+	e := &Engine{client: newClient(), key: c.Key, pollEvery: c.PollEvery}
 	e.finisher = transfer.Finisher{Runner: c.Runner, Done: generated}
 	if e.pollEvery == 0 {
 		e.pollEvery = defaultPollEvery
