@@ -29,6 +29,11 @@ const (
 	// searchWalk is the most jobs whose requests one List reads for a search, which
 	// no index helps.
 	searchWalk = 500
+
+	// pageBytes and searchBytes are how many bytes of requests one List reads. A request may
+	// have 20 kB, and another account's reads wait for the database meanwhile.
+	pageBytes   = 1 << 20
+	searchBytes = 4 << 20
 )
 
 // List returns at most limit of an account's jobs that match the filter, as they
@@ -47,16 +52,20 @@ func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, afte
 		return nil, "", storeError("list jobs", err)
 	}
 	defer tx.Rollback()
-	entries, rows := max(walk, limit), limit
+	entries, rows, most := max(walk, limit), limit, pageBytes
 	if filter.Search != "" {
+		most = searchBytes
 		// The search is made here: the database folds the case of ASCII only.
 		entries = max(searchWalk, limit)
 		rows = entries
 	}
-	jobs, err = jobsOf(ctx, tx, filter, now, limit,
+	jobs, next, err = jobsOf(ctx, tx, filter, now, limit, most,
 		millis(now), account, after, rows, entries, filter.Model, filter.Status)
 	if err != nil {
 		return nil, "", storeError("list jobs", err)
+	}
+	if next != "" {
+		return jobs, next, nil
 	}
 	if n := len(jobs); n > 0 && n == limit {
 		return jobs, jobs[n-1].ID, nil
@@ -69,23 +78,27 @@ func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, afte
 }
 
 // jobsOf returns the first jobs of jobPage that match the filter, at most limit, as
-// they are at now.
+// they are at now. If their requests have more than most bytes it stops early: next is the
+// id of the last job that it read.
 func jobsOf(
-	ctx context.Context, tx *sql.Tx, filter job.Filter, now time.Time, limit int, parameters ...any,
-) (jobs []job.Job, err error) {
+	ctx context.Context, tx *sql.Tx, filter job.Filter, now time.Time, limit, most int, parameters ...any,
+) (jobs []job.Job, next string, err error) {
 	rows, err := tx.QueryContext(ctx, jobPage, parameters...)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	defer rows.Close()
 	for len(jobs) < limit && rows.Next() {
-		j, err := scanJob(rows)
+		j, bytes, err := scanSizedJob(rows)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		if j = j.At(now); filter.Matches(j) {
 			jobs = append(jobs, j)
 		}
+		if most -= bytes; most < 0 {
+			return jobs, j.ID, nil
+		}
 	}
-	return jobs, rows.Err()
+	return jobs, "", rows.Err()
 }

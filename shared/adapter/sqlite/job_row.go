@@ -35,6 +35,12 @@ func find(ctx context.Context, q querier, id string) (job.Job, error) {
 
 // scanJob reads a row of recordColumns and the request.
 func scanJob(r row) (job.Job, error) {
+	j, _, err := scanSizedJob(r)
+	return j, err
+}
+
+// scanSizedJob is scanJob, and returns the size of the job's request as well, in bytes.
+func scanSizedJob(r row) (job.Job, int, error) {
 	var (
 		j                      job.Job
 		createdAt, deadline    int64
@@ -47,26 +53,26 @@ func scanJob(r row) (job.Job, error) {
 		&createdAt, &deadline, &startedAt, &completedAt, &result, &failure, &j.Webhook, &j.Trace,
 		&estimate, &holds, &request)
 	if err != nil {
-		return job.Job{}, err
+		return job.Job{}, 0, err
 	}
 	j.CreatedAt, j.Deadline = time.UnixMilli(createdAt).UTC(), time.UnixMilli(deadline).UTC()
 	j.StartedAt, j.CompletedAt = timeOf(startedAt), timeOf(completedAt)
 	j.Estimate = time.Duration(estimate) * time.Millisecond
 	if err := json.Unmarshal(request, &j.Request); err != nil {
-		return job.Job{}, fmt.Errorf("request of job %s: %w", j.ID, err)
+		return job.Job{}, 0, fmt.Errorf("request of job %s: %w", j.ID, err)
 	}
 	if held, err := decodeOptional[[]budget.Hold](holds); err != nil {
-		return job.Job{}, fmt.Errorf("holds of job %s: %w", j.ID, err)
+		return job.Job{}, 0, fmt.Errorf("holds of job %s: %w", j.ID, err)
 	} else if held != nil {
 		j.Holds = *held
 	}
 	if j.Result, err = decodeOptional[job.Result](result); err != nil {
-		return job.Job{}, fmt.Errorf("result of job %s: %w", j.ID, err)
+		return job.Job{}, 0, fmt.Errorf("result of job %s: %w", j.ID, err)
 	}
 	if j.Failure, err = decodeOptional[job.Failure](failure); err != nil {
-		return job.Job{}, fmt.Errorf("failure of job %s: %w", j.ID, err)
+		return job.Job{}, 0, fmt.Errorf("failure of job %s: %w", j.ID, err)
 	}
-	return j, nil
+	return j, len(request), nil
 }
 
 // encode returns a value as JSON text.

@@ -140,13 +140,14 @@ type service struct {
 	// streams counts the open event streams.
 	streams ratelimit.Open
 	// posing are the turns of requests that make a thumbnail, verifying of those that verify
-	// a file.
-	posing, verifying *ratelimit.Turns
+	// a file, and listing of those that list jobs.
+	posing, verifying, listing *ratelimit.Turns
 }
 
 func newService(c Config) *service {
 	return &service{
 		Config: c, posing: ratelimit.NewTurns(turnsAtOnce, 1), verifying: ratelimit.NewTurns(turnsAtOnce, 1),
+		listing: ratelimit.NewTurns(turnsAtOnce, 1),
 	}
 }
 
