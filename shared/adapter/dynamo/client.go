@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// callTime limits a call with its retries, see calls.md of awstest. Every write here may be repeated.
+// callTime limits a call with its retries, see calls.tsv of awstest. Every write here may be repeated.
 const callTime = awsclient.CallTime
 
 // NewClient returns a client for the stores of this package. Each of its calls ends after callTime.

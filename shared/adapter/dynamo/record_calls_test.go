@@ -28,7 +28,7 @@ type calls []struct {
 	call      func() error
 }
 
-// asDocumented makes the calls and compares them with calls.md of awstest, which has exactly
+// asDocumented makes the calls and compares them with calls.tsv of awstest, which has exactly
 // these operations of the type.
 func asDocumented(t *testing.T, proxy *awstest.Proxy, of string, calls calls) {
 	t.Helper()

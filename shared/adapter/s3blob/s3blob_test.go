@@ -295,7 +295,7 @@ func TestArrivalKnowsTheMD5OfAnyBlob(t *testing.T) {
 	}
 }
 
-// The calls match calls.md of awstest.
+// The calls match calls.tsv of awstest.
 func TestCalls(t *testing.T) {
 	store, requests, _ := counted(t, local.Cloud(t))
 	documented := awstest.Documented(t, "Store")

@@ -16,7 +16,7 @@ import (
 	"cutroom/shared/testkit/conformance"
 )
 
-// Each operation makes the calls that calls.md of awstest lists, counted on the wire.
+// Each operation makes the calls that calls.tsv of awstest lists, counted on the wire.
 func TestCallsAreAsDocumented(t *testing.T) {
 	t.Parallel()
 	cloud := local.Cloud(t)

@@ -1,5 +1,5 @@
 // Package awsclient holds the retry policy and the timeouts that every AWS client with
-// short calls shares. calls.md in the testdata of awstest lists the calls.
+// short calls shares. calls.tsv in the testdata of awstest lists the calls.
 package awsclient
 
 import (

@@ -9,22 +9,19 @@ import (
 	"strings"
 )
 
-// Documented returns the calls that testdata/calls.md lists for the operations of a type,
+// Documented returns the calls that testdata/calls.tsv lists for the operations of a type,
 // such as "Files", by operation.
 func Documented(t T, of string) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(moduleRoot(t), "shared", "testkit", "awstest", "testdata", "calls.md"))
+	text, err := os.ReadFile(filepath.Join(moduleRoot(t), "shared", "testkit", "awstest", "testdata", "calls.tsv"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	documented := map[string]string{}
 	for line := range strings.Lines(string(text)) {
-		cells := strings.Split(line, "|")
-		if len(cells) < 3 {
-			continue
-		}
-		if operation, ok := strings.CutPrefix(strings.TrimSpace(cells[1]), "`"+of+"."); ok {
-			documented[strings.TrimSuffix(operation, "`")] = strings.TrimSpace(cells[2])
+		cells := strings.Split(strings.TrimSpace(line), "\t")
+		if operation, ok := strings.CutPrefix(cells[0], of+"."); ok && len(cells) > 1 {
+			documented[operation] = cells[1]
 		}
 	}
 	return documented
