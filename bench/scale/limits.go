@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"cutroom/bench/scale/cloud"
 	"cutroom/bench/scale/sim"
+	"cutroom/shared/testkit/fakeaws"
 )
 
 // limit is a quota of AWS, or a bound of the service, and what a simulation has used of it
@@ -33,7 +33,7 @@ var limits = []limit{
 		}
 		return r.Hottest[0].Share()
 	}},
-	{"DynamoDB: transactions on one item (at 10 ms each)", float64(time.Second / cloud.TransactionTime), "", func(r *sim.Result) float64 {
+	{"DynamoDB: transactions on one item (at 10 ms each)", float64(time.Second / fakeaws.TransactionTime), "", func(r *sim.Result) float64 {
 		most := 0
 		for _, h := range r.Hottest {
 			most = max(most, h.Transactions)
@@ -41,10 +41,10 @@ var limits = []limit{
 		return float64(most)
 	}},
 	{"DynamoDB: write units of one table a second", 40_000, "Service Quotas", func(r *sim.Result) float64 {
-		return tables(r, func(t cloud.Total) float64 { return t.MostWrites })
+		return tables(r, func(t fakeaws.Total) float64 { return t.MostWrites })
 	}},
 	{"DynamoDB: read units of one table a second", 40_000, "Service Quotas", func(r *sim.Result) float64 {
-		return tables(r, func(t cloud.Total) float64 { return t.MostReads })
+		return tables(r, func(t fakeaws.Total) float64 { return t.MostReads })
 	}},
 	{"Lambda: concurrent executions", 1000, "Service Quotas", func(r *sim.Result) float64 {
 		return float64(r.Peaks.Lambdas)
@@ -81,7 +81,7 @@ var limits = []limit{
 	}},
 }
 
-func tables(r *sim.Result, of func(cloud.Total) float64) (most float64) {
+func tables(r *sim.Result, of func(fakeaws.Total) float64) (most float64) {
 	for _, t := range r.Tables {
 		most = max(most, of(t))
 	}

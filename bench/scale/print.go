@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"cutroom/bench/scale/cloud"
 	"cutroom/bench/scale/sim"
+	"cutroom/shared/testkit/fakeaws"
 )
 
 // write prints what a simulation has found.
@@ -114,10 +114,10 @@ func writeWorkers(out io.Writer, r *sim.Result) {
 		}
 		fmt.Fprintln(out)
 	}
-	fmt.Fprintf(out, "\n%-8s %9s %9s %9s %9s\n", "time", "workers", "desired", "waiting", "in flight")
+	fmt.Fprintf(out, "\n%-8s %9s %9s %9s\n", "time", "workers", "desired", "waiting")
 	worst := sim.Minute{}
 	line := func(m sim.Minute) {
-		fmt.Fprintf(out, "%s %9d %9d %9d %9d\n", clock(m.At), m.Workers, m.Desired, m.Waiting, m.InFlight)
+		fmt.Fprintf(out, "%s %9d %9d %9d\n", clock(m.At), m.Workers, m.Desired, m.Waiting)
 	}
 	for _, m := range r.Minutes {
 		if m.Waiting > worst.Waiting {
@@ -159,8 +159,8 @@ func writePartitions(out io.Writer, r *sim.Result) {
 	throttled, conflicts := 0, 0
 	for _, name := range slices.Sorted(maps.Keys(r.Tables)) {
 		// Those of a table are in order.
-		i := slices.IndexFunc(r.Hottest, func(h cloud.Heat) bool { return h.Table == name })
-		h := cloud.Heat{}
+		i := slices.IndexFunc(r.Hottest, func(h fakeaws.Heat) bool { return h.Table == name })
+		h := fakeaws.Heat{}
 		if i >= 0 {
 			h = r.Hottest[i]
 		}

@@ -141,8 +141,8 @@ type ends struct{ all, completed int }
 // minute is the state at a minute of the day.
 type Minute struct {
 	At time.Duration
-	// Workers run, Desired are wanted; Waiting and InFlight are messages of both queues.
-	Workers, Desired, Waiting, InFlight int
+	// Workers run, Desired are wanted; Waiting are messages of both queues.
+	Workers, Desired, Waiting int
 }
 
 // watch notes the state every minute, and what workers cost.
@@ -157,7 +157,6 @@ func (w *World) watch() {
 		for _, url := range queueURLs {
 			q := w.cloud.SQS.Queue(url)
 			m.Waiting += q.Waiting()
-			m.InFlight += q.InFlight()
 		}
 		w.minutes = append(w.minutes, m)
 		next := time.Minute

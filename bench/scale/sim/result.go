@@ -4,8 +4,8 @@ import (
 	"maps"
 	"time"
 
-	"cutroom/bench/scale/cloud"
 	"cutroom/shared/domain/job"
+	"cutroom/shared/testkit/fakeaws"
 )
 
 // Result is what a simulation has counted.
@@ -40,9 +40,8 @@ type Result struct {
 	Minutes []Minute
 	Faults  []Fault
 	// Hottest are the kinds of partitions, the busiest first; Tables what tables used.
-	Hottest []cloud.Heat
-	Tables  map[string]cloud.Total
-	Calls   map[string]int
+	Hottest []fakeaws.Heat
+	Tables  map[string]fakeaws.Total
 	Peaks   Peaks
 }
 
@@ -72,7 +71,7 @@ func (w *World) measure(length time.Duration) *Result {
 		Config: w.Config, Length: length, Completions: w.count.completions, Connects: w.count.connects,
 		SessionsRefused: maps.Clone(w.count.sessionsRefused), Uploads: w.count.uploads, Listed: w.count.listed,
 		FilesRefused: maps.Clone(w.count.files), ListsRefused: maps.Clone(w.count.lists),
-		Hottest: w.cloud.DynamoDB.Hottest(), Tables: w.cloud.DynamoDB.Totals(), Calls: w.cloud.Calls(),
+		Hottest: w.cloud.DynamoDB.Hottest(), Tables: w.cloud.DynamoDB.Totals(),
 	}
 	for _, lane := range []job.Lane{job.VideoLane, job.ImageLane} {
 		r.Peaks.InFlight = max(r.Peaks.InFlight, w.cloud.SQS.Queue(queueURLs[lane]).MostInFlight)

@@ -12,11 +12,11 @@ import (
 	"slices"
 	"time"
 
-	"cutroom/bench/scale/cloud"
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/domain/fleet"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/usage"
+	"cutroom/shared/testkit/fakeaws"
 )
 
 // Config is what a simulation is made of.
@@ -36,7 +36,7 @@ type World struct {
 	Config
 	clock      *Clock
 	random     *rand.Rand
-	cloud      *cloud.Cloud
+	cloud      *fakeaws.Cloud
 	accounts   []*Account
 	chooser    *chooser
 	service    *service
@@ -126,7 +126,7 @@ func newWorld(c Config) (*World, error) {
 		free: map[string][]*instance{},
 	}
 	w.chooser = newChooser(w.accounts)
-	w.cloud = cloud.New(w.clock, w.random, dynamo.Tables())
+	w.cloud = fakeaws.New(w.clock, w.random, dynamo.Tables())
 	w.containers = &containers{world: w}
 	w.reset()
 	w.rules = fleet.Rules{Max: w.workersFor(1.3), Backlog: 2, Idle: 10 * time.Minute}

@@ -18,10 +18,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go/middleware"
 
-	"cutroom/bench/scale/cloud"
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/file"
+	"cutroom/shared/testkit/fakeaws"
 )
 
 // storageChaos runs uploads and deletes in one account at once. Each request waits until it is drawn; then it arrives, is lost, loses
@@ -30,7 +30,7 @@ import (
 type storageChaos struct {
 	*testing.T
 	random *rand.Rand
-	cloud  *cloud.Cloud
+	cloud  *fakeaws.Cloud
 	passed atomic.Int64
 	// again is how many requests will arrive again, which they do within a minute.
 	again atomic.Int32
@@ -356,7 +356,7 @@ func TestStorageChaos(t *testing.T) {
 	for seed := range uint64(seeds) {
 		synctest.Test(t, func(t *testing.T) {
 			c := &storageChaos{T: t, random: rand.New(rand.NewPCG(seed, 11)), counts: counts}
-			c.cloud = cloud.New(c, c.random, dynamo.Tables())
+			c.cloud = fakeaws.New(c, c.random, dynamo.Tables())
 			config := c.cloud.Config()
 			config.APIOptions = append(config.APIOptions, func(stack *middleware.Stack) error {
 				return stack.Initialize.Insert(c, "Simulation", middleware.Before)

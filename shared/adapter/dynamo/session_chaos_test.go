@@ -20,11 +20,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go/middleware"
 
-	"cutroom/bench/scale/cloud"
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/session"
 	"cutroom/shared/testkit/conformance"
+	"cutroom/shared/testkit/fakeaws"
 )
 
 // chaos runs calls of many processes on an account's sessions at once. Each request waits until
@@ -34,7 +34,7 @@ type chaos struct {
 	*testing.T
 	random *rand.Rand
 	plan   chaosPlan
-	cloud  *cloud.Cloud
+	cloud  *fakeaws.Cloud
 	now    time.Time
 	client *dynamodb.Client
 	table  string
@@ -223,7 +223,7 @@ func newChaos(t *testing.T, seed uint64, plan chaosPlan) *chaos {
 		T: t, random: rand.New(rand.NewPCG(seed, 7)), plan: plan, now: time.Unix(1_800_000_000, 0), table: "sessions",
 		slots: map[string]*chaosSlot{}, counts: map[string]int{}, seen: map[string]int{},
 	}
-	c.cloud = cloud.New(c, c.random, dynamo.Tables())
+	c.cloud = fakeaws.New(c, c.random, dynamo.Tables())
 	config := c.cloud.Config()
 	config.APIOptions = append(config.APIOptions, func(stack *middleware.Stack) error {
 		return stack.Initialize.Insert(pausing{c}, "Simulation", middleware.Before)

@@ -1,15 +1,14 @@
-// Package cloud is AWS in memory, as far as the service asks for it, over simulated time.
+// Package fakeaws is a stand-in for DynamoDB, SQS and Step Functions in memory, over simulated time. It
+// counts capacity units and limits them as AWS does.
 //
-// The service's own adapters call it through the clients of the AWS SDK: Config returns a
-// configuration whose calls never leave the process. So what a simulation counts are the
-// requests that the adapters make, with the keys, conditions and sizes that they have in
-// AWS, and a change of a layout is seen without a change here.
+// The service's own adapters call it through the clients of the AWS SDK: Config returns a configuration
+// whose calls never leave the process. The stand-in therefore sees the requests that AWS would see, with
+// their keys, conditions and sizes.
 //
-// Calls are answered at once: simulated time passes between calls, never within one. What a
-// call would take longer for, another attempt after a refusal or a wait for items that a
-// transaction holds, is counted in the seconds in which it would have been (see attempts). A
-// Cloud is not safe for concurrent use, except that DynamoDB takes concurrent calls.
-package cloud
+// A call returns at once: simulated time passes only between calls. A repeated attempt after a refusal is
+// counted in the second in which the client would make it. A Cloud is not safe for concurrent use, but its
+// DynamoDB is.
+package fakeaws
 
 import (
 	"context"
@@ -117,25 +116,12 @@ func (c *Cloud) call(input any) (any, error) {
 	if answer, err, known := c.StepFn.call(input); known {
 		return answer, err
 	}
-	return nil, fmt.Errorf("cloud: nothing answers %T", input)
+	return nil, fmt.Errorf("fakeaws: no answer for %T", input)
 }
 
-// Calls returns how often each operation was called, by service and operation.
-func (c *Cloud) Calls() map[string]int {
-	all := map[string]int{}
-	for service, calls := range map[string]map[string]int{
-		"DynamoDB": c.DynamoDB.calls, "SQS": c.SQS.calls, "StepFunctions": c.StepFn.calls,
-	} {
-		for operation, n := range calls {
-			all[service+"."+operation] = n
-		}
-	}
-	return all
-}
-
-// Reset forgets what was counted, and keeps what there is.
+// Reset forgets the counts and the peaks, and keeps the tables, messages and executions.
 func (c *Cloud) Reset() {
-	c.DynamoDB.reset()
+	c.DynamoDB.meter.reset()
 	c.SQS.reset()
-	c.StepFn.reset()
+	c.StepFn.MostOpen = len(c.StepFn.open)
 }

@@ -1,4 +1,4 @@
-package cloud
+package fakeaws
 
 import (
 	"encoding/binary"

@@ -1,4 +1,4 @@
-package cloud
+package fakeaws
 
 import (
 	"fmt"
@@ -76,7 +76,7 @@ func (p *parser) expect(word string) {
 // fail panics: an expression that cannot be read is a gap of the simulation, which must not
 // go on without it.
 func (p *parser) fail(what string) {
-	panic(fmt.Sprintf("cloud: the expression %q %s at %q", p.text, what, strings.Join(p.words, " ")))
+	panic(fmt.Sprintf("fakeaws: the expression %q %s at %q", p.text, what, strings.Join(p.words, " ")))
 }
 
 func parseCondition(text string) condition {

@@ -1,4 +1,4 @@
-package cloud
+package fakeaws
 
 import (
 	"fmt"
@@ -20,7 +20,6 @@ type SQS struct {
 	clock  Clock
 	random *rand.Rand
 	queues map[string]*Queue
-	calls  map[string]int
 	// Twice is the part of messages that is delivered twice, and Late the part that
 	// arrives up to Lateness after it was sent.
 	Twice, Late float64
@@ -29,14 +28,12 @@ type SQS struct {
 
 // Queue is one queue.
 type Queue struct {
-	// MostInFlight and MostWaiting are the highest counts so far.
-	MostInFlight, MostWaiting int
+	// MostInFlight is the highest number of messages in flight since the last reset.
+	MostInFlight int
 	// Ready is called when a message can be received; it may be nil.
 	Ready func()
 	// Empty is called when a receive finds no message; it may be nil.
 	Empty func()
-	// Dead are the bodies of messages that were received too often.
-	Dead []string
 
 	groups   map[string]*group
 	order    []*group // those that have messages to receive
@@ -68,7 +65,7 @@ type message struct {
 const mostReceives = 10
 
 func newSQS(clock Clock, random *rand.Rand) *SQS {
-	return &SQS{clock: clock, random: random, queues: map[string]*Queue{}, calls: map[string]int{}}
+	return &SQS{clock: clock, random: random, queues: map[string]*Queue{}}
 }
 
 // Queue returns the queue with the URL, and makes it if there is none.
@@ -82,21 +79,16 @@ func (s *SQS) Queue(url string) *Queue {
 }
 
 func (s *SQS) reset() {
-	clear(s.calls)
 	for _, q := range s.queues {
-		q.MostInFlight, q.MostWaiting = len(q.inFlight), q.waiting
+		q.MostInFlight = len(q.inFlight)
 	}
 }
 
 // Waiting returns how many messages can be received now.
 func (q *Queue) Waiting() int { return q.waiting }
 
-// InFlight returns how many messages are with receivers.
-func (q *Queue) InFlight() int { return len(q.inFlight) }
-
 // Send sends a message.
 func (s *SQS) Send(url, groupName, body string) {
-	s.calls["SendMessage"]++
 	q := s.Queue(url)
 	g := q.groups[groupName]
 	if g == nil {
@@ -120,7 +112,6 @@ func (q *Queue) offer(m *message) {
 		q.order = append(q.order, m.group)
 	}
 	q.waiting++
-	q.MostWaiting = max(q.MostWaiting, q.waiting)
 	if q.Ready != nil {
 		q.Ready()
 	}
@@ -148,18 +139,14 @@ func (q *Queue) pick() *group {
 func (s *SQS) call(input any) (answer any, err error, known bool) {
 	switch in := input.(type) {
 	case *sqs.ReceiveMessageInput:
-		s.calls["ReceiveMessage"]++
 		answer = s.receive(s.Queue(*in.QueueUrl), time.Duration(in.VisibilityTimeout)*time.Second)
 	case *sqs.ChangeMessageVisibilityInput:
-		s.calls["ChangeMessageVisibility"]++
 		answer = &sqs.ChangeMessageVisibilityOutput{}
 		err = s.change(s.Queue(*in.QueueUrl), *in.ReceiptHandle, time.Duration(in.VisibilityTimeout)*time.Second)
 	case *sqs.DeleteMessageInput:
-		s.calls["DeleteMessage"]++
 		s.Queue(*in.QueueUrl).end(*in.ReceiptHandle)
 		answer = &sqs.DeleteMessageOutput{}
 	case *sqs.GetQueueAttributesInput:
-		s.calls["GetQueueAttributes"]++
 		answer = attributes(s.Queue(*in.QueueUrl))
 	default:
 		return nil, nil, false
@@ -190,7 +177,6 @@ func (s *SQS) receive(q *Queue, lease time.Duration) *sqs.ReceiveMessageOutput {
 		q.received++
 		m.receives++
 		if m.receives > mostReceives {
-			q.Dead = append(q.Dead, m.body)
 			continue
 		}
 		g.served = q.received

@@ -1,4 +1,4 @@
-package cloud
+package fakeaws
 
 import (
 	"encoding/json"
@@ -23,14 +23,10 @@ type StepFunctions struct {
 	cloud *Cloud
 	open  map[string]*execution
 	names map[string]bool
-	calls map[string]int
 	// Started is called for each execution that begins; it may be nil.
 	Started func()
-	// MostOpen is the highest number of executions that were open at once, and Failed
-	// counts those whose last write was refused.
-	MostOpen, Failed int
-	// Transitions counts state transitions.
-	Transitions int
+	// MostOpen is the highest number of open executions since the last reset.
+	MostOpen int
 }
 
 // execution is an execution that has not ended.
@@ -49,30 +45,18 @@ type openEntry struct {
 const wholeJob = "job"
 
 func newStepFunctions(c *Cloud) *StepFunctions {
-	return &StepFunctions{cloud: c, open: map[string]*execution{}, names: map[string]bool{}, calls: map[string]int{}}
-}
-
-// Open returns how many executions are open.
-func (s *StepFunctions) Open() int { return len(s.open) }
-
-func (s *StepFunctions) reset() {
-	clear(s.calls)
-	s.MostOpen, s.Failed, s.Transitions = len(s.open), 0, 0
+	return &StepFunctions{cloud: c, open: map[string]*execution{}, names: map[string]bool{}}
 }
 
 func (s *StepFunctions) call(input any) (answer any, err error, known bool) {
 	switch in := input.(type) {
 	case *sfn.StartExecutionInput:
-		s.calls["StartExecution"]++
 		answer, err = s.start(in)
 	case *sfn.SendTaskSuccessInput:
-		s.calls["SendTaskSuccess"]++
 		answer, err = &sfn.SendTaskSuccessOutput{}, s.succeed(*in.TaskToken)
 	case *sfn.SendTaskFailureInput:
-		s.calls["SendTaskFailure"]++
 		answer, err = &sfn.SendTaskFailureOutput{}, s.report(*in.TaskToken, *in.Error, *in.Cause)
 	case *sfn.StopExecutionInput:
-		s.calls["StopExecution"]++
 		arn := *in.ExecutionArn
 		answer = &sfn.StopExecutionOutput{}
 		_, err = s.end("token-" + arn[strings.LastIndexByte(arn, ':')+1:])
@@ -105,7 +89,6 @@ func (s *StepFunctions) start(in *sfn.StartExecutionInput) (*sfn.StartExecutionO
 	s.names[*in.Name] = true
 	s.open[token] = &execution{about.Job, about.Open}
 	s.MostOpen = max(s.MostOpen, len(s.open))
-	s.Transitions += 2 // the start, and the state that waits
 	s.cloud.SQS.Send(about.Queue, about.Account, string(body))
 	s.cloud.clock.After(time.Duration(about.Timeout)*time.Second, func() { s.timeOut(token) })
 	if s.Started != nil {
@@ -122,7 +105,6 @@ func (s *StepFunctions) end(token string) (*execution, error) {
 	}
 	delete(s.open, token)
 	delete(s.names, e.job) // a day later, in truth: nobody starts a job again
-	s.Transitions++
 	return e, nil
 }
 
@@ -154,7 +136,7 @@ func (s *StepFunctions) timeOut(token string) {
 	}
 	failure, err := json.Marshal(job.TimeoutFailure())
 	if err != nil {
-		panic(fmt.Sprintf("cloud: a timeout's failure: %v", err))
+		panic(fmt.Sprintf("fakeaws: a timeout's failure: %v", err))
 	}
 	s.fail(e, dynamo.FailJob(), item{":failure": &dynamotypes.AttributeValueMemberS{Value: string(failure)}})
 }
@@ -192,16 +174,13 @@ func keyOf(id, part string) item {
 
 // write makes a write of a state, and then calls next.
 func (s *StepFunctions) write(in *dynamodb.UpdateItemInput, tried int, next func()) {
-	s.Transitions++
 	_, err, _ := s.cloud.DynamoDB.call(in)
 	_, busy := err.(*dynamotypes.ProvisionedThroughputExceededException)
 	_, met := err.(*dynamotypes.TransactionConflictException)
 	switch {
 	case (busy || met) && tried+1 < writeTries:
 		s.cloud.clock.After(time.Second<<tried, func() { s.write(in, tried+1, next) })
-	case err != nil:
-		s.Failed++
-	default:
+	case err == nil:
 		next()
 	}
 }

@@ -1,4 +1,4 @@
-package cloud
+package fakeaws
 
 import (
 	"cmp"
@@ -109,11 +109,8 @@ func (m *meter) close() {
 func (m *meter) closeOne(at int64) {
 	for p, l := range m.seconds[at].loads {
 		kind := partition{p.table, kindOf(p.key)}
-		h := m.heat[kind]
-		if h == nil {
-			h = &Heat{Table: p.table, Kind: kind.key}
-			m.heat[kind] = h
-		}
+		h := entry(m.heat, kind)
+		h.Table, h.Kind = p.table, kind.key
 		busier := max(l.reads/PartitionReads, l.writes/PartitionWrites)
 		if s := h.Share(); busier > s || busier == s && (h.Key == "" || p.key < h.Key) {
 			h.Key = p.key
@@ -128,14 +125,7 @@ func (m *meter) closeOne(at int64) {
 	delete(m.seconds, at)
 }
 
-func (m *meter) of(table string) *Total {
-	t := m.total[table]
-	if t == nil {
-		t = &Total{}
-		m.total[table] = t
-	}
-	return t
-}
+func (m *meter) of(table string) *Total { return entry(m.total, table) }
 
 // fits reports whether a partition can take more this second. A call that is larger than
 // what is left is taken if the partition is not used up, as DynamoDB does.
@@ -145,14 +135,14 @@ func (m *meter) fits(p partition) bool {
 }
 
 func (m *meter) read(p partition, units float64) {
-	m.load(p).reads += units
-	m.table(p.table).reads += units
+	entry(m.now.loads, p).reads += units
+	entry(m.now.tables, p.table).reads += units
 	m.of(p.table).Reads += units
 }
 
 func (m *meter) write(p partition, units float64) {
-	m.load(p).writes += units
-	m.table(p.table).writes += units
+	entry(m.now.loads, p).writes += units
+	entry(m.now.tables, p.table).writes += units
 	m.of(p.table).Writes += units
 }
 
@@ -160,26 +150,18 @@ func (m *meter) write(p partition, units float64) {
 func (m *meter) transaction(p partition, sort string) {
 	id := partition{p.table + "\x00" + p.key, sort}
 	m.now.items[id]++
-	l := m.load(p)
+	l := entry(m.now.loads, p)
 	l.transactions = max(l.transactions, m.now.items[id])
 }
 
-func (m *meter) load(p partition) *load {
-	l := m.now.loads[p]
-	if l == nil {
-		l = &load{}
-		m.now.loads[p] = l
+// entry returns the value of a key, which it adds if it is missing.
+func entry[K comparable, V any](of map[K]*V, key K) *V {
+	v := of[key]
+	if v == nil {
+		v = new(V)
+		of[key] = v
 	}
-	return l
-}
-
-func (m *meter) table(name string) *load {
-	l := m.now.tables[name]
-	if l == nil {
-		l = &load{}
-		m.now.tables[name] = l
-	}
-	return l
+	return v
 }
 
 // hottest returns the kinds of partitions, the busiest first.

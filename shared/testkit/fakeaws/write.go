@@ -1,4 +1,4 @@
-package cloud
+package fakeaws
 
 import (
 	"maps"
@@ -113,22 +113,28 @@ func (d *DynamoDB) indexesFit(w write) bool {
 	return true
 }
 
+// when sets the condition of a write.
+func (w *write) when(condition *string, names map[string]string, values item,
+	old types.ReturnValuesOnConditionCheckFailure,
+) {
+	w.condition, w.names, w.values = condition, names, values
+	w.wantOld = old == types.ReturnValuesOnConditionCheckFailureAllOld
+}
+
 func (d *DynamoDB) putItem(in *dynamodb.PutItemInput) (*dynamodb.PutItemOutput, error) {
-	d.counted("PutItem")
 	w := d.writeTo(in.TableName, in.Item)
-	w.item, w.condition = in.Item, in.ConditionExpression
-	w.names, w.values = in.ExpressionAttributeNames, in.ExpressionAttributeValues
-	w.wantOld = in.ReturnValuesOnConditionCheckFailure == types.ReturnValuesOnConditionCheckFailureAllOld
+	w.item = in.Item
+	w.when(in.ConditionExpression, in.ExpressionAttributeNames, in.ExpressionAttributeValues,
+		in.ReturnValuesOnConditionCheckFailure)
 	_, err := d.alone(w)
 	return &dynamodb.PutItemOutput{}, err
 }
 
 func (d *DynamoDB) updateItem(in *dynamodb.UpdateItemInput) (*dynamodb.UpdateItemOutput, error) {
-	d.counted("UpdateItem")
 	w := d.writeTo(in.TableName, in.Key)
-	w.update, w.condition = in.UpdateExpression, in.ConditionExpression
-	w.names, w.values = in.ExpressionAttributeNames, in.ExpressionAttributeValues
-	w.wantOld = in.ReturnValuesOnConditionCheckFailure == types.ReturnValuesOnConditionCheckFailureAllOld
+	w.update = in.UpdateExpression
+	w.when(in.ConditionExpression, in.ExpressionAttributeNames, in.ExpressionAttributeValues,
+		in.ReturnValuesOnConditionCheckFailure)
 	after, err := d.alone(w)
 	if err != nil {
 		return nil, err
@@ -142,7 +148,6 @@ func (d *DynamoDB) updateItem(in *dynamodb.UpdateItemInput) (*dynamodb.UpdateIte
 
 // transact makes a transaction: all of it, or nothing.
 func (d *DynamoDB) transact(in *dynamodb.TransactWriteItemsInput) (*dynamodb.TransactWriteItemsOutput, error) {
-	d.counted("TransactWriteItems")
 	token := aws.ToString(in.ClientRequestToken)
 	if d.written(token) {
 		return &dynamodb.TransactWriteItemsOutput{}, nil
@@ -193,31 +198,31 @@ func (d *DynamoDB) transact(in *dynamodb.TransactWriteItemsInput) (*dynamodb.Tra
 
 // part returns the write of a part of a transaction.
 func (d *DynamoDB) part(part types.TransactWriteItem) (w write) {
-	var old types.ReturnValuesOnConditionCheckFailure
 	switch {
 	case part.Put != nil:
-		w = d.writeTo(part.Put.TableName, part.Put.Item)
-		w.item, w.condition = part.Put.Item, part.Put.ConditionExpression
-		w.names, w.values = part.Put.ExpressionAttributeNames, part.Put.ExpressionAttributeValues
-		old = part.Put.ReturnValuesOnConditionCheckFailure
+		p := part.Put
+		w = d.writeTo(p.TableName, p.Item)
+		w.item = p.Item
+		w.when(p.ConditionExpression, p.ExpressionAttributeNames, p.ExpressionAttributeValues,
+			p.ReturnValuesOnConditionCheckFailure)
 	case part.Update != nil:
-		w = d.writeTo(part.Update.TableName, part.Update.Key)
-		w.update, w.condition = part.Update.UpdateExpression, part.Update.ConditionExpression
-		w.names, w.values = part.Update.ExpressionAttributeNames, part.Update.ExpressionAttributeValues
-		old = part.Update.ReturnValuesOnConditionCheckFailure
+		u := part.Update
+		w = d.writeTo(u.TableName, u.Key)
+		w.update = u.UpdateExpression
+		w.when(u.ConditionExpression, u.ExpressionAttributeNames, u.ExpressionAttributeValues,
+			u.ReturnValuesOnConditionCheckFailure)
 	case part.Delete != nil:
-		w = d.writeTo(part.Delete.TableName, part.Delete.Key)
-		w.condition = part.Delete.ConditionExpression
-		w.names, w.values = part.Delete.ExpressionAttributeNames, part.Delete.ExpressionAttributeValues
-		old = part.Delete.ReturnValuesOnConditionCheckFailure
+		r := part.Delete
+		w = d.writeTo(r.TableName, r.Key)
+		w.when(r.ConditionExpression, r.ExpressionAttributeNames, r.ExpressionAttributeValues,
+			r.ReturnValuesOnConditionCheckFailure)
 	default:
 		c := part.ConditionCheck
 		w = d.writeTo(c.TableName, c.Key)
-		w.check, w.condition = true, c.ConditionExpression
-		w.names, w.values = c.ExpressionAttributeNames, c.ExpressionAttributeValues
-		old = c.ReturnValuesOnConditionCheckFailure
+		w.check = true
+		w.when(c.ConditionExpression, c.ExpressionAttributeNames, c.ExpressionAttributeValues,
+			c.ReturnValuesOnConditionCheckFailure)
 	}
-	w.wantOld = old == types.ReturnValuesOnConditionCheckFailureAllOld
 	return w
 }
 

@@ -1,7 +1,6 @@
-package cloud
+package fakeaws
 
 import (
-	"strings"
 	"sync"
 	"time"
 
@@ -9,22 +8,22 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"cutroom/bench/capacity"
 	"cutroom/shared/adapter/dynamo"
 )
 
 // tokenAge is how long DynamoDB remembers the token of a transaction.
 const tokenAge = 10 * time.Minute
 
+// mostParsed is the number of parsed expressions that are kept.
+const mostParsed = 10_000
+
 // DynamoDB is tables in memory that count capacity units by partition key.
 type DynamoDB struct {
 	clock Clock
 
-	mu     sync.Mutex
-	tables map[string]*table
-	meter  *meter
-	// calls are how often each operation was called.
-	calls      map[string]int
+	mu         sync.Mutex
+	tables     map[string]*table
+	meter      *meter
 	conditions map[string]condition
 	updates    map[string]update
 	// tokens are those of transactions that were written, and recent the same in order.
@@ -40,7 +39,7 @@ type DynamoDB struct {
 
 func newDynamoDB(clock Clock, tables []dynamo.Table) *DynamoDB {
 	d := &DynamoDB{
-		clock: clock, tables: map[string]*table{}, meter: newMeter(), calls: map[string]int{},
+		clock: clock, tables: map[string]*table{}, meter: newMeter(),
 		conditions: map[string]condition{}, updates: map[string]update{}, tokens: map[string]time.Time{},
 		locks: locks{},
 	}
@@ -53,11 +52,6 @@ func newDynamoDB(clock Clock, tables []dynamo.Table) *DynamoDB {
 // Limit makes partitions refuse what is beyond their capacity of a second. There is no
 // burst: DynamoDB promises none.
 func (d *DynamoDB) Limit(on bool) { d.meter.limited = on }
-
-func (d *DynamoDB) reset() {
-	d.meter.reset()
-	clear(d.calls)
-}
 
 // Hottest returns the kinds of partitions, the busiest first.
 func (d *DynamoDB) Hottest() []Heat { return d.meter.hottest() }
@@ -134,8 +128,6 @@ func (d *DynamoDB) attempt(input any, at time.Time, turn int64) (answer any, err
 	return answer, err, true
 }
 
-func (d *DynamoDB) counted(operation string) { d.calls[operation]++ }
-
 // throttled notes a refusal, and returns its error.
 func (d *DynamoDB) throttled(p partition) error {
 	d.meter.of(p.table).Throttled++
@@ -144,7 +136,6 @@ func (d *DynamoDB) throttled(p partition) error {
 }
 
 func (d *DynamoDB) getItem(in *dynamodb.GetItemInput) (*dynamodb.GetItemOutput, error) {
-	d.counted("GetItem")
 	t := d.tables[*in.TableName]
 	hash, sort := t.keyOf(in.Key)
 	p := partition{t.Name, hash}
@@ -152,12 +143,11 @@ func (d *DynamoDB) getItem(in *dynamodb.GetItemInput) (*dynamodb.GetItemOutput, 
 		return nil, d.throttled(p)
 	}
 	found := t.get(hash, sort)
-	d.meter.read(p, capacity.Reads(sizeOf(found), aws.ToBool(in.ConsistentRead)))
+	d.meter.read(p, readUnits(sizeOf(found), in.ConsistentRead))
 	return &dynamodb.GetItemOutput{Item: found}, nil
 }
 
 func (d *DynamoDB) batchGet(in *dynamodb.BatchGetItemInput) (*dynamodb.BatchGetItemOutput, error) {
-	d.counted("BatchGetItem")
 	out := &dynamodb.BatchGetItemOutput{Responses: map[string][]item{}}
 	for name, asked := range in.RequestItems {
 		t := d.tables[name]
@@ -168,7 +158,7 @@ func (d *DynamoDB) batchGet(in *dynamodb.BatchGetItemInput) (*dynamodb.BatchGetI
 				return nil, d.throttled(p)
 			}
 			found := t.get(hash, sort)
-			d.meter.read(p, capacity.Reads(sizeOf(found), aws.ToBool(asked.ConsistentRead)))
+			d.meter.read(p, readUnits(sizeOf(found), asked.ConsistentRead))
 			if found != nil {
 				out.Responses[name] = append(out.Responses[name], found)
 			}
@@ -178,7 +168,6 @@ func (d *DynamoDB) batchGet(in *dynamodb.BatchGetItemInput) (*dynamodb.BatchGetI
 }
 
 func (d *DynamoDB) query(in *dynamodb.QueryInput) (*dynamodb.QueryOutput, error) {
-	d.counted("Query")
 	t := d.tables[*in.TableName]
 	name, partitions, hashName := t.Name, t.partitions, t.PartitionKey
 	var index *dynamo.Index
@@ -211,7 +200,7 @@ func (d *DynamoDB) query(in *dynamodb.QueryInput) (*dynamodb.QueryOutput, error)
 	for _, i := range found {
 		size += sizeOf(i)
 	}
-	d.meter.read(p, capacity.Reads(size, aws.ToBool(in.ConsistentRead)))
+	d.meter.read(p, readUnits(size, in.ConsistentRead))
 	out := &dynamodb.QueryOutput{Items: found, Count: int32(len(found))}
 	if last != "" {
 		out.LastEvaluatedKey = found[len(found)-1]
@@ -227,14 +216,14 @@ func hashIn(text, attribute string, sc scope) string {
 			return textOf(sc.values[words[i+2]])
 		}
 	}
-	panic("cloud: the key condition " + text + " names no partition")
+	panic("fakeaws: the key condition " + text + " names no partition")
 }
 
 func (d *DynamoDB) condition(text string) condition {
 	c := d.conditions[text]
 	if c == nil {
 		c = parseCondition(text)
-		if len(d.conditions) < 10_000 && !strings.Contains(text, "#slot") {
+		if len(d.conditions) < mostParsed {
 			d.conditions[text] = c
 		}
 	}
@@ -245,7 +234,7 @@ func (d *DynamoDB) update(text string) update {
 	u := d.updates[text]
 	if u == nil {
 		u = parseUpdate(text)
-		if len(d.updates) < 10_000 {
+		if len(d.updates) < mostParsed {
 			d.updates[text] = u
 		}
 	}

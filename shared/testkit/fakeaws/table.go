@@ -1,9 +1,12 @@
-package cloud
+package fakeaws
 
 import (
+	"maps"
 	"math"
+	"reflect"
 	"slices"
-	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"cutroom/shared/adapter/dynamo"
 )
@@ -146,24 +149,9 @@ func (t *table) projected(index dynamo.Index, i item) item {
 	return held
 }
 
-// same reports whether two items are equal, by their texts and numbers.
+// same reports whether two items are equal.
 func same(a, b item) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for name, value := range a {
-		other := b[name]
-		if other == nil {
-			return false
-		}
-		if value == other {
-			continue
-		}
-		if order, ok := compare(value, other); !ok || order != 0 {
-			return false
-		}
-	}
-	return true
+	return maps.EqualFunc(a, b, func(x, y types.AttributeValue) bool { return x == y || reflect.DeepEqual(x, y) })
 }
 
 // find returns the items of a partition that a key condition matches, in order, beginning
@@ -180,7 +168,7 @@ func (s *items) find(matches condition, sc scope, after string, backward bool, l
 		if backward {
 			key = s.keys[len(s.keys)-1-i]
 		}
-		if after != "" && (strings.Compare(key, after) <= 0) != backward || key == after && after != "" {
+		if after != "" && (key == after || (key < after) != backward) {
 			continue
 		}
 		sc.item = s.of[key]
