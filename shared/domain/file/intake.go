@@ -1,11 +1,14 @@
 package file
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"cutroom/shared/domain/fault"
@@ -41,10 +44,11 @@ type Intake struct {
 	NewID func() string
 	Now   func() time.Time
 
-	mu      sync.Mutex
-	uploads int
-	// byAccount counts the uploads in progress of each account that has any.
-	byAccount map[string]int
+	mu sync.Mutex
+	// places counts the uploads in progress that have not lost their place, and byAccount
+	// holds all uploads in progress of each account that has any.
+	places    int
+	byAccount map[string][]*Upload
 	// uploading holds the ids of pending files being uploaded. If several uploads
 	// bring the same file, only the first may use the bytes that the pending file
 	// counts.
@@ -65,14 +69,17 @@ type Allowance struct {
 // busyRetryAfter is the Retry-After when too many uploads are in progress.
 const busyRetryAfter = 5 * time.Second
 
-// Begin admits an upload of an account. The caller must call Arrived once it has
-// read all bytes, and End in every case.
+// Begin admits an upload of an account. If all places are taken, it takes a place from
+// the account with the most uploads, unless that account would then have fewer than this
+// one: the slowest of its uploads fails. The caller must call Arrived once it has read all
+// bytes, and End in every case.
 //
 // Errors: fault.Limited if too many are in progress.
 func (i *Intake) Begin(account string, allowed Allowance) (*Upload, error) {
 	if i == nil {
 		return nil, nil
 	}
+	now := i.Now()
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	most := i.Most
@@ -81,23 +88,57 @@ func (i *Intake) Begin(account string, allowed Allowance) (*Upload, error) {
 	}
 	var refused *fault.Error
 	switch {
-	case allowed.Uploads > 0 && i.byAccount[account] >= allowed.Uploads:
+	case allowed.Uploads > 0 && len(i.byAccount[account]) >= allowed.Uploads:
 		refused = fault.New(fault.Limited, "The account has %d uploads under way, which is its limit.", allowed.Uploads)
-	case i.uploads >= most:
+	case i.places >= most && !i.freePlace(account, now):
 		refused = fault.New(fault.Limited, "The server has as many uploads under way as it takes.")
 	default:
 		if i.byAccount == nil {
-			i.byAccount = map[string]int{}
+			i.byAccount = map[string][]*Upload{}
 		}
-		i.uploads++
-		i.byAccount[account]++
-		return &Upload{
-			intake: i, limit: allowed.Bytes, inProgress: true,
-			room: Reservation{Account: account, ID: i.NewID()}, renewed: i.Now(),
-		}, nil
+		u := &Upload{
+			intake: i, limit: allowed.Bytes, inProgress: true, begun: now,
+			room: Reservation{Account: account, ID: i.NewID()}, renewed: now,
+		}
+		i.places++
+		i.byAccount[account] = append(i.byAccount[account], u)
+		return u, nil
 	}
 	refused.RetryAfter = busyRetryAfter
 	return nil, refused
+}
+
+// freePlace takes a place from the account with the most uploads, if that has at least two
+// more than the named account.
+func (i *Intake) freePlace(account string, now time.Time) bool {
+	var most []*Upload
+	for _, uploads := range i.byAccount {
+		if kept := withPlace(uploads); len(kept) > len(most) {
+			most = kept
+		}
+	}
+	if len(most) < len(withPlace(i.byAccount[account]))+2 {
+		return false
+	}
+	slowest := slices.MinFunc(most, func(a, b *Upload) int { return cmp.Compare(a.speed(now), b.speed(now)) })
+	slowest.displaced.Store(true)
+	i.places--
+	return true
+}
+
+// withPlace returns the uploads that have not lost their place.
+func withPlace(uploads []*Upload) (kept []*Upload) {
+	for _, u := range uploads {
+		if !u.displaced.Load() {
+			kept = append(kept, u)
+		}
+	}
+	return kept
+}
+
+// speed returns how many bytes have arrived a second. The first second counts as a whole one.
+func (u *Upload) speed(now time.Time) float64 {
+	return float64(u.arrived.Load()) / max(1, now.Sub(u.begun).Seconds())
 }
 
 // SetPending says that the upload brings the bytes of a pending file, which counts
@@ -130,10 +171,14 @@ type Upload struct {
 	extend func(ctx context.Context, f File) error
 	// counted is how many of the bytes the pending file counts already.
 	counted int64
+	begun   time.Time
+	// displaced reports that the upload has lost its place.
+	displaced atomic.Bool
 	// arrived is how many bytes have arrived, granted how many bytes of the disk
 	// they may take, and pending the part of granted that the intake counts.
-	arrived, granted, pending int64
-	room                      Reservation
+	arrived          atomic.Int64
+	granted, pending int64
+	room             Reservation
 	// short reports that the account had no room to reserve ahead.
 	short   bool
 	renewed time.Time
@@ -143,8 +188,8 @@ type Upload struct {
 
 // Reader returns a reader of the source that makes room for the bytes it reads.
 //
-// Errors: those of the source; fault.Limited if the account's storage is full;
-// fault.StorageFull if the disk is.
+// Errors: those of the source; fault.Limited if the account's storage is full, or
+// another account has taken the upload's place; fault.StorageFull if the disk is full.
 func (u *Upload) Reader(ctx context.Context, source io.Reader) io.Reader {
 	if u == nil {
 		return source
@@ -169,10 +214,16 @@ func (r *intakeReader) Read(p []byte) (int, error) {
 
 // take makes room for bytes that have arrived.
 func (u *Upload) take(ctx context.Context, bytes int64) error {
+	if u.displaced.Load() {
+		refused := fault.New(fault.Limited, "The server has as many uploads under way as it takes, and this one was "+
+			"the slowest of the account with the most.")
+		refused.RetryAfter = busyRetryAfter
+		return refused
+	}
 	if err := u.reserveDisk(bytes); err != nil {
 		return err
 	}
-	u.arrived += bytes
+	arrived := u.arrived.Add(bytes)
 	now := u.intake.Now()
 	due := now.Sub(u.renewed) >= RenewEvery || now.Before(u.renewed)
 	if due && u.extend != nil {
@@ -180,7 +231,7 @@ func (u *Upload) take(ctx context.Context, bytes int64) error {
 			return err
 		}
 	}
-	need := u.arrived - u.counted
+	need := arrived - u.counted
 	if u.limit == 0 || need <= 0 || need <= u.room.Bytes && !due {
 		if due {
 			u.renewed = now
@@ -191,7 +242,7 @@ func (u *Upload) take(ctx context.Context, bytes int64) error {
 	renewed.Until = now.UTC().Truncate(time.Millisecond).Add(holdTime)
 	least, ahead := max(need, u.room.Bytes), int64(0)
 	if !u.short {
-		ahead = step(u.arrived)
+		ahead = step(arrived)
 	}
 	renewed, err := u.intake.Reservations.Reserve(ctx, renewed, least, least+ahead, u.limit, now)
 	switch {
@@ -214,7 +265,8 @@ func step(arrived int64) int64 { return min(max(leastStep, arrived/4), mostStep)
 // Errors: fault.StorageFull.
 func (u *Upload) reserveDisk(bytes int64) error {
 	i := u.intake
-	need := u.arrived + bytes
+	arrived := u.arrived.Load()
+	need := arrived + bytes
 	if i.Free == nil || need <= u.granted {
 		return nil
 	}
@@ -224,7 +276,7 @@ func (u *Upload) reserveDisk(bytes int64) error {
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	for _, granted := range []int64{need + step(u.arrived), need} {
+	for _, granted := range []int64{need + step(arrived), need} {
 		pending := granted - max(0, need-unwritten)
 		if i.granted-u.pending+pending <= free {
 			i.granted += pending - u.pending
@@ -247,9 +299,13 @@ func (u *Upload) Arrived() {
 	i := u.intake
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.uploads--
-	if i.byAccount[u.room.Account]--; i.byAccount[u.room.Account] == 0 {
-		delete(i.byAccount, u.room.Account)
+	if !u.displaced.Load() {
+		i.places--
+	}
+	account := u.room.Account
+	i.byAccount[account] = slices.DeleteFunc(i.byAccount[account], func(other *Upload) bool { return other == u })
+	if len(i.byAccount[account]) == 0 {
+		delete(i.byAccount, account)
 	}
 	i.granted -= u.pending
 	u.granted, u.pending = 0, 0

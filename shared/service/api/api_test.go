@@ -140,7 +140,6 @@ func (w *world) stopClock() {
 func newWorld(t *testing.T, s setup) *world {
 	t.Helper()
 	w := &world{t: t, log: &programtest.Output{}, root: filepath.Join(t.TempDir(), "blobs")}
-	ctx := t.Context()
 	must := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -167,9 +166,7 @@ func newWorld(t *testing.T, s setup) *world {
 		RequestsPerSecond: s.rate.PerSecond, Burst: s.rate.Burst, PendingJobs: s.pending, StoredBytes: s.stored,
 		RealtimeSessions: s.sessions, Uploads: s.uploads}}
 	for account, secret := range map[string]string{"studio": studio, "rival": rival} {
-		key, err := credential.NewKey(secret, account, credential.DefaultTier, "", w.now())
-		must(err)
-		must(db.Keys().CreateKey(ctx, audit.Operator(key.CreatedAt), key))
+		w.createKey(account, secret)
 	}
 	var store job.Store = w.records
 	if s.store != nil {
@@ -248,6 +245,18 @@ func newWorld(t *testing.T, s setup) *world {
 		}
 	})
 	return w
+}
+
+// createKey creates a permanent key of the default tier.
+func (w *world) createKey(account, secret string) {
+	w.t.Helper()
+	key, err := credential.NewKey(secret, account, credential.DefaultTier, "", w.now())
+	if err == nil {
+		err = w.keys.CreateKey(w.t.Context(), audit.Operator(key.CreatedAt), key)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
 }
 
 // answer is a response as a client sees it.

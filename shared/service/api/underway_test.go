@@ -199,6 +199,52 @@ func TestUploadsInProgressAreLimited(t *testing.T) {
 	}
 }
 
+// Accounts that fill the server with slow uploads cannot keep out an account that has
+// fewer: it takes places from them, until all have as many.
+func TestSlowUploadsLeavePlacesToOtherAccounts(t *testing.T) {
+	for says := range (&world{t: t}).ways() {
+		w := newWorld(t, setup{uploads: 64, allUploads: 16})
+		head := w.ways()[says]
+		var hostile []*underWay
+		for i := range 4 {
+			secret := fmt.Sprintf("ck_hostile_%d", i)
+			w.createKey(fmt.Sprintf("hostile-%d", i), secret)
+			for range 4 {
+				hostile = append(hostile, w.begin(head(secret)))
+				eventually(t, "bytes arrive", func() bool { return len(w.files()) == len(hostile) })
+			}
+		}
+		if a := w.send("ck_hostile_0", upload("file", "x")); a.status != 429 || a.header.Get("Retry-After") == "" {
+			t.Errorf("%s: more of a hostile account: %d %s", says, a.status, a.body)
+		}
+		honest := []*underWay{w.begin(head(studio)), w.begin(head(studio)), w.begin(head(studio))}
+		answers := make(chan int, len(hostile))
+		for _, u := range hostile {
+			go func() {
+				if response, err := http.ReadResponse(bufio.NewReader(u.conn), nil); err == nil {
+					answers <- response.StatusCode
+				}
+			}()
+		}
+		for range honest {
+			if status := patience.Receive(t, "a hostile upload loses its place", answers); status != 429 {
+				t.Errorf("%s: a hostile upload: %d", says, status)
+			}
+		}
+		for _, u := range honest {
+			select {
+			case <-u.done:
+				t.Errorf("%s: the honest account has lost its place", says)
+			default:
+			}
+		}
+		for _, u := range append(hostile, honest...) {
+			u.conn.Close()
+		}
+		w.nothingStays()
+	}
+}
+
 // An account's announced files are limited by number as well, even if no byte of
 // them arrives, and whatever kind of credential announced them.
 func TestAnnouncedFilesAreLimited(t *testing.T) {
