@@ -14,9 +14,9 @@ import (
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/engine"
-	"cutroom/shared/platform/c2pa"
+	c2palib "cutroom/shared/platform/c2pa"
 	"cutroom/shared/platform/fence"
-	"cutroom/shared/service/provenance"
+	"cutroom/shared/service/c2pa"
 	"cutroom/shared/testkit/c2patest"
 )
 
@@ -79,7 +79,7 @@ func (b *bench) signing(ctx context.Context) error {
 }
 
 // newSigner returns a signer with an identity of its own.
-func newSigner(ctx context.Context) (*provenance.Signer, error) {
+func newSigner(ctx context.Context) (*c2pa.Signer, error) {
 	path, err := c2patest.Find()
 	if err != nil {
 		return nil, err
@@ -88,19 +88,19 @@ func newSigner(ctx context.Context) (*provenance.Signer, error) {
 	if err != nil {
 		return nil, err
 	}
-	library, err := c2pa.Find(ctx, fenced, path)
+	library, err := c2palib.Find(ctx, fenced, path)
 	if err != nil {
 		return nil, err
 	}
-	text, err := provenance.NewIdentity(time.Now(), rand.Reader)
+	text, err := c2pa.NewIdentity(time.Now(), rand.Reader)
 	if err != nil {
 		return nil, err
 	}
-	identity, err := provenance.ParseIdentity(text, text, time.Now(), rand.Reader)
+	identity, err := c2pa.ParseIdentity(text, text, time.Now(), rand.Reader)
 	if err != nil {
 		return nil, err
 	}
-	return provenance.New(provenance.Config{
+	return c2pa.New(c2pa.Config{
 		Library: library, Identity: identity, Generative: true, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 	}), nil
 }

@@ -121,7 +121,7 @@ func TestTheContainer(t *testing.T) {
 // testAnswers checks that the container answers the requests of the functions' events
 // as the functions do.
 func (c *container) testAnswers(t *testing.T) {
-	for _, name := range []string{"jobs", "content", "credentials", "files", "tokens", "models", "quota"} {
+	for _, name := range []string{"jobs", "content", "c2pa", "files", "tokens", "models", "quota"} {
 		cases, err := filepath.Glob(filepath.Join("..", "events", name, "*.want.json"))
 		if err != nil {
 			t.Fatal(err)

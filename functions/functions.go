@@ -41,7 +41,7 @@ func All() []Function {
 				"CUTROOM_PUBLIC_S3_URL", "CUTROOM_SECRET_ARN"),
 		},
 		{
-			Name:      "credentials",
+			Name:      "c2pa",
 			Variables: with(callers, "CUTROOM_JOBS_TABLE", "CUTROOM_FILES_TABLE", "CUTROOM_BUCKET"),
 		},
 		{Name: "images", Streams: true, Variables: submits},

@@ -340,7 +340,7 @@ func (w *world) start(t *testing.T, name string, settings ...string) *lambdatest
 	if !ok {
 		t.Fatalf("there is no function %s", name)
 	}
-	if name == "credentials" {
+	if name == "c2pa" {
 		// A deploy has it beside the program.
 		endpoint = append(endpoint, "CUTROOM_C2PA_LIBRARY="+c2patest.Path(t))
 	}

@@ -21,7 +21,7 @@ func TestFunctionsHaveWhatTheyServe(t *testing.T) {
 		"github.com/goccy/go-yaml.(*Decoder).Decode":                  {"models"}, // reads its OpenAPI document
 		// The groups of the media API are one package, which detects the types of files.
 		"github.com/gabriel-vasile/mimetype.Detect": {
-			"arrived", "batches", "content", "credentials", "files", "images", "jobs", "models",
+			"arrived", "batches", "c2pa", "content", "files", "images", "jobs", "models",
 		},
 		// Lambda's runtime passes on what there is to serve, and the demo model is called without HTTP.
 		"net/http.(*Server).Serve": nil,

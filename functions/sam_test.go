@@ -27,7 +27,7 @@ func TestEventsBySAM(t *testing.T) {
 	url := local.ServeBySAM(t, "sam-lambda")
 	// The events of these have an order, as those of TestEvents have: what one makes or
 	// deletes others would find. The others are apart from them.
-	ordered := []string{"jobs", "content", "credentials", "images", "files", "arrived", "expiry"}
+	ordered := []string{"jobs", "content", "c2pa", "images", "files", "arrived", "expiry"}
 	others := slices.DeleteFunc(functions.Names(), func(name string) bool {
 		// What smoke tries are containers, of which a local deploy has none.
 		return slices.Contains(ordered, name) || name == "smoke"

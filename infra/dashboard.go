@@ -26,7 +26,7 @@ func (s *stack) newDashboard(alarms []interfacesawscloudwatch.IAlarmRef, media, 
 	// The function models answers from memory and has nothing that could fail; what fails in
 	// batches and credentials is among the 5xx.
 	failing := slices.DeleteFunc(functions.Names(), func(name string) bool {
-		return name == "models" || name == "batches" || name == "credentials"
+		return name == "models" || name == "batches" || name == "c2pa"
 	})
 	rows := [][]awscloudwatch.IWidget{
 		{awscloudwatch.NewTextWidget(&awscloudwatch.TextWidgetProps{

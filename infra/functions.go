@@ -75,7 +75,7 @@ func (s *stack) describeFunctions() []function {
 		"jobs":    callers(function{memory: 512, timeout: bufferedTimeout, may: append(s.submitJobs(), s.listJobs()...)}),
 		"content": callers(function{memory: 512, timeout: streamTimeout, may: s.readContent()}),
 		// Reading a file has a processor of its own, and what reads it 1 GiB beside this program.
-		"credentials": callers(function{memory: verifyMemory, timeout: bufferedTimeout, may: s.verifyFiles()}),
+		"c2pa": callers(function{memory: verifyMemory, timeout: bufferedTimeout, may: s.verifyFiles()}),
 		"images":      callers(function{memory: 512, timeout: waitTimeout, may: s.submitJobs()}),
 		"files":       callers(function{memory: 512, timeout: bufferedTimeout, may: s.keepFiles()}),
 		"tokens":      callers(function{memory: 256, timeout: bufferedTimeout, may: s.keepKeys()}),

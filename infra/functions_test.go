@@ -21,7 +21,7 @@ func TestFunctionTimeouts(t *testing.T) {
 	// Functions that stream have API Gateway's limit for streams, synchronous ones
 	// the time of their wait, all others API Gateway's limit for buffered answers.
 	want := map[string]float64{
-		"jobs": 29, "content": 900, "credentials": 29, "images": 290, "files": 29, "tokens": 29, "models": 29, "quota": 29, "inference": 900,
+		"jobs": 29, "content": 900, "c2pa": 29, "images": 290, "files": 29, "tokens": 29, "models": 29, "quota": 29, "inference": 900,
 		"batches": 900, "steps": 900,
 		"reaper": 60, "arrived": 60, "expiry": 60, "webhooks": 60, "wake": 60, "scale": 60, "smoke": 900,
 	}

@@ -14,7 +14,7 @@ import (
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
 
-	"cutroom/shared/app/signing"
+	"cutroom/shared/app/c2pa/signing"
 )
 
 // options are what a deployer chooses through CDK context, such as `-c stage=prod`.

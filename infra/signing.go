@@ -6,7 +6,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"cutroom/shared/adapter/secrets"
-	"cutroom/shared/app/signing"
+	"cutroom/shared/app/c2pa/signing"
 )
 
 // signs reports whether workers sign results with Content Credentials, those whose engine

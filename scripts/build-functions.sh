@@ -39,5 +39,5 @@ case ${FUNCTIONS_OS:-linux} in
 linux) system=Linux ;;
 *) system=$(uname) ;;
 esac
-scripts/install-c2pa.sh "$folder/credentials" "$architecture" "$system"
+scripts/install-c2pa.sh "$folder/c2pa" "$architecture" "$system"
 [ -e "$kept" ] || mv "$built/programs" "$kept"

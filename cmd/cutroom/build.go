@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/app/c2pa/signing"
+	"cutroom/shared/app/c2pa/verifying"
 	"cutroom/shared/app/engines"
-	"cutroom/shared/app/signing"
 	"cutroom/shared/app/tracing"
-	"cutroom/shared/app/verifying"
 	"cutroom/shared/app/webrtc"
 	"cutroom/shared/domain/batch"
 	"cutroom/shared/domain/budget"
@@ -346,20 +346,23 @@ func (s *server) apiConfig(c *devCommand, p *parts) api.Config {
 	now, keys := s.clock.Now, s.records.Keys()
 	uploads := api.NewUploadURLs(p.secret, now)
 	return api.Config{
-		Catalog: p.catalog, KnowsModel: p.live.Knows, Jobs: p.jobs, Shares: job.NewShares(p.secret, now),
-		Authenticator: p.authenticator, Limiter: p.limiter,
+		Catalog: p.catalog, KnowsModel: p.live.Knows, Authenticator: p.authenticator, Limiter: p.limiter,
 		Idempotency: &idempotency.Service{Store: s.records.IdempotencyKeys(), Now: now},
-		Minter:      &credential.Minter{Store: keys, Random: rand.Reader, Now: now},
-		Keys:        &credential.KeyService{Store: keys, Random: rand.Reader, Now: now},
-		Budgets:     s.budgets, AuditLog: s.records.Audit(),
-		Origins: c.Origins, Stopping: s.stopping, ConsoleURL: "." + console.Path + "/",
-		Engine:       api.EngineFacts{Name: engines.Parse(c.Engine).Engine(), Enhances: c.EnhanceURL != ""},
-		InferenceURL: cmp.Or(c.PublicInferenceURL, s.gateway.url()),
-		Posters:      p.tools, Scratch: p.scratch, Verifier: p.verifier,
-		Blobs: s.blobs, Files: p.files, Signer: uploads, UploadURLs: uploads, MaxUpload: int64(c.MaxUpload),
-		Intake:         p.intake,
-		WebhookTargets: s.webhooks.targets, WebhookLog: s.webhooks.log, WebhookSecrets: s.webhooks.secrets,
-		Sessions: s.sessions.records, LiveVideo: s.sessions.webrtc.For() != nil,
-		Ready: s.ready, Logger: s.logger,
+		Origins:     c.Origins, Stopping: s.stopping, Ready: s.ready, Logger: s.logger,
+		Blobs: s.blobs, Scratch: p.scratch, MaxUpload: int64(c.MaxUpload),
+		JobRoutes:  api.JobRoutes{Jobs: p.jobs, Shares: job.NewShares(p.secret, now), WebhookTargets: s.webhooks.targets},
+		FileRoutes: api.FileRoutes{Files: p.files, Intake: p.intake, Posters: p.tools, Signer: uploads, UploadURLs: uploads},
+		C2PARoutes: api.C2PARoutes{Verifier: p.verifier},
+		AccountRoutes: api.AccountRoutes{
+			Minter:  &credential.Minter{Store: keys, Random: rand.Reader, Now: now},
+			Keys:    &credential.KeyService{Store: keys, Random: rand.Reader, Now: now},
+			Budgets: s.budgets, AuditLog: s.records.Audit(),
+		},
+		SessionRoutes: api.SessionRoutes{Sessions: s.sessions.records, LiveVideo: s.sessions.webrtc.For() != nil},
+		WebhookRoutes: api.WebhookRoutes{WebhookLog: s.webhooks.log, WebhookSecrets: s.webhooks.secrets},
+		InfoRoutes: api.InfoRoutes{
+			Engine:       api.EngineFacts{Name: engines.Parse(c.Engine).Engine(), Enhances: c.EnhanceURL != ""},
+			InferenceURL: cmp.Or(c.PublicInferenceURL, s.gateway.url()), ConsoleURL: "." + console.Path + "/",
+		},
 	}
 }

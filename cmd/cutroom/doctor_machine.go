@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"cutroom/cmd/cutroom/command"
-	"cutroom/shared/app/signing"
+	"cutroom/shared/app/c2pa/signing"
 	"cutroom/shared/engine/ffmpeg"
 	"cutroom/shared/platform/fence"
 	"cutroom/shared/platform/vp8"

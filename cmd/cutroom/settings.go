@@ -3,8 +3,8 @@ package main
 import (
 	"path/filepath"
 
+	"cutroom/shared/app/c2pa/signing"
 	"cutroom/shared/app/setting"
-	"cutroom/shared/app/signing"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/engine/enhance"

@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/adapter/sqsqueue"
 	"cutroom/shared/adapter/stepfn"
 	"cutroom/shared/app/awsapp"
-	"cutroom/shared/app/verifying"
+	"cutroom/shared/app/c2pa/verifying"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/job"

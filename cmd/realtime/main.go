@@ -119,7 +119,8 @@ func run(ctx context.Context, env *setting.Environment, logger *slog.Logger) err
 	var page http.Handler
 	if media != "" {
 		page = api.New(api.Config{
-			Catalog: catalog, Origins: origins, MediaURL: media, LiveVideo: transport != nil, Logger: logger,
+			Catalog: catalog, Origins: origins, Logger: logger,
+			SessionRoutes: api.SessionRoutes{MediaURL: media, LiveVideo: transport != nil},
 		}, api.RealtimePage)
 	}
 	surface := httpserver.Surface{

@@ -20,8 +20,11 @@ func models() (http.Handler, lambdahttp.Mode, error) {
 	env := setting.NewFunction(os.Getenv)
 	config := api.Config{
 		Catalog: env.Catalog(), Origins: env.Origins(), MaxUpload: env.Size("CUTROOM_MAX_UPLOAD"),
-		Engine:       api.EngineFacts{Name: engines.Parse(env.Optional("CUTROOM_ENGINE")).Engine()},
-		InferenceURL: env.Optional("CUTROOM_PUBLIC_INFERENCE_URL"), Logger: lambdahttp.NewLogger(os.Stdout),
+		InfoRoutes: api.InfoRoutes{
+			Engine:       api.EngineFacts{Name: engines.Parse(env.Optional("CUTROOM_ENGINE")).Engine()},
+			InferenceURL: env.Optional("CUTROOM_PUBLIC_INFERENCE_URL"),
+		},
+		Logger: lambdahttp.NewLogger(os.Stdout),
 	}
 	if err := env.Err(); err != nil {
 		return nil, 0, err

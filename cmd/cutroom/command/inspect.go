@@ -8,9 +8,9 @@ import (
 	"strings"
 
 	"cutroom/shared/domain/origin"
-	"cutroom/shared/platform/c2pa"
+	c2palib "cutroom/shared/platform/c2pa"
 	"cutroom/shared/platform/fence"
-	"cutroom/shared/service/provenance"
+	"cutroom/shared/service/c2pa"
 )
 
 // Inspect verifies the Content Credentials of a file.
@@ -37,7 +37,7 @@ func (c *Inspect) Run(ctx context.Context, s *Session) error {
 		if err != nil {
 			return err
 		}
-		if anchors, err = provenance.Anchors(text); err != nil {
+		if anchors, err = c2pa.Anchors(text); err != nil {
 			return &UsageError{fmt.Sprintf("--trust: %s: %v", c.Trust, err)}
 		}
 	}
@@ -56,15 +56,15 @@ func (c *Inspect) Run(ctx context.Context, s *Session) error {
 	if err != nil {
 		return err
 	}
-	library, err := c2pa.Find(ctx, fenced, c.Library)
+	library, err := c2palib.Find(ctx, fenced, c.Library)
 	if err != nil {
 		return fmt.Errorf("%w; scripts/install-c2pa.sh puts libc2pa_c beside the program", err)
 	}
-	report, err := provenance.Inspect(ctx, library, file, anchors)
+	report, err := c2pa.Inspect(ctx, library, file, anchors)
 	switch {
-	case errors.Is(err, c2pa.ErrNone):
+	case errors.Is(err, c2palib.ErrNone):
 		return errors.New("the file has no Content Credentials")
-	case errors.Is(err, c2pa.ErrLost):
+	case errors.Is(err, c2palib.ErrLost):
 		return errors.New("the file cannot be read: what reads it crashed, or took too much memory or time")
 	case err != nil:
 		return err

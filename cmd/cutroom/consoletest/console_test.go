@@ -22,7 +22,7 @@ import (
 	catalogs "cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/engine"
-	"cutroom/shared/service/provenance"
+	"cutroom/shared/service/c2pa"
 	"cutroom/shared/testkit/c2patest"
 	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/programtest"
@@ -75,11 +75,11 @@ func TestConsole(t *testing.T) {
 // same one with another byte in it, changed.png.
 func pictures(t *testing.T) string {
 	t.Helper()
-	text, err := provenance.NewIdentity(time.Now(), rand.Reader)
+	text, err := c2pa.NewIdentity(time.Now(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	who, err := provenance.ParseIdentity(text, text, time.Now(), rand.Reader)
+	who, err := c2pa.ParseIdentity(text, text, time.Now(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func pictures(t *testing.T) string {
 	spec := engine.Spec{
 		Model: "gen-image-2", Kind: catalogs.Image, Data: &engine.Input{Path: source, MIME: "image/png"}, Output: source,
 	}
-	signer := provenance.New(provenance.Config{
+	signer := c2pa.New(c2pa.Config{
 		Library: c2patest.Library(t), Identity: who, Generative: true, Now: time.Now, Logger: slog.New(slog.DiscardHandler),
 		InputTime: patience.Max,
 	})

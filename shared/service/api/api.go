@@ -30,31 +30,54 @@ import (
 // is configured (docs/contract/errors.md#too-large).
 const DefaultMaxUpload = 512 << 20
 
-// Config configures the endpoints.
+// Config configures the endpoints. The embedded parts each configure the groups of routes
+// that their comment names; a program sets the parts of the groups that it serves.
 type Config struct {
 	Catalog *catalog.Catalog
 	// KnowsModel reports whether any model has the name. Set it where the inference
 	// models may change while the service runs; nil asks Catalog.
-	KnowsModel func(name string) bool
-	Jobs       *job.Service
-	// Shares signs and checks the links to results, for the groups Jobs and Content.
-	Shares        job.Shares
+	KnowsModel    func(name string) bool
 	Authenticator *credential.Authenticator
 	// Limiter enforces the request rates of tiers and of the session quota. Without a Limiter
 	// there are no limits.
 	Limiter Limiter
 	// Idempotency ties each Idempotency-Key to one request; nil ignores the header.
 	Idempotency *idempotency.Service
-	// Minter issues client tokens, for the group Tokens.
-	Minter *credential.Minter
-	// Keys creates, lists and revokes permanent keys, for the group Keys.
-	Keys *credential.KeyService
-	// Budgets manages what the account and its keys may use up, for the group Budgets.
-	Budgets BudgetService
-	// AuditLog has what administrators changed, for the group Audit.
-	AuditLog AuditLog
 	// Origins are the origins that browsers may call from.
 	Origins httpserver.Origins
+	// Stopping, when done, ends the calls that wait for a job, because no worker
+	// will take it any more. nil means never.
+	Stopping context.Context
+	// Draining, when done, ends the event streams, before Stopping ends the other
+	// calls. Clients reconnect, to another server if there are several. nil means
+	// Stopping.
+	Draining context.Context
+	Blobs    blob.Store
+	// Scratch is the folder for temporary files of FileRoutes and C2PARoutes.
+	Scratch string
+	// MaxUpload is the size limit of a file in a form, in bytes; 0 means
+	// DefaultMaxUpload.
+	MaxUpload int64
+	// Ready returns why the service does not accept requests yet, for /healthz; nil
+	// means that it always does. Only the message of a fault.Unavailable is shown
+	// to clients.
+	Ready  func(context.Context) error
+	Logger *slog.Logger
+
+	JobRoutes
+	FileRoutes
+	C2PARoutes
+	AccountRoutes
+	SessionRoutes
+	WebhookRoutes
+	InfoRoutes
+}
+
+// JobRoutes configures the groups Jobs, Content, Events and Generate.
+type JobRoutes struct {
+	Jobs *job.Service
+	// Shares signs and checks the links to results, for the groups Jobs and Content.
+	Shares job.Shares
 	// ImageWait is how long a caller waits for an image before its job is
 	// cancelled; 0 means DefaultImageWait.
 	ImageWait time.Duration
@@ -68,41 +91,59 @@ type Config struct {
 	// none is. An image that would have to wait for a worker to start is refused.
 	// nil means that a worker is always there.
 	Warm func(context.Context, job.Lane) (bool, error)
-	// Stopping, when done, ends the calls that wait for a job, because no worker
-	// will take it any more. nil means never.
-	Stopping context.Context
-	// Draining, when done, ends the event streams, before Stopping ends the other
-	// calls. Clients reconnect, to another server if there are several. nil means
-	// Stopping.
-	Draining context.Context
-	Blobs    blob.Store
-	Files    *file.Service
-	// Intake limits the uploads in progress. nil sets no limit, for functions that
-	// receive each request whole.
-	Intake *file.Intake
-	// Posters makes the thumbnails of stored files when they are first asked for, in
-	// folders below Scratch. nil makes none: there are then those that workers made.
-	Posters Posters
-	Scratch string
-	// Verifier verifies files for people, in folders below Scratch. nil verifies none.
-	Verifier Verifier
-	// MaxVerified is the size of the largest file that it verifies, in bytes, and VerifyTime
-	// how long a request for that may take; 0 sets no limit, for machines with room and time.
-	MaxVerified int64
-	VerifyTime  time.Duration
 	// Downloads signs the URLs that the content route redirects to; if nil, the
 	// route sends the bytes itself.
 	Downloads DownloadSigner
 	// RedirectAbove is the number of bytes beyond which an answer of the content
 	// route becomes such a redirect, in a range or whole; 0 redirects all.
 	RedirectAbove int64
+	// EventsOnce makes the event stream end after the job's present state, where
+	// responses cannot be streamed. The client then asks again.
+	EventsOnce bool
+	// WebhookTargets restricts the URLs that jobs may name as webhooks; the zero
+	// value allows the public internet.
+	WebhookTargets webhook.Targets
+}
+
+// FileRoutes configures the groups Files, FileContent and Uploads.
+type FileRoutes struct {
+	Files *file.Service
+	// Intake limits the uploads in progress. nil sets no limit, for functions that
+	// receive each request whole.
+	Intake *file.Intake
+	// Posters makes the thumbnails of stored files when they are first asked for, in
+	// folders below Scratch. nil makes none: there are then those that workers made.
+	Posters Posters
 	// Signer signs the URLs of large uploads, for the group Files.
 	Signer Signer
 	// UploadURLs signs and checks the upload URLs that the group Uploads serves.
 	UploadURLs UploadURLs
-	// EventsOnce makes the event stream end after the job's present state, where
-	// responses cannot be streamed. The client then asks again.
-	EventsOnce bool
+}
+
+// C2PARoutes configures the group Credentials, which verifies Content Credentials.
+type C2PARoutes struct {
+	// Verifier verifies files for people, in folders below Scratch. nil verifies none.
+	Verifier Verifier
+	// MaxVerified is the size of the largest file that it verifies, in bytes, and VerifyTime
+	// how long a request for that may take; 0 sets no limit.
+	MaxVerified int64
+	VerifyTime  time.Duration
+}
+
+// AccountRoutes configures the groups Tokens, Keys, Budgets and Audit.
+type AccountRoutes struct {
+	// Minter issues client tokens, for the group Tokens.
+	Minter *credential.Minter
+	// Keys creates, lists and revokes permanent keys, for the group Keys.
+	Keys *credential.KeyService
+	// Budgets manages what the account and its keys may use up, for the group Budgets.
+	Budgets BudgetService
+	// AuditLog has what administrators changed, for the group Audit.
+	AuditLog AuditLog
+}
+
+// SessionRoutes configures the groups Realtime and RealtimePage.
+type SessionRoutes struct {
 	// Sessions counts realtime sessions, for the group Realtime.
 	Sessions Sessions
 	// LiveVideo is true if sessions take video over WebRTC, for the group RealtimePage.
@@ -110,19 +151,16 @@ type Config struct {
 	// MediaURL is the base URL at which the group RealtimePage finds the other groups;
 	// empty means that this server has them.
 	MediaURL string
-	// WebhookTargets restricts the URLs that jobs may name as webhooks; the zero
-	// value allows the public internet.
-	WebhookTargets webhook.Targets
-	// WebhookLog and WebhookSecrets are for the group Webhooks.
+}
+
+// WebhookRoutes configures the group Webhooks.
+type WebhookRoutes struct {
 	WebhookLog     webhook.Log
 	WebhookSecrets webhook.Secrets
-	// MaxUpload is the size limit of a file in a form, in bytes; 0 means
-	// DefaultMaxUpload.
-	MaxUpload int64
-	// Ready returns why the service does not accept requests yet, for /healthz; nil
-	// means that it always does. Only the message of a fault.Unavailable is shown
-	// to clients.
-	Ready func(context.Context) error
+}
+
+// InfoRoutes configures the groups Models, OpenAPI and Root.
+type InfoRoutes struct {
 	// InferenceURL is the base URL of the inference gateway, for the OpenAPI
 	// document, which covers both services; empty means DefaultInferenceURL.
 	InferenceURL string
@@ -131,7 +169,6 @@ type Config struct {
 	ConsoleURL string
 	// Engine is what edits the media, for the group Models.
 	Engine EngineFacts
-	Logger *slog.Logger
 }
 
 // service implements the endpoints of all groups.

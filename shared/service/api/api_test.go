@@ -208,24 +208,32 @@ func newWorld(t *testing.T, s setup) *world {
 	server := httpserver.New(httpserver.Config{
 		Logger: logger, OnPanic: api.InternalError(s.origins), Stall: s.stall,
 		Handler: api.New(api.Config{
-			Catalog: w.catalog, Jobs: w.jobs, Authenticator: credential.NewAuthenticator(db.Keys(), tiers, w.now),
+			Catalog: w.catalog, Authenticator: credential.NewAuthenticator(db.Keys(), tiers, w.now),
 			Idempotency: &idempotency.Service{Store: w.claims, Now: w.now},
-			Limiter:     ratelimit.New(w.now), Minter: &credential.Minter{Store: db.Keys(), Random: rand.Reader, Now: w.now},
-			Keys:    &credential.KeyService{Store: db.Keys(), Random: rand.Reader, Now: w.now},
-			Budgets: keeper, AuditLog: db.Audit(),
-			Origins: s.origins, Stopping: s.stopping, Draining: s.draining,
-			ImageWait: cmp.Or(s.imageWait, patience.Max), VideoWait: s.videoWait, AfterWait: s.afterWait,
-			Blobs: blobs, Files: file.NewService(file.Config{
-				Store: shelf, Blobs: blobs, IDs: file.NewIDs(w.now, rand.Reader), Cursors: file.NewCursors(secret), Now: w.now,
-				Extender: w.shelf,
-			}),
-			Intake:   &file.Intake{Reservations: shelf, Free: s.free, Most: s.allUploads, NewID: rand.Text, Now: w.now},
-			Sessions: w.live,
-			Shares:   job.NewShares(secret, w.now), Signer: urls, UploadURLs: urls, MaxUpload: s.maxUpload, Ready: s.ready, Logger: logger,
-			Posters: s.posters, Scratch: t.TempDir(), Verifier: s.verifier,
-			MaxVerified: s.maxVerified, VerifyTime: s.verifyTime,
-			Warm: s.warm, Downloads: s.signs, RedirectAbove: s.above, EventsOnce: s.eventsOnce,
-			WebhookLog: db.Webhooks(), WebhookSecrets: webhook.NewSecrets(secret),
+			Limiter:     ratelimit.New(w.now),
+			Origins:     s.origins, Stopping: s.stopping, Draining: s.draining,
+			Blobs: blobs, Scratch: t.TempDir(), MaxUpload: s.maxUpload, Ready: s.ready, Logger: logger,
+			JobRoutes: api.JobRoutes{
+				Jobs: w.jobs, Shares: job.NewShares(secret, w.now),
+				ImageWait: cmp.Or(s.imageWait, patience.Max), VideoWait: s.videoWait, AfterWait: s.afterWait,
+				Warm: s.warm, Downloads: s.signs, RedirectAbove: s.above, EventsOnce: s.eventsOnce,
+			},
+			FileRoutes: api.FileRoutes{
+				Files: file.NewService(file.Config{
+					Store: shelf, Blobs: blobs, IDs: file.NewIDs(w.now, rand.Reader), Cursors: file.NewCursors(secret), Now: w.now,
+					Extender: w.shelf,
+				}),
+				Intake:  &file.Intake{Reservations: shelf, Free: s.free, Most: s.allUploads, NewID: rand.Text, Now: w.now},
+				Posters: s.posters, Signer: urls, UploadURLs: urls,
+			},
+			C2PARoutes: api.C2PARoutes{Verifier: s.verifier, MaxVerified: s.maxVerified, VerifyTime: s.verifyTime},
+			AccountRoutes: api.AccountRoutes{
+				Minter:  &credential.Minter{Store: db.Keys(), Random: rand.Reader, Now: w.now},
+				Keys:    &credential.KeyService{Store: db.Keys(), Random: rand.Reader, Now: w.now},
+				Budgets: keeper, AuditLog: db.Audit(),
+			},
+			SessionRoutes: api.SessionRoutes{Sessions: w.live},
+			WebhookRoutes: api.WebhookRoutes{WebhookLog: db.Webhooks(), WebhookSecrets: webhook.NewSecrets(secret)},
 		}, s.groups...),
 	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

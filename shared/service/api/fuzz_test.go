@@ -98,8 +98,8 @@ func newFuzzed(f *testing.F) func() (*service, *memory) {
 		store := &memory{blobs: map[string]string{"files/file_1": gif}}
 		files := file.NewService(file.Config{Store: oneFile{}, Blobs: store, IDs: file.NewIDs(time.Now, rand.Reader),
 			Now: time.Now})
-		return &service{Config: Config{Catalog: known, Blobs: store, Files: files, MaxUpload: 1000,
-			Jobs: job.NewService(job.Config{}), Logger: slog.New(slog.DiscardHandler)}}, store
+		return &service{Config: Config{Catalog: known, Blobs: store, MaxUpload: 1000, FileRoutes: FileRoutes{Files: files},
+			JobRoutes: JobRoutes{Jobs: job.NewService(job.Config{})}, Logger: slog.New(slog.DiscardHandler)}}, store
 	}
 }
 

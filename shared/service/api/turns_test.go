@@ -66,7 +66,7 @@ func (v slow) Verify(_ context.Context, file *os.File) (origin.Report, error) {
 func TestAccountsTakeTurnsToVerify(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		v := slow{make(chan string), make(chan string)}
-		c := Config{Blobs: named{}, Verifier: v, Scratch: t.TempDir(), Logger: slog.New(slog.DiscardHandler)}
+		c := Config{Blobs: named{}, C2PARoutes: C2PARoutes{Verifier: v}, Scratch: t.TempDir(), Logger: slog.New(slog.DiscardHandler)}
 		s := newService(c)
 		takeTurns(t, v, func(account, name string) error {
 			who := credential.Principal{Key: credential.Key{Account: account}}
@@ -84,7 +84,8 @@ func TestAccountsTakeTurnsForThumbnails(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := Config{Blobs: gifs{}, Posters: v, Catalog: known, Scratch: t.TempDir(), Logger: slog.New(slog.DiscardHandler)}
+		c := Config{Blobs: gifs{}, FileRoutes: FileRoutes{Posters: v}, Catalog: known, Scratch: t.TempDir(),
+			Logger: slog.New(slog.DiscardHandler)}
 		s := newService(c)
 		takeTurns(t, v, func(account, name string) error {
 			_, err := s.makeThumbnail(t.Context(), file.File{Account: account, Blob: name, Size: 100})

@@ -18,26 +18,26 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/app/signing"
-	"cutroom/shared/app/verifying"
+	"cutroom/shared/app/c2pa/signing"
+	"cutroom/shared/app/c2pa/verifying"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/domain/origin"
 	"cutroom/shared/engine"
-	"cutroom/shared/service/provenance"
+	"cutroom/shared/service/c2pa"
 	"cutroom/shared/testkit/c2patest"
 	"cutroom/shared/testkit/patience"
 )
 
 // identity returns an identity that a service made, and its text.
-func identity(t *testing.T) (*provenance.Identity, []byte) {
+func identity(t *testing.T) (*c2pa.Identity, []byte) {
 	t.Helper()
-	text, err := provenance.NewIdentity(time.Now(), rand.Reader)
+	text, err := c2pa.NewIdentity(time.Now(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	who, err := provenance.ParseIdentity(text, text, time.Now(), rand.Reader)
+	who, err := c2pa.ParseIdentity(text, text, time.Now(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,9 +45,9 @@ func identity(t *testing.T) (*provenance.Identity, []byte) {
 }
 
 // signed returns an open picture that was signed by the identity.
-func signed(t *testing.T, by *provenance.Identity) *os.File {
+func signed(t *testing.T, by *c2pa.Identity) *os.File {
 	t.Helper()
-	signer := provenance.New(provenance.Config{
+	signer := c2pa.New(c2pa.Config{
 		Library: c2patest.Library(t), Identity: by, Generative: true, Now: time.Now,
 		Logger: slog.New(slog.DiscardHandler), InputTime: patience.Max,
 	})
@@ -129,7 +129,7 @@ func TestReader(t *testing.T) {
 	if _, err := kept.Kept(t.Context(), func() ([]byte, error) { return text, nil }); err != nil {
 		t.Fatal(err)
 	}
-	for whose, who := range map[string]*provenance.Identity{"the earlier": who, "the next": next} {
+	for whose, who := range map[string]*c2pa.Identity{"the earlier": who, "the next": next} {
 		if r := verify(signed(t, who)); r.State != origin.Valid || !r.Own {
 			t.Errorf("of what %s identity has signed: %+v", whose, r)
 		}
@@ -163,7 +163,7 @@ func TestReaderTrustsTheDeployersCertificates(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, c := range map[string]struct {
-		by    *provenance.Identity
+		by    *c2pa.Identity
 		state string
 		own   bool
 	}{
@@ -178,7 +178,7 @@ func TestReaderTrustsTheDeployersCertificates(t *testing.T) {
 }
 
 // deployers returns an identity that an authority vouches for, as a deployer would bring it.
-func deployers(t *testing.T) *provenance.Identity {
+func deployers(t *testing.T) *c2pa.Identity {
 	t.Helper()
 	authorityKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -215,7 +215,7 @@ func deployers(t *testing.T) *provenance.Identity {
 		t.Fatal(err)
 	}
 	_ = pem.Encode(&text, &pem.Block{Type: "PRIVATE KEY", Bytes: secret})
-	who, err := provenance.ParseIdentity(text.Bytes(), text.Bytes(), time.Now(), rand.Reader)
+	who, err := c2pa.ParseIdentity(text.Bytes(), text.Bytes(), time.Now(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}

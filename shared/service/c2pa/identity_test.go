@@ -1,4 +1,4 @@
-package provenance_test
+package c2pa_test
 
 import (
 	"crypto"
@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/service/provenance"
+	"cutroom/shared/service/c2pa"
 	"cutroom/shared/testkit/c2patest"
 )
 
@@ -89,12 +89,12 @@ func TestIdentitiesOfDeployers(t *testing.T) {
 		"signed by itself": {newKey(t, elliptic.P256()), true, false},
 	} {
 		text := made(t, c.key, now.Add(-time.Hour), now.Add(time.Hour), c.bySelf)
-		who, err := provenance.ParseIdentity(text, text, now, rand.Reader)
+		who, err := c2pa.ParseIdentity(text, text, now, rand.Reader)
 		if err != nil || who.Name() != "A studio" {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		signer := provenance.New(provenance.Config{
+		signer := c2pa.New(c2pa.Config{
 			Library: library, Identity: who, Now: time.Now, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 		})
 		if err := signer.Check(t.Context(), t.TempDir()); (err == nil) != c.accepted {
@@ -123,7 +123,7 @@ func TestWhatIsNoIdentity(t *testing.T) {
 		"a weak curve":    {made(t, newKey(t, elliptic.P224()), now, now, false), good, "not that of"},
 		"a broken anchor": {[]byte("-----BEGIN CERTIFICATE-----\nc2VjcmV0\n-----END CERTIFICATE-----\n"), good, "cannot be read"},
 	} {
-		_, err := provenance.ParseIdentity(c.certificates, c.key, now, rand.Reader)
+		_, err := c2pa.ParseIdentity(c.certificates, c.key, now, rand.Reader)
 		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
@@ -135,11 +135,11 @@ func TestAnExpiredCertificate(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
 	text := made(t, newKey(t, elliptic.P256()), now.Add(-2*time.Hour), now.Add(-time.Hour), false)
-	who, err := provenance.ParseIdentity(text, text, now.Add(-90*time.Minute), rand.Reader)
+	who, err := c2pa.ParseIdentity(text, text, now.Add(-90*time.Minute), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	signer := provenance.New(provenance.Config{
+	signer := c2pa.New(c2pa.Config{
 		Library: c2patest.Library(t), Identity: who, Now: time.Now, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err := signer.Check(t.Context(), t.TempDir()); err == nil {

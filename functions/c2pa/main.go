@@ -10,7 +10,7 @@ import (
 
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/app/awsapp"
-	"cutroom/shared/app/verifying"
+	"cutroom/shared/app/c2pa/verifying"
 	"cutroom/shared/platform/lambdahttp"
 	"cutroom/shared/service/api"
 )

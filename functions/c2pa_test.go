@@ -19,7 +19,7 @@ import (
 	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/domain/origin"
 	"cutroom/shared/engine"
-	"cutroom/shared/service/provenance"
+	"cutroom/shared/service/c2pa"
 	"cutroom/shared/testkit/c2patest"
 	"cutroom/shared/testkit/lambdatest"
 	"cutroom/shared/testkit/patience"
@@ -29,13 +29,13 @@ import (
 // certificates for who verifies.
 func (w *world) ownPicture(t *testing.T) []byte {
 	t.Helper()
-	text, err := provenance.NewIdentity(time.Now(), rand.Reader)
+	text, err := c2pa.NewIdentity(time.Now(), rand.Reader)
 	must(t, err)
-	who, err := provenance.ParseIdentity(text, text, time.Now(), rand.Reader)
+	who, err := c2pa.ParseIdentity(text, text, time.Now(), rand.Reader)
 	must(t, err)
 	must(t, w.signers.Add(t.Context(), who.Chain()))
 	must(t, w.signers.Add(t.Context(), who.Chain())) // another worker, at the same time
-	signer := provenance.New(provenance.Config{
+	signer := c2pa.New(c2pa.Config{
 		Library: c2patest.Library(t), Identity: who, Generative: true, Now: time.Now,
 		Logger: slog.New(slog.DiscardHandler), InputTime: patience.Max,
 	})
@@ -58,7 +58,7 @@ func (w *world) verified(t *testing.T, f *lambdatest.Function, content []byte, s
 		Blob: "files/" + id, CreatedAt: now, Lifetime: time.Hour, ExpiresAt: now.Add(time.Hour),
 	}, 0))
 	w.store(t, "files/"+id, content)
-	event, err := os.ReadFile(filepath.Join("..", "events", "credentials", "file.json"))
+	event, err := os.ReadFile(filepath.Join("..", "events", "c2pa", "file.json"))
 	must(t, err)
 	answer, err := f.Request(t.Context(), bytes.ReplaceAll(event, []byte(sampleClip), []byte(id)))
 	must(t, err)
@@ -75,7 +75,7 @@ func (w *world) verified(t *testing.T, f *lambdatest.Function, content []byte, s
 func TestFilesAreVerified(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	f := w.start(t, "credentials")
+	f := w.start(t, "c2pa")
 	own := w.ownPicture(t)
 	tampered := bytes.Clone(own)
 	tampered[len(tampered)-20]++
@@ -122,7 +122,7 @@ func TestFilesAreVerified(t *testing.T) {
 func TestVerifyingWithoutTheLibrary(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	f := w.start(t, "credentials", "CUTROOM_C2PA_LIBRARY="+filepath.Join(t.TempDir(), "none.so"))
+	f := w.start(t, "c2pa", "CUTROOM_C2PA_LIBRARY="+filepath.Join(t.TempDir(), "none.so"))
 	for range 2 {
 		status, _, body := w.verified(t, f, []byte("a text"), 6)
 		if status != 404 || !strings.Contains(body, "cutroom inspect") {

@@ -12,10 +12,10 @@ import (
 
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/origin"
-	"cutroom/shared/platform/c2pa"
+	c2palib "cutroom/shared/platform/c2pa"
 	"cutroom/shared/platform/fence"
 	"cutroom/shared/service/api"
-	"cutroom/shared/service/provenance"
+	"cutroom/shared/service/c2pa"
 )
 
 // readTime is how long it may take to verify a small file, unless Config says otherwise.
@@ -24,7 +24,7 @@ const readTime = api.MaxTurn
 
 // Config is what [NewReader] needs.
 type Config struct {
-	// Library is the path of libc2pa_c; "" looks for it (see [c2pa.Find]).
+	// Library is the path of libc2pa_c; "" looks for it (see [c2palib.Find]).
 	Library string
 	// Fence is made when a file is first verified if it is nil.
 	Fence *fence.Fence
@@ -52,7 +52,7 @@ type Reader struct {
 	config Config
 
 	mu      sync.Mutex
-	library *c2pa.Library
+	library *c2palib.Library
 	// missed reports whether it was said that the library is missing.
 	missed bool
 }
@@ -67,14 +67,14 @@ func NewReader(c Config) *Reader {
 
 // Verify returns what the Content Credentials of a file say, and whether that holds.
 //
-// Errors: origin.ErrNoReader; those of [provenance.Reader.Verify]; fault.Unavailable if the
+// Errors: origin.ErrNoReader; those of [c2pa.Reader.Verify]; fault.Unavailable if the
 // certificates cannot be read. Without them it could not be said whose a file is.
 func (r *Reader) Verify(ctx context.Context, file *os.File) (origin.Report, error) {
 	library, err := r.find(ctx)
 	if err != nil {
 		return origin.Report{}, err
 	}
-	reader := provenance.Reader{Library: library, Time: r.config.Time, Logger: r.config.Logger}
+	reader := c2pa.Reader{Library: library, Time: r.config.Time, Logger: r.config.Logger}
 	if reader.Own, reader.Trusted, err = r.certificates(ctx); err != nil {
 		if ctx.Err() != nil {
 			return origin.Report{}, ctx.Err()
@@ -86,7 +86,7 @@ func (r *Reader) Verify(ctx context.Context, file *os.File) (origin.Report, erro
 }
 
 // find finds the library. That it is missing is said once, and so is that it has come.
-func (r *Reader) find(ctx context.Context) (*c2pa.Library, error) {
+func (r *Reader) find(ctx context.Context) (*c2palib.Library, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.library != nil {
@@ -109,7 +109,7 @@ func (r *Reader) find(ctx context.Context) (*c2pa.Library, error) {
 	return library, nil
 }
 
-func (r *Reader) load(ctx context.Context) (*c2pa.Library, error) {
+func (r *Reader) load(ctx context.Context) (*c2palib.Library, error) {
 	if r.config.Fence == nil {
 		fenced, err := fence.New(ctx)
 		if err != nil {
@@ -118,7 +118,7 @@ func (r *Reader) load(ctx context.Context) (*c2pa.Library, error) {
 		fenced.Tell(r.config.Logger)
 		r.config.Fence = fenced
 	}
-	library, err := c2pa.Find(ctx, r.config.Fence, r.config.Library)
+	library, err := c2palib.Find(ctx, r.config.Fence, r.config.Library)
 	if err == nil && r.config.Memory > 0 {
 		library = library.Within(r.config.Memory)
 	}
@@ -137,14 +137,14 @@ func (r *Reader) certificates(ctx context.Context) (own, trusted string, err err
 		if err != nil {
 			return "", "", fmt.Errorf("CUTROOM_C2PA_CERTIFICATES: %w", err)
 		}
-		certificates, err := provenance.Anchors(text)
+		certificates, err := c2pa.Anchors(text)
 		if err != nil {
 			return "", "", fmt.Errorf("CUTROOM_C2PA_CERTIFICATES: %w", err)
 		}
 		texts = append(texts, certificates)
 	}
 	for _, text := range texts {
-		if provenance.SelfMade(text) {
+		if c2pa.SelfMade(text) {
 			own += text
 		} else {
 			trusted += text

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"cutroom/shared/platform/durable"
-	"cutroom/shared/service/provenance"
+	"cutroom/shared/service/c2pa"
 )
 
 // File keeps an identity in a file, which only its owner can read. One program uses it at
@@ -39,7 +39,7 @@ func (f File) Kept(_ context.Context, make func() ([]byte, error)) ([]byte, erro
 // addSigner keeps the certificates of an identity, beside those that are kept already. Who
 // reads the identity next says what is wrong with one that cannot be read.
 func (f File) addSigner(identity []byte) error {
-	certificates, err := provenance.Anchors(identity)
+	certificates, err := c2pa.Anchors(identity)
 	if err != nil {
 		return nil
 	}
@@ -63,7 +63,7 @@ func (f File) signers() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	signers, err := provenance.Identities(text)
+	signers, err := c2pa.Identities(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f.signersFile(), err)
 	}
@@ -93,7 +93,7 @@ func (f File) Certificates(context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	certificates, err := provenance.Anchors(text)
+	certificates, err := c2pa.Anchors(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", f, err)
 	}

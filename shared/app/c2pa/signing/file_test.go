@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"cutroom/shared/app/signing"
-	"cutroom/shared/service/provenance"
+	"cutroom/shared/app/c2pa/signing"
+	"cutroom/shared/service/c2pa"
 )
 
 // TestEarlierIdentitiesStayKnown checks that the certificates of an identity that was moved
@@ -19,7 +19,7 @@ import (
 func TestEarlierIdentitiesStayKnown(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "c2pa.pem")
-	newIdentity := func() ([]byte, error) { return provenance.NewIdentity(time.Now(), rand.Reader) }
+	newIdentity := func() ([]byte, error) { return c2pa.NewIdentity(time.Now(), rand.Reader) }
 	var made, want []string
 	for range 3 {
 		for range 2 { // the second start finds the identity of the first
@@ -31,7 +31,7 @@ func TestEarlierIdentitiesStayKnown(t *testing.T) {
 				t.Error("another start has another identity")
 			}
 		}
-		certificates, err := provenance.Anchors([]byte(made[len(made)-1]))
+		certificates, err := c2pa.Anchors([]byte(made[len(made)-1]))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,14 +66,14 @@ func wantCertificates(t *testing.T, path string, want []string) {
 // as before, and once more when it is used.
 func TestAnIdentityOfBefore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "c2pa.pem")
-	text, err := provenance.NewIdentity(time.Now(), rand.Reader)
+	text, err := c2pa.NewIdentity(time.Now(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(path, text, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	certificates, err := provenance.Anchors(text)
+	certificates, err := c2pa.Anchors(text)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package provenance_test
+package c2pa_test
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"cutroom/shared/domain/origin"
-	"cutroom/shared/service/provenance"
+	"cutroom/shared/service/c2pa"
 	"cutroom/shared/testkit/c2patest"
 	"cutroom/shared/testkit/patience"
 )
@@ -27,7 +27,7 @@ func TestFilesOfTooManyBoxes(t *testing.T) {
 	long := slices.Concat([]byte("\x00\x00\x00\x01moov"), binary.BigEndian.AppendUint64(nil, 16+8*30_000), free(30_000))
 	// A user data box may end with four zeros that are no box.
 	ended := box("moov", slices.Concat(box("udta", 0, 0, 0, 0), free(30_000))...)
-	reader := provenance.Reader{Library: c2patest.Library(t), Time: patience.Max, Logger: slog.New(slog.DiscardHandler)}
+	reader := c2pa.Reader{Library: c2patest.Library(t), Time: patience.Max, Logger: slog.New(slog.DiscardHandler)}
 	for name, c := range map[string]struct {
 		boxes []byte
 		want  string

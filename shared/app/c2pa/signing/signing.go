@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"cutroom/shared/app/engines"
-	"cutroom/shared/platform/c2pa"
+	c2palib "cutroom/shared/platform/c2pa"
 	"cutroom/shared/platform/fence"
-	"cutroom/shared/service/provenance"
+	"cutroom/shared/service/c2pa"
 	"cutroom/shared/service/worker"
 )
 
@@ -30,7 +30,7 @@ const (
 type Settings struct {
 	// Mode is Auto, On or Off; "" is Auto.
 	Mode string
-	// Library is the path of libc2pa_c; "" looks for it (see [c2pa.Find]).
+	// Library is the path of libc2pa_c; "" looks for it (see [c2palib.Find]).
 	Library string
 	// Certificates and Key are files in PEM; both are "" for an identity that the service
 	// makes for itself.
@@ -68,8 +68,8 @@ type Config struct {
 // Plan is how results will be signed. A nil plan signs none.
 type Plan struct {
 	config   Config
-	library  *c2pa.Library
-	identity *provenance.Identity
+	library  *c2palib.Library
+	identity *c2pa.Identity
 }
 
 // Find reads the settings, and finds the library and a deployer's own identity. It returns
@@ -88,7 +88,7 @@ func Find(ctx context.Context, c Config) (*Plan, error) {
 		return nil, nil
 	}
 	p := &Plan{config: c}
-	if p.library, err = c2pa.Find(ctx, c.Fence, c.Library); err != nil {
+	if p.library, err = c2palib.Find(ctx, c.Fence, c.Library); err != nil {
 		return nil, fmt.Errorf("CUTROOM_C2PA: results are to be signed, and the library is missing: %w; "+
 			"scripts/install-c2pa.sh puts it beside the program, CUTROOM_C2PA_LIBRARY names it elsewhere, "+
 			"and CUTROOM_C2PA=off signs nothing (docs/provenance.md)", err)
@@ -104,7 +104,7 @@ func Find(ctx context.Context, c Config) (*Plan, error) {
 	if err != nil {
 		return nil, fmt.Errorf("CUTROOM_C2PA_KEY: %w", err)
 	}
-	if p.identity, err = provenance.ParseIdentity(certificates, key, c.Now(), rand.Reader); err != nil {
+	if p.identity, err = c2pa.ParseIdentity(certificates, key, c.Now(), rand.Reader); err != nil {
 		return nil, fmt.Errorf("CUTROOM_C2PA_CERTIFICATES, CUTROOM_C2PA_KEY: %w", err)
 	}
 	return p, nil
@@ -180,12 +180,12 @@ func (p *Plan) Try(ctx context.Context, parts Parts) (*By, error) {
 	return &by, nil
 }
 
-func (p *Plan) try(ctx context.Context, parts Parts) (*provenance.Signer, By, error) {
+func (p *Plan) try(ctx context.Context, parts Parts) (*c2pa.Signer, By, error) {
 	identity, err := p.identityOf(ctx, parts.Keeper)
 	if err != nil {
 		return nil, By{}, err
 	}
-	signer := provenance.New(provenance.Config{
+	signer := c2pa.New(c2pa.Config{
 		Library: p.library, Identity: identity, Generative: !engines.Parse(p.config.Engine).BuiltIn(),
 		Version: p.config.Version, Now: parts.Now, Logger: parts.Logger,
 	})
@@ -199,7 +199,7 @@ func (p *Plan) try(ctx context.Context, parts Parts) (*provenance.Signer, By, er
 }
 
 // identityOf returns the deployer's identity, or the one that the keeper keeps.
-func (p *Plan) identityOf(ctx context.Context, keeper Keeper) (*provenance.Identity, error) {
+func (p *Plan) identityOf(ctx context.Context, keeper Keeper) (*c2pa.Identity, error) {
 	switch {
 	case p.identity != nil:
 		return p.identity, nil
@@ -207,11 +207,11 @@ func (p *Plan) identityOf(ctx context.Context, keeper Keeper) (*provenance.Ident
 		return nil, errors.New("CUTROOM_C2PA: results are to be signed, and nothing says by whom: " +
 			"set CUTROOM_C2PA_SECRET_ARN, or CUTROOM_C2PA_CERTIFICATES and CUTROOM_C2PA_KEY, or CUTROOM_C2PA=off")
 	}
-	text, err := keeper.Kept(ctx, func() ([]byte, error) { return provenance.NewIdentity(p.config.Now(), rand.Reader) })
+	text, err := keeper.Kept(ctx, func() ([]byte, error) { return c2pa.NewIdentity(p.config.Now(), rand.Reader) })
 	if err != nil {
 		return nil, fmt.Errorf("keep the identity that signs results: %w", err)
 	}
-	identity, err := provenance.ParseIdentity(text, text, p.config.Now(), rand.Reader)
+	identity, err := c2pa.ParseIdentity(text, text, p.config.Now(), rand.Reader)
 	if err != nil {
 		return nil, fmt.Errorf("the identity that the service made to sign results and keeps (c2pa.pem in the data folder, "+
 			"in AWS the secret of CUTROOM_C2PA_SECRET_ARN): %w; docs/provenance.md says how to begin with another", err)

@@ -1,4 +1,4 @@
-package provenance
+package c2pa
 
 import (
 	"bytes"

@@ -15,33 +15,33 @@ import (
 	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/domain/origin"
 	"cutroom/shared/engine"
-	"cutroom/shared/service/provenance"
+	"cutroom/shared/service/c2pa"
 	"cutroom/shared/testkit/c2patest"
 	"cutroom/shared/testkit/patience"
 )
 
 // signer returns what signs by an identity that a service has made, and the reader of that
 // service.
-func signer(t *testing.T) (*provenance.Signer, provenance.Reader) {
+func signer(t *testing.T) (*c2pa.Signer, c2pa.Reader) {
 	t.Helper()
-	text, err := provenance.NewIdentity(time.Now(), rand.Reader)
+	text, err := c2pa.NewIdentity(time.Now(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	who, err := provenance.ParseIdentity(text, text, time.Now(), rand.Reader)
+	who, err := c2pa.ParseIdentity(text, text, time.Now(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	logger := slog.New(slog.DiscardHandler)
-	return provenance.New(provenance.Config{
+	return c2pa.New(c2pa.Config{
 			Library: c2patest.Library(t), Identity: who, Generative: true, Now: time.Now, Logger: logger, InputTime: patience.Max,
-		}), provenance.Reader{
+		}), c2pa.Reader{
 			Library: c2patest.Library(t), Own: who.Chain(), Time: patience.Max, Logger: logger,
 		}
 }
 
 // signed returns a picture that says that a model made it.
-func signed(t *testing.T, by *provenance.Signer) string {
+func signed(t *testing.T, by *c2pa.Signer) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "signed.png")
 	spec := engine.Spec{Model: "gen-image-2", Kind: catalog.Image, Output: mediatest.Image{}.Make(t)}

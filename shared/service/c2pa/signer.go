@@ -1,7 +1,7 @@
-// Package provenance says in results how they were made: it writes Content Credentials
+// Package c2pa says in results how they were made: it writes Content Credentials
 // (C2PA) into what an engine made, signed by the deployer's identity, and reads those of
 // any file. The library that does it is behind package c2pa.
-package provenance
+package c2pa
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package provenance_test
+package c2pa_test
 
 import (
 	"bytes"
@@ -28,8 +28,8 @@ import (
 	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/domain/origin"
 	"cutroom/shared/engine"
-	"cutroom/shared/platform/c2pa"
-	"cutroom/shared/service/provenance"
+	c2palib "cutroom/shared/platform/c2pa"
+	"cutroom/shared/service/c2pa"
 	"cutroom/shared/testkit/c2patest"
 	"cutroom/shared/testkit/patience"
 )
@@ -37,11 +37,11 @@ import (
 var at = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
 // identity is made once: its making draws two keys.
-var identity = sync.OnceValues(func() ([]byte, error) { return provenance.NewIdentity(at, rand.Reader) })
+var identity = sync.OnceValues(func() ([]byte, error) { return c2pa.NewIdentity(at, rand.Reader) })
 
 type signing struct {
 	*testing.T
-	signer *provenance.Signer
+	signer *c2pa.Signer
 	// anchors is the file of the identity's certificates.
 	anchors string
 }
@@ -52,11 +52,11 @@ func newSigning(t *testing.T, generative bool) signing {
 	if err != nil {
 		t.Fatal(err)
 	}
-	who, err := provenance.ParseIdentity(text, text, at, rand.Reader)
+	who, err := c2pa.ParseIdentity(text, text, at, rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
-	anchors, err := provenance.Anchors(text)
+	anchors, err := c2pa.Anchors(text)
 	if err != nil || strings.Contains(anchors, "KEY") {
 		t.Fatalf("the anchors: %v, %s", err, anchors)
 	}
@@ -64,7 +64,7 @@ func newSigning(t *testing.T, generative bool) signing {
 	if err := os.WriteFile(path, []byte(anchors), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return signing{t, provenance.New(provenance.Config{
+	return signing{t, c2pa.New(c2pa.Config{
 		Library: c2patest.Library(t), Identity: who, Generative: generative, Version: "v1.2.3",
 		Now: func() time.Time { return at }, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	}), path}
@@ -97,7 +97,7 @@ func (s signing) inspect(path string, trusting bool) (origin.Report, error) {
 		}
 		anchors = string(text)
 	}
-	return provenance.Inspect(s.Context(), c2patest.Library(s), file, anchors)
+	return c2pa.Inspect(s.Context(), c2patest.Library(s), file, anchors)
 }
 
 func (s signing) file(name string, content []byte) string {
@@ -197,7 +197,7 @@ func TestFormats(t *testing.T) {
 		{"video/mp4", mediatest.Video{Seconds: 1}.Make(t), false, "algorithmicMedia"},
 	} {
 		s := newSigning(t, c.generative)
-		if _, err := s.inspect(c.original, false); !errors.Is(err, c2pa.ErrNone) {
+		if _, err := s.inspect(c.original, false); !errors.Is(err, c2palib.ErrNone) {
 			t.Errorf("%s without credentials: %v", c.mime, err)
 		}
 		path, told := s.sign(engine.Spec{Model: "gen", Output: c.original}, c.mime)
@@ -251,13 +251,13 @@ func TestSlowInput(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	who, err := provenance.ParseIdentity(text, text, at, rand.Reader)
+	who, err := c2pa.ParseIdentity(text, text, at, rand.Reader)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
 	s := newSigning(t, true)
-	s.signer = provenance.New(provenance.Config{
+	s.signer = c2pa.New(c2pa.Config{
 		Library: c2patest.Library(t), Identity: who, Generative: true, Version: "v1.2.3",
 		Now: func() time.Time { return at }, Logger: slog.New(slog.NewTextHandler(&log, nil)), InputTime: time.Second,
 	})
@@ -301,7 +301,7 @@ func TestCredentialsOnAServer(t *testing.T) {
 	const head = 8 + 25 // the signature and the first chunk
 	s := newSigning(t, true)
 	path := s.file("elsewhere.png", slices.Concat(picture[:head], chunk, picture[head:]))
-	if _, err := s.inspect(path, false); !errors.Is(err, c2pa.ErrElsewhere) {
+	if _, err := s.inspect(path, false); !errors.Is(err, c2palib.ErrElsewhere) {
 		t.Errorf("it returns %v", err)
 	}
 	file, err := os.Open(path)
@@ -309,7 +309,7 @@ func TestCredentialsOnAServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer file.Close()
-	reader := provenance.Reader{Library: c2patest.Library(t), Time: patience.Max, Logger: slog.New(slog.DiscardHandler)}
+	reader := c2pa.Reader{Library: c2patest.Library(t), Time: patience.Max, Logger: slog.New(slog.DiscardHandler)}
 	report, err := reader.Verify(t.Context(), file)
 	if err != nil || report.State != origin.Unreadable || len(report.Problems) != 1 || !strings.Contains(report.Problems[0], "no server is asked") {
 		t.Errorf("%+v, %v", report, err)
