@@ -6,7 +6,7 @@ import (
 )
 
 // gpu describes the engine servers that take the place of the preview workers
-// (docs/gpu.md, "In AWS").
+// (docs/gpu-operations.md, "In AWS").
 type gpu struct {
 	On bool
 	// Prepared makes their stack beside the preview workers, which go on.

@@ -57,7 +57,7 @@ def main(go: str, pip: str) -> None:
         packages = [one["metadata"] for one in json.load(report)["install"]]
     print(f"""# Third-party licences
 
-Written by `scripts/licenses.sh`; do not edit. Programs and functions are made of the Go modules, the engine server's image of the Python packages besides. The other packages of the images are Debian's and Ubuntu's; each image has their licences in `/usr/share/doc`. FFmpeg in the images is built of Debian's sources with libx264, which makes it GPL-2.0-or-later; `/usr/share/doc/ffmpeg/SOURCE` in the image names the sources and how they were configured. Of libraries the console's pages use those under [Copied](#copied) alone; [Loaded](#loaded) is in the images of programs. Weights of models have licences of their own: see [gpu.md](gpu.md).
+Written by `scripts/licenses.sh`; do not edit. Programs and functions are made of the Go modules, the engine server's image of the Python packages besides. The other packages of the images are Debian's and Ubuntu's; each image has their licences in `/usr/share/doc`. FFmpeg in the images is built of Debian's sources with libx264, which makes it GPL-2.0-or-later; `/usr/share/doc/ffmpeg/SOURCE` in the image names the sources and how they were configured. Of libraries the console's pages use those under [Copied](#copied) alone; [Loaded](#loaded) is in the images of programs. Weights of models have licences of their own: see [gpu-models.md](gpu-models.md#licences).
 
 ## Go modules
 

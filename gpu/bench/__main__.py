@@ -14,9 +14,7 @@ def main() -> int:
     if name == "page":
         from . import cards
 
-        docs = cards.FOLDER.parent / "docs"
-        (docs / "gpu-cards.md").write_text(cards.page(), encoding="utf-8")
-        (docs / "gpu.md").write_text(cards.with_times((docs / "gpu.md").read_text(encoding="utf-8")), encoding="utf-8")
+        (cards.FOLDER.parent / "docs" / "gpu-cards.md").write_text(cards.page(), encoding="utf-8")
         return 0
     if name == "rows":
         from . import rows

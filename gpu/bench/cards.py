@@ -116,18 +116,17 @@ def published(row: PipelineRow) -> Published | None:
     return PUBLISHED.get(row.shape or "")
 
 
-_HEAD = """# What works on which card
+_HEAD = """# GPU cards
 
-This page is made by a program (`cd gpu && ../.tools/engine/bin/python -m bench page`) from the
-model maps that come with the engine server, so that it says what these do: for a result of
-1280x720 with 20 frames a second, on one card, once the weights are loaded and with nothing
-waiting. [gpu.md](gpu.md) explains the maps.
+Expected times and memory of each pipeline of the model maps, on one card: for a result of
+1280x720 with 20 frames a second, with the weights loaded and no other job waiting.
+[gpu-models.md](gpu-models.md) explains the maps.
 
-A row is *computed* until somebody measures it: operations of the model at the speed that its
-map assumes of the card, which may be wrong by a half. `make bench-gpu` measures
-([Benchmark](gpu.md#benchmark)), and `--record` brings what it found to this page.
+A *computed* row comes from the model's operations and the speed that its map assumes for the
+card; it may be wrong by half. `make bench-gpu` [measures](gpu-operations.md#benchmark), and
+`--record` adds the result to this page. `python -m bench page` in `gpu/` writes the page.
 
-Nothing here is measured so far: {measured} of {rows} rows.
+Measured rows: {measured} of {rows}.
 """
 
 
@@ -142,39 +141,7 @@ def page() -> str:
         tables += ["", *_table(card, models, seen)]
     known = sum(key[:2] in {(card.name, card.map) for card in CARDS} for key in seen)
     head = _HEAD.format(measured=known, rows=rows)
-    if known:
-        head = head.replace("Nothing here is measured so far: ", "Measured are ")
     return head + "\n".join([*tables, "", *_sources()]) + "\n"
-
-
-# Where docs/gpu.md has the table of times.
-_BEGIN, _END = "<!-- times: python -m bench page -->\n", "<!-- end of times -->\n"
-
-
-def with_times(text: str) -> str:
-    """Returns the text of docs/gpu.md with its table of times as the maps have them."""
-    before, _, rest = text.partition(_BEGIN)
-    return before + _BEGIN + "\n".join(_times()) + "\n" + _END + rest.partition(_END)[2]
-
-
-def _times() -> Iterator[str]:
-    """Yields what each pipeline takes on each card; those that take the same share a line."""
-    maps = [read_model_map(FOLDER / card.map, "gen") for card in CARDS]
-    names = list(dict.fromkeys(name for models in reversed(maps) for name in models.pipelines))
-    lines: dict[tuple[str, ...], list[str]] = {}
-    for name in names:
-        cells = tuple(_time(models, name) for models in maps)
-        lines.setdefault(cells, []).append(f"`{name}`")
-    yield "| | " + " | ".join(f"{card.gigabytes} GB ({card.name})" for card in CARDS) + " |"
-    yield "|---" * (len(CARDS) + 1) + "|"
-    for cells, called in lines.items():
-        yield "| " + " | ".join([", ".join(called), *cells]) + " |"
-
-
-def _time(models: ModelMap, name: str) -> str:
-    row = models.pipelines.get(name)
-    takes = computed(models, name) if row is not None else None
-    return "" if row is None or takes is None else f"{takes:.0f} s: {_steps(row)}"
 
 
 def _steps(row: PipelineRow) -> str:
@@ -187,9 +154,9 @@ def _table(card: Card, models: ModelMap, seen: dict[tuple[str, str, str], Measur
     whole = together(need for need in needs if need is not None) / 2**30
     yield f"## {card.gigabytes} GB: {card.name}"
     yield ""
-    yield f"By [`gpu/{card.map}`](../gpu/{card.map}), whose pipelines take {whole:.0f} GiB beside each other."
+    yield f"By [`gpu/{card.map}`](../gpu/{card.map}), whose pipelines together take {whole:.0f} GiB."
     yield ""
-    yield "| pipeline | serves | works at | in | 5 s, or an image, take | in ten minutes | memory alone | |"
+    yield "| pipeline | serves | works at | steps | 5 s, or an image | longest clip | memory | |"
     yield "|---|---|---|---|---|---|---|---|"
     for name, row in models.pipelines.items():
         yield _line(card, models, name, row, seen.get((card.name, card.map, name)))
@@ -226,7 +193,7 @@ def _served(models: ModelMap, name: str) -> Iterator[str]:
 def _sources() -> Iterator[str]:
     yield "## What others publish"
     yield ""
-    yield "By the publishers, each at their own settings; the maps take fewer steps."
+    yield "The publishers' figures, at their settings; the maps take fewer steps."
     yield ""
     yield "| model | | source |"
     yield "|---|---|---|"

@@ -29,7 +29,7 @@ from .service import MODEL, job_seconds
 # The catalog's result for the clip with the model.
 WIDTH, HEIGHT, FPS = 1088, 624, 20
 
-# How long a job may take, in seconds (docs/gpu.md, "Benchmark"), minus some for its end.
+# How long a job may take, in seconds (docs/gpu-operations.md, "Benchmark"), minus some for its end.
 JOB_SECONDS = 580
 
 # How much longer a job may take than the pipeline alone.
