@@ -103,7 +103,6 @@ type parts struct {
 	ids           *file.IDs
 	files         *file.Service
 	intake        *file.Intake
-	slots         map[job.Lane]int
 	authenticator *credential.Authenticator
 	limiter       *ratelimit.Limiter
 	failures      *ratelimit.Failures
@@ -184,6 +183,9 @@ func (s *server) openFolder(ctx context.Context, c *devCommand, machine machineC
 		return err
 	}
 	options := sqlite.Options{Now: s.clock.Now, Settled: s.clock.Settled, Reserve: s.reserve}
+	if c.spare() > 0 {
+		options.AccountLeases = c.workers()
+	}
 	if s.storage, err = openStorage(ctx, c.dataFlag, options); err != nil {
 		return err
 	}
@@ -219,9 +221,9 @@ func (s *server) buildServices(c *devCommand, p *parts) (err error) {
 		Store: budgets, Machine: machine, Now: now, NewID: rand.Text, Logger: s.logger,
 		Warn: func(_ budget.Counter, percent int) { s.gateway.metrics.BudgetWarned(percent) },
 	})
-	p.slots = map[job.Lane]int{job.VideoLane: c.workers(), job.ImageLane: c.workers()}
 	p.jobs = job.NewService(job.Config{
-		Store: s.records.Jobs().HoldIn(budgets), Now: now, Random: rand.Reader, Workers: p.slots, Cursors: job.NewCursors(p.secret),
+		Store: s.records.Jobs().HoldIn(budgets), Now: now, Random: rand.Reader, Cursors: job.NewCursors(p.secret),
+		Workers: inEachLane(c.workers()), Spare: c.spare(),
 		Watcher: s.records.Jobs(), Lines: s.records.Jobs(), Estimates: s.records.Estimates(), Logger: s.logger,
 		Budgets: s.budgets, MaxLength: p.catalog.Limits.VideoDuration,
 	})
@@ -314,7 +316,7 @@ func (s *server) buildWorker(c *devCommand, p *parts) {
 	s.worker = worker.New(worker.Config{
 		Queue: s.records.Queue(), Runs: s.records.Jobs(), Blobs: s.blobs, Engine: p.engine, Prober: p.tools, Posters: p.tools,
 		Catalog: p.catalog, Describer: describer, Enhancer: p.enhancer, Signer: p.signer,
-		Folder: p.scratch, Slots: p.slots,
+		Folder: p.scratch, Slots: inEachLane(c.workers() + c.spare()),
 		Lease: lease, ProgressEvery: progressEvery, PreviewEvery: previewEvery, CheckEvery: checkEvery,
 		EngineHealth: engine.HealthOf(p.engine), Prefetch: able.Prefetch, Observer: runs,
 		Now: s.clock.Now, Random: rand.Reader, Tracer: s.traces.Tracer(), Logger: s.logger,

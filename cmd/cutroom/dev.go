@@ -12,6 +12,7 @@ import (
 	"cutroom/cmd/cutroom/command"
 	"cutroom/shared/app/engines"
 	"cutroom/shared/app/setting"
+	"cutroom/shared/domain/job"
 	"cutroom/shared/platform/httpserver"
 	"cutroom/shared/service/console"
 )
@@ -36,7 +37,7 @@ type devCommand struct {
 	MaxUpload   setting.Size `env:"CUTROOM_MAX_UPLOAD" default:"512MiB" help:"Size that an uploaded file may have (${env})."`
 	Uploads     int          `env:"CUTROOM_UPLOADS" default:"256" help:"Uploads that are under way at once, of all accounts together (${env})."`
 	DiskReserve setting.Size `env:"CUTROOM_DISK_RESERVE" help:"What uploads leave free of the disk; a fiftieth or 1GiB if absent, whichever is more, but no more than a tenth (${env})."`
-	Workers     int          `env:"CUTROOM_WORKERS" default:"0" help:"Videos, and images, edited at once; 0 is half of the processors, or 1 with an engine server (${env})."`
+	Workers     int          `env:"CUTROOM_WORKERS" default:"0" help:"Videos, and images, that one account has edited at once; 0 is half of the processors, or 1 with an engine server (${env})."`
 	Origins     []string     `name:"cors-origins" env:"CUTROOM_CORS_ORIGINS" default:"*" help:"Origins that browsers may call from, with commas between them; * is any (${env})."`
 	Engine      string       `env:"CUTROOM_ENGINE" default:"preview" help:"What edits the media: preview, the built-in engine on the CPU; the URL of an engine server on this machine, such as http://127.0.0.1:8090; openai:URL, a server with the OpenAI interface for videos and images; or comfyui:URL, a ComfyUI server (${env})."`
 	LiveEngine  string       `env:"CUTROOM_LIVE_ENGINE" help:"What edits live video: preview, or the URL of an engine server; as --engine if it is not set (${env})."`
@@ -124,4 +125,18 @@ func (c *devCommand) keepUnknown() time.Duration {
 // workers returns how many jobs of a lane run at once.
 func (c *devCommand) workers() int {
 	return cmp.Or(c.Workers, engines.Parse(c.Engine).Slots())
+}
+
+// spare returns how many more jobs of a lane run at once, of accounts that have fewer than
+// workers running there: one, so that no account keeps the others waiting. Engine servers
+// run as many as there are servers.
+func (c *devCommand) spare() int {
+	if engines.Parse(c.Engine).BuiltIn() {
+		return 1
+	}
+	return 0
+}
+
+func inEachLane(n int) map[job.Lane]int {
+	return map[job.Lane]int{job.VideoLane: n, job.ImageLane: n}
 }

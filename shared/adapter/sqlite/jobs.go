@@ -38,6 +38,8 @@ const (
 		(select count(*) from job where lane = ?1 and completed_at is null),
 		(select count(*) from job where lane = ?1 and account = ?2 and completed_at is null),
 		(select count(*) from job indexed by job_open_by_account where account = ?2 and completed_at is null),
+		(select count(*) from lease join goqite on goqite.id = lease.message
+			where lease.queue >= ?1 || '/' and lease.queue < ?1 || '0' and goqite.timeout > ?5),
 		(select avg(took) from ran), (select json_group_array(account) from ran where completed_at > ?4)`
 )
 
@@ -153,8 +155,8 @@ func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string, _ int
 		ran     []byte
 	)
 	since := millis(s.db.now().Add(-job.OthersFor))
-	err := s.db.lookup.QueryRowContext(ctx, backlogOfLane, lane, account, recentRuns, since).
-		Scan(&backlog.Jobs, &backlog.AccountJobs, &backlog.AccountOpen, &mean, &ran)
+	err := s.db.lookup.QueryRowContext(ctx, backlogOfLane, lane, account, recentRuns, since, s.db.moment(0)).
+		Scan(&backlog.Jobs, &backlog.AccountJobs, &backlog.AccountOpen, &backlog.Running, &mean, &ran)
 	var accounts []string
 	if err == nil {
 		err = json.Unmarshal(ran, &accounts)

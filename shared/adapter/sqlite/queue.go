@@ -22,7 +22,7 @@ const pollInterval = time.Second
 // fewest leased messages, and among equals the one served longest ago. So a free
 // worker goes to the account that has least, and an account with one job waits for
 // at most one receive per other account. Within an account the oldest job goes
-// first.
+// first. No account has more than Options.AccountLeases leases in a lane.
 //
 // Jobs that were leased when the server crashed are handed out one at a time, over
 // all lanes and accounts: if one of them causes the crashes, it does not affect the
@@ -72,8 +72,14 @@ func (q *Queue) Receive(ctx context.Context, lane job.Lane, lease time.Duration)
 }
 
 const (
-	// nextQueue selects the queue to serve, as Queue describes, by the lane and the
-	// time.
+	// leasesOfAccount counts the leases of the account of the queue "waiting" in its lane,
+	// by the time.
+	leasesOfAccount = `(select count(*) from lease join goqite on goqite.id = lease.message
+			where lease.queue in (replace(waiting.queue, '` + suspected + `', ''),
+				replace(waiting.queue, '` + suspected + `', '') || '` + suspected + `') and goqite.timeout > ?2)`
+
+	// nextQueue selects the queue to serve, as Queue describes, by the lane, the time and
+	// the most leases of an account, 0 for any number.
 	nextQueue = `select waiting.queue from goqite as waiting
 		left join served on served.queue = waiting.queue
 		where waiting.queue >= ?1 || '/' and waiting.queue < ?1 || '0' and waiting.timeout <= ?2
@@ -81,9 +87,8 @@ const (
 				join goqite on goqite.id = lease.message
 				where lease.queue like '%` + suspected + `' and goqite.timeout > ?2))
 		group by waiting.queue
-		order by (select count(*) from lease join goqite on goqite.id = lease.message
-				where lease.queue = waiting.queue and goqite.timeout > ?2),
-			coalesce(served.turn, 0), min(waiting.created)
+		having ?3 = 0 or ` + leasesOfAccount + ` < ?3
+		order by ` + leasesOfAccount + `, coalesce(served.turn, 0), min(waiting.created)
 		limit 1`
 )
 
@@ -91,7 +96,7 @@ const (
 func (q *Queue) tryReceive(ctx context.Context, lane job.Lane, lease time.Duration) (*delivery, error) {
 	// Look with a read first, so that idle workers leave the writer alone.
 	var name string
-	err := q.db.lookup.QueryRowContext(ctx, nextQueue, lane, q.db.moment(0)).Scan(&name)
+	err := q.db.lookup.QueryRowContext(ctx, nextQueue, lane, q.db.moment(0), q.db.accountLeases).Scan(&name)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil, nil
 	}
@@ -102,7 +107,7 @@ func (q *Queue) tryReceive(ctx context.Context, lane job.Lane, lease time.Durati
 	err = q.db.write(ctx, "receive", func(ctx context.Context, tx *transaction) error {
 		// Select again: another receiver may have taken the job that the read
 		// found.
-		if err := tx.QueryRowContext(ctx, nextQueue, lane, q.db.moment(0)).Scan(&name); err != nil {
+		if err := tx.QueryRowContext(ctx, nextQueue, lane, q.db.moment(0), q.db.accountLeases).Scan(&name); err != nil {
 			if errors.Is(err, sql.ErrNoRows) {
 				return nil
 			}

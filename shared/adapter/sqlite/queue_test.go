@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -236,4 +237,47 @@ func TestRunTimeFollowsTheLatestRuns(t *testing.T) {
 			t.Errorf("after %d %s the run time is %v, want %v", step.count, step.what, backlog.RunTime, step.want)
 		}
 	}
+}
+
+// TestNoAccountHasAllLeases checks that a job of another account is received at once while
+// the account with the most jobs has as many leases as it may, also of suspected jobs.
+func TestNoAccountHasAllLeases(t *testing.T) {
+	db, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "a.db"), sqlite.Options{Now: time.Now, AccountLeases: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	accept(t, db, "job_1", "job_2", "job_3")
+	first := receive(t, db, "job_1", time.Hour)
+	receiveNone(t, db)
+	if err := db.Jobs().Accept(t.Context(), newJob("job_4", "other"), 0); err != nil {
+		t.Fatal(err)
+	}
+	receive(t, db, "job_4", time.Hour)
+	backlog, err := db.Jobs().Backlog(t.Context(), job.VideoLane, "acme", 0)
+	if err != nil || backlog.Running != 2 {
+		t.Errorf("%d jobs run, want 2 (%v)", backlog.Running, err)
+	}
+	if err := first.Drop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	second := receive(t, db, "job_2", time.Hour)
+	if _, err := db.Jobs().Start(t.Context(), second.JobID(), "nonce", time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Queue().RecoverLeases(t.Context()); err != nil { // as after a crash
+		t.Fatal(err)
+	}
+	received := map[string]bool{}
+	for range 2 {
+		d, err := db.Queue().TryReceive(t.Context(), job.VideoLane, time.Hour)
+		if err != nil || d == nil {
+			t.Fatalf("received %v, %v after %v", d, err, received)
+		}
+		received[d.JobID()] = true
+	}
+	if !received["job_4"] {
+		t.Errorf("received %v, want job_4 and one of acme's", received)
+	}
+	receiveNone(t, db)
 }

@@ -48,6 +48,9 @@ type Options struct {
 	// Reserve holds disk space for what must be written even when the disk is full;
 	// nil holds none.
 	Reserve Reserve
+	// AccountLeases is how many jobs of a lane one account may have leased at once; 0 means
+	// any number.
+	AccountLeases int
 	// Committed is called with the database's number of durable transactions, after
 	// each one of this process and before its call returns; it may be nil. It must
 	// not call the database.
@@ -76,7 +79,9 @@ type DB struct {
 	// settled and reserve are as in Options.
 	settled func() bool
 	reserve Reserve
-	bell    *bell
+	// accountLeases is as in Options.
+	accountLeases int
+	bell          *bell
 	// watches wakes the watchers of jobs.
 	watches watches
 	tokens  groups[credential.Token]
@@ -153,7 +158,7 @@ func connect(path string, options Options) (*DB, error) {
 	return &DB{
 		writer: writer, reader: reader, lookup: newStatements(reader), changes: newStatements(writer),
 		now: options.Now, settled: options.Settled, reserve: options.Reserve, committed: options.Committed,
-		bell: newBell(), path: path, file: info,
+		accountLeases: options.AccountLeases, bell: newBell(), path: path, file: info,
 	}, nil
 }
 

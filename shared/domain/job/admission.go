@@ -12,6 +12,10 @@ type Backlog struct {
 	// accounts; AccountJobs is how many of them are the account's own, and AccountOpen how
 	// many that has on all lanes.
 	Jobs, AccountJobs, AccountOpen int
+	// Running is how many jobs of the lane workers have. Spare is how many places the lane
+	// has beyond its workers; an account never has more places than there are workers. Where
+	// Spare is 0, Running may be unknown.
+	Running, Spare int
 	// RunTime is the mean time from start to end of the jobs that ended most
 	// recently, 0 if none has.
 	RunTime time.Duration
@@ -119,11 +123,20 @@ func (b Backlog) part(atOnce int) float64 {
 	return min(accountShare, max(1/float64(b.Others+1), idle))
 }
 
+// placeFor reports whether a spare place is free for the account, so that its job need not
+// wait, however long the jobs of others take.
+func (b Backlog) placeFor(workers int) bool {
+	return b.Spare > 0 && b.AccountJobs < workers && b.Running < workers+b.Spare
+}
+
 // Admit decides whether one more job can be expected to be served in time by the lane's
 // workers, of which there are so many at the most (docs/contract/jobs.md#admission).
 //
 // Errors: fault.Limited with the time after which there should be room.
 func (b Backlog) Admit(workers int, now time.Time) error {
+	if b.placeFor(workers) {
+		return nil
+	}
 	runTime := b.RunTime
 	if runTime <= 0 {
 		runTime = firstRunTime
@@ -146,7 +159,7 @@ func (b Backlog) Admit(workers int, now time.Time) error {
 //
 // Errors: as Admit.
 func (b Backlog) AdmitWaiting(wait time.Duration, workers int, now time.Time) error {
-	if err := b.Admit(workers, now); err != nil || wait <= 0 {
+	if err := b.Admit(workers, now); err != nil || wait <= 0 || b.placeFor(workers) {
 		return err
 	}
 	running, _, _ := b.Fleet.expect(max(workers, 1), now)

@@ -76,3 +76,26 @@ func TestTheFirstJobsWithoutAWorkerAreAccepted(t *testing.T) {
 		})
 	}
 }
+
+// TestSparePlaceIsForOtherAccounts checks that jobs of one account that take ten minutes do
+// not make the queue full for an account that has none.
+func TestSparePlaceIsForOtherAccounts(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		backlog job.Backlog
+		full    bool
+	}{
+		{"the spare place is free", job.Backlog{Jobs: 9, Running: 1, Spare: 1}, false},
+		{"the spare place is taken", job.Backlog{Jobs: 9, Running: 2, Spare: 1}, true},
+		{"the account has its place", job.Backlog{Jobs: 9, Running: 1, Spare: 1, AccountJobs: 1}, true},
+		{"there is no spare place", job.Backlog{Jobs: 9}, true},
+	} {
+		c.backlog.RunTime, c.backlog.Others = job.MaxAge, 1
+		for _, wait := range []time.Duration{0, time.Minute} {
+			err := c.backlog.AdmitWaiting(wait, 1, time.Now())
+			if fault.Is(err, fault.Limited) != c.full || !c.full && err != nil {
+				t.Errorf("%s, for a caller that waits %v: %v", c.name, wait, err)
+			}
+		}
+	}
+}

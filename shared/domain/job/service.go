@@ -28,6 +28,9 @@ type Config struct {
 	Random io.Reader
 	// Workers is how many jobs of each lane run at once, for admission.
 	Workers map[Lane]int
+	// Spare is how many more places each lane has for accounts that have fewer than Workers
+	// jobs there. Admission does not count on them for capacity.
+	Spare int
 	// ResultAge is how long a result is kept after its job has ended, RecordAge
 	// how long the record is.
 	ResultAge, RecordAge time.Duration
@@ -228,6 +231,7 @@ func (s *Service) admit(backlog Backlog, lane Lane, limit int, wait time.Duratio
 		full.RetryAfter = retryAfter()
 		return full
 	}
+	backlog.Spare = s.config.Spare
 	return backlog.AdmitWaiting(wait, s.config.Workers[lane], s.config.Now())
 }
 
