@@ -182,7 +182,10 @@ func (s *server) openFolder(ctx context.Context, c *devCommand, machine machineC
 	if s.clock, err = openClock(c.dataFlag, machine, s.logger); err != nil {
 		return err
 	}
-	options := sqlite.Options{Now: s.clock.Now, Settled: s.clock.Settled, Reserve: s.reserve}
+	options := sqlite.Options{
+		Now: s.clock.Now, Settled: s.clock.Settled, Reserve: s.reserve,
+		Free: func() (int64, error) { return s.blobs.Room(int64(c.DiskReserve)) },
+	}
 	if c.spare() > 0 {
 		options.AccountLeases = c.workers()
 	}

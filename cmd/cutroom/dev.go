@@ -36,7 +36,7 @@ type devCommand struct {
 	Secret      string       `env:"CUTROOM_SECRET" help:"Secret that seals page cursors and signs upload URLs, links to results and webhooks, 16 bytes or more; made and kept in the data folder if absent (${env})."`
 	MaxUpload   setting.Size `env:"CUTROOM_MAX_UPLOAD" default:"512MiB" help:"Size that an uploaded file may have (${env})."`
 	Uploads     int          `env:"CUTROOM_UPLOADS" default:"256" help:"Uploads that are under way at once, of all accounts together (${env})."`
-	DiskReserve setting.Size `env:"CUTROOM_DISK_RESERVE" help:"What uploads leave free of the disk; a fiftieth or 1GiB if absent, whichever is more, but no more than a tenth (${env})."`
+	DiskReserve setting.Size `env:"CUTROOM_DISK_RESERVE" help:"What uploads and new records leave free of the disk; a fiftieth or 1GiB if absent, whichever is more, but no more than a tenth (${env})."`
 	Workers     int          `env:"CUTROOM_WORKERS" default:"0" help:"Videos, and images, that one account has edited at once; 0 is half of the processors, or 1 with an engine server (${env})."`
 	Origins     []string     `name:"cors-origins" env:"CUTROOM_CORS_ORIGINS" default:"*" help:"Origins that browsers may call from, with commas between them; * is any (${env})."`
 	Engine      string       `env:"CUTROOM_ENGINE" default:"preview" help:"What edits the media: preview, the built-in engine on the CPU; the URL of an engine server on this machine, such as http://127.0.0.1:8090; openai:URL, a server with the OpenAI interface for videos and images; or comfyui:URL, a ComfyUI server (${env})."`

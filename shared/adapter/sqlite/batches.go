@@ -41,11 +41,15 @@ const (
 
 // Create records a new batch, and forgets those before the account's newest ones.
 //
-// Errors: fault.Limited if the account has most open batches already; fault.StorageFull.
+// Errors: fault.Limited if the account has most open batches already, or has created too
+// many bytes of records; fault.StorageFull.
 func (s *Batches) Create(ctx context.Context, b batch.Batch, most, kept int) error {
 	record, err := json.Marshal(b)
 	if err != nil {
 		return storeError("create a batch", err)
+	}
+	if err := s.db.admit(ctx, b.Account, len(record)); err != nil {
+		return err
 	}
 	return s.db.write(ctx, "create a batch", func(ctx context.Context, tx *transaction) error {
 		var open int

@@ -70,7 +70,14 @@ func readBudget(ctx context.Context, tx *transaction, id budget.ID) (*budget.Bud
 }
 
 // Set creates a budget, or replaces the one of its ID, with the entry in the audit log.
+//
+// Errors: fault.Limited if the account has created too many bytes of records;
+// fault.StorageFull.
 func (b *Budgets) Set(ctx context.Context, from audit.Origin, one budget.Budget) error {
+	// Entries in the audit log have the budget twice.
+	if err := b.db.admitBy(ctx, from, one.Account, 3*len(one.WarnURL)); err != nil {
+		return err
+	}
 	return b.db.write(ctx, "set a budget", func(ctx context.Context, tx *transaction) error {
 		before, err := readBudget(ctx, tx, one.ID)
 		if err != nil || before != nil && *before == one {

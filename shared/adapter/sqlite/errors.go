@@ -35,7 +35,7 @@ func storeError(what string, err error) error {
 
 // fullError is the error for a write for which there is no space. The cause may be
 // nil.
-func fullError(cause error) error {
+func fullError(cause error) *fault.Error {
 	return fault.Wrap(cause, fault.StorageFull, "There is no room left to store the record.")
 }
 

@@ -47,6 +47,9 @@ func (s *Files) Create(ctx context.Context, f file.File, limit int64) error {
 	if f.Pending {
 		state = "promised"
 	}
+	if err := s.db.checkFree(); err != nil {
+		return err
+	}
 	return s.db.write(ctx, "create a file", func(ctx context.Context, tx *transaction) error {
 		if err := checkPendingLimit(ctx, tx, f); err != nil {
 			return err

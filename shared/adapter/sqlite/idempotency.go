@@ -15,6 +15,9 @@ var _ idempotency.Store = (*IdempotencyKeys)(nil)
 // IdempotencyKeys returns the store of idempotency keys.
 func (db *DB) IdempotencyKeys() *IdempotencyKeys { return &IdempotencyKeys{db} }
 
+// answerBytes is how many bytes of a claim's answer count as stored; most have fewer.
+const answerBytes = 1 << 10
+
 const (
 	// Each claim deletes some old ones, so that no sweep is needed: more than one,
 	// so that their number falls.
@@ -38,11 +41,19 @@ const (
 // Claim records the claim if its key has no record, or one that may be replaced,
 // and returns the key's record.
 //
-// Errors: fault.StorageFull.
+// Errors: fault.Limited if the account has created too many bytes of records;
+// fault.StorageFull.
 func (k *IdempotencyKeys) Claim(ctx context.Context, c idempotency.Claim, instead string,
 	now time.Time) (idempotency.Record, error) {
 	var record idempotency.Record
-	err := k.db.write(ctx, "claim an idempotency key", func(ctx context.Context, tx *transaction) error {
+	known, err := k.Known(ctx, c.Account, c.Key, now)
+	if err == nil && !known {
+		err = k.db.admit(ctx, c.Account, len(c.Key)+answerBytes)
+	}
+	if err != nil {
+		return record, err
+	}
+	err = k.db.write(ctx, "claim an idempotency key", func(ctx context.Context, tx *transaction) error {
 		old := millis(now.Add(-idempotency.Age))
 		if _, err := tx.ExecContext(ctx, forgetOldClaims, old); err != nil {
 			return err

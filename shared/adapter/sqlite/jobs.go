@@ -58,12 +58,15 @@ func (s *Jobs) HoldIn(budgets *Budgets) *Jobs {
 // counts it in the account's usage, in one transaction.
 //
 // Errors: fault.Limited if the account has limit or more jobs that have not ended
-// (0 means no limit); fault.Exhausted if a budget has too little left for its claim;
+// (0 means no limit), or has created too many bytes of records; fault.Exhausted if a budget has too little left for its claim;
 // fault.StorageFull.
 func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int, claims ...budget.Claim) error {
 	request, err := encode(j.Request)
 	if err != nil {
 		return fmt.Errorf("sqlite: accept a job: %w", err)
+	}
+	if err := s.db.admit(ctx, j.Account, len(request)+len(j.Webhook)); err != nil {
+		return err
 	}
 	err = s.db.write(ctx, "accept a job", func(ctx context.Context, tx *transaction) error {
 		if known, err := known(ctx, tx, j.ID); known || err != nil {

@@ -24,11 +24,16 @@ const (
 
 // CreateKey stores a new key, with its entry in the audit log.
 //
-// Errors: fault.Conflict if a key with its hash, or its id, exists.
+// Errors: fault.Conflict if a key with its hash, or its id, exists; fault.Limited if the
+// account has created too many bytes of records; fault.StorageFull.
 func (k *Keys) CreateKey(ctx context.Context, from audit.Origin, key credential.Key) error {
 	created, err := credential.CreationEntry(from, key)
 	if err != nil {
 		return storeError("create a key", err)
+	}
+	// The entry of its revocation has the same size.
+	if err := k.db.admitBy(ctx, from, key.Account, 3*len(created.After)); err != nil {
+		return err
 	}
 	return k.db.write(ctx, "create a key", func(ctx context.Context, tx *transaction) error {
 		limits, err := encode(key.Limits)

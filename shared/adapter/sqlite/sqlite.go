@@ -29,6 +29,7 @@ import (
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/integrity"
+	"cutroom/shared/domain/ratelimit"
 )
 
 const (
@@ -51,6 +52,9 @@ type Options struct {
 	// AccountLeases is how many jobs of a lane one account may have leased at once; 0 means
 	// any number.
 	AccountLeases int
+	// Free returns how many more bytes the records that calls create may put on the disk;
+	// nil sets no limit.
+	Free func() (int64, error)
 	// Committed is called with the database's number of durable transactions, after
 	// each one of this process and before its call returns; it may be nil. It must
 	// not call the database.
@@ -81,7 +85,10 @@ type DB struct {
 	reserve Reserve
 	// accountLeases is as in Options.
 	accountLeases int
-	bell          *bell
+	free          func() (int64, error)
+	// records limits the bytes of the records that calls create, by account.
+	records *ratelimit.Limiter
+	bell    *bell
 	// watches wakes the watchers of jobs.
 	watches watches
 	tokens  groups[credential.Token]
@@ -157,7 +164,8 @@ func connect(path string, options Options) (*DB, error) {
 	}
 	return &DB{
 		writer: writer, reader: reader, lookup: newStatements(reader), changes: newStatements(writer),
-		now: options.Now, settled: options.Settled, reserve: options.Reserve, committed: options.Committed,
+		now: options.Now, settled: options.Settled, reserve: options.Reserve, free: options.Free,
+		records: ratelimit.New(options.Now), committed: options.Committed,
 		accountLeases: options.AccountLeases, bell: newBell(), path: path, file: info,
 	}, nil
 }

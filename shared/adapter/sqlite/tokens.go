@@ -25,7 +25,17 @@ const (
 
 // CreateToken stores a new token. Tokens that are created concurrently share a
 // transaction, because minting is the most frequent write.
+//
+// Errors: fault.Limited if the account has created too many bytes of records;
+// fault.StorageFull.
 func (k *Keys) CreateToken(ctx context.Context, token credential.Token) error {
+	scope, err := encode(token.Scope)
+	if err != nil {
+		return err
+	}
+	if err := k.db.admit(ctx, token.Key.Account, len(scope)+len(token.Metadata)); err != nil {
+		return err
+	}
 	return k.db.tokens.write(ctx, k.db, "create tokens", token, insertTokens)
 }
 

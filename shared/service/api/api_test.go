@@ -156,7 +156,7 @@ func newWorld(t *testing.T, s setup) *world {
 	}
 	must(err)
 	w.database = filepath.Join(t.TempDir(), "cutroom.db")
-	db := sqlitetest.Open(t, w.database, sqlite.Options{Now: w.now})
+	db := sqlitetest.Open(t, w.database, sqlite.Options{Now: w.now, Free: s.free})
 	w.records, w.keys, w.queue, w.hooks = db.Jobs(), db.Keys(), db.Queue(), db.Webhooks()
 	w.claims, w.estimates = db.IdempotencyKeys(), db.Estimates()
 	w.blobs, err = diskblob.Open(w.root)

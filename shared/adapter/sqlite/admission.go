@@ -1,0 +1,69 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"cutroom/shared/domain/audit"
+	"cutroom/shared/domain/fault"
+	"cutroom/shared/domain/ratelimit"
+)
+
+const (
+	// perRecord is how many bytes a record counts in addition to its texts.
+	perRecord = 512
+	// recordsPerDay is how many bytes of records the calls of an account may create in a
+	// day, and recordsAtOnce how many in addition at once.
+	recordsPerDay = 1 << 30
+	recordsAtOnce = 64 << 20
+)
+
+func recordRate() ratelimit.Rate {
+	return ratelimit.Rate{PerSecond: recordsPerDay / (24 * time.Hour).Seconds(), Burst: recordsAtOnce}
+}
+
+// checkFree refuses a record that a call creates if too little of the disk is free.
+//
+// Errors: fault.StorageFull.
+func (db *DB) checkFree() error {
+	if db.free == nil {
+		return nil
+	}
+	free, err := db.free()
+	if err != nil {
+		return fmt.Errorf("sqlite: ask for the disk's free space: %w", err)
+	}
+	if free >= 0 {
+		return nil
+	}
+	full := fullError(nil)
+	full.RetryAfter = time.Minute
+	return full
+}
+
+// admit admits a record with texts of so many bytes, which a call of the account creates.
+//
+// Errors: those of checkFree; fault.Limited if the account has created too many bytes of
+// records.
+func (db *DB) admit(ctx context.Context, account string, texts int) error {
+	if err := db.checkFree(); err != nil {
+		return err
+	}
+	state, err := db.records.Take(ctx, account, texts+perRecord, recordRate())
+	if err != nil || state.Allowed {
+		return err
+	}
+	over := fault.New(fault.Limited, "The account has created more than %d MiB of records today. Try again later.",
+		recordsPerDay>>20)
+	over.RetryAfter = max(state.RetryAfter, time.Minute)
+	return over
+}
+
+// admitBy is admit for a change of the account's settings, which operators may always make.
+func (db *DB) admitBy(ctx context.Context, from audit.Origin, account string, texts int) error {
+	if from.IsOperator() {
+		return nil
+	}
+	return db.admit(ctx, account, texts)
+}
