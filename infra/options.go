@@ -43,15 +43,26 @@ type options struct {
 	Catalog, Tiers string
 	// Family is the name of the model family.
 	Family string
-	// Origins are the origins that browsers may call from.
-	Origins []string
-	// WebhookAllow are hosts and address blocks that webhooks may go to although they
-	// are not on the public internet.
-	WebhookAllow []string
 	// MaxUpload is the maximum size of a file in a form, in bytes.
 	MaxUpload int
 	// ContentRedirect redirects callers of the content route to signed URLs.
 	ContentRedirect bool
+	// Concurrency is how many functions the account may run at once, of which some are
+	// reserved (concurrency.go); 0 reserves none.
+	Concurrency int
+	// DataAlone leaves out everything but tables, bucket and secret, for an import of
+	// those that a stage has left behind (docs/deploy.md).
+	DataAlone bool
+
+	workerOptions
+	containerOptions
+	addressOptions
+	gatewayOptions
+	watchOptions
+}
+
+// workerOptions describe what edits the media.
+type workerOptions struct {
 	// Worker is the kind of worker: "preview", or "none" if something else takes the
 	// jobs.
 	Worker string
@@ -65,41 +76,59 @@ type options struct {
 	C2PA string
 	// GPU describes the engine servers on GPUs.
 	GPU gpu
+}
+
+// containerOptions describe the services that run as containers, and their network.
+type containerOptions struct {
 	// Realtime adds the container service of the realtime sessions.
 	Realtime      bool
 	RealtimeImage string
 	// Live is live video over WebRTC.
 	Live live
-	// Console serves the console from a bucket through CloudFront.
-	Console bool
 	// Ingest is what serves the media service: "lambda", or "fargate", which accepts
 	// bodies of any allowed size.
 	Ingest      string
 	IngestImage string
 	// IngestTasks and RealtimeTasks are how many containers of each service run.
 	IngestTasks, RealtimeTasks int
-	// Media, Inference, RealtimeDomain and ConsoleDomain are optional custom domains.
-	// CloudFront accepts only certificates in us-east-1.
-	Media, Inference, RealtimeDomain, ConsoleDomain domain
-	// Network is the network from which the inference function reaches private
-	// upstreams; empty means the internet.
-	Network network
 	// ContainerNetwork is the network of the container services, by its VPC and its public
 	// subnets, one in each of Zones; empty makes one.
 	ContainerNetwork network
+	// Zones are the availability zones of the container services' network.
+	Zones zones
+}
+
+// addressOptions describe the domains and the public APIs, and who may call them.
+type addressOptions struct {
+	// Origins are the origins that browsers may call from.
+	Origins []string
+	// WebhookAllow are hosts and address blocks that webhooks may go to although they
+	// are not on the public internet.
+	WebhookAllow []string
+	// Console serves the console from a bucket through CloudFront.
+	Console bool
+	// Media, Inference, RealtimeDomain and ConsoleDomain are optional custom domains.
+	// CloudFront accepts only certificates in us-east-1.
+	Media, Inference, RealtimeDomain, ConsoleDomain domain
+	// RequestsPerSecond and Burst limit each API as a whole.
+	RequestsPerSecond, Burst int
+	// APILogRole creates the role with which API Gateway writes logs. The role is a
+	// setting of the whole account and region.
+	APILogRole bool
+}
+
+// gatewayOptions describe how the inference function reaches its upstreams.
+type gatewayOptions struct {
+	// Network is the network from which the inference function reaches private
+	// upstreams; empty means the internet.
+	Network network
 	// UpstreamSecrets are the ARNs of the secrets that the upstreams in the catalog
 	// name; the inference function may read them.
 	UpstreamSecrets []string
-	// RequestsPerSecond and Burst limit each API as a whole.
-	RequestsPerSecond, Burst int
-	// Concurrency is how many functions the account may run at once, of which some are
-	// reserved (concurrency.go); 0 reserves none.
-	Concurrency int
-	// Zones are the availability zones of the container services' network.
-	Zones zones
-	// DataAlone leaves out everything but tables, bucket and secret, for an import of
-	// those that a stage has left behind (docs/deploy.md).
-	DataAlone bool
+}
+
+// watchOptions describe logs, alarms and traces.
+type watchOptions struct {
 	// LogDays is how long logs are kept, in days.
 	LogDays int
 	// Watch makes alarms, WatchAll the second ones too and a dashboard.
@@ -108,9 +137,6 @@ type options struct {
 	Tracing bool
 	// AlarmEmail is the address that alarms are sent to; empty sends them to nobody.
 	AlarmEmail string
-	// APILogRole creates the role with which API Gateway writes logs. The role is a
-	// setting of the whole account and region.
-	APILogRole bool
 }
 
 // domain is a custom domain of an API, with its certificate.
@@ -164,64 +190,68 @@ func readOptions(values map[string]any) (options, error) {
 	o := options{
 		Stage: r.pattern("stage", "dev", `^[a-z][a-z0-9-]{0,15}$`,
 			"a small letter, then up to 15 small letters, digits and dashes"),
-		Arm64:          r.oneOf("arch", "arm64", "arm64", "x86_64") == "arm64",
-		Streaming:      r.oneOf("streaming", "on", "on", "off") == "on",
-		Root:           ".",
-		Endpoint:       r.pattern("endpoint", "", `^https?://[^/]+$`, "a URL without a path"),
-		PublicEndpoint: r.pattern("publicEndpoint", "", `^https?://[^/]+$`, "a URL without a path"),
-
-		Catalog:   r.file("catalog"),
-		Tiers:     r.file("tiers"),
-		Family:    r.pattern("family", "gen", `^[A-Za-z0-9-]{1,32}$`, "up to 32 letters, digits and dashes"),
-		Origins:   r.list("origins", "*"),
-		MaxUpload: r.number("maxUpload", 512<<20, 1, 5<<30),
-
-		WebhookAllow:    r.list("webhookAllow", ""),
+		Arm64:           r.oneOf("arch", "arm64", "arm64", "x86_64") == "arm64",
+		Streaming:       r.oneOf("streaming", "on", "on", "off") == "on",
+		Root:            ".",
+		Endpoint:        r.pattern("endpoint", "", `^https?://[^/]+$`, "a URL without a path"),
+		PublicEndpoint:  r.pattern("publicEndpoint", "", `^https?://[^/]+$`, "a URL without a path"),
+		Catalog:         r.file("catalog"),
+		Tiers:           r.file("tiers"),
+		Family:          r.pattern("family", "gen", `^[A-Za-z0-9-]{1,32}$`, "up to 32 letters, digits and dashes"),
+		MaxUpload:       r.number("maxUpload", 512<<20, 1, 5<<30),
 		ContentRedirect: r.oneOf("contentRedirect", "false", "false", "true") == "true",
-
-		Worker:      r.oneOf("worker", "preview", "preview", "none"),
-		WorkerImage: r.text("workerImage"),
-		WorkerMax:   r.number("workerMax", defaultWorkerMax, 1, 5000),
-		Smoke:       r.oneOf("smoke", "on", "on", "off") == "on",
-		C2PA:        r.oneOf("c2pa", signing.Auto, signing.Auto, signing.On, signing.Off),
-		GPU:         r.gpu(),
-
-		Realtime:      r.oneOf("realtime", "false", "false", "true") == "true",
-		RealtimeImage: r.text("realtimeImage"),
-		Live:          r.live(),
-		Console:       r.oneOf("console", "false", "false", "true") == "true",
-		Ingest:        r.oneOf("ingest", "lambda", "lambda", "fargate"),
-		IngestImage:   r.text("ingestImage"),
-		IngestTasks:   r.number("ingestTasks", 1, 1, 100),
-		RealtimeTasks: r.number("realtimeTasks", 1, 1, 100),
-
-		Media:           r.domain("media"),
-		Inference:       r.domain("inference"),
-		RealtimeDomain:  r.domain("realtime"),
-		ConsoleDomain:   r.domain("console"),
-		UpstreamSecrets: r.list("upstreamSecrets", ""),
-		Network: network{
-			VPC:            r.pattern("vpc", "", `^$|^vpc-`, "the id of a VPC"),
-			Zones:          r.list("zones", ""),
-			Subnets:        r.list("subnets", ""),
-			SecurityGroups: r.list("securityGroups", ""),
+		DataAlone:       r.oneOf("only", "", "data") == "data",
+		Concurrency:     r.number("concurrency", 0, leastConcurrency, 100_000),
+		workerOptions: workerOptions{
+			Worker:      r.oneOf("worker", "preview", "preview", "none"),
+			WorkerImage: r.text("workerImage"),
+			WorkerMax:   r.number("workerMax", defaultWorkerMax, 1, 5000),
+			Smoke:       r.oneOf("smoke", "on", "on", "off") == "on",
+			C2PA:        r.oneOf("c2pa", signing.Auto, signing.Auto, signing.On, signing.Off),
+			GPU:         r.gpu(),
 		},
-		ContainerNetwork: network{
-			VPC:     r.pattern("networkVpc", "", `^$|^vpc-`, "the id of a VPC"),
-			Subnets: r.list("networkSubnets", ""),
+		containerOptions: containerOptions{
+			Realtime:      r.oneOf("realtime", "false", "false", "true") == "true",
+			RealtimeImage: r.text("realtimeImage"),
+			Live:          r.live(),
+			Ingest:        r.oneOf("ingest", "lambda", "lambda", "fargate"),
+			IngestImage:   r.text("ingestImage"),
+			IngestTasks:   r.number("ingestTasks", 1, 1, 100),
+			RealtimeTasks: r.number("realtimeTasks", 1, 1, 100),
+			ContainerNetwork: network{
+				VPC:     r.pattern("networkVpc", "", `^$|^vpc-`, "the id of a VPC"),
+				Subnets: r.list("networkSubnets", ""),
+			},
+			Zones: r.zones("networkZones", 2),
 		},
-
-		RequestsPerSecond: r.number("requestsPerSecond", 1000, 1, 10000),
-		Burst:             r.number("burst", 2000, 1, 5000),
-		DataAlone:         r.oneOf("only", "", "data") == "data",
-		Concurrency:       r.number("concurrency", 0, leastConcurrency, 100_000),
-		Zones:             r.zones("networkZones", 2),
-		LogDays:           r.number("logDays", 30, 1, 3653),
-		Watch:             r.oneOf("watch", "on", "on", "all", "off") != "off",
-		WatchAll:          r.text("watch") == "all",
-		Tracing:           r.oneOf("tracing", "off", "on", "off") == "on",
-		AlarmEmail:        r.pattern("alarmEmail", "", `^$|^[^@\s]+@[^@\s]+$`, "an e-mail address"),
-		APILogRole:        r.oneOf("apiLogRole", "create", "create", "keep") == "create",
+		addressOptions: addressOptions{
+			Origins:           r.list("origins", "*"),
+			WebhookAllow:      r.list("webhookAllow", ""),
+			Console:           r.oneOf("console", "false", "false", "true") == "true",
+			Media:             r.domain("media"),
+			Inference:         r.domain("inference"),
+			RealtimeDomain:    r.domain("realtime"),
+			ConsoleDomain:     r.domain("console"),
+			RequestsPerSecond: r.number("requestsPerSecond", 1000, 1, 10000),
+			Burst:             r.number("burst", 2000, 1, 5000),
+			APILogRole:        r.oneOf("apiLogRole", "create", "create", "keep") == "create",
+		},
+		gatewayOptions: gatewayOptions{
+			UpstreamSecrets: r.list("upstreamSecrets", ""),
+			Network: network{
+				VPC:            r.pattern("vpc", "", `^$|^vpc-`, "the id of a VPC"),
+				Zones:          r.list("zones", ""),
+				Subnets:        r.list("subnets", ""),
+				SecurityGroups: r.list("securityGroups", ""),
+			},
+		},
+		watchOptions: watchOptions{
+			LogDays:    r.number("logDays", 30, 1, 3653),
+			Watch:      r.oneOf("watch", "on", "on", "all", "off") != "off",
+			WatchAll:   r.text("watch") == "all",
+			Tracing:    r.oneOf("tracing", "off", "on", "off") == "on",
+			AlarmEmail: r.pattern("alarmEmail", "", `^$|^[^@\s]+@[^@\s]+$`, "an e-mail address"),
+		},
 	}
 	r.dependent(&o)
 	r.relations(o)

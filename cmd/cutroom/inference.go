@@ -109,15 +109,20 @@ func newInference(c *devCommand, parts inferenceParts) (*inference, error) {
 		writer:  usage.NewWriter(usage.WriterConfig{Store: parts.records.Usage(), NewID: rand.Text, Logger: parts.logger}),
 	}
 	i.gateway = gateway.New(gateway.Config{
-		Catalog: parts.catalog.Catalog, Authenticator: parts.authenticator, Limiter: parts.limiter,
-		Meter: i.writer, Budgets: parts.budgets, Usage: i.writer, Batches: parts.batches, Tokenizer: tokens,
-		Secrets:    upstream.LocalSecrets{},
+		Catalog: parts.catalog.Catalog, Authenticator: parts.authenticator, Batches: parts.batches,
+		Spending: gateway.Spending{
+			Limiter: parts.limiter, Meter: i.writer, Budgets: parts.budgets, Usage: i.writer, Tokenizer: tokens,
+		},
+		Upstreams: gateway.Upstreams{
+			Secrets:  upstream.LocalSecrets{},
+			Embedded: demomodel.New(demomodel.Config{Tokenizer: tokens, Now: parts.now, NewID: rand.Text}),
+			Random:   mathrand.Float64,
+		},
 		BodyMemory: int64(c.InferenceMemory),
-		Embedded:   demomodel.New(demomodel.Config{Tokenizer: tokens, Now: parts.now, NewID: rand.Text}),
 		Tracer:     parts.tracer, Observer: metrics, Metrics: metrics.Handler(parts.metricsKey, parts.slow),
 		Origins:  c.Origins,
 		Trailers: true, Ready: parts.ready,
-		Now: time.Now, Date: parts.now, Random: mathrand.Float64, Logger: parts.logger,
+		Now: time.Now, Date: parts.now, Logger: parts.logger,
 	}, gateway.Models, gateway.FilesAndBatches)
 	metrics.Watch(i.gateway.Health, i.gateway.Queues)
 	i.http = httpserver.New(httpserver.Config{

@@ -64,8 +64,9 @@ func New() (*Parts, error) {
 	p.Keys = credential.NewAuthenticator(keys, p.Tiers(), time.Now)
 	p.Gateway = gateway.Config{
 		Catalog:       func() *catalog.Catalog { return known },
-		Authenticator: p.Keys, Limiter: dynamo.NewRates(p.Records, table, time.Now, rand.Text), Origins: p.Origins(),
-		Now: time.Now, Random: mathrand.Float64, Logger: p.Logger,
+		Authenticator: p.Keys, Origins: p.Origins(), Now: time.Now, Logger: p.Logger,
+		Spending:  gateway.Spending{Limiter: dynamo.NewRates(p.Records, table, time.Now, rand.Text)},
+		Upstreams: gateway.Upstreams{Random: mathrand.Float64},
 	}
 	return p, nil
 }

@@ -37,7 +37,8 @@ func fuzzed(t *testing.T, route catalog.Route, stream string) (*completion, *htt
 	recorder := httptest.NewRecorder()
 	c := &completion{
 		gateway: &Gateway{bodies: newBodyMemory(0, 0), config: Config{
-			Meter: unmetered{}, Tokenizer: letters{}, Now: time.Now, Date: time.Now, Logger: slog.New(slog.DiscardHandler),
+			Spending: Spending{Meter: unmetered{}, Tokenizer: letters{}}, Now: time.Now, Date: time.Now,
+			Logger: slog.New(slog.DiscardHandler),
 		}},
 		w: recorder, r: httptest.NewRequest(http.MethodPost, "/", nil), route: route, request: request,
 		pool:  &upstream.Pool{Model: row, Slug: jsonedit.Quote("small")},

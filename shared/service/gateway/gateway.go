@@ -41,22 +41,8 @@ type Config struct {
 	// upstreams that the old one had too.
 	Catalog       func() *catalog.Catalog
 	Authenticator *credential.Authenticator
-	// Limiter counts requests and tokens against the rates of tiers; nil means
-	// no limits.
-	Limiter Limiter
-	Meter   Meter
-	// Budgets keeps what accounts and keys may use up; nil means no budgets.
-	Budgets Budgets
 	// Batches serves files and batches; without it their paths do not exist.
 	Batches *Batches
-	// Usage returns what was metered, for GET /v1/usage.
-	Usage     Totals
-	Tokenizer Tokenizer
-	// Secrets returns the keys of upstreams.
-	Secrets upstream.Secrets
-	// Embedded is the model server behind the base URL "embedded:"; nil means
-	// that there is none.
-	Embedded http.Handler
 	// Tracer records a span for every call to an upstream, which continues the
 	// trace; nil turns tracing off.
 	Tracer trace.Tracer
@@ -72,12 +58,6 @@ type Config struct {
 	// Trailers reports whether the transport carries trailers, in which streams
 	// report their tokens.
 	Trailers bool
-	// BodyMemory is how much memory the bodies of all requests and large answers
-	// may hold together, in bytes; an account may hold half of it, and 0 means
-	// DefaultBodyMemory. BodyWait is how long a request waits for memory before
-	// it is refused with a Retry-After; 0 means DefaultBodyWait.
-	BodyMemory int64
-	BodyWait   time.Duration
 	// Ready returns why the gateway does not accept requests yet, for /healthz;
 	// nil means that it always does. The message of a fault.Unavailable is
 	// shown.
@@ -85,11 +65,42 @@ type Config struct {
 	// Now measures: only its differences count. Date is the day that usage is
 	// recorded for; nil means Now.
 	Now, Date func() time.Time
+	Logger    *slog.Logger
+	// BodyMemory is how much memory the bodies of all requests and large answers
+	// may hold together, in bytes; an account may hold half of it, and 0 means
+	// DefaultBodyMemory. BodyWait is how long a request waits for memory before
+	// it is refused with a Retry-After; 0 means DefaultBodyWait.
+	BodyMemory int64
+	BodyWait   time.Duration
+
+	Spending
+	Upstreams
+}
+
+// Spending is how calls are counted, limited and billed.
+type Spending struct {
+	// Limiter counts requests and tokens against the rates of tiers; nil means
+	// no limits.
+	Limiter Limiter
+	Meter   Meter
+	// Budgets keeps what accounts and keys may use up; nil means no budgets.
+	Budgets Budgets
+	// Usage returns what was metered, for GET /v1/usage.
+	Usage     Totals
+	Tokenizer Tokenizer
+}
+
+// Upstreams is how the gateway reaches and chooses model servers.
+type Upstreams struct {
+	// Secrets returns the keys of upstreams.
+	Secrets upstream.Secrets
+	// Embedded is the model server behind the base URL "embedded:"; nil means
+	// that there is none.
+	Embedded http.Handler
 	// Random returns a number in [0, 1), to choose among upstreams.
 	Random func() float64
 	// Resolver looks up the names of upstreams; nil means the system's.
 	Resolver upstream.Resolver
-	Logger   *slog.Logger
 }
 
 // Limiter counts what accounts use against the rates of their tiers.

@@ -171,11 +171,13 @@ func newWorld(t testing.TB, s setup) *world {
 	w.gateway = gateway.New(gateway.Config{
 		Catalog:       w.catalog.Load,
 		Authenticator: credential.NewAuthenticator(keys, credential.Tiers{credential.DefaultTier: s.tier}, w.now),
-		Limiter:       ratelimit.New(w.now), Meter: w.meter, Usage: w.meter, Tokenizer: words{&w.counted}, Secrets: s.secrets,
-		Embedded: s.embedded, Observer: w.observer, Origins: s.origins, KeepAlive: s.keepAlive, Trailers: !s.noTrailer,
-		Ready: s.ready, Batches: w.files(), Budgets: s.budgets,
-		BodyWait: s.bodyWait, Resolver: s.resolver,
-		Now: w.now, Random: s.random, Logger: logger,
+		Spending: gateway.Spending{
+			Limiter: ratelimit.New(w.now), Meter: w.meter, Usage: w.meter, Tokenizer: words{&w.counted}, Budgets: s.budgets,
+		},
+		Upstreams: gateway.Upstreams{Secrets: s.secrets, Embedded: s.embedded, Random: s.random, Resolver: s.resolver},
+		Observer:  w.observer, Origins: s.origins, KeepAlive: s.keepAlive, Trailers: !s.noTrailer,
+		Ready: s.ready, Batches: w.files(), BodyWait: s.bodyWait,
+		Now: w.now, Logger: logger,
 	}, gateway.Models, gateway.FilesAndBatches)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	must(t, err)
