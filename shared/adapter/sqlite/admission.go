@@ -13,8 +13,8 @@ import (
 const (
 	// perRecord is how many bytes a record counts in addition to its texts.
 	perRecord = 512
-	// recordsPerDay is how many bytes of records the calls of an account may create in a
-	// day, and recordsAtOnce how many in addition at once.
+	// recordsPerDay is how many bytes of records the calls of an account may create in a day.
+	// recordsAtOnce is the burst on top of it.
 	recordsPerDay = 1 << 30
 	recordsAtOnce = 64 << 20
 )
@@ -23,9 +23,6 @@ func recordRate() ratelimit.Rate {
 	return ratelimit.Rate{PerSecond: recordsPerDay / (24 * time.Hour).Seconds(), Burst: recordsAtOnce}
 }
 
-// checkFree refuses a record that a call creates if too little of the disk is free.
-//
-// Errors: fault.StorageFull.
 func (db *DB) checkFree() error {
 	if db.free == nil {
 		return nil
@@ -42,10 +39,7 @@ func (db *DB) checkFree() error {
 	return full
 }
 
-// admit admits a record with texts of so many bytes, which a call of the account creates.
-//
-// Errors: those of checkFree; fault.Limited if the account has created too many bytes of
-// records.
+// admit checks whether an account may create a record with this many bytes of text.
 func (db *DB) admit(ctx context.Context, account string, texts int) error {
 	if err := db.checkFree(); err != nil {
 		return err

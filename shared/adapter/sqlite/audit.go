@@ -13,10 +13,8 @@ type Audit struct{ db *DB }
 
 var _ audit.Log = (*Audit)(nil)
 
-// Audit returns the log of what administrators changed.
 func (db *DB) Audit() *Audit { return &Audit{db} }
 
-// Entries returns entries of an account, newest first.
 func (a *Audit) Entries(ctx context.Context, account string, query audit.Query) ([]audit.Entry, error) {
 	low, high := query.Range()
 	rows, err := a.db.reader.QueryContext(ctx, `select id, at, by, action, subject, before, after, request_id
@@ -48,8 +46,8 @@ func (a *Audit) Entries(ctx context.Context, account string, query audit.Query) 
 // forgottenAtOnce is how many old entries a change deletes at most.
 const forgottenAtOnce = 500
 
-// note adds an entry in the transaction of its change, and deletes entries that are past
-// their time if the clock can be trusted.
+// note adds an entry in the transaction of its change. If the clock can be trusted, it also deletes
+// expired entries.
 func (db *DB) note(ctx context.Context, tx *transaction, e audit.Entry) error {
 	if _, err := tx.ExecContext(ctx, `insert into audit (account, id, at, by, action, subject, before, after, request_id)
 		values (?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`,

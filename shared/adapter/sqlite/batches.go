@@ -21,7 +21,6 @@ var (
 	_ batch.Retention = (*Batches)(nil)
 )
 
-// Batches returns the store of batches.
 func (db *DB) Batches() *Batches { return &Batches{db} }
 
 const (
@@ -39,10 +38,6 @@ const (
 	forgottenBatch = "delete from batch where ended_at < ? and kept = 0"
 )
 
-// Create records a new batch, and forgets those before the account's newest ones.
-//
-// Errors: fault.Limited if the account has most open batches already, or has created too
-// many bytes of records; fault.StorageFull.
 func (s *Batches) Create(ctx context.Context, b batch.Batch, most, kept int) error {
 	record, err := json.Marshal(b)
 	if err != nil {
@@ -69,15 +64,11 @@ func (s *Batches) Create(ctx context.Context, b batch.Batch, most, kept int) err
 	})
 }
 
-// Get returns a batch of an account.
-//
-// Errors: fault.NotFound.
 func (s *Batches) Get(ctx context.Context, account, id string) (batch.Batch, error) {
 	b, err := scanBatch(s.db.lookup.QueryRowContext(ctx, batchByID, id, account))
 	return b, storeError("get a batch", err)
 }
 
-// List returns batches of an account, newest first, after the one with the id.
 func (s *Batches) List(ctx context.Context, account, after string, limit int) ([]batch.Batch, error) {
 	if after == "" {
 		after = afterBatches
@@ -85,12 +76,10 @@ func (s *Batches) List(ctx context.Context, account, after string, limit int) ([
 	return s.read(ctx, "list batches", batchPage, account, after, limit)
 }
 
-// Open returns the batches of all accounts that have not ended, oldest first.
 func (s *Batches) Open(ctx context.Context) ([]batch.Batch, error) {
 	return s.read(ctx, "list open batches", openBatches)
 }
 
-// Finished returns batches that have ended and whose blobs were not deleted yet.
 func (s *Batches) Finished(ctx context.Context, limit int) ([]batch.Batch, error) {
 	return s.read(ctx, "list ended batches", endedBatches, limit)
 }
@@ -112,10 +101,6 @@ func (s *Batches) read(ctx context.Context, what, query string, args ...any) ([]
 	return all, storeError(what, rows.Err())
 }
 
-// Change replaces the record of a batch if its status is the one given and its revision
-// that of b.
-//
-// Errors: fault.Conflict if they are not; fault.NotFound; fault.StorageFull.
 func (s *Batches) Change(ctx context.Context, from batch.Status, b batch.Batch) error {
 	read := b.Revision
 	b.Revision++
@@ -128,7 +113,7 @@ func (s *Batches) Change(ctx context.Context, from batch.Status, b batch.Batch) 
 			status   batch.Status
 			revision int
 		)
-		// Records of earlier versions have no revision.
+		// A record without a revision has revision 0.
 		err := tx.QueryRowContext(ctx, "select status, coalesce(record ->> 'Revision', 0) from batch where id = ? and account = ?",
 			b.ID, b.Account).Scan(&status, &revision)
 		switch {
@@ -147,10 +132,7 @@ func (s *Batches) Change(ctx context.Context, from batch.Status, b batch.Batch) 
 	})
 }
 
-// Save keeps chunks of a batch with what they used in one commit.
-//
-// Errors: fault.Conflict if another blob is a chunk of the same number, or the batch has ended;
-// fault.NotFound if there is no such batch; fault.StorageFull.
+// Save stores chunks and their usage in one commit.
 func (s *Batches) Save(ctx context.Context, id string, chunks []batch.Chunk, used []usage.Record) error {
 	return s.db.write(ctx, "save a batch's results", func(ctx context.Context, tx *transaction) error {
 		var ended bool
@@ -204,12 +186,11 @@ func isKept(ctx context.Context, tx *transaction, id string, c batch.Chunk) erro
 	var blob string
 	err := tx.QueryRowContext(ctx, "select blob from batch_chunk where batch = ? and number = ?", id, c.Number).Scan(&blob)
 	if err == nil && blob != c.Blob {
-		return fault.New(fault.Conflict, "Somebody else has kept results of the batch.")
+		return fault.New(fault.Conflict, "Another process has stored results of the batch.")
 	}
 	return err
 }
 
-// Chunks returns the chunks of a batch by their numbers.
 func (s *Batches) Chunks(ctx context.Context, id string) ([]batch.Chunk, error) {
 	const what = "read a batch's chunks"
 	rows, err := s.db.reader.QueryContext(ctx,
@@ -235,7 +216,6 @@ func (s *Batches) Chunks(ctx context.Context, id string) ([]batch.Chunk, error) 
 	return chunks, storeError(what, rows.Err())
 }
 
-// Cleared says that the blobs of a batch were deleted, and forgets its chunks.
 func (s *Batches) Cleared(ctx context.Context, id string) error {
 	return s.db.writeAnyway(ctx, "clear a batch", func(ctx context.Context, tx *transaction) error {
 		if _, err := tx.ExecContext(ctx, "delete from batch_chunk where batch = ?", id); err != nil {
@@ -246,7 +226,6 @@ func (s *Batches) Cleared(ctx context.Context, id string) error {
 	})
 }
 
-// Forget deletes the records of batches that ended before the time and are cleared.
 func (s *Batches) Forget(ctx context.Context, before time.Time) error {
 	var old bool
 	err := s.db.lookup.QueryRowContext(ctx, "select exists (select 1 from batch where ended_at < ? and kept = 0)",
@@ -260,15 +239,11 @@ func (s *Batches) Forget(ctx context.Context, before time.Time) error {
 	})
 }
 
-// Known reports whether there is a batch with the id that is not cleared.
 func (s *Batches) Known(ctx context.Context, id string) (known bool, err error) {
 	err = s.db.reader.QueryRowContext(ctx, "select exists (select 1 from batch where id = ? and kept = 1)", id).Scan(&known)
 	return known, storeError("look for a batch", err)
 }
 
-// scanBatch reads a row of batchColumns.
-//
-// Errors: fault.NotFound if there is no row.
 func scanBatch(r row) (batch.Batch, error) {
 	var (
 		b                   batch.Batch

@@ -2,7 +2,6 @@ package sqlite
 
 import "sync"
 
-// bell wakes everyone who waits for it.
 type bell struct {
 	mu   sync.Mutex
 	next chan struct{}
@@ -18,7 +17,6 @@ func (b *bell) wait() <-chan struct{} {
 	return b.next
 }
 
-// ring wakes all who wait.
 func (b *bell) ring() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

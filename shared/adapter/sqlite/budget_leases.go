@@ -17,9 +17,6 @@ const (
 	deadLeases = "(boot <> ? or renewed_at <= ?)"
 )
 
-// Take enlarges the share of a lease.
-//
-// Errors: fault.Conflict if the lease is over.
 func (b *Budgets) Take(ctx context.Context, l budget.Lease, limit, least, most int64) (taken budget.Taken, err error) {
 	err = b.db.writeVolatile(ctx, "take a share", func(ctx context.Context, tx *transaction) error {
 		room, err := b.room(ctx, tx, l.Counter, limit, least)
@@ -46,17 +43,14 @@ func (b *Budgets) Take(ctx context.Context, l budget.Lease, limit, least, most i
 	return taken, err
 }
 
-// Tell notes what was spent of a lease and what is in flight.
-//
-// Errors: fault.Conflict if the lease is over.
 func (b *Budgets) Tell(ctx context.Context, l budget.Lease) error {
-	return b.db.writeVolatile(ctx, "tell of a share", func(ctx context.Context, tx *transaction) error {
+	return b.db.writeVolatile(ctx, "report a share", func(ctx context.Context, tx *transaction) error {
 		_, err := b.tell(ctx, tx, l, 0)
 		return err
 	})
 }
 
-// tell renews a lease, adds to its share, and returns what that is then.
+// tell renews a lease, enlarges its share and returns the new share.
 func (b *Budgets) tell(ctx context.Context, tx *transaction, l budget.Lease, more int64) (share int64, err error) {
 	err = tx.QueryRowContext(ctx, tellLease, more, l.Spent, l.Flight, b.machine.Boot(), b.machine.Now().Milliseconds(),
 		l.ID).Scan(&share)
@@ -66,9 +60,6 @@ func (b *Budgets) tell(ctx context.Context, tx *transaction, l budget.Lease, mor
 	return share, err
 }
 
-// Return gives some of the share of a lease back to the counter.
-//
-// Errors: fault.Conflict if the lease is over.
 func (b *Budgets) Return(ctx context.Context, l budget.Lease, amount int64) (share int64, err error) {
 	amount = max(min(amount, l.Share-l.Spent), 0)
 	err = b.db.writeVolatile(ctx, "return a share", func(ctx context.Context, tx *transaction) error {
@@ -82,7 +73,6 @@ func (b *Budgets) Return(ctx context.Context, l budget.Lease, amount int64) (sha
 	return share, err
 }
 
-// End ends a lease: what is unused returns to the counter.
 func (b *Budgets) End(ctx context.Context, l budget.Lease) error {
 	return b.db.writeVolatile(ctx, "end a share", func(ctx context.Context, tx *transaction) error {
 		err := tx.QueryRowContext(ctx, "delete from budget_lease where id = ? returning share", l.ID).Scan(&l.Share)
@@ -96,8 +86,8 @@ func (b *Budgets) End(ctx context.Context, l budget.Lease) error {
 	})
 }
 
-// endDead ends the leases on a counter that were not renewed for budget.EndAfter, or in
-// another life of the machine: what they have told as spent and in flight stays used.
+// endDead ends the leases on a counter that were not renewed for budget.EndAfter or belong to an
+// earlier boot. Amounts that they reported as spent or in flight stay used.
 func (b *Budgets) endDead(ctx context.Context, tx *transaction, c budget.Counter) error {
 	boot, dead := b.machine.Boot(), (b.machine.Now() - budget.EndAfter).Milliseconds()
 	var leases, unused int64
@@ -114,7 +104,6 @@ func (b *Budgets) endDead(ctx context.Context, tx *transaction, c budget.Counter
 	return err
 }
 
-// affected returns how many rows a statement has changed.
 func affected(result sql.Result, err error) (int64, error) {
 	if err != nil {
 		return 0, err

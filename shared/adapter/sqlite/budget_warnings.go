@@ -19,7 +19,7 @@ const (
 		where id = ?`
 )
 
-// Warn notes the warning that is due for a counter. Where none is, it only reads.
+// Warn only reads if no warning is due.
 func (b *Budgets) Warn(ctx context.Context, c budget.Counter, missed int64, at time.Time) (budget.Noted, error) {
 	at = at.UTC().Truncate(time.Millisecond)
 	noted, err := findWarning(ctx, b.db.reader, c, missed, at)
@@ -46,8 +46,8 @@ func (b *Budgets) Warn(ctx context.Context, c budget.Counter, missed int64, at t
 	})
 }
 
-// findWarning returns the warning that is due for a counter, and the highest percentage that
-// is noted with it.
+// findWarning returns the warning that is due for a counter, and the highest percentage that was
+// already recorded.
 func findWarning(ctx context.Context, q querier, c budget.Counter, missed int64, at time.Time) (n budget.Noted, err error) {
 	w := budget.Warning{State: budget.State{Budget: budget.Budget{ID: c.ID}, Window: c.Window}, At: at}
 	err = q.QueryRowContext(ctx, stateOfCounter, counterKey(c)...).Scan(&w.Limit, &w.WarnURL, &w.Used, &n.Percent)
@@ -60,9 +60,6 @@ func findWarning(ctx context.Context, q querier, c budget.Counter, missed int64,
 	return n, err
 }
 
-// Warning returns a warning that was kept for a receiver.
-//
-// Errors: fault.NotFound.
 func (b *Budgets) Warning(ctx context.Context, id string) (w budget.Warning, err error) {
 	var at int64
 	err = b.db.reader.QueryRowContext(ctx, warningByID, id).Scan(&w.Account, &w.Key, &w.Period, &w.Unit, &w.Window,

@@ -11,9 +11,9 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Budgets implements budget.Store for the processes of one machine. Leases are timed by
-// the machine's clock. What they take and tell survives the process, but need not reach the
-// disk first: a machine that loses power forgets the last moments of them.
+// Budgets implements budget.Store for the processes of one machine. Leases use the machine's clock.
+// Their changes survive a crash of the process, but are not synced to disk: a power failure may
+// lose the last ones.
 type Budgets struct {
 	db      *DB
 	machine Machine
@@ -21,7 +21,6 @@ type Budgets struct {
 
 var _ budget.Store = (*Budgets)(nil)
 
-// Budgets returns the store of budgets.
 func (db *DB) Budgets(machine Machine) *Budgets { return &Budgets{db, machine} }
 
 const (
@@ -37,8 +36,6 @@ const (
 	forgetWarnings = "delete from budget_warning where " + beforeTerm
 )
 
-// Budgets returns the budgets of an account and of its keys, in the order of key, period
-// and unit.
 func (b *Budgets) Budgets(ctx context.Context, account string) ([]budget.Budget, error) {
 	rows, err := b.db.reader.QueryContext(ctx, `select key, period, unit, max_used, warn_url from budget
 		where account = ? order by key, period, unit`, account)
@@ -57,7 +54,7 @@ func (b *Budgets) Budgets(ctx context.Context, account string) ([]budget.Budget,
 	return budgets, storeError("read budgets", rows.Err())
 }
 
-// readBudget returns a budget in a transaction, nil if there is none.
+// readBudget returns nil if there is no such budget.
 func readBudget(ctx context.Context, tx *transaction, id budget.ID) (*budget.Budget, error) {
 	kept := budget.Budget{ID: id}
 	err := tx.QueryRowContext(ctx, `select max_used, warn_url from budget
@@ -69,12 +66,8 @@ func readBudget(ctx context.Context, tx *transaction, id budget.ID) (*budget.Bud
 	return &kept, err
 }
 
-// Set creates a budget, or replaces the one of its ID, with the entry in the audit log.
-//
-// Errors: fault.Limited if the account has created too many bytes of records;
-// fault.StorageFull.
 func (b *Budgets) Set(ctx context.Context, from audit.Origin, one budget.Budget) error {
-	// Entries in the audit log have the budget twice.
+	// The audit log stores the budget twice.
 	if err := b.db.admitBy(ctx, from, one.Account, 3*len(one.WarnURL)); err != nil {
 		return err
 	}
@@ -96,9 +89,6 @@ func (b *Budgets) Set(ctx context.Context, from audit.Origin, one budget.Budget)
 	})
 }
 
-// Delete deletes a budget, with the entry in the audit log.
-//
-// Errors: fault.NotFound.
 func (b *Budgets) Delete(ctx context.Context, from audit.Origin, id budget.ID) error {
 	return b.db.write(ctx, "delete a budget", func(ctx context.Context, tx *transaction) error {
 		before, err := readBudget(ctx, tx, id)
@@ -121,8 +111,7 @@ func (b *Budgets) Delete(ctx context.Context, from audit.Origin, id budget.ID) e
 	})
 }
 
-// Used returns what was settled and is reserved on counters, after ending their leases
-// that are over.
+// Used first ends the expired leases on the counters.
 func (b *Budgets) Used(ctx context.Context, counters []budget.Counter) ([]int64, error) {
 	used := make([]int64, len(counters))
 	if len(counters) == 0 {
@@ -142,11 +131,9 @@ func (b *Budgets) Used(ctx context.Context, counters []budget.Counter) ([]int64,
 	})
 }
 
-// holdBudgets takes the holds of a job in the transaction that accepts it, all or none,
-// and returns them for the job's record. Leases of processes that died are ended first
-// where too little remains.
-//
-// Errors: fault.Exhausted, after which the transaction has to be undone.
+// holdBudgets takes all holds of a job, or none, in the transaction that accepts it. If too little
+// remains, it first ends the leases of dead processes. After fault.Exhausted the caller must roll
+// back.
 func (b *Budgets) holdBudgets(ctx context.Context, tx *transaction, claims []budget.Claim) ([]budget.Hold, error) {
 	var holds []budget.Hold
 	for _, c := range claims {
@@ -165,8 +152,6 @@ func (b *Budgets) holdBudgets(ctx context.Context, tx *transaction, claims []bud
 	return holds, nil
 }
 
-// settleBudgets ends the holds of a job in the transaction that ends it, in the windows
-// that they were taken in.
 func settleBudgets(ctx context.Context, tx *transaction, settled []budget.Settlement) error {
 	for _, s := range settled {
 		if n := s.Returned(); n > 0 {
@@ -178,8 +163,8 @@ func settleBudgets(ctx context.Context, tx *transaction, settled []budget.Settle
 	return nil
 }
 
-// room returns what remains of the limit on a counter. If that is less than needed, leases
-// that are over are ended first.
+// room returns the rest of the limit on a counter. If it is too small, room first ends expired
+// leases.
 func (b *Budgets) room(ctx context.Context, tx *transaction, c budget.Counter, limit, needed int64) (int64, error) {
 	used, err := readUsed(ctx, tx, c)
 	if err != nil || limit-used >= needed {
@@ -192,7 +177,7 @@ func (b *Budgets) room(ctx context.Context, tx *transaction, c budget.Counter, l
 	return max(limit-used, 0), err
 }
 
-// count adds to what is used on a counter, which begins if there is none.
+// count adds to a counter and creates it if necessary.
 func count(ctx context.Context, tx *transaction, c budget.Counter, amount int64, now time.Time) error {
 	n, err := affected(tx.ExecContext(ctx, addToUsed, append([]any{amount}, counterKey(c)...)...))
 	if err != nil || n > 0 {
@@ -217,5 +202,4 @@ func readUsed(ctx context.Context, q querier, c budget.Counter) (used int64, err
 	return used, err
 }
 
-// counterKey returns the parameters of isCounter.
 func counterKey(c budget.Counter) []any { return []any{c.Account, c.Key, c.Period, c.Unit, c.Window} }

@@ -12,8 +12,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// storeError converts an error of the database to one of the domain, by what a
-// caller can do about it. Faults are returned unchanged.
+// storeError converts an error of the database to a fault. It returns faults unchanged.
 func storeError(what string, err error) error {
 	if err == nil {
 		return nil
@@ -33,8 +32,7 @@ func storeError(what string, err error) error {
 	return fmt.Errorf("sqlite: %s: %w", what, err)
 }
 
-// fullError is the error for a write for which there is no space. The cause may be
-// nil.
+// fullError reports that the disk is too full for a write. The cause may be nil.
 func fullError(cause error) *fault.Error {
 	return fault.Wrap(cause, fault.StorageFull, "There is no room left to store the record.")
 }

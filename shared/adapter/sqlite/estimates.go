@@ -11,15 +11,12 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Estimates keeps how long edits take. It implements job.EstimateStore.
 type Estimates struct{ db *DB }
 
 var _ job.EstimateStore = Estimates{}
 
-// Estimates returns the store of how long edits take.
 func (db *DB) Estimates() Estimates { return Estimates{db} }
 
-// Estimates implements job.EstimateReader.
 func (e Estimates) Estimates(ctx context.Context) (job.Estimates, error) {
 	var body string
 	err := e.db.reader.QueryRowContext(ctx, "select body from estimates").Scan(&body)
@@ -36,7 +33,6 @@ func (e Estimates) Estimates(ctx context.Context) (job.Estimates, error) {
 	return estimates, nil
 }
 
-// PublishEstimates implements job.EstimatePublisher.
 func (e Estimates) PublishEstimates(ctx context.Context, estimates job.Estimates, _ time.Time) error {
 	body, err := encode(estimates)
 	if err != nil {

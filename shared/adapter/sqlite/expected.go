@@ -6,13 +6,11 @@ import (
 	"time"
 )
 
-// expectedPage is how many rows one read looks at. Whoever takes the names is slow, and the
-// log of writes does not begin anew while a read lasts.
+// expectedPage is how many rows one read returns. The caller may be slow, and an open read keeps
+// SQLite from resetting its write-ahead log.
 const expectedPage = 1000
 
-// Each returns, for the rows after a place, the place, the blob, and whether it must exist:
-// those of files that requests may see, and the results of jobs that ended after the second
-// time.
+// Each query returns a row's place, its blob, and whether the blob must exist.
 const (
 	expectedFiles = `select rowid, blob, ` + current + ` from file where rowid > ?3 order by rowid limit ?4`
 
@@ -20,9 +18,9 @@ const (
 		from job where id > ?3 order by id limit ?4`
 )
 
-// Expected returns the names of the blobs that must exist according to the records:
-// those of files that requests may see at now, and results of jobs that ended after
-// endedAfter. It reads page by page: what is stored meanwhile may be missing.
+// Expected returns the names of blobs that must exist: blobs of files visible at now, and results
+// of jobs that ended after endedAfter. It reads page by page and may miss blobs that are stored
+// while it runs.
 func (db *DB) Expected(ctx context.Context, now, endedAfter time.Time) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for _, part := range []struct {
@@ -46,7 +44,7 @@ func (db *DB) Expected(ctx context.Context, now, endedAfter time.Time) iter.Seq2
 	}
 }
 
-// expected reads one page of names; next is nil at the end.
+// expected reads one page of names. next is nil at the end.
 func (db *DB) expected(ctx context.Context, query string, now, endedAfter int64, place any) (
 	names []string, next any, err error,
 ) {

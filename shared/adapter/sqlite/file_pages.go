@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// walk is the most entries of an account's index that one List scans. It bounds a
-// read among expired files that are not swept yet.
+// walk limits how many index entries one List scans, because expired files stay in the index until
+// a sweep.
 const walk = 2000
 
 const (
@@ -29,17 +29,12 @@ const (
 	firstPlace = "file_~"
 )
 
-// List returns at most limit of an account's files, newest first, starting after
-// the file with the id; an empty id starts with the newest. It may return fewer,
-// even none, while more follow: next is the id to continue from, and empty if
-// nothing follows.
 func (s *Files) List(ctx context.Context, account, after string, limit int,
 	now time.Time) (files []file.File, next string, err error) {
 	if after == "" {
 		after = firstPlace
 	}
-	// Both reads see the same snapshot, so that the entries scanned are those
-	// listed.
+	// Both reads must see the same snapshot.
 	tx, err := s.db.reader.BeginTx(ctx, nil)
 	if err != nil {
 		return nil, "", storeError("list files", err)

@@ -7,8 +7,8 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// endBatch is how many files one statement marks as ended, few enough not to keep
-// other writers waiting for longer than a slow disk does.
+// endBatch is how many files one statement marks as ended. More would block other writers on a slow
+// disk.
 const endBatch = 500
 
 const (
@@ -16,7 +16,7 @@ const (
 		select rowid from file indexed by file_by_end
 		where account = ?3 and state <> 'ended' and ends_at <= ?1 order by ends_at limit ?2)`
 
-	// Ordered by account, so that one index serves this statement and endOfAccount.
+	// The order by account lets this statement and endOfAccount share an index.
 	endOfAll = `update file set state = 'ended' where rowid in (
 		select file.rowid from storage cross join file indexed by file_by_end
 		on file.account = storage.account and state <> 'ended' and ends_at <= ?1 limit ?2)`
@@ -24,8 +24,7 @@ const (
 	endedFiles = "select " + fileColumns + " from file indexed by file_ended where state = 'ended' order by id limit ?"
 )
 
-// endFiles marks at most endBatch files whose time is over as ended, and returns
-// their number.
+// endFiles marks at most endBatch expired files as ended and returns their number.
 func endFiles(ctx context.Context, tx *transaction, which string, now time.Time, account ...any) (int64, error) {
 	changed, err := tx.ExecContext(ctx, which, append([]any{millis(now), endBatch}, account...)...)
 	if err != nil {
@@ -34,11 +33,8 @@ func endFiles(ctx context.Context, tx *transaction, which string, now time.Time,
 	return changed.RowsAffected()
 }
 
-// Ended returns at most limit files of all accounts that have expired or were
-// pending past their time. From then on they do not exist: a pending file among
-// them can no longer be finalized, and their bytes may be deleted. All such files
-// are marked, however few are returned, so that requests stop seeing them before
-// their bytes are deleted.
+// Ended marks all expired files before it returns the first, so that requests stop seeing them
+// before their bytes are deleted.
 func (s *Files) Ended(ctx context.Context, now time.Time, limit int) ([]file.File, error) {
 	for ended := int64(endBatch); ended == endBatch; {
 		err := s.db.writeAnyway(ctx, "end files", func(ctx context.Context, tx *transaction) (err error) {
@@ -53,7 +49,6 @@ func (s *Files) Ended(ctx context.Context, now time.Time, limit int) ([]file.Fil
 	return files, storeError("find ended files", err)
 }
 
-// Forget deletes the record of a file.
 func (s *Files) Forget(ctx context.Context, id string) error {
 	return s.db.writeAnyway(ctx, "forget a file", func(ctx context.Context, tx *transaction) error {
 		_, err := tx.ExecContext(ctx, "delete from file where id = ?", id)
@@ -61,7 +56,6 @@ func (s *Files) Forget(ctx context.Context, id string) error {
 	})
 }
 
-// KnownBlob reports whether a record has the blob.
 func (s *Files) KnownBlob(ctx context.Context, blob string) (known bool, err error) {
 	err = s.db.lookup.QueryRowContext(ctx, "select exists (select 1 from file where blob = ?)", blob).Scan(&known)
 	return known, storeError("look for a blob", err)

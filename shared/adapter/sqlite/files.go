@@ -11,9 +11,8 @@ import (
 
 // Files implements file.Store and file.Retention.
 //
-// An expired file counts towards its account's storage until it is marked as ended.
-// A sweep marks it, and so does an upload that would not fit otherwise: expired
-// files never keep an account from uploading.
+// An expired file counts towards its account's storage until it is marked as ended. A sweep marks
+// it. So does an upload that needs the space.
 type Files struct{ db *DB }
 
 var (
@@ -21,14 +20,13 @@ var (
 	_ file.Retention = (*Files)(nil)
 )
 
-// Files returns the store of file records.
 func (db *DB) Files() *Files { return &Files{db} }
 
 const (
 	fileColumns = `file.id, file.account, key, filename, mime, size, md5, blob, state,
 		created_at, file.expires_at, lifetime, upload_until, promise_bytes, promise_limit, purpose`
 
-	// current is the condition that requests may see a file, given the time as ?1.
+	// current is the condition that a file is visible to requests. ?1 is the time.
 	current = "state = 'stored' and (expires_at is null or expires_at > ?1)"
 
 	fileByID  = "select " + fileColumns + " from file where id = ?2 and account = ?3 and " + current
@@ -38,10 +36,6 @@ const (
 	deleteFile  = "delete from file where id = ?2 and account = ?3 and " + current + " returning " + fileColumns
 )
 
-// Create records a file whose bytes are stored, or pending.
-//
-// Errors: fault.Limited if the account would then store more than limit bytes (0
-// means no limit), or have more than Upload.Most; fault.StorageFull.
 func (s *Files) Create(ctx context.Context, f file.File, limit int64) error {
 	state := "stored"
 	if f.Pending {
@@ -71,25 +65,16 @@ func (s *Files) Create(ctx context.Context, f file.File, limit int64) error {
 	})
 }
 
-// Get returns an account's file.
-//
-// Errors: fault.NotFound.
 func (s *Files) Get(ctx context.Context, account, id string, now time.Time) (file.File, error) {
 	f, err := scanFile(s.db.lookup.QueryRowContext(ctx, fileByID, millis(now), id, account))
 	return f, storeError("get a file", err)
 }
 
-// FindMD5 returns an account's newest file with the MD5 in lower-case hex.
-//
-// Errors: fault.NotFound.
 func (s *Files) FindMD5(ctx context.Context, account, md5 string, now time.Time) (file.File, error) {
 	f, err := scanFile(s.db.lookup.QueryRowContext(ctx, fileByMD5, millis(now), account, md5))
 	return f, storeError("find a file by its MD5", err)
 }
 
-// Delete deletes the record of an account's file and returns it.
-//
-// Errors: fault.NotFound.
 func (s *Files) Delete(ctx context.Context, account, id string, now time.Time) (file.File, error) {
 	var f file.File
 	err := s.db.writeAnyway(ctx, "delete a file", func(ctx context.Context, tx *transaction) (err error) {
@@ -99,20 +84,11 @@ func (s *Files) Delete(ctx context.Context, account, id string, now time.Time) (
 	return f, err
 }
 
-// PendingUpload returns a file that is pending, or was pending until Finalize.
-//
-// Errors: fault.NotFound.
 func (s *Files) PendingUpload(ctx context.Context, id string) (file.File, error) {
 	f, err := scanFile(s.db.lookup.QueryRowContext(ctx, pendingByID, id))
 	return f, storeError("get a pending file", err)
 }
 
-// Finalize turns a pending file into a stored one, with the MIME type and the
-// expiry of f.
-//
-// Errors: fault.NotFound if there is no such pending file, or a sweep has ended it;
-// fault.Limited if the account would then store more than its limit;
-// fault.StorageFull.
 func (s *Files) Finalize(ctx context.Context, f file.File, now time.Time) error {
 	return s.db.write(ctx, "publish a file", func(ctx context.Context, tx *transaction) error {
 		promise, err := scanFile(tx.QueryRowContext(ctx, pendingByID, f.ID))
@@ -127,7 +103,7 @@ func (s *Files) Finalize(ctx context.Context, f file.File, now time.Time) error 
 		if _, err := s.makeRoom(ctx, tx, promise.Account, need, promise.Upload.Limit, now); err != nil {
 			return err
 		}
-		// Making room may have ended the file itself.
+		// makeRoom may have ended this file.
 		changed, err := tx.ExecContext(ctx,
 			"update file set state = 'stored', mime = ?, expires_at = ? where id = ? and state = 'promised'", f.MIME,
 			optionalMillis(f.ExpiresAt), f.ID)
@@ -135,9 +111,6 @@ func (s *Files) Finalize(ctx context.Context, f file.File, now time.Time) error 
 	})
 }
 
-// scanFile reads a row of fileColumns.
-//
-// Errors: fault.NotFound if there is no row.
 func scanFile(r row) (file.File, error) {
 	var (
 		f                      file.File
@@ -160,7 +133,7 @@ func scanFile(r row) (file.File, error) {
 	return f, nil
 }
 
-// optionalMillis converts a time to its stored form, and the zero time to null.
+// optionalMillis converts a time for storage: zero becomes null.
 func optionalMillis(t time.Time) sql.NullInt64 {
 	return sql.NullInt64{Int64: millis(t), Valid: !t.IsZero()}
 }

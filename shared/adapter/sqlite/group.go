@@ -6,19 +6,16 @@ import (
 	"sync"
 )
 
-// groups gathers the writes of concurrent calls into shared transactions: calls
-// that arrive while one transaction runs go into the next, so that all of them
-// share the cost of its commit.
+// groups lets concurrent writes share transactions. Calls that arrive while a transaction runs go
+// into the next one.
 type groups[T any] struct {
 	mu sync.Mutex
-	// next is the group that accepts items, nil if there is none.
+	// next is the group that accepts items, or nil.
 	next *group[T]
 }
 
-// errNotWritten is the error of a group whose write panicked.
 var errNotWritten = errors.New("sqlite: the group was not written")
 
-// group is the content of one transaction.
 type group[T any] struct {
 	items []T
 	// done is closed once err holds the result of the transaction.
@@ -26,9 +23,9 @@ type group[T any] struct {
 	err  error
 }
 
-// write writes the item in a transaction of db and returns once that has ended; do
-// gets all items of the transaction. The call that starts a group writes it for
-// those that join, so its context does not end the transaction.
+// write writes the item in a shared transaction and returns when that has ended. do receives all
+// items of the transaction. The context of the first caller does not end the transaction, because
+// others depend on it.
 func (b *groups[T]) write(ctx context.Context, db *DB, what string, item T,
 	do func(ctx context.Context, tx *transaction, items []T) error) error {
 	b.mu.Lock()
@@ -57,7 +54,6 @@ func (b *groups[T]) write(ctx context.Context, db *DB, what string, item T,
 	return mine.err
 }
 
-// close makes the next item start another group.
 func (b *groups[T]) close() {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -12,15 +12,13 @@ type IdempotencyKeys struct{ db *DB }
 
 var _ idempotency.Store = (*IdempotencyKeys)(nil)
 
-// IdempotencyKeys returns the store of idempotency keys.
 func (db *DB) IdempotencyKeys() *IdempotencyKeys { return &IdempotencyKeys{db} }
 
-// answerBytes is how many bytes of a claim's answer count as stored; most have fewer.
+// answerBytes is how many bytes the answer of a claim counts; most have fewer.
 const answerBytes = 1 << 10
 
 const (
-	// Each claim deletes some old ones, so that no sweep is needed: more than one,
-	// so that their number falls.
+	// Each claim deletes several old ones, so no sweep is needed.
 	forgetOldClaims = `delete from idempotency where (account, key) in
 		(select account, key from idempotency where claimed_at <= ? order by claimed_at limit 10)`
 	replaceClaim = `delete from idempotency where account = ? and key = ?
@@ -33,16 +31,10 @@ const (
 		where account = ? and key = ? and resource = ? and settled = 0`
 	withdrawClaim = "delete from idempotency where account = ? and key = ? and resource = ? and settled = 0"
 	knownClaim    = "select exists (select 1 from idempotency where account = ? and key = ? and claimed_at > ?)"
-	// Older claims are abandoned already. The index by age finds the others, however many
-	// there are.
+	// The index by age keeps this cheap: older claims are already abandoned.
 	abandonClaims = "update idempotency set claimed_at = ?1 where claimed_at > ?1 and settled = 0"
 )
 
-// Claim records the claim if its key has no record, or one that may be replaced,
-// and returns the key's record.
-//
-// Errors: fault.Limited if the account has created too many bytes of records;
-// fault.StorageFull.
 func (k *IdempotencyKeys) Claim(ctx context.Context, c idempotency.Claim, instead string,
 	now time.Time) (idempotency.Record, error) {
 	var record idempotency.Record
@@ -73,9 +65,6 @@ func (k *IdempotencyKeys) Claim(ctx context.Context, c idempotency.Claim, instea
 	return record, err
 }
 
-// Settle records that the claim's resource was created.
-//
-// Errors: fault.StorageFull.
 func (k *IdempotencyKeys) Settle(ctx context.Context, c idempotency.Claim, answer []byte) error {
 	return k.db.write(ctx, "settle an idempotency key", func(ctx context.Context, tx *transaction) error {
 		_, err := tx.ExecContext(ctx, settleClaim, answer, c.Account, c.Key, c.Resource)
@@ -83,9 +72,6 @@ func (k *IdempotencyKeys) Settle(ctx context.Context, c idempotency.Claim, answe
 	})
 }
 
-// Withdraw removes an unsettled claim.
-//
-// Errors: fault.StorageFull.
 func (k *IdempotencyKeys) Withdraw(ctx context.Context, c idempotency.Claim) error {
 	return k.db.writeAnyway(ctx, "withdraw an idempotency key", func(ctx context.Context, tx *transaction) error {
 		_, err := tx.ExecContext(ctx, withdrawClaim, c.Account, c.Key, c.Resource)
@@ -93,18 +79,14 @@ func (k *IdempotencyKeys) Withdraw(ctx context.Context, c idempotency.Claim) err
 	})
 }
 
-// Known reports whether the key has a record younger than idempotency.Age.
 func (k *IdempotencyKeys) Known(ctx context.Context, account, key string, now time.Time) (bool, error) {
 	var known bool
 	err := k.db.lookup.QueryRowContext(ctx, knownClaim, account, key, millis(now.Add(-idempotency.Age))).Scan(&known)
 	return known, storeError("look for an idempotency key", err)
 }
 
-// Abandon marks every unsettled claim as abandoned. Call it at the start of a
-// process that has the database to itself, when the requests of all claims are
-// gone.
-//
-// Errors: fault.StorageFull.
+// Abandon marks every unsettled claim as abandoned. Call it when a process that owns the database
+// starts: the requests of all claims have ended.
 func (k *IdempotencyKeys) Abandon(ctx context.Context, now time.Time) error {
 	return k.db.writeAnyway(ctx, "abandon claims of idempotency keys", func(ctx context.Context, tx *transaction) error {
 		_, err := tx.ExecContext(ctx, abandonClaims, millis(now.Add(-idempotency.Abandoned)))

@@ -17,9 +17,9 @@ import (
 	"cutroom/shared/domain/integrity"
 )
 
-// Inspect examines a database that is not open, without changing it: whether it exists,
-// whether it can be read and has its length, its mark, and, for at most the time within,
-// whether all of it is intact. Without that its time does not grow with the database.
+// Inspect examines a closed database without changing it. It checks the file's length and returns
+// its mark. For at most the duration within, it also checks all pages; otherwise its time does not
+// grow with the database.
 //
 // Errors: integrity.ErrNone, ErrLostMain, ErrDamaged; others of the file system.
 func Inspect(ctx context.Context, path string, within time.Duration) (integrity.Inspection, error) {
@@ -60,7 +60,7 @@ func Inspect(ctx context.Context, path string, within time.Duration) (integrity.
 //
 // Errors: integrity.ErrNone, ErrLostMain.
 func Present(path string) error {
-	// The log first: it is created after the database's first page.
+	// Check the log first: SQLite creates it after the database's first page.
 	log, err := sizeOf(path + "-wal")
 	if err != nil {
 		return err
@@ -77,7 +77,6 @@ func Present(path string) error {
 	return nil
 }
 
-// sizeOf returns the size of a file, 0 if it does not exist.
 func sizeOf(path string) (int64, error) {
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -89,7 +88,7 @@ func sizeOf(path string) (int64, error) {
 	return info.Size(), nil
 }
 
-// markOf returns the mark, zero if the schema has none yet.
+// markOf returns the zero mark if the schema has no mark table.
 func markOf(ctx context.Context, pool *sql.DB) (mark integrity.Mark, err error) {
 	var known bool
 	err = pool.QueryRowContext(ctx, "select exists (select 1 from sqlite_schema where name = 'mark')").Scan(&known)
@@ -99,11 +98,11 @@ func markOf(ctx context.Context, pool *sql.DB) (mark integrity.Mark, err error) 
 	return mark, err
 }
 
-// checkLength checks whether the files of a database are long enough for its pages, and
-// returns its size. SQLite does so itself only where there is no log.
+// checkLength checks whether the files of a database are long enough for its pages, and returns the
+// size. SQLite checks this only without a log.
 func checkLength(ctx context.Context, pool *sql.DB, path string) (bytes int64, err error) {
 	var page, pages, free int64
-	// In one statement, which sees one state of the database.
+	// One statement reads one consistent state.
 	err = pool.QueryRowContext(ctx, `select page_size, page_count, freelist_count
 		from pragma_page_size, pragma_page_count, pragma_freelist_count`).Scan(&page, &pages, &free)
 	if err != nil {
@@ -117,7 +116,7 @@ func checkLength(ctx context.Context, pool *sql.DB, path string) (bytes int64, e
 	if err != nil {
 		return 0, err
 	}
-	// A page that is free need not have been written; each frame of the log has a header.
+	// A free page may never have been written. Each frame of the log has a header.
 	const frameHeader = 24
 	if have := size/page + log/(page+frameHeader); have+free < pages {
 		return 0, fmt.Errorf("%w: of its %d pages only %d are there", integrity.ErrDamaged, pages, have)
@@ -125,7 +124,6 @@ func checkLength(ctx context.Context, pool *sql.DB, path string) (bytes int64, e
 	return page * pages, nil
 }
 
-// checkPages checks whether the database's pages are intact.
 func checkPages(ctx context.Context, pool *sql.DB) error {
 	var found string
 	if err := pool.QueryRowContext(ctx, "pragma quick_check(1)").Scan(&found); err != nil {
@@ -137,7 +135,6 @@ func checkPages(ctx context.Context, pool *sql.DB) error {
 	return nil
 }
 
-// checkReferences checks whether each row that another refers to exists.
 func checkReferences(ctx context.Context, pool *sql.DB) error {
 	rows, err := pool.QueryContext(ctx, "pragma foreign_key_check")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// The inner query reads only the index, at most walk entries of it.
+	// The inner query reads at most walk entries of the index.
 	jobPage = "select " + recordColumns + `, job_request.body from
 		(select id as place from job indexed by job_by_account
 			where account = ?2 and id < ?3 order by id desc limit ?5)
@@ -26,27 +26,21 @@ const (
 	// highestJob sorts above every id.
 	highestJob = "job_~"
 
-	// searchWalk is the most jobs whose requests one List reads for a search, which
-	// no index helps.
+	// searchWalk is how many requests one List reads for a search, because no index helps.
 	searchWalk = 500
 
-	// pageBytes and searchBytes are how many bytes of requests one List reads. A request may
-	// have 20 kB, and another account's reads wait for the database meanwhile.
+	// pageBytes and searchBytes limit the bytes of requests that one List reads. Reads of other
+	// accounts wait while it runs.
 	pageBytes   = 1 << 20
 	searchBytes = 4 << 20
 )
 
-// List returns at most limit of an account's jobs that match the filter, as they
-// are at now, highest id first, starting below the id after. It may return fewer,
-// even none, while more follow: next is the id to continue from, and empty if
-// nothing follows.
 func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, after string, limit int,
 	now time.Time) (jobs []job.Job, next string, err error) {
 	if after == "" {
 		after = highestJob
 	}
-	// Both reads see the same snapshot, so that the entries scanned are those
-	// listed.
+	// Both reads must see the same snapshot.
 	tx, err := s.db.reader.BeginTx(ctx, nil)
 	if err != nil {
 		return nil, "", storeError("list jobs", err)
@@ -55,7 +49,7 @@ func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, afte
 	entries, rows, most := max(walk, limit), limit, pageBytes
 	if filter.Search != "" {
 		most = searchBytes
-		// The search is made here: the database folds the case of ASCII only.
+		// The search runs here because SQLite folds the case of ASCII only.
 		entries = max(searchWalk, limit)
 		rows = entries
 	}
@@ -77,9 +71,9 @@ func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, afte
 	return jobs, next, storeError("list jobs", err)
 }
 
-// jobsOf returns the first jobs of jobPage that match the filter, at most limit, as
-// they are at now. If their requests have more than most bytes it stops early: next is the
-// id of the last job that it read.
+// jobsOf returns the first jobs of jobPage that match the filter, at most limit. If it has read
+// more than most bytes of requests, it stops early: next is then the id of the last job that it
+// read.
 func jobsOf(
 	ctx context.Context, tx *sql.Tx, filter job.Filter, now time.Time, limit, most int, parameters ...any,
 ) (jobs []job.Job, next string, err error) {

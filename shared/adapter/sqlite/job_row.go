@@ -12,19 +12,14 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// recordColumns are the columns of a job without its request.
 const recordColumns = `job.id, account, key, model, lane, seed, status, progress, runs, nonce,
 	created_at, deadline, started_at, completed_at, result, failure, webhook, trace, estimate, holds`
 
-// selectJob begins every query that returns whole jobs.
 const (
 	selectJob = "select " + recordColumns + ", job_request.body from job join job_request on job_request.job = job.id "
 	jobByID   = selectJob + "where job.id = ?"
 )
 
-// find returns the job with the id.
-//
-// Errors: fault.NotFound.
 func find(ctx context.Context, q querier, id string) (job.Job, error) {
 	j, err := scanJob(q.QueryRowContext(ctx, jobByID, id))
 	if errors.Is(err, sql.ErrNoRows) {
@@ -33,13 +28,12 @@ func find(ctx context.Context, q querier, id string) (job.Job, error) {
 	return j, err
 }
 
-// scanJob reads a row of recordColumns and the request.
 func scanJob(r row) (job.Job, error) {
 	j, _, err := scanSizedJob(r)
 	return j, err
 }
 
-// scanSizedJob is scanJob, and returns the size of the job's request as well, in bytes.
+// scanSizedJob also returns the size of the request in bytes.
 func scanSizedJob(r row) (job.Job, int, error) {
 	var (
 		j                      job.Job
@@ -75,13 +69,12 @@ func scanSizedJob(r row) (job.Job, int, error) {
 	return j, len(request), nil
 }
 
-// encode returns a value as JSON text.
 func encode(value any) (string, error) {
 	text, err := json.Marshal(value)
 	return string(text), err
 }
 
-// encodeOptional returns a value as JSON text, and nil as null.
+// encodeOptional returns a value as JSON text, or null for nil.
 func encodeOptional[T any](value *T) (sql.NullString, error) {
 	if value == nil {
 		return sql.NullString{}, nil
@@ -90,7 +83,6 @@ func encodeOptional[T any](value *T) (sql.NullString, error) {
 	return sql.NullString{String: text, Valid: true}, err
 }
 
-// decodeOptional decodes what encodeOptional encoded.
 func decodeOptional[T any](stored sql.NullString) (*T, error) {
 	if !stored.Valid {
 		return nil, nil

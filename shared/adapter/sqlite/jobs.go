@@ -14,12 +14,11 @@ import (
 
 // Jobs implements job.Store, job.Runs and job.Retention.
 //
-// A job has a message in the queue exactly until it ends: the transaction that
-// accepts it sends the message, and the one that ends it, on whatever behalf,
-// deletes it.
+// A job has a queue message until it ends: accepting the job sends it, and ending the job deletes
+// it, each in one transaction.
 type Jobs struct {
 	db *DB
-	// budgets are what jobs take from; nil if they take from none.
+	// budgets is nil if jobs take no holds.
 	budgets *Budgets
 }
 
@@ -43,23 +42,17 @@ const (
 		(select avg(took) from ran), (select json_group_array(account) from ran where completed_at > ?4)`
 )
 
-// recentRuns is how many runs the mean run time of a backlog is computed from:
-// enough to even out clips of different lengths, few enough to follow a change of
-// the engine within minutes.
+// recentRuns is how many runs the mean run time is computed from: enough to average clips of
+// different lengths, few enough to follow a change of the engine within minutes.
 const recentRuns = 20
 
-// HoldIn lets jobs take from the budgets when they are accepted. It returns the jobs.
+// HoldIn makes Accept take holds in these budgets. It returns s.
 func (s *Jobs) HoldIn(budgets *Budgets) *Jobs {
 	s.budgets = budgets
 	return s
 }
 
-// Accept records a pending job, sends its message, takes the claims from budgets and
-// counts it in the account's usage, in one transaction.
-//
-// Errors: fault.Limited if the account has limit or more jobs that have not ended
-// (0 means no limit), or has created too many bytes of records; fault.Exhausted if a budget has too little left for its claim;
-// fault.StorageFull.
+// Accept records the job, its message, its budget holds and its usage in one transaction.
 func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int, claims ...budget.Claim) error {
 	request, err := encode(j.Request)
 	if err != nil {
@@ -109,7 +102,7 @@ func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int, claims ...budge
 	return err
 }
 
-// hold takes claims from budgets, and returns the job's holds as they are stored.
+// hold takes the claims from budgets and returns the job's holds.
 func (s *Jobs) hold(ctx context.Context, tx *transaction, claims []budget.Claim) (stored sql.NullString, err error) {
 	if len(claims) == 0 {
 		return stored, nil
@@ -124,18 +117,11 @@ func (s *Jobs) hold(ctx context.Context, tx *transaction, claims []budget.Claim)
 	return encodeOptional(&holds)
 }
 
-// Get returns the job.
-//
-// Errors: fault.NotFound.
 func (s *Jobs) Get(ctx context.Context, id string) (job.Job, error) {
 	j, err := find(ctx, s.db.lookup, id)
 	return j, storeError("get a job", err)
 }
 
-// Expire fails a job that is past its deadline with the timeout failure, completed
-// at its deadline, and returns the job as it then is.
-//
-// Errors: fault.NotFound.
 func (s *Jobs) Expire(ctx context.Context, id string, now time.Time) (job.Job, error) {
 	var j job.Job
 	err := s.changeAnyway(ctx, "expire a job", id, func(ctx context.Context, tx *transaction) (err error) {
@@ -148,9 +134,8 @@ func (s *Jobs) Expire(ctx context.Context, id string, now time.Time) (job.Job, e
 	return j, err
 }
 
-// Backlog returns what is ahead of a new job on the lane. The run time is the mean
-// of the lane's recentRuns last completed jobs: failures may be short or last until
-// the deadline, and say nothing about the work. Whose they are tells of the others.
+// Backlog uses the mean run time of the lane's recentRuns last completed jobs. Failed jobs do not
+// count, because their run times say nothing about the work.
 func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string, _ int) (job.Backlog, error) {
 	var (
 		backlog job.Backlog
@@ -169,14 +154,13 @@ func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string, _ int
 	return backlog, storeError("read the backlog", err)
 }
 
-// known reports whether there is a record of the job.
 func known(ctx context.Context, q querier, id string) (known bool, err error) {
 	err = q.QueryRowContext(ctx, "select exists (select 1 from job where id = ?)", id).Scan(&known)
 	return known, err
 }
 
-// end records the end of job j, settles its holds of budgets, deletes its message, and
-// schedules its webhook.
+// end records the end of a job, settles its budget holds, deletes its message and schedules its
+// webhook.
 func (db *DB) end(ctx context.Context, tx *transaction, j job.Job) error {
 	result, err := encodeOptional(j.Result)
 	if err != nil {
@@ -199,6 +183,6 @@ func (db *DB) end(ctx context.Context, tx *transaction, j job.Job) error {
 	if err := queueWebhook(ctx, tx, j); err != nil {
 		return err
 	}
-	// Deleted by its id, because its queue may be that of suspected jobs.
+	// Delete by id: the job may be in the queue of suspects.
 	return db.deleteMessage(ctx, tx, message)
 }

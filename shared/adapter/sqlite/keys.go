@@ -12,7 +12,6 @@ import (
 	"cutroom/shared/domain/credential"
 )
 
-// Keys implements credential.Store.
 type Keys struct{ db *DB }
 
 var _ credential.Store = (*Keys)(nil)
@@ -22,16 +21,12 @@ const (
 	keyByHash  = "select " + keyColumns + " from api_key where hash = ?"
 )
 
-// CreateKey stores a new key, with its entry in the audit log.
-//
-// Errors: fault.Conflict if a key with its hash, or its id, exists; fault.Limited if the
-// account has created too many bytes of records; fault.StorageFull.
 func (k *Keys) CreateKey(ctx context.Context, from audit.Origin, key credential.Key) error {
 	created, err := credential.CreationEntry(from, key)
 	if err != nil {
 		return storeError("create a key", err)
 	}
-	// The entry of its revocation has the same size.
+	// The audit entry of its revocation has the same size.
 	if err := k.db.admitBy(ctx, from, key.Account, 3*len(created.After)); err != nil {
 		return err
 	}
@@ -54,16 +49,11 @@ func (k *Keys) CreateKey(ctx context.Context, from audit.Origin, key credential.
 	})
 }
 
-// FindKey returns the key with the hash, revoked or not.
-//
-// Errors: fault.NotFound.
 func (k *Keys) FindKey(ctx context.Context, hash credential.Hash) (credential.Key, error) {
 	key, err := scanKey(k.db.lookup.QueryRowContext(ctx, keyByHash, hash[:]))
 	return key, storeError("find a key", err)
 }
 
-// ListKeys returns the keys of an account, or of all accounts if it is empty,
-// oldest first.
 func (k *Keys) ListKeys(ctx context.Context, account string) ([]credential.Key, error) {
 	rows, err := k.db.reader.QueryContext(ctx, "select "+keyColumns+` from api_key
 		where ?1 = '' or account = ?1 order by created_at, id`, account)
@@ -82,11 +72,6 @@ func (k *Keys) ListKeys(ctx context.Context, account string) ([]credential.Key, 
 	return keys, storeError("list keys", rows.Err())
 }
 
-// RevokeKey marks the key with the id as revoked and returns it, with the entry in the
-// audit log.
-//
-// Errors: fault.NotFound; fault.Unauthorized if the key that acts is revoked, expired or
-// unknown.
 func (k *Keys) RevokeKey(ctx context.Context, from audit.Origin, id string) (credential.Key, error) {
 	var key credential.Key
 	err := k.db.writeAnyway(ctx, "revoke a key", func(ctx context.Context, tx *transaction) error {
@@ -121,12 +106,9 @@ func (k *Keys) RevokeKey(ctx context.Context, from audit.Origin, id string) (cre
 	return key, err
 }
 
-// row is a single row of a result, alone or among others.
+// row is implemented by sql.Row and sql.Rows.
 type row interface{ Scan(into ...any) error }
 
-// scanKey reads a row of keyColumns.
-//
-// Errors: fault.NotFound if there is no row.
 func scanKey(r row) (credential.Key, error) {
 	var (
 		key                  credential.Key

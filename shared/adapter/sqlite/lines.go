@@ -15,22 +15,20 @@ const (
 	// messagesOfLane counts the messages of each queue of a lane, by the lane.
 	messagesOfLane = "select queue, count(*) from goqite where queue >= ?1 || '/' and queue < ?1 || '0' group by queue"
 
-	// leasesOfLane counts those that workers have, by the lane and the time.
+	// leasesOfLane counts leased messages per queue of a lane.
 	leasesOfLane = `select lease.queue, count(*) from lease join goqite on goqite.id = lease.message
 		where lease.queue >= ?1 || '/' and lease.queue < ?1 || '0' and goqite.timeout > ?2 group by lease.queue`
 
-	// runsOfLane are the runs of the jobs that completed last, by the lane and their number.
+	// runsOfLane selects the last runs of a lane.
 	runsOfLane = `select model, completed_at - started_at from job
 		where lane = ?1 and status = 'completed' order by completed_at desc limit ?2`
 
-	// ownOnLane counts an account's pending jobs before and after one, by the lane, the
-	// account and its id.
+	// ownOnLane counts an account's pending jobs before and after one.
 	ownOnLane = `select count(*) filter (where id < ?3), count(*) filter (where id > ?3) from job indexed by job_open_by_lane
 		where lane = ?1 and account = ?2 and completed_at is null and status = 'pending'`
 )
 
-// Line returns the line of a lane. The jobs of each account are counted in an index of the
-// queue; a lane has no more than its workers can serve before the jobs' deadlines.
+// Line counts each account's jobs in an index of the queue.
 func (s *Jobs) Line(ctx context.Context, lane job.Lane) (job.Line, error) {
 	line := job.Line{ByAccount: map[string]int{}}
 	account := func(queue string) string {
@@ -43,7 +41,7 @@ func (s *Jobs) Line(ctx context.Context, lane job.Lane) (job.Line, error) {
 	})
 	if err == nil {
 		err = s.each(ctx, leasesOfLane, []any{lane, s.db.moment(0)}, func(queue string, count int64) {
-			// A job that ended since the first count is no longer waiting there.
+			// A job may have ended since the first count.
 			taken := min(int(count), line.ByAccount[account(queue)])
 			line.Running += taken
 			line.Waiting -= taken
@@ -58,7 +56,7 @@ func (s *Jobs) Line(ctx context.Context, lane job.Lane) (job.Line, error) {
 	return line, storeError("read a line", err)
 }
 
-// each calls a function with the rows of a query for a text and a number.
+// each calls a function for each row of a text and a number.
 func (s *Jobs) each(ctx context.Context, query string, args []any, row func(string, int64)) error {
 	rows, err := s.db.lookup.QueryContext(ctx, query, args...)
 	if err != nil {
@@ -78,7 +76,6 @@ func (s *Jobs) each(ctx context.Context, query string, args []any, row func(stri
 	return rows.Err()
 }
 
-// Own counts the pending jobs of an account on a lane before and after one of them.
 func (s *Jobs) Own(ctx context.Context, j job.Job, _ int) (own job.Own, err error) {
 	err = s.db.lookup.QueryRowContext(ctx, ownOnLane, j.Lane, j.Account, j.ID).Scan(&own.Before, &own.After)
 	return own, storeError("read an account's place in the line", err)

@@ -11,21 +11,18 @@ import (
 
 const (
 	readMark = "select database, writes from mark"
-	// The connection's number of changes shows whether a transaction changed
-	// anything; if not, it needs no write.
+	// The connection's change count shows whether a transaction changed anything.
 	countChanges = "select total_changes()"
 	advanceMark  = "update mark set writes = writes + 1 where total_changes() <> ? returning writes"
 )
 
-// Mark returns the mark of the database as it is now.
 func (db *DB) Mark(ctx context.Context) (integrity.Mark, error) {
 	var mark integrity.Mark
 	err := db.reader.QueryRowContext(ctx, readMark).Scan(&mark.Database, &mark.Writes)
 	return mark, storeError("read the mark", err)
 }
 
-// transactCounted runs a durable transaction to its end, and counts it if it changes
-// anything.
+// transactCounted runs a durable transaction and counts it if it changed anything.
 func (t *turn) transactCounted(ctx context.Context, do func(ctx context.Context, tx *transaction) error) error {
 	var writes int64
 	err := t.transact(ctx, func(ctx context.Context, tx *transaction) error {
@@ -42,15 +39,15 @@ func (t *turn) transactCounted(ctx context.Context, do func(ctx context.Context,
 		}
 		return err
 	})
-	// Called while the connection is held, so that counts arrive in order.
+	// Report while holding the connection, so that counts arrive in order.
 	if err == nil && writes > 0 && t.db.committed != nil {
 		t.db.committed(writes)
 	}
 	return err
 }
 
-// Probe writes to the database as acknowledged writes do. It returns an error if
-// that fails, or if the file at the path is no longer the one that is open.
+// Probe does a durable write. It fails if the write fails, or if the file at the path is no longer
+// the open one.
 func (db *DB) Probe(ctx context.Context) error {
 	now, err := os.Stat(db.path)
 	if err != nil {

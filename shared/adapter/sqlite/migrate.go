@@ -9,18 +9,17 @@ import (
 	"time"
 )
 
-// baseline is the schema's version in release 0.1.0, the oldest that this program opens.
+// baseline is the oldest schema version that this program opens: the schema of release 0.1.0.
 const baseline = 29
 
-// migrations are numbered from baseline without gaps. A released one is never edited: a
-// change of the schema is a new file.
+// migrations are numbered from baseline without gaps. Never edit a released migration; add a new
+// file.
 //
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// migratePatiently retries migrate while other processes open the file at the same
-// moment: if two of them initialize a new file, SQLite fails one at once, because
-// each would wait for the other.
+// migratePatiently retries migrate while other processes open the same new file: SQLite fails one
+// of two processes that initialize it together.
 func (db *DB) migratePatiently(ctx context.Context) error {
 	const pause = 5 * time.Millisecond
 	for begun := time.Now(); ; {
@@ -36,17 +35,14 @@ func (db *DB) migratePatiently(ctx context.Context) error {
 	}
 }
 
-// migrate brings the schema to the newest version, in one transaction: a new file
-// waits for the disk once, not for every step. The version is the file's user_version,
-// which the transaction covers, so that two processes that open a new file run each
-// step once.
+// migrate brings the schema to the newest version in one transaction, so that a new file waits for
+// the disk once. The version is the file's user_version, so two processes run each step once.
 func (db *DB) migrate(ctx context.Context) error {
 	steps, err := fs.Glob(migrations, "migrations/*.sql")
 	if err != nil {
 		return fmt.Errorf("sqlite: %w", err)
 	}
-	// Check without writing first, so that opening an up-to-date file waits for no
-	// other process.
+	// A read first: opening an up-to-date file then waits for no writer.
 	current, err := versionOf(ctx, db.writer)
 	if err != nil {
 		return storeError("read the schema's version", err)
@@ -77,14 +73,12 @@ func (db *DB) migrate(ctx context.Context) error {
 	})
 }
 
-// newestVersion returns the version of this program's schema.
 func newestVersion() (int, error) {
 	steps, err := fs.Glob(migrations, "migrations/*.sql")
 	return baseline + len(steps) - 1, err
 }
 
-// checkVersion returns an error if this program cannot open a schema of the version. 0 is a
-// new file.
+// checkVersion fails if this program cannot open the version. 0 is a new file.
 func checkVersion(version, newest int) error {
 	switch {
 	case version > newest:
@@ -97,7 +91,7 @@ func checkVersion(version, newest int) error {
 	return nil
 }
 
-// writeSchema is write for the schema, which includes the table that counts writes.
+// writeSchema is write for migrations, which may create the table that counts writes.
 func (db *DB) writeSchema(ctx context.Context, do func(ctx context.Context, tx *sql.Tx) error) error {
 	conn, err := db.writer.Conn(ctx)
 	if err != nil {
@@ -107,7 +101,6 @@ func (db *DB) writeSchema(ctx context.Context, do func(ctx context.Context, tx *
 	return storeError("migrate", transact(context.WithoutCancel(ctx), conn, do))
 }
 
-// versionOf returns the version of the schema, 0 for a new file.
 func versionOf(ctx context.Context, q querier) (version int, err error) {
 	err = q.QueryRowContext(ctx, "pragma user_version").Scan(&version)
 	return version, err

@@ -11,36 +11,30 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// pollInterval is how often a waiting Receive checks for what rings no bell: a
-// lease or a delay that ran out, or a job that another process sent.
+// pollInterval is how often a waiting Receive checks for events without a bell: expired leases and
+// delays, and jobs sent by other processes.
 const pollInterval = time.Second
 
-// Queue implements worker.Queue on a table, with one queue for each lane and
-// account. Its times are those of the database's clock.
+// Queue implements worker.Queue with one queue per lane and account. Its times use the database's
+// clock.
 //
-// Among the lane's accounts with a visible message, Receive serves the one with the
-// fewest leased messages, and among equals the one served longest ago. So a free
-// worker goes to the account that has least, and an account with one job waits for
-// at most one receive per other account. Within an account the oldest job goes
-// first. No account has more than Options.AccountLeases leases in a lane.
+// Receive serves the account with the fewest leased messages, and among equals the one served
+// longest ago. An account with one job therefore waits for at most one receive per other account.
+// Within an account the oldest job goes first. No account has more than Options.AccountLeases
+// leases in a lane.
 //
-// Jobs that were leased when the server crashed are handed out one at a time, over
-// all lanes and accounts: if one of them causes the crashes, it does not affect the
-// others the next time.
+// Jobs that were leased at a crash run one at a time, over all lanes and accounts. If one of them
+// causes the crashes, it does not take others with it.
 type Queue struct{ db *DB }
 
 var _ worker.Queue = (*Queue)(nil)
 
-// queueName returns the name of the queue of an account on a lane. Neither contains
-// a slash.
+// queueName returns the queue of an account on a lane. Neither contains a slash.
 func queueName(lane job.Lane, account string) string { return string(lane) + "/" + account }
 
-// suspected ends the names of the queues of jobs that were leased at a crash.
+// suspected is the suffix of queues for jobs that were leased at a crash.
 const suspected = "/suspected"
 
-// Receive waits for a job of the lane and leases it for the duration.
-//
-// Errors: the context's if it ends first.
 func (q *Queue) Receive(ctx context.Context, lane job.Lane, lease time.Duration) (worker.Delivery, error) {
 	if lease <= 0 {
 		return nil, fmt.Errorf("sqlite: receive: a lease of %v", lease)
@@ -72,14 +66,13 @@ func (q *Queue) Receive(ctx context.Context, lane job.Lane, lease time.Duration)
 }
 
 const (
-	// leasesOfAccount counts the leases of the account of the queue "waiting" in its lane,
-	// by the time.
+	// leasesOfAccount counts the account's leases in the lane of the row "waiting".
 	leasesOfAccount = `(select count(*) from lease join goqite on goqite.id = lease.message
 			where lease.queue in (replace(waiting.queue, '` + suspected + `', ''),
 				replace(waiting.queue, '` + suspected + `', '') || '` + suspected + `') and goqite.timeout > ?2)`
 
-	// nextQueue selects the queue to serve, as Queue describes, by the lane, the time and
-	// the most leases of an account, 0 for any number.
+	// nextQueue selects the queue to serve, as Queue describes. Parameters: lane, time, most leases
+	// per account (0 for no limit).
 	nextQueue = `select waiting.queue from goqite as waiting
 		left join served on served.queue = waiting.queue
 		where waiting.queue >= ?1 || '/' and waiting.queue < ?1 || '0' and waiting.timeout <= ?2
@@ -92,9 +85,9 @@ const (
 		limit 1`
 )
 
-// tryReceive leases a job of the lane, or returns nil if none is waiting.
+// tryReceive leases a job of the lane, or returns nil.
 func (q *Queue) tryReceive(ctx context.Context, lane job.Lane, lease time.Duration) (*delivery, error) {
-	// Look with a read first, so that idle workers leave the writer alone.
+	// Read first, so that idle workers do not occupy the writer.
 	var name string
 	err := q.db.lookup.QueryRowContext(ctx, nextQueue, lane, q.db.moment(0), q.db.accountLeases).Scan(&name)
 	if errors.Is(err, sql.ErrNoRows) {
@@ -105,8 +98,7 @@ func (q *Queue) tryReceive(ctx context.Context, lane job.Lane, lease time.Durati
 	}
 	var received *delivery
 	err = q.db.write(ctx, "receive", func(ctx context.Context, tx *transaction) error {
-		// Select again: another receiver may have taken the job that the read
-		// found.
+		// Another receiver may have taken the job since the read.
 		if err := tx.QueryRowContext(ctx, nextQueue, lane, q.db.moment(0), q.db.accountLeases).Scan(&name); err != nil {
 			if errors.Is(err, sql.ErrNoRows) {
 				return nil
@@ -133,25 +125,23 @@ func (q *Queue) tryReceive(ctx context.Context, lane job.Lane, lease time.Durati
 }
 
 const (
-	// leasedJobs are the jobs that are leased.
 	leasedJobs = "(select cast(body as text) from lease join goqite on goqite.id = lease.message)"
 
-	// forgiveRuns counts a crash for the jobs with a run in progress, and takes the
-	// run back while crashes are free.
+	// forgiveRuns counts a crash for jobs that were running. Within job.FreeCrashes it also takes
+	// the run back.
 	forgiveRuns = `update job set nonce = '', crashes = crashes + 1,
 			runs = case when crashes < ? then max(runs - 1, 0) else runs end
 		where id in ` + leasedJobs + ` and completed_at is null and nonce <> ''`
 
-	// suspect moves jobs that were leased at a crash to a queue of their own.
+	// suspect moves jobs that were leased at a crash to a separate queue.
 	suspect = "update goqite set queue = queue || '" + suspected + `'
 		where id in (select message from lease) and queue not like '%` + suspected + `'
 			and cast(body as text) in (select id from job where id in ` + leasedJobs + " and crashes > 0)"
 )
 
-// RecoverLeases makes every message visible at once. Call it at the start of the
-// only process that receives: whoever holds a lease then is dead. Runs that died
-// with it are forgiven, as job.FreeCrashes describes. A server that was stopped
-// properly has returned its jobs and leaves none.
+// RecoverLeases makes every message visible. Call it when the only receiving process starts: the
+// holders of all leases are dead. Their runs are forgiven as job.FreeCrashes describes. A clean
+// shutdown leaves no leases.
 func (q *Queue) RecoverLeases(ctx context.Context) error {
 	err := q.db.writeAnyway(ctx, "recover leases", func(ctx context.Context, tx *transaction) error {
 		if _, err := tx.ExecContext(ctx, forgiveRuns, job.FreeCrashes); err != nil {

@@ -11,16 +11,13 @@ import (
 )
 
 const (
-	// unlessBatch excludes the reservations of batches that have blobs.
 	unlessBatch     = " not exists (select 1 from batch where batch.id = reservation.id and kept = 1)"
 	endReservations = "delete from reservation where account = ? and until <= ? and" + unlessBatch
 	countPending    = "select count(*) from file indexed by file_promised where account = ? and state = 'promised'"
 )
 
-// Reserve enlarges a reservation. The write need not reach the disk first: an upload does not
-// outlive the process, and a batch's record, which is written next, takes it along.
-//
-// Errors: fault.Limited; fault.StorageFull.
+// Reserve is not synced to disk: an upload does not outlive the process, and a batch's record,
+// written next, syncs it.
 func (s *Files) Reserve(
 	ctx context.Context, r file.Reservation, least, most, limit int64, now time.Time,
 ) (file.Reservation, error) {
@@ -52,7 +49,6 @@ func (s *Files) Reserve(
 	return r, err
 }
 
-// Release ends a reservation.
 func (s *Files) Release(ctx context.Context, r file.Reservation) error {
 	return s.db.writeVolatile(ctx, "release storage", func(ctx context.Context, tx *transaction) error {
 		_, err := release(ctx, tx, r)
@@ -60,7 +56,7 @@ func (s *Files) Release(ctx context.Context, r file.Reservation) error {
 	})
 }
 
-// release ends a reservation and returns how much it held.
+// release ends a reservation and returns its size.
 func release(ctx context.Context, tx *transaction, r file.Reservation) (held int64, err error) {
 	if r.ID == "" {
 		return 0, nil
@@ -72,7 +68,7 @@ func release(ctx context.Context, tx *transaction, r file.Reservation) (held int
 	return held, err
 }
 
-// ReleaseAll ends all reservations, except if a batch that has blobs holds them.
+// ReleaseAll ends all reservations except for batches with blobs.
 func (s *Files) ReleaseAll(ctx context.Context) error {
 	return s.db.write(ctx, "release storage", func(ctx context.Context, tx *transaction) error {
 		_, err := tx.ExecContext(ctx, "delete from reservation where"+unlessBatch)
@@ -80,8 +76,8 @@ func (s *Files) ReleaseAll(ctx context.Context) error {
 	})
 }
 
-// RecountStorage counts the bytes of all accounts again, from their files and reservations. A
-// database that was saved in part may have other counts.
+// RecountStorage recounts the bytes of all accounts from their files and reservations. Use it after
+// restoring part of a database.
 func (s *Files) RecountStorage(ctx context.Context) error {
 	return s.db.write(ctx, "count storage", func(ctx context.Context, tx *transaction) error {
 		if _, err := tx.ExecContext(ctx, "delete from storage"); err != nil {
@@ -93,11 +89,10 @@ func (s *Files) RecountStorage(ctx context.Context) error {
 	})
 }
 
-// makeRoom returns how many bytes the account may still store, after ending what is
-// over if necessary. A limit of 0 means none; then, and if nothing is needed, it
-// returns 0.
+// makeRoom returns how many bytes the account may still store. If that is too few, it first ends
+// expired files. It returns 0 if there is no limit or need is 0.
 //
-// Errors: fault.Limited if they are fewer than need.
+// Errors: fault.Limited if fewer than need bytes remain.
 func (s *Files) makeRoom(
 	ctx context.Context, tx *transaction, account string, need, limit int64, now time.Time,
 ) (room int64, err error) {
@@ -124,10 +119,9 @@ func (s *Files) makeRoom(
 	}
 }
 
-// endBatchOf ends a batch of an account's files and reservations whose time is over, and
-// returns their number.
+// endBatchOf ends a batch of an account's expired files and reservations and returns their number.
 func (s *Files) endBatchOf(ctx context.Context, tx *transaction, account string, now time.Time) (int64, error) {
-	// Files only if the clock can be trusted, because ending them is final.
+	// Ending a file is final, so the clock must be trusted.
 	if s.db.settled == nil || s.db.settled() {
 		ended, err := endFiles(ctx, tx, endOfAccount, now, account)
 		if err != nil || ended > 0 {
@@ -141,10 +135,8 @@ func (s *Files) endBatchOf(ctx context.Context, tx *transaction, account string,
 	return changed.RowsAffected()
 }
 
-// checkPendingLimit refuses a pending file beyond the account's limit. Those past their
-// time do not count.
-//
-// Errors: file.ErrTooManyPending.
+// checkPendingLimit returns file.ErrTooManyPending at the account's limit. Expired pending files do
+// not count.
 func checkPendingLimit(ctx context.Context, tx *transaction, f file.File) error {
 	if !f.Pending || f.Upload.Most == 0 {
 		return nil
@@ -164,18 +156,13 @@ func checkPendingLimit(ctx context.Context, tx *transaction, f file.File) error 
 	}
 }
 
-// Abandon ends a pending file; the next sweep deletes the bytes that have arrived.
-//
-// Errors: fault.NotFound if there is none, or it is final.
+// Abandon ends a pending file. The next sweep deletes its bytes.
 func (s *Files) Abandon(ctx context.Context, id string) error {
 	return s.changePending(ctx, "abandon a pending file",
 		"update file set state = 'ended' where id = ? and state = 'promised'",
 		id)
 }
 
-// Extend extends a pending file.
-//
-// Errors: fault.NotFound.
 func (s *Files) Extend(ctx context.Context, id string, until time.Time) error {
 	return s.changePending(ctx, "extend a pending file",
 		"update file set upload_until = max(upload_until, ?2) where id = ?1 and state = 'promised'", id, millis(until))
@@ -188,9 +175,7 @@ func (s *Files) changePending(ctx context.Context, what, statement string, value
 	})
 }
 
-// oneOf returns the error of a statement that should change one file.
-//
-// Errors: fault.NotFound if it changed none.
+// oneOf returns fault.NotFound if a statement changed no file.
 func oneOf(changed sql.Result, err error) error {
 	if err != nil {
 		return err

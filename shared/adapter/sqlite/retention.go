@@ -12,8 +12,6 @@ const (
 	endedJobs   = selectJob + "where job.id > ? and completed_at < ? order by job.id limit ?"
 )
 
-// Overdue returns at most limit ids of jobs that have not ended and whose deadline
-// is not after now, longest overdue first.
 func (s *Jobs) Overdue(ctx context.Context, now time.Time, limit int) ([]string, error) {
 	rows, err := s.db.lookup.QueryContext(ctx, overdueJobs, millis(now), limit)
 	if err != nil {
@@ -31,8 +29,6 @@ func (s *Jobs) Overdue(ctx context.Context, now time.Time, limit int) ([]string,
 	return ids, storeError("find overdue jobs", rows.Err())
 }
 
-// Ended returns at most limit jobs that ended before the time, ordered by id,
-// starting after the id.
 func (s *Jobs) Ended(ctx context.Context, before time.Time, after string, limit int) ([]job.Job, error) {
 	rows, err := s.db.lookup.QueryContext(ctx, endedJobs, after, millis(before), limit)
 	if err != nil {
@@ -50,7 +46,6 @@ func (s *Jobs) Ended(ctx context.Context, before time.Time, after string, limit 
 	return jobs, storeError("find ended jobs", rows.Err())
 }
 
-// Forget deletes the record of a job if it has ended.
 func (s *Jobs) Forget(ctx context.Context, id string) error {
 	return s.db.writeAnyway(ctx, "forget a job", func(ctx context.Context, tx *transaction) error {
 		_, err := tx.ExecContext(ctx, "delete from job where id = ? and completed_at is not null", id)
@@ -58,7 +53,6 @@ func (s *Jobs) Forget(ctx context.Context, id string) error {
 	})
 }
 
-// Known reports whether there is a record of the job.
 func (s *Jobs) Known(ctx context.Context, id string) (bool, error) {
 	known, err := known(ctx, s.db.reader, id)
 	return known, storeError("look for a job", err)

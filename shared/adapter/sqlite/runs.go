@@ -10,10 +10,6 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Start starts a run under the nonce.
-//
-// Errors: fault.NotFound; fault.Conflict if the job has ended, job.ErrOverdue,
-// job.ErrNoRunsLeft; fault.Invalid if the nonce is empty.
 func (s *Jobs) Start(ctx context.Context, id, nonce string, now time.Time) (job.Job, error) {
 	if nonce == "" {
 		return job.Job{}, job.ErrNoNonce
@@ -47,10 +43,6 @@ func (s *Jobs) Start(ctx context.Context, id, nonce string, now time.Time) (job.
 	return j, nil
 }
 
-// Progress records the progress of the run, as a fraction that is clamped to 0 to
-// 1; a lower figure than the recorded one is ignored.
-//
-// Errors: fault.Conflict if the run is no longer the job's current one.
 func (s *Jobs) Progress(ctx context.Context, id, nonce string, fraction float64) error {
 	if math.IsNaN(fraction) {
 		fraction = 0 // a fraction of nothing; SQLite would store null
@@ -61,8 +53,6 @@ func (s *Jobs) Progress(ctx context.Context, id, nonce string, fraction float64)
 	})
 }
 
-// Release takes a run back as if it had not started. It does nothing if the run is
-// no longer the job's current one.
 func (s *Jobs) Release(ctx context.Context, id, nonce string) error {
 	return s.changeAnyway(ctx, "release a run", id, func(ctx context.Context, tx *transaction) error {
 		_, err := tx.ExecContext(ctx, `update job set runs = runs - 1, nonce = ''
@@ -71,11 +61,6 @@ func (s *Jobs) Release(ctx context.Context, id, nonce string) error {
 	})
 }
 
-// Complete ends the job with its result and full progress, and bills it in the usage of
-// its account, in one transaction. Repeating it succeeds.
-//
-// Errors: fault.Conflict if the run is no longer the job's current one, or the
-// deadline is not after now; nothing changes then.
 func (s *Jobs) Complete(ctx context.Context, id, nonce string, result job.Result, now time.Time) error {
 	return s.changeAnyway(ctx, "complete a job", id, func(ctx context.Context, tx *transaction) error {
 		j, err := find(ctx, tx, id)
@@ -102,11 +87,6 @@ func (s *Jobs) Complete(ctx context.Context, id, nonce string, result job.Result
 	})
 }
 
-// Fail ends the job with a failure; an empty nonce ends it whatever the run.
-// Repeating it succeeds.
-//
-// Errors: fault.NotFound; fault.Conflict if the job has ended, or the run is no
-// longer its current one.
 func (s *Jobs) Fail(ctx context.Context, id, nonce string, failure job.Failure, now time.Time) error {
 	return s.changeAnyway(ctx, "fail a job", id, func(ctx context.Context, tx *transaction) error {
 		j, err := find(ctx, tx, id)
@@ -120,8 +100,8 @@ func (s *Jobs) Fail(ctx context.Context, id, nonce string, failure job.Failure, 
 		case nonce != "" && j.Nonce != nonce:
 			return job.ErrNotOwn
 		}
-		// The record keeps the nonce of whoever ended the job, so that a run that
-		// lost it to the reaper does not mistake the reaper's end for its own.
+		// Keep the nonce that ended the job, so that a run does not mistake the reaper's end for
+		// its own.
 		j.Status, j.Nonce, j.CompletedAt, j.Failure = job.Failed, nonce, now, &failure
 		return s.db.end(ctx, tx, j)
 	})

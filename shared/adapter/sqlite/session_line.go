@@ -8,18 +8,13 @@ import (
 	"cutroom/shared/domain/session"
 )
 
-// waits is the condition that a ticket, joined with its lease, counts. Its parameters
-// are those of staleLease and, as the third, the seen_at of a ticket that has just
-// become silent.
+// waits is the condition that a ticket, joined with its lease, counts. Its parameters are the two
+// of staleLease, then the seen_at of a ticket that has just become silent.
 const waits = "not " + staleLease + " and seen_at > ?3"
 
 // silent returns the seen_at of a ticket that has just become silent.
 func (s *Sessions) silent(now int64) int64 { return now - session.GoneAfter.Milliseconds() }
 
-// Join puts a ticket into the line of its account.
-//
-// Errors: fault.Limited when the line is full; fault.Conflict when the epoch is dead or
-// unknown.
 func (s *Sessions) Join(ctx context.Context, ticket session.Slot, number int64, longest int) (drawn int64, err error) {
 	err = s.db.writeVolatile(ctx, "join a line", func(ctx context.Context, tx *transaction) error {
 		boot, now, stale := s.moment()
@@ -54,7 +49,7 @@ func (s *Sessions) Join(ctx context.Context, ticket session.Slot, number int64, 
 	return drawn, err
 }
 
-// Look returns the line of an account: two reads, and a write in session.HereEvery.
+// Look makes two reads, and one write per session.HereEvery.
 func (s *Sessions) Look(ctx context.Context, account, epoch string) (line session.Line, err error) {
 	boot, now, stale := s.moment()
 	var last sql.NullInt64
@@ -86,8 +81,8 @@ func (s *Sessions) Look(ctx context.Context, account, epoch string) (line sessio
 	return line, storeError("look at a line", rows.Err())
 }
 
-// stay is the sign of life of an epoch in the line of an account. Tickets that are
-// silent are removed: also the epoch's own, which others may have passed over.
+// stay renews the tickets of an epoch in an account's queue. It removes silent tickets, including
+// its own: others may already have passed them.
 func (s *Sessions) stay(ctx context.Context, account, epoch string) error {
 	return s.db.writeVolatile(ctx, "stay in a line", func(ctx context.Context, tx *transaction) error {
 		boot, now, stale := s.moment()
@@ -102,10 +97,6 @@ func (s *Sessions) stay(ctx context.Context, account, epoch string) error {
 	})
 }
 
-// Redeem takes a slot for a ticket whose turn it is.
-//
-// Errors: fault.Limited when it is not; fault.Conflict when its epoch is dead or
-// unknown; session.ErrNoTicket.
 func (s *Sessions) Redeem(ctx context.Context, ticket session.Slot, limit int) error {
 	return s.fill(ctx, "redeem a ticket", ticket, func(ctx context.Context, tx *transaction, taken int) error {
 		var number int64
@@ -132,7 +123,6 @@ func (s *Sessions) Redeem(ctx context.Context, ticket session.Slot, limit int) e
 	})
 }
 
-// Leave takes a ticket out of its line.
 func (s *Sessions) Leave(ctx context.Context, ticket session.Slot) error {
 	return s.db.writeVolatile(ctx, "leave a line", func(ctx context.Context, tx *transaction) error {
 		_, err := tx.ExecContext(ctx, "delete from session_ticket where account = ? and id = ? and epoch = ?",
@@ -141,7 +131,6 @@ func (s *Sessions) Leave(ctx context.Context, ticket session.Slot) error {
 	})
 }
 
-// Waiting counts those who wait for a session of all accounts.
 func (s *Sessions) Waiting(ctx context.Context) (count int, err error) {
 	boot, now, stale := s.moment()
 	err = s.db.reader.QueryRowContext(ctx,

@@ -9,19 +9,18 @@ import (
 	"cutroom/shared/domain/session"
 )
 
-// Machine is the clock that times leases: all processes on the file share it and
-// nobody sets it (see package boottime).
+// Machine is the clock that times leases. All processes on the file share it, and nothing sets it
+// (see package boottime).
 type Machine interface {
 	// Now returns the time since the machine's start.
 	Now() time.Duration
-	// Boot identifies that start. Leases of another one are over, because their
-	// processes are.
+	// Boot identifies the machine's start. Leases of another boot are over.
 	Boot() string
 }
 
-// Sessions implements session.Store for the processes of one machine. Counting an
-// account's sessions takes one read. Nothing of it survives a restart of the
-// machine, so that no connect or close waits for the disk.
+// Sessions implements session.Store for the processes of one machine. Counting an account's
+// sessions takes one read. Nothing survives a restart of the machine, so no connect or close waits
+// for the disk.
 type Sessions struct {
 	db      *DB
 	machine Machine
@@ -29,26 +28,21 @@ type Sessions struct {
 
 var _ session.Store = (*Sessions)(nil)
 
-// Sessions returns the store of realtime sessions.
 func (db *DB) Sessions(machine Machine) *Sessions { return &Sessions{db, machine} }
 
-// deadLeaseAge is how long a dead epoch is remembered, longer than any call about
-// it can be in progress.
+// deadLeaseAge is how long a dead epoch is kept: longer than any call about it takes.
 const deadLeaseAge = time.Hour
 
 // staleLease is the condition that a lease is over, whether marked or not.
 const staleLease = "(dead or boot <> ?1 or renewed_at <= ?2)"
 
-// moment returns the times that the statements need, in milliseconds: now, and the
-// renewal time of a lease that has just become stale.
+// moment returns the boot, the current time, and the renewal time of a lease that has just become
+// stale, in milliseconds.
 func (s *Sessions) moment() (boot string, now, stale int64) {
 	now = s.machine.Now().Milliseconds()
 	return s.machine.Boot(), now, now - session.TakeAfter.Milliseconds()
 }
 
-// Begin starts a lease under a new epoch.
-//
-// Errors: fault.Conflict if the epoch is dead.
 func (s *Sessions) Begin(ctx context.Context, epoch, address string) error {
 	return s.db.writeVolatile(ctx, "begin a lease", func(ctx context.Context, tx *transaction) error {
 		boot, now, _ := s.moment()
@@ -63,9 +57,6 @@ func (s *Sessions) Begin(ctx context.Context, epoch, address string) error {
 	})
 }
 
-// Address returns the address of a lease.
-//
-// Errors: fault.Conflict if it is over.
 func (s *Sessions) Address(ctx context.Context, epoch string) (address string, err error) {
 	boot, _, stale := s.moment()
 	err = s.db.lookup.QueryRowContext(ctx, "select address from session_lease where epoch = ?3 and not "+staleLease, boot,
@@ -76,9 +67,6 @@ func (s *Sessions) Address(ctx context.Context, epoch string) (address string, e
 	return address, storeError("find an instance", err)
 }
 
-// Renew keeps the lease alive.
-//
-// Errors: fault.Conflict if the epoch is dead or unknown.
 func (s *Sessions) Renew(ctx context.Context, epoch string) error {
 	return s.db.writeVolatile(ctx, "renew a lease", func(ctx context.Context, tx *transaction) error {
 		boot, now, _ := s.moment()
@@ -98,7 +86,6 @@ func expectLease(changed sql.Result, err error) error {
 	return err
 }
 
-// End ends a lease and frees its slots.
 func (s *Sessions) End(ctx context.Context, epoch string) error {
 	return s.db.writeVolatile(ctx, "end a lease", func(ctx context.Context, tx *transaction) error {
 		if _, err := tx.ExecContext(ctx, "update session_lease set dead = 1 where epoch = ?", epoch); err != nil {
@@ -112,22 +99,18 @@ func (s *Sessions) End(ctx context.Context, epoch string) error {
 	})
 }
 
-// hasLine is true if somebody waits for a slot of the account.
+// hasLine is true if tickets wait for a slot of the account.
 const hasLine = `exists (select 1 from session_ticket join session_lease using (epoch) where account = ?4 and ` + waits + `)`
 
-// fullAccount is true if a slot must be refused: its lease is alive, it is not
-// taken yet, and slots of other live leases have reached the limit or somebody waits.
+// fullAccount is true if a slot must be refused: its lease is alive, it is not taken yet, and
+// either the limit is reached or tickets wait.
 const fullAccount = `select
 	exists (select 1 from session_lease where epoch = ?5 and not ` + staleLease + `)
 	and not exists (select 1 from session_slot where account = ?4 and id = ?6 and epoch = ?5)
 	and (` + hasLine + ` or (select count(*) from session_slot join session_lease using (epoch)
 		where account = ?4 and not ` + staleLease + `) >= ?7)`
 
-// Take takes a slot. A refusal is one read, so that refused callers never delay
-// those who leave.
-//
-// Errors: fault.Limited if no slot is free, or others wait for one; fault.Conflict if
-// the slot's own epoch is dead or unknown.
+// Take refuses with a single read, so that refused callers never delay those who leave.
 func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error {
 	if limit > 0 {
 		var full bool
@@ -156,10 +139,8 @@ func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error
 	})
 }
 
-// fill fills a slot unless the check, which is told how many are taken, returns an error.
-// A slot that is filled already is left as it is.
-//
-// Errors: session.ErrLeaseOver; those of the check.
+// fill takes a slot unless check, which receives the number of taken slots, fails. A slot that is
+// already taken stays unchanged.
 func (s *Sessions) fill(ctx context.Context, what string, slot session.Slot,
 	check func(ctx context.Context, tx *transaction, taken int) error) error {
 	return s.db.writeVolatile(ctx, what, func(ctx context.Context, tx *transaction) error {
@@ -183,7 +164,7 @@ func (s *Sessions) fill(ctx context.Context, what string, slot session.Slot,
 	})
 }
 
-// bury marks leases that are over as dead and frees their slots.
+// bury marks expired leases as dead and frees their slots.
 func (s *Sessions) bury(ctx context.Context, tx *transaction, boot string, stale int64) error {
 	buried, err := tx.ExecContext(ctx, "update session_lease set dead = 1 where not dead and "+staleLease, boot, stale)
 	if err != nil {
@@ -196,8 +177,8 @@ func (s *Sessions) bury(ctx context.Context, tx *transaction, boot string, stale
 	return err
 }
 
-// slotState reports whether a slot's lease is alive and whether it is taken already, and
-// returns how many slots its account has taken.
+// slotState reports whether a slot's lease is alive, whether the slot is taken, and how many slots
+// its account has taken.
 func slotState(ctx context.Context, tx *transaction, slot session.Slot) (alive, own bool, taken int, err error) {
 	err = tx.QueryRowContext(ctx, `select
 			exists (select 1 from session_lease where epoch = ?3 and not dead),
@@ -213,7 +194,6 @@ func insertSlot(ctx context.Context, tx *transaction, slot session.Slot) error {
 	return err
 }
 
-// Free frees a slot.
 func (s *Sessions) Free(ctx context.Context, slot session.Slot) error {
 	return s.db.writeVolatile(ctx, "free a slot", func(ctx context.Context, tx *transaction) error {
 		_, err := tx.ExecContext(ctx, "delete from session_slot where account = ? and id = ? and epoch = ?",
@@ -222,11 +202,9 @@ func (s *Sessions) Free(ctx context.Context, slot session.Slot) error {
 	})
 }
 
-// activeSlots counts an account's slots.
 const activeSlots = `select count(*) from session_slot join session_lease using (epoch)
 	where account = ?3 and not ` + staleLease
 
-// Active returns the number of the account's open slots.
 func (s *Sessions) Active(ctx context.Context, account string) (count int, err error) {
 	boot, _, stale := s.moment()
 	err = s.db.lookup.QueryRowContext(ctx, activeSlots, boot, stale, account).Scan(&count)

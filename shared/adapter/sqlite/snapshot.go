@@ -14,12 +14,11 @@ import (
 	"cutroom/shared/platform/durable"
 )
 
-// Snapshot writes a copy of the database at the path, as of one moment, to the path
-// into, which must not exist, and checks the copy. The database may be in use; it is not
-// changed, and its writers do not wait.
+// Snapshot copies the database at path, as of one moment, to the new file into, and checks the
+// copy. The database may be in use; its writers do not wait.
 //
-// Errors: integrity.ErrNone, ErrLostMain, ErrDamaged; one that says so if a newer version of
-// the program wrote it; others of the file system.
+// Errors: integrity.ErrNone, ErrLostMain, ErrDamaged; the schema of a newer version; others of the
+// file system.
 func Snapshot(ctx context.Context, path, into string) error {
 	if err := Present(path); err != nil {
 		return err
@@ -41,8 +40,6 @@ func Snapshot(ctx context.Context, path, into string) error {
 }
 
 // checkCopy checks all pages and references of a snapshot.
-//
-// Errors: integrity.ErrDamaged; others of the file system.
 func checkCopy(ctx context.Context, path string) error {
 	pool, err := openPool(path, url.Values{"mode": {"ro"}}, 1)
 	if err != nil {
@@ -55,14 +52,14 @@ func checkCopy(ctx context.Context, path string) error {
 	return damage("check the copy of the database", checkReferences(ctx, pool))
 }
 
-// placeCheck bounds the check of a database that is placed.
+// placeCheck limits the check of a placed database.
 const placeCheck = time.Minute
 
-// Place writes what Snapshot has written to the path, where there is no database yet.
-// The database is there whole or not at all.
+// Place writes a snapshot to the path, which must not exist. The database appears whole or not at
+// all.
 //
-// Errors: that of the reader; integrity.ErrDamaged; one that says so if there is a database,
-// or if a newer version of the program wrote the snapshot; others of the file system.
+// Errors: reader errors; integrity.ErrDamaged; an existing database; the schema of a newer version;
+// others of the file system.
 func Place(ctx context.Context, path string, snapshot io.Reader) error {
 	if err := Present(path); !errors.Is(err, integrity.ErrNone) {
 		return errors.Join(fmt.Errorf("sqlite: %s is there already", path), err)
@@ -83,8 +80,7 @@ func Place(ctx context.Context, path string, snapshot io.Reader) error {
 	return nil
 }
 
-// checkKnown fails unless a database is one of this version of the program or of an earlier
-// one.
+// checkKnown fails unless this version of the program or an earlier one wrote the database.
 func checkKnown(ctx context.Context, pool *sql.DB) error {
 	steps, err := newestVersion()
 	if err != nil {

@@ -1,15 +1,14 @@
-// Package sqlite keeps the records of one machine in one SQLite file: jobs and
-// their queue, files, keys and client tokens, usage and realtime sessions. Once a
-// call has returned nil its write is on disk, except for sessions.
+// Package sqlite keeps the records of one machine in one SQLite file: jobs and their queue, files,
+// keys and client tokens, usage and realtime sessions. When a call returns nil, its write is on
+// disk, except for sessions.
 //
-// Writes run one after another on one connection, whose transactions begin
-// immediately, so that none fails halfway for a lock. Reads have connections of
-// their own and never wait for a writer. Other processes may open the file at the
-// same time; a write then waits its turn for up to busyTimeout and fails with
-// fault.Unavailable after it.
+// Writes run one after another on one connection. Their transactions begin immediately, so that
+// none fails halfway for a lock. Reads have their own connections and never wait for a writer.
+// Other processes may open the file at the same time: a write waits for them up to busyTimeout,
+// then fails with fault.Unavailable.
 //
-// A write that meets a full disk fails with fault.StorageFull, changes nothing, and
-// succeeds again once there is space.
+// A write that meets a full disk fails with fault.StorageFull and changes nothing. It succeeds
+// again once there is space.
 package sqlite
 
 import (
@@ -39,71 +38,56 @@ const (
 	readers = 4
 )
 
-// Options are what a database needs besides its file.
 type Options struct {
-	// Now is the clock for the end of a job that a delivery reports.
+	// Now is the clock for the end of a job.
 	Now func() time.Time
-	// Settled reports whether the clock can be trusted to tell what has expired;
-	// nil means always.
+	// Settled reports whether the clock can be trusted for expiry. nil means always.
 	Settled func() bool
-	// Reserve holds disk space for what must be written even when the disk is full;
-	// nil holds none.
+	// Reserve holds disk space for writes that must succeed on a full disk. nil holds none.
 	Reserve Reserve
-	// AccountLeases is how many jobs of a lane one account may have leased at once; 0 means
-	// any number.
+	// AccountLeases is how many jobs of a lane one account may have leased at once. 0 means no
+	// limit.
 	AccountLeases int
-	// Free returns how many more bytes the records that calls create may put on the disk;
-	// nil sets no limit.
+	// Free returns how many more bytes of records calls may create. nil means no limit.
 	Free func() (int64, error)
-	// Committed is called with the database's number of durable transactions, after
-	// each one of this process and before its call returns; it may be nil. It must
-	// not call the database.
+	// Committed is called with the database's number of durable transactions after each transaction
+	// of this process, before its call returns. It may be nil. It must not call the database.
 	Committed func(writes int64)
 }
 
 // Reserve is disk space that is held until it is needed.
 type Reserve interface {
-	// Held reports whether the space is held.
 	Held() bool
-	// Release frees the space, and reports whether any was held.
+	// Release frees the space and reports whether any was held.
 	Release() bool
-	// Restore holds the space again if there is enough, and reports whether it is
-	// held.
+	// Restore tries to hold the space again and reports whether it is held.
 	Restore() bool
 }
 
-// DB is an open database. Its methods return the stores that live in it, which are
-// valid until Close.
+// DB is an open database. Its stores are valid until Close.
 type DB struct {
 	writer, reader *sql.DB
-	// lookup runs the queries that requests and loops repeat, and changes has the
-	// statements of the writer's transactions.
+	// lookup runs frequent queries. changes holds the writer's statements.
 	lookup, changes *statements
 	now             func() time.Time
-	// settled and reserve are as in Options.
-	settled func() bool
-	reserve Reserve
-	// accountLeases is as in Options.
-	accountLeases int
-	free          func() (int64, error)
-	// records limits the bytes of the records that calls create, by account.
-	records *ratelimit.Limiter
-	bell    *bell
-	// watches wakes the watchers of jobs.
-	watches watches
-	tokens  groups[credential.Token]
-	// committed is called with each count of transactions once that transaction is on disk.
-	committed func(writes int64)
-	// file identifies the database file that was at path when it was opened.
+	settled         func() bool
+	reserve         Reserve
+	accountLeases   int
+	free            func() (int64, error)
+	records         *ratelimit.Limiter
+	bell            *bell
+	watches         watches
+	tokens          groups[credential.Token]
+	committed       func(writes int64)
+	// file identifies the file that was opened at path.
 	path string
 	file os.FileInfo
 }
 
-// Open opens the file, creating it if necessary, and brings its schema up to date.
-// The folder must exist.
+// Open opens or creates the file and migrates its schema. The folder must exist.
 //
-// Errors: one that names both versions if the file was written by a newer version
-// of the program; integrity.ErrLostMain; fault.StorageFull.
+// Errors: one that names both versions if a newer version of the program wrote the file;
+// integrity.ErrLostMain; fault.StorageFull.
 func Open(ctx context.Context, path string, options Options) (*DB, error) {
 	db, err := connect(path, options)
 	if err != nil {
@@ -116,7 +100,7 @@ func Open(ctx context.Context, path string, options Options) (*DB, error) {
 	return db, nil
 }
 
-// connect opens the file with the schema that it has.
+// connect opens the file without migrating it.
 func connect(path string, options Options) (*DB, error) {
 	if options.Now == nil {
 		return nil, errors.New("sqlite: no clock")
@@ -129,8 +113,8 @@ func connect(path string, options Options) (*DB, error) {
 	if err := Present(path); err != nil && !errors.Is(err, integrity.ErrNone) {
 		return nil, err
 	}
-	// The file holds prompts, so only its owner may read it. The files that SQLite
-	// puts beside it get its mode.
+	// The file holds prompts, so only its owner may read it. SQLite gives its other files the same
+	// mode.
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, storeError("open the database", err)
@@ -145,8 +129,7 @@ func connect(path string, options Options) (*DB, error) {
 		"_dqs":          {"0"},
 		"_foreign_keys": {"on"},
 		"_synchronous":  {"full"},
-		// Rollback data stays in memory, because the folder of temporary files may
-		// be on the disk that is full.
+		// Rollback data stays in memory: the folder of temporary files may be on the full disk.
 		"_pragma": {"temp_store(memory)"},
 	}
 	settings.Set("_query_only", "on")
@@ -172,7 +155,7 @@ func connect(path string, options Options) (*DB, error) {
 
 // openPool returns a pool of at most size connections, none of which is open yet.
 func openPool(path string, settings url.Values, size int) (*sql.DB, error) {
-	// The first part of a relative path would be read as the URI's host.
+	// In a relative path the first element would be read as the URI's host.
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("sqlite: %w", err)
@@ -194,21 +177,17 @@ func (db *DB) Close() error {
 	return errors.Join(db.reader.Close(), db.writer.Close())
 }
 
-// Jobs returns the store of jobs.
 func (db *DB) Jobs() *Jobs { return &Jobs{db: db} }
 
-// Queue returns the queue of jobs.
 func (db *DB) Queue() *Queue { return &Queue{db} }
 
-// Keys returns the store of permanent keys.
 func (db *DB) Keys() *Keys { return &Keys{db} }
 
-// write runs a transaction. The context limits the wait for the transaction's turn;
-// once begun it runs to its end, so that its result is never lost between the
-// commit and the caller.
+// write runs a durable transaction. The context limits only the wait for the writer: a transaction
+// that has started runs to its end, so that its result is never lost.
 //
-// While the reserve is released it fails with fault.StorageFull: the rest of the
-// disk is for writeAnyway.
+// While the reserve is released, it fails with fault.StorageFull: the remaining space is for
+// writeAnyway.
 func (db *DB) write(ctx context.Context, what string, do func(ctx context.Context, tx *transaction) error) error {
 	if db.reserve != nil && !db.reserve.Held() && !db.reserve.Restore() {
 		return fullError(nil)
@@ -216,8 +195,8 @@ func (db *DB) write(ctx context.Context, what string, do func(ctx context.Contex
 	return db.writeNow(ctx, what, do)
 }
 
-// writeAnyway is write for what frees space, or must not fail for lack of it: it
-// releases the reserve of a full disk. The transaction may then run twice.
+// writeAnyway is write for changes that free space or must not fail for lack of it. On a full disk
+// it releases the reserve. It may then run the transaction twice.
 func (db *DB) writeAnyway(ctx context.Context, what string,
 	do func(ctx context.Context, tx *transaction) error) error {
 	err := db.writeNow(ctx, what, do)
@@ -227,13 +206,13 @@ func (db *DB) writeAnyway(ctx context.Context, what string,
 	return err
 }
 
-// writeNow runs a durable transaction, and counts it.
+// writeNow runs a durable transaction and counts it.
 func (db *DB) writeNow(ctx context.Context, what string, do func(ctx context.Context, tx *transaction) error) error {
 	return db.inTurn(ctx, what, func(ctx context.Context, t *turn) error { return t.transactCounted(ctx, do) })
 }
 
-// writeVolatile is write for what means nothing after a restart of the machine: it
-// survives the process, but need not reach the disk first.
+// writeVolatile is write for records that mean nothing after a restart of the machine. It survives
+// the process, but is not synced to disk.
 func (db *DB) writeVolatile(ctx context.Context, what string,
 	do func(ctx context.Context, tx *transaction) error) error {
 	return db.inTurn(ctx, what, func(ctx context.Context, t *turn) error {
@@ -242,8 +221,7 @@ func (db *DB) writeVolatile(ctx context.Context, what string,
 		}
 		defer func() { // also after a panic
 			if _, err := t.conn.ExecContext(ctx, "pragma synchronous = full"); err != nil {
-				// Its settings could not be restored: no other write may use the
-				// connection.
+				// Its settings could not be restored, so no other write may use the connection.
 				_ = t.conn.Raw(func(any) error { return driver.ErrBadConn })
 			}
 		}()
@@ -251,7 +229,6 @@ func (db *DB) writeVolatile(ctx context.Context, what string,
 	})
 }
 
-// transact runs a transaction to its end.
 func transact(ctx context.Context, conn *sql.Conn, do func(ctx context.Context, tx *sql.Tx) error) error {
 	tx, err := conn.BeginTx(ctx, nil)
 	if err != nil {
@@ -264,7 +241,7 @@ func transact(ctx context.Context, conn *sql.Conn, do func(ctx context.Context, 
 	return tx.Commit()
 }
 
-// querier is what reads of one row need, in a transaction or outside.
+// querier runs a query of one row, in a transaction or outside.
 type querier interface {
 	QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row
 }

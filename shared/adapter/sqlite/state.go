@@ -7,8 +7,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Open counts the jobs that have not ended, for monitoring. Its cost depends on
-// their number, not on that of ended jobs.
+// Open's cost depends on the number of open jobs only.
 func (s *Jobs) Open(ctx context.Context) ([]job.OpenJobs, error) {
 	rows, err := s.db.reader.QueryContext(ctx,
 		"select lane, status, count(*), min(created_at) from job where completed_at is null group by lane, status")
@@ -31,14 +30,12 @@ func (s *Jobs) Open(ctx context.Context) ([]job.OpenJobs, error) {
 	return all, storeError("count open jobs", rows.Err())
 }
 
-// StoredBytes returns the size of all accounts' files, from counts that are kept by
-// account.
+// StoredBytes adds the counts that are kept per account.
 func (f *Files) StoredBytes(ctx context.Context) (bytes int64, err error) {
 	err = f.db.reader.QueryRowContext(ctx, "select coalesce(sum(bytes), 0) from storage").Scan(&bytes)
 	return bytes, storeError("sum up the stored bytes", err)
 }
 
-// Open counts the open sessions of all accounts.
 func (s *Sessions) Open(ctx context.Context) (count int, err error) {
 	boot, _, stale := s.moment()
 	err = s.db.reader.QueryRowContext(ctx,

@@ -6,8 +6,7 @@ import (
 	"sync"
 )
 
-// statements runs queries that are known in advance and repeated often: each is
-// prepared once for a connection, because parsing one takes longer than finding a
+// statements prepares frequent queries once per connection: parsing one takes longer than finding a
 // row by its key.
 type statements struct {
 	pool *sql.DB
@@ -22,17 +21,15 @@ func newStatements(pool *sql.DB) *statements {
 	return &statements{pool: pool, prepared: map[string]*sql.Stmt{}}
 }
 
-// QueryRowContext is like that of sql.DB.
 func (s *statements) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	statement, err := s.prepare(ctx, query)
 	if err != nil {
-		// Only the pool can return a row that holds an error.
+		// Only the pool can return a row with an error.
 		return s.pool.QueryRowContext(ctx, query, args...)
 	}
 	return statement.QueryRowContext(ctx, args...)
 }
 
-// QueryContext is like that of sql.DB.
 func (s *statements) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
 	statement, err := s.prepare(ctx, query)
 	if err != nil {
@@ -41,7 +38,6 @@ func (s *statements) QueryContext(ctx context.Context, query string, args ...any
 	return statement.QueryContext(ctx, args...)
 }
 
-// find returns a statement that was prepared before.
 func (s *statements) find(query string) (*sql.Stmt, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

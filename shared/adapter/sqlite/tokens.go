@@ -23,11 +23,8 @@ const (
 	from client_token join api_key on api_key.hash = client_token.key_hash where client_token.hash = ?`
 )
 
-// CreateToken stores a new token. Tokens that are created concurrently share a
-// transaction, because minting is the most frequent write.
-//
-// Errors: fault.Limited if the account has created too many bytes of records;
-// fault.StorageFull.
+// CreateToken shares transactions between concurrent calls, because minting is the most frequent
+// write.
 func (k *Keys) CreateToken(ctx context.Context, token credential.Token) error {
 	scope, err := encode(token.Scope)
 	if err != nil {
@@ -53,9 +50,6 @@ func insertTokens(ctx context.Context, tx *transaction, tokens []credential.Toke
 	return nil
 }
 
-// FindToken returns the token with the hash, with its key as it is now.
-//
-// Errors: fault.NotFound.
 func (k *Keys) FindToken(ctx context.Context, hash credential.Hash) (credential.Token, error) {
 	var (
 		token                credential.Token
@@ -86,7 +80,6 @@ func (k *Keys) FindToken(ctx context.Context, hash credential.Hash) (credential.
 // does not delay other writers.
 const deleteBatch = 500
 
-// DeleteTokens deletes tokens that expired before the time.
 func (k *Keys) DeleteTokens(ctx context.Context, before time.Time) error {
 	for {
 		var deleted int64
@@ -105,7 +98,7 @@ func (k *Keys) DeleteTokens(ctx context.Context, before time.Time) error {
 	}
 }
 
-// prefixed scans the first columns of a row for itself and the rest for its caller.
+// prefixed scans the first columns of a row and leaves the rest to its caller.
 type prefixed struct {
 	row
 	first []any

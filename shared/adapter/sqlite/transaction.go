@@ -5,21 +5,19 @@ import (
 	"database/sql"
 )
 
-// transaction is a write transaction. It prepares each statement once, and those that
-// are known from transactions before it not at all: to parse one, with the triggers of
-// its table, takes longer than to run it.
+// transaction is a write transaction. It prepares each statement once, and reuses those known from
+// earlier transactions: parsing a statement with the triggers of its table takes longer than
+// running it.
 type transaction struct {
 	tx    *sql.Tx
 	known *statements
-	// prepared are the statements that were run, and missed those of them that were not
-	// known.
+	// prepared has the statements that were run. missed has the ones that were not known before.
 	prepared map[string]*sql.Stmt
 	missed   []string
 }
 
 var _ querier = (*transaction)(nil)
 
-// ExecContext is like that of sql.Tx.
 func (t *transaction) ExecContext(ctx context.Context, statement string, args ...any) (sql.Result, error) {
 	prepared, err := t.prepare(ctx, statement)
 	if err != nil {
@@ -28,8 +26,7 @@ func (t *transaction) ExecContext(ctx context.Context, statement string, args ..
 	return prepared.ExecContext(ctx, args...)
 }
 
-// QueryRowContext is like that of sql.Tx. The row must be scanned before the query is
-// run again.
+// The row must be scanned before the same query runs again.
 func (t *transaction) QueryRowContext(ctx context.Context, query string, args ...any) *sql.Row {
 	prepared, err := t.prepare(ctx, query)
 	if err != nil {
@@ -38,20 +35,19 @@ func (t *transaction) QueryRowContext(ctx context.Context, query string, args ..
 	return prepared.QueryRowContext(ctx, args...)
 }
 
-// turn is a write's turn with the connection that writes.
+// turn is a write's exclusive use of the writing connection.
 type turn struct {
-	db   *DB
-	conn *sql.Conn
-	// missed are the statements that were run and are not known yet.
+	db     *DB
+	conn   *sql.Conn
 	missed []string
 }
 
-// inTurn waits for a turn and runs do, to its end whatever becomes of the context.
+// inTurn waits for the writer and runs do to its end, even if the context ends.
 func (db *DB) inTurn(ctx context.Context, what string, do func(ctx context.Context, t *turn) error) error {
 	t := &turn{db: db}
 	err := t.take(ctx, do)
-	// Only now, as it takes the connection. What cannot be prepared is not known, and
-	// prepared by each transaction.
+	// Prepare now, because it needs the connection. Statements that fail here are prepared by each
+	// transaction.
 	for _, statement := range t.missed {
 		_, _ = db.changes.prepare(ctx, statement)
 	}
@@ -66,7 +62,6 @@ func (t *turn) take(ctx context.Context, do func(ctx context.Context, t *turn) e
 	return do(context.WithoutCancel(ctx), t)
 }
 
-// transact runs a transaction to its end.
 func (t *turn) transact(ctx context.Context, do func(ctx context.Context, tx *transaction) error) error {
 	return transact(ctx, t.conn, func(ctx context.Context, tx *sql.Tx) error {
 		statements := &transaction{tx: tx, known: t.db.changes, prepared: map[string]*sql.Stmt{}}
@@ -75,7 +70,7 @@ func (t *turn) transact(ctx context.Context, do func(ctx context.Context, tx *tr
 	})
 }
 
-// prepare returns a prepared statement, which is valid until the end of the transaction.
+// prepare returns a statement that is valid until the end of the transaction.
 func (t *transaction) prepare(ctx context.Context, statement string) (*sql.Stmt, error) {
 	if prepared, ok := t.prepared[statement]; ok {
 		return prepared, nil

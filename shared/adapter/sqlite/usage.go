@@ -12,15 +12,13 @@ type Usage struct{ db *DB }
 
 var _ usage.Store = (*Usage)(nil)
 
-// Usage returns the store of what accounts have used.
 func (db *DB) Usage() *Usage { return &Usage{db} }
 
 const (
-	// recordAge is how long a record is remembered, so that adding it again does
-	// not count twice.
+	// recordAge is how long a record is kept to recognize a repeated Add.
 	recordAge = 15 * time.Minute
-	// sweptRecords is how many old records one call deletes beyond as many as it
-	// adds, so that their number falls after a burst.
+	// sweptRecords is how many old records a call deletes beyond the number it adds, so that their
+	// number falls after a burst.
 	sweptRecords = 100
 
 	knowRecord = "insert into usage_record (id, added_at) values (?, ?) on conflict do nothing"
@@ -43,7 +41,6 @@ const (
 		batch_cost = min(batch_cost + excluded.batch_cost, 1000000000000000000)`
 )
 
-// Add adds records in one transaction: after an error none of them was added.
 func (u *Usage) Add(ctx context.Context, records []usage.Record) error {
 	if len(records) == 0 {
 		return nil
@@ -78,7 +75,6 @@ func addUsage(ctx context.Context, tx *transaction, records []usage.Record, now 
 	return nil
 }
 
-// countsOf returns the parameters of addCounts.
 func countsOf(r usage.Record) []any {
 	return []any{
 		r.Account, r.Day, r.Model, r.Key, r.Requests, r.PromptTokens, r.CachedTokens, r.CompletionTokens, r.ReasoningTokens,
@@ -87,8 +83,6 @@ func countsOf(r usage.Record) []any {
 	}
 }
 
-// Totals returns an account's usage of the days from first to last, inclusive,
-// ordered by day, model and key.
 func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Day) ([]usage.Total, error) {
 	rows, err := u.db.reader.QueryContext(ctx, `select day, model, key, requests, prompt_tokens, cached_tokens, completion_tokens,
 			reasoning_tokens, estimated, session_seconds, jobs, jobs_completed, cost, batch_requests, batch_cost

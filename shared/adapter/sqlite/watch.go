@@ -9,18 +9,16 @@ import (
 
 var _ job.Watcher = (*Jobs)(nil)
 
-// watches wakes those who wait for a change of a job.
+// watches wakes the watchers of jobs.
 type watches struct {
 	mu    sync.Mutex
 	byJob map[string]map[chan struct{}]bool
 }
 
-// Watch returns a channel that gets a value after each change of the job that this
-// process makes, until stop is called.
+// Watch reports only changes that this process makes.
 func (s *Jobs) Watch(id string) (changed <-chan struct{}, stop func()) {
 	w := &s.db.watches
-	// The buffer keeps one value for a busy watcher: it stands for all changes
-	// since.
+	// One buffered value stands for all changes since the last read.
 	watch := make(chan struct{}, 1)
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -41,7 +39,6 @@ func (s *Jobs) Watch(id string) (changed <-chan struct{}, stop func()) {
 	}
 }
 
-// changed wakes the watchers of a job.
 func (w *watches) changed(id string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -53,7 +50,7 @@ func (w *watches) changed(id string) {
 	}
 }
 
-// change runs a transaction that changes a job, and wakes the job's watchers.
+// change runs a transaction that changes a job, and wakes its watchers.
 func (s *Jobs) change(ctx context.Context, what, id string, do func(ctx context.Context, tx *transaction) error) error {
 	err := s.db.write(ctx, what, do)
 	if err == nil {

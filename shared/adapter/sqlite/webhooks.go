@@ -13,8 +13,8 @@ import (
 
 // Webhooks implements webhook.Store and webhook.Queue.
 //
-// The transaction that ends a job with a webhook, or notes a warning of a budget, adds its
-// row, so that no crash comes between the event and the message about it.
+// The transaction that ends a job, or records a budget warning, also adds the webhook's row, so
+// that a crash loses neither.
 type Webhooks struct{ db *DB }
 
 var (
@@ -22,11 +22,9 @@ var (
 	_ webhook.Queue = (*Webhooks)(nil)
 )
 
-// Webhooks returns the store of webhooks.
 func (db *DB) Webhooks() *Webhooks { return &Webhooks{db} }
 
-// queueWebhook schedules the first attempt for a job that ends, if it has a
-// webhook.
+// queueWebhook schedules the webhook of a job that ends, if it has one.
 func queueWebhook(ctx context.Context, tx *transaction, j job.Job) error {
 	if j.Webhook == "" {
 		return nil
@@ -39,7 +37,7 @@ func queueWebhook(ctx context.Context, tx *transaction, j job.Job) error {
 const (
 	attemptsOf = "select number, at, duration, status, error, next from webhook_attempt where id = ? order by number"
 
-	// Accounts take turns: all first attempts go before all second ones.
+	// Accounts take turns: all first attempts go before all second attempts.
 	dueWebhooks = `select id, account, made + 1, due from (
 			select id, account, due, row_number() over (partition by account order by due, id) as turn,
 				(select count(*) from webhook_attempt where webhook_attempt.id = webhook.id) as made
@@ -47,7 +45,6 @@ const (
 		where turn <= ?2 order by turn, due, id limit ?3`
 )
 
-// Attempts returns the attempts to tell of an event.
 func (s *Webhooks) Attempts(ctx context.Context, id string) ([]webhook.Attempt, error) {
 	rows, err := s.db.reader.QueryContext(ctx, attemptsOf, id)
 	if err != nil {
@@ -76,10 +73,6 @@ func scanAttempt(r row) (webhook.Attempt, error) {
 	return a, err
 }
 
-// Record adds an attempt, and schedules the next one.
-//
-// Errors: fault.NotFound if nobody is to be told of the event, or it was forgotten;
-// fault.Conflict if the number is not the next; fault.StorageFull.
 func (s *Webhooks) Record(ctx context.Context, e webhook.Event, a webhook.Attempt) error {
 	next := sql.NullInt64{Int64: millis(a.Next), Valid: !a.Next.IsZero()}
 	return s.db.write(ctx, "record an attempt at a webhook", func(ctx context.Context, tx *transaction) error {
@@ -88,7 +81,7 @@ func (s *Webhooks) Record(ctx context.Context, e webhook.Event, a webhook.Attemp
 			from webhook where id = ?`, e.ID).Scan(&made)
 		switch {
 		case errors.Is(err, sql.ErrNoRows):
-			return fault.New(fault.NotFound, "Nobody is told of the event.")
+			return fault.New(fault.NotFound, "The event has no receiver.")
 		case err != nil:
 			return err
 		case made >= a.Number:
@@ -106,8 +99,8 @@ func (s *Webhooks) Record(ctx context.Context, e webhook.Event, a webhook.Attemp
 	})
 }
 
-// recordedBefore distinguishes a repeated record from another attempt with the same
-// number.
+// recordedBefore reports whether the attempt was already recorded, unlike another attempt with the
+// same number.
 func recordedBefore(ctx context.Context, tx *transaction, id string, a webhook.Attempt) error {
 	var at int64
 	err := tx.QueryRowContext(ctx, "select at from webhook_attempt where id = ? and number = ?", id,
@@ -118,7 +111,6 @@ func recordedBefore(ctx context.Context, tx *transaction, id string, a webhook.A
 	return err
 }
 
-// Due returns attempts that are due.
 func (s *Webhooks) Due(ctx context.Context, now time.Time, ofAccount, limit int) ([]webhook.ScheduledAttempt, error) {
 	rows, err := s.db.lookup.QueryContext(ctx, dueWebhooks, millis(now), ofAccount, limit)
 	if err != nil {
