@@ -139,7 +139,7 @@ bench: need-bench ## Print the benchmarks, each beside its floor.
 	@$(GO) run ./bench
 
 # Context of the deploy, such as CONTEXT="-c stage=test -c arch=x86_64": see
-# docs/deploy.md. What the functions are built for follows from it.
+# docs/deploy-options.md. What the functions are built for follows from it.
 CONTEXT ?=
 ARCHITECTURE = $(if $(findstring arch=x86_64,$(CONTEXT)),x86_64,arm64)
 CDK_OUTDIR ?= cdk.out
@@ -174,7 +174,7 @@ EXCLUSIVELY = $(if $(filter --all,$(STACKS)),,--exclusively)
 not-data-alone:
 	@for word in $(CONTEXT); do case "$$word" in *only=data) echo "only=data is for make import." >&2; exit 1 ;; esac; done
 
-# What a protected stage left behind comes back: see docs/deploy.md.
+# What a protected stage left behind comes back: see docs/runbook.md.
 .PHONY: import
 import: need-import functions cdk ## Take back what a protected stage left behind: MAPPING=mapping.json
 	@$(CDK) import --output $(CDK_OUTDIR) $(CONTEXT) --resource-mapping $(MAPPING)
@@ -196,7 +196,7 @@ destroy: not-prod need-destroy functions cdk ## Take a deploy away, with its dat
 	@$(CDK) destroy --output $(CDK_OUTDIR) $(if $(EMPTIED),--force) $(CONTEXT) $(EXCLUSIVELY) $(STACKS)
 
 # The deploy on this machine: a local AWS, and the functions in Docker by SAM. STAGE,
-# LOCAL_AWS_PORT, SAM_PORT and KEY are theirs: see docs/deploy.md.
+# LOCAL_AWS_PORT, SAM_PORT and KEY are theirs: see docs/local-aws.md.
 .PHONY: local-aws local-aws-stop sam-api sam-lambda sam-invoke
 local-aws: need-local-aws ## Deploy to a local AWS on this machine, with a worker. STAGE=dev
 	@scripts/local-aws.sh start

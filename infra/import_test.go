@@ -23,7 +23,7 @@ func TestDataAloneIsNotDeployed(t *testing.T) {
 }
 
 // What a protected stage leaves behind can come back: a stack of it alone refers to
-// nothing else, and docs/deploy.md has the mapping by which it is imported.
+// nothing else, and docs/runbook.md has the mapping by which it is imported.
 func TestWhatStaysCanBeImported(t *testing.T) {
 	whole := synthesize(t, map[string]any{"stage": "prod", "worker": "none", "watch": "off"})
 	alone := synthesize(t, map[string]any{"stage": "prod", "only": "data"})
@@ -59,7 +59,7 @@ func TestWhatStaysCanBeImported(t *testing.T) {
 			t.Errorf("%s is not imported", id)
 		}
 	}
-	text, err := os.ReadFile(filepath.Join("..", "docs", "deploy.md"))
+	text, err := os.ReadFile(filepath.Join("..", "docs", "runbook.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ func TestWhatStaysCanBeImported(t *testing.T) {
 	mapping, _, found := strings.Cut(mapping, "\nEND\n")
 	described := map[string]map[string]string{}
 	if err := json.Unmarshal([]byte(mapping), &described); err != nil || !found {
-		t.Fatalf("docs/deploy.md has no mapping: %v", err)
+		t.Fatalf("docs/runbook.md has no mapping: %v", err)
 	}
 	documented := map[string]string{}
 	for id, names := range described {
@@ -76,6 +76,6 @@ func TestWhatStaysCanBeImported(t *testing.T) {
 		}
 	}
 	if !maps.Equal(documented, stays) {
-		t.Errorf("docs/deploy.md imports %v, there are %v", documented, stays)
+		t.Errorf("docs/runbook.md imports %v, there are %v", documented, stays)
 	}
 }

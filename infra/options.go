@@ -51,7 +51,7 @@ type options struct {
 	// reserved (concurrency.go); 0 reserves none.
 	Concurrency int
 	// DataAlone leaves out everything but tables, bucket and secret, for an import of
-	// those that a stage has left behind (docs/deploy.md).
+	// those that a stage has left behind (docs/runbook.md).
 	DataAlone bool
 
 	workerOptions

@@ -132,9 +132,9 @@ func TestVersionsAreCompared(t *testing.T) {
 	}
 }
 
-// docs/deploy.md names the versions that make local-aws and make sam-api install.
-func TestTheDeployPageNamesWhatIsInstalled(t *testing.T) {
-	page := read(t, "docs", "deploy.md")
+// docs/local-aws.md names the versions that make local-aws and make sam-api install.
+func TestLocalAWSPageNamesInstalledVersions(t *testing.T) {
+	page := read(t, "docs", "local-aws.md")
 	for _, c := range []struct{ name, pinned, file string }{
 		{"MiniStack", "ministack", "requirements.txt"},
 		{"SAM CLI", "aws-sam-cli", "requirements-template.txt"},
@@ -144,7 +144,7 @@ func TestTheDeployPageNamesWhatIsInstalled(t *testing.T) {
 			t.Fatalf("%s pins no %s", c.file, c.pinned)
 		}
 		if want := c.name + " " + found[1] + " (`scripts/" + c.file + "`)"; !strings.Contains(page, want) {
-			t.Errorf("docs/deploy.md does not say %q", want)
+			t.Errorf("docs/local-aws.md does not say %q", want)
 		}
 	}
 }

@@ -117,7 +117,7 @@ machine() {
 # first is what the README says to install before anything.
 first() {
 	# shellcheck disable=SC2016 # quotes of the page
-	sed -n 's/^| Debian[^|]*| `\([^`]*\)`.*/\1/p' README.md | head -n 1
+	sed -n 's/^| Debian[^|]*| `\([^`]*\)`.*/\1/p' docs/install.md | head -n 1
 }
 
 # prepared runs that, and clones the tree as a user.

@@ -39,7 +39,7 @@ func checkFFmpeg(ctx context.Context, e examination) []finding {
 	}
 	for _, lack := range tools.Fence().Lacks() {
 		findings = append(findings, finding{"fence", warning, lack,
-			"See docs/fence.md for what that means, and where machines have it."})
+			"See docs/sandbox.md for what that means, and where machines have it."})
 	}
 	return findings
 }
@@ -221,10 +221,10 @@ func checkNetwork(_ context.Context, e examination) []finding {
 				", and CUTROOM_DEV_KEY can be guessed", "Leave CUTROOM_DEV_KEY out: a strong one is made and kept."}}
 		}
 		return []finding{{Check: "network", State: fine,
-			Detail: "other machines reach the server at " + address + ", by plain HTTP (docs/service.md)"}}
+			Detail: "other machines reach the server at " + address + ", by plain HTTP (docs/https.md)"}}
 	}
 	return []finding{{Check: "network", State: fine, Detail: "this machine alone reaches the server; CUTROOM_ADDR=:8080 " +
-		"and CUTROOM_INFERENCE_ADDR=:8081 open it (docs/service.md)"}}
+		"and CUTROOM_INFERENCE_ADDR=:8081 open it (docs/https.md)"}}
 }
 
 // checkSecrets checks that other users cannot read the keys in the data folder.

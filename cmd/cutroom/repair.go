@@ -99,7 +99,7 @@ func (r *repair) database(ctx context.Context) error {
 		}
 		return r.tell(finding{"database", warning,
 			"a new database is made; what is left of the old one is kept as " + strings.Join(kept, " and "),
-			"docs/runbook.md says how to save what it still contains."})
+			"docs/backup.md says how to save what it still contains."})
 	case errors.As(err, &refused):
 		return r.tell(finding{"database", warning, refused.why() + ": it counts from now on", ""})
 	}

@@ -100,7 +100,7 @@ func (r *refusal) why() string { return r.database + " " + r.flaw }
 func (r *refusal) Error() string {
 	instead := "go on with what is there"
 	if errors.Is(r.cause, integrity.ErrDamaged) {
-		instead = "go on without it; docs/runbook.md says how to save what it still contains"
+		instead = "go on without it; docs/backup.md says how to save what it still contains"
 	}
 	text := fmt.Sprintf(`%s. Nothing was changed. Put the newest copy back, cutroom.db with its cutroom.db-wal, `+
 		`or run "cutroom doctor --repair" to %s`, r.why(), instead)

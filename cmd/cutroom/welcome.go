@@ -155,10 +155,10 @@ func networkWords(addresses ...net.Addr) string {
 	for _, address := range addresses {
 		if !isLoopback(address) {
 			return "other machines reach it at " + address.String() +
-				", by plain HTTP: put a proxy with TLS in front (docs/service.md)"
+				", by plain HTTP: put a proxy with TLS in front (docs/https.md)"
 		}
 	}
-	return "this machine alone reaches it; CUTROOM_ADDR=:8080 CUTROOM_INFERENCE_ADDR=:8081 opens it (docs/service.md)"
+	return "this machine alone reaches it; CUTROOM_ADDR=:8080 CUTROOM_INFERENCE_ADDR=:8081 opens it (docs/https.md)"
 }
 
 // isLoopback reports whether only this machine can reach a listener.

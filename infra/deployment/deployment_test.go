@@ -1,6 +1,6 @@
 // Package deployment tests the deploy: the real app is deployed to a local AWS with
 // the command line of CDK, as a deployer does it, and then used through its API
-// Gateway. docs/deploy.md lists what the local AWS lacks.
+// Gateway. docs/local-aws.md lists what the local AWS lacks.
 package deployment
 
 import (

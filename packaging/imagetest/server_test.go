@@ -88,7 +88,7 @@ func TestServerImage(t *testing.T) {
 	if told := docker(t, "exec", c.id, "cutroom", "--version"); version == "" || told != "cutroom "+version {
 		t.Errorf("it is of version %q, and says %q", version, told)
 	}
-	// Of a stranger's file nothing is reached from a decoder but itself: see docs/fence.md.
+	// Of a stranger's file nothing is reached from a decoder but itself: see docs/sandbox.md.
 	found := docker(t, "exec", c.id, "cutroom", "doctor")
 	for _, layer := range []string{"seccomp", "Landlock"} {
 		if !strings.Contains(found, layer) {

@@ -120,7 +120,7 @@ func checkUpload(ctx context.Context, v *visit) (string, error) {
 }
 
 // mostStreamed is the size, in bytes, above which content is redirected in AWS
-// (docs/deploy.md, "Downloads").
+// (docs/deploy-options.md, "Downloads").
 const mostStreamed = 100 << 20
 
 // put sends the bytes of an announced file.

@@ -1,5 +1,5 @@
 // Package prometheus exposes the metrics of the service on one machine in the text format
-// of Prometheus. docs/runbook.md describes each metric.
+// of Prometheus. docs/logs.md describes each metric.
 package prometheus
 
 import (

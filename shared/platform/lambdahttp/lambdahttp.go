@@ -41,7 +41,7 @@ func (m Mode) MostSent() int64 {
 
 // ResponseMode returns the mode of a function whose methods are deployed with the
 // transfer mode STREAM. It is Buffered if CUTROOM_RESPONSE is "buffered", which says that
-// they are not, and under `sam local`, which reads every answer as JSON (docs/deploy.md).
+// they are not, and under `sam local`, which reads every answer as JSON (docs/local-aws.md).
 //
 // Errors: CUTROOM_RESPONSE has another value.
 func ResponseMode(getenv func(string) string) (Mode, error) {

@@ -25,8 +25,7 @@ func FileContent(s *service) []route {
 	})
 }
 
-// showFileContent is GET /v1/uploads/{file_id} (docs/extensions.md, "Stored
-// files").
+// showFileContent is GET /v1/uploads/{file_id} (docs/contract/media.md#files).
 func (s *service) showFileContent(w http.ResponseWriter, r *http.Request, c call) error {
 	f, err := s.Files.Get(r.Context(), c.who.Account(), r.PathValue("file_id"))
 	if err == nil {
