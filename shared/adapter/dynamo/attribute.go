@@ -18,10 +18,8 @@ func number(n int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatInt(n, 10)}
 }
 
-// moment returns the stored form of a time: milliseconds, which read back unchanged.
 func moment(t time.Time) types.AttributeValue { return number(t.UnixMilli()) }
 
-// seconds returns a time in the form of a TTL attribute.
 func seconds(t time.Time) types.AttributeValue { return number(wholeSeconds(t)) }
 
 // wholeSeconds rounds up, so that nothing is deleted before its time.
@@ -35,7 +33,6 @@ func optionalSeconds(t time.Time) int64 {
 	return wholeSeconds(t)
 }
 
-// optionalMillis returns a time in milliseconds, 0 for the zero time.
 func optionalMillis(t time.Time) int64 {
 	if t.IsZero() {
 		return 0
@@ -58,7 +55,6 @@ type reader struct {
 	err  error
 }
 
-// text returns an attribute, or "" if the item does not have it.
 func (r *reader) text(name string) string {
 	switch value := r.item[name].(type) {
 	case nil:
@@ -70,7 +66,6 @@ func (r *reader) text(name string) string {
 	return ""
 }
 
-// number returns an attribute, or 0 if the item does not have it.
 func (r *reader) number(name string) int64 {
 	switch value := r.item[name].(type) {
 	case nil:
@@ -84,7 +79,6 @@ func (r *reader) number(name string) int64 {
 	return 0
 }
 
-// moment returns a time, or the zero time if the item does not have it.
 func (r *reader) moment(name string) time.Time {
 	if r.item[name] == nil {
 		return time.Time{}
@@ -100,7 +94,6 @@ func (r *reader) fail(name string) {
 
 func boolean(b bool) types.AttributeValue { return &types.AttributeValueMemberBOOL{Value: b} }
 
-// numberOf returns the number in a value, or 0 if it is not a number.
 func numberOf(value types.AttributeValue) int64 {
 	n, _ := value.(*types.AttributeValueMemberN)
 	if n == nil {

@@ -24,10 +24,9 @@ type Audit struct {
 
 var _ audit.Log = (*Audit)(nil)
 
-// NewAudit returns the log in the table of usage.
 func NewAudit(client *dynamodb.Client, table string) *Audit { return &Audit{client, table} }
 
-// Entries returns entries of an account, newest first, by one consistent read for each megabyte.
+// Entries makes one consistent read for each megabyte.
 func (a *Audit) Entries(ctx context.Context, account string, query audit.Query) (entries []audit.Entry, err error) {
 	low, high := query.Range()
 	if low >= high {

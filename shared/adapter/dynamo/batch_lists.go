@@ -13,8 +13,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// List returns batches of an account, newest first, after the batch with the id, by a consistent read of
-// the list and another of each hundred records.
+// List makes a consistent read of the list and another of each hundred records.
 func (s *Batches) List(ctx context.Context, account, after string, limit int) ([]batch.Batch, error) {
 	if after == "" {
 		after = afterBatchIDs
@@ -106,17 +105,14 @@ func readBatches(items []item) (batches []batch.Batch, err error) {
 	return batches, nil
 }
 
-// Open returns the batches of all accounts that have not ended, oldest first.
 func (s *Batches) Open(ctx context.Context) ([]batch.Batch, error) {
 	return s.standing(ctx, openBatches, 0)
 }
 
-// Finished returns batches that have ended and whose blobs were not deleted yet.
 func (s *Batches) Finished(ctx context.Context, limit int) ([]batch.Batch, error) {
 	return s.standing(ctx, endedBatches, limit)
 }
 
-// standing returns the batches of a list of all accounts.
 func (s *Batches) standing(ctx context.Context, list string, limit int) ([]batch.Batch, error) {
 	items, err := s.listItems(ctx, list, limit)
 	if err != nil {
@@ -141,8 +137,7 @@ func (s *Batches) listItems(ctx context.Context, list string, limit int) ([]item
 	return s.records(ctx, ids)
 }
 
-// Cleared records that the blobs of a batch were deleted, and forgets its chunks, by a write for each
-// chunk and a transaction.
+// Cleared makes a write for each chunk, and a transaction.
 func (s *Batches) Cleared(ctx context.Context, id string) error {
 	b, cleared, err := s.get(ctx, id)
 	if fault.Is(err, fault.NotFound) || err == nil && (cleared || !b.Status.Ended()) {
@@ -183,8 +178,7 @@ func (s *Batches) remove(ctx context.Context, key item) error {
 // clearedPart is the part of a cleared batch in the list of these, which sorts by the end.
 func clearedPart(b batch.Batch) string { return clearedBatches + endText(b.EndedAt) + "/" + b.ID }
 
-// Forget deletes the records of batches that ended before the time and are cleared: one read,
-// and a transaction for each.
+// Forget makes one read, and a transaction for each batch.
 func (s *Batches) Forget(ctx context.Context, before time.Time) error {
 	for i, err := range s.parts(ctx, batchIndex, clearedBatches, clearedBatches+endText(before), 0) {
 		if err == nil {
@@ -225,7 +219,6 @@ func (s *Batches) forgetOld(ctx context.Context, account string, kept int) error
 	return nil
 }
 
-// Known reports whether there is a batch with the id that is not cleared.
 func (s *Batches) Known(ctx context.Context, id string) (bool, error) {
 	_, cleared, err := s.get(ctx, id)
 	if fault.Is(err, fault.NotFound) {
@@ -236,8 +229,7 @@ func (s *Batches) Known(ctx context.Context, id string) (bool, error) {
 
 var _ batch.Claims = (*Batches)(nil)
 
-// Standings returns the batches of all accounts that have not ended, oldest first, by a consistent read of
-// the list and another of each hundred records.
+// Standings makes a consistent read of the list and another of each hundred records.
 func (s *Batches) Standings(ctx context.Context) ([]batch.Standing, error) {
 	items, err := s.listItems(ctx, openBatches, 0)
 	if err != nil {
@@ -261,7 +253,7 @@ func (s *Batches) Standings(ctx context.Context) ([]batch.Standing, error) {
 	return all, nil
 }
 
-// Claim claims a batch by one write.
+// Claim is one write.
 func (s *Batches) Claim(ctx context.Context, id, holder string, now, until time.Time) (claimed bool, err error) {
 	_, refused, err := tryUpdate(ctx, s.client, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: batchKey(id), UpdateExpression: aws.String("SET held_by = :holder, held_until = :until"),
@@ -272,7 +264,7 @@ func (s *Batches) Claim(ctx context.Context, id, holder string, now, until time.
 	return err == nil && !refused, storeError("claim a batch", err)
 }
 
-// Release ends a claim by one write.
+// Release is one write.
 func (s *Batches) Release(ctx context.Context, id, holder string, due time.Time, fruitless int) error {
 	_, _, err := tryUpdate(ctx, s.client, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: batchKey(id),

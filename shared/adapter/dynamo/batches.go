@@ -36,7 +36,6 @@ var (
 	_ batch.Retention = (*Batches)(nil)
 )
 
-// NewBatches returns the batches in the table of usage.
 func NewBatches(client *dynamodb.Client, table string) *Batches {
 	return &Batches{client: client, table: table, usage: NewUsage(client, table)}
 }
@@ -45,7 +44,7 @@ const (
 	// batchPrefix and the id of a batch are its partition.
 	batchPrefix = "batch/"
 	recordPart  = "record"
-	// chunkPrefix begins the parts of chunks; a chunk's number follows with leading zeros.
+	// chunkPrefix is followed by a chunk's number with leading zeros.
 	chunkPrefix = "chunk/"
 	chunkDigits = 9
 	// batchListPrefix and an account are the partition of the list of its batches. openBatchPart is the part of
@@ -77,9 +76,7 @@ func indexOf(b batch.Batch) string {
 	return openBatches + b.ID
 }
 
-// Create records a new batch by one transaction, and forgets those before the account's newest ones.
-//
-// Errors: fault.Limited if the account has most open batches already.
+// Create is one transaction. It also forgets the account's oldest batches.
 func (s *Batches) Create(ctx context.Context, b batch.Batch, most, kept int) error {
 	record, err := json.Marshal(b)
 	if err != nil {
@@ -114,7 +111,6 @@ func (s *Batches) Create(ctx context.Context, b batch.Batch, most, kept int) err
 	return storeError("create a batch", err)
 }
 
-// index returns the write that lists a batch under its state.
 func (s *Batches) index(b batch.Batch) types.TransactWriteItem {
 	listed := indexKey(indexOf(b))
 	listed["batch"] = text(b.ID)
@@ -129,9 +125,7 @@ func batchValues(b batch.Batch, record []byte) item {
 	}
 }
 
-// Get returns a batch of an account, by one consistent read.
-//
-// Errors: fault.NotFound.
+// Get is one consistent read.
 func (s *Batches) Get(ctx context.Context, account, id string) (batch.Batch, error) {
 	b, _, err := s.get(ctx, id)
 	if err == nil && b.Account != account {
@@ -144,8 +138,6 @@ func (s *Batches) Get(ctx context.Context, account, id string) (batch.Batch, err
 }
 
 // get returns a batch of any account, and whether its blobs were deleted.
-//
-// Errors: fault.NotFound.
 func (s *Batches) get(ctx context.Context, id string) (b batch.Batch, cleared bool, err error) {
 	got, err := readItem(ctx, s.client, s.table, batchKey(id))
 	if err != nil {
@@ -158,7 +150,6 @@ func (s *Batches) get(ctx context.Context, id string) (b batch.Batch, cleared bo
 	return b, got["cleared"] != nil, err
 }
 
-// readBatch reads the item of a batch.
 func readBatch(i item) (b batch.Batch, err error) {
 	r := reader{item: i}
 	if err := json.Unmarshal([]byte(r.text("record")), &b); err != nil {
@@ -170,10 +161,7 @@ func readBatch(i item) (b batch.Batch, err error) {
 	return b, r.err
 }
 
-// Change replaces the record of a batch by one transaction, if its status is from and its revision is the
-// same as in b.
-//
-// Errors: fault.Conflict if they are not; fault.NotFound.
+// Change is one transaction.
 func (s *Batches) Change(ctx context.Context, from batch.Status, b batch.Batch) error {
 	read := b.Revision
 	b.Revision++
@@ -211,11 +199,8 @@ func (s *Batches) Change(ctx context.Context, from batch.Status, b batch.Batch) 
 	return storeError("change a batch", err)
 }
 
-// Save keeps chunks of a batch and counts their usage in one transaction. It has a write for each chunk,
-// one for the counts, and one for each key, model and day.
-//
-// Errors: fault.Conflict if another blob is a chunk of the same number, or the batch has ended;
-// fault.NotFound if there is no such batch.
+// Save is one transaction, with a write for each chunk, one for the counts, and one for each key,
+// model and day.
 func (s *Batches) Save(ctx context.Context, id string, chunks []batch.Chunk, used []usage.Record) error {
 	for len(chunks) > 0 {
 		err := transact(ctx, s.client, s.saves(id, chunks, used))
@@ -229,7 +214,6 @@ func (s *Batches) Save(ctx context.Context, id string, chunks []batch.Chunk, use
 			}
 			return batch.ErrNotFound
 		}
-		// Chunks that were kept before are left out.
 		var left []batch.Chunk
 		for i, c := range chunks {
 			old := reader{item: r.items[i]}
@@ -237,7 +221,7 @@ func (s *Batches) Save(ctx context.Context, id string, chunks []batch.Chunk, use
 			case !r.failed[i]:
 				left = append(left, c)
 			case old.text("blob_name") != c.Blob:
-				return fault.New(fault.Conflict, "Somebody else has kept results of the batch.")
+				return fault.New(fault.Conflict, "Another process has stored results of the batch.")
 			}
 		}
 		chunks = left
@@ -305,7 +289,7 @@ func chunkKey(id string, n int) item {
 	return item{"id": text(batchPrefix + id), "part": text(fmt.Sprintf("%s%0*d", chunkPrefix, chunkDigits, n))}
 }
 
-// Chunks returns the chunks of a batch by their numbers, by one consistent read for each megabyte.
+// Chunks makes one consistent read for each megabyte.
 func (s *Batches) Chunks(ctx context.Context, id string) ([]batch.Chunk, error) {
 	var chunks []batch.Chunk
 	for i, err := range s.parts(ctx, batchPrefix+id, chunkPrefix, chunkPrefix+":", 0) {

@@ -30,10 +30,7 @@ func readShareLease(i item) (shareLease, error) {
 	return l, r.err
 }
 
-// Take enlarges the share of a lease by one query, which returns the rest and DynamoDB's time, and
-// one transaction.
-//
-// Errors: fault.Conflict if the lease is over.
+// Take makes one query, which returns the rest and DynamoDB's time, and one transaction.
 func (b *Budgets) Take(ctx context.Context, l budget.Lease, limit, least, most int64) (budget.Taken, error) {
 	for range shareTries {
 		before, err := b.endDead(ctx, l.Counter)
@@ -100,9 +97,7 @@ func (b *Budgets) setLease(l budget.Lease, share, now int64) types.TransactWrite
 	}}
 }
 
-// Tell records how much of a lease was spent and how much is in flight, by one write.
-//
-// Errors: fault.Conflict if the lease is over.
+// Tell is one write.
 func (b *Budgets) Tell(ctx context.Context, l budget.Lease) error {
 	now, known := b.storeNow()
 	if !known {
@@ -133,9 +128,7 @@ func (b *Budgets) Tell(ctx context.Context, l budget.Lease) error {
 	return storeError("record a share", err)
 }
 
-// Return gives a part of a lease's share back to the counter, by one transaction.
-//
-// Errors: fault.Conflict if the lease is over.
+// Return is one transaction.
 func (b *Budgets) Return(ctx context.Context, l budget.Lease, amount int64) (share int64, err error) {
 	now, _ := b.storeNow()
 	for range shareTries {
@@ -159,7 +152,7 @@ func (b *Budgets) Return(ctx context.Context, l budget.Lease, amount int64) (sha
 	return l.Share, busy(errors.New("a lease changes all the time"))
 }
 
-// End ends a lease by one read and one transaction.
+// End makes one read and one transaction.
 func (b *Budgets) End(ctx context.Context, l budget.Lease) error {
 	for range shareTries {
 		items, err := b.query(ctx, counterID(l.Counter), shareLeasePrefix+l.ID)

@@ -22,7 +22,7 @@ import (
 // the stream of the table brings it once.
 const WarningPart = "warning"
 
-// Warn records the warning that is due for a counter: two reads, and a transaction if a warning is due.
+// Warn makes two reads, and a transaction if a warning is due.
 func (b *Budgets) Warn(ctx context.Context, c budget.Counter, missed int64, at time.Time) (budget.Noted, error) {
 	at = at.UTC().Truncate(time.Millisecond)
 	for range ConflictTries {
@@ -91,9 +91,6 @@ func (b *Budgets) keepWarning(w budget.Warning) types.TransactWriteItem {
 	}}
 }
 
-// Warning returns a warning that has a receiver, see Warnings.Warning.
-//
-// Errors: fault.NotFound.
 func (b *Budgets) Warning(ctx context.Context, id string) (budget.Warning, error) {
 	return NewWarnings(b.client, b.table).Warning(ctx, id)
 }
@@ -106,12 +103,9 @@ type Warnings struct {
 
 var _ webhook.Warnings = (*Warnings)(nil)
 
-// NewWarnings returns the warnings in the table.
 func NewWarnings(client *dynamodb.Client, table string) *Warnings { return &Warnings{client, table} }
 
-// Warning returns a warning that has a receiver, by one consistent read.
-//
-// Errors: fault.NotFound.
+// Warning is one consistent read.
 func (w *Warnings) Warning(ctx context.Context, id string) (budget.Warning, error) {
 	found, err := readItem(ctx, w.client, w.table, warningKey(id))
 	if err != nil {

@@ -21,11 +21,11 @@ import (
 
 // Budgets is a budget.Store in the table of usage.
 //
-// The budgets of an account are the items of one partition. Each counter has its own partition, with
-// an item for the used number and an item for each lease, so one query reads both. One transaction
-// changes the number and a lease. The condition on the number keeps the limit. The condition on the
-// lease distinguishes a repetition from another write. A warning with a receiver has a partition of
-// one item, which the stream of the table brings to the function that sends it.
+// The budgets of an account are the items of one partition. Each counter has its own partition,
+// with an item for the used number and an item for each lease, so one query reads both. One
+// transaction changes the number and a lease. The condition on the number keeps the limit. The
+// condition on the lease distinguishes a repetition from another write. A warning with a receiver
+// has its own partition. The table's stream brings it to the function that sends it.
 type Budgets struct {
 	client  *dynamodb.Client
 	table   string
@@ -41,7 +41,6 @@ type Budgets struct {
 
 // Machine is a clock that runs while the process is stopped and that cannot be set, see package boottime.
 type Machine interface {
-	// Now returns the time since the machine's start.
 	Now() time.Duration
 }
 
@@ -61,8 +60,7 @@ const (
 	keptCounters = 400 * 24 * time.Hour
 )
 
-// Budgets returns the budgets of an account and of its keys in the order of key, period and unit, by
-// one consistent read.
+// Budgets makes one consistent read.
 func (b *Budgets) Budgets(ctx context.Context, account string) ([]budget.Budget, error) {
 	items, err := b.query(ctx, budgetPrefix+account, "")
 	if err != nil {
@@ -82,7 +80,6 @@ func (b *Budgets) Budgets(ctx context.Context, account string) ([]budget.Budget,
 	return budgets, nil
 }
 
-// readBudget returns the budget of an item.
 func readBudget(account string, r *reader) budget.Budget {
 	return budget.Budget{
 		ID: budget.ID{
@@ -93,7 +90,6 @@ func readBudget(account string, r *reader) budget.Budget {
 	}
 }
 
-// budgetItem returns the item of a budget.
 func budgetItem(one budget.Budget) item {
 	i := budgetKey(one.ID)
 	i["budget_key"], i["period"], i["unit"] = text(one.Key), text(string(one.Period)), text(string(one.Unit))
@@ -104,8 +100,7 @@ func budgetItem(one budget.Budget) item {
 	return i
 }
 
-// Set creates a budget or replaces the budget with its ID: one read, and one transaction that
-// includes the entry in the audit log.
+// Set makes one read and one transaction.
 func (b *Budgets) Set(ctx context.Context, from audit.Origin, one budget.Budget) error {
 	err := b.change(ctx, from, one.ID, &one, func(unchanged condition) types.TransactWriteItem {
 		return types.TransactWriteItem{Put: &types.Put{TableName: &b.table, Item: budgetItem(one),
@@ -114,9 +109,7 @@ func (b *Budgets) Set(ctx context.Context, from audit.Origin, one budget.Budget)
 	return storeError("set a budget", err)
 }
 
-// Delete deletes a budget with the same calls as Set.
-//
-// Errors: fault.NotFound.
+// Delete makes the same calls as Set.
 func (b *Budgets) Delete(ctx context.Context, from audit.Origin, id budget.ID) error {
 	err := b.change(ctx, from, id, nil, func(unchanged condition) types.TransactWriteItem {
 		return types.TransactWriteItem{Delete: &types.Delete{TableName: &b.table, Key: budgetKey(id),
@@ -169,8 +162,7 @@ func (b *Budgets) change(ctx context.Context, from audit.Origin, id budget.ID, a
 	}
 }
 
-// Used returns the amounts that are settled or reserved on counters: one consistent read of each, and a
-// transaction for each expired lease.
+// Used makes one consistent read of each counter, and a transaction for each expired lease.
 func (b *Budgets) Used(ctx context.Context, counters []budget.Counter) ([]int64, error) {
 	used := make([]int64, len(counters))
 	for i, c := range counters {
@@ -231,7 +223,6 @@ func (b *Budgets) takeUsed(c budget.Counter, limit, amount int64) types.Transact
 	}}
 }
 
-// returnUsed returns the write that gives an amount back to a counter.
 func (b *Budgets) returnUsed(c budget.Counter, amount int64) types.TransactWriteItem {
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName: &b.table, Key: usedKey(c), UpdateExpression: aws.String("ADD used :amount"),
@@ -239,7 +230,7 @@ func (b *Budgets) returnUsed(c budget.Counter, amount int64) types.TransactWrite
 	}}
 }
 
-// query returns the items of a partition whose parts begin with a prefix, by consistent reads.
+// query makes consistent reads.
 func (b *Budgets) query(ctx context.Context, id, prefix string) ([]item, error) {
 	input := &dynamodb.QueryInput{
 		TableName: &b.table, ConsistentRead: aws.Bool(true), KeyConditionExpression: aws.String("id = :id"),
@@ -264,7 +255,6 @@ func (b *Budgets) query(ctx context.Context, id, prefix string) ([]item, error) 
 	}
 }
 
-// hear remembers the time in an answer.
 func (b *Budgets) hear(metadata smithy.Metadata) {
 	now, err := storeTime(metadata)
 	if err != nil {
@@ -288,7 +278,6 @@ func budgetKey(id budget.ID) item {
 	return item{"id": text(budgetPrefix + id.Account), "part": text(part)}
 }
 
-// counterID returns the partition of a counter.
 func counterID(c budget.Counter) string {
 	return counterPrefix + strings.Join([]string{
 		url.PathEscape(c.Account), url.PathEscape(c.Key), string(c.Period), string(c.Unit), string(c.Window),
@@ -297,7 +286,6 @@ func counterID(c budget.Counter) string {
 
 func usedKey(c budget.Counter) item { return item{"id": text(counterID(c)), "part": text(usedPart)} }
 
-// counterEnd is the TTL of a counter and its leases.
 func counterEnd(c budget.Counter) types.AttributeValue {
 	return seconds(c.Window.Ends().Add(keptCounters))
 }

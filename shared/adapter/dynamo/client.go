@@ -45,7 +45,6 @@ func readItem(ctx context.Context, client *dynamodb.Client, table string, key it
 	return got.Item, nil
 }
 
-// queried returns the items that a query finds, page by page.
 func queried(ctx context.Context, client *dynamodb.Client, query *dynamodb.QueryInput) iter.Seq2[item, error] {
 	return func(yield func(item, error) bool) {
 		for pages := dynamodb.NewQueryPaginator(client, query); pages.HasMorePages(); {

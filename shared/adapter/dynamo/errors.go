@@ -11,8 +11,8 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// storeError converts an error of a call to a domain error, depending on whether a caller can try again.
-// Faults are returned unchanged.
+// storeError converts an error of a call to a fault, depending on whether a caller can try again.
+// It returns faults unchanged.
 func storeError(what string, err error) error {
 	if err == nil {
 		return nil

@@ -15,7 +15,7 @@ import (
 // estimatesAge is how long estimates are kept that no worker publishes again: no worker may run for days.
 const estimatesAge = 14 * 24 * time.Hour
 
-// Estimates keeps how long edits take, in the table of jobs. It implements job.EstimateStore.
+// Estimates implements job.EstimateStore in the table of jobs.
 type Estimates struct {
 	client *dynamodb.Client
 	table  string
@@ -23,12 +23,11 @@ type Estimates struct {
 
 var _ job.EstimateStore = (*Estimates)(nil)
 
-// NewEstimates returns the estimates that the table of jobs holds.
 func NewEstimates(client *dynamodb.Client, table string) *Estimates { return &Estimates{client, table} }
 
 func estimatesKey() item { return jobKey("engine", "estimates") }
 
-// Estimates implements job.EstimateReader by one read, which is not consistent.
+// Estimates makes one read, which is not consistent.
 func (e *Estimates) Estimates(ctx context.Context) (job.Estimates, error) {
 	found, err := e.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &e.table, Key: estimatesKey()})
 	if err != nil {
@@ -46,7 +45,7 @@ func (e *Estimates) Estimates(ctx context.Context) (job.Estimates, error) {
 	return estimates, nil
 }
 
-// PublishEstimates implements job.EstimatePublisher by one write.
+// PublishEstimates is one write.
 func (e *Estimates) PublishEstimates(ctx context.Context, estimates job.Estimates, now time.Time) error {
 	update := &dynamodb.UpdateItemInput{
 		TableName: &e.table, Key: estimatesKey(), UpdateExpression: aws.String("REMOVE #body SET #ttl = :ttl"),

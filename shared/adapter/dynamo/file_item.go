@@ -58,8 +58,8 @@ type fileItem struct {
 	Lifetime    int64  `dynamodbav:"lifetime,omitempty"`
 	UploadUntil int64  `dynamodbav:"upload_until,omitempty"`
 	Promised    bool   `dynamodbav:"promised,omitempty"`
-	// PromiseBytes and PromiseLimit belong to a file that was pending. A pending file of an earlier
-	// version has neither, and the count of pending files does not include it.
+	// PromiseBytes and PromiseLimit belong to a file that was pending. A pending file of version
+	// 0.1.0 has neither and does not count as pending.
 	PromiseBytes int64 `dynamodbav:"promise_bytes,omitempty"`
 	PromiseLimit int64 `dynamodbav:"promise_limit,omitempty"`
 }
@@ -75,7 +75,6 @@ func fields(f file.File) fileItem {
 	}
 }
 
-// ownItem returns the item of a stored file.
 func ownItem(f file.File) fileItem {
 	i := fields(f)
 	i.Partition, i.ID, i.TTL = f.Account, f.ID, optionalSeconds(f.ExpiresAt)
@@ -86,7 +85,6 @@ func ownItem(f file.File) fileItem {
 // still send the bytes.
 const promiseGrace = time.Hour
 
-// promiseOf returns the item of a file that is or was pending.
 func promiseOf(f file.File) fileItem {
 	i := fields(f)
 	i.Partition, i.ID, i.TTL = promisePrefix+f.ID, promiseItem, optionalSeconds(f.ExpiresAt)
@@ -118,7 +116,6 @@ func entryID(f file.File) string {
 
 func endText(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-// file returns the file that the item describes.
 func (i fileItem) file() file.File {
 	return file.File{
 		ID: i.File, Account: i.Account, Key: i.Key, Filename: i.Filename, MIME: i.MIME, Purpose: i.Purpose, Size: i.Size, MD5: i.MD5,
@@ -129,7 +126,6 @@ func (i fileItem) file() file.File {
 	}
 }
 
-// readFile reads any item of a file.
 func readFile(i item) (file.File, error) {
 	var read fileItem
 	if err := attributevalue.UnmarshalMap(i, &read); err != nil {

@@ -20,10 +20,7 @@ const (
 	firstMatches = 5
 )
 
-// List returns an account's files, newest first, at most limit, beginning after the file with the
-// id; an empty id begins with the newest. It may return fewer files, or none, even if more follow:
-// next is the id to continue from, and is empty if nothing follows. List makes one consistent read,
-// and more if files have expired.
+// List makes one consistent read, and more if files have expired.
 func (s *Files) List(ctx context.Context, account, after string, limit int, now time.Time) (files []file.File,
 	next string, err error) {
 	p := s.pagesOf(account, filePrefix, after, limit)
@@ -49,10 +46,8 @@ func (s *Files) List(ctx context.Context, account, after string, limit int, now 
 	}
 }
 
-// FindMD5 returns an account's newest file with the MD5 in lower-case hex. It makes one consistent
-// read of entries, which are written and removed with their files, and more if files have expired.
-//
-// Errors: fault.NotFound.
+// FindMD5 makes one consistent read of entries, which are written and removed with their files, and
+// more if files have expired.
 func (s *Files) FindMD5(ctx context.Context, account, md5 string, now time.Time) (file.File, error) {
 	p := s.pagesOf(account, md5Prefix+md5+"/", "", firstMatches)
 	for !p.ended {

@@ -18,10 +18,7 @@ const reserveTries = 20
 // A reservation is an entry (see file_item.go). It counts until it is removed: when its upload has
 // ended, or when its time is over and an upload of its account needs the storage.
 
-// Reserve makes a reservation hold more by one transaction. If the account is nearly full, it takes
-// more calls.
-//
-// Errors: fault.Limited.
+// Reserve is one transaction. If the account is nearly full, it takes more calls.
 func (s *Files) Reserve(
 	ctx context.Context, r file.Reservation, least, most, limit int64, now time.Time,
 ) (file.Reservation, error) {
@@ -114,7 +111,7 @@ func (s *Files) releases(r file.Reservation, held int64) []types.TransactWriteIt
 	}}}
 }
 
-// Release ends a reservation, by one transaction if it has the size that its holder knows.
+// Release is one transaction if the reservation has the size that its holder knows.
 func (s *Files) Release(ctx context.Context, r file.Reservation) error {
 	held := r.Bytes
 	for range reserveTries {

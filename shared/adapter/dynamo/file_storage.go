@@ -121,7 +121,7 @@ func (s *Files) within(
 }
 
 func noRoom(limit int64) error {
-	return fault.New(fault.Limited, "The account may store %d bytes; there is no room for the file.", limit)
+	return fault.New(fault.Limited, "The account may store %d bytes, which is too little for the file.", limit)
 }
 
 // isFull reports whether only the count of an account, the last write of a change, was refused.
@@ -139,7 +139,6 @@ func isFull(err error) bool {
 	return r.failed[last]
 }
 
-// last returns the previous item of the last write.
 func (r *refusal) last() item { return r.items[len(r.items)-1] }
 
 // entry is the item that counts a file, a pending file or a reservation.
@@ -154,7 +153,6 @@ type entry struct {
 	bytes, end types.AttributeValue
 }
 
-// entryFor returns the entry of a file.
 func entryFor(f file.File) entry {
 	e := entry{id: entryID(f), counts: f.Counts()}
 	if f.Pending {
@@ -166,7 +164,6 @@ func entryFor(f file.File) entry {
 	return e
 }
 
-// readEntry reads an entry of the index.
 func readEntry(i item) (entry, error) {
 	id, _ := i["id"].(*types.AttributeValueMemberS)
 	if id == nil || !strings.HasPrefix(id.Value, roomPrefix) {
@@ -177,15 +174,12 @@ func readEntry(i item) (entry, error) {
 	return entry{id: id.Value, counts: numberOf(bytes), room: true, bytes: bytes, end: i["ends_at"]}, nil
 }
 
-// Free subtracts a file that has ended from its account's storage. A repetition changes nothing.
 func (s *Files) Free(ctx context.Context, f file.File) error {
 	_, err := s.free(ctx, f.Account, []entry{entryFor(f)})
 	return storeError("free a file", err)
 }
 
-// Abandon removes a pending file, by one read and one transaction.
-//
-// Errors: fault.NotFound if there is no such pending file, or it was finalized.
+// Abandon makes one read and one transaction.
 func (s *Files) Abandon(ctx context.Context, id string) error {
 	f, err := s.get(ctx, promisePrefix+id, promiseItem)
 	if err != nil {
@@ -218,7 +212,6 @@ func (s *Files) freeEnded(ctx context.Context, account string, now time.Time) (i
 	}
 }
 
-// ended reads a page of the index.
 func (s *Files) ended(ctx context.Context, account string, now time.Time, start item) (entries []entry, next item,
 	err error) {
 	got, err := s.client.Query(ctx, &dynamodb.QueryInput{

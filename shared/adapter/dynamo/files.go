@@ -28,13 +28,9 @@ type Files struct {
 
 var _ file.Store = (*Files)(nil)
 
-// NewFiles returns the files in the table.
 func NewFiles(client *dynamodb.Client, table string) *Files { return &Files{client, table} }
 
-// Create records a file whose bytes are stored or pending, by one transaction.
-//
-// Errors: fault.Limited if the account would then store more than limit bytes
-// (0 means no limit), or have more than Promise.Most.
+// Create is one transaction.
 func (s *Files) Create(ctx context.Context, f file.File, limit int64) error {
 	own := ownItem(f)
 	if f.Pending {
@@ -53,7 +49,6 @@ func (s *Files) Create(ctx context.Context, f file.File, limit int64) error {
 	return storeError("create a file", err)
 }
 
-// puts returns the writes of new items.
 func (s *Files) puts(items ...fileItem) ([]types.TransactWriteItem, error) {
 	var writes []types.TransactWriteItem
 	for _, i := range items {
@@ -77,9 +72,7 @@ func (s *Files) remove(partition, id string) types.TransactWriteItem {
 
 func fileKey(partition, id string) item { return item{"account": text(partition), "id": text(id)} }
 
-// Get returns an account's file, by one consistent read.
-//
-// Errors: fault.NotFound.
+// Get is one consistent read.
 func (s *Files) Get(ctx context.Context, account, id string, now time.Time) (file.File, error) {
 	if !strings.HasPrefix(id, filePrefix) {
 		return file.File{}, file.ErrNotFound
@@ -94,9 +87,6 @@ func (s *Files) Get(ctx context.Context, account, id string, now time.Time) (fil
 	return f, nil
 }
 
-// get reads an item.
-//
-// Errors: fault.NotFound.
 func (s *Files) get(ctx context.Context, partition, id string) (file.File, error) {
 	got, err := readItem(ctx, s.client, s.table, fileKey(partition, id))
 	if err != nil {
@@ -108,10 +98,7 @@ func (s *Files) get(ctx context.Context, partition, id string) (file.File, error
 	return readFile(got)
 }
 
-// Delete removes the record of an account's file and returns the file, by one read and one
-// transaction. It succeeds for one of several callers.
-//
-// Errors: fault.NotFound.
+// Delete makes one read and one transaction. It succeeds for one of several callers.
 func (s *Files) Delete(ctx context.Context, account, id string, now time.Time) (file.File, error) {
 	f, err := s.Get(ctx, account, id, now)
 	if err != nil {
@@ -131,19 +118,14 @@ func (s *Files) Delete(ctx context.Context, account, id string, now time.Time) (
 	return f, nil
 }
 
-// PendingUpload returns a file that is or was pending, by one consistent read.
-//
-// Errors: fault.NotFound.
+// PendingUpload is one consistent read.
 func (s *Files) PendingUpload(ctx context.Context, id string) (file.File, error) {
 	f, err := s.get(ctx, promisePrefix+id, promiseItem)
 	return f, storeError("get a pending file", err)
 }
 
-// Finalize makes a pending file a stored file with the MIME type and the expiry of f, by one read and
-// one transaction. If several callers finalize a file, one does it and all succeed.
-//
-// Errors: fault.NotFound if there is no such pending file, or its time was over and others got its
-// storage; fault.Limited if the account would store more than its limit.
+// Finalize makes one read and one transaction. If several callers finalize a file, one does it and
+// all succeed.
 func (s *Files) Finalize(ctx context.Context, f file.File, now time.Time) error {
 	promise, err := s.get(ctx, promisePrefix+f.ID, promiseItem)
 	if err != nil || !promise.Pending {

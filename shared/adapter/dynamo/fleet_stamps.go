@@ -13,7 +13,7 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// FleetStamps keeps the stamp of the fleet of workers, in the table of the jobs. It is a fleet.Stamps.
+// FleetStamps implements fleet.Stamps in the table of jobs.
 type FleetStamps struct {
 	client *dynamodb.Client
 	table  string
@@ -21,7 +21,6 @@ type FleetStamps struct {
 
 var _ fleet.Stamps = (*FleetStamps)(nil)
 
-// NewFleetStamps returns the stamp that the table of the jobs holds.
 func NewFleetStamps(client *dynamodb.Client, table string) *FleetStamps {
 	return &FleetStamps{client, table}
 }
@@ -32,7 +31,7 @@ func fleetKey() item { return jobKey("fleet", fleetPart) }
 
 const fleetPart = "stamp"
 
-// Read implements fleet.Stamps by one consistent read.
+// Read is one consistent read.
 func (s *FleetStamps) Read(ctx context.Context) (fleet.Stamp, error) {
 	found, err := readItem(ctx, s.client, s.table, fleetKey())
 	if err != nil {
@@ -43,7 +42,6 @@ func (s *FleetStamps) Read(ctx context.Context) (fleet.Stamp, error) {
 	return stamp, r.err
 }
 
-// fleet returns the workers that the last check of the fleet found.
 func (r *reader) fleet() job.Fleet {
 	return job.Fleet{
 		SeenAt: r.moment("seen_at"), Running: int(r.number("running")), Wanted: int(r.number("wanted")),
@@ -52,7 +50,7 @@ func (r *reader) fleet() job.Fleet {
 	}
 }
 
-// Wake implements fleet.Stamps by one write.
+// Wake is one write.
 func (s *FleetStamps) Wake(ctx context.Context, at time.Time) error {
 	_, _, err := tryUpdate(ctx, s.client, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: fleetKey(), UpdateExpression: aws.String("SET #woken_at = :at"),
@@ -62,7 +60,7 @@ func (s *FleetStamps) Wake(ctx context.Context, at time.Time) error {
 	return storeError("record a wake", err)
 }
 
-// Saw implements fleet.Stamps by one write.
+// Saw is one write.
 func (s *FleetStamps) Saw(ctx context.Context, excessSince time.Time, seen job.Fleet) error {
 	set := "SET #seen_at = :seen_at, #running = :running, #wanted = :wanted, #most = :most, #start_millis = :start_millis"
 	names := named("seen_at", "running", "wanted", "most", "start_millis", "excess_since", "wanted_since", "short_since")
@@ -89,5 +87,5 @@ func (s *FleetStamps) Saw(ctx context.Context, excessSince time.Time, seen job.F
 		TableName: &s.table, Key: fleetKey(), UpdateExpression: &set, ExpressionAttributeNames: names,
 		ExpressionAttributeValues: values,
 	})
-	return storeError("record what was seen of the workers", err)
+	return storeError("record the state of the workers", err)
 }

@@ -22,12 +22,10 @@ type IdempotencyKeys struct {
 
 var _ idempotency.Store = (*IdempotencyKeys)(nil)
 
-// NewIdempotencyKeys returns the claims of idempotency keys in the table of usage.
 func NewIdempotencyKeys(client *dynamodb.Client, table string) *IdempotencyKeys {
 	return &IdempotencyKeys{client, table}
 }
 
-// claimPart is the part of the item of a key.
 const claimPart = "idempotency"
 
 // claimItem is the item of a key; ClaimedAt is in milliseconds since 1970.
@@ -48,8 +46,7 @@ func claimKey(c idempotency.Claim) item {
 	}
 }
 
-// Claim records the claim if its key has no record, or one that may be replaced, and
-// returns the record of the key, by one write.
+// Claim is one write.
 func (k *IdempotencyKeys) Claim(ctx context.Context, c idempotency.Claim, instead string,
 	now time.Time) (idempotency.Record, error) {
 	old, err := k.update(ctx, c, dynamodb.UpdateItemInput{
@@ -82,7 +79,6 @@ func (k *IdempotencyKeys) Claim(ctx context.Context, c idempotency.Claim, instea
 	}, nil
 }
 
-// Settle records that the claim's resource was made.
 func (k *IdempotencyKeys) Settle(ctx context.Context, c idempotency.Claim, answer []byte) error {
 	_, err := k.update(ctx, c, dynamodb.UpdateItemInput{
 		UpdateExpression:         aws.String("SET #settled = :yes, #answer = :answer"),
@@ -109,7 +105,7 @@ func (k *IdempotencyKeys) Withdraw(ctx context.Context, c idempotency.Claim) err
 	return storeError("withdraw an idempotency key", err)
 }
 
-// Known reports whether the key has a record younger than idempotency.Age, by one consistent read.
+// Known is one consistent read.
 func (k *IdempotencyKeys) Known(ctx context.Context, account, key string, now time.Time) (bool, error) {
 	got, err := readItem(ctx, k.client, k.table, claimKey(idempotency.Claim{Account: account, Key: key}))
 	if err != nil {

@@ -53,8 +53,9 @@ func FailRun() JobEnd {
 	}
 }
 
-// FailJob returns the write that fails a job in any run. The writer adds ":failure", a job.Failure in
-// JSON. The write removes the nonce, so the run that lost the job does not take this end for its own.
+// FailJob returns the write that fails a job in any run. The writer adds ":failure", a job.Failure
+// in JSON. The write removes the nonce, so the run that lost the job does not mistake this end for
+// its own.
 func FailJob() JobEnd {
 	return JobEnd{
 		Update:    "SET #status = :status, #failure = :failure, #completed_at = :now, #nonce = :none",
@@ -67,7 +68,6 @@ func FailJob() JobEnd {
 	}
 }
 
-// with returns the update with the values of a job.
 func (e JobEnd) with(values item) update {
 	all := maps.Clone(e.Values)
 	maps.Copy(all, values)

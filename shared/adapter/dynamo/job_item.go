@@ -43,8 +43,8 @@ type jobRecord struct {
 	Seed    uint32     `dynamodbav:"seed"`
 	Status  job.Status `dynamodbav:"status"`
 	// OpenStatus is the value of Status while the job is open, so a start does not write the index
-	// of the account's jobs; StartedAt says that it was started. It is empty in records of earlier
-	// versions, whose Status a start changes.
+	// of the account's jobs; StartedAt says that it was started. It is empty in records of version
+	// 0.1.0.
 	OpenStatus  job.Status `dynamodbav:"open_status,omitempty"`
 	Progress    float64    `dynamodbav:"progress"`
 	Runs        int        `dynamodbav:"runs"`
@@ -81,7 +81,6 @@ func jobKey(id, part string) item {
 	return item{"id": text(id), "part": text(part)}
 }
 
-// jobItems returns the items of a job to accept.
 func jobItems(j job.Job) (record, request item, err error) {
 	body, err := json.Marshal(j.Request)
 	if err != nil {
@@ -113,7 +112,6 @@ func encodeHolds(holds []budget.Hold) (string, error) {
 	return string(body), err
 }
 
-// readJob returns the job of the items.
 func readJob(recordItem, requestItem item) (job.Job, error) {
 	var request jobRequest
 	if err := attributevalue.UnmarshalMap(requestItem, &request); err != nil {
@@ -190,7 +188,6 @@ func fraction(f float64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: strconv.FormatFloat(f, 'f', -1, 64)}
 }
 
-// encoded returns a value as JSON text.
 func encoded(value any) (types.AttributeValue, error) {
 	body, err := json.Marshal(value)
 	return text(string(body)), err

@@ -16,7 +16,7 @@ import (
 const (
 	// pageBatch is how many whole jobs, of two items each, DynamoDB reads at once at most.
 	pageBatch = itemsAtOnce / 2
-	// searchWalk is how many jobs one List reads for a search at most; no index helps a search.
+	// searchWalk is how many jobs one List reads at most for a search, because no index helps.
 	searchWalk = 500
 )
 
@@ -26,11 +26,9 @@ const (
 // attribute status (jobRecord.OpenStatus), so a job writes the index twice.
 const jobsByAccount = "jobs-by-account"
 
-// List returns an account's jobs that match the filter at the time now, the highest id first, at most
-// limit, beginning below the id after. It may return fewer jobs, or none, even if more follow: next is the
-// id to continue from, and is empty if nothing follows. It makes one read of the index, which has a record
-// within about a second, and a batch read of each pageBatch of jobs, which returns their current state. It
-// makes more of both if few jobs match.
+// List makes one read of the index, which has a record within about a second, and a batch read of
+// each pageBatch of jobs, which returns their current state. It makes more of both if few jobs
+// match.
 func (s *Jobs) List(ctx context.Context, account string, filter job.Filter, after string, limit int,
 	now time.Time) (jobs []job.Job, next string, err error) {
 	size, most := limit, max(walk, limit)

@@ -50,7 +50,6 @@ type Jobs struct {
 
 var _ job.Store = (*Jobs)(nil)
 
-// NewJobs returns the jobs of a table. The clock decides which open jobs are past their deadline.
 func NewJobs(runs *Runs, dispatcher Dispatcher, lengths Lengths, now func() time.Time) *Jobs {
 	return &Jobs{Runs: runs, dispatcher: dispatcher, lengths: lengths, now: now}
 }
@@ -67,12 +66,7 @@ func (s *Jobs) count(j job.Job, times int64) []types.TransactWriteItem {
 	return []types.TransactWriteItem{write}
 }
 
-// Accept records a pending job and hands it to its queue.
-//
-// Errors: fault.Limited if the account has limit or more jobs that have not ended (0 means maxOpen);
-// fault.Exhausted if a budget has too little left for its claim; the dispatcher's fault if the job
-// was not handed over, and then nothing is recorded; fault.Unavailable. After any other error the
-// job may have been accepted.
+// Accept is one transaction and one call of the dispatcher. A limit of 0 means maxOpen.
 func (s *Jobs) Accept(ctx context.Context, j job.Job, limit int, claims ...budget.Claim) error {
 	ctx, cancel := context.WithTimeout(ctx, callTime)
 	defer cancel()
@@ -188,7 +182,6 @@ func (s *Jobs) addOpen(j job.Job, at spot) *types.Update {
 	}
 }
 
-// withdraw deletes a job that was not handed over.
 func (s *Jobs) withdraw(ctx context.Context, j job.Job, set int) error {
 	back := s.count(j, -1)
 	for _, h := range budget.Settle(j.Holds, budget.Amounts{}) {
@@ -217,10 +210,6 @@ func (s *Jobs) withdraw(ctx context.Context, j job.Job, set int) error {
 	return nil
 }
 
-// Expire fails a job that is past its deadline with the timeout failure, as of its deadline, and
-// returns the job.
-//
-// Errors: fault.NotFound.
 func (s *Jobs) Expire(ctx context.Context, id string, now time.Time) (job.Job, error) {
 	body, err := encoded(job.TimeoutFailure())
 	if err != nil {
@@ -258,7 +247,6 @@ func (s *Jobs) Complete(ctx context.Context, id, nonce string, result job.Result
 	return s.RecordRunTime(ctx, j, j.CompletedAt.Sub(j.StartedAt))
 }
 
-// Forget deletes the items of a job that has ended. It does not change any other job.
 func (s *Jobs) Forget(ctx context.Context, id string) error {
 	err := transact(ctx, s.client, []types.TransactWriteItem{
 		{Delete: &types.Delete{

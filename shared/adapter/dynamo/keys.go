@@ -37,16 +37,12 @@ var (
 	_ credential.TokenStore = (*Keys)(nil)
 )
 
-// NewKeys returns the keys and client tokens in the table, whose changes are noted in the
-// table of usage (see Audit).
 func NewKeys(client *dynamodb.Client, table, usage string) *Keys { return &Keys{client, table, usage} }
 
 // keysByAccount is the index of keys; it has no tokens.
 const keysByAccount = "keys-by-account"
 
-// CreateKey stores a new key and its entry in the audit log by one transaction, which can be repeated.
-//
-// Errors: fault.Conflict if another key has its hash or its id.
+// CreateKey is one transaction, which can be repeated.
 func (k *Keys) CreateKey(ctx context.Context, from audit.Origin, key credential.Key) error {
 	values, err := attributevalue.MarshalMap(newKeyItem(key))
 	if err != nil {
@@ -72,9 +68,7 @@ func (k *Keys) CreateKey(ctx context.Context, from audit.Origin, key credential.
 	return storeError("create a key", err)
 }
 
-// FindKey returns the key with the hash, revoked or not, by one consistent read.
-//
-// Errors: fault.NotFound.
+// FindKey is one consistent read.
 func (k *Keys) FindKey(ctx context.Context, hash credential.Hash) (credential.Key, error) {
 	key, err := k.key(ctx, credential.KeyID(hash))
 	if err == nil && key.Hash != hash {
@@ -83,7 +77,6 @@ func (k *Keys) FindKey(ctx context.Context, hash credential.Hash) (credential.Ke
 	return key, err
 }
 
-// key returns the key with the id.
 func (k *Keys) key(ctx context.Context, id string) (credential.Key, error) {
 	found, err := readItem(ctx, k.client, k.table, item{"id": text(id)})
 	if err != nil {
@@ -95,8 +88,7 @@ func (k *Keys) key(ctx context.Context, id string) (credential.Key, error) {
 	return readKey(found)
 }
 
-// ListKeys returns the keys of an account, or of all accounts if it is empty, oldest first. It reads an
-// index, which lags by about a second.
+// ListKeys reads an index, which lags by about a second.
 func (k *Keys) ListKeys(ctx context.Context, account string) (keys []credential.Key, err error) {
 	for found, err := range k.listed(ctx, account) {
 		if err != nil {
@@ -114,7 +106,6 @@ func (k *Keys) ListKeys(ctx context.Context, account string) (keys []credential.
 	return keys, nil
 }
 
-// listed returns the items of an account's keys, or of all keys.
 func (k *Keys) listed(ctx context.Context, account string) iter.Seq2[item, error] {
 	if account != "" {
 		return queried(ctx, k.client, &dynamodb.QueryInput{
@@ -139,11 +130,8 @@ func (k *Keys) listed(ctx context.Context, account string) iter.Seq2[item, error
 	}
 }
 
-// RevokeKey marks the key with the id as revoked and returns it, by a read and a transaction with the
-// entry in the audit log. For a key that acts, it also reads that key, and the transaction requires that
-// it works.
-//
-// Errors: fault.NotFound; fault.Unauthorized if the key that acts is revoked, expired or unknown.
+// RevokeKey makes a read and a transaction with the entry in the audit log. For a key that acts, it
+// also reads that key, and the transaction requires that it works.
 func (k *Keys) RevokeKey(ctx context.Context, from audit.Origin, id string) (credential.Key, error) {
 	account := ""
 	if !from.IsOperator() {
@@ -223,7 +211,7 @@ type keyItem struct {
 	CreatedAt int64  `dynamodbav:"created_at"`
 	ExpiresAt int64  `dynamodbav:"expires_at,omitempty"`
 	RevokedAt int64  `dynamodbav:"revoked_at,omitempty"`
-	// Models and Routes are absent where the key is not limited to any.
+	// Models and Routes are absent if the key is not limited to any.
 	Models []string                `dynamodbav:"models,omitempty"`
 	Routes []credential.RouteGroup `dynamodbav:"routes,omitempty"`
 }
@@ -275,7 +263,7 @@ type tokenItem struct {
 	Verifier  []byte `dynamodbav:"verifier,omitempty"`
 }
 
-// CreateToken stores a new token by one write, which can be repeated. The table's TTL removes it.
+// CreateToken is one write, which can be repeated. The table's TTL removes the token.
 func (k *Keys) CreateToken(ctx context.Context, token credential.Token) error {
 	scope, err := json.Marshal(token.Scope)
 	if err != nil {
@@ -293,12 +281,9 @@ func (k *Keys) CreateToken(ctx context.Context, token credential.Token) error {
 	return storeError("create a token", err)
 }
 
-// FindToken returns the token with the hash and its current key, by two consistent reads: of the token and
-// then of its key. One read would be enough if a revocation marked every token of a key. But that needs a
-// list of the key's tokens: three writes in a transaction for each new token, at twelve times the price of
-// the read.
-//
-// Errors: fault.NotFound.
+// FindToken makes two consistent reads, of the token and then of its key. One read would be enough
+// if a revocation marked every token of a key. But that needs a list of the key's tokens: three
+// writes in a transaction for each new token, at twelve times the price of the read.
 func (k *Keys) FindToken(ctx context.Context, hash credential.Hash) (credential.Token, error) {
 	found, err := readItem(ctx, k.client, k.table, item{"id": text(tokenPrefix + hash.String())})
 	if err != nil {

@@ -24,21 +24,19 @@ type laneState struct {
 	at    time.Time
 }
 
-// laneStates remembers them.
 type laneStates struct {
 	mu    sync.Mutex
 	known map[job.Lane]laneState
 }
 
-// forget makes the next read of a lane a real one.
 func (l *laneStates) forget(lane job.Lane) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.known, lane)
 }
 
-// lane returns the recorded state of a lane, at most laneStateFor old, by one call that is not consistent,
-// or none.
+// lane returns the recorded state of a lane, at most laneStateFor old. It makes at most one read,
+// which is not consistent.
 func (s *Jobs) lane(ctx context.Context, lane job.Lane) (laneState, error) {
 	s.lanes.mu.Lock()
 	defer s.lanes.mu.Unlock()
@@ -106,7 +104,6 @@ func (r *reader) runTimes(state *laneState, since time.Time) {
 	}
 }
 
-// mean returns the mean of the run times, or 0 without any.
 func (l laneState) mean() time.Duration {
 	var all time.Duration
 	for _, run := range l.runs {
@@ -120,8 +117,8 @@ var (
 	_ job.RunTimes = (*Jobs)(nil)
 )
 
-// Line returns the queue of a lane, by one call of SQS and one read, or no read within laneStateFor.
-// SQS says nothing about accounts.
+// Line makes one call of SQS and one read, or no read within laneStateFor. SQS does not count by
+// account.
 func (s *Jobs) Line(ctx context.Context, lane job.Lane) (line job.Line, err error) {
 	if line.Waiting, line.Running, err = s.lengths.Depth(ctx, lane); err != nil {
 		return job.Line{}, err
@@ -131,14 +128,13 @@ func (s *Jobs) Line(ctx context.Context, lane job.Lane) (line job.Line, err erro
 	return line, storeError("read a line", err)
 }
 
-// RunTimes returns the run times of a lane, at most laneStateFor old.
+// RunTimes are at most laneStateFor old.
 func (s *Jobs) RunTimes(ctx context.Context, lane job.Lane) ([]job.RunTime, error) {
 	state, err := s.lane(ctx, lane)
 	return state.runs, storeError("read run times", err)
 }
 
-// Own counts the open jobs of an account on a lane before and after one of them, by one read of the
-// account's sets of open jobs, which is not consistent.
+// Own makes one read of the account's sets of open jobs, which is not consistent.
 func (s *Jobs) Own(ctx context.Context, j job.Job, _ int) (own job.Own, err error) {
 	sets, err := s.readOpen(ctx, j.Account, false)
 	if err != nil {

@@ -21,8 +21,8 @@ const (
 	// the latest, and a repeated write changes nothing.
 	runTimePrefix = "run_"
 	recentRuns    = 20
-	// runModelPrefix, runAccountPrefix and runEndPrefix are the prefixes of the attributes with models,
-	// accounts and ends. Earlier versions wrote neither accounts nor ends.
+	// runModelPrefix, runAccountPrefix and runEndPrefix are the prefixes of the attributes with
+	// models, accounts and ends. Version 0.1.0 wrote neither accounts nor ends.
 	runModelPrefix, runAccountPrefix, runEndPrefix = "model_", "account_", "ended_"
 	// runTimeItems is how many partitions share the run times of a lane: each takes a thousand writes a
 	// second.
@@ -34,7 +34,7 @@ func runTimesKey(lane job.Lane, n uint32) item {
 	return laneKey(lane+job.Lane(fmt.Sprint("#", n)), runTimesPart)
 }
 
-// RecordRunTime records the run time of a completed job among the run times of its lane, by one write.
+// RecordRunTime is one write.
 func (r *Runs) RecordRunTime(ctx context.Context, j job.Job, took time.Duration) error {
 	place := hashOf(j.ID) % recentRuns
 	_, err := r.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
@@ -54,9 +54,9 @@ func (r *Runs) RecordRunTime(ctx context.Context, j job.Job, took time.Duration)
 
 const (
 	workersPart = "workers"
-	// BeatEvery is how often a worker records that it is running, and WarmFor how long
-	// after that it counts as running. A worker that finds a time that is younger than
-	// freshFor leaves it: its own next one comes before that is old.
+	// BeatEvery is how often a worker records that it is running, and WarmFor how long after that
+	// it counts as running. A worker does not replace a time younger than freshFor, because it
+	// records the next one before that is old.
 	BeatEvery = 30 * time.Second
 	WarmFor   = 75 * time.Second
 	freshFor  = 15 * time.Second
@@ -73,7 +73,6 @@ type Workers struct {
 	seen map[job.Lane]time.Time
 }
 
-// NewWorkers returns the workers of the lanes, recorded in the table of jobs.
 func NewWorkers(client *dynamodb.Client, table string, now func() time.Time) *Workers {
 	return &Workers{client: client, table: table, now: now, seen: map[job.Lane]time.Time{}}
 }

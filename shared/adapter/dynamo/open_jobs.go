@@ -22,9 +22,7 @@ import (
 const (
 	// openSets is how many sets an account has.
 	openSets = 8
-	// maxOpen is how many open jobs an account may have, whatever its tier allows.
-	maxOpen = 5000
-	// OpenPart is the part of a set's item.
+	maxOpen  = 5000
 	OpenPart = "open"
 	// openSetAttribute is the attribute of a record with the number of the job's set, missing for 0.
 	openSetAttribute = "open_set"
@@ -38,7 +36,8 @@ const (
 
 // OpenEntry is where a job is in the sets of its account's open jobs.
 type OpenEntry struct {
-	// Set is the id of the set's item, whose part is OpenPart, and Element the job's element of the set.
+	// Set is the id of the set's item, whose part is OpenPart. Element is the job's element of the
+	// set.
 	Set, Element string
 }
 
@@ -50,7 +49,6 @@ func openEntry(j job.Job, set int) OpenEntry {
 // job's element. It has no condition, because a repetition changes nothing.
 func FreeOpen() JobEnd { return JobEnd{Update: "DELETE #open :ended", Names: named("open")} }
 
-// FreeOpen removes a job that has ended from its set.
 func (r *Runs) FreeOpen(ctx context.Context, e OpenEntry) error {
 	return storeError("free the place of a job", r.freeOpen(ctx, e.Set, e.Element))
 }
@@ -171,7 +169,6 @@ func (s *Jobs) openSets(ctx context.Context, account string, consistent bool) ([
 	return sets, s.dropEnded(ctx, account, sets)
 }
 
-// readOpen reads the elements of an account's sets.
 func (s *Jobs) readOpen(ctx context.Context, account string, consistent bool) ([][]string, error) {
 	sets, keys, numbers := make([][]string, openSets), make([]item, openSets), map[string]int{}
 	for set := range sets {
@@ -193,7 +190,6 @@ type comparisons struct {
 	last time.Time
 }
 
-// due reports whether a comparison may be made now.
 func (c *comparisons) due(now time.Time) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -204,9 +200,9 @@ func (c *comparisons) due(now time.Time) bool {
 	return true
 }
 
-// dropEnded removes jobs from sets that should have ended by the age of their ids and have. An id is
-// drawn when an upload begins, so an open job can be older than job.MaxAge: the record decides.
-// A process makes one comparison of at most itemsAtOnce jobs in compareEvery.
+// dropEnded removes ended jobs from sets if the age of their ids says that they should have ended.
+// An id is drawn when an upload begins, so an open job can be older than job.MaxAge: the record
+// decides. A process makes one comparison of at most itemsAtOnce jobs in compareEvery.
 func (s *Jobs) dropEnded(ctx context.Context, account string, sets [][]string) error {
 	now := s.now()
 	old := map[string]bool{}
@@ -256,8 +252,8 @@ func (s *Jobs) dropEnded(ctx context.Context, account string, sets [][]string) e
 	return nil
 }
 
-// Backlog returns the work that is ahead of a new job on the lane. The numbers of jobs may lag by a second:
-// Accept is exact. Run times and workers are at most laneStateFor old.
+// Backlog's numbers of jobs may lag by a second: Accept is exact. Run times and workers are at most
+// laneStateFor old.
 func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string, _ int) (job.Backlog, error) {
 	var (
 		backlog job.Backlog

@@ -41,7 +41,6 @@ func NewRates(client *dynamodb.Client, table string, now func() time.Time, newID
 }
 
 const (
-	// ratePart is the part of the item of a rate.
 	ratePart = "rate"
 	// keptRates is how long the item of a rate is kept once its burst is whole again. It then means
 	// the same as no item.
@@ -56,12 +55,10 @@ type rateItem struct {
 	Last    string `dynamodbav:"last_count"`
 }
 
-// count is one count of a name.
 type count struct {
 	*Rates
-	id   string
-	rate ratelimit.Rate
-	// partition is the partition key of the item.
+	id        string
+	rate      ratelimit.Rate
 	partition string
 	n         int
 	// now is the time of the count. cost is how far it moves the item's time. If the item's time is
@@ -69,8 +66,7 @@ type count struct {
 	now, cost, far int64
 }
 
-// Take counts n if the rate allows them now, and returns the state of the name. A name whose rate
-// changes starts again.
+// A name whose rate changes starts again.
 func (r *Rates) Take(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error) {
 	if rate.PerSecond <= 0 {
 		return ratelimit.Unlimited(), nil
@@ -80,8 +76,6 @@ func (r *Rates) Take(ctx context.Context, name string, n int, rate ratelimit.Rat
 	return state, storeError("count a rate", err)
 }
 
-// Charge counts n that are already used, even if the rate does not allow them. The excess is a debt,
-// up to ratelimit.MaxDebt, that delays later calls of Take.
 func (r *Rates) Charge(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error) {
 	if rate.PerSecond <= 0 {
 		return ratelimit.Unlimited(), nil
@@ -219,7 +213,6 @@ func (c *count) write(ctx context.Context, whole int64, update, condition string
 	return !refused || read.Last == c.id, read.WholeAt, nil
 }
 
-// read returns when the name's burst is whole.
 func (c *count) read(ctx context.Context) (wholeAt int64, err error) {
 	got, err := readItem(ctx, c.client, c.table, c.key())
 	if err != nil {

@@ -14,46 +14,42 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Runs is a job.Runs: the records of jobs as a worker needs them. Each write is one update of the
-// record, conditional on its state, deadline and nonce. Complete also writes the usage of the account
-// in the same transaction.
+// Runs is a job.Runs. Each write is one update of the record, conditional on its state, deadline
+// and nonce. Complete also writes the usage of the account in the same transaction.
 //
-// A worker ends a job with its result by Complete. The state machine usually writes any other end. Fail is
-// for a worker whose task token is no longer accepted, and for callers who end a job from outside.
+// A worker ends a job with its result by Complete. The state machine usually writes any other end.
+// Fail is for a worker whose task token is no longer accepted, and for callers who end a job from
+// outside.
 type Runs struct {
 	client *dynamodb.Client
 	table  string
-	// usage is where jobs are counted and billed. It is nil in programs that neither accept nor
-	// complete jobs.
+	// usage is nil in programs that neither accept nor complete jobs.
 	usage *Usage
-	// budgets are what jobs take from. It is nil in programs that neither accept nor complete jobs.
+	// budgets is nil in programs that neither accept nor complete jobs.
 	budgets *Budgets
 }
 
 var _ job.Runs = (*Runs)(nil)
 
-// NewRuns makes the runs of the jobs in a table.
 func NewRuns(client *dynamodb.Client, table string) *Runs {
 	return &Runs{client: client, table: table}
 }
 
-// CountIn makes the transactions that accept and complete jobs count them in the usage. It returns the
-// runs.
+// CountIn makes the transactions that accept and complete jobs count them in the usage. It returns
+// r.
 func (r *Runs) CountIn(usage *Usage) *Runs {
 	r.usage = usage
 	return r
 }
 
-// HoldIn lets jobs take from the budgets. The transaction that completes a job settles its holds. It
-// returns the runs.
+// HoldIn makes jobs take holds in these budgets. The transaction that completes a job settles its
+// holds. It returns r.
 func (r *Runs) HoldIn(budgets *Budgets) *Runs {
 	r.budgets = budgets
 	return r
 }
 
-// Get returns the job, by one read of its two items.
-//
-// Errors: fault.NotFound.
+// Get is one read of the job's two items.
 func (r *Runs) Get(ctx context.Context, id string) (job.Job, error) {
 	j, err := r.get(ctx, id)
 	return j, storeError("get a job", err)
@@ -92,10 +88,6 @@ func (r *Runs) getOpen(ctx context.Context, id string) (j job.Job, set int, err 
 	return j, int(read.number(openSetAttribute)), read.err
 }
 
-// Start begins a run under the nonce.
-//
-// Errors: fault.NotFound; fault.Conflict when the job has ended,
-// job.ErrOverdue, job.ErrNoRunsLeft; fault.Invalid when the nonce is empty.
 func (r *Runs) Start(ctx context.Context, id, nonce string, now time.Time) (job.Job, error) {
 	if nonce == "" {
 		return job.Job{}, job.ErrNoNonce
@@ -128,10 +120,7 @@ func (r *Runs) Start(ctx context.Context, id, nonce string, now time.Time) (job.
 	return j, storeError("start a run", err)
 }
 
-// Progress records the progress of a run as a fraction, limited to 0 and 1. It does not write a lower
-// value than the recorded one.
-//
-// Errors: fault.Conflict if the run is no longer the job's own.
+// Progress does not write a lower value than the recorded one.
 func (r *Runs) Progress(ctx context.Context, id, nonce string, done float64) error {
 	if nonce == "" {
 		return job.ErrNotOwn
@@ -160,8 +149,6 @@ func (r *Runs) Progress(ctx context.Context, id, nonce string, done float64) err
 	return nil
 }
 
-// Release takes a run back as if it had not started. It changes nothing, without error, if the run is
-// no longer the job's own.
 func (r *Runs) Release(ctx context.Context, id, nonce string) error {
 	if nonce == "" {
 		return nil
@@ -181,10 +168,8 @@ func (r *Runs) Release(ctx context.Context, id, nonce string) error {
 	return storeError("release a run", err)
 }
 
-// Complete ends the job with its result and full progress, and bills it in the usage of its account,
-// by one read and one transaction. Then it removes the job from the account's open jobs by one write.
-//
-// Errors: fault.Conflict if the run is no longer the job's own, or the deadline is not after now.
+// Complete makes one read and one transaction. Then it removes the job from the account's open jobs
+// by one write.
 func (r *Runs) Complete(ctx context.Context, id, nonce string, result job.Result, now time.Time) error {
 	if nonce == "" {
 		return job.ErrNotOwn
@@ -256,10 +241,7 @@ func (r *Runs) complete(ctx context.Context, j job.Job, end update) (*job.Job, e
 	return &before, err
 }
 
-// Fail ends the job with a failure, settles its holds and removes it from the account's open jobs, by
-// one read and two writes, and a transaction for each hold. An empty nonce stands for any run.
-//
-// Errors: fault.NotFound; fault.Conflict if the job has ended, or the run is no longer its own.
+// Fail makes one read and two writes, and a transaction for each hold.
 func (r *Runs) Fail(ctx context.Context, id, nonce string, failure job.Failure, now time.Time) error {
 	if err := r.writeFailure(ctx, id, nonce, failure, now); err != nil {
 		return err
@@ -294,7 +276,6 @@ func (r *Runs) writeFailure(ctx context.Context, id, nonce string, failure job.F
 	return job.ErrNotOwn
 }
 
-// runs reports whether the nonce belongs to the run in progress.
 func runs(j job.Job, nonce string) bool {
 	return j.Nonce == nonce && j.Status == job.Processing
 }
@@ -308,8 +289,6 @@ type update struct {
 
 // update performs the write and returns nil. If the condition fails, it returns the current job
 // without its request.
-//
-// Errors: fault.NotFound if the job has no record.
 func (r *Runs) update(ctx context.Context, id string, u update) (*job.Job, error) {
 	old, refused, err := tryUpdate(ctx, r.client, &dynamodb.UpdateItemInput{
 		TableName: &r.table, Key: jobKey(id, RecordPart),

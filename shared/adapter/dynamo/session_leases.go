@@ -19,19 +19,16 @@ import (
 // its slots marks it as dead.
 const isAlive = "attribute_exists(id) AND attribute_not_exists(dead)"
 
-// lease is the content of a lease's item.
 type lease struct {
 	epoch string
 	// renewed is the store's time of the last renewal, in seconds since 1970. now is its time when the
 	// lease was read.
 	renewed, now int64
 	// dead is also true for a lease that no longer exists.
-	dead bool
-	// address is the address of the instance.
+	dead    bool
 	address string
 }
 
-// leaseItem is the item of a lease.
 type leaseItem struct {
 	ID      string `dynamodbav:"id"`
 	Renewed int64  `dynamodbav:"renewed_at"`
@@ -44,16 +41,12 @@ func (l lease) alive() bool {
 	return !l.dead && time.Duration(l.now-l.renewed)*time.Second < session.TakeAfter
 }
 
-// Begin starts a lease, or renews it: one read, for the time, and one write.
-//
-// Errors: fault.Conflict if the epoch is dead.
+// Begin makes one read, for the time, and one write.
 func (s *Sessions) Begin(ctx context.Context, epoch, address string) error {
 	return s.renew(ctx, epoch, "attribute_not_exists(dead)", address)
 }
 
-// Address returns the address of a lease by one read.
-//
-// Errors: fault.Conflict if it is over.
+// Address is one read.
 func (s *Sessions) Address(ctx context.Context, epoch string) (string, error) {
 	leases, err := s.leases(ctx, []string{epoch})
 	if err != nil {
@@ -66,9 +59,7 @@ func (s *Sessions) Address(ctx context.Context, epoch string) (string, error) {
 	return found.address, nil
 }
 
-// Renew keeps the lease alive: one read, for the time, and one write.
-//
-// Errors: fault.Conflict if the epoch is dead or unknown.
+// Renew makes one read, for the time, and one write.
 func (s *Sessions) Renew(ctx context.Context, epoch string) error {
 	return s.renew(ctx, epoch, isAlive, "")
 }
@@ -118,7 +109,7 @@ func (s *Sessions) renew(ctx context.Context, epoch, condition, address string) 
 	return nil // the clocks of DynamoDB differ: the lease has a later time already
 }
 
-// End ends a lease by one write. Its slots no longer count.
+// End is one write. The slots of the lease no longer count.
 func (s *Sessions) End(ctx context.Context, epoch string) error {
 	// The write is refused if the lease never started.
 	_, _, err := tryUpdate(ctx, s.client, &dynamodb.UpdateItemInput{

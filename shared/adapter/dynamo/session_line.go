@@ -17,10 +17,11 @@ import (
 	"cutroom/shared/domain/session"
 )
 
-// An account's line is in the item of its slots, so one condition of a write covers both: an attribute for
-// each ticket, whose name has the epoch and the session and whose value is the number; their count; the
-// last number that was drawn; and for each epoch the store's time of its last sign of life, in seconds
-// since 1970. Tickets that no longer count stay until a process reads the line or needs their place.
+// An account's queue is in the item of its slots, so one condition of a write covers both: an
+// attribute for each ticket, whose name has the epoch and the session and whose value is the
+// number; their count; the last number that was drawn; and for each epoch the store's time of its
+// last sign of life, in seconds since 1970. Tickets that no longer count stay until a process reads
+// the line or needs their place.
 const (
 	ticketPrefix = "ticket/"
 	herePrefix   = "here/"
@@ -41,7 +42,7 @@ type numbered struct {
 type lineItem struct {
 	// tickets are in order.
 	tickets []numbered
-	// here has the last signs of life by epoch, 0 for one that has tickets and no sign.
+	// here has the last sign of life of each epoch, 0 if it has tickets but no sign.
 	here map[string]int64
 }
 
@@ -58,7 +59,7 @@ func readLine(account string, i item) lineItem {
 		}
 	}
 	for _, t := range line.tickets {
-		// Its sign may have been removed at the moment at which the ticket came.
+		// Another process may have just removed its sign.
 		line.here[t.Epoch] += 0
 	}
 	slices.SortFunc(line.tickets, func(a, b numbered) int {
@@ -73,7 +74,6 @@ func (l lineItem) counts(epoch string, leases map[string]lease) bool {
 	return found.alive() && time.Duration(found.now-l.here[epoch])*time.Second < session.GoneAfter
 }
 
-// waiting returns the tickets that count, in order.
 func (l lineItem) waiting(leases map[string]lease) (tickets []session.Slot) {
 	for _, t := range l.tickets {
 		if l.counts(t.Epoch, leases) {
@@ -93,7 +93,6 @@ type accountState struct {
 	leases map[string]lease
 }
 
-// taken returns how many slots count.
 func (a accountState) taken() (count int) {
 	for _, epoch := range a.slots {
 		if a.leases[epoch].alive() {
@@ -103,7 +102,6 @@ func (a accountState) taken() (count int) {
 	return count
 }
 
-// slotEpochs returns the epochs of the slots, each once.
 func (a accountState) slotEpochs() []string {
 	epochs := slices.Sorted(maps.Values(a.slots))
 	return slices.Compact(epochs)
@@ -123,7 +121,6 @@ func (s *Sessions) state(ctx context.Context, account, epoch string) (accountSta
 	return s.stateOf(ctx, account, epoch, own)
 }
 
-// stateOf is state of an item that was already read.
 func (s *Sessions) stateOf(ctx context.Context, account, epoch string, own item) (a accountState, err error) {
 	a = accountState{
 		account: account, slots: readAccount(own), open: numberOf(own["open_slots"]), line: readLine(account, own),
@@ -134,10 +131,8 @@ func (s *Sessions) stateOf(ctx context.Context, account, epoch string, own item)
 	return a, err
 }
 
-// Join puts a ticket into the line, by one read of the lease and one write. If the line is full, it first
-// removes tickets that no longer count.
-//
-// Errors: fault.Limited when the line is full; fault.Conflict when the epoch is dead or unknown.
+// Join makes one read of the lease and one write. If the queue is full, it first removes tickets
+// that no longer count.
 func (s *Sessions) Join(ctx context.Context, ticket session.Slot, had int64, longest int) (int64, error) {
 	leases, err := s.leases(ctx, []string{ticket.Epoch})
 	if err != nil {
@@ -171,8 +166,8 @@ func (s *Sessions) Join(ctx context.Context, ticket session.Slot, had int64, lon
 	return 0, busy(nil)
 }
 
-// draw writes the ticket and returns the account's item after that. If the ticket is there or the line is
-// full, it writes nothing and returns the current item.
+// draw writes the ticket and returns the account's item after that. If the ticket exists or the
+// queue is full, it writes nothing and returns the current item.
 func (s *Sessions) draw(
 	ctx context.Context, ticket session.Slot, had int64, longest int, now int64,
 ) (item, error) {
@@ -197,8 +192,8 @@ func (s *Sessions) draw(
 	return found, err
 }
 
-// Look returns the line of an account: one read of the account, one of the leases, and a
-// write in session.HereEvery. Tickets that no longer count are removed.
+// Look makes one read of the account, one of the leases, and a write per session.HereEvery. It
+// removes tickets that no longer count.
 func (s *Sessions) Look(ctx context.Context, account, epoch string) (session.Line, error) {
 	a, err := s.state(ctx, account, epoch)
 	if err != nil {
@@ -219,8 +214,8 @@ func (s *Sessions) Look(ctx context.Context, account, epoch string) (session.Lin
 	return session.Line{Tickets: a.line.waiting(a.leases), Taken: a.taken()}, nil
 }
 
-// stay writes an epoch's sign of life. It does nothing when others have removed its
-// tickets, or when a later sign is there.
+// stay writes an epoch's sign of life. It does nothing if others have removed its tickets or a
+// later sign exists.
 func (s *Sessions) stay(ctx context.Context, account, epoch string, now int64) error {
 	_, _, err := tryUpdate(ctx, s.client, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: accountKey(account), UpdateExpression: aws.String("SET #here = :now"),
@@ -293,12 +288,8 @@ func (s *Sessions) removeTickets(
 	return err
 }
 
-// Redeem takes a slot for a ticket whose turn it is, by two reads and one transaction. The turn cannot
-// be lost between them: the tickets before it leave or are served, and each served ticket needs one
-// of the slots that were free.
-//
-// Errors: fault.Limited when it is not the ticket's turn; fault.Conflict when its epoch
-// is dead or unknown; session.ErrNoTicket.
+// Redeem makes two reads and one transaction. The turn cannot be lost between them: the tickets
+// before it leave or are served, and each served ticket needs one of the slots that were free.
 func (s *Sessions) Redeem(ctx context.Context, ticket session.Slot, limit int) error {
 	if limit <= 0 {
 		limit = math.MaxInt
@@ -356,7 +347,7 @@ func (s *Sessions) redeemWrite(ticket session.Slot, limit int) types.TransactWri
 	}}
 }
 
-// Leave takes a ticket out of its line by one write.
+// Leave is one write.
 func (s *Sessions) Leave(ctx context.Context, ticket session.Slot) error {
 	_, _, err := tryUpdate(ctx, s.client, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: accountKey(ticket.Account),

@@ -29,7 +29,6 @@ type Sessions struct {
 
 var _ session.Store = (*Sessions)(nil)
 
-// NewSessions returns the leases and slots in the table.
 func NewSessions(client *dynamodb.Client, table string) *Sessions {
 	return &Sessions{client: client, table: table}
 }
@@ -49,12 +48,9 @@ const (
 	slotBatch = 50
 )
 
-// Take takes a slot by one transaction. If the account is full, Take reads the leases of its slots once,
-// makes two writes for each dead lease, and repeats the transaction. It does the same if the clients in
-// the account's line are silent. A limit of 0 allows mostSlots slots and ignores the line.
-//
-// Errors: fault.Limited if no slot is free, or others wait for a slot; fault.Conflict if the slot's
-// epoch is dead or unknown.
+// Take is one transaction. If the account is full, Take reads the leases of its slots once, makes
+// two writes for each dead lease, and repeats the transaction. It does the same if the clients in
+// the account's queue are silent. A limit of 0 allows mostSlots slots and ignores the queue.
 func (s *Sessions) Take(ctx context.Context, slot session.Slot, limit int) error {
 	for range takeTries {
 		err := transact(ctx, s.client, []types.TransactWriteItem{s.aliveCheck(slot.Epoch), s.takeWrite(slot, limit)})
@@ -148,14 +144,13 @@ func slotsWithin(limit int) int64 {
 	return int64(min(limit, mostSlots))
 }
 
-// Free frees a slot by one write. It does nothing if the slot is free already, or another epoch has it.
+// Free is one write.
 func (s *Sessions) Free(ctx context.Context, slot session.Slot) error {
 	_, err := s.remove(ctx, slot.Account, slot.Epoch, []string{slot.ID})
 	return storeError("free a slot", err)
 }
 
-// Active returns the number of the account's open slots: one consistent read of the account, and
-// another of the leases if there are slots.
+// Active makes one consistent read of the account, and another of the leases if there are slots.
 func (s *Sessions) Active(ctx context.Context, account string) (int, error) {
 	got, err := readItem(ctx, s.client, s.table, accountKey(account))
 	if err != nil {
@@ -183,7 +178,6 @@ func readAccount(i item) slots {
 	return found
 }
 
-// of returns the sessions of an epoch.
 func (s slots) of(epoch string) []string {
 	var ids []string
 	for id, owner := range s {

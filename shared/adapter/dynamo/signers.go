@@ -16,12 +16,10 @@ type Signers struct {
 	table  string
 }
 
-// NewSigners returns the signers that the table of jobs holds.
 func NewSigners(client *dynamodb.Client, table string) *Signers { return &Signers{client, table} }
 
 func signersKey() item { return jobKey("engine", "signers") }
 
-// Add adds the certificates of an identity, in PEM. A repetition changes nothing.
 func (s *Signers) Add(ctx context.Context, certificates string) error {
 	_, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName: &s.table, Key: signersKey(), UpdateExpression: aws.String("ADD #signers :new"),
@@ -30,8 +28,7 @@ func (s *Signers) Add(ctx context.Context, certificates string) error {
 	return storeError("keep the certificates of a signer", err)
 }
 
-// Certificates returns the certificates of each identity that signed results, in PEM, by one read that is
-// not consistent.
+// Certificates makes one read, which is not consistent.
 func (s *Signers) Certificates(ctx context.Context) ([]string, error) {
 	found, err := s.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &s.table, Key: signersKey()})
 	if err != nil {

@@ -39,8 +39,8 @@ func throttled(err error) bool {
 		})
 }
 
-// transact writes all or nothing. A transaction that conflicts with another wrote nothing and is tried
-// again. The SDK adds a token to each call, so a call that it repeats after a lost answer is written once.
+// transact writes all or nothing. It repeats a transaction that conflicts with another. The SDK
+// adds a token to each call, so a call that it repeats after a lost answer is written once.
 //
 // Errors: refusal if a condition failed.
 func transact(ctx context.Context, client *dynamodb.Client, writes []types.TransactWriteItem) error {
@@ -105,10 +105,8 @@ type refusal struct {
 	err    error
 }
 
-// Error describes the refusal for the log.
 func (r *refusal) Error() string { return r.err.Error() }
 
-// Unwrap returns the error of the call.
 func (r *refusal) Unwrap() error { return r.err }
 
 // asRefusal converts the error of a cancelled transaction to a refusal if at least one condition was false.
@@ -128,7 +126,6 @@ func asRefusal(err error) error {
 	return r
 }
 
-// refused returns the refusal in an error, or nil.
 func refused(err error) *refusal {
 	var r *refusal
 	errors.As(err, &r)

@@ -32,10 +32,10 @@ const (
 
 // Usage is a usage.Store.
 //
-// An item has the use of one model by a key of an account on one day, in one of usageShards; items of
-// earlier versions have no key. A transaction of one write adds a record. Its token is derived from the
-// record's id: DynamoDB writes transactions with the same token once within ten minutes, so records do not
-// need items.
+// An item has the use of one model by a key of an account on one day, in one of usageShards; items
+// of version 0.1.0 may have no key. A transaction of one write adds a record. Its token is derived
+// from the record's id: DynamoDB writes transactions with the same token once within ten minutes,
+// so records do not need items.
 type Usage struct {
 	client *dynamodb.Client
 	table  string
@@ -43,7 +43,6 @@ type Usage struct {
 
 var _ usage.Store = (*Usage)(nil)
 
-// NewUsage returns the usage in the table.
 func NewUsage(client *dynamodb.Client, table string) *Usage { return &Usage{client, table} }
 
 // usageItem is an item of the use of a model on a day.
@@ -67,9 +66,7 @@ type usageItem struct {
 	BatchCost        int64     `dynamodbav:"batch_cost"`
 }
 
-// Add adds records, by one transaction each.
-//
-// Errors: fault.Unavailable. Any of the records may then have been added.
+// Add makes one transaction for each record. After an error any of them may have been added.
 func (u *Usage) Add(ctx context.Context, records []usage.Record) error {
 	adding, ctx := errgroup.WithContext(ctx)
 	adding.SetLimit(addsAtOnce)
@@ -100,8 +97,8 @@ func (u *Usage) Reach(ctx context.Context) error {
 	return err
 }
 
-// usagePartition returns the partition of a shard of an account's usage. The first partition has all
-// shards of earlier versions. No account has a "#" in its name.
+// usagePartition returns the partition of a shard of an account's usage. No account has a "#" in
+// its name.
 func usagePartition(account string, shard uint32) string {
 	if shard == 0 {
 		return account
@@ -151,9 +148,8 @@ func (u *Usage) addition(record usage.Record) (write types.TransactWriteItem, co
 	}}, len(additions) > 0
 }
 
-// Totals returns an account's use from the first to the last day, both included, in the order of day,
-// model and key. It makes a consistent read of each of usageShards partitions, and another for each
-// further megabyte, which has some thousands of models and days.
+// Totals makes a consistent read of each of usageShards partitions, and another for each further
+// megabyte, which has some thousands of models and days.
 func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Day) ([]usage.Total, error) {
 	if first > last {
 		return nil, nil
@@ -188,7 +184,6 @@ func (u *Usage) Totals(ctx context.Context, account string, first, last usage.Da
 	return totals, nil
 }
 
-// shards reads the partitions of an account.
 func (u *Usage) shards(ctx context.Context, account string, first, last usage.Day) ([][]usageItem, error) {
 	pages := make([][]usageItem, usageShards)
 	reading, ctx := errgroup.WithContext(ctx)
@@ -201,7 +196,6 @@ func (u *Usage) shards(ctx context.Context, account string, first, last usage.Da
 	return pages, reading.Wait()
 }
 
-// shard reads a partition.
 func (u *Usage) shard(ctx context.Context, partition string, first, last usage.Day) (all []usageItem, err error) {
 	for found, err := range queried(ctx, u.client, &dynamodb.QueryInput{
 		TableName: &u.table, ConsistentRead: aws.Bool(true),

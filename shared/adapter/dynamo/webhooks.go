@@ -22,7 +22,7 @@ const webhookPart = "webhook"
 // attemptsAttribute is the list of attempts, each of them JSON.
 const attemptsAttribute = "attempts"
 
-// Webhooks is a webhook.Store in the table of jobs, which has the attempts at warnings of budgets too.
+// Webhooks is a webhook.Store in the table of jobs, for jobs and budget warnings.
 type Webhooks struct {
 	client *dynamodb.Client
 	table  string
@@ -30,7 +30,6 @@ type Webhooks struct {
 
 var _ webhook.Store = (*Webhooks)(nil)
 
-// NewWebhooks returns the webhooks of the jobs in a table.
 func NewWebhooks(client *dynamodb.Client, table string) *Webhooks { return &Webhooks{client, table} }
 
 // attemptItem is a stored attempt. Times are in milliseconds.
@@ -42,7 +41,7 @@ type attemptItem struct {
 	Next     int64  `json:"next,omitempty"`
 }
 
-// Attempts returns the delivery attempts of an event, by one consistent read.
+// Attempts is one consistent read.
 func (w *Webhooks) Attempts(ctx context.Context, event string) ([]webhook.Attempt, error) {
 	found, err := readItem(ctx, w.client, w.table, jobKey(event, webhookPart))
 	if err != nil {
@@ -74,7 +73,6 @@ func readAttempts(from item) ([]webhook.Attempt, error) {
 	return attempts, nil
 }
 
-// encodeAttempt returns the stored form of an attempt.
 func encodeAttempt(a webhook.Attempt) (types.AttributeValue, error) {
 	kept, err := encoded(attemptItem{
 		At: a.At.UnixMilli(), Duration: a.Duration.Milliseconds(), Status: a.Status, Error: a.Error,
@@ -86,9 +84,7 @@ func encodeAttempt(a webhook.Attempt) (types.AttributeValue, error) {
 	return kept, nil
 }
 
-// Record adds an attempt by one write, on the condition that it is the next.
-//
-// Errors: fault.Conflict if it is not.
+// Record is one write, on the condition that the attempt is the next.
 func (w *Webhooks) Record(ctx context.Context, e webhook.Event, a webhook.Attempt) error {
 	kept, err := encodeAttempt(a)
 	if err != nil {
