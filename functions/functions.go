@@ -106,12 +106,3 @@ func (f Function) Environment(settings []string) []string {
 		return strings.HasPrefix(name, "CUTROOM_") && !slices.Contains(f.Variables, name)
 	})
 }
-
-// Packages returns the import paths of the functions' programs.
-func Packages() []string {
-	var paths []string
-	for _, name := range Names() {
-		paths = append(paths, "cutroom/functions/"+name)
-	}
-	return paths
-}

@@ -34,7 +34,10 @@ import (
 var (
 	built string
 	build = sync.OnceValue(func() error {
-		packages := append(functions.Packages(), "cutroom/cmd/worker", "cutroom/cmd/media")
+		packages := []string{"cutroom/cmd/worker", "cutroom/cmd/media"}
+		for _, name := range functions.Names() {
+			packages = append(packages, "cutroom/functions/"+name)
+		}
 		return lambdatest.Build(context.Background(), built, packages...)
 	})
 )

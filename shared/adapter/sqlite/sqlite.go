@@ -25,7 +25,6 @@ import (
 
 	"modernc.org/sqlite"
 
-	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/integrity"
 	"cutroom/shared/domain/ratelimit"
@@ -77,7 +76,6 @@ type DB struct {
 	records         *ratelimit.Limiter
 	bell            *bell
 	watches         watches
-	tokens          groups[credential.Token]
 	committed       func(writes int64)
 	// file identifies the file that was opened at path.
 	path string

@@ -23,8 +23,6 @@ const (
 	from client_token join api_key on api_key.hash = client_token.key_hash where client_token.hash = ?`
 )
 
-// CreateToken shares transactions between concurrent calls, because minting is the most frequent
-// write.
 func (k *Keys) CreateToken(ctx context.Context, token credential.Token) error {
 	scope, err := encode(token.Scope)
 	if err != nil {
@@ -33,21 +31,11 @@ func (k *Keys) CreateToken(ctx context.Context, token credential.Token) error {
 	if err := k.db.admit(ctx, token.Key.Account, len(scope)+len(token.Metadata)); err != nil {
 		return err
 	}
-	return k.db.tokens.write(ctx, k.db, "create tokens", token, insertTokens)
-}
-
-func insertTokens(ctx context.Context, tx *transaction, tokens []credential.Token) error {
-	for _, token := range tokens {
-		scope, err := encode(token.Scope)
-		if err != nil {
-			return err
-		}
-		if _, err := tx.ExecContext(ctx, insertToken, token.Hash[:], token.Key.Hash[:], scope, string(token.Metadata),
-			millis(token.CreatedAt), millis(token.ExpiresAt), []byte(token.Verifier)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return k.db.write(ctx, "create a token", func(ctx context.Context, tx *transaction) error {
+		_, err := tx.ExecContext(ctx, insertToken, token.Hash[:], token.Key.Hash[:], scope, string(token.Metadata),
+			millis(token.CreatedAt), millis(token.ExpiresAt), []byte(token.Verifier))
+		return err
+	})
 }
 
 func (k *Keys) FindToken(ctx context.Context, hash credential.Hash) (credential.Token, error) {

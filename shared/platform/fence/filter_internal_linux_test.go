@@ -12,7 +12,7 @@ import (
 	"golang.org/x/net/bpf"
 
 	"cutroom/shared/platform/fence/launcher"
-	"cutroom/shared/platform/fence/policy"
+	"cutroom/shared/platform/fence/policytest"
 )
 
 var update = flag.Bool("update", false, "write the filters from the policy")
@@ -62,7 +62,7 @@ func TestFiltersContainOwnProcessOnce(t *testing.T) {
 // filterOf assembles the filter of an architecture from the policy.
 func filterOf(t *testing.T, architecture string) []bpf.RawInstruction {
 	t.Helper()
-	filter, err := policy.Filter(architecture)
+	filter, err := policytest.Filter(architecture)
 	if err != nil {
 		t.Fatal(err)
 	}

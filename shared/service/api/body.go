@@ -26,9 +26,6 @@ func (s *service) maxBody() int64 { return s.MaxUpload + formAllowance }
 const LargeUploads = "Send a large file by a signed URL instead, which POST /v1/files gives for a JSON body with " +
 	"filename, mime_type, size_bytes and md5, and refer to it by its id."
 
-// TooLargeDetail is the detail of a 413 response where the limit is unknown.
-const TooLargeDetail = "The request's body is too large. " + LargeUploads
-
 // errBodyTooLarge returns the fault for a body larger than maxBody.
 func (s *service) errBodyTooLarge() error {
 	return fault.New(fault.TooLarge, "The request's body is larger than %d bytes. %s", s.maxBody(), LargeUploads)
