@@ -319,7 +319,7 @@ func (s *server) buildWorker(c *devCommand, p *parts) {
 	s.worker = worker.New(worker.Config{
 		Queue: s.records.Queue(), Runs: s.records.Jobs(), Blobs: s.blobs, Engine: p.engine, Prober: p.tools, Posters: p.tools,
 		Catalog: p.catalog, Describer: describer, Enhancer: p.enhancer, Signer: p.signer,
-		Folder: p.scratch, Slots: inEachLane(c.workers() + c.spare()),
+		Free: p.intake.Free, Folder: p.scratch, Slots: inEachLane(c.workers() + c.spare()),
 		Lease: lease, ProgressEvery: progressEvery, PreviewEvery: previewEvery, CheckEvery: checkEvery,
 		EngineHealth: engine.HealthOf(p.engine), Prefetch: able.Prefetch, Observer: runs,
 		Now: s.clock.Now, Random: rand.Reader, Tracer: s.traces.Tracer(), Logger: s.logger,

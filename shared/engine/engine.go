@@ -56,6 +56,9 @@ type Spec struct {
 	// Thumbnails asks an engine that can make them on the way for thumbnails, and for the
 	// poster of a video.
 	Thumbnails bool
+	// Free returns how many more bytes a server's result may put on the disk; nil means any
+	// number.
+	Free func() (int64, error)
 	// Folder is an empty folder of this run's own for scratch files. It is
 	// removed by the caller.
 	Folder string

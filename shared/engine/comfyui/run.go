@@ -9,7 +9,6 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -196,12 +195,7 @@ func (r *run) download(ctx context.Context, done *record) (made transfer.Made, e
 		return made, failed(job.NoResultMessage, true, fmt.Errorf("comfyui: the result is %q", kind.MIME))
 	}
 	made.Path, made.MIME = filepath.Join(r.spec.Folder, "generated"), kind.MIME
-	to, err := os.OpenFile(made.Path, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return made, fmt.Errorf("comfyui: %w", err)
-	}
-	defer to.Close()
-	written, err := io.Copy(to, io.LimitReader(content, maxResult+1))
+	written, err := transfer.Save(r.spec, made.Path, content, maxResult)
 	if err != nil {
 		return made, fmt.Errorf("download: %w", err)
 	}

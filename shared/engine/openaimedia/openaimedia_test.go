@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/engine"
@@ -397,5 +398,16 @@ func TestURLs(t *testing.T) {
 		if got := u.called(); !slices.Equal(got, []string{create, edits}) {
 			t.Errorf("%q: the server was asked for %q", right, got)
 		}
+	}
+}
+
+// TestDownloadLeavesTheDiskFree checks that no result is downloaded when the disk has no
+// space for it.
+func TestDownloadLeavesTheDiskFree(t *testing.T) {
+	e, _ := serve(t, map[string][]answer{create: {says(done)}, content: {says(clip(t))}})
+	spec := newSpec(t, catalog.TextToVideo)
+	spec.Free = func() (int64, error) { return -1, nil }
+	if _, err := e.Run(t.Context(), spec, func(engine.Progress) {}); !fault.Is(err, fault.StorageFull) {
+		t.Errorf("got %v, want a full disk", err)
 	}
 }

@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net/http"
 	"net/url"
-	"os"
 	"path/filepath"
 	"strconv"
 	"time"
@@ -58,7 +56,7 @@ func (e *Engine) video(ctx context.Context, spec engine.Spec, progress func(engi
 		return ours(ctx, err)
 	}
 	raw := filepath.Join(spec.Folder, "generated.mp4")
-	if err := e.download(ctx, target+"/content", raw); err != nil {
+	if err := e.download(ctx, spec, target+"/content", raw); err != nil {
 		return ours(ctx, err)
 	}
 	return e.finisher.Video(ctx, spec, transfer.Made{Path: raw, MIME: "video/mp4"}, progress)
@@ -146,18 +144,14 @@ func readRecord(response *http.Response) (record, error) {
 }
 
 // download downloads the address to the path.
-func (e *Engine) download(ctx context.Context, target, path string) error {
+func (e *Engine) download(ctx context.Context, spec engine.Spec, target, path string) error {
 	response, err := e.call(ctx, http.MethodGet, target, nil, "")
 	if err != nil {
 		return err
 	}
 	defer response.Body.Close()
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	written, err := transfer.Save(spec, path, response.Body, maxVideo)
 	if err != nil {
-		return fmt.Errorf("openaimedia: %w", err)
-	}
-	written, err := io.Copy(file, io.LimitReader(response.Body, maxVideo+1))
-	if err = errors.Join(err, file.Close()); err != nil {
 		return fmt.Errorf("openaimedia: download: %w", err)
 	}
 	if written == 0 || written > maxVideo {

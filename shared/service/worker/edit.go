@@ -32,7 +32,7 @@ func (l *lane) edit(
 		stages[stage] = took
 	}
 	inputs.spec.Remaining = max(0, j.Deadline.Sub(l.worker.config.Now())-deadlineSlack)
-	inputs.spec.PreviewEvery = l.worker.config.PreviewEvery
+	inputs.spec.PreviewEvery, inputs.spec.Free = l.worker.config.PreviewEvery, l.worker.config.Free
 	told, err := l.runEngine(ctx, inputs.spec, slot, progress, stages)
 	if err != nil {
 		return result, l.worker.explain(ctx, inputs, err)

@@ -82,6 +82,9 @@ type Config struct {
 	// error, the worker leaves jobs to others, which costs the jobs no run. If
 	// it is nil, the engine is taken to be healthy.
 	EngineHealth func(ctx context.Context) error
+	// Free returns how many more bytes the result of an engine's server may put on the disk;
+	// nil means any number.
+	Free func() (int64, error)
 	// Folder is where runs get their scratch folders.
 	Folder string
 	// Slots is how many jobs of a lane run at once.
