@@ -16,9 +16,8 @@ import (
 // namespace is the CloudWatch namespace of the metrics.
 const namespace = "Cutroom"
 
-// Metrics is a gateway.Observer. The dimensions are only route, model and upstream,
-// because every combination is billed as a metric of its own. Status and code are in the
-// line, for queries of the log.
+// Metrics is a gateway.Observer. The dimensions are only route, model and upstream, because every
+// combination is billed as a separate metric. Status and code are in the line, for log queries.
 type Metrics struct {
 	now    func() time.Time
 	logger *slog.Logger
@@ -29,18 +28,16 @@ type Metrics struct {
 
 var _ gateway.Observer = (*Metrics)(nil)
 
-// New returns metrics that are written to out, one line each.
+// New returns metrics that write one line each to out.
 func New(out io.Writer, now func() time.Time, logger *slog.Logger) *Metrics {
 	return &Metrics{now: now, logger: logger, out: out}
 }
 
-// metric is a metric's definition, and its value.
 type metric struct {
 	name, unit string
 	value      float64
 }
 
-// Completed writes the metrics of a call to a completions route.
 func (m *Metrics) Completed(c gateway.Completion) {
 	failed := 0.0
 	if c.Status >= 500 || c.Code != "" && c.Status < 400 {
@@ -75,8 +72,7 @@ func (m *Metrics) Completed(c gateway.Completion) {
 	})
 }
 
-// Attempted writes the metrics of a call to an upstream that the upstream failed; other
-// calls are in Completed's lines already.
+// Attempted writes only failed calls; Completed counts the others.
 func (m *Metrics) Attempted(a gateway.Attempt) {
 	switch a.Outcome {
 	case gateway.Overloaded, gateway.Failed, gateway.TimedOut:
@@ -86,7 +82,7 @@ func (m *Metrics) Attempted(a gateway.Attempt) {
 	}
 }
 
-// write writes one line with the properties, some of which are dimensions.
+// write writes one line. dimensions name the properties that are dimensions.
 func (m *Metrics) write(dimensions []string, metrics []metric, line map[string]any) {
 	var definitions []map[string]string
 	for _, each := range metrics {

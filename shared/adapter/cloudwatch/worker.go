@@ -7,19 +7,16 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// Worker is a worker.Observer. Its one dimension is the lane; everything else is in the
-// line, for queries of the log.
+// Worker is a worker.Observer. Its one dimension is the lane; all other properties are only in the
+// line, for log queries.
 type Worker struct{ metrics *Metrics }
 
 var _ worker.Observer = (*Worker)(nil)
 
-// Worker returns the observer of a worker.
 func (m *Metrics) Worker() *Worker { return &Worker{m} }
 
-// laneDimension is the dimension of a worker's metrics.
 const laneDimension = "Lane"
 
-// Ran writes the metrics of a run.
 func (w *Worker) Ran(r worker.Run) {
 	failed := 0.0
 	if r.Outcome == worker.Failed || r.Outcome == worker.Repeated {
@@ -44,12 +41,11 @@ func (w *Worker) Ran(r worker.Run) {
 	})
 }
 
-// stageMetrics are the stages that are metrics too. They are few, because each has a
-// price.
+// stageMetrics are the stages that become metrics. They are few, because each costs money.
 var stageMetrics = []struct{ stage, name string }{{"fetch", "Fetch"}, {"engine", "Engine"}, {"store", "Store"}}
 
-// Watch writes the share of time for which the slots were busy, at intervals, until the
-// context ends.
+// Watch writes the fraction of time for which the slots were busy, at intervals, until the context
+// ends.
 func (w *Worker) Watch(ctx context.Context, every time.Duration, loads func() []worker.Load) {
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()

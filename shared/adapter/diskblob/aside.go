@@ -13,27 +13,23 @@ import (
 	"cutroom/shared/domain/blob"
 )
 
-// aside is the folder below the root for blobs without a record: a folder for each
-// day on which anything was set aside, and in it the blobs under their names.
+// aside is the folder below the root for blobs without a record. It has a folder for each day,
+// which holds the blobs set aside on it.
 const aside = ".unknown"
 
-// dayForm is the format of a day's folder name.
 const dayForm = "2006-01-02"
 
-// Aside is a blob that was set aside.
 type Aside struct {
-	// Name is the blob's name, such as "files/file_0x…".
 	Name string
 	// Day is the day on which it was set aside, in UTC.
 	Day time.Time
 	blob.Info
-	// path is the file that holds it now.
 	path string
 }
 
-// SetAside moves a blob, or everything below a prefix, out of the store without
-// deleting it, and returns the number of blobs. It removes prefixes without blobs, and
-// leaves newcomers where they are (see RememberNewcomers).
+// SetAside moves a blob, or everything below a prefix, out of the store without deleting it, and
+// returns the number of blobs. It removes prefixes without blobs. It does not move blobs that came
+// after RememberNewcomers.
 func (s *Store) SetAside(ctx context.Context, name string, now time.Time) (blobs int, err error) {
 	path, err := s.path(name)
 	if err != nil || s.newcomers.have(path) {
@@ -47,7 +43,7 @@ func (s *Store) SetAside(ctx context.Context, name string, now time.Time) (blobs
 		if _, err := os.Lstat(target); errors.Is(err, fs.ErrNotExist) {
 			break
 		}
-		// A blob of this name was set aside before on the same day.
+		// A blob of this name was already set aside on this day.
 		target = filepath.Join(s.root, aside, now.UTC().Format(dayForm)+"."+strconv.Itoa(n), filepath.FromSlash(name))
 	}
 	s.folders.Lock()
@@ -60,15 +56,15 @@ func (s *Store) SetAside(ctx context.Context, name string, now time.Time) (blobs
 	}
 	if err := os.Rename(path, target); err != nil {
 		if errors.Is(err, fs.ErrNotExist) {
-			return 0, nil // somebody else has moved it
+			return 0, nil // another process has moved it
 		}
 		return 0, fileError("set aside", err)
 	}
 	return blobs, fileError("set aside", errors.Join(syncFolder(filepath.Dir(target)), syncFolder(filepath.Dir(path))))
 }
 
-// count returns how many files are at or below a path, including files whose names
-// no blob can have: they belong to somebody too.
+// count returns how many files are at or below a path. It includes files whose names are no valid
+// blob names, because someone may still need them.
 func (s *Store) count(ctx context.Context, path string) (files int, err error) {
 	err = filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error {
 		if err == nil && entry.Type().IsRegular() {
@@ -82,7 +78,7 @@ func (s *Store) count(ctx context.Context, path string) (files int, err error) {
 	return files, fileError("set aside", err)
 }
 
-// ListAside returns what was set aside and still exists.
+// ListAside returns the blobs that are set aside.
 func (s *Store) ListAside(ctx context.Context) ([]Aside, error) {
 	days, err := s.asideDays()
 	if err != nil {
@@ -104,7 +100,7 @@ func (s *Store) ListAside(ctx context.Context) ([]Aside, error) {
 	return all, nil
 }
 
-// asideDays returns the folders of the days, earliest first.
+// asideDays returns the folders, oldest day first.
 func (s *Store) asideDays() ([]Aside, error) {
 	entries, err := os.ReadDir(filepath.Join(s.root, aside))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -117,15 +113,14 @@ func (s *Store) asideDays() ([]Aside, error) {
 			days = append(days, Aside{Day: day, path: filepath.Join(s.root, aside, entry.Name())})
 		}
 	}
-	return days, fileError("list what was set aside", err)
+	return days, fileError("list blobs that were set aside", err)
 }
 
-// PutBack moves a blob that was set aside back under its name, if that is free.
+// PutBack moves a blob back to its name unless that is taken.
 func (s *Store) PutBack(ctx context.Context, set Aside) error {
 	return s.PutBackAs(ctx, set, set.Name)
 }
 
-// PutBackAs is PutBack under another name.
 func (s *Store) PutBackAs(ctx context.Context, set Aside, name string) error {
 	path, err := s.path(name)
 	if err != nil {
@@ -137,7 +132,6 @@ func (s *Store) PutBackAs(ctx context.Context, set Aside, name string) error {
 	return fileError("put back", errors.Join(s.rename(set.path, path), syncFolder(filepath.Dir(set.path))))
 }
 
-// DropAside deletes a blob that was set aside.
 func (s *Store) DropAside(ctx context.Context, set Aside) error {
 	if err := os.Remove(set.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fileError("drop", err)
@@ -145,8 +139,8 @@ func (s *Store) DropAside(ctx context.Context, set Aside) error {
 	return nil
 }
 
-// DropAsideBefore deletes what was set aside on days that ended before the time,
-// and returns the number of blobs.
+// DropAsideBefore deletes the blobs that were set aside on days before the time, and returns their
+// number.
 func (s *Store) DropAsideBefore(ctx context.Context, before time.Time) (blobs int, err error) {
 	days, err := s.asideDays()
 	if err != nil {

@@ -7,10 +7,7 @@ import (
 	"os"
 )
 
-// Copy copies a blob durably: by a hard link if the file system supports it, which
-// takes no space.
-//
-// Errors: fault.NotFound if there is no from; fault.StorageFull.
+// Copy makes a hard link if the file system supports it, which takes no space.
 func (s *Store) Copy(ctx context.Context, from, to string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -35,7 +32,7 @@ func (s *Store) Copy(ctx context.Context, from, to string) error {
 	return fileError("copy", err)
 }
 
-// copyBytes is Copy if the file cannot be linked, for whatever reason.
+// copyBytes is Copy for files that cannot be linked.
 func (s *Store) copyBytes(ctx context.Context, from, to string) error {
 	source, _, err := s.openFile(ctx, from)
 	if err != nil {

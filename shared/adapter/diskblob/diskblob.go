@@ -1,14 +1,13 @@
-// Package diskblob stores blobs as files in a folder. What a call has acknowledged
-// is on disk: the bytes, the name, and the folders that lead to it are synced
-// before it returns.
+// Package diskblob stores blobs as files in a folder. Calls are durable: the bytes, the name, and
+// the folders of its path are synced before a call returns.
 //
-// The blob "jobs/a/data" is the file of that path below the root. Bytes arrive in
-// the root's folder ".tmp", a name that no blob can have, and get their name by a
-// rename, so that a blob is complete or absent. A blob's file is never written to
-// again: replacing a blob creates a new file, so that a hard link is a copy.
+// The blob "jobs/a/data" is the file at that path below the root. Bytes arrive in the root's folder
+// ".tmp", which cannot be a blob's name, and get their name by a rename, so a blob is complete or
+// absent. No call writes to an existing blob's file: replacing a blob creates a new file, so a hard
+// link is a copy.
 //
-// Because names are paths, a blob cannot have the name of another's folder ("a"
-// beside "a/b"). Only one process may have a root open.
+// Names are paths, so the blobs "a" and "a/b" cannot both exist. Only one process may have a root
+// open.
 package diskblob
 
 import (
@@ -28,18 +27,16 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// arrivals is the folder for bytes without a name yet. Its dot keeps it apart from
-// blobs, see blob.CheckName.
 const arrivals = ".tmp"
 
 // Store implements blob.Store and blob.Linker.
 type Store struct {
 	root    string
 	buffers sync.Pool // of *[bufferSize]byte
-	// arrived numbers the files in arrivals, which Open has emptied.
+	// arrived numbers the files in arrivals. Open starts with an empty folder.
 	arrived atomic.Uint64
-	// folders is locked for writing while folders are created and not yet synced,
-	// and while they are removed, so that a folder that exists can be relied on.
+	// folders is write-locked while folders are created but not yet synced, and while they are
+	// removed. A reader can rely on existing folders.
 	folders   sync.RWMutex
 	newcomers newcomers
 }
@@ -49,8 +46,7 @@ var (
 	_ blob.Linker = (*Store)(nil)
 )
 
-// Open opens the root, creating it if necessary, and removes what writers left
-// behind in a crash.
+// Open opens or creates the root and removes leftovers of a crash.
 //
 // Errors: fault.StorageFull; others of the file system.
 func Open(root string) (*Store, error) {
@@ -58,7 +54,7 @@ func Open(root string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("folder: %w", err)
 	}
-	// The folder is kept, because a full disk has no room for a new one.
+	// Keep the folder: a full disk may have no space for a new one.
 	if _, err := makeFolders(filepath.Join(root, arrivals)); err != nil {
 		return nil, fileError("open", err)
 	}
@@ -71,8 +67,8 @@ func Open(root string) (*Store, error) {
 	return &Store{root: root, buffers: sync.Pool{New: func() any { return new([bufferSize]byte) }}}, nil
 }
 
-// checkRoot returns an error if an entry of the root leads to another place: blobs are moved
-// between the folders of the root, and those without a record are set aside.
+// checkRoot fails if an entry of the root leads to another place. Blobs are renamed between the
+// folders of the root.
 func checkRoot(root string) error {
 	children, err := os.ReadDir(root)
 	if err != nil {
@@ -96,17 +92,18 @@ func checkRoot(root string) error {
 }
 
 func notMade(path string) error {
-	return fmt.Errorf("%s is not what the server has made: move it away", path)
+	return fmt.Errorf("%s is neither a file nor a folder of the server: move it away", path)
 }
 
-// sameDisk returns an error if a folder of the root is a mount, into which no file can be
-// renamed. A mount of another folder of the same file system is one too.
+// sameDisk fails if a folder of the root is a mount, even of the same file system: files cannot be
+// renamed into it.
 func sameDisk(root, path string) error {
 	var of, below syscall.Stat_t
 	if err := errors.Join(syscall.Stat(root, &of), syscall.Stat(path, &below)); err != nil {
 		return err
 	}
-	// This never renames anything, because the name is a dot. Linux refuses another mount first.
+	// This never renames anything, because the target is a dot. Linux checks for another mount
+	// first.
 	mounted := syscall.Rename(path+"/.", root+"/.")
 	if of.Dev != below.Dev || errors.Is(mounted, syscall.EXDEV) {
 		return fmt.Errorf("%s is a mount: mount all of %s there", path, root)
@@ -114,7 +111,6 @@ func sameDisk(root, path string) error {
 	return nil
 }
 
-// empty removes the arrivals of an earlier run from their folder.
 func empty(path string) error {
 	children, err := os.ReadDir(path)
 	for _, child := range children {
@@ -125,7 +121,6 @@ func empty(path string) error {
 	return err
 }
 
-// path returns the file path of a name.
 func (s *Store) path(name string) (string, error) {
 	if err := blob.CheckName(name); err != nil {
 		return "", err
@@ -133,16 +128,12 @@ func (s *Store) path(name string) (string, error) {
 	return filepath.Join(s.root, filepath.FromSlash(name)), nil
 }
 
-// arrival returns an unused path in arrivals.
 func (s *Store) arrival() string {
 	return filepath.Join(s.root, arrivals, strconv.FormatUint(s.arrived.Add(1), 10))
 }
 
-// Open returns a reader of length bytes from offset; a negative length reads to the
-// end. The reader is a file or writes itself as one, so that the system can copy it
-// to a connection without moving the bytes through the program.
-//
-// Errors: fault.NotFound.
+// Open's reader is a file or implements io.WriterTo with one, so that the system can copy it to a
+// connection without copying bytes through the program.
 func (s *Store) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
 	if offset < 0 {
 		return nil, fmt.Errorf("folder: open at %d", offset)
@@ -161,19 +152,15 @@ func (s *Store) Open(ctx context.Context, name string, offset, length int64) (io
 	return &span{io.LimitedReader{R: file, N: length}, file}, nil
 }
 
-// span is a part of a file.
 type span struct {
 	io.LimitedReader
 	file *os.File
 }
 
-// WriteTo writes the rest of the span.
 func (s *span) WriteTo(w io.Writer) (int64, error) { return io.Copy(w, &s.LimitedReader) }
 
-// Close closes the file.
 func (s *span) Close() error { return s.file.Close() }
 
-// openFile opens the file of a blob and returns its size.
 func (s *Store) openFile(ctx context.Context, name string) (*os.File, int64, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, 0, err
@@ -182,7 +169,7 @@ func (s *Store) openFile(ctx context.Context, name string) (*os.File, int64, err
 	if err != nil {
 		return nil, 0, err
 	}
-	// A pipe that somebody has put there would be waited for.
+	// O_NONBLOCK: opening a pipe would wait for its other end.
 	file, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, 0, readError("open", err)
@@ -198,10 +185,7 @@ func (s *Store) openFile(ctx context.Context, name string) (*os.File, int64, err
 	return file, info.Size(), nil
 }
 
-// Head describes a blob. A blob that Copy linked shows the time of the original,
-// because it is the same file.
-//
-// Errors: fault.NotFound.
+// Head shows the original's time for a blob that Copy linked, because both are the same file.
 func (s *Store) Head(ctx context.Context, name string) (blob.Info, error) {
 	if err := ctx.Err(); err != nil {
 		return blob.Info{}, err
@@ -220,7 +204,6 @@ func (s *Store) Head(ctx context.Context, name string) (blob.Info, error) {
 	return blob.Info{Size: info.Size(), StoredAt: info.ModTime()}, nil
 }
 
-// Delete deletes a blob durably. It is no error if there is none.
 func (s *Store) Delete(ctx context.Context, name string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -241,9 +224,7 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 	return fileError("delete", syncFolder(filepath.Dir(path)))
 }
 
-// Link gives the blob's file a second, read-only name.
-//
-// Errors: fault.NotFound; those of the file system if it cannot link.
+// Link gives the blob's file a second, read-only name. It fails if the file system cannot link.
 func (s *Store) Link(ctx context.Context, name, path string) error {
 	if _, err := s.Head(ctx, name); err != nil {
 		return err
@@ -258,7 +239,7 @@ func (s *Store) Link(ctx context.Context, name, path string) error {
 	return nil
 }
 
-// readError is fileError, except that a missing file is a blob that does not exist.
+// readError is fileError, but returns fault.NotFound for a missing file.
 func readError(what string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return blob.NotFound(err)
@@ -266,13 +247,12 @@ func readError(what string, err error) error {
 	return fileError(what, err)
 }
 
-// fileError converts an error of the file system to one of the domain.
 func fileError(what string, err error) error {
 	switch {
 	case err == nil:
 		return nil
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		return fault.Wrap(err, fault.StorageFull, "There is no room left to store the bytes.")
+		return fault.Wrap(err, fault.StorageFull, "There is no space left to store the bytes.")
 	}
 	return fmt.Errorf("folder: %s: %w", what, err)
 }

@@ -7,9 +7,8 @@ import (
 	"path/filepath"
 )
 
-// rename gives a file its name in the store, durably, replacing any file of that
-// name. It creates the name's folders as needed, and removes them again if it
-// fails.
+// rename durably gives a file its name in the store and replaces an existing file. It creates the
+// folders of the name, and removes them again if it fails.
 func (s *Store) rename(from, path string) error {
 	folder := filepath.Dir(path)
 	s.newcomers.add(s.root, path)
@@ -25,7 +24,6 @@ func (s *Store) rename(from, path string) error {
 	return syncFolder(folder)
 }
 
-// renameInto is rename into a folder that must be created first.
 func (s *Store) renameInto(folder, from, path string) error {
 	s.folders.Lock()
 	defer s.folders.Unlock()
@@ -41,8 +39,8 @@ func (s *Store) renameInto(folder, from, path string) error {
 	return err
 }
 
-// makeFolders creates a folder and its missing parents, durably. It returns those
-// that it created, innermost first, even with an error.
+// makeFolders durably creates a folder and its missing parents. It returns the created folders,
+// innermost first, even with an error.
 func makeFolders(path string) (made []string, err error) {
 	err = os.Mkdir(path, 0o700)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -60,7 +58,6 @@ func makeFolders(path string) (made []string, err error) {
 	return append([]string{path}, made...), syncFolder(filepath.Dir(path))
 }
 
-// syncFolder makes the names in a folder durable.
 func syncFolder(path string) error {
 	folder, err := os.Open(path)
 	if err != nil {

@@ -13,14 +13,12 @@ import (
 // markFile is the file in the root that holds the mark. No blob can have its name.
 const markFile = ".mark"
 
-// markForm is the format of a mark. All marks of a database have the same length,
-// so that overwriting one needs no space.
+// markForm is the format of a mark. All marks of a database have the same length: overwriting needs
+// no space.
 const markForm = "cutroom %s %020d\n"
 
-// ReadMark returns the mark of a root, zero if there is none that can be read. The
-// root need not be open.
-//
-// Errors: the mark is not a regular file. To read a pipe would never end.
+// ReadMark returns the mark of a root, or zero if it is missing or malformed. The root need not be
+// open. It fails if the mark is not a regular file, because reading a pipe would never end.
 func ReadMark(root string) (integrity.Mark, error) {
 	path := filepath.Join(root, markFile)
 	var content []byte
@@ -44,9 +42,9 @@ func ReadMark(root string) (integrity.Mark, error) {
 	return mark, nil
 }
 
-// Marker keeps the mark of a root. An advance survives the end of the process at
-// once, and that of the machine after half a minute: the mark may then be too low,
-// which reveals less, but never too high.
+// Marker keeps the mark of a root. An advance survives the process at once and the machine after
+// half a minute. After a power failure the mark may be too low, which detects less, but never too
+// high.
 type Marker struct {
 	mu       sync.Mutex
 	file     *os.File
@@ -54,10 +52,7 @@ type Marker struct {
 	writes   int64
 }
 
-// Marker writes the mark of a database durably, and returns a Marker that keeps it
-// from then on.
-//
-// Errors: fault.StorageFull.
+// Marker durably writes the mark of a database and returns its keeper.
 func (s *Store) Marker(mark integrity.Mark) (*Marker, error) {
 	path := filepath.Join(s.root, markFile)
 	if kept, err := ReadMark(s.root); err != nil || kept.Database != mark.Database {
@@ -77,7 +72,6 @@ func (s *Store) Marker(mark integrity.Mark) (*Marker, error) {
 	return m, nil
 }
 
-// writeMark writes the file anew.
 func (s *Store) writeMark(path string, mark integrity.Mark) error {
 	file, err := os.OpenFile(s.arrival(), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -92,8 +86,8 @@ func (s *Store) writeMark(path string, mark integrity.Mark) error {
 	return nil
 }
 
-// Advance records that the database has had so many writes. A failure is ignored: a
-// mark that is too low reveals less, but does no harm.
+// Advance records the database's number of writes. It ignores failures: a mark that is too low
+// detects less, but does no harm.
 func (m *Marker) Advance(writes int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -105,7 +99,6 @@ func (m *Marker) Advance(writes int64) {
 	}
 }
 
-// Close writes the mark to disk and closes it.
 func (m *Marker) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

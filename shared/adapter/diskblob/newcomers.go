@@ -5,15 +5,14 @@ import (
 	"sync"
 )
 
-// newcomers are the blobs that are stored while they are remembered, with the prefixes
-// that they are below.
+// newcomers are the blobs that were stored since RememberNewcomers, with their prefixes.
 type newcomers struct {
 	mu sync.Mutex
 	// paths is nil while they are not remembered.
 	paths map[string]struct{}
 }
 
-// add notes a blob's path, before it is there. Root is that of the store.
+// add records a blob's path before the blob exists. root is the store's.
 func (n *newcomers) add(root, path string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -25,7 +24,7 @@ func (n *newcomers) add(root, path string) {
 	}
 }
 
-// have reports whether a blob came to a path, or below it.
+// have reports whether a blob was stored at or below a path.
 func (n *newcomers) have(path string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -33,16 +32,14 @@ func (n *newcomers) have(path string) bool {
 	return is
 }
 
-// RememberNewcomers makes SetAside leave alone what is stored from now on, until
-// ForgetNewcomers: what looks for blobs that no record knows may then run while requests
-// store others, whose records come later.
+// RememberNewcomers makes SetAside skip blobs that are stored from now until ForgetNewcomers. A
+// search for blobs without a record can then run while requests store blobs whose records follow.
 func (s *Store) RememberNewcomers() {
 	s.newcomers.mu.Lock()
 	defer s.newcomers.mu.Unlock()
 	s.newcomers.paths = map[string]struct{}{}
 }
 
-// ForgetNewcomers ends what RememberNewcomers began.
 func (s *Store) ForgetNewcomers() {
 	s.newcomers.mu.Lock()
 	defer s.newcomers.mu.Unlock()

@@ -9,26 +9,20 @@ import (
 )
 
 const (
-	// bufferSize is the size of reads and writes, large enough that the cost of the
-	// calls does not matter.
+	// bufferSize is large enough that the cost of system calls does not matter.
 	bufferSize = 256 << 10
-	// buffersAhead is how many buffers may wait for the disk while the next is
-	// read. With the two in use they bound the memory of a Put.
+	// buffersAhead is how many buffers may wait for the disk while the next is read. With the two
+	// in use they limit the memory of a Put.
 	buffersAhead = 4
 )
 
-// Put stores the stream r under the name. Reading and writing overlap, so that it
-// takes the time of the slower one.
-//
-// Errors: the error of r, or of the context, unchanged; fault.StorageFull if there
-// is no space. Nothing is left behind then.
+// Put reads and writes at the same time, so it takes as long as the slower of the two.
 func (s *Store) Put(ctx context.Context, name string, r io.Reader) (int64, error) {
 	path, err := s.path(name)
 	if err != nil {
 		return 0, err
 	}
-	// The file is read-only once closed, because programs that must not change it
-	// get links to it.
+	// The file is read-only once closed: other programs get links to it and must not change it.
 	file, err := os.OpenFile(s.arrival(), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o400)
 	if err != nil {
 		return 0, fileError("put", err)
@@ -43,7 +37,7 @@ func (s *Store) Put(ctx context.Context, name string, r io.Reader) (int64, error
 	return size, nil
 }
 
-// publish makes the file durable and then visible under the path, durably too.
+// publish durably makes the file visible under the path.
 func (s *Store) publish(file *os.File, path string) error {
 	if err := file.Sync(); err != nil {
 		return err
@@ -54,7 +48,7 @@ func (s *Store) publish(file *os.File, path string) error {
 	return s.rename(file.Name(), path)
 }
 
-// discard closes and removes a file that cannot be published because of the cause.
+// discard removes a file that cannot be published and returns the cause.
 func discard(file *os.File, cause error) error {
 	file.Close()
 	if err := os.Remove(file.Name()); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -68,7 +62,7 @@ func (s *Store) fill(ctx context.Context, file *os.File, r io.Reader) (int64, er
 	buffer := s.buffers.Get().(*[bufferSize]byte)
 	n, readErr := readFull(ctx, r, buffer[:])
 	if readErr != nil {
-		// Most blobs fit one buffer and need no second goroutine.
+		// Most blobs fit into one buffer and need no second goroutine.
 		defer s.buffers.Put(buffer)
 		if readErr != io.EOF {
 			return 0, readErr
@@ -96,8 +90,8 @@ func (s *Store) fill(ctx context.Context, file *os.File, r io.Reader) (int64, er
 	return total, nil
 }
 
-// readFull fills the buffer as far as r goes. With io.EOF it returns the last
-// bytes; with any other error, of r or the context, the bytes are of no use.
+// readFull fills the buffer from r. With io.EOF it returns the last bytes. After any other error
+// the bytes are useless.
 func readFull(ctx context.Context, r io.Reader, buffer []byte) (n int, err error) {
 	for n < len(buffer) && err == nil {
 		if err := ctx.Err(); err != nil {
@@ -110,10 +104,7 @@ func readFull(ctx context.Context, r io.Reader, buffer []byte) (n int, err error
 	return n, err
 }
 
-// Probe writes as Put does, keeps nothing, and returns an error if that fails or
-// the root is gone.
-//
-// Errors: fault.StorageFull.
+// Probe writes like Put, but keeps nothing.
 func (s *Store) Probe(context.Context) error {
 	file, err := os.OpenFile(s.arrival(), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o400)
 	if err != nil {

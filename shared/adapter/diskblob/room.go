@@ -4,8 +4,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Room returns how many more bytes may be put on the disk if reserve bytes are to
-// stay free; 0 means DefaultReserve. It is negative if less is free.
+// Room returns how many more bytes the disk may take if reserve bytes must stay free (0 means
+// DefaultReserve). It is negative if less is free.
 func (s *Store) Room(reserve int64) (int64, error) {
 	var disk unix.Statfs_t
 	if err := unix.Statfs(s.root, &disk); err != nil {
@@ -18,7 +18,6 @@ func (s *Store) Room(reserve int64) (int64, error) {
 	return int64(disk.Bavail)*block - reserve, nil
 }
 
-// DefaultReserve returns how many bytes of a disk of the size are kept free of
-// uploads by default: a fiftieth or 1 GiB, whichever is more, but at most a tenth.
-// The records, and the results of accepted jobs, need them.
+// DefaultReserve returns how many bytes of a disk stay free of uploads by default: a fiftieth or 1
+// GiB, whichever is more, but at most a tenth. Records and the results of accepted jobs need them.
 func DefaultReserve(size int64) int64 { return min(max(size/50, 1<<30), size/10) }

@@ -14,10 +14,9 @@ import (
 	"cutroom/shared/domain/blob"
 )
 
-// listed is how many entries of a folder are read at once.
+// listed is how many entries of a folder one call reads.
 const listed = 256
 
-// List returns every blob below a prefix, at any depth, as Children does.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error] {
 	return func(yield func(blob.Entry, error) bool) { s.list(ctx, prefix, yield) }
 }
@@ -36,9 +35,8 @@ func (s *Store) list(ctx context.Context, prefix string, yield func(blob.Entry, 
 	return true
 }
 
-// Children returns the entries directly below a prefix such as "jobs", in no order:
-// blobs, and prefixes of more. The empty prefix is the whole store. Entries added
-// or removed meanwhile may be missed.
+// Children returns the blobs and prefixes directly below a prefix such as "jobs", in no order. The
+// empty prefix is the whole store. It may miss entries that are added or removed while it runs.
 func (s *Store) Children(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error] {
 	return func(yield func(blob.Entry, error) bool) {
 		prefix := strings.TrimSuffix(prefix, "/")
@@ -79,8 +77,8 @@ func (s *Store) Children(ctx context.Context, prefix string) iter.Seq2[blob.Entr
 	}
 }
 
-// entryOf describes a file or folder below a prefix, if it is the store's and still
-// exists. Links, pipes and the like are not the store's.
+// entryOf describes a file or folder below a prefix. It returns false for links, pipes and other
+// foreign entries, and for entries that are gone.
 func entryOf(prefix string, child fs.DirEntry) (blob.Entry, bool) {
 	name := child.Name()
 	if prefix != "" {
@@ -97,9 +95,8 @@ func entryOf(prefix string, child fs.DirEntry) (blob.Entry, bool) {
 	return entry, true
 }
 
-// DeleteAll deletes every blob below a prefix such as "jobs/job_01H…": it removes
-// them all from the store at once and durably, and then deletes their bytes. It is
-// no error if there are none.
+// DeleteAll first removes all blobs below a prefix from the store, durably and at once, and then
+// deletes their bytes.
 func (s *Store) DeleteAll(ctx context.Context, prefix string) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -108,7 +105,7 @@ func (s *Store) DeleteAll(ctx context.Context, prefix string) error {
 	if err != nil {
 		return err
 	}
-	// Hide the folder first: what a crash leaves of it is removed by Open.
+	// Hide the folder first. After a crash, Open removes the rest.
 	doomed := s.arrival()
 	s.folders.Lock()
 	err = os.Rename(path, doomed)
@@ -125,7 +122,7 @@ func (s *Store) DeleteAll(ctx context.Context, prefix string) error {
 	return fileError("delete", errors.Join(syncFolder(filepath.Dir(path)), os.RemoveAll(doomed)))
 }
 
-// prefixPath returns the folder of a prefix, which may be empty.
+// prefixPath returns the folder of a prefix. The prefix may be empty.
 func (s *Store) prefixPath(prefix string) (string, error) {
 	if prefix == "" {
 		return s.root, nil

@@ -22,19 +22,14 @@ func NewView(root string) (*View, error) {
 	return &View{&Store{root: root}}, nil
 }
 
-// Open returns a reader of length bytes from offset, as Store's Open does.
-//
-// Errors: fault.NotFound.
 func (v *View) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
 	return v.store.Open(ctx, name, offset, length)
 }
 
-// List returns every blob below a prefix, as Store's List does.
 func (v *View) List(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error] {
 	return v.store.List(ctx, prefix)
 }
 
-// Any reports whether the root holds any blob.
 func (v *View) Any(ctx context.Context) (bool, error) {
 	for _, err := range v.store.List(ctx, "") {
 		return err == nil, err

@@ -2,8 +2,7 @@ package diskblob
 
 import "os"
 
-// writer writes buffers to a file in its own goroutine, which lives from
-// startWriter to finish.
+// writer writes buffers to a file in a goroutine that runs from startWriter to finish.
 type writer struct {
 	store *Store
 	file  *os.File
@@ -14,7 +13,6 @@ type writer struct {
 	err    error
 }
 
-// chunk is the first n bytes of a buffer.
 type chunk struct {
 	buffer *[bufferSize]byte
 	n      int
@@ -30,8 +28,8 @@ func (s *Store) startWriter(file *os.File) *writer {
 	return w
 }
 
-// write takes over the buffer. It reports whether reading should go on; if not,
-// finish returns why.
+// write takes ownership of the buffer. It returns false if writing has failed; finish then returns
+// the error.
 func (w *writer) write(buffer *[bufferSize]byte, n int) bool {
 	select {
 	case w.queue <- chunk{buffer, n}:
@@ -62,7 +60,7 @@ func (w *writer) run() {
 			written += int64(n)
 		}
 		w.store.buffers.Put(c.buffer)
-		// Start early, so that the sync at the end finds little to do.
+		// Start early, so that the final sync finds little to do.
 		if written-sent >= writeback {
 			startWriteback(w.file, sent, written-sent)
 			sent = written

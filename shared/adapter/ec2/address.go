@@ -1,5 +1,5 @@
-// Package ec2 finds the addresses by which the internet reaches a task. It is apart from package
-// ecs, which has the SDK's client of ECS: that costs each program that links it 1 ms at its start.
+// Package ec2 finds the public addresses of a task. It is separate from package ecs because linking
+// the SDK's ECS client costs a program 1 ms at its start.
 package ec2
 
 import (
@@ -24,15 +24,13 @@ import (
 )
 
 const (
-	// addressTime is how long a task's public address is looked for: it is associated with
-	// the task's interface at about the time at which its containers start.
-	addressTime = time.Minute
-	// addressAgain is how long it is waited until the next look.
+	// addressTime is how long Find waits for a task's public address, which AWS associates at about
+	// the time when the containers start.
+	addressTime  = time.Minute
 	addressAgain = 2 * time.Second
-	// callTime bounds one call.
-	callTime = 10 * time.Second
-	// longestMetadata and longestInterfaces are how much is read of the task's metadata and
-	// of EC2's answer, in bytes.
+	callTime     = 10 * time.Second
+	// longestMetadata and longestInterfaces limit the bytes read from the task's metadata and from
+	// EC2's answer.
 	longestMetadata   = 64 << 10
 	longestInterfaces = 1 << 20
 )
@@ -41,13 +39,12 @@ const (
 var errNoPublic = errors.New("the task's interface has no public IPv4 address: " +
 	"its subnet has to be public, and its service has to assign one")
 
-// TaskAddress finds the addresses by which the internet reaches the task that the program
-// is. ECS tells a task its private address alone, so it asks EC2 for the interface that
-// has it; the task's role needs ec2:DescribeNetworkInterfaces, which AWS does not limit to
-// some interfaces.
+// TaskAddress finds the public addresses of the task that runs this program. ECS reports only the
+// private address, so it asks EC2 for the network interface. The task's role needs
+// ec2:DescribeNetworkInterfaces, which AWS does not limit to some interfaces.
 //
-// It sends the one request that this takes itself: the SDK's client for EC2 has 700
-// operations, and takes longer to compile than the programs that would link it.
+// It builds the one request itself: the SDK's EC2 client has 700 operations and takes longer to
+// compile than the programs that would link it.
 type TaskAddress struct {
 	metadata string
 	config   aws.Config
@@ -57,11 +54,8 @@ type TaskAddress struct {
 	client   aws.HTTPClient
 }
 
-// NewTaskAddress returns what finds the addresses, by the URI of the task's metadata, which
-// is the variable ECS_CONTAINER_METADATA_URI_V4 of its containers. Requests are signed with
-// the time of now.
-//
-// Errors: the URI is malformed.
+// NewTaskAddress needs the value of ECS_CONTAINER_METADATA_URI_V4 and fails if that URI is
+// malformed. now is the time of the signatures.
 func NewTaskAddress(metadataURI string, config aws.Config, now func() time.Time) (*TaskAddress, error) {
 	base, err := url.Parse(metadataURI)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
@@ -73,10 +67,8 @@ func NewTaskAddress(metadataURI string, config aws.Config, now func() time.Time)
 	}, nil
 }
 
-// Find returns the public addresses of the task: its IPv4 address, and its IPv6 addresses
-// if the subnet has some. It waits for up to a minute for the former to be there.
-//
-// Errors: the context's; the task's role may not ask; there was no address in time.
+// Find returns the task's IPv4 address, and its IPv6 addresses if the subnet has some. It waits up
+// to a minute for the IPv4 address.
 func (a *TaskAddress) Find(ctx context.Context) ([]netip.Addr, error) {
 	ctx, cancel := context.WithTimeout(ctx, addressTime)
 	defer cancel()
@@ -88,7 +80,7 @@ func (a *TaskAddress) Find(ctx context.Context) ([]netip.Addr, error) {
 			return found, err
 		}
 		if ctx.Err() == nil || last == nil {
-			last = err // what was wrong says more than that the time is over
+			last = err // the earlier error is more useful than the timeout
 		}
 		select {
 		case <-ctx.Done():
@@ -105,7 +97,6 @@ type network struct {
 	MACAddress                   string
 }
 
-// look looks once.
 func (a *TaskAddress) look(ctx context.Context) (found []netip.Addr, err error) {
 	own, err := a.network(ctx)
 	if err != nil {
@@ -133,7 +124,7 @@ func (a *TaskAddress) look(ctx context.Context) (found []netip.Addr, err error) 
 	return found, nil
 }
 
-// network reads what the task knows of its interface.
+// network reads the task's metadata about its interface.
 func (a *TaskAddress) network(ctx context.Context) (network, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, a.metadata, nil)
 	if err != nil {
@@ -145,7 +136,7 @@ func (a *TaskAddress) network(ctx context.Context) (network, error) {
 	}
 	var answer struct{ Networks []network }
 	if err := json.Unmarshal(text, &answer); err != nil || status != http.StatusOK || len(answer.Networks) != 1 {
-		return network{}, fmt.Errorf("ec2: the task's metadata is no description of one network: status %d", status)
+		return network{}, fmt.Errorf("ec2: the task's metadata does not describe exactly one network: status %d", status)
 	}
 	return answer.Networks[0], nil
 }
@@ -161,8 +152,8 @@ type interfaces struct {
 	} `xml:"networkInterfaceSet>item"`
 }
 
-// public asks EC2 for the address of an interface. Private addresses repeat in an account,
-// and hardware addresses may, so both are asked for.
+// public asks EC2 for the address of an interface. It filters by private and hardware address,
+// because each may repeat in an account.
 func (a *TaskAddress) public(ctx context.Context, own network) (netip.Addr, error) {
 	text, err := a.ask(ctx, url.Values{
 		"Action": {"DescribeNetworkInterfaces"}, "Version": {"2016-11-15"},
@@ -187,14 +178,12 @@ func (a *TaskAddress) public(ctx context.Context, own network) (netip.Addr, erro
 	return netip.Addr{}, fmt.Errorf("ec2: %w", errNoPublic)
 }
 
-// refusedError says that EC2 does not let the task's role ask.
+// refusedError means that EC2 does not permit the call to the task's role.
 type refusedError struct{ code, message string }
 
 func (e *refusedError) Error() string { return e.code + ": " + e.message }
 
-// ask calls EC2.
-//
-// Errors: a refusedError among them.
+// ask calls EC2. Its errors include refusedError.
 func (a *TaskAddress) ask(ctx context.Context, parameters url.Values) ([]byte, error) {
 	endpoint, err := awsclient.Endpoint(ctx, a.config, "EC2")
 	if err != nil {
@@ -223,14 +212,13 @@ func (a *TaskAddress) ask(ctx context.Context, parameters url.Values) ([]byte, e
 		Code    string `xml:"Errors>Error>Code"`
 		Message string `xml:"Errors>Error>Message"`
 	}
-	_ = xml.Unmarshal(text, &failure) // the status says enough where it fails
+	_ = xml.Unmarshal(text, &failure) // without XML the status is enough
 	if status == http.StatusForbidden || status == http.StatusUnauthorized {
 		return nil, &refusedError{failure.Code, failure.Message}
 	}
 	return nil, fmt.Errorf("status %d: %s %s", status, failure.Code, failure.Message)
 }
 
-// send sends a request and reads the answer.
 func (a *TaskAddress) send(request *http.Request, longest int64) (text []byte, status int, err error) {
 	ctx, cancel := context.WithTimeout(request.Context(), callTime)
 	defer cancel()

@@ -1,5 +1,5 @@
-// Package ecs runs the workers as a container service, and single tasks beside it. For the
-// service a role needs ecs:DescribeServices and ecs:UpdateService on it.
+// Package ecs runs the workers as a container service, and single tasks. For the service a role
+// needs ecs:DescribeServices and ecs:UpdateService on it.
 package ecs
 
 import (
@@ -13,8 +13,7 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// Service is a container service whose number of tasks follows its work. It is a
-// fleet.Service.
+// Service implements fleet.Service with a container service.
 type Service struct {
 	client        *ecs.Client
 	cluster, name string
@@ -22,7 +21,6 @@ type Service struct {
 
 var _ fleet.Service = (*Service)(nil)
 
-// NewService returns the service with the name in the cluster.
 func NewService(config aws.Config, cluster, name string) *Service {
 	return &Service{cluster: cluster, name: name, client: ecs.NewFromConfig(config, func(o *ecs.Options) {
 		o.Retryer = awsclient.Retryer()
@@ -30,9 +28,8 @@ func NewService(config aws.Config, cluster, name string) *Service {
 	})}
 }
 
-// Tasks returns how many tasks the service is to have, and how many of them run: one call.
-//
-// It fails if there is no such service.
+// Tasks returns the desired and the running number of tasks. It makes one call and fails if the
+// service does not exist.
 func (s *Service) Tasks(ctx context.Context) (desired, running int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()
@@ -42,13 +39,13 @@ func (s *Service) Tasks(ctx context.Context) (desired, running int, err error) {
 		return 0, 0, fmt.Errorf("ecs: describe the service: %w", err)
 	}
 	if len(found.Services) != 1 {
-		return 0, 0, fmt.Errorf("ecs: there is no service %s in the cluster %s", s.name, s.cluster)
+		return 0, 0, fmt.Errorf("ecs: the cluster %[2]s has no service %[1]s", s.name, s.cluster)
 	}
 	return int(found.Services[0].DesiredCount), int(found.Services[0].RunningCount), nil
 }
 
-// SetDesired sets how many tasks the service is to have. ECS does not stop a task
-// that protects itself ([TaskProtection]).
+// SetDesired sets the desired number of tasks. ECS does not stop a task that protects itself
+// ([TaskProtection]).
 func (s *Service) SetDesired(ctx context.Context, n int) error {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()

@@ -12,34 +12,29 @@ import (
 )
 
 const (
-	// protectedTime is how long a busy task is protected, in whole minutes: the longest
-	// time of a job, which ends within ten minutes of its creation
-	// (docs/contract/jobs.md#deadline), and the time to hand it back. A task that hangs
-	// is protected no longer than this.
+	// protectedTime is how long a busy task is protected, in whole minutes: the longest time of a
+	// job (docs/contract/jobs.md#deadline) plus the time to return it. A task that hangs is not
+	// protected for longer.
 	protectedTime = 15 * time.Minute
-	// agentTime bounds a call to the agent, which in turn calls ECS.
+	// agentTime limits a call to the agent, which in turn calls ECS.
 	agentTime = 10 * time.Second
-	// longestAnswer is how much of an answer is read, in bytes.
+	// longestAnswer limits the bytes read from an answer.
 	longestAnswer = 64 << 10
 )
 
-// TaskProtection keeps scaling and deploys from stopping the task that it runs in while
-// the task is busy. It calls the ECS agent's endpoint for task scale-in protection; the
-// task's role needs ecs:GetTaskProtection and ecs:UpdateTaskProtection on the task. A
-// task outside a service cannot be protected.
+// TaskProtection keeps scaling and deploys from stopping its task while the task is busy. It calls
+// the ECS agent's endpoint for task scale-in protection; the task's role needs
+// ecs:GetTaskProtection and ecs:UpdateTaskProtection on the task. A task outside a service cannot
+// be protected.
 //
-// It does not protect a task from the end of its instance, such as the interruption of
-// a spot instance.
+// It does not protect a task from the end of its instance, such as a spot interruption.
 type TaskProtection struct {
 	endpoint string
 	client   *http.Client
 }
 
-// NewTaskProtection returns the protection of a task, by the URI of the agent, which is
-// the variable ECS_AGENT_URI of the task's containers. If the client is nil, it makes
-// one.
-//
-// Errors: the URI is malformed.
+// NewTaskProtection needs the value of ECS_AGENT_URI and fails if that URI is malformed. If the
+// client is nil, it makes one.
 func NewTaskProtection(agentURI string, client *http.Client) (*TaskProtection, error) {
 	base, err := url.Parse(agentURI)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
@@ -51,13 +46,12 @@ func NewTaskProtection(agentURI string, client *http.Client) (*TaskProtection, e
 	return &TaskProtection{endpoint: base.JoinPath("task-protection/v1/state").String(), client: client}, nil
 }
 
-// Busy protects the task for 15 minutes from now. It is called before work starts, and
-// again while the work continues.
+// Busy protects the task for 15 minutes. Call it before work starts and repeat it while the work
+// continues.
 func (p *TaskProtection) Busy(ctx context.Context) error {
 	return p.set(ctx, protectionRequest{ProtectionEnabled: true, ExpiresInMinutes: int(protectedTime / time.Minute)})
 }
 
-// Idle ends the protection.
 func (p *TaskProtection) Idle(ctx context.Context) error {
 	return p.set(ctx, protectionRequest{})
 }
@@ -67,8 +61,8 @@ type protectionRequest struct {
 	ExpiresInMinutes  int `json:",omitempty"`
 }
 
-// protectionAnswer has one of three parts: the state that was set, why ECS did not
-// change it, or why the agent could not ask.
+// protectionAnswer has one of three parts: the new state, why ECS did not change it, or why the
+// agent could not ask.
 type protectionAnswer struct {
 	Protection *struct{ ProtectionEnabled bool } `json:"protection"`
 	Failure    *struct{ Reason, Detail string }  `json:"failure"`

@@ -12,30 +12,25 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// Task describes a task of its own, outside of any service, on Fargate.
+// Task describes a single Fargate task outside of any service.
 type Task struct {
-	// Cluster is the name or the ARN of the cluster, Definition the ARN of a revision of a
-	// task definition.
+	// Cluster is a name or an ARN. Definition is the ARN of a task definition revision.
 	Cluster, Definition string
-	// Container is the name of the container whose command is replaced, and whose end is
-	// that of the task.
-	Container string
-	Command   []string
-	// Subnets and SecurityGroups are ids.
+	// Container is the container whose command is replaced. The task ends when it ends.
+	Container               string
+	Command                 []string
 	Subnets, SecurityGroups []string
-	// PublicAddress gives the task an address of the internet, which it needs in a subnet
-	// without a NAT gateway.
+	// PublicAddress gives the task a public IP address, which it needs in a subnet without a NAT
+	// gateway.
 	PublicAddress bool
 }
 
-// TaskState is what ECS says of a task.
 type TaskState struct {
-	// Stopped reports whether the task has ended.
 	Stopped bool
-	// ExitCode is that of the container. It is nil until the container has ended, and stays
-	// nil if it never ran.
+	// ExitCode is the container's exit code. It is nil until the container has ended, and stays nil
+	// if the container never ran.
 	ExitCode *int
-	// Reason is why the task or the container stopped, in the words of ECS; it may be empty.
+	// Reason is ECS's text about why the task or the container stopped. It may be empty.
 	Reason string
 }
 
@@ -43,7 +38,6 @@ type TaskState struct {
 // the roles in it, and ecs:DescribeTasks and ecs:StopTask on the cluster's tasks.
 type Tasks struct{ client *ecs.Client }
 
-// NewTasks returns a Tasks.
 func NewTasks(config aws.Config) *Tasks {
 	return &Tasks{ecs.NewFromConfig(config, func(o *ecs.Options) {
 		o.Retryer = awsclient.Retryer()
@@ -51,8 +45,7 @@ func NewTasks(config aws.Config) *Tasks {
 	})}
 }
 
-// Run starts a task and returns its ARN. A call with the token of an earlier one returns
-// the task of that call.
+// Run starts a task and returns its ARN. A repeated call with the same token returns the same task.
 func (t *Tasks) Run(ctx context.Context, task Task, token string) (arn string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()
@@ -82,10 +75,8 @@ func (t *Tasks) Run(ctx context.Context, task Task, token string) (arn string, e
 	return *ran.Tasks[0].TaskArn, nil
 }
 
-// State returns what ECS says of a task and its container.
-//
-// Errors: ECS does not know the task, as may be for some seconds after its start, and an
-// hour after its end.
+// State returns the state of a task and its container. It fails if ECS does not know the task,
+// which is possible for some seconds after its start and from an hour after its end.
 func (t *Tasks) State(ctx context.Context, task Task, arn string) (TaskState, error) {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()
@@ -102,11 +93,10 @@ func (t *Tasks) State(ctx context.Context, task Task, arn string) (TaskState, er
 	return stateOf(found.Tasks[0], task.Container), nil
 }
 
-// stateOf returns the state of a task, by one of its containers.
 func stateOf(found types.Task, container string) TaskState {
 	state := TaskState{Stopped: aws.ToString(found.LastStatus) == "STOPPED", Reason: aws.ToString(found.StoppedReason)}
 	for _, c := range found.Containers {
-		// Why another container could not be started is why this one was not.
+		// If another container could not start, its reason explains this one.
 		if reason := aws.ToString(c.Reason); reason != "" {
 			state.Reason += " " + aws.ToString(c.Name) + ": " + reason
 		}
@@ -117,7 +107,7 @@ func stateOf(found types.Task, container string) TaskState {
 	return state
 }
 
-// Stop ends a task; why is shown by ECS.
+// Stop ends a task. ECS shows the reason why.
 func (t *Tasks) Stop(ctx context.Context, task Task, arn, why string) error {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()
@@ -128,7 +118,6 @@ func (t *Tasks) Stop(ctx context.Context, task Task, arn, why string) error {
 	return nil
 }
 
-// describe returns a failure of ECS in words.
 func describe(f types.Failure) string {
 	if detail := aws.ToString(f.Detail); detail != "" {
 		return aws.ToString(f.Reason) + ": " + detail

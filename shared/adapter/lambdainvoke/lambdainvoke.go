@@ -18,9 +18,8 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// Function is a function that other functions start. It sends the one request that
-// this takes itself: the SDK's client for Lambda has a hundred operations, and a
-// function that links it takes a tenth longer to start.
+// Function is a function that other functions start. It builds the one request itself: the SDK's
+// Lambda client has a hundred operations and makes a function start a tenth slower.
 type Function struct {
 	name    string
 	config  aws.Config
@@ -30,8 +29,7 @@ type Function struct {
 	client  aws.HTTPClient
 }
 
-// NewFunction returns the function with the name or ARN. Requests are signed with the
-// time of now.
+// NewFunction returns the function with the name or ARN. now is the time of the signatures.
 func NewFunction(config aws.Config, name string, now func() time.Time) *Function {
 	return &Function{
 		name: name, config: config, now: now,
@@ -39,8 +37,8 @@ func NewFunction(config aws.Config, name string, now func() time.Time) *Function
 	}
 }
 
-// Start starts the function without an event and does not wait for it; Lambda itself
-// retries if the function fails. A start that is repeated starts it twice.
+// Start starts the function without an event and does not wait for it. Lambda retries if the
+// function fails. A repeated Start starts it twice.
 func (f *Function) Start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()
@@ -72,7 +70,6 @@ const invocations = "/2015-03-31/functions/%s/invocations"
 // sumOfNothing is the SHA-256 of an empty body.
 const sumOfNothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
-// invoke sends the request once.
 func (f *Function) invoke(ctx context.Context) error {
 	endpoint, err := awsclient.Endpoint(ctx, f.config, "Lambda")
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// surfaces are the metrics of HTTP surfaces.
 type surfaces struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
@@ -39,7 +38,6 @@ func (s surfaces) collectors() []prometheus.Collector {
 	return []prometheus.Collector{s.requests, s.duration, s.received, s.sent}
 }
 
-// Surface returns an observer of the requests of an HTTP surface, such as "media".
 func (m *Metrics) Surface(name string) httpserver.Observer {
 	return surface{newSeries(func(a answered) answeredSeries {
 		return answeredSeries{
@@ -55,7 +53,6 @@ type surface struct {
 	series *series[answered, answeredSeries]
 }
 
-// answered holds the labels of a request's series.
 type answered struct {
 	method, route string
 	status        int
@@ -68,7 +65,6 @@ type answeredSeries struct {
 	sent     prometheus.Counter
 }
 
-// Answered counts a request.
 func (s surface) Answered(a httpserver.Answer) {
 	of := s.series.of(answered{a.Method, a.Route, a.Status})
 	of.requests.Inc()

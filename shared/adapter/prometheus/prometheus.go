@@ -15,8 +15,8 @@ import (
 	"cutroom/shared/service/gateway/upstream"
 )
 
-// Metrics is a gateway.Observer. Its labels come from the catalog and the routes alone,
-// so that callers cannot add any.
+// Metrics is a gateway.Observer. Its labels come only from the catalog and the routes, so callers
+// cannot add series.
 type Metrics struct {
 	registry   *prometheus.Registry
 	requests   *prometheus.CounterVec
@@ -41,7 +41,7 @@ var (
 	firstTokenBuckets = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60}
 )
 
-// New returns metrics, which include those of the process itself.
+// New returns metrics that include the process's own.
 func New() *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(), surfaces: newSurfaces(),
@@ -75,10 +75,10 @@ func New() *Metrics {
 			Name: "cutroom_gateway_upstream_attempts_total", Help: "Calls of upstreams, by how they ended.",
 		}, []string{"model", "upstream", "outcome"}),
 		warnings: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "cutroom_budget_warnings_total", Help: "Budgets of which so many percent were used, once for each day or month.",
+			Name: "cutroom_budget_warnings_total", Help: "Warnings of budgets, by the percentage that was reached, once for each day or month.",
 		}, []string{"percent"}),
 		batchCalls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "cutroom_gateway_batch_requests_total", Help: "Metered calls that were those of batches.",
+			Name: "cutroom_gateway_batch_requests_total", Help: "Metered calls of batches.",
 		}, []string{"model"}),
 		batchCost: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "cutroom_gateway_batch_cost_total", Help: "What of cutroom_gateway_cost_total calls of batches cost.",
@@ -91,7 +91,6 @@ func New() *Metrics {
 	return m
 }
 
-// Completed counts a call to a completions route.
 func (m *Metrics) Completed(c gateway.Completion) {
 	m.requests.WithLabelValues(c.Route, c.Model, strconv.Itoa(c.Status), c.Code).Inc()
 	if c.Model == "" {
@@ -126,27 +125,23 @@ func (m *Metrics) addTokens(model, kind string, n int64) {
 	}
 }
 
-// Attempted counts a call to an upstream.
 func (m *Metrics) Attempted(a gateway.Attempt) {
 	m.attempts.WithLabelValues(a.Model, a.Upstream, string(a.Outcome)).Inc()
 }
 
-// BudgetWarned counts a warning of a budget.
 func (m *Metrics) BudgetWarned(percent int) { m.warnings.WithLabelValues(strconv.Itoa(percent)).Inc() }
 
-// Watch adds the state of the upstreams and of the queues in front of them, which
-// is read at every scrape.
+// Watch adds the state of the upstreams and their queues, read at every scrape.
 func (m *Metrics) Watch(health func() []upstream.Health, queues func() []upstream.QueueState) {
 	m.registry.MustRegister(&upstreams{health, queues})
 }
 
-// Handler serves GET /metrics to callers who send the key as a Bearer token, and to nobody
-// if the key is empty. failed is called for every wrong key; it may be nil.
+// Handler serves GET /metrics to callers who send the key as a Bearer token. An empty key admits no
+// caller. failed is called for every wrong key; it may be nil.
 func (m *Metrics) Handler(key string, failed func(context.Context)) http.Handler {
 	return readable(key, failed, promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 4}))
 }
 
-// upstreams collects the state of the upstreams.
 type upstreams struct {
 	health func() []upstream.Health
 	queues func() []upstream.QueueState
@@ -159,7 +154,7 @@ var (
 	upstreamInFlight = prometheus.NewDesc("cutroom_gateway_upstream_in_flight",
 		"Calls that an upstream has.", upstreamLabels, nil)
 	upstreamLimit = prometheus.NewDesc("cutroom_gateway_upstream_in_flight_limit",
-		"Calls that an upstream may have; 0 is no limit.", upstreamLabels, nil)
+		"Concurrent calls that an upstream may have; 0 means no limit.", upstreamLabels, nil)
 	upstreamReplicas = prometheus.NewDesc("cutroom_gateway_upstream_replicas",
 		"Servers that the name of an upstream stands for.", upstreamLabels, nil)
 	queueWaiting = prometheus.NewDesc("cutroom_gateway_queue_waiting",
@@ -168,7 +163,6 @@ var (
 		"Calls that may wait for an upstream.", []string{"model"}, nil)
 )
 
-// Describe sends the descriptions of the metrics.
 func (u *upstreams) Describe(out chan<- *prometheus.Desc) {
 	out <- upstreamUp
 	out <- upstreamInFlight
@@ -178,7 +172,6 @@ func (u *upstreams) Describe(out chan<- *prometheus.Desc) {
 	out <- queuePlaces
 }
 
-// Collect sends the state as metrics.
 func (u *upstreams) Collect(out chan<- prometheus.Metric) {
 	for _, h := range u.health() {
 		up := 1.0

@@ -13,7 +13,6 @@ func newSeries[Labels comparable, Series any](find func(Labels) Series) *series[
 	return &series[Labels, Series]{find: find}
 }
 
-// of returns the series of the labels.
 func (s *series[Labels, Series]) of(labels Labels) Series {
 	if known, ok := s.known.Load(labels); ok {
 		return known.(Series)

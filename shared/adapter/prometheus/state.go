@@ -9,37 +9,34 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// stateTime bounds the reading of the records for one scrape.
+// stateTime limits the reading of the records for one scrape.
 const stateTime = 5 * time.Second
 
-// State is what the records hold at one time.
+// State is the current content of the records.
 type State struct {
-	// Jobs are those that have not ended. A lane and status without jobs may be left
-	// out.
-	Jobs []OpenJobs
-	// StoredBytes is the size of the files of all accounts.
+	// Jobs are the open jobs. A lane and status without jobs may be missing.
+	Jobs        []OpenJobs
 	StoredBytes int64
-	// Sessions is how many realtime sessions are open.
+	// Sessions is the number of open realtime sessions, Waiting the number of clients that wait for
+	// one.
 	Sessions int
-	// Waiting is how many clients wait for one.
-	Waiting int
+	Waiting  int
 }
 
-// OpenJobs are the jobs of a lane that are pending, or processing.
+// OpenJobs counts the open jobs of a lane in one status.
 type OpenJobs struct {
 	Lane   job.Lane
 	Status job.Status
 	Count  int
-	// Age is how long ago the oldest was created.
+	// Age is the age of the oldest.
 	Age time.Duration
 }
 
-// WatchState adds what the records hold, which is read at every scrape.
+// WatchState adds the content of the records, read at every scrape.
 func (m *Metrics) WatchState(read func(context.Context) (State, error)) {
 	m.registry.MustRegister(&state{read})
 }
 
-// state collects the contents of the records.
 type state struct {
 	read func(context.Context) (State, error)
 }
@@ -48,22 +45,21 @@ var (
 	jobsOpen = prometheus.NewDesc("cutroom_jobs_open", "Jobs that have not ended, by lane and status.",
 		[]string{"lane", "status"}, nil)
 	jobsAge = prometheus.NewDesc("cutroom_jobs_oldest_age_seconds",
-		"Age of the oldest job that has not ended, by lane and status; 0 where there is none. A job has 600 s.",
+		"Age of the oldest job that has not ended, by lane and status; 0 without such jobs. A job has 600 s.",
 		[]string{"lane", "status"}, nil)
 	filesBytes   = prometheus.NewDesc("cutroom_files_stored_bytes", "Bytes of the stored files of all accounts.", nil, nil)
 	sessionsOpen = prometheus.NewDesc("cutroom_sessions_open", "Realtime sessions that are open.", nil, nil)
 	waitingOpen  = prometheus.NewDesc("cutroom_sessions_waiting", "Clients that wait for a realtime session.", nil, nil)
 )
 
-// Describe sends the descriptions of the metrics.
 func (s *state) Describe(out chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{jobsOpen, jobsAge, filesBytes, sessionsOpen, waitingOpen} {
 		out <- desc
 	}
 }
 
-// Collect sends the state as metrics. If the records cannot be read the scrape fails,
-// which shows that something is wrong better than old numbers would.
+// Collect fails the scrape if the records cannot be read, because old numbers would hide the
+// failure.
 func (s *state) Collect(out chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), stateTime)
 	defer cancel()

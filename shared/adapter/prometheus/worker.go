@@ -6,12 +6,12 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// stageBuckets are the upper bounds of the buckets for a run's stages, in seconds:
-// a fetch takes parts of a second, an engine up to a job's whole life.
+// stageBuckets are the upper bounds of the buckets for a run's stages, in seconds. A fetch takes
+// parts of a second, an engine up to the whole time of a job.
 var stageBuckets = []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 40, 60, 120, 300, 600}
 
-// Worker is a worker.Observer. Its labels are lanes, models of the catalog, and
-// stages, of which engines add at most a few.
+// Worker is a worker.Observer. Its labels are lanes, catalog models, and stages; an engine adds at
+// most a few stages.
 type Worker struct {
 	registry *prometheus.Registry
 	runs     *prometheus.CounterVec
@@ -21,7 +21,7 @@ type Worker struct {
 
 var _ worker.Observer = (*Worker)(nil)
 
-// Worker adds the metrics of a worker. It can be called once.
+// Worker adds the metrics of a worker. Call it once.
 func (m *Metrics) Worker() *Worker {
 	w := &Worker{
 		registry: m.registry,
@@ -42,7 +42,6 @@ func (m *Metrics) Worker() *Worker {
 	return w
 }
 
-// Ran counts a run.
 func (w *Worker) Ran(r worker.Run) {
 	w.runs.WithLabelValues(string(r.Lane), r.Model, string(r.Outcome), string(r.Code)).Inc()
 	if r.Number == 1 && r.Outcome != worker.HandedBack {
@@ -53,10 +52,9 @@ func (w *Worker) Ran(r worker.Run) {
 	}
 }
 
-// Watch adds the load of the slots, which is read at every scrape.
+// Watch adds the load of the slots, read at every scrape.
 func (w *Worker) Watch(loads func() []worker.Load) { w.registry.MustRegister(&slots{loads}) }
 
-// slots collects the load of a worker.
 type slots struct {
 	loads func() []worker.Load
 }
@@ -72,14 +70,12 @@ var (
 		slotLabels, nil)
 )
 
-// Describe sends the descriptions of the metrics.
 func (s *slots) Describe(out chan<- *prometheus.Desc) {
 	for _, desc := range []*prometheus.Desc{slotCount, slotBusy, slotTime, slotAhead} {
 		out <- desc
 	}
 }
 
-// Collect sends the load as metrics.
 func (s *slots) Collect(out chan<- prometheus.Metric) {
 	for _, l := range s.loads() {
 		lane := string(l.Lane)

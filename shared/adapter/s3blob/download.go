@@ -10,13 +10,11 @@ import (
 	"cutroom/shared/domain/blob"
 )
 
-// downloadTime is how long a signed download can be started. One that has started is
-// not cut off.
+// downloadTime is how long a signed URL is valid. A download that has started continues after it.
 const downloadTime = 5 * time.Minute
 
-// SignDownload returns a URL that reads a blob without a key, with the Content-Type and
-// Content-Disposition given. It does not check that the blob exists. The role that
-// signs needs s3:GetObject itself.
+// SignDownload returns a URL that reads a blob without a key, with the given Content-Type and
+// Content-Disposition. It does not check that the blob exists. The signing role needs s3:GetObject.
 func (g *Signer) SignDownload(ctx context.Context, name, contentType, disposition string) (string, error) {
 	if err := blob.CheckName(name); err != nil {
 		return "", err

@@ -13,13 +13,10 @@ import (
 	"cutroom/shared/domain/blob"
 )
 
-// listTime bounds one call that lists.
+// listTime limits one list call.
 const listTime = time.Minute
 
-// List returns every blob below a prefix such as "content", in the order of their names;
-// the empty prefix is the whole store. Objects whose names no blob can have are left out.
-//
-// Errors: fault.Unavailable.
+// List is in the order of names. It skips objects whose names are not valid blob names.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[blob.Entry, error] {
 	return func(yield func(blob.Entry, error) bool) {
 		if prefix = strings.TrimSuffix(prefix, "/"); prefix != "" {
@@ -50,13 +47,11 @@ func (s *Store) listed(ctx context.Context, pages *s3.ListObjectsV2Paginator) (*
 	return pages.NextPage(ctx)
 }
 
-// deletesAtOnce is how many requests DeleteAll makes at the same time.
+// deletesAtOnce is how many requests DeleteAll makes concurrently.
 const deletesAtOnce = 8
 
-// DeleteAll deletes everything below a prefix: a request that lists for each thousand blobs,
-// and one for each blob, which cost nothing.
-//
-// Errors: fault.Unavailable.
+// DeleteAll makes a list request for each thousand blobs, and one free delete request for each
+// blob.
 func (s *Store) DeleteAll(ctx context.Context, prefix string) error {
 	deleting, ctx := errgroup.WithContext(ctx)
 	deleting.SetLimit(deletesAtOnce)

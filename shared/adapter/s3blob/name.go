@@ -2,12 +2,11 @@ package s3blob
 
 import "strings"
 
-// ConsoleBucket is the kind of the bucket that holds the console's page.
+// ConsoleBucket is the kind of the console's bucket.
 const ConsoleBucket = "console"
 
-// BucketName returns the name of a bucket of a deploy: of the blobs, or of another
-// kind. All accounts share the names of buckets, so the account and the region are
-// part of it.
+// BucketName returns the name of a bucket of a deployment: of the blobs, or of another kind. Bucket
+// names are global, so they include the account and the region.
 func BucketName(stage, kind, account, region string) string {
 	parts := []string{"cutroom", stage}
 	if kind != "" {

@@ -13,17 +13,13 @@ import (
 	"cutroom/shared/domain/blob"
 )
 
-// Open returns a reader of length bytes from offset; a negative length reads to the
-// end. It is one request, whose bytes arrive as they are read. The context bounds the
-// reading too.
-//
-// Errors: fault.NotFound.
+// Open is one request, whose bytes arrive while they are read. The context limits the reading too.
 func (s *Store) Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error) {
 	if offset < 0 {
 		return nil, fmt.Errorf("s3: open at the negative offset %d", offset)
 	}
 	if length == 0 {
-		// No range means "nothing".
+		// HTTP has no empty range.
 		_, err := s.head(ctx, name)
 		return nothing(), err
 	}
@@ -40,7 +36,7 @@ func (s *Store) Open(ctx context.Context, name string, offset, length int64) (io
 	}
 	object, err := s.client.GetObject(ctx, input)
 	if status(err) == http.StatusRequestedRangeNotSatisfiable {
-		// The blob exists and ends before the range begins.
+		// The blob exists and ends before the range starts.
 		return nothing(), nil
 	}
 	if err != nil {

@@ -14,18 +14,15 @@ import (
 )
 
 const (
-	// partSize is how much is read before it is sent, in bytes. A blob of up to this
-	// size is stored by one request. S3 allows 10,000 parts.
+	// partSize is how many bytes are read before they are sent. One request stores a blob of up to
+	// this size. S3 allows 10,000 parts.
 	partSize = 8 << 20
-	// partsAtOnce is how many parts are being sent while the next is read.
+	// partsAtOnce is how many parts are sent while the next is read.
 	partsAtOnce = 2
 )
 
-// Put streams r to the name. The blob becomes visible, whole, with the last request.
-// Put waits for that request even if the context ends, because its effect would
-// otherwise be unknown.
-//
-// Errors: the error of r, or of the context, unchanged; nothing is left behind then.
+// Put makes the blob visible, whole, with the last request. It waits for that request even if the
+// context ends, because its effect would otherwise be unknown.
 func (s *Store) Put(ctx context.Context, name string, r io.Reader) (int64, error) {
 	if err := blob.CheckName(name); err != nil {
 		return 0, err
@@ -69,11 +66,10 @@ func (s *Store) putParts(ctx context.Context, name string, r io.Reader, first *[
 	return size, nil
 }
 
-// upload is a multipart upload that has begun.
 type upload struct {
 	*Store
 	name, id string
-	// sent are the parts in order; the goroutine that sends a part fills it in.
+	// sent are the parts in order. The goroutine that sends a part fills it in.
 	sent []*types.CompletedPart
 }
 
@@ -89,9 +85,7 @@ func (s *Store) begin(ctx context.Context, name string) (*upload, error) {
 	return &upload{Store: s, name: name, id: aws.ToString(created.UploadId)}, nil
 }
 
-// send sends all parts and returns the number of bytes.
-//
-// Errors: the error of r, or of the context, unchanged.
+// send uploads all parts and returns the number of bytes.
 func (u *upload) send(ctx context.Context, r io.Reader, part *[partSize]byte) (int64, error) {
 	senders, sending := errgroup.WithContext(ctx)
 	senders.SetLimit(partsAtOnce)
@@ -141,8 +135,7 @@ func (u *upload) sendPart(ctx context.Context, part *types.CompletedPart, conten
 	return nil
 }
 
-// complete makes the blob visible. A completion that is repeated because its answer
-// was lost has the same answer.
+// complete makes the blob visible. It can be repeated after a lost answer.
 func (u *upload) complete(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -160,8 +153,7 @@ func (u *upload) complete(ctx context.Context) error {
 	return callError("put", err)
 }
 
-// abort removes the parts. If that fails as well, the bucket's lifecycle removes them;
-// the error that matters is why the upload failed.
+// abort removes the parts and ignores failures: the bucket's lifecycle removes leftover parts.
 func (u *upload) abort(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTime)
 	defer cancel()
@@ -169,8 +161,8 @@ func (u *upload) abort(ctx context.Context) {
 		&s3.AbortMultipartUploadInput{Bucket: &u.bucket, Key: &u.name, UploadId: &u.id})
 }
 
-// readFull fills the buffer as far as r goes. With io.EOF it returns the last bytes;
-// with any other error, of r or of the context, they are useless.
+// readFull fills the buffer from r. With io.EOF it returns the last bytes. After any other error
+// they are useless.
 func readFull(ctx context.Context, r io.Reader, buffer []byte) (n int, err error) {
 	for n < len(buffer) && err == nil {
 		if err := ctx.Err(); err != nil {

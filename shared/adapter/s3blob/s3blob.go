@@ -1,34 +1,30 @@
-// Package s3blob keeps blobs as objects of one S3 bucket. A blob's name is its key,
-// so the layout is nearly that of the folder on one machine: "files/FILE" and "jobs/JOB/...",
-// or "files/NN/FILE" and "jobs/NN/JOB/..." with two random digits of the id, by which S3
-// divides busy prefixes.
+// Package s3blob keeps blobs as objects of one S3 bucket. A blob's name is its key, so the layout
+// is nearly the same as on one machine: "files/FILE" and "jobs/JOB/...", or "files/NN/FILE" and
+// "jobs/NN/JOB/..." with two random digits of the id, by which S3 divides busy prefixes.
 //
-// # What the bucket must be
+// # Bucket requirements
 //
-// The role that uses a [Store] needs s3:GetObject, s3:PutObject,
-// s3:AbortMultipartUpload and, if it deletes, s3:DeleteObject on the objects (a prefix
-// of them is enough), and s3:ListBucket on the bucket. Without the last, S3 answers
-// 403 for an object that does not exist, and a missing blob would look like a failure.
-// A role that signs uploads needs s3:PutObject itself, because a signature permits
-// what its signer may do.
+// The role that uses a [Store] needs s3:GetObject, s3:PutObject, s3:AbortMultipartUpload and, if it
+// deletes, s3:DeleteObject on the objects (a prefix is enough), and s3:ListBucket on the bucket.
+// Without s3:ListBucket, S3 answers 403 for an object that does not exist, and a missing blob would
+// look like a failure. A role that signs uploads needs s3:PutObject, because a signature permits
+// only what its signer may do.
 //
-// Encryption must be the bucket's own (SSE-S3): with other keys an entity tag is not an
-// MD5, and [Store.Arrival] reads all the bytes of an upload to compute it. A lifecycle
-// rule must end incomplete multipart uploads after one day: a process that is killed
-// while it stores a blob leaves its parts, which cost money and appear in no list. For
-// uploads from browsers the bucket's CORS rules must allow PUT with the headers that
-// [Store.Sign] requires.
+// Encryption must be the bucket's default (SSE-S3): with other keys an entity tag is not an MD5,
+// and [Store.Arrival] must read all bytes of an upload to compute it. A lifecycle rule must end
+// incomplete multipart uploads after one day: a process that is killed during an upload leaves
+// parts, which cost money and appear in no list. For uploads from browsers the bucket's CORS rules
+// must allow PUT with the headers that [Store.Sign] requires.
 //
-// # What it costs
+// # Costs
 //
-// A blob of up to 8 MiB is stored by one request, a larger one by one for each 8 MiB
-// and two more. While one part is read, two are being sent, so a Put holds at most
-// 24 MiB. Larger parts would need fewer requests and more memory; with these a function
-// of 128 MB is enough, and 5 GB take 600 requests.
+// One request stores a blob of up to 8 MiB. A larger blob takes one request for each 8 MiB and two
+// more. While one part is read, two are sent, so a Put holds at most 24 MiB. A function of 128 MB
+// is enough, and 5 GB take 600 requests.
 //
-// Each part carries a CRC-32, so that bytes that changed in transit are refused. The
-// SDK's transfer manager is not used: it wraps the reader's error, and it aborts an
-// upload with the context that has just ended, which leaves the parts behind.
+// Each part has a CRC-32, so S3 refuses bytes that changed in transit. This package does not use
+// the SDK's transfer manager: it wraps the reader's error, and it aborts an upload with the context
+// that has just ended, which leaves the parts in the bucket.
 package s3blob
 
 import (
@@ -49,18 +45,17 @@ import (
 )
 
 const (
-	// longestWait is how long S3 may take before its answer to a request begins: it may
-	// have to copy gigabytes, or assemble them from parts.
+	// longestWait is how long S3 may take to start its answer: it may have to copy gigabytes, or
+	// assemble them from parts.
 	longestWait = 40 * time.Second
-	// callTime bounds a request with its retries. A part takes 35 s at 2 Mbit/s.
+	// callTime limits a request with its retries. A part takes 35 s at 2 Mbit/s.
 	callTime = 2 * time.Minute
-	// copyTime bounds a copy, which S3 makes itself: 5 GB take about a minute.
+	// copyTime limits a copy inside S3: 5 GB take about a minute.
 	copyTime = 5 * time.Minute
-	// abortTime bounds the removal of the parts of a failed upload.
+	// abortTime limits the removal of a failed upload's parts.
 	abortTime = 10 * time.Second
 )
 
-// Store is a blob.Store over a bucket.
 type Store struct {
 	client *s3.Client
 	bucket string
@@ -69,7 +64,6 @@ type Store struct {
 
 var _ blob.Store = (*Store)(nil)
 
-// New returns a store over the bucket.
 func New(config aws.Config, bucket string) *Store {
 	config.HTTPClient = awsclient.HTTPClient(config, longestWait)
 	return &Store{
@@ -85,9 +79,6 @@ func New(config aws.Config, bucket string) *Store {
 	}
 }
 
-// Head returns the size and age of a blob.
-//
-// Errors: fault.NotFound.
 func (s *Store) Head(ctx context.Context, name string) (blob.Info, error) {
 	head, err := s.head(ctx, name)
 	if err != nil {
@@ -106,10 +97,7 @@ func (s *Store) head(ctx context.Context, name string) (*s3.HeadObjectOutput, er
 	return head, callError("head", err)
 }
 
-// Copy stores the bytes of from, at most 5 GB, under the name to, without moving them
-// through the caller.
-//
-// Errors: fault.NotFound if from does not exist.
+// Copy copies at most 5 GB inside S3.
 func (s *Store) Copy(ctx context.Context, from, to string) error {
 	if err := errors.Join(blob.CheckName(from), blob.CheckName(to)); err != nil {
 		return err
@@ -123,13 +111,12 @@ func (s *Store) Copy(ctx context.Context, from, to string) error {
 	defer cancel()
 	_, err := s.client.CopyObject(ctx, &s3.CopyObjectInput{
 		Bucket: &s.bucket, Key: &to,
-		// Names contain nothing that must be escaped, see blob.CheckName.
+		// Names need no escaping, see blob.CheckName.
 		CopySource: aws.String(s.bucket + "/" + from),
 	})
 	return callError("copy", err)
 }
 
-// Delete removes a blob. It is not an error if there is none.
 func (s *Store) Delete(ctx context.Context, name string) error {
 	if err := blob.CheckName(name); err != nil {
 		return err
@@ -140,7 +127,6 @@ func (s *Store) Delete(ctx context.Context, name string) error {
 	return callError("delete", err)
 }
 
-// callError converts an error of a request to one of the domain.
 func callError(what string, err error) error {
 	if err == nil {
 		return nil
@@ -156,7 +142,7 @@ func callError(what string, err error) error {
 	return fmt.Errorf("s3: %s: %w", what, err)
 }
 
-// status returns the HTTP status of a refusal, or 0 for any other error.
+// status returns the HTTP status of a refusal, or 0 for other errors.
 func status(err error) int {
 	var refused *awshttp.ResponseError
 	if errors.As(err, &refused) {

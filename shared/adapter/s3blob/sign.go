@@ -25,13 +25,11 @@ type Signer struct {
 	now   func() time.Time
 }
 
-// NewSigner returns a signer of uploads to the store. The clock is that of the files'
-// times.
+// NewSigner returns a signer for the store. now is the clock of the files' times.
 func NewSigner(store *Store, now func() time.Time) *Signer { return &Signer{store, now} }
 
-// At returns a signer whose URLs contain the address by which callers reach S3, if the
-// store itself uses another one. The signature covers that host. With no address, At
-// returns the signer itself.
+// At returns a signer whose URLs use another address of S3 than the store does. The signature
+// covers the host. An empty address returns g.
 func (g *Signer) At(url string) *Signer {
 	if url == "" {
 		return g
@@ -42,19 +40,18 @@ func (g *Signer) At(url string) *Signer {
 	return &Signer{&Store{client: client, bucket: g.store.bucket}, g.now}
 }
 
-// Sign returns the request that uploads f's bytes, which must begin before
-// f.SignedUntil. S3 itself holds the request to the announced size and MD5, and accepts
-// the bytes once: afterwards it answers 412.
+// Sign returns the request that uploads f's bytes, which must start before f.SignedUntil. S3 checks
+// the announced size and MD5, and accepts the bytes only once: it answers a second upload with 412.
 //
-// The request expires earlier if the credentials that signed it do; those of a
-// function's role last for some hours.
+// The request expires earlier if the signing credentials do. A function's credentials last for some
+// hours.
 func (g *Signer) Sign(ctx context.Context, f file.File) (file.SignedUpload, error) {
 	sum, err := hex.DecodeString(f.MD5)
 	if err != nil || len(sum) != md5.Size {
 		return file.SignedUpload{}, fmt.Errorf("s3: sign %s: %q is not an MD5", f.ID, f.MD5)
 	}
 	presigner := s3.NewPresignClient(g.store.client, s3.WithPresignClientFromClientOptions(func(o *s3.Options) {
-		// The bytes are not here to compute a checksum of; Content-MD5 covers them.
+		// There are no bytes here to compute a checksum from; Content-MD5 covers them.
 		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 	}), s3.WithPresignExpires(f.SignedUntil().Sub(g.now())))
 	request, err := presigner.PresignPutObject(ctx, &s3.PutObjectInput{
@@ -67,7 +64,7 @@ func (g *Signer) Sign(ctx context.Context, f file.File) (file.SignedUpload, erro
 	}
 	headers := map[string]string{}
 	for name := range request.SignedHeader {
-		// Every HTTP client sets these two itself, and browsers let no page set them.
+		// Every HTTP client sets these two headers, and browsers do not let a page set them.
 		if !strings.EqualFold(name, "Host") && !strings.EqualFold(name, "Content-Length") {
 			headers[name] = request.SignedHeader.Get(name)
 		}
@@ -75,8 +72,7 @@ func (g *Signer) Sign(ctx context.Context, f file.File) (file.SignedUpload, erro
 	return file.SignedUpload{URL: request.URL, Headers: headers, ExpiresAt: f.SignedUntil()}, nil
 }
 
-// Arrival returns the size and MD5 of what a signed upload has stored: by one request,
-// or by reading the bytes if the entity tag is not their MD5.
+// Arrival makes one request, or reads the bytes if the entity tag is not their MD5.
 //
 // Errors: fault.NotFound if nothing has arrived.
 func (s *Store) Arrival(ctx context.Context, name string) (file.Arrival, error) {
@@ -93,7 +89,6 @@ func (s *Store) Arrival(ctx context.Context, name string) (file.Arrival, error) 
 	return a, err
 }
 
-// digest reads a blob and returns its MD5.
 func (s *Store) digest(ctx context.Context, name string) (sum string, err error) {
 	r, err := s.Open(ctx, name, 0, -1)
 	if err != nil {

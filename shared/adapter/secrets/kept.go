@@ -12,24 +12,23 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// Unset is the text of a secret that a deploy has made and nobody has filled yet.
+// Unset is the text of a new secret that no program has filled yet.
 const Unset = "unset"
 
 // firstVersion is the version under which a secret is filled. Only one text can have it.
 const firstVersion = "cutroom-the-first-one-that-fills-it-wins"
 
-// Kept is a secret that the first program that needs it fills. A role needs
+// Kept is a secret that is filled by the first program that needs it. A role needs
 // secretsmanager:GetSecretValue and secretsmanager:PutSecretValue on it.
 type Kept struct {
 	client *secretsmanager.Client
 	id     string
 }
 
-// NewKept returns the secret with the ARN or name.
 func NewKept(config aws.Config, id string) *Kept { return &Kept{client: newClient(config), id: id} }
 
-// Kept returns the secret's text. If that is Unset, it fills it with what make makes. Of
-// programs that do so at once one wins, and all return its text.
+// Kept returns the secret's text. If the text is Unset, it calls make and stores the result. If
+// several programs do so at once, one wins and all return its text.
 func (k *Kept) Kept(ctx context.Context, make func() ([]byte, error)) ([]byte, error) {
 	text, err := read(ctx, k.client, k.id)
 	if err != nil || text != Unset {
@@ -48,7 +47,7 @@ func (k *Kept) Kept(ctx context.Context, make func() ([]byte, error)) ([]byte, e
 	if err != nil && !errors.As(err, &taken) {
 		return nil, fmt.Errorf("secretsmanager: fill a secret: %w", err)
 	}
-	// What counts is what is there now, whoever wrote it.
+	// Another program may have written it, so read the current text.
 	if text, err = read(ctx, k.client, k.id); err == nil && text == Unset {
 		err = errors.New("secretsmanager: a secret that was filled is empty again")
 	}

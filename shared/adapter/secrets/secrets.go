@@ -14,9 +14,8 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// Secret is one secret. It is read at the first use and then kept for the life of the
-// process: reading it earlier would lengthen every start. Only new processes see a
-// replaced secret.
+// Secret is one secret. It is read at the first use and kept for the life of the process. Only new
+// processes see a replaced secret.
 type Secret struct {
 	client *secretsmanager.Client
 	id     string
@@ -25,7 +24,6 @@ type Secret struct {
 	value []byte
 }
 
-// NewSecret returns the secret with the ARN or name.
 func NewSecret(config aws.Config, id string) *Secret {
 	return &Secret{client: newClient(config), id: id}
 }
@@ -37,7 +35,7 @@ func newClient(config aws.Config) *secretsmanager.Client {
 	})
 }
 
-// Value returns the secret's text. A failure is not kept; the next call tries again.
+// Value returns the secret's text. It does not keep a failure; the next call tries again.
 func (s *Secret) Value(ctx context.Context) ([]byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

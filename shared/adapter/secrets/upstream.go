@@ -11,10 +11,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 )
 
-// kind is the prefix of references to secrets in Secrets Manager.
 const kind = "secretsmanager:"
 
-// Others returns keys that are kept elsewhere.
+// Others resolves other kinds of references.
 type Others interface {
 	Secret(ctx context.Context, reference string) (string, error)
 }
@@ -27,13 +26,11 @@ type Upstreams struct {
 	others Others
 }
 
-// NewUpstreams returns an Upstreams; others resolves all other references.
 func NewUpstreams(config aws.Config, others Others) *Upstreams {
 	return &Upstreams{newClient(config), others}
 }
 
-// Secret returns the key that a reference names. It reads the secret each time, because
-// a key may be replaced.
+// Secret reads the secret each time, because a key may be replaced.
 func (u *Upstreams) Secret(ctx context.Context, reference string) (string, error) {
 	name, here := strings.CutPrefix(reference, kind)
 	if !here {
@@ -46,7 +43,7 @@ func (u *Upstreams) Secret(ctx context.Context, reference string) (string, error
 	}
 	var fields map[string]string
 	if err := json.Unmarshal([]byte(text), &fields); err != nil {
-		// The error of the decoder would show a part of the secret.
+		// The decoder's error would show a part of the secret.
 		return "", errors.New("secretsmanager: the secret is not a JSON object of strings")
 	}
 	if fields[field] == "" {

@@ -34,7 +34,7 @@ func storeError(what string, err error) error {
 
 // fullError reports that the disk is too full for a write. The cause may be nil.
 func fullError(cause error) *fault.Error {
-	return fault.Wrap(cause, fault.StorageFull, "There is no room left to store the record.")
+	return fault.Wrap(cause, fault.StorageFull, "There is no space left to store the record.")
 }
 
 // isFull reports whether a write failed for lack of space. SQLite says "full" only

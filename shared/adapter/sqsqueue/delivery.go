@@ -17,40 +17,31 @@ import (
 
 // delivery is a leased message.
 //
-// A result is written to the record, on the run's condition, before the execution is
-// told: the execution then has nothing left to write, which saves a transition. Should
-// the worker die in between, the execution times out, and its own write finds that the
-// job has ended.
+// Complete writes the result to the record before it reports to the execution. The execution then
+// has nothing to write, which saves a transition. If the worker dies in between, the execution
+// times out and finds that the job has ended.
 //
-// A failure is the execution's to write. Its report looks at the record before it takes
-// the token, as the token is taken once: a run that has lost the job must leave it to
-// the one that has it. When the token is taken all the same (another run may have
-// started in between, and the execution have failed on that run's condition), the
-// report writes to the record itself, on the same conditions.
+// For a failure, the execution writes the record. Fail reads the record before it uses the token,
+// because the token works only once: a run that has lost the job must not use it. If the token was
+// already used, Fail writes the record itself, on the same conditions.
 type delivery struct {
 	Message
 	queue *Queue
 	url   string
-	// receipt is that of this receive; each receive has its own.
+	// receipt belongs to this receive; each receive has another.
 	receipt string
 	body    string
 }
 
 var _ worker.Delivery = (*delivery)(nil)
 
-// JobID returns the id of the job.
 func (d *delivery) JobID() string { return d.Job }
 
-// Extend makes the lease last for the time from now, rounded up to seconds.
-//
-// Errors: fault.Conflict if the message is settled, or no longer leased by this
-// receive.
+// Extend rounds the time up to seconds.
 func (d *delivery) Extend(ctx context.Context, lease time.Duration) error {
 	return d.setVisibility(ctx, "extend a lease", lease)
 }
 
-// Nack puts the job back on the queue for another worker, after the delay. It does
-// nothing if another worker has received the job since.
 func (d *delivery) Nack(ctx context.Context, delay time.Duration) error {
 	err := d.setVisibility(ctx, "return a message", delay)
 	if fault.Is(err, fault.Conflict) {
@@ -74,10 +65,7 @@ func (d *delivery) setVisibility(ctx context.Context, what string, visibleIn tim
 	return nil
 }
 
-// Complete ends the job with the result of the run, tells its execution and settles.
-//
-// Errors: fault.Conflict when the run is no longer the job's own, or the job has
-// ended or is past its deadline.
+// Complete writes the result, reports to the execution and settles the delivery.
 func (d *delivery) Complete(ctx context.Context, nonce string, result job.Result) error {
 	j, err := d.own(ctx, nonce)
 	switch {
@@ -96,14 +84,14 @@ func (d *delivery) Complete(ctx context.Context, nonce string, result job.Result
 		return err
 	}
 	if err := d.queue.Jobs.RecordRunTime(ctx, j, d.queue.Now().Sub(j.StartedAt)); err != nil {
-		// One of many run times that make the mean may be missing.
+		// The mean of the run times can miss one.
 		d.queue.Logger.Warn("record a run time", "job", d.Job, "error", err)
 	}
 	return d.conclude(ctx)
 }
 
-// conclude tells the execution of a job that has its result, and settles. One that has
-// gone on is done with the job as well.
+// conclude reports a result to the job's execution and settles. If the execution has already ended,
+// that is fine.
 func (d *delivery) conclude(ctx context.Context) error {
 	if err := d.queue.Tasks.Succeed(ctx, d.Token); err != nil && !fault.Is(err, fault.Conflict) {
 		return err
@@ -112,10 +100,6 @@ func (d *delivery) conclude(ctx context.Context) error {
 	return nil
 }
 
-// Fail reports a failure and settles the delivery.
-//
-// Errors: fault.NotFound; fault.Conflict when the run is no longer the job's own,
-// or the job has ended.
 func (d *delivery) Fail(ctx context.Context, nonce string, failure job.Failure) error {
 	j, err := d.own(ctx, nonce)
 	switch {
@@ -138,11 +122,11 @@ func (d *delivery) Fail(ctx context.Context, nonce string, failure job.Failure) 
 	return nil
 }
 
-// own returns the job if it has ended, or if the nonce is that of its current run. A
-// report on the whole job has no nonce and fits any run.
+// own returns the job if it has ended or the nonce belongs to its current run. A report on the
+// whole job has no nonce and fits any run.
 //
-// Errors: fault.NotFound if there is no record, and the message is dropped;
-// fault.Conflict if another run has the job.
+// Errors: fault.NotFound if the job has no record, after dropping the message; fault.Conflict if
+// another run has the job.
 func (d *delivery) own(ctx context.Context, nonce string) (job.Job, error) {
 	j, err := d.queue.Jobs.Get(ctx, d.Job)
 	if fault.Is(err, fault.NotFound) {
@@ -158,21 +142,20 @@ func (d *delivery) own(ctx context.Context, nonce string) (job.Job, error) {
 	return j, nil
 }
 
-// settleEnded drops the message of a job that has ended some other way.
+// settleEnded drops the message of a job that has already ended.
 func (d *delivery) settleEnded(ctx context.Context) error {
 	d.settle(ctx)
 	return job.ErrEnded
 }
 
-// settle drops the message of a job that needs nothing more. If that fails, the message
-// is received again when its lease ends, and dropped then.
+// settle drops the message. If that fails, the message is received again when its lease ends, and
+// dropped then.
 func (d *delivery) settle(ctx context.Context) {
 	if err := d.Drop(ctx); err != nil {
 		d.queue.Logger.Warn("drop a message", "job", d.Job, "error", err)
 	}
 }
 
-// Drop settles a delivery whose job needs nothing more, whoever has leased it.
 func (d *delivery) Drop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()
@@ -190,7 +173,7 @@ func isStale(err error) bool {
 		invalid   *types.ReceiptHandleIsInvalid
 		code      interface{ ErrorCode() string }
 	)
-	// SQS answers an expired receipt with the code for any invalid parameter.
+	// SQS answers an expired receipt with a code for any invalid parameter.
 	return errors.As(err, &notLeased) || errors.As(err, &invalid) ||
 		errors.As(err, &code) && code.ErrorCode() == "InvalidParameterValue"
 }

@@ -6,15 +6,12 @@ import (
 	"fmt"
 )
 
-// Message is the body of a job's message.
 type Message struct {
-	// Job is the job's id.
 	Job string `json:"job"`
-	// Token is the task token with which workers report to the job's execution.
+	// Token is the task token for reports to the job's execution.
 	Token string `json:"token"`
 }
 
-// ReadMessage reads the body of a message.
 func ReadMessage(body string) (Message, error) {
 	var m Message
 	if err := json.Unmarshal([]byte(body), &m); err != nil {

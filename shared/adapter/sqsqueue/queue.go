@@ -1,10 +1,10 @@
-// Package sqsqueue hands out jobs from SQS queues, one for each lane, to workers. A
-// message is leased by its visibility timeout and carries the task token by which
-// the worker reports to the job's execution, which then writes the job's end.
+// Package sqsqueue hands out jobs to workers from SQS queues, one for each lane. The visibility
+// timeout is the lease of a message. A message carries the task token for reports to the job's
+// execution, which then writes the job's end.
 //
-// The queues are standard queues with the account as message group; SQS is fair between
-// groups. They may deliver a message twice; the record's current run then decides which
-// worker has the job.
+// The queues are standard queues with the account as message group; SQS is fair between groups.
+// They may deliver a message twice. The current run in the record then decides which worker has the
+// job.
 package sqsqueue
 
 import (
@@ -26,17 +26,11 @@ import (
 	"cutroom/shared/service/worker"
 )
 
-// Jobs are the records of jobs as a delivery needs them.
 type Jobs interface {
-	// Get returns the job.
-	//
-	// Errors: fault.NotFound.
 	Get(ctx context.Context, id string) (job.Job, error)
-	// Complete and Fail are those of job.Runs; Fail is for a report that no execution
-	// takes any more.
+	// Complete and Fail are as in job.Runs. Fail is for a failure whose token was already used.
 	Complete(ctx context.Context, id, nonce string, result job.Result, now time.Time) error
 	Fail(ctx context.Context, id, nonce string, failure job.Failure, now time.Time) error
-	// RecordRunTime records how long a completed job took.
 	RecordRunTime(ctx context.Context, j job.Job, took time.Duration) error
 }
 
@@ -44,30 +38,28 @@ type Jobs interface {
 type Tasks interface {
 	// Succeed reports that the job's record has its result.
 	//
-	// Errors: fault.Conflict when the execution has gone on.
+	// Errors: fault.Conflict if the execution no longer waits.
 	Succeed(ctx context.Context, token string) error
-	// Fail reports a failure of the run, or of the job when the nonce is empty.
+	// Fail reports a failure of the run, or of the job if the nonce is empty.
 	//
 	// Errors: as Succeed.
 	Fail(ctx context.Context, token, nonce string, failure job.Failure) error
 }
 
-// Config is what a [Queue] needs.
 type Config struct {
 	AWS aws.Config
-	// URLs are those of the lanes' queues.
+	// URLs has the queue of each lane.
 	URLs  map[job.Lane]string
 	Jobs  Jobs
 	Tasks Tasks
-	// PollTime is how long SQS waits for a message before it answers that there is
-	// none, in whole seconds up to 20; 0 means DefaultPollTime. Close waits that long.
+	// PollTime is how long SQS waits for a message before it answers, in whole seconds up to 20; 0
+	// means DefaultPollTime. Close waits as long.
 	PollTime time.Duration
-	// Now is the clock.
-	Now    func() time.Time
-	Logger *slog.Logger
+	Now      func() time.Time
+	Logger   *slog.Logger
 }
 
-// Queue is a worker.Queue. Its maker must close it.
+// Queue is a worker.Queue. The caller must close it.
 type Queue struct {
 	Config
 	client *sqs.Client
@@ -76,10 +68,9 @@ type Queue struct {
 
 var _ worker.Queue = (*Queue)(nil)
 
-// DefaultPollTime makes an idle slot of a worker poll six times a minute.
+// DefaultPollTime makes an idle slot poll six times a minute.
 const DefaultPollTime = 10 * time.Second
 
-// New returns a queue.
 func New(c Config) *Queue {
 	c.PollTime = cmp.Or(c.PollTime, DefaultPollTime)
 	return &Queue{Config: c, client: newClient(c.AWS, c.PollTime)}
@@ -92,14 +83,10 @@ func newClient(config aws.Config, wait time.Duration) *sqs.Client {
 	})
 }
 
-// Close waits until no call that could still lease a message is in progress, which takes
-// a little longer than PollTime at most.
+// Close waits for calls that could still lease a message, at most a little longer than PollTime.
 func (q *Queue) Close() { q.polls.Wait() }
 
-// Receive waits for a job of the lane and leases it for the time, rounded up to
-// seconds.
-//
-// Errors: the context's if it ends first.
+// Receive rounds the time up to seconds.
 func (q *Queue) Receive(ctx context.Context, lane job.Lane, lease time.Duration) (worker.Delivery, error) {
 	url, ok := q.URLs[lane]
 	if !ok {
@@ -122,8 +109,8 @@ func (q *Queue) Receive(ctx context.Context, lane job.Lane, lease time.Duration)
 			continue
 		}
 		if d.Message, err = ReadMessage(d.body); err != nil {
-			// It is released at once, and so soon ends in the dead-letter queue, where a
-			// person finds it.
+			// It is released at once, so it soon reaches the dead-letter queue, where an operator
+			// finds it.
 			q.Logger.Error("receive a message that is not about a job", "queue", url, "error", err)
 			if err := d.Nack(ctx, 0); err != nil {
 				q.Logger.Error("return a message", "queue", url, "error", err)
@@ -134,11 +121,10 @@ func (q *Queue) Receive(ctx context.Context, lane job.Lane, lease time.Duration)
 	}
 }
 
-// poll asks once for a message and returns nil if there is none.
+// poll asks once for a message and returns nil if the queue is empty.
 //
-// The call continues when the context ends, and a message that it still receives is
-// released: SQS may lease a message to a caller that has hung up, and nobody else would
-// receive it for the whole lease.
+// The call continues when the context ends and releases a message that it still receives. SQS may
+// lease a message to a caller that has hung up, and no worker would receive it for the whole lease.
 func (q *Queue) poll(ctx context.Context, url string, lease time.Duration) (*delivery, error) {
 	type answer struct {
 		delivery *delivery
@@ -185,13 +171,11 @@ func (q *Queue) receive(ctx context.Context, url string, lease, wait time.Durati
 		body: aws.ToString(message.Body)}, nil
 }
 
-// noReceipt is no receipt that SQS has ever handed out.
+// noReceipt is an invalid receipt handle.
 const noReceipt = "none"
 
-// Reach checks that the queue of a lane is there and that the caller may work on it. It
-// changes nothing: it names a receipt that SQS does not know, and is told so.
-//
-// Errors: there is no such queue; it may not be worked on; AWS's.
+// Reach checks that the lane's queue exists and that the caller may delete from it. It changes
+// nothing: it passes an invalid receipt and expects SQS to refuse it.
 func (q *Queue) Reach(ctx context.Context, lane job.Lane) error {
 	url, ok := q.URLs[lane]
 	if !ok {
@@ -207,7 +191,7 @@ func (q *Queue) Reach(ctx context.Context, lane job.Lane) error {
 		return nil
 	}
 	if err == nil {
-		return errors.New("sqs: reach: a receipt was taken that is none")
+		return errors.New("sqs: reach: SQS accepted an invalid receipt handle")
 	}
 	return fmt.Errorf("sqs: reach: %w", err)
 }
@@ -215,26 +199,22 @@ func (q *Queue) Reach(ctx context.Context, lane job.Lane) error {
 // wholeSeconds rounds up, because SQS counts in seconds and no lease may end early.
 func wholeSeconds(d time.Duration) int32 { return int32((max(d, 0) + time.Second - 1) / time.Second) }
 
-// Lengths reads the lengths of queues.
 type Lengths struct {
 	client *sqs.Client
 	urls   map[job.Lane]string
 }
 
-// NewLengths returns the lengths of the lanes' queues, by their URLs.
 func NewLengths(config aws.Config, urls map[job.Lane]string) *Lengths {
 	return &Lengths{newClient(config, 0), urls}
 }
 
-// Length returns about how many messages of a lane wait or are leased. SQS's count may
-// lag by up to a minute.
+// Length's count may lag by up to a minute.
 func (l *Lengths) Length(ctx context.Context, lane job.Lane) (int, error) {
 	waiting, leased, err := l.Depth(ctx, lane)
 	return waiting + leased, err
 }
 
-// Depth returns about how many messages of a lane wait, and how many are leased: one call.
-// SQS's counts may lag by up to a minute.
+// Depth is one call. Its counts may lag by up to a minute.
 func (l *Lengths) Depth(ctx context.Context, lane job.Lane) (waiting, leased int, err error) {
 	url, ok := l.urls[lane]
 	if !ok {

@@ -14,23 +14,21 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// longestDelay is the longest that SQS delays a message. An attempt that is due later is
-// received earlier, and sent again.
+// longestDelay is SQS's longest delay. An attempt that is due later is received earlier and sent
+// again.
 const longestDelay = 15 * time.Minute
 
-// ScheduledAttempts is the queue of the next attempts of webhooks.
 type ScheduledAttempts struct {
 	client *sqs.Client
 	url    string
 }
 
-// NewScheduledAttempts returns the queue with the URL.
 func NewScheduledAttempts(config aws.Config, url string) *ScheduledAttempts {
 	return &ScheduledAttempts{newClient(config, 0), url}
 }
 
-// Send queues an attempt to be received when it is due, or after longestDelay. A call
-// that is repeated after a lost answer may queue it twice.
+// Send queues an attempt for when it is due, or after longestDelay. A repeated call may queue it
+// twice.
 func (q *ScheduledAttempts) Send(ctx context.Context, turn webhook.ScheduledAttempt, now time.Time) error {
 	body, err := json.Marshal(turn)
 	if err != nil {
@@ -50,7 +48,6 @@ func (q *ScheduledAttempts) Send(ctx context.Context, turn webhook.ScheduledAtte
 	return nil
 }
 
-// ReadScheduledAttempt reads the body of a message that Send sent.
 func ReadScheduledAttempt(body string) (webhook.ScheduledAttempt, error) {
 	var turn webhook.ScheduledAttempt
 	if err := json.Unmarshal([]byte(body), &turn); err != nil {

@@ -1,7 +1,6 @@
-// Package stepfn lets AWS Step Functions see each job to its end. An execution
-// sends the job to the queue of its lane with a task token and waits for a worker to
-// report. A result is then in the job's record; any other end the execution writes
-// there.
+// Package stepfn runs each job as an execution of AWS Step Functions. An execution sends the job to
+// the queue of its lane with a task token and waits for a worker to report. The worker writes a
+// result to the job's record; the execution writes any other end.
 package stepfn
 
 import (
@@ -14,7 +13,6 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// The names of the states.
 const (
 	dispatchState = "Dispatch"
 	failRunState  = "FailRun"
@@ -23,42 +21,36 @@ const (
 	freeOpenState = "FreeOpen"
 )
 
-// wholeJob is the error of a report that ends a job whatever its run. The error of any
-// other failure is the nonce of the run, because a definition can compare an error but
-// not parse it. The cause is the failure in JSON.
+// wholeJob is the error of a report that ends a job in any run. The error of any other failure is
+// the nonce of the run, because a definition can compare an error but not parse it. The cause is
+// the failure in JSON.
 const wholeJob = "job"
 
-// input is the input of an execution.
 type input struct {
 	Job     string `json:"job"`
 	Account string `json:"account"`
-	// Queue is the URL of the lane's queue.
-	Queue string `json:"queue"`
-	// Timeout is how long the queue and the workers may have the job, in seconds.
+	Queue   string `json:"queue"`
+	// Timeout is the time limit of the queue and the workers, in seconds.
 	Timeout int  `json:"timeout"`
 	Open    open `json:"open"`
 }
 
-// open is where the job is in the sets of its account's open jobs.
 type open struct {
-	// Set is the id of the set's item.
-	Set string `json:"set"`
-	// Elements has the job's element of the set.
+	Set      string   `json:"set"`
 	Elements []string `json:"elements"`
 }
 
-// object is a part of a definition.
 type object = map[string]any
 
-// Definition returns the state machine of jobs in the Amazon States Language, for the partition of
-// AWS, such as "aws" or "aws-cn", and the table that holds the records. Both may be placeholders that
-// are filled in later. Package dynamo defines the writes that end jobs.
+// Definition returns the state machine of jobs in the Amazon States Language. partition is an AWS
+// partition such as "aws"; table holds the records. Both may be placeholders that are filled in
+// later. Package dynamo defines the writes that end jobs.
 //
-// The execution of a job that gets its result passes one state, because the worker has written the
-// result before it reports. AWS bills three transitions for it, including start and end. The
-// execution of any other job passes two more: one writes the failure, the other removes the job from
-// its account's open jobs. A refused write fails the execution: the job has ended otherwise, or
-// another run has it. Then job.Reaper checks the job.
+// The execution of a completed job passes one state, because the worker has written the result
+// before it reports. AWS bills three transitions for it, including start and end. The execution of
+// any other job passes two more: one writes the failure, the other removes the job from its
+// account's open jobs. A refused write fails the execution: the job has already ended, or another
+// run has it. Then job.Reaper checks the job.
 func Definition(partition, table string) (string, error) {
 	timeout, err := json.Marshal(job.TimeoutFailure())
 	if err != nil {
@@ -80,7 +72,7 @@ func Definition(partition, table string) (string, error) {
 				// A heartbeat is not possible: it would start while the message waits for a worker. The
 				// queue's visibility timeout detects a worker that died.
 				"TimeoutSecondsPath": "$.timeout",
-				// Only errors of SQS: a failed run must not send the message again.
+				// Retry only errors of SQS: a failed run must not send the message again.
 				"Retry": []object{retry("SQS.AmazonSQSException", "SQS.SqsException", "SQS.SdkClientException")},
 				"Catch": []object{
 					{"ErrorEquals": []string{"States.Timeout"}, "Next": timeOutState},
@@ -106,8 +98,8 @@ func Definition(partition, table string) (string, error) {
 	return string(definition), nil
 }
 
-// fail returns a state that ends a job. values are specific to this state; the values of end and the time
-// at which the state is entered are added.
+// fail returns a state that ends a job. values are added to the values of end and the time at which
+// the state is entered.
 func fail(partition, table string, end dynamo.JobEnd, values object) object {
 	values[":now"] = object{"S.$": "$$.State.EnteredTime"}
 	key := object{"id": object{"S.$": "$$.Execution.Input.job"}, "part": object{"S": dynamo.RecordPart}}

@@ -20,20 +20,18 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// timeToEnd is how long before a job's deadline its dispatch times out, which leaves
-// time to record the timeout.
+// timeToEnd is how long before a job's deadline its dispatch times out. It leaves time to record
+// the timeout.
 const timeToEnd = 15 * time.Second
 
-// Machine starts an execution for each job, and stops the executions of jobs that were
-// ended by other means, such as a cancellation.
+// Machine starts an execution for each job, and stops it if the job ends another way, such as a
+// cancellation.
 type Machine struct {
 	client *sfn.Client
 	arn    string
 	queues map[job.Lane]string
 }
 
-// NewMachine returns the machine with the ARN, and sends jobs to the queues with the
-// URLs.
 func NewMachine(config aws.Config, arn string, queues map[job.Lane]string) *Machine {
 	return &Machine{newClient(config), arn, queues}
 }
@@ -46,15 +44,12 @@ func newClient(config aws.Config) *sfn.Client {
 }
 
 // Dispatch starts the execution of a job. The execution has the job's id as its name, and its input
-// depends only on the job's record, so Step Functions recognizes a repeated start. Dispatch succeeds
-// if the execution exists or has ended.
-//
-// Errors: a fault if the execution was definitely not started, such as fault.Limited;
-// after any other error it may have been started.
+// depends only on the job's record, so Step Functions recognizes a repeated start. Dispatch
+// succeeds if the execution exists or has ended.
 func (m *Machine) Dispatch(ctx context.Context, j job.Job, at dynamo.OpenEntry) error {
 	queue, ok := m.queues[j.Lane]
 	if !ok {
-		return fault.New(fault.Internal, "There is no queue for the lane %q.", j.Lane)
+		return fault.New(fault.Internal, "The lane %q has no queue.", j.Lane)
 	}
 	body, err := json.Marshal(input{
 		Job: j.ID, Account: j.Account, Queue: queue,
@@ -83,8 +78,8 @@ func (m *Machine) Dispatch(ctx context.Context, j job.Job, at dynamo.OpenEntry) 
 	return fmt.Errorf("stepfn: start the execution of job %s: %w", j.ID, err)
 }
 
-// Stop stops the execution of a job that has ended, so that it does not wait for its
-// timeout. It does nothing if there is no execution, or if it has ended.
+// Stop stops the execution of a job that has ended, so that it does not wait for its timeout. It
+// ignores a missing or ended execution.
 func (m *Machine) Stop(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()
@@ -103,7 +98,6 @@ func (m *Machine) Stop(ctx context.Context, id string) error {
 	return fmt.Errorf("stepfn: stop the execution of job %s: %w", id, err)
 }
 
-// isThrottled reports whether a call was throttled.
 func isThrottled(err error) bool {
 	var many *types.ExecutionLimitExceeded
 	var response *awshttp.ResponseError
@@ -111,7 +105,6 @@ func isThrottled(err error) bool {
 		errors.As(err, &response) && response.HTTPStatusCode() == http.StatusTooManyRequests
 }
 
-// isRefused reports whether a call failed because of the request itself.
 func isRefused(err error) bool {
 	var response *awshttp.ResponseError
 	return errors.As(err, &response) && response.HTTPStatusCode() >= 400 && response.HTTPStatusCode() < 500

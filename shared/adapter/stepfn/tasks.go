@@ -15,17 +15,14 @@ import (
 	"cutroom/shared/platform/awsclient"
 )
 
-// Tasks reports the ends of runs to the executions that wait for them, by the task token
-// in the job's message. A token can be used once.
+// Tasks reports the ends of runs to the waiting executions, by the task token in the job's message.
+// A token works once.
 type Tasks struct{ client *sfn.Client }
 
-// NewTasks returns a Tasks.
 func NewTasks(config aws.Config) *Tasks { return &Tasks{newClient(config)} }
 
-// Succeed reports that the job's record has its result.
-//
-// Errors: fault.Conflict when the token is not taken: its execution has gone on,
-// by another report, its timeout or its end.
+// Succeed fails with fault.Conflict if the execution no longer waits: after another report, its
+// timeout or its end.
 func (t *Tasks) Succeed(ctx context.Context, token string) error {
 	ctx, cancel := context.WithTimeout(ctx, awsclient.CallTime)
 	defer cancel()
@@ -33,9 +30,6 @@ func (t *Tasks) Succeed(ctx context.Context, token string) error {
 	return reportError("report a result", err)
 }
 
-// Fail reports a failure: of the run, or of the job if the nonce is empty.
-//
-// Errors: as Succeed.
 func (t *Tasks) Fail(ctx context.Context, token, nonce string, failure job.Failure) error {
 	cause, err := json.Marshal(failure)
 	if err != nil {

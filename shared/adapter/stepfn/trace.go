@@ -6,8 +6,8 @@ import (
 	"cutroom/shared/platform/xray"
 )
 
-// traceHeader returns the header by which an execution continues the trace of the
-// submission, or nil if that is not traced.
+// traceHeader returns the header that continues the submission's trace in the execution, or nil
+// without a trace.
 func traceHeader(ctx context.Context) *string {
 	if header := xray.Header(ctx); header != "" {
 		return &header

@@ -1,6 +1,6 @@
-// Package webhookhttp sends webhooks by HTTP to untrusted receivers: no message reaches
-// an address that its targets do not allow, whatever a name resolves to at that moment,
-// and no receiver holds a connection longer than the message's time limit.
+// Package webhookhttp sends webhooks by HTTP to untrusted receivers. No message reaches an address
+// that its targets do not allow, even if a name changes its address. No receiver holds a connection
+// longer than the message's time limit.
 package webhookhttp
 
 import (
@@ -22,28 +22,24 @@ import (
 )
 
 const (
-	// dialTime bounds the time to connect.
 	dialTime = 5 * time.Second
-	// maxHead is how much of an answer's head is read, in bytes. The HTTP library takes 28
-	// times as much memory for a head of short fields.
+	// maxHead limits the bytes read from an answer's head. The HTTP library takes 28 times as much
+	// memory for a head of short fields.
 	maxHead = 16 << 10
-	// maxAnswer is how much of an answer's body is read, in bytes. Nothing of it is kept, but
-	// some receivers fail if their answer is not read.
+	// maxAnswer limits the bytes read from an answer's body. The body is discarded, but some
+	// receivers fail if their answer is not read.
 	maxAnswer = 64 << 10
 )
 
-// Config is what a [Sender] needs.
 type Config struct {
 	Targets webhook.Targets
 	// Resolver resolves names; nil means the system's.
 	Resolver *net.Resolver
-	// TLS configures https connections, for receivers whose certificates the system does
-	// not trust; nil means the defaults.
+	// TLS is for receivers whose certificates the system does not trust; nil means the defaults.
 	TLS *tls.Config
 	Now func() time.Time
 }
 
-// Sender is a webhook.Sender.
 type Sender struct {
 	client *http.Client
 	now    func() time.Time
@@ -51,24 +47,20 @@ type Sender struct {
 
 var _ webhook.Sender = (*Sender)(nil)
 
-// New returns a sender.
 func New(c Config) *Sender {
 	return &Sender{now: c.Now, client: &http.Client{
 		Transport: &http.Transport{
-			// No proxy of the environment: the addresses that it connects to cannot be
-			// checked here.
+			// No proxy: the addresses that it connects to could not be checked here.
 			DialContext:     dialer{c.Targets, c.Resolver}.dial,
 			TLSClientConfig: c.TLS, TLSHandshakeTimeout: dialTime,
-			// The receiver's name is resolved anew for every message.
+			// Resolve the receiver's name for every message.
 			DisableKeepAlives: true, DisableCompression: true, MaxResponseHeaderBytes: maxHead,
 		},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
-// Send posts a message, with the headers of Standard Webhooks.
-//
-// Errors: a webhook.NoAnswer.
+// Send posts a message with the headers of Standard Webhooks. Its errors are webhook.NoAnswer.
 func (s *Sender) Send(ctx context.Context, url string, m webhook.Message) (answer webhook.Answer, err error) {
 	defer contain.Error(&err) // a hostile answer may cause a panic
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(m.Body))
@@ -86,8 +78,7 @@ func (s *Sender) Send(ctx context.Context, url string, m webhook.Message) (answe
 		return webhook.Answer{}, explain(err)
 	}
 	defer response.Body.Close()
-	// The body of an answer that switches protocols is a connection, whose end no context
-	// brings about.
+	// A body after a protocol switch is a connection that no context ends.
 	if response.StatusCode != http.StatusSwitchingProtocols {
 		// The status counts even if the rest of the answer cannot be read.
 		_, _ = io.CopyN(io.Discard, response.Body, maxAnswer)
@@ -107,17 +98,15 @@ func (s *Sender) retryAfter(text string) time.Duration {
 	return 0
 }
 
-// errRefused is the error for a connection to an address that is not allowed.
 var errRefused = errors.New("the address is not allowed")
 
-// dialer connects to addresses that the targets allow.
 type dialer struct {
 	targets  webhook.Targets
 	resolver *net.Resolver
 }
 
-// dial connects to a host. The address is checked at the time of the connection, after
-// all names are resolved, so that a name cannot resolve to another one meanwhile.
+// dial checks the address when it connects, after the name is resolved, so the name cannot change
+// in between.
 func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -133,7 +122,6 @@ func (d dialer) dial(ctx context.Context, network, address string) (net.Conn, er
 	return (&net.Dialer{Timeout: dialTime, Resolver: d.resolver, ControlContext: judge}).DialContext(ctx, network, address)
 }
 
-// explain returns the part of an error that the account may see.
 func explain(err error) error {
 	var (
 		name        *net.DNSError
