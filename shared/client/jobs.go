@@ -76,7 +76,7 @@ type JobInput struct {
 	Size int64 `json:"size_bytes"`
 }
 
-// Cost is what an edit costs (docs/contract/media.md#prices).
+// Cost is what an edit costs (docs/contract/jobs.md#prices).
 type Cost struct {
 	Amount float64 `json:"amount"`
 	// Currency is a code of ISO 4217.

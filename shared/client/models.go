@@ -24,7 +24,7 @@ type MediaModel struct {
 }
 
 // Price is what a model costs: an amount for each "second" of the result or for each
-// "edit", in a currency by its code (docs/contract/media.md#prices).
+// "edit", in a currency by its code (docs/contract/jobs.md#prices).
 type Price struct {
 	Amount   float64 `json:"amount"`
 	Per      string  `json:"per"`

@@ -83,7 +83,7 @@ type Progress struct {
 }
 
 // Outcome is what an engine tells of an edit that it made, for the person who
-// asked for it (docs/contract/jobs.md#what-the-engine-says).
+// asked for it (docs/contract/jobs.md#engine-report).
 type Outcome struct {
 	// Engine names what made the result, such as "preview".
 	Engine string

@@ -141,7 +141,7 @@ func describeResult(header http.Header, j job.Job) {
 }
 
 // describeOutcome sets the header fields of what the engine says of a result
-// (docs/contract/jobs.md#what-the-engine-says).
+// (docs/contract/jobs.md#engine-report).
 func describeOutcome(header http.Header, result *job.Result) {
 	if result.Engine != "" {
 		header.Set("X-Engine", headerText(result.Engine))

@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// priceBody is what a model costs (docs/contract/media.md#prices).
+// priceBody is what a model costs (docs/contract/jobs.md#prices).
 type priceBody struct {
 	Amount   float64           `json:"amount"`
 	Per      catalog.PriceUnit `json:"per"`

@@ -256,7 +256,7 @@ type jobBody struct {
 	// EnhancedPrompt is present if the job completed and its prompt was expanded.
 	EnhancedPrompt string `json:"enhanced_prompt,omitempty"`
 	// Engine, Understood and Notice are what the engine of a completed job says
-	// (docs/contract/jobs.md#what-the-engine-says).
+	// (docs/contract/jobs.md#engine-report).
 	Engine     string   `json:"engine,omitempty"`
 	Understood []string `json:"understood,omitzero"`
 	Notice     string   `json:"notice,omitempty"`

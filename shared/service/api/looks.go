@@ -17,7 +17,7 @@ import (
 )
 
 // EngineFacts are what the API tells of the engine behind it
-// (docs/contract/media.md#what-the-engine-follows).
+// (docs/contract/jobs.md#prompt-check).
 type EngineFacts struct {
 	// Name is the engine's own; empty means the preview engine.
 	Name string

@@ -8,7 +8,7 @@ import (
 
 // Models is the group of model names (docs/contract/media.md#model-resolution), and
 // of what the engine makes of requests to them
-// (docs/contract/media.md#what-the-engine-follows).
+// (docs/contract/jobs.md#prompt-check).
 func Models(s *service) []route {
 	return []route{
 		{method: http.MethodPost, path: "/v1/models/resolve", access: public, handle: s.resolveModels},

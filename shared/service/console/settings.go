@@ -28,7 +28,7 @@ type Model struct {
 	// Title and Examples are as in catalog.Model.
 	Title    string   `json:"title,omitempty"`
 	Examples []string `json:"examples,omitempty"`
-	// Price is absent where none is set (docs/contract/media.md#prices).
+	// Price is absent where none is set (docs/contract/jobs.md#prices).
 	Price  *Price  `json:"price,omitempty"`
 	Fields []Field `json:"fields"`
 	// URLEncoded, ExactlyOne and OnlyWith are as in catalog.Form.
