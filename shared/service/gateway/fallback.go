@@ -96,6 +96,7 @@ func (c *completion) use(row *catalog.Inference) *apierror.Error {
 		}
 	}
 	c.tally.maxTokens = int64(c.request.Completions) * int64(row.ContextLength+row.MaxOutputLength)
+	c.tally.maxGenerated = int64(c.request.Completions) * int64(c.request.MostTokens)
 	return nil
 }
 

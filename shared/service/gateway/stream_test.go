@@ -99,6 +99,9 @@ func TestStreams(t *testing.T) {
 	runStreams(t, []streamCase{
 		{"as it should be", events(usualStream...), streamed, seenUsual, reported},
 		{"the usage is told to who asked", events(usualStream...), asking, strings.Replace(seenUsual, "data: [DONE]", "data: "+usedChunk+"\n\ndata: [DONE]", 1), reported},
+		{"more text without a usage than the caller allows", events(chunk("one two three four five"), last, done),
+			strings.Replace(streamed, `{`, `{"max_tokens":2,`, 1),
+			eventStream(asSmall(chunk("one two three four five")), asSmall(last), done), counted(2)},
 		{"one byte at a time", everyByte(eventStream(usualStream...)), streamed, seenUsual, reported},
 		{"one byte at a time, in lines that end with CR and LF", everyByte(crlf), streamed, seenUsual, reported},
 		{"split inside of a character", func(c *call) {

@@ -24,6 +24,9 @@ type tally struct {
 	// reports is billed and counts against the account's rate, so it is
 	// bounded.
 	maxTokens int64
+	// maxGenerated is how many tokens the completion was allowed to generate. It limits
+	// estimates.
+	maxGenerated int64
 	// reported is the upstream's last report, known whether there was one, and
 	// implausible whether one was impossible.
 	reported           usage.Counts
@@ -37,7 +40,8 @@ type tally struct {
 
 // reset forgets what another upstream reported.
 func (t *tally) reset() {
-	*t = tally{generated: estimate{tokenizer: t.generated.tokenizer}, maxTokens: t.maxTokens, text: t.text[:0]}
+	*t = tally{generated: estimate{tokenizer: t.generated.tokenizer}, maxTokens: t.maxTokens, maxGenerated: t.maxGenerated,
+		text: t.text[:0]}
 }
 
 // addChoice counts the text of one choice of a chunk or of a whole answer, and
@@ -128,7 +132,7 @@ func (t *tally) counts(prompt func() int64) usage.Counts {
 	if !t.known {
 		counts.PromptTokens = min(prompt(), t.maxTokens)
 	}
-	counts.CompletionTokens, counts.Estimated = min(generated, t.maxTokens-counts.PromptTokens), 1
+	counts.CompletionTokens, counts.Estimated = min(generated, t.maxGenerated, t.maxTokens-counts.PromptTokens), 1
 	return counts
 }
 

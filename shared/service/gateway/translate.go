@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"net/http"
 	"strconv"
 
@@ -46,12 +47,18 @@ func (c *completion) translate(body *[]byte, caller request.Caller, memory *rese
 		c.translation = dialect.NewMessages(call)
 	}
 	room, before := len(*body)+len(*body)/4+512, memory.held
+	// Texts with escapes are copied to be read.
+	copied := 0
+	if len(*body) > freeBody && bytes.IndexByte(*body, '\\') >= 0 {
+		copied = len(*body)
+	}
 	if room > freeBody {
-		if apiErr := memory.acquire(c.r.Context(), int64(room)); apiErr != nil {
+		if apiErr := memory.acquire(c.r.Context(), int64(room+copied)); apiErr != nil {
 			return apiErr
 		}
 	}
 	chat, apiErr := c.translation.Request(make([]byte, 0, room), *body, model)
+	memory.release(int64(copied))
 	if apiErr != nil {
 		return apiErr
 	}

@@ -18,6 +18,9 @@ const (
 	// maxMembers is how many members the objects of a request may have
 	// together. Detecting duplicate names costs memory for each.
 	maxMembers = 1 << 18
+	// maxValues is how many values a request may have beside the first ones of its objects
+	// and arrays. Reading takes time for each, even of a request that is refused.
+	maxValues = 1 << 20
 	// maxParam bounds how much of a caller's names an error repeats, in bytes.
 	maxParam = 256
 	// maxReaderRoom bounds the buffers that a reader keeps for the next body,
@@ -161,16 +164,16 @@ func (r *jsonReader) end() error {
 	return r.located(err)
 }
 
-// checkNesting checks the depth and the number of members before anything walks
+// checkNesting checks the depth and the numbers of members and values before anything walks
 // over the body, which need not be JSON.
 func checkNesting(body []byte) *apierror.Error {
-	// Brackets and colons are counted first, including those within strings:
+	// Brackets, colons and commas are counted first, including those within strings:
 	// that is many times faster than the walk, and mostly enough.
 	if bytes.Count(body, []byte("["))+bytes.Count(body, []byte("{")) <= jsonedit.MaxDepth &&
-		bytes.Count(body, []byte(":")) <= maxMembers {
+		bytes.Count(body, []byte(":")) <= maxMembers && bytes.Count(body, []byte(",")) <= maxValues {
 		return nil
 	}
-	depth, members := 0, 0
+	depth, members, values := 0, 0, 0
 	for i := 0; i < len(body); i++ {
 		switch body[i] {
 		case '"':
@@ -181,6 +184,10 @@ func checkNesting(body []byte) *apierror.Error {
 			}
 		case ']', '}':
 			depth--
+		case ',':
+			if values++; values > maxValues {
+				return apierror.Invalid("", apierror.InvalidJSON, "The body has more than %d values.", maxValues)
+			}
 		case ':':
 			if members++; members > maxMembers {
 				return apierror.Invalid("", apierror.InvalidJSON, "The objects of the body have more than %d members.", maxMembers)

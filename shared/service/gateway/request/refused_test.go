@@ -323,3 +323,24 @@ func TestModelAndScopeComeFirst(t *testing.T) {
 		})
 	}
 }
+
+// Bodies of very many values are refused before they are read: reading 31 MiB of them takes
+// seconds.
+func TestVeryManyValuesAreRefused(t *testing.T) {
+	for route, field := range map[catalog.Route]string{
+		catalog.Rerank: "documents", catalog.Score: "text_2", catalog.Responses: "input", catalog.Chat: "messages",
+		catalog.Completions: "prompt", catalog.Embeddings: "input",
+	} {
+		for _, value := range []string{"1", `""`, "[]", "null"} {
+			body := `{"model":"plain","` + field + `":[` + strings.Repeat(value+",", 1<<20+1) + value + "]}"
+			if _, problem := request.Parse(route, []byte(body), caller(t)); problem == nil || problem.Status != 400 ||
+				!strings.Contains(problem.Message, "values") {
+				t.Errorf("%s of %s: %v", route, value, problem)
+			}
+		}
+	}
+	commas := chat("plain", `"user":"`+strings.Repeat(",", 2<<20)+`"`)
+	if _, problem := request.Parse(catalog.Chat, []byte(commas), caller(t)); problem != nil {
+		t.Errorf("commas in a text: %s", problem.Message)
+	}
+}
