@@ -1,11 +1,8 @@
 package sqlite_test
 
 import (
-	"context"
-	"crypto/rand"
 	"database/sql"
 	"fmt"
-	"log/slog"
 	"path/filepath"
 	"testing"
 	"time"
@@ -90,73 +87,5 @@ func TestUsageForgetsRecordsInTheEnd(t *testing.T) {
 	}
 	if got := calls(t, db.Usage()); got != 1001+adds {
 		t.Errorf("%d calls are counted, want %d", got, 1001+adds)
-	}
-}
-
-// usageRound is how many calls the child of TestUsageSurvivesAKill counts before it
-// is killed.
-const usageRound = 2000
-
-// countCalls counts calls through a writer, prints each, and never stops by itself.
-func countCalls(ctx context.Context, db *sqlite.DB) error {
-	writer := usage.NewWriter(usage.WriterConfig{Store: db.Usage(), NewID: rand.Text, Logger: slog.Default()})
-	go writer.Run(ctx)
-	for range usageRound {
-		if err := writer.Record(ctx, oneCall("")); err != nil {
-			return err
-		}
-		fmt.Println("counted")
-	}
-	select {}
-}
-
-// What was counted before the last write survives a kill, each call once; and
-// writes happen by themselves.
-func TestUsageSurvivesAKill(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "cutroom.db")
-	db := openAt(t, path)
-	said := int64(0)
-	for round := range 4 {
-		child, out := startChild(t, "count calls", path)
-		before := calls(t, db.Usage())
-		if round%2 == 0 {
-			// Kill it while it counts.
-			for range usageRound / 2 {
-				if !out.Scan() {
-					t.Fatalf("the child ended: %v", out.Err())
-				}
-				said++
-			}
-		} else {
-			for range usageRound {
-				if !out.Scan() {
-					t.Fatalf("the child ended: %v", out.Err())
-				}
-				said++
-			}
-			for written := before; written < before+usageRound; written = calls(t, db.Usage()) {
-				if t.Context().Err() != nil {
-					t.Fatal("the writes never came")
-				}
-				time.Sleep(time.Millisecond)
-			}
-		}
-		seen := calls(t, db.Usage())
-		if err := child.Process.Kill(); err != nil {
-			t.Fatal(err)
-		}
-		for out.Scan() {
-			said++
-		}
-		child.Wait()
-		after := calls(t, db.Usage())
-		// The last call may have been counted but not printed yet.
-		if after < seen || after > said+1 {
-			t.Fatalf("round %d: %d calls are counted, %d were before the kill and %d were said", round, after, seen, said)
-		}
-		if round%2 == 1 && after != before+usageRound {
-			t.Fatalf("round %d: %d calls are counted, want %d", round, after-before, usageRound)
-		}
-		said = after
 	}
 }

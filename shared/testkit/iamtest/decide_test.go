@@ -1,159 +1,12 @@
 package iamtest_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"cutroom/shared/testkit/iamtest"
 )
-
-// patternCases are of "IAM JSON policy elements: Action" and "Resource": a pattern, what a
-// request has, and whether the one is of the other.
-const patternCases = `
-Action   s3:GetObject                     s3:GetObject                        yes
-Action   s3:GetObject                     S3:getobject                        yes
-Action   S3:GETOBJECT                     s3:GetObject                        yes
-Action   s3:GetObject                     s3:GetObjectAcl                     no
-Action   s3:Get*                          s3:GetObjectAcl                     yes
-Action   s3:Get*                          s3:PutObject                        no
-Action   s3:*                             s3:PutObject                        yes
-Action   s3:*                             sqs:SendMessage                     no
-Action   *                                sqs:SendMessage                     yes
-Action   *:*                              sqs:SendMessage                     yes
-Action   iam:*AccessKey*                  iam:CreateAccessKey                 yes
-Action   iam:*AccessKey*                  iam:ListAccessKeys                  yes
-Action   iam:*AccessKey*                  iam:ListUsers                       no
-Action   ecs:Submit*                      ecs:SubmitTaskStateChange           yes
-Action   ecs:Submit*                      ecs:Poll                            no
-Action   s3:?etObject                     s3:GetObject                        yes
-Action   s3:?etObject                     s3:etObject                         no
-Action   s3:GetObject?                    s3:GetObject                        no
-Resource *                                arn:aws:s3:::bucket/key             yes
-Resource *                                *                                   yes
-Resource arn:aws:s3:::bucket              arn:aws:s3:::bucket                 yes
-Resource arn:aws:s3:::bucket              arn:aws:s3:::bucket/key             no
-Resource arn:aws:s3:::bucket              arn:aws:s3:::Bucket                 no
-Resource arn:aws:s3:::bucket/*            arn:aws:s3:::bucket                 no
-Resource arn:aws:s3:::bucket/*            arn:aws:s3:::bucket/                yes
-Resource arn:aws:s3:::bucket/*            arn:aws:s3:::bucket/a/b/c           yes
-Resource arn:aws:s3:::bucket/*            arn:aws:s3:::bucket/a:b             yes
-Resource arn:aws:s3:::bucket/*            arn:aws:s3:::buckets/a              no
-Resource arn:aws:s3:::bucket/*/test/*     arn:aws:s3:::bucket/1/test/object.jpg yes
-Resource arn:aws:s3:::bucket/*/test/*     arn:aws:s3:::bucket/1/2/test/3/object.jpg yes
-Resource arn:aws:s3:::bucket/*/test/*     arn:aws:s3:::bucket/1-test/object.jpg no
-Resource arn:aws:s3:::bucket/*/test/*     arn:aws:s3:::bucket/test/object.jpg no
-Resource arn:aws:s3:::bucket/??/k         arn:aws:s3:::bucket/ab/k            yes
-Resource arn:aws:s3:::bucket/??/k         arn:aws:s3:::bucket/a/k             no
-Resource arn:aws:s3:::*                   arn:aws:s3:::bucket/key             yes
-Resource arn:aws:iam::123456789012:user/* arn:aws:iam::123456789012:user/a/b  yes
-Resource arn:aws:iam::123456789012:user/* arn:aws:iam::123456789013:user/a    no
-Resource arn:aws:iam::*:user/a            arn:aws:iam::123456789012:user/a    yes
-Resource arn:aws:sqs:*:123456789012:q     arn:aws:sqs:eu-west-1:123456789012:q yes
-Resource arn:aws:sqs:eu-*-1:123456789012:q arn:aws:sqs:eu-west-1:123456789012:q yes
-Resource arn:aws:sqs:eu-*-1:123456789012:q arn:aws:sqs:us-west-1:123456789012:q no
-Resource arn:aws:sqs:eu?west-1:123456789012:q arn:aws:sqs:eu-west-1:123456789012:q yes
-Resource arn:aws:sqs:eu-west-1?123456789012:q arn:aws:sqs:eu-west-1:123456789012:q no
-Resource arn:aws:dynamodb:r:1:table/t     arn:aws:dynamodb:r:1:table/t        yes
-Resource arn:aws:dynamodb:r:1:table/t     arn:aws:dynamodb:r:1:table/t/index/i no
-Resource arn:aws:dynamodb:r:1:table/t/index/* arn:aws:dynamodb:r:1:table/t/index/i yes
-Resource arn:aws:dynamodb:r:1:table/t/index/* arn:aws:dynamodb:r:1:table/t    no
-Resource arn:aws:dynamodb:r:1:table/t/stream/* arn:aws:dynamodb:r:1:table/t/stream/2020-01-01T00:00:00.000 yes
-Resource arn:aws:states:r:1:execution:m:* arn:aws:states:r:1:execution:m:job_1 yes
-Resource arn:aws:states:r:1:execution:m:* arn:aws:states:r:1:execution:n:job_1 no
-Resource arn:aws:states:r:1:stateMachine:m arn:aws:states:r:1:execution:m:job_1 no
-Resource arn:aws:ecs:r:1:task/c/*         arn:aws:ecs:r:1:task/c/0a1b         yes
-Resource arn:aws:ecs:r:1:task/c/*         arn:aws:ecs:r:1:task/d/0a1b         no
-Resource arn:aws:ecs:r:1:service/c/s      arn:aws:ecs:r:1:service/c/s2        no
-Resource arn:aws:logs:r:1:log-group:g:*   arn:aws:logs:r:1:log-group:g:log-stream:s yes
-Resource arn:aws:logs:r:1:log-group:g:*   arn:aws:logs:r:1:log-group:h:log-stream:s no
-Resource arn:aws-cn:s3:::bucket           arn:aws:s3:::bucket                 no
-Resource arn:*:s3:::bucket                arn:aws-cn:s3:::bucket              yes
-`
-
-func TestPatterns(t *testing.T) {
-	for line := range strings.Lines(patternCases) {
-		fields := strings.Fields(line)
-		if len(fields) != 4 {
-			continue
-		}
-		element, pattern, of, want := fields[0], fields[1], fields[2], fields[3] == "yes"
-		r := iamtest.Request{Principal: "r", Action: "a:B", Resource: "*"}
-		texts := map[string]string{"Action": `"Action": "*"`, "Resource": `"Resource": "*"`}
-		texts[element] = `"` + element + `": "` + pattern + `"`
-		not := map[string]string{"Action": texts["Action"], "Resource": texts["Resource"]}
-		not[element] = `"Not` + element + `": ["` + pattern + `", "none:none"]`
-		if element == "Action" {
-			r.Action = of
-		} else {
-			r.Resource = of
-		}
-		for _, c := range []struct {
-			texts map[string]string
-			want  bool
-		}{{texts, want}, {not, !want}} {
-			p := policy(t, `{"Effect": "Allow", `+c.texts["Action"]+`, `+c.texts["Resource"]+`}`)
-			decided, err := iamtest.Decide(r, []iamtest.Policy{p}, nil)
-			if err != nil || decided.Allowed != c.want {
-				t.Errorf("%v: allowed: %v %v", c.texts, decided.Allowed, err)
-			}
-		}
-	}
-}
-
-// Policy variables are of "IAM policy elements: Variables and tags".
-func TestVariables(t *testing.T) {
-	for _, c := range []struct {
-		pattern, username, resource string
-		want                        bool
-	}{
-		{"${aws:username}/*", "bob", "bob/a", true},
-		{"${aws:username}/*", "bob", "eve/a", false},
-		{"${AWS:UserName}/*", "bob", "bob/a", true},
-		{"${aws:username}/*", "", "bob/a", false},
-		{"${aws:username}/*", "", "/a", false},
-		{"${aws:username}/*", "*", "bob/a", false},
-		{"${aws:username}/*", "*", "*/a", true},
-		{"${aws:username}", "b?b", "bob", false},
-		{"${aws:username, 'all'}/*", "", "all/a", true},
-		{"${aws:username, 'all'}/*", "bob", "bob/a", true},
-		{"${*}", "", "*", true}, {"${*}", "", "a", false},
-		{"${?}", "", "?", true}, {"${?}", "", "a", false},
-		{"${$}a", "", "$a", true},
-		{"${aws:username", "bob", "${aws:username", true},
-		{"$aws:username", "bob", "$aws:username", true},
-	} {
-		r := iamtest.Request{Principal: "r", Action: "s3:GetObject", Resource: "arn:aws:s3:::b/" + c.resource}
-		if c.username != "" {
-			r.Context = map[string][]string{"aws:username": {c.username}}
-		}
-		p := policy(t, `{"Effect": "Allow", "Action": "s3:*", "Resource": "arn:aws:s3:::b/`+c.pattern+`"}`)
-		decided, err := iamtest.Decide(r, []iamtest.Policy{p}, nil)
-		if err != nil || decided.Allowed != c.want {
-			t.Errorf("%+v: %v %v", c, decided.Allowed, err)
-		}
-		r.Context = map[string][]string{"aws:username": {c.username}, "k:is": {c.resource}}
-		if c.username == "" {
-			delete(r.Context, "aws:username")
-		}
-		p = policy(t, `{"Effect": "Allow", "Action": "*", "Resource": "*", "Condition": {"StringLike": {"k:is": "`+c.pattern+`"}}}`)
-		decided, err = iamtest.Decide(r, []iamtest.Policy{p}, nil)
-		if err != nil || decided.Allowed != c.want {
-			t.Errorf("condition %+v: %v %v", c, decided.Allowed, err)
-		}
-	}
-	// Without the version, what looks like a variable is itself.
-	p, err := iamtest.ParsePolicy([]byte(`{"Statement": {"Effect": "Allow", "Action": "a:B", "Resource": "${aws:username}"}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for resource, want := range map[string]bool{"bob": false, "${aws:username}": true} {
-		decided, err := iamtest.Decide(iamtest.Request{Principal: "r", Action: "a:B", Resource: resource,
-			Context: map[string][]string{"aws:username": {"bob"}}}, []iamtest.Policy{p}, nil)
-		if err != nil || decided.Allowed != want {
-			t.Errorf("%s: %v %v", resource, decided.Allowed, err)
-		}
-	}
-}
 
 // Statements of the decisions below.
 const (
@@ -293,4 +146,14 @@ func TestRefusedPolicies(t *testing.T) {
 			t.Errorf("%v: %v %v", c, decided, err)
 		}
 	}
+}
+
+// policy returns a policy of some statements.
+func policy(t *testing.T, statements string) iamtest.Policy {
+	t.Helper()
+	p, err := iamtest.ParsePolicy(fmt.Appendf(nil, `{"Version": "2012-10-17", "Statement": [%s]}`, statements))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }
