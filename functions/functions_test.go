@@ -113,8 +113,6 @@ type world struct {
 	usage  *dynamo.Usage
 	// signers are the certificates that workers have signed by.
 	signers *dynamo.Signers
-	// claims are the records of idempotency keys.
-	claims *dynamo.IdempotencyKeys
 	// budgets has one of jobs, which is large.
 	budgets *dynamo.Budgets
 	// receiver is the webhook of a job; turns is the queue of attempts to call it.
@@ -122,8 +120,6 @@ type world struct {
 	turns    awstest.Queue
 	// settings are the environment of the functions and the worker.
 	settings []string
-	// faults apply to the AWS calls of programs that are started from now on.
-	faults awstest.Faults
 	// account has the policies that these calls are held to; nil is that of the deploy.
 	account *iamtest.Account
 	// names are those in the deploy by those here.
@@ -196,7 +192,6 @@ func worldOf(t *testing.T, cloud *awstest.Cloud, tables map[string]string, bucke
 	return &world{
 		cloud: cloud, keys: dynamo.NewKeys(client, tables["credentials"], tables["usage"]),
 		files: dynamo.NewFiles(client, tables["files"]), usage: usage,
-		claims:  dynamo.NewIdempotencyKeys(client, tables["usage"]),
 		budgets: budgets, signers: dynamo.NewSigners(client, tables["jobs"]),
 		workers: dynamo.NewWorkers(client, tables["jobs"], time.Now),
 		stamps:  dynamo.NewFleetStamps(client, tables["jobs"]),
@@ -314,10 +309,10 @@ func (w *world) fillJobs(t *testing.T, key string, now time.Time) {
 }
 
 // endpoint returns the settings by which a program calls AWS as its role in the deploy,
-// whose policies its calls are held to, and meets the faults of the world.
+// whose policies its calls are held to.
 func (w *world) endpoint(t *testing.T, role string) []string {
 	t.Helper()
-	w.proxy = w.cloud.Proxy(t, 3, w.faults)
+	w.proxy = w.cloud.Proxy(t, 3, awstest.Faults{})
 	w.guard(t, w.proxy)
 	if !w.account.HasRole(role) {
 		t.Fatalf("the deploy has no role %s", role)

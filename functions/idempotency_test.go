@@ -6,16 +6,10 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/aws/aws-lambda-go/events"
-	"github.com/aws/aws-sdk-go-v2/service/sfn"
 
-	"cutroom/shared/domain/idempotency"
-	"cutroom/shared/domain/job"
 	"cutroom/shared/testkit/lambdatest"
 )
 
@@ -59,31 +53,6 @@ func send(t *testing.T, f *lambdatest.Function, event []byte) made {
 	return made{answer.Status, answer.Header, string(body), answer.Header.Get("Idempotent-Replayed") == "true"}
 }
 
-// executions returns the ids of the jobs that were handed to the state machine.
-func (w *world) executions(t *testing.T) (jobs []string) {
-	t.Helper()
-	list, err := sfn.NewFromConfig(w.cloud.Config()).ListExecutions(t.Context(),
-		&sfn.ListExecutionsInput{StateMachineArn: &w.machine})
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, execution := range list.Executions {
-		jobs = append(jobs, *execution.Name)
-	}
-	return jobs
-}
-
-func jobOf(t *testing.T, m made) string {
-	t.Helper()
-	var body struct {
-		ID string `json:"job_id"`
-	}
-	if err := json.Unmarshal([]byte(m.body), &body); err != nil || m.status != http.StatusOK || body.ID == "" {
-		t.Fatalf("%d %s", m.status, m.body)
-	}
-	return body.ID
-}
-
 // A request creates something once for its Idempotency-Key, with the permissions of
 // the functions' roles.
 func TestRepeatedRequestsCreateOnce(t *testing.T) {
@@ -91,8 +60,6 @@ func TestRepeatedRequestsCreateOnce(t *testing.T) {
 	w := newWorld(t)
 	w.work(t)
 	t.Run("every function", w.testReplays)
-	t.Run("many functions at once", w.testManyAtOnce)
-	t.Run("after a function that died", w.testHalfAccepted)
 }
 
 // testReplays sends every kind of creating request twice, each to its function.
@@ -128,74 +95,5 @@ func (w *world) testReplays(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-// testManyAtOnce sends one request to many functions at once; one of them creates its
-// job.
-func (w *world) testManyAtOnce(t *testing.T) {
-	const functions, requests = 4, 20
-	var several []*lambdatest.Function
-	for range functions {
-		several = append(several, w.start(t, "jobs"))
-	}
-	before := w.executions(t)
-	event := keyed(t, filepath.Join("jobs", "image"), "at once")
-	answers := make([]made, requests)
-	var all sync.WaitGroup
-	for i := range answers {
-		all.Go(func() {
-			// Who has waited for the first one for seconds is told to come back.
-			for answers[i].status == 0 || answers[i].status == http.StatusConflict {
-				answers[i] = send(t, several[i%functions], event)
-			}
-		})
-	}
-	all.Wait()
-	replayed := 0
-	for _, a := range answers {
-		if a.status != http.StatusOK || a.body != answers[0].body {
-			t.Errorf("%d %s, and %s", a.status, a.body, answers[0].body)
-		}
-		if a.replayed {
-			replayed++
-		}
-	}
-	id := jobOf(t, answers[0])
-	if now := w.executions(t); replayed != requests-1 || len(now) != len(before)+1 || !slices.Contains(now, id) {
-		t.Errorf("%d of %d answers were replayed, and %v were handed over after %v", replayed, requests, now, before)
-	}
-}
-
-// testHalfAccepted repeats the request of a function that died after it had recorded
-// its job and before it handed it over.
-func (w *world) testHalfAccepted(t *testing.T) {
-	f := w.start(t, "jobs")
-	whole := jobOf(t, send(t, f, keyed(t, filepath.Join("jobs", "image"), "whole")))
-	ctx, now := t.Context(), time.Now().UTC().Truncate(time.Millisecond)
-	known, err := w.claims.Claim(ctx,
-		idempotency.Claim{Account: "acme", Key: "key/whole", Fingerprint: "?", Resource: "?"}, "", now)
-	if err != nil {
-		t.Fatal(err)
-	}
-	half, err := w.jobs.Get(ctx, whole)
-	if err != nil {
-		t.Fatal(err)
-	}
-	half.Status, half.ID, half.CreatedAt, half.Deadline = job.Pending, "job_01K0000000000000000000HALF", now,
-		now.Add(sampleAge)
-	if err := w.jobs.Accept(ctx, half, 0); err != nil {
-		t.Fatal(err)
-	}
-	dead := idempotency.Claim{Account: "acme", Key: "key/died", Fingerprint: known.Fingerprint, Resource: half.ID}
-	if _, err := w.claims.Claim(ctx, dead, "", now.Add(-idempotency.Abandoned)); err != nil {
-		t.Fatal(err)
-	}
-	if slices.Contains(w.executions(t), half.ID) {
-		t.Fatal("the job was handed over, which proves nothing")
-	}
-	again := send(t, f, keyed(t, filepath.Join("jobs", "image"), "died"))
-	if jobOf(t, again) != half.ID || !again.replayed || !slices.Contains(w.executions(t), half.ID) {
-		t.Errorf("answered %s (replayed: %t), and %v were handed over", again.body, again.replayed, w.executions(t))
 	}
 }

@@ -2,7 +2,6 @@ package scripts_test
 
 import (
 	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -167,91 +166,6 @@ func TestWhatIsMissingIsToldFirst(t *testing.T) {
 	}
 }
 
-// make run installs what signs results just where the server would look for it.
-func TestWhatSignsIsInstalledWhereItIsNeeded(t *testing.T) {
-	for settings, needed := range map[string]bool{
-		"": false, "CUTROOM_ENGINE=preview": false, "CUTROOM_C2PA=on": true, "CUTROOM_ENGINE=http://127.0.0.1:8090": true,
-		"CUTROOM_ENGINE=openai:https://models.example.com CUTROOM_C2PA=auto":  true,
-		"CUTROOM_ENGINE=comfyui:http://127.0.0.1:8188 CUTROOM_C2PA=off":       false,
-		"CUTROOM_ENGINE=http://127.0.0.1:8090 CUTROOM_C2PA_LIBRARY=/lib/c.so": false,
-	} {
-		command := exec.CommandContext(t.Context(), "./wants-c2pa.sh")
-		command.Env = strings.Fields(settings)
-		if err := command.Run(); (err == nil) != needed {
-			t.Errorf("%q: %v, needed: %t", settings, err, needed)
-		}
-	}
-}
-
-// What verifies files comes while the server starts, and a machine that cannot fetch it is
-// told so and served.
-func TestWhatVerifiesDelaysNoStart(t *testing.T) {
-	t.Parallel()
-	folder, programs := t.TempDir(), t.TempDir()
-	if err := os.MkdirAll(filepath.Join(folder, "scripts"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range []string{"bring-c2pa.sh", "wants-c2pa.sh", "install-c2pa.sh", "requirements-c2pa.txt"} {
-		content, err := os.ReadFile(name)
-		if err == nil {
-			err = os.WriteFile(filepath.Join(folder, "scripts", name), content, 0o700)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	tool(t, programs, "uname", `case ${1:-} in -m) echo x86_64 ;; *) echo Linux ;; esac`)
-	// bring runs the script, and returns once the server would start. ended closes when
-	// nothing runs any more that the script has started.
-	bring := func(python string) (said *strings.Builder, ended chan struct{}) {
-		t.Helper()
-		tool(t, programs, "python3", python)
-		read, write, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		command := exec.CommandContext(t.Context(), filepath.Join(folder, "scripts", "bring-c2pa.sh"))
-		command.Env = []string{"PATH=" + programs + ":" + os.Getenv("PATH"), "GO=" + filepath.Join(folder, "go")}
-		command.Stdout, command.Stderr = write, write
-		err = command.Run()
-		write.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
-		said, ended = &strings.Builder{}, make(chan struct{})
-		go func() {
-			defer close(ended)
-			defer read.Close()
-			_, _ = io.Copy(said, read)
-		}()
-		return said, ended
-	}
-	said, ended := bring(`echo "no route to the registry" >&2; exit 1`)
-	<-ended
-	if told := said.String(); strings.Count(told, "\n") != 1 || !strings.Contains(told, "cannot be verified") ||
-		!strings.Contains(told, "no route to the registry") {
-		t.Errorf("without a network it says %q", told)
-	}
-	library, gate := filepath.Join(folder, "bin", "libc2pa_c.so"), filepath.Join(folder, "go")
-	if err := exec.CommandContext(t.Context(), "mkfifo", gate).Run(); err != nil {
-		t.Fatal(err)
-	}
-	said, ended = bring(`case "$*" in
-*" download "*) while [ "$1" != --dest ]; do shift; done; read -r _ <"$GO"; : >"$2/c2pa_python-1.whl" ;;
-*zipfile*) mkdir -p "$5/c2pa/libs"; echo a library >"$5/c2pa/libs/libc2pa_c.so" ;;
-esac`)
-	if _, err := os.Stat(library); err == nil {
-		t.Error("it has come before its registry answered")
-	}
-	if err := os.WriteFile(gate, []byte("answer\n"), 0); err != nil {
-		t.Fatal(err)
-	}
-	<-ended
-	if _, err := os.Stat(library); err != nil || said.String() != "" {
-		t.Errorf("%v, and it says %q", err, said)
-	}
-}
-
 // Every target of the Makefile says what it needs, and those needs can be told.
 func TestEveryTargetSaysWhatItNeeds(t *testing.T) {
 	makefile := read(t, "Makefile")
@@ -275,4 +189,14 @@ func TestEveryTargetSaysWhatItNeeds(t *testing.T) {
 			}
 		})
 	}
+}
+
+// tool writes a program that prints a text and ends with a status.
+func tool(t *testing.T, folder, name, script string) string {
+	t.Helper()
+	path := filepath.Join(folder, name)
+	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }

@@ -184,41 +184,6 @@ func TestARoomIsReachedThroughEveryInstance(t *testing.T) {
 	})
 }
 
-// A client of rooms that finds no session free waits for one, and what it sent meanwhile
-// is done then.
-func TestAClientOfRoomsWaits(t *testing.T) {
-	t.Parallel()
-	f := newFleet(t, 1)
-	f.settings = append(f.settings, "CUTROOM_RTC_ADDR=127.0.0.1:0")
-	i := f.start()
-	holder := f.open(i)
-	ctx := patience.TestContext(t)
-	control, err := dial(ctx, i, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, message := range []string{
-		`{"type":"livekit_join","passthrough":true}`, `{"type":"set_image","image_data":null,"prompt":null}`,
-	} {
-		if err := control.Write(ctx, websocket.MessageText, []byte(message)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	waits := newClient(control)
-	t.Cleanup(func() { waits.CloseNow() })
-	eventually(t, "the client is told its place", func() bool {
-		return strings.HasPrefix(waits.texts(), `{"type":"queue_position","position":1,"queue_size":1}`)
-	})
-	f.becomes(1)
-	holder.leave()
-	eventually(t, "the client has its room, and its change is acknowledged", func() bool {
-		told := waits.texts()
-		started, room := strings.Index(told, `"session_started"`), strings.Index(told, `"livekit_room_info"`)
-		return started > 0 && room > started && strings.Contains(told[room:], `{"type":"set_image_ack","success":true`)
-	})
-	f.becomes(1)
-}
-
 // An instance passes a request on once, and only to an address that is one, whatever the
 // records say.
 func TestRecordsThatLieAboutInstances(t *testing.T) {
