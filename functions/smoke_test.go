@@ -28,6 +28,7 @@ type containerService struct {
 	revisions map[string][]string
 
 	mu    sync.Mutex
+	stack string // the state of the stack
 	tasks map[string]*exec.Cmd
 	ended map[string]chan struct{}
 }
@@ -45,10 +46,12 @@ func (s *containerService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case "DescribeTasks":
 		s.describe(w, body)
 	default:
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		w.Header().Set("Content-Type", "text/xml")
-		fmt.Fprint(w, `<DescribeStacksResponse><DescribeStacksResult><Stacks><member><StackName>cutroom-dev</StackName>`+
-			`<CreationTime>2026-11-22T12:00:00Z</CreationTime><StackStatus>UPDATE_IN_PROGRESS</StackStatus></member></Stacks>`+
-			`</DescribeStacksResult></DescribeStacksResponse>`)
+		fmt.Fprintf(w, `<DescribeStacksResponse><DescribeStacksResult><Stacks><member><StackName>cutroom-dev</StackName>`+
+			`<CreationTime>2026-11-22T12:00:00Z</CreationTime><StackStatus>%s</StackStatus></member></Stacks>`+
+			`</DescribeStacksResult></DescribeStacksResponse>`, s.stack)
 	}
 }
 
@@ -126,11 +129,16 @@ func TestSmoke(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct{ revision, request, want string }{
-		{"1", "Create", "SUCCESS"}, {"1", "Update", "SUCCESS"}, {"2", "Update", "FAILED"}, {"3", "Create", "FAILED"},
-		{"4", "Create", "FAILED"}, {"4", "Delete", "SUCCESS"},
+	for _, c := range []struct{ revision, request, stack, want string }{
+		{"1", "Create", "CREATE_IN_PROGRESS", "SUCCESS"}, {"1", "Update", "UPDATE_IN_PROGRESS", "SUCCESS"},
+		{"2", "Update", "UPDATE_IN_PROGRESS", "FAILED"}, {"3", "Create", "CREATE_IN_PROGRESS", "FAILED"},
+		{"4", "Create", "CREATE_IN_PROGRESS", "FAILED"}, {"4", "Update", "UPDATE_ROLLBACK_IN_PROGRESS", "SUCCESS"},
+		{"4", "Delete", "DELETE_IN_PROGRESS", "SUCCESS"},
 	} {
-		t.Run(c.request+" "+c.revision, func(t *testing.T) {
+		t.Run(c.request+" "+c.revision+" "+c.stack, func(t *testing.T) {
+			service.mu.Lock()
+			service.stack = c.stack
+			service.mu.Unlock()
 			var told map[string]any
 			formation := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 				if err := json.NewDecoder(r.Body).Decode(&told); err != nil {
