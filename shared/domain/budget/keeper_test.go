@@ -15,7 +15,6 @@ import (
 	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/domain/fault"
-	"cutroom/shared/platform/boottime"
 	"cutroom/shared/testkit/conformance"
 )
 
@@ -544,28 +543,4 @@ func TestKeeperFindsChanges(t *testing.T) {
 			t.Errorf("found %v, %v", found, err)
 		}
 	})
-}
-
-// BenchmarkReserve is what budgets cost a call of an account that has two.
-func BenchmarkReserve(b *testing.B) {
-	machine, err := boottime.Open()
-	conformance.OK(b, err)
-	m := newMemory(machine.Now)
-	k := budget.NewKeeper(budget.KeeperConfig{
-		Store: m, Machine: machine, Now: time.Now, NewID: func() string { return "lease" },
-		Logger: slog.New(slog.DiscardHandler),
-	})
-	for _, unit := range []budget.Unit{budget.Cost, budget.Tokens} {
-		conformance.OK(b, m.Set(b.Context(), audit.Operator(time.Now()), budget.Budget{
-			ID: budget.ID{Account: "acme", Period: budget.Month, Unit: unit}, Limit: budget.MaxLimit,
-		}))
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		found, err := k.Find(b.Context(), "acme", "key_1")
-		conformance.OK(b, err)
-		r, err := k.Reserve(b.Context(), found, budget.Amounts{Cost: 1_000_000, Tokens: 1000})
-		conformance.OK(b, err)
-		r.Settle(b.Context(), budget.Amounts{Cost: 500, Tokens: 10})
-	}
 }

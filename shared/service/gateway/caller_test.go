@@ -490,14 +490,3 @@ func TestAllowListsTheMethods(t *testing.T) {
 		}
 	}
 }
-
-// A base URL that ends with a slash works.
-func TestBaseURLWithSlash(t *testing.T) {
-	w := newWorld(t, setup{upstreams: []*modelServer{newUpstream(t, always(200, whole))}})
-	for _, path := range []string{"//v1/chat/completions", "/v1//chat/completions"} {
-		a := w.do(w.request(t.Context(), "POST", path, studio, strings.NewReader(plain)))
-		if a.status != 200 || a.body != asSmall(whole) {
-			t.Errorf("%s: %d %s", path, a.status, a.body)
-		}
-	}
-}

@@ -6,15 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
 	"testing"
 	"time"
 
 	"cutroom/shared/domain/usage"
-	"cutroom/shared/service/gateway"
-	"cutroom/shared/testkit/busytest"
 	"cutroom/shared/testkit/patience"
 )
 
@@ -170,43 +167,6 @@ func TestHostileCallersOfDialects(t *testing.T) {
 	for _, r := range u.seen() {
 		if r.path == "/v1/chat/completions" {
 			t.Errorf("a call reached the upstream: %.300s", r.body)
-		}
-	}
-}
-
-// A body that does not come is refused in the dialect's shape.
-func TestDialectBodiesThatDoNotArrive(t *testing.T) {
-	for path := range richRequests {
-		for sent, want := range map[string]int{
-			"Content-Length: 100\r\n\r\n{":                                408,
-			"Transfer-Encoding: chunked\r\n\r\nzz\r\n":                    400,
-			fmt.Sprintf("Content-Length: %d\r\n\r\n{", gateway.MaxBody+1): 413,
-		} {
-			t.Run(fmt.Sprint(path, " ", want), func(t *testing.T) {
-				t.Parallel()
-				stall := time.Minute
-				if want == http.StatusRequestTimeout {
-					stall = time.Second
-				}
-				busytest.Try(t, stall, func(stall time.Duration) error {
-					w := newWorld(t, setup{stall: stall})
-					conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
-					must(t, err)
-					defer conn.Close()
-					fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\n%s", path, studio, sent)
-					must(t, conn.SetReadDeadline(time.Now().Add(patience.Max)))
-					response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-					if err != nil {
-						return err
-					}
-					body, err := io.ReadAll(response.Body)
-					if err != nil || response.StatusCode != want {
-						return fmt.Errorf("%d %s: %v", response.StatusCode, body, err)
-					}
-					checkDialectError(t, path, answer{status: response.StatusCode, header: response.Header, body: string(body)})
-					return nil
-				})
-			})
 		}
 	}
 }

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"cutroom/shared/domain/catalog"
-	"cutroom/shared/testkit/patience"
 )
 
 // names answers lookups of two names, by address and by service.
@@ -68,55 +67,6 @@ func (n *names) asked() int {
 const serviceRow = `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, affinity: false, upstreams: [{name: fleet, url: "srv+http://_http._tcp.models.internal", model: weights}]}
 `
-
-// Servers come and go with the answers of a name; calls under way go on, and a
-// lookup that fails changes nothing.
-func TestReplicas(t *testing.T) {
-	g := newGate(t)
-	one, other := g.modelServer, newUpstream(t, always(200, whole))
-	known := &names{}
-	known.set(nil, one)
-	w := newWorld(t, setup{rows: serviceRow, upstreams: []*modelServer{one}, resolver: known})
-	held := w.chatAs(t.Context(), studio, "held")
-	patience.Receive(t, "g.entered", g.entered)
-	known.set(nil, other)
-	w.wait(time.Minute)
-	w.eventually("calls of the other server", func() bool {
-		go w.chat(plain)
-		return len(other.seen()) > 0
-	})
-	w.eventually("one replica", func() bool {
-		h := w.gateway.Health()
-		return len(h) == 1 && h[0].Replicas == 1 && h[0].Upstream == "fleet"
-	})
-	for range 16 {
-		g.open <- true
-	}
-	if got := patience.Receive(t, "held", held); got.status != 200 {
-		t.Errorf("a call of a server that left: %+v", got)
-	}
-	known.set(errors.New("the resolver is down"))
-	before := known.asked()
-	for range 3 {
-		w.wait(time.Minute)
-		w.eventually("lookups", func() bool {
-			if got := w.chat(plain); got.status != 200 {
-				t.Errorf("without a resolver: %+v", got)
-			}
-			return known.asked() > before
-		})
-		before = known.asked()
-	}
-	known.set(nil) // an answer without addresses is none either
-	w.wait(time.Minute)
-	if got := w.chat(plain); got.status != 200 {
-		t.Errorf("after an empty answer: %+v", got)
-	}
-	w.eventually("a line in the log", func() bool { return strings.Contains(w.log.String(), "its last answer holds") })
-	if got := strings.Count(w.log.String(), "its last answer holds"); got != 1 {
-		t.Errorf("the failing name was logged %d times", got)
-	}
-}
 
 // A server that is gone is looked up again at once, and the call goes elsewhere.
 func TestAReplicaThatIsGone(t *testing.T) {

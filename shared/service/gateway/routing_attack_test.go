@@ -1,62 +1,14 @@
 package gateway_test
 
 import (
-	"context"
-	"fmt"
-	"net"
 	"net/http"
-	"net/netip"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/testkit/patience"
 )
-
-// Callers that crowd a queue and leave it again leave nothing behind, and keep no
-// other account out.
-func TestAQueueThatIsFlooded(t *testing.T) {
-	g := newGate(t)
-	w := newWorld(t, setup{rows: strings.Replace(narrowRow, "calls: 3", "calls: 20", 1), upstreams: []*modelServer{g.modelServer}})
-	first := w.chatAs(t.Context(), studio, "a0")
-	patience.Receive(t, "g.entered", g.entered)
-	flood, leave := context.WithCancel(t.Context())
-	var left []<-chan answer
-	for i := range 60 {
-		left = append(left, w.chatAs(flood, studio, fmt.Sprint("flood ", i)))
-	}
-	w.queued(20)
-	other := w.chatAs(t.Context(), rival, "b0")
-	refused := func() (n int) {
-		for _, c := range w.completed(0) {
-			if c.Status == http.StatusTooManyRequests {
-				n++
-			}
-		}
-		return n
-	}
-	w.eventually("41 refusals", func() bool { return refused() == 41 })
-	w.queued(20)
-	leave()
-	w.queued(1)
-	g.open <- true
-	if got := patience.Receive(t, "g.entered", g.entered); got != "b0" {
-		t.Errorf("%s came next", got)
-	}
-	g.open <- true
-	for _, answers := range []<-chan answer{first, other} {
-		if got := patience.Receive(t, "answers", answers); got.status != 200 {
-			t.Errorf("got %+v", got)
-		}
-	}
-	for _, answers := range left {
-		patience.Receive(t, "answers", answers)
-	}
-	w.eventually("no calls under way", func() bool { return w.gateway.Health()[0].InFlight == 0 })
-	w.recorded(2)
-}
 
 // Calls that wait for a row that is taken out of the catalog, or whose server breaks
 // down, do not wait for ever.
@@ -143,45 +95,4 @@ func TestRequestsOfAnotherRow(t *testing.T) {
 			t.Errorf("%.80s: got %d %.300s", body, got.status, got.body)
 		}
 	}
-}
-
-// A name that changes with every lookup, and one with addresses beyond number, lose
-// no call and take no more than their room.
-func TestANameThatRaves(t *testing.T) {
-	even, odd := newUpstream(t, always(200, whole)), newUpstream(t, always(200, whole))
-	known := &names{}
-	known.set(nil, even)
-	w := newWorld(t, setup{rows: serviceRow, resolver: known})
-	var group sync.WaitGroup
-	for range 4 {
-		group.Go(func() {
-			for i := range 40 {
-				if got := w.chat(plain); got.status != 200 {
-					t.Errorf("got %+v", got)
-				}
-				known.set(nil, []*modelServer{even, odd}[i%2])
-				w.wait(20 * time.Second)
-			}
-		})
-	}
-	group.Wait()
-	known.mu.Lock()
-	known.records = nil
-	for port := range 5000 {
-		known.records = append(known.records, &net.SRV{Target: "replica.localhost.", Port: uint16(port)})
-	}
-	known.mu.Unlock()
-	w.wait(time.Minute)
-	w.eventually("many replicas", func() bool {
-		w.chat(plain)
-		return w.gateway.Health()[0].Replicas > 200
-	})
-	if got := w.gateway.Health()[0].Replicas; got > 256 {
-		t.Errorf("there are %d replicas", got)
-	}
-	known.mu.Lock()
-	known.records, known.addresses = nil, make([]netip.Addr, 100_000)
-	known.mu.Unlock()
-	w.wait(time.Minute)
-	w.chat(plain)
 }

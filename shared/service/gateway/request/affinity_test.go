@@ -126,20 +126,3 @@ func FuzzAffinity(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkAffinity(b *testing.B) {
-	for name, body := range map[string]string{
-		"2KB":  `{"model":"m","messages":[{"role":"system","content":"` + strings.Repeat(`You are a helpful assistant.\n`, 20) + `"},{"role":"user","content":"` + strings.Repeat("Say something kind. ", 65) + `"}]}`,
-		"40KB": `{"model":"m","messages":[{"role":"system","content":"` + strings.Repeat(`You are a \"helpful\" assistant.\n`, 1000) + `"},{"role":"user","content":"` + strings.Repeat("Say something kind. ", 300) + `"}]}`,
-	} {
-		b.Run(name, func(b *testing.B) {
-			r := parsed(b, catalog.Chat, body)
-			b.ReportAllocs()
-			for b.Loop() {
-				if r.Affinity("acme", "") == 0 {
-					b.Fatal("none")
-				}
-			}
-		})
-	}
-}

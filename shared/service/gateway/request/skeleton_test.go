@@ -140,17 +140,3 @@ func TestSkeletonsOfRandomBodies(t *testing.T) {
 		}
 	}
 }
-
-// BenchmarkLargeRequest parses a chat of 200 KB, of prose with line breaks.
-func BenchmarkLargeRequest(b *testing.B) {
-	body := []byte(`{"model":"plain","messages":[{"role":"user","content":"` +
-		strings.Repeat(`Once upon a time there was a very long prompt, of prose, with lines.\n`, 3000) + `"}],"max_tokens":100}`)
-	who := caller(b)
-	b.SetBytes(int64(len(body)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, problem := request.Parse(catalog.Chat, body, who); problem != nil {
-			b.Fatal(problem)
-		}
-	}
-}

@@ -92,17 +92,3 @@ func TestTokenizerServesManyAtOnce(t *testing.T) {
 	}
 	all.Wait()
 }
-
-func BenchmarkCount(b *testing.B) {
-	tok := tokenizer.New()
-	for _, c := range []struct{ name, text string }{
-		{"English", texts[8]}, {"Japanese", texts[9]}, {"one word", texts[11]},
-	} {
-		b.Run(c.name, func(b *testing.B) {
-			b.SetBytes(int64(len(c.text)))
-			for b.Loop() {
-				tok.Count(c.text)
-			}
-		})
-	}
-}
