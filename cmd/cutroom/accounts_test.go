@@ -1,7 +1,6 @@
 package main_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -12,65 +11,6 @@ import (
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/testkit/servertest"
 )
-
-// TestAccountsAreApart: a job is visible to its account alone; another account gets
-// exactly the answer for an unknown job, byte for byte (docs/contract/auth.md#keys).
-func TestAccountsAreApart(t *testing.T) {
-	t.Parallel()
-	ctx, data := steps(t), t.TempDir()
-	server := start(t, data)
-	as := func(key string) *servertest.Client { return &servertest.Client{URL: server.URL(), Key: key} }
-	owner := as(newKey(t, data, nil, "--account", "acme"))
-	colleague := as(newKey(t, data, nil, "--account", "acme", "--label", "another key of the account"))
-	stranger := as(newKey(t, data, nil, "--account", "globex"))
-
-	job, err := owner.Submit(ctx, "gen-image-2", servertest.Form{
-		servertest.File("data", "picture.png", fixtures.picture), servertest.Text("prompt", "winter")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if job, err = owner.Await(bounded(t), job.ID, nil); err != nil || job.Status != "completed" {
-		t.Fatalf("%+v, %v", job, err)
-	}
-	result, err := owner.Content(ctx, job.ID)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if theirs, err := colleague.Content(ctx, job.ID); err != nil || !bytes.Equal(theirs.Body, result.Body) {
-		t.Errorf("another key of the account: %v", err)
-	}
-
-	unknown := "job_" + strings.Repeat("0", len(job.ID)-len("job_"))
-	for _, route := range []struct{ method, path, header, value string }{
-		{"GET", "", "Accept", "*/*"},
-		{"HEAD", "", "Accept", "*/*"},
-		{"GET", "/content", "Accept", "*/*"},
-		{"HEAD", "/content", "Accept", "*/*"},
-		{"GET", "/content", "Range", "bytes=0-9"},
-		{"GET", "/content", "If-None-Match", result.Header.Get("ETag")},
-		{"GET", "/content", "If-Match", result.Header.Get("ETag")},
-	} {
-		name := route.method + " /v1/jobs/{job_id}" + route.path + " " + route.header
-		got, err := stranger.Call(ctx, route.method, "/v1/jobs/"+job.ID+route.path, nil, 0, route.header, route.value)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want, err := stranger.Call(ctx, route.method, "/v1/jobs/"+unknown+route.path, nil, 0, route.header, route.value)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got.Status != 404 || want.Status != 404 || !bytes.Equal(got.Body, want.Body) || got.Header.Get("ETag") != "" {
-			t.Errorf("%s: %d %.100q to another account, %d %.100q for an unknown job", name, got.Status, got.Body, want.Status,
-				want.Body)
-		}
-		for key, client := range map[string]*servertest.Client{"no key": as(""), "an unknown key": as("ck_unknown_key")} {
-			if got, err := client.Call(ctx, route.method, "/v1/jobs/"+job.ID+route.path, nil, 0, route.header,
-				route.value); err != nil || got.Status != 401 {
-				t.Errorf("%s with %s: status %d, %v", name, key, got.Status, err)
-			}
-		}
-	}
-}
 
 // budgetsWhileServing sets, lists and deletes budgets of the folder of a running server, and
 // sees that they hold.

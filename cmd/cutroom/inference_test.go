@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -206,64 +205,6 @@ func TestStopWaitsForStreams(t *testing.T) {
 	}
 	if requests, tokens := usedOf(t, start(t, data), servertest.Key); requests != 1 || tokens == 0 {
 		t.Errorf("%d calls and %d tokens were metered", requests, tokens)
-	}
-}
-
-// One account may use half of CUTROOM_INFERENCE_MEMORY: its second large request is told
-// to retry later while its first is in progress.
-func TestInferenceMemory(t *testing.T) {
-	t.Parallel()
-	server := start(t, t.TempDir(), "CUTROOM_INFERENCE_MEMORY=128MiB")
-	body := []byte(`{"model": "cutroom-echo", "messages": [{"role": "user", "content": "` + strings.Repeat("x", 31<<20) +
-		`"}]}`)
-	conn, err := net.Dial("tcp", strings.TrimPrefix(server.InferenceURL(), "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer conn.Close()
-	fmt.Fprintf(conn,
-		"POST /v1/chat/completions HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n",
-		servertest.Key, len(body))
-	// More than the connection's buffers hold: the server has read most of it.
-	if _, err := conn.Write(body[:len(body)-1]); err != nil {
-		t.Fatal(err)
-	}
-	answer, err := gatewayOf(server, servertest.Key)(bounded(t), http.MethodPost, "/v1/chat/completions", string(body))
-	if err != nil || answer.Status != 429 || answer.Header.Get("Retry-After") == "" {
-		t.Errorf("%v, %d with Retry-After %q, want 429: %.300s", err, answer.Status, answer.Header.Get("Retry-After"),
-			answer.Body)
-	}
-}
-
-func TestMetricsOfTheGateway(t *testing.T) {
-	t.Parallel()
-	server := start(t, t.TempDir(), "CUTROOM_METRICS_KEY=operator")
-	if answer, err := gatewayOf(server, servertest.Key)(bounded(t), http.MethodPost, "/v1/chat/completions",
-		helloChat); err != nil || answer.Status != 200 {
-		t.Fatalf("%v, %d", err, answer.Status)
-	}
-	client := &servertest.Client{URL: server.InferenceURL()}
-	read := func(header ...string) (servertest.Answer, error) {
-		return client.Get(bounded(t), "/metrics", header...)
-	}
-	const key = "Bearer operator"
-	answer, err := read("Authorization", key)
-	if err != nil || answer.Status != 200 {
-		t.Fatalf("%v, %d", err, answer.Status)
-	}
-	for _, line := range []string{
-		`cutroom_gateway_requests_total{code="",model="cutroom-echo",route="chat",status="200"} 1`,
-		`cutroom_gateway_upstream_up{model="cutroom-echo",upstream="embedded"} 1`,
-	} {
-		if !strings.Contains(string(answer.Body), line+"\n") {
-			t.Errorf("there is no %s", line)
-		}
-	}
-	if answer, err := read(); err != nil || answer.Status != 404 {
-		t.Errorf("without the key: %v, %d, want 404", err, answer.Status)
-	}
-	if answer, err := read("X-Forwarded-For", "192.0.2.1", "Authorization", key); err != nil || answer.Status != 200 {
-		t.Errorf("forwarded, with the key: %v, %d", err, answer.Status)
 	}
 }
 

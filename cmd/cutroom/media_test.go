@@ -24,16 +24,11 @@ type media struct {
 	// one of four seconds, and endless one of a minute: at full size its edit goes on for
 	// longer than a busy machine stands still, and is there to be ended.
 	tiny, tall, long, endless []byte
-	// flash is a clip whose picture turns from black to white at the moment when its
-	// sound begins, flashAt seconds from the start.
-	flash []byte
 	// picture is a PNG, 16:9.
 	picture []byte
 	// truncated is a clip with its whole header and no frames.
 	truncated []byte
 }
-
-const flashAt = 1.0
 
 // makeMedia renders the fixtures.
 func makeMedia(ctx context.Context, folder string) (media, error) {
@@ -54,11 +49,6 @@ func makeMedia(ctx context.Context, folder string) (media, error) {
 			h264},
 		{&made.long, "long.mp4", "-f lavfi -i testsrc2=size=96x54:rate=20:duration=4 -f lavfi -i sine=duration=4 " + h264},
 		{&made.endless, "endless.mp4", "-f lavfi -i testsrc2=size=96x54:rate=2:duration=60 " + h264},
-		{&made.flash, "flash.mp4", "-f lavfi -i color=black:size=96x54:rate=30:duration=1,format=yuv420p " +
-			"-f lavfi -i color=white:size=96x54:rate=30:duration=1,format=yuv420p " +
-			"-f lavfi -i anullsrc=channel_layout=mono:sample_rate=48000:d=1 -f lavfi -i " +
-			"sine=frequency=440:sample_rate=48000:duration=1 " +
-			"-filter_complex [0][2][1][3]concat=n=2:v=1:a=1 " + h264},
 		{&made.picture, "picture.png", "-f lavfi -i testsrc2=size=96x54:rate=1:duration=1 -frames:v 1 "},
 	} {
 		path := filepath.Join(folder, fixture.name)

@@ -2,19 +2,13 @@ package clitest
 
 import (
 	"bytes"
-	"errors"
 	"image/png"
 	"io"
-	"log"
 	"net/http"
-	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"cutroom/shared/testkit/c2patest"
@@ -51,10 +45,6 @@ func TestCommands(t *testing.T) {
 			test(t, here(t))
 		})
 	}
-	t.Run("cut downloads", func(t *testing.T) {
-		t.Parallel()
-		cutDownload(t, server)
-	})
 }
 
 // images writes the result of an image edit to each possible place.
@@ -439,45 +429,4 @@ func (s shell) setting(name string) string {
 		}
 	}
 	return value
-}
-
-// cutDownload breaks the connection in the middle of a result.
-func cutDownload(t *testing.T, server *servertest.Server) {
-	target, err := url.Parse(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	proxy := httputil.NewSingleHostReverseProxy(target)
-	proxy.ErrorLog = log.New(io.Discard, "", 0)
-	var cuts atomic.Int32
-	proxy.ModifyResponse = func(response *http.Response) error {
-		if strings.HasSuffix(response.Request.URL.Path, "/content") && cuts.Add(1) == 1 {
-			response.Body = &brokenBody{response.Body, 1000}
-		}
-		return nil
-	}
-	through := httptest.NewServer(proxy)
-	defer through.Close()
-	s := at(t, through.URL, server.InferenceURL())
-	s.save("look.png", picture(t))
-	done := s.documents("image", "look.png", "-p", "winter", "--resolution", "480p")[0]
-	s.with("CUTROOM_URL="+server.URL()).works("jobs", "download", done["job_id"].(string), "-o", "uncut.png")
-	if !bytes.Equal(s.read("look-winter.png"), s.read("uncut.png")) || cuts.Load() != 2 {
-		t.Errorf("what was put together is not what was sent, in %d parts", cuts.Load())
-	}
-}
-
-// brokenBody fails after some bytes.
-type brokenBody struct {
-	io.ReadCloser
-	left int
-}
-
-func (b *brokenBody) Read(p []byte) (int, error) {
-	if b.left == 0 {
-		return 0, errors.New("the network broke")
-	}
-	n, err := b.ReadCloser.Read(p[:min(len(p), b.left)])
-	b.left -= n
-	return n, err
 }

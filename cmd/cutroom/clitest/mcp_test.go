@@ -1,14 +1,12 @@
 package clitest
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"image/png"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -361,51 +359,6 @@ func TestAgentsEnd(t *testing.T) {
 		if err := process.Wait(); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-	}
-}
-
-// A line that is no message is answered with an error, and the session goes on.
-func TestAgentsThatWriteNonsense(t *testing.T) {
-	t.Parallel()
-	server := httptest.NewServer(http.NotFoundHandler())
-	defer server.Close()
-	process := at(t, server.URL, server.URL).command([]string{"mcp"})
-	opened, _, _ := strings.Cut(waitingCall, `{"jsonrpc": "2.0", "id": 2`)
-	stdin, err := process.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	stdout, err := process.StdoutPipe()
-	if err == nil {
-		err = process.Start()
-	}
-	if err == nil {
-		_, err = io.WriteString(stdin, "nonsense\n"+opened+"{\"a\": 1}\n[]\n{\n"+
-			`{"jsonrpc": "2.0", "id": 3, "method": "ping"}`+"\n")
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	said := map[string]int{}
-	answers := bufio.NewScanner(stdout)
-	for range 6 {
-		var answer struct {
-			ID    any
-			Error struct{ Code int }
-		}
-		if !answers.Scan() || json.Unmarshal(answers.Bytes(), &answer) != nil {
-			t.Fatalf("it wrote %q, %v", answers.Text(), answers.Err())
-		}
-		said[fmt.Sprint(answer.ID, " ", answer.Error.Code)]++
-	}
-	if err := stdin.Close(); err != nil {
-		t.Error(err)
-	}
-	if err := process.Wait(); err != nil {
-		t.Error(err)
-	}
-	if want := (map[string]int{"<nil> -32700": 2, "<nil> -32600": 2, "1 0": 1, "3 0": 1}); !maps.Equal(said, want) {
-		t.Errorf("it answered %v, want %v", said, want)
 	}
 }
 
