@@ -52,7 +52,6 @@ const accountStreams, keyStreams = 40, 30
 
 // setup describes what differs from a plain world.
 type setup struct {
-	family    string
 	catalog   []byte
 	maxUpload int64
 	stall     time.Duration
@@ -147,12 +146,9 @@ func newWorld(t *testing.T, s setup) *world {
 		}
 	}
 	var err error
-	if s.family == "" {
-		s.family = "gen"
-	}
-	w.catalog, err = catalog.Default(s.family)
+	w.catalog, err = catalog.Default("gen")
 	if s.catalog != nil {
-		w.catalog, err = catalog.Parse(s.catalog, s.family)
+		w.catalog, err = catalog.Parse(s.catalog, "gen")
 	}
 	must(err)
 	w.database = filepath.Join(t.TempDir(), "cutroom.db")

@@ -249,25 +249,6 @@ func TestFilesByMD5(t *testing.T) {
 	}
 }
 
-// Rule 6: every endpoint of files requires the key.
-func TestFilesRequireTheKey(t *testing.T) {
-	w := newWorld(t, setup{})
-	r := w.keep(studio, "x")
-	for _, c := range []struct{ method, path string }{
-		{"POST", "/v1/files"}, {"GET", "/v1/files"}, {"GET", "/v1/files?limit=0"}, {"GET", "/v1/files/" + r.ID},
-		{"DELETE", "/v1/files/" + r.ID},
-		{"GET", "/v1/files/by-md5/" + r.MD5}, {"GET", "/v1/files/by-md5/x"}, {"GET", "/v1/files/file_unknown"},
-	} {
-		for key, detail := range map[string]string{"": "An API key is required in the header x-api-key.",
-			"ck_unknown_key": "The API key is not valid."} {
-			if a := w.request(c.method, c.path, key, nil); a.status != 401 || a.detail() != detail {
-				t.Errorf("%s %s with %q: %d %s", c.method, c.path, key, a.status, a.body)
-			}
-		}
-	}
-	w.stored(w.get("/v1/files/"+r.ID, studio))
-}
-
 // Rule 7: a reference can be used repeatedly.
 func TestAReferenceServesManyJobs(t *testing.T) {
 	w := newWorld(t, setup{})

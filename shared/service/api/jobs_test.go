@@ -120,33 +120,6 @@ func TestASeedIsDrawnWhenNoneIsSent(t *testing.T) {
 	}
 }
 
-// An account cannot see another's jobs by any route: the response is that for a job
-// that does not exist.
-func TestAccountsDoNotSeeEachOthersJobs(t *testing.T) {
-	w := newWorld(t, setup{})
-	pending, completed, failed := w.submit(studio), w.submit(studio), w.submit(studio)
-	w.start(completed)
-	w.complete(completed, "bytes", "video/mp4")
-	w.start(failed)
-	w.fail(failed, job.Failure{Code: job.EngineError, Message: "x"})
-	const unknown = `{"detail":"Job not found."}`
-	for _, id := range []string{pending, completed, failed, "job_01JZZZZZZZZZZZZZZZZZZZZZZZ", "gen-9", "x"} {
-		for _, path := range []string{"/v1/jobs/" + id, "/v1/jobs/" + id + "/content"} {
-			if a := w.get(path, rival); a.status != 404 || a.body != unknown {
-				t.Errorf("%s: %d %s", path, a.status, a.body)
-			}
-			if a := w.get(path, rival, "Range: bytes=0-1", `If-None-Match: *`); a.status != 404 {
-				t.Errorf("a range of %s: %d %s", path, a.status, a.body)
-			}
-		}
-	}
-	for _, id := range []string{pending, completed, failed} {
-		if a := w.get("/v1/jobs/"+id, studio); a.status != 200 {
-			t.Errorf("their own job: %d %s", a.status, a.body)
-		}
-	}
-}
-
 // Every model accepts jobs under its id and its aliases, including image models.
 func TestEveryNameOfTheCatalogTakesJobs(t *testing.T) {
 	w := newWorld(t, setup{})
@@ -164,18 +137,6 @@ func TestEveryNameOfTheCatalogTakesJobs(t *testing.T) {
 				t.Errorf("a job of %s is of the model %s", name, got)
 			}
 		}
-	}
-}
-
-// Another family is chosen by a setting.
-func TestAnotherFamily(t *testing.T) {
-	w := newWorld(t, setup{family: "acme"})
-	a := w.post("acme-latest", studio, upload("data", clip(t)))
-	if got := w.record(w.accepted(a)).Model; got != "acme-2.5" {
-		t.Errorf("the model is %s", got)
-	}
-	if a := w.post("gen-2.5", studio, upload("data", clip(t))); a.status != 404 {
-		t.Errorf("the other family's name: %d %s", a.status, a.body)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"strings"
 	"testing"
 )
 
@@ -30,13 +29,6 @@ func heap() uint64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return stats.HeapAlloc
-}
-
-// allocated returns the bytes ever allocated, freed or not.
-func allocated() uint64 {
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return stats.TotalAlloc
 }
 
 // An upload is streamed to the blob store: the memory that it needs does not depend
@@ -115,47 +107,4 @@ func TestTheLimitOfAFile(t *testing.T) {
 	if len(problems) != 1 || problems[0].Msg != "Value error, The file is larger than 1000 bytes." {
 		t.Errorf("got %v", problems)
 	}
-}
-
-// Refusals of every kind reach a client that sends everything before it reads.
-func TestRefusalsReachAClientThatIsStillSending(t *testing.T) {
-	w := newWorld(t, setup{maxUpload: 32 << 20})
-	const size = 64 << 20
-	piece := frames(1 << 20)
-	body := func(key, path, front string, declared int) func(*net.TCPConn) {
-		return func(conn *net.TCPConn) {
-			fmt.Fprintf(conn,
-				"POST %s HTTP/1.1\r\nHost: x\r\nx-api-key: %s\r\nContent-Type: multipart/form-data; "+
-					"boundary=x\r\nContent-Length: %d\r\n\r\n%s",
-				path, key, declared, front)
-			for sent := len(front); sent < declared; sent += len(piece) {
-				if _, err := conn.Write(piece[:min(len(piece), declared-sent)]); err != nil {
-					t.Errorf("%s: cut off while sending: %v", path, err)
-					return
-				}
-			}
-		}
-	}
-	idle := allocated()
-	for _, c := range []struct {
-		says   string
-		send   func(*net.TCPConn)
-		status int
-	}{
-		{"no key", body("", "/v1/jobs/gen-2.5", "", size), 401},
-		{"no route", body(studio, "/v1/nothing", "", size), 404},
-		{"no method", body(studio, "/healthz", "", size), 405},
-		{"no model", body(studio, "/v1/jobs/gen-9", "", size), 404},
-		{"too large", body(studio, "/v1/jobs/gen-2.5", "", size), 413},
-		{"a body that is not a form", body(studio, "/v1/jobs/gen-2.5", "--x\r\nnothing\r\n", 30<<20), 422},
-	} {
-		a, err := w.raw(c.send)
-		if err != nil || a.status != c.status || !strings.HasPrefix(a.body, `{"detail":`) {
-			t.Errorf("%s: %d %s: %v", c.says, a.status, a.body, err)
-		}
-	}
-	if used := allocated() - idle; used > 16<<20 {
-		t.Errorf("%d MiB were allocated for refused uploads", used>>20)
-	}
-	w.nothingStays()
 }
