@@ -50,7 +50,7 @@ var unseen = []iamtest.Unseen{
 	{Role: "ImagesRole", Action: "dynamodb:*", Resource: "cutroom-dev-files", Why: "Forms of images may name files as those of jobs do."},
 	{Role: "WorkerTaskRole", Action: "s3:DeleteObject", Resource: "/thumbnails/*", Why: "A file that was deleted while a job of it ran."},
 	{Role: "ImagesRole", Action: "states:StopExecution", Why: "Jobs that are overdue are stopped by who comes upon them."},
-	{Role: "CredentialsRole", Action: "dynamodb:UpdateItem", Resource: "cutroom-dev-jobs", Why: "Jobs that are overdue are ended by who comes upon them."},
+	{Role: "C2paRole", Action: "dynamodb:UpdateItem", Resource: "cutroom-dev-jobs", Why: "Jobs that are overdue are ended by who comes upon them."},
 	{Role: "ContentRole", Action: "dynamodb:UpdateItem", Resource: "cutroom-dev-jobs", Why: "Jobs that are overdue are ended by who comes upon them."},
 }
 
