@@ -2,7 +2,6 @@ package demomodel_test
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -15,7 +14,6 @@ import (
 	"cutroom/shared/service/gateway/tokenizer"
 	"cutroom/shared/testkit/alloctest"
 	"cutroom/shared/testkit/conformance"
-	"cutroom/shared/testkit/patience"
 )
 
 // newServer serves a model server on a real socket.
@@ -280,21 +278,6 @@ func TestToolAnswerIsUsed(t *testing.T) {
 	}
 }
 
-func TestToolCallStreams(t *testing.T) {
-	chunks := streamed(t, newServer(t), "/v1/chat/completions",
-		`{"model":"m","stream":true,"tools":[`+weather+`],"messages":[{"role":"user","content":"Weather?"}]}`)
-	name, arguments, finish := "", "", ""
-	for _, chunk := range chunks {
-		for _, call := range chunk.Choices[0].Delta.ToolCalls {
-			name, arguments = name+call.Function.Name, arguments+call.Function.Arguments
-		}
-		finish += chunk.Choices[0].FinishReason
-	}
-	if name != "get_weather" || arguments != `{"city":"example","days":2}` || finish != "tool_calls" || len(chunks) < 4 {
-		t.Errorf("%q %q %q in %d chunks", name, arguments, finish, len(chunks))
-	}
-}
-
 func TestStructuredOutput(t *testing.T) {
 	server := newServer(t)
 	var object map[string]any
@@ -312,61 +295,6 @@ func TestStructuredOutput(t *testing.T) {
 	text = chat(t, server, `,"response_format":{"type":"text"}`).content(t, 0)
 	if !strings.Contains(text, "no language model") {
 		t.Errorf("text gives %s", text)
-	}
-}
-
-// Token ids in an answer can be sent as a prompt, and mean the same as its
-// text.
-func TestTokenIDsRoundTrip(t *testing.T) {
-	server := newServer(t)
-	first := complete(t, server, `"prompt":"Once upon 🤚🏾","return_token_ids":true,"max_tokens":30`)
-	choice := first.Choices[0]
-	if len(choice.TokenIDs) != 30 || first.Usage.CompletionTokens != 30 || choice.FinishReason != "length" ||
-		len(choice.PromptTokenIDs) != first.Usage.PromptTokens {
-		t.Fatalf("%+v", first)
-	}
-	ids := string(must(json.Marshal(choice.TokenIDs)))
-	echoed := complete(t, server, `"echo":true,"max_tokens":1,"prompt":`+ids)
-	if a := echoed; !strings.HasPrefix(a.Choices[0].Text, choice.Text) || a.Usage.PromptTokens != 30 {
-		t.Errorf("the ids of %q are taken for %q", choice.Text, a.Choices[0].Text)
-	}
-	byText := complete(t, server, `"prompt":"Once upon 🤚🏾"`)
-	byIDs := complete(t, server, `"prompt":`+string(must(json.Marshal(choice.PromptTokenIDs))))
-	if diff := conformance.Diff(byText, byIDs); diff != "" {
-		t.Errorf("the answer to token ids differs (-by text +by ids):\n%s", diff)
-	}
-}
-
-func TestFormsOfAPrompt(t *testing.T) {
-	server := newServer(t)
-	for prompt, want := range map[string][]string{
-		`"hello world"`:               {"hello world"},
-		`["hello world","bye"]`:       {"hello world", "bye"},
-		`[15339,1917]`:                {"hello world"},
-		`[[15339,1917],[15339],[11]]`: {"hello world", "hello", ","},
-	} {
-		a := complete(t, server, `"echo":true,"n":2,"prompt":`+prompt)
-		if len(a.Choices) != 2*len(want) || a.Object != "text_completion" {
-			t.Errorf("%s: %+v", prompt, a)
-			continue
-		}
-		for i, choice := range a.Choices {
-			if choice.Index != i || !strings.HasPrefix(choice.Text, want[i/2]+" ") ||
-				!strings.Contains(choice.Text, "no language model") {
-				t.Errorf("%s: choice %d is %+v", prompt, i, choice)
-			}
-		}
-	}
-	chunks := streamed(t, server, "/v1/completions",
-		`{"model":"m","stream":true,"prompt":["a","b"],"stream_options":{"include_usage":true}}`)
-	texts := make([]string, 2)
-	for _, chunk := range chunks[:len(chunks)-1] {
-		texts[chunk.Choices[0].Index] += chunk.Choices[0].Text
-	}
-	whole := complete(t, server, `"prompt":["a","b"]`)
-	if texts[0] != whole.Choices[0].Text || texts[1] != whole.Choices[1].Text ||
-		*chunks[len(chunks)-1].Usage != *whole.Usage {
-		t.Errorf("streamed %q and %+v, want %+v", texts, chunks[len(chunks)-1], whole)
 	}
 }
 
@@ -395,47 +323,6 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%.100s: %+v", test.body, a.Error)
 		}
 	}
-}
-
-func TestModelsAreListed(t *testing.T) {
-	response, err := http.Get(newServer(t).URL + "/v1/models")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	var list struct{ Data []struct{ ID string } }
-	if err := json.NewDecoder(response.Body).Decode(&list); err != nil || len(list.Data) != 1 ||
-		list.Data[0].ID != demomodel.Model {
-		t.Errorf("%+v, %v", list, err)
-	}
-}
-
-// A caller that leaves ends the work for it.
-func TestStreamEndsWithItsCaller(t *testing.T) {
-	ended := make(chan struct{})
-	inner := demomodel.New(
-		demomodel.Config{Tokenizer: tokenizer.New(), Now: time.Now, NewID: func() string { return "1" }})
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		defer close(ended)
-		inner.ServeHTTP(w, r)
-	}))
-	defer server.Close()
-	ctx, cancel := context.WithCancel(t.Context())
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, server.URL+"/v1/completions",
-		strings.NewReader(`{"prompt":"a","stream":true,"n":128}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := response.Body.Read(make([]byte, 1)); err != nil {
-		t.Fatal(err)
-	}
-	cancel()
-	response.Body.Close()
-	patience.Receive(t, "ended", ended)
 }
 
 func before(text, end string) string {
