@@ -53,22 +53,6 @@ func TestCitationsLeadToAHeading(t *testing.T) {
 	}
 }
 
-// bare is a page of the contract that is named without its folder.
-var bare = regexp.MustCompile(`(?:^|[^\w./-])((?:interface|decisions|design)\.md)`)
-
-func TestCitationsNameWholePaths(t *testing.T) {
-	for name, text := range texts(t) {
-		if isPage(name) || name == "docs/docs_test.go" {
-			continue // a page's links are relative to it
-		}
-		for number, line := range strings.Split(text, "\n") {
-			if citation := bare.FindStringSubmatch(line); citation != nil {
-				t.Errorf("%s:%d: %s is no path from the root", name, number+1, citation[1])
-			}
-		}
-	}
-}
-
 func TestLinksBetweenPagesLeadToAHeading(t *testing.T) {
 	files := texts(t)
 	headings := headingsOf(files)

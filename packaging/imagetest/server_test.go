@@ -13,7 +13,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/engine/preview/look"
@@ -45,27 +44,6 @@ func startServer(t *testing.T, data, key string) (*container, *servertest.Client
 		client.Key = docker(t, "exec", c.id, "cutroom", "keys", "create", "--account", account)
 	}
 	return c, client
-}
-
-// What is acknowledged survives a stop, and a SIGKILL in the middle of a job.
-func TestServerKeepsItsData(t *testing.T) {
-	t.Parallel()
-	data := volume(t)
-	first, client := startServer(t, data, "")
-	id := submit(t, client, "film noir")
-	completed(t, client, id)
-	if code := first.stop(time.Minute); code != 0 {
-		t.Errorf("told to stop it ended with %d", code)
-	}
-
-	second, client := startServer(t, data, client.Key)
-	completed(t, client, id)
-	interrupted := submit(t, client, "a watercolor painting")
-	processing(t, client, interrupted)
-	second.kill()
-
-	_, client = startServer(t, data, client.Key)
-	completed(t, client, interrupted)
 }
 
 // The image has no user but its own, no shell, nothing that is written but /data, and
