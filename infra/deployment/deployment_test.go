@@ -15,9 +15,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-
 	"cutroom/shared/testkit/awstest"
 	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/programtest"
@@ -53,16 +50,6 @@ func TestDeployment(t *testing.T) {
 	}{
 		{"SAM", testSAM},
 		{"Keys", testKeys},
-		{"Media", testMedia},
-		{"Inference", testInference},
-		{"Uploads", testUploads},
-		{"Webhooks", testWebhooks},
-		{"SleepingWorkers", testSleepingWorkers},
-		{"GivenUp", testGivenUp},
-		{"Aborted", testAborted},
-		{"TaskTimeout", testTaskTimeout},
-		{"Jobs", testJobs},
-		{"ImportedKey", testImportedKey},
 		{"Check", testCheck},
 		{"DeployWhileJobsRun", testDeployWhileJobsRun},
 	} {
@@ -174,49 +161,6 @@ func (d *deployed) redeploy(t *testing.T, context ...string) {
 	}
 	d.template = filepath.Join(folder, "cdk.out", "Cutroom-"+stage+".template.json")
 	d.guard(t)
-	d.redrive(t)
-}
-
-// redrive sets the queues' dead-letter queues as in the template: the local AWS
-// ignores them when it creates the queues of a template.
-func (d *deployed) redrive(t *testing.T) {
-	t.Helper()
-	text, err := os.ReadFile(d.template)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var template struct {
-		Resources map[string]struct {
-			Properties struct {
-				QueueName     string
-				RedrivePolicy *struct {
-					Count  int `json:"maxReceiveCount"`
-					Target struct {
-						Attribute []string `json:"Fn::GetAtt"`
-					} `json:"deadLetterTargetArn"`
-				}
-			}
-		}
-	}
-	if err := json.Unmarshal(text, &template); err != nil {
-		t.Fatal(err)
-	}
-	client := sqs.NewFromConfig(d.cloud.Config())
-	for _, queue := range template.Resources {
-		policy := queue.Properties.RedrivePolicy
-		if policy == nil {
-			continue
-		}
-		dead := template.Resources[policy.Target.Attribute[0]].Properties.QueueName
-		value := fmt.Sprintf(`{"deadLetterTargetArn":"arn:aws:sqs:%s:%s:%s","maxReceiveCount":%d}`, awstest.Region,
-			awstest.Account, dead, policy.Count)
-		if _, err := client.SetQueueAttributes(bounded(t), &sqs.SetQueueAttributesInput{
-			QueueUrl:   aws.String(d.cloud.URL + "/" + awstest.Account + "/" + queue.Properties.QueueName),
-			Attributes: map[string]string{"RedrivePolicy": value},
-		}); err != nil {
-			t.Fatal(err)
-		}
-	}
 }
 
 // run runs a program in the repository and waits for its end.
@@ -358,31 +302,5 @@ func testKeys(t *testing.T, d *deployed) {
 	if want := fmt.Sprintf("there is no deploy of the stage %q", "missing"); missing.ExitCode == 0 ||
 		!strings.Contains(missing.Stderr, want) {
 		t.Errorf("keys of no deploy: exit code %d, %q", missing.ExitCode, missing.Stderr)
-	}
-}
-
-// testImportedKey checks that a key of one machine works at the deploy after keys import.
-func testImportedKey(t *testing.T, d *deployed) {
-	data, list := t.TempDir(), filepath.Join(t.TempDir(), "keys.jsonl")
-	made, err := d.program.Run(bounded(t), nil, "keys", "create", "--account", "moving", "--data", data)
-	if err != nil || made.ExitCode != 0 {
-		t.Fatalf("keys create: %+v, %v", made, err)
-	}
-	exported, err := d.program.Run(bounded(t), nil, "keys", "export", "--data", data)
-	if err != nil || exported.ExitCode != 0 {
-		t.Fatalf("keys export: %+v, %v", exported, err)
-	}
-	if err := os.WriteFile(list, []byte(exported.Stdout), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	client := &servertest.Client{URL: d.url(t, "MediaUrl"), Key: strings.TrimSpace(made.Stdout)}
-	for _, want := range []string{"Added 1 keys.", "Added 0 keys."} {
-		imported, err := d.program.Run(bounded(t), d.environment(), "keys", "import", "--stage", stage, list)
-		if err != nil || imported.ExitCode != 0 || !strings.Contains(imported.Stderr, want) {
-			t.Fatalf("keys import: %+v, %v; want %q", imported, err, want)
-		}
-	}
-	if answer, err := client.Get(bounded(t), "/v1/files"); err != nil || answer.Status != http.StatusOK {
-		t.Errorf("the imported key: status %d, %v; want 200", answer.Status, err)
 	}
 }

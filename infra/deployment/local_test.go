@@ -3,14 +3,12 @@
 package deployment
 
 import (
-	"context"
+	"bytes"
 	"encoding/json"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"cutroom/shared/testkit/awstest"
@@ -28,14 +26,6 @@ func TestLocal(t *testing.T) {
 	d := deployedOf(t, local)
 	d.front = local.ServeBySAM(t, "sam-api")
 	t.Run("JobBySAM", func(t *testing.T) { testLocalJob(t, d.client(t, "job")) })
-	// A worker would take the jobs that tests want to see pending.
-	stopWorker(t, local)
-	for _, test := range []struct {
-		name string
-		run  func(*testing.T, *deployed)
-	}{{"Media", testMedia}, {"Inference", testInference}, {"Uploads", testUploads}, {"Completed", testCompleted}} {
-		t.Run(test.name, func(t *testing.T) { test.run(t, d) })
-	}
 	t.Run("Changed", func(t *testing.T) { testLocalChanged(t, local) })
 }
 
@@ -135,21 +125,12 @@ func deployedOf(t *testing.T, local *awstest.Local) *deployed {
 	}
 }
 
-// stopWorker stops the worker of `make local-aws`.
-func stopWorker(t *testing.T, local *awstest.Local) {
+// truncated returns a clip with its whole header and none of its frames.
+func truncated(t *testing.T) []byte {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(local.Folder, local.Stage, "worker.pid"))
-	if err != nil {
-		t.Fatal(err)
+	header, _, found := bytes.Cut(short(t), []byte("mdat"))
+	if !found {
+		t.Fatal("the clip has no mdat box")
 	}
-	process, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(process, syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	until(t, "the worker has ended", func(context.Context) (bool, error) {
-		return syscall.Kill(process, 0) == syscall.ESRCH, nil
-	})
+	return append(bytes.Clone(header), "mdat"...)
 }
