@@ -15,7 +15,7 @@ const (
 	// draws again only after a renewal.
 	FenceAfter = time.Minute
 	// EndAfter is how old, by the store's time, the last write of a lease is when
-	// anybody may end it (docs/contract/budgets.md#what-a-process-holds). As it is longer
+	// anybody may end it (docs/contract/budgets.md#allocations). As it is longer
 	// than FenceAfter, nothing is drawn from a lease that was ended.
 	EndAfter = 90 * time.Second
 )
