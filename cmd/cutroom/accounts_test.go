@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -245,6 +246,13 @@ func TestImportedKeysWork(t *testing.T) {
 		if err != nil || answer.Status != c.status {
 			t.Errorf("%s: status %d, %v; want %d", c.path, answer.Status, err, c.status)
 		}
+	}
+	pipe := filepath.Join(t.TempDir(), "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if ended := run(to, "import", pipe); ended.ExitCode != 1 || !strings.Contains(ended.Stderr, "not a regular file") {
+		t.Errorf("import of a pipe: %+v", ended)
 	}
 	line, long := strings.TrimSpace(exported.Stdout), strings.Repeat("x", 129)
 	for change, want := range map[string]string{

@@ -1,6 +1,7 @@
 // Package ulimit ends a server that cannot reserve enough address space, with one line
 // that names the limit. Below about 2 GiB the Go runtime would end it with a stack trace before
-// main, while it initializes other packages.
+// main, while it initializes other packages. Below about 1 GiB the runtime ends even before it
+// runs this package.
 //
 // It imports few packages of the standard library only, so Go initializes it before packages
 // whose paths begin with a host.

@@ -102,15 +102,25 @@ func (e *Error) JSON() []byte {
 	return text
 }
 
+// shortageRetry is the Retry-After while the machine is short of a resource.
+const shortageRetry = 10 * time.Second
+
 // From returns the error for the caller: an *Error in err's chain as it is,
-// a fault by its code, and for anything else only that something went wrong.
+// a fault by its code, 503 if the machine is short of a resource, and for anything else only
+// that something went wrong.
 func From(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {
 		return e
 	}
 	var f *fault.Error
-	if !errors.As(err, &f) {
+	if !errors.As(err, &f) && fault.IsShortage(err) {
+		return &Error{
+			Status: http.StatusServiceUnavailable, Type: API, Code: ServiceUnavailable, RetryAfter: shortageRetry,
+			Message: "The service is short of resources. Try again.",
+		}
+	}
+	if f == nil {
 		return &Error{
 			Status: http.StatusInternalServerError, Type: API, Code: InternalError,
 			Message: "Something went wrong inside the gateway.",

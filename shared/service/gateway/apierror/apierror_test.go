@@ -3,6 +3,7 @@ package apierror_test
 import (
 	"errors"
 	"fmt"
+	"syscall"
 	"testing"
 	"time"
 
@@ -61,5 +62,14 @@ func TestFaultsBecomeErrors(t *testing.T) {
 	if got.Status != 500 || got.Type != apierror.API || got.Code != "internal_error" ||
 		got.Message != "Something went wrong inside the gateway." {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// A machine that is short of file descriptors is not a fault of the gateway.
+func TestShortagesAreUnavailable(t *testing.T) {
+	for _, shortage := range []error{syscall.EMFILE, syscall.ENFILE} {
+		if e := apierror.From(fmt.Errorf("open: %w", shortage)); e.Status != 503 || e.RetryAfter == 0 {
+			t.Errorf("%v: %d, retry after %s", shortage, e.Status, e.RetryAfter)
+		}
 	}
 }
