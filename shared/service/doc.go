@@ -6,5 +6,5 @@
 // of a store it asks for by an interface, which an adapter satisfies.
 //
 // A new route goes into the service that answers it (api for media, gateway for
-// inference); see the recipes in ARCHITECTURE.md.
+// inference); see the recipes in CONTRIBUTING.md.
 package service
