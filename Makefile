@@ -76,7 +76,7 @@ lint: need-lint ## Lint Go, shell scripts, JavaScript, Dockerfiles and Python.
 	@scripts/lint.sh
 
 .PHONY: licenses
-licenses: need-licenses ## Write docs/third-party.md: what programs and images contain, and its licences.
+licenses: need-licenses ## Write docs/third-party.tsv: what programs and images contain, and its licences.
 	@scripts/licenses.sh
 
 .PHONY: sbom

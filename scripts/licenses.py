@@ -1,4 +1,4 @@
-"""Writes the page of third-party licences from the output of go-licenses and pip:
+"""Writes the table of third-party licences from the output of go-licenses and pip:
 licenses.py GO.tsv PIP.json."""
 
 import json
@@ -43,10 +43,8 @@ def licence(metadata: dict) -> str:
     return TEXTS.get(text, text) if 0 < len(text) <= 60 else "see the package"
 
 
-def table(rows: list[tuple[str, str, str]]) -> str:
-    lines = ["| name | version | licence |", "|---|---|---|"]
-    lines += [f"| {name} | {version} | {text.replace('|', '/')} |" for name, version, text in sorted(rows, key=lambda r: r[0].lower())]
-    return "\n".join(lines)
+def lines(part: str, rows: list[tuple[str, str, str]]) -> list[str]:
+    return [f"{part}\t{name}\t{version}\t{text}" for name, version, text in sorted(rows, key=lambda r: r[0].lower())]
 
 
 def main(go: str, pip: str) -> None:
@@ -55,25 +53,10 @@ def main(go: str, pip: str) -> None:
     modules = sorted({(name, version, text) for name, version, text in rows})
     with open(pip, encoding="utf-8") as report:
         packages = [one["metadata"] for one in json.load(report)["install"]]
-    print(f"""# Third-party licences
-
-Written by `scripts/licenses.sh`; do not edit. Programs and functions are made of the Go modules, the engine server's image of the Python packages besides. The other packages of the images are Debian's and Ubuntu's; each image has their licences in `/usr/share/doc`. FFmpeg in the images is built of Debian's sources with libx264, which makes it GPL-2.0-or-later; `/usr/share/doc/ffmpeg/SOURCE` in the image names the sources and how they were configured. Of libraries the console's pages use those under [Copied](#copied) alone; [Loaded](#loaded) is in the images of programs. Weights of models have licences of their own: see [gpu-models.md](gpu-models.md#licences).
-
-## Go modules
-
-{table(modules)}
-
-## Copied
-
-{table(COPIED)}
-
-## Loaded
-
-{table(LOADED)}
-
-## Python packages of the engine server
-
-{table([(p["name"], p["version"], licence(p)) for p in packages])}""")
+    python = [(p["name"], p["version"], licence(p)) for p in packages]
+    print("part\tname\tversion\tlicence")
+    print(*lines("Go module", modules), *lines("copied", COPIED), *lines("loaded", LOADED), sep="\n")
+    print(*lines("Python package", python), sep="\n")
 
 
 main(*sys.argv[1:])

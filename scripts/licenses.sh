@@ -1,8 +1,8 @@
 #!/bin/sh
 # Third-party licences of what programs and images contain.
-#   scripts/licenses.sh             writes docs/third-party.md, and fails on a licence
+#   scripts/licenses.sh             writes docs/third-party.tsv, and fails on a licence
 #                                   that is not among those that are accepted
-#   scripts/licenses.sh --check     fails if docs/third-party.md is not up to date
+#   scripts/licenses.sh --check     fails if docs/third-party.tsv is not up to date
 #   scripts/licenses.sh --texts F   puts the texts of the Go modules' licences into the
 #                                   new folder F, to be shipped with programs
 # Debian's packages bring theirs to images themselves, in /usr/share/doc/*/copyright.
@@ -48,13 +48,13 @@ fi
 "$work/python/bin/pip" install --quiet --disable-pip-version-check --dry-run --ignore-installed --no-deps \
 	--report "$work/python.json" --requirement gpu/requirements.txt
 
-python3 scripts/licenses.py "$work/go.tsv" "$work/python.json" >"$work/third-party.md"
+python3 scripts/licenses.py "$work/go.tsv" "$work/python.json" >"$work/third-party.tsv"
 if [ "${1:-}" = --check ]; then
-	cmp -s "$work/third-party.md" docs/third-party.md || {
-		echo "docs/third-party.md is not up to date: run scripts/licenses.sh" >&2
-		diff -u docs/third-party.md "$work/third-party.md" | sed 1,2d | head -20 >&2
+	cmp -s "$work/third-party.tsv" docs/third-party.tsv || {
+		echo "docs/third-party.tsv is not up to date: run scripts/licenses.sh" >&2
+		diff -u docs/third-party.tsv "$work/third-party.tsv" | sed 1,2d | head -20 >&2
 		exit 1
 	}
 	exit
 fi
-cp "$work/third-party.md" docs/third-party.md
+cp "$work/third-party.tsv" docs/third-party.tsv
