@@ -163,7 +163,7 @@ synth: need-synth functions cdk ## Write the templates of the deploy. CONTEXT="-
 
 .PHONY: deploy
 deploy: not-data-alone need-deploy build functions cdk ## Deploy to AWS. CONTEXT="-c stage=…" says where to. PREFLIGHT=off asks for no quotas.
-	@[ "$(PREFLIGHT)" = off ] || scripts/check-deploy.sh --before $(CONTEXT)
+	@[ "$(PREFLIGHT)" = off ] || $(GO) run ./infra/check -before -- $(CONTEXT)
 	@$(CDK) deploy --output $(CDK_OUTDIR) $(CONTEXT) $(STACKS)
 
 # Of stacks that are named no others go: with gpu=true CDK would take the service's along
@@ -180,8 +180,8 @@ import: need-import functions cdk ## Take back what a protected stage left behin
 	@$(CDK) import --output $(CDK_OUTDIR) $(CONTEXT) --resource-mapping $(MAPPING)
 
 .PHONY: check-deploy
-check-deploy: need-check-deploy build ## Check a deploy from outside. CONTEXT="-c stage=…"; CHECK="--receiver=URL" and other flags.
-	@exec scripts/check-deploy.sh $(CHECK) $(CONTEXT)
+check-deploy: need-check-deploy ## Check a deploy from outside. CONTEXT="-c stage=…"; CHECK="--receiver=URL" and other flags.
+	@$(GO) run ./infra/check $(CHECK) -- $(CONTEXT)
 
 # A stage called prod is refused however the context is quoted: the shell reads it
 # here as it does for CDK.

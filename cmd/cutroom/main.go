@@ -12,12 +12,10 @@ import (
 	"os"
 	"runtime/debug"
 	"slices"
-	"strings"
 
 	"github.com/alecthomas/kong"
 
 	"cutroom/cmd/cutroom/command"
-	"cutroom/cmd/cutroom/deploycheck"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/platform/signals"
 	_ "cutroom/shared/platform/ulimit" // ends the program before main
@@ -34,7 +32,6 @@ type commandLine struct {
 	Doctor     doctorCommand      `cmd:"" group:"Server" help:"Check what Cutroom needs on this machine, and say how to mend it."`
 	Backup     backupCommand      `cmd:"" group:"Server" help:"Save the data folder, while the server goes on, in a folder or a bucket."`
 	Restore    restoreCommand     `cmd:"" group:"Server" help:"Make a data folder from a backup."`
-	Check      checkCommand       `cmd:"" group:"Server" help:"Check a deploy in AWS from outside, or the account before one."`
 	Health     healthCommand      `cmd:"" group:"Server" help:"Ask the server of these settings for its health, for what watches its container."`
 	Completion command.Completion `cmd:"" group:"Server" help:"Print what a shell needs to complete commands."`
 }
@@ -71,8 +68,7 @@ func version() string {
 // newParser makes the parser of the command line.
 func newParser(line *commandLine, options ...kong.Option) (*kong.Kong, error) {
 	return kong.New(line, append(options, kong.Vars{
-		"family": catalog.DefaultFamily, "checks": strings.Join(deploycheck.Names(), ", "),
-		"route_groups": routeGroups(),
+		"family": catalog.DefaultFamily, "route_groups": routeGroups(),
 	})...)
 }
 

@@ -49,7 +49,7 @@ func (c *Client) PutFile(ctx context.Context, source Source, ttl string, sent Pr
 	}
 	answer, err := c.fetch(ctx, c.creating(c.media(http.MethodPost, "/v1/files", form)))
 	if IsStatus(err, http.StatusRequestEntityTooLarge) {
-		return c.announce(ctx, source, ttl, sent)
+		return c.PutLargeFile(ctx, source, ttl, sent)
 	}
 	if err != nil {
 		return StoredFile{}, err
@@ -57,8 +57,8 @@ func (c *Client) PutFile(ctx context.Context, source Source, ttl string, sent Pr
 	return parseFile(answer)
 }
 
-// announce uploads a file by a signed URL (docs/contract/media.md#large-uploads).
-func (c *Client) announce(ctx context.Context, source Source, ttl string, sent Progress) (StoredFile, error) {
+// PutLargeFile is PutFile by a signed URL, whatever the size (docs/contract/media.md#large-uploads).
+func (c *Client) PutLargeFile(ctx context.Context, source Source, ttl string, sent Progress) (StoredFile, error) {
 	digest, err := digestOf(ctx, source)
 	if err != nil {
 		return StoredFile{}, err

@@ -168,7 +168,7 @@ func (c *Client) CreateJob(ctx context.Context, edit Edit, sent Progress) (Job, 
 		if *source == nil || (*source).Reference != "" {
 			continue
 		}
-		stored, err := c.announce(ctx, **source, inputAge, sent)
+		stored, err := c.PutLargeFile(ctx, **source, inputAge, sent)
 		if err != nil {
 			return Job{}, err
 		}

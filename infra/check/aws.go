@@ -1,0 +1,221 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatch"
+	cwtypes "github.com/aws/aws-sdk-go-v2/service/cloudwatch/types"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"github.com/aws/smithy-go"
+
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/adapter/sqsqueue"
+	"cutroom/shared/adapter/stepfn"
+	"cutroom/shared/domain/credential"
+	domain "cutroom/shared/domain/job"
+)
+
+// deploy says where a deploy is.
+type deploy struct {
+	stage, mediaURL, inferenceURL, realtimeURL string
+	// stateMachine is an ARN, videoQueue a URL.
+	stateMachine, videoQueue string
+}
+
+func (d deploy) name(part string) string { return "cutroom-" + d.stage + "-" + part }
+
+// find reads the outputs of a stage's stack.
+//
+// Errors: there is no such deploy; AWS's.
+func find(ctx context.Context, settings aws.Config, stage string) (deploy, error) {
+	stacks, err := cloudformation.NewFromConfig(settings).DescribeStacks(ctx,
+		&cloudformation.DescribeStacksInput{StackName: aws.String("cutroom-" + stage)})
+	if isCode(err, "ValidationError") || err == nil && len(stacks.Stacks) == 0 {
+		return deploy{}, fmt.Errorf("there is no deploy of the stage %q in the region %s", stage, settings.Region)
+	}
+	if err != nil {
+		return deploy{}, fmt.Errorf("find the deploy: %w", err)
+	}
+	outputs := map[string]string{}
+	for _, output := range stacks.Stacks[0].Outputs {
+		outputs[aws.ToString(output.OutputKey)] = aws.ToString(output.OutputValue)
+	}
+	return deploy{
+		stage: stage, mediaURL: outputs["MediaUrl"], inferenceURL: outputs["InferenceUrl"],
+		realtimeURL: outputs["RealtimeUrl"], stateMachine: outputs["StateMachineArn"], videoQueue: outputs["VideoQueueUrl"],
+	}, nil
+}
+
+// isCode reports whether AWS refused a call with a code.
+func isCode(err error, code string) bool {
+	var refused smithy.APIError
+	return errors.As(err, &refused) && refused.ErrorCode() == code
+}
+
+// awsCloud is a cloud that uses a deployer's credentials.
+type awsCloud struct {
+	deploy
+	settings aws.Config
+	tables   *dynamodb.Client
+	queues   *sqs.Client
+	services *ecs.Client
+	alarms   *cloudwatch.Client
+	records  *dynamo.Runs
+	lanes    map[domain.Lane]string
+}
+
+func newCloud(settings aws.Config, d deploy) *awsCloud {
+	tables := dynamo.NewClient(settings)
+	return &awsCloud{d, settings, tables, sqs.NewFromConfig(settings), ecs.NewFromConfig(settings),
+		cloudwatch.NewFromConfig(settings), dynamo.NewRuns(tables, dynamo.TableName(d.stage, "jobs")),
+		map[domain.Lane]string{domain.VideoLane: d.videoQueue}}
+}
+
+// workers counts preview workers, or workers with GPUs if the deploy has only those.
+func (c *awsCloud) workers(ctx context.Context) (wanted, running int, err error) {
+	clusters := map[string]string{"cutroom-" + c.stage: c.name("worker"), c.name("gpu"): c.name("gpu-worker")}
+	for cluster, service := range clusters {
+		found, err := c.services.DescribeServices(ctx,
+			&ecs.DescribeServicesInput{Cluster: aws.String(cluster), Services: []string{service}})
+		if isCode(err, "ClusterNotFoundException") {
+			continue
+		}
+		if err != nil {
+			return 0, 0, fmt.Errorf("read the service %s: %w", service, err)
+		}
+		for _, s := range found.Services {
+			if aws.ToString(s.Status) == "ACTIVE" {
+				return int(s.DesiredCount), int(s.RunningCount), nil
+			}
+		}
+	}
+	return 0, 0, errors.New("the deploy has no service of workers")
+}
+
+func (c *awsCloud) deadLetters(ctx context.Context) error {
+	var faults []error
+	for _, queue := range []string{"video-dead-letters", "image-dead-letters", "webhook-dead-letters"} {
+		found, err := c.queues.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String(c.name(queue))})
+		if err != nil {
+			return fmt.Errorf("find the queue %s: %w", c.name(queue), err)
+		}
+		got, err := c.queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
+			QueueUrl: found.QueueUrl, AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameAll}})
+		if err != nil {
+			return fmt.Errorf("read the queue %s: %w", c.name(queue), err)
+		}
+		messages := 0
+		for name, text := range got.Attributes {
+			// Visible, delayed or in flight. A message that no function can process is in flight nearly always.
+			if n, err := strconv.Atoi(text); err == nil && strings.HasPrefix(name, "ApproximateNumberOfMessages") {
+				messages += n
+			}
+		}
+		if messages > 0 {
+			faults = append(faults, fmt.Errorf("%s has %d messages", queue, messages))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+func (c *awsCloud) tablesAndAlarms(ctx context.Context) error {
+	var faults []error
+	for _, table := range dynamo.Tables() {
+		if table.TTL == "" {
+			continue
+		}
+		name := dynamo.TableName(c.stage, table.Name)
+		got, err := c.tables.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(name)})
+		if err != nil {
+			return fmt.Errorf("read the table %s: %w", name, err)
+		}
+		set := got.TimeToLiveDescription
+		if set == nil || aws.ToString(set.AttributeName) != table.TTL ||
+			set.TimeToLiveStatus != types.TimeToLiveStatusEnabled && set.TimeToLiveStatus != types.TimeToLiveStatusEnabling {
+			faults = append(faults, fmt.Errorf("%s does not delete old items", name))
+		}
+	}
+	states := map[string]cwtypes.StateValue{}
+	pages := cloudwatch.NewDescribeAlarmsPaginator(c.alarms,
+		&cloudwatch.DescribeAlarmsInput{AlarmNamePrefix: aws.String(c.name(""))})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return fmt.Errorf("read the alarms: %w", err)
+		}
+		for _, alarm := range page.MetricAlarms {
+			name := strings.TrimPrefix(aws.ToString(alarm.AlarmName), c.name(""))
+			if states[name] = alarm.StateValue; alarm.StateValue == cwtypes.StateValueAlarm {
+				faults = append(faults, fmt.Errorf("the alarm %s went off: see %s#%s", name, runbookPage, name))
+			}
+		}
+	}
+	for _, name := range alarmNames {
+		if states[name] == "" && len(states) > 0 { // none with -c watch=off
+			faults = append(faults, fmt.Errorf("there is no alarm %s", name))
+		}
+	}
+	return errors.Join(faults...)
+}
+
+// alarmNames are the alarms of every deploy that has alarms (docs/runbook.md). Others depend on options.
+var alarmNames = []string{
+	"media-errors", "inference-errors", "failed-executions", "dead-letters", "video-queue-age", "image-queue-age",
+	"internal-errors", "webhook-dead-letters", "function-throttles",
+}
+
+func (c *awsCloud) forget(ctx context.Context, key credential.Key) error {
+	_, err := c.tables.DeleteItem(ctx, &dynamodb.DeleteItemInput{
+		TableName:           aws.String(dynamo.TableName(c.stage, "credentials")),
+		Key:                 map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: key.ID}},
+		ConditionExpression: aws.String("attribute_not_exists(id) OR attribute_exists(revoked_at)"),
+	})
+	if err != nil {
+		return fmt.Errorf("delete the key: %w", err)
+	}
+	return nil
+}
+
+func (c *awsCloud) accept(ctx context.Context, j domain.Job) error {
+	machine := stepfn.NewMachine(c.settings, c.stateMachine, c.lanes)
+	return dynamo.NewJobs(c.records, machine, nil, time.Now).Accept(ctx, j, 0)
+}
+
+func (c *awsCloud) lose(ctx context.Context, id string) (bool, error) {
+	// Messages of other jobs are handed back. lose waits for its own message for 20 s.
+	const others, patience, lease = 5, 20 * time.Second, 45 * time.Second
+	queue := sqsqueue.New(sqsqueue.Config{
+		AWS: c.settings, URLs: c.lanes, Jobs: c.records, Tasks: stepfn.NewTasks(c.settings), PollTime: time.Second,
+		Now: time.Now, Logger: slog.New(slog.DiscardHandler),
+	})
+	defer queue.Close()
+	bounded, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for range others {
+		d, err := queue.Receive(bounded, domain.VideoLane, lease)
+		if bounded.Err() != nil && ctx.Err() == nil && d == nil {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		if d.JobID() == id {
+			_, err = c.records.Start(ctx, id, "lost-"+strings.TrimPrefix(id, "job_"), time.Now().UTC())
+			return err == nil, err
+		}
+		defer func() { _ = d.Nack(context.WithoutCancel(ctx), 0) }() // if this fails, the lease expires
+	}
+	return false, nil
+}

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/smithy-go/encoding/cbor"
+
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/adapter/stepfn"
+	domain "cutroom/shared/domain/job"
+	"cutroom/shared/testkit/awstest"
+)
+
+// stubAccount answers as SQS, DynamoDB and CloudWatch are documented to.
+type stubAccount struct {
+	// messages are the attributes of queues, alarms the states of alarms.
+	messages map[string]map[string]string
+	alarms   map[string]string
+	// endless is a table that does not delete old items.
+	endless string
+}
+
+func (a stubAccount) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	var call struct{ QueueName, QueueUrl, TableName string }
+	_ = json.Unmarshal(body, &call) // CloudWatch sends CBOR
+	var answer any
+	switch target := r.Header.Get("X-Amz-Target"); {
+	case path.Base(r.URL.Path) == "DescribeAlarms":
+		list := cbor.List{}
+		for name, state := range a.alarms {
+			list = append(list, cbor.Map{"AlarmName": cbor.String("cutroom-test-" + name), "StateValue": cbor.String(state)})
+		}
+		w.Header().Set("Content-Type", "application/cbor")
+		w.Header().Set("smithy-protocol", "rpc-v2-cbor")
+		_, _ = w.Write(cbor.Encode(cbor.Map{"MetricAlarms": list}))
+		return
+	case strings.HasSuffix(target, ".GetQueueUrl"):
+		answer = map[string]any{"QueueUrl": "http://" + r.Host + "/1/" + call.QueueName}
+	case strings.HasSuffix(target, ".GetQueueAttributes"):
+		answer = map[string]any{"Attributes": a.messages[path.Base(call.QueueUrl)]}
+	case strings.HasSuffix(target, ".DescribeTimeToLive"):
+		set := map[string]string{"TimeToLiveStatus": "DISABLED"}
+		for _, table := range dynamo.Tables() {
+			if dynamo.TableName("test", table.Name) == call.TableName && call.TableName != a.endless {
+				set = map[string]string{"TimeToLiveStatus": "ENABLED", "AttributeName": table.TTL}
+			}
+		}
+		answer = map[string]any{"TimeToLiveDescription": set}
+	}
+	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+	_ = json.NewEncoder(w).Encode(answer) // fails if the caller has gone
+}
+
+// TestState checks that everything that is wrong with queues, tables and alarms is reported. A message
+// counts wherever it is.
+func TestState(t *testing.T) {
+	quiet := func() map[string]string {
+		alarms := map[string]string{"table-throttles": "OK"}
+		for _, name := range alarmNames {
+			alarms[name] = "OK"
+		}
+		return alarms
+	}
+	missing, loud := quiet(), quiet()
+	delete(missing, "media-errors")
+	loud["table-throttles"] = "ALARM"
+	for name, c := range map[string]struct {
+		account stubAccount
+		want    string
+	}{
+		"in order":  {stubAccount{alarms: quiet()}, ""},
+		"no alarms": {stubAccount{}, ""},
+		"dead letters": {stubAccount{alarms: quiet(), messages: map[string]map[string]string{
+			"cutroom-test-video-dead-letters": {"ApproximateNumberOfMessagesNotVisible": "1"},
+			"cutroom-test-webhook-dead-letters": {"ApproximateNumberOfMessages": "2", "ApproximateNumberOfMessagesDelayed": "3",
+				"VisibilityTimeout": "30"},
+		}}, "video-dead-letters has 1 messages\nwebhook-dead-letters has 5 messages"},
+		"an endless table": {stubAccount{alarms: quiet(), endless: "cutroom-test-jobs"}, "cutroom-test-jobs does not delete old items"},
+		"a missing alarm":  {stubAccount{alarms: missing}, "there is no alarm media-errors"},
+		"an alarm": {stubAccount{alarms: loud},
+			"the alarm table-throttles went off: see docs/runbook.md#table-throttles"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(c.account)
+			defer server.Close()
+			v := &visit{cloud: newCloud(awstest.ConfigFor(server.URL), deploy{stage: "test"})}
+			_, err := checkState(t.Context(), v)
+			if got := fmt.Sprint(err); got != c.want && (err != nil || c.want != "") {
+				t.Errorf("it reports %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// TestLose loses the worker of a job that waits behind another job.
+func TestLose(t *testing.T) {
+	local := awstest.Start(t)
+	table, queue := local.MakeTable(t, "jobs"), local.MakeQueue(t, 10)
+	definition, err := stepfn.Definition("aws", table)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cloud := newCloud(local.Config(), deploy{stateMachine: local.MakeStateMachine(t, definition), videoQueue: queue.URL})
+	cloud.records = dynamo.NewRuns(dynamo.NewClient(local.Config()), table)
+	now := time.Now().UTC().Truncate(time.Millisecond)
+	for _, id := range []string{"job_1", "job_2"} {
+		err := cloud.accept(t.Context(), domain.Job{
+			ID: id, Account: "acme", Model: "gen-2.5", Lane: domain.VideoLane, Status: domain.Pending, CreatedAt: now,
+			Deadline: now.Add(domain.MaxAge),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if taken, err := cloud.lose(t.Context(), "job_2"); err != nil || !taken {
+		t.Fatalf("it received the job: %t, %v", taken, err)
+	}
+	j, err := cloud.records.Get(t.Context(), "job_2")
+	if err != nil || j.Status != domain.Processing || j.Runs != 1 {
+		t.Errorf("the job is %s in run %d, %v", j.Status, j.Runs, err)
+	}
+	if other, err := cloud.records.Get(t.Context(), "job_1"); err != nil || other.Runs != 0 {
+		t.Errorf("the other job is in run %d, %v", other.Runs, err)
+	}
+}

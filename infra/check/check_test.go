@@ -1,0 +1,458 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cutroom/shared/adapter/sqlite"
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/job"
+	"cutroom/shared/testkit/patience"
+	"cutroom/shared/testkit/servertest"
+)
+
+// stubCloud is the cloud of a deploy that is in order unless its fields say otherwise.
+type stubCloud struct {
+	// looks counts how often the workers were read.
+	looks     int
+	fleet     func(look int) (wanted, running int)
+	state     error
+	forgotten []string
+	// busy says that a worker receives the job before it can be lost.
+	busy bool
+	// overdue is the job that cannot be done in time. It ends timedOut after its creation with the code.
+	overdue  atomic.Pointer[job.Job]
+	timedOut time.Duration
+	code     job.Code
+}
+
+func newStubCloud() *stubCloud {
+	// The first worker is wanted at the second look and runs at the third.
+	return &stubCloud{fleet: func(look int) (wanted, running int) { return min(look-1, 1), max(min(look-2, 1), 0) },
+		timedOut: 2 * time.Second, code: job.TimedOut}
+}
+
+func (c *stubCloud) workers(context.Context) (wanted, running int, err error) {
+	c.looks++
+	wanted, running = c.fleet(c.looks)
+	return wanted, running, nil
+}
+
+func (c *stubCloud) deadLetters(context.Context) error          { return c.state }
+func (c *stubCloud) tablesAndAlarms(context.Context) error      { return nil }
+func (c *stubCloud) lose(context.Context, string) (bool, error) { return !c.busy, nil }
+
+func (c *stubCloud) accept(_ context.Context, j job.Job) error {
+	c.overdue.Store(&j)
+	return nil
+}
+
+func (c *stubCloud) forget(_ context.Context, key credential.Key) error {
+	if key.RevokedAt.IsZero() {
+		return errors.New("a key that works would be deleted")
+	}
+	c.forgotten = append(c.forgotten, key.ID)
+	return nil
+}
+
+// answerOverdue answers for the overdue job, which the server does not know.
+func (c *stubCloud) answerOverdue(w http.ResponseWriter, r *http.Request) bool {
+	j := c.overdue.Load()
+	if j == nil || r.URL.Path != "/v1/jobs/"+j.ID {
+		return false
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{
+		"job_id": j.ID, "status": "failed", "created_at": j.CreatedAt, "completed_at": j.CreatedAt.Add(c.timedOut),
+		"error": map[string]any{"code": c.code, "message": "…"},
+	})
+	return true
+}
+
+// deployment is a server that stands in for a deploy, with something like API Gateway in
+// front of each service.
+type deployment struct {
+	server *servertest.Server
+	keys   credential.Store
+	models *catalog.Catalog
+}
+
+func start(t *testing.T) deployment {
+	t.Helper()
+	ctx := patience.TestContext(t)
+	program, err := servertest.Build(ctx, t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A check looks at how jobs end, not at their pictures.
+	small := filepath.Join(t.TempDir(), "catalog.yaml")
+	source, err := os.ReadFile(filepath.Join("..", "..", "shared", "domain", "catalog", "catalog.yaml"))
+	if err == nil {
+		err = os.WriteFile(small, servertest.SmallResults(source), 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := t.TempDir()
+	server, err := program.Start(ctx, data, "CUTROOM_WEBHOOK_ALLOW=127.0.0.1", "CUTROOM_CATALOG="+small,
+		"CUTROOM_RTC_ADDR=127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Kill)
+	opened, err := sqlite.Open(ctx, filepath.Join(data, "cutroom.db"), sqlite.Options{Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { opened.Close() })
+	models, err := catalog.Default(catalog.DefaultFamily)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return deployment{server, opened.Keys(), models}
+}
+
+// breakage does something wrong with a call. It reports whether the call is answered.
+type breakage func(w http.ResponseWriter, r *http.Request) bool
+
+// front serves a service as API Gateway would, with a breakage.
+func front(t *testing.T, target string, gateway bool, cold *atomic.Bool, breaks breakage,
+	rewrite func(*http.Response) error) string {
+	t.Helper()
+	parsed, err := url.Parse(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := httputil.NewSingleHostReverseProxy(parsed)
+	proxy.FlushInterval = -1
+	// Each call comes from another address: the server slows down an address that
+	// fails to authenticate, which functions do not.
+	var calls atomic.Uint32
+	proxy.Transport = &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network,
+		address string) (net.Conn, error) {
+		n := calls.Add(1)
+		from := &net.TCPAddr{IP: net.IPv4(127, 1, byte(n>>8), byte(n))}
+		return (&net.Dialer{LocalAddr: from}).DialContext(ctx, network, address)
+	}}
+	proxy.ModifyResponse = rewrite
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case breaks != nil && breaks(w, r):
+		case r.ContentLength > 10<<20 && r.Header.Get("Content-Type") == "application/json":
+			_, _ = io.Copy(io.Discard, r.Body)
+			w.Header().Set("Access-Control-Allow-Origin", "*")
+			w.Header().Set("x-amzn-RequestId", "front")
+			w.WriteHeader(http.StatusRequestEntityTooLarge)
+			if gateway {
+				_, _ = io.WriteString(w, `{"error":{"message":"too large","type":"invalid_request_error"}}`)
+			} else {
+				_, _ = io.WriteString(w, `{"detail":"too large"}`)
+			}
+		case strings.HasPrefix(r.URL.Path, "/v1/generate/") && len(r.Header.Get("Content-Type")) > 0 &&
+			r.ContentLength > 300 && cold.CompareAndSwap(true, false):
+			w.Header().Set("Retry-After", "5")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		default:
+			// An answer that begins before the end of the request's body was read would else break
+			// the connection to the server.
+			if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
+				t.Error(err)
+			}
+			proxy.ServeHTTP(w, r)
+		}
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// trial is a run against a deploy that may be broken.
+type trial struct {
+	only     []string
+	breaks   breakage
+	rewrite  func(*http.Response) error
+	cloud    func(*stubCloud)
+	receiver int
+	warm     bool
+}
+
+// found has the line of each check of a run.
+type found struct {
+	lines map[string]string
+	cloud *stubCloud
+	err   error
+}
+
+func (d deployment) run(ctx context.Context, t *testing.T, with trial) found {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, patience.Max)
+	defer cancel()
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(cmp.Or(with.receiver, http.StatusNoContent))
+	}))
+	t.Cleanup(receiver.Close)
+	var cold atomic.Bool
+	cold.Store(!with.warm)
+	cloud := newStubCloud()
+	if with.cloud != nil {
+		with.cloud(cloud)
+	}
+	media := front(t, d.server.URL(), false, &cold, func(w http.ResponseWriter, r *http.Request) bool {
+		return with.breaks != nil && with.breaks(w, r) || cloud.answerOverdue(w, r)
+	}, with.rewrite)
+	var printed bytes.Buffer
+	v := &visit{
+		options: options{only: with.only, uploadSize: 1 << 20, receiver: receiver.URL},
+		deploy: deploy{stage: "test", mediaURL: media, inferenceURL: front(t, d.server.InferenceURL(), true, &cold, with.breaks,
+			with.rewrite), realtimeURL: "ws" + strings.TrimPrefix(media, "http") + "/v1/stream"},
+		cloud: cloud, keys: d.keys, out: &printed, poll: 50 * time.Millisecond,
+	}
+	if with.receiver < 0 {
+		v.receiver = ""
+	}
+	if err := v.choose(d.models); err != nil {
+		t.Fatal(err)
+	}
+	f := found{lines: map[string]string{}, cloud: cloud, err: v.checkAll(ctx)}
+	name := ""
+	for line := range strings.Lines(printed.String()) {
+		if words := strings.Fields(line); words[0] != "look:" {
+			name = words[1]
+		}
+		f.lines[name] += line
+	}
+	// Nothing is left of a run.
+	for _, account := range []string{v.own.name, v.other.name} {
+		keys, err := d.keys.ListKeys(t.Context(), account)
+		if err != nil || len(keys) == 0 {
+			t.Fatalf("the keys of %s: %v %v", account, keys, err)
+		}
+		for _, key := range keys {
+			if key.RevokedAt.IsZero() || !slices.Contains(cloud.forgotten, key.ID) {
+				t.Errorf("the key %s of %s is left", key.ID, account)
+			}
+		}
+	}
+	return f
+}
+
+// TestAllHolds checks a deploy that is in order, and then broken ones.
+func TestAllHolds(t *testing.T) {
+	d := start(t)
+	f := d.run(t.Context(), t, trial{})
+	if f.err != nil {
+		t.Fatal(f.err)
+	}
+	for _, c := range checks() {
+		if !strings.HasPrefix(f.lines[c.name], held) {
+			t.Errorf("%s: %q", c.name, f.lines[c.name])
+		}
+	}
+	t.Run("Broken", func(t *testing.T) { testBroken(t, d) })
+	t.Run("Interrupted", func(t *testing.T) { testInterrupted(t, d) })
+	t.Run("Refused webhook", func(t *testing.T) {
+		f := d.run(t.Context(), t, trial{only: []string{"webhook"}, receiver: -1})
+		if !strings.Contains(f.lines["webhook"], "/v1/unknown answered 404 404") {
+			t.Errorf("%q %v", f.lines["webhook"], f.err)
+		}
+	})
+}
+
+// testInterrupted interrupts a run. It removes its keys all the same.
+func testInterrupted(t *testing.T, d deployment) {
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	f := d.run(ctx, t, trial{only: []string{"job", "stream"}, breaks: func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPost {
+			cancel()
+		}
+		return false
+	}})
+	if !errors.Is(f.err, context.Canceled) || f.lines["stream"] != "" {
+		t.Errorf("the run ended with %v and %q", f.err, f.lines["stream"])
+	}
+}
+
+// on breaks the calls of a method and a path.
+func on(method, path string, then func(http.ResponseWriter, *http.Request) bool) breakage {
+	form := regexp.MustCompile(path)
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		return r.Method == method && form.MatchString(r.URL.Path) && then(w, r)
+	}
+}
+
+// answering answers with a status and a body.
+func answering(status int, body string) func(http.ResponseWriter, *http.Request) bool {
+	return func(w http.ResponseWriter, _ *http.Request) bool {
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, body)
+		return true
+	}
+}
+
+// replacing replaces every match in the answers of a path.
+func replacing(path, old, other string) func(*http.Response) error {
+	in, form := regexp.MustCompile(path), regexp.MustCompile(old)
+	return func(r *http.Response) error {
+		if !in.MatchString(r.Request.URL.Path) {
+			return nil
+		}
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			return err
+		}
+		r.Body.Close()
+		body = form.ReplaceAll(body, []byte(other))
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		r.ContentLength = int64(len(body))
+		r.Header.Set("Content-Length", strconv.Itoa(len(body)))
+		return nil
+	}
+}
+
+// last makes the jobs of the account that comes second seem to end in another century.
+func last() func(*http.Response) error {
+	var first atomic.Pointer[string]
+	change := replacing(oneJob, `"completed_at": ?"20`, `"completed_at":"21`)
+	return func(r *http.Response) error {
+		key := r.Request.Header.Get("x-api-key")
+		if r.Request.Method == http.MethodPost {
+			first.CompareAndSwap(nil, &key)
+		}
+		if of := first.Load(); of == nil || key == *of {
+			return nil
+		}
+		return change(r)
+	}
+}
+
+// twoJobs stands in for a job that is completed at once and a second job that ends as second says.
+func twoJobs(second string) breakage {
+	var submitted atomic.Int64
+	const id, completed = "job_0BxStandsIn0000000000", `"status":"completed"`
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		if !strings.HasPrefix(r.URL.Path, "/v1/jobs/") {
+			return false
+		}
+		if r.Method == http.MethodPost {
+			return answering(200, fmt.Sprintf(`{"job_id":"%s%d","status":"pending"}`, id, submitted.Add(1)))(w, r)
+		}
+		end := completed
+		if strings.HasSuffix(r.URL.Path, "2") && second != "" {
+			end = second
+		}
+		return answering(200, `{"job_id":"`+path.Base(r.URL.Path)+`",`+end+`}`)(w, r)
+	}
+}
+
+const oneJob = `^/v1/jobs/job_[^/]+$`
+
+// testBroken runs each check on a deploy in which one thing is broken. The check must fail and name a
+// section of the runbook.
+func testBroken(t *testing.T, d deployment) {
+	for _, c := range []struct {
+		name, check, says string
+		trial
+	}{
+		{"a job fails", "job", "failed", trial{rewrite: replacing(oneJob, `"completed"`, `"failed"`)}},
+		{"no worker is woken", "job", "no worker", trial{
+			cloud: func(c *stubCloud) { c.fleet = func(int) (int, int) { return 0, 0 } }}},
+		{"an image edit is not refused while no worker runs", "job", "want 503", trial{warm: true}},
+		{"a lost worker's job is lost", "lost-worker", "worker_lost", trial{only: []string{"job", "lost-worker"},
+			breaks: twoJobs(`"status":"failed","error":{"code":"worker_lost","message":"…"}`)}},
+		{"an image edit fails", "image", "500", trial{breaks: on("POST", "^/v1/generate/", answering(500, "{}"))}},
+		{"anybody may list jobs", "routes", "GET /v1/jobs with no key: 200, want 401",
+			trial{breaks: on("GET", "^/v1/jobs$", answering(200, `{"jobs": [], "next_cursor": null}`))}},
+		{"nobody may list models", "routes", "GET /v1/models", trial{breaks: on("GET", "^/v1/models/", answering(500, "{}"))}},
+		{"a refusal says no reason", "routes", "without its reason",
+			trial{rewrite: replacing("/v1/webhooks/secret", ".+", "{}")}},
+		{"an unknown route is API Gateway's", "gateway-answers", "404",
+			trial{breaks: on("GET", "/unknown$", answering(403, `{"message":"Missing Authentication Token"}`))}},
+		{"a call that looks signed is API Gateway's", "gateway-answers", "signed for AWS: 403 without its reason",
+			trial{breaks: func(w http.ResponseWriter, r *http.Request) bool {
+				w.Header().Set("Access-Control-Allow-Origin", "*")
+				w.Header().Set("x-amzn-RequestId", "front")
+				return strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-") && answering(403, `{"message":"Forbidden"}`)(w, r)
+			}}},
+		{"an execution does not time out", "timeout", "by a reader",
+			trial{cloud: func(c *stubCloud) { c.timedOut = time.Minute }}},
+		{"a timeout is another failure", "timeout", "engine_error",
+			trial{cloud: func(c *stubCloud) { c.code = job.EngineError }}},
+		{"signed uploads are refused", "upload", "status 403", trial{breaks: on("PUT", "", answering(403, "AccessDenied"))}},
+		{"stored bytes change", "upload", "came back with", trial{rewrite: replacing("^/v1/uploads/", `(?s)^.{4}`, "????")}},
+		{"one account is served last", "fairness", "0 ended after it", trial{rewrite: last()}},
+		{"streams are cut off", "stream", "broke after", trial{rewrite: replacing("/chat/completions$", `data: \[DONE\]`, "")}},
+		{"usage is counted twice", "stream", "metered",
+			trial{rewrite: replacing("^/v1/usage$", `"requests": ?\d+`, `"requests":99`)}},
+		{"a webhook is not tried again", "webhook", "answered 404 to 1 attempts, want 2", trial{receiver: -1,
+			rewrite: replacing("/deliveries$", `^.*$`,
+				`{"deliveries":[{"attempt":1,"status":404,"error":"The receiver answered with status 404.","next_attempt_at":null}]}`)}},
+		{"a webhook does not arrive", "webhook", "410", trial{receiver: http.StatusGone}},
+		{"no session can be opened", "realtime", "open a session", trial{breaks: on("GET", "^/v1/stream$", answering(404, "{}"))}},
+		{"a message was given up on", "state", "video-dead-letters has 1",
+			trial{cloud: func(c *stubCloud) { c.state = errors.New("video-dead-letters has 1 messages") }}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.only == nil {
+				c.only = []string{c.check}
+			}
+			f := d.run(t.Context(), t, c.trial)
+			line := f.lines[c.check]
+			if !strings.HasPrefix(line, failed) || !strings.Contains(line, c.says) ||
+				!strings.Contains(line, "look: "+runbookPage+"#") {
+				t.Errorf("it prints %q, want failed, %q and where to look (%v)", line, c.says, f.err)
+			}
+		})
+	}
+}
+
+// TestTheRunbookHasWhatChecksLeadTo checks that every section that a failed check names exists.
+func TestTheRunbookHasWhatChecksLeadTo(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "runbook.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var anchors []string
+	for _, heading := range regexp.MustCompile(`(?m)^###? (.+)$`).FindAllStringSubmatch(string(text), -1) {
+		anchors = append(anchors, strings.ReplaceAll(strings.ToLower(heading[1]), " ", "-"))
+	}
+	wanted := alarmNames
+	for _, c := range checks() {
+		wanted = append(wanted, c.runbook)
+	}
+	for _, anchor := range wanted {
+		if !slices.Contains(anchors, anchor) {
+			t.Errorf("the runbook has no section %s", anchor)
+		}
+	}
+}
+
+func TestContextOf(t *testing.T) {
+	for arguments, want := range map[string]string{
+		"": "", "-c stage=test": "test", "-c family=x --context stage=a": "a", "--context=stage=b": "b", "-cstage=c": "c",
+		"-c stage=a -c stage=b": "b", "-c family=stage --require-approval never": "",
+	} {
+		if got := contextOf(strings.Fields(arguments))["stage"]; got != want {
+			t.Errorf("%q: stage %q, want %q", arguments, got, want)
+		}
+	}
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"cutroom/shared/client"
+)
+
+// check checks one thing.
+type check struct {
+	name  string
+	limit time.Duration
+	// runbook is a section of docs/runbook.md, and log the log group to read if the check fails,
+	// with STAGE for the stage. The log group may be empty.
+	runbook, log string
+	// needs says why a local AWS cannot do it; empty if it can.
+	needs string
+	run   func(context.Context, *visit) (detail string, err error)
+}
+
+// checks returns all checks in their order. Checks that need cold workers come first. Alarms come last, because the checks themselves may set one off.
+func checks() []check {
+	const (
+		worker    = "/cutroom/STAGE/worker"
+		access    = "/cutroom/STAGE/media-access"
+		functions = "/aws/lambda/cutroom-STAGE-"
+		long      = 12 * time.Minute
+	)
+	return []check{
+		{"job", long, "video-queue-age", worker, "", checkJob},
+		{"lost-worker", long, "video-queue-age", worker, "starts no containers", checkLostWorker},
+		{"image", long, "image-queue-age", functions + "images", "", checkImage},
+		{"routes", long, "media-errors", access, "", checkRoutes},
+		{"gateway-answers", 2 * time.Minute, "media-errors", access,
+			"gives bodies of its own for unknown routes and too large bodies", checkAnswers},
+		{"timeout", 2 * time.Minute, "failed-executions", functions + "reaper", "does not time executions by their input",
+			checkTimeout},
+		{"upload", 15 * time.Minute, "internal-errors", functions + "arrived", "", checkUpload},
+		{"fairness", long, "video-queue-age", worker, "serves queues in order, not fairly", checkFairness},
+		{"stream", 15 * time.Minute, "inference-errors", functions + "inference", "", checkStream},
+		{"webhook", long, "webhook-dead-letters", functions + "webhooks", "", checkWebhook},
+		{"realtime", time.Minute, "media-errors", "/cutroom/STAGE/realtime", "", checkRealtime},
+		{"state", time.Minute, "alarms", functions + "reaper", "", checkState},
+	}
+}
+
+const held, failed, skipped = "held", "failed", "skipped"
+
+// skip is the error of a check that cannot be done although nothing is wrong.
+type skip string
+
+func (s skip) Error() string { return string(s) }
+
+func skipf(format string, values ...any) error { return skip(fmt.Sprintf(format, values...)) }
+
+// checkAll runs the checks one after another and prints a line for each. Afterwards, also after
+// an interrupt, it cancels its jobs and deletes its keys. Its files expire.
+//
+// Errors: no key could be made; something is left; the context's. A failed check is not an error.
+func (v *visit) checkAll(ctx context.Context) error {
+	err := v.arrive(ctx)
+	for _, c := range checks() {
+		if err != nil || len(v.only) > 0 && !slices.Contains(v.only, c.name) {
+			continue
+		}
+		began := time.Now()
+		how, detail := v.try(ctx, c)
+		v.count[how]++
+		fmt.Fprintf(v.out, "%-7s  %-15s  %6.1f s  %s\n", how, c.name, time.Since(began).Seconds(),
+			strings.ReplaceAll(detail, "\n", "; "))
+		if how == failed {
+			fmt.Fprintf(v.out, "%36slook: %s#%s %s\n", "", runbookPage, c.runbook, strings.ReplaceAll(c.log, "STAGE", v.stage))
+		}
+		err = ctx.Err()
+	}
+	const cleanTime = time.Minute
+	clean, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
+	defer cancel()
+	if left := v.leave(clean); left != nil {
+		err = errors.Join(err, fmt.Errorf("something is left of the account %s: %w", v.own.name, left))
+	}
+	return err
+}
+
+// runbookPage is the page that says what to do after a failed check.
+const runbookPage = "docs/runbook.md"
+
+// try runs a check within its limit.
+func (v *visit) try(ctx context.Context, c check) (how, detail string) {
+	if v.local && c.needs != "" {
+		return skipped, "a local AWS " + c.needs
+	}
+	bounded, cancel := context.WithTimeoutCause(ctx, c.limit, fmt.Errorf("it did not end within %s", c.limit))
+	defer cancel()
+	detail, err := c.run(bounded, v)
+	var reason skip
+	var refused *client.Error
+	switch {
+	case err == nil:
+		return held, detail
+	case errors.As(err, &reason):
+		return skipped, err.Error()
+	case bounded.Err() != nil:
+		return failed, fmt.Sprintf("%v: %v", context.Cause(bounded), err)
+	case errors.As(err, &refused):
+		return failed, fmt.Sprintf("%v (status %d, request %s)", err, refused.Status, refused.RequestID)
+	}
+	return failed, err.Error()
+}

@@ -1,0 +1,177 @@
+// Command check calls a deploy in AWS as its clients do and reports what only an account can
+// show: roles, queues, workers that start, API Gateway's own answers. With -before it compares
+// the account's quotas with the needs of a deploy. `make check-deploy` and `make deploy` run it.
+//
+// Its arguments are its own flags, "--" and the arguments of CDK, of which it reads the context.
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/smithy-go/logging"
+
+	"cutroom/shared/adapter/dynamo"
+	"cutroom/shared/app/setting"
+	"cutroom/shared/domain/catalog"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Stdout)
+	stop()
+	if err != nil && !errors.Is(err, flag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "check:", err)
+		os.Exit(1)
+	}
+}
+
+// options are the command line: parse says what each means.
+type options struct {
+	before, local              bool
+	receiver, media, inference string
+	uploadSize                 int64
+	streamTime                 time.Duration
+	only                       []string // none means all
+	context                    map[string]string
+}
+
+// parse reads the command line.
+func parse(arguments []string) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("check", flag.ContinueOnError)
+	flags.BoolVar(&o.before, "before", false, "only compare the account's quotas with what the deploy needs")
+	flags.BoolVar(&o.local, "local", false, "the deploy is in a local AWS: skip what that cannot do")
+	flags.StringVar(&o.receiver, "receiver", "", "public URL that answers POST with 2xx, to send a webhook to")
+	flags.Int64Var(&o.uploadSize, "upload-size", 101<<20, "size of the large upload, in bytes")
+	flags.DurationVar(&o.streamTime, "stream", 3*time.Minute, "how long a stream must last")
+	flags.StringVar(&o.media, "media-url", "", "base URL of the media service, instead of the deploy's output")
+	flags.StringVar(&o.inference, "inference-url", "", "base URL of the gateway, instead of the deploy's output")
+	flags.Func("only", "names of the checks to do, with commas", func(list string) error {
+		o.only = strings.Split(list, ",")
+		for _, name := range o.only {
+			if !slices.ContainsFunc(checks(), func(c check) bool { return c.name == name }) {
+				return fmt.Errorf("there is no check %q", name)
+			}
+		}
+		return nil
+	})
+	if err := flags.Parse(arguments); err != nil {
+		return o, err
+	}
+	o.context = contextOf(flags.Args())
+	return o, nil
+}
+
+// contextFlag matches a value of the context in arguments that NUL bytes separate.
+var contextFlag = regexp.MustCompile(`(?:^|\x00)(?:-c|--context)(?:=|\x00|)([^=\x00]+)=([^\x00]*)`)
+
+// contextOf returns the context in the arguments of CDK. If a name is given twice, the last value counts.
+func contextOf(arguments []string) map[string]string {
+	found := map[string]string{}
+	for _, pair := range contextFlag.FindAllStringSubmatch(strings.Join(arguments, "\x00"), -1) {
+		found[pair[1]] = pair[2]
+	}
+	return found
+}
+
+// run checks the deploy or the account. The error says how many checks failed.
+func run(ctx context.Context, arguments []string, out io.Writer) error {
+	o, err := parse(arguments)
+	if err != nil {
+		return err
+	}
+	settings, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
+	if err != nil {
+		return fmt.Errorf("read the AWS configuration: %w", err)
+	}
+	if settings.Region == "" {
+		return errors.New("no AWS region is chosen: set AWS_REGION, or AWS_PROFILE to a profile that has one")
+	}
+	if o.before {
+		return before(ctx, settings, o.context, out)
+	}
+	v, err := newVisit(ctx, settings, o, out)
+	if err != nil {
+		return err
+	}
+	if err := v.checkAll(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\n%d held, %d failed, %d were skipped, as account %s.\n", v.count[held], v.count[failed],
+		v.count[skipped], v.own.name)
+	if v.count[failed] > 0 {
+		return fmt.Errorf("%d of %d checks failed", v.count[failed], v.count[held]+v.count[failed])
+	}
+	return nil
+}
+
+// newVisit finds the deploy.
+func newVisit(ctx context.Context, settings aws.Config, o options, out io.Writer) (*visit, error) {
+	known, err := setting.Catalog(cmp.Or(o.context["family"], os.Getenv("CUTROOM_FAMILY"), catalog.DefaultFamily),
+		cmp.Or(o.context["catalog"], os.Getenv("CUTROOM_CATALOG")))
+	if err != nil {
+		return nil, err
+	}
+	deploy, err := find(ctx, settings, cmp.Or(o.context["stage"], "dev"))
+	if err != nil {
+		return nil, err
+	}
+	deploy.mediaURL = strings.TrimRight(cmp.Or(o.media, deploy.mediaURL), "/")
+	deploy.inferenceURL = strings.TrimRight(cmp.Or(o.inference, deploy.inferenceURL), "/")
+	v := &visit{
+		options: o, deploy: deploy, cloud: newCloud(settings, deploy), out: out, poll: 2 * time.Second,
+		keys: dynamo.NewKeys(dynamo.NewClient(settings), dynamo.TableName(deploy.stage, "credentials"),
+			dynamo.TableName(deploy.stage, "usage")),
+	}
+	return v, v.choose(known)
+}
+
+// choose chooses the models that the checks use.
+func (v *visit) choose(known *catalog.Catalog) error {
+	v.video, _ = known.First(catalog.TextToVideo)
+	v.image, _ = known.First(catalog.Image)
+	if v.video == nil || v.image == nil {
+		return errors.New("the catalog has no text-to-video model or no image model, which the checks use")
+	}
+	for _, m := range known.Models() {
+		if m.Realtime {
+			v.live = m
+		}
+	}
+	return nil
+}
+
+// before prints the account's quotas. It fails only if a deploy would hang.
+func before(ctx context.Context, settings aws.Config, options map[string]string, out io.Writer) error {
+	bounded, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	hangs := false
+	for _, q := range readQuotas(bounded, settings, options) {
+		hangs = hangs || q.state == "fail"
+		fmt.Fprintf(out, "%-4s  %s: %s: %s\n", q.state, q.service, q.title, q.detail)
+		if q.mend != "" {
+			fmt.Fprintln(out, "      "+q.mend)
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if hangs {
+		return errors.New("a deploy would hang: raise the quotas marked \"fail\", or skip this check with PREFLIGHT=off")
+	}
+	return nil
+}

@@ -1,0 +1,198 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
+	"github.com/aws/aws-sdk-go-v2/service/servicequotas/types"
+	"github.com/aws/smithy-go"
+)
+
+// quota is a quota of the account and the value that a deploy needs.
+type quota struct {
+	// service, code and title are the names in Service Quotas. The codes come from a public list of 2024
+	// (PyPI, reapit-cdk-service-quotas 0.1.2) and not from AWS, so the titles are compared.
+	service, code, title string
+	least                int
+	why                  string
+	// fatal says that a deploy hangs if the quota is 0.
+	fatal bool
+	// state is "ok", "warn" or "fail": then a deploy would hang. mend says how to raise it.
+	state, detail, mend string
+}
+
+const (
+	// These vCPUs of a task and defaults are the same as in infra.
+	workerCPUs, serviceCPUs     = 2, 1
+	defaultWorkers, defaultGPUs = 4, 2
+	defaultInstance             = "g6e.2xlarge"
+	leastConcurrency            = 1000 // Lambda's usual default; new accounts have 10
+	ratePerSecond               = 1000 // of both APIs together
+)
+
+// quotas returns the quotas that a deploy needs, by the context of CDK.
+func quotas(options map[string]string) []quota {
+	number := func(name string, other int) int {
+		if value, err := strconv.Atoi(options[name]); err == nil {
+			return value
+		}
+		return other
+	}
+	found := []quota{{service: "apigateway", code: "L-8A5B8E43", title: "Throttle rate",
+		least: number("requestsPerSecond", ratePerSecond), why: "requests per second (requestsPerSecond)"}}
+	containers := 0
+	if options["realtime"] == "true" {
+		containers += serviceCPUs
+	}
+	if options["ingest"] == "fargate" {
+		containers += serviceCPUs
+	}
+	gpu, preview := options["gpu"], options["worker"] != "none"
+	if preview && gpu != "true" {
+		containers += workerCPUs * number("workerMax", defaultWorkers)
+	}
+	if preview && options["smoke"] != "off" {
+		containers += workerCPUs
+	}
+	if containers > 0 {
+		found = append(found, quota{service: "fargate", code: "L-3032A538", title: "Fargate On-Demand vCPU resource count",
+			least: containers, why: "vCPUs at most (workerMax), and a deploy tries a task besides"})
+	}
+	if gpu != "true" && gpu != "prepare" {
+		return found
+	}
+	onDemand, spot := number("gpu.max", defaultGPUs), 0
+	if options["gpu.spot"] == "true" {
+		spot = onDemand - number("gpu.onDemand", 0)
+		onDemand -= spot
+	}
+	instance, _, _ := strings.Cut(options["gpu.instances"], ",")
+	if instance = strings.TrimSpace(instance); instance == "" {
+		instance = defaultInstance
+	}
+	for i, n := range []int{onDemand, spot} {
+		if n > 0 {
+			title, code := instanceQuota(instance, i == 1)
+			found = append(found, quota{service: "ec2", code: code, title: title, least: n * cpusOf(instance),
+				why: "vCPUs at most (gpu.max)", fatal: true})
+		}
+	}
+	return found
+}
+
+// instanceQuota returns the quota that counts the vCPUs of a type of instances.
+func instanceQuota(instance string, spot bool) (title, code string) {
+	p, p5 := strings.HasPrefix(instance, "p"), strings.HasPrefix(instance, "p5")
+	switch {
+	case spot && p5:
+		return "All P5 Spot Instance Requests", "L-C4BD4855"
+	case spot && p:
+		return "All P4, P3 and P2 Spot Instance Requests", "L-7212CCBC"
+	case spot:
+		return "All G and VT Spot Instance Requests", "L-3819A6DF"
+	case p:
+		return "Running On-Demand P instances", "L-417A185B"
+	}
+	return "Running On-Demand G and VT instances", "L-DB2E81BA"
+}
+
+// cpusOf returns how many vCPUs a type of instances has, by its size such as 2xlarge.
+func cpusOf(instance string) int {
+	const xlarge = 4
+	_, size, _ := strings.Cut(instance, ".")
+	times := 1
+	_, _ = fmt.Sscanf(size, "%dxlarge", &times)
+	return times * xlarge
+}
+
+// readQuotas compares the account's quotas with the needs of a deploy. A quota that cannot be read is a
+// warning.
+func readQuotas(ctx context.Context, settings aws.Config, options map[string]string) []quota {
+	client := servicequotas.NewFromConfig(settings)
+	found := []quota{concurrency(ctx, settings)}
+	for _, q := range quotas(options) {
+		got, err := readQuota(ctx, client, q)
+		switch {
+		case err != nil:
+			q.unread(err)
+		case got == nil || got.Value == nil:
+			q.unread(errNoValue)
+		case !strings.EqualFold(aws.ToString(got.QuotaName), q.title):
+			q.unread(fmt.Errorf("the code %s is that of %q", q.code, aws.ToString(got.QuotaName)))
+		default:
+			q.compare(settings.Region, int(*got.Value), got.Adjustable)
+		}
+		found = append(found, q)
+	}
+	return found
+}
+
+var errNoValue = errors.New("AWS returned no value")
+
+// readQuota returns a quota of the account, or the default of AWS if the account never raised it.
+func readQuota(ctx context.Context, client *servicequotas.Client, q quota) (*types.ServiceQuota, error) {
+	got, err := client.GetServiceQuota(ctx,
+		&servicequotas.GetServiceQuotaInput{ServiceCode: aws.String(q.service), QuotaCode: aws.String(q.code)})
+	if err == nil {
+		return got.Quota, nil
+	}
+	if !isCode(err, "NoSuchResourceException") {
+		return nil, err
+	}
+	byDefault, err := client.GetAWSDefaultServiceQuota(ctx,
+		&servicequotas.GetAWSDefaultServiceQuotaInput{ServiceCode: aws.String(q.service), QuotaCode: aws.String(q.code)})
+	if err != nil {
+		return nil, err
+	}
+	return byDefault.Quota, nil
+}
+
+// concurrency asks Lambda itself: new accounts have less than the default in Service Quotas.
+func concurrency(ctx context.Context, settings aws.Config) quota {
+	q := quota{service: "lambda", code: "L-B99A9384", title: "Concurrent executions", least: leastConcurrency,
+		why: "an open stream, a waiting image edit and a completion take one each"}
+	switch got, err := lambda.NewFromConfig(settings).GetAccountSettings(ctx, &lambda.GetAccountSettingsInput{}); {
+	case err != nil:
+		q.unread(err)
+	case got.AccountLimit == nil:
+		q.unread(errNoValue)
+	default:
+		q.compare(settings.Region, int(got.AccountLimit.ConcurrentExecutions), true)
+	}
+	return q
+}
+
+// compare compares the quota with its value.
+func (q *quota) compare(region string, value int, adjustable bool) {
+	q.state, q.detail = "ok", fmt.Sprintf("%d, needed: %d %s", value, q.least, q.why)
+	if value >= q.least {
+		return
+	}
+	q.state = "warn"
+	q.mend = fmt.Sprintf("aws service-quotas request-service-quota-increase --region %s --service-code %s "+
+		"--quota-code %s --desired-value %d", region, q.service, q.code, q.least)
+	if !adjustable {
+		q.mend = fmt.Sprintf("Ask AWS Support for %d: Service Quotas cannot raise it.", q.least)
+	}
+	if value == 0 && q.fatal {
+		q.state = "fail"
+		q.detail += "; with 0 a deploy waits for instances for hours"
+	}
+}
+
+// unread notes why the quota could not be read.
+func (q *quota) unread(err error) {
+	var refused smithy.APIError
+	if errors.As(err, &refused) {
+		err = errors.New(refused.ErrorCode())
+	}
+	q.state, q.detail = "warn", "could not be read: "+err.Error()
+	q.mend = fmt.Sprintf("Allow servicequotas:GetServiceQuota, servicequotas:GetAWSDefaultServiceQuota and "+
+		"lambda:GetAccountSettings, or look in the console of Service Quotas: %d is needed.", q.least)
+}

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/md5"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"cutroom/shared/client"
+)
+
+// checkUpload sends a large file to a signed URL, waits until the bucket's event makes it known, and reads
+// it back.
+func checkUpload(ctx context.Context, v *visit) (string, error) {
+	sent := client.Source{Name: "check.bin", Size: v.uploadSize, Open: func() (io.ReadCloser, error) {
+		return io.NopCloser(io.LimitReader(rand.NewChaCha8([32]byte{}), v.uploadSize)), nil
+	}}
+	began := time.Now()
+	stored, err := v.own.PutLargeFile(ctx, sent, "3600", nil)
+	if err != nil {
+		return "", err
+	}
+	took := time.Since(began)
+	err = v.until(ctx, func() (string, error) {
+		for file, err := range v.own.Files(ctx, longestList) {
+			if err != nil || file.ID == stored.ID {
+				return "", err
+			}
+		}
+		return "the uploaded file is not listed", nil
+	})
+	if err != nil {
+		return "", err
+	}
+	listed := time.Since(began) - took
+	digest := md5.New()
+	if err := errors.Join(v.own.CopyFile(ctx, stored.ID, digest, nil), v.own.DeleteFile(ctx, stored.ID)); err != nil {
+		return "", fmt.Errorf("read the file back and delete it: %w", err)
+	}
+	if sum := hex.EncodeToString(digest.Sum(nil)); sum != stored.MD5 || stored.SizeBytes != v.uploadSize {
+		return "", fmt.Errorf("the file came back with the MD5 %s, want %s and %d bytes, not %d", sum, stored.MD5,
+			v.uploadSize, stored.SizeBytes)
+	}
+	return fmt.Sprintf("%d bytes sent in %s, listed %s later, read back", v.uploadSize, round(took), round(listed)), nil
+}
+
+// textModel returns the first model that the gateway lists.
+func (v *visit) textModel(ctx context.Context) (string, error) {
+	models, err := v.own.InferenceModels(ctx)
+	if len(models) == 0 {
+		return "", cmp.Or(err, errors.New("the gateway lists no model"))
+	}
+	return models[0].ID, nil
+}
+
+// checkStream streams a long answer and waits until it is metered.
+func checkStream(ctx context.Context, v *visit) (string, error) {
+	model, err := v.textModel(ctx)
+	if err != nil {
+		return "", err
+	}
+	const prompt = "Write the numbers from one to two thousand in words, one after the other, without a gap."
+	began := time.Now()
+	pieces, last, silence := 0, began, time.Duration(0)
+	usage, err := v.own.Stream(ctx, client.Chat{Model: model, MaxTokens: 4096,
+		Messages: []client.Message{{Role: "user", Content: prompt}}}, func(string) error {
+		pieces, silence, last = pieces+1, max(silence, time.Since(last)), time.Now()
+		return nil
+	})
+	lasted := time.Since(began)
+	if err != nil {
+		return "", fmt.Errorf("a stream of %s broke after %s and %d pieces: %w", model, round(lasted), pieces, err)
+	}
+	if err := v.metered(ctx, usage.TotalTokens); err != nil {
+		return "", err
+	}
+	detail := fmt.Sprintf("%s: %d pieces and %d tokens in %s, the longest silence %s", model, pieces, usage.TotalTokens,
+		round(lasted), round(silence))
+	if lasted < v.streamTime {
+		return "", skipf("%s; the model did not stream for %s", detail, v.streamTime)
+	}
+	return detail, nil
+}
+
+// metered waits until the usage is one completion with this number of tokens.
+func (v *visit) metered(ctx context.Context, tokens int) error {
+	return v.until(ctx, func() (string, error) {
+		rows, err := v.own.Usage(ctx, client.UsageQuery{})
+		var requests, used int64
+		for _, row := range rows {
+			requests, used = requests+row.Requests, used+row.PromptTokens+row.CompletionTokens
+		}
+		if err != nil || requests == 1 && used == int64(tokens) && used > 0 {
+			return "", err
+		}
+		pending := fmt.Sprintf("%d completions with %d tokens are metered, want 1 with %d", requests, used, tokens)
+		if requests > 1 {
+			return "", errors.New(pending)
+		}
+		return pending, nil
+	})
+}
+
+// checkWebhook sends a webhook to the receiver. If there is no receiver, it uses a route that does not exist
+// and expects a second attempt.
+func checkWebhook(ctx context.Context, v *visit) (string, error) {
+	receiver, want, status := v.receiver, 1, http.StatusOK
+	if receiver == "" {
+		receiver, want, status = v.mediaURL+"/v1/unknown", 2, http.StatusBadRequest
+	}
+	id, err := v.submit(ctx, v.own, receiver)
+	if err != nil {
+		return "", err
+	}
+	var text string
+	err = v.until(ctx, func() (string, error) {
+		made, err := v.own.Deliveries(ctx, id)
+		if err != nil {
+			return "", err
+		}
+		answered, wrong := 0, false
+		text = receiver + " answered"
+		for _, d := range made {
+			if d.Status != nil { // else it was too slow, and is tried again
+				answered++
+				wrong = wrong || *d.Status < status || *d.Status >= status+100
+				text += fmt.Sprintf(" %d", *d.Status)
+			}
+		}
+		switch over := len(made) > 0 && made[len(made)-1].NextAttemptAt == nil; {
+		case wrong, over && answered < want:
+			return "", fmt.Errorf("%s to %d attempts, want %d answers like %d", text, len(made), want, status)
+		case answered < want:
+			return text, nil
+		}
+		return "", nil
+	})
+	return text, err
+}
+
+// checkRealtime starts a session.
+func checkRealtime(ctx context.Context, v *visit) (string, error) {
+	if v.realtimeURL == "" || v.live == nil {
+		return "", skipf("the deploy has no realtime sessions (-c realtime=true)")
+	}
+	began := time.Now()
+	socket, _, err := websocket.Dial(ctx, v.realtimeURL+"?model="+url.QueryEscape(v.live.ID),
+		&websocket.DialOptions{HTTPHeader: http.Header{"X-Api-Key": {v.own.key}}})
+	if err != nil {
+		return "", fmt.Errorf("open a session: %w", err)
+	}
+	defer socket.CloseNow()
+	for {
+		_, text, err := socket.Read(ctx)
+		if err != nil {
+			return "", fmt.Errorf("wait for the start of a session: %w", err)
+		}
+		var got struct{ Type, Error string }
+		switch _ = json.Unmarshal(text, &got); got.Type { // "" for a frame
+		case "error":
+			return "", errors.New("the session sent an error: " + got.Error)
+		case "session_started":
+			detail := fmt.Sprintf("%s: started after %s", v.live.ID, round(time.Since(began)))
+			return detail, socket.Close(websocket.StatusNormalClosure, "")
+		}
+	}
+}
+
+// checkState checks the dead-letter queues, that the tables delete old items, and the alarms.
+func checkState(ctx context.Context, v *visit) (string, error) {
+	err := v.cloud.deadLetters(ctx)
+	if v.local {
+		return "no dead letters; a local AWS has no alarms", err
+	}
+	return "no dead letters, items expire, all alarms are quiet", errors.Join(err, v.cloud.tablesAndAlarms(ctx))
+}

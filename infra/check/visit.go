@@ -1,0 +1,236 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"cutroom/shared/client"
+	"cutroom/shared/domain/audit"
+	"cutroom/shared/domain/catalog"
+	"cutroom/shared/domain/credential"
+	"cutroom/shared/domain/fault"
+	domain "cutroom/shared/domain/job"
+)
+
+// cloud shows the parts of a deploy that its clients do not see.
+type cloud interface {
+	workers(ctx context.Context) (wanted, running int, err error)
+	// deadLetters and tablesAndAlarms return an error if something is wrong with them.
+	deadLetters(ctx context.Context) error
+	tablesAndAlarms(ctx context.Context) error
+	// forget deletes a revoked key.
+	forget(ctx context.Context, key credential.Key) error
+	// accept accepts a job as the service does, with the deadline of j.
+	accept(ctx context.Context, j domain.Job) error
+	// lose receives a job and starts a run of it, as a worker does that then dies. It returns false
+	// if another worker received the job first.
+	lose(ctx context.Context, id string) (bool, error)
+}
+
+// visit is one run of the checks.
+type visit struct {
+	options
+	deploy
+	cloud cloud
+	keys  credential.Store
+	// video needs only a prompt, and image edits images. live has realtime sessions; nil if no model has.
+	video, image, live *catalog.Model
+	out                io.Writer
+	// poll is the pause between two looks at something that takes long.
+	poll       time.Duration
+	own, other account
+	// made are the ids of keys that the checks made.
+	made  []string
+	count map[string]int
+	// cold is how many workers ran before the first job; -1 if that is not known.
+	cold int
+	// done is a completed job, and lost a job whose first worker was lost. Both may be empty.
+	done, lost string
+}
+
+type account struct {
+	name       string
+	key, admin string
+	*client.Client
+}
+
+// arrive makes two accounts.
+func (v *visit) arrive(ctx context.Context) (err error) {
+	v.count, v.cold = map[string]int{}, -1
+	v.own.name = "check-" + strings.ToLower(rand.Text()[:10])
+	v.other.name = v.own.name + "-b"
+	for _, a := range []*account{&v.own, &v.other} {
+		if a.key, err = v.makeKey(ctx, a.name, false); err != nil {
+			return err
+		}
+		a.Client, err = client.New(client.Config{
+			URL: v.mediaURL, InferenceURL: v.inferenceURL, Key: a.key, UserAgent: userAgent, NewID: rand.Text,
+			Backoff: time.Second,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	v.own.admin, err = v.makeKey(ctx, v.own.name, true)
+	return err
+}
+
+// makeKey makes a key and returns its secret.
+func (v *visit) makeKey(ctx context.Context, account string, admin bool) (string, error) {
+	secret, err := credential.NewSecret(rand.Reader)
+	if err != nil {
+		return "", err
+	}
+	key, err := credential.NewKey(secret, account, credential.DefaultTier, "check of the deploy", time.Now())
+	if err != nil {
+		return "", err
+	}
+	key.Admin = admin
+	v.made = append(v.made, key.ID)
+	if err := v.keys.CreateKey(ctx, audit.Operator(key.CreatedAt), key); err != nil {
+		return "", fmt.Errorf("make a key: %w", err)
+	}
+	return secret, nil
+}
+
+// leave cancels the jobs of the checks and deletes their keys. The list of keys includes keys that
+// calls made, but may lag by a second, so it may lack the last keys of makeKey.
+func (v *visit) leave(ctx context.Context) error {
+	listed, left := v.keys.ListKeys(ctx, v.own.name)
+	for _, key := range listed {
+		if !slices.Contains(v.made, key.ID) {
+			v.made = append(v.made, key.ID)
+		}
+	}
+	for _, a := range []account{v.own, v.other} {
+		if a.Client != nil {
+			left = errors.Join(left, cancelJobs(ctx, a))
+			a.Close()
+		}
+	}
+	for _, id := range v.made {
+		key, err := v.keys.RevokeKey(ctx, audit.Operator(time.Now().UTC()), id)
+		if err == nil {
+			err = v.cloud.forget(ctx, key)
+		}
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			left = errors.Join(left, fmt.Errorf("revoke %s: %w", id, err))
+		}
+	}
+	return left
+}
+
+const longestList = 1000
+
+func cancelJobs(ctx context.Context, a account) (left error) {
+	for job, err := range a.Jobs(ctx, client.JobFilter{}, longestList) {
+		if err == nil && !job.Ended() {
+			_, err = a.CancelJob(ctx, job.ID)
+		}
+		if err != nil && !client.IsStatus(err, http.StatusConflict) { // a 409 if it has just ended
+			left = errors.Join(left, fmt.Errorf("cancel its jobs: %w", err))
+		}
+	}
+	return left
+}
+
+// until calls look until it returns "" or an error. If the context ends first, pending is the error.
+func (v *visit) until(ctx context.Context, look func() (pending string, err error)) error {
+	for {
+		pending, err := look()
+		if err != nil || pending == "" {
+			return err
+		}
+		if !pause(ctx, v.poll) {
+			return errors.New(pending)
+		}
+	}
+}
+
+// pause returns false if the context ends first.
+func pause(ctx context.Context, length time.Duration) bool {
+	select {
+	case <-time.After(length):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+const userAgent = "cutroom-check"
+
+// request is a single call of the deploy.
+type request struct {
+	method, path string
+	// gateway calls the inference gateway instead of the media service.
+	gateway bool
+	key     string
+	body    []byte
+	kind    string
+	header  map[string]string
+}
+
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// requestID returns the id of the call in logs.
+func (a answer) requestID() string {
+	return cmp.Or(a.header.Get("x-amzn-RequestId"), a.header.Get("x-request-id"))
+}
+
+// unexpected returns the error of a wrong answer.
+func (a answer) unexpected(want int) error {
+	return fmt.Errorf("%d, want %d: %.160q (request %s)", a.status, want, a.body, a.requestID())
+}
+
+// direct follows no redirects.
+var direct = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+
+// call sends a request once and returns the answer as it came.
+func (v *visit) call(ctx context.Context, r request) (answer, error) {
+	url := v.mediaURL
+	if r.gateway {
+		url = v.inferenceURL
+	}
+	sent, err := http.NewRequestWithContext(ctx, r.method, url+r.path, bytes.NewReader(r.body))
+	if err != nil {
+		return answer{}, err
+	}
+	// Some API gateways convert bytes to text unless the client sends Accept.
+	sent.Header.Set("Accept", "*/*")
+	sent.Header.Set("Origin", "https://example.com")
+	sent.Header.Set("User-Agent", userAgent)
+	if r.kind != "" {
+		sent.Header.Set("Content-Type", r.kind)
+	}
+	if r.key != "" && r.gateway {
+		sent.Header.Set("Authorization", "Bearer "+r.key)
+	} else if r.key != "" {
+		sent.Header.Set("x-api-key", r.key)
+	}
+	for name, value := range r.header {
+		sent.Header.Set(name, value)
+	}
+	response, err := direct.Do(sent)
+	if err != nil {
+		return answer{}, err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, 16<<20))
+	if err != nil {
+		err = fmt.Errorf("%s %s: the answer broke off: %w", r.method, r.path, err)
+	}
+	return answer{response.StatusCode, response.Header, body}, err
+}
