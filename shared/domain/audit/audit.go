@@ -1,9 +1,8 @@
-// Package audit is the log of what administrators change: keys and budgets
-// (docs/contract/auth.md#the-audit-log). It knows neither HTTP nor a database.
+// Package audit is the log of changes by administrators to keys and budgets
+// (docs/contract/auth.md#the-audit-log). It imports neither HTTP nor a database.
 //
-// An entry is written by the store that makes the change, in the same transaction, so
-// that there is neither without the other. Nothing changes an entry or deletes it before
-// its time.
+// The store that makes a change writes its entry in the same transaction, so both exist or neither.
+// No program changes an entry, or deletes it before its time.
 package audit
 
 import (
@@ -16,31 +15,27 @@ import (
 	"time"
 )
 
-// Kept is how long entries are kept at least.
+// Kept is the least time for which entries are kept.
 const Kept = 400 * 24 * time.Hour
 
-// operator stands for whoever has the command line of the service.
+// operator is the author of changes made on the service's command line.
 const operator = "operator"
 
-// Origin is who makes a change, and when.
 type Origin struct {
 	// By is the id of an admin key, or "operator".
 	By string
 	At time.Time
-	// RequestID is that of the call, empty for the operator.
+	// RequestID is the id of the call. It is empty for the operator.
 	RequestID string
 }
 
 // Operator returns the origin of a change by the command line.
 func Operator(at time.Time) Origin { return Origin{By: operator, At: at} }
 
-// IsOperator reports whether the change is made by the command line.
 func (o Origin) IsOperator() bool { return o.By == operator }
 
-// Action is what was done.
 type Action string
 
-// The actions.
 const (
 	KeyCreated    Action = "key.created"
 	KeyRevoked    Action = "key.revoked"
@@ -48,22 +43,20 @@ const (
 	BudgetDeleted Action = "budget.deleted"
 )
 
-// Entry is one change.
 type Entry struct {
 	// ID is unique within the account. Ids are in the order of their times.
 	ID      string
 	Account string
 	Origin
 	Action Action
-	// Subject names what was changed, such as the id of a key.
+	// Subject names the changed object, such as the id of a key.
 	Subject string
-	// Before and After are what was changed as it was and as it is, as JSON without any
-	// secret; nil where there was or is nothing.
+	// Before and After are the object as JSON, without secrets. Before is nil for a new object,
+	// After for a deleted one.
 	Before, After json.RawMessage
 }
 
-// New returns the entry of a change. A nil before means that nothing was there, a nil
-// after that nothing is left.
+// New returns the entry of a change. before is nil for a new object, after for a deleted one.
 func New(from Origin, account string, action Action, subject string, before, after any) (Entry, error) {
 	from.At = from.At.UTC().Truncate(time.Millisecond)
 	e := Entry{Account: account, Origin: from, Action: action, Subject: subject}
@@ -90,16 +83,15 @@ func New(from Origin, account string, action Action, subject string, before, aft
 
 const (
 	idPrefix = "aud_"
-	// idDigits is the length of the time in an id, in hex.
+	// idDigits is the length of the time in an id, in hex digits.
 	idDigits = 12
 )
 
-// firstID returns the lower bound of the ids of entries from a time on.
+// firstID returns the lowest id of entries at or after a time.
 func firstID(at time.Time) string {
 	return fmt.Sprintf("%s%0*x", idPrefix, idDigits, max(at.UnixMilli(), 0))
 }
 
-// IsID reports whether a text has the form of an entry's id.
 func IsID(text string) bool {
 	rest, found := strings.CutPrefix(text, idPrefix)
 	at, sum, parted := strings.Cut(rest, "-")
@@ -109,16 +101,15 @@ func IsID(text string) bool {
 
 // Query selects entries of an account.
 type Query struct {
-	// From and To bound the times of entries, To excluded; zero sets no bound.
+	// From and To limit the times of entries, To excluded. Zero means no limit.
 	From, To time.Time
-	// Before is the id of an entry; only older ones are returned. Empty begins with the
-	// newest.
+	// Before limits the result to entries older than the one with this id. If it is empty, the
+	// newest come first.
 	Before string
-	// Limit is how many entries are returned at most.
-	Limit int
+	Limit  int
 }
 
-// Range returns the bounds of the ids that the query selects, the upper one excluded.
+// Range returns the ids that the query selects, from low to high, high excluded.
 func (q Query) Range() (low, high string) {
 	// Every id sorts between these.
 	low, high = idPrefix, idPrefix+"g"
@@ -136,6 +127,5 @@ func (q Query) Range() (low, high string) {
 
 // Log reads entries. The suite in credentialtest specifies it.
 type Log interface {
-	// Entries returns entries of an account, newest first.
 	Entries(ctx context.Context, account string, query Query) ([]Entry, error)
 }

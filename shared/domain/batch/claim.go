@@ -5,34 +5,33 @@ import (
 	"time"
 )
 
-// Standing is an open batch, and how work on it stands where several processes do that.
+// Standing is an open batch and the claim on it.
 type Standing struct {
 	Batch
-	// HeldUntil is until when somebody works on it at the most; zero if nobody does.
+	// HeldUntil is the end of the current claim. It is zero without a claim.
 	HeldUntil time.Time
-	// Due is when work on it is to go on; zero for at once.
+	// Due is when work on the batch continues. Zero means now.
 	Due time.Time
 	// Fruitless is how many times in a row work on it brought no result.
 	Fruitless int
 }
 
-// Held reports whether somebody works on the batch.
+// Held reports whether a process has claimed the batch.
 func (s Standing) Held(now time.Time) bool { return now.Before(s.HeldUntil) }
 
-// Waits reports whether nobody works on the batch, and somebody is to.
+// Waits reports whether the batch is due and not claimed.
 func (s Standing) Waits(now time.Time) bool {
 	return !s.Held(now) && (s.Status == Cancelling || !now.Before(s.Due) || !now.Before(s.ExpiresAt))
 }
 
-// Claims let one process at a time work on a batch. They save work that is done twice; that no
-// call is answered twice does not depend on them, nor on clocks that agree.
+// Claims let one process at a time work on a batch. They only avoid duplicate work: Store.Save
+// prevents that a call is answered twice, even if clocks differ.
 type Claims interface {
-	// Standings returns the batches of all accounts that have not ended, oldest first.
 	Standings(ctx context.Context) ([]Standing, error)
-	// Claim lets its holder alone, a name that nobody else has, work on a batch until the
-	// time. It reports whether the batch is claimed: not if somebody else works on it.
+	// Claim gives the batch to a holder, whose name must be unique, until the time. It reports
+	// false if another holder has it.
 	Claim(ctx context.Context, id, holder string, now, until time.Time) (bool, error)
-	// Release ends a claim, and says when work is to go on. It does nothing if another holder
-	// has the batch.
+	// Release ends a claim and sets when work continues. It does nothing if another holder has the
+	// batch.
 	Release(ctx context.Context, id, holder string, due time.Time, fruitless int) error
 }

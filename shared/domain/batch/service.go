@@ -13,19 +13,16 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// The bounds of metadata.
 const (
 	maxMetadata      = 16
 	maxMetadataKey   = 64
 	maxMetadataValue = 512
-	// maxMetadataBytes is what the longest keys and values take in ASCII.
+	// maxMetadataBytes is the size of the largest metadata in ASCII.
 	maxMetadataBytes = maxMetadata * (maxMetadataKey + maxMetadataValue)
 )
 
-// Config is what a Service is made of. All fields are required.
 type Config struct {
 	Store Store
-	// Files returns the files that batches are made from.
 	Files interface {
 		Get(ctx context.Context, account, id string) (file.File, error)
 	}
@@ -34,21 +31,19 @@ type Config struct {
 		Delete(ctx context.Context, name string) error
 	}
 	Storage Storage
-	// IDs draws ids; those of batches have the same form as those of files.
+	// IDs draws ids. Ids of batches have the same form as ids of files.
 	IDs *file.IDs
 	Now func() time.Time
-	// Wake tells who works on batches that one was made or cancelled. They find it by
-	// themselves after a while if they are not told.
+	// Wake notifies the runners of a new or cancelled batch. Otherwise they find the batch after a
+	// while.
 	Wake func(ctx context.Context, b Batch)
 }
 
-// Service makes, lists and cancels batches for the accounts that they belong to.
 type Service struct{ config Config }
 
-// NewService returns a service.
 func NewService(c Config) *Service { return &Service{c} }
 
-// Request asks for a batch. The caller has checked the endpoint.
+// Request asks for a batch. The caller must have checked the endpoint.
 type Request struct {
 	Account, Key, Endpoint, Input string
 	Metadata                      map[string]string
@@ -58,16 +53,15 @@ type Request struct {
 	StoredBytes int64
 }
 
-// createTime is the time limit for recording a batch. It does not depend on the request,
-// whose end would leave open whether the batch exists.
+// createTime is the time limit for recording a batch. It does not depend on the request: if that
+// ended first, it would be unknown whether the batch exists.
 const createTime = 30 * time.Second
 
-// Create makes a batch from a file of the account. The batch has a copy of the file, which
-// counts towards the account's storage until the batch has ended: the file may be deleted.
+// Create makes a batch from a file of the account. The batch has a copy of the file, so the file
+// may be deleted. The copy counts towards the account's storage until the batch has ended.
 //
-// Errors: fault.NotFound if there is no such file; fault.Invalid if it is not for
-// batches or too large, or the metadata are; fault.Limited if the account has MaxOpen or
-// its storage has no space for the copy.
+// Errors: fault.NotFound if there is no such file; fault.Invalid for a wrong purpose, size or
+// metadata; fault.Limited if the account has MaxOpen batches or too little storage for the copy.
 func (s *Service) Create(ctx context.Context, r Request) (Batch, error) {
 	if err := checkMetadata(r.Metadata); err != nil {
 		return Batch{}, err
@@ -104,8 +98,8 @@ func (s *Service) Create(ctx context.Context, r Request) (Batch, error) {
 	return b, nil
 }
 
-// record reserves storage for a batch's copy of its input, makes the copy, and records the
-// batch. If the batch certainly does not exist after an error, nothing of it is left.
+// record reserves storage for a batch's copy of its input, makes the copy, and records the batch.
+// If the batch certainly does not exist after an error, it deletes the rest.
 func (s *Service) record(ctx context.Context, b Batch, input file.File, limit int64) error {
 	_, err := s.config.Storage.Hold(ctx, Reservation(b), input.Size, limit)
 	if fault.Is(err, fault.Limited) {
@@ -159,15 +153,11 @@ func checkMetadata(metadata map[string]string) error {
 	return nil
 }
 
-// Get returns a batch of an account.
-//
-// Errors: fault.NotFound.
 func (s *Service) Get(ctx context.Context, account, id string) (Batch, error) {
 	return s.config.Store.Get(ctx, account, id)
 }
 
-// List returns batches of an account, newest first, after the one with the id, and
-// whether there are more.
+// List returns batches of an account, newest first, starting after the id, and whether more follow.
 func (s *Service) List(ctx context.Context, account, after string, limit int) (page []Batch, more bool, err error) {
 	page, err = s.config.Store.List(ctx, account, after, limit+1)
 	if len(page) > limit {
@@ -176,10 +166,10 @@ func (s *Service) List(ctx context.Context, account, after string, limit int) (p
 	return page, false, err
 }
 
-// Cancel has a batch end early. Calls that a model server has go on for a while; what
-// was answered is kept. To cancel a batch again changes nothing.
+// Cancel ends a batch early. Calls that a model server has already continue for a while, and their
+// results are kept. Cancelling a cancelled batch changes nothing.
 //
-// Errors: fault.NotFound; fault.Conflict if the batch has ended, or is about to.
+// Errors: fault.NotFound; fault.Conflict if the batch has ended or is being finalized.
 func (s *Service) Cancel(ctx context.Context, account, id string) (Batch, error) {
 	for {
 		b, err := s.config.Store.Get(ctx, account, id)
@@ -193,7 +183,7 @@ func (s *Service) Cancel(ctx context.Context, account, id string) (Batch, error)
 		b.Status, b.CancellingAt = Cancelling, s.config.Now().UTC().Truncate(time.Millisecond)
 		err = s.config.Store.Change(ctx, from, b)
 		if fault.Is(err, fault.Conflict) {
-			continue // it went on meanwhile; a status never comes back
+			continue // its status has changed since; a status never returns
 		}
 		if err == nil {
 			s.config.Wake(ctx, b)

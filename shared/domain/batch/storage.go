@@ -7,21 +7,20 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// blobsKept is how long a reservation is held after its last renewal. By then the blobs of
-// the batch are gone, even if nothing but the bucket's lifecycle deletes them.
+// blobsKept is how long a reservation lasts after its last renewal. By then even the bucket's
+// lifecycle has deleted the blobs of the batch.
 const blobsKept = 4 * 24 * time.Hour
 
-// Storage counts the blobs of a batch towards the storage of its account: its input and the
-// results that were kept so far. The count is one reservation with the batch's id. It is made
-// before the first blob is written, and released after the last one was deleted.
+// Storage counts the blobs of a batch towards its account's storage: its input and its results so
+// far. The count is one reservation with the batch's id. It starts before the first blob is written
+// and ends after the last one is deleted.
 type Storage struct {
 	Reservations file.Reservations
 	Now          func() time.Time
 }
 
-// Hold has a batch count as many bytes, where held is its reservation as far as the caller
-// knows. It returns the reservation, which never shrinks. A batch that counts more already
-// keeps its count.
+// Hold raises the reservation of a batch to a number of bytes. held is the reservation that the
+// caller knows. It returns the new reservation, which never shrinks.
 //
 // Errors: fault.Limited if the account would store more than limit bytes (0 means no limit).
 func (s Storage) Hold(ctx context.Context, held file.Reservation, bytes, limit int64) (file.Reservation, error) {
@@ -30,10 +29,9 @@ func (s Storage) Hold(ctx context.Context, held file.Reservation, bytes, limit i
 	return s.Reservations.Reserve(ctx, held, bytes, bytes, limit, now)
 }
 
-// Release ends the count of a batch. To release it again changes nothing.
+// Release ends the count of a batch. It may be repeated.
 func (s Storage) Release(ctx context.Context, b Batch) error {
 	return s.Reservations.Release(ctx, Reservation(b))
 }
 
-// Reservation returns the reservation of a batch for a caller who does not know its size.
 func Reservation(b Batch) file.Reservation { return file.Reservation{Account: b.Account, ID: b.ID} }

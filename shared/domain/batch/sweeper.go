@@ -11,31 +11,27 @@ import (
 	"cutroom/shared/domain/blob"
 )
 
-// ChunkBlob names the blob of a batch's chunk. Run is the name of the run that writes it: two
-// that work on a batch at once never write one blob.
+// ChunkBlob names the blob of a batch's chunk. run is the name of the writing run, so two
+// concurrent runs never write the same blob.
 func ChunkBlob(id string, number int, run string) string {
 	return blobPrefix + "/" + id + "/chunk-" + strconv.Itoa(number) + "-" + run
 }
 
-// Sweeper deletes what batches that have ended leave behind.
+// Sweeper deletes the blobs and the old records of ended batches.
 type Sweeper struct {
 	Store Retention
 	Blobs interface {
-		// DeleteAll deletes everything below a prefix.
 		DeleteAll(ctx context.Context, prefix string) error
 	}
-	// Storage is released when the blobs were deleted.
+	// Storage is released once the blobs are deleted.
 	Storage Storage
-	// Shelf is what SweepUnknown works on; nil where blobs that no record knows end by
-	// themselves.
+	// Shelf is nil if the store deletes unknown blobs without help.
 	Shelf blob.Shelf
 	Now   func() time.Time
-	// Settled reports whether the clock can be trusted to tell what is old; nil means
-	// always.
+	// Settled reports whether the clock can be trusted for expiry. nil means always.
 	Settled func() bool
 }
 
-// Sweep deletes the blobs of batches that have ended, and records that are too old.
 func (s *Sweeper) Sweep(ctx context.Context) error {
 	const most = 100
 	ended, err := s.Store.Finished(ctx, most)
@@ -54,8 +50,8 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// clear deletes the blobs of a batch. It releases their storage before it says that they are
-// gone: after a crash in between all of it is done again.
+// clear deletes the blobs of a batch, releases their storage, and then records it. After a crash in
+// between, all three steps are repeated.
 func (s *Sweeper) clear(ctx context.Context, b Batch) error {
 	if err := s.Blobs.DeleteAll(ctx, blobPrefix+"/"+b.ID); err != nil {
 		return err
@@ -66,16 +62,15 @@ func (s *Sweeper) clear(ctx context.Context, b Batch) error {
 	return s.Store.Cleared(ctx, b.ID)
 }
 
-// SweepUnknown sets aside the blobs of batches that no record has, and returns their
-// number (see blob.SetAsideUnknown).
+// SweepUnknown sets aside blobs of batches without a record, and returns their number (see
+// blob.SetAsideUnknown).
 func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
 	return blob.SetAsideUnknown(ctx, s.Shelf, blobPrefix, s.Now, func(ctx context.Context, name string) (bool, error) {
 		return s.Store.Known(ctx, path.Base(name))
 	})
 }
 
-// Owner returns the id of the batch that a blob belongs to; ok is false for blobs of
-// anything else.
+// Owner returns the id of the batch that a blob belongs to. ok is false for other blobs.
 func Owner(blobName string) (id string, ok bool) {
 	if folder := path.Dir(blobName); path.Dir(folder) == blobPrefix {
 		return path.Base(folder), true

@@ -1,9 +1,9 @@
-// Package blob defines what the service needs from a store of bytes: put a stream,
-// open a range, head, copy, delete. Adapters (a folder, an object store) implement
-// [Store] and run the conformance suite in blobtest, which specifies its behaviour.
+// Package blob defines the byte store of the service: put a stream, open a range, head, copy,
+// delete. Adapters (a folder, an object store) implement [Store] and run the conformance suite in
+// blobtest, which specifies its behaviour.
 //
-// A name is a path of segments of letters, digits, '.', '_' and '-', joined by
-// slashes, for example "jobs/job_01H…/data". No segment begins with a dot.
+// A name is a path of segments of letters, digits, '.', '_' and '-', joined by slashes, for example
+// "jobs/job_01H…/data". No segment begins with a dot.
 package blob
 
 import (
@@ -17,7 +17,6 @@ import (
 	"time"
 )
 
-// Info describes a stored blob.
 type Info struct {
 	// Size is in bytes.
 	Size int64
@@ -25,19 +24,17 @@ type Info struct {
 	StoredAt time.Time
 }
 
-// NotFound returns the error for a blob that does not exist, with its cause for the log.
 func NotFound(cause error) *fault.Error {
 	return fault.Wrap(cause, fault.NotFound, "The blob does not exist.")
 }
 
 // Store keeps blobs by name. All methods are safe for concurrent use.
 type Store interface {
-	// Put stores the stream r under the name and returns the number of bytes. The
-	// blob becomes visible at once and whole when Put returns nil, and from then on
-	// it survives a crash. If r fails, or the context ends, nothing becomes visible
-	// and nothing is left behind. An existing blob of the name is replaced.
+	// Put stores the stream r under the name and returns the number of bytes. The blob becomes
+	// visible at once and whole when Put returns nil, and then survives a crash. If r fails, or the
+	// context ends, Put leaves nothing. It replaces an existing blob.
 	//
-	// Errors: the error of r unchanged; fault.StorageFull if there is no space.
+	// Errors: the error of r unchanged; fault.StorageFull.
 	Put(ctx context.Context, name string, r io.Reader) (int64, error)
 
 	// Open returns a reader of length bytes from offset; a negative length reads to
@@ -51,29 +48,27 @@ type Store interface {
 	// Errors: fault.NotFound if there is no such blob.
 	Head(ctx context.Context, name string) (Info, error)
 
-	// Copy copies a blob. The copy is independent of the original.
+	// Copy makes an independent copy.
 	//
-	// Errors: fault.NotFound if there is no from; fault.StorageFull.
+	// Errors: fault.NotFound if from does not exist; fault.StorageFull.
 	Copy(ctx context.Context, from, to string) error
 
-	// Delete deletes a blob. It is no error if there is none.
+	// Delete deletes a blob. It succeeds if the blob does not exist.
 	Delete(ctx context.Context, name string) error
 }
 
-// Entry is a blob, or a prefix that blobs share, as stores that can be listed
-// return them.
+// Entry is a blob, or a common prefix of blobs.
 type Entry struct {
 	// Name is the whole name, for example "jobs/job_01H…".
 	Name string
-	// Prefix reports that the entry is a prefix. Its name has no trailing slash.
+	// Prefix is true for a prefix. The name of a prefix has no trailing slash.
 	Prefix bool
-	// Info describes a blob. The size of a prefix is 0, and its time is when a name
-	// directly below it was last added or removed.
+	// Info describes a blob. For a prefix, the size is 0 and the time is when a name directly below
+	// it was last added or removed.
 	Info
 }
 
-// Linker is implemented by stores whose blobs are files of this machine: a blob can
-// get a second name in the file system, which costs no space.
+// Linker is implemented by stores on this machine's file system. A link costs no space.
 type Linker interface {
 	// Link makes path a read-only link to the blob. It may fail if the file system
 	// does not support it; the caller then copies.
@@ -95,10 +90,10 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Fetch makes a blob available as a file of this machine, by a link if the store
-// can, otherwise by a copy. The file must not be written to.
+// Fetch makes a blob available as a local file, by a link if possible, otherwise by a copy. The
+// file must not be written to.
 //
-// Errors: fault.NotFound if there is no such blob; errors of the file system.
+// Errors: fault.NotFound; errors of the file system.
 func Fetch(ctx context.Context, s Store, name, path string) error {
 	if l, ok := s.(Linker); ok {
 		if err := l.Link(ctx, name, path); err == nil {
@@ -130,7 +125,6 @@ type ReaderAt struct {
 	Name    string
 }
 
-// ReadAt implements io.ReaderAt.
 func (b ReaderAt) ReadAt(p []byte, off int64) (int, error) {
 	r, err := b.Store.Open(b.Context, b.Name, off, int64(len(p)))
 	if err != nil {

@@ -9,17 +9,15 @@ import (
 
 // Shelf is a store whose blobs can be set aside.
 type Shelf interface {
-	// Children returns the entries directly below a prefix.
 	Children(ctx context.Context, prefix string) iter.Seq2[Entry, error]
-	// SetAside moves a blob, or all below a prefix, out of the store and keeps it
-	// elsewhere. It returns the number of blobs.
+	// SetAside moves a blob, or all blobs below a prefix, to another place of the store, and
+	// returns their number.
 	SetAside(ctx context.Context, name string, now time.Time) (blobs int, err error)
 }
 
-// SetAsideUnknown sets aside the entries directly below a prefix that no record knows,
-// mostly of uploads that a crash cut off, and returns the number of blobs. It is for a
-// start: what is stored meanwhile and not recorded yet would be unknown too, unless the
-// shelf leaves that where it is.
+// SetAsideUnknown sets aside the entries directly below a prefix that have no record, mostly from
+// uploads that a crash cut off, and returns the number of blobs. Call it at the start: an upload
+// that is stored but not yet recorded would be unknown too, unless the shelf skips new blobs.
 func SetAsideUnknown(ctx context.Context, shelf Shelf, prefix string, now func() time.Time,
 	known func(ctx context.Context, name string) (bool, error)) (blobs int, err error) {
 	for entry, err := range shelf.Children(ctx, prefix) {

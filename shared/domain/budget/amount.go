@@ -10,26 +10,24 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// amountForm matches an amount as people write it. Only costs have a fraction, of
-// billionths at the finest.
+// amountForm matches an amount as people write it. Only costs have decimals, up to nine.
 //
 // It is compiled on first use, because few functions need it.
 var amountForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]{1,10}(\.[0-9]{1,9})?$`) })
 
-// ParseAmount reads an amount of a unit: a cost in the currency, such as 12.5, and anything
-// else as an integer.
+// ParseAmount reads an amount: a cost in the currency, such as 12.5, and other units as an integer.
 func (u Unit) ParseAmount(text string) (int64, error) {
 	if u != Cost {
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 0 || n > MaxLimit {
-			return 0, fmt.Errorf("%.32q is no number of %s from 0 to %d", text, u, int64(MaxLimit))
+			return 0, fmt.Errorf("%.32q is not a number of %s from 0 to %d", text, u, int64(MaxLimit))
 		}
 		return n, nil
 	}
 	whole, fraction, _ := strings.Cut(text, ".")
 	n, err := strconv.ParseInt(whole+(fraction + "000000000")[:9], 10, 64)
 	if !amountForm().MatchString(text) || err != nil || n > MaxLimit {
-		return 0, fmt.Errorf("%.32q is no amount from 0 to a billion such as 12.50", text)
+		return 0, fmt.Errorf("%.32q is not an amount from 0 to a billion such as 12.50", text)
 	}
 	return n, nil
 }

@@ -8,20 +8,18 @@ import (
 	"cutroom/shared/domain/audit"
 )
 
-// facts are a budget in the audit log.
 type facts struct {
-	// Key is null for a budget of the whole account.
 	Key    *string `json:"key"`
 	Period Period  `json:"period"`
 	Unit   Unit    `json:"unit"`
 	// Limit is in the currency for a cost.
 	Limit json.Number `json:"limit"`
-	// WarnHost is that of the URL that is told of warnings, whose path may hold a secret.
+	// WarnHost is the host of WarnURL. The URL's path may hold a secret.
 	WarnHost string `json:"warn_host,omitempty"`
 }
 
-// Entry returns the entry of the audit log that a store writes when it sets a budget, or
-// deletes it: before is nil for a new one, after for one that is deleted.
+// Entry returns the audit entry for setting or deleting a budget. before is nil for a new one,
+// after for a deleted one.
 func Entry(from audit.Origin, before, after *Budget) (audit.Entry, error) {
 	action, id := audit.BudgetSet, ID{}
 	var states [2]any

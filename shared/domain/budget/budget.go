@@ -1,15 +1,14 @@
-// Package budget keeps what accounts and keys may use up in a day or a month
-// (docs/contract/budgets.md). It knows neither HTTP nor a database; [Store] declares
-// what it needs of one.
+// Package budget limits the use of accounts and keys in a day or a month
+// (docs/contract/budgets.md). It imports neither HTTP nor a database; [Store] declares the methods
+// that it needs.
 //
-// A budget has a counter for each of its windows. A counter is one number, Used: what
-// was settled and what is reserved. Nothing is taken from a counter that would move it
-// beyond the limit, so the sum of both never exceeds it, under any concurrency.
+// A budget has a counter for each of its windows. A counter is one number, Used: the settled and
+// the reserved amount. No write moves it beyond the limit, so their sum never exceeds the limit,
+// under any concurrency.
 //
-// There are two ways to take from a counter. A job takes a [Hold] in the transaction
-// that accepts it, and settles it in the one that ends it. A process that serves many
-// short calls takes a [Lease] of a small share and lets calls draw from that in its own
-// memory (see Keeper).
+// There are two ways to take from a counter. A job takes a [Hold] in the transaction that accepts
+// it, and settles it in the transaction that ends it. A process that serves many short calls takes
+// a [Lease] with a small share and serves calls from it in memory (see Keeper).
 package budget
 
 import (
@@ -20,28 +19,25 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Unit is what a budget counts.
 type Unit string
 
-// The units.
 const (
 	// Cost is in billionths of the catalog's currency.
 	Cost Unit = "cost"
-	// Tokens are those of prompts and of completions.
+	// Tokens are prompt and completion tokens.
 	Tokens Unit = "tokens"
 	// Jobs are video jobs and image edits.
 	Jobs Unit = "jobs"
-	// SessionSeconds is how long realtime sessions are open.
+	// SessionSeconds is the time for which realtime sessions are open.
 	SessionSeconds Unit = "session_seconds"
 )
 
-// Valid reports whether there is such a unit.
 func (u Unit) Valid() bool { return u == Cost || u == Tokens || u == Jobs || u == SessionSeconds }
 
-// MaxLimit bounds the limit of a budget, in its unit. Sums of two do not overflow.
+// MaxLimit limits a budget. The sum of two amounts does not overflow.
 const MaxLimit = 1e18
 
-// ID names a budget: an account has at most one of each.
+// ID identifies a budget. An account has at most one budget per ID.
 type ID struct {
 	Account string `json:"account"`
 	// Key is the id of a permanent key, whose client tokens count as well; empty means
@@ -51,36 +47,33 @@ type ID struct {
 	Unit   Unit   `json:"unit"`
 }
 
-// Budget is what may be used up of a unit in each window of a period.
+// Budget limits a unit in each window of a period.
 type Budget struct {
 	ID
 	// Limit is in the unit, at most MaxLimit.
 	Limit int64
-	// WarnURL is told of warnings, as the webhook of a job is told of its end; empty for
-	// nobody.
+	// WarnURL receives warnings, as the webhook of a job receives its end. Empty means no receiver.
 	WarnURL string
 }
 
 // AppliesTo reports whether calls of a key count against the budget.
 func (b Budget) AppliesTo(key string) bool { return b.Key == "" || b.Key == key }
 
-// Counter returns the counter of the window that a time is in.
 func (b Budget) Counter(at time.Time) Counter { return Counter{b.ID, b.Period.WindowOf(at)} }
 
-// Counter names what counts one window of a budget. It goes on counting when the limit
-// changes, and when the budget is deleted and set again within the window.
+// Counter names the count of one window of a budget. It continues when the limit changes, and when
+// the budget is deleted and set again within the window.
 type Counter struct {
 	ID
 	Window Window `json:"window"`
 }
 
-// Amounts is how much something uses of each unit.
+// Amounts is how much a call or job uses of each unit.
 type Amounts struct {
 	// Cost is in billionths of the catalog's currency.
 	Cost, Tokens, Jobs, SessionSeconds int64
 }
 
-// Of returns the amount of a unit.
 func (a Amounts) Of(unit Unit) int64 {
 	switch unit {
 	case Cost:
@@ -95,32 +88,30 @@ func (a Amounts) Of(unit Unit) int64 {
 	return 0
 }
 
-// Claim is an amount that is to be taken from a counter.
+// Claim is an amount to take from a counter.
 type Claim struct {
 	Counter
-	// Limit is that of the counter's budget.
+	// Limit is the limit of the counter's budget.
 	Limit, Amount int64
 }
 
-// Hold is an amount that was taken from a counter for one job. The record of the job
-// keeps it until the job ends. A store may count it apart from others; the window of the
-// counter then has a name of the store's own.
+// Hold is an amount that one job has taken from a counter. The job's record keeps it until the job
+// ends. A store may count it separately; Counter.Window then has a store-specific name.
 type Hold struct {
 	Counter
 	Amount int64 `json:"amount"`
 }
 
-// Settlement is how a hold ends: Used of it stays on the counter, and the rest returns
-// to it. More than the hold is counted as the hold.
+// Settlement ends a hold: Used stays on the counter, and the rest returns to it. Used counts at
+// most as much as the hold.
 type Settlement struct {
 	Hold
 	Used int64
 }
 
-// Returned is what goes back to the counter.
 func (s Settlement) Returned() int64 { return s.Amount - min(max(s.Used, 0), s.Amount) }
 
-// Settle returns how holds end, given what was used of each unit.
+// Settle returns the settlements of holds for the used amounts.
 func Settle(holds []Hold, used Amounts) []Settlement {
 	settled := make([]Settlement, len(holds))
 	for i, h := range holds {
@@ -129,8 +120,8 @@ func Settle(holds []Hold, used Amounts) []Settlement {
 	return settled
 }
 
-// Claims returns what has to be taken from the counters of the budgets that apply to a
-// key, at a time. Budgets whose unit is not used are left out.
+// Claims returns the claims for the budgets that apply to a key at a time. It omits budgets whose
+// unit is not used.
 func Claims(budgets []Budget, key string, amounts Amounts, at time.Time) []Claim {
 	var claims []Claim
 	for _, b := range budgets {
@@ -141,7 +132,7 @@ func Claims(budgets []Budget, key string, amounts Amounts, at time.Time) []Claim
 	return claims
 }
 
-// UsedUp returns the error for a call that a budget has too little left for
+// UsedUp returns the error for a call that exceeds a budget
 // (docs/contract/budgets.md#over-a-budget).
 func UsedUp(c Counter, now time.Time) *fault.Error {
 	scope := "account"
@@ -155,25 +146,25 @@ func UsedUp(c Counter, now time.Time) *fault.Error {
 	return e
 }
 
-// Budgets keeps budgets and tells what was used of them.
+// Budgets keeps budgets and the use of their counters.
 type Budgets interface {
 	// Budgets returns the budgets of an account and of its keys, in the order of key,
 	// period and unit. It includes every Set that has returned.
 	Budgets(ctx context.Context, account string) ([]Budget, error)
-	// Set creates a budget, or replaces the one of its ID, with the entry in the audit
-	// log: both or neither. One that is as it was leaves no entry.
+	// Set creates a budget, or replaces the one with its ID, together with the audit entry. Setting
+	// an equal budget adds no entry.
 	Set(ctx context.Context, from audit.Origin, b Budget) error
-	// Delete deletes a budget, with the entry in the audit log. Its counters stay.
+	// Delete deletes a budget, together with the audit entry. Its counters stay.
 	//
 	// Errors: fault.NotFound.
 	Delete(ctx context.Context, from audit.Origin, id ID) error
-	// Used returns what was settled and is reserved on counters, in their order, after
-	// ending their leases that are over.
+	// Used returns the settled and reserved amounts of counters, in their order, after ending
+	// expired leases on them.
 	Used(ctx context.Context, counters []Counter) ([]int64, error)
 }
 
-// Store keeps budgets, their counters and the leases of processes. The suite in
-// budgettest specifies it. Holds of jobs are taken and settled by the stores of jobs.
+// Store keeps budgets, their counters and the leases of processes. The suite in budgettest
+// specifies it. The stores of jobs take and settle the holds of jobs.
 type Store interface {
 	Budgets
 	Leases

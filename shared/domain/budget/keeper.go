@@ -10,48 +10,45 @@ import (
 )
 
 const (
-	// lookUpAge is how long the budgets of a key are known before they are read again:
-	// a change is in force everywhere within a minute
-	// (docs/contract/budgets.md#what-counts).
+	// lookUpAge is how long the budgets of a key are cached: a change applies everywhere within a
+	// minute (docs/contract/budgets.md#what-counts).
 	lookUpAge = 30 * time.Second
-	// staleAge is how old they may become while the store cannot be read.
+	// staleAge is how long they are used while the store cannot be read.
 	staleAge = 10 * time.Minute
-	// maxLookUps bounds how many keys' budgets are known.
+	// maxLookUps limits the number of cached keys.
 	maxLookUps = 20_000
-	// tickEvery is how often shares are looked at: what is not needed returns.
+	// tickEvery is how often shares are checked for unused amounts to return.
 	tickEvery = time.Second
-	// storeTime bounds one call of the store.
+	// storeTime limits one call of the store.
 	storeTime = 10 * time.Second
-	// drainTime bounds how long Run tries to give back what is left when it stops, and
-	// retryEvery is how often.
+	// drainTime limits how long Run tries to return shares when it stops, every retryEvery.
 	drainTime, retryEvery = 10 * time.Second, 100 * time.Millisecond
 )
 
-// KeeperConfig is what a Keeper is made of. Fields are required unless they say otherwise.
+// KeeperConfig configures a Keeper. Fields are required unless they say otherwise.
 type KeeperConfig struct {
 	Store Store
-	// Machine is a clock that goes on while the process is stopped and that nobody sets.
+	// Machine is a clock that runs while the process is stopped, and that cannot be set.
 	Machine interface{ Now() time.Duration }
-	// Now decides which window a call is in.
+	// Now is the clock of the windows.
 	Now func() time.Time
-	// NewID returns an id that no other lease has.
+	// NewID returns a unique id for a lease.
 	NewID func() string
-	// MayFreeze says that the process may be frozen or ended without notice between two
-	// calls, as a function's may: what was spent is then told at the end of each call, and
-	// what is not in flight returns by itself when the process has died.
+	// MayFreeze is true if the process may be frozen or killed without notice between two calls, as
+	// a function may. Each call then reports its use when it ends, and unused amounts return when
+	// the lease expires.
 	MayFreeze bool
-	// Warn is called when WarnAt and 100 percent of a counter are used, once for each, by
-	// one of all processes; it may be nil. It must not block.
+	// Warn is called when WarnAt and 100 percent of a counter are used, once for each across all
+	// processes. It may be nil. It must not block.
 	Warn   func(c Counter, percent int)
 	Logger *slog.Logger
 }
 
-// Keeper lets the calls of one process draw from budgets without a write for each: it
-// takes small shares of counters under leases, and gives back what is not needed. The
-// methods may be called by any number of goroutines.
+// Keeper lets the calls of one process draw from budgets with few writes. It takes small shares of
+// counters under leases, and returns unused amounts. Its methods are safe for concurrent use.
 //
-// As shares are small against what remains, many processes can use up a budget to its
-// end; nothing is refused before the store was asked.
+// Shares are small compared to the remaining amount, so processes together can use up a budget. A
+// call is refused only after asking the store.
 type Keeper struct {
 	config  KeeperConfig
 	windows atomic.Pointer[windows]
@@ -59,37 +56,33 @@ type Keeper struct {
 	mu      sync.RWMutex
 	lookUps map[caller]*lookUp
 	shares  map[Counter]*share
-	// closing are the shares that could not be ended yet.
+	// closing are shares whose lease could not be ended yet.
 	closing []*share
 }
 
-// caller is whose budgets are looked up.
+// caller identifies a cached lookup of budgets.
 type caller struct{ account, key string }
 
-// lookUp is the budgets that apply to a caller.
 type lookUp struct {
 	budgets []Budget
 	read    time.Time
-	// reading reports whether somebody reads them again.
+	// reading is true while a goroutine reads them again.
 	reading atomic.Bool
 }
 
-// windows are those of a day.
+// windows are the day and the month of a time.
 type windows struct {
 	day, month  Window
 	begin, ends time.Time
 }
 
-// NewKeeper returns a Keeper; Run renews its leases.
 func NewKeeper(c KeeperConfig) *Keeper {
 	return &Keeper{config: c, lookUps: map[caller]*lookUp{}, shares: map[Counter]*share{}}
 }
 
-// Find returns the budgets that apply to the calls of a key, nil if there are none. It
-// reads the store at most twice a minute; while that fails, what was read last counts for
-// ten minutes. The slice must not be changed.
-//
-// Errors: those of the store.
+// Find returns the budgets that apply to the calls of a key, or nil. It reads the store at most
+// twice a minute. While that fails, it uses the last result for up to ten minutes. The caller must
+// not change the slice.
 func (k *Keeper) Find(ctx context.Context, account, key string) ([]Budget, error) {
 	who := caller{account, key}
 	k.mu.RLock()
@@ -142,10 +135,8 @@ func (k *Keeper) lookUp(ctx context.Context, who caller) (*lookUp, error) {
 	return found, nil
 }
 
-// Claims returns what a job has to take as holds from the counters of the budgets that
-// apply to its key, given the most that it can use.
-//
-// Errors: those of the store.
+// Claims returns the holds that a job must take for the budgets of its key. most is the largest
+// possible use.
 func (k *Keeper) Claims(ctx context.Context, account, key string, most Amounts) ([]Claim, error) {
 	found, err := k.Find(ctx, account, key)
 	if err != nil || len(found) == 0 {
@@ -154,11 +145,10 @@ func (k *Keeper) Claims(ctx context.Context, account, key string, most Amounts) 
 	return Claims(found, key, most, k.config.Now()), nil
 }
 
-// Reserve reserves the most that a call can use, of the budgets that Find returned for its
-// key, in the windows of this moment. Settle ends the reservation.
+// Reserve reserves the largest possible use of a call from the budgets that Find returned, in the
+// current windows. Settle ends the reservation.
 //
-// Errors: fault.Exhausted if one of them has too little left, and nothing is reserved then;
-// those of the store.
+// Errors: fault.Exhausted if a budget has too little left; nothing is reserved after an error.
 func (k *Keeper) Reserve(ctx context.Context, found []Budget, most Amounts) (*Reservation, error) {
 	if len(found) == 0 {
 		return nil, nil
@@ -178,7 +168,6 @@ func (k *Keeper) Reserve(ctx context.Context, found []Budget, most Amounts) (*Re
 	return r, nil
 }
 
-// windowsNow returns the windows of this moment.
 func (k *Keeper) windowsNow() *windows {
 	now := k.config.Now()
 	if w := k.windows.Load(); w != nil && now.Before(w.ends) && !now.Before(w.begin) {
@@ -190,7 +179,7 @@ func (k *Keeper) windowsNow() *windows {
 	return w
 }
 
-// share returns the share of a counter, which has nothing yet if it is new.
+// share returns the share of a counter. A new share is empty.
 func (k *Keeper) share(c Counter) *share {
 	k.mu.RLock()
 	s := k.shares[c]
@@ -207,7 +196,6 @@ func (k *Keeper) share(c Counter) *share {
 	return s
 }
 
-// drop removes a share that is closed.
 func (k *Keeper) drop(s *share) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -216,7 +204,7 @@ func (k *Keeper) drop(s *share) {
 	}
 }
 
-// end ends a share that nobody finds any more. If that fails, the next tick tries again.
+// end ends a share that was removed from shares. If that fails, the next tick tries again.
 func (k *Keeper) end(ctx context.Context, s *share) {
 	k.drop(s)
 	if err := s.end(ctx); err != nil {
@@ -227,8 +215,8 @@ func (k *Keeper) end(ctx context.Context, s *share) {
 	}
 }
 
-// Run renews leases and gives back what is not needed until the context ends, and then
-// everything. What calls that are under way have reserved then stays used.
+// Run renews leases and returns unused amounts until the context ends. Then it returns everything
+// except for the reservations of running calls, which stay used.
 func (k *Keeper) Run(ctx context.Context) {
 	ticker := time.NewTicker(tickEvery)
 	defer ticker.Stop()
@@ -245,7 +233,7 @@ func (k *Keeper) Run(ctx context.Context) {
 	}
 }
 
-// all returns all shares, and forgets those that are closing.
+// all returns all shares and empties the list of closing ones.
 func (k *Keeper) all() []*share {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -257,7 +245,7 @@ func (k *Keeper) all() []*share {
 	return all
 }
 
-// drain ends all leases, and tries again what fails.
+// drain ends all leases, and repeats failures.
 func (k *Keeper) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
@@ -280,14 +268,14 @@ func (k *Keeper) drain(ctx context.Context) {
 	}
 }
 
-// Reservation is what one call has reserved of budgets. One goroutine uses it; nil is one
-// of nothing.
+// Reservation is the amount that one call has reserved from budgets. Only one goroutine may use it.
+// nil is an empty reservation.
 type Reservation struct {
 	keeper *Keeper
 	parts  []part
 }
 
-// part is what a call has reserved of one budget, from a share of the counter.
+// part is the reservation from one share.
 type part struct {
 	budget  Budget
 	counter Counter
@@ -295,9 +283,10 @@ type part struct {
 	amount  int64
 }
 
-// Change makes the reservation one of other amounts, in the windows that it was made in.
+// Change replaces the reserved amounts, in the original windows. After an error nothing is
+// reserved.
 //
-// Errors: fault.Exhausted and those of the store, and then nothing is reserved any more.
+// Errors: fault.Exhausted.
 func (r *Reservation) Change(ctx context.Context, most Amounts) error {
 	if r == nil {
 		return nil
@@ -326,7 +315,7 @@ func (p *part) change(ctx context.Context, k *Keeper, amount int64) error {
 		err := from.draw(ctx, amount-p.amount, p.budget.Limit)
 		if errors.Is(err, errClosed) {
 			k.drop(from)
-			p.from, p.amount = nil, 0 // what was reserved of it is settled without us
+			p.from, p.amount = nil, 0 // the store settles the reservation of a dead lease
 			continue
 		}
 		if err != nil {
@@ -337,8 +326,8 @@ func (p *part) change(ctx context.Context, k *Keeper, amount int64) error {
 	return nil
 }
 
-// Settle ends the reservation by what the call has used, once. More than was reserved is
-// counted as far as the budget has room.
+// Settle ends the reservation with the used amounts. Call it once. Use beyond the reservation
+// counts as far as the budget allows.
 func (r *Reservation) Settle(ctx context.Context, used Amounts) {
 	if r == nil {
 		return
@@ -360,7 +349,7 @@ func (r *Reservation) Settle(ctx context.Context, used Amounts) {
 	}
 }
 
-// excess reserves what was used beyond the reservation, as far as there is room.
+// excess reserves use beyond the reservation, as far as the budget allows.
 func (p *part) excess(ctx context.Context, k *Keeper, more int64) {
 	from := p.from
 	if from == nil {
@@ -370,7 +359,7 @@ func (p *part) excess(ctx context.Context, k *Keeper, more int64) {
 	p.amount += from.drawUpTo(ctx, more, p.budget.Limit)
 }
 
-// tell tells the store at once what the parts have spent.
+// tell reports the spent amounts to the store at once.
 func (r *Reservation) tell(ctx context.Context, parts []part) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()

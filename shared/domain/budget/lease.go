@@ -8,11 +8,10 @@ import (
 )
 
 const (
-	// RenewEvery is how often a process renews a lease while it works.
+	// RenewEvery is how often a process renews a lease that it uses.
 	RenewEvery = 20 * time.Second
-	// FenceAfter is how long a process draws from a lease after the beginning of its
-	// last successful write, by a clock that goes on while the process is stopped. It
-	// draws again only after a renewal.
+	// FenceAfter is how long a process draws from a lease after its last successful write started,
+	// by a clock that runs while the process is stopped. Then it must renew the lease first.
 	FenceAfter = time.Minute
 	// EndAfter is how old, by the store's time, the last write of a lease is when
 	// anybody may end it (docs/contract/budgets.md#allocations). As it is longer
@@ -20,54 +19,50 @@ const (
 	EndAfter = 90 * time.Second
 )
 
-// ErrLeaseOver is returned to a process that writes under a lease that was ended.
 var ErrLeaseOver = fault.New(fault.Conflict, "The lease is over.")
 
 // Lease is a share of a counter that a process has taken. All of Share counts as used on
 // the counter until some of it returns.
 type Lease struct {
 	Counter
-	// ID is unique; a lease that was ended never comes back.
+	// ID is unique. An ended lease never comes back.
 	ID string
-	// Share is all that was taken and not returned, what was spent included.
+	// Share is the amount taken and not returned, including the spent amount.
 	Share int64
-	// Spent is what calls that have ended have used of the share, at most Share, and Flight
-	// how much of the rest stays used besides if the process dies: at least what is reserved
-	// for calls under way. All of the rest does if it is more than that.
+	// Spent is the part of the share that ended calls have used. Flight is how much of the rest
+	// stays used if the process dies: at least the reservations of running calls.
 	Spent, Flight int64
 }
 
-// Unused is what returns to the counter when the lease ends.
+// Unused is the amount that returns to the counter when the lease ends.
 func (l Lease) Unused() int64 { return max(l.Share-l.Spent-l.Flight, 0) }
 
-// Taken is the result of taking from a counter.
 type Taken struct {
-	// Share is that of the lease, which is larger than before unless too little remains.
+	// Share is the new share of the lease. It is larger than before unless too little remains.
 	Share int64
-	// Remaining is what is left on the counter for all.
+	// Remaining is the amount left on the counter for all processes.
 	Remaining int64
 }
 
-// Leases keeps the shares that processes have taken from counters. Every call that
-// succeeds renews the lease.
+// Leases keeps the shares that processes have taken from counters. Every successful call renews the
+// lease.
 type Leases interface {
-	// Take enlarges the share of a lease by as much as remains of the limit, at least
-	// by least and at most by most. If less than least remains, also after all leases on
-	// the counter that are over were ended, the share stays. A lease whose share is 0
-	// begins. Spent and Flight are noted as Tell does.
+	// Take enlarges the share of a lease by the rest of the limit, at least by least and at most by
+	// most. If less than least remains, even after ending expired leases on the counter, the share
+	// stays. A lease starts with a share of 0. Take also records Spent and Flight, like Tell.
 	//
 	// Errors: ErrLeaseOver.
 	Take(ctx context.Context, l Lease, limit, least, most int64) (Taken, error)
-	// Tell notes what was spent and what is in flight.
+	// Tell records the spent amount and the amount in flight.
 	//
 	// Errors: ErrLeaseOver.
 	Tell(ctx context.Context, l Lease) error
-	// Return gives some of the share back to the counter, at most what is not spent, and
-	// returns the share that is left. It tells too.
+	// Return returns a part of the unspent share to the counter, and returns the new share. It also
+	// records like Tell.
 	//
 	// Errors: ErrLeaseOver.
 	Return(ctx context.Context, l Lease, amount int64) (share int64, err error)
-	// End ends a lease: what is unused returns to the counter, also of a larger share than
-	// its owner knows of. It does not fail if the lease is over.
+	// End ends a lease. Unused amounts return to the counter, even if the share is larger than the
+	// owner believes. It succeeds if the lease is over.
 	End(ctx context.Context, l Lease) error
 }

@@ -7,10 +7,8 @@ import (
 	"cutroom/shared/domain/audit"
 )
 
-// States returns the budgets of an account and of its keys as they are now, in the order of
-// key, period and unit.
-//
-// Errors: those of the store.
+// States returns the current budgets of an account and of its keys, in the order of key, period and
+// unit.
 func (k *Keeper) States(ctx context.Context, account string) ([]State, error) {
 	budgets, err := k.config.Store.Budgets(ctx, account)
 	if err != nil {
@@ -19,20 +17,17 @@ func (k *Keeper) States(ctx context.Context, account string) ([]State, error) {
 	return StatesOf(ctx, k.config.Store, budgets, k.config.Now())
 }
 
-// Setting is what a budget is to be.
+// Setting is a new setting of a budget.
 type Setting struct {
 	ID
 	// Limit is in the unit, at most MaxLimit.
 	Limit int64
-	// WarnURL is told of warnings; nil leaves whom the budget tells now, and empty means
-	// nobody.
+	// WarnURL receives warnings. nil keeps the current URL; empty turns warnings off.
 	WarnURL *string
 }
 
-// Set creates a budget, or replaces the one of its ID. It is in force in this process at
-// once. A limit that is lowered may make a warning due.
-//
-// Errors: those of the store.
+// Set creates a budget, or replaces the one with its ID. It applies in this process at once. A
+// lower limit may make a warning due.
 func (k *Keeper) Set(ctx context.Context, from audit.Origin, s Setting) (State, error) {
 	b := Budget{ID: s.ID, Limit: s.Limit}
 	if s.WarnURL != nil {
@@ -60,7 +55,7 @@ func (k *Keeper) Set(ctx context.Context, from audit.Origin, s Setting) (State, 
 
 // Delete deletes a budget.
 //
-// Errors: fault.NotFound; those of the store.
+// Errors: fault.NotFound.
 func (k *Keeper) Delete(ctx context.Context, from audit.Origin, id ID) error {
 	if err := k.config.Store.Delete(ctx, from, id); err != nil {
 		return err
@@ -69,7 +64,7 @@ func (k *Keeper) Delete(ctx context.Context, from audit.Origin, id ID) error {
 	return nil
 }
 
-// forget forgets the budgets that were looked up for an account.
+// forget drops the cached budgets of an account.
 func (k *Keeper) forget(account string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -11,54 +11,51 @@ import (
 )
 
 const (
-	// portion is the part of what remains on a counter that a process takes at most for
-	// calls that have not come yet.
+	// portion limits the spare amount of a share to this fraction of the remaining amount.
 	portion = 32
-	// ahead is for how many calls a process that may be frozen takes a share.
+	// ahead is how many calls a share lasts in a process that may be frozen.
 	ahead = 16
-	// refusedFor is how long a refusal is remembered, so that callers over a budget do not
-	// all ask the store.
+	// refusedFor is how long a refusal is cached, so that callers over a budget do not all ask the
+	// store.
 	refusedFor = 500 * time.Millisecond
 )
 
-// errClosed is returned for a share whose lease has ended.
 var errClosed = errors.New("budget: the share is closed")
 
-// share is what this process has taken of a counter. Calls draw from it in memory. One
-// call of the store is made for it at a time.
+// share is this process's share of a counter. Calls draw from it in memory. At most one call of the
+// store for it runs at a time.
 type share struct {
 	keeper *Keeper
 
 	mu sync.Mutex
-	// lease is as the store knows it at least: after a call that failed its Share is the
-	// smaller of those that it may have. Flight is not used.
+	// lease is the store's state at least: after a failed call, Share is the smaller of the two
+	// possible values. Flight is not used.
 	lease Lease
-	// reserved is what calls under way have drawn, and wanted what calls wait for.
+	// reserved is the amount that running calls have drawn. wanted is the amount that calls wait
+	// for.
 	reserved, wanted int64
-	// renewed is when the last successful call of the store began.
+	// renewed is when the last successful call of the store started.
 	renewed time.Duration
-	// busy is closed when the call of the store that is under way has ended.
+	// busy is closed when the running call of the store has ended.
 	busy chan struct{}
-	// drawn is what was drawn since the last tick; growth is how much more than needed
-	// was taken last.
+	// drawn is the amount drawn since the last tick. growth is the spare amount of the last Take.
 	drawn, growth int64
-	// remaining is what remained on the counter when the store was asked last, and
-	// refusedUntil until when that is believed.
+	// remaining is the amount left on the counter at the last call. Calls are refused until
+	// refusedUntil.
 	remaining    int64
 	refusedUntil time.Duration
-	// warned is the highest percentage that a warning was noted for.
+	// warned is the highest percentage with a warning.
 	warned int
-	// begun reports whether the store may know of the lease, and closed whether nothing is
-	// drawn from it any more.
+	// begun: the store may know the lease. closed: no call may draw from it any more.
 	begun, closed bool
 }
 
-// available is what can be drawn; the lock is held.
+// available is the amount that can be drawn. The lock must be held.
 func (s *share) available() int64 { return s.lease.Share - s.lease.Spent - s.reserved }
 
 // draw reserves an amount for a call. It asks the store if the share has too little.
 //
-// Errors: fault.Exhausted; errClosed; those of the store.
+// Errors: fault.Exhausted; errClosed.
 func (s *share) draw(ctx context.Context, amount, limit int64) error {
 	for refused := false; ; {
 		s.mu.Lock()
@@ -92,7 +89,7 @@ func (s *share) draw(ctx context.Context, amount, limit int64) error {
 	}
 }
 
-// reserve reserves an amount if the share has it; the lock is held.
+// reserve reserves an amount if the share has it. The lock must be held.
 func (s *share) reserve(amount int64, now time.Duration) bool {
 	if s.available() < amount || s.lease.Share > 0 && now-s.renewed >= FenceAfter {
 		return false
@@ -102,8 +99,8 @@ func (s *share) reserve(amount int64, now time.Duration) bool {
 	return true
 }
 
-// waitForOther waits for the end of the store's call that is under way, which may take
-// for this call too unless it has begun; the lock is held, and released.
+// waitForOther waits for the running call of the store. If that has not started yet, it may take
+// for this call too. The lock must be held and is released.
 func (s *share) waitForOther(ctx context.Context, amount int64) error {
 	busy := s.busy
 	s.wanted += amount
@@ -124,10 +121,10 @@ func wait(ctx context.Context, ended <-chan struct{}) error {
 	}
 }
 
-// begin begins a call of the store; the lock is held, and no other call is under way.
+// begin starts a call of the store. The lock must be held, and no other call may be running.
 func (s *share) begin() { s.busy, s.begun = make(chan struct{}), true }
 
-// finish ends a call of the store; the lock is held.
+// finish ends a call of the store. The lock must be held.
 func (s *share) finish(began time.Duration, err error) {
 	close(s.busy)
 	s.busy = nil
@@ -139,9 +136,9 @@ func (s *share) finish(began time.Duration, err error) {
 	}
 }
 
-// told returns the lease with what the store is told of it; the lock is held. In a process
-// that lives on, all of the share counts as in flight: what is drawn from it is told by
-// nobody when the process is killed.
+// told returns the lease as reported to the store. The lock must be held. In a process that is
+// never frozen, the whole share counts as in flight, because a killed process does not report what
+// its calls drew.
 func (s *share) told() Lease {
 	l := s.lease
 	l.Flight = MaxLimit
@@ -151,8 +148,8 @@ func (s *share) told() Lease {
 	return l
 }
 
-// fill takes what is missing for a call, and reserves it; if nothing is missing, it renews
-// the lease. The call of the store has begun. refused reports whether too little remains.
+// fill takes the missing amount for a call and reserves it. If nothing is missing, it renews the
+// lease. The call of the store must have started. refused reports whether too little remains.
 func (s *share) fill(ctx context.Context, amount, limit int64) (drawn, refused bool, err error) {
 	s.mu.Lock()
 	lease, began := s.told(), s.keeper.config.Machine.Now()
@@ -194,8 +191,8 @@ func (s *share) fill(ctx context.Context, amount, limit int64) (drawn, refused b
 	return drawn, refused, err
 }
 
-// extra is how much more than needed is taken, for calls to come: twice as much as last
-// time while calls go on, and little against what remains; the lock is held.
+// extra returns the spare amount to take for future calls: twice the last one while calls continue,
+// and little compared to the remaining amount. The lock must be held.
 func (s *share) extra(amount int64) int64 {
 	more := max(2*s.growth, amount)
 	if s.keeper.config.MayFreeze {
@@ -204,7 +201,7 @@ func (s *share) extra(amount int64) int64 {
 	return min(more, s.remaining/portion)
 }
 
-// settle ends the reservation of a call, of which so much was used.
+// settle ends the reservation of a call with the used amount.
 func (s *share) settle(amount, used int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,10 +209,10 @@ func (s *share) settle(amount, used int64) {
 	s.lease.Spent += used
 }
 
-// put takes back a part of what was drawn.
+// put returns a part of a drawn amount.
 func (s *share) put(amount int64) { s.settle(amount, 0) }
 
-// drawUpTo reserves as much of an amount as there is, and returns how much that was.
+// drawUpTo reserves up to an amount and returns the reserved amount.
 func (s *share) drawUpTo(ctx context.Context, amount, limit int64) int64 {
 	for range 3 { // others may take what remained
 		err := s.draw(context.WithoutCancel(ctx), amount, limit)
@@ -232,8 +229,8 @@ func (s *share) drawUpTo(ctx context.Context, amount, limit int64) int64 {
 	return 0
 }
 
-// tell tells the store what was spent, unless other calls are under way, whose end will.
-// If the share is large against what remains, it goes back at once.
+// tell reports how much was spent. If other calls are in flight, the last one reports for all. If
+// the share is large compared to the remaining amount, it returns at once.
 func (s *share) tell(ctx context.Context) {
 	s.mu.Lock()
 	if s.busy != nil || s.closed || s.reserved > 0 || s.lease.Share == 0 {
@@ -258,8 +255,7 @@ func (s *share) tell(ctx context.Context) {
 	}
 }
 
-// tick renews the lease, gives back what is not needed, and ends a lease that no call
-// uses.
+// tick renews the lease, returns unused amounts, and ends an unused lease.
 func (s *share) tick(ctx context.Context) {
 	s.mu.Lock()
 	idle := s.drawn == 0
@@ -285,7 +281,7 @@ func (s *share) tick(ctx context.Context) {
 	}
 	s.begin()
 	lease := s.told()
-	s.lease.Share -= spare // whatever comes of the call, nobody draws it any more
+	s.lease.Share -= spare // even if the call fails, no call draws it any more
 	s.growth = 0
 	s.mu.Unlock()
 
@@ -308,7 +304,7 @@ func (s *share) tick(ctx context.Context) {
 	}
 }
 
-// end closes the share and ends its lease. What is reserved stays used.
+// end closes the share and ends its lease. Reserved amounts stay used.
 func (s *share) end(ctx context.Context) error {
 	s.mu.Lock()
 	for s.busy != nil {
@@ -337,14 +333,14 @@ func (s *share) end(ctx context.Context) error {
 	return err
 }
 
-// failed logs a call of the store that has to be repeated.
+// failed logs a call of the store that must be repeated.
 func (s *share) failed(ctx context.Context, err error) {
 	s.keeper.config.Logger.LogAttrs(ctx, slog.LevelWarn, "a share of a budget was not told of; trying again",
 		slog.String("account", s.lease.Account), slog.String("unit", string(s.lease.Unit)),
 		slog.String("window", string(s.lease.Window)), slog.Any("error", err))
 }
 
-// warn has the keeper look whether a warning is due, and remembers which was.
+// warn makes the keeper check for a due warning, and remembers its percentage.
 func (s *share) warn(ctx context.Context, missed int64) {
 	percent := s.keeper.warn(ctx, s.lease.Counter, missed)
 	s.mu.Lock()

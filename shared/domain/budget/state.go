@@ -5,20 +5,18 @@ import (
 	"time"
 )
 
-// State is a budget with what is used of it in one window.
+// State is a budget with its use in one window.
 type State struct {
 	Budget
 	Window Window
-	// Used is what was settled and is reserved.
+	// Used is the settled and reserved amount.
 	Used int64
 }
 
-// Remaining is what is left, 0 if more is used than a limit that was lowered.
+// Remaining is 0 if a lowered limit is exceeded.
 func (s State) Remaining() int64 { return max(s.Limit-s.Used, 0) }
 
 // StatesOf returns the states of budgets at a time, in their order.
-//
-// Errors: those of the store.
 func StatesOf(ctx context.Context, store Budgets, budgets []Budget, at time.Time) ([]State, error) {
 	counters := make([]Counter, len(budgets))
 	for i, b := range budgets {

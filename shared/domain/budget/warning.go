@@ -10,29 +10,26 @@ import (
 	"time"
 )
 
-// WarnAt is the percentage at which the first warning is due.
 const WarnAt = 80
 
 // Warning says how much of a budget is used in a window
 // (docs/contract/budgets.md#warnings).
 type Warning struct {
-	// State is that of the moment when the warning was noted.
+	// State is the state when the warning was recorded.
 	State
 	// Percent is WarnAt or 100.
 	Percent int
-	// At is when it was noted, to the millisecond.
+	// At is when it was recorded, in milliseconds precision.
 	At time.Time
 }
 
 const (
-	// warningPrefix begins the ids of warnings.
 	warningPrefix = "warn_"
-	// warningDigits is how many hexadecimal digits follow it.
 	warningDigits = 32
 )
 
-// EventID returns the id of the warning. There is one of each percentage for each counter, so
-// it is the same whoever notes it.
+// EventID returns the id of the warning. A counter has one warning of each percentage, so all
+// processes compute the same id.
 func (w Warning) EventID() string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{
 		w.Account, w.Key, string(w.Period), string(w.Unit), string(w.Window), strconv.Itoa(w.Percent),
@@ -40,12 +37,11 @@ func (w Warning) EventID() string {
 	return warningPrefix + hex.EncodeToString(sum[:])[:warningDigits]
 }
 
-// IsWarning reports whether an id is that of a warning.
 func IsWarning(id string) bool { return strings.HasPrefix(id, warningPrefix) }
 
-// Warnable returns the percentage that a warning is due for by what is used of a limit, 0
-// if none is. missed is what somebody wanted to take besides, and could not: a budget
-// that has too little left for a call is all used, once most of it is.
+// Warnable returns the percentage of the warning that is due for the use of a limit, or 0. missed
+// is an amount that a call could not take: a budget with too little left for a call counts as fully
+// used once most of it is.
 func Warnable(used, limit, missed int64) (percent int) {
 	switch {
 	case limit == 0 || used < limit-limit/(100/(100-WarnAt)):
@@ -56,20 +52,20 @@ func Warnable(used, limit, missed int64) (percent int) {
 	return WarnAt
 }
 
-// Noted is what a store knows of the warnings of a counter.
+// Noted is the result of Warn.
 type Noted struct {
-	// Warning is the one that the call has noted; its Percent is 0 if it has noted none.
+	// Warning is the warning that this call recorded. Its Percent is 0 if it recorded nothing.
 	Warning Warning
-	// Percent is the highest that was noted, now or before.
+	// Percent is the highest percentage recorded, by this or an earlier call.
 	Percent int
 }
 
-// Warnings keeps which warnings were due, and those that somebody is to be told of.
+// Warnings records due warnings and keeps the ones with a receiver.
 type Warnings interface {
-	// Warn notes the warning that is due for a counter by its budget and by what is used of
-	// it now (Warnable), unless one of as much or more was noted before. Where the budget
-	// has a WarnURL the warning is kept for its receiver by the same commit, which makes the
-	// first attempt to tell it due. A counter whose budget was deleted has no warnings.
+	// Warn records the warning that is due for a counter by its budget and current use (Warnable),
+	// unless one of the same or a higher percentage was recorded. If the budget has a WarnURL, the
+	// same commit keeps the warning and makes its first attempt due. A counter whose budget was
+	// deleted has no warnings.
 	Warn(ctx context.Context, c Counter, missed int64, at time.Time) (Noted, error)
 	// Warning returns a warning that was kept for a receiver.
 	//
@@ -77,8 +73,7 @@ type Warnings interface {
 	Warning(ctx context.Context, id string) (Warning, error)
 }
 
-// Warn looks whether warnings are due for the counters that a job has taken from, or has
-// found too little left of.
+// Warn checks for due warnings on the counters that a job has taken from or found too low.
 func (k *Keeper) Warn(ctx context.Context, claims []Claim, refused bool) {
 	for _, c := range claims {
 		missed := int64(0)
@@ -89,8 +84,8 @@ func (k *Keeper) Warn(ctx context.Context, claims []Claim, refused bool) {
 	}
 }
 
-// warn looks whether a warning is due, and returns the highest percentage that was noted,
-// 0 if that is not known. One that it has noted itself it logs and counts.
+// warn checks for a due warning, and returns the highest recorded percentage, or 0 if unknown. It
+// logs and counts a warning that this call recorded.
 func (k *Keeper) warn(ctx context.Context, c Counter, missed int64) (percent int) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()

@@ -2,19 +2,16 @@ package budget
 
 import "time"
 
-// Period is how long a budget's windows are, by the calendar in UTC.
+// Period is the length of a budget's windows, by the calendar in UTC.
 type Period string
 
-// The periods.
 const (
 	Day   Period = "day"
 	Month Period = "month"
 )
 
-// Valid reports whether there is such a period.
 func (p Period) Valid() bool { return p == Day || p == Month }
 
-// WindowOf returns the window that a time is in.
 func (p Period) WindowOf(t time.Time) Window {
 	if p == Month {
 		return Window(t.UTC().Format(monthForm))
@@ -27,8 +24,8 @@ type Window string
 
 const monthForm = "2006-01"
 
-// Ends returns when the window ends and the next one begins; the zero time if it is
-// none.
+// Ends returns when the window ends and the next one starts, or the zero time for an invalid
+// window.
 func (w Window) Ends() time.Time {
 	if begins, err := time.Parse(monthForm, string(w)); err == nil {
 		return begins.AddDate(0, 1, 0)

@@ -3,15 +3,15 @@ package catalog
 import "fmt"
 
 // A function needs the built-in catalog at each of its starts, so it is compiled in from
-// catalog.yaml: YAML takes 4 ms to read, and JSON took 5 % of a start.
+// catalog.yaml: YAML takes 4 ms to read, and JSON would take 5 % of a start.
 //
 //go:generate go test -run TestBuiltinIsTheCatalog -update .
 
-// DefaultFamily is the model family's name where none is set
+// DefaultFamily is the model family's name if none is set
 // (docs/contract/README.md#the-family-name).
 const DefaultFamily = "gen"
 
-// Default returns the catalog that comes with the program.
+// Default returns the built-in catalog.
 func Default(family string) (*Catalog, error) {
 	if err := checkFamily(family); err != nil {
 		return nil, err

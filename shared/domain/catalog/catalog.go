@@ -15,7 +15,6 @@ import (
 	"cutroom/shared/domain/ascii"
 )
 
-// The longest names, in bytes.
 const (
 	maxFamily = 64
 	maxName   = 128
@@ -32,18 +31,17 @@ func isName(text string) bool {
 }
 
 const (
-	// seedField is the name of the field that a job's seed comes from.
 	seedField = "seed"
-	// defaultCurrency is that of prices of tokens where the file names none.
+	// defaultCurrency is the currency of token prices if the file names none.
 	defaultCurrency = "USD"
-	// maxSeed is the greatest seed (docs/contract/limits.md#media).
+	// maxSeed is the largest seed (docs/contract/limits.md#media).
 	maxSeed = 4294967295
 )
 
-// Catalog is the set of models, by name. It does not change once it is loaded.
+// Catalog is an immutable set of models, by name.
 type Catalog struct {
 	Limits Limits
-	// Currency is that of all prices, a code of ISO 4217.
+	// Currency is the currency of all prices, as a code of ISO 4217.
 	Currency string
 	models   []*Model
 	byName   map[string]*Model
@@ -52,17 +50,15 @@ type Catalog struct {
 	bySlug          map[string]*Inference
 }
 
-// Models returns the media models in the order of the file.
 func (c *Catalog) Models() []*Model { return c.models }
 
-// Find returns the media model that has the id or alias.
+// Find returns the media model with the id or alias.
 func (c *Catalog) Find(name string) (*Model, bool) {
 	m, ok := c.byName[name]
 	return m, ok
 }
 
-// First returns the first media model of a kind: the one that is used where none
-// is named.
+// First returns the first media model of a kind, the default for requests without a model.
 func (c *Catalog) First(kind Kind) (*Model, bool) {
 	for _, m := range c.models {
 		if m.Kind == kind {
@@ -76,7 +72,6 @@ func (c *Catalog) First(kind Kind) (*Model, bool) {
 // placeholders included.
 func (c *Catalog) InferenceModels() []*Inference { return c.inferenceModels }
 
-// Inference returns the inference model that has the slug.
 func (c *Catalog) Inference(slug string) (*Inference, bool) {
 	m, ok := c.bySlug[slug]
 	return m, ok
@@ -89,8 +84,7 @@ func (c *Catalog) Knows(name string) bool {
 	return media || inference
 }
 
-// Parse reads a catalog file, with $family replaced by the family. An error
-// names the line that is wrong.
+// Parse reads a catalog file and replaces $family by the family. An error names the wrong line.
 func Parse(source []byte, family string) (*Catalog, error) {
 	if err := checkFamily(family); err != nil {
 		return nil, err
@@ -108,7 +102,7 @@ func Parse(source []byte, family string) (*Catalog, error) {
 	return catalog, err
 }
 
-// readFile reads a catalog file without a look at what it says.
+// readFile reads a catalog file without validating its values.
 func readFile(source []byte) (file catalogFile, err error) {
 	if err := yaml.NewDecoder(bytes.NewReader(source), yaml.Strict()).Decode(&file); err != nil {
 		return file, errors.New(yaml.FormatError(err, false, false))
@@ -116,8 +110,8 @@ func readFile(source []byte) (file catalogFile, err error) {
 	return file, nil
 }
 
-// JSON returns a catalog file in the form that ParseJSON reads. Functions read that at each of
-// their starts: YAML takes ten times as long, and what reads it is 0.6 MB of a program.
+// JSON converts a catalog file to the form that ParseJSON reads. Functions read that at each start,
+// because YAML takes ten times as long and its reader adds 0.6 MB to a program.
 func JSON(source []byte) ([]byte, error) {
 	file, err := readFile(source)
 	if err != nil {
@@ -126,8 +120,7 @@ func JSON(source []byte) ([]byte, error) {
 	return json.Marshal(file)
 }
 
-// ParseJSON reads what JSON returned, with $family replaced by the family. An error does not
-// say where the file is wrong.
+// ParseJSON reads the result of JSON. An error does not name the place in the file.
 func ParseJSON(source []byte, family string) (*Catalog, error) {
 	if err := checkFamily(family); err != nil {
 		return nil, err
@@ -145,7 +138,6 @@ func ParseJSON(source []byte, family string) (*Catalog, error) {
 // familyPlace stands for the family in a file.
 const familyPlace = "$family"
 
-// checkFamily checks the name of a family.
 func checkFamily(family string) error {
 	if !isFamily(family) {
 		return fmt.Errorf("family %q: only letters, digits and '-', at most %d", family, maxFamily)
@@ -384,7 +376,7 @@ func (e modelEntry) model(path string, forms map[string]*Form) (*Model, error) {
 		Title: e.Title, Examples: e.Examples,
 	}
 	if m.Form == nil {
-		return nil, wrongAt(path+".form", "model %q: there is no form %q", e.ID, e.Form)
+		return nil, wrongAt(path+".form", "model %q: unknown form %q", e.ID, e.Form)
 	}
 	switch e.Kind {
 	case Restyle, Edit, TryOn, Clip, TextToVideo:
@@ -417,14 +409,14 @@ func (e modelEntry) model(path string, forms map[string]*Form) (*Model, error) {
 		duration, err := time.ParseDuration(e.Duration)
 		if err != nil || duration <= 0 || duration > 5*time.Minute || e.Kind != TextToVideo {
 			return nil, wrongAt(path+".duration",
-				"model %q: duration is more than 0s and at most 5m, for text-to-video alone", e.ID)
+				"model %q: duration must be more than 0s and at most 5m, and only text-to-video has it", e.ID)
 		}
 		m.Duration = duration
 	}
 	return m, nil
 }
 
-// sizes reads the sizes, one for each resolution of the form.
+// sizes reads the size of each resolution of the form.
 func (e modelEntry) sizes(path string, m *Model) error {
 	for resolution, text := range e.Sizes {
 		var size Size

@@ -113,7 +113,7 @@ func TestInvalidCatalogNamesTheLine(t *testing.T) {
 	}
 	for _, c := range []struct{ name, source, want string }{
 		{"unknown key", head + fields + models + "surprise: 1\n", "[11:1]"},
-		{"no such form", head + fields + strings.Replace(models, "form: f", "form: g", 1), `line 10: model "a": there is no form "g"`},
+		{"no such form", head + fields + strings.Replace(models, "form: f", "form: g", 1), `line 10: model "a": unknown form "g"`},
 		{"name twice", head + fields + models + "  - {id: a, kind: edit, form: f, fps: 20, sizes: {720p: 1280x720}}\n", `line 11: model "a": the name "a" belongs`},
 		{"odd size", head + fields + strings.Replace(models, "1280x720", "1281x720", 1), "line 10:"},
 		{"bad field type", head + "      - {name: x, type: blob}\n" + fields + models, "line 7:"},

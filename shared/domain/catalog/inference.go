@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Route is a route of the inference gateway that a model may serve, named like
-// the capability in docs/contract/gateway.md#model-list.
+// Route is a route of the inference gateway, named like the capability in
+// docs/contract/gateway.md#model-list.
 type Route string
 
 const (
@@ -27,17 +27,16 @@ const (
 	Score      Route = "score"
 )
 
-// routes are all routes with their paths below a base URL.
+// routes has the path of each route below a base URL.
 var routes = map[Route]string{
 	Chat: "/chat/completions", Completions: "/completions",
 	Responses: "/responses", Messages: "/messages", CountTokens: "/messages/count_tokens",
 	Embeddings: "/embeddings", Rerank: "/rerank", Score: "/score",
 }
 
-// Routes returns all routes, in no order.
 func Routes() []Route { return slices.Collect(maps.Keys(routes)) }
 
-// Path is the path of the route below a base URL, such as "/chat/completions".
+// Path returns the path of the route below a base URL, such as "/chat/completions".
 func (r Route) Path() string { return routes[r] }
 
 // Generates reports whether the answers of the route are generated text.
@@ -45,8 +44,7 @@ func (r Route) Generates() bool {
 	return r == Chat || r == Completions || r == Responses || r == Messages
 }
 
-// overChat are the routes that the gateway answers by chat, for a row whose
-// upstreams do not serve them.
+// overChat are the routes that the gateway translates to chat if the upstreams do not serve them.
 var overChat = []Route{Responses, Messages, CountTokens}
 
 // ReasoningEffort is how a model's upstreams take the field reasoning_effort.
@@ -61,38 +59,34 @@ const (
 	EffortTemplate ReasoningEffort = "template"
 )
 
-// The bounds of a row that does not set MaxChoices or MaxPrompts.
+// The limits of a row without MaxChoices or MaxPrompts.
 const (
 	DefaultMaxChoices = 16
 	DefaultMaxPrompts = 64
 )
 
-// DefaultMaxTokensField is the field that carries the maximum number of tokens
-// to an upstream, unless its row names another.
+// DefaultMaxTokensField is the field with the maximum number of tokens, unless a row names another.
 const DefaultMaxTokensField = "max_tokens"
 
 // Embedded is the base URL of the model server inside this process.
 const Embedded = "embedded:"
 
-// Inference is one row of the catalog's inference side: a model that answers
-// completions on upstream model servers.
+// Inference is one inference row of the catalog: a model on upstream model servers.
 type Inference struct {
-	// ID is the slug that callers send and get in answers.
+	// ID is the slug in requests and answers.
 	ID          string
 	Description string
-	// Placeholder rows reserve the name of a model that does not exist: they
-	// are not listed, and calls to them are answered with model_not_found.
+	// Placeholder rows reserve the name of a model that does not exist. They are not listed, and
+	// calls to them get model_not_found.
 	Placeholder bool
-	// Routes are those that the upstreams serve themselves.
+	// Routes are the routes that the upstreams serve themselves.
 	Routes []Route
-	// ContextLength is how many tokens prompt and completion may have together;
-	// MaxOutputLength is how many of them may be generated, 0 for a row that
-	// generates no text.
+	// ContextLength limits the tokens of prompt and completion together. MaxOutputLength limits the
+	// completion; it is 0 for a row that generates no text.
 	ContextLength, MaxOutputLength int
-	// DefaultMaxTokens is forwarded if the caller sets no limit; 0 means that
-	// nothing is.
+	// DefaultMaxTokens is forwarded if the caller sets no limit; 0 forwards none.
 	DefaultMaxTokens int
-	// MaxTokensField names the field that carries the limit to the upstream.
+	// MaxTokensField is the upstream's field for the limit.
 	MaxTokensField string
 	Effort         ReasoningEffort
 	// TemplateKwargs reports whether the upstreams take chat_template_kwargs.
@@ -100,41 +94,36 @@ type Inference struct {
 	// StreamOptions reports whether the upstreams take stream_options, which
 	// asks for the usage at the end of a stream.
 	StreamOptions bool
-	// MaxChoices bounds n and best_of, MaxPrompts the prompts of one text
-	// completion.
+	// MaxChoices limits n and best_of, MaxPrompts the prompts of one text completion.
 	MaxChoices, MaxPrompts int
-	// AnyField reports whether every field of a request is forwarded; otherwise
-	// only Fields and those that clients commonly send are.
+	// AnyField forwards every field of a request. Otherwise only Fields and common fields are
+	// forwarded.
 	AnyField bool
 	Fields   []string
-	// Price is nil where the operator set none.
+	// Price is nil if the operator set none.
 	Price    *TokenPrice
 	Timeouts Timeouts
-	// Affinity reports whether calls that share a beginning go to the same
-	// upstream, which has it in its cache; otherwise each goes to any of them.
+	// Affinity sends calls with the same beginning to the same upstream, which has it in its cache.
 	Affinity bool
-	// Fallbacks are the ids of rows that calls go to when all upstreams are out or
-	// full, or a prompt is too long for this row, in their order.
+	// Fallbacks are the ids of rows, in order, that receive calls if all upstreams are down or
+	// full, or a prompt is too long for this row.
 	Fallbacks []string
-	// Queue lets calls wait while all upstreams are full.
-	Queue Queue
-	// Upstreams are the model servers: none for a placeholder, otherwise at
-	// least one.
+	Queue     Queue
+	// Upstreams are the model servers, at least one except for a placeholder.
 	Upstreams []Upstream
 }
 
-// Serves reports whether the model answers on the route: because its upstreams
-// do, or by chat.
+// Serves reports whether callers may use the route, natively or translated to chat.
 func (m *Inference) Serves(route Route) bool {
 	return !m.Placeholder && (m.Speaks(route) || slices.Contains(m.Routes, Chat) && slices.Contains(overChat, route) ||
 		route == CountTokens && slices.Contains(m.Routes, Messages))
 }
 
-// Speaks reports whether the model's upstreams serve the route themselves.
+// Speaks reports whether the upstreams serve the route natively.
 func (m *Inference) Speaks(route Route) bool { return slices.Contains(m.Routes, route) }
 
-// Capabilities are the routes on which callers may use the model: those of its
-// upstreams, then those by chat. The counting of tokens is part of Messages.
+// Capabilities are the routes of the model: native ones first, then those translated to chat.
+// Counting tokens is part of Messages.
 func (m *Inference) Capabilities() []Route {
 	all := slices.DeleteFunc(slices.Clone(m.Routes), func(r Route) bool { return r == CountTokens })
 	for _, route := range overChat {
@@ -145,57 +134,52 @@ func (m *Inference) Capabilities() []Route {
 	return all
 }
 
-// Takes reports whether the row allows callers a field of this name, in
-// addition to those that clients commonly send.
+// Takes reports whether the row allows a field in addition to the common ones.
 func (m *Inference) Takes(field string) bool { return m.AnyField || slices.Contains(m.Fields, field) }
 
-// Queue bounds the calls that wait for an upstream: how many, and each for how
-// long. The zero value lets none wait.
+// Queue limits how many calls wait for an upstream, and how long each waits. The zero value lets no
+// call wait.
 type Queue struct {
 	Calls int
 	Wait  time.Duration
 }
 
-// Timeouts bounds the waits for an upstream; 0 leaves a bound to the gateway.
+// Timeouts limits the waits for an upstream. 0 means the gateway's default.
 type Timeouts struct {
-	// Connect bounds connecting, FirstByte the time from the request to the
-	// first byte of the answer, and Idle the silence between bytes after that.
+	// Connect limits connecting, FirstByte the time from the request to the first byte of the
+	// answer, and Idle the silence between later bytes.
 	Connect, FirstByte, Idle time.Duration
 }
 
-// Discovery says how model servers are found.
 type Discovery string
 
 const (
 	// Fixed upstreams are one server, at their URL.
 	Fixed Discovery = ""
-	// ByAddress upstreams are a server at each address that the host's name has in
-	// DNS, ByService upstreams one for each SRV record of the name.
+	// ByAddress upstreams are a server at each DNS address of the host. ByService upstreams are one
+	// for each SRV record.
 	ByAddress Discovery = "dns"
 	ByService Discovery = "srv"
 )
 
-// Upstream is a model server, or several that one name in DNS stands for.
+// Upstream is a model server, or several behind one DNS name.
 type Upstream struct {
 	// Name distinguishes the upstreams of a model in metrics and logs.
 	Name string
 	// URL is the base URL of the routes, including "/v1" if the server has it,
 	// without a final slash; or [Embedded].
-	URL string
-	// Discovery says what the host of URL is.
+	URL       string
 	Discovery Discovery
 	// Model is the server's name for the model.
 	Model string
 	// Secret is the source of the server's key: "env:NAME", "file:PATH" or
-	// "secretsmanager:ARN#FIELD"; empty if it needs none.
+	// "secretsmanager:ARN#FIELD". It is empty if the server needs no key.
 	Secret string
-	// KeyHeader is the header field that carries the key as it is; empty for
-	// Authorization, where it stands after "Bearer".
+	// KeyHeader is the header for the plain key. Empty means "Authorization: Bearer".
 	KeyHeader string
-	// Version is the anthropic-version that the server is told; empty for none.
+	// Version is the anthropic-version header, or empty.
 	Version string
-	// Weight is this upstream's share of the calls, relative to the sum of
-	// weights.
+	// Weight is this upstream's part of the calls, relative to the sum of weights.
 	Weight int
 	// Concurrency is how many calls may run at once; 0 means no limit.
 	Concurrency int

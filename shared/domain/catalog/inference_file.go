@@ -12,8 +12,8 @@ import (
 	"cutroom/shared/domain/ascii"
 )
 
-// isSlug reports whether a text has the form of an inference model's id. Unlike a media
-// model's id it is not a segment of a path, and names such as organisation/model are common.
+// isSlug reports whether a text has the form of an inference model's id. Unlike a media model's id
+// it may have slashes, such as organisation/model.
 func isSlug(text string) bool {
 	return len(text) <= maxName && ascii.Only(text, "._:/-") && ascii.IsAlphanumeric(text[0])
 }
@@ -26,33 +26,27 @@ func isField(text string) bool {
 // isVersion reports whether a text has the form of an upstream's version.
 func isVersion(text string) bool { return len(text) <= 64 && ascii.Only(text, ".-") }
 
-// Servers that take the key in x-api-key require a version beside it.
+// Servers with x-api-key also require a version.
 const apiKeyHeader, defaultVersion = "x-api-key", "2023-06-01"
 
 // anyField stands for all fields in a row's list of fields.
 const anyField = "*"
 
 const (
-	// maxTokens bounds every number of tokens in the file, far above any model.
-	maxTokens = 1 << 30
-	// maxWeight bounds an upstream's weight.
-	maxWeight = 1000
-	// maxConcurrency bounds an upstream's concurrency.
+	// maxTokens limits every number of tokens in the file. It is far above any model.
+	maxTokens      = 1 << 30
+	maxWeight      = 1000
 	maxConcurrency = 1 << 20
-	// maxTimeout bounds a timeout.
-	maxTimeout = time.Hour
-	// maxFallbacks bounds the rows that a row's calls may go to.
-	maxFallbacks = 8
-	// maxQueue bounds the calls that a row lets wait, and maxWait for how long:
-	// those in front of the gateway give up a silent connection after a minute.
+	maxTimeout     = time.Hour
+	maxFallbacks   = 8
+	// maxQueue limits the calls that a row lets wait. maxWait limits their time: clients and
+	// proxies close a silent connection after a minute.
 	maxQueue = 10_000
 	maxWait  = time.Minute
-	// maxMany bounds a row's max_choices and max_prompts.
-	maxMany = 1 << 16
+	maxMany  = 1 << 16
 )
 
-// The types of the file, as in catalog.go. A value is a pointer if its absence
-// means something other than zero.
+// The types of the file, as in catalog.go. A pointer is used if absence does not mean zero.
 type (
 	inferenceEntry struct {
 		ID               string
@@ -95,7 +89,7 @@ type (
 	}
 )
 
-// inference adds the rows of the inference side to the catalog.
+// inference adds the inference rows to the catalog.
 func (c *Catalog) inference(entries []inferenceEntry) error {
 	for i, entry := range entries {
 		path := fmt.Sprintf("$.inference[%d]", i)
@@ -120,9 +114,8 @@ func (c *Catalog) inference(entries []inferenceEntry) error {
 	return nil
 }
 
-// fallbacks checks the rows that a row's calls may go to; an error comes with the
-// place of the wrong one. That one of them names the first in turn is no loop: the
-// list of the model that was asked for alone counts.
+// fallbacks checks a row's fallbacks; an error comes with the wrong place. Two rows may name each
+// other: only the list of the requested model is used.
 func (c *Catalog) fallbacks(m *Inference) (at string, err error) {
 	if m.Placeholder && len(m.Fallbacks) > 0 {
 		return "", errors.New("a placeholder has no fallbacks")
@@ -143,7 +136,7 @@ func (c *Catalog) fallbacks(m *Inference) (at string, err error) {
 		case slices.Index(m.Fallbacks, id) < i:
 			return at, fmt.Errorf("the fallback %q is named twice", id)
 		case !slices.ContainsFunc(m.Capabilities(), other.Serves):
-			return at, fmt.Errorf("the fallback %q has none of its routes", id)
+			return at, fmt.Errorf("the fallback %q serves no route of the model", id)
 		}
 	}
 	return "", nil
@@ -188,15 +181,14 @@ func (e inferenceEntry) model(path string) (*Inference, error) {
 	if field, err := e.upstreams(m); err != nil {
 		return nil, wrong(field, err)
 	}
-	// Whoever runs the model server on the same machine wants all of it.
+	// A local model server accepts every field.
 	if e.Fields == nil && !slices.ContainsFunc(m.Upstreams, func(u Upstream) bool { return !u.local() }) {
 		m.AnyField = true
 	}
 	return m, nil
 }
 
-// check checks the values that are not read further; an error comes with the
-// wrong key.
+// check checks values that need no conversion; an error comes with the wrong key.
 func (e inferenceEntry) check(m *Inference) (field string, err error) {
 	for _, route := range e.Routes {
 		if route.Path() == "" {
@@ -244,7 +236,7 @@ func (e inferenceEntry) upstreams(m *Inference) (field string, err error) {
 			return at + field, fmt.Errorf("upstream %d: %w", i+1, err)
 		}
 		if names[upstream.Name] {
-			return at, fmt.Errorf("two upstreams have the name %q: give each a name of its own", upstream.Name)
+			return at, fmt.Errorf("two upstreams have the name %q: give each a different name", upstream.Name)
 		}
 		names[upstream.Name] = true
 		m.Upstreams = append(m.Upstreams, upstream)
@@ -274,7 +266,7 @@ func (e inferenceEntry) timeouts(m *Inference) (field string, err error) {
 	return "", nil
 }
 
-// queue reads the bounds of waiting; an error comes with the wrong key.
+// queue reads the limits of waiting; an error comes with the wrong key.
 func (e inferenceEntry) queue(m *Inference) (field string, err error) {
 	if e.Queue == nil {
 		return "", nil
@@ -290,7 +282,7 @@ func (e inferenceEntry) queue(m *Inference) (field string, err error) {
 	return "", nil
 }
 
-// bounds reads what callers may ask for; an error comes with the wrong key.
+// bounds reads the limits of requests; an error comes with the wrong key.
 func (e inferenceEntry) bounds(m *Inference) (field string, err error) {
 	for _, bound := range []struct {
 		field  string
@@ -387,7 +379,7 @@ func (e upstreamEntry) credential(u *Upstream) (field string, err error) {
 	return "", nil
 }
 
-// location returns how the servers of a URL are found, its base URL and its host.
+// location returns the discovery of a URL, its base URL and its host.
 func location(text string) (how Discovery, base, host string, err error) {
 	rest := text
 	for _, known := range []Discovery{ByAddress, ByService} {
@@ -408,13 +400,13 @@ func location(text string) (how Discovery, base, host string, err error) {
 	return how, base, host, nil
 }
 
-// baseURL returns the base URL of the routes, and its host. A URL without a
-// path means /v1, where nearly all servers have their routes.
+// baseURL returns the base URL of the routes and its host. A URL without a path means /v1, which
+// nearly all servers use.
 func baseURL(text string) (base, host string, err error) {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil, u.Scheme != "http" && u.Scheme != "https", u.Hostname() == "":
-		// The text is not repeated: it may contain a key.
+		// Do not repeat the text: it may contain a key.
 		return "", "", fmt.Errorf("url is an http or https URL, with dns+ or srv+ before it if its host is a name of several servers, or %s", Embedded)
 	case u.User != nil, u.RawQuery != "", u.Fragment != "":
 		return "", "", errors.New("url has neither a user, a query nor a fragment: a key belongs into secret")
@@ -438,6 +430,6 @@ func checkSecret(source string) error {
 			return nil
 		}
 	}
-	// The text is not repeated: it may be a misplaced key.
+	// Do not repeat the text: it may be a misplaced key.
 	return errors.New("secret is env:NAME, file:PATH or secretsmanager:ARN#FIELD")
 }

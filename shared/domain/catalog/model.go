@@ -1,7 +1,6 @@
-// Package catalog is the catalog of what the service offers: models with their
-// aliases, forms, output sizes and input limits. It is read from one data file
-// (catalog.yaml, or a deployer's copy of it); no other code knows the name of a
-// model or of the family.
+// Package catalog lists the service's models with their aliases, forms, output sizes and input
+// limits. It is read from one data file (catalog.yaml, or the operator's copy). No other code
+// contains the name of a model or of the family.
 package catalog
 
 import (
@@ -11,10 +10,9 @@ import (
 	"time"
 )
 
-// Kind is what a model does; engines choose their work by it.
+// Kind is a model's task. Engines choose their work by it.
 type Kind string
 
-// The kinds of docs/contract/media.md#models.
 const (
 	Restyle     Kind = "restyle"
 	Edit        Kind = "edit"
@@ -24,7 +22,7 @@ const (
 	Image       Kind = "image"
 )
 
-// Generate is how a model is served under /v1/generate/.
+// Generate is how a model is served below /v1/generate/.
 type Generate string
 
 const (
@@ -36,45 +34,41 @@ const (
 	GenerateDeprecated Generate = "deprecated"
 )
 
-// Model is one row of the catalog.
 type Model struct {
 	// ID is the canonical id, including the family's name.
 	ID string
-	// Aliases are other names of the model; DeprecatedAliases still work, but
-	// are marked in documents.
+	// Aliases are other names of the model. DeprecatedAliases still work, but documents mark them.
 	Aliases, DeprecatedAliases []string
 	Kind                       Kind
 	Form                       *Form
 	Realtime                   bool
 	Generate                   Generate
-	// Sizes maps a resolution to the box of the result, in landscape.
+	// Sizes maps a resolution to the landscape box of the result.
 	Sizes map[string]Size
 	// FPS is the frame rate of the result; 0 for images.
 	FPS int
-	// Duration is the length of a result that is made without an input, else 0.
+	// Duration is the length of a result without an input, else 0.
 	Duration    time.Duration
 	Description string
-	// Title is a short name for people, and Examples are prompts to try; both may be
-	// empty.
+	// Title is a short name for people. Examples are prompts to try. Both may be empty.
 	Title    string
 	Examples []string
-	// Price is nil where the operator set none.
+	// Price is nil if the operator set none.
 	Price *MediaPrice
-	// SessionPrice is what a second of a realtime session costs, in millionths of
-	// the catalog's currency; 0 where the operator set none.
+	// SessionPrice is the price of a second of a realtime session, in millionths of the currency.
+	// It is 0 if the operator set none.
 	SessionPrice int64
-	// Workflow is what ComfyUI runs for the model; nil where the operator named none.
+	// Workflow is the model's ComfyUI workflow, or nil.
 	Workflow *Workflow
 }
 
-// Names returns the canonical id and then every alias.
 func (m *Model) Names() []string {
 	names := append([]string{m.ID}, m.Aliases...)
 	return append(names, m.DeprecatedAliases...)
 }
 
-// LatestName returns the name that goes on to the model that replaces this one: its
-// first alias, or its id if it has none.
+// LatestName returns the name that will also mean this model's successor: its first alias, or its
+// id without an alias.
 func (m *Model) LatestName() string {
 	if len(m.Aliases) > 0 {
 		return m.Aliases[0]
@@ -82,7 +76,6 @@ func (m *Model) LatestName() string {
 	return m.ID
 }
 
-// DataType is the type of file that the model edits.
 func (m *Model) DataType() FieldType {
 	if m.Kind == Image {
 		return ImageFile
@@ -90,7 +83,7 @@ func (m *Model) DataType() FieldType {
 	return VideoFile
 }
 
-// Limits bounds inputs (docs/contract/media.md#models).
+// Limits limits inputs (docs/contract/media.md#models).
 type Limits struct {
 	VideoDuration           time.Duration
 	VideoWidth, VideoHeight int
@@ -100,7 +93,6 @@ type Limits struct {
 // Size is a picture's size in pixels.
 type Size struct{ Width, Height int }
 
-// String returns "1280x720".
 func (s Size) String() string { return fmt.Sprintf("%dx%d", s.Width, s.Height) }
 
 // Portrait returns the size with its sides swapped if it is wider than high.
@@ -111,10 +103,9 @@ func (s Size) Portrait() Size {
 	return s
 }
 
-// Fit returns the size of a result (docs/contract/media.md#models): the largest
-// picture with even sides and the input's aspect ratio that fits the box, whose
-// sides are swapped for a portrait input. A small input is scaled up. No side
-// is less than 2, however thin the input.
+// Fit returns the size of a result (docs/contract/media.md#models): the largest picture with even
+// sides and the input's aspect ratio that fits the box, whose sides are swapped for a portrait
+// input. It may enlarge the input. Each side is at least 2.
 func (s Size) Fit(input Size) Size {
 	box := s
 	if input.Height > input.Width {
@@ -123,7 +114,7 @@ func (s Size) Fit(input Size) Size {
 	if input.Width <= 0 || input.Height <= 0 {
 		return box
 	}
-	// Integers only: the result must not depend on floating point.
+	// Use integers: the result must not depend on floating point.
 	width, height := box.Width, nearestEven(box.Width*input.Height, input.Width)
 	if box.Width*input.Height > box.Height*input.Width {
 		width, height = nearestEven(box.Height*input.Width, input.Height), box.Height
@@ -139,12 +130,10 @@ func nearestEven(a, b int) int {
 // FieldType is how a field's text or bytes are read.
 type FieldType string
 
-// The types of field.
 const (
 	VideoFile FieldType = "video"
 	ImageFile FieldType = "image"
-	// AnyFile is for forms that belong to no model: a model edits one kind of
-	// media.
+	// AnyFile is for forms without a model: a model edits one kind of media.
 	AnyFile FieldType = "file"
 	Text    FieldType = "text"
 	Integer FieldType = "integer"
@@ -158,14 +147,13 @@ func (t FieldType) IsFile() bool { return t == VideoFile || t == ImageFile || t 
 // Field is one field of a form.
 type Field struct {
 	Name string
-	// Also is another name for the same field, or empty.
+	// Also is a second name of the field, or empty.
 	Also     string
 	Type     FieldType
 	Required bool
-	// Default is the value of an absent field: a string, bool or int64, or nil
-	// if it then has no value.
+	// Default is the value of an absent field, a string, bool or int64, or nil.
 	Default any
-	// Min and Max bound an integer's value; Max bounds a text's code points.
+	// Min and Max limit an integer. Max limits a text's code points.
 	Min, Max *int64
 	// Values are the choices.
 	Values      []string
@@ -175,31 +163,30 @@ type Field struct {
 // Names of fields that mean the same in every form.
 const (
 	PromptField = "prompt"
-	// DataField is the file that is edited, ReferenceField a picture of what the edit
-	// should look like, ResolutionField the choice among the model's sizes.
+	// DataField is the input file, ReferenceField a picture of the desired result, ResolutionField
+	// the choice among the model's sizes.
 	DataField       = "data"
 	ReferenceField  = "reference_image"
 	ResolutionField = "resolution"
-	// WebhookField is in no form of the catalog; it is a field of every job.
+	// WebhookField is a field of every job. No form of the catalog lists it.
 	WebhookField = "webhook_url"
 )
 
-// Form is the fields of a model's requests, in the order in which errors are
-// reported (docs/contract/media.md#forms).
+// Form lists the fields of a model's requests, in the order in which errors are reported
+// (docs/contract/media.md#forms).
 type Form struct {
 	Name   string
 	Fields []Field
 	// URLEncoded forms are documented as application/x-www-form-urlencoded;
 	// multipart is accepted too.
 	URLEncoded bool
-	// ExactlyOne names fields of which a request has exactly one.
+	// ExactlyOne names fields. A request must have exactly one of them.
 	ExactlyOne []string
 	// OnlyWith maps a field to another that it requires.
 	OnlyWith map[string]string
 }
 
-// Suffices reports whether a request with exactly these fields fits the form,
-// judged by their names alone.
+// Suffices reports whether a request with exactly these fields fits the form. It checks only names.
 func (f *Form) Suffices(names ...string) bool {
 	for _, field := range f.Fields {
 		if field.Required && !slices.Contains(names, field.Name) {
@@ -214,7 +201,7 @@ func (f *Form) Suffices(names ...string) bool {
 	return true
 }
 
-// Field returns the field with the name, which may be either of its two.
+// Field returns the field with the name or second name.
 func (f *Form) Field(name string) (*Field, bool) {
 	for i := range f.Fields {
 		if field := &f.Fields[i]; field.Name == name || field.Also != "" && field.Also == name {
@@ -224,7 +211,6 @@ func (f *Form) Field(name string) (*Field, bool) {
 	return nil, false
 }
 
-// UnknownModel returns the refusal of a name that no model has.
 func UnknownModel(name string) *fault.Error {
 	return fault.New(fault.NotFound, "There is no model %.128q.", name)
 }

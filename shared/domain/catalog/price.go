@@ -11,16 +11,15 @@ import (
 	"time"
 )
 
-// PriceUnit is what a price is for.
+// PriceUnit is the unit that a price is for.
 type PriceUnit string
 
-// The units of prices.
 const (
 	PerSecond PriceUnit = "second"
 	PerEdit   PriceUnit = "edit"
 )
 
-// MediaPrice is what a model costs. It is an operator's word.
+// MediaPrice is a model's price, set by the operator.
 type MediaPrice struct {
 	Per PriceUnit `json:"per"`
 	// Millionths is the price of one second of the result, or of one edit, in
@@ -28,13 +27,11 @@ type MediaPrice struct {
 	Millionths int64 `json:"millionths"`
 	// Currency is a code of ISO 4217, such as "EUR".
 	Currency string `json:"currency"`
-	// Sizes are the prices of results in other sizes, by their resolutions, such as
-	// "480p"; nil if all sizes cost the same.
+	// Sizes are prices of other resolutions, such as "480p". nil means all sizes cost the same.
 	Sizes map[string]int64 `json:"sizes,omitempty"`
 }
 
-// At returns the price of results in one size: that of the resolution, if it has one of its own.
-// A nil price stays nil.
+// At returns the price for a resolution. A nil price stays nil.
 func (p *MediaPrice) At(resolution string) *MediaPrice {
 	if p == nil {
 		return nil
@@ -47,11 +44,10 @@ func (p *MediaPrice) At(resolution string) *MediaPrice {
 	return &price
 }
 
-// Amount returns the price in the unit of the currency. The float64 is written with as
-// many decimals as the price has.
+// Amount returns the price in units of the currency, with exact decimals.
 func (p MediaPrice) Amount() float64 { return amount(p.Millionths) }
 
-// AmountsBySize returns the prices of Sizes as Amount does.
+// AmountsBySize returns the prices of Sizes like Amount.
 func (p MediaPrice) AmountsBySize() map[string]float64 {
 	if len(p.Sizes) == 0 {
 		return nil
@@ -65,9 +61,8 @@ func (p MediaPrice) AmountsBySize() map[string]float64 {
 
 func amount(millionths int64) float64 { return float64(millionths) / 1e6 }
 
-// Of returns what a result of the length costs, in billionths of the currency, rounded
-// up: a million of the currency at most. It reports whether that is known: a price per
-// second needs a length.
+// Of returns the cost of a result of the length, in billionths of the currency, rounded up, at most
+// a million of the currency. known is false for a price per second without a length.
 func (p MediaPrice) Of(length time.Duration) (billionths int64, known bool) {
 	if p.Per == PerEdit {
 		return min(p.Millionths*1000, maxCallCost), true
@@ -85,29 +80,28 @@ func (p MediaPrice) Of(length time.Duration) (billionths int64, known bool) {
 	return int64(min(rounded, maxCallCost)), true
 }
 
-// TokenPrice is what the calls of an inference model cost. It is an operator's word.
+// TokenPrice is the price of an inference model's calls, set by the operator.
 type TokenPrice struct {
-	// Input, Output, Cached and Reasoning are the prices of a million tokens, in
-	// millionths of the currency. Cached is of the tokens of a prompt that the
-	// upstream had cached, Reasoning of those that were generated to reason.
+	// Input, Output, Cached and Reasoning are the prices of a million tokens, in millionths of the
+	// currency. Cached applies to prompt tokens from the upstream's cache, Reasoning to tokens
+	// generated for reasoning.
 	Input, Output, Cached, Reasoning int64
-	// Call is the price of each call besides, in millionths of the currency.
+	// Call is an additional price per call, in millionths of the currency.
 	Call int64
-	// Batch is the part of the price that calls of batches cost, in millionths: a
-	// million for the whole.
+	// Batch is the part of the price that batch calls cost, in millionths. A million means the full
+	// price.
 	Batch int64
 }
 
-// Tokens counts the tokens of one call: Cached are among those of the prompt,
-// Reasoning among those of the completion. None is less than 0.
+// Tokens counts the tokens of one call. Cached is a part of Prompt, Reasoning a part of Completion.
+// No count is negative.
 type Tokens struct{ Prompt, Cached, Completion, Reasoning int64 }
 
-// maxCallCost bounds what one call is said to cost, in billionths of the currency: a
-// million.
+// maxCallCost limits the cost of one call, in billionths of the currency: a million of the
+// currency.
 const maxCallCost = 1e15
 
-// Of returns what a call costs, in billionths of the currency, rounded up: a million
-// of the currency at most.
+// Of returns the cost of a call in billionths of the currency, rounded up, at most maxCallCost.
 func (p TokenPrice) Of(used Tokens) (billionths int64) {
 	cached, reasoning := min(used.Cached, used.Prompt), min(used.Reasoning, used.Completion)
 	var high, low uint64 // in trillionths, of 128 bits
@@ -126,7 +120,7 @@ func (p TokenPrice) Of(used Tokens) (billionths int64) {
 	return int64((low + 999) / 1000)
 }
 
-// OfBatch returns what a call of a batch costs, as Of does.
+// OfBatch returns the cost of a batch call, like Of.
 func (p TokenPrice) OfBatch(used Tokens) (billionths int64) {
 	high, low := bits.Mul64(uint64(p.Of(used)), uint64(p.Batch))
 	low, carry := bits.Add64(low, wholePrice-1, 0)
@@ -134,32 +128,31 @@ func (p TokenPrice) OfBatch(used Tokens) (billionths int64) {
 	return int64(quotient)
 }
 
-// wholePrice is a TokenPrice.Batch that is no discount.
+// wholePrice is a Batch without a discount.
 const wholePrice = 1_000_000
 
-// Most returns the most that a call with so many tokens can cost, whichever of them turn
-// out to be cached or reasoning.
+// Most returns the highest possible cost of a call with these tokens, whichever of them are cached
+// or reasoning.
 func (p TokenPrice) Most(prompt, completion int64) (billionths int64) {
 	p.Input, p.Output = max(p.Input, p.Cached), max(p.Output, p.Reasoning)
 	return p.Of(Tokens{Prompt: prompt, Completion: completion})
 }
 
-// The forms of prices are compiled on first use, because few catalogs have prices.
+// These are compiled on first use, because few catalogs have prices.
 var (
 	// amountForm matches a price in the file, such as 0.05.
 	amountForm   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]{1,6}(\.[0-9]{1,6})?$`) })
 	currencyForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Z]{3}$`) })
 )
 
-// priceEntry is a price in the file.
 type priceEntry struct {
 	PerSecond string `yaml:"per_second"`
 	PerEdit   string `yaml:"per_edit"`
-	// Sizes are the prices of other sizes than the form's default.
+	// Sizes are the prices of sizes other than the form's default.
 	Sizes map[string]string
 }
 
-// price reads a model's price, nil if it has none.
+// price returns nil if the model has no price.
 func (e *priceEntry) price(m *Model, currency string) (*MediaPrice, error) {
 	switch {
 	case e == nil:
@@ -193,7 +186,7 @@ func (e *priceEntry) price(m *Model, currency string) (*MediaPrice, error) {
 	return price, nil
 }
 
-// sessionPrice reads what a second of a realtime session costs, 0 if no price is set.
+// sessionPrice returns the price of a second of a realtime session, or 0.
 func (e modelEntry) sessionPrice(currency string) (int64, error) {
 	switch {
 	case e.SessionPrice == "":
@@ -206,12 +199,11 @@ func (e modelEntry) sessionPrice(currency string) (int64, error) {
 	return millionths(e.SessionPrice)
 }
 
-// tokenPriceEntry is the price of an inference model in the file.
 type tokenPriceEntry struct {
 	Input, Output, Cached, Reasoning, Call, Batch string
 }
 
-// price reads the price of an inference model, nil if it has none.
+// price returns nil if the model has no price.
 func (e *tokenPriceEntry) price() (*TokenPrice, error) {
 	if e == nil {
 		return nil, nil
@@ -236,7 +228,7 @@ func (e *tokenPriceEntry) price() (*TokenPrice, error) {
 	return &price, nil
 }
 
-// millionths reads an amount, exactly.
+// millionths parses an amount exactly.
 func millionths(amount string) (int64, error) {
 	if !amountForm().MatchString(amount) {
 		return 0, fmt.Errorf("the price %.32q is not a number such as 0.05", amount)

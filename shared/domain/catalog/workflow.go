@@ -9,43 +9,40 @@ import (
 	"strings"
 )
 
-// Workflow is a workflow of ComfyUI and where the values of an edit go in it
-// (docs/comfyui.md#the-catalog). What the file contains is not known here.
+// Workflow is a ComfyUI workflow and the places for an edit's values in it
+// (docs/comfyui.md#the-catalog). This package does not read the workflow's file.
 type Workflow struct {
-	// File is the path of the workflow in API format, as the catalog has it.
+	// File is the path of the workflow in API format, as written in the catalog.
 	File string
-	// Prompt and Seed are where these go; Data and Reference where the names of the
-	// uploaded input and of the reference image go. Those that a model does not take
-	// are empty.
+	// Prompt and Seed are the places of these values. Data and Reference are the places for the
+	// names of the uploaded input and the reference image. Unused places are empty.
 	Prompt, Seed, Data, Reference []Place
-	// Width, Height, Frames and FPS are where the size in pixels, the number of
-	// frames and the frames per second of the result go; empty where the workflow
-	// finds them out itself.
+	// Width, Height, Frames and FPS are the places for the result's size in pixels, its number of
+	// frames and frames per second. They are empty if the workflow computes them.
 	Width, Height, Frames, FPS []Place
-	// Options maps other fields of the form to where their values go.
+	// Options maps other form fields to their places.
 	Options map[string][]Place
-	// WithoutReference are the nodes that a run without a reference image leaves out.
+	// WithoutReference are the nodes to omit without a reference image.
 	WithoutReference []string
 	// Result is the node whose output is the result.
 	Result string
-	// Multiple is what width and height are a multiple of; at least 2.
+	// Multiple divides width and height; at least 2.
 	Multiple int
-	// FrameStep makes the number of frames 1 and a multiple of it; at least 1.
+	// FrameStep: the number of frames is 1 plus a multiple of it; at least 1.
 	FrameStep int
-	// MaxFrames bounds the number of frames; 0 is no bound.
+	// MaxFrames limits the number of frames; 0 means no limit.
 	MaxFrames int
-	// Memory is how much memory of a device the run needs, in bytes; 0 if that is not
-	// known.
+	// Memory is how many bytes of device memory the run needs; 0 if unknown.
 	Memory uint64
 }
 
 // Place is an input of a node of a workflow.
 type Place struct{ Node, Input string }
 
-// String returns the place as the catalog has it, such as "6.text".
+// String returns the place as written in the catalog, such as "6.text".
 func (p Place) String() string { return p.Node + "." + p.Input }
 
-// Places returns every place of the workflow, in a fixed order.
+// Places returns every place, in a fixed order.
 func (w *Workflow) Places() []Place {
 	all := slices.Concat(w.Prompt, w.Seed, w.Data, w.Reference, w.Width, w.Height, w.Frames, w.FPS)
 	for _, name := range slices.Sorted(maps.Keys(w.Options)) {
@@ -54,7 +51,6 @@ func (w *Workflow) Places() []Place {
 	return all
 }
 
-// workflowEntry is "comfyui" of a model in the file.
 type workflowEntry struct {
 	Workflow                                                  string
 	Prompt, Seed, Data, Reference, Width, Height, Frames, FPS places
@@ -70,7 +66,6 @@ type workflowEntry struct {
 // names is a name or a list of names.
 type names []string
 
-// UnmarshalYAML reads either.
 func (n *names) UnmarshalYAML(read func(any) error) error {
 	var one string
 	if read(&one) == nil {
@@ -83,10 +78,8 @@ func (n *names) UnmarshalYAML(read func(any) error) error {
 // places is a place or a list of places, each as "node.input".
 type places names
 
-// UnmarshalYAML reads either.
 func (p *places) UnmarshalYAML(read func(any) error) error { return (*names)(p).UnmarshalYAML(read) }
 
-// parse returns the places.
 func (p places) parse() (parsed []Place, err error) {
 	for _, text := range p {
 		node, input, found := strings.Cut(text, ".")
@@ -99,11 +92,11 @@ func (p places) parse() (parsed []Place, err error) {
 }
 
 const (
-	// mostMultiple bounds what sizes are a multiple of, mostFrames the number of frames.
+	// mostMultiple limits Multiple, mostFrames the number of frames.
 	mostMultiple, mostFrames = 256, 100_000
 )
 
-// workflow returns the workflow of a model, nil if the entry is nil.
+// workflow returns nil for a nil entry.
 func (e *workflowEntry) workflow(m *Model) (*Workflow, error) {
 	if e == nil {
 		return nil, nil //nolint:nilnil // A model need not have one.
@@ -142,8 +135,8 @@ func (e *workflowEntry) workflow(m *Model) (*Workflow, error) {
 	return w, nil
 }
 
-// parseSize reads a size such as "12GiB", "1.5 TB" or "800 mb", in bytes. Every function links
-// this package, and a library for it would make all of them start later.
+// parseSize reads a size such as "12GiB", "1.5 TB" or "800 mb", in bytes. Every function links this
+// package, and a library would make all of them start later.
 func parseSize(text string) (uint64, error) {
 	digits := strings.TrimRight(text, "BIKMGTbikmgt ")
 	scale, known := map[string]float64{
@@ -154,10 +147,9 @@ func parseSize(text string) (uint64, error) {
 	if size := number * scale; err == nil && known && size >= 0 && size < 1<<63 {
 		return uint64(size), nil
 	}
-	return 0, errors.New("it is no size")
+	return 0, errors.New("not a size such as 12GiB")
 }
 
-// places reads where the values go.
 func (e *workflowEntry) places(w *Workflow, m *Model) (err error) {
 	for _, value := range []struct {
 		name string

@@ -6,7 +6,6 @@ import (
 	"cutroom/shared/domain/audit"
 )
 
-// keyFacts is a key in the audit log.
 type keyFacts struct {
 	ID        string       `json:"id"`
 	Label     string       `json:"label"`
@@ -31,13 +30,12 @@ func factsOf(k Key) keyFacts {
 		k.Limits.Models, k.Limits.Routes}
 }
 
-// CreationEntry returns the entry of the audit log that a store writes with a new key.
+// CreationEntry returns the audit entry of a new key.
 func CreationEntry(from audit.Origin, key Key) (audit.Entry, error) {
 	return audit.New(from, key.Account, audit.KeyCreated, key.ID, nil, factsOf(key))
 }
 
-// RevocationEntry returns the entry of the audit log that a store writes when it revokes
-// a key, at the time of the change.
+// RevocationEntry returns the audit entry of a revocation.
 func RevocationEntry(from audit.Origin, key Key) (audit.Entry, error) {
 	revoked := key
 	revoked.RevokedAt = from.At

@@ -11,18 +11,17 @@ import (
 )
 
 const (
-	// CacheAge is how long a result of the store is trusted. It is the longest time
-	// until a revoked key stops working, or until a new key that was tried too
-	// early starts to. So a store has to return what was written before the read
-	// began: an older answer would add its age, which is not bounded.
+	// CacheAge is how long a result of the store is trusted. It is the longest time until a revoked
+	// key stops working, or until a new key that was tried too early starts to work. Therefore a
+	// store must return all writes that ended before the read started: an older answer would add
+	// its unlimited age.
 	CacheAge = 5 * time.Second
 	// cacheSize limits the memory that callers with made-up keys can use.
 	cacheSize = 10_000
 )
 
-// Authenticator identifies callers by their key or client token. An authentication
-// reads the store at most once; the result is cached for CacheAge, but never past a
-// token's expiry.
+// Authenticator identifies callers by their key or client token. An authentication reads the store
+// at most once. The result is cached for CacheAge, but never past a token's expiry.
 type Authenticator struct {
 	store interface {
 		Store
@@ -30,15 +29,13 @@ type Authenticator struct {
 	}
 	tiers Tiers
 	now   func() time.Time
-	// guard slows down failures; nil slows none.
 	guard Guard
 
 	mu    sync.Mutex
 	cache map[Hash]cached
 }
 
-// cached is what the store returned for a secret: a key, a token with its key, or
-// neither if there is none.
+// cached is the store's result for a secret: a key, a token with its key, or neither.
 type cached struct {
 	key   Key
 	token *Token
@@ -46,8 +43,7 @@ type cached struct {
 	read time.Time
 }
 
-// works reports whether the key was found and is not revoked. Whether it has expired is
-// a matter of the moment.
+// works reports whether the key was found and is not revoked. It does not check expiry.
 func (c cached) works() bool { return c.key.ID != "" && c.key.RevokedAt.IsZero() }
 
 func errInvalid() error { return fault.New(fault.Unauthorized, "The API key is not valid.") }
@@ -56,7 +52,6 @@ func errExpired() error { return fault.New(fault.Unauthorized, "The client token
 
 func errKeyExpired() error { return fault.New(fault.Unauthorized, "The API key has expired.") }
 
-// NewAuthenticator returns an authenticator over a store and a table of tiers.
 func NewAuthenticator(store interface {
 	Store
 	TokenStore
@@ -106,8 +101,8 @@ func (a *Authenticator) authenticate(ctx context.Context, secret string) (who Pr
 	return Principal{Key: entry.key, Tier: a.tiers.Find(entry.key.Tier), Token: entry.token}, false, nil
 }
 
-// Recheck checks again the key of a caller who was authenticated earlier, for
-// operations that last long. A client token that has expired meanwhile is accepted.
+// Recheck checks again the key of a caller during a long operation. It accepts a client token that
+// has expired since.
 //
 // Errors: fault.Unauthorized if the key was revoked or has expired.
 func (a *Authenticator) Recheck(ctx context.Context, who Principal) error {
@@ -124,12 +119,10 @@ func (a *Authenticator) Recheck(ctx context.Context, who Principal) error {
 	return nil
 }
 
-// Renew checks again a caller who was authenticated earlier, for operations that
-// must end with the credential, such as an upload, which takes room as long as it
-// lasts.
+// Renew checks again a caller during an operation that must end with the credential, such as an
+// upload, which takes storage.
 //
-// Errors: fault.Unauthorized if the key was revoked, or it or the client token has
-// expired.
+// Errors: fault.Unauthorized if the key was revoked, or the key or the client token has expired.
 func (a *Authenticator) Renew(ctx context.Context, who Principal) error {
 	if who.Token != nil && !a.now().Before(who.Token.ExpiresAt) {
 		return errExpired()
@@ -137,8 +130,8 @@ func (a *Authenticator) Renew(ctx context.Context, who Principal) error {
 	return a.Recheck(ctx, who)
 }
 
-// Holder returns the holder of the account's key with the id, for what that key
-// permitted and what continues without it.
+// Holder returns the holder of the account's key with the id, for work that continues after the
+// key's call.
 //
 // Errors: fault.Unauthorized if the key was revoked, has expired or is unknown.
 func (a *Authenticator) Holder(ctx context.Context, account, keyID string) (Principal, error) {
@@ -156,7 +149,6 @@ func (a *Authenticator) Holder(ctx context.Context, account, keyID string) (Prin
 // ask reads the record of a secret from the store.
 type ask func(context.Context) (cached, error)
 
-// askKey returns a function that reads a permanent key.
 func (a *Authenticator) askKey(hash Hash) ask {
 	return func(ctx context.Context) (cached, error) {
 		key, err := a.store.FindKey(ctx, hash)
@@ -193,7 +185,7 @@ func (a *Authenticator) find(ctx context.Context, hash Hash, ask ask) (cached, e
 		// Callers with made-up keys must not evict the others.
 		return entry, nil
 	case len(a.cache) >= cacheSize:
-		// This is rare, and every entry costs only one read: start over.
+		// This is rare, and every entry costs only one read.
 		clear(a.cache)
 	}
 	a.cache[hash] = entry

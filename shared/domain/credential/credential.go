@@ -34,11 +34,8 @@ func HashOf(secret string) Hash { return sha256.Sum256([]byte(secret)) }
 // String returns the hash in hex.
 func (h Hash) String() string { return hex.EncodeToString(h[:]) }
 
-// KeyID returns the id of the key with the hash: "key_" and the first 12 hex
-// digits.
 func KeyID(hash Hash) string { return "key_" + hash.String()[:12] }
 
-// Key is the record of a permanent key.
 type Key struct {
 	// ID identifies the key to people and in records, see KeyID.
 	ID      string
@@ -55,8 +52,7 @@ type Key struct {
 	ExpiresAt time.Time
 	// RevokedAt is zero until the key is revoked.
 	RevokedAt time.Time
-	// Limits are what the key may be used for.
-	Limits Limits
+	Limits    Limits
 }
 
 // Store keeps keys. The suite in credentialtest specifies it.
@@ -73,33 +69,28 @@ type Store interface {
 	// ListKeys returns the keys of an account, or of all accounts if it is empty,
 	// oldest first.
 	ListKeys(ctx context.Context, account string) ([]Key, error)
-	// RevokeKey marks the key with the id as revoked, with the entry in the audit log,
-	// and returns it. It acts for another key of the account, or for the operator. A
-	// key that is revoked already stays as it was, without another entry. Whether the
-	// key that acts still works is checked in the same write, so that of two keys that
-	// revoke each other one remains.
+	// RevokeKey marks the key with the id as revoked, together with the audit entry, and returns
+	// it. The actor is another key of the account, or the operator. An already revoked key stays
+	// unchanged, without another entry. The same write checks that the acting key works: if two
+	// keys revoke each other, one remains.
 	//
-	// Errors: fault.NotFound, also for a key of another account; fault.Unauthorized
-	// if the key that acts is revoked, unknown, or has expired at the time.
+	// Errors: fault.NotFound, also for a key of another account; fault.Unauthorized if the acting
+	// key is revoked, unknown or expired.
 	RevokeKey(ctx context.Context, from audit.Origin, id string) (Key, error)
 }
 
-// Principal is an authenticated caller.
 type Principal struct {
-	// Key is the permanent key of the call, or the one that its client token was
-	// issued for.
+	// Key is the permanent key of the call, or the key that its client token was issued for.
 	Key  Key
 	Tier Tier
-	// Token is the client token of the call, nil if it was made with a permanent
-	// key.
+	// Token is the client token of the call, or nil for a permanent key.
 	Token *Token
 }
 
 // Account returns the account whose jobs and files the caller sees.
 func (p Principal) Account() string { return p.Key.Account }
 
-// Scope returns what the client token of the call may do. What the key behind it may
-// do limits it further, see AllowsModel.
+// Scope returns the scope of the client token. The limits of its key apply too, see AllowsModel.
 func (p Principal) Scope() Scope {
 	if p.Token == nil {
 		return Scope{}
@@ -140,7 +131,7 @@ func NewSecret(random io.Reader) (string, error) {
 
 // NewKey returns the record of a key from its secret.
 //
-// Errors: fault.Invalid if the secret or the account is malformed.
+// Errors: fault.Invalid.
 func NewKey(secret, account, tier, label string, now time.Time) (Key, error) {
 	if err := CheckSecret(secret); err != nil {
 		return Key{}, err

@@ -2,7 +2,7 @@ package credential
 
 import "context"
 
-// Guard slows down callers who fail to authenticate, by where they call from.
+// Guard slows down callers who fail to authenticate, by their address.
 type Guard interface {
 	// Admit returns nil if a caller may try a secret that has not worked before.
 	//
@@ -17,12 +17,12 @@ type Guard interface {
 
 type callerKey struct{}
 
-// WithCaller adds to the context where a call comes from, such as an address.
+// WithCaller adds the caller's address to the context.
 func WithCaller(ctx context.Context, caller string) context.Context {
 	return context.WithValue(ctx, callerKey{}, caller)
 }
 
-// Caller returns where a call comes from, "" if unknown.
+// Caller returns the caller's address, or "".
 func Caller(ctx context.Context) string {
 	caller, _ := ctx.Value(callerKey{}).(string)
 	return caller
@@ -36,10 +36,9 @@ func (a *Authenticator) Guard(guard Guard) { a.guard = guard }
 // have 192 random bits and more.
 const drawnLength = len("ek_") + 32
 
-// guarded authenticates a caller. A secret that has worked before is not slowed
-// down by failures of others at the same address. Nor is one that is too long to be
-// guessed: otherwise somebody without a key could lock out every new client token
-// that comes from the same address.
+// guarded authenticates a caller. Failures of others at the same address do not slow down a secret
+// that has worked before, nor one that is too long to guess. Otherwise a caller without a key could
+// lock out new client tokens from the same address.
 func (a *Authenticator) guarded(ctx context.Context, secret string) (Principal, error) {
 	caller := Caller(ctx)
 	if a.guard == nil || caller == "" {

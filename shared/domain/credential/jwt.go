@@ -18,15 +18,14 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// A client token is also issued as a JSON Web Token (RFC 7519), because some
-// clients accept nothing else. The JWT is another form of the token: its "jti" is
-// the hash that the record is found by, and only the record says what the token may
-// do, when it expires, and whether its permanent key still works. The claims repeat
-// that for clients that read them.
+// A client token is also issued as a JSON Web Token (RFC 7519), because some clients accept nothing
+// else. The JWT is another form of the token: its "jti" is the hash of the record. Only the record
+// decides about scope and expiry, and whether the permanent key still works. The claims repeat it
+// for clients that read them.
 //
-// Each JWT is signed with a key pair of its own. The private key is discarded after
-// signing; the record keeps the public one. So no program that verifies needs a
-// signing secret, and nobody who reads the records can forge a token.
+// Each JWT is signed with a new key pair. The private key is discarded after signing; the record
+// keeps the public key. So verifying needs no secret, and reading the records does not allow
+// forging a token.
 const (
 	// jwtIssuer is the "iss" of every JWT.
 	jwtIssuer = "cutroom"
@@ -35,8 +34,8 @@ const (
 	maxJWT = 16 << 10
 )
 
-// jwtClaims are the claims of a client token's JWT. They have the names of the
-// response that issues the token.
+// jwtClaims are the claims of a client token's JWT. Their names are those in the response that
+// issues the token.
 type jwtClaims struct {
 	jwt.RegisteredClaims
 	Permissions *jwtPermissions `json:"permissions"`
@@ -95,8 +94,7 @@ var errForged = errors.New("the JWT is not one that this service has signed")
 // scopes leave far fewer. The JSON decoder takes 30 bytes for each.
 const maxJWTBrackets = 1000
 
-// hashOfJWT returns the hash of the token that the claims of a JWT, in base64, name. ok is
-// false if they name none.
+// hashOfJWT returns the token hash in the claims of a JWT, which are in base64.
 func hashOfJWT(claims string) (hash Hash, ok bool) {
 	text, err := base64.RawURLEncoding.Strict().DecodeString(claims)
 	if err != nil || bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) > maxJWTBrackets {
@@ -117,13 +115,11 @@ func jwtHeader(hash Hash) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(`{"alg":"EdDSA","kid":"` + jwtKeyID(hash) + `","typ":"JWT"}`))
 }
 
-// findJWT returns the token of a JWT. It takes one read, as for the token's secret. The
-// JWT is not trusted before its signature is verified, but its claims name the record that
-// has the key. So it must have the header that this service makes, and nothing but the
-// token's hash is decoded.
+// findJWT returns the token of a JWT by one read. The JWT is not trusted before its signature is
+// verified, but its claims name the record with the public key. So it must have the header that
+// this service makes, and only the token's hash is decoded.
 //
-// Errors: fault.NotFound if the JWT is malformed, forged, or of an unknown token;
-// those of the store.
+// Errors: fault.NotFound if the JWT is malformed, forged, or its token is unknown.
 func findJWT(ctx context.Context, store TokenStore, text string) (Token, error) {
 	forged := fault.Wrap(errForged, fault.NotFound, "%s", ErrTokenNotFound.Message)
 	end := strings.LastIndexByte(text, '.')

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// MaxKeys is how many active keys an account may have and still create more. It
-	// limits the damage of a runaway script.
+	// MaxKeys is how many active keys an account may have before creating another fails. It limits
+	// the damage of a runaway script.
 	MaxKeys = 100
 	// MaxListedKeys is the length limit of a list. The keys that were revoked first
 	// are left out.
@@ -48,8 +48,7 @@ func (s *KeyService) List(ctx context.Context, account string) ([]Key, error) {
 	return keys, nil
 }
 
-// KeyRequest describes the key to create. What it leaves open is as for the key that
-// creates it.
+// KeyRequest describes the key to create. Empty fields take the values of the key that creates it.
 type KeyRequest struct {
 	Label string
 	Admin bool
@@ -111,17 +110,16 @@ func (s *KeyService) Create(ctx context.Context, by Key, requestID string, reque
 	return secret, key, nil
 }
 
-// Revoke revokes the key with the id, of the account of the admin key by. A key
-// that is revoked already stays so.
+// Revoke revokes the key with the id, of the account of the admin key by. An already revoked key
+// stays unchanged.
 //
-// Errors: fault.Forbidden if the key lasts longer than by or may do more;
-// fault.Unauthorized if by has been revoked; fault.Conflict if the key is
-// by itself: as only another, working admin key can revoke a key, an account cannot
-// lose its last one; fault.NotFound.
+// Errors: fault.Forbidden if the key lasts longer than by or may do more; fault.Unauthorized if by
+// has been revoked; fault.Conflict if the key is by: only another working admin key can revoke a
+// key, so an account cannot lose its last one; fault.NotFound.
 func (s *KeyService) Revoke(ctx context.Context, by Key, requestID, id string) error {
 	switch {
 	case len(id) != len(by.ID):
-		// Stores limit the ids that they look up, so this is checked here.
+		// Stores limit the ids that they look up, so check it here.
 		return ErrKeyNotFound
 	case id == by.ID:
 		return fault.New(fault.Conflict, "A key cannot revoke itself. Use another admin key of the account.")
@@ -148,8 +146,8 @@ func (s *KeyService) Revoke(ctx context.Context, by Key, requestID, id string) e
 	return nil
 }
 
-// stillWorks reads the store, whatever an Authenticator has cached: a key that was
-// revoked must not create its own successor within CacheAge.
+// stillWorks reads the store, not the Authenticator's cache: a revoked key must not create its
+// successor within CacheAge.
 func (s *KeyService) stillWorks(ctx context.Context, by Key) error {
 	known, err := s.Store.FindKey(ctx, by.Hash)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 // (docs/contract/auth.md#limits-of-a-key).
 type RouteGroup string
 
-// The groups. Every call that requires a credential is in one of them.
+// Every call that requires a credential is in one of these groups.
 const (
 	JobRoutes       RouteGroup = "jobs"
 	ImageRoutes     RouteGroup = "images"
@@ -23,7 +23,6 @@ const (
 	KeyRoutes       RouteGroup = "keys"
 )
 
-// RouteGroups returns all groups.
 func RouteGroups() []RouteGroup {
 	return []RouteGroup{
 		JobRoutes, ImageRoutes, FileRoutes, RealtimeRoutes, InferenceRoutes, UsageRoutes, TokenRoutes, KeyRoutes,
@@ -33,8 +32,8 @@ func RouteGroups() []RouteGroup {
 // MaxKeyModels is how many models a key may be limited to.
 const MaxKeyModels = 20
 
-// Limits are what a permanent key may be used for, and the client tokens that are
-// minted for it. The zero value allows everything.
+// Limits are the limits of a permanent key and of its client tokens. The zero value allows
+// everything.
 type Limits struct {
 	// Models are ids or aliases of models; empty allows all. An alias stands for the
 	// model that has it when the key is used.
@@ -46,27 +45,24 @@ type Limits struct {
 // AllowsModel reports whether the limits allow a model with these names.
 func (l Limits) AllowsModel(names ...string) bool { return allowsModel(l.Models, names) }
 
-// AllowsRoutes reports whether the limits allow the calls of a group.
 func (l Limits) AllowsRoutes(group RouteGroup) bool {
 	return len(l.Routes) == 0 || slices.Contains(l.Routes, group)
 }
 
-// allowsModel reports whether one of a model's names is on a list of those that are
-// allowed; an empty list allows all.
+// allowsModel reports whether one of a model's names is allowed. An empty list allows all.
 func allowsModel(allowed, names []string) bool {
 	return len(allowed) == 0 || slices.ContainsFunc(names, func(name string) bool {
 		return slices.Contains(allowed, name)
 	})
 }
 
-// Expired reports whether the key's time is over.
 func (k Key) Expired(now time.Time) bool { return !k.ExpiresAt.IsZero() && !now.Before(k.ExpiresAt) }
 
 // Works reports whether the key is neither revoked nor expired.
 func (k Key) Works(now time.Time) bool { return k.RevokedAt.IsZero() && !k.Expired(now) }
 
-// AllowsModel reports whether the caller may use a model with these names: its key has
-// to allow it, and so has its client token if it calls with one.
+// AllowsModel reports whether the caller may use a model with these names. Both the key and the
+// client token must allow it.
 func (p Principal) AllowsModel(names ...string) bool {
 	return p.Key.Limits.AllowsModel(names...) && p.Scope().AllowsModel(names...)
 }
@@ -95,28 +91,27 @@ func (p Principal) CheckRoutes(group RouteGroup) error {
 	return nil
 }
 
-// CheckManages refuses another key of the account that lasts longer than the admin key or
-// may do more, as the admin key could not have made it.
+// CheckManages refuses another key of the account that lasts longer than the admin key or may do
+// more.
 //
 // Errors: fault.Forbidden.
 func (k Key) CheckManages(other Key) error {
 	outlasts := !k.ExpiresAt.IsZero() && (other.ExpiresAt.IsZero() || other.ExpiresAt.After(k.ExpiresAt))
 	if outlasts || exceeds(other.Limits.Models, k.Limits.Models) || exceeds(other.Limits.Routes, k.Limits.Routes) {
-		return fault.New(fault.Forbidden, "The key %s lasts longer or may do more than the one that calls.", other.ID)
+		return fault.New(fault.Forbidden, "The key %s lasts longer or may do more than the key of this call.", other.ID)
 	}
 	return nil
 }
 
-// exceeds reports whether a list of what is allowed has more than another; an empty list
-// allows all.
+// exceeds reports whether allowed has entries that others has not. An empty list allows all.
 func exceeds[T comparable](allowed, others []T) bool {
 	return len(others) > 0 &&
 		(len(allowed) == 0 || slices.ContainsFunc(allowed, func(one T) bool { return !slices.Contains(others, one) }))
 }
 
-// inherit returns the request with what it leaves open set as for the key that makes the
-// new one, so that no key can make one that lasts longer or may do more. Names of models
-// are compared as they were written: what an alias stands for may change.
+// inherit fills the empty fields of the request from the key that creates the new one, so that no
+// key can make one that lasts longer or may do more. It compares names of models as text, because
+// an alias may change its meaning.
 //
 // Errors: fault.Forbidden if the request asks for more.
 func (r KeyRequest) inherit(by Key) (KeyRequest, error) {

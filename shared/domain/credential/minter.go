@@ -9,14 +9,12 @@ import (
 	"time"
 )
 
-// TokenRequest describes the token to issue.
 type TokenRequest struct {
 	Scope    Scope
 	Metadata json.RawMessage
 	Lifetime time.Duration
 }
 
-// Minter issues client tokens.
 type Minter struct {
 	Store TokenStore
 	// Random must be a cryptographic source.
@@ -24,7 +22,7 @@ type Minter struct {
 	Now    func() time.Time
 }
 
-// Mint issues a token for the key. The secret that it returns is stored nowhere.
+// Mint issues a token for the key. The returned secret is not stored.
 func (m *Minter) Mint(ctx context.Context, key Key, request TokenRequest) (Issued, Token, error) {
 	issued, token, err := NewToken(m.Random, key, request, m.Now())
 	if err != nil {
@@ -44,13 +42,12 @@ const (
 	keptExpired = time.Hour
 )
 
-// TokenSweeper does on one machine what a store's TTL does in AWS: it deletes
-// expired tokens.
+// TokenSweeper deletes expired tokens on one machine, as a TTL does in AWS.
 type TokenSweeper struct {
 	Store TokenRetention
 	Now   func() time.Time
-	// Settled reports whether the clock can be trusted to tell what is old; nothing
-	// is deleted while it cannot. nil means always.
+	// Settled reports whether the clock can be trusted for expiry. While it returns false, nothing
+	// is deleted. nil means always.
 	Settled func() bool
 	Logger  *slog.Logger
 }

@@ -2,12 +2,9 @@ package credential
 
 import "cutroom/shared/domain/fault"
 
-// The refusals of credentials that have no parameters. Stores return them too, so
-// that a caller reads the same whatever keeps the records.
+// Refusals without parameters. Stores return them too, so the text is the same for every store.
 var (
-	// ErrKeyNotFound is returned for a key that does not exist for the account.
-	ErrKeyNotFound = fault.New(fault.NotFound, "Key not found.")
-	// ErrTokenNotFound is returned for a client token that does not exist.
+	ErrKeyNotFound   = fault.New(fault.NotFound, "Key not found.")
 	ErrTokenNotFound = fault.New(fault.NotFound, "Token not found.")
 	// ErrKeyExists is returned for a new key whose secret or id is taken.
 	ErrKeyExists = fault.New(fault.Conflict, "The key exists already.")

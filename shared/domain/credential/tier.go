@@ -10,15 +10,12 @@ import (
 )
 
 const (
-	// DefaultTier is the tier of a key that names none, or one that no longer
-	// exists.
+	// DefaultTier is the tier of a key without a tier, or with a deleted one.
 	DefaultTier = "default"
-	// DevTier is the tier of the development key.
-	DevTier = "dev"
+	DevTier     = "dev"
 )
 
-// Tier is what an account may use (docs/contract/limits.md#tiers). A limit of 0
-// means no limit.
+// Tier has the limits of an account (docs/contract/limits.md#tiers). 0 means no limit.
 type Tier struct {
 	Name string `yaml:"-"`
 	// PendingJobs is how many jobs may be pending or processing at once.
@@ -27,8 +24,7 @@ type Tier struct {
 	// requests it may make at once.
 	RequestsPerSecond float64 `yaml:"requests_per_second"`
 	Burst             int     `yaml:"burst"`
-	// StoredBytes is how many bytes its files may have in total, including those of
-	// uploads in progress.
+	// StoredBytes limits the bytes of its files in total, including uploads in progress.
 	StoredBytes int64 `yaml:"stored_bytes"`
 	// Uploads is how many uploads may be in progress, and how many announced files
 	// may be pending. A table without it means DefaultUploads.
@@ -38,8 +34,8 @@ type Tier struct {
 	// RealtimeSessionsPerKey is how many of them one key, with its client tokens,
 	// may have open at one instance of the service.
 	RealtimeSessionsPerKey int `yaml:"realtime_sessions_per_key"`
-	// RealtimeLine is how many clients of an account may wait for a realtime session. A
-	// table without it means DefaultLine, 0 the most that a line takes.
+	// RealtimeLine is how many clients of an account may wait for a realtime session. If it is
+	// absent, DefaultLine applies; 0 means the maximum of a queue.
 	RealtimeLine int `yaml:"realtime_line"`
 	// EventStreams is how many event streams of jobs may be open at once, and
 	// EventStreamsPerKey how many of them one key, with its client tokens, may
@@ -50,20 +46,20 @@ type Tier struct {
 	// the inference gateway and the tokens that they are billed for.
 	InferenceRequestsPerMinute int `yaml:"inference_requests_per_minute"`
 	InferenceTokensPerMinute   int `yaml:"inference_tokens_per_minute"`
-	// MaxTokens limits what one completion may be asked to generate, in tokens.
+	// MaxTokens limits the tokens that one completion may generate.
 	MaxTokens int `yaml:"max_tokens"`
 }
 
 // DefaultUploads is the limit on uploads in progress of a tier that sets none.
 const DefaultUploads = 64
 
-// DefaultLine is how many may wait for a realtime session in a tier that does not say.
+// DefaultLine is the number of clients that may wait for a realtime session in a tier without
+// realtime_line.
 const DefaultLine = 20
 
 // DefaultEventStreams is the limit on event streams of a tier that sets none.
 const DefaultEventStreams = 200
 
-// UnmarshalYAML reads a tier.
 func (t *Tier) UnmarshalYAML(read func(any) error) error {
 	type fields Tier
 	said := fields{Uploads: DefaultUploads, RealtimeLine: DefaultLine,
@@ -73,11 +69,10 @@ func (t *Tier) UnmarshalYAML(read func(any) error) error {
 	return err
 }
 
-// Tiers is the table of tiers by name.
 type Tiers map[string]Tier
 
-// DefaultTiers returns the built-in table, which is that of tiers.yaml: a function needs it at
-// each of its starts, and YAML takes time to read.
+// DefaultTiers returns the table of tiers.yaml, compiled in because a function needs it at each
+// start and YAML takes time to read.
 func DefaultTiers() Tiers {
 	return Tiers{
 		DefaultTier: {
@@ -99,11 +94,9 @@ func ParseTiers(source []byte) (Tiers, error) {
 	return tiers.checked()
 }
 
-// JSON returns the table in the form that ParseTiersJSON reads. Functions read that, as they do
-// the catalog's.
+// JSON returns the table in the form that ParseTiersJSON reads.
 func (t Tiers) JSON() ([]byte, error) { return json.Marshal(t) }
 
-// ParseTiersJSON reads what JSON returned.
 func ParseTiersJSON(source []byte) (Tiers, error) {
 	tiers := Tiers{}
 	if err := json.Unmarshal(source, &tiers); err != nil {
@@ -112,7 +105,7 @@ func ParseTiersJSON(source []byte) (Tiers, error) {
 	return tiers.checked()
 }
 
-// checked returns the table with the names of its tiers, if it is valid.
+// checked validates the table and sets the names of its tiers.
 func (t Tiers) checked() (Tiers, error) {
 	for name, tier := range t {
 		lowest := min(int64(tier.PendingJobs), int64(tier.Burst), tier.StoredBytes, int64(tier.Uploads),
@@ -129,13 +122,13 @@ func (t Tiers) checked() (Tiers, error) {
 		t[name] = tier
 	}
 	if _, ok := t[DefaultTier]; !ok {
-		return nil, fmt.Errorf("there is no tier %q", DefaultTier)
+		return nil, fmt.Errorf("the table has no tier %q", DefaultTier)
 	}
 	return t, nil
 }
 
-// Find returns the tier by name, or the default one if there is none: a key must
-// not gain rights because its row is missing from the table.
+// Find returns the tier with the name, or else the default tier: a key must not gain rights because
+// its tier is missing from the table.
 func (t Tiers) Find(name string) Tier {
 	if tier, ok := t[name]; ok {
 		return tier

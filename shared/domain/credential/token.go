@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// The bounds of a client token (docs/contract/auth.md#client-tokens).
+// The limits of a client token (docs/contract/auth.md#client-tokens).
 const (
 	MinTokenLifetime     = time.Second
 	MaxTokenLifetime     = time.Hour
@@ -26,8 +26,7 @@ const (
 	MaxTokenMetadata = 4096
 )
 
-// Scope is what a client token may do. The zero scope allows everything that client
-// tokens may do.
+// Scope limits a client token. The zero scope allows everything that client tokens may do.
 type Scope struct {
 	// Models are the names that the token was issued with; empty allows all.
 	Models []string `json:"models,omitempty"`
@@ -41,20 +40,19 @@ type Scope struct {
 // mobile clients, issued for a permanent key and revoked with it.
 type Token struct {
 	Hash Hash
-	// Key is the permanent key that the token was issued for. A store reads it from
-	// the key's own record, so that a revocation shows.
+	// Key is the permanent key that the token was issued for. A store reads the key's record, so
+	// that a revocation shows.
 	Key       Key
 	Scope     Scope
 	Metadata  json.RawMessage
 	CreatedAt time.Time
 	ExpiresAt time.Time
-	// Verifier is the public key that verifies the token's JWT, nil for a token
-	// without a JWT.
+	// Verifier is the public key for the token's JWT, or nil without a JWT.
 	Verifier ed25519.PublicKey
 }
 
-// Issued is a new client token as its holder sends it. Both texts are the same
-// token, with the same scope and expiry. Neither is stored.
+// Issued is a new client token in its two forms, which have the same scope and expiry. Neither is
+// stored.
 type Issued struct {
 	// Secret is "ek_" and 32 characters.
 	Secret string
@@ -65,27 +63,25 @@ type Issued struct {
 
 // TokenStore keeps client tokens. The suite in credentialtest specifies it.
 type TokenStore interface {
-	// CreateToken stores a new token; it works from then on. It must survive a
-	// crash of the process, but need not survive a power failure, as its holder can
-	// get another within a second.
+	// CreateToken stores a new token, which works from then on. It must survive a crash of the
+	// process. It may be lost in a power failure, because its holder can get another within a
+	// second.
 	CreateToken(ctx context.Context, token Token) error
-	// FindToken returns the token with the hash, with its key as it is now. It may
-	// return an expired token until that is deleted.
+	// FindToken returns the token with the hash and its current key. It may return an expired token
+	// until that is deleted.
 	//
 	// Errors: fault.NotFound.
 	FindToken(ctx context.Context, hash Hash) (Token, error)
 }
 
-// TokenRetention is what the deletion of expired tokens needs from a store, on one
-// machine.
+// TokenRetention deletes expired tokens on one machine.
 type TokenRetention interface {
 	// DeleteTokens deletes tokens that expired before the time.
 	DeleteTokens(ctx context.Context, before time.Time) error
 }
 
-// NewToken generates a client token for the key: 192 random bits, and a key pair
-// that signs the token's JWT and nothing else. The token ends with its key at the
-// latest, and has the key's models if the request names none.
+// NewToken generates a client token for the key: 192 random bits, and a key pair for the token's
+// JWT. The token does not outlive its key, and has the key's models if the request names none.
 func NewToken(random io.Reader, key Key, request TokenRequest, now time.Time) (Issued, Token, error) {
 	var bytes [24]byte
 	var seed [ed25519.SeedSize]byte

@@ -20,16 +20,16 @@ type Codec struct {
 	secret func(context.Context) ([]byte, error)
 }
 
-// sealSize is how much of the HMAC-SHA256 a cursor carries, in bytes.
+// sealSize is the length of the HMAC-SHA256 in a cursor, in bytes.
 const sealSize = 16
 
-// New returns the codec of a list, which seals with the secret.
+// New returns the codec of a list with a fixed secret.
 func New(list string, secret []byte) Codec {
 	return Codec{list, func(context.Context) ([]byte, error) { return secret, nil }}
 }
 
-// NewFrom returns the codec of a list, which seals with a secret that it fetches
-// for every cursor. The function should cache it.
+// NewFrom returns the codec of a list with a secret that it fetches for every cursor. The function
+// should cache it.
 func NewFrom(list string, secret func(context.Context) ([]byte, error)) Codec {
 	return Codec{list, secret}
 }

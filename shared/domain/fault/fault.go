@@ -1,8 +1,7 @@
 // Package fault defines the one kind of error that crosses package boundaries.
 //
-// A fault carries a code, which a caller can act on, and a message, which is
-// written for the person who sent the request. Every other error is internal: it is
-// logged, and the person learns only that something went wrong.
+// A fault carries a code for programs and a message for the person who sent the request. Every
+// other error is internal: it is logged, and the person only learns that something went wrong.
 package fault
 
 import (
@@ -11,8 +10,7 @@ import (
 	"time"
 )
 
-// Code says what kind of thing went wrong. Mapping codes to HTTP statuses is up to
-// the transport.
+// Code is the kind of a fault. Transports map codes to HTTP statuses.
 type Code string
 
 const (
@@ -34,10 +32,10 @@ const (
 	// service has more work than it can finish in time. RetryAfter says when to
 	// retry.
 	Limited Code = "limited"
-	// Exhausted means that a budget has too little left. RetryAfter says when its next
-	// window begins.
+	// Exhausted means that a budget has too little left. RetryAfter says when its next window
+	// starts.
 	Exhausted Code = "exhausted"
-	// StorageFull means that there is no space left to store the bytes.
+	// StorageFull means that the disk is full.
 	StorageFull Code = "storage_full"
 	// Unavailable means that a part of the service cannot be reached now.
 	Unavailable Code = "unavailable"
@@ -68,7 +66,6 @@ func Wrap(err error, code Code, format string, args ...any) *Error {
 	return &Error{Code: code, Message: fmt.Sprintf(format, args...), Err: err}
 }
 
-// Error returns the message and, for the log, the cause.
 func (e *Error) Error() string {
 	if e.Err != nil {
 		return fmt.Sprintf("%s: %v", e.Message, e.Err)
@@ -76,11 +73,10 @@ func (e *Error) Error() string {
 	return e.Message
 }
 
-// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// CodeOf returns the code of the first fault in err's chain, Internal if there is
-// none, and "" if err is nil.
+// CodeOf returns the code of the first fault in err's chain, Internal without a fault, and "" for
+// nil.
 func CodeOf(err error) Code {
 	if err == nil {
 		return ""
@@ -92,5 +88,4 @@ func CodeOf(err error) Code {
 	return Internal
 }
 
-// Is reports whether err carries the code.
 func Is(err error, code Code) bool { return CodeOf(err) == code }

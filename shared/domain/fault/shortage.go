@@ -6,12 +6,11 @@ import (
 	"syscall"
 )
 
-// shortages are the system's errors when it cannot provide what a request needs.
+// shortages are the system's errors for exhausted resources.
 var shortages = []syscall.Errno{syscall.EMFILE, syscall.ENFILE, syscall.ENOMEM, syscall.EAGAIN, syscall.EROFS}
 
-// IsShortage reports whether err is a shortage of the machine: no file descriptors,
-// memory or processes are left, or the disk cannot be written. It is not the
-// request's fault, and the same request may succeed later.
+// IsShortage reports whether err is a shortage of the machine: file descriptors, memory, processes
+// or disk space. The request is not at fault and may succeed later.
 func IsShortage(err error) bool {
 	var errno syscall.Errno
 	return errors.As(err, &errno) && slices.Contains(shortages, errno)

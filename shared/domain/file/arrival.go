@@ -17,24 +17,21 @@ import (
 type SignedBlobs interface {
 	// Arrival describes the bytes that have arrived.
 	//
-	// Errors: fault.NotFound if none have.
+	// Errors: fault.NotFound before any bytes arrive.
 	Arrival(ctx context.Context, name string) (Arrival, error)
 	Open(ctx context.Context, name string, offset, length int64) (io.ReadCloser, error)
 }
 
-// The name of a pending file's blob contains the file's id, so that the blob alone
-// identifies the file. Its form is unlike any other blob's, so that a store can
-// send notifications for just these blobs.
+// The name of a pending file's blob contains the file's id, so the blob's name identifies the file.
+// Its form is unique among blobs, so a store can limit notifications to these blobs.
 
-// SignedSuffix ends the names of blobs that are uploaded by signed URLs.
 const SignedSuffix = ".signed"
 
-// Received finalizes the pending file whose bytes have arrived in the blob. If the
-// file was deleted or is no longer pending, or the account has no room for the
-// bytes, they are deleted. A file that is final already is not an error.
+// Received finalizes the pending file whose bytes have arrived in the blob. It deletes the bytes if
+// the file is no longer pending or the account has too little storage. A finalized file is not an
+// error.
 //
-// Errors: fault.NotFound for wrong bytes; fault.Limited if there is no room for
-// them.
+// Errors: fault.NotFound for wrong bytes; fault.Limited if the account's storage is full.
 func (s *Service) Received(ctx context.Context, blob string) error {
 	name, ours := strings.CutSuffix(blob, SignedSuffix)
 	id := path.Base(name)
@@ -76,15 +73,14 @@ func (s *Service) receive(ctx context.Context, account, id string) (File, error)
 
 // publish finalizes a pending file whose bytes the blob store has received.
 //
-// Errors: fault.NotFound if they are missing, or are not those announced.
+// Errors: fault.NotFound if the bytes are missing or wrong.
 func (s *Service) publish(ctx context.Context, f File) (File, error) {
 	arrived, err := s.config.Signed.Arrival(ctx, f.Blob)
 	if err := s.read(err, ErrNotFound); err != nil {
 		return File{}, err
 	}
 	if arrived != (Arrival{f.Size, f.MD5}) {
-		// The URL does not permit such bytes. However they got there, they must not
-		// remain to be taken for the file.
+		// The URL does not permit such bytes. Delete them, so that they cannot pass for the file.
 		if err := s.config.Blobs.Delete(ctx, f.Blob); err != nil {
 			return File{}, fmt.Errorf("file: delete the wrong bytes of %s: %w", f.ID, err)
 		}
@@ -106,7 +102,7 @@ func (s *Service) publish(ctx context.Context, f File) (File, error) {
 	arrivedFile, err := s.Finalize(ctx, f, mime)
 	if fault.Is(err, fault.Limited) {
 		if err := s.config.Blobs.Delete(ctx, f.Blob); err != nil {
-			return File{}, fmt.Errorf("file: delete the bytes of %s, which there is no room for: %w", f.ID, err)
+			return File{}, fmt.Errorf("file: delete the bytes of %s, which exceed the account's storage: %w", f.ID, err)
 		}
 		return File{}, err
 	}

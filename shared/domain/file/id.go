@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// idDigits are in the order in which their characters sort.
+	// idDigits sort like their characters.
 	idDigits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 	// timeDigits hold nanoseconds since 1970 until past the year 2200.
 	timeDigits = 11
@@ -17,9 +17,8 @@ const (
 	randomDigits = 16
 )
 
-// IDs draws file ids. They sort by creation time in nanoseconds, which always
-// advances between two ids of a process, so that files of the same millisecond sort
-// too.
+// IDs draws file ids that sort by creation. Their time, in nanoseconds, always advances between two
+// ids of a process.
 type IDs struct {
 	now    func() time.Time
 	random io.Reader
@@ -28,13 +27,11 @@ type IDs struct {
 	last int64
 }
 
-// NewIDs returns a source of ids that uses the clock and the cryptographic random
-// source.
 func NewIDs(now func() time.Time, random io.Reader) *IDs {
 	return &IDs{now: now, random: random}
 }
 
-// New draws an id and returns it with the time that it encodes.
+// New returns a new id and the time that it encodes.
 func (s *IDs) New() (id string, created time.Time, err error) {
 	limit := new(big.Int).Exp(big.NewInt(int64(len(idDigits))), big.NewInt(randomDigits), nil)
 	var bytes [12]byte

@@ -15,66 +15,61 @@ import (
 )
 
 const (
-	// DefaultUploads is how many uploads a server accepts at once by default.
+	// DefaultUploads is the default limit of concurrent uploads.
 	DefaultUploads = 256
-	// leastStep and mostStep bound how much is reserved ahead, in bytes: a quarter
-	// of what has arrived, so that a large upload needs few writes and a small one
-	// takes no room from others.
+	// An upload reserves a quarter of its arrived bytes ahead, between leastStep and mostStep
+	// bytes, so that a large upload needs few writes and a small one takes no storage from others.
 	leastStep = 1 << 20
 	mostStep  = 32 << 20
-	// unwritten is how many bytes of an upload may have arrived but not be on the
-	// disk yet, so that the disk's free space does not show them.
+	// unwritten is how many bytes of an upload may have arrived but not be on the disk yet. The
+	// disk's free space does not show them.
 	unwritten = 2 << 20
-	// releaseTime is the time limit for releasing a reservation. It starts after
-	// the request, whose own time may be over.
+	// releaseTime is the time limit for releasing a reservation. It does not depend on the
+	// request's context, which may have ended.
 	releaseTime = 10 * time.Second
 )
 
-// Intake admits the bytes of uploads while there is room: for concurrent uploads,
-// in the account's storage, and on the disk. A nil Intake admits everything.
+// Intake admits uploads while there is capacity: for concurrent uploads, in the account's storage,
+// and on the disk. A nil Intake admits everything.
 type Intake struct {
-	// Reservations reserve room in accounts' storage.
 	Reservations Reservations
-	// Free returns how many more bytes uploads may put on the disk; nil if they are
-	// stored elsewhere.
+	// Free returns how many more bytes of the disk uploads may use; nil if they are stored
+	// elsewhere.
 	Free func() (int64, error)
-	// Most is how many uploads may be in progress; 0 means DefaultUploads.
+	// Most limits uploads in progress; 0 means DefaultUploads.
 	Most int
-	// NewID returns an id for a reservation that is never reused.
+	// NewID returns a unique id for a reservation.
 	NewID func() string
 	Now   func() time.Time
 
 	mu sync.Mutex
-	// places counts the uploads in progress that have not lost their place, and byAccount
-	// holds all uploads in progress of each account that has any.
+	// places counts the uploads in progress with a place. byAccount has all uploads in progress, by
+	// account.
 	places    int
 	byAccount map[string][]*Upload
-	// uploading holds the ids of pending files being uploaded. If several uploads
-	// bring the same file, only the first may use the bytes that the pending file
-	// counts.
+	// uploading has the ids of pending files that are being uploaded. If several uploads bring the
+	// same file, only the first may use the storage of the pending file.
 	uploading map[string]bool
-	// granted is how many bytes of the disk are granted to uploads that the free
-	// space may not show as taken yet.
+	// granted is how many bytes of the disk are granted to uploads but may not show in the free
+	// space yet.
 	granted int64
 }
 
-// Allowance is what an account may do.
+// Allowance has the limits of an account.
 type Allowance struct {
-	// Uploads is how many uploads may be in progress, Bytes how many bytes the
-	// account may store. 0 means no limit.
+	// Uploads limits uploads in progress, Bytes the stored bytes. 0 means no limit.
 	Uploads int
 	Bytes   int64
 }
 
-// busyRetryAfter is the Retry-After when too many uploads are in progress.
+// busyRetryAfter is the Retry-After for too many uploads in progress.
 const busyRetryAfter = 5 * time.Second
 
-// Begin admits an upload of an account. If all places are taken, it takes a place from
-// the account with the most uploads, unless that account would then have fewer than this
-// one: the slowest of its uploads fails. The caller must call Arrived once it has read all
-// bytes, and End in every case.
+// Begin admits an upload of an account. If all places are taken, it takes one from the account with
+// the most uploads, unless that account would then have fewer than this one: its slowest upload
+// fails. The caller must call Arrived once it has read all bytes, and End in every case.
 //
-// Errors: fault.Limited if too many are in progress.
+// Errors: fault.Limited if too many uploads are in progress.
 func (i *Intake) Begin(account string, allowed Allowance) (*Upload, error) {
 	if i == nil {
 		return nil, nil
@@ -126,7 +121,6 @@ func (i *Intake) freePlace(account string, now time.Time) bool {
 	return true
 }
 
-// withPlace returns the uploads that have not lost their place.
 func withPlace(uploads []*Upload) (kept []*Upload) {
 	for _, u := range uploads {
 		if !u.displaced.Load() {
@@ -136,14 +130,13 @@ func withPlace(uploads []*Upload) (kept []*Upload) {
 	return kept
 }
 
-// speed returns how many bytes have arrived a second. The first second counts as a whole one.
+// speed returns bytes per second. The first second counts fully.
 func (u *Upload) speed(now time.Time) float64 {
 	return float64(u.arrived.Load()) / max(1, now.Sub(u.begun).Seconds())
 }
 
-// SetPending says that the upload brings the bytes of a pending file, which counts
-// some of them already. While they arrive, extend is called every RenewEvery to
-// extend the pending file; an error of it ends the upload.
+// SetPending makes the upload use the storage of a pending file. While bytes arrive, extend is
+// called every RenewEvery; its error ends the upload.
 func (u *Upload) SetPending(f File, extend func(context.Context, File) error) {
 	if u == nil {
 		return
@@ -161,35 +154,33 @@ func (u *Upload) SetPending(f File, extend func(context.Context, File) error) {
 	}
 }
 
-// Upload is an upload in progress. It must be used by one goroutine. A nil Upload
-// has no limits.
+// Upload is an upload in progress. Only one goroutine may use it. A nil Upload has no limits.
 type Upload struct {
 	intake *Intake
 	limit  int64
-	// file is the pending file that the upload brings, if any, and extend extends it.
+	// file is the pending file of the upload, if any. extend extends it.
 	file   File
 	extend func(ctx context.Context, f File) error
-	// counted is how many of the bytes the pending file counts already.
+	// counted is how many of the bytes the pending file already counts.
 	counted int64
 	begun   time.Time
-	// displaced reports that the upload has lost its place.
+	// displaced means that the upload has lost its place.
 	displaced atomic.Bool
-	// arrived is how many bytes have arrived, granted how many bytes of the disk
-	// they may take, and pending the part of granted that the intake counts.
+	// arrived counts the arrived bytes. granted is how many bytes of the disk they may take.
+	// pending is the part of granted that the intake counts.
 	arrived          atomic.Int64
 	granted, pending int64
 	room             Reservation
-	// short reports that the account had no room to reserve ahead.
-	short   bool
-	renewed time.Time
-	// inProgress reports that the upload counts as in progress.
+	// short means that the account could not reserve ahead.
+	short      bool
+	renewed    time.Time
 	inProgress bool
 }
 
-// Reader returns a reader of the source that makes room for the bytes it reads.
+// Reader returns a reader of the source that reserves storage for the bytes it reads.
 //
-// Errors: those of the source; fault.Limited if the account's storage is full, or
-// another account has taken the upload's place; fault.StorageFull if the disk is full.
+// Errors: errors of the source; fault.Limited if the account's storage is full, or another account
+// has taken the upload's place; fault.StorageFull if the disk is full.
 func (u *Upload) Reader(ctx context.Context, source io.Reader) io.Reader {
 	if u == nil {
 		return source
@@ -203,7 +194,6 @@ type intakeReader struct {
 	source io.Reader
 }
 
-// Read reads bytes and makes room for them.
 func (r *intakeReader) Read(p []byte) (int, error) {
 	n, err := r.source.Read(p)
 	if refused := r.upload.take(r.ctx, int64(n)); refused != nil {
@@ -212,7 +202,7 @@ func (r *intakeReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// take makes room for bytes that have arrived.
+// take reserves storage for arrived bytes.
 func (u *Upload) take(ctx context.Context, bytes int64) error {
 	if u.displaced.Load() {
 		refused := fault.New(fault.Limited, "The server has as many uploads under way as it takes, and this one was "+
@@ -256,11 +246,10 @@ func (u *Upload) take(ctx context.Context, bytes int64) error {
 	return nil
 }
 
-// step returns how much to reserve ahead for an upload of which so much has
-// arrived.
+// step returns how much to reserve ahead after a number of arrived bytes.
 func step(arrived int64) int64 { return min(max(leastStep, arrived/4), mostStep) }
 
-// reserveDisk makes room on the disk for bytes beyond those that have arrived.
+// reserveDisk reserves disk space for bytes beyond the arrived ones.
 //
 // Errors: fault.StorageFull.
 func (u *Upload) reserveDisk(bytes int64) error {
@@ -289,8 +278,8 @@ func (u *Upload) reserveDisk(bytes int64) error {
 	return full
 }
 
-// Arrived says that all bytes have arrived: the upload is no longer in progress. It
-// keeps its reservation.
+// Arrived marks the upload as complete. It no longer counts as in progress, but keeps its
+// reservation.
 func (u *Upload) Arrived() {
 	if u == nil || !u.inProgress {
 		return
@@ -311,7 +300,7 @@ func (u *Upload) Arrived() {
 	u.granted, u.pending = 0, 0
 }
 
-// releaseBytes lets another upload use the bytes that the pending file counts.
+// releaseBytes lets another upload use the storage of the pending file.
 func (i *Intake) releaseBytes(u *Upload) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -321,8 +310,7 @@ func (i *Intake) releaseBytes(u *Upload) {
 	}
 }
 
-// Room returns the reservation in the account's storage, for the record of the file
-// that replaces it.
+// Room returns the reservation, for the file's record that replaces it.
 func (u *Upload) Room() Reservation {
 	if u == nil || u.room.Bytes == 0 {
 		return Reservation{}
@@ -330,17 +318,15 @@ func (u *Upload) Room() Reservation {
 	return u.room
 }
 
-// Recorded says that a record has replaced the reservation.
+// Recorded notes that a record has replaced the reservation.
 func (u *Upload) Recorded() {
 	if u != nil {
 		u.room.Bytes = 0
 	}
 }
 
-// End ends the upload and releases its reservation, unless a record has replaced
-// it.
-//
-// Errors: those of the store; the reservation then expires by itself.
+// End ends the upload and releases its reservation, unless a record has replaced it. After an error
+// the reservation expires.
 func (u *Upload) End(ctx context.Context) error {
 	if u == nil {
 		return nil

@@ -7,10 +7,9 @@ import (
 )
 
 const (
-	// maxName is the length limit of a file's name in bytes; the rest is cut off
-	// between two code points.
+	// maxName limits a file's name in bytes. Longer names are cut between two code points.
 	maxName = 255
-	// unnamed replaces a name of which nothing is left.
+	// unnamed replaces an empty name.
 	unnamed = "upload"
 )
 

@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// The bounds of an upload's lifetime (docs/contract/media.md#files).
+// The limits of an upload's lifetime (docs/contract/media.md#files).
 const (
 	MinLifetime     = time.Minute
 	MaxLifetime     = 30 * 24 * time.Hour
@@ -22,83 +22,72 @@ const (
 	MaxSignedSize = 5_000_000_000
 	// SignedTime is how long a signed URL accepts requests.
 	SignedTime = 30 * time.Minute
-	// MinPendingBytes is what a larger pending file counts towards its account's
-	// storage until more than that has arrived, in bytes.
+	// MinPendingBytes is how many bytes of storage a larger pending file uses until more have
+	// arrived.
 	MinPendingBytes = 1 << 20
-	// slowest is the lowest rate at which a file may be uploaded to a blob store
-	// that receives it itself, in bytes per second: 2 Mbit/s.
+	// slowest is the lowest accepted rate of an upload to a blob store, in bytes per second: 2
+	// Mbit/s.
 	slowest = 250_000
-	// holdTime is how long a pending file or a reservation is held at least after
-	// its last renewal. Even the smallest file may take that long to arrive, and it
-	// is how long a reservation outlives a process that died.
+	// holdTime is how long a pending file or a reservation is held after its last renewal. Even the
+	// smallest file may take that long to arrive, and a reservation outlives a dead process by it.
 	holdTime = 10 * time.Minute
 )
 
-// RenewEvery is the interval at which an upload in progress renews what it holds.
+// RenewEvery is the interval at which an upload in progress renews its reservation.
 const RenewEvery = holdTime / 5
 
-// SignedUntil returns the time until which a signed URL of a pending file accepts
-// requests.
 func (f File) SignedUntil() time.Time { return f.CreatedAt.Add(SignedTime) }
 
-// arrivalTime returns how long the bytes of a file may take to arrive.
 func arrivalTime(size int64) time.Duration {
 	return holdTime + time.Duration(size/slowest)*time.Second
 }
 
-// Blobs is what the service needs from a blob store.
+// Blobs is the part of a blob store that the service uses.
 type Blobs interface {
 	Delete(ctx context.Context, name string) error
 }
 
-// Config configures a [Service].
 type Config struct {
 	Store Store
 	Blobs Blobs
 	IDs   *IDs
-	// SpreadBlobs puts random digits before the ids in the names of blobs of new files.
+	// SpreadBlobs puts random digits before the ids in blob names of new files.
 	SpreadBlobs bool
 	Cursors     Cursors
 	Now         func() time.Time
-	// Signed is the blob store if it receives the bytes of pending files itself;
-	// nil if this service receives them.
+	// Signed is the blob store if it receives the bytes of pending files itself; otherwise nil.
 	Signed SignedBlobs
-	// Detect returns the type of a file by its first media.SniffLen bytes, and whether they
-	// tell it, as sniff.Any does; required if Signed is.
+	// Detect returns the type of a file from its first media.SniffLen bytes, and whether they
+	// identify it, like sniff.Any. It is required if Signed is set.
 	Detect func(head []byte) (mime string, told bool)
-	// Extender extends a pending file whose bytes begin to arrive, if this service
-	// receives them; nil if it does not.
+	// Extender extends a pending file whose bytes are arriving at this service; otherwise nil.
 	Extender interface {
 		Extend(ctx context.Context, id string, until time.Time) error
 	}
 }
 
-// Service stores, lists and deletes files for the accounts that they belong to.
 type Service struct{ config Config }
 
-// NewService returns a service.
 func NewService(c Config) *Service { return &Service{c} }
 
-// Cursors returns the codec of the list's cursors.
 func (s *Service) Cursors() Cursors { return s.config.Cursors }
 
-// ErrNotFound is the one error for a file that does not exist, has expired, is
-// pending, or is another account's. Stores return it too.
+// ErrNotFound is returned for a file that does not exist, has expired, is pending, or belongs to
+// another account. Stores return it too.
 var ErrNotFound = fault.New(fault.NotFound, "File not found.")
 
-// NewBlob returns a name for the bytes of an upload. The file's own id is drawn
-// after the bytes have arrived, so that files sort by their creation.
+// NewBlob returns a name for the bytes of an upload. The file's id is drawn after the bytes have
+// arrived, so that files sort by creation.
 func (s *Service) NewBlob() (string, error) {
 	id, _, err := s.config.IDs.New()
 	return s.blobOf(id), err
 }
 
-// BlobOf returns the name for the bytes of a file whose id was drawn before they are written.
+// BlobOf returns the name for the bytes of a file whose id is drawn before they are written.
 func BlobOf(id string) string { return filePrefix + id }
 
-// blobOf is BlobOf, with the last digits of the id before it where blobs are to be spread.
-// They are random, and an id begins with the time: an object store that divides names by
-// their beginnings then divides those of new files.
+// blobOf is BlobOf. With SpreadBlobs it puts the last digits of the id first. They are random, so
+// an object store that partitions names by prefix spreads new files.
 func (s *Service) blobOf(id string) string {
 	if s.config.SpreadBlobs {
 		return spreadBlobOf(id)
@@ -108,18 +97,16 @@ func (s *Service) blobOf(id string) string {
 
 func spreadBlobOf(id string) string { return filePrefix + id[max(0, len(id)-2):] + "/" + id }
 
-// Name sets the id and the times of a file that is to be created or announced, for
-// a caller who needs them before.
+// Name sets the id and the times of a new file before Create or CreatePending.
 func (s *Service) Name(f File) (File, error) {
 	err := s.name(&f)
 	return f, err
 }
 
-// Create records a file whose bytes are in its blob. It sets the id and the times
-// unless Name has, and returns the file. The caller sets Account, Key, Filename,
-// MIME, Size, MD5, Blob and Lifetime; limit is how many bytes the account may
-// store, 0 for no limit. If the file is certainly refused, the caller deletes the
-// blob.
+// Create records a file whose bytes are in its blob. It sets the id and the times unless Name has,
+// and returns the file. The caller sets Account, Key, Filename, MIME, Size, MD5, Blob and Lifetime.
+// limit is the account's storage in bytes, 0 for no limit. If the file is certainly refused, the
+// caller deletes the blob.
 //
 // Errors: fault.Limited if the account's storage is full.
 func (s *Service) Create(ctx context.Context, f File, limit int64) (File, error) {
@@ -129,21 +116,19 @@ func (s *Service) Create(ctx context.Context, f File, limit int64) (File, error)
 	return f, s.create(ctx, f, limit)
 }
 
-// CreatePending records a file whose bytes will arrive by a signed URL; it does not
-// exist for anyone else until Finalize. The caller sets the same fields as for
-// Create, from what the client declares, except Blob, which the service sets. Until
-// more of its bytes have arrived, the file counts MinPendingBytes, or its size if
-// that is less. An account may have most pending files (0 means no limit).
+// CreatePending records a file whose bytes will arrive by a signed URL. Until Finalize it exists
+// only for that upload. The caller sets the same fields as for Create, from the client's
+// declarations, except Blob. Until more bytes have arrived, the file counts MinPendingBytes, or its
+// size if that is less. An account may have most pending files (0 means no limit).
 //
-// Errors: as Create; fault.Limited if the account has as many pending files.
+// Errors: as Create; fault.Limited if the account has too many pending files.
 func (s *Service) CreatePending(ctx context.Context, f File, limit int64, most int) (File, error) {
 	if err := s.name(&f); err != nil {
 		return File{}, err
 	}
 	f.Blob, f.Pending, f.UploadUntil = s.blobOf(f.ID)+SignedSuffix, true, f.SignedUntil()
 	if s.config.Signed != nil {
-		// This service does not see the bytes arrive, so it must allow for the time
-		// that they may take.
+		// This service does not see the bytes arrive, so it must allow for their transfer time.
 		f.UploadUntil = f.UploadUntil.Add(arrivalTime(f.Size))
 	}
 	f.Upload = PendingUpload{Bytes: min(f.Size, MinPendingBytes), Limit: limit, Most: most}
@@ -168,7 +153,7 @@ func (s *Service) create(ctx context.Context, f File, limit int64) error {
 	return err
 }
 
-// StorageFull returns the error for bytes beyond their account's storage limit.
+// StorageFull returns the error for bytes beyond the account's storage limit.
 func StorageFull(limit int64) error {
 	full := fault.New(fault.Limited,
 		"The account's storage is full: it may hold %d bytes. Delete files, or wait until some expire.", limit)
@@ -176,7 +161,7 @@ func StorageFull(limit int64) error {
 	return full
 }
 
-// name draws a file's id and sets its times, unless it has them.
+// name sets a file's id and times, unless it has them.
 func (s *Service) name(f *File) error {
 	if f.ID != "" {
 		return nil
@@ -198,10 +183,9 @@ func (f File) expiry(from time.Time) time.Time {
 	return from.Add(f.Lifetime)
 }
 
-// Announced returns a file that is pending, or was pending until Finalize, whether
-// or not it may still be uploaded.
+// Announced returns a file that is pending, or was pending until Finalize, even past its time.
 //
-// Errors: fault.NotFound if there is none.
+// Errors: fault.NotFound.
 func (s *Service) Announced(ctx context.Context, id string) (File, error) {
 	return s.config.Store.PendingUpload(ctx, id)
 }
@@ -211,8 +195,8 @@ func (s *Service) URLExpired(f File) bool { return !s.config.Now().Before(f.Sign
 
 // PendingUpload returns a pending file that may be uploaded now.
 //
-// Errors: fault.Conflict if its bytes have arrived; fault.NotFound if there is
-// none, or its time is over.
+// Errors: fault.Conflict if its bytes have arrived; fault.NotFound if the file is not pending or
+// its time is over.
 func (s *Service) PendingUpload(ctx context.Context, id string) (File, error) {
 	f, err := s.config.Store.PendingUpload(ctx, id)
 	if fault.Is(err, fault.NotFound) {
@@ -227,7 +211,7 @@ func (s *Service) PendingUpload(ctx context.Context, id string) (File, error) {
 	return f, s.Extend(ctx, f)
 }
 
-// takesBytes returns an error unless the file may be uploaded now.
+// takesBytes fails unless the file may be uploaded now.
 //
 // Errors: as PendingUpload.
 func (s *Service) takesBytes(f File) error {
@@ -240,11 +224,11 @@ func (s *Service) takesBytes(f File) error {
 	return nil
 }
 
-// Extend extends a pending file while its bytes arrive. Call it when they begin to,
-// and every RenewEvery.
+// Extend extends a pending file while its bytes arrive. Call it at the first bytes, and every
+// RenewEvery.
 //
-// Errors: fault.Conflict if another request has uploaded them meanwhile;
-// fault.NotFound if the file is no longer pending.
+// Errors: fault.Conflict if another request has uploaded them; fault.NotFound if the file is no
+// longer pending.
 func (s *Service) Extend(ctx context.Context, f File) error {
 	if s.config.Extender == nil {
 		return nil
@@ -262,13 +246,11 @@ func (s *Service) Extend(ctx context.Context, f File) error {
 	return s.read(err, ErrNotFound)
 }
 
-// Finalize turns a pending file into a stored one. Its bytes must be in its blob,
-// and have the declared size and MD5. Its lifetime starts now. mime is the type
-// detected from the content, empty if none was.
+// Finalize turns a pending file into a stored one. Its blob must have the declared size and MD5.
+// Its lifetime starts now. mime is the detected type, or empty.
 //
-// Errors: fault.NotFound if the file is no longer pending; fault.Limited if the
-// account has no room for the file, which is then abandoned. In both cases the
-// caller deletes the bytes.
+// Errors: fault.NotFound if the file is no longer pending; fault.Limited if the account's storage
+// is full, which abandons the file. In both cases the caller deletes the bytes.
 func (s *Service) Finalize(ctx context.Context, f File, mime string) (File, error) {
 	if mime != "" {
 		f.MIME = mime
@@ -281,7 +263,7 @@ func (s *Service) Finalize(ctx context.Context, f File, mime string) (File, erro
 			return File{}, StorageFull(f.Upload.Limit)
 		}
 		if fault.Is(err, fault.NotFound) {
-			// Another request may have uploaded the same bytes, and found room.
+			// Another request may have uploaded the same bytes with success.
 			err = s.config.Store.Finalize(ctx, f, s.config.Now())
 		}
 	}
@@ -300,7 +282,7 @@ func (s *Service) Get(ctx context.Context, account, id string) (File, error) {
 	}
 	f, err := s.config.Store.Get(ctx, account, id, s.config.Now())
 	if fault.Is(err, fault.NotFound) && s.config.Signed != nil {
-		// Its bytes may have arrived a moment ago.
+		// Its bytes may have just arrived.
 		return s.receive(ctx, account, id)
 	}
 	return f, s.read(err, ErrNotFound)
@@ -344,12 +326,11 @@ func (s *Service) List(ctx context.Context, account, cursor string, limit int) (
 	return page, next, err
 }
 
-// ListAfter returns at most limit of an account's files, newest first: those after the
-// file with the id, or from the newest if it is empty. more reports whether there are
-// others after them.
+// ListAfter returns at most limit of an account's files, newest first, starting after the id, or
+// with the newest if it is empty. more reports whether others follow.
 func (s *Service) ListAfter(ctx context.Context, account, after string, limit int) (page []File, more bool, err error) {
 	now := s.config.Now()
-	// One file more than asked for tells whether another page follows.
+	// One extra file shows whether another page follows.
 	for len(page) <= limit {
 		files, next, err := s.config.Store.List(ctx, account, after, limit+1-len(page), now)
 		if err != nil {

@@ -12,9 +12,9 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Sweeper does on one machine what a store's TTL and its stream do in AWS: it
-// deletes expired files and pending files past their time. Blobs without a record
-// are only set aside, because it may be the record that was lost.
+// Sweeper deletes expired files and pending files past their time on one machine, as a TTL and its
+// stream do in AWS. It only sets aside blobs without a record, because the record may have been
+// lost.
 type Sweeper struct {
 	Store Retention
 	Blobs interface {
@@ -23,16 +23,14 @@ type Sweeper struct {
 		Head(ctx context.Context, name string) (blob.Info, error)
 	}
 	Now func() time.Time
-	// Settled reports whether the clock can be trusted to tell what is old; nothing
-	// is deleted while it cannot. nil means always.
+	// Settled reports whether the clock can be trusted for expiry. While it returns false, nothing
+	// is deleted. nil means always.
 	Settled func() bool
 	Logger  *slog.Logger
 }
 
 const (
-	// sweepEvery is the interval of sweeps.
 	sweepEvery = 10 * time.Second
-	// sweepBatch limits the files of one read of the store.
 	sweepBatch = 100
 )
 
@@ -75,16 +73,16 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 				failures = append(failures, fmt.Errorf("remove the expired file %s: %w", f.ID, err))
 			}
 		}
-		// What failed would be returned again; it waits for the next sweep.
+		// The store would return failed files again, so leave them to the next sweep.
 		if len(files) < sweepBatch || len(failures) > 0 {
 			return errors.Join(failures...)
 		}
 	}
 }
 
-// SweepUnknown sets aside the blobs that no record has, mostly of uploads that a
-// crash cut off, and returns their number (see blob.SetAsideUnknown). Then it deletes the
-// thumbnails of files that have no bytes.
+// SweepUnknown sets aside blobs without a record, mostly from uploads that a crash cut off, and
+// returns their number (see blob.SetAsideUnknown). Then it deletes thumbnails of files without
+// bytes.
 func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
 	blobs, err = blob.SetAsideUnknown(ctx, s.Blobs, "files", s.Now, s.Store.KnownBlob)
 	if err != nil {
@@ -93,7 +91,6 @@ func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
 	return blobs, s.sweepThumbnails(ctx)
 }
 
-// sweepThumbnails deletes the thumbnails of files that have no bytes.
 func (s *Sweeper) sweepThumbnails(ctx context.Context) error {
 	for entry, err := range s.Blobs.Children(ctx, thumbnailPrefix) {
 		if err != nil {

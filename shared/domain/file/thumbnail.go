@@ -14,20 +14,20 @@ import (
 const (
 	filePrefix      = "files/"
 	thumbnailPrefix = "thumbnails"
-	// MaxThumbnail is the size of a thumbnail at most, in bytes.
+	// MaxThumbnail limits a thumbnail, in bytes.
 	MaxThumbnail = 64 << 10
 )
 
-// ThumbnailBlob names the blob of the small picture of a stored file, whose bytes are
-// in the blob of (docs/contract/media.md#thumbnails-of-files).
+// ThumbnailBlob names the blob of a stored file's thumbnail. of is the blob of the file
+// (docs/contract/media.md#thumbnails-of-files).
 func ThumbnailBlob(of string) string {
 	return thumbnailPrefix + "/" + strings.TrimPrefix(of, filePrefix)
 }
 
-// Thumbnail returns the small picture of a stored file, whose bytes are in the blob of.
-// It is empty if none can be made of these bytes.
+// Thumbnail returns the thumbnail of the file in the blob of. It is empty if the file cannot have
+// one.
 //
-// Errors: fault.NotFound if none was made yet; those of the store.
+// Errors: fault.NotFound if no thumbnail was made yet.
 func Thumbnail(ctx context.Context, blobs blob.Store, of string) ([]byte, error) {
 	stored, err := blobs.Open(ctx, ThumbnailBlob(of), 0, MaxThumbnail)
 	if err != nil {
@@ -41,11 +41,11 @@ func Thumbnail(ctx context.Context, blobs blob.Store, of string) ([]byte, error)
 	return picture, nil
 }
 
-// StoreThumbnail stores the small picture of a stored file, or that there can be none if
-// the picture is empty. Of a file that was deleted meanwhile nothing is kept: a deletion
-// removes the file's bytes before its thumbnail, so that whichever is later finds it.
+// StoreThumbnail stores a thumbnail. An empty picture records that the file cannot have one. It
+// stores nothing for a deleted file: a deletion removes the bytes before the thumbnail, so one of
+// the two sees the other.
 //
-// Errors: fault.NotFound if the file was deleted; those of the store.
+// Errors: fault.NotFound if the file was deleted.
 func StoreThumbnail(ctx context.Context, blobs blob.Store, of string, picture []byte) error {
 	name := ThumbnailBlob(of)
 	if _, err := blobs.Put(ctx, name, bytes.NewReader(picture)); err != nil {
@@ -61,8 +61,7 @@ func StoreThumbnail(ctx context.Context, blobs blob.Store, of string, picture []
 	return ErrNotFound
 }
 
-// DeleteBytes deletes what a file has in the blob store: its bytes, and then its
-// thumbnail.
+// DeleteBytes deletes a file's bytes, then its thumbnail.
 func DeleteBytes(ctx context.Context, blobs Blobs, f File) error {
 	if err := blobs.Delete(ctx, f.Blob); err != nil {
 		return fmt.Errorf("file: delete the bytes of %s: %w", f.ID, err)

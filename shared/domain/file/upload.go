@@ -7,8 +7,7 @@ import "time"
 type SignedUpload struct {
 	// URL is absolute, or a path of this service with its query.
 	URL string
-	// Headers are the fields that the request must have, besides those that every
-	// HTTP client sends.
+	// Headers are required fields, in addition to the usual ones of HTTP clients.
 	Headers map[string]string
 	// ExpiresAt is when the signature expires.
 	ExpiresAt time.Time
@@ -18,6 +17,6 @@ type SignedUpload struct {
 type Arrival struct {
 	// Size is in bytes.
 	Size int64
-	// MD5 is that of the bytes, in lower-case hex.
+	// MD5 is in lower-case hex.
 	MD5 string
 }

@@ -1,10 +1,9 @@
-// Package fleet decides how many workers there are to be where they scale to zero.
+// Package fleet decides how many workers run in a deployment that scales to zero.
 //
-// A wake raises the fleet to what is queued as soon as work is accepted. A look, once a
-// minute, compares the jobs in the queues with the workers and decides; it alone lowers
-// the number. While either raises it, it is followed by others within the minute. Nothing
-// else changes the number: metrics of queues lag by minutes, and by a quarter of an hour
-// after hours of silence, so what acts on them stops workers that were just started.
+// A wake raises the number as soon as work is accepted. A look, once a minute, compares the queued
+// jobs with the workers; only a look lowers the number. After a raise, more checks follow within
+// the minute. Nothing else may change the number: queue metrics lag by minutes, and by a quarter of
+// an hour after hours of silence, so autoscaling on them stops workers that have just started.
 package fleet
 
 import (
@@ -16,19 +15,17 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Rules bound a fleet.
+// Rules limit a fleet.
 type Rules struct {
-	// Min and Max are how many workers there are at least and at most.
+	// Min and Max limit the number of workers.
 	Min, Max int
-	// Backlog is how many jobs there may be for each worker, including those in
-	// work, before another one is started.
+	// Backlog is how many jobs each worker may have, including running ones, before another worker
+	// starts.
 	Backlog int
-	// Idle is how long more workers than needed are kept, and how long a wake holds
-	// one without a job.
+	// Idle is how long surplus workers are kept, and how long a wake keeps one without a job.
 	Idle time.Duration
 }
 
-// Validate reports what is wrong with the rules.
 func (r Rules) Validate() error {
 	switch {
 	case r.Min < 0 || r.Max < 1 || r.Min > r.Max:
@@ -41,27 +38,25 @@ func (r Rules) Validate() error {
 	return nil
 }
 
-// MinIdle is the least Idle: queues report their length up to a minute late, and a
-// container takes minutes to start.
+// MinIdle is the lowest Idle: queues report their length up to a minute late, and a container takes
+// minutes to start.
 const MinIdle = 5 * time.Minute
 
-// Stamp is what a fleet remembers between looks.
+// Stamp is the stored state of a fleet between looks.
 type Stamp struct {
-	// WokenAt is the time of the last wake, zero if there was none.
+	// WokenAt is the time of the last wake, or zero.
 	WokenAt time.Time
-	// ExcessSince is when there began to be more workers than needed, zero if
-	// there are not.
+	// ExcessSince is since when more workers run than needed, or zero.
 	ExcessSince time.Time
-	// Fleet is what the last look saw of the workers, for admission.
+	// Fleet is the workers' state at the last look, for admission.
 	Fleet job.Fleet
 }
 
-// Decide returns how many workers should run, and when there began to be
-// too many of them. Jobs are those that wait or are in work, desired is how many
-// workers there are to be so far.
+// Decide returns how many workers should run, and since when there are too many. jobs counts
+// waiting and running jobs; desired is the current number of workers.
 //
-// The number rises at once. It falls only after each look of Idle found it too
-// high: one look can miss a job that has just been accepted.
+// The number rises at once. It falls only after every look for Idle found it too high, because one
+// look can miss a job that was just accepted.
 func (r Rules) Decide(now time.Time, jobs, desired int, s Stamp) (count int, excessSince time.Time) {
 	need := r.need(jobs)
 	held := need
@@ -85,13 +80,13 @@ func (r Rules) Decide(now time.Time, jobs, desired int, s Stamp) (count int, exc
 	return count, excessSince
 }
 
-// need returns how many workers so many jobs take.
+// need returns how many workers a number of jobs needs.
 func (r Rules) need(jobs int) int { return r.clamp((max(jobs, 0) + r.Backlog - 1) / r.Backlog) }
 
 func (r Rules) clamp(n int) int { return min(max(n, r.Min), r.Max) }
 
-// see returns what admission is told: how many workers run and are to be, since when others
-// are missing, and how long they took to start.
+// see returns the workers' state for admission: how many run and are wanted, since when workers are
+// missing, and how long they took to start.
 func (r Rules) see(now time.Time, running, wanted int, s Stamp) job.Fleet {
 	last, seen := s.Fleet, s.Fleet
 	seen.SeenAt, seen.Running, seen.Wanted, seen.Most = now, running, wanted, r.Max
@@ -104,15 +99,15 @@ func (r Rules) see(now time.Time, running, wanted int, s Stamp) job.Fleet {
 	switch {
 	case running >= wanted:
 		seen.ShortSince = time.Time{}
-		// All have come, the last of them this long after they were wanted.
+		// All have started, the last one this long after it was wanted.
 		if running > last.Running && !last.ShortSince.IsZero() && !last.WantedSince.IsZero() {
 			seen.StartTime = learn(last.Starts(), now.Sub(last.WantedSince))
 		}
 	case last.ShortSince.IsZero() && wanted > last.Wanted:
 		seen.ShortSince = seen.WantedSince
 	case last.ShortSince.IsZero():
-		// Some were lost, as in a deploy. They were wanted long ago, which tells nothing of
-		// how long others take to start.
+		// Workers were lost, as in a deploy. They were wanted long ago, which says nothing about
+		// start times.
 		seen.ShortSince, seen.WantedSince = now, time.Time{}
 	case running > last.Running:
 		seen.ShortSince = now
@@ -120,22 +115,21 @@ func (r Rules) see(now time.Time, running, wanted int, s Stamp) job.Fleet {
 	return seen
 }
 
-// learnAtOnce is by how much one start can lengthen what is known. A start that lasts longer
-// is one for which there was no hardware; those of a fleet that has become slower come nearer
-// each time.
+// learnAtOnce limits how much one start can raise the known start time. A longer start probably
+// lacked hardware. If a fleet has become slower, repeated starts raise it further.
 const learnAtOnce = 4 * time.Minute
 
-// learn returns how long a start is taken to last after one that took so long. It is as
-// cautious as the longest, and forgets it by and by.
+// learn returns the expected start time after a start. It rises quickly and falls slowly.
 func learn(known, took time.Duration) time.Duration {
 	took = min(max(took, 0), known+learnAtOnce, job.MaxAge)
 	return max(took, (3*known+took)/4)
 }
 
-// seenEvery is how old what admission was told may become while there are workers.
+// seenEvery is how old the state for admission may become while workers run.
 const seenEvery = 5 * time.Minute
 
-// worthTelling reports whether admission is to be told: a deploy that sleeps costs no write.
+// worthTelling reports whether the state for admission must be written. A sleeping deployment costs
+// no write.
 func worthTelling(seen, last job.Fleet) bool {
 	someone := seen.Running > 0 || seen.Wanted > 0
 	if last.SeenAt.IsZero() || someone && seen.SeenAt.Sub(last.SeenAt).Abs() >= seenEvery {
@@ -145,9 +139,8 @@ func worthTelling(seen, last job.Fleet) bool {
 	return seen != last
 }
 
-// Stamps keeps the stamp of a fleet.
 type Stamps interface {
-	// Read returns the stamp as it is now, by a consistent read.
+	// Read returns the current stamp by a consistent read.
 	//
 	// Errors: fault.Unavailable.
 	Read(ctx context.Context) (Stamp, error)
@@ -155,24 +148,22 @@ type Stamps interface {
 	//
 	// Errors: fault.Unavailable.
 	Wake(ctx context.Context, at time.Time) error
-	// Saw records when there began to be too many workers, zero for none, and what a look
-	// saw of them.
+	// Saw records since when there are too many workers (zero for never), and the workers' state.
 	//
 	// Errors: fault.Unavailable.
 	Saw(ctx context.Context, excessSince time.Time, seen job.Fleet) error
 }
 
-// Lengths reports how long the queues are.
 type Lengths interface {
-	// Length returns about how many jobs of a lane wait or are in work.
+	// Length returns about how many jobs of a lane wait or run.
 	Length(ctx context.Context, lane job.Lane) (int, error)
 }
 
 // Service runs the workers.
 type Service interface {
-	// Tasks returns how many workers there are to be, and how many run.
+	// Tasks returns the desired and the running number of workers.
 	Tasks(ctx context.Context) (desired, running int, err error)
-	// SetDesired sets how many there are to be. A worker that is busy is not stopped.
+	// SetDesired sets the desired number. A busy worker is not stopped.
 	SetDesired(ctx context.Context, n int) error
 }
 
@@ -189,16 +180,15 @@ type Fleet struct {
 	awakeAt time.Time
 }
 
-// Look is what a look, or a wake, found and decided.
+// Look is the result of a look or a wake.
 type Look struct {
-	// Jobs wait or are in work; workers were to be From, and are to be To.
+	// Jobs counts waiting and running jobs. From and To are the desired numbers of workers before
+	// and after.
 	Jobs, From, To int
 }
 
-// Rose reports whether there are to be more workers.
 func (l Look) Rose() bool { return l.To > l.From }
 
-// jobs returns how many wait or are in work.
 func (f *Fleet) jobs(ctx context.Context) (jobs int, err error) {
 	for _, lane := range []job.Lane{job.VideoLane, job.ImageLane} {
 		n, err := f.Lengths.Length(ctx, lane)
@@ -210,8 +200,7 @@ func (f *Fleet) jobs(ctx context.Context) (jobs int, err error) {
 	return jobs, nil
 }
 
-// Look sets how many workers there are to be. If anything cannot be read, it changes
-// nothing.
+// Look sets the desired number of workers. If a read fails, it changes nothing.
 func (f *Fleet) Look(ctx context.Context) (Look, error) {
 	var (
 		look Look
@@ -232,7 +221,7 @@ func (f *Fleet) Look(ctx context.Context) (Look, error) {
 	now := f.Now()
 	count, excess := f.Rules.Decide(now, look.Jobs, look.From, stamp)
 	if count > look.From {
-		// At once: what is told of it can wait.
+		// Set it first; the record can wait.
 		if err := f.Service.SetDesired(ctx, count); err != nil {
 			return fail(err)
 		}
@@ -254,7 +243,7 @@ func (f *Fleet) Look(ctx context.Context) (Look, error) {
 	if count > 0 {
 		return look, nil
 	}
-	// A wake between the look and now saw the last worker and left it at that.
+	// A concurrent wake may have seen the last worker and kept the number.
 	latest, err := f.Stamps.Read(ctx)
 	if err != nil {
 		return fail(err)

@@ -7,21 +7,20 @@ import (
 	"time"
 )
 
-// wakeEvery is how old a recorded wake may be for another one not to be recorded.
-// It is far below MinIdle, so that a wake that is not recorded is held as well.
+// wakeEvery is how often a wake is recorded. It is far below MinIdle, so an unrecorded wake also
+// keeps a worker.
 const wakeEvery = time.Minute
 
-// awakeFor is for how long a wake trusts the last one of its process: each job wakes, and
-// ECS takes few questions a second. The last one found a worker, and a recorded wake that
-// was at most wakeEvery old; after both times together that wake still holds the worker.
+// awakeFor is how long a process trusts its last wake: each job wakes the fleet, and ECS limits
+// calls per second. That wake found a worker and a record at most wakeEvery old, so the worker is
+// still kept after both times.
 const awakeFor = 30 * time.Second
 
-// Wake ensures that there is a worker, and as many as the jobs take that the queues tell of.
-// It may be called at any time and by many. Within awakeFor of one that succeeded it asks
-// nobody.
+// Wake ensures that a worker runs, and as many as the queued jobs need. It may be called at any
+// time and concurrently. Within awakeFor of a successful wake it does nothing.
 //
-// The wake is recorded first: a look that stops the last worker at the same time
-// finds it afterwards and starts one again.
+// It records the wake first: a look that stops the last worker at the same time then finds the
+// record and starts one again.
 func (f *Fleet) Wake(ctx context.Context) (look Look, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -43,7 +42,7 @@ func (f *Fleet) Wake(ctx context.Context) (look Look, err error) {
 	return look, nil
 }
 
-// Rise raises the number of workers to what the jobs take, and never lowers it.
+// Rise raises the number of workers to the need of the jobs, and never lowers it.
 func (f *Fleet) Rise(ctx context.Context) (Look, error) {
 	look, err := f.raise(ctx, 0)
 	if err != nil {
@@ -52,8 +51,8 @@ func (f *Fleet) Rise(ctx context.Context) (Look, error) {
 	return look, nil
 }
 
-// raise raises the number of workers to what the jobs take, and to least in any case: also
-// if the queues do not answer.
+// raise raises the number of workers to the need of the jobs, and at least to least, even if the
+// queues do not answer.
 func (f *Fleet) raise(ctx context.Context, least int) (look Look, err error) {
 	look.From, _, err = f.Service.Tasks(ctx)
 	if err != nil {
@@ -77,16 +76,15 @@ func (f *Fleet) raise(ctx context.Context, least int) (look Look, err error) {
 }
 
 const (
-	// RiseEvery is how long after the number was raised it is looked again: a burst is told
-	// of by its first job, and the counts of queues come late.
+	// RiseEvery is the interval of checks after a raise: the first job of a burst wakes the fleet,
+	// and queue counts lag.
 	RiseEvery = 15 * time.Second
-	// MostRises is how often, so that it ends within the minute after which a look comes.
+	// MostRises limits the checks, so that they end before the next look.
 	MostRises = 3
 )
 
-// Follow looks again RiseEvery after a look that raised the number, until one does not, at
-// most MostRises times. Wait reports whether the context still holds. It returns all looks
-// as one.
+// Follow repeats checks every RiseEvery until one does not raise the number, at most MostRises
+// times. wait returns false if the context has ended. It returns all results as one.
 func (f *Fleet) Follow(ctx context.Context, look Look, wait func(context.Context, time.Duration) bool) (Look, error) {
 	last := look
 	for range MostRises {

@@ -1,10 +1,10 @@
-// Package idempotency lets a client repeat a request whose response it has lost,
-// without creating anything twice. The request carries a key of the client's
-// choice; a request with a key that was used before gets the first one's response.
+// Package idempotency lets a client repeat a request whose response was lost, without creating
+// anything twice. The request carries a key that the client chose. A request with a used key gets
+// the first one's response.
 //
-// A request claims its key right before it creates something, under the id of what
-// it is about to create, and settles the claim afterwards. If a request crashes in
-// between, it leaves a claim whose id tells whether the resource was created.
+// A request claims its key right before it creates something, under the id of the new resource, and
+// settles the claim afterwards. If a request crashes in between, the id in its claim shows whether
+// the resource was created.
 package idempotency
 
 import (
@@ -20,19 +20,19 @@ const (
 	Age = 24 * time.Hour
 	// MaxKey is the length limit of a key in bytes.
 	MaxKey = 255
-	// MakeTime is how long a request may take, from its claim on, to create what it
-	// claimed the key for. The caller enforces it.
+	// MakeTime limits the time from a claim to the creation of its resource. The caller enforces
+	// it.
 	MakeTime = 15 * time.Second
-	// Abandoned is the age at which an unsettled claim's request can certainly no
-	// longer create anything, allowing for the difference of two machines' clocks
-	// and for calls of a store that take effect after they timed out.
+	// Abandoned is the age at which an unsettled claim's request can no longer create anything,
+	// allowing for clock differences between machines and for store calls that take effect after
+	// their timeout.
 	Abandoned = 2 * MakeTime
-	// patience is how long a request waits for another one with the same key. It
-	// checks soon, because most end within moments, and then less and less often.
+	// patience is how long a request waits for another one with the same key. Its checks become
+	// less frequent, because most requests end within moments.
 	patience             = 5 * time.Second
 	firstLook, laterLook = 20 * time.Millisecond, time.Second
-	// comeBack is the Retry-After once patience is over: four attempts of a client
-	// outlast a claim that is never settled.
+	// comeBack is the Retry-After when patience is over. A client with four attempts outlasts a
+	// claim that is never settled.
 	comeBack = 5 * time.Second
 	// endTime is the time limit for settling or withdrawing a claim.
 	endTime = 5 * time.Second
@@ -40,61 +40,53 @@ const (
 
 // Claim is a request's claim of a key.
 type Claim struct {
-	// Account and Key identify the claim; accounts do not share keys.
 	Account, Key string
-	// Fingerprint identifies what the request asks for: it is equal for
-	// repetitions.
+	// Fingerprint identifies the content of the request. Repetitions have the same.
 	Fingerprint string
-	// Resource is the id of what the request creates, which no other request uses.
+	// Resource is the id of the resource to create. It is unique to the request.
 	Resource string
 }
 
-// Record is what is stored of a key.
+// Record is the stored state of a key.
 type Record struct {
 	Fingerprint, Resource string
-	// Settled reports that the resource was created. Answer is then the stored
-	// response, if there is one.
-	Settled bool
-	Answer  []byte
-	// ClaimedAt is when the claim was made, to the millisecond.
+	// Settled means that the resource was created. Answer is then the stored response, if any.
+	Settled   bool
+	Answer    []byte
 	ClaimedAt time.Time
 }
 
 // Store keeps claims. The suite in idempotencytest, which every adapter runs,
 // specifies its behaviour.
 type Store interface {
-	// Claim records the claim if its key has no record, or one older than Age, or
-	// an unsettled one of the resource instead (empty for none). It returns the
-	// record that the key then has: the claim's own if the resources are equal. It
-	// is exact under any concurrency.
+	// Claim records the claim if its key has no record, or one older than Age, or an unsettled one
+	// of the resource instead (empty for none). It returns the key's record after that: the claim
+	// won if the resources are equal. It is exact under any concurrency.
 	Claim(ctx context.Context, c Claim, instead string, now time.Time) (Record, error)
-	// Settle records that the claim's resource was created. If another claim has
-	// replaced it, or it is settled, Settle does nothing and returns no error.
+	// Settle records that the claim's resource was created. It does nothing if another claim has
+	// replaced it, or it is settled.
 	Settle(ctx context.Context, c Claim, answer []byte) error
-	// Withdraw removes an unsettled claim. If another claim has replaced it, or it
-	// is settled, Withdraw does nothing and returns no error.
+	// Withdraw removes an unsettled claim. It does nothing if another claim has replaced it, or it
+	// is settled.
 	Withdraw(ctx context.Context, c Claim) error
 	// Known reports whether the key has a record younger than Age, settled or not.
 	Known(ctx context.Context, account, key string, now time.Time) (bool, error)
 }
 
-// Made reports whether the resource of an abandoned claim was created, and returns
-// the response that its request would have stored. It completes a creation that was
-// cut off halfway.
+// Made reports whether the resource of an abandoned claim was created, and returns the response for
+// it. It completes a creation that was cut off.
 type Made func(ctx context.Context, resource string) (answer []byte, made bool, err error)
 
-// Service ties each key to one request.
 type Service struct {
 	Store Store
 	Now   func() time.Time
 }
 
-// Begin claims the key. It returns nil if the request is the first: the request
-// then continues, and must call Settle or Withdraw. Otherwise it returns the first
-// request's record, which may mean a wait of seconds for it.
+// Begin claims the key. It returns nil for the first request, which must then call Settle or
+// Withdraw. Otherwise it returns the first request's record, and may wait seconds for it.
 //
-// Errors: fault.Conflict if the key was used for a different request; with
-// RetryAfter if another request with the key is still in progress.
+// Errors: fault.Conflict if the key was used for a different request, or, with RetryAfter, if
+// another request with the key is still in progress.
 func (s *Service) Begin(ctx context.Context, c Claim, made Made) (*Record, error) {
 	instead, pause := "", firstLook
 	for began := s.Now(); ; {
@@ -111,7 +103,7 @@ func (s *Service) Begin(ctx context.Context, c Claim, made Made) (*Record, error
 		case s.Now().Sub(record.ClaimedAt) >= Abandoned:
 			answer, there, err := made(ctx, record.Resource)
 			if err != nil {
-				return nil, fmt.Errorf("idempotency: look for what was made: %w", err)
+				return nil, fmt.Errorf("idempotency: check the claimed resource: %w", err)
 			}
 			if there {
 				c.Resource = record.Resource
@@ -139,8 +131,8 @@ func (s *Service) Begin(ctx context.Context, c Claim, made Made) (*Record, error
 	}
 }
 
-// Settle records that the claim's resource was created, and the response. It does
-// so even if the context has ended.
+// Settle records that the claim's resource was created, and the response, even if the context has
+// ended.
 func (s *Service) Settle(ctx context.Context, c Claim, answer []byte) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
@@ -150,8 +142,8 @@ func (s *Service) Settle(ctx context.Context, c Claim, answer []byte) error {
 	return nil
 }
 
-// Withdraw removes the claim of a request that certainly created nothing. It does
-// so even if the context has ended.
+// Withdraw removes the claim of a request that certainly created nothing, even if the context has
+// ended.
 func (s *Service) Withdraw(ctx context.Context, c Claim) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTime)
 	defer cancel()
@@ -161,8 +153,8 @@ func (s *Service) Withdraw(ctx context.Context, c Claim) error {
 	return nil
 }
 
-// Known reports whether an account's key was used before. A request with such a key
-// creates nothing new, whatever comes of it.
+// Known reports whether an account's key was used before. A request with such a key creates nothing
+// new.
 func (s *Service) Known(ctx context.Context, account, key string) (bool, error) {
 	known, err := s.Store.Known(ctx, account, key, s.Now())
 	if err != nil {

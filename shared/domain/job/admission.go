@@ -8,74 +8,66 @@ import (
 
 // Backlog is the work queued ahead of a new job on a lane.
 type Backlog struct {
-	// Jobs is how many jobs of the lane are pending or processing, of all
-	// accounts; AccountJobs is how many of them are the account's own, and AccountOpen how
-	// many that has on all lanes.
+	// Jobs counts the pending and processing jobs of the lane. AccountJobs is the account's part of
+	// them. AccountOpen counts the account's open jobs on all lanes.
 	Jobs, AccountJobs, AccountOpen int
-	// Running is how many jobs of the lane workers have. Spare is how many places the lane
-	// has beyond its workers; an account never has more places than there are workers. Where
-	// Spare is 0, Running may be unknown.
+	// Running is how many jobs of the lane workers have. Spare is how many places the lane has
+	// beyond its workers; an account never has more places than there are workers. If Spare is 0,
+	// Running may be unknown.
 	Running, Spare int
-	// RunTime is the mean time from start to end of the jobs that ended most
-	// recently, 0 if none has.
+	// RunTime is the mean run time of the jobs that ended most recently, or 0.
 	RunTime time.Duration
-	// Others is how many other accounts had jobs among those that completed most recently, within
-	// OthersFor.
+	// Others is how many other accounts completed jobs most recently, within OthersFor.
 	Others int
-	// Fleet is what is known of the workers where they come and go.
+	// Fleet is the state of workers that start and stop with the load.
 	Fleet Fleet
 }
 
-// Fleet is what was seen of workers that come and go. The zero value tells nothing: then
-// all workers are taken to be there.
+// Fleet is the state of workers that start and stop with the load. The zero value means that all
+// workers run.
 type Fleet struct {
-	// SeenAt is when somebody last looked.
+	// SeenAt is the time of the last look.
 	SeenAt time.Time
-	// Running is how many there were, Wanted how many there were to be, and Most how many
-	// there may be at the most.
+	// Running is the number of running workers, Wanted the desired and Most the largest number.
 	Running, Wanted, Most int
 	// WantedSince is when Wanted last rose, zero if workers were lost since.
 	WantedSince time.Time
-	// ShortSince is since when fewer run than are wanted and none has come; zero while as
-	// many run.
+	// ShortSince is since when fewer run than are wanted and none has started, or zero.
 	ShortSince time.Time
-	// StartTime is how long workers took to start, as was learned; 0 if nothing was.
+	// StartTime is how long workers took to start, or 0 if unknown.
 	StartTime time.Duration
 }
 
 const (
-	// firstRunTime is assumed as the mean run time until a job has ended. It is
-	// long on purpose: a job refused without need can be tried again, but a job
-	// accepted in vain costs ten minutes.
+	// firstRunTime is the assumed mean run time until a job has ended. It is long on purpose: a
+	// refused job can be tried again, but a job accepted in vain costs ten minutes.
 	firstRunTime = 10 * time.Second
-	// servable is the part of MaxAge that a backlog may fill; the rest allows
-	// for a run that takes longer than the mean or is repeated.
+	// servable is the part of MaxAge that a backlog may fill. The rest allows for slow or repeated
+	// runs.
 	servable = MaxAge * 3 / 4
-	// OthersFor is how long an account is taken to come again after a job of it has completed.
-	// With the ten minutes of a job, one of a hundred jobs more ended late in the simulation of
-	// scarce workers. Without a bound, those that left count for as long as nothing completes,
-	// and who sends jobs that fail could keep it so.
+	// OthersFor is how long an account is expected to come back after a completed job. With ten
+	// minutes instead, one more job in a hundred ended late in the simulation of scarce workers. If
+	// there were no limit, accounts that have left would count until other jobs complete, so a
+	// sender of failing jobs could keep them counted.
 	OthersFor = time.Hour
-	// accountShare is the part of a servable backlog that one account may fill
-	// while it alone has work queued, so that another's first job is still
-	// accepted: the last quarter is for accounts that have less.
+	// accountShare is the part of a servable backlog that one account may fill while no other has
+	// queued work. The last quarter is for accounts that have less.
 	accountShare = 0.75
 
-	// firstStartTime is assumed until it was seen how long workers take to start, which
-	// is a minute for a container and several for a machine with a GPU.
+	// firstStartTime is the assumed start time of workers until it is known: a minute for a
+	// container, several for a machine with a GPU.
 	firstStartTime = 5 * time.Minute
-	// startMargin is for how long beyond the time of a start a worker is still expected,
-	// and leastPatience how long one is expected at the least.
+	// startMargin is how long beyond its start time a worker is still expected. leastPatience is
+	// the least time that one is expected.
 	startMargin, leastPatience = 2 * time.Minute, 3 * time.Minute
-	// seenFor is how long what was seen of workers holds. Who looks at them says so more
-	// often; that there are none and none are wanted holds until a wake.
+	// seenFor is how long the state of workers is valid. Looks renew it more often. A state without
+	// wanted workers stays valid until a wake.
 	seenFor = 15 * time.Minute
-	// noWorkerRetry is when to try again where nobody works: workers are looked at once a
-	// minute.
+	// noWorkerRetry is the Retry-After without workers: a look comes once a minute.
 	noWorkerRetry = 30 * time.Second
 )
 
-// OthersOf returns how many of the accounts of some jobs are others than one, each counted once.
+// OthersOf returns the number of different accounts other than the given one.
 func OthersOf(accounts []string, account string) int {
 	others := map[string]bool{}
 	for _, of := range accounts {
@@ -85,7 +77,7 @@ func OthersOf(accounts []string, account string) int {
 	return len(others)
 }
 
-// Starts returns how long a worker takes to start, as it was learned or is assumed.
+// Starts returns the known or assumed start time of a worker.
 func (f Fleet) Starts() time.Duration {
 	if f.StartTime <= 0 {
 		return firstStartTime
@@ -93,14 +85,14 @@ func (f Fleet) Starts() time.Duration {
 	return f.StartTime
 }
 
-// Stuck reports whether workers have been wanted for so long, without one having come, that
-// none is to be expected: hardware may be scarce.
+// Stuck reports whether workers have been wanted for too long without starting that none is
+// expected. Hardware may be scarce.
 func (f Fleet) Stuck(now time.Time) bool {
 	return !f.ShortSince.IsZero() && now.Sub(f.ShortSince) >= max(f.Starts()+startMargin, leastPatience)
 }
 
-// expect returns how many jobs of a lane are worked on at once, and how many more will be
-// after start, of workers that all together take so many.
+// expect returns how many jobs of a lane run now, and how many more will run after start. workers
+// is the capacity of all workers together.
 func (f Fleet) expect(workers int, now time.Time) (running, more int, start time.Duration) {
 	someone := f.Running > 0 || f.Wanted > 0
 	if f.SeenAt.IsZero() || someone && now.Sub(f.SeenAt) >= seenFor {
@@ -114,25 +106,25 @@ func (f Fleet) expect(workers int, now time.Time) (running, more int, start time
 	return running, more, f.Starts()
 }
 
-// part returns the part of a servable backlog that the account may fill, where so many jobs are
-// worked on at once. While others keep all workers busy it takes turns with them, and what they
-// send later overtakes what it has waiting: it may have what its turns will serve. Who they will
-// be is told by whose jobs were served last, as most come again.
+// part returns the fraction of a servable backlog that the account may fill, for a number of
+// concurrent jobs. While others keep all workers busy, the account takes turns with them, and their
+// later jobs overtake its waiting ones. So it may have as many jobs as its turns will serve.
+// Accounts served recently are expected to come again.
 func (b Backlog) part(atOnce int) float64 {
 	idle := 1 - float64(b.Jobs-b.AccountJobs)/float64(max(atOnce, 1))
 	return min(accountShare, max(1/float64(b.Others+1), idle))
 }
 
-// placeFor reports whether a spare place is free for the account, so that its job need not
-// wait, however long the jobs of others take.
+// placeFor reports whether a spare place is free for the account, so that its job need not wait for
+// others.
 func (b Backlog) placeFor(workers int) bool {
 	return b.Spare > 0 && b.AccountJobs < workers && b.Running < workers+b.Spare
 }
 
-// Admit decides whether one more job can be expected to be served in time by the lane's
-// workers, of which there are so many at the most (docs/contract/jobs.md#admission).
+// Admit decides whether one more job can be expected to end in time on at most this many workers
+// (docs/contract/jobs.md#admission).
 //
-// Errors: fault.Limited with the time after which there should be room.
+// Errors: fault.Limited with RetryAfter.
 func (b Backlog) Admit(workers int, now time.Time) error {
 	if b.placeFor(workers) {
 		return nil
@@ -152,10 +144,10 @@ func (b Backlog) Admit(workers int, now time.Time) error {
 	return queueFull(runTime, running)
 }
 
-// AdmitWaiting is Admit for a job whose caller waits so long for its end, 0 for as long as it
-// takes. As accounts take turns, of another's many jobs only those count whose turn comes first.
-// The turn has to come within three quarters of the wait, as those before may take longer than
-// the mean, and the job to end within all of it.
+// AdmitWaiting is Admit for a job whose caller waits up to wait for its end; 0 means any time.
+// Accounts take turns, so only jobs of others with an earlier turn count. The turn must come within
+// three quarters of the wait, because earlier jobs may be slower than the mean, and the job must
+// end within all of it.
 //
 // Errors: as Admit.
 func (b Backlog) AdmitWaiting(wait time.Duration, workers int, now time.Time) error {
@@ -165,14 +157,15 @@ func (b Backlog) AdmitWaiting(wait time.Duration, workers int, now time.Time) er
 	running, _, _ := b.Fleet.expect(max(workers, 1), now)
 	ahead := min(b.Jobs, (b.AccountJobs+1)*(b.Others+1)-1)
 	turn := time.Duration(ahead) * b.RunTime / time.Duration(max(running, 1))
-	// Until a job has ended nobody knows, and a caller hears within its wait.
+	// Before a first job has ended, run times are unknown, and the caller gets an answer within its
+	// wait anyway.
 	if b.Jobs < running || ahead == 0 || turn < wait*3/4 && turn+b.RunTime < wait {
 		return nil
 	}
 	return queueFull(b.RunTime, running)
 }
 
-// queueFull refuses a job of a lane with so many workers.
+// queueFull returns the refusal of a job.
 func queueFull(runTime time.Duration, running int) error {
 	refusal := fault.New(fault.Limited, "The queue is full: a job accepted now might not finish in time. Try again later.")
 	refusal.RetryAfter = max(time.Second, runTime/time.Duration(max(running, 1)))

@@ -5,18 +5,16 @@ import (
 	"fmt"
 )
 
-// Orchestrator runs jobs outside of their store.
 type Orchestrator interface {
-	// Stop stops whatever is in progress for a job that has ended. It does not
-	// fail if nothing is.
+	// Stop stops the orchestration of a job that has ended. It succeeds if none is running.
 	Stop(ctx context.Context, id string) error
 }
 
-// Cancel ends a job from outside. The account's place is free at once; a run
-// stops when it next reads the record, which is authoritative: an orchestrator
-// that cannot be reached finds later that the job has ended.
+// Cancel ends a job from outside. The account's place is free at once. A run stops when it next
+// reads the record, which is authoritative: an orchestrator that cannot be reached finds later that
+// the job has ended.
 //
-// Errors: fault.NotFound; fault.Conflict when the job has ended otherwise.
+// Errors: fault.NotFound; fault.Conflict if the job has already ended.
 func (s *Service) Cancel(ctx context.Context, id string, reason Failure) error {
 	if err := s.config.Store.Fail(ctx, id, "", reason, s.config.Now()); err != nil {
 		return fmt.Errorf("job: cancel %s: %w", id, err)

@@ -7,28 +7,26 @@ import (
 	"time"
 )
 
-// EstimateStore keeps how long edits take, as the workers' engine published it last.
-// Whoever accepts jobs may be unable to reach the engine. Its behaviour is specified
-// here and verified by the suite in jobtest, which every adapter runs.
+// EstimateStore keeps the engine's latest estimates of edit times, because the process that accepts
+// jobs may be unable to reach the engine. The suite in jobtest specifies it; every adapter runs it.
 type EstimateStore interface {
 	EstimateReader
 	EstimatePublisher
 }
 
-// EstimateReader reads how long edits take.
 type EstimateReader interface {
-	// Estimates returns what was published last, none if nothing was. A read may
-	// miss what was published within the last second.
+	// Estimates returns the latest published estimates, or none. A read may miss estimates of the
+	// last second.
 	Estimates(ctx context.Context) (Estimates, error)
 }
 
-// EstimatePublisher publishes how long edits take.
 type EstimatePublisher interface {
-	// PublishEstimates replaces what was published before; none removes it.
+	// PublishEstimates replaces the published estimates. An empty list removes them.
 	PublishEstimates(ctx context.Context, estimates Estimates, now time.Time) error
 }
 
-// EditKind is what of a job its time depends on, besides the length of its clip.
+// EditKind has the properties of a job that its run time depends on in addition to the clip's
+// length.
 type EditKind struct {
 	// Model is the canonical id.
 	Model string `json:"model"`
@@ -38,10 +36,9 @@ type EditKind struct {
 	Reference bool `json:"reference,omitempty"`
 }
 
-// Estimates are how long edits take, one for each kind of edit that an engine knows of.
+// Estimates has an estimate for each kind of edit that an engine knows.
 type Estimates []Estimate
 
-// Of returns the estimate of a kind of edit.
 func (e Estimates) Of(kind EditKind) (Estimate, bool) {
 	i := slices.IndexFunc(e, func(one Estimate) bool { return one.EditKind == kind })
 	if i < 0 {
@@ -50,34 +47,32 @@ func (e Estimates) Of(kind EditKind) (Estimate, bool) {
 	return e[i], true
 }
 
-// Estimate is how long edits of one kind take.
+// Estimate is the run time of edits of one kind.
 type Estimate struct {
 	EditKind
-	// Points are edits of known length, at least one, by length. An image has one
-	// of no length.
+	// Points are edits of known length, at least one, in the order of lengths. For an image the
+	// length is 0.
 	Points []EstimatePoint `json:"points"`
-	// Slack is how many times as long as the time that there is an edit may be
-	// expected to take without being refused: estimates are wrong by some.
+	// Slack is by which factor an estimate may exceed the available time before the edit is
+	// refused, because estimates are inexact.
 	Slack float64 `json:"slack"`
 }
 
-// EstimatePoint is an edit of one length and how long it takes, both in seconds.
+// EstimatePoint is an edit's length and its run time, both in seconds.
 type EstimatePoint struct {
 	Length float64 `json:"length"`
 	Takes  float64 `json:"takes"`
 }
 
 const (
-	// maxPoints bounds the points of an estimate.
 	maxPoints = 64
-	// MaxTakes bounds what one of them may take: a day, in seconds. What takes longer
-	// is said to take that.
+	// MaxTakes limits the run time of a point, in seconds: a day. Longer times are reported as
+	// this.
 	MaxTakes = 24 * 60 * 60
-	// maxSlack bounds the slack of an estimate.
 	maxSlack = 10
 )
 
-// Validate reports what is wrong with the estimate: an engine is a program of its own.
+// Validate checks the estimate, because an engine is a separate program.
 func (e Estimate) Validate() error {
 	if len(e.Points) == 0 || len(e.Points) > maxPoints {
 		return fmt.Errorf("the estimate of %s has %d points", e.Model, len(e.Points))
@@ -94,8 +89,8 @@ func (e Estimate) Validate() error {
 	return nil
 }
 
-// Takes returns how long an edit of the length takes: between two points on the line
-// through them, outside of the points on that through the nearest two.
+// Takes returns the run time for a length by linear interpolation between points, or extrapolation
+// from the nearest two.
 func (e Estimate) Takes(length time.Duration) time.Duration {
 	seconds := e.Points[0].Takes
 	if len(e.Points) > 1 {
@@ -109,14 +104,13 @@ func (e Estimate) Takes(length time.Duration) time.Duration {
 	return time.Duration(min(max(seconds, 0), MaxTakes) * float64(time.Second))
 }
 
-// TooLong reports whether an edit of the length cannot be expected to end within the
-// time.
+// TooLong reports whether an edit of the length is expected not to end within the time.
 func (e Estimate) TooLong(length, within time.Duration) bool {
 	return e.Takes(length).Seconds() > within.Seconds()*e.Slack
 }
 
-// Longest returns the longest clip of whole seconds, shorter than length, whose edit can
-// be expected to end within the time; 0 if there is none.
+// Longest returns the longest clip of whole seconds, shorter than length, whose edit is expected to
+// end within the time, or 0.
 func (e Estimate) Longest(length, within time.Duration) time.Duration {
 	longest := length.Truncate(time.Second)
 	for longest > 0 && e.TooLong(longest, within) {
@@ -126,14 +120,14 @@ func (e Estimate) Longest(length, within time.Duration) time.Duration {
 }
 
 const (
-	// estimatesFor is how long a service remembers the estimates that it has read, and
-	// noneFor how long that there were none: a worker may be about to start.
+	// estimatesFor is how long a service caches estimates. noneFor is how long it caches that there
+	// are no estimates, because a worker may be about to start.
 	estimatesFor = 30 * time.Second
 	noneFor      = time.Second
 )
 
-// Estimate returns how long edits of the kind take, as the workers' engine told last.
-// Nothing is known of it without an engine that tells, or while it cannot be read.
+// Estimate returns the engine's latest estimate for the kind. known is false if the engine gives
+// none or it cannot be read.
 func (s *Service) Estimate(ctx context.Context, kind EditKind) (Estimate, bool) {
 	if s.config.Estimates == nil {
 		return Estimate{}, false
@@ -147,7 +141,7 @@ func (s *Service) Estimate(ctx context.Context, kind EditKind) (Estimate, bool) 
 	if now := s.config.Now(); s.estimatedAt.IsZero() || now.Sub(s.estimatedAt).Abs() >= remembered {
 		estimates, err := s.config.Estimates.Estimates(ctx)
 		if err != nil {
-			// The engine refuses what would take too long as well, only later.
+			// The engine also refuses edits that take too long, only later.
 			s.config.Logger.WarnContext(ctx, "read how long edits take", "error", err)
 		} else {
 			s.estimates = estimates

@@ -10,24 +10,21 @@ import (
 	"cutroom/shared/domain/cursor"
 )
 
-// Filter says which of an account's jobs are listed; its zero value lists all.
+// Filter selects an account's jobs. Its zero value selects all.
 type Filter struct {
-	// Status is the state of the jobs, empty for any.
 	Status Status
-	// Model is the canonical id of their model, empty for any.
+	// Model is a canonical id, or empty for any.
 	Model string
-	// Search is words that the jobs mention, empty for any (see Job.Mentions).
+	// Search has words that the jobs mention, see Job.Mentions. Empty means any.
 	Search string
 }
 
-// Matches reports whether the filter lists the job.
 func (f Filter) Matches(j Job) bool {
 	return (f.Status == "" || j.Status == f.Status) && (f.Model == "" || j.Model == f.Model) && j.Mentions(f.Search)
 }
 
-// Mentions reports whether each word of a search is a part of the job's prompt, of
-// its id or of the name of one of its inputs, in any case
-// (docs/contract/media.md#list-of-jobs).
+// Mentions reports whether each word of a search is a part of the job's prompt, its id or the name
+// of an input, ignoring case (docs/contract/media.md#list-of-jobs).
 func (j Job) Mentions(search string) bool {
 	words := strings.Fields(strings.ToLower(search))
 	if len(words) == 0 {
@@ -42,30 +39,23 @@ func (j Job) Mentions(search string) bool {
 	return !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(text, word) })
 }
 
-// NewCursors returns the codec of the cursors of job pages, sealed with the
-// secret.
 func NewCursors(secret []byte) cursor.Codec { return cursor.New("jobs", secret) }
 
-// NewCursorsFrom returns the codec of the cursors of job pages, with a secret
-// that is requested whenever it is needed; see cursor.NewFrom.
 func NewCursorsFrom(secret func(context.Context) ([]byte, error)) cursor.Codec {
 	return cursor.NewFrom("jobs", secret)
 }
 
-// Cursors returns the codec of List's cursors.
 func (s *Service) Cursors() cursor.Codec { return s.config.Cursors }
 
-// maxWalks bounds how often List queries the store for one page. Each query may
-// pass over many jobs that are not listed; a page that is still short after
-// that is returned as it is.
+// maxWalks limits the store's queries for one page. A query may pass over many jobs that do not
+// match; a page that is still short is returned.
 const maxWalks = 3
 
-// List returns a page of an account's jobs, newest first, and the cursor of the
-// next page, empty on the last one. A page may be short, even empty, while more
-// follow. Jobs past their deadline are returned as timed out, and those past
-// their record's age are left out, as by Get.
+// List returns a page of an account's jobs, newest first, and the cursor of the next page, empty on
+// the last one. A page may be short, even empty, while more follow. Jobs past their deadline have
+// timed out, and jobs past their record's age are omitted.
 //
-// Errors: fault.Invalid if the cursor is not one of the account's.
+// Errors: fault.Invalid if the cursor was not made for the account.
 func (s *Service) List(
 	ctx context.Context, account string, filter Filter, cursor string, limit int,
 ) ([]Job, string, error) {
@@ -78,7 +68,7 @@ func (s *Service) List(
 	}
 	now := s.config.Now()
 	var page []Job
-	// One more than requested shows whether another page follows.
+	// One extra job shows whether another page follows.
 	for range maxWalks {
 		jobs, next, err := s.config.Store.List(ctx, account, filter, after, limit+1-len(page), now)
 		if err != nil {
@@ -100,7 +90,6 @@ func (s *Service) List(
 	return page, next, err
 }
 
-// forgotten reports whether a job's record is past its age.
 func (s *Service) forgotten(j Job, now time.Time) bool {
 	return j.Status.Terminal() && now.Sub(j.CompletedAt) >= s.config.RecordAge
 }

@@ -7,68 +7,63 @@ import (
 	"time"
 )
 
-// Lines tells what pending jobs wait for. No read of it grows with the queue by more than
-// a count in an index. Its behaviour is specified here and verified by the suite in
-// jobtest, which every adapter runs.
+// Lines reads the queues that pending jobs wait in. A read costs at most a count in an index. The
+// suite in jobtest specifies it; every adapter runs it.
 type Lines interface {
-	// Line returns the line of a lane as it is about now.
+	// Line returns the recent state of a lane's queue.
 	Line(ctx context.Context, lane Lane) (Line, error)
-	// Own returns what else of its account is on the job's lane. The account's limit is that
-	// of Store.Accept.
+	// Own counts the account's other pending jobs on the job's lane. limit is the account's limit,
+	// as in Store.Accept.
 	Own(ctx context.Context, j Job, limit int) (Own, error)
 }
 
-// Line is what waits and what is processed on a lane.
+// Line is the state of a lane's queue.
 type Line struct {
-	// Waiting is how many jobs wait, of all accounts.
 	Waiting int
-	// ByAccount is how many of them are those of each account. It is nil where the queue
-	// does not tell; the number of workers is not known there either, but by the jobs that
-	// they process.
+	// ByAccount divides Waiting by account. It is nil if the queue does not count by account. Then
+	// the number of workers is only known from Running.
 	ByAccount map[string]int
-	// Running is how many jobs workers have.
+	// Running is how many jobs workers process.
 	Running int
-	// Runs are the runs of the jobs that completed last, in no order.
+	// Runs are the runs of recently completed jobs, in no order.
 	Runs []RunTime
 }
 
-// RunTime is how long the run of a job took.
 type RunTime struct {
-	// Model is the canonical id, empty if it was not recorded.
+	// Model is the canonical id, or empty if unknown.
 	Model string
 	Took  time.Duration
 }
 
-// Own is how many pending jobs an account has on a lane before and after one of them. Where
-// the line does not tell about accounts, they may be in work already.
+// Own counts an account's pending jobs on a lane before and after one of them. If ByAccount is nil,
+// some may already run.
 type Own struct{ Before, After int }
 
-// Span is a time that lies between two others, probably.
+// Span is a likely earliest and latest time.
 type Span struct{ Earliest, Latest time.Time }
 
 // Outlook is what can be expected of a pending job (docs/contract/jobs.md#outlook).
 type Outlook struct {
-	// Position is about how many jobs are served until this one is, itself included: 1 is
-	// the next. More may be if others come, and fewer where accounts take turns.
+	// Position is about how many jobs are served until this one is, including itself: 1 is the
+	// next. It may grow if others arrive, and fall because accounts take turns.
 	Position int
-	// Start and Completion are when its run begins and when it is done; nil where that
-	// cannot be told.
+	// Start and Completion are when its run starts and ends. They are nil if unknown.
 	Start, Completion *Span
 }
 
 const (
-	// lineFor is how long a service remembers a line.
+	// lineFor is how long a service caches a queue.
 	lineFor = 2 * time.Second
-	// spread is how many standard deviations are allowed for: four of five run times of a
-	// normal distribution are within.
+	// spread is a number of standard deviations: four of five run times of a normal distribution
+	// are within it.
 	spread = 1.28
-	// margin is the part by which times may differ from what is known of them otherwise,
-	// and estimateMargin that for what an engine estimates or few runs tell.
+	// margin widens known times by a fraction. estimateMargin does so for an engine's estimates and
+	// for few runs.
 	margin         = 0.1
 	estimateMargin = 0.25
 )
 
-// lines remembers the lines of a service's lanes.
+// lines caches the queues of a service's lanes.
 type lines struct {
 	mu    sync.Mutex
 	known map[Lane]knownLine
@@ -80,9 +75,9 @@ type knownLine struct {
 	at   time.Time
 }
 
-// Outlook returns what can be expected of a job that is pending, by the line of its lane
-// as it was within two seconds. It is not known of any other job, or without a Lines. The
-// limit is the account's of pending and processing jobs.
+// Outlook returns the outlook of a pending job by its lane's queue within the last two seconds.
+// known is false for any other job, or without Lines. limit is the account's limit of pending and
+// processing jobs.
 func (s *Service) Outlook(ctx context.Context, j Job, limit int) (Outlook, bool) {
 	if s.config.Lines == nil || j.Status != Pending {
 		return Outlook{}, false
@@ -99,7 +94,7 @@ func (s *Service) Outlook(ctx context.Context, j Job, limit int) (Outlook, bool)
 	return line.outlook(j, own, s.config.Workers[j.Lane], s.config.Now()), true
 }
 
-// line returns the line of a lane, as it was within lineFor.
+// line returns a lane's queue, at most lineFor old.
 func (s *Service) line(ctx context.Context, lane Lane) (Line, error) {
 	s.lines.mu.Lock()
 	defer s.lines.mu.Unlock()
@@ -122,20 +117,20 @@ func (s *Service) line(ctx context.Context, lane Lane) (Line, error) {
 	return known.line, known.err
 }
 
-// outlook returns what can be expected of a pending job with so many workers.
+// outlook returns the outlook of a pending job with a number of workers.
 func (l Line) outlook(j Job, own Own, workers int, now time.Time) Outlook {
 	least, most := l.ahead(j.Account, own)
 	told := Outlook{Position: most + 1}
 	if l.ByAccount == nil {
 		workers = min(workers, l.Running)
 	}
-	// Where nobody works there may be no worker, and where nothing was done nobody knows.
+	// Without running jobs there may be no worker, and without past runs the time is unknown.
 	if l.Running == 0 || workers == 0 || len(l.Runs) == 0 {
 		return told
 	}
 	mean, deviation := meanOf(l.Runs)
 	turns := func(ahead int) int { return max(0, ahead+1+l.Running-workers) }
-	// A worker ends its job at any time between now and a whole run from now.
+	// A worker ends its job at any time from now to a whole run later.
 	soonest, last := turns(least), turns(most)
 	earliest := mean*float64(max(0, soonest-1)/workers)*(1-margin) -
 		spread*deviation*math.Sqrt(float64(soonest))/float64(workers)
@@ -148,8 +143,8 @@ func (l Line) outlook(j Job, own Own, workers int, now time.Time) Outlook {
 	return told
 }
 
-// ahead returns how many waiting jobs are served before one of an account, at least and at
-// most, while no others come: accounts take turns.
+// ahead returns the least and the largest number of waiting jobs that are served before the
+// account's job, if no others arrive: accounts take turns.
 func (l Line) ahead(account string, own Own) (least, most int) {
 	if l.ByAccount == nil {
 		return max(0, own.Before-l.Running), max(own.Before, l.Waiting-1-own.After)
@@ -164,8 +159,8 @@ func (l Line) ahead(account string, own Own) (least, most int) {
 	return least, most
 }
 
-// takes returns how many seconds a job's run takes, by what its engine told when it was
-// accepted, or by the runs of its model. Of the first run of a model nothing is known.
+// takes returns the run time of a job in seconds, by its engine's estimate or by runs of its model.
+// known is false before the first run of a model.
 func (l Line) takes(j Job) (shortest, longest float64, known bool) {
 	shortest = math.Inf(1)
 	if seconds := j.Estimate.Seconds(); seconds > 0 {
@@ -180,8 +175,7 @@ func (l Line) takes(j Job) (shortest, longest float64, known bool) {
 	return shortest * (1 - estimateMargin), longest * (1 + estimateMargin), !math.IsInf(shortest, 1)
 }
 
-// spanOf returns the span between two times from now on, in seconds, within the job's
-// deadline.
+// spanOf returns the span between two times from now, in seconds, limited by the job's deadline.
 func spanOf(j Job, now time.Time, earliest, latest float64) *Span {
 	at := func(seconds float64) time.Time {
 		t := now.Add(time.Duration(max(0, min(seconds, MaxAge.Seconds())) * float64(time.Second)))
@@ -193,7 +187,7 @@ func spanOf(j Job, now time.Time, earliest, latest float64) *Span {
 	return &Span{Earliest: at(earliest), Latest: at(max(earliest, latest))}
 }
 
-// meanOf returns the mean of run times and their standard deviation, in seconds.
+// meanOf returns the mean and the standard deviation of run times, in seconds.
 func meanOf(runs []RunTime) (mean, deviation float64) {
 	for _, run := range runs {
 		mean += run.Took.Seconds() / float64(len(runs))

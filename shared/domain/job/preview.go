@@ -1,5 +1,5 @@
 package job
 
-// PreviewBlob names the blob of the latest preview of the job's run, beside the inputs
-// (docs/contract/jobs.md#previews). It is there while the run lasts, at most.
+// PreviewBlob names the blob of the run's latest preview (docs/contract/jobs.md#previews). It
+// exists at most while the run lasts.
 func (j Job) PreviewBlob() string { return j.folder() + "/preview-" + j.Nonce }

@@ -7,11 +7,11 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Purge deletes a job that has ended: its blobs first and its record last, so that a
-// purge that fails can be repeated. Thumbnails that a worker stores meanwhile are deleted
-// after the record: a worker that stores them later finds no record, and deletes them.
+// Purge deletes a job that has ended: its blobs first and its record last, so that a failed purge
+// can be repeated. Then it deletes thumbnails that a worker stored in between. A worker that stores
+// them later finds no record, and deletes them.
 //
-// Errors: fault.Conflict if the job has not ended; those of the stores.
+// Errors: fault.Conflict if the job has not ended.
 func (s *Service) Purge(ctx context.Context, j Job, blobs interface {
 	Delete(ctx context.Context, name string) error
 }) error {
@@ -31,8 +31,8 @@ func (s *Service) Purge(ctx context.Context, j Job, blobs interface {
 			return fmt.Errorf("job: purge %s: %w", j.ID, err)
 		}
 	}
-	// On a disk, a run that a crash has ended may have left a preview or a result, which no
-	// sweep would find without the record. Object storage deletes them by their age.
+	// On a disk, a crashed run may have left a preview or a result, which no sweep would find
+	// without the record. Object storage deletes them by age.
 	if folders, ok := blobs.(interface {
 		DeleteAll(ctx context.Context, prefix string) error
 	}); ok {

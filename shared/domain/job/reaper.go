@@ -8,14 +8,11 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// StopReason is how the orchestration of a job stopped without knowing how the
-// job ended.
+// StopReason is why a job's orchestration stopped.
 type StopReason string
 
-// The reasons.
 const (
-	// Broken orchestration failed by itself: the job could not be queued, or
-	// its end could not be written.
+	// Broken orchestration failed: the job could not be queued, or its end could not be written.
 	Broken StopReason = "broken"
 	// Refused orchestration failed on the condition of its write: the job has
 	// already ended, or belongs to another run.
@@ -26,10 +23,8 @@ const (
 	Overran StopReason = "overran"
 )
 
-// Reaper ends jobs that nobody else will end, where an orchestrator and a
-// queue, not this service, end most of them (docs/contract/jobs.md). It changes
-// no job that has ended, and its methods may be called any number of times for
-// each.
+// Reaper ends jobs that their orchestrator and queue did not end (docs/contract/jobs.md). It never
+// changes an ended job, and its methods may be repeated.
 type Reaper struct {
 	Store Store
 	Now   func() time.Time
@@ -37,8 +32,8 @@ type Reaper struct {
 
 // Stopped ends a job whose orchestration has stopped.
 //
-// After a refused write it leaves a processing job alone: a run that has just
-// started has it, and either ends it or lets the deadline do so.
+// After a refused write it does not change a processing job: a run that has just started will end
+// it, or its deadline will.
 func (r *Reaper) Stopped(ctx context.Context, id string, stop StopReason) error {
 	j, err := r.Store.Get(ctx, id)
 	if fault.Is(err, fault.NotFound) {
@@ -64,8 +59,7 @@ func (r *Reaper) Stopped(ctx context.Context, id string, stop StopReason) error 
 	return r.fail(ctx, id, Failure{EngineError, "The job could not be handed to a worker."})
 }
 
-// GivenUp ends a job whose message the queue has given up on: it was received
-// again and again, and never settled.
+// GivenUp ends a job whose message was received too often without being settled.
 func (r *Reaper) GivenUp(ctx context.Context, id string) error {
 	return r.fail(ctx, id, WorkerLostFailure())
 }
@@ -74,8 +68,7 @@ func (r *Reaper) fail(ctx context.Context, id string, failure Failure) error {
 	return known(r.Store.Fail(ctx, id, "", failure, r.Now()))
 }
 
-// known drops the errors that mean that there is no such job, or that it has
-// ended.
+// known ignores the errors for a missing or ended job.
 func known(err error) error {
 	if fault.Is(err, fault.Conflict) || fault.Is(err, fault.NotFound) {
 		return nil

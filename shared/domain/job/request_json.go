@@ -6,8 +6,7 @@ import (
 	"fmt"
 )
 
-// UnmarshalJSON decodes a stored request. Numeric options become int64s, as
-// Request says; plain decoding would make floats of them.
+// UnmarshalJSON decodes a stored request. Numeric options become int64s, not floats.
 func (r *Request) UnmarshalJSON(text []byte) error {
 	type plain Request
 	decoder := json.NewDecoder(bytes.NewReader(text))

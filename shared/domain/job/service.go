@@ -18,70 +18,60 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Config is what a [Service] needs.
 type Config struct {
 	Store Store
-	// Now is the clock.
-	Now func() time.Time
-	// Random is the source of ids and seeds; it must be cryptographic, as a
-	// job's id must not be guessable.
+	Now   func() time.Time
+	// Random is the source of ids and seeds. It must be cryptographic, because a job's id must not
+	// be guessable.
 	Random io.Reader
 	// Workers is how many jobs of each lane run at once, for admission.
 	Workers map[Lane]int
-	// Spare is how many more places each lane has for accounts that have fewer than Workers
-	// jobs there. Admission does not count on them for capacity.
+	// Spare is how many more places each lane has for accounts with fewer than Workers jobs there.
+	// Admission does not count them as capacity.
 	Spare int
-	// ResultAge is how long a result is kept after its job has ended, RecordAge
-	// how long the record is.
+	// ResultAge and RecordAge are how long a result and a record are kept after the job's end.
 	ResultAge, RecordAge time.Duration
-	// SpreadBlobs puts random digits before the ids in the names of blobs of new jobs.
+	// SpreadBlobs puts random digits before the ids in blob names of new jobs.
 	SpreadBlobs bool
-	// Cursors seals and opens the cursors of List.
-	Cursors cursor.Codec
-	// Watcher notifies of changes of jobs; if it is nil, jobs are polled.
+	Cursors     cursor.Codec
+	// Watcher reports changes of jobs; if it is nil, jobs are polled.
 	Watcher Watcher
-	// Orchestrator is told of jobs that were ended from outside; nil if the
-	// store alone runs jobs.
+	// Orchestrator is notified of jobs that were ended from outside; nil without an orchestrator.
 	Orchestrator Orchestrator
-	// Estimates tells how long edits take; nil if nobody knows.
+	// Estimates may be nil.
 	Estimates EstimateReader
-	// Lines tells what pending jobs wait for; nil if nobody does.
+	// Lines may be nil.
 	Lines Lines
-	// RunTimes tells how long jobs took; nil if nobody does.
+	// RunTimes may be nil.
 	RunTimes RunTimes
-	// Budgets tells what jobs have to take from budgets; nil if there are none.
+	// Budgets may be nil.
 	Budgets Budgets
-	// MaxLength is how long a result is at most whose length is not known when its job is
-	// accepted.
+	// MaxLength is the longest result of a job whose length is unknown at acceptance.
 	MaxLength time.Duration
 	Logger    *slog.Logger
 }
 
-// Budgets tells what jobs have to take from budgets.
+// Budgets finds the claims of jobs on budgets.
 type Budgets interface {
-	// Claims returns what a job of a key takes, given the most that it can use: nil if no
-	// budget applies.
+	// Claims returns the claims of a key's job. most is the largest possible use. It returns nil if
+	// no budget applies.
 	Claims(ctx context.Context, account, key string, most budget.Amounts) ([]budget.Claim, error)
-	// Warn looks whether warnings are due after a job has taken from budgets, or was
-	// refused.
+	// Warn checks for due warnings after a job has taken from budgets, or was refused.
 	Warn(ctx context.Context, claims []budget.Claim, refused bool)
 }
 
-// The ages of docs/contract/jobs.md#retention.
 const (
 	DefaultResultAge = 24 * time.Hour
 	DefaultRecordAge = 7 * 24 * time.Hour
 )
 
-// Service accepts jobs and shows them to the accounts that they belong to.
 type Service struct {
 	config Config
 	// admitting is locked from the read of the backlog to the acceptance, so
 	// that admission is exact within a process.
 	admitting sync.Mutex
 
-	// estimating is held while estimates are read; estimatedAt is when they were read
-	// last.
+	// estimating is locked while estimates are read. estimatedAt is when they were last read.
 	estimating  sync.Mutex
 	estimates   Estimates
 	estimatedAt time.Time
@@ -89,7 +79,6 @@ type Service struct {
 	lines lines
 }
 
-// NewService returns a service; ages that are zero take their defaults.
 func NewService(c Config) *Service {
 	if c.ResultAge == 0 {
 		c.ResultAge = DefaultResultAge
@@ -103,19 +92,16 @@ func NewService(c Config) *Service {
 	return &Service{config: c}
 }
 
-// Ages returns how long results and records are kept after their job has ended.
 func (s *Service) Ages() (result, record time.Duration) {
 	return s.config.ResultAge, s.config.RecordAge
 }
 
-// Now returns the service's time.
 func (s *Service) Now() time.Time { return s.config.Now() }
 
-// NewID returns a new job's id. It is drawn before the upload begins, as the inputs'
-// blobs are named after it.
+// NewID returns a new job's id. It is drawn before the upload starts, because blobs of inputs are
+// named after it.
 func (s *Service) NewID() (string, error) { return NewID(s.config.Now(), s.config.Random) }
 
-// InputBlob names the blob of an input of a new job.
 func (s *Service) InputBlob(id, field string) string {
 	if s.config.SpreadBlobs {
 		return spreadFolder(id) + "/" + field
@@ -142,7 +128,6 @@ func IDTime(id string) time.Time {
 	return ulid.Time(drawn.Time())
 }
 
-// NewSeed returns a random seed for a job that came without one.
 func (s *Service) NewSeed() (uint32, error) {
 	var bytes [4]byte
 	if _, err := io.ReadFull(s.config.Random, bytes[:]); err != nil {
@@ -151,12 +136,12 @@ func (s *Service) NewSeed() (uint32, error) {
 	return uint32(bytes[0])<<24 | uint32(bytes[1])<<16 | uint32(bytes[2])<<8 | uint32(bytes[3]), nil
 }
 
-// Submit accepts a job whose inputs are stored. The caller fills ID, Account,
-// Key, Model, Lane, Seed, Request and Estimate; limit is the account's limit of pending
-// and processing jobs, 0 for none, and wait is how long the caller waits for the job's end,
-// 0 for as long as it takes. After a definite refusal the caller deletes the inputs.
+// Submit accepts a job whose inputs are stored. The caller fills ID, Account, Key, Model, Lane,
+// Seed, Request and Estimate. limit is the account's limit of pending and processing jobs, 0 for no
+// limit. wait is how long the caller waits for the job's end, 0 for any time. After a definite
+// refusal the caller deletes the inputs.
 //
-// Errors: as CheckCapacity; fault.Exhausted when a budget has too little left.
+// Errors: as CheckCapacity; fault.Exhausted if a budget has too little left.
 func (s *Service) Submit(ctx context.Context, j Job, limit int, wait time.Duration) (Job, error) {
 	j, claims, err := s.accept(ctx, j, limit, wait)
 	if len(claims) > 0 && (err == nil || fault.Is(err, fault.Exhausted)) {
@@ -172,10 +157,9 @@ func (s *Service) Submit(ctx context.Context, j Job, limit int, wait time.Durati
 	return j, nil
 }
 
-// accept accepts a job. The claims are what it has taken from budgets, or what a budget
-// refused.
+// accept accepts a job. It returns the claims on budgets, even if a budget refused them.
 func (s *Service) accept(ctx context.Context, j Job, limit int, wait time.Duration) (Job, []budget.Claim, error) {
-	// One at a time, or every job of a burst would find the same free capacity.
+	// One at a time: otherwise every job of a burst would see the same free capacity.
 	s.admitting.Lock()
 	defer s.admitting.Unlock()
 	if err := s.CheckCapacity(ctx, j.Lane, j.Account, limit, wait); err != nil {
@@ -195,8 +179,8 @@ func (s *Service) accept(ctx context.Context, j Job, limit int, wait time.Durati
 	return j, claims, s.config.Store.Accept(ctx, j, limit, claims...)
 }
 
-// Resume reports whether a job was accepted although its Submit may have been
-// interrupted. A job that was recorded but not yet queued is queued.
+// Resume reports whether a job was accepted although its Submit may have been interrupted. It
+// queues a job that was recorded but not queued.
 func (s *Service) Resume(ctx context.Context, id string) (accepted bool, err error) {
 	j, err := s.config.Store.Get(ctx, id)
 	if fault.Is(err, fault.NotFound) {
@@ -211,11 +195,11 @@ func (s *Service) Resume(ctx context.Context, id string) (accepted bool, err err
 	return true, nil
 }
 
-// CheckCapacity refuses early what Submit would refuse, so that nobody sends a
-// large upload in vain. Success guarantees nothing.
+// CheckCapacity refuses a job early, so that no client sends a large upload in vain. Success
+// guarantees nothing.
 //
-// Errors: fault.Limited when the account's limit or the queue is full, or the job would probably
-// not end while its caller waits.
+// Errors: fault.Limited if the account's limit or the queue is full, or the job would probably not
+// end while its caller waits.
 func (s *Service) CheckCapacity(ctx context.Context, lane Lane, account string, limit int, wait time.Duration) error {
 	backlog, err := s.config.Store.Backlog(ctx, lane, account, limit)
 	if err != nil {
@@ -224,7 +208,7 @@ func (s *Service) CheckCapacity(ctx context.Context, lane Lane, account string, 
 	return s.admit(backlog, lane, limit, wait)
 }
 
-// admit refuses a job by the account's limit and by the lane's backlog.
+// admit checks the account's limit and the lane's backlog.
 func (s *Service) admit(backlog Backlog, lane Lane, limit int, wait time.Duration) error {
 	if limit > 0 && backlog.AccountOpen >= limit {
 		full := TooManyOpen(limit)
@@ -235,14 +219,14 @@ func (s *Service) admit(backlog Backlog, lane Lane, limit int, wait time.Duratio
 	return backlog.AdmitWaiting(wait, s.config.Workers[lane], s.config.Now())
 }
 
-// retryAfter returns when to try again at an account's limit. It varies, so
-// that the callers of one account do not all come back at once.
+// retryAfter returns the wait at an account's limit. It varies, so that the callers of one account
+// do not all come back at once.
 func retryAfter() time.Duration { return 2*time.Second + rand.N(3*time.Second) }
 
-// Get returns an account's job. A job past its deadline is ended by the read.
+// Get returns an account's job, and ends it if it is past its deadline.
 //
-// Errors: fault.NotFound if there is no such job, it is another account's, or
-// its record is past its age.
+// Errors: fault.NotFound if the job does not exist, is another account's, or its record is past its
+// age.
 func (s *Service) Get(ctx context.Context, account, id string) (Job, error) {
 	j, err := s.config.Store.Get(ctx, id)
 	if fault.Is(err, fault.NotFound) {
@@ -258,7 +242,7 @@ func (s *Service) Get(ctx context.Context, account, id string) (Job, error) {
 	if !j.Status.Terminal() && !now.Before(j.Deadline) {
 		expired, err := s.config.Store.Expire(ctx, id, now)
 		if fault.Is(err, fault.StorageFull) {
-			// The job is over, whether or not that can be written now.
+			// The job is over, even if that cannot be written now.
 			return j.At(now), nil
 		}
 		if err != nil {
@@ -269,11 +253,10 @@ func (s *Service) Get(ctx context.Context, account, id string) (Job, error) {
 	return j, nil
 }
 
-// CheckResult returns why a job has no result; nil if it has one.
+// CheckResult returns why a job has no result, or nil.
 //
-// Errors: fault.NotFound when the result is past its age; fault.Conflict with
-// RetryAfter while the job is pending or processing, without it and with the
-// reason when the job has failed.
+// Errors: fault.NotFound if the result is past its age; fault.Conflict with RetryAfter while the
+// job is pending or processing, without it and with the reason if the job has failed.
 func (s *Service) CheckResult(j Job) error {
 	switch {
 	case j.Status == Failed:

@@ -12,38 +12,33 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Shares signs links by which anyone can read the result of a job until they end
-// (docs/contract/jobs.md#shares). Nothing is stored for a link: another secret, or
-// the deletion of the result, voids it. The zero value takes no link.
+// Shares signs public links to the results of jobs (docs/contract/jobs.md#shares). Nothing is
+// stored for a link: a new secret, or the deletion of the result, makes it invalid. The zero value
+// accepts no link.
 type Shares struct {
 	secret func(context.Context) ([]byte, error)
 	now    func() time.Time
 }
 
-// NewShares returns Shares that sign with the secret.
 func NewShares(secret []byte, now func() time.Time) Shares {
 	return NewSharesFrom(func(context.Context) ([]byte, error) { return secret, nil }, now)
 }
 
-// NewSharesFrom returns Shares that sign with a secret that is requested whenever it
-// is needed. The function should cache it.
+// NewSharesFrom returns Shares with a secret that it requests for every signature. The function
+// should cache it.
 func NewSharesFrom(secret func(context.Context) ([]byte, error), now func() time.Time) Shares {
 	return Shares{secret, now}
 }
 
-// Share is what makes a link: the end as a Unix time in seconds, and the signature.
+// Share is the variable part of a link: the end as a Unix time in seconds, and the signature.
 type Share struct{ Expires, Signature string }
 
 var (
-	// ErrNoShare is returned for a link that was not signed here, or has ended.
-	ErrNoShare = fault.New(fault.Forbidden, "The link is not valid, or has ended.")
-	// ErrSharedGone is returned for a link whose result was deleted.
+	ErrNoShare    = fault.New(fault.Forbidden, "The link is not valid, or has ended.")
 	ErrSharedGone = fault.New(fault.NotFound, "What this link led to was deleted.")
 )
 
-// Sign returns the share of the job until the time, which is cut to seconds.
-//
-// Errors: the secret cannot be read.
+// Sign returns the share of the job until the time, rounded down to seconds.
 func (s Shares) Sign(ctx context.Context, id string, until time.Time) (Share, error) {
 	expires := strconv.FormatInt(until.Unix(), 10)
 	signature, err := s.signature(ctx, id, expires)
@@ -52,7 +47,7 @@ func (s Shares) Sign(ctx context.Context, id string, until time.Time) (Share, er
 
 // Check refuses a share of the job that Sign did not return, or that has ended.
 //
-// Errors: ErrNoShare; the secret cannot be read.
+// Errors: ErrNoShare.
 func (s Shares) Check(ctx context.Context, id string, share Share) error {
 	if s.secret == nil {
 		return ErrNoShare
@@ -77,13 +72,13 @@ func (s Shares) signature(ctx context.Context, id, expires string) (string, erro
 		return "", fmt.Errorf("job: the secret of shares: %w", err)
 	}
 	mac := hmac.New(sha256.New, secret)
-	// The purpose comes first, so that nothing else signed with the secret can pass
-	// for a share. An id holds no NUL.
+	// The purpose comes first, so that no other signature with the secret is a share. An id holds
+	// no NUL.
 	mac.Write([]byte("share of a result\x00" + id + "\x00" + expires))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil)), nil
 }
 
-// Shared returns the job of a share that was checked, if its result is still there.
+// Shared returns the job of a checked share if its result exists.
 //
 // Errors: ErrSharedGone.
 func (s *Service) Shared(ctx context.Context, id string) (Job, error) {

@@ -13,20 +13,17 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// SweptBlobs is what the sweeper needs of a blob store on disk.
+// SweptBlobs is the part of a blob store on disk for the sweeper.
 type SweptBlobs interface {
 	blob.Shelf
-	// Delete removes one blob.
 	Delete(ctx context.Context, name string) error
-	// DeleteAll removes every blob below a prefix.
 	DeleteAll(ctx context.Context, prefix string) error
 }
 
-// Sweeper does on one machine what a store's TTL, a bucket's lifecycle and the
-// orchestrator's timeouts do in AWS: it ends jobs at their deadline, deletes
-// inputs once their job has ended, and results and records once they are past
-// their age. Blobs without a record it sets aside and does not delete, as it
-// may be the record that was lost.
+// Sweeper ends jobs at their deadline on one machine, deletes inputs of ended jobs, and deletes
+// results and records past their age. In AWS a TTL, a bucket's lifecycle and the orchestrator's
+// timeouts do its work. It only sets aside blobs without a record, because the record may have been
+// lost.
 type Sweeper struct {
 	Store interface {
 		Store
@@ -34,30 +31,23 @@ type Sweeper struct {
 	}
 	Blobs SweptBlobs
 	Now   func() time.Time
-	// Settled reports whether the clock can be trusted to tell what is old;
-	// nothing is deleted while it cannot. If it is nil, the clock is always
-	// trusted.
+	// Settled reports whether the clock can be trusted for expiry. While it returns false, nothing
+	// is deleted. nil means always.
 	Settled func() bool
 	Logger  *slog.Logger
-	// ResultAge and RecordAge are those of the Service.
+	// ResultAge and RecordAge are as in Config.
 	ResultAge, RecordAge time.Duration
 }
 
 const (
-	// overdueEvery is how often jobs past their deadline are looked for.
-	// Reading such a job ends it anyway; this is for those that nobody reads.
+	// overdueEvery is how often jobs past their deadline are ended, in case no client reads them.
 	overdueEvery = 5 * time.Second
-	// sweepEvery is how often blobs and records are swept.
-	sweepEvery = time.Minute
-	// uploadAge is how long after its last file a request that has submitted no
-	// job may still be in progress.
-	uploadAge = 24 * time.Hour
-	// sweepBatch bounds what one read of the store returns.
+	sweepEvery   = time.Minute
+	// uploadAge is how long a submission may still be in progress after its last file.
+	uploadAge  = 24 * time.Hour
 	sweepBatch = 100
 )
 
-// Run sweeps at once, and then until the context ends. A failure is logged and the
-// sweep tried again next time.
 func (s *Sweeper) Run(ctx context.Context) {
 	if err := s.Sweep(ctx); err != nil && ctx.Err() == nil {
 		s.Logger.Error("sweep", "error", err)
@@ -101,16 +91,15 @@ func (s *Sweeper) Expire(ctx context.Context) error {
 	}
 }
 
-// SweepUnknown sets aside the blobs of jobs that have no record, mostly uploads
-// that a crash interrupted, and returns their number (see blob.SetAsideUnknown).
+// SweepUnknown sets aside blobs of jobs without a record, mostly from uploads that a crash cut off,
+// and returns their number (see blob.SetAsideUnknown).
 func (s *Sweeper) SweepUnknown(ctx context.Context) (blobs int, err error) {
 	return blob.SetAsideUnknown(ctx, s.Blobs, "jobs", s.Now, func(ctx context.Context, name string) (bool, error) {
 		return s.Store.Known(ctx, path.Base(name))
 	})
 }
 
-// Sweep deletes what ended jobs no longer need, and the records that are past
-// their age.
+// Sweep deletes blobs that ended jobs no longer need, and records past their age.
 func (s *Sweeper) Sweep(ctx context.Context) error {
 	if s.Settled != nil && !s.Settled() {
 		return nil
@@ -130,9 +119,8 @@ func (s *Sweeper) Sweep(ctx context.Context) error {
 	return errors.Join(failures...)
 }
 
-// sweepJob deletes the blobs of one ended job, except a result that is not past
-// its age, and its thumbnails. A job without a record is an upload in progress, or the empty folder
-// of one that was refused.
+// sweepJob deletes the blobs of an ended job, except for its thumbnails and a result within its
+// age. A job without a record is an upload in progress, or the empty folder of a refused job.
 func (s *Sweeper) sweepJob(ctx context.Context, folder blob.Entry) error {
 	id := path.Base(folder.Name)
 	j, err := s.Store.Get(ctx, id)
@@ -164,7 +152,6 @@ func (s *Sweeper) sweepJob(ctx context.Context, folder blob.Entry) error {
 	return nil
 }
 
-// forget deletes the records that are past their age.
 func (s *Sweeper) forget(ctx context.Context) error {
 	for after := ""; ; {
 		jobs, err := s.Store.Ended(ctx, s.Now().Add(-s.RecordAge), after, sweepBatch)

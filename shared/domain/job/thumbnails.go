@@ -8,17 +8,17 @@ import (
 )
 
 // Thumbnails are small pictures of a completed job, and the poster of a video, as JPEGs
-// (docs/contract/jobs.md#thumbnails). One that could not be made is empty.
+// (docs/contract/jobs.md#thumbnails). A picture that could not be made is empty.
 type Thumbnails struct{ Result, Input, Poster []byte }
 
-// MaxThumbnails is the size of the blob of a job's thumbnails at most, in bytes.
+// MaxThumbnails limits the blob of a job's thumbnails, in bytes.
 const MaxThumbnails = 1 << 20
 
-// posterMark ends a blob that has a poster. A JPEG ends otherwise.
+// posterMark is the end of a blob with a poster. A JPEG ends differently.
 const posterMark = "poster\n"
 
-// ThumbnailsBlob names the blob of the thumbnails of the result of the job's run, which is
-// beside the result. It is stored once the job is completed, and lives as long as the result.
+// ThumbnailsBlob names the blob of the result's thumbnails. It is stored once the job is completed,
+// and lives as long as the result.
 func (j Job) ThumbnailsBlob() string {
 	folder := j.folder()
 	if j.Result != nil {
@@ -27,10 +27,9 @@ func (j Job) ThumbnailsBlob() string {
 	return folder + "/thumbnails-" + j.Nonce
 }
 
-// Encode returns the content of the blob: the length of the result's picture, in 4
-// bytes, and the two pictures. A poster follows with its length and a mark behind it, where
-// a version that knows no posters takes it for the end of a picture, which decoders ignore.
-// They are one blob because an object store charges for each write.
+// Encode returns the content of the blob: the length of the result's picture, in 4 bytes, and the
+// two pictures. A poster follows with its length and a mark. Decoders without posters ignore it as
+// data after a picture. They are one blob because an object store charges for each write.
 func (t Thumbnails) Encode() []byte {
 	content := binary.BigEndian.AppendUint32(nil, uint32(len(t.Result)))
 	content = append(append(content, t.Result...), t.Input...)
@@ -41,7 +40,6 @@ func (t Thumbnails) Encode() []byte {
 	return append(content, posterMark...)
 }
 
-// DecodeThumbnails decodes what Encode returned.
 func DecodeThumbnails(content []byte) (Thumbnails, error) {
 	content, poster, err := cutPoster(content)
 	if err != nil {
@@ -57,7 +55,7 @@ func DecodeThumbnails(content []byte) (Thumbnails, error) {
 	return Thumbnails{Result: pictures[:length], Input: pictures[length:], Poster: poster}, nil
 }
 
-// cutPoster cuts the poster from the end of the blob, if there is one.
+// cutPoster splits the poster, if any, from the end of the blob.
 func cutPoster(content []byte) (rest, poster []byte, err error) {
 	rest, marked := bytes.CutSuffix(content, []byte(posterMark))
 	if !marked {

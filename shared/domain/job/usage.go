@@ -7,8 +7,7 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// Usage returns the record of a job's acceptance, which Store.Accept adds to the
-// usage of its account.
+// Usage returns the usage record of a job's acceptance, see Store.Accept.
 func Usage(j Job) usage.Record {
 	return usage.Record{
 		ID: j.ID, Account: j.Account, Key: j.Key, Model: j.Model, Day: usage.DayOf(j.CreatedAt),
@@ -16,9 +15,8 @@ func Usage(j Job) usage.Record {
 	}
 }
 
-// Billed returns the record of a completed job's end, which Runs.Complete adds to the
-// usage of its account: that it was completed, and what it did cost. It counts on the
-// day on which the job was accepted.
+// Billed returns the usage record of a completed job, see Runs.Complete: the completion and its
+// cost. It counts on the day of acceptance.
 func Billed(completed Job) usage.Record {
 	record := Usage(completed)
 	record.Counts = usage.Counts{JobsCompleted: 1}
@@ -26,8 +24,7 @@ func Billed(completed Job) usage.Record {
 	return record
 }
 
-// Most returns the most that a job can use of budgets, given the longest result that there
-// can be: that counts where the length is not known.
+// Most returns the largest possible use of a job. longest is the result's length if it is unknown.
 func Most(j Job, longest time.Duration) budget.Amounts {
 	most := budget.Amounts{Jobs: 1}
 	if j.Request.Price != nil {
@@ -40,8 +37,8 @@ func Most(j Job, longest time.Duration) budget.Amounts {
 	return most
 }
 
-// Settled returns how the holds of a job that has ended are settled: by what is billed if
-// it completed, and else by nothing.
+// Settled returns the settlements of an ended job's holds: the billed amounts if it completed,
+// otherwise 0.
 func Settled(ended Job) []budget.Settlement {
 	var used budget.Amounts
 	if ended.Status == Completed {

@@ -6,11 +6,10 @@ import (
 	"time"
 )
 
-// Watcher notifies of changes of jobs.
 type Watcher interface {
-	// Watch returns a channel that receives a value after each change of the
-	// job, until stop is called. Changes before the last value was received are
-	// merged with it, and not every value means a visible change.
+	// Watch returns a channel that receives a value after each change of the job, until stop is
+	// called. Changes are merged until the value is received, and not every value means a visible
+	// change.
 	Watch(id string) (changed <-chan struct{}, stop func())
 }
 
@@ -18,29 +17,26 @@ type Watcher interface {
 // reads are only for its deadline, and for changes by other processes.
 const (
 	watchedLooks = time.Second
-	// Without them the pauses grow from the first to the longest, but a read is never
-	// later than a lookPart of the time that the client has waited so far: a client notices
-	// no more of it, and the reads of a job grow with the logarithm of its time. A pending
-	// job may be far back in the queue.
+	// Without them the pauses grow from the first to the longest, but a read is never later than a
+	// lookPart of the time that the client has waited. The client does not notice that delay, and
+	// the reads of a job grow with the logarithm of its time. A pending job may be far back in the
+	// queue.
 	firstLook       = 5 * time.Millisecond
 	processingLooks = 20 * time.Millisecond
 	longestLook     = time.Second
 	lookPart        = 10
-	// Where it is known how long such jobs take, nobody looks before notYet of the shortest
-	// time; but a failure may come sooner, and is told after longestSleep at the latest.
+	// If the run time of such jobs is known, the first read comes after notYet of the shortest
+	// time. A failure may come sooner, and is noticed after at most longestSleep.
 	notYet       = 0.8
 	longestSleep = 2 * time.Second
-	// knownRuns is how many runs of a model have to be known for the shortest to tell.
+	// knownRuns is how many runs of a model are needed to know its shortest time.
 	knownRuns = 3
-	// changeLooks is for clients that follow a job to its end, perhaps for
-	// minutes: each read has a cost.
+	// changeLooks is for clients that follow a job to its end, perhaps for minutes: each read costs
+	// money.
 	changeLooks = 2 * time.Second
 )
 
-// Wait waits until an account's job has ended, and returns it. The job's
-// deadline ends the wait too.
-//
-// Errors: the context's when it ends first; those of Get.
+// Wait waits until an account's job has ended, at most until its deadline, and returns it.
 func (s *Service) Wait(ctx context.Context, account, id string) (Job, error) {
 	pace := s.Pace(ctx)
 	for j, err := range s.looks(ctx, account, id, pace.Next) {
@@ -51,31 +47,27 @@ func (s *Service) Wait(ctx context.Context, account, id string) (Job, error) {
 	return Job{}, ctx.Err()
 }
 
-// RunTimes tells how long jobs took.
 type RunTimes interface {
-	// RunTimes returns those of the runs of a lane that completed last, in no order. They may
-	// be some seconds old.
+	// RunTimes returns recent run times of a lane, in no order. They may be some seconds old.
 	RunTimes(ctx context.Context, lane Lane) ([]RunTime, error)
 }
 
-// Pace is how often a job is read that a client waits for. The zero value has read nothing,
-// and does not know how long jobs take.
+// Pace decides how often to read a job that a client waits for. The zero value has read nothing,
+// and does not know run times.
 type Pace struct {
 	pause time.Duration
-	// takes returns how long a job takes at the least, 0 if that is not known; it is asked
-	// once, and may be nil.
+	// takes returns the least run time of a job, or 0. It is called once, and may be nil.
 	takes func(Job) time.Duration
 	asked bool
 	least time.Duration
 }
 
-// Pace returns a pace for one job.
 func (s *Service) Pace(ctx context.Context) *Pace {
 	return &Pace{takes: func(j Job) time.Duration { return s.leastTime(ctx, j) }}
 }
 
-// leastTime returns how long a job's run probably takes at the least: what its engine has
-// told, or the shortest of the last runs of its model if that is less.
+// leastTime returns the probable least run time of a job: the engine's estimate or the shortest
+// recent run of its model, whichever is less.
 func (s *Service) leastTime(ctx context.Context, j Job) time.Duration {
 	if s.config.RunTimes == nil {
 		return j.Estimate
@@ -102,8 +94,8 @@ func (s *Service) leastTime(ctx context.Context, j Job) time.Duration {
 	return shortest
 }
 
-// Next returns how long to wait for the next read, given the job as it was at the last one,
-// which is the zero value before the first.
+// Next returns how long to wait before the next read. last is the job at the last read, or the zero
+// value before the first.
 func (p *Pace) Next(last Job, now time.Time) time.Duration {
 	if last.Status == "" {
 		p.pause = firstLook
@@ -112,7 +104,7 @@ func (p *Pace) Next(last Job, now time.Time) time.Duration {
 	if !p.asked && p.takes != nil {
 		p.asked, p.least = true, p.takes(last)
 	}
-	// A run begins anew: it may be much shorter than the wait for it.
+	// A run starts over: it may be much shorter than its wait.
 	since := last.CreatedAt
 	if !last.StartedAt.IsZero() {
 		since = last.StartedAt
@@ -126,11 +118,8 @@ func (p *Pace) Next(last Job, now time.Time) time.Duration {
 	return min(sleep, longestSleep)
 }
 
-// Changes yields an account's job as it is, and then after each observed change
-// of its status or progress, until the job has ended or an error, such as the
-// context's, ends the sequence.
-//
-// Errors: those of Get.
+// Changes yields an account's job now, and then after each observed change of its status or
+// progress. It stops when the job has ended or after an error, such as the context's.
 func (s *Service) Changes(ctx context.Context, account, id string) iter.Seq2[Job, error] {
 	return func(yield func(Job, error) bool) {
 		var last Job
@@ -150,9 +139,9 @@ func (s *Service) Changes(ctx context.Context, account, id string) iter.Seq2[Job
 	}
 }
 
-// looks yields an account's job again and again, until it has ended or a read
-// fails. The pause before a read depends on the job at the last one, which is the
-// zero value before the first; a notified change ends the pause.
+// looks yields an account's job repeatedly, until it has ended or a read fails. The pause depends
+// on the job at the last read, which is the zero value before the first. A notified change ends the
+// pause.
 func (s *Service) looks(
 	ctx context.Context, account, id string, pause func(last Job, now time.Time) time.Duration,
 ) iter.Seq2[Job, error] {

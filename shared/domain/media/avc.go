@@ -2,9 +2,8 @@ package media
 
 import "encoding/binary"
 
-// readAVC reads the picture's properties in an H.264 decoder configuration (ISO/IEC
-// 14496-15, 5.3.3.1), and reports whether it is progressive 4:2:0 of 8 bits and limited
-// range with square pixels.
+// readAVC reads the picture's properties from an H.264 decoder configuration (ISO/IEC 14496-15,
+// 5.3.3.1). plain is true for progressive 4:2:0 of 8 bits with limited range and square pixels.
 func readAVC(config []byte) (info Info, plain bool) {
 	const head = 8 // up to the first parameter set
 	if len(config) < head || config[0] != 1 || config[5]&0x1f != 1 {
@@ -25,7 +24,7 @@ func readParameters(set []byte) (info Info, plain bool) {
 	switch profile {
 	case 66, 77: // Baseline and Main have 4:2:0 of 8 bits
 	case 100:
-		// 4:2:0, 8 bits of luma and of chroma, a lossless mode that is off, no matrices.
+		// 4:2:0, 8 bits of luma and of chroma, no lossless mode, no matrices.
 		if b.ue() != 1 || b.ue() != 0 || b.ue() != 0 || b.read(1) != 0 || b.read(1) != 0 {
 			return Info{}, false
 		}
@@ -62,8 +61,8 @@ func readParameters(set []byte) (info Info, plain bool) {
 	return info, !b.over && info.Width > 0 && info.Height > 0
 }
 
-// readUsability reads the colours in the usability information (ITU-T H.264, E.1.1), and
-// reports whether pixels are square, the range is limited, and the colours are ordinary.
+// readUsability reads the colours from the usability information (ITU-T H.264, E.1.1). It reports
+// whether pixels are square, the range is limited, and the colours are ordinary.
 func readUsability(b *bitReader, info *Info) bool {
 	if b.read(1) == 1 && b.read(8) != 1 {
 		return false
@@ -115,7 +114,7 @@ func unescape(unit []byte) []byte {
 	return out
 }
 
-// bitReader reads bits, the highest of each byte first. Beyond the end they are 0.
+// bitReader reads bits, the highest of each byte first. After the end it returns 0.
 type bitReader struct {
 	bytes []byte
 	at    int

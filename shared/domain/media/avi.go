@@ -2,8 +2,8 @@ package media
 
 import "encoding/binary"
 
-// inspectAVI reads the main header, which is the first chunk of the first list.
-// In a file of several parts, its number of frames is that of the first part.
+// inspectAVI reads the main header, the first chunk of the first list. In a file of several parts,
+// its frame count covers only the first part.
 func inspectAVI(w *window) Info {
 	head := w.at(0, 72)
 	if head == nil || string(head[20:28]) != "hdrlavih" {

@@ -6,17 +6,15 @@ import (
 	"math"
 )
 
-// maxTimes bounds the entries of a table of times that are read: a clip whose frames all
-// last equally long has one.
+// maxTimes limits the entries that are read from a table of times. A clip with a constant frame
+// duration has one.
 const maxTimes = 1024
 
-// Describe returns everything that is known of a video by its header alone, and whether
-// the header says it all: as ffprobe would find it, by decoding. It knows the plainest
-// clips, which most are: an MP4 of one H.264 track of 4:2:0 with 8 bits, upright, with
-// square pixels, progressive, of limited range, and of at most one track of AAC. Of any
-// other it reports false, and a probe has to look.
-//
-// Errors: only those of r.
+// Describe returns the properties of a video from its header, and whether they are complete: the
+// same that ffprobe finds by decoding. It knows only plain clips, which are most: an MP4 with one
+// H.264 track of 4:2:0 with 8 bits, upright, with square pixels, progressive, of limited range, and
+// at most one AAC track. For others whole is false, and ffprobe must run. It returns only errors of
+// r.
 func Describe(r io.ReaderAt, size int64, mime string) (info Info, whole bool, err error) {
 	if mime != "video/mp4" && mime != "video/quicktime" {
 		return Info{}, false, nil
@@ -34,7 +32,7 @@ func Describe(r io.ReaderAt, size int64, mime string) (info Info, whole bool, er
 	return info, true, nil
 }
 
-// describeMovie describes a movie of at most one track of each kind.
+// describeMovie describes a movie with at most one track of each kind.
 func describeMovie(w *window, moov box) (info Info, whole bool) {
 	var video, audio *track
 	movie := 0.0 // seconds
@@ -66,7 +64,7 @@ func describeMovie(w *window, moov box) (info Info, whole bool) {
 	return video.describe(movie, audio != nil)
 }
 
-// describe returns what a plain track of a movie of that many seconds shows.
+// describe returns the properties of a plain track. movie is the movie's length in seconds.
 func (t *track) describe(movie float64, audio bool) (info Info, whole bool) {
 	shown, ok := readAVC(t.config)
 	if !ok || shown.Width != t.width || shown.Height != t.height || t.frames == 0 || t.times == 0 || t.scale == 0 {
@@ -77,7 +75,7 @@ func (t *track) describe(movie float64, audio bool) (info Info, whole bool) {
 		return Info{}, false // the header says more than the stream, or contradicts it
 	}
 	length := float64(min(t.length, t.times)) / float64(t.scale)
-	// Beyond rounding, a track that is longer than its movie is cut by an edit list.
+	// Beyond rounding, a track that is longer than its movie was cut by an edit list.
 	if length > movie+0.002 {
 		return Info{}, false
 	}
@@ -89,26 +87,25 @@ func (t *track) describe(movie float64, audio bool) (info Info, whole bool) {
 	return info, info.Duration > 0
 }
 
-// track is what the header says of a track.
 type track struct {
 	kind, codec string
-	// plain is false if anything about its picture is more than Describe knows.
+	// plain is false if the picture has properties that Describe does not know.
 	plain bool
-	// width and height are the displayed ones and those of its samples, which are equal.
+	// width and height are the displayed size, which equals the size of the samples.
 	width, height int
-	// config is the decoder's configuration; primaries, transfer and matrix are the colours
-	// that the header declares beside it, by their numbers, all 0 if it does not.
+	// config is the decoder's configuration. primaries, transfer and matrix are the numbers of the
+	// header's colours, or 0.
 	config                      []byte
 	primaries, transfer, matrix uint16
-	// scale is the units per second of length, the declared duration, and of times, the
-	// sum of those of its frames.
+	// scale is the units per second of length and times. length is the declared duration, times the
+	// sum of the frames' durations.
 	scale, length, times uint64
 	frames               uint64
-	// seen are the kinds of the boxes that a track has once.
+	// seen has the kinds of boxes that a track may have once.
 	seen map[string]bool
 }
 
-// once notes a box of a kind that a track has once. Of two, programs read this or that.
+// once records a box that a track may have only once. Programs differ in which of two they read.
 func (t *track) once(kind string) {
 	t.plain = t.plain && !t.seen[kind]
 	t.seen[kind] = true
@@ -131,10 +128,10 @@ func readTrack(w *window, trak box) track {
 	return t
 }
 
-// Where the matrix is in the headers of a movie and of a track, whose times have 32 bits.
+// The offsets of the matrix in the headers of a movie and of a track with 32-bit times.
 const movieMatrix, trackMatrix = 36, 40
 
-// upright reports whether such a header asks for neither a turn nor a scaling.
+// upright reports whether the header's matrix neither turns nor scales.
 func upright(w *window, b box, at int64) bool {
 	matrix := b.start + at
 	if version := w.at(b.start, 1); version == nil || version[0] > 1 {
@@ -154,8 +151,8 @@ func upright(w *window, b box, at int64) bool {
 	return true
 }
 
-// plainEdits reports whether an edit list plays the track once, from near its start: as
-// encoders write to make up for frames that are decoded before they are shown.
+// plainEdits reports whether an edit list plays the track once, from near its start. Encoders write
+// such lists to compensate for frames that are decoded before they are shown.
 func plainEdits(w *window, edts box) bool {
 	for b := range boxes(w, edts.start, edts.end) {
 		if b.kind != "elst" {
@@ -204,7 +201,7 @@ func (t *track) readSamples(w *window, stbl box) {
 	}
 }
 
-// readTimes sums a table of runs of frames that last equally long.
+// readTimes sums a table of frame durations.
 func (t *track) readTimes(w *window, b box) {
 	head := w.at(b.start, 8)
 	if head == nil {
@@ -275,7 +272,7 @@ func (t *track) readExtensions(w *window, entry box) {
 			number := func(i int) uint16 { return binary.BigEndian.Uint16(content[4+2*i:]) }
 			t.primaries, t.transfer, t.matrix = number(0), number(1), number(2)
 		case "btrt":
-			// How many bits a second there are changes nothing.
+			// A bit rate changes nothing.
 		default:
 			t.plain = false
 		}

@@ -2,16 +2,11 @@ package media
 
 import "io"
 
-// Inspect reads what the header of a file of the type says about its picture.
-// It reads headers with parsers of its own and not with image decoders: those
-// refuse variants that FFmpeg decodes, or take as much memory as a file claims
-// to need.
+// Inspect reads a file's header about its picture. It does not use image decoders: those refuse
+// variants that FFmpeg decodes, or allocate as much memory as a file claims to need.
 //
-// What a header does not say, or says in a broken way, is zero: a file is
-// refused for what its header says, not for what it leaves out. It takes at
-// most a few dozen reads of 64 KiB, whatever the file is.
-//
-// Errors: only those of r.
+// Missing or broken properties are zero: a file is refused for its header's content, not for
+// missing parts. It takes at most a few dozen reads of 64 KiB. It returns only errors of r.
 func Inspect(r io.ReaderAt, size int64, mime string) (Info, error) {
 	w := &window{source: r, size: size}
 	var info Info

@@ -2,19 +2,19 @@ package media
 
 import "encoding/binary"
 
-// JPEG is what a JPEG declares before its first scan.
+// JPEG has the properties of a JPEG before its first scan.
 type JPEG struct {
 	// Width and Height are in pixels, as stored.
 	Width, Height int
-	// Components is 1 for a grey picture, 3 for a colour picture.
+	// Components is 1 for grey pictures, 3 for colour.
 	Components int
 	// Progressive pictures are decoded as a whole, coefficients first.
 	Progressive bool
-	// Scans is at least the number of scans: the bytes that begin one do not
-	// appear within one (ITU-T T.81, B.1.1.5).
+	// Scans is at least the number of scans: the bytes that start a scan do not appear within one
+	// (ITU-T T.81, B.1.1.5).
 	Scans int
-	// Memory is how much memory a decoder may need for the picture, in bytes:
-	// its planes, its coefficients if they are kept, and a copy in RGB.
+	// Memory is how many bytes a decoder may need: for the planes, the coefficients if they are
+	// kept, and a copy in RGB.
 	Memory int64
 }
 
@@ -32,12 +32,10 @@ const (
 	jpegFill        = 0xff
 )
 
-// InspectJPEG reads the header of a JPEG that a decoder in this process is to
-// decode, and reports whether it is one that cameras, browsers and encoders
-// make: segments without anything between them, and one frame header of a known
-// kind before the first scan. What decoders tolerate is refused, as two of them
-// may read different sizes from it. It takes no more time than one pass over
-// the bytes, and no memory.
+// InspectJPEG reads the header of a JPEG before this process decodes it. It accepts only files as
+// cameras, browsers and encoders write them: segments without gaps, and one frame header of a known
+// kind before the first scan. It refuses files that decoders only tolerate, because two decoders
+// may read different sizes from them. It passes over the bytes once and allocates no memory.
 func InspectJPEG(data []byte) (JPEG, bool) {
 	if len(data) < 2 || data[0] != 0xff || data[1] != 0xd8 {
 		return JPEG{}, false
@@ -77,8 +75,8 @@ func InspectJPEG(data []byte) (JPEG, bool) {
 	}
 }
 
-// frame reads a frame header (ITU-T T.81, B.2.2) and reports whether it is of a
-// known kind. Memory is then the number of blocks.
+// frame reads a frame header (ITU-T T.81, B.2.2) and reports whether its kind is known. Memory is
+// then the number of blocks.
 func (j *JPEG) frame(content []byte) bool {
 	if len(content) < 6 || content[0] != 8 {
 		return false
@@ -105,9 +103,8 @@ func (j *JPEG) frame(content []byte) bool {
 	return true
 }
 
-// memory returns what so many blocks need: 64 samples of a byte each, 64
-// coefficients of four bytes if they are kept, and four bytes for each pixel of
-// a copy.
+// memory returns the bytes for a number of blocks: 64 samples of a byte each, 64 coefficients of
+// four bytes if they are kept, and four bytes for each pixel of a copy.
 func (j *JPEG) memory(blocks int64) int64 {
 	bytes := 64 * blocks
 	if j.Progressive {
@@ -116,7 +113,7 @@ func (j *JPEG) memory(blocks int64) int64 {
 	return bytes + 4*int64(j.Width)*int64(j.Height)
 }
 
-// scans counts the bytes that begin a scan.
+// scans counts the markers that start a scan.
 func scans(data []byte) (count int) {
 	for i := 0; i+1 < len(data); i++ {
 		if data[i] == 0xff && data[i+1] == jpegScan {

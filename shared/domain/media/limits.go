@@ -8,16 +8,14 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Grace is how much longer than the limit a video may be: one that was cut at
-// the limit ends with the last whole packet of its sound.
+// Grace is how much longer than the limit a video may be: a video cut at the limit ends with the
+// last whole packet of its sound.
 const Grace = 500 * time.Millisecond
 
-// CheckVideo returns an error if the video exceeds the limits
-// (docs/contract/media.md#input-limits). Unknown values are within them: the
-// request is refused if the header shows the excess, the job if the decoder
-// does.
+// CheckVideo fails if the video exceeds the limits (docs/contract/media.md#input-limits). Unknown
+// values pass: the job fails later if the decoder finds an excess.
 //
-// Errors: fault.Invalid, with a message for the person who sent the file.
+// Errors: fault.Invalid, with a message for the sender.
 func CheckVideo(info Info, limits catalog.Limits) error {
 	if info.Duration > limits.VideoDuration+Grace {
 		return fault.New(fault.Invalid, "The video is longer than %s.", words(limits.VideoDuration))
@@ -28,10 +26,7 @@ func CheckVideo(info Info, limits catalog.Limits) error {
 	return nil
 }
 
-// CheckImage returns an error if the image exceeds the limits
-// (docs/contract/media.md#input-limits).
-//
-// Errors: as for [CheckVideo].
+// CheckImage is CheckVideo for images.
 func CheckImage(info Info, limits catalog.Limits) error {
 	// A header may claim sides whose product overflows an integer.
 	if float64(info.Width)*float64(info.Height) > float64(limits.ImagePixels) {
@@ -40,7 +35,7 @@ func CheckImage(info Info, limits catalog.Limits) error {
 	return nil
 }
 
-// words formats a duration as people do: "5 minutes" rather than "5m0s".
+// words formats a duration for people: "5 minutes" rather than "5m0s".
 func words(d time.Duration) string {
 	switch {
 	case d%time.Minute == 0:

@@ -26,7 +26,6 @@ const (
 	ebmlCluster       = 0x1F43B675
 )
 
-// maxElements bounds the elements that are read in one parent.
 const maxElements = 4096
 
 // element is the content of an EBML element (RFC 8794, section 6).
@@ -35,9 +34,8 @@ type element struct {
 	start, end int64
 }
 
-// elements walks the elements between two offsets. An element of unknown size,
-// as live recordings have, or that claims more than there is, ends with its
-// parent.
+// elements iterates over the elements between two offsets. An element of unknown size, as in live
+// recordings, or with a size beyond its parent, ends with its parent.
 func elements(w *window, start, end int64) iter.Seq[element] {
 	return func(yield func(element) bool) {
 		for range maxElements {
@@ -59,8 +57,8 @@ func elements(w *window, start, end int64) iter.Seq[element] {
 	}
 }
 
-// variableInt reads a number whose first byte encodes its length in bytes, with
-// or without the bit that does so. The length is 0 if there is none.
+// variableInt reads a number whose first byte encodes its length. strip removes that bit. length is
+// 0 for an invalid number.
 func variableInt(w *window, at int64, strip bool) (value uint64, length int64) {
 	first := w.at(at, 1)
 	if first == nil || first[0] == 0 {
@@ -74,14 +72,12 @@ func variableInt(w *window, at int64, strip bool) (value uint64, length int64) {
 	return value, length
 }
 
-// number reads an unsigned number of up to eight bytes.
 func number(content []byte) uint64 {
 	var padded [8]byte
 	copy(padded[8-min(8, len(content)):], content)
 	return binary.BigEndian.Uint64(padded[:])
 }
 
-// uint reads an element that is an unsigned number.
 func (e element) uint(w *window) uint64 {
 	if e.end-e.start > 8 {
 		return 0
@@ -89,7 +85,6 @@ func (e element) uint(w *window) uint64 {
 	return number(w.at(e.start, int(e.end-e.start)))
 }
 
-// float reads an element that is a floating-point number.
 func (e element) float(w *window) float64 {
 	switch e.end - e.start {
 	case 4:
@@ -142,7 +137,7 @@ func segmentDuration(w *window, e element) time.Duration {
 	return Seconds(ticks * tick / 1e9)
 }
 
-// addTrack adds what a track declares: the first video track counts.
+// addTrack adds the properties of a track. Only the first video track counts.
 func (i *Info) addTrack(w *window, track element) {
 	const video, audio = 1, 2
 	kind, width, height := uint64(0), 0, 0

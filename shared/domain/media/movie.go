@@ -6,7 +6,6 @@ import (
 	"math"
 )
 
-// maxBoxes bounds the boxes that are read in one container.
 const maxBoxes = 4096
 
 // box is the content of a box of the ISO base media file format, which MP4, MOV,
@@ -16,8 +15,8 @@ type box struct {
 	start, end int64
 }
 
-// boxes walks the boxes between two offsets, without reading their content. A
-// box that claims more than there is ends with its parent.
+// boxes iterates over the boxes between two offsets, without reading their content. A box with a
+// size beyond its parent ends with its parent.
 func boxes(w *window, start, end int64) iter.Seq[box] {
 	return func(yield func(box) bool) {
 		for range maxBoxes {
@@ -52,7 +51,7 @@ func boxes(w *window, start, end int64) iter.Seq[box] {
 	}
 }
 
-// inspectMovie reads an MP4, MOV or 3GP, wherever its movie box is.
+// inspectMovie reads an MP4, MOV or 3GP with the movie box at any place.
 func inspectMovie(w *window) Info {
 	for top := range boxes(w, 0, w.size) {
 		if top.kind == "moov" {
@@ -94,8 +93,7 @@ func inspectMoov(w *window, moov box) Info {
 	return info
 }
 
-// movieTime reads the units per second and the duration, which is 0 when
-// unknown, from a movie header.
+// movieTime reads the units per second and the duration, or 0 if unknown, from a movie header.
 func movieTime(w *window, b box) (scale, duration uint64) {
 	content := w.at(b.start, int(min(b.end-b.start, 32)))
 	switch {
@@ -121,7 +119,7 @@ func fragmentsTime(w *window, b box) uint64 {
 	return 0
 }
 
-// known returns the value, or 0 if it is the one that means unknown.
+// known returns the value, or 0 if it equals unknown.
 func known(value, unknown uint64) uint64 {
 	if value == unknown {
 		return 0
@@ -129,8 +127,7 @@ func known(value, unknown uint64) uint64 {
 	return value
 }
 
-// inspectTrack reads the kind of a track, such as "vide", and how large it is
-// displayed.
+// inspectTrack reads the kind of a track, such as "vide", and its displayed size.
 func inspectTrack(w *window, trak box) (kind string, width, height int) {
 	for b := range boxes(w, trak.start, trak.end) {
 		switch b.kind {
@@ -163,15 +160,15 @@ func trackSize(w *window, b box) (width, height int) {
 	}
 	field := func(i int) uint32 { return binary.BigEndian.Uint32(content[4*i:]) }
 	width, height = int(field(9)>>16), int(field(10)>>16)
-	// The matrix is {a b u, c d v, x y w}: by a quarter turn, a and d are 0.
+	// The matrix is {a b u, c d v, x y w}. A quarter turn makes a and d 0.
 	if field(0) == 0 && field(4) == 0 && field(1) != 0 && field(3) != 0 {
 		width, height = height, width
 	}
 	return width, height
 }
 
-// inspectAVIF reads the size of the largest picture among the image properties
-// (ISO/IEC 23008-12): others are thumbnails and masks.
+// inspectAVIF reads the size of the largest picture among the image properties (ISO/IEC 23008-12);
+// the others are thumbnails and masks.
 func inspectAVIF(w *window) Info {
 	var info Info
 	each := func(parent box, kind string, skip int64, visit func(box)) {

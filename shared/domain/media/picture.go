@@ -2,7 +2,7 @@ package media
 
 import "encoding/binary"
 
-// fixedSize reads the size of a picture whose format has it at a fixed offset.
+// fixedSize reads the size of a picture from a fixed offset.
 func fixedSize(w *window, mime string) (width, height int) {
 	head := w.at(0, 30)
 	if head == nil {
@@ -26,12 +26,11 @@ func fixedSize(w *window, mime string) (width, height int) {
 	return 0, 0
 }
 
-// maxChunks bounds the chunks of a WebP that are read.
 const maxChunks = 64
 
-// webpSize reads the size from the first chunk, which is one of three (RFC
-// 9649, section 2). The canvas of an extended file may claim less than its
-// pictures, for which a decoder allocates memory: the larger counts.
+// webpSize reads the size from the first chunk, which is one of three (RFC 9649, section 2). The
+// canvas of an extended file may be smaller than its pictures, for which a decoder allocates
+// memory. So it returns the larger size.
 func webpSize(w *window, head []byte) (width, height int) {
 	little := binary.LittleEndian
 	if string(head[12:16]) != "VP8X" {
@@ -63,8 +62,8 @@ func webpSize(w *window, head []byte) (width, height int) {
 	return width, height
 }
 
-// webpPicture reads the size in the first ten bytes of a chunk that contains a
-// picture; it returns 0 for any other chunk.
+// webpPicture reads the size from the first ten bytes of a picture chunk. It returns 0 for any
+// other chunk.
 func webpPicture(kind string, content []byte) (width, height int) {
 	little := binary.LittleEndian
 	switch kind {

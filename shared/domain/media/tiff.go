@@ -12,20 +12,19 @@ const (
 	tiffOrientation = 274
 )
 
-// inspectTIFF reads the size of the first picture.
 func inspectTIFF(w *window) Info {
 	tags := tiffTags(w)
 	return Info{Width: tags[tiffWidth], Height: tags[tiffHeight]}
 }
 
-// turnedByExif reports whether Exif's orientation is one of those that swap the
-// sides; its data is a TIFF without a picture.
+// turnedByExif reports whether Exif's orientation swaps the sides. Its data is a TIFF without a
+// picture.
 func turnedByExif(exif []byte) bool {
 	tags := tiffTags(&window{source: bytes.NewReader(exif), size: int64(len(exif))})
 	return tags[tiffOrientation] >= 5 && tags[tiffOrientation] <= 8
 }
 
-// tiffTags reads those tags of the first directory whose value is one number.
+// tiffTags reads the listed tags of the first directory whose value is one number.
 func tiffTags(w *window) map[int]int {
 	const (
 		entrySize  = 12

@@ -2,23 +2,19 @@ package media
 
 import "strings"
 
-// SniffLen is how many bytes from the front of a file tell its type, at most (package sniff).
+// SniffLen is how many bytes from the front of a file package sniff needs at most.
 const SniffLen = 3072
 
 // Type is a kind of file that the service accepts.
 type Type struct {
-	// MIME is the media type, such as "video/mp4".
-	MIME string
-	// Extension begins with a dot, such as ".mp4".
+	MIME      string
 	Extension string
-	// Video types are accepted where a form asks for a video, Image types
-	// where it asks for an image. A GIF is both.
+	// Video types are accepted for video fields, Image types for image fields. A GIF is both.
 	Video, Image bool
 }
 
-// types is every kind of file that is accepted. Anything else is not media, in
-// particular text and files that name other files, such as playlists, scripts
-// and vector graphics.
+// types has every accepted kind of file. Others are not media, in particular text and files that
+// name other files, such as playlists, scripts and vector graphics.
 var types = []Type{
 	{MIME: "video/mp4", Extension: ".mp4", Video: true},
 	{MIME: "video/quicktime", Extension: ".mov", Video: true},
@@ -38,7 +34,6 @@ var types = []Type{
 	{MIME: "image/tiff", Extension: ".tif", Image: true},
 }
 
-// Names returns the common names of the wanted types, such as "MP4".
 func Names(wanted func(Type) bool) []string {
 	var names []string
 	for _, t := range types {
@@ -49,7 +44,6 @@ func Names(wanted func(Type) bool) []string {
 	return names
 }
 
-// Find returns the type with the MIME type.
 func Find(mime string) (Type, bool) {
 	for _, t := range types {
 		if t.MIME == mime {

@@ -9,12 +9,12 @@ const (
 	// windowSize is how much is read at once: each read may be a request to a
 	// store, and headers are small and close together.
 	windowSize = 64 << 10
-	// maxReads bounds the reads for one file, whatever its layout.
+	// maxReads limits the reads of one file.
 	maxReads = 48
 )
 
-// window reads pieces of a file in few, large steps. Pieces beyond the end of
-// the file are nil, and so is every piece after too many reads.
+// window reads a file in few, large steps. It returns nil beyond the end of the file, and after too
+// many reads.
 type window struct {
 	source io.ReaderAt
 	size   int64

@@ -1,20 +1,18 @@
-// Package origin is what a file's Content Credentials say of where it comes from, and
-// whether that holds (docs/provenance.md).
+// Package origin describes a file's Content Credentials and their verification
+// (docs/provenance.md).
 package origin
 
 import "errors"
 
-// ErrNoReader means that a machine has nothing that reads Content Credentials.
+// ErrNoReader means that this machine has no library for Content Credentials.
 var ErrNoReader = errors.New("origin: nothing here reads Content Credentials")
 
-// The kinds of digital sources of IPTC's vocabulary that are trained models' work: what one
-// generated, and what one edited.
+// The digital source types of IPTC's vocabulary for trained models: generated and edited.
 const (
 	Generated = "trainedAlgorithmicMedia"
 	Composite = "compositeWithTrainedAlgorithmicMedia"
 )
 
-// The states of a file's Content Credentials.
 const (
 	// Trusted means that picture, sound and credentials were not changed, and that the
 	// signer's chain ends at a certificate that the reader trusts.
@@ -25,45 +23,43 @@ const (
 	Valid = "valid"
 	// Invalid means that the file was changed, or that its credentials cannot be believed.
 	Invalid = "invalid"
-	// None means that the file has none, and Unreadable that nothing can be said of it.
+	// None means that the file has no Content Credentials. Unreadable means that they cannot be
+	// read.
 	None       = "none"
 	Unreadable = "unreadable"
 )
 
-// Report is what a file's Content Credentials say, and whether that holds.
+// Report is the verification of a file's Content Credentials.
 type Report struct {
-	// State is Trusted, Valid, Invalid, None or Unreadable.
 	State string `json:"state"`
-	// Own is true if it is this service that has signed.
+	// Own is true if this service has signed the file.
 	Own bool `json:"own,omitempty"`
-	// Problems are why they are invalid, in the words of C2PA and of the library, or why
-	// the file is unreadable.
+	// Problems explain Invalid, in the words of C2PA and of the library, or Unreadable.
 	Problems []string `json:"problems,omitempty"`
 	Record
 }
 
-// Record is what one signer says of a file.
+// Record is one signer's claim about a file.
 type Record struct {
-	// SignedBy and CommonName are of the signer's certificate.
+	// SignedBy and CommonName are from the signer's certificate.
 	SignedBy   string `json:"signed_by"`
 	CommonName string `json:"common_name,omitempty"`
-	// Generator is the program that wrote it.
+	// Generator is the program that wrote the claim.
 	Generator string `json:"generator,omitempty"`
-	// Actions are what was done, in their order.
+	// Actions are the steps that made the file, in order.
 	Actions []Action `json:"actions"`
-	// Inputs are the files that it was made of.
-	Inputs []Input `json:"inputs,omitempty"`
+	Inputs  []Input  `json:"inputs,omitempty"`
 }
 
-// Action is something that was done to make a file.
+// Action is a step that made a file.
 type Action struct {
-	// Action is C2PA's name of it, such as "c2pa.created".
+	// Action is C2PA's name of the step, such as "c2pa.created".
 	Action string `json:"action"`
-	// When is the signer's word, in RFC 3339; empty if there is none.
+	// When is the signer's unverified time in RFC 3339, or empty.
 	When string `json:"when,omitempty"`
-	// SourceType is the last word of IPTC's vocabulary of digital sources.
+	// SourceType is the last part of an IPTC digital source type.
 	SourceType string `json:"source_type,omitempty"`
-	// Agent is what did it, and Model the model by this service's name.
+	// Agent is the tool of the step, Model the model by this service's name.
 	Agent string `json:"agent,omitempty"`
 	Model string `json:"model,omitempty"`
 }
@@ -71,21 +67,21 @@ type Action struct {
 // ByModel reports whether a trained model made or edited the file in this step.
 func (a Action) ByModel() bool { return a.SourceType == Generated || a.SourceType == Composite }
 
-// Input is a file that another was made of.
+// Input is a file that was used to make another.
 type Input struct {
-	// Relationship is parentOf for what was edited, inputTo and componentOf for others.
+	// Relationship is parentOf for the edited file, inputTo and componentOf for others.
 	Relationship string `json:"relationship"`
 	Format       string `json:"format,omitempty"`
-	// SHA256 is the hash of its bytes in hex; empty if that was not recorded.
+	// SHA256 is the hash of its bytes in hex, or empty.
 	SHA256 string `json:"sha256,omitempty"`
-	// Problems are why its own credentials did not hold when it was used, by the word of who
-	// signed what was made of it.
+	// Problems explain why the input's credentials were invalid when it was used, according to the
+	// signer of the result.
 	Problems []string `json:"problems,omitempty"`
-	// Record is what its own credentials say, whether they held or not; nil if it had none.
+	// Record is the input's claim, valid or not, or nil.
 	Record *Record `json:"record,omitempty"`
 }
 
-// ByModel reports whether a trained model made or edited the file, or what it was made of.
+// ByModel reports whether a trained model made or edited the file or one of its inputs.
 func (r Record) ByModel() bool {
 	for _, action := range r.Actions {
 		if action.ByModel() {

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// freeFailures is how many failures cost nothing: everybody mistypes.
+	// freeFailures is how many failures cost nothing, because people mistype.
 	freeFailures = 10
 	// forgiveEvery is how long it takes to forget one failure.
 	forgiveEvery = 30 * time.Second
@@ -19,46 +19,40 @@ const (
 	// firstDelay is the delay of the first failure beyond the free ones. Each
 	// further one doubles it, up to maxDelay.
 	firstDelay, maxDelay = 100 * time.Millisecond, 5 * time.Second
-	// maxWaitingPerName bounds how many failures of one name wait at once, and
-	// maxWaiting how many of all names. More are refused without a wait.
+	// maxWaitingPerName and maxWaiting limit the concurrent waits of one name and of all names.
+	// More failures are refused without a wait.
 	maxWaitingPerName, maxWaiting = 8, 512
-	// maxNames bounds how many names are remembered: the one whose last failure
-	// is oldest is dropped.
+	// maxNames limits the remembered names. The one with the oldest failure is dropped.
 	maxNames = 20_000
 )
 
-// Failures slows down callers who fail, such as by guessing keys. It counts by
-// name, which is mostly the caller's address. The more failures, the longer
-// each waits; a caller that never fails never waits. The zero value is not
-// usable.
+// Failures slows down callers who fail, such as by guessing keys. It counts by name, mostly the
+// caller's address. Each failure waits longer than the last; a caller without failures never waits.
+// Create it with NewFailures.
 type Failures struct {
 	now func() time.Time
 
 	mu    sync.Mutex
 	names map[string]*list.Element
-	// order holds the names, the one that failed last in front.
+	// order has the names, the latest failure first.
 	order   *list.List
 	waiting int
 }
 
-// failing is what is known of one name.
 type failing struct {
-	name  string
-	count int
-	// since is when failures were last forgiven.
+	name    string
+	count   int
 	since   time.Time
 	waiting int
 }
 
-// NewFailures returns Failures without any; now is the clock.
 func NewFailures(now func() time.Time) *Failures {
 	return &Failures{now: now, names: map[string]*list.Element{}, order: list.New()}
 }
 
 // Admit returns nil if the name may make an attempt now.
 //
-// Errors: fault.Limited with RetryAfter while too many of the name's failures
-// wait.
+// Errors: fault.Limited with RetryAfter while too many failures of the name wait.
 func (f *Failures) Admit(name string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -112,7 +106,7 @@ func (f *Failures) count(name string) (delay time.Duration, done func(), err err
 	}, nil
 }
 
-// find returns what is known of the name, and makes it the last that failed.
+// find returns the entry of the name and moves it to the front.
 func (f *Failures) find(name string) *failing {
 	now := f.now()
 	element, ok := f.names[name]
@@ -127,14 +121,13 @@ func (f *Failures) find(name string) *failing {
 	}
 	f.order.MoveToFront(element)
 	one := element.Value.(*failing)
-	// A clock that was set back neither forgives nor costs anything.
+	// A clock that was set back changes nothing.
 	if forgiven := int(max(now.Sub(one.since), 0) / forgiveEvery); forgiven > 0 {
 		one.count, one.since = max(one.count-forgiven, 0), now
 	}
 	return one
 }
 
-// delay returns what a failure of the name costs now.
 func (f *Failures) delay(one *failing) time.Duration {
 	beyond := one.count - freeFailures
 	if beyond <= 0 {

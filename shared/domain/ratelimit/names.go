@@ -6,25 +6,21 @@ import (
 	"time"
 )
 
-// forgetEvery is how often names are dropped whose value equals that of an
-// unknown name.
+// forgetEvery is how often idle names are dropped.
 const forgetEvery = time.Minute
 
-// names holds a value per name, each under its own lock, so that no name waits
-// for another.
+// names holds a value per name, each with its own lock, so that no name waits for another.
 type names[T any] struct {
 	byName sync.Map // of *held[T]
-	// started is when it was created, and forgotten how long after that names
-	// were last dropped.
+	// started is when it was created. forgotten is how long after that names were last dropped.
 	started   time.Time
 	forgotten atomic.Int64
 }
 
-// held is the value of a name.
 type held[T any] struct {
 	sync.Mutex
 	value T
-	// gone reports whether the name has been dropped.
+	// gone means that the name was dropped.
 	gone bool
 }
 
@@ -44,8 +40,7 @@ func (n *names[T]) lock(name string) *held[T] {
 	}
 }
 
-// forget drops the names whose value is idle, unless that was done recently. A
-// name that is in use stays.
+// forget drops names with an idle value, unless it did so recently. A name in use stays.
 func (n *names[T]) forget(now time.Time, idle func(*T) bool) {
 	since, last := now.Sub(n.started), n.forgotten.Load()
 	if since-time.Duration(last) < forgetEvery || !n.forgotten.CompareAndSwap(last, int64(since)) {

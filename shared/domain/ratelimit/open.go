@@ -2,20 +2,20 @@ package ratelimit
 
 import "sync"
 
-// Open counts what is open at once, by name. The zero value is ready to use.
+// Open counts open things by name. The zero value is ready to use.
 type Open struct {
 	mu     sync.Mutex
 	counts map[string]int
 }
 
-// Bound is how many may be open at once under a name; 0 means no bound.
+// Bound is a limit of open things under a name; 0 means no limit.
 type Bound struct {
 	Name string
 	Most int
 }
 
-// Enter counts one under every name, and returns the function that ends it, to
-// be called once. If a bound is reached, nothing is counted and ok is false.
+// Enter counts one under every name, and returns the function that ends it, which must be called
+// once. At a limit, it counts nothing and ok is false.
 func (o *Open) Enter(bounds ...Bound) (leave func(), ok bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

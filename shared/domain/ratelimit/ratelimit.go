@@ -1,9 +1,8 @@
-// Package ratelimit counts what accounts and keys use against the rates of a
-// tier, such as requests per second with a burst, or tokens per minute
-// (docs/contract/limits.md#tiers).
+// Package ratelimit counts the use of accounts and keys against the rates of a tier, such as
+// requests per second with a burst, or tokens per minute (docs/contract/limits.md#tiers).
 //
-// A [Limiter] counts in this process, which is exact on one machine. A service
-// of several processes counts in its record store.
+// A [Limiter] counts in this process, which is exact on one machine. A service of several processes
+// counts in its record store.
 package ratelimit
 
 import (
@@ -11,28 +10,24 @@ import (
 	"time"
 )
 
-// Limiter counts by name, such as "requests/ACCOUNT". A count takes the same
-// short time however large it is, and does not wait for other names.
+// Limiter counts by name, such as "requests/ACCOUNT". Any count takes the same short time and does
+// not wait for other names.
 type Limiter struct {
 	now   func() time.Time
 	names names[bucket]
 }
 
-// bucket is the state of a name. The zero value has counted nothing.
 type bucket struct {
-	rate Rate
-	// fullAt is when the full burst is available again.
+	rate   Rate
 	fullAt time.Time
 }
 
-// New returns a limiter; now is the clock.
 func New(now func() time.Time) *Limiter {
 	return &Limiter{now: now, names: names[bucket]{started: now()}}
 }
 
-// Take counts n if the rate allows them now, and returns the name's state. A
-// name whose rate changes starts over. The error is always nil; other
-// implementations, which count elsewhere, may fail.
+// Take counts n if the rate allows them now, and returns the name's state. A name whose rate
+// changes starts over. The error is always nil; shared implementations may fail.
 func (l *Limiter) Take(_ context.Context, name string, n int, r Rate) (State, error) {
 	return l.count(name, n, r, func(ahead, cost time.Duration) (time.Duration, bool) {
 		if ahead+cost > r.BurstTime() {
@@ -42,16 +37,16 @@ func (l *Limiter) Take(_ context.Context, name string, n int, r Rate) (State, er
 	}), nil
 }
 
-// Charge counts n that were used already, allowed or not. What exceeds the rate
-// is a debt that later takes wait for, up to MaxDebt. The error is always nil.
+// Charge counts n that are already used, even if not allowed. The excess is a debt, up to MaxDebt,
+// that later takes wait for. The error is always nil.
 func (l *Limiter) Charge(_ context.Context, name string, n int, r Rate) (State, error) {
 	return l.count(name, n, r, func(ahead, cost time.Duration) (time.Duration, bool) {
 		return max(ahead, min(ahead+cost, r.MaxAhead())), true
 	}), nil
 }
 
-// count moves a name: from how far it is ahead of now, by the cost of n, to
-// what move returns.
+// count moves a name by the cost of n. move receives how far the name is ahead of now, and returns
+// its new value.
 func (l *Limiter) count(
 	name string, n int, r Rate, move func(ahead, cost time.Duration) (to time.Duration, allowed bool),
 ) State {

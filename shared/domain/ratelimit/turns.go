@@ -6,18 +6,17 @@ import (
 	"sync"
 )
 
-// Turns limits how many calls are made at once, and shares them among accounts: the next
-// turn goes to the account that has the fewest. Among several such accounts it goes to the one
-// that was served longest ago. Some turns may be kept for accounts that have none, so that the slow calls of
-// one account do not keep others waiting.
+// Turns limits concurrent calls and shares them among accounts. The next turn goes to the account
+// with the fewest, and among equals to the one served longest ago. Some turns are kept for accounts
+// without any, so that one account's slow calls do not keep others waiting.
 type Turns struct {
 	mu   sync.Mutex
 	free int
-	// kept is how many are given only to accounts that have none.
+	// kept is how many turns only accounts without any may take.
 	kept    int
 	held    map[string]int
 	waiting []*turn
-	// served says when an account had its last turn, by the count of all turns.
+	// served is when an account had its last turn, by the count of all turns.
 	served map[string]uint64
 	count  uint64
 }
@@ -28,14 +27,14 @@ type turn struct {
 	given   chan struct{}
 }
 
-// NewTurns returns turns for the given number of calls at once. As many as kept are given
-// only to accounts that have none.
+// NewTurns allows a number of concurrent calls. Only accounts without a turn may take the last kept
+// ones.
 func NewTurns(calls, kept int) *Turns {
 	return &Turns{free: calls, kept: kept, held: map[string]int{}, served: map[string]uint64{}}
 }
 
-// Take waits for a turn of the account; Release ends it. It reports whether there is
-// one: the context may end before.
+// Take waits for a turn of the account; Release ends it. It returns false if the context ends
+// first.
 func (t *Turns) Take(ctx context.Context, account string) bool {
 	t.mu.Lock()
 	mine := &turn{account, make(chan struct{})}
@@ -57,7 +56,6 @@ func (t *Turns) Take(ctx context.Context, account string) bool {
 	return false
 }
 
-// Release ends a turn of the account.
 func (t *Turns) Release(account string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -79,7 +77,7 @@ func (t *Turns) OthersWait(account string) bool {
 	return slices.ContainsFunc(t.waiting, func(one *turn) bool { return one.account != account })
 }
 
-// handOut gives the turns that are free to those who wait; the lock is held.
+// handOut gives free turns to waiting calls. The lock must be held.
 func (t *Turns) handOut() {
 	for t.free > 0 && len(t.waiting) > 0 {
 		next := 0
@@ -104,7 +102,6 @@ func (t *Turns) handOut() {
 	}
 }
 
-// before reports whether an account's turn comes before another's.
 func (t *Turns) before(account, other string) bool {
 	if t.held[account] != t.held[other] {
 		return t.held[account] < t.held[other]

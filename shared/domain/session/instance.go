@@ -11,73 +11,65 @@ import (
 )
 
 const (
-	// storeTime bounds every call of the store.
 	storeTime = 5 * time.Second
-	// checkEvery is how often an instance checks whether it must fence itself,
-	// unless a frame makes it check earlier.
+	// checkEvery is how often an instance checks whether it must stop its sessions, unless a frame
+	// makes it check earlier.
 	checkEvery = 500 * time.Millisecond
 	// retryEvery is how long after a failure the store is called again.
 	retryEvery = time.Second
-	// settleTime is how long a call of the store that was abandoned may still
-	// be in progress.
+	// settleTime is how long an abandoned call of the store may still be in progress.
 	settleTime = time.Minute
 )
 
-// Config is what an [Instance] needs.
 type Config struct {
 	Store Store
-	// Uptime is a clock that cannot be set and that goes on while the process
-	// is suspended and while the machine sleeps (see package boottime).
+	// Uptime is a clock that cannot be set and that runs while the process is suspended and while
+	// the machine sleeps (see package boottime).
 	Uptime func() time.Duration
-	// NewID returns the names of epochs and sessions: letters and digits,
-	// unique and unguessable.
+	// NewID returns names of epochs and sessions: letters and digits, unique and unguessable.
 	NewID  func() string
 	Logger *slog.Logger
-	// Address is where other instances reach this one, as an IP address and a port;
-	// empty if they do not.
+	// Address is this instance's IP address and port for other instances, or empty.
 	Address string
-	// LookEvery is how often the instance looks at a line in which clients of its own
-	// wait; 0 means the constant of that name.
+	// LookEvery is how often the instance checks a queue in which its own clients wait; 0 means the
+	// constant of that name.
 	LookEvery time.Duration
 }
 
-// Instance is one process that serves sessions. Run keeps its lease; sessions
-// can be opened while it has one.
+// Instance is one process that serves sessions. Run keeps its lease. Sessions can be opened while
+// it has one.
 type Instance struct {
-	config Config
-	// tried is closed when the first attempt at a lease has ended.
+	config    Config
 	tried     chan struct{}
 	tellTried func()
 
 	mu sync.Mutex
-	// lease is the current one, nil if there is none.
+	// lease is the current lease, or nil.
 	lease *lease
-	// owed are slots that the store has still to free.
-	owed []debt
-	// counted is how many sessions are open.
+	// owed are slots that the store must still free.
+	owed    []debt
 	counted int
-	// queues are the lines in which clients of this instance wait, by account.
+	// queues are the queues in which clients of this instance wait, by account.
 	queues map[string]*queue
 }
 
 // lease is one epoch of an instance.
 type lease struct {
 	epoch string
-	// renewed is when, by Uptime, the last successful renewal began.
+	// renewed is when, by Uptime, the last successful renewal started.
 	renewed time.Duration
-	// lost is closed when the lease is lost, which over reports.
+	// lost is closed when the lease is lost.
 	lost chan struct{}
 	over bool
 }
 
-// debt is a slot to be freed at the time due, by Uptime, and then again until
-// the time until: an abandoned Take may still reach the store.
+// debt is a slot to free at the time due, by Uptime, and again until the time until: an abandoned
+// Take may still reach the store.
 type debt struct {
 	slot       Slot
 	due, until time.Duration
 }
 
-// NewInstance returns an instance, which has no lease yet.
 func NewInstance(c Config) *Instance {
 	c.LookEvery = cmp.Or(c.LookEvery, LookEvery)
 	tried := make(chan struct{})
@@ -86,9 +78,8 @@ func NewInstance(c Config) *Instance {
 	}
 }
 
-// Run keeps a lease until the context ends, and then ends the lease, which
-// frees the slots that are left. A lost lease is followed by another under a
-// new epoch.
+// Run keeps a lease until the context ends, and then ends the lease, which frees its slots. After a
+// lost lease it starts another under a new epoch.
 func (i *Instance) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		l := i.begin(ctx)
@@ -103,8 +94,7 @@ func (i *Instance) Run(ctx context.Context) {
 	}
 }
 
-// begin begins a lease, however many attempts that takes; nil when the context
-// has ended.
+// begin starts a lease with as many attempts as needed. It returns nil if the context has ended.
 func (i *Instance) begin(ctx context.Context) *lease {
 	epoch := i.config.NewID()
 	for {
@@ -163,7 +153,7 @@ func (i *Instance) hold(ctx context.Context, l *lease) {
 	}
 }
 
-// call calls the store with a timeout, which is at most storeTime.
+// call calls the store with a timeout of at most storeTime.
 func (i *Instance) call(ctx context.Context, what string, within time.Duration, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, min(within, storeTime))
 	defer cancel()
@@ -174,8 +164,7 @@ func (i *Instance) call(ctx context.Context, what string, within time.Duration, 
 	return err
 }
 
-// alive reports whether sessions may be served under the lease, and marks it as
-// lost if not.
+// alive reports whether sessions may be served under the lease, and otherwise marks it as lost.
 func (i *Instance) alive(l *lease) bool {
 	now := i.config.Uptime()
 	i.mu.Lock()
@@ -187,7 +176,7 @@ func (i *Instance) alive(l *lease) bool {
 	return false
 }
 
-// held returns the lease, nil while there is none.
+// held returns the lease, or nil.
 func (i *Instance) held() *lease {
 	i.mu.Lock()
 	l := i.lease
@@ -215,19 +204,18 @@ func (i *Instance) loseLocked(l *lease) {
 	}
 }
 
-// errNoLease returns the error while the instance has no lease.
 func errNoLease() error {
 	err := fault.New(fault.Unavailable, "No session can be opened now. Try again.")
 	err.RetryAfter = time.Second
 	return err
 }
 
-// Open opens a session of the account, which may have at most limit open at
-// once (0 is no limit). It continues when the context ends, for up to
-// storeTime, so that it is known whether a slot was taken.
+// Open opens a session of the account, which may have at most limit open at once (0 means no
+// limit). It continues for up to storeTime when the context ends, so that it is known whether a
+// slot was taken.
 //
-// Errors: fault.Limited when no slot is free, or others wait for one (see Wait);
-// fault.Unavailable while the instance holds no lease; those of the store.
+// Errors: fault.Limited if no slot is free, or others wait for one (see Wait); fault.Unavailable
+// while the instance has no lease.
 func (i *Instance) Open(ctx context.Context, account string, limit int) (*Session, error) {
 	l := i.held()
 	if l == nil {
@@ -256,13 +244,12 @@ func (i *Instance) Open(ctx context.Context, account string, limit int) (*Sessio
 	return &Session{instance: i, lease: l, slot: slot}, nil
 }
 
-// HasPeers reports whether other instances can reach this one, and so whether this one
-// looks for them.
+// HasPeers reports whether instances can reach each other.
 func (i *Instance) HasPeers() bool { return i.config.Address != "" }
 
-// Find returns the address of the instance that has the epoch, own if it is this one.
+// Find returns the address of the instance with the epoch. own is true for this instance.
 //
-// Errors: fault.Conflict when no instance has it any longer; those of the store.
+// Errors: fault.Conflict if no instance has it any longer.
 func (i *Instance) Find(ctx context.Context, epoch string) (address string, own bool, err error) {
 	if l := i.held(); l != nil && l.epoch == epoch {
 		return i.config.Address, true, nil
@@ -273,14 +260,11 @@ func (i *Instance) Find(ctx context.Context, epoch string) (address string, own 
 	return address, false, err
 }
 
-// Ready reports whether sessions can be opened.
 func (i *Instance) Ready() bool { return i.held() != nil }
 
-// Tried returns a channel that is closed once Run has a lease, or its first attempt at one
-// has failed.
+// Tried returns a channel that is closed once Run has a lease, or its first attempt has failed.
 func (i *Instance) Tried() <-chan struct{} { return i.tried }
 
-// Count returns how many sessions of this instance are open.
 func (i *Instance) Count() int {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -293,7 +277,6 @@ func (i *Instance) owe(d debt) {
 	i.owed = append(i.owed, d)
 }
 
-// settle frees the owed slots that are due.
 func (i *Instance) settle(ctx context.Context) {
 	now := i.config.Uptime()
 	i.mu.Lock()
@@ -316,7 +299,6 @@ func (i *Instance) settle(ctx context.Context) {
 	}
 }
 
-// Session is one open session.
 type Session struct {
 	instance *Instance
 	lease    *lease
@@ -324,24 +306,21 @@ type Session struct {
 	closing  sync.Once
 }
 
-// ID returns the session's id.
 func (s *Session) ID() string { return s.slot.ID }
 
-// Epoch returns the lease that the session belongs to, by which other instances find
-// this one.
+// Epoch returns the session's lease, by which other instances find this one.
 func (s *Session) Epoch() string { return s.slot.Epoch }
 
-// Alive reports whether the session may be served now. It is called before
-// every frame: this is how a process that was suspended finds out.
+// Alive reports whether the session may be served now. Call it before every frame: this is how a
+// suspended process detects it.
 func (s *Session) Alive() bool { return s.instance.alive(s.lease) }
 
-// Lost returns a channel that is closed when the session's slot may soon be
-// taken by another. The session must then be closed at once, and served no
-// longer.
+// Lost returns a channel that is closed when another session may soon take the slot. The session
+// must then be closed at once.
 func (s *Session) Lost() <-chan struct{} { return s.lease.lost }
 
-// Close frees the session's slot, at once if the store can; otherwise the
-// instance keeps trying. It does not stop when the context ends.
+// Close frees the session's slot, at once if possible; otherwise the instance keeps trying. It does
+// not stop when the context ends.
 func (s *Session) Close(ctx context.Context) {
 	s.closing.Do(func() {
 		i := s.instance

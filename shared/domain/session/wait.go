@@ -8,29 +8,27 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Place is where somebody stands in a line.
+// Place is a client's place in a queue.
 type Place struct {
-	// Position is 1 for who is next. Size is how many wait.
+	// Position is 1 for the next client. Size is the length of the queue.
 	Position, Size int
 }
 
-// Limits are those of an account.
+// Limits are an account's limits.
 type Limits struct {
-	// Sessions is how many may be open at once, 0 for any number.
+	// Sessions limits open sessions, 0 means no limit.
 	Sessions int
-	// Line is how many may wait, LongestLine at most, which 0 stands for.
+	// Line limits the queue, at most to LongestLine, which 0 stands for.
 	Line int
 }
 
-// queue is an account's line as far as clients of this instance wait in it. One
-// goroutine looks at it for all of them, from the first that comes to the last that
-// goes.
+// queue is an account's queue as seen by the waiting clients of this instance. One goroutine
+// watches it for all of them.
 type queue struct {
 	account string
-	// waiters are by the ids of their tickets. The instance's mutex guards them.
+	// waiters are by ticket id. The instance's mutex guards them.
 	waiters map[string]*waiter
-	// kicked has an element when something has changed, so that the next look is
-	// at once.
+	// kicked requests an immediate look after a change.
 	kicked chan struct{}
 	// stop ends the goroutine, which closes ended.
 	stop  context.CancelFunc
@@ -39,7 +37,7 @@ type queue struct {
 
 func (q *queue) kick() { signal(q.kicked) }
 
-// signal puts an element into a channel that has room for one.
+// signal sends to a channel with a buffer of one, without blocking.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -47,35 +45,34 @@ func signal(c chan struct{}) {
 	}
 }
 
-// waiter is a client that waits. The instance's mutex guards what is below the channels.
+// waiter is a waiting client. The instance's mutex guards the fields below the channels.
 type waiter struct {
 	limits Limits
-	// moved has an element after the place has changed, turn when the wait is over.
+	// moved receives after a change of the place, turn when the wait is over.
 	moved chan struct{}
 	turn  chan outcome
 
 	ticket Slot
-	// number is 0 until the ticket is in the line.
+	// number is 0 until the ticket is in the queue.
 	number int64
 	place  Place
-	// unsure is true once a call has failed that may have taken the slot.
+	// unsure is true after a failed call that may have taken the slot.
 	unsure bool
-	// served is true once turn has its element, left once nobody waits for it.
+	// served is true once turn was sent, left once the client has left.
 	served, left bool
 }
 
-// outcome is how a wait ended.
 type outcome struct {
 	session *Session
 	err     error
 }
 
-// Wait waits in the account's line until a session can be opened. It calls tell with
-// the place as soon as that is known, when it changes, and every TellEvery.
+// Wait waits in the account's queue until a session can be opened. It calls tell with the place as
+// soon as that is known, when it changes, and every TellEvery. If the context ends, the ticket
+// leaves the queue.
 //
-// Errors: fault.Limited when the line is full; fault.Unavailable while the instance
-// holds no lease as the wait begins; the context's, whose end leaves the line; those of
-// the store.
+// Errors: fault.Limited if the queue is full; fault.Unavailable if the instance has no lease at the
+// start.
 func (i *Instance) Wait(ctx context.Context, account string, limits Limits, tell func(Place)) (*Session, error) {
 	l := i.held()
 	if l == nil {
@@ -113,7 +110,6 @@ func (i *Instance) placeOf(w *waiter) Place {
 	return w.place
 }
 
-// enlist adds a waiter to the queue of its account.
 func (i *Instance) enlist(w *waiter) *queue {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -129,8 +125,7 @@ func (i *Instance) enlist(w *waiter) *queue {
 	return q
 }
 
-// strike ends a wait. Whoever is not served leaves the line, and the last one ends the
-// queue.
+// strike ends a wait. A client that was not served leaves the queue, and the last one ends it.
 func (i *Instance) strike(ctx context.Context, q *queue, w *waiter) {
 	i.mu.Lock()
 	w.left = true
@@ -155,8 +150,8 @@ func (i *Instance) strike(ctx context.Context, q *queue, w *waiter) {
 		}
 		return
 	}
-	// If this fails, the next look finds a ticket without a waiter; and without a look
-	// it soon counts no longer.
+	// If this fails, the next look finds a ticket without a waiter, or the ticket soon stops
+	// counting.
 	_ = i.call(context.WithoutCancel(ctx), "leave a line", storeTime, func(ctx context.Context) error {
 		return i.config.Store.Leave(ctx, ticket)
 	})
@@ -165,11 +160,10 @@ func (i *Instance) strike(ctx context.Context, q *queue, w *waiter) {
 	}
 }
 
-// join puts a waiter into the line, at the end unless it has a number already. It
-// continues when the context ends, so that a ticket is not left behind.
+// join puts a waiter into the queue, at the end unless it already has a number. It continues when
+// the context ends, so that no ticket is left behind.
 //
-// Errors: fault.Limited when the line is full; fault.Unavailable when the lease is lost;
-// those of the store.
+// Errors: fault.Limited if the queue is full; fault.Unavailable if the lease is lost.
 func (i *Instance) join(ctx context.Context, l *lease, w *waiter) error {
 	i.mu.Lock()
 	ticket, number := w.ticket, w.number
@@ -190,7 +184,6 @@ func (i *Instance) join(ctx context.Context, l *lease, w *waiter) error {
 	return nil
 }
 
-// watch looks at the line until the queue ends.
 func (i *Instance) watch(ctx context.Context, q *queue) {
 	defer close(q.ended)
 	ticker := time.NewTicker(i.config.LookEvery)
@@ -208,7 +201,7 @@ func (i *Instance) watch(ctx context.Context, q *queue) {
 	}
 }
 
-// look looks at the line once, for all waiters of the queue.
+// look reads the queue once, for all waiters.
 func (i *Instance) look(ctx context.Context, q *queue, l *lease) {
 	var line Line
 	err := i.call(ctx, "look at a line", storeTime, func(ctx context.Context) (err error) {
@@ -234,15 +227,15 @@ func (i *Instance) look(ctx context.Context, q *queue, l *lease) {
 	}
 }
 
-// sighting is what a look at the line tells of the tickets of this instance.
+// sighting is the result of a look for the tickets of this instance.
 type sighting struct {
-	// next are those whose turn it is, in order; missing are those that are no longer in
-	// the line; unknown are tickets in the line that nobody holds any more.
+	// next are the waiters whose turn it is, in order. missing are the ones no longer in the queue.
+	// unknown are tickets in the queue without a waiter.
 	next, missing []*waiter
 	unknown       []Slot
 }
 
-// place notes the places of the waiters.
+// place updates the places of the waiters.
 func (i *Instance) place(q *queue, l *lease, line Line) (seen sighting) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -273,12 +266,12 @@ func (i *Instance) place(q *queue, l *lease, line Line) (seen sighting) {
 	return seen
 }
 
-// comeBack puts a waiter back into the line at its place. The instance was silent for
-// too long, or has a new lease.
+// comeBack puts a waiter back into the queue at its place, after the instance was silent for too
+// long or got a new lease.
 func (i *Instance) comeBack(ctx context.Context, q *queue, l *lease, w *waiter) {
 	i.mu.Lock()
 	if w.ticket.Epoch != l.epoch {
-		// A slot that may have been taken under the old lease has ended with it.
+		// A slot taken under the old lease has ended with it.
 		w.ticket.Epoch, w.unsure = l.epoch, false
 	}
 	unsure := w.unsure
@@ -297,7 +290,7 @@ func (i *Instance) comeBack(ctx context.Context, q *queue, l *lease, w *waiter) 
 
 // redeem opens the session of a waiter whose turn it is.
 //
-// Errors: those of the store; fault.Unavailable when the lease is lost.
+// Errors: fault.Unavailable if the lease is lost.
 func (i *Instance) redeem(ctx context.Context, q *queue, l *lease, w *waiter) error {
 	i.mu.Lock()
 	ticket, left := w.ticket, w.left
@@ -337,7 +330,7 @@ func (i *Instance) redeem(ctx context.Context, q *queue, l *lease, w *waiter) er
 	return nil
 }
 
-// finish ends a wait with the outcome. A session that nobody waits for is closed.
+// finish ends a wait with the outcome. It closes the session if the client has left.
 func (i *Instance) finish(ctx context.Context, q *queue, w *waiter, end outcome) {
 	i.mu.Lock()
 	left := w.left
@@ -352,8 +345,7 @@ func (i *Instance) finish(ctx context.Context, q *queue, w *waiter, end outcome)
 	}
 }
 
-// kick makes the instance look at once at the account's line, if clients of its own wait
-// in it.
+// kick makes the instance look at the account's queue at once, if its own clients wait in it.
 func (i *Instance) kick(account string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

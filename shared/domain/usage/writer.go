@@ -8,71 +8,61 @@ import (
 )
 
 const (
-	// WriteEvery is how long records gather before they are written together. A
-	// crash loses at most what came in that time and during the write.
+	// WriteEvery is how long records are collected before they are written together. A crash loses
+	// at most the records of that time and of the write.
 	WriteEvery = 250 * time.Millisecond
-	// maxGroups bounds the memory for unwritten records, in groups of account,
-	// key, model and day.
-	maxGroups = 10_000
-	// writeBatch is how many records are added in one call of the store.
+	// maxGroups limits unwritten records, in groups of account, key, model and day.
+	maxGroups  = 10_000
 	writeBatch = 500
-	// firstRetry and lastRetry are the waits before a failed write is repeated,
-	// at first and at most.
+	// firstRetry and lastRetry are the shortest and the longest wait before a failed write is
+	// repeated.
 	firstRetry, lastRetry = 50 * time.Millisecond, time.Second
-	// writeTime bounds one call of the store.
-	writeTime = 10 * time.Second
-	// drainTime bounds how long Run tries to write the rest when it stops.
+	writeTime             = 10 * time.Second
+	// drainTime limits how long Run tries to write the rest when it stops.
 	drainTime = 10 * time.Second
 )
 
-// WriterConfig is what a Writer is made of. All fields are required.
 type WriterConfig struct {
 	Store Store
-	// NewID returns an id that no other record has.
+	// NewID returns a unique id for a record.
 	NewID  func() string
 	Logger *slog.Logger
 }
 
-// Writer takes records without making callers wait for the store. It sums up
-// what one account's key used of one model on one day, so that thousands of
-// calls a second cost a few rows four times a second.
+// Writer accepts records without making callers wait for the store. It sums the use of a model by a
+// key on a day, so that thousands of calls a second cost a few rows four times a second.
 //
-// A write that fails is repeated under the same ids until it succeeds, which
-// counts nothing twice (see Store). Meanwhile records gather, and once there
-// are 10,000 groups, Record waits.
+// It repeats a failed write under the same ids until it succeeds, which counts nothing twice (see
+// Store). Records collect until then, and at 10,000 groups Record waits.
 //
-// It suits a process that lives on after a call. One that may be frozen between
-// calls, such as a function, uses Direct.
+// It is for a process that keeps running after a call. A process that may be frozen between calls,
+// such as a function, uses Direct.
 type Writer struct {
 	config WriterConfig
 
 	mu      sync.Mutex
 	waiting map[group]*Counts
-	// room is closed when the waiting records are taken to be written.
+	// room is closed when the collected records are taken for writing.
 	room chan struct{}
 
-	// writing holds the records that the last write left over; whoever writes
-	// has received them.
+	// writing holds the records that the last write left. Only the goroutine that has received them
+	// may write.
 	writing chan []Record
 }
 
-// group is what records are summed up by.
 type group struct {
 	account, key, model string
 	day                 Day
 }
 
-// NewWriter returns a writer; Run makes it write.
 func NewWriter(c WriterConfig) *Writer {
 	w := &Writer{config: c, waiting: map[group]*Counts{}, room: make(chan struct{}), writing: make(chan []Record, 1)}
 	w.writing <- nil
 	return w
 }
 
-// Record takes a record. It waits only while too much is unwritten because the
-// store fails or is slow. The record's own id is not used: each call counts.
-//
-// Errors: the context's, if it ends during the wait.
+// Record accepts a record. It waits only while too much is unwritten because the store fails or is
+// slow. It ignores the record's id: each call counts.
 func (w *Writer) Record(ctx context.Context, record Record) error {
 	g := group{record.Account, record.Key, record.Model, record.Day}
 	for {
@@ -97,8 +87,7 @@ func (w *Writer) Record(ctx context.Context, record Record) error {
 	}
 }
 
-// Totals returns the store's totals, after writing everything that was recorded
-// until now.
+// Totals returns the store's totals after writing everything recorded until now.
 func (w *Writer) Totals(ctx context.Context, account string, first, last Day) ([]Total, error) {
 	if err := w.write(ctx); err != nil {
 		return nil, err
@@ -106,8 +95,8 @@ func (w *Writer) Totals(ctx context.Context, account string, first, last Day) ([
 	return w.config.Store.Totals(ctx, account, first, last)
 }
 
-// Run writes until the context ends, and then what is left. Record must not be
-// called after the context has ended.
+// Run writes until the context ends, and then writes the rest. Record must not be called after the
+// context has ended.
 func (w *Writer) Run(ctx context.Context) {
 	retry := firstRetry
 	timer := time.NewTimer(WriteEvery)
@@ -130,7 +119,7 @@ func (w *Writer) Run(ctx context.Context) {
 	}
 }
 
-// drain writes what is left, and retries within drainTime.
+// drain writes the rest, and retries within drainTime.
 func (w *Writer) drain(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, drainTime)
 	defer cancel()
@@ -148,8 +137,8 @@ func (w *Writer) drain(ctx context.Context) {
 	}
 }
 
-// write writes everything that was recorded until now, once and in order.
-// Records that fail are kept for the next call, with their ids.
+// write writes everything recorded until now, once and in order. It keeps failed records for the
+// next call, with their ids.
 func (w *Writer) write(ctx context.Context) error {
 	var records []Record
 	select {
@@ -158,8 +147,8 @@ func (w *Writer) write(ctx context.Context) error {
 		return ctx.Err()
 	}
 	defer func() { w.writing <- records }()
-	// Records that failed before go first and alone, so that at most one batch
-	// of summed-up records is ever repeated.
+	// Records that failed before go first and separately, so that at most one batch of sums is ever
+	// repeated.
 	for range 2 {
 		if len(records) == 0 {
 			records = w.take()
@@ -175,16 +164,15 @@ func (w *Writer) write(ctx context.Context) error {
 	return nil
 }
 
-// add writes one batch.
 func (w *Writer) add(ctx context.Context, batch []Record) error {
-	// It does not end with the caller: an abandoned call would leave it unknown
-	// what was written.
+	// It does not end with the caller: after an abandoned call it would be unknown which records
+	// were written.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTime)
 	defer cancel()
 	return w.config.Store.Add(ctx, batch)
 }
 
-// take returns the waiting records, and makes room.
+// take returns the collected records and starts a new collection.
 func (w *Writer) take() []Record {
 	w.mu.Lock()
 	defer w.mu.Unlock()

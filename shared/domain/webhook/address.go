@@ -6,9 +6,9 @@ import (
 	"code.dny.dev/ssrf"
 )
 
-// alwaysRefused are the blocks that no message is sent to, even if IANA's registries
-// call them reachable one day: addresses that lead to another address inside them,
-// those that no host has, and those of a cloud's own services.
+// alwaysRefused are blocks that messages are never sent to, even if IANA's registries call them
+// reachable one day: addresses that embed another address, addresses of no host, and a cloud's
+// internal services.
 var alwaysRefused = [...]netip.Prefix{
 	netip.MustParsePrefix("168.63.129.16/32"), // Azure's own services, from within its machines
 	netip.MustParsePrefix("192.88.99.0/24"),   // 6to4 relays
@@ -24,8 +24,8 @@ var registries = ssrf.New(ssrf.WithAnyPort())
 
 // isPublic reports whether an address is on the public internet.
 func isPublic(address netip.Addr) bool {
-	// The registries take an IPv4 address in IPv6 form for one outside of IPv6's
-	// public block, and find no address with a zone in any block.
+	// The registries treat an IPv4 address in IPv6 form as outside of IPv6's public block, and an
+	// address with a zone as outside of every block.
 	address = address.WithZone("").Unmap()
 	if !address.IsValid() || registries.SafeAddr(address) != nil {
 		return false

@@ -10,13 +10,11 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// SendTime is how long a receiver may take to answer.
+// SendTime limits how long a receiver may take to answer.
 const SendTime = 10 * time.Second
 
-// recordTime is how long recording an attempt may take.
 const recordTime = 15 * time.Second
 
-// Deliverer makes attempts.
 type Deliverer struct {
 	Events  Events
 	Store   Store
@@ -28,13 +26,10 @@ type Deliverer struct {
 	Logger *slog.Logger
 }
 
-// Deliver makes a scheduled attempt that is due, and returns the next one. It
-// returns false if none follows: the message was delivered or given up on, or
-// there is nothing to send any more. An attempt that is recorded already was
-// made by another caller, who also schedules the next.
-//
-// Errors: those of the stores; the attempt must then be made again, even if
-// only its record failed, as receivers know a message by its id.
+// Deliver makes a due attempt and returns the next one. It returns false if no attempt follows: the
+// message was delivered or given up on, or its event is gone. If the attempt is already recorded,
+// another caller made it, who also schedules the next. After an error the attempt must be made
+// again, even if only its record failed: receivers know a message by its id.
 func (d *Deliverer) Deliver(
 	ctx context.Context, scheduled ScheduledAttempt,
 ) (next ScheduledAttempt, follows bool, err error) {
@@ -56,7 +51,7 @@ func (d *Deliverer) Deliver(
 	if err != nil {
 		return ScheduledAttempt{}, false, err
 	}
-	// What was sent is recorded even if the context has ended meanwhile.
+	// Record the attempt even if the context has ended.
 	recording, cancel := context.WithTimeout(context.WithoutCancel(ctx), recordTime)
 	defer cancel()
 	err = d.Store.Record(recording, e, a)
@@ -70,9 +65,8 @@ func (d *Deliverer) Deliver(
 	return after(e.ID, e.Account, a), !a.Next.IsZero(), nil
 }
 
-// Follow returns the attempt scheduled after one that was made, by Deliver or
-// by a caller that may have stopped before it scheduled the next. It returns
-// false if none follows, or if that one was made as well.
+// Follow returns the attempt scheduled after a finished one, whose caller may have stopped before
+// scheduling it. It returns false if no attempt follows, or if it was already made.
 func (d *Deliverer) Follow(
 	ctx context.Context, scheduled ScheduledAttempt,
 ) (next ScheduledAttempt, follows bool, err error) {
@@ -87,14 +81,13 @@ func (d *Deliverer) Follow(
 	return after(scheduled.Event, scheduled.Account, last), !last.Next.IsZero(), nil
 }
 
-// after returns the attempt that follows another.
 func after(event, account string, a Attempt) ScheduledAttempt {
 	return ScheduledAttempt{Event: event, Account: account, Number: a.Number + 1, At: a.Next}
 }
 
 // attempt sends the message about an event.
 //
-// Errors: the context's, if it ended the attempt early; those of the secret.
+// Errors: the context's, if it ended the attempt early.
 func (d *Deliverer) attempt(ctx context.Context, e Event, number int) (Attempt, error) {
 	key, err := d.Secrets.key(ctx, e.Account)
 	if err != nil {

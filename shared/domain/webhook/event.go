@@ -10,21 +10,18 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// Event is what a receiver is told of: the end of a job, or a warning of a budget.
+// Event is the end of a job or a budget warning, for its receiver.
 type Event struct {
-	// ID is that of the job or of the warning.
+	// ID is the id of the job or the warning.
 	ID, Account string
-	// URL is the receiver's.
-	URL string
-	// Begun is when the attempts to tell of it began at the latest. They are kept from then
-	// on as long as the record of a job from its deadline.
+	URL         string
+	// Begun is the latest possible time of the first attempt. Attempts are kept from then as long
+	// as a job's record from its deadline.
 	Begun time.Time
-	// Body is the message, the same bytes each time, so that its repetitions differ only in
-	// their time.
+	// Body is the message. Its bytes are the same for each attempt.
 	Body []byte
 }
 
-// Jobs finds jobs.
 type Jobs interface {
 	// Get returns the job.
 	//
@@ -32,7 +29,6 @@ type Jobs interface {
 	Get(ctx context.Context, id string) (job.Job, error)
 }
 
-// Warnings finds warnings of budgets.
 type Warnings interface {
 	// Warning returns a warning.
 	//
@@ -40,19 +36,19 @@ type Warnings interface {
 	Warning(ctx context.Context, id string) (budget.Warning, error)
 }
 
-// Events finds what receivers are told of.
+// Events finds events.
 type Events struct {
 	Jobs     Jobs
 	Warnings Warnings
-	// JobBody returns the message about a job that has ended, and WarningBody that about a
-	// warning: the same bytes each time.
+	// JobBody and WarningBody return the message about an ended job or a warning, with the same
+	// bytes each time.
 	JobBody     func(job.Job) ([]byte, error)
 	WarningBody func(budget.Warning) ([]byte, error)
 }
 
 // event returns the event with the id.
 //
-// Errors: fault.NotFound if there is nothing that somebody is to be told of.
+// Errors: fault.NotFound if the event does not exist or has no receiver.
 func (s Events) event(ctx context.Context, id string) (Event, error) {
 	if budget.IsWarning(id) {
 		w, err := s.Warnings.Warning(ctx, id)
@@ -67,13 +63,12 @@ func (s Events) event(ctx context.Context, id string) (Event, error) {
 		return Event{}, err
 	}
 	if j.Webhook == "" || !j.Status.Terminal() {
-		return Event{}, fault.New(fault.NotFound, "Nobody is told of the job.")
+		return Event{}, fault.New(fault.NotFound, "The job has no receiver.")
 	}
 	body, err := s.JobBody(j)
 	return Event{ID: id, Account: j.Account, URL: j.Webhook, Begun: j.Deadline, Body: body}, inMessage(err)
 }
 
-// inMessage names the place of an error.
 func inMessage(err error) error {
 	if err != nil {
 		return fmt.Errorf("write the message: %w", err)

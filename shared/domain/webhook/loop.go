@@ -9,24 +9,22 @@ import (
 )
 
 const (
-	// loopEvery is how often the loop looks for attempts that are due.
 	loopEvery = time.Second
-	// atOnce is how many attempts run at once, atOnceOfAccount how many of them
-	// for one account: its receivers may be slow, and must not delay those of
-	// others.
+	// atOnce limits concurrent attempts. atOnceOfAccount limits the ones of one account, so that
+	// its slow receivers do not delay other accounts.
 	atOnce          = 32
 	atOnceOfAccount = 4
 )
 
-// Queue has the scheduled attempts of all events, on one machine. In AWS they
-// come from a message queue.
+// Queue has the scheduled attempts of all events on one machine. In AWS they come from a message
+// queue.
 type Queue interface {
-	// Due returns scheduled attempts that are due, the earliest first: of each
-	// account at most ofAccount, and at most limit in all.
+	// Due returns due attempts, the earliest first: at most ofAccount of each account, and at most
+	// limit in all.
 	Due(ctx context.Context, now time.Time, ofAccount, limit int) ([]ScheduledAttempt, error)
 }
 
-// Loop makes all attempts of one machine, each when it is due.
+// Loop makes the attempts of one machine when they are due.
 type Loop struct {
 	Queue     Queue
 	Deliverer *Deliverer
@@ -34,9 +32,8 @@ type Loop struct {
 	Logger    *slog.Logger
 }
 
-// Run makes attempts until the context ends. Attempts in progress are then
-// interrupted, and made again after the next start. A failure of the records is
-// logged and tried again.
+// Run makes attempts until the context ends. It interrupts running attempts, which are made again
+// after the next start. It logs failures of the store and tries again.
 func (l *Loop) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -64,15 +61,14 @@ func (l *Loop) Run(ctx context.Context) {
 	}
 }
 
-// end is the end of an attempt; it says whether the attempt could not be made
-// or recorded.
+// end is the end of an attempt. It reports whether the attempt could not be made or recorded.
 type end struct {
 	event  string
 	failed bool
 }
 
-// start starts the attempts that are due. Running attempts are still due until
-// they are recorded, and so count for their accounts.
+// start starts the due attempts. Running attempts stay due until they are recorded, so they count
+// for their accounts.
 func (l *Loop) start(ctx context.Context, running *sync.WaitGroup, busy map[string]bool, ended chan<- end) error {
 	if len(busy) >= atOnce {
 		return nil

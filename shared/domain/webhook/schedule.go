@@ -2,9 +2,8 @@ package webhook
 
 import "time"
 
-// waits are the times from a failed attempt to the next one, by the number of
-// the one that failed. The last attempt has no successor: seven attempts in
-// all, over about seven and a quarter hours.
+// waits are the times from a failed attempt to the next one, by the number of the failed one. In
+// all there are seven attempts over about seven and a quarter hours.
 var waits = [...]time.Duration{
 	5 * time.Second, 30 * time.Second, 2 * time.Minute, 10 * time.Minute, time.Hour, 6 * time.Hour,
 }
@@ -13,14 +12,13 @@ var waits = [...]time.Duration{
 // included.
 const LongestWait = 6*time.Hour + 6*time.Hour/5
 
-// MaxAttempts is the maximum number of times a message is sent.
 const MaxAttempts = len(waits) + 1
 
-// jitter is the fraction of a wait that is added at random (a fifth, see LongestWait), so that a receiver
-// that recovers does not get everything at once.
+// jitter is the fraction of a wait that is added at random (a fifth, see LongestWait), so that a
+// recovering receiver does not get all messages at once.
 const jitter = 0.2
 
-// The statuses that mean more than that an attempt failed.
+// Statuses with a special meaning.
 const (
 	statusGone       = 410
 	leastSuccess     = 200
@@ -30,9 +28,9 @@ const (
 
 func delivered(status int) bool { return status >= leastSuccess && status < leastRedirection }
 
-// nextAfter returns when the attempt after a failed one is due, the zero time
-// if none follows. A receiver may ask for more time, up to the wait of the next
-// step, but not for less. random is in [0, 1).
+// nextAfter returns when the attempt after a failed one is due, or the zero time after the last. A
+// receiver may ask for more time, up to the wait of the next step, but not for less. random is in
+// [0, 1).
 func nextAfter(failed Attempt, ended time.Time, retryAfter time.Duration, random float64) time.Time {
 	if failed.Number >= MaxAttempts || failed.Status == statusGone {
 		return time.Time{}

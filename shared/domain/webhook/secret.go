@@ -10,29 +10,24 @@ import (
 	"time"
 )
 
-// Secrets derives the secrets that messages are signed with, one for each
-// account, from the service's own secret, so that none is stored; a new secret
-// of the service changes them all.
+// Secrets derives the signing secret of each account from the service's own secret, so that none is
+// stored. A new secret of the service changes them all.
 type Secrets struct {
 	service func(context.Context) ([]byte, error)
 }
 
-// NewSecrets derives secrets from the service's own.
 func NewSecrets(service []byte) Secrets {
 	return Secrets{func(context.Context) ([]byte, error) { return service, nil }}
 }
 
-// NewSecretsFrom derives secrets from one that is requested whenever it is
-// needed, which should be cheap once it is known.
+// NewSecretsFrom derives secrets from one that it requests for every use. The function should cache
+// it.
 func NewSecretsFrom(service func(context.Context) ([]byte, error)) Secrets { return Secrets{service} }
 
-// secretPrefix begins a secret as Standard Webhooks writes it.
 const secretPrefix = "whsec_"
 
-// Of returns the secret of an account in the form that its receivers' libraries
-// expect: "whsec_" and 32 bytes in Base64.
-//
-// Errors: the service's secret is not available.
+// Of returns the secret of an account in the form of Standard Webhooks: "whsec_" and 32 bytes in
+// Base64.
 func (s Secrets) Of(ctx context.Context, account string) (string, error) {
 	key, err := s.key(ctx, account)
 	if err != nil {

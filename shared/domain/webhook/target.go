@@ -13,23 +13,18 @@ import (
 // MaxURL is the maximum length of the URL of a webhook, in code points.
 const MaxURL = 2048
 
-// mailPort is the one port that no message is sent to: a mail server would take
-// much of a message for commands.
+// mailPort is refused because a mail server would read much of a message as commands.
 const mailPort = 25
 
-// Targets is where messages may be sent. The zero Targets allow the public
-// internet, by https.
+// Targets says where messages may be sent. The zero Targets allow the public internet, by https.
 type Targets struct {
 	hosts    map[string]bool
 	prefixes []netip.Prefix
 }
 
-// ParseTargets returns targets that allow, besides the public ones, those on a
-// list of host names and address blocks such as 10.1.0.0/16. Plain http is also
-// allowed to a host on the list, and to a listed address if the URL itself
-// contains it.
-//
-// Errors: an entry is neither.
+// ParseTargets returns targets that also allow the listed host names and address blocks such as
+// 10.1.0.0/16. Plain http is allowed to a listed host, and to a listed address if the URL itself
+// contains it. It fails if an entry is neither a name nor a block.
 func ParseTargets(list []string) (Targets, error) {
 	t := Targets{hosts: map[string]bool{}}
 	for _, entry := range list {
@@ -50,8 +45,8 @@ func ParseTargets(list []string) (Targets, error) {
 	return t, nil
 }
 
-// CheckURL returns why messages may not be sent to a URL. It does not resolve
-// names: AllowsAddress checks the address that a name resolves to.
+// CheckURL returns why messages may not be sent to a URL. It does not resolve names; AllowsAddress
+// checks the resolved address.
 //
 // Errors: fault.Invalid.
 func (t Targets) CheckURL(raw string) error {
@@ -96,14 +91,13 @@ func (t Targets) CheckURL(raw string) error {
 	return nil
 }
 
-// AllowsAddress reports whether a message to a host, as its URL names it, may
-// be sent to the address that the host resolved to.
+// AllowsAddress reports whether a message to a host may be sent to an address that the host
+// resolved to.
 func (t Targets) AllowsAddress(host string, address netip.Addr) bool {
 	return isPublic(address) || t.hosts[canonicalHost(host)] || t.listsAddress(address)
 }
 
-// lists reports whether a host is on the list by its name, or is an address on
-// it.
+// lists reports whether the list has a host's name or address.
 func (t Targets) lists(host string) bool {
 	if t.hosts[host] {
 		return true
@@ -122,7 +116,6 @@ func (t Targets) listsAddress(address netip.Addr) bool {
 	return false
 }
 
-// canonicalHost returns a host in the form in which hosts are compared.
 func canonicalHost(host string) string { return strings.ToLower(strings.TrimSuffix(host, ".")) }
 
 // isLocalName reports whether a name is reserved for networks that are not
@@ -136,9 +129,8 @@ func isLocalName(host string) bool {
 	return false
 }
 
-// endsInNumber reports whether a host's last part is a number, which some
-// resolvers take for an address in an old notation (WHATWG, "URL", "ends in a
-// number").
+// endsInNumber reports whether a host's last part is a number. Some resolvers read it as an address
+// in an old notation (WHATWG, "URL", "ends in a number").
 func endsInNumber(host string) bool {
 	last := host[strings.LastIndexByte(host, '.')+1:]
 	_, err := strconv.ParseUint(last, 0, 64)

@@ -1,6 +1,6 @@
-// Package sniff detects the type of a file from its first bytes, whatever its name and
-// whoever declares another. It is apart from package media because the library that knows
-// hundreds of types costs each program that links it time at its start, and 0.3 MB.
+// Package sniff detects the type of a file from its first bytes, ignoring its name and declared
+// type. It is separate from package media because its library costs each program time at its start,
+// and 0.3 MB.
 package sniff
 
 import (
@@ -11,17 +11,17 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// synonyms are subtypes that mimetype distinguishes and this service does not.
+// synonyms maps subtypes of mimetype to the names used by this service.
 var synonyms = map[string]string{
 	"video/x-m4v":            "video/mp4",
-	"audio/mp4":              "video/mp4", // among its brands is that of Sony's cameras
+	"audio/mp4":              "video/mp4", // one of its brands belongs to Sony's cameras
 	"video/3gpp2":            "video/3gpp",
 	"image/vnd.mozilla.apng": "image/png",
 	"video/matroska":         "video/x-matroska", // its registered name (RFC 9559); files are kept under the older one
 }
 
-// Media detects the type of a file from its first bytes, of which it reads at
-// most media.SniffLen, and reports whether the service accepts it.
+// Media detects the type of a file from at most its first media.SniffLen bytes, and reports whether
+// the service accepts it.
 func Media(head []byte) (media.Type, bool) {
 	head = head[:min(len(head), media.SniffLen)]
 	if isTransportStream(head) {
@@ -34,9 +34,8 @@ func Media(head []byte) (media.Type, bool) {
 	return media.Find(mime)
 }
 
-// Any returns the type of any file from its first bytes, without parameters,
-// and reports whether they identify it. Text, or unknown bytes, identify none:
-// many types look the same.
+// Any returns the type of any file from its first bytes, without parameters. told is false for text
+// and unknown bytes, which many types share.
 func Any(head []byte) (mime string, told bool) {
 	if kind, known := Media(head); known {
 		return kind.MIME, true
@@ -45,9 +44,9 @@ func Any(head []byte) (mime string, told bool) {
 	return mime, mime != "application/octet-stream" && mime != "text/plain"
 }
 
-// isTransportStream reports whether the bytes begin with packets of an MPEG
-// transport stream (ISO/IEC 13818-1, 2.4.3.2), which mimetype does not know.
-// The sync byte is the letter G, so one or two of them prove nothing.
+// isTransportStream reports whether the bytes begin with packets of an MPEG transport stream
+// (ISO/IEC 13818-1, 2.4.3.2), which mimetype does not know. The sync byte is the letter G, so one
+// or two are not enough.
 func isTransportStream(head []byte) bool {
 	const packetSize, packets, sync = 188, 5, 0x47
 	if len(head) < packetSize*packets {
