@@ -93,7 +93,7 @@ soak: need-soak ## Run everything at once for a while, and check that all comes 
 	@$(GO) run ./bench/soak -minutes $(or $(MINUTES),10) -seed $(or $(SEED),1) -files $(or $(FILES),1000000)
 
 .PHONY: scale
-scale: need-scale ## Simulate 10^3 to 10^8 jobs a day in AWS, and the limits that are met: SIZES=1e3,1e6 SEED=1
+scale: need-scale ## Simulate 1,000 to 10,000,000 jobs a day in AWS: SIZES=1e3,1e6 SEED=1
 	@$(GO) run ./bench/scale $(if $(SIZES),-sizes $(SIZES)) -seed $(or $(SEED),1)
 
 .PHONY: fuzz

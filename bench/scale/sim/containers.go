@@ -2,33 +2,31 @@ package sim
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
-// containers is the service of containers that the workers are tasks of. It implements
-// fleet.Service.
+// containers is the service of containers whose tasks are the workers. It implements fleet.Service.
 type containers struct {
-	world   *World
+	*World
 	desired int
-	// starting are the tasks that have no container yet.
+	// starting tasks have no container yet.
 	starting int
-	// most is how many can run, 0 for no bound: hardware may be scarce.
+	// most is how many tasks can run while hardware is scarce, and 0 at other times.
 	most int
-	// reads are the calls that ask how many there are to be.
-	reads rates
 }
 
-// MostWorkers is the most that the option workerMax of a deploy allows, and MostOpen
-// how many jobs of an account may be open (package dynamo).
-const MostWorkers, MostOpen = 5000, 25_000
-
-// How long a container takes to start.
-const shortestStart, longestStart = time.Minute, 10 * time.Minute
+// A container takes between shortestStart and longestStart to start. The service of containers notices
+// after noticeTime that tasks have gone.
+const (
+	shortestStart, longestStart = time.Minute, 10 * time.Minute
+	noticeTime                  = 30 * time.Second
+)
 
 // Tasks implements fleet.Service.
 func (c *containers) Tasks(context.Context) (desired, running int, err error) {
-	c.reads.add(c.world.clock.Now(), 1)
-	return c.desired, c.world.running(), nil
+	c.peaks.Describes.add(c.clock.Now())
+	return c.desired, c.alive, nil
 }
 
 // SetDesired implements fleet.Service.
@@ -38,57 +36,34 @@ func (c *containers) SetDesired(_ context.Context, n int) error {
 	return nil
 }
 
-// reach starts and stops tasks until there are as many as desired.
+// reach starts and stops tasks until the desired number runs.
 func (c *containers) reach() {
-	w := c.world
-	want := c.desired
-	if c.most > 0 {
-		want = min(want, c.most)
+	for ; c.alive+c.starting < c.desired && (c.most == 0 || c.alive+c.starting < c.most); c.starting++ {
+		c.clock.After(between(c.random, shortestStart, longestStart), c.started)
 	}
-	running := w.running()
-	for ; running+c.starting < want; c.starting++ {
-		w.clock.After(between(w.random, shortestStart, longestStart), c.started)
-	}
-	w.manyTasks()
-	for i := len(w.fleetOf) - 1; i >= 0 && running > c.desired; i-- {
-		if one := w.fleetOf[i]; one.alive && !one.working() {
+	c.notePeak()
+	for _, one := range slices.Backward(c.workers) {
+		if c.alive > c.desired && one.alive && len(one.holds) == 0 {
 			one.kill()
-			running--
 		}
 	}
-	w.prune()
+	c.forgetDead()
 }
 
-// started is a container that has started.
+// started turns a starting task into a worker, if it is still wanted.
 func (c *containers) started() {
 	c.starting--
-	running := c.world.running()
-	if running >= c.desired || c.most > 0 && running >= c.most || c.world.stopped {
-		return
+	if c.alive < c.desired && (c.most == 0 || c.alive < c.most) && !c.stopped {
+		c.startWorker()
 	}
-	c.world.startWorker()
 }
 
-// prune forgets workers that have ended.
-func (w *World) prune() {
-	kept := w.fleetOf[:0]
-	for _, one := range w.fleetOf {
-		if one.alive {
-			kept = append(kept, one)
-		}
-	}
-	clear(w.fleetOf[len(kept):])
-	w.fleetOf = kept
+func (c *containers) notePeak() { c.peaks.Tasks = max(c.peaks.Tasks, c.alive+c.starting) }
+
+// forgetDead forgets workers that have ended, and their slots.
+func (w *World) forgetDead() {
+	w.workers = slices.DeleteFunc(w.workers, func(one *worker) bool { return !one.alive })
 	for lane, idle := range w.idle {
-		left := idle[:0]
-		for _, s := range idle {
-			if s.worker.alive && !s.worker.draining {
-				left = append(left, s)
-			}
-		}
-		w.idle[lane] = left
+		w.idle[lane] = slices.DeleteFunc(idle, func(one *worker) bool { return !one.alive || one.draining })
 	}
 }
-
-// running returns how many workers run.
-func (w *World) running() int { return w.aliveNow }

@@ -14,8 +14,7 @@ import (
 	"cutroom/shared/domain/ratelimit"
 )
 
-// instance is one running instance of a function, with caches of its own. It serves one call
-// at a time.
+// instance is an instance of a function, with its own caches. It serves one call at a time.
 type instance struct {
 	auth    *credential.Authenticator
 	rates   *dynamo.Rates
@@ -26,86 +25,11 @@ type instance struct {
 	freeSince time.Time
 }
 
-// functionIdle is after how long without a call an instance is ended. AWS does not say; minutes
-// are what is seen.
+// functionIdle is how long an instance without a call lives. AWS does not document it; minutes are seen.
 const functionIdle = 10 * time.Minute
 
-// begin lets an instance of a function serve a call until done is called: the one that was
-// free last, or a new one.
-func (w *World) begin(function string) (i *instance, done func()) {
-	free := w.free[function]
-	for len(free) > 0 && w.clock.Now().Sub(free[0].freeSince) > functionIdle {
-		free = free[1:]
-	}
-	if last := len(free) - 1; last >= 0 {
-		i, free = free[last], free[:last]
-	} else {
-		i = w.newInstance(function)
-		w.most.made[function]++
-	}
-	w.free[function] = free
-	release := w.occupy(function)
-	return i, func() {
-		release()
-		i.freeSince = w.clock.Now()
-		w.free[function] = append(w.free[function], i)
-	}
-}
-
-// serve is begin of a call that takes so long.
-func (w *World) serve(function string, length time.Duration) *instance {
-	i, done := w.begin(function)
-	w.clock.After(length, done)
-	return i
-}
-
-// newInstance starts an instance, with what its function has.
-func (w *World) newInstance(function string) *instance {
-	s, now := w.service, w.clock.Now
-	i := &instance{
-		auth:  credential.NewAuthenticator(s.keys, s.tiers, now),
-		rates: dynamo.NewRates(s.client, "usage", now, w.newID), workers: dynamo.NewWorkers(s.client, "jobs", now),
-	}
-	if function == "inference" {
-		return i
-	}
-	i.files = w.newFiles(s.files)
-	if function == "files" || function == "arrived" {
-		return i
-	}
-	dispatch := dispatcher{s.machine, i.workers}
-	store := dynamo.NewJobs(s.runs, dispatch, s.lengths, now)
-	i.jobs = job.NewService(job.Config{
-		Store: store, RunTimes: store, Lines: store, Now: now, Random: randomBytes{w.random}, SpreadBlobs: true,
-		Workers: map[job.Lane]int{job.VideoLane: w.rules.Max, job.ImageLane: w.rules.Max},
-		Cursors: job.NewCursors(simulatedSecret()), Orchestrator: dispatch, Logger: slog.New(slog.DiscardHandler),
-		Budgets: budget.NewKeeper(budget.KeeperConfig{
-			Store: s.budgets, Machine: machine{w.clock}, Now: now, NewID: w.newID, Logger: slog.New(slog.DiscardHandler),
-		}),
-		Estimates: dynamo.NewEstimates(s.client, "jobs"), RecordAge: recordAge,
-	})
-	return i
-}
-
-// recordAge is how long the records of jobs are kept.
-const recordAge = 7 * 24 * time.Hour
-
-// authenticate finds the caller and counts its call.
-func (i *instance) authenticate(ctx context.Context, account *Account) (credential.Principal, error) {
-	who, err := i.auth.Authenticate(ctx, account.secret)
-	if err != nil {
-		return who, err
-	}
-	rate := ratelimit.Rate{PerSecond: who.Tier.RequestsPerSecond, Burst: who.Tier.Burst}
-	state, err := i.rates.Take(ctx, "requests/"+who.Account(), 1, rate)
-	if err == nil && !state.Allowed {
-		err = fault.New(fault.Limited, "too many requests")
-	}
-	return who, err
-}
-
-// How long calls hold their functions, without the time that they wait for something else.
-// These were measured under the Lambda Runtime API.
+// How long calls hold their functions, without waits for other calls. These times were measured under the
+// Lambda Runtime API.
 const (
 	submitTime     = 25 * time.Millisecond
 	statusTime     = 3 * time.Millisecond
@@ -116,3 +40,87 @@ const (
 	arrivedTime    = 11 * time.Millisecond
 	completionTime = 10 * time.Millisecond
 )
+
+// begin lets an instance of a function serve a call until done is called: the instance that became free
+// last, or a new one. Only the calls of "arrived" do not come through the API.
+func (w *World) begin(function string) (i *instance, done func()) {
+	if function != "arrived" {
+		w.peaks.Requests.add(w.clock.Now())
+	}
+	free := w.free[function]
+	for len(free) > 0 && w.clock.Now().Sub(free[0].freeSince) > functionIdle {
+		free = free[1:]
+	}
+	if last := len(free) - 1; last >= 0 {
+		i, free = free[last], free[:last]
+	} else {
+		i = w.newInstance(function)
+	}
+	w.free[function] = free
+	release := w.occupy()
+	return i, func() {
+		release()
+		i.freeSince = w.clock.Now()
+		w.free[function] = append(w.free[function], i)
+	}
+}
+
+// serve is begin for a call of known length.
+func (w *World) serve(function string, length time.Duration) *instance {
+	i, done := w.begin(function)
+	w.clock.After(length, done)
+	return i
+}
+
+// occupy counts an instance that serves a call, until done is called.
+func (w *World) occupy() (done func()) {
+	w.lambdas++
+	w.peaks.Lambdas = max(w.peaks.Lambdas, w.lambdas)
+	return func() { w.lambdas-- }
+}
+
+// newInstance starts an instance with the parts that its function has.
+func (w *World) newInstance(function string) *instance {
+	s, now, secret := w.service, w.clock.Now, []byte("a secret of the simulation only.")
+	i := &instance{
+		auth:    credential.NewAuthenticator(s.keys, s.tiers, now),
+		rates:   dynamo.NewRates(s.client, "usage", now, w.newID),
+		workers: dynamo.NewWorkers(s.client, "jobs", now),
+	}
+	switch function {
+	case "inference":
+		return i
+	case "files", "arrived":
+		i.files = file.NewService(file.Config{
+			Store: s.files, IDs: file.NewIDs(now, randomBytes{w.random}), SpreadBlobs: true,
+			Cursors: file.NewCursors(secret), Now: now,
+		})
+		return i
+	}
+	dispatch := dispatcher{s.machine, i.workers}
+	store := dynamo.NewJobs(s.runs, dispatch, s.lengths, now)
+	i.jobs = job.NewService(job.Config{
+		Store: store, RunTimes: store, Lines: store, Now: now, Random: randomBytes{w.random}, SpreadBlobs: true,
+		Workers: map[job.Lane]int{job.VideoLane: w.rules.Max, job.ImageLane: w.rules.Max},
+		Cursors: job.NewCursors(secret), Orchestrator: dispatch, Logger: slog.New(slog.DiscardHandler),
+		Budgets: budget.NewKeeper(budget.KeeperConfig{
+			Store: s.budgets, Machine: machine{w.clock}, Now: now, NewID: w.newID, Logger: slog.New(slog.DiscardHandler),
+		}),
+		Estimates: dynamo.NewEstimates(s.client, "jobs"), RecordAge: 7 * 24 * time.Hour,
+	})
+	return i
+}
+
+// authenticate finds the caller and counts its call.
+func (i *instance) authenticate(ctx context.Context, a *account) (credential.Principal, error) {
+	who, err := i.auth.Authenticate(ctx, a.secret)
+	if err != nil {
+		return who, err
+	}
+	limit := ratelimit.Rate{PerSecond: who.Tier.RequestsPerSecond, Burst: who.Tier.Burst}
+	state, err := i.rates.Take(ctx, "requests/"+who.Account(), 1, limit)
+	if err == nil && !state.Allowed {
+		err = fault.New(fault.Limited, "too many requests")
+	}
+	return who, err
+}

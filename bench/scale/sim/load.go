@@ -8,74 +8,71 @@ import (
 	"time"
 )
 
-// The mix of the load. Its parts are assumptions; docs/scale.md names them.
+// The assumed load, which docs/scale.md describes.
 const (
-	// videos is the part of jobs that are videos; the others are images, in bursts.
+	// videos is the part of the jobs that are videos. The others are images, which come in bursts.
 	videos = 0.6
-	// imageBurst is how many images come together in the mean.
+	// imageBurst is the mean number of images of a burst.
 	imageBurst = 8
-	// largest is the part of all jobs that belongs to one account.
-	largest = 0.5
-	// completionsEach and sessionsEach are how many completions and realtime sessions there
-	// are for each job.
-	completionsEach, sessionsEach = 2.0, 0.02
+	// mostOfOne is the highest number of jobs a day of one account, and MostOpen its highest number of open jobs.
+	mostOfOne, MostOpen = 1_000_000, 5000
+	// These are the numbers of other calls for each job.
+	completionsEach, sessionsEach, uploadsEach, listsEach = 2.0, 0.02, 0.2, 0.15
+	// meanVideoWork and meanImageWork are the mean times that a worker spends on a job.
+	meanVideoWork, meanImageWork = 14 * time.Second, 2 * time.Second
 )
 
-// Account is a customer.
-type Account struct {
-	Name string
-	// Share is its part of all jobs.
-	Share  float64
-	secret string
-	tier   string
-	// files are its latest stored files, by id.
-	files []string
+// account is a customer.
+type account struct {
+	name, secret, tier string
+	// share is its part of all jobs.
+	share float64
+	// sessions is its limit of realtime sessions.
+	sessions int
 }
 
-// newAccounts returns the accounts of a service with so many jobs a day: one with half of
-// the jobs, the others by Zipf's law.
-func newAccounts(jobs int) []*Account {
-	n := min(max(10, jobs/1000), 1000)
-	accounts := []*Account{{Name: "largest", Share: largest}}
-	sum := 0.0
-	for i := 1; i < n; i++ {
-		sum += math.Pow(float64(i), -1.1)
+// newAccounts returns the accounts of a service. One has half of the jobs, and the others have shares by
+// Zipf's law, but none has more than mostOfOne jobs a day. With one set, there is only one account.
+func newAccounts(jobs int, one bool) []*account {
+	weights := []float64{1}
+	if !one {
+		weights[0] = 0
+		for i := 1; i < min(max(10, jobs/1000), 1000); i++ {
+			weights = append(weights, math.Pow(float64(i), -1.1))
+			weights[0] += weights[i]
+		}
 	}
-	for i := 1; i < n; i++ {
-		share := (1 - largest) * math.Pow(float64(i), -1.1) / sum
-		accounts = append(accounts, &Account{Name: fmt.Sprintf("account-%04d", i), Share: share})
+	share, weight := 1.0, 0.0
+	for _, w := range weights {
+		weight += w
 	}
-	for i, a := range accounts {
-		a.secret = fmt.Sprintf("ck_simulated_%06d", i)
+	var accounts []*account
+	for i, w := range weights {
+		a := &account{name: fmt.Sprintf("account-%04d", i), secret: fmt.Sprintf("ck_simulated_%06d", i)}
+		a.share = min(share*w/weight, mostOfOne/float64(jobs))
+		share, weight = share-a.share, weight-w
+		accounts = append(accounts, a)
 	}
 	return accounts
 }
 
-// chooser draws accounts by their shares.
-type chooser struct {
-	accounts []*Account
-	upTo     []float64
-}
-
-func newChooser(accounts []*Account) *chooser {
-	c := &chooser{accounts: accounts}
-	sum := 0.0
-	for _, a := range accounts {
-		sum += a.Share
-		c.upTo = append(c.upTo, sum)
+// choose draws an account by its share.
+func (w *World) choose() *account {
+	if w.shares == nil {
+		sum := 0.0
+		for _, a := range w.accounts {
+			sum += a.share
+			w.shares = append(w.shares, sum)
+		}
 	}
-	return c
-}
-
-func (c *chooser) choose(random *rand.Rand) *Account {
-	at := sort.SearchFloat64s(c.upTo, random.Float64()*c.upTo[len(c.upTo)-1])
-	return c.accounts[min(at, len(c.accounts)-1)]
+	at := sort.SearchFloat64s(w.shares, w.random.Float64()*w.shares[len(w.shares)-1])
+	return w.accounts[min(at, len(w.accounts)-1)]
 }
 
 const day = 24 * time.Hour
 
-// wave is how busy a time of the day is, as a multiple of nothing in particular: a wave of
-// the day, and three campaigns of twenty minutes.
+// wave returns the load at a time of the day, relative to other times. It has one wave a day, and three
+// campaigns of twenty minutes.
 func wave(at time.Duration) float64 {
 	at %= day
 	s := math.Sin(math.Pi * (at - 4*time.Hour).Hours() / 24)
@@ -92,38 +89,36 @@ func wave(at time.Duration) float64 {
 const peakAt = 14*time.Hour + 10*time.Minute
 
 // meanWave is the mean of the wave over a day.
-var meanWave = func() float64 {
-	sum, n := 0.0, 0
+var meanWave = func() (mean float64) {
 	for at := time.Duration(0); at < day; at += time.Minute {
-		sum += wave(at)
-		n++
+		mean += wave(at) / day.Minutes()
 	}
-	return sum / float64(n)
+	return mean
 }()
 
-// rate returns how many of so many a day come in a second at the time of the day.
+// rate returns how many events come in a second at the time of the day, from their number a day.
 func rate(perDay float64, at time.Duration) float64 {
 	return perDay / day.Seconds() * wave(at) / meanWave
 }
 
-// PeakRate returns how many of so many jobs a day come in a second of the busiest time.
+// PeakRate returns how many jobs come in a second of the busiest time, from their number a day.
 func PeakRate(jobs int) float64 { return rate(float64(jobs), peakAt) }
 
-// arrivals calls the function as often as so many a day come, until the simulation stops
-// taking load.
+// arrivals calls the function at random times, with a mean number of calls a day, until the load ends.
 func (w *World) arrivals(perDay float64, arrive func()) {
 	most := rate(perDay, peakAt)
+	mean := time.Duration(float64(time.Second) / most)
 	var next func()
 	next = func() {
 		if w.closed {
 			return
 		}
-		if w.random.Float64()*most < rate(perDay, w.clock.Since()) {
+		if w.random.Float64()*most < rate(perDay, w.clock.sinceMidnight()) {
 			arrive()
 		}
-		w.clock.After(exponential(w.random, time.Duration(float64(time.Second)/most)), next)
+		w.clock.After(exponential(w.random, mean), next)
 	}
-	w.clock.After(exponential(w.random, time.Duration(float64(time.Second)/most)), next)
+	w.clock.After(exponential(w.random, mean), next)
 }
 
 func exponential(random *rand.Rand, mean time.Duration) time.Duration {
@@ -134,14 +129,9 @@ func between(random *rand.Rand, low, high time.Duration) time.Duration {
 	return low + time.Duration(random.Int64N(int64(high-low)))
 }
 
-// videoWork draws how long a worker edits a video: half of the length of the clip, which is
-// log-normal with a median of 15 s and at most 5 minutes, and 2 s.
+// videoWork draws how long a worker edits a video: 2 s and half of the length of the clip. Lengths are
+// log-normal with a median of 15 s, and at most 5 minutes.
 func videoWork(random *rand.Rand) time.Duration {
 	clip := min(15*math.Exp(random.NormFloat64()), 300)
 	return 2*time.Second + time.Duration(clip/2*float64(time.Second))
 }
-
-// meanVideoWork and meanImageWork are the means of what is drawn.
-const meanVideoWork, meanImageWork = 14 * time.Second, 2 * time.Second
-
-func imageWork(random *rand.Rand) time.Duration { return between(random, time.Second, 3*time.Second) }

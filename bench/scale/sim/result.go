@@ -1,93 +1,91 @@
 package sim
 
 import (
-	"maps"
 	"time"
 
-	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/fault"
 	"cutroom/shared/testkit/fakeaws"
 )
 
-// Result is what a simulation has counted.
+// Result is the outcome of a simulation.
 type Result struct {
 	Config
-	// Length is how long what was counted lasted.
-	Length time.Duration
-	// Asked are the jobs of clients, Accepted those of them that were, and GaveUp those whose
-	// clients stopped trying. Refused counts refusals by reason; "failed" are no refusals
-	// but errors.
-	Asked, Accepted, GaveUp int
-	Refused                 map[string]int
-	// Ended are the accepted jobs whose clients saw their end, Completed those with a
-	// result. Lost have no end long after their deadline, and Doubled were completed more
-	// than once. Unbilled is how many more jobs completed than the usage of their accounts
-	// has. These three are of all jobs, of those before a window too.
-	Ended, Completed, Lost, Doubled, Unbilled int
-	// Completions were asked for, Connects are clients that opened a session, and
-	// SessionsRefused those that were refused, by reason.
-	// Uploads were stored, and Listed are pages that were read; FilesRefused and ListsRefused
-	// count refusals by reason.
-	Completions, Connects      int
-	Uploads, Listed            int
-	FilesRefused, ListsRefused map[string]int
-	SessionsRefused            map[string]int
-	// Runs were started by workers; LostRuns found that another run has the job.
-	Runs, LostRuns int
-	// Waits are those of jobs for their first run, by account, in order.
-	Waits map[string][]time.Duration
-	// InTime is the part of ended jobs that completed, by account.
-	InTime  map[string]float64
-	Minutes []Minute
-	Faults  []Fault
-	// Hottest are the kinds of partitions, the busiest first; Tables what tables used.
+	// Counts are of the window or the day. The numbers of jobs include their ends after it.
+	Counts
+	// Lost jobs had no end long after their deadline. Doubled jobs completed more than once. Unbilled is how
+	// many more jobs completed than the usage of all accounts shows. These include the jobs before a window.
+	Lost, Doubled, Unbilled int
+	// Hottest are the kinds of partitions, the busiest first, and Tables the totals of tables and indexes.
 	Hottest []fakeaws.Heat
 	Tables  map[string]fakeaws.Total
 	Peaks   Peaks
 }
 
-// Peaks are the highest counts at once, or in a second.
+// Counts are what clients asked for and got.
+type Counts struct {
+	// Asked are the jobs of clients. GaveUp jobs were refused too often.
+	Asked, GaveUp int
+	// Ended are the accepted jobs whose clients saw their end, Completed those with a result.
+	Ended, Completed int
+	// Runs were started by workers.
+	Runs int
+	// Done counts successful calls, for example of "jobs" and "completions".
+	Done map[string]int
+	// Refused counts refusals, for example of "jobs: limited". "failed" is an error instead of a refusal.
+	Refused map[string]int
+	// Waits are the waits of jobs for their first run, by account and in order.
+	Waits map[string][]time.Duration
+
+	doubled int
+}
+
+func newCounts() *Counts {
+	return &Counts{Done: map[string]int{}, Refused: map[string]int{}, Waits: map[string][]time.Duration{}}
+}
+
+// count counts a call.
+func (c *Counts) count(what string, err error) {
+	if err == nil {
+		c.Done[what]++
+		return
+	}
+	reason := "failed"
+	for _, code := range []fault.Code{fault.Limited, fault.Unavailable, fault.Exhausted} {
+		if fault.Is(err, code) {
+			reason = string(code)
+		}
+	}
+	c.Refused[what+": "+reason]++
+}
+
+// Peaks are the highest numbers at once or in a second, while there was load.
 type Peaks struct {
-	Lambdas   int
-	Functions map[string]int
-	// Made are the instances of functions that were started.
-	Made map[string]int
-	// Tasks are containers of workers that run or start.
-	Tasks int
-	// InFlight are the messages of the busier queue, OpenExecutions those of jobs.
-	InFlight, OpenExecutions int
-	// Requests of the API, Starts of executions and Describes of the containers' service
-	// are in the busiest second.
-	Requests, Starts, Describes int
-	// Puts are those of the busiest prefix of blobs in the busiest second.
-	Puts int
-	// OpenJobs is the largest set of open jobs of an account.
+	// Lambdas are the instances of functions that served calls at once.
+	Lambdas int
+	// Tasks are the containers of workers that ran or started. FewestWorkers ran all the time.
+	Tasks, FewestWorkers int
+	// OpenJobs is the highest number of open jobs of one account.
 	OpenJobs int
+	// Requests of the API, Starts of executions and Describes of the service of containers are per second.
+	Requests, Starts, Describes Rate
 }
 
-// measure returns what was counted while there was load. Of what becomes of the jobs afterwards
-// drain tells.
-func (w *World) measure(length time.Duration) *Result {
-	r := &Result{
-		Config: w.Config, Length: length, Completions: w.count.completions, Connects: w.count.connects,
-		SessionsRefused: maps.Clone(w.count.sessionsRefused), Uploads: w.count.uploads, Listed: w.count.listed,
-		FilesRefused: maps.Clone(w.count.files), ListsRefused: maps.Clone(w.count.lists),
-		Hottest: w.cloud.DynamoDB.Hottest(), Tables: w.cloud.DynamoDB.Totals(),
-	}
-	for _, lane := range []job.Lane{job.VideoLane, job.ImageLane} {
-		r.Peaks.InFlight = max(r.Peaks.InFlight, w.cloud.SQS.Queue(queueURLs[lane]).MostInFlight)
-	}
-	r.Peaks.Lambdas, r.Peaks.Functions = w.most.lambdas, maps.Clone(w.most.byFunction)
-	r.Peaks.Made = maps.Clone(w.most.made)
-	r.Peaks.Tasks = w.most.tasks
-	r.Peaks.OpenJobs = w.most.openJobs
-	r.Peaks.OpenExecutions = w.cloud.StepFn.MostOpen
-	r.Peaks.Requests, r.Peaks.Starts = w.count.apiRate.Most(), w.count.starts.Most()
-	r.Peaks.Puts = w.count.puts.most
-	r.Peaks.Describes = w.containers.reads.Most()
-	return r
+// Rate counts by the second.
+type Rate struct {
+	// Most is the count of the busiest second.
+	Most        int
+	second, now int64
 }
 
-// Quantile returns a quantile of waits in order, 0 if there are none.
+func (r *Rate) add(at time.Time) {
+	if second := at.Unix(); second != r.second {
+		r.second, r.now = second, 0
+	}
+	r.now++
+	r.Most = max(r.Most, int(r.now))
+}
+
+// Quantile returns a quantile of sorted waits, and 0 without any.
 func Quantile(waits []time.Duration, q float64) time.Duration {
 	if len(waits) == 0 {
 		return 0

@@ -14,14 +14,12 @@ import (
 	"cutroom/shared/adapter/stepfn"
 	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
-	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fleet"
 	"cutroom/shared/domain/job"
 )
 
-// service is the service's own parts, put together as the programs of a deploy do. What the
-// functions have beside their caches is here; instances are made of it.
+// service is the parts of the service that instances of functions share, put together as in a deploy.
 type service struct {
 	client   *dynamodb.Client
 	keys     *dynamo.Keys
@@ -38,10 +36,12 @@ type service struct {
 	fleet    *fleet.Fleet
 }
 
-// The URLs of the queues.
-var queueURLs = map[job.Lane]string{job.VideoLane: "video", job.ImageLane: "image"}
+var (
+	lanes     = []job.Lane{job.VideoLane, job.ImageLane}
+	queueURLs = map[job.Lane]string{job.VideoLane: "video", job.ImageLane: "image"}
+)
 
-func (w *World) newService() (*service, error) {
+func (w *World) newService() error {
 	config, now := w.cloud.Config(), w.clock.Now
 	client := dynamo.NewClient(config)
 	s := &service{
@@ -59,14 +59,45 @@ func (w *World) newService() (*service, error) {
 	s.fleet = &fleet.Fleet{
 		Stamps: dynamo.NewFleetStamps(client, "jobs"), Lengths: s.lengths, Service: w.containers, Now: now, Rules: w.rules,
 	}
-	var err error
-	if s.tiers, err = w.makeAccounts(s.keys, s.budgets); err != nil {
-		return nil, err
+	w.service = s
+	s.tiers = credential.DefaultTiers()
+	for i, a := range w.accounts {
+		if err := w.makeAccount(i, a); err != nil {
+			return err
+		}
 	}
-	return s, nil
+	return nil
 }
 
-// dispatcher hands jobs over as the functions do: then it looks whether a worker runs.
+// makeAccount creates the key of an account, and a tier with four times the load of its busiest time. Every
+// fourth account has a budget of jobs for a day. The second account has no limit of open jobs.
+func (w *World) makeAccount(i int, a *account) error {
+	ctx, from := context.Background(), audit.Operator(w.clock.Now())
+	tier := w.service.tiers[credential.DefaultTier]
+	peak := rate(float64(w.Jobs)*a.share, peakAt)
+	tier.Name = fmt.Sprintf("tier-%04d", i)
+	tier.RequestsPerSecond = max(tier.RequestsPerSecond, 4*peak)
+	tier.Burst = max(tier.Burst, int(4*tier.RequestsPerSecond))
+	tier.PendingJobs = max(tier.PendingJobs, int(peak*videos*3*meanVideoWork.Seconds()))
+	if i == 1 {
+		tier.PendingJobs = 0
+	}
+	tier.StoredBytes, tier.Uploads = 1e18, 1e9 // counted, and never reached
+	a.tier, a.sessions = tier.Name, max(tier.RealtimeSessions, int(4*peak*sessionsEach*sessionLength.Seconds()))
+	w.service.tiers[tier.Name] = tier
+	key, err := credential.NewKey(a.secret, a.name, a.tier, "", w.clock.Now())
+	if err != nil {
+		return err
+	}
+	if err := w.service.keys.CreateKey(ctx, from, key); err != nil || i%4 != 0 {
+		return err
+	}
+	return w.service.budgets.Set(ctx, from, budget.Budget{
+		ID: budget.ID{Account: a.name, Period: budget.Day, Unit: budget.Jobs}, Limit: 1e12,
+	})
+}
+
+// dispatcher dispatches jobs as the functions do.
 type dispatcher struct {
 	*stepfn.Machine
 	workers *dynamo.Workers
@@ -79,65 +110,6 @@ func (d dispatcher) Dispatch(ctx context.Context, j job.Job, open dynamo.OpenEnt
 	}
 	_, _ = d.workers.Warm(ctx, j.Lane) // a failure only delays a wake
 	return nil
-}
-
-// budgeted is the part of accounts that have a budget of jobs for a day.
-const budgeted = 4
-
-// unlimited is the account that has no limit of open jobs: the second in size.
-const unlimited = 1
-
-// makeAccounts creates the keys and budgets of the accounts, and returns their tiers: what
-// an account needs at the peak, four times over, and the default's limit of open jobs or
-// as many as its videos need.
-func (w *World) makeAccounts(keys *dynamo.Keys, budgets *dynamo.Budgets) (credential.Tiers, error) {
-	ctx := context.Background()
-	tiers := credential.DefaultTiers()
-	from := audit.Operator(w.clock.Now())
-	for i, a := range w.accounts {
-		tier := tiers[credential.DefaultTier]
-		peak := rate(float64(w.Jobs)*a.Share, peakAt)
-		tier.Name = fmt.Sprintf("tier-%04d", i)
-		tier.RequestsPerSecond = max(tier.RequestsPerSecond, 4*peak)
-		tier.Burst = max(tier.Burst, int(4*tier.RequestsPerSecond))
-		tier.PendingJobs = max(tier.PendingJobs, int(peak*videos*3*meanVideoWork.Seconds()))
-		if i == unlimited {
-			tier.PendingJobs = 0
-		}
-		// What is stored here has no bytes; its sum is counted, and never too much.
-		tier.StoredBytes, tier.Uploads = 1e18, 1e9
-		tier.RealtimeSessions = max(tier.RealtimeSessions, int(4*peak*sessionsEach*sessionLength.Seconds()))
-		tiers[tier.Name] = tier
-		w.sessionLimits[a.Name] = tier.RealtimeSessions
-		a.tier = tier.Name
-		key, err := credential.NewKey(a.secret, a.Name, a.tier, "", w.clock.Now())
-		if err != nil {
-			return nil, err
-		}
-		if err := keys.CreateKey(ctx, from, key); err != nil {
-			return nil, err
-		}
-		if i%budgeted != 0 {
-			continue
-		}
-		one := budget.Budget{ID: budget.ID{Account: a.Name, Period: budget.Day, Unit: budget.Jobs}, Limit: 1e12}
-		if err := budgets.Set(ctx, from, one); err != nil {
-			return nil, err
-		}
-	}
-	return tiers, nil
-}
-
-// request is what a job asks for.
-func request(kind catalog.Kind, blob string) job.Request {
-	return job.Request{
-		Prompt:  "Make it look like a rainy evening in a city of neon lights, filmed from a moving tram",
-		Options: map[string]any{"resolution": "720p"},
-		Inputs: map[string]job.Input{"data": {
-			Blob: blob, Name: "clip." + string(kind), MIME: "video/mp4", Size: 9_876_543,
-			MD5: "d41d8cd98f00b204e9800998ecf8427e",
-		}},
-	}
 }
 
 // randomBytes reads from a source of numbers, so that ids follow from the seed.
@@ -154,8 +126,8 @@ func (r randomBytes) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// newID returns a text that no other call returns.
+// newID returns a new unique id.
 func (w *World) newID() string {
 	w.ids++
-	return fmt.Sprintf("id%024d", w.ids)
+	return fmt.Sprintf("%032d", w.ids)
 }

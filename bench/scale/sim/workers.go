@@ -10,7 +10,7 @@ import (
 	serving "cutroom/shared/service/worker"
 )
 
-// What workers do, as cmd/worker sets it.
+// How workers work, as cmd/worker sets it.
 const (
 	lease         = 45 * time.Second
 	progressEvery = 5 * time.Second
@@ -19,94 +19,86 @@ const (
 	deadlineSlack = 3 * time.Second
 	// settleTime is how long a report is repeated.
 	settleTime = 10 * time.Second
-	// receiveTime is from a message's arrival to a waiting worker.
+	// receiveTime passes between the arrival of a message and its receipt by a waiting worker.
 	receiveTime = 30 * time.Millisecond
 )
 
 // worker is a container with a slot in each lane.
 type worker struct {
 	*World
-	number, zone int
-	alive        bool
-	draining     bool
-	// holds are the deliveries in its slots.
+	zone            int
+	alive, draining bool
+	// holds are the jobs in its slots.
 	holds map[job.Lane]*holding
 }
 
 // holding is a job in a slot.
 type holding struct {
-	worker   *worker
+	*worker
+	lane     job.Lane
 	delivery serving.Delivery
 	job      job.Job
 	nonce    string
+	client   *client
 	over     bool
 	done     float64
 }
 
-// slot is a free slot of a worker.
-type slot struct {
-	worker *worker
-	lane   job.Lane
+// startWorker starts a worker that takes jobs at once.
+func (w *World) startWorker() {
+	w.made++
+	one := &worker{World: w, zone: w.made % zones, alive: true, holds: map[job.Lane]*holding{}}
+	w.workers = append(w.workers, one)
+	w.alive++
+	w.containers.notePeak()
+	first := between(w.random, 0, beatEvery)
+	if w.made == 1 {
+		first = 0
+	}
+	w.clock.After(first, one.beat)
+	for _, lane := range lanes {
+		one.offer(lane)
+	}
 }
 
-// startWorker starts a worker that takes jobs at once.
-func (w *World) startWorker() *worker {
-	w.workersMade++
-	one := &worker{
-		World: w, number: w.workersMade, zone: w.workersMade % zones, alive: true, holds: map[job.Lane]*holding{},
-	}
-	w.fleetOf = append(w.fleetOf, one)
-	w.aliveNow++
-	w.manyTasks()
-	var beat func()
-	beat = func() {
-		if !one.alive || w.closed { // without load nobody asks for warm workers
-			return
-		}
-		for _, lane := range lanes {
-			_ = w.service.workers.Beat(context.Background(), lane) // the next beat repeats it
-		}
-		w.clock.After(beatEvery, beat)
-	}
-	if w.workersMade == 1 {
-		beat()
-	} else {
-		w.clock.After(between(w.random, 0, beatEvery), beat)
+// beat shows that the worker runs. It stops with the load.
+func (w *worker) beat() {
+	if !w.alive || w.closed {
+		return
 	}
 	for _, lane := range lanes {
-		w.offer(slot{one, lane})
+		_ = w.service.workers.Beat(context.Background(), lane) // the next beat repeats it
 	}
-	return one
+	w.clock.After(beatEvery, w.beat)
 }
 
-var lanes = []job.Lane{job.VideoLane, job.ImageLane}
-
-// offer lets a free slot wait for a job.
-func (w *World) offer(s slot) {
-	w.idle[s.lane] = append(w.idle[s.lane], s)
-	w.match(s.lane)
+// offer makes the slot of a lane wait for a job.
+func (w *worker) offer(lane job.Lane) {
+	w.idle[lane] = append(w.idle[lane], w)
+	w.match(lane)
 }
 
-// match lets a waiting slot receive, if there is a message.
+// match lets waiting slots receive while there are messages.
 func (w *World) match(lane job.Lane) {
-	if w.matching[lane] || w.cloud.SQS.Queue(queueURLs[lane]).Waiting() == 0 || len(w.idle[lane]) == 0 {
+	queue := w.cloud.SQS.Queue(queueURLs[lane])
+	if w.matching[lane] || queue.Waiting() == 0 || len(w.idle[lane]) == 0 {
 		return
 	}
 	w.matching[lane] = true
 	w.clock.After(receiveTime, func() {
 		w.matching[lane] = false
-		for w.cloud.SQS.Queue(queueURLs[lane]).Waiting() > 0 && len(w.idle[lane]) > 0 {
-			s := w.idle[lane][0]
+		for queue.Waiting() > 0 && len(w.idle[lane]) > 0 {
+			one := w.idle[lane][0]
 			w.idle[lane] = w.idle[lane][1:]
-			if s.worker.alive && !s.worker.draining {
-				w.clock.Apart()
-				s.worker.receive(lane)
+			if one.alive && !one.draining {
+				w.clock.nextCaller()
+				one.receive(lane)
 			}
 		}
 	})
 }
 
-// receive takes a message, and starts a run of its job.
+// receive takes a message and starts a run of its job.
 func (w *worker) receive(lane job.Lane) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -115,120 +107,92 @@ func (w *worker) receive(lane job.Lane) {
 	delivery, err := w.service.queue.Receive(ctx, lane, lease)
 	queue.Empty = nil
 	if err != nil {
-		w.offer(slot{w, lane})
+		w.offer(lane)
 		return
 	}
-	w.nonces++
-	h := &holding{worker: w, delivery: delivery, nonce: fmt.Sprintf("%016x", w.nonces)}
+	h := &holding{worker: w, lane: lane, delivery: delivery, nonce: w.newID()}
 	w.holds[lane] = h
-	h.start(lane)
+	h.start()
 }
 
-func (h *holding) start(lane job.Lane) {
-	w, ctx := h.worker, context.Background()
-	j, err := w.service.runs.Start(ctx, h.delivery.JobID(), h.nonce, w.clock.Now())
+func (h *holding) start() {
+	ctx := context.Background()
+	j, err := h.service.runs.Start(ctx, h.delivery.JobID(), h.nonce, h.clock.Now())
+	h.job, h.client = j, h.clients[j.ID]
 	switch {
-	case err == nil:
-	case fault.Is(err, fault.Conflict), fault.Is(err, fault.NotFound):
-		// It has ended, or is over: of what is left, the machine takes care.
-		h.settle(lane, func() error { return h.delivery.Drop(ctx) })
+	case fault.Is(err, fault.Conflict), fault.Is(err, fault.NotFound), err == nil && h.client == nil:
+		// The job has ended, or its client has forgotten it.
+		h.settle(func() error { return h.delivery.Drop(ctx) })
 		return
-	default:
-		h.settle(lane, func() error { return h.delivery.Nack(ctx, time.Second) })
-		return
-	}
-	h.job = j
-	known := w.jobs[j.ID]
-	if known == nil { // its client has forgotten it
-		h.settle(lane, func() error { return h.delivery.Drop(ctx) })
+	case err != nil:
+		h.settle(func() error { return h.delivery.Nack(ctx, time.Second) })
 		return
 	}
-	known.runs++
-	known.count.runs++
-	if known.started.IsZero() {
-		known.started = w.clock.Now()
-		w.waited(known)
+	counts := h.client.counts
+	counts.Runs++
+	if h.client.started.IsZero() {
+		h.client.started = h.clock.Now()
+		name := h.client.account.name
+		counts.Waits[name] = append(counts.Waits[name], h.clock.Now().Sub(h.client.accepted))
 	}
-	work := known.work
-	if left := j.Deadline.Sub(w.clock.Now()) - deadlineSlack; work > left {
-		w.clock.After(left, func() {
-			if h.active() {
-				h.settle(lane, func() error { return h.delivery.Fail(ctx, h.nonce, job.TimeoutFailure()) })
-			}
+	if left := j.Deadline.Sub(h.clock.Now()) - deadlineSlack; h.client.work > left {
+		h.later(left, func() {
+			h.settle(func() error { return h.delivery.Fail(ctx, h.nonce, job.TimeoutFailure()) })
 		})
 	}
-	h.keep(lane)
-	h.progress(lane, work)
-	w.clock.After(work, func() {
-		if h.active() {
-			h.complete(lane, known)
+	h.later(lease/3, h.keep)
+	h.later(progressEvery, h.progress)
+	h.later(h.client.work, h.complete)
+}
+
+// later calls the function after the wait, if the worker still works on the job then.
+func (h *holding) later(wait time.Duration, call func()) {
+	h.clock.After(wait, func() {
+		if h.worker.alive && !h.over {
+			call()
 		}
 	})
 }
 
-// active reports whether the worker still works on the job.
-func (h *holding) active() bool { return h.worker.alive && !h.over }
-
-// keep extends the lease.
-func (h *holding) keep(lane job.Lane) {
-	h.worker.clock.After(lease/3, func() {
-		if !h.active() {
-			return
-		}
-		if err := h.delivery.Extend(context.Background(), lease); fault.Is(err, fault.Conflict) {
-			h.lost(lane)
-			return
-		}
-		h.keep(lane)
-	})
-}
-
-// progress records how far the run is.
-func (h *holding) progress(lane job.Lane, work time.Duration) {
-	h.worker.clock.After(progressEvery, func() {
-		if !h.active() {
-			return
-		}
-		h.done += progressEvery.Seconds() / work.Seconds()
-		err := h.worker.service.runs.Progress(context.Background(), h.job.ID, h.nonce, min(h.done, 0.99))
-		if fault.Is(err, fault.Conflict) {
-			h.lost(lane)
-			return
-		}
-		h.progress(lane, work)
-	})
-}
-
-// lost leaves a job that another run has.
-func (h *holding) lost(lane job.Lane) {
-	if known := h.worker.jobs[h.job.ID]; known != nil {
-		known.count.lost++
+// keep extends the lease, again and again.
+func (h *holding) keep() {
+	if err := h.delivery.Extend(context.Background(), lease); fault.Is(err, fault.Conflict) {
+		h.release() // another run has the job
+		return
 	}
-	h.free(lane)
+	h.later(lease/3, h.keep)
 }
 
-func (h *holding) complete(lane job.Lane, known *tracked) {
-	w := h.worker
+// progress records the progress of the run, again and again.
+func (h *holding) progress() {
+	h.done += progressEvery.Seconds() / h.client.work.Seconds()
+	err := h.service.runs.Progress(context.Background(), h.job.ID, h.nonce, min(h.done, 0.99))
+	if fault.Is(err, fault.Conflict) {
+		h.release() // another run has the job
+		return
+	}
+	h.later(progressEvery, h.progress)
+}
+
+func (h *holding) complete() {
 	result := job.Result{
 		Blob: h.job.ResultBlob(), MIME: "video/mp4", Size: 7_654_321, Width: 1280, Height: 720,
-		SHA256: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855", Duration: known.work, Engine: "simulated",
+		SHA256: fmt.Sprintf("%064d", 1), Duration: h.client.work, Engine: "simulated",
 	}
-	w.count.puts.add(w.clock.Now(), result.Blob, 2) // and its thumbnails
-	h.settle(lane, func() error {
+	h.settle(func() error {
 		err := h.delivery.Complete(context.Background(), h.nonce, result)
 		if err == nil {
-			known.completions++
-			w.count.completed++
-			// The worker looks whether the job was deleted while thumbnails were stored.
-			_, _ = w.service.runs.Get(context.Background(), h.job.ID)
+			h.client.completions++
+			// The worker checks whether the job was deleted while it stored thumbnails.
+			_, _ = h.service.runs.Get(context.Background(), h.job.ID)
 		}
 		return err
 	})
 }
 
-// settle makes a report, and repeats it while the store fails. Then the slot is free.
-func (h *holding) settle(lane job.Lane, report func() error) {
-	until := h.worker.clock.Now().Add(settleTime)
+// settle makes a report, repeats it while the store fails, and then frees the slot.
+func (h *holding) settle(report func() error) {
+	until := h.clock.Now().Add(settleTime)
 	wait := 50 * time.Millisecond
 	h.over = true
 	var try func()
@@ -237,52 +201,46 @@ func (h *holding) settle(lane job.Lane, report func() error) {
 			return
 		}
 		err := report()
-		if err != nil && !fault.Is(err, fault.Conflict) && !fault.Is(err, fault.NotFound) &&
-			h.worker.clock.Now().Before(until) {
-			h.worker.clock.After(wait, try)
+		if err != nil && !fault.Is(err, fault.Conflict) && !fault.Is(err, fault.NotFound) && h.clock.Now().Before(until) {
+			h.clock.After(wait, try)
 			wait *= 2
 			return
 		}
-		h.free(lane)
+		h.release()
 	}
 	try()
 }
 
-// free frees the slot.
-func (h *holding) free(lane job.Lane) {
+// release frees the slot.
+func (h *holding) release() {
 	h.over = true
-	if h.worker.holds[lane] != h {
+	if h.holds[h.lane] != h {
 		return
 	}
-	delete(h.worker.holds, lane)
-	if h.worker.alive && !h.worker.draining {
-		h.worker.offer(slot{h.worker, lane})
+	delete(h.holds, h.lane)
+	if h.worker.alive && !h.draining {
+		h.offer(h.lane)
 	}
 }
-
-// working reports whether the worker has a job.
-func (w *worker) working() bool { return len(w.holds) > 0 }
 
 // kill ends the worker without a word.
 func (w *worker) kill() {
 	if w.alive {
 		w.alive = false
-		w.aliveNow--
+		w.World.alive--
+		w.peaks.FewestWorkers = min(w.peaks.FewestWorkers, w.World.alive)
 	}
 }
 
-// drain hands the worker's jobs back, which costs them no run, and ends it.
+// drain hands the worker's jobs back, which costs them no run, and ends the worker.
 func (w *worker) drain() {
 	w.draining = true
-	ctx := context.Background()
 	for _, lane := range lanes {
-		h := w.holds[lane]
-		if h == nil || h.over {
-			continue
+		if h := w.holds[lane]; h != nil && !h.over {
+			h.over = true
+			_ = w.service.runs.Release(context.Background(), h.job.ID, h.nonce) // the end of the lease repeats it
+			_ = h.delivery.Nack(context.Background(), 0)
 		}
-		h.over = true
-		_ = w.service.runs.Release(ctx, h.job.ID, h.nonce) // the lease's end repeats it
-		_ = h.delivery.Nack(ctx, 0)
 	}
 	w.kill()
 }

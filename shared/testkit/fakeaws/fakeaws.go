@@ -119,9 +119,5 @@ func (c *Cloud) call(input any) (any, error) {
 	return nil, fmt.Errorf("fakeaws: no answer for %T", input)
 }
 
-// Reset forgets the counts and the peaks, and keeps the tables, messages and executions.
-func (c *Cloud) Reset() {
-	c.DynamoDB.meter.reset()
-	c.SQS.reset()
-	c.StepFn.MostOpen = len(c.StepFn.open)
-}
+// Reset forgets the counted units, and keeps the tables, messages and executions.
+func (c *Cloud) Reset() { c.DynamoDB.meter.reset() }

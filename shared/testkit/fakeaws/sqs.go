@@ -11,9 +11,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 )
 
-// MostInFlight is how many messages of a standard queue can be with its receivers at once
+// mostInFlight is how many messages of a standard queue can be with its receivers at once
 // (SQS Developer Guide, "Message quotas").
-const MostInFlight = 120_000
+const mostInFlight = 120_000
 
 // SQS is standard queues that are fair between message groups.
 type SQS struct {
@@ -28,8 +28,6 @@ type SQS struct {
 
 // Queue is one queue.
 type Queue struct {
-	// MostInFlight is the highest number of messages in flight since the last reset.
-	MostInFlight int
 	// Ready is called when a message can be received; it may be nil.
 	Ready func()
 	// Empty is called when a receive finds no message; it may be nil.
@@ -76,12 +74,6 @@ func (s *SQS) Queue(url string) *Queue {
 		s.queues[url] = q
 	}
 	return q
-}
-
-func (s *SQS) reset() {
-	for _, q := range s.queues {
-		q.MostInFlight = len(q.inFlight)
-	}
 }
 
 // Waiting returns how many messages can be received now.
@@ -165,7 +157,7 @@ func attributes(q *Queue) *sqs.GetQueueAttributesOutput {
 func (s *SQS) receive(q *Queue, lease time.Duration) *sqs.ReceiveMessageOutput {
 	for {
 		g := q.pick()
-		if g == nil || len(q.inFlight) >= MostInFlight {
+		if g == nil || len(q.inFlight) >= mostInFlight {
 			if q.Empty != nil {
 				q.Empty()
 			}
@@ -183,7 +175,6 @@ func (s *SQS) receive(q *Queue, lease time.Duration) *sqs.ReceiveMessageOutput {
 		g.inFlight++
 		m.receipt = fmt.Sprintf("r%d", q.received)
 		q.inFlight[m.receipt] = m
-		q.MostInFlight = max(q.MostInFlight, len(q.inFlight))
 		s.lease(q, m, lease)
 		if s.Twice > 0 && s.random.Float64() < s.Twice {
 			copied := &message{group: g, body: m.body, receives: m.receives}

@@ -25,8 +25,6 @@ type StepFunctions struct {
 	names map[string]bool
 	// Started is called for each execution that begins; it may be nil.
 	Started func()
-	// MostOpen is the highest number of open executions since the last reset.
-	MostOpen int
 }
 
 // execution is an execution that has not ended.
@@ -88,7 +86,6 @@ func (s *StepFunctions) start(in *sfn.StartExecutionInput) (*sfn.StartExecutionO
 	}
 	s.names[*in.Name] = true
 	s.open[token] = &execution{about.Job, about.Open}
-	s.MostOpen = max(s.MostOpen, len(s.open))
 	s.cloud.SQS.Send(about.Queue, about.Account, string(body))
 	s.cloud.clock.After(time.Duration(about.Timeout)*time.Second, func() { s.timeOut(token) })
 	if s.Started != nil {
