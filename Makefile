@@ -134,7 +134,6 @@ bench-gpu: need-bench-gpu build ## Measure the engine server on this machine's G
 .PHONY: bench
 bench: need-bench ## Print the benchmarks, each beside its floor.
 	@[ -x .tools/python/bin/python ] || scripts/install-test-tools.sh
-	@[ -x .tools/smg/bin/smg ] || scripts/install-smg.sh
 	@$(GO) test -count=1 -tags nginx -run TestNginxServes ./bench
 	@$(GO) run ./bench
 

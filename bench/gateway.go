@@ -26,7 +26,7 @@ const (
 	gatewayTime    = 2 * time.Second
 	gatewayTurns   = 3
 	// openStreams are held at once.
-	openStreams = 2000
+	openStreams = 1000
 	// The bars: a multiple of what nginx adds, a fraction of nginx's throughput,
 	// and bytes for each open stream.
 	gatewayLatencyBar    = 1.3
@@ -64,7 +64,7 @@ func (b *bench) gateway(ctx context.Context) error {
 	if err := b.gatewayStreams(ctx, proxies.server, upstream, proxies.targets[2]); err != nil {
 		return err
 	}
-	if err := b.gatewayFlow(ctx, proxies.targets[1:3]); err != nil {
+	if err := b.gatewayFlow(ctx, proxies.targets[1:]); err != nil {
 		return err
 	}
 	if err := b.gatewayTranslation(ctx, proxies.targets[2]); err != nil {
@@ -110,8 +110,7 @@ func (b *bench) gatewayLatencies(ctx context.Context, upstream *modelServer) (er
 // proxies are nginx and the gateway in front of the model server.
 type proxies struct {
 	server *servertest.Server
-	// targets are the model server itself, nginx, the gateway, and smg where it is
-	// installed.
+	// targets are the model server itself, nginx and the gateway.
 	targets []target
 	stop    func()
 }
@@ -130,24 +129,14 @@ func (b *bench) startProxies(ctx context.Context, upstream *modelServer) (proxie
 		nginx.stop()
 		return proxies{}, err
 	}
-	p := proxies{server, []target{
+	return proxies{server, []target{
 		{"direct", upstream.address(), 0},
 		{"nginx", nginx.address, nginx.worker},
 		{"gateway", strings.TrimPrefix(server.InferenceURL(), "http://"), server.PID()},
 	}, func() {
 		stop()
 		nginx.stop()
-	}}
-	peer, stopPeer, ok, err := startSMG(ctx, b.folder, upstream.address())
-	if err != nil {
-		p.stop()
-		return proxies{}, err
-	}
-	if ok {
-		others := p.stop
-		p.targets, p.stop = append(p.targets, peer), func() { stopPeer(); others() }
-	}
-	return p, nil
+	}}, nil
 }
 
 // target is where calls go.
@@ -206,11 +195,6 @@ func (b *bench) gatewayLatency(ctx context.Context, targets []target, kind, what
 		bar:     fmt.Sprintf("%.1f x", bar),
 		verdict: verdictOf(gateway.Seconds() <= bar*nginx.Seconds()),
 	})
-	if len(took["smg"]) > 0 {
-		smg := median(took["smg"]) - direct
-		b.table.add(row{what: "  smg", measured: micro(smg), floor: micro(nginx) + " nginx", ratio: ratio(smg, nginx),
-			bar: "-", verdict: noBar})
-	}
 	return nil
 }
 
@@ -251,12 +235,6 @@ func (b *bench) gatewayThroughput(ctx context.Context, targets []target) error {
 		floor: micro(median(busy["nginx"])) + " nginx",
 		ratio: ratio(median(busy["gateway"]), median(busy["nginx"])), bar: "-", verdict: noBar,
 	})
-	if len(rates["smg"]) > 0 {
-		b.table.add(row{
-			what: "  smg", measured: fmt.Sprintf("%.0f/s, %s", middle("smg"), micro(median(busy["smg"]))),
-			floor: fmt.Sprintf("%.0f/s nginx", nginx), ratio: fmt.Sprintf("%.2f x", middle("smg")/nginx), bar: "-", verdict: noBar,
-		})
-	}
 	return nil
 }
 

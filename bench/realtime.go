@@ -9,17 +9,11 @@ import (
 	"image/jpeg"
 	"io"
 	"math/rand/v2"
-	"net/http"
-	"net/http/httptest"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/coder/websocket"
-	"golang.org/x/sync/errgroup"
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/engine"
@@ -32,30 +26,15 @@ const (
 	realtimeFrames = 400
 	// realtimePrompt is a look of medium cost.
 	realtimePrompt = "a watercolor painting"
-	// Sessions are added until one that sends realtimeRate frames a second waits
-	// longer than realtimeWait for one frame in a hundred.
-	realtimeRate = 10
-	realtimeWait = 200 * time.Millisecond
-	realtimeTime = 4 * time.Second
-	// realtimeIdle sessions are open at once and idle.
-	realtimeIdle = 500
-	// realtimeOpening sessions are being opened at once. A server takes 32 from one address
-	// that have not begun yet, and refuses more; how many are open is another matter.
-	realtimeOpening = 16
 	// frameBar is how much longer a frame may take through the server than by the
 	// engine.
 	frameBar = 1.5
 )
 
-// realtime measures sessions: the latency of a frame, how many sessions a machine
-// serves, the memory of an idle one, how fast sessions open and close, and the
-// engine alone. The clients run beside the server on the same processors.
+// realtime measures the latency of a frame in a session, and the engine without a server. The client runs on
+// the same processors as the server.
 func (b *bench) realtime(ctx context.Context) error {
-	tiers := filepath.Join(b.folder, "tiers.yaml")
-	if err := os.WriteFile(tiers, []byte("default: {}\ndev: {}\n"), 0o600); err != nil {
-		return err
-	}
-	server, stop, err := b.serve(ctx, "realtime", "CUTROOM_TIERS="+tiers)
+	server, stop, err := b.serve(ctx, "realtime")
 	if err != nil {
 		return err
 	}
@@ -70,43 +49,18 @@ func (b *bench) realtime(ctx context.Context) error {
 		return err
 	}
 	url := "ws" + strings.TrimPrefix(server.URL(), "http") + "/v1/stream?model=gen-2.5&api_key=" + servertest.Key
-	stream := newDoor(url)
-	for _, measure := range []func() error{
-		// First, because the server's memory only grows later.
-		func() error { return b.idleSessions(ctx, stream, server.PID()) },
-		func() error { return b.frameLatency(ctx, stream, picture) },
-		func() error { return b.sessionsAtOnce(ctx, stream, picture) },
-		func() error { return b.connectRate(ctx, stream) },
-		func() error { return b.looks(ctx, decoded) },
-	} {
-		if err := measure(); err != nil {
-			return err
-		}
+	if err := b.frameLatency(ctx, url, picture); err != nil {
+		return err
 	}
-	return nil
+	return b.looks(ctx, decoded)
 }
 
 // live is a session of the benchmark.
 type live struct{ *websocket.Conn }
 
-// door opens sessions at an address, realtimeOpening at a time.
-type door struct {
-	url string
-	// opening has a place for each session that is being opened.
-	opening chan struct{}
-}
-
-func newDoor(url string) *door { return &door{url, make(chan struct{}, realtimeOpening)} }
-
-// open opens a session, and returns once it has begun.
-func (d *door) open(ctx context.Context) (*live, error) {
-	select {
-	case d.opening <- struct{}{}:
-		defer func() { <-d.opening }()
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	conn, _, err := websocket.Dial(ctx, d.url, nil)
+// openLive opens a session and waits for its start.
+func openLive(ctx context.Context, url string) (*live, error) {
+	conn, _, err := websocket.Dial(ctx, url, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +110,7 @@ func (l *live) edit(ctx context.Context, picture []byte) (time.Duration, error) 
 
 // frameLatency has one session's frames edited, one after the other. The floor is
 // the engine alone.
-func (b *bench) frameLatency(ctx context.Context, stream *door, picture []byte) error {
+func (b *bench) frameLatency(ctx context.Context, url string, picture []byte) error {
 	known, err := catalog.Default("gen")
 	if err != nil {
 		return err
@@ -170,7 +124,7 @@ func (b *bench) frameLatency(ctx context.Context, stream *door, picture []byte) 
 	if _, err := editor.SetPrompt(ctx, realtimePrompt); err != nil {
 		return err
 	}
-	session, err := stream.open(ctx)
+	session, err := openLive(ctx, url)
 	if err != nil {
 		return err
 	}
@@ -224,130 +178,4 @@ func decodeJPEG(frame []byte) (*engine.Picture, error) {
 		return nil, err
 	}
 	return &engine.Picture{YCbCr: *decoded.(*image.YCbCr)}, nil
-}
-
-// sessionsAtOnce doubles the number of sessions until their frames are too late.
-func (b *bench) sessionsAtOnce(ctx context.Context, stream *door, picture []byte) error {
-	best, wait := 0, time.Duration(0)
-	var middle, last time.Duration
-	for sessions := 1; sessions <= 64; sessions *= 2 {
-		took, err := paced(ctx, stream, picture, sessions)
-		if err != nil {
-			return err
-		}
-		if wait = quantile(took, 0.99); wait > realtimeWait {
-			break
-		}
-		best, middle, last = sessions, median(took), wait
-	}
-	b.table.add(row{
-		what:     fmt.Sprintf("sessions of %d frames/s with p99 within %s", realtimeRate, short(realtimeWait)),
-		measured: fmt.Sprintf("%d (p50 %s, p99 %s)", best, short(middle), short(last)), floor: "-",
-		ratio: fmt.Sprintf("p99 %s with twice as many", short(wait)), bar: "-", verdict: noBar,
-	})
-	return nil
-}
-
-// paced opens sessions that send frames at the rate, and returns what each took. A
-// session whose frame is not back in time sends the next one late.
-func paced(ctx context.Context, stream *door, picture []byte, sessions int) ([]time.Duration, error) {
-	var mu sync.Mutex
-	var all []time.Duration
-	group, ctx := errgroup.WithContext(ctx)
-	for range sessions {
-		group.Go(func() error {
-			session, err := stream.open(ctx)
-			if err != nil {
-				return err
-			}
-			defer session.CloseNow()
-			if err := session.prompt(ctx); err != nil {
-				return err
-			}
-			time.Sleep(rand.N(time.Second / realtimeRate)) // not all at the same moment
-			ticker := time.NewTicker(time.Second / realtimeRate)
-			defer ticker.Stop()
-			for end := time.Now().Add(realtimeTime); time.Now().Before(end); <-ticker.C {
-				took, err := session.edit(ctx, picture)
-				if err != nil {
-					return err
-				}
-				mu.Lock()
-				all = append(all, took)
-				mu.Unlock()
-			}
-			return nil
-		})
-	}
-	return all, group.Wait()
-}
-
-// idleSessions opens many idle sessions.
-func (b *bench) idleSessions(ctx context.Context, stream *door, pid int) error {
-	before, err := memory(pid, "VmRSS")
-	if err != nil {
-		return err
-	}
-	var open []*live
-	defer func() {
-		for _, session := range open {
-			session.CloseNow()
-		}
-	}()
-	for range realtimeIdle {
-		session, err := stream.open(ctx)
-		if err != nil {
-			return err
-		}
-		open = append(open, session)
-	}
-	after, err := memory(pid, "VmRSS")
-	if err != nil {
-		return err
-	}
-	b.table.add(row{
-		what:     fmt.Sprintf("memory of an idle session, of %d", realtimeIdle),
-		measured: fmt.Sprintf("%d KiB", (after-before)/realtimeIdle>>10),
-		floor:    mebibytes(before) + " before", ratio: "-", bar: "-", verdict: noBar,
-	})
-	return nil
-}
-
-// connectRate opens and closes sessions. The floor is the WebSocket library without
-// the service.
-func (b *bench) connectRate(ctx context.Context, stream *door) error {
-	bare := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		conn, err := websocket.Accept(w, r, nil)
-		if err != nil {
-			return
-		}
-		defer conn.CloseNow()
-		if conn.Write(r.Context(), websocket.MessageText, []byte(`{"type":"session_started"}`)) == nil {
-			_, _, _ = conn.Read(r.Context()) // until the client closes
-		}
-	}))
-	defer bare.Close()
-	visit := func(at *door) func(context.Context) error {
-		return func(ctx context.Context) error {
-			session, err := at.open(ctx)
-			if err != nil {
-				return err
-			}
-			return session.Close(websocket.StatusNormalClosure, "")
-		}
-	}
-	floor, err := perSecond(ctx, visit(newDoor("ws"+strings.TrimPrefix(bare.URL, "http"))))
-	if err != nil {
-		return err
-	}
-	rate, err := perSecond(ctx, visit(stream))
-	if err != nil {
-		return err
-	}
-	b.table.add(row{
-		what: "sessions opened and closed a second", measured: fmt.Sprintf("%.0f/s", rate),
-		floor: fmt.Sprintf("%.0f/s bare WebSocket", floor), ratio: fmt.Sprintf("%.2f x", rate/floor), bar: "-",
-		verdict: noBar,
-	})
-	return nil
 }

@@ -212,7 +212,7 @@ type stream struct {
 
 // openStream opens a session and joins its room.
 func openStream(ctx context.Context, url string, frames [][]byte) (*stream, error) {
-	session, err := newDoor(url).open(ctx)
+	session, err := openLive(ctx, url)
 	if err != nil {
 		return nil, err
 	}
