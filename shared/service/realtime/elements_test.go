@@ -10,7 +10,7 @@ import (
 	"github.com/coder/websocket"
 
 	"cutroom/shared/domain/fault"
-	"cutroom/shared/testkit/allocated"
+	"cutroom/shared/testkit/alloctest"
 )
 
 // A long text message that has nothing but the cheapest elements takes at most
@@ -30,7 +30,7 @@ func TestCheapMessages(t *testing.T) {
 		"spaces":            repeated(` `),
 	} {
 		t.Run(name, func(t *testing.T) {
-			allocated.Check(t, len(text), func() {
+			alloctest.Check(t, len(text), func() {
 				content := []byte(text)
 				_ = received{kind: websocket.MessageText, content: content}.asksToWait()
 				var message clientMessage
@@ -62,11 +62,11 @@ func TestLargeFramesAreNotDecoded(t *testing.T) {
 		"65535x1, progressive": head(65535, 40, 0xc2, "\x44\x11\x11"),
 		"scans":                append(head(16, 16, 0xc0, "\x11\x11\x11"), bytes.Repeat([]byte{0xff, 0xda}, 1000)...),
 	} {
-		took := allocated.By(func() {
+		took := alloctest.Least(func() {
 			if picture, err := decodeFrame(frame); !fault.Is(err, fault.Invalid) {
 				t.Errorf("%s is decoded: %v, %v", name, picture.Rect, err)
 			}
-		})
+		}, 0)
 		if took > 4<<10 {
 			t.Errorf("%s takes %d bytes of memory", name, took)
 		}

@@ -11,7 +11,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
-	"cutroom/shared/testkit/allocated"
+	"cutroom/shared/testkit/alloctest"
 )
 
 // maxSignal is the size of the messages of this test, in bytes.
@@ -45,12 +45,12 @@ func TestCheapElements(t *testing.T) {
 		"mids with a name":              nested(of("\x22\x04\x0a\x02aa"), 1),
 	} {
 		t.Run(name, func(t *testing.T) {
-			allocated.Check(t, len(content), func() { _ = Unmarshal(content, &SignalRequest{}) })
+			alloctest.Check(t, len(content), func() { _ = Unmarshal(content, &SignalRequest{}) })
 		})
 	}
 	for name, content := range map[string][]byte{"requests": of("\x2a\x00"), "layers": nested(of("\x4a\x00"), 5)} {
 		t.Run("join with "+name, func(t *testing.T) {
-			allocated.Check(t, len(content), func() { _ = Unmarshal(content, &JoinRequest{}) })
+			alloctest.Check(t, len(content), func() { _ = Unmarshal(content, &JoinRequest{}) })
 		})
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/pion/interceptor"
 	"github.com/pion/rtp"
 
-	"cutroom/shared/testkit/allocated"
+	"cutroom/shared/testkit/alloctest"
 )
 
 // A description that has nothing but the cheapest elements takes at most 20 times as much
@@ -41,7 +41,7 @@ func TestCheapDescriptions(t *testing.T) {
 		"line ends":           head + repeated("\n", maxSignal),
 	} {
 		t.Run(name, func(t *testing.T) {
-			allocated.Check(t, len(text), func() {
+			alloctest.Check(t, len(text), func() {
 				_ = offersAudio(text)
 				_, _ = readOffer(text)
 			})
@@ -76,7 +76,7 @@ func TestCheapReports(t *testing.T) {
 		128 | tellsTime, aboutTransport, 1, 43, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 31, 64, 0, 0, 0, 0,
 	}, bytes.Repeat([]byte{0x20, 8}, (size-20)/2)...)
 	for name, report := range reports {
-		took := allocated.By(func() {
+		took := alloctest.Least(func() {
 			done := false
 			reader := newIntake(func() {}).BindRTCPReader(interceptor.RTCPReaderFunc(
 				func(b []byte, a interceptor.Attributes) (int, interceptor.Attributes, error) {
@@ -87,8 +87,8 @@ func TestCheapReports(t *testing.T) {
 					return copy(b, report), a, nil
 				}))
 			_, _, _ = reader.Read(make([]byte, 1500), nil)
-		})
-		if took > uint64(20*len(report)+4096) {
+		}, 0)
+		if took > 20*len(report)+4096 {
 			t.Errorf("%s: %d bytes take %d of memory", name, len(report), took)
 		}
 	}
@@ -109,7 +109,7 @@ func TestCheapPackets(t *testing.T) {
 		"no end": func(i int) (uint16, []byte) { return uint16(i), []byte{0, 0} },
 	} {
 		t.Run(name, func(t *testing.T) {
-			allocated.Check(t, count*overhead, func() {
+			alloctest.Check(t, count*overhead, func() {
 				a := newAssembler()
 				a.push(&rtp.Packet{Payload: []byte{0x10, 0}}, time.Now())
 				for i := 1; i < count; i++ {
