@@ -138,3 +138,38 @@ func TestMemoryOfAnswers(t *testing.T) {
 		}
 	}
 }
+
+// So do forms that upload a file.
+func TestMemoryOfForms(t *testing.T) {
+	w := newWorld(t, setup{batches: true})
+	const most = 1 << 20
+	const part = "--x\r\nContent-Disposition: form-data; name=\"a\"\r\n\r\n\r\n"
+	const stored = "--x\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a\"\r\n\r\n"
+	for name, body := range map[string]string{
+		"parts":            alloctest.Filled(most, "", part, "--x--\r\n"),
+		"bare parts":       alloctest.Filled(most, "", "--x\r\n\r\n\r\n", "--x--\r\n"),
+		"headers":          alloctest.Filled(most, "--x\r\n", "a:\r\n", "\r\n\r\n--x--\r\n"),
+		"parameters":       alloctest.Filled(most, "--x\r\nContent-Disposition: form-data", ";a=b", "\r\n\r\n\r\n--x--\r\n"),
+		"other parameters": alloctest.Numbered(15<<10, "--x\r\nContent-Disposition: form-data", ";%x=b", "\r\n\r\n\r\n--x--\r\n"),
+		"lines":            alloctest.Filled(most, "--x\r\nContent-Disposition: form-data; name=\"purpose\"\r\n\r\n", "\r\n-", "\r\n--x--\r\n"),
+		"preamble":         alloctest.Filled(most, "", "\r\n-", "\r\n--x--\r\n"),
+		"files":            alloctest.Filled(most, "", stored+"\r\n", "--x--\r\n"),
+		"lines of a file":  alloctest.Filled(most, stored, "\r\n-", "\r\n--x--\r\n"),
+	} {
+		most := perByte*len(body) + connection
+		took := alloctest.Least(func() {
+			request := w.request(t.Context(), http.MethodPost, "/v1/files", studio, strings.NewReader(body),
+				"Content-Type: multipart/form-data; boundary=x")
+			response, err := client.Do(request)
+			if err != nil {
+				return // the gateway may close the connection before the end
+			}
+			if response.Body.Close(); response.StatusCode != 200 && response.StatusCode != 400 {
+				t.Errorf("%s: status %d", name, response.StatusCode)
+			}
+		}, most)
+		if took > most {
+			t.Errorf("%s: %d bytes took %d bytes of memory, %.1f for each", name, len(body), took, float64(took)/float64(len(body)))
+		}
+	}
+}
