@@ -122,9 +122,10 @@ Expected times and memory of each pipeline of the model maps, on one card: for a
 1280x720 with 20 frames a second, with the weights loaded and no other job waiting.
 [gpu-models.md](gpu-models.md) explains the maps.
 
-A *computed* row comes from the model's operations and the speed that its map assumes for the
-card; it may be wrong by half. `make bench-gpu` [measures](gpu-operations.md#benchmark), and
-`--record` adds the result to this page. `python -m bench page` in `gpu/` writes the page.
+Rows that are not marked as measured are computed from the model's operations and the speed that
+its map assumes for the card; they may be wrong by half. `make bench-gpu`
+[measures](gpu-operations.md#benchmark), and `python -m bench page` in `gpu/` writes the page.
+`+ image` means edits with a reference image.
 
 Measured rows: {measured} of {rows}.
 """
@@ -168,7 +169,7 @@ def _line(card: Card, models: ModelMap, name: str, row: PipelineRow, seen: Measu
     takes = seen.seconds if seen is not None else computed(models, name)
     need = footprint(name, row)
     memory = seen.peak_gib if seen is not None else need.alone / 2**30 if need is not None else None
-    clips = "" if row.takes != "video" else f"{longest(models, name)} s of a clip"
+    clips = "" if row.takes != "video" else f"{longest(models, name)} s"
     cells = [
         f"`{name}`",
         ", ".join(f"`{model}`" for model in _served(models, name)),
@@ -177,7 +178,7 @@ def _line(card: Card, models: ModelMap, name: str, row: PipelineRow, seen: Measu
         "unknown" if takes is None else f"{takes:.0f} s",
         clips,
         "" if memory is None else f"{memory:.0f} GiB",
-        "computed" if seen is None else f"measured {seen.date}",
+        "" if seen is None else f"measured {seen.date}",
     ]
     return "| " + " | ".join(cells) + " |"
 
@@ -187,7 +188,7 @@ def _served(models: ModelMap, name: str) -> Iterator[str]:
         if name == to.pipeline:
             yield model
         elif name == to.with_reference:
-            yield f"{model} with a reference"
+            yield f"{model} + image"
 
 
 def _sources() -> Iterator[str]:
