@@ -1,10 +1,14 @@
 package demomodel
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
+	"unicode/utf8"
 )
 
 // request has the fields of chat and of text completions.
@@ -14,15 +18,14 @@ type request struct {
 	StreamOptions struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
-	MaxTokens           *int  `json:"max_tokens"`
-	MaxCompletionTokens *int  `json:"max_completion_tokens"`
-	Stop                stops `json:"stop"`
-	N                   *int  `json:"n"`
-	Seed                int64 `json:"seed"`
+	MaxTokens           int    `json:"max_tokens"`
+	MaxCompletionTokens int    `json:"max_completion_tokens"`
+	Stop                inputs `json:"stop"`
+	N                   int    `json:"n"`
 
-	Messages       messages        `json:"messages"`
-	Tools          []tool          `json:"tools"`
-	ToolChoice     json.RawMessage `json:"tool_choice"`
+	Messages       []json.RawMessage `json:"messages"`
+	Tools          []tool            `json:"tools"`
+	ToolChoice     json.RawMessage   `json:"tool_choice"`
 	ResponseFormat struct {
 		Type       string `json:"type"`
 		JSONSchema struct {
@@ -37,19 +40,6 @@ type request struct {
 	ReturnTokenIDs bool `json:"return_token_ids"`
 }
 
-// messages are those of a conversation, as they were sent.
-type messages []json.RawMessage
-
-// last returns the role and the text of the last message. Content that is not text is empty.
-func (m messages) last() (role, text string) {
-	var last struct {
-		Role    string  `json:"role"`
-		Content content `json:"content"`
-	}
-	_ = json.Unmarshal(m[len(m)-1], &last) // the gateway has checked it
-	return last.Role, string(last.Content)
-}
-
 // content is a text: a string, null, an object with a text, or parts of which some have one.
 type content string
 
@@ -58,32 +48,17 @@ func (c *content) UnmarshalJSON(text []byte) error {
 	if json.Unmarshal(text, (*string)(c)) == nil {
 		return nil
 	}
-	type part struct {
+	if text[0] == '{' {
+		text = []byte("[" + string(text) + "]")
+	}
+	var parts []struct {
 		Text string `json:"text"`
 	}
-	parts := []part{{}}
-	if json.Unmarshal(text, &parts[0]) != nil {
-		if err := json.Unmarshal(text, &parts); err != nil {
-			return err
-		}
-	}
+	err := json.Unmarshal(text, &parts)
 	for _, part := range parts {
 		*c += content(part.Text)
 	}
-	return nil
-}
-
-// stops are stop sequences, sent as a string or an array.
-type stops []string
-
-// UnmarshalJSON reads both forms.
-func (s *stops) UnmarshalJSON(text []byte) error {
-	var one string
-	if json.Unmarshal(text, &one) == nil {
-		*s = stops{one}
-		return nil
-	}
-	return json.Unmarshal(text, (*[]string)(s))
+	return err
 }
 
 type tool struct {
@@ -93,167 +68,256 @@ type tool struct {
 	} `json:"function"`
 }
 
-func (s *Server) chat(w http.ResponseWriter, body []byte) error {
-	var q request
-	if err := decode(body, &q); err != nil {
-		return err
-	}
+func (s *Server) chat(w http.ResponseWriter, q *request) (object, error) {
 	if len(q.Messages) == 0 {
-		return refuse("messages", "A message is required.")
+		return nil, refuse("messages", "A message is required.")
 	}
-	if q.MaxCompletionTokens != nil {
-		q.MaxTokens = q.MaxCompletionTokens
+	var last struct {
+		Role    string  `json:"role"`
+		Content content `json:"content"`
 	}
-	var prompt []int
+	_ = json.Unmarshal(q.Messages[len(q.Messages)-1], &last) // the gateway has checked it
+	r := reply{tool: last.Role == "tool", asked: string(last.Content)}
 	for _, m := range q.Messages {
-		prompt = append(prompt, s.config.Tokenizer.Encode(string(m))...)
+		r.promptIDs = append(r.promptIDs, s.config.Tokenizer.Encode(string(m))...)
 	}
-	return s.answer(w, &q, reply{promptIDs: prompt})
+	return s.answer(w, q, r)
 }
 
 // completions answers each prompt as chat answers a message.
-func (s *Server) completions(w http.ResponseWriter, body []byte) error {
-	var q request
-	if err := decode(body, &q); err != nil {
-		return err
-	}
+func (s *Server) completions(w http.ResponseWriter, q *request) (object, error) {
 	texts, err := s.decoded(q.Prompt, "prompt")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var prompts []reply
 	for _, text := range texts {
-		prompts = append(prompts, reply{completion: true, prompt: text, promptIDs: s.config.Tokenizer.Encode(text)})
+		prompts = append(prompts, reply{completion: true, asked: text, promptIDs: s.config.Tokenizer.Encode(text)})
 	}
-	return s.answer(w, &q, prompts...)
+	return s.answer(w, q, prompts...)
 }
 
 // answer replies n times to each prompt.
-func (s *Server) answer(w http.ResponseWriter, q *request, prompts ...reply) error {
-	n := 1
-	if q.N != nil {
-		n = *q.N
-	}
-	if n < 1 || n > maxChoices {
-		return refuse("n", fmt.Sprintf("n is 1 to %d.", maxChoices))
-	}
-	if len(prompts)*n > maxChoices {
-		return refuse("prompt", fmt.Sprintf("A call has at most %d answers.", maxChoices))
+func (s *Server) answer(w http.ResponseWriter, q *request, prompts ...reply) (object, error) {
+	n := cmp.Or(q.N, 1)
+	if n < 1 || n > maxChoices/len(prompts) {
+		return nil, refuse("n", fmt.Sprintf("A call has 1 to %d answers, over all of its prompts.", maxChoices))
 	}
 	var replies []reply
 	read, written := 0, 0
 	for _, r := range prompts {
+		if err := s.fill(&r, q); err != nil {
+			return nil, err
+		}
 		read += len(r.promptIDs)
-		for i := range n {
-			r := r
-			if err := s.fill(&r, q, q.Seed+int64(i)); err != nil {
-				return err
-			}
+		for range n {
 			written += len(r.ids)
 			replies = append(replies, r)
 		}
 	}
-	s.send(w, q, replies, usageOf(read, written))
-	return nil
+	return s.send(w, q, replies, object{
+		"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written,
+		"prompt_tokens_details": object{"cached_tokens": 0}, "completion_tokens_details": object{"reasoning_tokens": 0},
+	}), nil
 }
 
-// fill writes a reply. variant chooses its first sentence.
-func (s *Server) fill(r *reply, q *request, variant int64) error {
-	limit := min(MaxOutput, ContextLength-len(r.promptIDs))
+// fill writes a reply.
+func (s *Server) fill(r *reply, q *request) error {
+	// The gateway has checked that max_tokens is positive.
+	limit := min(cmp.Or(q.MaxCompletionTokens, q.MaxTokens, MaxOutput), MaxOutput, ContextLength-len(r.promptIDs))
 	if limit < 1 {
 		return &refusal{"messages", "context_length_exceeded", "The prompt is longer than the model's context."}
 	}
-	if q.MaxTokens != nil {
-		if limit = min(limit, *q.MaxTokens); limit < 1 {
-			return refuse("max_tokens", "max_tokens is 1 or more.")
-		}
-	}
-	if r.completion {
-		if err := s.generate(r, " "+say(variant, " You wrote "+quoted(r.prompt)+"."), limit, q.Stop); err != nil {
-			return err
-		}
-		if q.Echo {
-			r.pieces = append([]string{r.prompt}, r.pieces...)
-		}
-		return nil
-	}
-	called, err := q.called()
+	called, err := q.called(r)
 	if err != nil {
 		return err
 	}
-	if called != nil {
-		r.function, r.callID = called.Function.Name, "call_"+s.config.NewID()
-		arguments, err := exampleOf(called.Function.Parameters)
-		if err != nil {
-			return refuse("tools", err.Error())
-		}
-		return s.generate(r, arguments, limit, nil)
+	text, field, stop := say(" You wrote "+quoted(r.asked)+"."), "response_format", q.Stop.texts
+	switch format := q.ResponseFormat; {
+	case r.completion:
+		text = " " + text
+	case called != nil:
+		r.function, r.callID, stop = called.Function.Name, "call_"+s.config.NewID(), nil
+		field = "tools"
+		text, err = exampleOf(called.Function.Parameters)
+	case format.Type == "json_schema":
+		text, err = exampleOf(format.JSONSchema.Schema)
+	case format.Type == "json_object":
+		encoded, _ := json.Marshal(object{"answer": say(""), "last_message": r.asked}) // texts always encode
+		text = string(encoded)
+	case r.tool:
+		text = say(" The tool answered " + quoted(r.asked) + ".")
 	}
-	text, err := q.content(variant)
 	if err != nil {
-		return err
+		return refuse(field, err.Error())
 	}
-	return s.generate(r, text, limit, q.Stop)
+	if q.Echo {
+		r.pieces = []string{r.asked}
+	}
+	return s.generate(r, text, limit, stop)
 }
 
 // called returns the tool to call, or nil: the tool that tool_choice names, else the first
 // one until a tool has answered.
-func (q *request) called() (*tool, error) {
+func (q *request) called(r *reply) (*tool, error) {
 	var mode string
 	var named tool
 	if json.Unmarshal(q.ToolChoice, &mode) != nil && json.Unmarshal(q.ToolChoice, &named) == nil {
-		for i := range q.Tools {
-			if q.Tools[i].Function.Name == named.Function.Name {
-				return &q.Tools[i], nil
+		for _, t := range q.Tools {
+			if t.Function.Name == named.Function.Name {
+				return &t, nil
 			}
 		}
 		return nil, refuse("tool_choice", "tool_choice names a function that is not among the tools.")
 	}
-	role, _ := q.Messages.last()
-	if len(q.Tools) == 0 || mode == "none" || mode != "required" && role == "tool" {
+	if len(q.Tools) == 0 || mode == "none" || mode != "required" && r.tool {
 		return nil, nil
 	}
 	return &q.Tools[0], nil
 }
 
-// content returns the text of an answer to the last message.
-func (q *request) content(variant int64) (string, error) {
-	role, last := q.Messages.last()
-	switch q.ResponseFormat.Type {
-	case "json_schema":
-		text, err := exampleOf(q.ResponseFormat.JSONSchema.Schema)
-		if err != nil {
-			return "", refuse("response_format", err.Error())
-		}
-		return text, nil
-	case "json_object":
-		text, err := json.Marshal(object{"answer": say(variant, ""), "last_message": last})
-		return string(text), err
-	}
-	if role == "tool" {
-		return say(variant, " The tool answered "+quoted(last)+"."), nil
-	}
-	return say(variant, " You wrote "+quoted(last)+"."), nil
-}
-
 // quoted returns the beginning of a text on one line, in quotation marks.
 func quoted(text string) string {
 	const shown = 200
-	text = strings.Join(strings.Fields(text), " ")
-	if runes := []rune(text); len(runes) > shown {
-		text = string(runes[:shown]) + "…"
+	if text = strings.Join(strings.Fields(text), " "); len(text) > shown {
+		text = strings.ToValidUTF8(text[:shown], "") + "…"
 	}
 	return "“" + text + "”"
 }
 
 // say composes an answer around a sentence about the request.
-func say(variant int64, about string) string {
-	openings := []string{
-		"This is Cutroom's demonstration model.", "You have reached Cutroom's demonstration model.",
-		"Cutroom's demonstration model answers.", "Hello from Cutroom's demonstration model.",
+func say(about string) string {
+	return "This is Cutroom's demonstration model. It is no language model and understands nothing: it makes this answer " +
+		"from your request alone." + about + " To talk to a language model, add a model server to the catalog."
+}
+
+// reply is one answer, token by token.
+type reply struct {
+	// completion marks the answer to a text completion, tool the answer to a tool's message. asked is the
+	// prompt or the last message.
+	completion, tool bool
+	asked            string
+	promptIDs        []int
+	// function is the function to call with the text as its arguments. If it is empty, the
+	// text is the content.
+	function, callID string
+	// pieces are streamed one after another: the text of each token, or of several tokens if
+	// a character spans them.
+	pieces []string
+	ids    []int
+	// finish is why the answer ended: "stop", "tool_calls" or "length".
+	finish string
+}
+
+// generate adds a text to the reply, up to a number of tokens or a stop sequence.
+func (s *Server) generate(r *reply, text string, tokens int, stop []string) error {
+	for _, end := range stop {
+		if end != "" {
+			text, _, _ = strings.Cut(text, end)
+		}
 	}
-	n := int64(len(openings))
-	return openings[(variant%n+n)%n] +
-		" It is no language model and understands nothing: it makes this answer from your request alone." + about +
-		" To talk to a language model, add a model server to the catalog."
+	r.ids, r.finish = s.config.Tokenizer.Encode(text), "stop"
+	if len(r.ids) > tokens {
+		r.ids, r.finish = r.ids[:tokens], "length"
+	} else if r.function != "" {
+		r.finish = "tool_calls"
+	}
+	held := ""
+	for _, id := range r.ids {
+		piece, err := s.config.Tokenizer.Decode(id)
+		if err != nil {
+			return err
+		}
+		// Incomplete characters are never sent, also if the limit cuts one.
+		if held += piece; utf8.ValidString(held) {
+			r.pieces = append(r.pieces, held)
+			held = ""
+		}
+	}
+	return nil
+}
+
+// object is a JSON object of an answer.
+type object = map[string]any
+
+// send returns the replies as one answer, or streams them and returns nil.
+func (s *Server) send(w http.ResponseWriter, q *request, replies []reply, used object) object {
+	id, kind := "chatcmpl-", "chat.completion"
+	if replies[0].completion {
+		id, kind = "cmpl-", "text_completion"
+	} else if q.Stream {
+		kind += ".chunk"
+	}
+	answer := object{"id": id + s.config.NewID(), "object": kind, "created": s.config.Now().Unix(), "model": q.Model}
+	if q.Stream {
+		// An error here means that the caller has left.
+		_ = stream(w, answer, replies, q.StreamOptions.IncludeUsage, used)
+		return nil
+	}
+	var choices []object
+	for i, r := range replies {
+		c := r.choice(i, "message", strings.Join(r.pieces, ""), true, r.finish)
+		if r.completion && q.ReturnTokenIDs {
+			c["prompt_token_ids"], c["token_ids"] = r.promptIDs, r.ids
+		}
+		choices = append(choices, c)
+	}
+	answer["choices"], answer["usage"] = choices, used
+	return answer
+}
+
+// choice returns a text of the reply as a choice. In a chat the text is part of a message or of a delta.
+func (r *reply) choice(index int, part, text string, first bool, finish any) object {
+	c := object{"index": index, "logprobs": nil, "finish_reason": finish}
+	if r.completion {
+		c["text"] = text
+		return c
+	}
+	message := object{"content": text}
+	if r.function != "" {
+		function := object{"arguments": text}
+		call := object{"index": 0, "function": function}
+		if first {
+			call["id"], call["type"], function["name"] = r.callID, "function", r.function
+		}
+		message = object{"content": nil, "tool_calls": []object{call}}
+	}
+	if first {
+		message["role"] = "assistant"
+	}
+	c[part] = message
+	return c
+}
+
+// stream sends the replies as Server-Sent Events. It fails if the caller has left.
+func stream(w http.ResponseWriter, chunk object, replies []reply, includeUsage bool, used object) error {
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-cache")
+	send := func(choices ...object) error {
+		chunk["choices"] = append([]object{}, choices...)
+		text, err := json.Marshal(chunk)
+		if err == nil {
+			_, err = fmt.Fprintf(w, "data: %s\n\n", text)
+		}
+		return errors.Join(err, http.NewResponseController(w).Flush())
+	}
+	for i := range replies {
+		r := &replies[i]
+		for j, text := range append([]string{""}, r.pieces...) {
+			if err := send(r.choice(i, "delta", text, j == 0, nil)); err != nil {
+				return err
+			}
+		}
+		if err := send(r.choice(i, "delta", "", false, r.finish)); err != nil {
+			return err
+		}
+	}
+	if includeUsage {
+		chunk["usage"] = used
+		if err := send(); err != nil {
+			return err
+		}
+	}
+	_, err := io.WriteString(w, "data: [DONE]\n\n")
+	return err
 }

@@ -1,10 +1,8 @@
-// Package demomodel is a small model server for first runs and tests, with the interface of
-// OpenAI: chat, text completions, embeddings, ranks, scores and the list of models.
+// Package demomodel is a small model server for first runs and tests, with the interface of OpenAI.
 //
 // It has no language model. It makes each answer from the request and says so. The same
 // request always gets the same answer. Arguments of tools and structured output match their
-// JSON Schema, limits and stop sequences hold, token ids round-trip, and usage counts the
-// tokenizer's tokens.
+// JSON Schema, limits and stop sequences hold, and usage counts the tokenizer's tokens.
 package demomodel
 
 import (
@@ -16,36 +14,24 @@ import (
 	"time"
 
 	"cutroom/shared/platform/boundedjson"
+	"cutroom/shared/service/gateway/tokenizer"
 )
 
 const (
-	// Model is the name of the only model. Requests may use any name, and their
-	// answers repeat it.
-	Model = "cutroom-echo"
-	// ContextLength is how many tokens prompt and completion may have together.
-	ContextLength = 32768
-	// MaxOutput is how many tokens one answer may have.
-	MaxOutput = 4096
-	// maxBody limits a request, in bytes.
-	maxBody = 32 << 20
-	// maxRequestValues is how many values and names the JSON of a request may have. A
-	// context of token ids has 32,768. Each takes up to 200 bytes of memory.
+	// Model is the name of the only model. Requests may use any name.
+	Model         = "cutroom-echo"
+	ContextLength = 32768 // tokens of prompt and completion together
+	MaxOutput     = 4096  // tokens of an answer
+	maxBody       = 32 << 20
+	// maxRequestValues limits the values and names in a request, each of up to 200 bytes in memory.
 	maxRequestValues = 40_000
 	// maxChoices limits the answers of a call, over all of its prompts.
 	maxChoices = 128
 )
 
-// Tokenizer splits text into tokens.
-type Tokenizer interface {
-	Count(text string) int
-	Encode(text string) []int
-	// Decode fails if an id is not in the vocabulary.
-	Decode(ids ...int) (string, error)
-}
-
 // Config has the parts of a server. All fields are required.
 type Config struct {
-	Tokenizer Tokenizer
+	Tokenizer *tokenizer.Tokenizer
 	Now       func() time.Time
 	// NewID returns an id that no other answer has.
 	NewID func() string
@@ -61,11 +47,11 @@ type Server struct {
 func New(c Config) *Server {
 	s := &Server{config: c, mux: http.NewServeMux()}
 	s.mux.HandleFunc("GET /v1/models", s.models)
-	s.mux.HandleFunc("POST /v1/chat/completions", s.handle(s.chat))
-	s.mux.HandleFunc("POST /v1/completions", s.handle(s.completions))
-	s.mux.HandleFunc("POST /v1/embeddings", s.handle(s.embeddings))
-	s.mux.HandleFunc("POST /v1/rerank", s.handle(s.rerank))
-	s.mux.HandleFunc("POST /v1/score", s.handle(s.score))
+	s.mux.HandleFunc("POST /v1/chat/completions", handle(s.chat))
+	s.mux.HandleFunc("POST /v1/completions", handle(s.completions))
+	s.mux.HandleFunc("POST /v1/embeddings", handle(s.embeddings))
+	s.mux.HandleFunc("POST /v1/rerank", handle(s.rerank))
+	s.mux.HandleFunc("POST /v1/score", handle(s.score))
 	s.mux.HandleFunc("GET /health", func(http.ResponseWriter, *http.Request) {})
 	return s
 }
@@ -78,15 +64,22 @@ func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
 	sendJSON(w, http.StatusOK, object{"object": "list", "data": []object{model}})
 }
 
-// handle reads the body for a route and sends the error that the route returns.
-func (s *Server) handle(route func(w http.ResponseWriter, body []byte) error) http.HandlerFunc {
+// handle reads the body for a route. It sends the answer of the route, unless that is nil, or the error.
+func handle[T any](route func(w http.ResponseWriter, q *T) (object, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
+		var q T
+		var answer object
 		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
 		if err == nil {
-			err = route(w, body)
+			err = decode(body, &q)
+		}
+		if err == nil {
+			answer, err = route(w, &q)
 		}
 		if err != nil {
 			sendError(w, err)
+		} else if answer != nil {
+			sendJSON(w, http.StatusOK, answer)
 		}
 	}
 }
@@ -100,20 +93,21 @@ func (e *refusal) Error() string { return e.message }
 func refuse(param, message string) error { return &refusal{param: param, message: message} }
 
 func sendError(w http.ResponseWriter, err error) {
-	status, kind := http.StatusInternalServerError, "api_error"
-	param, code := any(nil), any(nil)
+	status, detail := http.StatusInternalServerError, object{
+		"message": err.Error(), "type": "api_error", "param": nil, "code": nil,
+	}
 	if refused, ok := errors.AsType[*refusal](err); ok {
-		status, kind = http.StatusBadRequest, "invalid_request_error"
+		status, detail["type"] = http.StatusBadRequest, "invalid_request_error"
 		if refused.param != "" {
-			param = refused.param
+			detail["param"] = refused.param
 		}
 		if refused.code != "" {
-			code = refused.code
+			detail["code"] = refused.code
 		}
 	} else if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-		status, kind = http.StatusRequestEntityTooLarge, "invalid_request_error"
+		status = http.StatusRequestEntityTooLarge
 	}
-	sendJSON(w, status, object{"error": object{"message": err.Error(), "type": kind, "param": param, "code": code}})
+	sendJSON(w, status, object{"error": detail})
 }
 
 func sendJSON(w http.ResponseWriter, status int, body any) {

@@ -8,8 +8,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
-// exampleTests are schemas with their examples; an empty example is only
-// validated.
+// exampleTests are schemas with their examples. An empty example is only validated.
 var exampleTests = []struct{ name, schema, want string }{
 	{"nothing", ``, `{}`},
 	{"anything", `{}`, `{}`},
@@ -17,22 +16,12 @@ var exampleTests = []struct{ name, schema, want string }{
 		`"days":{"type":"integer"}},"required":["city","unit"],"additionalProperties":false}`, `{"city":"example","unit":"c"}`},
 	{"required but not described", `{"type":"object","required":["a"]}`, `{"a":"example"}`},
 	{"const", `{"properties":{"kind":{"const":"circle"},"n":{"const":null}},"required":["kind","n"]}`, `{"kind":"circle","n":null}`},
-	{"types", `{"type":"object","properties":{"a":{"type":["string","null"]},"b":{"type":"null"},"c":{"type":"boolean"}},
-		"required":["a","b","c"]}`, `{"a":"example","b":null,"c":true}`},
-	{"numbers", `{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":"integer","minimum":7},
-		"c":{"type":"integer","maximum":-7},"d":{"type":"integer","exclusiveMinimum":7},"e":{"type":"number","minimum":0.5,"maximum":0.6},
-		"f":{"type":"integer","minimum":2.5,"exclusiveMaximum":4}},"required":["a","b","c","d","e","f"]}`,
-		`{"a":1,"b":7,"c":-7,"d":8,"e":0.5,"f":3}`},
-	{"a long string", `{"type":"string","minLength":9}`, `"examplexx"`},
-	{"arrays", `{"type":"object","properties":{"a":{"type":"array","items":{"type":"integer"},"minItems":3},"b":{"type":"array"}},
-		"required":["a","b"]}`, `{"a":[1,1,1],"b":[]}`},
-	{"alternatives", `{"type":"object","properties":{"a":{"anyOf":[{"type":"integer"},{"type":"string"}]},
-		"b":{"oneOf":[{"type":"object","required":["x"]},{"type":"null"}]},"c":{"anyOf":[{"type":"string","pattern":"a"},{"type":"boolean"}]}},
-		"required":["a","b","c"]}`, `{"a":1,"b":{"x":"example"},"c":true}`},
-	{"references", `{"$defs":{"point":{"type":"object","properties":{"x":{"$ref":"#/$defs/size"}},"required":["x"]},"size":{"type":"integer","minimum":3}},
-		"properties":{"from":{"$ref":"#/$defs/point"},"to":{"$ref":"#/$defs/point"}},"required":["from","to"]}`, `{"from":{"x":3},"to":{"x":3}}`},
-	{"a list of itself", `{"$defs":{"node":{"type":"object","properties":{"value":{"type":"integer"},"next":{"anyOf":[{"$ref":"#/$defs/node"},{"type":"null"}]}},"required":["value","next"]}},"$ref":"#/$defs/node"}`, ``},
-	{"a tree of itself", `{"type":"object","properties":{"children":{"type":"array","items":{"$ref":"#"}},"name":{"type":"string"}},"required":["name","children"]}`, ``},
+	{"types", `{"type":"object","properties":{"a":{"type":["string","null"]},"b":{"type":"null"},"c":{"type":"boolean"},
+		"d":{"type":"integer"},"e":{"type":"number"}},"required":["a","b","c","d","e"]}`,
+		`{"a":"example","b":null,"c":true,"d":1,"e":1}`},
+	{"arrays", `{"type":"object","properties":{"a":{"type":"array","items":{"type":"integer"}},"b":{"type":"array"}},
+		"required":["a","b"]}`, `{"a":[1],"b":["example"]}`},
+	{"optional properties with limits", `{"type":"object","properties":{"a":{"type":"string","pattern":"^a$"}}}`, `{}`},
 	{"text that JSON escapes", `{"type":"object","properties":{"a\"b":{"const":"<&>\n"}},"required":["a\"b"]}`, ``},
 }
 
@@ -78,24 +67,31 @@ func validate(t *testing.T, schema, value string) {
 	}
 }
 
+// TestExampleOfRepeatedNames has an object that requires each of its 30 levels twice. An example of every
+// repetition would take hours.
+func TestExampleOfRepeatedNames(t *testing.T) {
+	const levels = 30
+	got, err := exampleOf(json.RawMessage(strings.Repeat(`{"required":["a","a"],"properties":{"a":`, levels) + "{}" +
+		strings.Repeat("}}", levels)))
+	if want := strings.Repeat(`{"a":`, levels) + "{}" + strings.Repeat("}", levels); err != nil || got != want {
+		t.Errorf("the example is %s, %v, want %s", got, err, want)
+	}
+}
+
 func TestSchemasWithoutAnExample(t *testing.T) {
 	for name, schema := range map[string]string{
 		"no schema":                     `"text"`,
 		"nothing is allowed":            `{"type":"object","properties":{"a":false},"required":["a"]}`,
 		"an unknown type":               `{"type":"thing"}`,
-		"a reference to nowhere":        `{"$ref":"#/$defs/none"}`,
-		"a reference elsewhere":         `{"$ref":"https://example.com/schema.json"}`,
-		"a reference to itself":         `{"$ref":"#"}`,
-		"it requires itself":            `{"type":"object","properties":{"a":{"$ref":"#"}},"required":["a"]}`,
-		"a wide tree":                   `{"type":"array","minItems":9,"items":{"$ref":"#"}}`,
+		"a reference":                   `{"$ref":"#/$defs/a","$defs":{"a":{"type":"string"}}}`,
+		"alternatives":                  `{"anyOf":[{"type":"integer"},{"type":"string"}]}`,
 		"not":                           `{"type":"string","not":{"const":"a"}}`,
-		"bounds that exclude all":       `{"type":"integer","minimum":3,"maximum":2}`,
-		"too many items":                `{"type":"array","items":{"type":"integer"},"minItems":1000000000}`,
-		"too long":                      `{"type":"string","minLength":1000000000}`,
+		"limits":                        `{"type":"integer","minimum":3}`,
+		"a number of items":             `{"type":"array","items":{"type":"integer"},"minItems":2}`,
 		"a pattern":                     `{"type":"string","pattern":"^a$"}`,
-		"alternatives beside others":    `{"type":"object","required":["a"],"anyOf":[{"required":["b"]},{"required":["c"]}]}`,
 		"types that exclude each other": `{"allOf":[{"type":"string"},{"type":"integer"}]}`,
 		"wrong keyword":                 `{"type":"object","required":"a"}`,
+		"many levels":                   strings.Repeat(`{"type":"array","items":`, 50) + "{}" + strings.Repeat("}", 50),
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, err := exampleOf(json.RawMessage(schema)); err == nil {

@@ -1,7 +1,6 @@
 package demomodel
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/base64"
 	"encoding/binary"
@@ -15,9 +14,7 @@ import (
 )
 
 const (
-	// dimensions is how long an embedding is, unless the request says otherwise.
-	dimensions = 256
-	// maxDimensions and maxTexts limit one call.
+	dimensions    = 256 // of an embedding, unless the request names a number
 	maxDimensions = 4096
 	maxTexts      = 2048
 )
@@ -38,23 +35,35 @@ func vector(text string, size int) []float32 {
 			v[at]--
 		}
 	}
-	norm := math.Sqrt(float64(similarity(v, v)))
+	norm := float32(math.Sqrt(float64(product(v, v))))
 	if norm == 0 {
 		v[0], norm = 1, 1 // a text without words
 	}
 	for i := range v {
-		v[i] /= float32(norm)
+		v[i] /= norm
 	}
 	return v
 }
 
-// similarity is the cosine of the angle between two vectors of length 1.
-func similarity(a, b []float32) float32 {
-	var sum float32
+func product(a, b []float32) (sum float32) {
 	for i := range a {
 		sum += a[i] * b[i]
 	}
 	return sum
+}
+
+// similarities returns the cosines of the angles between the vectors of texts: one text with each of many,
+// or each with its counterpart.
+func similarities(first, second []string) []float32 {
+	found := make([]float32, len(second))
+	var about []float32
+	for i, text := range second {
+		if i < len(first) {
+			about = vector(first[i], dimensions)
+		}
+		found[i] = product(about, vector(text, dimensions))
+	}
+	return found
 }
 
 // inputs are texts, sent as one, as an array, or as token ids.
@@ -65,18 +74,18 @@ type inputs struct {
 
 // UnmarshalJSON reads every form.
 func (in *inputs) UnmarshalJSON(text []byte) error {
-	var one string
+	if text[0] == '"' {
+		text = []byte("[" + string(text) + "]")
+	}
+	if json.Unmarshal(text, &in.texts) == nil {
+		return nil
+	}
+	in.texts = nil
 	var ids []int
-	switch {
-	case json.Unmarshal(text, &one) == nil:
-		in.texts = []string{one}
-	case json.Unmarshal(text, &in.texts) == nil:
-	case json.Unmarshal(text, &ids) == nil:
-		in.texts, in.ids = nil, [][]int{ids}
-	default:
-		in.texts = nil
+	if json.Unmarshal(text, &ids) != nil {
 		return json.Unmarshal(text, &in.ids)
 	}
+	in.ids = [][]int{ids}
 	return nil
 }
 
@@ -104,68 +113,58 @@ func (s *Server) readUsage(texts ...string) object {
 	return object{"prompt_tokens": n, "total_tokens": n}
 }
 
+type embeddingRequest struct {
+	Model      string `json:"model"`
+	Input      inputs `json:"input"`
+	Encoding   string `json:"encoding_format"`
+	Dimensions int    `json:"dimensions"`
+}
+
 // embeddings answers with a vector for each text.
-func (s *Server) embeddings(w http.ResponseWriter, body []byte) error {
-	var request struct {
-		Model      string `json:"model"`
-		Input      inputs `json:"input"`
-		Encoding   string `json:"encoding_format"`
-		Dimensions int    `json:"dimensions"`
-	}
-	if err := decode(body, &request); err != nil {
-		return err
-	}
-	texts, err := s.decoded(request.Input, "input")
+func (s *Server) embeddings(_ http.ResponseWriter, q *embeddingRequest) (object, error) {
+	texts, err := s.decoded(q.Input, "input")
 	if err != nil {
-		return err
+		return nil, err
 	}
-	size := dimensions
-	if request.Dimensions != 0 {
-		size = request.Dimensions
-	}
+	size := cmp.Or(q.Dimensions, dimensions)
 	if size < 1 || size > maxDimensions {
-		return refuse("dimensions", fmt.Sprintf("dimensions is 1 to %d.", maxDimensions))
+		return nil, refuse("dimensions", fmt.Sprintf("dimensions is 1 to %d.", maxDimensions))
 	}
-	data := make([]any, len(texts))
+	data := make([]object, len(texts))
 	for i, text := range texts {
-		var embedding any = vector(text, size)
-		if request.Encoding == "base64" {
-			var out bytes.Buffer
-			_ = binary.Write(&out, binary.LittleEndian, embedding) // a slice of numbers always writes
-			embedding = base64.StdEncoding.EncodeToString(out.Bytes())
-		}
+		embedding := vector(text, size)
 		data[i] = object{"object": "embedding", "index": i, "embedding": embedding}
+		if q.Encoding == "base64" {
+			encoded, _ := binary.Append(nil, binary.LittleEndian, embedding) // never fails for numbers
+			data[i]["embedding"] = base64.StdEncoding.EncodeToString(encoded)
+		}
 	}
-	sendJSON(w, http.StatusOK, object{
-		"object": "list", "model": request.Model, "data": data, "usage": s.readUsage(texts...),
-	})
-	return nil
+	return object{"object": "list", "model": q.Model, "data": data, "usage": s.readUsage(texts...)}, nil
+}
+
+type rerankRequest struct {
+	Model     string    `json:"model"`
+	Query     string    `json:"query"`
+	Documents []content `json:"documents"`
+	TopN      int       `json:"top_n"`
+	Return    *bool     `json:"return_documents"`
 }
 
 // rerank answers with the documents by how many words they have in common with the query.
-func (s *Server) rerank(w http.ResponseWriter, body []byte) error {
-	var q struct {
-		Model           string    `json:"model"`
-		Query           string    `json:"query"`
-		Documents       []content `json:"documents"`
-		TopN            int       `json:"top_n"`
-		ReturnDocuments *bool     `json:"return_documents"`
-	}
-	if err := decode(body, &q); err != nil {
-		return err
-	}
+func (s *Server) rerank(_ http.ResponseWriter, q *rerankRequest) (object, error) {
 	if len(q.Documents) == 0 || len(q.Documents) > maxTexts {
-		return refuse("documents", fmt.Sprintf("Expected 1 to %d documents.", maxTexts))
+		return nil, refuse("documents", fmt.Sprintf("Expected 1 to %d documents.", maxTexts))
 	}
-	about, read := vector(q.Query, dimensions), []string{q.Query}
-	results := make([]object, len(q.Documents))
-	for i, d := range q.Documents {
-		text := string(d)
-		results[i] = object{"index": i, "relevance_score": similarity(about, vector(text, dimensions))}
-		if q.ReturnDocuments == nil || *q.ReturnDocuments {
-			results[i]["document"] = object{"text": text}
+	var texts []string
+	for _, d := range q.Documents {
+		texts = append(texts, string(d))
+	}
+	results := make([]object, len(texts))
+	for i, near := range similarities([]string{q.Query}, texts) {
+		results[i] = object{"index": i, "relevance_score": near}
+		if q.Return == nil || *q.Return {
+			results[i]["document"] = object{"text": texts[i]}
 		}
-		read = append(read, text)
 	}
 	slices.SortStableFunc(results, func(a, b object) int {
 		return cmp.Compare(b["relevance_score"].(float32), a["relevance_score"].(float32))
@@ -173,42 +172,30 @@ func (s *Server) rerank(w http.ResponseWriter, body []byte) error {
 	if q.TopN > 0 {
 		results = results[:min(q.TopN, len(results))]
 	}
-	sendJSON(w, http.StatusOK, object{
-		"id": "rerank-" + s.config.NewID(), "model": q.Model, "results": results, "usage": s.readUsage(read...),
-	})
-	return nil
+	return object{"id": "rerank-" + s.config.NewID(), "model": q.Model, "results": results,
+		"usage": s.readUsage(append(texts, q.Query)...)}, nil
 }
 
-// score answers with how many words pairs of texts have in common: one text with each of
-// many, or each with its counterpart.
-func (s *Server) score(w http.ResponseWriter, body []byte) error {
-	var q struct {
-		Model string `json:"model"`
-		Text1 inputs `json:"text_1"`
-		Text2 inputs `json:"text_2"`
-	}
-	if err := decode(body, &q); err != nil {
-		return err
-	}
+type scoreRequest struct {
+	Model string `json:"model"`
+	Text1 inputs `json:"text_1"`
+	Text2 inputs `json:"text_2"`
+}
+
+// score answers with how many words texts have in common: see similarities.
+func (s *Server) score(_ http.ResponseWriter, q *scoreRequest) (object, error) {
 	first, err := s.decoded(q.Text1, "text_1")
-	if err != nil {
-		return err
-	}
-	second, err := s.decoded(q.Text2, "text_2")
-	if err != nil {
-		return err
+	second, otherErr := s.decoded(q.Text2, "text_2")
+	if err = cmp.Or(err, otherErr); err != nil {
+		return nil, err
 	}
 	if len(first) != 1 && len(first) != len(second) {
-		return refuse("text_1", "text_1 is one text, or as many as text_2.")
+		return nil, refuse("text_1", "text_1 is one text, or as many as text_2.")
 	}
-	data := make([]any, len(second))
-	for i, text := range second {
-		near := similarity(vector(first[min(i, len(first)-1)], dimensions), vector(text, dimensions))
+	data := make([]object, len(second))
+	for i, near := range similarities(first, second) {
 		data[i] = object{"object": "score", "index": i, "score": near}
 	}
-	sendJSON(w, http.StatusOK, object{
-		"id": "score-" + s.config.NewID(), "object": "list", "created": s.config.Now().Unix(), "model": q.Model,
-		"data": data, "usage": s.readUsage(append(first, second...)...),
-	})
-	return nil
+	return object{"id": "score-" + s.config.NewID(), "object": "list", "created": s.config.Now().Unix(), "model": q.Model,
+		"data": data, "usage": s.readUsage(append(first, second...)...)}, nil
 }
