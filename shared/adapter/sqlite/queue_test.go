@@ -226,6 +226,12 @@ func TestRunTimeFollowsTheLatestRuns(t *testing.T) {
 			}
 			return jobs.Fail(t.Context(), j.ID, "n1", job.WorkerLostFailure(), j.CreatedAt.Add(5*time.Minute))
 		}, 5 * time.Second},
+		{"timeouts after 10 minutes", 20, func(j job.Job) error {
+			if _, err := jobs.Start(t.Context(), j.ID, "n1", j.CreatedAt); err != nil {
+				return err
+			}
+			return jobs.Fail(t.Context(), j.ID, "n1", job.TimeoutFailure(), j.Deadline)
+		}, 5 * time.Second},
 		{"runs of 2 s", 20, complete(2 * time.Second), 2 * time.Second},
 	} {
 		end(step.count, step.end)

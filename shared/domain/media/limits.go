@@ -2,6 +2,7 @@ package media
 
 import (
 	"fmt"
+	"math"
 	"time"
 
 	"cutroom/shared/domain/catalog"
@@ -11,6 +12,13 @@ import (
 // Grace is how much longer than the limit a video may be: a video cut at the limit ends with the
 // last whole packet of its sound.
 const Grace = 500 * time.Millisecond
+
+// MaxFrameRate and MaxPixelRate limit the frames and the pixels of a second of video, and so
+// the time that decoding takes. Phones record 1080p at 240 frames per second and 4096x2160 at 120.
+const (
+	MaxFrameRate = 480
+	MaxPixelRate = 1_100_000_000
+)
 
 // CheckVideo fails if the video exceeds the limits (docs/contract/media.md#input-limits). Unknown
 // values pass: the job fails later if the decoder finds an excess.
@@ -23,7 +31,22 @@ func CheckVideo(info Info, limits catalog.Limits) error {
 	if info.Width > limits.VideoWidth || info.Height > limits.VideoHeight {
 		return fault.New(fault.Invalid, "The video is larger than %dx%d pixels.", limits.VideoWidth, limits.VideoHeight)
 	}
-	return nil
+	return CheckRate(info)
+}
+
+// CheckRate returns an error if a video has more than MaxFrameRate frames or MaxPixelRate
+// pixels per second. A video of less than a second counts as one of a second.
+//
+// Errors: as for [CheckVideo].
+func CheckRate(info Info) error {
+	rate := info.FrameRate * min(1, info.Duration.Seconds())
+	pixels := float64(info.Width) * float64(info.Height) * rate
+	if rate <= MaxFrameRate && pixels <= MaxPixelRate {
+		return nil
+	}
+	return fault.New(fault.Invalid, "The video has %.0f frames of %dx%d pixels per second, which is %.0f megapixels. "+
+		"At most %d frames and %d megapixels per second are accepted.",
+		math.Ceil(rate), info.Width, info.Height, math.Ceil(pixels/1e6), MaxFrameRate, MaxPixelRate/1_000_000)
 }
 
 // CheckImage is CheckVideo for images.

@@ -1,13 +1,16 @@
 package media_test
 
 import (
+	"bytes"
 	"math"
+	"os"
 	"testing"
 	"time"
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/fault"
 	"cutroom/shared/domain/media"
+	"cutroom/shared/domain/media/mediatest"
 )
 
 var limits = catalog.Limits{
@@ -67,5 +70,75 @@ func checkFault(t *testing.T, err error, want string) {
 		t.Errorf("refused: %v", err)
 	case want != "" && (!fault.Is(err, fault.Invalid) || err.Error() != want):
 		t.Errorf("got %v, want %q", err, want)
+	}
+}
+
+// TestVideosOfPhonesPass checks the rates that cameras record, and refuses those whose frames
+// no machine decodes in time.
+func TestVideosOfPhonesPass(t *testing.T) {
+	for _, c := range []struct {
+		width, height int
+		rate          float64
+		length        time.Duration
+		accepted      bool
+	}{
+		{3840, 2160, 60, 5 * time.Minute, true},
+		{1920, 1080, 240.5, 5 * time.Minute, true},
+		{4096, 2160, 120, 5 * time.Minute, true},
+		{4096, 4096, 60, 5 * time.Minute, true},
+		{1280, 720, 480, 5 * time.Minute, true},
+		{320, 240, 1000, 40 * time.Millisecond, true}, // a few frames
+		{4096, 4096, 1000, 5 * time.Minute, false},
+		{4096, 4096, 1000, 100 * time.Millisecond, false},
+		{320, 240, 1000, time.Minute, false},
+	} {
+		err := media.CheckVideo(media.Info{Width: c.width, Height: c.height, FrameRate: c.rate, Duration: c.length}, limits)
+		if (err == nil) != c.accepted {
+			t.Errorf("%dx%d at %g frames per second for %v: %v", c.width, c.height, c.rate, c.length, err)
+		}
+	}
+	err := media.CheckVideo(media.Info{Width: 4096, Height: 4096, FrameRate: 1000, Duration: time.Minute}, limits)
+	checkFault(t, err, "The video has 1000 frames of 4096x4096 pixels per second, which is 16778 megapixels. "+
+		"At most 480 frames and 1100 megapixels per second are accepted.")
+}
+
+// TestHeaderTellsTheFrameRate checks that a submission can refuse a movie for its frames.
+func TestHeaderTellsTheFrameRate(t *testing.T) {
+	content, err := os.ReadFile(mediatest.Video{Width: 64, Height: 64, FPS: 900, Seconds: 2}.Make(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := media.Inspect(bytes.NewReader(content), int64(len(content)), "video/mp4")
+	if err != nil || math.Abs(info.FrameRate-900) > 1 {
+		t.Fatalf("%g frames per second, %v", info.FrameRate, err)
+	}
+	if media.CheckVideo(info, limits) == nil {
+		t.Error("900 frames per second were accepted")
+	}
+}
+
+// TestTextOfPNGs checks that much compressed text is refused before FFmpeg decodes it.
+func TestTextOfPNGs(t *testing.T) {
+	for path, accepted := range map[string]bool{
+		mediatest.PNGTextBomb(t, "zTXt", 4, 4<<20):   true,
+		mediatest.PNGTextBomb(t, "iTXt", 4, 4<<20):   true,
+		mediatest.PNGTextBomb(t, "zTXt", 40, 50<<20): false,
+		mediatest.PNGTextBomb(t, "iTXt", 40, 50<<20): false,
+		mediatest.PNGTextBomb(t, "zTXt", 1001, 1):    false,
+		mediatest.PNGProfileBomb(t, 100<<20):         false,
+		mediatest.PNGBomb(t, 7071):                   true,
+	} {
+		file, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer file.Close()
+		stat, err := file.Stat()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := media.CheckPNG(file, stat.Size()); (err == nil) != accepted || err != nil && !fault.Is(err, fault.Invalid) {
+			t.Errorf("%s of %d bytes: %v", path, stat.Size(), err)
+		}
 	}
 }

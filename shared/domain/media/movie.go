@@ -64,17 +64,19 @@ func inspectMovie(w *window) Info {
 func inspectMoov(w *window, moov box) Info {
 	var info Info
 	scale, duration := uint64(0), uint64(0)
+	frames, seconds := 0.0, 0.0
 	for b := range boxes(w, moov.start, moov.end) {
 		switch b.kind {
 		case "mvhd":
 			scale, duration = movieTime(w, b)
 		case "trak":
-			kind, width, height := inspectTrack(w, b)
+			t := inspectTrack(w, b)
 			switch {
-			case kind == "soun":
+			case t.kind == "soun":
 				info.Audio = true
-			case kind == "vide" && info.Width == 0:
-				info.Width, info.Height = width, height
+			case t.kind == "vide" && info.Width == 0:
+				info.Width, info.Height = t.width, t.height
+				frames, seconds = t.frames, t.seconds
 			}
 		case "mvex":
 			// A fragmented file: only this box may have the duration of all
@@ -89,6 +91,9 @@ func inspectMoov(w *window, moov box) Info {
 	}
 	if scale > 0 {
 		info.Duration = Seconds(float64(duration) / float64(scale))
+	}
+	if seconds > 0 {
+		info.FrameRate = frames / max(seconds, info.Duration.Seconds())
 	}
 	return info
 }
@@ -127,21 +132,54 @@ func known(value, unknown uint64) uint64 {
 	return value
 }
 
-// inspectTrack reads the kind of a track, such as "vide", and its displayed size.
-func inspectTrack(w *window, trak box) (kind string, width, height int) {
+// inspected describes a track by its header: its kind, such as "vide", its displayed size in
+// pixels, and its frames and seconds, 0 if they are unknown.
+type inspected struct {
+	kind            string
+	width, height   int
+	frames, seconds float64
+}
+
+func inspectTrack(w *window, trak box) (t inspected) {
 	for b := range boxes(w, trak.start, trak.end) {
 		switch b.kind {
 		case "tkhd":
-			width, height = trackSize(w, b)
+			t.width, t.height = trackSize(w, b)
 		case "mdia":
-			for inner := range boxes(w, b.start, b.end) {
-				if handler := w.at(inner.start+8, 4); inner.kind == "hdlr" && handler != nil {
-					kind = string(handler)
-				}
+			t.readMedia(w, b)
+		}
+	}
+	return t
+}
+
+func (t *inspected) readMedia(w *window, mdia box) {
+	for b := range boxes(w, mdia.start, mdia.end) {
+		switch b.kind {
+		case "hdlr":
+			t.kind = string(w.at(b.start+8, 4))
+		case "mdhd":
+			if scale, length := movieTime(w, b); scale > 0 {
+				t.seconds = float64(length) / float64(scale)
+			}
+		case "minf":
+			t.frames = countSamples(w, b)
+		}
+	}
+}
+
+// countSamples reads how many samples the table of their sizes has.
+func countSamples(w *window, minf box) (samples float64) {
+	for stbl := range boxes(w, minf.start, minf.end) {
+		if stbl.kind != "stbl" {
+			continue
+		}
+		for b := range boxes(w, stbl.start, stbl.end) {
+			if content := w.at(b.start+8, 4); (b.kind == "stsz" || b.kind == "stz2") && content != nil {
+				samples = float64(binary.BigEndian.Uint32(content))
 			}
 		}
 	}
-	return kind, width, height
+	return samples
 }
 
 // trackSize reads the size in a track header and turns it as its matrix says.

@@ -65,7 +65,7 @@ func (e *Engine) clip(
 		"scale=out_color_matrix=bt709:out_range=tv,format=yuv420p[v]",
 		spec.FPS, frames, ffmpeg.Plain(input.Info, to), onWhite(input.Info, "format=gbrp"))
 	return e.finisher.Runner.Run(ctx, ffmpeg.Command{
-		Folder: spec.Folder, Inputs: []ffmpeg.Source{{Path: input.Path, MIME: input.MIME}},
+		Folder: spec.Folder, Inputs: []ffmpeg.Source{{Path: input.Path, MIME: input.MIME, Info: input.Info}},
 		Args: []string{
 			"-filter_complex", graph, "-map", "[v]", "-an", "-c:v", "libx264", "-preset", "veryfast", "-crf", "10",
 			"-g", strconv.Itoa(spec.FPS), "-colorspace", "bt709", "-color_primaries", "bt709", "-color_trc", "bt709",
@@ -81,7 +81,7 @@ func (e *Engine) still(
 ) error {
 	graph := fmt.Sprintf("[0:V:0]%s,%s[v]", ffmpeg.Plain(input.Info, to), onWhite(input.Info, "format=rgb24"))
 	return e.finisher.Runner.Run(ctx, ffmpeg.Command{
-		Folder: spec.Folder, Inputs: []ffmpeg.Source{{Path: input.Path, MIME: input.MIME}},
+		Folder: spec.Folder, Inputs: []ffmpeg.Source{{Path: input.Path, MIME: input.MIME, Info: input.Info}},
 		Args: []string{
 			"-filter_complex", graph, "-map", "[v]", "-frames:v", "1", "-c:v", "png", "-map_metadata", "-1",
 			"-update", "1", "-f", "image2", "file:" + path,

@@ -15,6 +15,7 @@ import (
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/media"
 	"cutroom/shared/domain/media/mediatest"
 	"cutroom/shared/engine/ffmpeg"
 	"cutroom/shared/testkit/patience"
@@ -50,7 +51,7 @@ func TestBoundOfProcessorTime(t *testing.T) {
 	tools := find(t)
 	tools.SetBounds(4<<30, time.Second)
 	failure := checkCode(t, tools.Run(t.Context(), endless(t.TempDir())), job.InvalidInput)
-	if failure.Message != "The file takes too long to process." {
+	if failure.Message != "The file takes too long to process: more than 1 s of processor time." {
 		t.Errorf("got %v", failure)
 	}
 }
@@ -146,4 +147,51 @@ func TestWholeGroupIsKilled(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	waitForEnd(t, patience.Receive(t, "grandchild", grandchild))
+}
+
+// TestProcessorTimeFollowsTheInput checks that pictures and short videos get little of the
+// processor time that the longest video gets, whatever follows their headers.
+func TestProcessorTimeFollowsTheInput(t *testing.T) {
+	tools := find(t)
+	full := job.MaxAge * time.Duration(runtime.NumCPU())
+	clip := media.Info{Width: 1920, Height: 1080, FrameRate: 30, Duration: 2 * time.Second}
+	long := clip
+	long.Duration = 5 * time.Minute
+	for _, c := range []struct {
+		name  string
+		input ffmpeg.Source
+		most  time.Duration
+	}{
+		{"a picture", ffmpeg.Source{MIME: "image/png", Info: media.Info{Width: 7000, Height: 7000}}, 30 * time.Second},
+		{"an animation of which the first picture counts",
+			ffmpeg.Source{MIME: "image/gif", Info: media.Info{Width: 100, Height: 100}}, 30 * time.Second},
+		{"two seconds", ffmpeg.Source{MIME: "video/mp4", Info: clip}, 75 * time.Second},
+		{"five minutes", ffmpeg.Source{MIME: "video/mp4", Info: long}, full},
+		{"not probed", ffmpeg.Source{MIME: "video/mp4"}, full},
+	} {
+		got := tools.TimeFor(ffmpeg.Command{Inputs: []ffmpeg.Source{c.input}})
+		if got > c.most || got < c.most*2/3 {
+			t.Errorf("%s may take %v, want %v at most and not much less", c.name, got, c.most)
+		}
+	}
+}
+
+// TestTooManyFramesAreRefused checks that frames are counted where the header does not say
+// how many there are, and that text is not decompressed before it is measured.
+func TestTooManyFramesAreRefused(t *testing.T) {
+	tools := find(t)
+	for name, mime := range map[string]string{
+		"a.mp4": "video/mp4", "a.mkv": "video/x-matroska", "a.avi": "video/x-msvideo", "a.ts": "video/mp2t",
+	} {
+		path := mediatest.Video{Name: name, Width: 64, Height: 64, FPS: 900, Seconds: 2}.Make(t)
+		_, err := tools.ProbeVideo(t.Context(), path, mime)
+		failure := checkCode(t, err, job.InvalidInput)
+		if failure == nil || !strings.Contains(failure.Message, "At most 480 frames") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_, err := tools.ProbeImage(t.Context(), mediatest.PNGTextBomb(t, "zTXt", 40, 50<<20), "image/png")
+	if failure := checkCode(t, err, job.InvalidInput); !strings.Contains(failure.Message, "more than 32 MiB of text") {
+		t.Errorf("a PNG with much text: %v", err)
+	}
 }

@@ -40,7 +40,7 @@ func explain(f *failure) *engine.Error {
 	case f.signal == syscall.SIGXFSZ, f.says("File too large"):
 		return &engine.Error{Code: job.EngineError, Message: "The result is larger than the service allows.", Err: f}
 	case f.overTime:
-		return engine.InvalidInput(f, "The file takes too long to process.")
+		return engine.InvalidInput(f, "The file takes too long to process: more than %.0f s of processor time.", f.most.Seconds())
 	case f.signal == syscall.SIGKILL, f.signal == syscall.SIGTERM, f.signal == syscall.SIGINT:
 		// By the system, for lack of memory, or by its operator.
 		return &engine.Error{Code: job.EngineError, Message: "The engine was stopped.", Retryable: true, Err: f}
@@ -64,7 +64,7 @@ func (f *failure) says(text string) bool { return strings.Contains(f.log, text) 
 // FFmpeg's exit status does not say whether the input or the command is to
 // blame, and its messages change from release to release; so the inputs are
 // decoded without the rest of the command.
-func (t *Tools) explainRun(ctx context.Context, inputs []Source, err error) error {
+func (t *Tools) explainRun(ctx context.Context, inputs []Source, most time.Duration, err error) error {
 	var f *failure
 	if !errors.As(err, &f) {
 		return err
@@ -86,7 +86,7 @@ func (t *Tools) explainRun(ctx context.Context, inputs []Source, err error) erro
 			program:       t.ffmpeg,
 			args:          append(append(t.globalArgs(), options...), "-map", "0:V:0", "-map", "0:a:0?", "-f", "null", "-"),
 			inputs:        []string{input.Path},
-			processorTime: t.bounds.runTime,
+			processorTime: most,
 			maxFile:       1,
 		})
 		var undecodable *failure

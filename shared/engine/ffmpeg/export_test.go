@@ -50,3 +50,6 @@ func (t *Tools) ThatTrustTheMachine() *Tools {
 	trusting.trusting = true
 	return &trusting
 }
+
+// TimeFor returns the processor time that a command may take.
+func (t *Tools) TimeFor(command Command) time.Duration { return t.bounds.timeFor(command) }

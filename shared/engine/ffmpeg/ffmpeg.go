@@ -9,6 +9,7 @@ package ffmpeg
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"os/exec"
@@ -21,6 +22,7 @@ import (
 
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/job"
+	"cutroom/shared/domain/media"
 	"cutroom/shared/platform/fence"
 )
 
@@ -62,6 +64,35 @@ type bounds struct {
 	// runTime and probeTime are processor time, over all threads, of ffmpeg
 	// and of ffprobe.
 	runTime, probeTime time.Duration
+}
+
+// A command may take pictureTime of processor time. Each video adds perSecond seconds for each
+// second of its length, and one second for each pixelsPerSecond pixels of its frames. Honest
+// inputs need several times less.
+const (
+	pictureTime     = 30 * time.Second
+	perSecond       = 15
+	pixelsPerSecond = 10_000_000
+)
+
+// timeFor returns the processor time that a command may take. A header that claims less than
+// what follows it ends the command early.
+func (b bounds) timeFor(command Command) time.Duration {
+	if command.Frames != nil {
+		return b.runTime
+	}
+	seconds := pictureTime.Seconds()
+	for _, input := range command.Inputs {
+		kind, _ := media.Find(input.MIME)
+		length := input.Info.Duration.Seconds()
+		if kind.Video && input.Info.Width == 0 {
+			return b.runTime // not probed
+		}
+		rate := cmp.Or(input.Info.FrameRate, assumedFrameRate)
+		seconds += perSecond * length
+		seconds += float64(input.Info.Width) * float64(input.Info.Height) * rate * length / pixelsPerSecond
+	}
+	return time.Duration(min(seconds, b.runTime.Seconds()) * float64(time.Second))
 }
 
 // defaultBounds returns bounds far above what any input within the limits

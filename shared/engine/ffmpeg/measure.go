@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// maxPackets bounds how many packets are counted to find a duration: twice
-	// five minutes at 240 frames per second.
+	// maxPackets bounds how many packets are counted to find a duration: more than five
+	// minutes at media.MaxFrameRate.
 	maxPackets = 150_000
 	// assumedFrameRate is assumed for a video that does not declare its own, in
 	// frames per second.
@@ -25,14 +25,16 @@ const (
 )
 
 // measure finds the duration of a video whose header does not declare it, such
-// as a browser's recording, by reading the times of its packets, until the
-// limit is exceeded.
-func (t *Tools) measure(ctx context.Context, path, mime string, frameRate float64) (time.Duration, error) {
+// as a browser's recording, and how many packets it has, by reading the times of its packets,
+// until a limit is exceeded.
+func (t *Tools) measure(
+	ctx context.Context, path, mime string, frameRate float64,
+) (duration time.Duration, packets int, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	read, write, err := os.Pipe()
 	if err != nil {
-		return 0, fmt.Errorf("ffmpeg: %w", err)
+		return 0, 0, fmt.Errorf("ffmpeg: %w", err)
 	}
 	defer read.Close()
 	result := make(chan packetTimes)
@@ -51,18 +53,18 @@ func (t *Tools) measure(ctx context.Context, path, mime string, frameRate float6
 	times := <-result
 	switch {
 	case times.failed != nil:
-		return 0, times.failed
+		return 0, 0, times.failed
 	case times.beyond:
-		return max(times.duration, t.limits.VideoDuration+2*media.Grace), nil
+		return max(times.duration, time.Second), times.packets, nil
 	case err != nil:
-		return 0, err
+		return 0, 0, err
 	case times.packets == 0:
-		return 0, t.undecoded(ctx, log, "The video has no pictures.")
+		return 0, 0, t.undecoded(ctx, log, "The video has no pictures.")
 	}
 	if frameRate == 0 {
 		frameRate = assumedFrameRate
 	}
-	return max(times.duration, time.Duration(float64(time.Second)/frameRate)), nil
+	return max(times.duration, time.Duration(float64(time.Second)/frameRate)), times.packets, nil
 }
 
 // packetTimes summarizes the packets of a track.

@@ -54,17 +54,25 @@ func (t *Tools) ProbeVideo(ctx context.Context, path, mime string) (media.Info, 
 		return media.Info{}, err
 	}
 	info, decoded := report.video()
+	claimed := info
+	info.FrameRate = 0 // FFmpeg guesses the rate of some videos, such as recordings of browsers
 	if err := check(info); err != nil {
 		return media.Info{}, err
 	}
+	info = claimed
 	if !decoded {
 		return media.Info{}, t.undecoded(ctx, log, "The video cannot be decoded.")
 	}
-	if info.Duration == 0 || mime == "video/mp2t" {
-		// FFmpeg only guesses the duration of a transport stream, which has no
-		// header.
-		if info.Duration, err = t.measure(ctx, path, mime, info.FrameRate); err != nil {
+	// FFmpeg only guesses the duration of a transport stream, which has no header.
+	unknown := info.Duration == 0 || mime == "video/mp2t"
+	if unknown || media.CheckRate(info) != nil {
+		measured, packets, err := t.measure(ctx, path, mime, info.FrameRate)
+		if err != nil {
 			return media.Info{}, err
+		}
+		info.FrameRate = float64(packets) / measured.Seconds()
+		if unknown {
+			info.Duration = measured
 		}
 	}
 	return info, check(info)
@@ -109,6 +117,11 @@ func precheck(path, mime string, check func(media.Info) error) error {
 	info, err := media.Inspect(file, stat.Size(), mime)
 	if err != nil {
 		return fmt.Errorf("ffmpeg: probe: %w", err)
+	}
+	if mime == "image/png" {
+		if err := refuse(media.CheckPNG(file, stat.Size())); err != nil {
+			return err
+		}
 	}
 	return check(info)
 }

@@ -59,8 +59,9 @@ type failure struct {
 	signal syscall.Signal
 	// notRun is true if it could not be started.
 	notRun bool
-	// overTime is true if it used up its processor time.
+	// overTime is true if it used up its processor time, which was most.
 	overTime bool
+	most     time.Duration
 	err      error
 }
 
@@ -117,7 +118,7 @@ func (t *Tools) say(ctx context.Context, p process) (messages string, err error)
 	if !ran {
 		return "", &failure{program: p.program.Path, notRun: true, log: log.String(), err: fmt.Errorf("%s: %w", reason, err)}
 	}
-	f := &failure{program: p.program.Path, log: log.String(), err: err}
+	f := &failure{program: p.program.Path, log: log.String(), most: p.processorTime, err: err}
 	if err == nil {
 		if !f.says("Error writing trailer") && !f.says("Error closing file") {
 			return f.log, nil

@@ -22,6 +22,9 @@ type Source struct {
 	// Path is the file, absolute; MIME, detected from its content, chooses the
 	// demuxer.
 	Path, MIME string
+	// Info comes from the probe and sets the processor time of a command; zero if the file
+	// was not probed.
+	Info media.Info
 	// Options precede the input, such as "-ss", "1".
 	Options []string
 }
@@ -73,7 +76,7 @@ func (t *Tools) Run(ctx context.Context, command Command) error {
 		inputs:        paths,
 		stdin:         stdin,
 		stdout:        command.Stdout,
-		processorTime: t.bounds.runTime,
+		processorTime: t.bounds.timeFor(command),
 		maxFile:       command.MaxOutput,
 		background:    true,
 	}
@@ -99,7 +102,7 @@ func (t *Tools) Run(ctx context.Context, command Command) error {
 		}()
 	}
 	p.args = append(args, command.Args...)
-	return t.explainRun(ctx, command.Inputs, t.run(ctx, p))
+	return t.explainRun(ctx, command.Inputs, p.processorTime, t.run(ctx, p))
 }
 
 // globalArgs are the options of every run.

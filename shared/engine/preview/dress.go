@@ -101,7 +101,7 @@ func (e *edit) stills(ctx context.Context) (pictures [][]byte, size catalog.Size
 	}}
 	data := *e.spec.Data
 	apart = max(stillsApart, data.Info.Duration.Seconds()/maxStills)
-	link := small.input(ffmpeg.Source{Path: data.Path, MIME: data.MIME})
+	link := small.input(ffmpeg.Source{Path: data.Path, MIME: data.MIME, Info: data.Info})
 	link = small.filter(fmt.Sprintf("fps=fps=%.6f:start_time=0:round=up", 1/apart), link)
 	pixels, err := small.decode(ctx, small.filter("format=rgb24", small.source(link, data)), maxStills)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 func (e *edit) image(ctx context.Context) error {
 	data := *e.spec.Data
 	e.fps = 0
-	link := e.input(ffmpeg.Source{Path: data.Path, MIME: data.MIME})
+	link := e.input(ffmpeg.Source{Path: data.Path, MIME: data.MIME, Info: data.Info})
 	alpha := ""
 	if data.Info.Alpha {
 		var shape string

@@ -139,7 +139,7 @@ func (e *edit) look() look.Look {
 // video edits a clip: its look, over the whole frame or over the subject.
 func (e *edit) video(ctx context.Context) error {
 	data := *e.spec.Data
-	link := e.upright(e.input(ffmpeg.Source{Path: data.Path, MIME: data.MIME}), data)
+	link := e.upright(e.input(ffmpeg.Source{Path: data.Path, MIME: data.MIME, Info: data.Info}), data)
 	link = e.pose(link, inputThumbnail)
 	var err error
 	if e.spec.Kind == catalog.TryOn && len(e.asked.Understood) > 0 {

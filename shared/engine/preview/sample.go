@@ -30,7 +30,7 @@ func (e *edit) sample(ctx context.Context, after look.Look) ([]byte, catalog.Siz
 		Height: max(2, e.size.Height*sampleSide/side),
 	}}
 	data := *e.spec.Data
-	from, frames := ffmpeg.Source{Path: data.Path, MIME: data.MIME}, 1
+	from, frames := ffmpeg.Source{Path: data.Path, MIME: data.MIME, Info: data.Info}, 1
 	spread := e.fps > 0 && !e.anchored()
 	if spread {
 		from.Options, frames = []string{"-skip_frame", "nokey"}, sampleFrames
@@ -73,7 +73,7 @@ func (e *edit) reference(ctx context.Context, size catalog.Size) ([]byte, error)
 	image := *e.spec.Reference
 	small := *e
 	small.graph = graph{folder: e.folder, size: size}
-	link := small.input(ffmpeg.Source{Path: image.Path, MIME: image.MIME})
+	link := small.input(ffmpeg.Source{Path: image.Path, MIME: image.MIME, Info: image.Info})
 	return small.decode(ctx, small.filter(ffmpeg.Plain(image.Info, small.size)+",format=rgba", link), 1)
 }
 

@@ -116,6 +116,17 @@ func PNGProfileBomb(t testing.TB, size int64) string {
 	return write(t, "profile.png", png(t, 16, 16, 8, append(profile, pngChunk("IDAT", deflate(t, 17*16))...)))
 }
 
+// PNGTextBomb creates a PNG with a small picture and texts, each of which decompresses to size
+// bytes. The kind of their chunks is "zTXt" or "iTXt".
+func PNGTextBomb(t testing.TB, kind string, texts int, size int64) string {
+	head := "text\x00\x00"
+	if kind == "iTXt" {
+		head = "text\x00\x01\x00en\x00text\x00"
+	}
+	text := pngChunk(kind, append([]byte(head), deflate(t, size)...))
+	return write(t, "text.png", png(t, 16, 16, 8, append(bytes.Repeat(text, texts), pngChunk("IDAT", deflate(t, 17*16))...)))
+}
+
 // png returns a greyscale PNG around the chunks.
 func png(t testing.TB, width, height, bits int, chunks []byte) []byte {
 	t.Helper()

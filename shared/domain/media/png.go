@@ -1,0 +1,75 @@
+package media
+
+import (
+	"bytes"
+	"compress/zlib"
+	"encoding/binary"
+	"errors"
+	"io"
+
+	"cutroom/shared/domain/fault"
+)
+
+const (
+	// maxPNGText limits the text and the colour profiles of a PNG, decompressed, in bytes.
+	maxPNGText = 32 << 20
+	// maxPNGTexts limits how many of them there are, and maxPNGChunks all chunks.
+	maxPNGTexts, maxPNGChunks = 1_000, 100_000
+	// maxPNGHead is how far into a chunk its compressed part may begin, in bytes: behind a
+	// keyword, a language and a translated keyword.
+	maxPNGHead = 1024
+)
+
+// CheckPNG returns an error if the text and the colour profiles of a PNG take long to decode,
+// which FFmpeg does although no result has them: a file of 2 MB can have 2 GB of text.
+//
+// Errors: fault.Invalid, with a message for the person who sent the file; errors of r.
+func CheckPNG(r io.ReaderAt, size int64) error {
+	left, texts, chunks := int64(maxPNGText), 0, 0
+	for at := int64(8); at+8 <= size; chunks++ {
+		var head [8]byte
+		if _, err := r.ReadAt(head[:], at); err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		kind, length := string(head[4:]), int64(binary.BigEndian.Uint32(head[:]))
+		switch kind {
+		case "IEND":
+			return nil
+		case "tEXt", "zTXt", "iTXt", "iCCP":
+			texts++
+			left -= length + decompressed(io.NewSectionReader(r, at+8, length), kind, left)
+		}
+		if left < 0 || texts > maxPNGTexts || chunks > maxPNGChunks {
+			return fault.New(fault.Invalid, "The PNG has more than %d MiB of text and colour profiles, more than %d of them, "+
+				"or more than %d chunks. Save it without metadata.", maxPNGText>>20, maxPNGTexts, maxPNGChunks)
+		}
+		at += 8 + length + 4
+	}
+	return nil
+}
+
+// decompressed returns the length of the compressed part of a chunk, and stops beyond most.
+func decompressed(chunk *io.SectionReader, kind string, most int64) int64 {
+	var buffer [maxPNGHead]byte
+	n, _ := chunk.ReadAt(buffer[:], 0)
+	content := buffer[:n]
+	at := bytes.IndexByte(content, 0) + 2 // behind the keyword and the method
+	if kind == "iTXt" {
+		if at++; at > len(content) || content[at-2] == 0 { // not compressed
+			return 0
+		}
+		for range 2 { // the language, and the keyword in it
+			at += bytes.IndexByte(content[min(at, len(content)):], 0) + 1
+		}
+	}
+	if kind == "tEXt" || int64(at) >= chunk.Size() {
+		return 0
+	}
+	inflater, err := zlib.NewReader(io.NewSectionReader(chunk, int64(at), chunk.Size()-int64(at)))
+	if err != nil {
+		return 0
+	}
+	defer inflater.Close()
+	length, _ := io.CopyN(io.Discard, inflater, max(most, 0)+1)
+	return length
+}
