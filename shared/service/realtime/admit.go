@@ -18,23 +18,21 @@ import (
 // (docs/contract/realtime.md#refusals).
 type refusal struct {
 	code websocket.StatusCode
-	// reason is in the close frame, message in the error before it.
+	// reason is in the close frame, message in the preceding error.
 	reason, message string
 }
 
-// Error returns the message.
 func (r refusal) Error() string { return r.message }
 
 func refused(code websocket.StatusCode, reason string) refusal { return refusal{code, reason, reason} }
 
 var (
-	invalidKey    = refused(websocket.StatusPolicyViolation, "Invalid API key")
-	modelRefused  = refused(websocket.StatusPolicyViolation, "Model not allowed")
-	routeRefused  = refused(websocket.StatusPolicyViolation, "Route not allowed")
-	originRefused = refused(websocket.StatusPolicyViolation, "Origin not allowed")
-	limitReached  = refused(websocket.StatusTryAgainLater, "Concurrent session limit reached.")
-	overBudget    = refused(websocket.StatusPolicyViolation, "A budget is used up.")
-	// tooManyFailures is for addresses that guess keys.
+	invalidKey      = refused(websocket.StatusPolicyViolation, "Invalid API key")
+	modelRefused    = refused(websocket.StatusPolicyViolation, "Model not allowed")
+	routeRefused    = refused(websocket.StatusPolicyViolation, "Route not allowed")
+	originRefused   = refused(websocket.StatusPolicyViolation, "Origin not allowed")
+	limitReached    = refused(websocket.StatusTryAgainLater, "Concurrent session limit reached.")
+	overBudget      = refused(websocket.StatusPolicyViolation, "A budget is used up.")
 	tooManyFailures = refused(websocket.StatusTryAgainLater, "There were too many failed attempts from this address.")
 
 	cannotOpen     = refused(websocket.StatusTryAgainLater, "No session can be opened now. Try again.")
@@ -43,20 +41,18 @@ var (
 	serverStopping = refused(websocket.StatusGoingAway, "The server is stopping.")
 )
 
-// admission is a caller that may have a session, and its model.
+// admission is an admitted caller and the session's model.
 type admission struct {
 	who   credential.Principal
 	model *catalog.Model
-	// base is the server's address as the caller called it, for a WebSocket.
+	// base is the server's address as called by the client, for a WebSocket.
 	base string
-	// queue is what the caller says of a wait for a session: "true", "false", or
-	// something else if it does not say.
+	// queue is the query's answer about waiting for a session: "true", "false", or other text if
+	// unknown.
 	queue string
 }
 
-// admit makes the checks that need no slot.
-//
-// Errors: a refusal.
+// admit makes the checks that need no slot. Its error is a refusal.
 func (s *Server) admit(ctx context.Context, r *http.Request) (admission, error) {
 	secret := r.Header.Get("x-api-key")
 	if secret == "" {
@@ -70,8 +66,7 @@ func (s *Server) admit(ctx context.Context, r *http.Request) (admission, error) 
 		return admission{}, tooManyFailures
 	}
 	if err != nil {
-		// The records are slow or unavailable, which is temporary: the client
-		// should try again.
+		// The store is slow or unavailable, which is temporary: the client should try again.
 		s.config.Logger.Error("a session could not be authenticated", "error", err)
 		return admission{}, cannotOpen
 	}
@@ -89,9 +84,8 @@ func (s *Server) admit(ctx context.Context, r *http.Request) (admission, error) 
 	return admission{who, m, baseOf(r), httpserver.Parameter(r, "queue")}, nil
 }
 
-// openOrWait takes a slot. If none is free and the client asks for it, the client waits
-// in line; what it has sent by then is in the lobby, which is nil unless there was one.
-// It calls arrived when the wait begins.
+// openOrWait takes a slot. If none is free and the client agrees, the client waits in the queue.
+// The lobby then has its messages; otherwise it may be nil. arrived is called when the wait starts.
 //
 // Errors: a refusal; errLeft.
 func (s *Server) openOrWait(ctx context.Context, accepted *socket, admitted admission, arrived func()) (
@@ -99,7 +93,7 @@ func (s *Server) openOrWait(ctx context.Context, accepted *socket, admitted admi
 ) {
 	opened, err = s.openSession(ctx, admitted.who)
 	asks := admitted.queue == "true"
-	// Clients of rooms say what they are with their first message.
+	// Clients of rooms introduce themselves in their first message.
 	mayAsk := admitted.queue != "false" && s.config.WebRTC != nil
 	if err == nil || !errors.Is(err, limitReached) || !asks && !mayAsk {
 		return opened, nil, err
@@ -121,9 +115,6 @@ func (s *Server) openOrWait(ctx context.Context, accepted *socket, admitted admi
 	return opened, l, nil
 }
 
-// openSession takes a slot.
-//
-// Errors: a refusal.
 func (s *Server) openSession(ctx context.Context, who credential.Principal) (*session.Session, error) {
 	opened, err := s.config.Sessions.Open(ctx, who.Account(), who.Tier.RealtimeSessions)
 	switch {

@@ -16,16 +16,14 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// ending is why a session ends.
 type ending struct {
-	// reason is what generation_ended says, close what the close frame says. A
-	// client that has gone receives neither.
+	// reason is for generation_ended, close for the close frame. A client that has left receives
+	// neither.
 	reason string
 	code   websocket.StatusCode
 	close  string
 }
 
-// Error returns the reason.
 func (e *ending) Error() string { return e.reason }
 
 var (
@@ -46,36 +44,33 @@ var (
 type connection struct {
 	admission admission
 	spending  *spending
-	// most is how many seconds are charged at most, 0 if all are.
+	// most limits the charged seconds; 0 means no limit.
 	most    atomic.Int64
 	server  *Server
 	socket  *socket
 	session *session.Session
 	editor  engine.LiveEditor
-	// edits and changes are the server's, or this session's own if its frames are edited
-	// by other hardware, which may be slow or hang.
+	// edits and changes are the server's, or the session's own if other hardware, which may be slow
+	// or hang, edits its frames.
 	edits, changes *ratelimit.Turns
 	// life ends with the session, with an *ending as its cause; stop ends it.
 	life context.Context
 	stop context.CancelCauseFunc
-	// wire is the context of reads and writes. It outlives life, because the
-	// client is still told why the session ends; when this context ends, the
-	// connection is cut.
+	// wire is the context of reads and writes. It outlives life, because the client still receives
+	// the reason of the end. When it ends, the connection is cut.
 	wire context.Context
 	cut  context.CancelFunc
 
 	began time.Time
-	// frames are the JPEGs of the WebSocket, video the pictures of a camera.
+	// frames are JPEGs of the WebSocket, video pictures of a camera.
 	frames   *newest[[]byte]
 	video    *newest[videoPicture]
 	spares   spares
 	controls chan clientMessage
-	// next returns the client's next message.
-	next    func() received
-	pace    pace
-	prompts prompts
-	// edited counts frames, for the log.
-	edited int64
+	next     func() received
+	pace     pace
+	prompts  prompts
+	edited   int64
 
 	mu   sync.Mutex
 	last time.Time // of a message from the client
@@ -83,7 +78,6 @@ type connection struct {
 	live *live
 }
 
-// account returns the account whose session it is.
 func (c *connection) account() string { return c.admission.who.Account() }
 
 func newConnection(
@@ -117,11 +111,10 @@ func newConnection(
 	return c
 }
 
-// end ends the session; the first call determines the reason.
+// end ends the session. The first call determines the reason.
 func (c *connection) end(why *ending) { c.stop(why) }
 
-// seconds returns how long the session has been open, in whole seconds, as far as they are
-// charged.
+// seconds returns the charged whole seconds of the session so far.
 func (c *connection) seconds() int64 {
 	seconds := int64(time.Since(c.began) / time.Second)
 	if most := c.most.Load(); most > 0 {
@@ -130,7 +123,6 @@ func (c *connection) seconds() int64 {
 	return seconds
 }
 
-// serve serves the session to its end.
 func (c *connection) serve() {
 	s := c.server
 	defer c.cut()
@@ -148,7 +140,7 @@ func (c *connection) serve() {
 
 	var running sync.WaitGroup
 	running.Go(c.contained("receive", c.receive))
-	// Whatever the client may have sent already is handled only after this.
+	// Messages that the client may have sent earlier are handled only after this.
 	if c.say(startedMessage{"session_started", c.session.ID()}) {
 		running.Go(c.contained("control", c.control))
 		running.Go(c.contained("edit", c.edit))
@@ -161,7 +153,7 @@ func (c *connection) serve() {
 	errors.As(context.Cause(c.life), &why)
 	c.leaveRoom(why)
 	c.leave(why)
-	// The slot is freed without waiting for the engine.
+	// Free the slot without waiting for the engine.
 	c.session.Close(c.wire)
 	running.Wait()
 	c.closeLive()
@@ -172,8 +164,7 @@ func (c *connection) serve() {
 	)
 }
 
-// contained wraps work so that a panic, which a client's data may cause, ends
-// the session and not the process.
+// contained wraps work so that a panic, which a client's data may cause, ends only the session.
 func (c *connection) contained(name string, work func()) func() {
 	return func() {
 		log := c.server.config.Logger.With("session", c.session.ID(), "account", c.account())
@@ -183,7 +174,7 @@ func (c *connection) contained(name string, work func()) func() {
 	}
 }
 
-// leave tells the client why the session ends and closes the connection.
+// leave sends the reason of the end and closes the connection.
 func (c *connection) leave(why *ending) {
 	if why == endedByClient {
 		_ = c.socket.CloseNow()
@@ -203,8 +194,8 @@ func (c *connection) leave(why *ending) {
 	c.socket.close(why.code, why.close)
 }
 
-// serving reports whether the session may still be served, and ends it if not.
-// It is called before anything is sent to the client.
+// serving reports whether the session may still be served, and otherwise ends it. It must be called
+// before each sending.
 func (c *connection) serving() bool {
 	if !c.session.Alive() {
 		c.end(endedByLoss)
@@ -212,7 +203,7 @@ func (c *connection) serving() bool {
 	return c.life.Err() == nil
 }
 
-// say sends a message, and reports whether the session goes on.
+// say sends a message and reports whether the session continues.
 func (c *connection) say(message any) bool {
 	return c.serving() && c.sent(c.socket.send(c.wire, message))
 }
@@ -228,7 +219,7 @@ func (c *connection) sent(err error) bool {
 	return err == nil
 }
 
-// watch ends the session when its time is over, and sends a tick every second.
+// watch sends a tick every second, and ends the session when its time is over.
 func (c *connection) watch() {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
@@ -256,7 +247,7 @@ func (c *connection) watch() {
 	}
 }
 
-// notice returns what the engine says of the last frame.
+// notice returns the engine's notice about the last frame.
 func (c *connection) notice() string {
 	if editor, ok := c.editor.(engine.LiveNoticer); ok {
 		return editor.Notice()
@@ -264,24 +255,22 @@ func (c *connection) notice() string {
 	return ""
 }
 
-// heard records that the client sent something.
 func (c *connection) heard() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.last = c.server.config.Now()
 }
 
-// idle returns how long the client has sent nothing.
 func (c *connection) idle() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.server.config.Now().Sub(c.last)
 }
 
-// ping pings the client: one that has vanished must not keep its slot.
+// ping pings the client, so that a vanished client does not keep its slot.
 func (c *connection) ping() {
 	c.socket.pings(c.life, c.wire, func() bool {
-		// A process that was suspended has lost the session, not its client.
+		// A suspended process has lost the session, not its client.
 		if !c.serving() {
 			return false
 		}
@@ -290,10 +279,8 @@ func (c *connection) ping() {
 	})
 }
 
-// key and revoke are for the watcher of keys.
 func (c *connection) key() credential.Hash { return c.admission.who.Key.Hash }
 func (c *connection) revoke()              { c.end(endedByRevocation) }
 
-// leaves and hangUp are for the end of the server.
 func (c *connection) leaves() { c.end(endedByStop) }
 func (c *connection) hangUp() { c.cut() }

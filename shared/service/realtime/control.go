@@ -14,13 +14,13 @@ import (
 	"cutroom/shared/engine"
 )
 
-// enhanceTime is how long an expansion of a prompt may take.
+// enhanceTime limits the expansion of a prompt.
 const enhanceTime = 10 * time.Second
 
-// changeTime is how long an engine may take to prepare a prompt.
+// changeTime limits the engine's preparation of a prompt.
 const changeTime = 10 * time.Second
 
-// control handles the client's text messages, one after the other.
+// control handles the client's text messages one after another.
 func (c *connection) control() {
 	for {
 		select {
@@ -50,11 +50,11 @@ func (c *connection) obey(message clientMessage) {
 	case "livekit_join":
 		c.join(message)
 	default:
-		c.say(errorMessage{"error", "There is no message of this type. Send prompt, set_image or a binary frame."})
+		c.say(errorMessage{"error", "Unknown message type. Send prompt, set_image or a binary frame."})
 	}
 }
 
-// explain returns what the client is told of an error, "" if there is none.
+// explain returns the client's text for an error, or "".
 func (c *connection) explain(err error) string {
 	var wrong *fault.Error
 	switch {
@@ -74,11 +74,9 @@ func (c *connection) explain(err error) string {
 	return "Internal error"
 }
 
-// errTooFast refuses a change that follows others too quickly.
 func errTooFast() error { return fault.New(fault.Limited, "Too many changes. Slow down.") }
 
-// changePrompt handles a message of type prompt, and returns what the engine says
-// of it.
+// changePrompt handles a message of type prompt and returns the engine's outcome.
 //
 // Errors: fault.Invalid; fault.Limited.
 func (c *connection) changePrompt(message clientMessage) (outcome engine.Outcome, err error) {
@@ -95,19 +93,14 @@ func (c *connection) changePrompt(message clientMessage) (outcome engine.Outcome
 	return c.setPrompt(asked)
 }
 
-// prompt is the prompt in a message.
 type prompt struct {
 	text string
-	// sent is false if the message has no prompt.
 	sent bool
-	// enhance is true if the prompt may be expanded, which is the default
+	// enhance allows the expansion of the prompt, which is the default
 	// (docs/contract/realtime.md#messages-of-the-client).
 	enhance bool
 }
 
-// prompt returns the prompt in the message.
-//
-// Errors: fault.Invalid.
 func (m clientMessage) prompt() (asked prompt, err error) {
 	asked.enhance = true
 	if !isNull(m.EnhancePrompt) && json.Unmarshal(m.EnhancePrompt, &asked.enhance) != nil {
@@ -141,28 +134,23 @@ func isNull(member json.RawMessage) bool {
 	return len(member) == 0 || bytes.Equal(member, []byte("null"))
 }
 
-// beginChange waits for the session's turn to prepare a prompt or an image, and
-// reports whether it came before the session ended. It is called before
-// prompts.mu is locked.
+// beginChange waits for the session's turn to prepare a prompt or an image. It returns false if the
+// session ends first. Call it before locking prompts.mu.
 func (c *connection) beginChange() bool { return c.changes.Take(c.life, c.account()) }
 
 func (c *connection) endChange() { c.changes.Release(c.account()) }
 
-// prompts serializes the changes of an editor.
 type prompts struct {
-	// mu is locked while the editor is changed.
 	mu sync.Mutex
-	// superseded cancels the expansion of the last prompt, if there is one.
+	// superseded cancels the expansion of the last prompt. It may be nil.
 	superseded context.CancelFunc
 	expanding  sync.WaitGroup
 }
 
 func (p *prompts) wait() { p.expanding.Wait() }
 
-// setPrompt sets the editor's prompt at once, and the expanded one as soon as
-// there is one. It returns what the engine says of the prompt as it was sent.
-//
-// Errors: those of the editor; the session's end.
+// setPrompt sets the editor's prompt at once, and the expanded prompt when it is ready. It returns
+// the engine's outcome for the original prompt.
 func (c *connection) setPrompt(asked prompt) (outcome engine.Outcome, err error) {
 	if !c.beginChange() {
 		return outcome, c.life.Err()
@@ -188,17 +176,14 @@ func (c *connection) setPrompt(asked prompt) (outcome engine.Outcome, err error)
 	return outcome, nil
 }
 
-// setText sets the editor's prompt. The caller holds prompts.mu.
-//
-// Errors: those of the editor.
+// setText sets the editor's prompt. The caller must hold prompts.mu.
 func (c *connection) setText(ctx context.Context, text string) (engine.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, changeTime)
 	defer cancel()
 	return c.editor.SetPrompt(ctx, text)
 }
 
-// expandPrompt sets the editor's prompt to the expanded one, unless the context
-// ends first.
+// expandPrompt sets the editor's expanded prompt, unless the context ends first.
 func (c *connection) expandPrompt(ctx context.Context, sent string) {
 	expanded, err := c.server.config.Enhancer.Enhance(ctx, sent, maxPrompt)
 	if !c.beginChange() {
@@ -214,6 +199,6 @@ func (c *connection) expandPrompt(ctx context.Context, sent string) {
 		_, err = c.setText(ctx, expanded)
 	}
 	if err != nil && ctx.Err() == nil {
-		c.server.config.Logger.Warn("a prompt is used as it was sent", "session", c.session.ID(), "error", err)
+		c.server.config.Logger.Warn("expanding a prompt failed; the original is used", "session", c.session.ID(), "error", err)
 	}
 }

@@ -10,16 +10,14 @@ import (
 )
 
 const (
-	// maxArrivals is how many connections may be authenticated at once, and as many may
-	// be refused at once; arrivalsByCaller is how many of either may come from one
-	// address: none of them has presented a valid key yet.
+	// maxArrivals limits connections that are being authenticated, and separately refused ones.
+	// arrivalsByCaller limits either per address. None of them has presented a valid key yet.
 	maxArrivals, arrivalsByCaller = 256, 32
-	// maxSessions is how many sessions one server has open, of all accounts.
+	// maxSessions limits the open sessions of one server.
 	maxSessions = 1000
 )
 
-// arrive counts a connection that has no session yet. The returned leave undoes
-// that and may be called more than once.
+// arrive counts a connection without a session. leave undoes that and may be called more than once.
 func (s *Server) arrive(r *http.Request) (leave func(), ok bool) {
 	if leave, ok = s.crowd.Enter(strangers("arrivals", r)...); !ok {
 		return nil, false
@@ -27,7 +25,7 @@ func (s *Server) arrive(r *http.Request) (leave func(), ok bool) {
 	return sync.OnceFunc(leave), true
 }
 
-// strangers are the bounds of connections that are in the same state without a session.
+// strangers are the limits of connections without a session in the same state.
 func strangers(state string, r *http.Request) []ratelimit.Bound {
 	bounds := []ratelimit.Bound{{Name: state, Most: maxArrivals}}
 	if caller := credential.Caller(r.Context()); caller != "" {
@@ -36,9 +34,8 @@ func strangers(state string, r *http.Request) []ratelimit.Bound {
 	return bounds
 }
 
-// turnAway refuses a connection that has left the arrivals. Those that take their time
-// over their refusal are counted apart, so that they keep nobody from arriving; one
-// beyond the bounds is closed without a word.
+// turnAway refuses a connection that has left the arrivals. Slow refusals have separate limits, so
+// that they do not block arrivals. At the limits the connection is closed silently.
 func (s *Server) turnAway(ctx context.Context, accepted *socket, r *http.Request, no refusal) {
 	leave, ok := s.crowd.Enter(strangers("refused", r)...)
 	if !ok {
@@ -49,9 +46,7 @@ func (s *Server) turnAway(ctx context.Context, accepted *socket, r *http.Request
 	accepted.refuse(ctx, no)
 }
 
-// enter counts a session of a key, beside the slot of its account.
-//
-// Errors: a refusal.
+// enter counts a key's session, in addition to the account's slot. Its error is a refusal.
 func (s *Server) enter(who credential.Principal) (leave func(), err error) {
 	leave, ok := s.crowd.Enter(
 		ratelimit.Bound{Name: "sessions", Most: maxSessions},

@@ -10,11 +10,11 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// newest holds the frame that waits to be edited: a newer one replaces it.
+// newest holds the frame that waits to be edited. A newer frame replaces it.
 type newest[T any] struct {
-	// waits has an element while there is a frame.
+	// waits has an element while a frame is held.
 	waits chan struct{}
-	// replaced is called with each frame that a newer one replaces, unless it is nil.
+	// replaced, if not nil, is called with each replaced frame.
 	replaced func(T)
 
 	mu      sync.Mutex
@@ -43,7 +43,6 @@ func (n *newest[T]) put(frame T) {
 	}
 }
 
-// take returns the frame and removes it. It reports whether there was one.
 func (n *newest[T]) take() (frame T, there bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -59,10 +58,10 @@ func (n *newest[T]) lost() int64 {
 	return n.dropped
 }
 
-// editTime bounds the edit of one frame.
+// editTime limits the edit of one frame.
 const editTime = 10 * time.Second
 
-// edit edits frames of either transport, always the newest, until the session ends.
+// edit edits the newest frame of either transport until the session ends.
 func (c *connection) edit() {
 	for {
 		next := c.editNewest
@@ -73,8 +72,7 @@ func (c *connection) edit() {
 		case <-c.video.waits:
 			next = c.editPicture
 		}
-		// The frame is taken only when it is this session's turn, so that it is
-		// the newest.
+		// Take the frame only at the session's turn, so that it is the newest.
 		if !c.edits.Take(c.life, c.account()) {
 			return
 		}
@@ -95,11 +93,10 @@ func (c *connection) edit() {
 	}
 }
 
-// editNewest edits the waiting JPEG, and then ends its turn:
-// decoding and encoding are a part of it. It returns what sends the result, nil if no
-// frame waits.
+// editNewest decodes, edits and encodes the waiting JPEG, and then ends its turn. It returns the
+// function that sends the result, or nil without a frame.
 //
-// Errors: fault.Invalid when it is not a frame; those of the engine.
+// Errors: fault.Invalid for an invalid frame.
 func (c *connection) editNewest() (send func(), err error) {
 	defer c.edits.Release(c.account())
 	frame, there := c.frames.take()
@@ -123,8 +120,8 @@ func (c *connection) editNewest() (send func(), err error) {
 	return func() { c.write(websocket.MessageBinary, encoded) }, nil
 }
 
-// complain tells the client of a frame that cannot be edited: of each JPEG, as the client
-// waits for it, and of a camera's frames once a second.
+// complain reports a frame that cannot be edited: each JPEG, because the client waits for it, and
+// camera frames once a second.
 func (c *connection) complain(err error) {
 	tell := func() { c.say(errorMessage{"error", c.explain(err)}) }
 	if l := c.media(); l != nil {

@@ -14,14 +14,13 @@ import (
 	"cutroom/shared/engine"
 )
 
-// imagesAtOnce is how many images are decoded at once, each by a program that may use a few
-// hundred megabytes. An account decodes at most one of them (ratelimit.Turns), so that its
-// slow images do not keep others waiting.
+// imagesAtOnce limits concurrent decodings of images, each by a program that may use a few hundred
+// megabytes. An account decodes at most one (ratelimit.Turns), so that its slow images do not keep
+// others waiting.
 const imagesAtOnce = 2
 
-// changeImage handles a message of type set_image. The image and the prompt, if
-// one was sent, change together or not at all. It returns what the engine says of
-// both.
+// changeImage handles a message of type set_image. The image and the prompt, if any, change
+// together or not at all. It returns the engine's outcome for both.
 //
 // Errors: fault.Invalid; fault.Limited.
 func (c *connection) changeImage(message clientMessage) (outcome engine.Outcome, err error) {
@@ -44,9 +43,7 @@ func (c *connection) changeImage(message clientMessage) (outcome engine.Outcome,
 	return c.setPrompt(asked)
 }
 
-// setImage sets the editor's image, and returns what the engine says of it.
-//
-// Errors: those of the editor; the session's end.
+// setImage sets the editor's image and returns the engine's outcome.
 func (c *connection) setImage(
 	ctx context.Context, image *engine.ReferenceImage,
 ) (outcome engine.Outcome, err error) {
@@ -59,10 +56,9 @@ func (c *connection) setImage(
 	return c.editor.SetImage(ctx, image)
 }
 
-// imageOf reads and decodes the image that a message contains or refers to; it
-// returns nil for null.
+// imageOf reads and decodes the image in a message or its image_ref. It returns nil for null.
 //
-// Errors: fault.Invalid; fault.Unavailable; the context's.
+// Errors: fault.Invalid; fault.Unavailable.
 func (c *connection) imageOf(ctx context.Context, message clientMessage) (*engine.ReferenceImage, error) {
 	if len(message.ImageRef) == 0 && len(message.ImageData) == 0 {
 		return nil, fault.New(fault.Invalid, "image_ref or image_data is required; null takes the image away.")
@@ -92,9 +88,9 @@ func (c *connection) imageOf(ctx context.Context, message clientMessage) (*engin
 	return c.decode(ctx, data, mime)
 }
 
-// decode decodes an image when it is this session's turn.
+// decode decodes an image at this session's turn.
 //
-// Errors: fault.Invalid; fault.Unavailable; the context's.
+// Errors: fault.Invalid; fault.Unavailable.
 func (c *connection) decode(ctx context.Context, data []byte, mime string) (*engine.ReferenceImage, error) {
 	if c.server.config.Pictures == nil {
 		return nil, fault.New(fault.Invalid, "This server takes no images.")
@@ -117,10 +113,9 @@ func errImageSize() error {
 	return fault.New(fault.Invalid, "The image is larger than %d bytes.", maxImage)
 }
 
-// storedImage reads the file that an image_ref names.
+// storedImage reads the file of an image_ref.
 //
-// Errors: fault.Invalid when the account has no such file, or it is too
-// large.
+// Errors: fault.Invalid if the account has no such file, or it is too large.
 func (c *connection) storedImage(ctx context.Context, id string) ([]byte, error) {
 	missing := fault.New(fault.Invalid, "image_ref names no stored file.")
 	f, err := c.server.config.Files.Get(ctx, c.account(), id)
@@ -135,7 +130,7 @@ func (c *connection) storedImage(ctx context.Context, id string) ([]byte, error)
 	}
 	content, err := c.server.config.Blobs.Open(ctx, f.Blob, 0, f.Size)
 	if fault.Is(err, fault.NotFound) {
-		return nil, missing // it was deleted meanwhile
+		return nil, missing // it was just deleted
 	}
 	if err != nil {
 		return nil, err
@@ -144,7 +139,7 @@ func (c *connection) storedImage(ctx context.Context, id string) ([]byte, error)
 	return io.ReadAll(content)
 }
 
-// decodeImage decodes base64, bare or in a data URL.
+// decodeImage decodes base64, plain or in a data URL.
 //
 // Errors: fault.Invalid.
 func decodeImage(member json.RawMessage) ([]byte, error) {
@@ -162,8 +157,7 @@ func decodeImage(member json.RawMessage) ([]byte, error) {
 	return data, nil
 }
 
-// checkImage checks by its content and header whether the image may be decoded,
-// and returns its type.
+// checkImage checks an image's content and header before decoding, and returns its type.
 //
 // Errors: fault.Invalid.
 func checkImage(data []byte) (mime string, err error) {

@@ -13,12 +13,9 @@ import (
 	"cutroom/shared/engine"
 )
 
-// frameQuality is the quality of the JPEGs that are sent, of 100.
+// frameQuality is the quality of sent JPEGs, of 100.
 const frameQuality = 82
 
-// decodeFrame decodes a JPEG of a client.
-//
-// Errors: fault.Invalid.
 func decodeFrame(frame []byte) (*engine.Picture, error) {
 	if err := checkFrame(frame); err != nil {
 		return nil, err
@@ -30,8 +27,7 @@ func decodeFrame(frame []byte) (*engine.Picture, error) {
 	return &engine.Picture{YCbCr: *planes(decoded)}, nil
 }
 
-// planes returns a decoded JPEG as luma and chroma. Most are; others are grey, or have
-// the colours of print.
+// planes converts a decoded JPEG to luma and chroma. Most have these; others are grey or CMYK.
 func planes(decoded image.Image) *image.YCbCr {
 	if picture, ok := decoded.(*image.YCbCr); ok {
 		return picture
@@ -58,7 +54,6 @@ func planes(decoded image.Image) *image.YCbCr {
 	return picture
 }
 
-// encodeFrame encodes an edited picture as a JPEG.
 func encodeFrame(picture *engine.Picture) ([]byte, error) {
 	if picture.Narrow {
 		return nil, errors.New("realtime: the engine changed the range of a picture")
@@ -71,9 +66,8 @@ func encodeFrame(picture *engine.Picture) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// checkFrame checks by its header whether an engine may decode the frame. It is
-// decoded in this process, as starting another program would take longer than a
-// frame may take: so the check is strict, and bounds memory and time.
+// checkFrame checks a frame's header before this process decodes it, because starting another
+// program would take too long. So the check is strict, and limits memory and time.
 //
 // Errors: fault.Invalid.
 func checkFrame(frame []byte) error {
@@ -85,7 +79,6 @@ func checkFrame(frame []byte) error {
 	switch {
 	case !ok:
 		return fault.New(fault.Invalid, "The frame is broken.")
-	// The sides of a JPEG have 16 bits, so the product does not overflow.
 	case header.Width*header.Height > maxFramePixels:
 		return fault.New(fault.Invalid, "The frame is larger than 1920x1080 pixels.")
 	case header.Scans > maxScans:
@@ -96,12 +89,11 @@ func checkFrame(frame []byte) error {
 	return nil
 }
 
-// maxScans is how many scans a JPEG may have. Encoders make about ten. A dozen
-// bytes can encode a scan that changes nothing, but a decoder still has to
-// visit every block for it: a file of the allowed size could occupy a processor
-// for minutes.
+// maxScans limits the scans of a JPEG. Encoders write about ten. A dozen bytes can encode a scan
+// that changes nothing, but a decoder must visit every block for it: a file of the allowed size
+// could occupy a processor for minutes.
 const maxScans = 100
 
-// scans returns at least the number of scans of a JPEG: the bytes that begin a
-// scan do not appear within one (ITU-T T.81, B.1.1.5).
+// scans returns at least the number of scans: the bytes that start a scan do not appear within one
+// (ITU-T T.81, B.1.1.5).
 func scans(jpeg []byte) int { return bytes.Count(jpeg, []byte{0xff, 0xda}) }

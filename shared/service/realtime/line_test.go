@@ -176,7 +176,7 @@ func TestTheEndsOfAWait(t *testing.T) {
 		}
 	}()
 	for m := flood.next(); m.Error != "Too many messages"; m = flood.next() {
-		if m.Type != "queue_position" && m.Error != "The session has not begun. Wait for session_started." {
+		if m.Type != "queue_position" && m.Error != "The session has not started. Wait for session_started." {
 			t.Fatalf("got %+v", m)
 		}
 	}

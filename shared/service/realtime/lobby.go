@@ -15,36 +15,35 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// maxKept is how many messages of a client that waits are kept for its session: what
-// clients send at once, and some more.
+// maxKept limits the kept messages of a waiting client: the usual first messages, and some more.
 const maxKept = 16
 
 var (
 	tooManyMessages = refused(endedByFlood.code, endedByFlood.close)
 	messageTooLarge = refused(endedBySize.code, endedBySize.close)
-	// errLeft says that the client has gone, so that there is nobody to refuse.
+	// errLeft means that the client has left, so a refusal has no receiver.
 	errLeft = errors.New("the client has left")
 )
 
-// lobby is a client that has no session yet: it waits in the line of its account
-// (docs/contract/realtime.md#the-line), or has still to say whether it will. What it
-// sends meanwhile is kept for its session. Frames are not, as they would be old.
+// lobby is a client without a session: it waits in its account's queue
+// (docs/contract/realtime.md#the-line), or may still ask to. Its messages are kept for the session,
+// except for frames, which would be old.
 type lobby struct {
 	server    *Server
 	socket    *socket
 	admission admission
 	pace      pace
-	// life ends with the wait, with a refusal or errLeft as its cause; stop ends it.
+	// life ends with the wait. Its cause is a refusal or errLeft. stop ends it.
 	life context.Context
 	stop context.CancelCauseFunc
-	// wire is the context of reads and writes, also those of the session that follows.
+	// wire is the context of reads and writes, also for the following session.
 	wire context.Context
 	cut  context.CancelFunc
 	// messages are read by one goroutine, for the lobby and then for the session.
 	messages chan received
-	// dropped is closed when nobody handles them any more.
+	// dropped is closed when messages are no longer handled.
 	dropped chan struct{}
-	// first has whether the client's first message asks to wait.
+	// first receives whether the client's first message asks to wait.
 	first chan bool
 	// listening counts the goroutine that fills kept.
 	listening sync.WaitGroup
@@ -69,8 +68,7 @@ func (s *Server) newLobby(ctx context.Context, accepted *socket, admitted admiss
 	return l
 }
 
-// contained wraps work so that a panic, which a client's data may cause, ends the wait
-// and not the process.
+// contained wraps work so that a panic, which a client's data may cause, ends only the wait.
 func (l *lobby) contained(name string, work func()) func() {
 	return func() {
 		log := l.server.config.Logger.With("account", l.admission.who.Account())
@@ -80,7 +78,6 @@ func (l *lobby) contained(name string, work func()) func() {
 	}
 }
 
-// read reads messages until the connection ends.
 func (l *lobby) read() {
 	defer close(l.messages)
 	box := inbox{socket: l.socket, wire: l.wire, texts: l.server.texts, account: l.admission.who.Account()}
@@ -100,7 +97,6 @@ func (l *lobby) read() {
 	}
 }
 
-// listen keeps the client's messages until the wait ends.
 func (l *lobby) listen() {
 	for asked := false; ; {
 		select {
@@ -138,15 +134,15 @@ func (l *lobby) keep(message received) bool {
 		return false
 	case len(l.kept) >= maxKept:
 		message.release()
-		l.say(errorMessage{"error", "The session has not begun. Wait for session_started."})
+		l.say(errorMessage{"error", "The session has not started. Wait for session_started."})
 	default:
 		l.kept = append(l.kept, message)
 	}
 	return true
 }
 
-// asksToWait reports whether a client's first message says that it waits in line: it is
-// a livekit_join that does not say otherwise.
+// asksToWait reports whether a client's first message asks to wait: a livekit_join that does not
+// decline.
 func (m received) asksToWait() bool {
 	var message clientMessage
 	if m.kind != websocket.MessageText || m.err != nil || json.Unmarshal(m.content, &message) != nil {
@@ -155,7 +151,6 @@ func (m received) asksToWait() bool {
 	return message.Type == "livekit_join" && string(message.Queue) != "false"
 }
 
-// say sends a message to a client that waits.
 func (l *lobby) say(message any) {
 	if l.socket.send(l.wire, message) != nil {
 		l.stop(errLeft)
@@ -175,7 +170,7 @@ func (l *lobby) joins() bool {
 	return false
 }
 
-// wait waits in the line for a session.
+// wait waits in the queue for a session.
 //
 // Errors: a refusal; errLeft.
 func (l *lobby) wait() (*session.Session, error) {
@@ -200,7 +195,7 @@ func (l *lobby) wait() (*session.Session, error) {
 	return opened, err
 }
 
-// explain returns what the client is told of the error with which its wait ended.
+// explain converts the error that ended the wait for the client.
 func (l *lobby) explain(err error) error {
 	switch {
 	case err == nil:
@@ -215,14 +210,14 @@ func (l *lobby) explain(err error) error {
 	return cannotOpen
 }
 
-// end ends the wait: from then on nothing but next reads.
+// end ends the wait. Only next reads after it.
 func (l *lobby) end() {
 	l.stop(errLeft)
 	l.listening.Wait()
 }
 
-// drop ends the lobby, and forgets what was kept for a session that does not begin or
-// has ended. It is called once.
+// drop ends the lobby and drops kept messages of a session that did not start or has ended. Call it
+// once.
 func (l *lobby) drop() {
 	l.end()
 	close(l.dropped)
@@ -232,8 +227,7 @@ func (l *lobby) drop() {
 	l.kept = nil
 }
 
-// next returns the client's next message to its session, those that were kept first. It
-// is called after end.
+// next returns the client's next message, kept ones first. Call it after end.
 func (l *lobby) next() received {
 	if len(l.kept) > 0 {
 		message := l.kept[0]
@@ -247,10 +241,8 @@ func (l *lobby) next() received {
 	return message
 }
 
-// key and revoke are for the watcher of keys.
 func (l *lobby) key() credential.Hash { return l.admission.who.Key.Hash }
 func (l *lobby) revoke()              { l.stop(invalidKey) }
 
-// leaves is for the end of the server.
 func (l *lobby) leaves() { l.stop(serverStopping) }
 func (l *lobby) hangUp() { l.cut() }

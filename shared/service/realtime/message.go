@@ -6,32 +6,27 @@ import (
 	"cutroom/shared/engine"
 )
 
-// Limits of what a client may send. A message beyond them ends the session with
-// status 1009.
+// Limits of a client's messages. A larger message ends the session with status 1009.
 const (
-	// maxFrame is the maximum size of a frame in bytes, and maxFramePixels its
-	// maximum number of pixels: those of 1920x1080, with the rows that codecs
-	// add.
+	// maxFrame limits a frame in bytes, and maxFramePixels in pixels: 1920x1080 with the rows that
+	// codecs add.
 	maxFrame       = 2 << 20
 	maxFramePixels = 1920 * 1088
-	// maxFrameMemory is how much memory decoding a frame may take, in bytes:
-	// the largest frame, progressive and without subsampling, takes 40 MB.
+	// maxFrameMemory limits the memory for decoding a frame, in bytes. The largest frame,
+	// progressive and without subsampling, takes 40 MB.
 	maxFrameMemory = 48 << 20
-	// maxImage is the maximum size of a reference image in bytes, and
-	// maxImagePixels its maximum number of pixels.
+	// maxImage limits a reference image in bytes, and maxImagePixels in pixels.
 	maxImage       = 10 << 20
 	maxImagePixels = 24_000_000
-	// maxText is the maximum size of a text message in bytes: that of one with
-	// an image in base64 and a prompt in which every character is escaped, and
-	// some more.
+	// maxText limits a text message in bytes: one with an image in base64 and a prompt with every
+	// character escaped, and some more.
 	maxText = maxImage/3*4 + 128<<10
-	// maxPrompt is the maximum length of a prompt in code points
-	// (docs/contract/realtime.md#messages-of-the-client).
+	// maxPrompt limits a prompt in code points (docs/contract/realtime.md#messages-of-the-client).
 	maxPrompt = 4000
 )
 
-// clientMessage is a text message from a client. Its members are left
-// undecoded, as null and absent differ.
+// clientMessage is a client's text message. Its members stay undecoded, because null and absent
+// differ.
 type clientMessage struct {
 	Type          string          `json:"type"`
 	Prompt        json.RawMessage `json:"prompt"`
@@ -39,15 +34,15 @@ type clientMessage struct {
 	ImageRef      json.RawMessage `json:"image_ref"`
 	ImageData     json.RawMessage `json:"image_data"`
 
-	// Capabilities are what a client can do that joins a room.
+	// Capabilities are the abilities of a client that joins a room.
 	Capabilities struct {
 		FrameTiming bool `json:"frame_timing"`
 	} `json:"client_capabilities"`
 
-	// Queue is whether a client that joins waits for a session if none is free.
+	// Queue says whether a joining client waits if no session is free.
 	Queue json.RawMessage `json:"queue"`
 
-	// release gives back the memory that the message was counted for.
+	// release frees the memory that was counted for the message.
 	release func()
 }
 
@@ -58,7 +53,7 @@ type (
 		Type      string `json:"type"` // session_started
 		SessionID string `json:"session_id"`
 	}
-	// positionMessage says where a client stands in the line.
+	// positionMessage is the client's place in the queue.
 	positionMessage struct {
 		Type     string `json:"type"` // queue_position
 		Position int    `json:"position"`
@@ -67,13 +62,13 @@ type (
 	tickMessage struct {
 		Type    string `json:"type"` // generation_tick
 		Seconds int64  `json:"seconds"`
-		// Notice is what the engine says of the last frame (see engine.LiveNoticer).
+		// Notice is the engine's notice about the last frame (see engine.LiveNoticer).
 		Notice string `json:"notice,omitempty"`
 	}
 	generationMessage struct {
 		Type string `json:"type"` // generation_started
 	}
-	// roomInfoMessage says where the session's media are (package room).
+	// roomInfoMessage describes the session's room (package room).
 	roomInfoMessage struct {
 		Type      string `json:"type"` // livekit_room_info
 		URL       string `json:"livekit_url"`
@@ -92,7 +87,7 @@ type (
 	}
 	promptAck struct {
 		Type string `json:"type"` // prompt_ack
-		// Prompt is what was sent.
+		// Prompt is the original prompt.
 		Prompt  json.RawMessage `json:"prompt"`
 		Success bool            `json:"success"`
 		Error   string          `json:"error,omitempty"`
@@ -104,7 +99,7 @@ type (
 		Error   string `json:"error,omitempty"`
 		told
 	}
-	// told is what the engine says of a change that was made (see engine.Outcome).
+	// told is the engine's outcome of a change (see engine.Outcome).
 	told struct {
 		Engine     string   `json:"engine,omitempty"`
 		Understood []string `json:"understood,omitzero"`

@@ -357,7 +357,7 @@ func TestOtherMessages(t *testing.T) {
 	}
 	for _, text := range []string{`{}`, `null`, `{"type":"dance"}`} {
 		c.say(text)
-		if m := c.next(); m.Type != "error" || !strings.HasPrefix(m.Error, "There is no message of this type.") {
+		if m := c.next(); m.Type != "error" || !strings.HasPrefix(m.Error, "Unknown message type.") {
 			t.Errorf("%s: got %+v", text, m)
 		}
 	}

@@ -10,11 +10,10 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// reportTime bounds a report, as a session's end waits for it.
+// reportTime limits a report, because a session's end waits for it.
 const reportTime = time.Second
 
-// meter reports how long sessions were open: for open ones every Times.Usage,
-// and for each when it ends.
+// meter reports the durations of sessions: every Times.Usage, and at the end of each.
 type meter struct {
 	usage  Usage
 	every  time.Duration
@@ -25,7 +24,7 @@ type meter struct {
 	open map[*metered]struct{}
 }
 
-// metered is a session and what has been reported of it.
+// metered is a session with its reported seconds.
 type metered struct {
 	connection *connection
 	reported   usage.Counts
@@ -35,7 +34,6 @@ func newMeter(c Config) *meter {
 	return &meter{usage: c.Usage, every: c.Times.Usage, now: c.Now, logger: c.Logger, open: map[*metered]struct{}{}}
 }
 
-// begin meters a session until end is called.
 func (m *meter) begin(c *connection) *metered {
 	session := &metered{connection: c}
 	m.mu.Lock()
@@ -44,7 +42,7 @@ func (m *meter) begin(c *connection) *metered {
 	return session
 }
 
-// end reports the rest of a session, and returns how many seconds it took.
+// end reports the rest of a session and returns its seconds.
 func (m *meter) end(ctx context.Context, session *metered) (seconds int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -53,7 +51,6 @@ func (m *meter) end(ctx context.Context, session *metered) (seconds int64) {
 	return seconds
 }
 
-// run reports open sessions until the context ends.
 func (m *meter) run(ctx context.Context) {
 	ticker := time.NewTicker(m.every)
 	defer ticker.Stop()
@@ -75,8 +72,8 @@ func (m *meter) reportAll(ctx context.Context) {
 	}
 }
 
-// report reports what has not been reported yet. Each session counts as one
-// request. It returns how many seconds the session has taken.
+// report reports the unreported seconds. Each session counts as one request. It returns the
+// session's seconds.
 func (m *meter) report(ctx context.Context, s *metered) (seconds int64) {
 	seconds = s.connection.seconds()
 	more := usage.Counts{
@@ -100,5 +97,5 @@ func (m *meter) report(ctx context.Context, s *metered) (seconds int64) {
 	return seconds
 }
 
-// costOf returns what seconds of a session of the model cost, in billionths of the currency.
+// costOf returns the cost of a session's seconds in billionths of the currency.
 func costOf(model *catalog.Model, seconds int64) int64 { return seconds * model.SessionPrice * 1000 }

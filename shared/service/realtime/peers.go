@@ -23,40 +23,38 @@ import (
 )
 
 const (
-	// passedOn marks a request that comes from another instance: it is passed on once.
+	// passedOn marks a request from another instance, because requests are forwarded only once.
 	passedOn = "X-Cutroom-Passed-On"
-	// maxPassed is how many requests are passed on at once, maxPassedByCaller how many of
-	// one address.
+	// maxPassed limits the requests that are forwarded at the same time, maxPassedByCaller the ones
+	// of one address.
 	maxPassed, maxPassedByCaller = 1000, 200
-	// peerDial and peerHeader bound how long an instance may take to accept a connection
-	// and to answer.
+	// peerDial and peerHeader limit how long an instance may take to accept a connection and to
+	// answer.
 	peerDial, peerHeader = 3 * time.Second, 10 * time.Second
-	// peerFresh is how long an instance's address is taken from memory, maxKnown how many
-	// are in it.
+	// peerFresh is how long an instance's address is cached, maxKnown how many are.
 	peerFresh, maxKnown = 5 * time.Second, 1000
 )
 
-// errNoPeer says that no instance has a room any longer.
+// errNoPeer means that no instance has the room any longer.
 var errNoPeer = errors.New("realtime: no instance has the room")
 
-// peers finds the instances that have rooms, and passes requests on to them. The name of
-// a room has its instance's epoch, whose address is in the records: nothing that a caller
-// says is ever dialled.
+// peers finds the instances of rooms, and forwards requests to them. A room's name has its
+// instance's epoch, whose address is in the store, so callers cannot choose an address.
 type peers struct {
 	sessions  *session.Instance
 	now       func() time.Time
 	logger    *slog.Logger
 	transport *http.Transport
-	// lookups limits the reads of the records, as callers need no key to name a room.
+	// lookups limits the store's reads, because callers need no key to name a room.
 	lookups *rate.Limiter
 
 	mu    sync.Mutex
 	known map[string]peer // by epoch
 }
 
-// peer is what is known of an instance.
+// peer is a cached instance.
 type peer struct {
-	// address is empty if there is no such instance.
+	// address is empty if the instance does not exist.
 	address string
 	until   time.Time
 }
@@ -72,10 +70,10 @@ func newPeers(c Config) *peers {
 	}
 }
 
-// find returns the address of the instance that has the room, empty if that is this one
-// or if none is named.
+// find returns the address of the room's instance. It is empty for this instance, or without a
+// room.
 //
-// Errors: errNoPeer; fault.Unavailable; those of the store.
+// Errors: errNoPeer; fault.Unavailable.
 func (p *peers) find(ctx context.Context, name string) (address string, err error) {
 	epoch := room.OwnerOf(name)
 	if epoch == "" || !p.sessions.HasPeers() {
@@ -113,8 +111,8 @@ func (p *peers) find(ctx context.Context, name string) (address string, err erro
 	return found.address, nil
 }
 
-// passOn passes a request for a room on to the instance that has it, and reports whether
-// it did; gone answers when there is none any longer.
+// passOn forwards a request to the instance of the room, and reports whether it did. gone answers
+// if no instance has it.
 func (s *Server) passOn(w http.ResponseWriter, r *http.Request, name string, gone func()) bool {
 	if r.Header.Get(passedOn) != "" || s.config.WebRTC.Rooms.Find(name) != nil {
 		return false
@@ -145,20 +143,20 @@ func (s *Server) passOn(w http.ResponseWriter, r *http.Request, name string, gon
 	defer leave()
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	// What is passed on ends with the server.
+	// Forwarded requests end with the server.
 	defer context.AfterFunc(s.passing, cancel)()
 	s.peers.proxy(address, r.URL.RawQuery, w.Header()).ServeHTTP(w, withoutQuery(r.WithContext(ctx)))
 	return true
 }
 
-// cannotReach answers a request for a room whose instance cannot be asked.
+// cannotReach answers a request for a room whose instance is unreachable.
 func cannotReach(w http.ResponseWriter) {
 	w.Header().Set("Retry-After", "1")
 	answerDetail(w, http.StatusServiceUnavailable, "The room cannot be reached now. Try again.")
 }
 
-// withoutQuery returns a request without its query, which the library would otherwise parse:
-// it may have 20,000 parameters, and the other instance verifies the token.
+// withoutQuery returns a request without its query, which the library would otherwise parse. It may
+// have 20,000 parameters, and the other instance verifies the token.
 func withoutQuery(r *http.Request) *http.Request {
 	at := *r.URL
 	at.RawQuery = ""
@@ -166,15 +164,15 @@ func withoutQuery(r *http.Request) *http.Request {
 	return r
 }
 
-// proxy returns a handler that passes a request on to an address with the query, upgrades
-// included. The header fields of the answer replace the fields that have been set.
+// proxy returns a handler that forwards a request with the query to an address, upgrades included.
+// The answer's header replaces the fields in set.
 func (p *peers) proxy(address, query string, set http.Header) http.Handler {
 	upgraded := false
 	return &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(&url.URL{Scheme: "http", Host: address})
 			r.Out.URL.RawQuery = query
-			// The answer tells the caller addresses of this server as the caller knows it.
+			// The answer contains addresses of this server as called by the caller.
 			r.Out.Host = r.In.Host
 			if strings.HasPrefix(baseOf(r.In), "wss:") {
 				r.Out.Header.Set("X-Forwarded-Proto", "https")
@@ -193,7 +191,7 @@ func (p *peers) proxy(address, query string, set http.Header) http.Handler {
 		ErrorLog: slog.NewLogLogger(p.logger.Handler(), slog.LevelDebug),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			if upgraded {
-				return // one of the two has gone, and nobody is left to answer
+				return // one side has left, so an answer has no receiver
 			}
 			if r.Context().Err() == nil {
 				p.logger.Warn("an instance does not answer for its room", "address", address, "error", err)

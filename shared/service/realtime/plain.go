@@ -13,8 +13,8 @@ import (
 // webSocketVersion is the only version (RFC 6455, 4.1).
 const webSocketVersion = "13"
 
-// handshake returns the status and the detail with which to refuse a request
-// that does not open a WebSocket; 0 if it opens one.
+// handshake returns the status and detail for refusing a request that does not open a WebSocket, or
+// 0.
 func handshake(r *http.Request) (status int, detail string) {
 	key, err := base64.StdEncoding.DecodeString(r.Header.Get("Sec-WebSocket-Key"))
 	switch {
@@ -31,7 +31,7 @@ func handshake(r *http.Request) (status int, detail string) {
 	return 0, ""
 }
 
-// hasToken reports whether a header field lists the token, in any case.
+// hasToken reports whether a header field lists the token, ignoring case.
 func hasToken(header http.Header, field, word string) bool {
 	for _, line := range header.Values(field) {
 		for token := range strings.SplitSeq(line, ",") {
@@ -43,8 +43,8 @@ func hasToken(header http.Header, field, word string) bool {
 	return false
 }
 
-// answerPlain responds to a request that does not open a WebSocket, in the
-// shape of the media service's errors, so that a page can read why.
+// answerPlain answers a request that does not open a WebSocket in the shape of the media service's
+// errors, so that a page can read the reason.
 func (s *Server) answerPlain(w http.ResponseWriter, r *http.Request, status int, detail string) {
 	header := w.Header()
 	s.config.Origins.Allow(header, r, "X-Request-Id, Allow")
@@ -63,9 +63,7 @@ func (s *Server) answerPlain(w http.ResponseWriter, r *http.Request, status int,
 	answerDetail(w, status, detail)
 }
 
-// answerJSON responds with strings.
 func answerJSON(w http.ResponseWriter, status int, content map[string]string) {
-	// A map of strings can always be encoded.
 	text, _ := json.Marshal(content)
 	header := w.Header()
 	header.Set("Content-Type", "application/json")

@@ -13,9 +13,9 @@ import (
 
 // pace limits the rate of a client's text messages.
 type pace struct {
-	// messages limits all of them: a client that exceeds it loses its session.
+	// messages limits all messages. A client that exceeds it loses its session.
 	messages *rate.Limiter
-	// changes limits those that set something: one that exceeds it is refused.
+	// changes limits messages that change something. Excess messages are refused.
 	changes *rate.Limiter
 }
 
@@ -23,12 +23,10 @@ func newPace() pace {
 	return pace{messages: rate.NewLimiter(50, 200), changes: rate.NewLimiter(10, 30)}
 }
 
-// newPings limits the pings of a client.
 func newPings() *rate.Limiter { return rate.NewLimiter(5, 50) }
 
-// receive reads what the client sends, until the connection ends. It never
-// waits for the engine, so that the server always knows the client's latest
-// frame.
+// receive reads the client's messages until the connection ends. It never waits for the engine, so
+// the server always knows the latest frame.
 func (c *connection) receive() {
 	for {
 		got := c.next()
@@ -51,8 +49,8 @@ func (c *connection) receive() {
 			return
 		}
 		var message clientMessage
-		// What is no UTF-8 is no JSON (RFC 8259, section 8.1), and would go out again in an
-		// acknowledgement, which ends the connection at its client.
+		// JSON must be UTF-8 (RFC 8259, section 8.1). Invalid text in an acknowledgement would end
+		// the client's connection.
 		if !utf8.Valid(got.content) || json.Unmarshal(got.content, &message) != nil {
 			got.release()
 			c.say(errorMessage{"error", "A text message is a JSON object with a type, and this one is not."})
@@ -67,21 +65,19 @@ func (c *connection) receive() {
 	}
 }
 
-// received is a message of a client. Whoever handles it calls release, which is never
-// nil and does something for a long text only.
+// received is a client's message. Its handler must call release, which is never nil.
 type received struct {
 	kind    websocket.MessageType
 	content []byte
 	release func()
-	// err is websocket.ErrMessageTooBig; errTexts, after a message that was read and
-	// dropped; or one of the connection.
+	// err is websocket.ErrMessageTooBig; errTexts, after a message that was read and dropped; or an
+	// error of the connection.
 	err error
 }
 
-// over reports whether nothing more comes.
+// over reports whether this was the last message.
 func (m received) over() bool { return m.err != nil && !errors.Is(m.err, errTexts) }
 
-// inbox reads a client's messages.
 type inbox struct {
 	socket  *socket
 	wire    context.Context
@@ -89,7 +85,7 @@ type inbox struct {
 	account string
 }
 
-// next reads a message. It calls heard, unless that is nil, when the message begins.
+// next reads a message. It calls heard, unless that is nil, when the message starts.
 func (i *inbox) next(heard func()) received {
 	kind, reader, err := i.socket.Reader(i.wire)
 	if err != nil {

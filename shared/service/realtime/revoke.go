@@ -8,11 +8,10 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// keyTime bounds the read of one key.
 const keyTime = 5 * time.Second
 
-// watchKeys ends the sessions and waits of revoked and expired keys, and those of their client
-// tokens, until the context ends. A token that expires ends no session.
+// watchKeys ends the sessions and waits of revoked and expired keys, and of their client tokens,
+// until the context ends. A token's expiry does not end a session.
 func (s *Server) watchKeys(ctx context.Context) {
 	ticker := time.NewTicker(s.config.Times.Revocation)
 	defer ticker.Stop()
@@ -36,9 +35,8 @@ func (s *Server) watchKeys(ctx context.Context) {
 	}
 }
 
-// revoked reports whether a key no longer works. A key that cannot be read is
-// taken to work: if the store stays unavailable, all sessions end anyway, as
-// their lease cannot be renewed.
+// revoked reports whether a key no longer works. It returns false if the key cannot be read: if the
+// store stays unavailable, all sessions end anyway because their lease cannot be renewed.
 func (s *Server) revoked(ctx context.Context, hash credential.Hash) bool {
 	ctx, cancel := context.WithTimeout(ctx, keyTime)
 	defer cancel()

@@ -15,11 +15,10 @@ import (
 	"cutroom/shared/service/realtime/room"
 )
 
-// Paths returns the paths that a server serves, with a slash at the end of those that
-// begin others.
+// Paths returns the server's paths. Prefixes end with a slash.
 func Paths() []string { return []string{Path, room.Path, watchPath} }
 
-// Pattern returns the pattern of a path that the server serves, "" for any other.
+// Pattern returns the pattern of a path, or "" for foreign paths.
 func (s *Server) Pattern(path string) string {
 	switch {
 	case path == Path:
@@ -34,7 +33,7 @@ func (s *Server) Pattern(path string) string {
 	return ""
 }
 
-// ServeHTTP serves sessions, the signalling of their rooms, and who asks to watch one.
+// ServeHTTP serves sessions, the signalling of their rooms, and requests to watch.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch s.Pattern(r.URL.Path) {
 	case Path:
@@ -48,7 +47,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// serveSession serves one connection of a session until it ends.
 func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 	httpserver.TrimUpgrade(r.Header)
 	if status, detail := handshake(r); status != 0 {
@@ -66,7 +64,7 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 	if accepted == nil {
 		return
 	}
-	// The request's context does not end with the connection from here on.
+	// The request's context would not end with the connection.
 	ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
 	defer accepted.reading.Wait()
 	defer cancel()
@@ -86,10 +84,10 @@ func (s *Server) serveSession(w http.ResponseWriter, r *http.Request) {
 	_ = accepted.CloseNow() // if the client has left while it waited
 }
 
-// serve serves a session on the connection. It calls arrived once there is a
-// session, or the client waits for it.
+// serve serves a session on the connection. arrived is called once the session exists or the client
+// waits for it.
 //
-// Errors: a refusal, when there is no session; errLeft.
+// Errors: a refusal without a session; errLeft.
 func (s *Server) serve(ctx context.Context, accepted *socket, r *http.Request, arrived func()) error {
 	admitted, err := s.admit(ctx, r)
 	if who := admitted.who; who.Account() != "" {
@@ -125,9 +123,7 @@ func (s *Server) serve(ctx context.Context, accepted *socket, r *http.Request, a
 	return nil
 }
 
-// openEditor has the engine begin a session.
-//
-// Errors: a refusal.
+// openEditor starts a session of the engine. Its error is a refusal.
 func (s *Server) openEditor(
 	ctx context.Context, opened *session.Session, model *catalog.Model,
 ) (engine.LiveEditor, error) {

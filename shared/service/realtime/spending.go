@@ -8,30 +8,28 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Budgets is what sessions draw from, as a budget.Keeper lets them.
+// Budgets reserves amounts for sessions, like budget.Keeper.
 type Budgets interface {
 	Find(ctx context.Context, account, key string) ([]budget.Budget, error)
 	Reserve(ctx context.Context, found []budget.Budget, most budget.Amounts) (*budget.Reservation, error)
 }
 
-// pieces are how many seconds a session reserves ahead: as many as there is room for.
+// pieces are the seconds that a session tries to reserve ahead, in order.
 var pieces = [...]int64{60, 15, 5, 1}
 
-// spendAgain is the pause before a reservation is tried again that the store failed.
+// spendAgain is the pause before a failed reservation is repeated.
 const spendAgain = time.Second
 
-// spending is what a session reserves of budgets, piece by piece.
+// spending reserves a session's budget, piece by piece.
 type spending struct {
 	budgets  Budgets
 	admitted admission
-	// piece is for the seconds of the session from one to the other.
+	// piece covers the session's seconds from the first to the second.
 	piece       *budget.Reservation
 	from, until int64
 }
 
-// reserve reserves the first piece of a session.
-//
-// Errors: a refusal.
+// reserve reserves the first piece of a session. Its error is a refusal.
 func (s *Server) reserve(ctx context.Context, admitted admission) (*spending, error) {
 	p := &spending{budgets: s.config.Budgets, admitted: admitted}
 	err := p.next(ctx)
@@ -45,10 +43,10 @@ func (s *Server) reserve(ctx context.Context, admitted admission) (*spending, er
 	return nil, cannotOpen
 }
 
-// next reserves the next piece, and settles the one before, which was used whole.
+// next reserves the next piece, and settles the previous one as fully used. After an error the
+// previous piece stays.
 //
-// Errors: fault.Exhausted when there is no room for a second; those of the store. The piece
-// before stays then.
+// Errors: fault.Exhausted if less than a second is left.
 func (p *spending) next(ctx context.Context) error {
 	if p.budgets == nil {
 		p.until += pieces[0]
@@ -73,18 +71,18 @@ func (p *spending) next(ctx context.Context) error {
 	return err
 }
 
-// end settles the last piece of a session that took so many seconds.
+// end settles the last piece of a session with its total seconds.
 func (p *spending) end(ctx context.Context, seconds int64) {
 	p.piece.Settle(ctx, p.amounts(max(seconds-p.from, 0)))
 }
 
-// amounts returns what so many seconds use.
+// amounts returns the budget amounts of a number of seconds.
 func (p *spending) amounts(seconds int64) budget.Amounts {
 	return budget.Amounts{SessionSeconds: seconds, Cost: costOf(p.admitted.model, seconds)}
 }
 
-// spend reserves one piece after the other until the session ends, or ends it when a
-// budget is used up.
+// spend reserves one piece after another until the session ends, or ends it when a budget is used
+// up.
 func (c *connection) spend() {
 	pause := time.Duration(0)
 	for {
@@ -100,7 +98,7 @@ func (c *connection) spend() {
 		case err == nil:
 			pause = 0
 		case fault.Is(err, fault.Exhausted):
-			// What passes until the end is not charged.
+			// The rest is not charged.
 			c.most.Store(c.spending.until)
 			c.end(endedByBudget)
 			return

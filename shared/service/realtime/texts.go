@@ -8,42 +8,41 @@ import (
 	"sync"
 )
 
-// smallText is how long a text message may be without being counted, in bytes: only
-// one with an image is longer.
+// smallText is the largest uncounted text message, in bytes. Only messages with an image are
+// larger.
 const smallText = 64 << 10
 
-// defaultTextMemory is how many bytes the longer ones of an account may have together
-// from their arrival until they are handled: three of the longest. Each byte costs a
-// few more while it is decoded.
+// defaultTextMemory is how many bytes of larger messages an account may have until they are
+// handled: three of the longest. Decoding takes a few more bytes for each.
 const defaultTextMemory = 3 * maxText
 
-// accountsOfTexts is how many accounts may hold all that they may at once.
+// accountsOfTexts is how many accounts may use their full memory at once.
 const accountsOfTexts = 3
 
-// returnedPeak is from when on the memory of texts goes back to the system as soon as
-// none is held, in bytes: by itself it stays for minutes.
+// returnedPeak is the number of bytes from which the memory of texts returns to the system as soon
+// as none is held. By default it would stay for minutes.
 const returnedPeak = 32 << 20
 
-// errTexts says that there is no memory for a text message.
-var errTexts = errors.New("there is no memory for the message")
+// errTexts means that the memory for text messages is used up.
+var errTexts = errors.New("the memory for text messages is used up")
 
-// texts counts what the text messages hold that are being read or handled.
+// texts counts the bytes of text messages that are being read or handled.
 type texts struct {
 	perAccount int64
 
 	mu   sync.Mutex
 	held int64
-	// peak is the most that was held since nothing was.
+	// peak is the highest count since the last time it was 0.
 	peak     int64
 	accounts map[string]int64
 }
 
-// newTexts allows so many bytes for each account; 0 means the default.
+// newTexts limits the bytes for each account; 0 means the default.
 func newTexts(perAccount int64) *texts {
 	return &texts{perAccount: cmp.Or(perAccount, defaultTextMemory), accounts: map[string]int64{}}
 }
 
-// take counts the bytes for an account, and reports whether there was room.
+// take counts bytes for an account. It returns false if they exceed the limit.
 func (t *texts) take(account string, bytes int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,7 +69,6 @@ func (t *texts) release(account string, bytes int64) {
 	}
 }
 
-// textReader reads a text message, and counts it as it arrives.
 type textReader struct {
 	texts   *texts
 	account string
@@ -79,9 +77,7 @@ type textReader struct {
 	counted int64
 }
 
-// Read reads as the source does.
-//
-// Errors: those of the source; errTexts.
+// Read fails with errTexts at the limit.
 func (r *textReader) Read(p []byte) (int, error) {
 	n, err := r.source.Read(p)
 	if r.read += int64(n); r.read > smallText {
@@ -94,7 +90,7 @@ func (r *textReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// release gives back what was counted. It may be called again.
+// release ends the count. It may be called again.
 func (r *textReader) release() {
 	if r.counted > 0 {
 		r.texts.release(r.account, r.counted)

@@ -12,11 +12,10 @@ import (
 	"github.com/coder/websocket"
 )
 
-// sendBuffer is how many bytes the system buffers for a client that does not
-// read: with more, a slow client would see frames that are seconds old.
+// sendBuffer is the system's buffer for a client that does not read, in bytes. With more, a slow
+// client would see frames that are seconds old.
 const sendBuffer = 128 << 10
 
-// socket is an accepted WebSocket.
 type socket struct {
 	*websocket.Conn
 	network net.Conn
@@ -27,8 +26,8 @@ type socket struct {
 	reading sync.WaitGroup
 }
 
-// pings pings the client until life ends, or failed, which is called when there is no
-// answer, returns true.
+// pings pings the client until life ends. If no answer comes, it calls failed, and stops if that
+// returns true.
 func (s *socket) pings(life, wire context.Context, failed func() bool) {
 	ticker := time.NewTicker(s.times.Ping)
 	defer ticker.Stop()
@@ -49,13 +48,12 @@ func (s *socket) pings(life, wire context.Context, failed func() bool) {
 	}
 }
 
-// hijacker hands over the connection below a response, and remembers it.
+// hijacker takes over the connection of a response, and keeps it.
 type hijacker struct {
 	http.ResponseWriter
 	network net.Conn
 }
 
-// Hijack is for the WebSocket library.
 func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	network, buffer, err := http.NewResponseController(h.ResponseWriter).Hijack()
 	if err != nil {
@@ -63,22 +61,19 @@ func (h *hijacker) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	}
 	h.network = network
 	if tcp, ok := network.(interface{ SetWriteBuffer(bytes int) error }); ok {
-		// If this fails, the system chooses the size.
 		_ = tcp.SetWriteBuffer(sendBuffer)
 	}
 	return network, buffer, nil
 }
 
-// accept upgrades a connection, whoever the caller is. It returns nil if it
-// cannot be upgraded, which has then been answered.
+// accept upgrades a connection from any caller. If that fails, it answers and returns nil.
 func accept(w http.ResponseWriter, r *http.Request, times Times) *socket {
 	h := &hijacker{ResponseWriter: w}
 	conn, err := websocket.Accept(h, r, &websocket.AcceptOptions{
-		// Origins are checked once the caller is known, and refused like
-		// everything else, on the open connection.
+		// Origins are checked after authentication, and refused on the open connection.
 		InsecureSkipVerify: true,
 		OnPingReceived:     h.answerPings(),
-		// JPEG frames do not get smaller.
+		// JPEG frames cannot be compressed.
 		CompressionMode: websocket.CompressionDisabled,
 	})
 	if err != nil {
@@ -88,7 +83,6 @@ func accept(w http.ResponseWriter, r *http.Request, times Times) *socket {
 	return &socket{Conn: conn, network: h.network, times: times, writing: make(chan struct{}, 1)}
 }
 
-// send sends a message as JSON.
 func (s *socket) send(ctx context.Context, message any) error {
 	text, err := json.Marshal(message)
 	if err != nil {
@@ -99,10 +93,9 @@ func (s *socket) send(ctx context.Context, message any) error {
 
 // write sends a message. A client that does not read it in time is cut off.
 //
-// The deadline is set on the connection and not on the context, at whose end
-// the library cuts the connection: a process that was suspended right after it
-// had sent something would find the deadline passed, and its client would not
-// learn what became of its session.
+// The deadline is set on the connection, because the library cuts the connection when a context
+// ends. A process that was suspended right after sending would find the deadline passed, and its
+// client would not learn why its session ended.
 func (s *socket) write(ctx context.Context, kind websocket.MessageType, message []byte) error {
 	select {
 	case s.writing <- struct{}{}:
@@ -110,23 +103,22 @@ func (s *socket) write(ctx context.Context, kind websocket.MessageType, message 
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	// Both fail when the connection has ended, which the write then reports.
+	// Both fail if the connection has ended, which the write then reports.
 	_ = s.network.SetWriteDeadline(time.Now().Add(s.times.Write))
 	defer func() { _ = s.network.SetWriteDeadline(time.Time{}) }()
 	return s.Write(ctx, kind, message)
 }
 
-// close closes the connection with the code and the reason, and waits until the
-// client has answered the close or its time is over.
+// close closes the connection with the code and the reason, and waits until the client has answered
+// or its time is over.
 func (s *socket) close(code websocket.StatusCode, reason string) {
-	// The library's own wait does not end while a client stalls in the middle
-	// of a message.
+	// The library's wait does not end while a client stalls in the middle of a message.
 	cut := time.AfterFunc(s.times.Close, func() { s.network.Close() })
 	defer cut.Stop()
 	_ = s.Close(code, reason) // fails when the client has gone
 }
 
-// refuse tells the client why there is no session, and closes.
+// refuse sends the refusal to the client and closes.
 func (s *socket) refuse(ctx context.Context, no refusal) {
 	if s.send(ctx, errorMessage{"error", no.message}) == nil {
 		s.close(no.code, no.reason)

@@ -10,12 +10,12 @@ import (
 	"cutroom/shared/service/realtime/room"
 )
 
-// watchPath begins the path by which somebody asks to watch a session.
+// watchPath is the prefix of the path for watching a session.
 const watchPath = "/watch-stream/"
 
-// watch answers who asks to watch a session with a token for its room
-// (docs/contract/realtime.md#watching). Only those who could have opened the session
-// may: its account, with a credential for its model and for the page.
+// watch answers a request to watch a session with a token for its room
+// (docs/contract/realtime.md#watching). Only callers who could have opened the session may watch:
+// its account, with a credential for its model and for the page.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	s.config.Origins.Allow(w.Header(), r, "X-Request-Id, Allow")
 	if httpserver.IsPreflight(r) {
@@ -76,7 +76,6 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request) {
 	s.admitViewer(w, r, c)
 }
 
-// admitViewer answers with a token for the connection's room.
 func (s *Server) admitViewer(w http.ResponseWriter, r *http.Request, c *connection) {
 	watched := c.media().room
 	token, err := s.config.WebRTC.Rooms.Token(watched, false)
@@ -91,7 +90,7 @@ func (s *Server) admitViewer(w http.ResponseWriter, r *http.Request, c *connecti
 	})
 }
 
-// inRoom returns the session that has the room, nil if none has or it is over.
+// inRoom returns the open session of the room, or nil.
 func (s *Server) inRoom(name string) *connection {
 	for _, g := range s.guests() {
 		if c, opened := g.(*connection); opened {
@@ -103,8 +102,8 @@ func (s *Server) inRoom(name string) *connection {
 	return nil
 }
 
-// serveRoom serves the signalling of a room, or passes it on to the instance that has the
-// room. The token tells who may.
+// serveRoom serves a room's signalling, or forwards it to the room's instance. The token decides
+// who may enter.
 func (s *Server) serveRoom(w http.ResponseWriter, r *http.Request) {
 	if !s.begin() {
 		answerDetail(w, http.StatusServiceUnavailable, serverStopping.message)
@@ -119,7 +118,7 @@ func (s *Server) serveRoom(w http.ResponseWriter, r *http.Request) {
 	rooms.ServeHTTP(w, r)
 }
 
-// answerDetail responds in the shape of the media service's errors.
+// answerDetail answers in the shape of the media service's errors.
 func answerDetail(w http.ResponseWriter, status int, detail string) {
 	answerJSON(w, status, map[string]string{"detail": detail})
 }

@@ -17,11 +17,10 @@ import (
 	"cutroom/shared/service/realtime/room"
 )
 
-// WebRTC is what the transport of the same name needs
-// (docs/contract/realtime.md#transports).
+// WebRTC configures the transport (docs/contract/realtime.md#transports).
 type WebRTC struct {
 	Rooms *room.Server
-	// Codecs decode what clients send, and encode what they get.
+	// Codecs decode the clients' frames and encode the edited ones.
 	Codecs *vp8.Library
 }
 
@@ -29,20 +28,19 @@ type WebRTC struct {
 type live struct {
 	room  *room.Room
 	codec *vp8.Codec
-	// work counts its goroutines.
-	work sync.WaitGroup
-	// complaints limits how often the client is told of frames that cannot be edited.
+	work  sync.WaitGroup
+	// complaints limits the reports about frames that cannot be edited.
 	complaints rate.Sometimes
 	// started is true once an edited frame was sent.
 	started bool
-	// at is where the encoded stream is, last the timestamp of its last frame.
+	// at is the position in the encoded stream, last the timestamp of its last frame.
 	at   time.Duration
 	last uint32
-	// owesKey is true if a key frame was asked for and not made.
+	// owesKey means that a requested key frame was not made yet.
 	owesKey bool
 }
 
-// baseOf returns the server's address as the client called it, for a WebSocket.
+// baseOf returns the server's address as called by the client, for a WebSocket.
 func baseOf(r *http.Request) string {
 	if r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") {
 		return "wss://" + r.Host
@@ -50,7 +48,7 @@ func baseOf(r *http.Request) string {
 	return "ws://" + r.Host
 }
 
-// join opens a room for the session and tells the client where it is.
+// join opens a room for the session and sends its address to the client.
 func (c *connection) join(message clientMessage) {
 	switch {
 	case c.server.config.WebRTC == nil:
@@ -79,9 +77,7 @@ func (c *connection) join(message clientMessage) {
 	c.say(roomInfoMessage{"livekit_room_info", c.admission.base + room.Path + name, token, name, c.session.ID()})
 }
 
-// openLive opens a room and a codec, and begins to work. Both end with the session.
-//
-// Errors: those of the codec and of the room; the session's end.
+// openLive opens a room and a codec, and starts to work. Both end with the session.
 func (c *connection) openLive(timing bool) (*live, error) {
 	transport := c.server.config.WebRTC
 	codec, err := transport.Codecs.Open(c.life)
@@ -112,14 +108,14 @@ func (c *connection) openLive(timing bool) (*live, error) {
 	return l, nil
 }
 
-// media returns the session's media, nil unless it has joined a room.
+// media returns the session's media, or nil without a room.
 func (c *connection) media() *live {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.live
 }
 
-// leaveRoom ends the session's room, if it has one. It is called after the session's life.
+// leaveRoom ends the session's room, if any. Call it after the session's life.
 func (c *connection) leaveRoom(why *ending) {
 	l := c.media()
 	if l == nil {
@@ -140,14 +136,14 @@ func (c *connection) closeLive() {
 	}
 }
 
-// videoPicture is a picture of the camera, and the frame that it was in.
+// videoPicture is a camera picture with its frame.
 type videoPicture struct {
 	*engine.Picture
 	frame room.Frame
 }
 
-// decodeVideo decodes the camera until the room ends. Every frame is decoded, because the next
-// one builds on it, but only the newest picture waits to be edited.
+// decodeVideo decodes the camera until the room ends. It must decode every frame, because the next
+// one depends on it, but only the newest picture waits to be edited.
 func (c *connection) decodeVideo(l *live) {
 	for frame := range l.room.Frames() {
 		picture := c.spares.get()
@@ -173,10 +169,8 @@ func (c *connection) decodeVideo(l *live) {
 	}
 }
 
-// editPicture edits the waiting picture of the camera, and then ends its turn. It returns
-// what sends the result; nil if no picture waits.
-//
-// Errors: those of the engine and of the codec.
+// editPicture edits the waiting camera picture, and then ends its turn. It returns the function
+// that sends the result, or nil without a picture.
 func (c *connection) editPicture() (send func(), err error) {
 	defer c.edits.Release(c.account())
 	picture, there := c.video.take()
@@ -210,8 +204,7 @@ func (c *connection) editPicture() (send func(), err error) {
 	return func() { c.sendVideo(l, encoded.Data, picture.frame) }, nil
 }
 
-// encoding returns how the next picture of the stream is encoded, which is made of the
-// frame.
+// encoding returns how to encode the edited picture of the frame.
 func (l *live) encoding(of room.Frame) vp8.Encoding {
 	passed := time.Duration(int32(of.Timestamp-l.last)) * time.Second / videoClock
 	if l.last == 0 || passed <= 0 {
@@ -222,10 +215,9 @@ func (l *live) encoding(of room.Frame) vp8.Encoding {
 	return vp8.Encoding{At: l.at, Bitrate: l.room.Bitrate() / 1000, Key: l.room.KeyWanted() || l.owesKey}
 }
 
-// videoClock is how many units of time a second of video has.
+// videoClock is the RTP clock rate of video.
 const videoClock = 90_000
 
-// sendVideo sends an encoded frame to the room.
 func (c *connection) sendVideo(l *live, data []byte, of room.Frame) {
 	l.room.Send(data, of)
 	if !l.started {
@@ -234,13 +226,12 @@ func (c *connection) sendVideo(l *live, data []byte, of room.Frame) {
 	}
 }
 
-// spares are pictures whose memory is used again.
+// spares are pictures for reuse.
 type spares chan *engine.Picture
 
-// newSpares keeps as many as are decoded, wait and are edited at once.
+// newSpares holds one picture each for decoding, waiting and editing.
 func newSpares() spares { return make(spares, 3) }
 
-// get returns a picture to decode into.
 func (s spares) get() *engine.Picture {
 	select {
 	case picture := <-s:
@@ -250,7 +241,6 @@ func (s spares) get() *engine.Picture {
 	}
 }
 
-// put takes back a picture that is no longer used.
 func (s spares) put(picture *engine.Picture) {
 	select {
 	case s <- picture:

@@ -5,11 +5,11 @@ import (
 	"hash/crc32"
 )
 
-// gunzip expands content that was compressed by gzip (RFC 1952), to at most that many bytes.
-// It reports false if there is more, or if the content is malformed.
+// gunzip expands gzip content (RFC 1952) to at most most bytes. ok is false if it is longer or
+// malformed.
 //
-// The standard library allocates up to 38 kB for each block of 40 bytes. gunzip allocates
-// only its result.
+// The standard library allocates up to 38 kB for each block of 40 bytes. gunzip allocates only its
+// result.
 func gunzip(compressed []byte, most int) (content []byte, ok bool) {
 	const header, trailer = 10, 8
 	if len(compressed) < header+trailer || string(compressed[:3]) != "\x1f\x8b\x08" || compressed[3] != 0 {
@@ -26,29 +26,27 @@ func gunzip(compressed []byte, most int) (content []byte, ok bool) {
 	return i.out, true
 }
 
-// inflater expands content that was compressed by DEFLATE (RFC 1951). out has the capacity of
-// the whole content.
+// inflater expands DEFLATE content (RFC 1951). The capacity of out is the limit of the content.
 type inflater struct {
 	in, out []byte
-	// bits were taken from in and are not used yet. The next one is the lowest.
+	// bits were taken from in and are not used yet, the next one lowest.
 	bits  uint32
 	count uint
-	// broken is true once in has ended too early or has an unknown code.
+	// broken means that in has ended too early or has an unknown code.
 	broken            bool
 	literals, offsets huffman
 }
 
 const (
-	// maxBits is the length of the longest code.
 	maxBits = 15
-	// maxLiterals and maxOffsets are how many symbols each code has.
+	// maxLiterals and maxOffsets are the numbers of symbols of the two codes.
 	maxLiterals, maxOffsets = 288, 30
-	// endOfBlock is the symbol that ends a block. Those above it are lengths.
+	// endOfBlock is the symbol that ends a block. Higher symbols are lengths.
 	endOfBlock = 256
 )
 
-// lengthCodes and offsetCodes return the least number that a symbol stands for and how many
-// bits follow that say how much more it is (RFC 1951, section 3.2.5).
+// lengthCode and offsetCode return the smallest number of a symbol, and how many extra bits follow
+// (RFC 1951, section 3.2.5).
 func lengthCode(symbol int) (base int, extra uint) {
 	switch symbol -= endOfBlock + 1; {
 	case symbol < 8:
@@ -68,7 +66,7 @@ func offsetCode(symbol int) (base int, extra uint) {
 	return 1 + (2+symbol%2)<<extra, extra
 }
 
-// take takes some bits, 16 at most.
+// take takes at most 16 bits.
 func (i *inflater) take(count uint) int {
 	for i.count < count {
 		if len(i.in) == 0 {
@@ -83,8 +81,7 @@ func (i *inflater) take(count uint) int {
 	return int(value)
 }
 
-// inflate expands all blocks, and reports whether nothing is wrong with them and nothing
-// follows them.
+// inflate expands all blocks. It returns false for malformed blocks or trailing bytes.
 func (i *inflater) inflate() bool {
 	for last := false; !last && !i.broken; {
 		last = i.take(1) == 1
@@ -104,7 +101,7 @@ func (i *inflater) inflate() bool {
 	return !i.broken && len(i.in) == 0
 }
 
-// stored copies a block that is not compressed.
+// stored copies an uncompressed block.
 func (i *inflater) stored() {
 	i.bits, i.count = 0, 0
 	length := i.take(16)
@@ -115,7 +112,7 @@ func (i *inflater) stored() {
 	i.out, i.in = append(i.out, i.in[:length]...), i.in[length:]
 }
 
-// block expands a block by the codes that are set.
+// block expands a block with the current codes.
 func (i *inflater) block() {
 	for !i.broken {
 		symbol := i.symbol(&i.literals)
@@ -132,7 +129,7 @@ func (i *inflater) block() {
 	}
 }
 
-// repeat appends bytes of the content again.
+// repeat copies earlier bytes of the content.
 func (i *inflater) repeat(symbol int) {
 	base, extra := lengthCode(symbol)
 	length := base + i.take(extra)
@@ -171,7 +168,7 @@ func (i *inflater) setFixed() {
 	i.offsets.set(lengths[:maxOffsets])
 }
 
-// setDynamic reads codes. A third code encodes their lengths.
+// setDynamic reads the codes. A third code encodes their lengths.
 func (i *inflater) setDynamic() {
 	literals, offsets, count := i.take(5)+257, i.take(5)+1, i.take(4)+4
 	if literals > maxLiterals-2 || offsets > maxOffsets {
@@ -215,15 +212,15 @@ func (i *inflater) setDynamic() {
 	}
 }
 
-// huffman is a canonical Huffman code: how many symbols have a code of each length, and the
-// symbols in the order of their codes.
+// huffman is a canonical Huffman code: the number of symbols by length, and the symbols in the
+// order of their codes.
 type huffman struct {
 	counts  [maxBits + 1]int
 	symbols [maxLiterals]uint16
 }
 
-// set makes the code whose symbols have codes of these lengths, 0 for a symbol without one.
-// It reports false if there are more codes than fit.
+// set makes the code from the lengths of the symbols' codes, 0 for a symbol without one. It returns
+// false if the codes do not fit.
 func (h *huffman) set(lengths []byte) bool {
 	h.counts = [maxBits + 1]int{}
 	for _, length := range lengths {
@@ -247,7 +244,6 @@ func (h *huffman) set(lengths []byte) bool {
 	return true
 }
 
-// symbol reads a symbol.
 func (i *inflater) symbol(h *huffman) int {
 	code, first, index := 0, 0, 0
 	for length := 1; length <= maxBits; length++ {

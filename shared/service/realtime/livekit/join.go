@@ -10,36 +10,33 @@ import (
 )
 
 const (
-	// MaxJoin is the maximum size of a join request in bytes, after it is expanded: it
-	// contains a session description.
+	// MaxJoin limits an expanded join request in bytes: it contains a session description.
 	MaxJoin = 128 << 10
-	// MaxResume is the maximum size of one that only resumes. Those of clients have 150
-	// bytes.
+	// MaxResume limits a join request that only resumes. Clients send 150 bytes.
 	MaxResume = 4 << 10
 )
 
-// Version is one of the two ways to signal.
+// Version is a version of the signalling.
 type Version int
 
-// In version 1 a client has one peer connection, in version 0 one to publish by and one
-// to subscribe by.
+// In version 1 a client has one peer connection, in version 0 one for publishing and one for
+// subscribing.
 const (
 	Version0 Version = iota
 	Version1
 )
 
-// Join is a request to open a room's signalling.
 type Join struct {
 	Version Version
-	// Resume is the sid of the participant whose signalling was lost and is to go on,
-	// empty for one that joins.
+	// Resume is the sid of the participant whose lost signalling continues. It is empty for a new
+	// participant.
 	Resume string
-	// Request is what version 1 says at once, empty in version 0.
+	// Request is the first message of version 1. It is nil in version 0.
 	Request *JoinRequest
 }
 
-// ReadJoin reads the request that opens a room's signalling in the version. Its join request
-// has at most that many bytes, before and after it is expanded.
+// ReadJoin reads the request that opens a room's signalling. most limits its join request, before
+// and after expansion.
 //
 // Errors: fault.Invalid.
 func ReadJoin(r *http.Request, version Version, most int) (join Join, err error) {
@@ -61,8 +58,8 @@ func ReadJoin(r *http.Request, version Version, most int) (join Join, err error)
 	return join, nil
 }
 
-// TokenOf returns the token of a request, a query parameter or a bearer token: browsers cannot
-// set header fields of a WebSocket.
+// TokenOf returns the token of a request, from the query or a bearer token: browsers cannot set
+// header fields of a WebSocket.
 func TokenOf(r *http.Request) string {
 	if token := httpserver.Parameter(r, "access_token"); token != "" {
 		return token
@@ -82,7 +79,7 @@ func unwrap(text string, most int) (*JoinRequest, error) {
 		return nil, fault.New(fault.Invalid, "join_request has more than %d bytes.", most)
 	}
 	malformed := fault.New(fault.Invalid, "join_request is malformed or, when expanded, has more than %d bytes.", most)
-	// Clients differ in whether they pad.
+	// Some clients pad, others do not.
 	wrapped, err := base64.RawURLEncoding.DecodeString(strings.TrimRight(text, "="))
 	if err != nil {
 		return nil, malformed

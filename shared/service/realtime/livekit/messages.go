@@ -1,7 +1,7 @@
 package livekit
 
-// The maximum number of elements of each list that is read. Clients announce a
-// camera and a microphone as they join, and a camera has three sizes at most.
+// The longest accepted lists. Clients announce a camera and a microphone when they join, and a
+// camera has at most three sizes.
 const (
 	maxLayers   = 8
 	maxFeatures = 8
@@ -14,7 +14,7 @@ const (
 	maxMids     = 64
 )
 
-// SignalRequest is a message of a client. It has one of its fields.
+// SignalRequest is a client's message. Exactly one field is set.
 type SignalRequest struct {
 	Offer    *SessionDescription
 	Answer   *SessionDescription
@@ -33,7 +33,7 @@ func (m *SignalRequest) fields(w *wire) {
 	visitMessage(w, 16, &m.PingReq)
 }
 
-// SignalResponse is a message of the server. It has one of its fields.
+// SignalResponse is a server's message. Exactly one field is set.
 type SignalResponse struct {
 	Join                     *JoinResponse
 	Answer                   *SessionDescription
@@ -60,31 +60,26 @@ func (m *SignalResponse) fields(w *wire) {
 	visitMessage(w, 25, &m.MediaSectionsRequirement)
 }
 
-// TrackType says whether a track has sound or pictures.
 type TrackType int32
 
-// TrackAudio and TrackVideo are the types of tracks that rooms have.
 const (
 	TrackAudio TrackType = 0
 	TrackVideo TrackType = 1
 )
 
-// TrackSource is where a track comes from.
 type TrackSource int32
 
-// SourceCamera and SourceMicrophone are the sources of tracks that rooms have.
 const (
 	SourceCamera     TrackSource = 1
 	SourceMicrophone TrackSource = 2
 )
 
-// TrailerFeature is something that a client appends to its frames.
+// TrailerFeature is a kind of data that a client appends to its frames.
 type TrailerFeature int32
 
-// TrailerUserTimestamp is a time of the client.
+// TrailerUserTimestamp is a time that the client set.
 const TrailerUserTimestamp TrailerFeature = 0
 
-// VideoLayer is one of the sizes of a camera.
 type VideoLayer struct {
 	Quality, Width, Height, Bitrate uint32
 	Rid                             string
@@ -98,7 +93,6 @@ func (m *VideoLayer) fields(w *wire) {
 	visitText(w, 7, &m.Rid)
 }
 
-// AddTrackRequest announces a track.
 type AddTrackRequest struct {
 	Cid, Name             string
 	Type                  TrackType
@@ -123,7 +117,7 @@ func (m *AddTrackRequest) fields(w *wire) {
 	visitNumbers(w, 18, maxFeatures, &m.PacketTrailerFeatures)
 }
 
-// ICEServer is a relay.
+// ICEServer is a TURN relay.
 type ICEServer struct {
 	Urls                 []string
 	Username, Credential string
@@ -135,7 +129,7 @@ func (m *ICEServer) fields(w *wire) {
 	visitText(w, 3, &m.Credential)
 }
 
-// Codec is a codec that clients may send.
+// Codec is a codec for clients to send.
 type Codec struct{ Mime string }
 
 func (m *Codec) fields(w *wire) { visitText(w, 1, &m.Mime) }
@@ -154,7 +148,6 @@ func (m *Room) fields(w *wire) {
 	visitNumber(w, 9, &m.NumParticipants)
 }
 
-// ParticipantPermission says whether a participant may receive and send.
 type ParticipantPermission struct{ CanSubscribe, CanPublish, CanPublishData bool }
 
 func (m *ParticipantPermission) fields(w *wire) {
@@ -163,7 +156,6 @@ func (m *ParticipantPermission) fields(w *wire) {
 	visitFlag(w, 3, &m.CanPublishData)
 }
 
-// SimulcastCodecInfo is a codec of a track.
 type SimulcastCodecInfo struct {
 	MimeType, Cid string
 	Layers        []*VideoLayer
@@ -175,7 +167,6 @@ func (m *SimulcastCodecInfo) fields(w *wire) {
 	visitMessages(w, 4, maxLayers, &m.Layers)
 }
 
-// TrackInfo describes a track.
 type TrackInfo struct {
 	Sid                   string
 	Type                  TrackType
@@ -205,10 +196,9 @@ func (m *TrackInfo) fields(w *wire) {
 	visitNumbers(w, 21, maxFeatures, &m.PacketTrailerFeatures)
 }
 
-// ParticipantState is how far a participant has joined.
 type ParticipantState int32
 
-// StateJoined is the state before the media flow, StateActive the one after.
+// StateJoined is before the media flow, StateActive after.
 const (
 	StateJoined ParticipantState = 1
 	StateActive ParticipantState = 2
@@ -236,7 +226,6 @@ func (m *ParticipantInfo) fields(w *wire) {
 	visitFlag(w, 13, &m.IsPublisher)
 }
 
-// ServerInfo describes the server.
 type ServerInfo struct {
 	Version  string
 	Protocol int32
@@ -247,8 +236,8 @@ func (m *ServerInfo) fields(w *wire) {
 	visitNumber(w, 3, &m.Protocol)
 }
 
-// JoinResponse describes the room to a participant who has joined. PingTimeout and
-// PingInterval are in seconds.
+// JoinResponse describes the room to a new participant. PingTimeout and PingInterval are in
+// seconds.
 type JoinResponse struct {
 	Room                      *Room
 	Participant               *ParticipantInfo
@@ -274,7 +263,7 @@ func (m *JoinResponse) fields(w *wire) {
 	visitMessages(w, 14, maxCodecs, &m.EnabledPublishCodecs)
 }
 
-// ReconnectResponse lets a participant go on whose signalling was lost.
+// ReconnectResponse continues a participant's lost signalling.
 type ReconnectResponse struct {
 	IceServers []*ICEServer
 	ServerInfo *ServerInfo
@@ -285,7 +274,6 @@ func (m *ReconnectResponse) fields(w *wire) {
 	visitMessage(w, 3, &m.ServerInfo)
 }
 
-// TrackPublishedResponse acknowledges an AddTrackRequest.
 type TrackPublishedResponse struct {
 	Cid   string
 	Track *TrackInfo
@@ -296,7 +284,6 @@ func (m *TrackPublishedResponse) fields(w *wire) {
 	visitMessage(w, 2, &m.Track)
 }
 
-// SessionDescription is an offer or an answer.
 type SessionDescription struct {
 	Type, Sdp    string
 	Id           uint32
@@ -310,8 +297,8 @@ func (m *SessionDescription) fields(w *wire) {
 	visitMessages(w, 4, maxMids, &m.MidToTrackId)
 }
 
-// MidTrack says which track a section of a description has. The definition has a map here,
-// which is encoded as a list of these.
+// MidTrack maps a section of a description to a track. The definition has a map here, which is
+// encoded as a list of these.
 type MidTrack struct{ Mid, TrackID string }
 
 func (m *MidTrack) fields(w *wire) {
@@ -319,17 +306,15 @@ func (m *MidTrack) fields(w *wire) {
 	visitText(w, 2, &m.TrackID)
 }
 
-// ParticipantUpdate describes participants who have changed.
 type ParticipantUpdate struct{ Participants []*ParticipantInfo }
 
 func (m *ParticipantUpdate) fields(w *wire) {
 	visitMessages(w, 1, maxOthers, &m.Participants)
 }
 
-// DisconnectReason is why a participant has to leave.
+// DisconnectReason is why a participant must leave.
 type DisconnectReason int32
 
-// The reasons that this server gives.
 const (
 	ReasonClientInitiated    DisconnectReason = 1
 	ReasonDuplicateIdentity  DisconnectReason = 2
@@ -340,16 +325,15 @@ const (
 	ReasonJoinFailure        DisconnectReason = 7
 )
 
-// LeaveAction tells a client that has to leave how to go on.
+// LeaveAction is the client's next step after leaving.
 type LeaveAction int32
 
-// ActionDisconnect ends the client's stay; with ActionReconnect it joins again.
+// ActionDisconnect is final. After ActionReconnect the client joins again.
 const (
 	ActionDisconnect LeaveAction = 0
 	ActionReconnect  LeaveAction = 2
 )
 
-// LeaveRequest ends a participant's stay.
 type LeaveRequest struct {
 	CanReconnect bool
 	Reason       DisconnectReason
@@ -362,12 +346,11 @@ func (m *LeaveRequest) fields(w *wire) {
 	visitNumber(w, 3, &m.Action)
 }
 
-// Ping asks for a Pong. The times of both are in milliseconds since 1970.
+// Ping asks for a Pong. Times are in milliseconds since 1970.
 type Ping struct{ Timestamp int64 }
 
 func (m *Ping) fields(w *wire) { visitNumber(w, 1, &m.Timestamp) }
 
-// Pong answers a Ping.
 type Pong struct{ LastPingTimestamp, Timestamp int64 }
 
 func (m *Pong) fields(w *wire) {
@@ -375,7 +358,7 @@ func (m *Pong) fields(w *wire) {
 	visitNumber(w, 2, &m.Timestamp)
 }
 
-// MediaSectionsRequirement asks a client to offer again, with more sections.
+// MediaSectionsRequirement asks a client for another offer with more sections.
 type MediaSectionsRequirement struct{ NumAudios, NumVideos uint32 }
 
 func (m *MediaSectionsRequirement) fields(w *wire) {
@@ -383,7 +366,7 @@ func (m *MediaSectionsRequirement) fields(w *wire) {
 	visitNumber(w, 2, &m.NumVideos)
 }
 
-// JoinRequest is sent by a client of version 1 as it opens the signalling.
+// JoinRequest is the first message of a client of version 1.
 type JoinRequest struct {
 	AddTrackRequests []*AddTrackRequest
 	PublisherOffer   *SessionDescription
@@ -398,13 +381,11 @@ func (m *JoinRequest) fields(w *wire) {
 	visitText(w, 9, &m.ParticipantSid)
 }
 
-// Compression is how a join request is compressed.
 type Compression int32
 
-// Gzip compresses by gzip (RFC 1952).
 const Gzip Compression = 1
 
-// WrappedJoinRequest is a join request, encoded and perhaps compressed.
+// WrappedJoinRequest is an encoded join request, possibly compressed.
 type WrappedJoinRequest struct {
 	Compression Compression
 	JoinRequest []byte

@@ -9,34 +9,32 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// Grant is what a token admits to.
+// Grant is the content of a token.
 type Grant struct {
 	Room string
-	// Identity names who joins, within the room.
+	// Identity names the participant within the room.
 	Identity string
-	// Publish is true if they may send a camera.
+	// Publish allows sending a camera.
 	Publish bool
-	// Expires is when the token stops admitting anybody who has not joined.
+	// Expires is until when the token can be used to join.
 	Expires time.Time
 }
 
-// Tokens makes and reads the tokens that admit to rooms. They are JWTs with the claims
-// that clients know from servers of rooms; to clients they are opaque.
+// Tokens makes and reads the tokens of rooms. They are JWTs with LiveKit's claims, but opaque to
+// clients.
 type Tokens struct {
 	secret []byte
 	now    func() time.Time
 }
 
-// NewTokens returns tokens that are signed with the secret.
 func NewTokens(secret []byte, now func() time.Time) *Tokens { return &Tokens{secret, now} }
 
-// maxToken is the maximum size of a token in bytes. Those that Make returns have about 450.
+// maxToken limits a token in bytes. Tokens from Make have about 450.
 const maxToken = 1 << 10
 
-// issuer tells these tokens from others that are signed with the same secret.
+// issuer distinguishes these tokens from others with the same secret.
 const issuer = "cutroom rooms"
 
-// claims are those of a token.
 type claims struct {
 	jwt.RegisteredClaims
 	Video videoGrant `json:"video"`
@@ -50,8 +48,6 @@ type videoGrant struct {
 }
 
 // Make returns the token of a grant.
-//
-// Errors: those of signing.
 func (t *Tokens) Make(g Grant) (string, error) {
 	return jwt.NewWithClaims(jwt.SigningMethodHS256, claims{
 		RegisteredClaims: jwt.RegisteredClaims{
@@ -62,12 +58,12 @@ func (t *Tokens) Make(g Grant) (string, error) {
 	}).SignedString(t.secret)
 }
 
-// Read returns the grant of a token. One that is past its end is read like any other,
-// and reported as expired: it still serves those who have joined by it.
+// Read returns the grant of a token, and whether it has expired: an expired token still serves
+// participants who have joined.
 //
 // Errors: fault.Unauthorized.
 func (t *Tokens) Read(token string) (grant Grant, expired bool, err error) {
-	// The library decodes the header of a token before it checks the signature.
+	// The library decodes a token's header before it checks the signature.
 	if len(token) > maxToken {
 		return Grant{}, false, fault.New(fault.Unauthorized, "The token is not valid.")
 	}

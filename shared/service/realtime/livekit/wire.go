@@ -7,7 +7,6 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Message is a message of this package.
 type Message interface {
 	// fields visits all fields of the message, each with its number.
 	fields(w *wire)
@@ -19,19 +18,17 @@ type pointer[T any] interface {
 	Message
 }
 
-// ErrMessage says that bytes are not the message that they should be, or that a list in it
-// has more elements than its maximum.
+// ErrMessage means that bytes are not the expected message, or have a list beyond its maximum.
 var ErrMessage = errors.New("livekit: the message is malformed or has too many elements")
 
-// Marshal encodes a message.
 func Marshal(m Message) []byte {
 	w := &wire{}
 	m.fields(w)
 	return w.out
 }
 
-// Unmarshal decodes a message. It skips unknown fields and allocates nothing for them. A
-// list beyond its maximum makes it fail before it allocates the element.
+// Unmarshal decodes a message. It skips unknown fields without allocating. It fails at a list
+// beyond its maximum before it allocates the element.
 //
 // Errors: ErrMessage.
 func Unmarshal(content []byte, m Message) error {
@@ -40,13 +37,12 @@ func Unmarshal(content []byte, m Message) error {
 	return w.err
 }
 
-// wire visits the fields of a message to write all of them, or to read one. Then it skips the
-// fields that have another number or type.
+// wire visits the fields of a message to write them all, or to read one. To read, it skips fields
+// with another number or type.
 type wire struct {
-	// out is the encoding, while number is 0.
+	// out is the encoding if number is 0.
 	out []byte
-	// number and kind are the number and the type of the field that is read. Its value is in
-	// value if it is a number, and in content otherwise.
+	// number and kind describe the field to read. value has its number, or content its bytes.
 	number  protowire.Number
 	kind    protowire.Type
 	value   uint64
@@ -54,7 +50,7 @@ type wire struct {
 	err     error
 }
 
-// read reads a message. Afterwards the wire has the field that it had before.
+// read reads a nested message, and then restores the current field.
 func (w *wire) read(content []byte, m Message) {
 	outer := *w
 	for len(content) > 0 && outer.err == nil {
@@ -92,7 +88,7 @@ func (w *wire) reads(number protowire.Number, kind protowire.Type) bool {
 	return w.number == number && w.kind == kind
 }
 
-// fits reports whether a list may have one more element.
+// fits reports whether a list may have another element.
 func (w *wire) fits(has, most int) bool {
 	if has >= most {
 		w.err = ErrMessage
@@ -105,7 +101,6 @@ func (w *wire) write(number protowire.Number, content []byte) {
 	w.out = protowire.AppendBytes(w.out, content)
 }
 
-// text returns the content that is read as text.
 func (w *wire) text() string {
 	if !utf8.Valid(w.content) {
 		w.err = ErrMessage
@@ -116,7 +111,6 @@ func (w *wire) text() string {
 
 type integer interface{ ~int32 | ~uint32 | ~int64 }
 
-// visitNumber visits a number.
 func visitNumber[T integer](w *wire, number protowire.Number, field *T) {
 	switch {
 	case w.writes() && *field != 0:
@@ -139,7 +133,7 @@ func visitChoice(w *wire, number protowire.Number, field **int64) {
 	}
 }
 
-// visitNumbers visits a list of numbers. It reads packed ones and others.
+// visitNumbers visits a list of numbers, packed or not.
 func visitNumbers[T integer](w *wire, number protowire.Number, most int, field *[]T) {
 	switch {
 	case w.writes() && len(*field) > 0:
@@ -165,7 +159,6 @@ func visitNumbers[T integer](w *wire, number protowire.Number, most int, field *
 	}
 }
 
-// visitFlag visits a boolean.
 func visitFlag(w *wire, number protowire.Number, field *bool) {
 	value := int32(0)
 	if *field {
@@ -175,7 +168,6 @@ func visitFlag(w *wire, number protowire.Number, field *bool) {
 	*field = value != 0
 }
 
-// visitText visits a string.
 func visitText(w *wire, number protowire.Number, field *string) {
 	switch {
 	case w.writes() && *field != "":
@@ -185,7 +177,7 @@ func visitText(w *wire, number protowire.Number, field *string) {
 	}
 }
 
-// visitBytes visits bytes. They share memory with the content that Unmarshal was given.
+// visitBytes visits bytes. They share memory with Unmarshal's content.
 func visitBytes(w *wire, number protowire.Number, field *[]byte) {
 	switch {
 	case w.writes() && len(*field) > 0:
@@ -195,7 +187,6 @@ func visitBytes(w *wire, number protowire.Number, field *[]byte) {
 	}
 }
 
-// visitTexts visits a list of strings.
 func visitTexts(w *wire, number protowire.Number, most int, field *[]string) {
 	switch {
 	case w.writes():
@@ -207,7 +198,7 @@ func visitTexts(w *wire, number protowire.Number, most int, field *[]string) {
 	}
 }
 
-// visitMessage visits a message in a message. One that occurs again adds to the first.
+// visitMessage visits a nested message. A repeated one is merged with the first.
 func visitMessage[T any, M pointer[T]](w *wire, number protowire.Number, field **T) {
 	switch {
 	case w.writes() && *field != nil:
@@ -220,7 +211,6 @@ func visitMessage[T any, M pointer[T]](w *wire, number protowire.Number, field *
 	}
 }
 
-// visitMessages visits a list of messages.
 func visitMessages[T any, M pointer[T]](w *wire, number protowire.Number, most int, field *[]*T) {
 	switch {
 	case w.writes():

@@ -9,57 +9,54 @@ import (
 )
 
 const (
-	// maxGap is how many packets may be missing at once before the stream is begun anew.
+	// maxGap is how many packets may be missing at once before the stream starts over.
 	maxGap = 512
-	// maxEncoded is the longest frame, in bytes, and maxHeld how many packets it may have,
-	// those that are missing too.
+	// maxEncoded limits a frame in bytes, and maxHeld in packets, including missing ones.
 	maxEncoded, maxHeld = 1 << 20, 2048
-	// reorderTime is how long a packet may be overtaken by others before it is asked for.
+	// reorderTime is how long other packets may overtake a packet before it is requested again.
 	reorderTime = 4 * time.Millisecond
-	// lostTime is how long a packet is waited for. A key frame comes sooner than one that
-	// was asked for so often.
+	// lostTime is how long to wait for a packet. A key frame comes sooner than a packet that needs
+	// many requests.
 	lostTime = 400 * time.Millisecond
 )
 
-// assembler makes frames of the packets of a VP8 stream (RFC 7741), which may come in any
-// order, twice or not at all. A frame is complete when its last packet is there, and not
-// when the next one begins, which would be a frame's time later.
+// assembler makes frames from the packets of a VP8 stream (RFC 7741), which may arrive in any
+// order, twice or not at all. A frame is complete with its last packet. Waiting for the next frame
+// would add a frame's time.
 type assembler struct {
 	begun bool
-	// next is the number of the packet that the next frame begins with, newest that of the
-	// latest packet.
+	// next is the number of the next frame's first packet, newest the number of the latest packet.
 	next, newest uint16
 	have         map[uint16]part
 	missing      map[uint16]absence
-	// reached is the first packet of the next frame that has not been looked at, size the
-	// bytes of those before it.
+	// reached is the first packet of the next frame that was not checked yet. size is the bytes of
+	// the packets before it.
 	reached uint16
 	size    int
-	// gap is true if something is missing before the next frame.
+	// gap means that packets before the next frame are missing.
 	gap bool
-	// dropping is true while packets of a frame that was given up are skipped.
+	// dropping means that packets of an abandoned frame are skipped.
 	dropping bool
 }
 
-// part is what a packet has of a frame.
+// part is a packet's part of a frame.
 type part struct {
 	data      []byte
 	timestamp uint32
-	// first and last are true for those packets of a frame; an empty one is neither.
+	// first and last mark the first and the last packet of a frame.
 	first, last bool
 }
 
-// absence is a packet that has not come.
+// absence is a missing packet.
 type absence struct {
 	since, asked time.Time
 	times        int
 }
 
-// assembled is a whole frame.
 type assembled struct {
 	data      []byte
 	timestamp uint32
-	// gap is true if a frame before this one is missing.
+	// gap means that an earlier frame is missing.
 	gap bool
 }
 
@@ -98,7 +95,7 @@ func (a *assembler) push(p *rtp.Packet, now time.Time) []assembled {
 	return a.frames()
 }
 
-// partOf reads what a packet has. It reports false for what is not VP8.
+// partOf reads a packet. It returns false if the packet is not VP8.
 func partOf(p *rtp.Packet) (part, bool) {
 	if len(p.Payload) == 0 { // padding, which tests the network
 		return part{}, true
@@ -111,14 +108,14 @@ func partOf(p *rtp.Packet) (part, bool) {
 	return part{data, p.Timestamp, v.S == 1 && v.PID == 0, p.Marker}, true
 }
 
-// restart forgets everything: what was missing will not come.
+// restart drops everything: missing packets will not arrive.
 func (a *assembler) restart() {
 	clear(a.have)
 	clear(a.missing)
 	*a = assembler{have: a.have, missing: a.missing, gap: true}
 }
 
-// frames takes the frames that are whole.
+// frames takes the complete frames.
 func (a *assembler) frames() (whole []assembled) {
 	for {
 		first, there := a.have[a.next]
@@ -143,7 +140,7 @@ func (a *assembler) frames() (whole []assembled) {
 	}
 }
 
-// take takes the frame that begins with the next packet, if it is whole. One that is too
+// take takes the frame that starts with the next packet, if it is complete. A frame that is too
 // long is taken without its data.
 func (a *assembler) take() (assembled, bool) {
 	for {
@@ -171,7 +168,7 @@ func (a *assembler) take() (assembled, bool) {
 	return frame, true
 }
 
-// advance goes on behind the next packet.
+// advance continues after the next packet.
 func (a *assembler) advance() {
 	delete(a.missing, a.next)
 	delete(a.have, a.next)
@@ -181,12 +178,10 @@ func (a *assembler) advance() {
 	}
 }
 
-// waits reports whether packets are missing.
 func (a *assembler) waits() bool { return len(a.missing) > 0 }
 
-// ask returns the numbers of the packets that are to be asked for now. It reports whether
-// some are not waited for any longer, after which a key frame is needed, and returns the
-// frames that were held up by them.
+// ask returns the packet numbers to request now. lost means that some packets were given up and a
+// key frame is needed. whole has the frames that these packets held up.
 func (a *assembler) ask(now time.Time) (numbers []uint16, lost bool, whole []assembled) {
 	for number, absent := range a.missing {
 		switch age := now.Sub(absent.since); {
@@ -206,11 +201,11 @@ func (a *assembler) ask(now time.Time) (numbers []uint16, lost bool, whole []ass
 	return numbers, false, nil
 }
 
-// repeatAfter is how long to wait for a packet that was asked for so often before it is asked
-// for again. The way there and back is mostly shorter than the first.
+// repeatAfter is how long to wait before requesting a packet again, by the number of requests. The
+// round trip is mostly shorter than the first wait.
 func repeatAfter(times int) time.Duration { return 25 * time.Millisecond << min(times, 4) >> 1 }
 
-// skip gives up what has been missing for too long, and continues behind it.
+// skip gives up packets that are missing for too long, and continues after them.
 func (a *assembler) skip(now time.Time) []assembled {
 	for len(a.missing) > 0 && a.next != a.newest+1 {
 		if absent, is := a.missing[a.next]; is && now.Sub(absent.since) <= lostTime {
@@ -225,7 +220,6 @@ func (a *assembler) skip(now time.Time) []assembled {
 	return a.frames()
 }
 
-// expired reports whether something is still missing for too long.
 func (a *assembler) expired(now time.Time) bool {
 	for _, absent := range a.missing {
 		if now.Sub(absent.since) > lostTime {

@@ -8,23 +8,20 @@ import (
 	"github.com/pion/webrtc/v4"
 )
 
-// colorURI names the header extension by which a sender tells what the numbers of a
-// picture mean. Browsers take pictures without it for BT.601, and send those of a canvas as
-// BT.709: shown as the other, their colours are wrong.
+// colorURI names the header extension for a picture's colour space. Browsers otherwise assume
+// BT.601, but send pictures of a canvas as BT.709, which would give wrong colours.
 const colorURI = "http://www.webrtc.org/experiments/rtp-hdrext/color-space"
 
-// colorSize is the length of the extension, in bytes, unless it has the metadata of
-// pictures of high dynamic range, which VP8 does not have.
+// colorSize is the extension's length in bytes without HDR metadata, which VP8 does not have.
 const colorSize = 4
 
-// color is what the client says of its pictures' colours, which holds for the edited ones
-// too. nil means that it says nothing.
+// color is the colour space of the client's pictures, which applies to the edited ones too. nil
+// means unspecified.
 type color struct {
 	atomic.Pointer[[colorSize]byte]
 }
 
-// read notes what a packet says, by the extension of the id. It reports whether it says
-// anything.
+// read reads a packet's extension with the id, and reports whether it has one.
 func (c *color) read(p *rtp.Packet, id uint8) bool {
 	if id == 0 {
 		return false
@@ -40,8 +37,7 @@ func (c *color) read(p *rtp.Packet, id uint8) bool {
 	return true
 }
 
-// extensionOf returns the id of a header extension of what a client sends, 0 if it does
-// not send it.
+// extensionOf returns the id of a header extension that a client sends, or 0.
 func extensionOf(receiver *webrtc.RTPReceiver, uri string) uint8 {
 	for _, extension := range receiver.GetParameters().HeaderExtensions {
 		if extension.URI == uri {
@@ -51,17 +47,14 @@ func extensionOf(receiver *webrtc.RTPReceiver, uri string) uint8 {
 	return 0
 }
 
-// colored tells receivers of video what its colours mean, in the last packet of each
-// frame.
+// colored sends the colour space to receivers of video, in the last packet of each frame.
 type colored struct {
 	interceptor.NoOp
 	color *color
 }
 
-// NewInterceptor is for the library.
 func (c *colored) NewInterceptor(string) (interceptor.Interceptor, error) { return c, nil }
 
-// BindLocalStream is for the library.
 func (c *colored) BindLocalStream(info *interceptor.StreamInfo, w interceptor.RTPWriter) interceptor.RTPWriter {
 	id := extensionID(info, colorURI)
 	if id == 0 {

@@ -6,8 +6,7 @@ import (
 	"sync"
 )
 
-// fairListener keeps those of one address from taking all of a listener's connections.
-// What is above maxFromAddress is closed.
+// fairListener limits the connections of one address. It closes connections beyond maxFromAddress.
 type fairListener struct {
 	net.Listener
 
@@ -19,9 +18,6 @@ func newFairListener(l net.Listener) *fairListener {
 	return &fairListener{Listener: l, open: map[netip.Prefix]int{}}
 }
 
-// Accept waits for a connection.
-//
-// Errors: those of the listener.
 func (l *fairListener) Accept() (net.Conn, error) {
 	for {
 		conn, err := l.Listener.Accept()
@@ -37,7 +33,7 @@ func (l *fairListener) Accept() (net.Conn, error) {
 	}
 }
 
-// count adds to the connections from somewhere, and returns how many there are.
+// count changes the count of a network's connections and returns it.
 func (l *fairListener) count(from netip.Prefix, more int) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -48,8 +44,8 @@ func (l *fairListener) count(from netip.Prefix, more int) int {
 	return n
 }
 
-// networkOf returns what belongs to one caller: an address of version 4, and of version 6
-// the network that every caller has of its own.
+// networkOf returns the network of one caller: an IPv4 address, or an IPv6 network as each caller
+// has it.
 func networkOf(remote net.Addr) netip.Prefix {
 	tcp, ok := remote.(*net.TCPAddr)
 	if !ok {
@@ -64,15 +60,13 @@ func networkOf(remote net.Addr) netip.Prefix {
 	return network
 }
 
-// fairConn is a connection that is counted until it is closed.
+// fairConn is a connection that counts until it is closed.
 type fairConn struct {
 	net.Conn
 	leave func()
 }
 
-// Close closes the connection. It may be called again.
-//
-// Errors: those of the connection.
+// Close may be called again.
 func (c *fairConn) Close() error {
 	c.leave()
 	return c.Conn.Close()

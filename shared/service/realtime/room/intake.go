@@ -16,31 +16,30 @@ import (
 )
 
 const (
-	// maxStreams is how many streams of packets and of reports a peer may receive at once.
-	// A camera in three sizes and a microphone have 14, and what was sent before stays.
+	// maxStreams limits the streams of packets and reports from a peer. A camera in three sizes and
+	// a microphone have 14, and earlier ones stay.
 	maxStreams = 256
-	// maxUnread is how many bytes of a stream wait to be read.
+	// maxUnread limits the unread bytes of a stream.
 	maxUnread = 128 << 10
-	// maxChannels is how many data channels a client may open. Those of LiveKit open three.
+	// maxChannels limits a client's data channels. LiveKit's clients open three.
 	maxChannels = 32
-	// maxCandidates is how many addresses a client may call from at first, and then one
-	// every second.
+	// maxCandidates limits the addresses that a client may call from at first; then one more is
+	// allowed each second.
 	maxCandidates = 64
-	// feedbackRate is how many packets a second a client's reports may tell of, and
-	// feedbackBurst how many at once: some hundreds a second are sent.
+	// feedbackRate limits the packets a second that a client's reports may cover, and feedbackBurst
+	// at once. Some hundreds a second are sent.
 	feedbackRate, feedbackBurst = 20_000, 8192
 )
 
-// intake bounds what a client makes the library keep and do. The library itself has a
-// buffer for every stream that a client invents, read or not, and looks up every packet
-// that a report says to tell of.
+// intake limits the memory and work that a client causes in the library. The library has a buffer
+// for every stream that a client invents, and looks up every packet that a report covers.
 type intake struct {
 	interceptor.NoOp
 
 	streams, channels atomic.Int64
 	candidates        *rate.Limiter
 	feedback          *rate.Limiter
-	// overflow is called once when the client is beyond a limit that no client comes near.
+	// overflow is called once when the client exceeds a limit far beyond normal use.
 	overflow func()
 }
 
@@ -51,8 +50,7 @@ func newIntake(overflow func()) *intake {
 	}
 }
 
-// buffer is for the library: it returns what keeps the packets of a stream until they are
-// read.
+// buffer returns the packet buffer of a stream, for the library.
 func (i *intake) buffer(packetio.BufferPacketType, uint32) io.ReadWriteCloser {
 	b := packetio.NewBuffer()
 	if i.streams.Add(1) > maxStreams {
@@ -64,14 +62,14 @@ func (i *intake) buffer(packetio.BufferPacketType, uint32) io.ReadWriteCloser {
 	return &stream{Buffer: b, of: i}
 }
 
-// stream is the packets of one sender that wait to be read.
+// stream has the unread packets of one sender.
 type stream struct {
 	*packetio.Buffer
 	of     *intake
 	closed atomic.Bool
 }
 
-// Close ends the stream. It may be called again.
+// Close may be called again.
 func (s *stream) Close() error {
 	if !s.closed.Swap(true) {
 		s.of.streams.Add(-1)
@@ -82,18 +80,16 @@ func (s *stream) Close() error {
 // call reports whether the client may call from another address.
 func (i *intake) call(net.IP) bool { return i.candidates.Allow() }
 
-// open counts a data channel.
 func (i *intake) open() {
 	if i.channels.Add(1) > maxChannels {
 		i.overflow()
 	}
 }
 
-// NewInterceptor is for the library.
 func (i *intake) NewInterceptor(string) (interceptor.Interceptor, error) { return i, nil }
 
-// BindRTCPReader is for the library. Reports that tell of too much do not come through, nor
-// those that cannot be read: the reading would end with them.
+// BindRTCPReader drops reports that cover too many packets, and unreadable ones, which would end
+// the reading.
 func (i *intake) BindRTCPReader(reader interceptor.RTCPReader) interceptor.RTCPReader {
 	return interceptor.RTCPReaderFunc(func(b []byte, a interceptor.Attributes) (int, interceptor.Attributes, error) {
 		for {
@@ -112,7 +108,7 @@ func (i *intake) BindRTCPReader(reader interceptor.RTCPReader) interceptor.RTCPR
 	})
 }
 
-// The kinds of reports that tell of packets or ask for them (RFC 4585, section 6.2.1, and
+// The kinds of reports that cover or request packets (RFC 4585, section 6.2.1, and
 // draft-holmer-rmcat-transport-wide-cc-extensions-01, section 3.1).
 const (
 	aboutTransport       = 205
@@ -123,9 +119,9 @@ const (
 // transport and about pictures (RFC 3550, section 12.1, and RFC 4585).
 const firstKind, otherKind, aboutPictures = 200, 204, 206
 
-// known returns reports without the kinds that the server does not read, and without reports
-// of times that do not have all times: the library allocates 30 bytes or more for an element of
-// either, before it has seen it.
+// known returns reports without kinds that the server does not read, and without incomplete reports
+// of times: the library allocates 30 bytes or more for each element of either before it has seen
+// it.
 func known(reports []byte) []byte {
 	kept := reports[:0]
 	for len(reports) >= 4 {
@@ -143,8 +139,8 @@ func known(reports []byte) []byte {
 	return kept
 }
 
-// hasTimes reports whether a report of times has at least one byte for each time that it
-// announces (draft-holmer-rmcat-transport-wide-cc-extensions-01, section 3.1).
+// hasTimes reports whether a report of times has at least one byte for each announced time
+// (draft-holmer-rmcat-transport-wide-cc-extensions-01, section 3.1).
 func hasTimes(report []byte) bool {
 	const head, run, vectorOfBits, vectorOfPairs = 20, 0, 2, 3
 	if len(report) < head {
@@ -173,8 +169,8 @@ func hasTimes(report []byte) bool {
 	return times <= len(report)
 }
 
-// told returns of how many packets reports tell, or ask for, by their heads alone: reading
-// them whole is what takes time.
+// told returns how many packets reports cover or request. It reads only their heads, because
+// reading them whole takes time.
 func told(reports []byte) (packets int) {
 	for len(reports) >= 4 {
 		packets++
@@ -192,8 +188,8 @@ func told(reports []byte) (packets int) {
 	return packets
 }
 
-// isReport reports whether the library can read the reports, which the attributes then
-// have for all who read them.
+// isReport reports whether the library can read the reports. The attributes then have them for all
+// readers.
 func isReport(reports []byte, attributes interceptor.Attributes) bool {
 	_, err := attributes.GetRTCPPackets(reports)
 	return err == nil

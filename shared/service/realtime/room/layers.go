@@ -8,27 +8,27 @@ import (
 )
 
 const (
-	// maxSections is how many sections an offer may have, and maxLines how many lines of
-	// attributes, in one section and in all. Browsers that send all they can have 1,000.
+	// maxSections limits the sections of an offer, maxSectionLines and maxLines the attribute lines
+	// in one section and in all. Full offers of browsers have 1,000 lines.
 	maxSections, maxSectionLines, maxLines = 64, 512, 4096
-	// maxFormats is how many codecs a section may offer, each with its retransmissions. For
-	// each, the library reads all lines of the section.
+	// maxFormats limits the codecs of a section, each with its retransmissions. For each, the
+	// library reads all lines of the section.
 	maxFormats = 96
-	// leastElement is how many bytes a line, or a codec of a section, has on average. Those of
-	// clients have 25.
+	// leastElement is the least average size of a line, or of a section's codec, in bytes. Clients
+	// have 25.
 	leastElement = 8
 )
 
-// errOffer refuses an offer that would take too much time to read, or is read in two ways.
+// errOffer refuses an offer that takes too much time to read, or is ambiguous.
 var errOffer = errors.New("room: a session description of more sections, codecs or lines than any client has, or of odd ones")
 
-// readOffer reads a client's offer and makes of it what the server answers to: of a camera
-// that is offered in several sizes the best alone, which makes browsers send no other, and
-// none of the client's addresses, as the server is called and never calls.
+// readOffer converts a client's offer for the library. If a camera has several sizes, it keeps only
+// the best, so that browsers send no other. It removes the client's addresses, because the server
+// never calls.
 //
-// Errors: errOffer; those of the library.
+// Errors: errOffer.
 func readOffer(text string) (string, error) {
-	// The library ends a line there the second time that it reads it, not the first.
+	// The library splits a line there the second time that it reads it, not the first.
 	if strings.Contains(strings.ReplaceAll(text, "\r\n", "\n"), "\r") {
 		return "", errOffer
 	}
@@ -62,9 +62,9 @@ func readOffer(text string) (string, error) {
 	return string(out), err
 }
 
-// isCompact reports whether a description has so few elements for its size that the library
-// may parse it, which takes 100 bytes of memory or more for each. Clients send no times beside
-// one, and no repetitions of it (RFC 8866, sections 5.9 to 5.11).
+// isCompact reports whether a description has few enough elements for its size. The library takes
+// 100 bytes of memory or more for each. Clients send only one time and no repetitions of it (RFC
+// 8866, sections 5.9 to 5.11).
 func isCompact(text string) bool {
 	elements, times := 0, 0
 	for line := range strings.Lines(text) {
@@ -81,8 +81,8 @@ func isCompact(text string) bool {
 	return times <= 1 && elements*leastElement <= len(text)
 }
 
-// isUsual reports whether a client may have made the offer: what the library does with
-// others takes seconds. Candidates do not count, as they are left out.
+// isUsual reports whether the offer is like a client's: others can take the library seconds.
+// Candidates do not count, because they are removed.
 func isUsual(offer *sdp.SessionDescription) bool {
 	lines := len(offer.Attributes)
 	for _, media := range offer.MediaDescriptions {
@@ -100,10 +100,8 @@ func isUsual(offer *sdp.SessionDescription) bool {
 	return len(offer.MediaDescriptions) <= maxSections && lines <= maxLines
 }
 
-// closeEmpty makes inactive the sections of an answer that the server has no track for yet:
-// the library says of them that it sends, and clients would look for whose track it is.
-//
-// Errors: those of the library.
+// closeEmpty makes sections of an answer inactive if the server has no track for them. The library
+// would announce that it sends, and clients would look for the track.
 func closeEmpty(text string) (string, error) {
 	var answer sdp.SessionDescription
 	if err := answer.UnmarshalString(text); err != nil {
@@ -123,19 +121,18 @@ func closeEmpty(text string) (string, error) {
 	return string(out), err
 }
 
-// layers are the names that clients call the sizes of a camera by, the smallest first.
-// One of 640 pixels has no f.
+// layers are the clients' names of a camera's sizes, the smallest first. A camera of 640 pixels has
+// no f.
 const layers = "qhf"
 
-// bestLayer returns the name of the best size that a camera is offered in; "" if it is
-// offered in one.
+// bestLayer returns the name of a camera's best size, or "" for a single size.
 func bestLayer(media *sdp.MediaDescription) (best string) {
 	rank := -1
 	for _, attribute := range media.Attributes {
 		if attribute.Key != "rid" {
 			continue
 		}
-		// Of names that nobody knows the last one counts.
+		// Among unknown names the last one wins.
 		rid := ridOf(attribute.Value)
 		if next := max(strings.Index(layers, rid), 0); rid != "" && next >= rank {
 			best, rank = rid, next
@@ -149,7 +146,7 @@ func ridOf(value string) string {
 	return rid
 }
 
-// offersAudio reports whether the client sends audio by its offer.
+// offersAudio reports whether the client's offer sends audio.
 func offersAudio(text string) bool {
 	var offer sdp.SessionDescription
 	if !isCompact(text) || offer.UnmarshalString(text) != nil {

@@ -7,13 +7,12 @@ import (
 	"github.com/pion/logging"
 )
 
-// logs makes loggers for the WebRTC library. What it finds wrong is nearly always
-// something that a client or the network did, so it is all at debug.
+// logs makes loggers for the WebRTC library. Clients and the network cause nearly all of its
+// messages, so all are logged at debug.
 type logs struct{ logger *slog.Logger }
 
 func newLogs(logger *slog.Logger) *logs { return &logs{logger} }
 
-// NewLogger is for the library.
 func (l *logs) NewLogger(scope string) logging.LeveledLogger {
 	return libraryLog{l.logger.With("scope", scope)}
 }
@@ -27,7 +26,7 @@ func (libraryLog) Debugf(string, ...any) {}
 func (libraryLog) Info(string)           {}
 func (libraryLog) Infof(string, ...any)  {}
 
-// The library tells its levels apart by methods.
+// The library has a method for each level.
 
 func (l libraryLog) Warn(text string)                   { l.logger.Debug("webrtc: " + text) }
 func (l libraryLog) Warnf(format string, about ...any)  { l.Warn(fmt.Sprintf(format, about...)) }

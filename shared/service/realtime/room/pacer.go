@@ -9,31 +9,30 @@ import (
 )
 
 const (
-	// paceFactor is how much faster than the estimated bandwidth packets are sent, so
-	// that a frame is on its way well before the next one.
+	// paceFactor is how much faster than the estimated bandwidth packets are sent, so that a frame
+	// is sent well before the next one.
 	paceFactor = 2.5
 	// paceBurst is how many bytes go at once: a usual frame, which pacing would only
 	// delay.
 	paceBurst = 12 << 10
-	// paceEvery is how often waiting packets are sent.
 	paceEvery = 5 * time.Millisecond
-	// paceMost is how many bytes may wait. Beyond it the newest are dropped: what waits
-	// for longer than a second is late anyway.
+	// paceMost limits the waiting bytes. The newest packets beyond it are dropped, because packets
+	// that wait longer than a second are too late anyway.
 	paceMost = 1 << 20
 )
 
-// pacer sends a peer's video packets no faster than the network takes them. The
-// library's own knows streams by their SSRC and drops what has that of retransmissions.
+// pacer sends a peer's video packets at the network's rate. The library's pacer finds streams by
+// SSRC and drops retransmissions.
 type pacer struct {
 	mu sync.Mutex
-	// writer sends a packet of any stream.
+	// writer sends packets of any stream.
 	writer interceptor.RTPWriter
 	// rate is in bytes a second; budget is how many may be sent now.
 	rate, budget float64
 	refilled     time.Time
 	waiting      []pacedPacket
 	bytes        int
-	// running is true while a timer is set to send what waits.
+	// running is true while a timer is set for waiting packets.
 	running, closed bool
 }
 
@@ -49,21 +48,19 @@ func newPacer(bitrate int) *pacer {
 	return p
 }
 
-// AddStream is for the library: a stream's packets go to the writer.
+// AddStream uses one writer for all streams.
 func (p *pacer) AddStream(_ uint32, writer interceptor.RTPWriter) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.writer = writer
 }
 
-// SetTargetBitrate is for the library.
 func (p *pacer) SetTargetBitrate(bitrate int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rate = float64(bitrate) / 8 * paceFactor
 }
 
-// Close is for the library.
 func (p *pacer) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,7 +68,7 @@ func (p *pacer) Close() error {
 	return nil
 }
 
-// Write sends the packet now, or queues it behind those that wait.
+// Write sends the packet now, or queues it.
 func (p *pacer) Write(header *rtp.Header, payload []byte, attributes interceptor.Attributes) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,7 +98,7 @@ func (p *pacer) refill() {
 	p.refilled = now
 }
 
-// send sends what may be sent of what waits.
+// send sends waiting packets within the budget.
 func (p *pacer) send() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -15,27 +15,23 @@ import (
 )
 
 const (
-	// resumeTime is how long a participant whose signalling is lost may stay away.
+	// resumeTime is how long a participant may be without signalling.
 	resumeTime = 20 * time.Second
-	// sayTime is how long a client may take to read a message.
-	sayTime = 5 * time.Second
-	// leaveTime is how long a client may take to read that it is to leave.
+	sayTime    = 5 * time.Second
+	// leaveTime is how long a client may take to read the leave message.
 	leaveTime = 2 * time.Second
-	// maxTracks is how many tracks a participant may announce.
 	maxTracks = 32
 )
 
-// participant is a client in a room, by one connection for signalling at a time.
+// participant is a client in a room. It has one signalling connection at a time.
 type participant struct {
 	room *Room
-	// sid is unguessable; identity is that of the token.
+	// sid is unguessable. identity is from the token.
 	sid, identity string
 	publishes     bool
 	version       livekit.Version
-	// offers limits how often the client negotiates.
-	offers *rate.Limiter
+	offers        *rate.Limiter
 
-	// talking is held while a message is written.
 	talking sync.Mutex
 
 	mu sync.Mutex
@@ -43,22 +39,19 @@ type participant struct {
 	socket *websocket.Conn
 	// away ends a participant that does not come back.
 	away *time.Timer
-	// own is the connection that the client offers, other the one that the server offers:
-	// the same in version 1.
+	// own is the connection that the client offers, other the server's. In version 1 they are the
+	// same.
 	own, other *peer
 	// hasVideo and hasSound are true once the server's tracks are part of a connection.
 	hasVideo, hasSound bool
-	// due is true if the server is to offer again once the client has answered.
-	due bool
-	// offered counts the server's offers.
+	// due means that the server must offer again after the client's answer.
+	due     bool
 	offered uint32
 	tracks  int
 	left    bool
 }
 
-// newParticipant returns a participant with its connections, which has not entered.
-//
-// Errors: those of the library.
+// newParticipant returns a participant with its connections. It has not entered the room yet.
 func newParticipant(r *Room, g livekit.Grant, version livekit.Version) (*participant, error) {
 	p := &participant{
 		room: r, sid: "PA_" + r.server.config.NewID(), identity: g.Identity, publishes: g.Publish, version: version,
@@ -77,12 +70,10 @@ func newParticipant(r *Room, g livekit.Grant, version livekit.Version) (*partici
 	return p, nil
 }
 
-// errTooMuch is why a participant is ended that opens more than any client does.
+// errTooMuch ends a participant that opens more streams or channels than real clients do.
 var errTooMuch = errors.New("room: a client opens too many streams or data channels")
 
 // newPeer returns a connection whose events reach the room.
-//
-// Errors: those of the library.
 func (p *participant) newPeer() (*peer, error) {
 	one, err := p.room.server.config.Ports.newPeer(&p.room.color, func() { p.fails(errTooMuch) })
 	if err != nil {
@@ -109,7 +100,7 @@ func (p *participant) newPeer() (*peer, error) {
 	return one, nil
 }
 
-// drop reads a track that nobody wants.
+// drop reads and discards a track.
 func drop(track *webrtc.TrackRemote) {
 	for {
 		if _, _, err := track.ReadRTP(); err != nil {
@@ -118,13 +109,12 @@ func drop(track *webrtc.TrackRemote) {
 	}
 }
 
-// bitrate returns what the network takes, and whether the participant receives at all.
+// bitrate returns the network's bitrate, and whether the participant receives at all.
 func (p *participant) bitrate() (bitrate int, active bool) {
 	return p.other.bandwidth.bitrate(), p.other.ConnectionState() == webrtc.PeerConnectionStateConnected
 }
 
-// attach makes the socket the participant's, in place of the one before. It reports false
-// if the participant has left.
+// attach replaces the participant's socket. It returns false if the participant has left.
 func (p *participant) attach(socket *websocket.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -142,7 +132,7 @@ func (p *participant) attach(socket *websocket.Conn) bool {
 	return true
 }
 
-// detach notes that the socket is lost. Unless another comes, the participant is ended.
+// detach records that the socket is lost. Unless another comes, the participant ends.
 func (p *participant) detach(socket *websocket.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -155,7 +145,7 @@ func (p *participant) detach(socket *websocket.Conn) {
 	})
 }
 
-// end tells the client to leave, and ends its connections.
+// end sends the leave message and closes the connections.
 func (p *participant) end(why livekit.DisconnectReason, action livekit.LeaveAction) {
 	p.mu.Lock()
 	if p.left {
@@ -168,7 +158,7 @@ func (p *participant) end(why livekit.DisconnectReason, action livekit.LeaveActi
 		p.away.Stop()
 	}
 	p.mu.Unlock()
-	// Whoever is told of it may find the place free.
+	// Exit first, so that a client that rejoins finds a free place.
 	p.room.exit(p)
 	if socket != nil {
 		cut := time.AfterFunc(leaveTime, func() { _ = socket.CloseNow() })
@@ -180,14 +170,13 @@ func (p *participant) end(why livekit.DisconnectReason, action livekit.LeaveActi
 	_ = p.other.Close()
 }
 
-// leave returns the message that ends a client's stay.
 func leave(why livekit.DisconnectReason, action livekit.LeaveAction) *livekit.SignalResponse {
 	return &livekit.SignalResponse{Leave: &livekit.LeaveRequest{
 		Reason: why, Action: action, CanReconnect: action != livekit.ActionDisconnect,
 	}}
 }
 
-// say sends a message, if there is a socket.
+// say sends a message if the participant has a socket.
 func (p *participant) say(message *livekit.SignalResponse) {
 	p.mu.Lock()
 	socket, left := p.socket, p.left
@@ -206,9 +195,7 @@ func (p *participant) write(socket *websocket.Conn, message *livekit.SignalRespo
 	_ = socket.Write(ctx, websocket.MessageBinary, livekit.Marshal(message))
 }
 
-// offerMedia offers the server's tracks, where the server offers.
-//
-// Errors: those of the library.
+// offerMedia sends an offer of the server's tracks if the server offers.
 func (p *participant) offerMedia(restart bool) error {
 	if p.version != livekit.Version0 {
 		return nil
@@ -222,10 +209,8 @@ func (p *participant) offerMedia(restart bool) error {
 	return err
 }
 
-// nextOffer returns an offer of the server's tracks, nil if the client has to answer the
-// last one first. The caller has locked the participant.
-//
-// Errors: those of the library.
+// nextOffer returns an offer of the server's tracks, or nil if the client must answer the last one
+// first. The participant must be locked.
 func (p *participant) nextOffer(restart bool) (*livekit.SessionDescription, error) {
 	if p.other.SignalingState() == webrtc.SignalingStateHaveLocalOffer {
 		if !restart {
@@ -250,10 +235,7 @@ func (p *participant) nextOffer(restart bool) (*livekit.SessionDescription, erro
 	return &livekit.SessionDescription{Type: "offer", Sdp: text, Id: p.offered, MidToTrackId: p.trackIDs()}, nil
 }
 
-// addTracks adds the server's tracks to the connection that they go by, those that are
-// there and have not been added. The caller has locked the participant.
-//
-// Errors: those of the library.
+// addTracks adds the server's new tracks to their connection. The participant must be locked.
 func (p *participant) addTracks() error {
 	if !p.hasVideo {
 		sender, err := p.other.AddTrack(p.room.video)
@@ -274,8 +256,7 @@ func (p *participant) addTracks() error {
 	return nil
 }
 
-// readReports reads what the client says of a track that it receives, until the
-// connection ends.
+// readReports reads the client's reports about a track until the connection ends.
 func (p *participant) readReports(sender *webrtc.RTPSender) {
 	for {
 		packets, _, err := sender.ReadRTCP()
@@ -291,8 +272,7 @@ func (p *participant) readReports(sender *webrtc.RTPSender) {
 	}
 }
 
-// trackIDs returns which sections have which of the server's tracks. The caller has
-// locked the participant.
+// trackIDs maps sections to the server's tracks. The participant must be locked.
 func (p *participant) trackIDs() (ids []*livekit.MidTrack) {
 	for _, one := range p.other.GetTransceivers() {
 		if sender := one.Sender(); sender != nil && sender.Track() != nil && one.Mid() != "" {
@@ -302,7 +282,7 @@ func (p *participant) trackIDs() (ids []*livekit.MidTrack) {
 	return ids
 }
 
-// addSound makes the client receive the server's sound, which has just begun.
+// addSound makes the client receive the server's sound, which has just started.
 func (p *participant) addSound() {
 	if p.version == livekit.Version0 {
 		p.fails(p.offerMedia(false))
@@ -319,7 +299,7 @@ func (p *participant) addSound() {
 	}
 }
 
-// fails ends the participant after an error of the library. The client may join anew.
+// fails ends the participant after an error of the library. The client may join again.
 func (p *participant) fails(err error) {
 	if err == nil {
 		return

@@ -1,15 +1,13 @@
 package room
 
-// payloader parts frames of VP8 into payloads of RTP (RFC 7741, section 4.2). Every picture
-// has its number, in 15 bits. The library leaves out the number 0, and to libwebrtc a picture
-// without a number belongs to none with one: whoever saw the first picture of a room, or one
-// in 32768, saw the next after three seconds, when it asked for a key frame.
+// payloader splits VP8 frames into RTP payloads (RFC 7741, section 4.2). Every picture has a 15-bit
+// number. The library omits the number 0, and libwebrtc does not connect a picture without a number
+// to others. A client that saw the first picture of a room, or one in 32768, would see the next
+// only after three seconds, when it asks for a key frame.
 type payloader struct{ picture uint16 }
 
-// numberedHeader is the length of a payload's header, in bytes.
 const numberedHeader = 4
 
-// Payload is for the library.
 func (p *payloader) Payload(most uint16, frame []byte) (payloads [][]byte) {
 	part := int(most) - numberedHeader
 	if part <= 0 || len(frame) == 0 {

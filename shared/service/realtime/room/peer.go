@@ -14,34 +14,30 @@ import (
 )
 
 const (
-	// disconnectedTime is how long a peer may be silent before it is taken for disconnected,
+	// disconnectedTime is how long a peer may be silent before it counts as disconnected,
 	// failedTime how long after that it may come back.
 	disconnectedTime, failedTime = 5 * time.Second, 20 * time.Second
-	// aliveTime is how often a peer that has nothing to send says so.
+	// aliveTime is the interval of keep-alives of a silent peer.
 	aliveTime = 2 * time.Second
-	// gatherTime is how long the server's addresses are waited for: a peer that is closed
-	// meanwhile never has them.
+	// gatherTime limits the wait for the server's addresses: a peer that was closed never has them.
 	gatherTime = 2 * time.Second
-	// maxData is how many bytes of data channels are read ahead. Clients open channels and
-	// send nothing of use; the server reads and drops it.
+	// maxData limits bytes of data channels that are read ahead. Clients open channels but send
+	// nothing useful; the server discards it.
 	maxData = 64 << 10
 )
 
-// The payload types of offers that the server makes; in an answer they are the client's.
+// Payload types in the server's offers. In an answer they are the client's.
 const (
 	payloadVP8, payloadRTX, payloadOpus = 96, 97, 111
 )
 
-// peer is one peer connection with a client.
 type peer struct {
 	*webrtc.PeerConnection
 	bandwidth *bandwidth
 }
 
-// newPeer returns a peer that is reached at the ports, and told what the colours of its
-// pictures mean. It calls overflow if the client is beyond limits that no client comes near.
-//
-// Errors: those of the library.
+// newPeer returns a peer that uses the ports and sends the colour space c. It calls overflow if the
+// client exceeds limits far beyond normal use.
 func (p *Ports) newPeer(c *color, overflow func()) (*peer, error) {
 	media := &webrtc.MediaEngine{}
 	registry := &interceptor.Registry{}
@@ -68,9 +64,8 @@ func (p *Ports) newPeer(c *color, overflow func()) (*peer, error) {
 	return &peer{connection, limit}, nil
 }
 
-// settings returns how peers are reached. The server is lite (RFC 8445, section 2.5): it
-// has addresses of its own, and sends nothing to those that a client names until packets
-// have come from there.
+// settings configures how peers connect. The server is ICE-lite (RFC 8445, section 2.5): it has
+// public addresses, and sends nothing to a client's address before packets arrive from it.
 func (p *Ports) settings(bounds *intake) (s webrtc.SettingEngine, err error) {
 	s.LoggerFactory = p.logs
 	s.BufferFactory = bounds.buffer
@@ -99,10 +94,7 @@ func (p *Ports) settings(bounds *intake) (s webrtc.SettingEngine, err error) {
 	return s, err
 }
 
-// registerCodecs registers what clients may send and receive: VP8, its retransmissions,
-// and Opus.
-//
-// Errors: those of the library.
+// registerCodecs registers the codecs: VP8, its retransmissions, and Opus.
 func registerCodecs(m *webrtc.MediaEngine) error {
 	video := func(mime string, payload webrtc.PayloadType, parameters string, feedback ...webrtc.RTCPFeedback) error {
 		return m.RegisterCodec(webrtc.RTPCodecParameters{PayloadType: payload, RTPCodecCapability: webrtc.RTPCodecCapability{
@@ -126,10 +118,8 @@ func registerCodecs(m *webrtc.MediaEngine) error {
 	return errors.Join(err, webrtc.ConfigureSimulcastExtensionHeaders(m))
 }
 
-// registerInterceptors registers what packets pass through; those that are sent pass the
-// last one first, those that come the first. Lost packets of a client are asked for by the assembler.
-//
-// Errors: those of the library.
+// registerInterceptors registers the interceptors. Sent packets pass the last one first, received
+// packets the first. The assembler requests a client's lost packets.
 func (p *Ports) registerInterceptors(
 	registry *interceptor.Registry, bounds *intake, limit *bandwidth, colors *colored,
 ) error {
@@ -159,9 +149,7 @@ func (p *Ports) registerInterceptors(
 	return nil
 }
 
-// answer answers an offer of the client, with all of the server's addresses in it.
-//
-// Errors: those of the library.
+// answer answers a client's offer with all of the server's addresses.
 func (p *peer) answer(offer string, before func() error) (string, error) {
 	offer, err := readOffer(offer)
 	if err != nil {
@@ -184,10 +172,7 @@ func (p *peer) answer(offer string, before func() error) (string, error) {
 	return closeEmpty(text)
 }
 
-// offer returns an offer with all of the server's addresses in it. It begins ICE anew if
-// restart is true.
-//
-// Errors: those of the library.
+// offer returns an offer with all of the server's addresses. restart restarts ICE.
 func (p *peer) offer(restart bool) (string, error) {
 	offer, err := p.CreateOffer(&webrtc.OfferOptions{ICERestart: restart})
 	if err != nil {
@@ -196,8 +181,8 @@ func (p *peer) offer(restart bool) (string, error) {
 	return p.describe(offer)
 }
 
-// describe sets the local description, and returns it once the server's addresses are in
-// it, which takes no call to anybody.
+// describe sets the local description, and returns it with the server's addresses. This needs no
+// network call.
 func (p *peer) describe(local webrtc.SessionDescription) (string, error) {
 	gathered := webrtc.GatheringCompletePromise(p.PeerConnection)
 	if err := p.SetLocalDescription(local); err != nil {

@@ -15,26 +15,23 @@ import (
 )
 
 const (
-	// maxMediaConnections is how many connections the TCP port has at once.
 	maxMediaConnections = 4096
-	// maxFromAddress is how many of them may come from one address, behind which there may be
-	// many clients. Each has one or two.
+	// maxFromAddress limits connections from one address, which many clients may share. Each client
+	// has one or two.
 	maxFromAddress = 256
-	// strangerTime is how long one may stay open that belongs to no participant.
+	// strangerTime is how long a connection without a participant may stay open.
 	strangerTime = 10 * time.Second
-	// udpBuffer is how many bytes the system buffers each way for all sessions.
+	// udpBuffer is the system's buffer in each direction for all sessions, in bytes.
 	udpBuffer = 4 << 20
-	// tcpBuffer is how many bytes wait for a client that is slow to read.
+	// tcpBuffer limits waiting bytes for a slow client.
 	tcpBuffer = 1 << 20
 	// anyPortTries is how many ports of the system's choice are tried.
 	anyPortTries = 20
 )
 
-// Ports are the UDP port and the TCP port, of the same number, that the media of all
-// sessions goes through.
+// Ports are the UDP and the TCP port, of the same number, for the media of all sessions.
 type Ports struct {
-	// Public are the addresses that clients are told, in place of those of the machine's
-	// interfaces, if there are any.
+	// public are the addresses announced to clients instead of the machine's, if any.
 	public []netip.Addr
 
 	addresses []netip.Addr
@@ -44,25 +41,21 @@ type Ports struct {
 	logs      *logs
 }
 
-// PortsConfig says where media is received.
 type PortsConfig struct {
-	// Address is a host and a port; without a host it is every address of the machine.
+	// Address is a host and a port. An empty host means every address of the machine.
 	Address string
-	// Public are addresses that clients are told in place of the machine's own.
+	// Public are addresses to announce to clients instead of the machine's.
 	Public []netip.Addr
-	// Wrap wraps the UDP sockets, in tests; nil wraps none.
+	// Wrap wraps the UDP sockets in tests; it may be nil.
 	Wrap   func(net.PacketConn) net.PacketConn
 	Logger *slog.Logger
 }
 
-// Listen opens the ports.
-//
-// Errors: those of listening, which name the address.
 func Listen(c PortsConfig) (*Ports, error) {
 	_, number, _ := net.SplitHostPort(c.Address)
 	for try := 1; ; try++ {
 		p, err := listen(c)
-		// A port that the system chooses is free by TCP, and may be taken by UDP.
+		// A port that is free for TCP may be in use for UDP.
 		if err == nil || number != "0" || try == anyPortTries || !errors.Is(err, syscall.EADDRINUSE) {
 			return p, err
 		}
@@ -115,10 +108,9 @@ func (p *Ports) listenUDP(wrap func(net.PacketConn) net.PacketConn) error {
 	return nil
 }
 
-// addressesOf returns the addresses that a listener is at: its own, or the machine's.
-// Those of a link alone are left out, as clients cannot tell of which. Where clients are
-// told public addresses, those are left out too that packets from there do not come to:
-// two addresses that are told as the same one would be mistaken for each other.
+// addressesOf returns a listener's addresses: its own, or the machine's. It omits link-local ones,
+// because clients cannot name the link. With public addresses it also omits addresses that packets
+// for these do not reach, because two addresses announced as the same one would be confused.
 func addressesOf(listens net.Addr, public []netip.Addr) (addresses []netip.Addr, err error) {
 	at := listens.(*net.TCPAddr).AddrPort().Addr().Unmap()
 	if !at.IsUnspecified() {
@@ -144,10 +136,8 @@ func addressesOf(listens net.Addr, public []netip.Addr) (addresses []netip.Addr,
 	return addresses, nil
 }
 
-// sourcesOf returns the machine's addresses that packets to others go out by, without
-// repetition. Nothing is sent.
-//
-// Errors: no way leads to an address.
+// sourcesOf returns the machine's addresses for packets to others, each once. It sends nothing. It
+// fails if an address is unreachable.
 func sourcesOf(others []netip.Addr) (sources []netip.Addr, err error) {
 	const discard = 9 // any port will do
 	for _, other := range others {
@@ -164,14 +154,11 @@ func sourcesOf(others []netip.Addr) (sources []netip.Addr, err error) {
 	return sources, nil
 }
 
-// Address returns where both ports are.
 func (p *Ports) Address() string { return p.tcp.LocalAddr().String() }
 
-// at reports whether the ports are open at an address.
 func (p *Ports) at(ip net.IP) bool {
 	address, ok := netip.AddrFromSlice(ip)
 	return ok && slices.Contains(p.addresses, address.Unmap())
 }
 
-// Close closes the ports.
 func (p *Ports) Close() error { return errors.Join(p.udp.Close(), p.tcp.Close()) }

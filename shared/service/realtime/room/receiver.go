@@ -16,29 +16,27 @@ const (
 )
 
 const (
-	// maxPacket is the maximum size of a packet in bytes.
 	maxPacket = 1500
-	// askEvery is how often missing packets are looked for.
+	// askEvery is how often missing packets are requested.
 	askEvery = 5 * time.Millisecond
-	// keyEvery is how often a key frame is asked for while one is needed, and sent at the
-	// most to those who ask.
+	// keyEvery is how often a key frame is requested while one is needed, and how often one is sent
+	// at most.
 	keyEvery = 250 * time.Millisecond
 )
 
-// receiver receives the camera of a client.
 type receiver struct {
 	room  *Room
 	peer  *peer
 	track *webrtc.TrackRemote
 
 	assembler *assembler
-	// color is the id of the extension for colours, colored true once a packet since the
-	// last key frame has it.
+	// color is the id of the colour extension. colored is true once a packet since the last key
+	// frame has it.
 	color   uint8
 	colored bool
 
 	mu sync.Mutex
-	// needsKey is true until a key frame comes; asked is when one was asked for.
+	// needsKey is true until a key frame comes. asked is when one was requested.
 	needsKey bool
 	asked    time.Time
 }
@@ -47,12 +45,11 @@ func newReceiver(r *Room, p *peer, track *webrtc.TrackRemote, color uint8) *rece
 	return &receiver{room: r, peer: p, track: track, assembler: newAssembler(), color: color, needsKey: true}
 }
 
-// run receives until the track ends.
 func (v *receiver) run() {
 	packets := make(chan *rtp.Packet, 256)
 	go func() {
 		defer close(packets)
-		// The library's own way allocates the longest packet for each.
+		// The library's method allocates the longest packet for each.
 		content := make([]byte, maxPacket)
 		for {
 			n, _, err := v.track.Read(content)
@@ -99,11 +96,11 @@ func (v *receiver) run() {
 	}
 }
 
-// look asks for what is missing.
+// look requests missing packets.
 func (v *receiver) look() {
 	numbers, lost, whole := v.assembler.ask(time.Now())
 	if len(numbers) > 0 {
-		// The peer's end ends the track too.
+		// The peer's end also ends the track.
 		_ = v.peer.WriteRTCP([]rtcp.Packet{&rtcp.TransportLayerNack{
 			MediaSSRC: uint32(v.track.SSRC()), Nacks: rtcp.NackPairsFromSequenceNumbers(numbers),
 		}})
@@ -114,8 +111,8 @@ func (v *receiver) look() {
 	v.deliver(whole)
 }
 
-// deliver hands frames to the session. A frame that builds on one that is missing is
-// dropped, and so are all up to the next key frame.
+// deliver hands frames to the session. It drops a frame that depends on a missing one, and all
+// others before the next key frame.
 func (v *receiver) deliver(whole []assembled) {
 	for _, frame := range whole {
 		key := len(frame.data) > 0 && frame.data[0]&1 == 0
@@ -141,7 +138,7 @@ func (v *receiver) deliver(whole []assembled) {
 	}
 }
 
-// wantKey drops frames until a key frame comes, which it asks for.
+// wantKey drops frames until the next key frame and requests it.
 func (v *receiver) wantKey() {
 	v.mu.Lock()
 	v.needsKey = true
@@ -152,7 +149,6 @@ func (v *receiver) wantKey() {
 	}
 }
 
-// demand asks the client for a key frame.
 func (v *receiver) demand() {
 	v.mu.Lock()
 	v.asked = time.Now()

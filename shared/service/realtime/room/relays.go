@@ -10,23 +10,22 @@ import (
 	"cutroom/shared/service/realtime/livekit"
 )
 
-// Relays are TURN servers that pass on the media of clients whose networks let nothing
-// through to the ports. They share a secret with this server, by which they know the
-// credentials that it makes: a name that begins with the time at which it expires, and
-// its digest (draft-uberti-behave-turn-rest-00, section 2.2).
+// Relays are TURN servers for clients whose networks block the ports. They share a secret with this
+// server and verify its credentials by it: a name that starts with its expiry time, and its digest
+// (draft-uberti-behave-turn-rest-00, section 2.2).
 type Relays struct {
-	// URLs are those of RFC 7065, such as turns:turn.example.com:443?transport=tcp; there
-	// are no relays if it is empty.
+	// URLs are in the form of RFC 7065, such as turns:turn.example.com:443?transport=tcp. If it is
+	// empty, no relays are used.
 	URLs []string
-	// Secret is the one that is shared.
+	// Secret is the shared secret.
 	Secret []byte
 }
 
-// relayTime is how long credentials hold. Relays ask for them again while media flows, so
-// they have to last as long as a session does; whoever resumes gets new ones.
+// relayTime is how long credentials are valid. Relays ask for them again while media flows, so they
+// must last as long as a session. A client that resumes gets new ones.
 const relayTime = 24 * time.Hour
 
-// credentials are those of a session from now on.
+// credentials returns new credentials of a session.
 func (r Relays) credentials(session string, now time.Time) (name, password string) {
 	name = strconv.FormatInt(now.Add(relayTime).Unix(), 10) + ":" + session
 	digest := hmac.New(sha1.New, r.Secret) // the relays know no other
@@ -34,7 +33,7 @@ func (r Relays) credentials(session string, now time.Time) (name, password strin
 	return name, base64.StdEncoding.EncodeToString(digest.Sum(nil))
 }
 
-// relays returns what a participant of the room is told.
+// relays returns the relays for a participant of the room.
 func (r *Room) relays() []*livekit.ICEServer {
 	relays := r.server.config.Relays
 	if len(relays.URLs) == 0 {

@@ -12,45 +12,40 @@ import (
 )
 
 const (
-	// maxFrames is how many frames wait for the session. They have to be decoded one after
-	// the other, which takes less time than they are shown for.
+	// maxFrames limits frames that wait for the session. Decoding them one after another takes less
+	// time than showing them.
 	maxFrames = 32
-	// maxViewers is how many watch a session at once, beside its client.
+	// maxViewers limits the viewers of a session, without its client.
 	maxViewers = 20
-	// packetSize is the size of a packet with its headers, in bytes: what passes every
-	// network whole.
+	// packetSize is the size of a packet with its headers, in bytes. Every network passes it whole.
 	packetSize = 1180
-	// cameraStream names the stream that picture and sound belong to, so that browsers keep
-	// them together.
+	// cameraStream names the stream of picture and sound, so that browsers keep them together.
 	cameraStream = "camera"
 )
 
-// Config is what a room is for.
+// Config describes a room.
 type Config struct {
-	// Owner becomes a part of the room's name, so that other servers know whose it is. It is
-	// of letters and digits; it may be empty.
+	// Owner becomes a part of the room's name, so that other servers find its instance. It has
+	// letters and digits, or is empty.
 	Owner string
-	// Account is whose session it is; only its keys and tokens may watch.
+	// Account owns the session. Only its keys and tokens may watch.
 	Account string
-	// Session is the session's id.
 	Session string
-	// FrameTiming is true if the client appends times to its frames and wants them back.
+	// FrameTiming means that the client appends times to its frames and wants them back.
 	FrameTiming bool
-	// Heard is called for each packet of the client's media.
-	Heard func()
+	Heard       func()
 }
 
-// Frame is a frame of VP8 as the client sent it.
+// Frame is a VP8 frame from the client.
 type Frame struct {
 	Data []byte
-	// Trailer is what the client appended to the frame, and wants appended to the edited
-	// one.
+	// Trailer is the data that the client appended, to append to the edited frame.
 	Trailer []byte
-	// Key is true if the frame builds on no other.
+	// Key is true for a key frame.
 	Key bool
 	// Timestamp is when the picture was taken, in units of 1/90000 s.
 	Timestamp uint32
-	// Arrived is when the last of the frame's packets came.
+	// Arrived is when the frame's last packet arrived.
 	Arrived time.Time
 }
 
@@ -59,37 +54,33 @@ type Room struct {
 	config Config
 	server *Server
 	name   string
-	// sid is the room's, host that of the participant who is the server.
+	// sid is the room's, host the sid of the server's participant.
 	sid, host    string
 	began        time.Time
 	video, audio *webrtc.TrackLocalStaticRTP
 	packets      rtp.Packetizer
 	frames       chan Frame
-	// keyAsked is true while somebody needs a key frame.
+	// keyAsked is true while a participant needs a key frame.
 	keyAsked atomic.Bool
 	sound    *sound
-	// color is that of the camera.
+	// color is the camera's.
 	color color
-	// work counts the room's goroutines.
-	work sync.WaitGroup
+	work  sync.WaitGroup
 
 	mu           sync.Mutex
 	participants map[string]*participant // by identity
-	// source is what receives the camera, nil if there is none.
+	// source receives the camera. It may be nil.
 	source *receiver
 	// placed is true once the source's first frame has its place in times.
 	placed bool
 	times  timeline
-	// keyTold is when KeyWanted reported a need.
+	// keyTold is when KeyWanted last returned true.
 	keyTold time.Time
-	// width and height are those of the camera as the client announced it.
+	// width and height are the camera's announced size.
 	width, height uint32
 	heard, closed bool
 }
 
-// newRoom returns a room of the name.
-//
-// Errors: those of the library.
 func newRoom(s *Server, name string, c Config) (r *Room, err error) {
 	r = &Room{
 		config: c, server: s, name: name, sid: "RM_" + s.config.NewID(), host: "PA_" + s.config.NewID(), began: s.config.Now(),
@@ -111,19 +102,17 @@ func newRoom(s *Server, name string, c Config) (r *Room, err error) {
 	return r, nil
 }
 
-// Name returns the room's name, which is unguessable.
+// Name returns the room's unguessable name.
 func (r *Room) Name() string { return r.name }
 
-// Account returns whose session it is.
 func (r *Room) Account() string { return r.config.Account }
 
-// Session returns the session's id.
 func (r *Room) Session() string { return r.config.Session }
 
-// Frames returns the frames that the client sends. The channel is closed with the room.
+// Frames returns the client's frames. The channel is closed with the room.
 func (r *Room) Frames() <-chan Frame { return r.frames }
 
-// AskKey asks the client for a key frame. Until one comes, frames are dropped.
+// AskKey requests a key frame. Frames before it are dropped.
 func (r *Room) AskKey() {
 	r.mu.Lock()
 	source := r.source
@@ -133,10 +122,9 @@ func (r *Room) AskKey() {
 	}
 }
 
-// KeyWanted reports whether the next frame that is sent has to be a key frame, because
-// somebody joined or lost one. It reports each need once, and none sooner than keyEvery
-// after the last: key frames are large, and one who asks for them all the time would have
-// everybody else see little but them.
+// KeyWanted reports whether the next sent frame must be a key frame, because a participant joined
+// or lost one. It reports each need once, and at most every keyEvery: key frames are large, and a
+// participant that requests them all the time would spoil the video of the others.
 func (r *Room) KeyWanted() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -147,8 +135,8 @@ func (r *Room) KeyWanted() bool {
 	return true
 }
 
-// Bitrate returns how much the video may take that is sent, in bit/s: what the network of
-// the session's client takes, and while there is none, the least of the viewers'.
+// Bitrate returns the bitrate for sent video in bit/s: the bitrate of the client's network, or the
+// lowest of the viewers without a client.
 func (r *Room) Bitrate() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -168,21 +156,21 @@ func (r *Room) Bitrate() int {
 	return least
 }
 
-// Send sends an encoded frame to everyone in the room. The timestamp and the trailer are
-// those of the frame that it was made of.
+// Send sends an encoded frame to all participants, with the timestamp and the trailer of the frame
+// that it was made from.
 func (r *Room) Send(data []byte, of Frame) {
 	if len(of.Trailer) > 0 {
 		data = append(data[:len(data):len(data)], of.Trailer...)
 	}
 	for _, packet := range r.packets.Packetize(data, 0) {
 		packet.Timestamp = of.Timestamp
-		// It fails for those who leave just now.
+		// It fails for participants who are leaving.
 		_ = r.video.WriteRTP(packet)
 	}
 	r.sound.follow(time.Since(of.Arrived))
 }
 
-// take takes a frame of the camera. It reports false if there is no room for it.
+// take takes a frame of the camera. It returns false if the buffer is full.
 func (r *Room) take(from *receiver, frame Frame) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -202,8 +190,8 @@ func (r *Room) take(from *receiver, frame Frame) bool {
 	}
 }
 
-// receive receives a camera, in place of the one before, until it ends. Its packets have
-// their colours in the extension of that id.
+// receive replaces the camera and receives it until it ends. color is the id of the colour
+// extension.
 func (r *Room) receive(p *peer, track *webrtc.TrackRemote, color uint8) {
 	camera := newReceiver(r, p, track, color)
 	r.mu.Lock()
@@ -212,7 +200,7 @@ func (r *Room) receive(p *peer, track *webrtc.TrackRemote, color uint8) {
 	camera.run()
 }
 
-// hears notes that the client sends sound, and tells everyone at the first time.
+// hears records that the client sends sound, and announces the first sound.
 func (r *Room) hears() {
 	r.mu.Lock()
 	first := !r.heard && !r.closed
@@ -231,14 +219,13 @@ func (r *Room) hears() {
 	}
 }
 
-// hasSound reports whether the client sends sound.
 func (r *Room) hasSound() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.heard
 }
 
-// everyone returns the participants. The caller has locked the room.
+// everyone returns the participants. The room must be locked.
 func (r *Room) everyone() []*participant {
 	all := make([]*participant, 0, len(r.participants))
 	for _, one := range r.participants {
@@ -247,7 +234,7 @@ func (r *Room) everyone() []*participant {
 	return all
 }
 
-// spawn does work that ends with the room's connections. A room that is closed does none.
+// spawn starts work that ends with the room's connections. It does nothing in a closed room.
 func (r *Room) spawn(work func()) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -256,7 +243,7 @@ func (r *Room) spawn(work func()) {
 	}
 }
 
-// Close ends the room: everyone is told to leave, and their connections end.
+// Close ends the room: all participants receive a leave message, and their connections end.
 func (r *Room) Close(why livekit.DisconnectReason) {
 	r.server.remove(r)
 	r.mu.Lock()
@@ -277,9 +264,8 @@ func (r *Room) Close(why livekit.DisconnectReason) {
 	r.work.Wait()
 }
 
-// enter lets a participant in, in place of one of the same identity.
-//
-// It reports false if the room is closed or full.
+// enter admits a participant and replaces one with the same identity. It returns false if the room
+// is closed or full.
 func (r *Room) enter(p *participant) bool {
 	r.mu.Lock()
 	before := r.participants[p.identity]
@@ -296,7 +282,7 @@ func (r *Room) enter(p *participant) bool {
 	return true
 }
 
-// find returns the participant of the identity and the sid, nil if there is none.
+// find returns the participant with the identity and the sid, or nil.
 func (r *Room) find(identity, sid string) *participant {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -306,7 +292,6 @@ func (r *Room) find(identity, sid string) *participant {
 	return nil
 }
 
-// exit forgets a participant.
 func (r *Room) exit(p *participant) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -315,17 +300,15 @@ func (r *Room) exit(p *participant) {
 	}
 }
 
-// announce notes the size of the client's camera.
 func (r *Room) announce(width, height uint32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.width, r.height = width, height
 }
 
-// hostName begins the identity of the participant who is the server: clients look for it.
+// hostName is the prefix of the server's identity, which clients look for.
 const hostName = "inference-server-"
 
-// hostInfo describes the server as a participant.
 func (r *Room) hostInfo() *livekit.ParticipantInfo {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -11,23 +11,20 @@ import (
 )
 
 const (
-	// minBitrate, firstBitrate and maxBitrate bound what is sent to a peer, in bit/s.
+	// minBitrate, firstBitrate and maxBitrate limit the video for a peer, in bit/s.
 	minBitrate, firstBitrate, maxBitrate = 150_000, 1_500_000, 2_500_000
-	// minEstimate is the least that the network is taken for, also when it drops much: with
-	// less there would be nothing to measure it by.
+	// minEstimate is the lowest estimate of the network, even if it drops much: with less there
+	// would be too little traffic to measure.
 	minEstimate = 100_000
 )
 
-// bandwidth estimates what one peer's network takes, and paces the video that goes there.
-// Audio passes: it is little, and late audio is worse than lost.
+// bandwidth estimates a peer's bandwidth and paces its video. It passes audio, which is small, and
+// useless if late.
 type bandwidth struct {
 	interceptor.Interceptor
 	estimator cc.BandwidthEstimator
 }
 
-// newBandwidth returns the estimator of a peer.
-//
-// Errors: those of the library.
 func newBandwidth(l *logs) (*bandwidth, error) {
 	b := &bandwidth{}
 	factory, err := cc.NewInterceptor(func() (cc.BandwidthEstimator, error) {
@@ -44,10 +41,9 @@ func newBandwidth(l *logs) (*bandwidth, error) {
 	return b, err
 }
 
-// NewInterceptor is for the library, which asks once for each peer.
+// NewInterceptor is called once for each peer.
 func (b *bandwidth) NewInterceptor(string) (interceptor.Interceptor, error) { return b, nil }
 
-// BindLocalStream is for the library.
 func (b *bandwidth) BindLocalStream(info *interceptor.StreamInfo, w interceptor.RTPWriter) interceptor.RTPWriter {
 	if !strings.HasPrefix(info.MimeType, "video/") {
 		return w
@@ -55,9 +51,9 @@ func (b *bandwidth) BindLocalStream(info *interceptor.StreamInfo, w interceptor.
 	return b.Interceptor.BindLocalStream(info, w)
 }
 
-// BindRTCPReader is for the library, which would take for lost packets what fills the last
-// part of a report that tells of some lost ones: with one packet of fifty lost it took half
-// of them for lost, and sent less and less.
+// BindRTCPReader removes the padding in the last chunk of a report with lost packets. The library
+// would count it as lost packets: with one packet of fifty lost it counted half of them, and sent
+// less and less.
 func (b *bandwidth) BindRTCPReader(reader interceptor.RTCPReader) interceptor.RTCPReader {
 	return b.Interceptor.BindRTCPReader(interceptor.RTCPReaderFunc(
 		func(in []byte, a interceptor.Attributes) (int, interceptor.Attributes, error) {
@@ -75,7 +71,7 @@ func (b *bandwidth) BindRTCPReader(reader interceptor.RTCPReader) interceptor.RT
 		}))
 }
 
-// trim takes from a report what fills its last part.
+// trim removes the padding in a report's last chunk.
 func trim(report *rtcp.TransportLayerCC) {
 	left := int(report.PacketStatusCount)
 	for _, part := range report.PacketChunks {
@@ -90,32 +86,30 @@ func trim(report *rtcp.TransportLayerCC) {
 	}
 }
 
-// bitrate returns what video may take now, in bit/s.
+// bitrate returns the current bitrate for video, in bit/s.
 func (b *bandwidth) bitrate() int {
-	// A tenth is left to retransmissions and the rest.
+	// A tenth is left for retransmissions and the rest.
 	return max(minBitrate, min(b.estimator.GetTargetBitrate()*9/10, maxBitrate))
 }
 
-// playoutURI names the header extension by which a sender asks for a delay.
+// playoutURI names the header extension by which a sender requests a delay.
 const playoutURI = "http://www.webrtc.org/experiments/rtp-hdrext/playout-delay"
 
-// playoutMost is the longest delay that is asked for, in units of 10 ms: browsers keep
-// pictures for longer unless they are asked not to.
+// playoutMost is the longest requested delay, in units of 10 ms. Browsers keep pictures longer by
+// default.
 const playoutMost = 10
 
-// playout asks receivers of video to show it at once.
+// playout asks receivers to show video at once.
 type playout struct{ interceptor.NoOp }
 
-// NewInterceptor is for the library.
 func (p *playout) NewInterceptor(string) (interceptor.Interceptor, error) { return p, nil }
 
-// BindLocalStream is for the library.
 func (*playout) BindLocalStream(info *interceptor.StreamInfo, w interceptor.RTPWriter) interceptor.RTPWriter {
 	id := extensionID(info, playoutURI)
 	if id == 0 {
 		return w
 	}
-	// 12 bits are the least delay, 12 the longest.
+	// 12 bits are the shortest delay, 12 the longest.
 	delay := []byte{0, playoutMost >> 8, playoutMost & 0xff}
 	return interceptor.RTPWriterFunc(func(h *rtp.Header, payload []byte, a interceptor.Attributes) (int, error) {
 		if err := h.SetExtension(id, delay); err != nil {
@@ -125,8 +119,8 @@ func (*playout) BindLocalStream(info *interceptor.StreamInfo, w interceptor.RTPW
 	})
 }
 
-// extensionID returns the id of a header extension of a stream, 0 if its receiver does not
-// know it.
+// extensionID returns the id of a header extension of a stream, or 0 if its receiver does not know
+// it.
 func extensionID(info *interceptor.StreamInfo, uri string) uint8 {
 	for _, extension := range info.RTPHeaderExtensions {
 		if extension.URI == uri {

@@ -14,23 +14,20 @@ import (
 	"cutroom/shared/service/realtime/livekit"
 )
 
-// Path begins the paths of rooms.
+// Path is the prefix of the paths of rooms.
 const Path = "/v1/rooms/"
 
-// tokenTime is how long a token admits somebody who has not joined.
+// tokenTime is how long a token can be used to join.
 const tokenTime = 5 * time.Minute
 
-// ServerConfig is what a [Server] needs.
 type ServerConfig struct {
-	Ports *Ports
-	// Secret signs tokens.
+	Ports  *Ports
 	Secret []byte
 	Now    func() time.Time
-	// NewID returns unguessable names of letters and digits.
-	NewID func() string
-	// Origins are those whose pages may ask whether a token is valid.
+	NewID  func() string
+	// Origins are the pages that may validate a token.
 	Origins httpserver.Origins
-	// Relays are told to clients, who may find no way to the ports.
+	// Relays are for clients that cannot reach the ports.
 	Relays Relays
 	Logger *slog.Logger
 }
@@ -46,14 +43,11 @@ type Server struct {
 
 var _ http.Handler = (*Server)(nil)
 
-// NewServer returns a server without rooms.
 func NewServer(c ServerConfig) *Server {
 	return &Server{config: c, tokens: livekit.NewTokens(c.Secret, c.Now), rooms: map[string]*Room{}}
 }
 
-// Open opens a room. The caller closes it.
-//
-// Errors: those of the library.
+// Open opens a room. The caller must close it.
 func (s *Server) Open(c Config) (*Room, error) {
 	name := prefix + s.config.NewID()
 	if c.Owner != "" {
@@ -69,10 +63,9 @@ func (s *Server) Open(c Config) (*Room, error) {
 	return r, nil
 }
 
-// prefix begins the names of rooms.
 const prefix = "room_"
 
-// OwnerOf returns what the name of a room says of its owner, empty if nothing.
+// OwnerOf returns the owner in a room's name, or "".
 func OwnerOf(name string) string {
 	rest, isRoom := strings.CutPrefix(name, prefix)
 	owner, _, owned := strings.Cut(rest, "_")
@@ -82,7 +75,7 @@ func OwnerOf(name string) string {
 	return owner
 }
 
-// Find returns the room of a name, nil if there is none.
+// Find returns the room with a name, or nil.
 func (s *Server) Find(name string) *Room {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -95,9 +88,7 @@ func (s *Server) remove(r *Room) {
 	delete(s.rooms, r.name)
 }
 
-// Token returns a token that admits to a room, to publish or only to watch.
-//
-// Errors: those of signing.
+// Token returns a token for a room, to publish or only to watch.
 func (s *Server) Token(r *Room, publish bool) (string, error) {
 	who := "viewer-"
 	if publish {
@@ -108,8 +99,8 @@ func (s *Server) Token(r *Room, publish bool) (string, error) {
 	})
 }
 
-// ServeHTTP serves what is below Path: the room's name, then rtc for version 0 and rtc/v1
-// for version 1, each with validate below it.
+// ServeHTTP serves the paths below Path: the room's name, then rtc for version 0 or rtc/v1 for
+// version 1, each with validate below it.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name, version, asks, known := readPath(r.URL.Path)
 	s.config.Origins.Allow(w.Header(), r, "X-Request-Id, Allow")
@@ -150,8 +141,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// readPath reads a path below Path. It is known if signalling is served there; asks is true
-// of the path by which a client asks whether a token is valid.
+// readPath reads a path below Path. known is true for a signalling path. asks is true for the path
+// that validates a token.
 func readPath(path string) (name string, version livekit.Version, asks, known bool) {
 	name, rest, _ := strings.Cut(strings.TrimPrefix(path, Path), "/")
 	rest, asks = strings.CutSuffix(rest, "/validate")
@@ -159,9 +150,9 @@ func readPath(path string) (name string, version livekit.Version, asks, known bo
 	return name, version, asks, known
 }
 
-// Gone answers a GET below Path for a room that no server has any longer: it makes a
-// client that wants to resume join again. No server can verify the token, so Gone reads a join
-// request only up to the size that a client needs to resume.
+// Gone answers a GET below Path for a room that no server has any longer: it makes a client that
+// wants to resume join again. No server can verify the token, so Gone reads a join request only up
+// to MaxResume.
 func (s *Server) Gone(w http.ResponseWriter, r *http.Request) {
 	s.config.Origins.Allow(w.Header(), r, "X-Request-Id, Allow")
 	w.Header().Set("Cache-Control", "no-store")
@@ -186,22 +177,22 @@ func (s *Server) authenticate(r *http.Request, name string) (grant livekit.Grant
 	return grant, expired, err
 }
 
-// admit reports whether a verified token admits to its room now.
+// admit checks whether a verified token admits to its room now.
 //
-// Errors: fault.Unauthorized; fault.NotFound when there is no such room any longer.
+// Errors: fault.Unauthorized; fault.NotFound if the room no longer exists.
 func (s *Server) admit(join livekit.Join, grant livekit.Grant, expired bool) error {
 	r := s.Find(grant.Room)
 	if r == nil {
 		return fault.New(fault.NotFound, "There is no such room.")
 	}
-	// A client that is in the room may come back with the token that it joined with.
+	// A client in the room may come back with its old token.
 	if expired && r.find(grant.Identity, join.Resume) == nil {
 		return fault.New(fault.Unauthorized, "The token has expired.")
 	}
 	return nil
 }
 
-// sendAway tells a client that wants to resume in a room that is gone to begin anew.
+// sendAway makes a client that resumes in a missing room join again.
 func (s *Server) sendAway(w http.ResponseWriter, r *http.Request) {
 	socket, err := accept(w, r)
 	if err != nil {
@@ -213,9 +204,8 @@ func (s *Server) sendAway(w http.ResponseWriter, r *http.Request) {
 	_ = socket.Close(websocket.StatusNormalClosure, "")
 }
 
-// accept upgrades a request. The token is what admits, so any origin may.
-//
-// Errors: those of the library, which has answered.
+// accept upgrades a request from any origin, because the token decides. After an error the library
+// has answered.
 func accept(w http.ResponseWriter, r *http.Request) (*websocket.Conn, error) {
 	httpserver.TrimUpgrade(r.Header)
 	socket, err := websocket.Accept(w, r, &websocket.AcceptOptions{
@@ -227,7 +217,7 @@ func accept(w http.ResponseWriter, r *http.Request) (*websocket.Conn, error) {
 	return socket, err
 }
 
-// join serves the signalling of a participant, who enters the room or resumes in it.
+// join serves the signalling of a participant who enters or resumes.
 func (s *Server) join(w http.ResponseWriter, r *http.Request, grant livekit.Grant, join livekit.Join) {
 	room := s.Find(grant.Room)
 	if room == nil {
@@ -274,7 +264,7 @@ func (s *Server) follow(p *participant, socket *websocket.Conn) {
 	p.detach(socket)
 }
 
-// refuse answers a request that gets no signalling. Clients show the text as it is.
+// refuse answers a request without signalling. Clients show the text.
 func refuse(w http.ResponseWriter, status int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(status)

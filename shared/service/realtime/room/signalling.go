@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// maxSignal is the longest message of a client, in bytes: a session description.
+	// maxSignal limits a client's message, in bytes: it may have a session description.
 	maxSignal = 256 << 10
-	// pingInterval is how often clients ping, pingTimeout how long they wait for the answer,
-	// and silence how long a client may say nothing before it is taken for gone.
+	// pingInterval is how often clients ping, pingTimeout how long they wait for the answer, and
+	// silence how long a client may be silent.
 	pingInterval, pingTimeout, silence = 5 * time.Second, 15 * time.Second, 45 * time.Second
 )
 
@@ -24,14 +24,14 @@ const (
 	likeVersion, likeProtocol = "1.13.0", 16
 )
 
-// newSignals limits the cost of a client's messages a second: while it joins there are some
-// dozens, of which two have 20 kB.
+// newSignals limits the cost of a client's messages per second. A joining client sends some dozens,
+// two of them with 20 kB.
 func newSignals() *rate.Limiter { return rate.NewLimiter(50, 300) }
 
-// costOf returns the cost of a message: 1, and 1 more for each KiB.
+// costOf returns a message's cost: 1, and 1 more for each KiB.
 func costOf(message []byte) int { return 1 + len(message)>>10 }
 
-// welcome tells a participant who is here, and begins to negotiate.
+// welcome sends the room's participants, and starts to negotiate.
 func (p *participant) welcome(join *livekit.JoinRequest) {
 	p.say(&livekit.SignalResponse{Join: p.joined()})
 	for _, track := range join.AddTrackRequests {
@@ -56,7 +56,7 @@ func (p *participant) joined() *livekit.JoinResponse {
 		ServerVersion:     likeVersion, ServerInfo: serverInfo(), IceServers: r.relays(),
 		SubscriberPrimary: p.version == livekit.Version0,
 		PingTimeout:       int32(pingTimeout / time.Second), PingInterval: int32(pingInterval / time.Second),
-		// Clients send the first video codec of the list, whatever they prefer.
+		// Clients send the first video codec of the list, ignoring their preference.
 		EnabledPublishCodecs: []*livekit.Codec{
 			{Mime: webrtc.MimeTypeVP8}, {Mime: webrtc.MimeTypeOpus}, {Mime: webrtc.MimeTypeRTX},
 		},
@@ -67,7 +67,7 @@ func serverInfo() *livekit.ServerInfo {
 	return &livekit.ServerInfo{Version: likeVersion, Protocol: likeProtocol}
 }
 
-// resumed tells a participant that it goes on where its signalling was lost.
+// resumed confirms that a participant's signalling continues.
 func (p *participant) resumed(join *livekit.JoinRequest) {
 	p.say(&livekit.SignalResponse{
 		Reconnect: &livekit.ReconnectResponse{ServerInfo: serverInfo(), IceServers: p.room.relays()},
@@ -78,8 +78,8 @@ func (p *participant) resumed(join *livekit.JoinRequest) {
 	}
 }
 
-// listen handles what the client says, until the socket ends. It reports whether the
-// client has left.
+// listen handles a client's messages until the socket ends. left reports whether the client has
+// left.
 func (p *participant) listen(socket *websocket.Conn) (left bool) {
 	signals := newSignals()
 	for {
@@ -93,8 +93,7 @@ func (p *participant) listen(socket *websocket.Conn) (left bool) {
 			p.end(livekit.ReasonParticipantRemoved, livekit.ActionDisconnect)
 			return false
 		case livekit.Unmarshal(content, &message) != nil:
-			// A message of a newer client may be one that this server does not know; none is one
-			// that it cannot read.
+			// A newer client may send unknown messages, but no unreadable ones.
 			continue
 		}
 		if message.Leave != nil {
@@ -104,9 +103,7 @@ func (p *participant) listen(socket *websocket.Conn) (left bool) {
 	}
 }
 
-// read reads a message.
-//
-// Errors: those of the connection, also when the client is silent for too long.
+// read reads a message. It fails if the client is silent for too long.
 func read(socket *websocket.Conn) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), silence)
 	defer cancel()
@@ -114,7 +111,7 @@ func read(socket *websocket.Conn) ([]byte, error) {
 	return content, err
 }
 
-// obey handles a message. Those that the server has no use for are ignored.
+// obey handles a message and ignores useless ones.
 func (p *participant) obey(message *livekit.SignalRequest) {
 	switch {
 	case message.Offer != nil:
@@ -133,7 +130,6 @@ func (p *participant) obey(message *livekit.SignalRequest) {
 	}
 }
 
-// answerOffer answers an offer of the client.
 func (p *participant) answerOffer(offer *livekit.SessionDescription) {
 	if !p.offers.Allow() {
 		go p.end(livekit.ReasonParticipantRemoved, livekit.ActionDisconnect)
@@ -163,7 +159,6 @@ func (p *participant) answerOffer(offer *livekit.SessionDescription) {
 	}})
 }
 
-// takeAnswer takes the client's answer to the server's offer.
 func (p *participant) takeAnswer(answer *livekit.SessionDescription) {
 	if p.version != livekit.Version0 || !p.offers.Allow() {
 		return

@@ -8,21 +8,21 @@ import (
 )
 
 const (
-	// maxSound is how many packets of sound wait, 20 ms each.
+	// maxSound limits waiting packets of sound, 20 ms each.
 	maxSound = 100
-	// maxDelay is the longest delay of the sound.
+	// maxDelay limits the delay of the sound.
 	maxDelay = time.Second
 )
 
-// sound passes a client's sound on, as late as its pictures are by the time they are
-// edited, so that both stay together.
+// sound forwards a client's sound with the delay of the edited pictures, so that both stay
+// together.
 type sound struct {
 	room    *Room
 	waiting chan heardPacket
 	delays  chan time.Duration
 	done    chan struct{}
 
-	// track is where the sound comes from, times those of all tracks together.
+	// track is the current source. times joins all tracks.
 	track *webrtc.TrackRemote
 	times timeline
 }
@@ -40,7 +40,6 @@ func newSound(r *Room) *sound {
 	}
 }
 
-// receive receives a track until it ends.
 func (s *sound) receive(track *webrtc.TrackRemote) {
 	for {
 		packet, _, err := track.ReadRTP()
@@ -55,7 +54,7 @@ func (s *sound) receive(track *webrtc.TrackRemote) {
 	}
 }
 
-// follow tells how long the last picture took.
+// follow sets the delay of the last picture.
 func (s *sound) follow(delay time.Duration) {
 	select {
 	case s.delays <- delay:
@@ -63,7 +62,7 @@ func (s *sound) follow(delay time.Duration) {
 	}
 }
 
-// play sends the sound on until the room is closed.
+// play sends the sound until the room is closed.
 func (s *sound) play() {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -73,7 +72,7 @@ func (s *sound) play() {
 		case <-s.done:
 			return
 		case last := <-s.delays:
-			// A single late picture moves it little.
+			// A single late picture changes the delay little.
 			delay += (min(last, maxDelay) - delay) / 16
 		case next := <-s.waiting:
 			timer.Reset(time.Until(next.at.Add(delay)))
@@ -87,7 +86,6 @@ func (s *sound) play() {
 	}
 }
 
-// send sends a packet, of whichever track it came.
 func (s *sound) send(heard heardPacket) {
 	packet := heard.packet
 	if s.track != heard.track {
@@ -95,9 +93,9 @@ func (s *sound) send(heard heardPacket) {
 		s.times.turn(packet.Timestamp, packet.SequenceNumber, heard.at)
 	}
 	packet.Timestamp, packet.SequenceNumber = s.times.place(packet.Timestamp, packet.SequenceNumber, heard.at)
-	// What clients add to their packets is meant for the server.
+	// Header extensions of clients are for the server only.
 	packet.Header.Extension, packet.Header.Extensions = false, nil
-	// It fails for those who leave just now.
+	// It fails for participants who are leaving.
 	_ = s.room.audio.WriteRTP(packet)
 }
 

@@ -2,10 +2,10 @@ package room
 
 import "time"
 
-// timeline makes the RTP timestamps and packet numbers of one source after another those of
-// one stream: receivers, and the encryption, need them to go on.
+// timeline joins the RTP timestamps and packet numbers of successive sources into one stream, as
+// receivers and encryption require.
 type timeline struct {
-	// rate is how many units of time a second has.
+	// rate is units of time per second.
 	rate uint32
 
 	begun      bool
@@ -16,7 +16,7 @@ type timeline struct {
 	at         time.Time
 }
 
-// turn begins another source with the timestamp and the number of its first packet.
+// turn starts another source with the timestamp and the number of its first packet.
 func (t *timeline) turn(timestamp uint32, number uint16, now time.Time) {
 	if t.begun {
 		passed := uint32(now.Sub(t.at).Seconds() * float64(t.rate))
@@ -26,7 +26,7 @@ func (t *timeline) turn(timestamp uint32, number uint16, now time.Time) {
 	t.begun = true
 }
 
-// place returns the timestamp and the number in the stream of a packet of the source.
+// place returns a packet's timestamp and number in the stream.
 func (t *timeline) place(timestamp uint32, number uint16, now time.Time) (uint32, uint16) {
 	t.last, t.lastNumber, t.at = timestamp+t.shift, number+t.numbers, now
 	return t.last, t.lastNumber

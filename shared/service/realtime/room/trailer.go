@@ -1,11 +1,11 @@
 package room
 
-// trailerMark ends what a client appends to an encoded frame when it measures times
+// trailerMark ends the data that a client appends to an encoded frame to measure times
 // (docs/contract/realtime.md#webrtc).
 const trailerMark = "LKTS"
 
-// splitTrailer parts a frame from what its client appended. The byte before the mark is
-// the length of all of it, inverted.
+// splitTrailer splits a frame from the appended data. The byte before the mark is the total length
+// of the data, inverted.
 func splitTrailer(frame []byte) (data, trailer []byte) {
 	mark := len(frame) - len(trailerMark)
 	if mark < 1 || string(frame[mark:]) != trailerMark {
