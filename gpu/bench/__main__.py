@@ -1,4 +1,4 @@
-"""Measures the engine server: python -m bench [rows | live | transformer | page] ..."""
+"""Measures the engine server: python -m bench [rows | live | transformer | table] ..."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ def main() -> int:
     name, *rest = sys.argv[1:] or ["rows"]
     if name.startswith("-"):
         name, rest = "rows", sys.argv[1:]
-    # Each is imported when it is needed: the page needs no PyTorch.
-    if name == "page":
+    # Each is imported when it is needed: the table needs no PyTorch.
+    if name == "table":
         from . import cards
 
-        (cards.FOLDER.parent / "docs" / "gpu-cards.md").write_text(cards.page(), encoding="utf-8")
+        cards.TABLE.write_text(cards.table(), encoding="utf-8")
         return 0
     if name == "rows":
         from . import rows
@@ -28,7 +28,7 @@ def main() -> int:
         from . import transformer
 
         return transformer.main(rest)
-    print(f"{name} is not rows, live, transformer or page", file=sys.stderr)
+    print(f"{name} is not rows, live, transformer or table", file=sys.stderr)
     return 2
 
 

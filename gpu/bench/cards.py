@@ -1,5 +1,4 @@
-"""What each card does by arithmetic, or by measurement where there is one, and what the
-publishers of the models say."""
+"""The table of cards, computed or measured, and the publishers' figures."""
 
 from __future__ import annotations
 
@@ -11,7 +10,7 @@ import yaml
 from pydantic import BaseModel
 
 from cutroom_engine.estimates import Estimates
-from cutroom_engine.footprint import footprint, together
+from cutroom_engine.footprint import footprint
 from cutroom_engine.frames import working_size
 from cutroom_engine.model_map import ModelMap, PipelineRow, read_model_map
 from cutroom_engine.protocol import Input, RunRequest
@@ -116,33 +115,35 @@ def published(row: PipelineRow) -> Published | None:
     return PUBLISHED.get(row.shape or "")
 
 
-_HEAD = """# GPU cards
+TABLE = FOLDER / "cards.tsv"
 
-Expected times and memory of each pipeline of the model maps, on one card: for a result of
-1280x720 with 20 frames a second, with the weights loaded and no other job waiting.
-[gpu-models.md](gpu-models.md) explains the maps.
+_COLUMNS = (
+    "card",
+    "GB",
+    "map",
+    "pipeline",
+    "serves",
+    "size",
+    "fps",
+    "steps",
+    "seconds",
+    "longest clip in seconds",
+    "memory in GiB",
+    "source",
+)
 
-Rows that are not marked as measured are computed from the model's operations and the speed that
-its map assumes for the card; they may be wrong by half. `make bench-gpu`
-[measures](gpu-operations.md#benchmark), and `python -m bench page` in `gpu/` writes the page.
-`+ image` means edits with a reference image.
 
-Measured rows: {measured} of {rows}.
-"""
-
-
-def page() -> str:
-    """Returns docs/gpu-cards.md."""
+def table() -> str:
+    """Returns gpu/cards.tsv: for each pipeline of each map the seconds that five seconds of a
+    clip, or an image, take at 720p, with the weights loaded. Rows that nobody has measured are
+    computed from the model's operations, and may be wrong by half."""
     seen = measurements()
-    tables: list[str] = []
-    rows = 0
+    lines = ["\t".join(_COLUMNS)]
     for card in CARDS:
         models = read_model_map(FOLDER / card.map, "gen")
-        rows += len(models.pipelines)
-        tables += ["", *_table(card, models, seen)]
-    known = sum(key[:2] in {(card.name, card.map) for card in CARDS} for key in seen)
-    head = _HEAD.format(measured=known, rows=rows)
-    return head + "\n".join([*tables, "", *_sources()]) + "\n"
+        for name, row in models.pipelines.items():
+            lines.append(_line(card, models, name, row, seen.get((card.name, card.map, name))))
+    return "\n".join(lines) + "\n"
 
 
 def _steps(row: PipelineRow) -> str:
@@ -150,37 +151,26 @@ def _steps(row: PipelineRow) -> str:
     return f"{row.steps} steps" + (" with guidance" if guided else "")
 
 
-def _table(card: Card, models: ModelMap, seen: dict[tuple[str, str, str], Measured]) -> Iterator[str]:
-    needs = [footprint(name, row) for name, row in models.pipelines.items()]
-    whole = together(need for need in needs if need is not None) / 2**30
-    yield f"## {card.gigabytes} GB: {card.name}"
-    yield ""
-    yield f"By [`gpu/{card.map}`](../gpu/{card.map}), whose pipelines together take {whole:.0f} GiB."
-    yield ""
-    yield "| pipeline | serves | works at | steps | 5 s, or an image | longest clip | memory | |"
-    yield "|---|---|---|---|---|---|---|---|"
-    for name, row in models.pipelines.items():
-        yield _line(card, models, name, row, seen.get((card.name, card.map, name)))
-
-
 def _line(card: Card, models: ModelMap, name: str, row: PipelineRow, seen: Measured | None) -> str:
     width, height = working_size(1280, 720, row.multiple, row.pixels)
-    works = f"{width}x{height}" + (f", {row.fps} a second" if row.fps else "")
     takes = seen.seconds if seen is not None else computed(models, name)
     need = footprint(name, row)
     memory = seen.peak_gib if seen is not None else need.alone / 2**30 if need is not None else None
-    clips = "" if row.takes != "video" else f"{longest(models, name)} s"
     cells = [
-        f"`{name}`",
-        ", ".join(f"`{model}`" for model in _served(models, name)),
-        works,
+        card.name,
+        str(card.gigabytes),
+        card.map,
+        name,
+        ", ".join(_served(models, name)),
+        f"{width}x{height}",
+        str(row.fps or ""),
         _steps(row),
-        "unknown" if takes is None else f"{takes:.0f} s",
-        clips,
-        "" if memory is None else f"{memory:.0f} GiB",
-        "" if seen is None else f"measured {seen.date}",
+        "unknown" if takes is None else f"{takes:.0f}",
+        "" if row.takes != "video" else str(longest(models, name)),
+        "" if memory is None else f"{memory:.0f}",
+        "computed" if seen is None else f"measured {seen.date}",
     ]
-    return "| " + " | ".join(cells) + " |"
+    return "\t".join(cells)
 
 
 def _served(models: ModelMap, name: str) -> Iterator[str]:
@@ -188,15 +178,4 @@ def _served(models: ModelMap, name: str) -> Iterator[str]:
         if name == to.pipeline:
             yield model
         elif name == to.with_reference:
-            yield f"{model} + image"
-
-
-def _sources() -> Iterator[str]:
-    yield "## What others publish"
-    yield ""
-    yield "The publishers' figures, at their settings; the maps take fewer steps."
-    yield ""
-    yield "| model | | source |"
-    yield "|---|---|---|"
-    for shape, figure in PUBLISHED.items():
-        yield f"| `{shape}` | {figure.says} | <{figure.where}> |"
+            yield f"{model} with a reference"

@@ -1,4 +1,4 @@
-"""The page about cards, and what it is made of."""
+"""The table of cards."""
 
 from __future__ import annotations
 
@@ -9,22 +9,17 @@ import pytest
 from bench import cards
 from cutroom_engine.model_map import read_model_map
 
-PAGE = Path(__file__).parents[2] / "docs" / "gpu-cards.md"
+
+def test_table_is_up_to_date() -> None:
+    said = "gpu/cards.tsv is out of date: cd gpu && ../.tools/engine/bin/python -m bench table"
+    assert cards.TABLE.read_text(encoding="utf-8") == cards.table(), said
 
 
-def test_the_page_is_the_one_that_is_made() -> None:
-    said = "docs/gpu-cards.md is out of date: cd gpu && ../.tools/engine/bin/python -m bench page"
-    assert PAGE.read_text(encoding="utf-8") == cards.page(), said
-
-
-def test_every_row_of_every_map_is_on_the_page() -> None:
-    lines = cards.page().splitlines()
+def test_table_has_every_row_of_every_map() -> None:
+    rows = [line.split("\t")[2:4] for line in cards.table().splitlines()[1:]]
     for card in cards.CARDS:
-        models = read_model_map(cards.FOLDER / card.map, "gen")
-        begin = lines.index(f"## {card.gigabytes} GB: {card.name}")
-        of_card = lines[begin : begin + 6 + len(models.pipelines)]
-        for name in models.pipelines:
-            assert sum(line.startswith(f"| `{name}` |") for line in of_card) == 1
+        for name in read_model_map(cards.FOLDER / card.map, "gen").pipelines:
+            assert rows.count([card.map, name]) == 1
 
 
 def test_what_is_measured_is_shown_as_such(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -35,9 +30,9 @@ def test_what_is_measured_is_shown_as_such(tmp_path: Path, monkeypatch: pytest.M
     )
     shown = cards.measurements(file)
     monkeypatch.setattr(cards, "measurements", lambda: shown)
-    lines = cards.page().splitlines()
-    assert "Measured rows: 1 of 23." in lines
-    (row,) = [line for line in lines if "measured 2026-12-01" in line]
-    assert row.startswith("| `vace` |")
-    assert " 321 s " in row
-    assert " 20 GiB " in row
+    (row,) = [line for line in cards.table().splitlines() if line.endswith("measured 2026-12-01")]
+    cells = row.split("\t")
+    assert cells[0] == "L40S"
+    assert cells[3] == "vace"
+    assert cells[8] == "321"
+    assert cells[10] == "20"
