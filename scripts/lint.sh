@@ -11,7 +11,7 @@ tools=$PWD/.tools/lint
 mkdir -p "$tools"
 
 lint_format() {
-	unformatted=$("$("$GO" env GOROOT)/bin/gofmt" -l cmd functions infra shared bench docs scripts packaging)
+	unformatted=$("$("$GO" env GOROOT)/bin/gofmt" -l cmd functions infra shared bench docs scripts)
 	[ -z "$unformatted" ] || { echo "not gofmt-ed: $unformatted" >&2; return 1; }
 }
 
@@ -46,7 +46,7 @@ lint_go() {
 	# Two copies of the repository may be linted at the same time.
 	CGO_ENABLED=0 GOFLAGS="${GOFLAGS:-} -trimpath $undebugged" "$tools/golangci-lint" run --allow-parallel-runners ./...
 	# golangci-lint does not see these tests, as they have build tags.
-	released vet -tags docker,nginx ./packaging/... ./functions ./bench
+	released vet -tags docker,nginx ./scripts/packaging/... ./functions ./bench
 }
 
 # python_tools installs the linters that come as Python packages.

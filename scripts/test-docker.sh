@@ -51,7 +51,7 @@ trap 'exit 143' TERM
 # tests NAMES: runs the images' tests of these names. More run at once than there are
 # processors, because they mostly wait for containers.
 tests() {
-	TAG='test' told released test -tags docker -count=1 -parallel 4 -timeout 60m -run "$1" ./packaging/imagetest
+	TAG='test' told released test -tags docker -count=1 -parallel 4 -timeout 60m -run "$1" ./scripts/packaging/imagetest
 }
 
 # images NAME…: begins to build the images, in a session of their own where the system has

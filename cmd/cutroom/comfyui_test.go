@@ -35,7 +35,7 @@ func TestComfyUI(t *testing.T) {
 	}
 	server := httptest.NewServer(standIn)
 	defer server.Close()
-	catalog, err := filepath.Abs("../../comfyui/catalog.yaml")
+	catalog, err := filepath.Abs("../../gpu/comfyui/catalog.yaml")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// packaged returns a file of the packaging folder.
+// packaged returns a file of scripts/packaging.
 func packaged(t *testing.T, name string) string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join("..", "..", "packaging", name))
+	content, err := os.ReadFile(filepath.Join("..", "..", "scripts", "packaging", name))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,7 +35,7 @@ func newCompose(t *testing.T) *compose {
 	}
 	project := "cutroom-test-" + strings.ToLower(rand.Text())
 	c := &compose{
-		t: t, command: append(command, "--file", "../../compose.yaml", "--project-name", project),
+		t: t, command: append(command, "--file", "../../../compose.yaml", "--project-name", project),
 		env: append(os.Environ(), "CUTROOM_IMAGE="+imageOf("cutroom"), "ENGINE_IMAGE="+imageOf("cutroom-engine"),
 			"CUTROOM_PORT=0", "CUTROOM_INFERENCE_PORT=0")}
 	t.Cleanup(func() {

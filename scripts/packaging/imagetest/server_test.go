@@ -139,14 +139,14 @@ func TestServerEditsEveryType(t *testing.T) {
 func TestServerKnowsEveryLook(t *testing.T) {
 	t.Parallel()
 	_, client := startServer(t, volume(t), "")
-	picture := read(t, "../../testdata/reference.jpg")
+	picture := read(t, "../../../testdata/reference.jpg")
 	for _, prompt := range look.Names() {
 		generate(t, client, picture, prompt)
 	}
 	// One with a garment uses what no other does, and a made video what no file needs.
 	worn, err := client.Submit(t.Context(), "gen-vton-latest", servertest.Form{
-		servertest.File("data", "person.mp4", read(t, "../../testdata/person.mp4")),
-		servertest.File("reference_image", "a.png", read(t, "../../testdata/garment.png")),
+		servertest.File("data", "person.mp4", read(t, "../../../testdata/person.mp4")),
+		servertest.File("reference_image", "a.png", read(t, "../../../testdata/garment.png")),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -165,7 +165,7 @@ func TestServerKnowsEveryLook(t *testing.T) {
 // engine that measure them run in the image.
 func TestServerDrawsEveryLook(t *testing.T) {
 	t.Parallel()
-	root, err := filepath.Abs(filepath.Join("..", ".."))
+	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}

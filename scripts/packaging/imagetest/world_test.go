@@ -87,7 +87,7 @@ func (w *world) media(t *testing.T) *servertest.Client {
 // clip returns the sample video.
 func clip(t *testing.T) []byte {
 	t.Helper()
-	content, err := os.ReadFile("../../testdata/clip.mp4")
+	content, err := os.ReadFile("../../../testdata/clip.mp4")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,7 +21,7 @@ func TestEngineEdits(t *testing.T) {
 	t.Parallel()
 	// As the folder of weights is the image's, its user may write to a new volume there.
 	weights, scratch := volume(t), volume(t)
-	gpu, err := filepath.Abs("../../gpu")
+	gpu, err := filepath.Abs("../../../gpu")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestEngineEdits(t *testing.T) {
 
 	// Small pictures, because even a tiny model takes long for large ones.
 	catalog := filepath.Join(t.TempDir(), "catalog.yaml")
-	small := strings.ReplaceAll(string(read(t, "../../shared/domain/catalog/catalog.yaml")), "1280x720", "128x72")
+	small := strings.ReplaceAll(string(read(t, "../../../shared/domain/catalog/catalog.yaml")), "1280x720", "128x72")
 	if err := os.WriteFile(catalog, []byte(small), 0o644); err != nil { //nolint:gosec // the container's user reads it
 		t.Fatal(err)
 	}
