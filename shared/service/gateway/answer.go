@@ -19,16 +19,15 @@ import (
 	"cutroom/shared/service/gateway/upstream"
 )
 
-// maxAnswer bounds an answer that is not streamed, in bytes. It is held in
-// memory whole, because its header reports what stands at its end: the tokens.
+// maxAnswer limits an answer that is not streamed, in bytes. It is held in memory whole, because
+// its header reports the tokens, which are known at its end.
 const maxAnswer = 16 << 20
 
-// maxEdits is how many changes an answer may need. Each takes many times the memory of
-// an empty choice.
+// maxEdits limits the changes of an answer. Each takes many times the memory of an empty choice.
 const maxEdits = 10_000
 
-// trustedAnswer is how large a buffer is made for a declared length before its
-// bytes have arrived.
+// trustedAnswer is the largest buffer that is allocated for a declared length before its bytes have
+// arrived.
 const trustedAnswer = 1 << 20
 
 var (
@@ -37,7 +36,6 @@ var (
 	errNoCompletion  = errors.New("its answer is not a completion")
 )
 
-// answerBuffers keeps the buffers that answers are read and rewritten in.
 var answerBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 func putAnswerBuffer(buffer *[]byte) {
@@ -93,17 +91,17 @@ func (c *completion) answer(r upstream.Reply, secret string) *failure {
 	return nil
 }
 
-// readAnswer appends the body to a buffer. Memory beyond trustedAnswer is acquired
-// as the bytes arrive, from the budget of requests: an upstream that holds back
-// many large answers holds their memory for as long.
+// readAnswer appends the body to a buffer. Memory beyond trustedAnswer is acquired from the budget
+// of requests when bytes arrive, so that an upstream with many slow, large answers holds only the
+// arrived bytes.
 //
-// Errors: an *apierror.Error if there is no memory; those of the body.
+// Errors: an *apierror.Error without memory; errors of the body.
 func (c *completion) readAnswer(body []byte, r upstream.Reply, memory *reservation) ([]byte, error) {
 	if n := r.Length; n >= int64(cap(body)) && n < trustedAnswer {
 		body = make([]byte, 0, n+1) // one more, to see the end
 	}
-	// Some servers send spaces while they generate, so that silence alone does
-	// not bound an answer: it may take as long again as its first byte.
+	// Some servers send spaces while they generate, so silence is not a sufficient limit: the
+	// answer may take as long again as its first byte.
 	end := time.Now().Add(c.firstByte())
 	for {
 		left := time.Until(end)
@@ -139,8 +137,8 @@ func (c *completion) readAnswer(body []byte, r upstream.Reply, memory *reservati
 	}
 }
 
-// rewriteAnswer meters an upstream's answer, and returns the edits that give it
-// the caller's model name and every field of docs/contract/gateway.md#answers.
+// rewriteAnswer meters an upstream's answer, and returns the edits that set the caller's model name
+// and every field of docs/contract/gateway.md#answers.
 func (c *completion) rewriteAnswer(answer gjson.Result, secret string) ([]jsonedit.Edit, *failure) {
 	edits := make([]jsonedit.Edit, 0, 8)
 	var id, object, created, named, broken bool
@@ -197,7 +195,7 @@ func (c *completion) rewriteAnswer(answer gjson.Result, secret string) ([]jsoned
 	return edits, nil
 }
 
-// missing returns the members that an answer lacks, given which ones it has.
+// missing returns the members that an answer lacks.
 func (c *completion) missing(id, object, created, named bool) []string {
 	var members []string
 	if !id {
@@ -215,9 +213,8 @@ func (c *completion) missing(id, object, created, named bool) []string {
 	return members
 }
 
-// appendLast remembers the value of a member. Readers disagree on which of two
-// members of one name counts: here it is the last, and the earlier one is
-// emptied.
+// appendLast remembers the value of a member. Readers disagree about duplicate names: the last
+// value counts here, and the earlier one is emptied.
 func appendLast(edits []jsonedit.Edit, last *gjson.Result, value gjson.Result, empty string) []jsonedit.Edit {
 	if last.Exists() {
 		edits = append(edits, jsonedit.Replace(*last, []byte(empty)))
@@ -226,7 +223,6 @@ func appendLast(edits []jsonedit.Edit, last *gjson.Result, value gjson.Result, e
 	return edits
 }
 
-// appendChoice appends the edits that a choice needs.
 func appendChoice(edits []jsonedit.Edit, choice gjson.Result, position int, route catalog.Route) []jsonedit.Edit {
 	if !choice.IsObject() {
 		return edits
@@ -273,8 +269,8 @@ func appendChoice(edits []jsonedit.Edit, choice gjson.Result, position int, rout
 	return edits
 }
 
-// appendMessage appends the edits that a message needs. With tool calls the
-// content may be null, as clients know it.
+// appendMessage appends the edits of a message. With tool calls the content may be null, as clients
+// expect.
 func appendMessage(edits []jsonedit.Edit, message gjson.Result) []jsonedit.Edit {
 	var role, content, calls gjson.Result
 	message.ForEach(func(key, value gjson.Result) bool {
@@ -311,9 +307,8 @@ func appendMessage(edits []jsonedit.Edit, message gjson.Result) []jsonedit.Edit 
 // The members of a usage that break down its two counts.
 const promptDetails, completionDetails = "prompt_tokens_details", "completion_tokens_details"
 
-// appendUsage appends the edits that a usage needs. The upstream's own is kept,
-// completed, and corrected to the numbers that were metered; one that is not an
-// object, or is not believed, is replaced.
+// appendUsage appends the edits of a usage. The upstream's usage is completed, and corrected to the
+// metered numbers. It is replaced if it is not an object or not plausible.
 func appendUsage(edits []jsonedit.Edit, used gjson.Result, counts usage.Counts, route catalog.Route) []jsonedit.Edit {
 	if !used.IsObject() || counts.Estimated > 0 {
 		return append(edits, jsonedit.Replace(used, appendCounts(nil, counts, route)))
@@ -359,8 +354,7 @@ func appendUsage(edits []jsonedit.Edit, used gjson.Result, counts usage.Counts, 
 	return edits
 }
 
-// appendCorrections appends the edits that set the numbers of a usage to those
-// that were metered.
+// appendCorrections appends the edits that set a usage to the metered numbers.
 func appendCorrections(
 	edits []jsonedit.Edit, used gjson.Result, counts usage.Counts, route catalog.Route,
 ) []jsonedit.Edit {
@@ -386,7 +380,7 @@ func appendCorrections(
 		case "total_tokens":
 			number(value, billed(counts))
 		case "cost":
-			// What the upstream asks for is no affair of the caller where there is a price.
+			// If the row has a price, hide the upstream's cost from the caller.
 			if counts.Cost > 0 {
 				edits = append(edits, jsonedit.Replace(value, []byte(usage.Amount(counts.Cost))))
 			}
@@ -400,7 +394,7 @@ func appendCorrections(
 	return edits
 }
 
-// appendCounts appends a usage made from the gateway's counts.
+// appendCounts appends a usage with the gateway's counts.
 func appendCounts(out []byte, counts usage.Counts, route catalog.Route) []byte {
 	out = strconv.AppendInt(append(out, `{"prompt_tokens":`...), counts.PromptTokens, 10)
 	out = strconv.AppendInt(append(out, `,"completion_tokens":`...), counts.CompletionTokens, 10)
@@ -418,8 +412,7 @@ func appendCounts(out []byte, counts usage.Counts, route catalog.Route) []byte {
 	return append(out, '}')
 }
 
-// appendUsageChunk appends a chunk that carries only a usage; id and created
-// are JSON, or empty.
+// appendUsageChunk appends a chunk with only a usage. id and created are JSON, or empty.
 func appendUsageChunk(out []byte, id, created string, slug []byte, counts usage.Counts, route catalog.Route) []byte {
 	object := answerObject(route)
 	if route == catalog.Chat {
@@ -438,7 +431,6 @@ func appendUsageChunk(out []byte, id, created string, slug []byte, counts usage.
 	return append(out, '}')
 }
 
-// answerObject is the "object" of an answer of the route.
 func answerObject(route catalog.Route) string {
 	if route == catalog.Chat {
 		return "chat.completion"
@@ -446,7 +438,7 @@ func answerObject(route catalog.Route) string {
 	return "text_completion"
 }
 
-// answerID names an answer that its upstream left without an id.
+// answerID makes an id for an answer without one.
 func answerID(route catalog.Route, requestID string) string {
 	if route == catalog.Chat {
 		return "chatcmpl-" + requestID

@@ -13,47 +13,41 @@ import (
 )
 
 const (
-	// maxAttempts bounds how many upstreams of a row one call tries. Those that
-	// refuse the connection at once do not count, up to maxTried in all.
+	// maxAttempts limits how many upstreams of a row one call tries. Refused connections do not
+	// count, up to maxTried in all.
 	maxAttempts = 3
 	maxTried    = 16
-	// shortSilence is up to how long a wait for the first byte leaves time for
-	// another upstream.
+	// shortSilence is the longest wait for a first byte after which another upstream is tried.
 	shortSilence = 30 * time.Second
-	// firstByteStream and firstByteWhole bound the wait for the first byte
-	// unless the catalog sets it; an answer that is not streamed is generated
-	// before it begins.
+	// firstByteStream and firstByteWhole limit the wait for the first byte unless the catalog does.
+	// An answer that is not streamed is generated before it starts.
 	firstByteStream = 2 * time.Minute
 	firstByteWhole  = 10 * time.Minute
-	// affinityHeader names what a call shares with others
-	// (docs/contract/gateway.md#affinity).
+	// affinityHeader groups calls (docs/contract/gateway.md#affinity).
 	affinityHeader = "X-Session-Affinity"
-	// idleTime bounds the silence between bytes unless the catalog sets it.
+	// idleTime limits the silence between bytes unless the catalog does.
 	idleTime = 2 * time.Minute
 )
 
-// failure is a call to an upstream that did not succeed.
 type failure struct {
-	// apiErr is what the caller gets, unless another upstream answers.
+	// apiErr is the caller's error if no other upstream answers.
 	apiErr  *apierror.Error
 	outcome Outcome
-	// tryNext reports whether another upstream may do better.
+	// tryNext means that another upstream may succeed.
 	tryNext bool
 	// retryAfter is how long the upstream asks not to be called.
 	retryAfter time.Duration
-	// upstreamFault reports whether the upstream is at fault, whoever calls it:
-	// no connection could be made.
+	// upstreamFault means that no connection could be made, so the upstream is at fault, not the
+	// request.
 	upstreamFault bool
-	// quick reports whether it took no time, and cost the upstream nothing.
+	// quick means that the failure took no time and cost the upstream nothing.
 	quick bool
-	// unavailable reports whether the upstream said that it serves nobody now.
+	// unavailable means that the upstream serves no calls now.
 	unavailable bool
-	// cause is for the log.
-	cause error
+	cause       error
 }
 
-// serve tries one upstream after another, and one row after another, until one
-// answers or the caller has been sent something.
+// serve tries upstreams and rows until one answers or the caller has received something.
 func (c *completion) serve() *apierror.Error {
 	var last *apierror.Error
 	for c.showRow() {
@@ -77,9 +71,9 @@ func (c *completion) serve() *apierror.Error {
 	return last
 }
 
-// serveRow tries the upstreams of one row. Of an error, elsewhere reports whether
-// another row may do better. A call that all of them refused because they are busy
-// tries again when they ask it to, if the row lets calls wait so long.
+// serveRow tries the upstreams of one row. elsewhere reports whether another row may succeed. If
+// all are busy, the call tries again after the time they ask for, if the row's queue allows the
+// wait.
 func (c *completion) serveRow() (last *apierror.Error, elsewhere bool) {
 	c.serving.Ready(c.r.Context())
 	call := upstream.Call{Account: c.who.Account()}
@@ -103,7 +97,7 @@ func (c *completion) serveRow() (last *apierror.Error, elsewhere bool) {
 	}
 }
 
-// tryAll calls the upstreams of a row one after another, as many as a call may.
+// tryAll calls the upstreams of a row one after another, within the limits.
 func (c *completion) tryAll(call *upstream.Call) (last *apierror.Error, elsewhere bool) {
 	for attempts := 0; attempts < maxAttempts && len(call.Tried) < maxTried; {
 		l, unavailable := c.serving.Take(c.r.Context(), call)
@@ -129,13 +123,12 @@ func (c *completion) tryAll(call *upstream.Call) (last *apierror.Error, elsewher
 	return last, true
 }
 
-// busyFor reports whether an error says that the upstreams take no call now, and
-// for how long.
+// busyFor reports whether an error means that the upstreams are busy, and for how long.
 func busyFor(e *apierror.Error) (wait time.Duration, busy bool) {
 	return e.RetryAfter, e.Status == http.StatusTooManyRequests || e.Code == apierror.UpstreamFailed && e.RetryAfter > 0
 }
 
-// tryUpstream makes one call to an upstream, and notes how it ended.
+// tryUpstream makes one call to an upstream, and records its outcome.
 func (c *completion) tryUpstream(l upstream.Lease) *failure {
 	c.stream.startKeepAlive()
 	model := c.serving.Model.ID
@@ -164,7 +157,7 @@ func (c *completion) tryUpstream(l upstream.Lease) *failure {
 	return f
 }
 
-// noUpstream is the answer when no upstream can be called now.
+// noUpstream returns the error if no upstream can be called now.
 func (c *completion) noUpstream(u *upstream.Unavailable) *apierror.Error {
 	switch {
 	case u.Stopping:
@@ -181,7 +174,7 @@ func (c *completion) noUpstream(u *upstream.Unavailable) *apierror.Error {
 	}
 }
 
-// result is what the failure says about the upstream.
+// result converts the failure for the upstream's state.
 func (f *failure) result() upstream.Result {
 	r := upstream.Result{AnyAccount: f.upstreamFault, RetryAfter: f.retryAfter}
 	switch {
@@ -193,9 +186,8 @@ func (f *failure) result() upstream.Result {
 	return r
 }
 
-// preferredError chooses between the errors of two upstreams. The caller can
-// act on a 429, so it comes before an upstream's own failures; of two, the one
-// with the shorter wait wins.
+// preferredError chooses between the errors of two upstreams. A 429 comes first, because the caller
+// can act on it; of two, the one with the shorter wait wins.
 func preferredError(before, now *apierror.Error) *apierror.Error {
 	if before != nil && before.Status == http.StatusTooManyRequests &&
 		(now.Status >= http.StatusInternalServerError || now.Status == before.Status && now.RetryAfter >= before.RetryAfter) {
@@ -204,8 +196,7 @@ func preferredError(before, now *apierror.Error) *apierror.Error {
 	return now
 }
 
-// attempt calls one upstream and passes its answer on. The upstream continues
-// the trace of the parent.
+// attempt calls one upstream and passes its answer on. The upstream continues the parent's trace.
 func (c *completion) attempt(l upstream.Lease, parent string) *failure {
 	secret, err := l.Secret(c.r.Context())
 	if err != nil {
@@ -248,8 +239,7 @@ func (c *completion) idle() time.Duration {
 	return idleTime
 }
 
-// failed is the failure of an upstream that could not be reached, or whose
-// answer was not usable.
+// failed is the failure of an upstream that was unreachable or whose answer was not usable.
 func failed(cause error) *failure {
 	return &failure{apiErr: upstreamFailed(), outcome: Failed, cause: cause}
 }
@@ -268,8 +258,8 @@ func upstreamTimeout() *apierror.Error {
 	}
 }
 
-// unreachable is the failure of an upstream that sent no header. Another one
-// may be tried, unless the whole time of a call was spent waiting.
+// unreachable is the failure of an upstream that sent no header. Another one may be tried, unless
+// the wait took the whole time of a call.
 func unreachable(err error) *failure {
 	if errors.Is(err, upstream.ErrSilent) {
 		return &failure{apiErr: upstreamTimeout(), outcome: TimedOut, cause: err}
@@ -286,7 +276,7 @@ func unreachable(err error) *failure {
 	return f
 }
 
-// cutShort is the failure of an upstream whose answer did not come to its end.
+// cutShort is the failure of an upstream whose answer ended early.
 func cutShort(err error) *failure {
 	if errors.Is(err, upstream.ErrSilent) {
 		return &failure{apiErr: upstreamTimeout(), outcome: TimedOut, cause: err}

@@ -14,10 +14,10 @@ import (
 	"cutroom/shared/service/gateway/apierror"
 )
 
-// maxBatchRequest is the size of the largest request for a batch, in bytes.
+// maxBatchRequest limits a request for a batch, in bytes.
 const maxBatchRequest = 256 << 10
 
-// maxBatchValues is how many values and names of members it may have.
+// maxBatchValues limits its values and member names.
 const maxBatchValues = 10_000
 
 // batchBody is a batch (docs/contract/batches.md#batch-record).
@@ -63,7 +63,6 @@ type batchFlaw struct {
 	Line    *int    `json:"line"`
 }
 
-// completionWindow is the only window that batches have.
 const completionWindow = "24h"
 
 func newBatchBody(b batch.Batch) batchBody {
@@ -97,7 +96,6 @@ func newBatchBody(b batch.Batch) batchBody {
 	return body
 }
 
-// optional returns nil for the zero value.
 func optional[T comparable](value T) *T {
 	var zero T
 	if value == zero {
@@ -108,18 +106,16 @@ func optional[T comparable](value T) *T {
 
 // batchRequest is the body of POST /v1/batches.
 type batchRequest struct {
-	InputFileID      string            `json:"input_file_id"`
-	Endpoint         string            `json:"endpoint"`
-	CompletionWindow string            `json:"completion_window"`
-	Metadata         map[string]string `json:"metadata"`
-	// OutputExpiresAfter says how long the results are kept.
+	InputFileID        string            `json:"input_file_id"`
+	Endpoint           string            `json:"endpoint"`
+	CompletionWindow   string            `json:"completion_window"`
+	Metadata           map[string]string `json:"metadata"`
 	OutputExpiresAfter *struct {
 		Anchor  string `json:"anchor"`
 		Seconds int64  `json:"seconds"`
 	} `json:"output_expires_after"`
 }
 
-// createBatch is POST /v1/batches.
 func (g *Gateway) createBatch(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
 	asked, err := readBatchRequest(w, r)
 	if err != nil {
@@ -140,7 +136,7 @@ func (g *Gateway) createBatch(w http.ResponseWriter, r *http.Request, who creden
 	}
 	b, err := g.config.Batches.Service.Create(r.Context(), request)
 	if fault.Is(err, fault.NotFound) {
-		return apierror.Invalid("input_file_id", apierror.InvalidValue, "There is no file %.80q.", asked.InputFileID)
+		return apierror.Invalid("input_file_id", apierror.InvalidValue, "The file %.80q does not exist.", asked.InputFileID)
 	}
 	if err != nil {
 		return err
@@ -148,7 +144,7 @@ func (g *Gateway) createBatch(w http.ResponseWriter, r *http.Request, who creden
 	return respond(w, newBatchBody(b))
 }
 
-// readBatchRequest reads the body of POST /v1/batches and checks its fields.
+// readBatchRequest reads and checks the body of POST /v1/batches.
 func readBatchRequest(w http.ResponseWriter, r *http.Request) (asked batchRequest, err error) {
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBatchRequest))
 	if err != nil {
@@ -173,7 +169,7 @@ func readBatchRequest(w http.ResponseWriter, r *http.Request) (asked batchReques
 		}
 	}
 	if _, ok := BatchRoute(asked.Endpoint); !ok {
-		return asked, apierror.Invalid("endpoint", apierror.InvalidValue, "The endpoint is not one of those that batches have.")
+		return asked, apierror.Invalid("endpoint", apierror.InvalidValue, "Batches do not support this endpoint.")
 	}
 	if asked.CompletionWindow != completionWindow {
 		return asked, apierror.Invalid("completion_window", apierror.InvalidValue, "The window is %q.", completionWindow)
@@ -181,7 +177,6 @@ func readBatchRequest(w http.ResponseWriter, r *http.Request) (asked batchReques
 	return asked, nil
 }
 
-// getBatch is GET /v1/batches/{batch_id}.
 func (g *Gateway) getBatch(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
 	b, err := g.namedBatch(r, who)
 	if err != nil {
@@ -190,7 +185,7 @@ func (g *Gateway) getBatch(w http.ResponseWriter, r *http.Request, who credentia
 	return respond(w, newBatchBody(b))
 }
 
-// namedBatch returns the batch that the path names, if the caller may use its model.
+// namedBatch returns the batch in the path, if the caller may use its model.
 func (g *Gateway) namedBatch(r *http.Request, who credential.Principal) (batch.Batch, error) {
 	b, err := g.config.Batches.Service.Get(r.Context(), who.Account(), r.PathValue("batch_id"))
 	if err != nil {
@@ -199,19 +194,18 @@ func (g *Gateway) namedBatch(r *http.Request, who credential.Principal) (batch.B
 	return b, checkBatch(who, b)
 }
 
-// checkBatch refuses the batch of a model that the caller may not use. That of a key of its
-// own it may always see: each call of it was held to the limits of the key.
+// checkBatch refuses a batch whose model the caller may not use. A key may always see its own
+// batches, because each of their calls was checked against the key's limits.
 func checkBatch(who credential.Principal, b batch.Batch) error {
 	switch {
 	case b.Key == who.Key.ID:
 		return nil
 	case b.Model == "" && len(who.Key.Limits.Models) > 0:
-		return notAllowed(errors.New("The API key is limited to models, and that of the batch is not known."))
+		return notAllowed(errors.New("The API key is limited to models, and the model of the batch is not known yet."))
 	}
 	return checkModel(who, b.Model)
 }
 
-// cancelBatch is POST /v1/batches/{batch_id}/cancel.
 func (g *Gateway) cancelBatch(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
 	b, err := g.namedBatch(r, who)
 	if err == nil {
@@ -223,7 +217,6 @@ func (g *Gateway) cancelBatch(w http.ResponseWriter, r *http.Request, who creden
 	return respond(w, newBatchBody(b))
 }
 
-// listBatches is GET /v1/batches.
 func (g *Gateway) listBatches(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
 	query := r.URL.Query()
 	limit, err := pageLimit(query, defaultBatchPage, maxBatchPage)

@@ -11,19 +11,16 @@ import (
 )
 
 const (
-	// MaxBody is the size of the largest request that is read, in bytes. A larger
-	// one is answered with 413.
+	// MaxBody limits a request's body in bytes. A larger one gets a 413.
 	MaxBody = 32 << 20
-	// trustedLength is how large a buffer is made for a declared length before
-	// its bytes have arrived; beyond it, a quarter of them must have.
+	// trustedLength is the largest buffer that is allocated for a declared length before its bytes
+	// have arrived. Above this size, a quarter of them must have arrived.
 	trustedLength = 64 << 10
-	// maxKeptRequest is how large a request's buffer may be to be kept for the
-	// next request, in bytes. A stream holds its request until it ends, and a
-	// small request may have drawn the buffer of a large one.
+	// maxKeptRequest is the largest request buffer that is kept for reuse, in bytes. A stream holds
+	// its request until it ends, and a small request may have got a large buffer.
 	maxKeptRequest = 8 << 10
 )
 
-// requestBuffers keeps buffers for the bodies of requests.
 var requestBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
 func putRequestBuffer(buffer *[]byte) {
@@ -32,15 +29,15 @@ func putRequestBuffer(buffer *[]byte) {
 	}
 }
 
-// readBody reads a request of at most MaxBody, into body if that is large
-// enough. Memory beyond freeBody is acquired as the bytes arrive.
+// readBody reads a request of at most MaxBody, into body if that is large enough. It acquires
+// memory beyond freeBody when bytes arrive.
 func readBody(body []byte, r *http.Request, memory *reservation) ([]byte, *apierror.Error) {
 	declared := r.ContentLength
 	if declared > MaxBody {
 		return nil, tooLarge()
 	}
-	// One byte more than declared, to see the end: the server watches the
-	// connection for the caller's leaving only from then on.
+	// One byte more than declared, to see the end. Only from then on does the server watch whether
+	// the caller leaves.
 	room := int64(512)
 	if declared >= room {
 		room = min(declared, trustedLength) + 1
@@ -74,8 +71,7 @@ func readBody(body []byte, r *http.Request, memory *reservation) ([]byte, *apier
 	}
 }
 
-// grow returns a larger buffer with the content of body. Both count against the
-// memory while the content is copied.
+// grow returns a larger buffer with the content of body. Both count while the content is copied.
 func grow(body []byte, room int64, r *http.Request, memory *reservation) ([]byte, *apierror.Error) {
 	if room > freeBody {
 		if apiErr := memory.acquire(r.Context(), room); apiErr != nil {

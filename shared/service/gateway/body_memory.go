@@ -12,23 +12,20 @@ import (
 )
 
 const (
-	// DefaultBodyMemory is how much memory the bodies of all requests and large
-	// answers may hold together, in bytes, unless it is set.
+	// DefaultBodyMemory is the default of BodyMemory, in bytes.
 	DefaultBodyMemory = 256 << 20
-	// DefaultBodyWait is how long a request waits for memory, unless it is set.
-	DefaultBodyWait = 5 * time.Second
+	DefaultBodyWait   = 5 * time.Second
 	// freeBody is how much every body may hold uncounted, in bytes: its
 	// connection holds as much.
 	freeBody = 16 << 10
-	// returnedPeak is from when on the memory of bodies goes back to the system
-	// as soon as none is held, in bytes: by itself it stays for minutes.
+	// returnedPeak is the number of bytes from which the memory of bodies returns to the system as
+	// soon as none is held. By default it would stay for minutes.
 	returnedPeak = 32 << 20
 )
 
-// bodyMemory is the memory that the bodies of requests and large answers may hold
-// together. An account may hold half of it at most, so that one account cannot
-// take it all. Calls of batches may hold a quarter, which counts for no account; they
-// wait for none, and are given up when a live call needs what they hold.
+// bodyMemory is a memory budget for the bodies of requests and large answers. An account may hold
+// at most half of it. Batch calls may hold a quarter, which counts for no account. They never wait,
+// and are abandoned if a live call needs their memory.
 type bodyMemory struct {
 	total, perAccount, forLines int64
 	wait                        time.Duration
@@ -36,19 +33,18 @@ type bodyMemory struct {
 	mu       sync.Mutex
 	held     int64
 	accounts map[string]int64
-	// peak is the most that was held since nothing was.
+	// peak is the highest amount since the last time it was 0.
 	peak int64
-	// lines are the calls of batches that hold memory, and lineHeld is how much.
+	// lines are the batch calls that hold memory. lineHeld is their sum.
 	lines    []*line
 	lineHeld int64
-	// waiting is how many requests wait for memory. freed is closed when memory
-	// was released while any waited.
+	// waiting counts the waiting requests. freed is closed when memory is released while requests
+	// wait.
 	waiting int
 	freed   chan struct{}
 }
 
-// newBodyMemory returns a memory of total bytes, or of what the two largest requests
-// need if that is more.
+// newBodyMemory returns a budget of total bytes, or more if the two largest requests need it.
 func newBodyMemory(total int64, wait time.Duration) *bodyMemory {
 	if total == 0 {
 		total = DefaultBodyMemory
@@ -56,7 +52,7 @@ func newBodyMemory(total int64, wait time.Duration) *bodyMemory {
 	if wait == 0 {
 		wait = DefaultBodyWait
 	}
-	// A body that grows is held twice while it is copied.
+	// A growing body is held twice while it is copied.
 	total = max(total, 4*(MaxBody+1))
 	return &bodyMemory{
 		total: total, perAccount: total / 2, forLines: total / 4, wait: wait,
@@ -64,20 +60,19 @@ func newBodyMemory(total int64, wait time.Duration) *bodyMemory {
 	}
 }
 
-// reservation is what one request holds of the memory. The zero value holds
-// nothing and is never asked to; one goroutine uses it.
+// reservation is one request's part of the budget. The zero value is empty and must not be
+// extended. Only one goroutine may use it.
 type reservation struct {
 	memory  *bodyMemory
 	account string
-	// line is set for a call of a batch.
+	// line is set for a batch call.
 	line *line
 	held int64
-	// until is when this request stops waiting, zero before it has waited.
+	// until is when this request stops waiting, or zero before its first wait.
 	until time.Time
 }
 
-// acquire reserves memory. A live call waits while there is too little. The error
-// tells the caller when to try again.
+// acquire reserves memory. A live call waits if there is too little. The error has a Retry-After.
 func (r *reservation) acquire(ctx context.Context, bytes int64) *apierror.Error {
 	b := r.memory
 	for {
@@ -108,9 +103,8 @@ func (r *reservation) acquire(ctx context.Context, bytes int64) *apierror.Error 
 	}
 }
 
-// fits reports whether there is so much left, for a call of a batch or, by nil, for a
-// live one. A call of a batch that is the only one with memory may have more than the
-// quarter. The lock is held.
+// fits reports whether enough is left for a batch call, or for a live call if l is nil. A batch
+// call that is the only one with memory may exceed the quarter. The lock must be held.
 func (b *bodyMemory) fits(l *line, bytes int64) bool {
 	if b.held+bytes > b.total {
 		return false
@@ -118,8 +112,7 @@ func (b *bodyMemory) fits(l *line, bytes int64) bool {
 	return l == nil || b.lineHeld+bytes <= b.forLines || b.lineHeld == l.held
 }
 
-// makeRoom has as many calls of batches given up as hold what a live call lacks. The
-// lock is held.
+// makeRoom abandons as many batch calls as needed for a live call's bytes. The lock must be held.
 func (b *bodyMemory) makeRoom(bytes int64) {
 	missing := b.held + bytes - b.total
 	for _, l := range b.lines {
@@ -131,8 +124,7 @@ func (b *bodyMemory) makeRoom(bytes int64) {
 	}
 }
 
-// add counts what a reservation takes, or gives back if it is negative. The lock is
-// held.
+// add changes the size of a reservation. The lock must be held.
 func (b *bodyMemory) add(r *reservation, bytes int64) {
 	r.held += bytes
 	b.held += bytes
@@ -153,8 +145,7 @@ func (b *bodyMemory) add(r *reservation, bytes int64) {
 	}
 }
 
-// waitFor waits until memory was released, and reports whether that was in
-// time.
+// waitFor waits for released memory. It returns false if the time is over.
 func (r *reservation) waitFor(ctx context.Context, freed <-chan struct{}) (ok bool) {
 	if r.until.IsZero() {
 		r.until = time.Now().Add(r.memory.wait)
@@ -170,7 +161,6 @@ func (r *reservation) waitFor(ctx context.Context, freed <-chan struct{}) (ok bo
 	return false
 }
 
-// release frees memory.
 func (r *reservation) release(bytes int64) {
 	if bytes == 0 {
 		return
@@ -191,10 +181,9 @@ func (r *reservation) release(bytes int64) {
 	}
 }
 
-// releaseAll returns all that the request holds.
 func (r *reservation) releaseAll() { r.release(r.held) }
 
-// tooMuchInFlight is the answer to a request for which there was no memory.
+// tooMuchInFlight returns the error for a request without memory.
 func tooMuchInFlight(own bool) *apierror.Error {
 	e := &apierror.Error{
 		Status: http.StatusTooManyRequests, Type: apierror.RateLimited, Code: apierror.RateLimitExceeded,

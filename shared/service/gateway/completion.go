@@ -25,45 +25,39 @@ type completion struct {
 	who     credential.Principal
 	route   catalog.Route
 	begun   time.Time
-	// line is set for a call of a batch.
+	// line is set for a batch call.
 	line *line
 
 	request *request.Request
-	// translation is what makes a chat of the call, nil where the upstreams
-	// serve the route themselves.
+	// translation converts the call to chat. It is nil if the upstreams serve the route natively.
 	translation translation
-	// kept is the memory of what the translation keeps, of which repeated bytes are of
-	// the request; sequence is the number of the next event of a stream that numbers
-	// them.
+	// kept is the translation's memory; repeated is the part of it for the request. sequence is the
+	// number of a stream's next event, if its events are numbered.
 	kept     reservation
 	repeated int64
 	sequence int64
-	// pool is that of the model that was asked for, and serving that of the row that
-	// serves the call.
+	// pool belongs to the requested model, serving to the row that serves the call.
 	pool, serving *upstream.Pool
 	choice        choice
-	// memory is what the request holds, and tried the first upstreams of a row that
-	// have failed it.
+	// memory is the request's memory. tried are the row's upstreams that have failed it.
 	memory reservation
 	tried  [maxAttempts]upstream.Lease
 	tally  tally
 	stream *streamWriter
-	// upstream is the name of the upstream that was called last.
+	// upstream is the name of the last called upstream.
 	upstream string
-	// requestSent reports whether an upstream was sent the request, so that
-	// tokens may have been used.
+	// requestSent means that an upstream received the request, so that tokens may have been used.
 	requestSent bool
-	// waited is for how long the call has waited for upstreams.
+	// waited is how long the call has waited for upstreams.
 	waited time.Duration
 	// firstToken is when the first chunk of a stream arrived.
 	firstToken time.Time
 	settled    bool
 	counts     usage.Counts
-	// reserved is what the call holds of budgets, nil if none apply.
+	// reserved is the call's budget reservation, or nil.
 	reserved *budget.Reservation
 }
 
-// completion answers a completions route.
 func (g *Gateway) completion(route catalog.Route) func(http.ResponseWriter, *http.Request, credential.Principal) error {
 	return func(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
 		c := g.newCompletion(w, r, who, route)
@@ -85,8 +79,8 @@ func (g *Gateway) newCompletion(
 	}
 }
 
-// run answers the call, or returns its error. An error after a stream has begun
-// is already part of the stream.
+// run answers the call, or returns its error. An error after a stream has started is already part
+// of the stream.
 func (c *completion) run() *apierror.Error {
 	if err := c.gateway.count(c.r.Context(), c.w.Header(), c.who, c.line != nil); err != nil {
 		return c.internal(err)
@@ -130,12 +124,12 @@ func (c *completion) run() *apierror.Error {
 	return apiErr
 }
 
-// reservation returns one of the memory of bodies that holds nothing yet.
+// reservation returns an empty memory reservation.
 func (c *completion) reservation() reservation {
 	return reservation{memory: c.gateway.bodies, account: c.who.Account(), line: c.line}
 }
 
-// stopping is the answer to a call that the gateway's stop has ended.
+// stopping returns the error for a call that the gateway's stop has ended.
 func stopping(message string) *apierror.Error {
 	return &apierror.Error{
 		Status: http.StatusServiceUnavailable, Type: apierror.API, Code: apierror.ServiceUnavailable,
@@ -161,15 +155,14 @@ func (c *completion) log(level slog.Level, message string, attributes ...slog.At
 	c.gateway.config.Logger.LogAttrs(ctx, level, message, append(about, attributes...)...)
 }
 
-// promptTokens counts the prompt's tokens, for when no upstream has reported
-// them.
+// promptTokens counts the prompt's tokens if no upstream has reported them.
 func (c *completion) promptTokens() int64 {
 	text := estimate{tokenizer: c.gateway.config.Tokenizer}
 	besides := c.request.PromptTexts(text.add)
 	return text.total() + int64(besides)
 }
 
-// settle meters what the call has used, once, before the answer ends.
+// settle meters the call's use. Call it once, before the answer ends.
 func (c *completion) settle() {
 	if c.settled || c.route == catalog.CountTokens {
 		return
@@ -204,7 +197,7 @@ func (c *completion) settle() {
 	c.spend(c.counts)
 }
 
-// price returns what the call costs, in billionths of the currency.
+// price returns the cost of the call in billionths of the currency.
 func (c *completion) price(price catalog.TokenPrice, used catalog.Tokens) int64 {
 	if c.line != nil {
 		return price.OfBatch(used)
@@ -212,11 +205,10 @@ func (c *completion) price(price catalog.TokenPrice, used catalog.Tokens) int64 
 	return price.Of(used)
 }
 
-// end meters a call that did not end well: what was generated for a caller that
-// left or whose stream broke, and what an upstream reported in an answer that
-// could not be passed on. An answer that is not streamed is seen only at its
-// end, so a caller that leaves before is billed for the prompt; a call of a batch that
-// is made again is billed then.
+// end meters a call that failed: the generated tokens for a caller that left or whose stream broke,
+// and the usage in an answer that could not be passed on. An answer that is not streamed is seen
+// only at its end, so a caller that leaves earlier is billed for the prompt. A batch call that is
+// repeated is billed then.
 func (c *completion) end(apiErr *apierror.Error) {
 	gone := apiErr != nil && apiErr.Status == statusCallerGone
 	if gone && c.line != nil && !givenUp(c.r.Context()) {
@@ -254,10 +246,10 @@ func (c *completion) observe(apiErr *apierror.Error) {
 	c.gateway.config.Observer.Completed(o)
 }
 
-// costHeader tells what a call cost.
+// costHeader has the cost of a call.
 const costHeader = "X-Cost"
 
-// setUsed sets the billed total and what it cost (docs/contract/gateway.md#headers).
+// setUsed sets the headers with the billed total and its cost (docs/contract/gateway.md#headers).
 func (c *completion) setUsed(header http.Header) {
 	if n := billed(c.counts); n > 0 {
 		header.Set("X-Tokens-Used", strconv.FormatInt(n, 10))
@@ -267,8 +259,7 @@ func (c *completion) setUsed(header http.Header) {
 	}
 }
 
-// cost returns what the call cost, such as "0.00012 USD", or nothing where that is not
-// known.
+// cost returns the cost of the call, such as "0.00012 USD", or "" if unknown.
 func (c *completion) cost() string {
 	if !c.settled || c.request.Model.Price == nil {
 		return ""

@@ -1,19 +1,16 @@
 package gateway
 
-// estimateText is how many bytes of text are really tokenized; the rest is
-// assumed to be like them. Tokenizing takes a second or more per megabyte,
-// which a caller or an upstream that sends megabytes must not make the gateway
-// spend.
+// estimateText is how many bytes of text are tokenized; the rest is assumed to be similar.
+// Tokenizing takes a second or more per megabyte, so a long text must not cost the gateway that
+// much.
 const estimateText = 64 << 10
 
-// estimate estimates how many tokens texts have.
 type estimate struct {
 	tokenizer Tokenizer
 	// tokens is the count of the first bytes; more is the length of the rest.
 	tokens, bytes, more int64
 }
 
-// add counts a text.
 func (e *estimate) add(text []byte) {
 	counted := text[:min(int64(len(text)), estimateText-e.bytes)]
 	if len(counted) > 0 {
@@ -23,7 +20,6 @@ func (e *estimate) add(text []byte) {
 	e.more += int64(len(text) - len(counted))
 }
 
-// total returns the estimate for all texts.
 func (e *estimate) total() int64 {
 	if e.more == 0 {
 		return e.tokens

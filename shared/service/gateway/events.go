@@ -7,19 +7,18 @@ import (
 )
 
 const (
-	// eventBuffer is the size of a stream's first buffer, in bytes: chunks are
-	// a few hundred bytes, and there are thousands of streams.
+	// eventBuffer is the size of a stream's first buffer in bytes. Chunks have a few hundred bytes,
+	// and there are thousands of streams.
 	eventBuffer = 4 << 10
-	// maxEvent bounds one event of a stream, in bytes.
+	// maxEvent limits one event of a stream, in bytes.
 	maxEvent = 4 << 20
-	// maxEmptyReads is how often in a row a reader may return nothing.
+	// maxEmptyReads limits how often in a row a reader may return nothing.
 	maxEmptyReads = 100
 )
 
-// errEventTooLong is the error for an event longer than maxEvent.
 var errEventTooLong = errors.New("an event is longer than 4 MiB")
 
-// event is one event of a stream; it is valid until the next is read.
+// event is one event of a stream. It is valid until the next is read.
 type event struct {
 	// name is the value of the "event:" line, or empty.
 	name string
@@ -27,29 +26,26 @@ type event struct {
 	data []byte
 }
 
-// eventReader reads Server-Sent Events (the HTML standard, "Parsing an event
-// stream"), however the transport has split them. Lines end with CR, LF or
-// both; comments, unknown fields and events without data are dropped. Unlike in
-// the standard a last event counts even if its line or the empty line after it
-// is missing, as some servers leave them out.
+// eventReader reads Server-Sent Events (the HTML standard, "Parsing an event stream"). Lines end
+// with CR, LF or both. It drops comments, unknown fields and events without data. Unlike in the
+// standard, the last event counts even without its line end or the empty line, because some servers
+// omit them.
 type eventReader struct {
 	source io.Reader
 	buf    []byte
-	// buf[start:end] is unread; buf[start:line] are the complete lines of the
-	// current event, and buf[line:scanned] holds no line end.
+	// buf[start:end] is unread. buf[start:line] are the complete lines of the current event, and
+	// buf[line:scanned] has no line end.
 	start, line, scanned, end int
-	// afterCR reports whether the last line ended with CR, whose LF may follow.
+	// afterCR means that the last line ended with CR, so an LF may follow.
 	afterCR bool
-	// begun reports whether the first line was read, which may start with a
-	// byte order mark.
+	// True after the first line, which may start with a byte order mark.
 	begun bool
-	// err is the error that the source ended with.
-	err error
-	// joined holds the data of an event of several lines.
+	err   error
+	// joined has the data of an event of several lines.
 	joined []byte
 }
 
-// reset switches the reader to another source; it keeps its buffer.
+// reset changes the source and keeps the buffer.
 func (r *eventReader) reset(source io.Reader) {
 	*r = eventReader{source: source, buf: r.buf, joined: r.joined[:0]}
 	if r.buf == nil {
@@ -57,9 +53,8 @@ func (r *eventReader) reset(source io.Reader) {
 	}
 }
 
-// next returns the next event. ok is false if the buffered bytes hold no whole
-// event, and fill has to read more. At the end of the stream err is io.EOF, or
-// the error of the source.
+// next returns the next event. ok is false if the buffer has no whole event, and fill must read
+// more. At the end of the stream err is io.EOF, or the error of the source.
 func (r *eventReader) next() (e event, ok bool, err error) {
 	for {
 		for r.scanned < r.end {
@@ -113,7 +108,6 @@ func (r *eventReader) next() (e event, ok bool, err error) {
 	}
 }
 
-// fill reads more bytes into the buffer.
 func (r *eventReader) fill() {
 	if r.err != nil {
 		return
@@ -142,7 +136,7 @@ func (r *eventReader) fill() {
 	r.err = io.ErrNoProgress
 }
 
-// parse reads the lines of one event; ok is false if it has no data.
+// parse reads the lines of one event. ok is false if it has no data.
 func (r *eventReader) parse(block []byte) (e event, ok bool) {
 	if !r.begun {
 		r.begun = true
@@ -170,8 +164,8 @@ func (r *eventReader) parse(block []byte) (e event, ok bool) {
 				several = true
 				r.joined = append(r.joined[:0], e.data...)
 			}
-			// The standard joins lines by a line feed. In JSON a space is as
-			// good, and an event is sent on as one line.
+			// The standard joins lines by a line feed. In JSON a space is equivalent, and an event
+			// is forwarded as one line.
 			r.joined = append(append(r.joined, ' '), value...)
 			e.data = r.joined
 		}

@@ -10,25 +10,24 @@ import (
 	"cutroom/shared/service/gateway/upstream"
 )
 
-// servedHeader names the row that serves a call that could go to several
+// servedHeader names the row that serves a call with several possible rows
 // (docs/contract/gateway.md#fallbacks).
 const servedHeader = "X-Served-Model"
 
-// choice is where a call may go.
+// choice has the possible rows of a call.
 type choice struct {
 	snapshot *upstream.Snapshot
-	// body is the caller's, of which another row may need another form, and held is
-	// the memory that it alone holds.
+	// body is the caller's body, which another row may need in another form. held is its memory.
 	body *[]byte
 	held int64
-	// rest are the rows that are left. shown reports whether the caller is told
-	// which one serves.
+	// rest are the rows that are left. shown means that the caller sees the name of the serving
+	// row.
 	rest  []*catalog.Inference
 	shown bool
 }
 
-// caller is what a request is checked against, for a row that the call has fallen
-// back to or, by nil, for the model that it names.
+// caller returns the checks of a request: for a row that the call has fallen back to, or for the
+// named model if row is nil.
 func (c *completion) caller(row *catalog.Inference) request.Caller {
 	return request.Caller{
 		Row: row, Find: c.choice.snapshot.Catalog.Inference,
@@ -48,8 +47,7 @@ func (c *completion) refuses(slug string) string {
 	return ""
 }
 
-// begin checks the call for the model that it names, or for the first row that
-// reads so long a prompt.
+// begin checks the call for the named model, or for the first row that accepts such a long prompt.
 func (c *completion) begin() *apierror.Error {
 	var apiErr *apierror.Error
 	c.request, apiErr = request.Parse(c.route, *c.choice.body, c.caller(nil))
@@ -68,8 +66,8 @@ func (c *completion) begin() *apierror.Error {
 	return apiErr
 }
 
-// otherRows returns the rows that the call may go to when its model's cannot serve
-// it: those that the caller names, or else the row's own that the caller may use.
+// otherRows returns the fallback rows: those named by the caller, or else the row's own that the
+// caller may use.
 func (c *completion) otherRows() []*catalog.Inference {
 	if c.request.Named {
 		return c.request.Models
@@ -84,11 +82,11 @@ func (c *completion) otherRows() []*catalog.Inference {
 	return rows
 }
 
-// use makes a row the one that serves the call, which c.request is checked for.
+// use makes a row serve the call, and checks c.request for it.
 func (c *completion) use(row *catalog.Inference) *apierror.Error {
 	c.serving, c.translation = c.choice.snapshot.Pool(row.ID), nil
 	c.kept.releaseAll()
-	// What the translation for another row held is not needed any more.
+	// Release the memory of the translation for the previous row.
 	c.memory.release(c.memory.held - c.choice.held)
 	if !row.Speaks(c.route) {
 		if apiErr := c.translate(c.choice.body, c.caller(row), &c.memory); apiErr != nil {
@@ -100,8 +98,7 @@ func (c *completion) use(row *catalog.Inference) *apierror.Error {
 	return nil
 }
 
-// fallBack goes on with the next of the other rows that takes the request, and
-// reports whether there is one.
+// fallBack continues with the next row that accepts the request, and reports whether one exists.
 func (c *completion) fallBack() bool {
 	before, translation, serving := c.request, c.translation, c.serving
 	for len(c.choice.rest) > 0 {
@@ -119,8 +116,7 @@ func (c *completion) fallBack() bool {
 	return false
 }
 
-// showRow tells the caller which row serves the call, and reports whether it is not
-// too late for that.
+// showRow sets the header with the serving row. It returns false if the header was already sent.
 func (c *completion) showRow() bool {
 	if !c.choice.shown {
 		return !c.stream.hasBegun()
@@ -132,7 +128,7 @@ func (c *completion) showRow() bool {
 	return c.stream.setHeader(servedHeader, c.serving.Model.ID)
 }
 
-// hideRow takes back what showRow has told of a row that did not serve the call.
+// hideRow undoes showRow for a row that did not serve the call.
 func (c *completion) hideRow() {
 	if c.choice.shown && !c.stream.hasBegun() {
 		c.stream.stopKeepAlive()
@@ -140,14 +136,13 @@ func (c *completion) hideRow() {
 	}
 }
 
-// tooLong are words by which model servers say that a prompt is too long for them.
+// tooLong are phrases of model servers for a prompt that is too long.
 var tooLong = []string{
 	"context length", "context_length", "context window", "context size", "maximum context", "max_model_len",
 	"maximum model length", "prompt is too long", "input is too long", "too many tokens", "exceeds the available context",
 }
 
-// isTooLong reports whether a refusal says that the prompt is too long for the
-// model.
+// isTooLong reports whether a refusal means that the prompt is too long for the model.
 func isTooLong(e *apierror.Error) bool {
 	if e.Code == apierror.ContextExceeded {
 		return true

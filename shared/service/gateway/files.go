@@ -27,19 +27,19 @@ import (
 	"cutroom/shared/service/gateway/apierror"
 )
 
-// Batches is what the gateway serves files and batches with
-// (docs/contract/batches.md). Fields are required unless they say otherwise.
+// Batches configures files and batches (docs/contract/batches.md). Fields are required unless they
+// say otherwise.
 type Batches struct {
 	Service *batch.Service
 	Files   *file.Service
 	Blobs   blob.Store
 	Intake  *file.Intake
-	// Detect returns the type of a file by its first media.SniffLen bytes, as sniff.Any does.
+	// Detect returns the type of a file from its first media.SniffLen bytes, like sniff.Any.
 	Detect func(head []byte) (mime string, told bool)
-	// MaxUpload is the size of the largest file, in bytes.
+	// MaxUpload limits a file in bytes.
 	MaxUpload int64
-	// Downloads signs the URLs that the answer for a file's bytes redirects to if these are
-	// more than RedirectAbove; nil redirects none.
+	// Downloads signs the URLs for bytes of files larger than RedirectAbove. nil turns redirects
+	// off.
 	Downloads interface {
 		// SignDownload returns an absolute URL that reads a blob for a few minutes.
 		SignDownload(ctx context.Context, blob, contentType, disposition string) (url string, err error)
@@ -48,20 +48,19 @@ type Batches struct {
 }
 
 const (
-	// maxForm is how much a form may hold besides its file, in bytes, and maxFormParts
-	// how many parts.
+	// maxForm limits a form without its file, in bytes, and maxFormParts its parts.
 	maxForm      = 1 << 20
 	maxFormParts = 100
-	// maxFormValue bounds the value of a field, in bytes.
+	// maxFormValue limits a field's value, in bytes.
 	maxFormValue = 1 << 10
-	// afterwards bounds what is done for a request whose own time may be over.
+	// afterwards limits work for a request whose context may have ended.
 	afterwards = 10 * time.Second
 )
 
-// userData is the purpose of files that were uploaded for nothing in particular.
+// userData is the purpose of files for general use.
 const userData = "user_data"
 
-// purposes are those that a file may be uploaded for.
+// purposes are the accepted purposes of uploads.
 var purposes = []string{batch.InputPurpose, userData, "assistants", "vision", "fine-tune", "evals"}
 
 // FilesAndBatches is the group of files and batches. It has no routes without [Config.Batches].
@@ -80,7 +79,6 @@ func FilesAndBatches(g *Gateway) {
 	g.route(batches+"/{batch_id}/cancel", http.MethodPost, batch(g.cancelBatch))
 }
 
-// principalHandler answers a request of an authenticated caller.
 type principalHandler func(http.ResponseWriter, *http.Request, credential.Principal) error
 
 // keyOnly is authenticated for calls that need a permanent key, and that count against
@@ -132,7 +130,7 @@ func purposeOf(f file.File) string {
 	return f.Purpose
 }
 
-// unixOf returns a time in seconds, nil for the zero time.
+// unixOf returns a time in seconds, or nil for the zero time.
 func unixOf(t time.Time) *int64 {
 	if t.IsZero() {
 		return nil
@@ -141,7 +139,7 @@ func unixOf(t time.Time) *int64 {
 	return &seconds
 }
 
-// createFile is POST /v1/files. A request that fails deletes what it has stored.
+// createFile serves POST /v1/files. A failed request deletes its stored bytes.
 func (g *Gateway) createFile(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
 	b := g.config.Batches
 	upload, err := b.Intake.Begin(who.Account(), file.Allowance{Uploads: who.Tier.Uploads, Bytes: who.Tier.StoredBytes})
@@ -149,7 +147,7 @@ func (g *Gateway) createFile(w http.ResponseWriter, r *http.Request, who credent
 		return err
 	}
 	defer func() {
-		if err := upload.End(r.Context()); err != nil { // what is reserved ends by itself
+		if err := upload.End(r.Context()); err != nil { // the reservation expires
 			g.logError(r, "an upload's reservation was not released", err)
 		}
 	}()
@@ -172,7 +170,7 @@ func (g *Gateway) createFile(w http.ResponseWriter, r *http.Request, who credent
 	}
 	upload.Arrived()
 	form.file.Account, form.file.Key, form.file.Room = who.Account(), who.Key.ID, upload.Room()
-	// The bytes are stored: the file is made even if the caller leaves now.
+	// The bytes are stored, so create the file even if the caller leaves now.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), afterwards)
 	defer cancel()
 	created, err := b.Files.Create(ctx, form.file, who.Tier.StoredBytes)
@@ -185,7 +183,6 @@ func (g *Gateway) createFile(w http.ResponseWriter, r *http.Request, who credent
 	return respond(w, newFileBody(created))
 }
 
-// discard deletes the bytes of a request that failed.
 func (g *Gateway) discard(r *http.Request, name string) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), afterwards)
 	defer cancel()
@@ -199,16 +196,14 @@ func (g *Gateway) logError(r *http.Request, message string, err error) {
 		slog.String("request_id", httpserver.RequestID(r.Context())), slog.Any("error", err))
 }
 
-// uploadForm is what the form of an upload says.
+// uploadForm is the form of an upload.
 type uploadForm struct {
 	file   file.File
 	values map[string]string
 }
 
-// readUpload reads a form part by part, and stores its file as it arrives. The form
-// that it returns names the blob even where reading fails.
-//
-// Errors: *apierror.Error; those of the upload and the store.
+// readUpload reads a form part by part, and stores its file when it arrives. The returned form
+// names the blob even if reading fails.
 func (g *Gateway) readUpload(r *http.Request, upload *file.Upload) (uploadForm, error) {
 	form := uploadForm{values: map[string]string{}}
 	noForm := apierror.Invalid("", apierror.InvalidValue, "The body must be multipart/form-data with a boundary.")
@@ -248,7 +243,6 @@ func (g *Gateway) readUpload(r *http.Request, upload *file.Upload) (uploadForm, 
 	return form, apierror.Invalid("", apierror.InvalidValue, "The form has more than %d parts.", maxFormParts)
 }
 
-// storePart stores the file of a form.
 func (g *Gateway) storePart(r *http.Request, part *multipart.Part, upload *file.Upload, f *file.File) error {
 	b := g.config.Batches
 	head := make([]byte, media.SniffLen)
@@ -280,7 +274,6 @@ type uploadReader struct {
 	err    error
 }
 
-// Read reads from the source.
 func (u *uploadReader) Read(p []byte) (int, error) {
 	n, err := u.source.Read(p)
 	if u.left -= int64(n); u.left < 0 {
@@ -290,13 +283,13 @@ func (u *uploadReader) Read(p []byte) (int, error) {
 		}
 		return 0, u.err
 	}
-	if err != nil && err != io.EOF { //nolint:errorlint // the end, and not that of a form that breaks off
+	if err != nil && err != io.EOF { //nolint:errorlint // the real end, not a truncated form
 		u.err = formError(err)
 	}
 	return n, err
 }
 
-// formError is the answer to a form that could not be read.
+// formError returns the error for a form that could not be read.
 func formError(err error) error {
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
@@ -308,7 +301,7 @@ func formError(err error) error {
 	return bodyError(err)
 }
 
-// finish checks the form's values, and sets what they say of the file.
+// finish checks the form's values and sets the file's fields.
 func (f *uploadForm) finish() error {
 	switch {
 	case f.file.Blob == "":
@@ -338,10 +331,10 @@ func (f *uploadForm) finish() error {
 	return err
 }
 
-// fileAnchor is what the lifetime of a file counts from.
+// fileAnchor is the only accepted start of a file's lifetime.
 const fileAnchor = "created_at"
 
-// fileLifetime returns the lifetime of so many seconds.
+// fileLifetime checks a lifetime in seconds.
 func fileLifetime(param string, seconds int64) (time.Duration, error) {
 	least, most := int64(batch.MinFileLifetime/time.Second), int64(file.MaxLifetime/time.Second)
 	if seconds < least || seconds > most {
@@ -350,7 +343,6 @@ func fileLifetime(param string, seconds int64) (time.Duration, error) {
 	return time.Duration(seconds) * time.Second, nil
 }
 
-// getFile is GET /v1/files/{file_id}.
 func (g *Gateway) getFile(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
 	f, err := g.config.Batches.Files.Get(r.Context(), who.Account(), r.PathValue("file_id"))
 	if err != nil {
@@ -359,7 +351,6 @@ func (g *Gateway) getFile(w http.ResponseWriter, r *http.Request, who credential
 	return respond(w, newFileBody(f))
 }
 
-// getFileContent is GET /v1/files/{file_id}/content.
 func (g *Gateway) getFileContent(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
 	f, err := g.config.Batches.Files.Get(r.Context(), who.Account(), r.PathValue("file_id"))
 	if err != nil {
@@ -380,7 +371,7 @@ func (g *Gateway) getFileContent(w http.ResponseWriter, r *http.Request, who cre
 	}
 	defer content.Close()
 	header := w.Header()
-	// Whatever the bytes are, no browser runs them in this origin.
+	// No browser runs the bytes in this origin, whatever they are.
 	header.Set("Content-Type", contentType)
 	header.Set("Content-Disposition", contentDisposition)
 	header.Set("X-Content-Type-Options", "nosniff")
@@ -395,10 +386,8 @@ func (g *Gateway) getFileContent(w http.ResponseWriter, r *http.Request, who cre
 	return nil
 }
 
-// The header fields of a file's bytes.
 const contentType, contentDisposition = "application/octet-stream", "attachment"
 
-// redirectTo redirects to the bytes of a file.
 func (g *Gateway) redirectTo(w http.ResponseWriter, r *http.Request, f file.File) error {
 	signed, err := g.config.Batches.Downloads.SignDownload(r.Context(), f.Blob, contentType, contentDisposition)
 	if err != nil {
@@ -411,7 +400,6 @@ func (g *Gateway) redirectTo(w http.ResponseWriter, r *http.Request, f file.File
 	return nil
 }
 
-// deleteFile is DELETE /v1/files/{file_id}.
 func (g *Gateway) deleteFile(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
 	id := r.PathValue("file_id")
 	if err := g.config.Batches.Files.Delete(r.Context(), who.Account(), id); err != nil {
@@ -424,12 +412,10 @@ func (g *Gateway) deleteFile(w http.ResponseWriter, r *http.Request, who credent
 	}{id, "file", true})
 }
 
-// The bounds of lists.
 const (
 	maxFilePage                    = 10_000
 	defaultBatchPage, maxBatchPage = 20, 100
-	// filePage is how many files one read of the store returns.
-	filePage = 1000
+	filePage                       = 1000
 )
 
 // listBody is a page of a list (docs/contract/batches.md#lists).
@@ -452,7 +438,6 @@ func newListBody[T any](items []T, more bool, id func(T) string) listBody[T] {
 	return list
 }
 
-// listFiles is GET /v1/files.
 func (g *Gateway) listFiles(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
 	query := r.URL.Query()
 	limit, err := pageLimit(query, maxFilePage, maxFilePage)
@@ -485,7 +470,7 @@ func (g *Gateway) listFiles(w http.ResponseWriter, r *http.Request, who credenti
 	return respond(w, newListBody(page[:min(len(page), limit)], more, func(f fileBody) string { return f.ID }))
 }
 
-// pageLimit reads how many items a page may have.
+// pageLimit reads the limit of a page's items.
 func pageLimit(query url.Values, otherwise, most int) (int, error) {
 	text := query.Get("limit")
 	if text == "" {

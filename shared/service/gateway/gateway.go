@@ -1,10 +1,9 @@
-// Package gateway is the text inference gateway over HTTP: chat and text
-// completions in front of any number of model servers that speak the same
-// interface. The contract is docs/contract/gateway.md.
+// Package gateway is the text inference gateway over HTTP: chat and text completions for any number
+// of model servers with the same interface. The contract is docs/contract/gateway.md.
 //
-// A request is checked and rewritten in place (package request), sent to one of
-// the model's upstreams (package upstream), and the answer is passed on as it
-// arrives. What it used is metered, whether or not the caller stays to the end.
+// It checks and rewrites a request in place (package request), sends it to one of the model's
+// upstreams (package upstream), and passes the answer on when it arrives. It meters the use even if
+// the caller leaves.
 package gateway
 
 import (
@@ -30,46 +29,39 @@ import (
 	"cutroom/shared/service/gateway/upstream"
 )
 
-// DefaultKeepAlive is how long a stream is silent before its first chunk until
-// a comment is sent to keep the connection alive, unless it is set.
+// DefaultKeepAlive is the default of KeepAlive.
 const DefaultKeepAlive = 10 * time.Second
 
-// Config is what the gateway is made of. Fields are required unless they say
-// otherwise.
+// Config configures the gateway. Fields are required unless they say otherwise.
 type Config struct {
-	// Catalog returns the current catalog. A new one keeps the state of the
-	// upstreams that the old one had too.
+	// Catalog returns the current catalog. Upstreams that a new one also has keep their state.
 	Catalog       func() *catalog.Catalog
 	Authenticator *credential.Authenticator
 	// Batches serves files and batches; without it their paths do not exist.
 	Batches *Batches
-	// Tracer records a span for every call to an upstream, which continues the
-	// trace; nil turns tracing off.
+	// Tracer records a span for every call to an upstream, which continues the trace. nil turns
+	// tracing off.
 	Tracer trace.Tracer
-	// Observer receives what happens, and may be nil. Metrics answers GET
-	// /metrics; without it the route does not exist.
+	// Observer may be nil. Metrics answers GET /metrics; without it the route does not exist.
 	Observer Observer
 	Metrics  http.Handler
 	// Origins are the origins that browsers may call from.
 	Origins httpserver.Origins
-	// KeepAlive is how long a stream is silent before its first chunk until a
-	// comment keeps the connection alive; 0 means DefaultKeepAlive.
+	// KeepAlive is how long a stream may be silent before its first chunk; then a comment keeps the
+	// connection alive. 0 means DefaultKeepAlive.
 	KeepAlive time.Duration
-	// Trailers reports whether the transport carries trailers, in which streams
-	// report their tokens.
+	// Trailers means that the transport supports trailers, in which streams report their tokens.
 	Trailers bool
-	// Ready returns why the gateway does not accept requests yet, for /healthz;
-	// nil means that it always does. The message of a fault.Unavailable is
-	// shown.
+	// Ready returns why the gateway does not accept requests yet, for /healthz. nil means always
+	// ready. The message of a fault.Unavailable is shown.
 	Ready func(context.Context) error
-	// Now measures: only its differences count. Date is the day that usage is
-	// recorded for; nil means Now.
+	// Now measures durations: only its differences count. Date is the day for recorded usage; nil
+	// means Now.
 	Now, Date func() time.Time
 	Logger    *slog.Logger
-	// BodyMemory is how much memory the bodies of all requests and large answers
-	// may hold together, in bytes; an account may hold half of it, and 0 means
-	// DefaultBodyMemory. BodyWait is how long a request waits for memory before
-	// it is refused with a Retry-After; 0 means DefaultBodyWait.
+	// BodyMemory limits the memory for the bodies of all requests and large answers, in bytes. An
+	// account may hold half of it. 0 means DefaultBodyMemory. BodyWait is how long a request waits
+	// for memory before it is refused with a Retry-After. 0 means DefaultBodyWait.
 	BodyMemory int64
 	BodyWait   time.Duration
 
@@ -77,58 +69,52 @@ type Config struct {
 	Upstreams
 }
 
-// Spending is how calls are counted, limited and billed.
+// Spending configures how calls are counted, limited and billed.
 type Spending struct {
 	// Limiter counts requests and tokens against the rates of tiers; nil means
 	// no limits.
 	Limiter Limiter
 	Meter   Meter
-	// Budgets keeps what accounts and keys may use up; nil means no budgets.
+	// Budgets limits accounts and keys; nil means no budgets.
 	Budgets Budgets
-	// Usage returns what was metered, for GET /v1/usage.
+	// Usage returns metered usage, for GET /v1/usage.
 	Usage     Totals
 	Tokenizer Tokenizer
 }
 
-// Upstreams is how the gateway reaches and chooses model servers.
+// Upstreams configures how the gateway reaches and chooses model servers.
 type Upstreams struct {
-	// Secrets returns the keys of upstreams.
 	Secrets upstream.Secrets
-	// Embedded is the model server behind the base URL "embedded:"; nil means
-	// that there is none.
+	// Embedded is the model server for the base URL "embedded:", or nil.
 	Embedded http.Handler
-	// Random returns a number in [0, 1), to choose among upstreams.
+	// Random returns a number in [0, 1) for choosing upstreams.
 	Random func() float64
 	// Resolver looks up the names of upstreams; nil means the system's.
 	Resolver upstream.Resolver
 }
 
-// Limiter counts what accounts use against the rates of their tiers.
 type Limiter interface {
-	// Take counts n under the name, if the rate allows them now.
+	// Take counts n under the name if the rate allows them now.
 	Take(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error)
-	// Charge counts n that were used already.
+	// Charge counts n that are already used.
 	Charge(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error)
 }
 
-// Budgets keeps what accounts and keys may use up in a day or a month.
 type Budgets interface {
-	// Find returns the budgets that apply to the calls of a key, nil if there are none.
+	// Find returns the budgets that apply to the calls of a key, or nil.
 	Find(ctx context.Context, account, key string) ([]budget.Budget, error)
-	// Reserve reserves the most that a call can use of such budgets.
+	// Reserve reserves the largest possible use of a call.
 	//
-	// Errors: fault.Exhausted if one of them has too little left.
+	// Errors: fault.Exhausted if a budget has too little left.
 	Reserve(ctx context.Context, found []budget.Budget, most budget.Amounts) (*budget.Reservation, error)
 }
 
-// Totals reads what accounts have used.
 type Totals interface {
-	// Totals returns what an account used from the first day to the last, both
-	// included, in the order of day, model and key.
+	// Totals returns an account's use from the first to the last day, both included, in the order
+	// of day, model and key.
 	Totals(ctx context.Context, account string, first, last usage.Day) ([]usage.Total, error)
 }
 
-// Gateway answers the gateway's routes.
 type Gateway struct {
 	config  Config
 	pools   *upstream.Pools
@@ -140,8 +126,8 @@ type Gateway struct {
 // Group is a set of routes that are deployed together.
 type Group func(*Gateway)
 
-// New returns the gateway, with the groups' routes. It must not name any itself: a program
-// links only the groups that it names, and is smaller for it. Close releases what it holds.
+// New returns the gateway with the groups' routes. It must not name a group itself, so that a
+// program links only the groups that it uses. Call Close when done.
 func New(c Config, groups ...Group) *Gateway {
 	if c.KeepAlive == 0 {
 		c.KeepAlive = DefaultKeepAlive
@@ -177,7 +163,7 @@ func New(c Config, groups ...Group) *Gateway {
 	return g
 }
 
-// Models is the group of calls of models, their list, and what was used.
+// Models is the group of model calls, the list of models, and usage.
 func Models(g *Gateway) {
 	g.route("/v1/chat/completions", http.MethodPost, g.authenticated(credential.InferenceRoutes, g.completion(catalog.Chat)))
 	g.route("/v1/completions", http.MethodPost, g.authenticated(credential.InferenceRoutes, g.completion(catalog.Completions)))
@@ -191,38 +177,33 @@ func Models(g *Gateway) {
 	g.route("/v1/usage", http.MethodGet, g.authenticated(credential.UsageRoutes, g.getUsage))
 }
 
-// rootBody is the answer to GET /: relative links to go on from. The media
-// service has the document of both services.
+// rootBody is the answer to GET /, with relative links. The media service documents both services.
 const rootBody = `{"service":"Cutroom inference gateway","models":"./v1/models","health":"./healthz"}`
 
-// Drain has calls that wait for an upstream refused, those that wait now and those
-// that would have to wait later. Calls that have an upstream go on. A server that
-// stops calls it first, because the calls before them need not end in time.
+// Drain refuses calls that wait for an upstream, now and later. Calls with an upstream continue. A
+// stopping server must call it first, because the wait of calls may be long.
 func (g *Gateway) Drain() { g.pools.Drain() }
 
-// Close closes the idle connections to upstreams, and stops the embedded model
-// server. Calls should have ended before.
+// Close closes idle connections and stops the embedded model server. Call it after all calls have
+// ended.
 func (g *Gateway) Close() { g.pools.Close() }
 
 // Health returns the state of every upstream, in the catalog's order.
 func (g *Gateway) Health() []upstream.Health { return g.pools.Health() }
 
-// Queues returns the state of the queues of models that have one.
 func (g *Gateway) Queues() []upstream.QueueState { return g.pools.Queues() }
 
-// exposedHeaders are the header fields that a browser shows to the page in
-// addition to those that it always shows.
+// exposedHeaders are the response headers that browsers show to pages in addition to the standard
+// ones.
 var exposedHeaders = strings.Join([]string{
 	"X-Request-Id", "X-Tokens-Used", costHeader, servedHeader, "Retry-After", "Allow", "WWW-Authenticate",
 	"X-RateLimit-Limit-Requests", "X-RateLimit-Remaining-Requests", "X-RateLimit-Reset-Requests",
 	"X-RateLimit-Limit-Tokens", "X-RateLimit-Remaining-Tokens", "X-RateLimit-Reset-Tokens",
 }, ", ")
 
-// ServeHTTP answers a request.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.config.Origins.Allow(w.Header(), r, exposedHeaders)
-	// The mux would redirect to the cleaned path; a path that is not clean is
-	// not a path of this service.
+	// The mux would redirect to the cleaned path, but this service has only clean paths.
 	if clean := path.Clean(r.URL.Path); !strings.HasPrefix(r.URL.Path, "/") || r.URL.Path != clean {
 		NotFound(w)
 		return
@@ -230,15 +211,15 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.mux.ServeHTTP(w, r)
 }
 
-// handler answers a request, or returns the error to answer with.
+// handler answers a request, or returns the error to send.
 type handler func(http.ResponseWriter, *http.Request) error
 
-// route serves one path by one method; GET includes HEAD.
+// route serves one path by one method. GET includes HEAD.
 func (g *Gateway) route(pattern, method string, handle handler) {
 	g.routes(pattern, map[string]handler{method: handle})
 }
 
-// routes serves one path by several methods; GET includes HEAD.
+// routes serves one path by several methods. GET includes HEAD.
 func (g *Gateway) routes(pattern string, by map[string]handler) {
 	if get, ok := by[http.MethodGet]; ok {
 		by[http.MethodHead] = get
@@ -265,15 +246,14 @@ func (g *Gateway) routes(pattern string, by map[string]handler) {
 	})
 }
 
-// NotFound answers a request whose path does not exist, or not for its sender.
+// NotFound answers a request whose path does not exist for its sender.
 func NotFound(w http.ResponseWriter) {
 	e := &apierror.Error{Status: http.StatusNotFound, Type: apierror.InvalidRequest, Message: "There is nothing at this path."}
 	writeJSON(w, e.Status, e.JSON())
 }
 
-// authenticated makes the checks that come before every route's own: who is
-// calling, whether a token may be used from its origin (docs/contract/auth.md#scope), and
-// whether a key is limited to other routes.
+// authenticated makes the checks before every route: the caller, the token's origin
+// (docs/contract/auth.md#scope), and the routes of a limited key.
 func (g *Gateway) authenticated(
 	group credential.RouteGroup, handle func(http.ResponseWriter, *http.Request, credential.Principal) error,
 ) handler {
@@ -303,8 +283,8 @@ func (g *Gateway) authenticated(
 	}
 }
 
-// bearer returns the secret of an Authorization field (RFC 6750, section 2.1);
-// the case of the scheme does not matter.
+// bearer returns the secret of an Authorization field (RFC 6750, section 2.1), ignoring the case of
+// the scheme.
 func bearer(field string) (secret string, ok bool) {
 	scheme, secret, ok := strings.Cut(field, " ")
 	secret = strings.TrimSpace(secret)
@@ -324,7 +304,6 @@ func (g *Gateway) health(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// nopObserver ignores everything.
 type nopObserver struct{}
 
 func (nopObserver) Completed(Completion) {}

@@ -12,43 +12,40 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// LineAnswer is the answer to a call of a batch.
+// LineAnswer is the answer to a batch call.
 type LineAnswer struct {
-	// Status and Body are those that a live call would get.
+	// Status and Body are the same as for a live call.
 	Status int
 	Body   []byte
-	// RetryAfter is after how long the call may be answered, where it was refused for
-	// now; otherwise 0.
+	// RetryAfter is when a temporarily refused call may be repeated, otherwise 0.
 	RetryAfter time.Duration
-	// Cut reports whether the call was given up, because the context ended or its place
-	// was needed by a live call. There is no answer then, and nothing to be metered unless
-	// the cause is ErrGivenUp.
+	// Cut means that the call was abandoned, because the context ended or a live call needed its
+	// place. It has no answer and no usage, unless the cause is ErrGivenUp.
 	Cut bool
-	// Used is what is to be metered for the call, without an id.
+	// Used is the unmetered usage of the call, without an id.
 	Used []usage.Record
 }
 
-// line is what a call of a batch has beyond a live one.
+// line has the additional state of a batch call.
 type line struct {
-	// body is the caller's: it is not copied, and not counted against the memory of
-	// bodies.
+	// body belongs to the caller. It is not copied, and does not count in the memory of bodies.
 	body []byte
-	// held is what the call holds of the memory of bodies, whose lock it has.
+	// held is the call's body memory, guarded by that memory's lock.
 	held int64
-	// yield gives the call up when a live call needs its place or its memory.
+	// yield abandons the call when a live call needs its place or memory.
 	yield func()
 	used  []usage.Record
 }
 
-// errYielded is the cause of the end of a call whose place a live call has taken.
+// errYielded ends a call whose place a live call has taken.
 var errYielded = errors.New("gateway: a live call needs the place")
 
-// ErrGivenUp is the cause to end the context of a call with that is not made again: it is
-// metered as that of a live caller who leaves.
+// ErrGivenUp is the cause for ending a call that is not repeated. It is metered like a live caller
+// who leaves.
 var ErrGivenUp = errors.New("gateway: the call is given up")
 
-// BatchRoute returns the route of an endpoint of batches, such as
-// "/v1/chat/completions" (docs/contract/batches.md#input).
+// BatchRoute returns the route of a batch endpoint, such as "/v1/chat/completions"
+// (docs/contract/batches.md#input).
 func BatchRoute(endpoint string) (route catalog.Route, ok bool) {
 	for _, route := range catalog.Routes() {
 		if route != catalog.CountTokens && "/v1"+route.Path() == endpoint {
@@ -58,9 +55,9 @@ func BatchRoute(endpoint string) (route catalog.Route, ok bool) {
 	return "", false
 }
 
-// AnswerLine makes a call of a batch: the same as a live call, but behind live calls
-// (docs/contract/batches.md#priority) and at the price of batches. What it used is
-// returned and not metered. The body must not change until then.
+// AnswerLine makes a batch call: the same as a live call, but after live calls
+// (docs/contract/batches.md#priority) and at the price of batches. It returns the usage without
+// metering it. The body must not change while it runs.
 func (g *Gateway) AnswerLine(
 	ctx context.Context, who credential.Principal, route catalog.Route, body []byte,
 ) LineAnswer {
@@ -90,10 +87,9 @@ func (g *Gateway) AnswerLine(
 	}
 }
 
-// givenUp reports whether the context of a call was ended for good.
+// givenUp reports whether a call was ended for good.
 func givenUp(ctx context.Context) bool { return errors.Is(context.Cause(ctx), ErrGivenUp) }
 
-// lineWriter keeps an answer.
 type lineWriter struct {
 	header http.Header
 	status int

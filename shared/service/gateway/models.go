@@ -10,11 +10,10 @@ import (
 
 // modelBody is a model in the list (docs/contract/gateway.md#model-list).
 type modelBody struct {
-	ID      string `json:"id"`
-	Object  string `json:"object"`
-	Created int64  `json:"created"`
-	OwnedBy string `json:"owned_by"`
-	// MaxOutputLength and ContextLength are in tokens.
+	ID              string          `json:"id"`
+	Object          string          `json:"object"`
+	Created         int64           `json:"created"`
+	OwnedBy         string          `json:"owned_by"`
 	MaxOutputLength int             `json:"max_output_length"`
 	ContextLength   int             `json:"context_length"`
 	Capabilities    []catalog.Route `json:"capabilities"`
@@ -27,7 +26,7 @@ func (g *Gateway) modelBody(row *catalog.Inference) modelBody {
 	}
 }
 
-// listModels is GET /v1/models: the models that the caller may use.
+// listModels serves GET /v1/models: the models that the caller may use.
 func (g *Gateway) listModels(w http.ResponseWriter, _ *http.Request, who credential.Principal) error {
 	list := struct {
 		Object string      `json:"object"`
@@ -41,7 +40,6 @@ func (g *Gateway) listModels(w http.ResponseWriter, _ *http.Request, who credent
 	return respond(w, list)
 }
 
-// getModel is GET /v1/models/{id}.
 func (g *Gateway) getModel(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
 	id := r.PathValue("id")
 	row, ok := g.config.Catalog().Inference(id)
@@ -59,7 +57,7 @@ func checkModel(who credential.Principal, id string) error {
 	return notAllowed(who.CheckModel(id))
 }
 
-// notAllowed is the answer to the use of a model that is refused.
+// notAllowed returns the error for a refused model.
 func notAllowed(err error) error {
 	if err == nil {
 		return nil

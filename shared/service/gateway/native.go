@@ -14,13 +14,13 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// The routes that the contract does not have, where the upstream serves them
-// itself: its answers are passed on in place, as those of chats are.
+// Routes outside the contract that upstreams serve natively. Answers are passed on in place, as for
+// chat.
 
-// errNoAnswer is the error for an answer of another shape than its route's.
+// errNoAnswer is returned for an answer with another shape than its route's.
 var errNoAnswer = errors.New("its answer is not one of the route")
 
-// content is the member that holds what an answer of the route is about.
+// content returns the main member of an answer of the route.
 func content(route catalog.Route) string {
 	switch route {
 	case catalog.Messages:
@@ -35,8 +35,8 @@ func content(route catalog.Route) string {
 	return "data"
 }
 
-// rewriteOther meters an answer of one of these routes, and returns the edits
-// that give it the caller's model name and the usage that was metered.
+// rewriteOther meters an answer of these routes, and returns the edits that set the caller's model
+// name and the metered usage.
 func (c *completion) rewriteOther(answer gjson.Result, secret string) ([]jsonedit.Edit, *failure) {
 	edits := make([]jsonedit.Edit, 0, 4)
 	var about, used gjson.Result
@@ -104,7 +104,7 @@ func (t *tally) addTexts(value gjson.Result) {
 	})
 }
 
-// usageOn reads a usage as a route's upstreams state it; see usageOf.
+// usageOn reads a usage in the route's shape; see usageOf.
 func usageOn(route catalog.Route, used gjson.Result) (counts usage.Counts, present, ok bool) {
 	if !used.IsObject() {
 		return usage.Counts{}, false, false
@@ -123,7 +123,7 @@ func usageOn(route catalog.Route, used gjson.Result) (counts usage.Counts, prese
 	case catalog.Messages:
 		present = used.Get("input_tokens").Exists() && used.Get("output_tokens").Exists()
 		counts.CachedTokens = read("cache_read_input_tokens")
-		// Of huge numbers the sum would overflow; each alone is refused later.
+		// The sum of huge numbers would overflow; each one is refused later.
 		for _, name := range []string{"input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"} {
 			if n := read(name); n < 1<<40 {
 				counts.PromptTokens += n
@@ -154,7 +154,7 @@ func usageOn(route catalog.Route, used gjson.Result) (counts usage.Counts, prese
 	return counts, present, ok
 }
 
-// appendUsageOn appends a usage of the gateway's own counts in the route's shape.
+// appendUsageOn appends a usage with the gateway's counts in the route's shape.
 func appendUsageOn(out []byte, route catalog.Route, counts usage.Counts) []byte {
 	switch route {
 	case catalog.Messages:
@@ -170,18 +170,16 @@ func appendUsageOn(out []byte, route catalog.Route, counts usage.Counts) []byte 
 	return append(out, '}')
 }
 
-// isTyped reports whether the streams of a route are events with types, one of
-// which is the last, instead of chunks.
+// isTyped reports whether a route's streams are events with types, instead of chunks.
 func isTyped(route catalog.Route) bool {
 	return route == catalog.Messages || route == catalog.Responses
 }
 
-// passTyped handles an event of such a stream; done reports whether it was the
-// last.
+// passTyped handles an event of such a stream. done reports whether it was the last.
 func (r *relay) passTyped(e event) (done bool, f *failure) {
 	c := r.completion
 	if string(e.data) == "[DONE]" {
-		// The event that ends these streams comes before it.
+		// The final event must come before it.
 		return false, failed(io.ErrUnexpectedEOF)
 	}
 	e.data = jsonedit.ValidUTF8(e.data)
@@ -218,9 +216,8 @@ func (r *relay) passTyped(e event) (done bool, f *failure) {
 	return done, nil
 }
 
-// meterTyped notes what an event says of the tokens used, and reports whether the
-// event ends the stream. Where the upstream does not say it, or is not believed,
-// the gateway's count takes its place.
+// meterTyped records the tokens in an event, and reports whether the event ends the stream. A
+// missing or implausible count is replaced by the gateway's.
 func (r *relay) meterTyped(kind string, object gjson.Result, edits []jsonedit.Edit) ([]jsonedit.Edit, bool) {
 	c := r.completion
 	switch kind {
@@ -260,8 +257,7 @@ func (r *relay) meterTyped(kind string, object gjson.Result, edits []jsonedit.Ed
 	return edits, false
 }
 
-// appendOwn appends the edit that puts the gateway's count into an object, if
-// the upstream's is missing or was not believed.
+// appendOwn appends the edit with the gateway's count, if the upstream's is missing or implausible.
 func (c *completion) appendOwn(edits []jsonedit.Edit, object, used gjson.Result) []jsonedit.Edit {
 	if c.counts.Estimated == 0 || !object.IsObject() {
 		return edits
@@ -273,7 +269,7 @@ func (c *completion) appendOwn(edits []jsonedit.Edit, object, used gjson.Result)
 	return append(edits, jsonedit.InsertMembers(object, `"usage":`+string(own)))
 }
 
-// isEventName reports whether a text may stand in an "event:" line.
+// isEventName reports whether a text may be in an "event:" line.
 func isEventName(name string) bool {
 	for _, c := range name {
 		if (c < 'a' || c > 'z') && c != '_' && c != '.' {

@@ -13,10 +13,9 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// count counts a completion against the rates of the caller's tier: as one
-// request, and there must be tokens left. How many tokens it uses is known only
-// later (see charge). It sets the rate limit fields that client libraries read. A call
-// of a batch leaves half of each rate to live calls.
+// count counts a completion as one request against the caller's tier, and requires remaining
+// tokens. Its tokens are known only later (see charge). It sets the rate limit headers of client
+// libraries. A batch call leaves half of each rate to live calls.
 //
 // Errors: fault.Limited with RetryAfter.
 func (g *Gateway) count(ctx context.Context, header http.Header, who credential.Principal, ofBatch bool) error {
@@ -56,8 +55,7 @@ func (g *Gateway) count(ctx context.Context, header http.Header, who credential.
 	return nil
 }
 
-// leaveHalf returns an error for a call of a batch while less than half of a rate by the
-// minute is left.
+// leaveHalf fails for a batch call while less than half of a rate per minute is left.
 //
 // Errors: fault.Limited with RetryAfter.
 func (g *Gateway) leaveHalf(ctx context.Context, name string, rate ratelimit.Rate, ofBatch bool) error {
@@ -72,7 +70,7 @@ func (g *Gateway) leaveHalf(ctx context.Context, name string, rate ratelimit.Rat
 	return err
 }
 
-// charge counts the tokens that a completion has used against the rate.
+// charge counts a completion's tokens against the rate.
 func (g *Gateway) charge(ctx context.Context, header http.Header, who credential.Principal, tokens int64) {
 	n := who.Tier.InferenceTokensPerMinute
 	if g.config.Limiter == nil || n <= 0 || tokens == 0 {
@@ -80,7 +78,7 @@ func (g *Gateway) charge(ctx context.Context, header http.Header, who credential
 	}
 	state, err := g.config.Limiter.Charge(ctx, "inference-tokens/"+who.Account(), int(tokens), ratelimit.PerMinute(n))
 	if err != nil {
-		// The answer stands and is metered; only the rate misses it.
+		// The answer is complete and metered; only the rate misses it.
 		g.config.Logger.LogAttrs(ctx, slog.LevelError, "tokens were not counted against the rate",
 			slog.String("request_id", httpserver.RequestID(ctx)), slog.Any("error", err))
 		return

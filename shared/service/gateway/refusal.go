@@ -18,24 +18,20 @@ import (
 )
 
 const (
-	// maxRefusal bounds what is read of an upstream's refusal, in bytes.
-	maxRefusal = 64 << 10
-	// refusalTime bounds how long reading it may take.
+	// maxRefusal limits the bytes read from an upstream's refusal.
+	maxRefusal  = 64 << 10
 	refusalTime = 5 * time.Second
-	// maxMessage bounds how much of it the caller sees, in bytes.
+	// maxMessage limits the bytes of it that the caller sees.
 	maxMessage = 4 << 10
-	// maxRetryAfter bounds the wait that an upstream may ask a caller for: few
-	// limits last longer than an hour, and none a year.
+	// maxRetryAfter limits an upstream's Retry-After: few limits last longer than an hour.
 	maxRetryAfter = time.Hour
 )
 
-// refused is the failure of an upstream that answered with another status than
-// 200.
+// refused is the failure of an upstream with a status other than 200.
 //
-// A refusal of the request itself is passed on; so is one of too many calls,
-// unless another upstream takes the call. If the upstream is busy or broken,
-// another one gets the call. Anything else, such as an unknown key or model, is
-// a mistake in this service's own settings.
+// A refusal of the request is passed on. A 429 is passed on unless another upstream takes the call.
+// A busy or broken upstream is replaced by another one. Other failures, such as an unknown key or
+// model, are wrong settings of this service.
 func refused(r upstream.Reply, secret string) *failure {
 	body := readRefusal(r.Body)
 	f := &failure{apiErr: upstreamFailed(), outcome: Failed, cause: fmt.Errorf("it answered with status %d", r.Status)}
@@ -61,8 +57,7 @@ func refused(r upstream.Reply, secret string) *failure {
 	return f
 }
 
-// tooManyCalls is the answer for an upstream's 429, with its reason if it
-// states one.
+// tooManyCalls returns the error for an upstream's 429, with its reason if it has one.
 func tooManyCalls(body []byte, secret string, retryAfter time.Duration) *apierror.Error {
 	e := &apierror.Error{
 		Status: http.StatusTooManyRequests, Type: apierror.RateLimited, Code: apierror.RateLimitExceeded,
@@ -75,8 +70,7 @@ func tooManyCalls(body []byte, secret string, retryAfter time.Duration) *apierro
 	return e
 }
 
-// readRefusal reads the beginning of a refusal, for a limited time. An error
-// ends the reading.
+// readRefusal reads the start of a refusal for a limited time. An error ends the reading.
 func readRefusal(body upstream.Body) []byte {
 	var text []byte
 	room := make([]byte, 4<<10)
@@ -94,8 +88,7 @@ func readRefusal(body upstream.Body) []byte {
 	return text
 }
 
-// isCallerError reports whether an upstream's status says that the caller's
-// request is wrong, rather than how the gateway sent it.
+// isCallerError reports whether an upstream's status blames the caller's request.
 func isCallerError(status int) bool {
 	switch status {
 	case http.StatusUnauthorized, http.StatusPaymentRequired, http.StatusForbidden, http.StatusNotFound,
@@ -106,15 +99,14 @@ func isCallerError(status int) bool {
 	return status >= 400 && status < 500
 }
 
-// statusOverloaded is what servers of Messages say instead of 503.
+// statusOverloaded replaces 503 in Messages.
 const statusOverloaded = 529
 
-// noReason is the message for a refusal that states no reason.
+// noReason is the message for a refusal without a reason.
 const noReason = "The model server refused the request."
 
-// refusalError is an upstream's refusal in the gateway's shape. Servers write
-// it in several: {"error": {...}} or {"error": "..."}, the same members at the
-// top, or {"detail": "..."}.
+// refusalError converts an upstream's refusal to the gateway's shape. Servers write {"error":
+// {...}} or {"error": "..."}, the same members at the top, or {"detail": "..."}.
 func refusalError(status int, body []byte, secret string) *apierror.Error {
 	e := &apierror.Error{Status: status, Type: apierror.InvalidRequest, Message: noReason}
 	object, ok := jsonedit.ParseObject(bytes.TrimSpace(body))
@@ -140,7 +132,7 @@ func refusalError(status int, body []byte, secret string) *apierror.Error {
 	return e
 }
 
-// sanitized makes a text of an upstream fit to be shown.
+// sanitized makes an upstream's text safe to show.
 func sanitized(text, secret string) string {
 	if secret != "" {
 		text = strings.ReplaceAll(text, secret, "***")
@@ -148,8 +140,7 @@ func sanitized(text, secret string) string {
 	return strings.ToValidUTF8(text[:min(len(text), maxMessage)], "")
 }
 
-// errorInAnswer is the failure of an upstream that answered with status 200,
-// and then with an error.
+// errorInAnswer is the failure of an upstream that sends an error after status 200.
 func errorInAnswer(object gjson.Result, secret string) *failure {
 	code := object.Get("error.code")
 	if !code.Exists() {
@@ -161,8 +152,7 @@ func errorInAnswer(object gjson.Result, secret string) *failure {
 	return failed(errors.New("it answered with status 200 and an error inside"))
 }
 
-// retryDelay returns how long the upstream asks not to be called, which it
-// states in seconds or as a date; 0 if it does not. Some servers write
+// retryDelay returns the upstream's Retry-After, in seconds or as a date, or 0. Some servers write
 // fractions of seconds.
 func retryDelay(r upstream.Reply) time.Duration {
 	if seconds, err := strconv.ParseFloat(r.RetryAfter, 64); err == nil || errors.Is(err, strconv.ErrRange) {
@@ -175,7 +165,7 @@ func retryDelay(r upstream.Reply) time.Duration {
 	if err != nil {
 		return 0
 	}
-	// The date is by the upstream's own clock, if it sends that.
+	// The date refers to the upstream's clock, if it sends that.
 	now, err := http.ParseTime(r.Date)
 	if err != nil {
 		now = time.Now()

@@ -14,22 +14,20 @@ import (
 )
 
 const (
-	// maxKeptBuffer is how large a buffer may be to be kept for the next
-	// stream, in bytes.
+	// maxKeptBuffer is the largest buffer that is kept for the next stream, in bytes.
 	maxKeptBuffer = 64 << 10
-	// drainTime and drainReads bound how much is read of an upstream's stream
-	// after its end, so that its connection can be used again.
+	// drainTime and drainReads limit reading an upstream's stream after its end, to reuse its
+	// connection.
 	drainTime  = 50 * time.Millisecond
 	drainReads = 4
 )
 
 var errNoStream = errors.New("its answer is not a stream of chunks")
 
-// eventReaders keeps readers and their buffers.
 var eventReaders = sync.Pool{New: func() any { return new(eventReader) }}
 
-// relay passes a stream on, each chunk as soon as it arrives. A slow caller
-// makes the upstream wait: nothing is read ahead beyond the reader's buffer.
+// relay passes a stream on, each chunk when it arrives. A slow caller makes the upstream wait: only
+// the reader's buffer is read ahead.
 func (c *completion) relay(answer upstream.Reply, secret string) *failure {
 	if kind, _, _ := strings.Cut(answer.ContentType, ";"); strings.HasSuffix(strings.TrimSpace(kind), "json") {
 		return c.notStreamed(answer, secret)
@@ -60,7 +58,7 @@ func (c *completion) relay(answer upstream.Reply, secret string) *failure {
 				continue
 			}
 		case err == io.EOF && relay.begun && (relay.finished || answer.Framed) && !isTyped(c.request.Route):
-			// It left out the [DONE].
+			// The upstream omitted [DONE].
 			return relay.finish(reader)
 		case err != nil:
 			return relay.fail(cutShort(err))
@@ -71,8 +69,7 @@ func (c *completion) relay(answer upstream.Reply, secret string) *failure {
 		if ok {
 			continue
 		}
-		// To the caller, anything that is not passed on, such as a comment, is
-		// silence.
+		// For the caller, dropped events such as comments are silence.
 		if now := time.Now(); relay.begun {
 			if relay.passed {
 				last, relay.passed = now, false
@@ -102,29 +99,27 @@ func (c *completion) notStreamed(answer upstream.Reply, secret string) *failure 
 	return f
 }
 
-// relay is the state of one stream that is passed on.
+// relay is the state of a stream that is passed on.
 type relay struct {
 	completion *completion
 	secret     string
 	body       upstream.Body
-	// begun reports whether a chunk has arrived, finished whether a choice has
-	// stated why it ended.
+	// State of the stream: a chunk has arrived, a choice has a finish reason.
 	begun, finished bool
-	// passed reports whether a chunk was passed on since the last wait.
+	// passed means that a chunk was passed on since the last wait.
 	passed bool
-	// id and created are those of the first chunk, for a chunk made here.
+	// id and created are from the first chunk, for chunks made here.
 	id, created string
-	// usage is the last chunk with only a usage, which is sent at the end;
-	// usageSent reports whether the last chunk that was passed on had one.
+	// usage is the last chunk with only a usage, which is sent at the end. usageSent means that the
+	// last passed chunk had a usage.
 	usage     []byte
 	usageSent bool
 	edits     [2]jsonedit.Edit
-	// prompted is the usage at the start of a stream of Messages, whose end
-	// completes it.
+	// prompted is the usage at the start of a Messages stream; the end completes it.
 	prompted string
 }
 
-// pass handles an event; done reports whether it was the last.
+// pass handles an event. done reports whether it was the last.
 func (r *relay) pass(e event) (done bool, f *failure) {
 	if isTyped(r.completion.request.Route) {
 		return r.passTyped(e)
@@ -187,8 +182,8 @@ func (r *relay) pass(e event) (done bool, f *failure) {
 	return false, nil
 }
 
-// readChunk returns the choices and the usage of a chunk, and the edits that put
-// the caller's model name into it; broken reports whether it carries an error.
+// readChunk returns the choices and the usage of a chunk, and the edits with the caller's model
+// name. broken means that it has an error.
 func (r *relay) readChunk(chunk gjson.Result) (edits []jsonedit.Edit, choices, used gjson.Result, broken bool) {
 	named := false
 	edits = r.edits[:0]
@@ -220,8 +215,8 @@ func (r *relay) readChunk(chunk gjson.Result) (edits []jsonedit.Edit, choices, u
 	return edits, choices, used, broken
 }
 
-// fail sends what was generated before the failure: after a chunk the answer is
-// a stream, however soon the failure follows.
+// fail sends the text generated before the failure. After a first chunk the answer is a stream,
+// however early the failure.
 func (r *relay) fail(f *failure) *failure {
 	f.tryNext = !r.begun && f.outcome == Failed
 	if r.begun && r.completion.stream.send() != nil {
@@ -230,8 +225,8 @@ func (r *relay) fail(f *failure) *failure {
 	return f
 }
 
-// finish meters and ends the stream. It frees the upstream's connection for the
-// next call if that takes no time.
+// finish meters and ends the stream. If that takes no time, it frees the upstream's connection for
+// reuse.
 func (r *relay) finish(reader *eventReader) *failure {
 	r.completion.settle()
 	if r.completion.request.IncludeUsage {
@@ -251,8 +246,7 @@ func (r *relay) finish(reader *eventReader) *failure {
 	return nil
 }
 
-// writeUsage appends the usage chunk that the caller asked for: the upstream's,
-// or one with the gateway's own count.
+// writeUsage appends the requested usage chunk: the upstream's, or one with the gateway's count.
 func (r *relay) writeUsage() {
 	out := append(r.completion.stream.out, "data: "...)
 	switch {

@@ -15,18 +15,17 @@ import (
 	"cutroom/shared/service/gateway/dialect"
 )
 
-// statusCallerGone is the status in the access log of a call whose caller left
-// before its answer; nginx uses the same number.
+// statusCallerGone is the logged status of a call whose caller left before its answer. nginx uses
+// the same number.
 const statusCallerGone = 499
 
-// callerLeft reports whether a caller has closed its connection. A request's
-// context also ends when the server stops; then the caller is still there.
+// callerLeft reports whether a caller has closed its connection. A request's context also ends when
+// the server stops; then the caller is still connected.
 func callerLeft(r *http.Request) bool {
 	return r.Context().Err() != nil && !errors.Is(context.Cause(r.Context()), httpserver.ErrStopping)
 }
 
-// fail answers with an error. It is logged with its cause if the caller is not
-// at fault.
+// fail answers with an error. It logs the cause if the caller is not at fault.
 func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
 	apiErr := apierror.From(err)
 	switch {
@@ -41,7 +40,7 @@ func (g *Gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
 		w.Header().Set("Retry-After", strconv.FormatInt(wholeSeconds(apiErr.RetryAfter), 10))
 	}
 	if apiErr.Type == apierror.OverBudget {
-		// Clients that know it would try again within seconds otherwise.
+		// Clients that know this header would otherwise try again within seconds.
 		w.Header().Set("X-Should-Retry", "false")
 	}
 	if apiErr.Status == http.StatusUnauthorized {
@@ -58,14 +57,14 @@ func errorJSON(r *http.Request, apiErr *apierror.Error) []byte {
 	return apiErr.JSON()
 }
 
-// isMessages reports whether a request is of the Messages dialect, which has its
-// own errors and its own header for the key.
+// isMessages reports whether a request is in the Messages dialect, which has its own errors and key
+// header.
 func isMessages(r *http.Request) bool {
 	return r.URL.Path == "/v1/messages" || r.URL.Path == "/v1/messages/count_tokens"
 }
 
-// challenge names the credential that is required, and whether the one that was
-// sent is invalid (RFC 6750, section 3).
+// challenge names the required credential, and whether the sent one is invalid (RFC 6750, section
+// 3).
 func challenge(r *http.Request) string {
 	if _, sent := bearer(r.Header.Get("Authorization")); sent {
 		return `Bearer realm="cutroom", error="invalid_token"`
@@ -83,7 +82,6 @@ func PanicHandler(origins httpserver.Origins) http.HandlerFunc {
 	}
 }
 
-// bodyError is the error for a request body that could not be read.
 func bodyError(err error) *apierror.Error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return &apierror.Error{
@@ -108,7 +106,6 @@ func writeJSON(w http.ResponseWriter, status int, text []byte) {
 	_, _ = w.Write(text) // fails when the client has gone
 }
 
-// respond answers with a value as JSON.
 func respond(w http.ResponseWriter, value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -118,12 +115,11 @@ func respond(w http.ResponseWriter, value any) error {
 	return nil
 }
 
-// Header values that every answer shares; nobody changes them.
+// Shared header values; they must not be changed.
 var (
 	jsonType   = []string{"application/json"}
 	streamType = []string{"text/event-stream"}
 	noStore    = []string{"no-store"}
 )
 
-// wholeSeconds rounds up to seconds.
 func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }

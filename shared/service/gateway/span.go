@@ -10,18 +10,15 @@ import (
 	"cutroom/shared/service/gateway/upstream"
 )
 
-// firstTokenEvent is the span event for the first chunk of a stream.
 const firstTokenEvent = "first_token"
 
-// upstreamSpan is the span of one call to an upstream. The zero value records
-// nothing and costs nothing.
+// upstreamSpan is the span of one call to an upstream. The zero value records nothing.
 type upstreamSpan struct {
 	span api.Span
-	// parent is the traceparent with which the upstream continues the trace.
+	// parent is the traceparent for the upstream.
 	parent string
 }
 
-// startSpan starts the span of a call.
 func (c *completion) startSpan(l upstream.Lease) upstreamSpan {
 	if c.gateway.config.Tracer == nil {
 		return upstreamSpan{}
@@ -45,8 +42,8 @@ func (c *completion) startSpan(l upstream.Lease) upstreamSpan {
 	return upstreamSpan{span, trace.Parent(ctx)}
 }
 
-// endSpan ends the span. It records only the outcome of a failure, because
-// errors hold what upstreams answered.
+// endSpan ends the span. It records only the outcome of a failure, because errors contain answers
+// of upstreams.
 func (c *completion) endSpan(s upstreamSpan, outcome Outcome) {
 	span := s.span
 	if span == nil {

@@ -7,13 +7,11 @@ import (
 	"cutroom/shared/service/gateway/apierror"
 )
 
-// promptOverhead is how many tokens a template may add to a prompt besides what stands in
-// the request, such as how tools are called.
+// promptOverhead is how many tokens a template may add to a prompt, such as instructions for tools.
 const promptOverhead = 512
 
-// reserve reserves the most that the call can use of the budgets that apply to it, for the
-// row that serves it (docs/contract/budgets.md#what-counts). A call that has fallen back
-// changes its reservation.
+// reserve reserves the largest possible use of the call in its budgets, for the serving row
+// (docs/contract/budgets.md#what-counts). A fallback changes the reservation.
 func (c *completion) reserve() *apierror.Error {
 	if c.gateway.config.Budgets == nil || c.route == catalog.CountTokens {
 		return nil
@@ -38,8 +36,8 @@ func (c *completion) reserve() *apierror.Error {
 	return nil
 }
 
-// most returns the most that the call can use. No token of a text has less than a byte, and
-// no character of it takes less room in JSON.
+// most returns the largest possible use of the call. A token of a text has at least a byte, and a
+// character has at least as many bytes in JSON.
 func (c *completion) most() budget.Amounts {
 	row := c.request.Model
 	prompts, completions := int64(1), int64(c.request.Completions)
@@ -67,7 +65,7 @@ func (c *completion) most() budget.Amounts {
 	return amounts
 }
 
-// spend settles what the call has used of its budgets.
+// spend settles the call's use in its budgets.
 func (c *completion) spend(used usage.Counts) {
 	c.reserved.Settle(c.r.Context(), budget.Amounts{Cost: used.Cost, Tokens: billed(used)})
 }

@@ -9,8 +9,8 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// maxUnsent is how much of a stream is gathered before it is sent, in bytes,
-// while more has already arrived.
+// maxUnsent limits how many bytes of a stream are collected before they are sent, while more has
+// already arrived.
 const maxUnsent = 16 << 10
 
 var (
@@ -18,34 +18,32 @@ var (
 	doneEvent        = []byte("data: [DONE]\n\n")
 )
 
-// streamWriter sends a stream to the caller. The header is sent with the first
-// chunk, so that an earlier failure still has its own status; or with the first
-// keep-alive, if the first chunk takes long.
+// streamWriter sends a stream to the caller. The header goes with the first chunk, so that an
+// earlier failure still has its own status, or with the first keep-alive if the first chunk is
+// late.
 //
-// One goroutine uses it, besides its own timer.
+// Only one goroutine may use it; its timer is safe.
 type streamWriter struct {
 	w          http.ResponseWriter
 	controller *http.ResponseController
 	trailers   bool
 	every      time.Duration
-	// out is what is sent next.
+	// out has the bytes to send next.
 	out []byte
 
 	mu        sync.Mutex
 	keepAlive *time.Timer
-	// begun reports whether the header was sent, keepAliveStopped whether no
-	// more keep-alives may be sent.
+	// State of the stream: the header was sent, no more keep-alives may be sent.
 	begun, keepAliveStopped bool
 }
 
-// newStreamWriter returns a writer of a stream that has not begun.
+// newStreamWriter returns a writer of a stream that has not started.
 func newStreamWriter(w http.ResponseWriter, keepAlive time.Duration, trailers bool) *streamWriter {
 	return &streamWriter{w: w, controller: http.NewResponseController(w), trailers: trailers, every: keepAlive}
 }
 
-// startKeepAlive starts the keep-alives, once; stopKeepAlive ends them. They begin
-// the stream, and are not started before an upstream has been found. A nil writer
-// has none.
+// startKeepAlive starts the keep-alives, once; stopKeepAlive ends them. They start the stream, so
+// they must not start before an upstream is found. It does nothing for a nil writer.
 func (s *streamWriter) startKeepAlive() {
 	if s == nil {
 		return
@@ -57,7 +55,7 @@ func (s *streamWriter) startKeepAlive() {
 	}
 }
 
-// setHeader sets a field of the header, and reports whether that was not sent yet.
+// setHeader sets a header field. It returns false if the header was already sent.
 func (s *streamWriter) setHeader(name, value string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,7 +65,7 @@ func (s *streamWriter) setHeader(name, value string) bool {
 	return !s.begun
 }
 
-// endKeepAlive ends the keep-alives; the lock is held.
+// endKeepAlive ends the keep-alives. The lock must be held.
 func (s *streamWriter) endKeepAlive() {
 	s.keepAliveStopped = true
 	if s.keepAlive != nil {
@@ -75,8 +73,8 @@ func (s *streamWriter) endKeepAlive() {
 	}
 }
 
-// hasBegun reports whether the caller has been sent anything. A nil writer
-// stands for an answer that is not streamed.
+// hasBegun reports whether the caller has received anything. A nil writer stands for an answer that
+// is not streamed.
 func (s *streamWriter) hasBegun() bool {
 	if s == nil {
 		return false
@@ -86,7 +84,7 @@ func (s *streamWriter) hasBegun() bool {
 	return s.begun
 }
 
-// sendKeepAlive sends a comment. If the caller has gone, the next send fails.
+// sendKeepAlive sends a comment. If the caller has left, the next send fails.
 func (s *streamWriter) sendKeepAlive() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -108,7 +106,7 @@ func (s *streamWriter) begin() {
 	header := s.w.Header()
 	header["Content-Type"] = streamType
 	header["Cache-Control"] = noStore
-	// Proxies in front must not hold chunks back; nginx reads this field.
+	// Proxies must not buffer chunks; nginx reads this field.
 	header.Set("X-Accel-Buffering", "no")
 	if s.trailers {
 		header.Set("Trailer", "X-Tokens-Used")
@@ -116,7 +114,7 @@ func (s *streamWriter) begin() {
 	s.w.WriteHeader(http.StatusOK)
 }
 
-// send sends what is in out. It fails if the caller has gone.
+// send sends out. It fails if the caller has left.
 func (s *streamWriter) send() error {
 	if len(s.out) == 0 {
 		return nil
@@ -133,9 +131,8 @@ func (s *streamWriter) send() error {
 	return s.controller.Flush()
 }
 
-// finish sends the end of the stream, which is in out, and what it used. cost
-// is empty where there is no price; it is not announced, as the row that serves a
-// call is known later than the head of its stream.
+// finish sends the end of the stream, which is in out, and the usage. cost is empty without a
+// price. It is not announced as a trailer, because the serving row is known only after the header.
 func (s *streamWriter) finish(counts usage.Counts, cost string) error {
 	err := s.send()
 	if s.trailers {
@@ -147,8 +144,8 @@ func (s *streamWriter) finish(counts usage.Counts, cost string) error {
 	return err
 }
 
-// stopKeepAlive ends the keep-alives: from then on only one goroutine writes,
-// and may change the header. A nil writer has none.
+// stopKeepAlive ends the keep-alives. After that only one goroutine writes, and it may change the
+// header. It does nothing for a nil writer.
 func (s *streamWriter) stopKeepAlive() {
 	if s == nil {
 		return

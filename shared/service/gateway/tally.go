@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// tallyText is how much generated text is kept before it is counted, in
-	// bytes. Most streams end with a usage, and then it never is.
+	// tallyText is how many bytes of generated text are kept before they are counted. Most streams
+	// end with a usage, so the text is never counted.
 	tallyText = 8 << 10
 )
 
@@ -20,32 +20,30 @@ const (
 // it is missing or impossible, or more text follows it, the text is counted
 // here and marked as an estimate.
 type tally struct {
-	// maxTokens is the most that the completion can have used. What an upstream
-	// reports is billed and counts against the account's rate, so it is
-	// bounded.
+	// maxTokens is the largest possible use of the completion. It limits the upstream's report,
+	// which is billed and counts against the account's rate.
 	maxTokens int64
-	// maxGenerated is how many tokens the completion was allowed to generate. It limits
-	// estimates.
+	// maxGenerated is how many tokens the completion may generate. It limits estimates.
 	maxGenerated int64
-	// reported is the upstream's last report, known whether there was one, and
-	// implausible whether one was impossible.
+	// reported is the upstream's last report. known means that one exists, implausible that one was
+	// impossible.
 	reported           usage.Counts
 	known, implausible bool
-	// textSince reports whether text followed the report.
+	// textSince means that text followed the report.
 	textSince bool
-	// text was generated and not counted yet; generated counts all before it.
+	// text was generated and not counted yet. generated is the count of earlier text.
 	text      []byte
 	generated estimate
 }
 
-// reset forgets what another upstream reported.
+// reset drops another upstream's reports.
 func (t *tally) reset() {
 	*t = tally{generated: estimate{tokenizer: t.generated.tokenizer}, maxTokens: t.maxTokens, maxGenerated: t.maxGenerated,
 		text: t.text[:0]}
 }
 
-// addChoice counts the text of one choice of a chunk or of a whole answer, and
-// reports whether it states why it ended.
+// addChoice counts the text of one choice of a chunk or of a whole answer, and reports whether it
+// has a finish reason.
 func (t *tally) addChoice(choice gjson.Result) (finished bool) {
 	choice.ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
@@ -92,18 +90,18 @@ func (t *tally) add(piece string) {
 	t.text = append(t.text[:0], t.text[end:]...)
 }
 
-// report takes an upstream's usage, and reports whether it is believed. An
-// impossible one also discredits those before.
+// report records an upstream's usage, and reports whether it is plausible. An impossible one also
+// discredits earlier ones.
 func (t *tally) report(reported gjson.Result) (believed bool) {
 	return t.take(usageOf(reported))
 }
 
-// take is report for a usage that was read.
+// take is report for a parsed usage.
 func (t *tally) take(counts usage.Counts, present, ok bool) (believed bool) {
 	if !present {
 		return false
 	}
-	// Each alone too: the sum of two huge numbers may overflow.
+	// Check each: the sum of two huge numbers may overflow.
 	ok = ok && counts.PromptTokens <= t.maxTokens && counts.CompletionTokens <= t.maxTokens &&
 		billed(counts) <= t.maxTokens
 	if ok {
@@ -114,9 +112,8 @@ func (t *tally) take(counts usage.Counts, present, ok bool) (believed bool) {
 	return ok
 }
 
-// counts returns what the completion used; prompt counts the prompt's tokens if
-// the upstream did not. The estimate is bounded like a report: an upstream that
-// sends text without end has not generated it.
+// counts returns the completion's usage. prompt counts the prompt's tokens if the upstream did not.
+// Estimates are limited like reports: an upstream that sends endless text has not generated it.
 func (t *tally) counts(prompt func() int64) usage.Counts {
 	counts := t.reported
 	counts.Requests = 1
@@ -136,8 +133,8 @@ func (t *tally) counts(prompt func() int64) usage.Counts {
 	return counts
 }
 
-// usageOf reads a usage. present reports whether it states tokens, and ok
-// whether these are valid numbers. Invalid details are left out.
+// usageOf reads a usage. present reports whether it has tokens, and ok whether these are valid
+// numbers. It ignores invalid details.
 func usageOf(reported gjson.Result) (counts usage.Counts, present, ok bool) {
 	if !reported.IsObject() {
 		return usage.Counts{}, false, false
@@ -184,11 +181,11 @@ func tokens(value gjson.Result) (n int64, ok bool) {
 	return n, true
 }
 
-// isInteger reports whether a value is the number, written as an integer.
+// isInteger reports whether a value is n, written as an integer.
 func isInteger(value gjson.Result, n int64) bool {
 	var room [20]byte
 	return value.Type == gjson.Number && value.Raw == string(strconv.AppendInt(room[:0], n, 10))
 }
 
-// billed is what a completion is billed for: every token read or generated.
+// billed returns the billed tokens: all that were read or generated.
 func billed(c usage.Counts) int64 { return c.PromptTokens + c.CompletionTokens }

@@ -16,26 +16,25 @@ import (
 	"cutroom/shared/service/gateway/request"
 )
 
-// translation is one call of a dialect that the upstreams do not know, as the
-// chat that means the same. What chat cannot carry is an error, never dropped.
+// translation converts one call of a dialect that the upstreams do not support to chat. Features
+// that chat does not have are errors, never dropped.
 type translation interface {
-	// Request appends the chat request for a body that request.Parse has
-	// accepted. Nothing of the body is kept.
+	// Request appends the chat request for a body that request.Parse has accepted. It does not keep
+	// the body.
 	Request(out, body []byte, row *catalog.Inference) ([]byte, *apierror.Error)
-	// Answer appends the answer for a whole chat completion.
 	Answer(out []byte, completion gjson.Result, counts usage.Counts) ([]byte, error)
-	// Chunk appends the events for a chunk of a stream. It fails if the chunks
-	// cannot be told in the dialect.
+	// Chunk appends the events for a chunk of a stream. It fails if the dialect cannot express the
+	// chunks.
 	Chunk(out []byte, chunk gjson.Result) ([]byte, error)
-	// End and Fail append the events that end a stream, well or with an error.
+	// End and Fail append the events that end a stream, with success or with an error.
 	End(out []byte, counts usage.Counts) []byte
 	Fail(out []byte, e *apierror.Error) []byte
-	// Held is how many bytes are kept, because the dialect repeats them at the end of
-	// a stream: of the answer, and of the request.
+	// Held is how many bytes are kept, because the dialect repeats parts of the answer and the
+	// request at the end of a stream.
 	Held() int
 }
 
-// translate makes a chat of the call. The body is let go of.
+// translate converts the call to chat and frees the body.
 func (c *completion) translate(body *[]byte, caller request.Caller, memory *reservation) *apierror.Error {
 	model := c.request.Model
 	call := dialect.Call{
@@ -78,14 +77,13 @@ func (c *completion) translate(body *[]byte, caller request.Caller, memory *rese
 	return nil
 }
 
-// countTokens answers how many tokens a prompt has, by the gateway's own count.
+// countTokens answers with a prompt's tokens, as counted by the gateway.
 func (c *completion) countTokens() *apierror.Error {
 	body := strconv.AppendInt([]byte(`{"input_tokens":`), c.promptTokens(), 10)
 	writeJSON(c.w, http.StatusOK, append(body, '}'))
 	return nil
 }
 
-// translateAnswer returns a whole chat completion in the caller's dialect.
 func (c *completion) translateAnswer(text []byte) ([]byte, error) {
 	chat, ok := jsonedit.ParseObject(text)
 	if !ok {
@@ -94,7 +92,6 @@ func (c *completion) translateAnswer(text []byte) ([]byte, error) {
 	return c.translation.Answer(make([]byte, 0, len(text)+len(text)/4+512), chat, c.counts)
 }
 
-// translateChunk passes a chunk on in the caller's dialect.
 func (c *completion) translateChunk(chunk gjson.Result) *failure {
 	var err error
 	if c.stream.out, err = c.translation.Chunk(c.stream.out, chunk); err != nil {
@@ -104,7 +101,7 @@ func (c *completion) translateChunk(chunk gjson.Result) *failure {
 	if held > maxAnswer {
 		return failed(errAnswerTooLong)
 	}
-	// Memory is acquired in steps: a stream has many chunks.
+	// Acquire memory in steps, because a stream has many chunks.
 	if held > trustedAnswer && held+c.repeated > c.kept.held {
 		if apiErr := c.kept.acquire(c.r.Context(), trustedAnswer); apiErr != nil {
 			return &failure{apiErr: apiErr, outcome: Abandoned}
@@ -113,7 +110,7 @@ func (c *completion) translateChunk(chunk gjson.Result) *failure {
 	return nil
 }
 
-// appendEnd appends what ends a stream that went well.
+// appendEnd appends the end of a successful stream.
 func (c *completion) appendEnd(out []byte) []byte {
 	switch {
 	case c.translation != nil:
@@ -124,7 +121,7 @@ func (c *completion) appendEnd(out []byte) []byte {
 	return append(out, doneEvent...)
 }
 
-// appendFailure appends what ends a stream with an error.
+// appendFailure appends the end of a failed stream.
 func (c *completion) appendFailure(out []byte, apiErr *apierror.Error) []byte {
 	switch {
 	case c.translation != nil:

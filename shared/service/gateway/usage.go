@@ -17,16 +17,15 @@ import (
 )
 
 const (
-	// usageDays is how many days are returned unless "from" says otherwise.
+	// usageDays is the default number of days.
 	usageDays = 30
-	// maxUsageDays bounds the range of one call.
+	// maxUsageDays limits the range of one call.
 	maxUsageDays = 366
-	// defaultGroups is what usage is grouped by unless "group_by" says otherwise.
+	// defaultGroups is the default of group_by.
 	defaultGroups = "day,model"
 )
 
-// usageBody is what an account has used, of what the usage is grouped by
-// (docs/contract/gateway.md#usage).
+// usageBody is a row of an account's usage (docs/contract/gateway.md#usage).
 type usageBody struct {
 	Account          string    `json:"account,omitempty"`
 	Day              usage.Day `json:"day,omitempty"`
@@ -37,38 +36,38 @@ type usageBody struct {
 	CompletionTokens int64     `json:"completion_tokens"`
 	CachedTokens     int64     `json:"cached_tokens"`
 	ReasoningTokens  int64     `json:"reasoning_tokens"`
-	// Estimated counts the requests whose tokens the gateway counted itself.
+	// Estimated counts requests whose tokens the gateway counted.
 	Estimated int64 `json:"estimated"`
 	// SessionSeconds is set only for models with realtime sessions.
 	SessionSeconds int64 `json:"session_seconds,omitempty"`
-	// Jobs is set only for models that jobs were accepted for.
+	// Jobs is set only for models with accepted jobs.
 	Jobs int64 `json:"jobs,omitempty"`
-	// JobsCompleted is how many of them, or of earlier ones, ended with a result.
+	// JobsCompleted counts those, or earlier ones, that ended with a result.
 	JobsCompleted int64 `json:"jobs_completed,omitempty"`
-	// Cost and Currency are set only for what had a price.
+	// Cost and Currency are set only if a price was set.
 	Cost     json.Number `json:"cost,omitempty"`
 	Currency string      `json:"currency,omitempty"`
-	// BatchRequests and BatchCost are what of the requests and of the cost was of batches;
-	// set only where there were some.
+	// BatchRequests and BatchCost are the batches' part of requests and cost. They are omitted if
+	// 0.
 	BatchRequests int64       `json:"batch_requests,omitempty"`
 	BatchCost     json.Number `json:"batch_cost,omitempty"`
 }
 
-// usageQuery is what GET /v1/usage is asked for.
+// usageQuery is a parsed query of GET /v1/usage.
 type usageQuery struct {
 	from, to usage.Day
-	// groups are of groupNames, in the order of the rows.
+	// groups are from groupNames, in the order of the rows.
 	groups []string
 	csv    bool
-	// account is whose usage it is.
+	// account owns the usage.
 	account string
 }
 
-// groupNames are what usage may be grouped by.
+// groupNames are the accepted groups.
 func groupNames() []string { return []string{"day", "model", "key", "account"} }
 
-// getUsage is GET /v1/usage?from=&to=&group_by=&format=: days in UTC, both
-// included, by default the last 30.
+// getUsage serves GET /v1/usage?from=&to=&group_by=&format=: days in UTC, both included, by default
+// the last 30.
 func (g *Gateway) getUsage(w http.ResponseWriter, r *http.Request, who credential.Principal) error {
 	if who.Token != nil {
 		return credential.ErrKeyRequired
@@ -126,13 +125,13 @@ func wrongQuery(param, message string) error {
 	}
 }
 
-// usageGroup is what the totals of one row have in common.
+// usageGroup is the key of a row.
 type usageGroup struct {
 	day                 usage.Day
 	model, key, account string
 }
 
-// rows sums up totals by what is asked for, in the order of the groups.
+// rows sums totals by group, in the order of the groups.
 func (q usageQuery) rows(totals []usage.Total, currency string) []usageBody {
 	sums := map[usageGroup]usage.Counts{}
 	for _, t := range totals {
@@ -168,7 +167,7 @@ func (q usageQuery) rows(totals []usage.Total, currency string) []usageBody {
 	return rows
 }
 
-// group returns the row that a total belongs to.
+// group returns the row of a total.
 func (q usageQuery) group(t usage.Total) (group usageGroup) {
 	for _, name := range q.groups {
 		switch name {
@@ -185,7 +184,7 @@ func (q usageQuery) group(t usage.Total) (group usageGroup) {
 	return group
 }
 
-// column returns what a row stands for in one of the groups.
+// column returns a row's value of one group.
 func (b usageBody) column(group string) string {
 	switch group {
 	case "day":

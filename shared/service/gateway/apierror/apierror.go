@@ -1,4 +1,4 @@
-// Package apierror is the errors that callers of the gateway get, in the shape of
+// Package apierror defines the errors for callers of the gateway, in the shape of
 // docs/contract/errors.md#gateway-errors.
 package apierror
 
@@ -16,14 +16,13 @@ import (
 // and by the status.
 type Type string
 
-// The types of docs/contract/errors.md#gateway-errors.
 const (
 	InvalidRequest Type = "invalid_request_error"
 	Authentication Type = "authentication_error"
 	Permission     Type = "permission_error"
 	RateLimited    Type = "rate_limit_error"
 	API            Type = "api_error"
-	// OverBudget is the type of the code InsufficientQuota too, as clients know it.
+	// OverBudget also has the code InsufficientQuota, as clients expect.
 	OverBudget Type = InsufficientQuota
 )
 
@@ -59,25 +58,23 @@ const (
 	ContextExceeded  = "context_length_exceeded"
 )
 
-// Error is what a caller of the gateway gets when a call fails. Its text never
-// holds a secret, a prompt or the text of an internal error.
+// Error is an error for a caller of the gateway. Its text never contains a secret, a prompt or the
+// text of an internal error.
 type Error struct {
-	// Status is the HTTP status.
 	Status int
 	Type   Type
 	Code   string
-	// Param is the field that is wrong, such as messages[0].role, or empty.
+	// Param is the wrong field, such as messages[0].role, or empty.
 	Param   string
 	Message string
-	// RetryAfter is how long to wait before trying again; 0 leaves it out.
+	// RetryAfter is the wait before trying again; 0 means none.
 	RetryAfter time.Duration
 }
 
-// Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// errorBody is an error as it is sent: all four members are always there, and
-// an empty param or code is null.
+// errorBody is the JSON of an error. All four members are always present; an empty param or code is
+// null.
 type errorBody struct {
 	Error struct {
 		Message string  `json:"message"`
@@ -97,7 +94,7 @@ func (e *Error) JSON() []byte {
 	if e.Code != "" {
 		body.Error.Code = &e.Code
 	}
-	// A struct of strings always encodes: invalid UTF-8 is replaced.
+	// A struct of strings can always be encoded: invalid UTF-8 is replaced.
 	text, _ := json.Marshal(body)
 	return text
 }
@@ -105,9 +102,8 @@ func (e *Error) JSON() []byte {
 // shortageRetry is the Retry-After while the machine is short of a resource.
 const shortageRetry = 10 * time.Second
 
-// From returns the error for the caller: an *Error in err's chain as it is,
-// a fault by its code, 503 if the machine is short of a resource, and for anything else only
-// that something went wrong.
+// From returns the error for the caller: an *Error in err's chain unchanged, a fault by its code,
+// 503 if the machine lacks a resource, and otherwise an internal error without details.
 func From(err error) *Error {
 	var e *Error
 	if errors.As(err, &e) {
@@ -158,7 +154,7 @@ func From(err error) *Error {
 	return e
 }
 
-// Invalid is the answer to a request whose field param breaks a rule.
+// Invalid returns the error for a request with a wrong field.
 func Invalid(param, code, format string, args ...any) *Error {
 	return &Error{
 		Status: http.StatusBadRequest, Type: InvalidRequest, Code: code, Param: param,
@@ -166,8 +162,8 @@ func Invalid(param, code, format string, args ...any) *Error {
 	}
 }
 
-// UnknownModel is the answer to an unknown model, to a placeholder row, and to
-// a model that does not serve the route.
+// UnknownModel returns the error for an unknown model, a placeholder row, or a model that does not
+// serve the route.
 func UnknownModel(format string, args ...any) *Error {
 	return &Error{
 		Status: http.StatusNotFound, Type: InvalidRequest, Code: ModelNotFound, Param: "model",

@@ -11,7 +11,6 @@ import (
 	"unicode/utf8"
 )
 
-// request has the fields of chat and of text completions.
 type request struct {
 	Model         string `json:"model"`
 	Stream        bool   `json:"stream"`
@@ -43,7 +42,6 @@ type request struct {
 // content is a text: a string, null, an object with a text, or parts of which some have one.
 type content string
 
-// UnmarshalJSON reads every form.
 func (c *content) UnmarshalJSON(text []byte) error {
 	if json.Unmarshal(text, (*string)(c)) == nil {
 		return nil
@@ -157,8 +155,8 @@ func (s *Server) fill(r *reply, q *request) error {
 	return s.generate(r, text, limit, stop)
 }
 
-// called returns the tool to call, or nil: the tool that tool_choice names, else the first
-// one until a tool has answered.
+// called returns the tool to call, or nil: the one in tool_choice, else the first one until a tool
+// has answered.
 func (q *request) called(r *reply) (*tool, error) {
 	var mode string
 	var named tool
@@ -176,7 +174,7 @@ func (q *request) called(r *reply) (*tool, error) {
 	return &q.Tools[0], nil
 }
 
-// quoted returns the beginning of a text on one line, in quotation marks.
+// quoted returns the start of a text on one line, in quotation marks.
 func quoted(text string) string {
 	const shown = 200
 	if text = strings.Join(strings.Fields(text), " "); len(text) > shown {
@@ -187,7 +185,7 @@ func quoted(text string) string {
 
 // say composes an answer around a sentence about the request.
 func say(about string) string {
-	return "This is Cutroom's demonstration model. It is no language model and understands nothing: it makes this answer " +
+	return "This is Cutroom's demonstration model. It is not a language model and understands nothing: it makes this answer " +
 		"from your request alone." + about + " To talk to a language model, add a model server to the catalog."
 }
 

@@ -25,25 +25,22 @@ const (
 	maxBody       = 32 << 20
 	// maxRequestValues limits the values and names in a request, each of up to 200 bytes in memory.
 	maxRequestValues = 40_000
-	// maxChoices limits the answers of a call, over all of its prompts.
+	// maxChoices limits the answers of a call over all of its prompts.
 	maxChoices = 128
 )
 
-// Config has the parts of a server. All fields are required.
 type Config struct {
 	Tokenizer *tokenizer.Tokenizer
 	Now       func() time.Time
-	// NewID returns an id that no other answer has.
+	// NewID returns a unique id for an answer.
 	NewID func() string
 }
 
-// Server answers completions and the other calls.
 type Server struct {
 	config Config
 	mux    *http.ServeMux
 }
 
-// New returns a server.
 func New(c Config) *Server {
 	s := &Server{config: c, mux: http.NewServeMux()}
 	s.mux.HandleFunc("GET /v1/models", s.models)
@@ -56,7 +53,6 @@ func New(c Config) *Server {
 	return s
 }
 
-// ServeHTTP answers a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.mux.ServeHTTP(w, r) }
 
 func (s *Server) models(w http.ResponseWriter, _ *http.Request) {
@@ -84,12 +80,10 @@ func handle[T any](route func(w http.ResponseWriter, q *T) (object, error)) http
 	}
 }
 
-// refusal is an error in the request.
 type refusal struct{ param, code, message string }
 
 func (e *refusal) Error() string { return e.message }
 
-// refuse returns a refusal for a field.
 func refuse(param, message string) error { return &refusal{param: param, message: message} }
 
 func sendError(w http.ResponseWriter, err error) {
@@ -113,11 +107,10 @@ func sendError(w http.ResponseWriter, err error) {
 func sendJSON(w http.ResponseWriter, status int, body any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	// The write fails if the caller has left, who then needs no answer.
+	// The write fails only if the caller has left.
 	_ = json.NewEncoder(w).Encode(body)
 }
 
-// decode reads a request's JSON.
 func decode(body []byte, into any) error {
 	err := boundedjson.Unmarshal(body, maxRequestValues, into)
 	if limit, ok := errors.AsType[*boundedjson.LimitError](err); ok {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// unsupported are keywords that restrict values and that examples do not follow.
+// unsupported are restricting keywords that examples do not follow.
 var unsupported = []string{
 	"$ref", "$dynamicRef", "allOf", "anyOf", "oneOf", "not", "if", "contains", "pattern", "format", "minLength", "maxLength",
 	"multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "prefixItems", "minItems", "maxItems",

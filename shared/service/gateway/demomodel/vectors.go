@@ -19,8 +19,8 @@ const (
 	maxTexts      = 2048
 )
 
-// vector hashes each word of a text to one dimension and counts it there. The vector has the
-// length 1. Texts with words in common are near each other.
+// vector counts each word of a text in a hashed dimension. The vector has the length 1. Texts with
+// common words are near each other.
 func vector(text string, size int) []float32 {
 	v := make([]float32, size)
 	for _, word := range strings.FieldsFunc(strings.ToLower(text), func(c rune) bool {
@@ -66,13 +66,12 @@ func similarities(first, second []string) []float32 {
 	return found
 }
 
-// inputs are texts, sent as one, as an array, or as token ids.
+// inputs are texts, from a string, an array, or token ids.
 type inputs struct {
 	texts []string
 	ids   [][]int
 }
 
-// UnmarshalJSON reads every form.
 func (in *inputs) UnmarshalJSON(text []byte) error {
 	if text[0] == '"' {
 		text = []byte("[" + string(text) + "]")
@@ -104,7 +103,6 @@ func (s *Server) decoded(in inputs, field string) ([]string, error) {
 	return in.texts, nil
 }
 
-// readUsage is the usage of a call that reads texts.
 func (s *Server) readUsage(texts ...string) object {
 	n := 0
 	for _, text := range texts {
@@ -150,7 +148,7 @@ type rerankRequest struct {
 	Return    *bool     `json:"return_documents"`
 }
 
-// rerank answers with the documents by how many words they have in common with the query.
+// rerank sorts the documents by the number of words in common with the query.
 func (s *Server) rerank(_ http.ResponseWriter, q *rerankRequest) (object, error) {
 	if len(q.Documents) == 0 || len(q.Documents) > maxTexts {
 		return nil, refuse("documents", fmt.Sprintf("Expected 1 to %d documents.", maxTexts))

@@ -1,10 +1,9 @@
-// Package dialect translates between chat completions and two other ways of
-// talking to a model: Messages and Responses (docs/contract/dialects.md). A
-// request becomes the chat that means the same; the completion, whole or chunk by
-// chunk, becomes what callers of the dialect expect.
+// Package dialect translates between chat completions and two other dialects: Messages and
+// Responses (docs/contract/dialects.md). It converts a request to an equivalent chat request, and
+// the completion, whole or chunk by chunk, to the answer of the dialect.
 //
-// What chat cannot carry is refused by its place in the request, never dropped.
-// Texts are copied as they stand in JSON and not decoded.
+// It refuses features that chat does not have, by their place in the request, and never drops them.
+// It copies texts as JSON without decoding them.
 package dialect
 
 import (
@@ -18,18 +17,16 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// Call is what a translation has to know of its call.
+// Call describes the call for a translation.
 type Call struct {
 	// ID names the answer and all its parts.
 	ID string
-	// Model is the model's name as JSON, Created the time of the call in seconds
-	// since 1970.
+	// Model is the model's name as JSON. Created is the time of the call in seconds since 1970.
 	Model   []byte
 	Created int64
 }
 
-// chatOnly are the fields of chat that a dialect names otherwise or does not
-// have: a request of the dialect has no use for them.
+// chatOnly are fields of chat that a dialect names differently or does not have.
 func chatOnly(name string) bool {
 	switch name {
 	case "messages", "prompt", "stop", "n", "best_of", "max_tokens", "max_completion_tokens", "stream_options",
@@ -40,8 +37,7 @@ func chatOnly(name string) bool {
 	return false
 }
 
-// Renamed is an error of the chat that a request became, in the words of its
-// dialect.
+// Renamed converts an error of the chat request to the terms of its dialect.
 func Renamed(route catalog.Route, e *apierror.Error) *apierror.Error {
 	prompt, limit := "messages", "max_tokens"
 	if route == catalog.Responses {
@@ -56,7 +52,7 @@ func Renamed(route catalog.Route, e *apierror.Error) *apierror.Error {
 	return &renamed
 }
 
-// kind is what a piece of generated text is.
+// kind is the kind of a piece of generated text.
 type kind int
 
 const (
@@ -67,55 +63,54 @@ const (
 	called
 )
 
-// parts receives the parts of a completion in their order: each is opened, gets
-// its text, and is closed before the next one.
+// parts receives the parts of a completion in order: each is opened, gets its text, and is closed
+// before the next one.
 type parts interface {
-	// open begins a part; id and name are those of a called function.
+	// open starts a part. id and name describe a called function.
 	open(k kind, id, name string)
 	// add adds text, as JSON without its quotes.
 	add(text string)
-	// shut ends the part.
 	shut()
 }
 
-// walk turns the deltas of a completion into parts.
+// walk converts the deltas of a completion to parts.
 type walk struct {
 	parts parts
 	now   kind
-	// call is the call that is open, or the last one; calls is how many there were.
+	// call is the open or the last call. calls counts them.
 	call  openCall
 	calls int64
-	// before are the indexes and ids of the calls so far.
+	// before has the indexes and ids of earlier calls.
 	before map[int64]bool
 	ids    map[string]bool
-	// finish is why the completion ended, and stop the sequence that ended it.
+	// finish is why the completion ended, stop the stop sequence.
 	finish, stop string
-	// told reports whether the caller asked for the probabilities of tokens; logprobs
-	// are those of the text that comes next, as elements of an array.
+	// told means that the caller asked for the probabilities of tokens. logprobs are the
+	// probabilities of the next text, as elements of an array.
 	told     bool
 	logprobs []byte
 }
 
-// openCall is a call of a function as the server names it.
+// openCall is a function call as named by the server.
 type openCall struct {
 	index int64
 	id    string
 }
 
-// maxCalls is how many calls of functions an answer may have. In both dialects each takes
-// hundreds of times the bytes of an empty one.
+// maxCalls limits the function calls of an answer. In both dialects each takes hundreds of times
+// the bytes of an empty one.
 const maxCalls = 1000
 
 var errManyCalls = fmt.Errorf("it calls more than %d functions", maxCalls)
 
-// errInterleaved is the error of a server that goes back to an earlier call.
+// errInterleaved is returned if a server continues an earlier call.
 var errInterleaved = interleaved{}
 
 type interleaved struct{}
 
 func (interleaved) Error() string { return "it writes the arguments of several calls in turn" }
 
-// choice reads a choice of a chunk, or of a whole completion.
+// choice reads a choice of a chunk or of a whole completion.
 func (w *walk) choice(choice gjson.Result) error {
 	message := choice.Get("delta")
 	if !message.IsObject() {
@@ -157,7 +152,7 @@ func (w *walk) choice(choice gjson.Result) error {
 	return nil
 }
 
-// addLogprobs keeps the probabilities of tokens for the text that they are of.
+// addLogprobs keeps the probabilities of tokens until their text arrives.
 func (w *walk) addLogprobs(tokens gjson.Result) {
 	if !tokens.IsArray() {
 		return
@@ -170,7 +165,6 @@ func (w *walk) addLogprobs(tokens gjson.Result) {
 	})
 }
 
-// appendElement appends an element of an array, which is JSON.
 func appendElement(elements []byte, element string) []byte {
 	if len(elements) > 0 {
 		elements = append(elements, ',')
@@ -178,7 +172,7 @@ func appendElement(elements []byte, element string) []byte {
 	return append(elements, element...)
 }
 
-// text adds a text, which is a string or, with some servers, parts with texts.
+// text adds a text: a string or, with some servers, parts with texts.
 func (w *walk) text(k kind, value gjson.Result) {
 	if value.IsArray() {
 		value.ForEach(func(_, part gjson.Result) bool {
@@ -198,7 +192,6 @@ func (w *walk) text(k kind, value gjson.Result) {
 	w.parts.add(inside(value))
 }
 
-// callsOf adds calls of functions.
 func (w *walk) callsOf(calls gjson.Result) error {
 	var err error
 	position := int64(0)
@@ -232,8 +225,8 @@ func (w *walk) callsOf(calls gjson.Result) error {
 	return err
 }
 
-// isNew reports whether a call is not one of those before. Some servers write all
-// calls of a turn under one index; then another id beside a name begins another.
+// isNew reports whether a call differs from the earlier ones. Some servers write all calls of a
+// turn under one index; then a new id with a name starts another call.
 func (w *walk) isNew(index int64, call gjson.Result) bool {
 	if !w.before[index] {
 		return true
@@ -242,8 +235,7 @@ func (w *walk) isNew(index int64, call gjson.Result) bool {
 	return index == w.call.index && id != "" && id != w.call.id && call.Get("function.name").Str != ""
 }
 
-// begin opens a call. Clients tell calls apart by their ids: one that has been used
-// already is left to the dialect to replace.
+// begin opens a call. Clients distinguish calls by id, so the dialect replaces a repeated id.
 func (w *walk) begin(index int64, call gjson.Result) {
 	w.end()
 	if w.before == nil {
@@ -261,7 +253,7 @@ func (w *walk) begin(index int64, call gjson.Result) {
 	w.parts.open(called, shown, call.Get("function.name").Str)
 }
 
-// end closes the part that is open.
+// end closes the open part.
 func (w *walk) end() {
 	if w.now != none {
 		w.parts.shut()
@@ -269,8 +261,7 @@ func (w *walk) end() {
 	}
 }
 
-// first returns the choice of a completion: there is one, and servers that send
-// others are not listened to.
+// first returns the first choice of a completion and ignores others.
 func first(completion gjson.Result) (choice gjson.Result) {
 	completion.Get("choices").ForEach(func(_, value gjson.Result) bool {
 		if value.Get("index").Int() == 0 {

@@ -62,7 +62,7 @@ func TestRequests(t *testing.T) {
 				`"content":"I \"look\"","tool_calls":[{"id":"t1","type":"function","function":{"name":"f","arguments":"{\"x\": \"\\n\"}"}},` +
 				`{"id":"t2","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"t1","content":"ok"},` +
 				`{"role":"tool","tool_call_id":"t2","content":[{"type":"text","text":"The tool failed:\n"},{"type":"text","text":"no"}]},` +
-				`{"role":"user","content":[{"type":"text","text":"Of the result of the tool call t2:"},{"type":"image_url","image_url":{"url":"u"}},` +
+				`{"role":"user","content":[{"type":"text","text":"From the result of the tool call t2:"},{"type":"image_url","image_url":{"url":"u"}},` +
 				`{"type":"text","text":"go on"}]}],"model":"m","max_tokens":5,"tools":[{"type":"function","function":{"name":"f",` +
 				`"description":"d","parameters":{"type":"object"}}}],"tool_choice":"required","parallel_tool_calls":false}`,
 		},
@@ -108,7 +108,7 @@ func TestRequests(t *testing.T) {
 				`{"role":"assistant","reasoning_content":"hm","content":"a","tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{\"x\":1}"}},` +
 				`{"id":"c2","type":"function","function":{"name":"f","arguments":"{}"}}]},{"role":"tool","tool_call_id":"c1","content":"ok"},` +
 				`{"role":"tool","tool_call_id":"c2","content":[{"type":"text","text":"t"}]},{"role":"user","content":[` +
-				`{"type":"text","text":"Of the result of the tool call c2:"},{"type":"image_url","image_url":{"url":"data:z"}}]},` +
+				`{"type":"text","text":"From the result of the tool call c2:"},{"type":"image_url","image_url":{"url":"data:z"}}]},` +
 				`{"role":"developer","content":"now"},{"role":"user","content":"go on"},{"role":"assistant","refusal":"no"}],"model":"m",` +
 				`"tools":[{"type":"function","function":{"name":"f","description":"d","parameters":{"type":"object"},"strict":true}}],` +
 				`"tool_choice":{"type":"function","function":{"name":"f"}},"parallel_tool_calls":true,"reasoning_effort":"high","prompt_cache_key":"k",` +

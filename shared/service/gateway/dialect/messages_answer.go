@@ -11,27 +11,23 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// Messages is one call of Messages that is answered by chat. One goroutine uses
-// it.
+// Messages is one call of Messages that is translated to chat. Only one goroutine may use it.
 type Messages struct {
-	call Call
-	// stops are the caller's stop sequences.
+	call  Call
 	stops []string
 	walk  walk
-	// out is what is appended to; whole reports whether it is a whole answer
-	// rather than events.
+	// out is the output. whole means a whole answer instead of events.
 	out   []byte
 	whole bool
-	// begun and ended report whether the first and the last events were written;
-	// block is the index of the block that is open or comes next.
+	// State of the events: the first were written, the last were written. block is the index of the
+	// open or the next block.
 	begun bool
 	block int
 	kind  kind
-	// arguments are those of the call in a whole answer, as JSON without quotes.
+	// arguments are the arguments of a call in a whole answer, as JSON without quotes.
 	arguments []byte
 }
 
-// NewMessages returns the translation of a call.
 func NewMessages(call Call) *Messages {
 	m := &Messages{call: call}
 	m.walk.parts = m
@@ -78,7 +74,6 @@ func (m *Messages) reason(out []byte) []byte {
 	return append(append(out, `","stop_sequence":`...), sequence...)
 }
 
-// Chunk appends the events for a chunk.
 func (m *Messages) Chunk(out []byte, chunk gjson.Result) ([]byte, error) {
 	m.out = out
 	m.begin()
@@ -86,7 +81,7 @@ func (m *Messages) Chunk(out []byte, chunk gjson.Result) ([]byte, error) {
 	return m.out, err
 }
 
-// begin appends the first event, once. What the prompt takes is known at the end.
+// begin appends the first event once. The prompt's tokens are known only at the end.
 func (m *Messages) begin() {
 	if m.begun {
 		return
@@ -99,7 +94,7 @@ func (m *Messages) begin() {
 	})
 }
 
-// event appends an event; members appends what follows its type.
+// event appends an event. members appends the members after its type.
 func (m *Messages) event(name string, members func()) {
 	m.out = append(append(append(m.out, "event: "...), name...), "\ndata: {\"type\":\""...)
 	m.out = append(append(m.out, name...), '"')
@@ -107,7 +102,6 @@ func (m *Messages) event(name string, members func()) {
 	m.out = append(m.out, "}\n\n"...)
 }
 
-// End appends the events that end a stream.
 func (m *Messages) End(out []byte, counts usage.Counts) []byte {
 	m.out = out
 	m.begin()
@@ -120,19 +114,15 @@ func (m *Messages) End(out []byte, counts usage.Counts) []byte {
 	return m.out
 }
 
-// Fail appends the event that ends a stream with an error.
 func (m *Messages) Fail(out []byte, e *apierror.Error) []byte {
 	return AppendMessagesFailure(out, e, m.call.ID)
 }
 
-// AppendMessagesFailure appends the event that ends a stream of Messages with an
-// error.
 func AppendMessagesFailure(out []byte, e *apierror.Error, requestID string) []byte {
 	out = append(append(out, "event: error\ndata: "...), MessagesError(e, requestID)...)
 	return append(out, "\n\n"...)
 }
 
-// MessagesError returns the body of an error in the shape of Messages.
 func MessagesError(e *apierror.Error, requestID string) []byte {
 	kind := "api_error"
 	switch e.Status {
@@ -164,8 +154,8 @@ func MessagesError(e *apierror.Error, requestID string) []byte {
 	return append(out, '}')
 }
 
-// AppendMessagesUsage appends a usage in the shape of Messages, whose input does
-// not count what came from the cache.
+// AppendMessagesUsage appends a usage in the shape of Messages, whose input does not include cached
+// tokens.
 func AppendMessagesUsage(out []byte, counts usage.Counts) []byte {
 	out = strconv.AppendInt(append(out, `{"input_tokens":`...), counts.PromptTokens-counts.CachedTokens, 10)
 	out = append(out, `,"cache_creation_input_tokens":0,"cache_read_input_tokens":`...)
@@ -177,7 +167,6 @@ func AppendMessagesUsage(out []byte, counts usage.Counts) []byte {
 	return append(out, '}')
 }
 
-// open begins a block.
 func (m *Messages) open(k kind, id, name string) {
 	m.kind, m.arguments = k, m.arguments[:0]
 	if id == "" {
@@ -214,7 +203,6 @@ func (m *Messages) index() {
 	m.out = strconv.AppendInt(append(m.out, `,"index":`...), int64(m.block), 10)
 }
 
-// add adds text to the block.
 func (m *Messages) add(text string) {
 	if m.whole && m.kind == called {
 		m.arguments = append(m.arguments, text...)
@@ -237,7 +225,6 @@ func (m *Messages) add(text string) {
 	})
 }
 
-// shut ends the block.
 func (m *Messages) shut() {
 	if !m.whole {
 		m.event("content_block_stop", m.index)
@@ -252,8 +239,8 @@ func (m *Messages) shut() {
 	m.out = append(append(m.out, input(m.arguments)...), '}')
 }
 
-// input is the arguments of a call as an object. A model may write something
-// else, which is then the only member.
+// input returns the arguments of a call as an object. If a model wrote something else, that becomes
+// the only member.
 func input(arguments []byte) string {
 	text := gjson.Parse(`"` + string(arguments) + `"`).Str
 	if text == "" {

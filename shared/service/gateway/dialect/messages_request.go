@@ -12,10 +12,9 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// maxStops is how many stop sequences chat takes (docs/contract/limits.md).
+// maxStops limits stop sequences of chat (docs/contract/limits.md).
 const maxStops = 4
 
-// Request appends the chat request for a request of Messages.
 func (m *Messages) Request(out, body []byte, row *catalog.Inference) ([]byte, *apierror.Error) {
 	object, _ := jsonedit.ParseObject(body) // it was read before
 	w := &messagesWriter{writer: writer{out: out}, row: row}
@@ -34,7 +33,6 @@ func (m *Messages) Request(out, body []byte, row *catalog.Inference) ([]byte, *a
 	return w.out, w.problem
 }
 
-// texts are the strings of an array.
 func texts(array gjson.Result) []string {
 	var all []string
 	array.ForEach(func(_, value gjson.Result) bool {
@@ -44,13 +42,12 @@ func texts(array gjson.Result) []string {
 	return all
 }
 
-// messagesWriter writes the chat for a request of Messages.
 type messagesWriter struct {
 	writer
 	row *catalog.Inference
 }
 
-// field writes a top-level field besides the messages.
+// field writes a top-level field other than the messages.
 func (w *messagesWriter) field(name string, value gjson.Result) {
 	switch name {
 	case "messages", "system":
@@ -80,7 +77,7 @@ func (w *messagesWriter) field(name string, value gjson.Result) {
 			}
 		})
 	case "service_tier":
-		// It chooses among prices of one provider; a model server has none.
+		// It chooses between one provider's prices, which a model server does not have.
 	case "context_management":
 		w.contextManagement(value)
 	case "container", "mcp_servers":
@@ -90,13 +87,12 @@ func (w *messagesWriter) field(name string, value gjson.Result) {
 			w.unknown(name)
 			return
 		}
-		// The check of the chat decides by the row, as for chats.
+		// Checked later by the row, as for chat.
 		w.raw(name, value.Raw)
 	}
 }
 
-// contextManagement accepts what changes nothing: no edits, or the one that keeps
-// all thinking.
+// contextManagement accepts only settings that change nothing: no edits, or keeping all thinking.
 func (w *messagesWriter) contextManagement(value gjson.Result) {
 	w.members(value, "context_management", func(name string, value gjson.Result) {
 		if name != "edits" {
@@ -114,8 +110,8 @@ func (w *messagesWriter) contextManagement(value gjson.Result) {
 // The budgets of thinking, in tokens, up to which an effort is low or medium.
 const lowBudget, mediumBudget = 4096, 16384
 
-// thinking writes whether the model reasons: with the templates that take it as
-// their own option, and otherwise as an effort.
+// thinking writes whether the model reasons: as a template option if the row's templates have one,
+// otherwise as an effort.
 func (w *messagesWriter) thinking(value gjson.Result) {
 	budget := value.Get("budget_tokens")
 	w.members(value, "thinking", func(name string, _ gjson.Result) {
@@ -139,7 +135,6 @@ func (w *messagesWriter) thinking(value gjson.Result) {
 	}
 }
 
-// outputConfig writes the effort and the schema of the answer.
 func (w *messagesWriter) outputConfig(value gjson.Result) {
 	w.members(value, "output_config", func(name string, value gjson.Result) {
 		switch name {

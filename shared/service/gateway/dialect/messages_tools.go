@@ -10,7 +10,6 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// tool writes a tool as a function.
 func (w *messagesWriter) tool(i int, tool gjson.Result) {
 	place := fmt.Sprintf("tools[%d]", i)
 	if kind := tool.Get("type"); kind.Type == gjson.String && kind.Str != "custom" {
@@ -36,7 +35,7 @@ func (w *messagesWriter) tool(i int, tool gjson.Result) {
 	})
 }
 
-// toolChoice writes tool_choice, and whether calls may be parallel.
+// toolChoice writes tool_choice and parallel_tool_calls.
 func (w *messagesWriter) toolChoice(value gjson.Result) {
 	w.members(value, "tool_choice", func(name string, value gjson.Result) {
 		if name != "type" && name != "name" && name != "disable_parallel_tool_use" {
@@ -62,12 +61,11 @@ func (w *messagesWriter) toolChoice(value gjson.Result) {
 	}
 }
 
-// failedResult precedes the content of a result that is an error: a chat's
-// message of a tool cannot say so otherwise.
+// failedResult precedes the content of an error result, because a tool message of chat has no error
+// flag.
 const failedResult = "The tool failed:\n"
 
-// toolResult writes the message of a tool, and returns how many pictures are left
-// for the message that follows.
+// toolResult writes a tool message, and returns how many pictures remain for the following message.
 func (w *messagesWriter) toolResult(block gjson.Result, place string) (pictures int) {
 	var id, content, failed gjson.Result
 	w.members(block, place, func(name string, value gjson.Result) {
@@ -107,7 +105,7 @@ func (w *messagesWriter) toolResult(block gjson.Result, place string) (pictures 
 	return pictures
 }
 
-// resultParts writes the content of a result that is blocks, without pictures.
+// resultParts writes the blocks of a result without pictures.
 func (w *messagesWriter) resultParts(content gjson.Result, place, note string) (pictures int) {
 	w.list("content", func() {
 		if note != "" {
@@ -131,8 +129,7 @@ func (w *messagesWriter) resultParts(content gjson.Result, place, note string) (
 	return pictures
 }
 
-// pictures writes the pictures of a result, after a text that says whose they
-// are.
+// pictures writes the pictures of a result after a text that names the call.
 func (w *messagesWriter) pictures(result gjson.Result, place string) {
 	content := result.Get("content")
 	if !content.IsArray() {
@@ -143,7 +140,7 @@ func (w *messagesWriter) pictures(result gjson.Result, place string) {
 		if kind := inner.Get("type").Str; kind == "image" || kind == "document" {
 			if !told {
 				told = true
-				w.part(`"Of the result of the tool call ` + inside(result.Get("tool_use_id")) + `:"`)
+				w.part(`"From the result of the tool call ` + inside(result.Get("tool_use_id")) + `:"`)
 			}
 			w.block(inner, fmt.Sprintf("%s.content[%d]", place, i))
 		}

@@ -9,7 +9,6 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// system writes the system prompt.
 func (w *messagesWriter) system(value gjson.Result) {
 	if value.Type == gjson.Null {
 		return
@@ -20,7 +19,7 @@ func (w *messagesWriter) system(value gjson.Result) {
 	})
 }
 
-// content writes a content of texts alone: one as it is, several as parts.
+// content writes a content of only texts: a single one as a string, several as parts.
 func (w *messagesWriter) content(value gjson.Result, place string) {
 	if value.Type == gjson.String {
 		w.raw("content", value.Raw)
@@ -38,7 +37,6 @@ func (w *messagesWriter) content(value gjson.Result, place string) {
 	})
 }
 
-// textBlock writes a block of text as a part.
 func (w *messagesWriter) textBlock(block gjson.Result, place string) {
 	w.members(block, place, func(name string, value gjson.Result) {
 		switch name {
@@ -57,7 +55,6 @@ func (w *messagesWriter) textBlock(block gjson.Result, place string) {
 	})
 }
 
-// message writes the messages for one message.
 func (w *messagesWriter) message(i int, value gjson.Result) {
 	place := fmt.Sprintf("messages[%d]", i)
 	role, content := value.Get("role").Str, value.Get("content")
@@ -84,9 +81,8 @@ func (w *messagesWriter) message(i int, value gjson.Result) {
 	}
 }
 
-// user writes a message of blocks: the results of tools as messages of their own,
-// then the rest. Pictures in results follow with the rest, because few servers
-// take them in a message of a tool.
+// user writes a message of blocks: first the results of tools as separate messages, then the rest.
+// Pictures of results follow with the rest, because few servers accept them in a tool message.
 func (w *messagesWriter) user(content gjson.Result, place string) {
 	others, pictures := 0, 0
 	w.elements(content, place, func(i int, block gjson.Result) {
@@ -114,7 +110,6 @@ func (w *messagesWriter) user(content gjson.Result, place string) {
 	})
 }
 
-// block writes a block of a user as a part.
 func (w *messagesWriter) block(block gjson.Result, place string) {
 	switch block.Get("type").Str {
 	case "text":
@@ -128,7 +123,6 @@ func (w *messagesWriter) block(block gjson.Result, place string) {
 	}
 }
 
-// image writes an image as a part.
 func (w *messagesWriter) image(block gjson.Result, place string) {
 	source := block.Get("source")
 	var kind, data, address, media gjson.Result
@@ -195,8 +189,7 @@ func (w *messagesWriter) document(block gjson.Result, place string) {
 	}
 }
 
-// assistant writes a message of the assistant: its texts, its reasoning and the
-// functions that it called.
+// assistant writes an assistant's message: its texts, its reasoning and its function calls.
 func (w *messagesWriter) assistant(content gjson.Result, place string) {
 	w.object(func() {
 		w.raw("role", `"assistant"`)

@@ -11,17 +11,16 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// Responses is one call of Responses that is answered by chat. One goroutine uses
-// it.
+// Responses is one call of Responses that is translated to chat. Only one goroutine may use it.
 //
-// The last events of a stream repeat the whole output, as clients take it from
-// there; so it is kept meanwhile, and Held says how much that is.
+// The last events of a stream repeat the whole output, because clients read it there. So the output
+// is kept, and Held returns its size.
 type Responses struct {
 	call Call
-	// sent are fields of the request that the answer repeats, as members.
+	// sent has the request's fields that the answer repeats, as members.
 	sent map[string]string
-	// spaces are the functions of namespaces, by their names in the chat, and customs
-	// the names of the tools that take a text.
+	// spaces are the functions of namespaces by their names in the chat. customs has the names of
+	// tools that take a text.
 	spaces  map[string]function
 	customs map[string]bool
 	walk    walk
@@ -31,26 +30,24 @@ type Responses struct {
 	begun bool
 	// sequence numbers the events, output the items.
 	sequence, output int
-	// items are the complete items, text is the text of the open one as JSON
-	// without quotes, and logprobs are its tokens' as elements of an array.
+	// items are the complete items. text is the open item's text as JSON without quotes. logprobs
+	// has its tokens' probabilities as elements of an array.
 	items, text, logprobs []byte
 	kind                  kind
-	// custom reports whether the open item is a call of a tool that takes a text.
+	// custom means that the open item is a call of a tool that takes a text.
 	custom       bool
 	callID, name string
 	// space is the namespace of the called function, or empty.
 	space string
 }
 
-// NewResponses returns the translation of a call.
 func NewResponses(call Call) *Responses {
 	r := &Responses{call: call, sent: map[string]string{}, spaces: map[string]function{}, customs: map[string]bool{}}
 	r.walk.parts = r
 	return r
 }
 
-// repeated are the fields of a request that its answer repeats, with what stands
-// for those that were not sent.
+// repeated are the request's fields that the answer repeats, with their defaults.
 var repeated = []struct{ name, otherwise string }{
 	{"instructions", "null"}, {"max_output_tokens", "null"}, {"metadata", "{}"}, {"parallel_tool_calls", "true"},
 	{"reasoning", `{"effort":null,"summary":null}`}, {"temperature", "null"},
@@ -58,18 +55,17 @@ var repeated = []struct{ name, otherwise string }{
 	{"user", "null"},
 }
 
-// remember keeps a field of the request that the answer repeats.
 func (r *Responses) remember(name string, value gjson.Result) {
 	for _, field := range repeated {
 		if field.name == name {
-			// An event is one line; line breaks within texts are escaped.
+			// An event is one line. Line breaks within texts are escaped.
 			r.sent[name] = strings.Clone(strings.NewReplacer("\n", " ", "\r", " ").Replace(value.Raw))
 		}
 	}
 }
 
-// Held is how many bytes are kept until the stream ends: the output so far, and what
-// is repeated of the request.
+// Held is how many bytes are kept until the stream ends: the output so far, and the repeated
+// fields.
 func (r *Responses) Held() int {
 	held := len(r.items) + len(r.text) + len(r.logprobs)
 	for _, value := range r.sent {
@@ -78,7 +74,6 @@ func (r *Responses) Held() int {
 	return held
 }
 
-// Answer appends the response for a whole completion.
 func (r *Responses) Answer(out []byte, completion gjson.Result, counts usage.Counts) ([]byte, error) {
 	r.whole = true
 	if err := r.walk.choice(first(completion)); err != nil {
@@ -88,7 +83,6 @@ func (r *Responses) Answer(out []byte, completion gjson.Result, counts usage.Cou
 	return r.response(out, r.status(), &counts, nil), nil
 }
 
-// status is how the response has ended.
 func (r *Responses) status() string {
 	if r.walk.finish == "length" || r.walk.finish == "content_filter" {
 		return "incomplete"
@@ -96,7 +90,7 @@ func (r *Responses) status() string {
 	return "completed"
 }
 
-// response appends the response as it is now.
+// response appends the response in its current state.
 func (r *Responses) response(out []byte, status string, counts *usage.Counts, e *apierror.Error) []byte {
 	out = append(append(out, `{"id":`...), jsonedit.Quote("resp_"+r.call.ID)...)
 	out = strconv.AppendInt(append(out, `,"object":"response","created_at":`...), r.call.Created, 10)
@@ -132,7 +126,6 @@ func (r *Responses) response(out []byte, status string, counts *usage.Counts, e 
 	return append(AppendResponsesUsage(out, *counts), '}')
 }
 
-// errorCode is the code of an error in a response.
 func errorCode(e *apierror.Error) string {
 	if e.Code == "" {
 		return "server_error"
@@ -140,7 +133,6 @@ func errorCode(e *apierror.Error) string {
 	return e.Code
 }
 
-// AppendResponsesUsage appends a usage in the shape of Responses.
 func AppendResponsesUsage(out []byte, counts usage.Counts) []byte {
 	out = strconv.AppendInt(append(out, `{"input_tokens":`...), counts.PromptTokens, 10)
 	out = strconv.AppendInt(append(out, `,"input_tokens_details":{"cached_tokens":`...), counts.CachedTokens, 10)
@@ -153,8 +145,7 @@ func AppendResponsesUsage(out []byte, counts usage.Counts) []byte {
 	return append(out, '}')
 }
 
-// AppendResponsesError appends the event that ends a stream of Responses which
-// the upstream writes itself with an error.
+// AppendResponsesError appends the event that ends a native stream of Responses with an error.
 func AppendResponsesError(out []byte, e *apierror.Error, sequence int64) []byte {
 	out = append(append(out, "event: error\ndata: {\"type\":\"error\",\"code\":"...), jsonedit.Quote(errorCode(e))...)
 	out = append(append(out, `,"message":`...), jsonedit.Quote(e.Message)...)
@@ -162,7 +153,6 @@ func AppendResponsesError(out []byte, e *apierror.Error, sequence int64) []byte 
 	return append(out, "}\n\n"...)
 }
 
-// Chunk appends the events for a chunk.
 func (r *Responses) Chunk(out []byte, chunk gjson.Result) ([]byte, error) {
 	r.out = out
 	r.begin()
@@ -181,7 +171,7 @@ func (r *Responses) begin() {
 	}
 }
 
-// event appends an event; members appends what follows its number.
+// event appends an event. members appends the members after its number.
 func (r *Responses) event(name string, members func()) {
 	if r.whole {
 		return
@@ -194,7 +184,6 @@ func (r *Responses) event(name string, members func()) {
 	r.out = append(r.out, "}\n\n"...)
 }
 
-// End appends the events that end a stream.
 func (r *Responses) End(out []byte, counts usage.Counts) []byte {
 	r.out = out
 	r.begin()
@@ -204,7 +193,6 @@ func (r *Responses) End(out []byte, counts usage.Counts) []byte {
 	return r.out
 }
 
-// Fail appends the event that ends a stream with an error.
 func (r *Responses) Fail(out []byte, e *apierror.Error) []byte {
 	r.out = out
 	r.begin()
@@ -212,7 +200,6 @@ func (r *Responses) Fail(out []byte, e *apierror.Error) []byte {
 	return r.out
 }
 
-// itemID is the id of the open item.
 func (r *Responses) itemID() string {
 	prefix := "msg_"
 	switch r.kind {
@@ -227,8 +214,7 @@ func (r *Responses) itemID() string {
 	return prefix + r.call.ID + "_" + strconv.Itoa(r.output)
 }
 
-// item appends the open item with a status; with content unless it has just
-// begun.
+// item appends the open item with a status, and with content unless it has just started.
 func (r *Responses) item(out []byte, status string, content bool) []byte {
 	out = append(append(append(out, `{"id":"`...), r.itemID()...), `","status":"`...)
 	out = append(append(out, status...), '"')
@@ -255,7 +241,7 @@ func (r *Responses) item(out []byte, status string, content bool) []byte {
 	return append(out, "]}"...)
 }
 
-// part appends the part of the open item, with its text so far.
+// part appends the open item's part, with its text so far.
 func (r *Responses) part(out []byte) []byte {
 	switch r.kind {
 	case thought:
@@ -269,7 +255,7 @@ func (r *Responses) part(out []byte) []byte {
 	return append(out, `"}`...)
 }
 
-// place appends where an event of a part belongs.
+// place appends the position of an event's part.
 func (r *Responses) place() {
 	r.out = append(append(append(r.out, `,"item_id":"`...), r.itemID()...), `","output_index":`...)
 	r.out = strconv.AppendInt(r.out, int64(r.output), 10)
@@ -278,7 +264,6 @@ func (r *Responses) place() {
 	}
 }
 
-// stream is the name of the events of the open part.
 func (r *Responses) stream() string {
 	switch r.kind {
 	case thought:
@@ -294,7 +279,6 @@ func (r *Responses) stream() string {
 	return "response.output_text"
 }
 
-// open begins an item and its part.
 func (r *Responses) open(k kind, id, name string) {
 	r.kind, r.callID, r.name = k, strings.Clone(id), strings.Clone(name)
 	r.text, r.logprobs, r.custom = r.text[:0], r.logprobs[:0], k == called && r.customs[name]
@@ -323,7 +307,6 @@ func (r *Responses) partEvent() {
 	r.out = r.part(append(r.out, `,"part":`...))
 }
 
-// add adds text to the part.
 func (r *Responses) add(text string) {
 	r.text = append(r.text, text...)
 	if !r.custom {
@@ -331,7 +314,6 @@ func (r *Responses) add(text string) {
 	}
 }
 
-// delta appends the event for a piece of the part.
 func (r *Responses) delta(text string) {
 	r.event(r.stream()+".delta", func() {
 		r.place()
@@ -346,7 +328,6 @@ func (r *Responses) delta(text string) {
 	}
 }
 
-// shut ends the part and its item.
 func (r *Responses) shut() {
 	if r.custom {
 		r.text = append(r.text[:0], freeText(r.text)...)

@@ -8,14 +8,12 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// Custom tools of Responses take a text instead of arguments. Model servers have no
-// such tools: in a chat each is a function with the text as its one parameter.
+// Custom tools of Responses take a text instead of arguments. Model servers have no such tools, so
+// in a chat each is a function with one text parameter.
 
-// customParameters are the parameters of a custom tool in a chat.
 const customParameters = `{"type":"object","properties":{"input":{"type":"string"}},"required":["input"]}`
 
-// custom writes a custom tool as a function. A grammar would bind what the model
-// writes, which a function cannot.
+// custom writes a custom tool as a function. It refuses a grammar, which a function cannot enforce.
 func (w *responsesWriter) custom(tool gjson.Result, place string) {
 	name := tool.Get("name")
 	if !w.isText(name, place+".name") {
@@ -43,8 +41,8 @@ func (w *responsesWriter) custom(tool gjson.Result, place string) {
 	})
 }
 
-// freeText is the text in the arguments of a custom tool's call, both as JSON without
-// quotes. A model that writes something else has written the text itself.
+// freeText returns the text in the arguments of a custom tool's call, both as JSON without quotes.
+// If a model wrote something else, that is the text.
 func freeText(arguments []byte) string {
 	text := gjson.Parse(`"` + string(arguments) + `"`).Str
 	if object, ok := jsonedit.ParseObject([]byte(text)); ok {

@@ -10,8 +10,8 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// input writes the messages. Instructions and the system's messages at the
-// beginning are one message: many templates take one there and nowhere else.
+// input writes the messages. Instructions and leading system messages become one message, because
+// many templates accept only one, at the start.
 func (w *responsesWriter) input(input, instructions gjson.Result) {
 	var system []gjson.Result
 	if instructions.Type != gjson.Null && w.isText(instructions, "instructions") {
@@ -43,8 +43,7 @@ func (w *responsesWriter) input(input, instructions gjson.Result) {
 	w.finish()
 }
 
-// systemText returns the texts of a message of the system, if it is one of texts
-// alone.
+// systemText returns the texts of a system message that has only texts.
 func systemText(item gjson.Result) (all []gjson.Result, ok bool) {
 	role, content := item.Get("role").Str, item.Get("content")
 	if role != "system" && role != "developer" {
@@ -63,7 +62,6 @@ func systemText(item gjson.Result) (all []gjson.Result, ok bool) {
 	return all, ok
 }
 
-// system writes the message of the system, if it has a text.
 func (w *responsesWriter) system(all []gjson.Result) {
 	if len(all) == 0 {
 		return
@@ -78,7 +76,7 @@ func (w *responsesWriter) system(all []gjson.Result) {
 	})
 }
 
-// item writes an item of the input, or gathers it for the assistant's message.
+// item writes an item of the input, or collects it for the assistant's message.
 func (w *responsesWriter) item(item gjson.Result, place string) {
 	kind := item.Get("type").Str
 	if kind == "" && item.Get("role").Exists() {
@@ -113,13 +111,13 @@ func (w *responsesWriter) item(item gjson.Result, place string) {
 	}
 }
 
-// finish writes what is still gathered.
+// finish writes the collected parts.
 func (w *responsesWriter) finish() {
 	w.assistant()
 	w.showPictures()
 }
 
-// message writes a message, or gathers one of the assistant.
+// message writes a message, or collects an assistant's message.
 func (w *responsesWriter) message(item gjson.Result, place string) {
 	role, content := item.Get("role"), item.Get("content")
 	w.members(item, place, func(name string, _ gjson.Result) {
@@ -157,7 +155,7 @@ func (w *responsesWriter) message(item gjson.Result, place string) {
 	})
 }
 
-// part writes a part of a message: a text, an image or a file.
+// part writes a text, an image or a file.
 func (w *responsesWriter) part(part gjson.Result, place string) {
 	switch part.Get("type").Str {
 	case "input_text":
@@ -203,7 +201,7 @@ func (w *responsesWriter) part(part gjson.Result, place string) {
 	}
 }
 
-// answered gathers the content of an assistant's message.
+// answered collects the content of an assistant's message.
 func (w *responsesWriter) answered(content gjson.Result, place string) {
 	if content.Type == gjson.String {
 		w.said = append(w.said, content)
@@ -226,7 +224,7 @@ func (w *responsesWriter) answered(content gjson.Result, place string) {
 	})
 }
 
-// thought gathers reasoning: its text, or its summary where that is all there is.
+// thought collects reasoning: its text, or its summary if it has no text.
 func (w *responsesWriter) thought(item gjson.Result, place string) {
 	before := len(w.thoughts)
 	for _, name := range []string{"content", "summary"} {
@@ -243,7 +241,7 @@ func (w *responsesWriter) thought(item gjson.Result, place string) {
 	}
 }
 
-// assistant writes the assistant's message that was gathered, if any.
+// assistant writes the collected assistant's message, if any.
 func (w *responsesWriter) assistant() {
 	if len(w.said)+len(w.thoughts)+len(w.calls) == 0 && !w.refusal.Exists() || w.problem != nil {
 		return

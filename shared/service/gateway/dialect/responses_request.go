@@ -10,7 +10,6 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// Request appends the chat request for a request of Responses.
 func (r *Responses) Request(out, body []byte, _ *catalog.Inference) ([]byte, *apierror.Error) {
 	object, _ := jsonedit.ParseObject(body) // it was read before
 	w := &responsesWriter{writer: writer{out: out}, spaces: r.spaces, customs: r.customs}
@@ -27,32 +26,30 @@ func (r *Responses) Request(out, body []byte, _ *catalog.Inference) ([]byte, *ap
 	return w.out, w.problem
 }
 
-// responsesWriter writes the chat for a request of Responses.
 type responsesWriter struct {
 	writer
-	// said, thoughts and calls are what the assistant's message that is being
-	// gathered consists of.
+	// said, thoughts and calls are the parts of the collected assistant's message.
 	said, thoughts []gjson.Result
 	calls          []gjson.Result
 	refusal        gjson.Result
-	// spaces are the functions of namespaces, by their names in the chat; spelled is
-	// how long the texts are that their functions repeat, in bytes.
+	// spaces are the functions of namespaces by their names in the chat. spelled is how many bytes
+	// of namespaces the functions repeat.
 	spaces  map[string]function
 	spelled int
-	// customs are the names of tools that take a text; told reports whether the
-	// caller asks for probabilities of tokens.
+	// customs has the names of tools that take a text. told means that the caller asks for
+	// probabilities of tokens.
 	customs map[string]bool
 	told    bool
-	// pictures are those of results, which follow in a message of the user.
+	// pictures are results' pictures, which follow in a user's message.
 	pictures []picture
 }
 
-// field writes a top-level field besides the input.
+// field writes a top-level field other than the input.
 func (w *responsesWriter) field(name string, value gjson.Result) {
 	switch name {
 	case "input", "instructions", "store", "background", "client_metadata", "max_tool_calls", "metadata":
-		// Metadata is repeated in the answer, that of the client is about itself;
-		// calls of built-in tools there are none to limit.
+		// The answer repeats metadata; client metadata is for the client; without built-in tools
+		// their limit has no effect.
 	case "model", "stream", "parallel_tool_calls", "prompt_cache_key", "prompt_cache_retention", "safety_identifier",
 		"service_tier", "temperature", "top_p", "user":
 		w.raw(name, value.Raw)
@@ -70,7 +67,7 @@ func (w *responsesWriter) field(name string, value gjson.Result) {
 		w.elements(value, name, func(i int, what gjson.Result) {
 			switch what.Str {
 			case "reasoning.encrypted_content":
-				// Reasoning is in the answer as it is, so that none need be hidden.
+				// The answer has the plain reasoning, so encrypted reasoning is not needed.
 			case "message.output_text.logprobs":
 				w.told = true
 			default:
@@ -100,13 +97,12 @@ func (w *responsesWriter) field(name string, value gjson.Result) {
 			w.unknown(name)
 			return
 		}
-		// The check of the chat decides by the row, as for chats.
+		// Checked later by the row, as for chat.
 		w.raw(name, value.Raw)
 	}
 }
 
-// reasoning writes the effort; a summary there is none of, as the reasoning
-// itself is in the answer.
+// reasoning writes the effort. It ignores a summary, because the answer has the reasoning itself.
 func (w *responsesWriter) reasoning(value gjson.Result) {
 	w.members(value, "reasoning", func(name string, value gjson.Result) {
 		switch name {
@@ -121,7 +117,7 @@ func (w *responsesWriter) reasoning(value gjson.Result) {
 	})
 }
 
-// format writes what form the answer has.
+// format writes the form of the answer.
 func (w *responsesWriter) format(value gjson.Result) {
 	w.members(value, "text", func(name string, value gjson.Result) {
 		switch name {

@@ -9,17 +9,17 @@ import (
 	"cutroom/shared/service/gateway/apierror"
 )
 
-// maxSpelled bounds what the functions of namespaces repeat of them, in bytes: a chat
-// has names and descriptions of namespaces in each of their functions.
+// maxSpelled limits how many bytes of namespaces their functions repeat: in a chat each function
+// has the name and description of its namespace.
 const maxSpelled = 1 << 20
 
 // function is a function of a namespace.
 type function struct{ space, name string }
 
-// inChat is the function's name in a chat, which knows no namespaces.
+// inChat returns the function's name in a chat, which has no namespaces.
 func (f function) inChat() string { return f.space + "__" + f.name }
 
-// tool writes a function, or those of a namespace.
+// tool writes a function, or the functions of a namespace.
 func (w *responsesWriter) tool(i int, tool gjson.Result) {
 	place := fmt.Sprintf("tools[%d]", i)
 	switch tool.Get("type").Str {
@@ -50,11 +50,10 @@ func (w *responsesWriter) tool(i int, tool gjson.Result) {
 	}
 }
 
-// function writes a function. That of a namespace has its name before its own,
-// and its description too.
+// function writes a function. In a namespace, its name and description start with the namespace's.
 func (w *responsesWriter) function(tool gjson.Result, place string, space gjson.Result) {
 	if w.spelled += len(space.Get("name").Str) + len(space.Get("description").Str); w.spelled > maxSpelled {
-		w.refuse(place, apierror.ArrayTooLong, "%s: the namespaces' names and descriptions are too long for so many functions.", place)
+		w.refuse(place, apierror.ArrayTooLong, "%s: the namespaces' names and descriptions are too long for this many functions.", place)
 		return
 	}
 	w.object(func() {
@@ -88,7 +87,6 @@ func (w *responsesWriter) function(tool gjson.Result, place string, space gjson.
 	})
 }
 
-// toolChoice writes tool_choice.
 func (w *responsesWriter) toolChoice(value gjson.Result) {
 	switch {
 	case value.Type == gjson.String:
@@ -131,14 +129,14 @@ func (w *responsesWriter) output(item gjson.Result, place string) {
 	})
 }
 
-// picture is a part of the result of a call.
+// picture is a picture in the result of a call.
 type picture struct {
 	call, part gjson.Result
 	place      string
 }
 
-// showPictures writes the pictures of results as a message of the user, because
-// few servers take them in a message of a tool.
+// showPictures writes the pictures of results as a user's message, because few servers accept them
+// in a tool message.
 func (w *responsesWriter) showPictures() {
 	if len(w.pictures) == 0 {
 		return
@@ -148,7 +146,7 @@ func (w *responsesWriter) showPictures() {
 		w.list("content", func() {
 			for i, p := range w.pictures {
 				if i == 0 || w.pictures[i-1].call.Raw != p.call.Raw {
-					w.writer.part(`"Of the result of the tool call ` + inside(p.call) + `:"`)
+					w.writer.part(`"From the result of the tool call ` + inside(p.call) + `:"`)
 				}
 				w.part(p.part, p.place)
 			}

@@ -11,11 +11,10 @@ import (
 type writer struct {
 	out     []byte
 	problem *apierror.Error
-	// comma reports whether a member or an element precedes the next one.
+	// comma means that a member or an element precedes the next one.
 	comma bool
 }
 
-// next writes the comma before another member or element.
 func (w *writer) next() {
 	if w.comma {
 		w.out = append(w.out, ',')
@@ -23,29 +22,25 @@ func (w *writer) next() {
 	w.comma = true
 }
 
-// open and close write brackets.
 func (w *writer) open(bracket byte)  { w.out, w.comma = append(w.out, bracket), false }
 func (w *writer) close(bracket byte) { w.out, w.comma = append(w.out, bracket), true }
 
-// name writes a member's name; its value follows.
 func (w *writer) name(name string) {
 	w.next()
 	w.out = append(append(append(w.out, '"'), name...), '"', ':')
 }
 
-// raw writes a member whose value is JSON already.
 func (w *writer) raw(name, value string) {
 	w.name(name)
 	w.out = append(w.out, value...)
 }
 
-// text writes a member whose value is a text.
 func (w *writer) text(name, value string) {
 	w.name(name)
 	w.out = append(w.out, jsonedit.Quote(value)...)
 }
 
-// object writes an object as an element; members write what is in it.
+// object writes an object as an element. members writes its members.
 func (w *writer) object(members func()) {
 	w.next()
 	w.open('{')
@@ -53,7 +48,6 @@ func (w *writer) object(members func()) {
 	w.close('}')
 }
 
-// list writes a member that is an array.
 func (w *writer) list(name string, elements func()) {
 	w.name(name)
 	w.open('[')
@@ -61,7 +55,6 @@ func (w *writer) list(name string, elements func()) {
 	w.close(']')
 }
 
-// inner writes a member that is an object.
 func (w *writer) inner(name string, members func()) {
 	w.name(name)
 	w.open('{')
@@ -69,25 +62,23 @@ func (w *writer) inner(name string, members func()) {
 	w.close('}')
 }
 
-// refuse keeps a problem, unless there is one already.
+// refuse keeps the first problem.
 func (w *writer) refuse(param, code, format string, args ...any) {
 	if w.problem == nil {
 		w.problem = apierror.Invalid(param, code, format, args...)
 	}
 }
 
-// unknown refuses a member or a type that chat cannot carry.
+// unknown refuses a member or a type that chat does not have.
 func (w *writer) unknown(place string) {
 	w.refuse(place, apierror.UnknownParameter,
 		"%s: chat cannot carry it, and the model's servers serve nothing else.", place)
 }
 
-// want refuses a value of the wrong type.
 func (w *writer) want(place, kind string) {
 	w.refuse(place, apierror.InvalidType, "%s: expected %s.", place, kind)
 }
 
-// isText checks that a value is a string.
 func (w *writer) isText(value gjson.Result, place string) bool {
 	if value.Type != gjson.String {
 		w.want(place, "a string")
@@ -109,7 +100,6 @@ func (w *writer) members(object gjson.Result, place string, yield func(name stri
 	})
 }
 
-// elements calls yield for the elements of an array.
 func (w *writer) elements(array gjson.Result, place string, yield func(i int, value gjson.Result)) {
 	if !array.IsArray() {
 		w.want(place, "an array")
@@ -123,7 +113,7 @@ func (w *writer) elements(array gjson.Result, place string, yield func(i int, va
 	})
 }
 
-// inside returns what is between the quotes of a JSON string.
+// inside returns a JSON string without its quotes.
 func inside(value gjson.Result) string { return value.Raw[1 : len(value.Raw)-1] }
 
 // below joins the place of an object and the name of a member.
@@ -134,7 +124,7 @@ func below(place, name string) string {
 	return place + "." + name
 }
 
-// part writes a part of text, which is JSON already.
+// part writes a text part from JSON.
 func (w *writer) part(text string) {
 	w.object(func() {
 		w.raw("type", `"text"`)
@@ -142,7 +132,7 @@ func (w *writer) part(text string) {
 	})
 }
 
-// picture writes an image_url part; the pieces make a JSON string.
+// picture writes an image_url part. The pieces make a JSON string.
 func (w *writer) picture(pieces ...string) {
 	w.object(func() {
 		w.raw("type", `"image_url"`)
@@ -155,7 +145,7 @@ func (w *writer) picture(pieces ...string) {
 	})
 }
 
-// joined writes texts one after the other as one.
+// joined writes texts joined to one.
 func (w *writer) joined(name string, texts []gjson.Result) {
 	w.name(name)
 	w.out = append(w.out, '"')
@@ -165,7 +155,7 @@ func (w *writer) joined(name string, texts []gjson.Result) {
 	w.out = append(w.out, '"')
 }
 
-// call writes the call of a function, whose values are JSON strings.
+// call writes a function call. The values are JSON strings.
 func (w *writer) call(id, name, arguments string) {
 	w.object(func() {
 		w.raw("id", id)
@@ -185,7 +175,7 @@ func (w *writer) namedChoice(name string) {
 	})
 }
 
-// schema writes the schema that the answer has to follow.
+// schema writes the schema of the answer.
 func (w *writer) schema(name, schema string, description, strict gjson.Result) {
 	w.inner("response_format", func() {
 		w.raw("type", `"json_schema"`)

@@ -1,5 +1,5 @@
-// Package jsonedit changes JSON texts in place: what no edit names keeps its bytes.
-// The gateway changes requests and answers with it.
+// Package jsonedit changes JSON texts in place: all other bytes stay unchanged. The gateway uses it
+// for requests and answers.
 package jsonedit
 
 import (
@@ -15,22 +15,20 @@ import (
 )
 
 const (
-	// MaxDepth is how deeply arrays and objects may be nested. Model servers give
-	// up at about a thousand levels, and some of them crash.
+	// MaxDepth limits the nesting of arrays and objects. Model servers fail at about a thousand
+	// levels, and some of them crash.
 	MaxDepth = 128
-	// maxCopy bounds the texts that Reader copies, in bytes.
+	// maxCopy limits the texts that Reader copies, in bytes.
 	maxCopy = 64 << 10
 )
 
-// Edit replaces text[From:To] of a JSON text by With, or inserts With if both are
-// the same.
+// Edit replaces text[From:To] of a JSON text by With. If both are the same, it inserts With.
 type Edit struct {
 	From, To int
 	With     []byte
 }
 
-// Append appends the text with the edits applied, which must not overlap; all
-// else is copied unchanged. It sorts them.
+// Append appends the text with the edits applied, which must not overlap. It sorts them.
 func Append(out, text []byte, edits []Edit) []byte {
 	sortEdits(edits)
 	at := 0
@@ -41,21 +39,19 @@ func Append(out, text []byte, edits []Edit) []byte {
 	return append(out, text[at:]...)
 }
 
-// sortEdits sorts edits by their place in the text.
 func sortEdits(edits []Edit) {
 	slices.SortStableFunc(edits, func(a, b Edit) int { return a.From - b.From })
 }
 
-// Edited is a JSON text with edits that are applied as it is written, so that
-// the text is not in memory twice.
+// Edited is a JSON text whose edits are applied when it is written, so that the text is not in
+// memory twice.
 type Edited struct {
-	text []byte
-	// edits are sorted by their place in the text.
+	text   []byte
 	edits  []Edit
 	length int
 }
 
-// New returns the text with the edits, which must not overlap; it sorts them.
+// New returns the text with the edits, which must not overlap. It sorts them.
 func New(text []byte, edits []Edit) Edited {
 	sortEdits(edits)
 	length := len(text)
@@ -65,18 +61,17 @@ func New(text []byte, edits []Edit) Edited {
 	return Edited{text, edits, length}
 }
 
-// Len is the length of the edited text, in bytes.
+// Len returns the length of the edited text in bytes.
 func (e Edited) Len() int { return e.length }
 
-// Bytes returns the edited text.
 func (e Edited) Bytes() []byte {
 	out := bytes.NewBuffer(make([]byte, 0, e.length))
 	e.CopyTo(out)
 	return out.Bytes()
 }
 
-// Reader returns a reader of the edited text. A short text is copied first: its
-// buffer may be used again while a call that was given up is still being written.
+// Reader returns a reader of the edited text. It copies a short text, because its buffer may be
+// reused while an abandoned call is still being written.
 func (e Edited) Reader() io.Reader {
 	if len(e.text) <= maxCopy {
 		return bytes.NewReader(e.Bytes())
@@ -89,7 +84,7 @@ func (e Edited) Reader() io.Reader {
 	return io.MultiReader(append(pieces, bytes.NewReader(e.text[at:]))...)
 }
 
-// CopyTo writes the edited text to a writer that remembers its first error.
+// CopyTo writes the edited text to a writer that keeps its first error.
 func (e Edited) CopyTo(w io.Writer) {
 	at := 0
 	for _, change := range e.edits {
@@ -100,13 +95,12 @@ func (e Edited) CopyTo(w io.Writer) {
 	_, _ = w.Write(e.text[at:])
 }
 
-// Replace returns the edit that replaces a value found by gjson.
+// Replace returns the edit that replaces a gjson value.
 func Replace(value gjson.Result, with []byte) Edit {
 	return Edit{value.Index, value.Index + len(value.Raw), with}
 }
 
-// InsertMembers returns the edit that inserts members at the start of an object
-// found by gjson.
+// InsertMembers returns the edit that inserts members at the start of a gjson object.
 func InsertMembers(object gjson.Result, members ...string) Edit {
 	with := strings.Join(members, ",")
 	if !isEmptyObject(object) {
@@ -125,8 +119,8 @@ func isEmptyObject(object gjson.Result) bool {
 	return empty
 }
 
-// ValidUTF8 returns the text with invalid UTF-8 replaced, because clients
-// refuse such JSON as a whole. A valid text is returned as it is.
+// ValidUTF8 returns the text with invalid UTF-8 replaced, because clients refuse such JSON. It
+// returns a valid text unchanged.
 func ValidUTF8(text []byte) []byte {
 	if utf8.Valid(text) {
 		return text
@@ -140,14 +134,12 @@ func Quote(text string) []byte {
 	return quoted
 }
 
-// unsafeString returns bytes as a string without copying them; they must not
-// change while it is used.
+// unsafeString converts bytes without copying them. They must not change while the string is used.
 func unsafeString(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }
 
-// ParseObject reads a text as one JSON object; ok is false if it is not one, or
-// is nested too deeply: gjson takes a stack frame for each level, and megabytes
-// of brackets would end the process. The Index of the result and of its members
-// counts from the start of the text.
+// ParseObject reads a text as one JSON object. ok is false if it is not one, or is nested too
+// deeply: gjson takes a stack frame for each level, and megabytes of brackets would end the
+// process. The Index of the result and its members counts from the start of the text.
 func ParseObject(text []byte) (object gjson.Result, ok bool) {
 	s := unsafeString(text)
 	if tooDeep(text) || !gjson.Valid(s) {
@@ -179,8 +171,8 @@ func tooDeep(text []byte) bool {
 	return false
 }
 
-// EndOfString returns the index of the quote that ends the string starting at
-// start, or the length of the body if there is none.
+// EndOfString returns the index of the quote that ends the string at start, or the length of the
+// body.
 func EndOfString(body []byte, start int) int {
 	for i := start + 1; ; i++ {
 		quote := bytes.IndexByte(body[i:], '"')

@@ -8,24 +8,22 @@ import (
 )
 
 const (
-	// maxBeginningText is how much of each text counts, and maxBeginning how much
-	// of all together, in bytes: calls that share so much share their cache.
+	// maxBeginningText limits the bytes of each text that count, maxBeginning of all together:
+	// calls with such a common part share their cache.
 	maxBeginningText = 16 << 10
 	maxBeginning     = 64 << 10
-	// promptBeginning is how much of a text completion's prompt counts, in bytes.
-	// It has no turns, so that a prompt that grows keeps no more than this.
+	// promptBeginning limits the bytes of a text completion's prompt that count. It has no turns,
+	// so a growing prompt keeps only this part.
 	promptBeginning = 2 << 10
 )
 
-// Affinity hashes what calls of one conversation have in common, so that they go
-// to the model server that has it in its cache. That is the key, if the caller
-// names one, else the body's prompt_cache_key, else the beginning: the system
-// prompt and what comes before the model's first answer, which stays the same
-// while a conversation grows. It is 0 for a call that has nothing of the kind
-// (docs/contract/gateway.md#affinity).
+// Affinity hashes the common part of a conversation's calls, so that they go to the model server
+// that has it in its cache: the key, if the caller names one; else the body's prompt_cache_key;
+// else the beginning, which is the system prompt and everything before the model's first answer. It
+// is 0 without any of these (docs/contract/gateway.md#affinity).
 //
-// The account is part of it: what one account sends decides nothing about where
-// another's calls go. The hash is the same on every instance.
+// The account is part of it, so one account's calls do not affect another's. The hash is the same
+// on every instance.
 func (r *Request) Affinity(account, key string) uint64 {
 	if !r.Route.Generates() {
 		return 0 // nothing is cached
@@ -39,7 +37,7 @@ func (r *Request) Affinity(account, key string) uint64 {
 		b.name("key")
 		b.name(key)
 	case r.cacheKey.end > r.cacheKey.start+len(`""`):
-		// It is hashed as the header is, so that both can name the same key.
+		// Hash it like the header, so that both can name the same key.
 		b.name("key")
 		b.text(r.body[r.cacheKey.start:r.cacheKey.end])
 	default:
@@ -55,20 +53,18 @@ func (r *Request) Affinity(account, key string) uint64 {
 // beginning hashes the beginning of a request, which is valid JSON.
 type beginning struct {
 	hash xxhash.Digest
-	// left is how many bytes still count.
 	left int
 }
 
-// zero separates what is hashed; it occurs in no header and in no JSON string.
+// zero separates hashed items. It occurs in no header and in no JSON string.
 var zero = []byte{0}
 
-// name adds a name with its end.
 func (b *beginning) name(name string) {
 	_, _ = b.hash.WriteString(name) // it never fails
 	_, _ = b.hash.Write(zero)
 }
 
-// text adds a JSON string as it is written.
+// text adds an undecoded JSON string.
 func (b *beginning) text(value []byte) {
 	inside := value[1 : len(value)-1]
 	inside = inside[:min(len(inside), maxBeginningText, b.left)] // it may be that nothing is left
@@ -77,7 +73,6 @@ func (b *beginning) text(value []byte) {
 	_, _ = b.hash.Write(zero)
 }
 
-// of adds the beginning of a request.
 func (b *beginning) of(r *Request) {
 	body := r.body
 	if r.Route == catalog.Completions {
@@ -104,9 +99,8 @@ func (b *beginning) of(r *Request) {
 	}
 }
 
-// message adds the texts of the message at i. It returns where that ends, and
-// whether it belongs to the beginning: the model's answers and what follows them
-// do not.
+// message adds the texts of the message at i. It returns the message's end, and whether it belongs
+// to the beginning: the model's answers and everything after them do not.
 func (b *beginning) message(body []byte, i int) (end int, belongs bool) {
 	if body[i] != '{' {
 		return i, false
@@ -125,7 +119,7 @@ func (b *beginning) message(body []byte, i int) (end int, belongs bool) {
 			}
 			return end
 		case "type":
-			// An item of a response that is no message is of a later turn.
+			// A response's item other than a message belongs to a later turn.
 			end := endOf(body, at)
 			belongs = belongs && string(body[at:end]) == `"message"`
 			return end
@@ -135,9 +129,8 @@ func (b *beginning) message(body []byte, i int) (end int, belongs bool) {
 	return end, belongs
 }
 
-// texts adds all strings of the content at i, and returns where it ends. Marks of
-// what is to be cached are left out, because clients move them from turn to turn;
-// so is whether a content is one text or parts.
+// texts adds all strings of the content at i, and returns its end. It ignores cache marks, because
+// clients move them between turns, and whether a content is one text or parts.
 func (b *beginning) texts(body []byte, i int) (end int) {
 	switch body[i] {
 	case '"':
@@ -161,9 +154,8 @@ func (b *beginning) texts(body []byte, i int) (end int) {
 	return endOf(body, i)
 }
 
-// eachMember calls visit with the name and the place of the value of each member
-// of the object at i; visit returns where the value ends. The result is where the
-// object ends.
+// eachMember calls visit with the name and the value's place of each member of the object at i.
+// visit returns where the value ends. The result is where the object ends.
 func eachMember(body []byte, i int, visit func(name []byte, at int) (end int)) (end int) {
 	for i = next(body, i+1); body[i] != '}'; i = next(body, i) {
 		quote := jsonedit.EndOfString(body, i)
@@ -172,7 +164,7 @@ func eachMember(body []byte, i int, visit func(name []byte, at int) (end int)) (
 	return i + 1
 }
 
-// next returns where the next token begins, commas and colons left out.
+// next returns where the next token starts, after commas and colons.
 func next(text []byte, i int) int {
 	for {
 		switch text[i] {
@@ -184,7 +176,7 @@ func next(text []byte, i int) int {
 	}
 }
 
-// endOf returns where the value ends that begins at i.
+// endOf returns where the value at i ends.
 func endOf(text []byte, i int) int {
 	depth := 0
 	for ; i < len(text); i++ {

@@ -9,7 +9,6 @@ import (
 	"cutroom/shared/service/gateway/apierror"
 )
 
-// messages reads the messages of a chat.
 func (s *scan) messages() (span, error) {
 	start, err := s.reader.open()
 	if err != nil {
@@ -26,10 +25,9 @@ func (s *scan) messages() (span, error) {
 	return s.reader.close(start)
 }
 
-// seen says which members a message has, and whether an assistant wrote it.
+// seen has the members of a message, and whether an assistant wrote it.
 type seen struct{ role, content, assistant bool }
 
-// message reads one message.
 func (s *scan) message(i int) error {
 	r := s.reader
 	if r.kind() != '{' {
@@ -50,8 +48,7 @@ func (s *scan) message(i int) error {
 	if !has.role && !s.knows(messagesField) {
 		s.wrong(messagesField, s.messagePath(i, ".role"), apierror.MissingParameter, "%s is missing.", s.messagePath(i, ".role"))
 	}
-	// A message of an assistant may hold only tool calls, reasoning, a refusal
-	// or audio.
+	// An assistant's message may have only tool calls, reasoning, a refusal or audio.
 	if !has.content && !has.assistant && !s.knows(messagesField) {
 		s.wrong(messagesField, s.messagePath(i, ".content"), apierror.MissingParameter, "%s is missing.", s.messagePath(i, ".content"))
 	}
@@ -59,9 +56,8 @@ func (s *scan) message(i int) error {
 	return err
 }
 
-// messageMember reads one member of a message. Members that the contract does
-// not name, such as a speaker's name or the id of a call, are left to the
-// upstream.
+// messageMember reads one member of a message. Members outside the contract, such as a speaker's
+// name or a call's id, are left to the upstream.
 func (s *scan) messageMember(i int, has *seen) error {
 	r := s.reader
 	name, _, err := r.key()
@@ -110,8 +106,8 @@ func (s *scan) role(i int, value jsontext.Value, has *seen) {
 	}
 }
 
-// messagePath names a place in a message, such as messages[0].role. It is "" once a problem
-// is known: it would not be reported.
+// messagePath names a place in a message, such as messages[0].role. It is "" once a problem is
+// known, because it would not be reported.
 func (s *scan) messagePath(i int, rest string) string {
 	if s.knows(messagesField) {
 		return ""
@@ -119,8 +115,7 @@ func (s *scan) messagePath(i int, rest string) string {
 	return fmt.Sprintf("messages[%d]%s", i, rest)
 }
 
-// parts reads a content that is an array of objects, each with a type. Which
-// types exist is left to the upstream.
+// parts reads a content that is an array of objects with types. The upstream checks the types.
 func (s *scan) parts(message int) error {
 	start, err := s.reader.open()
 	if err != nil {

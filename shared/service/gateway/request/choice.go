@@ -9,7 +9,7 @@ import (
 	"cutroom/shared/service/gateway/apierror"
 )
 
-// tools reads the tools, which must be objects; the upstream checks the rest.
+// tools reads the tools, which must be objects. The upstream checks the rest.
 func (s *scan) tools() (span, error) {
 	r := s.reader
 	start, err := r.open()
@@ -33,8 +33,8 @@ func (s *scan) tools() (span, error) {
 	return r.close(start)
 }
 
-// tool reads one tool. One that the model server calls itself, such as a search, adds to
-// the prompt what it finds.
+// tool reads one tool. A tool that the model server runs itself, such as a search, adds its results
+// to the prompt.
 func (s *scan) tool() error {
 	r := s.reader
 	start, err := r.open()
@@ -58,7 +58,6 @@ func (s *scan) tool() error {
 	return err
 }
 
-// toolChoiceWord checks a tool_choice that is not an object.
 func (s *scan) toolChoiceWord(value jsontext.Value) {
 	if value.Kind() != '"' {
 		s.wrongType(toolChoiceField, "tool_choice", "a string or an object")
@@ -72,8 +71,8 @@ func (s *scan) toolChoiceWord(value jsontext.Value) {
 	}
 }
 
-// toolChoice reads {type: function, function: {name}}. Objects of other types,
-// such as custom and allowed_tools, are left to the upstream.
+// toolChoice reads {type: function, function: {name}}. Other types, such as custom and
+// allowed_tools, are left to the upstream.
 func (s *scan) toolChoice() (span, error) {
 	value, at, err := s.reader.value()
 	if err != nil {
@@ -102,9 +101,8 @@ func (s *scan) toolChoice() (span, error) {
 	return at, nil
 }
 
-// responseFormat reads {type: text}, {type: json_object} or {type: json_schema,
-// json_schema: {...}}. Formats of other types, such as a grammar, are left to
-// the upstream.
+// responseFormat reads {type: text}, {type: json_object} or {type: json_schema, json_schema:
+// {...}}. Other types, such as a grammar, are left to the upstream.
 func (s *scan) responseFormat() (span, error) {
 	value, at, err := s.reader.value()
 	if err != nil {
@@ -142,7 +140,6 @@ func isString(value jsontext.Value, text string) bool {
 	return err == nil && string(unquoted) == text
 }
 
-// stops reads an array of stop sequences.
 func (s *scan) stops() (span, error) {
 	value, at, err := s.reader.value()
 	if err != nil {

@@ -8,14 +8,13 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// field is a top-level field that the gateway reads, in the order in which
-// errors are reported.
+// field is a top-level field that the gateway reads. Its order is the order in which errors are
+// reported.
 type field uint8
 
 const (
 	modelField field = iota
-	// modelsField is not in the contract: other models, for when the first is not
-	// to be had.
+	// modelsField is not in the contract: fallback models.
 	modelsField
 	messagesField
 	promptField
@@ -24,8 +23,8 @@ const (
 	topPField
 	maxTokensField
 	maxCompletionTokensField
-	// rowTokensField is the row's own name for the token limit, if it is
-	// neither of the two. A caller must not get around the limit by it.
+	// rowTokensField is the row's name for the token limit, if it is neither of the two. A caller
+	// must not bypass the limit by it.
 	rowTokensField
 	toolsField
 	toolChoiceField
@@ -37,7 +36,7 @@ const (
 	reasoningEffortField
 	templateKwargsField
 	streamOptionsField
-	// The fields of routes that the contract does not have.
+	// Fields of routes outside the contract.
 	inputField
 	queryField
 	documentsField
@@ -48,8 +47,7 @@ const (
 	previousResponseField
 	conversationField
 	backgroundField
-	// nField and bestOfField are not in the contract: they are forwarded,
-	// within the row's bounds.
+	// nField and bestOfField are not in the contract. They are forwarded, within the row's limits.
 	nField
 	bestOfField
 	fieldCount
@@ -67,8 +65,8 @@ var fieldNames = [fieldCount]string{
 
 func (f field) String() string { return fieldNames[f] }
 
-// fieldOf returns the field that a name means on a route. A field of the other
-// route is otherField: the contract does not name it here.
+// fieldOf returns the field of a name on a route. A field of the other route is otherField, because
+// the contract does not name it here.
 func fieldOf(route catalog.Route, name []byte) field {
 	if route != catalog.Chat && route != catalog.Completions {
 		return dialectField(route, name)
@@ -127,8 +125,7 @@ func fieldOf(route catalog.Route, name []byte) field {
 	return otherField
 }
 
-// dialectFields are the fields that the gateway reads on the routes that the
-// contract does not have.
+// dialectFields are the fields that the gateway reads on routes outside the contract.
 var dialectFields = map[catalog.Route][]field{
 	catalog.Responses: {
 		modelField, inputField, streamField, temperatureField, topPField, maxOutputTokensField, toolsField,
@@ -150,8 +147,7 @@ func dialectField(route catalog.Route, name []byte) field {
 	return otherField
 }
 
-// required are the fields that a request must have besides its model. The first
-// one is its prompt.
+// required are the required fields, without the model. The first one is the prompt.
 func required(route catalog.Route) []field {
 	switch route {
 	case catalog.Chat, catalog.CountTokens:
@@ -168,9 +164,8 @@ func required(route catalog.Route) []field {
 	return []field{promptField}
 }
 
-// misplaced reports whether a name is a field of another route that sets how
-// much is generated. Model servers that make one route of another read it there
-// too, and a caller must not get around a limit by it.
+// misplaced reports whether a name is another route's limit of generated tokens. Model servers that
+// convert one route to another read it there too, and a caller must not bypass a limit by it.
 func misplaced(route catalog.Route, name []byte) bool {
 	if route == catalog.Chat || route == catalog.Completions {
 		return false
@@ -182,10 +177,9 @@ func misplaced(route catalog.Route, name []byte) bool {
 	return false
 }
 
-// isUsual reports whether a field that the contract does not name is commonly
-// sent by clients: what OpenAI's own two routes take, or the route's own dialect,
-// and what samplers have in common. None of them affects more than the caller's own completion. Any other
-// field has to be allowed by the model's row.
+// isUsual reports whether clients commonly send a field outside the contract: fields of OpenAI's
+// two routes, of the route's dialect, and of common samplers. They affect only the caller's
+// completion. The model's row must allow any other field.
 func isUsual(route catalog.Route, name []byte) bool {
 	switch route {
 	case catalog.Responses:
@@ -222,9 +216,8 @@ func isUsual(route catalog.Route, name []byte) bool {
 	return false
 }
 
-// looksLike returns the field for which a reader that ignores case would take
-// an unknown name. Such model servers exist, and writing MAX_TOKENS must not
-// get around a limit.
+// looksLike returns the field that an unknown name means to a reader that ignores case. Such model
+// servers exist, and MAX_TOKENS must not bypass a limit.
 func looksLike(route catalog.Route, name []byte) (field, bool) {
 	plain := true
 	for _, c := range name {
@@ -241,25 +234,24 @@ func looksLike(route catalog.Route, name []byte) (field, bool) {
 	return 0, false
 }
 
-// sentField is a field as it was sent. One that was not sent, or is null, has
-// no kind.
+// sentField is a field of the body. A missing or null field has no kind.
 type sentField struct {
 	kind jsontext.Kind
-	// sent reports whether the field is in the body, even as null.
+	// sent means that the field is in the body, even as null.
 	sent       bool
 	key, value span
-	// ordinal is how many members come before it. previous is where the last of
-	// them ends, and next where the following one begins, or -1.
+	// ordinal is how many members precede it. previous is where the last of them ends, and next
+	// where the following one starts, or -1.
 	ordinal, previous, next int
 }
 
-// present reports whether the field has a value: null counts as absent.
+// present reports whether the field has a value; null counts as absent.
 func (m *sentField) present() bool { return m.kind != 0 }
 
 // object is an object in which a rule may set a member.
 type object struct {
-	// open is where the first member would begin, last where the last one ends,
-	// unless the object is empty.
+	// open is where the first member starts. last is where the last one ends, unless the object is
+	// empty.
 	open, last int
 	empty      bool
 }

@@ -15,41 +15,37 @@ import (
 )
 
 const (
-	// maxMembers is how many members the objects of a request may have
-	// together. Detecting duplicate names costs memory for each.
+	// maxMembers limits the members of all objects of a request. Detecting duplicate names costs
+	// memory for each.
 	maxMembers = 1 << 18
-	// maxValues is how many values a request may have beside the first ones of its objects
-	// and arrays. Reading takes time for each, even of a request that is refused.
+	// maxValues limits the values of a request, without the first ones of its objects and arrays.
+	// Reading takes time for each, even if the request is refused.
 	maxValues = 1 << 20
-	// maxParam bounds how much of a caller's names an error repeats, in bytes.
+	// maxParam limits how many bytes of a caller's names an error repeats.
 	maxParam = 256
-	// maxReaderRoom bounds the buffers that a reader keeps for the next body,
-	// in bytes.
+	// maxReaderRoom limits the buffers that a reader keeps for the next body, in bytes.
 	maxReaderRoom = 16 << 10
 )
 
 // span is a piece of a body, from start up to but not including end.
 type span struct{ start, end int }
 
-// jsonReader walks over a body once and checks that it is JSON by RFC 7493:
-// UTF-8 without lone surrogates, and no duplicate names in an object. A request
-// that two readers could understand differently cannot be checked for both.
+// jsonReader reads a body once and checks that it is JSON by RFC 7493: UTF-8 without lone
+// surrogates, and no duplicate names in an object. An ambiguous request cannot be checked.
 type jsonReader struct {
 	body    []byte
 	source  bytes.Buffer
 	decoder jsontext.Decoder
-	// skeleton is what the decoder reads of a large body.
+	// skeleton is the part of a large body that the decoder reads.
 	skeleton skeleton
-	// large reports whether the names of the body may take much memory.
-	large bool
-	// name and text are buffers for strings with escapes.
+	// large means that the names of the body may take much memory.
+	large      bool
 	name, text []byte
 }
 
-// jsonReaders keeps readers with their memory for detecting duplicate names.
 var jsonReaders = sync.Pool{New: func() any { return new(jsonReader) }}
 
-// newJSONReader returns a reader of a body, which must not change meanwhile.
+// newJSONReader returns a reader of a body, which must not change while it is used.
 func newJSONReader(body []byte) *jsonReader {
 	r := jsonReaders.Get().(*jsonReader)
 	r.read(body)
@@ -66,10 +62,10 @@ func (r *jsonReader) read(body []byte) {
 	r.decoder.Reset(&r.source)
 }
 
-// offset is where the decoder stands in the body.
+// offset is the decoder's place in the body.
 func (r *jsonReader) offset() int { return r.skeleton.original(int(r.decoder.InputOffset())) }
 
-// located returns an error with its place in the body.
+// located adds the place in the body to an error.
 func (r *jsonReader) located(err error) error {
 	var syntax *jsontext.SyntacticError
 	if len(r.skeleton.cuts) == 0 || !errors.As(err, &syntax) {
@@ -80,8 +76,7 @@ func (r *jsonReader) located(err error) error {
 	return &located
 }
 
-// reset lets go of the body and of large buffers. Nothing that the reader has
-// returned may be used any more.
+// reset drops the body and large buffers. Returned values become invalid.
 func (r *jsonReader) reset() {
 	if r.large {
 		*r = jsonReader{}
@@ -92,7 +87,6 @@ func (r *jsonReader) reset() {
 	}
 }
 
-// free returns the reader to its pool.
 func (r *jsonReader) free() {
 	r.reset()
 	jsonReaders.Put(r)
@@ -102,7 +96,6 @@ func (r *jsonReader) free() {
 // '}' or ']'. It is 0 if no JSON follows; reading then returns the error.
 func (r *jsonReader) kind() jsontext.Kind { return r.decoder.PeekKind() }
 
-// value reads a whole value.
 func (r *jsonReader) value() (jsontext.Value, span, error) {
 	value, err := r.decoder.ReadValue()
 	end := int(r.decoder.InputOffset())
@@ -121,7 +114,7 @@ func (r *jsonReader) open() (int, error) {
 	return r.offset() - 1, r.located(err)
 }
 
-// close reads the closing bracket, and returns the span of what began at start.
+// close reads the closing bracket, and returns the span since start.
 func (r *jsonReader) close(start int) (span, error) {
 	_, err := r.decoder.ReadToken()
 	return span{start, r.offset()}, r.located(err)
@@ -152,7 +145,6 @@ func (r *jsonReader) string(value jsontext.Value) []byte {
 	return r.text
 }
 
-// end checks that nothing follows.
 func (r *jsonReader) end() error {
 	_, err := r.decoder.ReadToken()
 	if errors.Is(err, io.EOF) {
@@ -164,11 +156,11 @@ func (r *jsonReader) end() error {
 	return r.located(err)
 }
 
-// checkNesting checks the depth and the numbers of members and values before anything walks
-// over the body, which need not be JSON.
+// checkNesting checks the depth and the numbers of members and values before the body is parsed.
+// The body need not be JSON.
 func checkNesting(body []byte) *apierror.Error {
-	// Brackets, colons and commas are counted first, including those within strings:
-	// that is many times faster than the walk, and mostly enough.
+	// First count brackets, colons and commas, including those within strings. That is many times
+	// faster than parsing, and mostly enough.
 	if bytes.Count(body, []byte("["))+bytes.Count(body, []byte("{")) <= jsonedit.MaxDepth &&
 		bytes.Count(body, []byte(":")) <= maxMembers && bytes.Count(body, []byte(",")) <= maxValues {
 		return nil
@@ -197,8 +189,8 @@ func checkNesting(body []byte) *apierror.Error {
 	return nil
 }
 
-// notJSON is the answer to a body that could not be read. It says where, but
-// repeats nothing from the body except a duplicate name.
+// notJSON returns the error for a body that could not be read. It names the place, but repeats only
+// a duplicate name from the body.
 func notJSON(err error) *apierror.Error {
 	var syntax *jsontext.SyntacticError
 	switch {

@@ -10,7 +10,7 @@ import (
 	"cutroom/shared/service/gateway/apierror"
 )
 
-// prompt checks the prompt of a completion, in its four forms.
+// prompt checks the prompt of a completion in its four forms.
 func (s *scan) prompt(f field, value jsontext.Value) {
 	const want = "a string, an array of strings, an array of token ids, or an array of such arrays"
 	s.prompts = 1
@@ -49,8 +49,8 @@ func (s *scan) prompt(f field, value jsontext.Value) {
 	}
 }
 
-// input checks the input of embeddings, which is like the prompt of a
-// completion, or that of a response that is no array.
+// input checks the input of embeddings, which is like a completion's prompt, or a response's input
+// that is not an array.
 func (s *scan) input(value jsontext.Value) {
 	switch {
 	case s.route == catalog.Embeddings:
@@ -60,8 +60,7 @@ func (s *scan) input(value jsontext.Value) {
 	}
 }
 
-// items reads the input of a response that is an array. Which items exist is left to
-// the upstream.
+// items reads a response's input that is an array. The upstream checks the items.
 func (s *scan) items() (span, error) {
 	at, err := s.texture()
 	if err == nil && isEmpty(s.reader.body[at.start:at.end]) {
@@ -70,8 +69,8 @@ func (s *scan) items() (span, error) {
 	return at, err
 }
 
-// texts checks what is ranked or scored: a text or an object with one, or an
-// array of them. Each pair is a prompt of its own.
+// texts checks the texts to rank or score: a text, an object with one, or an array of them. Each
+// pair is a separate prompt.
 func (s *scan) texts(f field, value jsontext.Value) {
 	n := 1
 	switch value.Kind() {
@@ -98,12 +97,12 @@ func (s *scan) texts(f field, value jsontext.Value) {
 	s.prompts = max(s.prompts, n)
 }
 
-// maxInputs is how many texts one call may have embedded, ranked or scored. They
-// are read and not written, which is cheap beside a completion.
+// maxInputs limits the texts that one call embeds, ranks or scores. They are only read, which is
+// cheap compared to a completion.
 const maxInputs = 2048
 
-// tokenIDs counts the elements of an array if all are token ids, which are
-// integers of at least 0: the array holds only digits, commas and space.
+// tokenIDs counts the elements of an array if all are token ids, which are integers of at least 0:
+// the array has only digits, commas and space.
 func tokenIDs(array jsontext.Value) (n int, ok bool) {
 	inside := array[1 : len(array)-1]
 	for _, c := range inside {
@@ -158,8 +157,8 @@ func members(object jsontext.Value) iter.Seq2[string, jsontext.Value] {
 	}
 }
 
-// bound checks a request against the row's bounds: everybody who waits pays for
-// what one call may have generated.
+// bound checks a request against the row's limits, because every waiting caller pays for the cost
+// of one call.
 func (s *scan) bound(m *catalog.Inference) {
 	for f := nField; f <= bestOfField; f++ {
 		if s.numbers[f] > m.MaxChoices {
@@ -175,13 +174,13 @@ func (s *scan) bound(m *catalog.Inference) {
 	}
 }
 
-// maxTokenBytes bounds how many bytes of text one token stands for. The longest
-// tokens of vocabularies, which are runs of spaces, have half of that.
+// maxTokenBytes limits the bytes of text of one token. The longest tokens of vocabularies, which
+// are runs of spaces, have half of that.
 const maxTokenBytes = 256
 
-// fits reports whether the prompt may fit the model's context. It
-// underestimates, so that nothing is refused that the model would take. ids is
-// how many token ids the longest prompt has.
+// fits reports whether the prompt may fit into the model's context. It underestimates, so that it
+// never refuses a prompt that the model would accept. ids is how many token ids the longest prompt
+// has.
 func (r *Request) fits(ids int) bool {
 	most := r.Model.ContextLength
 	if ids > most {
@@ -191,19 +190,19 @@ func (r *Request) fits(ids int) bool {
 		return true // in nearly all cases
 	}
 	if r.Route == catalog.Embeddings || r.Route == catalog.Rerank || r.Route == catalog.Score {
-		return true // each text is a prompt of its own, and servers may cut it
+		return true // each text is a separate prompt, and servers may cut it
 	}
 	text, longest := 0, 0
 	count := func(piece []byte) { text, longest = text+len(piece), max(longest, len(piece)) }
 	if r.Route == catalog.Completions {
 		r.PromptTexts(count)
-		return longest/maxTokenBytes <= most // each is a prompt of its own
+		return longest/maxTokenBytes <= most // each is a separate prompt
 	}
 	if r.Route != catalog.Chat {
 		r.PromptTexts(count)
 		return text/maxTokenBytes <= most
 	}
-	// A template may leave out anything else.
+	// A template may omit anything else.
 	prompt := jsontext.Value(r.body[r.prompt.start:r.prompt.end])
 	reader := newJSONReader(prompt)
 	defer reader.free()
@@ -220,11 +219,9 @@ func (r *Request) fits(ids int) bool {
 // tokensAround is about how many tokens a chat template adds per message.
 const tokensAround = 4
 
-// PromptTexts calls yield with each piece of text that the model reads: the
-// contents of a chat, its tool calls and the tools themselves as JSON, or the
-// prompts of a completion. A piece is valid until the next one. The result is
-// how many tokens there are besides the text: token ids, and an estimate of
-// what a template adds to messages.
+// PromptTexts calls yield with each piece of text that the model reads: the contents of a chat, its
+// tool calls and the tools as JSON, or the prompts of a completion. A piece is valid until the next
+// one. The result counts further tokens: token ids, and an estimate of the template's tokens.
 func (r *Request) PromptTexts(yield func(text []byte)) (tokens int) {
 	prompt := jsontext.Value(r.body[r.prompt.start:r.prompt.end])
 	reader := newJSONReader(prompt)
@@ -265,7 +262,6 @@ func (r *Request) PromptTexts(yield func(text []byte)) (tokens int) {
 	return tokens
 }
 
-// content calls yield with each text in a message's content.
 func (r *jsonReader) content(value jsontext.Value, yield func(text []byte)) {
 	switch value.Kind() {
 	case '"':
@@ -281,9 +277,8 @@ func (r *jsonReader) content(value jsontext.Value, yield func(text []byte)) {
 	}
 }
 
-// texts calls yield with the texts in a prompt of any shape: strings, and those
-// members of objects that hold what the model reads. The result is how many
-// objects there are with a role, in tokens around them.
+// texts calls yield with the texts in a prompt of any shape: strings, and the members of objects
+// that the model reads. The result is the estimated template tokens of objects with a role.
 func (r *jsonReader) texts(value jsontext.Value, yield func(text []byte)) (tokens int) {
 	switch value.Kind() {
 	case '"':

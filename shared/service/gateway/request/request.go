@@ -1,6 +1,6 @@
-// Package request reads the requests for completions: it checks them by the rules
-// of docs/contract/gateway.md, clamps what they may ask for, and gives them the form
-// that upstreams get. It walks over a body once and copies none of it.
+// Package request reads requests for completions. It checks them by the rules of
+// docs/contract/gateway.md, clamps their limits, and rewrites them for upstreams. It reads a body
+// once and copies none of it.
 package request
 
 import (
@@ -12,69 +12,63 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// Caller is what a request is checked against: which models exist, and what the
-// caller's credential allows.
+// Caller has the checks of a request: the models, and the caller's permissions.
 type Caller struct {
-	// Row is set for a call that has fallen back to this row, whatever it names:
-	// then Find and Refuses are not asked.
-	Row *catalog.Inference
-	// Find returns the catalog row of a slug.
+	// Row is set for a call that has fallen back to this row. Find and Refuses are then not called.
+	Row  *catalog.Inference
 	Find func(slug string) (*catalog.Inference, bool)
-	// Refuses returns why the caller may not use the model, or "" if it may; nil refuses
-	// none.
+	// Refuses returns why the caller may not use the model, or ""; nil refuses none.
 	Refuses func(slug string) string
-	// MaxTokens is the tier's cap on the tokens that one completion may ask
-	// for; 0 means no cap.
+	// MaxTokens is the tier's limit on tokens of one completion; 0 means no limit.
 	MaxTokens int
 }
 
-// Request is a checked request for a completion.
 type Request struct {
 	Route catalog.Route
 	Model *catalog.Inference
-	// Models are the rows that the caller names in models, without repetitions and
-	// without Model; Named reports whether there is such a field.
+	// Models are the rows in the field models, each once and without Model. Named means that the
+	// field is present.
 	Models []*catalog.Inference
 	Named  bool
-	// Stream reports whether the answer is Server-Sent Events.
+	// Stream means that the answer is Server-Sent Events.
 	Stream bool
-	// IncludeUsage reports whether the caller asked for the usage at the end of
-	// the stream. The upstream is asked for it in any case.
+	// IncludeUsage means that the caller asked for the usage at the end of the stream. The upstream
+	// is always asked for it.
 	IncludeUsage bool
-	// Completions is how many are generated at most, over all prompts.
+	// Completions limits how many completions are generated, over all prompts.
 	Completions int
-	// MostTokens is how many tokens each of them has at most.
+	// MostTokens limits the tokens of each of them.
 	MostTokens int
-	// TextOnly reports whether all that the model reads is text that stands in the body.
+	// TextOnly means that the model reads only text in the body.
 	TextOnly bool
 
 	body []byte
-	// edits are the changes that the rules make, without the model's name.
+	// edits are the changes by the rules, without the model's name.
 	edits []jsonedit.Edit
-	// model, prompt and tools are their places in the body; promptIDs is how
-	// many token ids the prompt has.
+	// model, prompt and tools are their places in the body. promptIDs is how many token ids the
+	// prompt has.
 	model, prompt, tools span
 	promptIDs            int
-	// system and cacheKey are those of the scan.
+	// system and cacheKey are as in scan.
 	system, cacheKey span
 }
 
-// unknown is the error for a name that a field has no model for.
+// unknown returns the error for an unknown model in a field.
 func unknown(param, format string, args ...any) *apierror.Error {
 	e := apierror.UnknownModel(format, args...)
 	e.Param = param
 	return e
 }
 
-// Parse checks a request by the rules of docs/contract/gateway.md and returns
-// the first error: invalid JSON (400), the model's existence (404), the
-// caller's scope (403), then the fields in the order of the contract (400). The
-// request keeps body, which must not change afterwards. A request that is only too
-// long for the model comes with its error, because another one may read it.
+// Parse checks a request by the rules of docs/contract/gateway.md and returns the first error:
+// invalid JSON (400), the model's existence (404), the caller's scope (403), then the fields in the
+// order of the contract (400). The request keeps body, which must not change afterwards. A request
+// that is only too long for the model is returned together with its error, because another model
+// may accept it.
 //
-// A field that is null counts as absent, and is not forwarded. A name that
-// occurs twice in an object is refused, and so is one that differs from a known
-// field only in case: model servers disagree on what those mean.
+// A null field counts as absent, and is not forwarded. Duplicate names in an object are refused,
+// and so are names that differ from a known field only in case: model servers disagree about their
+// meaning.
 func Parse(route catalog.Route, body []byte, caller Caller) (*Request, *apierror.Error) {
 	if problem := checkNesting(body); problem != nil {
 		return nil, problem
@@ -103,7 +97,7 @@ func Parse(route catalog.Route, body []byte, caller Caller) (*Request, *apierror
 	}
 	name := m.MaxTokensField
 	if name != maxTokensField.String() && name != maxCompletionTokensField.String() || s.unusual && !m.AnyField {
-		// Only now is it known what the other fields mean.
+		// Now the model is known, which decides the meaning of other fields.
 		s.begin(route, body)
 		s.row = m
 		if err := s.body(); err != nil {
@@ -144,7 +138,7 @@ func Parse(route catalog.Route, body []byte, caller Caller) (*Request, *apierror
 // Raw returns the caller's bytes, which must not be changed.
 func (r *Request) Raw() []byte { return r.body }
 
-// others returns the rows of the names in models, if the caller may use them all.
+// others returns the rows in models, if the caller may use them all.
 func (c Caller) others(route catalog.Route, first *catalog.Inference, names []string) ([]*catalog.Inference, *apierror.Error) {
 	if c.Row != nil {
 		return nil, nil
@@ -162,8 +156,7 @@ func (c Caller) others(route catalog.Route, first *catalog.Inference, names []st
 	return rows, nil
 }
 
-// find returns the model that the caller names in a field, if the caller may use
-// it.
+// find returns the model in a field, if the caller may use it.
 func (c Caller) find(route catalog.Route, slug, param string) (*catalog.Inference, *apierror.Error) {
 	if c.Row != nil {
 		return c.Row, nil

@@ -10,21 +10,19 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// Body returns the request as the upstream gets it: the caller's bytes, changed
-// only where the rules require it, with the upstream's name for the model.
+// Body returns the request for the upstream: the caller's bytes, changed only by the rules, with
+// the upstream's name for the model.
 func (r *Request) Body(upstreamModel string) jsonedit.Edited {
-	// A name that is not UTF-8 is still quoted, with replacements.
+	// A name with invalid UTF-8 is still quoted, with replacements.
 	name, _ := jsontext.AppendQuote(nil, upstreamModel)
 	edits := append(r.edits[:len(r.edits):len(r.edits)], jsonedit.Edit{From: r.model.start, To: r.model.end, With: name})
 	return jsonedit.New(r.body, edits)
 }
 
-// rewriting collects the changes to the known fields of a request.
 type rewriting struct {
 	scan  *scan
 	edits []jsonedit.Edit
-	// removed fields are not forwarded; added is appended after the last
-	// member.
+	// removed fields are not forwarded. added is appended after the last member.
 	removed [fieldCount]bool
 	added   []byte
 }
@@ -33,12 +31,11 @@ func (w *rewriting) replace(at span, text string) {
 	w.edits = append(w.edits, jsonedit.Edit{From: at.start, To: at.end, With: []byte(text)})
 }
 
-// add appends a member to the body.
 func (w *rewriting) add(name, value string) {
 	w.added = append(w.added, `,"`+name+`":`+value...)
 }
 
-// rewrite decides what the upstream gets.
+// rewrite applies the rules for the upstream's request.
 func (r *Request) rewrite(s *scan, tierCap int) {
 	w := &rewriting{scan: s, edits: make([]jsonedit.Edit, 0, 4)}
 	for f := range nField {
@@ -74,9 +71,9 @@ func (r *Request) rewrite(s *scan, tierCap int) {
 	r.edits = w.edits
 }
 
-// limitTokens forwards one of the fields that limit tokens, clamped and under
-// the upstream's name (docs/contract/gateway.md#token-limits-of-a-call). It returns the
-// limit of which the upstream is told, or else the model's.
+// limitTokens forwards one of the fields that limit tokens, clamped and under the upstream's name
+// (docs/contract/gateway.md#token-limits-of-a-call). It returns the forwarded limit, or else the
+// model's.
 func (w *rewriting) limitTokens(m *catalog.Inference, limit int) (most int) {
 	winner := maxTokensField
 	for _, f := range [...]field{maxCompletionTokensField, maxTokensField, rowTokensField} {
@@ -101,7 +98,7 @@ func (w *rewriting) limitTokens(m *catalog.Inference, limit int) (most int) {
 	return w.clamp(winner, limit)
 }
 
-// outputLimit is how many tokens a call may have generated.
+// outputLimit is how many tokens a call may generate.
 func outputLimit(m *catalog.Inference, tierCap int) int {
 	if tierCap > 0 {
 		return min(m.MaxOutputLength, tierCap)
@@ -109,7 +106,7 @@ func outputLimit(m *catalog.Inference, tierCap int) int {
 	return m.MaxOutputLength
 }
 
-// clamp bounds the number of a field, and returns what it is then.
+// clamp limits the number of a field and returns the result.
 func (w *rewriting) clamp(f field, limit int) int {
 	n := w.scan.numbers[f]
 	if w.scan.members[f].present() && (n > limit || w.scan.respelled[f]) {
@@ -118,9 +115,8 @@ func (w *rewriting) clamp(f field, limit int) int {
 	return min(n, limit)
 }
 
-// respond applies the rules of a response that the upstream makes itself: its
-// limit of tokens, and that nothing is kept, which is not every server's default. It
-// returns that limit, or else the model's.
+// respond applies the rules of a native response: the limit of tokens, and no storage, which is not
+// every server's default. It returns that limit, or else the model's.
 func (w *rewriting) respond(m *catalog.Inference, limit int) (most int) {
 	most = w.clamp(maxOutputTokensField, limit)
 	if !w.scan.members[maxOutputTokensField].present() {
@@ -136,8 +132,8 @@ func (w *rewriting) respond(m *catalog.Inference, limit int) (most int) {
 	return most
 }
 
-// reason applies the numbered rules of docs/contract/gateway.md#reasoning for
-// reasoning_effort and chat_template_kwargs, if the row is bound by them.
+// reason applies the numbered rules of docs/contract/gateway.md#reasoning for reasoning_effort and
+// chat_template_kwargs, if they apply to the row.
 func (w *rewriting) reason(r *Request) {
 	m := r.Model
 	var set []string
@@ -168,7 +164,7 @@ func (w *rewriting) reason(r *Request) {
 	}
 }
 
-// askForUsage asks the upstream to end its stream with the usage.
+// askForUsage makes the upstream end its stream with the usage.
 func (w *rewriting) askForUsage() {
 	switch {
 	case w.scan.usage.kind == 't':
@@ -195,8 +191,7 @@ func (w *rewriting) set(f field, o *object, text string) {
 	}
 }
 
-// remove adds the edits for fields that are not forwarded, each with the comma
-// that separates it from what stays.
+// remove adds the edits for fields that are not forwarded, each with a comma.
 func (w *rewriting) remove() {
 	for f, removed := range w.removed {
 		if !removed {
@@ -211,7 +206,7 @@ func (w *rewriting) remove() {
 		}
 		switch {
 		case before < m.ordinal:
-			// A member that stays comes before it.
+			// A remaining member precedes it.
 			w.replace(span{m.previous, m.value.end}, "")
 		case m.next >= 0:
 			w.replace(span{m.key.start, m.next}, "")

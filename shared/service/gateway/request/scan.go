@@ -14,97 +14,90 @@ import (
 	"cutroom/shared/service/gateway/apierror"
 )
 
-// maxModels is how many models a call may name
-// (docs/contract/limits.md#gateway-limits).
+// maxModels limits the models that a call may name (docs/contract/limits.md#gateway-limits).
 const maxModels = 8
 
-// maxStops is how many stop sequences a chat may have
-// (docs/contract/limits.md#gateway-limits).
+// maxStops limits the stop sequences of a chat (docs/contract/limits.md#gateway-limits).
 const maxStops = 4
 
-// errNotObject is the error for a body that is JSON, but not an object.
-var errNotObject = errors.New("the body is no object")
+var errNotObject = errors.New("the body is not an object")
 
-// scan is what one walk over a body has found.
+// scan is the result of reading a body once.
 type scan struct {
 	route  catalog.Route
 	reader *jsonReader
-	// row is the model's, once it is known, as it decides what other fields
-	// mean. unusual reports whether a field needs that decision.
+	// row is the model's row once it is known, because it decides the meaning of other fields.
+	// unusual means that a field needs that decision.
 	row     *catalog.Inference
 	unusual bool
 	members [fieldCount]sentField
 	// last is where the last member of the body ends, or -1.
 	last int
 
-	// problem is the error of the first bad field, in the contract's order.
+	// problem is the error of the first wrong field, in the contract's order.
 	problem      *apierror.Error
 	problemField field
 
-	model string
-	// models are the names in models.
+	model  string
 	models []string
-	// numbers holds the values of integer fields. A respelled one was written
-	// like 5.0, which not every model server accepts.
+	// numbers has the values of integer fields. A respelled one was written like 5.0, which not
+	// every model server accepts.
 	numbers   [fieldCount]int
 	respelled [fieldCount]bool
-	// tokenIDs is how many token ids the prompts have together, longestIDs how
-	// many the longest has; prompts is how many prompts there are.
+	// tokenIDs is how many token ids all prompts have, longestIDs how many the longest has. prompts
+	// is the number of prompts.
 	tokenIDs, longestIDs, prompts int
-	// asText reports whether response_format asks for plain text.
+	// asText means that response_format asks for plain text.
 	asText bool
-	// beyondText reports whether the model may read more than the text of the body.
+	// beyondText means that the model may read more than the text of the body.
 	beyondText bool
 
-	// system is the system prompt of a route that has it beside its messages, and
-	// cacheKey the caller's prompt_cache_key.
+	// system is a system prompt outside of the messages. cacheKey is the caller's prompt_cache_key.
 	system, cacheKey        span
 	kwargs, streaming       object
 	effort, thinking, usage sentField
 }
 
-// scans keeps the state of walks, which is larger than most requests.
+// scans reuses scans, which are larger than most requests.
 var scans = sync.Pool{New: func() any { return &scan{reader: new(jsonReader)} }}
 
-// newScan prepares a walk over a body, which must not change meanwhile.
+// newScan prepares to read a body, which must not change while it is read.
 func newScan(route catalog.Route, body []byte) *scan {
 	s := scans.Get().(*scan)
 	s.begin(route, body)
 	return s
 }
 
-// begin resets the scan for another walk.
 func (s *scan) begin(route catalog.Route, body []byte) {
 	s.reader.read(body)
 	*s = scan{route: route, reader: s.reader}
 }
 
-// free returns the scan to its pool. It must not be used any more.
+// free returns the scan to its pool.
 func (s *scan) free() {
 	s.reader.reset()
 	*s = scan{reader: s.reader}
 	scans.Put(s)
 }
 
-// wrong records a problem, unless there is one of an earlier field.
+// wrong records a problem, unless an earlier field has one.
 func (s *scan) wrong(f field, param, code, format string, args ...any) {
 	if !s.knows(f) {
 		s.problem, s.problemField = apierror.Invalid(param, code, format, args...), f
 	}
 }
 
-// knows reports whether a problem of the field or an earlier one was recorded. Others are
-// not worth their words: a body may have millions of them.
+// knows reports whether the field or an earlier one has a recorded problem. Others need no message:
+// a body may have millions of them.
 func (s *scan) knows(f field) bool { return s.problem != nil && f >= s.problemField }
 
-// wrongType records that a value has the wrong type.
 func (s *scan) wrongType(f field, param, want string) {
 	if !s.knows(f) {
 		s.wrong(f, param, apierror.InvalidType, "%s: expected %s.", param, want)
 	}
 }
 
-// body walks over the request. It fails if the body is not one JSON object.
+// body reads the request. It fails if the body is not one JSON object.
 func (s *scan) body() error {
 	r := s.reader
 	if r.kind() != '{' {
@@ -129,7 +122,7 @@ func (s *scan) body() error {
 		}
 		f := s.fieldOf(name)
 		if f == otherField {
-			// The name may not outlive the reading of the value.
+			// Reading the value may overwrite the name.
 			noted := noteOf(s.route, name)
 			value, at, err := s.other(noted, name)
 			if err != nil {
@@ -183,7 +176,7 @@ func noteOf(route catalog.Route, name []byte) noted {
 	return nothingNoted
 }
 
-// other reads a field that is forwarded unchanged. Only the system prompt is read by parts.
+// other reads a field that is forwarded unchanged. Only the system prompt is read in parts.
 func (s *scan) other(what noted, name []byte) (jsontext.Value, span, error) {
 	if what == systemNoted && s.reader.kind() == '[' {
 		at, err := s.texture()
@@ -193,7 +186,6 @@ func (s *scan) other(what noted, name []byte) (jsontext.Value, span, error) {
 	return s.reader.value()
 }
 
-// note keeps the place of a field.
 func (s *scan) note(what noted, value jsontext.Value, at span) {
 	switch {
 	case what == systemNoted:
@@ -203,7 +195,6 @@ func (s *scan) note(what noted, value jsontext.Value, at span) {
 	}
 }
 
-// fieldOf returns the field that a name means.
 func (s *scan) fieldOf(name []byte) field {
 	f := fieldOf(s.route, name)
 	if f != otherField {
@@ -229,7 +220,6 @@ func (s *scan) fieldOf(name []byte) field {
 	return otherField
 }
 
-// field reads and checks the value of a field.
 func (s *scan) field(f field, kind jsontext.Kind) (span, error) {
 	switch {
 	case f == messagesField && kind == '[':
@@ -256,7 +246,6 @@ func (s *scan) field(f field, kind jsontext.Kind) (span, error) {
 	return at, err
 }
 
-// whole checks a value that is read as a whole.
 func (s *scan) whole(f field, kind jsontext.Kind, value jsontext.Value) {
 	switch f {
 	case modelField:
@@ -270,8 +259,8 @@ func (s *scan) whole(f field, kind jsontext.Kind, value jsontext.Value) {
 	case temperatureField:
 		s.number(f, value, 0, 2)
 	case topPField:
-		// The contract sets no bounds: those of a probability are left to the
-		// upstream, but infinity is not a number.
+		// The contract sets no limits: the upstream checks probabilities, but infinity is not a
+		// number.
 		s.number(f, value, -math.MaxFloat64, math.MaxFloat64)
 	case frequencyPenaltyField, presencePenaltyField:
 		s.number(f, value, -2, 2)
@@ -310,7 +299,6 @@ func (s *scan) whole(f field, kind jsontext.Kind, value jsontext.Value) {
 	}
 }
 
-// slug reads the name of the model.
 func (s *scan) slug(value jsontext.Value) {
 	if value.Kind() != '"' {
 		s.wrongType(modelField, "model", "a string")
@@ -321,7 +309,6 @@ func (s *scan) slug(value jsontext.Value) {
 	}
 }
 
-// slugs reads the names of other models.
 func (s *scan) slugs(value jsontext.Value) {
 	s.models = nil
 	if value.Kind() != '[' {
@@ -350,10 +337,9 @@ func (s *scan) slugs(value jsontext.Value) {
 	}
 }
 
-// modelsPath names a place in models.
 func modelsPath(i int) string { return fmt.Sprintf("models[%d]", i) }
 
-// number checks a number and its range, with both bounds included.
+// number checks a number and its range, both limits included.
 func (s *scan) number(f field, value jsontext.Value, low, high float64) {
 	if value.Kind() != '0' {
 		s.wrongType(f, f.String(), "a number")
@@ -372,8 +358,7 @@ func (s *scan) number(f field, value jsontext.Value, low, high float64) {
 
 // limit reads a number of tokens.
 func (s *scan) limit(f field, name string, value jsontext.Value) {
-	// A text completion may ask for 0 tokens, to echo its prompt with
-	// probabilities. A chat has no use for that.
+	// A text completion may ask for 0 tokens to echo its prompt with probabilities. A chat may not.
 	least := 1
 	if s.route == catalog.Completions {
 		least = 0
@@ -381,9 +366,8 @@ func (s *scan) limit(f field, name string, value jsontext.Value) {
 	s.integer(f, name, value, least)
 }
 
-// integer reads an integer. It may be written as 5.0, because some languages
-// have no integers. A value out of range becomes the greatest one, as all these
-// fields are bounded.
+// integer reads an integer. It may be written as 5.0, because some languages have no integers. A
+// value out of range becomes the largest one, because all these fields are clamped.
 func (s *scan) integer(f field, name string, value jsontext.Value, least int) {
 	whole, fraction, respelled := bytes.Cut(value, []byte("."))
 	n, err := strconv.ParseInt(string(whole), 10, 32)

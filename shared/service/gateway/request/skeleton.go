@@ -11,33 +11,29 @@ import (
 )
 
 const (
-	// longText is from how long on a string is cut out of a body before the walk, in
-	// bytes, and largeBody how long a body is that this is done for.
+	// longText is the length in bytes from which a string is cut out of a body before it is parsed.
+	// largeBody is the length of bodies for which this is done.
 	longText  = 1 << 10
 	largeBody = 8 << 10
-	// maxSkeleton bounds what is left, in bytes: it is a copy beside the body. The walk
-	// reads the whole of a body of which more is left.
+	// maxSkeleton limits the remaining bytes, which are a copy. If more would remain, the whole
+	// body is parsed.
 	maxSkeleton = 256 << 10
 )
 
-// skeleton is a body without its long strings, of which the quotes are left: a scan
-// that takes eight bytes at a time has checked them, several times faster than the
-// walk would.
+// skeleton is a body without the content of its long strings. A scan of eight bytes at a time has
+// checked those, several times faster than the parser.
 type skeleton struct {
 	bytes []byte
 	cuts  []cut
 }
 
-// cut is a string that was cut out.
 type cut struct {
-	// at is where it would continue in the skeleton; removed is how many bytes were cut
-	// out there and before.
+	// at is the place in the skeleton after it. removed is how many bytes were cut out up to there.
 	at, removed int
 }
 
-// cutOut makes the skeleton of a body, of strings from so many bytes on. It reports
-// whether there is anything to cut out, and little enough is left. Names of members
-// stay, and what may be one: they tell members apart.
+// cutOut makes the skeleton of a body without strings of at least long bytes. It returns false if
+// nothing can be cut out or too much would remain. It keeps possible names of members.
 func (s *skeleton) cutOut(body []byte, long int) bool {
 	s.bytes, s.cuts = s.bytes[:0], s.cuts[:0]
 	copied, removed := 0, 0
@@ -49,7 +45,7 @@ func (s *skeleton) cutOut(body []byte, long int) bool {
 		start := i + quote
 		end, valid := endOfText(body, start+1)
 		if !valid {
-			// The walk says what is wrong with it, or takes what the scan does not.
+			// The parser reports the error, or accepts bytes that the scan refuses.
 			end = jsonedit.EndOfString(body, start)
 		}
 		i = end + 1
@@ -72,7 +68,7 @@ func (s *skeleton) cutOut(body []byte, long int) bool {
 	return true
 }
 
-// original returns the place in the body of a place in the skeleton.
+// original converts a place in the skeleton to one in the body.
 func (s *skeleton) original(place int) int {
 	before := sort.Search(len(s.cuts), func(i int) bool { return s.cuts[i].at >= place })
 	if before == 0 {
@@ -81,7 +77,7 @@ func (s *skeleton) original(place int) int {
 	return place + s.cuts[before-1].removed
 }
 
-// reset lets go of the body, and of large buffers.
+// reset drops the body and large buffers.
 func (s *skeleton) reset() {
 	s.bytes, s.cuts = s.bytes[:0], s.cuts[:0]
 	if cap(s.bytes)+cap(s.cuts) > maxReaderRoom {
@@ -89,8 +85,8 @@ func (s *skeleton) reset() {
 	}
 }
 
-// isValue reports whether what precedes a string says that it is no name of a member.
-// After a comma it may be one.
+// isValue reports whether the preceding bytes show that a string is not a member's name. After a
+// comma it may be one.
 func isValue(before []byte) bool {
 	for i := len(before) - 1; i >= 0; i-- {
 		switch c := before[i]; c {
@@ -111,17 +107,16 @@ const (
 	spaces  = lows * ' '
 )
 
-// special returns a word with the highest bit of each byte set that is a quote, a
-// backslash, a control character or beyond ASCII. Bytes above the lowest such one may
-// be set too.
+// special returns a word with the highest bit set in each byte that is a quote, a backslash, a
+// control character or not ASCII. Bytes above the lowest such one may be set too.
 func special(word uint64) uint64 {
 	quote, slash := word^quotes, word^slashes
 	return ((quote-lows)&^quote | (slash-lows)&^slash | (word-spaces)&^word | word) & highs
 }
 
-// endOfText returns the index of the quote that ends the string whose text begins at i.
-// It is not valid if the text is no JSON, is not UTF-8, or has an escape of four digits,
-// which this does not judge.
+// endOfText returns the index of the quote that ends the string whose text starts at i. valid is
+// false if the text is not JSON, is not UTF-8, or has a four-digit escape, which this does not
+// check.
 func endOfText(body []byte, i int) (end int, valid bool) {
 	for {
 		for i+32 <= len(body) { // the processor looks at four words at once
@@ -152,7 +147,7 @@ func endOfText(body []byte, i int) (end int, valid bool) {
 		case c < ' ':
 			return 0, false
 		case c < utf8.RuneSelf:
-			i++ // near the end, where there is no whole word
+			i++ // near the end, without a whole word
 		default:
 			r, size := utf8.DecodeRune(body[i:])
 			if r == utf8.RuneError && size == 1 {
@@ -163,7 +158,7 @@ func endOfText(body []byte, i int) (end int, valid bool) {
 	}
 }
 
-// isShortEscape reports whether a backslash and the byte are an escape of two bytes.
+// isShortEscape reports whether a backslash and the byte are a two-byte escape.
 func isShortEscape(c byte) bool {
 	switch c {
 	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':

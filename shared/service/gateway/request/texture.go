@@ -4,9 +4,8 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// isTextType reports whether a part of a content, or an item of an input, has text and
-// nothing else. What is not known may be a picture at a URL, whose tokens have nothing to
-// do with its length.
+// isTextType reports whether a part of a content, or an item of an input, has only text. An unknown
+// type may be a picture at a URL, whose length does not show its tokens.
 func isTextType(name []byte) bool {
 	switch string(name) {
 	case "text", "refusal", "thinking", "redacted_thinking", "reasoning", // of chats and Messages
@@ -18,8 +17,8 @@ func isTextType(name []byte) bool {
 	return false
 }
 
-// isMedia reports whether a member is about something else than text by its name. Some
-// model servers read it whatever the type of its part is.
+// isMedia reports whether a member's name means media. Some model servers read it whatever the type
+// of its part.
 func isMedia(name []byte) bool {
 	for _, begins := range [...]string{"image", "input_image", "input_audio", "input_video", "input_file", "audio", "video", "file",
 		"document"} {
@@ -30,7 +29,7 @@ func isMedia(name []byte) bool {
 	return false
 }
 
-// holdsParts reports whether a member of a part or an item may have parts of its own.
+// holdsParts reports whether a member of a part or an item may have nested parts.
 func holdsParts(name []byte) bool {
 	switch string(name) {
 	case "content", "output", "summary":
@@ -39,7 +38,7 @@ func holdsParts(name []byte) bool {
 	return false
 }
 
-// texture reads a value of any shape, and notes whether it may be more than text.
+// texture reads a value of any shape, and records whether it may be more than text.
 func (s *scan) texture() (span, error) {
 	r := s.reader
 	switch r.kind() {
@@ -77,8 +76,8 @@ func (s *scan) texture() (span, error) {
 	return at, err
 }
 
-// partMember reads the value of a member of a part or an item, which is nil if it was read
-// by its own parts.
+// partMember reads a member of a part or an item. It returns nil for a value that was read in
+// parts.
 func (s *scan) partMember(name []byte) (jsontext.Value, error) {
 	if kind := s.reader.kind(); holdsParts(name) && (kind == '[' || kind == '{') {
 		_, err := s.texture()
@@ -89,7 +88,7 @@ func (s *scan) partMember(name []byte) (jsontext.Value, error) {
 	return value, err
 }
 
-// object notes whether an object that was read as a whole may be more than text.
+// object records whether an object that was read as a whole may be more than text.
 func (s *scan) object(value jsontext.Value) {
 	if value.Kind() != '{' || s.beyondText {
 		return

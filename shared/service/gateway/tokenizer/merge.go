@@ -1,14 +1,14 @@
 package tokenizer
 
-// merge encodes a piece of text that may be no token itself: its bytes are tokens, and the two
-// neighbours that make the token with the lowest id become that, until none do ("byte pair
-// encoding"). It calls yield with each token's id. It takes n log n steps for n bytes.
+// merge encodes a piece of text that may not be a single token by byte pair encoding: starting with
+// bytes, it joins the two neighbours that make the token with the lowest id, until none do. It
+// calls yield with each token's id. It takes n log n steps for n bytes.
 func (v *vocabulary) merge(piece string, yield func(id uint32)) {
 	if id := v.find(piece); id != none {
 		yield(id)
 		return
 	}
-	// A part is at the place where it begins. The last one is empty, at the end.
+	// A part is stored at the index of its start. The last one, at the end, is empty.
 	parts := make([]part, len(piece)+1)
 	for i := range parts {
 		parts[i] = part{next: i + 1, previous: i - 1, pair: none}
@@ -46,19 +46,19 @@ func (v *vocabulary) merge(piece string, yield func(id uint32)) {
 	}
 }
 
-// part is a part of a piece: where the next one begins, which is where this ends, and the
-// previous one, and the id of the token that it makes with the next, or none.
+// part is a part of a piece: where the next one starts, where the previous one starts, and the id
+// of the token that it makes with the next, or none.
 type part struct {
 	next, previous int
 	pair           uint32
 }
 
-// pair is two parts that may become one: the id of the token that they make, and 32 bits of
-// the offset of the first. Among equal ids the first pair is the lowest.
+// pair is two parts that may be joined: the id of their token, and 32 bits of the first one's
+// offset. Among equal ids the first pair is the lowest.
 type pair uint64
 
-// pairs is a binary heap with the lowest pair in front. Unlike one of container/heap it makes
-// no garbage of each pair.
+// pairs is a binary heap with the lowest pair in front. Unlike container/heap it does not allocate
+// for each pair.
 type pairs []pair
 
 func (h *pairs) push(p pair) {

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// pieceEnd returns where the first piece of a text ends, which is not empty. Tokens do not
-// span pieces. It is the first of these that matches, as tiktoken has them for cl100k_base:
+// pieceEnd returns the end of the first piece of a text, which must not be empty. Tokens do not
+// span pieces. A piece is the first match of these, which are tiktoken's for cl100k_base:
 //
 //	(?i:'s|'t|'re|'ve|'m|'ll|'d)
 //	[^\r\n\p{L}\p{N}]?\p{L}+
@@ -48,7 +48,7 @@ func pieceEnd(text string) int {
 	return spacesEnd(text)
 }
 
-// spacesEnd is pieceEnd of a text that begins with white space.
+// spacesEnd is pieceEnd for a text that starts with white space.
 func spacesEnd(text string) int {
 	end := run(text, 0, unicode.IsSpace)
 	if newline := strings.LastIndexAny(text[:end], "\r\n"); newline >= 0 {
@@ -57,7 +57,7 @@ func spacesEnd(text string) int {
 	if end == len(text) {
 		return end
 	}
-	// The last one goes to what follows, unless it is the only one.
+	// The last space belongs to the next piece, unless it is the only one.
 	_, width := utf8.DecodeLastRuneInString(text[:end])
 	if end > width {
 		return end - width
@@ -65,8 +65,7 @@ func spacesEnd(text string) int {
 	return end
 }
 
-// contraction returns where the English ending that a text begins with ends, 0 if there is
-// none.
+// contraction returns the length of an English ending at the start of a text, or 0.
 func contraction(text string) int {
 	if !strings.HasPrefix(text, "'") {
 		return 0
@@ -79,7 +78,7 @@ func contraction(text string) int {
 	return 0
 }
 
-// run returns where the characters of a kind end that begin at a place.
+// run returns the end of the characters of a kind that start at from.
 func run(text string, from int, is func(rune) bool) int {
 	for at, r := range text[from:] {
 		if !is(r) {

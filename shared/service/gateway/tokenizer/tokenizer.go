@@ -14,18 +14,16 @@ import (
 	"unicode/utf8"
 )
 
-// chunkSize is how much text is tokenized in one piece, in bytes. It bounds the
-// memory for counting a long text, and the work for a text that is a single
-// word.
+// chunkSize is how many bytes of text are tokenized at once. It limits the memory for a long text,
+// and the work for a single long word.
 const chunkSize = 4 << 10
 
-// Tokenizer is safe for use by many goroutines at once. The vocabulary takes
-// about 5 MB of memory from its first use on.
+// Tokenizer is safe for concurrent use. The vocabulary takes about 5 MB of memory from its first
+// use on.
 type Tokenizer struct {
 	vocabulary func() *vocabulary
 }
 
-// New returns a tokenizer. It loads the vocabulary on first use.
 func New() *Tokenizer { return &Tokenizer{sync.OnceValue(unpack)} }
 
 // Count returns how many tokens the text has. A text of more than 4 KiB is cut
@@ -37,15 +35,13 @@ func (t *Tokenizer) Count(text string) int {
 	return count
 }
 
-// Encode returns the tokens of the text, which decode to it again; bytes of invalid UTF-8 are
-// replaced by U+FFFD.
+// Encode returns the tokens of the text. It replaces invalid UTF-8 by U+FFFD.
 func (t *Tokenizer) Encode(text string) []int {
 	ids := make([]int, 0, len(text)/4+1)
 	t.encode(text, func(id uint32) { ids = append(ids, int(id)) })
 	return ids
 }
 
-// encode calls yield with each token of the text.
 func (t *Tokenizer) encode(text string, yield func(id uint32)) {
 	known := t.vocabulary()
 	for len(text) > 0 {
@@ -62,8 +58,8 @@ func (t *Tokenizer) encode(text string, yield func(id uint32)) {
 	}
 }
 
-// Decode returns the bytes of the tokens. A single token need not be whole
-// characters. It fails if an id is not in the vocabulary.
+// Decode returns the bytes of the tokens. A single token may have partial characters. It fails if
+// an id is not in the vocabulary.
 func (t *Tokenizer) Decode(ids ...int) (string, error) {
 	known := t.vocabulary()
 	var text strings.Builder

@@ -8,14 +8,13 @@ import (
 	"io"
 )
 
-// packed is the vocabulary cl100k_base of OpenAI's tiktoken, compressed: each token's length
-// in a byte and its bytes, in the order of their ids (LICENSE.tiktoken). As a map in Go it takes
-// five times as much of a program.
+// packed is the vocabulary cl100k_base of OpenAI's tiktoken, compressed: each token's length in a
+// byte and its bytes, in the order of their ids (LICENSE.tiktoken). A Go map would take five times
+// as much of a program.
 //
 //go:embed cl100k_base.deflate
 var packed []byte
 
-// vocabulary has the tokens by their ids, and the ids by the tokens.
 type vocabulary struct {
 	tokens []string
 	ids    map[string]uint32
@@ -24,7 +23,7 @@ type vocabulary struct {
 // size is the number of tokens.
 const size = 100_256
 
-// unpack returns the vocabulary. It takes some 20 ms.
+// unpack returns the vocabulary. It takes about 20 ms.
 func unpack() *vocabulary {
 	text, err := io.ReadAll(flate.NewReader(bytes.NewReader(packed)))
 	if err != nil {
@@ -41,10 +40,9 @@ func unpack() *vocabulary {
 	return v
 }
 
-// none is no token's id.
+// none is not a token's id.
 const none = 1<<32 - 1
 
-// find returns the id of a token, or none.
 func (v *vocabulary) find(token string) uint32 {
 	if id, ok := v.ids[token]; ok {
 		return id

@@ -8,37 +8,34 @@ import (
 )
 
 const (
-	// boundedLoad is how many times its share of all calls an upstream may have on
-	// average before calls that want it go to the next one.
+	// boundedLoad is how many times its share of all calls an upstream may have on average before
+	// calls with affinity to it go to the next one.
 	boundedLoad = 1.3
-	// evenLoad is from how many times its share on an upstream's weight falls, by
-	// the power yielding: the calls that go elsewhere then are the same from one
-	// call to the next, and find their cache there.
+	// evenLoad is from how many times its share an upstream's weight falls, by the power yielding.
+	// The calls that then go elsewhere stay the same from call to call, and find their cache there.
 	evenLoad = 1.05
 	yielding = 4
-	// loadTime is what the average is taken over, about: so long that chance sends
-	// few calls away from their cache.
+	// loadTime is about the time over which the average is taken: long enough that chance sends few
+	// calls away from their cache.
 	loadTime = 2 * time.Minute
 )
 
-// burst is how many calls an upstream may have at one moment, given its share:
-// what chance makes of that, and no more.
+// burst limits an upstream's calls at one moment, given its share: the usual variation by chance.
 func burst(share float64) float64 { return boundedLoad*share + 2*math.Sqrt(share) + 1 }
 
-// average is the average of a number over time, in which what was long ago counts
-// little.
+// average is a moving average in which older values count less.
 type average struct {
 	value float64
 	noted time.Time
 }
 
-// at returns the average now, if the number has been the same since it was noted.
+// at returns the average now, if the number has not changed since the last note.
 func (a *average) at(now time.Time, number int) float64 {
 	kept := math.Exp(-max(now.Sub(a.noted), 0).Seconds() / loadTime.Seconds())
 	return float64(number) + (a.value-float64(number))*kept
 }
 
-// note says that the number has been the same until now.
+// note records that the number has been the same until now.
 func (a *average) note(now time.Time, number int) {
 	a.value, a.noted = a.at(now, number), now
 }
@@ -49,18 +46,17 @@ type candidate struct {
 	load load
 }
 
-// seedOf returns what stands for an upstream in the choice: the same on every
-// instance, whatever other upstreams there are.
+// seedOf returns an upstream's seed. It is the same on every instance, and does not depend on other
+// upstreams.
 func seedOf(address, model string) uint64 {
 	return xxhash.Sum64String(address + "\x00" + model)
 }
 
-// nearest returns the candidate that an affinity prefers, by rendezvous hashing
-// with weights and bounded loads: every upstream draws a number by the affinity,
-// and the greatest one wins. When an upstream goes, its calls alone go elsewhere.
-// One that has more than its share draws lower numbers, so that some of its calls
-// have another home; one that has far more draws none, because calls that share
-// one beginning, which have one home, may be most of all calls.
+// nearest returns the candidate that an affinity prefers, by rendezvous hashing with weights and
+// bounded loads: every upstream draws a number by the affinity, and the largest one wins. When an
+// upstream goes, only its calls move. An upstream with more than its share draws lower numbers, so
+// that some of its calls move. One with far more draws none, because calls with one common
+// beginning may be most of all calls.
 func nearest(candidates []candidate, affinity uint64) member {
 	weights, calls, usual := 0.0, 1.0, 0.0
 	for _, c := range candidates {
@@ -86,10 +82,9 @@ func nearest(candidates []candidate, affinity uint64) member {
 	return best
 }
 
-// draw returns the number that an upstream draws. Of several, the chance to draw
-// the greatest is by weight.
+// draw returns an upstream's number. The chance to draw the largest is by weight.
 func draw(affinity, seed uint64, weight float64) float64 {
-	// The finalizer of MurmurHash3: each bit of the sum decides on all of it.
+	// The finalizer of MurmurHash3: every bit of the sum affects all bits.
 	h := affinity ^ seed
 	h = (h ^ h>>33) * 0xff51afd7ed558ccd
 	h = (h ^ h>>33) * 0xc4ceb9fe1a85ec53

@@ -3,10 +3,10 @@ package upstream
 import "time"
 
 const (
-	// tripAfter is how many failures in a row open a breaker.
+	// tripAfter is how many consecutive failures open a breaker.
 	tripAfter = 5
-	// minOpen is how long a breaker stays open at first; every probe that fails
-	// doubles it, up to maxOpen.
+	// minOpen is how long a breaker stays open at first. Every failed probe doubles it, up to
+	// maxOpen.
 	minOpen = 5 * time.Second
 	maxOpen = time.Minute
 )
@@ -14,21 +14,19 @@ const (
 // anyAccount stands for all accounts.
 const anyAccount = ""
 
-// breaker is a circuit breaker. An upstream that keeps failing is not called
-// for a while, then probed with one call at a time until one succeeds. While
-// the failures are all one account's, only that account is kept away: what it
-// sends may be the reason, which must not close the model to the others. Its
-// owner guards it.
+// breaker is a circuit breaker. A failing upstream is not called for a while, then probed with one
+// call at a time until one succeeds. If all failures belong to one account, only that account is
+// blocked: its requests may be the reason, and must not close the model to others. The owner must
+// guard it with a lock.
 type breaker struct {
-	// failures counts those in a row. account is whose they were: anyAccount
-	// once two accounts have failed, or once the upstream itself was at fault.
+	// failures counts consecutive failures. account is their account: anyAccount once two accounts
+	// have failed, or once the upstream itself was at fault.
 	failures int
 	account  string
 	open     bool
-	// until is when an open breaker admits a probe.
-	until time.Time
-	wait  time.Duration
-	// probing reports whether a probe is under way.
+	until    time.Time
+	wait     time.Duration
+	// probing means that a probe is running.
 	probing bool
 }
 
@@ -37,13 +35,13 @@ func (b *breaker) concerns(account string) bool {
 	return b.open && (b.account == anyAccount || b.account == account)
 }
 
-// wouldAdmit reports whether a call of the account may begin now.
+// wouldAdmit reports whether a call of the account may start now.
 func (b *breaker) wouldAdmit(now time.Time, account string) bool {
 	return !b.concerns(account) || !b.probing && !now.Before(b.until)
 }
 
-// admit begins a call that wouldAdmit allowed, and reports whether it is a
-// probe. succeed, fail or abandon ends it, with the same value.
+// admit starts a call that wouldAdmit allowed, and reports whether it is a probe. succeed, fail or
+// abandon must end it, with the same value.
 func (b *breaker) admit(account string) (probe bool) {
 	if b.concerns(account) {
 		b.probing = true
@@ -52,17 +50,16 @@ func (b *breaker) admit(account string) (probe bool) {
 	return false
 }
 
-// succeed ends a call that was answered. A call that is not a probe says
-// nothing about an open breaker: it began before the breaker opened, or is of
-// an account that the breaker does not concern.
+// succeed ends an answered call. Only a probe affects an open breaker: other calls started before
+// it opened, or belong to an account that it does not concern.
 func (b *breaker) succeed(probe bool) {
 	if probe || !b.open {
 		*b = breaker{}
 	}
 }
 
-// fail ends a call that failed. It counts for the account, as its request may
-// be the reason, or for anyAccount where it cannot be.
+// fail ends a failed call. It counts for the account, because its request may be the reason, or for
+// anyAccount if it cannot be.
 func (b *breaker) fail(probe bool, account string, now time.Time) {
 	if b.failures == 0 {
 		b.account = account
@@ -80,7 +77,7 @@ func (b *breaker) fail(probe bool, account string, now time.Time) {
 	}
 }
 
-// abandon ends a call that was given up, which says nothing about the upstream.
+// abandon ends a call without a result.
 func (b *breaker) abandon(probe bool) {
 	if probe {
 		b.probing = false

@@ -12,23 +12,21 @@ import (
 	"cutroom/shared/platform/contain"
 )
 
-// embeddedURL is the address of the model server inside this process; the name
-// is never resolved.
+// embeddedURL is the address of the embedded model server. Its name is never resolved.
 const embeddedURL = "http://embedded/v1"
 
-// errEmbedded is the error of a call that the embedded model server did not answer whole.
+// errEmbedded is returned for a call that the embedded model server did not answer completely.
 var errEmbedded = errors.New("the embedded model server failed")
 
-// embedded calls the handler of the model server inside this process, with HTTP's streams and
-// cancellation. There is no http.Server between them, because it would add 0.3 MB to every
-// function of the gateway.
+// embedded calls the handler of the embedded model server, with HTTP's streams and cancellation. It
+// uses no http.Server, which would add 0.3 MB to every function of the gateway.
 type embedded struct {
 	handler http.Handler
 	logger  *slog.Logger
-	// life ends with close, and all calls with it.
+	// life ends with close, and ends all calls.
 	life context.Context
 	end  context.CancelFunc
-	// mu is held while a call begins, so that close waits for it or it does not begin.
+	// mu is held while a call starts, so that close either waits for the call or prevents it.
 	mu    sync.Mutex
 	calls sync.WaitGroup
 }
@@ -39,14 +37,14 @@ func newEmbedded(handler http.Handler, logger *slog.Logger) *embedded {
 	return e
 }
 
-// RoundTrip passes the request to the handler, and returns once that has begun its answer. The
-// end of the request's context ends the call, even while the body of the answer is read, and so
-// does closing the body.
+// RoundTrip passes the request to the handler, and returns once that has started its answer. The
+// call ends when the request's context ends, even while the body of the answer is read, and when
+// the body is closed.
 //
-// Errors: those of the request's body; the cause of the context's end; errEmbedded for a handler
-// that panicked; http.ErrServerClosed after close.
+// Errors: errors of the request's body; the cause of the context's end; errEmbedded if the handler
+// panicked; http.ErrServerClosed after close.
 func (e *embedded) RoundTrip(r *http.Request) (*http.Response, error) {
-	// The handler may outlast the call, and the request's body may not.
+	// The handler may outlast the call, but the request's body may not.
 	body, err := io.ReadAll(r.Body)
 	r.Body.Close()
 	if err != nil {
@@ -73,16 +71,14 @@ func (e *embedded) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	return &http.Response{
 		StatusCode: answer.status, Header: answer.sent, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-		// Like chunks, the pipe tells the end from a failure.
+		// Like chunks, the pipe distinguishes the end from a failure.
 		ContentLength: -1, TransferEncoding: []string{"chunked"},
 		Body: &embeddedBody{read, cancel}, Request: r,
 	}, nil
 }
 
-// CloseIdleConnections does nothing: there are no connections.
 func (e *embedded) CloseIdleConnections() {}
 
-// begin reports whether a call may begin.
 func (e *embedded) begin() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -93,8 +89,8 @@ func (e *embedded) begin() bool {
 	return true
 }
 
-// serve has the handler answer. A panic in it ends the call alone. What a handler says once its
-// call has ended, however it takes that, is not an answer.
+// serve runs the handler. A panic in it ends only the call. Output after the call has ended is
+// dropped.
 func (e *embedded) serve(answer *embeddedAnswer, r *http.Request, cancel context.CancelCauseFunc) {
 	defer e.calls.Done()
 	defer cancel(nil)
@@ -109,7 +105,7 @@ func (e *embedded) serve(answer *embeddedAnswer, r *http.Request, cancel context
 	answer.body.CloseWithError(err)
 }
 
-// close ends the calls under way and waits until their handlers have returned.
+// close ends running calls and waits until their handlers have returned.
 func (e *embedded) close() {
 	e.mu.Lock()
 	e.end()
@@ -117,12 +113,12 @@ func (e *embedded) close() {
 	e.calls.Wait()
 }
 
-// embeddedAnswer is the http.ResponseWriter of a call. What is written goes to its reader at
-// once, so there is nothing to flush but the header.
+// embeddedAnswer is the http.ResponseWriter of a call. Writes go to the reader at once, so only the
+// header can be flushed.
 type embeddedAnswer struct {
 	header http.Header
 	body   *io.PipeWriter
-	// begun is closed once status and sent, the header that goes with it, are there.
+	// Closed once status and sent, a copy of the header, are set.
 	begun  chan struct{}
 	status int
 	sent   http.Header
@@ -130,7 +126,7 @@ type embeddedAnswer struct {
 
 func (a *embeddedAnswer) Header() http.Header { return a.header }
 
-// WriteHeader begins the answer, unless the status says that it is still to come.
+// WriteHeader starts the answer, except for a 1xx status.
 func (a *embeddedAnswer) WriteHeader(status int) {
 	if a.sent == nil && status >= http.StatusOK {
 		a.status, a.sent = status, a.header.Clone()
@@ -145,7 +141,7 @@ func (a *embeddedAnswer) Write(p []byte) (int, error) {
 
 func (a *embeddedAnswer) Flush() { a.WriteHeader(http.StatusOK) }
 
-// embeddedBody is the body of an answer, whose Close ends the call.
+// embeddedBody is the body of an answer. Its Close ends the call.
 type embeddedBody struct {
 	*io.PipeReader
 	cancel context.CancelCauseFunc

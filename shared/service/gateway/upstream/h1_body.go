@@ -7,32 +7,32 @@ import (
 	"time"
 )
 
-// maxTrailer bounds the trailer of an answer, in bytes.
+// maxTrailer limits the trailer of an answer, in bytes.
 const maxTrailer = 4 << 10
 
-// h1Body is the body of an answer. Once it was read to its end, its connection
-// is free for the next call.
+// h1Body is the body of an answer. After it was read to its end, its connection is free for the
+// next call.
 type h1Body struct {
 	conn *h1Conn
-	// chunks reads a body that is sent in chunks. Otherwise left is how much of
-	// its length is unread, or -1 if the connection's end ends it.
+	// chunks reads a chunked body. Otherwise left is the unread length, or -1 if the connection's
+	// end ends it.
 	chunks io.Reader
 	left   int64
-	// last reports whether the server closes the connection after this answer.
+	// last means that the server closes the connection after this answer.
 	last          bool
 	whole, closed bool
 }
 
-// frame decides how the end of the body is found, once the head was read.
+// frame decides how the end of the body is found, after the head was read.
 func (b *h1Body) frame(r *Reply, chunked bool) {
 	switch {
 	case r.Status == 204 || r.Status == 304:
-		// They have no body, whatever they declare. If a server sends one all the
-		// same, it must not be read as the next answer.
+		// They have no body, whatever they declare. If a server sends one, it must not be read as
+		// the next answer.
 		r.Length, b.left, b.last = 0, 0, true
 	case chunked:
-		// Two readers may split an answer that declares both in two ways, so its
-		// connection is not used again (RFC 9112, section 6.3).
+		// Two readers may split an answer that declares both differently, so its connection is not
+		// reused (RFC 9112, section 6.3).
 		b.last = b.last || r.Length >= 0
 		r.Length = -1
 		b.chunks = httputil.NewChunkedReader(b.conn.reader)
@@ -47,7 +47,6 @@ func (b *h1Body) frame(r *Reply, chunked bool) {
 
 func (b *h1Body) Allow(silence time.Duration) { b.conn.silence = silence }
 
-// Read reads from the body.
 func (b *h1Body) Read(p []byte) (n int, err error) {
 	switch {
 	case b.whole || len(p) == 0:

@@ -23,9 +23,9 @@ import (
 )
 
 const (
-	// maxInterim bounds how many interim answers (1xx) may precede the final one.
+	// maxInterim limits the interim answers (1xx) before the final one.
 	maxInterim = 8
-	// sentTime bounds the wait for the end of a request whose answer is complete.
+	// sentTime limits the wait for the end of a request whose answer is complete.
 	sentTime = 10 * time.Millisecond
 )
 
@@ -36,8 +36,8 @@ var (
 	errNotIdle       = errors.New("the kept connection was closed, or the server sent something unasked")
 )
 
-// h1Conn is a connection to an upstream, which one call has at a time. It
-// implements as much of HTTP/1.1 (RFC 9112) as the answers to a POST need.
+// h1Conn is a connection to an upstream for one call at a time. It implements the parts of HTTP/1.1
+// (RFC 9112) that answers to a POST need.
 type h1Conn struct {
 	conn      net.Conn
 	transport *h1Transport
@@ -45,25 +45,22 @@ type h1Conn struct {
 	raw    syscall.RawConn
 	reader *bufio.Reader
 	writer *bufio.Writer
-	// used is when its last call ended; zero for a new connection.
+	// used is when its last call ended, or zero for a new connection.
 	used time.Time
 
-	// State of the current call: answered reports whether a byte of its answer
-	// has arrived; head is how much of its head may still be read, -1 after the
-	// head; until is when the time for the first byte ends, silence how long
-	// each later read may take, and end when the whole call ends.
+	// State of the current call. answered: a byte of its answer has arrived. head: how much of its
+	// head may still be read, -1 after the head. until: when the time for the first byte ends.
+	// silence: how long each later read may take. end: when the whole call ends.
 	answered   bool
 	head       int
 	until, end time.Time
 	silence    time.Duration
-	// sent receives whether a large request was written whole; nil if none is being
-	// written.
+	// sent receives whether a large request was written whole. It is nil if none is being written.
 	sent chan bool
-	// stop stops watching the call's context.
 	stop func() bool
 
 	mu sync.Mutex
-	// interrupted reports whether the context has ended.
+	// interrupted means that the context has ended.
 	interrupted bool
 }
 
@@ -76,10 +73,8 @@ func newH1Conn(conn net.Conn, t *h1Transport) *h1Conn {
 	return c
 }
 
-// drop closes the connection; an error would change nothing.
 func (c *h1Conn) drop() { _ = c.conn.Close() }
 
-// interrupt ends the current call.
 func (c *h1Conn) interrupt() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -125,8 +120,8 @@ func (c *h1Conn) setDeadline() error {
 	return c.conn.SetDeadline(c.until)
 }
 
-// call sends a request and reads the head of its answer. After an error the
-// connection must not be used again.
+// call sends a request and reads the head of its answer. After an error the connection must not be
+// reused.
 func (c *h1Conn) call(ctx context.Context, target *url.URL, request Request) (Reply, error) {
 	now := time.Now()
 	c.answered, c.head, c.silence = false, maxAnswerHeader, 0
@@ -149,7 +144,7 @@ func (c *h1Conn) call(ctx context.Context, target *url.URL, request Request) (Re
 }
 
 // exchange sends a request and reads the head of its answer. A large request is written
-// beside that: its server may answer before it has read it all.
+// concurrently, because the server may answer before it has read all of it.
 func (c *h1Conn) exchange(target *url.URL, request Request) (Reply, error) {
 	if strings.ContainsAny(request.Secret, "\r\n") {
 		return Reply{}, errHeaderBreaks
@@ -162,13 +157,13 @@ func (c *h1Conn) exchange(target *url.URL, request Request) (Reply, error) {
 	}
 	sent := make(chan bool, 1)
 	c.sent = sent
-	// How the writing fails does not matter: then the answer counts, or its absence.
+	// A write error does not matter: the answer counts, or its absence.
 	go func() { sent <- c.send(target, request) == nil }()
 	return c.receive()
 }
 
-// awaitSent waits until nothing of the request's body is used any more. The connection
-// is closed, so that it does not take long.
+// awaitSent waits until the request's body is no longer used. The connection is closed, so this is
+// fast.
 func (c *h1Conn) awaitSent() {
 	if c.sent != nil {
 		<-c.sent
@@ -176,8 +171,8 @@ func (c *h1Conn) awaitSent() {
 	}
 }
 
-// isSent reports whether the request was written whole. Its writer may be about to say
-// so; a server that has answered without reading it all is not waited for.
+// isSent reports whether the request was written whole. It waits briefly for the writer, but not
+// for a server that has answered without reading everything.
 func (c *h1Conn) isSent() bool {
 	if c.sent == nil {
 		return true
@@ -211,9 +206,9 @@ func (c *h1Conn) receive() (Reply, error) {
 	return Reply{}, errNoHTTP
 }
 
-// isIdle reports whether a kept connection is still open and the server has
-// sent nothing on it since its last answer. Anything sent unasked would be read
-// as the answer to the next call, which may be another caller's.
+// isIdle reports whether a kept connection is still open and the server has sent nothing since its
+// last answer. Unsolicited bytes would be read as the answer to the next call, which may be another
+// caller's.
 func (c *h1Conn) isIdle() bool {
 	idle := true
 	if c.raw != nil {
@@ -229,9 +224,8 @@ func (c *h1Conn) isIdle() bool {
 	return idle
 }
 
-// send writes a request.
 func (c *h1Conn) send(target *url.URL, r Request) error {
-	// The writer remembers its first error for Flush.
+	// The writer keeps its first error for Flush.
 	w := c.writer
 	field := func(name, value string) {
 		_, _ = w.WriteString(name)
@@ -267,10 +261,10 @@ func (c *h1Conn) send(target *url.URL, r Request) error {
 	return w.Flush()
 }
 
-// readHead reads the head of an answer. It refuses what readers may take in two
-// ways, such as a field on two lines, a carriage return within a line, or a space
-// before a colon: they would disagree on where the answer ends (RFC 9112, sections
-// 2.2 and 5). What it accepts, http.ReadResponse reads alike; see FuzzWire.
+// readHead reads the head of an answer. It refuses ambiguous heads, such as a folded field, a
+// carriage return within a line, or a space before a colon: readers would disagree about where the
+// answer ends (RFC 9112, sections 2.2 and 5). It reads accepted heads like http.ReadResponse; see
+// FuzzWire.
 func (c *h1Conn) readHead() (Reply, error) {
 	line, err := c.readLine()
 	if err != nil {
@@ -301,8 +295,8 @@ func (c *h1Conn) readHead() (Reply, error) {
 	return r, nil
 }
 
-// parseStatusLine reads the first line of an answer, such as "HTTP/1.1 200 OK";
-// old reports whether the version is before 1.1.
+// parseStatusLine reads the first line of an answer, such as "HTTP/1.1 200 OK". old means a version
+// before 1.1.
 func parseStatusLine(line string) (status int, old bool, err error) {
 	version, rest, _ := strings.Cut(line, " ")
 	code, _, _ := strings.Cut(rest, " ")
@@ -329,7 +323,7 @@ func readField(line string, old bool, r *Reply, body *h1Body, chunked *bool) err
 		}
 		r.Length = int64(n)
 	case isField(name, "Transfer-Encoding"):
-		// HTTP/1.0 does not have it: where such an answer ends is a guess.
+		// HTTP/1.0 does not have it: the end of such an answer would be a guess.
 		if *chunked || old || !strings.EqualFold(value, "chunked") {
 			return errNoHTTP
 		}
@@ -346,8 +340,7 @@ func readField(line string, old bool, r *Reply, body *h1Body, chunked *bool) err
 	return nil
 }
 
-// cutField splits a line into the name and the value of a field; ok is false if
-// it is not a field.
+// cutField splits a line into the name and the value of a field. ok is false if it is not a field.
 func cutField(line string) (name, value string, ok bool) {
 	name, value, ok = strings.Cut(line, ":")
 	ok = ok && httpguts.ValidHeaderFieldName(name) && httpguts.ValidHeaderFieldValue(value)
@@ -358,7 +351,7 @@ func isField(name, wanted string) bool {
 	return len(name) == len(wanted) && strings.EqualFold(name, wanted)
 }
 
-// contentType returns a copy of the value, and makes none of the two common ones.
+// contentType returns a copy of the value without allocating for the two common ones.
 func contentType(value string) string {
 	switch value {
 	case "application/json":
@@ -369,8 +362,8 @@ func contentType(value string) string {
 	return strings.Clone(value)
 }
 
-// readLine reads a line of a head, without its end, which may lack the carriage
-// return (RFC 9112, section 2.2). The line is valid until the next read.
+// readLine reads a line of a head without its end, which may lack the carriage return (RFC 9112,
+// section 2.2). The line is valid until the next read.
 func (c *h1Conn) readLine() (string, error) {
 	line, err := c.reader.ReadSlice('\n')
 	if err == bufio.ErrBufferFull {
@@ -384,6 +377,5 @@ func (c *h1Conn) readLine() (string, error) {
 	return strings.TrimSuffix(strings.TrimSuffix(view(line), "\n"), "\r"), err
 }
 
-// view returns bytes as a string without copying them; they must not change while
-// it is used.
+// view converts bytes without copying them. They must not change while the string is used.
 func view(text []byte) string { return unsafe.String(unsafe.SliceData(text), len(text)) }

@@ -9,15 +9,13 @@ import (
 	"time"
 )
 
-// maxWrittenFirst is the largest request that is written whole before its answer is
-// read, in bytes. It fits into the buffers of a connection, so that writing it
-// does not wait for the server.
+// maxWrittenFirst is the largest request that is written whole before its answer is read, in bytes.
+// It fits into the buffers of a connection, so writing it does not wait for the server.
 const maxWrittenFirst = 32 << 10
 
-// h1Transport makes calls over plain HTTP/1.1, each on the goroutine of its
-// caller. http.Transport has two goroutines per connection and hands every call
-// over to them and back, which takes longer than everything else that the
-// gateway does.
+// h1Transport makes calls over plain HTTP/1.1, each on its caller's goroutine. http.Transport has
+// two goroutines per connection and hands every call to them and back, which takes longer than the
+// rest of the gateway's work.
 type h1Transport struct {
 	dial    func(ctx context.Context, network, address string) (net.Conn, error)
 	address string
@@ -25,13 +23,11 @@ type h1Transport struct {
 	mu sync.Mutex
 	// idle are the connections without a call, least recently used first.
 	idle []*h1Conn
-	// sweep closes connections that were idle for too long; nil while there are
-	// no idle ones.
+	// sweep closes old idle connections. It is nil without idle ones.
 	sweep *time.Timer
 }
 
-// call makes a call. If a kept connection turns out to have been closed, the
-// call is repeated on another.
+// call makes a call. If a kept connection was closed, it repeats the call on another.
 func (t *h1Transport) call(ctx context.Context, target *url.URL, request Request) (Reply, error) {
 	for {
 		conn, err := t.take(ctx)
@@ -88,8 +84,8 @@ func (t *h1Transport) keep(conn *h1Conn) {
 	}
 }
 
-// closeOld closes connections that were idle for too long, and schedules itself
-// again while some are left.
+// closeOld closes connections that were idle for too long, and schedules itself while some are
+// left.
 func (t *h1Transport) closeOld() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

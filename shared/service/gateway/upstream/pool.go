@@ -15,35 +15,30 @@ import (
 	"cutroom/shared/service/gateway/jsonedit"
 )
 
-// Config is what the pools are made of. Fields are required unless they say
-// otherwise.
+// Config configures the pools. Fields are required unless they say otherwise.
 type Config struct {
-	// Catalog returns the current catalog. A new one keeps the state of the
-	// upstreams that the old one had too.
+	// Catalog returns the current catalog. Upstreams that a new one also has keep their state.
 	Catalog func() *catalog.Catalog
-	// Secrets returns the keys of upstreams.
 	Secrets Secrets
-	// Embedded is the model server behind the base URL "embedded:"; nil means
-	// that there is none.
+	// Embedded is the model server for the base URL "embedded:", or nil.
 	Embedded http.Handler
-	// Now measures: only its differences count.
+	// Now measures durations: only its differences count.
 	Now func() time.Time
-	// Random returns a number in [0, 1), to choose among upstreams.
+	// Random returns a number in [0, 1) for choosing upstreams.
 	Random func() float64
 	// Resolver looks up the names of upstreams; nil means the system's.
 	Resolver Resolver
 	Logger   *slog.Logger
 }
 
-// Pools holds the upstreams of every model of the current catalog.
+// Pools has the upstreams of every model of the current catalog.
 type Pools struct {
 	config Config
 	dialer dialer
-	// life ends with Close, which waits for the lookups under way.
-	life    context.Context
-	end     context.CancelFunc
-	lookups lookups
-	// draining is closed by Drain.
+	// life ends with Close, which waits for running lookups.
+	life     context.Context
+	end      context.CancelFunc
+	lookups  lookups
 	draining chan struct{}
 	drained  sync.Once
 
@@ -52,19 +47,18 @@ type Pools struct {
 	mu sync.Mutex
 }
 
-// Snapshot is a catalog with the pools made from it.
+// Snapshot is a catalog with its pools.
 type Snapshot struct {
 	Catalog *catalog.Catalog
 	pools   map[string]*Pool
 }
 
-// Pool is the upstreams of one model.
+// Pool has the upstreams of one model.
 type Pool struct {
 	Model *catalog.Inference
 	// Slug is the model's id as JSON.
 	Slug []byte
-	// fixed are the upstreams that the catalog names, and named the names that
-	// stand for others.
+	// fixed are upstreams with addresses, named are DNS names of upstreams.
 	fixed  []member
 	named  []*replicas
 	queue  *queue
@@ -78,7 +72,7 @@ type member struct {
 	weight   int
 }
 
-// New returns the pools. Close releases what they hold.
+// New returns the pools. Call Close when done.
 func New(c Config) *Pools {
 	if c.Resolver == nil {
 		c.Resolver = net.DefaultResolver
@@ -91,12 +85,11 @@ func New(c Config) *Pools {
 	return p
 }
 
-// Drain ends the waiting for upstreams, now and from now on. Calls that have an
-// upstream go on.
+// Drain ends all waits for upstreams, now and later. Calls with an upstream continue.
 func (p *Pools) Drain() { p.drained.Do(func() { close(p.draining) }) }
 
-// Close closes the idle connections, and stops the embedded model server. Calls
-// should have ended before.
+// Close closes idle connections and stops the embedded model server. Call it after all calls have
+// ended.
 func (p *Pools) Close() {
 	p.end()
 	p.lookups.stop()
@@ -108,8 +101,8 @@ func (p *Pools) Close() {
 	}
 }
 
-// Health returns the state of every upstream, in the catalog's order; those behind
-// one name are one.
+// Health returns the state of every upstream, in the catalog's order. Upstreams behind one name
+// count as one.
 func (p *Pools) Health() []Health {
 	var all []Health
 	s := p.Current()
@@ -124,8 +117,7 @@ func (p *Pools) Health() []Health {
 	return all
 }
 
-// Queues returns the state of the queues of models that have one, in the catalog's
-// order.
+// Queues returns the state of the models' queues, in the catalog's order.
 func (p *Pools) Queues() []QueueState {
 	var all []QueueState
 	s := p.Current()
@@ -138,7 +130,6 @@ func (p *Pools) Queues() []QueueState {
 	return all
 }
 
-// Current returns the snapshot of the current catalog.
 func (p *Pools) Current() *Snapshot {
 	known := p.config.Catalog()
 	if s := p.snapshot.Load(); s != nil && s.Catalog == known {
@@ -161,7 +152,6 @@ func (p *Pools) Current() *Snapshot {
 	return s
 }
 
-// Pool returns the pool of a model of the catalog.
 func (s *Snapshot) Pool(id string) *Pool { return s.pools[id] }
 
 func (p *Pools) pool(row *catalog.Inference, before *Snapshot) *Pool {
@@ -183,7 +173,7 @@ func (p *Pools) pool(row *catalog.Inference, before *Snapshot) *Pool {
 	return made
 }
 
-// members are the upstreams that there are now.
+// members returns the current upstreams.
 func (p *Pool) members(now time.Time) []member {
 	if len(p.named) == 0 {
 		return p.fixed
@@ -198,15 +188,14 @@ func (p *Pool) members(now time.Time) []member {
 	return all
 }
 
-// Ready waits until the names of upstreams have been looked up, while the context
-// lasts. It does nothing where all are known.
+// Ready waits for the lookup of unknown upstream names, until the context ends.
 func (p *Pool) Ready(ctx context.Context) {
 	for _, r := range p.named {
 		r.ready(ctx, p.now())
 	}
 }
 
-// upstream returns the upstream from the snapshot before, or makes it.
+// upstream returns the upstream from the previous snapshot, or makes it.
 func (p *Pools) upstream(pool *Pool, u catalog.Upstream, before *Snapshot) *upstream {
 	row := pool.Model
 	if before != nil && before.pools[row.ID] != nil {
@@ -231,7 +220,7 @@ func (p *Pools) identity(pool *Pool, u catalog.Upstream) identity {
 	}
 }
 
-// replicas returns those of a name from the snapshot before, or makes them.
+// replicas returns the replicas of a name from the previous snapshot, or makes them.
 func (p *Pools) replicas(pool *Pool, u catalog.Upstream, before *Snapshot) *replicas {
 	row := pool.Model
 	if before != nil && before.pools[row.ID] != nil {
@@ -254,8 +243,7 @@ func (p *Pools) replica(set *replicas, address string) *upstream {
 	}
 }
 
-// retire closes the idle connections of the upstreams that the next snapshot
-// does not have; nil has none.
+// retire closes idle connections of upstreams that the next snapshot does not have. s may be nil.
 func (s *Snapshot) retire(next *Snapshot) {
 	for id, pool := range s.pools {
 		for _, m := range pool.fixed {
@@ -273,51 +261,45 @@ func (s *Snapshot) retire(next *Snapshot) {
 	}
 }
 
-// Unavailable is the error of a pool of which no upstream can be called now.
+// Unavailable means that no upstream of a pool can be called now.
 type Unavailable struct {
-	// Full reports whether upstreams have all the calls that they may have, Stopping
-	// whether the call waited for one and may wait no longer, because of Drain.
-	// Otherwise they failed too often lately.
+	// Full means that upstreams have reached their limits of calls. Stopping means that the call
+	// waited and Drain ended the wait. Otherwise they failed too often recently.
 	Full, Stopping bool
-	// Wait is after how long it is worth trying again.
+	// Wait is when to try again.
 	Wait time.Duration
 }
 
-// Error says which it is.
 func (e *Unavailable) Error() string {
 	switch {
 	case e.Full:
 		return "upstream: all have as many calls as they may have"
 	case e.Stopping:
-		return "upstream: nobody may wait for one any more"
+		return "upstream: waiting has ended because the server stops"
 	}
 	return "upstream: none is called now, because they failed"
 }
 
-// Call is what an upstream is chosen for.
+// Call describes a call for the choice of an upstream.
 type Call struct {
 	Account string
-	// Affinity stands for what the call shares with others that should go to the
-	// same upstream (request.Affinity); 0 means nothing.
+	// Affinity groups calls that should go to the same upstream (request.Affinity); 0 means none.
 	Affinity uint64
 	// Tried are the upstreams that have failed the call.
 	Tried []Lease
-	// Waited is for how long the call has waited in the model's queue.
+	// Waited is how long the call has waited in the model's queue.
 	Waited time.Duration
-	// Yield is set for a call that must keep no other waiting: it leaves places free,
-	// does not wait in the queue, and when a call without it needs its place, Yield is
-	// called, which ends the call soon.
+	// Yield is set for a call that must not delay others: it leaves places free and does not wait
+	// in the queue. If another call needs its place, Yield is called, which must end the call soon.
 	Yield func()
 }
 
 // HasChoice reports whether the calls of the pool may go to different upstreams.
 func (p *Pool) HasChoice() bool { return len(p.fixed) > 1 || len(p.named) > 0 }
 
-// Take chooses an upstream for a call, by its affinity or at random by weight,
-// from those that may be called now and are not among the tried. Upstreams that
-// asked not to be called for a while are chosen only if there are no others. While
-// all are full the call waits in the model's queue, if that has one; what it has
-// waited is added to the call.
+// Take chooses an upstream for a call, by its affinity or at random by weight, from the untried
+// ones that may be called now. Upstreams that asked for a pause are chosen last. If all are full,
+// the call waits in the model's queue, if any, and its Waited grows.
 func (p *Pool) Take(ctx context.Context, call *Call) (Lease, *Unavailable) {
 	if call.Yield != nil && p.queue.waiting.Load() > 0 {
 		return Lease{}, &Unavailable{Full: true, Wait: time.Second}
@@ -328,13 +310,13 @@ func (p *Pool) Take(ctx context.Context, call *Call) (Lease, *Unavailable) {
 	return p.queue.take(ctx, call)
 }
 
-// Pause has a call wait that was refused by busy upstreams, as long as they ask
-// for, and reports whether it may try again. It may not in a model without a queue.
+// Pause waits as long as busy upstreams ask for, and reports whether the call may try again. It may
+// not if the model lacks a queue.
 func (p *Pool) Pause(ctx context.Context, call *Call, d time.Duration) bool {
 	return p.queue.places.Load() > 0 && call.Yield == nil && p.queue.pause(ctx, call, d)
 }
 
-// try is Take without the waiting.
+// try is Take without waiting.
 func (p *Pool) try(call Call) (Lease, *Unavailable) {
 	now := p.now()
 	members := p.members(now)
@@ -399,7 +381,6 @@ func (p *Pool) choose(available []candidate, affinity uint64) member {
 	return available[chosen].member
 }
 
-// routeURLs returns the addresses of all routes below a base URL.
 func routeURLs(base string) map[catalog.Route]*url.URL {
 	if base == catalog.Embedded {
 		base = embeddedURL

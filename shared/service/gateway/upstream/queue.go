@@ -10,48 +10,45 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// queueTick is how often a queue looks whether an upstream is free, besides
-// whenever a call ends: one may have come back, or come new.
+// queueTick is how often a queue checks for a free upstream, in addition to the ends of calls: an
+// upstream may have recovered or be new.
 const queueTick = 100 * time.Millisecond
 
-// queue holds the calls of a model that wait for an upstream, until one is free.
-// Accounts take turns, so that none waits behind all calls of another. It outlives
-// the catalog that made it.
+// queue holds the calls of a model that wait for an upstream. Accounts take turns, so none waits
+// behind all calls of another. It outlives the catalog that made it.
 type queue struct {
-	// refresh has the queue told of a new catalog, if there is one: those who wait
-	// make no other call that would.
+	// refresh makes the queue use a new catalog, because waiting calls would not.
 	refresh func()
-	// draining is closed when nobody may wait any more.
+	// draining is closed when waiting must end.
 	draining <-chan struct{}
-	// places bounds how many calls wait, 0 for a model without a queue.
+	// places limits the waiting calls, 0 for a model without a queue.
 	places atomic.Int64
-	// waiting is how many do.
+	// waiting counts them.
 	waiting atomic.Int64
 
 	mu   sync.Mutex
 	wait time.Duration
-	// pool is the model's current one.
+	// pool is the model's current pool.
 	pool *Pool
-	// accounts are the calls of each account in their order, and turns the accounts
-	// that have some, the next one first.
+	// accounts has the waiting calls of each account in order. turns has the accounts with calls,
+	// the next one first.
 	accounts map[string][]*waiter
 	turns    []string
 	tick     *time.Timer
 }
 
-// waiter is a call that waits.
 type waiter struct {
 	call  Call
 	given chan grant
 }
 
-// grant is what a call gets for its waiting.
+// grant is the result of a wait.
 type grant struct {
 	lease Lease
 	why   *Unavailable
 }
 
-// set takes over what a catalog says of the queue.
+// set applies a catalog's settings of the queue.
 func (q *queue) set(pool *Pool, settings catalog.Queue) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -59,9 +56,9 @@ func (q *queue) set(pool *Pool, settings catalog.Queue) {
 	q.places.Store(int64(settings.Calls))
 }
 
-// take takes an upstream, and waits for one if all are full and there is a place.
+// take takes an upstream, and waits for one if all are full and the queue has a place.
 func (q *queue) take(ctx context.Context, call *Call) (Lease, *Unavailable) {
-	// It counts from now on, so that what becomes free meanwhile is handed out.
+	// Count it now, so that upstreams that become free are handed out.
 	q.waiting.Add(1)
 	q.mu.Lock()
 	why := &Unavailable{Full: true, Wait: time.Second}
@@ -105,8 +102,8 @@ func (q *queue) take(ctx context.Context, call *Call) (Lease, *Unavailable) {
 	return g.lease, g.why
 }
 
-// pause waits for a while in one of the queue's places, but no longer than the call
-// may wait. It reports whether there is time left to try again.
+// pause waits in one of the queue's places, but no longer than the call may wait. It reports
+// whether time is left to try again.
 func (q *queue) pause(ctx context.Context, call *Call, d time.Duration) bool {
 	q.waiting.Add(1)
 	defer q.waiting.Add(-1)
@@ -129,9 +126,8 @@ func (q *queue) pause(ctx context.Context, call *Call, d time.Duration) bool {
 	}
 }
 
-// place reports whether there is a place for a call of the account, which is
-// counted already. If all are taken, the account that has most of them gives up its
-// last one for an account that has fewer.
+// place reports whether the queue has a place for a call of the account, which is already counted.
+// If all are taken, the account with the most gives up its last one for an account with fewer.
 func (q *queue) place(account string) bool {
 	if q.waiting.Load() <= q.places.Load() {
 		return true
@@ -151,7 +147,7 @@ func (q *queue) place(account string) bool {
 	return true
 }
 
-// enter adds a call to the end of its account's.
+// enter appends a call to its account's calls.
 func (q *queue) enter(call Call) *waiter {
 	w := &waiter{call: call, given: make(chan grant, 1)}
 	if q.accounts == nil {
@@ -167,8 +163,8 @@ func (q *queue) enter(call Call) *waiter {
 	return w
 }
 
-// leave takes a call out that waits no longer; false says that it was given
-// something already.
+// leave removes a call that stops waiting. It returns false if the call was already granted
+// something.
 func (q *queue) leave(w *waiter) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -191,7 +187,7 @@ func (q *queue) remove(account string, w *waiter) bool {
 	return true
 }
 
-// ticked hands out what is free, and comes again while calls wait.
+// ticked hands out free upstreams, and repeats while calls wait.
 func (q *queue) ticked() {
 	q.refresh()
 	q.handOut()
@@ -202,8 +198,7 @@ func (q *queue) ticked() {
 	}
 }
 
-// handOut gives upstreams that are free to calls that wait, one account after
-// another.
+// handOut gives free upstreams to waiting calls, one account after another.
 func (q *queue) handOut() {
 	if q.waiting.Load() == 0 {
 		return
@@ -231,9 +226,9 @@ func (q *queue) handOut() {
 	}
 }
 
-// QueueState is how full the queue of a model is.
+// QueueState is the state of a model's queue.
 type QueueState struct {
 	Model string
-	// Waiting is how many calls wait, Places how many may.
+	// Waiting counts the waiting calls, Places is their limit.
 	Waiting, Places int
 }

@@ -20,56 +20,54 @@ import (
 )
 
 const (
-	// lookupEvery is how often a name is looked up while calls are made, give or
-	// take a tenth, so that instances do not ask at once. lookupSoon is how soon
-	// again when an address could not be reached.
+	// lookupEvery is how often a name is looked up while calls are made, plus or minus a tenth, so
+	// that instances do not ask at once. lookupSoon is the interval after an address was
+	// unreachable.
 	lookupEvery = 10 * time.Second
 	lookupSoon  = time.Second
-	// lookupTime bounds a lookup.
-	lookupTime = 5 * time.Second
-	// oldAnswer is from what age on calls wait for a new answer first: a function
-	// may have slept for hours.
+	lookupTime  = 5 * time.Second
+	// oldAnswer is the age of an answer from which calls wait for a new one: a function may have
+	// slept for hours.
 	oldAnswer = 2 * time.Minute
-	// maxReplicas bounds how many addresses of a name are used.
+	// maxReplicas limits the used addresses of a name.
 	maxReplicas = 256
-	// lookupsAtOnce bounds how many names of an SRV answer are looked up at once.
+	// lookupsAtOnce limits concurrent lookups of the names in an SRV answer.
 	lookupsAtOnce = 16
 )
 
-// Resolver looks up names; *net.Resolver is one.
+// Resolver looks up names; *net.Resolver implements it.
 type Resolver interface {
 	LookupNetIP(ctx context.Context, network, host string) ([]netip.Addr, error)
 	LookupSRV(ctx context.Context, service, proto, name string) (string, []*net.SRV, error)
 }
 
-// replicas are the upstreams that a DNS name stands for. They come and go with its
-// answers; a call keeps the one that it has. A lookup that fails changes nothing.
+// replicas are the upstreams behind a DNS name. They change with its answers; a call keeps its
+// upstream. A failed lookup changes nothing.
 type replicas struct {
 	pools *Pools
-	// identity is what the replicas have in common.
+	// identity is common to the replicas.
 	identity
 
 	mu sync.Mutex
-	// share and limit are those of each replica.
+	// share and limit apply to each replica.
 	share, limit int
 	members      []member
 	// answered is when the last answer came, due when the next lookup is.
 	answered, due time.Time
-	// looking is closed when the lookup under way has ended; nil while there is
-	// none.
+	// looking is closed when the running lookup has ended; nil without one.
 	looking chan struct{}
-	// failing reports whether the last lookup failed.
+	// failing means that the last lookup failed.
 	failing bool
 }
 
-// lookups counts those under way.
+// lookups counts running lookups.
 type lookups struct {
 	mu      sync.Mutex
 	stopped bool
 	running sync.WaitGroup
 }
 
-// begin reports whether a lookup may begin; then running.Done ends it.
+// begin reports whether a lookup may start. running.Done must end it.
 func (l *lookups) begin() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -79,7 +77,7 @@ func (l *lookups) begin() bool {
 	return !l.stopped
 }
 
-// stop lets no lookup begin any more, and waits for those under way.
+// stop prevents new lookups, and waits for running ones.
 func (l *lookups) stop() {
 	l.mu.Lock()
 	l.stopped = true
@@ -93,7 +91,7 @@ type place struct {
 	weight  int
 }
 
-// current returns the replicas, and begins a lookup if it is time.
+// current returns the replicas, and starts a lookup if it is due.
 func (r *replicas) current(now time.Time) []member {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -101,7 +99,7 @@ func (r *replicas) current(now time.Time) []member {
 	return r.members
 }
 
-// refresh begins a lookup if it is time and none is under way.
+// refresh starts a lookup if it is due and none is running.
 func (r *replicas) refresh(now time.Time) {
 	if r.looking != nil || now.Before(r.due) || !r.pools.lookups.begin() {
 		return
@@ -115,8 +113,8 @@ func (r *replicas) refresh(now time.Time) {
 	}()
 }
 
-// ready waits until there is an answer that is not too old, while the context
-// lasts. Where lookups fail it waits for none: the last answer holds.
+// ready waits for an answer that is not too old, until the context ends. If lookups fail, it does
+// not wait: the last answer is used.
 func (r *replicas) ready(ctx context.Context, now time.Time) {
 	r.mu.Lock()
 	r.refresh(now)
@@ -131,7 +129,7 @@ func (r *replicas) ready(ctx context.Context, now time.Time) {
 	}
 }
 
-// unreachable says that a replica could not be reached: it may be gone.
+// unreachable records that a replica could not be reached: it may be gone.
 func (r *replicas) unreachable(now time.Time) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,7 +139,7 @@ func (r *replicas) unreachable(now time.Time) {
 	r.refresh(now)
 }
 
-// lookUp asks for the addresses of the name, in order and each once.
+// lookUp returns the addresses of the name, in order and each once.
 func (r *replicas) lookUp(ctx context.Context) ([]place, error) {
 	base, err := url.Parse(r.row.URL)
 	if err != nil {
@@ -180,15 +178,14 @@ func (r *replicas) addresses(ctx context.Context, host, port string, weight int)
 	return places, nil
 }
 
-// services looks up the SRV records of a name, of which those of the first
-// priority are used, with their weights.
+// services looks up the SRV records of a name. It uses the first priority, with weights.
 func (r *replicas) services(ctx context.Context, name string) ([]place, error) {
 	_, records, err := r.pools.config.Resolver.LookupSRV(ctx, "", "", name)
 	if err != nil {
 		return nil, err
 	}
 	records = slices.DeleteFunc(records, func(record *net.SRV) bool {
-		return record.Port == 0 || record.Target == "." // there is no service
+		return record.Port == 0 || record.Target == "." // the service does not exist
 	})
 	for i, record := range records { // they are sorted by priority
 		if record.Priority > records[0].Priority {
@@ -196,8 +193,7 @@ func (r *replicas) services(ctx context.Context, name string) ([]place, error) {
 			break
 		}
 	}
-	// Those of one priority come in another order each time; of too many the same ones
-	// are used.
+	// Records of one priority come in random order; sort them, so that the same ones are used.
 	slices.SortFunc(records, func(a, b *net.SRV) int {
 		return cmp.Or(strings.Compare(a.Target, b.Target), cmp.Compare(a.Port, b.Port))
 	})
@@ -219,9 +215,8 @@ func (r *replicas) services(ctx context.Context, name string) ([]place, error) {
 	return slices.Concat(found...), err
 }
 
-// callable reports whether an address of a name may be called. Whoever answers for
-// the name must not lead calls to what listens on this machine alone, to the
-// metadata of a cloud, or to many machines at once.
+// callable reports whether an address of a name may be called. A name server must not direct calls
+// to services that are only for this machine, to a cloud's metadata, or to many machines at once.
 func callable(address netip.Addr, host string) bool {
 	if address.IsLoopback() {
 		return host == "localhost" || strings.HasSuffix(host, ".localhost")
@@ -231,7 +226,7 @@ func callable(address netip.Addr, host string) bool {
 		address != netip.AddrFrom4([4]byte{255, 255, 255, 255})
 }
 
-// answer takes over the answer of a lookup.
+// answer applies the answer of a lookup.
 func (r *replicas) answer(places []place, err error) {
 	now := r.pools.config.Now()
 	r.mu.Lock()
@@ -251,7 +246,7 @@ func (r *replicas) answer(places []place, err error) {
 	r.replace(places)
 }
 
-// replace makes the places the members. Those that stay keep their state.
+// replace makes the places the members. Members that stay keep their state.
 func (r *replicas) replace(places []place) {
 	before := r.members
 	r.members = make([]member, 0, len(places))
@@ -275,7 +270,6 @@ func (r *replicas) replace(places []place) {
 	}
 }
 
-// closeIdle closes the idle connections.
 func (r *replicas) closeIdle() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -294,7 +288,7 @@ func find(members []member, address string) *upstream {
 	return nil
 }
 
-// update takes over what another catalog says of the name's replicas.
+// update applies another catalog's settings of the replicas.
 func (r *replicas) update(weight, limit int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -309,8 +303,8 @@ func (r *replicas) update(weight, limit int) {
 	r.members, r.share, r.limit = members, weight, limit
 }
 
-// health returns the state of all replicas together: their addresses would be
-// names without end in metrics.
+// health returns the state of all replicas together, because their addresses would be unlimited
+// label values in metrics.
 func (r *replicas) health() Health {
 	r.mu.Lock()
 	defer r.mu.Unlock()

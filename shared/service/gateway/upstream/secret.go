@@ -10,27 +10,23 @@ import (
 	"time"
 )
 
-// secretTTL is how long an upstream's key is used before it is fetched again,
-// so that a new key takes effect. A fetch may take secretTimeout; callers that
-// have an old key wait only staleSecretWait for it.
+// secretTTL is how long an upstream's key is cached, so that a new key takes effect. A fetch may
+// take secretTimeout; callers that have an old key wait only staleSecretWait for it.
 const (
 	secretTTL       = 5 * time.Minute
 	secretTimeout   = 10 * time.Second
 	staleSecretWait = time.Second
 )
 
-// Secrets reads the keys of upstreams.
 type Secrets interface {
-	// Secret returns the secret that a reference of the catalog names, such as
-	// "env:NAME"; see catalog.Upstream.
+	// Secret returns the secret of a catalog reference, such as "env:NAME"; see catalog.Upstream.
 	Secret(ctx context.Context, reference string) (string, error)
 }
 
 // LocalSecrets reads keys from the environment and from files.
 type LocalSecrets struct{}
 
-// Secret returns the variable of "env:NAME", or the content of "file:PATH" with
-// the surrounding space trimmed.
+// Secret returns the variable of "env:NAME", or the trimmed content of "file:PATH".
 func (LocalSecrets) Secret(_ context.Context, reference string) (string, error) {
 	kind, name, _ := strings.Cut(reference, ":")
 	var secret string
@@ -52,7 +48,6 @@ func (LocalSecrets) Secret(_ context.Context, reference string) (string, error) 
 	return secret, nil
 }
 
-// cachedSecret caches an upstream's key.
 type cachedSecret struct {
 	secrets   Secrets
 	reference string
@@ -61,15 +56,13 @@ type cachedSecret struct {
 	mu    sync.Mutex
 	value string
 	until time.Time
-	// fetching is closed when the current fetch has ended, in a value or in
-	// err; nil while there is none.
+	// fetching is closed when the running fetch has set value or err; nil without one.
 	fetching chan struct{}
 	err      error
 }
 
-// get returns the key, empty if the upstream needs none. An old key is used on
-// if it cannot be fetched again, or not soon. A fetch outlives the call that
-// started it, and each call waits for it at most its own time.
+// get returns the key, or "" if the upstream needs none. It keeps an old key if fetching fails or
+// is slow. A fetch outlives the call that started it, and each call waits at most its own time.
 func (s *cachedSecret) get(ctx context.Context) (string, error) {
 	if s.reference == "" {
 		return "", nil
@@ -100,8 +93,8 @@ func (s *cachedSecret) get(ctx context.Context) (string, error) {
 	return "", errors.New("the upstream's secret is long in coming")
 }
 
-// current returns the key, if there is one, and if it is missing or old also
-// the channel that is closed when a new one was fetched.
+// current returns the key, if any. If it is missing or old, it also returns the channel that is
+// closed after a fetch.
 func (s *cachedSecret) current(ctx context.Context) (value string, fetching <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -115,7 +108,6 @@ func (s *cachedSecret) current(ctx context.Context) (value string, fetching <-ch
 	return s.value, s.fetching
 }
 
-// fetch fetches the key once.
 func (s *cachedSecret) fetch(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, secretTimeout)
 	defer cancel()

@@ -11,9 +11,8 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// stdTransport makes calls with http.Transport: over TLS, over HTTP/2 if the
-// server speaks it, and through a proxy if the environment names one. It also
-// calls the embedded server.
+// stdTransport makes calls with http.Transport: over TLS, over HTTP/2 if the server supports it,
+// and through a proxy from the environment. It also calls the embedded server.
 type stdTransport struct{ base roundTripper }
 
 type roundTripper interface {
@@ -27,8 +26,8 @@ func (t *stdTransport) call(ctx context.Context, target *url.URL, r Request) (Re
 	ctx, cancel := context.WithCancelCause(ctx)
 	header := http.Header{
 		"Content-Type": jsonType, "User-Agent": userAgent,
-		// A nil value is not sent, but lets the transport repeat the request on
-		// a new connection if a kept one turns out to be closed.
+		// A nil value is not sent, but lets the transport repeat the request on a new connection if
+		// a kept one was closed.
 		"X-Idempotency-Key": nil,
 	}
 	if r.Stream {
@@ -83,8 +82,8 @@ type stdBody struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
-	// silence is how long each read may take, 0 until Allow is called and the
-	// time for the first byte runs on; until is when the whole call ends.
+	// silence is how long each read may take. It is 0 until Allow is called, while the time for the
+	// first byte runs. until is when the whole call ends.
 	silence time.Duration
 	until   time.Time
 }
@@ -94,7 +93,6 @@ func (b *stdBody) Allow(silence time.Duration) {
 	b.silence = silence
 }
 
-// Read reads from the body.
 func (b *stdBody) Read(p []byte) (int, error) {
 	if b.silence > 0 {
 		b.timer.Reset(min(b.silence, max(time.Until(b.until), 0)))
@@ -104,7 +102,7 @@ func (b *stdBody) Read(p []byte) (int, error) {
 	return n, b.explain(err)
 }
 
-// explain returns ErrSilent for the error of a call that the timer ended.
+// explain returns ErrSilent for a call that the timer ended.
 func (b *stdBody) explain(err error) error {
 	if err != nil && err != io.EOF && errors.Is(context.Cause(b.ctx), ErrSilent) {
 		return ErrSilent
@@ -117,7 +115,6 @@ func (b *stdBody) stop() {
 	b.cancel(nil)
 }
 
-// Close returns the connection to its pool, or closes it.
 func (b *stdBody) Close() error {
 	b.stop()
 	return b.body.Close()

@@ -10,17 +10,15 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// maxBackoff bounds for how long other upstreams are preferred because an
-// upstream asked for it.
+// maxBackoff limits how long others are preferred to an upstream that asked for a pause.
 const maxBackoff = time.Minute
 
-// unreachableTime is for how long others are preferred to an upstream to which no
-// connection could be made.
+// unreachableTime is how long others are preferred to an unreachable upstream.
 const unreachableTime = 5 * time.Second
 
-// identity is what the catalog says of an upstream.
+// identity is an upstream as the catalog defines it.
 type identity struct {
-	// queue is its model's.
+	// queue is its model's queue.
 	queue    *queue
 	row      catalog.Upstream
 	model    string
@@ -29,107 +27,104 @@ type identity struct {
 	secret   *cachedSecret
 }
 
-// is reports whether the row of another catalog names the same upstream.
+// is reports whether another catalog's row names the same upstream.
 func (i *identity) is(row *catalog.Inference, u catalog.Upstream) bool {
 	same := i.row
 	same.Weight, same.Concurrency = u.Weight, u.Concurrency
 	return same == u && i.timeouts == row.Timeouts
 }
 
-// upstream is a model server and its state. It outlives the catalog that named
-// it while the next one names the same.
+// upstream is a model server and its state. It outlives its catalog while the next one names the
+// same.
 type upstream struct {
 	identity
-	// address is where the upstream is if a name stands for it, which is one of
-	// set; otherwise it is empty, and the URL says it.
+	// address is the upstream's address behind a DNS name of set. Otherwise it is empty, and the
+	// URL has it.
 	address   string
 	set       *replicas
 	transport transport
-	// seed stands for the upstream in the choice by affinity.
+	// seed identifies the upstream in the choice by affinity.
 	seed uint64
 
 	mu       sync.Mutex
 	limit    int
 	inFlight int
-	// yielding are the calls in flight that end if another needs their place.
+	// yielding are the running calls that end if another call needs their place.
 	yielding []*seat
 	usual    average
-	// retryAt is when the upstream wants to be called again. What it tells one
-	// caller need not be true for another, so it is called earlier if there is
-	// no other upstream.
+	// retryAt is when the upstream wants to be called again. Its request to one caller may not
+	// apply to another, so it is called earlier if no other upstream is available.
 	retryAt time.Time
 	breaker breaker
 }
 
-// Lease is the right to make one call to an upstream; Release ends it.
+// Lease permits one call to an upstream; Release ends it.
 type Lease struct {
 	upstream *upstream
-	// account is the caller's account.
-	account string
-	probe   bool
-	// seat is that of a call that yields, nil for others.
+	account  string
+	probe    bool
+	// seat is set for a call that yields.
 	seat *seat
 }
 
-// seat is the place of a call that ends if another needs it.
+// seat is the place of a call that yields.
 type seat struct {
 	yield func()
-	// given reports whether another call has it.
+	// given means that another call has it.
 	given bool
 }
 
-// Name is the upstream's name, for logs and metrics.
+// Name is the upstream's name in logs and metrics.
 func (l Lease) Name() string { return l.upstream.row.Name }
 
-// Address is the upstream's address, if a name of the catalog stands for it.
+// Address is the upstream's address behind a DNS name, or empty.
 func (l Lease) Address() string { return l.upstream.address }
 
-// Model is what the upstream calls the model.
+// Model is the upstream's name of the model.
 func (l Lease) Model() string { return l.upstream.row.Model }
 
-// Secret returns the upstream's key, empty if it needs none.
+// Secret returns the upstream's key, or "" if it needs none.
 func (l Lease) Secret(ctx context.Context) (string, error) { return l.upstream.secret.get(ctx) }
 
-// Call sends a request and returns the head of the answer. The end of the context
-// ends the call, even while the body of the answer is read.
+// Call sends a request and returns the head of the answer. The call ends with the context, even
+// while the body of the answer is read.
 //
-// Errors: ErrSilent; a net.Error with Timeout if the connection was not made in
-// time; others if the upstream could not be reached, or its answer is not HTTP.
+// Errors: ErrSilent; a net.Error with Timeout if the connection was not made in time; others if the
+// upstream is unreachable, or its answer is not HTTP.
 func (l Lease) Call(ctx context.Context, r Request) (Reply, error) {
 	r.KeyHeader, r.Version = l.upstream.row.KeyHeader, l.upstream.row.Version
 	return l.upstream.transport.call(ctx, l.upstream.urls[r.Route], r)
 }
 
-// obstacle says why an upstream cannot be called now.
+// obstacle is why an upstream cannot be called now.
 type obstacle int
 
 const (
 	none obstacle = iota
-	// full upstreams have as many calls as they may have.
+	// full means that the upstream has reached its limit of calls.
 	full
-	// tripped upstreams have failed too often lately.
+	// tripped means that the upstream failed too often recently.
 	tripped
 )
 
-// setLimit sets how many calls may be made at once.
 func (u *upstream) setLimit(limit int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.limit = limit
 }
 
-// load is what a choice among upstreams depends on.
+// load is the state that the choice of an upstream depends on.
 type load struct {
 	inFlight int
-	// usual is how many calls it had lately, on average.
+	// usual is the recent average number of calls.
 	usual float64
-	// backsOff reports whether the upstream has asked to be called later.
+	// backsOff means that the upstream has asked for a pause.
 	backsOff bool
-	// yields reports whether there is no place but those of calls that yield.
+	// yields means that the only free places belong to calls that yield.
 	yields bool
 }
 
-// check returns why a call may not begin now, if so, and after how long it may.
+// check returns why a call may not start now, if so, and when it may.
 func (u *upstream) check(now time.Time, call *Call) (why obstacle, clearIn time.Duration, state load) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -137,7 +132,6 @@ func (u *upstream) check(now time.Time, call *Call) (why obstacle, clearIn time.
 	return why, clearIn, load{u.inFlight, u.usual.at(now, u.inFlight), now.Before(u.retryAt), u.isFull()}
 }
 
-// isFull reports whether the upstream has as many calls as it may.
 func (u *upstream) isFull() bool { return u.limit > 0 && u.inFlight >= u.limit }
 
 func (u *upstream) obstacle(now time.Time, call *Call) (obstacle, time.Duration) {
@@ -152,11 +146,10 @@ func (u *upstream) obstacle(now time.Time, call *Call) (obstacle, time.Duration)
 	return none, 0
 }
 
-// leftFree is the part of an upstream's places that calls which yield leave free: one
-// of so many.
+// leftFree is the fraction of places, one of four, that yielding calls leave free.
 const leftFree = 4
 
-// take begins a call; ok is false if none may begin now.
+// take starts a call. ok is false if none may start now.
 func (u *upstream) take(now time.Time, call *Call) (l Lease, ok bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -166,7 +159,7 @@ func (u *upstream) take(now time.Time, call *Call) (l Lease, ok bool) {
 	u.usual.note(now, u.inFlight)
 	l = Lease{upstream: u, account: call.Account, probe: u.breaker.admit(call.Account)}
 	if u.isFull() {
-		// The one that began last has the least to lose. Its place is no longer its own.
+		// The latest one has the least to lose. It loses its place.
 		last := u.yielding[len(u.yielding)-1]
 		u.yielding = u.yielding[:len(u.yielding)-1]
 		last.given = true
@@ -181,26 +174,25 @@ func (u *upstream) take(now time.Time, call *Call) (l Lease, ok bool) {
 	return l, true
 }
 
-// Verdict is what a call says about its upstream.
+// Verdict is a call's verdict about its upstream.
 type Verdict int
 
 const (
-	// Answered is an upstream that works, whether or not it took the request.
+	// Answered means that the upstream works, even if it refused the request.
 	Answered Verdict = iota
-	// Broken is an upstream that failed.
+	// Broken means that the upstream failed.
 	Broken
-	// Unknown is the verdict of a call that was given up.
+	// Unknown is the verdict of an abandoned call.
 	Unknown
 )
 
-// Result is how a call ended.
+// Result is the end of a call.
 type Result struct {
 	Verdict Verdict
-	// AnyAccount reports whether it would have ended so for every account, so
-	// that the caller's request cannot be the reason.
+	// AnyAccount means that the call would have ended the same for every account, so the request
+	// cannot be the reason.
 	AnyAccount bool
-	// RetryAfter is how long the upstream asks not to be called; 0 if it does
-	// not.
+	// RetryAfter is how long the upstream asks not to be called, or 0.
 	RetryAfter time.Duration
 }
 
@@ -214,7 +206,6 @@ func (l Lease) Release(r Result, now time.Time) {
 	u.queue.handOut()
 }
 
-// settle ends a call with its result.
 func (u *upstream) settle(l Lease, r Result, now time.Time) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -246,22 +237,19 @@ func (u *upstream) settle(l Lease, r Result, now time.Time) {
 	}
 }
 
-// Health is the state of an upstream at one moment.
 type Health struct {
 	Model, Upstream string
-	// Open reports whether the upstream's breaker is open: it has failed too
-	// often lately, and gets only a probe now and then.
+	// Open means that the upstream's breaker is open: it failed too often recently, and gets only
+	// occasional probes.
 	Open bool
-	// InFlight is how many calls it has, Limit how many it may have; 0 means no
-	// limit.
+	// InFlight is its number of calls, Limit their limit; 0 means no limit.
 	InFlight, Limit int
-	// Found reports whether the upstream is a name in DNS, and Replicas how many
-	// servers that stands for; the other numbers are those of all together.
+	// Found means that the upstream is a DNS name, and Replicas counts its servers. The other
+	// numbers are sums over them.
 	Found    bool
 	Replicas int
 }
 
-// health returns the state for metrics.
 func (u *upstream) health() Health {
 	u.mu.Lock()
 	defer u.mu.Unlock()
