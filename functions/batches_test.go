@@ -14,14 +14,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-lambda-go/events"
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/batch"
@@ -48,12 +44,6 @@ type batchWorld struct {
 	// started has an element for each start of the function steps that was asked for.
 	started  chan struct{}
 	settings []string
-
-	mu sync.Mutex
-	// answered counts the answers to each question, and held keeps the model server from
-	// answering while it is open.
-	answered map[string]int
-	held     chan struct{}
 }
 
 // answerBytes is the size of an answer: so large that answers are kept after a few.
@@ -61,7 +51,7 @@ const answerBytes = 60_000
 
 func newBatchWorld(t *testing.T) *batchWorld {
 	t.Helper()
-	w := &batchWorld{world: newWorld(t), t: t, started: make(chan struct{}, 1000), answered: map[string]int{}}
+	w := &batchWorld{world: newWorld(t), t: t, started: make(chan struct{}, 1000)}
 	model := httptest.NewServer(http.HandlerFunc(w.answer))
 	t.Cleanup(model.Close)
 	lambda := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, _ *http.Request) {
@@ -97,38 +87,11 @@ func (w *batchWorld) answer(out http.ResponseWriter, r *http.Request) {
 		return
 	}
 	question := asked.Messages[0].Content
-	w.mu.Lock()
-	held := w.held
-	w.mu.Unlock()
-	if held != nil {
-		select {
-		case <-held:
-		case <-r.Context().Done():
-			return
-		}
-	}
-	w.mu.Lock()
-	w.answered[question]++
-	w.mu.Unlock()
 	content, _ := json.Marshal(question + strings.Repeat(".", answerBytes))
 	out.Header().Set("Content-Type", "application/json")
 	fmt.Fprintf(out, `{"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [{"index": 0,
 		"finish_reason": "stop", "message": {"role": "assistant", "content": %s}}],
 		"usage": {"prompt_tokens": 10, "completion_tokens": 10, "total_tokens": 20}}`, content)
-}
-
-// hold keeps the model server from answering until the function that it returns is called.
-func (w *batchWorld) hold() (release func()) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	held := make(chan struct{})
-	w.held = held
-	return func() {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		close(held)
-		w.held = nil
-	}
 }
 
 // call calls the API with a key and returns the answer's status and body.
@@ -204,41 +167,6 @@ func (w *batchWorld) get(id string) (b shownBatch) {
 	return b
 }
 
-// until waits until a batch is as a function wants it.
-func (w *batchWorld) until(id, what string, holds func(shownBatch) bool) shownBatch {
-	w.t.Helper()
-	return patience.Await(w.t, what, func() shownBatch { return w.get(id) }, holds)
-}
-
-// step has a process make a step; the channel has its error once it has ended.
-func (w *batchWorld) step(f *lambdatest.Function) <-chan error {
-	ended := make(chan error, 1)
-	go func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(w.t.Context()), patience.Max)
-		defer cancel()
-		_, err := f.Invoke(ctx, []byte(`{"source": "aws.events"}`))
-		ended <- err
-	}()
-	return ended
-}
-
-// change changes the record of a batch by an expression, as time does when it passes.
-func (w *batchWorld) change(id, expression string, values map[string]types.AttributeValue) {
-	w.t.Helper()
-	client, table := dynamodb.NewFromConfig(w.cloud.Config()), ""
-	for _, setting := range w.world.settings {
-		if name, value, _ := strings.Cut(setting, "="); name == "CUTROOM_USAGE_TABLE" {
-			table = value
-		}
-	}
-	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
-	_, err := client.UpdateItem(w.t.Context(), &dynamodb.UpdateItemInput{
-		TableName: &table, Key: map[string]types.AttributeValue{"id": text("batch/" + id), "part": text("record")},
-		UpdateExpression: aws.String(expression), ExpressionAttributeValues: values,
-	})
-	must(w.t, err)
-}
-
 // results returns the lines of a file with results by their custom ids.
 func (w *batchWorld) results(file string) map[string]resultLine {
 	w.t.Helper()
@@ -285,35 +213,19 @@ func (w *batchWorld) billed() (counts usage.Counts) {
 	return counts
 }
 
-// A process is killed in the middle of a batch, and two work on it at once after that: each
-// line is answered once and billed once.
-func TestBatchOutlivesItsProcesses(t *testing.T) {
+// Each line of a batch is answered once and billed once, and other accounts see nothing of it.
+func TestBatch(t *testing.T) {
 	t.Parallel()
-	const lines = 150
+	const lines = 30
 	w := newBatchWorld(t)
 	b := w.create(lines)
-	reaches := func(n int) func(shownBatch) bool {
-		return func(b shownBatch) bool { return b.Counts.Completed >= n }
+	ctx, cancel := context.WithTimeout(t.Context(), patience.Max)
+	defer cancel()
+	_, err := w.start(t, "steps", w.settings...).Invoke(ctx, []byte(`{"source": "aws.events"}`))
+	must(t, err)
+	if b = w.get(b.ID); b.Status != "completed" {
+		t.Fatalf("the batch is %+v", b)
 	}
-	first := w.start(t, "steps", w.settings...)
-	ended := w.step(first)
-	w.until(b.ID, "some answers are kept", reaches(1))
-	first.Kill()
-	if err := patience.Receive(t, "ended", ended); err == nil {
-		t.Log("the batch was done before the process was killed")
-	}
-	// Another finds it claimed, until the time of the first one is over.
-	second, third := w.start(t, "steps", w.settings...), w.start(t, "steps", w.settings...)
-	must(t, patience.Receive(t, "w.step(second)", w.step(second)))
-	kept := w.get(b.ID).Counts.Completed
-	w.change(b.ID, "REMOVE held_until", nil)
-	one := w.step(second)
-	w.until(b.ID, "more answers are kept", reaches(min(kept+1, lines)))
-	w.change(b.ID, "REMOVE held_until", nil)
-	two := w.step(third)
-	must(t, patience.Receive(t, "one", one))
-	must(t, patience.Receive(t, "two", two))
-	b = w.until(b.ID, "it is completed", func(b shownBatch) bool { return b.Status == "completed" })
 	results := w.results(b.Output)
 	for n := range lines {
 		got := results[fmt.Sprintf("call-%d", n)].Response.Body.Choices
@@ -353,50 +265,4 @@ func TestBatchOutlivesItsProcesses(t *testing.T) {
 	if status, _ := w.call(strangerKey, http.MethodGet, "/v1/files/{file_id}/content", b.Output, "", nil); status != http.StatusNotFound {
 		t.Errorf("results of another account: %d", status)
 	}
-}
-
-// A batch is cancelled while its calls are made, and another's time is over: each line has a
-// result.
-func TestBatchesThatEndEarly(t *testing.T) {
-	t.Parallel()
-	const lines = 30
-	w := newBatchWorld(t)
-	release := w.hold()
-	b := w.create(lines)
-	steps := w.start(t, "steps", w.settings...)
-	ended := w.step(steps)
-	w.until(b.ID, "calls are made", func(b shownBatch) bool { return b.Status == "in_progress" })
-	if status, answer := w.call(sampleKey, http.MethodPost, "/v1/batches/{batch_id}/cancel", b.ID, "", nil); status != http.StatusOK {
-		t.Fatalf("cancel: %d %s", status, answer)
-	}
-	release()
-	patience.Receive(t, "w.started", w.started)
-	must(t, patience.Receive(t, "ended", ended))
-	if b = w.get(b.ID); b.Status == "cancelling" { // the process had seen it just before
-		must(t, patience.Receive(t, "w.step(steps)", w.step(steps)))
-	}
-	w.whole(b.ID, "cancelled", "batch_cancelled", lines)
-
-	late := w.create(lines)
-	w.change(late.ID, "SET expires_at = :past", map[string]types.AttributeValue{":past": &types.AttributeValueMemberN{Value: "1"}})
-	must(t, patience.Receive(t, "w.step(steps)", w.step(steps)))
-	if b := w.whole(late.ID, "expired", "batch_expired", lines); b.Counts.Completed != 0 {
-		t.Errorf("%d calls were made after the time", b.Counts.Completed)
-	}
-}
-
-// whole checks a batch that ended early: each line has a result.
-func (w *batchWorld) whole(id, status, code string, lines int) shownBatch {
-	w.t.Helper()
-	b := w.until(id, "it is "+status, func(b shownBatch) bool { return b.Status == status })
-	answers, failures := w.results(b.Output), w.results(b.Errors)
-	if len(answers)+len(failures) != lines || b.Counts.Completed != len(answers) || b.Counts.Failed != len(failures) {
-		w.t.Errorf("%d answers and %d failures of %+v", len(answers), len(failures), b)
-	}
-	for name, failure := range failures {
-		if failure.Error.Code != code {
-			w.t.Errorf("%s: %+v", name, failure)
-		}
-	}
-	return b
 }

@@ -5,21 +5,16 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/catalog"
 	"cutroom/shared/domain/credential"
 	"cutroom/shared/domain/fault"
-	"cutroom/shared/domain/file"
 	"cutroom/shared/domain/job"
 	"cutroom/shared/domain/ratelimit"
-	"cutroom/shared/domain/session"
 	"cutroom/shared/domain/usage"
 	"cutroom/shared/testkit/awstest"
 	"cutroom/shared/testkit/conformance"
@@ -43,106 +38,6 @@ func until(ctx context.Context, call func() error) error {
 			return errors.Join(err, ctx.Err())
 		}
 	}
-}
-
-// No acknowledged file is missing, no deleted one exists, and the count of stored bytes is
-// right, whatever faults the calls meet.
-func TestFilesThroughTrouble(t *testing.T) {
-	cloud := local.Cloud(t)
-	s := newFileTable(t, cloud)
-	proxy := cloud.Proxy(t, 7, trouble)
-	files := dynamo.NewFiles(dynamo.NewClient(proxy.Config()), s.table)
-	const workers, turns, limit = 6, 12, 250
-	var mu sync.Mutex
-	there, gone := map[string]file.File{}, map[string]file.File{}
-	unclear := 0
-	for _, err := range conformance.Race(workers, func(worker int) error {
-		for turn := range turns {
-			f := s.new(100*worker+turn, int64(5+turn))
-			promised := turn%4 == 3
-			if promised {
-				f.Pending, f.UploadUntil = true, s.now.Add(time.Hour)
-			}
-			err := error(nil)
-			if turn%2 == 0 {
-				room := file.Reservation{Account: f.Account, ID: f.ID, Until: s.now.Add(time.Hour)}
-				for _, bytes := range []int64{1, f.Size} {
-					if err == nil {
-						room, err = files.Reserve(t.Context(), room, bytes, bytes, limit, s.now)
-					}
-				}
-				f.Room = room
-			}
-			if err == nil {
-				err = files.Create(t.Context(), f, limit)
-			}
-			if room := f.Room; room.ID != "" && err != nil {
-				err = errors.Join(err, files.Release(t.Context(), room))
-			}
-			f.Room = file.Reservation{}
-			if err == nil && promised {
-				f.Pending = false
-				err = files.Finalize(t.Context(), f, s.now)
-			}
-			state := there
-			if err == nil && turn%3 == 0 {
-				state = gone
-				_, err = files.Delete(t.Context(), f.Account, f.ID, s.now)
-			}
-			mu.Lock()
-			switch {
-			case err == nil:
-				state[f.ID] = f
-			case fault.Is(err, fault.Limited):
-				gone[f.ID] = f
-			default:
-				unclear++
-			}
-			mu.Unlock()
-		}
-		return nil
-	}) {
-		conformance.OK(t, err)
-	}
-	t.Logf("%d there, %d gone, %d unclear; met %v", len(there), len(gone), unclear, proxy.Met())
-	if len(there) == 0 || len(gone) == 0 || unclear > workers*turns/4 {
-		t.Errorf("%d files are there, %d gone and %d unclear: too little is proven", len(there), len(gone), unclear)
-	}
-	for id, want := range there {
-		if got, err := s.Get(t.Context(), want.Account, id, s.now); err != nil || got != want {
-			t.Errorf("%s is %+v, %v", id, got, err)
-		}
-		if got, err := s.FindMD5(t.Context(), want.Account, want.MD5, s.now); err != nil || got != want {
-			t.Errorf("the MD5 of %s finds %+v, %v", id, got, err)
-		}
-	}
-	for id, f := range gone {
-		if _, err := s.Get(t.Context(), f.Account, id, s.now); !fault.Is(err, fault.NotFound) {
-			t.Errorf("%s is there: %v", id, err)
-		}
-	}
-	sum, count := int64(0), int64(0)
-	for _, i := range s.items() {
-		id := i["id"].(*types.AttributeValueMemberS).Value
-		switch {
-		case id == "storage":
-			count += num(i, "stored_bytes") - num(i, "room_bytes")
-		case i["ends_at"] != nil:
-			sum += whole(t, i["size_bytes"])
-		}
-	}
-	if sum != count || count > limit {
-		t.Errorf("%d bytes are counted, %d are stored, of %d", count, sum, limit)
-	}
-}
-
-func whole(t *testing.T, value types.AttributeValue) int64 {
-	t.Helper()
-	var n int64
-	if _, err := fmt.Sscan(value.(*types.AttributeValueMemberN).Value, &n); err != nil {
-		t.Fatal(err)
-	}
-	return n
 }
 
 // Every record counts exactly once if it is added until that succeeds.
@@ -222,53 +117,6 @@ func TestJobsThroughTrouble(t *testing.T) {
 	const all = workers * (each - 1)
 	if want := (usage.Counts{Jobs: workers * each, JobsCompleted: all, Cost: all * price * 1000}); sum != want {
 		t.Errorf("the usage is %+v, want %+v; met %v", sum, want, proxy.Met())
-	}
-}
-
-// Exactly the slots that were taken and not freed count.
-func TestSessionsThroughTrouble(t *testing.T) {
-	cloud := local.Cloud(t)
-	table := cloud.MakeTable(t, "sessions")
-	proxy := cloud.Proxy(t, 13, trouble)
-	store := dynamo.NewSessions(dynamo.NewClient(proxy.Config()), table)
-	const workers, turns, limit = 5, 8, 3
-	conformance.OK(t, until(t.Context(), func() error { return store.Begin(t.Context(), "epoch", "") }))
-	held := make(chan struct{}, limit)
-	for _, err := range conformance.Race(workers, func(worker int) error {
-		for turn := range turns {
-			slot := session.Slot{ID: fmt.Sprint("session", worker, "x", turn), Account: "acme", Epoch: "epoch"}
-			err := until(t.Context(), func() error { return store.Take(t.Context(), slot, limit) })
-			if fault.Is(err, fault.Limited) {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			select {
-			case held <- struct{}{}:
-			default:
-				return fmt.Errorf("more than %d slots were taken at once", limit)
-			}
-			<-held
-			if err := until(t.Context(), func() error { return store.Free(t.Context(), slot) }); err != nil {
-				return err
-			}
-		}
-		return nil
-	}) {
-		conformance.OK(t, err)
-	}
-	calm := dynamo.NewSessions(client(cloud), table)
-	for i := range limit + 1 {
-		active, err := calm.Active(t.Context(), "acme")
-		conformance.OK(t, err)
-		if active != i {
-			t.Fatalf("%d slots are active, want %d; met %v", active, i, proxy.Met())
-		}
-		slot := session.Slot{ID: fmt.Sprint("last", i), Account: "acme", Epoch: "epoch"}
-		if err := calm.Take(t.Context(), slot, limit); fault.Is(err, fault.Limited) != (i == limit) {
-			t.Fatalf("slot %d of %d: %v", i+1, limit, err)
-		}
 	}
 }
 

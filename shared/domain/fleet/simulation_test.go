@@ -289,26 +289,6 @@ func TestImagesAloneGetAWorker(t *testing.T) {
 	}
 }
 
-// A burst raises the fleet to its bound, which stays until the last job is done: the
-// first worker alone would take two and a half hours.
-func TestABurst(t *testing.T) {
-	c := newCloud(t, rules, 100*time.Second, 7)
-	c.pass(6 * time.Hour)
-	for range 100 {
-		c.accept(job.VideoLane, 10*time.Second, 1)
-	}
-	c.pass(time.Minute)
-	if c.desired != rules.Max {
-		t.Errorf("%d workers are to be a minute after a burst", c.desired)
-	}
-	c.pass(23 * time.Minute)
-	c.startsWithin(mustStart)
-	c.quiet()
-	if c.changes > 6 {
-		t.Errorf("the number changed %d times", c.changes)
-	}
-}
-
 // A fleet learns how long its workers take to start, and tells when none comes any more.
 func TestAdmissionIsTold(t *testing.T) {
 	for name, kind := range fleets {
@@ -354,35 +334,4 @@ func TestSleepCostsNoWrite(t *testing.T) {
 	if c.saw != saw {
 		t.Errorf("%d writes in six hours without work", c.saw-saw)
 	}
-}
-
-// Work that comes now and then keeps a worker, which is not stopped between two
-// jobs.
-func TestADripKeepsAWorker(t *testing.T) {
-	c := newCloud(t, rules, 100*time.Second, 8)
-	for range 200 {
-		c.accept(job.VideoLane, 20*time.Second, 2)
-		c.pass(4 * time.Minute)
-	}
-	c.startsWithin(mustStart)
-	if c.changes != 1 {
-		t.Errorf("the number changed %d times", c.changes)
-	}
-	c.quiet()
-}
-
-// A job of the longest time is in work when all the others are done: its worker
-// stays.
-func TestABusyWorkerStays(t *testing.T) {
-	c := newCloud(t, rules, 100*time.Second, 9)
-	for range 8 {
-		c.accept(job.VideoLane, 30*time.Second, 1)
-	}
-	last := c.accept(job.VideoLane, 9*time.Minute, 1)
-	c.pass(25 * time.Minute)
-	if last.started.IsZero() {
-		t.Fatal("the last job never started")
-	}
-	c.startsWithin(mustStart)
-	c.quiet()
 }

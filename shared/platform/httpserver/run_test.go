@@ -2,7 +2,6 @@ package httpserver_test
 
 import (
 	"bytes"
-	"context"
 	"log/slog"
 	"net"
 	"net/http"
@@ -11,7 +10,6 @@ import (
 	"time"
 
 	"cutroom/shared/platform/httpserver"
-	"cutroom/shared/testkit/patience"
 )
 
 // surface returns a surface on the loopback interface, which logs to the buffer.
@@ -25,56 +23,6 @@ func surface(t *testing.T, log *bytes.Buffer, handler http.HandlerFunc) httpserv
 	logger := slog.New(slog.NewTextHandler(log, nil))
 	return httpserver.Surface{Server: httpserver.New(httpserver.Config{Logger: logger, Handler: handler}),
 		Listener: listener}
-}
-
-func TestRunLetsRequestsFinish(t *testing.T) {
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	var log bytes.Buffer
-	stopped := make(chan struct{})
-	slow := surface(t, &log, func(w http.ResponseWriter, _ *http.Request) {
-		stop()
-		<-stopped
-		w.WriteHeader(http.StatusTeapot)
-	})
-	other := surface(t, &bytes.Buffer{}, func(http.ResponseWriter, *http.Request) {})
-	ended := make(chan error, 1)
-	go func() { ended <- httpserver.Run(ctx, time.Minute, func() { close(stopped) }, slow, other) }()
-	response, err := http.Get("http://" + slow.Listener.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	response.Body.Close()
-	if response.StatusCode != http.StatusTeapot {
-		t.Errorf("the request under way was answered with %d", response.StatusCode)
-	}
-	if err := patience.Receive(t, "ended", ended); err != nil {
-		t.Error(err)
-	}
-	if strings.Contains(log.String(), "cut off") {
-		t.Errorf("it logged %s", &log)
-	}
-}
-
-func TestRunCutsOffWhatTakesTooLong(t *testing.T) {
-	ctx, stop := context.WithCancel(t.Context())
-	defer stop()
-	var log bytes.Buffer
-	endless := surface(t, &log, func(_ http.ResponseWriter, r *http.Request) {
-		stop()
-		<-r.Context().Done()
-	})
-	ended := make(chan error, 1)
-	go func() { ended <- httpserver.Run(ctx, time.Millisecond, func() {}, endless) }()
-	if response, err := http.Get("http://" + endless.Listener.Addr().String()); err == nil {
-		response.Body.Close()
-	}
-	if err := patience.Receive(t, "ended", ended); err != nil {
-		t.Error(err)
-	}
-	if !strings.Contains(log.String(), "cut off") {
-		t.Errorf("it logged %s", &log)
-	}
 }
 
 func TestRunEndsAllWhenOneFails(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 )
@@ -90,68 +89,5 @@ func TestPagesNeitherRepeatNorSkip(t *testing.T) {
 		if t.Failed() {
 			t.Fatalf("between the pages: %v", history)
 		}
-	}
-}
-
-// With concurrent uploads, deletions and lists, every list is ordered and without
-// repetition, and at the end it holds what was uploaded and not deleted.
-func TestFilesInParallel(t *testing.T) {
-	w := newWorld(t, setup{})
-	const writers, each = 4, 12
-	var running, listing sync.WaitGroup
-	stop := make(chan struct{})
-	kept := make([][]string, writers)
-	for writer := range writers {
-		running.Go(func() {
-			for i := range each {
-				r := w.keep(studio, fmt.Sprintf("%d of %d", i, writer))
-				if got := w.stored(w.get("/v1/files/by-md5/"+r.MD5, studio)); got.ID != r.ID {
-					t.Errorf("by-md5 does not find what was uploaded")
-				}
-				if i%3 != 0 {
-					kept[writer] = append(kept[writer], r.ID)
-				} else if a := w.request("DELETE", "/v1/files/"+r.ID, studio, nil); a.status != 204 {
-					t.Errorf("delete: %d %s", a.status, a.body)
-				}
-			}
-		})
-	}
-	for reader := range 2 {
-		listing.Go(func() {
-			for {
-				select {
-				case <-stop:
-					return
-				default:
-				}
-				var ids []string
-				for cursor := ""; ; {
-					p := w.list(studio, fmt.Sprintf("limit=%d%s", 3+reader, cursor))
-					ids = append(ids, p.ids()...)
-					if p.NextCursor == nil {
-						break
-					}
-					cursor = "&cursor=" + *p.NextCursor
-				}
-				for i := 1; i < len(ids); i++ {
-					if ids[i] >= ids[i-1] {
-						t.Errorf("%s is listed after %s", ids[i], ids[i-1])
-						return
-					}
-				}
-			}
-		})
-	}
-	running.Wait()
-	close(stop)
-	listing.Wait()
-	want := slices.Concat(kept...)
-	slices.Sort(want)
-	slices.Reverse(want)
-	if got := w.list(studio, "limit=1000").ids(); !slices.Equal(got, want) {
-		t.Errorf("there are %v, want %v", got, want)
-	}
-	if blobs := w.files(); len(blobs) != len(want) {
-		t.Errorf("%d files have %d blobs", len(want), len(blobs))
 	}
 }

@@ -1,12 +1,6 @@
 package api_test
 
 import (
-	"crypto/md5"
-	"encoding/hex"
-	"fmt"
-	"io"
-	"net"
-	"os"
 	"path/filepath"
 	"runtime"
 	"testing"
@@ -29,47 +23,6 @@ func heap() uint64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
 	return stats.HeapAlloc
-}
-
-// An upload is streamed to the blob store: the memory that it needs does not depend
-// on its size.
-func TestALargeUploadTakesLittleMemory(t *testing.T) {
-	const size = 256 << 20
-	w := newWorld(t, setup{})
-	piece := frames(1 << 20)
-	const before = "--x\r\nContent-Disposition: form-data; name=\"data\"; filename=\"a\"\r\n\r\n" + movie
-	const after = "\r\n--x--\r\n"
-	hash := md5.New()
-	io.WriteString(hash, movie)
-	w.accepted(w.post("gen-pro-t2v", studio, text("prompt", "x"))) // warms up the database
-	runtime.GC()
-	idle, most := heap(), uint64(0)
-	a, err := w.raw(func(conn *net.TCPConn) {
-		io.WriteString(conn, head("gen-2.5", fmt.Sprintf("Content-Length: %d", len(before)+size+len(after)))+before)
-		for range size / len(piece) {
-			hash.Write(piece)
-			if _, err := conn.Write(piece); err != nil {
-				t.Fatal(err)
-			}
-			most = max(most, heap())
-		}
-		io.WriteString(conn, after)
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if most > idle+32<<20 {
-		t.Errorf("an upload of %d MiB took the heap from %d to %d MiB", size>>20, idle>>20, most>>20)
-	}
-	input := w.record(w.accepted(a)).Request.Inputs["data"]
-	if want := hex.EncodeToString(hash.Sum(nil)); input.MD5 != want || input.Size != size+int64(len(movie)) ||
-		input.MIME != "video/mp4" {
-		t.Errorf("the input is %+v, want the MD5 %s", input, want)
-	}
-	info, err := os.Stat(filepath.Join(w.root, input.Blob))
-	if err != nil || info.Size() != input.Size {
-		t.Errorf("stored: %v %v", info, err)
-	}
 }
 
 // A file over the limit is a problem of its part; the rest of the form is still

@@ -3,15 +3,11 @@ package gateway_test
 import (
 	"context"
 	"crypto/rand"
-	"fmt"
 	"io"
 	"log/slog"
-	mathrand "math/rand/v2"
-	"net/http"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -20,7 +16,6 @@ import (
 	"cutroom/shared/domain/audit"
 	"cutroom/shared/domain/budget"
 	"cutroom/shared/platform/boottime"
-	"cutroom/shared/testkit/patience"
 )
 
 // daily is what the account of the tests may spend in a day.
@@ -263,131 +258,11 @@ func TestBudgetAtMidnight(t *testing.T) {
 	}
 }
 
-// Hundreds of callers at several instances, of which the budget is enough for some: no
-// sample shows more than the budget as used, what is left is less than one more call needs,
-// and what was settled is what was metered.
-func TestBudgetUnderFire(t *testing.T) {
-	t.Parallel()
-	const instances, callers, each, limit = 4, 60, 4, 30_000_000
-	store, machine := openBudgets(t, limit)
-	u := newUpstream(t, misbehave)
-	var worlds []*world
-	var stops []func()
-	now := standing()
-	for range instances {
-		k, stop := keep(t, store, machine, now)
-		w := newWorld(t, setup{rows: oneRowPriced, upstreams: []*modelServer{u}, budgets: k})
-		worlds, stops = append(worlds, w), append(stops, stop)
-	}
-	ended, sampled := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(sampled)
-		for {
-			if n := usedOf(t, store, now()); n > limit {
-				t.Errorf("%d are used of %d", n, limit)
-			}
-			select {
-			case <-ended:
-				return
-			case <-time.After(20 * time.Millisecond):
-			}
-		}
-	}()
-	var all sync.WaitGroup
-	var refused, served sync.Map
-	for i := range callers {
-		all.Go(func() {
-			w := worlds[i%instances]
-			for n := range each {
-				body := []string{plain, streamed}[n%2]
-				response, err := client.Do(w.request(t.Context(), http.MethodPost, "/v1/chat/completions", studio,
-					strings.NewReader(strings.Replace(body, "{", `{"max_tokens":400,`, 1))))
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if mathrand.N(4) > 0 { // the others leave at once
-					_, _ = io.Copy(io.Discard, response.Body)
-				}
-				response.Body.Close()
-				if response.StatusCode == http.StatusTooManyRequests {
-					refused.Store([2]int{i, n}, true)
-				} else {
-					served.Store([2]int{i, n}, true)
-				}
-			}
-		})
-	}
-	all.Wait()
-	// What others had reserved is free again for the callers of the last instance.
-	metered := int64(0)
-	end := func(i, calls int) {
-		worlds[i].completed(calls)
-		worlds[i].stop()
-		stops[i]()
-		metered += worlds[i].spent()
-	}
-	for i := range instances - 1 {
-		end(i, callers/instances*each)
-	}
-	const most = 1_400_000 // of one call
-	more := 0
-	worlds[instances-1].eventually("calls that use the budget up", func() bool {
-		more++
-		a := worlds[instances-1].chat(strings.Replace(plain, "{", `{"max_tokens":400,`, 1))
-		return a.status == 429 && usedOf(t, store, now()) > limit-most
-	})
-	end(instances-1, callers/instances*each+more)
-	close(ended)
-	patience.Receive(t, "sampled", sampled)
-	if got := usedOf(t, store, now()); got != metered || got > limit {
-		t.Errorf("%d are used of %d, and %d were metered", got, limit, metered)
-	}
-	if limit-metered > most || count(&refused) == 0 {
-		t.Errorf("%d of %d are used, and %d calls were refused", metered, limit, count(&refused))
-	}
-	t.Logf("%d were served and %d refused, %d of %d used", count(&served), count(&refused), metered, limit)
-}
-
-func count(m *sync.Map) (n int) {
-	m.Range(func(any, any) bool { n++; return true })
-	return n
-}
-
 // oneRowPriced is a model whose calls of 400 tokens cost up to about a million billionths
 // each.
 const oneRowPriced = `
   - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, price: {input: 1, output: 2}, upstreams: [{name: first, url: URL0, model: weights}]}
 `
-
-// misbehave answers as model servers do on a bad day: streams end anywhere, usage is
-// missing or a lie, and some calls fail.
-func misbehave(c *call) {
-	tokens := mathrand.N(400)
-	usage := fmt.Sprintf(`"usage":{"prompt_tokens":%d,"completion_tokens":%d}`, 1+mathrand.N(70), tokens)
-	if mathrand.N(4) == 0 {
-		usage = []string{`"usage":null`, `"usage":{"prompt_tokens":99999999,"completion_tokens":-4}`, `"x":1`}[mathrand.N(3)]
-	}
-	switch {
-	case mathrand.N(8) == 0:
-		c.reset()
-	case !strings.Contains(c.body, `"stream":true`):
-		c.json(200, `{"id":"c1","object":"chat.completion","created":7,"model":"weights","choices":[{"index":0,`+
-			`"message":{"role":"assistant","content":"hello there"},"finish_reason":"stop"}],`+usage+`}`)
-	default:
-		text := eventStream(chunk("hello"), chunk(" there"), last, strings.Replace(last, `"choices"`, usage+`,"choices"`, 1), done)
-		if mathrand.N(2) == 0 {
-			text = text[:mathrand.N(len(text))]
-		}
-		c.stream()
-		c.write(text)
-		if mathrand.N(2) == 0 {
-			c.reset()
-			return
-		}
-		c.end()
-	}
-}
 
 // Whatever an upstream says that a call used: the budget never has more used than its limit,
 // what is settled is what was metered as long as there is room, and nothing stays reserved.

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -324,69 +323,6 @@ func TestAFloodOfBrokenFrames(t *testing.T) {
 	other.Sees(50)
 	good.Store(true)
 	c.shows(320, 180)
-}
-
-// A helper that is killed costs its session some frames, and a session whose helpers are
-// killed again and again an error, after which its client comes back. Others notice
-// nothing.
-func TestAKilledHelper(t *testing.T) {
-	w := newWorld(t, setup{webrtc: true})
-	other := w.goLive(w.open("gen-2.5", rival), newCamera(t, 160, 90))
-	other.shows(160, 90)
-	before := helpers(t)
-	c := w.goLive(w.open("gen-2.5", studio), newCamera(t, 320, 180))
-	c.shows(320, 180)
-	kill := func() (killed bool) {
-		for pid := range helpers(t) {
-			if !before[pid] {
-				killed = syscall.Kill(pid, syscall.SIGKILL) == nil || killed
-			}
-		}
-		return killed
-	}
-	if !kill() {
-		t.Fatal("the session has no helper")
-	}
-	eventually(t, "the log has it", func() bool { return strings.Contains(w.log.String(), "a codec ended and is started again") })
-	for len(c.Seen) > 0 {
-		patience.Receive(t, "c.Seen", c.Seen)
-	}
-	c.Sees(5)
-	ended := make(chan message, 1)
-	go func() {
-		m := c.next()
-		for m.closed == nil {
-			m = c.next()
-		}
-		ended <- m
-	}()
-	for limit := time.After(patience.Max); ; {
-		kill()
-		select {
-		case m := <-ended:
-			if m.closed.Code != websocket.StatusInternalError {
-				t.Errorf("the session ends with %v", m.closed)
-			}
-		case <-limit:
-			t.Fatal("helpers are started for ever")
-		case <-time.After(5 * time.Millisecond):
-			continue
-		}
-		break
-	}
-	c.Left()
-	w.active("studio", 0)
-	again := w.goLive(w.open("gen-2.5", studio), newCamera(t, 320, 180))
-	again.shows(320, 180)
-	for len(other.Seen) > 0 {
-		patience.Receive(t, "other.Seen", other.Seen)
-	}
-	other.Sees(5)
-	for pid := range before {
-		if !helpers(t)[pid] {
-			t.Error("another session's helper has ended")
-		}
-	}
 }
 
 // The words of an error decide how often clients of such services try again: five times
