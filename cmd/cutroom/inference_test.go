@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -92,49 +91,6 @@ func TestUsageOutlivesTheServer(t *testing.T) {
 	if requests, _ := usedOf(t, start(t, data), servertest.Key); requests != calls+1 {
 		t.Errorf("after the stop %d calls are shown, want %d", requests, calls+1)
 	}
-}
-
-// A changed catalog is loaded without a restart. A bad one is refused with the line of
-// its error, and the old one stays.
-func TestCatalogIsReadAgain(t *testing.T) {
-	t.Parallel()
-	catalog := string(defaultCatalog(t))
-	path := save(t, []byte(catalog))
-	server := start(t, t.TempDir(), "CUTROOM_CATALOG="+path)
-	models := func() (ids []string) {
-		answer, err := gatewayOf(server, servertest.Key)(bounded(t), http.MethodGet, "/v1/models", "")
-		var list struct{ Data []struct{ ID string } }
-		if err != nil || answer.Status != 200 || json.Unmarshal(answer.Body, &list) != nil {
-			t.Fatalf("%v, %d %s", err, answer.Status, answer.Body)
-		}
-		for _, model := range list.Data {
-			ids = append(ids, model.ID)
-		}
-		return ids
-	}
-	write := func(more string) {
-		if err := os.WriteFile(path, []byte(catalog+more), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if got := models(); !slices.Equal(got, []string{"cutroom-echo"}) {
-		t.Fatalf("the models are %q", got)
-	}
-	write(upstreamRow("added", "http://127.0.0.1:1", ""))
-	eventually(t, "the added model is listed", func() bool {
-		return slices.Equal(models(),
-			[]string{"cutroom-echo", "added"})
-	})
-	mint(t, server.Client(), "added") // tokens see it too
-	write(upstreamRow("added", "nowhere", ""))
-	eventually(t, "the log names what is wrong", func() bool {
-		return strings.Contains(server.Log(), "line") && strings.Contains(server.Log(), "the catalog stays as it was")
-	})
-	if got := models(); !slices.Equal(got, []string{"cutroom-echo", "added"}) {
-		t.Errorf("with a bad catalog the models are %q", got)
-	}
-	write("")
-	eventually(t, "the model is gone", func() bool { return slices.Equal(models(), []string{"cutroom-echo"}) })
 }
 
 // A stop lets streams in progress end, and tells calls that wait for their turn.

@@ -3,18 +3,12 @@ package main_test
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -140,76 +134,6 @@ func (p *process) address(t *testing.T) string {
 		}
 		return ""
 	}, func(address string) bool { return address != "" })
-}
-
-// A worker that is told to end hands its job back at once, which costs the job
-// no run, and any other worker goes on with it.
-func TestAWorkerThatEndsHandsItsJobBack(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	var id string
-	for attempt := 0; id == "" || !w.isHandedBack(t, id); attempt++ {
-		id = fmt.Sprintf("job_01K00000000000000000WRKR%02d", attempt)
-		w.beginsAndEnds(t, id)
-	}
-
-	w.start(t, t.TempDir())
-	j := w.await(t, id, "completed", func(j job.Job) bool { return j.Status.Terminal() })
-	if j.Status != job.Completed || j.Runs != 1 || j.Progress != 1 {
-		t.Fatalf("it is %s after %d runs: %+v", j.Status, j.Runs, j.Failure)
-	}
-	content, err := w.bucket.Open(t.Context(), j.Result.Blob, 0, -1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer content.Close()
-	sum := sha256.New()
-	if size, err := io.Copy(sum, content); err != nil || size != j.Result.Size ||
-		hex.EncodeToString(sum.Sum(nil)) != j.Result.SHA256 {
-		t.Errorf("the result has %d bytes, %v; the record says %+v", size, err, j.Result)
-	}
-}
-
-// beginsAndEnds has a worker begin the job, and ends the worker.
-func (w *world) beginsAndEnds(t *testing.T, id string) {
-	t.Helper()
-	scratch := t.TempDir()
-	leaving := w.start(t, scratch)
-	if response, err := http.Get("http://" + leaving.address(t) + "/healthz"); err != nil || response.StatusCode != 200 {
-		t.Errorf("health: %v, %v", response, err)
-	} else {
-		response.Body.Close()
-	}
-	w.submit(t, id, "an oil painting")
-	w.await(t, id, "processing", func(j job.Job) bool { return j.Status != job.Pending })
-	for _, lane := range []job.Lane{job.VideoLane, job.ImageLane} {
-		if warm, err := w.workers.Warm(t.Context(), lane); err != nil || !warm {
-			t.Errorf("the lane %s is warm: %v, %v", lane, warm, err)
-		}
-	}
-	if err := leaving.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	if err := leaving.Wait(); err != nil {
-		t.Errorf("it ended with %v", err)
-	}
-	if left, err := os.ReadDir(scratch); err != nil || len(left) > 0 {
-		t.Errorf("it has left %v, %v", left, err)
-	}
-}
-
-// isHandedBack wants the job to be handed back. It reports false if its run was over before
-// the worker was ended, as where this machine stood still.
-func (w *world) isHandedBack(t *testing.T, id string) bool {
-	t.Helper()
-	j, err := w.jobs.Get(t.Context(), id)
-	if err == nil && j.Status == job.Completed {
-		return false
-	}
-	if err != nil || j.Runs != 0 || j.Status != job.Processing {
-		t.Errorf("handed back it is %s after %d runs, %v", j.Status, j.Runs, err)
-	}
-	return true
 }
 
 // What is missing or wrong stops the start, with one line that names it.

@@ -116,32 +116,6 @@ func TestOverBudget(t *testing.T) {
 	}
 }
 
-// What is more than text reserves the whole context, however it is written
-// (docs/contract/budgets.md#what-counts).
-func TestEscapedPicture(t *testing.T) {
-	t.Parallel()
-	store, machine := openBudgets(t, 5_000_000) // the whole context is 8,192,000
-	k, _ := keep(t, store, machine, time.Now)
-	u := newUpstream(t, always(200, whole))
-	w := newWorld(t, setup{rows: oneRowPriced, upstreams: []*modelServer{u}, budgets: k})
-	for path, body := range map[string]string{
-		"/v1/chat/completions": `"messages":[{"role":"user","content":[{"type":"\u0069mage_url","\u0069mage_url":{"url":"https://e/p"}}]}]`,
-		"/v1/messages":         `"messages":[{"role":"user","content":[{"type":"\u0069mage","source":{"type":"url","url":"https://e/p"}}]}]`,
-		"/v1/responses":        `"input":[{"role":"user","content":[{"type":"\u0069nput_image","image_url":"https://e/p"}]}]`,
-	} {
-		limit := `,"max_tokens":9}`
-		if path == "/v1/responses" {
-			limit = `,"max_output_tokens":9}`
-		}
-		if a := w.post(path, `{"model":"small",`+body+limit); a.status != 429 {
-			t.Errorf("%s: %d %s", path, a.status, a.body)
-		}
-	}
-	if a := w.chat(strings.Replace(plain, "{", `{"max_tokens":9,`, 1)); a.status != 200 || len(u.seen()) != 1 {
-		t.Errorf("a call that fits: %d %s, after %d calls", a.status, a.body, len(u.seen())-1)
-	}
-}
-
 // However a call ends, what it was metered for is settled, and the rest is free again.
 func TestBudgetsAreSettled(t *testing.T) {
 	t.Parallel()
@@ -228,33 +202,6 @@ func TestFallbackBeyondTheBudget(t *testing.T) {
 	stop()
 	if n := usedOf(t, store, now()); n != 0 {
 		t.Errorf("%d are used", n)
-	}
-}
-
-// A call that begins before midnight and ends after it counts in the day that it began in.
-func TestBudgetAtMidnight(t *testing.T) {
-	t.Parallel()
-	store, machine := openBudgets(t, 1e9)
-	w := (*world)(nil)
-	k, stop := keep(t, store, machine, func() time.Time { return w.now() })
-	asked := make(chan struct{})
-	answer := make(chan struct{})
-	w = newWorld(t, setup{rows: oneRowPriced, budgets: k, upstreams: []*modelServer{newUpstream(t, func(c *call) {
-		close(asked)
-		<-answer
-		c.json(200, whole)
-	})}})
-	w.stopClock()
-	yesterday := w.now()
-	go func() {
-		<-asked
-		w.wait(24 * time.Hour)
-		close(answer)
-	}()
-	w.chat(plain)
-	stop()
-	if before, after := usedOf(t, store, yesterday), usedOf(t, store, w.now()); before != 21_000 || after != 0 {
-		t.Errorf("%d are used of the first day and %d of the second", before, after)
 	}
 }
 

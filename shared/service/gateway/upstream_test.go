@@ -650,45 +650,6 @@ func TestReload(t *testing.T) {
 	}
 }
 
-// The model server inside this process streams, and notices that its caller
-// leaves, like any other.
-func TestEmbedded(t *testing.T) {
-	left := make(chan struct{})
-	embedded := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/v1/chat/completions" {
-			w.WriteHeader(http.StatusNotFound)
-			return
-		}
-		body, _ := io.ReadAll(r.Body)
-		if !strings.Contains(string(body), `"stream":true`) {
-			io.WriteString(w, whole)
-			return
-		}
-		w.Header().Set("Content-Type", "text/event-stream")
-		io.WriteString(w, eventStream(chunk("one")))
-		http.NewResponseController(w).Flush()
-		<-r.Context().Done()
-		close(left)
-	})
-	w := newWorld(t, setup{embedded: embedded, rows: `
-  - {id: small, routes: [chat], context_length: 8192, max_output_length: 1000, upstreams: [{url: "embedded:"}]}
-`})
-	if a := w.chat(plain); a.status != 200 || a.body != asSmall(whole) {
-		t.Errorf("got %d %s", a.status, a.body)
-	}
-	ctx, leave := context.WithCancel(t.Context())
-	response := w.open(ctx, streamed)
-	want := eventStream(asSmall(chunk("one")))
-	if _, err := io.ReadFull(response.Body, make([]byte, len(want))); err != nil {
-		t.Fatal(err)
-	}
-	leave()
-	patience.Receive(t, "left", left)
-	if w.gateway.Health()[0].Upstream == "" {
-		t.Error("it has no name")
-	}
-}
-
 // slow is a store of keys that hangs.
 type slow struct {
 	asked   chan string

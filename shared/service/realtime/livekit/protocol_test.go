@@ -161,36 +161,3 @@ func TestMessagesAreThoseOfLiveKit(t *testing.T) {
 		}
 	}
 }
-
-// The comparison above leaves out no field of any message.
-func TestEveryFieldIsCompared(t *testing.T) {
-	set := map[string]bool{}
-	var visit func(v reflect.Value)
-	visit = func(v reflect.Value) {
-		switch v.Kind() {
-		case reflect.Pointer:
-			if !v.IsNil() {
-				visit(v.Elem())
-			}
-		case reflect.Slice:
-			for i := range v.Len() {
-				visit(v.Index(i))
-			}
-		case reflect.Struct:
-			for i := range v.NumField() {
-				name := v.Type().Name() + "." + v.Type().Field(i).Name
-				set[name] = set[name] || !v.Field(i).IsZero()
-				visit(v.Field(i))
-			}
-		}
-	}
-	messages, _ := compared()
-	for _, message := range messages {
-		visit(reflect.ValueOf(message))
-	}
-	for name, is := range set {
-		if !is {
-			t.Errorf("%s is never set", name)
-		}
-	}
-}
