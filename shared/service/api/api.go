@@ -1,9 +1,7 @@
-// Package api serves the media service over HTTP: it turns requests into calls of
-// the domain, and the domain's results and faults into responses. The contract is
-// docs/contract/media.md.
+// Package api serves the media service over HTTP. It converts requests to calls of the domain, and
+// the domain's results and faults to responses. The contract is docs/contract/media.md.
 //
-// Endpoints come in groups. A program that serves everything takes them all; a
-// function that serves a single group takes that one.
+// Endpoints come in groups. A server has all groups; a function may have a single one.
 package api
 
 import (
@@ -26,41 +24,35 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// DefaultMaxUpload is the size limit of an uploaded file, in bytes, unless another
-// is configured (docs/contract/errors.md#too-large).
+// DefaultMaxUpload is the default of MaxUpload, in bytes (docs/contract/errors.md#too-large).
 const DefaultMaxUpload = 512 << 20
 
-// Config configures the endpoints. The embedded parts each configure the groups of routes
-// that their comment names; a program sets the parts of the groups that it serves.
+// Config configures the endpoints. The comment of each embedded part names the groups of routes
+// that it configures. A program sets the parts of its groups.
 type Config struct {
 	Catalog *catalog.Catalog
-	// KnowsModel reports whether any model has the name. Set it where the inference
-	// models may change while the service runs; nil asks Catalog.
+	// KnowsModel reports whether any model has the name. Set it if the inference models may change
+	// while the service runs; nil uses Catalog.
 	KnowsModel    func(name string) bool
 	Authenticator *credential.Authenticator
-	// Limiter enforces the request rates of tiers and of the session quota. Without a Limiter
-	// there are no limits.
+	// Limiter enforces the request rates of tiers and of the session quota. nil means no limits.
 	Limiter Limiter
-	// Idempotency ties each Idempotency-Key to one request; nil ignores the header.
+	// Idempotency runs each Idempotency-Key once; nil ignores the header.
 	Idempotency *idempotency.Service
-	// Origins are the origins that browsers may call from.
-	Origins httpserver.Origins
-	// Stopping, when done, ends the calls that wait for a job, because no worker
-	// will take it any more. nil means never.
+	Origins     httpserver.Origins
+	// Stopping ends the calls that wait for a job, because no worker will take it any more. nil
+	// means never.
 	Stopping context.Context
-	// Draining, when done, ends the event streams, before Stopping ends the other
-	// calls. Clients reconnect, to another server if there are several. nil means
-	// Stopping.
+	// Draining ends the event streams, before Stopping ends the other calls. Clients reconnect, to
+	// another server if there are several. nil means Stopping.
 	Draining context.Context
 	Blobs    blob.Store
 	// Scratch is the folder for temporary files of FileRoutes and C2PARoutes.
 	Scratch string
-	// MaxUpload is the size limit of a file in a form, in bytes; 0 means
-	// DefaultMaxUpload.
+	// MaxUpload limits a file in a form, in bytes; 0 means DefaultMaxUpload.
 	MaxUpload int64
-	// Ready returns why the service does not accept requests yet, for /healthz; nil
-	// means that it always does. Only the message of a fault.Unavailable is shown
-	// to clients.
+	// Ready returns why the service does not accept requests yet, for /healthz; nil means always
+	// ready. Clients see only the message of a fault.Unavailable.
 	Ready  func(context.Context) error
 	Logger *slog.Logger
 
@@ -76,7 +68,7 @@ type Config struct {
 // JobRoutes configures the groups Jobs, Content, Events and Generate.
 type JobRoutes struct {
 	Jobs *job.Service
-	// Shares signs and checks the links to results, for the groups Jobs and Content.
+	// Shares signs and checks links to results, for the groups Jobs and Content.
 	Shares job.Shares
 	// ImageWait is how long a caller waits for an image before its job is
 	// cancelled; 0 means DefaultImageWait.
@@ -84,61 +76,58 @@ type JobRoutes struct {
 	// VideoWait is how long the deprecated routes wait for a video; 0 means until
 	// the job's deadline. The job continues after the wait.
 	VideoWait time.Duration
-	// AfterWait calls a function in a goroutine of its own when a wait is over, unless it is
-	// stopped before; nil means time.AfterFunc.
+	// AfterWait calls over in a new goroutine after the wait, unless stopped; nil means
+	// time.AfterFunc.
 	AfterWait func(wait time.Duration, over func()) (stop func() bool)
-	// Warm reports whether a worker is taking the lane's jobs, and starts one if
-	// none is. An image that would have to wait for a worker to start is refused.
-	// nil means that a worker is always there.
+	// Warm reports whether a worker is taking the lane's jobs, and starts one if not. An image that
+	// would have to wait for a starting worker is refused. nil means that a worker is always
+	// running.
 	Warm func(context.Context, job.Lane) (bool, error)
-	// Downloads signs the URLs that the content route redirects to; if nil, the
-	// route sends the bytes itself.
+	// Downloads signs the URLs that the content route redirects to. If it is nil, the route sends
+	// the bytes itself.
 	Downloads DownloadSigner
-	// RedirectAbove is the number of bytes beyond which an answer of the content
-	// route becomes such a redirect, in a range or whole; 0 redirects all.
+	// RedirectAbove is the number of requested bytes above which the content route redirects; 0
+	// redirects always.
 	RedirectAbove int64
-	// EventsOnce makes the event stream end after the job's present state, where
-	// responses cannot be streamed. The client then asks again.
+	// EventsOnce ends the event stream after the job's current state, for transports that cannot
+	// stream. The client then asks again.
 	EventsOnce bool
-	// WebhookTargets restricts the URLs that jobs may name as webhooks; the zero
-	// value allows the public internet.
+	// WebhookTargets restricts the URLs of webhooks; the zero value allows the public internet.
 	WebhookTargets webhook.Targets
 }
 
 // FileRoutes configures the groups Files, FileContent and Uploads.
 type FileRoutes struct {
 	Files *file.Service
-	// Intake limits the uploads in progress. nil sets no limit, for functions that
-	// receive each request whole.
+	// Intake limits uploads in progress. nil means no limit, for functions that receive each
+	// request whole.
 	Intake *file.Intake
-	// Posters makes the thumbnails of stored files when they are first asked for, in
-	// folders below Scratch. nil makes none: there are then those that workers made.
+	// Posters makes thumbnails of stored files on first request, in folders below Scratch. nil
+	// makes none; thumbnails made by workers are still served.
 	Posters Posters
 	// Signer signs the URLs of large uploads, for the group Files.
 	Signer Signer
-	// UploadURLs signs and checks the upload URLs that the group Uploads serves.
+	// UploadURLs signs and checks the URLs of the group Uploads.
 	UploadURLs UploadURLs
 }
 
 // C2PARoutes configures the group Credentials, which verifies Content Credentials.
 type C2PARoutes struct {
-	// Verifier verifies files for people, in folders below Scratch. nil verifies none.
+	// Verifier verifies files in folders below Scratch. nil turns verification off.
 	Verifier Verifier
-	// MaxVerified is the size of the largest file that it verifies, in bytes, and VerifyTime
-	// how long a request for that may take; 0 sets no limit.
+	// MaxVerified limits the verified file in bytes, and VerifyTime the time of such a request; 0
+	// means no limit.
 	MaxVerified int64
 	VerifyTime  time.Duration
 }
 
 // AccountRoutes configures the groups Tokens, Keys, Budgets and Audit.
 type AccountRoutes struct {
-	// Minter issues client tokens, for the group Tokens.
 	Minter *credential.Minter
-	// Keys creates, lists and revokes permanent keys, for the group Keys.
-	Keys *credential.KeyService
-	// Budgets manages what the account and its keys may use up, for the group Budgets.
+	Keys   *credential.KeyService
+	// Budgets manages budgets, for the group Budgets.
 	Budgets BudgetService
-	// AuditLog has what administrators changed, for the group Audit.
+	// AuditLog has the changes by administrators, for the group Audit.
 	AuditLog AuditLog
 }
 
@@ -146,10 +135,10 @@ type AccountRoutes struct {
 type SessionRoutes struct {
 	// Sessions counts realtime sessions, for the group Realtime.
 	Sessions Sessions
-	// LiveVideo is true if sessions take video over WebRTC, for the group RealtimePage.
+	// LiveVideo means that sessions accept video over WebRTC, for the group RealtimePage.
 	LiveVideo bool
-	// MediaURL is the base URL at which the group RealtimePage finds the other groups;
-	// empty means that this server has them.
+	// MediaURL is the base URL of the other groups for the group RealtimePage; empty means this
+	// server.
 	MediaURL string
 }
 
@@ -161,23 +150,21 @@ type WebhookRoutes struct {
 
 // InfoRoutes configures the groups Models, OpenAPI and Root.
 type InfoRoutes struct {
-	// InferenceURL is the base URL of the inference gateway, for the OpenAPI
-	// document, which covers both services; empty means DefaultInferenceURL.
+	// InferenceURL is the base URL of the inference gateway for the OpenAPI document, which covers
+	// both services; empty means DefaultInferenceURL.
 	InferenceURL string
-	// ConsoleURL is the URL of the console in the response to GET /, relative to
-	// it, such as "./console/"; empty if there is no console.
+	// ConsoleURL is the URL of the console in the response to GET /, relative to it, such as
+	// "./console/"; empty without a console.
 	ConsoleURL string
-	// Engine is what edits the media, for the group Models.
+	// Engine describes the engine, for the group Models.
 	Engine EngineFacts
 }
 
-// service implements the endpoints of all groups.
 type service struct {
 	Config
-	// streams counts the open event streams.
 	streams ratelimit.Open
-	// posing are the turns of requests that make a thumbnail, verifying of those that verify
-	// a file, and listing of those that list jobs.
+	// posing limits requests that make a thumbnail, verifying requests that verify a file, and
+	// listing requests that list jobs.
 	posing, verifying, listing *ratelimit.Turns
 }
 
@@ -191,14 +178,13 @@ func newService(c Config) *service {
 // Group is a set of endpoints that are deployed together. It returns their routes.
 type Group func(*service) []route
 
-// AllGroups returns every group, for a server that serves everything.
 func AllGroups() []Group {
 	return []Group{Jobs, Content, Credentials, Events, Generate, Tokens, Keys, Budgets, Audit, Models, Files, FileContent, Uploads,
 		Realtime, RealtimePage, Webhooks, OpenAPI, Root, Health}
 }
 
-// New returns the handler of the groups. It must not name any itself: a program links only
-// the groups that it names, and is smaller for it.
+// New returns the handler of the groups. It must not name a group itself, so that a program links
+// only the groups that it uses.
 func New(c Config, groups ...Group) http.Handler {
 	if c.MaxUpload == 0 {
 		c.MaxUpload = DefaultMaxUpload
@@ -243,8 +229,8 @@ func (s *service) notFound(w http.ResponseWriter, r *http.Request) {
 	s.writeDetail(w, r, http.StatusNotFound, "Not Found")
 }
 
-// authenticate identifies the caller by the x-api-key header, or by a client token
-// in the query on routes that accept one there.
+// authenticate identifies the caller by the x-api-key header, or by a client token in the query if
+// the route accepts one.
 //
 // Errors: fault.Unauthorized.
 func (s *service) authenticate(w http.ResponseWriter, r *http.Request, route *route) (credential.Principal, error) {
@@ -256,8 +242,7 @@ func (s *service) authenticate(w http.ResponseWriter, r *http.Request, route *ro
 			w.Header().Set("Referrer-Policy", "no-referrer")
 		}
 		if credential.CheckSecret(secret) == nil {
-			// URLs end up in logs and histories: too many places for a key that
-			// does not expire.
+			// URLs appear in logs and histories, so a key that does not expire is refused.
 			return credential.Principal{}, fault.New(fault.Unauthorized,
 				"The query takes a client token; a permanent key belongs in the header x-api-key.")
 		}
@@ -270,8 +255,8 @@ func (s *service) authenticate(w http.ResponseWriter, r *http.Request, route *ro
 	return who, nil
 }
 
-// Health is the group of GET /healthz, and of GET /health, the name that other
-// services use. They answer 200 once the service accepts requests.
+// Health is the group of GET /healthz and its alias GET /health. They answer 200 once the service
+// accepts requests.
 func Health(s *service) []route {
 	return []route{
 		{method: http.MethodGet, path: "/healthz", handle: s.health},
@@ -285,8 +270,7 @@ func (s *service) health(w http.ResponseWriter, r *http.Request, _ call) error {
 			if fault.Is(err, fault.Unavailable) {
 				return err // its message is meant for clients
 			}
-			// Not being ready is normal while a service starts, so this is only a
-			// warning.
+			// A starting service is normally not ready, so this is only a warning.
 			s.Logger.WarnContext(r.Context(), "not ready", "error", err)
 			return fault.New(fault.Unavailable, "The service does not accept requests now.")
 		}

@@ -11,13 +11,11 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// AuditLog reads what administrators changed.
 type AuditLog interface {
-	// Entries returns entries of an account, newest first.
 	Entries(ctx context.Context, account string, query audit.Query) ([]audit.Entry, error)
 }
 
-// Audit is the group of the audit log of an account, an extension of this service
+// Audit is the group of an account's audit log, an extension of this service
 // (docs/contract/auth.md#the-audit-log). No route changes or deletes an entry.
 func Audit(s *service) []route {
 	return within(credential.KeyRoutes, []route{
@@ -25,7 +23,7 @@ func Audit(s *service) []route {
 	})
 }
 
-// origin returns who makes a change by a request.
+// origin returns the author of a change.
 func (s *service) origin(r *http.Request, c call) audit.Origin {
 	return audit.Origin{By: c.who.Key.ID, At: s.Keys.Now(), RequestID: httpserver.RequestID(r.Context())}
 }
@@ -38,7 +36,7 @@ type auditEntryBody struct {
 	By      string       `json:"by"`
 	Action  audit.Action `json:"action"`
 	Subject string       `json:"subject"`
-	// Before and After are objects, or null where there was or is nothing.
+	// Before and After are objects, or null for a new or a deleted one.
 	Before json.RawMessage `json:"before"`
 	After  json.RawMessage `json:"after"`
 	// RequestID is null for the operator.
@@ -60,15 +58,14 @@ type auditPageBody struct {
 	NextCursor *string          `json:"next_cursor"`
 }
 
-// listAudit is GET /v1/audit. The cursor of a page is the id of the last entry before it,
-// which is no secret.
+// listAudit serves GET /v1/audit. A page's cursor is the id of the last entry before it.
 func (s *service) listAudit(w http.ResponseWriter, r *http.Request, c call) error {
 	query, found := auditQuery(r.URL.RawQuery)
 	if len(found) > 0 {
 		return found
 	}
 	limit := query.Limit
-	query.Limit++ // one more, which tells whether there is another page
+	query.Limit++ // one extra entry shows whether another page follows
 	entries, err := s.AuditLog.Entries(r.Context(), c.who.Account(), query)
 	if err != nil {
 		return err
@@ -85,7 +82,7 @@ func (s *service) listAudit(w http.ResponseWriter, r *http.Request, c call) erro
 	return nil
 }
 
-// auditQuery reads which entries are asked for: days in UTC, both included, and a page.
+// auditQuery reads the query: days in UTC, both included, and a page.
 func auditQuery(raw string) (query audit.Query, found problems) {
 	values := readQuery(raw)
 	for _, bound := range []struct {

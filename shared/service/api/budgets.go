@@ -18,8 +18,8 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// Budgets is the group of what an account and its keys may use up, an extension of this
-// service (docs/contract/budgets.md#who-sets-them).
+// Budgets is the group of an account's and its keys' budgets, an extension of this service
+// (docs/contract/budgets.md#who-sets-them).
 func Budgets(s *service) []route {
 	return within(credential.KeyRoutes, []route{
 		{method: http.MethodGet, path: "/v1/budgets", access: adminOnly, handle: s.listBudgets},
@@ -28,11 +28,10 @@ func Budgets(s *service) []route {
 	})
 }
 
-// BudgetService manages budgets.
 type BudgetService interface {
-	// States returns the budgets of an account and of its keys, with what is used of them.
+	// States returns the budgets of an account and of its keys, with their use.
 	States(ctx context.Context, account string) ([]budget.State, error)
-	// Set creates or replaces a budget, and returns it with what is used of it.
+	// Set creates or replaces a budget, and returns it with its use.
 	Set(ctx context.Context, from audit.Origin, to budget.Setting) (budget.State, error)
 	// Delete deletes a budget.
 	//
@@ -40,13 +39,13 @@ type BudgetService interface {
 	Delete(ctx context.Context, from audit.Origin, id budget.ID) error
 }
 
-// budgetFacts are a budget and what is used of it.
+// budgetFacts are a budget and its use.
 type budgetFacts struct {
 	// Key is null for a budget of the whole account.
 	Key    *string       `json:"key"`
 	Period budget.Period `json:"period"`
 	Unit   budget.Unit   `json:"unit"`
-	// Currency is null unless the amounts are in one.
+	// Currency is null unless the unit is cost.
 	Currency  *string     `json:"currency"`
 	Limit     json.Number `json:"limit"`
 	Used      json.Number `json:"used"`
@@ -54,10 +53,9 @@ type budgetFacts struct {
 	ResetsAt  *string     `json:"resets_at"`
 }
 
-// budgetBody is a budget as the service shows it.
 type budgetBody struct {
 	budgetFacts
-	// WarnURL is null if nobody is told of warnings.
+	// WarnURL is null without a receiver of warnings.
 	WarnURL *string `json:"warn_url"`
 }
 
@@ -69,7 +67,7 @@ func (s *service) budgetBody(state budget.State) budgetBody {
 	return body
 }
 
-// newBudgetFacts returns the facts of a budget; the currency may be empty.
+// newBudgetFacts returns the facts of a budget. The currency may be empty.
 func newBudgetFacts(state budget.State, currency string) budgetFacts {
 	amount := func(n int64) json.Number { return json.Number(state.Unit.FormatAmount(n)) }
 	facts := budgetFacts{
@@ -85,13 +83,12 @@ func newBudgetFacts(state budget.State, currency string) budgetFacts {
 	return facts
 }
 
-// warningBody is the message about a warning. It is the same, byte for byte, in every
-// attempt.
+// warningBody is the message about a warning. Its bytes are the same in every attempt.
 type warningBody struct {
 	Type webhook.EventType `json:"type"`
 	// Timestamp is when the warning was due.
 	Timestamp *string `json:"timestamp"`
-	// Data is the budget as it was then.
+	// Data is the budget at that time.
 	Data struct {
 		Account string `json:"account"`
 		// Percent is 80 or 100.
@@ -100,8 +97,8 @@ type warningBody struct {
 	} `json:"data"`
 }
 
-// WarningBody returns what writes the messages about warnings, for webhook.Events: costs are
-// in the currency.
+// WarningBody returns the function that writes messages about warnings, for webhook.Events. Costs
+// are in the currency.
 func WarningBody(currency string) func(budget.Warning) ([]byte, error) {
 	return func(w budget.Warning) ([]byte, error) {
 		body := warningBody{Type: webhook.BudgetWarning, Timestamp: timestamp(w.At)}
@@ -111,7 +108,6 @@ func WarningBody(currency string) func(budget.Warning) ([]byte, error) {
 	}
 }
 
-// listBudgets is GET /v1/budgets.
 func (s *service) listBudgets(w http.ResponseWriter, r *http.Request, c call) error {
 	states, err := s.Budgets.States(r.Context(), c.who.Account())
 	if err != nil {
@@ -125,7 +121,6 @@ func (s *service) listBudgets(w http.ResponseWriter, r *http.Request, c call) er
 	return nil
 }
 
-// setBudget is PUT /v1/budgets.
 func (s *service) setBudget(w http.ResponseWriter, r *http.Request, c call) error {
 	sent, err := readJSON(r)
 	if err != nil {
@@ -158,8 +153,8 @@ func (s *service) setBudget(w http.ResponseWriter, r *http.Request, c call) erro
 	return nil
 }
 
-// warnURL returns who is told of warnings: nil if the request leaves that as it is, and empty
-// for nobody, which null says too.
+// warnURL returns the receiver of warnings: nil to keep the current one, and empty for none, which
+// null also means.
 func (s *service) warnURL(sent jsonObject) (*string, problems) {
 	const name = "warn_url"
 	if _, there := sent[name]; !there {
@@ -179,11 +174,10 @@ func (s *service) warnURL(sent jsonObject) (*string, problems) {
 	return &to, nil
 }
 
-// maxAmountText is how long the text of an amount may be.
 const maxAmountText = 64
 
-// amount returns a member that is an amount of a unit, read exactly: an integer, or a cost,
-// which is rounded to a billionth and bounded by budget.MaxLimit.
+// amount reads a member as an exact amount of a unit: an integer, or a cost, rounded to a billionth
+// and limited by budget.MaxLimit.
 func (o jsonObject) amount(name string, unit budget.Unit) (int64, problems) {
 	value := o.member(name)
 	if value == nil {
@@ -218,10 +212,10 @@ func (o jsonObject) amount(name string, unit budget.Unit) (int64, problems) {
 	return 0, problems{aboveMax(name, value, budget.MaxLimit)} // by less than a float64 tells
 }
 
-// billionths are those of one of the currency.
+// billionths is the number of billionths in one.
 const billionths = 1_000_000_000
 
-// deleteBudget is DELETE /v1/budgets?key=&period=&unit=.
+// deleteBudget serves DELETE /v1/budgets?key=&period=&unit=.
 func (s *service) deleteBudget(w http.ResponseWriter, r *http.Request, c call) error {
 	asked := readQuery(r.URL.RawQuery)
 	id, found := budgetID(c, asked["key"], asked["period"], asked["unit"])
@@ -241,7 +235,7 @@ func (s *service) deleteBudget(w http.ResponseWriter, r *http.Request, c call) e
 	return nil
 }
 
-// budgetID reads which budget is meant.
+// budgetID reads the id of a budget.
 func budgetID(c call, key, period, unit string) (id budget.ID, found problems) {
 	id = budget.ID{
 		Account: c.who.Account(), Key: key, Period: budget.Period(period), Unit: budget.Unit(unit),
@@ -263,15 +257,15 @@ func budgetID(c call, key, period, unit string) (id budget.ID, found problems) {
 	return id, found
 }
 
-// ownKey fails unless a budget is of a key that the account has, and that may do no more
-// than the admin key by. That of the account itself is the operator's to change, and that of
-// by another admin's: whom it binds could raise it otherwise.
+// ownKey fails unless a budget belongs to a key of the account that may do no more than the admin
+// key by. Only the operator changes the account's own budget, and only another admin the budget of
+// by: otherwise its holder could raise it.
 func (s *service) ownKey(ctx context.Context, by credential.Key, id budget.ID) error {
 	switch id.Key {
 	case by.ID:
 		return fault.New(fault.Forbidden, "A key does not change its own budget. Use another admin key of the account.")
 	case "":
-		return fault.New(fault.Forbidden, "The budget of the account is set by whoever runs the service: name a key.")
+		return fault.New(fault.Forbidden, "Only the operator of the service sets the budget of the account: name a key.")
 	}
 	keys, err := s.Keys.List(ctx, id.Account)
 	if err != nil {

@@ -19,18 +19,16 @@ import (
 	"cutroom/shared/domain/origin"
 )
 
-// Verifier verifies Content Credentials.
 type Verifier interface {
-	// Verify returns what the Content Credentials of a file say, and whether that holds.
+	// Verify reads and verifies the Content Credentials of a file.
 	//
 	// Errors: origin.ErrNoReader.
 	Verify(ctx context.Context, file *os.File) (origin.Report, error)
 }
 
-// verifyRetry is the Retry-After when a file's turn did not come.
+// verifyRetry is the Retry-After if a file's turn did not come.
 const verifyRetry = 5 * time.Second
 
-// errNoVerifier is returned where nothing verifies files.
 var errNoVerifier = fault.New(fault.NotFound, "This service does not verify Content Credentials: it lacks the library "+
 	"libc2pa_c. cutroom inspect and every other reader of C2PA verify a file.")
 
@@ -43,7 +41,7 @@ func Credentials(s *service) []route {
 	})...)
 }
 
-// showCredentials is GET /v1/jobs/{id of a job}/credentials
+// showCredentials serves GET /v1/jobs/{id of a job}/credentials
 // (docs/contract/jobs.md#content-credentials).
 func (s *service) showCredentials(w http.ResponseWriter, r *http.Request, c call) error {
 	j, err := s.namedJob(r, c)
@@ -56,7 +54,7 @@ func (s *service) showCredentials(w http.ResponseWriter, r *http.Request, c call
 	return s.sendCredentials(w, r, c, j.Result.Blob, j.Result.Size, job.ErrResultExpired)
 }
 
-// showFileCredentials is GET /v1/uploads/{file_id}/credentials
+// showFileCredentials serves GET /v1/uploads/{file_id}/credentials
 // (docs/contract/media.md#credentials-of-files).
 func (s *service) showFileCredentials(w http.ResponseWriter, r *http.Request, c call) error {
 	f, err := s.Files.Get(r.Context(), c.who.Account(), r.PathValue("file_id"))
@@ -69,9 +67,9 @@ func (s *service) showFileCredentials(w http.ResponseWriter, r *http.Request, c 
 	return s.sendCredentials(w, r, c, f.Blob, f.Size, file.ErrNotFound)
 }
 
-// sendCredentials verifies a blob of size bytes and responds with the report. Accounts take
-// turns, as a hostile file takes as long as the verifier allows. gone is the refusal if the
-// blob was deleted a moment ago.
+// sendCredentials verifies a blob of size bytes and responds with the report. Accounts take turns,
+// because a hostile file takes as long as the verifier allows. gone is the refusal if the blob was
+// just deleted.
 func (s *service) sendCredentials(
 	w http.ResponseWriter, r *http.Request, c call, name string, size int64, gone error,
 ) error {
@@ -113,7 +111,7 @@ func (s *service) sendCredentials(
 
 // verify verifies a blob.
 //
-// Errors: fault.NotFound if it is gone; those of the stores and of Verifier.
+// Errors: fault.NotFound if the blob is gone.
 func (s *service) verify(ctx context.Context, name string) (report origin.Report, err error) {
 	folder, err := os.MkdirTemp(s.Scratch, "credentials-")
 	if err != nil {

@@ -37,8 +37,7 @@ func Content(s *service) []route {
 	})
 }
 
-// showContent is GET /v1/jobs/{id of a job}/content
-// (docs/contract/jobs.md#results).
+// showContent serves GET /v1/jobs/{id of a job}/content (docs/contract/jobs.md#results).
 func (s *service) showContent(w http.ResponseWriter, r *http.Request, c call) error {
 	j, err := s.namedJob(r, c)
 	if err != nil {
@@ -50,7 +49,7 @@ func (s *service) showContent(w http.ResponseWriter, r *http.Request, c call) er
 	return s.sendBlob(w, r, resultOf(j, j.ResultName()))
 }
 
-// resultOf describes a completed job's result, to be sent under the name.
+// resultOf describes a completed job's result, to send it under the name.
 func resultOf(j job.Job, name string) stored {
 	return stored{
 		blob: j.Result.Blob, size: j.Result.Size, mime: j.Result.MIME, disposition: dispositionOf(j, name),
@@ -58,21 +57,19 @@ func resultOf(j job.Job, name string) stored {
 	}
 }
 
-// stored describes a blob and how to serve it.
 type stored struct {
-	blob string
-	// size is in bytes.
+	blob              string
 	size              int64
 	mime, disposition string
 	// tag is the ETag without its quotes.
 	tag      string
 	modified time.Time
-	// gone is the message of the 404 if the blob was deleted a moment ago.
+	// gone is the message of the 404 if the blob was just deleted.
 	gone string
 }
 
-// asked returns how many bytes of a blob a request asks for at most: the length of a
-// range with an end, or all; none for HEAD.
+// asked returns how many bytes a request asks for at most: the length of a range with an end, or
+// the size, or 0 for HEAD.
 func asked(r *http.Request, size int64) int64 {
 	if r.Method == http.MethodHead {
 		return 0
@@ -125,14 +122,12 @@ func (s *service) sendBlob(w http.ResponseWriter, r *http.Request, what stored) 
 	return nil
 }
 
-// DownloadSigner signs URLs that read a blob without a key.
 type DownloadSigner interface {
-	// SignDownload returns an absolute URL that can be read for a few minutes and
-	// responds with this Content-Type and Content-Disposition.
+	// SignDownload returns an absolute URL that is valid for a few minutes and responds with this
+	// Content-Type and Content-Disposition.
 	SignDownload(ctx context.Context, blob, contentType, disposition string) (url string, err error)
 }
 
-// describeResult sets the header fields of a completed job's result.
 func describeResult(header http.Header, j job.Job) {
 	header.Set("Content-Type", j.Result.MIME)
 	header.Set("Content-Disposition", dispositionOf(j, j.ResultName()))
@@ -140,7 +135,7 @@ func describeResult(header http.Header, j job.Job) {
 	header.Set("X-Content-Type-Options", "nosniff")
 }
 
-// describeOutcome sets the header fields of what the engine says of a result
+// describeOutcome sets the header fields of the engine's report
 // (docs/contract/jobs.md#engine-report).
 func describeOutcome(header http.Header, result *job.Result) {
 	if result.Engine != "" {
@@ -158,8 +153,8 @@ func describeOutcome(header http.Header, result *job.Result) {
 	}
 }
 
-// headerText returns a text as a header field can hold it: whatever is not printable
-// ASCII, and the percent sign, is percent-encoded as UTF-8 (RFC 3986, section 2.1).
+// headerText encodes a text for a header field: other than printable ASCII, and the percent sign,
+// is percent-encoded as UTF-8 (RFC 3986, section 2.1).
 func headerText(text string) string {
 	var encoded strings.Builder
 	for _, b := range []byte(text) {
@@ -172,21 +167,19 @@ func headerText(text string) string {
 	return encoded.String()
 }
 
-// dispositionOf returns the Content-Disposition of a completed job's result, which
-// names the file.
+// dispositionOf returns the Content-Disposition of a completed job's result, with the file's name.
 func dispositionOf(j job.Job, name string) string {
 	return disposition("inline", name, j.ID, extensionOf(j.Result.MIME))
 }
 
-// extensionOf returns the extension of files of a type, "" if it is not known.
+// extensionOf returns the extension of files of a type, or "".
 func extensionOf(mime string) string {
 	kind, _ := media.Find(mime)
 	return kind.Extension
 }
 
-// disposition returns a Content-Disposition that names a file (RFC 6266): in ASCII,
-// and beside it as it is if that is something else. A name of which ASCII has
-// nothing is replaced there.
+// disposition returns a Content-Disposition with a file's name (RFC 6266): in ASCII, and also
+// unchanged if it is not ASCII. replacement is used if nothing of the name is ASCII.
 func disposition(how, name, replacement, extension string) string {
 	plain := strings.Trim(asciiName(name), "-")
 	if plain == "" {
@@ -199,15 +192,13 @@ func disposition(how, name, replacement, extension string) string {
 	return value
 }
 
-// extendedValue returns a name as the value of an extended parameter: whatever is not a
-// letter, a digit or one of "-._~" in ASCII is percent-encoded as UTF-8 (RFC 8187,
-// section 3.2.1).
+// extendedValue returns a name as the value of an extended parameter: all bytes but ASCII letters,
+// digits and "-._~" are percent-encoded (RFC 8187, section 3.2.1).
 func extendedValue(name string) string {
 	return strings.ReplaceAll(url.QueryEscape(name), "+", "%20")
 }
 
-// asciiName returns a name with a "-" in the place of what is not a letter, a digit
-// or one of "._-" in ASCII.
+// asciiName replaces characters other than ASCII letters, digits and "._-" by "-".
 func asciiName(name string) string {
 	plain := make([]byte, 0, len(name))
 	for _, r := range name {
@@ -232,7 +223,7 @@ type blobReader struct {
 	open   io.ReadCloser
 }
 
-// Seek sets the offset of the next read. It is not called after Read.
+// Seek sets the offset of the next read. It must not be called after Read.
 func (c *blobReader) Seek(offset int64, whence int) (int64, error) {
 	switch whence {
 	case io.SeekStart:
@@ -250,7 +241,7 @@ func (c *blobReader) Seek(offset int64, whence int) (int64, error) {
 
 // begin opens length bytes of the blob, starting at the offset.
 //
-// Errors: fault.NotFound if the blob was deleted a moment ago.
+// Errors: fault.NotFound if the blob was just deleted.
 func (c *blobReader) begin(length int64) (err error) {
 	c.open, err = c.blobs.Open(c.ctx, c.blob, c.offset, length)
 	if fault.Is(err, fault.NotFound) {
@@ -272,16 +263,16 @@ func (c *blobReader) close() {
 	}
 }
 
-// contentWriter wraps the ResponseWriter that http.ServeContent writes to. It opens
-// the blob just before the header is sent, so that a blob that cannot be opened
-// becomes an error response instead of a broken 200, and HEAD opens nothing. It
-// also gives ServeContent's errors the shape of this package's.
+// contentWriter wraps the ResponseWriter of http.ServeContent. It opens the blob just before the
+// header is sent, so that a blob that cannot be opened becomes an error response instead of a
+// broken 200, and HEAD opens nothing. It also gives ServeContent's errors the shape of this
+// package's.
 type contentWriter struct {
 	http.ResponseWriter
 	service *service
 	request *http.Request
 	content *blobReader
-	// replaced reports that another response was sent in place of ServeContent's.
+	// replaced means that another response replaced ServeContent's.
 	replaced bool
 }
 

@@ -2,8 +2,7 @@ package api
 
 import "strings"
 
-// exposed lists the response header fields that a browser lets the page read,
-// beyond those that it always does.
+// exposed lists the response headers that browsers show to pages, in addition to the standard ones.
 var exposed = strings.Join([]string{
 	"X-Request-Id", "X-Job-Id", "X-Engine", "X-Understood", "X-Notice", "Retry-After", replayedHeader,
 	"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "ETag", "Content-Disposition", "Content-Length", "Content-Range", "Accept-Ranges", "Allow", "Deprecation", "Link",

@@ -10,12 +10,12 @@ import (
 	"cutroom/shared/domain/usage"
 )
 
-// priceBody is what a model costs (docs/contract/jobs.md#prices).
+// priceBody is a model's price (docs/contract/jobs.md#prices).
 type priceBody struct {
 	Amount   float64           `json:"amount"`
 	Per      catalog.PriceUnit `json:"per"`
 	Currency string            `json:"currency"`
-	// Sizes are the prices of other sizes, by their resolutions.
+	// Sizes are the prices of other resolutions.
 	Sizes map[string]float64 `json:"sizes,omitempty"`
 }
 
@@ -27,13 +27,13 @@ func newPriceBody(p *catalog.MediaPrice) *priceBody {
 	return &priceBody{p.Amount(), p.Per, p.Currency, p.AmountsBySize()}
 }
 
-// costBody is an estimate of what an edit costs.
+// costBody is an estimate of an edit's cost.
 type costBody struct {
 	Amount   float64 `json:"amount"`
 	Currency string  `json:"currency"`
 }
 
-// newCostBody returns the estimate of a job's cost, to a millionth: nil if it is not known.
+// newCostBody returns the estimate of a job's cost, to a millionth, or nil if unknown.
 func newCostBody(j job.Job) *costBody {
 	billionths, currency, known := j.Cost()
 	if !known {
@@ -42,9 +42,8 @@ func newCostBody(j job.Job) *costBody {
 	return &costBody{math.Round(float64(billionths)/1e3) / 1e6, currency}
 }
 
-// billBody is what a completed job did cost, as it counts in the usage.
+// billBody is the billed cost of a completed job.
 type billBody struct {
-	// Amount is exact.
 	Amount   json.Number `json:"amount"`
 	Currency string      `json:"currency"`
 }
@@ -58,13 +57,13 @@ func newBillBody(j job.Job) *billBody {
 	return &billBody{json.Number(usage.Amount(billionths)), currency}
 }
 
-// estimated returns what an edit by a model costs in a resolution, "" for the default: nil if
-// that is not known. The length is that of the input, 0 if it is not known.
+// estimated returns the estimated cost of an edit in a resolution ("" for the default), or nil if
+// unknown. length is the input's length, or 0 if unknown.
 func estimated(m *catalog.Model, resolution string, length time.Duration) *costBody {
 	return newCostBody(job.Job{Request: job.Request{Price: m.Price.At(resolution), Length: lengthOf(m, length)}})
 }
 
-// lengthOf returns how long a model's result is, by the length of its input.
+// lengthOf returns the length of a model's result for the length of its input.
 func lengthOf(m *catalog.Model, input time.Duration) time.Duration {
 	if m.Kind == catalog.TextToVideo {
 		return m.Duration

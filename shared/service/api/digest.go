@@ -12,9 +12,8 @@ const (
 	digestChunks = 3
 )
 
-// digestReader hashes what is read from it, concurrently: while the caller writes
-// one chunk to disk, the previous one is hashed. The caller must call sum or stop
-// at the end.
+// digestReader hashes the read bytes concurrently: while the caller writes one chunk to disk, the
+// previous one is hashed. The caller must call sum or stop at the end.
 type digestReader struct {
 	source io.Reader
 	// left is how many more bytes may be read, tooLarge the error after that.
@@ -29,8 +28,8 @@ type digestReader struct {
 	hashed chan struct{}
 }
 
-// newDigestReader returns a reader of at most limit bytes; reading a longer source
-// fails with tooLarge.
+// newDigestReader returns a reader of at most limit bytes. Reading a longer source fails with
+// tooLarge.
 func newDigestReader(source io.Reader, limit int64, tooLarge error) *digestReader {
 	d := &digestReader{
 		source: source, left: limit, tooLarge: tooLarge,
@@ -50,9 +49,7 @@ func newDigestReader(source io.Reader, limit int64, tooLarge error) *digestReade
 	return d
 }
 
-// Read returns bytes of the source and has them hashed.
-//
-// Errors: those of the source, unchanged; tooLarge.
+// Read returns errors of the source unchanged, or tooLarge.
 func (d *digestReader) Read(p []byte) (int, error) {
 	if len(d.unread) == 0 && d.err == nil {
 		d.fill()
@@ -65,8 +62,7 @@ func (d *digestReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// fill reads the next chunk. The previous one has been copied out whole, so the
-// buffer it takes may be that one's.
+// fill reads the next chunk. The previous one has been copied, so its buffer may be reused.
 func (d *digestReader) fill() {
 	chunk := <-d.free
 	if chunk == nil {
@@ -85,13 +81,12 @@ func (d *digestReader) fill() {
 	d.filled <- chunk[:n]
 }
 
-// stop ends the hashing goroutine.
 func (d *digestReader) stop() {
 	close(d.filled)
 	<-d.hashed
 }
 
-// sum ends the hashing goroutine and returns the MD5 of everything read, in hex.
+// sum ends the hashing goroutine and returns the MD5 in hex.
 func (d *digestReader) sum() string {
 	d.stop()
 	return hex.EncodeToString(d.hash.Sum(nil))

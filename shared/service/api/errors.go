@@ -16,17 +16,16 @@ import (
 
 const (
 	internalDetail = "Internal server error"
-	// clientGone is the status, for the access log only, of a request whose client
-	// has disconnected. nginx uses the same number.
+	// clientGone is the logged status of a request whose client has disconnected. nginx uses the
+	// same number.
 	clientGone = 499
 )
 
-// challenge tells clients how to authenticate (RFC 9110, 11.6.1). A scheme that
-// browsers know would make them prompt for a password.
+// challenge describes how to authenticate (RFC 9110, 11.6.1). A scheme that browsers know would
+// make them prompt for a password.
 const challenge = `ApiKey realm="cutroom", header="x-api-key"`
 
-// statusOf returns the HTTP status of a fault's code. It is the only place that
-// maps codes to statuses.
+// statusOf returns the HTTP status of a fault's code. Only this function maps codes to statuses.
 func statusOf(code fault.Code) int {
 	switch code {
 	case fault.Invalid:
@@ -55,12 +54,11 @@ func statusOf(code fault.Code) int {
 	return http.StatusInternalServerError
 }
 
-// shortageRetry is the Retry-After while the machine is short of a resource.
+// shortageRetry is the Retry-After while the machine lacks a resource.
 const shortageRetry = 10 * time.Second
 
-// fail responds with an error: 422 for problems of the request, a fault by the
-// status of its code, 503 if the machine is short of a resource, and 500 without
-// details for anything else.
+// fail responds with an error: 422 for problems of the request, the status of a fault's code, 503
+// if the machine lacks a resource, and otherwise 500 without details.
 func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 	var invalid problems
 	var unread *bodyError
@@ -76,8 +74,8 @@ func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 		s.fail(w, r, problems{bodyProblem(refusal.Message)})
 	case errors.As(err, &refusal) && statusOf(refusal.Code) != http.StatusInternalServerError:
 		status := statusOf(refusal.Code)
-		// An unavailability without a cause, such as an image refused because no
-		// worker is warm, is not an error to log.
+		// An unavailability without a cause, such as an image refused without a warm worker, is not
+		// logged as an error.
 		if status >= 500 && (refusal.Err != nil || refusal.Code != fault.Unavailable) {
 			s.log(r, err)
 		}
@@ -88,7 +86,7 @@ func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 			w.Header().Set("Retry-After", strconv.FormatInt(wholeSeconds(refusal.RetryAfter), 10))
 		}
 		if refusal.Code == fault.Exhausted {
-			// Clients that know it do not come back at once.
+			// Clients that know this header do not come back at once.
 			w.Header().Set("X-Should-Retry", "false")
 			s.writeJSON(w, r, status, exhaustedBody{refusal.Message, "insufficient_quota"})
 			return
@@ -106,7 +104,7 @@ func (s *service) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// exhaustedBody says that a budget is used up (docs/contract/budgets.md#over-a-budget).
+// exhaustedBody is the error for a used-up budget (docs/contract/budgets.md#over-a-budget).
 type exhaustedBody struct {
 	Detail string `json:"detail"`
 	Code   string `json:"code"`
@@ -146,7 +144,7 @@ func (s *service) writeJSON(w http.ResponseWriter, r *http.Request, status int, 
 	writeBody(w, status, body)
 }
 
-// encodeJSON encodes a value as this package's responses do.
+// encodeJSON encodes a value as in all responses of this package.
 func encodeJSON(value any) ([]byte, error) {
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
@@ -155,14 +153,13 @@ func encodeJSON(value any) ([]byte, error) {
 	return bytes.TrimSuffix(body.Bytes(), []byte("\n")), err
 }
 
-// writeBody responds with JSON text that is not to be kept.
+// writeBody responds with JSON text that must not be cached.
 func writeBody(w http.ResponseWriter, status int, text []byte) {
 	writeKept(w, status, text, "no-store")
 }
 
-// writeKept responds with JSON text that may be kept as a Cache-Control says. Its
-// Content-Length is declared, so that the response is complete even for a client that
-// is still sending (see httpserver).
+// writeKept responds with JSON text and a Cache-Control. It declares the Content-Length, so that
+// the response is complete even for a client that is still sending (see httpserver).
 func writeKept(w http.ResponseWriter, status int, text []byte, control string) {
 	header := w.Header()
 	header.Set("Content-Type", "application/json")

@@ -9,11 +9,11 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// estimate fills in how long the job's edit should take, if that is known. clip is the
-// length of the video that is edited, 0 if there is none or it is not known.
+// estimate fills in the expected time of the job's edit, if known. clip is the length of the input
+// video, or 0 without one or if unknown.
 //
-// Errors: problems, if the edit cannot be expected to end in time; they name the longest
-// clip whose edit can (docs/contract/jobs.md#admission).
+// Errors: problems, if the edit is not expected to end in time. They name the longest clip that
+// would (docs/contract/jobs.md#admission).
 func (s *service) estimate(ctx context.Context, m *catalog.Model, j *job.Job, clip time.Duration) error {
 	_, reference := j.Request.Inputs[catalog.ReferenceField]
 	estimate, known := s.Jobs.Estimate(ctx, job.EditKind{
@@ -37,7 +37,7 @@ func (s *service) estimate(ctx context.Context, m *catalog.Model, j *job.Job, cl
 	return problems{valueProblem(catalog.DataField, nil, message)}
 }
 
-// spoken returns a length of time for people.
+// spoken formats a duration for people.
 func spoken(d time.Duration) string {
 	if d < 2*time.Minute {
 		return fmt.Sprintf("%.0f s", d.Seconds())

@@ -12,7 +12,6 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// deleteTime is the time limit for deleting a file.
 const deleteTime = 10 * time.Second
 
 // Files is the group of stored files (docs/contract/media.md#files).
@@ -26,8 +25,8 @@ func Files(s *service) []route {
 	})
 }
 
-// fileBody is a file reference (docs/contract/media.md#file-reference). ExpiresAt
-// is null if the file is persistent.
+// fileBody is a file reference (docs/contract/media.md#file-reference). ExpiresAt is null for a
+// persistent file.
 type fileBody struct {
 	ID        string  `json:"id"`
 	Filename  string  `json:"filename"`
@@ -42,13 +41,12 @@ func newFileBody(f file.File) fileBody {
 	return fileBody{f.ID, f.Filename, f.MIME, f.Size, f.MD5, timestamp(f.CreatedAt), timestamp(f.ExpiresAt)}
 }
 
-// pageBody is a page of files; NextCursor is null on the last one.
+// pageBody is a page of files. NextCursor is null on the last one.
 type pageBody struct {
 	Files      []fileBody `json:"files"`
 	NextCursor *string    `json:"next_cursor"`
 }
 
-// listFiles is GET /v1/files.
 func (s *service) listFiles(w http.ResponseWriter, r *http.Request, c call) error {
 	account := c.who.Account()
 	limit, after, found, err := readPage(r, account, s.Files.Cursors())
@@ -73,7 +71,6 @@ func (s *service) listFiles(w http.ResponseWriter, r *http.Request, c call) erro
 	return nil
 }
 
-// showFile is GET /v1/files/{file_id}.
 func (s *service) showFile(w http.ResponseWriter, r *http.Request, c call) error {
 	f, err := s.Files.Get(r.Context(), c.who.Account(), r.PathValue("file_id"))
 	if err != nil {
@@ -83,10 +80,8 @@ func (s *service) showFile(w http.ResponseWriter, r *http.Request, c call) error
 	return nil
 }
 
-// deleteFile is DELETE /v1/files/{file_id}.
 func (s *service) deleteFile(w http.ResponseWriter, r *http.Request, c call) error {
-	// If the client disconnects, deletion continues: it must not leave a blob
-	// without a record.
+	// Deletion continues if the client disconnects, so that no blob remains without a record.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), deleteTime)
 	defer cancel()
 	if err := s.Files.Delete(ctx, c.who.Account(), r.PathValue("file_id")); err != nil {
@@ -101,7 +96,6 @@ const md5Pattern = "^[0-9a-fA-F]{32}$"
 
 var md5Form = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(md5Pattern) })
 
-// findFile is GET /v1/files/by-md5/{md5}.
 func (s *service) findFile(w http.ResponseWriter, r *http.Request, c call) error {
 	md5 := r.PathValue("md5")
 	if !md5Form().MatchString(md5) {

@@ -19,12 +19,11 @@ import (
 
 // Signer signs requests that upload the bytes of a pending file without a key.
 type Signer interface {
-	// Sign returns the request that uploads f's bytes. It must begin before
-	// f.SignedUntil.
+	// Sign returns the request that uploads f's bytes. It must start before f.SignedUntil.
 	Sign(ctx context.Context, f file.File) (file.SignedUpload, error)
 }
 
-// announcedBody is the reference of a pending file, and how to upload its bytes
+// announcedBody is the reference of a pending file and its upload request
 // (docs/contract/media.md#large-uploads).
 type announcedBody struct {
 	fileBody
@@ -38,7 +37,7 @@ type uploadBody struct {
 	ExpiresAt *string           `json:"expires_at"`
 }
 
-// announceFile is POST /v1/files with JSON.
+// announceFile serves POST /v1/files with JSON.
 func (s *service) announceFile(w http.ResponseWriter, r *http.Request, c call) error {
 	sent, err := readJSON(r)
 	if err != nil {
@@ -70,12 +69,11 @@ func (s *service) announceFile(w http.ResponseWriter, r *http.Request, c call) e
 	return nil
 }
 
-// announce records a pending file. A repetition under the same Idempotency-Key
-// returns the first request's file as it was then. Its URL is signed anew, but is
-// valid no longer, and for no more uploads, than the first one.
+// announce records a pending file. A repetition with the same Idempotency-Key returns the first
+// request's original file. Its URL has a new signature, but neither a later expiry nor more uploads
+// than the first one.
 //
-// Errors: those of once and file.Service; fault.Conflict if the time to upload is
-// over.
+// Errors: as once and file.Service; fault.Conflict if the time to upload is over.
 func (s *service) announce(w http.ResponseWriter, r *http.Request, c call, f file.File) (file.File, error) {
 	f, err := s.Files.Name(f)
 	if err != nil {
@@ -114,13 +112,11 @@ func (s *service) announce(w http.ResponseWriter, r *http.Request, c call, f fil
 	return f, nil
 }
 
-// base returns the URL at which the client reaches this service, as far as the
-// request shows.
+// base returns the URL of this service as seen by the client, as far as the request shows it.
 func base(r *http.Request) string {
 	scheme := "http://"
-	// A proxy that ends TLS sets this header, and one that serves this service below
-	// a path the other. Forging them gains nothing, because only the caller sees the
-	// URL.
+	// A proxy that ends TLS sets this header; a proxy that serves this service below a path sets
+	// the other. Forging them gains nothing, because only the caller sees the URL.
 	if r.TLS != nil || strings.EqualFold(r.Header.Get("X-Forwarded-Proto"), "https") {
 		scheme = "https://"
 	}
@@ -131,8 +127,7 @@ func base(r *http.Request) string {
 	return scheme + r.Host + prefix
 }
 
-// isPrefix reports whether a text has the form of the path that a proxy serves this service
-// below.
+// isPrefix reports whether a text is a valid path prefix of a proxy.
 func isPrefix(text string) bool {
 	rest, found := strings.CutPrefix(text, "/")
 	for segment := range strings.SplitSeq(rest, "/") {
@@ -144,8 +139,8 @@ func isPrefix(text string) bool {
 const (
 	// mimePattern matches a media type without parameters (RFC 6838, 4.2).
 	mimePattern = "^[0-9A-Za-z][0-9A-Za-z!#$&^_.+-]{0,126}/[0-9A-Za-z][0-9A-Za-z!#$&^_.+-]{0,126}$"
-	// maxFilename is the length limit of a filename before it is cleaned, in code
-	// points. It is longer than the paths of common systems.
+	// maxFilename limits a filename before it is cleaned, in code points. It is longer than the
+	// paths of common systems.
 	maxFilename = 4096
 )
 
@@ -205,8 +200,8 @@ func readAnnouncement(sent jsonObject) (file.File, problems) {
 	return f, found
 }
 
-// readLifetime reads how long a file is kept. The value may be a string, as in the
-// upload form, or a number.
+// readLifetime reads a file's lifetime. The value may be a string, as in the upload form, or a
+// number.
 func readLifetime(sent jsonObject) (time.Duration, problems) {
 	value := sent.member(lifetimeField)
 	if value == nil {

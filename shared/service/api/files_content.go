@@ -25,7 +25,7 @@ func FileContent(s *service) []route {
 	})
 }
 
-// showFileContent is GET /v1/uploads/{file_id} (docs/contract/media.md#files).
+// showFileContent serves GET /v1/uploads/{file_id} (docs/contract/media.md#files).
 func (s *service) showFileContent(w http.ResponseWriter, r *http.Request, c call) error {
 	f, err := s.Files.Get(r.Context(), c.who.Account(), r.PathValue("file_id"))
 	if err == nil {
@@ -34,9 +34,8 @@ func (s *service) showFileContent(w http.ResponseWriter, r *http.Request, c call
 	if err != nil {
 		return err
 	}
-	// Anything but an image or a video could be a page that runs scripts in this
-	// origin. So could XML, whatever its type (WHATWG, "MIME Sniffing", "XML MIME
-	// type").
+	// Files other than images and videos could be pages that run scripts in this origin. So could
+	// XML of any type (WHATWG, "MIME Sniffing", "XML MIME type").
 	how := "attachment"
 	shown := strings.HasPrefix(f.MIME, "image/") || strings.HasPrefix(f.MIME, "video/")
 	if shown && !strings.HasSuffix(f.MIME, "+xml") {

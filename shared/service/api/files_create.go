@@ -27,7 +27,6 @@ const (
 	persistent = "persistent"
 )
 
-// uploadForm returns the form of an upload (docs/contract/media.md#files).
 func uploadForm() *catalog.Form {
 	return &catalog.Form{Name: "upload", Fields: []catalog.Field{
 		{
@@ -42,8 +41,8 @@ func uploadForm() *catalog.Form {
 	}}
 }
 
-// createFile is POST /v1/files: either a form with the file, or JSON that announces
-// a large one.
+// createFile serves POST /v1/files: either a form with the file, or JSON that announces a large
+// one.
 func (s *service) createFile(w http.ResponseWriter, r *http.Request, c call) error {
 	if r.ContentLength > s.maxBody() {
 		return s.errBodyTooLarge()
@@ -64,7 +63,6 @@ func (s *service) createFile(w http.ResponseWriter, r *http.Request, c call) err
 		"a large file.")}
 }
 
-// contentType parses the media type of a request's body.
 func contentType(r *http.Request) (kind string, parameters map[string]string, err error) {
 	declared := r.Header.Get("Content-Type")
 	if httpserver.HasManyParameters(declared) {
@@ -73,12 +71,11 @@ func contentType(r *http.Request) (kind string, parameters map[string]string, er
 	return mime.ParseMediaType(declared)
 }
 
-// upload stores the file of a form, records it, and returns the response's body. If
-// it fails, it deletes what it stored, unless the file may have been recorded all
-// the same. A repetition under the same Idempotency-Key gets the first request's
-// response, whatever has become of its file.
+// upload stores the file of a form, records it, and returns the response's body. If it fails, it
+// deletes the stored bytes, unless the file may have been recorded. A repetition with the same
+// Idempotency-Key gets the first request's response, even if its file is gone.
 //
-// Errors: problems; those of the body, the stores, once and file.Service.
+// Errors: problems; as once and file.Service.
 func (s *service) upload(w http.ResponseWriter, r *http.Request, c call, boundary string) (answer []byte, err error) {
 	ctx := r.Context()
 	upload, b, err := s.beginUpload(r, c.who)
@@ -122,10 +119,9 @@ func (s *service) upload(w http.ResponseWriter, r *http.Request, c call, boundar
 	return answer, err
 }
 
-// readUpload reads the form of an upload, stores its file in blobs and describes it
-// in f.
+// readUpload reads the form of an upload, stores its file in blobs and describes it in f.
 //
-// Errors: problems; those of the body and the stores.
+// Errors: problems.
 func (s *service) readUpload(
 	ctx context.Context, b *body, boundary string, blobs *storedBlobs, f *file.File,
 ) error {
@@ -157,14 +153,12 @@ func (s *service) readUpload(
 	return nil
 }
 
-// askedOf returns what identifies a request that uploads or announces a file, for
-// its fingerprint.
+// askedOf returns the content of an upload or announcement for its fingerprint.
 func askedOf(way string, f file.File) any {
 	return []any{way, f.Filename, f.MIME, f.MD5, f.Size, f.Lifetime}
 }
 
-// madeFile returns a function that looks up the file that an earlier request
-// stored.
+// madeFile returns a function that looks up the file of an earlier request.
 func (s *service) madeFile(account string) idempotency.Made {
 	return func(ctx context.Context, id string) ([]byte, bool, error) {
 		f, err := s.Files.Get(ctx, account, id)
@@ -179,10 +173,7 @@ func (s *service) madeFile(account string) idempotency.Made {
 	}
 }
 
-// takeUpload stores a file of any kind and fills in the fields of f that are then
-// known.
-//
-// Errors: those of the content and of the stores.
+// takeUpload stores a file of any kind and fills in the known fields of f.
 func (s *service) takeUpload(ctx context.Context, p filePart, blobs *storedBlobs, f *file.File) (*problem, error) {
 	head, err := readHead(p.content)
 	if err != nil {
@@ -209,9 +200,7 @@ func (s *service) takeUpload(ctx context.Context, p filePart, blobs *storedBlobs
 	return nil, nil
 }
 
-// readHead reads the first bytes of a file, enough to detect its type.
-//
-// Errors: those of the content.
+// readHead reads enough of a file to detect its type.
 func readHead(content io.Reader) ([]byte, error) {
 	head := make([]byte, media.SniffLen)
 	n, err := io.ReadFull(content, head)
@@ -221,7 +210,7 @@ func readHead(content io.Reader) ([]byte, error) {
 	return head[:n], err
 }
 
-// undeclared is the type that says nothing about the bytes.
+// undeclared is the type for unknown bytes.
 const undeclared = "application/octet-stream"
 
 // typeOf returns the type of a file: detected from its first bytes, or else as
@@ -241,13 +230,13 @@ func typeOf(head []byte, declared string) string {
 	return detected
 }
 
-// The bounds of a lifetime, in seconds.
+// The limits of a lifetime, in seconds.
 const (
 	minLifetime = int64(file.MinLifetime / time.Second)
 	maxLifetime = int64(file.MaxLifetime / time.Second)
 )
 
-// parseLifetime parses how long a file is kept; 0 means until it is deleted.
+// parseLifetime parses a file's lifetime; 0 means until it is deleted.
 func parseLifetime(text string) (time.Duration, *problem) {
 	if text == persistent {
 		return 0, nil

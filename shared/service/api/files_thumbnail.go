@@ -19,29 +19,29 @@ import (
 	"cutroom/shared/engine"
 )
 
-// Posters makes small pictures of media files.
+// Posters makes thumbnails of media files.
 //
 // Errors: *engine.Error with the code invalid_input for a file that cannot be decoded.
 type Posters interface {
-	// Posters returns a small picture of each file, for a video one of its first, as a
-	// JPEG. It may write into the folder.
+	// Posters returns a thumbnail of each file as a JPEG, of a video from its first frames. It may
+	// write into the folder.
 	Posters(ctx context.Context, folder string, of []engine.Depicted) ([][]byte, error)
 }
 
 const (
-	// turnWait is how long a request waits for its turn to make a thumbnail or to verify a
-	// file. MaxTurn is how long it may then take, plus the time for the file's size. It is
-	// a third of turnWait, so that several slow turns do not use up the wait of others.
+	// turnWait is how long a request waits for its turn to make a thumbnail or to verify a file.
+	// MaxTurn limits the turn, plus the time for the file's size. It is a third of turnWait, so
+	// that several slow turns do not use up the wait of others.
 	turnWait = 20 * time.Second
 	MaxTurn  = turnWait / 3
-	// turnsAtOnce is how many thumbnails are made at once, and how many files are verified.
-	// One account has at most one of these turns.
+	// turnsAtOnce limits concurrent thumbnails, and concurrent verifications. One account has at
+	// most one of these turns.
 	turnsAtOnce = 2
-	// posingRetry is the Retry-After when a thumbnail's turn did not come.
+	// posingRetry is the Retry-After if a thumbnail's turn did not come.
 	posingRetry = 2 * time.Second
 )
 
-// showFileThumbnail is GET /v1/uploads/{file_id}/thumbnail
+// showFileThumbnail serves GET /v1/uploads/{file_id}/thumbnail
 // (docs/contract/media.md#thumbnails-of-files).
 func (s *service) showFileThumbnail(w http.ResponseWriter, r *http.Request, c call) error {
 	f, err := s.Files.Get(r.Context(), c.who.Account(), r.PathValue("file_id"))
@@ -69,13 +69,11 @@ func takeTurn(ctx context.Context, turns *ratelimit.Turns, account string) bool 
 	return turns.Take(ctx, account)
 }
 
-// makeThumbnail makes a file's thumbnail and stores it. Accounts take turns. If none can be
-// made of the file, the thumbnail is empty, and that is stored too, so that a broken file is
-// read once.
+// makeThumbnail makes a file's thumbnail and stores it. Accounts take turns. An empty thumbnail is
+// stored for a file that cannot have one, so that a broken file is read once.
 //
-// Errors: fault.NotFound if the file is gone, or nothing here makes thumbnails;
-// fault.Unavailable if the turn does not come, the machine is too busy to end the work in
-// time, or it lacks something.
+// Errors: fault.NotFound if the file is gone, or this server makes no thumbnails; fault.Unavailable
+// if the turn does not come, the machine is too busy, or it lacks something.
 func (s *service) makeThumbnail(ctx context.Context, f file.File) ([]byte, error) {
 	if s.Posters == nil {
 		return nil, errNoThumbnail
@@ -84,7 +82,7 @@ func (s *service) makeThumbnail(ctx context.Context, f file.File) ([]byte, error
 		return nil, cmp.Or(ctx.Err(), thumbnailLater(nil, "Other thumbnails are being made. Try again."))
 	}
 	defer s.posing.Release(f.Account)
-	// Another request may have made it meanwhile.
+	// Another request may have just made it.
 	picture, err := file.Thumbnail(ctx, s.Blobs, f.Blob)
 	if !fault.Is(err, fault.NotFound) {
 		return picture, err
@@ -104,7 +102,7 @@ func (s *service) makeThumbnail(ctx context.Context, f file.File) ([]byte, error
 	case errors.As(err, &refused):
 		return nil, thumbnailLater(err, "The thumbnail cannot be made now. Try again.")
 	case within.Err() != nil:
-		// A file that takes too much processor time is refused before. So the machine is busy.
+		// The limits of processor time refuse slow files earlier, so here the machine is busy.
 		return nil, thumbnailLater(nil, "The thumbnail cannot be made now. Try again.")
 	case err != nil:
 		return nil, fmt.Errorf("make the thumbnail of %s: %w", f.ID, err)
@@ -112,19 +110,19 @@ func (s *service) makeThumbnail(ctx context.Context, f file.File) ([]byte, error
 	return picture, file.StoreThumbnail(ctx, s.Blobs, f.Blob, picture)
 }
 
-// thumbnailLater returns the refusal of a request that may be repeated soon.
+// thumbnailLater returns the refusal of a request that may soon be repeated.
 func thumbnailLater(cause error, message string) error {
 	later := fault.Wrap(cause, fault.Unavailable, "%s", message)
 	later.RetryAfter = posingRetry
 	return later
 }
 
-// pose returns the small picture of a file, empty if it is neither an image nor a video,
-// or too large a one.
+// pose returns the thumbnail of a file. It is empty unless the file is an image or a video of an
+// accepted size.
 //
-// Errors: fault.NotFound; those of the stores and of Posters.
+// Errors: fault.NotFound; as Posters.
 func (s *service) pose(ctx context.Context, f file.File) (picture []byte, err error) {
-	// The recorded type may be what a client declared.
+	// The recorded type may be the client's declaration.
 	kind, ok, err := s.kindOf(ctx, f)
 	if err != nil || !ok {
 		return nil, err
@@ -145,11 +143,11 @@ func (s *service) pose(ctx context.Context, f file.File) (picture []byte, err er
 	return posters[0], nil
 }
 
-// kindOf returns the type of a file's bytes. It reports whether they are an image or a
-// video, no larger than inputs may be (docs/contract/media.md#input-limits); a video may
-// be longer, as its beginning is all that is read.
+// kindOf returns the type of a file's bytes. ok is true for an image or a video within the limits
+// of inputs (docs/contract/media.md#input-limits); a video may be longer, because only its
+// beginning is read.
 //
-// Errors: fault.NotFound; those of the store.
+// Errors: fault.NotFound.
 func (s *service) kindOf(ctx context.Context, f file.File) (media.Type, bool, error) {
 	kind, known, err := typeOfBlob(ctx, s.Blobs, f.Blob)
 	if err != nil || !known {

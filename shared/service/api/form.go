@@ -13,37 +13,34 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// maxValue is how many bytes of a value are kept, more than any field's limit
-// allows. A longer value is validated, and shown, by its beginning.
+// maxValue is how many bytes of a value are kept, more than any field's limit. A longer value is
+// validated, and shown, by its beginning.
 const maxValue = 64 << 10
 
-// Names of the fields that the domain itself defines. Every other field of a form
-// is an option of the model.
+// Names of the fields that the domain defines. All other fields of a form are options of the model.
 const (
 	promptField = catalog.PromptField
 	seedField   = "seed"
-	// webhookField is not in the catalog's forms; jobForm adds it to every job's.
+	// webhookField is not in the catalog's forms; jobForm adds it to every job's form.
 	webhookField = catalog.WebhookField
 )
 
-// sent is what a request sent for a field.
+// sent is the content of a field.
 type sent struct {
-	// name is the field's name as the client spelled it; a field may have two
-	// names.
+	// name is the field's name as the client spelled it. A field may have two names.
 	name string
-	// text is the value of a field that is not a file.
+	// text is the value of a field other than a file.
 	text string
-	// input is the file of a file field, nil if it has a problem.
-	input *job.Input
-	// problems were found while the form was read.
+	// input is the file of a file field, or nil if it has a problem.
+	input    *job.Input
 	problems problems
 }
 
 // submission is the content of a request's form, by the field's primary name.
 type submission map[string]*sent
 
-// begin adds an entry for a field that the form sent under the name. If the field
-// is there already, it records the problem, once, and returns nil.
+// begin adds an entry for a field that the form sent under the name. For a repeated field it
+// records the problem, once, and returns nil.
 func (sub submission) begin(field *catalog.Field, name string) *sent {
 	before := sub[field.Name]
 	if before == nil {
@@ -61,15 +58,13 @@ func (sub submission) begin(field *catalog.Field, name string) *sent {
 	return nil
 }
 
-// carries reports whether the request sent the field, under either of its names.
 func (sub submission) carries(form *catalog.Form, name string) bool {
 	field, ok := form.Field(name)
 	return ok && sub[field.Name] != nil
 }
 
-// isAbsent reports whether the value of a field that is not a file counts as not
-// sent. An empty value does, and so does a prompt of white space only, unless it
-// was cut off.
+// isAbsent reports whether the value of a field other than a file counts as absent. An empty value
+// does, and so does a prompt of only white space, unless it was cut off.
 func isAbsent(field *catalog.Field, text string) bool {
 	if field.Name != promptField || len(text) > maxValue-utf8.UTFMax {
 		return text == ""
@@ -77,17 +72,17 @@ func isAbsent(field *catalog.Field, text string) bool {
 	return strings.TrimSpace(text) == ""
 }
 
-// order is what a valid form asks a job to do.
+// order is the content of a valid form.
 type order struct {
 	request job.Request
-	// seed is nil if the form has none.
+	// seed may be nil.
 	seed *uint32
-	// webhook is the URL that is notified when the job ends, or empty.
+	// webhook is the URL to notify when the job ends, or empty.
 	webhook string
 }
 
-// asked returns what the form asks for, independent of how it was spelled and
-// encoded: files by their content, and no seed if none was sent.
+// asked returns the content of the form, independent of its spelling and encoding: files by their
+// content, and no seed if none was sent.
 func (o order) asked() any {
 	files := map[string]string{}
 	for name, input := range o.request.Inputs {
@@ -96,9 +91,8 @@ func (o order) asked() any {
 	return []any{o.request.Prompt, o.request.Options, files, o.seed, o.webhook}
 }
 
-// interpret validates the submission by the rules of the form
-// (docs/contract/media.md#forms). It returns all problems at once, in the order of
-// the fields, those of the form as a whole last.
+// interpret validates the submission by the rules of the form (docs/contract/media.md#forms). It
+// returns all problems at once, in the order of the fields; problems of the whole form come last.
 func interpret(form *catalog.Form, sub submission) (order, problems) {
 	o := order{request: job.Request{Options: map[string]any{}, Inputs: map[string]job.Input{}}}
 	var found problems
@@ -134,7 +128,7 @@ func interpret(form *catalog.Form, sub submission) (order, problems) {
 	return o, found
 }
 
-// shown returns the value as a problem shows it.
+// shown returns the value for a problem.
 func (s *sent) shown(field *catalog.Field) any {
 	if field.Type.IsFile() {
 		return nil
@@ -142,7 +136,6 @@ func (s *sent) shown(field *catalog.Field) any {
 	return s.text
 }
 
-// take validates one field and records its value.
 func (o *order) take(field *catalog.Field, s *sent) problems {
 	found := s.problems
 	if field.Type.IsFile() {
@@ -159,7 +152,6 @@ func (o *order) take(field *catalog.Field, s *sent) problems {
 	return found
 }
 
-// set records a value where the domain expects it.
 func (o *order) set(field *catalog.Field, value any) {
 	switch text, isText := value.(string); {
 	case field.Name == promptField && isText:
@@ -174,19 +166,17 @@ func (o *order) set(field *catalog.Field, value any) {
 	}
 }
 
-// integerForm matches text that pydantic accepts as an integer, once it is trimmed. It is
-// compiled on first use, because few functions need it.
+// integerForm matches text that pydantic accepts as an integer, after trimming. It is compiled on
+// first use, because few functions need it.
 var integerForm = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`^([+-]?[0-9]+(?:_[0-9]+)*)(?:\.0+)?$`)
 })
 
-// parse parses the value of a field that is not a file, as a string, an int64 or a
-// bool.
+// parse parses the value of a field other than a file to a string, an int64 or a bool.
 //
-// Integers are read as pydantic reads them from text: surrounding white space, a
-// sign, single underscores between digits and a fraction of zeros are accepted.
-// Booleans are those of docs/contract/media.md#forms, in any case, without
-// surrounding white space.
+// It reads integers like pydantic: with white space around them, a sign, single underscores between
+// digits and a fraction of zeros. Booleans are listed in docs/contract/media.md#forms, in any case,
+// without white space.
 func parse(field *catalog.Field, s *sent) (any, *problem) {
 	if !utf8.ValidString(s.text) {
 		wrong := valueProblem(s.name, nil, "The value is not valid UTF-8.")
@@ -200,8 +190,8 @@ func parse(field *catalog.Field, s *sent) (any, *problem) {
 			wrong = integerUnparsable(s.name, s.text)
 			break
 		}
-		// ParseInt returns the nearest int64 for a number out of range, which is
-		// enough to tell which bound it exceeds.
+		// For a number out of range, ParseInt returns the nearest int64, which is enough to know
+		// the exceeded limit.
 		number, _ := strconv.ParseInt(strings.ReplaceAll(match[1], "_", ""), 10, 64)
 		switch {
 		case field.Min != nil && number < *field.Min:

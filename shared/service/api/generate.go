@@ -16,11 +16,9 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// DefaultImageWait is how long a caller waits for an edited image at most
-// (docs/contract/jobs.md#synchronous-calls).
+// DefaultImageWait is the default of ImageWait (docs/contract/jobs.md#synchronous-calls).
 const DefaultImageWait = 60 * time.Second
 
-// cancelTime is the time limit for cancelling a job.
 const cancelTime = 10 * time.Second
 
 var (
@@ -40,8 +38,8 @@ func Generate(s *service) []route {
 
 func isGenerated(m *catalog.Model) bool { return m.Generate != catalog.NotGenerated }
 
-// generate is POST /v1/generate/{id or alias of a model}: it submits a job and
-// waits for it. The header x-job-id names the job.
+// generate serves POST /v1/generate/{id or alias of a model}: it submits a job and waits for it.
+// The header x-job-id has the job's id.
 func (s *service) generate(w http.ResponseWriter, r *http.Request, c call) error {
 	header := w.Header()
 	if c.model.Generate == catalog.GenerateDeprecated {
@@ -67,7 +65,7 @@ func (s *service) generate(w http.ResponseWriter, r *http.Request, c call) error
 	if j.Status == job.Failed {
 		return failureOf(j)
 	}
-	// The job may be an earlier request's, and may have ended long ago.
+	// The job may belong to an earlier request, and may have ended long ago.
 	if err := s.Jobs.CheckResult(j); err != nil {
 		return err
 	}
@@ -81,11 +79,11 @@ func linkToJobs(name, relation string) string {
 	return fmt.Sprintf("<../../v1/jobs/%s>; rel=%q", name, relation)
 }
 
-// coldRetry is the Retry-After of an image refused for want of a worker: a
-// container takes about that long to start.
+// coldRetry is the Retry-After of an image that was refused without a worker: a container takes
+// about that long to start.
 const coldRetry = 45 * time.Second
 
-// NoWorker is the refusal in the access log of an image that no worker could edit.
+// NoWorker is the logged refusal of an image without a worker.
 const NoWorker = "no_worker"
 
 // checkWarm refuses an image that no worker could edit while its caller waits.
@@ -109,10 +107,9 @@ func (s *service) checkWarm(ctx context.Context, m *catalog.Model) error {
 	return cold
 }
 
-// await waits until a job that was just accepted has ended. If its caller leaves,
-// the job is cancelled, unless the caller can repeat the request and get its
-// result. When the wait is over, an image is cancelled, and a video continues,
-// which errWaitOver reports.
+// await waits until an accepted job has ended. If its caller leaves, the job is cancelled, unless
+// the caller can repeat the request and get its result. When the wait is over, an image is
+// cancelled. A video continues, and the error is errWaitOver.
 func (s *service) await(ctx context.Context, accepted job.Job, m *catalog.Model, repeatable bool) (job.Job, error) {
 	waiting, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -150,8 +147,8 @@ func (s *service) await(ctx context.Context, accepted job.Job, m *catalog.Model,
 	return j, err
 }
 
-// cancel ends a job for the reason and deletes its inputs. It returns the job as it ended: it
-// may have completed first.
+// cancel ends a job for the reason and deletes its inputs. It returns the ended job, which may have
+// completed first.
 func (s *service) cancel(ctx context.Context, accepted job.Job, reason job.Failure) (job.Job, error) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelTime)
 	defer stop()
@@ -164,8 +161,7 @@ func (s *service) cancel(ctx context.Context, accepted job.Job, reason job.Failu
 	return s.Jobs.Get(ctx, accepted.Account, accepted.ID)
 }
 
-// deleteInputs deletes the inputs of a job that has ended. If it fails, a later sweep deletes
-// them.
+// deleteInputs deletes the inputs of an ended job. If it fails, a later sweep deletes them.
 func (s *service) deleteInputs(ctx context.Context, j job.Job) {
 	for _, input := range j.Request.Inputs {
 		if err := s.Blobs.Delete(ctx, input.Blob); err != nil {
@@ -174,9 +170,8 @@ func (s *service) deleteInputs(ctx context.Context, j job.Job) {
 	}
 }
 
-// failureOf returns the error for a caller who waited for a job that failed. An
-// input that cannot be edited is a problem of the request: of its file if there is
-// one, otherwise of the body.
+// failureOf returns the error for a caller who waited for a failed job. An input that cannot be
+// edited is a problem of the request: of its file, or of the body without a file.
 func failureOf(j job.Job) error {
 	message := j.Failure.Message
 	switch j.Failure.Code {
@@ -195,7 +190,6 @@ func failureOf(j job.Job) error {
 	return fault.New(fault.EngineFailed, "%s", message)
 }
 
-// sendResult responds with a completed job's result.
 func (s *service) sendResult(w http.ResponseWriter, r *http.Request, j job.Job) error {
 	content, err := s.Blobs.Open(r.Context(), j.Result.Blob, 0, j.Result.Size)
 	if err != nil {
@@ -209,8 +203,7 @@ func (s *service) sendResult(w http.ResponseWriter, r *http.Request, j job.Job) 
 	header.Set("Content-Length", strconv.FormatInt(j.Result.Size, 10))
 	w.WriteHeader(http.StatusOK)
 	if _, err := io.Copy(w, content); err != nil && r.Context().Err() == nil {
-		// The status is sent already. The client sees fewer bytes than
-		// Content-Length.
+		// The status was already sent. The client sees fewer bytes than Content-Length.
 		s.log(r, fmt.Errorf("send the result: %w", err))
 	}
 	return nil

@@ -17,17 +17,16 @@ import (
 	"cutroom/shared/domain/idempotency"
 )
 
-// The request header by which a client makes a request that it can repeat (an
-// extension of this service), and the response header that marks the response of an
-// earlier request.
+// The request header that makes a request repeatable (an extension of this service), and the
+// response header that marks the response of an earlier request.
 const (
 	idempotencyHeader = "Idempotency-Key"
 	replayedHeader    = "Idempotent-Replayed"
 )
 
-// idempotencyKey returns the request's key, "" if it has none.
+// idempotencyKey returns the request's key, or "".
 //
-// Errors: problems if the key is not valid.
+// Errors: problems if the key is invalid.
 func idempotencyKey(r *http.Request) (string, error) {
 	values := r.Header.Values(idempotencyHeader)
 	if len(values) == 0 {
@@ -47,18 +46,16 @@ func idempotencyKey(r *http.Request) (string, error) {
 	return key, nil
 }
 
-// creation describes what a request creates.
+// creation describes the creation by a request.
 type creation struct {
-	// asked is what the request asks for, to be encoded as JSON. It must be equal
-	// for every repetition of the request.
+	// asked is the content of the request, which is encoded as JSON. It must be equal for every
+	// repetition.
 	asked any
-	// resource is the id of what is created.
+	// resource is the id of the new resource.
 	resource string
-	// made reports whether an earlier request created its resource, and returns the
-	// response it was given.
+	// made reports whether an earlier request created its resource, and returns its response.
 	made idempotency.Made
-	// create creates it. It returns the response for repetitions of the request,
-	// nil if its id is enough.
+	// create creates it. It returns the response for repetitions, or nil if the id is enough.
 	create func(ctx context.Context) (answer []byte, err error)
 }
 
@@ -66,14 +63,13 @@ type creation struct {
 // request with the same Idempotency-Key.
 const createTime = 30 * time.Second
 
-// once runs a creation, and runs it once for all requests of the account with the
-// same Idempotency-Key. It returns nil if this request created the resource;
-// otherwise it returns the earlier request's record, and marks the response as
-// replayed. From here on the request continues even if the client disconnects: a
-// creation that is abandoned halfway is the one state that cannot be cleaned up.
+// once runs a creation once for all requests of the account with the same Idempotency-Key. It
+// returns nil if this request created the resource. Otherwise it returns the earlier request's
+// record, and marks the response as replayed. It continues if the client disconnects, because an
+// abandoned creation could not be cleaned up.
 //
-// Errors: those of create; problems of the key; fault.Conflict if the key was used
-// for a different request or is in use.
+// Errors: as create; problems of the key; fault.Conflict if the key was used for a different
+// request or is in use.
 func (s *service) once(w http.ResponseWriter, r *http.Request, c call, what creation) (*idempotency.Record, error) {
 	key, err := idempotencyKey(r)
 	if err != nil {
@@ -130,18 +126,15 @@ func (s *service) once(w http.ResponseWriter, r *http.Request, c call, what crea
 	return nil, err
 }
 
-// onceSecret is once for a response that holds a secret, such as a token. create
-// returns the response's body. A repetition gets the first request's secret; in
-// between, it can be read only with the API key of the request.
-//
-// Errors: those of once.
+// onceSecret is once for a response with a secret, such as a token. create returns the response's
+// body. A repetition gets the first request's secret; the stored response can be read only with the
+// API key of the request.
 func (s *service) onceSecret(
 	w http.ResponseWriter, r *http.Request, c call, asked any, create func(context.Context) (any, error),
 ) (answer []byte, err error) {
 	earlier, err := s.once(w, r, c, creation{
 		asked: asked, resource: rand.Text(),
-		// A secret that nobody has been told cannot be used, so its resource counts
-		// as not created.
+		// A secret that no client has received is useless, so its resource counts as not created.
 		made: func(context.Context, string) ([]byte, bool, error) { return nil, false, nil },
 		create: func(ctx context.Context) ([]byte, error) {
 			body, err := create(ctx)
@@ -163,10 +156,10 @@ func (s *service) onceSecret(
 	return answer, err
 }
 
-// keyOf returns the key of a claim. Client tokens and permanent keys are in
-// different hands, so they have separate keys: a token can neither occupy an
-// Idempotency-Key of the account's own servers nor learn what was created under it.
-// Tokens are short-lived, so all of an account's tokens share their keys.
+// keyOf returns the key of a claim. Client tokens and permanent keys have different holders, so
+// their keys are separate: a token can neither occupy an Idempotency-Key of the account's servers
+// nor read the resource behind it. Tokens are short-lived, so all tokens of an account share their
+// keys.
 func keyOf(c call, key string) string {
 	if c.who.Token != nil {
 		return "token/" + key
@@ -174,10 +167,8 @@ func keyOf(c call, key string) string {
 	return "key/" + key
 }
 
-// unlessRepeated drops a refusal for lack of capacity if the request repeats one that
-// was accepted: a repetition creates nothing.
-//
-// Errors: the refusal.
+// unlessRepeated drops a refusal for lack of capacity if the request repeats an accepted one,
+// because a repetition creates nothing. It returns the refusal or nil.
 func (s *service) unlessRepeated(r *http.Request, c call, refusal error) error {
 	if !s.repeatable(r) || !fault.Is(refusal, fault.Limited) && !fault.Is(refusal, fault.Unavailable) {
 		return refusal
@@ -197,8 +188,8 @@ func (s *service) repeatable(r *http.Request) bool {
 	return s.Idempotency != nil && r.Header.Get(idempotencyHeader) != ""
 }
 
-// seal encrypts a response that holds a secret with the API key of the request, so
-// that the stored record does not reveal it.
+// seal encrypts a response with a secret by the API key of the request, so that the stored record
+// does not reveal it.
 func seal(r *http.Request, answer []byte) ([]byte, error) {
 	sealer, err := newSealer(r)
 	if err != nil {
@@ -207,9 +198,9 @@ func seal(r *http.Request, answer []byte) ([]byte, error) {
 	return sealer.Seal(nil, nil, answer, nil), nil
 }
 
-// unseal decrypts what seal encrypted.
+// unseal decrypts a sealed response.
 //
-// Errors: fault.Conflict if it was sealed by a request with another API key.
+// Errors: fault.Conflict if another API key sealed it.
 func unseal(r *http.Request, sealed []byte) ([]byte, error) {
 	sealer, err := newSealer(r)
 	if err != nil {

@@ -17,7 +17,6 @@ import (
 	"cutroom/shared/domain/media/sniff"
 )
 
-// emptyFile is the message for a file without bytes.
 const emptyFile = "The file is empty."
 
 var errFileTooLarge = errors.New("the file is larger than an upload may be")
@@ -27,15 +26,12 @@ type inputs struct {
 	storedBlobs
 	account string
 	jobID   string
-	// clip is how long the video that is edited is; 0 without one, or if its header does
-	// not tell.
+	// clip is the length of the input video; 0 without one, or if unknown.
 	clip time.Duration
 }
 
-// take stores the content of a file part, or copies the stored file that it
-// references (docs/contract/media.md#references). It is a [takeFile].
-//
-// Errors: those of content and of the stores.
+// take stores the content of a file part, or copies the stored file that it references
+// (docs/contract/media.md#references). It is a [takeFile].
 func (in *inputs) take(ctx context.Context, p filePart) (*job.Input, *problem, error) {
 	head := make([]byte, max(media.SniffLen, file.MaxReference+1))
 	n, err := io.ReadFull(p.content, head)
@@ -76,8 +72,7 @@ func (in *inputs) take(ctx context.Context, p filePart) (*job.Input, *problem, e
 	return input, wrong, err
 }
 
-// refer copies a stored file, so that the job owns its input whatever becomes of
-// the file.
+// refer copies a stored file, so that the job owns its input.
 func (in *inputs) refer(
 	ctx context.Context, field *catalog.Field, name, reference string,
 ) (*job.Input, *problem, error) {
@@ -89,8 +84,7 @@ func (in *inputs) refer(
 	if err != nil {
 		return nil, nil, fmt.Errorf("find a referenced file: %w", err)
 	}
-	// The type is detected from the content, as for any other file: the recorded
-	// type may be what a client declared.
+	// Detect the type from the content, because the recorded type may be the client's declaration.
 	kind, known, err := typeOfBlob(ctx, in.service.Blobs, stored.Blob)
 	switch {
 	case fault.Is(err, fault.NotFound):
@@ -116,9 +110,9 @@ func (in *inputs) refer(
 	return input, wrong, err
 }
 
-// typeOfBlob detects the type of a blob, as sniff.Media does.
+// typeOfBlob detects the type of a blob, like sniff.Media.
 //
-// Errors: fault.NotFound; those of the store.
+// Errors: fault.NotFound.
 func typeOfBlob(ctx context.Context, blobs blob.Store, name string) (media.Type, bool, error) {
 	r, err := blobs.Open(ctx, name, 0, media.SniffLen)
 	if err != nil {
@@ -130,7 +124,6 @@ func typeOfBlob(ctx context.Context, blobs blob.Store, name string) (media.Type,
 	return kind, known, err
 }
 
-// accepts reports whether a field accepts files of the kind.
 func accepts(field *catalog.Field, kind media.Type) bool {
 	if field.Type == catalog.ImageFile {
 		return kind.Image

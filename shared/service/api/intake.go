@@ -13,8 +13,8 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// cleanTime is the time limit for deleting the blobs of a failed request. It starts
-// after the request, whose own time may be over.
+// cleanTime is the time limit for deleting the blobs of a failed request. It does not depend on the
+// request's context, which may have ended.
 const cleanTime = 10 * time.Second
 
 // beginUpload admits an upload of the caller, and returns the request's body,
@@ -33,7 +33,7 @@ func (s *service) beginUpload(r *http.Request, who credential.Principal) (*file.
 	}, nil
 }
 
-// renew checks again whether a caller may send.
+// renew repeats the check of a caller.
 //
 // Errors: fault.Unauthorized.
 func (s *service) renew(r *http.Request, who credential.Principal) error {
@@ -47,10 +47,10 @@ func (s *service) renew(r *http.Request, who credential.Principal) error {
 	return err
 }
 
-// endUpload releases what an upload reserved and no record took over.
+// endUpload releases the reservation of an upload, unless a record replaced it.
 func (s *service) endUpload(r *http.Request, upload *file.Upload) {
 	if err := upload.End(r.Context()); err != nil {
-		s.log(r, err) // the reservation expires by itself
+		s.log(r, err) // the reservation expires
 	}
 }
 
@@ -58,23 +58,21 @@ func (s *service) endUpload(r *http.Request, upload *file.Upload) {
 // request unless they are kept.
 type storedBlobs struct {
 	service *service
-	// upload accounts for the bytes. unlessRepeated returns nil for a refusal to
-	// store them if the request repeats one that was accepted, and so creates
-	// nothing.
+	// upload counts the bytes. unlessRepeated returns nil for a refusal to store them if the
+	// request repeats an accepted one, and so creates nothing.
 	upload         *file.Upload
 	unlessRepeated func(refusal error) error
-	// refusal is the refusal that unlessRepeated dropped. The blob was then read to
-	// its end, but not stored.
+	// refusal was dropped by unlessRepeated. The blob was then read to its end, but not stored.
 	refusal error
 	names   []string
-	// kept reports that a record may own the blobs.
+	// kept means that a record may own the blobs.
 	kept bool
 }
 
-// store writes a file of at most limit bytes to the named blob, which discard
-// deletes from now on. It returns the file's size in bytes and its MD5 in hex.
+// store writes a file of at most limit bytes to the named blob, which discard then deletes. It
+// returns the file's size in bytes and its MD5 in hex.
 //
-// Errors: tooLarge; those of the content, the upload and the store.
+// Errors: tooLarge; errors of the content, unchanged.
 func (b *storedBlobs) store(
 	ctx context.Context, name string, content io.Reader, limit int64, tooLarge error,
 ) (size int64, md5 string, err error) {
@@ -89,7 +87,6 @@ func (b *storedBlobs) store(
 	return size, digest.sum(), err
 }
 
-// discard deletes the blobs unless they are kept.
 func (b *storedBlobs) discard(ctx context.Context) {
 	if b.kept || len(b.names) == 0 {
 		return

@@ -8,18 +8,17 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// askedBody is what a job was asked to do (docs/contract/media.md#job-record).
+// askedBody is the content of a submission (docs/contract/media.md#job-record).
 type askedBody struct {
 	Prompt string `json:"prompt"`
-	// Options are the other fields of the form that have a value. The seed is beside
-	// them, as the job has one even if none was sent.
+	// Options are the other fields with a value. The seed is separate, because a job has one even
+	// if none was sent.
 	Options map[string]any       `json:"options"`
 	Inputs  map[string]inputBody `json:"inputs"`
 }
 
 // inputBody describes a file of the form.
 type inputBody struct {
-	// Name is absent if the client sent none.
 	Name string `json:"name,omitempty"`
 	MIME string `json:"mime"`
 	Size int64  `json:"size_bytes"`
@@ -38,7 +37,7 @@ func newAskedBody(r job.Request) askedBody {
 // prompts stays small (docs/contract/media.md#list-of-jobs).
 const maxListed = 500
 
-// excerpt returns what a list shows of it: texts are cut.
+// excerpt returns a copy with shortened texts for a list.
 func (b askedBody) excerpt() askedBody {
 	b.Prompt = listed(b.Prompt)
 	for name, value := range b.Options {
@@ -61,7 +60,7 @@ func listed(text string) string {
 type resultBody struct {
 	MIME string `json:"mime"`
 	Size int64  `json:"size_bytes"`
-	// Width and Height are in pixels, Duration is in seconds; absent if not known.
+	// Width and Height are in pixels, Duration is in seconds; absent if unknown.
 	Width    int     `json:"width,omitempty"`
 	Height   int     `json:"height,omitempty"`
 	Duration float64 `json:"duration,omitempty"`
@@ -71,7 +70,7 @@ type resultBody struct {
 	Credentials *credentialsBody `json:"content_credentials,omitempty"`
 }
 
-// credentialsBody says what the Content Credentials in a result say
+// credentialsBody summarizes the Content Credentials in a result
 // (docs/contract/jobs.md#content-credentials).
 type credentialsBody struct {
 	SourceType string  `json:"source_type"`
@@ -79,7 +78,6 @@ type credentialsBody struct {
 	SignedAt   *string `json:"signed_at"`
 }
 
-// newResultBody returns nil for a job without a result.
 func newResultBody(j job.Job, age time.Duration) *resultBody {
 	if j.Result == nil {
 		return nil

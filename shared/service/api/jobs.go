@@ -13,10 +13,9 @@ import (
 	"cutroom/shared/platform/trace"
 )
 
-// Jobs is the group of job creation and status (docs/contract/media.md#jobs), and
-// of two extensions of this service: the list of an account's jobs, and their
-// cancellation. In a POST the path names a model; in the other methods it names a
-// job.
+// Jobs is the group of job creation and status (docs/contract/media.md#jobs), and of two
+// extensions: the list of an account's jobs, and their cancellation. In a POST the path names a
+// model; in other methods it names a job.
 func Jobs(s *service) []route {
 	return within(credential.JobRoutes, []route{
 		{method: http.MethodPost, path: "/v1/jobs/{id}", access: keyOrToken, serves: everyModel, form: jobForm,
@@ -30,7 +29,7 @@ func Jobs(s *service) []route {
 
 func everyModel(*catalog.Model) bool { return true }
 
-// createJob is POST /v1/jobs/{id or alias of a model}.
+// createJob serves POST /v1/jobs/{id or alias of a model}.
 func (s *service) createJob(w http.ResponseWriter, r *http.Request, c call) error {
 	accepted, err := s.submit(w, r, c, jobForm(c.model))
 	if err != nil {
@@ -45,12 +44,11 @@ type createdBody struct {
 	Status job.Status `json:"status"`
 }
 
-// submit reads a request's form, stores its files and submits the job. If it fails,
-// it deletes what it stored, unless the job may have been accepted all the same: a
-// store's response can be lost. A repetition under the same Idempotency-Key gets
-// the first request's job, as it was then.
+// submit reads a request's form, stores its files and submits the job. If it fails, it deletes the
+// stored files, unless the job may have been accepted: a store's response can be lost. A repetition
+// with the same Idempotency-Key gets the first request's original job.
 //
-// Errors: problems; those of the body, the stores, once and job.Service.
+// Errors: problems; as once and job.Service.
 func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *catalog.Form) (job.Job, error) {
 	ctx, who, m := r.Context(), c.who, c.model
 	if r.ContentLength > s.maxBody() {
@@ -100,10 +98,10 @@ func (s *service) submit(w http.ResponseWriter, r *http.Request, c call, form *c
 	return s.submitOnce(w, r, c, asked, accepted, in)
 }
 
-// submitOnce submits the job that a request asks for, or returns the job of an
-// earlier request with the same Idempotency-Key.
+// submitOnce submits the job of a request, or returns the job of an earlier request with the same
+// Idempotency-Key.
 //
-// Errors: problems of a clip that would take too long; those of once and job.Service.
+// Errors: problems of a clip that would take too long; as once and job.Service.
 func (s *service) submitOnce(
 	w http.ResponseWriter, r *http.Request, c call, asked any, accepted job.Job, in *inputs,
 ) (job.Job, error) {
@@ -132,8 +130,7 @@ func (s *service) submitOnce(
 	return accepted, err
 }
 
-// refused reports whether the error of a creation is certain proof that nothing was
-// created.
+// refused reports whether the error of a creation proves that nothing was created.
 func refused(err error) bool {
 	if invalid := (problems)(nil); errors.As(err, &invalid) {
 		return true
@@ -149,10 +146,9 @@ func refused(err error) bool {
 	return true
 }
 
-// readForm reads a request's form by its content type. A form without files may
-// also be urlencoded.
+// readForm reads a request's form by its content type. A form without files may also be urlencoded.
 //
-// Errors: problems; those of the body and the stores.
+// Errors: problems.
 func (s *service) readForm(
 	ctx context.Context, r *http.Request, b *body, form *catalog.Form, in *inputs,
 ) (submission, error) {
@@ -170,7 +166,6 @@ func (s *service) readForm(
 	return nil, problems{bodyProblem("The body must be multipart/form-data with a boundary.")}
 }
 
-// showJob is GET /v1/jobs/{id of a job}.
 func (s *service) showJob(w http.ResponseWriter, r *http.Request, c call) error {
 	j, err := s.namedJob(r, c)
 	if err != nil {
@@ -180,8 +175,7 @@ func (s *service) showJob(w http.ResponseWriter, r *http.Request, c call) error 
 	return nil
 }
 
-// followedBody returns a job as it is shown now to who follows it: with what can be
-// expected of it while it is pending.
+// followedBody returns a job for a client that follows it: a pending job has its outlook.
 func (s *service) followedBody(ctx context.Context, c call, j job.Job) jobBody {
 	body := s.jobBody(j)
 	if outlook, known := s.Jobs.Outlook(ctx, j, c.who.Tier.PendingJobs); known {
@@ -191,7 +185,7 @@ func (s *service) followedBody(ctx context.Context, c call, j job.Job) jobBody {
 	return body
 }
 
-// spanBody is when something is expected.
+// spanBody is an expected range of times.
 type spanBody struct {
 	Earliest *string `json:"earliest"`
 	Latest   *string `json:"latest"`
@@ -204,7 +198,7 @@ func newSpanBody(s *job.Span) *spanBody {
 	return &spanBody{timestamp(s.Earliest), timestamp(s.Latest)}
 }
 
-// jobBody returns a job as it is shown now.
+// jobBody returns the current state of a job.
 func (s *service) jobBody(j job.Job) jobBody {
 	resultAge, _ := s.Jobs.Ages()
 	return newJobBody(j, s.Jobs.Now(), resultAge)
@@ -241,13 +235,12 @@ type jobBody struct {
 	StartedAt   *string    `json:"started_at"`
 	CompletedAt *string    `json:"completed_at"`
 	Progress    float64    `json:"progress"`
-	// QueuePosition, EstimatedStart and EstimatedCompletion are what can be expected of a
-	// pending job (docs/contract/jobs.md#outlook), absent where that is not known.
+	// QueuePosition, EstimatedStart and EstimatedCompletion are the outlook of a pending job
+	// (docs/contract/jobs.md#outlook), absent if unknown.
 	QueuePosition       int       `json:"queue_position,omitempty"`
 	EstimatedStart      *spanBody `json:"estimated_start_at,omitempty"`
 	EstimatedCompletion *spanBody `json:"estimated_completion_at,omitempty"`
-	// EstimatedSeconds is how long the engine was expected to work on it, if that was
-	// known when it was accepted.
+	// EstimatedSeconds is the engine's expected run time at acceptance, if it was known.
 	EstimatedSeconds *int64 `json:"estimated_seconds,omitempty"`
 	// SecondsLeft is present if the time to the job's end can be estimated.
 	SecondsLeft *int64 `json:"seconds_left,omitempty"`
@@ -255,7 +248,7 @@ type jobBody struct {
 	askedBody
 	// EnhancedPrompt is present if the job completed and its prompt was expanded.
 	EnhancedPrompt string `json:"enhanced_prompt,omitempty"`
-	// Engine, Understood and Notice are what the engine of a completed job says
+	// Engine, Understood and Notice are the engine's report about a completed job
 	// (docs/contract/jobs.md#engine-report).
 	Engine     string   `json:"engine,omitempty"`
 	Understood []string `json:"understood,omitzero"`
@@ -269,8 +262,8 @@ type jobBody struct {
 	Failure *job.Failure `json:"error,omitempty"`
 }
 
-// timestamp formats a time as RFC 3339 in UTC, to the millisecond, and returns nil
-// for the zero time.
+// timestamp formats a time as RFC 3339 in UTC, to the millisecond. It returns nil for the zero
+// time.
 func timestamp(t time.Time) *string {
 	if t.IsZero() {
 		return nil

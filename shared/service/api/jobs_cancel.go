@@ -9,9 +9,9 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// deleteJob is DELETE /v1/jobs/{id of a job}, an extension of this service: it
-// cancels a job (docs/contract/jobs.md#cancellation) or, with purge=true, deletes one
-// that has ended (docs/contract/jobs.md#deletion).
+// deleteJob serves DELETE /v1/jobs/{id of a job}, an extension of this service: it cancels a job
+// (docs/contract/jobs.md#cancellation) or, with purge=true, deletes one that has ended
+// (docs/contract/jobs.md#deletion).
 func (s *service) deleteJob(w http.ResponseWriter, r *http.Request, c call) error {
 	purge, found := purgeQuery(r.URL.RawQuery)
 	if len(found) > 0 {
@@ -34,8 +34,7 @@ func (s *service) deleteJob(w http.ResponseWriter, r *http.Request, c call) erro
 	return nil
 }
 
-// purgeQuery reads from the query whether a job is to be deleted. An empty value is
-// absent.
+// purgeQuery reads purge from the query. An empty value is absent.
 func purgeQuery(raw string) (purge bool, found problems) {
 	text := readQuery(raw)["purge"]
 	if text == "" {
@@ -49,8 +48,8 @@ func purgeQuery(raw string) (purge bool, found problems) {
 	return value.(bool), nil
 }
 
-// cancelJob cancels a job. Cancelling a job again succeeds, so that a client may
-// repeat a call whose response was lost.
+// cancelJob cancels a job. Cancelling it again succeeds, so that a client may repeat a call whose
+// response was lost.
 func (s *service) cancelJob(w http.ResponseWriter, r *http.Request, j job.Job) (err error) {
 	if !j.Status.Terminal() {
 		if j, err = s.cancel(r.Context(), j, job.CancelledFailure()); err != nil {
@@ -67,10 +66,9 @@ func (s *service) cancelJob(w http.ResponseWriter, r *http.Request, j job.Job) (
 	return nil
 }
 
-// namedJob returns the job that the path names.
+// namedJob returns the job in the path.
 //
-// Errors: fault.NotFound; fault.Forbidden if the job's model is outside the
-// caller's scope.
+// Errors: fault.NotFound; fault.Forbidden if the job's model is outside the caller's scope.
 func (s *service) namedJob(r *http.Request, c call) (job.Job, error) {
 	j, err := s.Jobs.Get(r.Context(), c.who.Account(), r.PathValue("id"))
 	if err != nil {

@@ -17,8 +17,7 @@ import (
 )
 
 const (
-	// eventsReconnect tells clients when to reconnect after the stream ends, in
-	// milliseconds.
+	// eventsReconnect tells clients to reconnect after the stream ends, in milliseconds.
 	eventsReconnect = 2000
 	// eventsKeepAlive is the interval of comments on a stream without events. It is
 	// shorter than the idle timeout of common proxies.
@@ -37,11 +36,10 @@ func Events(s *service) []route {
 	}})
 }
 
-// streamJob is GET /v1/jobs/{id of a job}/events: server-sent events (HTML Living
-// Standard, "Server-sent events") with the job as it is now, and again whenever its
-// status or progress changes, and every eventsKeepAlive while it is pending, until it
-// ends. A client that reconnects misses
-// nothing, because every stream starts with the job's present state.
+// streamJob serves GET /v1/jobs/{id of a job}/events: server-sent events (HTML Living Standard,
+// "Server-sent events") with the current job, then after each change of its status or progress, and
+// every eventsKeepAlive while it is pending, until it ends. A client that reconnects misses
+// nothing, because every stream starts with the current state.
 func (s *service) streamJob(w http.ResponseWriter, r *http.Request, c call) error {
 	j, err := s.namedJob(r, c)
 	if err != nil {
@@ -63,8 +61,7 @@ func (s *service) streamJob(w http.ResponseWriter, r *http.Request, c call) erro
 		return nil
 	}
 	stream := &eventStream{w: w, controller: http.NewResponseController(w), show: func(j job.Job) jobBody { return s.followedBody(r.Context(), c, j) }}
-	// Continue the numbering of the previous stream. The numbers only say the
-	// order.
+	// Continue the numbering of the previous stream. The numbers only show the order.
 	stream.last, _ = strconv.ParseUint(r.Header.Get("Last-Event-ID"), 10, 32)
 	stream.write(fmt.Sprintf("retry: %d\n\n", eventsReconnect))
 	if s.EventsOnce {
@@ -75,7 +72,7 @@ func (s *service) streamJob(w http.ResponseWriter, r *http.Request, c call) erro
 	return nil
 }
 
-// enterStream counts one more open stream, and returns a function that uncounts it.
+// enterStream counts an open stream, and returns the function that ends the count.
 //
 // Errors: fault.Limited with RetryAfter.
 func (s *service) enterStream(who credential.Principal) (leave func(), err error) {
@@ -119,7 +116,7 @@ func (s *service) follow(r *http.Request, c call, j job.Job, stream *eventStream
 				send = func() { stream.job(j) }
 			}
 		}
-		// A client whose key was revoked learns it when it reconnects.
+		// A client with a revoked key gets the refusal when it reconnects.
 		refused := s.Authenticator.Recheck(ctx, c.who)
 		if refused == nil {
 			send()
@@ -133,12 +130,12 @@ func (s *service) follow(r *http.Request, c call, j job.Job, stream *eventStream
 	}
 }
 
-// watch sends a job's states as they change, until the job or the context ends.
+// watch sends a job's states when they change, until the job or the context ends.
 func (s *service) watch(ctx context.Context, r *http.Request, j job.Job, changes chan<- job.Job) {
 	for changed, err := range s.Jobs.Changes(ctx, j.Account, j.ID) {
 		if err != nil {
 			if ctx.Err() == nil {
-				s.log(r, err) // the client reconnects by itself
+				s.log(r, err) // the client reconnects
 			}
 			return
 		}
@@ -149,19 +146,16 @@ func (s *service) watch(ctx context.Context, r *http.Request, j job.Job, changes
 	}
 }
 
-// eventStream writes server-sent events.
 type eventStream struct {
 	w          io.Writer
 	controller *http.ResponseController
-	// show returns what an event shows of a job.
+	// show returns the content of an event.
 	show func(job.Job) jobBody
-	// last is the number of the last event.
 	last uint64
-	// failed reports that the client has disconnected.
+	// failed means that the client has disconnected.
 	failed bool
 }
 
-// job writes a job as an event.
 func (e *eventStream) job(j job.Job) {
 	text, err := json.Marshal(e.show(j))
 	if err != nil {

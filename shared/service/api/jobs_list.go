@@ -9,14 +9,14 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// jobPageBody is a page of jobs; NextCursor is null on the last one.
+// jobPageBody is a page of jobs. NextCursor is null on the last one.
 type jobPageBody struct {
 	Jobs       []jobBody `json:"jobs"`
 	NextCursor *string   `json:"next_cursor"`
 }
 
-// listJobs is GET /v1/jobs, an extension of this service: an account's jobs, newest
-// first, paged as files are.
+// listJobs serves GET /v1/jobs, an extension of this service: an account's jobs, newest first, with
+// the same pages as files.
 func (s *service) listJobs(w http.ResponseWriter, r *http.Request, c call) error {
 	account := c.who.Account()
 	limit, after, found, err := readPage(r, account, s.Jobs.Cursors())
@@ -47,8 +47,8 @@ func (s *service) listJobs(w http.ResponseWriter, r *http.Request, c call) error
 	return nil
 }
 
-// jobsInTurn lists jobs when it is the account's turn: a page of long prompts takes a while, and
-// many of one account would keep all others waiting for the database.
+// jobsInTurn lists jobs at the account's turn: a page of long prompts takes a while, and many
+// requests of one account would block the database for all others.
 func (s *service) jobsInTurn(ctx context.Context, account string, filter job.Filter, after string, limit int,
 ) ([]job.Job, string, error) {
 	if !s.listing.Take(ctx, account) {
@@ -58,8 +58,7 @@ func (s *service) jobsInTurn(ctx context.Context, account string, filter job.Fil
 	return s.Jobs.List(ctx, account, filter, after, limit)
 }
 
-// maxSearch is how long a search may be, in characters
-// (docs/contract/media.md#list-of-jobs).
+// maxSearch limits a search in characters (docs/contract/media.md#list-of-jobs).
 const maxSearch = 200
 
 // jobFilter reads the filters of a job list from the query. An empty value is absent.

@@ -15,21 +15,19 @@ import (
 	"cutroom/shared/platform/boundedjson"
 )
 
-// maxJSON is the size limit of a JSON body, in bytes.
 const maxJSON = 256 << 10
 
-// maxJSONValues is how many values and names of members a JSON body may have.
+// maxJSONValues limits the values and member names of a JSON body.
 const maxJSONValues = 10_000
 
-// jsonObject is a JSON object of a request's body, its values not yet parsed. A
-// member that is null counts as absent (see member), and unknown members are
-// ignored.
+// jsonObject is a JSON object of a request's body with undecoded values. A null member counts as
+// absent (see member), and unknown members are ignored.
 type jsonObject map[string]json.RawMessage
 
-// readJSON reads a body that is a JSON object, whatever content type it declares.
-// It returns nil if there is no body, or it is blank or null.
+// readJSON reads a body that is a JSON object, with any declared content type. It returns nil if
+// the body is absent, blank or null.
 //
-// Errors: problems if the body is anything else; those of the body; fault.TooLarge.
+// Errors: problems for any other body; fault.TooLarge.
 func readJSON(r *http.Request) (jsonObject, error) {
 	tooLarge := fault.New(fault.TooLarge, "The request's body is larger than %d bytes.", maxJSON)
 	if r.ContentLength > maxJSON {
@@ -77,8 +75,8 @@ func parseJSON(text []byte) (jsonObject, error) {
 	return object, nil
 }
 
-// invalidJSON is the problem of a body that is not JSON. As in pydantic, its
-// location holds the offset in the text.
+// invalidJSON is the problem of a body that is not JSON. Like pydantic's, its location has the
+// offset in the text.
 func invalidJSON(reason string, offset int64) problem {
 	return problem{[]string{"body", strconv.FormatInt(offset, 10)}, "Invalid JSON: " + reason, "json_invalid", nil,
 		map[string]any{"error": reason}}
@@ -86,7 +84,7 @@ func invalidJSON(reason string, offset int64) problem {
 
 func isNull(value json.RawMessage) bool { return string(value) == "null" }
 
-// member returns a value, nil if it is absent or null.
+// member returns a value, or nil if it is absent or null.
 func (o jsonObject) member(name string) json.RawMessage {
 	if value := o[name]; !isNull(value) {
 		return value
@@ -94,7 +92,7 @@ func (o jsonObject) member(name string) json.RawMessage {
 	return nil
 }
 
-// object returns a member that is an object, nil if it is absent.
+// object returns a member that is an object, or nil if it is absent.
 func (o jsonObject) object(name string) (jsonObject, problems) {
 	value := o.member(name)
 	if value == nil {
@@ -119,7 +117,7 @@ func (o jsonObject) text(name string) (text string, there bool, found problems) 
 	return text, true, nil
 }
 
-// boolean returns a member that is true or false, false if it is absent.
+// boolean returns a member that is true or false. An absent one is false.
 func (o jsonObject) boolean(name string) (is bool, found problems) {
 	value := o.member(name)
 	if value != nil && json.Unmarshal(value, &is) != nil {
@@ -128,7 +126,7 @@ func (o jsonObject) boolean(name string) (is bool, found problems) {
 	return is, nil
 }
 
-// number returns a member that is a number from 0 to most, 0 if it is absent.
+// number returns a member that is a number from 0 to most, or 0 if it is absent.
 func (o jsonObject) number(name string, most int64) (float64, problems) {
 	value := o.member(name)
 	if value == nil {
@@ -155,9 +153,8 @@ func notText(name string, value json.RawMessage) problem {
 	return valueProblem(name, value, "Input should be a valid string.")
 }
 
-// texts returns a member that is a list of at most so many strings, nil if it is
-// absent. The items of a longer list are not validated: each could add a problem to
-// the response.
+// texts returns a member that is a list of at most most strings, or nil if it is absent. It does
+// not validate the items of a longer list, because each could add a problem to the response.
 func (o jsonObject) texts(name string, most int) (texts []string, found problems) {
 	value := o.member(name)
 	if value == nil {
@@ -179,9 +176,9 @@ func (o jsonObject) texts(name string, most int) (texts []string, found problems
 	return texts, found
 }
 
-// integer returns a member that is a whole number, nil if it is absent. A fraction
-// of zeros or an exponent is allowed, as JSON has only one kind of number. The
-// bounds must be below 2^53, where float64 is exact.
+// integer returns a member that is a whole number, or nil if it is absent. A fraction of zeros or
+// an exponent is allowed, because JSON has only one kind of number. The limits must be below 2^53,
+// where float64 is exact.
 func (o jsonObject) integer(name string, least, most int64) (*int64, problems) {
 	value := o.member(name)
 	if value == nil {
@@ -191,8 +188,8 @@ func (o jsonObject) integer(name string, least, most int64) (*int64, problems) {
 	number, err := strconv.ParseFloat(string(value), 64)
 	switch {
 	case errors.Is(err, strconv.ErrRange):
-		// The number overflowed to an infinity of the right sign. It is shown as a
-		// string, because clients could not parse it.
+		// The number overflowed to an infinity of the right sign. Show it as a string, because
+		// clients could not parse it.
 		shown = string(value)
 	case value[0] == '"':
 		return nil, problems{fieldProblem(name, "int_parsing", value,

@@ -14,8 +14,8 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// Keys is the group of an account's permanent keys, an extension of this service.
-// Admin keys manage the keys of their own account only.
+// Keys is the group of an account's permanent keys, an extension of this service. Admin keys manage
+// only the keys of their account.
 func Keys(s *service) []route {
 	return within(credential.KeyRoutes, []route{
 		{method: http.MethodGet, path: "/v1/keys", access: adminOnly, handle: s.listKeys},
@@ -35,7 +35,7 @@ type keyBody struct {
 	ExpiresAt *string `json:"expires_at"`
 	// RevokedAt is null until the key is revoked.
 	RevokedAt *string `json:"revoked_at"`
-	// Models and Routes are null where the key is not limited to any.
+	// Models and Routes are null if the key is not limited.
 	Models []string                `json:"models"`
 	Routes []credential.RouteGroup `json:"routes"`
 }
@@ -51,7 +51,7 @@ type createdKeyBody struct {
 	Key string `json:"key"`
 }
 
-// listKeys is GET /v1/keys. It has no pages, because the number of keys is limited.
+// listKeys serves GET /v1/keys. It has no pages, because the number of keys is limited.
 func (s *service) listKeys(w http.ResponseWriter, r *http.Request, c call) error {
 	keys, err := s.Keys.List(r.Context(), c.who.Account())
 	if err != nil {
@@ -65,7 +65,6 @@ func (s *service) listKeys(w http.ResponseWriter, r *http.Request, c call) error
 	return nil
 }
 
-// createKey is POST /v1/keys.
 func (s *service) createKey(w http.ResponseWriter, r *http.Request, c call) error {
 	sent, err := readJSON(r)
 	if err != nil {
@@ -90,8 +89,8 @@ func (s *service) createKey(w http.ResponseWriter, r *http.Request, c call) erro
 // terminals.
 const labelPattern = `^[^\u0000-\u001f\u007f-\u009f]*$`
 
-// keyRequest reads the description of a key. Its tier must be that of the caller's
-// key: an account cannot change what it may use.
+// keyRequest reads the description of a key. Its tier must be the same as the caller's, because an
+// account cannot change its limits.
 func (s *service) keyRequest(sent jsonObject, tier string) (request credential.KeyRequest, found problems) {
 	label, found := sent.label()
 	named, there, wrong := sent.text("tier")
@@ -112,7 +111,6 @@ func (s *service) keyRequest(sent jsonObject, tier string) (request credential.K
 	return request, append(found, wrong...)
 }
 
-// label reads what to call a key.
 func (o jsonObject) label() (label string, found problems) {
 	label, there, wrong := o.text("label")
 	switch {
@@ -130,7 +128,7 @@ func (o jsonObject) label() (label string, found problems) {
 	return label, found
 }
 
-// future reads a time that is still to come, zero if it is absent.
+// future reads a time in the future, or zero if it is absent.
 func (o jsonObject) future(name string, now time.Time) (time.Time, problems) {
 	text, there, found := o.text(name)
 	if found != nil || !there {
@@ -146,10 +144,10 @@ func (o jsonObject) future(name string, now time.Time) (time.Time, problems) {
 	return at.UTC().Truncate(time.Millisecond), nil
 }
 
-// lastYear is the last year that timestamps can be written with.
+// lastYear is the last year that timestamps can express.
 const lastYear = 9999
 
-// routeGroups reads the routes that a key is limited to, nil if it is not.
+// routeGroups reads the routes that a key is limited to, or nil.
 func (o jsonObject) routeGroups() (groups []credential.RouteGroup, found problems) {
 	all := credential.RouteGroups()
 	names, found := o.list("routes", len(all), func(name string) string {
@@ -164,8 +162,8 @@ func (o jsonObject) routeGroups() (groups []credential.RouteGroup, found problem
 	return groups, found
 }
 
-// revokeKey is DELETE /v1/keys/{key_id}. Revoking a key again succeeds, so that a
-// client may repeat a call whose response was lost.
+// revokeKey serves DELETE /v1/keys/{key_id}. Revoking a key again succeeds, so that a client may
+// repeat a call whose response was lost.
 func (s *service) revokeKey(w http.ResponseWriter, r *http.Request, c call) error {
 	if err := s.Keys.Revoke(r.Context(), c.who.Key, httpserver.RequestID(r.Context()), r.PathValue("key_id")); err != nil {
 		return err

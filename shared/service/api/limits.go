@@ -11,15 +11,14 @@ import (
 	"cutroom/shared/domain/ratelimit"
 )
 
-// Limiter enforces the request rates of tiers.
 type Limiter interface {
 	// Take takes n units from the named bucket if they are available now.
 	Take(ctx context.Context, name string, n int, rate ratelimit.Rate) (ratelimit.State, error)
 }
 
-// count counts a call against the rate of the caller's tier, and sets the account's
-// state in the header: RateLimit-Limit and RateLimit-Remaining in calls,
-// RateLimit-Reset in seconds until the whole burst is available again.
+// count counts a call against the rate of the caller's tier, and sets the state in the header:
+// RateLimit-Limit and RateLimit-Remaining in calls, RateLimit-Reset in seconds until the whole
+// burst is available again.
 //
 // Errors: fault.Limited with RetryAfter.
 func (s *service) count(ctx context.Context, header http.Header, who credential.Principal) error {
@@ -42,5 +41,4 @@ func (s *service) count(ctx context.Context, header http.Header, who credential.
 	return over
 }
 
-// wholeSeconds converts a duration to seconds, rounding up.
 func wholeSeconds(d time.Duration) int64 { return int64((d + time.Second - 1) / time.Second) }

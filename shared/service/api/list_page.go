@@ -8,17 +8,15 @@ import (
 	"cutroom/shared/domain/fault"
 )
 
-// The bounds of a page's length (docs/contract/limits.md#lists).
+// The limits of a page's length (docs/contract/limits.md#lists).
 const (
 	minPage     = 1
 	maxPage     = 1000
 	defaultPage = 100
 )
 
-// readPage reads which page of an account's list a request asks for, and returns
-// the problems of its query in found.
-//
-// Errors: the cursor's key cannot be read.
+// readPage reads the requested page of an account's list, and returns problems of the query in
+// found. It fails if the cursor's key cannot be read.
 func readPage(
 	r *http.Request, account string, cursors cursor.Codec,
 ) (limit int, after string, found problems, err error) {

@@ -16,12 +16,11 @@ import (
 	"cutroom/shared/engine/preview/scene"
 )
 
-// EngineFacts are what the API tells of the engine behind it
-// (docs/contract/jobs.md#prompt-check).
+// EngineFacts describe the engine for clients (docs/contract/jobs.md#prompt-check).
 type EngineFacts struct {
-	// Name is the engine's own; empty means the preview engine.
+	// Name is the engine's name; empty means the preview engine.
 	Name string
-	// Enhances is true if there is a chat model that expands prompts.
+	// Enhances means that a chat model expands prompts.
 	Enhances bool
 }
 
@@ -34,17 +33,17 @@ func (e EngineFacts) name() string {
 	return e.Name
 }
 
-// modelBody is a model, and what the engine makes of its form.
+// modelBody is a model, and how the engine treats its form.
 type modelBody struct {
 	ID       string       `json:"id"`
 	Aliases  []string     `json:"aliases"`
 	Kind     catalog.Kind `json:"kind"`
 	Realtime bool         `json:"realtime"`
-	// Ignores are the fields of its form that change nothing, by name.
+	// Ignores are the fields without effect, by name.
 	Ignores map[string]reading.Ignored `json:"ignores"`
-	// SameAs are the models of which the engine makes no difference to this one.
+	// SameAs are the models that the engine treats like this one.
 	SameAs []string `json:"same_as"`
-	// Price is absent where none is set.
+	// Price is absent without a price.
 	Price *priceBody `json:"price,omitempty"`
 }
 
@@ -53,7 +52,6 @@ type engineBody struct {
 	Models []modelBody `json:"models"`
 }
 
-// showEngine is GET /v1/engine, an extension of this service.
 func (s *service) showEngine(w http.ResponseWriter, r *http.Request, _ call) error {
 	all := s.Catalog.Models()
 	body := engineBody{Engine: s.Engine.name(), Models: make([]modelBody, len(all))}
@@ -86,9 +84,9 @@ type lookBody struct {
 	// Words ask for it in English, Names in other languages.
 	Words []string `json:"words"`
 	Names []string `json:"names"`
-	// Medium is true of looks of which a prompt has one.
+	// Medium is true for looks that exclude each other.
 	Medium bool `json:"medium"`
-	// Picture is a data URL with what the look makes of a photograph.
+	// Picture is a data URL with the look applied to a photograph.
 	Picture string `json:"picture"`
 }
 
@@ -100,20 +98,19 @@ type changeBody struct {
 
 type looksBody struct {
 	Engine string `json:"engine"`
-	// Original is the photograph itself.
+	// Original is the unchanged photograph.
 	Original string       `json:"original,omitempty"`
 	Looks    []lookBody   `json:"looks"`
 	Changes  []changeBody `json:"changes"`
-	// Scenes are what videos from text can show.
+	// Scenes are the subjects of videos from text.
 	Scenes []string `json:"scenes"`
 }
 
-// looksAge is how long a client may keep the list of looks: it changes with the
-// program alone.
+// looksAge is the cache time of the list of looks, which changes only with the program.
 const looksAge = "public, max-age=3600"
 
-// listLooks is GET /v1/looks, an extension of this service. The looks of the preview engine
-// are put together once, at the first request.
+// listLooks serves GET /v1/looks, an extension of this service. The list is built once, at the
+// first request.
 func (s *service) listLooks() func(http.ResponseWriter, *http.Request, call) error {
 	encoded := sync.OnceValues(func() ([]byte, error) {
 		body := looksBody{Engine: s.Engine.name(), Looks: []lookBody{}, Changes: []changeBody{}, Scenes: []string{}}
@@ -135,7 +132,6 @@ func (s *service) listLooks() func(http.ResponseWriter, *http.Request, call) err
 	}
 }
 
-// knownLooks returns the looks with their pictures.
 func knownLooks() (looksBody, error) {
 	body := looksBody{Engine: reading.Engine, Scenes: scene.Names()}
 	var err error
@@ -160,8 +156,8 @@ func lookPicture(name string) (string, error) {
 	return "data:image/jpeg;base64," + base64.StdEncoding.EncodeToString(picture), err
 }
 
-// understoodBody is what the engine would make of a prompt. Engines that cannot tell
-// beforehand have only a name.
+// understoodBody is the engine's reading of a prompt. Engines that cannot report it have only a
+// name.
 type understoodBody struct {
 	Engine     string   `json:"engine"`
 	Understood []string `json:"understood,omitzero"`
@@ -171,8 +167,8 @@ type understoodBody struct {
 	Cost *costBody `json:"estimated_cost,omitempty"`
 }
 
-// understand is POST /v1/understand, an extension of this service: what the engine
-// would make of a prompt, cheap enough to ask while it is typed.
+// understand serves POST /v1/understand, an extension of this service: the engine's reading of a
+// prompt, fast enough to ask while typing.
 func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) error {
 	sent, err := readJSON(r)
 	if err != nil {
@@ -214,8 +210,7 @@ func (s *service) understand(w http.ResponseWriter, r *http.Request, _ call) err
 	return nil
 }
 
-// maxSeconds bounds the length that an estimate is asked for.
 const maxSeconds = 86400
 
-// maxUnderstood bounds the prompts of understand, in code points, as forms do.
+// maxUnderstood limits the prompts of understand in code points, like forms.
 const maxUnderstood = 4000

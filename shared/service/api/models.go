@@ -6,9 +6,8 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// Models is the group of model names (docs/contract/media.md#model-resolution), and
-// of what the engine makes of requests to them
-// (docs/contract/jobs.md#prompt-check).
+// Models is the group of model names (docs/contract/media.md#model-resolution), and of the engine's
+// reading of requests (docs/contract/jobs.md#prompt-check).
 func Models(s *service) []route {
 	return []route{
 		{method: http.MethodPost, path: "/v1/models/resolve", access: public, handle: s.resolveModels},
@@ -18,7 +17,7 @@ func Models(s *service) []route {
 	}
 }
 
-// resolvedBody holds the canonical ids of the names that were sent: one, or a list.
+// resolvedBody has the canonical ids of the sent names: one, or a list.
 type resolvedBody struct {
 	ModelID  string             `json:"model_id,omitempty"`
 	ModelIDs *map[string]string `json:"model_ids,omitempty"`
@@ -27,8 +26,7 @@ type resolvedBody struct {
 // maxResolved limits the names of one request.
 const maxResolved = 1000
 
-// resolveModels is POST /v1/models/resolve
-// (docs/contract/media.md#model-resolution).
+// resolveModels serves POST /v1/models/resolve (docs/contract/media.md#model-resolution).
 func (s *service) resolveModels(w http.ResponseWriter, r *http.Request, _ call) error {
 	sent, err := readJSON(r)
 	if err != nil {

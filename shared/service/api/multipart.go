@@ -15,13 +15,12 @@ import (
 )
 
 const (
-	// maxParts limits the parts of a form, including those of unknown fields.
+	// maxParts limits the parts of a form, including unknown fields.
 	maxParts = 100
 	// maxPartHeader limits the bytes between the contents of two parts: a boundary
 	// and a header.
 	maxPartHeader = 16 << 10
-	// bodyBuffer is the size of reads from the connection; the parser itself reads
-	// in small steps.
+	// bodyBuffer is the size of reads from the connection, because the parser reads in small steps.
 	bodyBuffer = 256 << 10
 )
 
@@ -35,15 +34,12 @@ type filePart struct {
 	field *catalog.Field
 	// name is the field's name as the client spelled it.
 	name string
-	// fileName and declared, the MIME type, are what the client says; either may be
-	// empty.
+	// fileName and declared, the MIME type, are the client's declarations. Either may be empty.
 	fileName, declared string
 	content            io.Reader
 }
 
-// isEmpty reports whether the part has no bytes. It consumes none.
-//
-// Errors: those of the content.
+// isEmpty reports whether the part has no bytes. It does not consume any.
 func (p *filePart) isEmpty() (bool, error) {
 	first := make([]byte, 1)
 	n, err := io.ReadFull(p.content, first)
@@ -58,10 +54,10 @@ func (p *filePart) isEmpty() (bool, error) {
 // error ends the request. It need not read the content to its end.
 type takeFile func(filePart) (*job.Input, *problem, error)
 
-// readMultipart reads a form part by part while it arrives. Files are streamed to
-// take; of other fields, maxValue bytes are kept.
+// readMultipart reads a form part by part while it arrives. It streams files to take; of other
+// fields it keeps maxValue bytes.
 //
-// Errors: problems if the body is not a valid form; those of the body and of take.
+// Errors: problems if the body is not a valid form; errors of take.
 func readMultipart(b *body, boundary string, form *catalog.Form, take takeFile) (submission, error) {
 	source := &partSource{source: bufio.NewReaderSize(b, bodyBuffer)}
 	reader := multipart.NewReader(source, boundary)
@@ -82,7 +78,7 @@ func readMultipart(b *body, boundary string, form *catalog.Form, take takeFile) 
 		p := &partContent{part: part}
 		err = readPart(sub, p, form, take)
 		if err == nil {
-			// NextPart would skip the rest too, but within a header's bound.
+			// NextPart would skip the rest too, but only up to a header's limit.
 			_, err = io.Copy(io.Discard, p)
 		}
 		if p.failed {
@@ -97,7 +93,7 @@ func readMultipart(b *body, boundary string, form *catalog.Form, take takeFile) 
 	return sub, err
 }
 
-// readPart reads one part, as far as it is needed.
+// readPart reads the needed part of one part.
 func readPart(sub submission, p *partContent, form *catalog.Form, take takeFile) error {
 	name := ""
 	if !httpserver.HasManyParameters(p.part.Header.Get("Content-Disposition")) {
@@ -150,8 +146,7 @@ func readValue(r io.Reader) (string, error) {
 	return shorten(text.String()), nil
 }
 
-// shorten returns the first maxValue bytes of a value, without a character that
-// would be cut in two.
+// shorten returns the first maxValue bytes of a value without a partial character.
 func shorten(text string) string {
 	if len(text) < maxValue {
 		return text
@@ -168,8 +163,8 @@ func shorten(text string) string {
 	return text
 }
 
-// partContent is the content of a part. It remembers whether reading failed, to
-// tell that from a failure of the function that takes the content.
+// partContent is the content of a part. It records whether reading failed, to distinguish that from
+// a failure of take.
 type partContent struct {
 	part   *multipart.Part
 	failed bool
@@ -183,16 +178,15 @@ func (p *partContent) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// partSource is what a multipart.Reader reads from. It limits what the reader may
-// consume between two contents, for which the reader's own limit is 10 MiB. It also
-// hides the end of the body, because the reader takes a body that breaks off in a
-// header for a complete one: partSource adds the line end that a last boundary may
-// lack, and then fails.
+// partSource is the source of a multipart.Reader. It limits the bytes that the reader may consume
+// between two contents, because the reader's own limit is 10 MiB. It also hides the end of the
+// body, because the reader accepts a body that breaks off in a header: partSource adds the line end
+// that a last boundary may lack, and then fails.
 type partSource struct {
 	source io.Reader
 	// left is how many more bytes may be read; negative means no limit.
 	left int
-	// tooLong reports that the limit was exceeded.
+	// tooLong means that the limit was exceeded.
 	tooLong bool
 	added   int // how much of lineEnd has been read
 }
@@ -202,8 +196,8 @@ const lineEnd = "\r\n"
 func (s *partSource) bound(bytes int) { s.left = bytes }
 func (s *partSource) unbound()        { s.left = -1 }
 
-// invalid returns the error for a form that could not be read on. The reader's own
-// error does not help: it may blame a line that was cut off for being malformed.
+// invalid returns the error for a broken form. The reader's error may be wrong: it may call a
+// truncated line malformed.
 func (s *partSource) invalid(b *body) error {
 	switch {
 	case b.failure != nil:

@@ -9,11 +9,10 @@ import (
 	"cutroom/shared/service/api/openapi"
 )
 
-// OpenAPI is the group of the OpenAPI document of all groups, and of the page that
-// shows it. Neither needs a credential.
+// OpenAPI is the group of the OpenAPI document of all groups, and of its page. Neither needs a
+// credential.
 func OpenAPI(s *service) []route {
-	// Built on the first request, so that a program that serves other calls starts
-	// without this work.
+	// Build it on the first request, so that programs for other calls start without this work.
 	document := sync.OnceValues(s.openAPI)
 	page := sync.OnceValues(s.newDocsPage)
 	return []route{
@@ -34,13 +33,11 @@ func OpenAPI(s *service) []route {
 	}
 }
 
-// DefaultInferenceURL is the gateway's documented URL unless another is configured.
+// DefaultInferenceURL is the default of InferenceURL.
 const DefaultInferenceURL = "http://127.0.0.1:8081"
 
-// inferenceURL returns the gateway's URL for the document.
 func (s *service) inferenceURL() string { return cmp.Or(s.InferenceURL, DefaultInferenceURL) }
 
-// openAPI returns the OpenAPI document of all groups as JSON.
 func (s *service) openAPI() ([]byte, error) {
 	deploy := openapi.Deploy{Catalog: s.Catalog, InferenceURL: s.inferenceURL(), MaxBody: s.maxBody()}
 	for _, group := range AllGroups() {

@@ -20,17 +20,15 @@ var pageSources embed.FS
 // page is a self-contained HTML page, which loads no other file.
 type page struct{ text, policy string }
 
-// pagePart matches a placeholder for a file or for data in a page's source. It is compiled
-// on first use, because few functions have pages.
+// pagePart matches a placeholder in a page's source. It is compiled on first use, because few
+// functions have pages.
 var pagePart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\{\{[a-z.]+\}\}`) })
 
-// newPage builds the page of a folder. In its page.html, {{theme.css}} stands for
-// the style that all pages share, {{name.css}} and {{name.js}} for files of the
-// folder, and {{data}} for data as JSON.
+// newPage builds the page of a folder. In its page.html, {{theme.css}} is the style of all pages,
+// {{name.css}} and {{name.js}} are files of the folder, and {{data}} is data as JSON.
 //
-// Its Content-Security-Policy allows its own scripts and styles by their hashes.
-// The directives add what else it may do, such as call this service, and who may
-// frame it.
+// Its Content-Security-Policy allows its scripts and styles by their hashes. The directives add
+// more permissions, such as calls to this service, and the pages that may frame it.
 func newPage(folder string, data any, directives ...string) (*page, error) {
 	source, err := pageSources.ReadFile(folder + "/page.html")
 	if err != nil {
@@ -69,7 +67,6 @@ func newPage(folder string, data any, directives ...string) (*page, error) {
 	return &page{string(text), strings.Join(policy, "; ")}, err
 }
 
-// write responds with the page.
 func (p *page) write(w http.ResponseWriter) {
 	header := w.Header()
 	header.Set("Content-Type", "text/html; charset=utf-8")

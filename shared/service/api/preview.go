@@ -11,13 +11,13 @@ import (
 	"cutroom/shared/engine"
 )
 
-// The refusals of a preview that is not there (docs/contract/jobs.md#previews).
+// Refusals of a missing preview (docs/contract/jobs.md#previews).
 var (
-	errNoPreview   = fault.New(fault.NotFound, "There is no preview of the job yet.")
+	errNoPreview   = fault.New(fault.NotFound, "The job has no preview yet.")
 	errPreviewOver = fault.New(fault.NotFound, "The job has ended, and its previews are gone.")
 )
 
-// showPreview is GET /v1/jobs/{id of a job}/preview (docs/contract/jobs.md#previews).
+// showPreview serves GET /v1/jobs/{id of a job}/preview (docs/contract/jobs.md#previews).
 func (s *service) showPreview(w http.ResponseWriter, r *http.Request, c call) error {
 	j, err := s.namedJob(r, c)
 	switch {

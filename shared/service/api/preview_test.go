@@ -20,9 +20,9 @@ func TestPreview(t *testing.T) {
 			t.Errorf("%s: %d %s", when, a.status, a.body)
 		}
 	}
-	refused("pending", "There is no preview of the job yet.")
+	refused("pending", "The job has no preview yet.")
 	w.start(id)
-	refused("processing without one", "There is no preview of the job yet.")
+	refused("processing without one", "The job has no preview yet.")
 	var tags []string
 	for _, content := range []string{"the first", "the second"} {
 		name := w.record(id).PreviewBlob()

@@ -9,11 +9,10 @@ import (
 	"cutroom/shared/domain/media"
 )
 
-// problem is one item of a validation error body
-// (docs/contract/errors.md#validation-errors). Its types and messages are those of
-// pydantic 2, so that tooling for pydantic understands them.
+// problem is one item of a validation error body (docs/contract/errors.md#validation-errors). Its
+// types and messages are pydantic 2's, so that tools for pydantic understand them.
 type problem struct {
-	// Location says where the value is: "body" and the name of the field.
+	// Location is where the value is: "body" and the name of the field.
 	Location []string `json:"loc"`
 	Message  string   `json:"msg"`
 	Type     string   `json:"type"`
@@ -42,7 +41,7 @@ func fieldProblem(field, kind string, input any, message string, context map[str
 	return problem{[]string{"body", field}, message, kind, input, context}
 }
 
-// within returns the problem for a field nested in others, whose names it prepends.
+// within prepends the names of outer fields to a problem.
 func (p problem) within(names ...string) problem {
 	p.Location = slices.Concat(p.Location[:1], names, p.Location[1:])
 	return p
@@ -57,7 +56,7 @@ func valueProblem(field string, input any, message string) problem {
 	return fieldProblem(field, "value_error", input, "Value error, "+message, nil)
 }
 
-// bodyProblem is a problem of the body as a whole.
+// bodyProblem is a problem of the whole body.
 func bodyProblem(message string) problem {
 	return problem{[]string{"body"}, "Value error, " + message, "value_error", nil, map[string]any{}}
 }
@@ -121,7 +120,6 @@ func sequence(words []string, conjunction string) string {
 	return strings.Join(words[:last], ", ") + " " + conjunction + " " + words[last]
 }
 
-// unsupportedKind says which kinds of files the field accepts.
 func unsupportedKind(name string, field *catalog.Field) problem {
 	article := "a"
 	if field.Type == catalog.ImageFile {

@@ -5,13 +5,11 @@ import (
 	"strings"
 )
 
-// maxNames is how many names of a query are kept.
 const maxNames = 100
 
-// readQuery parses a query. If a name occurs twice the last value counts, and an
-// invalid escape stands for itself. Unlike url.ParseQuery, it drops nothing
-// silently, but of more than 100 names it keeps the first 100: a query may have
-// thousands, also of callers without a credential.
+// readQuery parses a query. The last value of a repeated name counts, and an invalid escape is kept
+// as text. Unlike url.ParseQuery, it drops nothing silently, except names after the first 100: a
+// query may have thousands, even without a credential.
 func readQuery(raw string) map[string]string {
 	values := map[string]string{}
 	for pair := range strings.SplitSeq(raw, "&") {
@@ -31,8 +29,7 @@ func unescaped(text string) string {
 	return text
 }
 
-// in returns a problem of the body as one of another part of the request: query,
-// path or header.
+// in moves a problem from the body to another part of the request: query, path or header.
 func (p problem) in(place string) problem {
 	p.Location = append([]string{place}, p.Location[1:]...)
 	return p

@@ -12,7 +12,6 @@ import (
 	"cutroom/shared/domain/ratelimit"
 )
 
-// Sessions counts an account's open realtime sessions.
 type Sessions interface {
 	Active(ctx context.Context, account string) (int, error)
 }
@@ -23,22 +22,21 @@ func Realtime(s *service) []route {
 	return within(credential.RealtimeRoutes, []route{{method: http.MethodGet, path: "/v1/realtime/quota", access: keyOnly, handle: s.readQuota}})
 }
 
-// quotaReads is how often a key may read the quota: once a second, with a burst of nine. So
-// the tenth read within a second is refused (docs/contract/realtime.md#quota).
+// quotaReads limits how often a key may read the quota: once a second, with a burst of nine. So the
+// tenth read within a second is refused (docs/contract/realtime.md#quota).
 var quotaReads = ratelimit.Rate{PerSecond: 1, Burst: 9}
 
-// noSessionLimit is the reported limit of a tier without one: the contract requires
-// a number (docs/contract/realtime.md#quota), and clients expect one.
+// noSessionLimit is the reported limit of a tier without one, because the contract requires a
+// number (docs/contract/realtime.md#quota).
 const noSessionLimit = math.MaxInt32
 
-// quotaBody is how many sessions an account may have open, and how many it has.
+// quotaBody has an account's limit of open sessions, and their number.
 type quotaBody struct {
 	Limit     int `json:"limit"`
 	Active    int `json:"active"`
 	Remaining int `json:"remaining"`
 }
 
-// readQuota is GET /v1/realtime/quota.
 func (s *service) readQuota(w http.ResponseWriter, r *http.Request, c call) error {
 	if s.Limiter != nil {
 		state, err := s.Limiter.Take(r.Context(), "quota/"+c.who.Key.ID, 1, quotaReads)

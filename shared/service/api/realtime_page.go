@@ -8,9 +8,9 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// RealtimePage is the group of the page for trying realtime sessions with a camera.
-// It is served where sessions are, because its policy allows it to open them only
-// on its own origin. A server that has nothing else names the media API by MediaURL.
+// RealtimePage is the group of the page for trying realtime sessions with a camera. Its policy
+// allows sessions only on its origin, so the server of sessions serves it. If that server has no
+// media API, MediaURL names it.
 func RealtimePage(s *service) []route {
 	page := sync.OnceValues(s.newRealtimePage)
 	show := func(w http.ResponseWriter, _ *http.Request, _ call) error {
@@ -25,22 +25,22 @@ func RealtimePage(s *service) []route {
 	return []route{{method: http.MethodGet, path: "/realtime", handle: show}}
 }
 
-// pageModel is a model as the page needs it.
+// pageModel is a model for the page.
 type pageModel struct {
 	ID   string       `json:"id"`
 	Kind catalog.Kind `json:"kind"`
 }
 
-// pageSettings are what the page has to know of the service.
+// pageSettings are the service's settings for the page.
 type pageSettings struct {
 	Models []pageModel `json:"models"`
-	// WebRTC is true if sessions may have their pictures as video.
+	// WebRTC means that sessions support video.
 	WebRTC bool `json:"webrtc"`
-	// Service is the base URL of the media API, empty if it is where the page is.
+	// Service is the base URL of the media API, or empty if it is on the page's server.
 	Service string `json:"service,omitempty"`
 }
 
-// newRealtimePage returns the page for the models that support sessions.
+// newRealtimePage returns the page with the models that support sessions.
 func (s *service) newRealtimePage() (*page, error) {
 	settings := pageSettings{Models: []pageModel{}, WebRTC: s.LiveVideo, Service: s.MediaURL}
 	calls := "connect-src 'self'"

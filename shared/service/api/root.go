@@ -5,12 +5,11 @@ import (
 	"strings"
 )
 
-// Root is the group of GET /, which links to the descriptions of the service.
 func Root(s *service) []route {
 	return []route{{method: http.MethodGet, path: "/{$}", handle: s.showRoot}}
 }
 
-// rootBody holds links relative to the URL that was asked for.
+// rootBody has links relative to the requested URL.
 type rootBody struct {
 	Service string `json:"service"`
 	Docs    string `json:"docs"`
@@ -19,7 +18,7 @@ type rootBody struct {
 	Console string `json:"console,omitempty"`
 }
 
-// showRoot is GET /. It redirects browsers to the documentation page.
+// showRoot serves GET /. It redirects browsers to the documentation page.
 func (s *service) showRoot(w http.ResponseWriter, r *http.Request, _ call) error {
 	header := w.Header()
 	header.Add("Vary", "Accept")

@@ -29,37 +29,34 @@ const (
 	keyOrToken
 )
 
-// route is one endpoint and what a request needs to reach its handler. Whatever
-// else describes the endpoints, such as the OpenAPI document, is derived from
-// routes.
+// route is one endpoint and the requirements of its requests. Other descriptions of the endpoints,
+// such as the OpenAPI document, are derived from routes.
 type route struct {
 	// method is the HTTP method. GET routes also answer HEAD.
 	method string
 	// path is a pattern of http.ServeMux.
 	path   string
 	access access
-	// group is what a key has to be allowed that is limited to some routes
-	// (docs/contract/auth.md#limits-of-a-key); empty on a public route.
+	// group is the group that a limited key must allow (docs/contract/auth.md#limits-of-a-key). It
+	// is empty on a public route.
 	group credential.RouteGroup
 	// queryToken routes also accept a client token as api_key in the query, for
 	// browser clients that cannot set a header.
 	queryToken bool
-	// unlimited routes are exempt from the rates of tiers
-	// (docs/contract/limits.md#tiers). So are public ones, which have no account to
-	// count for.
+	// unlimited routes are exempt from the rates of tiers (docs/contract/limits.md#tiers). Public
+	// routes are too, because they have no account.
 	unlimited bool
-	// serves reports whether the route serves a model, for routes whose {id} is a
-	// model's id or alias; the call then submits a job to the model. It is nil if
-	// the path names no model.
+	// serves reports whether the route serves a model, for routes whose {id} is a model's id or
+	// alias; the call then submits a job to the model. It is nil if the path does not name a model.
 	serves func(*catalog.Model) bool
-	// waits says that the call then waits for the job's end.
+	// waits means that the call then waits for the job's end.
 	waits bool
-	// form returns the request form for a model; nil means the model's own.
+	// form returns the request form for a model; nil means the model's form.
 	form   func(*catalog.Model) *catalog.Form
 	handle handler
 }
 
-// within returns the routes with their group. Public ones need none.
+// within sets the group of routes. Public ones need none.
 func within(group credential.RouteGroup, routes []route) []route {
 	for i := range routes {
 		routes[i].group = group
@@ -75,7 +72,6 @@ func (route *route) models(known *catalog.Catalog) []*catalog.Model {
 	return slices.DeleteFunc(slices.Clone(known.Models()), func(m *catalog.Model) bool { return !route.serves(m) })
 }
 
-// formOf returns the request form for a model.
 func (route *route) formOf(m *catalog.Model) *catalog.Form {
 	if route.form == nil {
 		return m.Form
@@ -83,23 +79,23 @@ func (route *route) formOf(m *catalog.Model) *catalog.Form {
 	return route.form(m)
 }
 
-// call is what admit found out about a request.
+// call is the result of admit.
 type call struct {
-	// who is the caller; zero on a public route.
+	// who is the caller, or zero on a public route.
 	who credential.Principal
-	// model is the model that the path names, nil if it names none.
+	// model is the model in the path, or nil.
 	model *catalog.Model
-	// wait is how long the call waits for the end of the job that it submits, at most: then the
-	// job is failed. It is 0 for a job that goes on.
+	// wait limits how long the call waits for the end of its job; then the job fails. It is 0 for a
+	// job that continues.
 	wait time.Duration
 }
 
-// handler responds to a request, or returns the error to respond with.
+// handler responds to a request, or returns the error to send.
 type handler func(http.ResponseWriter, *http.Request, call) error
 
-// admit makes the checks that precede a route's handler, in the order of
-// docs/contract/errors.md#order-of-checks. The queue's capacity can be checked only
-// once the model is known.
+// admit makes the checks before a route's handler, in the order of
+// docs/contract/errors.md#order-of-checks. The queue's capacity can be checked only once the model
+// is known.
 //
 // Errors: fault.Unauthorized, fault.Limited, fault.NotFound, fault.Forbidden.
 func (s *service) admit(w http.ResponseWriter, r *http.Request, route *route) (call, error) {
@@ -159,8 +155,8 @@ func (s *service) checkScope(r *http.Request, route *route, c call) error {
 	return nil
 }
 
-// checkModel refuses a model outside the caller's scope, or the limits of its key. Their
-// names are resolved now, not when the token or the key was made.
+// checkModel refuses a model outside the caller's scope, or the limits of its key. It resolves
+// names now, not when the token or the key was made.
 //
 // Errors: fault.Forbidden.
 func (s *service) checkModel(who credential.Principal, id string) error {
@@ -171,8 +167,7 @@ func (s *service) checkModel(who credential.Principal, id string) error {
 	return who.CheckModel(id, names...)
 }
 
-// methodsOf returns the methods of a path's routes, as the header field Allow lists
-// them.
+// methodsOf returns the methods of a path's routes for the Allow header.
 func methodsOf(routes []*route) string {
 	var allowed []string
 	for _, route := range routes {
@@ -185,8 +180,8 @@ func methodsOf(routes []*route) string {
 	return strings.Join(allowed, ", ")
 }
 
-// dispatch serves one path, choosing the route by method. On a path that can name a
-// model or something else, a model's name has only the routes that take models.
+// dispatch serves one path, choosing the route by method. On a path that can name a model or
+// another object, a model's name has only the routes for models.
 func (s *service) dispatch(all []*route) http.HandlerFunc {
 	ofModels := slices.DeleteFunc(slices.Clone(all), func(route *route) bool { return route.serves == nil })
 	allow, allowModel := methodsOf(all), methodsOf(ofModels)

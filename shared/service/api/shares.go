@@ -8,21 +8,19 @@ import (
 	"cutroom/shared/domain/job"
 )
 
-// sharesPath is the path below which shared results are; a job's id follows.
+// sharesPath is the prefix of shared results; a job's id follows.
 const sharesPath = "/v1/shares/"
 
-// maxShare is how long a share may be asked to last, in seconds. Its result ends
-// earlier, and the share with it.
+// maxShare limits the duration of a share, in seconds. Its result ends earlier, and the share with
+// it.
 const maxShare = 30 * 24 * 60 * 60
 
-// shareBody is a link to a result, for anyone.
 type shareBody struct {
 	URL       string  `json:"url"`
 	ExpiresAt *string `json:"expires_at"`
 }
 
-// createShare is POST /v1/jobs/{id of a job}/shares
-// (docs/contract/jobs.md#shares).
+// createShare serves POST /v1/jobs/{id of a job}/shares (docs/contract/jobs.md#shares).
 func (s *service) createShare(w http.ResponseWriter, r *http.Request, c call) error {
 	sent, err := readJSON(r)
 	if err != nil {
@@ -56,13 +54,12 @@ func (s *service) createShare(w http.ResponseWriter, r *http.Request, c call) er
 	return nil
 }
 
-// showShared is GET /v1/shares/{id of a job}: the result, for whoever has the link.
-// It is named after the job alone, because the person who shares a result shares
-// neither the prompt nor the name of the source.
+// showShared serves GET /v1/shares/{id of a job}: the result, for anyone with the link. Its file is
+// named only after the job, because a share reveals neither the prompt nor the source's name.
 func (s *service) showShared(w http.ResponseWriter, r *http.Request, _ call) error {
 	ctx, id, query := r.Context(), r.PathValue("job_id"), readQuery(r.URL.RawQuery)
 	header := w.Header()
-	// The link is the permission: no page may pass it on, no engine may list it.
+	// The link is the permission, so no page may pass it on and no search engine may list it.
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("X-Robots-Tag", "noindex")
 	share := job.Share{Expires: query["expires"], Signature: query["signature"]}

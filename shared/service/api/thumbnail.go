@@ -16,19 +16,16 @@ import (
 )
 
 const (
-	// A job's thumbnails are made while its end is recorded, so they may come a
-	// moment later. Within freshTime of that end a reader waits for them, for
-	// thumbnailWait at most, and looks again every thumbnailLook.
+	// A job's thumbnails are made while its end is recorded, so they may be late. Within freshTime
+	// of that end a reader waits for them, at most thumbnailWait, and checks every thumbnailLook.
 	freshTime     = 10 * time.Second
 	thumbnailWait = 3 * time.Second
 	thumbnailLook = 100 * time.Millisecond
 )
 
-// errNoThumbnail is returned for a picture that could not be made.
 var errNoThumbnail = fault.New(fault.NotFound, "There is no such thumbnail.")
 
-// showThumbnail is GET /v1/jobs/{id of a job}/thumbnail
-// (docs/contract/jobs.md#thumbnails).
+// showThumbnail serves GET /v1/jobs/{id of a job}/thumbnail (docs/contract/jobs.md#thumbnails).
 func (s *service) showThumbnail(w http.ResponseWriter, r *http.Request, c call) error {
 	j, err := s.namedJob(r, c)
 	if err != nil {
@@ -55,13 +52,13 @@ func (s *service) showThumbnail(w http.ResponseWriter, r *http.Request, c call) 
 	if len(picture) == 0 {
 		return errNoThumbnail
 	}
-	// A run makes its pictures once, so that its result tells them apart.
+	// A run makes its pictures once, so its result identifies them.
 	tag := fmt.Sprintf(`"%s-%s"`, j.Result.SHA256, of)
 	sendPicture(w, r, picture, forAnHour, tag, disposition("inline", j.ResultName()+"-"+of, j.ID+"-"+of, ".jpg"))
 	return nil
 }
 
-// readPicture returns which picture of a job a request asks for: of what, and its size.
+// readPicture returns the picture that a request asks for: its subject and its size.
 //
 // Errors: problems.
 func readPicture(r *http.Request) (of, size string, err error) {
@@ -80,11 +77,10 @@ func readPicture(r *http.Request) (of, size string, err error) {
 	return of, size, nil
 }
 
-// forAnHour is how long a client may keep a thumbnail.
+// forAnHour is the cache time of a thumbnail.
 const forAnHour = "private, max-age=3600"
 
-// sendPicture sends a small JPEG, which the client may cache as it says. The tag is that of
-// its ETag, with quotes.
+// sendPicture sends a small JPEG with an ETag, in quotes, and a Cache-Control.
 func sendPicture(w http.ResponseWriter, r *http.Request, picture []byte, cache, tag, disposition string) {
 	header := w.Header()
 	header.Set("Content-Type", "image/jpeg")
@@ -96,7 +92,7 @@ func sendPicture(w http.ResponseWriter, r *http.Request, picture []byte, cache, 
 		w.WriteHeader(http.StatusNotModified)
 		return
 	}
-	// A part of a picture is of no use.
+	// Ranges of a picture are useless.
 	header.Set("Content-Length", strconv.Itoa(len(picture)))
 	w.WriteHeader(http.StatusOK)
 	if r.Method != http.MethodHead {
@@ -104,7 +100,7 @@ func sendPicture(w http.ResponseWriter, r *http.Request, picture []byte, cache, 
 	}
 }
 
-// hasTag reports whether the values of an If-None-Match hold the entity tag.
+// hasTag reports whether the values of an If-None-Match contain the entity tag.
 func hasTag(values []string, tag string) bool {
 	for part := range strings.SplitSeq(strings.Join(values, ","), ",") {
 		if part = strings.TrimPrefix(strings.TrimSpace(part), "W/"); part == tag || part == "*" {
@@ -114,8 +110,8 @@ func hasTag(values []string, tag string) bool {
 	return false
 }
 
-// thumbnails reads the pictures of a completed job, and waits for those of a job
-// that has completed just now.
+// thumbnails reads the pictures of a completed job, and waits for them if the job has just
+// completed.
 //
 // Errors: fault.NotFound if they could not be made.
 func (s *service) thumbnails(ctx context.Context, j job.Job) (job.Thumbnails, error) {

@@ -22,7 +22,7 @@ func Tokens(s *service) []route {
 // any session, and fits the integers of every client.
 const maxSessionSeconds = 1<<31 - 1
 
-// createToken is POST /v1/client/tokens (docs/contract/auth.md#client-tokens).
+// createToken serves POST /v1/client/tokens (docs/contract/auth.md#client-tokens).
 func (s *service) createToken(w http.ResponseWriter, r *http.Request, c call) error {
 	sent, err := readJSON(r)
 	if err != nil {
@@ -73,8 +73,7 @@ func (s *service) tokenRequest(sent jsonObject) (credential.TokenRequest, proble
 	return request, append(found, wrong...)
 }
 
-// unknownModel returns what is wrong with the name of a model, of media or inference, or
-// "".
+// unknownModel returns the problem of a model name, media or inference, or "".
 func (s *service) unknownModel(name string) string {
 	knows := s.KnowsModel
 	if knows == nil {
@@ -86,9 +85,8 @@ func (s *service) unknownModel(name string) string {
 	return ""
 }
 
-// list reads a member that restricts a token or a key to some values. wrong returns what is
-// wrong with a value, or "". An empty list is refused, because it could be read as
-// everything or as nothing.
+// list reads a member that restricts a token or a key to some values. wrong returns the problem of
+// a value, or "". It refuses an empty list, which could mean everything or nothing.
 func (o jsonObject) list(name string, most int, wrong func(string) string) ([]string, problems) {
 	values, found := o.texts(name, most)
 	switch {
@@ -125,8 +123,8 @@ func (o jsonObject) maxSession() (time.Duration, problems) {
 	return time.Duration(*seconds) * time.Second, nil
 }
 
-// metadata reads the data that the caller attaches to a token, nil if it is absent.
-// Its size is that of the JSON without white space.
+// metadata reads the data that the caller attaches to a token, or nil. Its size counts without
+// white space.
 func (o jsonObject) metadata() (json.RawMessage, problems) {
 	object, found := o.object("metadata")
 	if found != nil || object == nil {
@@ -150,7 +148,7 @@ type tokenBody struct {
 	Constraints *constraintsBody `json:"constraints"`
 }
 
-// permissionsBody is the scope of a token, as it was sent.
+// permissionsBody is a token's scope as requested.
 type permissionsBody struct {
 	Models  []string `json:"models,omitempty"`
 	Origins []string `json:"origins,omitempty"`

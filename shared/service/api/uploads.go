@@ -13,15 +13,14 @@ import (
 	"cutroom/shared/platform/httpserver"
 )
 
-// Uploads is the group that receives the bytes of large files at URLs of this
-// service (docs/contract/media.md#large-uploads). With object storage, the store
-// itself receives them.
+// Uploads is the group that receives the bytes of large files at URLs of this service
+// (docs/contract/media.md#large-uploads). Object storage receives them without this group.
 func Uploads(s *service) []route {
 	return []route{{method: http.MethodPut, path: uploadsPath + "{file_id}", access: public, handle: s.putUpload}}
 }
 
-// putUpload is PUT /v1/uploads/{file_id}. It responds as an object store does:
-// without a body, and with the MD5 as the entity tag.
+// putUpload serves PUT /v1/uploads/{file_id}. It responds like an object store: without a body, and
+// with the MD5 as the entity tag.
 func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) error {
 	ctx, id := r.Context(), r.PathValue("file_id")
 	if err := s.UploadURLs.check(id, readQuery(r.URL.RawQuery)); err != nil {
@@ -32,7 +31,7 @@ func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) erro
 		return err
 	}
 	httpserver.SetAccount(ctx, f.Account)
-	// The URL works without a key, but not after the key that made it is revoked.
+	// The URL works without a key, but not after its key was revoked.
 	who, err := s.Authenticator.Holder(ctx, f.Account, f.Key)
 	if err != nil {
 		return err
@@ -52,8 +51,7 @@ func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) erro
 	}
 	upload.Arrived()
 	f.Room = upload.Room()
-	// The bytes are stored: from here on the request continues even if the client
-	// disconnects.
+	// The bytes are stored, so the request continues even if the client disconnects.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), createTime)
 	defer cancel()
 	if _, err := s.Files.Finalize(ctx, f, told); err != nil {
@@ -74,11 +72,10 @@ func (s *service) putUpload(w http.ResponseWriter, r *http.Request, _ call) erro
 	return nil
 }
 
-// storePending stores the bytes of a pending file and returns the type that it
-// detects, "" if it detects none. Unless the bytes are exactly those announced, it
-// stores nothing, and leaves what another request stored of the file.
+// storePending stores the bytes of a pending file and returns their detected type, or "". It stores
+// only exactly the announced bytes, and does not touch another request's.
 //
-// Errors: problems; those of the body, the upload and the store.
+// Errors: problems.
 func (s *service) storePending(ctx context.Context, b *body, upload *file.Upload, f file.File) (string, error) {
 	b.left, b.tooLarge = f.Size,
 		problems{bodyProblem(fmt.Sprintf("The body is longer than the %d bytes that were announced.", f.Size))}
@@ -91,8 +88,7 @@ func (s *service) storePending(ctx context.Context, b *body, upload *file.Upload
 	_, err = s.Blobs.Put(ctx, f.Blob, announced)
 	switch {
 	case b.failure != nil:
-		// The store's error does not help: a body that broke off may also have
-		// ended the context.
+		// The store's error does not help: a truncated body may also have ended the context.
 		return "", b.failure
 	case err != nil:
 		return "", fmt.Errorf("store a pending file: %w", err)
@@ -107,14 +103,13 @@ func wrongSize(f file.File, size int64) problems {
 	return problems{bodyProblem(fmt.Sprintf("The body has %d bytes; %d were announced.", size, f.Size))}
 }
 
-// verifyingReader reads the bytes of a file, and fails at their end unless they are
-// those announced. So its reader never takes wrong bytes for a complete file. It
-// must be closed.
+// verifyingReader reads the bytes of a file, and fails at the end unless they are as announced, so
+// its reader never stores wrong bytes as a complete file. It must be closed.
 type verifyingReader struct {
 	digest *digestReader
 	file   file.File
 	read   int64
-	// end is the error of a Read at the end, nil before it.
+	// end is the error of a Read at the end, or nil before it.
 	end error
 }
 
@@ -122,9 +117,7 @@ func newAnnouncedReader(source io.Reader, f file.File) *verifyingReader {
 	return &verifyingReader{digest: newDigestReader(source, f.Size, errFileTooLarge), file: f}
 }
 
-// Read reads from the source.
-//
-// Errors: those of the source; problems.
+// Read fails with problems at the end of wrong bytes.
 func (a *verifyingReader) Read(p []byte) (int, error) {
 	if a.end != nil {
 		return 0, a.end
@@ -138,7 +131,7 @@ func (a *verifyingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// verify returns io.EOF if what was read is what was announced.
+// verify returns io.EOF if the bytes are as announced.
 func (a *verifyingReader) verify() error {
 	md5 := a.digest.sum()
 	switch {
@@ -150,7 +143,6 @@ func (a *verifyingReader) verify() error {
 	return io.EOF
 }
 
-// close ends the hashing goroutine.
 func (a *verifyingReader) close() {
 	if a.end == nil {
 		a.digest.stop()

@@ -13,22 +13,18 @@ import (
 	"cutroom/shared/domain/file"
 )
 
-// uploadsPath is the path below which the group Uploads receives bytes; a file's id
-// follows.
+// uploadsPath is the prefix of the group Uploads; a file's id follows.
 const uploadsPath = "/v1/uploads/"
 
-// UploadURLs makes URLs of this service at which the bytes of a pending file can be
-// uploaded until they expire. It is the [Signer] for a single machine, whose blob
-// store has no URLs of its own.
+// UploadURLs makes URLs of this service for uploading the bytes of a pending file. It is the
+// [Signer] of a single machine, whose blob store has no URLs.
 type UploadURLs struct {
 	secret []byte
 	now    func() time.Time
 }
 
-// NewUploadURLs returns UploadURLs that sign with the secret.
 func NewUploadURLs(secret []byte, now func() time.Time) UploadURLs { return UploadURLs{secret, now} }
 
-// Sign returns the URL to upload f's bytes to.
 func (u UploadURLs) Sign(_ context.Context, f file.File) (file.SignedUpload, error) {
 	expires := f.SignedUntil().Truncate(time.Second)
 	text := strconv.FormatInt(expires.Unix(), 10)
@@ -36,7 +32,7 @@ func (u UploadURLs) Sign(_ context.Context, f file.File) (file.SignedUpload, err
 	return file.SignedUpload{URL: uploadsPath + f.ID + "?" + query.Encode(), ExpiresAt: expires}, nil
 }
 
-// check refuses a URL that was not made by Sign or has expired.
+// check refuses a URL that Sign did not make, or that has expired.
 //
 // Errors: fault.Forbidden.
 func (u UploadURLs) check(id string, query map[string]string) error {
@@ -52,8 +48,7 @@ func (u UploadURLs) check(id string, query map[string]string) error {
 
 func (u UploadURLs) signature(id, expires string) string {
 	mac := hmac.New(sha256.New, u.secret)
-	// The path comes first, so that nothing else signed with the secret can pass
-	// for an upload URL.
+	// The path comes first, so that no other signature with the secret is an upload URL.
 	mac.Write([]byte("PUT\x00" + uploadsPath + "\x00" + id + "\x00" + expires))
 	return base64.RawURLEncoding.EncodeToString(mac.Sum(nil))
 }

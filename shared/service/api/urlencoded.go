@@ -8,13 +8,11 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// maxURLEncoded is the size limit of an urlencoded form, in bytes.
 const maxURLEncoded = 1 << 20
 
-// readURLEncoded reads a form without files. It ignores what the form holds for
-// file fields.
+// readURLEncoded reads a form without files. It ignores values of file fields.
 //
-// Errors: problems if the body is not a valid form; those of the body.
+// Errors: problems if the body is not a valid form.
 func readURLEncoded(b *body, form *catalog.Form) (submission, error) {
 	text, err := io.ReadAll(io.LimitReader(b, maxURLEncoded+1))
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 	"cutroom/shared/domain/webhook"
 )
 
-// Webhooks is the group of what an account needs to receive webhooks, an extension
-// of this service: the signing secret, and the log of a job's delivery attempts.
-// (The webhook itself is a field of a job's form.)
+// Webhooks is the group for receivers of webhooks, an extension of this service: the signing
+// secret, and the log of a job's delivery attempts. (The webhook itself is a field of a job's
+// form.)
 func Webhooks(s *service) []route {
 	return within(credential.JobRoutes, []route{
 		{method: http.MethodGet, path: "/v1/webhooks/secret", access: keyOnly, handle: s.showWebhookSecret},
@@ -27,20 +27,18 @@ func Webhooks(s *service) []route {
 	})
 }
 
-// jobForm returns the form of a job for a model: the model's own fields, and the
-// one that all jobs share.
+// jobForm returns the form of a job for a model: the model's fields and the common one.
 func jobForm(m *catalog.Model) *catalog.Form {
 	form, most := *m.Form, int64(webhook.MaxURL)
 	form.Fields = append(slices.Clip(form.Fields), catalog.Field{
 		Name: webhookField, Type: catalog.Text, Max: &most,
-		Description: "URL that is told of the job's end by a signed POST (an extension of this service): https, of the " +
+		Description: "URL that receives a signed POST when the job ends (an extension of this service): https, of the " +
 			"public internet.",
 	})
 	return &form
 }
 
-// checkWebhook records what is wrong with a form's webhook URL, other than its
-// length and encoding.
+// checkWebhook records problems of a form's webhook URL, other than its length and encoding.
 func (s *service) checkWebhook(sub submission) {
 	sent := sub[webhookField]
 	if sent == nil || !utf8.ValidString(sent.text) || utf8.RuneCountInString(sent.text) > webhook.MaxURL {
@@ -52,23 +50,22 @@ func (s *service) checkWebhook(sub submission) {
 	}
 }
 
-// webhookBody is the message to a receiver. It is the same, byte for byte, in every
-// attempt.
+// webhookBody is the message to a receiver. Its bytes are the same in every attempt.
 type webhookBody struct {
 	Type webhook.EventType `json:"type"`
 	// Timestamp is when the job ended.
 	Timestamp *string `json:"timestamp"`
-	// Data is the job as its status endpoint shows it.
+	// Data is the job as the status endpoint shows it.
 	Data jobBody `json:"data"`
 }
 
-// WebhookBody returns the message about a job that has ended, for webhook.Events.
+// WebhookBody returns the message about an ended job, for webhook.Events.
 func WebhookBody(j job.Job) ([]byte, error) {
 	shown := newJobBody(j, j.CompletedAt, job.DefaultResultAge)
 	return plainJSON(webhookBody{webhook.EventOf(j), timestamp(j.CompletedAt), shown})
 }
 
-// plainJSON encodes a message as people read it.
+// plainJSON encodes a message without HTML escapes.
 func plainJSON(message any) ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -79,7 +76,6 @@ func plainJSON(message any) ([]byte, error) {
 	return bytes.TrimSuffix(text.Bytes(), []byte("\n")), nil
 }
 
-// showWebhookSecret is GET /v1/webhooks/secret.
 func (s *service) showWebhookSecret(w http.ResponseWriter, r *http.Request, c call) error {
 	secret, err := s.WebhookSecrets.Of(r.Context(), c.who.Account())
 	if err != nil {
@@ -95,17 +91,15 @@ type deliveryBody struct {
 	ID      string  `json:"id"`
 	Attempt int     `json:"attempt"`
 	At      *string `json:"at"`
-	// Status is the response's status, nil if there was no response.
+	// Status is the response's status, or nil.
 	Status *int `json:"status"`
-	// Error says why the attempt failed, nil if it succeeded.
-	Error *string `json:"error"`
-	// Milliseconds is how long the receiver took to respond.
-	Milliseconds int64 `json:"duration_ms"`
+	// Error is why the attempt failed, or nil.
+	Error        *string `json:"error"`
+	Milliseconds int64   `json:"duration_ms"`
 	// NextAttemptAt is nil if no attempt follows.
 	NextAttemptAt *string `json:"next_attempt_at"`
 }
 
-// listDeliveries is GET /v1/jobs/{id of a job}/deliveries.
 func (s *service) listDeliveries(w http.ResponseWriter, r *http.Request, c call) error {
 	j, err := s.Jobs.Get(r.Context(), c.who.Account(), r.PathValue("id"))
 	if err != nil {

@@ -8,11 +8,10 @@ import (
 	"sync"
 )
 
-// apply returns the document that an overlay makes of another (OpenAPI Overlay 1.0.0).
-// Of JSONPath it knows what names one place: names, and indexes of lists. Libraries that
-// know all of it bring a second YAML reader and megabytes, which every function would
-// carry. A target that is not there is an error, as a document and its overlay are kept
-// together.
+// apply applies an overlay to a document (OpenAPI Overlay 1.0.0). It supports only JSONPaths that
+// name one place: names, and indexes of lists. Complete libraries bring a second YAML reader and
+// megabytes to every function. A missing target is an error, because a document and its overlay
+// belong together.
 func apply(document, overlay object) (object, error) {
 	actions, _ := overlay.get("actions").([]any)
 	var result any = document
@@ -44,7 +43,7 @@ func parsePath(text string) (path []any, err error) {
 		found := segment().FindStringSubmatch(text)
 		switch {
 		case found == nil:
-			return nil, fmt.Errorf("%q names no one place", text)
+			return nil, fmt.Errorf("%q does not name a single place", text)
 		case found[3] != "":
 			index, err := strconv.Atoi(found[3])
 			if err != nil {
@@ -79,7 +78,7 @@ func change(value any, path []any, action object) (any, error) {
 	case int:
 		list, _ := value.([]any)
 		if at >= len(list) {
-			return nil, fmt.Errorf("there is no item %d", at)
+			return nil, fmt.Errorf("item %d does not exist", at)
 		}
 		list = slices.Clone(list)
 		if last {
@@ -92,8 +91,7 @@ func change(value any, path []any, action object) (any, error) {
 	return nil, fmt.Errorf("the segment %v is neither a name nor an index", path[0])
 }
 
-// merge returns a value with an update: objects are merged, lists joined, anything else
-// is replaced.
+// merge updates a value: objects are merged, lists joined, anything else is replaced.
 func merge(value, update any) any {
 	switch update := update.(type) {
 	case object:

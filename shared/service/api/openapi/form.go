@@ -6,8 +6,8 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// formBody describes a form as a request body. It is derived from the definition
-// that requests are validated by, and lists every name of a field.
+// formBody describes a form as a request body, from the definition that validates requests. It
+// lists every name of a field.
 func formBody(form *catalog.Form) object {
 	var properties, encoding object
 	var required, spellings []any
@@ -105,8 +105,8 @@ func fieldSchema(form *catalog.Form, field *catalog.Field, name string) object {
 		}
 	}
 	if _, conditional := form.OnlyWith[field.Name]; field.Default != nil && !conditional {
-		// Generated clients always send a default, which would be refused without
-		// the field that this one requires.
+		// Generated clients always send a default. It would be refused without the field that this
+		// one requires.
 		add("default", field.Default)
 	}
 	return s

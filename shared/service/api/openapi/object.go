@@ -9,8 +9,8 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// object is a JSON object whose members keep their order: people read the document
-// in this order.
+// object is a JSON object that keeps the order of its members, because people read the document in
+// this order.
 type object []member
 
 type member struct {
@@ -18,7 +18,6 @@ type member struct {
 	value any
 }
 
-// MarshalJSON encodes the members in order.
 func (o object) MarshalJSON() ([]byte, error) {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
@@ -40,12 +39,12 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// index returns a member's place, -1 if it is absent.
+// index returns a member's place, or -1.
 func (o object) index(name string) int {
 	return slices.IndexFunc(o, func(m member) bool { return m.name == name })
 }
 
-// get returns a member's value, nil if it is absent.
+// get returns a member's value, or nil.
 func (o object) get(name string) any {
 	if i := o.index(name); i >= 0 {
 		return o[i].value
@@ -65,8 +64,8 @@ func (o object) text(name string) string {
 	return text
 }
 
-// set returns a copy of the object with a member changed, or appended. The original
-// is not modified, because documents share parts.
+// set returns a copy of the object with a member changed or appended. The original stays unchanged,
+// because documents share parts.
 func (o object) set(name string, value any) object {
 	o = slices.Clone(o)
 	for i := range o {
@@ -78,7 +77,6 @@ func (o object) set(name string, value any) object {
 	return append(o, member{name, value})
 }
 
-// without returns a copy of the object without some members.
 func (o object) without(names ...string) object {
 	return slices.DeleteFunc(slices.Clone(o), func(m member) bool { return slices.Contains(names, m.name) })
 }

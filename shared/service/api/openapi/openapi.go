@@ -1,7 +1,6 @@
-// Package openapi makes the OpenAPI document of both services. openapi.yaml is the
-// document as it is served by default, valid by itself; what differs by deploy is an
-// OpenAPI Overlay: deploy.overlay.yaml for names and settings, and actions that are made
-// of the catalog for the paths of models.
+// Package openapi makes the OpenAPI document of both services. openapi.yaml is the valid default
+// document. An OpenAPI Overlay adapts it to a deployment: deploy.overlay.yaml for names and
+// settings, and actions from the catalog for the paths of models.
 package openapi
 
 import (
@@ -19,27 +18,25 @@ var baseSource string
 //go:embed deploy.overlay.yaml
 var overlaySource string
 
-// Deploy is what the document depends on.
+// Deploy describes a deployment.
 type Deploy struct {
 	Catalog *catalog.Catalog
 	// Routes are the routes whose paths end in the name of a model.
-	Routes []ModelRoute
-	// InferenceURL is the base URL of the inference gateway.
+	Routes       []ModelRoute
 	InferenceURL string
-	// MaxBody is the largest body of a request, in bytes.
+	// MaxBody limits a request's body, in bytes.
 	MaxBody int64
 }
 
-// ModelRoute is a route that has a path for every name of its models.
+// ModelRoute is a route with a path for every name of its models.
 type ModelRoute struct {
-	// Prefix is the path up to the name, such as /v1/jobs/.
+	// Prefix is the path before the name, such as /v1/jobs/.
 	Prefix string
 	Models []*catalog.Model
-	// Form returns the request form for a model.
-	Form func(*catalog.Model) *catalog.Form
+	Form   func(*catalog.Model) *catalog.Form
 }
 
-// Document returns the document of a deploy as JSON.
+// Document returns the document of a deployment as JSON.
 func Document(d Deploy) ([]byte, error) {
 	base, err := readObject(baseSource)
 	if err != nil {
@@ -56,8 +53,7 @@ func Document(d Deploy) ([]byte, error) {
 	return json.Marshal(d.ordered(document, base))
 }
 
-// ordered returns the document with the paths of models in the place of their examples,
-// where people look for them.
+// ordered returns the document with the paths of models in the place of their examples.
 func (d Deploy) ordered(document, base object) object {
 	paths := slices.Clone(document.object("paths"))
 	rank := func(path string) int {
@@ -72,7 +68,7 @@ func (d Deploy) ordered(document, base object) object {
 	return document.set("paths", paths)
 }
 
-// exampleOf returns the path of openapi.yaml that stands for the paths of a model.
+// exampleOf returns the path in openapi.yaml that is the example for a model.
 func exampleOf(prefix string, m *catalog.Model) string {
 	switch {
 	case prefix == "/v1/jobs/":

@@ -9,7 +9,6 @@ import (
 	"cutroom/shared/domain/catalog"
 )
 
-// overlay returns the OpenAPI Overlay of a deploy.
 func (d Deploy) overlay(base object) (object, error) {
 	overlay, err := readObject(overlaySource)
 	if err != nil {
@@ -20,7 +19,7 @@ func (d Deploy) overlay(base object) (object, error) {
 	return overlay.set("actions", append(actions, models...)), err
 }
 
-// fill replaces the words for names and settings of the deploy in all strings of a value.
+// fill replaces the placeholders for names and settings in all strings of a value.
 func (d Deploy) fill(value any) any { return fill(value, d.replacer(), d.names()) }
 
 func fill(value any, words *strings.Replacer, names []any) any {
@@ -47,7 +46,6 @@ func fill(value any, words *strings.Replacer, names []any) any {
 	return value
 }
 
-// names returns every name of every model.
 func (d Deploy) names() (names []any) {
 	for _, m := range d.Catalog.Models() {
 		for _, name := range m.Names() {
@@ -57,8 +55,7 @@ func (d Deploy) names() (names []any) {
 	return names
 }
 
-// replacer returns what the overlay's words stand for. Examples use the first model that
-// has an alias.
+// replacer returns the values of the placeholders. Examples use the first model with an alias.
 func (d Deploy) replacer() *strings.Replacer {
 	models := d.Catalog.Models()
 	id, alias := models[0].ID, models[0].ID
@@ -73,8 +70,8 @@ func (d Deploy) replacer() *strings.Replacer {
 		"$max_body", strconv.FormatInt(d.MaxBody, 10))
 }
 
-// modelActions returns the actions that put a path for every name of every model in the
-// place of the examples.
+// modelActions returns the actions that replace the examples by a path for every name of every
+// model.
 func (d Deploy) modelActions(base object) (actions []any, err error) {
 	var paths object
 	for _, m := range base {
@@ -117,7 +114,7 @@ func forModel(operation object, m *catalog.Model, name string, form *catalog.For
 		set("requestBody", formBody(form))
 }
 
-// describe returns what a menu shows of a model.
+// describe returns a model's text for menus.
 func describe(m *catalog.Model) object {
 	described := object{{"kind", string(m.Kind)}}
 	if m.Title != "" {

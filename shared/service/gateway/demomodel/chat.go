@@ -185,7 +185,7 @@ func quoted(text string) string {
 
 // say composes an answer around a sentence about the request.
 func say(about string) string {
-	return "This is Cutroom's demonstration model. It is not a language model and understands nothing: it makes this answer " +
+	return "This is Cutroom's demonstration model. It is no language model and understands nothing: it makes this answer " +
 		"from your request alone." + about + " To talk to a language model, add a model server to the catalog."
 }
 
