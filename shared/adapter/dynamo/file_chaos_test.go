@@ -7,16 +7,13 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/smithy-go/middleware"
 
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/domain/fault"
@@ -24,20 +21,15 @@ import (
 	"cutroom/shared/testkit/fakeaws"
 )
 
-// storageChaos runs uploads and deletes in one account at once. Each request waits until it is drawn; then it arrives, is lost, loses
-// its answer, arrives twice, or meets a conflict. After each, the items are compared with what was
-// promised.
+// storageChaos runs uploads and deletes in one account at once. Each request waits until it is drawn. Then it
+// arrives, is lost, loses its answer, arrives twice, or meets a conflict. After each request, the items are
+// compared with the promises.
 type storageChaos struct {
 	*testing.T
-	random *rand.Rand
+	courier
 	cloud  *fakeaws.Cloud
 	passed atomic.Int64
-	// again is how many requests will arrive again, which they do within a minute.
-	again atomic.Int32
-
-	mu            sync.Mutex
-	paused        []*pausedCall
-	quiet, failed bool
+	failed bool
 
 	plain  *dynamodb.Client
 	files  *dynamo.Files
@@ -48,7 +40,6 @@ type storageChaos struct {
 	promised []file.File
 	number   int
 	counts   map[string]int
-	history  []string
 }
 
 // storageCall is a call that has not ended.
@@ -65,7 +56,7 @@ type storageCall struct {
 
 const mostPromises = 2
 
-type storageCallKey struct{}
+func (c *storageCall) String() string { return c.what }
 
 var chaosBegins = time.Unix(1_800_000_000, 0).UTC()
 
@@ -74,49 +65,9 @@ func (c *storageChaos) Now() time.Time            { return chaosBegins.Add(time.
 func (*storageChaos) Turn() int64                 { return 0 }
 func (*storageChaos) After(time.Duration, func()) {}
 
-// ID and HandleInitialize make it the middleware that decides what becomes of a request.
-func (*storageChaos) ID() string { return "Pausing" }
-
-func (c *storageChaos) HandleInitialize(ctx context.Context, in middleware.InitializeInput,
-	next middleware.InitializeHandler) (out middleware.InitializeOutput, metadata middleware.Metadata, err error) {
-	call, _ := ctx.Value(storageCallKey{}).(*storageCall)
-	arrive := func() { c.arrive(call, func() { out, metadata, err = next.HandleInitialize(ctx, in) }) }
-	switch c.wait(call, describe(in.Parameters)) {
-	case isLost:
-		return out, metadata, errGone
-	case losesAnswer:
-		arrive()
-		return out, metadata, errGone
-	case arrivesTwice:
-		arrive()
-		c.again.Add(1)
-		c.wait(call, "again "+describe(in.Parameters))
-		c.again.Add(-1)
-	case conflicts:
-		if transaction, ok := in.Parameters.(*dynamodb.TransactWriteItemsInput); ok {
-			reasons := make([]types.CancellationReason, len(transaction.TransactItems))
-			reasons[0].Code = aws.String("TransactionConflict")
-			return out, metadata, &types.TransactionCanceledException{CancellationReasons: reasons}
-		}
-	}
-	arrive()
-	return out, metadata, err
-}
-
-func (c *storageChaos) wait(of *storageCall, what string) fate {
-	c.mu.Lock()
-	if c.quiet {
-		c.mu.Unlock()
-		return arrives
-	}
-	call := &pausedCall{of.what + ": " + what, make(chan fate)}
-	c.paused = append(c.paused, call)
-	c.mu.Unlock()
-	return <-call.fate
-}
-
 // arrive makes a request, and checks that its call was within its limits.
-func (c *storageChaos) arrive(call *storageCall, request func()) {
+func (c *storageChaos) arrive(ctx context.Context, request func()) {
+	call, _ := ctx.Value(callKey{}).(*storageCall)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	before, _ := c.state()
@@ -158,7 +109,7 @@ func (c *storageChaos) allow(bytes, promises int64) {
 
 func (c *storageChaos) fail(format string, args ...any) {
 	if !c.failed {
-		c.Errorf("%s\n%s", fmt.Sprintf(format, args...), strings.Join(c.history[max(0, len(c.history)-60):], "\n"))
+		c.Errorf("%s\n%s", fmt.Sprintf(format, args...), c.recent())
 	}
 	c.failed = true
 }
@@ -171,7 +122,7 @@ func (c *storageChaos) do(call *storageCall, run func(context.Context, *dynamo.F
 	c.calls = append(c.calls, call)
 	c.allow(c.state())
 	go func() {
-		err := run(context.WithValue(c.Context(), storageCallKey{}, call), c.files)
+		err := run(context.WithValue(c.Context(), callKey{}, call), c.files)
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.calls = slices.DeleteFunc(c.calls, func(other *storageCall) bool { return other == call })
@@ -312,7 +263,7 @@ func (c *storageChaos) step() {
 		time.Sleep(time.Millisecond) // they wait for another attempt
 	case n == 0 || draw < 20 && active < 8:
 		c.choose()
-	case draw < 23 && c.again.Load() == 0:
+	case draw < 23 && c.again == 0:
 		c.passed.Add(c.random.Int64N(int64(8 * time.Minute)))
 	default:
 		at, end := c.random.IntN(n), arrives
@@ -320,10 +271,7 @@ func (c *storageChaos) step() {
 			end = []fate{isLost, losesAnswer, arrivesTwice, conflicts}[c.random.IntN(4)]
 		}
 		slices.SortFunc(c.paused, func(a, b *pausedCall) int { return strings.Compare(a.what, b.what) })
-		call := c.paused[at]
-		c.paused = slices.Delete(c.paused, at, at+1)
-		c.history = append(c.history, fmt.Sprintf("%v %s", end, call.what))
-		call.fate <- end
+		c.deliver(at, end)
 	}
 }
 
@@ -336,6 +284,7 @@ func (c *storageChaos) end() {
 	}
 	c.mu.Unlock()
 	time.Sleep(time.Hour)
+	synctest.Wait()
 	bytes, _ := c.state()
 	c.lists()
 	limit := bytes + 50
@@ -355,14 +304,10 @@ func TestStorageChaos(t *testing.T) {
 	counts := map[string]int{}
 	for seed := range uint64(seeds) {
 		synctest.Test(t, func(t *testing.T) {
-			c := &storageChaos{T: t, random: rand.New(rand.NewPCG(seed, 11)), counts: counts}
+			c := &storageChaos{T: t, counts: counts}
+			c.random, c.around = rand.New(rand.NewPCG(seed, 11)), c.arrive
 			c.cloud = fakeaws.New(c, c.random, dynamo.Tables())
-			config := c.cloud.Config()
-			config.APIOptions = append(config.APIOptions, func(stack *middleware.Stack) error {
-				return stack.Initialize.Insert(c, "Simulation", middleware.Before)
-			})
-			c.plain = dynamo.NewClient(c.cloud.Config())
-			c.files = dynamo.NewFiles(dynamo.NewClient(config), "files")
+			c.plain, c.files = dynamo.NewClient(c.cloud.Config()), dynamo.NewFiles(c.open(c.cloud), "files")
 			for range steps {
 				if c.step(); c.failed {
 					break

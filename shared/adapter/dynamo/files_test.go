@@ -180,41 +180,6 @@ func TestRemovedFileIgnoresOtherItems(t *testing.T) {
 	}
 }
 
-// A file that a delete, an upload that needs storage, and the stream free concurrently is
-// freed once.
-func TestConcurrentFreesCountOnce(t *testing.T) {
-	s := newFileTable(t, local.Cloud(t))
-	const files, limit = 20, 200
-	for i := range files {
-		s.create(s.new(i, 10), limit)
-	}
-	removed := map[string]file.File{}
-	for _, i := range s.items() {
-		if f, ok := dynamo.RemovedFile(image(t, i)); ok {
-			removed[f.ID] = f
-		}
-	}
-	for _, err := range conformance.Race(3*files, func(racer int) error {
-		f := s.new(racer%files, 10)
-		switch racer / files {
-		case 0:
-			_, err := s.Delete(t.Context(), f.Account, f.ID, s.now)
-			if fault.Is(err, fault.NotFound) {
-				return nil
-			}
-			return err
-		case 1:
-			return s.Free(t.Context(), removed[f.ID])
-		}
-		late := s.new(1000+racer, 1)
-		late.CreatedAt, late.ExpiresAt = s.now.Add(time.Hour), s.now.Add(2*time.Hour)
-		return s.Create(t.Context(), late, limit)
-	}) {
-		conformance.OK(t, err)
-	}
-	s.wantStorageLeft(limit-files, limit)
-}
-
 // Expired files never make an upload fail, however many there are.
 func TestAnUploadFreesAsManyFilesAsItNeeds(t *testing.T) {
 	s := newFileTable(t, local.Cloud(t))

@@ -1,24 +1,18 @@
 package dynamo_test
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/smithy-go/middleware"
 
 	"cutroom/shared/adapter/dynamo"
 	"cutroom/shared/domain/fault"
@@ -27,30 +21,25 @@ import (
 	"cutroom/shared/testkit/fakeaws"
 )
 
-// chaos runs calls of many processes on an account's sessions at once. Each request waits until
-// it is drawn; then it arrives, is lost, loses its answer, arrives twice, or arrives late. After
-// each, the items are compared with what was promised.
+// chaos runs calls of many processes on an account's sessions at once. Each request waits until it is drawn.
+// Then it arrives, is lost, loses its answer, arrives twice, or arrives late. After each request, the items are
+// compared with the promises.
 type chaos struct {
 	*testing.T
-	random *rand.Rand
+	courier
 	plan   chaosPlan
 	cloud  *fakeaws.Cloud
 	now    time.Time
 	client *dynamodb.Client
 	table  string
 
-	mu     sync.Mutex
-	paused []*pausedCall
-	// quiet says that requests pass at once.
-	quiet bool
-
 	processes []*chaosProcess
 	slots     map[string]*chaosSlot
 	active    int
 	number    int
-	seen      map[string]int
-	counts    map[string]int
-	history   []string
+	seen      map[string]bool
+	// strange is the first refusal without a reason.
+	strange string
 }
 
 // chaosPlan describes a run.
@@ -85,134 +74,6 @@ type chaosSlot struct {
 	joined bool
 }
 
-type pausedCall struct {
-	what string
-	fate chan fate
-}
-
-type fate int
-
-const (
-	arrives fate = iota
-	isLost
-	losesAnswer
-	arrivesTwice
-	arrivesLate
-	conflicts
-)
-
-var errGone = errors.New("the connection is gone")
-
-type pausing struct{ *chaos }
-
-func (pausing) ID() string { return "Pausing" }
-
-func (p pausing) HandleInitialize(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
-	out middleware.InitializeOutput, metadata middleware.Metadata, err error,
-) {
-	batch, isBatch := in.Parameters.(*dynamodb.BatchGetItemInput)
-	if !isBatch {
-		return p.one(ctx, in, next)
-	}
-	// The items of a batch are read one after another, in any order.
-	result := &dynamodb.BatchGetItemOutput{Responses: map[string][]map[string]types.AttributeValue{}}
-	for name, asked := range batch.RequestItems {
-		for _, at := range p.perm(len(asked.Keys)) {
-			single := in
-			single.Parameters = &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
-				name: {Keys: asked.Keys[at : at+1], ConsistentRead: asked.ConsistentRead},
-			}}
-			if out, metadata, err = p.one(ctx, single, next); err != nil {
-				return out, metadata, err
-			}
-			read := out.Result.(*dynamodb.BatchGetItemOutput).Responses[name]
-			result.Responses[name] = append(result.Responses[name], read...)
-		}
-	}
-	out.Result = result
-	return out, metadata, nil
-}
-
-func (p *chaos) perm(n int) []int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.quiet {
-		all := make([]int, n)
-		for i := range all {
-			all[i] = i
-		}
-		return all
-	}
-	return p.random.Perm(n)
-}
-
-func (p *chaos) wait(what string) fate {
-	p.mu.Lock()
-	if p.quiet {
-		p.mu.Unlock()
-		return arrives
-	}
-	call := &pausedCall{what, make(chan fate)}
-	p.paused = append(p.paused, call)
-	p.mu.Unlock()
-	return <-call.fate
-}
-
-func (p pausing) one(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
-	out middleware.InitializeOutput, metadata middleware.Metadata, err error,
-) {
-	what := describe(in.Parameters)
-	switch p.wait(what) {
-	case isLost:
-		return out, metadata, errGone
-	case losesAnswer:
-		_, _, _ = next.HandleInitialize(ctx, in)
-		return out, metadata, errGone
-	case arrivesTwice:
-		_, _, _ = next.HandleInitialize(ctx, in)
-		p.wait("again " + what)
-		return next.HandleInitialize(ctx, in)
-	case arrivesLate:
-		go func() {
-			p.wait("late " + what)
-			_, _, _ = next.HandleInitialize(context.WithoutCancel(ctx), in)
-		}()
-		return out, metadata, errGone
-	case conflicts:
-		if transaction, ok := in.Parameters.(*dynamodb.TransactWriteItemsInput); ok {
-			reasons := make([]types.CancellationReason, len(transaction.TransactItems))
-			for i := range reasons {
-				reasons[i].Code = aws.String("TransactionConflict")
-			}
-			return out, metadata, &types.TransactionCanceledException{CancellationReasons: reasons}
-		}
-	}
-	return next.HandleInitialize(ctx, in)
-}
-
-func describe(input any) string {
-	key := func(k map[string]types.AttributeValue) string { return k["id"].(*types.AttributeValueMemberS).Value }
-	switch in := input.(type) {
-	case *dynamodb.BatchGetItemInput:
-		for _, asked := range in.RequestItems {
-			return "read " + key(asked.Keys[0])
-		}
-	case *dynamodb.GetItemInput:
-		return "read " + key(in.Key)
-	case *dynamodb.UpdateItemInput:
-		return fmt.Sprint("update ", key(in.Key), ": ", *in.UpdateExpression, in.ExpressionAttributeNames)
-	case *dynamodb.TransactWriteItemsInput:
-		text := "transact"
-		for _, w := range in.TransactItems {
-			if w.Update != nil {
-				text += fmt.Sprint(" ", key(w.Update.Key), ": ", *w.Update.UpdateExpression, w.Update.ExpressionAttributeNames, ";")
-			}
-		}
-		return text
-	}
-	return fmt.Sprintf("%T", input)
-}
-
 // Now, Turn and After make it a clock.
 func (c *chaos) Now() time.Time            { return c.now }
 func (c *chaos) Turn() int64               { return 0 }
@@ -220,15 +81,12 @@ func (*chaos) After(time.Duration, func()) {}
 
 func newChaos(t *testing.T, seed uint64, plan chaosPlan) *chaos {
 	c := &chaos{
-		T: t, random: rand.New(rand.NewPCG(seed, 7)), plan: plan, now: time.Unix(1_800_000_000, 0), table: "sessions",
-		slots: map[string]*chaosSlot{}, counts: map[string]int{}, seen: map[string]int{},
+		T: t, plan: plan, now: time.Unix(1_800_000_000, 0), table: "sessions", slots: map[string]*chaosSlot{},
+		seen: map[string]bool{},
 	}
+	c.random = rand.New(rand.NewPCG(seed, 7))
 	c.cloud = fakeaws.New(c, c.random, dynamo.Tables())
-	config := c.cloud.Config()
-	config.APIOptions = append(config.APIOptions, func(stack *middleware.Stack) error {
-		return stack.Initialize.Insert(pausing{c}, "Simulation", middleware.Before)
-	})
-	c.client = dynamo.NewClient(config)
+	c.client = c.open(c.cloud)
 	c.quiet = true
 	for range 3 {
 		c.begin()
@@ -251,15 +109,6 @@ func (c *chaos) begin() *chaosProcess {
 type world struct {
 	own    map[string]types.AttributeValue
 	epochs map[string]string
-}
-
-func num(i map[string]types.AttributeValue, name string) int64 {
-	v, ok := i[name].(*types.AttributeValueMemberN)
-	if !ok {
-		return 0
-	}
-	n, _ := strconv.ParseInt(v.Value, 10, 64)
-	return n
 }
 
 func (c *chaos) item(id string) map[string]types.AttributeValue {
@@ -322,9 +171,9 @@ func (c *chaos) line(w *world) (counting []lineTicket, all int) {
 func (c *chaos) fail(format string, args ...any) {
 	c.Helper()
 	w := c.world()
-	n := len(c.history)
+	history := c.recent()
 	c.end()
-	c.Fatalf("%s\n%s\n  %s", fmt.Sprintf(format, args...), strings.Join(c.history[max(0, n-120):], "\n"), show(w.own))
+	c.Fatalf("%s\n%s\n  %s", fmt.Sprintf(format, args...), history, show(w.own))
 }
 
 // end ends all calls.
@@ -346,19 +195,6 @@ func (c *chaos) end() {
 	}
 }
 
-func show(i map[string]types.AttributeValue) string {
-	var all []string
-	for _, name := range slices.Sorted(maps.Keys(i)) {
-		switch v := i[name].(type) {
-		case *types.AttributeValueMemberN:
-			all = append(all, name+"="+v.Value)
-		case *types.AttributeValueMemberS:
-			all = append(all, name+"="+v.Value)
-		}
-	}
-	return strings.Join(all, " ")
-}
-
 func (c *chaos) log(format string, args ...any) {
 	c.history = append(c.history, fmt.Sprintf(format, args...))
 }
@@ -376,10 +212,10 @@ func (c *chaos) check() {
 		c.fail("the account says %d wait, has %d", num(w.own, "waiting"), all)
 	}
 	for id := range w.epochs {
-		if c.seen[id] == 1 {
+		if c.seen[id] {
 			continue
 		}
-		c.seen[id] = 1
+		c.seen[id] = true
 		s := c.slots[id]
 		if s == nil {
 			c.fail("slot %s is nobody's", id)
@@ -444,7 +280,6 @@ func (c *chaos) pick(state string) *chaosSlot {
 // start begins a call, which done ends.
 func (c *chaos) start(what string, s *chaosSlot, call func() error, done func(error)) {
 	c.active++
-	c.counts[what]++
 	if s != nil {
 		s.busy, s.may, s.during = true, false, map[string]bool{}
 		c.log("%s %s limit %d epoch %s", what, s.ID, s.limit, s.Epoch)
@@ -460,15 +295,6 @@ func (c *chaos) start(what string, s *chaosSlot, call func() error, done func(er
 		if s != nil {
 			s.busy = false
 			c.log("-> %s %s: %v", what, s.ID, err)
-		}
-		switch {
-		case err == nil:
-		case fault.Is(err, fault.Limited):
-			c.counts[what+" limited"]++
-		case errors.Is(err, errGone):
-			c.counts[what+" lost"]++
-		default:
-			c.counts[fmt.Sprint(what, " ", err)]++
 		}
 		done(err)
 	}()
@@ -515,7 +341,6 @@ func (c *chaos) choose() {
 		switch c.random.IntN(3) {
 		case 0:
 			p.silent = true
-			c.counts["silenced"]++
 			c.begins()
 		case 1:
 			c.now = c.now.Add(time.Duration(c.random.IntN(12)) * time.Second)
@@ -559,16 +384,15 @@ func (c *chaos) take(p *chaosProcess) {
 		case fault.Is(err, fault.Limited):
 			s.state = "gone"
 			if !s.may {
-				c.counts["take refused for slots that were never open together"]++
 				if len(s.during) >= s.limit {
-					return
+					return // the slots were never open together
 				}
-				c.strange("take of %s limit %d was refused without a reason", s.ID, s.limit)
+				c.wonder("take of %s limit %d was refused without a reason", s.ID, s.limit)
 			}
 		case fault.Is(err, fault.Conflict):
 			s.state = "gone"
 			if c.alive(s.Epoch) {
-				c.strange("take of %s: the lease is alive", s.ID)
+				c.wonder("take of %s: the lease is alive", s.ID)
 			}
 		case c.random.IntN(3) == 0:
 			// The caller repeats it.
@@ -580,10 +404,10 @@ func (c *chaos) take(p *chaosProcess) {
 	c.start("take", s, call, again)
 }
 
-// strange fails the test once the goroutine of the scheduler sees it.
-func (c *chaos) strange(format string, args ...any) {
-	c.log("STRANGE "+format, args...)
-	c.counts["strange"]++
+// wonder fails the test once the goroutine of the scheduler runs.
+func (c *chaos) wonder(format string, args ...any) {
+	c.log(format, args...)
+	c.strange = fmt.Sprintf(format, args...)
 }
 
 func (c *chaos) free(s *chaosSlot) {
@@ -635,11 +459,10 @@ func (c *chaos) redeem(s *chaosSlot) {
 		case fault.Is(err, fault.Limited):
 			s.state = "waiting"
 			if !s.may && s.limit > 0 {
-				c.counts["redeem refused for slots that were never open together"]++
 				if len(s.during) >= s.limit {
-					return
+					return // the slots were never open together
 				}
-				c.strange("redeem of %s limit %d was refused without a reason", s.ID, s.limit)
+				c.wonder("redeem of %s limit %d was refused without a reason", s.ID, s.limit)
 			}
 		case fault.Is(err, fault.NotFound):
 			s.joined = false
@@ -655,30 +478,16 @@ func (c *chaos) redeem(s *chaosSlot) {
 // step lets one request arrive.
 func (c *chaos) step(faults bool) {
 	synctest.Wait()
-	c.mu.Lock()
-	n := len(c.paused)
-	if n == 0 {
-		c.mu.Unlock()
+	if n := c.pending(); n == 0 {
 		time.Sleep(time.Millisecond)
-		synctest.Wait()
-		c.check()
-		return
+	} else {
+		at, end := c.random.IntN(n), arrives
+		if faults && c.random.IntN(12) == 0 {
+			end = fate(c.random.IntN(int(arrivesLate) + 1))
+		}
+		c.now = c.now.Add(time.Duration(c.random.IntN(20)) * time.Millisecond)
+		c.deliver(at, end)
 	}
-	at := c.random.IntN(n)
-	call := c.paused[at]
-	c.paused = slices.Delete(c.paused, at, at+1)
-	end := arrives
-	if faults && c.random.IntN(12) == 0 {
-		end = fate(c.random.IntN(6))
-	}
-	c.log("   [%d] %s", end, call.what)
-	c.counts["requests"]++
-	if end != arrives {
-		c.counts[fmt.Sprint("fate ", end)]++
-	}
-	c.now = c.now.Add(time.Duration(c.random.IntN(20)) * time.Millisecond)
-	c.mu.Unlock()
-	call.fate <- end
 	synctest.Wait()
 	c.check()
 }
@@ -696,8 +505,8 @@ func (c *chaos) run(steps int) {
 			c.choose()
 		}
 		c.step(c.plan.faults)
-		if c.counts["strange"] > 0 && os.Getenv("CHAOS_GO_ON") == "" {
-			c.fail("strange")
+		if c.strange != "" {
+			c.fail("%s", c.strange)
 		}
 	}
 	for !c.settled() {
@@ -747,7 +556,6 @@ func (c *chaos) after() {
 		if (err == nil) != free || err != nil && !fault.Is(err, fault.Limited) {
 			c.fail("redeem of %s limit %d with %d open: %v", s.ID, s.limit, alive, err)
 		}
-		c.counts["after redeem"]++
 		if err != nil {
 			if err := p.Leave(ctx, s.Slot); err != nil {
 				c.fail("leave: %v", err)
@@ -769,7 +577,6 @@ func (c *chaos) after() {
 				limit: limit, process: p, state: "gone"}
 			c.slots[s.ID] = s
 			err := p.Take(ctx, s.Slot, limit)
-			c.counts["after take"]++
 			if fault.Is(err, fault.Limited) {
 				break
 			}
@@ -808,46 +615,19 @@ func (c *chaos) after() {
 	c.check()
 }
 
-// Under any order of requests and any loss, limits are exact, the counts of items are those of
-// what they have, nobody passes who waits, what is open stays, and what was freed can all be
-// taken. CHAOS_RUNS, CHAOS_STEPS, CHAOS_FROM and CHAOS_PLAN make it try more.
+// Under any order of requests and any loss, limits are exact, the items' counts are right, no session passes a
+// waiting client, open sessions stay open, and freed slots can all be taken.
 func TestSessionChaos(t *testing.T) {
-	setting := func(name string, usual uint64) uint64 {
-		if n, err := strconv.ParseUint(os.Getenv("CHAOS_"+name), 10, 64); err == nil {
-			return n
-		}
-		return usual
-	}
-	from, runs, steps := setting("FROM", 0), setting("RUNS", 1), setting("STEPS", 500)
-	plans := map[string]chaosPlan{
-		"one limit":   {limits: []int{6}, tasks: 6},
+	const steps = 500
+	for name, plan := range map[string]chaosPlan{
 		"limits":      {limits: []int{4, 7, 9, 0}, tasks: 6},
-		"faults":      {limits: []int{4, 7, 9, 0}, tasks: 6, faults: true},
 		"dead":        {limits: []int{5, 8}, tasks: 6, faults: true, dead: true},
 		"line":        {limits: []int{5}, tasks: 6, line: true},
 		"line limits": {limits: []int{3, 5, 7, 0}, tasks: 6, line: true},
 		"all":         {limits: []int{3, 5, 7, 9, 0}, tasks: 8, line: true, faults: true, dead: true},
-	}
-	if only := os.Getenv("CHAOS_PLAN"); only != "" {
-		plans = map[string]chaosPlan{only: plans[only]}
-	}
-	for _, name := range slices.Sorted(maps.Keys(plans)) {
+	} {
 		t.Run(name, func(t *testing.T) {
-			counts := map[string]int{}
-			for seed := from; seed < from+runs; seed++ {
-				t.Run(fmt.Sprint(seed), func(t *testing.T) {
-					synctest.Test(t, func(t *testing.T) {
-						c := newChaos(t, seed, plans[name])
-						c.run(int(steps))
-						for what, n := range c.counts {
-							counts[what] += n
-						}
-					})
-				})
-			}
-			for _, what := range slices.Sorted(maps.Keys(counts)) {
-				t.Logf("%7d %s", counts[what], what)
-			}
+			synctest.Test(t, func(t *testing.T) { newChaos(t, 0, plan).run(steps) })
 		})
 	}
 }
@@ -856,16 +636,11 @@ func TestSessionChaos(t *testing.T) {
 func (c *chaos) let(text string) {
 	c.Helper()
 	synctest.Wait()
-	c.mu.Lock()
 	at := slices.IndexFunc(c.paused, func(p *pausedCall) bool { return strings.Contains(p.what, text) })
 	if at < 0 {
-		c.mu.Unlock()
 		c.fail("no call %q is there", text)
 	}
-	call := c.paused[at]
-	c.paused = slices.Delete(c.paused, at, at+1)
-	c.mu.Unlock()
-	call.fate <- arrives
+	c.deliver(at, arrives)
 	synctest.Wait()
 }
 

@@ -81,11 +81,15 @@ func (d *DynamoDB) Forget(name, hash string) {
 
 // Item returns an item as it is, nil if there is none, without a charge.
 func (d *DynamoDB) Item(name, hash, sort string) map[string]types.AttributeValue {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	return d.tables[name].get(hash, sort)
 }
 
 // Items returns the items of a partition as they are, without a charge.
 func (d *DynamoDB) Items(name, hash string) (all []map[string]types.AttributeValue) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	p := d.tables[name].partitions[hash]
 	if p == nil {
 		return nil
