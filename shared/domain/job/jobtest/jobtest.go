@@ -34,7 +34,7 @@ type Harness struct {
 // Run runs the suite. Open returns a harness without any job in it, which is
 // closed with the test.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
-	run(t, open,
+	groups := []conformance.Group[test]{
 		conformance.About("Accept", acceptTests), conformance.About("Get", getTests),
 		conformance.About("Expire", expireTests), conformance.About("Backlog", backlogTests),
 		conformance.About("List", listTests), conformance.About("Start", startTests),
@@ -44,16 +44,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		conformance.About("Ended", terminalTests), conformance.About("Forget", forgetTests), conformance.About("Races", raceTests),
 		conformance.About("Retention", retentionTests), conformance.About("Estimates", estimateTests),
 		conformance.About("Lines", lineTests),
-	)
-}
-
-// RunLists runs the tests of lists and bills alone, for a store that keeps the jobs of some
-// accounts elsewhere.
-func RunLists(t *testing.T, open func(t *testing.T) Harness) {
-	run(t, open, conformance.About("List", listTests), conformance.About("Bills", billTests))
-}
-
-func run(t *testing.T, open func(t *testing.T) Harness, groups ...conformance.Group[test]) {
+	}
 	conformance.Run(t, func(t *testing.T, group string, test test) {
 		h := open(t)
 		if group == "Retention" && h.Retention == nil {
