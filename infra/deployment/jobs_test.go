@@ -1,18 +1,13 @@
 package deployment
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"os"
 	"slices"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/sqs"
-
 	"cutroom/shared/domain/media/mediatest"
-	"cutroom/shared/testkit/patience"
 	"cutroom/shared/testkit/servertest"
 )
 
@@ -48,17 +43,6 @@ func testDeployWhileJobsRun(t *testing.T, d *deployed) {
 		t.Errorf("after the deploy: %v %v", err, answer.Header)
 	}
 	testOwnFiles(t, d)
-}
-
-// drain removes the messages of jobs that ended without a worker from the queue.
-func (d *deployed) drain(t *testing.T) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience.Max)
-	defer cancel()
-	if _, err := sqs.NewFromConfig(d.cloud.Config()).PurgeQueue(ctx,
-		&sqs.PurgeQueueInput{QueueUrl: aws.String(d.outputs["VideoQueueUrl"])}); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // uploaded stores a file and returns its id.

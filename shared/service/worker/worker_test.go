@@ -46,14 +46,6 @@ func (s script) Run(
 	return told(), s(ctx, spec, progress)
 }
 
-// by returns the script that edits by an engine.
-func by(e engine.Engine) script {
-	return func(ctx context.Context, spec engine.Spec, progress func(engine.Progress)) error {
-		_, err := e.Run(ctx, spec, progress)
-		return err
-	}
-}
-
 // told is what the scripts tell of their edits.
 func told() engine.Outcome {
 	return engine.Outcome{Engine: "script", Understood: []string{}, Notice: "Nothing was asked."}
