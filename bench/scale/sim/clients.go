@@ -159,14 +159,13 @@ func (c *client) pollLater() {
 func (c *client) poll() {
 	ctx := context.Background()
 	i := c.serve("jobs", statusTime)
-	who, err := i.auth.Authenticate(ctx, c.account.secret)
-	if err != nil {
+	if _, err := i.auth.Authenticate(ctx, c.account.secret); err != nil {
 		c.pollLater()
 		return
 	}
 	j, err := i.jobs.Get(ctx, c.account.name, c.id)
 	if err == nil && j.Status == job.Pending {
-		_, _ = i.jobs.Outlook(ctx, j, who.Tier.PendingJobs) // the answer can do without it
+		_, _ = i.jobs.Outlook(ctx, j) // the answer can do without it
 	}
 	if err != nil || !j.Status.Terminal() {
 		c.pollLater()

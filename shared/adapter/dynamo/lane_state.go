@@ -135,7 +135,7 @@ func (s *Jobs) RunTimes(ctx context.Context, lane job.Lane) ([]job.RunTime, erro
 }
 
 // Own makes one read of the account's sets of open jobs, which is not consistent.
-func (s *Jobs) Own(ctx context.Context, j job.Job, _ int) (own job.Own, err error) {
+func (s *Jobs) Own(ctx context.Context, j job.Job) (own job.Own, err error) {
 	sets, err := s.readOpen(ctx, j.Account, false)
 	if err != nil {
 		return job.Own{}, storeError("read an account's open jobs", err)

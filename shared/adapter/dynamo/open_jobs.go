@@ -254,7 +254,7 @@ func (s *Jobs) dropEnded(ctx context.Context, account string, sets [][]string) e
 
 // Backlog's numbers of jobs may lag by a second: Accept is exact. Run times and workers are at most
 // laneStateFor old.
-func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string, _ int) (job.Backlog, error) {
+func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string) (job.Backlog, error) {
 	var (
 		backlog job.Backlog
 		err     error

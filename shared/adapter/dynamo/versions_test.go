@@ -211,7 +211,7 @@ func (k kept) wantJobs(t *testing.T) {
 // wantOpen fails unless the account has want open jobs.
 func (k kept) wantOpen(t *testing.T, want int) {
 	t.Helper()
-	if backlog, err := k.jobs.Backlog(t.Context(), job.VideoLane, "acme", 0); err != nil || backlog.AccountOpen != want {
+	if backlog, err := k.jobs.Backlog(t.Context(), job.VideoLane, "acme"); err != nil || backlog.AccountOpen != want {
 		t.Errorf("%d jobs are open, %v, want %d", backlog.AccountOpen, err, want)
 	}
 }

@@ -136,7 +136,7 @@ func (s *Jobs) Expire(ctx context.Context, id string, now time.Time) (job.Job, e
 
 // Backlog uses the mean run time of the lane's recentRuns last completed jobs. Failed jobs do not
 // count, because their run times say nothing about the work.
-func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string, _ int) (job.Backlog, error) {
+func (s *Jobs) Backlog(ctx context.Context, lane job.Lane, account string) (job.Backlog, error) {
 	var (
 		backlog job.Backlog
 		mean    sql.NullFloat64

@@ -76,7 +76,7 @@ func (s *Jobs) each(ctx context.Context, query string, args []any, row func(stri
 	return rows.Err()
 }
 
-func (s *Jobs) Own(ctx context.Context, j job.Job, _ int) (own job.Own, err error) {
+func (s *Jobs) Own(ctx context.Context, j job.Job) (own job.Own, err error) {
 	err = s.db.lookup.QueryRowContext(ctx, ownOnLane, j.Lane, j.Account, j.ID).Scan(&own.Before, &own.After)
 	return own, storeError("read an account's place in the line", err)
 }

@@ -235,7 +235,7 @@ func TestRunTimeFollowsTheLatestRuns(t *testing.T) {
 		{"runs of 2 s", 20, complete(2 * time.Second), 2 * time.Second},
 	} {
 		end(step.count, step.end)
-		backlog, err := jobs.Backlog(t.Context(), job.VideoLane, "acme", 0)
+		backlog, err := jobs.Backlog(t.Context(), job.VideoLane, "acme")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -260,7 +260,7 @@ func TestNoAccountHasAllLeases(t *testing.T) {
 		t.Fatal(err)
 	}
 	receive(t, db, "job_4", time.Hour)
-	backlog, err := db.Jobs().Backlog(t.Context(), job.VideoLane, "acme", 0)
+	backlog, err := db.Jobs().Backlog(t.Context(), job.VideoLane, "acme")
 	if err != nil || backlog.Running != 2 {
 		t.Errorf("%d jobs run, want 2 (%v)", backlog.Running, err)
 	}

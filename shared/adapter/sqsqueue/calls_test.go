@@ -58,7 +58,7 @@ func TestCallsAreAsDocumented(t *testing.T) {
 	// Each is the first of a container, which remembers nothing of the lane.
 	backlog := func() error {
 		jobs := dynamo.NewJobs(h.runs, nil, sqsqueue.NewLengths(proxy.Config(), h.urls), time.Now)
-		_, err := jobs.Backlog(ctx, job.VideoLane, "acme", 10)
+		_, err := jobs.Backlog(ctx, job.VideoLane, "acme")
 		return err
 	}
 	accept := func(id string) func() error {

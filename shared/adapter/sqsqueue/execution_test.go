@@ -86,7 +86,7 @@ func TestExecutionWritesOnCondition(t *testing.T) {
 				states = 3
 			}
 			conformance.Same(t, "states that the execution passed", h.statesOf(t, cloud), states)
-			backlog, err := h.jobs.Backlog(t.Context(), job.VideoLane, "acme", 0)
+			backlog, err := h.jobs.Backlog(t.Context(), job.VideoLane, "acme")
 			conformance.OK(t, err)
 			open := 0
 			if c.status == job.Processing {

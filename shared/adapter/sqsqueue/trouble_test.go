@@ -118,7 +118,7 @@ func TestNoAcceptedJobIsLostOrDoubled(t *testing.T) {
 	proxy.SetFaults(awstest.Faults{})
 	backlog, err := dynamo.NewJobs(clean, nil,
 		sqsqueue.NewLengths(cloud.Config(), map[job.Lane]string{job.VideoLane: h.video.URL}), time.Now).
-		Backlog(ctx, job.VideoLane, "acme", 0)
+		Backlog(ctx, job.VideoLane, "acme")
 	if err != nil {
 		t.Fatal(err)
 	}

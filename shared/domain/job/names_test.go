@@ -38,7 +38,7 @@ type accepting struct {
 	accepted job.Job
 }
 
-func (*accepting) Backlog(context.Context, job.Lane, string, int) (job.Backlog, error) {
+func (*accepting) Backlog(context.Context, job.Lane, string) (job.Backlog, error) {
 	return job.Backlog{}, nil
 }
 

@@ -12,9 +12,8 @@ import (
 type Lines interface {
 	// Line returns the recent state of a lane's queue.
 	Line(ctx context.Context, lane Lane) (Line, error)
-	// Own counts the account's other pending jobs on the job's lane. limit is the account's limit,
-	// as in Store.Accept.
-	Own(ctx context.Context, j Job, limit int) (Own, error)
+	// Own counts the account's other pending jobs on the job's lane.
+	Own(ctx context.Context, j Job) (Own, error)
 }
 
 // Line is the state of a lane's queue.
@@ -76,9 +75,8 @@ type knownLine struct {
 }
 
 // Outlook returns the outlook of a pending job by its lane's queue within the last two seconds.
-// known is false for any other job, or without Lines. limit is the account's limit of pending and
-// processing jobs.
-func (s *Service) Outlook(ctx context.Context, j Job, limit int) (Outlook, bool) {
+// known is false for any other job, or without Lines.
+func (s *Service) Outlook(ctx context.Context, j Job) (Outlook, bool) {
 	if s.config.Lines == nil || j.Status != Pending {
 		return Outlook{}, false
 	}
@@ -86,7 +84,7 @@ func (s *Service) Outlook(ctx context.Context, j Job, limit int) (Outlook, bool)
 	if err != nil {
 		return Outlook{}, false
 	}
-	own, err := s.config.Lines.Own(ctx, j, limit)
+	own, err := s.config.Lines.Own(ctx, j)
 	if err != nil {
 		s.config.Logger.WarnContext(ctx, "read an account's place in the line", "error", err)
 		return Outlook{}, false

@@ -23,7 +23,7 @@ func (l *lined) Line(context.Context, job.Lane) (job.Line, error) {
 	return l.line, l.fails
 }
 
-func (l *lined) Own(context.Context, job.Job, int) (job.Own, error) { return l.own, nil }
+func (l *lined) Own(context.Context, job.Job) (job.Own, error) { return l.own, nil }
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
@@ -39,7 +39,7 @@ func outlook(t *testing.T, l *lined, j job.Job, workers int) job.Outlook {
 	service := job.NewService(job.Config{
 		Lines: l, Now: func() time.Time { return noon }, Random: rand.Reader, Workers: map[job.Lane]int{job.VideoLane: workers},
 	})
-	told, known := service.Outlook(t.Context(), j, 100)
+	told, known := service.Outlook(t.Context(), j)
 	if !known {
 		t.Fatal("nothing is known")
 	}
@@ -127,7 +127,7 @@ func TestOutlooksReadTheLineSeldom(t *testing.T) {
 	l := &lined{line: job.Line{Waiting: 1}}
 	service := job.NewService(job.Config{Lines: l, Now: func() time.Time { return now }, Random: rand.Reader})
 	for range 10 {
-		if _, known := service.Outlook(t.Context(), pendingJob(), 0); !known {
+		if _, known := service.Outlook(t.Context(), pendingJob()); !known {
 			t.Fatal("nothing is known")
 		}
 		now = now.Add(time.Second / 2)
@@ -136,12 +136,12 @@ func TestOutlooksReadTheLineSeldom(t *testing.T) {
 		t.Errorf("in 5 s the line was read %d times", l.reads)
 	}
 	l.fails, now = errors.New("gone"), now.Add(time.Minute)
-	if _, known := service.Outlook(t.Context(), pendingJob(), 0); known {
+	if _, known := service.Outlook(t.Context(), pendingJob()); known {
 		t.Error("something is known of a line that cannot be read")
 	}
 	ended := pendingJob()
 	ended.Status = job.Completed
-	if _, known := service.Outlook(t.Context(), ended, 0); known {
+	if _, known := service.Outlook(t.Context(), ended); known {
 		t.Error("something is expected of a job that has ended")
 	}
 }

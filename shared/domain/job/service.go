@@ -201,7 +201,7 @@ func (s *Service) Resume(ctx context.Context, id string) (accepted bool, err err
 // Errors: fault.Limited if the account's limit or the queue is full, or the job would probably not
 // end while its caller waits.
 func (s *Service) CheckCapacity(ctx context.Context, lane Lane, account string, limit int, wait time.Duration) error {
-	backlog, err := s.config.Store.Backlog(ctx, lane, account, limit)
+	backlog, err := s.config.Store.Backlog(ctx, lane, account)
 	if err != nil {
 		return fmt.Errorf("job: read the backlog: %w", err)
 	}

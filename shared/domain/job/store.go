@@ -47,9 +47,8 @@ type Store interface {
 	// Forget deletes the record of a job that has ended. It does not change any other job.
 	Forget(ctx context.Context, id string) error
 
-	// Backlog returns the work queued ahead of a new job on the lane. limit is the account's limit,
-	// as in Accept.
-	Backlog(ctx context.Context, lane Lane, account string, limit int) (Backlog, error)
+	// Backlog returns the work queued ahead of a new job on the lane.
+	Backlog(ctx context.Context, lane Lane, account string) (Backlog, error)
 
 	Failer
 }

@@ -291,7 +291,7 @@ func TestHangingUpCancels(t *testing.T) {
 		}
 		backlog := func(n int) {
 			eventually(t, fmt.Sprintf("%d jobs wait or run", n), func() bool {
-				backlog, err := w.records.Backlog(t.Context(), job.LaneOf(w.model(name).Kind), "studio", 0)
+				backlog, err := w.records.Backlog(t.Context(), job.LaneOf(w.model(name).Kind), "studio")
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -328,7 +328,7 @@ func (w *world) model(name string) *catalog.Model {
 // crowded is a store of which one account has forty jobs waiting on each lane, of two seconds each.
 type crowded struct{ job.Store }
 
-func (crowded) Backlog(context.Context, job.Lane, string, int) (job.Backlog, error) {
+func (crowded) Backlog(context.Context, job.Lane, string) (job.Backlog, error) {
 	return job.Backlog{Jobs: 40, AccountJobs: 40, AccountOpen: 40, RunTime: 2 * time.Second}, nil
 }
 
@@ -349,11 +349,11 @@ type filling struct {
 	asked *atomic.Int32
 }
 
-func (f filling) Backlog(ctx context.Context, lane job.Lane, account string, limit int) (job.Backlog, error) {
+func (f filling) Backlog(ctx context.Context, lane job.Lane, account string) (job.Backlog, error) {
 	if f.asked.Add(1) == 1 {
 		return job.Backlog{RunTime: 2 * time.Second}, nil
 	}
-	return f.crowded.Backlog(ctx, lane, account, limit)
+	return f.crowded.Backlog(ctx, lane, account)
 }
 
 // So is one before which the queue grows while its bytes arrive, as it does when a client sends
@@ -461,7 +461,7 @@ func TestTheDeadlineEndsTheWait(t *testing.T) {
 	answers := make(chan answer)
 	go func() { answers <- w.generate("gen-pro-t2v", studio, text("prompt", "x")) }()
 	eventually(t, "the job is accepted", func() bool {
-		backlog, err := w.records.Backlog(t.Context(), job.VideoLane, "studio", 0)
+		backlog, err := w.records.Backlog(t.Context(), job.VideoLane, "studio")
 		return err == nil && backlog.AccountJobs == 1
 	})
 	w.later.Store(int64(job.MaxAge))

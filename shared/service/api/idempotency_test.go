@@ -54,7 +54,7 @@ func (w *world) secondKey() string {
 // openJobs returns the number of the account's jobs that have not ended.
 func (w *world) openJobs(account string) int {
 	w.t.Helper()
-	backlog, err := w.records.Backlog(w.t.Context(), job.VideoLane, account, 0)
+	backlog, err := w.records.Backlog(w.t.Context(), job.VideoLane, account)
 	if err != nil {
 		w.t.Fatal(err)
 	}

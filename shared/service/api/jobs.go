@@ -178,7 +178,7 @@ func (s *service) showJob(w http.ResponseWriter, r *http.Request, c call) error 
 // followedBody returns a job for a client that follows it: a pending job has its outlook.
 func (s *service) followedBody(ctx context.Context, c call, j job.Job) jobBody {
 	body := s.jobBody(j)
-	if outlook, known := s.Jobs.Outlook(ctx, j, c.who.Tier.PendingJobs); known {
+	if outlook, known := s.Jobs.Outlook(ctx, j); known {
 		body.QueuePosition = outlook.Position
 		body.EstimatedStart, body.EstimatedCompletion = newSpanBody(outlook.Start), newSpanBody(outlook.Completion)
 	}

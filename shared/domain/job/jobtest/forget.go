@@ -21,7 +21,7 @@ var forgetTests = []test{
 			}
 		}
 		s.listed("what is left", job.Filter{}, 10, kept.ID)
-		backlog, err := s.Store.Backlog(s.ctx, job.VideoLane, "acme", 0)
+		backlog, err := s.Store.Backlog(s.ctx, job.VideoLane, "acme")
 		conformance.OK(s, err)
 		s.same("open jobs of the account", backlog.AccountJobs, 0)
 	}},

@@ -32,12 +32,12 @@ var lineTests = []test{
 		s.acceptFor(job.VideoLane, "zoo")
 		s.acceptFor(job.ImageLane, "acme")
 		for i, j := range []job.Job{first, second, third} {
-			own, err := s.Lines.Own(s.ctx, j, 10)
+			own, err := s.Lines.Own(s.ctx, j)
 			conformance.OK(s, err)
 			s.same(j.ID, own, job.Own{Before: i, After: 2 - i})
 		}
 		conformance.OK(s, s.Store.Fail(s.ctx, first.ID, "", broken, s.at(1)))
-		own, err := s.Lines.Own(s.ctx, third, 10)
+		own, err := s.Lines.Own(s.ctx, third)
 		conformance.OK(s, err)
 		s.same("after the end of the first", own, job.Own{Before: 1})
 	}},

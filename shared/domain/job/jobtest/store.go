@@ -74,11 +74,9 @@ var acceptTests = []test{
 		for range open {
 			conformance.OK(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), high))
 		}
-		for _, limit := range []int{open + 1, 2 * high, 0} {
-			backlog, err := s.Store.Backlog(s.ctx, job.VideoLane, "acme", limit)
-			conformance.OK(s, err)
-			s.same("open jobs", backlog.AccountOpen, open)
-		}
+		backlog, err := s.Store.Backlog(s.ctx, job.VideoLane, "acme")
+		conformance.OK(s, err)
+		s.same("open jobs", backlog.AccountOpen, open)
 		conformance.OK(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), open+1))
 		conformance.Fails(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), open+1), fault.Limited)
 		conformance.OK(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), high))
@@ -111,7 +109,7 @@ var acceptTests = []test{
 		full := func() {
 			s.Helper()
 			for range 3 {
-				backlog, err := s.Store.Backlog(s.ctx, job.VideoLane, "acme", limit)
+				backlog, err := s.Store.Backlog(s.ctx, job.VideoLane, "acme")
 				conformance.OK(s, err)
 				s.same("open jobs", backlog.AccountOpen, limit)
 				conformance.Fails(s, s.Store.Accept(s.ctx, s.new(job.VideoLane, "acme"), limit), fault.Limited)
@@ -274,7 +272,7 @@ var backlogTests = []test{
 // backlog checks the backlog of a lane as an account sees it.
 func (s *suite) backlog(lane job.Lane, account string, want job.Backlog) {
 	s.Helper()
-	got, err := s.Store.Backlog(s.ctx, lane, account, 0)
+	got, err := s.Store.Backlog(s.ctx, lane, account)
 	conformance.OK(s, err)
 	s.same("backlog of "+account+" on "+string(lane), got, want)
 }
