@@ -142,6 +142,9 @@ func (s *stack) environment() map[string]*string {
 	if allow := s.webhookAllow(); allow != nil {
 		values["CUTROOM_WEBHOOK_ALLOW"] = allow
 	}
+	if s.Tracing {
+		values[tracingVariable] = jsii.String("xray")
+	}
 	if s.GPU.On {
 		values["CUTROOM_ENGINE"] = jsii.String(engineURL())
 	}
@@ -187,9 +190,6 @@ func (s *stack) common(files string) map[string]*string {
 	variables := map[string]*string{
 		"CUTROOM_STAGE":  jsii.String(s.Stage),
 		"CUTROOM_FAMILY": jsii.String(s.Family),
-	}
-	if s.Tracing {
-		variables[tracingVariable] = jsii.String("xray")
 	}
 	if s.Catalog != "" {
 		variables["CUTROOM_CATALOG"] = jsii.String(fmt.Sprintf(files, "catalog"))

@@ -121,6 +121,9 @@ func (s *gpuStack) workerVariables() map[string]*string {
 	variables["CUTROOM_VIDEO_QUEUE"], variables["CUTROOM_IMAGE_QUEUE"] = s.queueURL("video"), s.queueURL("image")
 	variables["CUTROOM_ENGINE"] = jsii.String(engineURL())
 	variables["CUTROOM_SCRATCH"] = jsii.String(scratchFolder)
+	if s.Tracing {
+		variables[tracingVariable] = jsii.String("xray")
+	}
 	maps.Copy(variables, s.signing())
 	return variables
 }

@@ -19,7 +19,7 @@ func (s *stack) newIngest() {
 				"CUTROOM_BUCKET", "CUTROOM_STATE_MACHINE", "CUTROOM_VIDEO_QUEUE", "CUTROOM_IMAGE_QUEUE", "CUTROOM_SECRET_ARN",
 				"CUTROOM_MAX_UPLOAD", "CUTROOM_CORS_ORIGINS", "CUTROOM_WAKE_FUNCTION", "CUTROOM_WORKERS",
 				"CUTROOM_CONTENT_REDIRECT", "CUTROOM_WEBHOOK_ALLOW",
-				"CUTROOM_PUBLIC_INFERENCE_URL", "CUTROOM_ENGINE",
+				"CUTROOM_PUBLIC_INFERENCE_URL", "CUTROOM_ENGINE", tracingVariable,
 			},
 			may: slices.Concat(s.authenticate(), s.submitJobs(), s.listJobs(), s.keepFiles(), s.keepKeys(),
 				[]permission{s.onBlobs("thumbnails/", "GetObject")}, s.readSessions(), s.sendTraces()),

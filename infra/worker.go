@@ -50,7 +50,7 @@ func (s *stack) newWorker() {
 		cpu: 2048, memory: 4096, disk: 40,
 		environment: []string{
 			"CUTROOM_JOBS_TABLE", "CUTROOM_USAGE_TABLE", "CUTROOM_BUCKET", "CUTROOM_VIDEO_QUEUE", "CUTROOM_IMAGE_QUEUE",
-			"CUTROOM_C2PA", "CUTROOM_C2PA_SECRET_ARN",
+			"CUTROOM_C2PA", "CUTROOM_C2PA_SECRET_ARN", tracingVariable,
 		},
 		may: append(s.workJobs(), s.protectTasks()),
 		// The worker hands its job back at once.
