@@ -46,7 +46,7 @@ ACCEPTED: dict[str, str] = {}
 TRIES = 3
 # How long one try may take, and the wait before the next, in seconds.
 TRY_TIME = 120
-PAUSE = float(os.environ.get("AUDIT_PAUSE", "5"))
+PAUSE = 5.0
 
 
 class Vulnerable(Exception):
